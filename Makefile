@@ -1,0 +1,49 @@
+# SPDX-License-Identifier: Apache-2.0
+# `make help` lists the targets. Everything sets itself up; the second run does not set up again.
+SHELL := /bin/bash
+.DELETE_ON_ERROR:
+.PHONY: help setup build check test demo bench clean
+
+NODE := node_modules/.bin/node
+CLIENT := $(wildcard ipam-plugin/client/*.c ipam-plugin/client/*.h) ipam-plugin/client/Makefile
+
+help: ## list the targets
+	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
+
+setup: node_modules/.berth build/.packages ## install what is missing: npm packages, and Debian packages where there is apt-get
+
+node_modules/.berth: package.json package-lock.json
+	@echo "setting up: npm packages"
+	@# not `npm ci`: it fails on registries that do not carry every platform's build of a tool
+	@npm install --no-save --loglevel=error --no-progress >/dev/null
+	@touch $@
+
+build/.packages: scripts/packages.sh
+	@mkdir -p build
+	@bash scripts/packages.sh
+	@touch $@
+
+build: setup build/berth build/berthctl ## leave the CNI plugin at build/berth and the tool at build/berthctl
+
+build/berth: build/.packages $(CLIENT)
+	@$(MAKE) --no-print-directory -s -C ipam-plugin/client OUT=$(abspath $@)
+
+build/berthctl: cli/berthctl.sh
+	@mkdir -p build
+	@ln -sf ../cli/berthctl.sh $@
+	@ln -sf ../cli/berthctl.sh build/kubectl-berth
+
+check: setup ## format, lint, types, import boundaries and cycles
+	@npm run --silent check
+
+test: build ## set up and pass all tests
+	@npm test --silent
+
+demo: build ## the main job, shown: from annotation to address to ping
+	@bash examples/demo.sh
+
+bench: build ## time an ADD against host-local, in one run
+	@$(NODE) test/bench/main.ts
+
+clean: ## remove what was built
+	rm -rf build node_modules/.berth

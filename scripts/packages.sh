@@ -1,0 +1,29 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# Installs the Debian packages that building and the real-plugin tests need, and says in one line what cannot be had.
+set -u
+
+missing=()
+need() { command -v "$1" >/dev/null 2>&1 || [ -e "$1" ] || missing+=("$2"); }
+need musl-gcc musl-tools
+need make make
+need ip iproute2
+need ping iputils-ping
+need /usr/lib/cni/bridge containernetworking-plugins
+
+[ ${#missing[@]} -eq 0 ] && exit 0
+if ! command -v apt-get >/dev/null 2>&1 || [ "$(id -u)" -ne 0 ]; then
+  echo "not installed: ${missing[*]} (needs root and apt-get); what depends on them says so where it is left out"
+  exit 0
+fi
+echo "setting up: ${missing[*]}"
+export DEBIAN_FRONTEND=noninteractive
+log=$(mktemp)
+trap 'rm -f "$log"' EXIT
+apt-get update -qq >"$log" 2>&1
+if ! apt-get install -y -qq --no-install-recommends "${missing[@]}" >>"$log" 2>&1; then
+  for package in "${missing[@]}"; do
+    apt-get install -y -qq --no-install-recommends "$package" >>"$log" 2>&1 || echo "could not install $package"
+  done
+fi
+exit 0
