@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+import assert from "node:assert/strict";
+import { mkdir, mkdtemp, readdir, readFile, rm, stat, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterEach, beforeEach, describe, it } from "node:test";
+import { writeDurably } from "./durable-file.ts";
+
+describe("writeDurably", () => {
+  let folder = "";
+  beforeEach(async () => {
+    folder = await mkdtemp(join(tmpdir(), "berth-file-"));
+  });
+  afterEach(() => rm(folder, { recursive: true }));
+
+  it("creates a file with exactly the mode that is asked for", async () => {
+    const path = join(folder, "key");
+    const umask = process.umask(0o077);
+    try {
+      await writeDurably(path, "text\n", 0o644);
+    } finally {
+      process.umask(umask);
+    }
+    assert.equal(await readFile(path, "utf8"), "text\n");
+    assert.equal((await stat(path)).mode & 0o777, 0o644);
+  });
+
+  it("replaces a file, its mode too, and never changes the one that others have open", async () => {
+    const path = join(folder, "key");
+    await writeFile(path, "old", { mode: 0o644 });
+    const before = (await stat(path)).ino;
+    await writeDurably(path, "new", 0o600);
+    assert.equal(await readFile(path, "utf8"), "new");
+    assert.equal((await stat(path)).mode & 0o777, 0o600);
+    assert.notEqual((await stat(path)).ino, before);
+    assert.deepEqual(await readdir(folder), ["key"]);
+  });
+
+  it("leaves one whole text when two write at a time", async () => {
+    const path = join(folder, "key");
+    const texts = ["a".repeat(50_000), "b".repeat(50_000)];
+    await Promise.all(texts.map((text) => writeDurably(path, text, 0o600)));
+    assert.ok(texts.includes(await readFile(path, "utf8")));
+    assert.deepEqual(await readdir(folder), ["key"]);
+  });
+
+  it("leaves nothing behind when it fails", async () => {
+    const path = join(folder, "taken");
+    await mkdir(join(path, "inside"), { recursive: true });
+    await assert.rejects(writeDurably(path, "text", 0o600), { code: /^(EISDIR|ENOTEMPTY|EEXIST)$/ });
+    assert.deepEqual(await readdir(folder), ["taken"]);
+    await assert.rejects(writeDurably(join(folder, "no", "key"), "text", 0o600), { code: "ENOENT" });
+  });
+});
