@@ -1,0 +1,339 @@
+// SPDX-License-Identifier: Apache-2.0
+import assert from "node:assert/strict";
+import { describe, it } from "node:test";
+import fc from "fast-check";
+import { type Address, familyOf, fromNumber } from "../address.ts";
+import type { Claim } from "../claim.ts";
+import { BerthError } from "../errors.ts";
+import type { PoolRecord } from "../pool.ts";
+import type { Reservation } from "../reservation.ts";
+import { addressOfName, decodeRecord, encodeRecord, keyOf, reservationName } from "./codec.ts";
+import { addr, bareClaim, fullClaim, poolOf, reservationOf } from "./contract-samples.ts";
+import type { Kind, Records } from "./store.ts";
+
+const word = fc.stringMatching(/^[a-z0-9]([a-z0-9-]{0,10}[a-z0-9])?$/);
+const time = fc.nat();
+
+/** As JSON.parse makes objects: with a prototype. */
+function plain<T>(fields: { [K in keyof T]: fc.Arbitrary<T[K]> }): fc.Arbitrary<T> {
+  return fc.record(fields, { noNullPrototype: true });
+}
+
+const anyAddress: fc.Arbitrary<Address> = fc.oneof(
+  fc.bigInt(0n, 2n ** 32n - 1n).map((n) => fromNumber(n, "IPv4")),
+  fc.bigInt(0n, 2n ** 128n - 1n).map((n) => fromNumber(n, "IPv6")),
+  // few bits set: long runs of zeros, which the canonical text shortens
+  fc.array(fc.nat(127), { maxLength: 4 }).map((bits) =>
+    fromNumber(
+      bits.reduce((n, bit) => n | (1n << BigInt(bit)), 0n),
+      "IPv6",
+    ),
+  ),
+);
+
+const anyReservation: fc.Arbitrary<Reservation> = fc.record(
+  {
+    address: anyAddress,
+    pool: word,
+    claim: plain({ namespace: word, name: word }),
+    nonce: fc.string(),
+    marked: fc.boolean(),
+    releasedAt: time,
+  },
+  { requiredKeys: ["address", "pool", "claim", "nonce"], noNullPrototype: true },
+);
+
+const anyClaim: fc.Arbitrary<Claim> = fc.record(
+  {
+    namespace: word,
+    name: word,
+    identity: fc.record(
+      {
+        kind: fc.string(),
+        apiVersion: fc.string(),
+        name: word,
+        uid: fc.string(),
+        ordinal: fc.nat(),
+        slot: fc.nat(),
+      },
+      { requiredKeys: ["kind", "apiVersion", "name"], noNullPrototype: true },
+    ),
+    interface: fc.string(),
+    request: fc.record(
+      {
+        addresses: fc.array(anyAddress, { maxLength: 2 }),
+        pools: fc.array(word, { maxLength: 3 }),
+        families: fc.subarray(["IPv4", "IPv6"] as const),
+      },
+      { requiredKeys: [], noNullPrototype: true },
+    ),
+    retention: plain({
+      whenDeleted: fc.constantFrom("Release", "Retain"),
+      whenScaled: fc.constantFrom("Release", "Retain"),
+      ttlMs: fc.option(time),
+    }),
+    addresses: fc.array(anyAddress, { maxLength: 2 }),
+    nonce: fc.string(),
+    binding: fc.record(
+      { token: word, podName: word, podUID: word, node: fc.string(), interface: fc.string(), since: time },
+      { requiredKeys: ["token", "podName", "podUID", "node", "since"], noNullPrototype: true },
+    ),
+    retained: plain({ since: time, because: fc.constantFrom("deleted", "scaled") }),
+    admittedAt: time,
+    handMade: fc.boolean(),
+    releasing: fc.boolean(),
+    status: fc.record(
+      {
+        phase: fc.constantFrom("Pending", "Reserved", "Held", "Bound", "Attached", "Detached", "Retained"),
+        attachment: plain({
+          node: word,
+          containerID: word,
+          interface: word,
+          podUID: fc.string(),
+          since: time,
+          detached: fc.boolean(),
+        }),
+        message: fc.string({ unit: "binary" }),
+      },
+      { requiredKeys: ["phase"], noNullPrototype: true },
+    ),
+  },
+  {
+    requiredKeys: ["namespace", "name", "identity", "request", "retention", "addresses", "nonce", "status"],
+    noNullPrototype: true,
+  },
+);
+
+const anyPool: fc.Arbitrary<PoolRecord> = plain({
+  name: word,
+  spec: fc.record(
+    {
+      ranges: fc.constant([
+        { cidr: "10.20.0.0/24", exclude: ["10.20.0.60-10.20.0.69"] },
+        { cidr: "fd00:20::/64" },
+      ]),
+      reserved: fc.constant(["10.20.0.50"]),
+      routes: fc.constant([{ dst: "0.0.0.0/0", priority: 10 }]),
+      nodeSelector: fc.constant({ matchLabels: { "topology.kubernetes.io/zone": "beijing" } }),
+      priority: fc.integer({ min: -1000, max: 1000 }),
+      limits: plain({ perNamespace: fc.integer({ min: 1, max: 1000 }) }),
+      disabled: fc.boolean(),
+    },
+    { requiredKeys: ["ranges"], noNullPrototype: true },
+  ),
+});
+
+/** Any record of any kind, with its kind. */
+const anyRecord: fc.Arbitrary<{ [K in Kind]: { kind: K; record: Records[K] } }[Kind]> = fc.oneof(
+  anyPool.map((record) => ({ kind: "pool" as const, record })),
+  anyClaim.map((record) => ({ kind: "claim" as const, record })),
+  anyReservation.map((record) => ({ kind: "reservation" as const, record })),
+);
+
+/** Decodes a text that must be refused, and gives the words. */
+function refusal(kind: Kind, key: string, text: string): string {
+  try {
+    decodeRecord(kind, key, text);
+  } catch (error) {
+    assert.ok(error instanceof BerthError, String(error));
+    assert.deepEqual([error.code, error.details], ["STATE_CORRUPT", { kind, key }]);
+    return error.message;
+  }
+  return assert.fail(`decoded ${text}`);
+}
+
+/** What a stored full claim says, with some of it exchanged; undefined takes a field away. */
+function claimText(changes: Readonly<Record<string, unknown>>): string {
+  return JSON.stringify({ v: 1, record: { ...fullClaim("mysql-0"), ...changes } });
+}
+
+describe("codec: records", () => {
+  it("gives back exactly what was stored, for every record", () => {
+    fc.assert(
+      fc.property(anyRecord, ({ kind, record }) => {
+        assert.deepEqual(decodeRecord(kind, keyOf(kind, record), encodeRecord(kind, record)), record);
+      }),
+    );
+  });
+
+  it("gives back a claim with every field set, and with none", () => {
+    for (const claim of [fullClaim("mysql-0"), bareClaim("mysql-0")]) {
+      assert.deepEqual(decodeRecord("claim", "shop/mysql-0", encodeRecord("claim", claim)), claim);
+    }
+  });
+
+  it("names its keys by kind", () => {
+    assert.equal(keyOf("pool", poolOf("db")), "db");
+    assert.equal(keyOf("claim", bareClaim("mysql-0")), "shop/mysql-0");
+    assert.equal(keyOf("reservation", reservationOf(addr("fd00::1"))), "fd00::1");
+  });
+
+  it("stores a text with a version", () => {
+    assert.equal(
+      encodeRecord("reservation", reservationOf(addr("10.20.0.51"))),
+      '{"v":1,"record":{"address":"10.20.0.51","pool":"db","claim":{"namespace":"shop","name":"mysql-0"},"nonce":"n1"}}',
+    );
+  });
+
+  it("puts addresses into canonical form", () => {
+    const text = claimText({
+      addresses: ["10.20.0.51", "FD00:20:0::0051"],
+      request: { addresses: ["::ffff:10.0.0.1"] },
+    });
+    const claim = decodeRecord("claim", "shop/mysql-0", text);
+    assert.deepEqual(claim.addresses, ["10.20.0.51", "fd00:20::51"]);
+    assert.deepEqual(claim.request.addresses, ["10.0.0.1"]);
+    const own = JSON.stringify({ v: 1, record: { ...reservationOf(addr("fd00::1")), address: "FD00::1" } });
+    assert.equal(decodeRecord("reservation", "fd00::1", own).address, "fd00::1");
+  });
+
+  it("refuses to store what it could not read back", () => {
+    const lost = bareClaim("mysql-0", {
+      retention: { whenDeleted: "Retain", whenScaled: "Retain", ttlMs: Number.NaN },
+    });
+    assert.throws(
+      () => encodeRecord("claim", lost),
+      (error) =>
+        error instanceof BerthError &&
+        error.code === "INTERNAL" &&
+        error.message ===
+          "claim shop/mysql-0 cannot be stored: claim.retention.ttlMs must be a number of milliseconds, not NaN",
+    );
+    for (const namespace of ["a/b", "", "a b", "\ud800"]) {
+      assert.throws(
+        () => encodeRecord("claim", { ...bareClaim("x"), namespace }),
+        /namespace cannot be a name/,
+      );
+    }
+  });
+});
+
+describe("codec: damage", () => {
+  const rows: readonly [Readonly<Record<string, unknown>>, string][] = [
+    [{ nonce: undefined }, "claim.nonce must be text, not undefined"],
+    [{ status: undefined }, "claim.status must be an object, not undefined"],
+    [{ identity: [] }, "claim.identity must be an object, not a list"],
+    [
+      { identity: { kind: "Pod", apiVersion: "v1", name: "a", ordinal: -1 } },
+      "claim.identity.ordinal must be a whole number from 0, not -1",
+    ],
+    [{ request: { families: ["IPv5"] } }, 'claim.request.families[0] must be one of IPv4, IPv6, not "IPv5"'],
+    [{ request: { pools: "db" } }, 'claim.request.pools must be a list, not "db"'],
+    [
+      { addresses: ["10.20.0.51", "10.20.0.051"] },
+      'claim.addresses[1] must be an address, not "10.20.0.051"',
+    ],
+    [{ addresses: ["10.20.0.0/24"] }, 'claim.addresses[0] must be an address, not "10.20.0.0/24"'],
+    [
+      { retention: { whenDeleted: "Release", whenScaled: "Retain" } },
+      "claim.retention.ttlMs must be a number of milliseconds, not undefined",
+    ],
+    [
+      { retained: { since: "yesterday", because: "deleted" } },
+      'claim.retained.since must be a number of milliseconds, not "yesterday"',
+    ],
+    [{ releasing: "false" }, 'claim.releasing must be true or false, not "false"'],
+    [{ binding: null }, "claim.binding must be an object, not null"],
+    [
+      { status: { phase: "Lost" } },
+      'claim.status.phase must be one of Pending, Reserved, Held, Bound, Attached, Detached, Retained, not "Lost"',
+    ],
+    [{ colour: "red" }, "claim.colour is not known here"],
+    [{ name: "mysql-1" }, "its text is that of shop/mysql-1"],
+  ];
+  for (const [changes, words] of rows) {
+    it(`is told: ${words}`, () => {
+      assert.equal(
+        refusal("claim", "shop/mysql-0", claimText(changes)),
+        `the stored claim shop/mysql-0 cannot be decoded: ${words}; restore it from a backup`,
+      );
+    });
+  }
+
+  it("is told of texts that are no record at all, and of other versions", () => {
+    const record = poolOf("db");
+    assert.match(
+      refusal("pool", "db", ""),
+      /^the stored pool db cannot be decoded: Unexpected end of JSON input;/,
+    );
+    assert.match(refusal("pool", "db", "[]"), /: its text must be an object, not a list;/);
+    assert.match(refusal("pool", "db", JSON.stringify(record)), /: its version must be 1, not undefined;/);
+    assert.match(refusal("pool", "db", JSON.stringify({ v: 2, record })), /: its version must be 1, not 2;/);
+    assert.match(
+      refusal("pool", "db", '{"v":1,"record":{"name":"db","spec":{}}}'),
+      /: pool.spec is not that of a pool: spec.ranges is missing;/,
+    );
+    assert.match(
+      refusal("pool", "db", '{"v":1,"record":{"__proto__":{"name":"db"}}}'),
+      /: pool.__proto__ is not known here;/,
+    );
+  });
+
+  it("is told for every text that was cut short", () => {
+    fc.assert(
+      fc.property(anyRecord, fc.nat(), ({ kind, record }, at) => {
+        const text = encodeRecord(kind, record);
+        refusal(kind, keyOf(kind, record), text.slice(0, at % text.length));
+      }),
+    );
+  });
+
+  it("never gives half a record: what decodes is stored again unchanged", () => {
+    const anyChange = fc.tuple(fc.constantFrom(...Object.keys(fullClaim("x"))), fc.jsonValue());
+    fc.assert(
+      fc.property(anyChange, ([field, value]) => {
+        const text = claimText({ [field]: value });
+        let decoded: ReturnType<typeof decodeRecord<"claim">>;
+        try {
+          decoded = decodeRecord("claim", "shop/mysql-0", text);
+        } catch (error) {
+          assert.ok(error instanceof BerthError && error.code === "STATE_CORRUPT", String(error));
+          return;
+        }
+        assert.deepEqual(decodeRecord("claim", "shop/mysql-0", encodeRecord("claim", decoded)), decoded);
+      }),
+    );
+  });
+});
+
+describe("codec: object names", () => {
+  const rows: readonly [string, string][] = [
+    ["10.20.0.51", "10.20.0.51"],
+    ["0.0.0.0", "0.0.0.0"],
+    ["2001:db8::1", "2001-0db8-0000-0000-0000-0000-0000-0001"],
+    ["::", "0000-0000-0000-0000-0000-0000-0000-0000"],
+    ["fd00:20::51", "fd00-0020-0000-0000-0000-0000-0000-0051"],
+    ["ffff:ffff:ffff:ffff:ffff:ffff:ffff:ffff", "ffff-ffff-ffff-ffff-ffff-ffff-ffff-ffff"],
+  ];
+  for (const [address, name] of rows) {
+    it(`${address} is ${name} and back`, () => {
+      assert.equal(reservationName(addr(address)), name);
+      assert.equal(addressOfName(name), address);
+    });
+  }
+
+  it("are DNS subdomains, differ for different addresses, and lead back", () => {
+    fc.assert(
+      fc.property(anyAddress, (address) => {
+        const name = reservationName(address);
+        assert.match(name, /^[a-z0-9]+(?:[-.][a-z0-9]+)*$/);
+        assert.equal(addressOfName(name), address);
+        assert.equal(name.includes("-"), familyOf(address) === "IPv6");
+      }),
+    );
+  });
+
+  it("have one form only", () => {
+    const others = [
+      "",
+      "db",
+      "fd00::1",
+      "fd00-20--51",
+      "FD00-0020-0000-0000-0000-0000-0000-0051",
+      "10-20-0-51",
+    ];
+    const mapped = "0000-0000-0000-0000-0000-ffff-0a14-0033";
+    for (const name of [...others, mapped, "010.20.0.51", "10.20.0.51-"])
+      assert.equal(addressOfName(name), undefined, name);
+  });
+});

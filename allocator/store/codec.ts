@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+import { type Address, familyOf, parseAddress, toNumber } from "../address.ts";
+import { claimKey } from "../claim.ts";
+import { BerthError, messageOf } from "../errors.ts";
+import { malformed, plainObject } from "./read.ts";
+import { readRecord } from "./record.ts";
+import type { Kind, Records } from "./store.ts";
+
+/** Of the stored text. Any other is refused: what is not known here could not be written back. */
+const VERSION = 1;
+
+const KEYS: { readonly [K in Kind]: (record: Records[K]) => string } = {
+  pool: (pool) => pool.name,
+  claim: claimKey,
+  reservation: (reservation) => reservation.address,
+};
+
+/** What a record is stored under: a pool's name, a claim's namespace/name, a reservation's address. */
+export function keyOf<K extends Kind>(kind: K, record: Records[K]): string {
+  return KEYS[kind](record);
+}
+
+/** The text to store. Throws INTERNAL for a record that decodeRecord would refuse: nothing is stored that is lost. */
+export function encodeRecord<K extends Kind>(kind: K, record: Records[K]): string {
+  try {
+    return JSON.stringify({ v: VERSION, record: readRecord(kind, record) });
+  } catch (error) {
+    const key = keyOf(kind, record);
+    const words = `${kind} ${key} cannot be stored: ${messageOf(error)}`;
+    throw new BerthError("INTERNAL", words, { details: { kind, key }, cause: error });
+  }
+}
+
+/** The record in a stored text, or STATE_CORRUPT naming kind and key: never half of one. */
+export function decodeRecord<K extends Kind>(kind: K, key: string, text: string): Records[K] {
+  try {
+    const { v, record } = plainObject(JSON.parse(text), "its text");
+    if (v !== VERSION) throw malformed("its version", `must be ${VERSION}, not ${String(v)}`);
+    const found = readRecord(kind, record);
+    if (keyOf(kind, found) !== key) throw malformed("its text", `is that of ${keyOf(kind, found)}`);
+    return found;
+  } catch (error) {
+    const words = `the stored ${kind} ${key} cannot be decoded: ${messageOf(error)}; restore it from a backup`;
+    throw new BerthError("STATE_CORRUPT", words, { details: { kind, key }, cause: error });
+  }
+}
+
+/**
+ * The name of an address's object in Kubernetes, a DNS subdomain: IPv4 as it is, IPv6 in full with `-` for `:`
+ * (2001-0db8-0000-0000-0000-0000-0000-0001).
+ */
+export function reservationName(address: Address): string {
+  if (familyOf(address) === "IPv4") return address;
+  const digits = toNumber(address).toString(16).padStart(32, "0");
+  return Array.from({ length: 8 }, (_, i) => digits.slice(4 * i, 4 * i + 4)).join("-");
+}
+
+/** The address that an object's name stands for; undefined for any name that reservationName does not give. */
+export function addressOfName(name: string): Address | undefined {
+  const address = parseAddress(name.replaceAll("-", ":"));
+  return address !== undefined && reservationName(address) === name ? address : undefined;
+}

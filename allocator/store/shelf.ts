@@ -1,0 +1,123 @@
+// SPDX-License-Identifier: Apache-2.0
+import { BerthError, isRefusal } from "../errors.ts";
+import type { Inventory, NamespaceFacts, PodFacts, WorkloadFacts } from "../inventory.ts";
+import { type KubeObject, podFacts, readObject, workloadFacts } from "../kube-object.ts";
+import type { Database } from "./database.ts";
+import { type Row, textOf } from "./sql.ts";
+
+/** The steps of the shelf's tables. Only ever added to. */
+const SCHEMA = [
+  `CREATE TABLE objects (
+     kind TEXT NOT NULL, namespace TEXT NOT NULL, name TEXT NOT NULL,
+     body TEXT, -- null: it was here and is deleted
+     PRIMARY KEY (kind, namespace, name)) STRICT, WITHOUT ROWID`,
+];
+
+/**
+ * The objects that were admitted on the embedded stack, where there is no API server to keep them: pods, workloads
+ * and namespaces. What was never admitted is unknown, what was deleted is known to be gone.
+ */
+export interface Shelf extends Inventory {
+  keep(object: KubeObject): Promise<void>;
+  forget(kind: string, namespace: string, name: string): Promise<void>;
+  object(kind: string, namespace: string, name: string): Promise<KubeObject | undefined>;
+  objects(kind: string): Promise<readonly KubeObject[]>;
+}
+
+/** Opens the shelf in a database, making its tables if they are not there. */
+export function openShelf(database: Database): Shelf {
+  database.migrate("shelf", SCHEMA);
+  return new SqliteShelf(database);
+}
+
+class SqliteShelf implements Shelf {
+  readonly #database: Database;
+
+  constructor(database: Database) {
+    this.#database = database;
+  }
+
+  async keep(object: KubeObject): Promise<void> {
+    const { namespace, name } = object.metadata;
+    const body = JSON.stringify(object.json.value);
+    await this.#database.write((sql) =>
+      sql.run("INSERT OR REPLACE INTO objects VALUES (?, ?, ?, ?)", object.kind, namespace, name, body),
+    );
+  }
+
+  async forget(kind: string, namespace: string, name: string): Promise<void> {
+    await this.#database.write((sql) =>
+      sql.run(
+        "UPDATE objects SET body = NULL WHERE kind = ? AND namespace = ? AND name = ?",
+        kind,
+        namespace,
+        name,
+      ),
+    );
+  }
+
+  async object(kind: string, namespace: string, name: string): Promise<KubeObject | undefined> {
+    const row = this.#row(kind, namespace, name);
+    return row === undefined || row["body"] === null ? undefined : decode(row);
+  }
+
+  async objects(kind: string): Promise<readonly KubeObject[]> {
+    const rows = this.#database.read((sql) =>
+      sql.all("SELECT * FROM objects WHERE kind = ? AND body IS NOT NULL ORDER BY namespace, name", kind),
+    );
+    return rows.map(decode);
+  }
+
+  async pod(namespace: string, name: string): Promise<PodFacts | undefined> {
+    const object = await this.object("Pod", namespace, name);
+    return object && podFacts(object);
+  }
+
+  async workload(
+    kind: string,
+    namespace: string,
+    name: string,
+  ): Promise<WorkloadFacts | "unknown" | undefined> {
+    const row = this.#row(kind, namespace, name);
+    if (row === undefined) return "unknown";
+    return row["body"] === null ? undefined : workloadFacts(decode(row));
+  }
+
+  /** A namespace that nobody described exists all the same, with the one label that Kubernetes gives to each. */
+  async namespace(name: string): Promise<NamespaceFacts> {
+    const object = await this.object("Namespace", "", name);
+    const labels = { ...object?.metadata.labels, "kubernetes.io/metadata.name": name };
+    return { name, labels, annotations: object?.metadata.annotations ?? {} };
+  }
+
+  /** There is one host, and it is this one. */
+  async fenced(_node: string): Promise<boolean> {
+    return false;
+  }
+
+  #row(kind: string, namespace: string, name: string): Row | undefined {
+    return this.#database.read((sql) =>
+      sql.get(
+        "SELECT * FROM objects WHERE kind = ? AND namespace = ? AND name = ?",
+        kind,
+        namespace,
+        name,
+      ),
+    );
+  }
+}
+
+/** The key is the authority for name and namespace: the object may have been sent without them. */
+function decode(row: Row): KubeObject {
+  const key = { namespace: textOf(row, "namespace"), name: textOf(row, "name") };
+  try {
+    const object = readObject(JSON.parse(textOf(row, "body")));
+    if (!isRefusal(object)) return { ...object, metadata: { ...object.metadata, ...key } };
+  } catch (error) {
+    if (!(error instanceof SyntaxError)) throw error;
+  }
+  const what = `${textOf(row, "kind")} ${key.namespace}/${key.name}`;
+  throw new BerthError("STATE_CORRUPT", `the stored object ${what} cannot be read`, {
+    details: { key: what },
+  });
+}

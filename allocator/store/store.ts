@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0
+import type { Claim, ClaimStatus } from "../claim.ts";
+import type { PoolRecord } from "../pool.ts";
+import type { Reservation } from "../reservation.ts";
+
+/** What is stored, by kind. Keys: a pool's name, a claim's namespace/name, a reservation's address. */
+export interface Records {
+  readonly pool: PoolRecord;
+  readonly claim: Claim;
+  readonly reservation: Reservation;
+}
+export type Kind = keyof Records;
+
+/** A record as the store holds it. */
+export interface Stored<K extends Kind> {
+  readonly key: string;
+  readonly record: Records[K];
+  /** Of this incarnation: a record deleted and created again under its key has another one. */
+  readonly uid: string;
+  /** Opaque; changes with every write. */
+  readonly revision: string;
+  /** Milliseconds since 1970, by the store's clock. */
+  readonly createdAt: number;
+}
+
+export type CreateResult<K extends Kind> =
+  | { readonly kind: "created"; readonly stored: Stored<K> }
+  | { readonly kind: "exists"; readonly stored: Stored<K> };
+
+export type ReplaceResult<K extends Kind> =
+  | { readonly kind: "replaced"; readonly stored: Stored<K> }
+  | { readonly kind: "conflict" };
+
+export type RemoveResult = { readonly kind: "removed" } | { readonly kind: "conflict" };
+
+/**
+ * `relist` opens a full pass (at the start and after every gap), in which each record comes as `put`; `synced`
+ * closes it: what was known before and did not come again is gone. Then changes, in the order of their revisions.
+ */
+export type Change<K extends Kind> =
+  | { readonly type: "relist" }
+  | { readonly type: "synced" }
+  | { readonly type: "put"; readonly stored: Stored<K> }
+  | { readonly type: "gone"; readonly key: string };
+
+/**
+ * The authority. Uniqueness comes from `create` alone, every change from a compare-and-set on the revision.
+ *
+ * Every verb throws BerthError STORE_UNAVAILABLE, STORE_FULL, STORE_READ_ONLY or TIMED_OUT when it cannot know
+ * or do, and STATE_CORRUPT, naming the key, for a record that does not decode. After STORE_UNAVAILABLE or
+ * TIMED_OUT of a write the write may have happened.
+ */
+export interface Store {
+  /** Create-if-absent on the record's key. Of any number of racing creates exactly one answers `created`. */
+  create<K extends Kind>(kind: K, record: Records[K]): Promise<CreateResult<K>>;
+  /** Read from the authority, never from a cache. */
+  get<K extends Kind>(kind: K, key: string): Promise<Stored<K> | undefined>;
+  /** Writes everything but the status; `conflict` when `seen` is no longer what is stored, or is gone. */
+  replace<K extends Kind>(kind: K, seen: Stored<K>, next: Records[K]): Promise<ReplaceResult<K>>;
+  /** Writes the status of a claim and nothing else. */
+  report(seen: Stored<"claim">, status: ClaimStatus): Promise<ReplaceResult<"claim">>;
+  /** Deletes exactly what was seen (uid and revision); `conflict` when that is no longer what is stored. */
+  remove<K extends Kind>(kind: K, seen: Stored<K>): Promise<RemoveResult>;
+  /** Every record of the kind as of one moment, paged underneath, in the order of keys. */
+  list<K extends Kind>(kind: K): AsyncIterable<Stored<K>>;
+  /** Follows the kind until `signal` aborts. Never ends by itself and never throws for a lost connection: it resumes. */
+  watch<K extends Kind>(kind: K, signal: AbortSignal): AsyncIterable<Change<K>>;
+  close(): Promise<void>;
+}
