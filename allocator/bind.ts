@@ -1,0 +1,149 @@
+// SPDX-License-Identifier: Apache-2.0
+import { type Binding, type Claim, claimKey, isBound } from "./claim.ts";
+import { type Context, MAX_ROUNDS } from "./context.ts";
+import { BerthError, isRefusal, type Refusal, refuse } from "./errors.ts";
+import { rely } from "./reap.ts";
+import type { Stored } from "./store/store.ts";
+
+/** The pod that wants its claim. `node` is empty while it is not scheduled; `token` as its annotation says. */
+export interface Bindee {
+  readonly name: string;
+  readonly uid: string;
+  readonly node: string;
+  readonly token: string;
+  readonly interface?: string;
+}
+
+/** What decides whether a binding may move away from the pod that has it. */
+export interface BindFacts {
+  /** The node of the present binding will never run its pods again. */
+  readonly fenced: boolean;
+  /** The pod of the present promise is known to be gone, or never came in its time. */
+  readonly promiseOver: boolean;
+}
+
+/** A promise made at admission to a pod that does not exist yet holds this long. */
+export const PROMISE_MS = 120_000;
+
+export type BindPlan =
+  | { readonly kind: "bound" }
+  | { readonly kind: "bind"; readonly binding: Binding }
+  | Refusal;
+
+/**
+ * Whether the claim may be lent to the pod (invariant 3).
+ *
+ * | lent to now            | wanted by   | answer                                                            |
+ * |------------------------|-------------|-------------------------------------------------------------------|
+ * | nobody                 | anyone      | bind                                                              |
+ * | a promise, same token  | its pod     | bind                                                              |
+ * | a promise, other token | another pod | only when the promise is over                                     |
+ * | pod A on X             | A on X      | bound already                                                     |
+ * | pod A on X             | B on X      | bind: X's agent takes A's sandbox down before it sets B's up (c)  |
+ * | pod A on X             | B on Y      | only when X's agent said that A is detached (a), or X is fenced (b) |
+ */
+export function planBind(claim: Claim, pod: Bindee, facts: BindFacts, now: number): BindPlan {
+  const key = claimKey(claim);
+  if (claim.releasing === true) {
+    return refuse(
+      "CLAIM_RELEASING",
+      `the addresses of claim ${key} are being given back; try again in a moment`,
+      {
+        claim: key,
+      },
+    );
+  }
+  if (claim.nonce === "") {
+    return refuse(
+      "CLAIM_MISSING",
+      `claim ${key} has no addresses yet: ${claim.status.message ?? "not reserved"}`,
+      {
+        claim: key,
+      },
+    );
+  }
+  const binding = bindingOf(pod, now);
+  const current = claim.binding;
+  if (current === undefined) return { kind: "bind", binding };
+  if (samePod(current, pod) && current.node === pod.node) return { kind: "bound" };
+  if (current.node === "") return ofPromise(claim, current, pod, facts) ?? { kind: "bind", binding };
+  if (current.node === pod.node || facts.fenced || detached(claim)) return { kind: "bind", binding };
+  return refuse(
+    "CLAIM_BUSY",
+    `claim ${key} is still lent to pod ${current.podName} on node ${current.node}, whose sandbox was not seen to end; ` +
+      `it moves when that node's agent reports, the node is deleted, or it is tainted out-of-service`,
+    { claim: key, pod: current.podName, node: current.node },
+  );
+}
+
+function bindingOf(pod: Bindee, since: number): Binding {
+  const where = pod.interface === undefined ? {} : { interface: pod.interface };
+  return { token: pod.token, podName: pod.name, podUID: pod.uid, node: pod.node, ...where, since };
+}
+
+function ofPromise(claim: Claim, promise: Binding, pod: Bindee, facts: BindFacts): Refusal | undefined {
+  const its = promise.token === pod.token && (promise.podUID === "" || samePod(promise, pod));
+  if (its || promise.token === "" || facts.promiseOver) return undefined;
+  const key = claimKey(claim);
+  return refuse(
+    "CLAIM_BUSY",
+    `claim ${key} is promised to another pod of its set; it is free again when that pod is gone`,
+    {
+      claim: key,
+      pod: promise.podName,
+    },
+  );
+}
+
+function samePod(binding: Binding, pod: Bindee): boolean {
+  return binding.podName === pod.name && (binding.podUID === pod.uid || pod.uid === "");
+}
+
+/** The agent of its node saw the sandbox of the present binding end. */
+function detached(claim: Claim): boolean {
+  const { attachment } = claim.status;
+  return attachment?.detached === true && attachment.podUID === claim.binding?.podUID;
+}
+
+/** Nobody's sandbox can have the claim's addresses: its request may change, and it may be released. */
+export function isAtRest(claim: Claim): boolean {
+  return !isBound(claim) || detached(claim);
+}
+
+/**
+ * Lends the claim to the pod. Reads the authority, makes sure that every reservation may be relied on, then
+ * compares and sets. Throws REVISION_CONFLICT when the claim keeps changing.
+ */
+export async function bind(
+  context: Context,
+  key: string,
+  pod: Bindee,
+  facts: (claim: Claim) => Promise<BindFacts>,
+): Promise<Stored<"claim"> | Refusal> {
+  for (let round = 0; round < MAX_ROUNDS; round++) {
+    const seen = await context.store.get("claim", key);
+    if (seen === undefined) return missing(key);
+    const plan = planBind(seen.record, pod, await facts(seen.record), context.clock.now());
+    if (isRefusal(plan)) return plan;
+    for (const address of seen.record.addresses) {
+      if (!(await rely(context.store, address, seen.record.nonce))) return missing(key);
+    }
+    if (plan.kind === "bound") return seen;
+    const { retained: _, ...rest } = seen.record;
+    const result = await context.store.replace("claim", seen, { ...rest, binding: plan.binding });
+    if (result.kind === "replaced") return result.stored;
+  }
+  throw new BerthError("REVISION_CONFLICT", `claim ${key} kept changing while it was bound`, {
+    details: { claim: key },
+  });
+}
+
+function missing(key: string): Refusal {
+  return refuse(
+    "CLAIM_MISSING",
+    `there is no claim ${key} with addresses; create the pod anew so that they are reserved`,
+    {
+      claim: key,
+    },
+  );
+}

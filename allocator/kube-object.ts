@@ -1,0 +1,138 @@
+// SPDX-License-Identifier: Apache-2.0
+import { type Refusal, refuse } from "./errors.ts";
+import type { PodOrigin } from "./identity.ts";
+import type { PodFacts, WorkloadFacts } from "./inventory.ts";
+import type { Labels } from "./ports.ts";
+
+/** Metadata of any Kubernetes object; texts that are absent are empty. */
+export interface ObjectMeta {
+  readonly name: string;
+  readonly generateName: string;
+  readonly namespace: string;
+  readonly uid: string;
+  readonly labels: Labels;
+  readonly annotations: Labels;
+  /** The controller; an owner that controls nothing only keeps the object from the garbage collector. */
+  readonly owner?: {
+    readonly apiVersion: string;
+    readonly kind: string;
+    readonly name: string;
+    readonly uid: string;
+  };
+}
+
+/** An object as it came, and what of it was read. */
+export interface KubeObject {
+  readonly apiVersion: string;
+  readonly kind: string;
+  readonly metadata: ObjectMeta;
+  readonly spec: Fields;
+  readonly json: Fields;
+}
+
+/** JSON of no particular form: ask for fields, get values of the type that is asked for or the absent one. */
+export class Fields {
+  readonly value: Readonly<Record<string, unknown>>;
+
+  constructor(value: unknown) {
+    this.value =
+      typeof value === "object" && value !== null && !Array.isArray(value)
+        ? (value as Record<string, unknown>)
+        : {};
+  }
+
+  #own(key: string): unknown {
+    return Object.hasOwn(this.value, key) ? this.value[key] : undefined;
+  }
+
+  get(key: string): unknown {
+    return this.#own(key);
+  }
+
+  at(key: string): Fields {
+    return new Fields(this.#own(key));
+  }
+
+  text(key: string): string {
+    const value = this.#own(key);
+    return typeof value === "string" ? value : "";
+  }
+
+  flag(key: string): boolean {
+    return this.#own(key) === true;
+  }
+
+  /** A whole number from 0 on, or `otherwise`. */
+  count(key: string, otherwise: number): number {
+    const value = this.#own(key);
+    return typeof value === "number" && Number.isSafeInteger(value) && value >= 0 ? value : otherwise;
+  }
+
+  list(key: string): readonly unknown[] {
+    const value = this.#own(key);
+    return Array.isArray(value) ? value : [];
+  }
+
+  /** The entries of a map whose values are text. */
+  texts(key: string): Labels {
+    const entries = Object.entries(this.at(key).value).filter(([, value]) => typeof value === "string");
+    return Object.fromEntries(entries) as Labels;
+  }
+}
+
+/** Reads the outside of an object; OBJECT_INVALID when it is none. What is inside is read by whoever needs it. */
+export function readObject(value: unknown): KubeObject | Refusal {
+  const json = new Fields(value);
+  const kind = json.text("kind");
+  if (kind === "") return refuse("OBJECT_INVALID", "the object has no kind");
+  const meta = json.at("metadata");
+  const owners = meta.list("ownerReferences").map((reference) => new Fields(reference));
+  const owner = owners.find((reference) => reference.flag("controller"));
+  return {
+    apiVersion: json.text("apiVersion"),
+    kind,
+    metadata: {
+      name: meta.text("name"),
+      generateName: meta.text("generateName"),
+      namespace: meta.text("namespace"),
+      uid: meta.text("uid"),
+      labels: meta.texts("labels"),
+      annotations: meta.texts("annotations"),
+      ...(owner === undefined
+        ? {}
+        : {
+            owner: {
+              apiVersion: owner.text("apiVersion"),
+              kind: owner.text("kind"),
+              name: owner.text("name"),
+              uid: owner.text("uid"),
+            },
+          }),
+    },
+    spec: json.at("spec"),
+    json,
+  };
+}
+
+export function originOf(pod: KubeObject, namespace: string): PodOrigin {
+  const { name, generateName, labels, annotations, owner } = pod.metadata;
+  return { namespace, name, generateName, labels, annotations, ...(owner === undefined ? {} : { owner }) };
+}
+
+export function podFacts(pod: KubeObject): PodFacts {
+  const { namespace, name, uid, labels, annotations } = pod.metadata;
+  return { namespace, name, uid, labels, annotations, node: pod.spec.text("nodeName") };
+}
+
+/** A workload's own facts. `spec.replicas` absent means 1 (apps/v1). */
+export function workloadFacts(object: KubeObject): WorkloadFacts {
+  const { namespace, name, uid } = object.metadata;
+  return {
+    kind: object.kind,
+    namespace,
+    name,
+    uid,
+    replicas: object.spec.count("replicas", 1),
+    start: object.spec.at("ordinals").count("start", 0),
+  };
+}

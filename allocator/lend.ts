@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: Apache-2.0
+import { PROMISE_MS } from "./bind.ts";
+import { type Binding, type Claim, claimKey } from "./claim.ts";
+import type { Context } from "./context.ts";
+import { isRefusal, type Refusal, type RefusalCode, refuse } from "./errors.ts";
+import type { Inventory } from "./inventory.ts";
+import { type Preview, preview } from "./preview.ts";
+import { rely } from "./reap.ts";
+import { type Intent, type Reserved, reserve } from "./reserve.ts";
+import { gatherFacts, judge } from "./retention.ts";
+import type { Stored } from "./store/store.ts";
+
+/**
+ * Promises one free slot of a set to the pod that is being admitted: the first whose addresses nobody else has and
+ * whose last pod is gone. The slots' claims stay when pods go; only their promise moves on.
+ */
+export async function lendSlot(
+  context: Context,
+  inventory: Inventory,
+  slots: readonly Intent[],
+): Promise<Reserved | Refusal> {
+  const obstacles: Refusal[] = [];
+  for (const intent of slots) {
+    const got = await lendOne(context, inventory, intent);
+    if (got.kind === "reserved") return got;
+    if (!PASSING.has(got.code)) return got;
+    obstacles.push(got);
+  }
+  return usedUp(slots, obstacles);
+}
+
+/** A slot refused for one of these leaves the others to try. */
+const PASSING: ReadonlySet<RefusalCode> = new Set(["CLAIM_BUSY", "ADDRESS_TAKEN", "CLAIM_RELEASING"]);
+
+function usedUp(slots: readonly Intent[], obstacles: readonly Refusal[]): Refusal {
+  const why = obstacles.slice(0, 4).map((obstacle) => obstacle.message);
+  return refuse(
+    "SET_EXHAUSTED",
+    `all ${slots.length} entries of the set are in use: ${why.join("; ")}; add entries for replicas and maxSurge, or lower them`,
+    { namespace: slots[0]?.key.namespace ?? "" },
+  );
+}
+
+/** What `lendSlot` would answer now; writes nothing. */
+export async function previewSlot(
+  context: Context,
+  inventory: Inventory,
+  slots: readonly Intent[],
+): Promise<Preview | Refusal> {
+  const obstacles: Refusal[] = [];
+  for (const intent of slots) {
+    const before = await context.store.get("claim", claimKey(intent.key));
+    const free = before === undefined || (await isFree(context, inventory, before));
+    const got = free ? await preview(context, intent) : busy(before.record);
+    if (!isRefusal(got)) return got;
+    obstacles.push(got);
+  }
+  return usedUp(slots, obstacles);
+}
+
+async function lendOne(context: Context, inventory: Inventory, intent: Intent): Promise<Reserved | Refusal> {
+  const key = claimKey(intent.key);
+  const before = await context.store.get("claim", key);
+  if (before !== undefined && !(await isFree(context, inventory, before))) return busy(before.record);
+  const { promise, ...plain } = intent;
+  const got = await reserve(context, before === undefined ? intent : plain);
+  if (isRefusal(got) || promise === undefined) return got;
+  if (got.claim.record.binding?.token === promise.token) return got;
+  if (got.claim.record.binding !== undefined && !(await isFree(context, inventory, got.claim)))
+    return busy(got.claim.record);
+  const lent = await promiseTo(context, got.claim, promise);
+  return lent === undefined ? busy(got.claim.record) : { kind: "reserved", claim: lent, fresh: got.fresh };
+}
+
+/** Nobody has the slot, or the pod that had it is gone and so is its sandbox. */
+async function isFree(
+  context: Context,
+  inventory: Inventory,
+  { record, createdAt }: Stored<"claim">,
+): Promise<boolean> {
+  if (record.binding === undefined) return true;
+  const facts = await gatherFacts(record, inventory);
+  const verdict = judge(record, { ...facts, owner: "needed" }, createdAt, context.clock.now());
+  return verdict.kind === "unpromise";
+}
+
+async function promiseTo(
+  context: Context,
+  seen: Stored<"claim">,
+  binding: Binding,
+): Promise<Stored<"claim"> | undefined> {
+  for (const address of seen.record.addresses) {
+    if (!(await rely(context.store, address, seen.record.nonce))) return undefined;
+  }
+  const result = await context.store.replace("claim", seen, { ...seen.record, binding });
+  return result.kind === "replaced" ? result.stored : undefined;
+}
+
+function busy(claim: Claim): Refusal {
+  const key = claimKey(claim);
+  const { binding } = claim;
+  const pod = binding?.podName ?? "";
+  const who = pod === "" ? `a pod that was admitted less than ${PROMISE_MS / 1000} s ago` : `pod ${pod}`;
+  return refuse("CLAIM_BUSY", `${claim.addresses.join(",")} (${claim.name}) is lent to ${who}`, {
+    claim: key,
+    pod,
+  });
+}

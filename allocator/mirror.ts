@@ -1,0 +1,218 @@
+// SPDX-License-Identifier: Apache-2.0
+import { type Address, type Family, familyOf, toNumber } from "./address.ts";
+import { isRefusal } from "./errors.ts";
+import { blocked, type Pool, type PoolRecord, parsePool, poolOf, rangeOf, standing } from "./pool.ts";
+import type { Logger } from "./ports.ts";
+import type { Runs } from "./runs.ts";
+import type { Change, Kind, Store, Stored } from "./store/store.ts";
+import type { View } from "./view.ts";
+
+/**
+ * A view kept in memory from the store's watches. One owner applies changes; readers see whole changes only,
+ * because nothing here awaits.
+ */
+export class Mirror implements View {
+  readonly #log: Logger;
+  readonly #pools = new Map<string, Pool>(); // pool name -> pool
+  readonly #poolRecords = new Map<string, Stored<"pool">>(); // pool name -> record
+  readonly #claims = new Map<string, Stored<"claim">>(); // namespace/name -> claim
+  readonly #reservations = new Map<string, Stored<"reservation">>(); // address -> reservation
+  readonly #unpickable = new Map<string, Runs>(); // pool/family -> numbers not to pick
+  readonly #held = new Map<string, number>(); // pool/namespace -> addresses
+  readonly #stale = new Map<Kind, Set<string>>(); // kind -> keys not seen again in the running relist
+  readonly #synced = new Set<Kind>();
+  #ordered: readonly Pool[] = [];
+
+  constructor(log: Logger) {
+    this.#log = log;
+  }
+
+  /** Every kind was listed whole at least once. */
+  get ready(): boolean {
+    return this.#synced.size === 3;
+  }
+
+  pool(name: string): Pool | undefined {
+    return this.#pools.get(name);
+  }
+
+  poolOf(address: Address): Pool | undefined {
+    return poolOf(this.#ordered, address);
+  }
+
+  pools(): readonly Pool[] {
+    return this.#ordered;
+  }
+
+  poolRecord(name: string): Stored<"pool"> | undefined {
+    return this.#poolRecords.get(name);
+  }
+
+  reservation(address: Address): Stored<"reservation"> | undefined {
+    return this.#reservations.get(address);
+  }
+
+  reservations(): Iterable<Stored<"reservation">> {
+    return this.#reservations.values();
+  }
+
+  claim(key: string): Stored<"claim"> | undefined {
+    return this.#claims.get(key);
+  }
+
+  claims(): Iterable<Stored<"claim">> {
+    return this.#claims.values();
+  }
+
+  held(pool: string, namespace: string): number {
+    return this.#held.get(`${pool}/${namespace}`) ?? 0;
+  }
+
+  unpickable(pool: Pool, family: Family): Runs {
+    const key = `${pool.name}/${family}`;
+    let runs = this.#unpickable.get(key);
+    if (runs === undefined) {
+      runs = blocked(pool, family);
+      for (const { record } of this.#reservations.values()) {
+        if (familyOf(record.address) === family && standing(pool, record.address) !== "outside") {
+          runs.add(toNumber(record.address));
+        }
+      }
+      this.#unpickable.set(key, runs);
+    }
+    return runs;
+  }
+
+  /** Takes one change of a watch. `gone` of a key never seen is nothing. */
+  apply<K extends Kind>(kind: K, change: Change<K>): void {
+    switch (change.type) {
+      case "relist":
+        this.#stale.set(kind, new Set(this.#keys(kind)));
+        return;
+      case "synced":
+        for (const key of this.#stale.get(kind) ?? []) this.#drop(kind, key);
+        this.#stale.delete(kind);
+        this.#synced.add(kind);
+        return;
+      case "gone":
+        this.#drop(kind, change.key);
+        return;
+      default:
+        this.#stale.get(kind)?.delete(change.stored.key);
+        this.#put(kind, change.stored);
+    }
+  }
+
+  #keys(kind: Kind): Iterable<string> {
+    if (kind === "pool") return this.#poolRecords.keys();
+    return kind === "claim" ? this.#claims.keys() : this.#reservations.keys();
+  }
+
+  #put(kind: Kind, stored: Stored<Kind>): void {
+    if (kind === "claim") {
+      this.#claims.set(stored.key, stored as Stored<"claim">);
+    } else if (kind === "reservation") {
+      this.#dropReservation(stored.key);
+      this.#addReservation(stored as Stored<"reservation">);
+    } else {
+      this.#putPool(stored as Stored<"pool">);
+    }
+  }
+
+  #drop(kind: Kind, key: string): void {
+    if (kind === "claim") {
+      this.#claims.delete(key);
+    } else if (kind === "reservation") {
+      this.#dropReservation(key);
+    } else {
+      this.#poolRecords.delete(key);
+      this.#pools.delete(key);
+      this.#reorder(key);
+    }
+  }
+
+  #putPool(stored: Stored<"pool">): void {
+    this.#poolRecords.set(stored.key, stored);
+    const pool = parsePool(stored.record satisfies PoolRecord);
+    if (isRefusal(pool)) {
+      // It passed the validator once; an unreadable pool hands out nothing rather than something wrong.
+      this.#log.error("pool cannot be used", { pool: stored.key, code: pool.code, error: pool.message });
+      this.#pools.delete(stored.key);
+    } else {
+      this.#pools.set(stored.key, pool);
+    }
+    this.#reorder(stored.key);
+  }
+
+  #reorder(changed: string): void {
+    this.#unpickable.delete(`${changed}/IPv4`);
+    this.#unpickable.delete(`${changed}/IPv6`);
+    this.#ordered = [...this.#pools.values()].sort(
+      (a, b) => b.priority - a.priority || (a.name < b.name ? -1 : 1),
+    );
+  }
+
+  #addReservation(stored: Stored<"reservation">): void {
+    const { address, pool, claim, releasedAt } = stored.record;
+    this.#reservations.set(stored.key, stored);
+    if (releasedAt === undefined) this.#count(`${pool}/${claim.namespace}`, 1);
+    for (const { runs } of this.#runsOf(address)) runs.add(toNumber(address));
+  }
+
+  #dropReservation(key: string): void {
+    const stored = this.#reservations.get(key);
+    if (stored === undefined) return;
+    const { address, pool, claim, releasedAt } = stored.record;
+    this.#reservations.delete(key);
+    if (releasedAt === undefined) this.#count(`${pool}/${claim.namespace}`, -1);
+    for (const { pool: home, runs } of this.#runsOf(address)) {
+      if (standing(home, address) === "open") runs.remove(toNumber(address));
+    }
+  }
+
+  /** Of every pool that contains the address: two that overlap must not stand, and may for a moment. */
+  #runsOf(address: Address): readonly { readonly pool: Pool; readonly runs: Runs }[] {
+    const family = familyOf(address);
+    return this.#ordered.flatMap((pool) => {
+      const runs = this.#unpickable.get(`${pool.name}/${family}`);
+      return runs === undefined || rangeOf(pool, address) === undefined ? [] : [{ pool, runs }];
+    });
+  }
+
+  #count(key: string, by: number): void {
+    const next = (this.#held.get(key) ?? 0) + by;
+    if (next === 0) this.#held.delete(key);
+    else this.#held.set(key, next);
+  }
+}
+
+/** A running follow: `synced` once everything was listed whole, `ended` when the signal ended it or a watch failed. */
+export interface Following {
+  readonly synced: Promise<void>;
+  readonly ended: Promise<void>;
+}
+
+/** Keeps the mirror up to date until `signal` aborts. Both promises reject with what a watch throws (STATE_CORRUPT). */
+export function follow(store: Store, mirror: Mirror, signal: AbortSignal): Following {
+  const kinds: readonly Kind[] = ["pool", "claim", "reservation"];
+  const waits = kinds.map(() => Promise.withResolvers<void>());
+  const pumps = kinds.map((kind, i) =>
+    pump(store, mirror, { kind, signal, synced: () => waits[i]?.resolve() }),
+  );
+  const ended = Promise.all(pumps).then(() => undefined);
+  return {
+    synced: Promise.race([Promise.all(waits.map((w) => w.promise)).then(() => undefined), ended]),
+    ended,
+  };
+}
+
+async function pump(
+  store: Store,
+  mirror: Mirror,
+  to: { kind: Kind; signal: AbortSignal; synced: () => void },
+): Promise<void> {
+  for await (const change of store.watch(to.kind, to.signal)) {
+    mirror.apply(to.kind, change);
+    if (change.type === "synced") to.synced();
+  }
+}

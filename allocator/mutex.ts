@@ -1,0 +1,21 @@
+// SPDX-License-Identifier: Apache-2.0
+
+/**
+ * Serialises work per key inside one process, so that racing requests for one identity do not undo each other's
+ * attempts. It saves work and proves nothing: the store's create and compare-and-set are the guard.
+ */
+export class KeyedMutex {
+  readonly #tails = new Map<string, Promise<unknown>>(); // key -> end of its queue
+
+  async run<T>(key: string, work: () => Promise<T>): Promise<T> {
+    const before = this.#tails.get(key) ?? Promise.resolve();
+    const mine = before.then(work, work);
+    const tail = mine.catch(() => undefined);
+    this.#tails.set(key, tail);
+    try {
+      return await mine;
+    } finally {
+      if (this.#tails.get(key) === tail) this.#tails.delete(key);
+    }
+  }
+}

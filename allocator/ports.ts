@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+
+/** Time, injected so that tests can stop it. */
+export interface Clock {
+  /** Wall clock, milliseconds since 1970. Jumps. For records that people read and other hosts compare. */
+  now(): number;
+  /** Milliseconds since an arbitrary point of this host (CLOCK_MONOTONIC). Never jumps back. */
+  monotonic(): number;
+  /** Resolves after `ms`, or at once when `signal` aborts; never rejects. */
+  sleep(ms: number, signal?: AbortSignal): Promise<void>;
+}
+
+/** Randomness, injected so that a run can be replayed. */
+export interface Random {
+  /** 26 characters of [a-z2-7], 128 bits: a nonce, token or uid that nobody else makes. */
+  token(): string;
+  /** In [0, 1). */
+  fraction(): number;
+}
+
+/** Keys are fixed: pool, address, claim, namespace, pod, node, uid, code, error, containerID, interface, network, verb, ms. */
+export type LogFields = Readonly<Record<string, unknown>>;
+
+/** A constant message and fields; never text built from values. */
+export interface Logger {
+  debug(message: string, fields?: LogFields): void;
+  info(message: string, fields?: LogFields): void;
+  warn(message: string, fields?: LogFields): void;
+  error(message: string, fields?: LogFields): void;
+}
+
+export const silent: Logger = { debug() {}, info() {}, warn() {}, error() {} };
+
+export type Labels = Readonly<Record<string, string>>;
+
+/** Counters and histograms by name (`berth_...`); the names and their meaning stand in system/metrics.ts. */
+export interface Metrics {
+  increment(name: string, labels?: Labels): void;
+  observe(name: string, value: number, labels?: Labels): void;
+}
+
+export const unmetered: Metrics = { increment() {}, observe() {} };

@@ -1,0 +1,330 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import { isDeepStrictEqual } from "node:util";
+import { type Address, compareAddresses } from "./address.ts";
+import { isAtRest, PROMISE_MS } from "./bind.ts";
+import {
+  type Binding,
+  type Claim,
+  type ClaimKey,
+  type ClaimRequest,
+  claimKey,
+  type Identity,
+  isReserved,
+  type Retention,
+} from "./claim.ts";
+import { type Context, MAX_ROUNDS } from "./context.ts";
+import { BerthError, isRefusal, type Refusal, refuse } from "./errors.ts";
+import { describeIdentity, mayFollow } from "./identity.ts";
+import { type Ask, type Lot, type Plan, planAddresses } from "./plan.ts";
+import { coolReservation, reapReservation, rely } from "./reap.ts";
+import { taken } from "./refusals.ts";
+import { coolDropped } from "./release.ts";
+import { isHeldBy, type Reservation } from "./reservation.ts";
+import type { Stored } from "./store/store.ts";
+
+/** After this long a reservation without its claim was left by a crash, not by a reserver at work. A guess: reaping is safe at any time. */
+const BROKEN_OFF_MS = 1_500;
+
+/** One identity's wish, complete: reserve needs nothing else to make its claim. */
+export interface Intent {
+  readonly key: ClaimKey;
+  readonly identity: Identity;
+  readonly interface?: string;
+  readonly request: ClaimRequest;
+  readonly retention: Retention;
+  readonly ask: Ask;
+  /** Promise the claim to this pod in the same write. */
+  readonly promise?: Binding;
+}
+
+export interface Reserved {
+  readonly kind: "reserved";
+  readonly claim: Stored<"claim">;
+  /** Made or changed by this call; otherwise it stood already. */
+  readonly fresh: boolean;
+}
+
+/** `again`: somebody changed the claim. `contended`: another process is at work on the same identity. */
+type Attempt = Reserved | Refusal | { readonly kind: "again" } | { readonly kind: "contended" };
+
+/**
+ * Takes what the identity needs, all families or none, and answers with its claim; the claim that is there already
+ * if it still fits. Two writes and a read for a new identity, none for one that has its claim.
+ *
+ * Reservations first, each created under the address's name, which is what makes two winners impossible; then the
+ * claim; then the reservations are read back, because a reaper may have thought them orphans in between.
+ * Throws REVISION_CONFLICT when records keep changing, and what the store throws.
+ */
+export async function reserve(context: Context, intent: Intent): Promise<Reserved | Refusal> {
+  return await context.serial.run(claimKey(intent.key), () => reserveAlone(context, intent));
+}
+
+async function reserveAlone(context: Context, intent: Intent): Promise<Reserved | Refusal> {
+  const key = claimKey(intent.key);
+  let known = context.view.claim(key) ?? (await context.store.get("claim", key));
+  for (let round = 0; round < MAX_ROUNDS; round++) {
+    const attempt = await tryReserve(context, intent, known);
+    if (attempt.kind === "reserved" || attempt.kind === "refused") return attempt;
+    if (attempt.kind === "contended") await context.clock.sleep(100 + 100 * context.random.fraction());
+    known = await context.store.get("claim", key);
+  }
+  throw new BerthError("REVISION_CONFLICT", `claim ${key} kept changing while it was reserved`, {
+    details: { claim: key },
+  });
+}
+
+async function tryReserve(
+  context: Context,
+  intent: Intent,
+  known: Stored<"claim"> | undefined,
+): Promise<Attempt> {
+  const before = known?.record;
+  if (before?.releasing === true) return releasing(before);
+  if (before !== undefined && isNamesake(before, intent)) return namesake(before);
+  const listed = before?.addresses ?? [];
+  const holds = await sureOf(context, listed, before?.nonce ?? "");
+  const plan = planAddresses(context.view, { ...intent.ask, holds });
+  if (isRefusal(plan)) return plan;
+  const moves = plan.lots.length > 0 || plan.keep.length < listed.length;
+  if (known !== undefined && !moves && isCurrent(known, intent, context.clock.now())) {
+    return { kind: "reserved", claim: known, fresh: false };
+  }
+  if (before !== undefined && moves && holds.length > 0 && !isAtRest(before)) return changed(before, intent);
+  const attempt = await take(context, intent, known, plan);
+  if (attempt.kind !== "reserved") return attempt;
+  const { addresses, nonce } = attempt.claim.record;
+  for (const address of listed) if (!addresses.includes(address)) await coolDropped(context, address, nonce);
+  return attempt;
+}
+
+/**
+ * Which of its addresses a claim may rely on: those that the view shows reserved for it cost nothing, the others are
+ * looked up. A reserver that was reaped while it paused may be about to take its claim back, or may have crashed.
+ */
+async function sureOf(context: Context, listed: readonly Address[], nonce: string): Promise<Address[]> {
+  const sure: Address[] = [];
+  for (const address of listed) {
+    const shown = context.view.reservation(address)?.record;
+    const stands = shown !== undefined && isHeldBy(shown, nonce);
+    if (stands || (await rely(context.store, address, nonce))) sure.push(address);
+  }
+  return sure;
+}
+
+/** Reservations, then the claim, then the reservations once more; whatever breaks off is undone. */
+async function take(
+  context: Context,
+  intent: Intent,
+  known: Stored<"claim"> | undefined,
+  plan: Plan,
+): Promise<Attempt> {
+  const before = known?.record;
+  const nonce = before === undefined || before.nonce === "" ? context.random.token() : before.nonce;
+  const took = await takeAll(context, intent, plan, nonce);
+  if (!Array.isArray(took)) return took;
+  const addresses = [...plan.keep, ...took.map(({ stored }) => stored.record.address)];
+  const next = claimOf(intent, before, { addresses, nonce, now: context.clock.now() });
+  const written = await writeClaim(context, known, next);
+  if (written !== undefined && (await confirm(context, took, nonce))) {
+    return { kind: "reserved", claim: written, fresh: true };
+  }
+  if (written !== undefined) await undo(context, written, known);
+  await giveBack(context, took);
+  return { kind: "again" };
+}
+
+/** Nothing about the claim would be written again: not its owner, retention or request, and it is not set aside. */
+function isCurrent({ record: claim, createdAt }: Stored<"claim">, intent: Intent, now: number): boolean {
+  if (!isReserved(claim)) return false;
+  if (claim.handMade === true) return true;
+  const waitsLong =
+    claim.binding === undefined && now - Math.max(createdAt, claim.admittedAt ?? 0) > PROMISE_MS / 2;
+  const { identity } = intent;
+  return (
+    !waitsLong &&
+    claim.retained === undefined &&
+    claim.identity.kind === identity.kind &&
+    claim.identity.name === identity.name &&
+    (identity.uid === undefined || claim.identity.uid === identity.uid) &&
+    isDeepStrictEqual(claim.retention, intent.retention) &&
+    isDeepStrictEqual(claim.request, intent.request)
+  );
+}
+
+function claimOf(
+  intent: Intent,
+  known: Claim | undefined,
+  to: { addresses: readonly Address[]; nonce: string; now: number },
+): Claim {
+  const said = { identity: intent.identity, retention: intent.retention, request: intent.request };
+  // A claim that somebody else made meanwhile may be lent already.
+  const lent =
+    intent.promise === undefined || known?.binding !== undefined ? {} : { binding: intent.promise };
+  const where = intent.interface === undefined ? {} : { interface: intent.interface };
+  const addresses = [...to.addresses].sort(compareAddresses);
+  const got = { addresses, nonce: to.nonce, admittedAt: to.now };
+  if (known === undefined)
+    return { ...intent.key, ...said, ...where, ...lent, ...got, status: { phase: "Reserved" } };
+  const { retained: _, ...kept } = known;
+  // What a person wrote into a claim stays theirs.
+  return known.handMade === true ? { ...kept, ...got } : { ...kept, ...said, ...where, ...lent, ...got };
+}
+
+async function writeClaim(
+  context: Context,
+  known: Stored<"claim"> | undefined,
+  next: Claim,
+): Promise<Stored<"claim"> | undefined> {
+  if (known === undefined) {
+    const created = await context.store.create("claim", next);
+    return created.kind === "created" ? created.stored : undefined;
+  }
+  const replaced = await context.store.replace("claim", known, next);
+  return replaced.kind === "replaced" ? replaced.stored : undefined;
+}
+
+type Contended = { readonly kind: "contended" };
+
+/** One reservation for each lot, or none: what was taken before a refusal is given back. */
+async function takeAll(
+  context: Context,
+  intent: Intent,
+  plan: Plan,
+  nonce: string,
+): Promise<Took[] | Refusal | Contended> {
+  const took: Took[] = [];
+  for (const lot of plan.lots) {
+    const got = await takeOne(context, lot, intent.key, nonce);
+    if (got.kind !== "took") {
+      await giveBack(context, took);
+      return got;
+    }
+    took.push(got);
+  }
+  return took;
+}
+
+interface Took {
+  readonly kind: "took";
+  readonly stored: Stored<"reservation">;
+  /** Taken back while it was cooling, since then. */
+  readonly cooling?: number;
+}
+
+type Take = Took | { readonly kind: "taken"; readonly by: Reservation } | Contended;
+
+async function takeOne(
+  context: Context,
+  lot: Lot,
+  claim: ClaimKey,
+  nonce: string,
+): Promise<Exclude<Take, { kind: "taken" }> | Refusal> {
+  for (const candidate of lot.candidates) {
+    const got = await takeCandidate(context, { ...candidate, claim, nonce });
+    if (got.kind === "took") return got;
+    if (!lot.exact) continue;
+    if (got.kind === "contended") return got;
+    const pool = context.view.pool(candidate.pool);
+    return pool === undefined ? lot.exhausted() : taken(context.view, pool, candidate.address, got.by);
+  }
+  return lot.exhausted();
+}
+
+async function takeCandidate(context: Context, wanted: Reservation): Promise<Take> {
+  const result = await context.store.create("reservation", wanted);
+  if (result.kind === "created") return { kind: "took", stored: result.stored };
+  const found = result.stored;
+  if (claimKey(found.record.claim) === claimKey(wanted.claim)) return await takeOwn(context, found, wanted);
+  if (cooledOff(context, found) && (await context.store.remove("reservation", found)).kind === "removed") {
+    return await createAgain(context, wanted);
+  }
+  return { kind: "taken", by: found.record };
+}
+
+/** The identity's own: cooling, or left by an attempt that broke off, or by one that is still under way elsewhere. */
+async function takeOwn(context: Context, found: Stored<"reservation">, wanted: Reservation): Promise<Take> {
+  const { releasedAt: cooling, nonce } = found.record;
+  if (cooling !== undefined || nonce === wanted.nonce) {
+    const retaken = await context.store.replace("reservation", found, wanted);
+    if (retaken.kind !== "replaced") return { kind: "contended" };
+    return { kind: "took", stored: retaken.stored, ...(cooling === undefined ? {} : { cooling }) };
+  }
+  if (context.clock.now() - found.createdAt < BROKEN_OFF_MS) return { kind: "contended" };
+  const reaped = await reapReservation(context, found);
+  return reaped === "removed" ? await createAgain(context, wanted) : { kind: "contended" };
+}
+
+async function createAgain(context: Context, wanted: Reservation): Promise<Take> {
+  const again = await context.store.create("reservation", wanted);
+  if (again.kind === "created") return { kind: "took", stored: again.stored };
+  const by = again.stored.record;
+  return claimKey(by.claim) === claimKey(wanted.claim) ? { kind: "contended" } : { kind: "taken", by };
+}
+
+function cooledOff(context: Context, { record }: Stored<"reservation">): boolean {
+  const cooldownMs = context.view.pool(record.pool)?.cooldownMs ?? 0;
+  return record.releasedAt !== undefined && context.clock.now() >= record.releasedAt + cooldownMs;
+}
+
+/**
+ * Newest first; what was cooling goes on cooling. A reservation that somebody has come to rely on stays: the reaper's
+ * rule decides.
+ */
+async function giveBack(context: Context, took: readonly Took[]): Promise<void> {
+  for (const { stored, cooling } of [...took].reverse()) {
+    if (cooling === undefined) await reapReservation(context, stored);
+    else await coolReservation(context, stored, cooling);
+  }
+}
+
+async function confirm(context: Context, took: readonly Took[], nonce: string): Promise<boolean> {
+  for (const { stored } of took) {
+    if (!(await rely(context.store, stored.key, nonce))) return false;
+  }
+  return true;
+}
+
+/** The claim as it was before; if somebody changed it meanwhile, the next round looks at what is there. */
+async function undo(
+  context: Context,
+  written: Stored<"claim">,
+  before: Stored<"claim"> | undefined,
+): Promise<void> {
+  if (before === undefined) await context.store.remove("claim", written);
+  else await context.store.replace("claim", written, before.record);
+}
+
+function releasing(claim: Claim): Refusal {
+  const key = claimKey(claim);
+  return refuse(
+    "CLAIM_RELEASING",
+    `the addresses of claim ${key} are being given back; try again in a moment`,
+    {
+      claim: key,
+    },
+  );
+}
+
+/** What a person wrote is for whoever has the name, but no set takes its slots from there. */
+export function isNamesake(claim: Claim, { identity }: Pick<Intent, "identity">): boolean {
+  if (claim.handMade === true) return claim.identity.slot !== identity.slot;
+  return !mayFollow(claim.identity, identity);
+}
+
+function namesake(claim: Claim): Refusal {
+  const key = claimKey(claim);
+  const owner = describeIdentity(claim.identity);
+  return refuse("CLAIM_BUSY", `claim ${key} belongs to ${owner}; give this pod another name`, { claim: key });
+}
+
+function changed(claim: Claim, intent: Intent): Refusal {
+  const key = claimKey(claim);
+  const wants = intent.ask.entry?.join(", ") ?? `an address of pool ${intent.ask.pools?.join(", ") ?? "any"}`;
+  return refuse(
+    "CLAIM_CHANGED",
+    `claim ${key} holds ${claim.addresses.join(", ")} and is in use by pod ${claim.binding?.podName ?? ""}, but the request is now for ${wants}; ` +
+      "it changes when that pod is deleted and created again",
+    { claim: key, address: claim.addresses.join(",") },
+  );
+}

@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0
+import type { Address, Family } from "./address.ts";
+import type { Claim } from "./claim.ts";
+import type { Pool } from "./pool.ts";
+import type { Reservation } from "./reservation.ts";
+import type { Runs } from "./runs.ts";
+import type { Stored } from "./store/store.ts";
+
+/**
+ * What is known of the store at this moment, for planning: it may lag behind, so it proposes and never proves.
+ * Uniqueness and every change are settled by the store.
+ */
+export interface View {
+  pool(name: string): Pool | undefined;
+  /** The pool whose ranges contain the address. */
+  poolOf(address: Address): Pool | undefined;
+  /** By priority, highest first, then by name. */
+  pools(): readonly Pool[];
+  reservation(address: Address): Stored<"reservation"> | undefined;
+  claim(key: string): Stored<"claim"> | undefined;
+  claims(): Iterable<Stored<"claim">>;
+  reservations(): Iterable<Stored<"reservation">>;
+  /** Everything of the pool's space that must not be picked: taken, cooling, excluded, reserved, gateways. */
+  unpickable(pool: Pool, family: Family): Runs;
+  /** Addresses of the pool that claims of the namespace hold. */
+  held(pool: string, namespace: string): number;
+}
+
+/** The holder of an address, as messages name it. */
+export function holderOf(view: View, reservation: Reservation): { key: string; claim: Claim | undefined } {
+  const key = `${reservation.claim.namespace}/${reservation.claim.name}`;
+  return { key, claim: view.claim(key)?.record };
+}
