@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+import type { Claim } from "../../allocator/claim.ts";
+import type { Context } from "../../allocator/context.ts";
+import type { Refusal } from "../../allocator/errors.ts";
+import { isRefusal, refuse } from "../../allocator/errors.ts";
+import type { Inventory, NamespaceFacts } from "../../allocator/inventory.ts";
+import { type KubeObject, readObject } from "../../allocator/kube-object.ts";
+import type { AdmissionRequest } from "./review.ts";
+
+/** Where admitted objects go: nowhere in a cluster, whose API server keeps them; onto the shelf on the embedded stack. */
+export interface Keeper {
+  keep(object: KubeObject): Promise<void>;
+  forget(kind: string, namespace: string, name: string): Promise<void>;
+}
+
+/** What the admission decisions work with. */
+export interface Desk {
+  readonly context: Context;
+  readonly inventory: Inventory;
+  /**
+   * Present on the embedded stack: admission is the only moment at which it hears of an object, so it keeps objects,
+   * reserves for workloads, and stores pools and claims there and then. In a cluster controllers do that.
+   */
+  readonly embedded?: Keeper;
+  /** A claim lost what it was kept for: judge it soon instead of at the next pass. */
+  readonly suspect: (claim: Claim) => void;
+}
+
+/** The object of a review, its namespace and name filled in from the request as the API server does. */
+export function objectOf(request: AdmissionRequest, which: "object" | "oldObject"): KubeObject | Refusal {
+  const object = readObject(request[which]);
+  if (isRefusal(object)) return object;
+  const namespace = request.namespace === "" ? object.metadata.namespace : request.namespace;
+  const name = object.metadata.name === "" ? request.name : object.metadata.name;
+  return { ...object, metadata: { ...object.metadata, namespace, name } };
+}
+
+/** One of the kinds that the route is for, or the words for whoever configured the webhook wrongly. */
+export function expectKind(object: KubeObject, kinds: readonly string[]): Refusal | undefined {
+  if (kinds.includes(object.kind)) return undefined;
+  return refuse(
+    "OBJECT_INVALID",
+    `this webhook decides about ${kinds.join(", ")}, and the object is a ${object.kind}`,
+    {
+      kind: object.kind,
+    },
+  );
+}
+
+/** A namespace that the inventory does not know yet has the one label that every namespace has. */
+export async function namespaceOf(inventory: Inventory, name: string): Promise<NamespaceFacts> {
+  const known = await inventory.namespace(name);
+  return known ?? { name, labels: { "kubernetes.io/metadata.name": name }, annotations: {} };
+}

@@ -1,0 +1,337 @@
+// SPDX-License-Identifier: Apache-2.0
+import assert from "node:assert/strict";
+import { describe, it } from "node:test";
+import fc from "fast-check";
+import { applyPatch } from "rfc6902";
+import { BerthError } from "../../allocator/errors.ts";
+import type { LabelExpression } from "../../allocator/selector.ts";
+import { addNodeAffinity, annotate, type PatchOp, pointer, prove } from "./patch.ts";
+
+/** What another implementation makes of the operations; both must agree. */
+function applied(object: unknown, ops: readonly PatchOp[]): unknown {
+  const copy = structuredClone(object);
+  for (const outcome of applyPatch(copy, structuredClone([...ops]))) assert.equal(outcome, null);
+  assert.deepEqual(prove(object, ops), copy);
+  return copy;
+}
+
+const REQUIRED = "/spec/affinity/nodeAffinity/requiredDuringSchedulingIgnoredDuringExecution";
+const BEIJING: LabelExpression = { key: "topology.kubernetes.io/zone", operator: "In", values: ["beijing"] };
+const FAST: LabelExpression = { key: "example.com/fast", operator: "Exists" };
+
+/** JSON.parse makes no objects without a prototype. */
+const PLAIN = { noNullPrototype: true } as const;
+
+function podWith(nodeAffinity: unknown) {
+  return { spec: { containers: [], affinity: { podAffinity: { keep: true }, nodeAffinity } } };
+}
+
+function required(...nodeSelectorTerms: unknown[]) {
+  return { requiredDuringSchedulingIgnoredDuringExecution: { nodeSelectorTerms } };
+}
+
+describe("pointer", () => {
+  for (const { segments, path } of [
+    { segments: [], path: "" },
+    {
+      segments: ["metadata", "annotations", "berth.dev/claim"],
+      path: "/metadata/annotations/berth.dev~1claim",
+    },
+    { segments: ["a~1b", "~/", ""], path: "/a~01b/~0~1/" },
+    { segments: ["terms", 0, "-"], path: "/terms/0/-" },
+  ]) {
+    it(`writes ${JSON.stringify(segments)} as ${JSON.stringify(path)}`, () => {
+      assert.equal(pointer(...segments), path);
+    });
+  }
+});
+
+describe("annotate", () => {
+  const entries = { "berth.dev/claim": "mysql-0", "a~b": "c" };
+  for (const { name, existing, ops } of [
+    {
+      name: "makes the parent when there are none",
+      existing: undefined,
+      ops: [{ op: "add", path: "/metadata/annotations", value: entries }],
+    },
+    {
+      name: "takes null for none",
+      existing: null,
+      ops: [{ op: "add", path: "/metadata/annotations", value: entries }],
+    },
+    {
+      name: "adds to those that are there, in escapes",
+      existing: { other: "x" },
+      ops: [
+        { op: "add", path: "/metadata/annotations/berth.dev~1claim", value: "mysql-0" },
+        { op: "add", path: "/metadata/annotations/a~0b", value: "c" },
+      ],
+    },
+    {
+      name: "replaces what a copied pod brings, and leaves out what is right already",
+      existing: { "berth.dev/claim": "mysql-9", "a~b": "c" },
+      ops: [{ op: "add", path: "/metadata/annotations/berth.dev~1claim", value: "mysql-0" }],
+    },
+    { name: "has nothing to do when all is there", existing: { ...entries, other: "x" }, ops: [] },
+  ]) {
+    it(name, () => {
+      assert.deepEqual(annotate(existing, entries), ops);
+      const pod = { metadata: { name: "p", ...(existing === undefined ? {} : { annotations: existing }) } };
+      assert.deepEqual(applied(pod, annotate(existing, entries)), {
+        metadata: { name: "p", annotations: { ...existing, ...entries } },
+      });
+    });
+  }
+
+  it("does nothing without entries, not even the parent", () =>
+    assert.deepEqual(annotate(undefined, {}), []));
+
+  it("does not take an inherited name for an annotation", () => {
+    assert.deepEqual(annotate({}, { constructor: "x" }), [
+      { op: "add", path: "/metadata/annotations/constructor", value: "x" },
+    ]);
+  });
+
+  it("for any pod: exactly the wanted annotations, and nothing else changes", () => {
+    const key = fc.oneof(
+      fc.constantFrom("berth.dev/claim", "a~1b", "~0", "~", "/", "//", "~~/~", "", "constructor", "-", "0"),
+      fc.string({ maxLength: 8 }).filter((text) => text !== "__proto__"),
+    );
+    const annotations = fc.dictionary(key, fc.string({ maxLength: 8 }), { noNullPrototype: true });
+    const pod = fc.record(
+      {
+        metadata: fc.record(
+          { name: fc.string(), labels: fc.jsonValue(), annotations },
+          { requiredKeys: ["name"], noNullPrototype: true },
+        ),
+        spec: fc.jsonValue(),
+      },
+      PLAIN,
+    );
+    fc.assert(
+      fc.property(pod, annotations, (object, wanted) => {
+        fc.pre(!JSON.stringify(object).includes("__proto__"));
+        const before = structuredClone(object);
+        const ops = annotate(object.metadata.annotations, wanted);
+        const all = { ...object.metadata.annotations, ...wanted };
+        const absent = object.metadata.annotations === undefined && Object.keys(wanted).length === 0;
+        const metadata = { ...object.metadata, ...(absent ? {} : { annotations: all }) };
+        assert.deepEqual(applied(object, ops), { ...object, metadata });
+        assert.deepEqual(object, before);
+      }),
+    );
+  });
+});
+
+describe("addNodeAffinity", () => {
+  const whole = { nodeSelectorTerms: [{ matchExpressions: [BEIJING, FAST] }] };
+  const key = "requiredDuringSchedulingIgnoredDuringExecution";
+  for (const { name, pod, ops } of [
+    {
+      name: "makes the tree from affinity on",
+      pod: { spec: {} },
+      ops: [{ op: "add", path: "/spec/affinity", value: { nodeAffinity: { [key]: whole } } }],
+    },
+    {
+      name: "makes the tree from nodeAffinity on",
+      pod: { spec: { affinity: { podAffinity: {} } } },
+      ops: [{ op: "add", path: "/spec/affinity/nodeAffinity", value: { [key]: whole } }],
+    },
+    {
+      name: "makes the required part beside the preferred one",
+      pod: podWith({ preferredDuringSchedulingIgnoredDuringExecution: [] }),
+      ops: [{ op: "add", path: REQUIRED, value: whole }],
+    },
+    {
+      name: "takes null for absent",
+      pod: { spec: { affinity: null } },
+      ops: [{ op: "add", path: "/spec/affinity", value: { nodeAffinity: { [key]: whole } } }],
+    },
+    {
+      name: "narrows every alternative",
+      pod: podWith(required({ matchExpressions: [FAST] }, { matchFields: [{ key: "metadata.name" }] })),
+      ops: [
+        { op: "add", path: `${REQUIRED}/nodeSelectorTerms/0/matchExpressions/-`, value: BEIJING },
+        { op: "add", path: `${REQUIRED}/nodeSelectorTerms/1/matchExpressions`, value: [BEIJING, FAST] },
+      ],
+    },
+    {
+      name: "leaves an empty term empty, which matches no node",
+      pod: podWith(required({}, { matchExpressions: [] }, null, { matchExpressions: [], matchFields: [] })),
+      ops: [],
+    },
+    {
+      name: "leaves a list without alternatives to the API server, which refuses it",
+      pod: podWith(required()),
+      ops: [],
+    },
+    { name: "leaves a required part without a list, too", pod: podWith({ [key]: {} }), ops: [] },
+    {
+      name: "says nothing twice",
+      pod: podWith(required({ matchExpressions: [BEIJING, { key: "x", operator: "Exists" }, FAST] })),
+      ops: [],
+    },
+  ]) {
+    it(name, () => {
+      assert.deepEqual(addNodeAffinity(pod, [BEIJING, FAST]), ops);
+      applied(pod, addNodeAffinity(pod, [BEIJING, FAST]));
+    });
+  }
+
+  it("does nothing without expressions", () => assert.deepEqual(addNodeAffinity({ spec: {} }, []), []));
+
+  it("for any pod: a node fits exactly if it did before and every expression holds", () => {
+    const expression = fc.record({
+      key: fc.constantFrom("a", "b", "c"),
+      operator: fc.constant("Exists" as const),
+    });
+    const term = fc.record(
+      {
+        matchExpressions: fc.array(expression, { maxLength: 3 }),
+        matchFields: fc.array(expression, { maxLength: 1 }),
+      },
+      { requiredKeys: [], noNullPrototype: true },
+    );
+    const affinity = fc.record(
+      {
+        podAffinity: fc.constant({ keep: 1 }),
+        nodeAffinity: fc.record(
+          {
+            requiredDuringSchedulingIgnoredDuringExecution: fc.record(
+              {
+                nodeSelectorTerms: fc.array(term, { minLength: 1, maxLength: 3 }),
+              },
+              PLAIN,
+            ),
+            preferredDuringSchedulingIgnoredDuringExecution: fc.constant([{ keep: 2 }]),
+          },
+          { requiredKeys: [], noNullPrototype: true },
+        ),
+      },
+      { requiredKeys: [], noNullPrototype: true },
+    );
+    const pod = fc.record(
+      {
+        metadata: fc.constant({ name: "p" }),
+        spec: fc.record(
+          { affinity, nodeName: fc.constant("keep") },
+          { requiredKeys: ["nodeName"], noNullPrototype: true },
+        ),
+      },
+      PLAIN,
+    );
+    const labels = fc.subarray(["a", "b", "c"]);
+    fc.assert(
+      fc.property(pod, fc.array(expression, { maxLength: 2 }), labels, (object, wanted, node) => {
+        const after = applied(object, addNodeAffinity(object, wanted));
+        const holds = wanted.every((one) => node.includes(one.key));
+        assert.equal(fits(after, node), fits(object, node) && holds);
+        assert.deepEqual(withoutRequired(after), withoutRequired(object));
+      }),
+    );
+  });
+});
+
+interface Term {
+  matchExpressions?: { key: string }[];
+  matchFields?: { key: string }[];
+}
+interface Pod {
+  spec: {
+    affinity?: {
+      nodeAffinity?: { requiredDuringSchedulingIgnoredDuringExecution?: { nodeSelectorTerms: Term[] } };
+    };
+  };
+}
+
+/** The scheduler's rule: terms are alternatives, an empty one matches nothing, no required part matches all. */
+function fits(pod: unknown, node: readonly string[]): boolean {
+  const affinity = (pod as Pod).spec.affinity?.nodeAffinity;
+  const terms = affinity?.requiredDuringSchedulingIgnoredDuringExecution?.nodeSelectorTerms;
+  if (terms === undefined) return true;
+  return terms.some((term) => {
+    const all = [...(term.matchExpressions ?? []), ...(term.matchFields ?? [])];
+    return all.length > 0 && all.every((one) => node.includes(one.key));
+  });
+}
+
+/** The pod without what addNodeAffinity may write, and without parents that this leaves empty. */
+function withoutRequired(pod: unknown): unknown {
+  return JSON.parse(JSON.stringify(pod), (key, value: unknown) => {
+    const emptied = (key === "affinity" || key === "nodeAffinity") && Object.keys(value ?? {}).length === 0;
+    return key === "requiredDuringSchedulingIgnoredDuringExecution" || emptied ? undefined : value;
+  });
+}
+
+describe("prove", () => {
+  it("returns what the API server will have and leaves object and operations as they are", () => {
+    const object = { metadata: {}, list: ["a"] };
+    const ops: PatchOp[] = [
+      { op: "add", path: "/metadata/annotations", value: {} },
+      { op: "add", path: "/metadata/annotations/a~1b", value: "1" },
+      { op: "add", path: "/list/-", value: { deep: [] } },
+      { op: "add", path: "/list/0", value: "first" },
+      { op: "replace", path: "/list/1", value: "second" },
+    ];
+    const before = structuredClone({ object, ops });
+    const after = prove(object, ops);
+    assert.deepEqual(after, {
+      metadata: { annotations: { "a/b": "1" } },
+      list: ["first", "second", { deep: [] }],
+    });
+    assert.deepEqual({ object, ops }, before);
+    assert.deepEqual(applied(object, ops), after);
+  });
+
+  for (const { name, object, op, message } of [
+    {
+      name: "a parent that is missing",
+      object: { metadata: {} },
+      op: { op: "add", path: "/metadata/annotations/x", value: "1" },
+      message: "patch does not apply: add /metadata/annotations/x: Path not found in document",
+    },
+    {
+      name: "a parent that is a text, which jsonpatch passes over",
+      object: { metadata: "none" },
+      op: { op: "add", path: "/metadata/x", value: "1" },
+      message: "patch does not apply: add /metadata/x: nothing was written",
+    },
+    {
+      name: "a place beyond the end of a list",
+      object: { list: [] },
+      op: { op: "add", path: "/list/1", value: "1" },
+      message: "patch does not apply: add /list/1: Add operation must not attempt to create a sparse array!",
+    },
+    {
+      name: "replacing nothing",
+      object: {},
+      op: { op: "replace", path: "/x", value: "1" },
+      message: "patch does not apply: replace /x: Replace operation must point to an existing value!",
+    },
+    {
+      name: "the prototype",
+      object: {},
+      op: { op: "add", path: "/__proto__", value: { polluted: true } },
+      message: "patch does not apply: add /__proto__: nothing was written",
+    },
+    {
+      name: "a value that JSON leaves out",
+      object: {},
+      op: { op: "add", path: "/x", value: undefined },
+      message: "patch does not apply: add /x: nothing was written",
+    },
+  ] as const) {
+    it(`refuses ${name}`, () => {
+      assert.throws(
+        () => prove(object, [op]),
+        (error: unknown) =>
+          error instanceof BerthError && error.code === "INTERNAL" && error.message === message,
+      );
+      assert.equal(Object.hasOwn(Object.prototype, "polluted"), false);
+    });
+  }
+
+  it("refuses an object that is null, as that of a DELETE", () => {
+    assert.throws(() => prove(null, annotate(undefined, { a: "b" })), { code: "INTERNAL" });
+  });
+});

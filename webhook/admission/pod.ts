@@ -1,0 +1,250 @@
+// SPDX-License-Identifier: Apache-2.0
+import { bind } from "../../allocator/bind.ts";
+import { type Claim, claimKey, isReserved } from "../../allocator/claim.ts";
+import {
+  ASSIGNED_ADDRESSES,
+  ASSIGNED_CLAIM,
+  ASSIGNED_TOKEN,
+  readRequest,
+  withDefaults,
+} from "../../allocator/dialects.ts";
+import { isRefusal, type Refusal, refuse } from "../../allocator/errors.ts";
+import { type PodStanding, standingOf } from "../../allocator/identity.ts";
+import { type Applicant, intentForClaim, intentOf, slotIntents } from "../../allocator/intent.ts";
+import type { Inventory } from "../../allocator/inventory.ts";
+import { type KubeObject, originOf } from "../../allocator/kube-object.ts";
+import { lendSlot, previewSlot } from "../../allocator/lend.ts";
+import type { Labels } from "../../allocator/ports.ts";
+import { describePreview, preview } from "../../allocator/preview.ts";
+import { asksForAddress } from "../../allocator/request.ts";
+import { type Intent, reserve } from "../../allocator/reserve.ts";
+import type { LabelExpression } from "../../allocator/selector.ts";
+import { type Desk, expectKind, type Keeper, namespaceOf, objectOf } from "./desk.ts";
+import { addNodeAffinity, annotate, type PatchOp, pointer, prove } from "./patch.ts";
+import {
+  type AdmissionRequest,
+  type AdmissionResponse,
+  allowed,
+  denied,
+  type Handler,
+  patched,
+} from "./review.ts";
+
+const ASSIGNED: readonly string[] = [ASSIGNED_CLAIM, ASSIGNED_ADDRESSES, ASSIGNED_TOKEN];
+const MIRROR = "kubernetes.io/config.mirror";
+
+/** `/mutate/pods`: reserves what a pod asks for, or finds its claim, and writes both into the pod. */
+export function mutatePods(desk: Desk): Handler {
+  return async (request) => {
+    if (request.operation !== "CREATE" || request.subResource !== "") return allowed(request.uid);
+    const pod = objectOf(request, "object");
+    if (isRefusal(pod)) return denied(request.uid, pod);
+    const wrong = expectKind(pod, ["Pod"]);
+    if (wrong !== undefined) return denied(request.uid, wrong);
+    return isExempt(pod) ? allowed(request.uid) : await decide(desk, request, pod);
+  };
+}
+
+async function decide(desk: Desk, request: AdmissionRequest, pod: KubeObject): Promise<AdmissionResponse> {
+  const applicant = await applicantOf(desk, pod);
+  if (isRefusal(applicant)) return denied(request.uid, applicant);
+  const wish = wishOf(desk, applicant);
+  if (wish === undefined) return answer(request, pod, {});
+  if (isRefusal(wish)) return denied(request.uid, wish);
+  return request.dryRun ? await rehearse(desk, request, wish) : await admit(desk, request, pod, wish);
+}
+
+/** Pods that have no network of their own, or that no webhook may touch. */
+function isExempt(pod: KubeObject): boolean {
+  return (
+    pod.spec.flag("hostNetwork") ||
+    Object.hasOwn(pod.metadata.annotations, MIRROR) ||
+    pod.metadata.namespace === "kube-system"
+  );
+}
+
+/** Everything that decides about the pod: what it says itself, what its namespace says, and whose it is. */
+async function applicantOf(desk: Desk, pod: KubeObject): Promise<Applicant | Refusal> {
+  const { namespace: name, annotations, labels } = pod.metadata;
+  const namespace = await namespaceOf(desk.inventory, name);
+  const request = readRequest(withDefaults(annotations, namespace));
+  if (isRefusal(request)) return request;
+  const standing = standingOf(originOf(pod, name));
+  return {
+    standing,
+    request,
+    namespace,
+    podLabels: labels,
+    start: await startOf(desk.inventory, standing, name),
+    token: desk.context.random.token(),
+    now: desk.context.clock.now(),
+  };
+}
+
+async function startOf(inventory: Inventory, standing: PodStanding, namespace: string): Promise<number> {
+  if (standing.kind !== "named" || standing.identity.kind !== "StatefulSet") return 0;
+  const workload = await inventory.workload("StatefulSet", namespace, standing.identity.name);
+  return workload === undefined || workload === "unknown" ? 0 : workload.start;
+}
+
+/** One claim for the pod alone, or any of the slots of its set. */
+type Wish =
+  | { readonly kind: "one"; readonly intent: Intent }
+  | { readonly kind: "any"; readonly slots: readonly Intent[] };
+
+function wishOf(desk: Desk, applicant: Applicant): Wish | Refusal | undefined {
+  const { standing, request } = applicant;
+  if (!asksForAddress(request)) {
+    const waiting = waitingClaim(desk, applicant);
+    return waiting && { kind: "one", intent: intentForClaim(applicant, waiting) };
+  }
+  if (standing.kind === "set" && request.entries !== undefined) {
+    return { kind: "any", slots: slotIntents(applicant, standing.workload) };
+  }
+  const intent = intentOf(applicant);
+  return isRefusal(intent) ? intent : { kind: "one", intent };
+}
+
+/** A claim of the pod's name, made by hand or kept from before, speaks for a pod that asks for nothing. */
+function waitingClaim(desk: Desk, { standing, namespace }: Applicant): Claim | undefined {
+  if (standing.kind !== "named") return undefined;
+  const claim = desk.context.view.claim(`${namespace.name}/${standing.claim}`)?.record;
+  if (claim === undefined || claim.identity.slot !== undefined) return undefined;
+  return claim.handMade === true || isReserved(claim) ? claim : undefined;
+}
+
+async function rehearse(desk: Desk, request: AdmissionRequest, wish: Wish): Promise<AdmissionResponse> {
+  const { context, inventory } = desk;
+  const would =
+    wish.kind === "one"
+      ? await preview(context, wish.intent)
+      : await previewSlot(context, inventory, wish.slots);
+  if (isRefusal(would)) return denied(request.uid, would);
+  return allowed(request.uid, [describePreview("this pod", would)]);
+}
+
+async function admit(
+  desk: Desk,
+  request: AdmissionRequest,
+  pod: KubeObject,
+  wish: Wish,
+): Promise<AdmissionResponse> {
+  const { context, inventory } = desk;
+  const got =
+    wish.kind === "one"
+      ? await reserve(context, wish.intent)
+      : await lendSlot(context, inventory, wish.slots);
+  if (isRefusal(got)) return denied(request.uid, got);
+  const { record } = got.claim;
+  const token = record.binding?.node === "" ? record.binding.token : "";
+  const assigned = {
+    [ASSIGNED_CLAIM]: record.name,
+    [ASSIGNED_ADDRESSES]: record.addresses.join(","),
+    ...(token === "" ? {} : { [ASSIGNED_TOKEN]: token }),
+  };
+  return answer(request, pod, assigned, nodesOf(desk, record));
+}
+
+/** The nodes where every address of the claim is routed, from the selectors of its pools. */
+function nodesOf(desk: Desk, claim: Claim): LabelExpression[] {
+  const pools = new Set(claim.addresses.flatMap((address) => desk.context.view.poolOf(address) ?? []));
+  return [...pools].flatMap((pool) => [
+    ...Object.entries(pool.spec.nodeSelector?.matchLabels ?? {}).map(
+      ([key, value]): LabelExpression => ({ key, operator: "In", values: [value] }),
+    ),
+    ...(pool.spec.nodeSelector?.matchExpressions ?? []),
+  ]);
+}
+
+/**
+ * The patch, proven on the object before it is sent. Assigned annotations that the pod brought along, from a template
+ * or copied from another pod, go: they are ours to write and nobody's to inherit.
+ */
+function answer(
+  request: AdmissionRequest,
+  pod: KubeObject,
+  assigned: Labels,
+  nodes: readonly LabelExpression[] = [],
+): AdmissionResponse {
+  const { annotations } = pod.metadata;
+  const brought = Object.keys(annotations).filter(
+    (key) => ASSIGNED.includes(key) && assigned[key] === undefined,
+  );
+  const own = Object.entries(annotations).filter(([key]) => !ASSIGNED.includes(key));
+  const written: PatchOp[] =
+    brought.length > 0
+      ? [
+          {
+            op: "replace",
+            path: pointer("metadata", "annotations"),
+            value: { ...Object.fromEntries(own), ...assigned },
+          },
+        ]
+      : annotate(pod.json.at("metadata").get("annotations") as Labels | undefined, assigned);
+  const ops = [...written, ...addNodeAffinity(pod.json.value, nodes)];
+  prove(pod.json.value, ops);
+  return patched(request.uid, ops);
+}
+
+/**
+ * `/validate/pods`, on the embedded stack: the pod as it was finally made, with its name and uid, or its end. In a
+ * cluster the binder hears of both from its watch.
+ */
+export function validatePods(desk: Desk): Handler {
+  return async (request) => {
+    const keeper = desk.embedded;
+    if (keeper === undefined || request.subResource !== "") return allowed(request.uid);
+    if (request.operation === "DELETE") return await podGone(desk, keeper, request);
+    const pod = objectOf(request, "object");
+    if (isRefusal(pod)) return denied(request.uid, pod);
+    const wrong = expectKind(pod, ["Pod"]) ?? (await unclaimed(desk, pod));
+    if (wrong !== undefined) return denied(request.uid, wrong);
+    if (request.dryRun) return allowed(request.uid);
+    const refusal = await meet(desk, pod);
+    if (refusal !== undefined) return denied(request.uid, refusal);
+    await keeper.keep(pod);
+    return allowed(request.uid);
+  };
+}
+
+/** An opted-in pod that did not pass the mutating webhook would start without its address, or wait for ever. */
+async function unclaimed(desk: Desk, pod: KubeObject): Promise<Refusal | undefined> {
+  const { namespace, name, annotations } = pod.metadata;
+  if (isExempt(pod) || Object.hasOwn(annotations, ASSIGNED_CLAIM)) return undefined;
+  const request = readRequest(withDefaults(annotations, await namespaceOf(desk.inventory, namespace)));
+  if (!isRefusal(request) && !asksForAddress(request)) return undefined;
+  return refuse(
+    "CLAIM_MISSING",
+    `pod ${namespace}/${name} asks for an address and no claim was made for it; send it through /mutate/pods first`,
+    {
+      namespace,
+      pod: name,
+    },
+  );
+}
+
+/** Finds the claim that was promised to the pod, and tells it the pod's name. */
+async function meet(desk: Desk, pod: KubeObject): Promise<Refusal | undefined> {
+  const { namespace, name, uid, annotations } = pod.metadata;
+  const claim = annotations[ASSIGNED_CLAIM];
+  const token = annotations[ASSIGNED_TOKEN];
+  if (claim === undefined || token === undefined) return undefined;
+  const bindee = { name, uid, token, node: "" };
+  const met = await bind(desk.context, claimKey({ namespace, name: claim }), bindee, async () => ({
+    fenced: false,
+    promiseOver: false,
+  }));
+  return isRefusal(met) ? met : undefined;
+}
+
+async function podGone(desk: Desk, keeper: Keeper, request: AdmissionRequest): Promise<AdmissionResponse> {
+  const pod = objectOf(request, "oldObject");
+  const { namespace, name } = isRefusal(pod) ? request : pod.metadata;
+  if (request.dryRun) return allowed(request.uid);
+  await keeper.forget("Pod", namespace, name);
+  for (const { record } of desk.context.view.claims()) {
+    const its = record.namespace === namespace && (record.name === name || record.binding?.podName === name);
+    if (its) desk.suspect(record);
+  }
+  return allowed(request.uid);
+}

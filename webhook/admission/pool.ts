@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: Apache-2.0
+import { isRefusal, type Refusal, refuse } from "../../allocator/errors.ts";
+import type { KubeObject } from "../../allocator/kube-object.ts";
+import { overlap, type Pool, type PoolRecord, parsePool, standing } from "../../allocator/pool.ts";
+import type { Reservation } from "../../allocator/reservation.ts";
+import type { View } from "../../allocator/view.ts";
+import { type Desk, expectKind, objectOf } from "./desk.ts";
+import { type AdmissionRequest, type AdmissionResponse, allowed, denied, type Handler } from "./review.ts";
+
+/** `/validate/pools`: a pool that passes is one that the allocator can use, and takes nothing from anybody. */
+export function validatePools(desk: Desk): Handler {
+  return async (request) => {
+    if (request.subResource !== "") return allowed(request.uid);
+    // Two pools that overlap each other must not be judged at the same moment.
+    return await desk.context.serial.run("pools", () => decide(desk, request));
+  };
+}
+
+async function decide(desk: Desk, request: AdmissionRequest): Promise<AdmissionResponse> {
+  const object = objectOf(request, request.operation === "DELETE" ? "oldObject" : "object");
+  if (isRefusal(object)) return denied(request.uid, object);
+  const refusal =
+    expectKind(object, ["IPPool"]) ??
+    (request.operation === "DELETE" ? judgeRemoval(desk, object) : judgePool(desk.context.view, object));
+  if (refusal !== undefined) return denied(request.uid, refusal);
+  if (desk.embedded !== undefined && !request.dryRun) await store(desk, request, object);
+  return allowed(request.uid);
+}
+
+function recordOf(object: KubeObject): PoolRecord {
+  // `parsePool` has read every field of it.
+  return { name: object.metadata.name, spec: object.spec.value as unknown as PoolRecord["spec"] };
+}
+
+function judgePool(view: View, object: KubeObject): Refusal | undefined {
+  const pool = parsePool(recordOf(object));
+  if (isRefusal(pool)) return pool;
+  return collides(view, pool) ?? robs(view, pool);
+}
+
+/** One address in two pools could be given out by two rules at once. */
+function collides(view: View, pool: Pool): Refusal | undefined {
+  for (const other of view.pools()) {
+    if (other.name === pool.name) continue;
+    const shared = overlap(pool, other);
+    if (shared !== undefined) {
+      const range = shared.first === shared.last ? shared.first : `${shared.first}-${shared.last}`;
+      return refuse(
+        "POOL_OVERLAPS",
+        `pools ${pool.name} and ${other.name} both contain ${range}; change from, to or cidr of one of them`,
+        {
+          pool: pool.name,
+          other: other.name,
+        },
+      );
+    }
+    const gateway = [...pool.gateways].find((address) => standing(other, address) === "open");
+    const theirs = [...other.gateways].find((address) => standing(pool, address) === "open");
+    if (gateway !== undefined || theirs !== undefined) {
+      const [owner, giver] = gateway !== undefined ? [pool.name, other.name] : [other.name, pool.name];
+      return refuse(
+        "POOL_OVERLAPS",
+        `the gateway ${gateway ?? theirs} of pool ${owner} could be given out by pool ${giver}; exclude it there`,
+        {
+          pool: pool.name,
+          other: other.name,
+        },
+      );
+    }
+  }
+  return undefined;
+}
+
+/** No reservation may find itself outside, or on an address that is not given out. */
+function robs(view: View, pool: Pool): Refusal | undefined {
+  const lost: Reservation[] = [];
+  for (const { record } of view.reservations()) {
+    if (record.pool !== pool.name) continue;
+    const kind = standing(pool, record.address);
+    if (kind !== "open" && kind !== "reserved") lost.push(record);
+  }
+  return lost.length === 0 ? undefined : inUse(pool.name, lost, "the change would leave out");
+}
+
+function judgeRemoval(desk: Desk, object: KubeObject): Refusal | undefined {
+  const { name } = object.metadata;
+  const held: Reservation[] = [];
+  for (const { record } of desk.context.view.reservations()) {
+    if (record.pool === name && record.releasedAt === undefined) held.push(record);
+  }
+  return held.length === 0 ? undefined : inUse(name, held, "it still holds");
+}
+
+function inUse(pool: string, reservations: readonly Reservation[], why: string): Refusal {
+  const some = reservations.slice(0, 5).map((r) => `${r.address} (${r.claim.namespace}/${r.claim.name})`);
+  const more = reservations.length > 5 ? ` and ${reservations.length - 5} more` : "";
+  return refuse(
+    "POOL_IN_USE",
+    `pool ${pool} is in use: ${why} ${some.join(", ")}${more}; release them first, or set disabled: true and wait`,
+    {
+      pool,
+    },
+  );
+}
+
+/** On the embedded stack the review is the write. */
+async function store(desk: Desk, request: AdmissionRequest, object: KubeObject): Promise<void> {
+  const { store } = desk.context;
+  const next = recordOf(object);
+  for (;;) {
+    const seen = await store.get("pool", next.name);
+    if (request.operation === "DELETE") {
+      if (seen === undefined || (await store.remove("pool", seen)).kind === "removed") return;
+    } else if (seen === undefined) {
+      if ((await store.create("pool", next)).kind === "created") return;
+    } else if ((await store.replace("pool", seen, next)).kind === "replaced") {
+      return;
+    }
+  }
+}

@@ -1,0 +1,248 @@
+// SPDX-License-Identifier: Apache-2.0
+import { claimKey } from "../../allocator/claim.ts";
+import { DIALECTS, readRequest, withDefaults } from "../../allocator/dialects.ts";
+import { isRefusal, type Refusal, refuse } from "../../allocator/errors.ts";
+import type { PodStanding } from "../../allocator/identity.ts";
+import { type Applicant, intentOf, slotIntents, tooShort } from "../../allocator/intent.ts";
+import type { NamespaceFacts, WorkloadFacts } from "../../allocator/inventory.ts";
+import { type KubeObject, workloadFacts } from "../../allocator/kube-object.ts";
+import { describePreview, preview } from "../../allocator/preview.ts";
+import { release } from "../../allocator/release.ts";
+import { asksForAddress, type Request } from "../../allocator/request.ts";
+import { type Intent, type Reserved, reserve } from "../../allocator/reserve.ts";
+import { type Desk, expectKind, type Keeper, namespaceOf, objectOf } from "./desk.ts";
+import { type AdmissionRequest, type AdmissionResponse, allowed, denied, type Handler } from "./review.ts";
+
+const KINDS = ["StatefulSet", "Deployment", "CloneSet"];
+/** The most ordinals that one review reserves; it must end within the API server's patience. */
+const MAX_ORDINALS = 1000;
+
+/** What a workload's template asks for, and how its pods will stand. */
+interface Template {
+  readonly workload: WorkloadFacts;
+  readonly request: Request;
+  readonly applicant: (standing: PodStanding) => Applicant;
+}
+
+/**
+ * `/validate/workloads`: refuses early what its pods would be refused for later. On the embedded stack the ordinals
+ * of a StatefulSet are reserved there and then, all or none.
+ */
+export function validateWorkloads(desk: Desk): Handler {
+  return async (request) => {
+    if (request.subResource !== "") return allowed(request.uid);
+    if (request.operation === "DELETE") return await workloadGone(desk, request);
+    const object = objectOf(request, "object");
+    if (isRefusal(object)) return denied(request.uid, object);
+    const wrong = expectKind(object, KINDS);
+    if (wrong !== undefined) return denied(request.uid, wrong);
+    const namespace = await namespaceOf(desk.inventory, object.metadata.namespace);
+    const template = readTemplate(desk, object, namespace);
+    if (isRefusal(template)) return denied(request.uid, template);
+    const warnings = misplaced(object);
+    const told = await consider(desk, request, object, template);
+    if (isRefusal(told)) return denied(request.uid, told);
+    if (!request.dryRun) await keep(desk, object);
+    return allowed(request.uid, [...warnings, ...told]);
+  };
+}
+
+async function keep(desk: Desk, object: KubeObject): Promise<void> {
+  await desk.embedded?.keep(object);
+  for (const { record } of desk.context.view.claims()) {
+    const { identity, namespace } = record;
+    const its = identity.kind === object.kind && identity.name === object.metadata.name;
+    if (its && namespace === object.metadata.namespace) desk.suspect(record);
+  }
+}
+
+function readTemplate(desk: Desk, object: KubeObject, namespace: NamespaceFacts): Template | Refusal {
+  const meta = object.spec.at("template").at("metadata");
+  const request = readRequest(withDefaults(meta.texts("annotations"), namespace));
+  if (isRefusal(request)) return request;
+  const workload = workloadFacts(object);
+  const { clock, random } = desk.context;
+  return {
+    workload,
+    request,
+    applicant: (standing) => ({
+      standing,
+      request,
+      namespace,
+      podLabels: meta.texts("labels"),
+      start: workload.start,
+      token: random.token(),
+      now: clock.now(),
+    }),
+  };
+}
+
+/** On the object an annotation does nothing; that it belongs to the template is the commonest mistake of all. */
+function misplaced(object: KubeObject): string[] {
+  const template = object.spec.at("template").at("metadata").texts("annotations");
+  return DIALECTS.map(({ key }) => key)
+    .filter((key) => object.metadata.annotations[key] !== undefined && template[key] === undefined)
+    .map(
+      (key) =>
+        `annotation ${key} on the ${object.kind} itself has no effect; move it to spec.template.metadata.annotations`,
+    );
+}
+
+/** Warnings, or why not. */
+async function consider(
+  desk: Desk,
+  request: AdmissionRequest,
+  object: KubeObject,
+  template: Template,
+): Promise<string[] | Refusal> {
+  if (!asksForAddress(template.request)) return [];
+  if (object.kind === "StatefulSet") return await considerOrdinals(desk, request, object, template);
+  return await considerSet(desk, object, template);
+}
+
+async function considerOrdinals(
+  desk: Desk,
+  request: AdmissionRequest,
+  object: KubeObject,
+  template: Template,
+): Promise<string[] | Refusal> {
+  const { workload } = template;
+  const { entries } = template.request;
+  if (entries !== undefined && entries.length < workload.replicas) {
+    return tooShort(entries.length, workload.start + entries.length, workload.start);
+  }
+  if (workload.replicas > MAX_ORDINALS) {
+    return [
+      `addresses of more than ${MAX_ORDINALS} replicas are not reserved in advance; each pod reserves its own`,
+    ];
+  }
+  const intents = ordinalIntents(object, template);
+  if (isRefusal(intents)) return intents;
+  const reserves = desk.embedded !== undefined && !request.dryRun;
+  return reserves ? await reserveAll(desk, intents) : await previewAll(desk, intents, request.dryRun);
+}
+
+function ordinalIntents(object: KubeObject, { workload, applicant }: Template): Intent[] | Refusal {
+  const { name, uid } = object.metadata;
+  const intents: Intent[] = [];
+  for (let ordinal = workload.start; ordinal < workload.start + workload.replicas; ordinal++) {
+    const owner = {
+      kind: "StatefulSet",
+      apiVersion: object.apiVersion,
+      name,
+      ...(uid === "" ? {} : { uid }),
+      ordinal,
+    };
+    const intent = intentOf(applicant({ kind: "named", claim: `${name}-${ordinal}`, identity: owner }));
+    if (isRefusal(intent)) return intent;
+    intents.push(intent);
+  }
+  return intents;
+}
+
+/** All or none: what this review took is given back when one of them is refused. */
+async function reserveAll(desk: Desk, intents: readonly Intent[]): Promise<string[] | Refusal> {
+  const made: Reserved[] = [];
+  const warnings: string[] = [];
+  for (const intent of intents) {
+    const known = await desk.context.store.get("claim", claimKey(intent.key));
+    const got = await reserve(desk.context, intent);
+    if (isRefusal(got) && got.code === "CLAIM_CHANGED") {
+      warnings.push(got.message);
+    } else if (isRefusal(got)) {
+      for (const { claim } of made) await release(desk.context, claim);
+      return about(intent, got);
+    } else if (known === undefined) {
+      made.push(got);
+    }
+  }
+  return warnings;
+}
+
+async function previewAll(
+  desk: Desk,
+  intents: readonly Intent[],
+  tell: boolean,
+): Promise<string[] | Refusal> {
+  const told: string[] = [];
+  for (const intent of intents) {
+    const would = await preview(desk.context, intent);
+    if (isRefusal(would)) return about(intent, would);
+    told.push(describePreview(intent.key.name, would));
+  }
+  return tell ? told : [];
+}
+
+function about(intent: Intent, refusal: Refusal): Refusal {
+  return { ...refusal, message: `pod ${intent.key.name}: ${refusal.message}` };
+}
+
+/** A set must be as long as the pods that live at once, or a rolling update waits for ever. */
+async function considerSet(desk: Desk, object: KubeObject, template: Template): Promise<string[] | Refusal> {
+  const { workload, applicant } = template;
+  const { entries } = template.request;
+  if (entries === undefined) {
+    return template.request.sticky === true
+      ? [
+          `berth.dev/sticky has no effect on the pods of a ${object.kind}, which have no identity; give it a set with berth.dev/ips`,
+        ]
+      : [];
+  }
+  const { name, uid } = object.metadata;
+  const identity = { kind: object.kind, apiVersion: object.apiVersion, name, ...(uid === "" ? {} : { uid }) };
+  for (const intent of slotIntents(applicant({ kind: "set", workload: name, identity }), name)) {
+    const would = await preview(desk.context, intent);
+    if (isRefusal(would)) return would;
+  }
+  return enoughFor(object, workload.replicas, entries.length);
+}
+
+function enoughFor(object: KubeObject, replicas: number, entries: number): string[] | Refusal {
+  const rolling = object.spec.at("strategy").at("rollingUpdate");
+  const recreates = object.spec.at("strategy").text("type") === "Recreate";
+  const surge = recreates ? 0 : share(rolling.get("maxSurge") ?? "25%", replicas, Math.ceil);
+  const unavailable = share(rolling.get("maxUnavailable") ?? "25%", replicas, Math.floor);
+  const details = { namespace: object.metadata.namespace };
+  if (entries < replicas) {
+    return refuse(
+      "LIST_TOO_SHORT",
+      `the set has ${entries} entries for ${replicas} replicas; add entries or lower replicas`,
+      details,
+    );
+  }
+  if (entries >= replicas + surge) return [];
+  const needs = `a rolling update may want ${replicas + surge} pods at once (${replicas} replicas and maxSurge ${surge}), and the set has ${entries} entries`;
+  if (unavailable === 0 && !recreates) {
+    return refuse(
+      "LIST_TOO_SHORT",
+      `${needs}; with maxUnavailable 0 it would never end: add entries, or set maxSurge 0 and maxUnavailable 1`,
+      details,
+    );
+  }
+  return [`${needs}; its surge pods wait until old ones are gone`];
+}
+
+/** A number, or a percentage of the replicas (apps/v1 RollingUpdateDeployment). */
+function share(value: unknown, replicas: number, round: (n: number) => number): number {
+  if (typeof value === "number") return value;
+  const percent = /^(\d{1,3})%$/.exec(String(value))?.[1];
+  return percent === undefined ? 0 : round((Number(percent) * replicas) / 100);
+}
+
+async function workloadGone(desk: Desk, request: AdmissionRequest): Promise<AdmissionResponse> {
+  if (request.dryRun || desk.embedded === undefined) return allowed(request.uid);
+  const old = objectOf(request, "oldObject");
+  if (isRefusal(old)) return denied(request.uid, old);
+  await forget(desk, desk.embedded, old);
+  return allowed(request.uid);
+}
+
+async function forget(desk: Desk, keeper: Keeper, object: KubeObject): Promise<void> {
+  const { namespace, name } = object.metadata;
+  await keeper.forget(object.kind, namespace, name);
+  for (const { record } of desk.context.view.claims()) {
+    const its =
+      record.identity.kind === object.kind && record.identity.name === name && record.namespace === namespace;
+    if (its) desk.suspect(record);
+  }
+}

@@ -1,0 +1,129 @@
+// SPDX-License-Identifier: Apache-2.0
+import "./reflect-metadata.ts";
+import { createPrivateKey, type webcrypto } from "node:crypto";
+import { isIP } from "node:net";
+import {
+  AuthorityKeyIdentifierExtension,
+  BasicConstraintsExtension,
+  ExtendedKeyUsage,
+  ExtendedKeyUsageExtension,
+  type Extension,
+  KeyUsageFlags,
+  KeyUsagesExtension,
+  PemConverter,
+  X509Certificate as PublicCertificate,
+  SubjectAlternativeNameExtension,
+  SubjectKeyIdentifierExtension,
+  X509CertificateGenerator,
+} from "@peculiar/x509";
+import { BerthError } from "../allocator/errors.ts";
+import type { Clock } from "../allocator/ports.ts";
+import { type CertificatePair, readPair } from "./certificate-pair.ts";
+
+/** What clients reach the server by; at least one. */
+export interface LeafNames {
+  readonly dnsNames: readonly string[];
+  readonly addresses: readonly string[];
+}
+
+const P256 = { name: "ECDSA", namedCurve: "P-256", hash: "SHA-256" };
+const DAY_MS = 24 * 60 * 60 * 1000;
+const AUTHORITY_LIFE_MS = 3650 * DAY_MS;
+export const LEAF_LIFE_MS = 90 * DAY_MS;
+/** Clocks of other hosts may be behind: a certificate is valid a little before it was made. */
+const SKEW_MS = 5 * 60 * 1000;
+
+/** A certificate authority of our own: ECDSA P-256, 10 years, for leaves only. Its name carries its day of birth. */
+export async function issueAuthority(clock: Pick<Clock, "now">): Promise<CertificatePair> {
+  const keys = await crypto.subtle.generateKey(P256, true, ["sign", "verify"]);
+  const now = clock.now();
+  const certificate = await X509CertificateGenerator.createSelfSigned({
+    // two authorities at a time, while one takes over from the other, should not share a name
+    name: [{ CN: [`Berth authority ${new Date(now).toISOString()}`] }],
+    notBefore: new Date(now - SKEW_MS),
+    notAfter: new Date(now + AUTHORITY_LIFE_MS),
+    signingAlgorithm: P256,
+    keys,
+    extensions: [
+      new BasicConstraintsExtension(true, 0, true),
+      new KeyUsagesExtension(KeyUsageFlags.keyCertSign | KeyUsageFlags.cRLSign, true),
+      await SubjectKeyIdentifierExtension.create(keys.publicKey),
+    ],
+  });
+  return { cert: pemOf(certificate), key: await privatePem(keys.privateKey) };
+}
+
+/**
+ * A server certificate for the names: ECDSA P-256, 90 days, but never longer than its authority.
+ * @throws BerthError CERTIFICATE_INVALID for an authority that cannot be used, CONFIG_INVALID for the names
+ */
+export async function issueLeaf(
+  authority: CertificatePair,
+  names: LeafNames,
+  clock: Pick<Clock, "now">,
+): Promise<CertificatePair> {
+  const { issuer, signingKey } = await readAuthority(authority);
+  const alternatives = alternativesOf(names);
+  const keys = await crypto.subtle.generateKey(P256, true, ["sign", "verify"]);
+  const now = clock.now();
+  const extensions: Extension[] = [
+    new BasicConstraintsExtension(false, undefined, true),
+    new KeyUsagesExtension(KeyUsageFlags.digitalSignature, true),
+    new ExtendedKeyUsageExtension([ExtendedKeyUsage.serverAuth]),
+    new SubjectAlternativeNameExtension(alternatives),
+    await SubjectKeyIdentifierExtension.create(keys.publicKey),
+    await AuthorityKeyIdentifierExtension.create(issuer.publicKey),
+  ];
+  const certificate = await X509CertificateGenerator.create({
+    subject: [{ CN: ["Berth webhook"] }],
+    issuer: issuer.subjectName,
+    notBefore: new Date(now - SKEW_MS),
+    notAfter: new Date(Math.min(now + LEAF_LIFE_MS, issuer.notAfter.getTime())),
+    signingAlgorithm: P256,
+    publicKey: keys.publicKey,
+    signingKey,
+    extensions,
+  });
+  return { cert: pemOf(certificate), key: await privatePem(keys.privateKey) };
+}
+
+async function readAuthority(authority: CertificatePair) {
+  const { ca, publicKey } = readPair(authority);
+  const { namedCurve } = publicKey.asymmetricKeyDetails ?? {};
+  // the curve by its name in OpenSSL, RFC 5480 section 2.1.1.1
+  if (!ca || namedCurve !== "prime256v1") {
+    throw new BerthError(
+      "CERTIFICATE_INVALID",
+      "the certificate is not that of an authority with an ECDSA P-256 key",
+    );
+  }
+  const pkcs8 = createPrivateKey(authority.key).export({ type: "pkcs8", format: "der" });
+  const signingKey = await crypto.subtle.importKey("pkcs8", pkcs8, P256, false, ["sign"]);
+  return { issuer: new PublicCertificate(authority.cert), signingKey };
+}
+
+function alternativesOf({ dnsNames, addresses }: LeafNames) {
+  if (dnsNames.length + addresses.length === 0)
+    throw unusable("a certificate needs a DNS name or an address");
+  const name = dnsNames.find((one) => !/^[a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?$/i.test(one));
+  if (name !== undefined) throw unusable(`${JSON.stringify(name)} is not a DNS name`);
+  const address = addresses.find((one) => isIP(one) === 0);
+  if (address !== undefined) throw unusable(`${JSON.stringify(address)} is not an address`);
+  return [
+    ...dnsNames.map((value) => ({ type: "dns" as const, value })),
+    ...addresses.map((value) => ({ type: "ip" as const, value })),
+  ];
+}
+
+function unusable(message: string): BerthError {
+  return new BerthError("CONFIG_INVALID", message);
+}
+
+function pemOf(certificate: PublicCertificate): string {
+  return `${certificate.toString("pem")}\n`;
+}
+
+async function privatePem(key: webcrypto.CryptoKey): Promise<string> {
+  const pkcs8 = await crypto.subtle.exportKey("pkcs8", key);
+  return `${PemConverter.encode(pkcs8, PemConverter.PrivateKeyTag)}\n`;
+}
