@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: Apache-2.0
+import { type CniError, isCniError } from "../cni/errors.ts";
+import { resultAnswer } from "../cni/result.ts";
+import { type Ask, judgeAsk, readAsk } from "./ask.ts";
+import { type Attachment, detached, placeId } from "./attachment.ts";
+import type { Answer } from "./connection.ts";
+import { lend } from "./lend.ts";
+import { giveUp } from "./occupy.ts";
+import type { Parts, Request } from "./parts.ts";
+import { errorVersion, fail, succeed } from "./reply.ts";
+import { unlessAborted, within } from "./within.ts";
+
+/** Below the client's 30 s, so that the answer is ours. */
+const LIMIT_MS = 25_000;
+
+/** Gives addresses to one interface of one container: all or none, journalled before they are answered. */
+export async function add(request: Request, parts: Parts): Promise<Answer> {
+  const refused = (error: CniError) => fail(errorVersion(request.config.fields), error);
+  const ask = await readAsk(request, parts);
+  if (isCniError(ask)) return refused(ask);
+  const { startNs } = request.call;
+  return parts.inFlight.run(placeId(ask), startNs, (deletion) =>
+    within({ ms: LIMIT_MS, clock: parts.clock, signals: [request.signal, deletion] }, (signal) =>
+      parts.turns.run(placeId(ask), async () => {
+        const attachment = await attach(ask, parts, signal);
+        return isCniError(attachment) ? refused(attachment) : answerWith(attachment, ask, parts);
+      }),
+    ),
+  );
+}
+
+async function attach(ask: Ask, parts: Parts, signal: AbortSignal): Promise<Attachment | CniError> {
+  const known = parts.attachments.get(ask);
+  const verdict = judgeAsk(known, ask);
+  if (verdict.kind === "refused") return verdict.error;
+  if (verdict.kind === "repeat") {
+    parts.receipts.repeat(verdict.attachment);
+    return verdict.attachment;
+  }
+  if (signal.aborted) return giveUp(ask);
+  // A notice names the place only: said later, it would be about the sandbox that comes now.
+  if (known?.noticePending === true) {
+    await unlessAborted(parts.notices.deliver(known), signal);
+    if (signal.aborted) return giveUp(ask);
+  }
+  const attachment = await lend(ask, parts, signal);
+  if (!isCniError(attachment)) parts.receipts.open(attachment);
+  return attachment;
+}
+
+function answerWith(attachment: Attachment, { version }: Ask, parts: Parts): Answer {
+  return {
+    ...succeed(resultAnswer(version, attachment.result)),
+    async settle(outcome) {
+      if (parts.receipts.settle(attachment, outcome)) await takeBack(attachment, parts);
+    },
+  };
+}
+
+/** What a DEL would do, for the runtime that never learned of the attachment. */
+async function takeBack(attachment: Attachment, parts: Parts): Promise<void> {
+  const { attachments, turns, clock, notices, log } = parts;
+  await turns.run(placeId(attachment), async () => {
+    if (attachments.get(attachment) !== attachment) return; // gone, or another one has its place
+    const tombstone = detached(attachment, { now: clock.now(), deadlineNs: attachment.startNs });
+    await attachments.commit({ put: [tombstone] });
+    log.info("answer was lost, addresses taken back", {
+      containerID: attachment.containerID,
+      interface: attachment.interface,
+      network: attachment.scope.network,
+    });
+  });
+  notices.kick();
+}

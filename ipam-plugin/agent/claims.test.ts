@@ -1,0 +1,193 @@
+// SPDX-License-Identifier: Apache-2.0
+import assert from "node:assert/strict";
+import { describe, it } from "node:test";
+import type { Claim } from "../../allocator/claim.ts";
+import { isRefusal } from "../../allocator/errors.ts";
+import { readObject } from "../../allocator/kube-object.ts";
+import { reserve } from "../../allocator/reserve.ts";
+import type { Stored } from "../../allocator/store/store.ts";
+import { addrs, DB_POOL } from "../../test/support/fixtures.ts";
+import { openWorld, type World } from "../../test/support/world.ts";
+import { Claims } from "./claims.ts";
+import type { AttachRequest, Moored } from "./mooring.ts";
+
+const LIVE = new AbortController().signal;
+
+function claimsOf(world: World, suspects: Claim[] = []): Claims {
+  const { context, shelf } = world;
+  return new Claims({
+    context,
+    inventory: shelf,
+    node: "here",
+    suspect: (claim) => void suspects.push(claim),
+  });
+}
+
+function ask(name: string, over: Partial<AttachRequest> = {}): AttachRequest {
+  return {
+    pod: { namespace: "shop", name, uid: `uid-${name}` },
+    attachment: { network: "net", containerID: `box-${name}`, interface: "eth0" },
+    pools: [],
+    addresses: [],
+    annotations: undefined,
+    ...over,
+  };
+}
+
+/** A claim of that name for exactly this address, as admission would have made it. */
+async function pin(world: World, name: string, ...addresses: readonly string[]): Promise<void> {
+  const entry = addrs(...addresses);
+  const got = await reserve(world.context, {
+    key: { namespace: "shop", name },
+    identity: { kind: "Pod", apiVersion: "v1", name },
+    request: { addresses: entry },
+    retention: { whenDeleted: "Release", whenScaled: "Retain", ttlMs: null },
+    ask: { namespace: "shop", name, namespaceLabels: {}, podLabels: {}, entry },
+  });
+  assert.equal(got.kind, "reserved");
+  await world.settle();
+}
+
+async function keepPod(world: World, name: string, annotations: Record<string, string>): Promise<void> {
+  const metadata = { namespace: "shop", name, uid: `uid-${name}`, annotations };
+  const pod = readObject({ apiVersion: "v1", kind: "Pod", metadata, spec: {} });
+  if (isRefusal(pod)) throw new TypeError(pod.message);
+  await world.shelf.keep(pod);
+}
+
+async function moored(claims: Claims, request: AttachRequest): Promise<Moored> {
+  const got = await claims.attach(request, LIVE);
+  assert.equal(got.kind, "moored", JSON.stringify(got));
+  return got as Moored;
+}
+
+async function refused(claims: Claims, request: AttachRequest): Promise<string> {
+  const got = await claims.attach(request, LIVE);
+  assert.equal(got.kind, "refused", JSON.stringify(got));
+  return isRefusal(got) ? `${got.code}: ${got.message}` : "";
+}
+
+describe("Claims", () => {
+  it("lends the claim of the pod's name with what its pool says about reaching it", async () => {
+    await using world = await openWorld({
+      pools: [
+        {
+          ...DB_POOL,
+          spec: { ...DB_POOL.spec, routes: [{ dst: "0.0.0.0/0" }], dns: { nameservers: ["10.20.0.2"] } },
+        },
+      ],
+    });
+    await pin(world, "a", "10.20.0.70", "fd00:20::70");
+    const got = await moored(claimsOf(world), ask("a"));
+    assert.deepEqual(got, {
+      kind: "moored",
+      claim: "shop/a",
+      addresses: [
+        { address: "10.20.0.70", prefixLength: 24, gateway: "10.20.0.100" },
+        { address: "fd00:20::70", prefixLength: 64 },
+      ],
+      routes: [{ dst: "0.0.0.0/0" }],
+      dns: { nameservers: ["10.20.0.2"] },
+    });
+    const claim = await world.authority.get("claim", "shop/a");
+    assert.equal(claim?.record.binding?.podUID, "uid-a");
+    assert.equal(claim?.record.binding?.node, "here");
+  });
+
+  it("refuses a pod that asked for an address and has no claim, whoever told of its request", async () => {
+    await using world = await openWorld({ pools: [DB_POOL] });
+    const claims = claimsOf(world);
+    const words =
+      "CLAIM_MISSING: pod shop/b asks for a fixed address and has no claim: it did not pass the Berth webhook; delete it and create it again";
+    assert.equal(await refused(claims, ask("b", { annotations: { "berth.dev/ips": "10.20.0.70" } })), words);
+    assert.equal(
+      await refused(claims, ask("b", { annotations: { "berth.dev/sticky": "true" }, pools: ["db"] })),
+      words,
+    );
+    await keepPod(world, "b", { "cni.projectcalico.org/ipAddrs": '["10.20.0.70"]' });
+    assert.equal(await refused(claims, ask("b", { pools: ["db"] })), words);
+  });
+
+  it("leaves a pod that asked for nothing to the configuration, or takes any address of its pools and gives it back", async () => {
+    await using world = await openWorld({ pools: [DB_POOL] });
+    const suspects: Claim[] = [];
+    const claims = claimsOf(world, suspects);
+    assert.deepEqual(await claims.attach(ask("c"), LIVE), { kind: "unmoored" });
+    const got = await moored(claims, ask("c", { pools: ["db"] }));
+    assert.equal(got.claim, "shop/c");
+    assert.equal(got.addresses.length, 2);
+    await claims.detached({ claim: "shop/c", pod: ask("c").pod, attachment: ask("c").attachment });
+    assert.deepEqual(
+      suspects.map(({ name }) => name),
+      ["c"],
+    );
+    await world.reaper().judgeClaim(await claimAt(world, "shop/c"));
+    assert.equal(await world.authority.get("claim", "shop/c"), undefined);
+  });
+
+  it("lends to the first interface that asks, and to the same one again", async () => {
+    await using world = await openWorld({ pools: [DB_POOL] });
+    await pin(world, "a", "10.20.0.70");
+    const claims = claimsOf(world);
+    await moored(claims, ask("a"));
+    const second = ask("a", { attachment: { network: "net2", containerID: "box-a", interface: "net1" } });
+    assert.deepEqual(await claims.attach(second, LIVE), { kind: "unmoored" });
+    await moored(
+      claims,
+      ask("a", { attachment: { network: "net", containerID: "box-a2", interface: "eth0" } }),
+    );
+  });
+
+  it("lets the pod of a new UID on the same node have the claim, and ignores the late end of the old sandbox", async () => {
+    await using world = await openWorld({ pools: [DB_POOL] });
+    await pin(world, "a", "10.20.0.70");
+    const claims = claimsOf(world);
+    await moored(claims, ask("a"));
+    const pod = { namespace: "shop", name: "a", uid: "uid-second" };
+    const attachment = { network: "net", containerID: "box-second", interface: "eth0" };
+    await moored(claims, ask("a", { pod, attachment }));
+    await claims.attached("shop/a", pod, attachment);
+    const before = await claimAt(world, "shop/a");
+    await claims.detached({ claim: "shop/a", pod: ask("a").pod, attachment: ask("a").attachment });
+    assert.deepEqual(await claimAt(world, "shop/a"), before);
+    await claims.detached({ claim: "shop/a", pod, attachment });
+    assert.equal((await claimAt(world, "shop/a")).record.status.attachment?.detached, true);
+  });
+
+  it("finds a pod without a name of its own by its token, and only by that", async () => {
+    await using world = await openWorld({ pools: [DB_POOL] });
+    const entry = addrs("10.20.0.70");
+    await reserve(world.context, {
+      key: { namespace: "shop", name: "web-slot-0" },
+      identity: { kind: "Deployment", apiVersion: "apps/v1", name: "web", slot: 0 },
+      request: { addresses: entry },
+      retention: { whenDeleted: "Release", whenScaled: "Retain", ttlMs: null },
+      ask: { namespace: "shop", name: "web-slot-0", namespaceLabels: {}, podLabels: {}, entry },
+      promise: { token: "secret", podName: "", podUID: "", node: "", since: world.clock.now() },
+    });
+    const claims = claimsOf(world);
+    const guess = { "berth.dev/claim": "web-slot-0", "berth.dev/token": "guess" };
+    assert.match(await refused(claims, ask("web-1", { annotations: guess })), /^CLAIM_MISSING/);
+    assert.deepEqual(await claims.attach(ask("web-slot-0"), LIVE), { kind: "unmoored" });
+    const right = { "berth.dev/claim": "web-slot-0", "berth.dev/token": "secret" };
+    assert.equal((await moored(claims, ask("web-1", { annotations: right }))).claim, "shop/web-slot-0");
+    assert.match(await refused(claims, ask("web-2", { annotations: guess })), /^CLAIM_MISSING/);
+  });
+
+  it("refuses addresses that the runtime asks for and the claim does not have", async () => {
+    await using world = await openWorld({ pools: [DB_POOL] });
+    await pin(world, "a", "10.20.0.70");
+    const words = await refused(claimsOf(world), ask("a", { addresses: addrs("10.20.0.71") }));
+    assert.equal(
+      words,
+      "CLAIM_CHANGED: the runtime asks for 10.20.0.71, and claim shop/a holds 10.20.0.70; remove one of the two requests",
+    );
+    await moored(claimsOf(world), ask("a", { addresses: addrs("10.20.0.70") }));
+  });
+});
+
+async function claimAt(world: World, key: string): Promise<Stored<"claim">> {
+  const stored = await world.authority.get("claim", key);
+  if (stored === undefined) throw new Error(`no claim ${key}`);
+  return stored;
+}

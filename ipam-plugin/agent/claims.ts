@@ -1,0 +1,246 @@
+// SPDX-License-Identifier: Apache-2.0
+import { type BindFacts, bind, PROMISE_MS } from "../../allocator/bind.ts";
+import { type Claim, type ClaimAttachment, claimKey } from "../../allocator/claim.ts";
+import { type Context, MAX_ROUNDS } from "../../allocator/context.ts";
+import { ASSIGNED_CLAIM, ASSIGNED_TOKEN, readRequest, withDefaults } from "../../allocator/dialects.ts";
+import { BerthError, isRefusal, type Refusal, refuse } from "../../allocator/errors.ts";
+import { intentOf } from "../../allocator/intent.ts";
+import type { Inventory } from "../../allocator/inventory.ts";
+import { KeyedMutex } from "../../allocator/mutex.ts";
+import { type Pool, rangeOf } from "../../allocator/pool.ts";
+import type { Labels } from "../../allocator/ports.ts";
+import { asksForAddress } from "../../allocator/request.ts";
+import { reserve } from "../../allocator/reserve.ts";
+import type { Stored } from "../../allocator/store/store.ts";
+import type {
+  AttachmentKey,
+  AttachRequest,
+  DetachNotice,
+  Moored,
+  MooredAddress,
+  Mooring,
+  PodRef,
+  Unmoored,
+} from "./mooring.ts";
+
+export interface ClaimsOptions {
+  readonly context: Context;
+  readonly inventory: Inventory;
+  /** This node's name. */
+  readonly node: string;
+  /** A sandbox is gone: the claim may have lost what it was kept for. */
+  readonly suspect: (claim: Claim) => void;
+}
+
+const UNMOORED: Unmoored = { kind: "unmoored" };
+
+/**
+ * The claims side of the agent where allocator and agent share a process: finds the pod's claim, binds it to this
+ * node through the same rule as the cluster's binder, and reports what became of the sandbox.
+ */
+export class Claims implements Mooring {
+  readonly #options: ClaimsOptions;
+  /** Reports about one claim stay in the order in which things happened. */
+  readonly #reports = new KeyedMutex();
+
+  constructor(options: ClaimsOptions) {
+    this.#options = options;
+  }
+
+  async attach(request: AttachRequest, _signal: AbortSignal): Promise<Moored | Unmoored | Refusal> {
+    const found = await this.#findClaim(request);
+    if (found.kind === "refused") return found;
+    const key = found.kind === "claim" ? found.key : await this.#make(request, found.annotations);
+    if (typeof key !== "string") return key;
+    const bound = await this.#bind(key, found.kind === "claim" ? found.token : "", request);
+    if (isRefusal(bound)) return bound;
+    const { record } = bound;
+    // Another interface of the same pod has the claim already; this one is served like that of a pod without any.
+    if ((record.interface ?? record.binding?.interface) !== request.attachment.interface) return UNMOORED;
+    const others = request.addresses.filter((address) => !record.addresses.includes(address));
+    if (others.length > 0) return contradicts(record, others);
+    return mooredOf(this.#options.context, record);
+  }
+
+  async detached(notice: DetachNotice): Promise<void> {
+    const seen = await this.#report(notice.claim, notice.pod, notice.attachment, true);
+    if (seen !== undefined) this.#options.suspect(seen.record);
+  }
+
+  /** A sandbox has the claim's addresses. Repeated after a restart, because a crash may have lost the first report. */
+  async attached(claim: string, pod: PodRef, attachment: AttachmentKey): Promise<void> {
+    await this.#report(claim, pod, attachment, false);
+  }
+
+  async #findClaim(request: AttachRequest): Promise<Found> {
+    const { context, inventory } = this.#options;
+    const { namespace, name } = request.pod;
+    const pod = await inventory.pod(namespace, name);
+    const annotations = pod?.annotations ?? request.annotations ?? {};
+    const named = annotations[ASSIGNED_CLAIM];
+    const token = annotations[ASSIGNED_TOKEN] ?? "";
+    if (named !== undefined && token !== "") {
+      const claim = await context.store.get("claim", claimKey({ namespace, name: named }));
+      if (claim?.record.binding?.token === token) return { kind: "claim", key: claim.key, token };
+    }
+    const own = await context.store.get("claim", claimKey(request.pod));
+    if (
+      own !== undefined &&
+      own.record.identity.slot === undefined &&
+      (own.record.binding?.token ?? "") === ""
+    ) {
+      return { kind: "claim", key: own.key, token: "" };
+    }
+    return { kind: "none", annotations };
+  }
+
+  /** No claim: a pod that asked for one is refused, one that did not is given an address of the configured pools. */
+  async #make(request: AttachRequest, annotations: Labels): Promise<string | Unmoored | Refusal> {
+    const { context, inventory } = this.#options;
+    const { namespace: name } = request.pod;
+    const namespace = (await inventory.namespace(name)) ?? { name, labels: {}, annotations: {} };
+    const asked = readRequest(withDefaults(annotations, namespace));
+    if (isRefusal(asked)) return asked;
+    if (asksForAddress(asked) || annotations[ASSIGNED_CLAIM] !== undefined) return missing(request.pod);
+    if (request.pools.length === 0) return UNMOORED;
+    const entry = request.addresses.length === 0 ? {} : { entries: [request.addresses] };
+    const identity = { kind: "Pod", apiVersion: "v1", name: request.pod.name };
+    const intent = intentOf({
+      standing: { kind: "named", claim: request.pod.name, identity },
+      request: { pools: request.pools, ...entry },
+      namespace,
+      podLabels: {},
+      start: 0,
+      token: "",
+      now: context.clock.now(),
+    });
+    if (isRefusal(intent)) return intent;
+    const got = await reserve(context, intent);
+    return isRefusal(got) ? got : got.claim.key;
+  }
+
+  async #bind(key: string, token: string, request: AttachRequest): Promise<Stored<"claim"> | Refusal> {
+    const { context, node } = this.#options;
+    const { name, uid } = request.pod;
+    const bindee = { name, uid, node, token, interface: request.attachment.interface };
+    const bound = await bind(context, key, bindee, (claim) => this.#factsOf(claim));
+    if (!isRefusal(bound)) {
+      void this.attached(key, request.pod, request.attachment).catch((error: unknown) => {
+        context.log.warn("attachment could not be reported", { claim: key, error });
+      });
+    }
+    return bound;
+  }
+
+  async #factsOf({ namespace, binding }: Claim): Promise<BindFacts> {
+    const { inventory, context } = this.#options;
+    if (binding === undefined) return { fenced: false, promiseOver: true };
+    if (binding.node !== "") return { fenced: await inventory.fenced(binding.node), promiseOver: false };
+    const pod = binding.podName === "" ? undefined : await inventory.pod(namespace, binding.podName);
+    return {
+      fenced: false,
+      promiseOver: pod === undefined && context.clock.now() - binding.since >= PROMISE_MS,
+    };
+  }
+
+  async #report(
+    key: string,
+    pod: PodRef,
+    attachment: AttachmentKey,
+    detached: boolean,
+  ): Promise<Stored<"claim"> | undefined> {
+    return await this.#reports.run(key, async () => {
+      const { context, node } = this.#options;
+      for (let round = 0; round < MAX_ROUNDS; round++) {
+        const seen = await context.store.get("claim", key);
+        if (seen === undefined || !concerns(seen.record, pod, attachment, detached)) return undefined;
+        const next: ClaimAttachment = {
+          node,
+          containerID: attachment.containerID,
+          interface: attachment.interface,
+          podUID: seen.record.binding?.podUID ?? pod.uid,
+          since: context.clock.now(),
+          detached,
+        };
+        const phase = detached ? "Detached" : "Attached";
+        const result = await context.store.report(seen, { phase, attachment: next });
+        if (result.kind === "replaced") return result.stored;
+      }
+      throw new BerthError("REVISION_CONFLICT", `the status of claim ${key} kept changing`, {
+        details: { claim: key },
+      });
+    });
+  }
+}
+
+type Found =
+  | { readonly kind: "claim"; readonly key: string; readonly token: string }
+  | { readonly kind: "none"; readonly annotations: Labels }
+  | Refusal;
+
+/**
+ * Whether the news is about the pod that has the claim now, and about its newest sandbox. A late DEL of an older
+ * sandbox says nothing about the one that came after it (invariant 8).
+ */
+function concerns({ binding, status }: Claim, pod: PodRef, news: AttachmentKey, detached: boolean): boolean {
+  if (binding === undefined || binding.podName !== pod.name) return false;
+  if (pod.uid !== "" && binding.podUID !== "" && binding.podUID !== pod.uid) return false;
+  const known = status.attachment;
+  if (known === undefined || known.podUID !== binding.podUID) return true;
+  const same = known.containerID === news.containerID;
+  return detached ? same && !known.detached : !same || known.detached;
+}
+
+function mooredOf({ view }: Context, claim: Claim): Moored | Refusal {
+  const addresses: MooredAddress[] = [];
+  const pools = new Set<Pool>();
+  for (const address of claim.addresses) {
+    const pool = view.poolOf(address);
+    const range = pool && rangeOf(pool, address);
+    if (pool === undefined || range === undefined) {
+      return refuse(
+        "ADDRESS_OUTSIDE",
+        `address ${address} of claim ${claimKey(claim)} is in no pool any more; put its pool back`,
+        {
+          address,
+          claim: claimKey(claim),
+        },
+      );
+    }
+    pools.add(pool);
+    const { prefixLength, gateway } = range;
+    addresses.push({ address, prefixLength, ...(gateway === undefined ? {} : { gateway }) });
+  }
+  const families = new Set(claim.addresses.map((address) => address.includes(":")));
+  const routes = [...pools].flatMap((pool) => pool.spec.routes ?? []);
+  return {
+    kind: "moored",
+    claim: claimKey(claim),
+    addresses,
+    routes: routes.filter((route) => families.has(route.dst.includes(":"))),
+    dns: [...pools].find((pool) => pool.spec.dns !== undefined)?.spec.dns ?? {},
+  };
+}
+
+function missing(pod: PodRef): Refusal {
+  const key = `${pod.namespace}/${pod.name}`;
+  return refuse(
+    "CLAIM_MISSING",
+    `pod ${key} asks for a fixed address and has no claim: it did not pass the Berth webhook; delete it and create it again`,
+    {
+      claim: key,
+      pod: pod.name,
+    },
+  );
+}
+
+function contradicts(claim: Claim, others: readonly string[]): Refusal {
+  const key = claimKey(claim);
+  return refuse(
+    "CLAIM_CHANGED",
+    `the runtime asks for ${others.join(", ")}, and claim ${key} holds ${claim.addresses.join(", ")}; remove one of the two requests`,
+    {
+      claim: key,
+    },
+  );
+}

@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+import { isRefusal } from "../../allocator/errors.ts";
+import { type CniError, cniError, fromRefusal, isCniError } from "../cni/errors.ts";
+import { staticAddresses } from "../cni/static.ts";
+import type { Ask } from "./ask.ts";
+import type { Attachment } from "./attachment.ts";
+import { moor } from "./moor.ts";
+import { giveUp, occupy } from "./occupy.ts";
+import type { Parts } from "./parts.ts";
+import { pickAddresses } from "./ranges.ts";
+
+/** Claims first: a pod that has one must never get another address. Then what the configuration itself holds. */
+export async function lend(ask: Ask, parts: Parts, signal: AbortSignal): Promise<Attachment | CniError> {
+  const { pod } = ask.args;
+  const moored = pod === undefined ? undefined : await moor({ ...ask, pod }, parts, signal);
+  if (moored !== undefined) return moored;
+  if (signal.aborted) return giveUp(ask);
+  return ask.ipam.rangeSets.length > 0 ? lendFromRanges(ask, parts) : lendStatic(ask, parts);
+}
+
+async function lendFromRanges(ask: Ask, parts: Parts): Promise<Attachment | CniError> {
+  const { scope, ipam, requested, dns } = ask;
+  const pick = pickAddresses(parts.attachments.space(scope), ipam.rangeSets, requested);
+  if (isRefusal(pick)) return fromRefusal(pick);
+  const positions = pick.addresses.map(({ address }, rangeSet) => ({ scope, rangeSet, address }));
+  const result = { addresses: pick.addresses, routes: ipam.routes, dns };
+  return occupy(ask, parts, { source: "ranges", result, positions });
+}
+
+async function lendStatic(ask: Ask, parts: Parts): Promise<Attachment | CniError> {
+  const addresses = staticAddresses(ask.ipam, ask.version, ask.args);
+  if (isCniError(addresses)) return addresses;
+  if (addresses.length === 0) return nothingConfigured(ask);
+  const result = { addresses, routes: ask.ipam.routes, dns: ask.dns };
+  return occupy(ask, parts, { source: "static", result });
+}
+
+/** The static plugin prints a success without addresses here, on which every main plugin fails without a reason. */
+function nothingConfigured({ scope, ipam, args }: Ask): CniError {
+  if (ipam.pools.length > 0 && args.pod === undefined) {
+    const words =
+      "ipam.pools needs K8S_POD_NAMESPACE and K8S_POD_NAME in CNI_ARGS; the runtime does not send both";
+    return cniError("INVALID_CONFIG", words);
+  }
+  const words = `no IP ranges specified: network ${scope.network} needs ipam.pools, ipam.ranges or ipam.addresses`;
+  return cniError("INVALID_CONFIG", words);
+}

@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: Apache-2.0
+import type { Address } from "../../allocator/address.ts";
+import type { Refusal } from "../../allocator/errors.ts";
+
+/** Who a sandbox belongs to, from CNI_ARGS. `uid` is empty when the runtime does not say. */
+export interface PodRef {
+  readonly namespace: string;
+  readonly name: string;
+  readonly uid: string;
+}
+
+/** One (network, container id, interface) on this node. */
+export interface AttachmentKey {
+  readonly network: string;
+  readonly containerID: string;
+  readonly interface: string;
+}
+
+/** One address as a CNI result needs it. */
+export interface MooredAddress {
+  readonly address: Address;
+  readonly prefixLength: number;
+  readonly gateway?: Address;
+}
+
+export interface MooredRoute {
+  readonly dst: string;
+  readonly gw?: string;
+  readonly mtu?: number;
+  readonly advmss?: number;
+  readonly priority?: number;
+  readonly table?: number;
+  readonly scope?: number;
+}
+
+export interface MooredDns {
+  readonly nameservers?: readonly string[];
+  readonly domain?: string;
+  readonly search?: readonly string[];
+  readonly options?: readonly string[];
+}
+
+/** What an attachment is given, wherever it came from: a claim, a range of the configuration, a static list. */
+export interface Moored {
+  readonly kind: "moored";
+  /** namespace/name of the claim that lends the addresses; absent for addresses that only this node knows. */
+  readonly claim?: string;
+  readonly addresses: readonly MooredAddress[];
+  readonly routes: readonly MooredRoute[];
+  readonly dns: MooredDns;
+}
+
+/** The pod did not ask for a fixed address and no pool is configured: other sources of the configuration serve it. */
+export interface Unmoored {
+  readonly kind: "unmoored";
+}
+
+export interface AttachRequest {
+  readonly pod: PodRef;
+  readonly attachment: AttachmentKey;
+  /** `ipam.pools` of the network configuration: where a pod that asked for nothing gets its address from. */
+  readonly pools: readonly string[];
+  /** Addresses asked for by runtimeConfig.ips, args.cni.ips or CNI_ARGS IP=, each once. */
+  readonly addresses: readonly Address[];
+  /** The pod's annotations as the runtime sent them (io.kubernetes.cri.pod-annotations), a hint and no authority. */
+  readonly annotations: Readonly<Record<string, string>> | undefined;
+}
+
+/** What became of a sandbox that held a claim. */
+export interface DetachNotice {
+  readonly claim: string;
+  readonly pod: PodRef;
+  readonly attachment: AttachmentKey;
+}
+
+/**
+ * What the agent asks of whoever keeps the claims: the allocator in the same process on the embedded stack, the
+ * watch of this node's claims in a cluster.
+ */
+export interface Mooring {
+  /**
+   * The addresses of the pod's claim, bound to this pod and node. A refusal with code CLAIM_BUSY or CLAIM_RELEASING
+   * may pass if tried again; every other refusal will not. Throws BerthError when it cannot know.
+   */
+  attach(request: AttachRequest, signal: AbortSignal): Promise<Moored | Unmoored | Refusal>;
+  /** The sandbox is gone. Safe to repeat; a notice about a sandbox that is no longer the claim's changes nothing. */
+  detached(notice: DetachNotice): Promise<void>;
+}

@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0
+import { type CniError, cniError } from "../cni/errors.ts";
+import type { IpamResult } from "../cni/result.ts";
+import type { Ask } from "./ask.ts";
+import { type Attachment, detached, type Position, placeId, type Source } from "./attachment.ts";
+import type { Parts } from "./parts.ts";
+
+/** What an attachment is to be made of. */
+export interface Loan {
+  readonly source: Source;
+  readonly claim?: string;
+  readonly result: IpamResult;
+  readonly positions?: readonly Position[];
+  /** Attachments of the same claim that end with this one. */
+  readonly superseded?: readonly Attachment[];
+}
+
+/** The runtime has gone, or has given up the sandbox, or the mooring takes too long: nothing was taken. */
+export function giveUp({ containerID }: Ask): CniError {
+  return cniError(
+    "TRY_AGAIN_LATER",
+    `gave up on container ${containerID}: it took too long or was cancelled; try again`,
+  );
+}
+
+/**
+ * Journals the attachment. Its addresses are held from here on, so that an ADD that runs meanwhile does not pick
+ * them; if the journal cannot be written they go back to whoever had them.
+ */
+export async function occupy(ask: Ask, parts: Parts, loan: Loan): Promise<Attachment> {
+  const { attachments, clock } = parts;
+  const attachment = attachmentOf(ask, parts, loan);
+  const [space, id, now] = [attachments.space(ask.scope), placeId(ask), clock.now()];
+  const kept = loan.source === "static" ? [] : loan.result.addresses.map(({ address }) => address);
+  const before = kept.map((address) => ({ address, holder: space.holderOf(address) }));
+  for (const address of kept) space.hold(address, id);
+  for (const { rangeSet, address } of loan.positions ?? []) space.advance(rangeSet, address);
+  const ended = (loan.superseded ?? []).map((old) =>
+    detached(old, { now, deadlineNs: 0n, superseded: true }),
+  );
+  try {
+    await attachments.commit({ put: [...ended, attachment], positions: loan.positions ?? [] });
+  } catch (error) {
+    for (const { address, holder } of before) {
+      if (holder === undefined) space.release(address, id);
+      else space.hold(address, holder);
+    }
+    throw error;
+  }
+  return attachment;
+}
+
+function attachmentOf(ask: Ask, parts: Parts, { source, claim, result }: Loan): Attachment {
+  const { scope, containerID, interface: name, netns, netnsSeen, args, startNs } = ask;
+  return {
+    scope,
+    containerID,
+    interface: name,
+    state: "attached",
+    source,
+    netns,
+    netnsSeen,
+    ...(args.pod === undefined ? {} : { pod: args.pod }),
+    ...(claim === undefined ? {} : { claim }),
+    result,
+    startNs,
+    attachedAt: parts.clock.now(),
+    bootId: parts.bootId,
+    detachedAt: 0,
+    deadlineNs: 0n,
+    noticePending: false,
+  };
+}

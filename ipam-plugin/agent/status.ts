@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: Apache-2.0
+import { messageOf } from "../../allocator/errors.ts";
+import { readVersion } from "../cni/config.ts";
+import { cniError, isCniError } from "../cni/errors.ts";
+import type { Answer } from "./connection.ts";
+import type { Parts, Request } from "./parts.ts";
+import { errorVersion, fail, succeed } from "./reply.ts";
+
+/**
+ * Whether ADD can be served. An error makes the node NotReady and in the end evicts its pods, so an exhausted range
+ * is none: other networks of the node may have plenty. 50 is said by the CNI binary when there is no agent.
+ */
+export async function status({ config }: Request, { journal, clock }: Parts): Promise<Answer> {
+  const version = readVersion(config, "STATUS");
+  if (isCniError(version)) return fail(errorVersion(config.fields), version);
+  if (!journal.failing) return succeed();
+  try {
+    // Without pods there are no writes, and without writes nobody would find out that the disk is well again.
+    await journal.probe(clock.now());
+    return succeed();
+  } catch (error) {
+    const words = `the journal cannot be written: ${messageOf(error)}`;
+    return fail(version, cniError("LIMITED_CONNECTIVITY", words));
+  }
+}

@@ -1,0 +1,134 @@
+// SPDX-License-Identifier: Apache-2.0
+import assert from "node:assert/strict";
+import { afterEach, beforeEach, describe, it } from "node:test";
+import { Sweep, sweepReboot } from "./sweep.ts";
+import { lends, NodeBench, podArgs } from "./testing/node-bench.ts";
+
+let node: NodeBench;
+let sweep: Sweep;
+beforeEach(async () => {
+  node = await NodeBench.open();
+  sweep = new Sweep(node.parts);
+  node.mooring.answers.set("shop/db-0", lends("shop/db-0", "10.20.0.10/24"));
+});
+afterEach(async () => {
+  await sweep.close();
+  await node.close();
+});
+
+const claimed = { cid: "claimed", args: podArgs("db-0", "u1") };
+const states = () =>
+  [...node.parts.attachments.all()].map(({ containerID, state }) => `${containerID} ${state}`).sort();
+
+describe("after a reboot", () => {
+  it("everything of the other boot is free, and claims are told of", async () => {
+    await node.add({ cid: "a" });
+    await node.add(claimed);
+    node.reboot();
+    await node.restart();
+    await sweepReboot(node.parts);
+    assert.deepEqual(node.held, []);
+    assert.deepEqual(
+      node.parts.attachments.untold().map(({ containerID }) => containerID),
+      ["claimed"],
+    );
+    await node.restart();
+    await sweepReboot(node.parts);
+    assert.deepEqual(node.held, []);
+  });
+
+  it("tombstones of the other boot refuse nobody: its clock began elsewhere", async () => {
+    await node.del({ cid: "a" });
+    node.reboot();
+    await node.restart();
+    await sweepReboot(node.parts);
+    assert.equal((await node.add({ cid: "a", startNs: 1n })).length, 1);
+  });
+
+  it("of the agent alone, everything stays", async () => {
+    await node.add({ cid: "a" });
+    await node.add(claimed);
+    await node.restart();
+    await sweepReboot(node.parts);
+    assert.deepEqual(node.held, ["10.1.2.2", "10.20.0.10"]);
+  });
+});
+
+describe("a sandbox that went without a DEL", () => {
+  it("is freed when its netns was missing twice", async () => {
+    node.host.present.add("/run/netns/a").add("/run/netns/claimed");
+    await node.add({ cid: "a" });
+    await node.add(claimed);
+    node.host.present.clear();
+    await sweep.look();
+    assert.deepEqual(node.held, ["10.1.2.2", "10.20.0.10"]);
+    await sweep.look();
+    assert.deepEqual(node.held, []);
+    assert.deepEqual(
+      node.parts.attachments.untold().map(({ containerID }) => containerID),
+      ["claimed"],
+    );
+  });
+
+  it("is kept when the netns comes back, when its folder cannot be seen, or when it never was", async () => {
+    node.host.present.add("/run/netns/back").add("/run/netns/unknown");
+    for (const cid of ["back", "unknown", "never"]) await node.add({ cid });
+    node.host.present.clear();
+    node.host.unknown.add("/run/netns/unknown");
+    await sweep.look();
+    node.host.present.add("/run/netns/back");
+    await sweep.look();
+    node.host.present.clear();
+    await sweep.look();
+    assert.equal(node.held.length, 3);
+  });
+
+  it("is not taken for the one that has its place now", async () => {
+    node.host.present.add("/run/netns/a");
+    await node.add({ cid: "a" });
+    node.host.present.clear();
+    await sweep.look();
+    await node.del({ cid: "a" });
+    node.host.present.add("/run/netns/a");
+    const given = await node.add({ cid: "a" });
+    node.host.present.clear();
+    await sweep.look();
+    assert.deepEqual(node.held, given);
+  });
+
+  it("is looked for every half minute", async () => {
+    node.host.present.add("/run/netns/a");
+    await node.add({ cid: "a" });
+    node.host.present.clear();
+    sweep.start();
+    for (let i = 0; i < 1_000 && node.clock.sleeping === 0; i++) await new Promise(setImmediate);
+    assert.equal(node.held.length, 1);
+    node.clock.advance(30_000);
+    for (let i = 0; i < 1_000 && node.held.length > 0; i++) await new Promise(setImmediate);
+    assert.deepEqual(node.held, []);
+  });
+});
+
+describe("tombstones", () => {
+  it("are forgotten after ten minutes, once whoever has to know was told", async () => {
+    await node.add({ cid: "a" });
+    await node.add(claimed);
+    await node.add({ cid: "stays" });
+    await node.del({ cid: "a" });
+    await node.del(claimed);
+    await node.del({ cid: "never" });
+    node.clock.advance(600_000);
+    await sweep.look();
+    assert.deepEqual(states(), ["a detached", "claimed detached", "never detached", "stays attached"]);
+    node.clock.advance(1);
+    await sweep.look();
+    assert.deepEqual(states(), ["claimed detached", "stays attached"]);
+    node.parts.notices.start();
+    for (let i = 0; i < 1_000 && node.parts.attachments.untold().length > 0; i++)
+      await new Promise(setImmediate);
+    await sweep.look();
+    assert.deepEqual(states(), ["stays attached"]);
+    await node.restart();
+    assert.deepEqual(states(), ["stays attached"]);
+  });
+});

@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: Apache-2.0
+import { type Attachment, detached, placeId } from "./attachment.ts";
+import type { Parts } from "./parts.ts";
+
+const EVERY_MS = 30_000;
+/** No runtime keeps a call alive for so long. */
+const TOMBSTONE_MS = 600_000;
+
+type Swept = Pick<Parts, "attachments" | "turns" | "host" | "notices" | "bootId" | "clock" | "log">;
+
+/** Sandboxes do not survive a reboot: lets go of everything that another boot attached. */
+export async function sweepReboot({ attachments, bootId, clock, log }: Swept): Promise<void> {
+  const lost = attachments.attached().filter((attachment) => attachment.bootId !== bootId);
+  // The other boot's monotonic clock says nothing about this one's.
+  const old = [...attachments.all()].filter((a) => a.state === "detached" && a.bootId !== bootId);
+  if (lost.length + old.length === 0) return;
+  const ended = lost.map((attachment) => detached(attachment, { now: clock.now(), deadlineNs: 0n }));
+  const put = [...ended, ...old].map((attachment) => ({ ...attachment, deadlineNs: 0n, bootId }));
+  await attachments.commit({ put });
+  if (lost.length > 0) log.info("host was rebooted, its attachments are freed", { count: lost.length });
+}
+
+/**
+ * Finds sandboxes that went without a DEL: runtimes lose their records, and host-device sends none once the netns is
+ * gone. A path that was there at ADD has to be found missing twice, half a minute apart.
+ */
+export class Sweep {
+  readonly #parts: Swept;
+  readonly #stop = new AbortController();
+  #suspects: ReadonlySet<Attachment> = new Set();
+  #running: Promise<void> | undefined;
+
+  constructor(parts: Swept) {
+    this.#parts = parts;
+  }
+
+  start(): void {
+    this.#running ??= this.#run();
+  }
+
+  async close(): Promise<void> {
+    this.#stop.abort();
+    await this.#running;
+  }
+
+  /** One look at every sandbox, and at the age of the tombstones. */
+  async look(): Promise<void> {
+    const { attachments, notices } = this.#parts;
+    const gone = await this.#findGone();
+    const twice = gone.filter((attachment) => this.#suspects.has(attachment));
+    this.#suspects = new Set(gone);
+    await Promise.all(twice.map((attachment) => this.#free(attachment)));
+    if (twice.length > 0) notices.kick();
+    const oldest = this.#parts.clock.now() - TOMBSTONE_MS;
+    const forgotten = [...attachments.all()].filter(
+      ({ state, noticePending, detachedAt }) => state === "detached" && !noticePending && detachedAt < oldest,
+    );
+    if (forgotten.length > 0) await attachments.commit({ forgotten });
+  }
+
+  async #run(): Promise<void> {
+    const { clock, log } = this.#parts;
+    while (!this.#stop.signal.aborted) {
+      try {
+        await this.look();
+      } catch (error) {
+        log.error("sandboxes were not looked at", { error });
+      }
+      await clock.sleep(EVERY_MS, this.#stop.signal);
+    }
+  }
+
+  async #findGone(): Promise<readonly Attachment[]> {
+    const { attachments, host } = this.#parts;
+    const gone: Attachment[] = [];
+    for (const attachment of attachments.attached()) {
+      if (attachment.netnsSeen && (await host.look(attachment.netns)) === "gone") gone.push(attachment);
+    }
+    return gone;
+  }
+
+  async #free(attachment: Attachment): Promise<void> {
+    const { attachments, turns, clock, log } = this.#parts;
+    await turns.run(placeId(attachment), async () => {
+      if (attachments.get(attachment) !== attachment) return;
+      const tombstone = detached(attachment, { now: clock.now(), deadlineNs: attachment.startNs });
+      await attachments.commit({ put: [tombstone] });
+      const { containerID, netns, scope } = attachment;
+      log.info("sandbox went without a DEL, its attachment is freed", {
+        containerID,
+        netns,
+        network: scope.network,
+      });
+    });
+  }
+}

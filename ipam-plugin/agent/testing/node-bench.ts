@@ -1,0 +1,213 @@
+// SPDX-License-Identifier: Apache-2.0
+import assert from "node:assert/strict";
+import { parseAddress } from "../../../allocator/address.ts";
+import type { Refusal } from "../../../allocator/errors.ts";
+import { type Random, silent } from "../../../allocator/ports.ts";
+import { type Database, openDatabase } from "../../../allocator/store/database.ts";
+import { ManualClock } from "../../../system/testing/manual-clock.ts";
+import { parseHost } from "../../cni/requests.ts";
+import type { Answer, Handler, Outcome } from "../connection.ts";
+import type { Host, Presence } from "../host.ts";
+import type { AttachRequest, DetachNotice, Moored, Mooring, Unmoored } from "../mooring.ts";
+import { createParts, type Parts } from "../parts.ts";
+import { createHandler } from "../verbs.ts";
+
+/** Takes the middle, always. */
+export const middling: Random = { token: () => "aaaaaaaaaaaaaaaaaaaaaaaaaa", fraction: () => 0.5 };
+
+/** A host on which exactly these paths exist. */
+export class PlainHost implements Host {
+  readonly present = new Set<string>();
+  readonly unknown = new Set<string>();
+  readonly files = new Map<string, string>(); // path -> text
+
+  async look(path: string): Promise<Presence> {
+    if (this.unknown.has(path)) return "unknown";
+    return this.present.has(path) ? "present" : "gone";
+  }
+
+  async identity(path: string): Promise<string | undefined> {
+    return this.present.has(path) ? `inode of ${path}` : undefined;
+  }
+
+  async read(path: string): Promise<string> {
+    const text = this.files.get(path);
+    if (text === undefined) throw new Error(`ENOENT: no such file or directory, open '${path}'`);
+    return text;
+  }
+}
+
+/** What a claim lends: `10.0.0.1/24` each. */
+export function lends(claim: string, ...hosts: readonly string[]): Moored {
+  const addresses = hosts.map((text) => parseHost(text) ?? assert.fail(text));
+  return { kind: "moored", claim, addresses, routes: [], dns: {} };
+}
+
+/** Lends what the test says, pod by pod, and remembers what it was asked and told. */
+export class ScriptedMooring implements Mooring {
+  readonly answers = new Map<string, Moored | Refusal | Error>(); // namespace/name of the pod -> answer
+  readonly asked: AttachRequest[] = [];
+  readonly told: DetachNotice[] = [];
+  /** How often `detached` was called. */
+  attempts = 0;
+  /** What `detached` throws, while it is set. */
+  fault: Error | undefined;
+  /** What `attach` waits for. */
+  gate: Promise<void> = Promise.resolve();
+
+  async attach(request: AttachRequest, _signal: AbortSignal): Promise<Moored | Unmoored | Refusal> {
+    this.asked.push(request);
+    await this.gate;
+    const answer = this.answers.get(`${request.pod.namespace}/${request.pod.name}`) ?? { kind: "unmoored" };
+    if (answer instanceof Error) throw answer;
+    return answer;
+  }
+
+  async detached(notice: DetachNotice): Promise<void> {
+    this.attempts++;
+    if (this.fault !== undefined) throw this.fault;
+    this.told.push(notice);
+  }
+}
+
+/** A call in few words. */
+export interface Asked {
+  readonly cid?: string;
+  readonly ifname?: string;
+  readonly netns?: string;
+  readonly args?: string;
+  readonly override?: string;
+  readonly ipam?: object;
+  readonly conf?: object;
+  readonly stdin?: string;
+  readonly startNs?: bigint;
+  readonly signal?: AbortSignal;
+}
+
+/** Handler, journal and mirror of one node, without socket and processes, on a clock that the test moves. */
+export class NodeBench {
+  readonly clock = new ManualClock();
+  readonly host = new PlainHost();
+  readonly mooring = new ScriptedMooring();
+  /** Makes commits fail while it is set. */
+  diskFault: Error | undefined;
+  /** How many transactions were committed. */
+  commits = 0;
+  /** The configuration's `ipam` unless a call has its own. */
+  ipam: object = { subnet: "10.1.2.0/24" };
+  readonly #database: Database;
+  #bootId = "boot-1";
+  #ns = 1_000n;
+  #parts: Parts | undefined;
+  #handle: Handler | undefined;
+
+  private constructor() {
+    this.#database = openDatabase(":memory:", {
+      beforeCommit: () => {
+        if (this.diskFault !== undefined) throw this.diskFault;
+        this.commits++;
+      },
+    });
+  }
+
+  static async open(): Promise<NodeBench> {
+    const bench = new NodeBench();
+    await bench.restart();
+    return bench;
+  }
+
+  /** A new process on the same journal. */
+  async restart(): Promise<void> {
+    await this.#parts?.notices.close();
+    this.#parts = await createParts({
+      database: this.#database,
+      mooring: this.mooring,
+      clock: this.clock,
+      random: middling,
+      log: silent,
+      bootId: this.#bootId,
+      host: this.host,
+    });
+    this.#handle = createHandler(this.#parts);
+  }
+
+  /** The next start is that of another boot. */
+  reboot(): void {
+    this.#bootId += "+";
+  }
+
+  get parts(): Parts {
+    return this.#parts ?? assert.fail("not open");
+  }
+
+  get held(): readonly string[] {
+    return [...this.parts.attachments.held()].sort();
+  }
+
+  /** Later than every call before. */
+  nextNs(): bigint {
+    this.#ns += 1_000n;
+    return this.#ns;
+  }
+
+  call(command: string, asked: Asked = {}): Promise<Answer> {
+    const { cid = "c1", ifname = "eth0", netns = `/run/netns/${cid}`, args = "" } = asked;
+    const conf = { cniVersion: "1.1.0", name: "net", ipam: asked.ipam ?? this.ipam, ...asked.conf };
+    const env = new Map([
+      ["CNI_COMMAND", command],
+      ["CNI_CONTAINERID", cid],
+      ["CNI_IFNAME", ifname],
+      ["CNI_NETNS", netns],
+      ["CNI_ARGS", args],
+      ["CNI_PATH", "/opt/cni/bin"],
+      ["CNI_NETNS_OVERRIDE", asked.override ?? ""],
+    ]);
+    const stdin = Buffer.from(asked.stdin ?? JSON.stringify(conf));
+    const handle = this.#handle ?? assert.fail("not open");
+    return handle(
+      { startNs: asked.startNs ?? this.nextNs(), env, stdin },
+      asked.signal ?? new AbortController().signal,
+    );
+  }
+
+  /** An ADD whose answer reaches the runtime (or not); its addresses. */
+  async add(asked: Asked = {}, outcome: Outcome = "delivered"): Promise<readonly string[]> {
+    const answer = await this.call("ADD", asked);
+    assert.equal(answer.exitStatus, 0, answer.stdout);
+    await answer.settle?.(outcome);
+    return addressesOf(answer);
+  }
+
+  /** Must succeed without a word. */
+  async del(asked: Asked = {}): Promise<void> {
+    assert.deepEqual(await this.call("DEL", asked), { exitStatus: 0, stdout: "", stderr: "" });
+  }
+
+  async close(): Promise<void> {
+    await this.#parts?.notices.close();
+    this.#database.close();
+  }
+}
+
+export function addressesOf(answer: Answer): readonly string[] {
+  const { ips }: { readonly ips: readonly { readonly address: string }[] } = JSON.parse(answer.stdout);
+  return ips.map(({ address }) => address.split("/", 1)[0] ?? "");
+}
+
+/** Code and words of a call that failed. */
+export function errorOf(answer: Answer): {
+  readonly code: number;
+  readonly msg: string;
+  readonly details?: string;
+} {
+  assert.notEqual(answer.exitStatus, 0, answer.stdout);
+  return JSON.parse(answer.stdout);
+}
+
+export function podArgs(name: string, uid: string): string {
+  return `IgnoreUnknown=1;K8S_POD_NAMESPACE=shop;K8S_POD_NAME=${name};K8S_POD_UID=${uid}`;
+}
+
+export function address(text: string) {
+  return parseAddress(text) ?? assert.fail(text);
+}

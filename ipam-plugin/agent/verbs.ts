@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0
+import { readConfig } from "../cni/config.ts";
+import { readEnvironment } from "../cni/environment.ts";
+import { cniError, fromThrown, isCniError } from "../cni/errors.ts";
+import { NEWEST, VERSIONS, versionAnswer } from "../cni/versions.ts";
+import { add } from "./add.ts";
+import { check } from "./check.ts";
+import type { Answer, Handler } from "./connection.ts";
+import { del } from "./del.ts";
+import type { Call } from "./frame.ts";
+import { gc } from "./gc.ts";
+import type { Parts, Request } from "./parts.ts";
+import { errorVersion, fail, succeed } from "./reply.ts";
+import { status } from "./status.ts";
+
+type Verb = (request: Request, parts: Parts) => Promise<Answer>;
+type Command = "ADD" | "DEL" | "CHECK" | "GC" | "STATUS";
+
+/** CNI_COMMAND -> what it does; VERSION is answered before stdin is looked at. */
+const VERBS: Readonly<Record<Command, Verb>> = { ADD: add, DEL: del, CHECK: check, GC: gc, STATUS: status };
+
+const ABOUT = `CNI IPAM plugin berth\nCNI protocol versions supported: ${VERSIONS.join(", ")}\n`;
+
+/** Answers calls and counts them. */
+export function createHandler(parts: Parts): Handler {
+  const { clock, metrics } = parts;
+  return async (call, signal) => {
+    const began = clock.monotonic();
+    const command = call.env.get("CNI_COMMAND") ?? "";
+    const verb = isCommand(command) || command === "VERSION" ? command : "other";
+    const reply = await answer(call, signal, parts);
+    const outcome = reply.exitStatus === 0 ? "succeeded" : "failed";
+    metrics.increment("berth_cni_requests_total", { verb, outcome });
+    metrics.observe("berth_cni_duration_seconds", (clock.monotonic() - began) / 1000, { verb });
+    return reply;
+  };
+}
+
+/** The order of the checks is that of the reference library: environment, stdin, command, version. */
+async function answer(call: Call, signal: AbortSignal, parts: Parts): Promise<Answer> {
+  const request = readRequest(call, signal);
+  if (!("config" in request)) return request;
+  const { invocation, config } = request;
+  try {
+    if (isCommand(invocation.command)) return await VERBS[invocation.command](request, parts);
+    const error = cniError("INVALID_ENVIRONMENT", `unknown CNI_COMMAND: ${invocation.command}`);
+    return fail(errorVersion(config.fields), error);
+  } catch (error) {
+    const { containerID, ifname, command } = invocation;
+    parts.log.error("call failed", { verb: command, containerID, interface: ifname, error });
+    return fail(errorVersion(config.fields), fromThrown(error));
+  }
+}
+
+function readRequest(call: Call, signal: AbortSignal): Request | Answer {
+  const command = call.env.get("CNI_COMMAND") ?? "";
+  if (command === "") return succeed("", ABOUT);
+  const invocation = readEnvironment(call.env);
+  if (isCniError(invocation)) return fail(NEWEST, invocation);
+  if (command === "VERSION") return succeed(versionAnswer());
+  const config = readConfig(call.stdin.toString("utf8"));
+  if (isCniError(config)) return fail(NEWEST, config);
+  return { call, invocation, config, signal };
+}
+
+function isCommand(text: string): text is Command {
+  return Object.hasOwn(VERBS, text);
+}

@@ -1,0 +1,89 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "spool.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "bounded.h"
+
+static const char FOLDER[] = "/spool";
+
+/* dirname(socket_path) + "/spool"; false when that is too long. */
+static bool spool_folder(const char *socket_path, char *folder) {
+  const char *slash = strrchr(socket_path, '/');
+  const char *parent = slash == NULL ? "." : socket_path;
+  const size_t length = slash == NULL ? 1 : (size_t)(slash - socket_path);
+  if (length + sizeof FOLDER > PATH_MAX) return false;
+  memcpy(folder, parent, length);
+  memcpy(folder + length, FOLDER, sizeof FOLDER);
+  return true;
+}
+
+/* mkdir -p: a release may come before the agent has ever run. */
+static int make_folders(char *path) {
+  for (char *slash = strchr(path + 1, '/'); slash != NULL; slash = strchr(slash + 1, '/')) {
+    *slash = '\0';
+    const int made = mkdir(path, 0700);
+    *slash = '/';
+    if (made != 0 && errno != EEXIST) return errno;
+  }
+  return mkdir(path, 0700) != 0 && errno != EEXIST ? errno : 0;
+}
+
+static int open_folder(char *path, int *folder) {
+  const int flags = O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW;
+  *folder = open(path, flags);
+  if (*folder >= 0) return 0;
+  if (errno != ENOENT) return errno;
+  const int made = make_folders(path);
+  if (made != 0) return made;
+  *folder = open(path, flags);
+  return *folder >= 0 ? 0 : errno;
+}
+
+static int write_whole(int fd, const unsigned char *bytes, size_t length) {
+  while (length > 0) {
+    const ssize_t put = write(fd, bytes, length);
+    if (put < 0 && errno == EINTR) continue;
+    if (put < 0) return errno;
+    bytes += put;
+    length -= (size_t)put;
+  }
+  return 0;
+}
+
+/* Writes the frame under a name that the agent ignores and gives it its own name when it is safe on disk. */
+static int write_release(int folder, const unsigned char *frame, size_t length) {
+  char waiting[64];
+  const char *const named = waiting + 1;
+  snprintf(waiting, sizeof waiting, ".%020llu-%ld.del", (unsigned long long)now_ns(), (long)getpid());
+  const int fd = openat(folder, waiting, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+  if (fd < 0) return errno;
+  int error = write_whole(fd, frame, length);
+  if (error == 0 && fsync(fd) != 0) error = errno;
+  if (close(fd) != 0 && error == 0) error = errno;
+  if (error == 0 && renameat(folder, waiting, folder, named) != 0) error = errno;
+  if (error != 0) {
+    unlinkat(folder, waiting, 0);
+    return error;
+  }
+  return fsync(folder) == 0 ? 0 : errno;
+}
+
+int spool_release(const char *socket_path, const unsigned char *frame, size_t length) {
+  char path[PATH_MAX];
+  int folder;
+  if (!spool_folder(socket_path, path)) return ENAMETOOLONG;
+  const int opened = open_folder(path, &folder);
+  if (opened != 0) return opened;
+  const int error = write_release(folder, frame, length);
+  close(folder);
+  return error;
+}

@@ -1,0 +1,14 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Releases that wait on disk for an agent: `spool/` beside the socket, replayed by ipam-plugin/agent/spool.ts. */
+#ifndef BERTH_SPOOL_H
+#define BERTH_SPOOL_H
+
+#include <stddef.h>
+
+/*
+ * Puts the request frame of a DEL on disk as <monotonic ns, 20 digits>-<pid>.del, complete and synced or not at
+ * all. Returns 0, or the errno of what failed.
+ */
+int spool_release(const char *socket_path, const unsigned char *frame, size_t length);
+
+#endif
