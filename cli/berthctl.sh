@@ -1,0 +1,18 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+# Runs cli/main.ts with the Node.js of this installation, from wherever and by whatever link it is called.
+self=$0
+while [ -h "$self" ]; do
+  target=$(readlink "$self")
+  case $target in
+  /*) self=$target ;;
+  *) self=$(dirname "$self")/$target ;;
+  esac
+done
+root=$(cd "$(dirname "$self")/.." && pwd -P) || exit 2
+node=$root/node_modules/.bin/node
+if [ ! -x "$node" ]; then
+  echo "Error: $node is missing; run: make -C '$root' setup" >&2
+  exit 2
+fi
+exec "$node" "$root/cli/main.ts" "$@"

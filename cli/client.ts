@@ -1,0 +1,167 @@
+// SPDX-License-Identifier: Apache-2.0
+import { readFileSync } from "node:fs";
+import { Agent, request as httpsRequest } from "node:https";
+import { BerthError, messageOf } from "../allocator/errors.ts";
+import { Fields } from "../allocator/kube-object.ts";
+import type { PatchOp } from "../webhook/admission/patch.ts";
+import { type AdmissionRequest, API_VERSION } from "../webhook/admission/review.ts";
+import type { Route } from "../webhook/app.ts";
+import type { Scene } from "./command.ts";
+import { noStack, readStackFile, type StackFile } from "./stack-file.ts";
+
+/** The longest that an API server waits for a webhook (timeoutSeconds). */
+const TIMEOUT_MS = 30_000;
+/** Patches and warnings; the API server itself reads 3 MiB at most of anything. */
+const LONGEST_ANSWER = 3 * 1024 * 1024;
+
+/** What is asked; the rest of a review is the same for all. */
+export type Question = Pick<
+  AdmissionRequest,
+  "kind" | "resource" | "name" | "namespace" | "operation" | "object" | "oldObject" | "dryRun"
+>;
+
+/** `denied` is empty when the object is let through. */
+export interface Answer {
+  readonly denied: string;
+  readonly patch: readonly PatchOp[];
+  readonly warnings: readonly string[];
+}
+
+/** The webhook of a running stack, asked as an API server asks. */
+export interface Webhook {
+  /** Throws NOT_READY when no stack runs, TIMED_OUT, CERTIFICATE_INVALID, or INTERNAL for an answer that is none. */
+  review(route: Route, question: Question): Promise<Answer>;
+}
+
+/** Opens the webhook of the data folder's stack for `work`. Throws NOT_READY when none runs. */
+export async function withWebhook<T>(scene: Scene, work: (webhook: Webhook) => Promise<T>): Promise<T> {
+  const stack = readStackFile(scene.dataDir);
+  if (stack === undefined) throw noStack(scene.dataDir);
+  const agent = new Agent({ keepAlive: true, ca: readCa(stack), maxSockets: 1 });
+  try {
+    return await work({
+      review: async (route, question) => {
+        const uid = scene.io.uuid();
+        const body = reviewBody(uid, scene.user, question);
+        const text = await post({ stack, agent, dataDir: scene.dataDir }, route, body);
+        return readAnswer(text, uid);
+      },
+    });
+  } finally {
+    agent.destroy();
+  }
+}
+
+function readCa({ ca }: StackFile): Buffer {
+  try {
+    return readFileSync(ca);
+  } catch (error) {
+    throw new BerthError(
+      "CERTIFICATE_INVALID",
+      `the stack's certificate authority cannot be read (${messageOf(error)}); run as the user that started the stack`,
+      { cause: error },
+    );
+  }
+}
+
+/** An AdmissionReview as the API server sends it (k8s.io/api/admission/v1). */
+function reviewBody(uid: string, user: string, question: Question): string {
+  const { kind, resource, operation } = question;
+  const options = { CREATE: "CreateOptions", UPDATE: "UpdateOptions", DELETE: "DeleteOptions", CONNECT: "" };
+  return JSON.stringify({
+    apiVersion: API_VERSION,
+    kind: "AdmissionReview",
+    request: {
+      uid,
+      requestKind: kind,
+      requestResource: resource,
+      ...question,
+      userInfo: { username: user, groups: ["system:authenticated"] },
+      options: { apiVersion: "meta.k8s.io/v1", kind: options[operation] },
+    },
+  });
+}
+
+interface Line {
+  readonly stack: StackFile;
+  readonly agent: Agent;
+  readonly dataDir: string;
+}
+
+function post({ stack, agent, dataDir }: Line, route: Route, body: string): Promise<string> {
+  return new Promise((resolve, reject) => {
+    const headers = { "Content-Type": "application/json", "Content-Length": Buffer.byteLength(body) };
+    const options = { method: "POST", agent, headers, timeout: TIMEOUT_MS };
+    const call = httpsRequest(new URL(route, stack.webhook), options, (response) => {
+      const parts: Buffer[] = [];
+      let length = 0;
+      response.on("data", (part: Buffer) => {
+        length += part.length;
+        if (length > LONGEST_ANSWER) call.destroy(new Error("the answer is too long"));
+        else parts.push(part);
+      });
+      response.on("end", () => resolve(Buffer.concat(parts).toString("utf8")));
+      response.on("error", (error) => reject(faultOf(error, stack, dataDir)));
+    });
+    call.on("timeout", () => {
+      const words = `the webhook at ${stack.webhook} did not answer within ${TIMEOUT_MS / 1000} s; look at the stack's log`;
+      call.destroy(new BerthError("TIMED_OUT", words));
+    });
+    call.on("error", (error) => reject(faultOf(error, stack, dataDir)));
+    call.end(body);
+  });
+}
+
+/** A stack that was killed leaves its file, and nobody listens at the port. */
+function faultOf(error: Error, { webhook }: StackFile, dataDir: string): BerthError {
+  if (error instanceof BerthError) return error;
+  const code = "code" in error && typeof error.code === "string" ? error.code : "";
+  if (code === "ECONNREFUSED") return noStack(dataDir, error);
+  if (/^UNABLE_TO_|CERT|ISSUER|ALTNAME|^ERR_SSL|^ERR_TLS/.test(code)) {
+    const words = `the certificate of ${webhook} is not that of the stack on ${dataDir} (${error.message}); restart the stack`;
+    return new BerthError("CERTIFICATE_INVALID", words, { cause: error });
+  }
+  const words = `the webhook at ${webhook} broke off (${error.message}); look at the stack's log and try again`;
+  return new BerthError("STORE_UNAVAILABLE", words, { cause: error });
+}
+
+/** Reads what the API server would read of an AdmissionReview; throws INTERNAL for what it would not accept. */
+export function readAnswer(text: string, uid: string): Answer {
+  let review: Fields;
+  try {
+    review = new Fields(JSON.parse(text));
+  } catch (error) {
+    throw noAnswer("it is not JSON", error);
+  }
+  const response = review.at("response");
+  if (review.text("apiVersion") !== API_VERSION || review.text("kind") !== "AdmissionReview")
+    throw noAnswer("it is no AdmissionReview");
+  if (response.text("uid") !== uid) throw noAnswer("it has another uid");
+  const denied = response.at("status").text("message");
+  return {
+    denied: response.flag("allowed") ? "" : denied === "" ? "refused without a reason" : denied,
+    patch: response.text("patch") === "" ? [] : readPatch(response.text("patch")),
+    warnings: response.list("warnings").filter((warning) => typeof warning === "string"),
+  };
+}
+
+function readPatch(encoded: string): PatchOp[] {
+  let ops: unknown;
+  try {
+    ops = JSON.parse(Buffer.from(encoded, "base64").toString("utf8"));
+  } catch (error) {
+    throw noAnswer("its patch is not JSON", error);
+  }
+  if (!Array.isArray(ops)) throw noAnswer("its patch is no list");
+  return ops.map((entry) => {
+    const op = new Fields(entry);
+    const [verb, path] = [op.text("op"), op.text("path")];
+    if ((verb === "add" || verb === "replace") && path.startsWith("/"))
+      return { op: verb, path, value: op.get("value") };
+    throw noAnswer("its patch has an operation that the webhook does not make");
+  });
+}
+
+function noAnswer(why: string, cause?: unknown): BerthError {
+  return new BerthError("INTERNAL", `the webhook's answer cannot be used: ${why}`, { cause });
+}

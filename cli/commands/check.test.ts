@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0
+import assert from "node:assert/strict";
+import { describe, it } from "node:test";
+import { claimRecord, DB_POOL, NOW, reservationRecord, reservationsOf } from "../../test/support/fixtures.ts";
+import { attachment, Folder } from "../testing/folder.ts";
+
+const claim = claimRecord();
+
+describe("berthctl check", () => {
+  it("counts what is sound", async (t) => {
+    const data = await Folder.of(t, {
+      pools: [DB_POOL],
+      claims: [claim],
+      reservations: reservationsOf(claim),
+      attachments: [attachment("mysql-0", "10.20.0.70", "shop/mysql-0")],
+    });
+    assert.deepEqual(await data.call("check"), {
+      code: 0,
+      stdout: "ok: 1 pools, 1 claims, 1 reservations, 1 attachments\n",
+      stderr: "",
+    });
+    assert.equal(data.clock.now(), NOW, "nothing was looked at twice");
+  });
+
+  it("lists what is under way, and does not fail for it", async (t) => {
+    const data = await Folder.of(t, { pools: [DB_POOL], reservations: [reservationRecord("10.20.0.70")] });
+    assert.deepEqual(await data.call("check"), {
+      code: 0,
+      stdout:
+        "pending   orphan   address 10.20.0.70 is reserved for shop/mysql-0, which does not rely on it\n" +
+        "ok: 1 pools, 0 claims, 1 reservations, 0 attachments\n",
+      stderr: "",
+    });
+  });
+
+  it("fails for defects that stay", async (t) => {
+    const data = await Folder.of(t, {
+      pools: [DB_POOL],
+      claims: [claim],
+      attachments: [attachment("web", "10.20.0.71", "shop/web")],
+    });
+    const { code, stdout } = await data.call("check");
+    assert.equal(code, 1);
+    assert.deepEqual(stdout.split("\n"), [
+      "defect   unreserved      claim shop/mysql-0 lists 10.20.0.70, which is not reserved for it",
+      "defect   unclaimed-use   address 10.20.0.71 is used by sandbox-of-web eth0 on this node, and claim shop/web does not have it",
+      "2 defects: 1 pools, 1 claims, 0 reservations, 1 attachments",
+      "",
+    ]);
+    const { stdout: json } = await data.call("check", "-o", "json");
+    const { ok, claims, findings } = JSON.parse(json);
+    assert.deepEqual(
+      { ok, claims, kinds: findings.map((f: { kind: string }) => f.kind) },
+      {
+        ok: false,
+        claims: 1,
+        kinds: ["unreserved", "unclaimed-use"],
+      },
+    );
+  });
+
+  it("judges nothing when a pool cannot be used", async (t) => {
+    const data = await Folder.of(t, { pools: [{ name: "bad", spec: { ranges: [] } }] });
+    assert.deepEqual(await data.call("check"), {
+      code: 2,
+      stdout: "",
+      stderr:
+        "Error: pool bad cannot be used: spec.ranges is empty; give at least one range; apply it anew\n",
+    });
+  });
+});

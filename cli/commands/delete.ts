@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: Apache-2.0
+import { isRefusal, type Refusal } from "../../allocator/errors.ts";
+import { withWebhook } from "../client.ts";
+import type { Command, ExitCode, Io } from "../command.ts";
+import { readDocuments } from "../documents.ts";
+import { DATA, DRY_RUN, misuse } from "../flags.ts";
+import { MANAGED } from "../kinds.ts";
+import { type Ledger, withLedger } from "../ledger.ts";
+import { reportError, reportSubmitted } from "../report.ts";
+import { keyOfOperand, type SubjectKey, subjectOf, titleOf } from "../subject.ts";
+import { type Counter, withdraw } from "../submission.ts";
+
+/** `berthctl delete` */
+export const remove: Command = {
+  name: "delete",
+  summary: "delete objects through admission, as kubectl delete does",
+  usage: [
+    "delete -f FILE|DIR|- [--dry-run] [--data DIR]",
+    "delete KIND/NAMESPACE/NAME [--dry-run] [--data DIR]",
+    "delete ippool/NAME [--dry-run] [--data DIR]",
+  ],
+  flags: {
+    file: {
+      type: "string",
+      short: "f",
+      multiple: true,
+      value: "FILE|DIR|-",
+      about: "what to delete, as it was applied; may be given more than once",
+    },
+    "dry-run": DRY_RUN,
+    data: DATA,
+  },
+  examples: ["berthctl delete pod/shop/web-1", "berthctl delete -f examples/ --dry-run"],
+  async run(args, scene) {
+    const files = args.texts("file");
+    if ((files.length === 0) === (args.operands.length === 0)) {
+      throw misuse("say what to delete, either with -f FILE or as KIND/NAMESPACE/NAME");
+    }
+    const keys = files.length === 0 ? args.operands.map(keyOfOperand) : await keysIn(files, scene.io);
+    const dryRun = args.has("dry-run");
+    return await withWebhook(scene, (webhook) =>
+      withLedger(scene, "read", (ledger) =>
+        deleteAll({ webhook, ledger, io: scene.io, dryRun }, keys, scene.io),
+      ),
+    );
+  },
+};
+
+/** What others need goes last. */
+async function keysIn(files: readonly string[], io: Io): Promise<(SubjectKey | Refusal)[]> {
+  const { objects } = await readDocuments(files, io);
+  return objects
+    .toSorted((a, b) => MANAGED.indexOf(b.kind) - MANAGED.indexOf(a.kind))
+    .map((object) => subjectOf(object));
+}
+
+async function deleteAll(
+  counter: Counter,
+  keys: readonly (SubjectKey | Refusal)[],
+  io: Io,
+): Promise<ExitCode> {
+  const deleted = new Set<string>(); // titles; on a dry run they are still there
+  let code: ExitCode = 0;
+  for (const key of keys) {
+    if (isRefusal(key)) reportError(io, key.message);
+    else if (await deleteOne(counter, key, { io, deleted })) continue;
+    code = 1;
+  }
+  return code;
+}
+
+async function deleteOne(
+  counter: Counter,
+  key: SubjectKey,
+  { io, deleted }: { io: Io; deleted: Set<string> },
+): Promise<boolean> {
+  const title = titleOf(key);
+  if (key.name === "") {
+    reportError(io, `${title}: its name was generated; delete it as pod/NAMESPACE/NAME`);
+    return false;
+  }
+  const inside = key.kind.kind === "Namespace" ? await contentsOf(counter.ledger, key.name) : [];
+  const left = inside.filter((content) => !deleted.has(content));
+  if (left.length > 0) {
+    const some = left.slice(0, 3).join(", ");
+    reportError(io, `${title}: ${left.length} objects are still in it, ${some}; delete them first`);
+    return false;
+  }
+  const submitted = await withdraw(counter, key);
+  if (submitted === undefined) {
+    const { listing } = key.kind;
+    const advice = listing === undefined ? "" : `; see what there is with: berthctl get ${listing} -A`;
+    reportError(io, `${title}: there is none${advice}`);
+    return false;
+  }
+  if (submitted.kind === "done") deleted.add(title);
+  return reportSubmitted(io, title, submitted, { dryRun: counter.dryRun });
+}
+
+/** A cluster deletes what is in a namespace along with it; here nothing is deleted that was not named. */
+async function contentsOf({ shelf }: Ledger, namespace: string): Promise<string[]> {
+  const titles: string[] = [];
+  for (const kind of MANAGED) {
+    if (kind.kind === "Namespace" || kind.group === "berth.dev") continue;
+    for (const { metadata } of await shelf.objects(kind.kind)) {
+      if (metadata.namespace === namespace) titles.push(titleOf({ kind, namespace, name: metadata.name }));
+    }
+  }
+  return titles;
+}

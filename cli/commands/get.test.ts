@@ -1,0 +1,165 @@
+// SPDX-License-Identifier: Apache-2.0
+import assert from "node:assert/strict";
+import { describe, it, type TestContext } from "node:test";
+import { parse } from "yaml";
+import {
+  addrs,
+  attachmentOf,
+  bindingTo,
+  claimRecord,
+  DB_POOL,
+  NOW,
+  poolRecord,
+  reservationRecord,
+  reservationsOf,
+} from "../../test/support/fixtures.ts";
+import { namespaceObject, pod, workload } from "../../test/support/objects.ts";
+import { attachment, Folder } from "../testing/folder.ts";
+
+const mysql = claimRecord({
+  addresses: addrs("10.20.0.70", "fd00:20::70"),
+  binding: bindingTo("mysql-0", "node-a"),
+  status: { phase: "Attached", attachment: attachmentOf("mysql-0") },
+});
+const web = claimRecord({
+  namespace: "bank",
+  name: "web",
+  identity: { kind: "Pod", apiVersion: "v1", name: "web" },
+  addresses: addrs("10.20.0.71"),
+  nonce: "n2",
+});
+
+function folder(t: TestContext): Promise<Folder> {
+  return Folder.of(t, {
+    pools: [DB_POOL, poolRecord("lab", "10.9.0.0/24", { disabled: true, priority: 5 })],
+    claims: [mysql, web],
+    reservations: [
+      ...reservationsOf(mysql),
+      ...reservationsOf(web),
+      reservationRecord("10.20.0.9", { releasedAt: NOW }),
+    ],
+    attachments: [attachment("mysql-0", "10.20.0.70", "shop/mysql-0")],
+    objects: [
+      namespaceObject("shop"),
+      pod("web", {
+        namespace: "bank",
+        annotations: { "berth.dev/claim": "web", "berth.dev/addresses": "10.20.0.71" },
+      }),
+      workload("StatefulSet", "mysql", {
+        replicas: 3,
+        annotations: { "berth.dev/ips": "10.20.0.70;10.20.0.72" },
+      }),
+    ],
+  });
+}
+
+describe("berthctl get", () => {
+  it("lists pools with what is taken of each family", async (t) => {
+    const data = await folder(t);
+    const { code, stdout, stderr } = await data.call("get", "pools");
+    assert.equal(stderr, "");
+    assert.equal(code, 0);
+    assert.deepEqual(stdout.split("\n"), [
+      "NAME   RANGES                                                 IPV4 TAKEN   IPV6 TAKEN    STATE      AGE",
+      "db     10.20.0.50-10.20.0.199 of 10.20.0.0/24, fd00:20::/64   3 of 139     1 of 1.8e19   open       0s",
+      "lab    10.9.0.0/24                                            0 of 254     -             disabled   0s",
+      "",
+    ]);
+  });
+
+  it("lists claims of one namespace, default unless told", async (t) => {
+    const data = await folder(t);
+    const ofShop = await data.call("get", "claims", "-n", "shop");
+    assert.deepEqual(ofShop.stdout.split("\n"), [
+      "NAMESPACE   NAME      ADDRESSES                 IDENTITY                       PHASE      POD       NODE     AGE",
+      "shop        mysql-0   10.20.0.70, fd00:20::70   StatefulSet mysql, ordinal 0   Attached   mysql-0   node-a   0s",
+      "",
+    ]);
+    assert.deepEqual(await data.call("get", "claims"), {
+      code: 0,
+      stdout: "",
+      stderr: "no claims in namespace default; 2 elsewhere, see them with -A\n",
+    });
+    assert.equal((await data.call("get", "claims", "-A")).stdout.split("\n").length, 4);
+  });
+
+  it("shows more with -o wide", async (t) => {
+    const data = await folder(t);
+    const { stdout } = await data.call("get", "claim", "mysql-0", "-n", "shop", "-o", "wide");
+    const [titles = "", row = ""] = stdout.split("\n");
+    assert.match(titles, /WHEN DELETED {3}WHEN SCALED {3}TTL {3}SANDBOX/);
+    assert.match(row, /Release +Retain +- +sandbox-of-m eth0 +0s$/);
+  });
+
+  it("lists reservations by address, those that cool too", async (t) => {
+    const data = await folder(t);
+    const { stdout } = await data.call("get", "ipr");
+    assert.deepEqual(stdout.split("\n"), [
+      "ADDRESS       POOL   CLAIM          STATE                                AGE",
+      "10.20.0.9     db     shop/mysql-0   cooling until 2026-01-01T00:00:30Z   0s",
+      "10.20.0.70    db     shop/mysql-0   held                                 0s",
+      "10.20.0.71    db     bank/web       held                                 0s",
+      "fd00:20::70   db     shop/mysql-0   held                                 0s",
+      "",
+    ]);
+    const ofBank = await data.call("get", "reservations", "-n", "bank");
+    assert.equal(ofBank.stdout.split("\n").length, 3);
+  });
+
+  it("lists attachments, pods and workloads", async (t) => {
+    const data = await folder(t);
+    assert.match(
+      (await data.call("get", "attachments")).stdout,
+      /^shop +mysql-0 +10\.20\.0\.70 +shop\/mysql-0 +net +sandbox-of-m +eth0 +0s$/m,
+    );
+    assert.match(
+      (await data.call("get", "pods", "-n", "bank")).stdout,
+      /^bank +web +10\.20\.0\.71 +web +- +-$/m,
+    );
+    assert.match(
+      (await data.call("get", "workloads", "-A")).stdout,
+      /^shop +StatefulSet +mysql +3 +1 +berth\.dev\/ips=10\.20\.0\.70;10\.20\.0\.72 +-$/m,
+    );
+  });
+
+  it("prints a List, and one object alone", async (t) => {
+    const data = await folder(t);
+    const all = JSON.parse((await data.call("get", "claims", "-A", "-o", "json")).stdout);
+    assert.equal(all.kind, "List");
+    assert.deepEqual(
+      all.items.map((item: { metadata: { name: string } }) => item.metadata.name),
+      ["web", "mysql-0"],
+    );
+    const one = parse((await data.call("get", "claim", "web", "-n", "bank", "-o", "yaml")).stdout);
+    assert.equal(one.kind, "IPClaim");
+    assert.deepEqual(one.spec.addresses, ["10.20.0.71"]);
+    const none = JSON.parse((await data.call("get", "claims", "-o", "json")).stdout);
+    assert.deepEqual(none.items, []);
+  });
+
+  it("prints an object of the shelf as it was admitted", async (t) => {
+    const data = await folder(t);
+    const { stdout } = await data.call("get", "workload", "mysql", "-n", "shop", "-o", "json");
+    assert.equal(JSON.parse(stdout).spec.replicas, 3);
+  });
+
+  it("fails for a name that is not there", async (t) => {
+    const data = await folder(t);
+    assert.deepEqual(await data.call("get", "claim", "web", "-n", "shop"), {
+      code: 1,
+      stdout: "",
+      stderr:
+        "Error: there is no claim web in namespace shop; see what there is with: berthctl get claims -A\n",
+    });
+  });
+
+  it("shows a pool that cannot be used, and why", async (t) => {
+    const data = await Folder.of(t, {
+      pools: [{ name: "bad", spec: { ranges: [{ cidr: "10.9.0.7/24" }] } }],
+    });
+    assert.match(
+      (await data.call("get", "pools")).stdout,
+      /invalid: spec\.ranges\[0\]\.cidr 10\.9\.0\.7\/24 has host bits; write 10\.9\.0\.0\/24/,
+    );
+  });
+});

@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: Apache-2.0
+import assert from "node:assert/strict";
+import { describe, it, type TestContext } from "node:test";
+import {
+  addrs,
+  attachmentOf,
+  bindingTo,
+  claimRecord,
+  DB_POOL,
+  reservationRecord,
+  reservationsOf,
+} from "../../test/support/fixtures.ts";
+import { pod } from "../../test/support/objects.ts";
+import { attachment, type Contents, Folder } from "../testing/folder.ts";
+
+const claim = claimRecord({ addresses: addrs("10.20.0.70", "fd00:20::70") });
+
+function folder(t: TestContext, over: Contents = {}): Promise<Folder> {
+  return Folder.of(t, { pools: [DB_POOL], claims: [claim], reservations: reservationsOf(claim), ...over });
+}
+
+async function state(data: Folder, address: string): Promise<string> {
+  return JSON.parse((await data.call("who", address, "-o", "json")).stdout).state;
+}
+
+const RECEIPT =
+  "ipclaim/shop/mysql-0 released\n" +
+  "  10.20.0.70 is free for others in 30 s, at 2026-01-01T00:00:30Z\n" +
+  "  fd00:20::70 is free for others in 30 s, at 2026-01-01T00:00:30Z\n";
+
+describe("berthctl release", () => {
+  for (const operand of ["shop/mysql-0", "10.20.0.70", "fd00:20::0:70"]) {
+    it(`lets ${operand} go, whole, and says when others may have it`, async (t) => {
+      const data = await folder(t);
+      assert.deepEqual(await data.call("release", operand), { code: 0, stdout: RECEIPT, stderr: "" });
+      assert.equal(await state(data, "10.20.0.70"), "cooling");
+      assert.equal(await state(data, "fd00:20::70"), "cooling");
+      assert.equal((await data.call("get", "claims", "-A")).stderr, "no claims\n");
+    });
+  }
+
+  it("refuses while the claim is bound", async (t) => {
+    const bound = { ...claim, binding: bindingTo("mysql-0", "node-a") };
+    const data = await folder(t, { claims: [bound] });
+    assert.deepEqual(await data.call("release", "shop/mysql-0"), {
+      code: 1,
+      stdout: "",
+      stderr:
+        "Error: claim shop/mysql-0 (10.20.0.70, fd00:20::70) is lent to pod mysql-0 on node node-a, whose sandbox may be alive; " +
+        "delete the pod first, or use --force if you know that its sandbox is gone\n",
+    });
+    assert.equal(await state(data, "10.20.0.70"), "held");
+    assert.deepEqual(await data.call("release", "shop/mysql-0", "--force"), {
+      code: 0,
+      stdout: RECEIPT,
+      stderr: "",
+    });
+  });
+
+  it("refuses while the journal has a sandbox, whatever the claim says", async (t) => {
+    const data = await folder(t, { attachments: [attachment("mysql-0", "10.20.0.70", "shop/mysql-0")] });
+    const { code, stderr } = await data.call("release", "shop/mysql-0");
+    assert.equal(code, 1);
+    assert.match(stderr, /^Error: claim shop\/mysql-0 \(.*\) is lent to pod mysql-0 on node this one/);
+  });
+
+  it("lets go a bound claim whose sandbox was seen to end", async (t) => {
+    const ended = {
+      ...claim,
+      binding: bindingTo("mysql-0", "node-a"),
+      status: { phase: "Detached", attachment: attachmentOf("mysql-0", { detached: true }) },
+    } as const;
+    const data = await folder(t, { claims: [ended] });
+    assert.equal((await data.call("release", "shop/mysql-0")).code, 0);
+  });
+
+  it("warns of a pod that was admitted with the claim", async (t) => {
+    const admitted = pod("mysql-0", { annotations: { "berth.dev/claim": "mysql-0" } });
+    const data = await folder(t, { objects: [admitted] });
+    const { code, stderr } = await data.call("release", "shop/mysql-0");
+    assert.equal(code, 0);
+    assert.equal(
+      stderr,
+      "Warning: pod shop/mysql-0 was admitted with this claim and cannot start without it; create it anew\n",
+    );
+  });
+
+  for (const [operand, message] of [
+    ["shop/nope", "there is no claim shop/nope; see what there is with: berthctl get claims -A"],
+    ["10.20.0.99", 'address 10.20.0.99 in pool "db" is held by nobody'],
+    ["10.9.0.1", 'address 10.9.0.1 is in no pool; pools have "db" 10.20.0.50-10.20.0.199'],
+    ["10.20.0.80", "there is no claim shop/x; see what there is with: berthctl get claims -A"],
+    [
+      "10.20.0.81",
+      "address 10.20.0.81 was given back by shop/mysql-0 already and is free for others at 2026-01-01T00:00:30Z",
+    ],
+    ["mysql-0", '"mysql-0" is not of the form NAMESPACE/NAME'],
+  ] as const) {
+    it(`has nothing to let go for ${operand}`, async (t) => {
+      const data = await folder(t, {
+        reservations: [
+          ...reservationsOf(claim),
+          reservationRecord("10.20.0.80", { nonce: "lost", claim: { namespace: "shop", name: "x" } }),
+          reservationRecord("10.20.0.81", { releasedAt: Date.UTC(2026, 0, 1) }),
+        ],
+      });
+      assert.deepEqual(await data.call("release", operand), {
+        code: 1,
+        stdout: "",
+        stderr: `Error: ${message}\n`,
+      });
+    });
+  }
+});

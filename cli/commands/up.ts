@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0
+import { createLogger, LOG_LEVELS, type LogLevel } from "../../system/logger.ts";
+import type { Arguments } from "../arguments.ts";
+import type { Command, Scene } from "../command.ts";
+import { DATA, misuse } from "../flags.ts";
+import type { StackOptions } from "../stack.ts";
+
+/** `berthctl up` */
+export const up: Command = {
+  name: "up",
+  summary: "run webhook, allocator and agent on this host, on one file, without Kubernetes",
+  usage: ["up [--data DIR] [--socket PATH] [--pools FILE] [--webhook-port N] [--node NAME] [--log-level L]"],
+  flags: {
+    data: DATA,
+    socket: { type: "string", value: "PATH", about: "where the CNI plugin finds the agent" },
+    pools: { type: "string", value: "FILE", about: "IPPools to make when the stack starts" },
+    "webhook-port": { type: "string", value: "N", about: "port of the webhook on 127.0.0.1 (default: any)" },
+    node: { type: "string", value: "NAME", about: "name of this node (default: the host's)" },
+    "log-level": { type: "string", value: "L", about: `one of ${LOG_LEVELS.join(", ")} (default: info)` },
+  },
+  examples: ["berthctl up --data ./berth --pools examples/pools.yaml"],
+  async run(args, scene) {
+    args.expect();
+    const level = levelOf(args.text("log-level"));
+    const { io } = scene;
+    const ending = io.ending();
+    const log = createLogger({ stream: io.stderr, level, clock: io.clock });
+    // The webhook's libraries take longer to load than any other command takes to run.
+    const { startStack } = await import("../stack.ts");
+    const stack = await startStack({ ...optionsOf(args, scene), log });
+    try {
+      io.stdout.write("ready\n");
+      await aborted(ending);
+    } finally {
+      await stack.close();
+      await log.flush();
+    }
+    return 0;
+  },
+};
+
+function optionsOf(args: Arguments, { dataDir, io }: Scene): Omit<StackOptions, "log"> {
+  const [socketPath, poolsFile, node] = [args.text("socket"), args.text("pools"), args.text("node")];
+  const port = args.text("webhook-port");
+  return {
+    dataDir,
+    clock: io.clock,
+    random: io.random,
+    ...(socketPath === undefined ? {} : { socketPath }),
+    ...(poolsFile === undefined ? {} : { poolsFile }),
+    ...(port === undefined ? {} : { webhookPort: portOf(port) }),
+    ...(node === undefined ? {} : { node }),
+  };
+}
+
+function portOf(text: string): number {
+  const port = /^\d{1,5}$/.test(text) ? Number(text) : Number.NaN;
+  if (port <= 65_535) return port;
+  throw misuse(`--webhook-port ${JSON.stringify(text)} is no port: 0 to 65535`);
+}
+
+function levelOf(text: string | undefined): LogLevel {
+  if (text === undefined) return "info";
+  const level = LOG_LEVELS.find((known) => known === text);
+  if (level !== undefined) return level;
+  throw misuse(`--log-level ${JSON.stringify(text)} is none of ${LOG_LEVELS.join(", ")}`);
+}
+
+function aborted(signal: AbortSignal): Promise<void> {
+  if (signal.aborted) return Promise.resolve();
+  return new Promise((resolve) => signal.addEventListener("abort", () => resolve(), { once: true }));
+}

@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: Apache-2.0
+import assert from "node:assert/strict";
+import { describe, it, type TestContext } from "node:test";
+import {
+  attachmentOf,
+  bindingTo,
+  claimRecord,
+  DB_POOL,
+  reservationsOf,
+} from "../../test/support/fixtures.ts";
+import { attachment, Folder } from "../testing/folder.ts";
+
+const claim = claimRecord({
+  binding: bindingTo("mysql-0", "node-a"),
+  status: { phase: "Attached", attachment: attachmentOf("mysql-0") },
+});
+
+function folder(t: TestContext): Promise<Folder> {
+  return Folder.of(t, {
+    pools: [DB_POOL],
+    claims: [claim],
+    reservations: reservationsOf(claim),
+    attachments: [attachment("mysql-0", "10.20.0.70", "shop/mysql-0")],
+  });
+}
+
+describe("berthctl who", () => {
+  it("tells everything about a held address", async (t) => {
+    const data = await folder(t);
+    assert.deepEqual(await data.call("who", "10.20.0.70"), {
+      code: 0,
+      stdout: [
+        "10.20.0.70 is held",
+        "  pool       db",
+        "  claim      shop/mysql-0",
+        "  identity   StatefulSet mysql, ordinal 0",
+        "  phase      Attached",
+        "  pod        shop/mysql-0 (uid uid-of-mysql-0)",
+        "  node       node-a",
+        "  since      2026-01-01T00:00:00Z",
+        "  sandbox    sandbox-of-mysql-0 eth0, network net, pod shop/mysql-0, since 2026-01-01T00:00:00Z",
+        "",
+      ].join("\n"),
+      stderr: "",
+    });
+  });
+
+  it("tells the pool of a free address, however it is written", async (t) => {
+    const data = await folder(t);
+    assert.deepEqual(await data.call("who", "FD00:20:0::0099"), {
+      code: 0,
+      stdout: "fd00:20::99 is free\n  pool   db\n",
+      stderr: "",
+    });
+  });
+
+  it("tells which pools there are for an address in none", async (t) => {
+    const data = await folder(t);
+    assert.deepEqual(await data.call("who", "10.9.0.1"), {
+      code: 1,
+      stdout: "",
+      stderr: 'Error: address 10.9.0.1 is in no pool; pools have "db" 10.20.0.50-10.20.0.199\n',
+    });
+  });
+
+  it("prints JSON for all of them", async (t) => {
+    const data = await folder(t);
+    const outside = await data.call("who", "10.9.0.1", "-o", "json");
+    assert.equal(outside.code, 1);
+    assert.deepEqual(JSON.parse(outside.stdout), { address: "10.9.0.1", state: "outside", sandboxes: [] });
+    const held = await data.call("who", "10.20.0.70", "-o", "json");
+    assert.equal(JSON.parse(held.stdout).sandboxes[0].containerID, "sandbox-of-mysql-0");
+  });
+});

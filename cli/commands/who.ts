@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+import { type Address, parseAddress } from "../../allocator/address.ts";
+import { outside } from "../../allocator/refusals.ts";
+import type { Command } from "../command.ts";
+import { DATA, misuse } from "../flags.ts";
+import { mirrorOf, withLedger } from "../ledger.ts";
+import { document, formatOf } from "../output.ts";
+import { reportError } from "../report.ts";
+import { describeSighting, sightingOf } from "../sighting.ts";
+
+/** `berthctl who` */
+export const who: Command = {
+  name: "who",
+  summary: "say who has an address",
+  usage: ["who ADDRESS [-o json] [--data DIR]"],
+  flags: {
+    output: { type: "string", short: "o", value: "FORMAT", about: "table, json or yaml (default: table)" },
+    data: DATA,
+  },
+  examples: ["berthctl who 10.20.0.51", "berthctl who fd00:20::51 -o json"],
+  async run(args, scene) {
+    const [text = ""] = args.expect("ADDRESS");
+    const format = formatOf(args.text("output"), ["table", "json", "yaml"]);
+    const address = addressOf(text);
+    return await withLedger(scene, "read", async ({ store, attachments }) => {
+      const view = await mirrorOf(store);
+      const sighting = sightingOf(view, attachments(), address);
+      const unknown = sighting.state === "outside" && sighting.sandboxes.length === 0;
+      if (format === "json" || format === "yaml") scene.io.stdout.write(document(sighting, format));
+      else if (unknown) reportError(scene.io, outside(view, address).message);
+      else scene.io.stdout.write(describeSighting(sighting));
+      return unknown ? 1 : 0;
+    });
+  },
+};
+
+function addressOf(text: string): Address {
+  const address = parseAddress(text);
+  if (address !== undefined) return address;
+  throw misuse(`${JSON.stringify(text)} is not an IP address; write 10.20.0.51 or fd00:20::51, no prefix`);
+}

@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import { formatDuration } from "../../allocator/duration.ts";
+import { describeIdentity } from "../../allocator/identity.ts";
+import type { Stored } from "../../allocator/store/store.ts";
+import { allOf } from "../ledger.ts";
+import { listing } from "../listing.ts";
+import { claimManifest } from "../manifest.ts";
+import { ageOf } from "../output.ts";
+import { describePhase } from "../phase.ts";
+
+export const claims = listing<Stored<"claim">>({
+  names: ["claims", "claim", "ipclaims", "ipclaim"],
+  noun: "claim",
+  namespaced: true,
+  load: ({ store }) => allOf(store, "claim"),
+  keyOf: ({ record }) => record,
+  manifest: claimManifest,
+  columns: ({ now }) => [
+    { title: "NAMESPACE", cell: ({ record }) => record.namespace },
+    { title: "NAME", cell: ({ record }) => record.name },
+    { title: "ADDRESSES", cell: ({ record }) => record.addresses.join(", ") },
+    { title: "IDENTITY", cell: ({ record }) => describeIdentity(record.identity) },
+    { title: "PHASE", cell: ({ record }) => describePhase(record) },
+    { title: "POD", cell: ({ record }) => record.binding?.podName ?? "" },
+    { title: "NODE", cell: ({ record }) => record.binding?.node ?? "" },
+    { title: "WHEN DELETED", wide: true, cell: ({ record }) => record.retention.whenDeleted },
+    { title: "WHEN SCALED", wide: true, cell: ({ record }) => record.retention.whenScaled },
+    {
+      title: "TTL",
+      wide: true,
+      cell: ({ record: { retention } }) => (retention.ttlMs === null ? "" : formatDuration(retention.ttlMs)),
+    },
+    {
+      title: "SANDBOX",
+      wide: true,
+      cell: ({ record: { status } }) => {
+        const { attachment } = status;
+        return attachment === undefined || attachment.detached
+          ? ""
+          : `${attachment.containerID.slice(0, 12)} ${attachment.interface}`;
+      },
+    },
+    { title: "AGE", cell: ({ createdAt }) => ageOf(createdAt, now) },
+  ],
+});

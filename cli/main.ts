@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0
+import { randomUUID } from "node:crypto";
+import { text } from "node:stream/consumers";
+import { createClock } from "../system/clock.ts";
+import { standardError } from "../system/logger.ts";
+import { createRandom } from "../system/random.ts";
+import { loadConfig } from "./config.ts";
+import { run } from "./run.ts";
+
+// Whoever read the output has seen enough: `berthctl get claims -A | head`.
+process.stdout.on("error", () => process.exit());
+
+process.exitCode = await run(process.argv.slice(2), {
+  ...loadConfig(),
+  io: {
+    stdout: process.stdout,
+    stderr: standardError(),
+    stdin: () => text(process.stdin),
+    clock: createClock(),
+    random: createRandom(),
+    uuid: randomUUID,
+    ending,
+  },
+});
+
+/** A second signal ends the process at once. */
+function ending(): AbortSignal {
+  const controller = new AbortController();
+  for (const signal of ["SIGINT", "SIGTERM"] as const) process.once(signal, () => controller.abort());
+  return controller.signal;
+}

@@ -1,0 +1,137 @@
+// SPDX-License-Identifier: Apache-2.0
+import assert from "node:assert/strict";
+import { readdir } from "node:fs/promises";
+import { describe, it } from "node:test";
+import { readArguments } from "./arguments.ts";
+import { COMMANDS } from "./run.ts";
+import { Folder } from "./testing/folder.ts";
+
+describe("help", () => {
+  it("lists every command", async (t) => {
+    const folder = await Folder.empty(t);
+    const { code, stdout, stderr } = await folder.call("--help");
+    assert.equal(code, 0);
+    assert.equal(stderr, "");
+    for (const { name, summary } of COMMANDS) {
+      assert.match(stdout, new RegExp(`^ {2}${name} +${summary.replaceAll(/[.*+?()|]/g, "\\$&")}$`, "m"));
+    }
+    assert.match(stdout, /^Exit codes: 0 done, 1 refused or defects found, 2 called wrongly/m);
+  });
+
+  it("is the same by any name", async (t) => {
+    const folder = await Folder.empty(t);
+    const { stdout } = await folder.call("--help");
+    for (const argv of [["-h"], ["help"]])
+      assert.deepEqual(await folder.call(...argv), { code: 0, stdout, stderr: "" });
+    const { stdout: ofGet } = await folder.call("get", "--help");
+    assert.deepEqual(await folder.call("help", "get"), { code: 0, stdout: ofGet, stderr: "" });
+  });
+
+  it("is what an empty call gets, as a misuse", async (t) => {
+    const folder = await Folder.empty(t);
+    const { code, stdout } = await folder.call();
+    assert.equal(code, 2);
+    assert.match(stdout, /^Usage: berthctl COMMAND/m);
+  });
+
+  for (const command of COMMANDS) {
+    it(`of ${command.name} shows usage, every flag and an example`, async (t) => {
+      const folder = await Folder.empty(t);
+      const { code, stdout } = await folder.call(command.name, "--help");
+      assert.equal(code, 0);
+      assert.ok(stdout.includes(`Usage: berthctl ${command.usage[0]}\n`), stdout);
+      for (const flag of Object.keys(command.flags)) assert.ok(stdout.includes(` --${flag}`), stdout);
+      for (const example of command.examples) assert.ok(stdout.includes(`  ${example}\n`), stdout);
+      assert.ok(
+        stdout.split("\n").every((line) => line.trimEnd() === line),
+        "no blanks at the ends of lines",
+      );
+    });
+
+    it(`of ${command.name} has examples that can be read`, () => {
+      assert.ok(command.examples.length > 0);
+      for (const example of command.examples) {
+        const [tool, name, ...rest] = example.split(" ");
+        assert.deepEqual([tool, name], ["berthctl", command.name]);
+        assert.doesNotThrow(() => readArguments(command, rest), example);
+      }
+    });
+  }
+});
+
+describe("misuse", () => {
+  for (const [argv, message] of [
+    [["aply"], 'there is no command "aply"; did you mean apply?'],
+    [
+      ["frobnicate"],
+      'there is no command "frobnicate"; there are up, apply, delete, get, who, explain, check, release, reserve, version',
+    ],
+    [["get"], "say what to list: pools, claims, reservations, attachments, pods, workloads"],
+    [["get", "clams"], '"clams" cannot be listed; did you mean claims?'],
+    [["get", "claims", "--ouput", "json"], "get has no flag --ouput; did you mean --output?"],
+    [["get", "claims", "-o", "xml"], '-o "xml" is none of table, wide, json, yaml'],
+    [["get", "claims", "-n", "shop", "-A"], "give -n or -A, not both"],
+    [["get", "claims", "a", "b"], '"b" is one argument too many'],
+    [["who"], "ADDRESS is missing"],
+    [["who", "mysql"], '"mysql" is not an IP address; write 10.20.0.51 or fd00:20::51, no prefix'],
+    [
+      ["who", "10.20.0.51/24"],
+      '"10.20.0.51/24" is not an IP address; write 10.20.0.51 or fd00:20::51, no prefix',
+    ],
+    [["apply"], "-f is missing: -f FILE, -f DIR, or -f - for standard input"],
+    [["delete"], "say what to delete, either with -f FILE or as KIND/NAMESPACE/NAME"],
+    [["release"], "NAMESPACE/NAME or ADDRESS is missing"],
+    [["reserve", "shop/vip"], "give either --address or --pool"],
+    [["reserve", "shop/vip", "--address", "10.20.0.60", "--pool", "db"], "give either --address or --pool"],
+    [["reserve", "vip", "--pool", "db"], '"vip" is not of the form NAMESPACE/NAME'],
+    [["up", "--webhook-port", "70000"], '--webhook-port "70000" is no port: 0 to 65535'],
+    [["up", "--log-level", "loud"], '--log-level "loud" is none of debug, info, warn, error, silent'],
+    [["check", "now"], '"now" is one argument too many'],
+    [["version", "--data", "x"], "version has no flag --data; it has --help"],
+  ] as const) {
+    it(`of ${argv.join(" ")} is told in a line and ends with 2`, async (t) => {
+      const folder = await Folder.empty(t);
+      assert.deepEqual(await folder.call(...argv), { code: 2, stdout: "", stderr: `Error: ${message}\n` });
+    });
+  }
+});
+
+describe("without a stack", () => {
+  for (const argv of [
+    ["apply", "-f", "-"],
+    ["delete", "pod/shop/web"],
+    ["reserve", "shop/vip", "--pool", "db"],
+  ]) {
+    it(`${argv[0]} says how to start one`, async (t) => {
+      const folder = await Folder.of(t, {});
+      const pod = "apiVersion: v1\nkind: Pod\nmetadata: {name: web}\n";
+      const { dataDir } = folder;
+      assert.deepEqual(await folder.callWith(pod, ...argv), {
+        code: 2,
+        stdout: "",
+        stderr: `Error: no berth stack runs on ${dataDir}; start one with: berthctl up --data ${dataDir}\n`,
+      });
+    });
+  }
+
+  for (const argv of [["get", "pools"], ["who", "10.20.0.51"], ["check"], ["release", "shop/web"]]) {
+    it(`${argv[0]} finds nothing in an empty folder and leaves it empty`, async (t) => {
+      const folder = await Folder.empty(t);
+      const { dataDir } = folder;
+      assert.deepEqual(await folder.call(...argv, "--data", dataDir), {
+        code: 2,
+        stdout: "",
+        stderr: `Error: there is nothing in ${dataDir} yet; start a stack with: berthctl up --data ${dataDir}\n`,
+      });
+      assert.deepEqual(await readdir(dataDir), []);
+    });
+  }
+});
+
+it("prints its version", async (t) => {
+  const folder = await Folder.empty(t);
+  const { code, stdout } = await folder.call("version");
+  assert.equal(code, 0);
+  assert.match(stdout, /^berthctl \d+\.\d+\.\d+\n$/);
+  assert.deepEqual(await folder.call("--version"), { code, stdout, stderr: "" });
+});

@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: Apache-2.0
+import { resolve } from "node:path";
+import { BerthError, messageOf } from "../allocator/errors.ts";
+import { readArguments } from "./arguments.ts";
+import type { Command, ExitCode, Scene } from "./command.ts";
+import { apply } from "./commands/apply.ts";
+import { check } from "./commands/check.ts";
+import { remove } from "./commands/delete.ts";
+import { explain } from "./commands/explain.ts";
+import { get } from "./commands/get.ts";
+import { release } from "./commands/release.ts";
+import { reserve } from "./commands/reserve.ts";
+import { up } from "./commands/up.ts";
+import { version } from "./commands/version.ts";
+import { who } from "./commands/who.ts";
+import { misuse } from "./flags.ts";
+import { helpOf, overview } from "./help.ts";
+import { nearest } from "./nearest.ts";
+import { reportError } from "./report.ts";
+
+/** In the order of the help. */
+export const COMMANDS: readonly Command[] = [
+  up,
+  apply,
+  remove,
+  get,
+  who,
+  explain,
+  check,
+  release,
+  reserve,
+  version,
+];
+
+/** Runs `berthctl` with the arguments behind its name. Never throws: faults are printed, one line each. */
+export async function run(argv: readonly string[], scene: Scene): Promise<ExitCode> {
+  try {
+    return await dispatch(argv, scene);
+  } catch (error) {
+    reportError(scene.io, oneLine(error));
+    return 2;
+  }
+}
+
+async function dispatch(argv: readonly string[], scene: Scene): Promise<ExitCode> {
+  const [name = "--help", ...rest] = argv;
+  const { stdout } = scene.io;
+  if (name === "help" && rest[0] !== undefined) return await dispatch([rest[0], "--help"], scene);
+  if (name === "help" || name === "--help" || name === "-h") {
+    stdout.write(overview(COMMANDS));
+    return argv.length === 0 ? 2 : 0;
+  }
+  const command = COMMANDS.find((known) => known.name === (name === "--version" ? "version" : name));
+  if (command === undefined) throw unknownCommand(name);
+  const args = readArguments(command, rest);
+  if (args.has("help")) {
+    stdout.write(helpOf(command));
+    return 0;
+  }
+  const data = args.text("data");
+  return await command.run(args, data === undefined ? scene : { ...scene, dataDir: resolve(data) });
+}
+
+function unknownCommand(name: string): BerthError {
+  const names = COMMANDS.map((command) => command.name);
+  const near = nearest(name, names);
+  const advice = near === undefined ? `there are ${names.join(", ")}` : `did you mean ${near}?`;
+  return misuse(`there is no command ${JSON.stringify(name)}; ${advice}`);
+}
+
+/** A fault of ours comes with the place it happened at, for the report of the defect. */
+function oneLine(error: unknown): string {
+  if (error instanceof BerthError) return error.message;
+  const place = error instanceof Error ? /\n\s+at (.*)/.exec(error.stack ?? "")?.[1] : undefined;
+  return `${messageOf(error)}; this is a defect of berthctl${place === undefined ? "" : ` (${place})`}`;
+}

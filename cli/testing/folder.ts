@@ -1,0 +1,143 @@
+// SPDX-License-Identifier: Apache-2.0
+import { mkdtemp, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { Writable } from "node:stream";
+import type { TestContext } from "node:test";
+import { parseAddress } from "../../allocator/address.ts";
+import type { Claim } from "../../allocator/claim.ts";
+import { type KubeObject, readObject } from "../../allocator/kube-object.ts";
+import type { PoolRecord } from "../../allocator/pool.ts";
+import { silent } from "../../allocator/ports.ts";
+import type { Reservation } from "../../allocator/reservation.ts";
+import { openDatabase } from "../../allocator/store/database.ts";
+import { openShelf } from "../../allocator/store/shelf.ts";
+import { openSqliteStore } from "../../allocator/store/sqlite.ts";
+import type { Attachment } from "../../ipam-plugin/agent/attachment.ts";
+import { Journal } from "../../ipam-plugin/agent/journal.ts";
+import { ManualClock } from "../../system/testing/manual-clock.ts";
+import type { ExitCode, Scene } from "../command.ts";
+import { databaseOf } from "../ledger.ts";
+import { run } from "../run.ts";
+
+/** A clock on which sleeping takes no time. */
+class HastyClock extends ManualClock {
+  override async sleep(ms: number): Promise<void> {
+    this.advance(ms);
+  }
+}
+
+/** An attachment of the pod's sandbox in namespace shop, as the journal has it. */
+export function attachment(pod: string, address: string, claim?: string): Attachment {
+  const parsed = parseAddress(address);
+  if (parsed === undefined) throw new TypeError(`${address} is no address`);
+  return {
+    scope: { network: "net", dataDir: "/var/lib/cni/networks" },
+    containerID: `sandbox-of-${pod}`,
+    interface: "eth0",
+    state: "attached",
+    source: claim === undefined ? "ranges" : "claim",
+    netns: `/run/netns/${pod}`,
+    netnsSeen: false,
+    pod: { namespace: "shop", name: pod, uid: `uid-of-${pod}` },
+    ...(claim === undefined ? {} : { claim }),
+    result: { addresses: [{ address: parsed, prefixLength: 24 }], routes: [], dns: {} },
+    startNs: 1n,
+    attachedAt: Date.UTC(2026, 0, 1),
+    bootId: "boot-1",
+    detachedAt: 0,
+    deadlineNs: 0n,
+    noticePending: false,
+  };
+}
+
+/** What a call printed and how it ended. */
+export interface Called {
+  readonly code: ExitCode;
+  readonly stdout: string;
+  readonly stderr: string;
+}
+
+/** What a folder has in it before a test. */
+export interface Contents {
+  readonly pools?: readonly PoolRecord[];
+  readonly claims?: readonly Claim[];
+  readonly reservations?: readonly Reservation[];
+  readonly attachments?: readonly Attachment[];
+  readonly objects?: readonly unknown[];
+}
+
+/** A data folder without a stack, and berthctl called on it. It is removed when its test is over. */
+export class Folder {
+  readonly dataDir: string;
+  readonly clock = new HastyClock();
+  #uuids = 0;
+  #tokens = 0;
+
+  private constructor(dataDir: string) {
+    this.dataDir = dataDir;
+  }
+
+  /** Nothing is in it, not even a database. */
+  static async empty(test: Pick<TestContext, "after">): Promise<Folder> {
+    const dataDir = await mkdtemp(join(tmpdir(), "berthctl-"));
+    test.after(() => rm(dataDir, { recursive: true, force: true }));
+    return new Folder(dataDir);
+  }
+
+  /** As a stack that served these would have left it. */
+  static async of(test: Pick<TestContext, "after">, contents: Contents): Promise<Folder> {
+    const folder = await Folder.empty(test);
+    await folder.#fill(contents);
+    return folder;
+  }
+
+  async #fill(contents: Contents): Promise<void> {
+    const database = openDatabase(databaseOf(this.dataDir));
+    const { clock, random } = this.scene().io;
+    const store = openSqliteStore(database, { clock, random, log: silent });
+    const shelf = openShelf(database);
+    await new Journal(database).write({ put: contents.attachments ?? [] });
+    for (const pool of contents.pools ?? []) await store.create("pool", pool);
+    for (const claim of contents.claims ?? []) await store.create("claim", claim);
+    for (const reservation of contents.reservations ?? []) await store.create("reservation", reservation);
+    for (const object of contents.objects ?? []) await shelf.keep(readObject(object) as KubeObject);
+    await store.close();
+    database.close();
+  }
+
+  /** Surroundings that print into `out`, with uuids and tokens that count from 1. */
+  scene(out: { stdout: string; stderr: string } = { stdout: "", stderr: "" }, stdin = ""): Scene {
+    const into = (name: "stdout" | "stderr") =>
+      new Writable({
+        decodeStrings: false,
+        write(text: string, _encoding, done) {
+          out[name] += text;
+          done();
+        },
+      });
+    return {
+      dataDir: this.dataDir,
+      user: "tester",
+      io: {
+        stdout: into("stdout"),
+        stderr: into("stderr"),
+        stdin: () => Promise.resolve(stdin),
+        clock: this.clock,
+        random: { token: () => `token${++this.#tokens}`.padEnd(26, "a"), fraction: () => 0.5 },
+        uuid: () => `uuid-${++this.#uuids}`,
+        ending: () => new AbortController().signal,
+      },
+    };
+  }
+
+  async call(...argv: readonly string[]): Promise<Called> {
+    return await this.callWith("", ...argv);
+  }
+
+  async callWith(stdin: string, ...argv: readonly string[]): Promise<Called> {
+    const out = { stdout: "", stderr: "" };
+    const code = await run(argv, this.scene(out, stdin));
+    return { code, ...out };
+  }
+}
