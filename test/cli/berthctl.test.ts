@@ -1,0 +1,297 @@
+// SPDX-License-Identifier: Apache-2.0
+import assert from "node:assert/strict";
+import { readdir, symlink, writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import { after, before, describe, it } from "node:test";
+import { eventually } from "../support/eventually.ts";
+import { claimObject, namespaceObject, pod, poolObject, statefulPod, workload } from "../support/objects.ts";
+import { run } from "../support/process.ts";
+import { BERTHCTL, berthctl, ENV, folderFor, newFolder, removeFolder, Stack } from "./stack.ts";
+
+const IPS = { annotations: { "berth.dev/ips": "10.20.0.51/fd00:20::51;10.20.0.52/fd00:20::52" } };
+const POOL = poolObject("db", {
+  ranges: [
+    { cidr: "10.20.0.0/24", from: "10.20.0.50", to: "10.20.0.199", gateway: "10.20.0.254" },
+    { cidr: "fd00:20::/64" },
+  ],
+  cooldown: "1h",
+});
+const SET = workload("StatefulSet", "mysql", { replicas: 2, ...IPS });
+const NO_STACK = (dataDir: string) =>
+  `Error: no berth stack runs on ${dataDir}; start one with: berthctl up --data ${dataDir}\n`;
+
+describe("berthctl on a running stack", () => {
+  let stack: Stack;
+
+  before(async () => {
+    stack = await Stack.up(await newFolder());
+  });
+  after(async () => {
+    await stack.stop();
+    await removeFolder(stack.dataDir);
+  });
+
+  it("applies what others need first, and tells the addresses", async () => {
+    const service = { apiVersion: "v1", kind: "Service", metadata: { name: "mysql" } };
+    const { rc, stdout, stderr } = await stack.apply(
+      statefulPod("mysql", 0, IPS),
+      SET,
+      service,
+      POOL,
+      namespaceObject("shop"),
+    );
+    assert.deepEqual(
+      { rc, stderr },
+      { rc: 0, stderr: "skipped Service mysql (v1): berth has no say about it\n" },
+    );
+    assert.deepEqual(stdout.split("\n"), [
+      "namespace/shop created",
+      "ippool/db created   10.20.0.50-10.20.0.199 of 10.20.0.0/24, fd00:20::/64",
+      "statefulset/shop/mysql created   mysql-0 10.20.0.51+fd00:20::51, mysql-1 10.20.0.52+fd00:20::52",
+      "pod/shop/mysql-0 created   10.20.0.51, fd00:20::51",
+      "",
+    ]);
+  });
+
+  it("changes nothing when the same is applied again", async () => {
+    const { rc, stdout } = await stack.apply(
+      namespaceObject("shop"),
+      POOL,
+      SET,
+      statefulPod("mysql", 0, IPS),
+    );
+    assert.equal(rc, 0);
+    assert.deepEqual(
+      stdout.split("\n").map((line) => line.split(" ").slice(0, 2).join(" ")),
+      [
+        "namespace/shop unchanged",
+        "ippool/db unchanged",
+        "statefulset/shop/mysql unchanged",
+        "pod/shop/mysql-0 unchanged",
+        "",
+      ],
+    );
+  });
+
+  it("refuses one object and goes on with the others", async () => {
+    const taken = pod("thief", { annotations: { "berth.dev/ips": "10.20.0.51" } });
+    const { rc, stdout, stderr } = await stack.apply(
+      taken,
+      pod("", { generateName: "web-", annotations: { "berth.dev/ips": "10.20.0.60" } }),
+    );
+    assert.equal(rc, 1);
+    assert.match(stdout, /^pod\/shop\/web-[bcdfghjklmnpqrstvwxz2456789]{5} created {3}10\.20\.0\.60\n$/);
+    assert.match(
+      stderr,
+      /^Error: pod\/shop\/thief: address 10\.20\.0\.51 in pool "db" is held by shop\/mysql-0 \(StatefulSet mysql, ordinal 0\)/,
+    );
+    assert.equal(stderr.split("\n").length, 2);
+  });
+
+  it("passes warnings on", async () => {
+    const misplaced = workload("Deployment", "web", { own: { "berth.dev/ips": "10.20.0.70" } });
+    const { rc, stdout, stderr } = await stack.apply(misplaced);
+    assert.deepEqual({ rc, stdout }, { rc: 0, stdout: "deployment/shop/web created\n" });
+    assert.match(stderr, /^Warning: annotation berth\.dev\/ips on the Deployment itself has no effect/);
+  });
+
+  it("writes nothing on a dry run", async () => {
+    const dry = pod("dry", { annotations: { "berth.dev/ips": "10.20.0.77" } });
+    assert.deepEqual(await berthctl(stack.dataDir, ["apply", "--dry-run", "-f", "-"], JSON.stringify(dry)), {
+      rc: 0,
+      signal: null,
+      stdout: "pod/shop/dry created (dry run)\n  this pod would get 10.20.0.77 from pool db\n",
+      stderr: "",
+    });
+    assert.match((await stack.call("who", "10.20.0.77")).stdout, /^10\.20\.0\.77 is free\n/);
+    assert.equal((await stack.call("get", "pod", "dry", "-n", "shop")).rc, 1);
+  });
+
+  it("explains what pods would get", async () => {
+    const text = JSON.stringify(
+      workload("StatefulSet", "kafka", { replicas: 1, annotations: { "berth.dev/ips": "10.20.0.52" } }),
+    );
+    const { rc, stdout } = await berthctl(stack.dataDir, ["explain", "-f", "-"], text);
+    assert.equal(rc, 1);
+    assert.match(
+      stdout,
+      /^pod\/shop\/kafka-0 {3}refused {3}address 10\.20\.0\.52 in pool "db" is held by shop\/mysql-1/,
+    );
+  });
+
+  it("reserves by hand, for the pod that comes later", async () => {
+    const made = await stack.call("reserve", "shop/vip", "--address", "10.20.0.80,fd00:20::80");
+    assert.deepEqual([made.rc, made.stdout], [0, "ipclaim/shop/vip created   10.20.0.80, fd00:20::80\n"]);
+    const again = await stack.call("reserve", "shop/vip", "--address", "10.20.0.80,fd00:20::80");
+    assert.deepEqual([again.rc, again.stdout], [0, "ipclaim/shop/vip unchanged   10.20.0.80, fd00:20::80\n"]);
+    const other = await stack.call("reserve", "shop/vip", "--address", "10.20.0.81");
+    assert.equal(
+      other.stderr,
+      "Error: ipclaim/shop/vip: it exists already and holds 10.20.0.80, fd00:20::80; release it first with: berthctl release shop/vip\n",
+    );
+    assert.equal((await stack.apply(pod("vip"))).stdout, "pod/shop/vip created   10.20.0.80, fd00:20::80\n");
+    const any = await stack.call("reserve", "shop/any", "--pool", "db");
+    assert.match(any.stdout, /^ipclaim\/shop\/any created {3}10\.20\.0\.\d+, fd00:20::[0-9a-f]+\n$/);
+  });
+
+  it("sees a sandbox come and go, and lets its address go only then", async () => {
+    const added = await stack.cni("ADD", "mysql-0");
+    assert.equal(added.rc, 0, added.stdout);
+    assert.deepEqual(
+      JSON.parse(added.stdout).ips.map((ip: { address: string }) => ip.address),
+      ["10.20.0.51/24", "fd00:20::51/64"],
+    );
+    assert.match(
+      (await stack.call("get", "attachments", "-n", "shop")).stdout,
+      /^shop +mysql-0 +10\.20\.0\.51, fd00:20::51 +shop\/mysql-0 +net +sandbox-of-m +eth0 /m,
+    );
+    const sighting = JSON.parse((await stack.call("who", "10.20.0.51", "-o", "json")).stdout);
+    assert.equal(sighting.phase, "Attached");
+    assert.equal(sighting.node, "node-a");
+    assert.equal(sighting.sandboxes[0].containerID, "sandbox-of-mysql-0");
+    assert.match(
+      (await stack.call("check")).stdout,
+      /^ok: 1 pools, 5 claims, 9 reservations, 1 attachments\n$/,
+    );
+    const refused = await stack.call("release", "10.20.0.51");
+    assert.equal(refused.rc, 1);
+    assert.match(refused.stderr, /^Error: claim shop\/mysql-0 .* is lent to pod mysql-0 on node node-a/);
+    assert.equal((await stack.cni("DEL", "mysql-0")).rc, 0);
+    assert.equal((await stack.call("get", "attachments")).stderr, "no attachments\n");
+    await eventually("the claim hears of it", async () => {
+      const { phase } = JSON.parse((await stack.call("who", "10.20.0.51", "-o", "json")).stdout);
+      return phase === "Detached" ? true : undefined;
+    });
+  });
+
+  it("releases behind the running stack's back, which knows at once", async () => {
+    const { rc, stdout, stderr } = await stack.call("release", "shop/mysql-0");
+    assert.equal(rc, 0, stderr);
+    assert.match(
+      stdout,
+      /^ipclaim\/shop\/mysql-0 released\n {2}10\.20\.0\.51 is free for others in 3600 s, at /,
+    );
+    assert.equal(
+      stderr,
+      "Warning: pod shop/mysql-0 was admitted with this claim and cannot start without it; create it anew\n",
+    );
+    const thief = await stack.apply(pod("thief", { annotations: { "berth.dev/ips": "10.20.0.51" } }));
+    assert.match(
+      thief.stderr,
+      /10\.20\.0\.51 in pool "db" was given back by shop\/mysql-0 and is cooling down/,
+    );
+  });
+
+  it("deletes by name and by file, and keeps what is in use", async () => {
+    const used = await stack.call("delete", "ippool/db", "namespace/shop");
+    assert.equal(used.rc, 1);
+    assert.match(used.stderr, /^Error: ippool\/db: pool db is in use: it still holds /);
+    assert.match(used.stderr, /^Error: namespace\/shop: \d+ objects are still in it, /m);
+    const list = JSON.stringify({
+      apiVersion: "v1",
+      kind: "List",
+      items: [SET, statefulPod("mysql", 0, IPS)],
+    });
+    const deleted = await berthctl(stack.dataDir, ["delete", "-f", "-"], list);
+    assert.deepEqual(
+      [deleted.rc, deleted.stdout],
+      [0, "pod/shop/mysql-0 deleted\nstatefulset/shop/mysql deleted\n"],
+    );
+    const twice = await stack.call("delete", "pod/shop/mysql-0");
+    assert.deepEqual(
+      [twice.rc, twice.stderr],
+      [1, "Error: pod/shop/mysql-0: there is none; see what there is with: berthctl get pods -A\n"],
+    );
+    assert.equal((await stack.apply(claimObject("any2", { request: { pools: ["db"] } }))).rc, 0);
+    assert.equal((await stack.call("delete", "claim/shop/any2")).stdout, "ipclaim/shop/any2 deleted\n");
+  });
+
+  it("is one stack to a folder", async () => {
+    const { rc, stdout, stderr } = await stack.call("up");
+    assert.deepEqual({ rc, stdout }, { rc: 2, stdout: "" });
+    assert.match(stderr, /^Error: a berth stack \(pid \d+\) runs on .* already; stop it first, /);
+  });
+
+  it("stops cleanly, having said one word", async () => {
+    const { rc, signal, stdout, stderr } = await stack.stop();
+    assert.deepEqual({ rc, signal, stdout }, { rc: 0, signal: null, stdout: "ready\n" });
+    for (const line of stderr.split("\n").filter((text) => text !== "")) {
+      assert.doesNotMatch(JSON.parse(line).level, /error/, line);
+    }
+    assert.deepEqual((await readdir(stack.dataDir)).sort(), ["berth.db", "tls"]);
+  });
+
+  it("can be read and mended when it is down, and not written", async () => {
+    assert.equal((await stack.call("get", "claims", "-n", "shop")).rc, 0);
+    assert.match((await stack.call("who", "10.20.0.80")).stdout, /^10\.20\.0\.80 is held\n/);
+    assert.match((await stack.call("check")).stdout, /^ok: /m);
+    assert.equal((await stack.call("release", "shop/vip")).rc, 0);
+    assert.match((await stack.call("who", "10.20.0.80")).stdout, /^10\.20\.0\.80 was given back/);
+    const refused = await stack.apply(pod("late"));
+    assert.deepEqual([refused.rc, refused.stderr], [2, NO_STACK(stack.dataDir)]);
+  });
+});
+
+describe("berthctl up", () => {
+  it("starts again behind one that was killed, with everything it knew", async (t) => {
+    const dataDir = await folderFor(t);
+    const first = await Stack.up(dataDir);
+    t.after(() => first.stop("SIGKILL"));
+    await first.apply(POOL, SET);
+    await first.stop("SIGKILL");
+    assert.equal((await first.apply(pod("late"))).stderr, NO_STACK(dataDir));
+    const second = await Stack.up(dataDir);
+    t.after(() => second.stop());
+    const { stdout } = await second.apply(SET, statefulPod("mysql", 0, IPS));
+    assert.deepEqual(stdout.split("\n"), [
+      "statefulset/shop/mysql unchanged   mysql-0 10.20.0.51+fd00:20::51, mysql-1 10.20.0.52+fd00:20::52",
+      "pod/shop/mysql-0 created   10.20.0.51, fd00:20::51",
+      "",
+    ]);
+    assert.equal((await second.stop("SIGINT")).rc, 0);
+  });
+
+  it("makes the pools of a file, and does not start on a wrong one", async (t) => {
+    const dataDir = await folderFor(t);
+    const file = join(dataDir, "pools.json");
+    await writeFile(file, JSON.stringify(poolObject("db", { ranges: [{ cidr: "10.20.0.7/24" }] })));
+    const wrong = await berthctl(dataDir, ["up", "--pools", file]);
+    assert.deepEqual([wrong.rc, wrong.stdout], [2, ""]);
+    assert.match(
+      wrong.stderr,
+      /^Error: .*pools\.json: IPPool db: spec\.ranges\[0\]\.cidr 10\.20\.0\.7\/24 has host bits/m,
+    );
+    await writeFile(file, JSON.stringify(POOL));
+    const stack = await Stack.up(dataDir, "--pools", file, "--socket", join(dataDir, "other.sock"));
+    t.after(() => stack.stop());
+    assert.match((await stack.call("get", "pools")).stdout, /^db /m);
+    assert.ok((await readdir(dataDir)).includes("other.sock"));
+  });
+});
+
+describe("the launcher", () => {
+  it("finds its program through links, by any name and from anywhere", async (t) => {
+    const folder = await folderFor(t);
+    await symlink(BERTHCTL, join(folder, "near"));
+    await symlink("near", join(folder, "kubectl-berth"));
+    const plain = await run(BERTHCTL, ["version"], { env: ENV });
+    assert.equal(plain.rc, 0);
+    assert.deepEqual(await run(join(folder, "kubectl-berth"), ["version"], { env: ENV }), plain);
+    const found = await run("/bin/sh", ["-c", "cd / && kubectl-berth version"], {
+      env: { PATH: `${folder}:${ENV.PATH}` },
+    });
+    assert.deepEqual(found, plain);
+  });
+
+  it("takes its data folder from BERTH_DATA", async (t) => {
+    const folder = await folderFor(t);
+    const { rc, stderr } = await run(BERTHCTL, ["get", "pools"], { env: { ...ENV, BERTH_DATA: folder } });
+    assert.deepEqual(
+      { rc, stderr },
+      {
+        rc: 2,
+        stderr: `Error: there is nothing in ${folder} yet; start a stack with: berthctl up --data ${folder}\n`,
+      },
+    );
+  });
+});

@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: Apache-2.0
+import { mkdtemp, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { silent } from "../../allocator/ports.ts";
+import { type Database, openDatabase } from "../../allocator/store/database.ts";
+import { type Agent, startAgent } from "../../ipam-plugin/agent/agent.ts";
+import type { Mooring } from "../../ipam-plugin/agent/mooring.ts";
+import { createClock } from "../../system/clock.ts";
+import { createRandom } from "../../system/random.ts";
+
+/** A node without claims: every pod is served from the configuration. */
+export const unmoored: Mooring = {
+  attach: async () => ({ kind: "unmoored" }),
+  detached: async () => {},
+};
+
+/** An agent in a folder of its own, with its journal on the disk, that can be stopped and started again. */
+export class TestingAgent {
+  readonly folder: string;
+  readonly socket: string;
+  readonly #mooring: Mooring;
+  #bootId = "boot-1";
+  #agent: Agent | undefined;
+  #database: Database | undefined;
+
+  private constructor(folder: string, mooring: Mooring) {
+    this.folder = folder;
+    this.socket = join(folder, "run", "agent.sock");
+    this.#mooring = mooring;
+  }
+
+  static async start(mooring: Mooring = unmoored): Promise<TestingAgent> {
+    const agent = new TestingAgent(await mkdtemp(join(tmpdir(), "berth-cni-")), mooring);
+    await agent.start();
+    return agent;
+  }
+
+  async start(): Promise<void> {
+    this.#database = openDatabase(join(this.folder, "agent.db"));
+    this.#agent = await startAgent({
+      database: this.#database,
+      socketPath: this.socket,
+      mooring: this.#mooring,
+      clock: createClock(),
+      random: createRandom(),
+      log: silent,
+      bootId: this.#bootId,
+    });
+  }
+
+  /** Addresses in use, in the order in which the agent has them. */
+  get held(): readonly string[] {
+    return this.#agent?.held() ?? [];
+  }
+
+  async stop(): Promise<void> {
+    await this.#agent?.close();
+    this.#database?.close();
+    this.#agent = undefined;
+    this.#database = undefined;
+  }
+
+  async restart(): Promise<void> {
+    await this.stop();
+    await this.start();
+  }
+
+  /** The next start is that of another boot. */
+  reboot(): void {
+    this.#bootId = `${this.#bootId}+`;
+  }
+
+  async remove(): Promise<void> {
+    await this.stop();
+    await rm(this.folder, { recursive: true, force: true });
+  }
+}

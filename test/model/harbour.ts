@@ -1,0 +1,151 @@
+// SPDX-License-Identifier: Apache-2.0
+import type { Address } from "../../allocator/address.ts";
+import { isAtRest, PROMISE_MS } from "../../allocator/bind.ts";
+import { type Claim, claimKey, isReserved } from "../../allocator/claim.ts";
+import type { Pool } from "../../allocator/pool.ts";
+import type { Reservation } from "../../allocator/reservation.ts";
+import type { Stored } from "../../allocator/store/store.ts";
+import { Books, type Written } from "./books.ts";
+
+/** What a live sandbox was given. */
+export interface Use {
+  readonly key: string;
+  readonly nonce: string;
+  readonly addresses: readonly Address[];
+}
+
+/** Milliseconds since 1970 at which every run begins. */
+export const BEGIN = 1_000_000_000;
+
+/** A claim as it was once written: which of its addresses were not seen reserved for it since, without a mark. */
+interface Doubtful {
+  readonly key: string;
+  readonly nonce: string;
+  readonly unproven: Set<Address>;
+}
+
+/**
+ * The world of one run: the books, the time, and what only an onlooker knows, who sees every write as it happens.
+ * Whatever breaks a rule is put down in `broken`.
+ */
+export class Harbour {
+  readonly books: Books;
+  readonly pools: readonly Pool[];
+  readonly broken: string[] = [];
+  /** Claims as they were once written, by their words, that have not been sure of all their addresses yet. */
+  readonly doubtful = new Map<string, Doubtful>();
+  /** Claims as they were once written, by their words, that have. */
+  readonly sure = new Set<string>();
+  readonly uses = new Map<string, Use>(); // sandbox -> what it was given
+  readonly promises = new Map<string, { token: string; until: number }>(); // claim -> the pod that was told that it has it
+  readonly retaken = new Map<string, string>(); // address -> the process that took it back while it was cooling
+  now = BEGIN;
+  /** Whose step it is. */
+  acting = "";
+
+  constructor(pools: readonly Pool[], seed: Books) {
+    this.pools = pools;
+    this.books = new Books(seed);
+    for (const { key, record } of this.books.list("claim")) this.#noteClaim(key, record);
+    this.books.listen((written) => this.#watch(written));
+  }
+
+  /** Somebody was told that this claim is his. He cannot know that it still is: but once it was, with every address. */
+  answered(who: string, { record }: Stored<"claim">): void {
+    if (this.sure.has(inWords(record))) return;
+    this.broken.push(`${who} was answered with ${inWords(record)}, which was never sure of all its addresses`);
+  }
+
+  /** A pod that is being admitted was told that the slot is its own. */
+  promised(who: string, stored: Stored<"claim">, token: string): void {
+    this.answered(who, stored);
+    const earlier = this.promises.get(stored.key);
+    if (earlier !== undefined && earlier.token !== token && this.now < earlier.until)
+      this.broken.push(`${who} was promised ${stored.key}, which is promised to the pod of token ${earlier.token}`);
+    this.promises.set(stored.key, { token, until: (stored.record.binding?.since ?? this.now) + PROMISE_MS });
+  }
+
+  /** A sandbox goes up with the claim's addresses. */
+  moor(sandbox: string, { key, record }: Stored<"claim">): void {
+    this.uses.set(sandbox, { key, nonce: record.nonce, addresses: record.addresses });
+  }
+
+  /** The sandbox is gone. */
+  unmoor(sandbox: string): void {
+    this.uses.delete(sandbox);
+  }
+
+  /** Whether the address is reserved for the nonce and not cooling. */
+  holds(address: Address, nonce: string): boolean {
+    const found = this.books.get("reservation", address)?.record;
+    return found !== undefined && found.nonce === nonce && found.releasedAt === undefined;
+  }
+
+  #watch({ kind, key, before, after }: Written): void {
+    const [was, is] = [before?.record, after?.record];
+    if (kind === "claim") {
+      const words = was && brokenBinding(was as Claim, is as Claim | undefined);
+      if (words !== undefined) this.broken.push(words);
+      if (is !== undefined) this.#noteClaim(key, is as Claim);
+    } else if (kind === "reservation") {
+      this.#checkCooldown(key, was as Reservation | undefined, is as Reservation | undefined);
+      if (is !== undefined) this.#prove(is as Reservation);
+    }
+  }
+
+  #noteClaim(key: string, claim: Claim): void {
+    if (!isReserved(claim) || claim.addresses.length === 0) return;
+    const words = inWords(claim);
+    if (this.sure.has(words)) return;
+    const known = this.doubtful.get(words) ?? { key, nonce: claim.nonce, unproven: new Set(claim.addresses) };
+    this.doubtful.set(words, known);
+    for (const address of claim.addresses) {
+      const reservation = this.books.get("reservation", address)?.record;
+      if (reservation !== undefined) this.#prove(reservation);
+    }
+  }
+
+  /** A claim that is there, and after that its reservation without a mark: from here nobody reaps it. */
+  #prove({ address, claim, nonce, marked, releasedAt }: Reservation): void {
+    if (marked === true || releasedAt !== undefined) return;
+    for (const [words, doubt] of this.doubtful) {
+      if (doubt.nonce !== nonce || doubt.key !== claimKey(claim)) continue;
+      doubt.unproven.delete(address);
+      if (doubt.unproven.size > 0) continue;
+      this.doubtful.delete(words);
+      this.sure.add(words);
+    }
+  }
+
+  #checkCooldown(address: string, was: Reservation | undefined, is: Reservation | undefined): void {
+    if (was?.releasedAt !== undefined && is?.releasedAt === undefined) {
+      const whose = claimKey(was.claim);
+      const cooldownMs = this.pools.find(({ name }) => name === was.pool)?.cooldownMs ?? 0;
+      const early = this.now < was.releasedAt + cooldownMs;
+      if (early && (is === undefined || claimKey(is.claim) !== whose))
+        this.broken.push(`${address}, given back by ${whose}, was let go before its cooldown was over`);
+      if (early && is !== undefined) this.retaken.set(address, this.acting);
+      return;
+    }
+    if (is === undefined && this.retaken.get(address) === this.acting)
+      this.broken.push(`${this.acting} took ${address} back while it was cooling, and let it go as free`);
+    if (is === undefined || is.releasedAt !== undefined) this.retaken.delete(address);
+  }
+}
+
+export function inWords(claim: Claim): string {
+  return `claim ${claimKey(claim)} (${claim.addresses.join(", ")}, nonce ${claim.nonce})`;
+}
+
+/** Invariant 3, seen from the record: what a sandbox may be using moves to another node only when it is at rest. */
+function brokenBinding(was: Claim, is: Claim | undefined): string | undefined {
+  if (isAtRest(was)) return undefined;
+  const about = `${inWords(was)}, bound to pod ${was.binding?.podName} on ${was.binding?.node},`;
+  if (is === undefined) return `${about} was deleted`;
+  if (is.releasing === true) return `${about} was released`;
+  if (is.nonce !== was.nonce || is.addresses.join() !== was.addresses.join())
+    return `${about} was given other addresses: ${inWords(is)}`;
+  if (is.binding?.node !== was.binding?.node)
+    return `${about} went to pod ${is.binding?.podName ?? "nobody"} on ${is.binding?.node ?? "no node"}`;
+  return undefined;
+}

@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+import { isAtRest } from "../../allocator/bind.ts";
+import type { Address } from "../../allocator/address.ts";
+import { type Harbour, inWords } from "./harbour.ts";
+import { defectOf, type Process } from "./process.ts";
+
+/** What must hold in every state of every run. Gives the words for the first that does not. */
+export function firstBroken(harbour: Harbour, processes: readonly Process[]): string | undefined {
+  return (
+    harbour.broken[0] ??
+    brokenClaim(harbour) ??
+    brokenUse(harbour) ??
+    brokenPromise(harbour) ??
+    processes.map(defectOf).find((words) => words !== undefined)
+  );
+}
+
+/** A claim in use has its reservations, and no two claims in use share an address. */
+function brokenClaim(harbour: Harbour): string | undefined {
+  const users = new Map<Address, string>(); // address -> claim
+  for (const { key, record } of harbour.books.list("claim")) {
+    if (isAtRest(record)) continue;
+    for (const address of record.addresses) {
+      if (!harbour.holds(address, record.nonce)) return `${inWords(record)} is bound and ${address} is not reserved for it`;
+      const other = users.get(address);
+      if (other !== undefined) return `${address} is bound twice: by ${other} and by ${key}`;
+      users.set(address, key);
+    }
+  }
+  return undefined;
+}
+
+/** What a live sandbox was given is its claim's as long as it lives. */
+function brokenUse(harbour: Harbour): string | undefined {
+  for (const [sandbox, { key, nonce, addresses }] of harbour.uses) {
+    const claim = harbour.books.get("claim", key)?.record;
+    const its = claim?.nonce === nonce && claim.releasing !== true;
+    const lost = addresses.find((a) => !its || !claim.addresses.includes(a) || !harbour.holds(a, nonce));
+    if (lost !== undefined) return `sandbox ${sandbox} uses ${lost}, and claim ${key} does not hold it`;
+  }
+  return undefined;
+}
+
+/** A slot that a pod was promised stays promised to it for its time. */
+function brokenPromise({ promises, books, now }: Harbour): string | undefined {
+  for (const [key, { token, until }] of promises) {
+    if (now >= until) continue;
+    const binding = books.get("claim", key)?.record.binding;
+    if (binding?.token !== token)
+      return `claim ${key} was promised to the pod of token ${token}, and is lent to ${binding?.token ?? "nobody"}`;
+  }
+  return undefined;
+}

@@ -1,0 +1,127 @@
+// SPDX-License-Identifier: Apache-2.0
+import { audit } from "../../allocator/audit.ts";
+import { isAtRest } from "../../allocator/bind.ts";
+import { type Claim, isBound } from "../../allocator/claim.ts";
+import type { Context } from "../../allocator/context.ts";
+import type { Inventory, PodFacts } from "../../allocator/inventory.ts";
+import { KeyedMutex } from "../../allocator/mutex.ts";
+import { silent } from "../../allocator/ports.ts";
+import { Reaper } from "../../allocator/reaper.ts";
+import { Books } from "./books.ts";
+import type { Harbour } from "./harbour.ts";
+import { Sight } from "./sight.ts";
+import { BookStore } from "./store.ts";
+
+/** Longer than the grace of an orphan and any cooldown of a scenario; three of them are longer than a promise. */
+const BETWEEN_PASSES_MS = 45_000;
+const PASSES = 5;
+
+/**
+ * What is left if everybody crashes at this moment and only the reaper goes on: first while the owners stay, when
+ * the books must come clean; then when they are gone, when nothing may be left but what people made by hand.
+ * Gives the words for what is not as it must be.
+ */
+export async function brokenForGood(harbour: Harbour): Promise<string | undefined> {
+  const after = new Aftermath(harbour);
+  await after.reap(ownersStay(after.books));
+  const dirt = after.dirt(harbour);
+  if (dirt !== undefined) return `after a crash of all, reaped while their owners stay: ${dirt}`;
+  after.endSandboxes();
+  await after.reap(OWNERS_GONE);
+  const leak = after.leak();
+  return leak && `after a crash of all, reaped when their owners are gone: ${leak}`;
+}
+
+/** A copy of the books in which time goes on without the processes of the run. */
+class Aftermath {
+  readonly books: Books;
+  readonly #context: Context;
+  #now: number;
+
+  constructor({ books, pools, now }: Harbour) {
+    this.books = new Books(books);
+    this.#now = now;
+    const clock = { now: () => this.#now, monotonic: () => this.#now, sleep: async () => {} };
+    this.#context = {
+      store: new BookStore(this.books, clock),
+      view: new Sight(pools, { claims: this.books, reservations: this.books }),
+      clock,
+      random: { token: () => `repair.${this.#now}`, fraction: () => 0.5 },
+      log: silent,
+      serial: new KeyedMutex(),
+    };
+  }
+
+  async reap(inventory: Inventory): Promise<void> {
+    const reaper = new Reaper(this.#context, inventory);
+    for (let pass = 0; pass < PASSES; pass++) {
+      await reaper.pass();
+      this.#now += BETWEEN_PASSES_MS;
+    }
+  }
+
+  /** Every agent reports that its sandboxes are gone. */
+  endSandboxes(): void {
+    for (const stored of this.books.list("claim")) {
+      const { binding } = stored.record;
+      if (isAtRest(stored.record) || binding === undefined) continue;
+      const { node, podUID, since } = binding;
+      const attachment = { node, containerID: "c", interface: "eth0", podUID, since, detached: true };
+      this.books.report(stored, { phase: "Detached", attachment });
+    }
+  }
+
+  dirt({ pools, uses }: Harbour): string | undefined {
+    const attachments = [...uses].map(([sandbox, { key, addresses }]) => ({
+      node: "n",
+      network: "net",
+      containerID: sandbox,
+      interface: "eth0",
+      claim: key,
+      addresses,
+    }));
+    const [claims, reservations] = [this.books.list("claim"), this.books.list("reservation")];
+    const findings = audit({
+      pools,
+      claims: claims.map(({ record }) => record),
+      reservations: reservations.map(({ record }) => record),
+      attachments,
+    });
+    return findings.find(({ kind }) => kind !== "unreserved-request")?.message;
+  }
+
+  leak(): string | undefined {
+    const claims = this.books.list("claim").map(({ record }) => record);
+    const left = claims.find(({ handMade }) => handMade !== true);
+    if (left !== undefined) return `claim ${left.namespace}/${left.name} is left over`;
+    const held = new Set(claims.flatMap(({ addresses }) => addresses));
+    const lost = this.books.list("reservation").find(({ record }) => !held.has(record.address));
+    return lost && `address ${lost.key} is left reserved`;
+  }
+}
+
+function ownersStay(books: Books): Inventory {
+  const podOf = ({ namespace, name, binding }: Claim): PodFacts => {
+    const { podName, podUID, node } = binding ?? { podName: name, podUID: "", node: "" };
+    return { namespace, name: podName, uid: podUID, node, labels: {}, annotations: {} };
+  };
+  return {
+    async pod(namespace, name) {
+      const claims = books.list("claim").map(({ record }) => record);
+      const its = claims.find((c) => c.namespace === namespace && c.binding?.podName === name && isBound(c));
+      return its && podOf(its);
+    },
+    async workload(kind, namespace, name) {
+      return { kind, namespace, name, uid: "", replicas: 1_000, start: 0 };
+    },
+    namespace: async () => undefined,
+    fenced: async () => false,
+  };
+}
+
+const OWNERS_GONE: Inventory = {
+  pod: async () => undefined,
+  workload: async () => undefined,
+  namespace: async () => undefined,
+  fenced: async () => false,
+};

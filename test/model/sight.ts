@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: Apache-2.0
+import { type Address, type Family, familyOf, toNumber } from "../../allocator/address.ts";
+import { blocked, type Pool, poolOf, standing } from "../../allocator/pool.ts";
+import type { Runs } from "../../allocator/runs.ts";
+import type { Kind, Stored } from "../../allocator/store/store.ts";
+import type { View } from "../../allocator/view.ts";
+import { Books } from "./books.ts";
+import type { Glimpse } from "./process.ts";
+
+/**
+ * How far a view lags: it shows nothing at all, what there was before anybody did anything, what there was when
+ * its process began, or what there is now.
+ */
+export type Lag = "nothing" | "seed" | "start" | "none";
+
+/** Claims and reservations come by watches of their own, so that one may lag and the other not. */
+export interface Lags {
+  readonly claims: Lag;
+  readonly reservations: Lag;
+}
+
+export const BLIND: Lags = { claims: "nothing", reservations: "nothing" };
+export const LIVE: Lags = { claims: "none", reservations: "none" };
+
+const EMPTY = new Books();
+
+/** The books of a lag: those of the moment, or copies of an earlier one. */
+export function booksFor(lag: Lag, now: Books, copies: { readonly seed: Books; readonly start: Books }): Books {
+  if (lag === "nothing") return EMPTY;
+  return lag === "none" ? now : copies[lag];
+}
+
+/** A view over books. Whatever it shows is told to `learn`. */
+export class Sight implements View {
+  readonly #pools: readonly Pool[];
+  readonly #claims: Books;
+  readonly #reservations: Books;
+  readonly #learn: ((glimpse: Glimpse) => void) | undefined;
+
+  constructor(
+    pools: readonly Pool[],
+    from: { readonly claims: Books; readonly reservations: Books },
+    learn?: (glimpse: Glimpse) => void,
+  ) {
+    this.#pools = pools;
+    this.#claims = from.claims;
+    this.#reservations = from.reservations;
+    this.#learn = learn;
+  }
+
+  pool(name: string): Pool | undefined {
+    return this.#pools.find((pool) => pool.name === name);
+  }
+
+  poolOf(address: Address): Pool | undefined {
+    return poolOf(this.#pools, address);
+  }
+
+  pools(): readonly Pool[] {
+    return this.#pools;
+  }
+
+  reservation(address: Address): Stored<"reservation"> | undefined {
+    return this.#one("reservation", address, this.#reservations.get("reservation", address));
+  }
+
+  claim(key: string): Stored<"claim"> | undefined {
+    return this.#one("claim", key, this.#claims.get("claim", key));
+  }
+
+  claims(): Iterable<Stored<"claim">> {
+    return this.#all("claim", this.#claims.list("claim"));
+  }
+
+  reservations(): Iterable<Stored<"reservation">> {
+    return this.#all("reservation", this.#reservations.list("reservation"));
+  }
+
+  held(pool: string, namespace: string): number {
+    const holds = this.#reservations
+      .list("reservation")
+      .filter(
+        ({ record }) =>
+          record.pool === pool && record.claim.namespace === namespace && record.releasedAt === undefined,
+      );
+    this.#learn?.({ text: `held ${holds.length}` });
+    return holds.length;
+  }
+
+  unpickable(pool: Pool, family: Family): Runs {
+    const runs = blocked(pool, family);
+    const taken: Address[] = [];
+    for (const { record } of this.#reservations.list("reservation")) {
+      if (familyOf(record.address) !== family || standing(pool, record.address) === "outside") continue;
+      runs.add(toNumber(record.address));
+      taken.push(record.address);
+    }
+    this.#learn?.({ text: `unpickable ${taken.join(" ")}` });
+    return runs;
+  }
+
+  #one<K extends Kind>(kind: K, key: string, stored: Stored<K> | undefined): Stored<K> | undefined {
+    this.#learn?.({ text: `view ${key}`, ...(stored && { kind, stored }) });
+    return stored;
+  }
+
+  #all<K extends Kind>(kind: K, all: readonly Stored<K>[]): readonly Stored<K>[] {
+    for (const stored of all) this.#one(kind, stored.key, stored);
+    return all;
+  }
+}

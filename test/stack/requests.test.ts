@@ -1,0 +1,409 @@
+// SPDX-License-Identifier: Apache-2.0
+// What pods ask for and what they are given: reviews over TLS, then ADDs through build/berth, one stack as a process.
+import assert from "node:assert/strict";
+import { after, afterEach, before, describe, it } from "node:test";
+import { eventually } from "../support/eventually.ts";
+import { claim, deployment, generatedPod, namespace, pod, pool, statefulSet } from "../support/manifests.ts";
+import { PlainStack } from "../support/plain-stack.ts";
+import type { Manifest } from "../support/review.ts";
+import { failureOf, networkOf, Runtime, sandboxOf } from "../support/runtime.ts";
+import { ChildStack } from "../support/stack.ts";
+
+const MANIFESTS = [
+  namespace("shop", { labels: { team: "data" } }),
+  namespace("lab", { annotations: { "berth.dev/pools": "lab" } }),
+  pool(
+    "db",
+    [
+      {
+        cidr: "10.20.0.0/24",
+        from: "10.20.0.50",
+        to: "10.20.0.199",
+        gateway: "10.20.0.100",
+        exclude: ["10.20.0.60-10.20.0.69"],
+      },
+      "fd00:20::/64",
+    ],
+    {
+      reserved: ["10.20.0.50-10.20.0.59"],
+      namespaceSelector: { matchLabels: { team: "data" } },
+      cooldown: "0s",
+    },
+  ),
+  pool("web", [{ cidr: "10.30.0.0/24", gateway: "10.30.0.1" }], { cooldown: "0s" }),
+  pool("lab", ["10.40.0.0/28"], { cooldown: "0s" }),
+  pool("duo", ["10.60.0.0/24", "fd00:60::/64"], { cooldown: "0s" }),
+];
+const RANGES = '"db" 10.20.0.50-10.20.0.199, "lab" 10.40.0.1-10.40.0.14, "web" 10.30.0.1-10.30.0.254';
+
+/** Annotations of a pod in namespace shop, or the one named -> the refusal. */
+interface Refused {
+  readonly why: string;
+  readonly annotations: Readonly<Record<string, string>>;
+  readonly namespace?: string;
+  readonly reason: string;
+  readonly message: string;
+}
+
+const REFUSED: readonly Refused[] = [
+  {
+    why: "taken, with the holder and free neighbours",
+    annotations: { "berth.dev/ips": "10.20.0.71" },
+    reason: "ADDRESS_TAKEN",
+    message:
+      'address 10.20.0.71 in pool "db" is held by shop/holder (Pod holder); free nearby: 10.20.0.70, 10.20.0.72, 10.20.0.73, or release it with: berthctl release shop/holder',
+  },
+  {
+    why: "taken, in IPv6",
+    annotations: { "berth.dev/ips": "fd00:20::71" },
+    reason: "ADDRESS_TAKEN",
+    message:
+      'address fd00:20::71 in pool "db" is held by shop/holder (Pod holder); free nearby: fd00:20::70, fd00:20::72, fd00:20::6f, or release it with: berthctl release shop/holder',
+  },
+  {
+    why: "excluded",
+    annotations: { "cni.projectcalico.org/ipAddrs": '["10.20.0.69"]' },
+    reason: "ADDRESS_EXCLUDED",
+    message: 'address 10.20.0.69 is excluded from pool "db"; free nearby: 10.20.0.70, 10.20.0.72, 10.20.0.73',
+  },
+  {
+    why: "the gateway",
+    annotations: { "berth.dev/ips": "10.20.0.100" },
+    reason: "ADDRESS_EXCLUDED",
+    message:
+      'address 10.20.0.100 is the gateway of pool "db"; free nearby: 10.20.0.99, 10.20.0.101, 10.20.0.98',
+  },
+  {
+    why: "outside every pool",
+    annotations: { "berth.dev/ips": "192.168.1.1" },
+    reason: "ADDRESS_OUTSIDE",
+    message: `address 192.168.1.1 is in no pool; pools have ${RANGES}`,
+  },
+  {
+    why: "in the network of a pool and not in its range",
+    annotations: { "berth.dev/ips": "10.20.0.10" },
+    reason: "ADDRESS_OUTSIDE",
+    message: `address 10.20.0.10 is in no pool; pools have ${RANGES}`,
+  },
+  {
+    why: "of another pool than the one that is named",
+    annotations: { "berth.dev/ips": "10.20.0.99", "berth.dev/pools": "web" },
+    reason: "ADDRESS_OUTSIDE",
+    message: 'address 10.20.0.99 belongs to pool "db", and the request names "web"; name one or the other',
+  },
+  {
+    why: "of a pool for other namespaces",
+    namespace: "lab",
+    annotations: { "berth.dev/ips": "10.20.0.80" },
+    reason: "POOL_FORBIDDEN",
+    message: 'pool "db" is not open to namespace lab; open to it: "lab", "web"',
+  },
+  {
+    why: "any of a pool for other namespaces",
+    namespace: "lab",
+    annotations: { "berth.dev/pools": "db" },
+    reason: "POOL_FORBIDDEN",
+    message: 'pool "db" is not open to namespace lab; open to it: "lab", "web"',
+  },
+  {
+    why: "of a pool that does not exist",
+    annotations: { "berth.dev/pools": "dp" },
+    reason: "POOL_UNKNOWN",
+    message: 'there is no pool "dp"; there are "db", "lab", "web"',
+  },
+  {
+    why: "of a family that the pool does not have",
+    annotations: { "berth.dev/pools": "web", "berth.dev/families": "IPv6" },
+    reason: "FAMILY_UNAVAILABLE",
+    message: 'no IPv6 range in pool "web"; ask for another family or add a pool that has it',
+  },
+  {
+    why: "two of one family",
+    annotations: { "berth.dev/ips": "10.20.0.80,10.20.0.81" },
+    reason: "REQUEST_INVALID",
+    message:
+      'annotation berth.dev/ips: "10.20.0.80,10.20.0.81" has two addresses of one family; a pod gets one of each, and the entries of several pods are set apart by ";"',
+  },
+  {
+    why: "no address",
+    annotations: { "cni.projectcalico.org/ipAddrs": "10.20.0.80" },
+    reason: "REQUEST_INVALID",
+    message:
+      'annotation cni.projectcalico.org/ipAddrs: "10.20.0.80" is not a JSON list of strings, such as \'["10.20.0.51"]\'',
+  },
+  {
+    why: "two systems' annotations that disagree",
+    annotations: { "cni.projectcalico.org/ipAddrs": '["10.20.0.80"]', "berth.dev/ips": "10.20.0.81" },
+    reason: "REQUEST_INVALID",
+    message: "annotation cni.projectcalico.org/ipAddrs: it disagrees with berth.dev/ips; keep one of the two",
+  },
+];
+
+describe("requests", () => {
+  let site: PlainStack<ChildStack>;
+
+  before(async () => {
+    site = new PlainStack(await ChildStack.start({ manifests: MANIFESTS }));
+  });
+  after(() => site?.remove());
+  afterEach(async () => {
+    assert.equal(await site.finish(), "");
+  });
+
+  function runtimeWith(ipam: Readonly<Record<string, unknown>>): Runtime {
+    return new Runtime({ socket: site.stack.socket, network: networkOf(ipam) });
+  }
+
+  it("E0100 a pod pinned in Calico's words has that address", async () => {
+    const annotations = { "cni.projectcalico.org/ipAddrs": '["10.20.0.51"]' };
+    const { kept, sandbox, addresses } = await site.run(pod("shop", "calico", annotations));
+    assert.deepEqual(addresses, ["10.20.0.51/24"]);
+    assert.equal(kept.metadata.annotations?.["berth.dev/addresses"], "10.20.0.51");
+    assert.deepEqual(await site.runtime.add(sandbox), {
+      kind: "succeeded",
+      result: { cniVersion: "1.0.0", ips: [{ address: "10.20.0.51/24", gateway: "10.20.0.100" }], dns: {} },
+    });
+  });
+
+  it("E0101 a dual-stack pod has one address of each family", async () => {
+    const { addresses } = await site.run(pod("shop", "dual", { "berth.dev/ips": "10.20.0.52,fd00:20::52" }));
+    assert.deepEqual(addresses, ["10.20.0.52/24", "fd00:20::52/64"]);
+    const any = await site.run(pod("shop", "any-dual", { "berth.dev/pools": "duo" }));
+    assert.deepEqual(
+      any.addresses.map((cidr) => cidr.split("/")[1]),
+      ["24", "64"],
+    );
+  });
+
+  it("E0102 what cannot be had is refused at admission, in words that say what to do", async () => {
+    await site.api.create(pod("shop", "holder", { "berth.dev/ips": "10.20.0.71,fd00:20::71" }));
+    const before = await site.stack.dump();
+    for (const { why, annotations, namespace: ns = "shop", reason, message } of REFUSED) {
+      const outcome = await site.api.write(pod(ns, "asker", annotations));
+      assert.deepEqual(outcome, { kind: "refused", reason, message }, why);
+    }
+    assert.equal(await site.stack.dump(), before, "a refusal keeps nothing");
+  });
+
+  it("E0103 a pod of a namespace with a default pool has an address of it, unless it names another", async () => {
+    const silent = await site.run(pod("lab", "silent"));
+    assert.match(silent.addresses.join(), /^10\.40\.0\.\d+\/28$/);
+    const named = await site.run(pod("lab", "named", { "berth.dev/pools": "web" }));
+    assert.match(named.addresses.join(), /^10\.30\.0\.\d+\/24$/);
+  });
+
+  it("E0104 pods from generateName are found again by their tokens, each its own", async () => {
+    const manifest = generatedPod("shop", "batch-", { "berth.dev/pools": "web" });
+    const running = await Promise.all([site.run(manifest), site.run(manifest), site.run(manifest)]);
+    for (const { kept, addresses } of running) {
+      assert.equal(`${kept.metadata.annotations?.["berth.dev/addresses"]}/24`, addresses[0]);
+    }
+    assert.equal(new Set(running.flatMap(({ addresses }) => addresses)).size, 3);
+  });
+
+  it("E0105 the token may come from the runtime alone, as io.kubernetes.cri.pod-annotations", async () => {
+    const object = generatedPod("shop", "annotated-", { "berth.dev/pools": "web" });
+    const create = { route: "/mutate/pods", operation: "CREATE", oldObject: null, dryRun: false } as const;
+    const verdict = await site.api.ask({ ...create, object });
+    const [patch] = verdict.patch.filter(({ path }) => path.startsWith("/metadata/annotations"));
+    assert.ok(patch !== undefined, "annotations are written");
+    const made = site.api.mutated(object, verdict);
+    const sandbox = sandboxOf(
+      { namespace: "shop", name: "annotated-7xk2p", uid: "77777777-0000-0000-0000-000000000000" },
+      { annotations: made.metadata.annotations ?? {} },
+    );
+    const expected = `${made.metadata.annotations?.["berth.dev/addresses"]}/24`;
+    assert.deepEqual(await site.runtime.attach(sandbox), [expected]);
+    const other = {
+      ...sandboxOf(sandbox.pod),
+      annotations: { "berth.dev/claim": "c-guess", "berth.dev/token": "guess" },
+    };
+    const forged = { ...other, pod: { namespace: "shop", name: "forger", uid: "" } };
+    assert.equal(failureOf(await site.runtime.add(forged)).code, 116, "a made-up token opens nothing");
+  });
+
+  it("E0106 a sticky pod that is deleted and created again has the address that it first got", async () => {
+    const manifest = pod("shop", "report", { "berth.dev/sticky": "true", "berth.dev/pools": "web" });
+    const first = await site.run(manifest);
+    await site.end(first);
+    await eventually("the claim is set aside", async () =>
+      (await site.stack.claim("shop/report"))?.retained?.because === "deleted" ? true : undefined,
+    );
+    const taken = pod("shop", "thief", { "berth.dev/ips": first.addresses[0]?.split("/")[0] ?? "" });
+    assert.equal((await site.api.refusal(taken)).reason, "ADDRESS_TAKEN");
+    const again = await site.run(manifest);
+    assert.deepEqual(again.addresses, first.addresses);
+    assert.notEqual(again.kept.metadata.uid, first.kept.metadata.uid);
+  });
+
+  it("E0107 a claim made by hand has its address before the pod exists and after it is gone", async () => {
+    const made = await site.api.create(
+      claim("shop", "scanner", { request: { addresses: ["10.20.0.90", "fd00:20::90"] } }),
+    );
+    assert.equal((await site.stack.holders())["10.20.0.90"], "shop/scanner");
+    const running = await site.run(pod("shop", "scanner"));
+    assert.deepEqual(running.addresses, ["10.20.0.90/24", "fd00:20::90/64"]);
+    const used = await site.api.delete(made);
+    assert.match(
+      used.kind === "refused" ? used.message : "",
+      /^claim shop\/scanner is in use by pod scanner on node \S+; delete the pod first$/,
+    );
+    await site.end(running);
+    assert.equal((await site.stack.holders())["fd00:20::90"], "shop/scanner");
+    await site.api.delete(made);
+    assert.equal((await site.stack.holders())["10.20.0.90"], undefined);
+  });
+
+  it("E0108 a claim made by hand for any address of a pool gets one, and its pod that one", async () => {
+    await site.api.create(claim("shop", "any", { request: { pools: ["db"], families: ["IPv6"] } }));
+    const held = (await site.stack.claim("shop/any"))?.addresses ?? [];
+    assert.match(held.join(), /^fd00:20::/);
+    assert.deepEqual((await site.run(pod("shop", "any"))).addresses, [`${held[0]}/64`]);
+  });
+
+  it("E0109 a pod that asked and went past admission never gets another address", async () => {
+    const annotations = { "berth.dev/ips": "10.20.0.95" };
+    assert.deepEqual(await site.api.write(pod("shop", "sneak", annotations), { skipMutation: true }), {
+      kind: "refused",
+      reason: "CLAIM_MISSING",
+      message:
+        "pod shop/sneak asks for an address and no claim was made for it; send it through /mutate/pods first",
+    });
+    const sandbox = sandboxOf({ namespace: "shop", name: "sneak", uid: "" }, { annotations });
+    for (const ipam of [{}, { pools: ["web"] }, { ranges: [[{ subnet: "10.77.0.0/24" }]] }]) {
+      assert.deepEqual(failureOf(await runtimeWith(ipam).add(sandbox)), {
+        code: 116,
+        msg: "pod shop/sneak asks for a fixed address and has no claim: it did not pass the Berth webhook; delete it and create it again",
+      });
+    }
+    assert.deepEqual(await site.stack.attachedContainers(), []);
+    assert.equal(await site.stack.claim("shop/sneak"), undefined);
+  });
+
+  it("E0110 a pod without a request gets any address of the network's pools and gives it back", async () => {
+    const runtime = runtimeWith({ pools: ["web"] });
+    const stranger = sandboxOf({ namespace: "shop", name: "stranger", uid: "" });
+    const [address = ""] = await runtime.attach(stranger);
+    assert.match(address, /^10\.30\.0\.\d+\/24$/);
+    assert.equal(
+      await site.stack.claim("shop/stranger").then((c) => c?.addresses.join()),
+      address.split("/")[0],
+    );
+    await runtime.detach(stranger);
+    await eventually("the address is given back at DEL", async () =>
+      (await site.stack.claim("shop/stranger")) === undefined ? true : undefined,
+    );
+    // A pod that exists may get another sandbox: its address stays until it is deleted.
+    const kept = await site.api.create(pod("shop", "resident"));
+    const sandbox = sandboxOf(kept);
+    const own = await runtime.attach(sandbox);
+    await runtime.detach(sandbox);
+    await site.detached(kept);
+    const next = sandboxOf(kept);
+    assert.deepEqual(await runtime.attach(next), own);
+    await runtime.detach(next);
+    await site.detached(kept);
+    await site.api.delete(kept);
+    await eventually("the address is given back at deletion", async () =>
+      (await site.stack.claim("shop/resident")) === undefined ? true : undefined,
+    );
+  });
+
+  it("E0111 where nothing is asked and nothing configured but ranges, addresses come from them as from host-local", async () => {
+    const ranges = [[{ subnet: "10.77.0.0/29" }], [{ subnet: "fd00:77::/120", rangeStart: "fd00:77::10" }]];
+    const runtime = runtimeWith({ ranges, routes: [{ dst: "0.0.0.0/0" }] });
+    const [a, b] = [sandboxOf(await site.api.create(pod("shop", "plain"))), sandboxOf(undefined)];
+    assert.deepEqual(await runtime.add(a), {
+      kind: "succeeded",
+      result: {
+        cniVersion: "1.0.0",
+        ips: [
+          { address: "10.77.0.2/29", gateway: "10.77.0.1" },
+          { address: "fd00:77::10/120", gateway: "fd00:77::1" },
+        ],
+        routes: [{ dst: "0.0.0.0/0" }],
+        dns: {},
+      },
+    });
+    assert.deepEqual(await runtime.attach(b), ["10.77.0.3/29", "fd00:77::11/120"]);
+    await runtime.detach(a);
+    assert.deepEqual(await runtime.attach(sandboxOf(undefined)), ["10.77.0.4/29", "fd00:77::12/120"]);
+    assert.equal(await site.stack.claim("shop/plain"), undefined);
+  });
+
+  it("E0112 an address that is requested in several ways counts once", async () => {
+    const ranges = [[{ subnet: "10.78.0.0/24" }]];
+    const everywhere = {
+      args: "IP=10.78.0.9/24",
+      network: {
+        args: { cni: { ips: ["10.78.0.9"] } },
+        capabilities: { ips: true },
+        runtimeConfig: { ips: ["10.78.0.9/24"] },
+      },
+    };
+    assert.deepEqual(await runtimeWith({ ranges }).attach(sandboxOf(undefined), everywhere), [
+      "10.78.0.9/24",
+    ]);
+    for (const how of [
+      { args: "IP=10.78.0.20" },
+      { network: { args: { cni: { ips: ["10.78.0.21"] } } } },
+      { network: { runtimeConfig: { ips: ["10.78.0.22"] } } },
+    ]) {
+      const [got = ""] = await runtimeWith({ ranges }).attach(sandboxOf(undefined), how);
+      assert.ok(JSON.stringify(how).includes(got.split("/")[0] ?? "-"), got);
+    }
+    // Multus repeats in CNI_ARGS what Berth itself has given.
+    const kept = await site.api.create(pod("shop", "multus", { "berth.dev/ips": "10.20.0.98" }));
+    const own = { args: "IP=10.20.0.98", network: { runtimeConfig: { ips: ["10.20.0.98/24"] } } };
+    assert.deepEqual(await site.runtime.attach(sandboxOf(kept), own), ["10.20.0.98/24"]);
+    assert.deepEqual(failureOf(await site.runtime.add(sandboxOf(kept), { args: "IP=10.20.0.97" })), {
+      code: 115,
+      msg: "the runtime asks for 10.20.0.97, and claim shop/multus holds 10.20.0.98; remove one of the two requests",
+    });
+  });
+
+  it("E0113 a dry run of everything says what would happen and writes nothing", async () => {
+    const scanned = await site.api.create(claim("shop", "dry", { request: { addresses: ["10.20.0.110"] } }));
+    const set = await site.api.create(
+      statefulSet("shop", "dry-set", { replicas: 1 }, { "berth.dev/pools": "web" }),
+    );
+    const kept = await site.api.create(pod("shop", "dry-pod", { "berth.dev/ips": "10.20.0.111" }));
+    const lab = await site.api.create(namespace("dry-lab", { annotations: { "berth.dev/pools": "web" } }));
+    const spare = await site.api.create(pool("spare", ["10.90.0.0/24"]));
+    const before = await site.stack.dump();
+
+    const ips = { "berth.dev/ips": "10.20.0.112" };
+    const rehearsed: readonly (readonly [Manifest, readonly string[]])[] = [
+      [pod("shop", "dry-new", ips), ["this pod would get 10.20.0.112 from pool db"]],
+      [
+        pod("shop", "dry-pod", { "berth.dev/ips": "10.20.0.111" }),
+        ["this pod would get 10.20.0.111 (its own)"],
+      ],
+      [generatedPod("shop", "dry-", ips), ["this pod would get 10.20.0.112 from pool db"]],
+      [
+        claim("shop", "dry-claim", { request: { addresses: ["10.20.0.112"] } }),
+        ["claim shop/dry-claim would get 10.20.0.112 from pool db"],
+      ],
+      [
+        statefulSet("shop", "dry-new", { replicas: 2 }, { "berth.dev/ips": "10.20.0.112-10.20.0.113" }),
+        ["dry-new-0 would get 10.20.0.112 from pool db", "dry-new-1 would get 10.20.0.113 from pool db"],
+      ],
+      [deployment("shop", "dry-gate", { replicas: 2 }, { "berth.dev/ips": "10.20.0.112-10.20.0.113" }), []],
+      [namespace("dry-other", { annotations: { "berth.dev/pools": "web" } }), []],
+      [pool("dry-pool", ["10.91.0.0/24"]), []],
+      [pool("spare", ["10.90.0.0/25"]), []],
+    ];
+    for (const [manifest, warnings] of rehearsed) {
+      const outcome = await site.api.write(manifest, { dryRun: true });
+      assert.deepEqual(outcome.kind === "kept" ? outcome.warnings : outcome.message, warnings, manifest.kind);
+    }
+    for (const object of [scanned, set, kept, lab, spare]) {
+      assert.equal((await site.api.delete(object, { dryRun: true })).kind, "kept", object.kind);
+    }
+    assert.equal(await site.stack.dump(), before);
+    const refused = await site.api.write(pod("shop", "dry-new", { "berth.dev/ips": "10.20.0.110" }), {
+      dryRun: true,
+    });
+    assert.equal(refused.kind === "refused" ? refused.reason : "", "ADDRESS_TAKEN");
+  });
+});

@@ -1,0 +1,135 @@
+// SPDX-License-Identifier: Apache-2.0
+// A store in memory with everything that acts on it, as the embedded stack puts it together.
+import { setImmediate as nextTurn } from "node:timers/promises";
+import type { Claim } from "../../allocator/claim.ts";
+import type { Context } from "../../allocator/context.ts";
+import { follow, Mirror } from "../../allocator/mirror.ts";
+import { KeyedMutex } from "../../allocator/mutex.ts";
+import type { PoolRecord } from "../../allocator/pool.ts";
+import { silent } from "../../allocator/ports.ts";
+import { Reaper } from "../../allocator/reaper.ts";
+import { type Database, openDatabase } from "../../allocator/store/database.ts";
+import { openShelf, type Shelf } from "../../allocator/store/shelf.ts";
+import { openSqliteStore } from "../../allocator/store/sqlite.ts";
+import type { Kind, Store, Stored } from "../../allocator/store/store.ts";
+import type { Desk } from "../../webhook/admission/desk.ts";
+import { HastyClock, type ManualClock } from "./clock.ts";
+import { SeededRandom } from "./random.ts";
+
+export const KINDS: readonly Kind[] = ["pool", "claim", "reservation"];
+
+export interface WorldOptions {
+  readonly pools?: readonly PoolRecord[];
+  readonly clock?: ManualClock;
+  readonly seed?: number;
+  /** Puts something between the acts and the store. */
+  readonly wrap?: (store: Store) => Store;
+}
+
+export class World {
+  readonly clock: ManualClock;
+  readonly random: SeededRandom;
+  /** What the acts see; `authority` is what is really there. */
+  readonly store: Store;
+  readonly authority: Store;
+  readonly mirror = new Mirror(silent);
+  readonly shelf: Shelf;
+  readonly context: Context;
+  readonly desk: Desk;
+  /** Claims that admission pointed out to be judged soon. */
+  readonly suspects: Claim[] = [];
+  readonly #database: Database;
+  readonly #abort = new AbortController();
+  readonly #following: ReturnType<typeof follow>;
+
+  constructor(options: WorldOptions) {
+    this.clock = options.clock ?? new HastyClock();
+    this.random = new SeededRandom(options.seed);
+    this.#database = openDatabase(":memory:");
+    const deps = { clock: this.clock, random: this.random, log: silent };
+    this.authority = openSqliteStore(this.#database, deps);
+    this.store = options.wrap?.(this.authority) ?? this.authority;
+    this.shelf = openShelf(this.#database);
+    this.#following = follow(this.authority, this.mirror, this.#abort.signal);
+    this.context = { ...deps, store: this.store, view: this.mirror, serial: new KeyedMutex() };
+    const suspect = (claim: Claim) => void this.suspects.push(claim);
+    this.desk = { context: this.context, inventory: this.shelf, embedded: this.shelf, suspect };
+  }
+
+  /** The context of another process on the same store: what one does alone, two do against each other. */
+  another(seed: number, store: Store = this.store): Context {
+    return { ...this.context, store, random: new SeededRandom(seed), serial: new KeyedMutex() };
+  }
+
+  reaper(context: Context = this.context): Reaper {
+    return new Reaper(context, this.shelf);
+  }
+
+  /** Waits until the mirror shows what the store has. */
+  async settle(): Promise<void> {
+    await this.#following.synced;
+    for (let turn = 0; turn < 10_000; turn++) {
+      if (await this.#isCurrent()) return;
+      await nextTurn();
+    }
+    throw new Error("the mirror never caught up");
+  }
+
+  async all<K extends Kind>(kind: K): Promise<Stored<K>[]> {
+    const found: Stored<K>[] = [];
+    for await (const stored of this.authority.list(kind)) found.push(stored);
+    return found;
+  }
+
+  /** Claims by key with their addresses, for comparing states. */
+  async holdings(): Promise<Record<string, string>> {
+    const claims = await this.all("claim");
+    return Object.fromEntries(claims.map(({ key, record }) => [key, record.addresses.join(",")]));
+  }
+
+  /** Every row of every table, as text: equal before and after means that nothing was written. */
+  dump(): string {
+    const tables = this.#database.read((sql) =>
+      sql.all("SELECT name FROM sqlite_schema WHERE type = 'table' ORDER BY name"),
+    );
+    const rows = tables.map(({ name }) => [
+      name,
+      this.#database.read((sql) => sql.all(`SELECT * FROM "${name}"`)),
+    ]);
+    return JSON.stringify(rows, (_, value: unknown) => (typeof value === "bigint" ? String(value) : value));
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    this.#abort.abort();
+    await this.#following.ended;
+    await this.authority.close();
+    this.#database.close();
+  }
+
+  async #isCurrent(): Promise<boolean> {
+    const { mirror } = this;
+    const claims = await this.all("claim");
+    const reservations = await this.all("reservation");
+    const pools = await this.all("pool");
+    return (
+      sizeOf(mirror.claims()) === claims.length &&
+      sizeOf(mirror.reservations()) === reservations.length &&
+      claims.every(({ key, revision }) => mirror.claim(key)?.revision === revision) &&
+      reservations.every((r) => mirror.reservation(r.record.address)?.revision === r.revision) &&
+      pools.every(({ key, revision }) => mirror.poolRecord(key)?.revision === revision) &&
+      mirror.pools().every(({ name }) => pools.some(({ key }) => key === name))
+    );
+  }
+}
+
+function sizeOf(items: Iterable<unknown>): number {
+  return [...items].length;
+}
+
+/** Opens a world with these pools, its mirror up to date. `await using` closes it. */
+export async function openWorld(options: WorldOptions = {}): Promise<World> {
+  const world = new World(options);
+  for (const pool of options.pools ?? []) await world.authority.create("pool", pool);
+  await world.settle();
+  return world;
+}
