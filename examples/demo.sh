@@ -21,7 +21,9 @@ cleanup() {
 }
 trap cleanup EXIT
 
-say() { printf '\n\033[1m# %s\033[0m\n' "$*"; }
+bold= plain=
+if [ -t 1 ]; then bold=$'\033[1m' plain=$'\033[0m'; fi
+say() { printf '\n%s# %s%s\n' "$bold" "$*" "$plain"; }
 run() { printf '$ %s\n' "$*"; "$@"; }
 fail() { echo "demo failed: $*" >&2; tail -n 5 "$dir/log" >&2 || true; exit 1; }
 
