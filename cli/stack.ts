@@ -103,7 +103,7 @@ async function assemble(
   if (options.poolsFile !== undefined)
     await loadPools(options.poolsFile, { handlers, store, uuid: randomUUID });
   const bootId = (await readFile(BOOT_ID, "utf8")).trim();
-  const agent = await startAgent({ database, socketPath, mooring, clock, random, log, bootId });
+  const agent = await startAgent({ database, socketPath, mooring, clock, random, log, bootId, metrics });
   closers.push(() => agent.close());
   const app = createApp({
     handlers,

@@ -2,7 +2,6 @@
 import { dirname, join } from "node:path";
 import type { Address } from "../../allocator/address.ts";
 import { noticeOf } from "./attachment.ts";
-import type { DetachNotice } from "./mooring.ts";
 import { createParts, type PartsOptions } from "./parts.ts";
 import { serveSocket } from "./socket.ts";
 import { replaySpool, watchSpool } from "./spool.ts";
@@ -17,8 +16,6 @@ export interface AgentOptions extends PartsOptions {
 export interface Agent {
   /** Addresses in use on this node, of every network. */
   held(): readonly Address[];
-  /** The sandboxes that have a claim now: who starts after a crash may have missed that they were attached. */
-  lent(): readonly DetachNotice[];
   /** Takes no more calls, ends those under way, stops. Repeatable. */
   close(): Promise<void>;
 }
@@ -34,6 +31,9 @@ export async function startAgent(options: AgentOptions): Promise<Agent> {
   const folder = join(dirname(options.socketPath), "spool");
   await sweepReboot(parts);
   await replaySpool(folder, handle, log);
+  for (const notice of attachments.attached().flatMap((attachment) => noticeOf(attachment) ?? [])) {
+    await options.mooring.attached(notice);
+  }
   const server = await serveSocket({ path: options.socketPath, handle, log, clock });
   const stop = new AbortController();
   const spool = watchSpool({ folder, handle, log, clock, signal: stop.signal });
@@ -48,7 +48,6 @@ export async function startAgent(options: AgentOptions): Promise<Agent> {
   let closing: Promise<void> | undefined;
   return {
     held: () => attachments.held(),
-    lent: () => attachments.attached().flatMap((attachment) => noticeOf(attachment) ?? []),
     close: () => {
       closing ??= closeAll();
       return closing;

@@ -2,7 +2,7 @@
 import type { Address } from "../../allocator/address.ts";
 import type { Scope } from "../cni/config.ts";
 import type { IpamResult } from "../cni/result.ts";
-import type { AttachmentKey, DetachNotice, PodRef } from "./mooring.ts";
+import type { AttachmentKey, PodRef, SandboxNotice } from "./mooring.ts";
 
 /** What the runtime calls an attachment by, in the space of its network. */
 export interface Place {
@@ -110,7 +110,7 @@ export function neverAttached(
 }
 
 /** What there is to tell about a detachment; undefined when no claim was involved. */
-export function noticeOf(attachment: Attachment): DetachNotice | undefined {
+export function noticeOf(attachment: Attachment): SandboxNotice | undefined {
   const { claim, pod } = attachment;
   return claim === undefined || pod === undefined ? undefined : { claim, pod, attachment: keyOf(attachment) };
 }

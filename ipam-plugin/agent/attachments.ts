@@ -29,6 +29,11 @@ export class Attachments {
     return this.#byPlace.get(placeId(place));
   }
 
+  /** Whether the place of that id has an attachment and no tombstone. */
+  isAttached(id: string): boolean {
+    return this.#byPlace.get(id)?.state === "attached";
+  }
+
   /** Attachments and tombstones. Must not be held across a change. */
   all(): Iterable<Attachment> {
     return this.#byPlace.values();
@@ -58,10 +63,9 @@ export class Attachments {
     return space;
   }
 
-  /** Addresses in use, of all scopes or one. */
-  held(scope?: Scope): readonly Address[] {
-    const spaces = scope === undefined ? [...this.#spaces.values()] : [this.space(scope)];
-    return spaces.flatMap((space) => space.held());
+  /** Addresses in use, of all scopes. */
+  held(): readonly Address[] {
+    return [...this.#spaces.values()].flatMap((space) => space.held());
   }
 
   /** Writes a change, then publishes it. Rejects with BerthError when nothing of it is kept. */

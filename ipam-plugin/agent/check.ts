@@ -7,7 +7,6 @@ import { type PreviousAddress, readPrevious } from "../cni/previous.ts";
 import type { ResultAddress } from "../cni/result.ts";
 import { staticAddresses } from "../cni/static.ts";
 import { placeOf } from "./ask.ts";
-import type { Attachment } from "./attachment.ts";
 import type { Answer } from "./connection.ts";
 import type { Parts, Request } from "./parts.ts";
 import { errorVersion, fail, succeed } from "./reply.ts";
@@ -20,12 +19,12 @@ interface Expected {
 
 /** Whether the addresses are still lent, and are those of prevResult. Others may have been added to it since. */
 export async function check(request: Request, parts: Parts): Promise<Answer> {
-  const problem = findProblem(request, parts.attachments.get(placeOf(request)));
+  const problem = findProblem(request, parts);
   return problem === undefined ? succeed() : fail(errorVersion(request.config.fields), problem);
 }
 
-function findProblem(request: Request, known: Attachment | undefined): CniError | undefined {
-  const expected = readExpected(request, known);
+function findProblem(request: Request, parts: Parts): CniError | undefined {
+  const expected = readExpected(request, parts);
   if (isCniError(expected)) return expected;
   const previous = readPrevious(request.config.fields);
   if (isCniError(previous)) return previous;
@@ -35,13 +34,15 @@ function findProblem(request: Request, known: Attachment | undefined): CniError 
   return compare(expected, previous, request.invocation.ifname);
 }
 
-function readExpected({ config, invocation }: Request, known: Attachment | undefined): Expected | CniError {
+function readExpected(request: Request, parts: Parts): Expected | CniError {
+  const { config, invocation } = request;
   const version = readVersion(config, "CHECK");
   if (isCniError(version)) return version;
   const args = readArgs(invocation.args);
   if (isCniError(args)) return args;
   const ipam = readIpam(config.fields, version, args);
   if (isCniError(ipam)) return ipam;
+  const known = parts.attachments.get(placeOf(request));
   if (known?.state === "attached") {
     return { addresses: known.result.addresses, written: known.source === "static" };
   }

@@ -146,8 +146,9 @@ describe("Claims", () => {
     const pod = { namespace: "shop", name: "a", uid: "uid-second" };
     const attachment = { network: "net", containerID: "box-second", interface: "eth0" };
     await moored(claims, ask("a", { pod, attachment }));
-    await claims.attached("shop/a", pod, attachment);
+    await claims.attached({ claim: "shop/a", pod, attachment });
     const before = await claimAt(world, "shop/a");
+    await claims.attached({ claim: "shop/a", pod, attachment });
     await claims.detached({ claim: "shop/a", pod: ask("a").pod, attachment: ask("a").attachment });
     assert.deepEqual(await claimAt(world, "shop/a"), before);
     await claims.detached({ claim: "shop/a", pod, attachment });

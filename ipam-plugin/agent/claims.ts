@@ -13,13 +13,12 @@ import { asksForAddress } from "../../allocator/request.ts";
 import { reserve } from "../../allocator/reserve.ts";
 import type { Stored } from "../../allocator/store/store.ts";
 import type {
-  AttachmentKey,
   AttachRequest,
-  DetachNotice,
   Moored,
   MooredAddress,
   Mooring,
   PodRef,
+  SandboxNotice,
   Unmoored,
 } from "./mooring.ts";
 
@@ -62,14 +61,14 @@ export class Claims implements Mooring {
     return mooredOf(this.#options.context, record);
   }
 
-  async detached(notice: DetachNotice): Promise<void> {
-    const seen = await this.#report(notice.claim, notice.pod, notice.attachment, true);
+  async detached(notice: SandboxNotice): Promise<void> {
+    const seen = await this.#report(notice, "detached");
     if (seen !== undefined) this.#options.suspect(seen.record);
   }
 
-  /** A sandbox has the claim's addresses. Repeated after a restart, because a crash may have lost the first report. */
-  async attached(claim: string, pod: PodRef, attachment: AttachmentKey): Promise<void> {
-    await this.#report(claim, pod, attachment, false);
+  /** A sandbox was given the claim's addresses, or has had them since before this process began. */
+  async attached(notice: SandboxNotice): Promise<void> {
+    await this.#report(notice, "attached");
   }
 
   async #findClaim(request: AttachRequest): Promise<Found> {
@@ -125,7 +124,8 @@ export class Claims implements Mooring {
     const bindee = { name, uid, node, token, interface: request.attachment.interface };
     const bound = await bind(context, key, bindee, (claim) => this.#factsOf(claim));
     if (!isRefusal(bound)) {
-      void this.attached(key, request.pod, request.attachment).catch((error: unknown) => {
+      const notice = { claim: key, pod: request.pod, attachment: request.attachment };
+      void this.attached(notice).catch((error: unknown) => {
         context.log.warn("attachment could not be reported", { claim: key, error });
       });
     }
@@ -143,26 +143,22 @@ export class Claims implements Mooring {
     };
   }
 
-  async #report(
-    key: string,
-    pod: PodRef,
-    attachment: AttachmentKey,
-    detached: boolean,
-  ): Promise<Stored<"claim"> | undefined> {
+  async #report(notice: SandboxNotice, news: News): Promise<Stored<"claim"> | undefined> {
+    const { claim: key, pod, attachment } = notice;
     return await this.#reports.run(key, async () => {
       const { context, node } = this.#options;
       for (let round = 0; round < MAX_ROUNDS; round++) {
         const seen = await context.store.get("claim", key);
-        if (seen === undefined || !concerns(seen.record, pod, attachment, detached)) return undefined;
+        if (seen === undefined || !concerns(seen.record, notice, news)) return undefined;
         const next: ClaimAttachment = {
           node,
           containerID: attachment.containerID,
           interface: attachment.interface,
           podUID: seen.record.binding?.podUID ?? pod.uid,
           since: context.clock.now(),
-          detached,
+          detached: news === "detached",
         };
-        const phase = detached ? "Detached" : "Attached";
+        const phase = next.detached ? "Detached" : "Attached";
         const result = await context.store.report(seen, { phase, attachment: next });
         if (result.kind === "replaced") return result.stored;
       }
@@ -173,6 +169,8 @@ export class Claims implements Mooring {
   }
 }
 
+type News = "attached" | "detached";
+
 type Found =
   | { readonly kind: "claim"; readonly key: string; readonly token: string }
   | { readonly kind: "none"; readonly annotations: Labels }
@@ -182,13 +180,13 @@ type Found =
  * Whether the news is about the pod that has the claim now, and about its newest sandbox. A late DEL of an older
  * sandbox says nothing about the one that came after it (invariant 8).
  */
-function concerns({ binding, status }: Claim, pod: PodRef, news: AttachmentKey, detached: boolean): boolean {
+function concerns({ binding, status }: Claim, { pod, attachment }: SandboxNotice, news: News): boolean {
   if (binding === undefined || binding.podName !== pod.name) return false;
   if (pod.uid !== "" && binding.podUID !== "" && binding.podUID !== pod.uid) return false;
   const known = status.attachment;
   if (known === undefined || known.podUID !== binding.podUID) return true;
-  const same = known.containerID === news.containerID;
-  return detached ? same && !known.detached : !same || known.detached;
+  const same = known.containerID === attachment.containerID;
+  return news === "detached" ? same && !known.detached : !same || known.detached;
 }
 
 function mooredOf({ view }: Context, claim: Claim): Moored | Refusal {

@@ -143,7 +143,18 @@ describe("a claim that another sandbox has", () => {
     assert.deepEqual(node.held, [...given].sort());
   });
 
+  it("does not go back to the older sandbox by an ADD that arrives late", async () => {
+    await node.add(sandbox("old", "u1"));
+    const early = node.nextNs();
+    const given = await node.add(sandbox("new", "u1"));
+    const late = await node.call("ADD", { ...sandbox("old", "u1"), startNs: early });
+    assert.equal(errorOf(late).code, 150);
+    assert.deepEqual(node.held, [...given].sort());
+    assert.equal(node.parts.attachments.ofClaim(CLAIM)[0]?.containerID, "new");
+  });
+
   it("goes to another pod when the old sandbox is gone, or was never seen", async () => {
+    node.host.unknown.add("/run/netns/old");
     await node.add(sandbox("old", "u1"));
     assert.equal((await node.add(sandbox("new", "u2"))).length, 2);
     node.host.present.add("/run/netns/seen");

@@ -66,8 +66,8 @@ export interface AttachRequest {
   readonly annotations: Readonly<Record<string, string>> | undefined;
 }
 
-/** What became of a sandbox that held a claim. */
-export interface DetachNotice {
+/** A sandbox that has, or had, a claim. */
+export interface SandboxNotice {
   readonly claim: string;
   readonly pod: PodRef;
   readonly attachment: AttachmentKey;
@@ -83,6 +83,11 @@ export interface Mooring {
    * may pass if tried again; every other refusal will not. Throws BerthError when it cannot know.
    */
   attach(request: AttachRequest, signal: AbortSignal): Promise<Moored | Unmoored | Refusal>;
+  /**
+   * The journal has a sandbox with the claim. Told of each at the start, before the agent serves: a crash may have
+   * lost what was reported when it was attached.
+   */
+  attached(notice: SandboxNotice): Promise<void>;
   /** The sandbox is gone. Safe to repeat; a notice about a sandbox that is no longer the claim's changes nothing. */
-  detached(notice: DetachNotice): Promise<void>;
+  detached(notice: SandboxNotice): Promise<void>;
 }

@@ -99,9 +99,23 @@ describe("notices of detachments", () => {
     assert.deepEqual(node.held, []);
   });
 
+  it("under way are waited for by an ADD of their place, and not sent twice", async () => {
+    const { promise, resolve } = Promise.withResolvers<void>();
+    node.mooring.telling = promise;
+    await attachAndDetach(1);
+    node.parts.notices.start();
+    await until(() => node.mooring.attempts === 1);
+    const adding = node.add(sandbox(0));
+    await new Promise(setImmediate);
+    assert.equal(node.mooring.asked.length, 1);
+    resolve();
+    assert.equal((await adding).length, 1);
+    assert.equal(node.mooring.attempts, 1);
+  });
+
   it("stop when the agent closes, also while one is under way", async () => {
     await attachAndDetach(1);
-    node.mooring.detached = () => new Promise(() => {});
+    node.mooring.telling = new Promise(() => {});
     node.parts.notices.start();
     await new Promise(setImmediate);
     await node.parts.notices.close();

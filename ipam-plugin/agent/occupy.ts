@@ -36,14 +36,15 @@ export async function occupy(ask: Ask, parts: Parts, loan: Loan): Promise<Attach
   for (const address of kept) space.hold(address, id);
   for (const { rangeSet, address } of loan.positions ?? []) space.advance(rangeSet, address);
   const ended = (loan.superseded ?? []).map((old) =>
-    detached(old, { now, deadlineNs: 0n, superseded: true }),
+    detached(old, { now, deadlineNs: ask.startNs, superseded: true }),
   );
   try {
     await attachments.commit({ put: [...ended, attachment], positions: loan.positions ?? [] });
   } catch (error) {
     for (const { address, holder } of before) {
-      if (holder === undefined) space.release(address, id);
-      else space.hold(address, holder);
+      // The one before may have been deleted while the journal tried.
+      if (holder !== undefined && attachments.isAttached(holder)) space.hold(address, holder);
+      else space.release(address, id);
     }
     throw error;
   }

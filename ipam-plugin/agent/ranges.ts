@@ -8,7 +8,7 @@ import { nameOf } from "./attachment.ts";
 import type { AddressSpace } from "./space.ts";
 
 /** What an ADD would take: one address of each range set, in their order. */
-export interface Pick {
+export interface Picked {
   readonly addresses: readonly ResultAddress[];
 }
 
@@ -25,7 +25,7 @@ export function pickAddresses(
   space: AddressSpace,
   sets: readonly RangeSet[],
   requested: readonly Address[],
-): Pick | Refusal {
+): Picked | Refusal {
   const wanted = new Set(requested);
   const addresses: ResultAddress[] = [];
   for (const [i, set] of sets.entries()) {

@@ -134,6 +134,13 @@ describe("ADD", () => {
     assert.equal(node.held.length, 110);
   });
 
+  it("gives an address to one of those who ask for it at once", async () => {
+    const asked = ["a", "b", "c"].map((cid) => node.call("ADD", { cid, args: "IP=10.1.2.77" }));
+    const statuses = (await Promise.all(asked)).map(({ exitStatus }) => exitStatus);
+    assert.deepEqual(statuses, [0, 1, 1]);
+    assert.deepEqual(node.held, ["10.1.2.77"]);
+  });
+
   it("twice at once for one place gives one address", async () => {
     const answers = await Promise.all([node.call("ADD"), node.call("ADD"), node.call("ADD")]);
     assert.deepEqual(answers.flatMap(addressesOf), ["10.1.2.2", "10.1.2.2", "10.1.2.2"]);
@@ -204,8 +211,10 @@ describe("ADD", () => {
   });
 
   it("is given up when the client has gone", async () => {
-    const gone = errorOf(await node.call("ADD", { signal: AbortSignal.abort() }));
+    const args = "K8S_POD_NAMESPACE=shop;K8S_POD_NAME=p";
+    const gone = errorOf(await node.call("ADD", { args, signal: AbortSignal.abort() }));
     assert.equal(gone.code, 11);
+    assert.deepEqual(node.mooring.asked, []);
     assert.deepEqual(node.held, []);
   });
 });
@@ -228,8 +237,8 @@ describe("an answer that is lost", () => {
   it("is not taken back when another answer about it got through", async () => {
     const first = await node.call("ADD");
     const again = await node.call("ADD");
-    await again.settle?.("delivered");
     await first.settle?.("lost");
+    await again.settle?.("delivered");
     assert.deepEqual(node.held, ["10.1.2.2"]);
   });
 });
@@ -345,6 +354,11 @@ describe("CHECK", () => {
     });
     await node.del();
     assert.equal(errorOf(await check()).code, 151);
+  });
+
+  it("looks at the version first", async () => {
+    assert.equal(errorOf(await check({ conf: { cniVersion: "0.3.1", ipam: "x" } })).code, 1);
+    assert.equal(errorOf(await check({ conf: { ipam: "x" } })).code, 6);
   });
 
   it("compares written addresses and their gateways with prevResult, which must be there", async () => {

@@ -58,6 +58,13 @@ describe("ipam", () => {
     assert.equal(wordsOf("x"), "json: cannot unmarshal string into field ipam of type object");
   });
 
+  it("has text for its type and its dataDir", () => {
+    for (const key of ["type", "dataDir"]) {
+      const words = `json: cannot unmarshal number into field ipam.${key} of type string`;
+      assert.equal(wordsOf({ subnet: "10.0.0.0/24", [key]: 5 }), words);
+    }
+  });
+
   it("names pools", () => {
     assert.deepEqual(ipamOf({ pools: ["db", "web"] }).pools, ["db", "web"]);
     assert.equal(
@@ -131,6 +138,7 @@ describe("range sets", () => {
       [{ subnet: "10.1.2.0" }, "invalid CIDR address: 10.1.2.0"],
       [{ subnet: "10.01.2.0/24" }, "invalid CIDR address: 10.01.2.0/24"],
       [{ subnet: "10.1.2.0/33" }, "invalid CIDR address: 10.1.2.0/33"],
+      [{ subnet: "::ffff:10.1.2.0/120" }, "IPNet IP and Mask version mismatch"],
       [{ subnet: "192.0.2.0/31" }, "Network 192.0.2.0/31 too small to allocate from"],
       [{ subnet: "fd00::/127" }, "Network fd00::/127 too small to allocate from"],
       [
@@ -201,7 +209,7 @@ describe("range sets", () => {
     assert.equal(textOf("10.0.0.9"), "10.0.0.0/24");
     assert.equal(textOf("10.0.1.9"), "10.0.1.0/24");
     assert.equal(textOf("10.0.0.10"), undefined);
-    assert.equal(textOf("a00::5"), undefined); // the same number in the other family
+    assert.equal(textOf("::a00:5"), undefined); // the same number in the other family
   });
 });
 
@@ -261,8 +269,8 @@ describe("static addresses", () => {
       "3ffe:ffff:0:1ff::1/64|",
     ]);
     assert.deepEqual(
-      staticOf({ addresses: ADDRESSES }, { args: "IP=11.0.0.1/8;GATEWAY=11.0.0.2,10.10.0.3" }),
-      ["10.10.0.1/24|10.10.0.3", "3ffe:ffff:0:1ff::1/64|", "11.0.0.1/8|11.0.0.2"],
+      staticOf({ addresses: ADDRESSES }, { args: "IP=11.0.0.1/8;GATEWAY=11.0.0.9,11.0.0.2,10.10.0.3" }),
+      ["10.10.0.1/24|10.10.0.254", "3ffe:ffff:0:1ff::1/64|", "11.0.0.1/8|11.0.0.2"],
     );
     assert.deepEqual(staticOf({}), []);
   });

@@ -33,6 +33,7 @@ export function readIpam(fields: Fields, version: Version, args: CniArgs): IpamC
   if (ipam.section("etcdConfig") !== undefined) {
     return invalid("ipam.etcdConfig is not supported yet; take it out, or name pools in ipam.pools");
   }
+  for (const key of ["type", "dataDir"]) ipam.text(key); // must be text, though it is of use elsewhere
   const requests = readRequests(fields, args);
   if (isCniError(requests)) return requests;
   const rangeSets = readAllRanges(fields, ipam);

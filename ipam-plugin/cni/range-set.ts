@@ -94,6 +94,7 @@ function readNetwork(text: string): Cidr | CniError {
   const cidr = parseCidr(text);
   if (cidr === undefined) return invalid(`invalid CIDR address: ${text}`);
   const { family, base, prefixLength, hostBits } = cidr;
+  if (family === "IPv4" && text.includes(":")) return invalid("IPNet IP and Mask version mismatch");
   if (prefixLength > bitsOf(family) - 2) return invalid(`Network ${text} too small to allocate from`);
   if (!hostBits) return cidr;
   const network = fromNumber(base, family);

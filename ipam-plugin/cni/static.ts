@@ -22,8 +22,8 @@ export function staticAddresses(
       ? withPrefixes(replacing, "an entry in the 'ips' field is NOT in CIDR notation")
       : withPrefixes(requests.cniArgs, "the 'ip' field is expected to be in CIDR notation");
   if (isCniError(chosen)) return chosen;
-  const all =
-    replacing.length > 0 ? chosen : [...addresses, ...chosen].map((entry) => routed(entry, args.gateways));
+  const added = chosen.map((entry) => routed(entry, args.gateways));
+  const all = replacing.length > 0 ? chosen : [...addresses, ...added];
   return (
     checkFamilies(
       version,
@@ -41,7 +41,7 @@ function withPrefixes(requests: readonly Requested[], words: string): readonly R
   return addresses;
 }
 
-/** A gateway of CNI_ARGS belongs to each address whose subnet contains it; the last one wins. */
+/** A gateway of CNI_ARGS belongs to each address of CNI_ARGS whose subnet contains it; the last one wins. */
 function routed(entry: ResultAddress, gateways: readonly Address[]): ResultAddress {
   const subnet = parseCidr(`${entry.address}/${entry.prefixLength}`);
   const gateway = gateways.findLast((candidate) => {

@@ -12,6 +12,7 @@ import { createRandom } from "../../system/random.ts";
 /** A node without claims: every pod is served from the configuration. */
 export const unmoored: Mooring = {
   attach: async () => ({ kind: "unmoored" }),
+  attached: async () => {},
   detached: async () => {},
 };
 

@@ -8,7 +8,7 @@ import { ManualClock } from "../../../system/testing/manual-clock.ts";
 import { parseHost } from "../../cni/requests.ts";
 import type { Answer, Handler, Outcome } from "../connection.ts";
 import type { Host, Presence } from "../host.ts";
-import type { AttachRequest, DetachNotice, Moored, Mooring, Unmoored } from "../mooring.ts";
+import type { AttachRequest, Moored, Mooring, SandboxNotice, Unmoored } from "../mooring.ts";
 import { createParts, type Parts } from "../parts.ts";
 import { createHandler } from "../verbs.ts";
 
@@ -47,13 +47,17 @@ export function lends(claim: string, ...hosts: readonly string[]): Moored {
 export class ScriptedMooring implements Mooring {
   readonly answers = new Map<string, Moored | Refusal | Error>(); // namespace/name of the pod -> answer
   readonly asked: AttachRequest[] = [];
-  readonly told: DetachNotice[] = [];
+  readonly told: SandboxNotice[] = [];
+  /** Sandboxes that were there at the start. */
+  readonly known: SandboxNotice[] = [];
   /** How often `detached` was called. */
   attempts = 0;
   /** What `detached` throws, while it is set. */
   fault: Error | undefined;
   /** What `attach` waits for. */
   gate: Promise<void> = Promise.resolve();
+  /** What `detached` waits for. */
+  telling: Promise<void> = Promise.resolve();
 
   async attach(request: AttachRequest, _signal: AbortSignal): Promise<Moored | Unmoored | Refusal> {
     this.asked.push(request);
@@ -63,8 +67,13 @@ export class ScriptedMooring implements Mooring {
     return answer;
   }
 
-  async detached(notice: DetachNotice): Promise<void> {
+  async attached(notice: SandboxNotice): Promise<void> {
+    this.known.push(notice);
+  }
+
+  async detached(notice: SandboxNotice): Promise<void> {
     this.attempts++;
+    await this.telling;
     if (this.fault !== undefined) throw this.fault;
     this.told.push(notice);
   }
