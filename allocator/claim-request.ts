@@ -3,17 +3,15 @@ import { type Address, FAMILIES, type Family, familyOf, parseAddress } from "./a
 import { type Claim, type ClaimRequest, DEFAULT_RETENTION, type Identity, type Retention } from "./claim.ts";
 import { parseDuration } from "./duration.ts";
 import { isRefusal, type Refusal, refuse } from "./errors.ts";
-import type { Fields, KubeObject } from "./kube-object.ts";
+import { type Fields, isName, type KubeObject } from "./kube-object.ts";
 import { quote } from "./shape.ts";
 
-/** RFC 1123, as Kubernetes asks of names: what may be part of a key. */
-const NAME = /^[a-z0-9](?:[-a-z0-9.]{0,251}[a-z0-9])?$/;
 const BERTHS_OWN = ["addresses", "nonce", "binding", "retained", "releasing"];
 
 /** An IPClaim as a person writes it: identity, request and retention; the rest is Berth's alone. */
 export function readClaimRequest(object: KubeObject): Claim | Refusal {
   const { spec, metadata } = object;
-  if (!NAME.test(metadata.name) || !NAME.test(metadata.namespace)) {
+  if (!isName(metadata.name) || !isName(metadata.namespace)) {
     return refuse(
       "OBJECT_INVALID",
       "a claim needs metadata.name and metadata.namespace, in lower-case letters, digits, - and .",

@@ -21,6 +21,9 @@ export const ASSIGNED_CLAIM = "berth.dev/claim";
 export const ASSIGNED_ADDRESSES = "berth.dev/addresses";
 export const ASSIGNED_TOKEN = "berth.dev/token";
 
+/** Kubernetes' own namespace: nothing of Berth may stand between its pods and their start, so none of them asks. */
+export const EXEMPT_NAMESPACE = "kube-system";
+
 /** The longest list that one annotation may carry; a template is copied into every pod. */
 const MAX_ENTRIES = 1024;
 /** One address of each family. */

@@ -87,7 +87,7 @@ describe("named pools", () => {
     ],
   });
   const cases: readonly (readonly [Partial<Ask>, string])[] = [
-    [{ pools: ["a"] }, 'POOL_FORBIDDEN: pool "a" is not open to namespace shop; open to it: "b", "e", "f"'],
+    [{ pools: ["a"] }, 'POOL_FORBIDDEN: pool "a" is not open to namespace shop; open to it: "b", "e"'],
     [
       { pools: ["b"] },
       `POOL_FORBIDDEN: pool "b" takes only pods with other labels than this one's (its podSelector)`,
@@ -99,7 +99,7 @@ describe("named pools", () => {
     [{ pools: ["f"] }, 'POOL_DISABLED: pool "f" takes no new reservations; name another pool'],
     [
       { entry: addrs("10.1.0.1") },
-      'POOL_FORBIDDEN: pool "a" is not open to namespace shop; open to it: "b", "e", "f"',
+      'POOL_FORBIDDEN: pool "a" is not open to namespace shop; open to it: "b", "e"',
     ],
     [{ entry: addrs("10.6.0.1") }, 'POOL_DISABLED: pool "f" takes no new reservations; name another pool'],
     [{ pools: ["e"], usable: new Set(["e"]) }, "e"],

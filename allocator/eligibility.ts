@@ -57,7 +57,7 @@ function opensTo(selector: LabelSelector | undefined, labels: Labels): boolean {
 function otherNamespace(view: View, pool: Pool, { namespace, namespaceLabels }: Applying): string {
   const others = view
     .pools()
-    .filter((other) => other !== pool && opensTo(other.spec.namespaceSelector, namespaceLabels))
+    .filter((other) => !other.disabled && opensTo(other.spec.namespaceSelector, namespaceLabels))
     .map((other) => q(other.name));
   const instead = others.length > 0 ? `; open to it: ${others.slice(0, 5).join(", ")}` : "";
   return `pool ${q(pool.name)} is not open to namespace ${namespace}${instead}`;

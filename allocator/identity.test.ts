@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
-import { describeIdentity, type PodOrigin, slotName, standingOf } from "./identity.ts";
+import { describeIdentity, mayFollow, type PodOrigin, slotName, standingOf } from "./identity.ts";
 
 function origin(over: Partial<PodOrigin>): PodOrigin {
   return { namespace: "shop", name: "", generateName: "", labels: {}, annotations: {}, ...over };
@@ -175,6 +175,33 @@ describe("standingOf", () => {
     const standing = standingOf(owned("ReplicaSet", "web", "apps/v1", { labels }));
     assert.equal(standing.kind === "set" && standing.workload, "web");
   });
+});
+
+describe("mayFollow", () => {
+  const of = (kind: string, name: string, over = {}) => ({ kind, apiVersion: "v1", name, ...over });
+  const rows: readonly (readonly [boolean, ReturnType<typeof of>, ReturnType<typeof of>])[] = [
+    [
+      true,
+      of("StatefulSet", "mysql", { ordinal: 0 }),
+      of("StatefulSet", "mysql", { ordinal: 0, uid: "u-2" }),
+    ],
+    [true, of("Pod", "mysql-0"), of("StatefulSet", "mysql", { ordinal: 0 })],
+    [true, of("CloneSet", "web"), of("Pod", "web-x7k2p")],
+    [true, of("Job", "train", { ordinal: 1 }), of("Job", "train", { ordinal: 1, uid: "u-2" })],
+    [true, of("VirtualMachineInstance", "win11"), of("VirtualMachineInstance", "win11")],
+    [true, of("Deployment", "web", { slot: 1 }), of("Deployment", "web", { slot: 1 })],
+    [false, of("Deployment", "web", { slot: 1 }), of("CloneSet", "web", { slot: 1 })],
+    [false, of("Deployment", "web", { slot: 1 }), of("Pod", "web-slot-1")],
+    [false, of("Pod", "web-slot-1"), of("Deployment", "web", { slot: 1 })],
+    [false, of("Job", "mysql", { ordinal: 0 }), of("StatefulSet", "mysql", { ordinal: 0 })],
+    [false, of("StatefulSet", "mysql", { ordinal: 0 }), of("Job", "mysql", { ordinal: 0 })],
+    [false, of("VirtualMachineInstance", "win11"), of("Pod", "win11")],
+  ];
+  for (const [may, before, next] of rows) {
+    it(`${describeIdentity(before)} to ${describeIdentity(next)}: ${may}`, () => {
+      assert.equal(mayFollow(before, next), may);
+    });
+  }
 });
 
 describe("names", () => {

@@ -30,6 +30,13 @@ export interface KubeObject {
   readonly json: Fields;
 }
 
+/** RFC 1123, as Kubernetes asks of names: what may be part of a key. */
+const NAME = /^[a-z0-9](?:[-a-z0-9.]{0,251}[a-z0-9])?$/;
+
+export function isName(text: string): boolean {
+  return NAME.test(text);
+}
+
 /** JSON of no particular form: ask for fields, get values of the type that is asked for or the absent one. */
 export class Fields {
   readonly value: Readonly<Record<string, unknown>>;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import { PROMISE_MS } from "./bind.ts";
 import { type Binding, type Claim, claimKey } from "./claim.ts";
-import type { Context } from "./context.ts";
+import { type Context, MAX_ROUNDS } from "./context.ts";
 import { isRefusal, type Refusal, type RefusalCode, refuse } from "./errors.ts";
 import type { Inventory } from "./inventory.ts";
 import { type Preview, preview } from "./preview.ts";
@@ -52,7 +52,7 @@ export async function previewSlot(
     const before = await context.store.get("claim", claimKey(intent.key));
     const free = before === undefined || (await isFree(context, inventory, before));
     const got = free ? await preview(context, intent) : busy(before.record);
-    if (!isRefusal(got)) return got;
+    if (!isRefusal(got) || !PASSING.has(got.code)) return got;
     obstacles.push(got);
   }
   return usedUp(slots, obstacles);
@@ -66,10 +66,26 @@ async function lendOne(context: Context, inventory: Inventory, intent: Intent): 
   const got = await reserve(context, before === undefined ? intent : plain);
   if (isRefusal(got) || promise === undefined) return got;
   if (got.claim.record.binding?.token === promise.token) return got;
-  if (got.claim.record.binding !== undefined && !(await isFree(context, inventory, got.claim)))
-    return busy(got.claim.record);
-  const lent = await promiseTo(context, got.claim, promise);
-  return lent === undefined ? busy(got.claim.record) : { kind: "reserved", claim: lent, fresh: got.fresh };
+  return await promiseFree(context, inventory, got, promise);
+}
+
+/** `reserve` answers from the view, which may lag, and the reaper may take the last promise back at this moment. */
+async function promiseFree(
+  context: Context,
+  inventory: Inventory,
+  got: Reserved,
+  promise: Binding,
+): Promise<Reserved | Refusal> {
+  let seen = got.claim;
+  for (let round = 0; round < MAX_ROUNDS; round++) {
+    if (seen.record.releasing === true || !(await isFree(context, inventory, seen))) break;
+    const lent = await promiseTo(context, seen, promise);
+    if (lent !== undefined) return { kind: "reserved", claim: lent, fresh: got.fresh };
+    const now = await context.store.get("claim", seen.key);
+    if (now === undefined || now.revision === seen.revision) break;
+    seen = now;
+  }
+  return busy(seen.record);
 }
 
 /** Nobody has the slot, or the pod that had it is gone and so is its sandbox. */
@@ -80,7 +96,9 @@ async function isFree(
 ): Promise<boolean> {
   if (record.binding === undefined) return true;
   const facts = await gatherFacts(record, inventory);
-  const verdict = judge(record, { ...facts, owner: "needed" }, createdAt, context.clock.now());
+  // Its Deployment may be back before the reaper saw that: what was set aside is wanted now.
+  const { retained: _, ...wanted } = record;
+  const verdict = judge(wanted, { ...facts, owner: "needed" }, createdAt, context.clock.now());
   return verdict.kind === "unpromise";
 }
 

@@ -186,13 +186,17 @@ export class Mirror implements View {
   }
 }
 
-/** A running follow: `synced` once everything was listed whole, `ended` when the signal ended it or a watch failed. */
+/**
+ * A running follow: `pools` once they were listed whole, `synced` once everything was, `ended` when the signal ended it
+ * or a watch failed.
+ */
 export interface Following {
+  readonly pools: Promise<void>;
   readonly synced: Promise<void>;
   readonly ended: Promise<void>;
 }
 
-/** Keeps the mirror up to date until `signal` aborts. Both promises reject with what a watch throws (STATE_CORRUPT). */
+/** Keeps the mirror up to date until `signal` aborts. Its promises reject with what a watch throws (STATE_CORRUPT). */
 export function follow(store: Store, mirror: Mirror, signal: AbortSignal): Following {
   const kinds: readonly Kind[] = ["pool", "claim", "reservation"];
   const waits = kinds.map(() => Promise.withResolvers<void>());
@@ -200,10 +204,10 @@ export function follow(store: Store, mirror: Mirror, signal: AbortSignal): Follo
     pump(store, mirror, { kind, signal, synced: () => waits[i]?.resolve() }),
   );
   const ended = Promise.all(pumps).then(() => undefined);
-  return {
-    synced: Promise.race([Promise.all(waits.map((w) => w.promise)).then(() => undefined), ended]),
-    ended,
-  };
+  const pools = Promise.race([waits[0]?.promise, ended]);
+  const synced = Promise.race([Promise.all(waits.map((w) => w.promise)).then(() => undefined), ended]);
+  for (const wait of [pools, synced]) wait.catch(() => {}); // not everybody waits for both, and `ended` says the same
+  return { pools, synced, ended };
 }
 
 async function pump(

@@ -81,13 +81,13 @@ describe("pickFree", () => {
 });
 
 describe("offsetOf", () => {
-  it("lies in the space, within its first 65536 addresses, and is the same again", () => {
+  it("lies in the space, within its first 65536 addresses if it is larger than all of IPv4, and is the same again", () => {
     fc.assert(
       fc.property(fc.string({ maxLength: 60 }), smallSpace, fc.nat(80), (seed, small, shift) => {
         for (const space of [small, [{ first: 0n, last: 1n << BigInt(shift) }]]) {
           const offset = offsetOf(seed, space);
           const size = space.reduce((sum, interval) => sum + sizeOf(interval), 0n);
-          assert.ok(offset >= 0n && offset < size && offset < 65_536n);
+          assert.ok(offset >= 0n && offset < (size > 2n ** 32n ? 65_536n : size));
           assert.equal(offsetOf(seed, space), offset);
         }
       }),
@@ -107,8 +107,8 @@ describe("offsetOf", () => {
   it("scatters the pods of one set", () => {
     const space = [{ first: 0n, last: 2n ** 20n }];
     const offsets = new Set(Array.from({ length: 1_000 }, (_, i) => offsetOf(`shop/web-${i}`, space)));
-    // 1000 balls in 65536 boxes: 992 of them are expected to be alone or first.
-    assert.ok(offsets.size > 960, `${offsets.size} different offsets`);
+    // 1000 balls in 1048576 boxes: 999 or 1000 of them are expected to be alone or first.
+    assert.ok(offsets.size > 990, `${offsets.size} different offsets`);
   });
 });
 

@@ -2,7 +2,9 @@
 import { type Interval, sizeOf } from "./range.ts";
 import type { Runs } from "./runs.ts";
 
-/** Candidates begin among this many first addresses of a space: IPv6 texts stay short, and rarely do two meet. */
+/** Candidates begin anywhere in a space of this size, so that no crowd of taken addresses sends all to the one behind it. */
+const WHOLE = 4_294_967_296n;
+/** In a larger one they begin among this many first addresses: IPv6 texts stay short, and rarely do two meet. */
 const SPREAD = 65_536n;
 
 /**
@@ -52,7 +54,7 @@ function* freeIn({ first, last }: Interval, taken: Runs): Generator<bigint, void
 export function offsetOf(seed: string, space: readonly Interval[]): bigint {
   const size = space.reduce((sum, interval) => sum + sizeOf(interval), 0n);
   if (size === 0n) return 0n;
-  return BigInt(hash(seed)) % (size < SPREAD ? size : SPREAD);
+  return BigInt(hash(seed)) % (size > WHOLE ? SPREAD : size);
 }
 
 /** FNV-1a, 32 bits, over UTF-16 units; then MurmurHash3's finaliser, because names differ in their last digit. */

@@ -32,8 +32,8 @@ export interface Lot {
   readonly exact: boolean;
   /** Lazy and endless only as far as free addresses go; walk it once. */
   readonly candidates: Iterable<Candidate>;
-  /** What to say when no candidate could be created. */
-  readonly exhausted: () => Refusal;
+  /** What to say when no candidate could be created; `besides` of them are for others of the same review. */
+  readonly exhausted: (besides?: number) => Refusal;
 }
 
 export interface Plan {
@@ -162,7 +162,7 @@ function lotOf(
     family,
     exact: false,
     candidates: walk(view, allowed, family, `${ask.namespace}/${ask.name}`),
-    exhausted: () => exhausted(view, pools, family),
+    exhausted: (besides) => exhausted(view, pools, family, besides),
   };
 }
 

@@ -1,16 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
-import { type Claim, claimKey } from "./claim.ts";
+import type { Address } from "./address.ts";
+import { type Claim, claimKey, isReserved } from "./claim.ts";
 import type { Context } from "./context.ts";
 import { assertNever, BerthError, messageOf } from "./errors.ts";
 import type { Inventory } from "./inventory.ts";
+import { mend } from "./mend.ts";
 import { reapReservation, relies } from "./reap.ts";
 import { release } from "./release.ts";
+import { isHeldBy } from "./reservation.ts";
 import { gatherFacts, judge, type Verdict } from "./retention.ts";
 import type { Stored } from "./store/store.ts";
 import type { View } from "./view.ts";
 
 /** A reservation without its claim is an orphan when it looked the same this long ago. */
 export const ORPHAN_GRACE_MS = 30_000;
+/** Claims judged in one go, in 1 ms or so: stores and inventories may answer without letting anybody else have a turn. */
+const AT_ONCE = 100;
 
 /** What one pass did, for the log and the metrics. */
 export interface ReapReport {
@@ -20,7 +25,7 @@ export interface ReapReport {
   readonly retained: number;
 }
 
-/** When an address was first seen without its claim, and as which revision: address -> sighting. */
+/** When a record was first seen without its counterpart, and as which revision: address or claim -> sighting. */
 export type Sightings = ReadonlyMap<string, { readonly revision: string; readonly at: number }>;
 
 export interface ReapPlan {
@@ -52,6 +57,31 @@ export function planReap(view: View, sightings: Sightings, now: number): ReapPla
   return { cooled, orphans, sightings: next };
 }
 
+export interface MendPlan {
+  /** Seen twice, unchanged, with the grace in between, without all that they list. */
+  readonly bereft: readonly Stored<"claim">[];
+  readonly sightings: Sightings;
+}
+
+/** Decides which claims to look at, because they list an address that is not reserved for them. */
+export function planMend(view: View, sightings: Sightings, now: number): MendPlan {
+  const bereft: Stored<"claim">[] = [];
+  const next = new Map<string, { revision: string; at: number }>();
+  for (const stored of view.claims()) {
+    const { key, revision, record } = stored;
+    const lacks = (address: Address) => {
+      const reservation = view.reservation(address)?.record;
+      return reservation === undefined || !isHeldBy(reservation, record.nonce);
+    };
+    if (!isReserved(record) || !record.addresses.some(lacks)) continue;
+    const seen = sightings.get(key);
+    const at = seen?.revision === revision ? seen.at : now;
+    next.set(key, { revision, at });
+    if (now - at >= ORPHAN_GRACE_MS) bereft.push(stored);
+  }
+  return { bereft, sightings: next };
+}
+
 /**
  * Repairs what crashes leave and lets go what retention lets go. Run it from one place at a time to save work; two at
  * once are safe. Invariant 6 holds if a pass starts at least every 20 s.
@@ -60,6 +90,7 @@ export class Reaper {
   readonly #context: Context;
   readonly #inventory: Inventory;
   #sightings: Sightings = new Map();
+  #bereft: Sightings = new Map();
 
   constructor(context: Context, inventory: Inventory) {
     this.#context = context;
@@ -70,11 +101,13 @@ export class Reaper {
     const claims = [...this.#context.view.claims()];
     let released = 0;
     let retained = 0;
-    for (const stored of claims) {
+    for (const [i, stored] of claims.entries()) {
+      if (i % AT_ONCE === AT_ONCE - 1) await this.#context.clock.sleep(0);
       const verdict = await this.#judgeSafely(stored);
       if (verdict.kind === "release") released++;
       if (verdict.kind === "retain") retained++;
     }
+    await this.#mendAll();
     const plan = planReap(this.#context.view, this.#sightings, this.#context.clock.now());
     this.#sightings = plan.sightings;
     let orphans = 0;
@@ -88,15 +121,36 @@ export class Reaper {
     return { orphans, cooled, released, retained };
   }
 
+  async #mendAll(): Promise<void> {
+    const { view, clock, log } = this.#context;
+    const plan = planMend(view, this.#bereft, clock.now());
+    this.#bereft = plan.sightings;
+    for (const stored of plan.bereft) {
+      try {
+        const outcome = await mend(this.#context, stored);
+        if (outcome === "mended")
+          log.warn("claim lacked a reservation and has it again", { claim: stored.key });
+        if (outcome === "given up")
+          log.error("claim lost its address and was given up", { claim: stored.key });
+      } catch (error) {
+        this.#passOver("claim cannot be mended", stored, error);
+      }
+    }
+  }
+
   /** One claim that cannot be judged must not keep the others from their turn. */
   async #judgeSafely(stored: Stored<"claim">): Promise<Verdict> {
     try {
       return await this.judgeClaim(stored);
     } catch (error) {
-      if (error instanceof BerthError && error.code.startsWith("STORE_")) throw error;
-      this.#context.log.error("claim cannot be judged", { claim: stored.key, error: messageOf(error) });
+      this.#passOver("claim cannot be judged", stored, error);
       return { kind: "keep" };
     }
+  }
+
+  #passOver(message: string, { key }: Stored<"claim">, error: unknown): void {
+    if (error instanceof BerthError && error.code.startsWith("STORE_")) throw error;
+    this.#context.log.error(message, { claim: key, error: messageOf(error) });
   }
 
   /** Judges one claim and does what was decided. The view's copy decides whether to look, the authority's what to do. */

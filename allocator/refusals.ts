@@ -91,15 +91,17 @@ export function noFamily(pools: readonly Pool[], family: Family): Refusal {
   );
 }
 
-export function exhausted(view: View, pools: readonly Pool[], family: Family): Refusal {
+/** `besides`: addresses that others of the same review would get. */
+export function exhausted(view: View, pools: readonly Pool[], family: Family, besides = 0): Refusal {
   const names = pools.map((pool) => pool.name);
   let held = 0;
   for (const { record } of view.reservations()) {
     if (names.includes(record.pool) && familyOf(record.address) === family) held++;
   }
+  const others = besides === 0 ? "" : `, and the pods before this one get ${besides}`;
   return refuse(
     "POOL_EXHAUSTED",
-    `no free ${family} address in pool ${names.map(q).join(", ")}: ${held} are held or cooling; add a range, or release claims that are not needed`,
+    `no free ${family} address in pool ${names.map(q).join(", ")}: ${held} are held or cooling${others}; add a range, or release claims that are not needed`,
     { pool: names.join(","), family },
   );
 }

@@ -2,7 +2,7 @@
 
 import { isDeepStrictEqual } from "node:util";
 import { type Address, compareAddresses } from "./address.ts";
-import { isAtRest, PROMISE_MS } from "./bind.ts";
+import { PROMISE_MS } from "./bind.ts";
 import {
   type Binding,
   type Claim,
@@ -14,8 +14,8 @@ import {
   type Retention,
 } from "./claim.ts";
 import { type Context, MAX_ROUNDS } from "./context.ts";
-import { BerthError, isRefusal, type Refusal, refuse } from "./errors.ts";
-import { describeIdentity, mayFollow } from "./identity.ts";
+import { BerthError, isRefusal, type Refusal } from "./errors.ts";
+import { barredFrom, stuckWith } from "./objections.ts";
 import { type Ask, type Lot, type Plan, planAddresses } from "./plan.ts";
 import { coolReservation, reapReservation, rely } from "./reap.ts";
 import { taken } from "./refusals.ts";
@@ -80,8 +80,8 @@ async function tryReserve(
   known: Stored<"claim"> | undefined,
 ): Promise<Attempt> {
   const before = known?.record;
-  if (before?.releasing === true) return releasing(before);
-  if (before !== undefined && isNamesake(before, intent)) return namesake(before);
+  const barred = barredFrom(before, intent.identity);
+  if (barred !== undefined) return barred;
   const listed = before?.addresses ?? [];
   const holds = await sureOf(context, listed, before?.nonce ?? "");
   const plan = planAddresses(context.view, { ...intent.ask, holds });
@@ -90,7 +90,8 @@ async function tryReserve(
   if (known !== undefined && !moves && isCurrent(known, intent, context.clock.now())) {
     return { kind: "reserved", claim: known, fresh: false };
   }
-  if (before !== undefined && moves && holds.length > 0 && !isAtRest(before)) return changed(before, intent);
+  const stuck = moves && holds.length > 0 ? stuckWith(before, intent.ask) : undefined;
+  if (stuck !== undefined) return stuck;
   const attempt = await take(context, intent, known, plan);
   if (attempt.kind !== "reserved") return attempt;
   const { addresses, nonce } = attempt.claim.record;
@@ -231,7 +232,8 @@ async function takeOne(
   return lot.exhausted();
 }
 
-async function takeCandidate(context: Context, wanted: Reservation): Promise<Take> {
+/** Takes exactly this, unless another identity has it (`taken`) or another process is at work on it (`contended`). */
+export async function takeCandidate(context: Context, wanted: Reservation): Promise<Take> {
   const result = await context.store.create("reservation", wanted);
   if (result.kind === "created") return { kind: "took", stored: result.stored };
   const found = result.stored;
@@ -262,7 +264,11 @@ async function createAgain(context: Context, wanted: Reservation): Promise<Take>
   return claimKey(by.claim) === claimKey(wanted.claim) ? { kind: "contended" } : { kind: "taken", by };
 }
 
-function cooledOff(context: Context, { record }: Stored<"reservation">): boolean {
+/** Given back so long ago that anybody may have the address. */
+export function cooledOff(
+  context: Pick<Context, "view" | "clock">,
+  { record }: Stored<"reservation">,
+): boolean {
   const cooldownMs = context.view.pool(record.pool)?.cooldownMs ?? 0;
   return record.releasedAt !== undefined && context.clock.now() >= record.releasedAt + cooldownMs;
 }
@@ -271,7 +277,7 @@ function cooledOff(context: Context, { record }: Stored<"reservation">): boolean
  * Newest first; what was cooling goes on cooling. A reservation that somebody has come to rely on stays: the reaper's
  * rule decides.
  */
-async function giveBack(context: Context, took: readonly Took[]): Promise<void> {
+export async function giveBack(context: Context, took: readonly Took[]): Promise<void> {
   for (const { stored, cooling } of [...took].reverse()) {
     if (cooling === undefined) await reapReservation(context, stored);
     else await coolReservation(context, stored, cooling);
@@ -293,38 +299,4 @@ async function undo(
 ): Promise<void> {
   if (before === undefined) await context.store.remove("claim", written);
   else await context.store.replace("claim", written, before.record);
-}
-
-function releasing(claim: Claim): Refusal {
-  const key = claimKey(claim);
-  return refuse(
-    "CLAIM_RELEASING",
-    `the addresses of claim ${key} are being given back; try again in a moment`,
-    {
-      claim: key,
-    },
-  );
-}
-
-/** What a person wrote is for whoever has the name, but no set takes its slots from there. */
-export function isNamesake(claim: Claim, { identity }: Pick<Intent, "identity">): boolean {
-  if (claim.handMade === true) return claim.identity.slot !== identity.slot;
-  return !mayFollow(claim.identity, identity);
-}
-
-function namesake(claim: Claim): Refusal {
-  const key = claimKey(claim);
-  const owner = describeIdentity(claim.identity);
-  return refuse("CLAIM_BUSY", `claim ${key} belongs to ${owner}; give this pod another name`, { claim: key });
-}
-
-function changed(claim: Claim, intent: Intent): Refusal {
-  const key = claimKey(claim);
-  const wants = intent.ask.entry?.join(", ") ?? `an address of pool ${intent.ask.pools?.join(", ") ?? "any"}`;
-  return refuse(
-    "CLAIM_CHANGED",
-    `claim ${key} holds ${claim.addresses.join(", ")} and is in use by pod ${claim.binding?.podName ?? ""}, but the request is now for ${wants}; ` +
-      "it changes when that pod is deleted and created again",
-    { claim: key, address: claim.addresses.join(",") },
-  );
 }

@@ -15,4 +15,7 @@ if [ ! -x "$node" ]; then
   echo "Error: $node is missing; run: make -C '$root' setup" >&2
   exit 2
 fi
-exec "$node" "$root/cli/main.ts" "$@"
+# Where the folder can be written, Node.js keeps the code there that it has compiled: it starts in half the time.
+export NODE_COMPILE_CACHE="${NODE_COMPILE_CACHE-$root/build/compile-cache}"
+# On a large host V8 would take 130 MB for what is short-lived, and keep them.
+exec "$node" --max-semi-space-size=8 "$root/cli/main.ts" "$@"

@@ -10,13 +10,20 @@ export interface Listing<T> {
   readonly names: readonly string[];
   /** In words, for `no claims in namespace default`. */
   readonly noun: string;
-  readonly namespaced: boolean;
+  readonly scope: Scope;
   load(ledger: Ledger, surroundings: Surroundings): Promise<readonly T[]>;
   /** `namespace` of what has none is empty. */
   keyOf(thing: T): { readonly namespace: string; readonly name: string };
   columns(surroundings: Surroundings): readonly Column<T>[];
   manifest(thing: T, surroundings: Surroundings): unknown;
 }
+
+/**
+ * - `namespace`: things of one namespace are shown, unless all are asked for.
+ * - `host`: all are shown, unless those of one namespace are asked for.
+ * - `cluster`: they belong to no namespace.
+ */
+export type Scope = "namespace" | "host" | "cluster";
 
 /** What rows depend on besides the records. */
 export interface Surroundings {
@@ -39,7 +46,7 @@ export type Shown = { readonly kind: "shown"; readonly text: string; readonly re
 /** A listing of whatever, its own type closed in. */
 export interface AnyListing {
   readonly names: readonly string[];
-  readonly namespaced: boolean;
+  readonly scope: Scope;
   show(ledger: Ledger, query: Query, surroundings: Surroundings): Promise<Shown>;
 }
 
@@ -47,7 +54,7 @@ export interface AnyListing {
 export function listing<T>(how: Listing<T>): AnyListing {
   return {
     names: how.names,
-    namespaced: how.namespaced,
+    scope: how.scope,
     show: async (ledger, query, surroundings) => {
       const all = await how.load(ledger, surroundings);
       const found = all.filter((thing) => answers(how.keyOf(thing), query));

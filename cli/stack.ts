@@ -8,7 +8,7 @@ import { join } from "node:path";
 import type { Context } from "../allocator/context.ts";
 import { BerthError } from "../allocator/errors.ts";
 import { keepHouse } from "../allocator/housekeeping.ts";
-import { follow, Mirror } from "../allocator/mirror.ts";
+import { type Following, follow, Mirror } from "../allocator/mirror.ts";
 import { KeyedMutex } from "../allocator/mutex.ts";
 import type { Clock, Logger, Random } from "../allocator/ports.ts";
 import { Reaper } from "../allocator/reaper.ts";
@@ -55,7 +55,8 @@ export interface Stack {
 const BOOT_ID = "/proc/sys/kernel/random/boot_id";
 
 /**
- * Webhook, allocator and agent in one process on one SQLite file. Whatever was started is closed again, in reverse,
+ * Webhook, allocator and agent in one process on one SQLite file. The agent serves first, for a node without it starts
+ * no pod: what it answers for a claim it reads from the file, and only a new choice waits for the mirror. Whatever was started is closed again, in reverse,
  * when a later part cannot start. Throws BerthError: CONFIG_INVALID for what the administrator can mend.
  */
 export async function startStack(options: StackOptions): Promise<Stack> {
@@ -91,20 +92,24 @@ async function assemble(
   const store = openSqliteStore(database, { clock, random, log });
   closers.push(() => store.close());
   const shelf = openShelf(database);
-  const view = await startMirror({ store, log }, closers);
+  const { view, pools, synced } = startMirror({ store, log }, closers);
+  await pools;
   const context: Context = { store, view, clock, random, log, serial: new KeyedMutex() };
   const metrics = createMetrics(log);
   measure(metrics, view);
   const house = keepHouse(context, new Reaper(context, shelf), metrics);
   closers.push(() => house.close());
   const suspect = house.suspect.bind(house);
-  const mooring = new Claims({ context, inventory: shelf, node, suspect });
+  const mooring = new Claims({ context, inventory: shelf, node, suspect, whole: synced });
   const handlers = createHandlers({ context, inventory: shelf, embedded: shelf, suspect });
-  if (options.poolsFile !== undefined)
+  if (options.poolsFile !== undefined) {
+    await synced;
     await loadPools(options.poolsFile, { handlers, store, uuid: randomUUID });
+  }
   const bootId = (await readFile(BOOT_ID, "utf8")).trim();
   const agent = await startAgent({ database, socketPath, mooring, clock, random, log, bootId, metrics });
   closers.push(() => agent.close());
+  await synced;
   const app = createApp({
     handlers,
     ready: () => ({ ready: view.ready, reason: "records are not loaded" }),
@@ -119,13 +124,13 @@ async function assemble(
 
 type Closers = (() => void | Promise<void>)[];
 
-async function startMirror(
+function startMirror(
   { store, log }: Pick<Context, "store" | "log">,
   closers: Closers,
-): Promise<Mirror> {
-  const mirror = new Mirror(log);
+): { readonly view: Mirror } & Pick<Following, "pools" | "synced"> {
+  const view = new Mirror(log);
   const stop = new AbortController();
-  const following = follow(store, mirror, stop.signal);
+  const following = follow(store, view, stop.signal);
   const ended = following.ended.catch((error: unknown) => {
     log.error("records are no longer followed; restart the stack", { error });
   });
@@ -133,8 +138,7 @@ async function startMirror(
     stop.abort();
     await ended;
   });
-  await following.synced;
-  return mirror;
+  return { view, ...following };
 }
 
 async function startWebhook(

@@ -97,12 +97,7 @@ class SqliteShelf implements Shelf {
 
   #row(kind: string, namespace: string, name: string): Row | undefined {
     return this.#database.read((sql) =>
-      sql.get(
-        "SELECT * FROM objects WHERE kind = ? AND namespace = ? AND name = ?",
-        kind,
-        namespace,
-        name,
-      ),
+      sql.get("SELECT * FROM objects WHERE kind = ? AND namespace = ? AND name = ?", kind, namespace, name),
     );
   }
 }

@@ -39,8 +39,9 @@ const PUT =
 const DELETE = "DELETE FROM records WHERE kind = ? AND key = ?";
 const LOG = "INSERT INTO changes (kind, key, uid, created_at, body) VALUES (?, ?, ?, ?, ?)";
 const CUT = "DELETE FROM changes WHERE revision <= ?";
+/** Each in a query of its own: SQLite looks at the ends of the table for one of min and max, and reads all of it for both. */
 const BOUNDS =
-  "SELECT coalesce(min(revision), 0) AS oldest, coalesce(max(revision), 0) AS newest FROM changes";
+  "SELECT coalesce((SELECT min(revision) FROM changes), 0) AS oldest, coalesce((SELECT max(revision) FROM changes), 0) AS newest";
 const CHANGES =
   "SELECT revision, key, uid, created_at, body FROM changes WHERE revision > ? AND revision <= ? AND kind = ? ORDER BY revision";
 

@@ -30,13 +30,14 @@ export class ChangeFeed {
   #followers = 0;
   #polling: AbortController | undefined;
   #dataVersion: number;
+  #waking = false;
 
   constructor(database: Database, deps: { readonly clock: Clock; readonly log: Logger }) {
     this.#database = database;
     this.#clock = deps.clock;
     this.#log = deps.log;
     this.#dataVersion = database.dataVersion();
-    this.#stopListening = database.onCommit(() => this.#wake());
+    this.#stopListening = database.onCommit(() => this.#wakeSoon());
   }
 
   /** Never ends before `signal` aborts; throws only STATE_CORRUPT, for a record that does not decode. */
@@ -127,6 +128,16 @@ export class ChangeFeed {
       if (signal.aborted) return resolve();
       this.#sleepers.add(wake);
       signal.addEventListener("abort", wake);
+    });
+  }
+
+  /** Whoever asked for the commit waits for it, so he goes on first; watchers would read three times before him. */
+  #wakeSoon(): void {
+    if (this.#waking) return;
+    this.#waking = true;
+    setImmediate(() => {
+      this.#waking = false;
+      this.#wake();
     });
   }
 

@@ -2,7 +2,7 @@
 import { audit, type Books, type Finding } from "../../allocator/audit.ts";
 import { BerthError, isRefusal } from "../../allocator/errors.ts";
 import { type Pool, parsePool } from "../../allocator/pool.ts";
-import type { Command, ExitCode, Io, Scene } from "../command.ts";
+import type { Command, Io, Scene } from "../command.ts";
 import { DATA } from "../flags.ts";
 import { allOf, audited, type Ledger, withLedger } from "../ledger.ts";
 import { columns, document, formatOf, printable } from "../output.ts";
@@ -32,8 +32,7 @@ export const check: Command = {
     } else {
       print(scene, books, findings, sound);
     }
-    const code: ExitCode = sound ? 0 : 1;
-    return code;
+    return sound ? 0 : 1;
   },
 };
 
@@ -47,12 +46,9 @@ async function look(
   { clock }: Pick<Io, "clock">,
 ): Promise<{ books: Books; findings: readonly Finding[] }> {
   const first = await booksOf(ledger, node);
-  const suspected = new Set(
-    audit(first)
-      .filter(isDefect)
-      .map(({ message }) => message),
-  );
-  if (suspected.size === 0) return { books: first, findings: audit(first) };
+  const found = audit(first);
+  const suspected = new Set(found.filter(isDefect).map(({ message }) => message));
+  if (suspected.size === 0) return { books: first, findings: found };
   await clock.sleep(SECOND_LOOK_MS);
   const books = await booksOf(ledger, node);
   const findings = audit(books).filter((finding) => !isDefect(finding) || suspected.has(finding.message));
@@ -97,6 +93,7 @@ function print({ io }: Scene, books: Books, findings: readonly Finding[], sound:
   const rows = findings.map(({ severity, kind, message }) => [severity, kind, printable(message)]);
   io.stdout.write(columns(rows));
   const all = Object.entries(counts(books)).map(([what, n]) => `${n} ${what}`);
-  const verdict = sound ? "ok" : `${findings.filter(isDefect).length} defects`;
+  const defects = findings.filter(isDefect).length;
+  const verdict = sound ? "ok" : `${defects} ${defects === 1 ? "defect" : "defects"}`;
   io.stdout.write(`${verdict}: ${all.join(", ")}\n`);
 }

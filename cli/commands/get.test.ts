@@ -83,6 +83,14 @@ describe("berthctl get", () => {
     assert.equal((await data.call("get", "claims", "-A")).stdout.split("\n").length, 4);
   });
 
+  it("lists pools whatever the namespace", async (t) => {
+    const data = await folder(t);
+    assert.equal(
+      (await data.call("get", "pools", "-n", "shop")).stdout,
+      (await data.call("get", "pools")).stdout,
+    );
+  });
+
   it("shows more with -o wide", async (t) => {
     const data = await folder(t);
     const { stdout } = await data.call("get", "claim", "mysql-0", "-n", "shop", "-o", "wide");

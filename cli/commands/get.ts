@@ -60,11 +60,11 @@ function listingNamed(what: string | undefined): AnyListing {
   throw misuse(`${JSON.stringify(what)} cannot be listed; ${advice}`);
 }
 
-/** What has no namespace is shown whole unless -n asks for what claims of a namespace have. */
-function queryOf(args: Arguments, { namespaced }: AnyListing, name: string | undefined): Query {
+function queryOf(args: Arguments, { scope }: AnyListing, name: string | undefined): Query {
   const all = args.has("all-namespaces");
   const given = args.text("namespace");
   if (all && given !== undefined) throw misuse("give -n or -A, not both");
-  const namespace = all ? undefined : (given ?? (namespaced ? "default" : undefined));
+  const usual = scope === "namespace" ? "default" : undefined;
+  const namespace = all || scope === "cluster" ? undefined : (given ?? usual);
   return { format: formatOf(args.text("output")), namespace, name };
 }

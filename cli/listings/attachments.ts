@@ -7,7 +7,7 @@ import { ageOf } from "../output.ts";
 export const attachments = listing<Attachment>({
   names: ["attachments", "attachment"],
   noun: "attachment of container",
-  namespaced: false, // those of a runtime that names no pod must not be hidden
+  scope: "host", // those of a runtime that names no pod must not be hidden
   load: async ({ attachments }) => attachments(),
   keyOf: ({ pod, containerID }) => ({ namespace: pod?.namespace ?? "", name: containerID }),
   manifest: (attachment, { node }) => attachmentManifest(attachment, node),

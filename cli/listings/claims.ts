@@ -12,7 +12,7 @@ import { describePhase } from "../phase.ts";
 export const claims = listing<Stored<"claim">>({
   names: ["claims", "claim", "ipclaims", "ipclaim"],
   noun: "claim",
-  namespaced: true,
+  scope: "namespace",
   load: ({ store }) => allOf(store, "claim"),
   keyOf: ({ record }) => record,
   manifest: claimManifest,

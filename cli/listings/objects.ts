@@ -8,7 +8,7 @@ import { ageOf } from "../output.ts";
 export const pods = listing<KubeObject>({
   names: ["pods", "pod", "po"],
   noun: "pod",
-  namespaced: true,
+  scope: "namespace",
   load: ({ shelf }) => shelf.objects("Pod"),
   keyOf: ({ metadata }) => metadata,
   manifest: ({ json }) => json.value,
@@ -37,7 +37,7 @@ interface Row {
 export const workloads = listing<Row>({
   names: ["workloads", "workload"],
   noun: "workload",
-  namespaced: true,
+  scope: "namespace",
   async load({ shelf, store }) {
     const counts = new Map<string, number>(); // kind/namespace/name of the owner -> claims
     for (const { record } of await allOf(store, "claim")) {

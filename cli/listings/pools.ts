@@ -21,7 +21,7 @@ interface Row {
 export const pools = listing<Row>({
   names: ["pools", "pool", "ippools", "ippool"],
   noun: "pool",
-  namespaced: false,
+  scope: "cluster",
   async load({ store }) {
     const reservations = (await allOf(store, "reservation")).map(({ record }) => record);
     const claims = (await allOf(store, "claim")).map(({ record }) => record);

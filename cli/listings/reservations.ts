@@ -19,7 +19,7 @@ interface Row {
 export const reservations = listing<Row>({
   names: ["reservations", "reservation", "ipreservations", "ipreservation", "ipr"],
   noun: "reservation of",
-  namespaced: false,
+  scope: "host",
   async load({ store }) {
     const cooldowns = new Map<string, number>(); // pool -> milliseconds
     for (const { key, record } of await allOf(store, "pool")) {

@@ -33,10 +33,7 @@ async function attach(ask: Ask, parts: Parts, signal: AbortSignal): Promise<Atta
   const known = parts.attachments.get(ask);
   const verdict = judgeAsk(known, ask);
   if (verdict.kind === "refused") return verdict.error;
-  if (verdict.kind === "repeat") {
-    parts.receipts.repeat(verdict.attachment);
-    return verdict.attachment;
-  }
+  if (verdict.kind === "repeat") return renew(verdict.attachment, ask, parts);
   if (signal.aborted) return giveUp(ask);
   // A notice names the place only: said later, it would be about the sandbox that comes now.
   if (known?.noticePending === true) {
@@ -46,6 +43,18 @@ async function attach(ask: Ask, parts: Parts, signal: AbortSignal): Promise<Atta
   const attachment = await lend(ask, parts, signal);
   if (!isCniError(attachment)) parts.receipts.open(attachment);
   return attachment;
+}
+
+/**
+ * To the runtime it may be a new sandbox of the old name, whose DEL waits in the spool: that one must not end it, nor
+ * must the end of the old netns.
+ */
+async function renew(known: Attachment, ask: Ask, parts: Parts): Promise<Attachment> {
+  const { startNs, netns, netnsSeen } = ask;
+  const renewed = startNs > known.startNs ? { ...known, startNs, netns, netnsSeen } : known;
+  if (renewed !== known) await parts.attachments.commit({ put: [renewed] });
+  parts.receipts.repeat(known, renewed);
+  return renewed;
 }
 
 function answerWith(attachment: Attachment, { version }: Ask, parts: Parts): Answer {
@@ -59,10 +68,11 @@ function answerWith(attachment: Attachment, { version }: Ask, parts: Parts): Ans
 
 /** What a DEL would do, for the runtime that never learned of the attachment. */
 async function takeBack(attachment: Attachment, parts: Parts): Promise<void> {
-  const { attachments, turns, clock, notices, log } = parts;
+  const { attachments, receipts, turns, clock, notices, log } = parts;
   await turns.run(placeId(attachment), async () => {
-    if (attachments.get(attachment) !== attachment) return; // gone, or another one has its place
-    const tombstone = detached(attachment, { now: clock.now(), deadlineNs: attachment.startNs });
+    const current = attachments.get(attachment);
+    if (current === undefined || !receipts.share(current, attachment)) return; // gone, or another one has its place
+    const tombstone = detached(current, { now: clock.now(), deadlineNs: current.startNs });
     await attachments.commit({ put: [tombstone] });
     log.info("answer was lost, addresses taken back", {
       containerID: attachment.containerID,

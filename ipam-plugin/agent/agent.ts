@@ -31,9 +31,12 @@ export async function startAgent(options: AgentOptions): Promise<Agent> {
   const folder = join(dirname(options.socketPath), "spool");
   await sweepReboot(parts);
   await replaySpool(folder, handle, log);
-  for (const notice of attachments.attached().flatMap((attachment) => noticeOf(attachment) ?? [])) {
-    await options.mooring.attached(notice);
-  }
+  const lent = attachments.attached().flatMap((attachment) => noticeOf(attachment) ?? []);
+  for (const notice of lent) await options.mooring.attached(notice);
+  // Not waited for: it looks at every claim, and a node whose agent does not serve starts no pod.
+  const resumed = options.mooring.resumed(new Set(lent.map(({ claim }) => claim))).catch((error: unknown) => {
+    log.error("claims without a sandbox were not let go; the next start tries again", { error });
+  });
   const server = await serveSocket({ path: options.socketPath, handle, log, clock });
   const stop = new AbortController();
   const spool = watchSpool({ folder, handle, log, clock, signal: stop.signal });
@@ -43,7 +46,7 @@ export async function startAgent(options: AgentOptions): Promise<Agent> {
   const closeAll = async () => {
     await server.close();
     stop.abort();
-    await Promise.all([spool, sweep.close(), notices.close()]);
+    await Promise.all([spool, sweep.close(), notices.close(), resumed]);
   };
   let closing: Promise<void> | undefined;
   return {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
+import { bind, isAtRest } from "../../allocator/bind.ts";
 import type { Claim } from "../../allocator/claim.ts";
 import { isRefusal } from "../../allocator/errors.ts";
 import { readObject } from "../../allocator/kube-object.ts";
@@ -108,6 +109,15 @@ describe("Claims", () => {
     assert.equal(await refused(claims, ask("b", { pools: ["db"] })), words);
   });
 
+  it("refuses no pod of kube-system, as admission does not", async () => {
+    await using world = await openWorld({ pools: [DB_POOL] });
+    const pod = { namespace: "kube-system", name: "dns", uid: "u" };
+    const annotations = { "berth.dev/ips": "10.20.0.70" };
+    assert.deepEqual(await claimsOf(world).attach(ask("dns", { pod, annotations }), LIVE), {
+      kind: "unmoored",
+    });
+  });
+
   it("leaves a pod that asked for nothing to the configuration, or takes any address of its pools and gives it back", async () => {
     await using world = await openWorld({ pools: [DB_POOL] });
     const suspects: Claim[] = [];
@@ -153,6 +163,37 @@ describe("Claims", () => {
     assert.deepEqual(await claimAt(world, "shop/a"), before);
     await claims.detached({ claim: "shop/a", pod, attachment });
     assert.equal((await claimAt(world, "shop/a")).record.status.attachment?.detached, true);
+  });
+
+  it("lets go, after a crash, of what was bound and got no sandbox, and of nothing else", async () => {
+    await using world = await openWorld({ pools: [DB_POOL] });
+    const names = ["bound", "attached", "asked"];
+    for (const [i, name] of names.entries()) {
+      await pin(world, name, `10.20.0.7${i}`);
+      await moored(claimsOf(world), ask(name));
+    }
+    await pin(world, "elsewhere", "10.20.0.79");
+    const bindee = { name: "elsewhere", uid: "u", node: "there", token: "" };
+    await bind(world.context, "shop/elsewhere", bindee, async () => ({ fenced: false, promiseOver: false }));
+    await world.settle();
+    const suspects: Claim[] = [];
+    const next = claimsOf(world, suspects);
+    await moored(
+      next,
+      ask("asked", { attachment: { network: "net", containerID: "new", interface: "eth0" } }),
+    );
+    await next.resumed(new Set(["shop/attached"]));
+    assert.deepEqual(
+      suspects.map(({ name }) => name),
+      ["bound"],
+    );
+    assert.ok(isAtRest((await claimAt(world, "shop/bound")).record));
+    for (const name of ["attached", "asked", "elsewhere"]) {
+      assert.ok(!isAtRest((await claimAt(world, `shop/${name}`)).record), name);
+    }
+    await moored(next, ask("bound"));
+    await next.attached({ claim: "shop/bound", pod: ask("bound").pod, attachment: ask("bound").attachment });
+    assert.ok(!isAtRest((await claimAt(world, "shop/bound")).record));
   });
 
   it("finds a pod without a name of its own by its token, and only by that", async () => {

@@ -2,7 +2,13 @@
 import { type BindFacts, bind, PROMISE_MS } from "../../allocator/bind.ts";
 import { type Claim, type ClaimAttachment, claimKey } from "../../allocator/claim.ts";
 import { type Context, MAX_ROUNDS } from "../../allocator/context.ts";
-import { ASSIGNED_CLAIM, ASSIGNED_TOKEN, readRequest, withDefaults } from "../../allocator/dialects.ts";
+import {
+  ASSIGNED_CLAIM,
+  ASSIGNED_TOKEN,
+  EXEMPT_NAMESPACE,
+  readRequest,
+  withDefaults,
+} from "../../allocator/dialects.ts";
 import { BerthError, isRefusal, type Refusal, refuse } from "../../allocator/errors.ts";
 import { intentOf } from "../../allocator/intent.ts";
 import type { Inventory } from "../../allocator/inventory.ts";
@@ -29,6 +35,8 @@ export interface ClaimsOptions {
   readonly node: string;
   /** A sandbox is gone: the claim may have lost what it was kept for. */
   readonly suspect: (claim: Claim) => void;
+  /** Resolves once the context's view has every record; until then nothing new is chosen. Absent: it has. */
+  readonly whole?: Promise<void>;
 }
 
 const UNMOORED: Unmoored = { kind: "unmoored" };
@@ -41,6 +49,8 @@ export class Claims implements Mooring {
   readonly #options: ClaimsOptions;
   /** Reports about one claim stay in the order in which things happened. */
   readonly #reports = new KeyedMutex();
+  /** Claims that an ADD of this process is about, until `resumed` has seen to those that none is about. */
+  #asked: Set<string> | undefined = new Set();
 
   constructor(options: ClaimsOptions) {
     this.#options = options;
@@ -71,6 +81,20 @@ export class Claims implements Mooring {
     await this.#report(notice, "attached");
   }
 
+  /** Bound to this node and attached nowhere on it: as after a DEL, or the claim would be kept for nobody, for ever. */
+  async resumed(claims: ReadonlySet<string>): Promise<void> {
+    const { context, node, whole } = this.#options;
+    await whole;
+    for (const { key, record } of [...context.view.claims()]) {
+      const { namespace, binding, status } = record;
+      if (binding?.node !== node || claims.has(key) || this.#asked?.has(key) === true) continue;
+      const pod = { namespace, name: binding.podName, uid: binding.podUID };
+      const { containerID = "", interface: name = binding.interface ?? "" } = status.attachment ?? {};
+      await this.detached({ claim: key, pod, attachment: { network: "", containerID, interface: name } });
+    }
+    this.#asked = undefined;
+  }
+
   async #findClaim(request: AttachRequest): Promise<Found> {
     const { context, inventory } = this.#options;
     const { namespace, name } = request.pod;
@@ -98,7 +122,7 @@ export class Claims implements Mooring {
     const { context, inventory } = this.#options;
     const { namespace: name } = request.pod;
     const namespace = (await inventory.namespace(name)) ?? { name, labels: {}, annotations: {} };
-    const asked = readRequest(withDefaults(annotations, namespace));
+    const asked = name === EXEMPT_NAMESPACE ? {} : readRequest(withDefaults(annotations, namespace));
     if (isRefusal(asked)) return asked;
     if (asksForAddress(asked) || annotations[ASSIGNED_CLAIM] !== undefined) return missing(request.pod);
     if (request.pools.length === 0) return UNMOORED;
@@ -114,6 +138,7 @@ export class Claims implements Mooring {
       now: context.clock.now(),
     });
     if (isRefusal(intent)) return intent;
+    await this.#options.whole;
     const got = await reserve(context, intent);
     return isRefusal(got) ? got : got.claim.key;
   }
@@ -122,6 +147,7 @@ export class Claims implements Mooring {
     const { context, node } = this.#options;
     const { name, uid } = request.pod;
     const bindee = { name, uid, node, token, interface: request.attachment.interface };
+    this.#asked?.add(key);
     const bound = await bind(context, key, bindee, (claim) => this.#factsOf(claim));
     if (!isRefusal(bound)) {
       const notice = { claim: key, pod: request.pod, attachment: request.attachment };

@@ -37,9 +37,12 @@ async function lendStatic(ask: Ask, parts: Parts): Promise<Attachment | CniError
 
 /** The static plugin prints a success without addresses here, on which every main plugin fails without a reason. */
 function nothingConfigured({ scope, ipam, args }: Ask): CniError {
-  if (ipam.pools.length > 0 && args.pod === undefined) {
+  if (ipam.pools.length > 0) {
+    // With pools only an interface beside the one that has the claim comes here.
     const words =
-      "ipam.pools needs K8S_POD_NAMESPACE and K8S_POD_NAME in CNI_ARGS; the runtime does not send both";
+      args.pod === undefined
+        ? "ipam.pools needs K8S_POD_NAMESPACE and K8S_POD_NAME in CNI_ARGS; the runtime does not send both"
+        : `the claim of pod ${args.pod.namespace}/${args.pod.name} serves another interface of it; give network ${scope.network} ipam.ranges for this one`;
     return cniError("INVALID_CONFIG", words);
   }
   const words = `no IP ranges specified: network ${scope.network} needs ipam.pools, ipam.ranges or ipam.addresses`;

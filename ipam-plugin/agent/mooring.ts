@@ -88,6 +88,11 @@ export interface Mooring {
    * lost what was reported when it was attached.
    */
   attached(notice: SandboxNotice): Promise<void>;
+  /**
+   * Told once, when the agent starts: these claims have a sandbox. Any other that was bound to this node has none,
+   * because a crash came between its binding and the journal. Resolves when those are let go; ADDs come meanwhile.
+   */
+  resumed(claims: ReadonlySet<string>): Promise<void>;
   /** The sandbox is gone. Safe to repeat; a notice about a sandbox that is no longer the claim's changes nothing. */
   detached(notice: SandboxNotice): Promise<void>;
 }

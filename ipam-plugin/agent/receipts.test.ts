@@ -23,7 +23,7 @@ describe("receipts", () => {
     const one = attachment();
     receipts.open(one);
     assert.equal(receipts.settle(one, "delivered"), false);
-    receipts.repeat(one);
+    receipts.repeat(one, one);
     assert.equal(receipts.settle(one, "lost"), false);
   });
 
@@ -31,19 +31,32 @@ describe("receipts", () => {
     const receipts = new Receipts();
     const [one, two] = [attachment(), attachment()];
     receipts.open(one);
-    receipts.repeat(one);
+    receipts.repeat(one, one);
     assert.equal(receipts.settle(one, "lost"), false);
     assert.equal(receipts.settle(one, "lost"), true);
     receipts.open(two);
-    receipts.repeat(two);
+    receipts.repeat(two, two);
     assert.equal(receipts.settle(two, "lost"), false);
     assert.equal(receipts.settle(two, "delivered"), false);
+  });
+
+  it("know an attachment again that a repetition renewed", () => {
+    const receipts = new Receipts();
+    const [one, renewed, other] = [attachment(), attachment(), attachment()];
+    receipts.open(one);
+    receipts.repeat(one, renewed);
+    receipts.open(other);
+    assert.equal(receipts.share(renewed, one), true);
+    assert.equal(receipts.share(other, one), false);
+    assert.equal(receipts.share(attachment(), attachment()), false);
+    assert.equal(receipts.settle(renewed, "lost"), false);
+    assert.equal(receipts.settle(one, "lost"), true);
   });
 
   it("count what an earlier process answered as delivered", () => {
     const receipts = new Receipts();
     const one = attachment();
-    receipts.repeat(one);
+    receipts.repeat(one, one);
     assert.equal(receipts.settle(one, "lost"), false);
     assert.equal(receipts.settle(attachment(), "lost"), false);
   });

@@ -19,11 +19,17 @@ export class Receipts {
     this.#accounts.set(attachment, { outstanding: 1, delivered: false });
   }
 
-  /** The same answer once more. One of an earlier process counts as delivered: nobody can know. */
-  repeat(attachment: Attachment): void {
+  /** The same answer once more, from `renewed` on. One of an earlier process counts as delivered: nobody can know. */
+  repeat(attachment: Attachment, renewed: Attachment): void {
     const account = this.#accounts.get(attachment) ?? { outstanding: 0, delivered: true };
     account.outstanding += 1;
-    this.#accounts.set(attachment, account);
+    this.#accounts.set(renewed, account);
+  }
+
+  /** Whether one is the other, or came of it by a repetition. */
+  share(one: Attachment, other: Attachment): boolean {
+    const account = this.#accounts.get(one);
+    return account !== undefined && account === this.#accounts.get(other);
   }
 
   /** True when that was the last answer to be settled and the runtime got none of them. */

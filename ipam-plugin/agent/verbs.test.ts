@@ -241,6 +241,17 @@ describe("an answer that is lost", () => {
     await again.settle?.("delivered");
     assert.deepEqual(node.held, ["10.1.2.2"]);
   });
+
+  it("is taken back when no answer about it got through, whichever was lost last", async () => {
+    for (const order of [
+      [0, 1],
+      [1, 0],
+    ]) {
+      const answers = [await node.call("ADD"), await node.call("ADD")];
+      for (const i of order) await answers[i]?.settle?.("lost");
+      assert.deepEqual(node.held, []);
+    }
+  });
 });
 
 describe("DEL", () => {
@@ -288,6 +299,20 @@ describe("DEL", () => {
     const given = await node.add();
     await node.del({ startNs: early });
     assert.deepEqual(node.held, given);
+  });
+
+  it("that began before an ADD was repeated does not touch what that one was answered", async () => {
+    const given = await node.add();
+    const early = node.nextNs();
+    node.host.present.add("/run/netns/next");
+    assert.deepEqual(await node.add({ netns: "/run/netns/next" }), given);
+    await node.restart();
+    await node.del({ startNs: early });
+    assert.deepEqual(node.held, given);
+    const [{ netns, netnsSeen } = assert.fail()] = node.parts.attachments.attached();
+    assert.deepEqual([netns, netnsSeen], ["/run/netns/next", true]);
+    await node.del();
+    assert.deepEqual(node.held, []);
   });
 
   it("ends an ADD that waits, and what the ADD would have given", async () => {

@@ -132,7 +132,6 @@ describe("sandboxes", await skipWithoutNetwork(), () => {
     assert.deepEqual(await site.stack.attachedContainers(), [a.sandbox.containerID]);
     await site.stack.start();
     site.reconnect();
-    // It is done before the first call is served.
     assert.deepEqual(await site.stack.attachedContainers(), []);
     const b = await site.sandboxFor(a.kept);
     assert.deepEqual(await runtime.attach(b.sandbox), ["10.20.0.25/24"]);

@@ -8,11 +8,13 @@ import { type Agent, startAgent } from "../../ipam-plugin/agent/agent.ts";
 import type { Mooring } from "../../ipam-plugin/agent/mooring.ts";
 import { createClock } from "../../system/clock.ts";
 import { createRandom } from "../../system/random.ts";
+import { eventually } from "../support/eventually.ts";
 
 /** A node without claims: every pod is served from the configuration. */
 export const unmoored: Mooring = {
   attach: async () => ({ kind: "unmoored" }),
   attached: async () => {},
+  resumed: async () => {},
   detached: async () => {},
 };
 
@@ -20,6 +22,8 @@ export const unmoored: Mooring = {
 export class TestingAgent {
   readonly folder: string;
   readonly socket: string;
+  /** Makes commits of the journal fail while it is set. */
+  diskFault: Error | undefined;
   readonly #mooring: Mooring;
   #bootId = "boot-1";
   #agent: Agent | undefined;
@@ -38,7 +42,10 @@ export class TestingAgent {
   }
 
   async start(): Promise<void> {
-    this.#database = openDatabase(join(this.folder, "agent.db"));
+    const beforeCommit = () => {
+      if (this.diskFault !== undefined) throw this.diskFault;
+    };
+    this.#database = openDatabase(join(this.folder, "agent.db"), { beforeCommit });
     this.#agent = await startAgent({
       database: this.#database,
       socketPath: this.socket,
@@ -55,11 +62,25 @@ export class TestingAgent {
     return this.#agent?.held() ?? [];
   }
 
+  /** Waits until exactly these are in use. */
+  async untilHeld(...addresses: readonly string[]): Promise<void> {
+    const wanted = addresses.toSorted().join(" and ");
+    await eventually(`${wanted} are held, and nothing else`, () =>
+      this.held.toSorted().join(" and ") === wanted ? true : undefined,
+    );
+  }
+
   async stop(): Promise<void> {
     await this.#agent?.close();
     this.#database?.close();
     this.#agent = undefined;
     this.#database = undefined;
+  }
+
+  /** What is not in the journal by now never gets there, as after kill -9. */
+  async crash(): Promise<void> {
+    this.#database?.close();
+    await this.stop();
   }
 
   async restart(): Promise<void> {

@@ -10,135 +10,17 @@ import { failureOf, networkOf, Runtime, sandboxOf } from "../support/runtime.ts"
 import { ChildStack } from "../support/stack.ts";
 
 const MANIFESTS = [
-  namespace("shop", { labels: { team: "data" } }),
+  namespace("shop"),
   namespace("lab", { annotations: { "berth.dev/pools": "lab" } }),
   pool(
     "db",
-    [
-      {
-        cidr: "10.20.0.0/24",
-        from: "10.20.0.50",
-        to: "10.20.0.199",
-        gateway: "10.20.0.100",
-        exclude: ["10.20.0.60-10.20.0.69"],
-      },
-      "fd00:20::/64",
-    ],
-    {
-      reserved: ["10.20.0.50-10.20.0.59"],
-      namespaceSelector: { matchLabels: { team: "data" } },
-      cooldown: "0s",
-    },
+    [{ cidr: "10.20.0.0/24", from: "10.20.0.50", to: "10.20.0.199", gateway: "10.20.0.100" }, "fd00:20::/64"],
+    { reserved: ["10.20.0.50-10.20.0.59"], cooldown: "0s" },
   ),
   pool("web", [{ cidr: "10.30.0.0/24", gateway: "10.30.0.1" }], { cooldown: "0s" }),
   pool("lab", ["10.40.0.0/28"], { cooldown: "0s" }),
   pool("duo", ["10.60.0.0/24", "fd00:60::/64"], { cooldown: "0s" }),
 ];
-const RANGES = '"db" 10.20.0.50-10.20.0.199, "lab" 10.40.0.1-10.40.0.14, "web" 10.30.0.1-10.30.0.254';
-
-/** Annotations of a pod in namespace shop, or the one named -> the refusal. */
-interface Refused {
-  readonly why: string;
-  readonly annotations: Readonly<Record<string, string>>;
-  readonly namespace?: string;
-  readonly reason: string;
-  readonly message: string;
-}
-
-const REFUSED: readonly Refused[] = [
-  {
-    why: "taken, with the holder and free neighbours",
-    annotations: { "berth.dev/ips": "10.20.0.71" },
-    reason: "ADDRESS_TAKEN",
-    message:
-      'address 10.20.0.71 in pool "db" is held by shop/holder (Pod holder); free nearby: 10.20.0.70, 10.20.0.72, 10.20.0.73, or release it with: berthctl release shop/holder',
-  },
-  {
-    why: "taken, in IPv6",
-    annotations: { "berth.dev/ips": "fd00:20::71" },
-    reason: "ADDRESS_TAKEN",
-    message:
-      'address fd00:20::71 in pool "db" is held by shop/holder (Pod holder); free nearby: fd00:20::70, fd00:20::72, fd00:20::6f, or release it with: berthctl release shop/holder',
-  },
-  {
-    why: "excluded",
-    annotations: { "cni.projectcalico.org/ipAddrs": '["10.20.0.69"]' },
-    reason: "ADDRESS_EXCLUDED",
-    message: 'address 10.20.0.69 is excluded from pool "db"; free nearby: 10.20.0.70, 10.20.0.72, 10.20.0.73',
-  },
-  {
-    why: "the gateway",
-    annotations: { "berth.dev/ips": "10.20.0.100" },
-    reason: "ADDRESS_EXCLUDED",
-    message:
-      'address 10.20.0.100 is the gateway of pool "db"; free nearby: 10.20.0.99, 10.20.0.101, 10.20.0.98',
-  },
-  {
-    why: "outside every pool",
-    annotations: { "berth.dev/ips": "192.168.1.1" },
-    reason: "ADDRESS_OUTSIDE",
-    message: `address 192.168.1.1 is in no pool; pools have ${RANGES}`,
-  },
-  {
-    why: "in the network of a pool and not in its range",
-    annotations: { "berth.dev/ips": "10.20.0.10" },
-    reason: "ADDRESS_OUTSIDE",
-    message: `address 10.20.0.10 is in no pool; pools have ${RANGES}`,
-  },
-  {
-    why: "of another pool than the one that is named",
-    annotations: { "berth.dev/ips": "10.20.0.99", "berth.dev/pools": "web" },
-    reason: "ADDRESS_OUTSIDE",
-    message: 'address 10.20.0.99 belongs to pool "db", and the request names "web"; name one or the other',
-  },
-  {
-    why: "of a pool for other namespaces",
-    namespace: "lab",
-    annotations: { "berth.dev/ips": "10.20.0.80" },
-    reason: "POOL_FORBIDDEN",
-    message: 'pool "db" is not open to namespace lab; open to it: "lab", "web"',
-  },
-  {
-    why: "any of a pool for other namespaces",
-    namespace: "lab",
-    annotations: { "berth.dev/pools": "db" },
-    reason: "POOL_FORBIDDEN",
-    message: 'pool "db" is not open to namespace lab; open to it: "lab", "web"',
-  },
-  {
-    why: "of a pool that does not exist",
-    annotations: { "berth.dev/pools": "dp" },
-    reason: "POOL_UNKNOWN",
-    message: 'there is no pool "dp"; there are "db", "lab", "web"',
-  },
-  {
-    why: "of a family that the pool does not have",
-    annotations: { "berth.dev/pools": "web", "berth.dev/families": "IPv6" },
-    reason: "FAMILY_UNAVAILABLE",
-    message: 'no IPv6 range in pool "web"; ask for another family or add a pool that has it',
-  },
-  {
-    why: "two of one family",
-    annotations: { "berth.dev/ips": "10.20.0.80,10.20.0.81" },
-    reason: "REQUEST_INVALID",
-    message:
-      'annotation berth.dev/ips: "10.20.0.80,10.20.0.81" has two addresses of one family; a pod gets one of each, and the entries of several pods are set apart by ";"',
-  },
-  {
-    why: "no address",
-    annotations: { "cni.projectcalico.org/ipAddrs": "10.20.0.80" },
-    reason: "REQUEST_INVALID",
-    message:
-      'annotation cni.projectcalico.org/ipAddrs: "10.20.0.80" is not a JSON list of strings, such as \'["10.20.0.51"]\'',
-  },
-  {
-    why: "two systems' annotations that disagree",
-    annotations: { "cni.projectcalico.org/ipAddrs": '["10.20.0.80"]', "berth.dev/ips": "10.20.0.81" },
-    reason: "REQUEST_INVALID",
-    message: "annotation cni.projectcalico.org/ipAddrs: it disagrees with berth.dev/ips; keep one of the two",
-  },
-];
-
 describe("requests", () => {
   let site: PlainStack<ChildStack>;
 
@@ -173,16 +55,6 @@ describe("requests", () => {
       any.addresses.map((cidr) => cidr.split("/")[1]),
       ["24", "64"],
     );
-  });
-
-  it("E0102 what cannot be had is refused at admission, in words that say what to do", async () => {
-    await site.api.create(pod("shop", "holder", { "berth.dev/ips": "10.20.0.71,fd00:20::71" }));
-    const before = await site.stack.dump();
-    for (const { why, annotations, namespace: ns = "shop", reason, message } of REFUSED) {
-      const outcome = await site.api.write(pod(ns, "asker", annotations));
-      assert.deepEqual(outcome, { kind: "refused", reason, message }, why);
-    }
-    assert.equal(await site.stack.dump(), before, "a refusal keeps nothing");
   });
 
   it("E0103 a pod of a namespace with a default pool has an address of it, unless it names another", async () => {
@@ -405,5 +277,17 @@ describe("requests", () => {
       dryRun: true,
     });
     assert.equal(refused.kind === "refused" ? refused.reason : "", "ADDRESS_TAKEN");
+  });
+
+  it("E0114 a second interface is not served from pools beside the pod's claim, and says so", async () => {
+    const runtime = runtimeWith({ pools: ["web"] });
+    const eth0 = sandboxOf({ namespace: "shop", name: "multi", uid: "" });
+    assert.match((await runtime.attach(eth0)).join(), /^10\.30\.0\.\d+\/24$/);
+    const net1 = { ...eth0, interface: "net1" };
+    assert.deepEqual(failureOf(await runtime.add(net1)), {
+      code: 7,
+      msg: "the claim of pod shop/multi serves another interface of it; give network net ipam.ranges for this one",
+    });
+    assert.deepEqual(await site.stack.attachedContainers(), [eth0.containerID]);
   });
 });

@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { randomBytes, randomUUID } from "node:crypto";
 import { applyPatch } from "rfc6902";
 import { type Manifest, type Metadata, type Question, ReviewClient, type Verdict } from "./review.ts";
-import type { Endpoint } from "./stack.ts";
+import type { Endpoint } from "./stack-folder.ts";
 
 /** An object as the API server keeps it. */
 export interface Kept extends Manifest {

@@ -31,8 +31,9 @@ export class LeapingClock implements Clock {
   }
 
   async sleep(ms: number, signal?: AbortSignal): Promise<void> {
-    const sleeper = { ms, until: this.monotonic() + ms, wake: new AbortController() };
-    this.#begun.set(ms, (this.#begun.get(ms) ?? 0) + 1);
+    const length = Math.round(ms);
+    const sleeper = { ms: length, until: this.monotonic() + ms, wake: new AbortController() };
+    this.#begun.set(length, (this.#begun.get(length) ?? 0) + 1);
     const abort = () => sleeper.wake.abort();
     if (signal?.aborted === true) return;
     signal?.addEventListener("abort", abort, { once: true });
@@ -50,10 +51,20 @@ export class LeapingClock implements Clock {
     for (let left = ms; left > 0; left -= stepMs) await this.#step(Math.min(left, stepMs));
   }
 
+  /** Moves on and waits for nobody: for a time limit that is to end something which is under way. */
+  skip(ms: number): void {
+    this.#ahead += ms;
+    for (const { wake } of this.#due()) wake.abort();
+  }
+
+  #due(): readonly Sleeper[] {
+    const now = this.monotonic();
+    return [...this.#sleepers].filter(({ until }) => until <= now);
+  }
+
   async #step(ms: number): Promise<void> {
     this.#ahead += ms;
-    const now = this.monotonic();
-    const due = [...this.#sleepers].filter(({ until }) => until <= now);
+    const due = this.#due();
     const expected = new Map<number, number>(); // length of a sleep -> how many must have begun
     for (const { ms: length } of due) {
       expected.set(length, (expected.get(length) ?? this.#begun.get(length) ?? 0) + 1);

@@ -27,7 +27,7 @@ export function pod(ns: string, name: string, annotations: Texts = {}): Manifest
   return {
     apiVersion: "v1",
     kind: "Pod",
-    metadata: { namespace: ns, name, annotations },
+    metadata: { namespace: ns, name, ...unlessEmpty(annotations) },
     spec: { containers: CONTAINERS },
   };
 }
@@ -37,9 +37,14 @@ export function generatedPod(ns: string, generateName: string, annotations: Text
   return {
     apiVersion: "v1",
     kind: "Pod",
-    metadata: { namespace: ns, generateName, annotations },
+    metadata: { namespace: ns, generateName, ...unlessEmpty(annotations) },
     spec: { containers: CONTAINERS },
   };
+}
+
+/** The API server leaves out what is empty. */
+function unlessEmpty(annotations: Texts): { annotations?: Texts } {
+  return Object.keys(annotations).length === 0 ? {} : { annotations };
 }
 
 /** A claim as a person writes it. */

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+import { spawnSync } from "node:child_process";
 import { randomBytes } from "node:crypto";
 import { access } from "node:fs/promises";
 import { fileURLToPath } from "node:url";
@@ -72,6 +73,13 @@ export async function skipWithoutNetwork(): Promise<{ readonly skip: string | fa
   return { skip: why };
 }
 
+/** Of this process, and there still. */
+const present = new Set<string>();
+// A run that breaks off has no time for its hooks, and namespaces outlive processes.
+process.on("exit", () => {
+  for (const name of present) spawnSync("ip", ["netns", "del", name], { env: { PATH } });
+});
+
 /** Short enough for the name of an interface with a letter behind it. */
 function newName(): string {
   return `bt${randomBytes(5).toString("hex")}`;
@@ -113,6 +121,7 @@ export class NetworkHost {
   }
 
   async #add(name: string, how: "patient" | "hasty"): Promise<void> {
+    present.add(name);
     await ip("netns", "add", name);
     this.#namespaces.add(name);
     await ip("-n", name, "link", "set", "lo", "up");
@@ -124,6 +133,7 @@ export class NetworkHost {
   async removeSandbox(name: string): Promise<void> {
     await ip("netns", "del", name);
     this.#namespaces.delete(name);
+    present.delete(name);
   }
 
   /** A veth pair in the host's namespace, both ends up: the uplink that macvlan needs. */

@@ -4,7 +4,8 @@ import { eventually } from "./eventually.ts";
 import { pod } from "./manifests.ts";
 import { NetworkHost } from "./netns.ts";
 import { detachAll, type NetworkConfig, networkOf, Runtime, type Sandbox, sandboxOf } from "./runtime.ts";
-import { ChildStack, type TestStackOptions } from "./stack.ts";
+import { ChildStack } from "./stack.ts";
+import type { TestStackOptions } from "./stack-folder.ts";
 
 /** A pod with pinned addresses and a sandbox of its own that nothing is attached to yet. */
 export interface Pinned {

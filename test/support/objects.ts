@@ -149,3 +149,10 @@ export function deniedAs(response: AdmissionResponse): string {
   if (response.allowed) return "";
   return `${response.status?.details?.causes[0]?.reason ?? ""}: ${response.status?.message ?? ""}`;
 }
+
+/** The operations of an answer's patch. */
+export function opsOf(response: AdmissionResponse): unknown {
+  return response.patch === undefined
+    ? []
+    : JSON.parse(Buffer.from(response.patch, "base64").toString("utf8"));
+}

@@ -3,7 +3,7 @@ import { ApiServer, type Kept } from "./api-server.ts";
 import { eventually } from "./eventually.ts";
 import type { Manifest } from "./review.ts";
 import { detachAll, networkOf, Runtime, type Sandbox, sandboxOf } from "./runtime.ts";
-import type { StackFolder } from "./stack.ts";
+import type { StackFolder } from "./stack-folder.ts";
 
 /** The cluster around a stack, without interfaces: an API server, and a runtime that calls the IPAM plugin itself. */
 export class PlainStack<S extends StackFolder & { remove(): Promise<void> }> {

@@ -25,11 +25,15 @@ export interface StartOptions {
   readonly stdio?: StdioOptions;
 }
 
+const running = new Set<ChildProcess>();
+process.on("exit", () => {
+  for (const child of running) child.kill("SIGKILL");
+});
+
 /** Starts a process and collects what it prints. It is killed when this process exits before it. */
 export function start(command: string, args: readonly string[], options: StartOptions = {}): Started {
   const child = spawn(command, args, { env: options.env ?? {}, stdio: options.stdio ?? "pipe" });
-  const kill = () => child.kill("SIGKILL");
-  process.once("exit", kill);
+  running.add(child);
   const printed = { stdout: "", stderr: "" };
   for (const name of ["stdout", "stderr"] as const) {
     child[name]?.setEncoding("utf8").on("data", (text: string) => {
@@ -41,7 +45,7 @@ export function start(command: string, args: readonly string[], options: StartOp
   const ended = new Promise<Ended>((resolve, reject) => {
     child.on("error", reject);
     child.on("close", (status, signal) => {
-      process.removeListener("exit", kill);
+      running.delete(child);
       resolve({ rc: status ?? -1, signal, ...printed });
     });
   });

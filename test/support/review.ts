@@ -3,7 +3,7 @@ import { randomUUID } from "node:crypto";
 import { Agent, request as httpsRequest } from "node:https";
 import { text } from "node:stream/consumers";
 import type { Operation as PatchOperation } from "rfc6902";
-import type { Endpoint } from "./stack.ts";
+import type { Endpoint } from "./stack-folder.ts";
 
 /** An object as YAML has it. */
 export interface Manifest {

@@ -5,7 +5,7 @@ import { fileURLToPath } from "node:url";
 import type { Kept } from "./api-server.ts";
 import type { NetworkHost } from "./netns.ts";
 import { type Ended, type Started, type StartOptions, start } from "./process.ts";
-import type { StackFolder } from "./stack.ts";
+import type { StackFolder } from "./stack-folder.ts";
 
 const BERTH = fileURLToPath(new URL("../../build/berth", import.meta.url));
 

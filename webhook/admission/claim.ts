@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+import { isDeepStrictEqual } from "node:util";
 import { isAtRest } from "../../allocator/bind.ts";
 import { type Claim, claimKey } from "../../allocator/claim.ts";
 import { readClaimRequest } from "../../allocator/claim-request.ts";
@@ -8,7 +9,7 @@ import type { KubeObject } from "../../allocator/kube-object.ts";
 import { describePreview, preview } from "../../allocator/preview.ts";
 import { release } from "../../allocator/release.ts";
 import { type Intent, reserve } from "../../allocator/reserve.ts";
-import type { Stored } from "../../allocator/store/store.ts";
+import type { Store, Stored } from "../../allocator/store/store.ts";
 import { type Desk, expectKind, namespaceOf, objectOf } from "./desk.ts";
 import { type AdmissionRequest, type AdmissionResponse, allowed, denied, type Handler } from "./review.ts";
 
@@ -32,6 +33,11 @@ export function validateClaims(desk: Desk): Handler {
 
 async function consider(desk: Desk, request: AdmissionRequest, claim: Claim): Promise<AdmissionResponse> {
   const intent = await intentFor(desk, claim);
+  const there = await desk.context.store.get("claim", claimKey(claim));
+  const anew = request.operation === "CREATE" || desk.embedded !== undefined;
+  if (there !== undefined && there.record.handMade !== true && anew) {
+    return denied(request.uid, belongs(there.record));
+  }
   if (desk.embedded === undefined || request.dryRun) {
     const would = await preview(desk.context, intent);
     if (isRefusal(would)) return denied(request.uid, would);
@@ -59,12 +65,27 @@ async function intentFor(desk: Desk, claim: Claim): Promise<Intent> {
 async function make(desk: Desk, claim: Claim, intent: Intent): Promise<Refusal | undefined> {
   const { store } = desk.context;
   const created = await store.create("claim", claim);
-  if (created.kind === "exists" && created.stored.record.handMade !== true)
-    return belongs(created.stored.record);
   const got = await reserve(desk.context, intent);
-  if (!isRefusal(got)) return undefined;
-  if (created.kind === "created") await store.remove("claim", created.stored);
-  return got;
+  if (isRefusal(got)) {
+    if (created.kind === "created") await store.remove("claim", created.stored);
+    return got;
+  }
+  if (created.kind === "exists") await rewrite(store, got.claim.key, claim);
+  return undefined;
+}
+
+/** `reserve` leaves what a person wrote as it is; this is the person, writing it anew. */
+async function rewrite(store: Store, key: string, said: Claim): Promise<void> {
+  for (;;) {
+    const seen = await store.get("claim", key);
+    if (seen === undefined || seen.record.releasing === true) return;
+    const { interface: _, ...kept } = seen.record;
+    const { identity, request, retention } = said;
+    const where = said.interface === undefined ? {} : { interface: said.interface };
+    const next = { ...kept, identity, request, retention, ...where };
+    if (isDeepStrictEqual(next, seen.record)) return;
+    if ((await store.replace("claim", seen, next)).kind === "replaced") return;
+  }
 }
 
 function belongs(claim: Claim): Refusal {

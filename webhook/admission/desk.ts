@@ -4,7 +4,7 @@ import type { Context } from "../../allocator/context.ts";
 import type { Refusal } from "../../allocator/errors.ts";
 import { isRefusal, refuse } from "../../allocator/errors.ts";
 import type { Inventory, NamespaceFacts } from "../../allocator/inventory.ts";
-import { type KubeObject, readObject } from "../../allocator/kube-object.ts";
+import { isName, type KubeObject, readObject } from "../../allocator/kube-object.ts";
 import type { AdmissionRequest } from "./review.ts";
 
 /** Where admitted objects go: nowhere in a cluster, whose API server keeps them; onto the shelf on the embedded stack. */
@@ -32,12 +32,23 @@ export function objectOf(request: AdmissionRequest, which: "object" | "oldObject
   if (isRefusal(object)) return object;
   const namespace = request.namespace === "" ? object.metadata.namespace : request.namespace;
   const name = object.metadata.name === "" ? request.name : object.metadata.name;
+  if ([name, namespace].some((part) => part !== "" && !isName(part))) {
+    return refuse(
+      "OBJECT_INVALID",
+      "metadata.name and metadata.namespace are made of lower-case letters, digits, - and .",
+    );
+  }
   return { ...object, metadata: { ...object.metadata, namespace, name } };
 }
 
+const CLUSTER_SCOPED: ReadonlySet<string> = new Set(["IPPool", "Namespace"]);
+
 /** One of the kinds that the route is for, or the words for whoever configured the webhook wrongly. */
 export function expectKind(object: KubeObject, kinds: readonly string[]): Refusal | undefined {
-  if (kinds.includes(object.kind)) return undefined;
+  if (kinds.includes(object.kind)) {
+    if (CLUSTER_SCOPED.has(object.kind) || object.metadata.namespace !== "") return undefined;
+    return refuse("OBJECT_INVALID", "the object has no namespace", { kind: object.kind });
+  }
   return refuse(
     "OBJECT_INVALID",
     `this webhook decides about ${kinds.join(", ")}, and the object is a ${object.kind}`,

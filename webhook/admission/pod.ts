@@ -5,6 +5,7 @@ import {
   ASSIGNED_ADDRESSES,
   ASSIGNED_CLAIM,
   ASSIGNED_TOKEN,
+  EXEMPT_NAMESPACE,
   readRequest,
   withDefaults,
 } from "../../allocator/dialects.ts";
@@ -14,11 +15,13 @@ import { type Applicant, intentForClaim, intentOf, slotIntents } from "../../all
 import type { Inventory } from "../../allocator/inventory.ts";
 import { type KubeObject, originOf } from "../../allocator/kube-object.ts";
 import { lendSlot, previewSlot } from "../../allocator/lend.ts";
+import { isNamesake } from "../../allocator/objections.ts";
 import type { Labels } from "../../allocator/ports.ts";
 import { describePreview, preview } from "../../allocator/preview.ts";
 import { asksForAddress } from "../../allocator/request.ts";
 import { type Intent, reserve } from "../../allocator/reserve.ts";
 import type { LabelExpression } from "../../allocator/selector.ts";
+import { confirmClaim } from "./arrival.ts";
 import { type Desk, expectKind, type Keeper, namespaceOf, objectOf } from "./desk.ts";
 import { addNodeAffinity, annotate, type PatchOp, pointer, prove } from "./patch.ts";
 import {
@@ -48,7 +51,7 @@ export function mutatePods(desk: Desk): Handler {
 async function decide(desk: Desk, request: AdmissionRequest, pod: KubeObject): Promise<AdmissionResponse> {
   const applicant = await applicantOf(desk, pod);
   if (isRefusal(applicant)) return denied(request.uid, applicant);
-  const wish = wishOf(desk, applicant);
+  const wish = await wishOf(desk, applicant);
   if (wish === undefined) return answer(request, pod, {});
   if (isRefusal(wish)) return denied(request.uid, wish);
   return request.dryRun ? await rehearse(desk, request, wish) : await admit(desk, request, pod, wish);
@@ -59,7 +62,7 @@ function isExempt(pod: KubeObject): boolean {
   return (
     pod.spec.flag("hostNetwork") ||
     Object.hasOwn(pod.metadata.annotations, MIRROR) ||
-    pod.metadata.namespace === "kube-system"
+    pod.metadata.namespace === EXEMPT_NAMESPACE
   );
 }
 
@@ -92,24 +95,38 @@ type Wish =
   | { readonly kind: "one"; readonly intent: Intent }
   | { readonly kind: "any"; readonly slots: readonly Intent[] };
 
-function wishOf(desk: Desk, applicant: Applicant): Wish | Refusal | undefined {
+async function wishOf(desk: Desk, applicant: Applicant): Promise<Wish | Refusal | undefined> {
   const { standing, request } = applicant;
   if (!asksForAddress(request)) {
-    const waiting = waitingClaim(desk, applicant);
+    const waiting = await waitingClaim(desk, applicant);
     return waiting && { kind: "one", intent: intentForClaim(applicant, waiting) };
   }
-  if (standing.kind === "set" && request.entries !== undefined) {
-    return { kind: "any", slots: slotIntents(applicant, standing.workload) };
+  const workload = sharerOf(standing);
+  if (workload !== undefined && request.entries !== undefined) {
+    return { kind: "any", slots: slotIntents(applicant, workload) };
   }
   const intent = intentOf(applicant);
   return isRefusal(intent) ? intent : { kind: "one", intent };
 }
 
-/** A claim of the pod's name, made by hand or kept from before, speaks for a pod that asks for nothing. */
-function waitingClaim(desk: Desk, { standing, namespace }: Applicant): Claim | undefined {
+/** Whose pods share a list of addresses: a name such as CloneSets give does not say which entry is the pod's. */
+function sharerOf(standing: PodStanding): string | undefined {
+  if (standing.kind === "set") return standing.workload;
+  return standing.identity.kind === "CloneSet" ? standing.identity.name : undefined;
+}
+
+/**
+ * A claim of the pod's name, made by hand or kept from before, speaks for a pod that asks for nothing. It may have
+ * been made a moment ago, and a pod that missed it would start with another address.
+ */
+async function waitingClaim(
+  { context }: Desk,
+  { standing, namespace }: Applicant,
+): Promise<Claim | undefined> {
   if (standing.kind !== "named") return undefined;
-  const claim = desk.context.view.claim(`${namespace.name}/${standing.claim}`)?.record;
-  if (claim === undefined || claim.identity.slot !== undefined) return undefined;
+  const key = claimKey({ namespace: namespace.name, name: standing.claim });
+  const claim = (context.view.claim(key) ?? (await context.store.get("claim", key)))?.record;
+  if (claim === undefined || isNamesake(claim, standing.identity)) return undefined;
   return claim.handMade === true || isReserved(claim) ? claim : undefined;
 }
 
@@ -203,7 +220,10 @@ export function validatePods(desk: Desk): Handler {
     const refusal = await meet(desk, pod);
     if (refusal !== undefined) return denied(request.uid, refusal);
     await keeper.keep(pod);
-    return allowed(request.uid);
+    const lost = request.operation === "CREATE" ? await confirmClaim(desk.context, pod) : undefined;
+    if (lost === undefined) return allowed(request.uid);
+    await keeper.forget("Pod", pod.metadata.namespace, pod.metadata.name);
+    return denied(request.uid, lost);
   };
 }
 

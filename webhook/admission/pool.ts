@@ -21,7 +21,9 @@ async function decide(desk: Desk, request: AdmissionRequest): Promise<AdmissionR
   if (isRefusal(object)) return denied(request.uid, object);
   const refusal =
     expectKind(object, ["IPPool"]) ??
-    (request.operation === "DELETE" ? judgeRemoval(desk, object) : judgePool(desk.context.view, object));
+    (request.operation === "DELETE"
+      ? judgeRemoval(desk, object)
+      : judgePool(desk.context.view, await poolsNow(desk), object));
   if (refusal !== undefined) return denied(request.uid, refusal);
   if (desk.embedded !== undefined && !request.dryRun) await store(desk, request, object);
   return allowed(request.uid);
@@ -32,15 +34,26 @@ function recordOf(object: KubeObject): PoolRecord {
   return { name: object.metadata.name, spec: object.spec.value as unknown as PoolRecord["spec"] };
 }
 
-function judgePool(view: View, object: KubeObject): Refusal | undefined {
+/** Where the review is the write, the pool before this one counts, whether or not the view shows it yet. */
+async function poolsNow(desk: Desk): Promise<readonly Pool[]> {
+  if (desk.embedded === undefined) return desk.context.view.pools();
+  const pools: Pool[] = [];
+  for await (const { record } of desk.context.store.list("pool")) {
+    const pool = parsePool(record);
+    if (!isRefusal(pool)) pools.push(pool);
+  }
+  return pools;
+}
+
+function judgePool(view: View, pools: readonly Pool[], object: KubeObject): Refusal | undefined {
   const pool = parsePool(recordOf(object));
   if (isRefusal(pool)) return pool;
-  return collides(view, pool) ?? robs(view, pool);
+  return collides(pools, pool) ?? robs(view, pool);
 }
 
 /** One address in two pools could be given out by two rules at once. */
-function collides(view: View, pool: Pool): Refusal | undefined {
-  for (const other of view.pools()) {
+function collides(pools: readonly Pool[], pool: Pool): Refusal | undefined {
+  for (const other of pools) {
     if (other.name === pool.name) continue;
     const shared = overlap(pool, other);
     if (shared !== undefined) {

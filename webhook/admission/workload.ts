@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
+import type { Address } from "../../allocator/address.ts";
 import { claimKey } from "../../allocator/claim.ts";
-import { DIALECTS, readRequest, withDefaults } from "../../allocator/dialects.ts";
-import { isRefusal, type Refusal, refuse } from "../../allocator/errors.ts";
+import { DIALECTS, EXEMPT_NAMESPACE, readRequest, withDefaults } from "../../allocator/dialects.ts";
+import { isRefusal, type Refusal } from "../../allocator/errors.ts";
 import type { PodStanding } from "../../allocator/identity.ts";
 import { type Applicant, intentOf, slotIntents, tooShort } from "../../allocator/intent.ts";
 import type { NamespaceFacts, WorkloadFacts } from "../../allocator/inventory.ts";
@@ -12,6 +13,7 @@ import { asksForAddress, type Request } from "../../allocator/request.ts";
 import { type Intent, type Reserved, reserve } from "../../allocator/reserve.ts";
 import { type Desk, expectKind, type Keeper, namespaceOf, objectOf } from "./desk.ts";
 import { type AdmissionRequest, type AdmissionResponse, allowed, denied, type Handler } from "./review.ts";
+import { enoughFor } from "./rollout.ts";
 
 const KINDS = ["StatefulSet", "Deployment", "CloneSet"];
 /** The most ordinals that one review reserves; it must end within the API server's patience. */
@@ -95,9 +97,17 @@ async function consider(
   object: KubeObject,
   template: Template,
 ): Promise<string[] | Refusal> {
-  if (!asksForAddress(template.request)) return [];
+  if (!asksForAddress(template.request) || isExempt(object)) return [];
   if (object.kind === "StatefulSet") return await considerOrdinals(desk, request, object, template);
   return await considerSet(desk, object, template);
+}
+
+/** Its pods are let through untouched, so nothing may be reserved for them. */
+function isExempt(object: KubeObject): boolean {
+  return (
+    object.spec.at("template").at("spec").flag("hostNetwork") ||
+    object.metadata.namespace === EXEMPT_NAMESPACE
+  );
 }
 
 async function considerOrdinals(
@@ -118,8 +128,10 @@ async function considerOrdinals(
   }
   const intents = ordinalIntents(object, template);
   if (isRefusal(intents)) return intents;
-  const reserves = desk.embedded !== undefined && !request.dryRun;
-  return reserves ? await reserveAll(desk, intents) : await previewAll(desk, intents, request.dryRun);
+  // Looked at first, so that a refusal leaves claims that would have been changed as they are.
+  const told = await previewAll(desk, intents, request.dryRun);
+  if (!Array.isArray(told)) return about(told.intent, told.refusal);
+  return desk.embedded === undefined || request.dryRun ? told : await reserveAll(desk, intents);
 }
 
 function ordinalIntents(object: KubeObject, { workload, applicant }: Template): Intent[] | Refusal {
@@ -159,18 +171,28 @@ async function reserveAll(desk: Desk, intents: readonly Intent[]): Promise<strin
   return warnings;
 }
 
+/**
+ * Each after the ones before it, so that two do not count on one address. What the previews say is told if `tell`;
+ * a claim in use that will change later is always worth a warning.
+ */
 async function previewAll(
   desk: Desk,
   intents: readonly Intent[],
   tell: boolean,
-): Promise<string[] | Refusal> {
+): Promise<string[] | { readonly refusal: Refusal; readonly intent: Intent }> {
   const told: string[] = [];
+  const spoken = new Set<Address>();
   for (const intent of intents) {
-    const would = await preview(desk.context, intent);
-    if (isRefusal(would)) return about(intent, would);
-    told.push(describePreview(intent.key.name, would));
+    const would = await preview(desk.context, intent, spoken);
+    if (isRefusal(would) && would.code === "CLAIM_CHANGED") {
+      told.push(would.message);
+      continue;
+    }
+    if (isRefusal(would)) return { refusal: would, intent };
+    for (const { address } of would.addresses) spoken.add(address);
+    if (tell) told.push(describePreview(intent.key.name, would));
   }
-  return tell ? told : [];
+  return told;
 }
 
 function about(intent: Intent, refusal: Refusal): Refusal {
@@ -190,43 +212,11 @@ async function considerSet(desk: Desk, object: KubeObject, template: Template): 
   }
   const { name, uid } = object.metadata;
   const identity = { kind: object.kind, apiVersion: object.apiVersion, name, ...(uid === "" ? {} : { uid }) };
-  for (const intent of slotIntents(applicant({ kind: "set", workload: name, identity }), name)) {
-    const would = await preview(desk.context, intent);
-    if (isRefusal(would)) return would;
-  }
-  return enoughFor(object, workload.replicas, entries.length);
-}
-
-function enoughFor(object: KubeObject, replicas: number, entries: number): string[] | Refusal {
-  const rolling = object.spec.at("strategy").at("rollingUpdate");
-  const recreates = object.spec.at("strategy").text("type") === "Recreate";
-  const surge = recreates ? 0 : share(rolling.get("maxSurge") ?? "25%", replicas, Math.ceil);
-  const unavailable = share(rolling.get("maxUnavailable") ?? "25%", replicas, Math.floor);
-  const details = { namespace: object.metadata.namespace };
-  if (entries < replicas) {
-    return refuse(
-      "LIST_TOO_SHORT",
-      `the set has ${entries} entries for ${replicas} replicas; add entries or lower replicas`,
-      details,
-    );
-  }
-  if (entries >= replicas + surge) return [];
-  const needs = `a rolling update may want ${replicas + surge} pods at once (${replicas} replicas and maxSurge ${surge}), and the set has ${entries} entries`;
-  if (unavailable === 0 && !recreates) {
-    return refuse(
-      "LIST_TOO_SHORT",
-      `${needs}; with maxUnavailable 0 it would never end: add entries, or set maxSurge 0 and maxUnavailable 1`,
-      details,
-    );
-  }
-  return [`${needs}; its surge pods wait until old ones are gone`];
-}
-
-/** A number, or a percentage of the replicas (apps/v1 RollingUpdateDeployment). */
-function share(value: unknown, replicas: number, round: (n: number) => number): number {
-  if (typeof value === "number") return value;
-  const percent = /^(\d{1,3})%$/.exec(String(value))?.[1];
-  return percent === undefined ? 0 : round((Number(percent) * replicas) / 100);
+  const slots = slotIntents(applicant({ kind: "set", workload: name, identity }), name);
+  const told = await previewAll(desk, slots, false);
+  if (!Array.isArray(told)) return told.refusal;
+  const enough = enoughFor(object, workload.replicas, entries.length);
+  return isRefusal(enough) ? enough : [...told, ...enough];
 }
 
 async function workloadGone(desk: Desk, request: AdmissionRequest): Promise<AdmissionResponse> {

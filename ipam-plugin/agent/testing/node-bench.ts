@@ -71,6 +71,8 @@ export class ScriptedMooring implements Mooring {
     this.known.push(notice);
   }
 
+  async resumed(_claims: ReadonlySet<string>): Promise<void> {}
+
   async detached(notice: SandboxNotice): Promise<void> {
     this.attempts++;
     await this.telling;

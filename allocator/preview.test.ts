@@ -1,0 +1,169 @@
+// SPDX-License-Identifier: Apache-2.0
+import assert from "node:assert/strict";
+import { describe, it } from "node:test";
+import {
+  attachmentOf,
+  bindingTo,
+  granted,
+  poolRecord,
+  refusalOf,
+  reservationRecord,
+} from "../test/support/fixtures.ts";
+import { entries, ordinalIntent, podIntent } from "../test/support/intents.ts";
+import type { SeededRandom } from "../test/support/random.ts";
+import { openWorld, type World } from "../test/support/world.ts";
+import { isRefusal } from "./errors.ts";
+import { describePreview, preview } from "./preview.ts";
+import { release } from "./release.ts";
+import type { Request } from "./request.ts";
+import { type Intent, reserve } from "./reserve.ts";
+
+/** Small enough that addresses are taken, exhausted and cooling most of the time. */
+const POOLS = [
+  {
+    name: "four",
+    spec: { ranges: [{ cidr: "10.1.0.0/29", gateway: "10.1.0.6" }], reserved: ["10.1.0.5"], cooldown: "20s" },
+  },
+  poolRecord("dual", ["10.2.0.0/29", "fd02::/125"], { limits: { perNamespace: 5 } }),
+];
+const LISTS = [
+  "10.1.0.1",
+  "10.1.0.2",
+  "10.1.0.5",
+  "10.1.0.6",
+  "10.2.0.1",
+  "10.2.0.2,fd02::2",
+  "fd02::3",
+  "10.9.0.1",
+];
+const WISHES: readonly Request[] = [
+  ...LISTS.map(entries),
+  { sticky: true },
+  { pools: ["dual"] },
+  { pools: ["dual", "four"], families: ["IPv4"] },
+  { pools: ["10.2.0.0/29"] },
+  { pools: ["four"], families: ["IPv6"] },
+];
+
+function anyIntent(world: World, random: SeededRandom): Intent {
+  const request = random.pick(WISHES);
+  const name = `db${random.below(7)}-0`;
+  return random.below(2) === 0 ? ordinalIntent(world, name, request) : podIntent(world, name, request);
+}
+
+/** In words: the addresses, or the refusal. */
+async function foreseen(world: World, intent: Intent): Promise<string> {
+  const before = world.dump();
+  const would = await preview(world.context, intent);
+  assert.equal(world.dump(), before);
+  return isRefusal(would)
+    ? refusalOf(would)
+    : would.addresses
+        .map(({ address }) => address)
+        .sort()
+        .join(",");
+}
+
+async function done(world: World, intent: Intent): Promise<string> {
+  const got = await reserve(world.context, intent);
+  await world.settle();
+  return isRefusal(got) ? refusalOf(got) : [...got.claim.record.addresses].sort().join(",");
+}
+
+/** One thing that changes what the next identity would get. */
+async function disturb(world: World, random: SeededRandom): Promise<void> {
+  if (random.below(4) === 0) world.clock.advance(random.below(15_000));
+  if (random.below(6) === 0) await world.reaper().pass();
+  await world.settle();
+  const claims = await world.all("claim");
+  if (claims.length === 0 || random.below(2) === 0) return;
+  const seen = random.pick(claims);
+  if (random.below(2) === 0) {
+    await release(world.context, seen);
+  } else {
+    const { name } = seen.record;
+    const bound = await world.authority.replace("claim", seen, {
+      ...seen.record,
+      binding: bindingTo(name, "node-a"),
+    });
+    assert.ok(bound.kind === "replaced");
+    const attachment = attachmentOf(name, { detached: random.below(2) === 0 });
+    await world.authority.report(bound.stored, { phase: "Attached", attachment });
+  }
+  await world.settle();
+}
+
+describe("preview", () => {
+  for (const seed of [1, 2, 3]) {
+    it(`says what reserve then does, in the same words (seed ${seed})`, async () => {
+      await using world = await openWorld({ pools: POOLS, seed });
+      const seen = new Map<string, number>(); // outcome -> how often
+      for (let n = 0; n < 150; n++) {
+        await disturb(world, world.random);
+        const intent = anyIntent(world, world.random);
+        const said = await foreseen(world, intent);
+        assert.equal(await done(world, intent), said, `step ${n}`);
+        const outcome = said.split(":")[0] ?? "";
+        const kind = /^[A-Z_]+$/.test(outcome) ? outcome : "granted";
+        seen.set(kind, (seen.get(kind) ?? 0) + 1);
+      }
+      const usual = [
+        "granted",
+        "ADDRESS_TAKEN",
+        "CLAIM_CHANGED",
+        "ADDRESS_EXCLUDED",
+        "ADDRESS_OUTSIDE",
+        "FAMILY_UNAVAILABLE",
+      ];
+      for (const outcome of usual) assert.ok((seen.get(outcome) ?? 0) > 0, `${outcome} never happened`);
+    });
+  }
+
+  it("knows a claim that the view does not show yet", async () => {
+    await using world = await openWorld({ pools: POOLS });
+    granted(await reserve(world.context, podIntent(world, "db-0", { pools: ["four"] })));
+    // no settle: the mirror has not heard of it
+    const would = granted(await preview(world.context, podIntent(world, "db-0", { pools: ["four"] })));
+    assert.deepEqual(
+      would.addresses.map(({ held }) => held),
+      [true],
+    );
+    await world.settle();
+  });
+
+  it("takes addresses that others of the same review would get for taken", async () => {
+    await using world = await openWorld({ pools: POOLS });
+    const intent = podIntent(world, "db-0", { pools: ["four"] });
+    const [first] = granted(await preview(world.context, intent)).addresses;
+    assert.ok(first);
+    const [second] = granted(await preview(world.context, intent, new Set([first.address]))).addresses;
+    assert.ok(second && second.address !== first.address);
+    const named = podIntent(world, "db-1", entries(first.address));
+    assert.match(
+      refusalOf(await preview(world.context, named, new Set([first.address]))),
+      new RegExp(`^ADDRESS_TAKEN: address ${first.address} in pool "four" is taken`),
+    );
+    const all = new Set(
+      ["10.1.0.1", "10.1.0.2", "10.1.0.3", "10.1.0.4"].map((text) => reservationRecord(text).address),
+    );
+    assert.match(refusalOf(await preview(world.context, intent, all)), /^POOL_EXHAUSTED: /);
+  });
+});
+
+describe("describePreview", () => {
+  it("says where each address is from, or that it is the identity's own", async () => {
+    await using world = await openWorld({ pools: POOLS });
+    const would = (request: Request) => preview(world.context, podIntent(world, "db-0", request));
+    const list = entries("10.2.0.2,fd02::2");
+    assert.equal(
+      describePreview("this pod", granted(await would(list))),
+      "this pod would get 10.2.0.2 from pool dual and fd02::2 from pool dual",
+    );
+    granted(await reserve(world.context, podIntent(world, "db-0", entries("10.2.0.2"))));
+    await world.settle();
+    assert.equal(
+      describePreview("this pod", granted(await would(list))),
+      "this pod would get 10.2.0.2 (its own) and fd02::2 from pool dual",
+    );
+  });
+});

@@ -1,0 +1,130 @@
+// SPDX-License-Identifier: Apache-2.0
+import assert from "node:assert/strict";
+import { readFileSync } from "node:fs";
+import { describe, it } from "node:test";
+import { FAULTS, REFUSALS, type RefusalCode } from "../../allocator/errors.ts";
+import { renderErrorReference } from "../../scripts/error-reference.ts";
+import { EXAMPLES } from "../../scripts/error-texts.ts";
+import type { Route } from "../../webhook/app.ts";
+import { bindingTo, DB_POOL, poolRecord } from "../support/fixtures.ts";
+import {
+  claimObject,
+  deniedAs,
+  deploymentPod,
+  type Json,
+  pod,
+  poolObject,
+  statefulPod,
+  workload,
+} from "../support/objects.ts";
+import { send } from "../support/reviewing.ts";
+import { openWorld, type World, type WorldOptions } from "../support/world.ts";
+
+const IPV4 = { ...DB_POOL, spec: { ...DB_POOL.spec, ranges: DB_POOL.spec.ranges.slice(0, 1) } };
+const TINY = poolRecord("tiny", "10.80.0.0/32");
+
+/** What leads to an example: the pools, what came before, and the review that is refused. */
+interface Story {
+  readonly pools?: WorldOptions["pools"];
+  readonly before?: (world: World) => Promise<unknown>;
+  readonly route?: Route;
+  readonly operation?: "CREATE" | "DELETE";
+  readonly object: Json;
+}
+
+const wants = (ips: string) => pod("licence", { annotations: { "berth.dev/ips": ips } });
+const from = (pools: string, more: Readonly<Record<string, string>> = {}) =>
+  pod("licence", { annotations: { "berth.dev/pools": pools, ...more } });
+const mysql = (ips: string) => statefulPod("mysql", 0, { annotations: { "berth.dev/ips": ips } });
+const db = (spec: Json) => [{ ...IPV4, spec: { ...IPV4.spec, ...spec } }];
+const admitted = (object: Json) => (world: World) => send(world, "/mutate/pods", object);
+
+async function bound(world: World): Promise<void> {
+  await admitted(mysql("10.20.0.70"))(world);
+  const seen = await world.authority.get("claim", "shop/mysql-0");
+  assert.ok(seen);
+  await world.authority.replace("claim", seen, { ...seen.record, binding: bindingTo("mysql-0", "node-a") });
+  await world.settle();
+}
+
+async function releasing(world: World): Promise<void> {
+  await admitted(mysql("10.20.0.70"))(world);
+  const seen = await world.authority.get("claim", "shop/mysql-0");
+  assert.ok(seen);
+  await world.authority.replace("claim", seen, { ...seen.record, releasing: true });
+  await world.settle();
+}
+
+const web = deploymentPod("web", { annotations: { "berth.dev/ips": "10.20.0.70" } });
+const listed = statefulPod("mysql", 2, { annotations: { "berth.dev/ips": "10.20.0.70;10.20.0.71" } });
+
+const STORIES: Readonly<Record<RefusalCode, Story>> = {
+  REQUEST_INVALID: { object: wants("10.20.0.70/24") },
+  ADDRESS_OUTSIDE: { object: wants("192.0.2.1") },
+  ADDRESS_EXCLUDED: { object: wants("10.20.0.100") },
+  ADDRESS_TAKEN: { before: admitted(mysql("10.20.0.70")), object: wants("10.20.0.70") },
+  POOL_UNKNOWN: { object: from("dbs") },
+  POOL_DISABLED: { pools: db({ disabled: true }), object: from("db") },
+  POOL_FORBIDDEN: { pools: db({ namespaceSelector: { matchLabels: { team: "bank" } } }), object: from("db") },
+  POOL_EXHAUSTED: {
+    pools: [TINY],
+    before: admitted(pod("other", { annotations: { "berth.dev/pools": "tiny" } })),
+    object: from("tiny"),
+  },
+  POOL_INVALID: {
+    route: "/validate/pools",
+    object: poolObject("db", { ranges: [{ cidr: "10.20.0.7/24" }] }),
+  },
+  POOL_OVERLAPS: {
+    route: "/validate/pools",
+    object: poolObject("web", { ranges: [{ cidr: "10.20.0.0/24", from: "10.20.0.150" }] }),
+  },
+  POOL_IN_USE: {
+    before: admitted(mysql("10.20.0.70")),
+    route: "/validate/pools",
+    operation: "DELETE",
+    object: poolObject("db", {}),
+  },
+  FAMILY_UNAVAILABLE: { pools: [TINY], object: from("tiny", { "berth.dev/families": "IPv6" }) },
+  LIST_TOO_SHORT: { object: listed },
+  SET_EXHAUSTED: { before: admitted(web), object: web },
+  LIMIT_REACHED: {
+    pools: db({ limits: { perNamespace: 1 } }),
+    before: admitted(mysql("10.20.0.70")),
+    object: from("db"),
+  },
+  CLAIM_CHANGED: { before: bound, object: mysql("10.20.0.71") },
+  CLAIM_RELEASING: { before: releasing, object: mysql("10.20.0.70") },
+  CLAIM_MISSING: { route: "/validate/pods", object: wants("10.20.0.70") },
+  CLAIM_BUSY: {
+    before: bound,
+    route: "/validate/claims",
+    operation: "DELETE",
+    object: claimObject("mysql-0", {}),
+  },
+  OBJECT_INVALID: { route: "/validate/workloads", object: workload("DaemonSet", "agent") },
+};
+
+describe("docs/errors.md", () => {
+  it("is what `node scripts/errors.ts --write` writes", () => {
+    const written = readFileSync(new URL("../../docs/errors.md", import.meta.url), "utf8");
+    assert.equal(written, renderErrorReference());
+  });
+
+  it("has an anchor for every code, once", () => {
+    const headings = renderErrorReference().match(/^### .*$/gm);
+    assert.deepEqual(
+      headings,
+      [...Object.keys(REFUSALS), ...Object.keys(FAULTS)].map((code) => `### ${code}`),
+    );
+  });
+
+  for (const [code, story] of Object.entries(STORIES) as [RefusalCode, Story][]) {
+    it(`shows what is really said: ${code}`, async () => {
+      await using world = await openWorld({ pools: story.pools ?? [IPV4] });
+      await story.before?.(world);
+      const { route = "/mutate/pods", operation = "CREATE", object } = story;
+      assert.equal(deniedAs(await send(world, route, object, { operation })), `${code}: ${EXAMPLES[code]}`);
+    });
+  }
+});

@@ -1,0 +1,164 @@
+// SPDX-License-Identifier: Apache-2.0
+import { randomUUID } from "node:crypto";
+import { readFileSync } from "node:fs";
+import { mkdtemp, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { Writable } from "node:stream";
+import { setTimeout as pause } from "node:timers/promises";
+import { fileURLToPath } from "node:url";
+import { type Claim, claimKey } from "../../allocator/claim.ts";
+import type { Scene } from "../../cli/command.ts";
+import { type Ledger, withLedger } from "../../cli/ledger.ts";
+import { run as runBerthctl } from "../../cli/run.ts";
+import { createClock } from "../../system/clock.ts";
+import { createRandom } from "../../system/random.ts";
+import { type Ended, run } from "./process.ts";
+
+const PENDING_MS = 3_000;
+export const BERTHCTL = fileURLToPath(new URL("../../build/berthctl", import.meta.url));
+
+/** Where a stack's webhook is, and the PEM of the authority that its certificate is checked against. */
+export interface Endpoint {
+  readonly url: string;
+  readonly ca: string;
+}
+
+export interface TestStackOptions {
+  /** Manifests of pools and namespaces that the stack applies when it starts. */
+  readonly manifests?: readonly object[];
+}
+
+/** A folder of a stack: its data, its socket and its pools. */
+export abstract class StackFolder {
+  readonly folder: string;
+  readonly dataDir: string;
+  readonly socket: string;
+  readonly poolsFile: string;
+
+  protected constructor(folder: string) {
+    this.folder = folder;
+    this.dataDir = join(folder, "data");
+    this.socket = join(folder, "agent.sock");
+    this.poolsFile = join(folder, "pools.yaml");
+  }
+
+  /** From what the running stack tells others about itself. */
+  get endpoint(): Endpoint {
+    const file: { webhook: string; ca: string } = JSON.parse(
+      readFileSync(join(this.dataDir, "stack.json"), "utf8"),
+    );
+    return { url: file.webhook, ca: readFileSync(file.ca, "utf8") };
+  }
+
+  /** Runs `berthctl ... --data DIR`. */
+  async berthctl(...args: readonly string[]): Promise<Ended> {
+    return await run(BERTHCTL, [...args, "--data", this.dataDir], { env: { PATH: "/usr/bin:/bin" } });
+  }
+
+  /**
+   * What `berthctl check` finds, for a message; empty when the books are in order. What it calls pending is work that
+   * is just being done, and has a moment to end.
+   */
+  async findings(): Promise<string> {
+    for (const until = Date.now() + PENDING_MS; ; await pause(20)) {
+      const found = await this.#check();
+      if (!found.startsWith("pending") || Date.now() > until) return found;
+    }
+  }
+
+  async #check(): Promise<string> {
+    const printed: string[] = [];
+    const scene = sceneOf(this.dataDir, printed);
+    const code = await runBerthctl(["check", "-o", "json"], scene);
+    return describeFindings(code, printed.join(""));
+  }
+
+  /** Reads records, objects and journal, whether the stack runs or not. */
+  async read<T>(look: (ledger: Ledger) => Promise<T>): Promise<T> {
+    return await withLedger(sceneOf(this.dataDir, []), "read", look);
+  }
+
+  async claim(key: string): Promise<Claim | undefined> {
+    return await this.read(async ({ store }) => (await store.get("claim", key))?.record);
+  }
+
+  /** Addresses that are taken -> namespace/name of the claim. Those that cool down are not in it. */
+  async holders(): Promise<Readonly<Record<string, string>>> {
+    return await this.read(async ({ store }) => {
+      const holders: Record<string, string> = {};
+      for await (const { record } of store.list("reservation")) {
+        if (record.releasedAt === undefined) holders[record.address] = claimKey(record.claim);
+      }
+      return holders;
+    });
+  }
+
+  /** Addresses of all claims of a namespace: name -> addresses. */
+  async claims(namespace: string): Promise<Readonly<Record<string, string>>> {
+    return await this.read(async ({ store }) => {
+      const claims: Record<string, string> = {};
+      for await (const { record } of store.list("claim")) {
+        if (record.namespace === namespace) claims[record.name] = record.addresses.join(",");
+      }
+      return claims;
+    });
+  }
+
+  /** Live ones, by container id. */
+  async attachedContainers(): Promise<readonly string[]> {
+    return await this.read(async ({ attachments }) =>
+      attachments()
+        .map(({ containerID }) => containerID)
+        .sort(),
+    );
+  }
+
+  /** Everything that is kept, as text to compare. */
+  async dump(): Promise<string> {
+    return await this.read(async ({ store, shelf, attachments }) => {
+      const kept: unknown[] = [...attachments()];
+      for (const kind of ["pool", "claim", "reservation"] as const) {
+        for await (const stored of store.list(kind)) kept.push(stored);
+      }
+      for (const kind of ["Namespace", "Pod", "StatefulSet", "Deployment"])
+        kept.push(await shelf.objects(kind));
+      return JSON.stringify(kept, (_, value) => (typeof value === "bigint" ? String(value) : value), 1);
+    });
+  }
+}
+
+/** What commands of berthctl need, where they run in this process; `printed` gets what they print. */
+function sceneOf(dataDir: string, printed: string[]): Scene {
+  const stream = new Writable({
+    write: (chunk, _encoding, done) => {
+      printed.push(String(chunk));
+      done();
+    },
+  });
+  const io = {
+    stdout: stream,
+    stderr: stream,
+    stdin: async () => "",
+    clock: createClock(),
+    random: createRandom(),
+    uuid: randomUUID,
+    ending: () => new AbortController().signal,
+  };
+  return { io, dataDir, user: "test" };
+}
+
+function describeFindings(code: number, text: string): string {
+  if (code !== 0) return `berthctl check exits with ${code}:\n${text}`;
+  const report: { findings: readonly { severity: string; message: string }[] } = JSON.parse(text);
+  const lines = report.findings.map(({ severity, message }) => `${severity}: ${message}`);
+  return lines.sort().join("\n"); // defects first
+}
+
+/** Makes the folder, in which the file of pools is all that there is yet. */
+export async function prepareFolder({ manifests = [] }: TestStackOptions): Promise<string> {
+  const folder = await mkdtemp(join(tmpdir(), "berth-stack-"));
+  const documents = manifests.map((manifest) => JSON.stringify(manifest));
+  await writeFile(join(folder, "pools.yaml"), documents.join("\n---\n"));
+  return folder;
+}

@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: Apache-2.0
+import assert from "node:assert/strict";
+import { describe, it } from "node:test";
+import { isRefusal } from "../../allocator/errors.ts";
+import { readObject } from "../../allocator/kube-object.ts";
+import { granted, refusalOf } from "../../test/support/fixtures.ts";
+import { type Json, workload } from "../../test/support/objects.ts";
+import { enoughFor } from "./rollout.ts";
+
+const needs = (pods: number, replicas: number, surge: number, entries: number) =>
+  `a rolling update may want ${pods} pods at once (${replicas} replicas and maxSurge ${surge}), and the set has ${entries} entries`;
+const waits = (pods: number, replicas: number, surge: number, entries: number) =>
+  `${needs(pods, replicas, surge, entries)}; its surge pods wait until old ones are gone`;
+const never = (pods: number, replicas: number, surge: number, entries: number) =>
+  `LIST_TOO_SHORT: ${needs(pods, replicas, surge, entries)}; with maxUnavailable 0 it would never end: add entries, or set maxSurge 0 and maxUnavailable 1`;
+const short = (entries: number, replicas: number) =>
+  `LIST_TOO_SHORT: the set has ${entries} entries for ${replicas} replicas; add entries or lower replicas`;
+
+describe("enoughFor a Deployment", () => {
+  const rolling = (rollingUpdate: Json) => ({ strategy: { type: "RollingUpdate", rollingUpdate } });
+  const rows: readonly (readonly [string, number, number, Json, string])[] = [
+    ["as many and the default surge", 5, 4, {}, ""],
+    ["one too few for the default surge", 4, 4, {}, waits(5, 4, 1, 4)],
+    ["so few replicas that none may be unavailable", 3, 3, {}, never(4, 3, 1, 3)],
+    ["one replica and one entry", 1, 1, {}, never(2, 1, 1, 1)],
+    ["no replicas", 0, 0, {}, ""],
+    ["fewer entries than replicas", 2, 3, {}, short(2, 3)],
+    ["no surge", 3, 3, rolling({ maxSurge: 0, maxUnavailable: 1 }), ""],
+    ["no surge in per cent", 3, 3, rolling({ maxSurge: "0%", maxUnavailable: "25%" }), ""],
+    ["a surge of its own", 4, 3, rolling({ maxSurge: 2 }), never(5, 3, 2, 4)],
+    [
+      "a surge of its own, one may be missing",
+      4,
+      3,
+      rolling({ maxSurge: 2, maxUnavailable: 1 }),
+      waits(5, 3, 2, 4),
+    ],
+    [
+      "a surge in per cent, rounded up",
+      11,
+      10,
+      rolling({ maxSurge: "11%", maxUnavailable: 0 }),
+      never(12, 10, 2, 11),
+    ],
+    [
+      "a surge beyond all",
+      10,
+      10,
+      rolling({ maxSurge: "100%", maxUnavailable: "10%" }),
+      waits(20, 10, 10, 10),
+    ],
+    ["Recreate", 3, 3, { strategy: { type: "Recreate" } }, ""],
+    ["Recreate, too few", 2, 3, { strategy: { type: "Recreate" } }, short(2, 3)],
+    ["a surge that is no number", 3, 3, rolling({ maxSurge: "many", maxUnavailable: 0 }), ""],
+  ];
+  for (const [title, entries, replicas, spec, outcome] of rows) {
+    it(title, () => assert.equal(judged("Deployment", entries, replicas, spec), outcome));
+  }
+});
+
+describe("enoughFor a CloneSet", () => {
+  const rows: readonly (readonly [string, number, number, Json, string])[] = [
+    ["does not surge by itself", 3, 3, {}, ""],
+    ["surges when told to", 3, 3, { updateStrategy: { maxSurge: 1 } }, never(4, 3, 1, 3)],
+    ["may do without some", 5, 5, { updateStrategy: { maxSurge: 1 } }, waits(6, 5, 1, 5)],
+    ["is as long as its replicas at least", 2, 3, {}, short(2, 3)],
+  ];
+  for (const [title, entries, replicas, spec, outcome] of rows) {
+    it(title, () => assert.equal(judged("CloneSet", entries, replicas, spec), outcome));
+  }
+});
+
+function judged(kind: string, entries: number, replicas: number, spec: Json): string {
+  const object = granted(readObject(workload(kind, "web", { replicas, spec })));
+  const enough = enoughFor(object, replicas, entries);
+  return isRefusal(enough) ? refusalOf(enough) : enough.join(" | ");
+}

@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+import { type Refusal, refuse } from "../../allocator/errors.ts";
+import type { KubeObject } from "../../allocator/kube-object.ts";
+
+/**
+ * Whether a set has an entry for every pod that may live at once: warnings, or why a rolling update would wait for
+ * ever.
+ */
+export function enoughFor(object: KubeObject, replicas: number, entries: number): string[] | Refusal {
+  const { surge, unavailable, recreates } = rolloutOf(object, replicas);
+  const details = { namespace: object.metadata.namespace };
+  if (entries < replicas) {
+    return refuse(
+      "LIST_TOO_SHORT",
+      `the set has ${entries} entries for ${replicas} replicas; add entries or lower replicas`,
+      details,
+    );
+  }
+  if (entries >= replicas + surge) return [];
+  const needs = `a rolling update may want ${replicas + surge} pods at once (${replicas} replicas and maxSurge ${surge}), and the set has ${entries} entries`;
+  if (unavailable === 0 && !recreates) {
+    return refuse(
+      "LIST_TOO_SHORT",
+      `${needs}; with maxUnavailable 0 it would never end: add entries, or set maxSurge 0 and maxUnavailable 1`,
+      details,
+    );
+  }
+  return [`${needs}; its surge pods wait until old ones are gone`];
+}
+
+interface Rollout {
+  /** How many pods more, and how many less than `replicas` there may be while the template changes. */
+  readonly surge: number;
+  readonly unavailable: number;
+  /** Old pods end before new ones begin. */
+  readonly recreates: boolean;
+}
+
+/** apps/v1 DeploymentStrategy; OpenKruise's CloneSetUpdateStrategy, which does not surge unless it is told to. */
+function rolloutOf(object: KubeObject, replicas: number): Rollout {
+  const clones = object.kind === "CloneSet";
+  const recreates = !clones && object.spec.at("strategy").text("type") === "Recreate";
+  const rolling = clones ? object.spec.at("updateStrategy") : object.spec.at("strategy").at("rollingUpdate");
+  const surge = rolling.get("maxSurge") ?? (clones ? 0 : "25%");
+  const unavailable = rolling.get("maxUnavailable") ?? (clones ? "20%" : "25%");
+  return {
+    surge: recreates ? 0 : share(surge, replicas, Math.ceil),
+    unavailable: share(unavailable, replicas, Math.floor),
+    recreates,
+  };
+}
+
+/** A number, or a percentage of the replicas (apps/v1 RollingUpdateDeployment). */
+function share(value: unknown, replicas: number, round: (n: number) => number): number {
+  if (typeof value === "number") return value;
+  const percent = /^(\d{1,3})%$/.exec(String(value))?.[1];
+  return percent === undefined ? 0 : round((Number(percent) * replicas) / 100);
+}
