@@ -12,6 +12,8 @@ export interface Bindee {
   readonly node: string;
   readonly token: string;
   readonly interface?: string;
+  /** The sandbox that is going up; absent while there is none. */
+  readonly containerID?: string;
 }
 
 /** What decides whether a binding may move away from the pod that has it. */
@@ -128,14 +130,46 @@ export async function bind(
     for (const address of seen.record.addresses) {
       if (!(await rely(context.store, address, seen.record.nonce))) return missing(key);
     }
-    if (plan.kind === "bound") return seen;
-    const { retained: _, ...rest } = seen.record;
-    const result = await context.store.replace("claim", seen, { ...rest, binding: plan.binding });
-    if (result.kind === "replaced") return result.stored;
+    const lent = plan.kind === "bound" ? seen : await lend(context, seen, plan.binding);
+    const standing = lent && (await standUp(context, lent, pod));
+    if (standing !== undefined) return standing;
   }
   throw new BerthError("REVISION_CONFLICT", `claim ${key} kept changing while it was bound`, {
     details: { claim: key },
   });
+}
+
+async function lend(
+  context: Context,
+  seen: Stored<"claim">,
+  binding: Binding,
+): Promise<Stored<"claim"> | undefined> {
+  const { retained: _, ...rest } = seen.record;
+  const result = await context.store.replace("claim", seen, { ...rest, binding });
+  return result.kind === "replaced" ? result.stored : undefined;
+}
+
+/**
+ * The same pod again, whose last sandbox was seen to end: until the next one is reported the claim looks at rest, and
+ * might be changed or released under it. Undefined: somebody changed the claim.
+ */
+async function standUp(
+  context: Context,
+  seen: Stored<"claim">,
+  { containerID, interface: name }: Bindee,
+): Promise<Stored<"claim"> | undefined> {
+  const { attachment } = seen.record.status;
+  if (containerID === undefined || attachment === undefined || !detached(seen.record)) return seen;
+  const since = context.clock.now();
+  const next = {
+    ...attachment,
+    containerID,
+    interface: name ?? attachment.interface,
+    since,
+    detached: false,
+  };
+  const result = await context.store.report(seen, { phase: "Attached", attachment: next });
+  return result.kind === "replaced" ? result.stored : undefined;
 }
 
 function missing(key: string): Refusal {

@@ -96,6 +96,7 @@ const CREATORS: readonly { readonly title: string; readonly pod: PodOrigin; read
     standing: {
       kind: "named",
       claim: "train-2",
+      byToken: true,
       identity: { kind: "Job", apiVersion: "batch/v1", name: "train", uid: "u-1", ordinal: 2 },
     },
   },
@@ -108,6 +109,7 @@ const CREATORS: readonly { readonly title: string; readonly pod: PodOrigin; read
     standing: {
       kind: "named",
       claim: "train-0",
+      byToken: true,
       identity: { kind: "Job", apiVersion: "batch/v1", name: "train", uid: "u-1", ordinal: 0 },
     },
   },
@@ -136,6 +138,7 @@ const CREATORS: readonly { readonly title: string; readonly pod: PodOrigin; read
     standing: {
       kind: "named",
       claim: "win11",
+      byToken: true,
       identity: { kind: "VirtualMachineInstance", apiVersion: "kubevirt.io/v1", name: "win11", uid: "u-1" },
     },
   },

@@ -23,7 +23,13 @@ export interface PodOrigin {
  * - `anonymous`: nothing tells this pod from the next one; its claim is found again by a token.
  */
 export type PodStanding =
-  | { readonly kind: "named"; readonly claim: string; readonly identity: Identity }
+  | {
+      readonly kind: "named";
+      readonly claim: string;
+      readonly identity: Identity;
+      /** The pod is called otherwise than its claim, and is found again by its token. */
+      readonly byToken?: true;
+    }
   | { readonly kind: "set"; readonly workload: string; readonly identity: Identity }
   | { readonly kind: "anonymous"; readonly identity: Identity };
 
@@ -53,13 +59,14 @@ export function standingOf(pod: PodOrigin): PodStanding {
       const index = toIndex(pod.annotations[COMPLETION_INDEX] ?? pod.labels[COMPLETION_INDEX]);
       if (index === undefined) break;
       const identity = { ...base, kind: "Job", name: owner.name, ordinal: index };
-      return { kind: "named", claim: `${owner.name}-${index}`, identity };
+      return { kind: "named", claim: `${owner.name}-${index}`, identity, byToken: true };
     }
     case "VirtualMachineInstance":
       return {
         kind: "named",
         claim: owner.name,
         identity: { ...base, kind: "VirtualMachineInstance", name: owner.name },
+        byToken: true,
       };
     case "ReplicaSet": {
       const workload = deploymentOf(owner.name, pod.labels[HASH_LABEL]);

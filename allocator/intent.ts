@@ -32,7 +32,7 @@ export function intentOf(applicant: Applicant): Intent | Refusal {
   return wish(applicant, named ? standing.claim : `c-${applicant.token.slice(0, 12)}`, {
     identity: standing.identity,
     entry,
-    promised: !named,
+    promised: !named || standing.byToken === true,
     retention: retentionOf(request, named && standing.identity.kind === "Pod"),
   });
 }

@@ -21,6 +21,8 @@ export interface WorkloadFacts {
   readonly replicas: number;
   /** `spec.ordinals.start` of a StatefulSet; 0 elsewhere. */
   readonly start: number;
+  /** Entries of the list of addresses that its pods share; absent when the list cannot be read. */
+  readonly slots?: number;
 }
 
 export interface NamespaceFacts {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-import { type Refusal, refuse } from "./errors.ts";
+import { readRequest } from "./dialects.ts";
+import { isRefusal, type Refusal, refuse } from "./errors.ts";
 import type { PodOrigin } from "./identity.ts";
 import type { PodFacts, WorkloadFacts } from "./inventory.ts";
 import type { Labels } from "./ports.ts";
@@ -141,5 +142,12 @@ export function workloadFacts(object: KubeObject): WorkloadFacts {
     uid,
     replicas: object.spec.count("replicas", 1),
     start: object.spec.at("ordinals").count("start", 0),
+    ...slotsOf(object),
   };
+}
+
+function slotsOf(object: KubeObject): { readonly slots?: number } {
+  if (object.kind === "StatefulSet") return {};
+  const request = readRequest(object.spec.at("template").at("metadata").texts("annotations"));
+  return isRefusal(request) ? {} : { slots: request.entries?.length ?? 0 };
 }

@@ -33,6 +33,8 @@ export async function lendSlot(
 const PASSING: ReadonlySet<RefusalCode> = new Set(["CLAIM_BUSY", "ADDRESS_TAKEN", "CLAIM_RELEASING"]);
 
 function usedUp(slots: readonly Intent[], obstacles: readonly Refusal[]): Refusal {
+  const only = slots[0]?.identity.slot === undefined ? obstacles[0] : undefined;
+  if (only !== undefined) return only;
   const why = obstacles.slice(0, 4).map((obstacle) => obstacle.message);
   return refuse(
     "SET_EXHAUSTED",

@@ -5,10 +5,9 @@ import { type Refusal, refuse } from "./errors.ts";
 import { describeIdentity, mayFollow } from "./identity.ts";
 import type { Ask } from "./plan.ts";
 
-/** Why the claim is not for this identity, or not at this moment. */
+/** Why the claim is not for this identity. */
 export function barredFrom(claim: Claim | undefined, identity: Identity): Refusal | undefined {
   if (claim === undefined) return undefined;
-  if (claim.releasing === true) return releasing(claim);
   return isNamesake(claim, identity) ? namesake(claim) : undefined;
 }
 
@@ -21,12 +20,6 @@ export function stuckWith(claim: Claim | undefined, ask: Ask): Refusal | undefin
 export function isNamesake(claim: Claim, identity: Identity): boolean {
   if (claim.handMade === true) return claim.identity.slot !== identity.slot;
   return !mayFollow(claim.identity, identity);
-}
-
-function releasing(claim: Claim): Refusal {
-  const key = claimKey(claim);
-  const words = `the addresses of claim ${key} are being given back; try again in a moment`;
-  return refuse("CLAIM_RELEASING", words, { claim: key });
 }
 
 function namesake(claim: Claim): Refusal {

@@ -27,7 +27,8 @@ export async function preview(
   spoken: ReadonlySet<Address> = new Set(),
 ): Promise<Preview | Refusal> {
   const key = claimKey(intent.key);
-  const claim = (context.view.claim(key) ?? (await context.store.get("claim", key)))?.record;
+  const known = (context.view.claim(key) ?? (await context.store.get("claim", key)))?.record;
+  const claim = known?.releasing === true ? undefined : known;
   const barred = barredFrom(claim, intent.identity);
   if (barred !== undefined) return barred;
   const holds = await standingOf(context, claim);

@@ -19,7 +19,7 @@ import { barredFrom, stuckWith } from "./objections.ts";
 import { type Ask, type Lot, type Plan, planAddresses } from "./plan.ts";
 import { coolReservation, reapReservation, rely } from "./reap.ts";
 import { taken } from "./refusals.ts";
-import { coolDropped } from "./release.ts";
+import { coolDropped, release } from "./release.ts";
 import { isHeldBy, type Reservation } from "./reservation.ts";
 import type { Stored } from "./store/store.ts";
 
@@ -64,7 +64,7 @@ async function reserveAlone(context: Context, intent: Intent): Promise<Reserved 
   const key = claimKey(intent.key);
   let known = context.view.claim(key) ?? (await context.store.get("claim", key));
   for (let round = 0; round < MAX_ROUNDS; round++) {
-    const attempt = await tryReserve(context, intent, known);
+    const attempt = await tryReserve(context, intent, await finished(context, known));
     if (attempt.kind === "reserved" || attempt.kind === "refused") return attempt;
     if (attempt.kind === "contended") await context.clock.sleep(100 + 100 * context.random.fraction());
     known = await context.store.get("claim", key);
@@ -74,12 +74,23 @@ async function reserveAlone(context: Context, intent: Intent): Promise<Reserved 
   });
 }
 
+/** Whoever began to give the claim back may have stopped half-way; what then cools is this identity's own to take. */
+async function finished(
+  context: Context,
+  known: Stored<"claim"> | undefined,
+): Promise<Stored<"claim"> | undefined> {
+  if (known?.record.releasing !== true) return known;
+  await release(context, known);
+  return await context.store.get("claim", known.key);
+}
+
 async function tryReserve(
   context: Context,
   intent: Intent,
   known: Stored<"claim"> | undefined,
 ): Promise<Attempt> {
   const before = known?.record;
+  if (before?.releasing === true) return { kind: "contended" };
   const barred = barredFrom(before, intent.identity);
   if (barred !== undefined) return barred;
   const listed = before?.addresses ?? [];

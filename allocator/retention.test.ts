@@ -24,6 +24,8 @@ const ended: Partial<Claim> = {
   ...live,
   status: { phase: "Detached", attachment: attachmentOf("a", { detached: true }) },
 };
+/** As `ended`, of a pod that was found by its token. */
+const passedOn = { ...ended, binding: bindingTo("a", "node-a", { token: "t1" }) };
 const promise = bindingTo("", "", { token: "t1", podUID: "" });
 
 describe("judge", () => {
@@ -52,7 +54,8 @@ describe("judge", () => {
     ["keep", "a slot that nobody has", slot({}), { owner: "needed" }],
     ["keep", "a slot whose pod lives", slot(live), { owner: "needed", podExists: true }],
     ["keep", "a slot whose pod is gone and its sandbox is not", slot(live), { owner: "needed" }],
-    ["unpromise", "a slot whose pod and sandbox are gone", slot(ended), { owner: "needed" }],
+    ["unpromise", "a slot whose pod and sandbox are gone", slot(passedOn), { owner: "needed" }],
+    ["unpromise", "a Job's index whose pod and sandbox are gone", claimRecord(passedOn), { owner: "needed" }],
     ["keep", "a slot promised just now", slot({ binding: promise }), { owner: "needed" }],
     ["keep", "no slot: its binding stays", claimRecord(ended), { owner: "needed" }],
   ];

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import { isAtRest, PROMISE_MS } from "./bind.ts";
-import { type Claim, isBound } from "./claim.ts";
+import { type Claim, type Identity, isBound } from "./claim.ts";
 import type { Inventory, WorkloadFacts } from "./inventory.ts";
 
 /** What is known, at one moment, of what a claim is kept for. */
@@ -36,7 +36,7 @@ const KEEP: Verdict = { kind: "keep" };
  * |---------|-------------|------------------------------------------------------------------|
  * | needed  |             | keep; a slot's promise to a pod that never came is taken back    |
  * | scaled  | whenScaled  | release, or retain until the ttl                                 |
- * | deleted | whenDeleted | release, or retain until the ttl                                 |
+ * | deleted | whenDeleted | release, or retain until the ttl; so too a slot that the list has lost |
  * | unborn  | 120 s       | release: the pod was refused later, or never created             |
  */
 export function judge(claim: Claim, facts: OwnerFacts, createdAt: number, now: number): Verdict {
@@ -59,7 +59,7 @@ export function judge(claim: Claim, facts: OwnerFacts, createdAt: number, now: n
 function judgeNeeded(claim: Claim, facts: OwnerFacts, now: number): Verdict {
   if (claim.retained !== undefined) return { kind: "unretain" };
   const { binding } = claim;
-  if (binding === undefined || facts.podExists || claim.identity.slot === undefined) return KEEP;
+  if (binding === undefined || facts.podExists || binding.token === "") return KEEP;
   const over = isBound(claim) ? isAtRest(claim) : now - binding.since >= PROMISE_MS;
   return over ? { kind: "unpromise" } : KEEP;
 }
@@ -89,11 +89,16 @@ async function ownerState(
     return used ? "deleted" : "unborn";
   }
   const workload = await inventory.workload(identity.kind, namespace, identity.name);
-  if (workload === undefined) return "deleted";
   if (workload === "unknown") return podThere || used ? "needed" : "unborn";
-  return identity.ordinal === undefined || wants(workload, identity.ordinal) ? "needed" : "scaled";
+  return workload === undefined ? "deleted" : neededBy(workload, identity);
 }
 
-function wants(workload: WorkloadFacts, ordinal: number): boolean {
-  return ordinal >= workload.start && ordinal < workload.start + workload.replicas;
+/** An entry that the list of a set has lost is nobody's any more; an ordinal may come back. */
+function neededBy(
+  { start, replicas, slots }: WorkloadFacts,
+  { ordinal, slot }: Identity,
+): OwnerFacts["owner"] {
+  if (slot !== undefined && slots !== undefined && slot >= slots) return "deleted";
+  const wanted = ordinal === undefined || (ordinal >= start && ordinal < start + replicas);
+  return wanted ? "needed" : "scaled";
 }

@@ -109,7 +109,7 @@ describe("Forecast", () => {
     await world.authority.create("claim", claim);
     for (const reservation of reservationsOf(claim)) await world.authority.create("reservation", reservation);
     assert.deepEqual(await foretold(world, statefulPod("mysql", 0, ips("10.20.0.99"))), [
-      "pod/shop/mysql-0: CLAIM_CHANGED claim shop/mysql-0 holds 10.20.0.70 and is in use by pod mysql-0; it would get 10.20.0.99 when that pod is deleted and created again",
+      "pod/shop/mysql-0: CLAIM_CHANGED claim shop/mysql-0 holds 10.20.0.70 and is in use by pod mysql-0, but the request is now for 10.20.0.99; it changes when that pod is deleted and created again",
     ]);
   });
 

@@ -1,15 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 import type { Address } from "../allocator/address.ts";
-import { isAtRest } from "../allocator/bind.ts";
-import { claimKey, isReserved } from "../allocator/claim.ts";
+import { claimKey } from "../allocator/claim.ts";
 import { readClaimRequest } from "../allocator/claim-request.ts";
 import type { Context } from "../allocator/context.ts";
-import { readRequest, withDefaults } from "../allocator/dialects.ts";
 import { isRefusal, type Refusal, refuse } from "../allocator/errors.ts";
-import { type PodStanding, standingOf } from "../allocator/identity.ts";
+import type { PodStanding } from "../allocator/identity.ts";
 import { type Applicant, intentForClaim, intentOf, slotIntents } from "../allocator/intent.ts";
 import type { Inventory, NamespaceFacts } from "../allocator/inventory.ts";
-import { type KubeObject, originOf, workloadFacts } from "../allocator/kube-object.ts";
+import type { KubeObject } from "../allocator/kube-object.ts";
 import { previewSlot } from "../allocator/lend.ts";
 import type { Mirror } from "../allocator/mirror.ts";
 import { parsePool } from "../allocator/pool.ts";
@@ -18,6 +16,8 @@ import { type Preview, preview } from "../allocator/preview.ts";
 import { q } from "../allocator/refusals.ts";
 import { asksForAddress, type Request } from "../allocator/request.ts";
 import type { Intent } from "../allocator/reserve.ts";
+import { ordinalIntents, ownerOf, readTemplate, type Template } from "../allocator/template.ts";
+import { applicantOf, isExempt, wishOf } from "../allocator/wish.ts";
 
 /** What one identity would get, or why nothing. `nothing`: it asks for nothing, and no claim waits for it. */
 export interface Outlook {
@@ -27,9 +27,6 @@ export interface Outlook {
   /** What the addresses were chosen by. */
   readonly request: Request;
 }
-
-/** More ordinals than this are not looked at one by one; the webhook reserves no more in advance either. */
-const MOST_ORDINALS = 1_000;
 
 /**
  * Foretells what admission would answer to a file's objects, one after the other: what one of them would get is
@@ -87,64 +84,41 @@ export class Forecast {
   }
 
   async #ofPod(pod: KubeObject): Promise<Outlook> {
-    const { namespace: name, annotations, labels } = pod.metadata;
-    const standing = standingOf(originOf(pod, name));
+    const { namespace: name } = pod.metadata;
     const subject = `pod/${name}/${pod.metadata.name || `${pod.metadata.generateName}*`}`;
-    if (pod.spec.flag("hostNetwork")) return nothing(subject, "it is on its host's network");
-    const namespace = await this.#namespace(name);
-    const request = readRequest(withDefaults(annotations, namespace));
-    if (isRefusal(request)) return { subject, outcome: request, request: {} };
-    const start = await this.#startOf(standing, name);
-    const applicant = { ...this.#applicant(standing, request, namespace), podLabels: labels, start };
-    if (!asksForAddress(request)) return await this.#ofWaiting(subject, applicant);
-    if (standing.kind === "set" && request.entries !== undefined) {
-      const slots = slotIntents(applicant, standing.workload);
-      return { subject, outcome: await previewSlot(this.#context, this.#inventory, slots), request };
-    }
-    return await this.#ofApplicant(subject, applicant);
-  }
-
-  /** A claim of the pod's name, made by hand or kept from before, speaks for a pod that asks for nothing. */
-  async #ofWaiting(subject: string, applicant: Applicant): Promise<Outlook> {
-    const { standing, namespace } = applicant;
-    const key = standing.kind === "named" ? `${namespace.name}/${standing.claim}` : "";
-    const claim = this.#context.view.claim(key)?.record;
-    if (claim === undefined || !(claim.handMade === true || isReserved(claim))) {
+    if (isExempt(pod))
+      return nothing(
+        subject,
+        pod.spec.flag("hostNetwork")
+          ? "it is on its host's network"
+          : "Berth keeps away from mirror pods and kube-system",
+      );
+    const applicant = await applicantOf(this.#context, this.#inventory, pod, await this.#namespace(name));
+    if (isRefusal(applicant)) return { subject, outcome: applicant, request: {} };
+    const { request } = applicant;
+    const wish = await wishOf(this.#context, applicant);
+    if (wish === undefined) {
       return nothing(subject, "it asks for no fixed address; the network's configuration gives it any");
     }
-    return { subject, outcome: await this.#foresee(intentForClaim(applicant, claim)), request: {} };
+    if (isRefusal(wish)) return { subject, outcome: wish, request };
+    if (wish.kind === "one") return { subject, outcome: await this.#foresee(wish.intent), request };
+    return { subject, outcome: await previewSlot(this.#context, this.#inventory, wish.slots), request };
   }
 
   async #ofWorkload(object: KubeObject): Promise<readonly Outlook[]> {
-    const { namespace: name } = object.metadata;
-    const namespace = await this.#namespace(name);
-    const subject = `${object.kind.toLowerCase()}/${name}/${object.metadata.name}`;
-    const template = object.spec.at("template").at("metadata");
-    const request = readRequest(withDefaults(template.texts("annotations"), namespace));
-    if (isRefusal(request)) return [{ subject, outcome: request, request: {} }];
+    const { namespace } = object.metadata;
+    const subject = `${object.kind.toLowerCase()}/${namespace}/${object.metadata.name}`;
+    const template = readTemplate(this.#context, object, await this.#namespace(namespace));
+    if (isRefusal(template)) return [{ subject, outcome: template, request: {} }];
+    const { request } = template;
     if (!asksForAddress(request)) return [nothing(subject, "its template asks for no fixed address")];
-    const podLabels = template.texts("labels");
-    const applicant = (standing: PodStanding) => ({
-      ...this.#applicant(standing, request, namespace),
-      podLabels,
-      start: workloadFacts(object).start,
-    });
-    return object.kind === "StatefulSet"
-      ? await this.#ofOrdinals(object, applicant)
-      : await this.#ofSet(object, subject, applicant);
-  }
-
-  async #ofOrdinals(
-    object: KubeObject,
-    applicant: (standing: PodStanding) => Applicant,
-  ): Promise<readonly Outlook[]> {
-    const { namespace, name } = object.metadata;
-    const { start, replicas } = workloadFacts(object);
+    if (template.exempt)
+      return [nothing(subject, "its host's network or its namespace keeps Berth away from it")];
+    if (object.kind !== "StatefulSet") return await this.#ofSet(object, subject, template);
     const outlooks: Outlook[] = [];
-    for (let ordinal = start; ordinal < start + Math.min(replicas, MOST_ORDINALS); ordinal++) {
-      const identity = { kind: object.kind, apiVersion: object.apiVersion, name, ordinal };
-      const standing = { kind: "named", claim: `${name}-${ordinal}`, identity } as const;
-      outlooks.push(await this.#ofApplicant(`pod/${namespace}/${standing.claim}`, applicant(standing)));
+    for (const { name, intent } of ordinalIntents(object, template)) {
+      const outcome = isRefusal(intent) ? intent : await this.#foresee(intent);
+      outlooks.push({ subject: `pod/${namespace}/${name}`, outcome, request });
     }
     return outlooks;
   }
@@ -152,16 +126,14 @@ export class Forecast {
   async #ofSet(
     object: KubeObject,
     subject: string,
-    applicant: (standing: PodStanding) => Applicant,
+    { applicant, request }: Template,
   ): Promise<readonly Outlook[]> {
-    const { name } = object.metadata;
-    const identity = { kind: object.kind, apiVersion: object.apiVersion, name };
-    const one = applicant({ kind: "set", workload: name, identity });
-    if (one.request.entries === undefined) return [await this.#ofApplicant(`${subject}, each pod`, one)];
+    const identity = ownerOf(object);
+    const one = applicant({ kind: "set", workload: identity.name, identity });
+    if (request.entries === undefined) return [await this.#ofApplicant(`${subject}, each pod`, one)];
     const outlooks: Outlook[] = [];
-    for (const [slot, intent] of slotIntents(one, name).entries()) {
-      const outcome = await this.#foresee(intent);
-      outlooks.push({ subject: `${subject}, slot ${slot}`, outcome, request: one.request });
+    for (const [slot, intent] of slotIntents(one, identity.name).entries()) {
+      outlooks.push({ subject: `${subject}, slot ${slot}`, outcome: await this.#foresee(intent), request });
     }
     return outlooks;
   }
@@ -176,7 +148,7 @@ export class Forecast {
     const key = claimKey(intent.key);
     const would = await preview(this.#context, intent);
     if (isRefusal(would)) return would;
-    const refusal = this.#stuck(key, would) ?? this.#disputed(key, would);
+    const refusal = this.#disputed(key, would);
     if (refusal !== undefined) return refusal;
     for (const { address, pool } of would.addresses) {
       this.#planned.set(address, key);
@@ -186,29 +158,6 @@ export class Forecast {
       this.#context.view.apply("reservation", { type: "put", stored });
     }
     return would;
-  }
-
-  /** A claim that is in use keeps its addresses until its pod is gone. */
-  #stuck(key: string, would: Preview): Refusal | undefined {
-    const claim = this.#context.view.claim(key)?.record;
-    if (claim === undefined) return undefined;
-    if (claim.releasing === true) {
-      return refuse(
-        "CLAIM_RELEASING",
-        `the addresses of claim ${key} are being given back; try again in a moment`,
-        { claim: key },
-      );
-    }
-    const kept = would.addresses.filter(({ held }) => held).length;
-    const moves = kept !== would.addresses.length || kept !== claim.addresses.length;
-    if (!moves || claim.addresses.length === 0 || isAtRest(claim)) return undefined;
-    const wants = would.addresses.map(({ address }) => address).join(", ");
-    return refuse(
-      "CLAIM_CHANGED",
-      `claim ${key} holds ${claim.addresses.join(", ")} and is in use by pod ${claim.binding?.podName ?? ""}; ` +
-        `it would get ${wants} when that pod is deleted and created again`,
-      { claim: key },
-    );
   }
 
   /** The store knows nothing of what is only planned. */
@@ -235,12 +184,6 @@ export class Forecast {
     const known = given ?? (await this.#inventory.namespace(name));
     const labels = { ...known?.labels, "kubernetes.io/metadata.name": name };
     return { name, labels, annotations: known?.annotations ?? {} };
-  }
-
-  async #startOf(standing: PodStanding, namespace: string): Promise<number> {
-    if (standing.kind !== "named" || standing.identity.kind !== "StatefulSet") return 0;
-    const workload = await this.#inventory.workload("StatefulSet", namespace, standing.identity.name);
-    return workload === undefined || workload === "unknown" ? 0 : workload.start;
   }
 
   #now(): number {

@@ -11,9 +11,9 @@ function casesInTests(): ReadonlyMap<string, string> {
   const cases = new Map<string, string>();
   for (const file of globSync("**/*.test.ts", { cwd: FOLDER })) {
     const source = readFileSync(join(FOLDER, file), "utf8");
-    for (const [, id = "", title = ""] of source.matchAll(/\bit\(\s*"(E\d{4}) ([^"]+)"/g))
+    for (const [, id = "", title = ""] of source.matchAll(/\bit\(\s*"([CE]\d{4}) ([^"]+)"/g))
       add(cases, id, title);
-    for (const [, id = ""] of source.matchAll(/\bid: "(E\d{4})"/g)) add(cases, id, "");
+    for (const [, id = ""] of source.matchAll(/\bid: "([CE]\d{4})"/g)) add(cases, id, "");
   }
   return cases;
 }
@@ -28,7 +28,7 @@ describe("test/README.md", () => {
     const inTests = casesInTests();
     const inTable = new Map<string, string>(); // ID -> title
     const text = readFileSync(join(FOLDER, "README.md"), "utf8");
-    for (const [, id = "", title = ""] of text.matchAll(/^\| (E\d{4}) \| (.+) \|$/gm)) {
+    for (const [, id = "", title = ""] of text.matchAll(/^\| ([CE]\d{4}) \| (.+) \|$/gm)) {
       add(inTable, id, inTests.get(id) === "" ? "" : title);
     }
     assert.ok(inTests.size > 50);

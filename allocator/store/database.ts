@@ -15,7 +15,7 @@ import {
   type Work,
 } from "./sql.ts";
 import { faultOf } from "./sqlite-fault.ts";
-import { createFile, found, inspect, makeDurable, newer } from "./sqlite-file.ts";
+import { createFile, found, inspect, inspectLog, makeDurable, newer } from "./sqlite-file.ts";
 
 const IN_MEMORY = ":memory:";
 const BUSY_MS = 5_000;
@@ -101,7 +101,10 @@ class Connection implements Transactional {
  */
 export function openDatabase(path: string, options: DatabaseOptions = {}): Database {
   const absolute = path === IN_MEMORY ? path : resolve(path);
-  if (path !== IN_MEMORY && options.readOnly !== true) createFile(absolute, makeFile);
+  if (path !== IN_MEMORY && options.readOnly !== true) {
+    createFile(absolute, makeFile);
+    inspectLog(absolute);
+  }
   const connection = connect(absolute, options);
   try {
     connection.run("PRAGMA trusted_schema = OFF");

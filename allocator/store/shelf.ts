@@ -19,7 +19,10 @@ const SCHEMA = [
  */
 export interface Shelf extends Inventory {
   keep(object: KubeObject): Promise<void>;
+  /** It was deleted: known to be gone. */
   forget(kind: string, namespace: string, name: string): Promise<void>;
+  /** A workload that is under review counts as kept, in this process, until the function that is returned is called. */
+  expect(object: KubeObject): () => void;
   object(kind: string, namespace: string, name: string): Promise<KubeObject | undefined>;
   objects(kind: string): Promise<readonly KubeObject[]>;
 }
@@ -32,6 +35,7 @@ export function openShelf(database: Database): Shelf {
 
 class SqliteShelf implements Shelf {
   readonly #database: Database;
+  readonly #expected = new Set<KubeObject>();
 
   constructor(database: Database) {
     this.#database = database;
@@ -56,6 +60,11 @@ class SqliteShelf implements Shelf {
     );
   }
 
+  expect(object: KubeObject): () => void {
+    this.#expected.add(object);
+    return () => this.#expected.delete(object);
+  }
+
   async object(kind: string, namespace: string, name: string): Promise<KubeObject | undefined> {
     const row = this.#row(kind, namespace, name);
     return row === undefined || row["body"] === null ? undefined : decode(row);
@@ -78,6 +87,11 @@ class SqliteShelf implements Shelf {
     namespace: string,
     name: string,
   ): Promise<WorkloadFacts | "unknown" | undefined> {
+    for (const object of this.#expected) {
+      const { metadata } = object;
+      const its = object.kind === kind && metadata.namespace === namespace && metadata.name === name;
+      if (its) return workloadFacts(object);
+    }
     const row = this.#row(kind, namespace, name);
     if (row === undefined) return "unknown";
     return row["body"] === null ? undefined : workloadFacts(decode(row));

@@ -2,11 +2,14 @@
 import {
   closeSync,
   existsSync,
+  fstatSync,
   fsyncSync,
   linkSync,
   mkdirSync,
   mkdtempSync,
   openSync,
+  readFileSync,
+  readSync,
   rmSync,
 } from "node:fs";
 import { dirname, join } from "node:path";
@@ -14,6 +17,7 @@ import { BerthError } from "../errors.ts";
 import type { Logger } from "../ports.ts";
 import { atomically, integerOf, type Reader, type Transactional, textOf } from "./sql.ts";
 import { damaged, fileFaultOf } from "./sqlite-fault.ts";
+import { isDamaged } from "./write-ahead-log.ts";
 
 /** "Brth": what file(1) and `PRAGMA application_id` tell Berth's files by. */
 const APPLICATION_ID = 0x42727468;
@@ -21,6 +25,7 @@ const APPLICATION_ID = 0x42727468;
 const FORMAT = 1;
 /** quick_check reads the whole file: some 0.5 ms per MiB that the kernel has in memory, so 0.15 s at most. */
 const MOST_CHECKED_BYTES = 256 * 1024 * 1024;
+const WAL_HEADER_BYTES = 32;
 /** After a burst of writes the -wal is cut back to this. */
 const WAL_BYTES = 16 * 1024 * 1024;
 
@@ -91,6 +96,32 @@ function examine(sql: Reader, path: string, log: Logger): void {
   const verdict = textOf(sql.get("PRAGMA quick_check(1)"), "quick_check");
   if (verdict !== "ok") {
     throw new BerthError("STATE_CORRUPT", damaged(path, verdict), { details: { path } });
+  }
+}
+
+/** Looks at the -wal before SQLite reads it and drops what is behind a damage. Throws STATE_CORRUPT. */
+export function inspectLog(path: string): void {
+  const log = readLog(`${path}-wal`);
+  if (log === undefined || !isDamaged(log)) return;
+  const said = "its -wal has lost commits that were safe on the disk";
+  throw new BerthError("STATE_CORRUPT", damaged(path, said), { details: { path } });
+}
+
+/** Undefined when there is none to judge, or when a process at work has begun it anew meanwhile. */
+function readLog(path: string): Buffer | undefined {
+  try {
+    const handle = openSync(path, "r");
+    try {
+      if (fstatSync(handle).size > MOST_CHECKED_BYTES) return undefined;
+      const log = readFileSync(handle);
+      const header = Buffer.alloc(Math.min(log.length, WAL_HEADER_BYTES));
+      readSync(handle, header, 0, header.length, 0);
+      return header.equals(log.subarray(0, header.length)) ? log : undefined;
+    } finally {
+      closeSync(handle);
+    }
+  } catch {
+    return undefined; // what keeps it from being read, SQLite says better
   }
 }
 

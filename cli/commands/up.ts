@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+import { flushCompileCache } from "node:module";
 import { createLogger, LOG_LEVELS, type LogLevel } from "../../system/logger.ts";
 import type { Arguments } from "../arguments.ts";
 import type { Command, Scene } from "../command.ts";
@@ -30,6 +31,8 @@ export const up: Command = {
     const stack = await startStack({ ...optionsOf(args, scene), log });
     try {
       io.stdout.write("ready\n");
+      // A stack that is killed would not leave what it has compiled to the next one (see berthctl.sh).
+      flushCompileCache();
       await aborted(ending);
     } finally {
       await stack.close();

@@ -3,14 +3,14 @@ import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import { bind, isAtRest } from "../../allocator/bind.ts";
 import type { Claim } from "../../allocator/claim.ts";
-import { isRefusal } from "../../allocator/errors.ts";
+import { isRefusal, type Refusal } from "../../allocator/errors.ts";
 import { readObject } from "../../allocator/kube-object.ts";
 import { reserve } from "../../allocator/reserve.ts";
 import type { Stored } from "../../allocator/store/store.ts";
 import { addrs, DB_POOL } from "../../test/support/fixtures.ts";
 import { openWorld, type World } from "../../test/support/world.ts";
 import { Claims } from "./claims.ts";
-import type { AttachRequest, Moored } from "./mooring.ts";
+import type { AttachRequest, Moored, Unmoored } from "./mooring.ts";
 
 const LIVE = new AbortController().signal;
 
@@ -56,14 +56,20 @@ async function keepPod(world: World, name: string, annotations: Record<string, s
   await world.shelf.keep(pod);
 }
 
+/** Found and, if there is a claim, attached. */
+async function attach(claims: Claims, request: AttachRequest): Promise<Moored | Unmoored | Refusal> {
+  const found = await claims.find(request, LIVE);
+  return found.kind === "found" ? await claims.attach(found, request, LIVE) : found;
+}
+
 async function moored(claims: Claims, request: AttachRequest): Promise<Moored> {
-  const got = await claims.attach(request, LIVE);
+  const got = await attach(claims, request);
   assert.equal(got.kind, "moored", JSON.stringify(got));
   return got as Moored;
 }
 
 async function refused(claims: Claims, request: AttachRequest): Promise<string> {
-  const got = await claims.attach(request, LIVE);
+  const got = await attach(claims, request);
   assert.equal(got.kind, "refused", JSON.stringify(got));
   return isRefusal(got) ? `${got.code}: ${got.message}` : "";
 }
@@ -113,7 +119,7 @@ describe("Claims", () => {
     await using world = await openWorld({ pools: [DB_POOL] });
     const pod = { namespace: "kube-system", name: "dns", uid: "u" };
     const annotations = { "berth.dev/ips": "10.20.0.70" };
-    assert.deepEqual(await claimsOf(world).attach(ask("dns", { pod, annotations }), LIVE), {
+    assert.deepEqual(await attach(claimsOf(world), ask("dns", { pod, annotations })), {
       kind: "unmoored",
     });
   });
@@ -122,7 +128,7 @@ describe("Claims", () => {
     await using world = await openWorld({ pools: [DB_POOL] });
     const suspects: Claim[] = [];
     const claims = claimsOf(world, suspects);
-    assert.deepEqual(await claims.attach(ask("c"), LIVE), { kind: "unmoored" });
+    assert.deepEqual(await attach(claims, ask("c")), { kind: "unmoored" });
     const got = await moored(claims, ask("c", { pools: ["db"] }));
     assert.equal(got.claim, "shop/c");
     assert.equal(got.addresses.length, 2);
@@ -141,7 +147,7 @@ describe("Claims", () => {
     const claims = claimsOf(world);
     await moored(claims, ask("a"));
     const second = ask("a", { attachment: { network: "net2", containerID: "box-a", interface: "net1" } });
-    assert.deepEqual(await claims.attach(second, LIVE), { kind: "unmoored" });
+    assert.deepEqual(await attach(claims, second), { kind: "unmoored" });
     await moored(
       claims,
       ask("a", { attachment: { network: "net", containerID: "box-a2", interface: "eth0" } }),
@@ -210,7 +216,7 @@ describe("Claims", () => {
     const claims = claimsOf(world);
     const guess = { "berth.dev/claim": "web-slot-0", "berth.dev/token": "guess" };
     assert.match(await refused(claims, ask("web-1", { annotations: guess })), /^CLAIM_MISSING/);
-    assert.deepEqual(await claims.attach(ask("web-slot-0"), LIVE), { kind: "unmoored" });
+    assert.deepEqual(await attach(claims, ask("web-slot-0")), { kind: "unmoored" });
     const right = { "berth.dev/claim": "web-slot-0", "berth.dev/token": "secret" };
     assert.equal((await moored(claims, ask("web-1", { annotations: right }))).claim, "shop/web-slot-0");
     assert.match(await refused(claims, ask("web-2", { annotations: guess })), /^CLAIM_MISSING/);

@@ -12,7 +12,6 @@ import {
 import { BerthError, isRefusal, type Refusal, refuse } from "../../allocator/errors.ts";
 import { intentOf } from "../../allocator/intent.ts";
 import type { Inventory } from "../../allocator/inventory.ts";
-import { KeyedMutex } from "../../allocator/mutex.ts";
 import { type Pool, rangeOf } from "../../allocator/pool.ts";
 import type { Labels } from "../../allocator/ports.ts";
 import { asksForAddress } from "../../allocator/request.ts";
@@ -20,6 +19,7 @@ import { reserve } from "../../allocator/reserve.ts";
 import type { Stored } from "../../allocator/store/store.ts";
 import type {
   AttachRequest,
+  FoundClaim,
   Moored,
   MooredAddress,
   Mooring,
@@ -47,8 +47,6 @@ const UNMOORED: Unmoored = { kind: "unmoored" };
  */
 export class Claims implements Mooring {
   readonly #options: ClaimsOptions;
-  /** Reports about one claim stay in the order in which things happened. */
-  readonly #reports = new KeyedMutex();
   /** Claims that an ADD of this process is about, until `resumed` has seen to those that none is about. */
   #asked: Set<string> | undefined = new Set();
 
@@ -56,18 +54,38 @@ export class Claims implements Mooring {
     this.#options = options;
   }
 
-  async attach(request: AttachRequest, _signal: AbortSignal): Promise<Moored | Unmoored | Refusal> {
-    const found = await this.#findClaim(request);
-    if (found.kind === "refused") return found;
-    const key = found.kind === "claim" ? found.key : await this.#make(request, found.annotations);
-    if (typeof key !== "string") return key;
-    const bound = await this.#bind(key, found.kind === "claim" ? found.token : "", request);
+  async find(request: AttachRequest, _signal: AbortSignal): Promise<FoundClaim | Unmoored | Refusal> {
+    const { context, inventory } = this.#options;
+    const { namespace, name } = request.pod;
+    const pod = await inventory.pod(namespace, name);
+    const annotations = pod?.annotations ?? request.annotations ?? {};
+    const named = annotations[ASSIGNED_CLAIM];
+    const token = annotations[ASSIGNED_TOKEN] ?? "";
+    if (named !== undefined && token !== "") {
+      const claim = await context.store.get("claim", claimKey({ namespace, name: named }));
+      if (claim?.record.binding?.token === token) return { kind: "found", claim: claim.key, token };
+    }
+    const own = await context.store.get("claim", claimKey(request.pod));
+    if (own !== undefined && isByName(own.record)) return { kind: "found", claim: own.key, token: "" };
+    return await this.#make(request, annotations);
+  }
+
+  async attach(
+    found: FoundClaim,
+    request: AttachRequest,
+    _signal: AbortSignal,
+  ): Promise<Moored | Unmoored | Refusal> {
+    this.#asked?.add(found.claim);
+    const bound = await this.#bind(found, request);
     if (isRefusal(bound)) return bound;
     const { record } = bound;
     // Another interface of the same pod has the claim already; this one is served like that of a pod without any.
     if ((record.interface ?? record.binding?.interface) !== request.attachment.interface) return UNMOORED;
     const others = request.addresses.filter((address) => !record.addresses.includes(address));
     if (others.length > 0) return contradicts(record, others);
+    const notice = { claim: found.claim, pod: request.pod, attachment: request.attachment };
+    // Before it is answered: the end of an older sandbox must not make the claim look free while this one has it.
+    if ((await this.#report(notice, "attached")) === undefined) return missing(request.pod);
     return mooredOf(this.#options.context, record);
   }
 
@@ -95,30 +113,8 @@ export class Claims implements Mooring {
     this.#asked = undefined;
   }
 
-  async #findClaim(request: AttachRequest): Promise<Found> {
-    const { context, inventory } = this.#options;
-    const { namespace, name } = request.pod;
-    const pod = await inventory.pod(namespace, name);
-    const annotations = pod?.annotations ?? request.annotations ?? {};
-    const named = annotations[ASSIGNED_CLAIM];
-    const token = annotations[ASSIGNED_TOKEN] ?? "";
-    if (named !== undefined && token !== "") {
-      const claim = await context.store.get("claim", claimKey({ namespace, name: named }));
-      if (claim?.record.binding?.token === token) return { kind: "claim", key: claim.key, token };
-    }
-    const own = await context.store.get("claim", claimKey(request.pod));
-    if (
-      own !== undefined &&
-      own.record.identity.slot === undefined &&
-      (own.record.binding?.token ?? "") === ""
-    ) {
-      return { kind: "claim", key: own.key, token: "" };
-    }
-    return { kind: "none", annotations };
-  }
-
   /** No claim: a pod that asked for one is refused, one that did not is given an address of the configured pools. */
-  async #make(request: AttachRequest, annotations: Labels): Promise<string | Unmoored | Refusal> {
+  async #make(request: AttachRequest, annotations: Labels): Promise<FoundClaim | Unmoored | Refusal> {
     const { context, inventory } = this.#options;
     const { namespace: name } = request.pod;
     const namespace = (await inventory.namespace(name)) ?? { name, labels: {}, annotations: {} };
@@ -140,22 +136,14 @@ export class Claims implements Mooring {
     if (isRefusal(intent)) return intent;
     await this.#options.whole;
     const got = await reserve(context, intent);
-    return isRefusal(got) ? got : got.claim.key;
+    return isRefusal(got) ? got : { kind: "found", claim: got.claim.key, token: "" };
   }
 
-  async #bind(key: string, token: string, request: AttachRequest): Promise<Stored<"claim"> | Refusal> {
+  async #bind({ claim, token }: FoundClaim, request: AttachRequest): Promise<Stored<"claim"> | Refusal> {
     const { context, node } = this.#options;
     const { name, uid } = request.pod;
     const bindee = { name, uid, node, token, interface: request.attachment.interface };
-    this.#asked?.add(key);
-    const bound = await bind(context, key, bindee, (claim) => this.#factsOf(claim));
-    if (!isRefusal(bound)) {
-      const notice = { claim: key, pod: request.pod, attachment: request.attachment };
-      void this.attached(notice).catch((error: unknown) => {
-        context.log.warn("attachment could not be reported", { claim: key, error });
-      });
-    }
-    return bound;
+    return await bind(context, claim, bindee, (lent) => this.#factsOf(lent));
   }
 
   async #factsOf({ namespace, binding }: Claim): Promise<BindFacts> {
@@ -169,50 +157,58 @@ export class Claims implements Mooring {
     };
   }
 
+  /** The claim as it stands once the news is in it; undefined when it is not this pod's any more, or says more already. */
   async #report(notice: SandboxNotice, news: News): Promise<Stored<"claim"> | undefined> {
-    const { claim: key, pod, attachment } = notice;
-    return await this.#reports.run(key, async () => {
-      const { context, node } = this.#options;
-      for (let round = 0; round < MAX_ROUNDS; round++) {
-        const seen = await context.store.get("claim", key);
-        if (seen === undefined || !concerns(seen.record, notice, news)) return undefined;
-        const next: ClaimAttachment = {
-          node,
-          containerID: attachment.containerID,
-          interface: attachment.interface,
-          podUID: seen.record.binding?.podUID ?? pod.uid,
-          since: context.clock.now(),
-          detached: news === "detached",
-        };
-        const phase = next.detached ? "Detached" : "Attached";
-        const result = await context.store.report(seen, { phase, attachment: next });
-        if (result.kind === "replaced") return result.stored;
-      }
-      throw new BerthError("REVISION_CONFLICT", `the status of claim ${key} kept changing`, {
-        details: { claim: key },
-      });
+    const { claim: key, attachment } = notice;
+    const { context, node } = this.#options;
+    for (let round = 0; round < MAX_ROUNDS; round++) {
+      const seen = await context.store.get("claim", key);
+      if (seen === undefined) return undefined;
+      const bearing = judgeNews(seen.record, notice, news);
+      if (bearing !== "new") return bearing === "known" ? seen : undefined;
+      const next: ClaimAttachment = {
+        node,
+        containerID: attachment.containerID,
+        interface: attachment.interface,
+        podUID: seen.record.binding?.podUID ?? "",
+        since: context.clock.now(),
+        detached: news === "detached",
+      };
+      const phase = next.detached ? "Detached" : "Attached";
+      const result = await context.store.report(seen, { phase, attachment: next });
+      if (result.kind === "replaced") return result.stored;
+    }
+    throw new BerthError("REVISION_CONFLICT", `the status of claim ${key} kept changing`, {
+      details: { claim: key },
     });
   }
 }
 
 type News = "attached" | "detached";
 
-type Found =
-  | { readonly kind: "claim"; readonly key: string; readonly token: string }
-  | { readonly kind: "none"; readonly annotations: Labels }
-  | Refusal;
-
 /**
- * Whether the news is about the pod that has the claim now, and about its newest sandbox. A late DEL of an older
- * sandbox says nothing about the one that came after it (invariant 8).
+ * What a piece of news means for the claim. A late DEL of an older sandbox says nothing about the one that came after
+ * it (invariant 8), nor does anything about a pod that the claim is not lent to.
  */
-function concerns({ binding, status }: Claim, { pod, attachment }: SandboxNotice, news: News): boolean {
-  if (binding === undefined || binding.podName !== pod.name) return false;
-  if (pod.uid !== "" && binding.podUID !== "" && binding.podUID !== pod.uid) return false;
+function judgeNews(
+  claim: Claim,
+  { pod, attachment }: SandboxNotice,
+  news: News,
+): "new" | "known" | "foreign" {
+  const { binding, status } = claim;
+  if (claim.releasing === true || binding === undefined || binding.podName !== pod.name) return "foreign";
+  if (pod.uid !== "" && binding.podUID !== "" && binding.podUID !== pod.uid) return "foreign";
   const known = status.attachment;
-  if (known === undefined || known.podUID !== binding.podUID) return true;
+  if (known === undefined || known.podUID !== binding.podUID) return "new";
   const same = known.containerID === attachment.containerID;
-  return news === "detached" ? same && !known.detached : !same || known.detached;
+  if (news === "attached") return same && !known.detached ? "known" : "new";
+  if (!same) return "foreign";
+  return known.detached ? "known" : "new";
+}
+
+/** A claim that a pod may have for its name alone: no slot of a set, and promised to nobody in particular. */
+function isByName({ identity, binding }: Claim): boolean {
+  return identity.slot === undefined && (binding?.token ?? "") === "";
 }
 
 function mooredOf({ view }: Context, claim: Claim): Moored | Refusal {

@@ -175,7 +175,7 @@ describe("a claim that another sandbox has", () => {
     assert.equal(node.clock.sleeping, 0);
   });
 
-  it("is refused for now when that DEL does not come, and told to be free of the new sandbox", async () => {
+  it("is refused for now when that DEL does not come, and is not lent before", async () => {
     node.host.present.add("/run/netns/old");
     const given = await node.add(sandbox("old", "u1"));
     const adding = node.call("ADD", sandbox("new", "u2"));
@@ -191,9 +191,10 @@ describe("a claim that another sandbox has", () => {
       ],
     );
     assert.deepEqual(node.held, [...given].sort());
-    node.parts.notices.start();
-    await until(() => node.mooring.told.length === 1);
-    assert.equal(node.mooring.told[0]?.attachment.containerID, "new");
+    assert.deepEqual(
+      node.mooring.lent.map(({ attachment }) => attachment.containerID),
+      ["old"],
+    );
     assert.equal(errorOf(await node.call("CHECK", sandbox("new", "u2"))).code, 151);
   });
 

@@ -3,7 +3,7 @@ import { BerthError, isRefusal, messageOf, type Refusal, refuse } from "../../al
 import { type CniError, fromRefusal } from "../cni/errors.ts";
 import type { Ask } from "./ask.ts";
 import { type Attachment, keyOf, nameOf, neverAttached, placeId } from "./attachment.ts";
-import type { Moored, PodRef, Unmoored } from "./mooring.ts";
+import type { AttachRequest, FoundClaim, Moored, PodRef, Unmoored } from "./mooring.ts";
 import { giveUp, occupy } from "./occupy.ts";
 import type { Parts } from "./parts.ts";
 import { judgeTakeover } from "./takeover.ts";
@@ -20,16 +20,43 @@ export async function moor(
   parts: Parts,
   signal: AbortSignal,
 ): Promise<Attachment | CniError | undefined> {
-  const lent = await askMooring(ask, parts, signal);
+  const found = await unlessAborted(parts.mooring.find(requestOf(ask), signal), signal);
+  if (found === undefined) return giveUp(ask);
+  if (isRefusal(found)) return fromRefusal(found);
+  if (found.kind === "unmoored") return undefined;
+  const attached = await parts.turns.run(`claim\0${found.claim}`, () =>
+    moorTo(found, { ask, parts, signal }),
+  );
+  return isRefusal(attached) ? fromRefusal(attached) : attached;
+}
+
+function requestOf(ask: PodAsk): AttachRequest {
+  return {
+    pod: ask.pod,
+    attachment: keyOf(ask),
+    pools: ask.ipam.pools,
+    addresses: ask.requested,
+    annotations: ask.ipam.annotations,
+  };
+}
+
+/** The claim moves to this sandbox only when no other of this node can have it any more (invariant 3c). */
+async function moorTo(
+  found: FoundClaim,
+  taking: Taking,
+): Promise<Attachment | CniError | Refusal | undefined> {
+  const { ask, parts, signal } = taking;
+  const superseded = await endOthers(found.claim, taking);
+  if (isRefusal(superseded)) return superseded;
+  if (signal.aborted) return giveUp(ask);
+  const lent = await attachTo(found, taking);
   if (lent === undefined) return giveUp(ask);
-  if (isRefusal(lent)) return fromRefusal(lent);
+  if (isRefusal(lent)) return lent;
   if (lent.kind === "unmoored") return undefined;
   try {
-    const turn = `claim\0${lent.claim ?? ""}`;
-    const attached = await parts.turns.run(turn, () => take(lent, { ask, parts, signal }));
-    if (!isRefusal(attached)) return attached;
-    await giveBack(lent, ask, parts);
-    return fromRefusal(attached);
+    const attached = await take(lent, superseded, taking);
+    if (isRefusal(attached)) await giveBack(lent, ask, parts);
+    return attached;
   } catch (error) {
     await giveBack(lent, ask, parts);
     throw error;
@@ -37,19 +64,11 @@ export async function moor(
 }
 
 /** Undefined when the signal aborted first. An answer that comes after that is given back. */
-async function askMooring(
-  ask: PodAsk,
-  parts: Parts,
-  signal: AbortSignal,
+async function attachTo(
+  found: FoundClaim,
+  { ask, parts, signal }: Taking,
 ): Promise<Moored | Unmoored | Refusal | undefined> {
-  const request = {
-    pod: ask.pod,
-    attachment: keyOf(ask),
-    pools: ask.ipam.pools,
-    addresses: ask.requested,
-    annotations: ask.ipam.annotations,
-  };
-  const answer = parts.mooring.attach(request, signal);
+  const answer = parts.mooring.attach(found, requestOf(ask), signal);
   const first = await unlessAborted(answer, signal);
   if (first === undefined) {
     giveBackLate(answer, ask, parts).catch((error: unknown) => {
@@ -74,16 +93,17 @@ interface Taking {
   readonly signal: AbortSignal;
 }
 
-async function take(lent: Moored, taking: Taking): Promise<Attachment | Refusal> {
-  const { ask, parts, signal } = taking;
+async function take(
+  lent: Moored,
+  superseded: readonly Attachment[],
+  { ask, parts, signal }: Taking,
+): Promise<Attachment | Refusal> {
   if (lent.addresses.length === 0) {
     throw new BerthError(
       "INTERNAL",
       `claim ${lent.claim} of pod ${ask.pod.namespace}/${ask.pod.name} lends no address`,
     );
   }
-  const superseded = lent.claim === undefined ? [] : await endOthers(lent.claim, taking);
-  if (isRefusal(superseded)) return superseded;
   const taken = findTaken(lent, ask, { parts, superseded });
   if (taken !== undefined) return taken;
   if (signal.aborted) return busy(lent.claim, "the ADD was cancelled or took too long; try again");

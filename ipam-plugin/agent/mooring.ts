@@ -73,16 +73,31 @@ export interface SandboxNotice {
   readonly attachment: AttachmentKey;
 }
 
+/** The claim that serves a pod, before anything is done to it. */
+export interface FoundClaim {
+  readonly kind: "found";
+  /** namespace/name */
+  readonly claim: string;
+  /** What the pod proves with that the claim was promised to it; empty for one that is found by its name. */
+  readonly token: string;
+}
+
 /**
  * What the agent asks of whoever keeps the claims: the allocator in the same process on the embedded stack, the
  * watch of this node's claims in a cluster.
+ *
+ * A refusal with code CLAIM_BUSY or CLAIM_RELEASING may pass if tried again; every other refusal will not. Every verb
+ * throws BerthError when it cannot know.
  */
 export interface Mooring {
-  /**
-   * The addresses of the pod's claim, bound to this pod and node. A refusal with code CLAIM_BUSY or CLAIM_RELEASING
-   * may pass if tried again; every other refusal will not. Throws BerthError when it cannot know.
-   */
-  attach(request: AttachRequest, signal: AbortSignal): Promise<Moored | Unmoored | Refusal>;
+  /** Which claim serves the pod. Nothing is lent yet: another sandbox of this node may have to end first. */
+  find(request: AttachRequest, signal: AbortSignal): Promise<FoundClaim | Unmoored | Refusal>;
+  /** Lends the claim to this pod, node and sandbox; it counts as in use when this resolves. */
+  attach(
+    found: FoundClaim,
+    request: AttachRequest,
+    signal: AbortSignal,
+  ): Promise<Moored | Unmoored | Refusal>;
   /**
    * The journal has a sandbox with the claim. Told of each at the start, before the agent serves: a crash may have
    * lost what was reported when it was attached.

@@ -317,7 +317,7 @@ describe("DEL", () => {
 
   it("ends an ADD that waits, and what the ADD would have given", async () => {
     const { promise, resolve } = Promise.withResolvers<void>();
-    node.mooring.gate = promise;
+    node.mooring.finding = promise;
     const adding = node.call("ADD", { args: "K8S_POD_NAMESPACE=shop;K8S_POD_NAME=p" });
     while (node.mooring.asked.length === 0) await new Promise(setImmediate);
     await node.del();

@@ -73,20 +73,21 @@ describe("an ADD that fails", () => {
 });
 
 describe("an ADD that is cut off", () => {
-  const cut: Said = { cid: "c2", args: podArgs("db-0", "u1") };
+  const pod: Said = { cid: "c2", args: podArgs("db-0", "u1") };
 
   beforeEach(async () => {
     await caller.add();
     await caller.add({ ifname: "eth1" });
+    agent.atGate = 0;
   });
 
   /** The agent works on it, until it is let go on. */
-  async function beginAtGate(said = cut) {
+  async function beginAtGate(said: Said = { cid: "c2" }) {
     const { promise, resolve: open } = Promise.withResolvers<void>();
-    mooring.gate = promise;
+    agent.gate = promise;
     const { child, finish } = await caller.begin("ADD", said);
     const ended = finish();
-    await eventually("the agent works on it", () => mooring.asked.length > 0 || undefined);
+    await eventually("the agent works on it", () => agent.atGate > 0 || undefined);
     return { child, ended, open };
   }
 
@@ -102,17 +103,21 @@ describe("an ADD that is cut off", () => {
 
   it("C0006 an ADD that is killed before it was answered gives its claim back", async () => {
     mooring.answers.set("shop/db-0", lends("shop/db-0", "10.9.0.1/24"));
-    const { child, ended, open } = await beginAtGate();
+    const { promise, resolve: open } = Promise.withResolvers<void>();
+    mooring.gate = promise;
+    const { child, finish } = await caller.begin("ADD", pod);
+    const ended = finish();
+    await eventually("the mooring works on it", () => mooring.asked.length > 0 || undefined);
     child.kill("SIGKILL");
     await ended;
     await caller.silently("STATUS"); // the agent has seen that it is gone, too
     open();
     await eventually("the mooring is told", () => mooring.told.length > 0 || undefined);
     const attachment = { network: "net", containerID: "c2", interface: "eth0" };
-    const pod = { namespace: "shop", name: "db-0", uid: "u1" };
-    assert.deepEqual(mooring.told, [{ claim: "shop/db-0", pod, attachment }]);
+    const ref = { namespace: "shop", name: "db-0", uid: "u1" };
+    assert.deepEqual(mooring.told, [{ claim: "shop/db-0", pod: ref, attachment }]);
     assert.deepEqual(agent.held, ["10.1.2.2", "10.1.2.3"]);
-    assert.deepEqual(await caller.add({ ...cut, cid: "c3" }), ["10.9.0.1/24"]);
+    assert.deepEqual(await caller.add({ ...pod, cid: "c3" }), ["10.9.0.1/24"]);
   });
 
   it("C0007 an ADD that is killed when its answer was on the way gives back what is its own", async () => {
@@ -128,7 +133,7 @@ describe("an ADD that is cut off", () => {
   });
 
   it("C0008 an ADD whose answer nobody reads gives back what is its own", async () => {
-    const { child, finish } = await caller.begin("ADD", cut);
+    const { child, finish } = await caller.begin("ADD", { cid: "c2" });
     child.stdout?.destroy();
     assert.deepEqual(await finish(), { rc: 1, stdout: "", stderr: "" });
     await agent.untilHeld("10.1.2.2", "10.1.2.3");
@@ -136,13 +141,14 @@ describe("an ADD that is cut off", () => {
 
   it("C0009 an ADD that outlives whoever started it gives back what is its own", async () => {
     const { promise, resolve: open } = Promise.withResolvers<void>();
-    mooring.gate = promise;
+    agent.gate = promise;
+    const said = { cid: "c2" };
     const [input, output] = [join(agent.folder, "stdin"), join(agent.folder, "stdout")];
-    await writeFile(input, caller.stdin(cut));
-    const env = { ...caller.environment("ADD", cut), BERTH_SOCKET: agent.socket };
+    await writeFile(input, caller.stdin(said));
+    const env = { ...caller.environment("ADD", said), BERTH_SOCKET: agent.socket };
     const script = '"$0" <"$1" >"$2" & wait';
     const parent = follow(spawn("/bin/sh", ["-c", script, BINARY, input, output], { env }));
-    await eventually("the agent works on it", () => mooring.asked.length > 0 || undefined);
+    await eventually("the agent works on it", () => agent.atGate > 0 || undefined);
     parent.process.kill("SIGKILL");
     await once(parent.process, "exit");
     open();
@@ -164,12 +170,12 @@ describe("an ADD that is cut off", () => {
 describe("ADDs", () => {
   it("C0011 of 115 ADDs at once right after the start as many are served as there are addresses, 110", async () => {
     const { promise, resolve: open } = Promise.withResolvers<void>();
-    mooring.gate = promise;
+    agent.gate = promise;
     caller.ipam = { subnet: "10.1.2.0/24", rangeStart: "10.1.2.101", rangeEnd: "10.1.2.210" };
     await agent.restart();
     const names = Array.from({ length: 115 }, (_, i) => `c${i}`);
-    const adding = names.map((cid) => caller.call("ADD", { cid, args: podArgs(cid, cid) }));
-    await eventually("all are under way", () => mooring.asked.length === 115 || undefined);
+    const adding = names.map((cid) => caller.call("ADD", { cid }));
+    await eventually("all are under way", () => agent.atGate === 115 || undefined);
     open(); // and all choose in the same moment
     const runs = await Promise.all(adding);
     const given = runs.map((run) => (run.rc === 0 ? addressesOf(run).join() : undefined));

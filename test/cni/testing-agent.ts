@@ -5,6 +5,7 @@ import { join } from "node:path";
 import { silent } from "../../allocator/ports.ts";
 import { type Database, openDatabase } from "../../allocator/store/database.ts";
 import { type Agent, startAgent } from "../../ipam-plugin/agent/agent.ts";
+import { type Host, linuxHost } from "../../ipam-plugin/agent/host.ts";
 import type { Mooring } from "../../ipam-plugin/agent/mooring.ts";
 import { createClock } from "../../system/clock.ts";
 import { createRandom } from "../../system/random.ts";
@@ -12,6 +13,7 @@ import { eventually } from "../support/eventually.ts";
 
 /** A node without claims: every pod is served from the configuration. */
 export const unmoored: Mooring = {
+  find: async () => ({ kind: "unmoored" }),
   attach: async () => ({ kind: "unmoored" }),
   attached: async () => {},
   resumed: async () => {},
@@ -24,6 +26,10 @@ export class TestingAgent {
   readonly socket: string;
   /** Makes commits of the journal fail while it is set. */
   diskFault: Error | undefined;
+  /** What ADDs wait for before they take anything. */
+  gate: Promise<void> = Promise.resolve();
+  /** ADDs that came as far as the gate. */
+  atGate = 0;
   readonly #mooring: Mooring;
   #bootId = "boot-1";
   #agent: Agent | undefined;
@@ -54,7 +60,21 @@ export class TestingAgent {
       random: createRandom(),
       log: silent,
       bootId: this.#bootId,
+      host: this.#host(),
     });
+  }
+
+  /** The real one, at which every ADD has a look once. */
+  #host(): Host {
+    return {
+      ...linuxHost,
+      look: async (path) => {
+        const presence = await linuxHost.look(path);
+        this.atGate++;
+        await this.gate;
+        return presence;
+      },
+    };
   }
 
   /** Addresses in use, in the order in which the agent has them. */

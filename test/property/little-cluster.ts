@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 import assert from "node:assert/strict";
-import { setImmediate as nextTurn } from "node:timers/promises";
 import type { AuditedAttachment } from "../../allocator/audit.ts";
 import type { PoolRecord } from "../../allocator/pool.ts";
 import { Claims } from "../../ipam-plugin/agent/claims.ts";
@@ -107,7 +106,9 @@ export class LittleCluster {
     const containerID = `c-${this.#made++}`;
     const key = { network: "lan", containerID, interface: "eth0" };
     const asked = { pod: pod.ref, attachment: key, pools: [], addresses: [], annotations: undefined };
-    const got = await this.#agentOf(pod.node).attach(asked, LIVE);
+    const agent = this.#agentOf(pod.node);
+    const found = await agent.find(asked, LIVE);
+    const got = found.kind === "found" ? await agent.attach(found, asked, LIVE) : found;
     await this.world.settle();
     assert.notEqual(got.kind, "unmoored", `${pod.ref.name} would start without its fixed address`);
     if (got.kind !== "moored") {
@@ -122,7 +123,6 @@ export class LittleCluster {
     const before = this.sandboxes.filter((other) => other.claim === claim && other.pod.node === pod.node);
     for (const other of before) this.#stop(other);
     this.sandboxes.push({ pod, key, claim, attachment });
-    await this.#reported(claim, containerID);
     // The node takes the old sandbox down before it sets the new one up; its DEL is told late.
     for (const other of before) await this.tell(other);
     return true;
@@ -137,16 +137,6 @@ export class LittleCluster {
   /** The node says, perhaps not for the first time, that a sandbox has ended. */
   async tell({ claim, pod, key }: Sandbox): Promise<void> {
     await this.#agentOf(pod.node).detached({ claim, pod: pod.ref, attachment: key });
-    await this.world.settle();
-  }
-
-  /** The agent's report follows its answer. */
-  async #reported(key: string, containerID: string): Promise<void> {
-    for (let turn = 0; turn < 10_000; turn++) {
-      const claim = await this.world.authority.get("claim", key);
-      if (claim?.record.status.attachment?.containerID === containerID) break;
-      await nextTurn();
-    }
     await this.world.settle();
   }
 

@@ -11,6 +11,8 @@ import type { AdmissionRequest } from "./review.ts";
 export interface Keeper {
   keep(object: KubeObject): Promise<void>;
   forget(kind: string, namespace: string, name: string): Promise<void>;
+  /** A workload counts as kept while its review reserves for it, or a reaper that passes takes that for waste. Returns the end of it. */
+  expect?(object: KubeObject): () => void;
 }
 
 /** What the admission decisions work with. */

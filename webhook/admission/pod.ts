@@ -1,26 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
 import { bind } from "../../allocator/bind.ts";
-import { type Claim, claimKey, isReserved } from "../../allocator/claim.ts";
+import { type Claim, claimKey } from "../../allocator/claim.ts";
 import {
   ASSIGNED_ADDRESSES,
   ASSIGNED_CLAIM,
   ASSIGNED_TOKEN,
-  EXEMPT_NAMESPACE,
   readRequest,
   withDefaults,
 } from "../../allocator/dialects.ts";
 import { isRefusal, type Refusal, refuse } from "../../allocator/errors.ts";
-import { type PodStanding, standingOf } from "../../allocator/identity.ts";
-import { type Applicant, intentForClaim, intentOf, slotIntents } from "../../allocator/intent.ts";
-import type { Inventory } from "../../allocator/inventory.ts";
-import { type KubeObject, originOf } from "../../allocator/kube-object.ts";
-import { lendSlot, previewSlot } from "../../allocator/lend.ts";
-import { isNamesake } from "../../allocator/objections.ts";
+import type { KubeObject } from "../../allocator/kube-object.ts";
+import { lendSlot } from "../../allocator/lend.ts";
 import type { Labels } from "../../allocator/ports.ts";
-import { describePreview, preview } from "../../allocator/preview.ts";
+import { describePreview } from "../../allocator/preview.ts";
 import { asksForAddress } from "../../allocator/request.ts";
-import { type Intent, reserve } from "../../allocator/reserve.ts";
+import { reserve } from "../../allocator/reserve.ts";
 import type { LabelExpression } from "../../allocator/selector.ts";
+import { applicantOf, isExempt, previewWish, type Wish, wishOf } from "../../allocator/wish.ts";
 import { confirmClaim } from "./arrival.ts";
 import { type Desk, expectKind, type Keeper, namespaceOf, objectOf } from "./desk.ts";
 import { addNodeAffinity, annotate, type PatchOp, pointer, prove } from "./patch.ts";
@@ -30,11 +26,11 @@ import {
   allowed,
   denied,
   type Handler,
+  type Operation,
   patched,
 } from "./review.ts";
 
 const ASSIGNED: readonly string[] = [ASSIGNED_CLAIM, ASSIGNED_ADDRESSES, ASSIGNED_TOKEN];
-const MIRROR = "kubernetes.io/config.mirror";
 
 /** `/mutate/pods`: reserves what a pod asks for, or finds its claim, and writes both into the pod. */
 export function mutatePods(desk: Desk): Handler {
@@ -49,93 +45,18 @@ export function mutatePods(desk: Desk): Handler {
 }
 
 async function decide(desk: Desk, request: AdmissionRequest, pod: KubeObject): Promise<AdmissionResponse> {
-  const applicant = await applicantOf(desk, pod);
+  const namespace = await namespaceOf(desk.inventory, pod.metadata.namespace);
+  const applicant = await applicantOf(desk.context, desk.inventory, pod, namespace);
   if (isRefusal(applicant)) return denied(request.uid, applicant);
-  const wish = await wishOf(desk, applicant);
+  const wish = await wishOf(desk.context, applicant);
   if (wish === undefined) return answer(request, pod, {});
   if (isRefusal(wish)) return denied(request.uid, wish);
   return request.dryRun ? await rehearse(desk, request, wish) : await admit(desk, request, pod, wish);
 }
 
-/** Pods that have no network of their own, or that no webhook may touch. */
-function isExempt(pod: KubeObject): boolean {
-  return (
-    pod.spec.flag("hostNetwork") ||
-    Object.hasOwn(pod.metadata.annotations, MIRROR) ||
-    pod.metadata.namespace === EXEMPT_NAMESPACE
-  );
-}
-
-/** Everything that decides about the pod: what it says itself, what its namespace says, and whose it is. */
-async function applicantOf(desk: Desk, pod: KubeObject): Promise<Applicant | Refusal> {
-  const { namespace: name, annotations, labels } = pod.metadata;
-  const namespace = await namespaceOf(desk.inventory, name);
-  const request = readRequest(withDefaults(annotations, namespace));
-  if (isRefusal(request)) return request;
-  const standing = standingOf(originOf(pod, name));
-  return {
-    standing,
-    request,
-    namespace,
-    podLabels: labels,
-    start: await startOf(desk.inventory, standing, name),
-    token: desk.context.random.token(),
-    now: desk.context.clock.now(),
-  };
-}
-
-async function startOf(inventory: Inventory, standing: PodStanding, namespace: string): Promise<number> {
-  if (standing.kind !== "named" || standing.identity.kind !== "StatefulSet") return 0;
-  const workload = await inventory.workload("StatefulSet", namespace, standing.identity.name);
-  return workload === undefined || workload === "unknown" ? 0 : workload.start;
-}
-
-/** One claim for the pod alone, or any of the slots of its set. */
-type Wish =
-  | { readonly kind: "one"; readonly intent: Intent }
-  | { readonly kind: "any"; readonly slots: readonly Intent[] };
-
-async function wishOf(desk: Desk, applicant: Applicant): Promise<Wish | Refusal | undefined> {
-  const { standing, request } = applicant;
-  if (!asksForAddress(request)) {
-    const waiting = await waitingClaim(desk, applicant);
-    return waiting && { kind: "one", intent: intentForClaim(applicant, waiting) };
-  }
-  const workload = sharerOf(standing);
-  if (workload !== undefined && request.entries !== undefined) {
-    return { kind: "any", slots: slotIntents(applicant, workload) };
-  }
-  const intent = intentOf(applicant);
-  return isRefusal(intent) ? intent : { kind: "one", intent };
-}
-
-/** Whose pods share a list of addresses: a name such as CloneSets give does not say which entry is the pod's. */
-function sharerOf(standing: PodStanding): string | undefined {
-  if (standing.kind === "set") return standing.workload;
-  return standing.identity.kind === "CloneSet" ? standing.identity.name : undefined;
-}
-
-/**
- * A claim of the pod's name, made by hand or kept from before, speaks for a pod that asks for nothing. It may have
- * been made a moment ago, and a pod that missed it would start with another address.
- */
-async function waitingClaim(
-  { context }: Desk,
-  { standing, namespace }: Applicant,
-): Promise<Claim | undefined> {
-  if (standing.kind !== "named") return undefined;
-  const key = claimKey({ namespace: namespace.name, name: standing.claim });
-  const claim = (context.view.claim(key) ?? (await context.store.get("claim", key)))?.record;
-  if (claim === undefined || isNamesake(claim, standing.identity)) return undefined;
-  return claim.handMade === true || isReserved(claim) ? claim : undefined;
-}
-
 async function rehearse(desk: Desk, request: AdmissionRequest, wish: Wish): Promise<AdmissionResponse> {
   const { context, inventory } = desk;
-  const would =
-    wish.kind === "one"
-      ? await preview(context, wish.intent)
-      : await previewSlot(context, inventory, wish.slots);
+  const would = await previewWish(context, inventory, wish);
   if (isRefusal(would)) return denied(request.uid, would);
   return allowed(request.uid, [describePreview("this pod", would)]);
 }
@@ -217,14 +138,21 @@ export function validatePods(desk: Desk): Handler {
     const wrong = expectKind(pod, ["Pod"]) ?? (await unclaimed(desk, pod));
     if (wrong !== undefined) return denied(request.uid, wrong);
     if (request.dryRun) return allowed(request.uid);
-    const refusal = await meet(desk, pod);
-    if (refusal !== undefined) return denied(request.uid, refusal);
-    await keeper.keep(pod);
-    const lost = request.operation === "CREATE" ? await confirmClaim(desk.context, pod) : undefined;
-    if (lost === undefined) return allowed(request.uid);
-    await keeper.forget("Pod", pod.metadata.namespace, pod.metadata.name);
-    return denied(request.uid, lost);
+    const refusal = (await meet(desk, pod)) ?? (await keepPod(desk, keeper, request.operation, pod));
+    return refusal === undefined ? allowed(request.uid) : denied(request.uid, refusal);
   };
+}
+
+async function keepPod(
+  { context }: Desk,
+  keeper: Keeper,
+  operation: Operation,
+  pod: KubeObject,
+): Promise<Refusal | undefined> {
+  await keeper.keep(pod);
+  const lost = operation === "CREATE" ? await confirmClaim(context, pod) : undefined;
+  if (lost !== undefined) await keeper.forget("Pod", pod.metadata.namespace, pod.metadata.name);
+  return lost;
 }
 
 /** An opted-in pod that did not pass the mutating webhook would start without its address, or wait for ever. */

@@ -1,30 +1,26 @@
 // SPDX-License-Identifier: Apache-2.0
 import type { Address } from "../../allocator/address.ts";
 import { claimKey } from "../../allocator/claim.ts";
-import { DIALECTS, EXEMPT_NAMESPACE, readRequest, withDefaults } from "../../allocator/dialects.ts";
+import { DIALECTS } from "../../allocator/dialects.ts";
 import { isRefusal, type Refusal } from "../../allocator/errors.ts";
-import type { PodStanding } from "../../allocator/identity.ts";
-import { type Applicant, intentOf, slotIntents, tooShort } from "../../allocator/intent.ts";
-import type { NamespaceFacts, WorkloadFacts } from "../../allocator/inventory.ts";
-import { type KubeObject, workloadFacts } from "../../allocator/kube-object.ts";
+import { slotIntents, tooShort } from "../../allocator/intent.ts";
+import type { KubeObject } from "../../allocator/kube-object.ts";
 import { describePreview, preview } from "../../allocator/preview.ts";
 import { release } from "../../allocator/release.ts";
-import { asksForAddress, type Request } from "../../allocator/request.ts";
+import { asksForAddress } from "../../allocator/request.ts";
 import { type Intent, type Reserved, reserve } from "../../allocator/reserve.ts";
+import {
+  MOST_ORDINALS,
+  ordinalIntents,
+  ownerOf,
+  readTemplate,
+  type Template,
+} from "../../allocator/template.ts";
 import { type Desk, expectKind, type Keeper, namespaceOf, objectOf } from "./desk.ts";
 import { type AdmissionRequest, type AdmissionResponse, allowed, denied, type Handler } from "./review.ts";
 import { enoughFor } from "./rollout.ts";
 
 const KINDS = ["StatefulSet", "Deployment", "CloneSet"];
-/** The most ordinals that one review reserves; it must end within the API server's patience. */
-const MAX_ORDINALS = 1000;
-
-/** What a workload's template asks for, and how its pods will stand. */
-interface Template {
-  readonly workload: WorkloadFacts;
-  readonly request: Request;
-  readonly applicant: (standing: PodStanding) => Applicant;
-}
 
 /**
  * `/validate/workloads`: refuses early what its pods would be refused for later. On the embedded stack the ordinals
@@ -39,44 +35,40 @@ export function validateWorkloads(desk: Desk): Handler {
     const wrong = expectKind(object, KINDS);
     if (wrong !== undefined) return denied(request.uid, wrong);
     const namespace = await namespaceOf(desk.inventory, object.metadata.namespace);
-    const template = readTemplate(desk, object, namespace);
+    const template = readTemplate(desk.context, object, namespace);
     if (isRefusal(template)) return denied(request.uid, template);
-    const warnings = misplaced(object);
-    const told = await consider(desk, request, object, template);
+    const told = await considerAndKeep(desk, request, object, template);
     if (isRefusal(told)) return denied(request.uid, told);
-    if (!request.dryRun) await keep(desk, object);
-    return allowed(request.uid, [...warnings, ...told]);
+    return allowed(request.uid, [...misplaced(object), ...told]);
   };
 }
 
-async function keep(desk: Desk, object: KubeObject): Promise<void> {
-  await desk.embedded?.keep(object);
+async function considerAndKeep(
+  desk: Desk,
+  request: AdmissionRequest,
+  object: KubeObject,
+  template: Template,
+): Promise<string[] | Refusal> {
+  const keeper = desk.embedded;
+  if (keeper === undefined || request.dryRun) return await consider(desk, request, object, template);
+  const reviewed = keeper.expect?.(object);
+  try {
+    const told = await consider(desk, request, object, template);
+    if (isRefusal(told)) return told;
+    await keeper.keep(object);
+    suspectAll(desk, object);
+    return told;
+  } finally {
+    reviewed?.();
+  }
+}
+
+function suspectAll(desk: Desk, object: KubeObject): void {
   for (const { record } of desk.context.view.claims()) {
     const { identity, namespace } = record;
     const its = identity.kind === object.kind && identity.name === object.metadata.name;
     if (its && namespace === object.metadata.namespace) desk.suspect(record);
   }
-}
-
-function readTemplate(desk: Desk, object: KubeObject, namespace: NamespaceFacts): Template | Refusal {
-  const meta = object.spec.at("template").at("metadata");
-  const request = readRequest(withDefaults(meta.texts("annotations"), namespace));
-  if (isRefusal(request)) return request;
-  const workload = workloadFacts(object);
-  const { clock, random } = desk.context;
-  return {
-    workload,
-    request,
-    applicant: (standing) => ({
-      standing,
-      request,
-      namespace,
-      podLabels: meta.texts("labels"),
-      start: workload.start,
-      token: random.token(),
-      now: clock.now(),
-    }),
-  };
 }
 
 /** On the object an annotation does nothing; that it belongs to the template is the commonest mistake of all. */
@@ -97,17 +89,9 @@ async function consider(
   object: KubeObject,
   template: Template,
 ): Promise<string[] | Refusal> {
-  if (!asksForAddress(template.request) || isExempt(object)) return [];
+  if (!asksForAddress(template.request) || template.exempt) return [];
   if (object.kind === "StatefulSet") return await considerOrdinals(desk, request, object, template);
   return await considerSet(desk, object, template);
-}
-
-/** Its pods are let through untouched, so nothing may be reserved for them. */
-function isExempt(object: KubeObject): boolean {
-  return (
-    object.spec.at("template").at("spec").flag("hostNetwork") ||
-    object.metadata.namespace === EXEMPT_NAMESPACE
-  );
 }
 
 async function considerOrdinals(
@@ -121,35 +105,20 @@ async function considerOrdinals(
   if (entries !== undefined && entries.length < workload.replicas) {
     return tooShort(entries.length, workload.start + entries.length, workload.start);
   }
-  if (workload.replicas > MAX_ORDINALS) {
+  if (workload.replicas > MOST_ORDINALS) {
     return [
-      `addresses of more than ${MAX_ORDINALS} replicas are not reserved in advance; each pod reserves its own`,
+      `addresses of more than ${MOST_ORDINALS} replicas are not reserved in advance; each pod reserves its own`,
     ];
   }
-  const intents = ordinalIntents(object, template);
-  if (isRefusal(intents)) return intents;
+  const intents: Intent[] = [];
+  for (const { intent } of ordinalIntents(object, template)) {
+    if (isRefusal(intent)) return intent;
+    intents.push(intent);
+  }
   // Looked at first, so that a refusal leaves claims that would have been changed as they are.
   const told = await previewAll(desk, intents, request.dryRun);
   if (!Array.isArray(told)) return about(told.intent, told.refusal);
   return desk.embedded === undefined || request.dryRun ? told : await reserveAll(desk, intents);
-}
-
-function ordinalIntents(object: KubeObject, { workload, applicant }: Template): Intent[] | Refusal {
-  const { name, uid } = object.metadata;
-  const intents: Intent[] = [];
-  for (let ordinal = workload.start; ordinal < workload.start + workload.replicas; ordinal++) {
-    const owner = {
-      kind: "StatefulSet",
-      apiVersion: object.apiVersion,
-      name,
-      ...(uid === "" ? {} : { uid }),
-      ordinal,
-    };
-    const intent = intentOf(applicant({ kind: "named", claim: `${name}-${ordinal}`, identity: owner }));
-    if (isRefusal(intent)) return intent;
-    intents.push(intent);
-  }
-  return intents;
 }
 
 /** All or none: what this review took is given back when one of them is refused. */
@@ -210,9 +179,8 @@ async function considerSet(desk: Desk, object: KubeObject, template: Template): 
         ]
       : [];
   }
-  const { name, uid } = object.metadata;
-  const identity = { kind: object.kind, apiVersion: object.apiVersion, name, ...(uid === "" ? {} : { uid }) };
-  const slots = slotIntents(applicant({ kind: "set", workload: name, identity }), name);
+  const identity = ownerOf(object);
+  const slots = slotIntents(applicant({ kind: "set", workload: identity.name, identity }), identity.name);
   const told = await previewAll(desk, slots, false);
   if (!Array.isArray(told)) return told.refusal;
   const enough = enoughFor(object, workload.replicas, entries.length);
@@ -228,11 +196,6 @@ async function workloadGone(desk: Desk, request: AdmissionRequest): Promise<Admi
 }
 
 async function forget(desk: Desk, keeper: Keeper, object: KubeObject): Promise<void> {
-  const { namespace, name } = object.metadata;
-  await keeper.forget(object.kind, namespace, name);
-  for (const { record } of desk.context.view.claims()) {
-    const its =
-      record.identity.kind === object.kind && record.identity.name === name && record.namespace === namespace;
-    if (its) desk.suspect(record);
-  }
+  await keeper.forget(object.kind, object.metadata.namespace, object.metadata.name);
+  suspectAll(desk, object);
 }

@@ -8,7 +8,7 @@ import { ManualClock } from "../../../system/testing/manual-clock.ts";
 import { parseHost } from "../../cni/requests.ts";
 import type { Answer, Handler, Outcome } from "../connection.ts";
 import type { Host, Presence } from "../host.ts";
-import type { AttachRequest, Moored, Mooring, SandboxNotice, Unmoored } from "../mooring.ts";
+import type { AttachRequest, FoundClaim, Moored, Mooring, SandboxNotice, Unmoored } from "../mooring.ts";
 import { createParts, type Parts } from "../parts.ts";
 import { createHandler } from "../verbs.ts";
 
@@ -47,6 +47,7 @@ export function lends(claim: string, ...hosts: readonly string[]): Moored {
 export class ScriptedMooring implements Mooring {
   readonly answers = new Map<string, Moored | Refusal | Error>(); // namespace/name of the pod -> answer
   readonly asked: AttachRequest[] = [];
+  readonly lent: AttachRequest[] = [];
   readonly told: SandboxNotice[] = [];
   /** Sandboxes that were there at the start. */
   readonly known: SandboxNotice[] = [];
@@ -54,14 +55,32 @@ export class ScriptedMooring implements Mooring {
   attempts = 0;
   /** What `detached` throws, while it is set. */
   fault: Error | undefined;
+  /** What `find` waits for. */
+  finding: Promise<void> = Promise.resolve();
   /** What `attach` waits for. */
   gate: Promise<void> = Promise.resolve();
   /** What `detached` waits for. */
   telling: Promise<void> = Promise.resolve();
 
-  async attach(request: AttachRequest, _signal: AbortSignal): Promise<Moored | Unmoored | Refusal> {
+  async find(request: AttachRequest, _signal: AbortSignal): Promise<FoundClaim | Unmoored | Refusal> {
     this.asked.push(request);
+    await this.finding;
+    const answer = this.#answerTo(request);
+    if (answer.kind !== "moored") return answer;
+    return { kind: "found", claim: answer.claim ?? "", token: "" };
+  }
+
+  async attach(
+    _found: FoundClaim,
+    request: AttachRequest,
+    _signal: AbortSignal,
+  ): Promise<Moored | Unmoored | Refusal> {
+    this.lent.push(request);
     await this.gate;
+    return this.#answerTo(request);
+  }
+
+  #answerTo(request: AttachRequest): Moored | Unmoored | Refusal {
     const answer = this.answers.get(`${request.pod.namespace}/${request.pod.name}`) ?? { kind: "unmoored" };
     if (answer instanceof Error) throw answer;
     return answer;
