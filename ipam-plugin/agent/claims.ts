@@ -63,11 +63,26 @@ export class Claims implements Mooring {
     const token = annotations[ASSIGNED_TOKEN] ?? "";
     if (named !== undefined && token !== "") {
       const claim = await context.store.get("claim", claimKey({ namespace, name: named }));
-      if (claim?.record.binding?.token === token) return { kind: "found", claim: claim.key, token };
+      if (claim?.record.binding?.token === token) return this.#foundFor(claim, token, request);
     }
     const own = await context.store.get("claim", claimKey(request.pod));
-    if (own !== undefined && isByName(own.record)) return { kind: "found", claim: own.key, token: "" };
+    if (own !== undefined && isByName(own.record)) return this.#foundFor(own, "", request);
     return await this.#make(request, annotations);
+  }
+
+  /** Another interface of the pod may have the claim already; this one is then served like that of a pod without any. */
+  #foundFor(
+    { key, record }: Stored<"claim">,
+    token: string,
+    { pod, attachment }: AttachRequest,
+  ): FoundClaim | Unmoored {
+    const { binding } = record;
+    const lentToIt =
+      binding?.node === this.#options.node && binding.podName === pod.name && binding.podUID === pod.uid;
+    const only = record.interface ?? (lentToIt ? binding.interface : undefined);
+    return only === undefined || only === attachment.interface
+      ? { kind: "found", claim: key, token }
+      : UNMOORED;
   }
 
   async attach(
@@ -79,7 +94,6 @@ export class Claims implements Mooring {
     const bound = await this.#bind(found, request);
     if (isRefusal(bound)) return bound;
     const { record } = bound;
-    // Another interface of the same pod has the claim already; this one is served like that of a pod without any.
     if ((record.interface ?? record.binding?.interface) !== request.attachment.interface) return UNMOORED;
     const others = request.addresses.filter((address) => !record.addresses.includes(address));
     if (others.length > 0) return contradicts(record, others);

@@ -94,7 +94,11 @@ const STORIES: Readonly<Record<RefusalCode, Story>> = {
     object: from("db"),
   },
   CLAIM_CHANGED: { before: bound, object: mysql("10.20.0.71") },
-  CLAIM_RELEASING: { before: releasing, object: mysql("10.20.0.70") },
+  CLAIM_RELEASING: {
+    before: releasing,
+    route: "/validate/pods",
+    object: pod("mysql-0", { annotations: { "berth.dev/claim": "mysql-0", "berth.dev/token": "t" } }),
+  },
   CLAIM_MISSING: { route: "/validate/pods", object: wants("10.20.0.70") },
   CLAIM_BUSY: {
     before: bound,
