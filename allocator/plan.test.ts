@@ -124,7 +124,7 @@ describe("addresses asked for by name", () => {
     assert.ok(!isRefusal(plan));
     assert.equal(
       plan.lots[0]?.exhausted().message,
-      'address 10.20.0.70 in pool "db" is held by shop/other; free nearby: 10.20.0.71, 10.20.0.72, 10.20.0.73, or release it with: berthctl release shop/other',
+      'address 10.20.0.70 in pool "db" is held by shop/other; free nearby: 10.20.0.71, 10.20.0.72, 10.20.0.73; or release it with: berthctl release shop/other',
     );
   });
 });

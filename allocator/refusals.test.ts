@@ -23,7 +23,7 @@ describe("taken", () => {
     const refusal = taken(view, db, addr("10.20.0.70"), reservationRecord("10.20.0.70"));
     assert.equal(
       refusal.message,
-      'address 10.20.0.70 in pool "db" is held by shop/mysql-0 (StatefulSet mysql, ordinal 0); free nearby: 10.20.0.71, 10.20.0.72, 10.20.0.73, or release it with: berthctl release shop/mysql-0',
+      'address 10.20.0.70 in pool "db" is held by shop/mysql-0 (StatefulSet mysql, ordinal 0); free nearby: 10.20.0.71, 10.20.0.72, 10.20.0.73; or release it with: berthctl release shop/mysql-0',
     );
     assert.deepEqual(refusal.details, { address: "10.20.0.70", pool: "db", holder: "shop/mysql-0" });
     assert.equal(refusal.code, "ADDRESS_TAKEN");
@@ -32,7 +32,7 @@ describe("taken", () => {
   it("does so for IPv6", () => {
     assert.equal(
       taken(view, db, addr("fd00:20::7"), reservationRecord("fd00:20::7")).message,
-      'address fd00:20::7 in pool "db" is held by shop/mysql-0 (StatefulSet mysql, ordinal 0); free nearby: fd00:20::6, fd00:20::8, fd00:20::5, or release it with: berthctl release shop/mysql-0',
+      'address fd00:20::7 in pool "db" is held by shop/mysql-0 (StatefulSet mysql, ordinal 0); free nearby: fd00:20::6, fd00:20::8, fd00:20::5; or release it with: berthctl release shop/mysql-0',
     );
   });
 
@@ -40,12 +40,12 @@ describe("taken", () => {
     const other = { claim: { namespace: "bank", name: "ledger-0" } };
     assert.match(
       taken(view, db, addr("10.20.0.70"), reservationRecord("10.20.0.70", other)).message,
-      /is held by bank\/ledger-0; free nearby: .*, or release it with: berthctl release bank\/ledger-0$/,
+      /is held by bank\/ledger-0; free nearby: .*; or release it with: berthctl release bank\/ledger-0$/,
     );
     assert.match(
       taken(view, db, addr("10.20.0.70"), reservationRecord("10.20.0.70", { ...other, releasedAt: 1 }))
         .message,
-      /was given back by bank\/ledger-0 and is cooling down; free nearby: .*, or try again later$/,
+      /was given back by bank\/ledger-0 and is cooling down; free nearby: .*; or try again later$/,
     );
   });
 

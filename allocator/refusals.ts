@@ -35,13 +35,14 @@ export function taken(view: View, pool: Pool, address: Address, found: Reservati
   const whose = claim === undefined ? key : `${key} (${describeIdentity(claim.identity)})`;
   const how =
     found.releasedAt === undefined ? `is held by ${whose}` : `was given back by ${key} and is cooling down`;
-  const release =
-    found.releasedAt === undefined ? `, or release it with: berthctl release ${key}` : ", or try again later";
-  return refuse(
-    "ADDRESS_TAKEN",
-    `address ${address} in pool ${q(pool.name)} ${how}${instead(view, pool, address)}${release}`,
-    { ...details, holder: key },
-  );
+  const near = instead(view, pool, address);
+  const joint = near === "" ? "; " : "; or ";
+  const next =
+    found.releasedAt === undefined ? `release it with: berthctl release ${key}` : "try again later";
+  return refuse("ADDRESS_TAKEN", `address ${address} in pool ${q(pool.name)} ${how}${near}${joint}${next}`, {
+    ...details,
+    holder: key,
+  });
 }
 
 function instead(view: View, pool: Pool, address: Address): string {

@@ -57,7 +57,7 @@ export const EXAMPLES: Readonly<Record<RefusalCode, string>> = {
   ADDRESS_EXCLUDED:
     'address 10.20.0.100 is the gateway of pool "db"; free nearby: 10.20.0.99, 10.20.0.101, 10.20.0.98',
   ADDRESS_TAKEN:
-    'address 10.20.0.70 in pool "db" is held by shop/mysql-0 (StatefulSet mysql, ordinal 0); free nearby: 10.20.0.71, 10.20.0.72, 10.20.0.73, or release it with: berthctl release shop/mysql-0',
+    'address 10.20.0.70 in pool "db" is held by shop/mysql-0 (StatefulSet mysql, ordinal 0); free nearby: 10.20.0.71, 10.20.0.72, 10.20.0.73; or release it with: berthctl release shop/mysql-0',
   POOL_UNKNOWN: 'there is no pool "dbs"; there are "db"',
   POOL_DISABLED: 'pool "db" takes no new reservations; name another pool',
   POOL_FORBIDDEN: 'pool "db" is not open to namespace shop',

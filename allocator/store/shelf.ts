@@ -126,7 +126,11 @@ function decode(row: Row): KubeObject {
     if (!(error instanceof SyntaxError)) throw error;
   }
   const what = `${textOf(row, "kind")} ${key.namespace}/${key.name}`;
-  throw new BerthError("STATE_CORRUPT", `the stored object ${what} cannot be read`, {
-    details: { key: what },
-  });
+  throw new BerthError(
+    "STATE_CORRUPT",
+    `the stored object ${what} cannot be read; delete it and create it again`,
+    {
+      details: { key: what },
+    },
+  );
 }

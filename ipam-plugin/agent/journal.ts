@@ -215,7 +215,7 @@ function decodePosition(row: Row): Position {
 function corrupt({ scope, containerID, interface: name }: Place, column: string): BerthError {
   return new BerthError(
     "STATE_CORRUPT",
-    `the journal's ${column} of container ${containerID}, interface ${name}, network ${scope.network} cannot be read`,
+    `the journal's ${column} of container ${containerID}, interface ${name}, network ${scope.network} cannot be read; restore it from a backup`,
     { details: { containerID, interface: name, network: scope.network } },
   );
 }

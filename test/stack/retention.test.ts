@@ -132,7 +132,7 @@ describe("retention", () => {
       kind: "refused",
       reason: "ADDRESS_TAKEN",
       message:
-        'address 10.30.0.46 in pool "pins" was given back by shop/first and is cooling down; free nearby: 10.30.0.45, 10.30.0.47, 10.30.0.44, or try again later',
+        'address 10.30.0.46 in pool "pins" was given back by shop/first and is cooling down; free nearby: 10.30.0.45, 10.30.0.47, 10.30.0.44; or try again later',
     });
     const again = await site.run(pinned("first"));
     await site.end(again);
