@@ -1,0 +1,206 @@
+// SPDX-License-Identifier: Apache-2.0
+import { CLAIMS, type Item, type Place, POOLS, RESERVATIONS, type Resource } from "../../kube/resource.ts";
+import { parseAddress } from "../address.ts";
+import type { Claim, ClaimStatus } from "../claim.ts";
+import { readClaimRequest } from "../claim-request.ts";
+import { formatDuration, parseDuration } from "../duration.ts";
+import { BerthError, isRefusal, messageOf } from "../errors.ts";
+import { Fields, readObject } from "../kube-object.ts";
+import type { PoolRecord } from "../pool.ts";
+import type { Reservation } from "../reservation.ts";
+import { addressOfName, keyOf, reservationName } from "./codec.ts";
+import { malformed } from "./read.ts";
+import { readRecord } from "./record.ts";
+import type { Kind, Records, Stored } from "./store.ts";
+
+type Json = Readonly<Record<string, unknown>>;
+
+/** What is written of a record: `spec`, `status` where it is written apart, annotations of the create. */
+interface Form<R> {
+  readonly resource: Resource;
+  /** Where the record of a key is; undefined for a key that no record can have. */
+  place(key: string): Place | undefined;
+  /** The key of an object that is gone, by its name. */
+  key(place: Place): string | undefined;
+  spec(record: R): Json;
+  /** The object's fields as JSON of the record, which readRecord checks; or the record. */
+  json(item: Item): unknown;
+}
+
+/** RFC 1123: what the API server asks of names, and what is safe in a path. */
+const NAME = /^[a-z0-9](?:[-a-z0-9]*[a-z0-9])?(?:\.[a-z0-9](?:[-a-z0-9]*[a-z0-9])?)*$/;
+
+/**
+ * The phase that a claim is created with, until its status is reported: the API server takes no status at create, and
+ * a second write would double the price of a new claim.
+ */
+export const FIRST_PHASE = "berth.dev/first-phase";
+
+const pools: Form<PoolRecord> = {
+  resource: POOLS,
+  place: (key) => (isName(key) ? { name: key } : undefined),
+  key: ({ name }) => name,
+  spec: (pool) => ({ ...pool.spec }),
+  json: (item) => ({ name: item.metadata.name, spec: fieldsOf(item).get("spec") }),
+};
+
+const reservations: Form<Reservation> = {
+  resource: RESERVATIONS,
+  place: (key) => {
+    const address = parseAddress(key);
+    return address === undefined ? undefined : { name: reservationName(address) };
+  },
+  key: ({ name }) => addressOfName(name),
+  spec: ({ releasedAt, ...rest }) => ({
+    ...rest,
+    ...(releasedAt === undefined ? {} : { releasedAt: timeOf(releasedAt) }),
+  }),
+  json: (item) => {
+    const spec = fieldsOf(item).at("spec").value;
+    if (spec["address"] !== addressOfName(item.metadata.name)) {
+      throw malformed("its name", `is not that of the address ${String(spec["address"])}`);
+    }
+    return withTimes(spec, ["releasedAt"]);
+  },
+};
+
+const claims: Form<Claim> = {
+  resource: CLAIMS,
+  place: (key) => {
+    const [namespace = "", name = "", ...rest] = key.split("/");
+    return rest.length === 0 && isName(namespace) && isName(name) ? { namespace, name } : undefined;
+  },
+  key: ({ namespace, name }) => (namespace === undefined ? undefined : `${namespace}/${name}`),
+  spec: ({ namespace: _, name: __, status: ___, retention, binding, retained, admittedAt, ...rest }) => {
+    const { ttlMs, ...choices } = retention;
+    return {
+      ...rest,
+      retention: { ...choices, ttl: ttlMs === null ? null : formatDuration(ttlMs) },
+      ...(binding === undefined ? {} : { binding: { ...binding, since: timeOf(binding.since) } }),
+      ...(retained === undefined ? {} : { retained: { ...retained, since: timeOf(retained.since) } }),
+      ...(admittedAt === undefined ? {} : { admittedAt: timeOf(admittedAt) }),
+    };
+  },
+  json: (item) => {
+    const spec = fieldsOf(item).at("spec");
+    // Berth always writes a nonce, be it empty: without one, a person has made the claim
+    return spec.get("nonce") === undefined ? byHand(item) : byBerth(item, spec);
+  },
+};
+
+const FORMS: { readonly [K in Kind]: Form<Records[K]> } = {
+  pool: pools,
+  claim: claims,
+  reservation: reservations,
+};
+
+export function resourceOf(kind: Kind): Resource {
+  return FORMS[kind].resource;
+}
+
+/** Where the record of a key is; undefined for a key that no record can have. */
+export function placeOf(kind: Kind, key: string): Place | undefined {
+  return FORMS[kind].place(key);
+}
+
+/** The key of an object by its name; undefined for an object that is no record. */
+export function keyOfPlace(kind: Kind, place: Place): string | undefined {
+  return FORMS[kind].key(place);
+}
+
+/** The `spec` to write. Throws INTERNAL for a record that could not be read again: nothing is stored that is lost. */
+export function specOf<K extends Kind>(kind: K, record: Records[K]): Json {
+  try {
+    return FORMS[kind].spec(readRecord(kind, record));
+  } catch (error) {
+    const key = keyOf(kind, record);
+    const words = `${kind} ${key} cannot be stored: ${messageOf(error)}`;
+    throw new BerthError("INTERNAL", words, { details: { kind, key }, cause: error });
+  }
+}
+
+/** The status to merge: what it does not have is taken away, what is not Berth's stays. */
+export function statusPatch(status: ClaimStatus): Json {
+  const { phase, attachment, message = null } = status;
+  return { phase, attachment: attachment ? attachmentJson(attachment) : null, message };
+}
+
+/** The annotations that stand for the status of a new claim, or undefined when only a report can say it. */
+export function firstStatus({ phase, attachment, message }: ClaimStatus): Json | undefined {
+  if (attachment !== undefined || message !== undefined) return undefined;
+  return phase === "Pending" ? {} : { [FIRST_PHASE]: phase };
+}
+
+/** An object as the store gives it. Throws STATE_CORRUPT naming kind and key for one that is no record. */
+export function storedOf<K extends Kind>(kind: K, item: Item): Stored<K> {
+  const { uid, resourceVersion, creationTimestamp = "" } = item.metadata;
+  const key = keyOfPlace(kind, item.metadata) ?? item.metadata.name;
+  try {
+    const record = readRecord(kind, FORMS[kind].json(item));
+    return { key, record, uid, revision: resourceVersion, createdAt: Date.parse(creationTimestamp) };
+  } catch (error) {
+    const words = `the ${FORMS[kind].resource.kind} ${key} cannot be read: ${messageOf(error)}; correct or delete it`;
+    throw new BerthError("STATE_CORRUPT", words, { details: { kind, key }, cause: error });
+  }
+}
+
+function byBerth(item: Item, spec: Fields): unknown {
+  const { ttl = null, ...choices } = spec.at("retention").value;
+  return {
+    ...withTimes(spec.value, ["admittedAt"]),
+    namespace: item.metadata.namespace,
+    name: item.metadata.name,
+    retention: { ...choices, ttlMs: typeof ttl === "string" ? parseDuration(ttl) : ttl },
+    ...timed(spec, "binding"),
+    ...timed(spec, "retained"),
+    status: statusJson(item),
+  };
+}
+
+/** What a person leaves out is filled in, as at admission. */
+function byHand(item: Item): unknown {
+  const object = readObject({ ...item, kind: CLAIMS.kind });
+  const claim = isRefusal(object) ? object : readClaimRequest(object);
+  if (isRefusal(claim)) throw malformed("what was written by hand", claim.message);
+  return { ...claim, status: statusJson(item) };
+}
+
+/** Of the status, what is Berth's own: conditions are for people. */
+function statusJson(item: Item): unknown {
+  const status = fieldsOf(item).at("status");
+  const { phase = item.metadata.annotations?.[FIRST_PHASE] ?? "Pending", message } = status.value;
+  return { phase, ...timed(status, "attachment"), ...(message === undefined ? {} : { message }) };
+}
+
+function attachmentJson({ since, ...rest }: NonNullable<ClaimStatus["attachment"]>): Json {
+  return { ...rest, since: timeOf(since) };
+}
+
+function fieldsOf(item: Item): Fields {
+  return new Fields(item);
+}
+
+/** A part with a `since`, if it is there. */
+function timed(parent: Fields, key: string): Json {
+  return parent.get(key) === undefined ? {} : { [key]: withTimes(parent.at(key).value, ["since"]) };
+}
+
+/** Times as records have them. One that cannot be read stays as it is, for the record's reader to refuse. */
+function withTimes(json: Json, fields: readonly string[]): Json {
+  const read = { ...json };
+  for (const field of fields) {
+    const value = json[field];
+    const ms = typeof value === "string" ? Date.parse(value) : Number.NaN;
+    if (!Number.isNaN(ms)) read[field] = ms;
+  }
+  return read;
+}
+
+/** RFC 3339 with milliseconds: times must come back as they were. */
+function timeOf(ms: number): string {
+  return new Date(ms).toISOString();
+}
+
+function isName(text: string): boolean {
+  return text.length <= 253 && NAME.test(text);
+}

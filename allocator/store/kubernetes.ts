@@ -1,0 +1,191 @@
+// SPDX-License-Identifier: Apache-2.0
+import { Client } from "../../kube/client.ts";
+import type { Connection } from "../../kube/connection.ts";
+import { follow } from "../../kube/follow.ts";
+import type { Item, Place } from "../../kube/resource.ts";
+import type { ClaimStatus } from "../claim.ts";
+import { BerthError } from "../errors.ts";
+import type { Clock, Logger, Random } from "../ports.ts";
+import { keyOf } from "./codec.ts";
+import {
+  firstStatus,
+  keyOfPlace,
+  placeOf,
+  resourceOf,
+  specOf,
+  statusPatch,
+  storedOf,
+} from "./kubernetes-objects.ts";
+import type {
+  Change,
+  CreateResult,
+  Kind,
+  Records,
+  RemoveResult,
+  ReplaceResult,
+  Store,
+  Stored,
+} from "./store.ts";
+
+export interface KubernetesStoreDeps {
+  readonly connection: Connection;
+  readonly clock: Clock;
+  readonly random: Random;
+  readonly log: Logger;
+  /** Objects in a page of a list, 500 if absent. */
+  readonly pageSize?: number;
+  /** How a watch makes its full pass, `stream` if absent. */
+  readonly pass?: "stream" | "pages";
+}
+
+const PAGE_SIZE = 500;
+/** Set to something new when a write changes nothing else: the port promises a new revision for every write. */
+const REPEAT = "berth.dev/repeat";
+/** A create that finds the name taken, and then nothing under it, looks again so often. */
+const CREATE_ROUNDS = 5;
+
+/**
+ * The store in the custom resources of an API server. Uniqueness is that of object names; every change names the
+ * resourceVersion and uid that were seen. Closing it ends its watches; the connection belongs to whoever opened it.
+ */
+export function openKubernetesStore(deps: KubernetesStoreDeps): Store {
+  return new KubernetesStore(deps);
+}
+
+class KubernetesStore implements Store {
+  readonly #deps: KubernetesStoreDeps;
+  readonly #clients: { readonly [K in Kind]: Client };
+  readonly #closing = new AbortController();
+
+  constructor(deps: KubernetesStoreDeps) {
+    this.#deps = deps;
+    const client = (kind: Kind) => new Client(deps.connection, resourceOf(kind));
+    this.#clients = { pool: client("pool"), claim: client("claim"), reservation: client("reservation") };
+  }
+
+  async create<K extends Kind>(kind: K, record: Records[K]): Promise<CreateResult<K>> {
+    const place = this.#place(kind, keyOf(kind, record));
+    const status = "status" in record ? record.status : undefined;
+    const annotations = status && firstStatus(status);
+    const body = { spec: specOf(kind, record), ...(annotations ? { metadata: { annotations } } : {}) };
+    for (let round = 0; round < CREATE_ROUNDS; round++) {
+      const item = await this.#clients[kind].create(place, body);
+      if (item !== undefined) {
+        const whole = status && !annotations ? await this.#reportFirst(place, item, status) : item;
+        return { kind: "created", stored: storedOf(kind, whole) };
+      }
+      const there = await this.#clients[kind].get(place);
+      if (there !== undefined) return { kind: "exists", stored: storedOf(kind, there) };
+    }
+    const words = `${kind} ${keyOf(kind, record)} is created and deleted by others again and again`;
+    throw new BerthError("REVISION_CONFLICT", words, { details: { kind, key: keyOf(kind, record) } });
+  }
+
+  async get<K extends Kind>(kind: K, key: string): Promise<Stored<K> | undefined> {
+    this.#mustBeOpen();
+    const place = placeOf(kind, key);
+    const item = place && (await this.#clients[kind].get(place));
+    return item && storedOf(kind, item);
+  }
+
+  async replace<K extends Kind>(kind: K, seen: Stored<K>, next: Records[K]): Promise<ReplaceResult<K>> {
+    if (keyOf(kind, next) !== seen.key) {
+      throw new BerthError("INTERNAL", `${kind} ${seen.key} cannot become ${keyOf(kind, next)}`);
+    }
+    const place = this.#place(kind, seen.key);
+    const client = this.#clients[kind];
+    const operations = [
+      { op: "replace", path: "/metadata/uid", value: seen.uid },
+      { op: "replace", path: "/metadata/resourceVersion", value: seen.revision },
+      { op: "replace", path: "/spec", value: specOf(kind, next) },
+    ];
+    const item = await client.patch(place, { type: "json", operations });
+    if (item?.metadata.resourceVersion !== seen.revision) return resultOf(kind, item);
+    // It changed nothing, and the API server gives no new revision for that.
+    const metadata = { ...sightOf(seen), annotations: { [REPEAT]: this.#deps.random.token() } };
+    return resultOf(kind, await client.patch(place, { type: "merge", body: { metadata } }));
+  }
+
+  async report(seen: Stored<"claim">, status: ClaimStatus): Promise<ReplaceResult<"claim">> {
+    const place = this.#place("claim", seen.key);
+    const metadata = sightOf(seen);
+    const item = await this.#report(place, { metadata, status: statusPatch(status) });
+    if (item?.metadata.resourceVersion !== seen.revision) return resultOf("claim", item);
+    const repeat = { metadata, status: { repeat: this.#deps.random.token() } };
+    return resultOf("claim", await this.#report(place, repeat));
+  }
+
+  async remove<K extends Kind>(kind: K, seen: Stored<K>): Promise<RemoveResult> {
+    const place = this.#place(kind, seen.key);
+    const removed = await this.#clients[kind].remove(place, sightOf(seen));
+    return { kind: removed ? "removed" : "conflict" };
+  }
+
+  /** In the order of the objects' names: that of keys, but for IPv6 addresses, which are in the order of their numbers. */
+  async *list<K extends Kind>(kind: K): AsyncGenerator<Stored<K>, void, void> {
+    this.#mustBeOpen();
+    for await (const { items } of this.#clients[kind].pages({}, this.#deps.pageSize ?? PAGE_SIZE)) {
+      for (const item of items) yield storedOf(kind, item);
+    }
+  }
+
+  async *watch<K extends Kind>(kind: K, signal: AbortSignal): AsyncGenerator<Change<K>, void, void> {
+    const { connection, clock, random, log, pageSize, pass } = this.#deps;
+    const options = {
+      ...{ connection, clock, random, log, resource: resourceOf(kind) },
+      ...(pageSize === undefined ? {} : { pageSize }),
+      ...(pass === undefined ? {} : { pass }),
+    };
+    const ends = AbortSignal.any([signal, this.#closing.signal]);
+    for await (const change of follow(options, ends)) {
+      if (change.type === "put") yield { type: "put", stored: storedOf(kind, change.item) };
+      else if (change.type !== "gone") yield change;
+      else {
+        const key = keyOfPlace(kind, change.item.metadata);
+        if (key !== undefined) yield { type: "gone", key };
+      }
+    }
+  }
+
+  async close(): Promise<void> {
+    this.#closing.abort();
+  }
+
+  /** The status of a claim that was just made; whoever changes the claim meanwhile must not make it fail. */
+  async #reportFirst(place: Place, made: Item, status: ClaimStatus): Promise<Item> {
+    let item = made;
+    for (;;) {
+      const { uid, resourceVersion } = item.metadata;
+      const body = { metadata: { uid, resourceVersion }, status: statusPatch(status) };
+      const reported = await this.#report(place, body);
+      if (reported !== undefined) return reported;
+      const now = await this.#clients.claim.get(place);
+      if (now?.metadata.uid !== uid) return item;
+      item = now;
+    }
+  }
+
+  #report(place: Place, body: Readonly<Record<string, unknown>>): Promise<Item | undefined> {
+    return this.#clients.claim.patch(place, { type: "merge", body }, "status");
+  }
+
+  #place(kind: Kind, key: string): Place {
+    this.#mustBeOpen();
+    const place = placeOf(kind, key);
+    if (place !== undefined) return place;
+    const words = `${kind} ${key} cannot be stored: its name is no name in Kubernetes`;
+    throw new BerthError("INTERNAL", words, { details: { kind, key } });
+  }
+
+  #mustBeOpen(): void {
+    if (this.#closing.signal.aborted) throw new BerthError("STORE_UNAVAILABLE", "the store is closed");
+  }
+}
+
+function sightOf({ uid, revision }: Stored<Kind>): { uid: string; resourceVersion: string } {
+  return { uid, resourceVersion: revision };
+}
+
+function resultOf<K extends Kind>(kind: K, item: Item | undefined): ReplaceResult<K> {
+  return item === undefined ? { kind: "conflict" } : { kind: "replaced", stored: storedOf(kind, item) };
+}

@@ -1,0 +1,163 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a real API server does too rarely to wait for; the rest is in test/api/follow.api-test.ts.
+import assert from "node:assert/strict";
+import { describe, it } from "node:test";
+import { type Logger, silent } from "../allocator/ports.ts";
+import { ManualClock } from "../system/testing/manual-clock.ts";
+import { follow } from "./follow.ts";
+import { CLAIMS } from "./resource.ts";
+import { type Scene, ScriptedConnection } from "./testing/scripted-connection.ts";
+import { turns } from "./testing/turns.ts";
+
+const event = (type: string, name: string, revision: number) => ({
+  type,
+  object: { metadata: { name, uid: `uid-${name}`, resourceVersion: String(revision) } },
+});
+const bookmark = (revision: number, annotations?: object) => ({
+  type: "BOOKMARK",
+  object: { metadata: { resourceVersion: String(revision), annotations } },
+});
+const END = { "k8s.io/initial-events-end": "true" };
+const failure = (code: number, reason: string, details?: object) => ({
+  type: "ERROR",
+  object: { kind: "Status", code, reason, message: "told so", details },
+});
+/** A full pass of `a` at revision 5. */
+const BEGUN = [event("ADDED", "a", 4), bookmark(5, END)];
+
+/** What is said while the scenes are played, and what was asked for; ends by its signal. */
+async function watch(scenes: readonly Scene[], more: { ms?: number; pass?: "pages" } = {}) {
+  const connection = new ScriptedConnection(...scenes);
+  const clock = new ManualClock();
+  const stop = new AbortController();
+  const said: string[] = [];
+  const warnings: unknown[] = [];
+  const log: Logger = { ...silent, warn: (_, fields) => warnings.push(fields?.["error"]) };
+  const random = { fraction: () => 0, token: () => "t" };
+  const { pass = "stream" } = more;
+  const reading = (async () => {
+    for await (const change of follow(
+      { connection, resource: CLAIMS, clock, random, log, pass },
+      stop.signal,
+    )) {
+      said.push("item" in change ? `${change.type} ${change.item.metadata.name}` : change.type);
+    }
+  })();
+  await turns();
+  for (let left = more.ms ?? 5_000; left > 0; left -= 500) {
+    clock.advance(500);
+    await turns();
+  }
+  stop.abort();
+  await reading;
+  const asked = connection.queries.map(({ resourceVersion, sendInitialEvents }) =>
+    sendInitialEvents === "true" ? "everything" : resourceVersion,
+  );
+  return { said, asked, warnings, queries: connection.queries };
+}
+
+describe("follow", () => {
+  it("asks for bookmarks, a bounded watch and everything at first", async () => {
+    const { queries } = await watch([{ lines: BEGUN, after: "is silent" }]);
+    assert.deepEqual(queries, [
+      {
+        allowWatchBookmarks: "true",
+        resourceVersionMatch: "NotOlderThan",
+        sendInitialEvents: "true",
+        timeoutSeconds: "300",
+        watch: "true",
+      },
+    ]);
+  });
+
+  it("goes on from the last change or bookmark", async () => {
+    const { said, asked } = await watch([
+      { lines: [...BEGUN, event("MODIFIED", "a", 7)], after: "breaks" },
+      { lines: [bookmark(9)], after: "ends" },
+      { lines: [event("DELETED", "a", 12)], after: "ends" },
+      { lines: [], after: "is silent" },
+    ]);
+    assert.deepEqual(said, ["relist", "put a", "synced", "put a", "gone a"]);
+    assert.deepEqual(asked, ["everything", "7", "9", "12"]);
+  });
+
+  it("begins its full pass again when it broke off in the middle", async () => {
+    const { said, asked } = await watch([
+      { lines: [event("ADDED", "a", 4), bookmark(4)], after: "breaks" },
+      { lines: BEGUN, after: "is silent" },
+    ]);
+    assert.deepEqual(said, ["relist", "put a", "relist", "put a", "synced"]);
+    assert.deepEqual(asked, ["everything", "everything"]);
+  });
+
+  it("does not pass over a line that is not JSON, nor an object that is none", async () => {
+    const { said, asked, warnings } = await watch([
+      { lines: [...BEGUN, '{"type": "MOD'], after: "is silent" },
+      { lines: [{ type: "MODIFIED", object: {} }], after: "is silent" },
+      { lines: [event("MODIFIED", "a", 7)], after: "is silent" },
+    ]);
+    assert.deepEqual(said, ["relist", "put a", "synced", "put a"]);
+    assert.deepEqual(asked, ["everything", "5", "5"]);
+    assert.match(String(warnings[0]), /the watch of ipclaims sent what is not JSON/);
+    assert.match(String(warnings[1]), /answered with something that is no object/);
+  });
+
+  for (const [what, expired] of [
+    ["an event 410", { lines: [failure(410, "Expired")], after: "is silent" }],
+    ["an answer 410", { status: 410, body: { code: 410, reason: "Expired" } }],
+    [
+      "a revision from the future",
+      {
+        lines: [failure(504, "Timeout", { causes: [{ reason: "ResourceVersionTooLarge" }] })],
+        after: "ends",
+      },
+    ],
+    ["a revision that is refused", { status: 400, body: { reason: "BadRequest" } }],
+  ] satisfies [string, Scene][]) {
+    it(`makes a full pass after ${what}`, async () => {
+      const { said, asked } = await watch([
+        { lines: BEGUN, after: "breaks" },
+        expired,
+        { lines: [bookmark(20, END)], after: "is silent" },
+      ]);
+      assert.deepEqual(said, ["relist", "put a", "synced", "relist", "synced"]);
+      assert.deepEqual(asked, ["everything", "5", "everything"]);
+    });
+  }
+
+  it("makes none after another failure", async () => {
+    const { said, asked } = await watch([
+      { lines: [...BEGUN, failure(500, "InternalError")], after: "is silent" },
+      { status: 503, body: "overloaded" },
+      { lines: [], after: "breaks" },
+      { lines: [event("MODIFIED", "a", 7)], after: "is silent" },
+    ]);
+    assert.deepEqual(said, ["relist", "put a", "synced", "put a"]);
+    assert.deepEqual(asked, ["everything", "5", "5", "5"]);
+  });
+
+  it("takes a type of event that it does not know for nothing", async () => {
+    const { said } = await watch([
+      { lines: [...BEGUN, event("TRANSMUTED", "a", 6), event("DELETED", "a", 7)], after: "is silent" },
+    ]);
+    assert.deepEqual(said, ["relist", "put a", "synced", "gone a"]);
+  });
+
+  it("gives up a watch that is silent for 100 s", async () => {
+    const scenes: Scene[] = [
+      { lines: BEGUN, after: "is silent" },
+      { lines: [], after: "is silent" },
+    ];
+    assert.deepEqual((await watch(scenes, { ms: 99_500 })).asked, ["everything"]);
+    const { asked, warnings } = await watch(scenes, { ms: 105_000 });
+    assert.deepEqual(asked, ["everything", "5"]);
+    assert.deepEqual(warnings, ["the watch of ipclaims was silent for 100 s"]);
+  });
+
+  it("does not hammer an API server that ends every watch at once", async () => {
+    const scenes = Array.from({ length: 1_000 }, (): Scene => ({ lines: [], after: "ends" }));
+    const { asked } = await watch([{ lines: BEGUN, after: "ends" }, ...scenes], { ms: 60_000 });
+    // 0.4 s, 0.8, 1.6, 3.2, 6.4, 12.8, 15, 15
+    assert.ok(asked.length >= 7 && asked.length <= 10, `${asked.length} watches in a minute`);
+  });
+});

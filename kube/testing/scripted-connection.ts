@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+import { BerthError } from "../../allocator/errors.ts";
+import type { Answer, Call, Connection, Stream } from "../connection.ts";
+
+/** What one watch is answered: lines, and then its end, nothing at all any more, or a broken connection. */
+export type Scene =
+  | Answer
+  | { readonly lines: readonly unknown[]; readonly after: "ends" | "is silent" | "breaks" };
+
+/** A connection that answers watches with what is written down: for what a real API server does too rarely. */
+export class ScriptedConnection implements Connection {
+  readonly #scenes: Scene[];
+  /** What was asked, in order. */
+  readonly queries: Readonly<Record<string, string>>[] = [];
+
+  constructor(...scenes: readonly Scene[]) {
+    this.#scenes = [...scenes];
+  }
+
+  async call(): Promise<Answer> {
+    throw new BerthError("STORE_UNAVAILABLE", "nothing is scripted for a call");
+  }
+
+  async stream(call: Call, signal: AbortSignal): Promise<Stream | Answer> {
+    this.queries.push(call.query ?? {});
+    const scene = this.#scenes.shift() ?? { lines: [], after: "is silent" };
+    return "status" in scene ? scene : { lines: play(scene, signal) };
+  }
+
+  close(): void {}
+}
+
+async function* play(
+  { lines, after }: Exclude<Scene, Answer>,
+  signal: AbortSignal,
+): AsyncGenerator<string, void, void> {
+  for (const line of lines) yield typeof line === "string" ? line : JSON.stringify(line);
+  if (after === "ends") return;
+  if (after === "is silent" && !signal.aborted) {
+    await new Promise((resolve) => signal.addEventListener("abort", resolve, { once: true }));
+  }
+  throw new BerthError("STORE_UNAVAILABLE", "the connection broke");
+}

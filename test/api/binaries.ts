@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0
+import { accessSync, constants, readFileSync } from "node:fs";
+import { homedir } from "node:os";
+import { join } from "node:path";
+
+export type Part =
+  | "etcd"
+  | "kube-apiserver"
+  | "kube-controller-manager"
+  | "kube-scheduler"
+  | "kubelet"
+  | "kubectl";
+
+export type Environment = Readonly<Record<string, string | undefined>>;
+
+/** Where to get what is missing. */
+const ADVICE = "build them with `make control-plane`, or set KUBEBUILDER_ASSETS to a folder that has them";
+
+/** The folder in which test/control-plane/build.sh keeps what it built: one for each pair of versions. */
+export function cacheFolder(environment: Environment): string {
+  const modules = readFileSync(join(import.meta.dirname, "../control-plane/go.mod"), "utf8");
+  const version = (module: string) => {
+    const found = modules.split("\n").find((line) => line.trimStart().startsWith(`${module} v`));
+    if (found === undefined) throw new Error(`test/control-plane/go.mod names no version of ${module}`);
+    return found.trim().split(" ")[1];
+  };
+  const cache = environment["XDG_CACHE_HOME"] || join(homedir(), ".cache");
+  const versions = `${version("k8s.io/kubernetes")}-etcd-${version("go.etcd.io/etcd/server/v3")}`;
+  return join(cache, "berth/control-plane", versions);
+}
+
+/** The file of a part: TEST_ASSET_<NAME>, then KUBEBUILDER_ASSETS, then the project's own cache. */
+export function findPart(part: Part, environment: Environment): string | undefined {
+  const variable = `TEST_ASSET_${part.toUpperCase().replaceAll("-", "_")}`;
+  const named = environment[variable];
+  if (named) return named;
+  const assets = environment["KUBEBUILDER_ASSETS"];
+  const folders = [...(assets ? [assets] : []), cacheFolder(environment)];
+  return folders.map((folder) => join(folder, part)).find(isExecutable);
+}
+
+/**
+ * Whether the parts are there. When they are not: false and a line that says so, on a developer's machine; an
+ * error where CI=true, since a test that is skipped there would never run anywhere.
+ */
+export function havePartsOrSkip(parts: readonly Part[], environment: Environment = process.env): boolean {
+  const missing = parts.filter((part) => findPart(part, environment) === undefined);
+  if (missing.length === 0) return true;
+  const words = `no ${missing.join(", ")}: ${ADVICE}`;
+  if (environment["CI"] === "true") throw new Error(words);
+  console.log(`skipped: ${words}`);
+  return false;
+}
+
+/** The file of a part that must be there. */
+export function partOf(part: Part, environment: Environment = process.env): string {
+  const file = findPart(part, environment);
+  if (file === undefined) throw new Error(`no ${part}: ${ADVICE}`);
+  return file;
+}
+
+function isExecutable(file: string): boolean {
+  try {
+    accessSync(file, constants.X_OK);
+    return true;
+  } catch {
+    return false;
+  }
+}

@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: Apache-2.0
+import { readdirSync, readFileSync } from "node:fs";
+import { join } from "node:path";
+import { setTimeout as pause } from "node:timers/promises";
+import { parse } from "yaml";
+import { Client } from "../../kube/client.ts";
+import type { Connection } from "../../kube/connection.ts";
+import { BLOCKS, CLAIMS, type Item, POOLS, RESERVATIONS, type Resource } from "../../kube/resource.ts";
+
+const FOLDER = join(import.meta.dirname, "../../charts/berth/files/crds");
+const KINDS: readonly Resource[] = [POOLS, CLAIMS, RESERVATIONS, BLOCKS];
+const SERVED_MS = 30_000;
+
+const DEFINITIONS: Resource = {
+  group: "apiextensions.k8s.io",
+  version: "v1",
+  plural: "customresourcedefinitions",
+  kind: "CustomResourceDefinition",
+  namespaced: false,
+};
+const NAMESPACES: Resource = {
+  group: "",
+  version: "v1",
+  plural: "namespaces",
+  kind: "Namespace",
+  namespaced: false,
+};
+
+export interface Definition {
+  readonly metadata: { readonly name: string };
+  readonly spec: Readonly<Record<string, unknown>>;
+}
+
+/** Every definition of the chart. */
+export function definitions(): readonly Definition[] {
+  const files = readdirSync(FOLDER).filter((file) => file.endsWith(".yaml"));
+  return files.sort().map((file) => parse(readFileSync(join(FOLDER, file), "utf8")) as Definition);
+}
+
+/** Installs Berth's kinds and waits until the API server serves them. */
+export async function installDefinitions(connection: Connection): Promise<void> {
+  const client = new Client(connection, DEFINITIONS);
+  for (const { metadata, spec } of definitions()) await client.create({ name: metadata.name }, { spec });
+  const until = Date.now() + SERVED_MS;
+  for (const resource of KINDS) {
+    while (!(await isServed(connection, resource))) {
+      if (Date.now() > until) throw new Error(`${resource.plural} are not served within ${SERVED_MS} ms`);
+      await pause(20);
+    }
+  }
+}
+
+/** Makes the namespaces that are not there. */
+export async function makeNamespaces(connection: Connection, names: readonly string[]): Promise<void> {
+  const client = new Client(connection, NAMESPACES);
+  for (const name of names) await client.create({ name }, {});
+}
+
+/** Deletes every object of Berth's kinds, and waits until they are gone. */
+export async function clear(connection: Connection): Promise<void> {
+  for (const resource of KINDS) {
+    const client = new Client(connection, resource);
+    for await (const { items } of client.pages({}, 500))
+      await Promise.all(items.map((item) => wipe(client, item)));
+  }
+}
+
+/** Whatever it looks like now, and whoever holds it with a finalizer. */
+async function wipe(client: Client, { metadata }: Item): Promise<void> {
+  const { name, namespace } = metadata;
+  const place = client.resource.namespaced && namespace !== undefined ? { name, namespace } : { name };
+  for (let seen = metadata; ; ) {
+    if (await client.remove(place, seen)) return;
+    const now = await client.get(place);
+    if (now === undefined) return;
+    seen = now.metadata;
+  }
+}
+
+async function isServed(connection: Connection, resource: Resource): Promise<boolean> {
+  try {
+    await new Client(connection, resource).page({}, { limit: 1, next: "" });
+    return true;
+  } catch {
+    return false;
+  }
+}

@@ -1,0 +1,307 @@
+// SPDX-License-Identifier: Apache-2.0
+import assert from "node:assert/strict";
+import { after, afterEach, before, beforeEach, describe, it } from "node:test";
+import { setTimeout as pause } from "node:timers/promises";
+import { type Logger, silent } from "../../allocator/ports.ts";
+import { Client } from "../../kube/client.ts";
+import { type Connection, connect } from "../../kube/connection.ts";
+import { type FollowOptions, follow } from "../../kube/follow.ts";
+import { Reflector } from "../../kube/reflector.ts";
+import type { Item, Resource } from "../../kube/resource.ts";
+import { createClock } from "../../system/clock.ts";
+import { createRandom } from "../../system/random.ts";
+import { eventually } from "../support/eventually.ts";
+import { havePartsOrSkip } from "./binaries.ts";
+import { type ControlPlane, startControlPlane } from "./harness.ts";
+import { TcpProxy } from "./proxy.ts";
+import { requestCounts } from "./request-counts.ts";
+
+const MAPS: Resource = {
+  group: "",
+  version: "v1",
+  plural: "configmaps",
+  kind: "ConfigMap",
+  namespaced: true,
+};
+const NAMESPACE = "default";
+const PATIENCE_MS = 30_000;
+
+/** Names that a reader of the changes believes to be there, and how often he was told everything. */
+class Reader {
+  readonly names = new Set<string>();
+  readonly #stale = new Set<string>();
+  readonly #stop = new AbortController();
+  readonly #ended: Promise<void>;
+  relists = 0;
+  synced = 0;
+
+  constructor(options: FollowOptions) {
+    this.#ended = this.#read(options);
+  }
+
+  async stop(): Promise<void> {
+    this.#stop.abort();
+    await this.#ended;
+  }
+
+  /** Waits until exactly these are believed to be there. */
+  async believes(...names: readonly string[]): Promise<void> {
+    const wanted = names.toSorted().join(" ");
+    const holds = () =>
+      (this.synced > 0 && this.synced === this.relists && [...this.names].sort().join(" ") === wanted) ||
+      undefined;
+    await eventually(`${wanted}, not ${[...this.names].join(" ")}`, holds, PATIENCE_MS);
+  }
+
+  async #read(options: FollowOptions): Promise<void> {
+    for await (const change of follow(options, this.#stop.signal)) {
+      if (change.type === "relist") {
+        this.relists++;
+        for (const name of this.names) this.#stale.add(name);
+      } else if (change.type === "synced") {
+        this.synced++;
+        for (const name of this.#stale) this.names.delete(name);
+        this.#stale.clear();
+      } else if (change.type === "put") {
+        this.names.add(change.item.metadata.name);
+        this.#stale.delete(change.item.metadata.name);
+      } else {
+        this.names.delete(change.item.metadata.name);
+      }
+    }
+  }
+}
+
+if (havePartsOrSkip(["etcd", "kube-apiserver"])) {
+  describe("a watch of a real API server", () => {
+    let plane: ControlPlane;
+    let direct: Client;
+    let proxy: TcpProxy;
+    let connection: Connection;
+    const closing: (() => Promise<void> | void)[] = [];
+
+    before(async () => {
+      plane = await startControlPlane();
+      direct = new Client(plane.connect(), MAPS);
+    });
+    after(() => plane?.close());
+
+    beforeEach(async () => {
+      proxy = await TcpProxy.start(Number(new URL(plane.url).port));
+      connection = connect(throughProxy(plane, proxy), { clock: createClock(), userAgent: "berth-test" });
+      closing.push(
+        () => connection.close(),
+        () => proxy.close(),
+      );
+    });
+    afterEach(async () => {
+      for (const close of closing.splice(0)) await close();
+      for (const { metadata } of (await direct.page(OURS, { limit: 500, next: "" })).items) {
+        await direct.remove({ namespace: NAMESPACE, name: metadata.name }, metadata);
+      }
+    });
+
+    const OURS = { namespace: NAMESPACE, labelSelector: "berth-test" };
+    const make = async (name: string): Promise<Item> => {
+      const body = { metadata: { labels: { "berth-test": "" } } };
+      const item = await direct.create({ namespace: NAMESPACE, name }, body);
+      assert.ok(item, `${name} is there already`);
+      return item;
+    };
+    const remove = ({ metadata }: Item) =>
+      direct.remove({ namespace: NAMESPACE, name: metadata.name }, metadata);
+    const optionsOf = (more: Partial<FollowOptions> = {}): FollowOptions => {
+      const deps = { clock: createClock(), random: createRandom(), log: silent };
+      return { connection, resource: MAPS, selection: OURS, ...deps, ...more };
+    };
+    const read = (more: Partial<FollowOptions> = {}): Reader => {
+      const reader = new Reader(optionsOf(more));
+      closing.unshift(() => reader.stop());
+      return reader;
+    };
+
+    for (const pass of ["stream", "pages"] as const) {
+      it(`goes on where it was after its connection broke (${pass})`, async () => {
+        const first = await make("a");
+        const reader = read({ pass });
+        await reader.believes("a");
+        proxy.cut();
+        await make("b");
+        await remove(first);
+        await reader.believes("b");
+        proxy.refuse(true);
+        proxy.cut();
+        await make("c");
+        await pause(300);
+        proxy.refuse(false);
+        await reader.believes("b", "c");
+        assert.equal(reader.relists, 1);
+      });
+
+      it(`notices that the network went silent (${pass})`, async () => {
+        const reader = read({ pass, idleMs: 400 });
+        await reader.believes();
+        proxy.silence();
+        await make("a");
+        await reader.believes("a");
+        assert.equal(reader.relists, 1);
+      });
+
+      it(`makes a full pass when the API server forgot where it was (${pass})`, async () => {
+        const first = await make("a");
+        await make("b");
+        const reader = read({ pass });
+        await reader.believes("a", "b");
+        proxy.refuse(true);
+        proxy.cut();
+        await remove(first);
+        await make("c");
+        await plane.apiServer.stop("SIGKILL");
+        await plane.start();
+        await make("d");
+        proxy.refuse(false);
+        await reader.believes("b", "c", "d");
+        assert.equal(reader.relists, 2);
+      });
+    }
+
+    it("streams its full pass, or lists it by pages", async () => {
+      await Promise.all(["a", "b", "c"].map(make));
+      const lists = async () =>
+        (await requestCounts(plane.connect()))({ resource: "configmaps", verb: "LIST" });
+      const before = await lists();
+      const streaming = read({ pass: "stream" });
+      await streaming.believes("a", "b", "c");
+      assert.equal(await lists(), before);
+      const paging = read({ pass: "pages", pageSize: 2 });
+      await paging.believes("a", "b", "c");
+      assert.equal(await lists(), before + 2);
+    });
+
+    it("survives the API server and etcd", async () => {
+      const reader = read();
+      await reader.believes();
+      await plane.apiServer.stop("SIGKILL");
+      await plane.etcd.stop("SIGKILL");
+      await plane.start();
+      await make("a");
+      await reader.believes("a");
+    });
+
+    it("begins again when the API server ends it, without a full pass", async () => {
+      const reader = read({ watchSeconds: 1 });
+      await reader.believes();
+      const before = proxy.connections;
+      await eventually(
+        "two more connections",
+        () => proxy.connections >= before + 2 || undefined,
+        PATIENCE_MS,
+      );
+      await make("a");
+      await reader.believes("a");
+      assert.equal(reader.relists, 1);
+    });
+
+    it("waits for a kind that is not served yet, longer each time", async () => {
+      const warnings: unknown[] = [];
+      const log: Logger = { ...silent, warn: (_, fields) => warnings.push(fields?.["ms"]) };
+      const stop = new AbortController();
+      const resource = {
+        group: "berth.dev",
+        version: "v1",
+        plural: "nothings",
+        kind: "Nothing",
+        namespaced: false,
+      };
+      const changes = follow(optionsOf({ resource, selection: {}, log }), stop.signal);
+      const next = changes.next();
+      await eventually("three attempts", () => warnings.length >= 3 || undefined, PATIENCE_MS);
+      stop.abort();
+      assert.deepEqual(await next, { done: true, value: undefined });
+      const [first, second, third] = warnings.map(Number);
+      assert.ok(first && second && third && first >= 400 && second >= 800 && third >= 1600, warnings.join());
+    });
+
+    it("tells of what a selector selects alone", async () => {
+      const reader = read({ selection: { ...OURS, fieldSelector: "metadata.name=b" } });
+      await make("a");
+      await make("b");
+      await reader.believes("b");
+    });
+
+    it("fills a reflector, whose handlers cannot end it", async () => {
+      const errors: string[] = [];
+      const log: Logger = { ...silent, error: (message) => errors.push(message) };
+      const told: string[] = [];
+      const project = ({ metadata }: Item) => {
+        if (metadata.name === "bad") throw new Error("cannot be used");
+        return { name: metadata.name, letter: metadata.name.slice(0, 1) };
+      };
+      const indexes = { letter: ({ letter }: { letter: string }) => [letter] };
+      const reflector = new Reflector({ ...optionsOf({ log }), project, indexes });
+      reflector.onChange((key) => {
+        told.push(key);
+        throw new Error("a handler that fails");
+      });
+      const stop = new AbortController();
+      const first = await make("a1");
+      await make("bad");
+      assert.equal(reflector.isSynced, false);
+      const running = reflector.run(stop.signal);
+      await reflector.synced;
+      await make("a2");
+      await eventually("a2", () => reflector.get("default/a2"), PATIENCE_MS);
+      assert.deepEqual(
+        reflector
+          .by("letter", "a")
+          .map(({ name }) => name)
+          .sort(),
+        ["a1", "a2"],
+      );
+      await remove(first);
+      await eventually("a1 gone", () => (reflector.size === 1 ? true : undefined), PATIENCE_MS);
+      assert.deepEqual([...reflector.all()], [["default/a2", { name: "a2", letter: "a" }]]);
+      assert.deepEqual(reflector.by("letter", "b"), []);
+      // a full pass tells of differences alone
+      proxy.refuse(true);
+      proxy.cut();
+      await make("a3");
+      await plane.apiServer.stop("SIGKILL");
+      await plane.start();
+      proxy.refuse(false);
+      await eventually("a3", () => reflector.get("default/a3"), PATIENCE_MS);
+      stop.abort();
+      await running;
+      assert.deepEqual(told, ["default/a1", "default/a2", "default/a1", "default/a3"]);
+      assert.deepEqual(new Set(errors), new Set(["object cannot be used", "handler of a change failed"]));
+    });
+  });
+
+  describe("a watch of an API server without WatchList", () => {
+    it("makes its full pass by pages", async () => {
+      const plane = await startControlPlane({ apiServerFlags: ["--feature-gates=WatchList=false"] });
+      try {
+        const connection = plane.connect();
+        const place = { namespace: NAMESPACE, name: "a" };
+        await new Client(connection, MAPS).create(place, { metadata: { labels: { "berth-test": "" } } });
+        const deps = { clock: createClock(), random: createRandom(), log: silent };
+        const selection = { labelSelector: "berth-test" };
+        const reader = new Reader({ connection, resource: MAPS, selection, ...deps });
+        await reader.believes("a");
+        assert.equal(reader.relists, 1);
+        await reader.stop();
+      } finally {
+        await plane.close();
+      }
+    });
+  });
+}
+
+function throughProxy(plane: ControlPlane, proxy: TcpProxy) {
+  const config = plane.kubeConfig();
+  const [cluster] = config.clusters;
+  const [user] = config.users;
+  assert.ok(cluster && user);
+  config.loadFromClusterAndUser({ ...cluster, server: `https://127.0.0.1:${proxy.port}` }, user);
+  return config;
+}

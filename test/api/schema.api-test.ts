@@ -1,0 +1,338 @@
+// SPDX-License-Identifier: Apache-2.0
+import assert from "node:assert/strict";
+import { after, before, describe, it } from "node:test";
+import fc from "fast-check";
+import type { Claim } from "../../allocator/claim.ts";
+import type { PoolSpec } from "../../allocator/pool.ts";
+import { silent } from "../../allocator/ports.ts";
+import { keyOf } from "../../allocator/store/codec.ts";
+import {
+  addr,
+  fullClaim,
+  poolOf,
+  reservationOf,
+  SAMPLE_NAMESPACES,
+} from "../../allocator/store/contract-samples.ts";
+import { openKubernetesStore } from "../../allocator/store/kubernetes.ts";
+import {
+  placeOf,
+  resourceOf,
+  specOf,
+  statusPatch,
+  storedOf,
+} from "../../allocator/store/kubernetes-objects.ts";
+import type { Kind, Records, Store } from "../../allocator/store/store.ts";
+import { type Body, Client } from "../../kube/client.ts";
+import {
+  apiVersionOf,
+  asItem,
+  collectionPath,
+  type Item,
+  type Place,
+  RESERVATIONS,
+  type Resource,
+} from "../../kube/resource.ts";
+import { statusOf } from "../../kube/status.ts";
+import { createClock } from "../../system/clock.ts";
+import { createRandom } from "../../system/random.ts";
+import { havePartsOrSkip } from "./binaries.ts";
+import { clear, definitions, installDefinitions, makeNamespaces } from "./crds.ts";
+import { type ControlPlane, startControlPlane } from "./harness.ts";
+import { anyAddress, anyClaim, anyIPv6, anyPool, anyReservation } from "./records.ts";
+import { assertSameFields, type Schema, spoiled } from "./schema.ts";
+
+type Whole<T> = T extends readonly (infer I)[]
+  ? readonly Whole<I>[]
+  : T extends string | number | boolean | null
+    ? T
+    : { readonly [K in keyof T]-?: Whole<Exclude<T[K], undefined>> };
+
+const SELECTOR = {
+  matchLabels: { zone: "a" },
+  matchExpressions: [{ key: "zone", operator: "In", values: ["a"] }],
+} as const;
+
+/** With every field that a PoolSpec has: a field that is added there and not here does not compile. */
+const FULL_POOL: Whole<PoolSpec> = {
+  ranges: [
+    {
+      cidr: "10.20.0.0/24",
+      from: "10.20.0.50",
+      to: "10.20.0.199",
+      gateway: "10.20.0.254",
+      exclude: ["10.20.0.60-10.20.0.69"],
+    },
+  ],
+  reserved: ["10.20.0.50"],
+  routes: [{ dst: "0.0.0.0/0", gw: "10.20.0.254", mtu: 1500, advmss: 1400, priority: 1, table: 2, scope: 0 }],
+  dns: { nameservers: ["10.20.0.2"], domain: "example.org", search: ["example.org"], options: ["ndots:5"] },
+  blockSize: { ipv4: 26, ipv6: 122 },
+  nodeSelector: SELECTOR,
+  namespaceSelector: SELECTOR,
+  podSelector: SELECTOR,
+  priority: 1,
+  limits: { perNamespace: 50 },
+  authorization: "Namespace",
+  cooldown: "30s",
+  disabled: true,
+};
+
+const FULL: { readonly [K in Kind]: Records[K] } = {
+  pool: { name: "db", spec: FULL_POOL },
+  claim: fullClaim("mysql-0"),
+  reservation: reservationOf(addr("fd00:20::51"), { marked: true, releasedAt: 1 }),
+};
+const ANY: { readonly [K in Kind]: fc.Arbitrary<Records[K]> } = {
+  pool: anyPool,
+  claim: anyClaim,
+  reservation: anyReservation,
+};
+const KINDS: readonly Kind[] = ["pool", "claim", "reservation"];
+
+/** The schema of the version that is served, of `spec` or `status`. */
+function schemaOf(plural: string, part: "spec" | "status"): Schema {
+  const found = definitions().find(({ metadata }) => metadata.name === `${plural}.berth.dev`);
+  const [version] = (found?.spec["versions"] ?? []) as { schema: { openAPIV3Schema: Schema } }[];
+  const schema = version?.schema.openAPIV3Schema.properties?.[part];
+  assert.ok(schema, `${plural} has no ${part}`);
+  return schema;
+}
+
+describe("the fields of the definitions", () => {
+  for (const kind of KINDS) {
+    it(`are those of a ${kind}`, () => {
+      assertSameFields(schemaOf(resourceOf(kind).plural, "spec"), specOf(kind, FULL[kind]), "spec");
+    });
+  }
+
+  it("are those of a claim's status, and what only Kubernetes has", () => {
+    const schema = schemaOf("ipclaims", "status");
+    const { conditions, repeat, ...own } = schema.properties ?? {};
+    assert.ok(conditions && repeat);
+    assertSameFields({ ...schema, properties: own }, statusPatch(fullClaim("mysql-0").status), "status");
+  });
+});
+
+if (havePartsOrSkip(["etcd", "kube-apiserver", "kubectl"])) {
+  describe("the definitions on a real API server", () => {
+    let plane: ControlPlane;
+    let store: Store;
+    const clientOf = (resource: Resource) => new Client(plane.connect(), resource);
+
+    before(async () => {
+      plane = await startControlPlane();
+      const connection = plane.connect();
+      await installDefinitions(connection);
+      await makeNamespaces(connection, SAMPLE_NAMESPACES);
+      store = openKubernetesStore({ connection, clock: createClock(), random: createRandom(), log: silent });
+    });
+    after(() => plane?.close());
+
+    for (const kind of KINDS)
+      agreementCases(kind, { store: () => store, client: () => clientOf(resourceOf(kind)) });
+
+    it("give an address one name", async () => {
+      const client = clientOf(RESERVATIONS);
+      const refused = async (name: string, address: string) => {
+        const spec = specOf("reservation", reservationOf(addr(address)));
+        await refuses(client, { name }, { spec }, /metadata.name must be the address/);
+      };
+      await refused("10.20.0.51", "10.20.0.52");
+      await refused("0064-ff9b-0000-0000-0000-0000-192.0.2.3", "64:ff9b::c000:203");
+      await refused("fd00-20--51", "fd00:20::51");
+      await refused("fd00-0020-0000-0000-0000-0000-0000-0051", "fd00:20::52");
+      await fc.assert(
+        fc.asyncProperty(anyIPv6, anyAddress, async (address, other) => {
+          fc.pre(address !== other);
+          const place = placeOf("reservation", other);
+          assert.ok(place);
+          await refused(place.name, address);
+        }),
+        { numRuns: 20 },
+      );
+    });
+
+    it("keep what may not change", async () => {
+      const address = addr("10.20.0.51");
+      const made = await store.create("reservation", reservationOf(address));
+      const { uid, revision } = made.stored;
+      const metadata = { uid, resourceVersion: revision };
+      for (const [spec, words] of [
+        [{ address: "10.20.0.52" }, /spec.address: Invalid value: "10.20.0.52": is immutable/],
+        [{ claim: { name: "other" } }, /spec.claim: Invalid value: is immutable/],
+      ] as const) {
+        const patch = { type: "merge", body: { metadata, spec } } as const;
+        await assert.rejects(clientOf(RESERVATIONS).patch({ name: address }, patch), words);
+      }
+      assert.deepEqual(await store.get("reservation", address), made.stored);
+    });
+
+    it("say in words what is wrong with a pool", async () => {
+      const client = clientOf(resourceOf("pool"));
+      const refusals: readonly (readonly [Partial<PoolSpec>, RegExp])[] = [
+        [
+          { ranges: [{ cidr: "10.20.0.7/24" }] },
+          /ranges\[0\].cidr: .*must be a CIDR in canonical form, without host bits/,
+        ],
+        [{ ranges: [{ cidr: "FD00:20::/64" }] }, /ranges\[0\].cidr: .*must be a CIDR in canonical form/],
+        [
+          { ranges: [{ cidr: "10.20.0.0/24", from: "10.21.0.1" }] },
+          /ranges\[0\].from: .*from must be an address of cidr/,
+        ],
+        [
+          { ranges: [{ cidr: "10.20.0.0/24", gateway: "fd00::1" }] },
+          /ranges\[0\].gateway: .*must be an address of cidr/,
+        ],
+        [
+          { ranges: [{ cidr: "fd00::/64", to: "fd00::00ff" }] },
+          /ranges\[0\].to: .*must be an IP address in canonical form/,
+        ],
+        [{ cooldown: "1d" }, /cooldown: .*must be a Go duration such as 30s/],
+        [
+          { namespaceSelector: { matchLabels: { "a b": "c" } } },
+          /matchLabels: .*has a key that is not a label key/,
+        ],
+        [{ ranges: [] }, /spec.ranges: Invalid value: 0/],
+      ];
+      for (const [spec, words] of refusals) {
+        const body = { spec: { ...poolOf("x").spec, ...spec } };
+        await refuses(client, { name: "x" }, body, words);
+      }
+    });
+
+    it("take a claim that a person writes, and read what he left out", async () => {
+      const spec = { request: { pools: ["db"] } };
+      const claim = await clientOf(resourceOf("claim")).create(
+        { namespace: "shop", name: "scanner" },
+        { spec },
+      );
+      assert.ok(claim);
+      const read: Claim = storedOf("claim", claim).record;
+      assert.deepEqual(read, {
+        namespace: "shop",
+        name: "scanner",
+        identity: { kind: "Pod", apiVersion: "v1", name: "scanner" },
+        request: { pools: ["db"] },
+        retention: { whenDeleted: "Release", whenScaled: "Retain", ttlMs: null },
+        addresses: [],
+        nonce: "",
+        handMade: true,
+        status: { phase: "Pending" },
+      });
+    });
+
+    it("refuse a claim by hand that asks for nothing or writes what is Berth's", async () => {
+      const client = clientOf(resourceOf("claim"));
+      const refused = (spec: object, words: RegExp) =>
+        refuses(client, { namespace: "shop", name: "x" }, { spec }, words);
+      await refused({}, /request names neither addresses nor pools; give it one of the two/);
+      await refused(
+        { request: { pools: ["db"] }, addresses: ["10.20.0.51"] },
+        /addresses, binding, retained and releasing are written by Berth; leave them out/,
+      );
+      await refused(
+        { request: { addresses: ["10.20.0.51", "10.20.0.52"] } },
+        /request.addresses: .*has two addresses of one family; a claim has one of each/,
+      );
+    });
+
+    it("show with kubectl what one looks for", async () => {
+      await clear(plane.connect());
+      await store.create("pool", { name: "db", spec: FULL_POOL });
+      await store.create("reservation", reservationOf(addr("fd00:20::51")));
+      await store.create("claim", fullClaim("mysql-0"));
+      const get = async (...args: string[]) => {
+        const { rc, stdout, stderr } = await plane.kubectl(["get", ...args]);
+        assert.equal(rc, 0, stderr);
+        return stdout
+          .trimEnd()
+          .split("\n")
+          .map((line) => line.trim().split(/ {2,}/).slice(0, -1)); // without the age
+      };
+      const name = "fd00-0020-0000-0000-0000-0000-0000-0051";
+      assert.deepEqual(await get("ipr"), [
+        ["NAME", "ADDRESS", "POOL", "NAMESPACE", "CLAIM", "RELEASED"],
+        [name, "fd00:20::51", "db", "shop", "mysql-0"],
+      ]);
+      assert.deepEqual(await get("ipclaim", "-A"), [
+        ["NAMESPACE", "NAME", "PHASE", "ADDRESSES", "POD", "NODE"],
+        ["shop", "mysql-0", "Attached", '["10.20.0.51","fd00:20::51"]', "mysql-0", "node-a"],
+      ]);
+      assert.deepEqual(await get("ippool"), [
+        ["NAME", "CIDR", "CAPACITY", "RESERVED", "BOUND", "FREE", "DISABLED"],
+        ["db", "10.20.0.0/24", "true"],
+      ]);
+      const all = await plane.kubectl(["get", "berth", "-A", "-o", "name"]);
+      assert.deepEqual(all.stdout.trim().split("\n").sort(), [
+        "ipclaim.berth.dev/mysql-0",
+        "ippool.berth.dev/db",
+        `ipreservation.berth.dev/${name}`,
+      ]);
+    });
+
+    it("let an agent watch the claims of its node, and people what is of a pool", async () => {
+      const found = async (kind: Kind, fieldSelector: string) =>
+        (await clientOf(resourceOf(kind)).page({ fieldSelector }, { limit: 10, next: "" })).items.length;
+      assert.equal(await found("claim", "spec.binding.node=node-a"), 1);
+      assert.equal(await found("claim", "spec.binding.node=node-b"), 0);
+      assert.equal(await found("claim", "status.attachment.node=node-a"), 1);
+      assert.equal(await found("reservation", "spec.pool=db"), 1);
+      assert.equal(await found("reservation", "spec.claim.namespace=shop,spec.claim.name=mysql-1"), 0);
+    });
+  });
+}
+
+function agreementCases(kind: Kind, on: { store: () => Store; client: () => Client }): void {
+  it(`take every ${kind} that Berth can write, and give it back`, async () => {
+    await fc.assert(
+      fc.asyncProperty(ANY[kind], async (record) => {
+        const { kind: outcome, stored } = await on.store().create(kind, record);
+        assert.equal(outcome, "created");
+        assert.deepEqual(stored.record, record);
+        assert.deepEqual(await on.store().get(kind, stored.key), stored);
+        await on.store().remove(kind, stored);
+      }),
+      { numRuns: 60 },
+    );
+  });
+
+  it(`take no ${kind} that Berth cannot read`, async () => {
+    const client = on.client();
+    let refused = 0;
+    const spoiling = ANY[kind].chain((record) =>
+      fc.tuple(fc.constant(record), spoiled({ spec: specOf(kind, record) })),
+    );
+    await fc.assert(
+      fc.asyncProperty(spoiling, async ([record, object]) => {
+        const place = placeOf(kind, keyOf(kind, record));
+        assert.ok(place);
+        const item = await dryCreate(client, place, object);
+        if (typeof item === "string") refused++;
+        else assert.equal(storedOf(kind, item).key, keyOf(kind, record));
+      }),
+      { numRuns: 300 },
+    );
+    assert.ok(refused > 100, `${refused} of 300 were refused`);
+  });
+}
+
+/** What would be made of the object, or why it is refused for what it is. */
+async function dryCreate(client: Client, place: Place, body: Body): Promise<Item | string> {
+  const { resource, connection } = client;
+  const answer = await connection.call({
+    method: "POST",
+    path: collectionPath(resource, place.namespace),
+    query: { dryRun: "All", fieldValidation: "Strict" },
+    body: { ...body, apiVersion: apiVersionOf(resource), kind: resource.kind, metadata: place },
+  });
+  if (answer.status === 400 || answer.status === 422) return statusOf(answer.body, answer.status).message;
+  assert.equal(answer.status, 201, JSON.stringify(answer.body));
+  const object = answer.body as { metadata: object };
+  return asItem({ ...object, metadata: { ...object.metadata, resourceVersion: "" } }); // it was never written
+}
+
+async function refuses(client: Client, place: Place, body: Body, words: RegExp): Promise<void> {
+  const said = await dryCreate(client, place, body);
+  assert.ok(typeof said === "string", `${JSON.stringify(place)} is taken`);
+  assert.match(said, words);
+}
