@@ -104,9 +104,8 @@ describe("the shelf", () => {
       await shelf.keep(object(pod("a")));
       for (const body of ["{", "7", "null", "{}"]) {
         await database.write((sql) => sql.run("UPDATE objects SET body = ?", body));
-        const damaged = new BerthError("STATE_CORRUPT", "the stored object Pod shop/a cannot be read", {
-          details: { key: "Pod shop/a" },
-        });
+        const words = "the stored object Pod shop/a cannot be read; delete it and create it again";
+        const damaged = new BerthError("STATE_CORRUPT", words, { details: { key: "Pod shop/a" } });
         await assert.rejects(shelf.pod("shop", "a"), damaged, body);
         await assert.rejects(shelf.objects("Pod"), damaged, body);
       }

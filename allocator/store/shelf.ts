@@ -126,11 +126,6 @@ function decode(row: Row): KubeObject {
     if (!(error instanceof SyntaxError)) throw error;
   }
   const what = `${textOf(row, "kind")} ${key.namespace}/${key.name}`;
-  throw new BerthError(
-    "STATE_CORRUPT",
-    `the stored object ${what} cannot be read; delete it and create it again`,
-    {
-      details: { key: what },
-    },
-  );
+  const words = `the stored object ${what} cannot be read; delete it and create it again`;
+  throw new BerthError("STATE_CORRUPT", words, { details: { key: what } });
 }

@@ -156,7 +156,8 @@ export class Claims implements Mooring {
   async #bind({ claim, token }: FoundClaim, request: AttachRequest): Promise<Stored<"claim"> | Refusal> {
     const { context, node } = this.#options;
     const { name, uid } = request.pod;
-    const bindee = { name, uid, node, token, interface: request.attachment.interface };
+    const { interface: attachTo, containerID } = request.attachment;
+    const bindee = { name, uid, node, token, interface: attachTo, containerID };
     return await bind(context, claim, bindee, (lent) => this.#factsOf(lent));
   }
 

@@ -63,8 +63,9 @@ class ServedSocket implements SocketServer {
     this.path = options.path;
     this.#options = options;
     this.#server = createServer((socket) => this.#accept(socket));
-    // Beyond the calls that are refused in words, connections are simply cut: the client copes with that too.
-    this.#server.maxConnections = 2 * this.#limit;
+    // Beyond the calls that are refused in words, connections are simply cut. A STATUS that is cut makes the node
+    // NotReady, so that is far off.
+    this.#server.maxConnections = 8 * this.#limit;
   }
 
   async listen(): Promise<void> {

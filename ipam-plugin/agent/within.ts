@@ -13,7 +13,7 @@ export async function within<T>(
   try {
     return await work(AbortSignal.any([...limit.signals, late.signal]));
   } finally {
-    done.abort();
+    done.abort("done"); // a reason of one's own costs no stack trace
     await alarm;
   }
 }

@@ -19,7 +19,7 @@ const chart: Chart = {
 describe("linearAxis", () => {
   it("goes from 0 to a round number in round steps", () => {
     assert.deepEqual(linearAxis(9).ticks, [0, 2, 4, 6, 8, 10]);
-    assert.deepEqual(linearAxis(0.4).ticks, [0, 0.1, 0.2, 0.3, 0.4].map((tick) => tick));
+    assert.deepEqual(linearAxis(40).ticks, [0, 10, 20, 30, 40]);
     assert.equal(linearAxis(9).at(5), 0.5);
   });
 

@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0
+import { measureAdd } from "./add.ts";
+import { runBench } from "./bench.ts";
+import type { Figure } from "./figure.ts";
+import { measureMemory } from "./memory.ts";
+import { readOptions, USAGE } from "./options.ts";
+import { measureParallel } from "./parallel.ts";
+import { measurePicking } from "./picking.ts";
+import { measureReviews } from "./reviews.ts";
+import { measureStart } from "./start.ts";
+import type { Workshop } from "./workshop.ts";
+
+/** In the order of the report. */
+const FIGURES: Readonly<Record<string, (workshop: Workshop) => Promise<Figure>>> = {
+  add: measureAdd,
+  parallel: measureParallel,
+  reviews: measureReviews,
+  picking: measurePicking,
+  start: measureStart,
+  memory: measureMemory,
+};
+
+try {
+  process.exitCode = await runBench(FIGURES, readOptions(process.argv.slice(2), Object.keys(FIGURES)));
+} catch (error) {
+  console.error(error instanceof TypeError ? `${error.message}\n${USAGE}` : error);
+  process.exitCode = 2;
+}

@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: Apache-2.0
+// Picks free addresses in a thread of its own: a million reservations are to leave nothing behind in the heap.
+import { parentPort, workerData } from "node:worker_threads";
+import { type Address, fromNumber, parseCidr } from "../../allocator/address.ts";
+import { isRefusal } from "../../allocator/errors.ts";
+import { Mirror } from "../../allocator/mirror.ts";
+import { type Ask, planAddresses } from "../../allocator/plan.ts";
+import { silent } from "../../allocator/ports.ts";
+
+/** What to fill, and how often to pick. */
+export interface PickingTask {
+  readonly cidr: string;
+  /** So many addresses at the beginning of the CIDR are filled. */
+  readonly filled: number;
+  /** Parts of them that are taken: 0.5 for every other one. */
+  readonly fills: readonly number[];
+  readonly rounds: number;
+  readonly picks: number;
+}
+
+/** Nanoseconds of one pick, by round, for each fill. */
+export type PickingTimes = readonly (readonly number[])[];
+
+const ASK = { namespaceLabels: {}, podLabels: {}, namespace: "bench", pools: ["bench"] };
+
+/** Mulberry32: the same addresses in each run. */
+function chances(): () => number {
+  let state = 1;
+  return () => {
+    state = (state + 0x6d2b79f5) | 0;
+    let t = Math.imul(state ^ (state >>> 15), 1 | state);
+    t = (t + Math.imul(t ^ (t >>> 7), 61 | t)) ^ t;
+    return ((t ^ (t >>> 14)) >>> 0) / 2 ** 32;
+  };
+}
+
+function mirrorFilled({ cidr, filled }: PickingTask, part: number): Mirror {
+  const mirror = new Mirror(silent);
+  const pool = { name: "bench", spec: { ranges: [{ cidr }] } };
+  const stored = { uid: "u", revision: "1", createdAt: 0 };
+  mirror.apply("pool", { type: "put", stored: { ...stored, key: pool.name, record: pool } });
+  const parsed = parseCidr(cidr);
+  if (parsed === undefined) throw new Error(`${cidr} is no CIDR`);
+  const chance = chances();
+  for (let i = 1; i < filled - 1; i++) {
+    if (chance() >= part) continue;
+    const address: Address = fromNumber(parsed.base + BigInt(i), parsed.family);
+    const record = { address, pool: pool.name, claim: { namespace: "bench", name: "holder" }, nonce: "n" };
+    mirror.apply("reservation", { type: "put", stored: { ...stored, key: address, record } });
+  }
+  return mirror;
+}
+
+/** Plans for as many identities, and takes the first candidate of each. */
+function pickMany(mirror: Mirror, asks: readonly Ask[]): number {
+  const began = process.hrtime.bigint();
+  for (const ask of asks) {
+    const plan = planAddresses(mirror, ask);
+    if (isRefusal(plan)) throw new Error(plan.message);
+    for (const lot of plan.lots) {
+      const first = lot.candidates[Symbol.iterator]().next();
+      if (first.done === true) throw new Error("there is no free address");
+    }
+  }
+  return Number(process.hrtime.bigint() - began) / asks.length;
+}
+
+function measure(task: PickingTask): PickingTimes {
+  const mirrors = task.fills.map((part) => mirrorFilled(task, part));
+  const times = task.fills.map((): number[] => []);
+  for (let round = 0; round < task.rounds; round++) {
+    const asks = Array.from({ length: task.picks }, (_, i): Ask => ({ ...ASK, name: `pod-${round}-${i}` }));
+    for (const [i, mirror] of mirrors.entries()) times[i]?.push(pickMany(mirror, asks));
+  }
+  return times;
+}
+
+parentPort?.postMessage(measure(workerData as PickingTask));

@@ -1,0 +1,230 @@
+// SPDX-License-Identifier: Apache-2.0
+import { readFile } from "node:fs/promises";
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { type Json, pod, review, statefulPod } from "../support/objects.ts";
+import { Books, POOL } from "./books.ts";
+import { barChart } from "./chart.ts";
+import { atMost, type Figure } from "./figure.ts";
+import { type Ask, closedLoop, openLoop } from "./load.ts";
+import { formatFixed, formatNumber } from "./number-format.ts";
+import { ReviewLine, reviewRequest } from "./review-line.ts";
+import { type Endpoint, Server, startStack } from "./running-stack.ts";
+import { median, summarise } from "./statistics.ts";
+import type { Workshop } from "./workshop.ts";
+
+const NOOP = fileURLToPath(new URL("./noop-webhook.ts", import.meta.url));
+const FULL = { claims: 100_000, rounds: 5, closedMs: 1_000, openMs: 2_000 };
+const QUICK = { claims: 5_000, rounds: 2, closedMs: 300, openMs: 500 };
+/** Connections: the API server has few, and they carry one request each at a time. */
+const LINES = 8;
+const PER_SECOND = 200;
+/** The pods of a node, which are there in both stacks. */
+const ATTACHED = 110;
+const ANNOTATIONS = { "berth.dev/pools": POOL.name };
+
+type Kind = "new" | "again" | "unmatched";
+const KINDS: readonly Kind[] = ["new", "again", "unmatched"];
+const KIND_NAMES: Readonly<Record<Kind, string>> = {
+  new: "a new pod",
+  again: "a pod admitted before",
+  unmatched: "a pod that asks for nothing",
+};
+
+/** One kind of question to one server, and what came of it round by round. */
+interface Lane {
+  readonly name: string;
+  readonly kind: Kind | undefined;
+  /** Of the stack; undefined for the no-op. */
+  readonly claims: number | undefined;
+  readonly ask: Ask;
+  readonly rates: number[];
+  readonly times: number[];
+}
+
+/** What admission adds to the creation of a pod, beside a webhook that does nothing. */
+export async function measureReviews(workshop: Workshop): Promise<Figure> {
+  const size = workshop.quick ? QUICK : FULL;
+  const lanes = [await noopLane(workshop)];
+  for (const claims of [0, size.claims]) {
+    workshop.say(`a stack with ${formatFixed(ATTACHED + claims, 0)} claims`);
+    lanes.push(...(await stackLanes(workshop, claims)));
+  }
+  for (let round = -1; round < size.rounds; round++) {
+    workshop.say(round < 0 ? "warming up" : `round ${round + 1} of ${size.rounds}`);
+    for (const { ask, rates } of lanes) {
+      const { rate } = await closedLoop(ask, LINES, size.closedMs);
+      if (round >= 0) rates.push(rate);
+    }
+    for (const { ask, times } of lanes) {
+      const found = await openLoop(ask, LINES, { perSecond: PER_SECOND, ms: size.openMs });
+      if (round >= 0) times.push(...found);
+    }
+  }
+  return report(lanes, ATTACHED + size.claims);
+}
+
+async function noopLane(workshop: Workshop): Promise<Lane> {
+  const folder = workshop.room();
+  const { server, line } = await Server.start(process.execPath, [NOOP, folder]);
+  workshop.defer(() => server.end("SIGKILL"));
+  const endpoint = { port: Number(line), ca: await readFile(join(folder, "ca.crt"), "utf8") };
+  const request = reviewRequest(asReview(bigPod(pod("web-0"))));
+  const ask = await askerOf(workshop, endpoint, () => request);
+  return { name: "no-op webhook", kind: undefined, claims: undefined, ask, rates: [], times: [] };
+}
+
+async function stackLanes(workshop: Workshop, claims: number): Promise<readonly Lane[]> {
+  const dataDir = workshop.room();
+  const again: Buffer[] = [];
+  await Books.write(dataDir, async (books) => {
+    const pods = await books.reserve(ATTACHED);
+    await books.admit(pods);
+    await books.attach(pods, join(dataDir, "stack.json"));
+    await books.reserve(claims);
+    for (const { namespace, name } of pods) {
+      const [set = "", ordinal = ""] = name.split(/-(?=\d+$)/);
+      const made = statefulPod(set, Number(ordinal), { namespace, annotations: ANNOTATIONS });
+      again.push(reviewRequest(asReview(bigPod(made))));
+    }
+  });
+  const { webhook } = await startStack(workshop, dataDir);
+  const unmatched = reviewRequest(asReview(bigPod(pod("web-0"))));
+  const requests: Readonly<Record<Kind, () => Buffer>> = {
+    new: newPods(),
+    again: inTurn(again),
+    unmatched: () => unmatched,
+  };
+  const lanes = KINDS.map(async (kind): Promise<Lane> => {
+    const ask = await askerOf(workshop, webhook, requests[kind]);
+    const name = `${KIND_NAMES[kind]}, ${formatFixed(ATTACHED + claims, 0)} claims`;
+    return { name, kind, claims: ATTACHED + claims, ask, rates: [], times: [] };
+  });
+  return await Promise.all(lanes);
+}
+
+async function askerOf(workshop: Workshop, endpoint: Endpoint, next: () => Buffer): Promise<Ask> {
+  const lines = await Promise.all(Array.from({ length: LINES }, () => ReviewLine.open(endpoint)));
+  workshop.defer(async () => {
+    for (const line of lines) line.close();
+  });
+  return async (i) => await lines[i]?.ask(next());
+}
+
+/** Another name each time, in bytes that are made once. */
+function newPods(): () => Buffer {
+  const placeholder = "pod-000000000";
+  const template = reviewRequest(asReview(bigPod(pod(placeholder, { annotations: ANNOTATIONS })))).toString();
+  const parts = template.split(placeholder);
+  let n = 0;
+  return () => {
+    n++;
+    return Buffer.from(parts.join(`pod-${String(n).padStart(9, "0")}`));
+  };
+}
+
+function inTurn(requests: readonly Buffer[]): () => Buffer {
+  let n = 0;
+  return () => {
+    n = (n + 1) % requests.length;
+    return requests[n] ?? Buffer.alloc(0);
+  };
+}
+
+/** As large as pods are: some 3 kB of environment, probes, volumes and tolerations. */
+function bigPod(made: Json): Json {
+  const env = Array.from({ length: 24 }, (_, i) => ({
+    name: `SETTING_${i}`,
+    value: `a value of some length, number ${i}`,
+  }));
+  const probe = {
+    httpGet: { path: "/healthz", port: 8080, scheme: "HTTP" },
+    periodSeconds: 10,
+    timeoutSeconds: 1,
+  };
+  const volumes = ["data", "config", "token"].map((name) => ({ name, emptyDir: {} }));
+  const main = {
+    name: "main",
+    image: "registry.example/app:1",
+    env,
+    livenessProbe: probe,
+    readinessProbe: probe,
+    resources: { requests: { cpu: "100m", memory: "128Mi" }, limits: { memory: "256Mi" } },
+    volumeMounts: volumes.map(({ name }) => ({ name, mountPath: `/var/lib/${name}` })),
+  };
+  const keys = ["node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable"];
+  const tolerations = keys.map((key) => ({
+    key,
+    operator: "Exists",
+    effect: "NoExecute",
+    tolerationSeconds: 300,
+  }));
+  return { ...made, spec: { containers: [main], volumes, tolerations, serviceAccountName: "default" } };
+}
+
+function asReview(object: Json): object {
+  return { apiVersion: "admission.k8s.io/v1", kind: "AdmissionReview", request: review(object) };
+}
+
+function report(lanes: readonly Lane[], many: number): Figure {
+  const [noop] = lanes;
+  const noopRate = median(noop?.rates ?? []);
+  const noopP99 = summarise(noop?.times ?? []).p99;
+  const rows = lanes.map(({ name, rates, times }) => {
+    const { p50, p99 } = summarise(times);
+    const rate = median(rates);
+    return [
+      name,
+      formatNumber(rate),
+      formatFixed(rate / noopRate, 2),
+      formatNumber(p50),
+      formatNumber(p99),
+      formatNumber(p99 - noopP99),
+    ];
+  });
+  const headings = ["", "reviews/s", "to no-op", "p50 ms", "p99 ms", "p99 over no-op"];
+  const title = `closed loop on ${LINES} connections, then ${PER_SECOND} reviews a second whatever happens (p50, p99)`;
+  return {
+    name: "reviews",
+    title: "Admission reviews of pods over TLS",
+    tables: [{ title, headings, rows }],
+    plots: [plotOf(lanes)],
+    goals: lanes
+      .filter(({ claims }) => claims === many)
+      .map(({ name, times }) =>
+        atMost(
+          `review p99 over a no-op webhook, ${name}`,
+          5,
+          summarise(times).p99 - noopP99,
+          (ms) => `${formatFixed(ms, 2)} ms`,
+        ),
+      ),
+    data: lanes.map(({ name, rates, times }) => ({ name, rates, times: summarise(times) })),
+  };
+}
+
+function plotOf(lanes: readonly Lane[]) {
+  const stacks = [...new Set(lanes.flatMap(({ claims }) => claims ?? []))];
+  const p99Of = (lane: Lane | undefined) => (lane === undefined ? undefined : summarise(lane.times).p99);
+  const svg = barChart({
+    title: `99th percentile of a review, ${PER_SECOND} in a second`,
+    groups: KINDS.map((kind) => KIND_NAMES[kind]),
+    groupTitle: "what is reviewed",
+    valueTitle: "milliseconds",
+    scale: "linear",
+    series: [
+      { name: "no-op webhook", values: KINDS.map(() => p99Of(lanes[0])) },
+      ...stacks.map((claims) => ({
+        name: `berth, ${formatFixed(claims, 0)} claims`,
+        values: KINDS.map((kind) =>
+          p99Of(lanes.find((lane) => lane.kind === kind && lane.claims === claims)),
+        ),
+      })),
+    ],
+  });
+  return {
+    name: "reviews",
+    about: "99th percentile of reviews beside those of a webhook that does nothing",
+    svg,
+  };
+}
