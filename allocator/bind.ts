@@ -14,6 +14,8 @@ export interface Bindee {
   readonly interface?: string;
   /** The sandbox that is going up; absent while there is none. */
   readonly containerID?: string;
+  /** The addresses that it was admitted with; absent when it does not say. */
+  readonly assigned?: readonly string[];
 }
 
 /** What decides whether a binding may move away from the pod that has it. */
@@ -64,6 +66,9 @@ export function planBind(claim: Claim, pod: Bindee, facts: BindFacts, now: numbe
       },
     );
   }
+  if (pod.assigned !== undefined && !isSame(pod.assigned, claim.addresses)) {
+    return movedOn(claim, pod.name, pod.assigned);
+  }
   const binding = bindingOf(pod, now);
   const current = claim.binding;
   if (current === undefined) return { kind: "bind", binding };
@@ -75,6 +80,20 @@ export function planBind(claim: Claim, pod: Bindee, facts: BindFacts, now: numbe
     `claim ${key} is still lent to pod ${current.podName} on node ${current.node}, whose sandbox was not seen to end; ` +
       `it moves when that node's agent reports, the node is deleted, or it is tainted out-of-service`,
     { claim: key, pod: current.podName, node: current.node },
+  );
+}
+
+function isSame(some: readonly string[], others: readonly string[]): boolean {
+  return some.length === others.length && some.every((address) => others.includes(address));
+}
+
+/** Another pod of the name was admitted since, with another request: this one must not start with its addresses. */
+function movedOn(claim: Claim, pod: string, assigned: readonly string[]): Refusal {
+  const key = claimKey(claim);
+  return refuse(
+    "CLAIM_CHANGED",
+    `claim ${key} holds ${claim.addresses.join(", ")} now, and pod ${pod} was admitted with ${assigned.join(", ")}; delete the pod and create it again`,
+    { claim: key, pod, address: assigned.join(",") },
   );
 }
 

@@ -5,7 +5,7 @@ import fc from "fast-check";
 import { granted, refusalOf } from "../test/support/fixtures.ts";
 import { statefulPod, workload } from "../test/support/objects.ts";
 import { isRefusal } from "./errors.ts";
-import { Fields, originOf, podFacts, readObject, workloadFacts } from "./kube-object.ts";
+import { Fields, misshapen, originOf, podFacts, readObject, workloadFacts } from "./kube-object.ts";
 
 describe("Fields", () => {
   const fields = new Fields({
@@ -99,6 +99,22 @@ describe("readObject", () => {
         assert.ok(workloadFacts(object).replicas >= 0);
       }),
     );
+  });
+});
+
+describe("the parts that patches go into", () => {
+  const oddOf = (object: object) => misshapen(granted(readObject({ kind: "Pod", ...object })));
+
+  it("may be absent or null, but for the metadata", () => {
+    assert.equal(oddOf({ metadata: {} }), undefined);
+    assert.equal(oddOf({ metadata: { annotations: null, labels: {} }, spec: null }), undefined);
+    for (const metadata of [undefined, null, [], "a", 1]) assert.equal(oddOf({ metadata }), "metadata");
+  });
+
+  it("are named when they are something else", () => {
+    assert.equal(oddOf({ metadata: { annotations: "a" } }), "metadata.annotations");
+    assert.equal(oddOf({ metadata: { labels: [] } }), "metadata.labels");
+    assert.equal(oddOf({ metadata: {}, spec: true }), "spec");
   });
 });
 

@@ -88,6 +88,23 @@ export class Fields {
   }
 }
 
+/** The first of the parts that patches go into which is there and is no object. */
+export function misshapen({ json }: KubeObject): string | undefined {
+  if (!isMap(json.get("metadata"))) return "metadata";
+  const meta = json.at("metadata");
+  const odd = ["annotations", "labels"].find((key) => !isMapOrAbsent(meta.get(key)));
+  if (odd !== undefined) return `metadata.${odd}`;
+  return isMapOrAbsent(json.get("spec")) ? undefined : "spec";
+}
+
+function isMap(value: unknown): boolean {
+  return typeof value === "object" && value !== null && !Array.isArray(value);
+}
+
+function isMapOrAbsent(value: unknown): boolean {
+  return value === undefined || value === null || isMap(value);
+}
+
 /** Reads the outside of an object; OBJECT_INVALID when it is none. What is inside is read by whoever needs it. */
 export function readObject(value: unknown): KubeObject | Refusal {
   const json = new Fields(value);

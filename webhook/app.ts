@@ -112,7 +112,7 @@ async function readReview(request: Request, deadlineMs: number, clock: Clock): P
   void clock.sleep(deadlineMs, read.signal).then(() => late.abort());
   // of what is no JSON nothing but the beginning is kept, for the uid that may stand there
   const body = await readBody(request, json ? BODY_LIMIT : 0, late.signal);
-  read.abort();
+  read.abort("the body was read"); // a reason of one's own costs no stack trace
   if (body.kind === "lost") return body;
   const bytes = body.kind === "whole" ? body.bytes : body.prefix;
   const unreadable = (httpCode: number, why: string): Asked => {

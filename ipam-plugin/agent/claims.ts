@@ -3,6 +3,7 @@ import { type BindFacts, bind, PROMISE_MS } from "../../allocator/bind.ts";
 import { type Claim, type ClaimAttachment, claimKey } from "../../allocator/claim.ts";
 import { type Context, MAX_ROUNDS } from "../../allocator/context.ts";
 import {
+  ASSIGNED_ADDRESSES,
   ASSIGNED_CLAIM,
   ASSIGNED_TOKEN,
   EXEMPT_NAMESPACE,
@@ -61,19 +62,22 @@ export class Claims implements Mooring {
     const annotations = pod?.annotations ?? request.annotations ?? {};
     const named = annotations[ASSIGNED_CLAIM];
     const token = annotations[ASSIGNED_TOKEN] ?? "";
+    const assigned = annotations[ASSIGNED_ADDRESSES]?.split(",");
+    const said = assigned === undefined ? {} : { assigned };
     if (named !== undefined && token !== "") {
       const claim = await context.store.get("claim", claimKey({ namespace, name: named }));
-      if (claim?.record.binding?.token === token) return this.#foundFor(claim, token, request);
+      if (claim?.record.binding?.token === token) return this.#foundFor(claim, { token, ...said }, request);
     }
     const own = await context.store.get("claim", claimKey(request.pod));
-    if (own !== undefined && isByName(own.record)) return this.#foundFor(own, "", request);
+    if (own !== undefined && isByName(own.record))
+      return this.#foundFor(own, { token: "", ...said }, request);
     return await this.#make(request, annotations);
   }
 
   /** Another interface of the pod may have the claim already; this one is then served like that of a pod without any. */
   #foundFor(
     { key, record }: Stored<"claim">,
-    token: string,
+    said: Pick<FoundClaim, "token" | "assigned">,
     { pod, attachment }: AttachRequest,
   ): FoundClaim | Unmoored {
     const { binding } = record;
@@ -81,7 +85,7 @@ export class Claims implements Mooring {
       binding?.node === this.#options.node && binding.podName === pod.name && binding.podUID === pod.uid;
     const only = record.interface ?? (lentToIt ? binding.interface : undefined);
     return only === undefined || only === attachment.interface
-      ? { kind: "found", claim: key, token }
+      ? { kind: "found", claim: key, ...said }
       : UNMOORED;
   }
 
@@ -153,11 +157,15 @@ export class Claims implements Mooring {
     return isRefusal(got) ? got : { kind: "found", claim: got.claim.key, token: "" };
   }
 
-  async #bind({ claim, token }: FoundClaim, request: AttachRequest): Promise<Stored<"claim"> | Refusal> {
+  async #bind(
+    { claim, token, assigned }: FoundClaim,
+    request: AttachRequest,
+  ): Promise<Stored<"claim"> | Refusal> {
     const { context, node } = this.#options;
     const { name, uid } = request.pod;
     const { interface: attachTo, containerID } = request.attachment;
-    const bindee = { name, uid, node, token, interface: attachTo, containerID };
+    const said = assigned === undefined ? {} : { assigned };
+    const bindee = { name, uid, node, token, interface: attachTo, containerID, ...said };
     return await bind(context, claim, bindee, (lent) => this.#factsOf(lent));
   }
 

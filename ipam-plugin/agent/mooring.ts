@@ -80,6 +80,8 @@ export interface FoundClaim {
   readonly claim: string;
   /** What the pod proves with that the claim was promised to it; empty for one that is found by its name. */
   readonly token: string;
+  /** The addresses that the pod was admitted with; absent when it does not say. */
+  readonly assigned?: readonly string[];
 }
 
 /**

@@ -1,24 +1,24 @@
 // SPDX-License-Identifier: Apache-2.0
 import type { Address } from "../../allocator/address.ts";
-import { type BindFacts, bind } from "../../allocator/bind.ts";
-import { type Binding, type Claim, claimKey, type ClaimKey, isBound, type Retention } from "../../allocator/claim.ts";
+import { type BindFacts, bind, isAtRest } from "../../allocator/bind.ts";
+import { claimKey, type Retention } from "../../allocator/claim.ts";
 import { isRefusal } from "../../allocator/errors.ts";
 import type { Inventory } from "../../allocator/inventory.ts";
 import { lendSlot } from "../../allocator/lend.ts";
-import { ORPHAN_GRACE_MS, Reaper } from "../../allocator/reaper.ts";
+import { mend } from "../../allocator/mend.ts";
 import { reapReservation } from "../../allocator/reap.ts";
+import { ORPHAN_GRACE_MS, Reaper } from "../../allocator/reaper.ts";
 import { release } from "../../allocator/release.ts";
 import { type Intent, reserve } from "../../allocator/reserve.ts";
 import type { Actor } from "./run.ts";
+import { keyOf } from "./seeds.ts";
 
-export const RELEASE: Retention = { whenDeleted: "Release", whenScaled: "Release", ttlMs: null };
-
-export function keyOf(name: string): ClaimKey {
-  return { namespace: "shop", name };
-}
+const RELEASE: Retention = { whenDeleted: "Release", whenScaled: "Release", ttlMs: null };
 
 /** What an identity asks for: exactly these addresses, or any of the pools in this order. */
 export type Wish = { readonly exact: readonly Address[] } | { readonly pools: readonly string[] };
+
+type Extra = Omit<Partial<Actor>, "act">;
 
 /** The intent of a StatefulSet's only pod. */
 export function intentOf(name: string, wish: Wish, more: Partial<Intent> = {}): Intent {
@@ -33,63 +33,107 @@ export function intentOf(name: string, wish: Wish, more: Partial<Intent> = {}): 
   };
 }
 
-type Extra = Omit<Partial<Actor>, "act">;
-
 /** Admission of a pod of the identity. */
 export function reserver(intent: Intent, extra: Extra = {}): Actor {
   return {
     name: `reserve ${intent.key.name}`,
     forgets: true,
     ...extra,
-    async act({ name, context, harbour }) {
+    async act({ context, answered }) {
       const got = await reserve(context, intent);
-      if (!isRefusal(got)) harbour.answered(name, got.claim);
+      if (!isRefusal(got)) answered(got.claim);
     },
   };
 }
 
-/** Admission of a pod of a set. */
+/** Admission of a pod that asks for exactly these. */
+export function admission(name: string, ...exact: readonly Address[]): Actor {
+  const title = `${name} asks for ${exact.join(" and ")}`;
+  return reserver(intentOf(name, { exact }, { request: { addresses: exact } }), { name: title });
+}
+
+/** Admission of a pod of a set; `token` finds its promise again. */
 export function lender(slots: readonly Intent[], inventory: Inventory, extra: Extra = {}): Actor {
   return {
     name: "lend",
     forgets: slots.length === 1,
     ...extra,
-    async act({ name, context, harbour }) {
+    async act({ name, context, harbour, answered }) {
       const got = await lendSlot(context, inventory, slots);
-      if (!isRefusal(got)) harbour.promised(name, got.claim, got.claim.record.binding?.token ?? "");
+      if (isRefusal(got)) return;
+      answered(got.claim);
+      harbour.promised(name, got.claim);
     },
   };
 }
 
+/** A pod that asks for its claim at ADD. */
 export interface Pod {
+  readonly claim: string;
   readonly node?: string;
   readonly uid?: string;
   readonly token?: string;
+  readonly facts?: Partial<BindFacts>;
 }
 
-/** CNI ADD of a pod of the identity: it is bound, and its sandbox goes up. */
-export function binder(name: string, pod: Pod = {}, extra: Extra = {}): Actor {
-  const { node = "n1", uid = `u-${name}`, token = "" } = pod;
-  const facts: BindFacts = { fenced: false, promiseOver: false };
+/** CNI ADD of a pod: the claim is bound, and a sandbox goes up with its addresses. */
+export function binder(pod: Pod, extra: Extra = {}): Actor {
+  const { claim, node = "n1", uid = `u-${claim}`, token = "" } = pod;
+  const facts: BindFacts = { fenced: false, promiseOver: false, ...pod.facts };
   return {
-    name: `bind ${name}`,
+    name: `bind ${claim}`,
     ...extra,
-    async act({ context, harbour }) {
-      const bindee = { name, uid, node, token };
-      const bound = await bind(context, claimKey(keyOf(name)), bindee, async () => facts);
-      if (!isRefusal(bound)) harbour.moor(`${name}/${uid}`, bound);
+    async act({ name, context, harbour }) {
+      const bindee = { name: claim, uid, node, token, containerID: `of ${name}` };
+      const lent = await bind(context, claimKey(keyOf(claim)), bindee, async () => facts);
+      if (!isRefusal(lent)) harbour.moor(name, lent);
     },
   };
 }
 
-/** The identity is not needed any more: its claim is released, unless it is bound. */
-export function releaser(name: string, extra: Extra = {}): Actor {
+/** A pod that asks for exactly these, from its admission to its ADD. */
+export function visit(claim: string, exact: readonly Address[], extra: Extra = {}): Actor {
+  const intent = intentOf(claim, { exact }, { request: { addresses: exact } });
   return {
-    name: `release ${name}`,
+    name: `pod ${claim} with ${exact.join(" and ")}`,
+    ...extra,
+    async act({ name, context, harbour, answered }) {
+      const got = await reserve(context, intent);
+      if (isRefusal(got)) return;
+      answered(got.claim);
+      const assigned = got.claim.record.addresses;
+      const bindee = { name: claim, uid: name, node: "n1", token: "", containerID: `of ${name}`, assigned };
+      const facts = async () => ({ fenced: false, promiseOver: false });
+      const lent = await bind(context, got.claim.key, bindee, facts);
+      if (isRefusal(lent)) return;
+      harbour.moor(name, lent);
+      harbour.mustHave(name, exact);
+    },
+  };
+}
+
+/** CNI DEL of the sandbox that the claim's status names, and the report of its end. */
+export function detacher(claim: string, extra: Extra = {}): Actor {
+  return {
+    name: `detach ${claim}`,
     ...extra,
     async act({ context }) {
-      const seen = await context.store.get("claim", claimKey(keyOf(name)));
-      if (seen !== undefined && !isBound(seen.record)) await release(context, seen);
+      const seen = await context.store.get("claim", claimKey(keyOf(claim)));
+      const attachment = seen?.record.status.attachment;
+      if (seen === undefined || attachment === undefined) return;
+      await context.store.report(seen, { phase: "Detached", attachment: { ...attachment, detached: true } });
+    },
+  };
+}
+
+/** The identity is not needed any more: its claim is released, unless it is in use. */
+export function releaser(claim: string, extra: Extra = {}): Actor {
+  return {
+    name: `release ${claim}`,
+    ...extra,
+    async act({ context }) {
+      const seen = await context.store.get("claim", claimKey(keyOf(claim)));
+      if (seen !== undefined && isAtRest(seen.record)) await release(context, seen);
     },
   };
 }
@@ -101,7 +145,19 @@ export function reapOf(address: Address, extra: Extra = {}): Actor {
     ...extra,
     async act({ context }) {
       const seen = await context.store.get("reservation", address);
-      if (seen !== undefined && seen.record.releasedAt === undefined) await reapReservation(context, seen);
+      if (seen?.record.releasedAt === undefined && seen !== undefined) await reapReservation(context, seen);
+    },
+  };
+}
+
+/** The reaper's step on one claim that may lack a reservation. */
+export function mender(claim: string, extra: Extra = {}): Actor {
+  return {
+    name: `mend ${claim}`,
+    ...extra,
+    async act({ context }) {
+      const seen = await context.store.get("claim", claimKey(keyOf(claim)));
+      if (seen !== undefined) await mend(context, seen);
     },
   };
 }
@@ -120,4 +176,13 @@ export function reaper(inventory: Inventory, extra: Extra = {}): Actor {
   };
 }
 
-export type { Binding, Claim };
+/** A world in which no pod exists, and every workload, or none. */
+export function inventoryOf(workloads: "all" | "none"): Inventory {
+  return {
+    pod: async () => undefined,
+    workload: async (kind, namespace, name) =>
+      workloads === "none" ? undefined : { kind, namespace, name, uid: "", replicas: 9, start: 0 },
+    namespace: async () => undefined,
+    fenced: async () => false,
+  };
+}

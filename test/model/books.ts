@@ -65,7 +65,10 @@ export class Books {
   report(seen: Stored<"claim">, status: ClaimStatus): ReplaceResult<"claim"> {
     const there = this.#seen("claim", seen);
     if (there === undefined) return { kind: "conflict" };
-    return { kind: "replaced", stored: this.#put("claim", { ...there, record: { ...there.record, status } }) };
+    return {
+      kind: "replaced",
+      stored: this.#put("claim", { ...there, record: { ...there.record, status } }),
+    };
   }
 
   remove<K extends Kind>(kind: K, seen: Stored<K>): RemoveResult {

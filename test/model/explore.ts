@@ -5,24 +5,27 @@ import { Run, type Scenario, type Stage, stageOf } from "./run.ts";
 import { shrink } from "./shrink.ts";
 import { booksKey, stateKey } from "./state-key.ts";
 
+/** Whose turn it is at each step, by the place in the scenario. */
+export type Schedule = readonly number[];
+
 /** A schedule that breaks a rule: whose step comes when, what was said, and which rule. */
 export interface Violation {
   readonly words: string;
-  readonly schedule: readonly number[];
+  readonly schedule: Schedule;
   readonly said: readonly Said[];
 }
 
 export interface Explored {
   readonly title: string;
   readonly states: number;
+  /** Contents of the books among them, each of which was left to the reaper once. */
+  readonly books: number;
   /** Runs from the beginning, for it is the only way to come back to a state. */
   readonly runs: number;
   /** Steps of the longest schedule. */
   readonly deepest: number;
   /** States in which every process had ended. */
   readonly ends: number;
-  /** States in which a process was left out because it had slept too often. */
-  readonly cut: number;
   /** False when the bound was reached. */
   readonly whole: boolean;
   readonly ms: number;
@@ -37,6 +40,8 @@ export interface Bounds {
 }
 
 const EVERY_STATES = 20_000;
+/** Beyond that no shorter schedule is looked for than the one that was found, shrunk. */
+const WIDE_STATES = 50_000;
 
 /**
  * Walks every interleaving of a scenario's processes. The processes are real code, which cannot be copied in the
@@ -45,10 +50,10 @@ const EVERY_STATES = 20_000;
 export async function explore(scenario: Scenario, bounds: Bounds = {}): Promise<Explored> {
   const begun = performance.now();
   const explorer = new Explorer(stageOf(scenario), bounds);
-  const found = await explorer.walk();
+  const found = await explorer.walkDeep();
   const violation = found && (await tell(explorer.stage, found));
-  const { states, runs, deepest, ends, cut, whole } = explorer;
-  const counts = { states: states.size, runs, deepest, ends, cut, whole };
+  const { states, books, runs, deepest, ends, whole } = explorer;
+  const counts = { states: states.size, books: books.size, runs, deepest, ends, whole };
   const ms = Math.round(performance.now() - begun);
   return { title: scenario.title, ...counts, ms, ...(violation === undefined ? {} : { violation }) };
 }
@@ -56,12 +61,11 @@ export async function explore(scenario: Scenario, bounds: Bounds = {}): Promise<
 class Explorer {
   readonly stage: Stage;
   readonly states = new Set<string>();
-  readonly #repaired = new Set<string>(); // books that were seen to come clean
+  readonly books = new Set<string>(); // keys of those that were seen to come clean
   readonly #bounds: Bounds;
   runs = 0;
   deepest = 0;
   ends = 0;
-  cut = 0;
   whole = true;
 
   constructor(stage: Stage, bounds: Bounds) {
@@ -69,36 +73,48 @@ class Explorer {
     this.#bounds = bounds;
   }
 
-  /** The first schedule after which a rule is broken. */
-  async walk(): Promise<readonly number[] | undefined> {
-    const open: (readonly number[])[] = [[]];
+  /** The first schedule after which a rule is broken. Goes on as far as it can before it comes back. */
+  async walkDeep(): Promise<Schedule | undefined> {
+    const open: Schedule[] = [[]];
     for (let prefix = open.pop(); prefix !== undefined; prefix = open.pop()) {
-      if (this.states.size >= (this.#bounds.states ?? Number.POSITIVE_INFINITY)) {
-        this.whole = false;
-        return undefined;
+      if (this.#isEnough()) return undefined;
+      const { run, schedule } = await this.#begin(prefix);
+      while (this.#isNew(run)) {
+        if ((await this.#brokenWords(run)) !== undefined) return schedule;
+        const [next, ...others] = this.#turns(run, schedule.at(-1));
+        if (next === undefined) break;
+        for (const other of others) open.push([...schedule, other]);
+        await run.step(next);
+        schedule.push(next);
       }
-      const broken = await this.#follow(prefix, open);
-      if (broken !== undefined) return broken;
+      this.deepest = Math.max(this.deepest, schedule.length);
     }
     return undefined;
   }
 
-  /** Runs a schedule and goes on along states not seen before; the turns not taken are put down as open. */
-  async #follow(prefix: readonly number[], open: (readonly number[])[]): Promise<readonly number[] | undefined> {
+  /** The same, shortest schedules first: slower, for each step is a run of its own. */
+  async walkWide(): Promise<Schedule | undefined> {
+    const open: Schedule[] = [[]];
+    for (const prefix of open) {
+      if (this.#isEnough()) return undefined;
+      const { run, schedule } = await this.#begin(prefix);
+      if (!this.#isNew(run)) continue;
+      if ((await this.#brokenWords(run)) !== undefined) return schedule;
+      for (const turn of this.#turns(run, schedule.at(-1))) open.push([...schedule, turn]);
+    }
+    return undefined;
+  }
+
+  #isEnough(): boolean {
+    this.whole = this.states.size < (this.#bounds.states ?? Number.POSITIVE_INFINITY);
+    return !this.whole;
+  }
+
+  async #begin(prefix: Schedule): Promise<{ run: Run; schedule: number[] }> {
     const run = new Run(this.stage);
     this.runs++;
     for (const i of prefix) await run.step(i);
-    const schedule = [...prefix];
-    while (this.#isNew(run)) {
-      if ((await this.#brokenWords(run)) !== undefined) return schedule;
-      const [next, ...others] = this.#turns(run, schedule.at(-1));
-      if (next === undefined) break;
-      for (const other of others) open.push([...schedule, other]);
-      await run.step(next);
-      schedule.push(next);
-    }
-    this.deepest = Math.max(this.deepest, schedule.length);
-    return undefined;
+    return { run, schedule: [...prefix] };
   }
 
   #isNew(run: Run): boolean {
@@ -112,18 +128,16 @@ class Explorer {
   async #brokenWords(run: Run): Promise<string | undefined> {
     const words = run.broken();
     if (words !== undefined) return words;
-    if (process.env["NOREPAIR"]) return undefined;
     const books = booksKey(run.harbour);
-    if (this.#repaired.has(books)) return undefined;
-    this.#repaired.add(books);
+    if (this.books.has(books)) return undefined;
+    this.books.add(books);
     return await brokenForGood(run.harbour);
   }
 
   /** Whoever went last goes on first, so that the schedules that are found read well. */
   #turns(run: Run, last: number | undefined): number[] {
     const enabled = run.enabled();
-    if (enabled.length === 0 && run.cut === 0) this.ends++;
-    if (run.cut > 0) this.cut++;
+    if (enabled.length === 0) this.ends++;
     return last !== undefined && enabled.includes(last)
       ? [last, ...enabled.filter((i) => i !== last)]
       : enabled;
@@ -131,25 +145,26 @@ class Explorer {
 }
 
 /** What is wrong after the schedule; steps that cannot be taken are passed over. */
-async function replay(stage: Stage, schedule: readonly number[]): Promise<Violation | undefined> {
+async function replay(stage: Stage, schedule: Schedule): Promise<Violation | undefined> {
   const run = new Run(stage);
   const taken: number[] = [];
   const said: Said[] = [];
   for (const i of schedule) {
     if (!run.enabled().includes(i)) continue;
-    said.push(await run.step(i));
+    said.push((await run.step(i))());
     taken.push(i);
     const words = run.broken();
     if (words !== undefined) return { words, schedule: taken, said };
   }
-  if (process.env["NOREPAIR"]) return undefined;
   const words = await brokenForGood(run.harbour);
   return words === undefined ? undefined : { words, schedule: taken, said };
 }
 
-async function tell(stage: Stage, schedule: readonly number[]): Promise<Violation> {
-  const least = await shrink(schedule, async (shorter) => (await replay(stage, shorter)) !== undefined);
-  const violation = await replay(stage, least);
+/** The shortest one that can be found in reasonable time. */
+async function tell(stage: Stage, schedule: Schedule): Promise<Violation> {
+  const shortest = await new Explorer(stage, { states: WIDE_STATES }).walkWide();
+  const holds = async (shorter: Schedule) => (await replay(stage, shorter)) !== undefined;
+  const violation = await replay(stage, await shrink(shortest ?? schedule, holds));
   if (violation === undefined) throw new Error(`scenario "${stage.scenario.title}" does not repeat itself`);
   return violation;
 }

@@ -17,10 +17,12 @@ export interface Use {
 /** Milliseconds since 1970 at which every run begins. */
 export const BEGIN = 1_000_000_000;
 
-/** A claim as it was once written: which of its addresses were not seen reserved for it since, without a mark. */
-interface Doubtful {
+/** A claim as it was once written. */
+interface Version {
   readonly key: string;
   readonly nonce: string;
+  readonly listed: string;
+  /** Those of its addresses that were not seen reserved for it since, without a mark. */
   readonly unproven: Set<Address>;
 }
 
@@ -32,10 +34,7 @@ export class Harbour {
   readonly books: Books;
   readonly pools: readonly Pool[];
   readonly broken: string[] = [];
-  /** Claims as they were once written, by their words, that have not been sure of all their addresses yet. */
-  readonly doubtful = new Map<string, Doubtful>();
-  /** Claims as they were once written, by their words, that have. */
-  readonly sure = new Set<string>();
+  readonly versions = new Map<string, Version>(); // claim in words -> what is known of it
   readonly uses = new Map<string, Use>(); // sandbox -> what it was given
   readonly promises = new Map<string, { token: string; until: number }>(); // claim -> the pod that was told that it has it
   readonly retaken = new Map<string, string>(); // address -> the process that took it back while it was cooling
@@ -52,17 +51,21 @@ export class Harbour {
 
   /** Somebody was told that this claim is his. He cannot know that it still is: but once it was, with every address. */
   answered(who: string, { record }: Stored<"claim">): void {
-    if (this.sure.has(inWords(record))) return;
-    this.broken.push(`${who} was answered with ${inWords(record)}, which was never sure of all its addresses`);
+    if (this.versions.get(inWords(record))?.unproven.size === 0) return;
+    this.broken.push(
+      `${who} was answered with ${inWords(record)}, which was never sure of all its addresses`,
+    );
   }
 
-  /** A pod that is being admitted was told that the slot is its own. */
-  promised(who: string, stored: Stored<"claim">, token: string): void {
-    this.answered(who, stored);
+  /** A pod that is being admitted was told that the claim is promised to it. */
+  promised(who: string, stored: Stored<"claim">): void {
+    const { token = "", since = this.now } = stored.record.binding ?? {};
     const earlier = this.promises.get(stored.key);
     if (earlier !== undefined && earlier.token !== token && this.now < earlier.until)
-      this.broken.push(`${who} was promised ${stored.key}, which is promised to the pod of token ${earlier.token}`);
-    this.promises.set(stored.key, { token, until: (stored.record.binding?.since ?? this.now) + PROMISE_MS });
+      this.broken.push(
+        `${who} was promised ${stored.key}, which is promised to the pod of token ${earlier.token}`,
+      );
+    this.promises.set(stored.key, { token, until: since + PROMISE_MS });
   }
 
   /** A sandbox goes up with the claim's addresses. */
@@ -70,9 +73,13 @@ export class Harbour {
     this.uses.set(sandbox, { key, nonce: record.nonce, addresses: record.addresses });
   }
 
-  /** The sandbox is gone. */
-  unmoor(sandbox: string): void {
-    this.uses.delete(sandbox);
+  /** Invariant 7: a pod never starts with other addresses than it asked for. */
+  mustHave(sandbox: string, asked: readonly Address[]): void {
+    const { addresses = [] } = this.uses.get(sandbox) ?? {};
+    if (addresses.join() === asked.join()) return;
+    this.broken.push(
+      `${sandbox} asked for ${asked.join(" and ")}, and went up with ${addresses.join(" and ")}`,
+    );
   }
 
   /** Whether the address is reserved for the nonce and not cooling. */
@@ -96,9 +103,10 @@ export class Harbour {
   #noteClaim(key: string, claim: Claim): void {
     if (!isReserved(claim) || claim.addresses.length === 0) return;
     const words = inWords(claim);
-    if (this.sure.has(words)) return;
-    const known = this.doubtful.get(words) ?? { key, nonce: claim.nonce, unproven: new Set(claim.addresses) };
-    this.doubtful.set(words, known);
+    if (!this.versions.has(words)) {
+      const { nonce, addresses } = claim;
+      this.versions.set(words, { key, nonce, listed: addresses.join(), unproven: new Set(addresses) });
+    }
     for (const address of claim.addresses) {
       const reservation = this.books.get("reservation", address)?.record;
       if (reservation !== undefined) this.#prove(reservation);
@@ -108,12 +116,8 @@ export class Harbour {
   /** A claim that is there, and after that its reservation without a mark: from here nobody reaps it. */
   #prove({ address, claim, nonce, marked, releasedAt }: Reservation): void {
     if (marked === true || releasedAt !== undefined) return;
-    for (const [words, doubt] of this.doubtful) {
-      if (doubt.nonce !== nonce || doubt.key !== claimKey(claim)) continue;
-      doubt.unproven.delete(address);
-      if (doubt.unproven.size > 0) continue;
-      this.doubtful.delete(words);
-      this.sure.add(words);
+    for (const version of this.versions.values()) {
+      if (version.nonce === nonce && version.key === claimKey(claim)) version.unproven.delete(address);
     }
   }
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-import { isAtRest } from "../../allocator/bind.ts";
+
 import type { Address } from "../../allocator/address.ts";
+import { isAtRest } from "../../allocator/bind.ts";
 import { type Harbour, inWords } from "./harbour.ts";
 import { defectOf, type Process } from "./process.ts";
 
@@ -21,7 +22,8 @@ function brokenClaim(harbour: Harbour): string | undefined {
   for (const { key, record } of harbour.books.list("claim")) {
     if (isAtRest(record)) continue;
     for (const address of record.addresses) {
-      if (!harbour.holds(address, record.nonce)) return `${inWords(record)} is bound and ${address} is not reserved for it`;
+      if (!harbour.holds(address, record.nonce))
+        return `${inWords(record)} is bound and ${address} is not reserved for it`;
       const other = users.get(address);
       if (other !== undefined) return `${address} is bound twice: by ${other} and by ${key}`;
       users.set(address, key);

@@ -3,9 +3,9 @@ import type { Explored, Violation } from "./explore.ts";
 
 /** One line: what was explored, and how it came out. */
 export function summarise(explored: Explored): string {
-  const { title, states, runs, deepest, ends, cut, whole, ms, violation } = explored;
+  const { title, states, books, runs, deepest, ends, whole, ms, violation } = explored;
   const outcome = violation !== undefined ? "VIOLATION" : whole ? "holds" : "holds so far";
-  const counts = `${states} states, ${runs} runs, ${ends} ends, ${cut} cut, up to ${deepest} steps, ${ms} ms`;
+  const counts = `${states} states, ${books} books, ${runs} runs, ${ends} ends, up to ${deepest} steps, ${ms} ms`;
   return `${outcome}: ${title}: ${counts}`;
 }
 
@@ -13,7 +13,7 @@ export function summarise(explored: Explored): string {
 export function narrate({ words, said }: Violation): string {
   const width = Math.max(0, ...said.map(({ process }) => process.length));
   const lines = said.map(({ process, call, answer }, i) => {
-    const told = answer === "" ? "" : `\n${" ".repeat(width + 7)}-> ${answer}`;
+    const told = answer === "" ? "" : ` -> ${answer}`;
     return `${String(i + 1).padStart(3)}  ${process.padEnd(width)}  ${call}${told}`;
   });
   return [...lines, `then: ${words}`].join("\n");

@@ -4,11 +4,12 @@ import { isRefusal } from "../../allocator/errors.ts";
 import { KeyedMutex } from "../../allocator/mutex.ts";
 import { type Pool, type PoolRecord, parsePool } from "../../allocator/pool.ts";
 import { silent } from "../../allocator/ports.ts";
-import type { Kind, Records, Store } from "../../allocator/store/store.ts";
+import type { Kind, Records, Store, Stored } from "../../allocator/store/store.ts";
 import { Books } from "./books.ts";
 import { BEGIN, Harbour } from "./harbour.ts";
 import { firstBroken } from "./invariants.ts";
-import { Process, ProcessStore, processClock, processRandom, type Said } from "./process.ts";
+import { Process, type Said } from "./process.ts";
+import { ProcessStore, processClock, processRandom } from "./process-store.ts";
 import { booksFor, type Lags, LIVE, Sight } from "./sight.ts";
 
 /** A record that is there when the run begins. */
@@ -19,6 +20,8 @@ export interface Desk {
   readonly name: string;
   readonly context: Context;
   readonly harbour: Harbour;
+  /** The actor was told that the claim is his. */
+  answered(claim: Stored<"claim">): void;
   /** A step in which nothing happens but that time goes by, for everybody. */
   wait(ms: number): Promise<void>;
 }
@@ -30,8 +33,8 @@ export interface Actor {
   /** How far its view lags; absent: not at all. */
   readonly lags?: Lags;
   /**
-   * Its act is one call of `reserve`, or of `lendSlot` for a single slot: when it draws a nonce, it has begun anew from
-   * the claim as it has just read it, and remembers nothing else but how it began.
+   * Its act is one call of `reserve`, or of `lendSlot` for a single slot: when it plans, it begins anew from the claim
+   * as it has just read it, and remembers nothing else but how it began.
    */
   readonly forgets?: boolean;
   /** Puts something between it and the store, to show that the checker finds what that breaks. */
@@ -44,13 +47,17 @@ export interface Scenario {
   readonly pools: readonly PoolRecord[];
   readonly seed?: readonly Seed[];
   readonly actors: readonly Actor[];
-  /** How often one process may sleep before it is left out; 2 if absent. */
-  readonly sleeps?: number;
+  /**
+   * Milliseconds by which time moves on, in this order, each at any moment. Nothing else takes time: a sleeper may wake
+   * in the same moment, because others may have been waiting for longer. Absent: 1.5 s twice.
+   */
+  readonly time?: readonly number[];
+  /** More states than a test has time for: there it is explored in part, and whole by main.ts. */
+  readonly long?: true;
 }
 
-const SLEEPS = 2;
-/** A sleeper may wake late, and late enough for a reservation to look broken off: shorter sleeps only repeat a round. */
-const OVERSLEPT_MS = 1_500;
+/** Twice as long as it takes for a reservation to look broken off. */
+const TIME: readonly number[] = [];
 /** The seed is that old when the run begins. */
 const SEED_AGE_MS = 600_000;
 
@@ -72,6 +79,15 @@ export function stageOf(scenario: Scenario): Stage {
   return { scenario, pools, seed };
 }
 
+function passing(time: readonly number[]): Actor {
+  return {
+    name: "time",
+    async act({ wait }) {
+      for (const ms of time) await wait(ms);
+    },
+  };
+}
+
 /** One run of a scenario's processes, stepped from outside. */
 export class Run {
   readonly harbour: Harbour;
@@ -81,23 +97,18 @@ export class Run {
   constructor(stage: Stage) {
     this.#stage = stage;
     this.harbour = new Harbour(stage.pools, stage.seed);
-    this.processes = stage.scenario.actors.map((actor) => this.#processOf(actor));
+    const { actors, time = TIME } = stage.scenario;
+    const all = time.length === 0 ? actors : [...actors, passing(time)];
+    this.processes = all.map((actor) => this.#processOf(actor));
   }
 
   /** The processes that can take a step, by their place in the scenario. */
   enabled(): number[] {
-    return [...this.processes.keys()].filter((i) => {
-      const process = this.processes[i];
-      return process !== undefined && !process.ended && !this.#sleptOut(process);
-    });
+    return [...this.processes.keys()].filter((i) => this.processes[i]?.ended === false);
   }
 
-  /** How many processes were left out because they had slept too often. */
-  get cut(): number {
-    return this.processes.filter((process) => !process.ended && this.#sleptOut(process)).length;
-  }
-
-  async step(i: number): Promise<Said> {
+  /** Takes the next step of a process, and gives the words for it. */
+  async step(i: number): Promise<() => Said> {
     const process = this.processes[i];
     if (process === undefined) throw new RangeError(`there is no process ${i}`);
     this.harbour.acting = process.name;
@@ -109,10 +120,6 @@ export class Run {
     return firstBroken(this.harbour, this.processes);
   }
 
-  #sleptOut(process: Process): boolean {
-    return process.sleeping && process.sleeps >= (this.#stage.scenario.sleeps ?? SLEEPS);
-  }
-
   #processOf(actor: Actor): Process {
     const process: Process = new Process(actor, () => actor.act(this.#deskOf(actor, process)));
     return process;
@@ -122,13 +129,10 @@ export class Run {
     const { harbour } = this;
     const now = () => harbour.now;
     const store = new ProcessStore(process, harbour.books, now);
-    const pass = (ms: number) => {
-      harbour.now += Math.max(ms, OVERSLEPT_MS);
-    };
     const context: Context = {
       store: actor.store?.(store) ?? store,
       view: this.#sightOf(actor.lags ?? LIVE, process),
-      clock: processClock(process, now, pass),
+      clock: processClock(process, now),
       random: processRandom(process),
       log: silent,
       serial: new KeyedMutex(),
@@ -141,7 +145,13 @@ export class Run {
         },
         learn: () => ({ text: "later" }),
       });
-    return { name: actor.name, context, harbour, wait };
+    return { name: actor.name, context, harbour, answered: (claim) => this.#answered(actor, claim), wait };
+  }
+
+  /** A view that lags may answer with what is gone, or was never sure. Binding, which reads the store, finds out. */
+  #answered({ name, lags = LIVE }: Actor, claim: Stored<"claim">): void {
+    const lagging = Object.values(lags).some((lag) => lag === "seed" || lag === "start");
+    if (!lagging) this.harbour.answered(name, claim);
   }
 
   #sightOf(lags: Lags, process: Process): Sight {
@@ -152,6 +162,6 @@ export class Run {
       claims: booksFor(lags.claims, books, copies),
       reservations: booksFor(lags.reservations, books, copies),
     };
-    return new Sight(this.#stage.pools, from, (glimpse) => process.learnt.push(glimpse));
+    return new Sight(this.#stage.pools, from, process);
   }
 }

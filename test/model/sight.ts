@@ -25,27 +25,37 @@ export const LIVE: Lags = { claims: "none", reservations: "none" };
 const EMPTY = new Books();
 
 /** The books of a lag: those of the moment, or copies of an earlier one. */
-export function booksFor(lag: Lag, now: Books, copies: { readonly seed: Books; readonly start: Books }): Books {
+export function booksFor(
+  lag: Lag,
+  now: Books,
+  copies: { readonly seed: Books; readonly start: Books },
+): Books {
   if (lag === "nothing") return EMPTY;
   return lag === "none" ? now : copies[lag];
 }
 
-/** A view over books. Whatever it shows is told to `learn`. */
+/** Whoever looks: he hears what he is shown, and that he plans by it. */
+export interface Reader {
+  learn(glimpse: Glimpse): void;
+  plans(): void;
+}
+
+/** A view over books. Whatever it shows is told to its reader. */
 export class Sight implements View {
   readonly #pools: readonly Pool[];
   readonly #claims: Books;
   readonly #reservations: Books;
-  readonly #learn: ((glimpse: Glimpse) => void) | undefined;
+  readonly #reader: Reader | undefined;
 
   constructor(
     pools: readonly Pool[],
     from: { readonly claims: Books; readonly reservations: Books },
-    learn?: (glimpse: Glimpse) => void,
+    reader?: Reader,
   ) {
     this.#pools = pools;
     this.#claims = from.claims;
     this.#reservations = from.reservations;
-    this.#learn = learn;
+    this.#reader = reader;
   }
 
   pool(name: string): Pool | undefined {
@@ -53,10 +63,12 @@ export class Sight implements View {
   }
 
   poolOf(address: Address): Pool | undefined {
+    this.#reader?.plans();
     return poolOf(this.#pools, address);
   }
 
   pools(): readonly Pool[] {
+    this.#reader?.plans();
     return this.#pools;
   }
 
@@ -83,7 +95,7 @@ export class Sight implements View {
         ({ record }) =>
           record.pool === pool && record.claim.namespace === namespace && record.releasedAt === undefined,
       );
-    this.#learn?.({ text: `held ${holds.length}` });
+    this.#reader?.learn({ text: `held ${holds.length}` });
     return holds.length;
   }
 
@@ -95,12 +107,12 @@ export class Sight implements View {
       runs.add(toNumber(record.address));
       taken.push(record.address);
     }
-    this.#learn?.({ text: `unpickable ${taken.join(" ")}` });
+    this.#reader?.learn({ text: `unpickable ${taken.join(" ")}` });
     return runs;
   }
 
   #one<K extends Kind>(kind: K, key: string, stored: Stored<K> | undefined): Stored<K> | undefined {
-    this.#learn?.({ text: `view ${key}`, ...(stored && { kind, stored }) });
+    this.#reader?.learn({ text: `view ${key}`, ...(stored && { kind, stored }) });
     return stored;
   }
 

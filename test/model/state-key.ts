@@ -3,33 +3,25 @@ import { hash } from "node:crypto";
 import type { Kind, Stored } from "../../allocator/store/store.ts";
 import { slotOf } from "./books.ts";
 import type { Harbour } from "./harbour.ts";
-import type { Process } from "./process.ts";
+import { DRAWN, type Glimpse, type Process } from "./process.ts";
 import type { Run } from "./run.ts";
 
 /**
- * What decides about everything that can still happen: the books, the time, and for each process what it has learnt.
- * A process that has ended remembers nothing. Revisions are told apart only by their order within their key, because
- * nobody asks more of them than whether they are the same.
+ * What decides about everything that can still happen: the books, and for each process what it has learnt. A process
+ * that has ended remembers nothing. What nobody can tell apart is made equal: revisions are told apart only by their
+ * order within their key, tokens by their order among those that their process drew, times by how long ago they were.
  */
 export function stateKey(run: Run): string {
-  const { harbour, processes } = run;
-  const ranks = new Ranks();
-  for (const [slot, stored] of harbour.books.rows()) ranks.note(slot, stored);
-  const living = processes.filter((process) => !process.ended);
-  for (const { learnt } of living) {
-    for (const { kind, stored } of learnt) if (kind && stored) ranks.note(slotOf(kind, stored.key), stored);
-  }
-  const rows = [...harbour.books.rows()]
-    .map(([slot, stored]) => `${slot}=${contentOf(stored)}@${ranks.of(slot, stored)}`)
-    .sort();
-  const parts = [String(harbour.now), ...rows, ...processes.map((p) => historyOf(p, ranks)), ...known(harbour)];
-  return digest(parts);
+  const living = run.processes.filter((process) => !process.ended);
+  const text = new StateText(run.harbour, living);
+  const histories = run.processes.map((process) => text.ofProcess(process));
+  return digest([...text.ofBooks(), ...histories, ...text.ofOnlooker()]);
 }
 
-/** What is stored, whoever learnt of it: repairs depend on nothing else. */
+/** What is stored, whoever has learnt of it: repairs depend on nothing else. */
 export function booksKey(harbour: Harbour): string {
-  const rows = [...harbour.books.rows()].map(([slot, stored]) => `${slot}=${contentOf(stored)}`).sort();
-  return digest([String(harbour.now), ...rows, ...known(harbour)]);
+  const text = new StateText(harbour, []);
+  return digest([...text.ofBooks(), ...text.ofOnlooker()]);
 }
 
 /** 128 bits in 16 characters of one byte each: millions of them are kept. */
@@ -37,59 +29,133 @@ function digest(parts: readonly string[]): string {
   return hash("md5", parts.join("|"), "buffer").toString("latin1");
 }
 
-/** Numbers the revisions of a key that anybody still knows, in the order in which they were written. */
+/** Longer than anything that the product waits for. */
+const LONG_AGO_MS = 200_000;
+
+/** The numbers that somebody still knows, from the smallest. */
 class Ranks {
-  readonly #revisions = new Map<string, Set<number>>(); // kind/key -> revisions
-  readonly #sorted = new Map<string, readonly number[]>(); // kind/key -> revisions, ascending
+  readonly #known = new Map<string, number[]>(); // of what -> its numbers, ascending
 
-  note(slot: string, { revision }: Stored<Kind>): void {
-    const known = this.#revisions.get(slot);
-    if (known === undefined) this.#revisions.set(slot, new Set([Number(revision)]));
-    else known.add(Number(revision));
+  note(what: string, n: number): void {
+    const known = this.#known.get(what);
+    if (known === undefined) this.#known.set(what, [n]);
+    else if (!known.includes(n)) known.push(n);
   }
 
-  of(slot: string, { revision }: Stored<Kind>): number {
-    let sorted = this.#sorted.get(slot);
-    if (sorted === undefined) {
-      sorted = [...(this.#revisions.get(slot) ?? [])].sort((a, b) => a - b);
-      this.#sorted.set(slot, sorted);
+  of(what: string, n: number): number {
+    const known = this.#known.get(what) ?? [];
+    return known.reduce((below, other) => (other < n ? below + 1 : below), 0);
+  }
+
+  has(what: string, n: number): boolean {
+    return this.#known.get(what)?.includes(n) === true;
+  }
+}
+
+class StateText {
+  readonly #harbour: Harbour;
+  readonly #revisions = new Ranks(); // by kind/key
+  readonly #tokens = new Ranks(); // by the process that drew them
+
+  constructor(harbour: Harbour, living: readonly Process[]) {
+    this.#harbour = harbour;
+    for (const [slot, stored] of harbour.books.rows()) this.#note(slot, stored);
+    for (const { learnt, lastToken } of living) {
+      if (lastToken !== undefined) this.#noteToken(lastToken);
+      for (const { kind, stored } of learnt) if (kind && stored) this.#note(slotOf(kind, stored.key), stored);
     }
-    return sorted.indexOf(Number(revision));
+  }
+
+  ofBooks(): string[] {
+    return [...this.#harbour.books.rows()]
+      .map(([slot, stored]) => `${slot}=${this.#record(slot, stored)}`)
+      .sort();
+  }
+
+  ofProcess({ ended, learnt, lastToken }: Process): string {
+    if (ended) return ".";
+    return `${this.#token(lastToken ?? "")};${learnt.map((glimpse) => this.#glimpse(glimpse)).join(";")}`;
+  }
+
+  /** What the onlooker remembers and may hold against a later step. Of a token that nobody knows nobody can speak. */
+  ofOnlooker(): string[] {
+    const { versions, uses, promises, retaken, now } = this.#harbour;
+    const known = [...versions.values()].filter(({ nonce }) => this.#isKnown(nonce));
+    const said = known
+      .map((v) => `${v.key} ${this.#token(v.nonce)} ${v.listed} ${[...v.unproven].join()}`)
+      .sort();
+    const used = [...uses].map(
+      ([sandbox, u]) => `${sandbox} ${u.key} ${this.#token(u.nonce)} ${u.addresses.join()}`,
+    );
+    const kept = [...promises].map(
+      ([key, { token, until }]) => `${key} ${token} ${Math.max(0, until - now)}`,
+    );
+    return [...said, ...used.sort(), ...kept.sort(), ...[...retaken].map((pair) => pair.join(" ")).sort()];
+  }
+
+  #glimpse({ text, time, kind, stored }: Glimpse): string {
+    if (kind !== undefined && stored !== undefined)
+      return text + this.#record(slotOf(kind, stored.key), stored);
+    return time === undefined ? text : `${text}${this.#age(time)}`;
+  }
+
+  #record(slot: string, stored: Stored<Kind>): string {
+    const { form, times, tokens } = formOf(stored);
+    const rank = this.#revisions.of(slot, Number(stored.revision));
+    const rest = [...times.map((time) => this.#age(time)), ...tokens.map((token) => this.#token(token))];
+    return `${form}@${slot}${rank}(${rest.join()})`;
+  }
+
+  #age(time: number): number {
+    return Math.min(this.#harbour.now - time, LONG_AGO_MS);
+  }
+
+  #token(token: string): string {
+    const [, by, n] = DRAWN.exec(token) ?? [];
+    return by === undefined ? token : `${by}~${this.#tokens.of(by, Number(n))}`;
+  }
+
+  #isKnown(token: string): boolean {
+    const [, by, n] = DRAWN.exec(token) ?? [];
+    return by === undefined || this.#tokens.has(by, Number(n));
+  }
+
+  #note(slot: string, stored: Stored<Kind>): void {
+    this.#revisions.note(slot, Number(stored.revision));
+    for (const token of formOf(stored).tokens) this.#noteToken(token);
+  }
+
+  #noteToken(token: string): void {
+    const [, by, n] = DRAWN.exec(token) ?? [];
+    if (by !== undefined) this.#tokens.note(by, Number(n));
   }
 }
 
-function historyOf({ ended, learnt }: Process, ranks: Ranks): string {
-  if (ended) return ".";
-  return learnt
-    .map(({ text, kind, stored }) =>
-      kind === undefined || stored === undefined
-        ? text
-        : `${text}${contentOf(stored)}@${slotOf(kind, stored.key)}${ranks.of(slotOf(kind, stored.key), stored)}`,
-    )
-    .join(";");
+/** A record without its times and tokens, by a short name, and these. */
+interface Form {
+  readonly form: number;
+  readonly times: readonly number[];
+  readonly tokens: readonly string[];
 }
 
-/** What the onlooker remembers and may hold against a later step. */
-function known({ doubtful, sure, uses, promises, retaken, now }: Harbour): string[] {
-  return [
-    [...sure].sort().join(),
-    [...doubtful].map(([words, { unproven }]) => `${words} ${[...unproven].join()}`).join(),
-    JSON.stringify([...uses]),
-    JSON.stringify([...promises].filter(([, { until }]) => until > now)),
-    JSON.stringify([...retaken]),
-  ];
-}
+/** Greater than any number of a record that is not a time. */
+const TIMES_FROM = 500_000_000;
+const names = new Map<string, number>(); // JSON without times and tokens -> a short name for it
+const forms = new WeakMap<Stored<Kind>, Form>(); // stored record -> its form
 
-const numbers = new Map<string, number>(); // JSON of a record and its age -> a short name for it
-const names = new WeakMap<Stored<Kind>, number>(); // stored record -> the same
-
-function contentOf(stored: Stored<Kind>): number {
-  let number = names.get(stored);
-  if (number === undefined) {
-    const json = JSON.stringify([stored.record, stored.createdAt]);
-    number = numbers.get(json) ?? numbers.size;
-    numbers.set(json, number);
-    names.set(stored, number);
-  }
-  return number;
+function formOf(stored: Stored<Kind>): Form {
+  const known = forms.get(stored);
+  if (known !== undefined) return known;
+  const times: number[] = [];
+  const tokens: string[] = [];
+  const json = JSON.stringify([stored.record, stored.createdAt], (_, value: unknown) => {
+    if (typeof value === "number" && value >= TIMES_FROM) return `time ${times.push(value)}`;
+    if (typeof value === "string" && DRAWN.test(value)) return `token ${tokens.push(value)}`;
+    return value;
+  });
+  const name = names.get(json) ?? names.size;
+  names.set(json, name);
+  const form = { form: name, times, tokens };
+  forms.set(stored, form);
+  return form;
 }

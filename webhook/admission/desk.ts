@@ -4,7 +4,7 @@ import type { Context } from "../../allocator/context.ts";
 import type { Refusal } from "../../allocator/errors.ts";
 import { isRefusal, refuse } from "../../allocator/errors.ts";
 import type { Inventory, NamespaceFacts } from "../../allocator/inventory.ts";
-import { isName, type KubeObject, readObject } from "../../allocator/kube-object.ts";
+import { isName, type KubeObject, misshapen, readObject } from "../../allocator/kube-object.ts";
 import type { AdmissionRequest } from "./review.ts";
 
 /** Where admitted objects go: nowhere in a cluster, whose API server keeps them; onto the shelf on the embedded stack. */
@@ -40,6 +40,13 @@ export function objectOf(request: AdmissionRequest, which: "object" | "oldObject
       "metadata.name and metadata.namespace are made of lower-case letters, digits, - and .",
     );
   }
+  const { owner } = object.metadata;
+  if (owner !== undefined && !isName(owner.name)) {
+    return refuse(
+      "OBJECT_INVALID",
+      "the name of the owner that controls the object is made of lower-case letters, digits, - and .",
+    );
+  }
   return { ...object, metadata: { ...object.metadata, namespace, name } };
 }
 
@@ -48,6 +55,8 @@ const CLUSTER_SCOPED: ReadonlySet<string> = new Set(["IPPool", "Namespace"]);
 /** One of the kinds that the route is for, or the words for whoever configured the webhook wrongly. */
 export function expectKind(object: KubeObject, kinds: readonly string[]): Refusal | undefined {
   if (kinds.includes(object.kind)) {
+    const odd = misshapen(object);
+    if (odd !== undefined) return refuse("OBJECT_INVALID", `${odd} must be an object`, { kind: object.kind });
     if (CLUSTER_SCOPED.has(object.kind) || object.metadata.namespace !== "") return undefined;
     return refuse("OBJECT_INVALID", "the object has no namespace", { kind: object.kind });
   }

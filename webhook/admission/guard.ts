@@ -36,7 +36,7 @@ export function guarded(handler: Handler, options: GuardOptions): GuardedHandler
       decision,
       clock.sleep(deadlineMs, answered.signal).then(() => "late" as const),
     ]);
-    answered.abort();
+    answered.abort("answered"); // a reason of one's own costs no stack trace
     const response = first === "late" ? tooLate(request.uid, deadlineMs) : answerTo(request, first, log);
     if (first === "late") {
       deadline.abort(new BerthError("TIMED_OUT", "the deadline of the admission review is over"));

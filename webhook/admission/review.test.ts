@@ -204,6 +204,13 @@ describe("responses", () => {
     assert.deepEqual(patched(UID, [], ["beware"]), { uid: UID, allowed: true, warnings: ["beware"] });
   });
 
+  it("quotes whatever it was sent in one line that somebody can read", () => {
+    const words = (message: string) => denied(UID, { code: "ADDRESS_TAKEN", message }).status?.message ?? "";
+    assert.equal(words("a\u0000b\r\nc\u007f\u2028d"), "a b c d");
+    const long = words(`the object is a ${"\u{1f6a2}".repeat(70_000)}`);
+    assert.ok(Buffer.byteLength(long) <= 2_048 && long.endsWith("\u{1f6a2}..."));
+  });
+
   it("deny with 403 and the refusal's words and code", () => {
     const refusal = { code: "ADDRESS_TAKEN", message: "address 10.0.0.7 is held by prod/db-1" } as const;
     const response = denied(UID, refusal);

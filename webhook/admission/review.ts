@@ -2,10 +2,12 @@
 // AdmissionReview, admission.k8s.io/v1 (k8s.io/api/admission/v1/types.go): the part of it that Berth uses.
 import type { FaultCode, RefusalCode } from "../../allocator/errors.ts";
 import type { PatchOp } from "./patch.ts";
-import { presentWarnings } from "./warnings.ts";
+import { presentLine, presentWarnings } from "./warnings.ts";
 
 export const API_VERSION = "admission.k8s.io/v1";
 const KIND = "AdmissionReview";
+/** Bytes. Somebody is to read it, and a name that is quoted in it may be of any length. */
+const LONGEST_MESSAGE = 2_048;
 /** The API server's are UUIDs, 36 characters; more than this is not echoed. */
 const LONGEST_UID = 128;
 
@@ -185,12 +187,8 @@ const REASONS: Readonly<Record<number, string>> = {
   504: "Timeout",
 };
 
-function failure(
-  uid: string,
-  httpCode: number,
-  message: string,
-  code: string | undefined,
-): AdmissionResponse {
+function failure(uid: string, httpCode: number, words: string, code: string | undefined): AdmissionResponse {
+  const message = presentLine(words, LONGEST_MESSAGE);
   const details = code === undefined ? {} : { details: { causes: [{ reason: code, message }] } };
   const reason = REASONS[httpCode] ?? "";
   return { uid, allowed: false, status: { status: "Failure", code: httpCode, reason, message, ...details } };

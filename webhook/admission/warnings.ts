@@ -13,7 +13,7 @@ const ELLIPSIS = "...";
 export function presentWarnings(warnings: readonly string[]): readonly string[] {
   const presentable: string[] = [];
   let total = 0;
-  for (const warning of new Set(warnings.map(oneLine))) {
+  for (const warning of new Set(warnings.map((text) => presentLine(text, LONGEST_BYTES)))) {
     total += Buffer.byteLength(warning);
     if (total > TOTAL_BYTES) break;
     if (warning !== "") presentable.push(warning);
@@ -21,17 +21,18 @@ export function presentWarnings(warnings: readonly string[]): readonly string[] 
   return presentable;
 }
 
-function oneLine(text: string): string {
+/** One line of at most so many bytes, whatever was quoted in it. */
+export function presentLine(text: string, longestBytes: number): string {
   const line = text
     .toWellFormed()
     .replaceAll(/[\p{Cc}\p{Zl}\p{Zp}]+/gu, " ")
     .trim();
-  if (Buffer.byteLength(line) <= LONGEST_BYTES) return line;
+  if (Buffer.byteLength(line) <= longestBytes) return line;
   let cut = "";
   let bytes = ELLIPSIS.length;
   for (const character of line) {
     bytes += Buffer.byteLength(character);
-    if (bytes > LONGEST_BYTES) break;
+    if (bytes > longestBytes) break;
     cut += character;
   }
   return cut + ELLIPSIS;

@@ -19,7 +19,10 @@ export function podReview(changes: Readonly<Record<string, unknown>> = {}) {
       name: "mysql-0",
       namespace: "shop",
       operation: "CREATE",
-      userInfo: { username: "system:serviceaccount:kube-system:statefulset-controller", groups: ["system:masters"] },
+      userInfo: {
+        username: "system:serviceaccount:kube-system:statefulset-controller",
+        groups: ["system:masters"],
+      },
       object: { metadata: { name: "mysql-0", namespace: "shop" }, spec: { containers: [] } },
       oldObject: null,
       dryRun: false,

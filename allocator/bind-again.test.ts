@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: Apache-2.0
+import assert from "node:assert/strict";
+import { describe, it } from "node:test";
+import {
+  addr,
+  attachmentOf,
+  bindingTo,
+  claimRecord,
+  DB_POOL,
+  granted,
+  reservationsOf,
+} from "../test/support/fixtures.ts";
+import { openWorld, type World } from "../test/support/world.ts";
+import { type Bindee, bind, isAtRest } from "./bind.ts";
+import type { Claim } from "./claim.ts";
+import { isRefusal } from "./errors.ts";
+import type { Stored } from "./store/store.ts";
+
+const POD: Bindee = { name: "a", uid: "uid-of-a", node: "node-a", token: "", interface: "eth0" };
+
+/** A claim of pod a, whose last sandbox was seen to end, or is up. */
+async function lent(world: World, detached: boolean, over: Partial<Claim> = {}): Promise<Stored<"claim">> {
+  const attachment = attachmentOf("a", { detached });
+  const claim = claimRecord({
+    addresses: [addr("10.20.0.70")],
+    binding: bindingTo("a", "node-a"),
+    ...over,
+    status: { phase: detached ? "Detached" : "Attached", attachment },
+  });
+  for (const reservation of reservationsOf(claim)) await world.authority.create("reservation", reservation);
+  const created = await world.authority.create("claim", claim);
+  return created.stored;
+}
+
+async function bindAgain(world: World, key: string, pod: Bindee): Promise<Stored<"claim">> {
+  return granted(await bind(world.context, key, pod, async () => ({ fenced: false, promiseOver: false })));
+}
+
+describe("bind of a pod that has the claim already", () => {
+  it("reports the new sandbox when the last one was seen to end, so that nobody moves the claim", async () => {
+    await using world = await openWorld({ pools: [DB_POOL] });
+    const seen = await lent(world, true);
+    assert.equal(isAtRest(seen.record), true);
+    const { record } = await bindAgain(world, seen.key, { ...POD, containerID: "next" });
+    assert.equal(isAtRest(record), false);
+    assert.deepEqual(record.binding, seen.record.binding);
+    const attachment = attachmentOf("a", { containerID: "next", since: world.clock.now() });
+    assert.deepEqual(record.status, { phase: "Attached", attachment });
+    assert.deepEqual((await world.authority.get("claim", seen.key))?.record, record);
+  });
+
+  it("does so too when the binding was taken away meanwhile", async () => {
+    await using world = await openWorld({ pools: [DB_POOL] });
+    const { binding: _, ...unbound } = (await lent(world, true)).record;
+    const seen = await world.authority.get("claim", `${unbound.namespace}/${unbound.name}`);
+    assert.ok(seen);
+    await world.authority.replace("claim", seen, unbound);
+    const { record } = await bindAgain(world, seen.key, { ...POD, containerID: "next" });
+    assert.equal(record.binding?.podUID, "uid-of-a");
+    assert.equal(isAtRest(record), false);
+  });
+
+  it("writes nothing while a sandbox is up, or when none is going up", async () => {
+    await using world = await openWorld({ pools: [DB_POOL] });
+    const up = await lent(world, false);
+    const before = world.dump();
+    assert.deepEqual(await bindAgain(world, up.key, { ...POD, containerID: "next" }), up);
+    assert.deepEqual(await bindAgain(world, up.key, POD), up);
+    assert.equal(world.dump(), before);
+  });
+});
+
+describe("bind of a pod that says what it was admitted with", () => {
+  const rows: readonly (readonly [string, readonly string[] | undefined, string | undefined])[] = [
+    ["nothing", undefined, undefined],
+    ["what the claim holds", ["10.20.0.70"], undefined],
+    [
+      "something else",
+      ["10.20.0.71"],
+      "claim shop/mysql-0 holds 10.20.0.70 now, and pod a was admitted with 10.20.0.71; delete the pod and create it again",
+    ],
+    [
+      "more",
+      ["10.20.0.70", "fd00:20::7"],
+      "claim shop/mysql-0 holds 10.20.0.70 now, and pod a was admitted with 10.20.0.70, fd00:20::7; delete the pod and create it again",
+    ],
+  ];
+  for (const [title, assigned, words] of rows) {
+    it(`${words === undefined ? "grants" : "refuses"} ${title}`, async () => {
+      await using world = await openWorld({ pools: [DB_POOL] });
+      const seen = await lent(world, false);
+      const pod = { ...POD, ...(assigned === undefined ? {} : { assigned }) };
+      const got = await bind(world.context, seen.key, pod, async () => ({
+        fenced: false,
+        promiseOver: false,
+      }));
+      assert.equal(
+        isRefusal(got) ? `${got.code}: ${got.message}` : undefined,
+        words && `CLAIM_CHANGED: ${words}`,
+      );
+    });
+  }
+});

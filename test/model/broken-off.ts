@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: Apache-2.0
+import { admission, binder, mender, reapOf, releaser } from "./actors.ts";
+import type { Scenario } from "./run.ts";
+import { claim, handMade, held, POOLS, reserved, V, X } from "./seeds.ts";
+
+const pools = POOLS;
+
+/** Claims that people made. */
+export const HAND_MADE: readonly Scenario[] = [
+  {
+    title: "a claim made by hand is completed by two at once, and another identity wants the address",
+    pools,
+    seed: [handMade("a")],
+    actors: [admission("a", X), { ...admission("a", X), name: "a too" }, admission("b", X)],
+  },
+  {
+    title: "a claim made by hand is completed by two of which one takes the other for broken off, and a pod",
+    long: true,
+    pools,
+    seed: [handMade("a")],
+    actors: [admission("a", X), { ...admission("a", X), name: "a too" }, binder({ claim: "a" })],
+    time: [1_500],
+  },
+  {
+    title: "a claim made by hand is completed, against the reaper and a pod",
+    long: true,
+    pools,
+    seed: [handMade("a")],
+    actors: [admission("a", X), reapOf(X), binder({ claim: "a" }), releaser("a")],
+  },
+];
+
+/** What broke off, and what is undone. */
+export const BROKEN_OFF: readonly Scenario[] = [
+  {
+    title:
+      "a reservation that broke off long ago: two of its identity, the reaper, and another one that wants it",
+    long: true,
+    pools,
+    seed: [reserved(X, "a")],
+    actors: [admission("a", X), { ...admission("a", X), name: "a too" }, reapOf(X), admission("b", X)],
+  },
+  {
+    title: "an attempt that is slow, and another of its identity that takes it for broken off",
+    long: true,
+    pools,
+    actors: [admission("a", X), { ...admission("a", X), name: "a too" }, binder({ claim: "a" })],
+    time: [1_500],
+  },
+  {
+    title: "both families or none: the second one is taken, and the reaper is at the first",
+    pools,
+    seed: held("b", [V]),
+    actors: [admission("a", X, V), reapOf(X), admission("c", X), releaser("b")],
+  },
+  {
+    title: "both families or none: the reaper is at both",
+    long: true,
+    pools,
+    actors: [admission("a", X, V), reapOf(X), reapOf(V), binder({ claim: "a" })],
+  },
+  {
+    title: "a claim gets its second family, the reaper at it, and a pod",
+    pools,
+    seed: held("a", [X]),
+    actors: [admission("a", X, V), reapOf(V), binder({ claim: "a" }), admission("b", V)],
+  },
+  {
+    title:
+      "a claim without its reservation: mended twice, admitted, bound, and another identity wants the address",
+    long: true,
+    pools,
+    seed: [claim("a", [X])],
+    actors: [
+      mender("a"),
+      { ...mender("a"), name: "mend a too" },
+      admission("a", X),
+      binder({ claim: "a" }),
+      admission("b", X),
+    ],
+  },
+  {
+    title: "a claim made by hand without its reservation, whose address another identity has",
+    pools,
+    seed: [claim("a", [X], { handMade: true }), ...held("b", [X])],
+    actors: [mender("a"), admission("a", X), releaser("b"), binder({ claim: "a" })],
+  },
+];

@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0
+import type { Kind, Records, Store, Stored } from "../../allocator/store/store.ts";
+
+/**
+ * Stores that lie to one process, so that it does what the protocol forbids: with each of them the checker must find
+ * the harm. The product code stays as it is.
+ */
+
+/** To a reaper: the mark is set, and is not. He deletes what he looked at before. */
+export function withoutMarks(store: Store): Store {
+  return overlay(store, {
+    replace: (kind, seen, next) =>
+      "marked" in next && next.marked === true
+        ? Promise.resolve({ kind: "replaced", stored: { ...seen, record: next } })
+        : store.replace(kind, seen, next),
+  });
+}
+
+/** To a reserver: what he has created is still there when he reads it back. */
+export function withoutReadingBack(store: Store): Store {
+  const created = new Map<string, Stored<Kind>>(); // address -> reservation
+  return overlay(store, {
+    create: async (kind, record) => {
+      const result = await store.create(kind, record);
+      if (kind === "reservation") created.set(result.stored.key, result.stored);
+      return result;
+    },
+    get: async <K extends Kind>(kind: K, key: string) =>
+      kind === "reservation" && created.has(key) ? (created.get(key) as Stored<K>) : store.get(kind, key),
+  });
+}
+
+/** To a binder: whatever a claim lists is reserved for it. */
+export function withoutDoubt(store: Store): Store {
+  let nonce = "";
+  return overlay(store, {
+    get: async <K extends Kind>(kind: K, key: string) => {
+      const found = await store.get(kind, key);
+      if (kind === "claim") nonce = (found as Stored<"claim"> | undefined)?.record.nonce ?? "";
+      if (kind !== "reservation" || found === undefined) return found;
+      const { marked: _, releasedAt: __, ...record } = found.record as Records["reservation"];
+      return { ...found, record: { ...record, nonce } } as Stored<K>;
+    },
+  });
+}
+
+/** To a reserver who swaps: the claim is as he has written it, whatever others have made of it. */
+export function withoutLookingAgain(store: Store): Store {
+  const written = new Map<string, Stored<Kind>>(); // claim -> as it was written
+  return overlay(store, {
+    replace: async (kind, seen, next) => {
+      const result = await store.replace(kind, seen, next);
+      if (kind === "claim" && result.kind === "replaced") written.set(seen.key, result.stored);
+      return result;
+    },
+    get: async <K extends Kind>(kind: K, key: string) =>
+      kind === "claim" && written.has(key) ? (written.get(key) as Stored<K>) : store.get(kind, key),
+  });
+}
+
+function overlay(store: Store, lies: Partial<Store>): Store {
+  return {
+    create: (kind, record) => store.create(kind, record),
+    get: (kind, key) => store.get(kind, key),
+    replace: (kind, seen, next) => store.replace(kind, seen, next),
+    report: (seen, status) => store.report(seen, status),
+    remove: (kind, seen) => store.remove(kind, seen),
+    list: (kind) => store.list(kind),
+    watch: (kind, signal) => store.watch(kind, signal),
+    close: () => store.close(),
+    ...lies,
+  };
+}

@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: Apache-2.0
+import type { ClaimStatus } from "../../allocator/claim.ts";
+import { BerthError } from "../../allocator/errors.ts";
+import type { Clock, Random } from "../../allocator/ports.ts";
+import { keyOf } from "../../allocator/store/codec.ts";
+import type {
+  Change,
+  CreateResult,
+  Kind,
+  Records,
+  RemoveResult,
+  ReplaceResult,
+  Store,
+  Stored,
+} from "../../allocator/store/store.ts";
+import type { Books } from "./books.ts";
+import type { Glimpse, Process } from "./process.ts";
+import { inShort } from "./words.ts";
+
+/** The store as one process has it: every verb is one step. */
+export class ProcessStore implements Store {
+  readonly #process: Process;
+  readonly #books: Books;
+  readonly #now: () => number;
+
+  constructor(process: Process, books: Books, now: () => number) {
+    this.#process = process;
+    this.#books = books;
+    this.#now = now;
+  }
+
+  create<K extends Kind>(kind: K, record: Records[K]): Promise<CreateResult<K>> {
+    return this.#process.turn({
+      call: () => `create ${kind} ${keyOf(kind, record)}: ${inShort(kind, record)}`,
+      perform: () => this.#books.create(kind, record, this.#now()),
+      learn: (result) => ({ text: result.kind, kind, stored: result.stored }),
+    });
+  }
+
+  get<K extends Kind>(kind: K, key: string): Promise<Stored<K> | undefined> {
+    return this.#process.turn({
+      call: () => `get ${kind} ${key}`,
+      perform: () => this.#books.get(kind, key),
+      learn: (stored) => ({
+        text: "none",
+        question: `get ${kind}`,
+        ...(stored && { text: "found", kind, stored }),
+      }),
+    });
+  }
+
+  replace<K extends Kind>(kind: K, seen: Stored<K>, next: Records[K]): Promise<ReplaceResult<K>> {
+    return this.#process.turn({
+      call: () => `replace ${kind} ${seen.key} r${seen.revision}: ${inShort(kind, next)}`,
+      perform: () => this.#books.replace(kind, seen, next),
+      learn: (result) => replaced(kind, result),
+    });
+  }
+
+  report(seen: Stored<"claim">, status: ClaimStatus): Promise<ReplaceResult<"claim">> {
+    return this.#process.turn({
+      call: () =>
+        `report claim ${seen.key} r${seen.revision}: ${status.attachment?.detached === true ? "detached" : "attached"}`,
+      perform: () => this.#books.report(seen, status),
+      learn: (result) => replaced("claim", result),
+    });
+  }
+
+  remove<K extends Kind>(kind: K, seen: Stored<K>): Promise<RemoveResult> {
+    return this.#process.turn({
+      call: () => `remove ${kind} ${seen.key} r${seen.revision}`,
+      perform: () => this.#books.remove(kind, seen),
+      learn: (result) => ({ text: result.kind }),
+    });
+  }
+
+  async *list<K extends Kind>(kind: K): AsyncGenerator<Stored<K>, void, void> {
+    yield* await this.#process.turn({
+      call: () => `list ${kind}`,
+      perform: () => this.#books.list(kind),
+      learn: (all) => ({ text: `list ${all.map(({ key, revision }) => `${key} r${revision}`).join(" ")}` }),
+    });
+  }
+
+  watch<K extends Kind>(kind: K): AsyncIterable<Change<K>> {
+    throw new BerthError("INTERNAL", `watch of ${kind} is not explored; give the process a view instead`);
+  }
+
+  async close(): Promise<void> {}
+}
+
+function replaced(kind: Kind, result: ReplaceResult<Kind>): Glimpse {
+  return result.kind === "replaced"
+    ? { text: "replaced", kind, stored: result.stored }
+    : { text: "conflict" };
+}
+
+/** Time as one process has it. Sleeping is a step that takes no time: time goes by in steps of its own. */
+export function processClock(process: Process, now: () => number): Clock {
+  return {
+    now: () => process.noteTime(now()),
+    monotonic: () => process.noteTime(now()),
+    sleep: (ms) =>
+      process.turn({
+        call: () => `sleep ${ms} ms`,
+        perform: () => undefined,
+        learn: () => ({ text: "woken" }),
+      }),
+  };
+}
+
+export function processRandom(process: Process): Random {
+  return { token: () => process.token(), fraction: () => 0.5 };
+}

@@ -1,0 +1,154 @@
+// SPDX-License-Identifier: Apache-2.0
+import assert from "node:assert/strict";
+import { describe, it, type TestContext } from "node:test";
+import { binder, intentOf, reapOf, reserver } from "./actors.ts";
+import { type Bounds, explore } from "./explore.ts";
+import { withoutDoubt, withoutLookingAgain, withoutMarks, withoutReadingBack } from "./lies.ts";
+import { races } from "./race.ts";
+import { narrate, summarise } from "./report.ts";
+import { type Actor, Run, type Scenario, stageOf } from "./run.ts";
+import { CHANGES } from "./scenarios.ts";
+import { held, POOLS, X, Y } from "./seeds.ts";
+import { BLIND } from "./sight.ts";
+import { booksKey } from "./state-key.ts";
+
+/** What there is time for here; main.ts explores all of it whole. */
+const LONG: Bounds = { states: 1_000 };
+const RACE: Bounds = { states: 5_500 };
+const LAGGING_RACE: Bounds = { states: 300 };
+
+async function assertHolds(t: TestContext, scenario: Scenario, bounds: Bounds = {}): Promise<void> {
+  const explored = await explore(scenario, bounds);
+  t.diagnostic(summarise(explored));
+  assert.equal(explored.violation && narrate(explored.violation), undefined);
+  assert.ok(explored.states > 1);
+}
+
+describe("every interleaving of three that meet over one address", () => {
+  for (const scenario of races(3, "views that show nothing")) {
+    it(scenario.title, (t) => assertHolds(t, scenario, RACE));
+  }
+  for (const scenario of races(3, "claims that do not lag, reservations as of the beginning of each")) {
+    it(scenario.title, (t) => assertHolds(t, scenario, LAGGING_RACE));
+  }
+});
+
+describe("every interleaving of four that meet over one address", () => {
+  const four = ["a XY, b X, reap X, bind a", "a XY, b X, reap X, bind b", "a XY, a YX, reap X, bind b"];
+  for (const scenario of races(4, "views that show nothing")) {
+    if (four.some((names) => scenario.title.startsWith(`${names}:`))) {
+      it(scenario.title, (t) => assertHolds(t, scenario, RACE));
+    }
+  }
+});
+
+describe("every interleaving of what changes a claim", () => {
+  for (const scenario of CHANGES) {
+    it(scenario.title, (t) => assertHolds(t, scenario, scenario.long === true ? LONG : {}));
+  }
+});
+
+describe("the checker", () => {
+  const pools = POOLS;
+  const lags = BLIND;
+  const reserve = reserver(intentOf("a", { exact: [X] }), { lags });
+  const bind = binder({ claim: "a" });
+  const reap = reapOf(X, { name: "reap" });
+  const swap = reserver(intentOf("a", { exact: [Y] }), { name: "swap" });
+  const back = reserver(intentOf("a", { exact: [X] }), { name: "back" });
+  const UNRESERVED = /is bound and 10\.0\.0\.1 is not reserved for it$/;
+  const rows: readonly (readonly [string, RegExp, Omit<Scenario, "title">, Actor])[] = [
+    [
+      "a reaper that does not mark",
+      UNRESERVED,
+      { pools, actors: [reserve, bind] },
+      { ...reap, store: withoutMarks },
+    ],
+    [
+      "a reserver that does not read back",
+      /^reserve a was answered with claim shop\/a .* was never sure of all its addresses$/,
+      { pools, actors: [reap] },
+      { ...reserve, store: withoutReadingBack },
+    ],
+    [
+      "a binder that does not look at the reservations",
+      UNRESERVED,
+      { pools, actors: [reserve, reap] },
+      { ...bind, store: withoutDoubt },
+    ],
+    [
+      "a swap that does not look at the claim again before it cools the old address",
+      UNRESERVED,
+      { pools, seed: held("a", [X]), actors: [back, bind] },
+      { ...swap, store: withoutLookingAgain },
+    ],
+  ];
+
+  for (const [title, words, scenario, liar] of rows) {
+    it(`finds ${title}`, async (t) => {
+      const { actors } = scenario;
+      const { violation } = await explore({ ...scenario, title, actors: [...actors, liar] });
+      assert.ok(violation, "no violation found");
+      t.diagnostic(`${title}:\n${narrate(violation)}`);
+      assert.match(violation.words, words);
+      const { store: _, ...honest } = liar;
+      const control = await explore({ ...scenario, title, actors: [...actors, honest] }, LONG);
+      assert.equal(control.violation, undefined);
+    });
+  }
+
+  it("tells the schedule of a reaper that does not mark, step by step", async () => {
+    const actors = [reserve, { ...reap, store: withoutMarks }, bind];
+    const { violation } = await explore({ title: "told", pools, actors });
+    assert.deepEqual(violation && narrate(violation).split("\n"), [
+      "  1  reserve a  starts",
+      "  2  reserve a  get claim shop/a -> none",
+      "  3  reserve a  create reservation 10.0.0.1: 10.0.0.1 for a, nonce reserve a~1 -> created 10.0.0.1 for a, nonce reserve a~1 (r1)",
+      "  4  reap       starts",
+      "  5  reap       get reservation 10.0.0.1 -> found 10.0.0.1 for a, nonce reserve a~1 (r1)",
+      "  6  reap       get claim shop/a -> none",
+      "  7  reap       get claim shop/a -> none",
+      "  8  reserve a  create claim shop/a: [10.0.0.1], nonce reserve a~1 -> created [10.0.0.1], nonce reserve a~1 (r1)",
+      "  9  bind a     starts",
+      " 10  bind a     get claim shop/a -> found [10.0.0.1], nonce reserve a~1 (r1)",
+      " 11  bind a     get reservation 10.0.0.1 -> found 10.0.0.1 for a, nonce reserve a~1 (r1)",
+      " 12  bind a     replace claim shop/a r1: [10.0.0.1], nonce reserve a~1, bound to u-a on n1 -> replaced [10.0.0.1], nonce reserve a~1, bound to u-a on n1 (r2)",
+      " 13  reap       remove reservation 10.0.0.1 r1 -> removed",
+      "then: claim shop/a (10.0.0.1, nonce reserve a~1) is bound and 10.0.0.1 is not reserved for it",
+    ]);
+  });
+
+  it("loses no content of the books by going on from each state once", async () => {
+    const other = reserver(intentOf("b", { exact: [X] }), { lags });
+    for (const actors of [
+      [reserve, other],
+      [reserve, reap],
+    ]) {
+      const scenario = { title: "two", pools, actors };
+      assert.equal((await explore(scenario)).books, (await everyBooks(scenario)).size);
+    }
+  });
+
+  it("loses no content of the books by what reservers forget", async () => {
+    const seed = held("a", [X]);
+    const forgetful = await explore({ title: "forgetful", pools, seed, actors: [swap, back] });
+    const mindful = [swap, back].map((actor) => ({ ...actor, forgets: false }));
+    const whole = await explore({ title: "mindful", pools, seed, actors: mindful });
+    assert.equal(forgetful.books, whole.books);
+    assert.ok(forgetful.states < whole.states);
+  });
+});
+
+/** What the books can say along every schedule there is. */
+async function everyBooks(scenario: Scenario): Promise<Set<string>> {
+  const stage = stageOf(scenario);
+  const found = new Set<string>();
+  const open: (readonly number[])[] = [[]];
+  for (let schedule = open.pop(); schedule !== undefined; schedule = open.pop()) {
+    const run = new Run(stage);
+    for (const turn of schedule) await run.step(turn);
+    found.add(booksKey(run.harbour));
+    for (const turn of run.enabled()) open.push([...schedule, turn]);
+  }
+  return found;
+}

@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: Apache-2.0
+import type { Address } from "../../allocator/address.ts";
+import type { Claim } from "../../allocator/claim.ts";
+import type { Intent } from "../../allocator/reserve.ts";
+import { binder, intentOf, inventoryOf, lender, reaper, reapOf } from "./actors.ts";
+import { BEGIN } from "./harbour.ts";
+import type { Actor, Scenario } from "./run.ts";
+import { BEFORE, claim, held, POOLS, X, Y } from "./seeds.ts";
+
+const ALL = inventoryOf("all");
+const pools = POOLS;
+
+/** One slot of the set of Deployment d, wanted by the pod of this token. */
+function slot(n: number, address: Address, token: string): Intent {
+  return intentOf(
+    `s${n}`,
+    { exact: [address] },
+    {
+      identity: { kind: "Deployment", apiVersion: "apps/v1", name: "d", slot: n },
+      request: { addresses: [address] },
+      promise: { token, podName: "", podUID: "", node: "", since: BEGIN },
+    },
+  );
+}
+
+/** The claim of a slot, whose last pod was promised it long ago, or a minute ago, or is gone. */
+function lent(n: number, address: Address, more: Partial<Claim>): ReturnType<typeof held> {
+  const identity = { kind: "Deployment", apiVersion: "apps/v1", name: "d", slot: n };
+  return held(`s${n}`, [address], { identity, request: { addresses: [address] }, ...more });
+}
+
+function one(token: string): Actor {
+  return lender([slot(0, X, token)], ALL, { name: `lend to ${token}` });
+}
+
+function any(token: string): Actor {
+  return lender([slot(0, X, token), slot(1, Y, token)], ALL, { name: `lend to ${token}` });
+}
+
+/** Pods of a Deployment that share a set of addresses. */
+export const SETS: readonly Scenario[] = [
+  { title: "two pods and one slot that is new", pools, actors: [one("t1"), one("t2")] },
+  {
+    title: "two pods of different templates and one slot that is new, and the first pod is bound",
+    pools,
+    actors: [
+      one("t1"),
+      lender([{ ...slot(0, X, "t2"), request: { addresses: [X], pools: ["x"] } }], ALL, {
+        name: "lend to t2",
+      }),
+      binder({ claim: "s0", token: "t1" }),
+    ],
+  },
+  {
+    title: "two pods and one slot that is free, and the reaper at its address",
+    pools,
+    seed: lent(0, X, {}),
+    actors: [one("t1"), one("t2"), reapOf(X), binder({ claim: "s0", token: "t1" })],
+  },
+  {
+    title: "two pods and a slot whose promise is over, and the reaper takes it back",
+    pools,
+    seed: lent(0, X, {
+      binding: { token: "t0", podName: "", podUID: "", node: "", since: BEFORE - 60_000 },
+    }),
+    actors: [one("t1"), one("t2"), reaper(ALL), binder({ claim: "s0", token: "t1" })],
+  },
+  {
+    title: "two pods and two slots",
+    pools,
+    seed: [...lent(0, X, {}), claim("b", [])],
+    actors: [any("t1"), any("t2")],
+  },
+  {
+    title: "three pods and two slots",
+    pools,
+    seed: [...lent(0, X, {}), ...lent(1, Y, {})],
+    actors: [any("t1"), any("t2"), any("t3")],
+  },
+];

@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+import type { Claim } from "../../allocator/claim.ts";
+import type { Reservation } from "../../allocator/reservation.ts";
+import type { Kind, Records } from "../../allocator/store/store.ts";
+
+/** A record in a few words, as a schedule shows it. */
+export function inShort<K extends Kind>(kind: K, record: Records[K]): string {
+  if (kind === "claim") return ofClaim(record as Claim);
+  return kind === "reservation" ? ofReservation(record as Reservation) : JSON.stringify(record);
+}
+
+function ofClaim({ addresses, nonce, binding, releasing, handMade, retained, status }: Claim): string {
+  return words([
+    `[${addresses.join(" ")}]`,
+    nonce === "" ? "no nonce" : `nonce ${nonce}`,
+    binding &&
+      (binding.node === ""
+        ? `promised to ${binding.token}`
+        : `bound to ${binding.podUID} on ${binding.node}`),
+    releasing && "releasing",
+    retained && "retained",
+    handMade && "made by hand",
+    status.attachment?.detached && "detached",
+  ]);
+}
+
+function ofReservation({ address, claim, nonce, marked, releasedAt }: Reservation): string {
+  const cooling = releasedAt !== undefined && "cooling";
+  return words([`${address} for ${claim.name}`, `nonce ${nonce}`, marked && "marked", cooling]);
+}
+
+function words(parts: readonly (string | false | undefined)[]): string {
+  return parts.filter((part) => part !== undefined && part !== false).join(", ");
+}
