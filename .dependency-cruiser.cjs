@@ -17,11 +17,27 @@ module.exports = {
       from: { pathNot: "(\\.test\\.ts$|^test/|^scripts/|contract[-a-z]*\\.ts$)" },
       to: { dependencyTypes: ["npm-dev"] },
     },
-    only("domain-knows-nobody", "^allocator/(?!store/kubernetes)", "^(webhook|ipam-plugin|cli|system|test|kube)/"),
-    only("kube-knows-the-ports-alone", "^kube/", "^(webhook|ipam-plugin|cli|system|allocator/(?!(errors|ports)\\.ts$))"),
-    only("system-knows-the-ports-alone", "^system/", "^(webhook|ipam-plugin|cli|kube|allocator/(?!(errors|ports)\\.ts$))"),
+    only(
+      "domain-knows-nobody",
+      "^allocator/(?!store/kubernetes)",
+      "^(webhook|ipam-plugin|cli|system|test|kube)/",
+    ),
+    only(
+      "kube-knows-the-ports-alone",
+      "^kube/",
+      "^(webhook|ipam-plugin|cli|system|allocator/(?!(errors|ports)\\.ts$))",
+    ),
+    only(
+      "system-knows-the-ports-alone",
+      "^system/",
+      "^(webhook|ipam-plugin|cli|kube|allocator/(?!(errors|ports)\\.ts$))",
+    ),
     only("domain-does-not-know-stores", "^allocator/[^/]+\\.ts$", "^allocator/store/(?!store\\.ts$)"),
-    only("domain-has-no-io", "^allocator/[^/]+\\.ts$", "^(node:)?(fs|fs/promises|net|http|https|child_process|os|crypto|tls|dns|sqlite)$"),
+    only(
+      "domain-has-no-io",
+      "^allocator/[^/]+\\.ts$",
+      "^(node:)?(fs|fs/promises|net|http|https|child_process|os|crypto|tls|dns|sqlite)$",
+    ),
     only("stores-do-not-know-each-other", "^allocator/store/sqlite", "^allocator/store/(kubernetes|etcd)"),
     only("cni-is-free-of-the-agent", "^ipam-plugin/cni/", "^(ipam-plugin/agent|webhook|cli)/"),
     only("agent-does-not-know-the-webhook", "^ipam-plugin/", "^(webhook|cli)/"),
@@ -45,6 +61,9 @@ module.exports = {
     // Tests may import what they like, and use syntax that the parser does not read.
     doNotFollow: { path: "(node_modules|^test/|/testing/)" },
     exclude: { path: "(^build/|\\.test\\.ts$)" },
-    enhancedResolveOptions: { exportsFields: ["exports"], conditionNames: ["import", "node", "default", "types"] },
+    enhancedResolveOptions: {
+      exportsFields: ["exports"],
+      conditionNames: ["import", "node", "default", "types"],
+    },
   },
 };
