@@ -21,6 +21,9 @@ const VERBS: Readonly<Record<Command, Verb>> = { ADD: add, DEL: del, CHECK: chec
 
 const ABOUT = `CNI IPAM plugin berth\nCNI protocol versions supported: ${VERSIONS.join(", ")}\n`;
 
+/** Runtimes take a DEL that fails with these words for one that succeeded. A value that is quoted may bring them along. */
+const FORGIVING = /not found|no such file or directory/gi;
+
 /** Answers calls and counts them. */
 export function createHandler(parts: Parts): Handler {
   const { clock, metrics } = parts;
@@ -28,12 +31,19 @@ export function createHandler(parts: Parts): Handler {
     const began = clock.monotonic();
     const command = call.env.get("CNI_COMMAND") ?? "";
     const verb = isCommand(command) || command === "VERSION" ? command : "other";
-    const reply = await answer(call, signal, parts);
+    const given = await answer(call, signal, parts);
+    const reply = verb === "DEL" ? unforgiving(given) : given;
     const outcome = reply.exitStatus === 0 ? "succeeded" : "failed";
     metrics.increment("berth_cni_requests_total", { verb, outcome });
     metrics.observe("berth_cni_duration_seconds", (clock.monotonic() - began) / 1000, { verb });
     return reply;
   };
+}
+
+function unforgiving(answer: Answer): Answer {
+  return answer.exitStatus === 0
+    ? answer
+    : { ...answer, stdout: answer.stdout.replaceAll(FORGIVING, "missing") };
 }
 
 /** The order of the checks is that of the reference library: environment, stdin, command, version. */
