@@ -44,6 +44,7 @@ describe("judge", () => {
     ["retain scaled", "scaled, Retain", claimRecord(), { owner: "scaled" }],
     ["keep", "deleted, its pod is there", claimRecord(), { podExists: true }],
     ["keep", "deleted, bound", claimRecord(live), {}],
+    ["release deleted", "deleted, bound to a node that is fenced", claimRecord(live), { fenced: true }],
     ["release deleted", "deleted, detached", claimRecord(ended), {}],
     ["release deleted", "deleted, only promised", claimRecord({ binding: promise }), {}],
     ["keep", "made by hand", claimRecord({ handMade: true }), {}],

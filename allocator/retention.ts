@@ -14,6 +14,8 @@ export interface OwnerFacts {
   readonly owner: "needed" | "scaled" | "deleted" | "unborn";
   /** The pod that the claim is promised or bound to exists. */
   readonly podExists: boolean;
+  /** The node of the binding will never run its pods again: no sandbox of it is alive (invariant 3b). */
+  readonly fenced?: true;
 }
 
 export type Verdict =
@@ -42,7 +44,7 @@ const KEEP: Verdict = { kind: "keep" };
 export function judge(claim: Claim, facts: OwnerFacts, createdAt: number, now: number): Verdict {
   if (claim.releasing === true || claim.handMade === true || claim.nonce === "") return KEEP;
   if (facts.owner === "needed") return judgeNeeded(claim, facts, now);
-  if (facts.podExists || !isAtRest(claim)) return KEEP;
+  if (facts.podExists || !isOver(claim, facts)) return KEEP;
   if (facts.owner === "unborn") {
     const since = Math.max(createdAt, claim.admittedAt ?? 0);
     return now - since < PROMISE_MS ? KEEP : { kind: "release", reason: "never-came" };
@@ -56,11 +58,16 @@ export function judge(claim: Claim, facts: OwnerFacts, createdAt: number, now: n
     : KEEP;
 }
 
+/** Nobody's sandbox can have the addresses any more. */
+function isOver(claim: Claim, { fenced }: OwnerFacts): boolean {
+  return fenced === true || isAtRest(claim);
+}
+
 function judgeNeeded(claim: Claim, facts: OwnerFacts, now: number): Verdict {
   if (claim.retained !== undefined) return { kind: "unretain" };
   const { binding } = claim;
   if (binding === undefined || facts.podExists || binding.token === "") return KEEP;
-  const over = isBound(claim) ? isAtRest(claim) : now - binding.since >= PROMISE_MS;
+  const over = isBound(claim) ? isOver(claim, facts) : now - binding.since >= PROMISE_MS;
   return over ? { kind: "unpromise" } : KEEP;
 }
 
@@ -74,7 +81,9 @@ export async function gatherFacts(claim: Claim, inventory: Inventory): Promise<O
   const pod = podName === "" ? undefined : await inventory.pod(claim.namespace, podName);
   const uid = claim.binding?.podUID ?? "";
   const podExists = pod !== undefined && (uid === "" || uid === pod.uid);
-  return { owner: await ownerState(claim, inventory, pod !== undefined), podExists };
+  const fenced = isBound(claim) && (await inventory.fenced(claim.binding?.node ?? ""));
+  const facts = { owner: await ownerState(claim, inventory, pod !== undefined), podExists };
+  return fenced ? { ...facts, fenced } : facts;
 }
 
 async function ownerState(
