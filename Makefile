@@ -2,7 +2,7 @@
 # `make help` lists the targets. Everything sets itself up; the second run does not set up again.
 SHELL := /bin/bash
 .DELETE_ON_ERROR:
-.PHONY: help setup build check test demo bench control-plane api-test clean
+.PHONY: help setup build check test demo bench simulate control-plane api-test clean
 
 NODE := node_modules/.bin/node
 CLIENT := $(wildcard ipam-plugin/client/*.c ipam-plugin/client/*.h) ipam-plugin/client/Makefile
@@ -44,6 +44,11 @@ demo: build ## the main job, shown: from annotation to address to ping
 
 bench: build ## time an ADD against host-local, in one run
 	@$(NODE) test/bench/main.ts
+
+RUNS ?= 2000
+SEED ?= $(shell date +%s)
+simulate: setup ## random lives of a small cluster over the real code: make simulate RUNS=N SEED=N
+	@$(NODE) test/simulation/main.ts --runs $(RUNS) --seed $(SEED)
 
 control-plane: setup ## build kube-apiserver, kubectl and etcd once, from their Go modules, into the user's cache
 	@bash test/control-plane/build.sh >/dev/null

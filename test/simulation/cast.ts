@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0
+// Who asks for what. There are few addresses and many who want them, so that they meet.
+import { FAMILIES, IPS, POOLS, STICKY, TTL, WHEN_DELETED, WHEN_SCALED } from "../../allocator/dialects.ts";
+import type { PoolRecord } from "../../allocator/pool.ts";
+import type { Labels } from "../../allocator/ports.ts";
+import type { Json } from "../support/objects.ts";
+
+export const NAMESPACE = "shop";
+export const WEBHOOKS: readonly string[] = ["w1", "w2", "w3"];
+/** Those that keep house beside it: two at once must be safe. */
+export const HOUSEKEEPERS: readonly string[] = ["w1", "w2"];
+export const NODES: readonly string[] = ["n1", "n2"];
+
+export const POOL_RECORDS: readonly PoolRecord[] = [
+  {
+    name: "db",
+    spec: {
+      ranges: [
+        { cidr: "10.0.0.0/24", from: "10.0.0.1", to: "10.0.0.6" },
+        { cidr: "fd00::/64", from: "fd00::1", to: "fd00::6" },
+      ],
+      reserved: ["10.0.0.6"],
+      priority: 1,
+    },
+  },
+  { name: "web", spec: { ranges: [{ cidr: "10.0.1.0/29" }], cooldown: "5s" } },
+];
+
+/** What a pod without an owner asks for: names are few, so that one name asks for different things. */
+export const POD_NAMES: readonly string[] = ["a", "b", "c"];
+export const POD_REQUESTS: readonly Labels[] = [
+  { [IPS]: "10.0.0.1" },
+  { [IPS]: "10.0.0.1,fd00::1" },
+  { [STICKY]: "true" },
+  { [IPS]: "10.0.0.2", [WHEN_DELETED]: "Retain", [TTL]: "1m" },
+  { [POOLS]: "web" },
+  { [STICKY]: "true", [FAMILIES]: "IPv6" },
+  { [STICKY]: "true", [WHEN_DELETED]: "Release" },
+  { [IPS]: "10.0.0.6/fd00::2", [WHEN_DELETED]: "Retain" },
+  {},
+];
+
+export const STATEFUL_SET = "s";
+export const SET_REQUESTS: readonly Labels[] = [
+  { [IPS]: "10.0.0.3;10.0.0.4;10.0.0.5" },
+  { [STICKY]: "true" },
+  { [POOLS]: "web", [WHEN_SCALED]: "Release" },
+  { [IPS]: "10.0.0.3/fd00::3;10.0.0.4/fd00::4;10.0.0.5/fd00::5", [WHEN_DELETED]: "Retain", [TTL]: "1m" },
+  { [IPS]: "10.0.0.2-10.0.0.4", [WHEN_SCALED]: "Release" },
+];
+
+export const DEPLOYMENT = "d";
+export const SLOT_REQUESTS: readonly Labels[] = [
+  { [IPS]: "10.0.1.1-10.0.1.3" },
+  { [IPS]: "10.0.1.1;10.0.1.2;10.0.0.4", [WHEN_DELETED]: "Retain", [TTL]: "1m" },
+];
+export const MOST_REPLICAS = 3;
+
+/** A pod that nothing tells from its like. */
+export const ANONYMOUS: Labels = { [POOLS]: "web" };
+
+/** Claims that people make, for pods of that name. */
+export const CLAIM_NAMES: readonly string[] = ["a", "h"];
+export const CLAIM_SPECS: readonly Json[] = [
+  { request: { addresses: ["10.0.0.2"] } },
+  { request: { pools: ["web"] } },
+  { request: { pools: ["db"], families: ["IPv6"] } },
+];

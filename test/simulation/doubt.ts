@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+import { type Claim, claimKey, isReserved } from "../../allocator/claim.ts";
+import type { Reservation } from "../../allocator/reservation.ts";
+import type { Books, Written } from "../model/books.ts";
+
+interface State {
+  readonly words: string;
+  /** Addresses that were not seen reserved for it since it lists them. */
+  readonly unproven: Set<string>;
+}
+
+/**
+ * Which claims may be relied on. A reserver writes its claim and looks then whether the reservations are still there:
+ * until they were, without a mark and beside the claim, the claim is a try, and nobody may have been told of it.
+ */
+export class Doubt {
+  readonly #books: Books;
+  readonly #states = new Map<string, State>(); // namespace/name -> what is proven of the claim that is there
+  /** Claims and addresses that once could be relied on. */
+  readonly #proven = new Set<string>();
+
+  constructor(books: Books) {
+    this.#books = books;
+  }
+
+  /** The claim as it is stored now can rely on all its addresses. */
+  isSure({ key, record }: { readonly key: string; readonly record: Claim }): boolean {
+    const state = this.#states.get(key);
+    return state !== undefined && state.words === wordsOf(record) && state.unproven.size === 0;
+  }
+
+  /** The claim could at some time rely on having these addresses: who was told so was told the truth. */
+  wasSure(key: string, addresses: readonly string[]): boolean {
+    return addresses.every((address) => this.#proven.has(`${key} ${address}`));
+  }
+
+  note({ kind, key, after }: Written): void {
+    if (kind === "claim") this.#noteClaim(key, after?.record as Claim | undefined);
+    else if (kind === "reservation" && after !== undefined) this.#prove(after.record as Reservation);
+  }
+
+  #noteClaim(key: string, claim: Claim | undefined): void {
+    if (claim === undefined || !isReserved(claim)) {
+      this.#states.delete(key);
+      return;
+    }
+    const words = wordsOf(claim);
+    if (this.#states.get(key)?.words === words) return;
+    this.#states.set(key, { words, unproven: new Set(claim.addresses) });
+    for (const address of claim.addresses) {
+      const reservation = this.#books.get("reservation", address)?.record;
+      if (reservation !== undefined) this.#prove(reservation);
+    }
+  }
+
+  #prove({ address, claim, nonce, marked, releasedAt }: Reservation): void {
+    if (marked === true || releasedAt !== undefined) return;
+    const there = this.#books.get("claim", claimKey(claim))?.record;
+    if (there?.nonce !== nonce || !there.addresses.includes(address)) return;
+    this.#states.get(claimKey(claim))?.unproven.delete(address);
+    this.#proven.add(`${claimKey(claim)} ${address}`);
+  }
+}
+
+function wordsOf(claim: Claim): string {
+  return `${claim.nonce} ${claim.addresses.join(" ")}`;
+}

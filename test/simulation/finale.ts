@@ -1,0 +1,144 @@
+// SPDX-License-Identifier: Apache-2.0
+import type { Mirror } from "../../allocator/mirror.ts";
+import { blocked } from "../../allocator/pool.ts";
+import type { Stored } from "../../allocator/store/store.ts";
+import { claimObject } from "../support/objects.ts";
+import { SeededRandom } from "../support/random.ts";
+import { NAMESPACE } from "./cast.ts";
+import { comeBack, fence } from "./mishaps.ts";
+import type { Node } from "./node.ts";
+import { endPod } from "./node-acts.ts";
+import type { Flow } from "./schedule.ts";
+import { Violation } from "./witness.ts";
+import type { World } from "./world.ts";
+
+/** All is well from here on: nothing is lost, and whoever waits longest goes first. */
+export const CALM: Flow = { events: 5_000, order: "old", trouble: 0, random: new SeededRandom(1) };
+const BEAT_MS = 10_000;
+/** A sandbox that went without a DEL is found within 60 s, a pod that never came is given up after 120 s. */
+const GONE_BY_MS = 150_000;
+/** Two looks at sandboxes, a person, the longest cooldown, a pass. */
+const FREE_BY_MS = 140_000;
+
+/**
+ * Ends a run: everybody is well again, all that can be deleted is deleted, time goes on. Invariant 6: nothing is left.
+ */
+export async function finish(world: World, leavesFenced: boolean): Promise<void> {
+  heal(world, leavesFenced);
+  await world.flow(CALM);
+  await deleteAll(world);
+  await passes(world, GONE_BY_MS, () => leftover(world) === undefined);
+  const left = leftover(world);
+  if (left !== undefined)
+    throw new Violation(`invariant 6: claim ${left.key} is left ${GONE_BY_MS / 1_000} s after all`);
+  await passes(world, FREE_BY_MS, () => leftIn(world) === undefined, releaseByHand);
+  const words = leftIn(world);
+  if (words !== undefined) throw new Violation(`invariant 6: at the end ${words}`);
+}
+
+/** What is retained, and what people made, goes when they say so; they say it until it is true. */
+async function releaseByHand({ books, clients }: World): Promise<void> {
+  const claims = books.list("claim");
+  await Promise.all(claims.map(({ record }) => clients.withdraw(claimObject(record.name, {}, NAMESPACE), 0)));
+}
+
+/** A claim that nobody may be blamed for keeping. */
+function leftover({ books }: World): Stored<"claim"> | undefined {
+  return books.list("claim").find(({ record }) => record.retained === undefined && record.handMade !== true);
+}
+
+function heal(world: World, leavesFenced: boolean): void {
+  world.schedule.tell("everybody", () => "is well again");
+  // Later than anything that was ever written down.
+  const ahead = Math.max(...world.posts.map(({ mostSkew }) => mostSkew));
+  for (const post of world.posts) {
+    post.frozen = false;
+    post.cut = false;
+    post.deaf = false;
+    post.skew = ahead;
+  }
+  for (const node of world.nodes) {
+    if (node.on) continue;
+    if (!leavesFenced) comeBack(world, node);
+    else if (!world.cluster.fenced.has(node.name)) fence(world, node, 0);
+  }
+}
+
+async function deleteAll(world: World): Promise<void> {
+  const { cluster, nodes, clients } = world;
+  for (const node of nodes) for (const pod of node.pods.values()) endPod({ node, pod });
+  for (const node of nodes)
+    for (const sandbox of node.sandboxes) if (sandbox.phase === "up") node.stopSandbox(sandbox);
+  for (const kind of ["StatefulSet", "Deployment", "Pod"]) {
+    for (const object of cluster.all(kind)) {
+      await letBe(world, clients.withdraw(object.json.value, 0));
+    }
+  }
+}
+
+async function letBe(world: World, done: Promise<void>): Promise<void> {
+  await world.flow(CALM);
+  await done;
+}
+
+/** Time goes by until it is done, and no longer than that. */
+async function passes(
+  world: World,
+  mostMs: number,
+  isDone: () => boolean,
+  meanwhile: (world: World) => Promise<void> = async () => {},
+): Promise<void> {
+  for (let ms = 0; ms <= mostMs && !isDone(); ms += BEAT_MS) {
+    await letBe(world, meanwhile(world));
+    world.schedule.time += BEAT_MS;
+  }
+  await world.flow(CALM);
+}
+
+function leftIn(world: World): string | undefined {
+  return leftInStore(world) ?? firstOf(world.nodes, leftOnNode) ?? leftInMirrors(world);
+}
+
+function leftInStore({ books }: World): string | undefined {
+  const [claim] = books.list("claim");
+  if (claim !== undefined) return `claim ${claim.key} is left`;
+  const [reservation] = books.list("reservation");
+  return reservation && `address ${reservation.key} is left reserved for ${reservation.record.claim.name}`;
+}
+
+function leftOnNode({ name, on, agent }: Node): string | undefined {
+  if (!on) return undefined;
+  if (agent?.serves !== true) return `the agent of ${name} does not serve`;
+  const [attached] = agent.attachments?.attached() ?? [];
+  if (attached !== undefined) return `the journal of ${name} has sandbox ${attached.containerID}`;
+  const [untold] = agent.attachments?.untold() ?? [];
+  return untold && `the journal of ${name} has an untold end of sandbox ${untold.containerID}`;
+}
+
+/** Free and held are all there is, for everybody. */
+function leftInMirrors({ mirrors, witness }: World): string | undefined {
+  for (const { who, mirror } of mirrors) {
+    for (const pool of witness.pools) {
+      const words = firstOf(pool.families, (family) => leftInMirror(mirror, pool.name, family));
+      if (words !== undefined) return `${who} ${words}`;
+    }
+  }
+  return undefined;
+}
+
+function leftInMirror(mirror: Mirror, name: string, family: "IPv4" | "IPv6"): string | undefined {
+  const pool = mirror.pool(name);
+  if (pool === undefined) return `does not see pool ${name}`;
+  if (mirror.held(name, NAMESPACE) !== 0)
+    return `sees ${mirror.held(name, NAMESPACE)} addresses of ${name} held`;
+  const taken = mirror.unpickable(pool, family).size - blocked(pool, family).size;
+  return taken === 0n ? undefined : `sees ${taken} ${family} addresses of ${name} taken`;
+}
+
+function firstOf<T>(items: readonly T[], words: (item: T) => string | undefined): string | undefined {
+  for (const item of items) {
+    const found = words(item);
+    if (found !== undefined) return found;
+  }
+  return undefined;
+}

@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: Apache-2.0
+import { BerthError } from "../../allocator/errors.ts";
+import { type Database, openDatabase } from "../../allocator/store/database.ts";
+import type { Work } from "../../allocator/store/sql.ts";
+import { Journal } from "../../ipam-plugin/agent/journal.ts";
+import type { Process } from "./process.ts";
+import type { Fate } from "./schedule.ts";
+
+/** Databases in memory that outlive the processes of a run, and are wiped for the next one: opening one costs more. */
+export class Disks {
+  readonly #free: Database[] = [];
+  readonly #all: Database[] = [];
+
+  take(): Database {
+    const wiped = this.#free.pop();
+    if (wiped !== undefined) return wiped;
+    const database = openDatabase(":memory:");
+    new Journal(database); // makes the tables
+    this.#all.push(database);
+    return database;
+  }
+
+  async giveBack(database: Database): Promise<void> {
+    await database.write((sql) => {
+      for (const table of ["attachments", "positions", "probe"]) sql.run(`DELETE FROM ${table}`);
+    });
+    this.#free.push(database);
+  }
+
+  close(): void {
+    for (const database of this.#all) database.close();
+  }
+}
+
+/** `lost`: the disk is full. */
+const DISK_FATES: readonly Fate[] = ["lost", "slow", "diesBefore", "diesAfter"];
+
+/** The database as one process has it: a commit takes its time, fails, or is the last thing that the process did. */
+export function diskOf(database: Database, process: Process): Database {
+  const write = <T>(work: Work<T>) => writeOf(database, process, work);
+  return new Proxy(database, {
+    get(target, property) {
+      if (property === "write") return write;
+      const value: unknown = Reflect.get(target, property, target);
+      return typeof value === "function" ? value.bind(target) : value;
+    },
+  });
+}
+
+function writeOf<T>(database: Database, process: Process, work: Work<T>): Promise<T> {
+  const { schedule } = process.post;
+  return new Promise((resolve, reject) => {
+    const run = (fate: Fate) => {
+      if (fate === "lost") {
+        reject(new BerthError("STORE_FULL", "the disk is full"));
+        return "DISK FULL";
+      }
+      if (fate === "diesBefore") {
+        process.post.crash();
+        return "CRASHES before the commit";
+      }
+      const written = schedule.busy(database.write(work));
+      if (fate === "diesAfter") process.post.crash();
+      if (fate === "slow") {
+        process.offer({ what: () => "hears of its commit", run: () => settle(written, resolve, reject) });
+      } else settle(written, resolve, reject);
+      return fate === "diesAfter" ? "committed, and CRASHES" : "committed";
+    };
+    process.offer({ what: () => "commit", run, fates: DISK_FATES });
+  });
+}
+
+function settle<T>(
+  written: Promise<T>,
+  resolve: (result: T) => void,
+  reject: (error: unknown) => void,
+): string {
+  written.then(resolve, reject);
+  return "";
+}

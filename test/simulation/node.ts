@@ -1,0 +1,288 @@
+// SPDX-License-Identifier: Apache-2.0
+import { messageOf } from "../../allocator/errors.ts";
+import type { Database } from "../../allocator/store/database.ts";
+import type { Answer } from "../../ipam-plugin/agent/connection.ts";
+import { type Call, NOT_TAKEN } from "../../ipam-plugin/agent/frame.ts";
+import type { Host } from "../../ipam-plugin/agent/host.ts";
+import { SeededRandom } from "../support/random.ts";
+import { Agent } from "./agent.ts";
+import { addressesIn, type CniCall, callOf, failureIn, netnsOf, type Sandbox } from "./cni-call.ts";
+import type { Pod } from "./pod.ts";
+import { Post } from "./process.ts";
+import type { Happening, Schedule } from "./schedule.ts";
+import type { Setting } from "./setting.ts";
+import type { Tally } from "./tally.ts";
+
+const OWN_NETNS = "/proc/self/ns/net";
+/** Of failed ADDs, how many are followed by a DEL: runtimes differ. */
+const TIDY_SHARE = 0.6;
+const SPOOL_POLL_MS = 1_000;
+/** A kubelet's between two sandboxes for a pod. */
+const BACK_OFF_MS = 10_000;
+/** Of all ADDs, how many a runtime may give up on. */
+const IMPATIENT_SHARE = 0.1;
+/** Sandboxes that runtimes remember after their end. */
+const MOST_GONE = 6;
+
+interface NodeOptions {
+  readonly name: string;
+  readonly schedule: Schedule;
+  readonly setting: Setting;
+  readonly database: Database;
+  readonly tally: Tally;
+}
+
+/** A host with its kubelet, its runtime and its agent. The journal outlives everything, the rest goes with the power. */
+export class Node {
+  readonly name: string;
+  readonly post: Post;
+  readonly pods = new Map<string, Pod>(); // uid -> pod
+  agent: Agent | undefined;
+  on = true;
+  #sandboxes: Sandbox[] = [];
+  #boots = 1;
+  #bootedAt = 0;
+  #stamps = 0;
+  #made = 0;
+  readonly #options: NodeOptions;
+  readonly #chance: SeededRandom;
+  readonly #netns = new Set<string>();
+  readonly #spool = new Set<Call>();
+  readonly #calls = new Set<CniCall>();
+  /** Messages of this boot belong to it. */
+  #boot = {};
+
+  constructor(options: NodeOptions) {
+    this.name = options.name;
+    this.#options = options;
+    this.#chance = new SeededRandom(options.name.charCodeAt(1));
+    this.post = new Post(options.schedule, options.name, (process) => {
+      this.agent = new Agent(process, this.#premises(), options.setting);
+    });
+    this.post.start();
+  }
+
+  get sandboxes(): readonly Sandbox[] {
+    return this.#sandboxes;
+  }
+
+  get starting(): readonly CniCall[] {
+    return [...this.#calls].filter(({ verb, heard }) => verb === "ADD" && heard);
+  }
+
+  /** Its kubelet hears of a pod, or of its end. */
+  admit(pod: Pod): void {
+    this.pods.set(pod.uid, pod);
+    this.#startSoon(pod, 0);
+  }
+
+  currentOf(pod: Pod): Sandbox | undefined {
+    return this.#sandboxes.find((sandbox) => sandbox.pod === pod && sandbox.phase !== "down");
+  }
+
+  /** A new sandbox for a pod that has none. */
+  startSandbox(pod: Pod): void {
+    this.#made++;
+    // What is long gone may still be spoken of, but not for ever.
+    const gone = this.#sandboxes.filter(({ phase }) => phase === "down").slice(0, -MOST_GONE);
+    this.#sandboxes = this.#sandboxes.filter((sandbox) => !gone.includes(sandbox));
+    const sandbox: Sandbox = { id: `${this.name}c${this.#made}`, pod, phase: "starting", addresses: [] };
+    this.#sandboxes.push(sandbox);
+    this.#netns.add(netnsOf(sandbox));
+    const call = this.send("ADD", sandbox);
+    if (this.#chance.fraction() >= IMPATIENT_SHARE) return;
+    const ready = () => call.heard && sandbox.phase === "starting";
+    const run = () => {
+      this.giveUp(call, this.#chance.fraction() < 0.5);
+      this.#options.tally.note("given up ADD", "done");
+      return "";
+    };
+    this.#message({ what: () => `the runtime gives up on ADD ${sandbox.id}`, run, ready });
+  }
+
+  /** The runtime stops the sandbox and says so; its namespace may go before or after. */
+  stopSandbox(sandbox: Sandbox): void {
+    sandbox.phase = "down";
+    if (this.#chance.fraction() < 0.5) this.#netns.delete(netnsOf(sandbox));
+    this.send("DEL", sandbox);
+  }
+
+  /** It is gone, and nobody says so. */
+  loseSandbox(sandbox: Sandbox): void {
+    sandbox.phase = "down";
+    for (const call of this.#calls) if (call.sandbox === sandbox) call.heard = false;
+    this.#netns.delete(netnsOf(sandbox));
+  }
+
+  /** The runtime waits no longer for this ADD. Its client is killed, or goes on for nobody. */
+  giveUp(call: CniCall, killsClient: boolean): void {
+    call.heard = false;
+    if (killsClient) call.abort.abort();
+    this.stopSandbox(call.sandbox);
+  }
+
+  send(verb: CniCall["verb"], sandbox: Sandbox): CniCall {
+    const call = callOf(verb, sandbox, this.#stamp());
+    this.#calls.add(call);
+    const what = () => `${verb} ${sandbox.id} of ${sandbox.pod.name}/${sandbox.pod.uid} arrives`;
+    this.#message({ what, run: () => this.#arrive(call) });
+    return call;
+  }
+
+  /** The power goes: processes, sandboxes, calls and the spool. */
+  powerOff(): void {
+    const { schedule } = this.#options;
+    this.post.crash();
+    schedule.drop(this.post); // nobody starts anything on a dead host
+    schedule.drop(this.#boot);
+    for (const sandbox of this.#sandboxes) sandbox.phase = "down";
+    this.on = false;
+    this.agent = undefined;
+    this.#netns.clear();
+    this.#spool.clear();
+    this.#calls.clear();
+  }
+
+  powerOn(): void {
+    this.#boots++;
+    this.#boot = {};
+    this.#bootedAt = this.#options.schedule.time;
+    this.#stamps = 0;
+    this.on = true;
+    this.post.cut = false;
+    this.post.start();
+    for (const pod of this.pods.values()) this.#startSoon(pod, 0);
+  }
+
+  /** A kubelet starts by itself what it has to run, and again when that failed. */
+  #startSoon(pod: Pod, afterMs: number): void {
+    if (!this.on) return;
+    const ready = () => !pod.terminating && this.pods.has(pod.uid);
+    const run = () => {
+      if (this.currentOf(pod) === undefined) this.startSandbox(pod);
+      return "";
+    };
+    this.#message({ what: () => `the kubelet looks at pod ${pod.name}/${pod.uid}`, run, ready, afterMs });
+  }
+
+  #premises() {
+    const database = this.#options.database;
+    return {
+      name: this.name,
+      database,
+      bootId: `boot-${this.#boots}`,
+      host: this.#host(),
+      spool: this.#spool,
+    };
+  }
+
+  #host(): Host {
+    return {
+      look: async (path) => (this.#netns.has(path) ? "present" : "gone"),
+      identity: async (path) => (path === OWN_NETNS || this.#netns.has(path) ? path : undefined),
+      read: async (path) => {
+        throw new Error(`ENOENT: ${path}`);
+      },
+    };
+  }
+
+  /** CLOCK_MONOTONIC of this boot, never twice the same. */
+  #stamp(): bigint {
+    const ms = Math.floor(this.#options.schedule.time - this.#bootedAt);
+    return BigInt(ms) * 1_000_000n + BigInt(++this.#stamps);
+  }
+
+  #message(message: Pick<Happening, "what" | "run" | "ready"> & { readonly afterMs?: number }): void {
+    const { schedule } = this.#options;
+    const { afterMs = 0, ...rest } = message;
+    const due = afterMs === 0 ? {} : { due: schedule.time + afterMs };
+    schedule.offer({ ...rest, owner: this.#boot, who: this.name, ...due });
+  }
+
+  #arrive(call: CniCall): string {
+    const { agent } = this;
+    if (agent?.serves !== true) return this.#unanswered(call);
+    const boot = this.#boot;
+    agent.answer(call.call, call.abort).then(
+      (answer) => this.#boot === boot && this.#answered(call, answer, agent),
+      (error: unknown) => this.#options.setting.witness.object(`a call threw: ${messageOf(error)}`),
+    );
+    return "";
+  }
+
+  #answered(call: CniCall, answer: Answer | undefined, agent: Agent): void {
+    const { verb, sandbox } = call;
+    if (answer === undefined) {
+      this.#message({ what: () => `${verb} ${sandbox.id} breaks off`, run: () => this.#unanswered(call) });
+      return;
+    }
+    const run = () => {
+      const outcome = verb === "ADD" ? this.#added(call, answer) : this.#deleted(call, answer);
+      const delivered = call.heard ? "delivered" : "lost";
+      if (agent.process.alive) void settle(answer, delivered);
+      this.#calls.delete(call);
+      return outcome;
+    };
+    this.#message({ what: () => `answer to ${verb} ${sandbox.id}`, run });
+  }
+
+  #unanswered(call: CniCall): string {
+    this.#calls.delete(call);
+    if (call.verb === "ADD") return this.#failed(call, "no agent answered");
+    this.#spool.add(call.call);
+    this.#options.tally.note("spooled DEL", "done");
+    this.#lookAtSpool();
+    return "no agent answered: on the spool";
+  }
+
+  /** Until nothing is left: what failed stays on the spool. */
+  #lookAtSpool(): void {
+    const boot = this.#boot;
+    const again = () => this.#boot === boot && this.#lookAtSpool();
+    const run = () => {
+      const replayed = this.agent?.serves === true ? this.agent.replay() : Promise.resolve();
+      if (this.#spool.size > 0) replayed.then(again, again);
+      return "";
+    };
+    this.#message({ what: () => "the agent looks at its spool", run, afterMs: SPOOL_POLL_MS });
+  }
+
+  #added(call: CniCall, answer: Answer): string {
+    const { sandbox } = call;
+    if (answer.exitStatus !== 0) return this.#failed(call, failureIn(answer));
+    const addresses = addressesIn(answer);
+    if (!call.heard || sandbox.phase === "down") return `${addresses.join("+")}, for nobody`;
+    const again = sandbox.phase === "up";
+    sandbox.phase = "up";
+    this.#options.tally.note(again ? "repeated ADD" : "ADD", "done");
+    this.#options.setting.witness.wentUp(sandbox, addresses);
+    sandbox.addresses = addresses;
+    return addresses.join("+");
+  }
+
+  #failed({ sandbox, heard }: CniCall, why: string): string {
+    if (!heard || sandbox.phase !== "starting") return why;
+    this.#options.tally.note("ADD", "refused");
+    if (this.#chance.fraction() < TIDY_SHARE) this.stopSandbox(sandbox);
+    else this.loseSandbox(sandbox);
+    this.#startSoon(sandbox.pod, BACK_OFF_MS);
+    return why;
+  }
+
+  #deleted(call: CniCall, { exitStatus, stdout }: Answer): string {
+    const { sandbox } = call;
+    if (exitStatus === NOT_TAKEN) return this.#unanswered(call);
+    if (exitStatus !== 0) this.#options.setting.witness.object(`DEL ${sandbox.id} failed: ${stdout}`);
+    this.#netns.delete(netnsOf(sandbox));
+    this.#options.tally.note("DEL", "done");
+    return "";
+  }
+}
+
+async function settle(answer: Answer, outcome: "delivered" | "lost"): Promise<void> {
+  try {
+    await answer.settle?.(outcome);
+  } catch {
+    // logged by the connection, and nothing more
+  }
+}

@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0
+import fc from "fast-check";
+import type { Disks } from "./journal-disk.ts";
+import type { Tampering } from "./setting.ts";
+import { simulate } from "./simulation.ts";
+import { anySteps, type Step } from "./steps.ts";
+import { tellSteps, tellStory } from "./story.ts";
+import type { Tally } from "./tally.ts";
+
+export interface Trial {
+  readonly disks: Disks;
+  readonly tally: Tally;
+  readonly runs: number;
+  readonly seed: number;
+  /** Where in the runs of that seed, as a failure told it: that run alone is made again. */
+  readonly path?: string;
+  readonly tampering?: Tampering;
+  /** The first failure is enough: it is not made smaller. */
+  readonly unshrunk?: boolean;
+}
+
+/** A run that broke an invariant, as small as it could be made. */
+export interface Failure {
+  readonly violation: string;
+  readonly seed: number;
+  readonly path: string;
+  readonly runs: number;
+  readonly steps: readonly Step[];
+}
+
+/** Makes runs until one breaks an invariant. The same seed makes the same runs, on any machine. */
+export async function trial({ disks, tally, tampering = {}, ...of }: Trial): Promise<Failure | undefined> {
+  const property = fc.asyncProperty(anySteps, async (steps) => {
+    const { violation } = await simulate(steps, { disks, tally, tampering });
+    if (violation !== undefined) throw new Error(violation);
+  });
+  const again = of.path === undefined ? {} : { path: of.path };
+  const endOnFailure = of.unshrunk === true || of.path !== undefined;
+  const details = await fc.check(property, { numRuns: of.runs, seed: of.seed, endOnFailure, ...again });
+  if (!details.failed) return undefined;
+  if (details.counterexample === null) throw new Error("fast-check gave up");
+  return {
+    violation:
+      details.errorInstance instanceof Error ? details.errorInstance.message : String(details.errorInstance),
+    seed: details.seed,
+    path: details.counterexamplePath ?? "",
+    runs: details.numRuns,
+    steps: details.counterexample[0],
+  };
+}
+
+/** The failure for people: which invariant, how to see it again, what was drawn, and what happened. */
+export async function describe(
+  failure: Failure,
+  options: Pick<Trial, "disks" | "tampering">,
+): Promise<string> {
+  const { violation, seed, path, runs, steps } = failure;
+  const { story } = await simulate(steps, { ...options, tells: true });
+  return [
+    `run ${runs} of seed ${seed} broke an invariant: ${violation}`,
+    `again: make simulate SEED=${seed} PATH=${path}`,
+    "",
+    ...tellSteps(steps),
+    "",
+    ...tellStory(story),
+    "",
+    violation,
+  ].join("\n");
+}

@@ -1,0 +1,177 @@
+// SPDX-License-Identifier: Apache-2.0
+import type { ClaimStatus } from "../../allocator/claim.ts";
+import { keyOf } from "../../allocator/store/codec.ts";
+import type {
+  Change,
+  CreateResult,
+  Kind,
+  Records,
+  RemoveResult,
+  ReplaceResult,
+  Store,
+  Stored,
+} from "../../allocator/store/store.ts";
+import type { Books, Written } from "../model/books.ts";
+import { BEGIN, type Process } from "./process.ts";
+
+/** Reads of the authority, told to whoever judges later what the process could know. */
+export type OnRead = (process: Process, kind: Kind, stored: Stored<Kind>) => void;
+
+/** The store that all share, as one process has it: every verb is a call over the network. */
+export class RemoteStore implements Store {
+  readonly #process: Process;
+  readonly #books: Books;
+  readonly #onRead: OnRead;
+
+  constructor(process: Process, books: Books, onRead: OnRead) {
+    this.#process = process;
+    this.#books = books;
+    this.#onRead = onRead;
+  }
+
+  create<K extends Kind>(kind: K, record: Records[K]): Promise<CreateResult<K>> {
+    return this.#process.call({
+      what: () => `create ${kind} ${describe(kind, record)}`,
+      act: () => this.#books.create(kind, record, BEGIN + this.#process.post.schedule.time),
+      tell: (result) =>
+        result.kind === "created"
+          ? `created ${revision(result.stored)}`
+          : `is there: ${shown(kind, result.stored)}`,
+    });
+  }
+
+  get<K extends Kind>(kind: K, key: string): Promise<Stored<K> | undefined> {
+    return this.#process.call({
+      what: () => `get ${kind} ${key}`,
+      act: () => {
+        const stored = this.#books.get(kind, key);
+        if (stored !== undefined) this.#onRead(this.#process, kind, stored);
+        return stored;
+      },
+      tell: (stored) => (stored === undefined ? "none" : shown(kind, stored)),
+    });
+  }
+
+  replace<K extends Kind>(kind: K, seen: Stored<K>, next: Records[K]): Promise<ReplaceResult<K>> {
+    return this.#process.call({
+      what: () => `replace ${kind} ${revision(seen)} by ${describe(kind, next)}`,
+      act: () => this.#books.replace(kind, seen, next),
+      tell: told,
+    });
+  }
+
+  report(seen: Stored<"claim">, status: ClaimStatus): Promise<ReplaceResult<"claim">> {
+    return this.#process.call({
+      what: () =>
+        `report ${seen.key} ${revision(seen)} ${status.phase} ${status.attachment?.containerID ?? ""}`,
+      act: () => this.#books.report(seen, status),
+      tell: told,
+    });
+  }
+
+  remove<K extends Kind>(kind: K, seen: Stored<K>): Promise<RemoveResult> {
+    return this.#process.call({
+      what: () => `remove ${kind} ${seen.key} ${revision(seen)}`,
+      act: () => this.#books.remove(kind, seen),
+      tell: ({ kind: outcome }) => outcome,
+    });
+  }
+
+  async *list<K extends Kind>(kind: K): AsyncGenerator<Stored<K>, void, void> {
+    yield* await this.#process.call({
+      what: () => `list ${kind}s`,
+      act: () => this.#books.list(kind),
+      tell: (all) => `${all.length}`,
+    });
+  }
+
+  /** Lists at once, then hears of changes when its turn comes: of all that wait, of one, or that it missed some. */
+  async *watch<K extends Kind>(kind: K, signal: AbortSignal): AsyncGenerator<Change<K>, void, void> {
+    const { post } = this.#process;
+    let news: Change<K>[] = [];
+    let wake: (() => void) | undefined;
+    const stop = this.#books.listen((written) => {
+      if (written.kind !== kind) return;
+      news.push(changeOf<K>(written));
+      wake?.();
+    });
+    this.#process.onEnd(stop);
+    yield* this.#relist(kind);
+    while (!signal.aborted) {
+      if (news.length === 0) await new Promise<void>((resolve) => (wake = resolve));
+      const fate = await this.#turn(kind, () => !post.deaf && !post.cut);
+      if (fate === "gap") news = this.#relist(kind);
+      yield* news.splice(0, fate === "slow" ? 1 : news.length);
+    }
+    stop();
+  }
+
+  async close(): Promise<void> {}
+
+  #relist<K extends Kind>(kind: K): Change<K>[] {
+    const puts = this.#books.list(kind).map((stored): Change<K> => ({ type: "put", stored }));
+    return [{ type: "relist" }, ...puts, { type: "synced" }];
+  }
+
+  #turn(kind: Kind, ready: () => boolean): Promise<"well" | "slow" | "gap"> {
+    const { post } = this.#process;
+    return new Promise((resolve) => {
+      if (!this.#process.alive) return;
+      post.schedule.offer({
+        owner: this.#process,
+        who: post.name,
+        what: () => `hears news of ${kind}s`,
+        ready: () => !post.frozen && ready(),
+        fates: ["slow", "gap"],
+        run: (fate) => {
+          const known = fate === "slow" || fate === "gap" ? fate : "well";
+          resolve(known);
+          return known === "well" ? "" : known;
+        },
+      });
+    });
+  }
+}
+
+function changeOf<K extends Kind>({ key, after }: Written): Change<K> {
+  return after === undefined ? { type: "gone", key } : { type: "put", stored: after as Stored<K> };
+}
+
+function told(result: ReplaceResult<Kind>): string {
+  return result.kind === "replaced" ? `replaced ${revision(result.stored)}` : "CONFLICT";
+}
+
+function revision(stored: Stored<Kind>): string {
+  return `r${stored.revision}`;
+}
+
+function shown<K extends Kind>(kind: K, stored: Stored<K>): string {
+  return `${revision(stored)} ${describe(kind, stored.record)}`;
+}
+
+/** A record in few words. */
+export function describe<K extends Kind>(kind: K, record: Records[K]): string {
+  if (kind === "claim") return describeClaim(record as Records["claim"]);
+  if (kind === "reservation") return describeReservation(record as Records["reservation"]);
+  return keyOf(kind, record);
+}
+
+function describeReservation({ address, claim, nonce, marked, releasedAt }: Records["reservation"]): string {
+  const state = `${marked === true ? " MARKED" : ""}${releasedAt === undefined ? "" : " cooling"}`;
+  return `${address} for ${claim.name} (${nonce})${state}`;
+}
+
+function describeClaim(claim: Records["claim"]): string {
+  const { binding, status, retained, releasing } = claim;
+  const node = binding?.node === "" ? "promised" : `on ${binding?.node}`;
+  const words = [
+    `${claim.name} ${claim.addresses.join("+") || "without addresses"} (${claim.nonce})`,
+    binding &&
+      `lent to ${binding.podName || "?"}/${binding.podUID || "?"} ${node} ${binding.token}`.trimEnd(),
+    status.attachment &&
+      `${status.attachment.detached ? "detached" : "attached"} ${status.attachment.containerID}`,
+    retained && `retained (${retained.because})`,
+    releasing === true ? "RELEASING" : undefined,
+  ];
+  return words.filter((part) => part !== undefined).join(", ");
+}

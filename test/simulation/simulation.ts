@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+import { SeededRandom } from "../support/random.ts";
+import { ACTS } from "./acts.ts";
+import { CALM, finish } from "./finale.ts";
+import type { Line } from "./schedule.ts";
+import type { Step } from "./steps.ts";
+import { Violation } from "./witness.ts";
+import { World, type WorldOptions } from "./world.ts";
+
+export interface Ran {
+  /** The invariant that was broken, in words. */
+  readonly violation?: string;
+  /** Every line, when it was to be kept. */
+  readonly story: readonly Line[];
+}
+
+/** One run: the same steps give the same run, happening for happening. */
+export async function simulate(steps: readonly Step[], options: WorldOptions): Promise<Ran> {
+  const world = new World(options);
+  const story = world.schedule.story ?? [];
+  world.tally.runs++;
+  try {
+    await world.flow(CALM);
+    for (const step of steps) await take(world, step);
+    await finish(world, steps.length % 2 === 0);
+    return { story };
+  } catch (error) {
+    return { violation: wordsOf(error), story };
+  } finally {
+    await world.close();
+  }
+}
+
+async function take(world: World, step: Step): Promise<void> {
+  world.tally.steps++;
+  world.tally.note(step.kind, ACTS[step.kind](world, step));
+  await world.flow({ ...step, random: new SeededRandom(step.seed) });
+}
+
+/** Whatever else is thrown is as wrong as a broken invariant, and it matters where. */
+function wordsOf(error: unknown): string {
+  if (error instanceof Violation) return error.message;
+  return error instanceof Error ? (error.stack ?? error.message) : String(error);
+}

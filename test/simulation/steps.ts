@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: Apache-2.0
+import fc from "fast-check";
+import type { Order } from "./schedule.ts";
+import { UNTIL_QUIET } from "./schedule.ts";
+
+/** What somebody does, or what befalls somebody, and how often among a hundred steps. */
+export const WEIGHTS = {
+  pod: 14, // a pod is created
+  delete: 6, // its kubelet stops it, then its object goes
+  force: 4, // its object goes at once
+  apply: 9, // a StatefulSet or Deployment is made, scaled or changed
+  withdraw: 3, // and deleted
+  claim: 3, // a person makes a claim
+  release: 2, // or gives one back
+  add: 8, // a kubelet starts a sandbox at once
+  restart: 5, // and stops it, to start another one
+  vanish: 2, // or it goes without a DEL
+  again: 4, // a call comes once more
+  giveUp: 2, // a runtime gives up on an ADD
+  wait: 9, // time passes
+  crash: 4, // kill -9
+  freeze: 3, // a process stands still, or goes on
+  cut: 3, // a process is cut off from the others, or back
+  deaf: 3, // its watches hold back, or go on
+  skew: 2, // a wall clock jumps
+  reboot: 2, // of a host
+  power: 3, // a host goes off, its node is fenced, it comes back
+  calm: 2, // nothing but what is under way
+} as const;
+
+export type StepKind = keyof typeof WEIGHTS;
+
+/** One step: an act, chosen among what there is by `a` and `b`, and what happens after it. */
+export interface Step {
+  readonly kind: StepKind;
+  readonly a: number;
+  readonly b: number;
+  readonly events: number;
+  readonly order: Order;
+  readonly trouble: number;
+  readonly seed: number;
+}
+
+const kind = fc.oneof(
+  ...Object.entries(WEIGHTS).map(([name, weight]) => ({ weight, arbitrary: fc.constant(name as StepKind) })),
+);
+
+const events = fc.oneof(
+  { weight: 3, arbitrary: fc.constant(UNTIL_QUIET) },
+  { weight: 2, arbitrary: fc.integer({ min: 0, max: 8 }) },
+);
+
+const trouble = fc.oneof(
+  { weight: 6, arbitrary: fc.constant(0) },
+  { weight: 2, arbitrary: fc.constant(0.03) },
+  { weight: 1, arbitrary: fc.constant(0.15) },
+);
+
+const step: fc.Arbitrary<Step> = fc.record({
+  kind,
+  a: fc.nat(999),
+  b: fc.nat(999),
+  events,
+  order: fc.constantFrom<Order>("old", "any", "same", "new"),
+  trouble,
+  seed: fc.nat(999_999),
+});
+
+export const MOST_STEPS = 100;
+
+/** The steps of a run. */
+export const anySteps: fc.Arbitrary<readonly Step[]> = fc.array(step, {
+  minLength: 1,
+  maxLength: MOST_STEPS,
+  size: "max",
+});

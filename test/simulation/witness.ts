@@ -1,0 +1,227 @@
+// SPDX-License-Identifier: Apache-2.0
+import type { Address } from "../../allocator/address.ts";
+import { type AuditedAttachment, audit } from "../../allocator/audit.ts";
+import { type Claim, claimKey } from "../../allocator/claim.ts";
+import { isRefusal } from "../../allocator/errors.ts";
+import { type Pool, type PoolRecord, parsePool } from "../../allocator/pool.ts";
+import type { Kind, Stored } from "../../allocator/store/store.ts";
+import type { Books, Written } from "../model/books.ts";
+import type { Cluster } from "./cluster.ts";
+import type { Sandbox } from "./cni-call.ts";
+import { Doubt } from "./doubt.ts";
+import { LettingGo, type Permit } from "./letting-go.ts";
+import type { Node } from "./node.ts";
+import { Process } from "./process.ts";
+import type { Schedule } from "./schedule.ts";
+
+/** An invariant is broken: what ends a run. */
+export class Violation extends Error {
+  override readonly name = "Violation";
+}
+
+export interface WitnessOptions {
+  readonly books: Books;
+  readonly cluster: Cluster;
+  readonly schedule: Schedule;
+  readonly pools: readonly PoolRecord[];
+}
+
+/** Sees everything that happens, knows what is true, and compares it with the invariants of the design. */
+export class Witness {
+  readonly #options: WitnessOptions;
+  readonly #pools: readonly Pool[];
+  readonly #doubt: Doubt;
+  readonly #lettingGo: LettingGo;
+  readonly #objections: string[] = [];
+  #nodes: readonly Node[] = [];
+  /** Something changed since the last judgement. */
+  #stirred = true;
+
+  constructor(options: WitnessOptions) {
+    const { books, cluster, schedule } = options;
+    this.#options = options;
+    this.#pools = options.pools.map(parsedPool);
+    this.#doubt = new Doubt(books);
+    this.#lettingGo = new LettingGo({ books, cluster, schedule, doubt: this.#doubt });
+    books.listen((written) => this.#onWrite(written));
+  }
+
+  get pools(): readonly Pool[] {
+    return this.#pools;
+  }
+
+  watchOver(nodes: readonly Node[]): void {
+    this.#nodes = nodes;
+  }
+
+  /** Ends the run at the next judgement. */
+  object(words: string): void {
+    this.#objections.push(words);
+    this.#stirred = true;
+  }
+
+  onRead(process: Process, kind: Kind, stored: Stored<Kind>): void {
+    if (kind === "claim") this.#lettingGo.onRead(process, stored as Stored<"claim">);
+  }
+
+  permit(permit: Permit): () => void {
+    return this.#lettingGo.permit(permit);
+  }
+
+  beforeChange(): void {
+    this.#lettingGo.beforeChange();
+  }
+
+  /** A pod was let in, and told what it has. */
+  admitted(claim: string, addresses: readonly string[]): void {
+    if (this.#doubt.wasSure(claim, addresses)) return;
+    this.object(
+      `invariant 7: a pod was admitted with ${addresses.join("+")}, which claim ${claim} never had for sure`,
+    );
+  }
+
+  /** The runtime has the answer to an ADD and uses what it says. */
+  wentUp(sandbox: Sandbox, addresses: readonly Address[]): void {
+    this.#stirred = true;
+    const { pod } = sandbox;
+    const words = `sandbox ${sandbox.id} of pod ${pod.name}/${pod.uid} went up with ${addresses.join("+")}`;
+    if (pod.assigned !== undefined && !sameAddresses(pod.assigned, addresses)) {
+      this.object(`invariant 7: ${words}, and the pod was admitted with ${pod.assigned.join("+")}`);
+    }
+    if (
+      sandbox.phase === "up" &&
+      sandbox.addresses.length > 0 &&
+      !sameAddresses(sandbox.addresses, addresses)
+    ) {
+      this.object(`invariant 4: ${words}, and was told ${sandbox.addresses.join("+")} before`);
+    }
+  }
+
+  /** Throws a Violation for the first invariant that does not hold now. */
+  judge(): void {
+    const stirred = this.#stirred;
+    this.#stirred = false;
+    const words =
+      this.#objections[0] ?? this.#judgeSandboxes() ?? (stirred ? this.#judgeRecords() : undefined);
+    if (words !== undefined) throw new Violation(words);
+  }
+
+  #onWrite(written: Written): void {
+    this.#stirred = true;
+    const { acting } = this.#options.schedule;
+    const by = acting instanceof Process ? acting : undefined;
+    const words = this.#lettingGo.judge(written, by);
+    if (words !== undefined) this.object(`invariant 5: ${words}`);
+    this.#doubt.note(written);
+  }
+
+  #judgeSandboxes(): string | undefined {
+    const users = new Map<Address, Sandbox>(); // address -> live sandbox
+    for (const node of this.#nodes) {
+      for (const sandbox of node.sandboxes) {
+        if (sandbox.phase !== "up") continue;
+        const words =
+          sharedUse(users, sandbox) ?? this.#judgeLent(node, sandbox) ?? judgeJournal(node, sandbox);
+        if (words !== undefined) return words;
+      }
+    }
+    return undefined;
+  }
+
+  /** Invariants 3 and 8: what a live sandbox uses is its claim's, and the claim is lent to its node. */
+  #judgeLent(node: Node, sandbox: Sandbox): string | undefined {
+    for (const address of sandbox.addresses) {
+      const who = `sandbox ${sandbox.id} of pod ${sandbox.pod.name}/${sandbox.pod.uid} on ${node.name} uses ${address}`;
+      const reservation = this.#options.books.get("reservation", address)?.record;
+      if (reservation === undefined) return `invariant 3: ${who}, which is not reserved any more`;
+      if (reservation.releasedAt !== undefined) return `invariant 3: ${who}, which was given back`;
+      const stored = this.#options.books.get("claim", claimKey(reservation.claim));
+      if (stored === undefined)
+        return `invariant 3: ${who}, whose claim ${claimKey(reservation.claim)} is gone`;
+      const { record } = stored;
+      if (
+        record.releasing === true ||
+        record.nonce !== reservation.nonce ||
+        !record.addresses.includes(address)
+      ) {
+        return `invariant 3: ${who}, which claim ${stored.key} does not hold`;
+      }
+      if (record.binding?.node !== node.name) {
+        return `invariant 3: ${who}, and claim ${stored.key} is lent to ${record.binding?.podName ?? "nobody"} on ${record.binding?.node || "no node"}`;
+      }
+    }
+    return undefined;
+  }
+
+  /** What `berthctl check` would call a defect. A claim that is a try is nobody's yet. */
+  #judgeRecords(): string | undefined {
+    const { books } = this.#options;
+    const claims = books
+      .list("claim")
+      .filter((stored) => stored.record.nonce === "" || this.#doubt.isSure(stored));
+    const findings = audit({
+      pools: this.#pools,
+      claims: claims.map(({ record }) => record),
+      reservations: books.list("reservation").map(({ record }) => record),
+      attachments: this.#nodes.flatMap((node) =>
+        node.sandboxes.flatMap((sandbox) => this.#audited(node, sandbox)),
+      ),
+    });
+    const defect = findings.find(({ severity }) => severity === "defect");
+    if (defect !== undefined) return `audit: ${defect.message}`;
+    return twoClaims(claims.map(({ record }) => record));
+  }
+
+  #audited(node: Node, { id, phase, addresses }: Sandbox): AuditedAttachment[] {
+    if (phase !== "up") return [];
+    const [first] = addresses;
+    const reservation = first && this.#options.books.get("reservation", first)?.record;
+    const claim = reservation ? { claim: claimKey(reservation.claim) } : {};
+    return [{ node: node.name, network: "net", containerID: id, interface: "eth0", ...claim, addresses }];
+  }
+}
+
+function sharedUse(users: Map<Address, Sandbox>, sandbox: Sandbox): string | undefined {
+  for (const address of sandbox.addresses) {
+    const other = users.get(address);
+    if (other !== undefined)
+      return `invariant 3: ${address} is used by sandboxes ${other.id} and ${sandbox.id}`;
+    users.set(address, sandbox);
+  }
+  return undefined;
+}
+
+/** Invariant 4: what an ADD answered is in the journal, also in that which a new process has read. */
+function judgeJournal({ name, agent }: Node, { id, addresses }: Sandbox): string | undefined {
+  if (agent?.attachments === undefined || !agent.process.alive) return undefined;
+  const found = agent.attachments.attached().find(({ containerID }) => containerID === id);
+  if (found === undefined)
+    return `invariant 4: sandbox ${id} is up, and the journal of ${name} does not have it`;
+  const known = found.result.addresses.map(({ address }) => address);
+  if (sameAddresses(known, addresses)) return undefined;
+  return `invariant 4: sandbox ${id} uses ${addresses.join("+")}, and the journal of ${name} has ${known.join("+")}`;
+}
+
+/** Invariant 2, of identities that are counted. */
+function twoClaims(claims: readonly Claim[]): string | undefined {
+  const owners = new Map<string, string>(); // identity -> claim
+  for (const { namespace, name, identity, releasing, nonce } of claims) {
+    const { kind, ordinal, slot } = identity;
+    if ((ordinal ?? slot) === undefined || releasing === true || nonce === "") continue;
+    const id = `${namespace}/${kind}/${identity.name}/${ordinal}/${slot}`;
+    const other = owners.get(id);
+    if (other !== undefined) return `invariant 2: one identity has two claims, ${other} and ${name}`;
+    owners.set(id, name);
+  }
+  return undefined;
+}
+
+export function sameAddresses(a: readonly string[], b: readonly string[]): boolean {
+  return a.toSorted().join() === b.toSorted().join();
+}
+
+export function parsedPool(record: PoolRecord): Pool {
+  const pool = parsePool(record);
+  if (isRefusal(pool)) throw new TypeError(pool.message);
+  return pool;
+}

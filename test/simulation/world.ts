@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: Apache-2.0
+import type { Database } from "../../allocator/store/database.ts";
+import { Books } from "../model/books.ts";
+import { HOUSEKEEPERS, NODES, POOL_RECORDS, WEBHOOKS } from "./cast.ts";
+import { Clients } from "./clients.ts";
+import { Cluster } from "./cluster.ts";
+import type { Disks } from "./journal-disk.ts";
+import { Node } from "./node.ts";
+import { podOf } from "./pod.ts";
+import { BEGIN, Post } from "./process.ts";
+import { type Flow, Schedule } from "./schedule.ts";
+import type { Setting, Tampering } from "./setting.ts";
+import { Tally } from "./tally.ts";
+import { Webhook } from "./webhook.ts";
+import { Witness } from "./witness.ts";
+
+export interface WorldOptions {
+  readonly disks: Disks;
+  readonly tally?: Tally;
+  readonly tampering?: Tampering;
+  /** Keep the story. */
+  readonly tells?: boolean;
+}
+
+/** Everything of one run: three webhooks, two nodes, one store, and who sees to it that all is well. */
+export class World {
+  readonly schedule: Schedule;
+  readonly books = new Books();
+  readonly cluster: Cluster;
+  readonly witness: Witness;
+  readonly tally: Tally;
+  readonly clients: Clients;
+  readonly posts: readonly Post[];
+  readonly nodes: readonly Node[];
+  readonly #webhooks = new Map<string, Webhook>(); // name of the post -> webhook of its present life
+  readonly #disks: Disks;
+  readonly #databases: Database[] = [];
+
+  constructor({ disks, tally = new Tally(), tampering = {}, tells = false }: WorldOptions) {
+    this.tally = tally;
+    this.#disks = disks;
+    this.schedule = new Schedule({ tells, onlooker: () => this.witness.judge() });
+    this.cluster = new Cluster({
+      beforeChange: () => this.witness.beforeChange(),
+      podKept: (object) => this.#kept(podOf(object)),
+    });
+    const { books, cluster, schedule } = this;
+    for (const pool of POOL_RECORDS) books.create("pool", pool, BEGIN);
+    this.witness = new Witness({ books, cluster, schedule, pools: POOL_RECORDS });
+    const suspect = (claim: Parameters<Setting["suspect"]>[0]) => this.#housekeeper()?.suspect(claim);
+    const setting = { books, cluster, witness: this.witness, tampering, suspect };
+    const webhooks = WEBHOOKS.map((name) => this.#postOf(name, setting));
+    this.nodes = NODES.map((name) => this.#nodeOf(name, setting));
+    this.witness.watchOver(this.nodes);
+    this.posts = [...webhooks, ...this.nodes.map(({ post }) => post)];
+    this.clients = new Clients({
+      schedule,
+      cluster,
+      tally,
+      witness: this.witness,
+      webhook: (n) => this.webhook(n),
+    });
+  }
+
+  webhook(n: number): Webhook | undefined {
+    return this.#webhooks.get(WEBHOOKS[n % WEBHOOKS.length] ?? "");
+  }
+
+  node(name: string): Node | undefined {
+    return this.nodes.find((node) => node.name === name);
+  }
+
+  get mirrors() {
+    const agents = this.nodes.flatMap(({ agent }) => agent ?? []);
+    return [...this.#webhooks.values(), ...agents].map(({ process, mirror }) => ({
+      who: process.post.name,
+      mirror,
+    }));
+  }
+
+  async flow(flow: Flow): Promise<void> {
+    this.tally.events += await this.schedule.flow(flow);
+  }
+
+  /** Nothing of this world goes on. */
+  async close(): Promise<void> {
+    for (const process of this.posts.flatMap(({ lived }) => lived)) process.bury();
+    for (const database of this.#databases) await this.#disks.giveBack(database);
+  }
+
+  #postOf(name: string, setting: Setting): Post {
+    const post = new Post(this.schedule, name, (process) => {
+      this.#webhooks.set(name, new Webhook(process, setting, HOUSEKEEPERS.includes(name)));
+    });
+    post.start();
+    return post;
+  }
+
+  #nodeOf(name: string, setting: Setting): Node {
+    const { schedule, tally } = this;
+    const database = this.#disks.take();
+    this.#databases.push(database);
+    return new Node({ name, schedule, tally, setting, database });
+  }
+
+  #kept(pod: ReturnType<typeof podOf>): void {
+    this.node(pod.node)?.admit(pod);
+  }
+
+  #housekeeper(): Webhook | undefined {
+    return [...this.#webhooks.values()].find(({ keepsHouse, process }) => keepsHouse && process.alive);
+  }
+}
