@@ -108,6 +108,17 @@ describe("connect", () => {
     ]);
   });
 
+  it("gives what the API server warns of, and nothing of what is no warning", async () => {
+    const warnings = [
+      '299 - "claim \\"a\\" is new", 299 - "old"',
+      "299 nonsense",
+      '299 - "one more, and the last"',
+    ];
+    handle = (_, response) => response.setHeader("Warning", warnings).end("{}");
+    const { warnings: found } = await get(connected());
+    assert.deepEqual(found, ['claim "a" is new', "old", "one more, and the last"]);
+  });
+
   it("gives the text of an answer that is not JSON", async () => {
     handle = (_, response) => response.writeHead(404).end("404 page not found\n");
     assert.deepEqual(await get(connected()), { status: 404, body: "404 page not found\n" });

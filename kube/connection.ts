@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 import type { Agent, IncomingMessage } from "node:http";
 import { request } from "node:https";
-import type { KubeConfig } from "@kubernetes/client-node";
 import { BerthError, messageOf } from "../allocator/errors.ts";
 import type { Clock } from "../allocator/ports.ts";
-import { CredentialKeeper, type Credentials } from "./credentials.ts";
+import { type Access, CredentialKeeper, type Credentials } from "./credentials.ts";
 import { linesOf } from "./lines.ts";
 
 /** One HTTP call to the API server. */
@@ -26,6 +25,8 @@ export interface Call {
 export interface Answer {
   readonly status: number;
   readonly body: unknown;
+  /** What the API server, and its webhooks, warn of; absent when of nothing. */
+  readonly warnings?: readonly string[];
 }
 
 /** A body that goes on, line by line. */
@@ -59,7 +60,7 @@ const RETRY_MS = 1_000;
  * Connects with the server, authority and credentials of a KubeConfig. client-node's own typed calls are not used:
  * in 2.0 each makes a TLS connection of its own, and none has a deadline.
  */
-export function connect(kubeConfig: KubeConfig, deps: ConnectionDeps): Connection {
+export function connect(kubeConfig: Access, deps: ConnectionDeps): Connection {
   return new HttpsConnection(kubeConfig, deps);
 }
 
@@ -77,7 +78,7 @@ class HttpsConnection implements Connection {
   readonly #userAgent: string;
   readonly #closing = new AbortController();
 
-  constructor(kubeConfig: KubeConfig, deps: ConnectionDeps) {
+  constructor(kubeConfig: Access, deps: ConnectionDeps) {
     this.#keeper = new CredentialKeeper(kubeConfig, deps.clock);
     this.#clock = deps.clock;
     this.#userAgent = deps.userAgent;
@@ -159,7 +160,9 @@ class HttpsConnection implements Connection {
       return Buffer.concat(chunks).toString("utf8");
     })();
     const text = await this.#within(whole, until, (late) => response.destroy(late));
-    return { status: response.statusCode ?? 0, body: parsed(text) };
+    const warnings = warningsIn(response.headersDistinct["warning"] ?? []);
+    const answer = { status: response.statusCode ?? 0, body: parsed(text) };
+    return warnings.length === 0 ? answer : { ...answer, warnings };
   }
 
   async *#linesOf(response: IncomingMessage): AsyncGenerator<string, void, void> {
@@ -204,4 +207,12 @@ function parsed(text: string): unknown {
   } catch {
     return text;
   }
+}
+
+/** `299 - "text"`, one or more in each header (RFC 7234, 5.5); what looks otherwise is passed over. */
+function warningsIn(headers: readonly string[]): readonly string[] {
+  return headers.flatMap((header) => {
+    const found = header.matchAll(/\b\d{3} \S+ "((?:[^"\\]|\\.)*)"/g);
+    return [...found].map(([, text = ""]) => text.replaceAll(/\\(.)/g, "$1"));
+  });
 }

@@ -1,9 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 import type { Agent as AnyAgent } from "node:http";
 import { Agent, type RequestOptions } from "node:https";
-import type { KubeConfig } from "@kubernetes/client-node";
 import { BerthError, messageOf } from "../allocator/errors.ts";
 import type { Clock } from "../allocator/ports.ts";
+
+/** Where the API server is and how it is asked: a KubeConfig of client-node, or what does the same. */
+export interface Access {
+  getCurrentCluster(): { readonly server: string; readonly proxyUrl?: string } | null;
+  /** Adds authority, certificates and the token of this moment. */
+  applyToHTTPSOptions(options: RequestOptions): Promise<void>;
+}
 
 /** How requests are sent now. */
 export interface Credentials {
@@ -31,7 +37,7 @@ const FRESH_MS = 10_000;
 
 /** The credentials of a KubeConfig, asked for again when they are old or were refused. */
 export class CredentialKeeper {
-  readonly #kubeConfig: KubeConfig;
+  readonly #kubeConfig: Access;
   readonly #clock: Clock;
   #known: Known | undefined;
   #agents: Known | undefined;
@@ -40,7 +46,7 @@ export class CredentialKeeper {
   readonly server: string;
 
   /** Throws CONFIG_INVALID for a KubeConfig without a cluster that is reached over TLS. */
-  constructor(kubeConfig: KubeConfig, clock: Clock) {
+  constructor(kubeConfig: Access, clock: Clock) {
     this.#kubeConfig = kubeConfig;
     this.#clock = clock;
     this.server = (kubeConfig.getCurrentCluster()?.server ?? "").replace(/\/$/, "");

@@ -159,6 +159,14 @@ describe("EventRecorder", () => {
     assert.equal(sink.kept.size, 1_000);
   });
 
+  it("forgets what was sent when there is much that is new", async () => {
+    for (let i = 0; i < 1_500; i++) {
+      recorder.record({ ...TAKEN, note: `note ${i}` });
+      await turns();
+    }
+    assert.equal(sink.kept.size, 1_500);
+  });
+
   it("cuts a note at the API server's 1024 bytes, between characters", async () => {
     recorder.record({ ...TAKEN, note: `a${"地".repeat(500)}` });
     await turns();

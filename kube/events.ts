@@ -63,7 +63,7 @@ interface Open extends Series {
 const SERIES_MS = 6 * 60_000;
 /** An event that goes on is written once a minute. */
 const COUNT_MS = 60_000;
-/** More different events than that at a time are a defect, and must not take the API server along. */
+/** More different events than that waiting to be sent are a defect, and must not take the API server along. */
 const MOST_OPEN = 1_000;
 /** The API server's limits: of a note, and of a name less the suffix of a token and a point. */
 const LONGEST_NOTE = 1_024;
@@ -94,7 +94,7 @@ export class EventRecorder {
     const known = this.#open.get(key);
     if (known !== undefined && seenAt - known.seenAt < SERIES_MS) {
       this.#open.set(key, { ...known, count: known.count + 1, lastAt, seenAt });
-    } else if (known === undefined && this.#open.size >= MOST_OPEN) {
+    } else if (known === undefined && this.#open.size >= MOST_OPEN && !this.#forgetWritten()) {
       log.warn("event is lost, there are too many", { reason: notice.reason });
     } else {
       const { namespace = "default", name } = notice.regarding;
@@ -103,6 +103,14 @@ export class EventRecorder {
       this.#open.set(key, { ...place, count: 1, written: 0, dueAt: seenAt, seenAt });
     }
     this.#wake();
+  }
+
+  /** The oldest of those that were sent: should it happen again, that is a new event. False when all are waiting. */
+  #forgetWritten(): boolean {
+    for (const [key, { written, count }] of this.#open) {
+      if (written === count) return this.#open.delete(key);
+    }
+    return false;
   }
 
   /** Sends until `signal` aborts, and then once more what is waiting. Never rejects. */

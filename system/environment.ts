@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the configurations of the processes have in common. A variable that is empty is one that is absent.
+import { BerthError } from "../allocator/errors.ts";
+import { LOG_LEVELS, type LogLevel } from "./logger.ts";
+
+export type Environment = Readonly<Record<string, string | undefined>>;
+
+const HIGHEST_PORT = 65_535;
+
+/** The variable's text; the empty text, or what is given, when it is absent. */
+export function textOf(env: Environment, variable: string, otherwise = ""): string {
+  return env[variable] || otherwise;
+}
+
+/** BERTH_PORT; 0 is any that is free. */
+export function portOf(env: Environment, otherwise: number): number {
+  const given = textOf(env, "BERTH_PORT", String(otherwise));
+  const port = /^\d{1,5}$/.test(given) ? Number(given) : Number.NaN;
+  if (port <= HIGHEST_PORT) return port;
+  throw invalid("BERTH_PORT", `is ${JSON.stringify(given)}, which is no port; give it a number up to 65535`);
+}
+
+/** BERTH_LOG_LEVEL, info if absent. */
+export function logLevelOf(env: Environment): LogLevel {
+  const given = textOf(env, "BERTH_LOG_LEVEL", "info");
+  const level = LOG_LEVELS.find((known) => known === given);
+  if (level !== undefined) return level;
+  throw invalid("BERTH_LOG_LEVEL", `is ${JSON.stringify(given)}; give it one of ${LOG_LEVELS.join(", ")}`);
+}
+
+/** BERTH_KUBECONFIG; undefined in a pod, which reaches the API server as one. */
+export function kubeconfigOf(env: Environment): string | undefined {
+  const kubeconfig = textOf(env, "BERTH_KUBECONFIG");
+  if (kubeconfig !== "") return kubeconfig;
+  if (textOf(env, "KUBERNETES_SERVICE_HOST") !== "") return undefined;
+  throw invalid("BERTH_KUBECONFIG", "is not set, and this is no pod of a cluster; give it a kubeconfig");
+}
+
+/** The fault of a variable: `why` goes on after its name. */
+export function invalid(variable: string, why: string): BerthError {
+  return new BerthError("CONFIG_INVALID", `${variable} ${why}`, { details: { variable } });
+}
