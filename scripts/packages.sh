@@ -1,29 +1,46 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# Installs the Debian packages that building and the real-plugin tests need, and says in one line what cannot be had.
+# Installs the Debian packages that building and the real-plugin tests need, or with `fuzz` those of the fuzzer, and
+# says in one line what cannot be had.
 set -u
 
 missing=()
 need() { command -v "$1" >/dev/null 2>&1 || [ -e "$1" ] || missing+=("$2"); }
-need musl-gcc musl-tools
-need make make
-need ip iproute2
-need ping iputils-ping
-need /usr/lib/cni/bridge containernetworking-plugins
 
-[ ${#missing[@]} -eq 0 ] && exit 0
-if ! command -v apt-get >/dev/null 2>&1 || [ "$(id -u)" -ne 0 ]; then
-  echo "not installed: ${missing[*]} (needs root and apt-get); what depends on them says so where it is left out"
-  exit 0
-fi
-echo "setting up: ${missing[*]}"
+install() {
+  [ ${#missing[@]} -eq 0 ] && return
+  if ! command -v apt-get >/dev/null 2>&1 || [ "$(id -u)" -ne 0 ]; then
+    echo "not installed: ${missing[*]} (needs root and apt-get); what depends on them says so where it is left out"
+    exit 0
+  fi
+  echo "setting up: ${missing[*]}"
+  apt-get update -qq >"$log" 2>&1
+  if ! apt-get install -y -qq --no-install-recommends "${missing[@]}" >>"$log" 2>&1; then
+    for package in "${missing[@]}"; do
+      apt-get install -y -qq --no-install-recommends "$package" >>"$log" 2>&1 || echo "could not install $package"
+    done
+  fi
+  missing=()
+}
+
 export DEBIAN_FRONTEND=noninteractive
 log=$(mktemp)
 trap 'rm -f "$log"' EXIT
-apt-get update -qq >"$log" 2>&1
-if ! apt-get install -y -qq --no-install-recommends "${missing[@]}" >>"$log" 2>&1; then
-  for package in "${missing[@]}"; do
-    apt-get install -y -qq --no-install-recommends "$package" >>"$log" 2>&1 || echo "could not install $package"
-  done
+if [ "${1:-}" = fuzz ]; then
+  need clang clang
+  install
+  # The runtime comes in a package of the compiler's own version.
+  if command -v clang >/dev/null 2>&1; then
+    version=$(clang -dumpversion)
+    need "$(clang -print-resource-dir)/lib/linux/libclang_rt.fuzzer-$(uname -m).a" "libclang-rt-${version%%.*}-dev"
+    install
+  fi
+else
+  need musl-gcc musl-tools
+  need make make
+  need ip iproute2
+  need ping iputils-ping
+  need /usr/lib/cni/bridge containernetworking-plugins
+  install
 fi
 exit 0

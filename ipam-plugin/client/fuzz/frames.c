@@ -1,15 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * What comes from outside, thrown at the pure functions: answers of an agent, environments, texts. An entry point for
- * libFuzzer, and a small generator of its own (`make fuzz`) for compilers that have only the sanitizers.
- */
+/* What comes from outside, thrown at the pure functions: answers of an agent, environments, texts. */
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "frame.h"
-#include "json.h"
+#include "../frame.h"
+#include "../json.h"
 
 static void require(int holds, const char *what) {
   if (holds) return;
@@ -17,10 +14,20 @@ static void require(int holds, const char *what) {
   abort();
 }
 
+/* As long as the header says, in a type that cannot overflow. */
+static uint64_t announced(const unsigned char *header) {
+  uint64_t lengths[2] = {0, 0};
+  for (unsigned i = 0; i < 8; i++) lengths[i / 4] = lengths[i / 4] << 8 | header[6 + i];
+  return lengths[0] + lengths[1];
+}
+
 static void try_response(const unsigned char *data, size_t size) {
   struct response response;
   const enum response_state state = response_parse(data, size, &response);
   if (state == RESPONSE_INCOMPLETE) require(size < RESPONSE_CAPACITY, "a frame that never ends is noticed");
+  if (state != RESPONSE_GARBAGE && size >= RESPONSE_HEADER) {
+    require(announced(data) <= RESPONSE_LIMIT, "what does not fit is not waited for");
+  }
   if (state != RESPONSE_COMPLETE) return;
   require(response.exit_status >= 0 && response.exit_status <= 255, "the status is a byte");
   require(response.out == data + RESPONSE_HEADER, "stdout begins behind the header");
@@ -108,34 +115,3 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
   free(text);
   return 0;
 }
-
-#ifndef LIBFUZZER
-static uint64_t state = 88172645463325252u;
-
-/* xorshift64: every run throws the same inputs. */
-static uint32_t draw(uint32_t below) {
-  state ^= state << 13;
-  state ^= state >> 7;
-  state ^= state << 17;
-  return (uint32_t)(state >> 32) % below;
-}
-
-int main(void) {
-  static const unsigned char HALF_RIGHT[RESPONSE_HEADER] = {'B', 'R', 'T', 'H', 1};
-  for (unsigned round = 0; round < 1000000; round++) {
-    const size_t size = draw(64);
-    uint8_t *const data = malloc(size + 1);
-    require(data != NULL, "there is memory");
-    for (size_t i = 0; i < size; i++) data[i] = (uint8_t)draw(256);
-    if (draw(4) != 0) memcpy(data, HALF_RIGHT, size < RESPONSE_HEADER ? size : RESPONSE_HEADER);
-    if (size >= RESPONSE_HEADER) data[9] = (uint8_t)draw(64);
-    if (size >= RESPONSE_HEADER) data[13] = (uint8_t)draw(64);
-    if (draw(4) == 0 && size >= 8) memcpy(data, "CNI_A=", 6);
-    if (draw(4) == 0 && size >= 32) memcpy(data + 16, "\nCNI_B=", 7);
-    LLVMFuzzerTestOneInput(data, size);
-    free(data);
-  }
-  puts("1000000 inputs, nothing found");
-  return 0;
-}
-#endif
