@@ -14,7 +14,7 @@ import { openWorld, type World } from "../test/support/world.ts";
 import { type Bindee, bind, isAtRest } from "./bind.ts";
 import type { Claim } from "./claim.ts";
 import { isRefusal } from "./errors.ts";
-import type { Stored } from "./store/store.ts";
+import type { Store, Stored } from "./store/store.ts";
 
 const POD: Bindee = { name: "a", uid: "uid-of-a", node: "node-a", token: "", interface: "eth0" };
 
@@ -100,4 +100,68 @@ describe("bind of a pod that says what it was admitted with", () => {
       );
     });
   }
+});
+
+describe("bind by what was seen of a claim", () => {
+  const NONE = { fenced: false, promiseOver: false };
+
+  async function begin() {
+    let reads = 0;
+    const counting = (store: Store): Store => ({
+      create: (kind, record) => store.create(kind, record),
+      get: (kind, key) => {
+        if (kind === "claim") reads++;
+        return store.get(kind, key);
+      },
+      replace: (kind, seen, next) => store.replace(kind, seen, next),
+      report: (seen, status) => store.report(seen, status),
+      remove: (kind, seen) => store.remove(kind, seen),
+      list: (kind) => store.list(kind),
+      watch: (kind, signal) => store.watch(kind, signal),
+      close: () => store.close(),
+    });
+    const world = await openWorld({ pools: [DB_POOL], wrap: counting });
+    const seen = await lent(world, true);
+    const next: Bindee = { name: "a", uid: "next", node: "node-b", token: "" };
+    const tryBind = (pod: Bindee) => bind(world.context, seen, pod, async () => NONE);
+    return { world, seen, next, tryBind, reads: () => reads };
+  }
+
+  it("does not read what has not changed", async () => {
+    const { world, seen, next, tryBind, reads } = await begin();
+    await using _ = world;
+    const { record } = granted(await tryBind(next));
+    assert.deepEqual([record.binding?.podUID, record.binding?.node, reads()], ["next", "node-b", 0]);
+    assert.deepEqual((await world.authority.get("claim", seen.key))?.record, record);
+  });
+
+  it("goes by what is there when it has changed", async () => {
+    const { world, seen, next, tryBind, reads } = await begin();
+    await using _ = world;
+    const attachment = attachmentOf("a", { containerID: "again" });
+    await world.authority.report(seen, { phase: "Attached", attachment });
+    const got = await tryBind(next);
+    assert.ok(isRefusal(got));
+    assert.equal(got.code, "CLAIM_BUSY");
+    assert.equal(reads(), 1);
+  });
+
+  it("refuses by what is there, not by what was seen", async () => {
+    const { world, seen, next } = await begin();
+    await using _ = world;
+    const stale = { ...seen, record: { ...seen.record, releasing: true } };
+    const got = granted(await bind(world.context, stale, next, async () => NONE));
+    assert.equal(got.record.binding?.podUID, "next");
+  });
+
+  it("is not sure of a reservation that is gone", async () => {
+    const { world, next, tryBind } = await begin();
+    await using _ = world;
+    const reservation = await world.authority.get("reservation", "10.20.0.70");
+    assert.ok(reservation);
+    await world.authority.remove("reservation", reservation);
+    const got = await tryBind(next);
+    assert.ok(isRefusal(got));
+    assert.equal(got.code, "CLAIM_MISSING");
+  });
 });

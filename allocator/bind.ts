@@ -24,6 +24,8 @@ export interface BindFacts {
   readonly fenced: boolean;
   /** The pod of the present promise is known to be gone, or never came in its time. */
   readonly promiseOver: boolean;
+  /** The pod of the present binding, of another name, is there and has not ended. Absent: nobody looked. */
+  readonly holderThere?: boolean;
 }
 
 /** A promise made at admission to a pod that does not exist yet holds this long. */
@@ -45,42 +47,61 @@ export type BindPlan =
  * | pod A on X             | A on X      | bound already                                                     |
  * | pod A on X             | B on X      | bind: X's agent takes A's sandbox down before it sets B's up (c)  |
  * | pod A on X             | B on Y      | only when X's agent said that A is detached (a), or X is fenced (b) |
+ *
+ * A claim that is being deleted stays with the pod that it is bound to, and is lent to nobody else.
+ * While A, of another name than B, is known to be there, only fencing moves it: a copy of a pod's token gains nothing.
  */
 export function planBind(claim: Claim, pod: Bindee, facts: BindFacts, now: number): BindPlan {
+  const unfit = unfitFor(claim, pod);
+  if (unfit !== undefined) return unfit;
   const key = claimKey(claim);
-  if (claim.releasing === true) {
-    return refuse(
-      "CLAIM_RELEASING",
-      `the addresses of claim ${key} are being given back; try again in a moment`,
-      {
-        claim: key,
-      },
-    );
-  }
-  if (claim.nonce === "") {
-    return refuse(
-      "CLAIM_MISSING",
-      `claim ${key} has no addresses yet: ${claim.status.message ?? "not reserved"}`,
-      {
-        claim: key,
-      },
-    );
-  }
-  if (pod.assigned !== undefined && !isSame(pod.assigned, claim.addresses)) {
-    return movedOn(claim, pod.name, pod.assigned);
-  }
   const binding = bindingOf(pod, now);
   const current = claim.binding;
   if (current === undefined) return { kind: "bind", binding };
-  if (samePod(current, pod) && current.node === pod.node) return { kind: "bound" };
+  if (isWith(current, pod)) return { kind: "bound" };
   if (current.node === "") return ofPromise(claim, current, pod, facts) ?? { kind: "bind", binding };
-  if (current.node === pod.node || facts.fenced || detached(claim)) return { kind: "bind", binding };
+  if (facts.fenced) return { kind: "bind", binding };
+  if (facts.holderThere === true) return heldBy(current, key);
+  if (current.node === pod.node || detached(claim)) return { kind: "bind", binding };
   return refuse(
     "CLAIM_BUSY",
     `claim ${key} is still lent to pod ${current.podName} on node ${current.node}, whose sandbox was not seen to end; ` +
       `it moves when that node's agent reports, the node is deleted, or it is tainted out-of-service`,
     { claim: key, pod: current.podName, node: current.node },
   );
+}
+
+/** Why the claim is not for the pod, whoever has it now. */
+function unfitFor(claim: Claim, pod: Bindee): Refusal | undefined {
+  const key = claimKey(claim);
+  if (claim.releasing === true) {
+    const words = `the addresses of claim ${key} are being given back; try again in a moment`;
+    return refuse("CLAIM_RELEASING", words, { claim: key });
+  }
+  if (claim.nonce === "") {
+    const words = `claim ${key} has no addresses yet: ${claim.status.message ?? "not reserved"}`;
+    return refuse("CLAIM_MISSING", words, { claim: key });
+  }
+  if (pod.assigned !== undefined && !isSame(pod.assigned, claim.addresses)) {
+    return movedOn(claim, pod.name, pod.assigned);
+  }
+  const stays = isBound(claim) && claim.binding !== undefined && isWith(claim.binding, pod);
+  return claim.deleting === true && !stays ? beingDeleted(claim) : undefined;
+}
+
+/** The words for a claim that somebody deleted and that is not gone yet. */
+export function beingDeleted(claim: Claim): Refusal {
+  const key = claimKey(claim);
+  const { podName = "", node = "" } = claim.binding ?? {};
+  const why = isAtRest(claim)
+    ? "try again in a moment"
+    : `its addresses are given back when the sandbox of pod ${podName} on node ${node} has ended; try again then`;
+  return refuse("CLAIM_RELEASING", `claim ${key} is being deleted; ${why}`, { claim: key });
+}
+
+function heldBy({ podName, node }: Binding, key: string): Refusal {
+  const words = `claim ${key} is lent to pod ${podName} on node ${node}, which is still there; it moves when that pod is gone`;
+  return refuse("CLAIM_BUSY", words, { claim: key, pod: podName, node });
 }
 
 function isSame(some: readonly string[], others: readonly string[]): boolean {
@@ -116,6 +137,10 @@ function ofPromise(claim: Claim, promise: Binding, pod: Bindee, facts: BindFacts
   );
 }
 
+function isWith(binding: Binding, pod: Bindee): boolean {
+  return samePod(binding, pod) && binding.node === pod.node;
+}
+
 function samePod(binding: Binding, pod: Bindee): boolean {
   return binding.podName === pod.name && (binding.podUID === pod.uid || pod.uid === "");
 }
@@ -133,22 +158,24 @@ export function isAtRest(claim: Claim): boolean {
 
 /**
  * Lends the claim to the pod. Reads the authority, makes sure that every reservation may be relied on, then
- * compares and sets. Throws REVISION_CONFLICT when the claim keeps changing.
+ * compares and sets. A claim that was seen before, given instead of its key, saves that read if it has not changed.
+ * Throws REVISION_CONFLICT when the claim keeps changing.
  */
 export async function bind(
   context: Context,
-  key: string,
+  claim: string | Stored<"claim">,
   pod: Bindee,
   facts: (claim: Claim) => Promise<BindFacts>,
 ): Promise<Stored<"claim"> | Refusal> {
+  const key = typeof claim === "string" ? claim : claim.key;
+  const soon = typeof claim === "string" ? undefined : await bindSeen(context, claim, pod, facts);
+  if (soon !== undefined) return soon;
   for (let round = 0; round < MAX_ROUNDS; round++) {
     const seen = await context.store.get("claim", key);
     if (seen === undefined) return missing(key);
     const plan = planBind(seen.record, pod, await facts(seen.record), context.clock.now());
     if (isRefusal(plan)) return plan;
-    for (const address of seen.record.addresses) {
-      if (!(await rely(context.store, address, seen.record.nonce))) return missing(key);
-    }
+    if (!(await reliesOnAll(context, seen.record))) return missing(key);
     const lent = plan.kind === "bound" ? seen : await lend(context, seen, plan.binding);
     const standing = lent && (await standUp(context, lent, pod));
     if (standing !== undefined) return standing;
@@ -156,6 +183,28 @@ export async function bind(
   throw new BerthError("REVISION_CONFLICT", `claim ${key} kept changing while it was bound`, {
     details: { claim: key },
   });
+}
+
+/** Undefined: it did not come to a compare-and-set, which alone proves that the claim still is as it was seen. */
+async function bindSeen(
+  context: Context,
+  seen: Stored<"claim">,
+  pod: Bindee,
+  facts: (claim: Claim) => Promise<BindFacts>,
+): Promise<Stored<"claim"> | undefined> {
+  const plan = planBind(seen.record, pod, await facts(seen.record), context.clock.now());
+  if (isRefusal(plan) || plan.kind === "bound" || !(await reliesOnAll(context, seen.record)))
+    return undefined;
+  const lent = await lend(context, seen, plan.binding);
+  return lent && (await standUp(context, lent, pod));
+}
+
+/** Read from the authority after the claim was seen: what is unmarked then, the reaper finds relied on. */
+async function reliesOnAll({ store }: Context, { addresses, nonce }: Claim): Promise<boolean> {
+  for (const address of addresses) {
+    if (!(await rely(store, address, nonce))) return false;
+  }
+  return true;
 }
 
 async function lend(

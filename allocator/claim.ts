@@ -64,6 +64,7 @@ export interface ClaimAttachment {
 }
 
 export interface ClaimStatus {
+  /** As last reported, Pending if it never was; see phaseOf for where the claim stands. */
   readonly phase: ClaimPhase;
   readonly attachment?: ClaimAttachment;
   /** Why a hand-made claim has no addresses yet, for people. */
@@ -92,6 +93,11 @@ export interface Claim {
   readonly handMade?: boolean;
   /** From here nobody may use the claim; its reservations are cooled, then it is deleted. */
   readonly releasing?: boolean;
+  /**
+   * Somebody deleted it past admission while a pod had it (Kubernetes only): it serves that pod until its sandbox has
+   * ended, and nobody else. Never written.
+   */
+  readonly deleting?: boolean;
   readonly status: ClaimStatus;
 }
 

@@ -46,7 +46,8 @@ export function closedTo(
 
 /** The words for a pool that only lets addresses be kept. */
 export function disabled(pool: Pool, namespace: string): Refusal {
-  const words = `pool ${q(pool.name)} takes no new reservations; name another pool`;
+  const why = pool.deleting ? "is being deleted" : "takes no new reservations";
+  const words = `pool ${q(pool.name)} ${why}; name another pool`;
   return refuse("POOL_DISABLED", words, { pool: pool.name, namespace });
 }
 

@@ -22,6 +22,7 @@ export function keepHouse(context: Context, reaper: Reaper, metrics: Metrics): H
   let judging: Promise<void> = Promise.resolve();
   const judgeAll = async () => {
     for (const [key, claim] of suspects) {
+      if (stop.signal.aborted) return;
       suspects.delete(key);
       await judgeOne(context, reaper, claim);
     }

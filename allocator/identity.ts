@@ -36,6 +36,9 @@ export type PodStanding =
 const INDEX_LABEL = "apps.kubernetes.io/pod-index";
 const HASH_LABEL = "pod-template-hash";
 const COMPLETION_INDEX = "batch.kubernetes.io/job-completion-index";
+/** What of a pod's labels and annotations `standingOf` reads. */
+export const STANDING_LABELS: readonly string[] = [INDEX_LABEL, HASH_LABEL, COMPLETION_INDEX];
+export const STANDING_ANNOTATIONS: readonly string[] = [COMPLETION_INDEX];
 
 /** Whose the pod is, from the pod alone: admission has no time to look owners up. */
 export function standingOf(pod: PodOrigin): PodStanding {

@@ -29,12 +29,18 @@ export function intentOf(applicant: Applicant): Intent | Refusal {
   const entry = entryFor(applicant);
   if (entry !== undefined && "kind" in entry) return entry;
   const named = standing.kind === "named";
-  return wish(applicant, named ? standing.claim : `c-${applicant.token.slice(0, 12)}`, {
+  const intent = wish(applicant, named ? standing.claim : `c-${applicant.token.slice(0, 12)}`, {
     identity: standing.identity,
     entry,
     promised: !named || standing.byToken === true,
     retention: retentionOf(request, named && standing.identity.kind === "Pod"),
   });
+  return saysWhat(request) ? intent : { ...intent, followsClaim: "handMade" };
+}
+
+/** Whether it says what it wants, not only that it wants to keep that. */
+function saysWhat({ entries, pools, families }: Request): boolean {
+  return entries !== undefined || pools !== undefined || families !== undefined;
 }
 
 /** The wish of a pod that asks for nothing itself and whose name has a claim: what the claim says goes. */
@@ -46,6 +52,17 @@ export function intentForClaim(applicant: Applicant, claim: Claim): Intent {
   const entry = isReserved(claim) ? claim.addresses : claim.request.addresses;
   const own = { identity: applicant.standing.identity, entry, promised: false, retention: claim.retention };
   return { ...wish({ ...applicant, request }, claim.name, own), request: claim.request };
+}
+
+/** What the author of a claim wrote, whatever the claim holds by now. */
+export function intentAsWritten(
+  claim: Claim,
+  namespace: NamespaceFacts,
+  given: Pick<Applicant, "token" | "now">,
+): Intent {
+  const standing = { kind: "named", claim: claim.name, identity: claim.identity } as const;
+  const applicant = { standing, request: {}, namespace, podLabels: {}, start: 0, ...given };
+  return intentForClaim(applicant, { ...claim, addresses: [], nonce: "" });
 }
 
 /** The wishes of a Deployment's set, one for each slot, in the order of the list. */

@@ -13,6 +13,7 @@ import { readObject } from "./kube-object.ts";
 import { lendSlot, previewSlot } from "./lend.ts";
 import { describePreview } from "./preview.ts";
 import { reserve } from "./reserve.ts";
+import type { Store } from "./store/store.ts";
 
 const FOUR = entries("10.20.0.70;10.20.0.71;10.20.0.72;10.20.0.73");
 
@@ -67,6 +68,42 @@ async function lentTo(world: World, name: string): Promise<{ slot: string; token
   await start(world, name, lent);
   return lent;
 }
+
+describe("a set of fifty", () => {
+  it("of which one slot is free costs the reads of that one", async () => {
+    await using world = await opened();
+    const list = entries(Array.from({ length: 50 }, (_, i) => `10.20.0.${110 + i}`).join(";"));
+    const lent: { slot: string; token: string }[] = [];
+    for (let i = 0; i < 50; i++) {
+      const got = await admit(world, list);
+      assert.ok(typeof got !== "string");
+      lent.push(got);
+      await start(world, `web-${i}`, got);
+    }
+    assert.equal(new Set(lent.map(({ slot }) => slot)).size, 50);
+    await world.shelf.forget("Pod", "shop", "web-37");
+    await detach(world, "web-37", "web-slot-37");
+    await world.settle();
+    const read: string[] = [];
+    const { authority } = world;
+    const store: Store = {
+      create: (kind, record) => authority.create(kind, record),
+      get: async (kind, key) => {
+        if (kind === "claim") read.push(key);
+        return await authority.get(kind, key);
+      },
+      replace: (kind, seen, next) => authority.replace(kind, seen, next),
+      report: (seen, status) => authority.report(seen, status),
+      remove: (kind, seen) => authority.remove(kind, seen),
+      list: (kind) => authority.list(kind),
+      watch: (kind, signal) => authority.watch(kind, signal),
+      close: () => authority.close(),
+    };
+    const got = await lendSlot({ ...world.context, store }, world.shelf, slotsFor(world, list));
+    assert.equal(granted(got).claim.record.name, "web-slot-37");
+    assert.deepEqual(read, ["shop/web-slot-37"]);
+  });
+});
 
 describe("a set of four", () => {
   it("is filled in its order, and refuses the fifth in words", async () => {

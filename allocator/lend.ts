@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-import { PROMISE_MS } from "./bind.ts";
+import { beingDeleted, isAtRest, PROMISE_MS } from "./bind.ts";
 import { type Binding, type Claim, claimKey } from "./claim.ts";
 import { type Context, MAX_ROUNDS } from "./context.ts";
 import { isRefusal, type Refusal, type RefusalCode, refuse } from "./errors.ts";
@@ -19,12 +19,12 @@ export async function lendSlot(
   inventory: Inventory,
   slots: readonly Intent[],
 ): Promise<Reserved | Refusal> {
-  const obstacles: Refusal[] = [];
-  for (const intent of slots) {
+  const obstacles = new Map<Intent, Refusal>(); // slot -> why not that one
+  for (const intent of likelyFreeFirst(context, slots)) {
     const got = await lendOne(context, inventory, intent);
     if (got.kind === "reserved") return got;
     if (!PASSING.has(got.code)) return got;
-    obstacles.push(got);
+    obstacles.set(intent, got);
   }
   return usedUp(slots, obstacles);
 }
@@ -32,7 +32,28 @@ export async function lendSlot(
 /** A slot refused for one of these leaves the others to try. */
 const PASSING: ReadonlySet<RefusalCode> = new Set(["CLAIM_BUSY", "ADDRESS_TAKEN", "CLAIM_RELEASING"]);
 
-function usedUp(slots: readonly Intent[], obstacles: readonly Refusal[]): Refusal {
+/**
+ * A set has as many claims to read as it has slots, and most of them are in use: those that look free in the view go
+ * first, each group in the order of the list. Which one is free is settled with the authority all the same.
+ */
+function likelyFreeFirst({ view, clock }: Context, slots: readonly Intent[]): readonly Intent[] {
+  const looksFree = ({ key, ask }: Intent) => {
+    const claim = view.claim(claimKey(key))?.record;
+    if (claim?.deleting === true) return false;
+    if (claim === undefined) {
+      const holders = (ask.entry ?? []).map((address) => view.reservation(address)?.record.claim ?? key);
+      return holders.every((holder) => claimKey(holder) === claimKey(key));
+    }
+    const { binding } = claim;
+    if (binding === undefined) return true;
+    return binding.node === "" ? clock.now() - binding.since >= PROMISE_MS : isAtRest(claim);
+  };
+  const { free = [], others = [] } = Object.groupBy(slots, (slot) => (looksFree(slot) ? "free" : "others"));
+  return [...free, ...others];
+}
+
+function usedUp(slots: readonly Intent[], met: ReadonlyMap<Intent, Refusal>): Refusal {
+  const obstacles = slots.flatMap((slot) => met.get(slot) ?? []);
   const only = slots[0]?.identity.slot === undefined ? obstacles[0] : undefined;
   if (only !== undefined) return only;
   const why = obstacles.slice(0, 4).map((obstacle) => obstacle.message);
@@ -49,13 +70,13 @@ export async function previewSlot(
   inventory: Inventory,
   slots: readonly Intent[],
 ): Promise<Preview | Refusal> {
-  const obstacles: Refusal[] = [];
-  for (const intent of slots) {
+  const obstacles = new Map<Intent, Refusal>(); // slot -> why not that one
+  for (const intent of likelyFreeFirst(context, slots)) {
     const before = await context.store.get("claim", claimKey(intent.key));
     const free = before === undefined || (await isFree(context, inventory, before));
     const got = free ? await preview(context, intent) : busy(before.record);
     if (!isRefusal(got) || !PASSING.has(got.code)) return got;
-    obstacles.push(got);
+    obstacles.set(intent, got);
   }
   return usedUp(slots, obstacles);
 }
@@ -82,7 +103,7 @@ async function promiseFree(
   for (let round = 0; round < MAX_ROUNDS; round++) {
     if (seen.record.releasing === true || !(await isFree(context, inventory, seen))) break;
     const lent = await promiseTo(context, seen, promise);
-    if (lent !== undefined) return { kind: "reserved", claim: lent, fresh: got.fresh };
+    if (lent !== undefined) return { ...got, claim: lent };
     const now = await context.store.get("claim", seen.key);
     if (now === undefined || now.revision === seen.revision) break;
     seen = now;
@@ -96,6 +117,7 @@ async function isFree(
   inventory: Inventory,
   { record, createdAt }: Stored<"claim">,
 ): Promise<boolean> {
+  if (record.deleting === true) return false;
   if (record.binding === undefined) return true;
   const facts = await gatherFacts(record, inventory);
   // Its Deployment may be back before the reaper saw that: what was set aside is wanted now.
@@ -117,6 +139,7 @@ async function promiseTo(
 }
 
 function busy(claim: Claim): Refusal {
+  if (claim.deleting === true) return beingDeleted(claim);
   const key = claimKey(claim);
   const { binding } = claim;
   const pod = binding?.podName ?? "";

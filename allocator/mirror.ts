@@ -1,11 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
 import { type Address, type Family, familyOf, toNumber } from "./address.ts";
+import { ClaimIndex } from "./claim-index.ts";
 import { isRefusal } from "./errors.ts";
 import { blocked, type Pool, type PoolRecord, parsePool, poolOf, rangeOf, standing } from "./pool.ts";
 import type { Logger } from "./ports.ts";
 import type { Runs } from "./runs.ts";
 import type { Change, Kind, Store, Stored } from "./store/store.ts";
 import type { View } from "./view.ts";
+
+/** What changed under a key; `now` undefined: gone, `before` undefined: new. Only enqueues: it is called in the middle of a change. */
+export type RecordHandler<K extends Kind> = (
+  key: string,
+  now: Stored<K> | undefined,
+  before: Stored<K> | undefined,
+) => void;
+
+type Handlers = { readonly [K in Kind]: Set<RecordHandler<K>> };
 
 /**
  * A view kept in memory from the store's watches. One owner applies changes; readers see whole changes only,
@@ -21,6 +31,8 @@ export class Mirror implements View {
   readonly #held = new Map<string, number>(); // pool/namespace -> addresses
   readonly #stale = new Map<Kind, Set<string>>(); // kind -> keys not seen again in the running relist
   readonly #synced = new Set<Kind>();
+  readonly #index = new ClaimIndex();
+  readonly #handlers: Handlers = { pool: new Set(), claim: new Set(), reservation: new Set() };
   #ordered: readonly Pool[] = [];
 
   constructor(log: Logger) {
@@ -44,6 +56,11 @@ export class Mirror implements View {
     return this.#ordered;
   }
 
+  /** Those that cannot be used too. */
+  poolRecords(): Iterable<Stored<"pool">> {
+    return this.#poolRecords.values();
+  }
+
   poolRecord(name: string): Stored<"pool"> | undefined {
     return this.#poolRecords.get(name);
   }
@@ -62,6 +79,25 @@ export class Mirror implements View {
 
   claims(): Iterable<Stored<"claim">> {
     return this.#claims.values();
+  }
+
+  claimsOfPod(namespace: string, name: string): readonly Stored<"claim">[] {
+    return this.#index.ofPod(namespace, name);
+  }
+
+  claimsOfWorkload(kind: string, namespace: string, name: string): readonly Stored<"claim">[] {
+    return this.#index.ofWorkload(kind, namespace, name);
+  }
+
+  claimsOnNode(node: string): readonly Stored<"claim">[] {
+    return this.#index.onNode(node);
+  }
+
+  /** Calls the handler at every change of the kind from here on, after the change; gives what takes it away again. */
+  onChange<K extends Kind>(kind: K, handler: RecordHandler<K>): () => void {
+    const handlers: Set<RecordHandler<K>> = this.#handlers[kind];
+    handlers.add(handler);
+    return () => handlers.delete(handler);
   }
 
   held(pool: string, namespace: string): number {
@@ -87,30 +123,47 @@ export class Mirror implements View {
   apply<K extends Kind>(kind: K, change: Change<K>): void {
     switch (change.type) {
       case "relist":
-        this.#stale.set(kind, new Set(this.#keys(kind)));
+        this.#stale.set(kind, new Set(this.#of(kind).keys()));
         return;
       case "synced":
-        for (const key of this.#stale.get(kind) ?? []) this.#drop(kind, key);
+        for (const key of this.#stale.get(kind) ?? []) this.#change(kind, key);
         this.#stale.delete(kind);
         this.#synced.add(kind);
         return;
       case "gone":
-        this.#drop(kind, change.key);
+        this.#change(kind, change.key);
         return;
       default:
         this.#stale.get(kind)?.delete(change.stored.key);
-        this.#put(kind, change.stored);
+        this.#change(kind, change.stored.key, change.stored);
     }
   }
 
-  #keys(kind: Kind): Iterable<string> {
-    if (kind === "pool") return this.#poolRecords.keys();
-    return kind === "claim" ? this.#claims.keys() : this.#reservations.keys();
+  /** A full pass brings everything again: handlers hear of differences only. */
+  #change<K extends Kind>(kind: K, key: string, now?: Stored<K>): void {
+    const before = this.#of(kind).get(key);
+    if (before?.revision === now?.revision && before?.uid === now?.uid) return;
+    if (now === undefined) this.#drop(kind, key);
+    else this.#put(kind, now);
+    for (const handler of this.#handlers[kind] as Set<RecordHandler<K>>) {
+      try {
+        handler(key, now, before);
+      } catch (error) {
+        this.#log.error("handler of a change failed", { kind, key, error });
+      }
+    }
+  }
+
+  #of<K extends Kind>(kind: K): ReadonlyMap<string, Stored<K>> {
+    const records = { pool: this.#poolRecords, claim: this.#claims, reservation: this.#reservations };
+    return records[kind] as ReadonlyMap<string, Stored<Kind>> as ReadonlyMap<string, Stored<K>>;
   }
 
   #put(kind: Kind, stored: Stored<Kind>): void {
     if (kind === "claim") {
+      this.#dropClaim(stored.key);
       this.#claims.set(stored.key, stored as Stored<"claim">);
+      this.#index.enter(stored as Stored<"claim">);
     } else if (kind === "reservation") {
       this.#dropReservation(stored.key);
       this.#addReservation(stored as Stored<"reservation">);
@@ -121,7 +174,7 @@ export class Mirror implements View {
 
   #drop(kind: Kind, key: string): void {
     if (kind === "claim") {
-      this.#claims.delete(key);
+      this.#dropClaim(key);
     } else if (kind === "reservation") {
       this.#dropReservation(key);
     } else {
@@ -129,6 +182,13 @@ export class Mirror implements View {
       this.#pools.delete(key);
       this.#reorder(key);
     }
+  }
+
+  #dropClaim(key: string): void {
+    const stored = this.#claims.get(key);
+    if (stored === undefined) return;
+    this.#claims.delete(key);
+    this.#index.leave(stored);
   }
 
   #putPool(stored: Stored<"pool">): void {

@@ -1,14 +1,31 @@
 // SPDX-License-Identifier: Apache-2.0
-import { isAtRest } from "./bind.ts";
-import { type Claim, claimKey, type Identity } from "./claim.ts";
+import { beingDeleted, isAtRest } from "./bind.ts";
+import { type Claim, type ClaimKey, claimKey, type Identity } from "./claim.ts";
 import { type Refusal, refuse } from "./errors.ts";
 import { describeIdentity, mayFollow } from "./identity.ts";
 import type { Ask } from "./plan.ts";
 
-/** Why the claim is not for this identity. */
+/** Why the claim is not for this identity, or for nobody any more. */
 export function barredFrom(claim: Claim | undefined, identity: Identity): Refusal | undefined {
   if (claim === undefined) return undefined;
-  return isNamesake(claim, identity) ? namesake(claim) : undefined;
+  if (isNamesake(claim, identity)) return namesake(claim);
+  return claim.deleting === true ? beingDeleted(claim) : undefined;
+}
+
+/** Why a person cannot have addresses for the claim that he has made: it is gone, or another one has its name. */
+export function notByHand(claim: Claim | undefined, of: ClaimKey): Refusal | undefined {
+  if (claim?.handMade === true) return undefined;
+  if (claim !== undefined) return belongs(claim);
+  const key = claimKey(of);
+  const words = `claim ${key} was deleted while its addresses were reserved; create it again if it is wanted`;
+  return refuse("CLAIM_RELEASING", words, { claim: key });
+}
+
+/** The words for a claim that was made for a pod, to a person who wants the name. */
+export function belongs(claim: Claim): Refusal {
+  const key = claimKey(claim);
+  const words = `claim ${key} exists already and holds ${claim.addresses.join(", ")}; release it first, or choose another name`;
+  return refuse("CLAIM_BUSY", words, { claim: key });
 }
 
 /** Why the claim cannot have other addresses now. */

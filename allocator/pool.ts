@@ -15,6 +15,8 @@ export type { DnsSpec, PoolSpec, RouteSpec } from "./pool-spec.ts";
 export interface PoolRecord {
   readonly name: string;
   readonly spec: PoolSpec;
+  /** It was deleted, and is kept until its addresses are given back. */
+  readonly deleting?: boolean;
 }
 
 /** A pool that was read and found whole: ranges of addresses, how they are reached, and who may use them. */
@@ -23,7 +25,9 @@ export interface Pool extends PoolSpace {
   readonly spec: PoolSpec;
   readonly cooldownMs: number;
   readonly priority: number;
+  /** No new reservations: by its spec, or because it is being deleted. */
   readonly disabled: boolean;
+  readonly deleting: boolean;
   readonly authorization: "Namespace" | "ServiceAccount";
 }
 
@@ -31,13 +35,15 @@ const DEFAULT_COOLDOWN = "30s";
 /** RFC 1123: what Kubernetes asks of the name of a custom resource. */
 const SUBDOMAIN = /^[a-z0-9](?:[-a-z0-9]*[a-z0-9])?(?:\.[a-z0-9](?:[-a-z0-9]*[a-z0-9])?)*$/;
 
+type UnreadPool = Omit<PoolRecord, "spec"> & { readonly spec: unknown };
+
 /** Reads a pool that came from anywhere; a refusal names the field and says what to write instead. */
-export function parsePool(record: { readonly name: string; readonly spec: unknown }): Pool | Refusal {
+export function parsePool(record: UnreadPool): Pool | Refusal {
   const pool = readPool(record);
   return isRefusal(pool) ? { ...pool, details: { ...pool.details, pool: record.name } } : pool;
 }
 
-function readPool({ name, spec: given }: { readonly name: string; readonly spec: unknown }): Pool | Refusal {
+function readPool({ name, spec: given, deleting = false }: UnreadPool): Pool | Refusal {
   if (name.length > 253 || !SUBDOMAIN.test(name)) {
     return wrong(
       "metadata.name",
@@ -54,8 +60,9 @@ function readPool({ name, spec: given }: { readonly name: string; readonly spec:
   if (cooldownMs === undefined) {
     return wrong("spec.cooldown", `${quote(spec.cooldown)} is not a duration such as 30s or 5m`);
   }
-  const { priority = 0, disabled = false, authorization = "Namespace" } = spec;
-  return { ...space, name, spec, cooldownMs, priority, disabled, authorization };
+  const { priority = 0, authorization = "Namespace" } = spec;
+  const disabled = spec.disabled === true || deleting;
+  return { ...space, name, spec, cooldownMs, priority, disabled, deleting, authorization };
 }
 
 function checkNameservers(spec: PoolSpec): Refusal | undefined {

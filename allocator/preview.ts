@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import type { Address } from "./address.ts";
 import { type Claim, claimKey } from "./claim.ts";
+import { followed } from "./claim-ask.ts";
 import type { Context } from "./context.ts";
 import { isRefusal, type Refusal } from "./errors.ts";
 import { barredFrom, stuckWith } from "./objections.ts";
@@ -8,6 +9,7 @@ import { type Lot, planAddresses } from "./plan.ts";
 import { taken } from "./refusals.ts";
 import { isHeldBy } from "./reservation.ts";
 import { cooledOff, type Intent } from "./reserve.ts";
+import { lookUpClaim } from "./view.ts";
 
 /** What an identity would get, if nobody came in between. Nothing is written. */
 export interface Preview {
@@ -27,15 +29,16 @@ export async function preview(
   spoken: ReadonlySet<Address> = new Set(),
 ): Promise<Preview | Refusal> {
   const key = claimKey(intent.key);
-  const known = (context.view.claim(key) ?? (await context.store.get("claim", key)))?.record;
-  const claim = known?.releasing === true ? undefined : known;
+  const known = (await lookUpClaim(context, key))?.record;
+  const claim = known?.releasing === true && known.deleting !== true ? undefined : known;
   const barred = barredFrom(claim, intent.identity);
   if (barred !== undefined) return barred;
   const holds = await standingOf(context, claim);
-  const plan = planAddresses(context.view, { ...intent.ask, holds });
+  const { ask } = followed(intent, claim);
+  const plan = planAddresses(context.view, { ...ask, holds });
   if (isRefusal(plan)) return plan;
   const moves = plan.lots.length > 0 || plan.keep.length < (claim?.addresses.length ?? 0);
-  const stuck = moves && holds.length > 0 ? stuckWith(claim, intent.ask) : undefined;
+  const stuck = moves && holds.length > 0 ? stuckWith(claim, ask) : undefined;
   if (stuck !== undefined) return stuck;
   const addresses = plan.keep.map((address) => ({
     address,

@@ -5,6 +5,7 @@ import type { Context } from "./context.ts";
 import { assertNever, BerthError, messageOf } from "./errors.ts";
 import type { Inventory } from "./inventory.ts";
 import { mend } from "./mend.ts";
+import type { LogFields } from "./ports.ts";
 import { reapReservation, relies } from "./reap.ts";
 import { release } from "./release.ts";
 import { isHeldBy } from "./reservation.ts";
@@ -16,6 +17,10 @@ import type { View } from "./view.ts";
 export const ORPHAN_GRACE_MS = 30_000;
 /** Claims judged in one go, in 1 ms or so: stores and inventories may answer without letting anybody else have a turn. */
 const AT_ONCE = 100;
+/** Codes of faults that the next record would meet too. */
+const OF_ALL = /^(STORE_|TIMED_OUT$|NOT_READY$)/;
+/** Records compared in one go, in less than 1 ms. */
+const SLICE = 1_000;
 
 /** What one pass did, for the log and the metrics. */
 export interface ReapReport {
@@ -36,12 +41,17 @@ export interface ReapPlan {
   readonly sightings: Sightings;
 }
 
-/** Decides which reservations to look at; the deletion itself asks the authority again. */
-export function planReap(view: View, sightings: Sightings, now: number): ReapPlan {
+/** Decides which of the reservations, all of them if absent, to look at; the deletion itself asks the authority again. */
+export function planReap(
+  view: View,
+  sightings: Sightings,
+  now: number,
+  reservations: Iterable<Stored<"reservation">> = view.reservations(),
+): ReapPlan {
   const cooled: Stored<"reservation">[] = [];
   const orphans: Stored<"reservation">[] = [];
   const next = new Map<string, { revision: string; at: number }>();
-  for (const stored of view.reservations()) {
+  for (const stored of reservations) {
     const { record, revision } = stored;
     if (record.releasedAt !== undefined) {
       const cooldownMs = view.pool(record.pool)?.cooldownMs ?? 0;
@@ -63,11 +73,16 @@ export interface MendPlan {
   readonly sightings: Sightings;
 }
 
-/** Decides which claims to look at, because they list an address that is not reserved for them. */
-export function planMend(view: View, sightings: Sightings, now: number): MendPlan {
+/** Decides which of the claims, all of them if absent, list an address that is not reserved for them. */
+export function planMend(
+  view: View,
+  sightings: Sightings,
+  now: number,
+  claims: Iterable<Stored<"claim">> = view.claims(),
+): MendPlan {
   const bereft: Stored<"claim">[] = [];
   const next = new Map<string, { revision: string; at: number }>();
-  for (const stored of view.claims()) {
+  for (const stored of claims) {
     const { key, revision, record } = stored;
     const lacks = (address: Address) => {
       const reservation = view.reservation(address)?.record;
@@ -82,6 +97,13 @@ export function planMend(view: View, sightings: Sightings, now: number): MendPla
   return { bereft, sightings: next };
 }
 
+export interface ReaperOptions {
+  /** What the first look at a claim goes by: may lag behind, costs nothing. That of the decisions if absent. */
+  readonly hints?: Inventory;
+  /** Asked before every deletion: whoever is to leave the housekeeping to another process stops at once. */
+  readonly mayWrite?: () => boolean;
+}
+
 /**
  * Repairs what crashes leave and lets go what retention lets go. Run it from one place at a time to save work; two at
  * once are safe. Invariant 6 holds if a pass starts at least every 20 s.
@@ -89,12 +111,16 @@ export function planMend(view: View, sightings: Sightings, now: number): MendPla
 export class Reaper {
   readonly #context: Context;
   readonly #inventory: Inventory;
+  readonly #hints: Inventory;
+  readonly #mayWrite: () => boolean;
   #sightings: Sightings = new Map();
   #bereft: Sightings = new Map();
 
-  constructor(context: Context, inventory: Inventory) {
+  constructor(context: Context, inventory: Inventory, options: ReaperOptions = {}) {
     this.#context = context;
     this.#inventory = inventory;
+    this.#hints = options.hints ?? inventory;
+    this.#mayWrite = options.mayWrite ?? (() => true);
   }
 
   async pass(): Promise<ReapReport> {
@@ -102,30 +128,80 @@ export class Reaper {
     let released = 0;
     let retained = 0;
     for (const [i, stored] of claims.entries()) {
+      if (!this.#mayWrite()) break;
       if (i % AT_ONCE === AT_ONCE - 1) await this.#context.clock.sleep(0);
       const verdict = await this.#judgeSafely(stored);
       if (verdict.kind === "release") released++;
       if (verdict.kind === "retain") retained++;
     }
     await this.#mendAll();
-    const plan = planReap(this.#context.view, this.#sightings, this.#context.clock.now());
+    const plan = await this.#planReap();
     this.#sightings = plan.sightings;
-    let orphans = 0;
-    for (const stored of plan.orphans) {
-      if ((await reapReservation(this.#context, stored)) === "removed") orphans++;
-    }
-    let cooled = 0;
-    for (const stored of plan.cooled) {
-      if ((await this.#context.store.remove("reservation", stored)).kind === "removed") cooled++;
-    }
+    const orphans = await this.#countRemoved(plan.orphans, (stored) =>
+      reapReservation(this.#context, stored),
+    );
+    const cooled = await this.#countRemoved(
+      plan.cooled,
+      async (stored) => (await this.#context.store.remove("reservation", stored)).kind,
+    );
     return { orphans, cooled, released, retained };
+  }
+
+  async #countRemoved(
+    reservations: readonly Stored<"reservation">[],
+    remove: (stored: Stored<"reservation">) => Promise<string>,
+  ): Promise<number> {
+    let removed = 0;
+    for (const stored of reservations) {
+      if (!this.#mayWrite()) break;
+      if ((await this.#removeSafely(stored, remove)) === "removed") removed++;
+    }
+    return removed;
+  }
+
+  async #removeSafely(
+    stored: Stored<"reservation">,
+    remove: (stored: Stored<"reservation">) => Promise<string>,
+  ): Promise<string> {
+    try {
+      return await remove(stored);
+    } catch (error) {
+      this.#passOver("reservation cannot be reaped", { address: stored.key }, error);
+      return "passed over";
+    }
+  }
+
+  async #planReap(): Promise<ReapPlan> {
+    const { view, clock } = this.#context;
+    const now = clock.now();
+    const parts = await this.#inSlices(view.reservations(), (part) =>
+      planReap(view, this.#sightings, now, part),
+    );
+    return {
+      cooled: parts.flatMap(({ cooled }) => cooled),
+      orphans: parts.flatMap(({ orphans }) => orphans),
+      sightings: new Map(parts.flatMap(({ sightings }) => [...sightings])),
+    };
+  }
+
+  /** Others have their turn between two slices. What changes meanwhile is found out by whoever acts on the plan. */
+  async #inSlices<R, P>(records: Iterable<R>, plan: (part: readonly R[]) => P): Promise<P[]> {
+    const all = [...records];
+    const plans: P[] = [];
+    for (let i = 0; i < all.length; i += SLICE) {
+      if (i > 0) await this.#context.clock.sleep(0);
+      plans.push(plan(all.slice(i, i + SLICE)));
+    }
+    return plans;
   }
 
   async #mendAll(): Promise<void> {
     const { view, clock, log } = this.#context;
-    const plan = planMend(view, this.#bereft, clock.now());
-    this.#bereft = plan.sightings;
-    for (const stored of plan.bereft) {
+    const now = clock.now();
+    const plans = await this.#inSlices(view.claims(), (part) => planMend(view, this.#bereft, now, part));
+    this.#bereft = new Map(plans.flatMap(({ sightings }) => [...sightings]));
+    for (const stored of plans.flatMap(({ bereft }) => bereft)) {
+      if (!this.#mayWrite()) break;
       try {
         const outcome = await mend(this.#context, stored);
         if (outcome === "mended")
@@ -133,7 +209,7 @@ export class Reaper {
         if (outcome === "given up")
           log.error("claim lost its address and was given up", { claim: stored.key });
       } catch (error) {
-        this.#passOver("claim cannot be mended", stored, error);
+        this.#passOver("claim cannot be mended", { claim: stored.key }, error);
       }
     }
   }
@@ -143,25 +219,27 @@ export class Reaper {
     try {
       return await this.judgeClaim(stored);
     } catch (error) {
-      this.#passOver("claim cannot be judged", stored, error);
+      this.#passOver("claim cannot be judged", { claim: stored.key }, error);
       return { kind: "keep" };
     }
   }
 
-  #passOver(message: string, { key }: Stored<"claim">, error: unknown): void {
-    if (error instanceof BerthError && error.code.startsWith("STORE_")) throw error;
-    this.#context.log.error(message, { claim: key, error: messageOf(error) });
+  /** What is wrong with one record says nothing about the next one; what is wrong with the store does. */
+  #passOver(message: string, about: LogFields, error: unknown): void {
+    if (error instanceof BerthError && OF_ALL.test(error.code)) throw error;
+    this.#context.log.error(message, { ...about, error: messageOf(error) });
   }
 
   /** Judges one claim and does what was decided. The view's copy decides whether to look, the authority's what to do. */
   async judgeClaim(hint: Stored<"claim">): Promise<Verdict> {
     const { clock } = this.#context;
+    if (!this.#mayWrite()) return { kind: "keep" };
     if (hint.record.releasing === true) {
       const seen = await this.#context.store.get("claim", hint.key);
       if (seen?.record.releasing === true) await release(this.#context, seen);
       return { kind: "keep" };
     }
-    const facts = await gatherFacts(hint.record, this.#inventory);
+    const facts = await gatherFacts(hint.record, this.#hints);
     const first = judge(hint.record, facts, hint.createdAt, clock.now());
     if (first.kind === "keep") return first;
     const seen = await this.#context.store.get("claim", hint.key);
@@ -173,6 +251,7 @@ export class Reaper {
   }
 
   async #carryOut(seen: Stored<"claim">, verdict: Verdict): Promise<void> {
+    if (!this.#mayWrite()) return;
     switch (verdict.kind) {
       case "keep":
         return;

@@ -4,13 +4,24 @@ import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import { assertClean, assertSound } from "../test/support/books.ts";
 import { FailingStore } from "../test/support/failing-store.ts";
-import { addrs, DB_POOL, granted, poolRecord, refusalOf } from "../test/support/fixtures.ts";
+import {
+  addrs,
+  applicantOf,
+  claimRecord,
+  DB_POOL,
+  granted,
+  poolRecord,
+  refusalOf,
+  reservationsOf,
+  viewOf,
+} from "../test/support/fixtures.ts";
 import { entries, ordinalIntent, podIntent } from "../test/support/intents.ts";
 import { openWorld, type World } from "../test/support/world.ts";
 import { fromNumber } from "./address.ts";
 import { isRefusal } from "./errors.ts";
 import { release } from "./release.ts";
 import { type Intent, reserve } from "./reserve.ts";
+import { wishOf } from "./wish.ts";
 
 async function take(world: World, intent: Intent): Promise<string> {
   const got = granted(await reserve(world.context, intent));
@@ -206,5 +217,61 @@ describe("two at once", () => {
       await world.settle();
       assert.equal((await world.all("reservation")).length, 0);
     }
+  });
+});
+
+describe("a pod that asks for nothing", () => {
+  const licence = { kind: "Pod", apiVersion: "v1", name: "licence" };
+
+  it("gets what its claim holds, not what an older claim of the name held", async () => {
+    await using world = await openWorld({ pools: [DB_POOL] });
+    await take(world, podIntent(world, "licence", entries("10.20.0.70")));
+    const older = (await world.all("claim"))[0]?.record;
+    assert.ok(older);
+    await giveBack(world, "shop/licence");
+    await take(world, podIntent(world, "licence", { ...entries("10.20.0.71"), retention: { ttlMs: 7 } }));
+    const retained = { since: world.clock.now(), because: "deleted" } as const;
+    const view = viewOf({
+      pools: [DB_POOL],
+      claims: [{ ...older, retained }],
+      reservations: reservationsOf(older),
+    });
+    const context = { ...world.another(2), view };
+    const applicant = applicantOf({
+      standing: { kind: "named", claim: "licence", identity: licence },
+      request: {},
+    });
+    const wish = await wishOf(context, applicant);
+    assert.ok(wish !== undefined && wish.kind === "one");
+    assert.deepEqual(wish.intent.ask.entry, older.addresses);
+    const { claim } = granted(await reserve(context, wish.intent));
+    assert.deepEqual(claim.record.addresses, addrs("10.20.0.71"));
+    assert.deepEqual(claim.record.request, { addresses: addrs("10.20.0.71") });
+    assert.equal(claim.record.retention.ttlMs, 7);
+    await assertClean(world);
+  });
+
+  it("gets what a person asks for now of a claim that waits, not what was asked for before", async () => {
+    await using world = await openWorld({ pools: [DB_POOL] });
+    const waiting = { name: "licence", identity: licence, handMade: true, addresses: [], nonce: "" } as const;
+    await world.authority.create(
+      "claim",
+      claimRecord({ ...waiting, request: { addresses: addrs("10.20.0.71") } }),
+    );
+    const view = viewOf({
+      pools: [DB_POOL],
+      claims: [claimRecord({ ...waiting, request: { pools: ["db"] } })],
+    });
+    const context = { ...world.another(2), view };
+    const applicant = applicantOf({
+      standing: { kind: "named", claim: "licence", identity: licence },
+      request: {},
+    });
+    const wish = await wishOf(context, applicant);
+    assert.ok(wish !== undefined && wish.kind === "one");
+    const { claim } = granted(await reserve(context, wish.intent));
+    assert.deepEqual(claim.record.addresses, addrs("10.20.0.71"));
+    await world.settle();
+    await assertClean(world);
   });
 });

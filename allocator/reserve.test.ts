@@ -68,7 +68,7 @@ describe("reserve for a new identity", () => {
       addresses: addrs("10.20.0.102", "fd00:20::61a7"),
       nonce,
       admittedAt: world.clock.now(),
-      status: { phase: "Reserved" },
+      status: { phase: "Pending" },
     });
     const reservations = (await world.all("reservation")).map(({ record }) => record);
     const of = { pool: "db", claim: { namespace: "shop", name: "mysql-0" }, nonce };

@@ -13,15 +13,17 @@ import {
   isReserved,
   type Retention,
 } from "./claim.ts";
+import { followed } from "./claim-ask.ts";
 import { type Context, MAX_ROUNDS } from "./context.ts";
 import { BerthError, isRefusal, type Refusal } from "./errors.ts";
-import { barredFrom, stuckWith } from "./objections.ts";
+import { barredFrom, notByHand, stuckWith } from "./objections.ts";
 import { type Ask, type Lot, type Plan, planAddresses } from "./plan.ts";
 import { coolReservation, reapReservation, rely } from "./reap.ts";
 import { taken } from "./refusals.ts";
 import { coolDropped, release } from "./release.ts";
 import { isHeldBy, type Reservation } from "./reservation.ts";
 import type { Stored } from "./store/store.ts";
+import { lookUpClaim } from "./view.ts";
 
 /** After this long a reservation without its claim was left by a crash, not by a reserver at work. A guess: reaping is safe at any time. */
 const BROKEN_OFF_MS = 1_500;
@@ -36,6 +38,13 @@ export interface Intent {
   readonly ask: Ask;
   /** Promise the claim to this pod in the same write. */
   readonly promise?: Binding;
+  /**
+   * What the claim of the name says goes, as it is when it is written: whatever claim it is, for a pod that asks for
+   * nothing itself, or one that a person made, for a pod that does not say what it wants.
+   */
+  readonly followsClaim?: "any" | "handMade";
+  /** A person asks, for the claim that he has made: no other claim of the name will do. */
+  readonly byHand?: true;
 }
 
 export interface Reserved {
@@ -43,6 +52,8 @@ export interface Reserved {
   readonly claim: Stored<"claim">;
   /** Made or changed by this call; otherwise it stood already. */
   readonly fresh: boolean;
+  /** Made by this call: whoever has the claim since has another revision of it. */
+  readonly made: boolean;
 }
 
 /** `again`: somebody changed the claim. `contended`: another process is at work on the same identity. */
@@ -62,9 +73,11 @@ export async function reserve(context: Context, intent: Intent): Promise<Reserve
 
 async function reserveAlone(context: Context, intent: Intent): Promise<Reserved | Refusal> {
   const key = claimKey(intent.key);
-  let known = context.view.claim(key) ?? (await context.store.get("claim", key));
+  let known =
+    intent.byHand === true ? await context.store.get("claim", key) : await lookUpClaim(context, key);
   for (let round = 0; round < MAX_ROUNDS; round++) {
-    const attempt = await tryReserve(context, intent, await finished(context, known));
+    const current = await finished(context, known);
+    const attempt = await tryReserve(context, followed(intent, current?.record), current);
     if (attempt.kind === "reserved" || attempt.kind === "refused") return attempt;
     if (attempt.kind === "contended") await context.clock.sleep(100 + 100 * context.random.fraction());
     known = await context.store.get("claim", key);
@@ -91,7 +104,7 @@ async function tryReserve(
 ): Promise<Attempt> {
   const before = known?.record;
   if (before?.releasing === true) return { kind: "contended" };
-  const barred = barredFrom(before, intent.identity);
+  const barred = barredFor(before, intent);
   if (barred !== undefined) return barred;
   const listed = before?.addresses ?? [];
   const holds = await sureOf(context, listed, before?.nonce ?? "");
@@ -99,7 +112,7 @@ async function tryReserve(
   if (isRefusal(plan)) return plan;
   const moves = plan.lots.length > 0 || plan.keep.length < listed.length;
   if (known !== undefined && !moves && isCurrent(known, intent, context.clock.now())) {
-    return { kind: "reserved", claim: known, fresh: false };
+    return { kind: "reserved", claim: known, fresh: false, made: false };
   }
   const stuck = moves && holds.length > 0 ? stuckWith(before, intent.ask) : undefined;
   if (stuck !== undefined) return stuck;
@@ -108,6 +121,10 @@ async function tryReserve(
   const { addresses, nonce } = attempt.claim.record;
   for (const address of listed) if (!addresses.includes(address)) await coolDropped(context, address, nonce);
   return attempt;
+}
+
+function barredFor(claim: Claim | undefined, { identity, byHand, key }: Intent): Refusal | undefined {
+  return barredFrom(claim, identity) ?? (byHand === true ? notByHand(claim, key) : undefined);
 }
 
 /**
@@ -139,28 +156,31 @@ async function take(
   const next = claimOf(intent, before, { addresses, nonce, now: context.clock.now() });
   const written = await writeClaim(context, known, next);
   if (written !== undefined && (await confirm(context, took, nonce))) {
-    return { kind: "reserved", claim: written, fresh: true };
+    return { kind: "reserved", claim: written, fresh: true, made: known === undefined };
   }
   if (written !== undefined) await undo(context, written, known);
   await giveBack(context, took);
   return { kind: "again" };
 }
 
-/** Nothing about the claim would be written again: not its owner, retention or request, and it is not set aside. */
+/** Nothing about the claim would be written again, and it does not wait for its pod for so long that its time is almost over. */
 function isCurrent({ record: claim, createdAt }: Stored<"claim">, intent: Intent, now: number): boolean {
   if (!isReserved(claim)) return false;
-  if (claim.handMade === true) return true;
   const waitsLong =
     claim.binding === undefined && now - Math.max(createdAt, claim.admittedAt ?? 0) > PROMISE_MS / 2;
-  const { identity } = intent;
+  return (claim.handMade === true || !waitsLong) && agrees(claim, intent);
+}
+
+/** The claim is of this owner, with this retention and request, and is not set aside; what a person wrote stays as it is. */
+export function agrees(claim: Claim, { identity, retention, request }: Intent): boolean {
+  if (claim.handMade === true) return true;
   return (
-    !waitsLong &&
     claim.retained === undefined &&
     claim.identity.kind === identity.kind &&
     claim.identity.name === identity.name &&
     (identity.uid === undefined || claim.identity.uid === identity.uid) &&
-    isDeepStrictEqual(claim.retention, intent.retention) &&
-    isDeepStrictEqual(claim.request, intent.request)
+    isDeepStrictEqual(claim.retention, retention) &&
+    isDeepStrictEqual(claim.request, request)
   );
 }
 
@@ -177,7 +197,7 @@ function claimOf(
   const addresses = [...to.addresses].sort(compareAddresses);
   const got = { addresses, nonce: to.nonce, admittedAt: to.now };
   if (known === undefined)
-    return { ...intent.key, ...said, ...where, ...lent, ...got, status: { phase: "Reserved" } };
+    return { ...intent.key, ...said, ...where, ...lent, ...got, status: { phase: "Pending" } };
   const { retained: _, ...kept } = known;
   // What a person wrote into a claim stays theirs.
   return known.handMade === true ? { ...kept, ...got } : { ...kept, ...said, ...where, ...lent, ...got };
@@ -233,14 +253,25 @@ async function takeOne(
   nonce: string,
 ): Promise<Exclude<Take, { kind: "taken" }> | Refusal> {
   for (const candidate of lot.candidates) {
-    const got = await takeCandidate(context, { ...candidate, claim, nonce });
-    if (got.kind === "took") return got;
-    if (!lot.exact) continue;
+    const wanted = { ...candidate, claim, nonce };
+    const got = lot.exact ? await takeCandidate(context, wanted) : await takeReadable(context, wanted);
+    if (got?.kind === "took") return got;
+    if (!lot.exact || got === undefined) continue;
     if (got.kind === "contended") return got;
     const pool = context.view.pool(candidate.pool);
     return pool === undefined ? lot.exhausted() : taken(context.view, pool, candidate.address, got.by);
   }
   return lot.exhausted();
+}
+
+/** Undefined for an address whose reservation cannot be read: it is somebody's, and there are others to pick. */
+async function takeReadable(context: Context, wanted: Reservation): Promise<Take | undefined> {
+  try {
+    return await takeCandidate(context, wanted);
+  } catch (error) {
+    if (error instanceof BerthError && error.code === "STATE_CORRUPT") return undefined;
+    throw error;
+  }
 }
 
 /** Takes exactly this, unless another identity has it (`taken`) or another process is at work on it (`contended`). */

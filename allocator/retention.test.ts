@@ -28,6 +28,10 @@ const ended: Partial<Claim> = {
 const passedOn = { ...ended, binding: bindingTo("a", "node-a", { token: "t1" }) };
 const promise = bindingTo("", "", { token: "t1", podUID: "" });
 
+/** Somebody deleted it past admission. */
+const doomed = (over: Partial<Claim>) => claimRecord({ deleting: true, ...over });
+const RETAIN = { retention: { ...DEFAULT_RETENTION, whenDeleted: "Retain" } } as const;
+
 describe("judge", () => {
   const rows: readonly (readonly [string, string, Claim, Partial<OwnerFacts>])[] = [
     ["keep", "needed", claimRecord(), { owner: "needed" }],
@@ -45,6 +49,7 @@ describe("judge", () => {
     ["keep", "deleted, its pod is there", claimRecord(), { podExists: true }],
     ["keep", "deleted, bound", claimRecord(live), {}],
     ["release deleted", "deleted, bound to a node that is fenced", claimRecord(live), { fenced: true }],
+    ["keep", "needed, bound to a node that is fenced", claimRecord(live), { owner: "needed", fenced: true }],
     ["release deleted", "deleted, detached", claimRecord(ended), {}],
     ["release deleted", "deleted, only promised", claimRecord({ binding: promise }), {}],
     ["keep", "made by hand", claimRecord({ handMade: true }), {}],
@@ -59,6 +64,15 @@ describe("judge", () => {
     ["unpromise", "a Job's index whose pod and sandbox are gone", claimRecord(passedOn), { owner: "needed" }],
     ["keep", "a slot promised just now", slot({ binding: promise }), { owner: "needed" }],
     ["keep", "no slot: its binding stays", claimRecord(ended), { owner: "needed" }],
+    ["keep", "deleted by hand, in use", doomed(live), { owner: "needed", podExists: true }],
+    ["keep", "deleted by hand, its pod is gone and its sandbox is not", doomed(live), {}],
+    ["release deleted", "deleted by hand, detached, and needed", doomed(ended), { owner: "needed" }],
+    ["release deleted", "deleted by hand, on a fenced node", doomed(live), { podExists: true, fenced: true }],
+    ["release deleted", "deleted by hand, lent to nobody", doomed({}), { owner: "needed", podExists: true }],
+    ["release deleted", "deleted by hand, whatever retention says", doomed({ ...ended, ...RETAIN }), {}],
+    ["release deleted", "deleted by hand, and made so too", doomed({ ...ended, handMade: true }), {}],
+    ["release deleted", "deleted by hand, without addresses", doomed({ nonce: "", addresses: [] }), {}],
+    ["keep", "deleted by hand, releasing already", doomed({ releasing: true }), {}],
   ];
   for (const [outcome, title, claim, facts] of rows) {
     it(`${title}: ${outcome}`, () => assert.equal(verdict(claim, facts), outcome));
@@ -212,6 +226,14 @@ describe("gatherFacts", () => {
       inventory([], set(1)),
     ],
   ];
+  it("asks whether the node is fenced only while a sandbox may be alive there", async () => {
+    const fencing = { ...inventory([], undefined), fenced: async (node: string) => node === "x" };
+    const fenced = async (claim: Partial<Claim>) => (await gatherFacts(claimRecord(claim), fencing)).fenced;
+    assert.equal(await fenced(used), true);
+    assert.equal(await fenced({ binding: bindingTo("mysql-0", "y") }), false);
+    assert.equal(await fenced(bare), false);
+  });
+
   for (const [outcome, title, claim, world] of rows) {
     it(`${title}: ${outcome}`, async () => {
       const { owner, podExists } = await gatherFacts(claimRecord(claim), world);

@@ -14,8 +14,8 @@ export interface OwnerFacts {
   readonly owner: "needed" | "scaled" | "deleted" | "unborn";
   /** The pod that the claim is promised or bound to exists. */
   readonly podExists: boolean;
-  /** The node of the binding will never run its pods again: no sandbox of it is alive (invariant 3b). */
-  readonly fenced?: true;
+  /** The node that it is lent to will never run a pod again: nobody is left there to say that it is detached. */
+  readonly fenced?: boolean;
 }
 
 export type Verdict =
@@ -40,35 +40,41 @@ const KEEP: Verdict = { kind: "keep" };
  * | scaled  | whenScaled  | release, or retain until the ttl                                 |
  * | deleted | whenDeleted | release, or retain until the ttl; so too a slot that the list has lost |
  * | unborn  | 120 s       | release: the pod was refused later, or never created             |
+ *
+ * A claim that somebody deleted is released as soon as no sandbox can have its addresses, whoever wants it.
  */
 export function judge(claim: Claim, facts: OwnerFacts, createdAt: number, now: number): Verdict {
-  if (claim.releasing === true || claim.handMade === true || claim.nonce === "") return KEEP;
+  if (claim.releasing === true) return KEEP;
+  if (claim.deleting === true) return rests(claim, facts) ? { kind: "release", reason: "deleted" } : KEEP;
+  if (claim.handMade === true || claim.nonce === "") return KEEP;
   if (facts.owner === "needed") return judgeNeeded(claim, facts, now);
-  if (facts.podExists || !isOver(claim, facts)) return KEEP;
+  if (facts.podExists || !rests(claim, facts)) return KEEP;
   if (facts.owner === "unborn") {
     const since = Math.max(createdAt, claim.admittedAt ?? 0);
     return now - since < PROMISE_MS ? KEEP : { kind: "release", reason: "never-came" };
   }
-  const choice = facts.owner === "scaled" ? claim.retention.whenScaled : claim.retention.whenDeleted;
-  if (choice === "Release") return { kind: "release", reason: facts.owner };
-  if (claim.retained === undefined) return { kind: "retain", because: facts.owner };
-  const { ttlMs } = claim.retention;
-  return ttlMs !== null && now - claim.retained.since >= ttlMs
-    ? { kind: "release", reason: "expired" }
-    : KEEP;
+  return judgeUnneeded(claim, facts.owner, now);
 }
 
-/** Nobody's sandbox can have the addresses any more. */
-function isOver(claim: Claim, { fenced }: OwnerFacts): boolean {
-  return fenced === true || isAtRest(claim);
+function judgeUnneeded({ retention, retained }: Claim, because: "scaled" | "deleted", now: number): Verdict {
+  const choice = because === "scaled" ? retention.whenScaled : retention.whenDeleted;
+  if (choice === "Release") return { kind: "release", reason: because };
+  if (retained === undefined) return { kind: "retain", because };
+  const { ttlMs } = retention;
+  return ttlMs !== null && now - retained.since >= ttlMs ? { kind: "release", reason: "expired" } : KEEP;
 }
 
 function judgeNeeded(claim: Claim, facts: OwnerFacts, now: number): Verdict {
   if (claim.retained !== undefined) return { kind: "unretain" };
   const { binding } = claim;
   if (binding === undefined || facts.podExists || binding.token === "") return KEEP;
-  const over = isBound(claim) ? isOver(claim, facts) : now - binding.since >= PROMISE_MS;
+  const over = isBound(claim) ? rests(claim, facts) : now - binding.since >= PROMISE_MS;
   return over ? { kind: "unpromise" } : KEEP;
+}
+
+/** No sandbox can have its addresses (invariant 3, a and b). */
+function rests(claim: Claim, { fenced }: OwnerFacts): boolean {
+  return isAtRest(claim) || fenced === true;
 }
 
 /**
@@ -81,9 +87,9 @@ export async function gatherFacts(claim: Claim, inventory: Inventory): Promise<O
   const pod = podName === "" ? undefined : await inventory.pod(claim.namespace, podName);
   const uid = claim.binding?.podUID ?? "";
   const podExists = pod !== undefined && (uid === "" || uid === pod.uid);
-  const fenced = isBound(claim) && (await inventory.fenced(claim.binding?.node ?? ""));
-  const facts = { owner: await ownerState(claim, inventory, pod !== undefined), podExists };
-  return fenced ? { ...facts, fenced } : facts;
+  const owner = await ownerState(claim, inventory, pod !== undefined);
+  const fenced = !isAtRest(claim) && (await inventory.fenced(claim.binding?.node ?? ""));
+  return { owner, podExists, fenced };
 }
 
 async function ownerState(
@@ -102,11 +108,11 @@ async function ownerState(
   return workload === undefined ? "deleted" : neededBy(workload, identity);
 }
 
-/** An entry that the list of a set has lost is nobody's any more; an ordinal may come back. */
-function neededBy(
+/** What the workload, which exists, wants of the identity. An entry that the list of a set has lost is nobody's any more; an ordinal may come back. */
+export function neededBy(
   { start, replicas, slots }: WorkloadFacts,
-  { ordinal, slot }: Identity,
-): OwnerFacts["owner"] {
+  { ordinal, slot }: Pick<Identity, "ordinal" | "slot">,
+): "needed" | "scaled" | "deleted" {
   if (slot !== undefined && slots !== undefined && slot >= slots) return "deleted";
   const wanted = ordinal === undefined || (ordinal >= start && ordinal < start + replicas);
   return wanted ? "needed" : "scaled";

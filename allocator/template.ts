@@ -59,13 +59,14 @@ export function ownerOf(object: KubeObject): Identity {
 export function* ordinalIntents(
   object: KubeObject,
   { workload, applicant }: Template,
-): Generator<{ readonly name: string; readonly intent: Intent | Refusal }> {
+): Generator<{ readonly name: string; readonly ordinal: number; readonly intent: Intent | Refusal }> {
   const owner = ownerOf(object);
   const end = workload.start + Math.min(workload.replicas, MOST_ORDINALS);
   for (let ordinal = workload.start; ordinal < end; ordinal++) {
     const name = `${owner.name}-${ordinal}`;
     yield {
       name,
+      ordinal,
       intent: intentOf(applicant({ kind: "named", claim: name, identity: { ...owner, ordinal } })),
     };
   }

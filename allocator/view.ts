@@ -4,7 +4,7 @@ import type { Claim } from "./claim.ts";
 import type { Pool } from "./pool.ts";
 import type { Reservation } from "./reservation.ts";
 import type { Runs } from "./runs.ts";
-import type { Stored } from "./store/store.ts";
+import type { Store, Stored } from "./store/store.ts";
 
 /**
  * What is known of the store at this moment, for planning: it may lag behind, so it proposes and never proves.
@@ -30,4 +30,13 @@ export interface View {
 export function holderOf(view: View, reservation: Reservation): { key: string; claim: Claim | undefined } {
   const key = `${reservation.claim.namespace}/${reservation.claim.name}`;
   return { key, claim: view.claim(key)?.record };
+}
+
+/** The claim as the view has it; as the store has it where the view has none, or one that is being deleted and may be gone. */
+export async function lookUpClaim(
+  { view, store }: { readonly view: View; readonly store: Pick<Store, "get"> },
+  key: string,
+): Promise<Stored<"claim"> | undefined> {
+  const shown = view.claim(key);
+  return shown === undefined || shown.record.deleting === true ? await store.get("claim", key) : shown;
 }

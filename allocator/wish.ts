@@ -12,8 +12,10 @@ import { isNamesake } from "./objections.ts";
 import { type Preview, preview } from "./preview.ts";
 import { asksForAddress } from "./request.ts";
 import type { Intent } from "./reserve.ts";
+import { lookUpClaim } from "./view.ts";
 
-const MIRROR = "kubernetes.io/config.mirror";
+/** On pods that kubelet made from a file: the API server refuses any change of theirs. */
+export const MIRROR = "kubernetes.io/config.mirror";
 
 /** One claim for the pod alone, or any of those that pods like it take over from each other. */
 export type Wish =
@@ -68,7 +70,8 @@ export async function wishOf(
   const { standing, request } = applicant;
   if (!asksForAddress(request)) {
     const waiting = await waitingClaim(context, applicant);
-    return waiting && { kind: "one", intent: intentForClaim(applicant, waiting) };
+    if (waiting === undefined) return undefined;
+    return { kind: "one", intent: { ...intentForClaim(applicant, waiting), followsClaim: "any" } };
   }
   const workload = sharerOf(standing);
   if (workload !== undefined && request.entries !== undefined) {
@@ -97,7 +100,7 @@ async function waitingClaim(
 ): Promise<Claim | undefined> {
   if (standing.kind !== "named") return undefined;
   const key = claimKey({ namespace: namespace.name, name: standing.claim });
-  const claim = (context.view.claim(key) ?? (await context.store.get("claim", key)))?.record;
+  const claim = (await lookUpClaim(context, key))?.record;
   if (claim === undefined || claim.releasing === true) return undefined;
   if (isNamesake(claim, standing.identity)) return undefined;
   return claim.handMade === true || isReserved(claim) ? claim : undefined;

@@ -2,126 +2,12 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import fc from "fast-check";
-import { type Address, familyOf, fromNumber } from "../address.ts";
-import type { Claim } from "../claim.ts";
+import { anyAddress, anyClaim, anyPool, anyReservation } from "../../test/api/records.ts";
+import { familyOf } from "../address.ts";
 import { BerthError } from "../errors.ts";
-import type { PoolRecord } from "../pool.ts";
-import type { Reservation } from "../reservation.ts";
 import { addressOfName, decodeRecord, encodeRecord, keyOf, reservationName } from "./codec.ts";
 import { addr, bareClaim, fullClaim, poolOf, reservationOf } from "./contract-samples.ts";
 import type { Kind, Records } from "./store.ts";
-
-const word = fc.stringMatching(/^[a-z0-9]([a-z0-9-]{0,10}[a-z0-9])?$/);
-const time = fc.nat();
-
-/** As JSON.parse makes objects: with a prototype. */
-function plain<T>(fields: { [K in keyof T]: fc.Arbitrary<T[K]> }): fc.Arbitrary<T> {
-  return fc.record(fields, { noNullPrototype: true });
-}
-
-const anyAddress: fc.Arbitrary<Address> = fc.oneof(
-  fc.bigInt(0n, 2n ** 32n - 1n).map((n) => fromNumber(n, "IPv4")),
-  fc.bigInt(0n, 2n ** 128n - 1n).map((n) => fromNumber(n, "IPv6")),
-  // few bits set: long runs of zeros, which the canonical text shortens
-  fc.array(fc.nat(127), { maxLength: 4 }).map((bits) =>
-    fromNumber(
-      bits.reduce((n, bit) => n | (1n << BigInt(bit)), 0n),
-      "IPv6",
-    ),
-  ),
-);
-
-const anyReservation: fc.Arbitrary<Reservation> = fc.record(
-  {
-    address: anyAddress,
-    pool: word,
-    claim: plain({ namespace: word, name: word }),
-    nonce: fc.string(),
-    marked: fc.boolean(),
-    releasedAt: time,
-  },
-  { requiredKeys: ["address", "pool", "claim", "nonce"], noNullPrototype: true },
-);
-
-const anyClaim: fc.Arbitrary<Claim> = fc.record(
-  {
-    namespace: word,
-    name: word,
-    identity: fc.record(
-      {
-        kind: fc.string(),
-        apiVersion: fc.string(),
-        name: word,
-        uid: fc.string(),
-        ordinal: fc.nat(),
-        slot: fc.nat(),
-      },
-      { requiredKeys: ["kind", "apiVersion", "name"], noNullPrototype: true },
-    ),
-    interface: fc.string(),
-    request: fc.record(
-      {
-        addresses: fc.array(anyAddress, { maxLength: 2 }),
-        pools: fc.array(word, { maxLength: 3 }),
-        families: fc.subarray(["IPv4", "IPv6"] as const),
-      },
-      { requiredKeys: [], noNullPrototype: true },
-    ),
-    retention: plain({
-      whenDeleted: fc.constantFrom("Release", "Retain"),
-      whenScaled: fc.constantFrom("Release", "Retain"),
-      ttlMs: fc.option(time),
-    }),
-    addresses: fc.array(anyAddress, { maxLength: 2 }),
-    nonce: fc.string(),
-    binding: fc.record(
-      { token: word, podName: word, podUID: word, node: fc.string(), interface: fc.string(), since: time },
-      { requiredKeys: ["token", "podName", "podUID", "node", "since"], noNullPrototype: true },
-    ),
-    retained: plain({ since: time, because: fc.constantFrom("deleted", "scaled") }),
-    admittedAt: time,
-    handMade: fc.boolean(),
-    releasing: fc.boolean(),
-    status: fc.record(
-      {
-        phase: fc.constantFrom("Pending", "Reserved", "Held", "Bound", "Attached", "Detached", "Retained"),
-        attachment: plain({
-          node: word,
-          containerID: word,
-          interface: word,
-          podUID: fc.string(),
-          since: time,
-          detached: fc.boolean(),
-        }),
-        message: fc.string({ unit: "binary" }),
-      },
-      { requiredKeys: ["phase"], noNullPrototype: true },
-    ),
-  },
-  {
-    requiredKeys: ["namespace", "name", "identity", "request", "retention", "addresses", "nonce", "status"],
-    noNullPrototype: true,
-  },
-);
-
-const anyPool: fc.Arbitrary<PoolRecord> = plain({
-  name: word,
-  spec: fc.record(
-    {
-      ranges: fc.constant([
-        { cidr: "10.20.0.0/24", exclude: ["10.20.0.60-10.20.0.69"] },
-        { cidr: "fd00:20::/64" },
-      ]),
-      reserved: fc.constant(["10.20.0.50"]),
-      routes: fc.constant([{ dst: "0.0.0.0/0", priority: 10 }]),
-      nodeSelector: fc.constant({ matchLabels: { "topology.kubernetes.io/zone": "beijing" } }),
-      priority: fc.integer({ min: -1000, max: 1000 }),
-      limits: plain({ perNamespace: fc.integer({ min: 1, max: 1000 }) }),
-      disabled: fc.boolean(),
-    },
-    { requiredKeys: ["ranges"], noNullPrototype: true },
-  ),
-});
 
 /** Any record of any kind, with its kind. */
 const anyRecord: fc.Arbitrary<{ [K in Kind]: { kind: K; record: Records[K] } }[Kind]> = fc.oneof(

@@ -37,14 +37,14 @@ export function bareClaim(name: string, other: Partial<Claim> = {}): Claim {
   };
 }
 
-interface FullClaim extends Required<Claim> {
+interface FullClaim extends Required<Omit<Claim, "deleting">> {
   readonly identity: Required<Identity>;
   readonly request: Required<ClaimRequest>;
   readonly binding: Required<Binding>;
   readonly status: Required<ClaimStatus>;
 }
 
-/** With every optional field set. */
+/** With every optional field set that is written. */
 export function fullClaim(name: string): FullClaim {
   return {
     namespace: "shop",

@@ -5,12 +5,16 @@ import fc from "fast-check";
 import type { Item } from "../../kube/resource.ts";
 import { anyAddress, anyClaim, anyPool, anyReservation } from "../../test/api/records.ts";
 import type { Claim } from "../claim.ts";
+import { isRefusal } from "../errors.ts";
+import { parsePool } from "../pool.ts";
 import { keyOf } from "./codec.ts";
 import { addr, bareClaim, fullClaim, poolOf, reservationOf } from "./contract-samples.ts";
 import {
-  FIRST_PHASE,
-  firstStatus,
+  finalizersFor,
+  IN_USE,
+  isGone,
   keyOfPlace,
+  needsReport,
   placeOf,
   specOf,
   statusPatch,
@@ -111,21 +115,19 @@ describe("names of objects", () => {
 });
 
 describe("the status of a claim", () => {
-  it("needs no write of its own at first, unless there is more than a phase", () => {
-    assert.deepEqual(firstStatus({ phase: "Pending" }), {});
-    assert.deepEqual(firstStatus({ phase: "Reserved" }), { [FIRST_PHASE]: "Reserved" });
-    assert.equal(firstStatus(fullClaim("a").status), undefined);
-    assert.equal(firstStatus({ phase: "Pending", message: "" }), undefined);
+  it("needs no write of its own at first, unless it says something", () => {
+    assert.equal(needsReport({ phase: "Pending" }), false);
+    assert.equal(needsReport({ phase: "Reserved" }), true);
+    assert.equal(needsReport(fullClaim("a").status), true);
+    assert.equal(needsReport({ phase: "Pending", message: "" }), true);
   });
 
-  it("is the first one until it is reported", () => {
-    const record = bareClaim("mysql-0", { status: { phase: "Reserved" } });
-    const annotations = firstStatus(record.status);
-    const metadata = { namespace: "shop", name: "mysql-0", annotations, ...META };
+  it("is Pending until it is reported", () => {
+    const record = bareClaim("mysql-0");
     const phaseOf = (status: Fields | undefined) =>
-      storedOf("claim", itemOf("claim", record, { metadata, status })).record.status.phase;
-    assert.equal(phaseOf(undefined), "Reserved");
-    assert.equal(phaseOf({ conditions: [] }), "Reserved");
+      storedOf("claim", itemOf("claim", record, { status })).record.status.phase;
+    assert.equal(phaseOf(undefined), "Pending");
+    assert.equal(phaseOf({ conditions: [] }), "Pending");
     assert.equal(phaseOf({ phase: "Held" }), "Held");
   });
 
@@ -174,6 +176,32 @@ describe("objects that are no records", () => {
     refused("claim", claimItem({ ...spec, retention: { ttl: "1d" } }), /claim.retention/);
   });
 
+  it("do not include a pool that was deleted and waits for its finalizers: it gives no new addresses", () => {
+    const there = itemOf("pool", poolOf("db"));
+    assert.equal(storedOf("pool", there).record.deleting, undefined);
+    const metadata = { ...there.metadata, deletionTimestamp: "2026-01-02T00:00:00Z" };
+    const { record } = storedOf("pool", { ...there, metadata });
+    assert.deepEqual(record, { ...poolOf("db"), deleting: true });
+    const pool = parsePool(record);
+    assert.deepEqual(isRefusal(pool) ? pool : [pool.disabled, pool.deleting], [true, true]);
+    assert.deepEqual(specOf("pool", record), poolOf("db").spec);
+  });
+
+  it("say of a claim that it was deleted and waits, whoever made it, and never write that", () => {
+    const metadata = {
+      namespace: "shop",
+      name: "mysql-0",
+      ...META,
+      deletionTimestamp: "2026-01-02T00:00:00Z",
+    };
+    const made = itemOf("claim", bareClaim("mysql-0"));
+    const { record } = storedOf("claim", { ...made, metadata });
+    assert.deepEqual(record, { ...bareClaim("mysql-0"), deleting: true });
+    assert.deepEqual(specOf("claim", record), specOf("claim", bareClaim("mysql-0")));
+    const byHand = storedOf("claim", { ...claimItem({ request: { pools: ["db"] } }), metadata });
+    assert.deepEqual([byHand.record.handMade, byHand.record.deleting], [true, true]);
+  });
+
   it("are told in words when a person wrote them", () => {
     refused(
       "claim",
@@ -194,5 +222,69 @@ describe("objects that are no records", () => {
     assert.deepEqual(record.identity, { kind: "Pod", apiVersion: "v1", name: "mysql-0" });
     assert.deepEqual([record.handMade, record.nonce, record.addresses], [true, "", []]);
     assert.deepEqual(record.status, { phase: "Pending", message: "taken" });
+  });
+});
+
+describe("the finalizers of a claim", () => {
+  const free = bareClaim("mysql-0");
+  const bound = bareClaim("mysql-0", { binding: fullClaim("mysql-0").binding });
+  const promised = bareClaim("mysql-0", { binding: { ...fullClaim("mysql-0").binding, node: "" } });
+  const releasing = { ...bound, releasing: true };
+  const seen = (record: Claim, ...finalizers: readonly string[]) => {
+    const item = itemOf("claim", record);
+    const gone = record.deleting === true ? { deletionTimestamp: "2026-01-02T00:00:00Z" } : {};
+    return storedOf("claim", { ...item, metadata: { ...item.metadata, finalizers, ...gone } });
+  };
+  const another = "example.org/backup";
+  const doomed = { ...bound, deleting: true };
+  const cases: readonly (readonly [
+    string,
+    Parameters<typeof finalizersFor>,
+    readonly string[] | undefined,
+  ])[] = [
+    ["come when it is made bound", [undefined, bound], [IN_USE]],
+    ["are none when it is made", [undefined, promised], undefined],
+    ["come when it is bound", [seen(free), bound], [IN_USE]],
+    [
+      "come when a promise is kept, after those of others",
+      [seen(promised, another), bound],
+      [another, IN_USE],
+    ],
+    ["stay when it is bound anew", [seen(bound, IN_USE), bound], undefined],
+    ["are not there while it is promised", [seen(free), promised], undefined],
+    ["go when it is let go", [seen(bound, IN_USE), free], []],
+    ["go when it is promised anew", [seen(bound, IN_USE), promised], []],
+    [
+      "go when it is released, and leave those of others",
+      [seen(bound, IN_USE, another), releasing],
+      [another],
+    ],
+    ["go from one that is deleted", [seen(doomed, IN_USE), { ...doomed, releasing: true }], []],
+    ["do not come to one that is deleted", [seen({ ...free, deleting: true }, another), doomed], undefined],
+  ];
+  for (const [title, args, wanted] of cases) {
+    it(title, () => assert.deepEqual(finalizersFor(...args), wanted));
+  }
+
+  it("are no concern of pools and reservations", () => {
+    assert.equal(finalizersFor(undefined, poolOf("db")), undefined);
+    assert.equal(finalizersFor(undefined, reservationOf(addr("10.20.0.51"))), undefined);
+    const item = itemOf("pool", poolOf("db"));
+    const kept = { ...item, metadata: { ...item.metadata, finalizers: [IN_USE] } };
+    assert.equal(storedOf("pool", kept).finalizers, undefined);
+  });
+
+  it("are kept with what was read, if there are any", () => {
+    assert.deepEqual(seen(bound, IN_USE).finalizers, [IN_USE]);
+    assert.deepEqual(seen(bound, IN_USE, another).finalizers, [IN_USE, another]);
+    assert.equal("finalizers" in seen(bound), false);
+  });
+
+  it("were the last ones of what is gone", () => {
+    const { metadata } = itemOf("claim", free);
+    const deletionTimestamp = "2026-01-02T00:00:00Z";
+    assert.equal(isGone({ metadata }), false);
+    assert.equal(isGone({ metadata: { ...metadata, deletionTimestamp } }), true);
+    assert.equal(isGone({ metadata: { ...metadata, deletionTimestamp, finalizers: [another] } }), false);
   });
 });

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import { CLAIMS, type Item, type Place, POOLS, RESERVATIONS, type Resource } from "../../kube/resource.ts";
 import { parseAddress } from "../address.ts";
-import type { Claim, ClaimStatus } from "../claim.ts";
+import { type Claim, type ClaimStatus, isBound } from "../claim.ts";
 import { readClaimRequest } from "../claim-request.ts";
 import { formatDuration, parseDuration } from "../duration.ts";
 import { BerthError, isRefusal, messageOf } from "../errors.ts";
@@ -30,18 +30,21 @@ interface Form<R> {
 /** RFC 1123: what the API server asks of names, and what is safe in a path. */
 const NAME = /^[a-z0-9](?:[-a-z0-9]*[a-z0-9])?(?:\.[a-z0-9](?:[-a-z0-9]*[a-z0-9])?)*$/;
 
-/**
- * The phase that a claim is created with, until its status is reported: the API server takes no status at create, and
- * a second write would double the price of a new claim.
- */
-export const FIRST_PHASE = "berth.dev/first-phase";
+/** The finalizer of what must not go while it is in use: pools that hold reservations, claims that are bound to a node. */
+export const IN_USE = "berth.dev/in-use";
+/** That of nearly every bound claim, once for all of them. */
+const BY_USE: readonly string[] = [IN_USE];
 
 const pools: Form<PoolRecord> = {
   resource: POOLS,
   place: (key) => (isName(key) ? { name: key } : undefined),
   key: ({ name }) => name,
   spec: (pool) => ({ ...pool.spec }),
-  json: (item) => ({ name: item.metadata.name, spec: fieldsOf(item).get("spec") }),
+  json: (item) => ({
+    name: item.metadata.name,
+    spec: fieldsOf(item).get("spec"),
+    ...deletion(item),
+  }),
 };
 
 const reservations: Form<Reservation> = {
@@ -71,7 +74,8 @@ const claims: Form<Claim> = {
     return rest.length === 0 && isName(namespace) && isName(name) ? { namespace, name } : undefined;
   },
   key: ({ namespace, name }) => (namespace === undefined ? undefined : `${namespace}/${name}`),
-  spec: ({ namespace: _, name: __, status: ___, retention, binding, retained, admittedAt, ...rest }) => {
+  spec: ({ namespace: _, name: __, status: ___, deleting: ____, ...written }) => {
+    const { retention, binding, retained, admittedAt, ...rest } = written;
     const { ttlMs, ...choices } = retention;
     return {
       ...rest,
@@ -125,10 +129,29 @@ export function statusPatch(status: ClaimStatus): Json {
   return { phase, attachment: attachment ? attachmentJson(attachment) : null, message };
 }
 
-/** The annotations that stand for the status of a new claim, or undefined when only a report can say it. */
-export function firstStatus({ phase, attachment, message }: ClaimStatus): Json | undefined {
-  if (attachment !== undefined || message !== undefined) return undefined;
-  return phase === "Pending" ? {} : { [FIRST_PHASE]: phase };
+/**
+ * The finalizers that the object is to have from this write on, or undefined when they stay as they are: for all but
+ * claims, and for a deleted one, which gets no new ones, too. `seen` is undefined for a create.
+ */
+export function finalizersFor(
+  seen: Stored<Kind> | undefined,
+  next: Records[Kind],
+): readonly string[] | undefined {
+  if (!("request" in next)) return undefined;
+  const finalizers = seen?.finalizers ?? [];
+  const wanted = isBound(next) && next.releasing !== true;
+  if (wanted === finalizers.includes(IN_USE) || (wanted && isDeleting(seen))) return undefined;
+  return wanted ? [...finalizers, IN_USE] : finalizers.filter((finalizer) => finalizer !== IN_USE);
+}
+
+/** The write that took the last finalizer of a deleted object is answered with the object, and it is gone all the same. */
+export function isGone({ metadata: { deletionTimestamp, finalizers = [] } }: Item): boolean {
+  return deletionTimestamp !== undefined && finalizers.length === 0;
+}
+
+/** Whether it says more than no status does: the API server takes none at create, and a second write doubles the price. */
+export function needsReport({ phase, attachment, message }: ClaimStatus): boolean {
+  return phase !== "Pending" || attachment !== undefined || message !== undefined;
 }
 
 /** An object as the store gives it. Throws STATE_CORRUPT naming kind and key for one that is no record. */
@@ -137,11 +160,28 @@ export function storedOf<K extends Kind>(kind: K, item: Item): Stored<K> {
   const key = keyOfPlace(kind, item.metadata) ?? item.metadata.name;
   try {
     const record = readRecord(kind, FORMS[kind].json(item));
-    return { key, record, uid, revision: resourceVersion, createdAt: Date.parse(creationTimestamp) };
+    const createdAt = Date.parse(creationTimestamp);
+    return { key, record, uid, revision: resourceVersion, createdAt, ...finalizersOf(kind, item) };
   } catch (error) {
     const words = `the ${FORMS[kind].resource.kind} ${key} cannot be read: ${messageOf(error)}; correct or delete it`;
     throw new BerthError("STATE_CORRUPT", words, { details: { kind, key }, cause: error });
   }
+}
+
+function isDeleting(seen: Stored<Kind> | undefined): boolean {
+  return seen !== undefined && "deleting" in seen.record && seen.record.deleting === true;
+}
+
+function finalizersOf(
+  kind: Kind,
+  { metadata: { finalizers = [] } }: Item,
+): { finalizers?: readonly string[] } {
+  if (kind !== "claim" || finalizers.length === 0) return {};
+  return { finalizers: finalizers.length === 1 && finalizers[0] === IN_USE ? BY_USE : finalizers };
+}
+
+function deletion({ metadata }: Item): { deleting?: true } {
+  return metadata.deletionTimestamp === undefined ? {} : { deleting: true };
 }
 
 function byBerth(item: Item, spec: Fields): unknown {
@@ -153,6 +193,7 @@ function byBerth(item: Item, spec: Fields): unknown {
     retention: { ...choices, ttlMs: typeof ttl === "string" ? parseDuration(ttl) : ttl },
     ...timed(spec, "binding"),
     ...timed(spec, "retained"),
+    ...deletion(item),
     status: statusJson(item),
   };
 }
@@ -162,13 +203,13 @@ function byHand(item: Item): unknown {
   const object = readObject({ ...item, kind: CLAIMS.kind });
   const claim = isRefusal(object) ? object : readClaimRequest(object);
   if (isRefusal(claim)) throw malformed("what was written by hand", claim.message);
-  return { ...claim, status: statusJson(item) };
+  return { ...claim, ...deletion(item), status: statusJson(item) };
 }
 
 /** Of the status, what is Berth's own: conditions are for people. */
 function statusJson(item: Item): unknown {
   const status = fieldsOf(item).at("status");
-  const { phase = item.metadata.annotations?.[FIRST_PHASE] ?? "Pending", message } = status.value;
+  const { phase = "Pending", message } = status.value;
   return { phase, ...timed(status, "attachment"), ...(message === undefined ? {} : { message }) };
 }
 

@@ -8,8 +8,10 @@ import { BerthError } from "../errors.ts";
 import type { Clock, Logger, Random } from "../ports.ts";
 import { keyOf } from "./codec.ts";
 import {
-  firstStatus,
+  finalizersFor,
+  isGone,
   keyOfPlace,
+  needsReport,
   placeOf,
   resourceOf,
   specOf,
@@ -66,12 +68,12 @@ class KubernetesStore implements Store {
   async create<K extends Kind>(kind: K, record: Records[K]): Promise<CreateResult<K>> {
     const place = this.#place(kind, keyOf(kind, record));
     const status = "status" in record ? record.status : undefined;
-    const annotations = status && firstStatus(status);
-    const body = { spec: specOf(kind, record), ...(annotations ? { metadata: { annotations } } : {}) };
+    const finalizers = finalizersFor(undefined, record);
+    const body = { spec: specOf(kind, record), metadata: finalizers ? { finalizers } : {} };
     for (let round = 0; round < CREATE_ROUNDS; round++) {
       const item = await this.#clients[kind].create(place, body);
       if (item !== undefined) {
-        const whole = status && !annotations ? await this.#reportFirst(place, item, status) : item;
+        const whole = status && needsReport(status) ? await this.#reportFirst(place, item, status) : item;
         return { kind: "created", stored: storedOf(kind, whole) };
       }
       const there = await this.#clients[kind].get(place);
@@ -88,19 +90,22 @@ class KubernetesStore implements Store {
     return item && storedOf(kind, item);
   }
 
+  /** Binding a claim to a node also puts Berth's finalizer on it, and ending that takes it away: in this one write. */
   async replace<K extends Kind>(kind: K, seen: Stored<K>, next: Records[K]): Promise<ReplaceResult<K>> {
     if (keyOf(kind, next) !== seen.key) {
       throw new BerthError("INTERNAL", `${kind} ${seen.key} cannot become ${keyOf(kind, next)}`);
     }
     const place = this.#place(kind, seen.key);
     const client = this.#clients[kind];
+    const finalizers = finalizersFor(seen, next);
     const operations = [
       { op: "replace", path: "/metadata/uid", value: seen.uid },
       { op: "replace", path: "/metadata/resourceVersion", value: seen.revision },
       { op: "replace", path: "/spec", value: specOf(kind, next) },
+      ...(finalizers ? [{ op: "add", path: "/metadata/finalizers", value: finalizers }] : []),
     ];
     const item = await client.patch(place, { type: "json", operations });
-    if (item?.metadata.resourceVersion !== seen.revision) return resultOf(kind, item);
+    if (item?.metadata.resourceVersion !== seen.revision || isGone(item)) return resultOf(kind, item);
     // It changed nothing, and the API server gives no new revision for that.
     const metadata = { ...sightOf(seen), annotations: { [REPEAT]: this.#deps.random.token() } };
     return resultOf(kind, await client.patch(place, { type: "merge", body: { metadata } }));
@@ -129,6 +134,10 @@ class KubernetesStore implements Store {
     }
   }
 
+  /**
+   * An object that is no record is logged, and is as if it were gone: everybody may write objects into an API server,
+   * and one of them must not end what all replicas live by. Its name stays taken, for creates decide about that.
+   */
   async *watch<K extends Kind>(kind: K, signal: AbortSignal): AsyncGenerator<Change<K>, void, void> {
     const { connection, clock, random, log, pageSize, pass } = this.#deps;
     const options = {
@@ -138,12 +147,27 @@ class KubernetesStore implements Store {
     };
     const ends = AbortSignal.any([signal, this.#closing.signal]);
     for await (const change of follow(options, ends)) {
-      if (change.type === "put") yield { type: "put", stored: storedOf(kind, change.item) };
-      else if (change.type !== "gone") yield change;
-      else {
-        const key = keyOfPlace(kind, change.item.metadata);
-        if (key !== undefined) yield { type: "gone", key };
+      if (change.type === "relist" || change.type === "synced") {
+        yield change;
+        continue;
       }
+      const stored = change.type === "put" ? this.#readable(kind, change.item) : undefined;
+      const key = keyOfPlace(kind, change.item.metadata);
+      if (stored !== undefined) yield { type: "put", stored };
+      else if (key !== undefined) yield { type: "gone", key };
+    }
+  }
+
+  #readable<K extends Kind>(kind: K, item: Item): Stored<K> | undefined {
+    try {
+      return storedOf(kind, item);
+    } catch (error) {
+      if (!(error instanceof BerthError) || error.code !== "STATE_CORRUPT") throw error;
+      this.#deps.log.error("record cannot be read and is passed over", {
+        ...error.details,
+        error: error.message,
+      });
+      return undefined;
     }
   }
 

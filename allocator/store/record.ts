@@ -89,6 +89,7 @@ const claim = object<Claim>({
   admittedAt: optional(milliseconds),
   handMade: optional(flag),
   releasing: optional(flag),
+  deleting: optional(flag),
   status,
 });
 
@@ -109,7 +110,7 @@ function spec(value: unknown, field: string): PoolSpec {
 }
 
 const READS: { readonly [K in Kind]: Read<Records[K]> } = {
-  pool: object<PoolRecord>({ name, spec }),
+  pool: object<PoolRecord>({ name, spec, deleting: optional(flag) }),
   claim,
   reservation,
 };

@@ -21,6 +21,8 @@ export interface Stored<K extends Kind> {
   readonly revision: string;
   /** Milliseconds since 1970, by the store's clock. */
   readonly createdAt: number;
+  /** Of a claim in Kubernetes that has any: whoever stands here must let it go before it is gone. */
+  readonly finalizers?: readonly string[];
 }
 
 export type CreateResult<K extends Kind> =
@@ -55,11 +57,17 @@ export interface Store {
   create<K extends Kind>(kind: K, record: Records[K]): Promise<CreateResult<K>>;
   /** Read from the authority, never from a cache. */
   get<K extends Kind>(kind: K, key: string): Promise<Stored<K> | undefined>;
-  /** Writes everything but the status; `conflict` when `seen` is no longer what is stored, or is gone. */
+  /**
+   * Writes everything but the status; `conflict` when `seen` is no longer what is stored, or is gone. A claim that is
+   * `deleting` may be gone with the write that ends its binding.
+   */
   replace<K extends Kind>(kind: K, seen: Stored<K>, next: Records[K]): Promise<ReplaceResult<K>>;
   /** Writes the status of a claim and nothing else. */
   report(seen: Stored<"claim">, status: ClaimStatus): Promise<ReplaceResult<"claim">>;
-  /** Deletes exactly what was seen (uid and revision); `conflict` when that is no longer what is stored. */
+  /**
+   * Deletes exactly what was seen (uid and revision); `conflict` when that is no longer what is stored. In Kubernetes a
+   * claim that is bound to a node is only marked (`deleting`), and goes when it is bound no more.
+   */
   remove<K extends Kind>(kind: K, seen: Stored<K>): Promise<RemoveResult>;
   /** Every record of the kind as of one moment, paged underneath, in the order of keys. */
   list<K extends Kind>(kind: K): AsyncIterable<Stored<K>>;
