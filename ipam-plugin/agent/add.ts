@@ -50,7 +50,9 @@ async function attach(ask: Ask, parts: Parts, signal: AbortSignal): Promise<Atta
  * must the end of the old netns.
  */
 async function renew(known: Attachment, ask: Ask, parts: Parts): Promise<Attachment> {
-  const { startNs, netns, netnsSeen } = ask;
+  const { startNs, netns } = ask;
+  // It may be going at this moment; that it was there once is what its end is found by.
+  const netnsSeen = ask.netnsSeen || (known.netnsSeen && known.netns === netns);
   const renewed = startNs > known.startNs ? { ...known, startNs, netns, netnsSeen } : known;
   if (renewed !== known) await parts.attachments.commit({ put: [renewed] });
   parts.receipts.repeat(known, renewed);

@@ -5,7 +5,7 @@ import { noticeOf } from "./attachment.ts";
 import { createParts, type PartsOptions } from "./parts.ts";
 import { serveSocket } from "./socket.ts";
 import { replaySpool, watchSpool } from "./spool.ts";
-import { Sweep, sweepReboot } from "./sweep.ts";
+import { Sweep, sweepReboot, unlessInUse } from "./sweep.ts";
 import { createHandler } from "./verbs.ts";
 
 export interface AgentOptions extends PartsOptions {
@@ -16,6 +16,8 @@ export interface AgentOptions extends PartsOptions {
 export interface Agent {
   /** Addresses in use on this node, of every network. */
   held(): readonly Address[];
+  /** Runs `work` in the claim's turn, if no sandbox of this node has the claim: no ADD of it is under way then. */
+  unlessInUse(claim: string, work: () => Promise<void>): Promise<void>;
   /** Takes no more calls, ends those under way, stops. Repeatable. */
   close(): Promise<void>;
 }
@@ -33,10 +35,6 @@ export async function startAgent(options: AgentOptions): Promise<Agent> {
   await replaySpool(folder, handle, log);
   const lent = attachments.attached().flatMap((attachment) => noticeOf(attachment) ?? []);
   for (const notice of lent) await options.mooring.attached(notice);
-  // Not waited for: it looks at every claim, and a node whose agent does not serve starts no pod.
-  const resumed = options.mooring.resumed(new Set(lent.map(({ claim }) => claim))).catch((error: unknown) => {
-    log.error("claims without a sandbox were not let go; the next start tries again", { error });
-  });
   const server = await serveSocket({ path: options.socketPath, handle, log, clock });
   const stop = new AbortController();
   const spool = watchSpool({ folder, handle, log, clock, signal: stop.signal });
@@ -46,11 +44,12 @@ export async function startAgent(options: AgentOptions): Promise<Agent> {
   const closeAll = async () => {
     await server.close();
     stop.abort();
-    await Promise.all([spool, sweep.close(), notices.close(), resumed]);
+    await Promise.all([spool, sweep.close(), notices.close()]);
   };
   let closing: Promise<void> | undefined;
   return {
     held: () => attachments.held(),
+    unlessInUse: (claim, work) => unlessInUse(claim, parts, work),
     close: () => {
       closing ??= closeAll();
       return closing;

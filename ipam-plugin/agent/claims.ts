@@ -1,33 +1,34 @@
 // SPDX-License-Identifier: Apache-2.0
-import { type BindFacts, bind, PROMISE_MS } from "../../allocator/bind.ts";
-import { type Claim, type ClaimAttachment, claimKey } from "../../allocator/claim.ts";
+import { isDeepStrictEqual } from "node:util";
+import { type BindFacts, bind, isAtRest, PROMISE_MS } from "../../allocator/bind.ts";
+import type { Claim, ClaimAttachment } from "../../allocator/claim.ts";
+import { isLedTo, leadsOf } from "../../allocator/claim-of-pod.ts";
 import { type Context, MAX_ROUNDS } from "../../allocator/context.ts";
 import {
   ASSIGNED_ADDRESSES,
   ASSIGNED_CLAIM,
-  ASSIGNED_TOKEN,
   EXEMPT_NAMESPACE,
   readRequest,
   withDefaults,
 } from "../../allocator/dialects.ts";
-import { BerthError, isRefusal, type Refusal, refuse } from "../../allocator/errors.ts";
+import { BerthError, isRefusal, type Refusal } from "../../allocator/errors.ts";
 import { intentOf } from "../../allocator/intent.ts";
 import type { Inventory } from "../../allocator/inventory.ts";
-import { type Pool, rangeOf } from "../../allocator/pool.ts";
 import type { Labels } from "../../allocator/ports.ts";
 import { asksForAddress } from "../../allocator/request.ts";
 import { reserve } from "../../allocator/reserve.ts";
 import type { Stored } from "../../allocator/store/store.ts";
-import type {
-  AttachRequest,
-  FoundClaim,
-  Moored,
-  MooredAddress,
-  Mooring,
-  PodRef,
-  SandboxNotice,
-  Unmoored,
-} from "./mooring.ts";
+import {
+  changed,
+  contradiction,
+  isSuccessor,
+  missing,
+  mooredOf,
+  mustBeWanted,
+  succeeded,
+  UNMOORED,
+} from "./answers.ts";
+import type { AttachRequest, FoundClaim, Moored, Mooring, SandboxNotice, Unmoored } from "./mooring.ts";
 
 export interface ClaimsOptions {
   readonly context: Context;
@@ -40,16 +41,12 @@ export interface ClaimsOptions {
   readonly whole?: Promise<void>;
 }
 
-const UNMOORED: Unmoored = { kind: "unmoored" };
-
 /**
  * The claims side of the agent where allocator and agent share a process: finds the pod's claim, binds it to this
  * node through the same rule as the cluster's binder, and reports what became of the sandbox.
  */
 export class Claims implements Mooring {
   readonly #options: ClaimsOptions;
-  /** Claims that an ADD of this process is about, until `resumed` has seen to those that none is about. */
-  #asked: Set<string> | undefined = new Set();
 
   constructor(options: ClaimsOptions) {
     this.#options = options;
@@ -59,18 +56,16 @@ export class Claims implements Mooring {
     const { context, inventory } = this.#options;
     const { namespace, name } = request.pod;
     const pod = await inventory.pod(namespace, name);
+    if (pod !== undefined && isSuccessor(pod, request)) return succeeded(request.pod);
     const annotations = pod?.annotations ?? request.annotations ?? {};
-    const named = annotations[ASSIGNED_CLAIM];
-    const token = annotations[ASSIGNED_TOKEN] ?? "";
-    const assigned = annotations[ASSIGNED_ADDRESSES]?.split(",");
+    // The sandbox's own annotations, where the runtime sends them: the object may be another pod's of the name.
+    const assigned = (request.annotations ?? annotations)[ASSIGNED_ADDRESSES]?.split(",");
     const said = assigned === undefined ? {} : { assigned };
-    if (named !== undefined && token !== "") {
-      const claim = await context.store.get("claim", claimKey({ namespace, name: named }));
-      if (claim?.record.binding?.token === token) return this.#foundFor(claim, { token, ...said }, request);
+    for (const lead of leadsOf(request.pod, annotations)) {
+      const claim = await context.store.get("claim", lead.key);
+      if (claim === undefined || !isLedTo(lead, claim.record)) continue;
+      return this.#foundFor(claim, { token: lead.token, ...said }, request);
     }
-    const own = await context.store.get("claim", claimKey(request.pod));
-    if (own !== undefined && isByName(own.record))
-      return this.#foundFor(own, { token: "", ...said }, request);
     return await this.#make(request, annotations);
   }
 
@@ -92,19 +87,20 @@ export class Claims implements Mooring {
   async attach(
     found: FoundClaim,
     request: AttachRequest,
-    _signal: AbortSignal,
+    signal: AbortSignal,
   ): Promise<Moored | Unmoored | Refusal> {
-    this.#asked?.add(found.claim);
-    const bound = await this.#bind(found, request);
+    const bound = await this.#bind(found, request, signal);
     if (isRefusal(bound)) return bound;
     const { record } = bound;
     if ((record.interface ?? record.binding?.interface) !== request.attachment.interface) return UNMOORED;
-    const others = request.addresses.filter((address) => !record.addresses.includes(address));
-    if (others.length > 0) return contradicts(record, others);
+    const refusal = contradiction(record, request.addresses);
+    if (refusal !== undefined) return refusal;
     const notice = { claim: found.claim, pod: request.pod, attachment: request.attachment };
     // Before it is answered: the end of an older sandbox must not make the claim look free while this one has it.
-    if ((await this.#report(notice, "attached")) === undefined) return missing(request.pod);
-    return mooredOf(this.#options.context, record);
+    const held = await this.#report(notice, "attached", signal);
+    // Until then it may have been at rest for a moment, and been changed or given back.
+    if (!isDeepStrictEqual(held?.record.addresses, record.addresses)) return changed(found.claim);
+    return mooredOf(this.#options.context.view, record);
   }
 
   async detached(notice: SandboxNotice): Promise<void> {
@@ -117,18 +113,26 @@ export class Claims implements Mooring {
     await this.#report(notice, "attached");
   }
 
-  /** Bound to this node and attached nowhere on it: as after a DEL, or the claim would be kept for nobody, for ever. */
-  async resumed(claims: ReadonlySet<string>): Promise<void> {
-    const { context, node, whole } = this.#options;
-    await whole;
-    for (const { key, record } of [...context.view.claims()]) {
-      const { namespace, binding, status } = record;
-      if (binding?.node !== node || claims.has(key) || this.#asked?.has(key) === true) continue;
-      const pod = { namespace, name: binding.podName, uid: binding.podUID };
-      const { containerID = "", interface: name = binding.interface ?? "" } = status.attachment ?? {};
-      await this.detached({ claim: key, pod, attachment: { network: "", containerID, interface: name } });
-    }
-    this.#asked = undefined;
+  inUse(): readonly string[] {
+    const { context } = this.#options;
+    return [...context.view.claims()].filter(({ record }) => this.#isInUse(record)).map(({ key }) => key);
+  }
+
+  /** As after a DEL, or the claim would be kept for nobody, for ever. */
+  async absent(claim: string): Promise<void> {
+    const { context, node, suspect } = this.#options;
+    const seen = await context.store.get("claim", claim);
+    if (seen === undefined || !this.#isInUse(seen.record)) return;
+    const { binding, status } = seen.record;
+    const { containerID = "", interface: name = binding?.interface ?? "" } = status.attachment ?? {};
+    const of = { node, containerID, interface: name, podUID: binding?.podUID ?? "" };
+    const attachment = { ...of, since: context.clock.now(), detached: true };
+    const result = await context.store.report(seen, { phase: "Detached", attachment });
+    if (result.kind === "replaced") suspect(result.stored.record);
+  }
+
+  #isInUse(claim: Claim): boolean {
+    return claim.binding?.node === this.#options.node && !isAtRest(claim);
   }
 
   /** No claim: a pod that asked for one is refused, one that did not is given an address of the configured pools. */
@@ -160,13 +164,17 @@ export class Claims implements Mooring {
   async #bind(
     { claim, token, assigned }: FoundClaim,
     request: AttachRequest,
+    signal: AbortSignal,
   ): Promise<Stored<"claim"> | Refusal> {
     const { context, node } = this.#options;
     const { name, uid } = request.pod;
     const { interface: attachTo, containerID } = request.attachment;
     const said = assigned === undefined ? {} : { assigned };
     const bindee = { name, uid, node, token, interface: attachTo, containerID, ...said };
-    return await bind(context, claim, bindee, (lent) => this.#factsOf(lent));
+    return await bind(context, claim, bindee, async (lent) => {
+      mustBeWanted(signal);
+      return await this.#factsOf(lent);
+    });
   }
 
   async #factsOf({ namespace, binding }: Claim): Promise<BindFacts> {
@@ -181,14 +189,19 @@ export class Claims implements Mooring {
   }
 
   /** The claim as it stands once the news is in it; undefined when it is not this pod's any more, or says more already. */
-  async #report(notice: SandboxNotice, news: News): Promise<Stored<"claim"> | undefined> {
+  async #report(
+    notice: SandboxNotice,
+    news: News,
+    signal?: AbortSignal,
+  ): Promise<Stored<"claim"> | undefined> {
     const { claim: key, attachment } = notice;
     const { context, node } = this.#options;
     for (let round = 0; round < MAX_ROUNDS; round++) {
       const seen = await context.store.get("claim", key);
       if (seen === undefined) return undefined;
-      const bearing = judgeNews(seen.record, notice, news);
+      const bearing = judgeNews(seen.record, notice, news, node);
       if (bearing !== "new") return bearing === "known" ? seen : undefined;
+      mustBeWanted(signal);
       const next: ClaimAttachment = {
         node,
         containerID: attachment.containerID,
@@ -211,15 +224,18 @@ type News = "attached" | "detached";
 
 /**
  * What a piece of news means for the claim. A late DEL of an older sandbox says nothing about the one that came after
- * it (invariant 8), nor does anything about a pod that the claim is not lent to.
+ * it (invariant 8), nor does anything about a pod that the claim is not lent to: pods of one name are told apart by
+ * UID, which not every runtime says, and by node.
  */
 function judgeNews(
   claim: Claim,
   { pod, attachment }: SandboxNotice,
   news: News,
+  node: string,
 ): "new" | "known" | "foreign" {
   const { binding, status } = claim;
   if (claim.releasing === true || binding === undefined || binding.podName !== pod.name) return "foreign";
+  if (binding.node !== node) return "foreign";
   if (pod.uid !== "" && binding.podUID !== "" && binding.podUID !== pod.uid) return "foreign";
   const known = status.attachment;
   if (known === undefined || known.podUID !== binding.podUID) return "new";
@@ -227,63 +243,4 @@ function judgeNews(
   if (news === "attached") return same && !known.detached ? "known" : "new";
   if (!same) return "foreign";
   return known.detached ? "known" : "new";
-}
-
-/** A claim that a pod may have for its name alone: no slot of a set, and promised to nobody in particular. */
-function isByName({ identity, binding }: Claim): boolean {
-  return identity.slot === undefined && (binding?.token ?? "") === "";
-}
-
-function mooredOf({ view }: Context, claim: Claim): Moored | Refusal {
-  const addresses: MooredAddress[] = [];
-  const pools = new Set<Pool>();
-  for (const address of claim.addresses) {
-    const pool = view.poolOf(address);
-    const range = pool && rangeOf(pool, address);
-    if (pool === undefined || range === undefined) {
-      return refuse(
-        "ADDRESS_OUTSIDE",
-        `address ${address} of claim ${claimKey(claim)} is in no pool any more; put its pool back`,
-        {
-          address,
-          claim: claimKey(claim),
-        },
-      );
-    }
-    pools.add(pool);
-    const { prefixLength, gateway } = range;
-    addresses.push({ address, prefixLength, ...(gateway === undefined ? {} : { gateway }) });
-  }
-  const families = new Set(claim.addresses.map((address) => address.includes(":")));
-  const routes = [...pools].flatMap((pool) => pool.spec.routes ?? []);
-  return {
-    kind: "moored",
-    claim: claimKey(claim),
-    addresses,
-    routes: routes.filter((route) => families.has(route.dst.includes(":"))),
-    dns: [...pools].find((pool) => pool.spec.dns !== undefined)?.spec.dns ?? {},
-  };
-}
-
-function missing(pod: PodRef): Refusal {
-  const key = `${pod.namespace}/${pod.name}`;
-  return refuse(
-    "CLAIM_MISSING",
-    `pod ${key} asks for a fixed address and has no claim: it did not pass the Berth webhook; delete it and create it again`,
-    {
-      claim: key,
-      pod: pod.name,
-    },
-  );
-}
-
-function contradicts(claim: Claim, others: readonly string[]): Refusal {
-  const key = claimKey(claim);
-  return refuse(
-    "CLAIM_CHANGED",
-    `the runtime asks for ${others.join(", ")}, and claim ${key} holds ${claim.addresses.join(", ")}; remove one of the two requests`,
-    {
-      claim: key,
-    },
-  );
 }

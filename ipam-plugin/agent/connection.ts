@@ -127,6 +127,12 @@ export class Connection {
   #read(chunk: Buffer): void {
     const decoder = this.#decoder;
     if (decoder === undefined) return;
+    const growth = decoder.growth(chunk.length);
+    if (!this.#options.budget.take(growth)) {
+      this.#refuseForMemory();
+      return;
+    }
+    this.#held += growth;
     const decoded = decoder.push(chunk);
     if (decoded.kind === "complete") {
       this.#release();
@@ -138,9 +144,13 @@ export class Connection {
     } else if (this.#options.budget.take(decoder.held - this.#held)) {
       this.#held = decoder.held;
     } else {
-      this.#options.log.warn("requests take too much memory");
-      this.refuse();
+      this.#refuseForMemory();
     }
+  }
+
+  #refuseForMemory(): void {
+    this.#options.log.warn("requests take too much memory");
+    this.refuse();
   }
 
   /** Hangs up: what is no client of this version would not understand an answer either. A client spools its DEL. */

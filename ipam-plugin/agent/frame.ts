@@ -130,6 +130,13 @@ export class CallDecoder {
     return this.#room.length;
   }
 
+  /** Bytes of memory more that it takes to append a piece of this length. The first piece is used as it is. */
+  growth(length: number): number {
+    const filled = this.#filled + length;
+    if (this.#filled === 0 || filled <= this.#room.length) return 0;
+    return Math.max(filled, this.#expected) - this.#room.length;
+  }
+
   /** After `complete` or `malformed` the decoder is spent. */
   push(piece: Buffer): Decoded<Call> {
     const bytes = this.#append(piece);

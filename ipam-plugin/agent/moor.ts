@@ -134,6 +134,7 @@ async function endOthers(
         `it serves ${other.interface} of this container; an interface has a claim of its own`,
       );
     }
+    if (verdict === "late") return busy(claim, `a newer sandbox of the pod, ${other.containerID}, has it`);
     if (verdict === "wait") await waitForDetachment(other, parts, signal);
     const current = attachments.get(other);
     if (current?.state !== "attached") continue;

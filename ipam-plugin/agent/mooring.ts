@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import type { Address } from "../../allocator/address.ts";
 import type { Refusal } from "../../allocator/errors.ts";
+import type { IpamResult } from "../cni/result.ts";
 
 /** Who a sandbox belongs to, from CNI_ARGS. `uid` is empty when the runtime does not say. */
 export interface PodRef {
@@ -16,38 +17,11 @@ export interface AttachmentKey {
   readonly interface: string;
 }
 
-/** One address as a CNI result needs it. */
-export interface MooredAddress {
-  readonly address: Address;
-  readonly prefixLength: number;
-  readonly gateway?: Address;
-}
-
-export interface MooredRoute {
-  readonly dst: string;
-  readonly gw?: string;
-  readonly mtu?: number;
-  readonly advmss?: number;
-  readonly priority?: number;
-  readonly table?: number;
-  readonly scope?: number;
-}
-
-export interface MooredDns {
-  readonly nameservers?: readonly string[];
-  readonly domain?: string;
-  readonly search?: readonly string[];
-  readonly options?: readonly string[];
-}
-
 /** What an attachment is given, wherever it came from: a claim, a range of the configuration, a static list. */
-export interface Moored {
+export interface Moored extends IpamResult {
   readonly kind: "moored";
   /** namespace/name of the claim that lends the addresses; absent for addresses that only this node knows. */
   readonly claim?: string;
-  readonly addresses: readonly MooredAddress[];
-  readonly routes: readonly MooredRoute[];
-  readonly dns: MooredDns;
 }
 
 /** The pod did not ask for a fixed address and no pool is configured: other sources of the configuration serve it. */
@@ -94,7 +68,10 @@ export interface FoundClaim {
 export interface Mooring {
   /** Which claim serves the pod. Nothing is lent yet: another sandbox of this node may have to end first. */
   find(request: AttachRequest, signal: AbortSignal): Promise<FoundClaim | Unmoored | Refusal>;
-  /** Lends the claim to this pod, node and sandbox; it counts as in use when this resolves. */
+  /**
+   * Lends the claim to this pod, node and sandbox; it counts as in use when this resolves. Once `signal` aborts, other
+   * ADDs may have the claim: nothing may be written for this one that does not compare with what was read before.
+   */
   attach(
     found: FoundClaim,
     request: AttachRequest,
@@ -105,11 +82,13 @@ export interface Mooring {
    * lost what was reported when it was attached.
    */
   attached(notice: SandboxNotice): Promise<void>;
-  /**
-   * Told once, when the agent starts: these claims have a sandbox. Any other that was bound to this node has none,
-   * because a crash came between its binding and the journal. Resolves when those are let go; ADDs come meanwhile.
-   */
-  resumed(claims: ReadonlySet<string>): Promise<void>;
   /** The sandbox is gone. Safe to repeat; a notice about a sandbox that is no longer the claim's changes nothing. */
   detached(notice: SandboxNotice): Promise<void>;
+  /** Claims that count as in use on this node, so far as is known: as namespace/name. */
+  inUse(): readonly string[];
+  /**
+   * No sandbox of this node has the claim, nor is one about to: a crash, or an answer that was lost, came between its
+   * binding and the journal. Lets it go if it counts as in use here. Safe to repeat.
+   */
+  absent(claim: string): Promise<void>;
 }

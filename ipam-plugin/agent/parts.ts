@@ -27,6 +27,8 @@ export interface PartsOptions {
   /** /proc/sys/kernel/random/boot_id: what another boot attached is gone. */
   readonly bootId: string;
   readonly host?: Host;
+  /** Why no claim can be lent yet; undefined once they can, and from then on. Absent: they always can. */
+  readonly notReady?: () => string | undefined;
 }
 
 /** What the verbs work with. */
@@ -40,6 +42,7 @@ export interface Parts {
   readonly notices: Notices;
   readonly mooring: Mooring;
   readonly host: Host;
+  readonly notReady: () => string | undefined;
   readonly clock: Clock;
   readonly log: Logger;
   readonly metrics: Metrics;
@@ -60,6 +63,7 @@ export interface Request {
 /** Reads the journal. Throws BerthError of the database, STATE_CORRUPT for a row that does not decode. */
 export async function createParts(options: PartsOptions): Promise<Parts> {
   const { mooring, clock, random, log, metrics = unmetered, bootId, host = linuxHost } = options;
+  const { notReady = () => undefined } = options;
   const journal = new Journal(options.database);
   const attachments = new Attachments(journal);
   return {
@@ -71,6 +75,7 @@ export async function createParts(options: PartsOptions): Promise<Parts> {
     notices: new Notices({ attachments, mooring, clock, random, log }),
     mooring,
     host,
+    notReady,
     clock,
     log,
     metrics,

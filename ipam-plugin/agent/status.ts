@@ -8,11 +8,14 @@ import { errorVersion, fail, succeed } from "./reply.ts";
 
 /**
  * Whether ADD can be served. An error makes the node NotReady and in the end evicts its pods, so an exhausted range
- * is none: other networks of the node may have plenty. 50 is said by the CNI binary when there is no agent.
+ * is none: other networks of the node may have plenty. 50 is said by the CNI binary when there is no agent, and here
+ * for as long as the agent has not loaded what pods may have claimed.
  */
-export async function status({ config }: Request, { journal, clock }: Parts): Promise<Answer> {
+export async function status({ config }: Request, { journal, clock, notReady }: Parts): Promise<Answer> {
   const version = readVersion(config, "STATUS");
   if (isCniError(version)) return fail(errorVersion(config.fields), version);
+  const why = notReady();
+  if (why !== undefined) return fail(version, cniError("NOT_AVAILABLE", why));
   if (!journal.failing) return succeed();
   try {
     // Without pods there are no writes, and without writes nobody would find out that the disk is well again.

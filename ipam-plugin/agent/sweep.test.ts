@@ -83,6 +83,16 @@ describe("a sandbox that went without a DEL", () => {
     assert.equal(node.held.length, 3);
   });
 
+  it("is freed though its ADD was repeated when it was going already", async () => {
+    node.host.present.add("/run/netns/a");
+    await node.add({ cid: "a" });
+    node.host.present.clear();
+    await node.add({ cid: "a" });
+    await sweep.look();
+    await sweep.look();
+    assert.deepEqual(node.held, []);
+  });
+
   it("is not taken for the one that has its place now", async () => {
     node.host.present.add("/run/netns/a");
     await node.add({ cid: "a" });
@@ -106,6 +116,23 @@ describe("a sandbox that went without a DEL", () => {
     node.clock.advance(30_000);
     for (let i = 0; i < 1_000 && node.held.length > 0; i++) await new Promise(setImmediate);
     assert.deepEqual(node.held, []);
+  });
+});
+
+describe("what counts as in use on this node", () => {
+  it("is said to be absent when no sandbox has it, and not while one is being given it", async () => {
+    await node.add(claimed);
+    const busy = Promise.withResolvers<void>();
+    const turn = node.parts.turns.run("claim\0shop/coming", () => busy.promise);
+    node.mooring.used = ["shop/db-0", "shop/lost", "shop/coming"];
+    const look = sweep.look();
+    for (let i = 0; i < 100; i++) await new Promise(setImmediate);
+    assert.deepEqual(node.mooring.freed, ["shop/lost"]);
+    node.mooring.answers.set("shop/coming", lends("shop/coming", "10.20.0.11/24"));
+    busy.resolve();
+    await turn;
+    await look;
+    assert.deepEqual(node.mooring.freed, ["shop/lost", "shop/coming"]);
   });
 });
 

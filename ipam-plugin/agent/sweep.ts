@@ -8,7 +8,10 @@ const TOMBSTONE_MS = 600_000;
 /** Sandboxes looked at in one go, in 1 ms or so; then ADDs that wait have their turn. */
 const AT_ONCE = 100;
 
-type Swept = Pick<Parts, "attachments" | "turns" | "host" | "notices" | "bootId" | "clock" | "log">;
+type Swept = Pick<
+  Parts,
+  "attachments" | "turns" | "host" | "notices" | "bootId" | "clock" | "log" | "mooring"
+>;
 
 /** Sandboxes do not survive a reboot: lets go of everything that another boot attached. */
 export async function sweepReboot({ attachments, bootId, clock, log }: Swept): Promise<void> {
@@ -20,6 +23,20 @@ export async function sweepReboot({ attachments, bootId, clock, log }: Swept): P
   const put = [...ended, ...old].map((attachment) => ({ ...attachment, deadlineNs: 0n, bootId }));
   await attachments.commit({ put });
   if (lost.length > 0) log.info("host was rebooted, its attachments are freed", { count: lost.length });
+}
+
+/**
+ * Runs `work` if no sandbox of the journal has the claim, and keeps the claim's ADDs waiting meanwhile: in the turn of a
+ * claim none is between binding and journal.
+ */
+export async function unlessInUse(
+  claim: string,
+  { attachments, turns }: Pick<Parts, "attachments" | "turns">,
+  work: () => Promise<void>,
+): Promise<void> {
+  await turns.run(`claim\0${claim}`, async () => {
+    if (attachments.ofClaim(claim).length === 0) await work();
+  });
 }
 
 /**
@@ -45,8 +62,13 @@ export class Sweep {
     await this.#running;
   }
 
-  /** One look at every sandbox, and at the age of the tombstones. */
+  /** One look at every sandbox, at the age of the tombstones, and at what counts as in use on this node. */
   async look(): Promise<void> {
+    await this.#lookAtSandboxes();
+    await this.#lookAtClaims();
+  }
+
+  async #lookAtSandboxes(): Promise<void> {
     const { attachments, notices } = this.#parts;
     const gone = await this.#findGone();
     const twice = gone.filter((attachment) => this.#suspects.has(attachment));
@@ -58,6 +80,14 @@ export class Sweep {
       ({ state, noticePending, detachedAt }) => state === "detached" && !noticePending && detachedAt < oldest,
     );
     if (forgotten.length > 0) await attachments.commit({ forgotten });
+  }
+
+  async #lookAtClaims(): Promise<void> {
+    const { mooring, attachments } = this.#parts;
+    for (const claim of mooring.inUse()) {
+      if (attachments.ofClaim(claim).length > 0) continue;
+      await unlessInUse(claim, this.#parts, () => mooring.absent(claim));
+    }
   }
 
   async #run(): Promise<void> {

@@ -13,10 +13,14 @@ function attached(changes: Partial<Attachment> = {}): Attachment {
 }
 
 describe("taking a claim over", () => {
-  const next = { ...PLACE, containerID: "new", pod: POD };
+  const next = { ...PLACE, containerID: "new", pod: POD, startNs: 2n };
 
   it("from another sandbox of the same pod does not wait", () => {
     for (const up of [true, false]) assert.equal(judgeTakeover(attached(), next, up), "supersede");
+  });
+
+  it("from a newer sandbox of the same pod is too late", () => {
+    for (const up of [true, false]) assert.equal(judgeTakeover(attached({ startNs: 3n }), next, up), "late");
   });
 
   it("from another pod waits while its sandbox may be up", () => {
@@ -35,12 +39,17 @@ describe("taking a claim over", () => {
 
   it("never gives one claim to two interfaces of a container", () => {
     for (const up of [true, false]) {
-      assert.equal(judgeTakeover(attached(), { ...PLACE, interface: "eth1", pod: POD }, up), "refuse");
+      assert.equal(judgeTakeover(attached(), { ...next, ...PLACE, interface: "eth1" }, up), "refuse");
     }
   });
 
   it("takes the same interface under another network for the same link", () => {
-    const renamed = { ...PLACE, scope: { network: "other", dataDir: "/d" }, pod: { ...POD, uid: "uid-2" } };
+    const renamed = {
+      ...next,
+      ...PLACE,
+      scope: { network: "other", dataDir: "/d" },
+      pod: { ...POD, uid: "uid-2" },
+    };
     assert.equal(judgeTakeover(attached(), renamed, true), "supersede");
   });
 });

@@ -3,7 +3,7 @@ import type { Attachment, Place } from "./attachment.ts";
 import type { PodRef } from "./mooring.ts";
 
 /** What becomes of another attachment that uses the claim which a new sandbox was just given. */
-export type Takeover = "supersede" | "wait" | "refuse";
+export type Takeover = "supersede" | "wait" | "refuse" | "late";
 
 /**
  * | the other attachment                               |           |
@@ -11,17 +11,19 @@ export type Takeover = "supersede" | "wait" | "refuse";
  * | another interface of the same container            | refuse    | both would be up with one address
  * | the same interface of it, under another network    | supersede | it is the same link
  * | another sandbox of the same pod                    | supersede | the kubelet has stopped it before it asks again
+ * | a newer sandbox of the same pod                    | late      | this one's ADD has outlived it
  * | another pod, its sandbox may be up                 | wait      | for its DEL, which is on its way or never comes
  * | another pod, its sandbox is gone or was never seen | supersede | its DEL is late or lost
  */
 export function judgeTakeover(
   other: Attachment,
-  next: Place & { readonly pod: PodRef },
+  next: Place & { readonly pod: PodRef; readonly startNs: bigint },
   otherMayBeUp: boolean,
 ): Takeover {
   if (other.containerID === next.containerID)
     return other.interface === next.interface ? "supersede" : "refuse";
   // A runtime that does not say the UID (or says none) leaves it to the sandbox.
-  if (next.pod.uid !== "" && other.pod?.uid === next.pod.uid) return "supersede";
+  if (next.pod.uid !== "" && other.pod?.uid === next.pod.uid)
+    return other.startNs > next.startNs ? "late" : "supersede";
   return otherMayBeUp ? "wait" : "supersede";
 }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import { type Address, type Family, familyOf } from "../../allocator/address.ts";
+import type { DnsSpec, RouteSpec } from "../../allocator/pool-spec.ts";
 import { atLeast, type Version } from "./versions.ts";
 
 /** One address as the main plugin configures it: with the prefix length of its subnet. */
@@ -10,22 +11,8 @@ export interface ResultAddress {
 }
 
 /** `dst` is a network in canonical text, host bits kept; the numbers exist from 1.1.0 on. */
-export interface Route {
-  readonly dst: string;
-  readonly gw?: string;
-  readonly mtu?: number;
-  readonly advmss?: number;
-  readonly priority?: number;
-  readonly table?: number;
-  readonly scope?: number;
-}
-
-export interface Dns {
-  readonly nameservers?: readonly string[];
-  readonly domain?: string;
-  readonly search?: readonly string[];
-  readonly options?: readonly string[];
-}
+export type Route = RouteSpec;
+export type Dns = DnsSpec;
 
 /** The result of an ADD, whatever the version. `addresses` is not empty: main plugins fail on such a success. */
 export interface IpamResult {

@@ -51,6 +51,9 @@ export class ScriptedMooring implements Mooring {
   readonly told: SandboxNotice[] = [];
   /** Sandboxes that were there at the start. */
   readonly known: SandboxNotice[] = [];
+  /** What counts as in use, and what of it was said to be absent. */
+  used: readonly string[] = [];
+  readonly freed: string[] = [];
   /** How often `detached` was called. */
   attempts = 0;
   /** What `detached` throws, while it is set. */
@@ -90,13 +93,19 @@ export class ScriptedMooring implements Mooring {
     this.known.push(notice);
   }
 
-  async resumed(_claims: ReadonlySet<string>): Promise<void> {}
-
   async detached(notice: SandboxNotice): Promise<void> {
     this.attempts++;
     await this.telling;
     if (this.fault !== undefined) throw this.fault;
     this.told.push(notice);
+  }
+
+  inUse(): readonly string[] {
+    return this.used;
+  }
+
+  async absent(claim: string): Promise<void> {
+    this.freed.push(claim);
   }
 }
 

@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: Apache-2.0
+import assert from "node:assert/strict";
+import { describe, it } from "node:test";
+import { BerthError } from "../../allocator/errors.ts";
+import { configOf, databaseOf } from "./config.ts";
+
+const LEAST = { BERTH_NODE_NAME: "node-a", KUBERNETES_SERVICE_HOST: "10.96.0.1" };
+
+function refusal(env: Readonly<Record<string, string>>): string {
+  try {
+    configOf(env);
+  } catch (error) {
+    return error instanceof BerthError ? `${error.code}: ${error.message}` : String(error);
+  }
+  return "none";
+}
+
+describe("the agent's environment", () => {
+  it("needs no more than the node's name in a pod", () => {
+    const config = configOf(LEAST);
+    assert.deepEqual(config, {
+      node: "node-a",
+      socketPath: "/run/berth/agent.sock",
+      dataDir: "/var/lib/berth",
+      listen: { host: "127.0.0.1", port: 9469 },
+      logLevel: "info",
+      api: { host: "10.96.0.1", port: "443" },
+    });
+    assert.equal(databaseOf(config), "/var/lib/berth/agent.db");
+  });
+
+  it("says everything", () => {
+    const config = configOf({
+      BERTH_NODE_NAME: "node-a.example.org",
+      BERTH_SOCKET: "/a/b.sock",
+      BERTH_DATA: "/data/",
+      BERTH_HOST: "::",
+      BERTH_PORT: "0",
+      BERTH_KUBECONFIG: "/etc/kubeconfig",
+      BERTH_LOG_LEVEL: "debug",
+    });
+    assert.deepEqual(config, {
+      node: "node-a.example.org",
+      socketPath: "/a/b.sock",
+      dataDir: "/data",
+      listen: { host: "::", port: 0 },
+      logLevel: "debug",
+      api: { kubeconfig: "/etc/kubeconfig" },
+    });
+  });
+
+  for (const [name, env, words] of [
+    [
+      "no node",
+      { ...LEAST, BERTH_NODE_NAME: "" },
+      "BERTH_NODE_NAME is not set; give it the name of this node",
+    ],
+    [
+      "a node of no name",
+      { ...LEAST, BERTH_NODE_NAME: "a=b,c" },
+      'BERTH_NODE_NAME is "a=b,c", which no node can be called',
+    ],
+    [
+      "no cluster",
+      { BERTH_NODE_NAME: "a" },
+      "BERTH_KUBECONFIG is not set, and this is no pod of a cluster; give it a kubeconfig",
+    ],
+    [
+      "a host of no address",
+      { ...LEAST, BERTH_HOST: "localhost" },
+      'BERTH_HOST is "localhost"; give it an IP address of this host',
+    ],
+    [
+      "no port",
+      { ...LEAST, BERTH_PORT: "65536" },
+      'BERTH_PORT is "65536", which is no port; give it a number up to 65535',
+    ],
+    [
+      "no level",
+      { ...LEAST, BERTH_LOG_LEVEL: "loud" },
+      'BERTH_LOG_LEVEL is "loud"; give it one of debug, info, warn, error, silent',
+    ],
+  ] as const) {
+    it(`refuses ${name}`, () => {
+      assert.equal(refusal(env), `CONFIG_INVALID: ${words}`);
+    });
+  }
+});

@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: Apache-2.0
+import assert from "node:assert/strict";
+import { existsSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { createServer, type Server } from "node:net";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterEach, beforeEach, describe, it } from "node:test";
+import { KubeConfig } from "@kubernetes/client-node";
+import { AgentNode, agentEnvironment, startAgentProcess } from "../../test/api/agent-node.ts";
+import { buildPlugin } from "../../test/cni/plugin.ts";
+
+let folder: string;
+let port: number;
+let nobody: Server;
+/** Of an API server that accepts connections and says nothing. */
+const kubeConfig = () => {
+  const config = new KubeConfig();
+  const cluster = { name: "c", server: `https://127.0.0.1:${port}`, skipTLSVerify: true };
+  config.loadFromClusterAndUser(cluster, { name: "u", token: "t" });
+  return config;
+};
+
+beforeEach(async () => {
+  folder = mkdtempSync(join(tmpdir(), "berth-agent-"));
+  nobody = createServer((socket) => socket.resume().on("error", () => {}));
+  await new Promise<void>((done) => nobody.listen(0, "127.0.0.1", done));
+  const address = nobody.address();
+  port = typeof address === "object" && address !== null ? address.port : 0;
+  writeFileSync(join(folder, "kubeconfig"), kubeConfig().exportConfig());
+});
+afterEach(async () => {
+  await new Promise((done) => nobody.close(done));
+  rmSync(folder, { recursive: true, force: true });
+});
+
+describe("the agent's process", () => {
+  it("says in one line what is wrong with its surroundings", async () => {
+    const env = agentEnvironment(folder, "node-a");
+    const fault = async (over: Readonly<Record<string, string>>) => {
+      const { rc, stdout, stderr } = await startAgentProcess({ ...env, ...over }).ended;
+      assert.deepEqual([rc, stdout], [1, ""]);
+      return stderr.split("\n").filter((line) => line !== "" && !line.includes('"level":"info"'));
+    };
+    mkdirSync(join(folder, "socket"));
+    writeFileSync(join(folder, "garbage"), "a: [");
+    assert.deepEqual(
+      await Promise.all([
+        fault({ BERTH_NODE_NAME: "" }),
+        fault({ BERTH_SOCKET: join(folder, "socket"), BERTH_DATA: join(folder, "other") }),
+        fault({ BERTH_KUBECONFIG: join(folder, "none") }),
+      ]),
+      [
+        ["berth-agent: BERTH_NODE_NAME is not set; give it the name of this node"],
+        [
+          `berth-agent: ${join(folder, "socket")} exists and is no socket; remove it or choose another socket`,
+        ],
+        [
+          `berth-agent: BERTH_KUBECONFIG ${join(folder, "none")} cannot be read: ENOENT: no such file or directory, open '${join(folder, "none")}'`,
+        ],
+      ],
+    );
+  });
+
+  it("serves while the API server says nothing, and ends cleanly when it is told to", async () => {
+    await buildPlugin();
+    const node = await AgentNode.make("node-a", kubeConfig());
+    try {
+      await node.serve();
+      await node.runtime.del();
+      assert.match(await node.runtime.refused("STATUS"), /^50 the claims of node node-a are not loaded/);
+      assert.match(
+        await (await node.fetch("/metrics")).text(),
+        /berth_cni_requests_total\{verb="DEL",outcome="succeeded"\} 1/,
+      );
+      const ended = await node.stop();
+      assert.equal(ended?.rc, 0);
+      assert.match(ended?.stderr ?? "", /"signal":"SIGTERM","message":"agent ends"\}\n$/);
+      assert.ok(!existsSync(node.runtime.socket));
+    } finally {
+      await node.remove();
+    }
+  });
+});

@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+import { mkdir, readFile } from "node:fs/promises";
+import { messageOf } from "../../allocator/errors.ts";
+import { openDatabase } from "../../allocator/store/database.ts";
+import { connect } from "../../kube/connection.ts";
+import manifest from "../../package.json" with { type: "json" };
+import { createClock } from "../../system/clock.ts";
+import { ending } from "../../system/ending.ts";
+import { createLogger, standardError } from "../../system/logger.ts";
+import { createMetrics } from "../../system/metrics.ts";
+import { createRandom } from "../../system/random.ts";
+import { accessOf } from "./access.ts";
+import { startNodeAgent } from "./cluster/node-agent.ts";
+import { type AgentConfig, databaseOf, loadConfig } from "./config.ts";
+import { serveProbes } from "./probes.ts";
+
+const BOOT_ID = "/proc/sys/kernel/random/boot_id";
+
+type Closers = (() => void | Promise<void>)[];
+
+const closers: Closers = [];
+try {
+  await serve(loadConfig());
+} catch (error) {
+  standardError().write(`berth-agent: ${messageOf(error)}\n`);
+  process.exitCode = 1;
+}
+for (const close of closers.reverse()) await close();
+
+/** The agent of one node of a cluster, until the process is told to end. */
+async function serve(config: AgentConfig): Promise<void> {
+  const { node, socketPath, dataDir, listen } = config;
+  const clock = createClock();
+  const log = createLogger({ stream: standardError(), level: config.logLevel, clock });
+  closers.push(() => log.flush());
+  const ended = ending();
+  const userAgent = `berth-agent/${manifest.version}`;
+  const connection = connect(await accessOf(config.api), { clock, userAgent });
+  closers.push(() => connection.close());
+  await mkdir(dataDir, { recursive: true, mode: 0o700 });
+  const database = openDatabase(databaseOf(config), { clock, log });
+  closers.push(() => database.close());
+  const bootId = (await readFile(BOOT_ID, "utf8")).trim();
+  const metrics = createMetrics(log);
+  const deps = { clock, random: createRandom(), log, metrics };
+  const agent = await startNodeAgent({ node, connection, database, socketPath, bootId, ...deps });
+  closers.push(() => agent.close());
+  const probes = await serveProbes({ ...listen, isReady: () => agent.isReady, metrics, log });
+  closers.push(() => probes.close());
+  log.info("agent serves", { node, socket: socketPath, port: probes.port, version: manifest.version });
+  log.info("agent ends", { signal: await ended });
+}

@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+import assert from "node:assert/strict";
+import { describe, it } from "node:test";
+import { silent } from "../../allocator/ports.ts";
+import { serveProbes } from "./probes.ts";
+
+const metrics = { expose: async () => ({ contentType: "text/plain; version=0.0.4", body: "up 1\n" }) };
+
+describe("the agent's probes", () => {
+  it("say how it is", async () => {
+    let isReady = false;
+    const options = { host: "127.0.0.1", port: 0, isReady: () => isReady, metrics, log: silent };
+    const probes = await serveProbes(options);
+    try {
+      const get = async (path: string) => {
+        const response = await fetch(`http://127.0.0.1:${probes.port}${path}`);
+        return [response.status, response.headers.get("content-type"), await response.text()];
+      };
+      assert.deepEqual(await get("/healthz"), [200, "text/plain", "ok\n"]);
+      assert.deepEqual(await get("/readyz"), [503, "text/plain", "claims are not loaded\n"]);
+      isReady = true;
+      assert.deepEqual(await get("/readyz"), [200, "text/plain", "ok\n"]);
+      assert.deepEqual(await get("/metrics"), [200, "text/plain; version=0.0.4", "up 1\n"]);
+      assert.deepEqual(await get("/"), [404, "text/plain", "not found\n"]);
+      const taken = serveProbes({ ...options, port: probes.port });
+      await assert.rejects(taken, {
+        code: "CONFIG_INVALID",
+        message: `cannot serve metrics on 127.0.0.1 port ${probes.port}: listen EADDRINUSE: address already in use 127.0.0.1:${probes.port}`,
+      });
+    } finally {
+      await Promise.all([probes.close(), probes.close()]);
+    }
+  });
+
+  it("break the connection when metrics cannot be had", async () => {
+    const broken = {
+      expose: async () => {
+        throw new Error("no");
+      },
+    };
+    const options = { host: "127.0.0.1", port: 0, isReady: () => true, metrics: broken, log: silent };
+    const probes = await serveProbes(options);
+    try {
+      await assert.rejects(fetch(`http://127.0.0.1:${probes.port}/metrics`));
+      assert.equal((await fetch(`http://127.0.0.1:${probes.port}/healthz`)).status, 200);
+    } finally {
+      await probes.close();
+    }
+  });
+});

@@ -1,0 +1,176 @@
+// SPDX-License-Identifier: Apache-2.0
+import assert from "node:assert/strict";
+import { bind } from "../../../allocator/bind.ts";
+import { isRefusal, type Refusal } from "../../../allocator/errors.ts";
+import { type Clock, type LogFields, silent } from "../../../allocator/ports.ts";
+import { reserve } from "../../../allocator/reserve.ts";
+import type { Store, Stored } from "../../../allocator/store/store.ts";
+import { addrs, DB_POOL } from "../../../test/support/fixtures.ts";
+import { openWorld, type World } from "../../../test/support/world.ts";
+import { NodeClaims } from "../cluster/node-claims.ts";
+import type { NodePod } from "../cluster/node-view.ts";
+import { StatusReports } from "../cluster/status-reports.ts";
+import type { AttachRequest, Moored, Unmoored } from "../mooring.ts";
+import { PlainView } from "./plain-view.ts";
+
+export const NODE = "node-a";
+const NEVER = new AbortController().signal;
+
+type Reporting = (real: Store["report"], ...of: Parameters<Store["report"]>) => ReturnType<Store["report"]>;
+
+/** The claims of one node, over a store that is the authority and a view that hears of it when the test says so. */
+export class NodeWorld {
+  readonly world: World;
+  readonly view: PlainView;
+  claims: NodeClaims;
+  /** Reads and writes of the authority, `get shop/a`. */
+  readonly calls: string[] = [];
+  readonly suspects: string[] = [];
+  readonly warnings: LogFields[] = [];
+  /** Pods as the API server has them. */
+  readonly pods = new Map<string, NodePod>(); // namespace/name -> pod
+  /** How statuses are written, if not plainly. */
+  reporting: Reporting | undefined;
+  /** What a live look at a pod throws, while it is set. */
+  fault: Error | undefined;
+
+  private constructor(world: World) {
+    this.world = world;
+    this.view = new PlainView(world.mirror);
+    this.claims = this.another();
+  }
+
+  static async open(): Promise<NodeWorld> {
+    return new NodeWorld(await openWorld({ pools: [DB_POOL] }));
+  }
+
+  /** What another process of this node knows: nothing of what this one wrote. */
+  another(): NodeClaims {
+    const { view } = this;
+    const { clock } = this.world;
+    return new NodeClaims({
+      ...{ node: NODE, view, clock },
+      reports: this.reportsBy(clock),
+      livePod: async ({ namespace, name }) => {
+        this.calls.push(`pod ${namespace}/${name}`);
+        if (this.fault !== undefined) throw this.fault;
+        return this.pods.get(`${namespace}/${name}`);
+      },
+      suspect: (claim) => void this.suspects.push(claim),
+      log: { ...silent, warn: (_, fields = {}) => void this.warnings.push(fields) },
+    });
+  }
+
+  reportsBy(clock: Clock): StatusReports {
+    return new StatusReports({ store: this.#store(), node: NODE, clock });
+  }
+
+  /** A claim of that name for the address. */
+  async pin(name: string, address: string): Promise<void> {
+    const entry = addrs(address);
+    const got = await reserve(this.world.context, {
+      key: { namespace: "shop", name },
+      identity: { kind: "Pod", apiVersion: "v1", name },
+      request: { addresses: entry },
+      retention: { whenDeleted: "Release", whenScaled: "Retain", ttlMs: null },
+      ask: { namespace: "shop", name, namespaceLabels: {}, podLabels: {}, entry },
+    });
+    assert.equal(got.kind, "reserved");
+    await this.world.settle();
+  }
+
+  /** What the binder does. */
+  async bind(name: string, uid: string, node = NODE): Promise<Stored<"claim"> | Refusal> {
+    const bindee = { name, uid, node, token: "" };
+    return await bind(this.world.context, `shop/${name}`, bindee, async () => ({
+      fenced: false,
+      promiseOver: false,
+    }));
+  }
+
+  /** A pod of the API server, which the view sees too. */
+  see(pod: NodePod): void {
+    this.pods.set(`${pod.namespace}/${pod.name}`, pod);
+    this.view.seePod(pod, pod);
+  }
+
+  /** The pod's object is gone, and the view knows. */
+  forget(name: string): void {
+    this.pods.delete(`shop/${name}`);
+    this.view.seePod({ namespace: "shop", name }, undefined);
+  }
+
+  /** The view hears of what the authority has. */
+  async hear(name: string): Promise<void> {
+    const now = await this.world.authority.get("claim", `shop/${name}`);
+    this.view.seeClaim(`shop/${name}`, now?.record.binding?.node === NODE ? now : undefined);
+  }
+
+  /** A pod whose claim is bound to it here, and everybody knows. */
+  async moor(name: string, address: string, uid = `uid-${name}`): Promise<void> {
+    await this.pin(name, address);
+    assert.ok(!isRefusal(await this.bind(name, uid)));
+    this.see(podOf(name, { uid }));
+    await this.hear(name);
+  }
+
+  async add(
+    request: AttachRequest,
+    { claims = this.claims, signal = NEVER }: { claims?: NodeClaims; signal?: AbortSignal } = {},
+  ): Promise<Moored | Unmoored | Refusal> {
+    const found = await claims.find(request, signal);
+    return found.kind === "found" ? await claims.attach(found, request, signal) : found;
+  }
+
+  /** `10.20.0.70 of shop/a`, or `CODE: words`. */
+  async said(request: AttachRequest, claims: NodeClaims = this.claims): Promise<string> {
+    const got = await this.add(request, { claims });
+    if (got.kind === "unmoored") return "unmoored";
+    if (isRefusal(got)) return `${got.code}: ${got.message}`;
+    return `${got.addresses.map(({ address }) => address).join(",")} of ${got.claim}`;
+  }
+
+  /** `Attached box-a for uid-a` */
+  async status(name: string): Promise<string> {
+    const found = await this.world.authority.get("claim", `shop/${name}`);
+    const { phase, attachment } = found?.record.status ?? {};
+    return attachment === undefined
+      ? `${phase}`
+      : `${phase} ${attachment.containerID} for ${attachment.podUID}`;
+  }
+
+  async close(): Promise<void> {
+    await this.world[Symbol.asyncDispose]();
+  }
+
+  #store(): Pick<Store, "get" | "report"> {
+    const { authority } = this.world;
+    return {
+      get: async (kind, key) => {
+        this.calls.push(`get ${key}`);
+        return await authority.get(kind, key);
+      },
+      report: async (seen, status) => {
+        this.calls.push(`report ${seen.key} ${status.phase}`);
+        const real: Store["report"] = (of, as) => authority.report(of, as);
+        return await (this.reporting?.(real, seen, status) ?? real(seen, status));
+      },
+    };
+  }
+}
+
+export function podOf(name: string, over: Partial<NodePod> = {}): NodePod {
+  return { namespace: "shop", name, uid: `uid-${name}`, annotations: {}, finished: false, ...over };
+}
+
+/** An ADD of the pod's sandbox `box-<name>`. */
+export function ask(name: string, over: Partial<AttachRequest> = {}): AttachRequest {
+  return {
+    pod: { namespace: "shop", name, uid: `uid-${name}` },
+    attachment: { network: "net", containerID: `box-${name}`, interface: "eth0" },
+    pools: [],
+    addresses: [],
+    annotations: undefined,
+    ...over,
+  };
+}
