@@ -49,7 +49,6 @@ describe("a pod whose predecessor is just gone", () => {
     const inventory = {
       ...world.shelf,
       workload: async () => "unknown" as const,
-      fenced: async () => false,
       pod: async () => {
         const found = await world.shelf.pod("shop", "licence");
         looks++;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
+import type { Store } from "../../allocator/store/store.ts";
 import { assertClean } from "../../test/support/books.ts";
 import { addrs, attachmentOf, bindingTo, DB_POOL, poolRecord } from "../../test/support/fixtures.ts";
 import { claimObject, deniedAs, type Json, pod, review } from "../../test/support/objects.ts";
@@ -23,6 +24,33 @@ async function said(world: World, object: Json, over = {}): Promise<string> {
 
 async function stored(world: World, key = "shop/licence") {
   return (await world.authority.get("claim", key))?.record;
+}
+
+/** What it is asked for first is not there yet. */
+function blindOnce(store: Store): Store {
+  let looks = 0;
+  return {
+    create: (kind, record) => store.create(kind, record),
+    get: async (kind, key) => (looks++ === 0 ? undefined : await store.get(kind, key)),
+    replace: (kind, seen, next) => store.replace(kind, seen, next),
+    report: (seen, status) => store.report(seen, status),
+    remove: (kind, seen) => store.remove(kind, seen),
+    list: (kind) => store.list(kind),
+    watch: (kind, signal) => store.watch(kind, signal),
+    close: () => store.close(),
+  };
+}
+
+/** Somebody acts just before the second look. */
+function overtaken(store: Store, act: () => Promise<void>): Store {
+  let looks = 0;
+  return {
+    ...blindOnce(store),
+    get: async (kind, key) => {
+      if (looks++ === 1) await act();
+      return await store.get(kind, key);
+    },
+  };
 }
 
 describe("a claim made by hand", () => {
@@ -123,17 +151,6 @@ describe("a claim made by hand", () => {
     );
     assert.equal(world.dump(), before);
   });
-
-  it("in a cluster is judged here and reserved by a controller", async () => {
-    await using world = await openWorld({ pools: POOLS });
-    const { embedded: _, ...desk } = world.desk;
-    const handler = validateClaims(desk);
-    const live = new AbortController().signal;
-    const before = world.dump();
-    assert.deepEqual(await handler(review(wish(["10.20.0.70"])), live), { uid: "review-1", allowed: true });
-    assert.match(deniedAs(await handler(review(wish(["192.0.2.1"])), live)), /^ADDRESS_OUTSIDE: /);
-    assert.equal(world.dump(), before);
-  });
 });
 
 describe("a claim that is deleted", () => {
@@ -175,4 +192,66 @@ describe("a claim that is deleted", () => {
     );
     assert.equal((await stored(world))?.releasing, undefined);
   });
+
+  it("goes all the same when the node of that pod is fenced", async () => {
+    await using world = await openWorld({ pools: POOLS });
+    await used(world, false);
+    const inventory = {
+      pod: world.shelf.pod.bind(world.shelf),
+      workload: world.shelf.workload.bind(world.shelf),
+      namespace: world.shelf.namespace.bind(world.shelf),
+      fenced: async (node: string) => node === "node-a",
+    };
+    const validate = validateClaims({ ...world.desk, inventory });
+    const response = await validate(review(wish(["10.20.0.70"]), "DELETE"), new AbortController().signal);
+    assert.equal(response.allowed, true);
+    assert.deepEqual(await world.holdings(), {});
+  });
+
+  it("is not made of one that a pod came to have while it was looked at", async () => {
+    await using world = await openWorld({ pools: POOLS });
+    await admitPod(world, pod("licence", { annotations: { "berth.dev/ips": "10.20.0.71" } }));
+    const validate = validateClaims({
+      ...world.desk,
+      context: { ...world.context, store: blindOnce(world.authority) },
+    });
+    assert.equal(
+      deniedAs(await validate(review(wish(["10.20.0.70"])), new AbortController().signal)),
+      "CLAIM_BUSY: claim shop/licence exists already and holds 10.20.0.71; release it first, or choose another name",
+    );
+    assert.deepEqual((await stored(world))?.addresses, addrs("10.20.0.71"));
+  });
+});
+
+describe("a claim that is deleted while its addresses are reserved", () => {
+  for (const [title, next, words] of [
+    [
+      "is not made again",
+      undefined,
+      "CLAIM_RELEASING: claim shop/licence was deleted while its addresses were reserved; create it again if it is wanted",
+    ],
+    [
+      "leaves that of a pod, which came after it, as it is",
+      "10.20.0.71",
+      "CLAIM_BUSY: claim shop/licence exists already and holds 10.20.0.71; release it first, or choose another name",
+    ],
+  ] as const) {
+    it(title, async () => {
+      await using world = await openWorld({ pools: POOLS });
+      const store = overtaken(world.authority, async () => {
+        const made = await world.authority.get("claim", "shop/licence");
+        if (made !== undefined) await world.authority.remove("claim", made);
+        if (next !== undefined)
+          await admitPod(world, pod("licence", { annotations: { "berth.dev/ips": next } }));
+      });
+      const validate = validateClaims({ ...world.desk, context: { ...world.another(2), store } });
+      assert.equal(
+        deniedAs(await validate(review(wish(["10.20.0.70"])), new AbortController().signal)),
+        words,
+      );
+      assert.deepEqual(await world.holdings(), next === undefined ? {} : { "shop/licence": next });
+      assert.notEqual((await stored(world))?.handMade, true);
+      await assertClean(world);
+    });
+  }
 });

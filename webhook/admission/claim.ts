@@ -4,13 +4,17 @@ import { isAtRest } from "../../allocator/bind.ts";
 import { type Claim, claimKey } from "../../allocator/claim.ts";
 import { readClaimRequest } from "../../allocator/claim-request.ts";
 import { isRefusal, type Refusal, refuse } from "../../allocator/errors.ts";
-import { intentForClaim } from "../../allocator/intent.ts";
+import { intentAsWritten } from "../../allocator/intent.ts";
+import type { NamespaceFacts } from "../../allocator/inventory.ts";
 import type { KubeObject } from "../../allocator/kube-object.ts";
+import { belongs } from "../../allocator/objections.ts";
 import { describePreview, preview } from "../../allocator/preview.ts";
 import { release } from "../../allocator/release.ts";
 import { type Intent, reserve } from "../../allocator/reserve.ts";
 import type { Store, Stored } from "../../allocator/store/store.ts";
+import { readAmendment } from "./claim-amendment.ts";
 import { type Desk, expectKind, namespaceOf, objectOf } from "./desk.ts";
+import { unseenPod } from "./opt-in.ts";
 import { type AdmissionRequest, type AdmissionResponse, allowed, denied, type Handler } from "./review.ts";
 
 /**
@@ -25,6 +29,9 @@ export function validateClaims(desk: Desk): Handler {
     const wrong = expectKind(object, ["IPClaim"]);
     if (wrong !== undefined) return denied(request.uid, wrong);
     if (request.operation === "DELETE") return await claimGone(desk, request, object);
+    if (request.operation === "UPDATE" && desk.embedded === undefined) {
+      return await amend(desk, request, object);
+    }
     const claim = readClaimRequest(object);
     if (isRefusal(claim)) return denied(request.uid, claim);
     return await consider(desk, request, claim);
@@ -32,40 +39,57 @@ export function validateClaims(desk: Desk): Handler {
 }
 
 async function consider(desk: Desk, request: AdmissionRequest, claim: Claim): Promise<AdmissionResponse> {
-  const intent = await intentFor(desk, claim);
+  const namespace = await namespaceOf(desk.inventory, claim.namespace);
+  const intent = intentFor(desk, claim, namespace);
   const there = await desk.context.store.get("claim", claimKey(claim));
-  const anew = request.operation === "CREATE" || desk.embedded !== undefined;
-  if (there !== undefined && there.record.handMade !== true && anew) {
+  if (there !== undefined && there.record.handMade !== true) {
     return denied(request.uid, belongs(there.record));
   }
-  if (desk.embedded === undefined || request.dryRun) {
-    const would = await preview(desk.context, intent);
-    if (isRefusal(would)) return denied(request.uid, would);
-    return allowed(request.uid, request.dryRun ? [describePreview(`claim ${claimKey(claim)}`, would)] : []);
+  if (desk.embedded === undefined) {
+    return await foretell(desk, request, claim, { intent, warnings: unseenPod(namespace, claim.name) });
   }
+  if (request.dryRun) return await foretell(desk, request, claim, { intent, warnings: [] });
   const refusal = await make(desk, claim, intent);
   return refusal === undefined ? allowed(request.uid) : denied(request.uid, refusal);
 }
 
-async function intentFor(desk: Desk, claim: Claim): Promise<Intent> {
+/** Whether the claim could have its addresses now; told in words to a rehearsal. */
+async function foretell(
+  desk: Desk,
+  request: AdmissionRequest,
+  claim: Claim,
+  about: { readonly intent: Intent; readonly warnings: readonly string[] },
+): Promise<AdmissionResponse> {
+  const would = await preview(desk.context, about.intent);
+  if (isRefusal(would)) return denied(request.uid, would);
+  const told = request.dryRun ? [describePreview(`claim ${claimKey(claim)}`, would)] : [];
+  return allowed(request.uid, [...about.warnings, ...told]);
+}
+
+/** A claim that is stored already, changed by a person: what is asked for may change while no pod has the addresses. */
+async function amend(desk: Desk, request: AdmissionRequest, object: KubeObject): Promise<AdmissionResponse> {
+  const before = objectOf(request, "oldObject");
+  if (isRefusal(before)) return denied(request.uid, before);
+  const amendment = readAmendment(before, object);
+  if (isRefusal(amendment)) return denied(request.uid, amendment);
+  const { claim, asksAnew, warnings } = amendment;
+  if (!asksAnew) return allowed(request.uid, warnings);
+  const namespace = await namespaceOf(desk.inventory, claim.namespace);
+  return await foretell(desk, request, claim, { intent: intentFor(desk, claim, namespace), warnings });
+}
+
+function intentFor(desk: Desk, claim: Claim, namespace: NamespaceFacts): Intent {
   const { clock, random } = desk.context;
-  const applicant = {
-    standing: { kind: "named", claim: claim.name, identity: claim.identity } as const,
-    request: {},
-    namespace: await namespaceOf(desk.inventory, claim.namespace),
-    podLabels: {},
-    start: 0,
-    token: random.token(),
-    now: clock.now(),
-  };
-  return intentForClaim(applicant, claim);
+  return intentAsWritten(claim, namespace, { token: random.token(), now: clock.now() });
 }
 
 /** Stores the claim, then reserves for it; a claim that cannot have its addresses does not stay. */
 async function make(desk: Desk, claim: Claim, intent: Intent): Promise<Refusal | undefined> {
   const { store } = desk.context;
   const created = await store.create("claim", claim);
-  const got = await reserve(desk.context, intent);
+  if (created.kind === "exists" && created.stored.record.handMade !== true)
+    return belongs(created.stored.record);
+  const got = await reserve(desk.context, { ...intent, byHand: true });
   if (isRefusal(got)) {
     if (created.kind === "created") await store.remove("claim", created.stored);
     return got;
@@ -78,7 +102,7 @@ async function make(desk: Desk, claim: Claim, intent: Intent): Promise<Refusal |
 async function rewrite(store: Store, key: string, said: Claim): Promise<void> {
   for (;;) {
     const seen = await store.get("claim", key);
-    if (seen === undefined || seen.record.releasing === true) return;
+    if (seen?.record.handMade !== true || seen.record.releasing === true) return;
     const { interface: _, ...kept } = seen.record;
     const { identity, request, retention } = said;
     const where = said.interface === undefined ? {} : { interface: said.interface };
@@ -88,17 +112,10 @@ async function rewrite(store: Store, key: string, said: Claim): Promise<void> {
   }
 }
 
-function belongs(claim: Claim): Refusal {
-  const key = claimKey(claim);
-  return refuse(
-    "CLAIM_BUSY",
-    `claim ${key} exists already and holds ${claim.addresses.join(", ")}; release it first, or choose another name`,
-    {
-      claim: key,
-    },
-  );
-}
-
+/**
+ * The API server deletes exactly the claim that it shows here or a later one that it shows again (its deletion compares
+ * and sets), and what is read now is that one or a later one: a claim that is bound meanwhile is not deleted.
+ */
 async function claimGone(
   desk: Desk,
   request: AdmissionRequest,
@@ -107,7 +124,8 @@ async function claimGone(
   const { namespace, name } = object.metadata;
   const seen = await desk.context.store.get("claim", claimKey({ namespace, name }));
   if (seen === undefined) return allowed(request.uid);
-  const refusal = inUse(seen);
+  const fenced = !isAtRest(seen.record) && (await desk.inventory.fenced(seen.record.binding?.node ?? ""));
+  const refusal = fenced ? undefined : inUse(seen);
   if (refusal !== undefined) return denied(request.uid, refusal);
   if (desk.embedded !== undefined && !request.dryRun) await release(desk.context, seen);
   return allowed(request.uid);

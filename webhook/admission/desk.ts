@@ -15,6 +15,16 @@ export interface Keeper {
   expect?(object: KubeObject): () => void;
 }
 
+export interface ServiceAccount {
+  readonly namespace: string;
+  readonly name: string;
+}
+
+/** Who may use pools with `authorization: ServiceAccount`. */
+export interface PoolAccess {
+  mayUse(account: ServiceAccount, pool: string): Promise<boolean>;
+}
+
 /** What the admission decisions work with. */
 export interface Desk {
   readonly context: Context;
@@ -24,6 +34,10 @@ export interface Desk {
    * reserves for workloads, and stores pools and claims there and then. In a cluster controllers do that.
    */
   readonly embedded?: Keeper;
+  /** Who may use which pool; present in a cluster. */
+  readonly access?: PoolAccess;
+  /** Waits for what the view has not heard of yet, and tells whether it has now; absent where the view is never behind. */
+  readonly catchUp?: () => Promise<boolean>;
   /** A claim lost what it was kept for: judge it soon instead of at the next pass. */
   readonly suspect: (claim: Claim) => void;
 }

@@ -17,7 +17,6 @@ import {
 import { createPod, send } from "../../test/support/reviewing.ts";
 import { openWorld, type World } from "../../test/support/world.ts";
 import { createHandlers } from "./handlers.ts";
-import { validatePods } from "./pod.ts";
 
 const ROUTE = "/validate/pods";
 const PIN = { "berth.dev/ips": "10.20.0.70" };
@@ -140,16 +139,6 @@ describe("a pod that is deleted", () => {
 });
 
 describe("the handlers", () => {
-  it("have nothing to say about pods that are made in a cluster: the binder hears of them", async () => {
-    await using world = await openWorld({ pools: [DB_POOL] });
-    const { embedded: _, ...desk } = world.desk;
-    const response = await validatePods(desk)(
-      review(pod("a", { annotations: PIN })),
-      new AbortController().signal,
-    );
-    assert.deepEqual(response, { uid: "review-1", allowed: true });
-  });
-
   it("are there for every route, and answer whatever they are sent with a decision", async () => {
     await using world = await openWorld({ pools: [DB_POOL] });
     const handlers = createHandlers(world.desk);

@@ -1,25 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
 import { bind } from "../../allocator/bind.ts";
 import { type Claim, claimKey } from "../../allocator/claim.ts";
-import {
-  ASSIGNED_ADDRESSES,
-  ASSIGNED_CLAIM,
-  ASSIGNED_TOKEN,
-  readRequest,
-  withDefaults,
-} from "../../allocator/dialects.ts";
-import { isRefusal, type Refusal, refuse } from "../../allocator/errors.ts";
+import { ASSIGNED_ADDRESSES, ASSIGNED_CLAIM, ASSIGNED_TOKEN } from "../../allocator/dialects.ts";
+import { isRefusal, type Refusal } from "../../allocator/errors.ts";
 import type { KubeObject } from "../../allocator/kube-object.ts";
 import { lendSlot } from "../../allocator/lend.ts";
 import type { Labels } from "../../allocator/ports.ts";
 import { describePreview } from "../../allocator/preview.ts";
-import { asksForAddress } from "../../allocator/request.ts";
 import { reserve } from "../../allocator/reserve.ts";
 import type { LabelExpression } from "../../allocator/selector.ts";
 import { applicantOf, isExempt, previewWish, type Wish, wishOf } from "../../allocator/wish.ts";
 import { confirmClaim } from "./arrival.ts";
 import { type Desk, expectKind, type Keeper, namespaceOf, objectOf } from "./desk.ts";
+import { ASSIGNED } from "./opt-in.ts";
 import { addNodeAffinity, annotate, type PatchOp, pointer, prove } from "./patch.ts";
+import { rewritten, unclaimed } from "./pod-guard.ts";
+import { withAccess } from "./pool-access.ts";
 import {
   type AdmissionRequest,
   type AdmissionResponse,
@@ -29,8 +25,6 @@ import {
   type Operation,
   patched,
 } from "./review.ts";
-
-const ASSIGNED: readonly string[] = [ASSIGNED_CLAIM, ASSIGNED_ADDRESSES, ASSIGNED_TOKEN];
 
 /** `/mutate/pods`: reserves what a pod asks for, or finds its claim, and writes both into the pod. */
 export function mutatePods(desk: Desk): Handler {
@@ -48,10 +42,19 @@ async function decide(desk: Desk, request: AdmissionRequest, pod: KubeObject): P
   const namespace = await namespaceOf(desk.inventory, pod.metadata.namespace);
   const applicant = await applicantOf(desk.context, desk.inventory, pod, namespace);
   if (isRefusal(applicant)) return denied(request.uid, applicant);
-  const wish = await wishOf(desk.context, applicant);
-  if (wish === undefined) return answer(request, pod, {});
-  if (isRefusal(wish)) return denied(request.uid, wish);
+  const plain = await wishOf(desk.context, applicant);
+  if (plain === undefined) return answer(request, pod, {});
+  if (isRefusal(plain)) return denied(request.uid, plain);
+  const wish = await permitted(desk, pod, plain);
   return request.dryRun ? await rehearse(desk, request, wish) : await admit(desk, request, pod, wish);
+}
+
+/** The wish, with the pools that the pod's service account may use. */
+async function permitted(desk: Desk, pod: KubeObject, wish: Wish): Promise<Wish> {
+  const { namespace } = pod.metadata;
+  if (wish.kind === "any") return { ...wish, slots: await withAccess(desk, namespace, pod.spec, wish.slots) };
+  const [intent = wish.intent] = await withAccess(desk, namespace, pod.spec, [wish.intent]);
+  return { ...wish, intent };
 }
 
 async function rehearse(desk: Desk, request: AdmissionRequest, wish: Wish): Promise<AdmissionResponse> {
@@ -125,22 +128,47 @@ function answer(
 }
 
 /**
- * `/validate/pods`, on the embedded stack: the pod as it was finally made, with its name and uid, or its end. In a
- * cluster the binder hears of both from its watch.
+ * `/validate/pods`: that a pod which asks for an address has a claim, and keeps it. On the embedded stack this is also
+ * where the pod comes to be, with its name and uid, and where it ends; in a cluster the binder hears of both from its
+ * watch.
  */
 export function validatePods(desk: Desk): Handler {
   return async (request) => {
-    const keeper = desk.embedded;
-    if (keeper === undefined || request.subResource !== "") return allowed(request.uid);
-    if (request.operation === "DELETE") return await podGone(desk, keeper, request);
-    const pod = objectOf(request, "object");
-    if (isRefusal(pod)) return denied(request.uid, pod);
-    const wrong = expectKind(pod, ["Pod"]) ?? (await unclaimed(desk, pod));
-    if (wrong !== undefined) return denied(request.uid, wrong);
-    if (request.dryRun) return allowed(request.uid);
-    const refusal = (await meet(desk, pod)) ?? (await keepPod(desk, keeper, request.operation, pod));
-    return refusal === undefined ? allowed(request.uid) : denied(request.uid, refusal);
+    if (request.subResource !== "") return allowed(request.uid);
+    return desk.embedded === undefined
+      ? await guardPod(desk, request)
+      : await podMade(desk, desk.embedded, request);
   };
+}
+
+async function podMade(desk: Desk, keeper: Keeper, request: AdmissionRequest): Promise<AdmissionResponse> {
+  if (request.operation === "DELETE") return await podGone(desk, keeper, request);
+  const pod = objectOf(request, "object");
+  if (isRefusal(pod)) return denied(request.uid, pod);
+  const wrong = expectKind(pod, ["Pod"]) ?? (await unclaimed(desk, pod));
+  if (wrong !== undefined) return denied(request.uid, wrong);
+  if (request.dryRun) return allowed(request.uid);
+  const refusal = (await meet(desk, pod)) ?? (await keepPod(desk, keeper, request.operation, pod));
+  return refusal === undefined ? allowed(request.uid) : denied(request.uid, refusal);
+}
+
+async function guardPod(desk: Desk, request: AdmissionRequest): Promise<AdmissionResponse> {
+  if (request.operation !== "CREATE" && request.operation !== "UPDATE") return allowed(request.uid);
+  const pod = objectOf(request, "object");
+  if (isRefusal(pod)) return denied(request.uid, pod);
+  const wrong = expectKind(pod, ["Pod"]) ?? (await objection(desk, request, pod));
+  return wrong === undefined ? allowed(request.uid) : denied(request.uid, wrong);
+}
+
+async function objection(
+  desk: Desk,
+  request: AdmissionRequest,
+  pod: KubeObject,
+): Promise<Refusal | undefined> {
+  // a rehearsal gives the pod no claim
+  if (request.operation === "CREATE") return request.dryRun ? undefined : await unclaimed(desk, pod);
+  const before = objectOf(request, "oldObject");
+  return isRefusal(before) ? before : rewritten(before, pod);
 }
 
 async function keepPod(
@@ -153,22 +181,6 @@ async function keepPod(
   const lost = operation === "CREATE" ? await confirmClaim(context, pod) : undefined;
   if (lost !== undefined) await keeper.forget("Pod", pod.metadata.namespace, pod.metadata.name);
   return lost;
-}
-
-/** An opted-in pod that did not pass the mutating webhook would start without its address, or wait for ever. */
-async function unclaimed(desk: Desk, pod: KubeObject): Promise<Refusal | undefined> {
-  const { namespace, name, annotations } = pod.metadata;
-  if (isExempt(pod) || Object.hasOwn(annotations, ASSIGNED_CLAIM)) return undefined;
-  const request = readRequest(withDefaults(annotations, await namespaceOf(desk.inventory, namespace)));
-  if (!isRefusal(request) && !asksForAddress(request)) return undefined;
-  return refuse(
-    "CLAIM_MISSING",
-    `pod ${namespace}/${name} asks for an address and no claim was made for it; send it through /mutate/pods first`,
-    {
-      namespace,
-      pod: name,
-    },
-  );
 }
 
 /** Finds the claim that was promised to the pod, and tells it the pod's name. */

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+import { isDeepStrictEqual } from "node:util";
 import { isRefusal, type Refusal, refuse } from "../../allocator/errors.ts";
 import type { KubeObject } from "../../allocator/kube-object.ts";
 import { overlap, type Pool, type PoolRecord, parsePool, standing } from "../../allocator/pool.ts";
@@ -11,7 +12,7 @@ import { type AdmissionRequest, type AdmissionResponse, allowed, denied, type Ha
 export function validatePools(desk: Desk): Handler {
   return async (request) => {
     if (request.subResource !== "") return allowed(request.uid);
-    // Two pools that overlap each other must not be judged at the same moment.
+    // Two pools that overlap each other must not be judged at the same moment, by this process at least.
     return await desk.context.serial.run("pools", () => decide(desk, request));
   };
 }
@@ -19,14 +20,27 @@ export function validatePools(desk: Desk): Handler {
 async function decide(desk: Desk, request: AdmissionRequest): Promise<AdmissionResponse> {
   const object = objectOf(request, request.operation === "DELETE" ? "oldObject" : "object");
   if (isRefusal(object)) return denied(request.uid, object);
-  const refusal =
-    expectKind(object, ["IPPool"]) ??
-    (request.operation === "DELETE"
-      ? judgeRemoval(desk, object)
-      : judgePool(desk.context.view, await poolsNow(desk), object));
+  const refusal = expectKind(object, ["IPPool"]) ?? (await judge(desk, request, object));
   if (refusal !== undefined) return denied(request.uid, refusal);
   if (desk.embedded !== undefined && !request.dryRun) await store(desk, request, object);
   return allowed(request.uid);
+}
+
+async function judge(
+  desk: Desk,
+  request: AdmissionRequest,
+  object: KubeObject,
+): Promise<Refusal | undefined> {
+  if (request.operation === "DELETE") return judgeRemoval(desk, object);
+  if (isSameSpec(request, object)) return undefined;
+  return judgePool(desk.context.view, await poolsNow(desk), object);
+}
+
+/** Its labels and finalizers may change whatever stands beside it by now. */
+function isSameSpec(request: AdmissionRequest, object: KubeObject): boolean {
+  if (request.operation !== "UPDATE") return false;
+  const before = objectOf(request, "oldObject");
+  return !isRefusal(before) && isDeepStrictEqual(before.spec.value, object.spec.value);
 }
 
 function recordOf(object: KubeObject): PoolRecord {
@@ -34,9 +48,11 @@ function recordOf(object: KubeObject): PoolRecord {
   return { name: object.metadata.name, spec: object.spec.value as unknown as PoolRecord["spec"] };
 }
 
-/** Where the review is the write, the pool before this one counts, whether or not the view shows it yet. */
+/**
+ * The pool that was stored a moment ago counts, whether or not the view shows it yet. Two that two replicas judge at the
+ * same moment pass all the same, in a cluster: the pools controller says so, and an address has one reservation anyway.
+ */
 async function poolsNow(desk: Desk): Promise<readonly Pool[]> {
-  if (desk.embedded === undefined) return desk.context.view.pools();
   const pools: Pool[] = [];
   for await (const { record } of desk.context.store.list("pool")) {
     const pool = parsePool(record);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+import { isDeepStrictEqual } from "node:util";
 import type { Address } from "../../allocator/address.ts";
-import { claimKey } from "../../allocator/claim.ts";
 import { DIALECTS } from "../../allocator/dialects.ts";
 import { isRefusal, type Refusal } from "../../allocator/errors.ts";
 import { slotIntents, tooShort } from "../../allocator/intent.ts";
@@ -17,6 +17,7 @@ import {
   type Template,
 } from "../../allocator/template.ts";
 import { type Desk, expectKind, type Keeper, namespaceOf, objectOf } from "./desk.ts";
+import { withAccess } from "./pool-access.ts";
 import { type AdmissionRequest, type AdmissionResponse, allowed, denied, type Handler } from "./review.ts";
 import { enoughFor } from "./rollout.ts";
 
@@ -37,10 +38,19 @@ export function validateWorkloads(desk: Desk): Handler {
     const namespace = await namespaceOf(desk.inventory, object.metadata.namespace);
     const template = readTemplate(desk.context, object, namespace);
     if (isRefusal(template)) return denied(request.uid, template);
-    const told = await considerAndKeep(desk, request, object, template);
+    const told = isSameSpec(desk, request, object)
+      ? []
+      : await considerAndKeep(desk, request, object, template);
     if (isRefusal(told)) return denied(request.uid, told);
     return allowed(request.uid, [...misplaced(object), ...told]);
   };
+}
+
+/** In a cluster nothing new is asked for; an owner must be able to label what could not be made today. */
+function isSameSpec(desk: Desk, request: AdmissionRequest, object: KubeObject): boolean {
+  if (desk.embedded !== undefined || request.operation !== "UPDATE") return false;
+  const before = objectOf(request, "oldObject");
+  return !isRefusal(before) && isDeepStrictEqual(before.spec.value, object.spec.value);
 }
 
 async function considerAndKeep(
@@ -110,30 +120,33 @@ async function considerOrdinals(
       `addresses of more than ${MOST_ORDINALS} replicas are not reserved in advance; each pod reserves its own`,
     ];
   }
-  const intents: Intent[] = [];
+  const plain: Intent[] = [];
   for (const { intent } of ordinalIntents(object, template)) {
     if (isRefusal(intent)) return intent;
-    intents.push(intent);
+    plain.push(intent);
   }
+  const intents = await permitted(desk, object, plain);
   // Looked at first, so that a refusal leaves claims that would have been changed as they are.
   const told = await previewAll(desk, intents, request.dryRun);
   if (!Array.isArray(told)) return about(told.intent, told.refusal);
   return desk.embedded === undefined || request.dryRun ? told : await reserveAll(desk, intents);
 }
 
-/** All or none: what this review took is given back when one of them is refused. */
+/**
+ * All or none: what this review made is given back when one of them is refused, unless somebody has come to use it. A
+ * pod of the set may be admitted at the same moment, by another replica: what that one made is not given back.
+ */
 async function reserveAll(desk: Desk, intents: readonly Intent[]): Promise<string[] | Refusal> {
   const made: Reserved[] = [];
   const warnings: string[] = [];
   for (const intent of intents) {
-    const known = await desk.context.store.get("claim", claimKey(intent.key));
     const got = await reserve(desk.context, intent);
     if (isRefusal(got) && got.code === "CLAIM_CHANGED") {
       warnings.push(got.message);
     } else if (isRefusal(got)) {
       for (const { claim } of made) await release(desk.context, claim);
       return about(intent, got);
-    } else if (known === undefined) {
+    } else if (got.made) {
       made.push(got);
     }
   }
@@ -168,6 +181,16 @@ function about(intent: Intent, refusal: Refusal): Refusal {
   return { ...refusal, message: `pod ${intent.key.name}: ${refusal.message}` };
 }
 
+/** With the pools that the service account of the template may use. */
+async function permitted(
+  desk: Desk,
+  object: KubeObject,
+  intents: readonly Intent[],
+): Promise<readonly Intent[]> {
+  const podSpec = object.spec.at("template").at("spec");
+  return await withAccess(desk, object.metadata.namespace, podSpec, intents);
+}
+
 /** A set must be as long as the pods that live at once, or a rolling update waits for ever. */
 async function considerSet(desk: Desk, object: KubeObject, template: Template): Promise<string[] | Refusal> {
   const { workload, applicant } = template;
@@ -180,7 +203,8 @@ async function considerSet(desk: Desk, object: KubeObject, template: Template): 
       : [];
   }
   const identity = ownerOf(object);
-  const slots = slotIntents(applicant({ kind: "set", workload: identity.name, identity }), identity.name);
+  const plain = slotIntents(applicant({ kind: "set", workload: identity.name, identity }), identity.name);
+  const slots = await permitted(desk, object, plain);
   const told = await previewAll(desk, slots, false);
   if (!Array.isArray(told)) return told.refusal;
   const enough = enoughFor(object, workload.replicas, entries.length);

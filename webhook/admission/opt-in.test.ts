@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: Apache-2.0
+// The webhook configurations of the chart, held to what the handlers do.
+import assert from "node:assert/strict";
+import { describe, it } from "node:test";
+import { DIALECTS, EXEMPT_NAMESPACE } from "../../allocator/dialects.ts";
+import { configuration, type Entry } from "../../test/api/webhooks.ts";
+import { ROUTES } from "../app.ts";
+import { ASSIGNED, OPT_IN_ANNOTATIONS, OPT_IN_LABEL, OPT_IN_VALUE } from "./opt-in.ts";
+
+interface Expression {
+  readonly key: string;
+  readonly operator: string;
+  readonly values: readonly string[];
+}
+
+const MUTATING = configuration("mutating").webhooks;
+const VALIDATING = configuration("validating").webhooks;
+const ALL = [...MUTATING, ...VALIDATING];
+
+/** The annotations that an expression lists before it asks whether any of them exists. */
+function listed(expression = ""): string[] {
+  const list = /^\[([^\]]*)\]\.exists\(/.exec(expression)?.[1] ?? "";
+  return [...list.matchAll(/'([^']*)'/g)].map(([, key = ""]) => key);
+}
+
+function condition(entry: Entry, name: string): string | undefined {
+  return entry.matchConditions?.find((one) => one.name === name)?.expression;
+}
+
+function selecting(entry: Entry): readonly Expression[] {
+  const { matchExpressions = [] } = (entry["namespaceSelector"] ?? {}) as {
+    matchExpressions?: readonly Expression[];
+  };
+  return matchExpressions;
+}
+
+const named = (entries: readonly Entry[], name: string) => entries.filter((entry) => entry.name === name);
+const byLabel = (entry: Entry) => selecting(entry).find(({ key }) => key === OPT_IN_LABEL)?.operator;
+
+describe("the webhook configurations", () => {
+  it("opt in by exactly the annotations that are understood, and by those that berth writes", () => {
+    const keys = DIALECTS.map(({ key }) => key);
+    const pods = [...named(MUTATING, "pods.berth.dev"), ...named(VALIDATING, "pods.berth.dev")];
+    assert.equal(pods.length, 2);
+    for (const entry of pods) assert.deepEqual(listed(condition(entry, "opted-in")), OPT_IN_ANNOTATIONS);
+    for (const name of ["workloads.berth.dev", "namespaces.berth.dev"]) {
+      assert.deepEqual(
+        named(VALIDATING, name).map((entry) => listed(condition(entry, "opted-in"))),
+        [keys],
+      );
+    }
+    const [changes] = named(VALIDATING, "changes.pods.berth.dev");
+    assert.deepEqual(changes && listed(condition(changes, "assigned-changes")), ASSIGNED);
+  });
+
+  it("send no object through one route twice: the label decides which entry it is", () => {
+    for (const entries of [MUTATING, VALIDATING]) {
+      for (const what of ["pods", "workloads"]) {
+        const [one] = named(entries, `${what}.berth.dev`);
+        const [other] = named(entries, `namespace.${what}.berth.dev`);
+        if (one === undefined || other === undefined) continue;
+        assert.deepEqual([byLabel(one), byLabel(other)], ["NotIn", "In"], what);
+        for (const entry of [one, other]) {
+          const values = selecting(entry).filter(({ key }) => key === OPT_IN_LABEL);
+          assert.deepEqual(
+            values.map((selection) => selection.values),
+            [[OPT_IN_VALUE]],
+          );
+        }
+        assert.deepEqual(one["rules"], other["rules"]);
+      }
+    }
+  });
+
+  it("leave Kubernetes' own namespace, Berth's own, host networks and mirror pods alone", () => {
+    const pods = ALL.filter((entry) => entry.clientConfig.service.path.endsWith("/pods"));
+    assert.equal(pods.length, 5);
+    for (const entry of pods) {
+      const [own] = selecting(entry);
+      assert.deepEqual(own, {
+        key: "kubernetes.io/metadata.name",
+        operator: "NotIn",
+        values: [EXEMPT_NAMESPACE, "berth-system"],
+      });
+      if (entry.name === "changes.pods.berth.dev") continue;
+      assert.equal(condition(entry, "network-of-its-own"), "!object.spec.?hostNetwork.orValue(false)");
+      assert.ok(condition(entry, "no-mirror-pod")?.includes("'kubernetes.io/config.mirror'"));
+    }
+  });
+
+  it("call every route, fail closed but for the preview of workloads, and are called by names of their own", () => {
+    const paths = new Set(ALL.map((entry) => entry.clientConfig.service.path));
+    assert.deepEqual([...paths].sort(), [...ROUTES].sort());
+    for (const entry of ALL) {
+      const isPreview = entry.clientConfig.service.path === "/validate/workloads";
+      assert.equal(entry["failurePolicy"], isPreview ? "Ignore" : "Fail", entry.name);
+      assert.equal(entry["timeoutSeconds"], 10);
+      assert.deepEqual(entry["admissionReviewVersions"], ["v1"]);
+    }
+    for (const entry of MUTATING) {
+      assert.deepEqual([entry["sideEffects"], entry["reinvocationPolicy"]], ["NoneOnDryRun", "Never"]);
+    }
+    for (const entry of VALIDATING) assert.equal(entry["sideEffects"], "None");
+    for (const entries of [MUTATING, VALIDATING]) {
+      assert.equal(new Set(entries.map(({ name }) => name)).size, entries.length);
+    }
+  });
+});

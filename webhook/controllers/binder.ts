@@ -1,0 +1,232 @@
+// SPDX-License-Identifier: Apache-2.0
+import { type Bindee, bind } from "../../allocator/bind.ts";
+import type { Claim } from "../../allocator/claim.ts";
+import { BerthError, isRefusal, messageOf, type Refusal } from "../../allocator/errors.ts";
+import type { Stored } from "../../allocator/store/store.ts";
+import { DONE, type Outcome, WorkQueue } from "../../kube/workqueue.ts";
+import type { NodeSeen, PodSeen } from "../cluster/watches.ts";
+import { factsFor, hasEnded } from "./binding-facts.ts";
+import { type Look, lookAt } from "./binding-look.ts";
+import type { Controller, ControllerDeps } from "./controller.ts";
+import { Patience } from "./patience.ts";
+import { type Obstacle, PodNotices } from "./pod-notices.ts";
+import { readmit } from "./readmission.ts";
+import { Waiters } from "./waiters.ts";
+
+/** Most of a binding is waiting for the API server's answers. */
+const AT_A_TIME = 16;
+/** A replica that does not lead leaves the leader this long. */
+const STEP_IN_MS = 2_000;
+/** What passes sooner is not told: the records of a pod may come after it, and a node's report takes its time. */
+const TELL_AFTER_MS = 2_000;
+/** Until everything was listed once. */
+const GLANCE_MS = 50;
+/** The change is on its way here: this is for the one that got lost. */
+const ECHO_MS = 1_000;
+/** While a node's object is absent its grace runs out without anything changing. */
+const GRACE_LOOK_MS = 5_000;
+/** Faults that pass by themselves; nobody can do anything about them at the pod. */
+const PASSING: ReadonlySet<string> = new Set([
+  "STORE_UNAVAILABLE",
+  "TIMED_OUT",
+  "REVISION_CONFLICT",
+  "NOT_READY",
+]);
+
+type Again = Extract<Outcome, { kind: "again" }>;
+
+/**
+ * Lends claims to the pods that they are for, as soon as those are scheduled (design 7: Binding), and moves them under
+ * invariant 3 alone. Runs on every replica: the leader acts at once, another one steps in after 2 s. Decides from the
+ * watches; a binding costs a read of each reservation and one write, and a pod that is bound or waits costs nothing.
+ */
+export function startBinder(deps: ControllerDeps): Controller {
+  return new Binder(deps);
+}
+
+class Binder implements Controller {
+  readonly #deps: ControllerDeps;
+  readonly #queue: WorkQueue;
+  readonly #waiters = new Waiters();
+  readonly #notices: PodNotices;
+  /** How long bindings have been due, and obstacles in their way. */
+  readonly #due: Patience;
+  readonly #blocked: Patience;
+  readonly #replaced = new Map<string, string>(); // pod key -> revision of its claim that was replaced here last
+  readonly #stop = new AbortController();
+  readonly #unsubscribe: readonly (() => void)[];
+  readonly #ended: Promise<void>;
+
+  constructor(deps: ControllerDeps) {
+    this.#deps = deps;
+    const { watches, mirror, leadership, events } = deps;
+    const { clock, random, log } = deps.context;
+    this.#notices = new PodNotices(events);
+    this.#due = new Patience(clock, random);
+    this.#blocked = new Patience(clock, random);
+    const work = (key: string) => this.#work(key);
+    this.#queue = new WorkQueue({ name: "binder", work, clock, random, log, concurrency: AT_A_TIME });
+    this.#unsubscribe = [
+      watches.pods.onChange((key, now, before) => this.#podChanged(key, now, before)),
+      watches.nodes.onChange((name, now, before) => this.#nodeChanged(name, now, before)),
+      mirror.onChange("claim", (key, now, before) => this.#claimChanged(key, now?.record, before?.record)),
+      leadership.onGain(() => this.#addAll()),
+    ];
+    this.#ended = this.#run();
+  }
+
+  async close(): Promise<void> {
+    for (const unsubscribe of this.#unsubscribe) unsubscribe();
+    this.#stop.abort();
+    await this.#ended;
+  }
+
+  async #run(): Promise<void> {
+    const { context, mirror, watches } = this.#deps;
+    const { signal } = this.#stop;
+    while (!signal.aborted && !(mirror.ready && watches.pods.isSynced && watches.nodes.isSynced)) {
+      await context.clock.sleep(GLANCE_MS, signal);
+    }
+    this.#addAll();
+    await this.#queue.run(signal);
+  }
+
+  #addAll(): void {
+    for (const [key, pod] of this.#deps.watches.pods.all()) if (!pod.exempt) this.#queue.add(key);
+  }
+
+  #podChanged(key: string, now: PodSeen | undefined, before: PodSeen | undefined): void {
+    if (now?.exempt !== true) this.#queue.add(key);
+    if (before === undefined || before.exempt) return;
+    const gone = now?.uid !== before.uid;
+    if (!gone && (hasEnded(before) || !hasEnded(now))) return;
+    for (const claim of this.#deps.mirror.claimsOfPod(before.namespace, before.name)) {
+      if (gone) this.#deps.suspect(claim.record);
+      this.#wakeWaitersOf(claim.key);
+    }
+  }
+
+  /** Nodes change every few seconds, and hardly ever in this. */
+  #nodeChanged(name: string, now: NodeSeen | undefined, before: NodeSeen | undefined): void {
+    if (now !== undefined && now.fenced === (before?.fenced ?? false)) return;
+    for (const { key } of this.#deps.mirror.claimsOnNode(name)) this.#wakeWaitersOf(key);
+  }
+
+  #claimChanged(key: string, now: Claim | undefined, before: Claim | undefined): void {
+    const namespace = (now ?? before)?.namespace ?? "";
+    const names = [now?.binding?.podName ?? "", before?.binding?.podName ?? ""];
+    const pods = [key, ...names.filter((name) => name !== "").map((name) => `${namespace}/${name}`)];
+    for (const pod of pods) if (this.#deps.watches.pods.get(pod)?.exempt === false) this.#queue.add(pod);
+    this.#wakeWaitersOf(key);
+  }
+
+  #wakeWaitersOf(claim: string): void {
+    for (const pod of this.#waiters.of(claim)) this.#queue.add(pod);
+  }
+
+  async #work(key: string): Promise<Outcome> {
+    const pod = this.#deps.watches.pods.get(key);
+    if (pod === undefined) return this.#seenSettled(key);
+    try {
+      return await this.#lookAt(key, pod);
+    } catch (error) {
+      const code = error instanceof BerthError ? error.code : "INTERNAL";
+      this.#deps.context.log.warn("pod cannot be bound, and is tried again", { pod: key, code, error });
+      return this.#obstructed(key, pod, { code, message: messageOf(error) });
+    }
+  }
+
+  async #lookAt(key: string, pod: PodSeen): Promise<Outcome> {
+    const { context, inventory, watches } = this.#deps;
+    const { view, clock } = context;
+    const now = clock.now();
+    const cached = { inventory: inventory.cached, pods: watches.pods };
+    const hints = (claim: Claim, bindee: Bindee) => factsFor(cached, claim, bindee, now);
+    const look = await lookAt(pod, { view, hints, now });
+    switch (look.kind) {
+      case "settled":
+        return this.#seenSettled(key);
+      case "waits":
+        this.#waiters.wait(key, look.claims);
+        return await this.#wait(key, pod, look.refusal);
+      case "early":
+        this.#waiters.wait(key, [look.claim.key]);
+        return { kind: "again", afterMs: look.afterMs };
+      default:
+        return await this.#act(key, pod, look);
+    }
+  }
+
+  /** Nobody else will make a claim that is gone: its pod was admitted already. */
+  async #wait(key: string, pod: PodSeen, refusal: Refusal): Promise<Outcome> {
+    const { code, message } = refusal;
+    const age = this.#blocked.ageOf(key, `${pod.uid} ${code} ${message}`);
+    const isLost = code === "CLAIM_MISSING" && age >= TELL_AFTER_MS && this.#deps.leadership.leads();
+    const made = isLost ? await readmit(this.#deps, pod) : undefined;
+    if (made?.kind === "reserved") return { kind: "again", afterMs: ECHO_MS };
+    return this.#awaited(refusal, this.#obstructed(key, pod, refusal));
+  }
+
+  async #act(key: string, pod: PodSeen, { claim, bindee }: Extract<Look, { kind: "due" }>): Promise<Outcome> {
+    this.#waiters.wait(key, [claim.key]);
+    if (this.#replaced.get(key) === claim.revision) return { kind: "again", afterMs: ECHO_MS };
+    const age = this.#due.ageOf(key, `${pod.uid} ${pod.node} ${claim.uid} ${claim.revision}`);
+    if (!this.#deps.leadership.leads() && age < STEP_IN_MS) {
+      return { kind: "again", afterMs: STEP_IN_MS - age };
+    }
+    const { context, inventory, watches } = this.#deps;
+    const live = { inventory: inventory.live, pods: watches.pods };
+    let last = claim.record;
+    const bound = await bind(context, claim, bindee, (seen) => {
+      last = seen;
+      return factsFor(live, seen, bindee, context.clock.now());
+    });
+    if (isRefusal(bound)) return this.#obstructed(key, pod, bound);
+    this.#replaced.set(key, claim.revision);
+    if (pod.node !== "" && !isBoundTo(last, pod)) this.#tellBound(pod, bound);
+    return this.#settled(key);
+  }
+
+  #tellBound(pod: PodSeen, { key, record }: Stored<"claim">): void {
+    const { context } = this.#deps;
+    this.#notices.bound(pod, record);
+    context.log.info("claim is bound", {
+      claim: key,
+      pod: `${pod.namespace}/${pod.name}`,
+      uid: pod.uid,
+      node: pod.node,
+    });
+  }
+
+  /** Told by the leader alone, if it lasts; looked at again when something changes, and now and then. */
+  #obstructed(key: string, pod: PodSeen, { code, message }: Obstacle): Again {
+    const age = this.#blocked.ageOf(key, `${pod.uid} ${code} ${message}`);
+    const tell = age >= TELL_AFTER_MS && !PASSING.has(code) && this.#deps.leadership.leads();
+    if (tell) this.#notices.blocked(pod, { code, message });
+    return { kind: "again", afterMs: this.#blocked.next(key) };
+  }
+
+  #awaited({ details }: Refusal, { afterMs }: Again): Again {
+    const { node } = details;
+    const absent = node !== undefined && this.#deps.watches.nodes.get(node) === undefined;
+    return { kind: "again", afterMs: absent ? Math.min(afterMs, GRACE_LOOK_MS) : afterMs };
+  }
+
+  #seenSettled(key: string): Outcome {
+    this.#replaced.delete(key);
+    return this.#settled(key);
+  }
+
+  #settled(key: string): Outcome {
+    this.#waiters.forget(key);
+    this.#notices.forget(key);
+    this.#due.forget(key);
+    this.#blocked.forget(key);
+    return DONE;
+  }
+}
+
+/** Another replica was faster. */
+function isBoundTo({ binding }: Claim, pod: PodSeen): boolean {
+  return binding?.podUID === pod.uid && binding.node === pod.node;
+}

@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0
+import type { Clock, Logger, Random } from "../../allocator/ports.ts";
+import type { Connection } from "../../kube/connection.ts";
+import { type LeaseTimings, lead, type Term } from "../../kube/lease.ts";
+import { kubeLeaseBox } from "../../kube/lease-box.ts";
+import type { Controller, Leadership } from "./controller.ts";
+
+export interface LeadershipOptions {
+  readonly connection: Connection;
+  /** Where the Lease lies. */
+  readonly namespace: string;
+  readonly name: string;
+  /** Of this process and no other, also after a restart. */
+  readonly identity: string;
+  readonly clock: Clock;
+  readonly random: Random;
+  readonly log: Logger;
+  /** Those of the Kubernetes components if absent. */
+  readonly timings?: LeaseTimings;
+}
+
+/** A leadership that also tells of the term for which it is held. */
+export interface TermLeadership extends Leadership {
+  /** Who comes to listen while this replica leads is called too, a turn later. */
+  onGain(handler: (term: Term) => void): () => void;
+}
+
+/** Stands for election until it is closed; then the lease is given back. */
+export function startLeadership(options: LeadershipOptions): TermLeadership & Controller {
+  const { connection, namespace, name, log } = options;
+  const stop = new AbortController();
+  const handlers = new Set<(term: Term) => void>();
+  let current: Term | undefined;
+  const tell = (handler: (term: Term) => void, term: Term) => {
+    if (!term.holds() || !handlers.has(handler)) return;
+    try {
+      handler(term);
+    } catch (error) {
+      log.error("handler of a new leader failed", { error });
+    }
+  };
+  const work = async (term: Term) => {
+    current = term;
+    for (const handler of [...handlers]) tell(handler, term);
+    await endOf(term.signal);
+  };
+  const box = kubeLeaseBox(connection, { namespace, name });
+  const ended = lead({ ...options, box }, work, stop.signal);
+  return {
+    leads: () => !stop.signal.aborted && current?.holds() === true,
+    onGain(handler) {
+      handlers.add(handler);
+      const term = current;
+      if (term !== undefined) queueMicrotask(() => tell(handler, term));
+      return () => handlers.delete(handler);
+    },
+    async close() {
+      stop.abort();
+      await ended;
+    },
+  };
+}
+
+/** Resolves when the signal aborts. */
+export async function endOf(signal: AbortSignal): Promise<void> {
+  if (signal.aborted) return;
+  await new Promise((resolve) => signal.addEventListener("abort", resolve, { once: true }));
+}

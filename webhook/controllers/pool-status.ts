@@ -1,0 +1,169 @@
+// SPDX-License-Identifier: Apache-2.0
+import { isDeepStrictEqual } from "node:util";
+import type { Address } from "../../allocator/address.ts";
+import { claimKey, isBound } from "../../allocator/claim.ts";
+import { isRefusal, type Refusal } from "../../allocator/errors.ts";
+import { Fields } from "../../allocator/kube-object.ts";
+import type { Mirror } from "../../allocator/mirror.ts";
+import { capacity, familiesOf, type Pool, spaceOf } from "../../allocator/pool.ts";
+import { sizeOf } from "../../allocator/range.ts";
+import type { Reservation } from "../../allocator/reservation.ts";
+import type { Item } from "../../kube/resource.ts";
+import {
+  type Condition,
+  conditionsOf,
+  generationOf,
+  mergeConditions,
+  reasonOf,
+  type Said,
+} from "./conditions.ts";
+
+/** What a pool's addresses are used for. */
+export interface Use {
+  readonly reserved: number;
+  readonly cooling: number;
+  /** Reserved for a claim that is lent to a pod on a node. */
+  readonly bound: number;
+  /** Some that are reserved and whose they are, for messages: address (claim). */
+  readonly some: readonly string[];
+}
+
+export const UNUSED: Use = { reserved: 0, cooling: 0, bound: 0, some: [] };
+
+/** Holders that a message names. */
+const NAMED = 3;
+/** Records counted in one go, in less than 1 ms. */
+const SLICE = 1_000;
+
+type Counts = Map<string, { reserved: number; cooling: number; bound: number; some: string[] }>; // pool -> use
+
+/** By pool, what its addresses are used for; `rest` lets others have their turn between slices. */
+export async function takeCensus(
+  mirror: Mirror,
+  rest: () => Promise<void>,
+): Promise<ReadonlyMap<string, Use>> {
+  const census: Counts = new Map();
+  for (const [n, { record }] of [...mirror.reservations()].entries()) {
+    if (n % SLICE === SLICE - 1) await rest();
+    count(census, record);
+  }
+  for (const [n, { record }] of [...mirror.claims()].entries()) {
+    if (n % SLICE === SLICE - 1) await rest();
+    if (!isBound(record)) continue;
+    for (const address of record.addresses) {
+      const use = census.get(poolHolding(mirror, address, record.nonce) ?? "");
+      if (use !== undefined) use.bound++;
+    }
+  }
+  return census;
+}
+
+function count(census: Counts, { address, pool, claim, releasedAt }: Reservation): void {
+  const use = census.get(pool) ?? { ...UNUSED, some: [] };
+  census.set(pool, use);
+  if (releasedAt !== undefined) {
+    use.cooling++;
+    return;
+  }
+  use.reserved++;
+  if (use.some.length < NAMED) use.some.push(`${address} (${claimKey(claim)})`);
+}
+
+function poolHolding(mirror: Mirror, address: Address, nonce: string): string | undefined {
+  const reservation = mirror.reservation(address)?.record;
+  return reservation?.nonce === nonce && reservation.releasedAt === undefined ? reservation.pool : undefined;
+}
+
+/** Null takes a field away: an invalid pool has no capacity. Numbers of addresses are text: a /64 has more than JSON counts. */
+export interface PoolReport {
+  readonly capacity: string | null;
+  readonly reserved: number;
+  readonly bound: number;
+  readonly free: string | null;
+  readonly conditions: readonly Condition[];
+}
+
+/** What is known of the pool at this moment. */
+export interface PoolState {
+  readonly pool: Pool | Refusal;
+  readonly deleting: boolean;
+  readonly use: Use;
+  /** Families of which nothing is free that anybody could get. */
+  readonly exhausted: readonly string[];
+}
+
+/** The status that the pool should have, or undefined when it has it. */
+export function reportOn(item: Item, state: PoolState, now: number): PoolReport | undefined {
+  const status = new Fields(item).at("status");
+  const before: PoolReport = {
+    capacity: textOrNull(status.get("capacity")),
+    reserved: status.count("reserved", -1),
+    bound: status.count("bound", -1),
+    free: textOrNull(status.get("free")),
+    conditions: conditionsOf(item),
+  };
+  const at = { generation: generationOf(item), now };
+  const next: PoolReport = {
+    ...numbersOf(state),
+    conditions: mergeConditions(before.conditions, conditionsFor(state), at),
+  };
+  return isDeepStrictEqual(next, before) ? undefined : next;
+}
+
+function textOrNull(value: unknown): string | null {
+  return typeof value === "string" ? value : null;
+}
+
+function numbersOf({ pool, use }: PoolState): Omit<PoolReport, "conditions"> {
+  const { reserved, cooling, bound } = use;
+  if (isRefusal(pool)) return { capacity: null, reserved, bound, free: null };
+  const all = familiesOf(pool).reduce((sum, family) => sum + capacity(pool, family), 0n);
+  const free = all - BigInt(reserved + cooling);
+  return { capacity: String(all), reserved, bound, free: String(free < 0n ? 0n : free) };
+}
+
+/** Of which families nothing is left but what may be had by explicit request. */
+export function exhaustedOf(mirror: Mirror, pool: Pool): readonly string[] {
+  return familiesOf(pool).filter((family) => {
+    const all = spaceOf(pool, family).reduce((sum, interval) => sum + sizeOf(interval), 0n);
+    return mirror.unpickable(pool, family).size >= all;
+  });
+}
+
+function conditionsFor(state: PoolState): readonly Said[] {
+  return [readiness(state), exhaustion(state), validity(state)];
+}
+
+function readiness({ pool, deleting, use }: PoolState): Said {
+  const no = (reason: string, message: string): Said => ({ type: "Ready", status: "False", reason, message });
+  if (deleting) {
+    const more = use.reserved > use.some.length ? ` and ${use.reserved - use.some.length} more` : "";
+    const words = `it was deleted and goes when what it still holds is released: ${use.some.join(", ")}${more}`;
+    return no("Deleting", use.reserved === 0 ? "it was deleted and is about to go" : words);
+  }
+  if (isRefusal(pool)) return no(reasonOf(pool.code), pool.message);
+  if (pool.disabled) return no("PoolDisabled", "takes no new reservations: spec.disabled is true");
+  return { type: "Ready", status: "True", reason: "Open", message: "takes reservations" };
+}
+
+function exhaustion({ pool, exhausted }: PoolState): Said {
+  if (isRefusal(pool)) {
+    return {
+      type: "Exhausted",
+      status: "Unknown",
+      reason: reasonOf(pool.code),
+      message: "its ranges cannot be read",
+    };
+  }
+  if (exhausted.length === 0) {
+    return { type: "Exhausted", status: "False", reason: "AddressesFree", message: "addresses are free" };
+  }
+  const message = `every ${exhausted.join(" and ")} address that may be had without naming it is taken; add a range or release claims`;
+  return { type: "Exhausted", status: "True", reason: "PoolExhausted", message };
+}
+
+function validity({ pool }: PoolState): Said {
+  return isRefusal(pool)
+    ? { type: "Invalid", status: "True", reason: reasonOf(pool.code), message: pool.message }
+    : { type: "Invalid", status: "False", reason: "Valid", message: "its spec can be used" };
+}
