@@ -2,6 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 # Runs cli/main.ts with the Node.js of this installation, from wherever and by whatever link it is called.
 self=$0
+# kubectl's plugin works on the cluster, berthctl on whatever is there: main.ts tells them apart by this.
+export BERTHCTL_CALLED="${0##*/}"
 while [ -h "$self" ]; do
   target=$(readlink "$self")
   case $target in

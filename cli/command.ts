@@ -3,11 +3,12 @@ import type { Writable } from "node:stream";
 import type { Clock, Random } from "../allocator/ports.ts";
 import type { Arguments } from "./arguments.ts";
 import type { Flags } from "./flags.ts";
+import type { ClusterWay, Setting } from "./place.ts";
 
 /** 0: done. 1: refused, or defects were found. 2: called wrongly, or it could not be done or known. */
 export type ExitCode = 0 | 1 | 2;
 
-/** What a command may touch of the world around its data folder. */
+/** What a command may touch of the world around its records. */
 export interface Io {
   readonly stdout: Writable;
   readonly stderr: Writable;
@@ -27,6 +28,10 @@ export interface Scene {
   readonly dataDir: string;
   /** Who sends reviews, as the webhook is told. */
   readonly user: string;
+  /** Absent: there are data folders and nothing else. */
+  readonly setting?: Setting;
+  /** The cluster that this call is about; absent: the data folder. */
+  readonly cluster?: ClusterWay;
 }
 
 export interface Command {
@@ -36,6 +41,8 @@ export interface Command {
   /** What follows `berthctl` on a usage line; one line for each form. */
   readonly usage: readonly string[];
   readonly flags: Flags;
+  /** For a command of data folders alone: what does its work in a cluster. */
+  readonly inCluster?: string;
   /** Lines that each can be typed as they are. */
   readonly examples: readonly string[];
   run(args: Arguments, scene: Scene): Promise<ExitCode>;

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
+import { existsSync } from "node:fs";
 import { userInfo } from "node:os";
-import { join, resolve } from "node:path";
+import { delimiter, join, resolve } from "node:path";
+import type { Setting } from "./place.ts";
 
 /** What the environment says where no flag does. */
 export interface Config {
@@ -16,13 +18,36 @@ export interface Account {
   readonly homedir: string;
 }
 
+type Environment = Readonly<Record<string, string | undefined>>;
+
+/** Where Kubernetes puts the token of a pod's service account. */
+const TOKEN = "/var/run/secrets/kubernetes.io/serviceaccount/token";
+
 /** Reads the process's own environment. */
-export function loadConfig(): Config {
-  return configOf(process.env, account());
+export function loadConfig(): Config & { readonly setting: Setting } {
+  const who = account();
+  return { ...configOf(process.env, who), setting: settingOf(process.env, who, existsSync) };
+}
+
+/** `BERTHCTL_CALLED` is the name that the launcher was called by. */
+export function settingOf(
+  env: Environment,
+  { homedir }: Account,
+  exists: (path: string) => boolean,
+): Setting {
+  const named = (env["KUBECONFIG"] ?? "").split(delimiter).filter((file) => file !== "");
+  const usual = join(env["HOME"] || homedir, ".kube/config");
+  return {
+    kubectl: env["BERTHCTL_CALLED"] === "kubectl-berth",
+    dataNamed: (env["BERTH_DATA"] ?? "") !== "",
+    kubeconfigNamed: named.length > 0,
+    kubeconfigs: named.length > 0 ? named.map((file) => resolve(file)) : [usual].filter(exists),
+    inCluster: (env["KUBERNETES_SERVICE_HOST"] ?? "") !== "" && exists(TOKEN),
+  };
 }
 
 /** `BERTH_DATA`, else a system folder for root and a folder at home for others. */
-export function configOf(env: Readonly<Record<string, string | undefined>>, who: Account): Config {
+export function configOf(env: Environment, who: Account): Config {
   const given = env["BERTH_DATA"];
   const own = who.uid === 0 ? "/var/lib/berth" : join(who.homedir, ".local/share/berth");
   return { dataDir: given === undefined || given === "" ? own : resolve(given), user: who.username };

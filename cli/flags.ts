@@ -19,12 +19,23 @@ export const DATA: Flag = {
   value: "DIR",
   about: "data folder (default: $BERTH_DATA, else /var/lib/berth for root, ~/.local/share/berth for others)",
 };
+/** What chooses between a data folder and a cluster, for commands that work on both. */
+export const PLACE: Flags = {
+  data: DATA,
+  kubeconfig: {
+    type: "string",
+    value: "FILE",
+    about:
+      "the cluster of this kubeconfig (default: $KUBECONFIG, else ~/.kube/config, else this pod's account)",
+  },
+  context: { type: "string", value: "NAME", about: "a context of the kubeconfig (default: its current one)" },
+};
 export const DRY_RUN: Flag = { type: "boolean", about: "say what would happen and write nothing" };
 export const NAMESPACE: Flag = {
   type: "string",
   short: "n",
   value: "NS",
-  about: "namespace (default: default)",
+  about: "namespace (default: that of the kubeconfig's context, else default)",
 };
 const HELP: Flag = { type: "boolean", short: "h", about: "print this" };
 

@@ -12,6 +12,7 @@ import type { Kind, Store, Stored } from "../allocator/store/store.ts";
 import type { Attachment } from "../ipam-plugin/agent/attachment.ts";
 import { Journal } from "../ipam-plugin/agent/journal.ts";
 import type { Scene } from "./command.ts";
+import type { Use } from "./use.ts";
 
 /** Everything that a stack keeps, whether it runs or not. */
 export interface Ledger {
@@ -80,14 +81,14 @@ export async function mirrorOf(store: Store): Promise<Mirror> {
   return mirror;
 }
 
-/** An attachment as `audit` compares it. */
-export function audited(attachment: Attachment, node: string): AuditedAttachment {
-  const { scope, containerID, claim, result } = attachment;
+/** A use as `audit` compares it; `host` is the node of what does not name its own. */
+export function audited(use: Use, host: string): AuditedAttachment {
+  const { scope, containerID, claim, result } = use;
   return {
-    node,
+    node: use.node ?? host,
     network: scope.network,
     containerID,
-    interface: attachment.interface,
+    interface: use.interface,
     ...(claim === undefined ? {} : { claim }),
     addresses: result.addresses.map(({ address }) => address),
   };

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 import { type Refusal, refuse } from "../allocator/errors.ts";
-import type { Ledger } from "./ledger.ts";
 import { listOf } from "./manifest.ts";
 import { type Column, document, type Format, table } from "./output.ts";
+import type { Registry } from "./registry.ts";
 
 /** What `get` can list: how it is read, told apart and shown. */
 export interface Listing<T> {
@@ -11,7 +11,8 @@ export interface Listing<T> {
   /** In words, for `no claims in namespace default`. */
   readonly noun: string;
   readonly scope: Scope;
-  load(ledger: Ledger, surroundings: Surroundings): Promise<readonly T[]>;
+  /** At least what the query asks for. */
+  load(registry: Registry, query: Query): Promise<readonly T[]>;
   /** `namespace` of what has none is empty. */
   keyOf(thing: T): { readonly namespace: string; readonly name: string };
   columns(surroundings: Surroundings): readonly Column<T>[];
@@ -21,16 +22,18 @@ export interface Listing<T> {
 /**
  * - `namespace`: things of one namespace are shown, unless all are asked for.
  * - `host`: all are shown, unless those of one namespace are asked for.
+ * - `namespace in a cluster`: `namespace` there, and `host` on a data folder.
  * - `cluster`: they belong to no namespace.
  */
-export type Scope = "namespace" | "host" | "cluster";
+export type Scope = "namespace" | "host" | "namespace in a cluster" | "cluster";
 
 /** What rows depend on besides the records. */
 export interface Surroundings {
   /** Milliseconds since 1970, for ages. */
   readonly now: number;
-  /** Of the stack on this host; empty when none runs. */
+  /** Of the stack on this host; empty when none runs, and in a cluster. */
   readonly node: string;
+  readonly place: Registry["place"];
 }
 
 export interface Query {
@@ -47,7 +50,8 @@ export type Shown = { readonly kind: "shown"; readonly text: string; readonly re
 export interface AnyListing {
   readonly names: readonly string[];
   readonly scope: Scope;
-  show(ledger: Ledger, query: Query, surroundings: Surroundings): Promise<Shown>;
+  /** `now` in milliseconds since 1970, for ages. */
+  show(registry: Registry, query: Query, now: number): Promise<Shown>;
 }
 
 /** Makes a listing ready for `get`. */
@@ -55,12 +59,14 @@ export function listing<T>(how: Listing<T>): AnyListing {
   return {
     names: how.names,
     scope: how.scope,
-    show: async (ledger, query, surroundings) => {
-      const all = await how.load(ledger, surroundings);
+    show: async (registry, query, now) => {
+      const { node, place } = registry;
+      const surroundings = { now, node, place };
+      const all = await how.load(registry, query);
       const found = all.filter((thing) => answers(how.keyOf(thing), query));
       if (query.name !== undefined && found.length === 0) return missing(how, query);
       const text = render(how, found, query, surroundings);
-      const remark = found.length === 0 ? nothing(how, all.length, query) : "";
+      const remark = found.length === 0 ? nothing(how, query, { place, elsewhere: all.length }) : "";
       return { kind: "shown", text, remark };
     },
   };
@@ -91,9 +97,12 @@ function missing(how: Pick<Listing<never>, "names" | "noun">, { namespace, name 
 
 function nothing(
   how: Pick<Listing<never>, "names" | "noun">,
-  elsewhere: number,
   { namespace }: Query,
+  { place, elsewhere }: { readonly place: Registry["place"]; readonly elsewhere: number },
 ): string {
+  if (namespace !== undefined && place === "cluster") {
+    return `no ${how.names[0]} in namespace ${namespace}; see those of all with -A`;
+  }
   if (namespace === undefined || elsewhere === 0) return `no ${how.names[0]}`;
   return `no ${how.names[0]} in namespace ${namespace}; ${elsewhere} elsewhere, see them with -A`;
 }

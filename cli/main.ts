@@ -2,6 +2,7 @@
 import { randomUUID } from "node:crypto";
 import { text } from "node:stream/consumers";
 import { createClock } from "../system/clock.ts";
+import { endingSignal } from "../system/ending.ts";
 import { standardError } from "../system/logger.ts";
 import { createRandom } from "../system/random.ts";
 import { loadConfig } from "./config.ts";
@@ -19,13 +20,6 @@ process.exitCode = await run(process.argv.slice(2), {
     clock: createClock(),
     random: createRandom(),
     uuid: randomUUID,
-    ending,
+    ending: endingSignal,
   },
 });
-
-/** A second signal ends the process at once. */
-function ending(): AbortSignal {
-  const controller = new AbortController();
-  for (const signal of ["SIGINT", "SIGTERM"] as const) process.once(signal, () => controller.abort());
-  return controller.signal;
-}

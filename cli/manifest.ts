@@ -2,13 +2,13 @@
 import type { Claim } from "../allocator/claim.ts";
 import { formatDuration } from "../allocator/duration.ts";
 import { isRefusal } from "../allocator/errors.ts";
+import { phaseOf } from "../allocator/phase.ts";
 import { capacity, familiesOf, parsePool } from "../allocator/pool.ts";
 import type { Reservation } from "../allocator/reservation.ts";
 import { reservationName } from "../allocator/store/codec.ts";
 import type { Kind, Stored } from "../allocator/store/store.ts";
-import type { Attachment } from "../ipam-plugin/agent/attachment.ts";
 import { timeOf } from "./output.ts";
-import { phaseOf } from "./phase.ts";
+import type { Use } from "./use.ts";
 
 /** `apiVersion` of Berth's own kinds. */
 export const API_VERSION = "berth.dev/v1alpha1";
@@ -80,7 +80,8 @@ export function poolManifest(stored: Stored<"pool">, use?: PoolUse): Manifest {
 }
 
 export function claimManifest(stored: Stored<"claim">): Manifest {
-  const { namespace, name, status, retention, binding, retained, admittedAt, ...rest } = stored.record;
+  const { namespace, name, status, deleting: _, ...spec } = stored.record;
+  const { retention, binding, retained, admittedAt, ...rest } = spec;
   const { ttlMs, ...choices } = retention;
   return {
     apiVersion: API_VERSION,
@@ -116,19 +117,19 @@ export function reservationManifest(stored: Stored<"reservation">): Manifest {
   };
 }
 
-/** An attachment is known to its node alone and is no API object; it is printed as if it were one. */
-export function attachmentManifest(attachment: Attachment, node: string): Manifest {
-  const { scope, containerID, source, pod, claim, attachedAt, netns, result } = attachment;
+/** An attachment is no API object of its own; it is printed as if it were one. */
+export function attachmentManifest(use: Use, node: string): Manifest {
+  const { scope, containerID, source, pod, claim, attachedAt, netns, result } = use;
   return {
     apiVersion: API_VERSION,
     kind: "Attachment",
-    metadata: { name: `${containerID}.${attachment.interface}`, creationTimestamp: timeOf(attachedAt) },
+    metadata: { name: `${containerID}.${use.interface}`, creationTimestamp: timeOf(attachedAt) },
     spec: {
       node,
-      network: scope.network,
+      ...(scope.network === "" ? {} : { network: scope.network }),
       containerID,
-      interface: attachment.interface,
-      netns,
+      interface: use.interface,
+      ...(netns === "" ? {} : { netns }),
       source,
       ...(pod === undefined ? {} : { pod }),
       ...(claim === undefined ? {} : { claim }),

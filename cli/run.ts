@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
+import { existsSync } from "node:fs";
 import { resolve } from "node:path";
 import { BerthError, messageOf } from "../allocator/errors.ts";
-import { readArguments } from "./arguments.ts";
+import { type Arguments, readArguments } from "./arguments.ts";
 import type { Command, ExitCode, Scene } from "./command.ts";
 import { apply } from "./commands/apply.ts";
 import { check } from "./commands/check.ts";
@@ -14,8 +15,10 @@ import { up } from "./commands/up.ts";
 import { version } from "./commands/version.ts";
 import { who } from "./commands/who.ts";
 import { misuse } from "./flags.ts";
-import { helpOf, overview } from "./help.ts";
+import { helpOf, overview, type Program } from "./help.ts";
+import { databaseOf } from "./ledger.ts";
 import { nearest } from "./nearest.ts";
+import { NO_CLUSTER, placeOf } from "./place.ts";
 import { reportError } from "./report.ts";
 
 /** In the order of the help. */
@@ -45,20 +48,33 @@ export async function run(argv: readonly string[], scene: Scene): Promise<ExitCo
 async function dispatch(argv: readonly string[], scene: Scene): Promise<ExitCode> {
   const [name = "--help", ...rest] = argv;
   const { stdout } = scene.io;
+  const program: Program = scene.setting?.kubectl === true ? "kubectl berth" : "berthctl";
   if (name === "help" && rest[0] !== undefined) return await dispatch([rest[0], "--help"], scene);
   if (name === "help" || name === "--help" || name === "-h") {
-    stdout.write(overview(COMMANDS));
+    stdout.write(overview(COMMANDS, program));
     return argv.length === 0 ? 2 : 0;
   }
   const command = COMMANDS.find((known) => known.name === (name === "--version" ? "version" : name));
   if (command === undefined) throw unknownCommand(name);
+  if (command.inCluster !== undefined && program === "kubectl berth") {
+    throw misuse(`kubectl berth has no ${command.name}, which is for a data folder; ${command.inCluster}`);
+  }
   const args = readArguments(command, rest);
   if (args.has("help")) {
-    stdout.write(helpOf(command));
+    stdout.write(helpOf(command, program));
     return 0;
   }
-  const data = args.text("data");
-  return await command.run(args, data === undefined ? scene : { ...scene, dataDir: resolve(data) });
+  return await command.run(args, placed(command, args, scene));
+}
+
+/** The scene of this call: its data folder, and its cluster if it is about one. */
+function placed(command: Command, args: Arguments, scene: Scene): Scene {
+  const [data, kubeconfig, context] = [args.text("data"), args.text("kubeconfig"), args.text("context")];
+  const dataDir = data === undefined ? scene.dataDir : resolve(data);
+  if (command.flags["kubeconfig"] === undefined) return { ...scene, dataDir };
+  const folder = { dataDir, used: () => existsSync(databaseOf(dataDir)) };
+  const cluster = placeOf({ data, kubeconfig, context }, scene.setting ?? NO_CLUSTER, folder);
+  return cluster === undefined ? { ...scene, dataDir } : { ...scene, dataDir, cluster };
 }
 
 function unknownCommand(name: string): BerthError {

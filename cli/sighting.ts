@@ -4,9 +4,9 @@ import { claimKey } from "../allocator/claim.ts";
 import { describeIdentity } from "../allocator/identity.ts";
 import { standing } from "../allocator/pool.ts";
 import type { View } from "../allocator/view.ts";
-import type { Attachment } from "../ipam-plugin/agent/attachment.ts";
 import { columns, printable, timeOf } from "./output.ts";
 import { describePhase } from "./phase.ts";
+import type { Use } from "./use.ts";
 
 /**
  * - `held`: reserved for a claim. `orphaned`: reserved, and the claim is gone; the reaper frees it.
@@ -44,16 +44,17 @@ export interface Sighting {
 interface Sandbox {
   readonly containerID: string;
   readonly interface: string;
+  /** Empty where only the claim tells of the sandbox. */
   readonly network: string;
   /** namespace/name; empty when the runtime did not say. */
   readonly pod: string;
   readonly since: string;
 }
 
-/** Compares what pools, records and this node's journal know of the address. */
-export function sightingOf(view: View, attachments: readonly Attachment[], address: Address): Sighting {
+/** Compares what pools, records and sandboxes know of the address. */
+export function sightingOf(view: View, uses: readonly Use[], address: Address): Sighting {
   const pool = view.poolOf(address);
-  const sandboxes = attachments
+  const sandboxes = uses
     .filter(({ result }) => result.addresses.some((entry) => entry.address === address))
     .map(sandboxOf);
   return {
@@ -95,7 +96,7 @@ function vacancyOf(view: View, address: Address): State {
   return kind === "open" ? "free" : kind;
 }
 
-function sandboxOf({ containerID, scope, pod, attachedAt, interface: name }: Attachment): Sandbox {
+function sandboxOf({ containerID, scope, pod, attachedAt, interface: name }: Use): Sandbox {
   return {
     containerID,
     interface: name,
@@ -138,5 +139,6 @@ export function describeSighting(sighting: Sighting): string {
 
 function describeSandbox({ containerID, interface: name, network, pod, since }: Sandbox): string {
   const whose = pod === "" ? "" : `, pod ${pod}`;
-  return `${containerID} ${name}, network ${network}${whose}, since ${since}`;
+  const where = network === "" ? "" : `, network ${network}`;
+  return `${containerID} ${name}${where}${whose}, since ${since}`;
 }

@@ -22,9 +22,9 @@ import { createMetrics } from "../system/metrics.ts";
 import { createHandlers } from "../webhook/admission/handlers.ts";
 import { createApp } from "../webhook/app.ts";
 import { ensureCertificates } from "../webhook/certificate-folder.ts";
+import { measure } from "../webhook/measure.ts";
 import { serveTls } from "../webhook/server.ts";
 import { databaseOf } from "./ledger.ts";
-import { measure } from "./measure.ts";
 import { loadPools } from "./pools-file.ts";
 import { readStackFile, type StackFile, stackFileOf } from "./stack-file.ts";
 

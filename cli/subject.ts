@@ -65,8 +65,11 @@ export function keyOfOperand(operand: string): SubjectKey | Refusal {
   return badName(name, namespace) ?? { kind, namespace, name };
 }
 
-/** Reads NAMESPACE/NAME. */
-export function claimKeyOf(operand: string): { namespace: string; name: string } | Refusal {
+/** Reads NAMESPACE/NAME, or NAME where the namespace is known. */
+export function claimKeyOf(operand: string, known?: string): { namespace: string; name: string } | Refusal {
+  if (known !== undefined && operand !== "" && !operand.includes("/")) {
+    return badName(operand, known) ?? { namespace: known, name: operand };
+  }
   const [namespace = "", name = "", ...more] = operand.split("/");
   if (namespace === "" || name === "" || more.length > 0)
     return refuse("OBJECT_INVALID", `${quote(operand)} is not of the form NAMESPACE/NAME`);

@@ -29,6 +29,7 @@ export const apply: Command = {
     "dry-run": DRY_RUN,
     data: DATA,
   },
+  inCluster: "apply with: kubectl apply",
   examples: ["berthctl apply -f examples/", "berthctl apply -f web.yaml --dry-run"],
   async run(args, scene) {
     args.expect();

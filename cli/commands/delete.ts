@@ -30,6 +30,7 @@ export const remove: Command = {
     "dry-run": DRY_RUN,
     data: DATA,
   },
+  inCluster: "delete with: kubectl delete",
   examples: ["berthctl delete pod/shop/web-1", "berthctl delete -f examples/ --dry-run"],
   async run(args, scene) {
     const files = args.texts("file");

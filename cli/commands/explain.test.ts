@@ -74,4 +74,46 @@ describe("berthctl explain", () => {
     const { code, stderr } = await data.callWith('{"apiVersion":"v1","kind":"Pod"}', "explain", "-f", "-");
     assert.deepEqual({ code, stderr }, { code: 1, stderr: "Error: pod: metadata.name is missing\n" });
   });
+
+  it("tells how it stands with a pod, a claim and an address", async (t) => {
+    const data = await Folder.of(t, {
+      pools: [DB_POOL],
+      claims: [claimRecord()],
+      reservations: reservationsOf(claimRecord()),
+      objects: [pod("mysql-0", { annotations: { "berth.dev/claim": "mysql-0" } })],
+    });
+    const rows = [
+      "  admitted with   claim mysql-0, its addresses",
+      "  claim           shop/mysql-0, Reserved, for StatefulSet mysql, ordinal 0",
+      "  address         10.20.0.70, pool db, held",
+      "",
+    ];
+    const ofPod = await data.call("explain", "pod/shop/mysql-0");
+    assert.deepEqual([ofPod.code, ofPod.stderr], [0, ""]);
+    assert.deepEqual(ofPod.stdout.split("\n"), [
+      "pod/shop/mysql-0 may have claim shop/mysql-0, and gets it when its sandbox goes up",
+      ...rows,
+    ]);
+    const ofClaim = await data.call("explain", "claim/mysql-0", "-n", "shop");
+    assert.match(ofClaim.stdout, /^ipclaim\/shop\/mysql-0 is wanted by pod mysql-0, which may have claim/);
+    const ofAddress = await data.call("explain", "10.20.0.70");
+    assert.equal(ofAddress.stdout, `10.20.0.70 is held\n${ofClaim.stdout}`);
+    assert.equal((await data.call("explain", "10.20.0.99")).stdout, "10.20.0.99 is free\n  pool   db\n");
+  });
+
+  for (const [argv, code, message] of [
+    [["pod/shop/x"], 1, "there is no pod shop/x; see what there is with: berthctl get pods -A"],
+    [["claim/shop/x"], 1, "there is no claim shop/x; see what there is with: berthctl get claims -A"],
+    [["10.9.0.1"], 1, 'address 10.9.0.1 is in no pool; pools have "db" 10.20.0.50-10.20.0.199'],
+    [["pod/x"], 2, '"x" is not of the form NAMESPACE/NAME'],
+    [["sts/shop/x"], 2, '"sts/shop/x" is neither pod/NAMESPACE/NAME, claim/NAMESPACE/NAME nor an address'],
+    [["pod/a/b", "pod/a/c"], 2, '"pod/a/c" is one argument too many'],
+    [[], 2, "say what to explain: pod/NAMESPACE/NAME, claim/NAMESPACE/NAME, an address, or -f FILE"],
+  ] as const) {
+    it(`answers explain ${argv.join(" ")} in a line`, async (t) => {
+      const data = await folder(t);
+      const told = { code, stdout: "", stderr: `Error: ${message}\n` };
+      assert.deepEqual(await data.call("explain", ...argv), told);
+    });
+  }
 });

@@ -1,53 +1,137 @@
 // SPDX-License-Identifier: Apache-2.0
+import { type Address, parseAddress } from "../../allocator/address.ts";
 import { DIALECTS } from "../../allocator/dialects.ts";
 import { isRefusal } from "../../allocator/errors.ts";
 import { type KubeObject, readObject } from "../../allocator/kube-object.ts";
 import { KeyedMutex } from "../../allocator/mutex.ts";
 import { silent } from "../../allocator/ports.ts";
 import type { Preview } from "../../allocator/preview.ts";
+import { outside } from "../../allocator/refusals.ts";
 import type { Request } from "../../allocator/request.ts";
+import { circumstancesOfClaim, circumstancesOfPod } from "../circumstances.ts";
 import type { Command, ExitCode, Scene } from "../command.ts";
 import { readDocuments, type Sourced } from "../documents.ts";
-import { DATA } from "../flags.ts";
-import { MANAGED } from "../kinds.ts";
-import { type Ledger, mirrorOf, withLedger } from "../ledger.ts";
+import { explainClaim, explainPod } from "../explanation.ts";
+import { misuse, NAMESPACE, PLACE } from "../flags.ts";
+import { kindNamed, MANAGED } from "../kinds.ts";
+import { mirrorOf } from "../ledger.ts";
 import { Forecast, type Outlook } from "../outlook.ts";
 import { columns, printable } from "../output.ts";
+import { withRegistry } from "../registries.ts";
+import { glimpse, namespaceFor, type Registry } from "../registry.ts";
 import { reportError, reportWarning } from "../report.ts";
-import { subjectOf } from "../subject.ts";
+import { describeSighting, sightingOf } from "../sighting.ts";
+import { claimKeyOf, subjectOf } from "../subject.ts";
 
 /** `berthctl explain` */
 export const explain: Command = {
   name: "explain",
-  summary: "say what the pods of a file would get, and why; nothing is written",
-  usage: ["explain -f FILE|DIR|- [-f ...] [--data DIR]"],
+  summary: "say why a pod, claim or address stands as it does, or what the pods of a file would get",
+  usage: [
+    "explain pod/[NAMESPACE/]NAME | claim/[NAMESPACE/]NAME | ADDRESS [-n NS] [--data DIR | --context NAME]",
+    "explain -f FILE|DIR|- [-f ...] [--data DIR | --context NAME]",
+  ],
   flags: {
     file: {
       type: "string",
       short: "f",
       multiple: true,
       value: "FILE|DIR|-",
-      about: "YAML or JSON, - for standard input; may be given more than once",
+      about: "what its pods would get; YAML or JSON, - for standard input; may be given more than once",
     },
-    data: DATA,
+    namespace: NAMESPACE,
+    ...PLACE,
   },
-  examples: ["berthctl explain -f mysql.yaml"],
+  examples: [
+    "berthctl explain pod/shop/mysql-0",
+    "berthctl explain claim/mysql-0 -n shop",
+    "berthctl explain 10.20.0.51",
+    "berthctl explain -f mysql.yaml",
+  ],
   async run(args, scene) {
-    args.expect();
-    const { objects } = await readDocuments(args.texts("file"), scene.io);
-    return await withLedger(scene, "read", (ledger) => explainAll(ledger, objects, scene));
+    const files = args.texts("file");
+    if (files.length > 0) {
+      args.expect();
+      const { objects } = await readDocuments(files, scene.io);
+      return await withRegistry(scene, "read", (registry) => explainAll(registry, objects, scene));
+    }
+    if (args.operands.length === 0)
+      throw misuse("say what to explain: pod/NAMESPACE/NAME, claim/NAMESPACE/NAME, an address, or -f FILE");
+    const [operand = ""] = args.expect("pod/NAMESPACE/NAME, claim/NAMESPACE/NAME, an address, or -f FILE");
+    const subject = subjectNamed(operand);
+    return await withRegistry(scene, "read", (registry) => {
+      if (subject.kind === "address") return explainAddress(registry, subject.address, scene);
+      const key = claimKeyOf(subject.rest, namespaceFor(registry, args.text("namespace")));
+      if (isRefusal(key)) throw misuse(key.message);
+      return explainOne(registry, { kind: subject.kind, ...key }, scene);
+    });
   },
 };
 
+type Named =
+  | { readonly kind: "address"; readonly address: Address }
+  | { readonly kind: "Pod" | "IPClaim"; readonly rest: string };
+
+function subjectNamed(operand: string): Named {
+  const address = parseAddress(operand);
+  if (address !== undefined) return { kind: "address", address };
+  const [name = "", ...rest] = operand.split("/");
+  const kind = rest.length === 0 ? undefined : kindNamed(name)?.kind;
+  if (kind === "Pod" || kind === "IPClaim") return { kind, rest: rest.join("/") };
+  throw misuse(
+    `${JSON.stringify(operand)} is neither pod/NAMESPACE/NAME, claim/NAMESPACE/NAME nor an address`,
+  );
+}
+
+/** What is known of the address, then why its claim stands as it does. */
+async function explainAddress(registry: Registry, address: Address, scene: Scene): Promise<ExitCode> {
+  const view = await glimpse(registry.store, [address]);
+  const claims = [...view.claims()].map(({ record }) => record);
+  const sighting = sightingOf(view, registry.uses(claims), address);
+  if (sighting.state === "outside" && sighting.sandboxes.length === 0) {
+    reportError(scene.io, outside(view, address).message);
+    return 1;
+  }
+  const [holder] = sighting.state === "held" ? claims : [];
+  if (holder === undefined) {
+    scene.io.stdout.write(describeSighting(sighting));
+    return 0;
+  }
+  scene.io.stdout.write(`${address} is held\n`);
+  const { namespace, name } = holder;
+  return await explainOne(registry, { kind: "IPClaim", namespace, name }, scene);
+}
+
+async function explainOne(
+  registry: Registry,
+  { kind, ...key }: { kind: "Pod" | "IPClaim"; namespace: string; name: string },
+  { io }: Scene,
+): Promise<ExitCode> {
+  const gather = kind === "Pod" ? circumstancesOfPod : circumstancesOfClaim;
+  const facts = await gather(registry, key, io.clock.now());
+  const { pod, claim } = facts ?? {};
+  if (facts !== undefined && kind === "Pod" && pod !== undefined) return tell(io, explainPod(pod, facts));
+  if (facts !== undefined && claim !== undefined) return tell(io, explainClaim(claim.record, facts));
+  const what = kind === "Pod" ? "pod" : "claim";
+  const words = `there is no ${what} ${key.namespace}/${key.name}; see what there is with: berthctl get ${what}s -A`;
+  reportError(io, words);
+  return 1;
+}
+
+function tell({ stdout }: Scene["io"], { text, stuck }: { text: string; stuck: boolean }): ExitCode {
+  stdout.write(text);
+  return stuck ? 1 : 0;
+}
+
 async function explainAll(
-  { store, shelf }: Ledger,
+  { store, world }: Registry,
   objects: readonly Sourced[],
   { io }: Scene,
 ): Promise<ExitCode> {
   const { clock, random } = io;
   const view = await mirrorOf(store);
   const context = { store, view, clock, random, log: silent, serial: new KeyedMutex() };
-  const forecast = new Forecast(context, shelf);
+  const forecast = new Forecast(context, world);
   const outlooks: Outlook[] = [];
   let code: ExitCode = 0;
   for (const object of objects.toSorted((a, b) => MANAGED.indexOf(a.kind) - MANAGED.indexOf(b.kind))) {

@@ -2,8 +2,7 @@
 import { isRefusal } from "../../allocator/errors.ts";
 import type { Arguments } from "../arguments.ts";
 import type { Command } from "../command.ts";
-import { DATA, misuse, NAMESPACE } from "../flags.ts";
-import { withLedger } from "../ledger.ts";
+import { misuse, NAMESPACE, PLACE } from "../flags.ts";
 import type { AnyListing, Query } from "../listing.ts";
 import { attachments } from "../listings/attachments.ts";
 import { claims } from "../listings/claims.ts";
@@ -12,8 +11,9 @@ import { pools } from "../listings/pools.ts";
 import { reservations } from "../listings/reservations.ts";
 import { nearest } from "../nearest.ts";
 import { FORMATS, formatOf } from "../output.ts";
+import { withRegistry } from "../registries.ts";
+import type { Registry } from "../registry.ts";
 import { reportError } from "../report.ts";
-import { readStackFile } from "../stack-file.ts";
 
 const LISTINGS: readonly AnyListing[] = [pools, claims, reservations, attachments, pods, workloads];
 const NAMES = LISTINGS.map(({ names }) => names[0] ?? "");
@@ -22,12 +22,14 @@ const NAMES = LISTINGS.map(({ names }) => names[0] ?? "");
 export const get: Command = {
   name: "get",
   summary: "list pools, claims, reservations, attachments, pods or workloads",
-  usage: [`get ${NAMES.join("|")} [NAME] [-n NS | -A] [-o ${FORMATS.join("|")}] [--data DIR]`],
+  usage: [
+    `get ${NAMES.join("|")} [NAME] [-n NS | -A] [-o ${FORMATS.join("|")}] [--data DIR | --context NAME]`,
+  ],
   flags: {
     namespace: NAMESPACE,
     "all-namespaces": { type: "boolean", short: "A", about: "every namespace" },
     output: { type: "string", short: "o", value: "FORMAT", about: `${FORMATS.join(", ")} (default: table)` },
-    data: DATA,
+    ...PLACE,
   },
   examples: [
     "berthctl get pools",
@@ -39,8 +41,9 @@ export const get: Command = {
     if (needless !== undefined) throw misuse(`${JSON.stringify(needless)} is one argument too many`);
     const found = listingNamed(what);
     const query = queryOf(args, found, name);
-    const surroundings = { now: scene.io.clock.now(), node: readStackFile(scene.dataDir)?.node ?? "" };
-    const shown = await withLedger(scene, "read", (ledger) => found.show(ledger, query, surroundings));
+    const shown = await withRegistry(scene, "read", (registry) =>
+      found.show(registry, query(registry), scene.io.clock.now()),
+    );
     if (isRefusal(shown)) {
       reportError(scene.io, shown.message);
       return 1;
@@ -60,11 +63,19 @@ function listingNamed(what: string | undefined): AnyListing {
   throw misuse(`${JSON.stringify(what)} cannot be listed; ${advice}`);
 }
 
-function queryOf(args: Arguments, { scope }: AnyListing, name: string | undefined): Query {
+/** Where it is looked depends on the place; what is wrong with the arguments does not. */
+function queryOf(
+  args: Arguments,
+  { scope }: AnyListing,
+  name: string | undefined,
+): (registry: Pick<Registry, "namespace" | "place">) => Query {
   const all = args.has("all-namespaces");
   const given = args.text("namespace");
   if (all && given !== undefined) throw misuse("give -n or -A, not both");
-  const usual = scope === "namespace" ? "default" : undefined;
-  const namespace = all || scope === "cluster" ? undefined : (given ?? usual);
-  return { format: formatOf(args.text("output")), namespace, name };
+  const format = formatOf(args.text("output"));
+  return ({ namespace: usual, place }) => {
+    const unasked = scope === "namespace" || (scope === "namespace in a cluster" && place === "cluster");
+    const namespace = all || scope === "cluster" ? undefined : (given ?? (unasked ? usual : undefined));
+    return { format, namespace, name };
+  };
 }

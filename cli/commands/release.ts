@@ -1,20 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0
-import { parseAddress } from "../../allocator/address.ts";
+import { type Address, parseAddress } from "../../allocator/address.ts";
 import { isAtRest } from "../../allocator/bind.ts";
-import { type Claim, claimKey } from "../../allocator/claim.ts";
+import { type Claim, type ClaimKey, claimKey } from "../../allocator/claim.ts";
 import { type Context, MAX_ROUNDS } from "../../allocator/context.ts";
 import { ASSIGNED_CLAIM } from "../../allocator/dialects.ts";
 import { BerthError, isRefusal, type Refusal, refuse } from "../../allocator/errors.ts";
 import { KeyedMutex } from "../../allocator/mutex.ts";
 import { silent } from "../../allocator/ports.ts";
 import { outside, q } from "../../allocator/refusals.ts";
-import { release as giveBack } from "../../allocator/release.ts";
+import type { Reservation } from "../../allocator/reservation.ts";
 import type { Stored } from "../../allocator/store/store.ts";
 import type { View } from "../../allocator/view.ts";
+import { FENCED } from "../../webhook/cluster/projections.ts";
 import type { Command, Io } from "../command.ts";
-import { DATA } from "../flags.ts";
-import { type Ledger, mirrorOf, withLedger } from "../ledger.ts";
+import { denialIn } from "../denial.ts";
+import { NAMESPACE, PLACE } from "../flags.ts";
 import { timeOf } from "../output.ts";
+import { withRegistry } from "../registries.ts";
+import { glimpse, namespaceFor, type Registry, type World } from "../registry.ts";
 import { reportError, reportWarning } from "../report.ts";
 import { claimKeyOf } from "../subject.ts";
 
@@ -22,22 +25,28 @@ import { claimKeyOf } from "../subject.ts";
 export const release: Command = {
   name: "release",
   summary: "give the addresses of a claim back",
-  usage: ["release NAMESPACE/NAME | ADDRESS [--force] [--data DIR]"],
+  usage: ["release [NAMESPACE/]NAME | ADDRESS [-n NS] [--force] [--data DIR | --context NAME]"],
   flags: {
     force: {
       type: "boolean",
       about: "although its sandbox may be alive; two pods with one address are then possible",
     },
-    data: DATA,
+    namespace: NAMESPACE,
+    ...PLACE,
   },
   examples: ["berthctl release shop/mysql-0", "berthctl release 10.20.0.51"],
   async run(args, scene) {
     const [operand = ""] = args.expect("NAMESPACE/NAME or ADDRESS");
-    const done = await withLedger(scene, "write", async (ledger) => {
+    const address = parseAddress(operand);
+    const done = await withRegistry(scene, "write", async (registry) => {
       const { clock, random } = scene.io;
-      const view = await mirrorOf(ledger.store);
-      const context = { store: ledger.store, view, clock, random, log: silent, serial: new KeyedMutex() };
-      return await releaseOne(context, ledger, operand, { force: args.has("force") });
+      const { store } = registry;
+      const view = await glimpse(store, address === undefined ? [] : [address]);
+      const context = { store, view, clock, random, log: silent, serial: new KeyedMutex() };
+      const named = namespaceFor(registry, args.text("namespace"));
+      const key = address === undefined ? claimKeyOf(operand, named) : holderOf(view, address, clock.now());
+      if (isRefusal(key)) return key;
+      return await releaseOne(context, registry, claimKey(key), { force: args.has("force") });
     });
     if (isRefusal(done)) {
       reportError(scene.io, done.message);
@@ -51,39 +60,61 @@ export const release: Command = {
 interface Released {
   readonly kind: "released";
   readonly claim: Claim;
-  /** When others may have each address: address -> milliseconds since 1970. */
-  readonly free: ReadonlyMap<string, number>;
-  /** Pods that were admitted with the claim and are not deleted. */
-  readonly orphans: readonly string[];
+  /** When others may have each address: address -> milliseconds since 1970; undefined: Berth has yet to see to it. */
+  readonly free: ReadonlyMap<string, number | undefined>;
+  /** Pods that were admitted with the claim and are not deleted; undefined when they may not be read. */
+  readonly orphans: readonly string[] | undefined;
 }
 
 async function releaseOne(
   context: Context,
-  ledger: Ledger,
-  operand: string,
+  registry: Registry,
+  key: string,
   { force }: { force: boolean },
 ): Promise<Released | Refusal> {
-  const key = keyFor(context.view, operand, context.clock.now());
-  if (isRefusal(key)) return key;
   for (let round = 0; round < MAX_ROUNDS; round++) {
     const seen = await context.store.get("claim", key);
     if (seen === undefined) return noClaim(key);
-    const refusal = force ? undefined : busy(seen, ledger);
+    const refusal = force ? undefined : await busy(seen, registry);
     if (refusal !== undefined) return refusal;
-    if ((await giveBack(context, seen)) === "released") return await receipt(context, ledger, seen.record);
+    const outcome = await giveBack(context, registry, seen);
+    if (isRefusal(outcome)) return outcome;
+    if (outcome === "released") return await receipt(context, registry, seen.record);
   }
   throw new BerthError("REVISION_CONFLICT", `claim ${key} kept changing while it was released; try again`, {
     details: { claim: key },
   });
 }
 
-/** The claim that is meant; for an address the one that holds it. */
-function keyFor(view: View, operand: string, now: number): string | Refusal {
-  const address = parseAddress(operand);
-  if (address === undefined) {
-    const key = claimKeyOf(operand);
-    return isRefusal(key) ? key : claimKey(key);
+/** What admission says to it is a refusal like our own; force does not help against it. */
+async function giveBack(
+  context: Context,
+  registry: Registry,
+  seen: Stored<"claim">,
+): Promise<"released" | "changed" | Refusal> {
+  const { key, record } = seen;
+  if (record.releasing === true && registry.place === "cluster") {
+    return refuse(
+      "CLAIM_RELEASING",
+      `claim ${key} is being given back already; see: berthctl explain claim/${key}`,
+    );
   }
+  try {
+    return await registry.giveBack(context, seen);
+  } catch (error) {
+    const denial = error instanceof BerthError ? denialIn(error.message) : undefined;
+    if (denial === undefined) throw error;
+    const node = record.binding?.node ?? "";
+    const advice =
+      node === "" || isAtRest(record)
+        ? ""
+        : `; if you know that its sandbox is gone, vouch for its node: kubectl annotate node ${node} ${FENCED}=true`;
+    return refuse("CLAIM_BUSY", `${denial}${advice}`, { claim: key });
+  }
+}
+
+/** The claim that holds the address. */
+function holderOf(view: View, address: Address, now: number): ClaimKey | Refusal {
   const reservation = view.reservation(address)?.record;
   if (reservation === undefined) {
     const pool = view.poolOf(address);
@@ -92,8 +123,8 @@ function keyFor(view: View, operand: string, now: number): string | Refusal {
       address,
     });
   }
+  if (reservation.releasedAt === undefined) return reservation.claim;
   const key = claimKey(reservation.claim);
-  if (reservation.releasedAt === undefined) return key;
   const until = reservation.releasedAt + (view.pool(reservation.pool)?.cooldownMs ?? 0);
   const when = until <= now ? "is free for others from now on" : `is free for others at ${timeOf(until)}`;
   return refuse("CLAIM_MISSING", `address ${address} was given back by ${key} already and ${when}`, {
@@ -107,12 +138,16 @@ function noClaim(key: string): Refusal {
   });
 }
 
-/** The journal is asked too: it knows of sandboxes before their claim's status does. */
-function busy({ key, record }: Stored<"claim">, { attachments }: Ledger): Refusal | undefined {
-  const sandbox = attachments().find(({ claim }) => claim === key);
+/** On a data folder the journal is asked too: it knows of sandboxes before their claim's status does. */
+async function busy(
+  { key, record }: Stored<"claim">,
+  { uses, world }: Registry,
+): Promise<Refusal | undefined> {
+  const sandbox = uses([record]).find(({ claim }) => claim === key);
   if (sandbox === undefined && isAtRest(record)) return undefined;
   const pod = record.binding?.podName || sandbox?.pod?.name || "unknown";
-  const node = record.binding?.node || "this one";
+  const node = record.binding?.node || sandbox?.node || "this one";
+  if (await world.fenced(node)) return undefined; // invariant 3b
   return refuse(
     "CLAIM_BUSY",
     `claim ${key} (${record.addresses.join(", ")}) is lent to pod ${pod} on node ${node}, whose sandbox may be alive; ` +
@@ -121,31 +156,51 @@ function busy({ key, record }: Stored<"claim">, { attachments }: Ledger): Refusa
   );
 }
 
-async function receipt(context: Context, { shelf }: Ledger, claim: Claim): Promise<Released> {
-  const free = new Map<string, number>();
+async function receipt(context: Context, { world }: Registry, claim: Claim): Promise<Released> {
+  const free = new Map<string, number | undefined>(); // address -> milliseconds since 1970
   for (const address of claim.addresses) {
     const reservation = await context.store.get("reservation", address);
-    const { releasedAt = context.clock.now(), pool = "" } = reservation?.record ?? {};
-    free.set(address, releasedAt + (context.view.pool(pool)?.cooldownMs ?? 0));
+    free.set(
+      address,
+      reservation === undefined ? context.clock.now() : freeFrom(context, reservation.record),
+    );
   }
-  const pods = (await shelf.objects("Pod")).map(({ metadata }) => metadata);
-  const orphans = pods
-    .filter(
-      ({ namespace, annotations }) =>
-        namespace === claim.namespace && annotations[ASSIGNED_CLAIM] === claim.name,
-    )
-    .map(({ name }) => name);
-  return { kind: "released", claim, free, orphans };
+  return { kind: "released", claim, free, orphans: await podsOf(claim, world) };
+}
+
+function freeFrom({ view }: Context, { releasedAt, pool }: Reservation): number | undefined {
+  return releasedAt === undefined ? undefined : releasedAt + (view.pool(pool)?.cooldownMs ?? 0);
+}
+
+/** The claim is released whether its pods may be read or not. */
+async function podsOf({ namespace, name }: Claim, world: World): Promise<readonly string[] | undefined> {
+  try {
+    const pods = (await world.objects("Pod", namespace)).map(({ metadata }) => metadata);
+    const own = pods.filter((pod) => pod.namespace === namespace && pod.annotations[ASSIGNED_CLAIM] === name);
+    return own.map((pod) => pod.name);
+  } catch (error) {
+    if (error instanceof BerthError && error.code === "STORE_READ_ONLY") return undefined;
+    throw error;
+  }
 }
 
 function tell(io: Io, { claim, free, orphans }: Released): void {
   const { stdout, clock } = io;
   stdout.write(`ipclaim/${claimKey(claim)} released\n`);
   for (const [address, at] of free) {
+    if (at === undefined) {
+      stdout.write(`  ${address} is free for others when Berth has seen it, within 120 s\n`);
+      continue;
+    }
     const seconds = Math.max(0, Math.ceil((at - clock.now()) / 1000));
     stdout.write(`  ${address} is free for others in ${seconds} s, at ${timeOf(at)}\n`);
   }
-  for (const pod of orphans) {
+  if (orphans === undefined) {
+    const { namespace } = claim;
+    const words = `the pods of namespace ${namespace} may not be read; one that was admitted with this claim cannot start without it`;
+    reportWarning(io, words);
+  }
+  for (const pod of orphans ?? []) {
     reportWarning(
       io,
       `pod ${claim.namespace}/${pod} was admitted with this claim and cannot start without it; create it anew`,

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
+import { parseDuration } from "../../allocator/duration.ts";
 import { isRefusal } from "../../allocator/errors.ts";
 import type { Arguments } from "../arguments.ts";
 import { withWebhook } from "../client.ts";
 import type { Command, Scene } from "../command.ts";
-import { DATA, DRY_RUN, misuse } from "../flags.ts";
+import { DRY_RUN, misuse, NAMESPACE, PLACE } from "../flags.ts";
 import { holdingsOf } from "../holdings.ts";
 import { apiVersionOf, IP_CLAIM } from "../kinds.ts";
 import { withLedger } from "../ledger.ts";
@@ -11,25 +12,45 @@ import { reportError, reportSubmitted } from "../report.ts";
 import { claimKeyOf, type Subject, subjectOf, titleOf } from "../subject.ts";
 import { type Counter, currentOf, isUnchanged, submit } from "../submission.ts";
 
+/** A controller takes milliseconds; the one that leads may just be another one than a moment ago. */
+const TIMEOUT_MS = 30_000;
+
 /** `berthctl reserve` */
 export const reserve: Command = {
   name: "reserve",
   summary: "reserve addresses for a pod or anything else before it exists",
-  usage: ["reserve NAMESPACE/NAME --address A[,B] | --pool P[,Q] [--dry-run] [--data DIR]"],
+  usage: [
+    "reserve [NAMESPACE/]NAME --address A[,B] | --pool P[,Q] [-n NS] [--dry-run] [--data DIR | --context NAME]",
+  ],
   flags: {
     address: { type: "string", value: "A[,B]", about: "these addresses, one of each family" },
     pool: { type: "string", value: "P[,Q]", about: "any address of these pools, the first with room" },
     "dry-run": DRY_RUN,
-    data: DATA,
+    timeout: {
+      type: "string",
+      value: "DURATION",
+      about: "in a cluster, how long to wait for the addresses (default: 30s)",
+    },
+    namespace: NAMESPACE,
+    ...PLACE,
   },
   examples: ["berthctl reserve shop/licence --address 10.20.0.60", "berthctl reserve shop/licence --pool db"],
   async run(args, scene) {
     const [operand = ""] = args.expect("NAMESPACE/NAME");
-    const key = claimKeyOf(operand);
-    if (isRefusal(key)) throw misuse(key.message);
-    const subject = subjectOf({ kind: IP_CLAIM, json: claimOf(key, requestOf(args)) });
-    if (isRefusal(subject)) throw misuse(subject.message);
+    const request = requestOf(args);
+    const subjectIn = (namespace: string | undefined) => subjectFor(operand, namespace, request);
     const dryRun = args.has("dry-run");
+    const timeoutMs = timeoutOf(args.text("timeout"));
+    if (scene.cluster !== undefined) {
+      // What authenticates takes longer to load than the rest of berthctl takes to run.
+      const { withCluster } = await import("../cluster.ts");
+      const { reserveInCluster } = await import("../cluster-reserve.ts");
+      return await withCluster(scene.io, scene.cluster, (cluster) => {
+        const subject = subjectIn(args.text("namespace") ?? cluster.namespace);
+        return reserveInCluster(cluster, subject, { io: scene.io, dryRun, timeoutMs });
+      });
+    }
+    const subject = subjectIn(args.text("namespace"));
     const done = await withWebhook(scene, (webhook) =>
       withLedger(scene, "read", (ledger) =>
         reserveFor({ webhook, ledger, io: scene.io, dryRun }, subject, scene),
@@ -38,6 +59,20 @@ export const reserve: Command = {
     return done ? 0 : 1;
   },
 };
+
+function subjectFor(operand: string, namespace: string | undefined, request: unknown): Subject {
+  const key = claimKeyOf(operand, namespace);
+  if (isRefusal(key)) throw misuse(key.message);
+  const subject = subjectOf({ kind: IP_CLAIM, json: claimOf(key, request) });
+  if (isRefusal(subject)) throw misuse(subject.message);
+  return subject;
+}
+
+function timeoutOf(text: string | undefined): number {
+  const ms = text === undefined ? TIMEOUT_MS : parseDuration(text);
+  if (ms !== undefined) return ms;
+  throw misuse(`--timeout ${JSON.stringify(text)} is no duration such as 30s or 2m`);
+}
 
 function requestOf(args: Arguments): Readonly<Record<string, readonly string[]>> {
   const [addresses, pools] = [args.text("address"), args.text("pool")];

@@ -19,6 +19,7 @@ export const up: Command = {
     node: { type: "string", value: "NAME", about: "name of this node (default: the host's)" },
     "log-level": { type: "string", value: "L", about: `one of ${LOG_LEVELS.join(", ")} (default: info)` },
   },
+  inCluster: "install Berth's chart instead",
   examples: ["berthctl up --data ./berth --pools examples/pools.yaml"],
   async run(args, scene) {
     args.expect();

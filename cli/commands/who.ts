@@ -2,9 +2,10 @@
 import { type Address, parseAddress } from "../../allocator/address.ts";
 import { outside } from "../../allocator/refusals.ts";
 import type { Command } from "../command.ts";
-import { DATA, misuse } from "../flags.ts";
-import { mirrorOf, withLedger } from "../ledger.ts";
+import { misuse, PLACE } from "../flags.ts";
 import { document, formatOf } from "../output.ts";
+import { withRegistry } from "../registries.ts";
+import { glimpse } from "../registry.ts";
 import { reportError } from "../report.ts";
 import { describeSighting, sightingOf } from "../sighting.ts";
 
@@ -12,19 +13,20 @@ import { describeSighting, sightingOf } from "../sighting.ts";
 export const who: Command = {
   name: "who",
   summary: "say who has an address",
-  usage: ["who ADDRESS [-o json] [--data DIR]"],
+  usage: ["who ADDRESS [-o json] [--data DIR | --context NAME]"],
   flags: {
     output: { type: "string", short: "o", value: "FORMAT", about: "table, json or yaml (default: table)" },
-    data: DATA,
+    ...PLACE,
   },
   examples: ["berthctl who 10.20.0.51", "berthctl who fd00:20::51 -o json"],
   async run(args, scene) {
     const [text = ""] = args.expect("ADDRESS");
     const format = formatOf(args.text("output"), ["table", "json", "yaml"]);
     const address = addressOf(text);
-    return await withLedger(scene, "read", async ({ store, attachments }) => {
-      const view = await mirrorOf(store);
-      const sighting = sightingOf(view, attachments(), address);
+    return await withRegistry(scene, "read", async ({ store, uses }) => {
+      const view = await glimpse(store, [address]);
+      const claims = [...view.claims()].map(({ record }) => record);
+      const sighting = sightingOf(view, uses(claims), address);
       const unknown = sighting.state === "outside" && sighting.sandboxes.length === 0;
       if (format === "json" || format === "yaml") scene.io.stdout.write(document(sighting, format));
       else if (unknown) reportError(scene.io, outside(view, address).message);

@@ -3,7 +3,6 @@
 import { formatDuration } from "../../allocator/duration.ts";
 import { describeIdentity } from "../../allocator/identity.ts";
 import type { Stored } from "../../allocator/store/store.ts";
-import { allOf } from "../ledger.ts";
 import { listing } from "../listing.ts";
 import { claimManifest } from "../manifest.ts";
 import { ageOf } from "../output.ts";
@@ -13,7 +12,11 @@ export const claims = listing<Stored<"claim">>({
   names: ["claims", "claim", "ipclaims", "ipclaim"],
   noun: "claim",
   scope: "namespace",
-  load: ({ store }) => allOf(store, "claim"),
+  async load({ store, claims }, { namespace, name }) {
+    if (namespace === undefined || name === undefined) return await claims(namespace);
+    const claim = await store.get("claim", `${namespace}/${name}`);
+    return claim === undefined ? [] : [claim];
+  },
   keyOf: ({ record }) => record,
   manifest: claimManifest,
   columns: ({ now }) => [

@@ -1,15 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 import { ASSIGNED_ADDRESSES, ASSIGNED_CLAIM, DIALECTS } from "../../allocator/dialects.ts";
-import { type KubeObject, workloadFacts } from "../../allocator/kube-object.ts";
-import { allOf } from "../ledger.ts";
-import { listing } from "../listing.ts";
+import { type Fields, type KubeObject, workloadFacts } from "../../allocator/kube-object.ts";
+import { listing, type Query } from "../listing.ts";
 import { ageOf } from "../output.ts";
+import type { Registry } from "../registry.ts";
 
 export const pods = listing<KubeObject>({
   names: ["pods", "pod", "po"],
   noun: "pod",
   scope: "namespace",
-  load: ({ shelf }) => shelf.objects("Pod"),
+  async load(registry, query) {
+    const pods = await objectsOf(registry, "Pod", query);
+    const shown = ({ metadata }: KubeObject) => metadata.name === query.name || concernsBerth(metadata);
+    return registry.place === "data" ? pods : pods.filter(shown);
+  },
   keyOf: ({ metadata }) => metadata,
   manifest: ({ json }) => json.value,
   columns: ({ now }) => [
@@ -28,6 +32,8 @@ export const pods = listing<KubeObject>({
   ],
 });
 
+const WORKLOADS = ["StatefulSet", "Deployment", "CloneSet"];
+
 interface Row {
   readonly object: KubeObject;
   /** How many claims its identities have. */
@@ -38,17 +44,19 @@ export const workloads = listing<Row>({
   names: ["workloads", "workload"],
   noun: "workload",
   scope: "namespace",
-  async load({ shelf, store }) {
+  async load(registry, query) {
     const counts = new Map<string, number>(); // kind/namespace/name of the owner -> claims
-    for (const { record } of await allOf(store, "claim")) {
+    for (const { record } of await registry.claims(query.namespace)) {
       const owner = `${record.identity.kind}/${record.namespace}/${record.identity.name}`;
       counts.set(owner, (counts.get(owner) ?? 0) + 1);
     }
-    const objects = [...(await shelf.objects("StatefulSet")), ...(await shelf.objects("Deployment"))];
-    return objects.map((object) => {
+    const objects: KubeObject[] = [];
+    for (const kind of WORKLOADS) objects.push(...(await objectsOf(registry, kind, query)));
+    const rows = objects.map((object) => {
       const { namespace, name } = object.metadata;
       return { object, claims: counts.get(`${object.kind}/${namespace}/${name}`) ?? 0 };
     });
+    return registry.place === "data" ? rows : rows.filter((row) => isShown(row, query));
   },
   keyOf: ({ object }) => object.metadata,
   manifest: ({ object }) => object.json.value,
@@ -62,6 +70,32 @@ export const workloads = listing<Row>({
     { title: "AGE", cell: ({ object }) => ageOfObject(object, now) },
   ],
 });
+
+/** The one that is asked for by name and namespace, or all that may be meant. */
+async function objectsOf(
+  { world }: Registry,
+  kind: string,
+  { namespace, name }: Query,
+): Promise<readonly KubeObject[]> {
+  if (namespace === undefined || name === undefined) return await world.objects(kind, namespace);
+  const object = await world.object(kind, namespace, name);
+  return object === undefined ? [] : [object];
+}
+
+/** A cluster is full of objects that Berth has no say about: they are shown if they are named. */
+function isShown({ object, claims }: Row, { name }: Query): boolean {
+  const { metadata, spec } = object;
+  return claims > 0 || metadata.name === name || concernsBerth(annotated(spec.at("template")));
+}
+
+function annotated(template: Fields): Pick<KubeObject["metadata"], "annotations"> {
+  return { annotations: template.at("metadata").texts("annotations") };
+}
+
+/** It asks for something, or has a claim. */
+function concernsBerth({ annotations }: Pick<KubeObject["metadata"], "annotations">): boolean {
+  return [ASSIGNED_CLAIM, ...DIALECTS.map(({ key }) => key)].some((key) => annotations[key] !== undefined);
+}
 
 /** The annotations of the template that ask for something, as they were written. */
 function requestOf({ spec }: KubeObject): string {

@@ -1,0 +1,39 @@
+import type { Claim } from "../../allocator/claim.ts";
+import {
+  attachmentOf,
+  bindingTo,
+  claimRecord,
+  NOW,
+  reservationsOf,
+  storedAs,
+} from "../../test/support/fixtures.ts";
+import type { Circumstances } from "../circumstances.ts";
+
+/** Lent to the first pod of its name, on node-a. */
+export const lent = claimRecord({
+  binding: bindingTo("mysql-0", "node-a"),
+  status: { phase: "Attached", attachment: attachmentOf("mysql-0") },
+});
+
+/** Of a claim in a cluster with nothing else in it. */
+export function facts(record: Claim | undefined, over: Partial<Circumstances> = {}): Circumstances {
+  const reservations = record === undefined ? [] : reservationsOf(record);
+  return {
+    place: "cluster",
+    now: NOW,
+    key: "shop/mysql-0",
+    claim: record && storedAs("claim", record),
+    addresses: reservations.map((each) => ({
+      address: each.address,
+      reservation: storedAs("reservation", each),
+      pool: undefined,
+    })),
+    pod: undefined,
+    namespaceAnnotations: {},
+    holder: undefined,
+    node: undefined,
+    fenced: false,
+    verdict: { kind: "keep" },
+    ...over,
+  };
+}
