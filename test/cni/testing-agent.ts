@@ -16,8 +16,9 @@ export const unmoored: Mooring = {
   find: async () => ({ kind: "unmoored" }),
   attach: async () => ({ kind: "unmoored" }),
   attached: async () => {},
-  resumed: async () => {},
   detached: async () => {},
+  inUse: () => [],
+  absent: async () => {},
 };
 
 /** An agent in a folder of its own, with its journal on the disk, that can be stopped and started again. */

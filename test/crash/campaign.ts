@@ -140,7 +140,7 @@ export class Campaign {
 
   /** A process that has just started is slow, the more so on a busy machine: it is to have done something. */
   async #someSteps(): Promise<void> {
-    const [steps, until] = [this.#random.below(24), Date.now() + 600];
+    const [steps, until] = [this.#random.below(40), Date.now() + 800];
     const done = this.counts["steps"] ?? 0;
     await pause(this.#random.below(100));
     while ((this.counts["steps"] ?? 0) < done + steps && Date.now() < until) await pause(1);

@@ -2,6 +2,7 @@
 // A disk that tears, fills up, turns read-only or forgets: docs/recovery.md says what to do then, and is followed here.
 import assert from "node:assert/strict";
 import { after, afterEach, before, describe, it } from "node:test";
+import { fileURLToPath } from "node:url";
 import { ApiServer } from "../support/api-server.ts";
 import { eventually } from "../support/eventually.ts";
 import { namespace, pod, pool } from "../support/manifests.ts";
@@ -14,6 +15,7 @@ import { SmallDisk, skipWithoutMount } from "./small-disk.ts";
 import { Wreck } from "./wreck.ts";
 
 const SEED = Number(process.env["BERTH_SEED"] ?? Date.now() % 1_000_000);
+const BERTH = fileURLToPath(new URL("../../build/berth", import.meta.url));
 const PODS = 12;
 
 /** Why a stack does not start on what is there. */
@@ -237,7 +239,7 @@ describe("a disk that takes no more", await skipWithoutMount(), () => {
   async function status(): Promise<string> {
     const env = { CNI_COMMAND: "STATUS", CNI_PATH: "/usr/lib/cni", BERTH_SOCKET: stack.socket };
     const text = JSON.stringify(networkOf({}, { cniVersion: "1.1.0" }));
-    const { rc, stdout } = await start("build/berth", [], { env, stdin: { text } }).ended;
+    const { rc, stdout } = await start(BERTH, [], { env, stdin: { text } }).ended;
     return `${rc} ${stdout === "" ? "" : JSON.parse(stdout).code}`;
   }
 

@@ -85,7 +85,10 @@ export function binder(pod: Pod, extra: Extra = {}): Actor {
     ...extra,
     async act({ name, context, harbour }) {
       const bindee = { name: claim, uid, node, token, containerID: `of ${name}` };
-      const lent = await bind(context, claimKey(keyOf(claim)), bindee, async () => facts);
+      const key = claimKey(keyOf(claim));
+      // As the cluster's binder does: by what it knows of the claim, which may be old when it writes.
+      const known = (await context.store.get("claim", key)) ?? key;
+      const lent = await bind(context, known, bindee, async () => facts);
       if (!isRefusal(lent)) harbour.moor(name, lent);
     },
   };

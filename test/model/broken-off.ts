@@ -49,6 +49,7 @@ export const BROKEN_OFF: readonly Scenario[] = [
   },
   {
     title: "both families or none: the second one is taken, and the reaper is at the first",
+    long: true,
     pools,
     seed: held("b", [V]),
     actors: [admission("a", X, V), reapOf(X), admission("c", X), releaser("b")],
@@ -61,6 +62,7 @@ export const BROKEN_OFF: readonly Scenario[] = [
   },
   {
     title: "a claim gets its second family, the reaper at it, and a pod",
+    long: true,
     pools,
     seed: held("a", [X]),
     actors: [admission("a", X, V), reapOf(V), binder({ claim: "a" }), admission("b", V)],

@@ -157,7 +157,13 @@ export class Run {
   #sightOf(lags: Lags, process: Process): Sight {
     const { books } = this.harbour;
     const copies = { seed: this.#stage.seed, start: books };
-    if (Object.values(lags).includes("start")) copies.start = new Books(books);
+    if (Object.values(lags).includes("start")) {
+      copies.start = new Books(books);
+      // What it will be shown is settled from here on, whatever it looks at and when.
+      for (const kind of ["claim", "reservation"] as const) {
+        for (const stored of books.list(kind)) process.learn({ text: "as of now", kind, stored });
+      }
+    }
     const from = {
       claims: booksFor(lags.claims, books, copies),
       reservations: booksFor(lags.reservations, books, copies),

@@ -59,6 +59,7 @@ export const SETS: readonly Scenario[] = [
   },
   {
     title: "two pods and a slot whose promise is over, and the reaper takes it back",
+    long: true,
     pools,
     seed: lent(0, X, {
       binding: { token: "t0", podName: "", podUID: "", node: "", since: BEFORE - 60_000 },

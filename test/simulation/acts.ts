@@ -27,6 +27,7 @@ import type { World } from "./world.ts";
 
 export const ACTS: Readonly<Record<StepKind, Act>> = {
   pod: createPod,
+  race,
   apply: applyWorkload,
   withdraw,
   claim: makeClaim,
@@ -54,6 +55,21 @@ function createPod(world: World, { a, b }: Pick<Step, "a" | "b">): Outcome {
   if (json === undefined) return "idle";
   const runtime = b % SILENT_EVERY === SILENT_EVERY - 1 ? { runtimeClassName: SILENT_RUNTIME } : {};
   void world.clients.createPod(json, { node: pick(NODES, a >> 3), webhook: b, ...runtime });
+  return "done";
+}
+
+/** An API server that was not answered in time asks another replica; and two pods may want the same. */
+function race(world: World, { a, b }: Pick<Step, "a" | "b">): Outcome {
+  const name = absent(world, POD_NAMES, a);
+  if (name === undefined) return "idle";
+  const other = b % 2 === 0 ? name : (absent(world, POD_NAMES, a + 1) ?? name);
+  for (const [i, contender] of [name, other].entries()) {
+    const annotations = pick(POD_REQUESTS, (b >> 1) + (b % 3 === 0 ? i : 0));
+    void world.clients.createPod(pod(contender, { annotations }), {
+      node: pick(NODES, a + i),
+      webhook: a + i,
+    });
+  }
   return "done";
 }
 

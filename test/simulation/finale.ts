@@ -15,6 +15,8 @@ import type { World } from "./world.ts";
 /** All is well from here on: nothing is lost, and whoever waits longest goes first. */
 export const CALM: Flow = { events: 5_000, order: "old", trouble: 0, random: new SeededRandom(1) };
 const BEAT_MS = 10_000;
+/** Calls that hang are over by then. */
+const SETTLED_BY_MS = 50_000;
 /** A sandbox that went without a DEL is found within 60 s, a pod that never came is given up after 120 s. */
 const GONE_BY_MS = 150_000;
 /** Two looks at sandboxes, a person, the longest cooldown, a pass. */
@@ -25,7 +27,7 @@ const FREE_BY_MS = 140_000;
  */
 export async function finish(world: World, leavesFenced: boolean): Promise<void> {
   heal(world, leavesFenced);
-  await world.flow(CALM);
+  await passes(world, SETTLED_BY_MS, () => false);
   await deleteAll(world);
   await passes(world, GONE_BY_MS, () => leftover(world) === undefined);
   const left = leftover(world);

@@ -68,8 +68,9 @@ export class LettingGo {
     if (!isReserved(was) || !this.#doubt.isSure({ key, record: was })) return undefined;
     if (is === undefined) return `claim ${key} was deleted without being released`;
     if (is.releasing === true) return this.#judgeRelease(before as Stored<"claim">, by);
-    const moved = !isDeepStrictEqual(is.addresses, was.addresses);
-    if (!moved || was.handMade || !isDeepStrictEqual(is.request, was.request)) return undefined;
+    if (isDeepStrictEqual(is.addresses, was.addresses)) return undefined;
+    // A pod of the name that asks for something else; what a person wrote stands whatever a pod asks for.
+    if (was.handMade === true || !isDeepStrictEqual(is.request, was.request)) return undefined;
     return `claim ${key} had ${was.addresses.join("+")} and has ${is.addresses.join("+")}, and asks for the same`;
   }
 
@@ -77,7 +78,7 @@ export class LettingGo {
     { key, revision, record: claim }: Stored<"claim">,
     by: Process | undefined,
   ): string | undefined {
-    const used = claim.binding?.node || claim.retained || claim.status.attachment;
+    const used = isUsed(claim);
     const isMeant = (permit: Permit) =>
       permit.process === by && permit.isFor(key) && !(permit.unused && used);
     if ([...this.#permits].some(isMeant)) return undefined;
@@ -103,6 +104,11 @@ export class LettingGo {
     if (ordinal === undefined) return "wanted";
     return ordinal >= workload.start && ordinal < workload.start + workload.replicas ? "wanted" : "scaled";
   }
+}
+
+/** A pod has had it. */
+function isUsed({ binding, retained, status }: Claim): boolean {
+  return (binding?.node ?? "") !== "" || retained !== undefined || status.attachment !== undefined;
 }
 
 function retentionOf({ retention }: Claim, want: Want): RetentionChoice {

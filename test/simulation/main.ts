@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Runs the simulation for as long as one likes: node main.ts --runs N --seed N [--path A:B:C]
+// Runs the simulation for as long as one likes: node main.ts --runs N --seed N [--at A:B:C]
 import { parseArgs } from "node:util";
 import { Disks } from "./journal-disk.ts";
 import { describe, type Failure, trial } from "./property.ts";
@@ -12,7 +12,7 @@ const { values } = parseArgs({
   options: {
     runs: { type: "string", default: "2000" },
     seed: { type: "string", default: "" },
-    path: { type: "string", default: "" },
+    at: { type: "string", default: "" },
   },
 });
 
@@ -43,9 +43,9 @@ async function runAll(runs: number, firstSeed: number): Promise<Failure | undefi
 
 const seed = numberOf(values.seed, Math.trunc(performance.timeOrigin % 1e9));
 const failure =
-  values.path === ""
+  values.at === ""
     ? await runAll(numberOf(values.runs, 0), seed)
-    : await trial({ disks, tally, seed, runs: RUNS_OF_A_SEED, path: values.path });
+    : await trial({ disks, tally, seed, runs: 1, path: values.at });
 if (failure === undefined) {
   console.log(tally.lines().join("\n"));
   console.log(`no invariant was broken: ${progress()}`);

@@ -73,17 +73,6 @@ const again: Act = (world, { a, b }) => {
   return "done";
 };
 
-const giveUp: Act = (world, { a, b }) => {
-  const calls = world.nodes.flatMap((node) => node.starting.map((call) => ({ node, call })));
-  const chosen = choose(
-    calls.filter(({ call }) => call.sandbox.phase === "starting"),
-    a,
-  );
-  if (chosen === undefined) return "idle";
-  chosen.node.giveUp(chosen.call, b % 2 === 0);
-  return "done";
-};
-
 /** Its kubelet stops it first; the object goes when the sandbox is down. */
 const gracefully: Act = (world, { a, b }) => {
   const chosen = choose(
@@ -129,6 +118,6 @@ export function forget(world: World, pod: Pod, webhook: number): void {
   void world.clients.withdraw(object.json.value, webhook);
 }
 
-export const nodeActs = { add, restart, vanish, again, giveUp, delete: gracefully, force } satisfies Partial<
+export const nodeActs = { add, restart, vanish, again, delete: gracefully, force } satisfies Partial<
   Record<StepKind, Act>
 >;

@@ -3,7 +3,7 @@ import fc from "fast-check";
 import type { Disks } from "./journal-disk.ts";
 import type { Tampering } from "./setting.ts";
 import { simulate } from "./simulation.ts";
-import { anySteps, type Step } from "./steps.ts";
+import { type Step, stepsOf } from "./steps.ts";
 import { tellSteps, tellStory } from "./story.ts";
 import type { Tally } from "./tally.ts";
 
@@ -15,6 +15,8 @@ export interface Trial {
   /** Where in the runs of that seed, as a failure told it: that run alone is made again. */
   readonly path?: string;
   readonly tampering?: Tampering;
+  /** Other steps than usual. */
+  readonly lives?: fc.Arbitrary<readonly Step[]>;
   /** The first failure is enough: it is not made smaller. */
   readonly unshrunk?: boolean;
 }
@@ -28,15 +30,27 @@ export interface Failure {
   readonly steps: readonly Step[];
 }
 
+/** A failure that is not as small as it could be by then is told as it is. */
+const LIMIT_MS = 400_000;
+
 /** Makes runs until one breaks an invariant. The same seed makes the same runs, on any machine. */
-export async function trial({ disks, tally, tampering = {}, ...of }: Trial): Promise<Failure | undefined> {
-  const property = fc.asyncProperty(anySteps, async (steps) => {
+export async function trial({
+  disks,
+  tally,
+  tampering = {},
+  lives = stepsOf(),
+  ...of
+}: Trial): Promise<Failure | undefined> {
+  const property = fc.asyncProperty(lives, async (steps) => {
     const { violation } = await simulate(steps, { disks, tally, tampering });
     if (violation !== undefined) throw new Error(violation);
   });
   const again = of.path === undefined ? {} : { path: of.path };
   const endOnFailure = of.unshrunk === true || of.path !== undefined;
-  const details = await fc.check(property, { numRuns: of.runs, seed: of.seed, endOnFailure, ...again });
+  const limits = { numRuns: of.runs, interruptAfterTimeLimit: LIMIT_MS, endOnFailure };
+  const details = await fc.check(property, { ...limits, seed: of.seed, ...again });
+  if (!details.failed && details.interrupted)
+    throw new Error(`${details.numRuns} of ${of.runs} runs took too long`);
   if (!details.failed) return undefined;
   if (details.counterexample === null) throw new Error("fast-check gave up");
   return {
@@ -58,7 +72,7 @@ export async function describe(
   const { story } = await simulate(steps, { ...options, tells: true });
   return [
     `run ${runs} of seed ${seed} broke an invariant: ${violation}`,
-    `again: make simulate SEED=${seed} PATH=${path}`,
+    `again: make simulate SEED=${seed} AT=${path}`,
     "",
     ...tellSteps(steps),
     "",

@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: Apache-2.0
+// A simulation that finds nothing may be blind: each of these breaks one thing that the invariants rest on.
+import assert from "node:assert/strict";
+import { after, describe, it } from "node:test";
+import type fc from "fast-check";
+import { Disks } from "./journal-disk.ts";
+import {
+  answeringEarly,
+  fencingAll,
+  forgetful,
+  inventoryOf,
+  mistakingSandboxes,
+  removingAnything,
+  replacingAnything,
+  storeOf,
+  takingAnyway,
+  trustingMirror,
+  withoutMark,
+  withoutReadingBack,
+  withoutReport,
+} from "./mutations.ts";
+import { trial } from "./property.ts";
+import type { Tampering } from "./setting.ts";
+import { type Step, stepsOf } from "./steps.ts";
+import { Tally } from "./tally.ts";
+
+interface Mutation {
+  readonly name: string;
+  readonly tampering: Tampering;
+  /** Where it is most often to be met, when that is not everywhere. */
+  readonly lives?: fc.Arbitrary<readonly Step[]>;
+}
+
+const MUTATIONS: readonly Mutation[] = [
+  { name: "the reaper does not mark", tampering: storeOf("webhook", withoutMark) },
+  {
+    name: "release does not look whether the claim is at rest",
+    tampering: inventoryOf("webhook", fencingAll),
+  },
+  { name: "bind ignores invariant 3", tampering: inventoryOf("agent", fencingAll) },
+  {
+    name: "a DEL does not compare container ids",
+    tampering: { mooring: (mooring, { store }) => mistakingSandboxes(mooring, store) },
+  },
+  { name: "the journal answers before its commit", tampering: { disk: answeringEarly } },
+  {
+    name: "the reserver does not read back",
+    tampering: storeOf("webhook", withoutReadingBack),
+    // It must be reaped between its two creates, by another one that asks for the same.
+    lives: stepsOf({ race: 20, force: 15, wait: 10, calm: 10 }, [0.1]),
+  },
+  {
+    name: "the mirror is trusted instead of the store",
+    tampering: storeOf("webhook", trustingMirror),
+  },
+  { name: "what nobody has seen is removed", tampering: storeOf("webhook", removingAnything) },
+  { name: "the last writer wins", tampering: storeOf("webhook", replacingAnything) },
+  {
+    name: "an address that is taken is taken anyway",
+    tampering: storeOf("webhook", takingAnyway),
+  },
+  { name: "nobody reports that a sandbox is up", tampering: storeOf("agent", withoutReport) },
+  { name: "an agent does not read its journal", tampering: { disk: forgetful } },
+];
+
+/** Each is found within this many runs of the seed: most at once, the rarest after some three hundred. */
+const MOST_RUNS = 3_000;
+const SEED = 1;
+/** Not that something threw: that would be noticed without a judge. */
+const JUDGED = /^(invariant \d|audit): /;
+
+describe("the simulation finds that", () => {
+  const disks = new Disks();
+  after(() => disks.close());
+
+  for (const { name, ...mutation } of MUTATIONS) {
+    it(name, async (t) => {
+      const failure = await trial({
+        disks,
+        tally: new Tally(),
+        ...mutation,
+        runs: MOST_RUNS,
+        seed: SEED,
+        unshrunk: true,
+      });
+      assert.ok(failure !== undefined, `${MOST_RUNS} runs broke no invariant`);
+      assert.match(failure.violation, JUDGED);
+      t.diagnostic(`run ${failure.runs}: ${failure.violation}`);
+    });
+  }
+});
