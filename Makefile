@@ -48,12 +48,12 @@ bench: build ## time an ADD against host-local, in one run
 RUNS ?= 2000
 SEED ?= $(shell date +%s)
 simulate: setup ## random lives of a small cluster over the real code: make simulate RUNS=N SEED=N
-	@$(NODE) test/simulation/main.ts --runs $(RUNS) --seed $(SEED)
+	@$(NODE) test/simulation/main.ts --runs $(RUNS) --seed $(SEED) --at "$(AT)"
 
 control-plane: setup ## build kube-apiserver, kubectl and etcd once, from their Go modules, into the user's cache
 	@bash test/control-plane/build.sh >/dev/null
 
-api-test: control-plane ## the Kubernetes store and kube/ against a real API server
+api-test: control-plane build ## what needs a real API server: the Kubernetes store, webhook, controllers and agents as processes
 	@$(NODE) --test --test-concurrency=1 'test/api/*.api-test.ts'
 
 clean: ## remove what was built

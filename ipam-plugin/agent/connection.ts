@@ -57,6 +57,9 @@ const FAILED: Reply = {
   stderr: "",
 };
 
+/** A reason that is made once: one of its own costs each call a stack trace. */
+const GONE = "the client is gone";
+
 /**
  * reading: the request comes -> working: the handler runs -> answered: the client prints -> ended.
  * Every phase may end early with the connection.
@@ -210,7 +213,7 @@ export class Connection {
   #closed(): void {
     this.#phase = "ended";
     this.#release();
-    this.#abort?.abort();
+    this.#abort?.abort(GONE);
     const answer = this.#answer;
     this.#answer = undefined;
     if (answer !== undefined) this.#settleSoon(answer, this.#abandoned ? "delivered" : "lost");

@@ -8,6 +8,8 @@ import { unlessAborted } from "./within.ts";
 const AT_ONCE = 8;
 const FIRST_RETRY_MS = 1_000;
 const LAST_RETRY_MS = 60_000;
+/** Every DEL kicks, and a reason of its own costs a stack trace. */
+const KICKED = "there may be something to tell";
 
 interface Retry {
   readonly failures: number;
@@ -46,7 +48,7 @@ export class Notices {
 
   /** There may be something to tell. */
   kick(): void {
-    this.#wake.abort();
+    this.#wake.abort(KICKED);
   }
 
   /** Tells of one detachment and journals that it was told. Rejects with what the mooring throws. */

@@ -3,7 +3,7 @@ import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { setTimeout as pause } from "node:timers/promises";
 import { parse } from "yaml";
-import { Client } from "../../kube/client.ts";
+import { type Body, Client } from "../../kube/client.ts";
 import type { Connection } from "../../kube/connection.ts";
 import { BLOCKS, CLAIMS, type Item, POOLS, RESERVATIONS, type Resource } from "../../kube/resource.ts";
 
@@ -69,11 +69,12 @@ export async function clear(connection: Connection): Promise<void> {
 async function wipe(client: Client, { metadata }: Item): Promise<void> {
   const { name, namespace } = metadata;
   const place = client.resource.namespaced && namespace !== undefined ? { name, namespace } : { name };
-  for (let seen = metadata; ; ) {
-    if (await client.remove(place, seen)) return;
-    const now = await client.get(place);
-    if (now === undefined) return;
-    seen = now.metadata;
+  for (let seen: Item["metadata"] | undefined = metadata; seen !== undefined; ) {
+    const { uid, resourceVersion, finalizers = [] }: Item["metadata"] = seen;
+    const freed: Body = { metadata: { uid, resourceVersion, finalizers: null } };
+    if (finalizers.length > 0) await client.patch(place, { type: "merge", body: freed });
+    else if (await client.remove(place, seen)) return;
+    seen = (await client.get(place))?.metadata;
   }
 }
 

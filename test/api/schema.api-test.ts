@@ -259,7 +259,7 @@ if (havePartsOrSkip(["etcd", "kube-apiserver", "kubectl"])) {
         ["shop", "mysql-0", "Attached", '["10.20.0.51","fd00:20::51"]', "mysql-0", "node-a"],
       ]);
       assert.deepEqual(await get("ippool"), [
-        ["NAME", "CIDR", "CAPACITY", "RESERVED", "BOUND", "FREE", "DISABLED"],
+        ["NAME", "CIDR", "CAPACITY", "RESERVED", "BOUND", "FREE", "READY", "DISABLED"],
         ["db", "10.20.0.0/24", "true"],
       ]);
       const all = await plane.kubectl(["get", "berth", "-A", "-o", "name"]);

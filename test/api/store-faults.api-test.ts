@@ -83,7 +83,7 @@ if (havePartsOrSkip(["etcd", "kube-apiserver", "kubectl"])) {
         await work();
         return (await counts()).map((count, i) => count - (before[i] ?? 0));
       };
-      const record = bareClaim("mysql-0", { nonce: "n1", status: { phase: "Reserved" } });
+      const record = bareClaim("mysql-0", { nonce: "n1" });
       assert.deepEqual(await costs(() => store.create("claim", record)), [1, 0, 0, 0]);
       assert.deepEqual(await costs(() => store.create("claim", record)), [1, 1, 0, 0]);
       const seen = await store.get("claim", "shop/mysql-0");

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // What would have to be written for a bug of the catalogue (docs/reliability.md) to be in Berth, and which test notices.
 
+import { CLUSTER_MUTATIONS } from "./cluster-mutations.ts";
+
 export interface Mutation {
   /** `B1`, or `B11-sync` where one bug has several ways in. */
   readonly name: string;
@@ -223,6 +225,7 @@ export const MUTATIONS: readonly Mutation[] = [
     caughtBy: "node.test.ts",
     test: "B18 an id",
   },
+  ...CLUSTER_MUTATIONS,
 ];
 
 export function mutationNamed(name: string): Mutation {

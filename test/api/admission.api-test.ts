@@ -1,0 +1,352 @@
+// SPDX-License-Identifier: Apache-2.0
+// The webhook in the cluster: what it costs the API server, what it leaves behind, whom it asks, how it goes and comes.
+import assert from "node:assert/strict";
+import { mkdirSync } from "node:fs";
+import { join } from "node:path";
+import { after, before, describe, it } from "node:test";
+import { setTimeout as pause } from "node:timers/promises";
+import { type Clock, silent } from "../../allocator/ports.ts";
+import { Client } from "../../kube/client.ts";
+import { type Answer, connect } from "../../kube/connection.ts";
+import { CLAIMS, collectionPath, itemPath, POOLS, RESERVATIONS, type Resource } from "../../kube/resource.ts";
+import { statusOf } from "../../kube/status.ts";
+import { createClock } from "../../system/clock.ts";
+import { createRandom } from "../../system/random.ts";
+import { PODS } from "../../webhook/cluster/resources.ts";
+import { type ClusterWebhook, startWebhook } from "../../webhook/cluster-webhook.ts";
+import { call, podReview } from "../../webhook/testing/api-server.ts";
+import { eventually } from "../support/eventually.ts";
+import { annotationsOf, type Json, pod, poolObject, statefulPod } from "../support/objects.ts";
+import { start } from "../support/process.ts";
+import { havePartsOrSkip } from "./binaries.ts";
+import { installDefinitions, makeNamespaces } from "./crds.ts";
+import { type ControlPlane, startControlPlane } from "./harness.ts";
+import { POOL_OBJECTS, statefulSet } from "./manifests.ts";
+import { readyz, startReplicas, WEBHOOK_MAIN, WEBHOOK_USER, writeCertificate } from "./replicas.ts";
+import { requestCounts } from "./request-counts.ts";
+import { registerWebhooks } from "./webhooks.ts";
+
+/** The time of this host, which can be set forward; passes of the housekeeper come every half second. */
+class EagerClock implements Clock {
+  readonly #real = createClock();
+  #ahead = 0;
+
+  now(): number {
+    return this.#real.now() + this.#ahead;
+  }
+
+  monotonic(): number {
+    return this.#real.monotonic();
+  }
+
+  sleep(ms: number, signal?: AbortSignal): Promise<void> {
+    return this.#real.sleep(ms === 10_000 ? 500 : ms, signal);
+  }
+
+  forward(ms: number): void {
+    this.#ahead += ms;
+  }
+}
+
+const resource = (group: string, plural: string, kind: string, namespaced = false): Resource => ({
+  ...{ group, version: "v1", plural, kind, namespaced },
+});
+const QUOTAS = resource("", "resourcequotas", "ResourceQuota", true);
+const POLICIES = resource(
+  "admissionregistration.k8s.io",
+  "validatingadmissionpolicies",
+  "ValidatingAdmissionPolicy",
+);
+const POLICY_BINDINGS = resource(
+  "admissionregistration.k8s.io",
+  "validatingadmissionpolicybindings",
+  "ValidatingAdmissionPolicyBinding",
+);
+const ROLES = resource("rbac.authorization.k8s.io", "clusterroles", "ClusterRole");
+const CLUSTER_BINDINGS = resource("rbac.authorization.k8s.io", "clusterrolebindings", "ClusterRoleBinding");
+const ROLE_BINDINGS = resource("rbac.authorization.k8s.io", "rolebindings", "RoleBinding", true);
+const STATEFUL_SETS = resource("apps", "statefulsets", "StatefulSet", true);
+const LEASES = resource("coordination.k8s.io", "leases", "Lease", true);
+
+/** All but pools, whose status the pools controller writes now and then. */
+const WATCHED = [
+  "ipclaims",
+  "ipreservations",
+  "pods",
+  "namespaces",
+  "nodes",
+  "statefulsets",
+  "subjectaccessreviews",
+];
+const VERBS = ["GET", "LIST", "POST", "PUT", "PATCH", "DELETE"];
+
+if (havePartsOrSkip(["etcd", "kube-apiserver", "kubectl"])) {
+  describe("the webhook in a cluster", () => {
+    let plane: ControlPlane;
+    before(async () => {
+      plane = await startControlPlane({ authorization: "RBAC", users: [WEBHOOK_USER] });
+      await installDefinitions(plane.connect());
+      await makeNamespaces(plane.connect(), ["berth-system", "shop", "full"]);
+      await make(CLUSTER_BINDINGS, "berth-webhook", {
+        subjects: [{ kind: "User", name: WEBHOOK_USER.name, apiGroup: ROLES.group }],
+        roleRef: { apiGroup: ROLES.group, kind: "ClusterRole", name: "cluster-admin" },
+      });
+    });
+    after(() => plane?.close());
+
+    async function make(of: Resource, name: string, body: Json, namespace?: string): Promise<void> {
+      const place = namespace === undefined ? { name } : { namespace, name };
+      assert.ok(await new Client(plane.connect(), of).create(place, body), `${of.plural} ${name} is there`);
+    }
+
+    /** What the API server says to an object that somebody creates. */
+    async function send(object: Json): Promise<Answer> {
+      const metadata = object["metadata"] as { readonly namespace?: string };
+      const kind = String(object["kind"]);
+      const of = [PODS, POOLS, STATEFUL_SETS].find((one) => one.kind === kind);
+      assert.ok(of);
+      const path = collectionPath(of, metadata.namespace);
+      return await plane.connect().call({ method: "POST", path, body: object });
+    }
+
+    /** The addresses of a pod that was made, or why it was not. */
+    async function sent(object: Json): Promise<string> {
+      const answer = await send(object);
+      if (answer.status !== 201) return statusOf(answer.body, answer.status).message;
+      return annotationsOf(answer.body as Json)["berth.dev/addresses"] ?? "";
+    }
+
+    async function names(of: Resource): Promise<string[]> {
+      const { items } = await new Client(plane.connect(), of).page({}, { limit: 500, next: "" });
+      return items.map(({ metadata }) => metadata.name).sort();
+    }
+
+    describe("in this process, on a clock that can be set forward", () => {
+      const clock = new EagerClock();
+      let webhook: ClusterWebhook;
+      before(async () => {
+        const certificates = join(plane.folder, "certificates");
+        mkdirSync(certificates);
+        const ca = await writeCertificate(certificates);
+        const kubeConfig = plane.kubeConfig(WEBHOOK_USER.name);
+        webhook = await startWebhook({
+          connection: connect(kubeConfig, { clock: createClock(), userAgent: "berth-webhook/test" }),
+          ...{ namespace: "berth-system", podName: "berth-0", certificates },
+          ...{ host: "127.0.0.1", port: 0, departMs: 0 },
+          ...{ clock, random: createRandom(), log: silent },
+        });
+        await eventually("it is ready", () => (webhook.ready().ready ? true : undefined));
+        const url = `https://127.0.0.1:${webhook.address.port}`;
+        await registerWebhooks(plane.connect(), { url, ca });
+        for (const object of POOL_OBJECTS) assert.equal((await send(object)).status, 201);
+        // at once: a replica that has not heard of the pools yet waits for them
+        const first = await sent(pod("first", { annotations: { "berth.dev/ips": "10.20.0.199" } }));
+        assert.equal(first, "10.20.0.199");
+      });
+      after(() => webhook?.close());
+
+      /** Calls that the work costs, other than those of the work itself. */
+      async function cost(work: () => Promise<void>): Promise<Record<string, number>> {
+        const connection = plane.connect();
+        const before = await requestCounts(connection);
+        await work();
+        const now = await requestCounts(connection);
+        const rows = WATCHED.flatMap((name) =>
+          VERBS.map((verb) => {
+            const wanted = { resource: name, verb };
+            return [`${verb} ${name}`, now(wanted) - before(wanted)] as const;
+          }),
+        );
+        return Object.fromEntries(rows.filter(([, n]) => n > 0));
+      }
+
+      it("costs two writes for a new identity, and nothing when its pod comes again", async () => {
+        const list = { "berth.dev/ips": "10.20.0.80;10.20.0.81" };
+        assert.equal((await send(statefulSet("mysql", 2, {}))).status, 201);
+        const came = async () => {
+          assert.equal(await sent(statefulPod("mysql", 0, { annotations: list })), "10.20.0.80");
+        };
+        assert.deepEqual(await cost(came), {
+          "POST ipclaims": 1,
+          "GET ipclaims": 1,
+          "POST ipreservations": 1,
+          "GET ipreservations": 1,
+          "POST pods": 1,
+        });
+        await plane.kubectl(["delete", "pod", "mysql-0", "-n", "shop", "--force", "--grace-period=0"]);
+        await pause(1_500); // until those who heard of it have looked
+        assert.deepEqual(await cost(came), { "POST pods": 1 });
+      });
+
+      it("leaves nothing of a pod that a policy or a quota refuses after it, once its time is over", async () => {
+        await make(POLICIES, "unwanted", {
+          spec: {
+            failurePolicy: "Fail",
+            matchConstraints: {
+              resourceRules: [
+                { apiGroups: [""], apiVersions: ["v1"], operations: ["CREATE"], resources: ["pods"] },
+              ],
+            },
+            validations: [{ expression: "!object.metadata.name.startsWith('unwanted')" }],
+          },
+        });
+        await make(POLICY_BINDINGS, "unwanted", {
+          spec: { policyName: "unwanted", validationActions: ["Deny"] },
+        });
+        await make(QUOTAS, "pods", { spec: { hard: { pods: "0" } } }, "full");
+        const quotas = new Client(plane.connect(), QUOTAS);
+        const status = { hard: { pods: "0" }, used: { pods: "0" } };
+        await quotas.patch(
+          { namespace: "full", name: "pods" },
+          { type: "merge", body: { status } },
+          "status",
+        );
+        const pinned = (name: string, namespace: string, ips: string) =>
+          pod(name, { namespace, annotations: { "berth.dev/ips": ips } });
+        await eventually("the policy holds", async () =>
+          (await sent(pod("unwanted-probe"))).includes("ValidatingAdmissionPolicy 'unwanted'")
+            ? true
+            : undefined,
+        );
+        await eventually("the quota holds", async () =>
+          (await sent(pod("plain", { namespace: "full" }))).includes("exceeded quota: pods")
+            ? true
+            : undefined,
+        );
+        assert.match(await sent(pinned("unwanted", "shop", "10.20.0.90")), /'unwanted'/);
+        assert.match(await sent(pinned("beyond", "full", "10.20.0.91")), /exceeded quota: pods/);
+        const left = ["10.20.0.90", "10.20.0.91"];
+        const standing = async () => (await names(RESERVATIONS)).filter((name) => left.includes(name));
+        assert.deepEqual(await standing(), left);
+        clock.forward(100_000);
+        await pause(1_200);
+        assert.deepEqual(await standing(), left);
+        clock.forward(21_000);
+        await eventually("they cool", async () =>
+          (await names(CLAIMS)).some((name) => ["unwanted", "beyond"].includes(name)) ? undefined : true,
+        );
+        clock.forward(30_000);
+        await eventually("they are gone", async () => ((await standing()).length === 0 ? true : undefined));
+      });
+
+      it("asks the API server whether a service account may use a pool", async () => {
+        const spec = { ranges: [{ cidr: "10.60.0.0/29" }], authorization: "ServiceAccount" };
+        assert.equal((await send(poolObject("bank", spec))).status, 201);
+        const asking = (name: string, account: string) =>
+          pod(name, { annotations: { "berth.dev/pools": "bank" }, spec: { serviceAccountName: account } });
+        const refused = 'pool "bank" is only for service accounts with the verb "use" on it';
+        await eventually("the pool is known", async () =>
+          (await sent(asking("outsider", "teller"))).includes(refused) ? true : undefined,
+        );
+        const rule = {
+          apiGroups: ["berth.dev"],
+          resources: ["ippools"],
+          resourceNames: ["bank"],
+          verbs: ["use"],
+        };
+        await make(ROLES, "use-bank", { rules: [rule] });
+        await make(
+          ROLE_BINDINGS,
+          "use-bank",
+          {
+            subjects: [{ kind: "ServiceAccount", name: "clerk", namespace: "shop" }],
+            roleRef: { apiGroup: ROLES.group, kind: "ClusterRole", name: "use-bank" },
+          },
+          "shop",
+        );
+        await eventually("the role is known", async () =>
+          (await sent(asking("insider", "clerk"))).startsWith("10.60.0.") ? true : undefined,
+        );
+        assert.match(await sent(asking("outsider", "teller")), new RegExp(refused));
+        const again = await cost(async () => {
+          assert.match(await sent(asking("insider2", "clerk")), /^10\.60\.0\./);
+        });
+        assert.equal(again["POST subjectaccessreviews"], undefined);
+        const labels = { app: "clerks" };
+        const annotations = { "berth.dev/pools": "bank" };
+        const podSpec = {
+          serviceAccountName: "clerk",
+          containers: [{ name: "main", image: "registry.example/app:1" }],
+        };
+        const set = { serviceName: "clerks", replicas: 2, selector: { matchLabels: labels } };
+        const template = { metadata: { labels, annotations }, spec: podSpec };
+        await make(STATEFUL_SETS, "clerks", { spec: { ...set, template } }, "shop");
+        await eventually("it is reserved for in advance", async () =>
+          (await names(CLAIMS)).filter((name) => name.startsWith("clerks-")).length === 2 ? true : undefined,
+        );
+      });
+    });
+
+    describe("as processes", () => {
+      before(async () => {
+        const admin = plane.connect();
+        for (const kind of ["mutating", "validating"]) {
+          const path = `/apis/admissionregistration.k8s.io/v1/${kind}webhookconfigurations/berth`;
+          await admin.call({ method: "DELETE", path });
+        }
+        for (const object of POOL_OBJECTS) await send(object); // which are there, unless this runs alone
+      });
+
+      it("lose no pod while all replicas are restarted one after the other", async () => {
+        const replicas = await startReplicas(plane, { count: 2, env: { BERTH_DEPART: "500ms" } });
+        try {
+          let made = 0;
+          const stop = new AbortController();
+          const making = (async () => {
+            for (; !stop.signal.aborted; made++) {
+              const object = pod(`rolling-${made}`, { annotations: { "berth.dev/pools": "db" } });
+              assert.match(await sent(object), /^10\.20\.0\.\d+,fd00:20::/);
+              await pause(20);
+            }
+          })();
+          const restarting = (async () => {
+            for (const replica of replicas.all) await replicas.restart(replica);
+          })().finally(() => stop.abort());
+          const failed = (await Promise.allSettled([making, restarting])).find(
+            (one) => one.status === "rejected",
+          );
+          assert.equal(failed?.reason, undefined);
+          assert.ok(made > 10, `${made} pods`);
+        } finally {
+          await replicas.close();
+        }
+      });
+
+      it("end as they are told: not ready first, serving still, the lease given back, with status 0", async () => {
+        const replicas = await startReplicas(plane, { env: { BERTH_DEPART: "1500ms" } });
+        const [replica] = replicas.all;
+        assert.ok(replica);
+        await replica.process.stop("SIGTERM");
+        // those before it were killed, and nobody has had time to take over from them
+        const path = itemPath(LEASES, { namespace: "berth-system", name: "berth-webhook" });
+        await plane.connect().call({ method: "DELETE", path });
+        const { child, ended } = start(process.execPath, [WEBHOOK_MAIN], { env: replica.env });
+        try {
+          const { ca } = replicas;
+          const { port } = replica;
+          await eventually(
+            "it is ready",
+            async () => ((await readyz(port, ca)) === 200 ? true : undefined),
+            30_000,
+          );
+          const lease = async () => {
+            const { body } = await plane.connect().call({ method: "GET", path });
+            return (body as { spec?: { holderIdentity?: string } }).spec?.holderIdentity ?? "";
+          };
+          await eventually("it leads", async () => ((await lease()) === "" ? undefined : true), 30_000);
+          child.kill("SIGTERM");
+          await eventually("it says so", async () => ((await readyz(port, ca)) === 503 ? true : undefined));
+          const body = JSON.stringify(podReview({ object: pod("plain") }));
+          const answer = await call({ port, ca, path: "/mutate/pods", body });
+          assert.equal(JSON.parse(answer.text).response.allowed, true);
+          const { rc, stderr } = await ended;
+          assert.equal(rc, 0, stderr);
+          assert.equal(await lease(), "");
+        } finally {
+          child.kill("SIGKILL");
+          await replicas.close();
+        }
+      });
+    });
+  });
+}

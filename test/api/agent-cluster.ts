@@ -1,0 +1,146 @@
+// SPDX-License-Identifier: Apache-2.0
+import assert from "node:assert/strict";
+import { parseAddress } from "../../allocator/address.ts";
+import { bind } from "../../allocator/bind.ts";
+import type { Claim } from "../../allocator/claim.ts";
+import type { Context } from "../../allocator/context.ts";
+import { isRefusal, type Refusal } from "../../allocator/errors.ts";
+import { Mirror } from "../../allocator/mirror.ts";
+import { KeyedMutex } from "../../allocator/mutex.ts";
+import { silent } from "../../allocator/ports.ts";
+import { openKubernetesStore } from "../../allocator/store/kubernetes.ts";
+import type { Stored } from "../../allocator/store/store.ts";
+import { Client } from "../../kube/client.ts";
+import type { Connection } from "../../kube/connection.ts";
+import type { Resource } from "../../kube/resource.ts";
+import { createClock } from "../../system/clock.ts";
+import { createRandom } from "../../system/random.ts";
+import type { Said } from "../cni/caller.ts";
+import { eventually } from "../support/eventually.ts";
+import type { ControlPlane } from "./harness.ts";
+
+const PODS: Resource = { group: "", version: "v1", plural: "pods", kind: "Pod", namespaced: true };
+export const NAMESPACE = "shop";
+
+/** A pod of the API server's, as a runtime knows it. */
+export interface TestPod {
+  readonly name: string;
+  readonly uid: string;
+}
+
+type Annotations = Readonly<Record<string, string>>;
+
+/** What webhook, scheduler, binder and kubelet do in a cluster, done by hand. */
+export class AgentCluster {
+  readonly context: Context;
+  readonly #connection: Connection;
+  readonly #pods: Client;
+  #address = 50;
+
+  constructor(plane: ControlPlane) {
+    this.#connection = plane.connect();
+    this.#pods = new Client(this.#connection, PODS);
+    const deps = { clock: createClock(), random: createRandom(), log: silent };
+    const store = openKubernetesStore({ connection: this.#connection, ...deps });
+    this.context = { ...deps, store, view: new Mirror(silent), serial: new KeyedMutex() };
+  }
+
+  /** A pool 10.20.0.0/24 whose gateway is 10.20.0.1. */
+  async makePool(): Promise<void> {
+    const ranges = [{ cidr: "10.20.0.0/24", gateway: "10.20.0.1" }];
+    await this.context.store.create("pool", { name: "db", spec: { ranges } });
+  }
+
+  /** A pod that is scheduled to the node. */
+  async pod(name: string, node: string, annotations: Annotations = {}): Promise<TestPod> {
+    const spec = { nodeName: node, containers: [{ name: "main", image: "registry.example/app:1" }] };
+    const place = { namespace: NAMESPACE, name };
+    const made = await this.#pods.create(place, { metadata: { annotations }, spec });
+    assert.ok(made, `pod ${name} is there already`);
+    return { name, uid: made.metadata.uid };
+  }
+
+  /** A claim of that name with the next address, which its reservation holds; gives the address. */
+  async claim(name: string): Promise<string> {
+    const address = parseAddress(`10.20.0.${this.#address++}`) ?? assert.fail();
+    const { store, random } = this.context;
+    const nonce = random.token();
+    await store.create("reservation", {
+      address,
+      pool: "db",
+      claim: { namespace: NAMESPACE, name },
+      nonce,
+    });
+    await store.create("claim", {
+      namespace: NAMESPACE,
+      name,
+      identity: { kind: "StatefulSet", apiVersion: "apps/v1", name: "mysql" },
+      request: { addresses: [address] },
+      retention: { whenDeleted: "Release", whenScaled: "Retain", ttlMs: null },
+      addresses: [address],
+      nonce,
+      status: { phase: "Pending" },
+    });
+    return `${address}/24`;
+  }
+
+  /** What the binder does for a pod that is scheduled. */
+  async bind(pod: TestPod, node: string, name = pod.name): Promise<Stored<"claim"> | Refusal> {
+    const bindee = { name: pod.name, uid: pod.uid, node, token: "" };
+    const nothing = async () => ({ fenced: false, promiseOver: false });
+    return await bind(this.context, `${NAMESPACE}/${name}`, bindee, nothing);
+  }
+
+  /** A pod on the node whose claim, of its name, is bound to it. */
+  async boundPod(name: string, node: string): Promise<TestPod & { readonly cidr: string }> {
+    const cidr = await this.claim(name);
+    const pod = await this.pod(name, node, { "berth.dev/claim": name });
+    assert.ok(!isRefusal(await this.bind(pod, node)));
+    return { ...pod, cidr };
+  }
+
+  /** Takes the pod's object away, as the kubelet does at the end and `kubectl delete --force` at once. */
+  async forget({ name }: TestPod): Promise<void> {
+    const path = `/api/v1/namespaces/${NAMESPACE}/pods/${name}`;
+    const { status } = await this.#connection.call({
+      method: "DELETE",
+      path,
+      body: { apiVersion: "v1", kind: "DeleteOptions", gracePeriodSeconds: 0 },
+    });
+    assert.equal(status, 200);
+  }
+
+  /** The kubelet says how the pod ended. */
+  async finish({ name }: TestPod, phase: "Succeeded" | "Failed"): Promise<void> {
+    const place = { namespace: NAMESPACE, name };
+    assert.ok(await this.#pods.patch(place, { type: "merge", body: { status: { phase } } }, "status"));
+  }
+
+  async stored(name: string): Promise<Claim> {
+    const found = await this.context.store.get("claim", `${NAMESPACE}/${name}`);
+    return found?.record ?? assert.fail(`there is no claim ${name}`);
+  }
+
+  /** `Attached c1`: the phase and the container of the status. */
+  async status(name: string): Promise<string> {
+    const { phase, attachment } = (await this.stored(name)).status;
+    return `${phase} ${attachment?.containerID ?? ""}`.trim();
+  }
+
+  async untilStatus(name: string, wanted: string, ms = 15_000): Promise<void> {
+    let last = "";
+    const look = async () => {
+      last = await this.status(name).catch(String);
+      return last === wanted ? true : undefined;
+    };
+    await eventually(`claim ${name} is ${wanted}`, look, ms).catch((error: unknown) => {
+      throw new Error(`it is ${last}`, { cause: error });
+    });
+  }
+}
+
+/** How a runtime calls for a sandbox of the pod. */
+export function sandbox({ name, uid }: TestPod, cid: string, over: Said = {}): Said {
+  const args = `IgnoreUnknown=1;K8S_POD_NAMESPACE=${NAMESPACE};K8S_POD_NAME=${name};K8S_POD_UID=${uid}`;
+  return { cid, args, ...over };
+}

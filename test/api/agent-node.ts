@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: Apache-2.0
+import { existsSync } from "node:fs";
+import { mkdtemp, rm, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import type { KubeConfig } from "@kubernetes/client-node";
+import { Caller } from "../cni/caller.ts";
+import { eventually } from "../support/eventually.ts";
+import { type Ended, type Env, type Started, start } from "../support/process.ts";
+
+const MAIN = join(import.meta.dirname, "../../ipam-plugin/agent/main.ts");
+
+/** The environment of an agent's process. */
+export function agentEnvironment(folder: string, node: string): Env {
+  return {
+    BERTH_NODE_NAME: node,
+    BERTH_SOCKET: join(folder, "run/agent.sock"),
+    BERTH_DATA: join(folder, "data"),
+    BERTH_PORT: "0",
+    BERTH_KUBECONFIG: join(folder, "kubeconfig"),
+  };
+}
+
+/** Starts `node ipam-plugin/agent/main.ts` with exactly this environment. */
+export function startAgentProcess(env: Env): Started {
+  return start(process.execPath, [MAIN], { env });
+}
+
+/** A node of a cluster: a real agent process with a folder of its own, and a runtime that calls build/berth. */
+export class AgentNode {
+  readonly name: string;
+  readonly folder: string;
+  readonly runtime: Caller;
+  #started: Started | undefined;
+  #log = "";
+
+  private constructor(name: string, folder: string) {
+    this.name = name;
+    this.folder = folder;
+    this.runtime = new Caller(agentEnvironment(folder, name)["BERTH_SOCKET"] ?? "");
+    this.runtime.ipam = {};
+  }
+
+  /** Its agent does not run yet. */
+  static async make(name: string, kubeConfig: KubeConfig): Promise<AgentNode> {
+    const folder = await mkdtemp(join(tmpdir(), "berth-node-"));
+    const node = new AgentNode(name, folder);
+    await node.reach(kubeConfig);
+    return node;
+  }
+
+  /** How the next process reaches the API server. */
+  async reach(kubeConfig: KubeConfig): Promise<void> {
+    await writeFile(join(this.folder, "kubeconfig"), kubeConfig.exportConfig(), { mode: 0o600 });
+  }
+
+  /** Starts the agent and waits until it serves. */
+  async serve(): Promise<void> {
+    this.#log = "";
+    const started = startAgentProcess(agentEnvironment(this.folder, this.name));
+    this.#started = started;
+    started.child.stderr?.on("data", (text: string) => {
+      this.#log += text;
+    });
+    await eventually(`the agent of ${this.name} serves`, () => this.port, 30_000);
+  }
+
+  /** Starts the agent and waits until it has loaded its claims. */
+  async start(): Promise<void> {
+    await this.serve();
+    await this.untilReady();
+  }
+
+  async untilReady(): Promise<void> {
+    await eventually(
+      `the agent of ${this.name} is ready`,
+      async () => ((await this.fetch("/readyz")).status === 200 ? true : undefined),
+      40_000,
+    );
+  }
+
+  /** What it wrote to standard error. */
+  get log(): string {
+    return this.#log;
+  }
+
+  /** That of metrics and probes; undefined until it serves. */
+  get port(): number | undefined {
+    const serves = this.#log.split("\n").find((line) => line.includes('"message":"agent serves"'));
+    const { port }: { port?: number } = serves === undefined ? {} : JSON.parse(serves);
+    return port;
+  }
+
+  fetch(path: string): Promise<Response> {
+    return fetch(`http://127.0.0.1:${this.port}${path}`);
+  }
+
+  get pid(): number {
+    return this.#started?.child.pid ?? 0;
+  }
+
+  /** Ends the agent by a signal and waits for it. */
+  async stop(signal: NodeJS.Signals = "SIGTERM"): Promise<Ended | undefined> {
+    const started = this.#started;
+    this.#started = undefined;
+    started?.child.kill(signal);
+    return await started?.ended;
+  }
+
+  async remove(): Promise<void> {
+    this.runtime.close();
+    await this.stop("SIGKILL");
+    if (existsSync(this.folder)) await rm(this.folder, { recursive: true, force: true });
+  }
+}

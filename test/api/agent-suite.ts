@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0
+import assert from "node:assert/strict";
+import { after, afterEach, before } from "node:test";
+import type { KubeConfig } from "@kubernetes/client-node";
+import { buildPlugin } from "../cni/plugin.ts";
+import { AgentCluster, NAMESPACE } from "./agent-cluster.ts";
+import { ApiGate } from "./agent-gate.ts";
+import { AgentNode } from "./agent-node.ts";
+import { installDefinitions, makeNamespaces } from "./crds.ts";
+import { type ControlPlane, startControlPlane } from "./harness.ts";
+
+interface Running {
+  readonly plane: ControlPlane;
+  readonly cluster: AgentCluster;
+  readonly gate: ApiGate;
+}
+
+/** A control plane for the tests of one file, and the nodes of each test, which end with it. */
+export class AgentSuite {
+  #running: Running | undefined;
+  #nodes: AgentNode[] = [];
+
+  constructor() {
+    before(async () => {
+      await buildPlugin();
+      const plane = await startControlPlane();
+      await installDefinitions(plane.connect());
+      await makeNamespaces(plane.connect(), [NAMESPACE]);
+      const cluster = new AgentCluster(plane);
+      await cluster.makePool();
+      this.#running = { plane, cluster, gate: await ApiGate.start(plane) };
+    });
+    afterEach(async () => {
+      await Promise.all(this.#nodes.map((node) => node.remove()));
+      this.#nodes = [];
+    });
+    after(async () => {
+      await this.#running?.gate.close();
+      await this.#running?.plane.close();
+    });
+  }
+
+  get plane(): ControlPlane {
+    return this.#parts.plane;
+  }
+
+  get cluster(): AgentCluster {
+    return this.#parts.cluster;
+  }
+
+  get gate(): ApiGate {
+    return this.#parts.gate;
+  }
+
+  /** A node whose agent does not run yet. */
+  async makeNode(name: string, kubeConfig: KubeConfig = this.plane.kubeConfig()): Promise<AgentNode> {
+    const node = await AgentNode.make(name, kubeConfig);
+    this.#nodes.push(node);
+    return node;
+  }
+
+  /** A node whose agent has loaded its claims. */
+  async startNode(name: string, kubeConfig?: KubeConfig): Promise<AgentNode> {
+    const node = await this.makeNode(name, kubeConfig);
+    await node.start();
+    return node;
+  }
+
+  get #parts(): Running {
+    return this.#running ?? assert.fail("the control plane does not run yet");
+  }
+}

@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: Apache-2.0
+// Many who take from one pool at the same moment, each by a copy of the records that is behind.
+import assert from "node:assert/strict";
+import { after, before, describe, it } from "node:test";
+import { audit } from "../../allocator/audit.ts";
+import type { Context } from "../../allocator/context.ts";
+import { isRefusal } from "../../allocator/errors.ts";
+import { intentOf } from "../../allocator/intent.ts";
+import { KeyedMutex } from "../../allocator/mutex.ts";
+import { type PoolRecord, parsePool } from "../../allocator/pool.ts";
+import { type Intent, reserve } from "../../allocator/reserve.ts";
+import type { Kind, Stored } from "../../allocator/store/store.ts";
+import { createRandom } from "../../system/random.ts";
+import type { Replica } from "../../webhook/replica.ts";
+import { eventually } from "../support/eventually.ts";
+import { applicantOf, granted, poolRecord } from "../support/fixtures.ts";
+import { havePartsOrSkip } from "./binaries.ts";
+import { clear, installDefinitions, makeNamespaces } from "./crds.ts";
+import { type ControlPlane, startControlPlane } from "./harness.ts";
+import { openTestReplica } from "./replica-deps.ts";
+
+const ALLOCATORS = 64;
+const REPLICAS = 4;
+
+function wish(name: string): Intent {
+  const identity = { kind: "Pod", apiVersion: "v1", name };
+  const standing = { kind: "named", claim: name, identity } as const;
+  return granted(intentOf(applicantOf({ standing, request: { pools: ["hot"] }, token: name, now: 0 })));
+}
+
+/** As in another process: only the copy of the records is shared. */
+function apart({ context }: Replica): Context {
+  return { ...context, random: createRandom(), serial: new KeyedMutex() };
+}
+
+if (havePartsOrSkip(["etcd", "kube-apiserver"])) {
+  describe("64 allocators on one pool", () => {
+    let plane: ControlPlane;
+    const replicas: Replica[] = [];
+    before(async () => {
+      plane = await startControlPlane();
+      await installDefinitions(plane.connect());
+      await makeNamespaces(plane.connect(), ["shop"]);
+      for (let i = 0; i < REPLICAS; i++) replicas.push(await openTestReplica(plane.connect()));
+    });
+    after(async () => {
+      await Promise.all(replicas.map((replica) => replica.close()));
+      await plane?.close();
+    });
+
+    const replicaOf = (i: number): Replica => {
+      const replica = replicas[i % REPLICAS];
+      assert.ok(replica);
+      return replica;
+    };
+
+    async function make(pool: PoolRecord): Promise<void> {
+      await replicaOf(0).context.store.create("pool", pool);
+      for (const { mirror } of replicas) {
+        await eventually("the pool is heard of", () => mirror.poolRecord(pool.name));
+      }
+    }
+
+    async function all<K extends Kind>(kind: K): Promise<Stored<K>[]> {
+      const found: Stored<K>[] = [];
+      for await (const stored of replicaOf(0).context.store.list(kind)) found.push(stored);
+      return found;
+    }
+
+    it("never take one address twice, and take the last one", async () => {
+      const pool = poolRecord("hot", "10.64.0.0/23"); // 510 usable
+      await make(pool);
+      const work = Array.from({ length: ALLOCATORS }, async (_, i) => {
+        const context = apart(replicaOf(i));
+        const got: string[] = [];
+        for (let n = 0; n < 8; n++) {
+          const answer = await reserve(context, wish(`p-${i}-${n}`));
+          got.push(isRefusal(answer) ? answer.code : answer.claim.record.addresses.join());
+        }
+        return got;
+      });
+      const got = (await Promise.all(work)).flat();
+      const addresses = got.filter((answer) => answer.startsWith("10."));
+      const refused = got.filter((answer) => !answer.startsWith("10."));
+      assert.equal(new Set(addresses).size, 510);
+      assert.deepEqual([addresses.length, refused], [510, ["POOL_EXHAUSTED", "POOL_EXHAUSTED"]]);
+      const [claims, reservations] = [await all("claim"), await all("reservation")];
+      const parsed = parsePool(pool);
+      assert.ok(!isRefusal(parsed));
+      const books = {
+        pools: [parsed],
+        claims: claims.map(({ record }) => record),
+        reservations: reservations.map(({ record }) => record),
+        attachments: [],
+      };
+      assert.deepEqual(audit(books), []);
+      await clear(plane.connect());
+    });
+
+    it("give one identity one claim", async () => {
+      await make(poolRecord("hot", "10.65.0.0/24"));
+      const answers = await Promise.all(
+        Array.from({ length: ALLOCATORS }, (_, i) => reserve(apart(replicaOf(i)), wish("one"))),
+      );
+      const got = answers.map((answer) =>
+        isRefusal(answer) ? answer.code : answer.claim.record.addresses.join(),
+      );
+      assert.equal(new Set(got).size, 1, String(new Set(got)));
+      assert.equal((await all("claim")).length, 1);
+      assert.deepEqual(
+        (await all("reservation")).map(({ record }) => record.address),
+        [...new Set(got)],
+      );
+      await clear(plane.connect());
+    });
+  });
+}

@@ -1,0 +1,300 @@
+// SPDX-License-Identifier: Apache-2.0
+import assert from "node:assert/strict";
+import { createServer } from "node:https";
+import type { AddressInfo } from "node:net";
+import { text } from "node:stream/consumers";
+import { after, before, describe, it } from "node:test";
+import { KeyedMutex } from "../../allocator/mutex.ts";
+import { silent } from "../../allocator/ports.ts";
+import { releaseInCluster } from "../../cli/cluster-release.ts";
+import { Client } from "../../kube/client.ts";
+import { CLAIMS, itemPath } from "../../kube/resource.ts";
+import { createClock } from "../../system/clock.ts";
+import { createRandom } from "../../system/random.ts";
+import { issueAuthority, issueLeaf } from "../../webhook/certificates.ts";
+import { eventually } from "../support/eventually.ts";
+import { addrs, bindingTo, claimRecord, reservationRecord, viewOf } from "../support/fixtures.ts";
+import {
+  BerthctlCluster,
+  CLUSTER_ROLE_BINDINGS,
+  CLUSTER_ROLES,
+  callWith,
+  lines,
+  POLICIES,
+  POLICY_BINDINGS,
+  settingOf,
+  steady,
+  WEBHOOKS,
+} from "./berthctl-cluster.ts";
+import { havePartsOrSkip } from "./binaries.ts";
+
+if (havePartsOrSkip(["etcd", "kube-apiserver", "kubectl"])) {
+  describe("berthctl changes a cluster", () => {
+    let cluster: BerthctlCluster;
+
+    before(async () => {
+      cluster = await BerthctlCluster.start("releaser");
+    });
+    after(() => cluster?.close());
+
+    describe("release", () => {
+      it("refuses a claim in use, and gives one at rest back", async () => {
+        assert.deepEqual(await cluster.call("release", "mysql-0"), {
+          code: 1,
+          stdout: "",
+          stderr:
+            "Error: claim shop/mysql-0 (10.20.0.70, fd00:20::70) is lent to pod mysql-0 on node node-a, whose sandbox may be alive; " +
+            "delete the pod first, or use --force if you know that its sandbox is gone\n",
+        });
+        const spare = claimRecord({ name: "spare", nonce: "n5", addresses: addrs("10.20.0.83") });
+        await cluster.keep(spare);
+        await cluster.makePod("spare", { annotations: { "berth.dev/claim": "spare" } });
+        const { code, stdout, stderr } = await cluster.call("release", "shop/spare");
+        assert.deepEqual(
+          { code, stdout: steady(stdout), stderr },
+          {
+            code: 0,
+            stdout: lines("ipclaim/shop/spare released", "  10.20.0.83 is free for others in 30 s, at TIME"),
+            stderr:
+              "Warning: pod shop/spare was admitted with this claim and cannot start without it; create it anew\n",
+          },
+        );
+        assert.match((await cluster.call("who", "10.20.0.83")).stdout, /^10\.20\.0\.83 was given back/);
+        assert.equal(await cluster.store.get("claim", "shop/spare"), undefined);
+      });
+    });
+
+    it("release lets go of exactly what was seen", async () => {
+      const { store } = cluster;
+      await cluster.keep(claimRecord({ name: "moving", nonce: "n8", addresses: addrs("10.20.0.86") }));
+      const seen = await store.get("claim", "shop/moving");
+      assert.ok(seen);
+      await store.replace("claim", seen, { ...seen.record, binding: bindingTo("moving", "node-a") });
+      const [clock, random, view] = [createClock(), createRandom(), viewOf({})];
+      const context = { store, view, clock, random, log: silent, serial: new KeyedMutex() };
+      assert.equal(await releaseInCluster(context, seen), "changed");
+      assert.equal((await store.get("claim", "shop/moving"))?.record.binding?.podName, "moving");
+      assert.equal((await store.get("reservation", "10.20.0.86"))?.record.releasedAt, undefined);
+    });
+
+    describe("release by a person", () => {
+      /** The API server's webhook for deletions of claims, which refuses all of them in those words. */
+      async function denying(message: string): Promise<() => Promise<void>> {
+        const clock = createClock();
+        const authority = await issueAuthority(clock);
+        const leaf = await issueLeaf(authority, { dnsNames: [], addresses: ["127.0.0.1"] }, clock);
+        const server = createServer({ cert: leaf.cert, key: leaf.key }, async (request, response) => {
+          const { uid } = (JSON.parse(await text(request)) as { request: { uid: string } }).request;
+          const review = { uid, allowed: false, status: { code: 403, message } };
+          const answer = { apiVersion: "admission.k8s.io/v1", kind: "AdmissionReview", response: review };
+          response.setHeader("content-type", "application/json").end(JSON.stringify(answer));
+        });
+        await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+        const { port } = server.address() as AddressInfo;
+        const rule = {
+          operations: ["DELETE"],
+          apiGroups: ["berth.dev"],
+          apiVersions: ["*"],
+          resources: ["ipclaims"],
+        };
+        const webhook = {
+          name: "claims.berth.dev",
+          clientConfig: {
+            url: `https://127.0.0.1:${port}/`,
+            caBundle: Buffer.from(authority.cert).toString("base64"),
+          },
+          rules: [rule],
+          sideEffects: "None",
+          admissionReviewVersions: ["v1"],
+          matchConditions: [{ name: "guarded", expression: "oldObject.metadata.name == 'guarded'" }],
+        };
+        await new Client(cluster.connection, WEBHOOKS).create({ name: "berth" }, { webhooks: [webhook] });
+        return async () => {
+          server.closeAllConnections();
+          await new Promise((resolve) => server.close(resolve));
+        };
+      }
+
+      it("passes the refusal of admission on, which force does not overrule", async (t) => {
+        t.after(await denying("claim shop/guarded is in use by pod guarded on node node-a"));
+        await cluster.keep(
+          claimRecord({
+            name: "guarded",
+            nonce: "n6",
+            addresses: addrs("10.20.0.84"),
+            binding: bindingTo("guarded", "node-a"),
+          }),
+        );
+        const key = { namespace: "shop", name: "guarded" };
+        const claims = new Client(cluster.connection, CLAIMS);
+        await eventually("the webhook to be in force", async () => {
+          const dry = { method: "DELETE", path: itemPath(CLAIMS, key), query: { dryRun: "All" } } as const;
+          return (await cluster.connection.call(dry)).status === 403 || undefined;
+        });
+        assert.deepEqual(await cluster.call("release", "guarded", "--force"), {
+          code: 1,
+          stdout: "",
+          stderr:
+            "Error: claim shop/guarded is in use by pod guarded on node node-a; if you know that its sandbox is gone, " +
+            "vouch for its node: kubectl annotate node node-a berth.dev/fenced=true\n",
+        });
+        assert.ok(await claims.get(key));
+      });
+
+      it("needs no rights on reservations", async () => {
+        const rules = [{ apiGroups: ["berth.dev"], resources: ["*"], verbs: ["get", "list"] }];
+        const deleting = { apiGroups: ["berth.dev"], resources: ["ipclaims"], verbs: ["delete"] };
+        await new Client(cluster.connection, CLUSTER_ROLES).create(
+          { name: "releaser" },
+          { rules: [...rules, deleting] },
+        );
+        await new Client(cluster.connection, CLUSTER_ROLE_BINDINGS).create(
+          { name: "releaser" },
+          {
+            roleRef: { apiGroup: "rbac.authorization.k8s.io", kind: "ClusterRole", name: "releaser" },
+            subjects: [{ kind: "User", name: "releaser", apiGroup: "rbac.authorization.k8s.io" }],
+          },
+        );
+        const releaser = settingOf([cluster.kubeconfig("releaser")]);
+        await cluster.keep(claimRecord({ name: "plainly", nonce: "n7", addresses: addrs("10.20.0.85") }));
+        const done = await eventually("the role to be in force", async () => {
+          const tried = await callWith(releaser, "release", "plainly");
+          return tried.code === 2 ? undefined : tried;
+        });
+        assert.deepEqual(done, {
+          code: 0,
+          stdout: lines(
+            "ipclaim/shop/plainly released",
+            "  10.20.0.85 is free for others when Berth has seen it, within 120 s",
+          ),
+          stderr:
+            "Warning: the pods of namespace shop may not be read; one that was admitted with this claim cannot start without it\n",
+        });
+        assert.equal((await cluster.store.get("reservation", "10.20.0.85"))?.record.releasedAt, undefined);
+      });
+    });
+
+    describe("reserve", () => {
+      /** What the controller does once the claim is there. */
+      async function grant(name: string, address: string): Promise<void> {
+        const seen = await eventually(`claim ${name}`, () => cluster.store.get("claim", `shop/${name}`));
+        const [granted = ""] = addrs(address);
+        const nonce = `nonce-of-${name}`;
+        const claim = { namespace: "shop", name };
+        await cluster.store.create("reservation", reservationRecord(granted, { claim, nonce }));
+        await cluster.store.replace("claim", seen, { ...seen.record, addresses: addrs(address), nonce });
+      }
+
+      it("waits for the addresses and prints them", async () => {
+        const reserved = cluster.call("reserve", "vip", "--address", "10.20.0.90");
+        await grant("vip", "10.20.0.90");
+        assert.deepEqual(await reserved, {
+          code: 0,
+          stdout: "ipclaim/shop/vip created   10.20.0.90\n",
+          stderr: "",
+        });
+        assert.deepEqual(await cluster.call("reserve", "shop/vip", "--address", "10.20.0.90"), {
+          code: 0,
+          stdout: "ipclaim/shop/vip unchanged   10.20.0.90\n",
+          stderr: "",
+        });
+        assert.equal(
+          (await cluster.call("reserve", "vip", "--address", "10.20.0.91")).stderr,
+          "Error: ipclaim/shop/vip: it exists already and holds 10.20.0.90; release it first with: berthctl release shop/vip\n",
+        );
+      });
+
+      it("says why the controller cannot, and that nobody has looked at it", async () => {
+        const refused = cluster.call("reserve", "late", "--address", "10.20.0.70");
+        await eventually("claim late", () => cluster.store.get("claim", "shop/late"));
+        const condition = {
+          type: "Ready",
+          status: "False",
+          reason: "AddressTaken",
+          message: "address 10.20.0.70 is held",
+          lastTransitionTime: new Date().toISOString(),
+        };
+        const body = { status: { conditions: [condition] } };
+        const place = { namespace: "shop", name: "late" };
+        await new Client(cluster.connection, CLAIMS).patch(place, { type: "merge", body }, "status");
+        assert.deepEqual(await refused, {
+          code: 1,
+          stdout: "",
+          stderr:
+            "Error: ipclaim/shop/late: address 10.20.0.70 is held; the claim stays and gets its addresses when it can; " +
+            "take it back with: kubectl delete ipclaim late -n shop\n",
+        });
+        assert.deepEqual(await cluster.call("reserve", "slow", "--pool", "db", "--timeout", "300ms"), {
+          code: 2,
+          stdout: "",
+          stderr:
+            "Error: ipclaim/shop/slow: created, and nobody has reserved its addresses within 0.3 s; is Berth's webhook running? " +
+            "the claim stays and gets its addresses when it can; take it back with: kubectl delete ipclaim slow -n shop\n",
+        });
+      });
+
+      /** A policy on claims that says "not this one". */
+      async function enforce(name: string, expression: string, action: "Deny" | "Warn"): Promise<void> {
+        const rule = {
+          operations: ["CREATE"],
+          apiGroups: ["berth.dev"],
+          apiVersions: ["*"],
+          resources: ["ipclaims"],
+        };
+        const validations = [{ expression, message: "not this one" }];
+        const spec = { matchConstraints: { resourceRules: [rule] }, validations };
+        const bound = { policyName: name, validationActions: [action] };
+        await new Client(cluster.connection, POLICIES).create({ name }, { spec });
+        await new Client(cluster.connection, POLICY_BINDINGS).create({ name }, { spec: bound });
+      }
+
+      it("refuses what admission refuses, in its words, and a namespace that is not there", async () => {
+        await enforce("no-forbidden", "object.metadata.name != 'forbidden'", "Deny");
+        const denied = await eventually("the policy to be in force", async () => {
+          const tried = await cluster.call("reserve", "forbidden", "--pool", "db", "--dry-run");
+          return tried.code === 1 ? tried : undefined;
+        });
+        assert.equal(denied.stderr, "Error: ipclaim/shop/forbidden: not this one\n");
+        assert.deepEqual(await cluster.call("reserve", "nowhere/vip", "--pool", "db"), {
+          code: 1,
+          stdout: "",
+          stderr: "Error: ipclaim/nowhere/vip: there is no namespace nowhere; create it first\n",
+        });
+      });
+
+      it("passes on what admission warns of", async () => {
+        await enforce("no-odd", "object.metadata.name != 'odd'", "Warn");
+        const words = `Validation failed for ValidatingAdmissionPolicy 'no-odd' with binding 'no-odd': not this one`;
+        const told = await eventually("the policy to be in force", async () => {
+          const tried = await cluster.call("reserve", "odd", "--address", "10.20.0.96", "--dry-run");
+          return tried.stdout.includes("not this one") ? tried : undefined;
+        });
+        assert.deepEqual(told, {
+          code: 0,
+          stdout: `ipclaim/shop/odd created (dry run)\n  claim shop/odd would get 10.20.0.96 from pool db\n  ${words}\n`,
+          stderr: "",
+        });
+        const reserved = cluster.call("reserve", "odd", "--address", "10.20.0.96");
+        await grant("odd", "10.20.0.96");
+        assert.deepEqual(await reserved, {
+          code: 0,
+          stdout: "ipclaim/shop/odd created   10.20.0.96\n",
+          stderr: `Warning: ${words}\n`,
+        });
+      });
+
+      it("foretells on a dry run and writes nothing", async () => {
+        assert.deepEqual(await cluster.call("reserve", "dry", "--address", "10.20.0.95", "--dry-run"), {
+          code: 0,
+          stdout: "ipclaim/shop/dry created (dry run)\n  claim shop/dry would get 10.20.0.95 from pool db\n",
+          stderr: "",
+        });
+        assert.equal(await cluster.store.get("claim", "shop/dry"), undefined);
+        assert.match(
+          (await cluster.call("reserve", "dry", "--address", "10.20.0.70", "--dry-run")).stderr,
+          /^Error: ipclaim\/shop\/dry: address 10\.20\.0\.70 in pool "db" is held by shop\/mysql-0/,
+        );
+      });
+    });
+  });
+}

@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+// What must be so when everybody has gone.
+import { writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { silent } from "../../allocator/ports.ts";
+import { openKubernetesStore } from "../../allocator/store/kubernetes.ts";
+import type { Kind, Store } from "../../allocator/store/store.ts";
+import { createClock } from "../../system/clock.ts";
+import { createRandom } from "../../system/random.ts";
+import { eventually } from "../support/eventually.ts";
+import { run } from "../support/process.ts";
+import { BUILD } from "./berthctl-cluster.ts";
+import type { ControlPlane } from "./harness.ts";
+
+/** Claims and reservations as `kind key`, in order. */
+export async function leftovers(plane: ControlPlane): Promise<string[]> {
+  const connection = plane.connect();
+  const store = openKubernetesStore({
+    connection,
+    clock: createClock(),
+    random: createRandom(),
+    log: silent,
+  });
+  try {
+    return [...(await keysOf(store, "claim")), ...(await keysOf(store, "reservation"))];
+  } finally {
+    await store.close();
+    connection.close();
+  }
+}
+
+async function keysOf(store: Store, kind: Kind): Promise<string[]> {
+  const keys: string[] = [];
+  for await (const { key } of store.list(kind)) keys.push(`${kind} ${key}`);
+  return keys.sort();
+}
+
+/** Waits until nothing else is left; gives the milliseconds that it took, or throws naming what is left. */
+export async function untilLeft(plane: ControlPlane, wanted: readonly string[], ms: number): Promise<number> {
+  const began = performance.now();
+  let left: string[] = [];
+  const look = async () => {
+    left = await leftovers(plane);
+    return left.join() === wanted.join() ? true : undefined;
+  };
+  await eventually("nothing is left over", look, ms).catch((error: unknown) => {
+    throw new Error(`${String(error)}\n${left.join("\n")}`);
+  });
+  return performance.now() - began;
+}
+
+/** What `berthctl check` says: its exit status and its words. */
+export async function berthctlCheck(plane: ControlPlane): Promise<string> {
+  const kubeconfig = join(plane.folder, "check.kubeconfig");
+  writeFileSync(kubeconfig, plane.kubeConfig().exportConfig(), { mode: 0o600 });
+  const env = { KUBECONFIG: kubeconfig, HOME: plane.folder, PATH: "/usr/bin:/bin" };
+  const { rc, stdout, stderr } = await run(join(BUILD, "berthctl"), ["check"], { env });
+  return `${rc} ${stdout}${stderr}`.trim();
+}

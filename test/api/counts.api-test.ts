@@ -1,0 +1,199 @@
+// SPDX-License-Identifier: Apache-2.0
+// What Berth costs the API server, counted in the API server's own metrics: with two replicas of the webhook, all
+// their controllers, and the agents of two nodes.
+import assert from "node:assert/strict";
+import { after, before, describe, it } from "node:test";
+import { setTimeout as pause } from "node:timers/promises";
+import type { Connection } from "../../kube/connection.ts";
+import { POOLS } from "../../kube/resource.ts";
+import { eventually } from "../support/eventually.ts";
+import { SeededRandom } from "../support/random.ts";
+import { havePartsOrSkip } from "./binaries.ts";
+import { makeSet } from "./chaos-actors.ts";
+import { appear, type Life, leave, type Stage } from "./chaos-acts.ts";
+import { ChaosApi, type ChaosPod } from "./chaos-api.ts";
+import { ChaosBook } from "./chaos-book.ts";
+import { type Calls, callsBetween, callsSoFar, inWords } from "./chaos-calls.ts";
+import { ChaosCluster } from "./chaos-cluster.ts";
+import { leftovers } from "./chaos-end.ts";
+import { ChaosKubelets } from "./chaos-kubelets.ts";
+import { ordinal, POOL, pinned, RANGE, type Role } from "./chaos-roles.ts";
+import { ChaosTally } from "./chaos-tally.ts";
+
+/** But for pools, whose status says every few seconds how full they are, however many pods come and go. */
+const BERTHS = ["ipclaims", "ipreservations", "ipblocks"];
+const OTHERS = [
+  "pods",
+  "nodes",
+  "namespaces",
+  "statefulsets",
+  "deployments",
+  "events",
+  "subjectaccessreviews",
+];
+const NODE = "n1";
+/** Until everybody who heard of something has done what he does about it. */
+const QUIET_MS = 1_500;
+/** Until the phases of claims are written, which wait until nothing else changes. */
+const PHASES_MS = 7_000;
+const GONE_MS = 90_000;
+
+if (havePartsOrSkip(["etcd", "kube-apiserver"])) {
+  describe("what it costs the API server", () => {
+    let cluster: ChaosCluster;
+    let stage: Stage;
+    let meter: Connection;
+    before(async () => {
+      cluster = await ChaosCluster.open();
+      const [book, tally, random] = [new ChaosBook(), new ChaosTally(), new SeededRandom(1)];
+      meter = cluster.plane.connect();
+      const api = new ChaosApi(cluster.plane.connect(), tally);
+      stage = {
+        api,
+        book,
+        tally,
+        random,
+        sets: new Map(),
+        kubelets: new ChaosKubelets(cluster.nodes, book, tally),
+      };
+      const spec = { ranges: [RANGE], cooldown: "1s", reserved: ["10.20.0.150-10.20.0.199"] };
+      await api.make(POOLS, { name: POOL }, { spec });
+      await appear(stage, pinned("first", "10.20.0.199"), NODE);
+      await quiet();
+    });
+    after(async () => {
+      await cluster?.close();
+      assert.deepEqual(stage.book.wrongs, []);
+    });
+
+    /** Waits until nothing is asked any more. */
+    async function quiet(): Promise<void> {
+      for (let last = await now(); ; ) {
+        await pause(QUIET_MS);
+        const next = await now();
+        if (inWords(callsBetween(last, next, [...BERTHS, ...OTHERS])) === "nothing") return;
+        last = next;
+      }
+    }
+
+    const now = () => callsSoFar(meter);
+
+    /** What the work gives, and what it costs with all that comes of it. */
+    async function cost<T>(work: () => Promise<T>): Promise<readonly [T, Calls]> {
+      const before = await now();
+      const made = await work();
+      await quiet();
+      const calls = callsBetween(before, await now(), [...BERTHS, ...OTHERS]);
+      // this test alone lists anything
+      return [made, Object.fromEntries(Object.entries(calls).filter(([key]) => !key.startsWith("LIST ")))];
+    }
+
+    async function admitted({ pod }: Role): Promise<ChaosPod> {
+      const made = await stage.api.makePod(pod(stage.sets));
+      return typeof made === "string" ? assert.fail(made) : made;
+    }
+
+    /** What was asked before the answer came, and `meanwhile` follows it. */
+    async function answered<T>(call: () => Promise<T>, meanwhile = () => {}): Promise<readonly [T, Calls]> {
+      const before = await now();
+      const answer = await call();
+      meanwhile();
+      return [answer, callsBetween(before, await now(), [...BERTHS, ...OTHERS])];
+    }
+
+    /** A call of the runtime's that asks nothing: after its answer the agent stands still while that is seen. */
+    async function free<T>(call: () => Promise<T>): Promise<T> {
+      const agent = cluster.victims.find(({ name }) => name === NODE) ?? assert.fail();
+      try {
+        const [answer, asked] = await answered(call, agent.freeze);
+        assert.deepEqual(asked, {});
+        return answer;
+      } finally {
+        agent.thaw?.();
+      }
+    }
+
+    it("is nothing for an ADD and a DEL, and one write behind the first ADD", async () => {
+      const pod = await admitted(pinned("free", "10.20.0.150"));
+      await cost(() => stage.api.schedule(pod, NODE));
+      const [box, behind] = await cost(() => free(() => stage.kubelets.up(pod, NODE)));
+      assert.deepEqual(behind, { "PATCH ipclaims/status": 1 });
+      const [, after] = await cost(() => free(() => stage.kubelets.down(box)));
+      assert.deepEqual(after, {}, "its pod is there: its claim is not let go");
+    });
+
+    it("is two writes for a new identity, and nothing when its pod comes again", async () => {
+      const role = pinned("twice", "10.20.0.151");
+      await pause(PHASES_MS);
+      const [pod, first] = await answered(() => admitted(role));
+      assert.deepEqual(first, {
+        "GET ipclaims": 1,
+        "GET ipreservations": 1,
+        "POST ipclaims": 1,
+        "POST ipreservations": 1,
+        "POST pods": 1,
+      });
+      await stage.api.deletePod(pod, 0);
+      await pause(PHASES_MS);
+      const [, again] = await answered(() => admitted(role));
+      assert.deepEqual(again, { "POST pods": 1 });
+    });
+
+    it("is told of a pod's whole life", async () => {
+      const role = pinned("whole", "10.20.0.152");
+      const [pod, admission] = await cost(() => admitted(role));
+      const [, binding] = await cost(() => stage.api.schedule(pod, NODE));
+      const [box, attaching] = await cost(() => stage.kubelets.up(pod, NODE));
+      const [, ending] = await cost(async () => {
+        await leave(stage, { role, box });
+        await eventually("its address is free", () => isFree("10.20.0.152"), GONE_MS);
+      });
+      const steps = { admitted: admission, bound: binding, attached: attaching, ended: ending };
+      assert.equal(binding["PATCH ipclaims"], 1);
+      assert.equal(attaching["PATCH ipclaims/status"], 1);
+      for (const [what, calls] of Object.entries(steps)) console.log(`a pod is ${what}: ${inWords(calls)}`);
+    });
+
+    async function isFree(address: string): Promise<true | undefined> {
+      await pause(500);
+      return (await leftovers(cluster.plane)).includes(`reservation ${address}`) ? undefined : true;
+    }
+
+    it("is told of a StatefulSet of ten that is created and created again", async () => {
+      const roles = Array.from({ length: 10 }, (_, n) => ordinal("ten", n));
+      const [, reserved] = await cost(() => makeSet(stage, "ten", 10));
+      let lives: Life[] = [];
+      const come = async () => {
+        lives = [];
+        for (const role of roles) lives.push((await appear(stage, role, NODE)) ?? assert.fail());
+      };
+      const [, created] = await cost(come);
+      const [, deleted] = await cost(async () => {
+        for (const life of lives) await leave(stage, life);
+      });
+      const [, again] = await cost(come);
+      for (const [what, calls] of Object.entries({ reserved, created, deleted, again }))
+        console.log(`a set of ten is ${what}: ${inWords(calls)}`);
+      assert.deepEqual([again["POST ipclaims"], again["POST ipreservations"]], [undefined, undefined]);
+      assert.equal(again["PATCH ipclaims"], 10, "each is bound, and nothing else");
+    });
+
+    it("is nothing but watches and leases in a minute in which nothing happens to 100 pods", async () => {
+      await makeSet(stage, "many", 100);
+      for (let n = 0; n < 100; n += 10) {
+        const ten = Array.from({ length: 10 }, (_, i) => ordinal("many", n + i));
+        await Promise.all(ten.map((role) => appear(stage, role, NODE)));
+      }
+      await pause(PHASES_MS);
+      await quiet();
+      const before = await now();
+      await pause(60_000);
+      const minute = callsBetween(before, await now(), [...BERTHS, "ippools", ...OTHERS, "leases"]);
+      console.log(`an idle minute with 100 pods: ${inWords(minute)}`);
+      const others = Object.keys(minute).filter(
+        (key) => !key.startsWith("WATCH ") && !key.endsWith(" leases"),
+      );
+      assert.deepEqual(others, []);
+    });
+  });
+}

@@ -1,0 +1,354 @@
+// SPDX-License-Identifier: Apache-2.0
+// What people see who use kubectl, with the webhook as a process of its own behind a real API server.
+import assert from "node:assert/strict";
+import { join } from "node:path";
+import { after, before, describe, it } from "node:test";
+import { ASSIGNED_TOKEN } from "../../allocator/dialects.ts";
+import { Client } from "../../kube/client.ts";
+import { CLAIMS, type Item, RESERVATIONS, type Resource } from "../../kube/resource.ts";
+import { PODS } from "../../webhook/cluster/resources.ts";
+import { eventually } from "../support/eventually.ts";
+import {
+  annotationsOf,
+  claimObject,
+  deploymentPod,
+  type Json,
+  pod,
+  poolObject,
+  statefulPod,
+} from "../support/objects.ts";
+import { run } from "../support/process.ts";
+import { havePartsOrSkip, partOf } from "./binaries.ts";
+import { installDefinitions, makeNamespaces } from "./crds.ts";
+import { type ControlPlane, startControlPlane } from "./harness.ts";
+import { POOL_OBJECTS, statefulSet } from "./manifests.ts";
+import { type Replicas, startReplicas, WEBHOOK_USER } from "./replicas.ts";
+import { requestCounts } from "./request-counts.ts";
+
+const PIN = { "berth.dev/ips": "10.20.0.70" };
+const WRITES = ["POST", "PUT", "PATCH", "DELETE"];
+
+if (havePartsOrSkip(["etcd", "kube-apiserver", "kubectl"])) {
+  describe("kubectl and the webhook", () => {
+    let plane: ControlPlane;
+    let replicas: Replicas;
+
+    before(async () => {
+      plane = await startControlPlane({ users: [WEBHOOK_USER] });
+      const connection = plane.connect();
+      await installDefinitions(connection);
+      await makeNamespaces(connection, ["berth-system", "shop", "other", "opted"]);
+      replicas = await startReplicas(plane);
+      for (const object of POOL_OBJECTS) assert.equal(await apply(object), "");
+    });
+    after(async () => {
+      await replicas?.close();
+      await plane?.close();
+    });
+
+    /** What `kubectl apply` says on standard error: warnings or why not. */
+    async function apply(object: Json, ...flags: string[]): Promise<string> {
+      const ended = await plane.kubectl(["apply", ...flags, "-f", "-"], { stdin: JSON.stringify(object) });
+      return ended.stderr.trim();
+    }
+
+    /** The same of `kubectl create`, which a pod without a name needs. */
+    async function create(object: Json, ...flags: string[]): Promise<string> {
+      const stdin = JSON.stringify(object);
+      const ended = await plane.kubectl(["create", ...flags, "-o", "name", "-f", "-"], { stdin });
+      return (ended.rc === 0 ? ended.stdout : ended.stderr).trim();
+    }
+
+    /** `kubectl diff`, which runs a program of the system. */
+    async function difference(object: Json) {
+      const { folder } = plane;
+      const env = { HOME: folder, KUBECONFIG: join(folder, "admin.kubeconfig"), PATH: "/usr/bin:/bin" };
+      const stdin = { text: JSON.stringify(object) };
+      return await run(partOf("kubectl"), ["diff", "-f", "-"], { env, stdin });
+    }
+
+    async function get(resource: Resource, name: string, namespace = "shop"): Promise<Item & Json> {
+      const client = new Client(plane.connect(), resource);
+      const item = await client.get(resource.namespaced ? { namespace, name } : { name });
+      assert.ok(item, `${resource.plural} ${name} is not there`);
+      return item as Item & Json;
+    }
+
+    async function count(resource: Resource): Promise<number> {
+      return (await new Client(plane.connect(), resource).page({}, { limit: 500, next: "" })).items.length;
+    }
+
+    const addressesOf = async (name: string, namespace = "shop") =>
+      annotationsOf(await get(PODS, name, namespace))["berth.dev/addresses"];
+
+    it("applies a pinned pod, a dual-stack one and a sticky one, whose claims are there when it returns", async () => {
+      assert.equal(await apply(pod("licence", { annotations: PIN })), "");
+      assert.equal(await addressesOf("licence"), "10.20.0.70");
+      assert.deepEqual(claimOf(await get(CLAIMS, "licence")), {
+        addresses: ["10.20.0.70"],
+        identity: "Pod licence",
+      });
+      assert.equal(
+        await apply(pod("dual", { annotations: { "berth.dev/ips": "10.20.0.71,fd00:20::71" } })),
+        "",
+      );
+      assert.equal(await addressesOf("dual"), "10.20.0.71,fd00:20::71");
+      await get(RESERVATIONS, "fd00-0020-0000-0000-0000-0000-0000-0071");
+      assert.equal(await apply(pod("sticky", { annotations: { "berth.dev/sticky": "true" } })), "");
+      const sticky = await addressesOf("sticky");
+      assert.match(sticky ?? "", /^10\.20\.0\.\d+,fd00:20::/);
+      await plane.kubectl(["delete", "pod", "sticky", "-n", "shop", "--force", "--grace-period=0"]);
+      assert.equal(await apply(pod("sticky", { annotations: { "berth.dev/sticky": "true" } })), "");
+      assert.equal(await addressesOf("sticky"), sticky);
+      const listed = await plane.kubectl(["get", "ipclaims", "-n", "shop"]);
+      assert.match(listed.stdout, /^licence .*\["10\.20\.0\.70"\]/m);
+    });
+
+    it("applies a pinned StatefulSet, whose ordinals have their addresses before and after their pods", async () => {
+      const list = { "berth.dev/ips": "10.20.0.80;10.20.0.81" };
+      assert.equal(await apply(statefulSet("mysql", 2, list)), "");
+      const claim = (name: string) => async () => {
+        const found = await new Client(plane.connect(), CLAIMS).get({ namespace: "shop", name });
+        return found === undefined ? undefined : claimOf(found).addresses;
+      };
+      assert.deepEqual(await eventually("mysql-1 is reserved", claim("mysql-1")), ["10.20.0.81"]);
+      for (const ordinal of [1, 0]) {
+        assert.equal(
+          await create(statefulPod("mysql", ordinal, { annotations: list })),
+          `pod/mysql-${ordinal}`,
+        );
+        assert.equal(await addressesOf(`mysql-${ordinal}`), `10.20.0.8${ordinal}`);
+      }
+    });
+
+    it("refuses what cannot be had, in words that say what to do", async () => {
+      const refused = (what: string) =>
+        `Error from server (Forbidden): error when creating "STDIN": admission webhook "${what}.berth.dev" denied the request: `;
+      const nearby = "free nearby: 10.20.0.72, 10.20.0.73, 10.20.0.74";
+      const held = `address 10.20.0.70 in pool "db" is held by shop/licence (Pod licence); ${nearby}; or release it with: berthctl release shop/licence`;
+      const refusals = {
+        "10.20.0.70": held,
+        "192.0.2.1":
+          'address 192.0.2.1 is in no pool; pools have "db" 10.20.0.50-10.20.0.199, "vault" 10.50.0.1-10.50.0.6',
+        "10.20.0.65": `address 10.20.0.65 is excluded from pool "db"; ${nearby}`,
+        "10.20.0.100":
+          'address 10.20.0.100 is the gateway of pool "db"; free nearby: 10.20.0.99, 10.20.0.101, 10.20.0.98',
+        "10.50.0.3": 'pool "vault" is not open to namespace shop; open to it: "db"',
+        "10.20.0.300":
+          'annotation berth.dev/ips: entry 1, "10.20.0.300", is not an IP address (write 10.20.0.51 or fd00:20::51, no prefix)',
+      };
+      for (const [ips, words] of Object.entries(refusals)) {
+        assert.equal(
+          await apply(pod("wrong", { annotations: { "berth.dev/ips": ips } })),
+          refused("pods") + words,
+        );
+      }
+      assert.equal(
+        await apply(claimObject("mine", { request: { addresses: ["10.20.0.70"] } })),
+        refused("claims") + held,
+      );
+      assert.equal(
+        await apply(statefulSet("short", 3, { "berth.dev/ips": "10.20.0.90" })),
+        `${refused("workloads")}the list has 1 entry, for ordinals 0 to 0, and none for ordinal 1; add an entry or lower replicas`,
+      );
+      assert.equal(
+        await apply(statefulSet("misplaced", 1, {}, { "berth.dev/ips": "10.20.0.90" })),
+        "Warning: annotation berth.dev/ips on the StatefulSet itself has no effect; move it to spec.template.metadata.annotations",
+      );
+      assert.equal(
+        await apply(poolObject("db2", { ranges: [{ cidr: "10.20.0.192/28" }] })),
+        `${refused("pools")}pools db2 and db both contain 10.20.0.193-10.20.0.199; change from, to or cidr of one of them`,
+      );
+      const removed = await plane.kubectl(["delete", "ippool", "db", "--wait=false"]);
+      assert.match(
+        removed.stderr,
+        /"pools\.berth\.dev" denied the request: pool db is in use: it still holds 10\.20\.0\.70 \(shop\/licence\), /,
+      );
+    });
+
+    it("rehearses with --dry-run=server and kubectl diff, and writes nothing", async () => {
+      const connection = plane.connect();
+      const objects = [
+        pod("maybe", { annotations: { "berth.dev/ips": "10.20.0.95" } }),
+        pod("perhaps", { annotations: { "berth.dev/pools": "db" } }),
+        deploymentPod("web", { annotations: { "berth.dev/ips": "10.20.0.96;10.20.0.97" } }),
+        statefulSet("set", 1, { "berth.dev/ips": "10.20.0.98" }),
+      ];
+      const records = async () => [await count(CLAIMS), await count(RESERVATIONS), await count(PODS)];
+      const written = async () => {
+        const counts = await requestCounts(connection);
+        const of = (resource: Resource) =>
+          WRITES.reduce((sum, verb) => sum + counts({ resource: resource.plural, verb }), 0);
+        return [of(CLAIMS), of(RESERVATIONS)];
+      };
+      const before = [await records(), await written()];
+      const [maybe, perhaps, web, set] = objects as [Json, Json, Json, Json];
+      assert.equal(
+        await apply(maybe, "--dry-run=server"),
+        "Warning: this pod would get 10.20.0.95 from pool db",
+      );
+      assert.match(
+        await apply(perhaps, "--dry-run=server"),
+        /^Warning: this pod would get 10\.20\.0\.\d+ from pool db and fd00:20::[0-9a-f:]+ from pool db$/,
+      );
+      assert.match(await create(web, "--dry-run=server"), /^pod\/web-5d9c7b-/);
+      assert.equal(await apply(set, "--dry-run=server"), "Warning: set-0 would get 10.20.0.98 from pool db");
+      const diff = await difference(maybe);
+      assert.equal(diff.rc, 1, diff.stderr);
+      assert.match(diff.stdout, /^\+ +berth\.dev\/ips: 10\.20\.0\.95$/m);
+      assert.match(
+        await apply(pod("late", { annotations: PIN }), "--dry-run=server"),
+        /held by shop\/licence/,
+      );
+      assert.deepEqual([await records(), await written()], before);
+    });
+
+    it("keeps what berth wrote: into pods, into claims", async () => {
+      const annotate = async (...args: string[]) =>
+        (
+          await plane.kubectl(["annotate", "pod", "licence", "-n", "shop", "--overwrite", ...args])
+        ).stderr.trim();
+      const patch = async (spec: Json) => {
+        const body = JSON.stringify({ spec });
+        const args = ["patch", "ipclaim", "licence", "-n", "shop", "--type=merge", "-p", body];
+        return (await plane.kubectl(args)).stderr.trim();
+      };
+      const denied = (webhook: string) =>
+        `Error from server (Forbidden): admission webhook "${webhook}.berth.dev" denied the request: `;
+      const stays = (key: string) =>
+        `${denied("changes.pods")}annotation ${key} of pod shop/licence is written by berth when the pod is created and stays; leave it as it is`;
+      const own = (field: string) =>
+        `${denied("claims")}spec.${field} is written by berth; leave it as it is`;
+      assert.equal(await annotate("note=x"), "");
+      assert.equal(await annotate("berth.dev/claim=mysql-0"), stays("berth.dev/claim"));
+      assert.equal(await annotate("berth.dev/addresses-"), stays("berth.dev/addresses"));
+      assert.equal(await patch({ addresses: ["10.20.0.99"] }), own("addresses"));
+      assert.equal(await patch({ releasing: true }), own("releasing"));
+      assert.equal(
+        await patch({ retention: { whenDeleted: "Retain" } }),
+        "Warning: claim shop/licence was made for Pod licence; when its pod is created again, what the pod asks for is written over this",
+      );
+    });
+
+    it("copies a pod, and the copy gains nothing", async () => {
+      const copy = async (from: string, to: string, ...flags: string[]) => {
+        const args = ["debug", from, "-n", "shop", `--copy-to=${to}`, "--image=registry.example/app:1"];
+        const ended = await plane.kubectl([...args, "--container=debugger", "--attach=false", ...flags]);
+        return ended.stderr.trim();
+      };
+      assert.equal(await copy("licence", "thief"), "");
+      assert.equal(await addressesOf("thief"), undefined);
+      assert.match(
+        await copy("licence", "robber", "--keep-annotations"),
+        /held by shop\/licence \(Pod licence\)/,
+      );
+      assert.equal(await copy("sticky", "twin", "--keep-annotations"), "");
+      const [own, twin] = [await addressesOf("sticky"), await addressesOf("twin")];
+      assert.equal(annotationsOf(await get(PODS, "twin"))["berth.dev/claim"], "twin");
+      assert.ok(twin !== undefined && own !== undefined);
+      assert.deepEqual(
+        twin.split(",").filter((address) => own.split(",").includes(address)),
+        [],
+      );
+      const assigned = { "berth.dev/claim": "licence", "berth.dev/addresses": "10.20.0.70" };
+      assert.equal(await apply(pod("forger", { annotations: assigned })), "");
+      assert.equal(annotationsOf(await get(PODS, "forger"))["berth.dev/claim"], undefined);
+    });
+
+    it("binds the claim of a pod that had no name when it was admitted", async () => {
+      const connection = plane.connect();
+      const node = { apiVersion: "v1", kind: "Node", metadata: { name: "node-a" } };
+      assert.equal(await apply(node), "");
+      const made = await create(deploymentPod("api", { annotations: { "berth.dev/pools": "db" } }));
+      const name = made.replace("pod/", "");
+      const annotations = annotationsOf(await get(PODS, name));
+      const claim = annotations["berth.dev/claim"] ?? "";
+      assert.match(claim, /^c-[a-z2-7]{12}$/);
+      assert.ok(annotations[ASSIGNED_TOKEN]);
+      const path = `/api/v1/namespaces/shop/pods/${name}/binding`;
+      const target = { apiVersion: "v1", kind: "Node", name: "node-a" };
+      const body = { apiVersion: "v1", kind: "Binding", metadata: { name }, target };
+      assert.equal((await connection.call({ method: "POST", path, body })).status, 201);
+      const { uid } = (await get(PODS, name)).metadata;
+      await eventually("the claim is bound", async () => {
+        const { binding } = (await get(CLAIMS, claim))["spec"] as { binding?: Json };
+        return binding?.["podUID"] === uid && binding["node"] === "node-a" ? true : undefined;
+      });
+      const gone = await plane.kubectl(["delete", "ipclaim", claim, "-n", "shop"]);
+      assert.equal(
+        gone.stderr.trim(),
+        `Error from server (Forbidden): admission webhook "claims.berth.dev" denied the request: claim shop/${claim} is in use by pod ${name} on node node-a; delete the pod first`,
+      );
+    });
+
+    it("gives a claim made by hand to the pod of its name, which needs an annotation or a namespace with the label", async () => {
+      const wish = (name: string, namespace: string, address: string) =>
+        claimObject(name, { request: { addresses: [address] } }, namespace);
+      const reserved = async (namespace: string, name: string) =>
+        await eventually(`claim ${name} is reserved`, async () =>
+          ((await get(CLAIMS, name, namespace))["spec"] as Json)["nonce"] ? true : undefined,
+        );
+      assert.match(
+        await apply(wish("byhand", "shop", "10.20.0.110")),
+        /^Warning: pod byhand gets these addresses if /,
+      );
+      await plane.kubectl(["label", "namespace", "opted", "berth.dev/admission=enabled"]);
+      await eventually("the label is known", async () => {
+        const warned = await apply(wish("quiet", "opted", "10.20.0.111"), "--dry-run=server");
+        return warned.includes("asks for them itself") ? undefined : true;
+      });
+      assert.equal(await apply(wish("quiet", "opted", "10.20.0.111")), "");
+      await Promise.all([reserved("shop", "byhand"), reserved("opted", "quiet")]);
+      assert.equal(await apply(pod("byhand")), "");
+      assert.equal(await addressesOf("byhand"), undefined);
+      await plane.kubectl(["delete", "pod", "byhand", "-n", "shop", "--force", "--grace-period=0"]);
+      assert.equal(await apply(pod("byhand", { annotations: { "berth.dev/ips": "10.20.0.110" } })), "");
+      assert.equal(await addressesOf("byhand"), "10.20.0.110");
+      assert.equal(await apply(pod("quiet", { namespace: "opted" })), "");
+      assert.equal(await addressesOf("quiet", "opted"), "10.20.0.111");
+    });
+
+    it("goes on without the webhook, for every pod but those that ask for an address", async () => {
+      const [replica] = replicas.all;
+      assert.ok(replica);
+      await replica.process.stop("SIGKILL");
+      const annotations = PIN;
+      const mirror = { ...PIN, "kubernetes.io/config.mirror": "x" };
+      assert.equal(await apply(pod("plain")), "");
+      assert.equal(await apply(pod("host", { annotations, spec: { hostNetwork: true } })), "");
+      assert.equal(await apply(pod("mirror", { annotations: mirror, spec: { nodeName: "node-a" } })), "");
+      assert.equal(await apply(pod("system", { annotations, namespace: "kube-system" })), "");
+      assert.equal(await apply(pod("own", { annotations, namespace: "berth-system" })), "");
+      assert.equal(await apply(statefulSet("later", 1, PIN)), "");
+      const noted = await plane.kubectl([
+        "annotate",
+        "pod",
+        "licence",
+        "-n",
+        "shop",
+        "note=y",
+        "--overwrite",
+      ]);
+      assert.equal(noted.rc, 0, noted.stderr);
+      const refused = await apply(pod("pinned", { annotations: { "berth.dev/ips": "10.20.0.120" } }));
+      assert.match(
+        refused,
+        /^Error from server \(InternalError\): .*failed calling webhook "pods\.berth\.dev"/,
+      );
+      assert.match(
+        await apply(pod("seen", { namespace: "opted" })),
+        /failed calling webhook "namespace\.pods/,
+      );
+      replica.process.start();
+      await replicas.ready(replica);
+      assert.equal(await apply(pod("pinned", { annotations: { "berth.dev/ips": "10.20.0.120" } })), "");
+      for (const name of ["plain", "host", "mirror"]) assert.equal(await addressesOf(name), undefined);
+    });
+  });
+}
+
+function claimOf(item: Item): Json {
+  const { spec } = item as Item & { readonly spec: Json };
+  const identity = spec["identity"] as Json;
+  return { addresses: spec["addresses"], identity: `${identity["kind"]} ${identity["name"]}` };
+}

@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+import { Client } from "../../kube/client.ts";
+import type { Connection } from "../../kube/connection.ts";
+import type { Resource } from "../../kube/resource.ts";
+import { isServed } from "../../webhook/cluster/discovery.ts";
+import { KRUISE } from "../../webhook/cluster/resources.ts";
+import { eventually } from "../support/eventually.ts";
+
+const DEFINITIONS: Resource = {
+  group: "apiextensions.k8s.io",
+  version: "v1",
+  plural: "customresourcedefinitions",
+  kind: "CustomResourceDefinition",
+  namespaced: false,
+};
+
+/** Defines one of OpenKruise's kinds, without its schema, and waits until it is served. Gives StatefulSet and CloneSet. */
+export async function installKruise(
+  connection: Connection,
+  plural: "statefulsets" | "clonesets",
+): Promise<readonly [Resource, Resource]> {
+  const [sets, clones] = KRUISE as readonly [Resource, Resource];
+  const resource = plural === "statefulsets" ? sets : clones;
+  const { group, version, kind } = resource;
+  const names = { plural, kind, singular: kind.toLowerCase(), listKind: `${kind}List` };
+  const schema = { openAPIV3Schema: { type: "object", "x-kubernetes-preserve-unknown-fields": true } };
+  const versions = [{ name: version, served: true, storage: true, schema }];
+  const spec = { group, names, scope: "Namespaced", versions };
+  await new Client(connection, DEFINITIONS).create({ name: `${plural}.${group}` }, { spec });
+  await eventually(
+    `${plural} are served`,
+    async () => ((await canList(connection, resource)) ? true : undefined),
+    30_000,
+  );
+  return [sets, clones];
+}
+
+async function canList(connection: Connection, resource: Resource): Promise<boolean> {
+  if (!(await isServed(connection, resource))) return false;
+  try {
+    await new Client(connection, resource).page({}, { limit: 1, next: "" });
+    return true;
+  } catch {
+    return false;
+  }
+}

@@ -1,0 +1,224 @@
+// SPDX-License-Identifier: Apache-2.0
+// The webhook as it runs in a cluster: processes of its own behind one address, registered at the API server.
+import { mkdirSync, writeFileSync } from "node:fs";
+import { connect, createServer, type Server, type Socket } from "node:net";
+import { join } from "node:path";
+import { setTimeout as pause } from "node:timers/promises";
+import { createClock } from "../../system/clock.ts";
+import { issueAuthority, issueLeaf } from "../../webhook/certificates.ts";
+import { call } from "../../webhook/testing/api-server.ts";
+import { eventually } from "../support/eventually.ts";
+import { Daemon } from "./daemon.ts";
+import type { ControlPlane, TestUser } from "./harness.ts";
+import { registerWebhooks } from "./webhooks.ts";
+
+export const WEBHOOK_MAIN = join(import.meta.dirname, "../../webhook/main.ts");
+const READY_MS = 60_000;
+
+/** Who the webhook is to the API server: a user that the control plane must be started with. */
+export const WEBHOOK_USER: TestUser = {
+  name: "system:serviceaccount:berth-system:berth-webhook",
+  groups: ["system:serviceaccounts", "system:serviceaccounts:berth-system"],
+};
+
+export interface ReplicasOptions {
+  /** How many; 1 if absent. */
+  readonly count?: number;
+  /** Variables beside those of `webhook/config.ts` that every replica needs. */
+  readonly env?: Readonly<Record<string, string>>;
+}
+
+export interface ReplicaProcess {
+  /** Its log is `tail()`; it may be killed, paused and started again on the same port. */
+  readonly process: Daemon;
+  readonly port: number;
+  /** What its environment is, and nothing else. */
+  readonly env: Readonly<Record<string, string>>;
+}
+
+/**
+ * Replicas of `webhook/main.ts` on a control plane that has Berth's kinds, a namespace berth-system and WEBHOOK_USER.
+ * The API server reaches them through one address, as through a Service: a connection goes to one that accepts it.
+ */
+export class Replicas {
+  readonly all: readonly ReplicaProcess[];
+  /** `https://127.0.0.1:port` of the address before them, and the authority of their certificate. */
+  readonly url: string;
+  readonly ca: string;
+  readonly #front: Front;
+
+  constructor(all: readonly ReplicaProcess[], front: Front, ca: string) {
+    this.all = all;
+    this.url = `https://127.0.0.1:${front.port}`;
+    this.ca = ca;
+    this.#front = front;
+  }
+
+  /** Waits until that one says that it is ready. */
+  async ready({ process, port }: ReplicaProcess): Promise<void> {
+    const look = async () => {
+      if (!process.running) throw new Error(`${process.name} ended\n${process.tail()}`);
+      return (await readyz(port, this.ca)) === 200 ? true : undefined;
+    };
+    await eventually(`${process.name} is ready`, look, READY_MS).catch((error: unknown) => {
+      throw new Error(`${String(error)}\n${process.tail()}`);
+    });
+  }
+
+  /** As a Deployment replaces a pod: it is told to end, leaves the Service a moment later, and its successor joins it. */
+  async restart(replica: ReplicaProcess): Promise<void> {
+    const ended = replica.process.stop("SIGTERM");
+    await pause(100);
+    this.#front.leave(replica.port);
+    await ended;
+    replica.process.start();
+    await this.ready(replica);
+    this.#front.join(replica.port);
+  }
+
+  async close(): Promise<void> {
+    await Promise.all(this.all.map(({ process }) => process.stop("SIGKILL")));
+    await this.#front.close();
+  }
+}
+
+/** The HTTP status of a replica's `/readyz`; undefined when it does not answer. */
+export async function readyz(port: number, ca: string): Promise<number | undefined> {
+  try {
+    const signal = AbortSignal.timeout(2_000);
+    return (await call({ port, ca, path: "/readyz", method: "GET", signal })).status;
+  } catch {
+    return undefined;
+  }
+}
+
+/** Starts them, waits until they are ready, and registers them. Whoever calls this closes them before the control plane. */
+export async function startReplicas(plane: ControlPlane, options: ReplicasOptions = {}): Promise<Replicas> {
+  const folder = join(plane.folder, "webhook");
+  mkdirSync(folder, { recursive: true });
+  const ca = await writeCertificate(folder);
+  const kubeconfig = join(folder, "kubeconfig");
+  writeFileSync(kubeconfig, plane.kubeConfig(WEBHOOK_USER.name).exportConfig(), { mode: 0o600 });
+  const ports = await freePorts(options.count ?? 1);
+  const all = ports.map((port, n) => {
+    const name = `berth-webhook-${n}`;
+    const env = {
+      BERTH_NAMESPACE: "berth-system",
+      BERTH_POD_NAME: name,
+      BERTH_HOST: "127.0.0.1",
+      BERTH_PORT: String(port),
+      BERTH_TLS: folder,
+      BERTH_KUBECONFIG: kubeconfig,
+      BERTH_DEPART: "100ms",
+      ...options.env,
+    };
+    const variables = Object.entries(env).map(([key, value]) => `${key}=${value}`);
+    const command = ["/usr/bin/env", "-i", ...variables, process.execPath, WEBHOOK_MAIN];
+    return { process: new Daemon(name, command, join(folder, `${name}.log`)), port, env };
+  });
+  const replicas = new Replicas(all, await Front.start(ports), ca);
+  try {
+    for (const { process } of all) process.start();
+    await Promise.all(all.map((replica) => replicas.ready(replica)));
+    await registerWebhooks(plane.connect(), replicas);
+    return replicas;
+  } catch (error) {
+    await replicas.close();
+    throw error;
+  }
+}
+
+/** Writes the pair of a server on 127.0.0.1 as `tls.crt` and `tls.key`; gives the authority's PEM. */
+export async function writeCertificate(folder: string): Promise<string> {
+  const clock = createClock();
+  const authority = await issueAuthority(clock);
+  const leaf = await issueLeaf(authority, { dnsNames: [], addresses: ["127.0.0.1"] }, clock);
+  writeFileSync(join(folder, "tls.crt"), leaf.cert);
+  writeFileSync(join(folder, "tls.key"), leaf.key, { mode: 0o600 });
+  return authority.cert;
+}
+
+/** What a Service is to the API server: each connection goes to the next of the ports that accepts it. */
+class Front {
+  readonly #server: Server;
+  readonly #ports: Set<number>;
+  readonly #sockets = new Set<Socket>();
+  #next = 0;
+
+  private constructor(ports: readonly number[]) {
+    this.#ports = new Set(ports);
+    this.#server = createServer((client) => this.#reach(client, this.#ports.size));
+  }
+
+  static async start(ports: readonly number[]): Promise<Front> {
+    const front = new Front(ports);
+    await listening(front.#server);
+    return front;
+  }
+
+  get port(): number {
+    return portOf(this.#server);
+  }
+
+  async close(): Promise<void> {
+    const closed = new Promise((resolve) => this.#server.close(resolve));
+    for (const socket of this.#sockets) socket.destroy();
+    await closed;
+  }
+
+  /** Connections that stand stay. */
+  leave(port: number): void {
+    this.#ports.delete(port);
+  }
+
+  join(port: number): void {
+    this.#ports.add(port);
+  }
+
+  #reach(client: Socket, tries: number): void {
+    this.#keep(client);
+    if (tries <= 0 || this.#ports.size === 0) {
+      client.resetAndDestroy();
+      return;
+    }
+    const server = connect([...this.#ports][this.#next++ % this.#ports.size] ?? 0, "127.0.0.1");
+    const again = () => this.#reach(client, tries - 1);
+    server.once("error", again);
+    server.once("connect", () => {
+      server.removeListener("error", again);
+      this.#keep(server);
+      client.pipe(server).pipe(client);
+      client.once("close", () => server.destroy());
+      server.once("close", () => client.destroy());
+    });
+  }
+
+  #keep(socket: Socket): void {
+    if (this.#sockets.has(socket)) return;
+    this.#sockets.add(socket);
+    socket.on("error", () => {}); // the other end is told by close
+    socket.once("close", () => this.#sockets.delete(socket));
+  }
+}
+
+function listening(server: Server): Promise<void> {
+  return new Promise((resolve, reject) => {
+    server.once("error", reject);
+    server.listen(0, "127.0.0.1", resolve);
+  });
+}
+
+function portOf(server: Server): number {
+  const address = server.address();
+  if (address === null || typeof address === "string") throw new Error("a server without a port");
+  return address.port;
+}
+
+/** Ports that were free a moment ago, each of them another one. */
+async function freePorts(count: number): Promise<number[]> {
+  const servers = Array.from({ length: count }, () => createServer());
+  await Promise.all(servers.map(listening));
+  const ports = servers.map(portOf);
+  await Promise.all(servers.map((server) => new Promise((resolve) => server.close(resolve))));
+  return ports;
+}

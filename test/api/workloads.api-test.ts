@@ -1,0 +1,301 @@
+// SPDX-License-Identifier: Apache-2.0
+import assert from "node:assert/strict";
+import { after, afterEach, before, describe, it } from "node:test";
+import type { Claim } from "../../allocator/claim.ts";
+import { intentForClaim } from "../../allocator/intent.ts";
+import { KeyedMutex } from "../../allocator/mutex.ts";
+import { release } from "../../allocator/release.ts";
+import { reserve } from "../../allocator/reserve.ts";
+import type { Resource } from "../../kube/resource.ts";
+import { startWorkloads } from "../../webhook/controllers/workloads.ts";
+import { eventually } from "../support/eventually.ts";
+import { FailingStore, type Failure } from "../support/failing-store.ts";
+import { applicantOf, claimRecord, granted, poolRecord } from "../support/fixtures.ts";
+import { SeededRandom } from "../support/random.ts";
+import { havePartsOrSkip } from "./binaries.ts";
+import { ControllersCluster, SwitchedLeadership } from "./controllers-cluster.ts";
+import { installKruise } from "./replica-kruise.ts";
+import { requestCounts } from "./request-counts.ts";
+
+const IPS = "berth.dev/ips";
+
+if (havePartsOrSkip(["etcd", "kube-apiserver"])) {
+  describe("the workloads controller on a real API server", () => {
+    let cluster: ControllersCluster;
+    let kruiseSets: Resource;
+    before(async () => {
+      cluster = await ControllersCluster.open(async (connection) => {
+        [kruiseSets] = await installKruise(connection, "statefulsets");
+      });
+      await cluster.store.create(
+        "pool",
+        poolRecord("db", ["10.20.0.0/16", "fd00:20::/64"], { cooldown: "0s" }),
+      );
+      await eventually("the pool", () => cluster.replica.mirror.pool("db"));
+    });
+    after(() => cluster?.close());
+    afterEach(() => cluster.endAll());
+
+    /** Writes and reads of Berth's kinds so far, but for watches and lists. */
+    const calls = async () => {
+      const of = await requestCounts(cluster.connection);
+      const one = (resource: string) =>
+        ["POST", "GET", "PATCH", "DELETE"].reduce((sum, verb) => sum + of({ resource, verb }), 0);
+      return one("ipclaims") + one("ipreservations");
+    };
+
+    it("reserves the list of a set from ordinals.start on, and more when it is scaled up", async () => {
+      cluster.start(startWorkloads);
+      const annotations = { [IPS]: "10.20.1.5;10.20.1.6;10.20.1.7;10.20.1.8" };
+      await cluster.applySet("late", { replicas: 3, start: 5, annotations });
+      const three = { "late-5": "10.20.1.5", "late-6": "10.20.1.6", "late-7": "10.20.1.7" };
+      await cluster.holds("late-", three);
+      await cluster.scale("late", 4);
+      await cluster.holds("late-", { ...three, "late-8": "10.20.1.8" });
+      const { identity } = (await cluster.claim("late-8"))?.record ?? claimRecord();
+      assert.equal(identity.ordinal, 8);
+      assert.equal(identity.apiVersion, "apps/v1");
+      assert.deepEqual(cluster.told("late"), []);
+      await cluster.sound();
+    });
+
+    it("makes no call for claims that stand, whatever is looked at again", async () => {
+      cluster.start(startWorkloads);
+      const annotations = { "berth.dev/pools": "db" };
+      await cluster.applySet("calm", { replicas: 3, annotations });
+      await eventually("three claims", async () =>
+        Object.keys(await cluster.holdings("calm-")).length === 3 ? true : undefined,
+      );
+      await cluster.caughtUp();
+      await cluster.endAll();
+      const before = await calls();
+      cluster.clock.skip(600_000); // pods that wait for their turn are no reason to touch their claims
+      cluster.start(startWorkloads, { context: { ...cluster.context, clock: cluster.clock } });
+      await cluster.patchSet("calm", { spec: { template: { metadata: { labels: { version: "2" } } } } });
+      // another one that is looked at afterwards
+      await cluster.applySet("marker", { replicas: 1, annotations: { [IPS]: "10.20.1.30" } });
+      await eventually("the marker's claim", () => cluster.replica.mirror.claim("shop/marker-0"));
+      await cluster.endAll(); // after the work at hand, which has more to read
+      assert.equal((await calls()) - before, 4); // is there a claim, reservation, claim, and the reservation read back
+    });
+
+    it("reserves for OpenKruise's sets too, but not the ordinals that they leave out", async () => {
+      cluster.start(startWorkloads);
+      const annotations = { [IPS]: "10.20.9.1-10.20.9.8" };
+      const set = { replicas: 3, annotations, reserveOrdinals: [1, "3-4"] };
+      await cluster.applySet("holes", set, kruiseSets);
+      await cluster.holds("holes-", {
+        "holes-0": "10.20.9.1",
+        "holes-2": "10.20.9.3",
+        "holes-5": "10.20.9.6",
+      });
+      assert.equal((await cluster.claim("holes-5"))?.record.identity.apiVersion, "apps.kruise.io/v1beta1");
+      assert.deepEqual(cluster.told("holes"), []);
+      await cluster.sound();
+    });
+
+    it("scales down as whenScaled says, and up again to the same addresses", async () => {
+      const judge = cluster.keepHouse();
+      const suspected = new Set<string>();
+      const suspect = (claim: Claim) => {
+        suspected.add(claim.name);
+        judge(claim);
+      };
+      cluster.start(startWorkloads, { suspect });
+      const list = { [IPS]: "10.20.2.1;10.20.2.2" };
+      await cluster.applySet("kept", {
+        replicas: 2,
+        annotations: { ...list, "berth.dev/when-scaled": "Retain" },
+      });
+      const other = { [IPS]: "10.20.2.11;10.20.2.12", "berth.dev/when-scaled": "Release" };
+      await cluster.applySet("let", { replicas: 2, annotations: other });
+      await cluster.holds("kept-", { "kept-0": "10.20.2.1", "kept-1": "10.20.2.2" });
+      await cluster.holds("let-", { "let-0": "10.20.2.11", "let-1": "10.20.2.12" });
+      await cluster.scale("kept", 1);
+      await cluster.scale("let", 1);
+      await cluster.holds("let-", { "let-0": "10.20.2.11" });
+      const retained = async () => (await cluster.claim("kept-1"))?.record.retained?.because;
+      await eventually("kept-1 is retained", retained);
+      assert.equal(await retained(), "scaled");
+      assert.equal((await cluster.claim("kept-0"))?.record.retained, undefined);
+      assert.deepEqual([...suspected].sort(), ["kept-1", "let-1"]);
+      await cluster.scale("kept", 2);
+      await cluster.scale("let", 2);
+      await eventually("kept-1 is wanted again", async () =>
+        (await retained()) === undefined ? true : undefined,
+      );
+      await cluster.holds("let-", { "let-0": "10.20.2.11", "let-1": "10.20.2.12" });
+      await cluster.holds("kept-", { "kept-0": "10.20.2.1", "kept-1": "10.20.2.2" });
+      await cluster.sound();
+    });
+
+    it("lets a deleted set's addresses go as whenDeleted and ttl say", async () => {
+      const suspect = cluster.keepHouse();
+      cluster.start(startWorkloads, { suspect });
+      const keep = { [IPS]: "10.20.3.1", "berth.dev/when-deleted": "Retain", "berth.dev/ttl": "1h" };
+      await cluster.applySet("stays", { replicas: 1, annotations: keep });
+      await cluster.applySet("goes", { replicas: 1, annotations: { [IPS]: "10.20.3.2" } });
+      await cluster.holds("stays-", { "stays-0": "10.20.3.1" });
+      await cluster.holds("goes-", { "goes-0": "10.20.3.2" });
+      await cluster.deleteSet("stays");
+      await cluster.deleteSet("goes");
+      await cluster.holds("goes-", {});
+      const retained = async () => (await cluster.claim("stays-0"))?.record.retained?.because;
+      assert.equal(await eventually("stays-0 is retained", retained), "deleted");
+      await cluster.reapAt(59 * 60_000);
+      await cluster.holds("stays-", { "stays-0": "10.20.3.1" });
+      await cluster.reapAt(61 * 60_000);
+      await cluster.holds("stays-", {});
+      await cluster.sound();
+    });
+
+    it("takes up what changes in the template: retention and addresses of claims that nobody uses", async () => {
+      cluster.start(startWorkloads);
+      await cluster.applySet("moves", { replicas: 2, annotations: { [IPS]: "10.20.4.1;10.20.4.2" } });
+      await cluster.holds("moves-", { "moves-0": "10.20.4.1", "moves-1": "10.20.4.2" });
+      const annotations = { [IPS]: "10.20.4.1;10.20.4.9", "berth.dev/when-deleted": "Retain" };
+      await cluster.patchSet("moves", { spec: { template: { metadata: { annotations } } } });
+      await cluster.holds("moves-", { "moves-0": "10.20.4.1", "moves-1": "10.20.4.9" });
+      const whenDeleted = async () => (await cluster.claim("moves-0"))?.record.retention.whenDeleted;
+      await eventually("the retention", async () => ((await whenDeleted()) === "Retain" ? true : undefined));
+      await cluster.sound();
+    });
+
+    it("goes on with the others when one address is taken, says so, and takes it when it is free", async () => {
+      const identity = { kind: "Pod", apiVersion: "v1", name: "squatter" };
+      const wanted = claimRecord({
+        name: "squatter",
+        identity,
+        request: { pools: ["db"] },
+        addresses: [],
+        nonce: "",
+      });
+      const standing = { kind: "named", claim: "squatter", identity } as const;
+      const request = { ...wanted, request: { addresses: claimRecord().addresses } };
+      const intent = intentForClaim(applicantOf({ standing }), request);
+      const squatter = granted(await reserve(cluster.context, intent)).claim;
+      const [address] = squatter.record.addresses;
+      assert.equal(address, "10.20.0.70");
+      cluster.start(startWorkloads);
+      const list = { [IPS]: "10.20.5.1;10.20.0.70;10.20.5.3" };
+      await cluster.applySet("blocked", { replicas: 3, annotations: list });
+      await cluster.holds("blocked-", { "blocked-0": "10.20.5.1", "blocked-2": "10.20.5.3" });
+      await eventually("the event", () => (cluster.told("blocked").length > 0 ? true : undefined));
+      await cluster.tells("blocked", ["Warning AddressTaken"]);
+      const [notice] = cluster.notices.all.filter(({ regarding }) => regarding.name === "blocked");
+      assert.match(
+        notice?.note ?? "",
+        /^pod blocked-1: address 10\.20\.0\.70 in pool "db" is held by shop\/squatter \(Pod squatter\)/,
+      );
+      assert.equal(notice?.regarding.kind, "StatefulSet");
+      assert.equal(await release(cluster.context, squatter), "released");
+      await cluster.holds("blocked-", {
+        "blocked-0": "10.20.5.1",
+        "blocked-1": "10.20.0.70",
+        "blocked-2": "10.20.5.3",
+      });
+      await cluster.sound();
+    });
+
+    it("says in one event how many of its pods lack an entry of the list", async () => {
+      cluster.start(startWorkloads);
+      await cluster.applySet("short", { replicas: 3, annotations: { [IPS]: "10.20.6.1" } });
+      await cluster.holds("short-", { "short-0": "10.20.6.1" });
+      await eventually("the event", () => (cluster.told("short").length > 0 ? true : undefined));
+      const [notice] = cluster.notices.all.filter(({ regarding }) => regarding.name === "short");
+      assert.match(
+        notice?.note ?? "",
+        /^2 pods cannot have their addresses now; the first, pod short-1: the list has 1 entry, for ordinals 0 to 0/,
+      );
+      assert.equal(notice?.reason, "ListTooShort");
+    });
+
+    it("does nothing while another replica leads, and everything once it leads itself", async () => {
+      const leadership = new SwitchedLeadership();
+      cluster.start(startWorkloads, { leadership });
+      await cluster.applySet("later", { replicas: 2, annotations: { [IPS]: "10.20.7.1;10.20.7.2" } });
+      await eventually("it is seen", () => workloadSeen(cluster, "later"));
+      assert.deepEqual(await cluster.holdings("later-"), {});
+      leadership.set(true);
+      await cluster.holds("later-", { "later-0": "10.20.7.1", "later-1": "10.20.7.2" });
+    });
+
+    it("makes one claim for each ordinal when two believe that they lead", async () => {
+      for (let n = 0; n < 2; n++) {
+        const own = { random: new SeededRandom(n), serial: new KeyedMutex() };
+        cluster.start(startWorkloads, { context: { ...cluster.context, ...own } });
+      }
+      await cluster.applySet("twice", { replicas: 20, annotations: { "berth.dev/pools": "db" } });
+      await eventually("20 claims", async () =>
+        Object.keys(await cluster.holdings("twice-")).length === 20 ? true : undefined,
+      );
+      await cluster.endAll();
+      await cluster.reapAt(0, 2);
+      await cluster.sound();
+      const held = (await cluster.all("reservation")).filter(({ record }) =>
+        record.claim.name.startsWith("twice-"),
+      );
+      assert.equal(held.filter(({ record }) => record.releasedAt === undefined).length, 40);
+    });
+
+    it("lets others have their turn beside sets of hundreds, as many as are worked on at a time", async () => {
+      cluster.start(startWorkloads);
+      const big = ["big-a", "big-b", "big-c", "big-d"];
+      const begun = (name: string) =>
+        cluster.replica.mirror.claimsOfWorkload("StatefulSet", "shop", name).length;
+      for (const name of big) {
+        await cluster.applySet(name, { replicas: 200, annotations: { "berth.dev/pools": "db" } });
+      }
+      await eventually("all have begun", () => (big.every((name) => begun(name) > 0) ? true : undefined));
+      await cluster.applySet("small", { replicas: 1, annotations: { [IPS]: "10.20.8.1" } });
+      await eventually("the small one has its claim", () => cluster.replica.mirror.claim("shop/small-0"));
+      const counts = big.map(begun);
+      await cluster.endAll();
+      for (const name of big) await cluster.deleteSet(name);
+      await eventually("they are gone", () =>
+        big.some((name) => workloadSeen(cluster, name)) ? undefined : true,
+      );
+      assert.ok(
+        counts.every((count) => count < 200),
+        `${counts.join(", ")} of 200 each`,
+      );
+    });
+
+    it("converges when it was killed before or after any write, and leaks nothing", async () => {
+      const failures: readonly Failure[] = ["before", "after"];
+      for (const failure of failures) {
+        for (let at = 1; at <= 6; at++) await crash(cluster, `crash-${failure}-${at}`, { at, failure });
+      }
+      await cluster.reapAt(0, 3);
+      await cluster.sound();
+    });
+  });
+}
+
+/** Two ordinals of both families: three writes each. */
+async function crash(
+  cluster: ControllersCluster,
+  name: string,
+  { at, failure }: { at: number; failure: Failure },
+): Promise<void> {
+  const store = new FailingStore(cluster.store, at, failure);
+  cluster.start(startWorkloads, { context: { ...cluster.context, store } });
+  await cluster.applySet(name, { replicas: 2, annotations: { "berth.dev/pools": "db" } });
+  await eventually("it dies", () => (store.died ? true : undefined));
+  await cluster.endAll();
+  cluster.start(startWorkloads);
+  const claims = await eventually("both claims", async () => {
+    const holdings = Object.values(await cluster.holdings(`${name}-`));
+    return holdings.length === 2 ? holdings : undefined;
+  });
+  for (const addresses of claims) assert.match(addresses, /^10\.20\.\d+\.\d+,fd00:20::/);
+  await cluster.endAll();
+}
+
+function workloadSeen(cluster: ControllersCluster, name: string): true | undefined {
+  return cluster.replica.watches.workloads.some(
+    ({ reflector }) => reflector.get(`shop/${name}`) !== undefined,
+  )
+    ? true
+    : undefined;
+}
