@@ -6,8 +6,9 @@ import { isRefusal, type Refusal } from "./errors.ts";
 import { barredFrom } from "./objections.ts";
 import { type Plan, planAddresses } from "./plan.ts";
 import { isHeldBy } from "./reservation.ts";
-import { agrees, cooledOff, type Intent } from "./reserve.ts";
+import { agrees, type Intent } from "./reserve.ts";
 import type { Stored } from "./store/store.ts";
+import { cooledOff } from "./take.ts";
 
 /**
  * What `reserve` would come to, by the view alone, for whoever asks again and again: `stands`, the claim has all that it

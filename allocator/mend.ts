@@ -4,8 +4,8 @@ import { isReserved } from "./claim.ts";
 import type { Context } from "./context.ts";
 import { rely } from "./reap.ts";
 import { release } from "./release.ts";
-import { giveBack, takeCandidate } from "./reserve.ts";
 import type { Stored } from "./store/store.ts";
+import { giveBack, takeCandidate } from "./take.ts";
 
 /**
  * Reserves again what a claim lists and has lost. A reserver that was reaped while it paused and crashed after it wrote

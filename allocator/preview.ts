@@ -8,7 +8,8 @@ import { barredFrom, stuckWith } from "./objections.ts";
 import { type Lot, planAddresses } from "./plan.ts";
 import { taken } from "./refusals.ts";
 import { isHeldBy } from "./reservation.ts";
-import { cooledOff, type Intent } from "./reserve.ts";
+import type { Intent } from "./reserve.ts";
+import { cooledOff } from "./take.ts";
 import { lookUpClaim } from "./view.ts";
 
 /** What an identity would get, if nobody came in between. Nothing is written. */

@@ -85,7 +85,7 @@ export const MUTATIONS: readonly Mutation[] = [
   },
   {
     name: "B8",
-    file: "allocator/reserve.ts",
+    file: "allocator/take.ts",
     from: "export async function takeCandidate(context: Context, wanted: Reservation): Promise<Take> {",
     to: `export async function takeCandidate(context: Context, wanted: Reservation): Promise<Take> {
       const there = await context.store.get("reservation", wanted.address);
