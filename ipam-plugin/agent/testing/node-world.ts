@@ -10,7 +10,7 @@ import { openWorld, type World } from "../../../test/support/world.ts";
 import { NodeClaims } from "../cluster/node-claims.ts";
 import type { NodePod } from "../cluster/node-view.ts";
 import { StatusReports } from "../cluster/status-reports.ts";
-import type { AttachRequest, Moored, Unmoored } from "../mooring.ts";
+import type { AttachRequest, Moored, SandboxNotice, Unmoored } from "../mooring.ts";
 import { PlainView } from "./plain-view.ts";
 
 export const NODE = "node-a";
@@ -122,6 +122,13 @@ export class NodeWorld {
     return found.kind === "found" ? await claims.attach(found, request, signal) : found;
   }
 
+  /** What an ADD does, and the status that is written behind it. */
+  async addAndReport(name: string): Promise<void> {
+    assert.equal((await this.add(ask(name))).kind, "moored");
+    await this.claims.report(`shop/${name}`);
+    await this.hear(name);
+  }
+
   /** `10.20.0.70 of shop/a`, or `CODE: words`. */
   async said(request: AttachRequest, claims: NodeClaims = this.claims): Promise<string> {
     const got = await this.add(request, { claims });
@@ -172,5 +179,14 @@ export function ask(name: string, over: Partial<AttachRequest> = {}): AttachRequ
     addresses: [],
     annotations: undefined,
     ...over,
+  };
+}
+
+/** The sandbox of that pod, `box-<name>` if not another, as its claim is told of it. */
+export function noticeOf(name: string, containerID = `box-${name}`): SandboxNotice {
+  return {
+    claim: `shop/${name}`,
+    pod: { namespace: "shop", name, uid: `uid-${name}` },
+    attachment: { network: "net", containerID, interface: "eth0" },
   };
 }

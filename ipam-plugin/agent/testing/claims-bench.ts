@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0
+import assert from "node:assert/strict";
+import type { Claim } from "../../../allocator/claim.ts";
+import { isRefusal, type Refusal } from "../../../allocator/errors.ts";
+import { readObject } from "../../../allocator/kube-object.ts";
+import { reserve } from "../../../allocator/reserve.ts";
+import type { Stored } from "../../../allocator/store/store.ts";
+import { addrs } from "../../../test/support/fixtures.ts";
+import type { World } from "../../../test/support/world.ts";
+import { Claims, type ClaimsOptions } from "../claims.ts";
+import type { AttachRequest, Moored, Unmoored } from "../mooring.ts";
+
+/** The signal of an ADD that nobody gives up. */
+export const LIVE = new AbortController().signal;
+
+/** Of the agent on node `here`; claims that may have lost what they were kept for go to `suspects`. */
+export function optionsOf({ context, shelf }: World, suspects: Claim[] = []): ClaimsOptions {
+  return { context, inventory: shelf, node: "here", suspect: (claim) => void suspects.push(claim) };
+}
+
+/** What `optionsOf` gives, running. */
+export function claimsOf(world: World, suspects: Claim[] = []): Claims {
+  return new Claims(optionsOf(world, suspects));
+}
+
+/** A claim of that name for exactly this address, as admission would have made it. */
+export async function pin(world: World, name: string, ...addresses: readonly string[]): Promise<void> {
+  const entry = addrs(...addresses);
+  const got = await reserve(world.context, {
+    key: { namespace: "shop", name },
+    identity: { kind: "Pod", apiVersion: "v1", name },
+    request: { addresses: entry },
+    retention: { whenDeleted: "Release", whenScaled: "Retain", ttlMs: null },
+    ask: { namespace: "shop", name, namespaceLabels: {}, podLabels: {}, entry },
+  });
+  assert.equal(got.kind, "reserved");
+  await world.settle();
+}
+
+/** The pod `shop/<name>` as the API server has it. */
+export async function keepPod(
+  world: World,
+  name: string,
+  annotations: Record<string, string>,
+): Promise<void> {
+  const metadata = { namespace: "shop", name, uid: `uid-${name}`, annotations };
+  const pod = readObject({ apiVersion: "v1", kind: "Pod", metadata, spec: {} });
+  if (isRefusal(pod)) throw new TypeError(pod.message);
+  await world.shelf.keep(pod);
+}
+
+/** Found and, if there is a claim, attached. */
+export async function attach(claims: Claims, request: AttachRequest): Promise<Moored | Unmoored | Refusal> {
+  const found = await claims.find(request, LIVE);
+  return found.kind === "found" ? await claims.attach(found, request, LIVE) : found;
+}
+
+/** Attached; fails the test if it is not. */
+export async function moored(claims: Claims, request: AttachRequest): Promise<Moored> {
+  const got = await attach(claims, request);
+  assert.equal(got.kind, "moored", JSON.stringify(got));
+  return got as Moored;
+}
+
+/** The claim as the authority has it; throws if there is none. */
+export async function claimAt(world: World, key: string): Promise<Stored<"claim">> {
+  const stored = await world.authority.get("claim", key);
+  if (stored === undefined) throw new Error(`no claim ${key}`);
+  return stored;
+}
