@@ -192,6 +192,17 @@ if (havePartsOrSkip(["etcd", "kube-apiserver", "kubectl"])) {
       await cluster.tells("wrong", ["Warning PoolInvalid", "Normal Open"]);
     });
 
+    it("says of two pools that they overlap, until one gives way", async () => {
+      start();
+      await applyPool("left", { ranges: [{ cidr: "10.39.0.0/24" }] });
+      await applyPool("right", { ranges: [{ cidr: "10.39.0.128/25" }] });
+      const overlapping = await cluster.condition(POOLS, "left", "Ready=False PoolOverlaps");
+      assert.match(overlapping.message, /^pools left and right both contain 10\.39\.0\.129-10\.39\.0\.254; /);
+      await cluster.condition(POOLS, "right", "Ready=False PoolOverlaps");
+      await cluster.delete(POOLS, "right");
+      await cluster.condition(POOLS, "left", "Ready=True Open");
+    });
+
     it("says that a pool is disabled, once", async () => {
       start();
       await applyPool("shut", { ranges: [{ cidr: "10.35.0.0/24" }], disabled: true });

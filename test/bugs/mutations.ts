@@ -179,7 +179,7 @@ export const MUTATIONS: readonly Mutation[] = [
   },
   {
     name: "B16-pools",
-    file: "webhook/admission/pool.ts",
+    file: "allocator/pool-collision.ts",
     from: "const shared = overlap(pool, other);",
     to: "const shared = undefined;",
     caughtBy: "records.test.ts",

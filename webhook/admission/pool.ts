@@ -2,7 +2,8 @@
 import { isDeepStrictEqual } from "node:util";
 import { isRefusal, type Refusal, refuse } from "../../allocator/errors.ts";
 import type { KubeObject } from "../../allocator/kube-object.ts";
-import { overlap, type Pool, type PoolRecord, parsePool, standing } from "../../allocator/pool.ts";
+import { type Pool, type PoolRecord, parsePool, standing } from "../../allocator/pool.ts";
+import { collision } from "../../allocator/pool-collision.ts";
 import type { Reservation } from "../../allocator/reservation.ts";
 import type { View } from "../../allocator/view.ts";
 import { type Desk, expectKind, objectOf } from "./desk.ts";
@@ -64,40 +65,7 @@ async function poolsNow(desk: Desk): Promise<readonly Pool[]> {
 function judgePool(view: View, pools: readonly Pool[], object: KubeObject): Refusal | undefined {
   const pool = parsePool(recordOf(object));
   if (isRefusal(pool)) return pool;
-  return collides(pools, pool) ?? robs(view, pool);
-}
-
-/** One address in two pools could be given out by two rules at once. */
-function collides(pools: readonly Pool[], pool: Pool): Refusal | undefined {
-  for (const other of pools) {
-    if (other.name === pool.name) continue;
-    const shared = overlap(pool, other);
-    if (shared !== undefined) {
-      const range = shared.first === shared.last ? shared.first : `${shared.first}-${shared.last}`;
-      return refuse(
-        "POOL_OVERLAPS",
-        `pools ${pool.name} and ${other.name} both contain ${range}; change from, to or cidr of one of them`,
-        {
-          pool: pool.name,
-          other: other.name,
-        },
-      );
-    }
-    const gateway = [...pool.gateways].find((address) => standing(other, address) === "open");
-    const theirs = [...other.gateways].find((address) => standing(pool, address) === "open");
-    if (gateway !== undefined || theirs !== undefined) {
-      const [owner, giver] = gateway !== undefined ? [pool.name, other.name] : [other.name, pool.name];
-      return refuse(
-        "POOL_OVERLAPS",
-        `the gateway ${gateway ?? theirs} of pool ${owner} could be given out by pool ${giver}; exclude it there`,
-        {
-          pool: pool.name,
-          other: other.name,
-        },
-      );
-    }
-  }
-  return undefined;
+  return collision(pools, pool) ?? robs(view, pool);
 }
 
 /** No reservation may find itself outside, or on an address that is not given out. */

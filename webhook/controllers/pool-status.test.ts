@@ -2,6 +2,7 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import { parsePool } from "../../allocator/pool.ts";
+import { collision } from "../../allocator/pool-collision.ts";
 import {
   addrs,
   bindingTo,
@@ -101,6 +102,15 @@ describe("the status of a pool", () => {
       "Exhausted=False AddressesFree: addresses are free",
       "Invalid=False Valid: its spec can be used",
     ]);
+  });
+
+  it("says of both pools that they have addresses in common", () => {
+    const [one, two] = [parsed(poolRecord("one", "10.40.0.0/24")), parsed(poolRecord("two", "10.40.0.0/25"))];
+    const said = (pool: typeof one) =>
+      conditionsOf(state({ pool, collides: collision([one, two], pool) })).slice(0, 1);
+    const advice = "both contain 10.40.0.1-10.40.0.126; change from, to or cidr of one of them";
+    assert.deepEqual(said(one), [`Ready=False PoolOverlaps: pools one and two ${advice}`]);
+    assert.deepEqual(said(two), [`Ready=False PoolOverlaps: pools two and one ${advice}`]);
   });
 
   it("says which family is used up, of which addresses by explicit request may be left", () => {

@@ -90,6 +90,8 @@ export interface PoolState {
   readonly use: Use;
   /** Families of which nothing is free that anybody could get. */
   readonly exhausted: readonly string[];
+  /** Another pool has some of its addresses: both were admitted at the same moment, or past the webhook. */
+  readonly collides?: Refusal | undefined;
 }
 
 /** The status that the pool should have, or undefined when it has it. */
@@ -134,7 +136,7 @@ function conditionsFor(state: PoolState): readonly Said[] {
   return [readiness(state), exhaustion(state), validity(state)];
 }
 
-function readiness({ pool, deleting, use }: PoolState): Said {
+function readiness({ pool, deleting, use, collides }: PoolState): Said {
   const no = (reason: string, message: string): Said => ({ type: "Ready", status: "False", reason, message });
   if (deleting) {
     const more = use.reserved > use.some.length ? ` and ${use.reserved - use.some.length} more` : "";
@@ -142,6 +144,7 @@ function readiness({ pool, deleting, use }: PoolState): Said {
     return no("Deleting", use.reserved === 0 ? "it was deleted and is about to go" : words);
   }
   if (isRefusal(pool)) return no(reasonOf(pool.code), pool.message);
+  if (collides !== undefined) return no(reasonOf(collides.code), collides.message);
   if (pool.disabled) return no("PoolDisabled", "takes no new reservations: spec.disabled is true");
   return { type: "Ready", status: "True", reason: "Open", message: "takes reservations" };
 }

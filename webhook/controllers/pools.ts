@@ -3,6 +3,7 @@ import { isBound } from "../../allocator/claim.ts";
 import { isRefusal, messageOf } from "../../allocator/errors.ts";
 import { Fields } from "../../allocator/kube-object.ts";
 import { parsePool } from "../../allocator/pool.ts";
+import { collision } from "../../allocator/pool-collision.ts";
 import { IN_USE } from "../../allocator/store/kubernetes-objects.ts";
 import type { Stored } from "../../allocator/store/store.ts";
 import { Client } from "../../kube/client.ts";
@@ -166,8 +167,11 @@ class Pools {
 
   #stateOf({ record }: Stored<"pool">, use: Use): PoolState {
     const pool = parsePool(record);
-    const exhausted = isRefusal(pool) ? [] : exhaustedOf(this.#deps.mirror, pool);
-    return { pool, deleting: record.deleting === true, use, exhausted };
+    const { mirror } = this.#deps;
+    const deleting = record.deleting === true;
+    if (isRefusal(pool)) return { pool, deleting, use, exhausted: [] };
+    const exhausted = exhaustedOf(mirror, pool);
+    return { pool, deleting, use, exhausted, collides: collision(mirror.pools(), pool) };
   }
 
   async #writeFinalizers({ metadata }: Item, finalizers: readonly string[]): Promise<void> {
