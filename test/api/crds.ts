@@ -65,8 +65,8 @@ export async function clear(connection: Connection): Promise<void> {
   }
 }
 
-/** Whatever it looks like now, and whoever holds it with a finalizer. */
-async function wipe(client: Client, { metadata }: Item): Promise<void> {
+/** Deletes an object, whatever it looks like now and whoever holds it with a finalizer. */
+export async function wipe(client: Client, { metadata }: Item): Promise<void> {
   const { name, namespace } = metadata;
   const place = client.resource.namespaced && namespace !== undefined ? { name, namespace } : { name };
   for (let seen: Item["metadata"] | undefined = metadata; seen !== undefined; ) {
