@@ -10,6 +10,7 @@ import {
   granted,
   reservationsOf,
 } from "../test/support/fixtures.ts";
+import { overlay } from "../test/support/overlay.ts";
 import { openWorld, type World } from "../test/support/world.ts";
 import { type Bindee, bind, isAtRest } from "./bind.ts";
 import type { Claim } from "./claim.ts";
@@ -107,19 +108,13 @@ describe("bind by what was seen of a claim", () => {
 
   async function begin() {
     let reads = 0;
-    const counting = (store: Store): Store => ({
-      create: (kind, record) => store.create(kind, record),
-      get: (kind, key) => {
-        if (kind === "claim") reads++;
-        return store.get(kind, key);
-      },
-      replace: (kind, seen, next) => store.replace(kind, seen, next),
-      report: (seen, status) => store.report(seen, status),
-      remove: (kind, seen) => store.remove(kind, seen),
-      list: (kind) => store.list(kind),
-      watch: (kind, signal) => store.watch(kind, signal),
-      close: () => store.close(),
-    });
+    const counting = (store: Store) =>
+      overlay(store, {
+        get: (kind, key) => {
+          if (kind === "claim") reads++;
+          return store.get(kind, key);
+        },
+      });
     const world = await openWorld({ pools: [DB_POOL], wrap: counting });
     const seen = await lent(world, true);
     const next: Bindee = { name: "a", uid: "next", node: "node-b", token: "" };

@@ -5,6 +5,7 @@ import { assertClean } from "../test/support/books.ts";
 import { attachmentOf, DB_POOL, granted, refusalOf } from "../test/support/fixtures.ts";
 import { entries, podIntent, slotsFor } from "../test/support/intents.ts";
 import { deploymentPod, workload } from "../test/support/objects.ts";
+import { overlay } from "../test/support/overlay.ts";
 import { openWorld, type World } from "../test/support/world.ts";
 import { bind } from "./bind.ts";
 import type { Context } from "./context.ts";
@@ -13,7 +14,6 @@ import { readObject } from "./kube-object.ts";
 import { lendSlot, previewSlot } from "./lend.ts";
 import { describePreview } from "./preview.ts";
 import { reserve } from "./reserve.ts";
-import type { Store } from "./store/store.ts";
 
 const FOUR = entries("10.20.0.70;10.20.0.71;10.20.0.72;10.20.0.73");
 
@@ -86,19 +86,12 @@ describe("a set of fifty", () => {
     await world.settle();
     const read: string[] = [];
     const { authority } = world;
-    const store: Store = {
-      create: (kind, record) => authority.create(kind, record),
+    const store = overlay(authority, {
       get: async (kind, key) => {
         if (kind === "claim") read.push(key);
         return await authority.get(kind, key);
       },
-      replace: (kind, seen, next) => authority.replace(kind, seen, next),
-      report: (seen, status) => authority.report(seen, status),
-      remove: (kind, seen) => authority.remove(kind, seen),
-      list: (kind) => authority.list(kind),
-      watch: (kind, signal) => authority.watch(kind, signal),
-      close: () => authority.close(),
-    };
+    });
     const got = await lendSlot({ ...world.context, store }, world.shelf, slotsFor(world, list));
     assert.equal(granted(got).claim.record.name, "web-slot-37");
     assert.deepEqual(read, ["shop/web-slot-37"]);

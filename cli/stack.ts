@@ -17,6 +17,7 @@ import { openShelf } from "../allocator/store/shelf.ts";
 import { openSqliteStore } from "../allocator/store/sqlite.ts";
 import { startAgent } from "../ipam-plugin/agent/agent.ts";
 import { Claims } from "../ipam-plugin/agent/claims.ts";
+import { assembled, type Closers } from "../system/assembly.ts";
 import { writeDurably } from "../system/durable-file.ts";
 import { createMetrics } from "../system/metrics.ts";
 import { createHandlers } from "../webhook/admission/handlers.ts";
@@ -60,27 +61,12 @@ const BOOT_ID = "/proc/sys/kernel/random/boot_id";
  * when a later part cannot start. Throws BerthError: CONFIG_INVALID for what the administrator can mend.
  */
 export async function startStack(options: StackOptions): Promise<Stack> {
-  const closers: (() => void | Promise<void>)[] = [];
-  let closing: Promise<void> | undefined;
-  const close = () => {
-    closing ??= closeAll(closers);
-    return closing;
-  };
-  try {
-    return { ...(await assemble(options, closers)), close };
-  } catch (error) {
-    await close();
-    throw error;
-  }
-}
-
-async function closeAll(closers: (() => void | Promise<void>)[]): Promise<void> {
-  for (const close of closers.reverse()) await close();
+  return await assembled((closers) => assemble(options, closers));
 }
 
 async function assemble(
   options: StackOptions,
-  closers: (() => void | Promise<void>)[],
+  closers: Closers,
 ): Promise<Pick<Stack, "webhookUrl" | "socketPath">> {
   const { dataDir, clock, random, log } = options;
   refuseSecond(dataDir);
@@ -121,8 +107,6 @@ async function assemble(
   await announce(dataDir, { pid: process.pid, ...webhook, socket: socketPath, node }, closers);
   return { webhookUrl: webhook.webhook, socketPath };
 }
-
-type Closers = (() => void | Promise<void>)[];
 
 function startMirror(
   { store, log }: Pick<Context, "store" | "log">,

@@ -8,6 +8,7 @@ import type { Connection } from "../kube/connection.ts";
 import { kubeEventSink } from "../kube/event-sink.ts";
 import { EventRecorder } from "../kube/events.ts";
 import type { LeaseTimings } from "../kube/lease.ts";
+import { assembled, type Closers } from "../system/assembly.ts";
 import { createMetrics, type MetricsRegistry } from "../system/metrics.ts";
 import { hearOfPools } from "./admission/catch-up.ts";
 import type { PoolAccess } from "./admission/desk.ts";
@@ -60,30 +61,13 @@ export interface ClusterWebhook {
 /** The Lease by which replicas choose who does the housekeeping. */
 const LEASE = "berth-webhook";
 
-type Closers = (() => void | Promise<void>)[];
-
 /**
  * One replica of the webhook: admission, controllers, and what they know of the cluster. It serves at once and is
  * ready when everything was listed. Whatever was started is closed again, in reverse, when a later part cannot start.
  * Throws BerthError: CONFIG_INVALID or CERTIFICATE_INVALID for what the administrator can mend.
  */
 export async function startWebhook(options: WebhookOptions): Promise<ClusterWebhook> {
-  const closers: Closers = [];
-  let closing: Promise<void> | undefined;
-  const close = () => {
-    closing ??= closeAll(closers);
-    return closing;
-  };
-  try {
-    return { ...(await assemble(options, closers)), close };
-  } catch (error) {
-    await close();
-    throw error;
-  }
-}
-
-async function closeAll(closers: Closers): Promise<void> {
-  for (const close of closers.reverse()) await close();
+  return await assembled((closers) => assemble(options, closers));
 }
 
 async function assemble(options: WebhookOptions, closers: Closers): Promise<Omit<ClusterWebhook, "close">> {

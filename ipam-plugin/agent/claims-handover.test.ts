@@ -5,46 +5,34 @@ import { bind, isAtRest } from "../../allocator/bind.ts";
 import type { Claim } from "../../allocator/claim.ts";
 import type { Store } from "../../allocator/store/store.ts";
 import { addrs, DB_POOL, refusalOf } from "../../test/support/fixtures.ts";
+import { overlay } from "../../test/support/overlay.ts";
 import { openWorld, type World } from "../../test/support/world.ts";
 import { Claims } from "./claims.ts";
 import { attach, claimAt, claimsOf, keepPod, LIVE, moored, optionsOf, pin } from "./testing/claims-bench.ts";
 import { ask } from "./testing/node-world.ts";
 
-/** The store, with another way to write the status of claims. */
-function reportingWith({ authority }: World, report: Store["report"]): Store {
-  return {
-    create: (kind, record) => authority.create(kind, record),
-    get: (kind, key) => authority.get(kind, key),
-    replace: (kind, seen, next) => authority.replace(kind, seen, next),
-    report,
-    remove: (kind, seen) => authority.remove(kind, seen),
-    list: (kind) => authority.list(kind),
-    watch: (kind, signal) => authority.watch(kind, signal),
-    close: () => authority.close(),
-  };
-}
-
 /** The store, where somebody acts just before the reservation of a claim is looked at. */
 function altering(world: World, before: () => Promise<void>): Store {
-  return {
-    ...reportingWith(world, (seen, status) => world.authority.report(seen, status)),
+  return overlay(world.authority, {
     get: async (kind, key) => {
       if (kind === "reservation") await before();
       return await world.authority.get(kind, key);
     },
-  };
+  });
 }
 
 /** Somebody gives the claim another address just before it is reported. */
 function changingBeforeReport(world: World, key: string, address: string): Store {
   const addresses = addrs(address);
-  return reportingWith(world, async (seen, status) => {
-    const { authority } = world;
-    const now = await authority.get("claim", key);
-    if (now !== undefined && now.record.addresses[0] !== addresses[0]) {
-      await authority.replace("claim", now, { ...now.record, addresses });
-    }
-    return await authority.report(seen, status);
+  const { authority } = world;
+  return overlay(authority, {
+    report: async (seen, status) => {
+      const now = await authority.get("claim", key);
+      if (now !== undefined && now.record.addresses[0] !== addresses[0]) {
+        await authority.replace("claim", now, { ...now.record, addresses });
+      }
+      return await authority.report(seen, status);
+    },
   });
 }
 
@@ -115,9 +103,11 @@ describe("Claims, from one sandbox to the next", () => {
     await using world = await openWorld({ pools: [DB_POOL] });
     await pin(world, "a", "10.20.0.70");
     const abort = new AbortController();
-    const store = reportingWith(world, async () => {
-      abort.abort();
-      return { kind: "conflict" };
+    const store = overlay(world.authority, {
+      report: async () => {
+        abort.abort();
+        return { kind: "conflict" };
+      },
     });
     const claims = new Claims({ ...optionsOf(world), context: { ...world.context, store } });
     const found = await claims.find(ask("a"), LIVE);

@@ -4,6 +4,7 @@ import { messageOf } from "../../allocator/errors.ts";
 import { openDatabase } from "../../allocator/store/database.ts";
 import { connect } from "../../kube/connection.ts";
 import manifest from "../../package.json" with { type: "json" };
+import type { Closers } from "../../system/assembly.ts";
 import { createClock } from "../../system/clock.ts";
 import { ending } from "../../system/ending.ts";
 import { createLogger, standardError } from "../../system/logger.ts";
@@ -15,8 +16,6 @@ import { type AgentConfig, databaseOf, loadConfig } from "./config.ts";
 import { serveProbes } from "./probes.ts";
 
 const BOOT_ID = "/proc/sys/kernel/random/boot_id";
-
-type Closers = (() => void | Promise<void>)[];
 
 const closers: Closers = [];
 try {

@@ -1,22 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Loaded before everything else (node --import) in a process that is to run with one mutation in it.
-import assert from "node:assert/strict";
-import { registerHooks } from "node:module";
-import { mutationNamed, sourceOf } from "./mutations.ts";
+import { mutationNamed } from "./mutations.ts";
+import { putIn } from "./put-in.ts";
 
-const mutation = mutationNamed(process.env["BERTH_MUTATION"] ?? "");
-const target = sourceOf(mutation).href;
-
-registerHooks({
-  load(url, context, nextLoad) {
-    const loaded = nextLoad(url, context);
-    if (url !== target) return loaded;
-    const source = Buffer.from(loaded.source as Uint8Array).toString("utf8");
-    assert.equal(
-      source.split(mutation.from).length,
-      2,
-      `${mutation.name}: its place is gone from ${mutation.file}`,
-    );
-    return { ...loaded, source: source.replace(mutation.from, () => mutation.to) };
-  },
-});
+putIn(mutationNamed(process.env["BERTH_MUTATION"] ?? ""));

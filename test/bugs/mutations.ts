@@ -235,6 +235,6 @@ export function mutationNamed(name: string): Mutation {
 }
 
 /** The file that a mutation changes. */
-export function sourceOf({ file }: Mutation): URL {
+export function sourceOf({ file }: Pick<Mutation, "file">): URL {
   return new URL(`../../${file}`, import.meta.url);
 }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import type { Kind, Records, Store, Stored } from "../../allocator/store/store.ts";
+import { overlay } from "../support/overlay.ts";
 
 /**
  * Stores that lie to one process, so that it does what the protocol forbids: with each of them the checker must find
@@ -56,18 +57,4 @@ export function withoutLookingAgain(store: Store): Store {
     get: async <K extends Kind>(kind: K, key: string) =>
       kind === "claim" && written.has(key) ? (written.get(key) as Stored<K>) : store.get(kind, key),
   });
-}
-
-function overlay(store: Store, lies: Partial<Store>): Store {
-  return {
-    create: (kind, record) => store.create(kind, record),
-    get: (kind, key) => store.get(kind, key),
-    replace: (kind, seen, next) => store.replace(kind, seen, next),
-    report: (seen, status) => store.report(seen, status),
-    remove: (kind, seen) => store.remove(kind, seen),
-    list: (kind) => store.list(kind),
-    watch: (kind, signal) => store.watch(kind, signal),
-    close: () => store.close(),
-    ...lies,
-  };
 }

@@ -5,6 +5,7 @@ import type { Store } from "../../allocator/store/store.ts";
 import { assertClean } from "../../test/support/books.ts";
 import { addrs, attachmentOf, bindingTo, DB_POOL, poolRecord } from "../../test/support/fixtures.ts";
 import { claimObject, deniedAs, type Json, pod, review } from "../../test/support/objects.ts";
+import { overlay } from "../../test/support/overlay.ts";
 import { admitPod, send } from "../../test/support/reviewing.ts";
 import { openWorld, type World } from "../../test/support/world.ts";
 import { validateClaims } from "./claim.ts";
@@ -29,28 +30,20 @@ async function stored(world: World, key = "shop/licence") {
 /** What it is asked for first is not there yet. */
 function blindOnce(store: Store): Store {
   let looks = 0;
-  return {
-    create: (kind, record) => store.create(kind, record),
+  return overlay(store, {
     get: async (kind, key) => (looks++ === 0 ? undefined : await store.get(kind, key)),
-    replace: (kind, seen, next) => store.replace(kind, seen, next),
-    report: (seen, status) => store.report(seen, status),
-    remove: (kind, seen) => store.remove(kind, seen),
-    list: (kind) => store.list(kind),
-    watch: (kind, signal) => store.watch(kind, signal),
-    close: () => store.close(),
-  };
+  });
 }
 
 /** Somebody acts just before the second look. */
 function overtaken(store: Store, act: () => Promise<void>): Store {
   let looks = 0;
-  return {
-    ...blindOnce(store),
+  return overlay(store, {
     get: async (kind, key) => {
       if (looks++ === 1) await act();
       return await store.get(kind, key);
     },
-  };
+  });
 }
 
 describe("a claim made by hand", () => {

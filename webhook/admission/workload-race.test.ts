@@ -11,6 +11,7 @@ import {
   reservationsOf,
 } from "../../test/support/fixtures.ts";
 import { deniedAs, workload } from "../../test/support/objects.ts";
+import { overlay } from "../../test/support/overlay.ts";
 import { send } from "../../test/support/reviewing.ts";
 import { openWorld } from "../../test/support/world.ts";
 
@@ -19,19 +20,12 @@ const SET = workload("StatefulSet", "mysql", { replicas: 2, annotations: LIST })
 
 /** The store, where another replica acts just before a reservation is made. */
 function interrupted(store: Store, before: (address: string) => Promise<void>): Store {
-  return {
+  return overlay(store, {
     create: async <K extends Kind>(kind: K, record: Records[K]) => {
       if ("address" in record) await before(record.address);
       return await store.create(kind, record);
     },
-    get: (kind, key) => store.get(kind, key),
-    replace: (kind, seen, next) => store.replace(kind, seen, next),
-    report: (seen, status) => store.report(seen, status),
-    remove: (kind, seen) => store.remove(kind, seen),
-    list: (kind) => store.list(kind),
-    watch: (kind, signal) => store.watch(kind, signal),
-    close: () => store.close(),
-  };
+  });
 }
 
 describe("a StatefulSet that is refused half-way", () => {
