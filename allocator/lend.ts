@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+import { isDeepStrictEqual } from "node:util";
 import { beingDeleted, isAtRest, PROMISE_MS } from "./bind.ts";
 import { type Binding, type Claim, claimKey } from "./claim.ts";
 import { type Context, MAX_ROUNDS } from "./context.ts";
@@ -86,7 +87,8 @@ async function lendOne(context: Context, inventory: Inventory, intent: Intent): 
   const before = await context.store.get("claim", key);
   if (before !== undefined && !(await isFree(context, inventory, before))) return busy(before.record);
   const { promise, ...plain } = intent;
-  const got = await reserve(context, before === undefined ? intent : plain);
+  const instead = before?.record.binding?.token ?? "";
+  const got = await reserve(context, before === undefined ? intent : { ...plain, instead });
   if (isRefusal(got) || promise === undefined) return got;
   if (got.claim.record.binding?.token === promise.token) return got;
   return await promiseFree(context, inventory, got, promise);
@@ -106,6 +108,8 @@ async function promiseFree(
     if (lent !== undefined) return { ...got, claim: lent };
     const now = await context.store.get("claim", seen.key);
     if (now === undefined || now.revision === seen.revision) break;
+    // another pod of the set asked for others meanwhile
+    if (!isDeepStrictEqual(now.record.addresses, got.claim.record.addresses)) break;
     seen = now;
   }
   return busy(seen.record);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import { beingDeleted, isAtRest } from "./bind.ts";
-import { type Claim, type ClaimKey, claimKey, type Identity } from "./claim.ts";
+import { type Binding, type Claim, type ClaimKey, claimKey, type Identity } from "./claim.ts";
 import { type Refusal, refuse } from "./errors.ts";
 import { describeIdentity, mayFollow } from "./identity.ts";
 import type { Ask } from "./plan.ts";
@@ -54,4 +54,21 @@ function changed(claim: Claim, ask: Ask): Refusal {
       "it changes when that pod is deleted and created again",
     { claim: key, address: claim.addresses.join(",") },
   );
+}
+
+/**
+ * Whoever was promised the slot of a set was told its addresses: nobody changes them under him. `instead` is the token
+ * of a promise that was found to be over.
+ */
+export function promisedAlready(
+  claim: Claim | undefined,
+  asker: { readonly identity: Identity; readonly instead?: string; readonly promise?: Binding },
+): Refusal | undefined {
+  const { node = "", token = "" } = claim?.binding ?? {};
+  const isMine = token === (asker.instead ?? asker.promise?.token);
+  if (claim === undefined || asker.identity.slot === undefined || node !== "" || token === "" || isMine)
+    return undefined;
+  const key = claimKey(claim);
+  const words = `claim ${key} (${claim.addresses.join(", ")}) was promised to another pod at this moment; try again`;
+  return refuse("CLAIM_BUSY", words, { claim: key });
 }

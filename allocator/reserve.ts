@@ -15,13 +15,13 @@ import {
 import { followed } from "./claim-ask.ts";
 import { type Context, MAX_ROUNDS } from "./context.ts";
 import { BerthError, isRefusal, type Refusal } from "./errors.ts";
-import { barredFrom, notByHand, stuckWith } from "./objections.ts";
+import { barredFrom, notByHand, promisedAlready, stuckWith } from "./objections.ts";
 import { type Ask, type Plan, planAddresses } from "./plan.ts";
 import { rely } from "./reap.ts";
 import { coolDropped, release } from "./release.ts";
 import { isHeldBy } from "./reservation.ts";
 import type { Stored } from "./store/store.ts";
-import { confirm, giveBack, takeAll } from "./take.ts";
+import { confirm, giveBack, takeAll, withdraw } from "./take.ts";
 import { lookUpClaim } from "./view.ts";
 
 /** One identity's wish, complete: reserve needs nothing else to make its claim. */
@@ -34,6 +34,8 @@ export interface Intent {
   readonly ask: Ask;
   /** Promise the claim to this pod in the same write. */
   readonly promise?: Binding;
+  /** Token of the promise that was found to be over, whose place this may take; absent: of none. */
+  readonly instead?: string;
   /**
    * What the claim of the name says goes, as it is when it is written: whatever claim it is, for a pod that asks for
    * nothing itself, or one that a person made, for a pod that does not say what it wants.
@@ -69,18 +71,34 @@ export async function reserve(context: Context, intent: Intent): Promise<Reserve
 
 async function reserveAlone(context: Context, intent: Intent): Promise<Reserved | Refusal> {
   const key = claimKey(intent.key);
-  let known =
-    intent.byHand === true ? await context.store.get("claim", key) : await lookUpClaim(context, key);
+  let sure = !looksNew(context, intent);
+  let known = sure ? await knownClaim(context, intent) : undefined;
   for (let round = 0; round < MAX_ROUNDS; round++) {
     const current = await finished(context, known);
     const attempt = await tryReserve(context, followed(intent, current?.record), current);
-    if (attempt.kind === "reserved" || attempt.kind === "refused") return attempt;
-    if (attempt.kind === "contended") await context.clock.sleep(100 + 100 * context.random.fraction());
+    if (attempt.kind === "reserved" || (attempt.kind === "refused" && sure)) return attempt;
+    if (attempt.kind === "contended" && sure)
+      await context.clock.sleep(100 + 100 * context.random.fraction());
     known = await context.store.get("claim", key);
+    sure = true;
   }
   throw new BerthError("REVISION_CONFLICT", `claim ${key} kept changing while it was reserved`, {
     details: { claim: key },
   });
+}
+
+/**
+ * A claim that the view lacks is not there, almost always, and creating it is the proof: no need to read it first. An
+ * ordinal's claim is made in advance, by another replica perhaps a moment ago.
+ */
+function looksNew({ view }: Context, { key, identity, byHand, followsClaim }: Intent): boolean {
+  if (byHand === true || followsClaim !== undefined || identity.ordinal !== undefined) return false;
+  return view.claim(claimKey(key)) === undefined;
+}
+
+async function knownClaim(context: Context, { key, byHand }: Intent): Promise<Stored<"claim"> | undefined> {
+  const name = claimKey(key);
+  return byHand === true ? await context.store.get("claim", name) : await lookUpClaim(context, name);
 }
 
 /** Whoever began to give the claim back may have stopped half-way; what then cools is this identity's own to take. */
@@ -110,13 +128,18 @@ async function tryReserve(
   if (known !== undefined && !moves && isCurrent(known, intent, context.clock.now())) {
     return { kind: "reserved", claim: known, fresh: false, made: false };
   }
-  const stuck = moves && holds.length > 0 ? stuckWith(before, intent.ask) : undefined;
+  const stuck = moves ? immovable(before, intent, holds) : undefined;
   if (stuck !== undefined) return stuck;
   const attempt = await take(context, intent, known, plan);
   if (attempt.kind !== "reserved") return attempt;
   const { addresses, nonce } = attempt.claim.record;
   for (const address of listed) if (!addresses.includes(address)) await coolDropped(context, address, nonce);
   return attempt;
+}
+
+/** Why the claim cannot have other addresses now. */
+function immovable(claim: Claim | undefined, intent: Intent, holds: readonly Address[]): Refusal | undefined {
+  return promisedAlready(claim, intent) ?? (holds.length > 0 ? stuckWith(claim, intent.ask) : undefined);
 }
 
 function barredFor(claim: Claim | undefined, { identity, byHand, key }: Intent): Refusal | undefined {
@@ -150,7 +173,10 @@ async function take(
   if (!Array.isArray(took)) return took;
   const addresses = [...plan.keep, ...took.map(({ stored }) => stored.record.address)];
   const next = claimOf(intent, before, { addresses, nonce, now: context.clock.now() });
-  const written = await writeClaim(context, known, next);
+  const written = await writeClaim(context, known, next).catch(async (error: unknown) => {
+    if (known === undefined && isCorrupt(error)) await withdraw(context, took);
+    throw error;
+  });
   if (written !== undefined && (await confirm(context, took, nonce))) {
     return { kind: "reserved", claim: written, fresh: true, made: known === undefined };
   }
@@ -210,6 +236,11 @@ async function writeClaim(
   }
   const replaced = await context.store.replace("claim", known, next);
   return replaced.kind === "replaced" ? replaced.stored : undefined;
+}
+
+/** A claim of the name is there and cannot be read, which is why the view lacks it: nothing can be reserved for it. */
+function isCorrupt(error: unknown): boolean {
+  return error instanceof BerthError && error.code === "STATE_CORRUPT";
 }
 
 /** The claim as it was before; if somebody changed it meanwhile, the next round looks at what is there. */

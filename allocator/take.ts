@@ -122,6 +122,17 @@ export async function giveBack(context: Context, took: readonly Took[]): Promise
   }
 }
 
+/**
+ * Gives back what nobody can have come to rely on: its nonce was made for a claim that was not created. Unlike
+ * `giveBack` it does not read the claim, which may be one that cannot be read.
+ */
+export async function withdraw({ store }: Pick<Context, "store">, took: readonly Took[]): Promise<void> {
+  for (const { stored, cooling } of [...took].reverse()) {
+    if (cooling === undefined) await store.remove("reservation", stored);
+    else await store.replace("reservation", stored, { ...stored.record, releasedAt: cooling });
+  }
+}
+
 /** Reads them back: a reaper may have thought them orphans before their claim was written. */
 export async function confirm(context: Context, took: readonly Took[], nonce: string): Promise<boolean> {
   for (const { stored } of took) {

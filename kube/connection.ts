@@ -177,17 +177,19 @@ class HttpsConnection implements Connection {
 
   /** Waits until the deadline, and then gives up in a way that makes the work fail. */
   async #within<T>(work: Promise<T>, until: number, giveUp: (late: Error) => void): Promise<T> {
-    const late = new BerthError("TIMED_OUT", `the API server at ${this.#keeper.server} does not answer`);
+    let late: BerthError | undefined; // made when it is needed: every call passes here twice
     const done = new AbortController();
     const timer = this.#clock.sleep(until - this.#clock.monotonic(), done.signal).then(() => {
-      if (!done.signal.aborted) giveUp(late);
+      if (done.signal.aborted) return;
+      late = new BerthError("TIMED_OUT", `the API server at ${this.#keeper.server} does not answer`);
+      giveUp(late);
     });
     try {
       return await work;
     } catch (error) {
-      throw error === late ? late : this.#unreachable(error);
+      throw late !== undefined && error === late ? late : this.#unreachable(error);
     } finally {
-      done.abort();
+      done.abort("done");
       await timer;
     }
   }

@@ -127,7 +127,6 @@ if (havePartsOrSkip(["etcd", "kube-apiserver"])) {
       await pause(PHASES_MS);
       const [pod, first] = await answered(() => admitted(role));
       assert.deepEqual(first, {
-        "GET ipclaims": 1,
         "GET ipreservations": 1,
         "POST ipclaims": 1,
         "POST ipreservations": 1,
