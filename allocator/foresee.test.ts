@@ -34,7 +34,7 @@ describe("what is foreseen of a reservation", () => {
   it("stands when claim and reservations are as they should be, however long nobody used them", () => {
     const old = claimRecord({ admittedAt: NOW - 3_600_000 });
     const got = foreseen({ claims: [old], reservations });
-    assert.equal(got.kind === "stands" && got.claim.record, old);
+    assert.deepEqual(got.kind === "stands" && got.claim.record, old);
   });
 
   it("is to be tried when anything of it would be written", () => {

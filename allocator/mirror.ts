@@ -1,11 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
+import { isDeepStrictEqual } from "node:util";
 import { type Address, type Family, familyOf, toNumber } from "./address.ts";
+import { claimKey } from "./claim.ts";
 import { ClaimIndex } from "./claim-index.ts";
 import { isRefusal } from "./errors.ts";
 import { blocked, type Pool, type PoolRecord, parsePool, poolOf, rangeOf, standing } from "./pool.ts";
 import type { Logger } from "./ports.ts";
 import type { Runs } from "./runs.ts";
 import type { Change, Kind, Store, Stored } from "./store/store.ts";
+import { Thrift } from "./thrift.ts";
 import type { View } from "./view.ts";
 
 /** What changed under a key; `now` undefined: gone, `before` undefined: new. Only enqueues: it is called in the middle of a change. */
@@ -25,13 +28,13 @@ export class Mirror implements View {
   readonly #log: Logger;
   readonly #pools = new Map<string, Pool>(); // pool name -> pool
   readonly #poolRecords = new Map<string, Stored<"pool">>(); // pool name -> record
-  readonly #claims = new Map<string, Stored<"claim">>(); // namespace/name -> claim
   readonly #reservations = new Map<string, Stored<"reservation">>(); // address -> reservation
   readonly #unpickable = new Map<string, Runs>(); // pool/family -> numbers not to pick
   readonly #held = new Map<string, number>(); // pool/namespace -> addresses
   readonly #stale = new Map<Kind, Set<string>>(); // kind -> keys not seen again in the running relist
   readonly #synced = new Set<Kind>();
-  readonly #index = new ClaimIndex();
+  readonly #claims = new ClaimIndex();
+  readonly #thrift = new Thrift();
   readonly #handlers: Handlers = { pool: new Set(), claim: new Set(), reservation: new Set() };
   #ordered: readonly Pool[] = [];
 
@@ -74,23 +77,23 @@ export class Mirror implements View {
   }
 
   claim(key: string): Stored<"claim"> | undefined {
-    return this.#claims.get(key);
+    return this.#claims.claims.get(key);
   }
 
   claims(): Iterable<Stored<"claim">> {
-    return this.#claims.values();
+    return this.#claims.claims.values();
   }
 
   claimsOfPod(namespace: string, name: string): readonly Stored<"claim">[] {
-    return this.#index.ofPod(namespace, name);
+    return this.#claims.ofPod(namespace, name);
   }
 
   claimsOfWorkload(kind: string, namespace: string, name: string): readonly Stored<"claim">[] {
-    return this.#index.ofWorkload(kind, namespace, name);
+    return this.#claims.ofWorkload(kind, namespace, name);
   }
 
   claimsOnNode(node: string): readonly Stored<"claim">[] {
-    return this.#index.onNode(node);
+    return this.#claims.onNode(node);
   }
 
   /** Calls the handler at every change of the kind from here on, after the change; gives what takes it away again. */
@@ -140,9 +143,10 @@ export class Mirror implements View {
   }
 
   /** A full pass brings everything again: handlers hear of differences only. */
-  #change<K extends Kind>(kind: K, key: string, now?: Stored<K>): void {
+  #change<K extends Kind>(kind: K, key: string, came?: Stored<K>): void {
     const before = this.#of(kind).get(key);
-    if (before?.revision === now?.revision && before?.uid === now?.uid) return;
+    if (before?.revision === came?.revision && before?.uid === came?.uid) return;
+    const now = came && (this.#thrifty(kind, came) as Stored<K>);
     if (now === undefined) this.#drop(kind, key);
     else this.#put(kind, now);
     for (const handler of this.#handlers[kind] as Set<RecordHandler<K>>) {
@@ -154,16 +158,27 @@ export class Mirror implements View {
     }
   }
 
+  #thrifty(kind: Kind, stored: Stored<Kind>): Stored<Kind> {
+    if (kind === "claim") {
+      const { record } = stored as Stored<"claim">;
+      const [address] = record.addresses;
+      const reservation = address === undefined ? undefined : this.#reservations.get(address)?.record;
+      return this.#thrift.claim(stored as Stored<"claim">, reservation);
+    }
+    if (kind === "pool") return stored;
+    const { claim } = (stored as Stored<"reservation">).record;
+    return this.#thrift.reservation(stored as Stored<"reservation">, this.claim(claimKey(claim))?.record);
+  }
+
   #of<K extends Kind>(kind: K): ReadonlyMap<string, Stored<K>> {
-    const records = { pool: this.#poolRecords, claim: this.#claims, reservation: this.#reservations };
+    const records = { pool: this.#poolRecords, claim: this.#claims.claims, reservation: this.#reservations };
     return records[kind] as ReadonlyMap<string, Stored<Kind>> as ReadonlyMap<string, Stored<K>>;
   }
 
   #put(kind: Kind, stored: Stored<Kind>): void {
     if (kind === "claim") {
       this.#dropClaim(stored.key);
-      this.#claims.set(stored.key, stored as Stored<"claim">);
-      this.#index.enter(stored as Stored<"claim">);
+      this.#claims.enter(stored as Stored<"claim">);
     } else if (kind === "reservation") {
       this.#dropReservation(stored.key);
       this.#addReservation(stored as Stored<"reservation">);
@@ -185,14 +200,15 @@ export class Mirror implements View {
   }
 
   #dropClaim(key: string): void {
-    const stored = this.#claims.get(key);
-    if (stored === undefined) return;
-    this.#claims.delete(key);
-    this.#index.leave(stored);
+    const stored = this.#claims.claims.get(key);
+    if (stored !== undefined) this.#claims.leave(stored);
   }
 
   #putPool(stored: Stored<"pool">): void {
+    const before = this.#poolRecords.get(stored.key);
     this.#poolRecords.set(stored.key, stored);
+    // its status is written often, and what is made of its spec is dear
+    if (isDeepStrictEqual(before?.record, stored.record)) return;
     const pool = parsePool(stored.record satisfies PoolRecord);
     if (isRefusal(pool)) {
       // It passed the validator once; an unreadable pool hands out nothing rather than something wrong.

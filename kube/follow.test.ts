@@ -2,7 +2,7 @@
 // What a real API server does too rarely to wait for; the rest is in test/api/follow.api-test.ts.
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
-import { type Logger, silent } from "../allocator/ports.ts";
+import { type Clock, type Logger, silent } from "../allocator/ports.ts";
 import { ManualClock } from "../system/testing/manual-clock.ts";
 import { follow } from "./follow.ts";
 import { CLAIMS } from "./resource.ts";
@@ -26,13 +26,30 @@ const failure = (code: number, reason: string, details?: object) => ({
 const BEGUN = [event("ADDED", "a", 4), bookmark(5, END)];
 
 /** What is said while the scenes are played, and what was asked for; ends by its signal. */
-async function watch(scenes: readonly Scene[], more: { ms?: number; pass?: "pages" } = {}) {
+async function watch(
+  scenes: readonly Scene[],
+  more: { ms?: number; pass?: "pages"; revision?: string } = {},
+) {
   const connection = new ScriptedConnection(...scenes);
-  const clock = new ManualClock();
+  if (more.revision !== undefined) connection.revision = more.revision;
+  const manual = new ManualClock();
   const stop = new AbortController();
   const said: string[] = [];
   const warnings: unknown[] = [];
-  const log: Logger = { ...silent, warn: (_, fields) => warnings.push(fields?.["error"]) };
+  const waits: unknown[] = [];
+  let turnsLeft = 0;
+  const sleep = (ms: number, signal?: AbortSignal) => {
+    if (ms === 0) turnsLeft++;
+    return manual.sleep(ms, signal);
+  };
+  const log: Logger = {
+    ...silent,
+    warn: (_, fields) => {
+      warnings.push(fields?.["error"]);
+      waits.push(fields?.["ms"]);
+    },
+  };
+  const clock: Clock = { now: () => manual.now(), monotonic: () => manual.monotonic(), sleep };
   const random = { fraction: () => 0, token: () => "t" };
   const { pass = "stream" } = more;
   const reading = (async () => {
@@ -45,7 +62,7 @@ async function watch(scenes: readonly Scene[], more: { ms?: number; pass?: "page
   })();
   await turns();
   for (let left = more.ms ?? 5_000; left > 0; left -= 500) {
-    clock.advance(500);
+    manual.advance(500);
     await turns();
   }
   stop.abort();
@@ -53,7 +70,7 @@ async function watch(scenes: readonly Scene[], more: { ms?: number; pass?: "page
   const asked = connection.queries.map(({ resourceVersion, sendInitialEvents }) =>
     sendInitialEvents === "true" ? "everything" : resourceVersion,
   );
-  return { said, asked, warnings, queries: connection.queries };
+  return { said, asked, warnings, waits, turnsLeft, queries: connection.queries };
 }
 
 describe("follow", () => {
@@ -136,6 +153,16 @@ describe("follow", () => {
     assert.deepEqual(asked, ["everything", "5", "5", "5"]);
   });
 
+  it("makes a full pass when the API server came back with less than was seen already", async () => {
+    const scenes: Scene[] = [
+      { lines: BEGUN, after: "breaks" },
+      { lines: [bookmark(4, END)], after: "is silent" },
+    ];
+    const { said, asked } = await watch(scenes, { revision: "4" });
+    assert.deepEqual(said, ["relist", "put a", "synced", "relist", "synced"]);
+    assert.deepEqual(asked, ["everything", "everything"]);
+  });
+
   it("takes a type of event that it does not know for nothing", async () => {
     const { said } = await watch([
       { lines: [...BEGUN, event("TRANSMUTED", "a", 6), event("DELETED", "a", 7)], after: "is silent" },
@@ -157,7 +184,25 @@ describe("follow", () => {
   it("does not hammer an API server that ends every watch at once", async () => {
     const scenes = Array.from({ length: 1_000 }, (): Scene => ({ lines: [], after: "ends" }));
     const { asked } = await watch([{ lines: BEGUN, after: "ends" }, ...scenes], { ms: 60_000 });
-    // 0.4 s, 0.8, 1.6, 3.2, 6.4, 12.8, 15, 15
-    assert.ok(asked.length >= 7 && asked.length <= 10, `${asked.length} watches in a minute`);
+    // 0.4 s, 0.8, 1.6, 3.2, and from then on 5 each
+    assert.ok(asked.length >= 12 && asked.length <= 16, `${asked.length} watches in a minute`);
+  });
+
+  it("makes a full pass soon when what it missed during an outage is too old", async () => {
+    const away = Array.from({ length: 6 }, (): Scene => ({ status: 503, body: "away" }));
+    const expired: Scene = { lines: [failure(410, "Expired")], after: "ends" };
+    const again: Scene = { lines: [bookmark(20, END)], after: "is silent" };
+    const { said, waits } = await watch([{ lines: BEGUN, after: "breaks" }, ...away, expired, again], {
+      ms: 40_000,
+    });
+    assert.deepEqual(waits.slice(-3), [5_000, 5_000, 400]);
+    assert.deepEqual(said.slice(-2), ["relist", "synced"]);
+  });
+
+  it("lets others have their turn in the midst of a full pass", async () => {
+    const many = Array.from({ length: 1_000 }, (_, i) => event("ADDED", `a${i}`, i));
+    const { said, turnsLeft } = await watch([{ lines: [...many, bookmark(1_000, END)], after: "is silent" }]);
+    assert.equal(said.length, 1_002);
+    assert.ok(turnsLeft >= 10, `${turnsLeft} times for 1,000 events`);
   });
 });

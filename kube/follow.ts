@@ -6,6 +6,7 @@ import { Client, type Selection } from "./client.ts";
 import type { Connection } from "./connection.ts";
 import type { Item, Resource } from "./resource.ts";
 import { Expired, NotOffered, type WatchEvent, watchOnce } from "./watch.ts";
+import type { Pulse, WatchHealth } from "./watch-health.ts";
 
 /** As the store's Change, of objects: `relist`, every object as `put`, `synced`, then changes in order. */
 export type ItemChange =
@@ -30,13 +31,17 @@ export interface FollowOptions {
   readonly idleMs?: number;
   /** The API server is asked to end a watch after this and up to twice as long; default 300 s. */
   readonly watchSeconds?: number;
+  /** Told how the watch is. */
+  readonly health?: WatchHealth;
 }
 
 const PAGE_SIZE = 500;
 const IDLE_MS = 100_000;
 const WATCH_SECONDS = 300;
-/** client-go's: from 800 ms to 30 s. */
-const BACKOFF = { base: 800, longest: 30_000 };
+/** client-go's, but that it ends at 10 s instead of 30: until it asks again it is blind, be the API server back or not. */
+const BACKOFF = { base: 800, longest: 10_000 };
+/** Events before others have their turn, in less than 10 ms: a full pass comes as fast as it is read. */
+const IN_A_TURN = 100;
 /** A watch that lived so long was no failure, even if it said nothing. */
 const HEALTHY_MS = 10_000;
 
@@ -59,9 +64,13 @@ class Follower {
   readonly #signal: AbortSignal;
   readonly #client: Client;
   readonly #backoff: Backoff;
+  readonly #pulse: Pulse | undefined;
   #pass: "stream" | "pages";
+  #inTurn = 0;
   /** How far it has come; undefined before a full pass. */
   #at: string | undefined;
+  /** The API server was away or silent: it may have come back with an older etcd. */
+  #doubtful = false;
 
   constructor(options: FollowOptions, signal: AbortSignal) {
     this.#options = options;
@@ -69,6 +78,7 @@ class Follower {
     this.#client = new Client(options.connection, options.resource);
     this.#backoff = new Backoff(BACKOFF, options.random);
     this.#pass = options.pass ?? "stream";
+    this.#pulse = options.health?.of(options.resource.kind);
   }
 
   async *run(): AsyncGenerator<ItemChange, void, void> {
@@ -76,6 +86,7 @@ class Follower {
     while (!this.#signal.aborted) {
       const began = clock.monotonic();
       try {
+        if (this.#doubtful) await this.#checkHistory();
         if (this.#at === undefined && this.#pass === "pages") yield* this.#list();
         else yield* this.#watch();
         if (clock.monotonic() - began >= HEALTHY_MS) this.#backoff.reset();
@@ -91,27 +102,55 @@ class Follower {
     let at: string | undefined;
     for await (const page of this.#client.pages(this.#selection, this.#options.pageSize ?? PAGE_SIZE)) {
       if (this.#signal.aborted) return;
-      if (at === undefined) yield { type: "relist" };
+      this.#pulse?.heard();
+      if (at === undefined) yield this.#relist();
       at = page.resourceVersion;
       for (const item of page.items) {
         if (this.#signal.aborted) return;
         yield { type: "put", item };
+        await this.#turn();
       }
     }
     if (this.#signal.aborted) return;
-    yield { type: "synced" };
+    yield this.#synced();
     this.#at = at;
     yield* this.#watch();
+  }
+
+  #relist(): ItemChange {
+    this.#pulse?.relists();
+    return { type: "relist" };
+  }
+
+  #synced(): ItemChange {
+    this.#pulse?.synced();
+    return { type: "synced" };
+  }
+
+  /**
+   * A watch from a revision that an etcd restored from a snapshot has yet to reach says nothing until it is reached, and
+   * never what happened before. So where it was must lie in the past.
+   */
+  async #checkHistory(): Promise<void> {
+    if (this.#at !== undefined) {
+      for await (const { resourceVersion } of this.#client.pages(this.#selection, 1)) {
+        if (isBefore(resourceVersion, this.#at)) this.#at = undefined;
+        break;
+      }
+    }
+    this.#doubtful = false;
   }
 
   /** Goes on from where it was; from nowhere, the watch begins with everything there is. */
   async *#watch(): AsyncGenerator<ItemChange, void, void> {
     const streaming: Streaming = { pass: this.#at === undefined ? "asked" : "none" };
     for await (const event of watchOnce(this.#watchOptions(), this.#signal)) {
+      this.#pulse?.heard();
       for (const change of this.#changesOf(event, streaming)) {
         if (this.#signal.aborted) return;
         yield change;
       }
+      await this.#turn();
       this.#backoff.reset();
     }
   }
@@ -119,18 +158,26 @@ class Follower {
   #changesOf(event: WatchEvent, streaming: Streaming): readonly ItemChange[] {
     const changes: ItemChange[] = [];
     if (streaming.pass === "asked") {
-      changes.push({ type: "relist" });
+      changes.push(this.#relist());
       streaming.pass = "running";
     }
     if (event.type !== "bookmark") {
       changes.push({ type: event.type, item: event.item });
     } else if (streaming.pass === "running" && event.initialEventsEnd) {
-      changes.push({ type: "synced" });
+      changes.push(this.#synced());
       streaming.pass = "none";
     }
     // what breaks off in the middle of a full pass has come nowhere
     if (streaming.pass === "none" && event.resourceVersion !== "") this.#at = event.resourceVersion;
     return changes;
+  }
+
+  /** Everything that is read at once would be worked off before a timer or another connection had its turn. */
+  async #turn(): Promise<void> {
+    this.#inTurn++;
+    if (this.#inTurn < IN_A_TURN) return;
+    this.#inTurn = 0;
+    await this.#options.clock.sleep(0, this.#signal);
   }
 
   get #selection(): Selection {
@@ -153,14 +200,24 @@ class Follower {
       this.#pass = "pages";
       return;
     }
+    // it answers again: what was missed since is not to wait for the end of a long back-off
+    if (error instanceof Expired && this.#at !== undefined) this.#backoff.reset();
     if (error instanceof NotOffered || error instanceof Expired) this.#at = undefined;
+    else this.#doubtful = true;
     await this.#wait(messageOf(error), error instanceof BerthError ? error.code : undefined);
   }
 
   async #wait(why: string, code?: string): Promise<void> {
     const { clock, log, resource } = this.#options;
     const ms = Math.round(this.#backoff.next());
+    this.#pulse?.interrupted(code ?? "ENDED");
     log.warn("watch is interrupted", { kind: resource.kind, error: why, code, ms });
     await clock.sleep(ms, this.#signal);
   }
+}
+
+/** Revisions of one resource are decimal numbers that grow (KEP-5504); what looks otherwise says nothing. */
+function isBefore(revision: string, other: string): boolean {
+  const number = /^\d+$/;
+  return number.test(revision) && number.test(other) && BigInt(revision) < BigInt(other);
 }

@@ -4,17 +4,13 @@ import type { KubeConfig } from "@kubernetes/client-node";
 import { BerthError, messageOf } from "../allocator/errors.ts";
 
 /**
- * The kubeconfig of that file, which BERTH_KUBECONFIG names, or, without one, of the service account of this pod.
- * The package that reads it takes up 80 MB, and is loaded by those who ask. Throws CONFIG_INVALID.
+ * The kubeconfig of that file, which BERTH_KUBECONFIG names. The package that reads it takes up 80 MB, and is loaded by
+ * those who ask. Throws CONFIG_INVALID.
  */
-export async function readKubeConfig(file?: string): Promise<KubeConfig> {
+export async function readKubeConfig(file: string): Promise<KubeConfig> {
   // biome-ignore lint/style/noRestrictedImports: only files are read with it; calls go through kube/connection.ts
   const { KubeConfig } = await import("@kubernetes/client-node");
   const config = new KubeConfig();
-  if (file === undefined) {
-    config.loadFromCluster();
-    return config;
-  }
   try {
     config.loadFromFile(file);
     return config;

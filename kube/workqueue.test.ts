@@ -180,4 +180,37 @@ describe("WorkQueue", () => {
     queue.add("b");
     assert.deepEqual(await after(0), ["a"]);
   });
+
+  it("lets others have their turn when thousands of keys come at once", async () => {
+    let turnsLeft = 0;
+    const sleep = (ms: number, signal?: AbortSignal) => {
+      if (ms === 0) turnsLeft++;
+      return clock.sleep(ms, signal);
+    };
+    const others = { now: () => clock.now(), monotonic: () => clock.monotonic(), sleep };
+    const queue = start(() => DONE, { clock: others });
+    for (let i = 0; i < 1_600; i++) queue.add(String(i));
+    await turns(200);
+    assert.equal(worked.length, 1_600);
+    assert.deepEqual(worked.slice(0, 3), ["0", "1", "2"], "those that wait longest come first");
+    assert.ok(turnsLeft >= 100, `${turnsLeft} times for 1,600 keys`);
+  });
+
+  it("is not woken by what is due later than what it waits for", async () => {
+    let rests = 0;
+    const sleep = (ms: number, signal?: AbortSignal) => {
+      rests++;
+      return clock.sleep(ms, signal);
+    };
+    const others = { now: () => clock.now(), monotonic: () => clock.monotonic(), sleep };
+    const queue = start(() => DONE, { clock: others });
+    queue.addAfter("first", 100);
+    await turns();
+    const before = rests;
+    for (let i = 0; i < 50; i++) queue.addAfter(String(i), 200);
+    await turns();
+    assert.equal(rests, before);
+    assert.deepEqual(await after(100), ["first"]);
+    assert.equal((await after(100)).length, 50);
+  });
 });

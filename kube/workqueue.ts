@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-import type { Clock, Logger, Random } from "../allocator/ports.ts";
+import { type Clock, type Logger, type Metrics, type Random, unmetered } from "../allocator/ports.ts";
+import { Agenda } from "./agenda.ts";
 import { Backoff } from "./backoff.ts";
+import { QueueMeter } from "./queue-meter.ts";
 
 /** How one look at a key ended. */
 export type Outcome =
@@ -17,7 +19,7 @@ export type Outcome =
 export const DONE: Outcome = { kind: "done" };
 
 export interface WorkQueueOptions {
-  /** For log lines. */
+  /** For log lines and metrics. */
   readonly name: string;
   /** Brings the world of one key into order, from what is there now. What it throws counts as `retry`. */
   readonly work: (key: string, signal: AbortSignal) => Promise<Outcome>;
@@ -28,6 +30,7 @@ export interface WorkQueueOptions {
   readonly concurrency?: number;
   /** After `resync`. */
   readonly onResync?: (reason: string) => void;
+  readonly metrics?: Metrics;
 }
 
 /** client-go's first wait; a minute at most, since what is in order after a failure should not wait for 1000 s. */
@@ -35,6 +38,10 @@ const RETRY = { base: 5, longest: 60_000 };
 /** Retries of all keys together, as client-go: what fails for thousands of keys must not become a flood. */
 const RETRIES_PER_SECOND = 10;
 const RETRY_BURST = 100;
+/** Given as the reason: without one, an abort makes an error and its stack, at every change in the cluster. */
+const WOKEN = "woken";
+/** Looks before others have their turn: most of them ask nobody, and thousands of keys may come at once. */
+const LOOKS_IN_A_TURN = 16;
 
 /**
  * A queue of keys. A key that waits is not added twice; one that is worked on and added again is worked on once more
@@ -43,16 +50,22 @@ const RETRY_BURST = 100;
 export class WorkQueue {
   readonly #options: WorkQueueOptions;
   readonly #waiting = new Set<string>();
+  #heads = this.#waiting.values();
   readonly #working = new Set<string>();
   readonly #again = new Set<string>(); // added while they were worked on
-  readonly #later = new Map<string, number>(); // key -> monotonic time at which it is due
+  readonly #later = new Agenda(); // in monotonic time
   readonly #backoffs = new Map<string, Backoff>(); // key that failed -> how long it waits next
+  readonly #meter: QueueMeter;
   #wake: () => void = () => {};
+  /** Monotonic: when it wakes by itself. */
+  #restsUntil = Number.POSITIVE_INFINITY;
   /** Monotonic time at which the next retry is free, the burst aside. */
   #retriesFreeAt = Number.NEGATIVE_INFINITY;
 
   constructor(options: WorkQueueOptions) {
     this.#options = options;
+    const { name, clock, metrics = unmetered } = options;
+    this.#meter = new QueueMeter({ name, clock, metrics, later: () => this.#later.size });
   }
 
   /** Keys that wait, now or for later, or are worked on. */
@@ -63,6 +76,7 @@ export class WorkQueue {
   /** To be looked at as soon as possible. */
   add(key: string): void {
     this.#later.delete(key);
+    this.#meter.due(key);
     if (this.#working.has(key)) this.#again.add(key);
     else this.#waiting.add(key);
     this.#wake();
@@ -71,49 +85,67 @@ export class WorkQueue {
   /** To be looked at after `ms`, unless it is due before. */
   addAfter(key: string, ms: number): void {
     const due = this.#options.clock.monotonic() + ms;
-    if (this.#waiting.has(key) || (this.#later.get(key) ?? Number.POSITIVE_INFINITY) <= due) return;
+    if (this.#waiting.has(key) || this.#later.of(key) <= due) return;
     this.#later.set(key, due);
-    this.#wake();
+    if (due < this.#restsUntil) this.#wake();
   }
 
   /** Works until `signal` aborts, and then waits for what is worked on. Never rejects. */
   async run(signal: AbortSignal): Promise<void> {
+    const { clock, concurrency = 4 } = this.#options;
     const running = new Set<Promise<void>>();
-    while (!signal.aborted) {
+    signal.addEventListener("abort", () => this.#wake(), { once: true });
+    for (let looks = 0; !signal.aborted; ) {
       this.#takeDue();
-      while (running.size < (this.#options.concurrency ?? 4)) {
-        const [key] = this.#waiting;
+      while (running.size < concurrency && looks < LOOKS_IN_A_TURN) {
+        const key = this.#next();
         if (key === undefined) break;
         const work = this.#handle(key, signal).finally(() => running.delete(work));
         running.add(work);
+        looks++;
       }
-      await this.#rest(signal);
+      if (looks < LOOKS_IN_A_TURN) {
+        await this.#rest(signal);
+      } else {
+        looks = 0;
+        await clock.sleep(0, signal);
+      }
     }
     await Promise.all(running);
   }
 
   #takeDue(): void {
     const now = this.#options.clock.monotonic();
-    for (const [key, due] of this.#later) if (due <= now) this.add(key);
+    for (let key = this.#later.take(now); key !== undefined; key = this.#later.take(now)) this.add(key);
+  }
+
+  /** The key that waits longest. One iterator goes on: a new one would pass over all that were taken before. */
+  #next(): string | undefined {
+    const head = this.#heads.next();
+    if (head.done !== true) return head.value;
+    this.#heads = this.#waiting.values();
+    return this.#heads.next().value;
   }
 
   /** Until something is added, ends or becomes due. */
   async #rest(signal: AbortSignal): Promise<void> {
     const { clock } = this.#options;
+    if (signal.aborted) return;
     const woken = new AbortController();
-    this.#wake = () => woken.abort();
-    const due = Math.min(...this.#later.values());
-    const either = AbortSignal.any([signal, woken.signal]);
+    this.#wake = () => woken.abort(WOKEN);
+    this.#restsUntil = this.#later.soonest();
     // two hours stand for ever: something that is added wakes it
-    await clock.sleep(Math.min(due - clock.monotonic(), 7_200_000), either);
+    await clock.sleep(Math.min(this.#restsUntil - clock.monotonic(), 7_200_000), woken.signal);
     this.#wake = () => {};
   }
 
   async #handle(key: string, signal: AbortSignal): Promise<void> {
     this.#waiting.delete(key);
     this.#working.add(key);
+    this.#meter.begun(key);
     const outcome = await this.#outcome(key, signal);
     this.#working.delete(key);
+    this.#meter.ended(key, outcome.kind);
     this.#settle(key, outcome);
     if (this.#again.delete(key)) this.add(key);
     this.#wake();

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
-import { kubeconfigOf, logLevelOf, portOf, textOf } from "./environment.ts";
+import { apiServerOf, logLevelOf, portOf, textOf } from "./environment.ts";
 
 const refused = (variable: string, why: string) => ({
   code: "CONFIG_INVALID",
@@ -33,11 +33,13 @@ describe("what processes are told by their environment", () => {
     assert.throws(() => logLevelOf({ BERTH_LOG_LEVEL: "loud" }), refused("BERTH_LOG_LEVEL", why));
   });
 
-  it("is a kubeconfig outside the cluster", () => {
+  it("is where the API server is, in a pod and outside the cluster", () => {
     const pod = { KUBERNETES_SERVICE_HOST: "10.0.0.1" };
-    assert.equal(kubeconfigOf(pod), undefined);
-    assert.equal(kubeconfigOf({ ...pod, BERTH_KUBECONFIG: "berth.conf" }), "berth.conf");
+    assert.deepEqual(apiServerOf(pod), { host: "10.0.0.1", port: "443" });
+    const other = { ...pod, KUBERNETES_SERVICE_PORT: "6443" };
+    assert.deepEqual(apiServerOf(other), { host: "10.0.0.1", port: "6443" });
+    assert.deepEqual(apiServerOf({ ...pod, BERTH_KUBECONFIG: "/berth.conf" }), { kubeconfig: "/berth.conf" });
     const why = "is not set, and this is no pod of a cluster; give it a kubeconfig";
-    assert.throws(() => kubeconfigOf({}), refused("BERTH_KUBECONFIG", why));
+    assert.throws(() => apiServerOf({}), refused("BERTH_KUBECONFIG", why));
   });
 });

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What the configurations of the processes have in common. A variable that is empty is one that is absent.
+import { resolve } from "node:path";
 import { BerthError } from "../allocator/errors.ts";
 import { LOG_LEVELS, type LogLevel } from "./logger.ts";
 
@@ -28,11 +29,14 @@ export function logLevelOf(env: Environment): LogLevel {
   throw invalid("BERTH_LOG_LEVEL", `is ${JSON.stringify(given)}; give it one of ${LOG_LEVELS.join(", ")}`);
 }
 
-/** BERTH_KUBECONFIG; undefined in a pod, which reaches the API server as one. */
-export function kubeconfigOf(env: Environment): string | undefined {
+/** Where the API server is: BERTH_KUBECONFIG, made absolute, or what every pod of a cluster is told. */
+export function apiServerOf(
+  env: Environment,
+): { readonly kubeconfig: string } | { readonly host: string; readonly port: string } {
   const kubeconfig = textOf(env, "BERTH_KUBECONFIG");
-  if (kubeconfig !== "") return kubeconfig;
-  if (textOf(env, "KUBERNETES_SERVICE_HOST") !== "") return undefined;
+  if (kubeconfig !== "") return { kubeconfig: resolve(kubeconfig) };
+  const host = textOf(env, "KUBERNETES_SERVICE_HOST");
+  if (host !== "") return { host, port: textOf(env, "KUBERNETES_SERVICE_PORT", "443") };
   throw invalid("BERTH_KUBECONFIG", "is not set, and this is no pod of a cluster; give it a kubeconfig");
 }
 

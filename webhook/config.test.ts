@@ -15,6 +15,7 @@ describe("the webhook's environment", () => {
       certificates: "/etc/berth/tls",
       departMs: 5_000,
       logLevel: "info",
+      api: { host: "10.96.0.1", port: "443" },
     });
   });
 
@@ -35,10 +36,27 @@ describe("the webhook's environment", () => {
       host: "127.0.0.1",
       port: 0,
       certificates: "/tmp/tls",
-      kubeconfig: "/tmp/kubeconfig",
+      api: { kubeconfig: "/tmp/kubeconfig" },
       departMs: 1_500,
       logLevel: "debug",
     });
+  });
+
+  it("makes Berth its own authority when it names a secret", () => {
+    const { issuing } = configOf({ ...LEAST, BERTH_TLS_SECRET: "berth-webhook-tls" }, "host");
+    const [hour, day] = [3_600_000, 86_400_000];
+    assert.deepEqual(issuing, {
+      ...{ secret: "berth-webhook-tls", service: "berth-webhook" },
+      ...{ leafMs: 90 * day, authorityMs: 3_650 * day },
+    });
+    const lives = { BERTH_LEAF_LIFE: "1h", BERTH_AUTHORITY_LIFE: "3h", BERTH_SERVICE: "berth" };
+    const short = configOf({ ...LEAST, BERTH_TLS_SECRET: "tls", ...lives }, "host").issuing;
+    assert.deepEqual(short, { secret: "tls", service: "berth", leafMs: hour, authorityMs: 3 * hour });
+    assert.equal(configOf({ ...LEAST, ...lives }, "host").issuing, undefined);
+    assert.equal(
+      configOf({ ...LEAST, BERTH_CLIENT_CA: "/tmp/ca/../ca.crt" }, "host").clientAuthority,
+      "/tmp/ca.crt",
+    );
   });
 
   it("is refused by the name of the variable, with what to write instead", () => {
@@ -53,6 +71,14 @@ describe("the webhook's environment", () => {
       const words = `BERTH_PORT is ${JSON.stringify(port)}, which is no port; give it a number up to 65535`;
       wrong({ BERTH_PORT: port }, words);
     }
+    const own = { BERTH_TLS_SECRET: "tls", BERTH_LEAF_LIFE: "1h" };
+    const least = "; give it a duration such as 2160h,";
+    wrong({ ...own, BERTH_LEAF_LIFE: "4s" }, `BERTH_LEAF_LIFE is "4s"${least} 5s at least`);
+    wrong({ ...own, BERTH_LEAF_LIFE: "90d" }, `BERTH_LEAF_LIFE is "90d"${least} 5s at least`);
+    wrong(
+      { ...own, BERTH_AUTHORITY_LIFE: "2h59m" },
+      `BERTH_AUTHORITY_LIFE is "2h59m"${least} 3h0m0s at least`,
+    );
     for (const depart of ["5", "-5s", "61s"]) {
       const words = `BERTH_DEPART is "${depart}"; give it a duration such as 5s, 1m0s at most`;
       wrong({ BERTH_DEPART: depart }, words);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import { messageOf } from "../allocator/errors.ts";
+import { accessOf } from "../kube/access.ts";
 import { connect } from "../kube/connection.ts";
-import { readKubeConfig } from "../kube/kube-config.ts";
 import manifest from "../package.json" with { type: "json" };
 import { createClock } from "../system/clock.ts";
 import { ending } from "../system/ending.ts";
@@ -20,11 +20,11 @@ try {
 
 /** Serves until the process is told to end. What is wrong with its surroundings at the start is thrown. */
 async function run(): Promise<void> {
-  const { kubeconfig, logLevel, ...config } = loadConfig();
+  const { api, logLevel, ...config } = loadConfig();
   const clock = createClock();
   const log = createLogger({ stream: standardError(), level: logLevel, clock });
   const userAgent = `berth-webhook/${manifest.version}`;
-  const connection = connect(await readKubeConfig(kubeconfig), { clock, userAgent });
+  const connection = connect(await accessOf(api), { clock, userAgent });
   const ended = ending();
   try {
     const webhook = await startWebhook({ ...config, connection, clock, random: createRandom(), log });

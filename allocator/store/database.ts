@@ -2,7 +2,7 @@
 import { resolve } from "node:path";
 import { DatabaseSync, type StatementSync } from "node:sqlite";
 import { BerthError } from "../errors.ts";
-import { type Clock, type Logger, silent } from "../ports.ts";
+import { type Clock, type Logger, type Metrics, silent } from "../ports.ts";
 import { GroupCommit } from "./group-commit.ts";
 import {
   abandon,
@@ -26,6 +26,8 @@ export interface DatabaseOptions {
   /** With both, commits slower than a second are logged: the disk is not good enough. */
   readonly clock?: Clock;
   readonly log?: Logger;
+  /** Where commits are timed, by the clock. */
+  readonly metrics?: Metrics;
   /** How long a write waits for another process's, 5 s if absent. It holds the event loop meanwhile. */
   readonly busyMs?: number;
   /** Called once in each batch of writes, just before COMMIT. The place where tests count commits or fail one. */
@@ -259,6 +261,7 @@ export class Database {
 
   #afterCommit(): void {
     const ms = (this.#options.clock?.monotonic() ?? 0) - this.#commitBegan;
+    this.#options.metrics?.observe("berth_journal_commit_duration_seconds", ms / 1000);
     if (ms > SLOW_COMMIT_MS) this.#options.log?.warn("store took long to commit", { ms });
     for (const listener of [...this.#listeners]) listener();
   }

@@ -3,9 +3,10 @@ import { Client } from "../../kube/client.ts";
 import type { Connection } from "../../kube/connection.ts";
 import { follow } from "../../kube/follow.ts";
 import type { Item, Place } from "../../kube/resource.ts";
+import type { WatchHealth } from "../../kube/watch-health.ts";
 import type { ClaimStatus } from "../claim.ts";
 import { BerthError } from "../errors.ts";
-import type { Clock, Logger, Random } from "../ports.ts";
+import type { Clock, Logger, Metrics, Random } from "../ports.ts";
 import { keyOf } from "./codec.ts";
 import {
   finalizersFor,
@@ -38,6 +39,9 @@ export interface KubernetesStoreDeps {
   readonly pageSize?: number;
   /** How a watch makes its full pass, `stream` if absent. */
   readonly pass?: "stream" | "pages";
+  /** Told how the watches are. */
+  readonly health?: WatchHealth;
+  readonly metrics?: Metrics;
 }
 
 const PAGE_SIZE = 500;
@@ -105,24 +109,25 @@ class KubernetesStore implements Store {
       ...(finalizers ? [{ op: "add", path: "/metadata/finalizers", value: finalizers }] : []),
     ];
     const item = await client.patch(place, { type: "json", operations });
-    if (item?.metadata.resourceVersion !== seen.revision || isGone(item)) return resultOf(kind, item);
+    if (item?.metadata.resourceVersion !== seen.revision || isGone(item)) return this.#resultOf(kind, item);
     // It changed nothing, and the API server gives no new revision for that.
     const metadata = { ...sightOf(seen), annotations: { [REPEAT]: this.#deps.random.token() } };
-    return resultOf(kind, await client.patch(place, { type: "merge", body: { metadata } }));
+    return this.#resultOf(kind, await client.patch(place, { type: "merge", body: { metadata } }));
   }
 
   async report(seen: Stored<"claim">, status: ClaimStatus): Promise<ReplaceResult<"claim">> {
     const place = this.#place("claim", seen.key);
     const metadata = sightOf(seen);
     const item = await this.#report(place, { metadata, status: statusPatch(status) });
-    if (item?.metadata.resourceVersion !== seen.revision) return resultOf("claim", item);
+    if (item?.metadata.resourceVersion !== seen.revision) return this.#resultOf("claim", item);
     const repeat = { metadata, status: { repeat: this.#deps.random.token() } };
-    return resultOf("claim", await this.#report(place, repeat));
+    return this.#resultOf("claim", await this.#report(place, repeat));
   }
 
   async remove<K extends Kind>(kind: K, seen: Stored<K>): Promise<RemoveResult> {
     const place = this.#place(kind, seen.key);
     const removed = await this.#clients[kind].remove(place, sightOf(seen));
+    if (!removed) this.#conflict();
     return { kind: removed ? "removed" : "conflict" };
   }
 
@@ -139,11 +144,12 @@ class KubernetesStore implements Store {
    * and one of them must not end what all replicas live by. Its name stays taken, for creates decide about that.
    */
   async *watch<K extends Kind>(kind: K, signal: AbortSignal): AsyncGenerator<Change<K>, void, void> {
-    const { connection, clock, random, log, pageSize, pass } = this.#deps;
+    const { connection, clock, random, log, pageSize, pass, health } = this.#deps;
     const options = {
       ...{ connection, clock, random, log, resource: resourceOf(kind) },
       ...(pageSize === undefined ? {} : { pageSize }),
       ...(pass === undefined ? {} : { pass }),
+      ...(health === undefined ? {} : { health }),
     };
     const ends = AbortSignal.any([signal, this.#closing.signal]);
     for await (const change of follow(options, ends)) {
@@ -164,7 +170,8 @@ class KubernetesStore implements Store {
     } catch (error) {
       if (!(error instanceof BerthError) || error.code !== "STATE_CORRUPT") throw error;
       this.#deps.log.error("record cannot be read and is passed over", {
-        ...error.details,
+        kind,
+        key: error.details["key"],
         error: error.message,
       });
       return undefined;
@@ -193,6 +200,16 @@ class KubernetesStore implements Store {
     return this.#clients.claim.patch(place, { type: "merge", body }, "status");
   }
 
+  #resultOf<K extends Kind>(kind: K, item: Item | undefined): ReplaceResult<K> {
+    if (item !== undefined) return { kind: "replaced", stored: storedOf(kind, item) };
+    this.#conflict();
+    return { kind: "conflict" };
+  }
+
+  #conflict(): void {
+    this.#deps.metrics?.increment("berth_store_conflicts_total");
+  }
+
   #place(kind: Kind, key: string): Place {
     this.#mustBeOpen();
     const place = placeOf(kind, key);
@@ -208,8 +225,4 @@ class KubernetesStore implements Store {
 
 function sightOf({ uid, revision }: Stored<Kind>): { uid: string; resourceVersion: string } {
   return { uid, resourceVersion: revision };
-}
-
-function resultOf<K extends Kind>(kind: K, item: Item | undefined): ReplaceResult<K> {
-  return item === undefined ? { kind: "conflict" } : { kind: "replaced", stored: storedOf(kind, item) };
 }

@@ -7,18 +7,23 @@ export type Scene =
   | Answer
   | { readonly lines: readonly unknown[]; readonly after: "ends" | "is silent" | "breaks" };
 
-/** A connection that answers watches with what is written down: for what a real API server does too rarely. */
+/**
+ * A connection that answers watches with what is written down, and every call with an empty list: for what a real API
+ * server does too rarely.
+ */
 export class ScriptedConnection implements Connection {
   readonly #scenes: Scene[];
   /** What was asked, in order. */
   readonly queries: Readonly<Record<string, string>>[] = [];
+  /** Of the list: how far the API server has come. */
+  revision = "1000";
 
   constructor(...scenes: readonly Scene[]) {
     this.#scenes = [...scenes];
   }
 
   async call(): Promise<Answer> {
-    throw new BerthError("STORE_UNAVAILABLE", "nothing is scripted for a call");
+    return { status: 200, body: { metadata: { resourceVersion: this.revision }, items: [] } };
   }
 
   async stream(call: Call, signal: AbortSignal): Promise<Stream | Answer> {

@@ -6,6 +6,7 @@ import { Backoff } from "../../kube/backoff.ts";
 import type { Connection } from "../../kube/connection.ts";
 import { Reflector } from "../../kube/reflector.ts";
 import { apiVersionOf, type Item, type Resource } from "../../kube/resource.ts";
+import type { WatchHealth } from "../../kube/watch-health.ts";
 import { isServed } from "./discovery.ts";
 import { namespaceFacts, nodeSeen, podSeen, workloadSeen } from "./projections.ts";
 import { APPS, KRUISE, NAMESPACES, NODES, PODS } from "./resources.ts";
@@ -46,6 +47,8 @@ export interface WatchDeps {
   readonly clock: Clock;
   readonly random: Random;
   readonly log: Logger;
+  /** Told how the watches are. */
+  readonly health?: WatchHealth;
 }
 
 /** What is not served is asked for again after this and up to twice as long: somebody may install it. */

@@ -88,7 +88,7 @@ class Phases {
   async #rest(signal: AbortSignal): Promise<void> {
     const { clock } = this.#deps.context;
     const woken = new AbortController();
-    this.#wake = () => woken.abort();
+    this.#wake = () => woken.abort("woken"); // a reason, or each makes an error and its stack
     const ms = Math.min(this.#settling.dueAt() - clock.monotonic(), LONG_MS);
     await clock.sleep(ms, AbortSignal.any([signal, woken.signal]));
     this.#wake = () => {};

@@ -5,10 +5,10 @@ import { createServer } from "node:https";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, it } from "node:test";
-import { connect } from "../../kube/connection.ts";
-import { createClock } from "../../system/clock.ts";
-import { issueAuthority, issueLeaf } from "../../webhook/certificates.ts";
+import { createClock } from "../system/clock.ts";
+import { issueAuthority, issueLeaf } from "../webhook/certificates.ts";
 import { accessOf, podAccess } from "./access.ts";
+import { connect } from "./connection.ts";
 
 let folder: string;
 beforeEach(() => {

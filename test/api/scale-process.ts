@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: Apache-2.0
+// Berth's processes as their image runs them: plain JavaScript, as a pod with a service account.
+import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { createServer } from "node:net";
+import { join } from "node:path";
+import { eventually } from "../support/eventually.ts";
+import { run, type Started, start } from "../support/process.ts";
+import type { ControlPlane } from "./harness.ts";
+
+const ROOT = join(import.meta.dirname, "../..");
+const PROBE = join(import.meta.dirname, "scale-probe.cjs");
+const MIB = 2 ** 20;
+/** The service account is where the kubelet puts it, in a mount namespace of the process's own. */
+const AS_POD = `mount -t tmpfs none /run && mkdir -p /run/secrets/kubernetes.io &&
+  ln -s "$ACCOUNT" /run/secrets/kubernetes.io/serviceaccount && exec "$@"`;
+/** As the image has them. */
+const FLAGS = {
+  webhook: ["--max-semi-space-size=4", "--optimize-for-size"],
+  agent: ["--max-semi-space-size=1", "--optimize-for-size", "--no-opt"],
+};
+const MAIN = { webhook: "webhook/main.js", agent: "ipam-plugin/agent/main.js" };
+
+/** Whether a process can be given a mount namespace here. */
+export async function canBePod(): Promise<boolean> {
+  const { rc } = await run("/usr/bin/unshare", ["-m", "/bin/true"]).catch(() => ({ rc: -1 }));
+  return rc === 0;
+}
+
+/** Berth as plain JavaScript, in a folder that finds the packages; whoever calls this removes it. */
+export async function buildDist(): Promise<string> {
+  mkdirSync(join(ROOT, "build"), { recursive: true });
+  const folder = mkdtempSync(join(ROOT, "build/scale-"));
+  const env = { PATH: `${join(ROOT, "node_modules/.bin")}:/usr/bin:/bin` };
+  const { rc, stdout, stderr } = await run("/bin/bash", [join(ROOT, "scripts/dist.sh"), folder], { env });
+  if (rc !== 0) throw new Error(`dist.sh: ${stdout}${stderr}`);
+  return folder;
+}
+
+/** A process that takes itself for a pod. */
+export class PodProcess {
+  readonly #started: Started;
+  readonly #probe: string;
+  #log = "";
+
+  private constructor(started: Started, probe: string) {
+    this.#started = started;
+    this.#probe = probe;
+    started.child.stderr?.on("data", (text: string) => {
+      this.#log += text;
+    });
+  }
+
+  /** With the token of that user. */
+  static start(of: {
+    kind: keyof typeof MAIN;
+    dist: string;
+    plane: ControlPlane;
+    user: string;
+    folder: string;
+    env: Readonly<Record<string, string>>;
+  }): PodProcess {
+    const { kind, dist, plane, user, folder } = of;
+    const account = join(folder, "account");
+    mkdirSync(account, { recursive: true });
+    writeFileSync(join(account, "ca.crt"), plane.ca);
+    writeFileSync(join(account, "token"), plane.kubeConfig(user).getCurrentUser()?.token ?? "");
+    const probe = join(folder, "probe");
+    const { hostname, port } = new URL(plane.url);
+    const env = { KUBERNETES_SERVICE_HOST: hostname, KUBERNETES_SERVICE_PORT: port, ...of.env };
+    const node = [process.execPath, ...FLAGS[kind], "--require", PROBE, join(dist, MAIN[kind])];
+    const shell = ["/bin/sh", "-c", AS_POD, "pod", ...node];
+    const started = start("/usr/bin/unshare", ["-m", "--", ...shell], {
+      env: { PATH: "/usr/bin:/bin", ACCOUNT: account, SCALE_PROBE: probe, ...env },
+    });
+    return new PodProcess(started, probe);
+  }
+
+  /** What it wrote to standard error. */
+  get log(): string {
+    return this.#log;
+  }
+
+  /** Resident memory in MiB. */
+  resident(): number {
+    const text = readFileSync(`/proc/${this.#started.child.pid}/status`, "utf8");
+    return (Number(/^VmRSS:\s+(\d+)/m.exec(text)?.[1]) * 1024) / MIB;
+  }
+
+  /** Milliseconds of processor time of the longest turn of its event loop since this was asked last. */
+  async longestTurn(): Promise<number> {
+    rmSync(this.#probe, { force: true });
+    this.#started.child.kill("SIGUSR2");
+    const read = () => (existsSync(this.#probe) ? readFileSync(this.#probe, "utf8") : "") || undefined;
+    return Number(await eventually("the probe answers", read, 60_000));
+  }
+
+  async end(): Promise<void> {
+    this.#started.child.kill("SIGTERM");
+    const late = setTimeout(() => this.#started.child.kill("SIGKILL"), 15_000);
+    await this.#started.ended;
+    clearTimeout(late);
+  }
+}
+
+/** A port that was free a moment ago. */
+export async function freePort(): Promise<number> {
+  const server = createServer();
+  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+  const address = server.address();
+  await new Promise((resolve) => server.close(resolve));
+  if (address === null || typeof address === "string") throw new Error("a server without a port");
+  return address.port;
+}
