@@ -8,7 +8,12 @@ import { type LogFields, type Logger, silent } from "../allocator/ports.ts";
 import { createClock } from "../system/clock.ts";
 import { ManualClock } from "../system/testing/manual-clock.ts";
 import { type CertificatePair, readCertificate } from "./certificate-pair.ts";
-import { type CertificateWatch, readCertificateFiles, watchCertificateFiles } from "./certificate-watch.ts";
+import {
+  type CertificateWatch,
+  readCertificateFiles,
+  watchAuthorityFile,
+  watchCertificateFiles,
+} from "./certificate-watch.ts";
 import { issueAuthority, issueLeaf } from "./certificates.ts";
 import { serveTls, type TlsServer } from "./server.ts";
 import { call } from "./testing/api-server.ts";
@@ -133,5 +138,38 @@ describe("certificate watch", () => {
     await watch.close();
     assert.equal(clock.sleeping, 0);
     await watch.close();
+  });
+
+  it("follows the authority of clients in the same way", async () => {
+    const file = join(folder, "clients.crt");
+    const taken: string[] = [];
+    await writeFile(file, "first");
+    const at = (level: string) => (message: string) => logged.push({ level, message });
+    const clients = watchAuthorityFile({
+      ...{ file, serving: "first", clock, everyMs: 5000 },
+      reload: (text) => {
+        if (text === "nonsense") throw new Error("no certificate");
+        taken.push(text);
+      },
+      log: { ...silent, info: at("info"), warn: at("warn"), error: at("error") },
+    });
+    const sleepers = async () => {
+      while (clock.sleeping < 2) await real.sleep(1);
+    };
+    try {
+      for (const text of ["second", "nonsense", "third"]) {
+        await sleepers();
+        await writeFile(file, text);
+        clock.advance(5000);
+      }
+      await sleepers();
+      assert.deepEqual(taken, ["second", "third"]);
+      assert.deepEqual(
+        logged.map(({ level }) => level),
+        ["info", "error", "info"],
+      );
+    } finally {
+      await clients.close();
+    }
   });
 });

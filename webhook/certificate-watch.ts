@@ -36,8 +36,63 @@ export async function readCertificateFiles(
  * certificate beside the old key while the two are being written, is tried again once the files change again.
  */
 export function watchCertificateFiles(options: CertificateWatchOptions): CertificateWatch {
+  const { files, serving, reload, clock, log, everyMs } = options;
+  return watch({
+    read: () => readCertificateFiles(files),
+    seen: serving,
+    isSame: (a, b) => a.cert === b.cert && a.key === b.key,
+    apply: reload,
+    unreadable: (error) =>
+      log.warn("certificate files cannot be read; the certificate stays", { files, error }),
+    applied: () => log.info("certificate reloaded", { files }),
+    refused: (error) =>
+      log.error("new certificate files are refused; the certificate stays", { files, error }),
+    ...{ clock, everyMs },
+  });
+}
+
+export interface AuthorityWatchOptions {
+  /** Where the authorities of clients lie, PEM. */
+  readonly file: string;
+  readonly serving: string;
+  readonly reload: (authority: string) => void;
+  readonly clock: Clock;
+  readonly log: Logger;
+  readonly everyMs?: number;
+}
+
+/** The same for the authorities whose clients may send reviews. */
+export function watchAuthorityFile(options: AuthorityWatchOptions): CertificateWatch {
+  const { file, serving, reload, clock, log, everyMs } = options;
+  return watch({
+    read: () => readFile(file, "utf8"),
+    seen: serving,
+    isSame: (a, b) => a === b,
+    apply: reload,
+    unreadable: (error) =>
+      log.warn("the authority of clients cannot be read; it stays as it was", { file, error }),
+    applied: () => log.info("authority of clients reloaded", { file }),
+    refused: (error) =>
+      log.error("a new authority of clients is refused; it stays as it was", { file, error }),
+    ...{ clock, everyMs },
+  });
+}
+
+interface Watched<T> {
+  readonly read: () => Promise<T>;
+  readonly seen: T;
+  readonly isSame: (a: T, b: T) => boolean;
+  readonly apply: (found: T) => void;
+  readonly unreadable: (error: unknown) => void;
+  readonly applied: () => void;
+  readonly refused: (error: unknown) => void;
+  readonly clock: Clock;
+  readonly everyMs: number | undefined;
+}
+
+function watch<T>(watched: Watched<T>): CertificateWatch {
   const stop = new AbortController();
-  const following = follow(options, stop.signal);
+  const following = follow(watched, stop.signal);
   return {
     async close() {
       stop.abort();
@@ -46,31 +101,30 @@ export function watchCertificateFiles(options: CertificateWatchOptions): Certifi
   };
 }
 
-async function follow(options: CertificateWatchOptions, signal: AbortSignal): Promise<void> {
-  const { files, clock, log } = options;
-  let seen = options.serving;
+async function follow<T>(watched: Watched<T>, signal: AbortSignal): Promise<void> {
+  let { seen } = watched;
   let readable = true;
   for (;;) {
-    await clock.sleep(options.everyMs ?? EVERY_MS, signal);
+    await watched.clock.sleep(watched.everyMs ?? EVERY_MS, signal);
     if (signal.aborted) return;
     try {
-      const found = await readCertificateFiles(files);
+      const found = await watched.read();
       readable = true;
-      if (found.cert === seen.cert && found.key === seen.key) continue;
+      if (watched.isSame(found, seen)) continue;
       seen = found;
-      apply(options, found);
+      apply(watched, found);
     } catch (error) {
-      if (readable) log.warn("certificate files cannot be read; the certificate stays", { ...files, error });
+      if (readable) watched.unreadable(error);
       readable = false;
     }
   }
 }
 
-function apply({ reload, files, log }: CertificateWatchOptions, found: CertificatePair): void {
+function apply<T>({ apply: change, applied, refused }: Watched<T>, found: T): void {
   try {
-    reload(found);
-    log.info("certificate reloaded", files);
+    change(found);
+    applied();
   } catch (error) {
-    log.error("new certificate files are refused; the certificate stays", { ...files, error });
+    refused(error);
   }
 }

@@ -28,20 +28,34 @@ export interface LeafNames {
 
 const P256 = { name: "ECDSA", namedCurve: "P-256", hash: "SHA-256" };
 const DAY_MS = 24 * 60 * 60 * 1000;
-const AUTHORITY_LIFE_MS = 3650 * DAY_MS;
+export const AUTHORITY_LIFE_MS = 3650 * DAY_MS;
 export const LEAF_LIFE_MS = 90 * DAY_MS;
 /** Clocks of other hosts may be behind: a certificate is valid a little before it was made. */
 const SKEW_MS = 5 * 60 * 1000;
 
-/** A certificate authority of our own: ECDSA P-256, 10 years, for leaves only. Its name carries its day of birth. */
-export async function issueAuthority(clock: Pick<Clock, "now">): Promise<CertificatePair> {
+/** How long a certificate is valid, and since when. */
+export interface Life {
+  /** From now on, ms. */
+  readonly ms: number;
+  /** Milliseconds since 1970; absent: five minutes ago. */
+  readonly since?: number;
+}
+
+/**
+ * A certificate authority of our own: ECDSA P-256, for leaves only, 10 years unless said otherwise. Its name carries
+ * its moment of birth.
+ */
+export async function issueAuthority(
+  clock: Pick<Clock, "now">,
+  life: Life = { ms: AUTHORITY_LIFE_MS },
+): Promise<CertificatePair> {
   const keys = await crypto.subtle.generateKey(P256, true, ["sign", "verify"]);
   const now = clock.now();
   const certificate = await X509CertificateGenerator.createSelfSigned({
     // two authorities at a time, while one takes over from the other, should not share a name
     name: [{ CN: [`Berth authority ${new Date(now).toISOString()}`] }],
-    notBefore: new Date(now - SKEW_MS),
-    notAfter: new Date(now + AUTHORITY_LIFE_MS),
+    notBefore: new Date(life.since ?? now - SKEW_MS),
+    notAfter: new Date(now + life.ms),
     signingAlgorithm: P256,
     keys,
     extensions: [
@@ -54,13 +68,14 @@ export async function issueAuthority(clock: Pick<Clock, "now">): Promise<Certifi
 }
 
 /**
- * A server certificate for the names: ECDSA P-256, 90 days, but never longer than its authority.
+ * A server certificate for the names: ECDSA P-256, 90 days unless said otherwise, never longer than its authority.
  * @throws BerthError CERTIFICATE_INVALID for an authority that cannot be used, CONFIG_INVALID for the names
  */
 export async function issueLeaf(
   authority: CertificatePair,
   names: LeafNames,
   clock: Pick<Clock, "now">,
+  life: Life = { ms: LEAF_LIFE_MS },
 ): Promise<CertificatePair> {
   const { issuer, signingKey } = await readAuthority(authority);
   const alternatives = alternativesOf(names);
@@ -77,8 +92,8 @@ export async function issueLeaf(
   const certificate = await X509CertificateGenerator.create({
     subject: [{ CN: ["Berth webhook"] }],
     issuer: issuer.subjectName,
-    notBefore: new Date(now - SKEW_MS),
-    notAfter: new Date(Math.min(now + LEAF_LIFE_MS, issuer.notAfter.getTime())),
+    notBefore: new Date(life.since ?? now - SKEW_MS),
+    notAfter: new Date(Math.min(now + life.ms, issuer.notAfter.getTime())),
     signingAlgorithm: P256,
     publicKey: keys.publicKey,
     signingKey,

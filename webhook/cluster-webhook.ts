@@ -1,23 +1,25 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import type { RequestListener } from "node:http";
-import { join } from "node:path";
-import { BerthError, messageOf } from "../allocator/errors.ts";
+import { BerthError } from "../allocator/errors.ts";
 import type { Clock, Logger, Random } from "../allocator/ports.ts";
 import type { Connection } from "../kube/connection.ts";
 import { kubeEventSink } from "../kube/event-sink.ts";
 import { EventRecorder } from "../kube/events.ts";
 import type { LeaseTimings } from "../kube/lease.ts";
+import { metered } from "../kube/metered-connection.ts";
+import manifest from "../package.json" with { type: "json" };
 import { assembled, type Closers } from "../system/assembly.ts";
 import { createMetrics, type MetricsRegistry } from "../system/metrics.ts";
 import { hearOfPools } from "./admission/catch-up.ts";
 import type { PoolAccess } from "./admission/desk.ts";
 import { createHandlers } from "./admission/handlers.ts";
+import { followHolds } from "./admission/holds.ts";
 import { ReviewedAccess } from "./admission/pool-access.ts";
 import type { AdmissionRequest, Handler } from "./admission/review.ts";
 import { createApp, type Readiness, ROUTES, type Route } from "./app.ts";
-import type { CertificatePair } from "./certificate-pair.ts";
-import { readCertificateFiles, watchCertificateFiles } from "./certificate-watch.ts";
+import { openCertificates, type Serving, serveCertificates } from "./certificate-serving.ts";
+import type { Issuing } from "./config.ts";
 import { startBinder } from "./controllers/binder.ts";
 import { startClaims } from "./controllers/claims.ts";
 import type { ControllerDeps } from "./controllers/controller.ts";
@@ -27,9 +29,9 @@ import { startPhases } from "./controllers/phases.ts";
 import { startPools } from "./controllers/pools.ts";
 import { startSuspicions } from "./controllers/suspicions.ts";
 import { startWorkloads } from "./controllers/workloads.ts";
-import { measure } from "./measure.ts";
+import { measure, measureReplica } from "./measure.ts";
 import { openReplica, type Replica } from "./replica.ts";
-import { serveTls, type TlsServer } from "./server.ts";
+import type { TlsServer } from "./server.ts";
 
 export interface WebhookOptions {
   /** Stays open when the webhook is closed: it belongs to whoever opened it. */
@@ -42,6 +44,10 @@ export interface WebhookOptions {
   readonly port: number;
   /** The folder of `tls.crt` and `tls.key`. */
   readonly certificates: string;
+  /** Instead of the folder: Berth is its own authority. */
+  readonly issuing?: Issuing;
+  /** The file of the authority of clients that may send reviews; absent: anyone may. */
+  readonly clientAuthority?: string;
   /** How long it serves on after `close` was called, for those who have not heard yet. */
   readonly departMs: number;
   readonly clock: Clock;
@@ -67,26 +73,43 @@ const LEASE = "berth-webhook";
  * Throws BerthError: CONFIG_INVALID or CERTIFICATE_INVALID for what the administrator can mend.
  */
 export async function startWebhook(options: WebhookOptions): Promise<ClusterWebhook> {
-  return await assembled((closers) => assemble(options, closers));
+  const metrics = createMetrics(options.log, "webhook");
+  const connection = metered(options.connection, metrics, options.clock);
+  return await assembled((closers) => assemble({ ...options, connection, metrics }, closers));
 }
 
-async function assemble(options: WebhookOptions, closers: Closers): Promise<Omit<ClusterWebhook, "close">> {
+type Metered = WebhookOptions & { readonly metrics: MetricsRegistry };
+
+async function assemble(options: Metered, closers: Closers): Promise<Omit<ClusterWebhook, "close">> {
   const { clock, log, connection, departMs } = options;
-  const certificate = await readCertificates(options.certificates);
+  const opened = await openCertificates(options);
   const replica = await openReplica(options);
   closers.push(() => replica.close());
-  const metrics = createMetrics(log);
+  const { metrics } = options;
+  metrics.watchProcess();
   measure(metrics, replica.mirror);
   const access = new ReviewedAccess(connection, clock);
-  const house = startControllers(options, { replica, access, metrics, closers });
+  const events = startEvents(options, closers);
+  const house = startControllers(options, { replica, access, metrics, events, closers });
   let leaving = false;
-  const ready = () => (leaving ? { ready: false, reason: "this replica is ending" } : replica.ready());
+  let serving: Serving | undefined;
+  const ready = () => {
+    if (leaving) return { ready: false, reason: "this replica is ending" };
+    const knows = replica.ready();
+    return knows.ready ? (serving?.ready() ?? { ready: false, reason: "this replica begins" }) : knows;
+  };
+  measureReplica(metrics, {
+    version: manifest.version,
+    ready: () => ready().ready,
+    certificates: () => serving?.certificates() ?? {},
+  });
   const handlers = onceReady(
     replica,
     createHandlers({
       context: replica.context,
       inventory: replica.inventory.admission,
       access,
+      holds: followHolds(replica, { clock, log }),
       catchUp: () => hearOfPools(replica.context, replica.mirror),
       suspect: (claim) => house.suspect(claim),
     }),
@@ -97,12 +120,12 @@ async function assemble(options: WebhookOptions, closers: Closers): Promise<Omit
     if (leaving) response.setHeader("Connection", "close");
     decide(request, response);
   };
-  const address = await serve(options, { app, certificate, closers });
+  serving = await serveCertificates(options, { opened, app, events, closers });
   closers.push(async () => {
     leaving = true;
     await clock.sleep(departMs);
   });
-  return { address, ready };
+  return { address: serving.address, ready };
 }
 
 /** Decisions need the whole view: an address that is missing from half of one looks free, a pool unknown. */
@@ -119,17 +142,8 @@ function onceReady(
   return Object.fromEntries(guarded) as Record<Route, Handler>;
 }
 
-function startControllers(
-  options: WebhookOptions,
-  to: {
-    readonly replica: Replica;
-    readonly access: PoolAccess;
-    readonly metrics: MetricsRegistry;
-    readonly closers: Closers;
-  },
-): Housekeeper {
-  const { replica, access, metrics, closers } = to;
-  const { connection, namespace, podName, clock, random, log, leaseTimings } = options;
+function startEvents(options: WebhookOptions, closers: Closers): EventRecorder {
+  const { connection, podName, clock, random, log } = options;
   const events = new EventRecorder({
     sink: kubeEventSink(connection, { controller: "berth.dev/webhook", instance: podName }),
     ...{ clock, random, log },
@@ -140,6 +154,21 @@ function startControllers(
     stop.abort();
     await sending;
   });
+  return events;
+}
+
+function startControllers(
+  options: WebhookOptions,
+  to: {
+    readonly replica: Replica;
+    readonly access: PoolAccess;
+    readonly metrics: MetricsRegistry;
+    readonly events: EventRecorder;
+    readonly closers: Closers;
+  },
+): Housekeeper {
+  const { replica, access, metrics, events, closers } = to;
+  const { connection, namespace, podName, clock, random, log, leaseTimings } = options;
   const leadership = startLeadership({
     ...{ connection, namespace, clock, random, log },
     name: LEASE,
@@ -147,6 +176,7 @@ function startControllers(
     ...(leaseTimings === undefined ? {} : { timings: leaseTimings }),
   });
   closers.push(() => leadership.close());
+  metrics.gauge("berth_leader", () => [{ labels: {}, value: leadership.leads() ? 1 : 0 }]);
   const { context, mirror, watches, inventory, synced } = replica;
   const house = startHousekeeper({ context, inventory, leadership, metrics, synced });
   closers.push(() => house.close());
@@ -161,36 +191,4 @@ function startControllers(
     await Promise.all(controllers.map((controller) => controller.close()));
   });
   return house;
-}
-
-function filesIn(folder: string): { readonly cert: string; readonly key: string } {
-  return { cert: join(folder, "tls.crt"), key: join(folder, "tls.key") };
-}
-
-async function readCertificates(folder: string): Promise<CertificatePair> {
-  const files = filesIn(folder);
-  try {
-    return await readCertificateFiles(files);
-  } catch (cause) {
-    const words = `the certificate cannot be read: ${messageOf(cause)}; mount the webhook's secret at ${folder}, or set BERTH_TLS`;
-    throw new BerthError("CONFIG_INVALID", words, { cause, details: { path: folder } });
-  }
-}
-
-async function serve(
-  options: WebhookOptions,
-  from: { readonly app: RequestListener; readonly certificate: CertificatePair; readonly closers: Closers },
-): Promise<TlsServer["address"]> {
-  const { host, port, clock, log, certificates } = options;
-  const { app, certificate, closers } = from;
-  const server = await serveTls({ app, host, port, certificate, log, clock });
-  closers.push(() => server.close());
-  const watch = watchCertificateFiles({
-    files: filesIn(certificates),
-    serving: certificate,
-    reload: (pair) => server.reload(pair),
-    ...{ clock, log },
-  });
-  closers.push(() => watch.close());
-  return server.address;
 }

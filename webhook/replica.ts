@@ -2,9 +2,10 @@
 import type { Context } from "../allocator/context.ts";
 import { Mirror } from "../allocator/mirror.ts";
 import { KeyedMutex } from "../allocator/mutex.ts";
-import type { Clock, Logger, Random } from "../allocator/ports.ts";
+import { type Clock, type Logger, type Metrics, type Random, unmetered } from "../allocator/ports.ts";
 import { openKubernetesStore } from "../allocator/store/kubernetes.ts";
 import type { Connection } from "../kube/connection.ts";
+import { WatchHealth } from "../kube/watch-health.ts";
 import { type ClusterInventory, clusterInventory } from "./cluster/inventory.ts";
 import { followRecords } from "./cluster/records.ts";
 import { type RunningWatches, startWatches } from "./cluster/watches.ts";
@@ -15,6 +16,7 @@ export interface ReplicaOptions {
   readonly clock: Clock;
   readonly random: Random;
   readonly log: Logger;
+  readonly metrics?: Metrics;
 }
 
 /** What one process of the webhook knows of the cluster, before it serves or controls anything. */
@@ -35,12 +37,13 @@ export interface Replica {
 
 /** Begins to follow Berth's records and the cluster's objects; answers before anything is loaded. */
 export async function openReplica(options: ReplicaOptions): Promise<Replica> {
-  const { connection, clock, random, log } = options;
+  const { connection, clock, random, log, metrics = unmetered } = options;
   const stop = new AbortController();
-  const store = openKubernetesStore({ connection, clock, random, log });
+  const health = new WatchHealth(clock, metrics);
+  const store = openKubernetesStore({ connection, clock, random, log, health, metrics });
   const mirror = new Mirror(log);
   const records = followRecords({ store, mirror, clock, log }, stop.signal);
-  const watches = startWatches({ connection, clock, random, log }, stop.signal);
+  const watches = startWatches({ connection, clock, random, log, health }, stop.signal);
   const inventory = clusterInventory({ watches, connection, clock });
   const context: Context = { store, view: mirror, clock, random, log, serial: new KeyedMutex() };
   let closing: Promise<void> | undefined;

@@ -179,12 +179,13 @@ describe("TLS server", () => {
     it("lets only clients of the authority change something, and everybody read", async () => {
       const [certificate, stranger] = [await issueClient(), await issueClient()];
       const server = await bench.serve({ clientAuthority: certificate.cert });
-      const refused = '{"error":"a client certificate is required"}';
+      const nobody = "berth takes reviews only from a client with a certificate, and this one brought none";
+      const refused = "berth does not trust the authority of this client certificate; see BERTH_CLIENT_CA";
       for (const { method, as, status, text } of [
         { method: "POST", as: certificate, status: 200, text: "ok" },
         { method: "POST", as: stranger, status: 403, text: refused },
-        { method: "POST", as: undefined, status: 403, text: refused },
-        { method: "DELETE", as: undefined, status: 403, text: refused },
+        { method: "POST", as: undefined, status: 403, text: nobody },
+        { method: "DELETE", as: undefined, status: 403, text: nobody },
         { method: "GET", as: undefined, status: 200, text: "ok" },
         { method: "GET", as: certificate, status: 200, text: "ok" },
       ]) {
@@ -199,6 +200,21 @@ describe("TLS server", () => {
 
     it("refuses an authority of clients that cannot be read", async () => {
       await assert.rejects(bench.serve({ clientAuthority: "nonsense" }), { code: "CERTIFICATE_INVALID" });
+    });
+
+    it("goes by another authority of clients from the next connection on", async () => {
+      const [first, second] = [await issueClient(), await issueClient()];
+      const server = await bench.serve({ clientAuthority: first.cert });
+      assert.throws(() => server.trustClients("nonsense"), { code: "CERTIFICATE_INVALID" });
+      const post = async (certificate: CertificatePair) =>
+        (await bench.get(server, { method: "POST", certificate })).status;
+      assert.deepEqual([await post(first), await post(second)], [200, 403]);
+      server.trustClients(second.cert);
+      assert.deepEqual([await post(first), await post(second)], [403, 200]);
+      server.reload(await bench.issueLeaf());
+      assert.deepEqual([await post(first), await post(second)], [403, 200]);
+      const open = await bench.serve();
+      assert.throws(() => open.trustClients(first.cert), { code: "CERTIFICATE_INVALID" });
     });
 
     it("still asks for them after a reload", async () => {

@@ -5,7 +5,7 @@ import type { Socket } from "node:net";
 import { createSecureContext, type SecureContextOptions, TLSSocket } from "node:tls";
 import { BerthError, messageOf } from "../allocator/errors.ts";
 import type { Clock, Logger } from "../allocator/ports.ts";
-import { type CertificatePair, readCertificate, readServingPair } from "./certificate-pair.ts";
+import { type CertificatePair, readCertificate, readPair, readServingPair } from "./certificate-pair.ts";
 
 export interface TlsServerOptions {
   readonly app: RequestListener;
@@ -32,6 +32,11 @@ export interface TlsServer {
    */
   reload(certificate: CertificatePair): void;
   /**
+   * From the next handshake on, clients of this authority may change something; those that stand may go on.
+   * @throws BerthError CERTIFICATE_INVALID, and the old one stays; for a server that asks for none
+   */
+  trustClients(authority: string): void;
+  /**
    * Stops accepting, answers what is under way, closes the rest. Whoever calls it has said before that he is not
    * ready, and waited until nobody sends any more. Idempotent; never rejects.
    */
@@ -53,10 +58,12 @@ const DRAIN_MS = 10_000;
  */
 export async function serveTls(options: TlsServerOptions): Promise<TlsServer> {
   const { log, clock } = options;
+  let { certificate, clientAuthority } = options;
+  readServingPair(certificate, clock.now());
   const server = createServer({
-    ...contextOf(options, options.certificate),
+    ...contextOf({ certificate, clientAuthority }),
     // judged request by request: refusing the handshake would refuse probes
-    requestCert: options.clientAuthority !== undefined,
+    requestCert: clientAuthority !== undefined,
     rejectUnauthorized: false,
     keepAliveTimeout: KEEP_ALIVE_MS,
     headersTimeout: HEADERS_MS,
@@ -65,7 +72,7 @@ export async function serveTls(options: TlsServerOptions): Promise<TlsServer> {
   const traffic = new Traffic(server);
   server.on("request", (request, response) => {
     traffic.enter(response);
-    if (options.clientAuthority !== undefined && !mayPass(request)) refuse(request, response);
+    if (clientAuthority !== undefined && !mayPass(request)) refuse(request, response);
     else options.app(request, response);
   });
   server.on("tlsClientError", (error) => {
@@ -76,8 +83,15 @@ export async function serveTls(options: TlsServerOptions): Promise<TlsServer> {
   let closing: Promise<void> | undefined;
   return {
     address: addressOf(server),
-    reload(certificate) {
-      server.setSecureContext(contextOf(options, certificate));
+    reload(next) {
+      if (!outlives(next, certificate)) readServingPair(next, clock.now());
+      server.setSecureContext(contextOf({ certificate: next, clientAuthority }));
+      certificate = next;
+    },
+    trustClients(next) {
+      if (clientAuthority === undefined) throw invalid("this server asks no client for a certificate");
+      server.setSecureContext(contextOf({ certificate, clientAuthority: next }));
+      clientAuthority = next;
     },
     close() {
       closing ??= traffic.drain(clock, options.drainMs ?? DRAIN_MS, log);
@@ -87,11 +101,12 @@ export async function serveTls(options: TlsServerOptions): Promise<TlsServer> {
 }
 
 /** Checks before it hands over: `setSecureContext` takes an expired certificate, and half of one that is broken. */
-function contextOf(
-  { clientAuthority, clock }: TlsServerOptions,
-  certificate: CertificatePair,
-): SecureContextOptions {
-  readServingPair(certificate, clock.now());
+function contextOf(from: {
+  readonly certificate: CertificatePair;
+  readonly clientAuthority: string | undefined;
+}): SecureContextOptions {
+  const { certificate, clientAuthority } = from;
+  readPair(certificate);
   if (clientAuthority !== undefined) readCertificate(clientAuthority);
   const { cert, key } = certificate;
   const ca = clientAuthority === undefined ? {} : { ca: clientAuthority };
@@ -99,11 +114,18 @@ function contextOf(
   try {
     createSecureContext(context);
   } catch (cause) {
-    throw new BerthError("CERTIFICATE_INVALID", `the certificate cannot be used: ${messageOf(cause)}`, {
-      cause,
-    });
+    throw invalid(`the certificate cannot be used: ${messageOf(cause)}`, cause);
   }
   return context;
+}
+
+/** By a clock that is wrong both have expired: the one that ends later serves longer by every other clock. */
+function outlives(next: CertificatePair, served: CertificatePair): boolean {
+  return readPair(next).validToDate > readPair(served).validToDate;
+}
+
+function invalid(message: string, cause?: unknown): BerthError {
+  return new BerthError("CERTIFICATE_INVALID", message, { cause });
 }
 
 function mayPass({ method, socket }: IncomingMessage): boolean {
@@ -111,10 +133,18 @@ function mayPass({ method, socket }: IncomingMessage): boolean {
   return socket instanceof TLSSocket && socket.authorized;
 }
 
+/** As text: of an answer that is no review, that is what an API server passes on to whoever asked it. */
 function refuse(request: IncomingMessage, response: ServerResponse): void {
   request.resume();
-  response.writeHead(403, { "Content-Type": "application/json", Connection: "close" });
-  response.end(JSON.stringify({ error: "a client certificate is required" }));
+  response.writeHead(403, { "Content-Type": "text/plain; charset=utf-8", Connection: "close" });
+  response.end(wordsFor(request.socket));
+}
+
+function wordsFor(socket: IncomingMessage["socket"]): string {
+  const brought = socket instanceof TLSSocket && Object.keys(socket.getPeerCertificate()).length > 0;
+  return brought
+    ? "berth does not trust the authority of this client certificate; see BERTH_CLIENT_CA"
+    : "berth takes reviews only from a client with a certificate, and this one brought none";
 }
 
 function listen(server: Server, { host, port }: TlsServerOptions): Promise<void> {

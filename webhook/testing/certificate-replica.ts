@@ -1,0 +1,161 @@
+// SPDX-License-Identifier: Apache-2.0
+import type { X509Certificate } from "node:crypto";
+import { CertificateKeeper, type Sight, type Turn } from "../certificate-keeper.ts";
+import { type Kept, type Known, type Terms, usableLeaf } from "../certificate-plan.ts";
+
+interface Version<T> {
+  readonly value: T;
+  readonly since: number;
+}
+
+/** An object as the API server has it, with its past. */
+export class Past<T> {
+  readonly versions: Version<T>[];
+
+  constructor(value: T) {
+    this.versions = [{ value, since: Number.NEGATIVE_INFINITY }];
+  }
+
+  get revision(): number {
+    return this.versions.length - 1;
+  }
+
+  get now(): T {
+    return this.at(this.revision);
+  }
+
+  at(revision: number): T {
+    const version = this.versions[revision];
+    if (version === undefined) throw new Error(`there is no revision ${revision}`);
+    return version.value;
+  }
+
+  /** The first revision that was current at that time or later. */
+  currentAt(time: number): number {
+    return Math.max(
+      this.versions.findLastIndex(({ since }) => since <= time),
+      0,
+    );
+  }
+}
+
+/** What stands in a configuration. */
+export interface Trust {
+  readonly bundle: string;
+  /** Written by somebody else than Berth, or by nobody yet: what then fails is not Berth's doing. */
+  readonly foreign: boolean;
+}
+
+/** What a replica can reach. */
+export interface Surroundings {
+  readonly terms: Terms;
+  readonly time: number;
+  readonly secret: Past<Kept>;
+  readonly configurations: readonly Past<Trust>[];
+  look(gate: () => Promise<void>): Promise<Sight>;
+}
+
+/** A process with a keeper of its own, whose calls of the API server wait until they are let through. */
+export class TestReplica {
+  readonly #world: Surroundings;
+  keeper!: CertificateKeeper;
+  /** What the watches have brought: revisions. */
+  secret = 0;
+  configurations: readonly number[];
+  served: X509Certificate | undefined;
+  offsetMs = 0;
+  /** How the last turn ended. */
+  last: Turn | undefined;
+  #turn: Promise<void> | undefined;
+  #open: (() => void) | undefined;
+  #arrived: () => void = () => {};
+  #life = 0;
+
+  constructor(world: Surroundings) {
+    this.#world = world;
+    this.configurations = world.configurations.map(() => 0);
+    this.restart();
+  }
+
+  restart(): void {
+    const life = ++this.#life;
+    const world = this.#world;
+    const clock = { now: () => world.time + this.offsetMs, monotonic: () => world.time };
+    this.keeper = new CertificateKeeper({
+      terms: this.#world.terms,
+      clock,
+      look: () => world.look(() => this.#gate(life)),
+    });
+    this.served = undefined;
+    this.#turn = undefined;
+    this.#open = undefined;
+  }
+
+  /** To the next gate, or to the end of the turn; whether the turn goes on. */
+  async go(): Promise<boolean> {
+    const arrived = new Promise<void>((resolve) => {
+      this.#arrived = resolve;
+    });
+    if (this.#turn === undefined) {
+      const turn = this.keeper.turn().then((ended) => {
+        if (this.#turn !== turn) return;
+        this.#turn = undefined;
+        this.last = ended;
+      });
+      this.#turn = turn;
+    } else {
+      this.#open?.();
+    }
+    await Promise.race([arrived, this.#turn]);
+    return this.#turn !== undefined;
+  }
+
+  /** Turn after turn until nothing is to be done now; for how long, ms. */
+  async rest(): Promise<number> {
+    while (await this.go());
+    for (;;) {
+      while (await this.go());
+      if (this.last?.kind === "rests") return this.last.ms;
+    }
+  }
+
+  hear(): void {
+    const { secret, configurations } = this.#world;
+    this.see(
+      secret.revision,
+      configurations.map(({ revision }) => revision),
+    );
+  }
+
+  /** The watches have come to these revisions at least. */
+  see(secret: number, configurations: readonly number[]): void {
+    this.secret = Math.max(this.secret, secret);
+    this.configurations = this.configurations.map((one, n) => Math.max(one, configurations[n] ?? 0));
+    const { kept, ...known }: Known = {
+      kept: this.#world.secret.at(this.secret),
+      trusted: this.configurations.map((one, n) => [this.#world.configurations[n]?.at(one).bundle ?? ""]),
+    };
+    this.keeper.observe({ kept, ...known });
+    if (kept !== undefined) this.#serve(kept);
+  }
+
+  /** As server.ts does: what has expired by this clock is taken all the same if it ends later. */
+  #serve(kept: Kept): void {
+    try {
+      const leaf = usableLeaf(kept, this.#world.terms.names);
+      const outlives = this.served !== undefined && leaf.validToDate > this.served.validToDate;
+      if (outlives || leaf.validToDate.getTime() > this.#world.time + this.offsetMs) this.served = leaf;
+    } catch {
+      // what is served stays
+    }
+  }
+
+  /** Waits for its turn at the API server; of a process that is dead, for ever. */
+  async #gate(life: number): Promise<void> {
+    await new Promise<void>((resolve) => {
+      if (life !== this.#life) return;
+      this.#open = resolve;
+      this.#arrived();
+    });
+  }
+}
