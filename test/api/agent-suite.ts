@@ -3,6 +3,7 @@ import assert from "node:assert/strict";
 import { after, afterEach, before } from "node:test";
 import type { KubeConfig } from "@kubernetes/client-node";
 import { buildPlugin } from "../cni/plugin.ts";
+import { accountConfig, installAccounts, installPolicies } from "./accounts.ts";
 import { AgentCluster, NAMESPACE } from "./agent-cluster.ts";
 import { ApiGate } from "./agent-gate.ts";
 import { AgentNode } from "./agent-node.ts";
@@ -26,6 +27,8 @@ export class AgentSuite {
       const plane = await startControlPlane();
       await installDefinitions(plane.connect());
       await makeNamespaces(plane.connect(), [NAMESPACE]);
+      await installAccounts(plane.connect());
+      await installPolicies(plane.connect(), ["agents.berth.dev"]);
       const cluster = new AgentCluster(plane);
       await cluster.makePool();
       this.#running = { plane, cluster, gate: await ApiGate.start(plane) };
@@ -52,9 +55,10 @@ export class AgentSuite {
     return this.#parts.gate;
   }
 
-  /** A node whose agent does not run yet. */
-  async makeNode(name: string, kubeConfig: KubeConfig = this.plane.kubeConfig()): Promise<AgentNode> {
-    const node = await AgentNode.make(name, kubeConfig);
+  /** A node whose agent does not run yet, and has the token of its service account unless another is given. */
+  async makeNode(name: string, kubeConfig?: KubeConfig): Promise<AgentNode> {
+    const own = kubeConfig ?? (await accountConfig(this.plane, "berth-agent", name));
+    const node = await AgentNode.make(name, own);
     this.#nodes.push(node);
     return node;
   }

@@ -9,7 +9,8 @@ export type Part =
   | "kube-controller-manager"
   | "kube-scheduler"
   | "kubelet"
-  | "kubectl";
+  | "kubectl"
+  | "helm";
 
 export type Environment = Readonly<Record<string, string | undefined>>;
 

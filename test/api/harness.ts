@@ -21,7 +21,7 @@ export interface TestUser {
 }
 
 export interface ControlPlaneOptions {
-  /** Default AlwaysAllow, which refuses nobody. */
+  /** Default RBAC, which refuses `admin` nothing. */
   readonly authorization?: "AlwaysAllow" | "RBAC";
   /** Besides `admin`, who is in system:masters. */
   readonly users?: readonly TestUser[];
@@ -37,6 +37,8 @@ const ADMIN: TestUser = { name: "admin", groups: ["system:masters"] };
 /** etcd and kube-apiserver on loopback ports of their own, in a folder of their own, like controller-runtime's envtest. */
 export class ControlPlane {
   readonly url: string;
+  /** Of its etcd, which anybody on this host may write into. */
+  readonly etcdUrl: string;
   readonly folder: string;
   readonly etcd: Daemon;
   readonly apiServer: Daemon;
@@ -47,6 +49,7 @@ export class ControlPlane {
 
   constructor(parts: {
     url: string;
+    etcdUrl: string;
     folder: string;
     etcd: Daemon;
     apiServer: Daemon;
@@ -54,6 +57,7 @@ export class ControlPlane {
     tokens: ReadonlyMap<string, string>;
   }) {
     this.url = parts.url;
+    this.etcdUrl = parts.etcdUrl;
     this.folder = parts.folder;
     this.etcd = parts.etcd;
     this.apiServer = parts.apiServer;
@@ -139,12 +143,15 @@ async function prepare(options: ControlPlaneOptions): Promise<ControlPlane> {
     [partOf("kube-apiserver"), ...apiServerFlags(folder, client, secure, options)],
     join(folder, "kube-apiserver.log"),
   );
-  return new ControlPlane({ url: `https://127.0.0.1:${secure}`, folder, etcd, apiServer, ca, tokens });
+  const urls = { url: `https://127.0.0.1:${secure}`, etcdUrl: `http://127.0.0.1:${client}` };
+  return new ControlPlane({ ...urls, folder, etcd, apiServer, ca, tokens });
 }
 
 function etcdFlags(folder: string, client: number, peer: number): string[] {
   return [
     `--data-dir=${join(folder, "etcd")}`,
+    // as kubeadm sets it: without it a kind that nobody changes has no bookmarks, and its watch seems dead
+    "--watch-progress-notify-interval=5s",
     `--listen-client-urls=http://127.0.0.1:${client}`,
     `--advertise-client-urls=http://127.0.0.1:${client}`,
     `--listen-peer-urls=http://127.0.0.1:${peer}`,
@@ -168,7 +175,7 @@ function apiServerFlags(
     `--tls-cert-file=${join(folder, "server.crt")}`,
     `--tls-private-key-file=${join(folder, "server.key")}`,
     `--token-auth-file=${join(folder, "tokens.csv")}`,
-    `--authorization-mode=${options.authorization ?? "AlwaysAllow"}`,
+    `--authorization-mode=${options.authorization ?? "RBAC"}`,
     "--service-account-issuer=https://kubernetes.default.svc",
     `--service-account-key-file=${join(folder, "accounts.key")}`,
     `--service-account-signing-key-file=${join(folder, "accounts.key")}`,

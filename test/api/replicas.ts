@@ -8,6 +8,7 @@ import { createClock } from "../../system/clock.ts";
 import { issueAuthority, issueLeaf } from "../../webhook/certificates.ts";
 import { call } from "../../webhook/testing/api-server.ts";
 import { eventually } from "../support/eventually.ts";
+import { accountConfig, installAccounts } from "./accounts.ts";
 import { Daemon } from "./daemon.ts";
 import type { ControlPlane, TestUser } from "./harness.ts";
 import { registerWebhooks } from "./webhooks.ts";
@@ -15,7 +16,7 @@ import { registerWebhooks } from "./webhooks.ts";
 export const WEBHOOK_MAIN = join(import.meta.dirname, "../../webhook/main.ts");
 const READY_MS = 60_000;
 
-/** Who the webhook is to the API server: a user that the control plane must be started with. */
+/** Who the webhook is to the API server, as a user that a control plane may be started with. */
 export const WEBHOOK_USER: TestUser = {
   name: "system:serviceaccount:berth-system:berth-webhook",
   groups: ["system:serviceaccounts", "system:serviceaccounts:berth-system"],
@@ -37,7 +38,7 @@ export interface ReplicaProcess {
 }
 
 /**
- * Replicas of `webhook/main.ts` on a control plane that has Berth's kinds, a namespace berth-system and WEBHOOK_USER.
+ * Replicas of `webhook/main.ts` with the token of their service account, on a control plane that has Berth's kinds.
  * The API server reaches them through one address, as through a Service: a connection goes to one that accepts it.
  */
 export class Replicas {
@@ -98,7 +99,9 @@ export async function startReplicas(plane: ControlPlane, options: ReplicasOption
   mkdirSync(folder, { recursive: true });
   const ca = await writeCertificate(folder);
   const kubeconfig = join(folder, "kubeconfig");
-  writeFileSync(kubeconfig, plane.kubeConfig(WEBHOOK_USER.name).exportConfig(), { mode: 0o600 });
+  await installAccounts(plane.connect());
+  const config = await accountConfig(plane, "berth-webhook");
+  writeFileSync(kubeconfig, config.exportConfig(), { mode: 0o600 });
   const ports = await freePorts(options.count ?? 1);
   const all = ports.map((port, n) => {
     const name = `berth-webhook-${n}`;

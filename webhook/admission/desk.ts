@@ -5,6 +5,7 @@ import type { Refusal } from "../../allocator/errors.ts";
 import { isRefusal, refuse } from "../../allocator/errors.ts";
 import type { Inventory, NamespaceFacts } from "../../allocator/inventory.ts";
 import { isName, type KubeObject, misshapen, readObject } from "../../allocator/kube-object.ts";
+import type { Holds } from "./holds.ts";
 import type { AdmissionRequest } from "./review.ts";
 
 /** Where admitted objects go: nowhere in a cluster, whose API server keeps them; onto the shelf on the embedded stack. */
@@ -36,6 +37,8 @@ export interface Desk {
   readonly embedded?: Keeper;
   /** Who may use which pool; present in a cluster. */
   readonly access?: PoolAccess;
+  /** How many claims wait for their pods; present in a cluster, where anybody may reach the webhook. */
+  readonly holds?: Holds;
   /** Waits for what the view has not heard of yet, and tells whether it has now; absent where the view is never behind. */
   readonly catchUp?: () => Promise<boolean>;
   /** A claim lost what it was kept for: judge it soon instead of at the next pass. */

@@ -7,7 +7,7 @@ import type { KubeObject } from "../../allocator/kube-object.ts";
 import { lendSlot } from "../../allocator/lend.ts";
 import type { Labels } from "../../allocator/ports.ts";
 import { describePreview } from "../../allocator/preview.ts";
-import { reserve } from "../../allocator/reserve.ts";
+import { type Reserved, reserve } from "../../allocator/reserve.ts";
 import type { LabelExpression } from "../../allocator/selector.ts";
 import { applicantOf, isExempt, previewWish, type Wish, wishOf } from "../../allocator/wish.ts";
 import { confirmClaim } from "./arrival.ts";
@@ -70,11 +70,7 @@ async function admit(
   pod: KubeObject,
   wish: Wish,
 ): Promise<AdmissionResponse> {
-  const { context, inventory } = desk;
-  const got =
-    wish.kind === "one"
-      ? await reserve(context, wish.intent)
-      : await lendSlot(context, inventory, wish.slots);
+  const got = await reserveFor(desk, pod.metadata.namespace, wish);
   if (isRefusal(got)) return denied(request.uid, got);
   const { record } = got.claim;
   const token = record.binding?.node === "" ? record.binding.token : "";
@@ -84,6 +80,19 @@ async function admit(
     ...(token === "" ? {} : { [ASSIGNED_TOKEN]: token }),
   };
   return answer(request, pod, assigned, nodesOf(desk, record));
+}
+
+/** What has its claim already takes nothing that is to be counted. */
+async function reserveFor(
+  { context, inventory, holds }: Desk,
+  namespace: string,
+  wish: Wish,
+): Promise<Reserved | Refusal> {
+  const intents = wish.kind === "one" ? [wish.intent] : wish.slots;
+  const make = () =>
+    wish.kind === "one" ? reserve(context, wish.intent) : lendSlot(context, inventory, wish.slots);
+  const isThere = intents.every(({ key }) => context.view.claim(claimKey(key)) !== undefined);
+  return holds === undefined || isThere ? await make() : await holds.during(namespace, make);
 }
 
 /** The nodes where every address of the claim is routed, from the selectors of its pools. */

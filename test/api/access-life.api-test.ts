@@ -1,0 +1,294 @@
+// SPDX-License-Identifier: Apache-2.0
+// A whole life with the chart's accounts, roles and policies, judged by the API server's own audit log.
+import assert from "node:assert/strict";
+import { join } from "node:path";
+import { after, before, describe, it } from "node:test";
+import { Client } from "../../kube/client.ts";
+import { CLAIMS, type Item, POOLS, RESERVATIONS } from "../../kube/resource.ts";
+import { PODS } from "../../webhook/cluster/resources.ts";
+import { buildPlugin } from "../cni/plugin.ts";
+import { eventually } from "../support/eventually.ts";
+import { claimObject, type Json, pod, poolObject, statefulPod } from "../support/objects.ts";
+import { accountConfig, installPolicies } from "./accounts.ts";
+import { sandbox } from "./agent-cluster.ts";
+import { AgentNode } from "./agent-node.ts";
+import { AuditLog, rightsOf, UNUSED } from "./audit-log.ts";
+import { callWith, settingOf } from "./berthctl-cluster.ts";
+import { havePartsOrSkip } from "./binaries.ts";
+import { installDefinitions, makeNamespaces } from "./crds.ts";
+import { type ControlPlane, startControlPlane } from "./harness.ts";
+import { statefulSet } from "./manifests.ts";
+import { change, DEPLOYMENTS, forceDelete, makeDeployment, STATEFUL_SETS } from "./replica-objects.ts";
+import { type Replicas, startReplicas } from "./replicas.ts";
+
+if (havePartsOrSkip(["etcd", "kube-apiserver", "kubectl"])) {
+  describe("a whole life with the accounts of the chart", () => {
+    const audit = new AuditLog();
+    const nodes: AgentNode[] = [];
+    let plane: ControlPlane;
+    let replicas: Replicas;
+
+    before(async () => {
+      await buildPlugin();
+      plane = await startControlPlane({
+        users: [{ name: "shopkeeper", groups: [] }],
+        apiServerFlags: audit.flags,
+      });
+      await installDefinitions(plane.connect());
+      await makeNamespaces(plane.connect(), ["shop"]);
+      replicas = await startReplicas(plane, { count: 2 });
+      await installPolicies(plane.connect());
+      for (const name of ["node-a", "node-b"]) {
+        const node = await AgentNode.make(name, await accountConfig(plane, "berth-agent", name));
+        nodes.push(node);
+        await node.start();
+      }
+      const rights = [
+        "create",
+        "rolebinding",
+        "keeper",
+        "--clusterrole=berth-edit",
+        "--user=shopkeeper",
+        "-n",
+        "shop",
+      ];
+      assert.equal((await plane.kubectl(rights)).rc, 0);
+    });
+    after(async () => {
+      await Promise.all(nodes.map((node) => node.remove()));
+      await replicas?.close();
+      await plane?.close();
+      audit.remove();
+    });
+
+    const nodeOf = (name: string) => nodes.find((node) => node.name === name) ?? assert.fail(name);
+
+    async function applied(object: Json, user?: string): Promise<void> {
+      const { rc, stderr } = await plane.kubectl(["create", "-f", "-"], {
+        stdin: JSON.stringify(object),
+        ...(user === undefined ? {} : { user }),
+      });
+      assert.equal(rc, 0, stderr);
+    }
+
+    async function claim(name: string): Promise<Item | undefined> {
+      return await new Client(plane.connect(), CLAIMS).get({ namespace: "shop", name });
+    }
+
+    async function untilClaim(name: string, what: string, is: (item: Json) => boolean): Promise<Json> {
+      return await eventually(
+        `claim ${name} is ${what}`,
+        async () => {
+          const item = (await claim(name)) as Json | undefined;
+          return item !== undefined && is(item) ? item : undefined;
+        },
+        30_000,
+      );
+    }
+
+    async function untilGone(name: string): Promise<void> {
+      const look = async () => ((await claim(name)) === undefined ? true : undefined);
+      await eventually(`claim ${name} is gone`, look, 60_000);
+    }
+
+    const specOf = (item: Json) => item["spec"] as Readonly<Record<string, unknown>>;
+    const phaseIs = (phase: string) => (item: Json) =>
+      (item["status"] as Json | undefined)?.["phase"] === phase;
+    const isBound = (item: Json) => (specOf(item)["binding"] as Json | undefined)?.["node"] !== undefined;
+
+    /** What the scheduler does. */
+    async function schedule(name: string, node: string): Promise<{ name: string; uid: string }> {
+      const binding = {
+        apiVersion: "v1",
+        kind: "Binding",
+        metadata: { name },
+        target: { kind: "Node", name: node },
+      };
+      const path = `/api/v1/namespaces/shop/pods/${name}/binding`;
+      const { status } = await plane.connect().call({ method: "POST", path, body: binding });
+      assert.equal(status, 201);
+      const item = await new Client(plane.connect(), PODS).get({ namespace: "shop", name });
+      return { name, uid: item?.metadata.uid ?? assert.fail() };
+    }
+
+    /** From the scheduler to the end of its sandbox; its claim's name is `of`. */
+    async function lived(name: string, node: string, of = name): Promise<readonly string[]> {
+      const known = await schedule(name, node);
+      await untilClaim(of, "bound", isBound);
+      const { runtime } = nodeOf(node);
+      const said = sandbox(known, `sandbox-${name}`);
+      const addresses = await runtime.add(said);
+      await untilClaim(of, "attached", phaseIs("Attached"));
+      await runtime.del(said);
+      await forceDelete(plane.connect(), PODS, { namespace: "shop", name });
+      return addresses;
+    }
+
+    it("pool, pinned pod, ADD, DEL, release", async () => {
+      const pool = { ranges: [{ cidr: "10.20.0.0/24" }], cooldown: "1s" };
+      await applied(poolObject("db", pool));
+      await applied(pod("licence", { annotations: { "berth.dev/ips": "10.20.0.70" } }));
+      assert.deepEqual(await lived("licence", "node-a"), ["10.20.0.70/24"]);
+      await untilGone("licence");
+    });
+
+    it("a StatefulSet, its ordinals on two nodes, scaled down and deleted", async () => {
+      const keys = { "berth.dev/ips": "10.20.0.80;10.20.0.81", "berth.dev/when-scaled": "Release" };
+      await applied(statefulSet("mysql", 2, keys));
+      for (const [ordinal, node] of ["node-a", "node-b"].entries()) {
+        await untilClaim(`mysql-${ordinal}`, "reserved", (item) => specOf(item)["nonce"] !== undefined);
+        await applied(statefulPod("mysql", ordinal, { annotations: keys }));
+        await lived(`mysql-${ordinal}`, node);
+      }
+      const place = { namespace: "shop", name: "mysql" };
+      await untilClaim("mysql-1", "detached", phaseIs("Detached"));
+      await change(plane.connect(), STATEFUL_SETS, place, { spec: { replicas: 1 } });
+      await untilGone("mysql-1");
+      await forceDelete(plane.connect(), STATEFUL_SETS, place);
+      await untilGone("mysql-0");
+    });
+
+    it("a claim that moves to another node", async () => {
+      const annotations = { "berth.dev/ips": "10.20.0.71", "berth.dev/sticky": "true" };
+      for (const node of ["node-a", "node-b"]) {
+        await applied(pod("wanderer", { annotations }));
+        assert.deepEqual(await lived("wanderer", node), ["10.20.0.71/24"]);
+        await untilClaim("wanderer", "detached", phaseIs("Detached"));
+      }
+    });
+
+    it("a Deployment's set, and a pool for service accounts", async () => {
+      const spec = { ranges: [{ cidr: "10.30.0.0/24" }], authorization: "ServiceAccount" };
+      await applied(poolObject("web", spec));
+      const annotations = { "berth.dev/ips": "10.30.0.5;10.30.0.6" };
+      for (const object of mayUse("web", "shop")) await applied(object);
+      const owner = {
+        apiVersion: "apps/v1",
+        kind: "ReplicaSet",
+        name: "web-abc",
+        uid: "u",
+        controller: true,
+      };
+      const place = { namespace: "shop", name: "web" };
+      await makeDeployment(plane.connect(), place, { annotations });
+      const labels = { "pod-template-hash": "abc" };
+      await applied(pod("web-abc-1", { annotations, owner, labels }));
+      assert.deepEqual(await lived("web-abc-1", "node-b", "web-slot-0"), ["10.30.0.5/24"]);
+      await forceDelete(plane.connect(), DEPLOYMENTS, place);
+      await untilGone("web-slot-0");
+    });
+
+    it("a claim that a person makes, and deletes again", async () => {
+      await applied(claimObject("own", { request: { pools: ["db"] } }), "shopkeeper");
+      await untilClaim("own", "reserved", (item) => specOf(item)["nonce"] !== undefined);
+      const { rc, stderr } = await plane.kubectl(["delete", "ipclaim", "own", "-n", "shop"], {
+        user: "shopkeeper",
+      });
+      assert.equal(rc, 0, stderr);
+      await untilGone("own");
+    });
+
+    it("the same with berthctl, which leaves the reservation to Berth", async () => {
+      const looks = [
+        "create",
+        "clusterrolebinding",
+        "looks",
+        "--clusterrole=berth-view",
+        "--user=shopkeeper",
+      ];
+      assert.equal((await plane.kubectl(looks)).rc, 0);
+      const kubeconfig = join(plane.folder, "shopkeeper.kubeconfig"); // kubectl's of before
+      const berthctl = (...argv: readonly string[]) =>
+        callWith(settingOf([kubeconfig]), ...argv, "-n", "shop");
+      const reserved = await berthctl("reserve", "mine", "--pool", "db");
+      assert.match(reserved.stdout, /^ipclaim\/shop\/mine created +10\.20\.0\.\d+$/m, reserved.stderr);
+      const released = await berthctl("release", "shop/mine");
+      assert.match(released.stdout, /^ipclaim\/shop\/mine released$/m, released.stderr);
+      await untilGone("mine");
+    });
+
+    it("a pool that is drained, past the webhook's refusal, goes when its last address does", async () => {
+      const pools = new Client(plane.connect(), POOLS);
+      const look = async () => {
+        const { finalizers = [] } = (await pools.get({ name: "db" }))?.metadata ?? {};
+        return finalizers.includes("berth.dev/in-use") || undefined;
+      };
+      await eventually("the pool says that it is in use", look, 30_000);
+      const refused = await plane.kubectl(["delete", "ippool", "db"]);
+      assert.match(refused.stderr, /admission webhook "pools\.berth\.dev" denied the request/);
+      const deleted = await plane.kubectl(["delete", "ipclaim", "--all", "-n", "shop"]);
+      assert.equal(deleted.rc, 0, deleted.stderr);
+      const reservations = new Client(plane.connect(), RESERVATIONS);
+      await eventually(
+        "no address is taken",
+        async () =>
+          (await reservations.page({}, { limit: 1, next: "" })).items.length === 0 ? true : undefined,
+        60_000,
+      );
+      const drained = await plane.kubectl(["delete", "ippool", "db", "--timeout=30s"]);
+      assert.equal(drained.rc, 0, drained.stderr);
+    });
+
+    it("leases and events are written, and both replicas end as they should", async () => {
+      const leases = await plane.kubectl([
+        "get",
+        "lease",
+        "berth-webhook",
+        "-n",
+        "berth-system",
+        "-o",
+        "name",
+      ]);
+      assert.equal(leases.stdout.trim(), "lease.coordination.k8s.io/berth-webhook");
+      const events = await plane.kubectl(["get", "events", "-A", "-o", "jsonpath={.items[*].reason}"]);
+      assert.match(events.stdout, /AddressBound/);
+      for (const { process } of replicas.all) await process.stop("SIGTERM");
+      for (const node of nodes) await node.stop();
+    });
+
+    it("nothing that webhook or agents asked for was forbidden to them", () => {
+      const all = audit.requests();
+      assert.ok(all.length > 150, `${all.length} requests`);
+      const forbidden = all.filter(({ responseStatus }) => [401, 403].includes(responseStatus?.code ?? 0));
+      assert.deepEqual(
+        forbidden.map(({ user, verb, requestURI, responseStatus }) =>
+          [user.username, verb, requestURI, responseStatus?.message].join(" "),
+        ),
+        [],
+      );
+      const logs = [
+        ...replicas.all.map(({ process }) => process.tail(100_000)),
+        ...nodes.map(({ log }) => log),
+      ];
+      for (const log of logs) {
+        assert.notEqual(log, "");
+        assert.deepEqual(
+          log.split("\n").filter((line) => /\b403\b|forbidden|STORE_READ_ONLY/i.test(line)),
+          [],
+        );
+      }
+    });
+
+    it("and of what they may do, nothing was of no use", () => {
+      for (const account of ["berth-webhook", "berth-agent"] as const) {
+        const used = audit.usedBy(account);
+        const rest = rightsOf(account).filter((right) => !used.has(right));
+        const superfluous = rest.filter((right) => !UNUSED[account].includes(right));
+        assert.deepEqual(superfluous, [], account);
+      }
+    });
+  });
+}
+
+/** A role for the default account of the namespace, of the verb that kubectl's own `create role` does not know. */
+function mayUse(pool: string, namespace: string): readonly Json[] {
+  const apiVersion = "rbac.authorization.k8s.io/v1";
+  const metadata = { name: `use-${pool}`, namespace };
+  const rules = [{ apiGroups: ["berth.dev"], resources: ["ippools"], resourceNames: [pool], verbs: ["use"] }];
+  const roleRef = { apiGroup: "rbac.authorization.k8s.io", kind: "Role", name: `use-${pool}` };
+  const subjects = [{ kind: "ServiceAccount", name: "default", namespace }];
+  return [
+    { apiVersion, kind: "Role", metadata, rules },
+    { apiVersion, kind: "RoleBinding", metadata, roleRef, subjects },
+  ];
+}

@@ -1,0 +1,296 @@
+// SPDX-License-Identifier: Apache-2.0
+// What Berth's accounts may do, by their roles and by the policies, and what nobody else may.
+import assert from "node:assert/strict";
+import { readFileSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { after, before, describe, it } from "node:test";
+import type { KubeConfig } from "@kubernetes/client-node";
+import { silent } from "../../allocator/ports.ts";
+import { openKubernetesStore } from "../../allocator/store/kubernetes.ts";
+import type { Store } from "../../allocator/store/store.ts";
+import { Client } from "../../kube/client.ts";
+import { type Call, type Connection, connect } from "../../kube/connection.ts";
+import { CLAIMS, itemPath } from "../../kube/resource.ts";
+import { statusOf } from "../../kube/status.ts";
+import { createClock } from "../../system/clock.ts";
+import { createRandom } from "../../system/random.ts";
+import { eventually } from "../support/eventually.ts";
+import { addrs, attachmentOf, bindingTo, claimRecord } from "../support/fixtures.ts";
+import { run } from "../support/process.ts";
+import { type Account, accountConfig, installAccounts, installPolicies, manifestsOf } from "./accounts.ts";
+import type { Rule } from "./audit-log.ts";
+import { CLUSTER_ROLE_BINDINGS, CLUSTER_ROLES } from "./berthctl-cluster.ts";
+import { havePartsOrSkip, partOf } from "./binaries.ts";
+import { installDefinitions, makeNamespaces } from "./crds.ts";
+import { type ControlPlane, startControlPlane } from "./harness.ts";
+
+/** Set, the snapshots are written anew from what the API server says. */
+const UPDATE = process.env["BERTH_UPDATE_SNAPSHOTS"] === "1";
+const SHOP = "/apis/berth.dev/v1alpha1/namespaces/shop/ipclaims";
+const PODS_OF_SHOP = "/api/v1/namespaces/shop/pods";
+const CONFIGURATIONS = "/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations";
+
+describe("the chart's roles", () => {
+  const roles = manifestsOf("rbac").filter(({ kind }) => kind.endsWith("Role"));
+  const rules = roles.flatMap((role) => role["rules"] as readonly Rule[]);
+  const about = (what: string) =>
+    rules.filter(({ resources }) => resources.some((one) => one.startsWith(what)));
+
+  it("name every group, resource and verb", () => {
+    assert.ok(roles.length >= 6);
+    const words = rules.flatMap(({ apiGroups, resources, verbs }) => [...apiGroups, ...resources, ...verbs]);
+    assert.deepEqual(
+      words.filter((word) => word.includes("*")),
+      [],
+    );
+  });
+
+  it("give no secret and no webhook configuration but Berth's, and no write to pods", () => {
+    for (const { resourceNames } of about("secrets")) assert.deepEqual(resourceNames, ["berth-webhook-tls"]);
+    const configurations = [...about("mutatingwebhook"), ...about("validatingwebhook")];
+    for (const { resourceNames } of configurations) assert.deepEqual(resourceNames, ["berth"]);
+    for (const { verbs } of about("pods")) assert.deepEqual(verbs, ["get", "list", "watch"]);
+    assert.deepEqual(
+      [about("secrets"), configurations, about("pods")].map((some) => some.length),
+      [1, 2, 2],
+    );
+  });
+});
+
+if (havePartsOrSkip(["etcd", "kube-apiserver", "kubectl"])) {
+  describe("Berth's accounts", () => {
+    const deps = { clock: createClock(), random: createRandom(), log: silent };
+    const connections: Connection[] = [];
+    let plane: ControlPlane;
+    let store: Store;
+    let agent: Connection;
+
+    before(async () => {
+      plane = await startControlPlane({ users: [{ name: "stranger", groups: ["system:serviceaccounts"] }] });
+      await installDefinitions(plane.connect());
+      await makeNamespaces(plane.connect(), ["shop"]);
+      await installAccounts(plane.connect());
+      await installPolicies(plane.connect());
+      const webhook = await as("berth-webhook");
+      store = openKubernetesStore({ connection: webhook, ...deps });
+      agent = await as("berth-agent", "node-a");
+      const claims = { here: "node-a", there: "node-b", nowhere: undefined };
+      for (const [name, node] of Object.entries(claims)) {
+        const made = claimRecord({ name, addresses: addrs("10.20.0.70"), status: { phase: "Pending" } });
+        const binding = node === undefined ? {} : { binding: bindingTo(name, node) };
+        await store.create("claim", { ...made, ...binding });
+      }
+    });
+    after(async () => {
+      await store?.close();
+      for (const connection of connections) connection.close();
+      await plane?.close();
+    });
+
+    async function as(account: Account, node?: string): Promise<Connection> {
+      const config = await accountConfig(plane, account, node);
+      const connection = connect(config, { clock: createClock(), userAgent: "berth-test" });
+      connections.push(connection);
+      return connection;
+    }
+
+    /** What the API server says to a call: "200" or "403 why". */
+    async function told(connection: Connection, call: Call): Promise<string> {
+      const { status, body } = await connection.call(call);
+      return status < 300 ? String(status) : `${status} ${statusOf(body, status).message}`;
+    }
+
+    /** A report of the agent's about that claim. */
+    function report(claim: string, over: object = {}): Call {
+      const attachment = { ...attachmentOf(claim), node: "node-a", since: "2026-01-01T00:00:00Z" };
+      const status = { phase: "Attached", attachment: { ...attachment, ...over } };
+      return {
+        method: "PATCH",
+        path: `${SHOP}/${claim}/status`,
+        contentType: "application/merge-patch+json",
+        body: { status },
+      };
+    }
+
+    function merge(path: string, body: object): Call {
+      return { method: "PATCH", path, contentType: "application/merge-patch+json", body };
+    }
+
+    const denied = (policy: string, words: string) =>
+      new RegExp(
+        `^403 .*ValidatingAdmissionPolicy '${policy}' with binding '${policy}' denied request: ${words}$`,
+      );
+
+    describe("list of rights", () => {
+      async function rights(config: KubeConfig, namespace: string): Promise<string[]> {
+        const file = join(plane.folder, `${namespace}.kubeconfig`);
+        writeFileSync(file, config.exportConfig(), { mode: 0o600 });
+        const env = { HOME: plane.folder, KUBECONFIG: file };
+        const ended = await run(partOf("kubectl"), ["auth", "can-i", "--list", "-n", namespace], { env });
+        assert.equal(ended.rc, 0, ended.stderr);
+        return ended.stdout.split("\n").map((line) => line.trimEnd().replaceAll(/ {2,}/g, "  "));
+      }
+
+      /** Without what everybody has whom the API server knows. */
+      async function listOf(account: Account): Promise<string> {
+        const config = await accountConfig(plane, account, account === "berth-agent" ? "node-a" : undefined);
+        const parts: string[] = [];
+        for (const namespace of ["berth-system", "shop"]) {
+          const common = new Set(await rights(plane.kubeConfig("stranger"), namespace));
+          const own = (await rights(config, namespace)).filter((line) => !common.has(line));
+          parts.push(`in namespace ${namespace}:\n${own.sort().join("\n")}\n`);
+        }
+        return parts.join("\n");
+      }
+
+      for (const account of ["berth-webhook", "berth-agent"] as const) {
+        it(`of ${account} is what it was`, async () => {
+          const file = join(import.meta.dirname, `access/${account}.txt`);
+          const now = await listOf(account);
+          if (UPDATE) writeFileSync(file, now);
+          assert.equal(now, readFileSync(file, "utf8"), "BERTH_UPDATE_SNAPSHOTS=1 writes it anew");
+        });
+      }
+    });
+
+    describe("with the token of node A's agent", () => {
+      it("the status of a claim that is bound to node A can be written", async () => {
+        assert.equal(await told(agent, report("here")), "200");
+        assert.equal(await told(agent, report("here", { detached: true })), "200");
+      });
+
+      it("no status of a claim that is bound to another node, or to none", async () => {
+        const words = (bound: string) =>
+          `the agent of node node-a may write of claims that are bound to its node, and this one is bound to ${bound}`;
+        assert.match(await told(agent, report("there")), denied("agents.berth.dev", words("node-b")));
+        assert.match(await told(agent, report("nowhere")), denied("agents.berth.dev", words("none")));
+      });
+
+      it("no sandbox of another node can be told of, and no condition", async () => {
+        assert.match(
+          await told(agent, report("here", { node: "node-b" })),
+          denied(
+            "agents.berth.dev",
+            "an agent reports the sandboxes of its own node: status.attachment.node must be its node",
+          ),
+        );
+        const condition = {
+          ...{ type: "Ready", status: "True", reason: "Reserved", message: "" },
+          lastTransitionTime: "2026-01-01T00:00:00Z",
+        };
+        assert.match(
+          await told(agent, merge(`${SHOP}/here/status`, { status: { conditions: [condition] } })),
+          denied("agents.berth.dev", "the conditions of a claim are not an agent's to write"),
+        );
+      });
+
+      it("no secret, no pod, no webhook configuration, no record can be written, by its role", async () => {
+        const forbidden = (verb: string, resource: string, group: string) =>
+          new RegExp(
+            `^403 .* is forbidden: User "system:serviceaccount:berth-system:berth-agent" cannot ${verb} resource "${resource}" in API group "${group}"`,
+          );
+        const pod = { apiVersion: "v1", kind: "Pod", metadata: { name: "x" }, spec: { containers: [] } };
+        const calls: readonly (readonly [Call, RegExp])[] = [
+          [{ method: "GET", path: "/api/v1/secrets" }, forbidden("list", "secrets", "")],
+          [
+            { method: "GET", path: "/api/v1/namespaces/berth-system/secrets/berth-webhook-tls" },
+            forbidden("get", "secrets", ""),
+          ],
+          [{ method: "POST", path: PODS_OF_SHOP, body: pod }, forbidden("create", "pods", "")],
+          [merge(`${PODS_OF_SHOP}/x`, {}), forbidden("patch", "pods", "")],
+          [merge(`${PODS_OF_SHOP}/x/status`, {}), forbidden("patch", "pods/status", "")],
+          [{ method: "DELETE", path: `${PODS_OF_SHOP}/x` }, forbidden("delete", "pods", "")],
+          [
+            merge(`${CONFIGURATIONS}/berth`, {}),
+            forbidden("patch", "mutatingwebhookconfigurations", "admissionregistration.k8s.io"),
+          ],
+          [merge(`${SHOP}/here`, {}), forbidden("patch", "ipclaims", "berth.dev")],
+          [{ method: "DELETE", path: `${SHOP}/here` }, forbidden("delete", "ipclaims", "berth.dev")],
+        ];
+        for (const [call, words] of calls) assert.match(await told(agent, call), words);
+      });
+    });
+
+    it("a token that names no node writes nothing, though its account may", async () => {
+      const words =
+        "the agent's token names no node; use the token that the API server gives to the agent's own pod";
+      assert.match(await told(await as("berth-agent"), report("here")), denied("agents.berth.dev", words));
+    });
+
+    it("the webhook's account reads no secret but its own, writes no pod, and no webhook configuration but its own", async () => {
+      const webhook = await as("berth-webhook");
+      const SECRETS = "/api/v1/namespaces/berth-system/secrets";
+      const own = { fieldSelector: "metadata.name=berth-webhook-tls" };
+      assert.equal(await told(webhook, { method: "GET", path: SECRETS, query: own }), "200");
+      assert.match(await told(webhook, merge(`${SECRETS}/berth-webhook-tls`, {})), /^404 /);
+      assert.match(
+        await told(webhook, { method: "GET", path: SECRETS }),
+        /^403 .*cannot list resource "secrets"/,
+      );
+      assert.match(
+        await told(webhook, { method: "GET", path: "/api/v1/namespaces/shop/secrets/berth-webhook-tls" }),
+        /^403 .*cannot get resource "secrets"/,
+      );
+      assert.match(
+        await told(webhook, merge(`${PODS_OF_SHOP}/x`, {})),
+        /^403 .*cannot patch resource "pods"/,
+      );
+      assert.match(await told(webhook, merge(`${CONFIGURATIONS}/berth`, {})), /^404 /);
+      assert.match(
+        await told(webhook, merge(`${CONFIGURATIONS}/other`, {})),
+        /^403 .*cannot patch resource "mutatingwebhookconfigurations"/,
+      );
+      const bound = { fieldSelector: "metadata.name=berth" };
+      assert.equal(await told(webhook, { method: "GET", path: CONFIGURATIONS, query: bound }), "200");
+    });
+
+    describe("with every right to Berth's objects, by mistake", () => {
+      before(async () => {
+        const rule = {
+          apiGroups: ["berth.dev"],
+          resources: ["ipclaims", "ipclaims/status", "ippools", "ipreservations"],
+          verbs: ["create", "update", "patch", "delete"],
+        };
+        const admin = plane.connect();
+        await new Client(admin, CLUSTER_ROLES).create({ name: "generous" }, { rules: [rule] });
+        await new Client(admin, CLUSTER_ROLE_BINDINGS).create(
+          { name: "generous" },
+          {
+            roleRef: { apiGroup: CLUSTER_ROLES.group, kind: "ClusterRole", name: "generous" },
+            subjects: [{ kind: "ServiceAccount", namespace: "berth-system", name: "berth-agent" }],
+          },
+        );
+        await eventually("the role is in force", async () =>
+          (await told(agent, merge(`${SHOP}/absent`, {}))).startsWith("404") ? true : undefined,
+        );
+      });
+
+      it("an agent still creates, changes and deletes nothing, not even of its own node", async () => {
+        const words = denied("agents.berth.dev", "an agent writes the status of claims and nothing else");
+        const body = {
+          ...{ apiVersion: "berth.dev/v1alpha1", kind: "IPClaim", metadata: { name: "new" } },
+          spec: { request: { addresses: ["10.20.0.71"] } },
+        };
+        assert.match(await told(agent, { method: "POST", path: SHOP, body }), words);
+        assert.match(await told(agent, merge(`${SHOP}/here`, { metadata: { labels: { a: "b" } } })), words);
+        assert.match(await told(agent, { method: "DELETE", path: `${SHOP}/here` }), words);
+        const pool = {
+          ...{ apiVersion: "berth.dev/v1alpha1", kind: "IPPool", metadata: { name: "mine" } },
+          spec: { ranges: [{ cidr: "10.0.0.0/24" }] },
+        };
+        assert.match(
+          await told(agent, { method: "POST", path: "/apis/berth.dev/v1alpha1/ippools", body: pool }),
+          words,
+        );
+        assert.ok(await new Client(plane.connect(), CLAIMS).get({ namespace: "shop", name: "here" }));
+      });
+
+      it("it takes no claim over by writing its node into it", async () => {
+        const path = itemPath(CLAIMS, { namespace: "shop", name: "there" });
+        const answer = await told(agent, merge(path, { spec: { binding: { node: "node-a" } } }));
+        // two policies refuse it, and the API server tells the words of one
+        assert.match(answer, /^403 .*'(agents|claims)\.berth\.dev'/);
+      });
+    });
+  });
+}

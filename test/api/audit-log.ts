@@ -1,0 +1,123 @@
+// SPDX-License-Identifier: Apache-2.0
+// What an API server says, request by request, that Berth's accounts asked of it; and what their roles allow.
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { type Account, manifestsOf } from "./accounts.ts";
+
+const POLICY = `
+apiVersion: audit.k8s.io/v1
+kind: Policy
+omitStages: [RequestReceived, ResponseStarted]
+rules:
+  - level: Metadata
+    users: ["system:serviceaccount:berth-system:berth-webhook", "system:serviceaccount:berth-system:berth-agent"]
+  - level: None
+`;
+
+export interface Audited {
+  readonly verb: string;
+  readonly user: { readonly username: string };
+  readonly objectRef?: {
+    readonly resource?: string;
+    readonly subresource?: string;
+    readonly apiGroup?: string;
+  };
+  readonly requestURI: string;
+  readonly responseStatus?: { readonly code?: number; readonly message?: string };
+}
+
+/** The audit log of a control plane that is started with its flags. */
+export class AuditLog {
+  readonly #folder = mkdtempSync(join(tmpdir(), "berth-audit-"));
+
+  constructor() {
+    writeFileSync(join(this.#folder, "policy.yaml"), POLICY);
+  }
+
+  get flags(): readonly string[] {
+    return [
+      `--audit-policy-file=${join(this.#folder, "policy.yaml")}`,
+      `--audit-log-path=${join(this.#folder, "audit.log")}`,
+      "--audit-log-mode=blocking",
+    ];
+  }
+
+  requests(): readonly Audited[] {
+    const text = readFileSync(join(this.#folder, "audit.log"), "utf8");
+    return text.split("\n").flatMap((line) => (line === "" ? [] : [JSON.parse(line) as Audited]));
+  }
+
+  /** `patch ipclaims.berth.dev/status`: what the account has made use of. */
+  usedBy(account: Account): ReadonlySet<string> {
+    const own = this.requests().filter(({ user }) => user.username.endsWith(`:${account}`));
+    return new Set(
+      own.map(({ verb, objectRef = {} }) => {
+        const { resource = "", subresource, apiGroup } = objectRef;
+        return `${verb} ${named(subresource === undefined ? resource : `${resource}/${subresource}`, apiGroup)}`;
+      }),
+    );
+  }
+
+  remove(): void {
+    rmSync(this.#folder, { recursive: true, force: true });
+  }
+}
+
+/** Of a role. */
+export interface Rule {
+  readonly apiGroups: readonly string[];
+  readonly resources: readonly string[];
+  readonly resourceNames?: readonly string[];
+  readonly verbs: readonly string[];
+}
+
+/** What the account's roles allow, in the same form. */
+export function rightsOf(account: Account): readonly string[] {
+  const roles = manifestsOf("rbac").filter(
+    ({ kind, metadata }) => kind.endsWith("Role") && metadata.name === account,
+  );
+  const rules = roles.flatMap((role) => role["rules"] as readonly Rule[]);
+  const rights = rules.flatMap(({ apiGroups, resources, verbs }) =>
+    resources.flatMap((resource) => verbs.map((verb) => `${verb} ${named(resource, apiGroups[0])}`)),
+  );
+  return [...new Set(rights)];
+}
+
+function named(resource: string, group = ""): string {
+  const [plural = "", subresource] = resource.split("/");
+  const whole = group === "" ? plural : `${plural}.${group}`;
+  return subresource === undefined ? whole : `${whole}/${subresource}`;
+}
+
+/** Rights that a life of pods and pools does not need, or not always, and what they are for. */
+export const UNUSED: Readonly<Record<Account, readonly string[]>> = {
+  "berth-webhook": [
+    // the pages of a full pass, where the API server does not stream one
+    "list deployments.apps",
+    "list ipclaims.berth.dev",
+    "list ippools.berth.dev",
+    "list namespaces",
+    "list nodes",
+    "list pods",
+    "list statefulsets.apps",
+    // what the watches have not told of yet, and events that come again
+    "get deployments.apps",
+    "get namespaces",
+    "get nodes",
+    "patch events.events.k8s.io",
+    // OpenKruise, which is not installed here
+    ...["get", "list", "watch"].map((verb) => `${verb} clonesets.apps.kruise.io`),
+    ...["get", "list", "watch"].map((verb) => `${verb} statefulsets.apps.kruise.io`),
+    // certificates come from a folder here
+    ...["get", "list", "patch", "watch"].map(
+      (verb) => `${verb} mutatingwebhookconfigurations.admissionregistration.k8s.io`,
+    ),
+    ...["get", "list", "patch", "watch"].map(
+      (verb) => `${verb} validatingwebhookconfigurations.admissionregistration.k8s.io`,
+    ),
+    ...["get", "list", "patch", "watch"].map((verb) => `${verb} secrets`),
+  ],
+  // a claim is read when a status was written by somebody else meanwhile, or an ADD goes by more than memory
+  "berth-agent": ["get ipclaims.berth.dev", "list ipclaims.berth.dev", "list ippools.berth.dev", "list pods"],
+};

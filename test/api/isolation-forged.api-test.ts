@@ -1,0 +1,163 @@
+// SPDX-License-Identifier: Apache-2.0
+// Reviews that no API server sent, from somebody who reaches the webhook's port: what they can hold, and for how long.
+import assert from "node:assert/strict";
+import { mkdirSync } from "node:fs";
+import { join } from "node:path";
+import { after, before, describe, it } from "node:test";
+import { type Clock, silent } from "../../allocator/ports.ts";
+import { Client } from "../../kube/client.ts";
+import { type Connection, connect } from "../../kube/connection.ts";
+import { CLAIMS, collectionPath, POOLS, RESERVATIONS, type Resource } from "../../kube/resource.ts";
+import { statusOf } from "../../kube/status.ts";
+import { createClock } from "../../system/clock.ts";
+import { createRandom } from "../../system/random.ts";
+import { HOLD_LIMITS } from "../../webhook/admission/holds.ts";
+import { PODS } from "../../webhook/cluster/resources.ts";
+import { type ClusterWebhook, startWebhook } from "../../webhook/cluster-webhook.ts";
+import { call, podReview } from "../../webhook/testing/api-server.ts";
+import { eventually } from "../support/eventually.ts";
+import { type Json, pod, poolObject } from "../support/objects.ts";
+import { accountConfig, installAccounts, installPolicies } from "./accounts.ts";
+import { havePartsOrSkip } from "./binaries.ts";
+import { installDefinitions, makeNamespaces } from "./crds.ts";
+import { type ControlPlane, startControlPlane } from "./harness.ts";
+import { writeCertificate } from "./replicas.ts";
+import { registerWebhooks } from "./webhooks.ts";
+
+const MOST = HOLD_LIMITS.perNamespace;
+const AT_ONCE = 32;
+
+/** This host's time, which can be set forward. */
+class ForwardClock implements Clock {
+  readonly #real = createClock();
+  #ahead = 0;
+
+  now(): number {
+    return this.#real.now() + this.#ahead;
+  }
+
+  monotonic(): number {
+    return this.#real.monotonic();
+  }
+
+  sleep(ms: number, signal?: AbortSignal): Promise<void> {
+    return this.#real.sleep(ms, signal);
+  }
+
+  forward(ms: number): void {
+    this.#ahead += ms;
+  }
+}
+
+if (havePartsOrSkip(["etcd", "kube-apiserver"])) {
+  describe("forged reviews", () => {
+    const clock = new ForwardClock();
+    let plane: ControlPlane;
+    let admin: Connection;
+    let connection: Connection;
+    let webhook: ClusterWebhook;
+    let ca: string;
+
+    before(async () => {
+      plane = await startControlPlane();
+      admin = plane.connect();
+      await installDefinitions(admin);
+      await makeNamespaces(admin, ["shop", "bank"]);
+      await installAccounts(admin);
+      const certificates = join(plane.folder, "certificates");
+      mkdirSync(certificates);
+      ca = await writeCertificate(certificates);
+      const config = await accountConfig(plane, "berth-webhook");
+      connection = connect(config, { clock: createClock(), userAgent: "berth-webhook/test" });
+      webhook = await startWebhook({
+        ...{ connection, namespace: "berth-system", podName: "berth-0", certificates },
+        ...{ host: "127.0.0.1", port: 0, departMs: 0 },
+        ...{ clock, random: createRandom(), log: silent },
+      });
+      await eventually("it is ready", () => (webhook.ready().ready ? true : undefined));
+      await registerWebhooks(admin, { url: `https://127.0.0.1:${webhook.address.port}`, ca });
+      await installPolicies(admin);
+      const pool = poolObject("web", { ranges: [{ cidr: "10.70.0.0/16" }], cooldown: "0s" });
+      assert.ok(await new Client(admin, POOLS).create({ name: "web" }, pool));
+      assert.equal(await made(pod("first", { annotations: ASKS })), "");
+    });
+    after(async () => {
+      await webhook?.close();
+      connection?.close();
+      await plane?.close();
+    });
+
+    const ASKS = { "berth.dev/pools": "web" };
+
+    /** Why the API server does not make the pod; "" when it does. */
+    async function made(object: Json): Promise<string> {
+      const { namespace } = object["metadata"] as { readonly namespace: string };
+      const answer = await admin.call({
+        method: "POST",
+        path: collectionPath(PODS, namespace),
+        body: object,
+      });
+      return answer.status === 201 ? "" : statusOf(answer.body, answer.status).message;
+    }
+
+    /** Sends a review straight to the webhook: its words, or "" for a pod that was given addresses. */
+    async function forged(n: number): Promise<string> {
+      const object = pod(`ghost-${n}`, { annotations: ASKS });
+      const review = podReview({ name: `ghost-${n}`, namespace: "shop", object, uid: `review-${n}` });
+      const { port } = webhook.address;
+      const reply = await call({ port, ca, path: "/mutate/pods", body: JSON.stringify(review) });
+      const { response } = JSON.parse(reply.text) as {
+        response: { allowed: boolean; status?: { message: string } };
+      };
+      return response.allowed ? "" : (response.status?.message ?? "refused");
+    }
+
+    async function count(of: Resource): Promise<number> {
+      let all = 0;
+      for await (const { items } of new Client(admin, of).pages({}, 500)) all += items.length;
+      return all;
+    }
+
+    it("hold no more addresses of a namespace than the limit says, and are told so", async () => {
+      const answers = new Map<string, number>(); // words -> how often
+      let next = 0;
+      const work = async () => {
+        while (next < MOST + AT_ONCE) {
+          const words = await forged(next++);
+          answers.set(words, (answers.get(words) ?? 0) + 1);
+        }
+      };
+      await Promise.all(Array.from({ length: AT_ONCE }, work));
+      assert.deepEqual([...answers].sort(), [
+        ["", MOST],
+        [
+          `namespace shop has ${MOST} claims whose pods were admitted and have not come, and no more are made until they come or their claims go; try again`,
+          AT_ONCE,
+        ],
+      ]);
+      assert.equal(await count(RESERVATIONS), MOST + 1);
+    });
+
+    it("keep no other namespace from its addresses, and no pod from those that it has", async () => {
+      assert.equal(await made(pod("clerk", { namespace: "bank", annotations: ASKS })), "");
+      assert.match(
+        await made(pod("late", { annotations: ASKS })),
+        /namespace shop has 500 claims whose pods/,
+      );
+      const path = `${collectionPath(PODS, "shop")}/first`;
+      const { status } = await admin.call({ method: "DELETE", path, query: { gracePeriodSeconds: "0" } });
+      assert.equal(status, 200);
+      assert.equal(await made(pod("first", { annotations: ASKS })), "");
+    });
+
+    it("hold them for 120 s", async () => {
+      clock.forward(121_000);
+      await eventually(
+        "all are free again",
+        async () => ((await count(CLAIMS)) === 2 ? true : undefined),
+        60_000,
+      );
+      assert.equal(await made(pod("late", { annotations: ASKS })), "");
+    });
+  });
+}

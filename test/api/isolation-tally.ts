@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+import assert from "node:assert/strict";
+import type { Answer } from "../../kube/connection.ts";
+import { statusOf } from "../../kube/status.ts";
+
+/** The least share of each outcome, so that the test is known to try what it is about. In thousandths. */
+const LEAST: Readonly<Record<string, number>> = {
+  obtained: 100,
+  "POOL_FORBIDDEN namespace": 50,
+  "POOL_FORBIDDEN account": 20,
+  "POOL_FORBIDDEN labels": 15,
+  LIMIT_REACHED: 15,
+  POOL_DISABLED: 15,
+  ADDRESS_EXCLUDED: 4,
+  ADDRESS_OUTSIDE: 2,
+  ADDRESS_TAKEN: 2,
+  "obtained, with another's annotations": 20,
+  "untouched, stripped of another's annotations": 2,
+};
+
+/** What came of it, in a word: for a refusal its code, and what of the pool denies it. */
+export function refusalIn(answer: Answer): string {
+  const { message, causes } = statusOf(answer.body, answer.status);
+  if (message.includes("ValidatingAdmissionPolicy")) return "policy";
+  const code = causes[0]?.reason ?? `${answer.status}`;
+  if (answer.status !== 403) return `fault ${answer.status} ${code}`;
+  if (code !== "POOL_FORBIDDEN") return code;
+  if (message.includes("is not open to namespace")) return `${code} namespace`;
+  if (message.includes("only for service accounts")) return `${code} account`;
+  return `${code} labels`;
+}
+
+/** How often what came of it. */
+export class Tally {
+  readonly #times = new Map<string, number>(); // outcome -> how often
+
+  count(outcome: string): void {
+    this.#times.set(outcome, this.of(outcome) + 1);
+  }
+
+  of(outcome: string): number {
+    return this.#times.get(outcome) ?? 0;
+  }
+
+  /** The commonest first. */
+  lines(): readonly string[] {
+    const all = [...this.#times].sort(([, a], [, b]) => b - a);
+    return all.map(([what, times]) => `  ${times} ${what}`);
+  }
+
+  /** Enough was tried of everything, the policies agree with the webhook, and hardly anything failed. */
+  assertTold(pods: number): void {
+    for (const [outcome, least] of Object.entries(LEAST)) {
+      assert.ok(this.of(outcome) * 1_000 >= least * pods, `${this.of(outcome)} of ${outcome}`);
+    }
+    assert.equal(this.of("policy"), 0, "webhook and policies disagree");
+    const faults = [...this.#times].filter(([what]) => what.startsWith("fault"));
+    const failed = faults.reduce((sum, [, times]) => sum + times, 0);
+    assert.ok(failed <= pods / 100, `${failed} faults`);
+  }
+}

@@ -1,0 +1,251 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the policies refuse while no webhook is there, and what they let pass: nothing here but the API server decides.
+import assert from "node:assert/strict";
+import { after, before, describe, it } from "node:test";
+import { DIALECTS, EXEMPT_NAMESPACE } from "../../allocator/dialects.ts";
+import { itemPath } from "../../kube/resource.ts";
+import { ASSIGNED } from "../../webhook/admission/opt-in.ts";
+import { PODS } from "../../webhook/cluster/resources.ts";
+import { eventually } from "../support/eventually.ts";
+import { type Json, pod, poolObject } from "../support/objects.ts";
+import { BERTH_NAMESPACE, manifestsOf } from "./accounts.ts";
+import { havePartsOrSkip } from "./binaries.ts";
+import { PolicyBench } from "./policy-bench.ts";
+import { makeNamespace } from "./replica-objects.ts";
+import { configuration } from "./webhooks.ts";
+
+interface Policy {
+  readonly kind: string;
+  readonly metadata: { readonly name: string };
+  readonly spec: {
+    readonly failurePolicy?: string;
+    readonly policyName?: string;
+    readonly validationActions?: readonly string[];
+    readonly matchConstraints?: { readonly namespaceSelector?: unknown };
+    readonly matchConditions?: readonly { readonly name: string; readonly expression: string }[];
+    readonly validations?: readonly { readonly reason?: string; readonly message?: string }[];
+    readonly variables?: readonly { readonly name: string; readonly expression: string }[];
+  };
+}
+
+const ALL = manifestsOf("policies") as unknown as readonly Policy[];
+const POLICIES = ALL.filter(({ kind }) => kind === "ValidatingAdmissionPolicy");
+
+function policy(name: string): Policy["spec"] {
+  return POLICIES.find(({ metadata }) => metadata.name === name)?.spec ?? assert.fail(name);
+}
+
+function quoted(expression = ""): string[] {
+  return [...expression.matchAll(/'([a-z.]+\/[A-Za-z0-9-]+)'/g)].map(([, key = ""]) => key);
+}
+
+describe("the chart's policies", () => {
+  it("deny, are bound, and answer as a webhook does", () => {
+    const bindings = ALL.filter(({ kind }) => kind === "ValidatingAdmissionPolicyBinding");
+    assert.deepEqual(
+      bindings.map(({ spec }) => [spec.policyName, spec.validationActions]),
+      POLICIES.map(({ metadata }) => [metadata.name, ["Deny"]]),
+    );
+    for (const { metadata, spec } of POLICIES) {
+      const second = metadata.name === "pool-access.berth.dev";
+      assert.equal(spec.failurePolicy, second ? "Ignore" : "Fail", metadata.name);
+      // 403, which clients and Berth itself take for a refusal; 422 would be a defect of the object
+      for (const { reason } of spec.validations ?? []) assert.equal(reason, "Forbidden", metadata.name);
+    }
+  });
+
+  it("know the pods that the webhook configurations know", () => {
+    const mutating = configuration("mutating").webhooks;
+    const [entry] = mutating;
+    const conditions = (name: string, of = policy("pods.berth.dev").matchConditions) =>
+      of?.find((one) => one.name === name)?.expression;
+    for (const name of ["network-of-its-own", "no-mirror-pod"]) {
+      assert.equal(conditions(name), conditions(name, entry?.matchConditions), name);
+    }
+    const { variables = [], matchConstraints } = policy("pods.berth.dev");
+    const keys = variables
+      .filter(({ name }) => name === "asks" || name === "optedIn")
+      .flatMap((one) => quoted(one.expression));
+    const known = [...DIALECTS.map(({ key }) => key), ...ASSIGNED, "berth.dev/admission"];
+    assert.deepEqual([...new Set(keys)].sort(), known.sort());
+    const elsewhere = {
+      key: "kubernetes.io/metadata.name",
+      operator: "NotIn",
+      values: [EXEMPT_NAMESPACE, BERTH_NAMESPACE],
+    };
+    assert.deepEqual(matchConstraints?.namespaceSelector, { matchExpressions: [elsewhere] });
+    const [changes] = policy("changes.pods.berth.dev").matchConditions ?? [];
+    assert.deepEqual([...new Set(quoted(changes?.expression))], ASSIGNED);
+  });
+});
+
+if (havePartsOrSkip(["etcd", "kube-apiserver", "kubectl"])) {
+  describe("the policies of pods, with no webhook there", () => {
+    let bench: PolicyBench;
+    const create = (...args: Parameters<PolicyBench["create"]>) => bench.create(...args);
+    const patch = (...args: Parameters<PolicyBench["patch"]>) => bench.patch(...args);
+
+    before(async () => {
+      bench = await PolicyBench.start();
+      const opted = { "berth.dev/admission": "enabled" };
+      for (const [name, metadata] of Object.entries({
+        opted: { labels: opted },
+        pooled: { labels: opted, annotations: { "berth.dev/pools": "db" } },
+        sticky: { labels: opted, annotations: { "berth.dev/sticky": "true" } },
+        mute: { annotations: { "berth.dev/pools": "db" } },
+        bank: { labels: { team: "bank" } },
+      })) {
+        await makeNamespace(bench.admin, name, metadata);
+      }
+    });
+    after(() => bench?.close());
+
+    describe("of pods", () => {
+      const made = (namespace: string, annotations: Readonly<Record<string, string>>, spec: Json = {}) =>
+        create(pod("", { generateName: "x-", namespace, annotations, spec }));
+      const unclaimed =
+        "pods.berth.dev: the pod asks for an address and no claim was made for it: berth's MutatingWebhookConfiguration is missing, or another webhook asked for it after berth was asked";
+
+      it("refuse one that asks and has no claim, in every dialect and by its namespace", async () => {
+        const values: Readonly<Record<string, string>> = {
+          "berth.dev/sticky": "true",
+          "berth.dev/families": "IPv4",
+          "berth.dev/when-deleted": "Retain",
+          "berth.dev/when-scaled": "Retain",
+          "berth.dev/ttl": "1h",
+        };
+        for (const { key } of DIALECTS) {
+          const asks = !["families", "when-deleted", "when-scaled", "ttl"].some((word) => key.endsWith(word));
+          assert.equal(
+            await made("shop", { [key]: values[key] ?? "10.20.0.70" }),
+            asks ? unclaimed : "",
+            key,
+          );
+          // with a claim it passes: which one it is says the claim, not the pod
+          assert.equal(await made("shop", { [key]: "10.20.0.70", "berth.dev/claim": "x" }), "", key);
+        }
+        assert.equal(await made("pooled", {}), unclaimed);
+        assert.equal(await made("sticky", {}), unclaimed);
+        assert.equal(await made("pooled", { "berth.dev/sticky": "false" }), unclaimed);
+        assert.equal(await made("mute", { "berth.dev/ttl": "1h" }), unclaimed);
+      });
+
+      it("let those pass that ask for nothing, or are none of Berth's business", async () => {
+        for (const namespace of ["shop", "opted", "mute"]) assert.equal(await made(namespace, {}), "");
+        assert.equal(await made("shop", { "berth.dev/sticky": "false" }), "");
+        assert.equal(await made("sticky", { "berth.dev/sticky": "false" }), "");
+        const asks = { "berth.dev/ips": "10.20.0.70" };
+        assert.equal(await made("shop", asks, { hostNetwork: true }), "");
+        assert.equal(await made("kube-system", asks), "");
+        assert.equal(await made(BERTH_NAMESPACE, asks), "");
+        assert.equal(await create(pod("rehearsed", { annotations: asks }), { dryRun: "All" }), "");
+      });
+
+      it("keep what Berth wrote as it is, by whatever way somebody comes", async () => {
+        const annotations = {
+          "berth.dev/ips": "10.20.0.70",
+          "berth.dev/claim": "kept",
+          "berth.dev/token": "t",
+        };
+        assert.equal(await create(pod("kept", { annotations })), "");
+        const path = itemPath(PODS, { namespace: "shop", name: "kept" });
+        const words =
+          "changes.pods.berth.dev: the annotations berth.dev/claim, berth.dev/addresses and berth.dev/token of a pod are written by berth when the pod is created and stay; leave them as they are";
+        for (const change of [
+          { "berth.dev/claim": "another" },
+          { "berth.dev/claim": null },
+          { "berth.dev/token": "stolen" },
+          { "berth.dev/addresses": "10.20.0.99" },
+        ]) {
+          const body = { metadata: { annotations: change } };
+          for (const to of [path, `${path}/status`]) assert.equal(await patch(to, body), words);
+          assert.equal(await patch(path, body), words);
+        }
+        const target = { kind: "Node", name: "node-a" };
+        const binding = {
+          apiVersion: "v1",
+          kind: "Binding",
+          metadata: { name: "kept", annotations: { "berth.dev/claim": "x" } },
+        };
+        const bound = await bench.admin.call({
+          method: "POST",
+          path: `${path}/binding`,
+          body: { ...binding, target },
+        });
+        assert.equal(bench.outcome(bound), words);
+        assert.equal(
+          await patch(path, { metadata: { annotations: { mine: "x", "berth.dev/ips": null } } }),
+          "",
+        );
+        assert.equal(await patch(`${path}/status`, { status: { phase: "Running" } }), "");
+      });
+    });
+
+    describe("of guarded pools", () => {
+      const assigned = (namespace: string, addresses: string, account = "default") =>
+        create(
+          pod("", {
+            ...{ generateName: "x-", namespace, spec: { serviceAccountName: account } },
+            annotations: { "berth.dev/claim": "x", "berth.dev/addresses": addresses },
+          }),
+        );
+
+      before(async () => {
+        const namespaceSelector = {
+          matchLabels: { team: "bank" },
+          matchExpressions: [
+            { key: "kubernetes.io/metadata.name", operator: "NotIn", values: ["shop"] },
+            { key: "team", operator: "Exists" },
+          ],
+        };
+        const guarded = { "berth.dev/guarded": "true" };
+        for (const [name, labels, spec] of [
+          [
+            "vault",
+            guarded,
+            { ranges: [{ cidr: "10.50.0.0/24" }, { cidr: "fd00:50::/64" }], namespaceSelector },
+          ],
+          ["keyed", guarded, { ranges: [{ cidr: "10.51.0.0/24" }], authorization: "ServiceAccount" }],
+          ["plain", {}, { ranges: [{ cidr: "10.52.0.0/24" }], namespaceSelector }],
+        ] as const) {
+          const object = poolObject(name, spec);
+          assert.equal(await create({ ...object, metadata: { name, labels } }), "");
+        }
+        for (const args of [
+          ["serviceaccount", "teller"],
+          ["rolebinding", "use", "--clusterrole=berth-pool-admin", "--serviceaccount=bank:teller"],
+        ]) {
+          const { rc, stderr } = await bench.plane.kubectl(["create", ...args, "-n", "bank"]);
+          assert.equal(rc, 0, stderr);
+        }
+        await eventually("guarded pools are known", async () =>
+          (await assigned("shop", "10.50.0.7")) === "" ? undefined : true,
+        );
+        await eventually("and the role", async () =>
+          (await assigned("bank", "10.51.0.7", "teller")) === "" ? true : undefined,
+        );
+      });
+
+      it("none is used from a namespace that it is not open to", async () => {
+        const words = "pool-access.berth.dev: pool vault is not open to namespace shop";
+        assert.equal(await assigned("shop", "10.50.0.7"), words);
+        assert.equal(await assigned("shop", "10.20.0.7,fd00:50::7"), words);
+        assert.equal(await assigned("bank", "10.50.0.7,fd00:50::7"), "");
+        assert.equal(await assigned("shop", "10.20.0.7"), "");
+        assert.equal(await assigned("shop", "10.52.0.7"), "", "who has no label is the webhook's to guard");
+      });
+
+      it("none that is for service accounts is used by one without the verb", async () => {
+        const words =
+          "pool-access.berth.dev: pool keyed is only for service accounts with the verb use on it; ask its administrator for a role";
+        assert.equal(await assigned("bank", "10.51.0.7"), words);
+        assert.equal(await assigned("shop", "10.51.0.7", "teller"), words);
+        assert.equal(await assigned("bank", "10.51.0.7", "teller"), "");
+      });
+
+      it("nonsense in the annotation is no error of the policy", async () => {
+        assert.equal(await assigned("shop", "nonsense,,10.50.0.0/24,::ffff:10.50.0.7"), "");
+      });
+    });
+  });
+}

@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0
+// An API server with Berth's kinds, accounts and policies, and with no webhook.
+import assert from "node:assert/strict";
+import { silent } from "../../allocator/ports.ts";
+import { openKubernetesStore } from "../../allocator/store/kubernetes.ts";
+import type { Store } from "../../allocator/store/store.ts";
+import { type Connection, connect } from "../../kube/connection.ts";
+import { CLAIMS, collectionPath, POOLS, RESERVATIONS } from "../../kube/resource.ts";
+import { statusOf } from "../../kube/status.ts";
+import { createClock } from "../../system/clock.ts";
+import { createRandom } from "../../system/random.ts";
+import { PODS } from "../../webhook/cluster/resources.ts";
+import type { Json } from "../support/objects.ts";
+import { accountConfig, installAccounts, installPolicies } from "./accounts.ts";
+import { installDefinitions } from "./crds.ts";
+import { type ControlPlane, startControlPlane } from "./harness.ts";
+import { makeNamespace } from "./replica-objects.ts";
+
+export class PolicyBench {
+  readonly plane: ControlPlane;
+  /** Who may do everything that the policies do not forbid. */
+  readonly admin: Connection;
+  readonly webhook: Connection;
+  /** With the rights of the webhook. */
+  readonly store: Store;
+
+  private constructor(plane: ControlPlane, webhook: Connection) {
+    this.plane = plane;
+    this.admin = plane.connect();
+    this.webhook = webhook;
+    const deps = { clock: createClock(), random: createRandom(), log: silent };
+    this.store = openKubernetesStore({ connection: webhook, ...deps });
+  }
+
+  /** There is a namespace `shop`. */
+  static async start(): Promise<PolicyBench> {
+    const plane = await startControlPlane();
+    try {
+      const admin = plane.connect();
+      await installDefinitions(admin);
+      await installAccounts(admin);
+      await installPolicies(admin);
+      await makeNamespace(admin, "shop", {});
+      const config = await accountConfig(plane, "berth-webhook");
+      return new PolicyBench(plane, connect(config, { clock: createClock(), userAgent: "berth-test" }));
+    } catch (error) {
+      await plane.close();
+      throw error;
+    }
+  }
+
+  async close(): Promise<void> {
+    await this.store.close();
+    this.webhook.close();
+    await this.plane.close();
+  }
+
+  /** "" when it was done; "policy: words" when a policy refuses; else the status and why. */
+  outcome({ status, body }: { readonly status: number; readonly body: unknown }): string {
+    if (status < 300) return "";
+    const { message } = statusOf(body, status);
+    const denial = /^.*ValidatingAdmissionPolicy '([^']*)' with binding '[^']*' denied request: (.*)$/s.exec(
+      message,
+    );
+    return denial === null ? `${status} ${message}` : `${denial[1]}: ${denial[2]}`;
+  }
+
+  /** What comes of it when the administrator creates the object. */
+  async create(object: Json, query: Readonly<Record<string, string>> = {}): Promise<string> {
+    const { namespace } = object["metadata"] as { readonly namespace?: string };
+    const resource = [PODS, POOLS, CLAIMS, RESERVATIONS].find(({ kind }) => kind === object["kind"]);
+    assert.ok(resource);
+    const path = collectionPath(resource, namespace);
+    return this.outcome(await this.admin.call({ method: "POST", path, query, body: object }));
+  }
+
+  /** The same of a merge patch. */
+  async patch(path: string, body: object, connection = this.admin): Promise<string> {
+    const contentType = "application/merge-patch+json";
+    return this.outcome(await connection.call({ method: "PATCH", path, contentType, body }));
+  }
+}
