@@ -16,7 +16,8 @@ export const REFUSALS = {
   FAMILY_UNAVAILABLE: "no pool that may serve the request has an address family that it asks for",
   LIST_TOO_SHORT: "the list of addresses has no entry for this ordinal",
   SET_EXHAUSTED: "every entry of the Deployment's set of addresses is lent to a pod",
-  LIMIT_REACHED: "the namespace has as many addresses of the pool as the pool allows",
+  LIMIT_REACHED:
+    "the namespace has as many addresses of the pool as the pool allows, or as many claims wait for pods that have not come as may",
   CLAIM_CHANGED: "the identity holds other addresses than it asks for now",
   CLAIM_RELEASING: "the identity's addresses are being given back at this moment",
   CLAIM_MISSING: "the pod asked for a fixed address and has no claim",

@@ -27,7 +27,7 @@ export function keepHouse(context: Context, reaper: Reaper, metrics: Metrics): H
       await judgeOne(context, reaper, claim);
     }
   };
-  const passes = repeat(context, stop.signal, async () => report(context, metrics, await reaper.pass()));
+  const passes = repeat(context, stop.signal, () => passOnce(context, reaper, metrics));
   return {
     suspect(claim) {
       if (suspects.size === 0) judging = judging.then(judgeAll);
@@ -50,6 +50,18 @@ async function judgeOne(context: Context, reaper: Reaper, claim: Claim): Promise
       claim: key,
       error: messageOf(error),
     });
+  }
+}
+
+async function passOnce(context: Context, reaper: Reaper, metrics: Metrics): Promise<void> {
+  const began = context.clock.monotonic();
+  let outcome = "failed";
+  try {
+    report(context, metrics, await reaper.pass());
+    outcome = "succeeded";
+  } finally {
+    metrics.increment("berth_reaper_passes_total", { outcome });
+    metrics.observe("berth_reaper_pass_duration_seconds", (context.clock.monotonic() - began) / 1000);
   }
 }
 

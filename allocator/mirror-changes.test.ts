@@ -108,3 +108,20 @@ describe("claims of a mirror", () => {
     assert.deepEqual(found(), [0, 0, 0, 0]);
   });
 });
+
+describe("pools of a mirror", () => {
+  it("are read again when what they are changes, and not with every report of how full they are", () => {
+    const mirror = new Mirror(silent);
+    put(mirror, "pool", DB_POOL);
+    put(mirror, "reservation", reservationRecord("10.20.0.70"));
+    const pool = mirror.pool("db");
+    assert.ok(pool);
+    const taken = mirror.unpickable(pool, "IPv4");
+    const [reported] = put(mirror, "pool", DB_POOL);
+    assert.equal(mirror.poolRecord("db"), reported);
+    assert.equal(mirror.pool("db"), pool);
+    assert.equal(mirror.unpickable(pool, "IPv4"), taken);
+    put(mirror, "pool", { ...DB_POOL, deleting: true });
+    assert.equal(mirror.pool("db")?.deleting, true);
+  });
+});

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+import type { LOG_KEYS } from "./log-keys.ts";
 
 /** Time, injected so that tests can stop it. */
 export interface Clock {
@@ -18,8 +19,8 @@ export interface Random {
   fraction(): number;
 }
 
-/** Keys are fixed: pool, address, claim, namespace, pod, node, uid, code, error, containerID, interface, network, verb, ms. */
-export type LogFields = Readonly<Record<string, unknown>>;
+/** The vocabulary is closed: whoever wants another key says in LOG_KEYS what it means. */
+export type LogFields = { readonly [Key in keyof typeof LOG_KEYS]?: unknown };
 
 /** A constant message and fields; never text built from values. */
 export interface Logger {
@@ -33,10 +34,21 @@ export const silent: Logger = { debug() {}, info() {}, warn() {}, error() {} };
 
 export type Labels = Readonly<Record<string, string>>;
 
-/** Counters and histograms by name (`berth_...`); the names and their meaning stand in system/metrics.ts. */
+/** One value of a gauge. */
+export interface Sample {
+  readonly labels: Labels;
+  readonly value: number;
+}
+
+/** Asked at every scrape; what it does not name any more is no longer exposed. */
+export type Collect = () => Iterable<Sample> | Promise<Iterable<Sample>>;
+
+/** What is measured, by name (`berth_...`); the names and their meaning stand in system/metric-table.ts. */
 export interface Metrics {
   increment(name: string, labels?: Labels): void;
   observe(name: string, value: number, labels?: Labels): void;
+  /** Absent where nobody scrapes. Several may add to one gauge, each with labels of its own. */
+  gauge?(name: string, collect: Collect): void;
 }
 
 export const unmetered: Metrics = { increment() {}, observe() {} };

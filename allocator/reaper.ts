@@ -123,6 +123,12 @@ export class Reaper {
     this.#mayWrite = options.mayWrite ?? (() => true);
   }
 
+  /** Wall clock, ms: since when the oldest suspect record has looked the same; undefined when none is suspect. */
+  get oldestSuspicion(): number | undefined {
+    const all = [...this.#sightings.values(), ...this.#bereft.values()];
+    return all.length === 0 ? undefined : all.reduce((oldest, { at }) => Math.min(oldest, at), Infinity);
+  }
+
   async pass(): Promise<ReapReport> {
     const claims = [...this.#context.view.claims()];
     let released = 0;

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 import assert from "node:assert/strict";
-import { mkdir, mkdtemp, readdir, readFile, rm, stat, writeFile } from "node:fs/promises";
+import { mkdir, mkdtemp, readdir, readFile, rm, stat, utimes, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, it } from "node:test";
-import { writeDurably } from "./durable-file.ts";
+import { removeLeftovers, writeDurably } from "./durable-file.ts";
 
 describe("writeDurably", () => {
   let folder = "";
@@ -50,5 +50,23 @@ describe("writeDurably", () => {
     await assert.rejects(writeDurably(path, "text", 0o600), { code: /^(EISDIR|ENOTEMPTY|EEXIST)$/ });
     assert.deepEqual(await readdir(folder), ["taken"]);
     await assert.rejects(writeDurably(join(folder, "no", "key"), "text", 0o600), { code: "ENOENT" });
+  });
+});
+
+describe("removeLeftovers", () => {
+  let folder = "";
+  beforeEach(async () => {
+    folder = await mkdtemp(join(tmpdir(), "berth-file-"));
+  });
+  afterEach(() => rm(folder, { recursive: true }));
+
+  it("removes what a write that was cut off has left, once nobody can be writing it any more", async () => {
+    const path = join(folder, "key");
+    const names = [".key.1.tmp", ".key.2.tmp", ".keys.1.tmp", ".key", "key"];
+    for (const name of names) await writeFile(join(folder, name), "text");
+    for (const name of names.slice(1)) await utimes(join(folder, name), 1, 1);
+    await removeLeftovers(path, 2_000);
+    assert.deepEqual((await readdir(folder)).sort(), [".key", ".key.1.tmp", ".keys.1.tmp", "key"]);
+    await assert.rejects(removeLeftovers(join(folder, "none/key"), 0), { code: "ENOENT" });
   });
 });

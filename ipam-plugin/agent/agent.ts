@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 import { dirname, join } from "node:path";
 import type { Address } from "../../allocator/address.ts";
-import { noticeOf } from "./attachment.ts";
+import { type Attachment, noticeOf } from "./attachment.ts";
+import { measureNode } from "./measure.ts";
 import { createParts, type PartsOptions } from "./parts.ts";
 import { serveSocket } from "./socket.ts";
 import { replaySpool, watchSpool } from "./spool.ts";
@@ -16,6 +17,7 @@ export interface AgentOptions extends PartsOptions {
 export interface Agent {
   /** Addresses in use on this node, of every network. */
   held(): readonly Address[];
+  attached(): readonly Attachment[];
   /** Runs `work` in the claim's turn, if no sandbox of this node has the claim: no ADD of it is under way then. */
   unlessInUse(claim: string, work: () => Promise<void>): Promise<void>;
   /** Takes no more calls, ends those under way, stops. Repeatable. */
@@ -31,6 +33,7 @@ export async function startAgent(options: AgentOptions): Promise<Agent> {
   const { log, clock, attachments, notices } = parts;
   const handle = createHandler(parts);
   const folder = join(dirname(options.socketPath), "spool");
+  measureNode(parts, folder);
   await sweepReboot(parts);
   await replaySpool(folder, handle, log);
   const lent = attachments.attached().flatMap((attachment) => noticeOf(attachment) ?? []);
@@ -49,6 +52,7 @@ export async function startAgent(options: AgentOptions): Promise<Agent> {
   let closing: Promise<void> | undefined;
   return {
     held: () => attachments.held(),
+    attached: () => attachments.attached(),
     unlessInUse: (claim, work) => unlessInUse(claim, parts, work),
     close: () => {
       closing ??= closeAll();

@@ -10,6 +10,8 @@ import { type Call, decodeCall, REQUEST_LIMIT } from "./frame.ts";
 
 /** The CNI binary syncs a release under a name with a dot in front, then renames it: a `.del` is whole or damaged. */
 const SPOOLED = /^[^.].*\.del$/;
+/** What will never be a release. */
+const BAD = ".bad";
 const POLL_MS = 1_000;
 /** A release that fails is tried again after 1, 2, 4 ... polls, and at least this often. */
 const LONGEST_PAUSE_POLLS = 64;
@@ -82,9 +84,22 @@ function forget(pauses: Map<string, Pause>, names: readonly string[]): void {
   for (const name of pauses.keys()) if (!there.has(name)) pauses.delete(name);
 }
 
+/** Names of the files that wait in the folder, and of those that were laid aside. Throws as `replaySpool`. */
+export async function contentsOf(folder: string): Promise<Record<"waiting" | "bad", readonly string[]>> {
+  const names = await filesIn(folder);
+  return {
+    waiting: names.filter((name) => SPOOLED.test(name)),
+    bad: names.filter((name) => name.endsWith(BAD)),
+  };
+}
+
 async function spooledIn(folder: string): Promise<readonly string[]> {
+  return (await filesIn(folder)).filter((name) => SPOOLED.test(name)).sort();
+}
+
+async function filesIn(folder: string): Promise<readonly string[]> {
   try {
-    return (await readdir(folder)).filter((name) => SPOOLED.test(name)).sort();
+    return await readdir(folder);
   } catch (error) {
     if (codeOf(error) === "ENOENT") return [];
     throw new BerthError("STORE_UNAVAILABLE", `the spool ${folder} cannot be read: ${messageOf(error)}`, {
@@ -155,7 +170,7 @@ function releaseIn(bytes: Buffer): Call | string {
 }
 
 async function moveAside(name: string, reason: string, replay: Replay): Promise<Fate> {
-  await rename(join(replay.folder, name), join(replay.folder, `${name}.bad`));
+  await rename(join(replay.folder, name), join(replay.folder, `${name}${BAD}`));
   replay.log.warn("spooled file is no release, moved aside", { file: name, error: reason });
   return "bad";
 }

@@ -34,10 +34,15 @@ export function createHandler(parts: Parts): Handler {
     const given = await answer(call, signal, parts);
     const reply = verb === "DEL" ? unforgiving(given) : given;
     const outcome = reply.exitStatus === 0 ? "succeeded" : "failed";
-    metrics.increment("berth_cni_requests_total", { verb, outcome });
+    metrics.increment("berth_cni_requests_total", { verb, outcome, code: codeOf(reply) });
     metrics.observe("berth_cni_duration_seconds", (clock.monotonic() - began) / 1000, { verb });
     return reply;
   };
+}
+
+/** The number of the CNI error; empty without one. */
+function codeOf({ exitStatus, stdout }: Answer): string {
+  return exitStatus === 0 ? "" : (/"code":\s*(\d+)/.exec(stdout)?.[1] ?? "");
 }
 
 function unforgiving(answer: Answer): Answer {

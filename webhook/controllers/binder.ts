@@ -7,6 +7,7 @@ import { DONE, type Outcome, WorkQueue } from "../../kube/workqueue.ts";
 import type { NodeSeen, PodSeen } from "../cluster/watches.ts";
 import { factsFor, hasEnded } from "./binding-facts.ts";
 import { type Look, lookAt } from "./binding-look.ts";
+import { BindingMeter } from "./binding-meter.ts";
 import type { Controller, ControllerDeps } from "./controller.ts";
 import { Patience } from "./patience.ts";
 import { type Obstacle, PodNotices } from "./pod-notices.ts";
@@ -17,6 +18,8 @@ import { Waiters } from "./waiters.ts";
 const AT_A_TIME = 16;
 /** A replica that does not lead leaves the leader this long. */
 const STEP_IN_MS = 2_000;
+/** The record of a claim may come after that of its pod; what lasts longer is no such delay. */
+const LOST_AFTER_MS = 500;
 /** What passes sooner is not told: the records of a pod may come after it, and a node's report takes its time. */
 const TELL_AFTER_MS = 2_000;
 /** Until everything was listed once. */
@@ -49,6 +52,7 @@ class Binder implements Controller {
   readonly #queue: WorkQueue;
   readonly #waiters = new Waiters();
   readonly #notices: PodNotices;
+  readonly #meter: BindingMeter;
   /** How long bindings have been due, and obstacles in their way. */
   readonly #due: Patience;
   readonly #blocked: Patience;
@@ -59,13 +63,15 @@ class Binder implements Controller {
 
   constructor(deps: ControllerDeps) {
     this.#deps = deps;
-    const { watches, mirror, leadership, events } = deps;
+    const { watches, mirror, leadership, events, metrics } = deps;
     const { clock, random, log } = deps.context;
     this.#notices = new PodNotices(events);
+    this.#meter = new BindingMeter(clock, metrics);
     this.#due = new Patience(clock, random);
     this.#blocked = new Patience(clock, random);
     const work = (key: string) => this.#work(key);
-    this.#queue = new WorkQueue({ name: "binder", work, clock, random, log, concurrency: AT_A_TIME });
+    const paced = { concurrency: AT_A_TIME, metrics };
+    this.#queue = new WorkQueue({ name: "binder", work, clock, random, log, ...paced });
     this.#unsubscribe = [
       watches.pods.onChange((key, now, before) => this.#podChanged(key, now, before)),
       watches.nodes.onChange((name, now, before) => this.#nodeChanged(name, now, before)),
@@ -140,6 +146,7 @@ class Binder implements Controller {
     const { context, inventory, watches } = this.#deps;
     const { view, clock } = context;
     const now = clock.now();
+    if (pod.node !== "") this.#meter.scheduled(key, pod.uid);
     const cached = { inventory: inventory.cached, pods: watches.pods };
     const hints = (claim: Claim, bindee: Bindee) => factsFor(cached, claim, bindee, now);
     const look = await lookAt(pod, { view, hints, now });
@@ -161,10 +168,18 @@ class Binder implements Controller {
   async #wait(key: string, pod: PodSeen, refusal: Refusal): Promise<Outcome> {
     const { code, message } = refusal;
     const age = this.#blocked.ageOf(key, `${pod.uid} ${code} ${message}`);
-    const isLost = code === "CLAIM_MISSING" && age >= TELL_AFTER_MS && this.#deps.leadership.leads();
-    const made = isLost ? await readmit(this.#deps, pod) : undefined;
+    const waits = code === "CLAIM_MISSING" ? this.#patienceForLost() - age : undefined;
+    const made = waits !== undefined && waits <= 0 ? await readmit(this.#deps, pod) : undefined;
     if (made?.kind === "reserved") return { kind: "again", afterMs: ECHO_MS };
-    return this.#awaited(refusal, this.#obstructed(key, pod, refusal));
+    const look = this.#awaited(refusal, this.#obstructed(key, pod, refusal));
+    return waits === undefined || waits <= 0
+      ? look
+      : { kind: "again", afterMs: Math.min(waits, look.afterMs) };
+  }
+
+  /** The pod's ADD waits for its claim: the leader makes it at once, another replica steps in. */
+  #patienceForLost(): number {
+    return LOST_AFTER_MS + (this.#deps.leadership.leads() ? 0 : STEP_IN_MS);
   }
 
   async #act(key: string, pod: PodSeen, { claim, bindee }: Extract<Look, { kind: "due" }>): Promise<Outcome> {
@@ -190,6 +205,7 @@ class Binder implements Controller {
   #tellBound(pod: PodSeen, { key, record }: Stored<"claim">): void {
     const { context } = this.#deps;
     this.#notices.bound(pod, record);
+    this.#meter.bound(`${pod.namespace}/${pod.name}`, pod.uid);
     context.log.info("claim is bound", {
       claim: key,
       pod: `${pod.namespace}/${pod.name}`,
@@ -200,6 +216,7 @@ class Binder implements Controller {
 
   /** Told by the leader alone, if it lasts; looked at again when something changes, and now and then. */
   #obstructed(key: string, pod: PodSeen, { code, message }: Obstacle): Again {
+    this.#meter.blocked(key, code);
     const age = this.#blocked.ageOf(key, `${pod.uid} ${code} ${message}`);
     const tell = age >= TELL_AFTER_MS && !PASSING.has(code) && this.#deps.leadership.leads();
     if (tell) this.#notices.blocked(pod, { code, message });
@@ -220,6 +237,7 @@ class Binder implements Controller {
   #settled(key: string): Outcome {
     this.#waiters.forget(key);
     this.#notices.forget(key);
+    this.#meter.forget(key);
     this.#due.forget(key);
     this.#blocked.forget(key);
     return DONE;

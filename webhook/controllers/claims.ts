@@ -52,7 +52,9 @@ class Claims {
     this.#deps = deps;
     this.#client = new Client(deps.connection, CLAIMS);
     const { clock, random, log } = deps.context;
-    this.#queue = new WorkQueue({ name: "claims", work: (key) => this.#work(key), clock, random, log });
+    const { metrics } = deps;
+    const work = (key: string) => this.#work(key);
+    this.#queue = new WorkQueue({ name: "claims", work, clock, random, log, metrics });
     this.#waiting = new Waiting({ clock, random, later: (key, ms) => this.#queue.addAfter(key, ms) });
   }
 

@@ -28,14 +28,23 @@ export function startHousekeeper(deps: HousekeeperDeps): Housekeeper {
   const stop = new AbortController();
   let house: Housekeeping | undefined;
   let terms: Promise<void> = Promise.resolve();
+  const { clock } = deps.context;
+  let reaper: Reaper | undefined;
+  deps.metrics.gauge?.("berth_reaper_oldest_suspicion_seconds", () => {
+    if (reaper === undefined) return [];
+    const { oldestSuspicion = clock.now() } = reaper;
+    return [{ labels: {}, value: Math.max(0, clock.now() - oldestSuspicion) / 1000 }];
+  });
   const serve = async (term: Term) => {
     const over = AbortSignal.any([stop.signal, term.signal]);
     await Promise.race([deps.synced, endOf(over)]);
     if (over.aborted) return;
-    house = open(deps, () => !over.aborted && term.holds());
+    reaper = reaperOf(deps, () => !over.aborted && term.holds());
+    house = keepHouse(deps.context, reaper, deps.metrics);
     await endOf(over);
     const ended = house;
     house = undefined;
+    reaper = undefined;
     await ended.close();
   };
   const forget = deps.leadership.onGain((term) => {
@@ -51,7 +60,6 @@ export function startHousekeeper(deps: HousekeeperDeps): Housekeeper {
   };
 }
 
-function open({ context, inventory, metrics }: HousekeeperDeps, mayWrite: () => boolean): Housekeeping {
-  const reaper = new Reaper(context, inventory.live, { hints: inventory.cached, mayWrite });
-  return keepHouse(context, reaper, metrics);
+function reaperOf({ context, inventory }: HousekeeperDeps, mayWrite: () => boolean): Reaper {
+  return new Reaper(context, inventory.live, { hints: inventory.cached, mayWrite });
 }

@@ -51,8 +51,9 @@ class Pools {
     this.#client = new Client(deps.connection, POOLS);
     this.#reservations = new Client(deps.connection, RESERVATIONS);
     const { clock, random, log } = deps.context;
+    const { metrics } = deps;
     const work = (_: string, signal: AbortSignal) => this.#pass(signal);
-    this.#queue = new WorkQueue({ name: "pools", work, clock, random, log });
+    this.#queue = new WorkQueue({ name: "pools", work, clock, random, log, metrics });
   }
 
   start(): Controller {

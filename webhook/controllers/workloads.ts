@@ -52,8 +52,9 @@ class Workloads {
   constructor(deps: ControllerDeps) {
     this.#deps = deps;
     const { clock, random, log } = deps.context;
+    const { metrics } = deps;
     const work = (key: string, signal: AbortSignal) => this.#work(key, signal);
-    this.#queue = new WorkQueue({ name: "workloads", work, clock, random, log });
+    this.#queue = new WorkQueue({ name: "workloads", work, clock, random, log, metrics });
     const later = (key: string, ms: number) => this.#queue.addAfter(key, ms);
     this.#waiting = new Waiting({ clock, random, later });
   }

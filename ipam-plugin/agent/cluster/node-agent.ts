@@ -5,13 +5,17 @@ import { openKubernetesStore } from "../../../allocator/store/kubernetes.ts";
 import type { Stored } from "../../../allocator/store/store.ts";
 import { Client } from "../../../kube/client.ts";
 import type { Connection } from "../../../kube/connection.ts";
+import { metered } from "../../../kube/metered-connection.ts";
+import { WatchHealth } from "../../../kube/watch-health.ts";
 import { DONE, type Outcome, WorkQueue } from "../../../kube/workqueue.ts";
 import { type Agent, startAgent } from "../agent.ts";
+import { gaugeOf } from "../measure.ts";
 import { NodeClaims } from "./node-claims.ts";
 import type { NodePod, PodName } from "./node-view.ts";
 import { NodeWatch, nodePod, PODS } from "./node-watch.ts";
 import { notLoadedWords } from "./search.ts";
 import { StatusReports } from "./status-reports.ts";
+import { Strays } from "./strays.ts";
 
 export interface NodeAgentOptions {
   /** This node's name in the cluster. */
@@ -47,13 +51,15 @@ const LOOKS_AT_ONCE = 16;
  * know. Throws what startAgent throws.
  */
 export async function startNodeAgent(options: NodeAgentOptions): Promise<NodeAgent> {
-  const { node, clock, random, log, connection } = options;
+  const { node, clock, random, log, metrics } = options;
+  const connection = metered(options.connection, metrics, clock);
   const impatient = withDeadline(connection, CALL_MS);
-  const watch = new NodeWatch({ connection, node, clock, random, log });
-  const store = openKubernetesStore({ connection: impatient, clock, random, log });
+  const health = new WatchHealth(clock, metrics);
+  const watch = new NodeWatch({ connection, node, clock, random, log, health });
+  const store = openKubernetesStore({ connection: impatient, clock, random, log, metrics });
   const started = Promise.withResolvers<Agent>();
   const queue: WorkQueue = new WorkQueue({
-    ...{ name: "claims", clock, random, log, concurrency: LOOKS_AT_ONCE },
+    ...{ name: "claims", clock, random, log, concurrency: LOOKS_AT_ONCE, metrics },
     work: (claim) => look(claim, started.promise, claims),
   });
   const claims = new NodeClaims({
@@ -74,7 +80,11 @@ export async function startNodeAgent(options: NodeAgentOptions): Promise<NodeAge
   const notReady = () => (watch.isSynced ? undefined : notLoadedWords(node));
   const agent = await startAgent({ ...options, mooring: claims, notReady });
   started.resolve(agent);
-  return inBackground(agent, { watch, queue, connection, clock });
+  const strays = new Strays({ view: watch, attached: () => agent.attached(), clock, log });
+  gaugeOf(metrics, "berth_agent_claims", () => watch.size);
+  gaugeOf(metrics, "berth_agent_stray_sandboxes", () => strays.find().length);
+  gaugeOf(metrics, "berth_ready", () => (watch.isSynced ? 1 : 0));
+  return inBackground(agent, { watch, queue, strays, connection, clock });
 }
 
 /** Brings the claim's status in line with the journal. */
@@ -88,28 +98,32 @@ async function look(claim: string, started: Promise<Agent>, claims: NodeClaims):
 interface Works {
   readonly watch: NodeWatch;
   readonly queue: WorkQueue;
+  readonly strays: Strays;
   readonly connection: Connection;
   readonly clock: Clock;
 }
 
 /**
- * Begins to follow the API server, now that the socket is its own. At the end it asks nothing more before it gives the
- * socket up: what the next process lists is newer than all that this one went by.
+ * Begins to follow the API server, now that the socket is its own. At the end it looks at no claim any more before it
+ * gives the socket up: what the next process lists is newer than all that this one went by. The ADDs that it has taken
+ * in go on until they are answered, and so do the watches that they wait for.
  */
-function inBackground(agent: Agent, { watch, queue, connection, clock }: Works): NodeAgent {
-  const stop = new AbortController();
+function inBackground(agent: Agent, { watch, queue, strays, connection, clock }: Works): NodeAgent {
+  const [stop, stopLooks] = [new AbortController(), new AbortController()];
   const { signal } = stop;
-  const looking = watch.synced.then(() => queue.run(signal));
-  const running = watch.run(signal);
+  const looking = watch.synced.then(() => queue.run(stopLooks.signal));
+  const running = Promise.all([watch.run(signal), strays.run(signal)]);
   let closing: Promise<void> | undefined;
   const closeAll = async () => {
-    stop.abort();
+    stopLooks.abort();
     const looked = watch.isSynced ? looking : Promise.resolve();
     const over = new AbortController();
     await Promise.race([looked, clock.sleep(LAST_LOOK_MS, over.signal)]);
     over.abort();
+    await agent.close();
+    stop.abort();
     connection.close();
-    await Promise.all([running, looked, agent.close()]);
+    await Promise.all([running, looked]);
   };
   return {
     ...agent,

@@ -49,15 +49,12 @@ export class NodeClaims implements Mooring {
   async find(request: AttachRequest, signal: AbortSignal): Promise<FoundClaim | Unmoored | Refusal> {
     const found = this.#search(request);
     if (found.kind !== "wait") return found;
-    const { view, clock } = this.#options;
-    return await within({ ms: BINDING_MS, clock, signals: [signal] }, async (late) => {
-      for (;;) {
-        const look = this.#search(request);
-        if (look.kind !== "wait") return look;
-        if (late.aborted) return look.giveUp();
-        await view.changed(request.pod, late);
-      }
-    });
+    const { view } = this.#options;
+    if (!view.isSynced) await this.#await(request.pod, signal, () => view.isSynced);
+    // Only from here on can it be seen what is missing, and all the time for it begins.
+    if (view.isSynced) await this.#await(request.pod, signal, () => this.#search(request).kind !== "wait");
+    const last = this.#search(request);
+    return last.kind === "wait" ? last.giveUp() : last;
   }
 
   async attach(
@@ -145,6 +142,13 @@ export class NodeClaims implements Mooring {
     if (holder?.live !== true) return;
     const { containerID } = holder.attachment;
     log.warn("a sandbox of this node has a claim that was taken from the node", { claim, containerID, node });
+  }
+
+  async #await(pod: PodName, signal: AbortSignal, isOver: () => boolean): Promise<void> {
+    const { view, clock } = this.#options;
+    await within({ ms: BINDING_MS, clock, signals: [signal] }, async (late) => {
+      while (!isOver() && !late.aborted) await view.changed(pod, late);
+    });
   }
 
   #search(request: AttachRequest) {

@@ -11,6 +11,7 @@ import { MIRROR } from "../../../allocator/wish.ts";
 import type { Connection } from "../../../kube/connection.ts";
 import { Reflector } from "../../../kube/reflector.ts";
 import { CLAIMS, type Item, POOLS, type Resource } from "../../../kube/resource.ts";
+import type { WatchHealth } from "../../../kube/watch-health.ts";
 import { type NodePod, type NodeView, type PodName, podKey } from "./node-view.ts";
 
 export const PODS: Resource = { group: "", version: "v1", plural: "pods", kind: "Pod", namespaced: true };
@@ -25,6 +26,8 @@ export interface NodeWatchOptions {
   readonly clock: Clock;
   readonly random: Random;
   readonly log: Logger;
+  /** Told how the watches are. */
+  readonly health?: WatchHealth;
 }
 
 /** What has changed, for whoever looks at claims. Handlers only enqueue. */
@@ -66,6 +69,11 @@ export class NodeWatch implements NodeView {
 
   get isSynced(): boolean {
     return this.#pods.isSynced && this.#claims.isSynced && this.#pools.isSynced;
+  }
+
+  /** How many claims are bound to this node. */
+  get size(): number {
+    return this.#claims.size;
   }
 
   pod(pod: PodName): NodePod | undefined {

@@ -147,8 +147,11 @@ describe("an ADD that waits", () => {
       assert.equal(node.view.waiting, 1);
     };
     await waits();
+    clock.advance(4_999);
     node.view.isSynced = true;
     node.view.wake();
+    await waits();
+    clock.advance(4_999); // the time of loading does not count
     await waits();
     node.see(podOf("a", { annotations: admitted }));
     await waits();
