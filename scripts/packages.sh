@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# Installs the Debian packages that building and the real-plugin tests need, or with `fuzz` those of the fuzzer, and
-# says in one line what cannot be had.
+# Installs the Debian packages that building and the real-plugin tests need, or with `fuzz` those of the fuzzer, with
+# `cluster` what the nodes of a cluster run, and says in one line what cannot be had.
 set -u
 
 missing=()
@@ -35,6 +35,14 @@ if [ "${1:-}" = fuzz ]; then
     need "$(clang -print-resource-dir)/lib/linux/libclang_rt.fuzzer-$(uname -m).a" "libclang-rt-${version%%.*}-dev"
     install
   fi
+elif [ "${1:-}" = cluster ]; then
+  need containerd containerd
+  need runc runc
+  need /bin/busybox busybox-static
+  need nsenter util-linux
+  need ip iproute2
+  need /usr/lib/cni/macvlan containernetworking-plugins
+  install
 else
   need musl-gcc musl-tools
   need make make

@@ -36,6 +36,10 @@ describe("the agent's environment", () => {
       BERTH_DATA: "/data/",
       BERTH_HOST: "::",
       BERTH_PORT: "0",
+      BERTH_CNI_BIN: "/host/cni/bin/",
+      BERTH_CNI_BINARY: "/opt/berth/bin/berth",
+      BERTH_CNI_CONF: "/host/cni/net.d",
+      BERTH_CONFLIST: "/etc/berth/05-berth.conflist",
       BERTH_KUBECONFIG: "/etc/kubeconfig",
       BERTH_LOG_LEVEL: "debug",
     });
@@ -45,8 +49,20 @@ describe("the agent's environment", () => {
       dataDir: "/data",
       listen: { host: "::", port: 0 },
       logLevel: "debug",
+      plugin: { from: "/opt/berth/bin/berth", folder: "/host/cni/bin" },
+      conflist: { from: "/etc/berth/05-berth.conflist", folder: "/host/cni/net.d" },
       api: { kubeconfig: "/etc/kubeconfig" },
     });
+  });
+
+  it("installs the plugin that was built here, and no conflist that it was not given", () => {
+    const { plugin, conflist } = configOf({
+      ...LEAST,
+      BERTH_CNI_BIN: "/host/cni/bin",
+      BERTH_CNI_CONF: "/host/cni/net.d",
+    });
+    assert.match(plugin?.from ?? "", /[/]build[/]berth$/);
+    assert.equal(conflist, undefined);
   });
 
   for (const [name, env, words] of [
@@ -74,6 +90,16 @@ describe("the agent's environment", () => {
       "no port",
       { ...LEAST, BERTH_PORT: "65536" },
       'BERTH_PORT is "65536", which is no port; give it a number up to 65535',
+    ],
+    [
+      "a conflist that goes nowhere",
+      { ...LEAST, BERTH_CONFLIST: "/etc/berth/a.conflist" },
+      "BERTH_CNI_CONF is not set; give it the folder that BERTH_CONFLIST is written to",
+    ],
+    [
+      "a conflist that no runtime would read as one",
+      { ...LEAST, BERTH_CONFLIST: "/etc/berth/a.conf", BERTH_CNI_CONF: "/host/cni/net.d" },
+      'BERTH_CONFLIST is "/etc/berth/a.conf"; its name must end with .conflist',
     ],
     [
       "no level",

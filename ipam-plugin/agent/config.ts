@@ -1,15 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 import { isIP } from "node:net";
 import { join, resolve } from "node:path";
+import type { ApiServer } from "../../kube/access.ts";
 import {
+  apiServerOf,
   type Environment,
   invalid,
-  kubeconfigOf,
   logLevelOf,
   portOf,
   textOf,
 } from "../../system/environment.ts";
 import type { LogLevel } from "../../system/logger.ts";
+import type { Installation } from "./install.ts";
 
 /** What the environment says. Each field is a variable; the table in `configOf` has their names. */
 export interface AgentConfig {
@@ -22,14 +24,20 @@ export interface AgentConfig {
   /** Where metrics and probes are served; 0: any port that is free. */
   readonly listen: { readonly host: string; readonly port: number };
   readonly logLevel: LogLevel;
-  /** How the API server is reached: by a kubeconfig, an absolute path, or as a pod of this cluster. */
-  readonly api: { readonly kubeconfig: string } | { readonly host: string; readonly port: string };
+  /** The CNI plugin, and the folder where this host's runtime looks for it. */
+  readonly plugin?: Installation;
+  /** A list of plugins, and the folder where this host's runtime looks for its configuration. */
+  readonly conflist?: Installation;
+  readonly api: ApiServer;
 }
 
 /** Reads the process's own environment. */
 export function loadConfig(): AgentConfig {
   return configOf(process.env);
 }
+
+/** Where `make build` leaves it; an image says where its own is. */
+const BUILT_PLUGIN = join(import.meta.dirname, "../../build/berth");
 
 const NODE_NAME = /^[a-z0-9](?:[-a-z0-9.]{0,251}[a-z0-9])?$/;
 
@@ -41,6 +49,10 @@ const NODE_NAME = /^[a-z0-9](?:[-a-z0-9.]{0,251}[a-z0-9])?$/;
  * | `BERTH_DATA`       | the folder of the journal                     | `/var/lib/berth`          |
  * | `BERTH_HOST`       | the address that metrics are served on        | 127.0.0.1                 |
  * | `BERTH_PORT`       | the port that metrics are served on           | 9469                      |
+ * | `BERTH_CNI_BIN`    | the host's folder of CNI plugins, as mounted  | nothing is installed      |
+ * | `BERTH_CNI_BINARY` | the CNI plugin that is installed there        | that of this checkout     |
+ * | `BERTH_CONFLIST`   | a conflist for the host, mounted; watched     | none is written           |
+ * | `BERTH_CNI_CONF`   | the host's folder of CNI configurations       | required by a conflist    |
  * | `BERTH_KUBECONFIG` | a kubeconfig, to run outside the cluster      | the pod's service account |
  * | `BERTH_LOG_LEVEL`  | debug, info, warn, error or silent            | info                      |
  *
@@ -49,17 +61,14 @@ const NODE_NAME = /^[a-z0-9](?:[-a-z0-9.]{0,251}[a-z0-9])?$/;
 export function configOf(env: Environment): AgentConfig {
   const text = (name: string, otherwise: string) => textOf(env, name, otherwise);
   const node = nodeOf(text("BERTH_NODE_NAME", ""));
-  const kubeconfig = kubeconfigOf(env);
   return {
     node,
     socketPath: resolve(text("BERTH_SOCKET", "/run/berth/agent.sock")),
     dataDir: resolve(text("BERTH_DATA", "/var/lib/berth")),
     listen: { host: hostOf(text("BERTH_HOST", "127.0.0.1")), port: portOf(env, 9469) },
     logLevel: logLevelOf(env),
-    api:
-      kubeconfig === undefined
-        ? { host: text("KUBERNETES_SERVICE_HOST", ""), port: text("KUBERNETES_SERVICE_PORT", "443") }
-        : { kubeconfig: resolve(kubeconfig) },
+    ...installationsOf(env),
+    api: apiServerOf(env),
   };
 }
 
@@ -72,6 +81,22 @@ function nodeOf(given: string): string {
   if (given === "") throw invalid("BERTH_NODE_NAME", "is not set; give it the name of this node");
   if (NODE_NAME.test(given)) return given;
   throw invalid("BERTH_NODE_NAME", `is ${JSON.stringify(given)}, which no node can be called`);
+}
+
+function installationsOf(env: Environment): Pick<AgentConfig, "plugin" | "conflist"> {
+  const [plugins, conflist, configurations] = ["BERTH_CNI_BIN", "BERTH_CONFLIST", "BERTH_CNI_CONF"].map(
+    (name) => textOf(env, name),
+  );
+  if (conflist && !conflist.endsWith(".conflist"))
+    throw invalid("BERTH_CONFLIST", `is ${JSON.stringify(conflist)}; its name must end with .conflist`);
+  if (conflist && !configurations)
+    throw invalid("BERTH_CNI_CONF", "is not set; give it the folder that BERTH_CONFLIST is written to");
+  const plugin = textOf(env, "BERTH_CNI_BINARY", BUILT_PLUGIN);
+  return {
+    ...(plugins && { plugin: { from: resolve(plugin), folder: resolve(plugins) } }),
+    ...(conflist &&
+      configurations && { conflist: { from: resolve(conflist), folder: resolve(configurations) } }),
+  };
 }
 
 function hostOf(given: string): string {

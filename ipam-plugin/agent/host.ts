@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-import { statSync } from "node:fs";
+import { type BigIntStats, statSync } from "node:fs";
 import { readFile } from "node:fs/promises";
 import { dirname } from "node:path";
 
-/** `unknown`: it cannot be told, because the folder is not there either (another mount namespace). */
+/** `unknown`: it cannot be told, because the folder is not there either (another mount namespace), or may not be looked into. */
 export type Presence = "present" | "gone" | "unknown";
 
 /** What the agent looks at on its host. */
@@ -18,7 +18,9 @@ export interface Host {
 /** The host as this process sees it. */
 export const linuxHost: Host = {
   async look(path) {
-    if ((await identityOf(path)) !== undefined) return "present";
+    const seen = outcomeOf(path);
+    if (typeof seen !== "string") return "present";
+    if (seen === "hidden") return "unknown";
     // /proc/<pid> goes with its process; any other folder stays when a namespace goes.
     if (path.startsWith("/proc/")) return "gone";
     return (await identityOf(dirname(path))) === undefined ? "unknown" : "gone";
@@ -33,11 +35,18 @@ export const linuxHost: Host = {
  * Synchronous: namespaces lie in memory (nsfs, procfs) and are looked at in 5 µs, while two trips to a thread and back
  * would be a fifth of an ADD, and more on a busy node.
  */
-async function identityOf(path: string): Promise<string | undefined> {
+function outcomeOf(path: string): BigIntStats | "absent" | "hidden" {
   try {
-    const { dev, ino } = statSync(path, { bigint: true });
-    return `${dev}:${ino}`;
-  } catch {
-    return undefined;
+    return statSync(path, { bigint: true });
+  } catch (error) {
+    // A process of another user keeps its namespaces to itself: that says nothing of whether they are there.
+    const denied =
+      error instanceof Error && "code" in error && ["EACCES", "EPERM"].includes(String(error.code));
+    return denied ? "hidden" : "absent";
   }
+}
+
+async function identityOf(path: string): Promise<string | undefined> {
+  const seen = outcomeOf(path);
+  return typeof seen === "string" ? undefined : `${seen.dev}:${seen.ino}`;
 }

@@ -43,11 +43,19 @@ describe("the agent's process", () => {
     };
     mkdirSync(join(folder, "socket"));
     writeFileSync(join(folder, "garbage"), "a: [");
+    writeFileSync(join(folder, "garbage.conflist"), "{}");
     assert.deepEqual(
       await Promise.all([
         fault({ BERTH_NODE_NAME: "" }),
         fault({ BERTH_SOCKET: join(folder, "socket"), BERTH_DATA: join(folder, "other") }),
         fault({ BERTH_KUBECONFIG: join(folder, "none") }),
+        fault({ BERTH_CNI_BIN: join(folder, "none"), BERTH_CNI_BINARY: join(folder, "kubeconfig") }),
+        fault({
+          BERTH_CONFLIST: join(folder, "garbage.conflist"),
+          BERTH_CNI_CONF: folder,
+          BERTH_SOCKET: join(folder, "third/agent.sock"),
+          BERTH_DATA: join(folder, "third"),
+        }),
       ]),
       [
         ["berth-agent: BERTH_NODE_NAME is not set; give it the name of this node"],
@@ -56,6 +64,12 @@ describe("the agent's process", () => {
         ],
         [
           `berth-agent: BERTH_KUBECONFIG ${join(folder, "none")} cannot be read: ENOENT: no such file or directory, open '${join(folder, "none")}'`,
+        ],
+        [
+          `berth-agent: BERTH_CNI_BIN ${join(folder, "none")} is no folder here; mount the host's folder there`,
+        ],
+        [
+          `berth-agent: BERTH_CONFLIST ${join(folder, "garbage.conflist")} is no CNI configuration list: it has no cniVersion`,
         ],
       ],
     );
@@ -70,7 +84,7 @@ describe("the agent's process", () => {
       assert.match(await node.runtime.refused("STATUS"), /^50 the claims of node node-a are not loaded/);
       assert.match(
         await (await node.fetch("/metrics")).text(),
-        /berth_cni_requests_total\{verb="DEL",outcome="succeeded"\} 1/,
+        /berth_cni_requests_total\{verb="DEL",outcome="succeeded",code=""\} 1/,
       );
       const ended = await node.stop();
       assert.equal(ended?.rc, 0);

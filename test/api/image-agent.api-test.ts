@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: Apache-2.0
+import assert from "node:assert/strict";
+import { existsSync, readFileSync, statSync } from "node:fs";
+import { after, afterEach, before, beforeEach, describe, it } from "node:test";
+import { isRefusal } from "../../allocator/errors.ts";
+import { Caller } from "../cni/caller.ts";
+import { AgentPod, messagesOf } from "../image/agent-pod.ts";
+import { Archive } from "../image/archive.ts";
+import { whyNoContainer } from "../image/container.ts";
+import { Sandboxes } from "../image/sandboxes.ts";
+import { eventually } from "../support/eventually.ts";
+import { whyNoNetwork } from "../support/netns.ts";
+import { sandbox } from "./agent-cluster.ts";
+import { AgentSuite } from "./agent-suite.ts";
+import { havePartsOrSkip } from "./binaries.ts";
+
+const NODE = "node-a";
+const why = (await whyNoContainer()) ?? (await whyNoNetwork());
+
+if (havePartsOrSkip(["etcd", "kube-apiserver"])) {
+  const suite = new AgentSuite();
+
+  describe("the agent's pod, made from the image", { skip: why ?? false }, () => {
+    let image: Archive;
+    let sandboxes: Sandboxes;
+    let pod: AgentPod;
+    let runtime: Caller;
+
+    before(async () => {
+      image = await Archive.make();
+    });
+    after(() => image?.close());
+    beforeEach(async () => {
+      const { plane } = suite;
+      const token = plane.kubeConfig().getCurrentUser()?.token ?? assert.fail();
+      sandboxes = new Sandboxes();
+      pod = new AgentPod(image, { port: Number(new URL(plane.url).port), token, ca: plane.ca });
+      runtime = new Caller(pod.socket);
+      runtime.ipam = {};
+      await sandboxes.make();
+    });
+    afterEach(async () => {
+      runtime.close();
+      await pod.remove();
+      await sandboxes.close();
+    });
+
+    it("gives the node its conflist once it serves, follows the ConfigMap, and leaves it there", async () => {
+      const agent = await pod.start();
+      const until = (text: string) =>
+        eventually(
+          `the conflist is ${text}`,
+          () => (existsSync(pod.conflist) && readFileSync(pod.conflist, "utf8") === text) || undefined,
+          30_000,
+        );
+      await until(pod.configure("net"));
+      assert.equal(statSync(pod.conflist).mode & 0o777, 0o600);
+      await runtime.silently("STATUS");
+      const changed = pod.configure("other");
+      await until(changed);
+      assert.equal((await agent.stop()).rc, 0);
+      assert.equal(readFileSync(pod.conflist, "utf8"), changed);
+      assert.deepEqual(messagesOf(agent, "error"), []);
+    });
+
+    it("lets no pod have an address while a sandbox of its node that it can see is up with it", async () => {
+      await pod.start();
+      const [one, other] = [await sandboxes.make(), await sandboxes.make()];
+      const first = await suite.cluster.boundPod("forced-0", NODE);
+      assert.deepEqual(await runtime.add(sandbox(first, "c1", { netns: one })), [first.cidr]);
+      await suite.cluster.forget(first);
+      const second = await suite.cluster.pod("forced-0", NODE, { "berth.dev/claim": "forced-0" });
+      assert.ok(!isRefusal(await suite.cluster.bind(second, NODE)));
+      const asked = sandbox(second, "c2", { netns: other });
+      assert.match(await runtime.refused("ADD", asked), /container c1 of another pod still uses it/);
+      await runtime.del(sandbox(first, "c1", { netns: one }));
+      assert.deepEqual(await runtime.add(asked), [first.cidr]);
+    });
+  });
+}
