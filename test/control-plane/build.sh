@@ -1,16 +1,17 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 # Makes sure that the control plane of the API tests is there, and prints the folder of what was built here.
-#   build.sh [NAME...]    default: kube-apiserver etcd kubectl
+#   build.sh [NAME...]    default: kube-apiserver etcd kubectl helm
 # A binary that TEST_ASSET_<NAME> names, or that lies in KUBEBUILDER_ASSETS, is not built. The rest is built once
-# from the modules that go.mod pins, and kept outside the work tree by version. Lines on standard error, the
-# folder on standard output.
+# from the modules that go.mod pins, and kept outside the work tree by version. Helm, which needs a Kubernetes of its
+# own, comes from helm/go.mod. Lines on standard error, the folder on standard output.
 set -euo pipefail
 
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
-version_of() { awk -v module="$1" '$1 == module && $2 ~ /^v/ { print $2 }' "$here/go.mod"; }
+version_of() { awk -v module="$1" '$1 == module && $2 ~ /^v/ { print $2 }' "$here/${2:-go.mod}"; }
 kubernetes=$(version_of k8s.io/kubernetes)
 etcd=$(version_of go.etcd.io/etcd/server/v3)
+helm=$(version_of helm.sh/helm/v3 helm/go.mod)
 folder=${XDG_CACHE_HOME:-$HOME/.cache}/berth/control-plane/$kubernetes-etcd-$etcd
 
 package_of() {
@@ -18,21 +19,35 @@ package_of() {
     etcd) echo go.etcd.io/etcd/server/v3 ;;
     kube-apiserver | kube-controller-manager | kube-scheduler | kubelet | kubectl)
       echo "k8s.io/kubernetes/cmd/$1" ;;
+    helm) echo helm.sh/helm/v3/cmd/helm ;;
     *)
       echo "$1 is no part of the control plane" >&2
       exit 64 ;;
   esac
 }
 
+# Under which name it lies in the folder. Helm's version is no part of the folder's name: `helm` is a link to it.
+file_of() { if [[ $1 == helm ]]; then echo "helm-$helm"; else echo "$1"; fi; }
+
 is_there() {
   local variable=TEST_ASSET_${1^^}
   variable=${variable//-/_}
-  [[ -n ${!variable:-} ]] || [[ -x ${KUBEBUILDER_ASSETS:-/nonexistent}/$1 ]] || [[ -x $folder/$1 ]]
+  [[ -n ${!variable:-} ]] || [[ -x ${KUBEBUILDER_ASSETS:-/nonexistent}/$1 ]] ||
+    [[ $folder/$1 -ef $folder/$(file_of "$1") ]]
 }
 
-# Without these kubectl finds itself too old for the server, and the server calls itself v0.0.0.
+# Without these kubectl finds itself too old for the server, the server calls itself v0.0.0, and helm renders for 1.20.
 linked() {
   local package=k8s.io/component-base/version major minor
+  if [[ $1 == helm ]]; then
+    IFS=. read -r _ minor _ <<<"$(version_of k8s.io/client-go helm/go.mod)"
+    printf -- '-s -w -X %s/internal/version.version=%s' helm.sh/helm/v3 "$helm"
+    for package in pkg/lint/rules pkg/chartutil; do
+      printf -- ' -X %s/%s.k8sVersionMajor=1 -X %s/%s.k8sVersionMinor=%s' \
+        helm.sh/helm/v3 "$package" helm.sh/helm/v3 "$package" "$minor"
+    done
+    return
+  fi
   IFS=. read -r major minor _ <<<"${kubernetes#v}"
   printf -- '-s -w -X %s=%s -X %s=%s -X %s=%s -X %s=clean' \
     "$package.gitVersion" "$kubernetes" "$package.gitMajor" "$major" "$package.gitMinor" "$minor" \
@@ -43,22 +58,25 @@ half='' log='' # a binary that is not whole yet, and what was said while it was 
 trap 'rm -f "$half" "$log"' EXIT
 
 build() {
-  local name=$1 package=$2 started=$SECONDS
+  local name=$1 package=$2 started=$SECONDS module=$here file
+  file=$(file_of "$name")
+  if [[ $name == helm ]]; then module=$here/helm; fi
   half=$(mktemp "$folder/.$name.XXXXXX")
   log=$(mktemp)
-  if ! (cd "$here" && CGO_ENABLED=0 GOWORK=off nice -n 19 \
-    go build -mod=readonly -trimpath -ldflags "$(linked)" -o "$half" "$package") >"$log" 2>&1; then
+  if ! (cd "$module" && CGO_ENABLED=0 GOWORK=off nice -n 19 \
+    go build -mod=readonly -trimpath -ldflags "$(linked "$name")" -o "$half" "$package") >"$log" 2>&1; then
     echo "cannot build $name:" >&2
     tail -n 30 "$log" >&2
     exit 1
   fi
   chmod 755 "$half"
-  mv "$half" "$folder/$name"
+  mv "$half" "$folder/$file"
+  if [[ $file != "$name" ]]; then ln -sfn "$file" "$folder/$name"; fi
   rm -f "$log"
-  echo "built $name in $((SECONDS - started)) s, $(($(stat -c %s "$folder/$name") / 1000000)) MB" >&2
+  echo "built $name in $((SECONDS - started)) s, $(($(stat -c %s "$folder/$file") / 1000000)) MB" >&2
 }
 
-if [[ $# -eq 0 ]]; then set -- kube-apiserver etcd kubectl; fi
+if [[ $# -eq 0 ]]; then set -- kube-apiserver etcd kubectl helm; fi
 for name in "$@"; do
   package=$(package_of "$name")
   if is_there "$name"; then continue; fi

@@ -1,0 +1,223 @@
+// SPDX-License-Identifier: Apache-2.0
+// A release of the chart on a control plane without kubelets: the webhook's pod is a process with the pod's environment,
+// behind the chart's own Service, and what the release leaves of the cluster is looked at.
+import assert from "node:assert/strict";
+import { once } from "node:events";
+import { writeFileSync } from "node:fs";
+import type { IncomingMessage } from "node:http";
+import { request } from "node:https";
+import { type AddressInfo, createServer } from "node:net";
+import { networkInterfaces } from "node:os";
+import { join } from "node:path";
+import { Client } from "../../kube/client.ts";
+import { CLAIMS, type Item, POOLS, RESERVATIONS, type Resource } from "../../kube/resource.ts";
+import { eventually } from "../support/eventually.ts";
+import { accountConfig, type Manifest } from "./accounts.ts";
+import { type Container, templateOf } from "./chart-manifests.ts";
+import { Daemon } from "./daemon.ts";
+import { type ControlPlane, startControlPlane } from "./harness.ts";
+import { WEBHOOK_MAIN } from "./replicas.ts";
+
+const NAMESPACE = "berth-system";
+const KINDS = ["mutating", "validating"] as const;
+const SOON_MS = 60_000;
+
+/** A control plane that reaches a webhook behind a Service by the address of its endpoint. */
+export async function startChartPlane(): Promise<ControlPlane> {
+  return await startControlPlane({ apiServerFlags: ["--enable-aggregator-routing=true"] });
+}
+
+export async function get(plane: ControlPlane, path: string): Promise<Manifest | undefined> {
+  const answer = await plane.connect().call({ method: "GET", path });
+  if (answer.status === 404) return undefined;
+  assert.equal(answer.status, 200, path);
+  return answer.body as Manifest;
+}
+
+/** The webhook as the Deployment's pod runs it, on this host. */
+export class WebhookPod {
+  readonly #process: Daemon;
+
+  private constructor(process: Daemon) {
+    this.#process = process;
+  }
+
+  /** Starts it in the place of the release's pods, and waits until the API server trusts and reaches it. */
+  static async start(plane: ControlPlane, name: string): Promise<WebhookPod> {
+    const address = addressOfThisHost();
+    const port = await freePort(address);
+    const kubeconfig = join(plane.folder, `${name}.kubeconfig`);
+    writeFileSync(kubeconfig, (await accountConfig(plane, "berth-webhook")).exportConfig(), { mode: 0o600 });
+    const container = await webhookContainer(plane);
+    const env = {
+      ...environmentOf(container, name),
+      ...{
+        BERTH_KUBECONFIG: kubeconfig,
+        BERTH_HOST: address,
+        BERTH_PORT: String(port),
+        BERTH_DEPART: "100ms",
+      },
+    };
+    const variables = Object.entries(env).map(([key, value]) => `${key}=${value}`);
+    const command = ["/usr/bin/env", "-i", ...variables, process.execPath, WEBHOOK_MAIN];
+    const pod = new WebhookPod(new Daemon(name, command, join(plane.folder, `${name}.log`)));
+    try {
+      await pod.#serve(plane, container, { host: address, port });
+      return pod;
+    } catch (error) {
+      await pod.stop();
+      throw error;
+    }
+  }
+
+  async stop(): Promise<void> {
+    await this.#process.stop("SIGKILL");
+  }
+
+  /** While the work is done it stands still, and puts nothing right. */
+  async paused(work: () => Promise<void>): Promise<void> {
+    this.#process.pause();
+    try {
+      await work();
+    } finally {
+      this.#process.resume();
+    }
+  }
+
+  async #serve(plane: ControlPlane, container: Container, at: { host: string; port: number }): Promise<void> {
+    this.#process.start();
+    for (const probe of ["startupProbe", "livenessProbe", "readinessProbe"] as const) {
+      const path = container[probe]?.httpGet?.path ?? assert.fail(`no ${probe}`);
+      await this.#until(`${probe} succeeds`, async () => (await statusOf(at, path)) === 200);
+    }
+    await publish(plane, at);
+    await this.#until("the API server asks the webhook", async () => {
+      const isTrusted = (await caBundles(plane)).every((bundle) => bundle !== "");
+      return isTrusted && (await isAsked(plane));
+    });
+  }
+
+  async #until(what: string, holds: () => Promise<boolean>): Promise<void> {
+    const look = async () => {
+      if (!this.#process.running) throw new Error("the webhook ended");
+      return (await holds()) ? true : undefined;
+    };
+    await eventually(what, look, SOON_MS).catch((error: unknown) => {
+      throw new Error(`${String(error)}\n${this.#process.tail()}`);
+    });
+  }
+}
+
+async function webhookContainer(plane: ControlPlane): Promise<Container> {
+  const deployment = await get(plane, `/apis/apps/v1/namespaces/${NAMESPACE}/deployments/berth-webhook`);
+  assert.ok(deployment);
+  return templateOf(deployment).spec.containers[0] ?? assert.fail("no container");
+}
+
+/** Everything that the container is given. */
+function environmentOf({ env }: Container, name: string): Readonly<Record<string, string>> {
+  const fields: Readonly<Record<string, string>> = { BERTH_NAMESPACE: NAMESPACE, BERTH_POD_NAME: name };
+  return Object.fromEntries(env.map((v) => [v.name, v.value ?? fields[v.name] ?? assert.fail(v.name)]));
+}
+
+/** Asks as the kubelet probes: it trusts every certificate. Undefined: no answer. */
+async function statusOf(at: { host: string; port: number }, path: string): Promise<number | undefined> {
+  const asked = request({ ...at, path, rejectUnauthorized: false, agent: false, timeout: 2_000 }).end();
+  try {
+    const [response] = (await once(asked, "response")) as [IncomingMessage];
+    response.resume();
+    return response.statusCode;
+  } catch {
+    return undefined;
+  } finally {
+    asked.destroy();
+  }
+}
+
+/** What the endpoint controller does for the pods of the Service. */
+async function publish(plane: ControlPlane, { host, port }: { host: string; port: number }): Promise<void> {
+  const resource: Resource = {
+    ...{
+      group: "discovery.k8s.io",
+      version: "v1",
+      plural: "endpointslices",
+      kind: "EndpointSlice",
+      namespaced: true,
+    },
+  };
+  const slices = new Client(plane.connect(), resource);
+  const place = { namespace: NAMESPACE, name: "berth-webhook-test" };
+  const body = {
+    metadata: { labels: { "kubernetes.io/service-name": "berth-webhook" } },
+    addressType: "IPv4",
+    endpoints: [{ addresses: [host], conditions: { ready: true } }],
+    ports: [{ name: "https", port, protocol: "TCP" }],
+  };
+  if ((await slices.create(place, body)) === undefined) await slices.patch(place, { type: "merge", body });
+}
+
+/** No endpoint may be on loopback. */
+function addressOfThisHost(): string {
+  const all = Object.values(networkInterfaces()).flatMap((each) => each ?? []);
+  const own = all.find(({ family, internal }) => family === "IPv4" && !internal);
+  return (
+    own?.address ??
+    assert.fail("this host has no address but loopback, and a Service leads to none on loopback")
+  );
+}
+
+/** One that was free a moment ago. */
+async function freePort(address: string): Promise<number> {
+  const server = createServer().listen(0, address);
+  await once(server, "listening");
+  const { port } = server.address() as AddressInfo;
+  server.close();
+  await once(server, "close");
+  return port;
+}
+
+/** A rehearsal that only the webhook can refuse. */
+async function isAsked(plane: ControlPlane): Promise<boolean> {
+  const metadata = { name: "asks", annotations: { "berth.dev/ips": "nonsense" } };
+  const spec = { containers: [{ name: "main", image: "registry.example/app:1" }] };
+  const answer = await plane.connect().call({
+    method: "POST",
+    path: "/api/v1/namespaces/default/pods",
+    query: { dryRun: "All" },
+    body: { apiVersion: "v1", kind: "Pod", metadata, spec },
+  });
+  return String((answer.body as { message?: string }).message).includes("denied the request");
+}
+
+/** The caBundle of each entry of both configurations, empty where there is none. */
+export async function caBundles(plane: ControlPlane): Promise<readonly string[]> {
+  const all = await Promise.all(
+    KINDS.map((kind) =>
+      get(plane, `/apis/admissionregistration.k8s.io/v1/${kind}webhookconfigurations/berth`),
+    ),
+  );
+  return all.flatMap((configuration) => {
+    const { webhooks } = configuration as unknown as { webhooks: { clientConfig: { caBundle?: string } }[] };
+    return webhooks.map(({ clientConfig }) => clientConfig.caBundle ?? "");
+  });
+}
+
+/** What the webhook keeps in its Secret. */
+export async function secretData(plane: ControlPlane): Promise<unknown> {
+  return (await get(plane, `/api/v1/namespaces/${NAMESPACE}/secrets/berth-webhook-tls`))?.["data"];
+}
+
+/** Every record of Berth, without what controllers report of it. */
+export async function records(plane: ControlPlane): Promise<readonly unknown[]> {
+  const found: unknown[] = [];
+  for (const resource of [POOLS, CLAIMS, RESERVATIONS]) {
+    const client = new Client(plane.connect(), resource);
+    for await (const { items } of client.pages({}, 500)) found.push(...items.map(recordOf));
+  }
+  return found;
+}
+
+function recordOf(item: Item): unknown {
+  const { name, namespace, uid, finalizers } = item.metadata;
+  return { name, namespace, uid, finalizers, spec: (item as Item & { spec: unknown }).spec };
+}

@@ -1,0 +1,276 @@
+// SPDX-License-Identifier: Apache-2.0
+// What must hold of the manifests, whatever values they were rendered with.
+import assert from "node:assert/strict";
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
+import { after, before, describe, it } from "node:test";
+import { parse } from "yaml";
+import { collectionPath } from "../../kube/resource.ts";
+import { type Manifest, resourceOfManifest } from "./accounts.ts";
+import { havePartsOrSkip } from "./binaries.ts";
+import {
+  CERTIFICATE,
+  isForeign,
+  rulesOf,
+  templateNamed,
+  templatesOf,
+  VALUE_SETS,
+} from "./chart-manifests.ts";
+import { CHART, helm, mustHelm, only, render } from "./chart-release.ts";
+import { definitions, makeNamespaces } from "./crds.ts";
+import { type ControlPlane, startControlPlane } from "./harness.ts";
+import { configuration } from "./webhooks.ts";
+
+const CONFIGURATIONS = {
+  mutating: "MutatingWebhookConfiguration",
+  validating: "ValidatingWebhookConfiguration",
+};
+
+if (havePartsOrSkip(["helm"])) {
+  for (const [title, values] of Object.entries(VALUE_SETS)) {
+    describe(`the manifests of the chart: ${title}`, () => {
+      let manifests: readonly Manifest[];
+      before(async () => {
+        manifests = await render(values);
+      });
+
+      it("let every container write nowhere but into its volumes, and gain nothing", () => {
+        for (const { spec } of templatesOf(manifests).values()) {
+          for (const { securityContext: context } of spec.containers) {
+            assert.equal(context?.readOnlyRootFilesystem, true);
+            assert.equal(context?.allowPrivilegeEscalation, false);
+            assert.deepEqual(context?.capabilities?.drop, ["ALL"]);
+          }
+        }
+      });
+
+      it("give every container requests, a limit of memory, and three probes", () => {
+        for (const { spec } of templatesOf(manifests).values()) {
+          for (const { resources, startupProbe, livenessProbe, readinessProbe } of spec.containers) {
+            assert.ok(resources?.["requests"]?.["cpu"] && resources["requests"]["memory"]);
+            assert.ok(resources["limits"]?.["memory"]);
+            assert.equal(startupProbe?.httpGet?.path, "/healthz");
+            assert.equal(livenessProbe?.httpGet?.path, "/healthz");
+            assert.equal(readinessProbe?.httpGet?.path, "/readyz");
+          }
+        }
+      });
+
+      it("have one image, which the values name", () => {
+        const images = [...templatesOf(manifests).values()].flatMap(({ spec }) =>
+          spec.containers.map((c) => c.image),
+        );
+        const given =
+          values["image"] === undefined
+            ? "berth:0.1.0"
+            : `registry.example/berth:9.9.9@sha256:${"a".repeat(64)}`;
+        assert.deepEqual(images, [given, given]);
+      });
+
+      it("leave the webhook the time that it needs to depart", () => {
+        const { spec } = templateNamed(manifests, "berth-webhook");
+        const depart = spec.containers[0]?.env.find(({ name }) => name === "BERTH_DEPART")?.value ?? "";
+        assert.match(depart, /^\d+s$/);
+        assert.ok(spec.terminationGracePeriodSeconds > Number.parseInt(depart, 10) + 15);
+      });
+
+      it("have no wildcard in a role, and no Secret but Berth's own where Berth is its own authority", () => {
+        const rules = rulesOf(manifests);
+        assert.ok(rules.length > 0);
+        const words = rules.flatMap(({ apiGroups, resources, verbs }) => [
+          ...apiGroups,
+          ...resources,
+          ...verbs,
+        ]);
+        assert.ok(!words.some((word) => word.includes("*")));
+        const secrets = rules.filter(({ resources }) => resources.some((name) => name.startsWith("secrets")));
+        const isSelf = values["certificates"] === undefined;
+        assert.deepEqual(
+          secrets.map(({ resourceNames }) => resourceNames),
+          isSelf ? [["berth-webhook-tls"]] : [],
+        );
+        const caBundles = rules.filter(({ resources }) =>
+          resources.includes("mutatingwebhookconfigurations"),
+        );
+        assert.deepEqual(
+          caBundles.map(({ resourceNames }) => resourceNames),
+          isSelf ? [["berth"]] : [],
+        );
+      });
+
+      it("have the webhook configurations of the files, and in each entry where the webhook is", () => {
+        const isGiven = title === "what others make";
+        for (const [name, kind] of Object.entries(CONFIGURATIONS)) {
+          const { webhooks } = configuration(name as keyof typeof CONFIGURATIONS);
+          const filled = webhooks.map((entry) => {
+            const { path } = entry.clientConfig.service;
+            const service = { name: "berth-webhook", namespace: "berth-system", port: 443, path };
+            const caBundle = Buffer.from(CERTIFICATE).toString("base64");
+            return { ...entry, clientConfig: { service, ...(isGiven ? { caBundle } : {}) } };
+          });
+          assert.deepEqual(only(manifests, kind)["webhooks"], filled);
+        }
+      });
+
+      it("have the chart's labels on every object, and a place in no namespace but the release's", () => {
+        for (const { metadata, kind } of manifests as readonly (Manifest & {
+          metadata: { labels?: object };
+        })[]) {
+          const labels: Readonly<Record<string, unknown>> = { ...metadata.labels };
+          assert.equal(labels["app.kubernetes.io/name"], "berth", `${kind} ${metadata.name}`);
+          assert.equal(labels["app.kubernetes.io/managed-by"], "Helm", `${kind} ${metadata.name}`);
+          assert.ok([undefined, "berth-system"].includes(metadata.namespace));
+        }
+      });
+    });
+  }
+
+  describe("the chart", () => {
+    it("passes helm lint --strict with every set of values", async () => {
+      for (const values of Object.values(VALUE_SETS)) await mustHelm(["lint", "--strict", CHART], { values });
+    });
+
+    it("names the release's namespace wherever the files name theirs", async () => {
+      for (const values of Object.values(VALUE_SETS)) {
+        const elsewhere = JSON.stringify(await render(values, "network"));
+        assert.ok(!elsewhere.includes("berth-system"));
+        assert.equal(
+          elsewhere.replaceAll(/\bnetwork\b/g, ""),
+          JSON.stringify(await render(values)).replaceAll(/\b(berth-system|network)\b/g, ""),
+        );
+      }
+    });
+
+    it("has alerts and dashboard as the files have them", async () => {
+      const manifests = await render(VALUE_SETS["everything"]);
+      const file = (name: string) => readFileSync(join(CHART, "files", name), "utf8");
+      assert.deepEqual(only(manifests, "PrometheusRule")["spec"], parse(file("alerts.yaml")));
+      const dashboard = only(manifests, "ConfigMap", "berth-dashboard")["data"];
+      assert.deepEqual(dashboard, { "berth.json": file("dashboard.json") });
+    });
+
+    it("has the definitions of the files, kept when it is uninstalled", async () => {
+      const rendered = (await render()).filter(({ kind }) => kind === "CustomResourceDefinition");
+      assert.deepEqual(
+        rendered.map(({ metadata, spec }) => [metadata.name, spec]).sort(),
+        definitions().map(({ metadata, spec }) => [metadata.name, spec]),
+      );
+      for (const { metadata } of rendered) {
+        const { annotations } = metadata as { annotations?: Readonly<Record<string, string>> };
+        assert.equal(annotations?.["helm.sh/resource-policy"], "keep");
+      }
+    });
+
+    for (const [what, values, words] of [
+      [
+        "a misspelt value",
+        { webhook: { replica: 3 } },
+        "at '/webhook': additional properties 'replica' not allowed",
+      ],
+      ["a misspelt group", { webhok: {} }, "additional properties 'webhok' not allowed"],
+      ["a wrong type", { webhook: { replicas: "3" } }, "at '/webhook/replicas': got string, want integer"],
+      [
+        "an unknown mode",
+        { certificates: { mode: "own" } },
+        "at '/certificates/mode': value must be one of 'self'",
+      ],
+      [
+        "a long departure",
+        { webhook: { departSeconds: 61 } },
+        "at '/webhook/departSeconds': maximum: got 61, want 60",
+      ],
+      [
+        "a relative path",
+        { cni: { binDir: "cni/bin" } },
+        "at '/cni/binDir': 'cni/bin' does not match pattern",
+      ],
+      [
+        "another capability",
+        { agent: { capabilities: ["SYS_ADMIN"] } },
+        "at '/agent/capabilities/0': value must be one of",
+      ],
+      ["a conflist that is no JSON", { cni: { conflist: "[" } }, "cni.conflist: it is no JSON object"],
+      [
+        "a single plugin",
+        { cni: { conflist: '{"type":"bridge"}' } },
+        "cni.conflist: a network configuration list has",
+      ],
+      [
+        "a Secret without a name",
+        { certificates: { mode: "secret", secret: { caBundle: CERTIFICATE } } },
+        "certificates.secret.name: with certificates.mode",
+      ],
+      [
+        "a Secret of nobody's",
+        { certificates: { mode: "secret", secret: { name: "own" } } },
+        "certificates.secret.caBundle: with certificates.mode",
+      ],
+    ] as const) {
+      it(`is refused in words with ${what}`, async () => {
+        const { rc, stderr } = await helm(["template", "berth", CHART], { values });
+        assert.equal(rc, 1);
+        assert.ok(stderr.includes(words), stderr);
+      });
+    }
+  });
+}
+
+if (havePartsOrSkip(["helm", "etcd", "kube-apiserver"])) {
+  describe("the manifests of the chart, before a real API server", () => {
+    let plane: ControlPlane;
+    before(async () => {
+      plane = await startControlPlane();
+      await makeNamespaces(plane.connect(), ["berth-system"]);
+      const labels = { "pod-security.kubernetes.io/enforce": "restricted" };
+      const body = { apiVersion: "v1", kind: "Namespace", metadata: { name: "strict", labels } };
+      await plane.connect().call({ method: "POST", path: "/api/v1/namespaces", body });
+    });
+    after(async () => await plane?.close());
+
+    /** What it says to an object that is not made. */
+    async function judged(object: Manifest): Promise<string> {
+      const path = collectionPath(resourceOfManifest(object), object.metadata.namespace);
+      const query = { dryRun: "All", fieldValidation: "Strict" };
+      const answer = await plane.connect().call({ method: "POST", path, query, body: object });
+      return answer.status === 201 ? "" : String((answer.body as { message?: string }).message);
+    }
+
+    /** What Pod Security says to a pod in a namespace where it enforces `restricted`. */
+    async function security(component: string, values = {}): Promise<string> {
+      const { metadata, spec } = templateNamed(await render(values), component);
+      const place = { name: component, namespace: "strict" };
+      return await judged({ apiVersion: "v1", kind: "Pod", metadata: { ...metadata, ...place }, spec });
+    }
+
+    for (const [title, values] of Object.entries(VALUE_SETS)) {
+      it(`are taken without a field that it does not know: ${title}`, async () => {
+        const manifests = await render(values);
+        for (const manifest of manifests.filter((each) => !isForeign(each)))
+          assert.equal(await judged(manifest), "", `${manifest.kind} ${manifest.metadata.name}`);
+      });
+    }
+
+    it("have a webhook that meets Pod Security's restricted, and one on the host's network but for that", async () => {
+      assert.equal(await security("berth-webhook"), "");
+      assert.equal(await security("berth-webhook", VALUE_SETS["what others make"]), "");
+      assert.equal(
+        (await security("berth-webhook", { webhook: { hostNetwork: true } })).split(
+          'restricted:latest": ',
+        )[1],
+        'host namespaces (hostNetwork=true), hostPort (container "webhook" uses hostPort 8443)',
+      );
+    });
+
+    it("have an agent that breaks it in what it needs, and nothing else", async () => {
+      const breaks = [
+        "host namespaces (hostNetwork=true)",
+        'hostPort (container "agent" uses hostPort 9469)',
+        'probe or lifecycle host (container "agent" uses probe or lifecycle host "127.0.0.1")',
+        'restricted volume types (volumes "run", "data", "netns", "cni-bin" use restricted volume type "hostPath")',
+        'runAsNonRoot != true (pod or container "agent" must set securityContext.runAsNonRoot=true)',
+        "runAsUser=0 (pod must not set runAsUser=0)",
+      ];
+      assert.equal((await security("berth-agent")).split('restricted:latest": ')[1], breaks.join(", "));
+    });
+  });
+}
