@@ -4,25 +4,40 @@ import { describeMachine, loadLine, loadNow, machineLine } from "./machine.ts";
 import type { Options } from "./options.ts";
 import { type Results, writeResults } from "./results.ts";
 import { plainTable } from "./table.ts";
-import { Workshop } from "./workshop.ts";
 
-type Figures = Readonly<Record<string, (workshop: Workshop) => Promise<Figure>>>;
+/** Where figures are made, and everything that has to be ended afterwards. */
+export interface Shop {
+  /** On the disk that is written to. */
+  readonly folder: string;
+  /** What is missing here, in words; one line each. */
+  readonly lacks: readonly string[];
+  /** Progress, for whoever waits. */
+  say(words: string): void;
+  /** Ends what a figure started. */
+  tidy(): Promise<void>;
+  close(): Promise<void>;
+}
+
+/** One bench: its name is that of its files in build/. */
+export interface Bench<S extends Shop> {
+  readonly name: string;
+  readonly open: (quick: boolean) => Promise<S>;
+  /** In the order of the report. */
+  readonly figures: Readonly<Record<string, (shop: S) => Promise<Figure>>>;
+}
 
 /** Makes the figures, prints them, and writes them down. The exit status: 1 when one of them failed to run. */
-export async function runBench(figures: Figures, options: Options): Promise<number> {
-  const workshop = await Workshop.open(options.quick);
+export async function runBench<S extends Shop>(bench: Bench<S>, options: Options): Promise<number> {
+  const { figures } = bench;
+  const workshop = await bench.open(options.quick);
   const interrupted = () => {
     void workshop.close().finally(() => process.exit(130));
   };
   process.once("SIGINT", interrupted).once("SIGTERM", interrupted);
   try {
     const machine = describeMachine(workshop.folder);
-    console.log(`berth bench, ${options.quick ? "quick" : "full"}: ${machineLine(machine)}`);
-    if (workshop.hostLocal === undefined) {
-      console.log(
-        "host-local is not installed: there is nothing to compare with (Debian: containernetworking-plugins)",
-      );
-    }
+    console.log(`berth ${bench.name}, ${options.quick ? "quick" : "full"}: ${machineLine(machine)}`);
+    for (const words of workshop.lacks) console.log(words);
     const names = Object.keys(figures).filter((name) => options.only?.includes(name) ?? true);
     const results: Results = { machine, quick: options.quick, at: new Date().toISOString(), figures: [] };
     let failed = 0;
@@ -32,7 +47,7 @@ export async function runBench(figures: Figures, options: Options): Promise<numb
     }
     const goals = results.figures.flatMap(({ figure }) => figure.goals);
     if (goals.length > 0) console.log(`\n${plainTable(goalTable("to reach", goals))}`);
-    for (const path of await writeResults(results)) console.log(`written: ${path}`);
+    for (const path of await writeResults(results, bench.name)) console.log(`written: ${path}`);
     return failed === 0 ? 0 : 1;
   } finally {
     process.removeListener("SIGINT", interrupted).removeListener("SIGTERM", interrupted);
@@ -40,10 +55,10 @@ export async function runBench(figures: Figures, options: Options): Promise<numb
   }
 }
 
-async function makeOne(of: {
+async function makeOne<S extends Shop>(of: {
   name: string;
-  make: (workshop: Workshop) => Promise<Figure>;
-  workshop: Workshop;
+  make: (workshop: S) => Promise<Figure>;
+  workshop: S;
   results: Results;
 }): Promise<boolean> {
   const { name, make, workshop, results } = of;

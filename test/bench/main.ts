@@ -8,7 +8,7 @@ import { measureParallel } from "./parallel.ts";
 import { measurePicking } from "./picking.ts";
 import { measureReviews } from "./reviews.ts";
 import { measureStart } from "./start.ts";
-import type { Workshop } from "./workshop.ts";
+import { Workshop } from "./workshop.ts";
 
 /** In the order of the report. */
 const FIGURES: Readonly<Record<string, (workshop: Workshop) => Promise<Figure>>> = {
@@ -21,7 +21,8 @@ const FIGURES: Readonly<Record<string, (workshop: Workshop) => Promise<Figure>>>
 };
 
 try {
-  process.exitCode = await runBench(FIGURES, readOptions(process.argv.slice(2), Object.keys(FIGURES)));
+  const options = readOptions(process.argv.slice(2), Object.keys(FIGURES));
+  process.exitCode = await runBench({ name: "bench", open: Workshop.open, figures: FIGURES }, options);
 } catch (error) {
   console.error(error instanceof TypeError ? `${error.message}\n${USAGE}` : error);
   process.exitCode = 2;

@@ -21,21 +21,23 @@ export interface Results {
 }
 
 /**
- * Writes build/bench.json, and the plots: of a full run into docs/performance/, and its tables into
+ * Writes build/NAME.json, and the plots: of a full run into docs/performance/, and its tables into
  * docs/performance.md; of a quick one beside the JSON, because its numbers say little. Answers with the paths.
  */
-export async function writeResults(results: Results): Promise<readonly string[]> {
-  const written = ["build/bench.json"];
+export async function writeResults(results: Results, name: string): Promise<readonly string[]> {
+  const json = `build/${name}.json`;
+  const written = [json];
   const figures = results.figures.map(({ figure: { plots: _, tables: __, ...figure }, load }) => ({
     ...figure,
     load,
   }));
-  await writeText("build/bench.json", `${JSON.stringify({ ...results, figures }, undefined, 1)}\n`);
-  const folder = results.quick ? "build/bench" : "docs/performance";
+  await mkdir(join(ROOT, "build"), { recursive: true });
+  await writeText(json, `${JSON.stringify({ ...results, figures }, undefined, 1)}\n`);
+  const folder = results.quick ? `build/${name}` : "docs/performance";
   await mkdir(join(ROOT, folder), { recursive: true });
-  for (const { name, svg } of results.figures.flatMap(({ figure }) => figure.plots)) {
-    await writeText(`${folder}/${name}.svg`, svg);
-    written.push(`${folder}/${name}.svg`);
+  for (const { name: plot, svg } of results.figures.flatMap(({ figure }) => figure.plots)) {
+    await writeText(`${folder}/${plot}.svg`, svg);
+    written.push(`${folder}/${plot}.svg`);
   }
   if (!results.quick && results.figures.length > 0) {
     const path = "docs/performance.md";

@@ -3,12 +3,13 @@ import { mkdirSync } from "node:fs";
 import { access, mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import type { Shop } from "./bench.ts";
 import { buildDriver } from "./driver.ts";
 
 const HOST_LOCAL = ["/usr/lib/cni/host-local", "/opt/cni/bin/host-local"];
 
 /** Where figures are made: a folder of its own, and everything that has to be ended afterwards. */
-export class Workshop {
+export class Workshop implements Shop {
   readonly folder: string;
   readonly quick: boolean;
   /** Of test/bench/driver.c. */
@@ -31,6 +32,13 @@ export class Workshop {
     // Short: a unix socket's path has at most 107 bytes.
     const folder = await mkdtemp(join(tmpdir(), "berth-bench-"));
     return new Workshop({ folder, quick, driver, hostLocal });
+  }
+
+  get lacks(): readonly string[] {
+    if (this.hostLocal !== undefined) return [];
+    return [
+      "host-local is not installed: there is nothing to compare with (Debian: containernetworking-plugins)",
+    ];
   }
 
   /** An empty folder. */

@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: Apache-2.0
+import { setTimeout as pause } from "node:timers/promises";
+import type { Figure } from "../bench/figure.ts";
+import { openLoop } from "../bench/load.ts";
+import { addNoopWebhook, admissionTimes, NOOP_NAMESPACE, openAdmissionPlane } from "./admission-plane.ts";
+import { type AdmissionLane, type PodKind, reportAdmission } from "./admission-report.ts";
+import type { ApiShop } from "./api-shop.ts";
+import { NAMESPACE, POOL } from "./contender.ts";
+import { between } from "./histogram.ts";
+import type { Plane } from "./plane.ts";
+import { PodPress, PodRefused } from "./pod-press.ts";
+
+const FULL = {
+  rates: [
+    { perSecond: 100, ms: 4_000 },
+    { perSecond: 400, ms: 2_500 },
+  ],
+  rounds: 3,
+  settleMs: 1_000,
+};
+const QUICK = {
+  rates: [
+    { perSecond: 40, ms: 500 },
+    { perSecond: 80, ms: 500 },
+  ],
+  rounds: 2,
+  settleMs: 200,
+};
+/** Pods that are being created at once, at most. */
+const LINES = 48;
+const TAKEN = 100;
+const STICKY = { "berth.dev/pools": POOL, "berth.dev/sticky": "true" };
+
+type Rate = (typeof FULL)["rates"][number];
+type Lane = AdmissionLane & { readonly rounds: AdmissionLane["rounds"][number][] };
+
+/** How long the API server waits for the webhook when pods are created, beside a webhook that does nothing. */
+export async function measureAdmission(shop: ApiShop): Promise<Figure> {
+  const size = shop.quick ? QUICK : FULL;
+  const plane = await openAdmissionPlane(shop, TAKEN);
+  await addNoopWebhook(shop, plane);
+  const lanes = size.rates.map(({ perSecond }) => ({
+    noop: laneOf("noop", perSecond),
+    new: laneOf("new", perSecond),
+    again: laneOf("again", perSecond),
+  }));
+  for (let round = -1; round < size.rounds; round++) {
+    shop.say(round < 0 ? "warming up" : `round ${round + 1} of ${size.rounds}`);
+    const rates = round < 0 ? size.rates.slice(0, 1) : size.rates;
+    for (const [i, rate] of rates.entries()) {
+      for (const kind of ["noop", "new", "again"] as const) {
+        const measured = await measureOne(plane, kind, { rate, tag: `r${round + 1}-${rate.perSecond}` });
+        if (round >= 0) lanes[i]?.[kind].rounds.push(measured);
+        await pause(size.settleMs);
+      }
+    }
+  }
+  return reportAdmission(lanes.flatMap((lane) => [lane.noop, lane.new, lane.again]));
+}
+
+function laneOf(kind: PodKind, perSecond: number): Lane {
+  return { kind, perSecond, rounds: [] };
+}
+
+/** Pods at that rate, which are gone again afterwards; those that come again have the names of those that were new. */
+async function measureOne(plane: Plane, kind: PodKind, at: { rate: Rate; tag: string }) {
+  const press = new PodPress(plane.connection, kind === "noop" ? NOOP_NAMESPACE : NAMESPACE);
+  const annotations = kind === "noop" ? {} : STICKY;
+  const names: string[] = [];
+  let refused = 0;
+  const read = () => admissionTimes(plane.connection, kind === "noop" ? "noop" : "berth");
+  const ask = async () => {
+    const name = `${at.tag}-${names.length}`;
+    names.push(name);
+    await press.make(name, annotations).catch((error: unknown) => {
+      if (!(error instanceof PodRefused)) throw error;
+      refused++;
+    });
+  };
+  const before = await read();
+  const began = performance.now();
+  const times = await openLoop(ask, LINES, at.rate);
+  const seconds = (performance.now() - began) / 1000;
+  const after = await read();
+  const waits = between(before.mutating, after.mutating);
+  const checks = between(before.validating, after.validating);
+  await press.remove(names);
+  return { waits, checks, times, refused, reached: (names.length - refused) / seconds };
+}
