@@ -2,7 +2,7 @@
 # `make help` lists the targets. Everything sets itself up; the second run does not set up again.
 SHELL := /bin/bash
 .DELETE_ON_ERROR:
-.PHONY: help setup build check test demo bench simulate control-plane api-test clean
+.PHONY: help setup build image check test demo bench bench-api simulate control-plane api-test cluster cluster-down cluster-test clean
 
 NODE := node_modules/.bin/node
 CLIENT := $(wildcard ipam-plugin/client/*.c ipam-plugin/client/*.h) ipam-plugin/client/Makefile
@@ -33,6 +33,9 @@ build/berthctl: cli/berthctl.sh
 	@ln -sf ../cli/berthctl.sh $@
 	@ln -sf ../cli/berthctl.sh build/kubectl-berth
 
+image: build ## the image of webhook and agents, build/berth-image.tar; ENGINE=docker, podman or buildah: from the Dockerfile
+	@bash scripts/image.sh
+
 check: setup ## format, lint, types, import boundaries and cycles
 	@npm run --silent check
 
@@ -50,11 +53,30 @@ SEED ?= $(shell date +%s)
 simulate: setup ## random lives of a small cluster over the real code: make simulate RUNS=N SEED=N
 	@$(NODE) test/simulation/main.ts --runs $(RUNS) --seed $(SEED) --at "$(AT)"
 
-control-plane: setup ## build kube-apiserver, kubectl and etcd once, from their Go modules, into the user's cache
+control-plane: setup ## build kube-apiserver, kubectl, etcd and helm once, from their Go modules, into the user's cache
 	@bash test/control-plane/build.sh >/dev/null
 
 api-test: control-plane build ## what needs a real API server: the Kubernetes store, webhook, controllers and agents as processes
 	@$(NODE) --test --test-concurrency=1 'test/api/*.api-test.ts'
+
+bench-api: control-plane build ## time allocation, admission and re-creation on a real API server, in one run
+	@$(NODE) test/bench-api/main.ts
+
+NODES := kube-controller-manager kube-scheduler kubelet
+
+build/.cluster: build/.packages scripts/packages.sh
+	@bash scripts/packages.sh cluster
+	@bash test/control-plane/build.sh kube-apiserver etcd kubectl helm $(NODES) >/dev/null
+	@touch $@
+
+cluster: build/.cluster image ## bring up a real cluster of two nodes on this machine (root), which stays, and print its KUBECONFIG
+	@$(NODE) test/cluster/up.ts
+
+cluster-down: setup ## take it away, and leave nothing behind
+	@$(NODE) test/cluster/down.ts
+
+cluster-test: build/.cluster image ## pods on that cluster, or on one of its own: addresses, pings, drains, power cuts
+	@$(NODE) test/cluster/run.ts
 
 clean: ## remove what was built
 	rm -rf build node_modules/.berth

@@ -9,7 +9,7 @@ const FOLDER = import.meta.dirname;
 /** IDs of end-to-end cases in the tests -> title; empty where the title is put together when the test runs. */
 function casesInTests(): ReadonlyMap<string, string> {
   const cases = new Map<string, string>();
-  for (const file of globSync("**/*.test.ts", { cwd: FOLDER })) {
+  for (const file of globSync("**/*{.,.cluster-}test.ts", { cwd: FOLDER })) {
     const source = readFileSync(join(FOLDER, file), "utf8");
     for (const [, id = "", title = ""] of source.matchAll(/\bit\(\s*"([CE]\d{4}) ([^"]+)"/g))
       add(cases, id, title);
