@@ -26,7 +26,8 @@ export const REMEDIES: Readonly<Record<RefusalCode | FaultCode, string>> = {
     "Add entries until there is one for every ordinal, or for every pod that may live at once; or lower replicas or maxSurge.",
   SET_EXHAUSTED:
     "Wait until an old pod and its sandbox are gone, or add entries for the replicas and maxSurge.",
-  LIMIT_REACHED: "Release a claim of the namespace, or ask for a higher `limits.perNamespace`.",
+  LIMIT_REACHED:
+    "Release a claim of the namespace, or ask for a higher `limits.perNamespace`. If it is claims that wait for their pods: try again, they are let go after 120 s.",
   CLAIM_CHANGED:
     "Delete the pod that has the claim: the next one of its name gets what is asked for now. To keep the old addresses, take the change back.",
   CLAIM_RELEASING: "Try again; it takes a moment. Controllers do so by themselves.",

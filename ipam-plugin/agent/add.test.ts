@@ -190,6 +190,14 @@ describe("an answer that is lost", () => {
     assert.deepEqual(await node.add(), ["10.1.2.3"]);
   });
 
+  it("is given anew to the same client, which asks once more when the agent hung up, and to none before it", async () => {
+    await node.add({ startNs: 7n }, "lost");
+    assert.deepEqual(await node.add({ startNs: 7n }, "lost"), ["10.1.2.3"]);
+    const before = await node.call("ADD", { startNs: 6n });
+    assert.match(before.stdout, /the sandbox was deleted while this ADD was under way/);
+    assert.deepEqual(node.held, []);
+  });
+
   it("is not taken back when the attachment is another one by now", async () => {
     const first = await node.call("ADD");
     await node.del();

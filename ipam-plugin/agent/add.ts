@@ -68,13 +68,16 @@ function answerWith(attachment: Attachment, { version }: Ask, parts: Parts): Ans
   };
 }
 
-/** What a DEL would do, for the runtime that never learned of the attachment. */
+/**
+ * What a DEL would do, for the runtime that never learned of the attachment. But the same client may ask once more: it
+ * does when the agent hung up on it because it ends.
+ */
 async function takeBack(attachment: Attachment, parts: Parts): Promise<void> {
   const { attachments, receipts, turns, clock, notices, log } = parts;
   await turns.run(placeId(attachment), async () => {
     const current = attachments.get(attachment);
     if (current === undefined || !receipts.share(current, attachment)) return; // gone, or another one has its place
-    const tombstone = detached(current, { now: clock.now(), deadlineNs: current.startNs });
+    const tombstone = detached(current, { now: clock.now(), deadlineNs: current.startNs - 1n });
     await attachments.commit({ put: [tombstone] });
     log.info("answer was lost, addresses taken back", {
       containerID: attachment.containerID,

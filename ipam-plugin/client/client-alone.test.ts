@@ -62,11 +62,11 @@ describe("CNI binary without a proper agent", () => {
     assert.deepEqual([cniVersion, rest], ["1.1.0", {}]);
     return { code, msg };
   }
-  /** What each verb does when it gets no answer for this reason. */
-  async function expectNoAnswer(reason: string): Promise<void> {
+  /** What each verb does when it gets no answer for this reason. An agent that is away is waited for by an ADD. */
+  async function expectNoAnswer(reason: string, isAway = false): Promise<void> {
     const more = { BERTH_TIMEOUT_MS: "500" };
     const expected = {
-      ADD: { code: 11, msg: `${reason}; the pod will be retried` },
+      ADD: { code: 11, msg: `${reason}${isAway ? ", tried for 333 ms" : ""}; the pod will be retried` },
       CHECK: { code: 11, msg: `${reason}; check again later` },
       GC: { code: 11, msg: `${reason}; collect again later` },
       STATUS: { code: 50, msg: reason },
@@ -79,7 +79,7 @@ describe("CNI binary without a proper agent", () => {
   }
 
   it("fails, or spools, when no agent has ever run", async () => {
-    await expectNoAnswer(`berth agent is not running (no socket at ${path})`);
+    await expectNoAnswer(`berth agent is not running (no socket at ${path})`, true);
   });
 
   it("fails, or spools, when nobody listens", async () => {
@@ -88,18 +88,18 @@ describe("CNI binary without a proper agent", () => {
     await new Promise((resolve) => agent?.close(resolve));
     agent = undefined;
     await rename(`${path}.moved`, path);
-    await expectNoAnswer(`berth agent is not running (nobody listens at ${path})`);
+    await expectNoAnswer(`berth agent is not running (nobody listens at ${path})`, true);
   });
 
   it("fails, or spools, when the agent closes early", async () => {
     await misbehave((socket) => socket.destroy());
-    await expectNoAnswer("berth agent closed the connection before it answered");
+    await expectNoAnswer("berth agent closed the connection before it answered", true);
   });
 
   it("fails, or spools, when the agent closes in the middle of its answer", async () => {
     const half = encodeReply({ exitStatus: 0, stdout: "result", stderr: "" }).subarray(0, -1);
     await misbehave((socket) => socket.once("data", () => socket.end(half)));
-    await expectNoAnswer("berth agent closed the connection before it answered");
+    await expectNoAnswer("berth agent closed the connection before it answered", true);
   });
 
   it("fails, or spools, when the agent hangs", async () => {

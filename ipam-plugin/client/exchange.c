@@ -55,6 +55,25 @@ enum exchange agent_connect(const char *path, uint64_t deadline_ns, int *fd) {
   return EXCHANGE_ANSWERED;
 }
 
+void agent_hang_up(int fd) {
+  if (fd >= 0) close(fd);
+}
+
+bool agent_was_here(const char *path) {
+  char folder[sizeof ((struct sockaddr_un *)NULL)->sun_path];
+  const char *const slash = strrchr(path, '/');
+  if (slash == NULL) return true;
+  const size_t length = (size_t)(slash - path) + 1;
+  if (length >= sizeof folder) return false;
+  memcpy(folder, path, length);
+  folder[length] = '\0';
+  return access(folder, F_OK) == 0;
+}
+
+bool exchange_found_no_agent(enum exchange outcome) {
+  return outcome == EXCHANGE_NO_SOCKET || outcome == EXCHANGE_NOBODY_LISTENS || outcome == EXCHANGE_CLOSED_EARLY;
+}
+
 /* An agent that hangs up, or answers before it has read everything, may have answered all the same: go and read. */
 static enum exchange send_request(int fd, const unsigned char *frame, size_t length, uint64_t deadline_ns) {
   while (length > 0) {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The CNI plugin `berth`: carries environment and stdin of one CNI call to the agent of this node and prints what
- * it answers. It decides nothing but what happens when there is no agent: a DEL is spooled and succeeds, everything
- * else fails and is tried again by the runtime.
+ * it answers. It decides nothing but what happens when there is no agent: a DEL is spooled and succeeds, an ADD waits
+ * for the next one, everything else fails and is tried again by the runtime.
  *
  * BERTH_SOCKET: the agent's socket, instead of /run/berth/agent.sock.
  * BERTH_TIMEOUT_MS: time limit of the call in milliseconds, instead of the verb's own; for tests.
@@ -27,23 +27,30 @@ extern char **environ;
 struct verb {
   const char *name;
   unsigned limit_ms;
+  bool waits_for_agent;
   int code_without_agent;
   const char *what_next;
 };
 
 static const struct verb VERBS[] = {
-    {"ADD", 30000, CNI_TRY_AGAIN_LATER, "; the pod will be retried"},
-    {"DEL", 12000, CNI_IO_FAILURE, ""},
-    {"CHECK", 5000, CNI_TRY_AGAIN_LATER, "; check again later"},
-    {"STATUS", 1500, CNI_PLUGIN_NOT_AVAILABLE, ""},
-    {"GC", 25000, CNI_TRY_AGAIN_LATER, "; collect again later"},
+    {"ADD", 30000, true, CNI_TRY_AGAIN_LATER, "; the pod will be retried"},
+    {"DEL", 12000, false, CNI_IO_FAILURE, ""},
+    {"CHECK", 5000, false, CNI_TRY_AGAIN_LATER, "; check again later"},
+    {"STATUS", 1500, false, CNI_PLUGIN_NOT_AVAILABLE, ""},
+    {"GC", 25000, false, CNI_TRY_AGAIN_LATER, "; collect again later"},
 };
+
+/* Between two looks for an agent that is away: the first, and what they grow to. */
+static const uint64_t FIRST_PAUSE_NS = 20000000;
+static const uint64_t LONGEST_PAUSE_NS = 160000000;
 
 struct call {
   const struct verb *verb;
   const char *socket_path;
   uint64_t start_ns;
   uint64_t deadline_ns;
+  /* How long the agent was waited for in vain; 0: not at all. */
+  uint64_t waited_ns;
   pid_t caller;
   struct request request;
 };
@@ -132,6 +139,11 @@ static void put_why_unanswered(struct message *message, const struct call *call,
 static int fail_unanswered(const struct call *call, enum exchange why) {
   struct message message = {.length = 0};
   put_why_unanswered(&message, call, why);
+  if (call->waited_ns > 0 && exchange_found_no_agent(why)) {
+    message_put(&message, ", tried for ");
+    message_put_number(&message, (unsigned long)(call->waited_ns / 1000000u));
+    message_put(&message, " ms");
+  }
   message_put(&message, call->verb->what_next);
   return answer_error(call->verb->code_without_agent, &message);
 }
@@ -214,6 +226,33 @@ static int take_stdin(struct call *call) {
   return fail(CNI_IO_FAILURE, "the network configuration cannot be read from stdin");
 }
 
+/* An agent that ends leaves its folder; where there is none it may never come, and nobody shall wait long for it. */
+static uint64_t patience_ns(const struct call *call) {
+  const uint64_t limit_ns = call->deadline_ns - call->start_ns;
+  return agent_was_here(call->socket_path) ? limit_ns / 3 * 2 : limit_ns / 15;
+}
+
+/*
+ * Whether to ask again, after a pause. An agent that is exchanged is away for seconds, and what it had taken in when it
+ * ended the next one takes for the same ADD, by the start of this process. Nobody is asked for a caller that is gone.
+ */
+static bool wait_for_agent(struct call *call, enum exchange why, uint64_t *pause_ns) {
+  if (!call->verb->waits_for_agent || !exchange_found_no_agent(why)) return false;
+  const uint64_t patience = patience_ns(call);
+  const uint64_t now = now_ns();
+  if (now - call->start_ns >= patience) return false;
+  call->waited_ns = patience;
+  wait_for(-1, 0, now + *pause_ns);
+  *pause_ns = *pause_ns * 2 < LONGEST_PAUSE_NS ? *pause_ns * 2 : LONGEST_PAUSE_NS;
+  return getppid() == call->caller;
+}
+
+/* One request and one answer; `outcome` is that of the connect before. */
+static enum exchange ask(struct call *call, int fd, enum exchange outcome, size_t length, struct response *response) {
+  if (outcome != EXCHANGE_ANSWERED) return outcome;
+  return agent_ask(fd, request_bytes, length, call->deadline_ns, response_bytes, response);
+}
+
 static int carry(struct call *call) {
   if (!request_put_environment(&call->request, environ)) {
     return fail(CNI_BAD_ENVIRONMENT, "the CNI variables are longer than 256 KiB together");
@@ -225,8 +264,11 @@ static int carry(struct call *call) {
   if (unread != 0) return unread;
   const size_t length = request_seal(&call->request, call->start_ns);
   struct response response;
-  if (outcome == EXCHANGE_ANSWERED) {
-    outcome = agent_ask(fd, request_bytes, length, call->deadline_ns, response_bytes, &response);
+  outcome = ask(call, fd, outcome, length, &response);
+  for (uint64_t pause_ns = FIRST_PAUSE_NS; wait_for_agent(call, outcome, &pause_ns);) {
+    agent_hang_up(fd);
+    outcome = agent_connect(call->socket_path, call->deadline_ns, &fd);
+    outcome = ask(call, fd, outcome, length, &response);
   }
   if (outcome != EXCHANGE_ANSWERED) return without_answer(call, length, outcome);
   if (response.exit_status == FRAME_NOT_TAKEN) return not_taken(call, length, &response);

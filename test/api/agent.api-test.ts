@@ -48,6 +48,23 @@ if (havePartsOrSkip(["etcd", "kube-apiserver"])) {
       assert.deepEqual(await adding, [cidr]);
     });
 
+    it("waits for it although the agent was told to end, and for the next agent", async () => {
+      const node = await suite.startNode("node-s");
+      const cidr = await suite.cluster.claim("last-0");
+      const last = await suite.cluster.pod("last-0", "node-s", { "berth.dev/claim": "last-0" });
+      const adding = node.runtime.add(sandbox(last, "c1"));
+      await pause(300);
+      const ended = node.stop();
+      await pause(300);
+      await suite.cluster.bind(last, "node-s");
+      assert.deepEqual(await adding, [cidr]);
+      await ended;
+      const first = await suite.cluster.boundPod("first-0", "node-s");
+      const waiting = node.runtime.add(sandbox(first, "c2"));
+      await node.start();
+      assert.deepEqual(await waiting, [first.cidr]);
+    });
+
     it("does not wait for ever, nor for a pod that was never admitted", async () => {
       const node = await suite.startNode("node-c");
       node.runtime.ipam = RANGES;

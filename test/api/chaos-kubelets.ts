@@ -24,6 +24,7 @@ export class ChaosKubelets {
   readonly #tally: ChaosTally;
   readonly #late = new Set<Promise<void>>();
   #boxes = 0;
+  #longestMs = 0;
 
   constructor(nodes: ReadonlyMap<string, AgentNode>, book: ChaosBook, tally: ChaosTally) {
     this.#nodes = nodes;
@@ -46,6 +47,11 @@ export class ChaosKubelets {
     throw new Error(`pod ${pod.name} ${pod.uid} never came up on ${node}: ${said}`);
   }
 
+  /** How long the longest ADD took, in whole milliseconds. */
+  get longestMs(): number {
+    return Math.round(this.#longestMs);
+  }
+
   newId(): string {
     return `c${++this.#boxes}`;
   }
@@ -55,7 +61,10 @@ export class ChaosKubelets {
     const netns = this.#netns(node, id);
     mkdirSync(dirname(netns), { recursive: true });
     writeFileSync(netns, "");
-    return await this.#on(node).runtime.call("ADD", sandboxOf(pod, id, { netns }));
+    const began = performance.now();
+    const run = await this.#on(node).runtime.call("ADD", sandboxOf(pod, id, { netns }));
+    this.#longestMs = Math.max(this.#longestMs, performance.now() - began);
+    return run;
   }
 
   /** The sandbox is dead, and its runtime says so so many times. */

@@ -13,14 +13,16 @@ export class Daemon {
   readonly name: string;
   readonly #command: readonly string[];
   readonly #log: string;
+  readonly #endingMs: number;
   #child: ChildProcess | undefined;
   #ended: Promise<void> = Promise.resolve();
 
-  /** `log` is the file that its output is added to. */
-  constructor(name: string, command: readonly string[], log: string) {
+  /** `log` is the file that its output is added to; what was asked to end is killed after `endingMs`. */
+  constructor(name: string, command: readonly string[], log: string, endingMs: number = ENDING_MS) {
     this.name = name;
     this.#command = existsSync(SETPRIV) ? [SETPRIV, "--pdeathsig=KILL", "--", ...command] : command;
     this.#log = log;
+    this.#endingMs = endingMs;
   }
 
   get running(): boolean {
@@ -54,7 +56,7 @@ export class Daemon {
     if (child === undefined) return;
     child.kill(signal);
     const timer = new AbortController();
-    const late = pause(ENDING_MS, "late", { signal: timer.signal }).catch(() => "ended");
+    const late = pause(this.#endingMs, "late", { signal: timer.signal }).catch(() => "ended");
     if ((await Promise.race([this.#ended, late])) === "late") child.kill("SIGKILL");
     timer.abort();
     await this.#ended;

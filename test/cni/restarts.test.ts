@@ -154,11 +154,15 @@ describe("the claims of sandboxes", () => {
     };
     const starting = agent.start();
     await eventually("the start waits for the mooring", () => mooring.known.length > 0 || undefined);
-    const words = `11 berth agent is not running (no socket at ${agent.socket}); the pod will be retried`;
-    assert.equal(await caller.refused("ADD", { cid: "c4" }), words);
+    const order: string[] = [];
+    const adding = caller.add({ cid: "c4" }).finally(() => order.push("served"));
+    const words = `50 berth agent is not running (no socket at ${agent.socket})`;
+    assert.equal(await caller.refused("STATUS"), words);
+    order.push("told");
     open();
     await starting;
     assert.deepEqual(mooring.known, [sandbox(1).notice]);
-    assert.deepEqual(await caller.add({ cid: "c4" }), ["10.1.2.3/24"]);
+    assert.deepEqual(await adding, ["10.1.2.3/24"]);
+    assert.deepEqual(order, ["told", "served"]);
   });
 });

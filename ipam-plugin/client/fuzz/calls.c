@@ -14,7 +14,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 extern char **environ;
 
-enum { DIALS = 10, MOST_VARIABLES = 40, EVERYTHING = 255 };
+enum { DIALS = 11, MOST_VARIABLES = 40, EVERYTHING = 255 };
 static const uint64_t LONGEST_NS = 602u * 1000000000ull; /* BERTH_TIMEOUT_MS, and a second to say why */
 static const char OWN_ERROR[] = "{\"cniVersion\":\"1.1.0\",\"code\":";
 
@@ -44,6 +44,9 @@ static void turn_dials(const uint8_t *dials) {
   played = (struct played){.verb = dials[0] % 8 < 6 ? COMMANDS[dials[0] % 8] : ""};
   world.connect_error = DIALLED[dials[1] % 8];
   world.knocks = dials[1] >> 3 == 31 ? UINT32_MAX : dials[1] >> 3;
+  world.absences = dials[10] % 4 == 3 ? UINT32_MAX : dials[10] % 4;
+  world.hang_ups = dials[10] >> 2 & 7;
+  world.folder_missing = (dials[10] & 32) != 0;
   world.piece = dials[2];
   world.interrupted = (unsigned)dials[3] << 1;
   played.named = (dials[0] & 8) != 0;
@@ -176,6 +179,7 @@ static void check_request(int status) {
     require(world.out.length == played.response.out_length, "and was printed");
     require(!played.orphaned, "to somebody");
   }
+  if (!is("CNI_COMMAND=ADD") && *played.verb != '\0') require(world.connections <= 1, "only an ADD is asked again");
   if (is("CNI_COMMAND=ADD")) require((status == 0) == acknowledged, "an ADD succeeds when the agent knows");
 }
 

@@ -18,6 +18,7 @@
 #define send fuzz_send
 #define recv fuzz_recv
 #define fcntl fuzz_fcntl
+#define access fuzz_access
 #define close fuzz_close
 #define getppid fuzz_getppid
 #define mkdir fuzz_mkdir

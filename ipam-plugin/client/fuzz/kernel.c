@@ -9,7 +9,8 @@
 /* Descriptors of this world, beside 0, 1 and 2. */
 enum { SOCKET = 70, FOLDER = 71, RELEASE = 72 };
 /* Later transfers come whole, or 4 MiB byte by byte would take all the time there is. */
-enum { IN_PIECES = 48, HEARD_BY_THE_DEAF = 300 };
+enum { IN_PIECES = 48, HEARD_BY_THE_DEAF = 300, FEW = 4 };
+static const uint64_t A_MINUTE_NS = 60000000000u;
 
 static unsigned char sent_bytes[REQUEST_CAPACITY + 2];
 static unsigned char out_bytes[RESPONSE_CAPACITY + 2];
@@ -90,7 +91,8 @@ static size_t room_in_socket(void) {
 
 static short ready(int fd) {
   const struct source *const source = fd == SOCKET ? &world.answer : &world.input;
-  const short readable = left_in(source) > 0 || !source->hangs || source->breaks ? POLLIN : 0;
+  const bool ended = !source->hangs || source->breaks || (fd == SOCKET && world.hung_up);
+  const short readable = left_in(source) > 0 || ended ? POLLIN : 0;
   if (fd == STDIN_FILENO) return readable;
   if (fd == SOCKET) return (short)(readable | (room_in_socket() > 0 ? POLLOUT : 0));
   return fd == STDOUT_FILENO && world.stuck && world.out.length >= world.readable ? 0 : POLLOUT;
@@ -141,13 +143,34 @@ int fuzz_socket(int domain, int type, int protocol) {
   return SOCKET;
 }
 
+/* Every connection is with another agent, which has heard nothing yet. */
+static int connected(void) {
+  world.sent.length = 0;
+  world.answer.taken = 0;
+  world.hung_up = world.connections < world.hang_ups;
+  /* 4 MiB again and again would take all the time there is: patience ends. */
+  if (++world.connections > FEW) world.now += A_MINUTE_NS;
+  return 0;
+}
+
 int fuzz_connect(int fd, const struct sockaddr *address, socklen_t length) {
   require(fd == SOCKET && address->sa_family == AF_UNIX && length > 2, "the address is a path");
   require(memchr(address->sa_data, '\0', length - sizeof address->sa_family) != NULL, "that ends");
   if (interrupted()) return fail(EINTR);
-  if (world.knocks == 0) return world.connect_error == 0 ? 0 : fail(world.connect_error);
-  if (world.knocks != UINT_MAX) world.knocks--;
-  return fail(EAGAIN);
+  if (world.knocks > 0) {
+    if (world.knocks != UINT_MAX) world.knocks--;
+    return fail(EAGAIN);
+  }
+  if (world.connect_error != 0 && world.absences > 0) {
+    if (world.absences != UINT_MAX) world.absences--;
+    return fail(world.connect_error);
+  }
+  return connected();
+}
+
+int fuzz_access(const char *path, int mode) {
+  require(mode == F_OK && path[strlen(path) - 1] == '/', "a folder is looked for");
+  return world.folder_missing ? fail(ENOENT) : 0;
 }
 
 ssize_t fuzz_send(int fd, const void *bytes, size_t length, int flags) {
@@ -159,6 +182,7 @@ ssize_t fuzz_send(int fd, const void *bytes, size_t length, int flags) {
 
 ssize_t fuzz_recv(int fd, void *into, size_t length, int flags) {
   require(fd == SOCKET && flags == 0, "only the agent is listened to");
+  if (world.hung_up) return 0;
   return take(&world.answer, into, length);
 }
 

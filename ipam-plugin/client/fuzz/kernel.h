@@ -43,6 +43,9 @@ struct world {
   struct source answer;
   int connect_error;
   unsigned knocks;         /* so many connects find the queue full */
+  unsigned absences;       /* so many connects after those fail, and later ones do not; UINT_MAX: all */
+  unsigned hang_ups;       /* so many connections are closed before the answer */
+  bool folder_missing;     /* there is no folder of the socket */
   size_t piece;            /* what a transfer carries at most, of the first that there are; 0: everything */
   unsigned interrupted;    /* bit n: the n-th transfer is interrupted by a signal */
   bool deaf;               /* the agent reads only the first bytes */
@@ -54,6 +57,8 @@ struct world {
 
   uint64_t now;
   unsigned transfers;
+  unsigned connections;
+  bool hung_up;            /* the connection of this moment is closed before the answer */
   struct sink sent;
   struct sink out;
   struct sink file;
@@ -77,6 +82,7 @@ int fuzz_connect(int fd, const struct sockaddr *address, socklen_t length);
 ssize_t fuzz_send(int fd, const void *bytes, size_t length, int flags);
 ssize_t fuzz_recv(int fd, void *into, size_t length, int flags);
 int fuzz_fcntl(int fd, int command, ...);
+int fuzz_access(const char *path, int mode);
 int fuzz_close(int fd);
 pid_t fuzz_getppid(void);
 int fuzz_mkdir(const char *path, mode_t mode);

@@ -38,12 +38,12 @@ static void make(uint8_t *data, size_t size) {
   for (size_t i = 0; i < size; i++) data[i] = (uint8_t)draw(256);
   /* What decides about sizes: rarely megabytes, mostly lengths that may be right. */
   if (size > 8 && draw(100) != 0) data[8] = (uint8_t)(3 + draw(13));
-  for (size_t at = 10; at < size && draw(8) != 0;) {
+  for (size_t at = 11; at < size && draw(8) != 0;) {
     const char *const word = WORDS[draw(sizeof WORDS / sizeof WORDS[0])];
     put(data, size, at, word, strlen(word));
     at += strlen(word);
   }
-  if (draw(4) == 0) put(data, size, 10 + draw(LONGEST), "", 1);
+  if (draw(4) == 0) put(data, size, 11 + draw(LONGEST), "", 1);
   if (draw(3) == 0) {
     const uint8_t mib = draw(8) == 0 ? 4 << 4 : 0; /* the limit of both together */
     const uint8_t header[] = {'B', 'R', 'T', 'H', 1, data[size / 2], 0, mib, 0, (uint8_t)draw(64),

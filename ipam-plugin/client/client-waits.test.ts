@@ -1,0 +1,135 @@
+// SPDX-License-Identifier: Apache-2.0
+import assert from "node:assert/strict";
+import { spawn } from "node:child_process";
+import { once } from "node:events";
+import { mkdtemp, readdir, rm } from "node:fs/promises";
+import { createServer, type Server, type Socket } from "node:net";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterEach, before, beforeEach, describe, it } from "node:test";
+import { type Call, CallDecoder, encodeReply } from "../agent/frame.ts";
+import {
+  BINARY,
+  buildClient,
+  type Finished,
+  follow,
+  runClient,
+  startClient,
+} from "./testing/client-process.ts";
+
+const RESULT: Finished = { exit: 0, stdout: "result", stderr: "" };
+const SILENCE: Finished = { exit: 0, stdout: "", stderr: "" };
+
+describe("CNI binary while one agent follows another", () => {
+  let folder: string;
+  let path: string;
+  let agent: Server | undefined;
+  let sockets: Socket[];
+  before(buildClient);
+  beforeEach(async () => {
+    folder = await mkdtemp(join(tmpdir(), "berth-waits-"));
+    path = join(folder, "agent.sock");
+    sockets = [];
+  });
+  afterEach(async () => {
+    for (const socket of sockets) socket.destroy();
+    await close();
+    await rm(folder, { recursive: true, force: true });
+  });
+
+  function env(command: string, more: Record<string, string> = {}): Record<string, string> {
+    return { CNI_COMMAND: command, CNI_CONTAINERID: "c1", CNI_IFNAME: "eth0", BERTH_SOCKET: path, ...more };
+  }
+  function errorOf({ exit, stdout }: Finished): { code: number; msg: string } {
+    assert.equal(exit, 1);
+    const { code, msg } = JSON.parse(stdout);
+    return { code, msg };
+  }
+  async function listen(act: (socket: Socket) => void): Promise<void> {
+    agent = createServer((socket) => {
+      sockets.push(socket);
+      socket.on("error", () => {});
+      act(socket);
+    });
+    await new Promise<void>((resolve) => agent?.listen(path, resolve));
+  }
+  async function close(): Promise<void> {
+    await new Promise((resolve) => (agent === undefined ? resolve(0) : agent.close(resolve)));
+    agent = undefined;
+  }
+  /** An agent that answers, but for the first few, on whom it hangs up when it has their requests. */
+  async function answer(calls: Call[], hangUps = 0): Promise<void> {
+    await listen((socket) => {
+      const decoder = new CallDecoder();
+      socket.on("data", (chunk: Buffer) => {
+        const decoded = calls.length > hangUps ? undefined : decoder.push(chunk);
+        if (decoded?.kind !== "complete") return;
+        calls.push(decoded.frame);
+        if (calls.length <= hangUps) socket.destroy();
+        else socket.write(encodeReply({ exitStatus: 0, stdout: RESULT.stdout, stderr: "" }));
+      });
+    });
+  }
+  /** An agent that ends with the first who comes. */
+  async function endWithTheFirst(): Promise<void> {
+    await listen((socket) => socket.destroy());
+  }
+  async function ended(): Promise<void> {
+    assert.ok(agent !== undefined);
+    await once(agent, "connection");
+    await close();
+  }
+
+  it("waits with an ADD for an agent that is away, and asks as of its own start", async () => {
+    await endWithTheFirst();
+    const add = startClient(env("ADD"), "later");
+    await ended();
+    const status = errorOf(await runClient(env("STATUS")));
+    assert.deepEqual(status, { code: 50, msg: `berth agent is not running (no socket at ${path})` });
+    const before = process.hrtime.bigint();
+    const calls: Call[] = [];
+    await answer(calls);
+    assert.deepEqual(await add.finished, RESULT);
+    assert.deepEqual(
+      calls.map(({ stdin, startNs }) => [stdin.toString(), startNs < before]),
+      [["later", true]],
+    );
+  });
+
+  it("asks the next agent with an ADD that the one before has left unanswered", async () => {
+    const calls: Call[] = [];
+    await answer(calls, 2);
+    assert.deepEqual(await runClient(env("ADD")), RESULT);
+    const [first, second, third, ...rest] = calls;
+    assert.ok(first !== undefined);
+    assert.deepEqual([second, third, rest], [first, first, []]);
+  });
+
+  it("asks once with a DEL, and spools it", async () => {
+    const calls: Call[] = [];
+    await answer(calls, 2);
+    assert.deepEqual(await runClient(env("DEL")), SILENCE);
+    assert.equal(calls.length, 1);
+    assert.equal((await readdir(join(folder, "spool"))).length, 1);
+  });
+
+  it("does not wait for long where no agent can have been", async () => {
+    path = join(folder, "elsewhere", "agent.sock");
+    const msg = `berth agent is not running (no socket at ${path}), tried for 33 ms; the pod will be retried`;
+    assert.deepEqual(errorOf(await runClient(env("ADD", { BERTH_TIMEOUT_MS: "500" }))), { code: 11, msg });
+  });
+
+  it("asks no agent any more for a caller that is gone", async () => {
+    await endWithTheFirst();
+    const shell = spawn("/bin/sh", ["-c", '"$0" </dev/null & wait', BINARY], { env: env("ADD") });
+    const orphan = follow(shell);
+    await ended();
+    shell.kill("SIGKILL");
+    await once(shell, "exit");
+    const calls: Call[] = [];
+    await answer(calls);
+    const { stdout } = await orphan.finished; // that is when the orphan has closed it, too
+    assert.match(stdout, /"msg":"berth agent /);
+    assert.deepEqual(calls, []);
+  });
+});
