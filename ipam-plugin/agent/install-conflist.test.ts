@@ -56,6 +56,7 @@ describe("the conflist", () => {
   let clock: ManualClock;
   let logged: string[];
   let open: Conflist[];
+  let podCidrs: readonly string[];
 
   /** As the kubelet mounts a ConfigMap: the file is a link through a folder that is swapped at once. */
   async function mount(text: string): Promise<void> {
@@ -78,6 +79,7 @@ describe("the conflist", () => {
     const log: Logger = { ...silent, info: at("info"), warn: at("warn"), error: at("error") };
     const started = await Conflist.open({
       ...{ from: join(mounted, NAME), folder: host, isReady: () => ready, clock, log },
+      ...{ node: "node-a", podCidrs: async () => podCidrs },
     });
     open.push(started);
     return started;
@@ -89,6 +91,7 @@ describe("the conflist", () => {
     folder = await mkdtemp(join(tmpdir(), "berth-conflist-"));
     [mounted, host] = [join(folder, "mounted"), join(folder, "net.d")];
     [version, ready, clock, logged, open] = [0, false, new ManualClock(real.now()), [], []];
+    podCidrs = [];
     await mkdir(mounted);
     await mkdir(host);
     await symlink(join("..data", NAME), join(mounted, NAME));
@@ -162,6 +165,17 @@ describe("the conflist", () => {
     await rename(`${host}.away`, host);
     await look();
     assert.equal(started.isWritten, true);
+  });
+
+  it("has the node's own range where it says so, once the node has one", async () => {
+    await mount(conflist("usePodCidr"));
+    ready = true;
+    const started = await start();
+    await look();
+    assert.deepEqual([started.isWritten, logged], [false, ["error: conflist is not brought to the host"]]);
+    podCidrs = ["10.244.1.0/24"];
+    await look();
+    assert.equal(JSON.parse(await written()).name, "10.244.1.0/24");
   });
 
   it("stays while the mounted file is away", async () => {

@@ -3,6 +3,7 @@ import { readFile } from "node:fs/promises";
 import { BerthError, messageOf } from "../../allocator/errors.ts";
 import type { Clock, Logger } from "../../allocator/ports.ts";
 import { conflistPath, type Installation, installConflist, prepareConflist } from "./install.ts";
+import { asksPodCidr, withPodCidrs } from "./pod-cidr.ts";
 
 /** A kubelet itself brings a changed ConfigMap to the pod only within about a minute. */
 const LOOK_MS = 5_000;
@@ -10,6 +11,9 @@ const LOOK_MS = 5_000;
 const READY_MS = 200;
 
 export interface ConflistOptions extends Installation {
+  readonly node: string;
+  /** The node's own ranges, for a list that has places for them. */
+  readonly podCidrs: () => Promise<readonly string[]>;
   /** Whether the agent can serve every ADD; once it can, it always can. */
   readonly isReady: () => boolean;
   readonly clock: Clock;
@@ -98,7 +102,7 @@ export class Conflist {
     const { signal } = this.#stop;
     while (!signal.aborted) {
       await this.#look();
-      await clock.sleep(this.isWritten ? LOOK_MS : READY_MS, signal);
+      await clock.sleep(this.isWritten || this.#failing ? LOOK_MS : READY_MS, signal);
     }
   }
 
@@ -135,10 +139,11 @@ export class Conflist {
   }
 
   async #write(): Promise<void> {
-    const { isReady, log } = this.#options;
+    const { isReady, log, node, podCidrs } = this.#options;
     const wanted = this.#wanted;
     if (wanted === undefined || wanted === this.#written || !isReady()) return;
-    const isNew = await installConflist(this.#options, wanted);
+    const text = asksPodCidr(wanted) ? withPodCidrs(wanted, node, await podCidrs()) : wanted;
+    const isNew = await installConflist(this.#options, text);
     this.#written = wanted;
     if (isNew) log.info("conflist written", { path: conflistPath(this.#options) });
   }

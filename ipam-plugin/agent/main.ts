@@ -15,6 +15,7 @@ import { startNodeAgent } from "./cluster/node-agent.ts";
 import { type AgentConfig, databaseOf, loadConfig } from "./config.ts";
 import { installPlugin } from "./install.ts";
 import { Conflist } from "./install-conflist.ts";
+import { podCidrsOf } from "./pod-cidr.ts";
 import { serveProbes } from "./probes.ts";
 import { warnOfLacks } from "./surroundings.ts";
 
@@ -53,8 +54,10 @@ async function serve(config: AgentConfig): Promise<void> {
   const agent = await startNodeAgent({ node, connection, database, socketPath, bootId, ...deps });
   closers.push(() => agent.close());
   const isServing = () => agent.isReady;
+  const podCidrs = () => podCidrsOf(connection, node);
   const conflist =
-    config.conflist && (await Conflist.open({ ...config.conflist, isReady: isServing, clock, log }));
+    config.conflist &&
+    (await Conflist.open({ ...config.conflist, node, podCidrs, isReady: isServing, clock, log }));
   closers.push(() => conflist?.close());
   const isReady = () => isServing() && conflist?.isWritten !== false;
   const probes = await serveProbes({ ...listen, isReady, metrics, log });

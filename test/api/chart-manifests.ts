@@ -8,7 +8,9 @@ export const CERTIFICATE = "-----BEGIN CERTIFICATE-----\nMIIB\n-----END CERTIFIC
 const CONFLIST = {
   cniVersion: "1.0.0",
   name: "pods",
-  plugins: [{ type: "bridge", bridge: "cni0", ipam: { type: "berth" } }],
+  plugins: [
+    { type: "bridge", bridge: "cni0", ipam: { type: "berth", ranges: [[{ subnet: "usePodCidr" }]] } },
+  ],
 };
 
 /** As it is, with everything that can be switched on, and with what others make instead. */

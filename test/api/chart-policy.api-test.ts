@@ -98,6 +98,18 @@ if (havePartsOrSkip(["helm"])) {
         );
       });
 
+      it("let agents read nodes only where their conflist asks for the node's range", () => {
+        const agents = manifests.filter(
+          ({ kind, metadata }) => kind === "ClusterRole" && metadata.name.startsWith("berth-agent"),
+        );
+        const nodes = rulesOf(agents).filter(({ resources }) => resources.includes("nodes"));
+        const asks = JSON.stringify(values["cni"] ?? {}).includes("usePodCidr");
+        assert.deepEqual(
+          nodes.map(({ verbs }) => verbs),
+          asks ? [["get"]] : [],
+        );
+      });
+
       it("have the webhook configurations of the files, and in each entry where the webhook is", () => {
         const isGiven = title === "what others make";
         for (const [name, kind] of Object.entries(CONFIGURATIONS)) {

@@ -63,6 +63,29 @@ if (havePartsOrSkip(["etcd", "kube-apiserver"])) {
       assert.deepEqual(messagesOf(agent, "error"), []);
     });
 
+    it("writes the node's own range where the conflist says so, once the node has one", async () => {
+      const api = suite.plane.connect();
+      const at = (path: string, method: "POST" | "DELETE", body?: unknown) =>
+        api.call({ method, path: `/api/v1/nodes${path}`, ...(body === undefined ? {} : { body }) });
+      await at("", "POST", { apiVersion: "v1", kind: "Node", metadata: { name: NODE } });
+      try {
+        pod.configure("usePodCidr");
+        const agent = await pod.start();
+        const waits = () =>
+          agent.log.includes("the conflist says usePodCidr, and node node-a has no podCIDRs");
+        await eventually("the agent waits for the range", () => waits() || undefined, 30_000);
+        assert.ok(!existsSync(pod.conflist));
+        const spec = { podCIDR: "10.244.1.0/24", podCIDRs: ["10.244.1.0/24"] };
+        await at("/node-a", "DELETE");
+        await at("", "POST", { apiVersion: "v1", kind: "Node", metadata: { name: NODE }, spec });
+        await eventually("the conflist is there", () => existsSync(pod.conflist) || undefined, 30_000);
+        assert.equal(JSON.parse(readFileSync(pod.conflist, "utf8")).name, "10.244.1.0/24");
+      } finally {
+        await at("/node-a", "DELETE");
+        api.close();
+      }
+    });
+
     it("lets no pod have an address while a sandbox of its node that it can see is up with it", async () => {
       await pod.start();
       const [one, other] = [await sandboxes.make(), await sandboxes.make()];
