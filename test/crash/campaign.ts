@@ -17,6 +17,8 @@ import { type Found, Promises } from "./promises.ts";
 import { PlainSubject, PodSubject, type Site, type Subject, sorted } from "./subject.ts";
 
 const WORKERS = 6;
+/** In which DELs that meet nobody are on the spool. */
+const SPOOLING_MS = 200;
 const SET = statefulSet("shop", "set", { replicas: 8 }, { "berth.dev/pools": "any" });
 const MANIFESTS = [
   namespace("shop"),
@@ -78,8 +80,8 @@ export class Campaign {
     this.#count("kills");
     await pause(this.#random.below(60));
     over.abort();
-    // Half of the starts meet calls that are still on their way.
-    if (this.#random.below(2) === 0) await load;
+    // Half of the starts meet calls that are still on their way; ADDs wait for the stack in any case.
+    if (this.#random.below(2) === 0) await Promise.race([load, pause(SPOOLING_MS)]);
     await this.#countSpooled();
     if (this.#random.below(5) === 0) await this.#dieStarting();
     await this.stack.start();
