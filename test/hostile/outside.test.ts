@@ -83,6 +83,7 @@ describe("a stack that is led elsewhere", () => {
       CNI_ARGS: random.pick(["", "IgnoreUnknown=1;K8S_POD_NAMESPACE=../..;K8S_POD_NAME=../../x", "IP=../x"]),
       CNI_PATH: outside,
       BERTH_SOCKET: stack.socket,
+      BERTH_TIMEOUT_MS: "3000", // an ADD waits for two thirds of it for a stack that is down
     };
     return await run(BERTH, [], { env, stdin: { text: JSON.stringify(networkOf(ipam, { name })) } });
   }
