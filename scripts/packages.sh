@@ -48,6 +48,7 @@ else
   need make make
   need ip iproute2
   need ping iputils-ping
+  need runc runc
   need /usr/lib/cni/bridge containernetworking-plugins
   install
 fi

@@ -31,8 +31,11 @@ interface Mutation {
   readonly lives?: fc.Arbitrary<readonly Step[]>;
 }
 
+/** A reserver must be reaped between its two creates, by another one that asks for the same. */
+const REAPED_BETWEEN = stepsOf({ race: 20, force: 15, wait: 10, calm: 10 }, [0.1]);
+
 const MUTATIONS: readonly Mutation[] = [
-  { name: "the reaper does not mark", tampering: storeOf("webhook", withoutMark) },
+  { name: "the reaper does not mark", tampering: storeOf("webhook", withoutMark), lives: REAPED_BETWEEN },
   {
     name: "release does not look whether the claim is at rest",
     tampering: inventoryOf("webhook", fencingAll),
@@ -46,8 +49,7 @@ const MUTATIONS: readonly Mutation[] = [
   {
     name: "the reserver does not read back",
     tampering: storeOf("webhook", withoutReadingBack),
-    // It must be reaped between its two creates, by another one that asks for the same.
-    lives: stepsOf({ race: 20, force: 15, wait: 10, calm: 10 }, [0.1]),
+    lives: REAPED_BETWEEN,
   },
   {
     name: "the mirror is trusted instead of the store",
