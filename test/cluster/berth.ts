@@ -24,7 +24,8 @@ export async function installBerth(cluster: Cluster, values: readonly string[] =
   await importBerth(cluster);
   for (const node of cluster.nodes) await configureNode(node, "berth");
   const into = ["--namespace", BERTH_NAMESPACE, "--create-namespace", "--wait", "--timeout", "3m"];
-  await helm(cluster, ["upgrade", "--install", "berth", CHART, ...into, ...values]);
+  // without a value of its own an upgrade keeps those of the installation before, such as the README's
+  await helm(cluster, ["upgrade", "--install", "berth", CHART, "--reset-values", ...into, ...values]);
 }
 
 /** Brings its image to the nodes, in the place of a registry. */
