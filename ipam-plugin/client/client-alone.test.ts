@@ -3,13 +3,14 @@ import assert from "node:assert/strict";
 import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { mkdir, mkdtemp, readdir, readFile, rename, rm, stat, writeFile } from "node:fs/promises";
-import { createServer, type Server, type Socket } from "node:net";
+import type { Socket } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, before, beforeEach, describe, it } from "node:test";
 import { silent } from "../../allocator/ports.ts";
 import { type Call, encodeReply } from "../agent/frame.ts";
 import { replaySpool } from "../agent/spool.ts";
+import { AgentStandIn } from "./testing/agent-stand-in.ts";
 import {
   BINARY,
   buildClient,
@@ -26,18 +27,15 @@ const FORBIDDEN = /not found|no such file or directory/i;
 describe("CNI binary without a proper agent", () => {
   let folder: string;
   let path: string;
-  let agent: Server | undefined;
-  let sockets: Socket[];
+  let agent: AgentStandIn;
   before(buildClient);
   beforeEach(async () => {
     folder = await mkdtemp(join(tmpdir(), "berth-alone-"));
     path = join(folder, "agent.sock");
-    sockets = [];
+    agent = new AgentStandIn();
   });
   afterEach(async () => {
-    for (const socket of sockets) socket.destroy();
-    await new Promise((resolve) => (agent === undefined ? resolve(0) : agent.close(resolve)));
-    agent = undefined;
+    await agent.end();
     await rm(folder, { recursive: true, force: true });
   });
 
@@ -45,14 +43,7 @@ describe("CNI binary without a proper agent", () => {
     return { CNI_COMMAND: command, CNI_CONTAINERID: "c1", CNI_IFNAME: "eth0", BERTH_SOCKET: path, ...more };
   }
   /** An agent that does the same to everybody who comes. */
-  async function misbehave(act: (socket: Socket) => void): Promise<void> {
-    agent = createServer((socket) => {
-      sockets.push(socket);
-      socket.on("error", () => {});
-      act(socket);
-    });
-    await new Promise<void>((resolve) => agent?.listen(path, resolve));
-  }
+  const misbehave = (act: (socket: Socket) => void) => agent.listen(path, act);
   const spool = () => join(folder, "spool");
   function errorOf(finished: Finished): { code: number; msg: string } {
     assert.equal(finished.exit, 1);
@@ -85,8 +76,7 @@ describe("CNI binary without a proper agent", () => {
   it("fails, or spools, when nobody listens", async () => {
     await misbehave(() => {});
     await rename(path, `${path}.moved`); // so that closing does not remove it
-    await new Promise((resolve) => agent?.close(resolve));
-    agent = undefined;
+    await agent.close();
     await rename(`${path}.moved`, path);
     await expectNoAnswer(`berth agent is not running (nobody listens at ${path})`, true);
   });
@@ -139,7 +129,7 @@ describe("CNI binary without a proper agent", () => {
 
   it("reads the answer of an agent that hangs up before it has read the request", async () => {
     await misbehave((socket) => socket.end(encodeReply({ exitStatus: 3, stdout: "busy", stderr: "" })));
-    agent?.on("connection", (socket) => socket.on("finish", () => socket.destroy()));
+    agent.server?.on("connection", (socket) => socket.on("finish", () => socket.destroy()));
     const finished = await runClient(env("ADD"), Buffer.alloc(4_000_000));
     assert.deepEqual(finished, { exit: 3, stdout: "busy", stderr: "" });
   });

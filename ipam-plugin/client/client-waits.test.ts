@@ -3,11 +3,11 @@ import assert from "node:assert/strict";
 import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { mkdtemp, readdir, rm } from "node:fs/promises";
-import { createServer, type Server, type Socket } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, before, beforeEach, describe, it } from "node:test";
 import { type Call, CallDecoder, encodeReply } from "../agent/frame.ts";
+import { AgentStandIn } from "./testing/agent-stand-in.ts";
 import {
   BINARY,
   buildClient,
@@ -23,17 +23,15 @@ const SILENCE: Finished = { exit: 0, stdout: "", stderr: "" };
 describe("CNI binary while one agent follows another", () => {
   let folder: string;
   let path: string;
-  let agent: Server | undefined;
-  let sockets: Socket[];
+  let agent: AgentStandIn;
   before(buildClient);
   beforeEach(async () => {
     folder = await mkdtemp(join(tmpdir(), "berth-waits-"));
     path = join(folder, "agent.sock");
-    sockets = [];
+    agent = new AgentStandIn();
   });
   afterEach(async () => {
-    for (const socket of sockets) socket.destroy();
-    await close();
+    await agent.end();
     await rm(folder, { recursive: true, force: true });
   });
 
@@ -45,21 +43,9 @@ describe("CNI binary while one agent follows another", () => {
     const { code, msg } = JSON.parse(stdout);
     return { code, msg };
   }
-  async function listen(act: (socket: Socket) => void): Promise<void> {
-    agent = createServer((socket) => {
-      sockets.push(socket);
-      socket.on("error", () => {});
-      act(socket);
-    });
-    await new Promise<void>((resolve) => agent?.listen(path, resolve));
-  }
-  async function close(): Promise<void> {
-    await new Promise((resolve) => (agent === undefined ? resolve(0) : agent.close(resolve)));
-    agent = undefined;
-  }
   /** An agent that answers, but for the first few, on whom it hangs up when it has their requests. */
   async function answer(calls: Call[], hangUps = 0): Promise<void> {
-    await listen((socket) => {
+    await agent.listen(path, (socket) => {
       const decoder = new CallDecoder();
       socket.on("data", (chunk: Buffer) => {
         const decoded = calls.length > hangUps ? undefined : decoder.push(chunk);
@@ -72,12 +58,12 @@ describe("CNI binary while one agent follows another", () => {
   }
   /** An agent that ends with the first who comes. */
   async function endWithTheFirst(): Promise<void> {
-    await listen((socket) => socket.destroy());
+    await agent.listen(path, (socket) => socket.destroy());
   }
   async function ended(): Promise<void> {
-    assert.ok(agent !== undefined);
-    await once(agent, "connection");
-    await close();
+    assert.ok(agent.server !== undefined);
+    await once(agent.server, "connection");
+    await agent.close();
   }
 
   it("waits with an ADD for an agent that is away, and asks as of its own start", async () => {

@@ -9,14 +9,11 @@ import { authoritiesIn } from "../../webhook/certificate-bundle.ts";
 import { readPair } from "../../webhook/certificate-pair.ts";
 import { SECRETS } from "../../webhook/certificate-records.ts";
 import { eventually } from "../support/eventually.ts";
-import { NAMESPACE } from "./agent-cluster.ts";
 import { havePartsOrSkip } from "./binaries.ts";
-import { installDefinitions, makeNamespaces } from "./crds.ts";
-import { type ControlPlane, startControlPlane } from "./harness.ts";
+import type { ControlPlane } from "./harness.ts";
 import { forceDelete } from "./replica-objects.ts";
-import { WEBHOOK_USER } from "./replicas.ts";
 import { rehearse } from "./rolling-load.ts";
-import { installConfigurations, RollingWebhook, SECRET } from "./rolling-webhook.ts";
+import { installConfigurations, type RollingWebhook, SECRET, startRollingPlane } from "./rolling-webhook.ts";
 
 const PATIENCE_MS = 60_000;
 /** A certificate of half a minute: API servers and replicas are given 3 s. */
@@ -27,11 +24,7 @@ if (havePartsOrSkip(["etcd", "kube-apiserver"])) {
     let plane: ControlPlane;
     let webhook: RollingWebhook;
     before(async () => {
-      plane = await startControlPlane({ users: [WEBHOOK_USER] });
-      const connection = plane.connect();
-      await installDefinitions(connection);
-      await makeNamespaces(connection, [NAMESPACE]);
-      webhook = await RollingWebhook.install(plane, { count: 3, env: LIVES });
+      ({ plane, webhook } = await startRollingPlane({ count: 3, env: LIVES }));
     });
     after(async () => {
       await webhook?.close();

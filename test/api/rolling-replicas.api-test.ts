@@ -4,14 +4,11 @@ import assert from "node:assert/strict";
 import { after, before, describe, it } from "node:test";
 import { setTimeout as pause } from "node:timers/promises";
 import { POOLS } from "../../kube/resource.ts";
-import { NAMESPACE } from "./agent-cluster.ts";
 import { havePartsOrSkip } from "./binaries.ts";
-import { installDefinitions, makeNamespaces } from "./crds.ts";
-import { type ControlPlane, startControlPlane } from "./harness.ts";
+import type { ControlPlane } from "./harness.ts";
 import { make } from "./replica-objects.ts";
-import { WEBHOOK_USER } from "./replicas.ts";
 import { type LoadResult, underLoad } from "./rolling-load.ts";
-import { RollingWebhook } from "./rolling-webhook.ts";
+import { type RollingWebhook, startRollingPlane } from "./rolling-webhook.ts";
 
 const SECONDS = Number(process.env["BERTH_LOAD_SECONDS"] ?? 40);
 const PER_SECOND = 100;
@@ -23,11 +20,8 @@ if (havePartsOrSkip(["etcd", "kube-apiserver"])) {
     let plane: ControlPlane;
     let webhook: RollingWebhook;
     before(async () => {
-      plane = await startControlPlane({ users: [WEBHOOK_USER] });
+      ({ plane, webhook } = await startRollingPlane({ count: 3 }));
       const connection = plane.connect();
-      await installDefinitions(connection);
-      await makeNamespaces(connection, [NAMESPACE]);
-      webhook = await RollingWebhook.install(plane, { count: 3 });
       await webhook.start();
       await make(connection, POOLS, { name: "db" }, { spec: { ranges: [{ cidr: "10.20.0.0/16" }] } });
     });

@@ -7,7 +7,6 @@ import { POOLS } from "../../kube/resource.ts";
 import { buildPlugin } from "../cni/plugin.ts";
 import { eventually } from "../support/eventually.ts";
 import { SeededRandom } from "../support/random.ts";
-import { NAMESPACE } from "./agent-cluster.ts";
 import { AgentNode } from "./agent-node.ts";
 import { havePartsOrSkip } from "./binaries.ts";
 import type { Actor } from "./chaos-actors.ts";
@@ -19,11 +18,9 @@ import { berthctlCheck, untilLeft } from "./chaos-end.ts";
 import { ChaosKubelets } from "./chaos-kubelets.ts";
 import * as roles from "./chaos-roles.ts";
 import { ChaosTally } from "./chaos-tally.ts";
-import { installDefinitions, makeNamespaces } from "./crds.ts";
-import { type ControlPlane, startControlPlane } from "./harness.ts";
+import type { ControlPlane } from "./harness.ts";
 import { makeNode } from "./replica-objects.ts";
-import { WEBHOOK_USER } from "./replicas.ts";
-import { RollingWebhook } from "./rolling-webhook.ts";
+import { type RollingWebhook, startRollingPlane } from "./rolling-webhook.ts";
 
 const SECONDS = Number(process.env["BERTH_LOAD_SECONDS"] ?? 40);
 const SEED = Number(process.env["BERTH_SEED"] ?? Date.now() % 1_000_000);
@@ -65,11 +62,8 @@ if (havePartsOrSkip(["etcd", "kube-apiserver"])) {
     const [book, tally] = [new ChaosBook(), new ChaosTally()];
     before(async () => {
       await buildPlugin();
-      plane = await startControlPlane({ users: [WEBHOOK_USER] });
+      ({ plane, webhook } = await startRollingPlane({ count: 3 }));
       const connection = plane.connect();
-      await installDefinitions(connection);
-      await makeNamespaces(connection, [NAMESPACE]);
-      webhook = await RollingWebhook.install(plane, { count: 3 });
       await webhook.start();
       for (const name of NODES) {
         await makeNode(connection, name);

@@ -10,8 +10,10 @@ import type { Resource } from "../../kube/resource.ts";
 import { CONFIGURATIONS, SECRETS } from "../../webhook/certificate-records.ts";
 import { eventually } from "../support/eventually.ts";
 import { installAccounts } from "./accounts.ts";
+import { NAMESPACE } from "./agent-cluster.ts";
+import { installDefinitions, makeNamespaces } from "./crds.ts";
 import { Daemon } from "./daemon.ts";
-import type { ControlPlane } from "./harness.ts";
+import { type ControlPlane, startControlPlane } from "./harness.ts";
 import { WEBHOOK_MAIN, WEBHOOK_USER } from "./replicas.ts";
 import { TestService } from "./rolling-service.ts";
 import { configuration } from "./webhooks.ts";
@@ -39,6 +41,22 @@ interface RollingOptions {
   readonly count: number;
   /** Beside the variables that every replica needs. */
   readonly env?: Readonly<Record<string, string>>;
+}
+
+/** A control plane of its own with such a webhook, which does not run yet. The webhook is closed before the plane. */
+export async function startRollingPlane(
+  options: RollingOptions,
+): Promise<{ readonly plane: ControlPlane; readonly webhook: RollingWebhook }> {
+  const plane = await startControlPlane({ users: [WEBHOOK_USER] });
+  try {
+    const connection = plane.connect();
+    await installDefinitions(connection);
+    await makeNamespaces(connection, [NAMESPACE]);
+    return { plane, webhook: await RollingWebhook.install(plane, options) };
+  } catch (error) {
+    await plane.close();
+    throw error;
+  }
 }
 
 /** On a control plane with RBAC, Berth's kinds and WEBHOOK_USER. */
