@@ -65,6 +65,7 @@ export class TcpProxy {
 
   #join(from: Socket, to: Socket): void {
     this.#sockets.add(from);
+    from.setNoDelay(true);
     from.on("data", (chunk) => to.write(chunk));
     from.on("error", () => {}); // the other end is told by close
     from.on("close", () => {

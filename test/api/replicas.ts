@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The webhook as it runs in a cluster: processes of its own behind one address, registered at the API server.
 import { mkdirSync, writeFileSync } from "node:fs";
-import { connect, createServer, type Server, type Socket } from "node:net";
+import { createServer } from "node:net";
 import { join } from "node:path";
 import { setTimeout as pause } from "node:timers/promises";
 import { createClock } from "../../system/clock.ts";
@@ -10,6 +10,7 @@ import { call } from "../../webhook/testing/api-server.ts";
 import { eventually } from "../support/eventually.ts";
 import { accountConfig, installAccounts } from "./accounts.ts";
 import { Daemon } from "./daemon.ts";
+import { Front, listening, portOf } from "./front.ts";
 import type { ControlPlane, TestUser } from "./harness.ts";
 import { registerWebhooks } from "./webhooks.ts";
 
@@ -139,82 +140,6 @@ export async function writeCertificate(folder: string): Promise<string> {
   writeFileSync(join(folder, "tls.crt"), leaf.cert);
   writeFileSync(join(folder, "tls.key"), leaf.key, { mode: 0o600 });
   return authority.cert;
-}
-
-/** What a Service is to the API server: each connection goes to the next of the ports that accepts it. */
-class Front {
-  readonly #server: Server;
-  readonly #ports: Set<number>;
-  readonly #sockets = new Set<Socket>();
-  #next = 0;
-
-  private constructor(ports: readonly number[]) {
-    this.#ports = new Set(ports);
-    this.#server = createServer((client) => this.#reach(client, this.#ports.size));
-  }
-
-  static async start(ports: readonly number[]): Promise<Front> {
-    const front = new Front(ports);
-    await listening(front.#server);
-    return front;
-  }
-
-  get port(): number {
-    return portOf(this.#server);
-  }
-
-  async close(): Promise<void> {
-    const closed = new Promise((resolve) => this.#server.close(resolve));
-    for (const socket of this.#sockets) socket.destroy();
-    await closed;
-  }
-
-  /** Connections that stand stay. */
-  leave(port: number): void {
-    this.#ports.delete(port);
-  }
-
-  join(port: number): void {
-    this.#ports.add(port);
-  }
-
-  #reach(client: Socket, tries: number): void {
-    this.#keep(client);
-    if (tries <= 0 || this.#ports.size === 0) {
-      client.resetAndDestroy();
-      return;
-    }
-    const server = connect([...this.#ports][this.#next++ % this.#ports.size] ?? 0, "127.0.0.1");
-    const again = () => this.#reach(client, tries - 1);
-    server.once("error", again);
-    server.once("connect", () => {
-      server.removeListener("error", again);
-      this.#keep(server);
-      client.pipe(server).pipe(client);
-      client.once("close", () => server.destroy());
-      server.once("close", () => client.destroy());
-    });
-  }
-
-  #keep(socket: Socket): void {
-    if (this.#sockets.has(socket)) return;
-    this.#sockets.add(socket);
-    socket.on("error", () => {}); // the other end is told by close
-    socket.once("close", () => this.#sockets.delete(socket));
-  }
-}
-
-function listening(server: Server): Promise<void> {
-  return new Promise((resolve, reject) => {
-    server.once("error", reject);
-    server.listen(0, "127.0.0.1", resolve);
-  });
-}
-
-function portOf(server: Server): number {
-  const address = server.address();
-  if (address === null || typeof address === "string") throw new Error("a server without a port");
-  return address.port;
 }
 
 /** Ports that were free a moment ago, each of them another one. */

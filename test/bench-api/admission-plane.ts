@@ -6,6 +6,7 @@ import { Client } from "../../kube/client.ts";
 import type { Connection } from "../../kube/connection.ts";
 import type { Resource } from "../../kube/resource.ts";
 import { makeNamespaces } from "../api/crds.ts";
+import { Front } from "../api/front.ts";
 import { startReplicas, WEBHOOK_USER } from "../api/replicas.ts";
 import { Server } from "../bench/running-stack.ts";
 import { eventually } from "../support/eventually.ts";
@@ -47,11 +48,14 @@ export async function addNoopWebhook(shop: ApiShop, { connection }: Plane): Prom
   const folder = shop.room();
   const { server, line } = await Server.start(process.execPath, [NOOP, folder]);
   shop.defer(() => server.end("SIGKILL"));
+  // as far from the API server as Berth is
+  const front = await Front.start([Number(line)]);
+  shop.defer(() => front.close());
   const caBundle = Buffer.from(await readFile(join(folder, "ca.crt"))).toString("base64");
   const key = "kubernetes.io/metadata.name";
   const webhook = {
     name: NOOP_NAME,
-    clientConfig: { url: `https://127.0.0.1:${line}/mutate/pods`, caBundle },
+    clientConfig: { url: `https://127.0.0.1:${front.port}/mutate/pods`, caBundle },
     rules: [{ apiGroups: [""], apiVersions: ["v1"], operations: ["CREATE"], resources: ["pods"] }],
     namespaceSelector: { matchExpressions: [{ key, operator: "In", values: [NOOP_NAMESPACE] }] },
     failurePolicy: "Fail",

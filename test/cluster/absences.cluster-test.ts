@@ -154,7 +154,7 @@ describe("absences", () => {
         const sandboxes = new Sandboxes(lab.cluster.nodes);
         const old = sandboxes.of(address);
         assert.ok(old !== undefined);
-        for (const pid of sandboxes.processesOf(old)) process.kill(pid, "SIGKILL");
+        sandboxes.kill(old);
         await lab.until("single has another sandbox", async () => {
           const next = sandboxes.of(address);
           return next !== undefined && next.namespace !== old.namespace;

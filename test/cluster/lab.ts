@@ -199,6 +199,14 @@ export class Lab {
     });
   }
 
+  /** The node is ready, and nothing keeps the scheduler from it: its taints go later than its condition comes. */
+  async nodeReturns(name: string): Promise<void> {
+    await this.nodeBecomes(name, "True");
+    await this.until(`the taints of ${name} go`, async () => {
+      return (await this.must(["get", "node", name, "-o=jsonpath={.spec.taints}"])) === "";
+    });
+  }
+
   /** Whether some sandbox of the pod's node has its address, whatever the API server knows. */
   hasAddress({ node, addresses: [address = ""] }: Running): boolean {
     return new Sandboxes([this.cluster.node(node)]).of(address) !== undefined;

@@ -71,15 +71,18 @@ describe("lives", () => {
       const were = await lab.runsAgain("single");
       const sandbox = new Sandboxes(lab.cluster.nodes).of(were.addresses[0] ?? "");
       assert.ok(sandbox !== undefined);
-      for (const pid of new Sandboxes(lab.cluster.nodes).processesOf(sandbox)) process.kill(pid, "SIGKILL");
+      new Sandboxes(lab.cluster.nodes).kill(sandbox);
       await lab.until("single has another sandbox", async () => {
         const next = new Sandboxes(lab.cluster.nodes).of(were.addresses[0] ?? "");
         return next !== undefined && next.namespace !== sandbox.namespace;
       });
+      // the sandbox is there before its container, and before kubectl hears of either
+      await lab.until("single is reached, and reaches the others", async () => {
+        return await lab.reachEachOther([...(await lab.running("app=db")), await lab.runsAgain("single")]);
+      });
       const now = await lab.runsAgain("single");
       times.step("back");
       assert.deepEqual([now.uid, now.addresses], [were.uid, were.addresses]);
-      await lab.pingAll([now, ...(await lab.runs("app=db", 3))]);
       await lab.check();
       times.end();
     },
@@ -117,6 +120,7 @@ describe("lives", () => {
       times.step("restarted");
       const [db0] = await lab.runs("app=db", 3);
       assert.ok(db0 !== undefined);
+      await lab.until("all run", async () => (await lab.running()).length === were.length);
       assert.deepEqual(addresses(await lab.running()), addresses(were));
       await lab.must(["delete", "pod", db0.name]);
       const now = await lab.runsAgain(db0.name, db0.uid);

@@ -4,15 +4,23 @@ import { run } from "../support/process.ts";
 import { type Machine, PATH } from "./machine.ts";
 
 /** The machines, and this host, on one bridge of the control plane's machine. */
-const LAN = { bridge: "lan", subnet: "172.30.0.0/24", prefix: 24, host: "172.30.0.254" };
+const LAN = { subnet: "172.30.0.0/24", prefix: 24, host: "172.30.0.254" };
 export const ROUTER = "172.30.0.1";
 /** The Service `kubernetes`: the API server itself listens there, so that nobody has to forward anything. */
 export const SERVICE_ADDRESS = "10.96.0.1";
 export const SERVICES = "10.96.0.0/16";
 /** Of each node, for its pods alone: the link that main plugins hang them on. */
 export const POD_CABLE = "eth1";
-/** Joins the pods of all nodes. */
-const POD_BRIDGE = "pods";
+/** That of the machines, and that which joins the pods of all nodes. */
+const [LAN_BRIDGE, POD_BRIDGE] = ["lan", "pods"];
+/**
+ * Names and hardware addresses. A bridge without one of its own takes the lowest of its cables': it changes when a node
+ * goes or comes, and for half a minute everybody sends what is for the router to where it was.
+ */
+const BRIDGES = [
+  [LAN_BRIDGE, "02:be:00:00:00:01"],
+  [POD_BRIDGE, "02:be:00:00:00:02"],
+];
 /** What the router has among the pods: gateways of the examples' pools, of the tests', of pods that do not ask. */
 const GATEWAYS = [
   ...["10.20.0.254/24", "10.30.0.1/24", "10.40.0.1/16", "10.244.0.1/16"],
@@ -48,9 +56,12 @@ export async function wireRouter(control: Machine): Promise<void> {
   await forward(control);
   await ip("link", "add", HOST_LINK, "type", "veth", "peer", "name", "host", "netns", String(control.pid));
   await batch(control, [
-    ...[LAN.bridge, POD_BRIDGE].flatMap((name) => [`link add ${name} type bridge`, `link set ${name} up`]),
-    `link set host master ${LAN.bridge} up`,
-    `addr add ${ROUTER}/${LAN.prefix} dev ${LAN.bridge}`,
+    ...BRIDGES.flatMap(([name, mac]) => [
+      `link add ${name} address ${mac} type bridge`,
+      `link set ${name} up`,
+    ]),
+    `link set host master ${LAN_BRIDGE} up`,
+    `addr add ${ROUTER}/${LAN.prefix} dev ${LAN_BRIDGE}`,
     `addr add ${SERVICE_ADDRESS}/32 dev lo`,
     ...GATEWAYS.map((cidr) => `addr add ${cidr} dev ${POD_BRIDGE}${cidr.includes(":") ? " nodad" : ""}`),
   ]);
@@ -62,12 +73,14 @@ export async function wireRouter(control: Machine): Promise<void> {
 /** Two cables from a node to the router: one for the node itself, one for its pods. */
 export async function wireNode(control: Machine, node: Machine, address: string): Promise<void> {
   await forward(node);
-  for (const cable of ["eth0", POD_CABLE]) {
+  for (const [i, cable] of ["eth0", POD_CABLE].entries()) {
+    // as a node keeps its cards: it comes back with the hardware addresses that it had
+    const here = ["address", `02:be:00:00:1${i}:${address.split(".")[3]}`, "netns", String(node.pid)];
     const there = ["name", `${node.name}-${cable}`, "netns", String(control.pid)];
-    await ip("link", "add", cable, "netns", String(node.pid), "type", "veth", "peer", ...there);
+    await ip("link", "add", cable, ...here, "type", "veth", "peer", ...there);
   }
   await batch(control, [
-    `link set ${node.name}-eth0 master ${LAN.bridge} up`,
+    `link set ${node.name}-eth0 master ${LAN_BRIDGE} up`,
     `link set ${node.name}-${POD_CABLE} master ${POD_BRIDGE} up`,
   ]);
   await batch(node, [

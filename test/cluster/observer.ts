@@ -2,6 +2,7 @@
 import { readdirSync, readFileSync, readlinkSync } from "node:fs";
 import { setTimeout as pause } from "node:timers/promises";
 import type { Machine } from "./machine.ts";
+import { kill, look } from "./processes.ts";
 
 /** A network namespace with a running process, and the addresses that it has. */
 interface Sandbox {
@@ -106,11 +107,15 @@ export class Sandboxes {
     return this.look().find(({ pid }) => addressesOf(pid).includes(address));
   }
 
-  /** All processes in it. */
-  processesOf({ namespace }: Sandbox): readonly number[] {
+  /** Kills all processes in it. */
+  kill({ namespace }: Sandbox): void {
     this.look();
-    const inside = [...this.#known].filter(([, { sandbox }]) => sandbox?.namespace === namespace);
-    return inside.map(([pid]) => Number(pid));
+    for (const [pid, { sandbox }] of this.#known) {
+      if (sandbox?.namespace !== namespace) continue;
+      const process = look(Number(pid));
+      // some go with the one before them
+      if (process !== undefined) kill(process);
+    }
   }
 
   /** By its cgroup: that of the pods is the node's own. */

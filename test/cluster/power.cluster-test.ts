@@ -23,7 +23,7 @@ afterEach(async () => {
   for (const { name } of lab.cluster.nodes) {
     await lab.cluster.startDaemons(name);
     await lab.kubectl(["taint", "node", name, `${OUT_OF_SERVICE}-`]);
-    await lab.nodeBecomes(name, "True");
+    await lab.nodeReturns(name);
   }
   await lab.must(["delete", "pods", "-l", "app=db"]);
   await lab.runs("app=db", 2, onTwoNodes);

@@ -3,7 +3,8 @@
 //   BERTH_CASES=ci             those that fit into a gate's time; what is left out is said by name
 //   USE_EXISTING_CLUSTER=true  the cluster of KUBECONFIG, in which Berth runs already
 import { spawn } from "node:child_process";
-import { globSync } from "node:fs";
+import { existsSync, globSync, readFileSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
 import { basename, join } from "node:path";
 import { installBerth } from "./berth.ts";
 import { isExternal } from "./cases.ts";
@@ -17,6 +18,7 @@ import { StateFolder } from "./state.ts";
 const FIRST = "readme.cluster-test.ts";
 /** What switches things off comes late, load last. */
 const ORDER = ["requests", "refusals", "lives", "absences", "power", "startup"];
+const REPORTER = join(import.meta.dirname, "failures-reporter.ts");
 
 const state = StateFolder.of(process.env);
 const cluster = new Cluster(state);
@@ -27,6 +29,7 @@ const say = (what: string) =>
   console.error(`${((performance.now() - started) / 1000).toFixed(1)} s: ${what}`);
 // a run that is interrupted takes its cluster down all the same
 let tests: ReturnType<typeof spawn> | undefined;
+let failures = "";
 let isInterrupted = false;
 for (const signal of ["SIGINT", "SIGTERM"] as const) {
   process.on(signal, () => {
@@ -41,6 +44,7 @@ try {
   process.exitCode = 1;
 }
 if (!wasUp) await takeDown();
+if (failures !== "") console.error(`\nfailed:\n${failures}`);
 
 /** The exit status of the tests. */
 async function passAll(named: readonly string[]): Promise<number> {
@@ -66,17 +70,29 @@ async function bringUp(): Promise<void> {
 /** Runs each file in a process of its own, in that order; gives the highest exit status. */
 async function pass(files: readonly string[]): Promise<number> {
   let worst = 0;
+  const kept = join(tmpdir(), `berth-failures-${process.pid}`);
   for (const file of files) {
     if (isInterrupted) return 1;
-    const child = spawn(process.execPath, ["--test", "--test-reporter=spec", file], { stdio: "inherit" });
+    const child = spawn(process.execPath, ["--test", ...reporters(kept), file], { stdio: "inherit" });
     tests = child;
     const status = await new Promise<number>((resolve) => {
       child.once("error", () => resolve(1));
       child.once("exit", (code) => resolve(code ?? 1));
     });
     worst = Math.max(worst, status);
+    if (existsSync(kept)) failures += readFileSync(kept, "utf8");
+    rmSync(kept, { force: true });
   }
   return worst;
+}
+
+/** What a person reads as it comes, and what failed, kept for the end. */
+function reporters(kept: string): readonly string[] {
+  const reporter = (which: string, to: string) => [
+    `--test-reporter=${which}`,
+    `--test-reporter-destination=${to}`,
+  ];
+  return [...reporter("spec", "stdout"), ...reporter(REPORTER, kept)];
 }
 
 function all(): readonly string[] {
