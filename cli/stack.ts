@@ -20,6 +20,7 @@ import { Claims } from "../ipam-plugin/agent/claims.ts";
 import { assembled, type Closers } from "../system/assembly.ts";
 import { writeDurably } from "../system/durable-file.ts";
 import { createMetrics } from "../system/metrics.ts";
+import { hearOfPools } from "../webhook/admission/catch-up.ts";
 import { createHandlers } from "../webhook/admission/handlers.ts";
 import { createApp } from "../webhook/app.ts";
 import { ensureCertificates } from "../webhook/certificate-folder.ts";
@@ -87,7 +88,8 @@ async function assemble(
   closers.push(() => house.close());
   const suspect = house.suspect.bind(house);
   const mooring = new Claims({ context, inventory: shelf, node, suspect, whole: synced });
-  const handlers = createHandlers({ context, inventory: shelf, embedded: shelf, suspect });
+  const catchUp = () => hearOfPools(context, view);
+  const handlers = createHandlers({ context, inventory: shelf, embedded: shelf, suspect, catchUp });
   if (options.poolsFile !== undefined) {
     await synced;
     await loadPools(options.poolsFile, { handlers, store, uuid: randomUUID });

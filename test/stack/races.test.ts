@@ -111,4 +111,23 @@ describe("races", () => {
       assigned.slice(0, 40).map((address) => `${address}/24`),
     );
   });
+
+  it("E0153 a pod that comes the moment its pool is there is served, whoever else comes", async () => {
+    let over = false;
+    // they keep the stack at its writes, and its memory behind them
+    const others = Array.from({ length: 8 }, async (_, line) => {
+      for (let n = 0; !over; n++)
+        await admit(pod("shop", `other-${line}-${n}`, { "berth.dev/pools": "arena" }));
+    });
+    const refused: unknown[] = [];
+    for (let n = 1; n <= 100; n++) {
+      const made = await site.api.write(pool(`late-${n}`, [`10.50.${n}.0/24`]));
+      assert.equal(made.kind, "kept");
+      const verdict = await admit(pod("shop", `late-${n}`, { "berth.dev/ips": `10.50.${n}.7` }));
+      if (!verdict.allowed) refused.push(verdict);
+    }
+    over = true;
+    await Promise.all(others);
+    assert.deepEqual(refused, []);
+  });
 });

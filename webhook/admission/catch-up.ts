@@ -6,10 +6,13 @@ import type { Store } from "../../allocator/store/store.ts";
 import type { Desk } from "./desk.ts";
 import { codeOf, type Handler } from "./review.ts";
 
-/** What a view says that has not heard yet of a pool which was applied a moment before the pod. */
+/** What a view says that has not heard yet of a pool which was made, or opened, a moment before the pod. */
 const UNHEARD: ReadonlySet<string> = new Set<RefusalCode>([
   "POOL_UNKNOWN",
+  "POOL_DISABLED",
+  "POOL_FORBIDDEN",
   "ADDRESS_OUTSIDE",
+  "ADDRESS_EXCLUDED",
   "FAMILY_UNAVAILABLE",
 ]);
 
