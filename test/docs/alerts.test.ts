@@ -43,7 +43,8 @@ describe("expressions", () => {
     ["rate(berth_leader[5m]) > 0", "rate() of berth_leader, which is no counter"],
     ["berth_reaper_passes_total > 3", "berth_reaper_passes_total counts up: it says something by its rate"],
     ["sum(rate(berth_reaper_passes_total)) > 3", "a rate has no range"],
-    ["sum(berth_leader", "its brackets do not match"],
+    ["sum(berth_leader", "it is no PromQL from character 17 on"],
+    ["berth_leader > > 1", "it is no PromQL from character 16 on"],
     ["max by (pod) (berth_leader)", "nothing in it has the label pod"],
     ['berth_ready{pod="x"} == 0', "berth_ready has no label pod"],
     [

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// As much of PromQL as Berth's rules and dashboard are written in: enough to hold them against the metrics.
+// The PromQL of Berth's rules and dashboard, held against the metrics: Prometheus's own grammar says what is in it.
+import { parser } from "@prometheus-io/lezer-promql";
 import { collectDefaultMetrics, Registry } from "prom-client";
 import { type Definition, METRICS } from "../../system/metric-table.ts";
 
@@ -10,9 +11,9 @@ interface Known {
 
 /** What a scrape adds: `node` the chart's PodMonitor. */
 const FROM_SCRAPE = ["instance", "node", "le"];
-const KEYWORDS = new Set(["and", "or", "unless", "bool", "offset"]);
-const GROUPING = /\b(by|without|on|ignoring|group_left|group_right)\s*\(([^)]*)\)/g;
-const MATCHERS = /([a-zA-Z_:][\w:]*)\s*\{([^}]*)\}/g;
+const RATES = ["rate", "irate", "increase"];
+
+type Node = ReturnType<typeof parser.parse>["topNode"];
 
 /** Every metric that Berth's processes expose, and its type; a histogram by the names that it is queried by too. */
 export async function knownMetrics(): Promise<ReadonlyMap<string, Known>> {
@@ -34,76 +35,120 @@ export async function knownMetrics(): Promise<ReadonlyMap<string, Known>> {
 
 /** What is wrong with an expression, in words; empty for one that can be evaluated. */
 export function faultsIn(expression: string, known: ReadonlyMap<string, Known>): string[] {
-  const bare = expression.replaceAll(/"(?:[^"\\]|\\.)*"/g, '""');
+  const parsed = new Parsed(expression);
+  const broken = parsed.all().find((node) => node.type.isError);
+  if (broken !== undefined) return [`it is no PromQL from character ${broken.from + 1} on`];
   return [
-    ...(isBalanced(bare) ? [] : ["its brackets do not match"]),
-    ...namesIn(bare).flatMap((name) => (known.has(name) ? [] : [`there is no metric ${name}`])),
-    ...faultsOfTypes(bare, known),
-    ...faultsOfQuantiles(bare),
-    ...faultsOfLabels(bare, known),
+    ...namesIn(expression).flatMap((name) => (known.has(name) ? [] : [`there is no metric ${name}`])),
+    ...faultsOfTypes(parsed, known),
+    ...faultsOfRates(parsed, known),
+    ...faultsOfQuantiles(parsed),
+    ...faultsOfLabels(parsed, known),
   ];
 }
 
 /** Names of the metrics in it. */
 export function namesIn(expression: string): string[] {
-  const rest = expression
-    .replaceAll(/"(?:[^"\\]|\\.)*"/g, "")
-    .replaceAll(/\{[^}]*\}|\[[^\]]*\]/g, " ")
-    .replaceAll(GROUPING, " ");
-  const words = [...rest.matchAll(/\b([a-zA-Z_][\w:]*)\b(?!\s*\()/g)].map(([, word = ""]) => word);
-  return [...new Set(words.filter((word) => !KEYWORDS.has(word)))];
+  const parsed = new Parsed(expression);
+  return [...new Set(parsed.all("VectorSelector").map((selector) => parsed.metricOf(selector)))];
 }
 
-function faultsOfTypes(bare: string, known: ReadonlyMap<string, Known>): string[] {
-  const faults: string[] = [];
-  const rated = new Set<string>();
-  for (const [, verb = "", name = ""] of bare.matchAll(
-    /\b(rate|irate|increase)\(\s*([a-zA-Z_][\w:]*)(?:\{[^}]*\})?\s*\[\w+\]\s*\)/g,
-  )) {
-    rated.add(name);
-    if (known.get(name)?.type !== "counter") faults.push(`${verb}() of ${name}, which is no counter`);
+/** An expression and the tree of it. */
+class Parsed {
+  readonly #text: string;
+  readonly #top: Node;
+
+  constructor(text: string) {
+    this.#text = text;
+    this.#top = parser.parse(text).topNode;
   }
-  for (const name of namesIn(bare)) {
+
+  text({ from, to }: Node): string {
+    return this.#text.slice(from, to);
+  }
+
+  /** Nodes of that name, or all of them, at and below the one given. */
+  all(name?: string, below: Node = this.#top): Node[] {
+    const found: Node[] = [];
+    below.cursor().iterate(({ node }) => {
+      if (name === undefined || node.name === name) found.push(node);
+    });
+    return found;
+  }
+
+  metricOf(selector: Node): string {
+    const identifier = selector.getChild("Identifier");
+    return identifier === null ? "" : this.text(identifier);
+  }
+
+  /** Calls of one of these functions. */
+  calls(functions: readonly string[]): Node[] {
+    return this.all("FunctionCall").filter((call) => functions.includes(this.functionOf(call)));
+  }
+
+  functionOf(call: Node): string {
+    const identifier = call.getChild("FunctionIdentifier");
+    return identifier === null ? "" : this.text(identifier);
+  }
+
+  names(below: Node): string[] {
+    return this.all("LabelName", below).map((label) => this.text(label));
+  }
+}
+
+function faultsOfTypes(parsed: Parsed, known: ReadonlyMap<string, Known>): string[] {
+  const rated = new Set(parsed.calls(RATES).flatMap((call) => parsed.all("VectorSelector", call).map(at)));
+  return parsed.all("VectorSelector").flatMap((selector) => {
+    const name = parsed.metricOf(selector);
     const type = known.get(name)?.type;
-    if (type === "counter" && !rated.has(name))
-      faults.push(`${name} counts up: it says something by its rate`);
-    if (type === "histogram")
-      faults.push(`${name} is a histogram: it is asked for by _bucket, _count and _sum`);
-  }
-  const rates = bare.match(/\b(?:rate|irate|increase)\(/g)?.length ?? 0;
-  if (rates !== [...bare.matchAll(/\b(?:rate|irate|increase)\([^()]*\[\w+\]\s*\)/g)].length)
-    faults.push("a rate has no range");
-  return faults;
+    if (type === "histogram") return [`${name} is a histogram: it is asked for by _bucket, _count and _sum`];
+    return type === "counter" && !rated.has(at(selector))
+      ? [`${name} counts up: it says something by its rate`]
+      : [];
+  });
 }
 
-function faultsOfQuantiles(bare: string): string[] {
-  if (!bare.includes("histogram_quantile(")) return [];
+function faultsOfRates(parsed: Parsed, known: ReadonlyMap<string, Known>): string[] {
+  return parsed.calls(RATES).flatMap((call) => {
+    const selectors = parsed.all("VectorSelector", call);
+    const gauges = selectors
+      .map((selector) => parsed.metricOf(selector))
+      .filter((name) => known.get(name)?.type !== "counter");
+    return [
+      ...(parsed.all("MatrixSelector", call).length === 1 ? [] : ["a rate has no range"]),
+      ...gauges.map((name) => `${parsed.functionOf(call)}() of ${name}, which is no counter`),
+    ];
+  });
+}
+
+function faultsOfQuantiles(parsed: Parsed): string[] {
+  return parsed.calls(["histogram_quantile"]).flatMap((call) => {
+    const names = parsed.all("VectorSelector", call).map((selector) => parsed.metricOf(selector));
+    const grouped = parsed.all("GroupingLabels", call).flatMap((labels) => parsed.names(labels));
+    return [
+      ...(names.some((name) => name.endsWith("_bucket")) ? [] : ["histogram_quantile() of no _bucket"]),
+      ...(grouped.includes("le") ? [] : ["histogram_quantile() without le"]),
+    ];
+  });
+}
+
+function faultsOfLabels(parsed: Parsed, known: ReadonlyMap<string, Known>): string[] {
+  const labelsOf = (name: string) => [...(known.get(name)?.labels ?? []), ...FROM_SCRAPE];
+  const selectors = parsed.all("VectorSelector");
+  const all = new Set(selectors.flatMap((selector) => labelsOf(parsed.metricOf(selector))));
+  const grouped = parsed.all("GroupingLabels").flatMap((labels) => parsed.names(labels));
+  const matched = selectors.flatMap((selector) => {
+    const name = parsed.metricOf(selector);
+    const unknown = parsed.names(selector).filter((label) => !labelsOf(name).includes(label));
+    return unknown.map((label) => `${name} has no label ${label}`);
+  });
   return [
-    ...(/_bucket\b/.test(bare) ? [] : ["histogram_quantile() of no _bucket"]),
-    ...(/\bby\s*\([^)]*\ble\b/.test(bare) ? [] : ["histogram_quantile() without le"]),
+    ...grouped.filter((label) => !all.has(label)).map((label) => `nothing in it has the label ${label}`),
+    ...matched,
   ];
 }
 
-function faultsOfLabels(bare: string, known: ReadonlyMap<string, Known>): string[] {
-  const labelsOf = (name: string) => [...(known.get(name)?.labels ?? []), ...FROM_SCRAPE];
-  const all = new Set(namesIn(bare).flatMap(labelsOf));
-  const grouped = [...bare.matchAll(GROUPING)].flatMap(([, , labels = ""]) => labels.match(/\w+/g) ?? []);
-  const matched = [...bare.matchAll(MATCHERS)].flatMap(([, name = "", matchers = ""]) => {
-    const labels = [...matchers.matchAll(/([a-zA-Z_]\w*)\s*(?:=~|!~|!=|=)/g)].map(([, label = ""]) => label);
-    return labels
-      .filter((label) => !labelsOf(name).includes(label))
-      .map((label) => `${name} has no label ${label}`);
-  });
-  const unknown = grouped.filter((label) => !all.has(label));
-  return [...unknown.map((label) => `nothing in it has the label ${label}`), ...matched];
-}
-
-function isBalanced(text: string): boolean {
-  const open: string[] = [];
-  const pairs: Readonly<Record<string, string>> = { ")": "(", "]": "[", "}": "{" };
-  for (const character of text) {
-    if ("([{".includes(character)) open.push(character);
-    else if (character in pairs && open.pop() !== pairs[character]) return false;
-  }
-  return open.length === 0;
+/** Two nodes of one tree are the same where they begin at the same place. */
+function at({ from }: Node): number {
+  return from;
 }
