@@ -17,8 +17,9 @@ import {
   VALUE_SETS,
 } from "./chart-manifests.ts";
 import { CHART, helm, mustHelm, only, render } from "./chart-release.ts";
-import { definitions, makeNamespaces } from "./crds.ts";
+import { define, definitions, makeNamespaces } from "./crds.ts";
 import { type ControlPlane, startControlPlane } from "./harness.ts";
+import { operatorDefinitions } from "./operators.ts";
 import { configuration } from "./webhooks.ts";
 
 const CONFIGURATIONS = {
@@ -261,6 +262,21 @@ if (havePartsOrSkip(["helm", "etcd", "kube-apiserver"])) {
           assert.equal(await judged(manifest), "", `${manifest.kind} ${manifest.metadata.name}`);
       });
     }
+
+    it("are taken by the kinds of cert-manager and of the Prometheus operator", async (t) => {
+      const found = await operatorDefinitions().catch((error: Error) => {
+        if (process.env["CI"] === "true") throw error;
+        t.skip(error.message);
+        return [];
+      });
+      if (found.length === 0) return;
+      await define(plane.connect(), found);
+      const foreign = (await render(VALUE_SETS["everything"])).filter(isForeign);
+      for (const manifest of foreign)
+        assert.equal(await judged(manifest), "", `${manifest.kind} ${manifest.metadata.name}`);
+      const made = new Set(foreign.map(({ kind }) => `${kind.toLowerCase()}s`));
+      assert.deepEqual([...made].sort(), found.map(({ spec }) => spec.names.plural).sort());
+    });
 
     it("have a webhook that meets Pod Security's restricted, and one on the host's network but for that", async () => {
       assert.equal(await security("berth-webhook"), "");

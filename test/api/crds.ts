@@ -28,7 +28,16 @@ const NAMESPACES: Resource = {
 
 export interface Definition {
   readonly metadata: { readonly name: string };
-  readonly spec: Readonly<Record<string, unknown>>;
+  readonly spec: {
+    readonly group: string;
+    readonly scope: "Namespaced" | "Cluster";
+    readonly names: { readonly plural: string; readonly kind: string };
+    readonly versions: readonly {
+      readonly name: string;
+      readonly storage: boolean;
+      readonly schema: { readonly openAPIV3Schema: unknown };
+    }[];
+  };
 }
 
 /** Every definition of the chart. */
@@ -39,15 +48,25 @@ export function definitions(): readonly Definition[] {
 
 /** Installs Berth's kinds and waits until the API server serves them. */
 export async function installDefinitions(connection: Connection): Promise<void> {
+  await define(connection, definitions());
+}
+
+/** Makes the definitions, and waits until their kinds are served. */
+export async function define(connection: Connection, all: readonly Definition[]): Promise<void> {
   const client = new Client(connection, DEFINITIONS);
-  for (const { metadata, spec } of definitions()) await client.create({ name: metadata.name }, { spec });
+  for (const { metadata, spec } of all) await client.create({ name: metadata.name }, { spec });
   const until = Date.now() + SERVED_MS;
-  for (const resource of KINDS) {
+  for (const resource of all.map(resourceOf)) {
     while (!(await isServed(connection, resource))) {
       if (Date.now() > until) throw new Error(`${resource.plural} are not served within ${SERVED_MS} ms`);
       await pause(20);
     }
   }
+}
+
+function resourceOf({ spec: { group, scope, names, versions } }: Definition): Resource {
+  const version = versions.find(({ storage }) => storage)?.name ?? "";
+  return { group, version, plural: names.plural, kind: names.kind, namespaced: scope === "Namespaced" };
 }
 
 /** Makes the namespaces that are not there. */

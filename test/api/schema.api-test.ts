@@ -92,8 +92,8 @@ const KINDS: readonly Kind[] = ["pool", "claim", "reservation"];
 /** The schema of the version that is served, of `spec` or `status`. */
 function schemaOf(plural: string, part: "spec" | "status"): Schema {
   const found = definitions().find(({ metadata }) => metadata.name === `${plural}.berth.dev`);
-  const [version] = (found?.spec["versions"] ?? []) as { schema: { openAPIV3Schema: Schema } }[];
-  const schema = version?.schema.openAPIV3Schema.properties?.[part];
+  const whole = found?.spec.versions[0]?.schema.openAPIV3Schema as Schema | undefined;
+  const schema = whole?.properties?.[part];
   assert.ok(schema, `${plural} has no ${part}`);
   return schema;
 }
