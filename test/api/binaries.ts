@@ -10,7 +10,8 @@ export type Part =
   | "kube-scheduler"
   | "kubelet"
   | "kubectl"
-  | "helm";
+  | "helm"
+  | "cert-manager";
 
 export type Environment = Readonly<Record<string, string | undefined>>;
 
@@ -19,15 +20,18 @@ const ADVICE = "build them with `make control-plane`, or set KUBEBUILDER_ASSETS 
 
 /** The folder in which test/control-plane/build.sh keeps what it built: one for each pair of versions. */
 export function cacheFolder(environment: Environment): string {
-  const modules = readFileSync(join(import.meta.dirname, "../control-plane/go.mod"), "utf8");
-  const version = (module: string) => {
-    const found = modules.split("\n").find((line) => line.trimStart().startsWith(`${module} v`));
-    if (found === undefined) throw new Error(`test/control-plane/go.mod names no version of ${module}`);
-    return found.trim().split(" ")[1];
-  };
   const cache = environment["XDG_CACHE_HOME"] || join(homedir(), ".cache");
-  const versions = `${version("k8s.io/kubernetes")}-etcd-${version("go.etcd.io/etcd/server/v3")}`;
+  const versions = `${versionOf("k8s.io/kubernetes")}-etcd-${versionOf("go.etcd.io/etcd/server/v3")}`;
   return join(cache, "berth/control-plane", versions);
+}
+
+/** The version of a module that a go.mod below test/control-plane pins. */
+export function versionOf(module: string, file = "go.mod"): string {
+  const modules = readFileSync(join(import.meta.dirname, "../control-plane", file), "utf8");
+  const lines = modules.split("\n").map((line) => line.trim().replace(/^require /, ""));
+  const version = lines.find((line) => line.startsWith(`${module} v`))?.split(" ")[1];
+  if (version === undefined) throw new Error(`test/control-plane/${file} names no version of ${module}`);
+  return version;
 }
 
 /** The file of a part: TEST_ASSET_<NAME>, then KUBEBUILDER_ASSETS, then the project's own cache. */

@@ -5,32 +5,31 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { parse } from "yaml";
 import { run } from "../support/process.ts";
+import { versionOf } from "./binaries.ts";
 import type { Definition } from "./crds.ts";
 
-/** With the folder of its definitions, and those of them that the chart makes. */
-const MODULES = [
-  {
-    module: "github.com/cert-manager/cert-manager@v1.21.2",
+const CERT_MANAGER = "github.com/cert-manager/cert-manager";
+
+/** Module, folder of its definitions, and which of them are needed. */
+const OPERATORS = {
+  "cert-manager": {
+    module: `${CERT_MANAGER}@${versionOf(CERT_MANAGER, "cert-manager/go.mod")}`,
     folder: "deploy/crds",
-    files: /_(certificates|issuers)\.yaml$/,
+    files: /^cert-manager\.io_/,
   },
-  {
+  "prometheus-operator": {
     module: "github.com/prometheus-operator/prometheus-operator@v0.85.0",
     folder: "example/prometheus-operator-crd",
     files: /_(servicemonitors|podmonitors|prometheusrules)\.yaml$/,
   },
-];
+};
 
-/** Throws what go said when a module cannot be had. */
-export async function operatorDefinitions(): Promise<readonly Definition[]> {
-  const found = await Promise.all(
-    MODULES.map(async ({ module, folder, files }) => {
-      const place = join(await fetched(module), folder);
-      const names = readdirSync(place).filter((name) => files.test(name));
-      return names.map((name) => parse(readFileSync(join(place, name), "utf8")) as Definition);
-    }),
-  );
-  return found.flat();
+/** Throws what go said when the module cannot be had. */
+export async function definitionsOf(operator: keyof typeof OPERATORS): Promise<readonly Definition[]> {
+  const { module, folder, files } = OPERATORS[operator];
+  const place = join(await fetched(module), folder);
+  const names = readdirSync(place).filter((name) => files.test(name));
+  return names.map((name) => parse(readFileSync(join(place, name), "utf8")) as Definition);
 }
 
 /** The folder of a module, in go's own cache; go compares it with the public checksums. */

@@ -17,7 +17,7 @@ import { StateFolder } from "./state.ts";
 /** By name, before Berth is installed: its cases install it as the README says. */
 const FIRST = "readme.cluster-test.ts";
 /** What switches things off comes late, load last. */
-const ORDER = ["requests", "refusals", "lives", "absences", "power", "startup"];
+const ORDER = ["requests", "refusals", "lives", "absences", "certificates", "power", "startup"];
 const REPORTER = join(import.meta.dirname, "failures-reporter.ts");
 
 const state = StateFolder.of(process.env);

@@ -3,8 +3,8 @@
 # Makes sure that the control plane of the API tests is there, and prints the folder of what was built here.
 #   build.sh [NAME...]    default: kube-apiserver etcd kubectl helm
 # A binary that TEST_ASSET_<NAME> names, or that lies in KUBEBUILDER_ASSETS, is not built. The rest is built once
-# from the modules that go.mod pins, and kept outside the work tree by version. Helm, which needs a Kubernetes of its
-# own, comes from helm/go.mod. Lines on standard error, the folder on standard output.
+# from the modules that go.mod pins, and kept outside the work tree by version. Helm and cert-manager, which need a
+# Kubernetes of their own, come from a go.mod of their own. Lines on standard error, the folder on standard output.
 set -euo pipefail
 
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
@@ -12,6 +12,7 @@ version_of() { awk -v module="$1" '$1 == module && $2 ~ /^v/ { print $2 }' "$her
 kubernetes=$(version_of k8s.io/kubernetes)
 etcd=$(version_of go.etcd.io/etcd/server/v3)
 helm=$(version_of helm.sh/helm/v3 helm/go.mod)
+issuer=$(version_of github.com/cert-manager/cert-manager cert-manager/go.mod)
 folder=${XDG_CACHE_HOME:-$HOME/.cache}/berth/control-plane/$kubernetes-etcd-$etcd
 
 package_of() {
@@ -20,14 +21,21 @@ package_of() {
     kube-apiserver | kube-controller-manager | kube-scheduler | kubelet | kubectl)
       echo "k8s.io/kubernetes/cmd/$1" ;;
     helm) echo helm.sh/helm/v3/cmd/helm ;;
+    cert-manager) echo . ;;
     *)
       echo "$1 is no part of the control plane" >&2
       exit 64 ;;
   esac
 }
 
-# Under which name it lies in the folder. Helm's version is no part of the folder's name: `helm` is a link to it.
-file_of() { if [[ $1 == helm ]]; then echo "helm-$helm"; else echo "$1"; fi; }
+# Under which name it lies in the folder. What is no part of the folder's name is part of this one; the name is a link.
+file_of() {
+  case $1 in
+    helm) echo "helm-$helm" ;;
+    cert-manager) echo "cert-manager-$issuer-$(cksum <"$here/cert-manager/main.go" | cut -d' ' -f1)" ;;
+    *) echo "$1" ;;
+  esac
+}
 
 is_there() {
   local variable=TEST_ASSET_${1^^}
@@ -39,6 +47,10 @@ is_there() {
 # Without these kubectl finds itself too old for the server, the server calls itself v0.0.0, and helm renders for 1.20.
 linked() {
   local package=k8s.io/component-base/version major minor
+  if [[ $1 == cert-manager ]]; then
+    printf -- '-s -w'
+    return
+  fi
   if [[ $1 == helm ]]; then
     IFS=. read -r _ minor _ <<<"$(version_of k8s.io/client-go helm/go.mod)"
     printf -- '-s -w -X %s/internal/version.version=%s' helm.sh/helm/v3 "$helm"
@@ -60,7 +72,7 @@ trap 'rm -f "$half" "$log"' EXIT
 build() {
   local name=$1 package=$2 started=$SECONDS module=$here file
   file=$(file_of "$name")
-  if [[ $name == helm ]]; then module=$here/helm; fi
+  if [[ -d $here/$name ]]; then module=$here/$name; fi
   half=$(mktemp "$folder/.$name.XXXXXX")
   log=$(mktemp)
   if ! (cd "$module" && CGO_ENABLED=0 GOWORK=off nice -n 19 \
