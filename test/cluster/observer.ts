@@ -52,9 +52,10 @@ export class Observer {
     for (const sandbox of sandboxes) {
       for (const address of addressesOf(sandbox.pid)) {
         const other = holders.get(address);
-        // the other one was seen before this one: it counts if it has the address still
-        if (other !== undefined && addressesOf(other.pid).includes(address))
+        // looked at again, both: one may have given it up by now, and a number be that of another process
+        if (other !== undefined && has(other, address) && has(sandbox, address)) {
           this.#found(address, other, sandbox);
+        }
         holders.set(address, sandbox);
       }
     }
@@ -66,6 +67,10 @@ export class Observer {
     const words = [one, other].map(({ node, namespace, pid }) => `${node} ${namespace} pid ${pid}`);
     this.#doubles.add(`${address}: ${words.join(" and ")}`);
   }
+}
+
+function has({ pid, namespace }: Sandbox, address: string): boolean {
+  return linkOf(pid, "net") === namespace && addressesOf(pid).includes(address);
 }
 
 /** Processes take their places within a moment of their start, and stay there. */
