@@ -6,7 +6,7 @@ import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { before, describe, it } from "node:test";
 import { median } from "../bench/statistics.ts";
-import { type Ended, run } from "../support/process.ts";
+import { type Ended, inheritedEnv, run } from "../support/process.ts";
 import { havePartsOrSkip } from "./binaries.ts";
 
 const ROOT = join(import.meta.dirname, "../..");
@@ -47,7 +47,7 @@ if (havePartsOrSkip(["etcd", "kube-apiserver"])) {
     let ended: Ended;
     let figures: readonly Figure[];
     before(async () => {
-      const env = Object.fromEntries(Object.entries(process.env).map(([key, value = ""]) => [key, value]));
+      const env = inheritedEnv();
       ended = await run(process.execPath, [MAIN, "--quick"], { env });
       assert.equal(ended.rc, 0, `${ended.stdout}\n${ended.stderr}`);
       figures = JSON.parse(readFileSync(join(ROOT, "build/bench-api.json"), "utf8")).figures;

@@ -6,7 +6,6 @@ import { once } from "node:events";
 import { writeFileSync } from "node:fs";
 import type { IncomingMessage } from "node:http";
 import { request } from "node:https";
-import { type AddressInfo, createServer } from "node:net";
 import { networkInterfaces } from "node:os";
 import { join } from "node:path";
 import { Client } from "../../kube/client.ts";
@@ -16,6 +15,7 @@ import { accountConfig, type Manifest } from "./accounts.ts";
 import { type Container, templateOf } from "./chart-manifests.ts";
 import { Daemon } from "./daemon.ts";
 import { type ControlPlane, startControlPlane } from "./harness.ts";
+import { freePort } from "./ports.ts";
 import { WEBHOOK_MAIN } from "./replicas.ts";
 
 const NAMESPACE = "berth-system";
@@ -164,16 +164,6 @@ function addressOfThisHost(): string {
     own?.address ??
     assert.fail("this host has no address but loopback, and a Service leads to none on loopback")
   );
-}
-
-/** One that was free a moment ago. */
-async function freePort(address: string): Promise<number> {
-  const server = createServer().listen(0, address);
-  await once(server, "listening");
-  const { port } = server.address() as AddressInfo;
-  server.close();
-  await once(server, "close");
-  return port;
 }
 
 /** A rehearsal that only the webhook can refuse. */

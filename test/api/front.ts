@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import { connect, createServer, type Server, type Socket } from "node:net";
+import { listening, portOf } from "./ports.ts";
 
 /** What a Service is to the API server: each connection goes to the next of the ports that accepts it. */
 export class Front {
@@ -64,17 +65,4 @@ export class Front {
     socket.on("error", () => {}); // the other end is told by close
     socket.once("close", () => this.#sockets.delete(socket));
   }
-}
-
-export function listening(server: Server): Promise<void> {
-  return new Promise((resolve, reject) => {
-    server.once("error", reject);
-    server.listen(0, "127.0.0.1", resolve);
-  });
-}
-
-export function portOf(server: Server): number {
-  const address = server.address();
-  if (address === null || typeof address === "string") throw new Error("a server without a port");
-  return address.port;
 }

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import { generateKeyPairSync } from "node:crypto";
 import { chmodSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
-import { createServer } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { setTimeout as pause } from "node:timers/promises";
@@ -13,6 +12,7 @@ import { issueAuthority, issueLeaf } from "../../webhook/certificates.ts";
 import { type Ended, run } from "../support/process.ts";
 import { partOf } from "./binaries.ts";
 import { Daemon } from "./daemon.ts";
+import { freePorts } from "./ports.ts";
 
 /** A person or program that the API server knows by a token. */
 export interface TestUser {
@@ -226,25 +226,4 @@ async function isReady(connection: Connection): Promise<boolean> {
   } catch {
     return false;
   }
-}
-
-/** Ports that were free a moment ago, each of them another one. */
-async function freePorts(count: number): Promise<number[]> {
-  const servers = await Promise.all(
-    Array.from({ length: count }, async () => {
-      const server = createServer();
-      await new Promise<void>((resolve, reject) => {
-        server.once("error", reject);
-        server.listen(0, "127.0.0.1", resolve);
-      });
-      return server;
-    }),
-  );
-  const ports = servers.map((server) => {
-    const address = server.address();
-    if (address === null || typeof address === "string") throw new Error("a server without a port");
-    return address.port;
-  });
-  await Promise.all(servers.map((server) => new Promise((resolve) => server.close(resolve))));
-  return ports;
 }

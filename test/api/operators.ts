@@ -4,7 +4,7 @@ import { readdirSync, readFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { parse } from "yaml";
-import { run } from "../support/process.ts";
+import { inheritedEnv, run } from "../support/process.ts";
 import { versionOf } from "./binaries.ts";
 import type { Definition } from "./crds.ts";
 
@@ -34,7 +34,7 @@ export async function definitionsOf(operator: keyof typeof OPERATORS): Promise<r
 
 /** The folder of a module, in go's own cache; go compares it with the public checksums. */
 async function fetched(module: string): Promise<string> {
-  const env = Object.fromEntries(Object.entries(process.env).map(([key, value = ""]) => [key, value]));
+  const env = inheritedEnv();
   // outside of every module of ours
   const command = ["-C", tmpdir(), "mod", "download", "-json", module];
   const { stdout, stderr } = await run("go", command, { env });

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import { connect, createServer, type Server, type Socket } from "node:net";
+import { listening, portOf } from "./ports.ts";
 
 /** A piece of network between a client and the API server, which can fail. */
 export class TcpProxy {
@@ -18,17 +19,12 @@ export class TcpProxy {
   /** In front of that port of 127.0.0.1; `port` is its own. */
   static async start(target: number): Promise<TcpProxy> {
     const proxy = new TcpProxy(target);
-    await new Promise<void>((resolve, reject) => {
-      proxy.#server.once("error", reject);
-      proxy.#server.listen(0, "127.0.0.1", resolve);
-    });
+    await listening(proxy.#server);
     return proxy;
   }
 
   get port(): number {
-    const address = this.#server.address();
-    if (address === null || typeof address === "string") throw new Error("the proxy has no port");
-    return address.port;
+    return portOf(this.#server);
   }
 
   /** Every connection breaks; new ones are as before. */

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The webhook as it runs in a cluster: processes of its own behind one address, registered at the API server.
 import { mkdirSync, writeFileSync } from "node:fs";
-import { createServer } from "node:net";
 import { join } from "node:path";
 import { setTimeout as pause } from "node:timers/promises";
 import { createClock } from "../../system/clock.ts";
@@ -10,8 +9,9 @@ import { call } from "../../webhook/testing/api-server.ts";
 import { eventually } from "../support/eventually.ts";
 import { accountConfig, installAccounts } from "./accounts.ts";
 import { Daemon } from "./daemon.ts";
-import { Front, listening, portOf } from "./front.ts";
+import { Front } from "./front.ts";
 import type { ControlPlane, TestUser } from "./harness.ts";
+import { freePorts } from "./ports.ts";
 import { registerWebhooks } from "./webhooks.ts";
 
 export const WEBHOOK_MAIN = join(import.meta.dirname, "../../webhook/main.ts");
@@ -140,13 +140,4 @@ export async function writeCertificate(folder: string): Promise<string> {
   writeFileSync(join(folder, "tls.crt"), leaf.cert);
   writeFileSync(join(folder, "tls.key"), leaf.key, { mode: 0o600 });
   return authority.cert;
-}
-
-/** Ports that were free a moment ago, each of them another one. */
-async function freePorts(count: number): Promise<number[]> {
-  const servers = Array.from({ length: count }, () => createServer());
-  await Promise.all(servers.map(listening));
-  const ports = servers.map(portOf);
-  await Promise.all(servers.map((server) => new Promise((resolve) => server.close(resolve))));
-  return ports;
 }

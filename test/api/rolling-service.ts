@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import { connect, createServer, type Server, type Socket } from "node:net";
 import { setTimeout as pause } from "node:timers/promises";
+import { listening, portOf } from "./ports.ts";
 
 /** Between two looks of the kubelet; a Service hears of it a moment later. */
 const LOOK_MS = 100;
@@ -28,18 +29,13 @@ export class TestService {
 
   static async start(ports: readonly number[], look: Look): Promise<TestService> {
     const service = new TestService(ports);
-    await new Promise<void>((resolve, reject) => {
-      service.#server.once("error", reject);
-      service.#server.listen(0, "localhost", resolve);
-    });
+    await listening(service.#server, "localhost");
     service.#looking = Promise.all(ports.map((port) => service.#follow(port, look))).then(() => undefined);
     return service;
   }
 
   get port(): number {
-    const address = this.#server.address();
-    if (address === null || typeof address === "string") throw new Error("a server without a port");
-    return address.port;
+    return portOf(this.#server);
   }
 
   /** Whether whoever listens there gets new connections. */

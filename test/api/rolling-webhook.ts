@@ -2,7 +2,6 @@
 // The webhook as the chart runs it: replicas that are their own authority, behind a Service, by their roles.
 import { mkdirSync, writeFileSync } from "node:fs";
 import { request } from "node:https";
-import { createServer } from "node:net";
 import { join } from "node:path";
 import { Client } from "../../kube/client.ts";
 import type { Connection } from "../../kube/connection.ts";
@@ -14,6 +13,7 @@ import { NAMESPACE } from "./agent-cluster.ts";
 import { installDefinitions, makeNamespaces } from "./crds.ts";
 import { Daemon } from "./daemon.ts";
 import { type ControlPlane, startControlPlane } from "./harness.ts";
+import { freePorts } from "./ports.ts";
 import { WEBHOOK_MAIN, WEBHOOK_USER } from "./replicas.ts";
 import { TestService } from "./rolling-service.ts";
 import { configuration } from "./webhooks.ts";
@@ -198,18 +198,4 @@ function isReady(port: number): Promise<boolean | undefined> {
     });
     asked.end();
   });
-}
-
-/** Ports that were free a moment ago, each of them another one. */
-async function freePorts(count: number): Promise<number[]> {
-  const servers = Array.from({ length: count }, () => createServer());
-  await Promise.all(
-    servers.map((server) => new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve))),
-  );
-  const ports = servers.map((server) => {
-    const address = server.address();
-    return address === null || typeof address === "string" ? 0 : address.port;
-  });
-  await Promise.all(servers.map((server) => new Promise((resolve) => server.close(resolve))));
-  return ports;
 }

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Berth's processes as their image runs them: plain JavaScript, as a pod with a service account.
 import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
-import { createServer } from "node:net";
 import { join } from "node:path";
 import { eventually } from "../support/eventually.ts";
 import { run, type Started, start } from "../support/process.ts";
@@ -100,14 +99,4 @@ export class PodProcess {
     await this.#started.ended;
     clearTimeout(late);
   }
-}
-
-/** A port that was free a moment ago. */
-export async function freePort(): Promise<number> {
-  const server = createServer();
-  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
-  const address = server.address();
-  await new Promise((resolve) => server.close(resolve));
-  if (address === null || typeof address === "string") throw new Error("a server without a port");
-  return address.port;
 }

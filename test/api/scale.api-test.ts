@@ -15,9 +15,10 @@ import { havePartsOrSkip } from "./binaries.ts";
 import { type Calls, callsBetween, callsSoFar, inWords } from "./chaos-calls.ts";
 import { installDefinitions, makeNamespaces } from "./crds.ts";
 import { type ControlPlane, startControlPlane } from "./harness.ts";
+import { freePort } from "./ports.ts";
 import { readyz, WEBHOOK_USER, writeCertificate } from "./replicas.ts";
 import { API_SERVER_FLAGS, fill, type Load, nodeOf, ordinalOf } from "./scale-load.ts";
-import { buildDist, canBePod, freePort, PodProcess } from "./scale-process.ts";
+import { buildDist, canBePod, PodProcess } from "./scale-process.ts";
 
 const CLAIMS_LOADED = Number(process.env["BERTH_SCALE"] ?? 10_000);
 const LOAD: Load = {

@@ -7,7 +7,7 @@ import { fileURLToPath } from "node:url";
 import { partOf } from "../api/binaries.ts";
 import { Daemon } from "../api/daemon.ts";
 import { definitionsOf } from "../api/operators.ts";
-import { run } from "../support/process.ts";
+import { inheritedEnv, run } from "../support/process.ts";
 import { BERTH_NAMESPACE, installBerth } from "./berth.ts";
 import { caseOptions, Times } from "./cases.ts";
 import { Lab } from "./lab.ts";
@@ -27,7 +27,7 @@ after(async () => await lab?.close());
 
 /** cert-manager, with its kinds, until the test is over. */
 async function startCertManager(): Promise<Daemon> {
-  const env = Object.fromEntries(Object.entries(process.env).map(([key, value = ""]) => [key, value]));
+  const env = inheritedEnv();
   const built = await run("bash", [BUILD, "cert-manager"], { env });
   assert.equal(built.rc, 0, built.stderr);
   for (const definition of await definitionsOf("cert-manager")) {

@@ -117,9 +117,9 @@ export class Sandboxes {
     this.look();
     for (const [pid, { sandbox }] of this.#known) {
       if (sandbox?.namespace !== namespace) continue;
-      const process = look(Number(pid));
+      const seen = look(Number(pid));
       // some go with the one before them
-      if (process !== undefined) kill(process);
+      if (seen !== undefined) kill(seen);
     }
   }
 

@@ -39,7 +39,7 @@ export function faultsIn(expression: string, known: ReadonlyMap<string, Known>):
   const broken = parsed.all().find((node) => node.type.isError);
   if (broken !== undefined) return [`it is no PromQL from character ${broken.from + 1} on`];
   return [
-    ...namesIn(expression).flatMap((name) => (known.has(name) ? [] : [`there is no metric ${name}`])),
+    ...parsed.metrics().flatMap((name) => (known.has(name) ? [] : [`there is no metric ${name}`])),
     ...faultsOfTypes(parsed, known),
     ...faultsOfRates(parsed, known),
     ...faultsOfQuantiles(parsed),
@@ -49,8 +49,7 @@ export function faultsIn(expression: string, known: ReadonlyMap<string, Known>):
 
 /** Names of the metrics in it. */
 export function namesIn(expression: string): string[] {
-  const parsed = new Parsed(expression);
-  return [...new Set(parsed.all("VectorSelector").map((selector) => parsed.metricOf(selector)))];
+  return new Parsed(expression).metrics();
 }
 
 /** An expression and the tree of it. */
@@ -74,6 +73,11 @@ class Parsed {
       if (name === undefined || node.name === name) found.push(node);
     });
     return found;
+  }
+
+  /** Each once. */
+  metrics(): string[] {
+    return [...new Set(this.all("VectorSelector").map((selector) => this.metricOf(selector)))];
   }
 
   metricOf(selector: Node): string {

@@ -3,6 +3,11 @@ import { type ChildProcess, type StdioOptions, spawn } from "node:child_process"
 
 export type Env = Readonly<Record<string, string>>;
 
+/** All that this process has, for tools that need it. */
+export function inheritedEnv(): Env {
+  return Object.fromEntries(Object.entries(process.env).map(([key, value = ""]) => [key, value]));
+}
+
 /** How a process ended: `rc` is its exit status, or -1 when a signal ended it. */
 export interface Ended {
   readonly rc: number;
