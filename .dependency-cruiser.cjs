@@ -1,58 +1,43 @@
 // SPDX-License-Identifier: Apache-2.0
-// Imports go one way: main -> app, agent, commands -> allocator -> its own words. ARCHITECTURE.md draws it.
-const only = (name, from, notTo, comment) => ({
-  name,
-  comment,
-  severity: "error",
-  from: { path: from, pathNot: "\\.test\\.ts$" },
-  to: { path: notTo },
-});
+// What may import what. The rooms and their rules are the table in ARCHITECTURE.md; here is what holds for all of them.
+const { readRooms, roomRules } = require("./scripts/rooms.cjs");
+
+const rooms = readRooms();
+const PRODUCT = "^(allocator|webhook|ipam-plugin|cli|kube|system)/";
+const TESTS = "(\\.test\\.ts$|^test/|/testing/|^allocator/store/contract/)";
+
 module.exports = {
   forbidden: [
     { name: "no-cycles", severity: "error", from: {}, to: { circular: true } },
     { name: "resolvable", severity: "error", from: {}, to: { couldNotResolve: true } },
+    ...roomRules(rooms),
+    {
+      name: "every-file-in-a-room",
+      severity: "error",
+      from: {
+        path: PRODUCT,
+        pathNot: `(${TESTS}|^(${rooms.map(({ name }) => name).join("|")})/[^/]+\\.ts$)`,
+      },
+      to: {},
+    },
     {
       name: "no-dev-dependencies-in-the-product",
       severity: "error",
-      from: { pathNot: "(\\.test\\.ts$|^test/|^scripts/|contract[-a-z]*\\.ts$)" },
+      from: { pathNot: `(${TESTS}|^scripts/)` },
       to: { dependencyTypes: ["npm-dev"] },
     },
-    only(
-      "domain-knows-nobody",
-      "^allocator/(?!store/kubernetes)",
-      "^(webhook|ipam-plugin|cli|system|test|kube)/",
-    ),
-    only(
-      "kube-knows-the-ports-alone",
-      "^kube/",
-      "^(webhook|ipam-plugin|cli|system|allocator/(?!(errors|ports)\\.ts$))",
-    ),
-    only(
-      "system-knows-the-ports-alone",
-      "^system/",
-      "^(webhook|ipam-plugin|cli|kube|allocator/(?!(errors|ports)\\.ts$))",
-    ),
-    only("domain-does-not-know-stores", "^allocator/[^/]+\\.ts$", "^allocator/store/(?!store\\.ts$)"),
-    only(
-      "domain-has-no-io",
-      "^allocator/[^/]+\\.ts$",
-      "^(node:)?(fs|fs/promises|net|http|https|child_process|os|crypto|tls|dns|sqlite)$",
-    ),
-    only("stores-do-not-know-each-other", "^allocator/store/sqlite", "^allocator/store/(kubernetes|etcd)"),
-    only("cni-is-free-of-the-agent", "^ipam-plugin/cni/", "^(ipam-plugin/agent|webhook|cli)/"),
-    only("agent-does-not-know-the-webhook", "^ipam-plugin/", "^(webhook|cli)/"),
-    only("webhook-does-not-know-the-agent", "^webhook/", "^(ipam-plugin|cli)/"),
     {
-      name: "nobody-imports-a-main",
+      name: "domain-has-no-io",
       severity: "error",
-      from: {},
-      to: { path: "/main\\.ts$" },
+      from: { path: "^allocator/(?!store/)", pathNot: TESTS },
+      to: { path: "^(node:)?(fs|fs/promises|net|http|https|child_process|os|crypto|tls|dns|sqlite)$" },
     },
+    { name: "nobody-imports-a-main", severity: "error", from: {}, to: { path: "/main\\.ts$" } },
     {
       name: "product-does-not-import-tests",
       severity: "error",
-      from: { pathNot: "(^test/|/testing/|^scripts/|contract[-a-z]*\\.ts$)" },
-      to: { path: "(^test/|/testing/|contract[-a-z]*\\.ts$)" },
+      from: { pathNot: `(${TESTS}|^scripts/)` },
+      to: { path: TESTS },
     },
   ],
   options: {

@@ -2,7 +2,7 @@
 # `make help` lists the targets. Everything sets itself up; the second run does not set up again.
 SHELL := /bin/bash
 .DELETE_ON_ERROR:
-.PHONY: help setup build image check test demo bench bench-api simulate control-plane api-test cluster cluster-down cluster-test clean
+.PHONY: help setup build image release audit check unit test soak proof demo bench bench-api simulate control-plane controllers api-test load-test cluster cluster-down cluster-test clean
 
 NODE := node_modules/.bin/node
 CLIENT := $(wildcard ipam-plugin/client/*.c ipam-plugin/client/*.h) ipam-plugin/client/Makefile
@@ -14,7 +14,8 @@ setup: node_modules/.berth build/.packages ## install what is missing: npm packa
 
 node_modules/.berth: package.json package-lock.json
 	@echo "setting up: npm packages"
-	@# not `npm ci`: it fails on registries that do not carry every platform's build of a tool
+	@# not `npm ci`: the registry that the lock was made with lacks some platforms' builds of the linters. What the lock
+	@# has is checked by its digest all the same; the Dockerfile uses `npm ci` for what goes into an image.
 	@npm install --no-save --loglevel=error --no-progress >/dev/null
 	@touch $@
 
@@ -36,11 +37,30 @@ build/berthctl: cli/berthctl.sh
 image: build ## the image of webhook and agents, build/berth-image.tar; ENGINE=docker, podman or buildah: from the Dockerfile
 	@bash scripts/image.sh
 
+release: build ## what whoever publishes signs: image, chart, bill of materials, digests, provenance, in build/release
+	@bash scripts/release.sh
+
+audit: setup ## compare the versions of the lock with known advisories; OSV_DB=FOLDER: with a copy of the OSV database
+	@OSV_DB="$(OSV_DB)" bash scripts/audit.sh
+
 check: setup ## format, lint, types, import boundaries and cycles
 	@npm run --silent check
 
-test: build ## set up and pass all tests
-	@npm test --silent
+# one process or few for many files, leftovers, the slowest files, failures once more at the end: test/runner/
+SUITE := $(NODE) test/runner/main.ts
+
+unit: setup ## every unit and property test beside the sources; WATCH=1 stays and repeats those of what changes
+	@$(SUITE) unit $(if $(WATCH),--watch)
+
+test: build ## set up and pass all tests that need no API server, a tenth of what is random or repeated
+	@$(SUITE) test
+
+soak: control-plane controllers build ## what repeats, kills, mutates, overloads, fuzzes and simulates, at length; LIVES=100000: as many simulated
+	@BERTH_LIVES="$(LIVES)" $(SUITE) soak
+
+proof: control-plane controllers build ## everything once and in full: on this host, with an API server, on a whole cluster
+	@$(SUITE) proof
+	@$(MAKE) --no-print-directory cluster-test
 
 demo: build ## the main job, shown: from annotation to address to ping
 	@bash examples/demo.sh
@@ -56,8 +76,14 @@ simulate: setup ## random lives of a small cluster over the real code: make simu
 control-plane: setup ## build kube-apiserver, kubectl, etcd and helm once, from their Go modules, into the user's cache
 	@bash test/control-plane/build.sh >/dev/null
 
+controllers: setup ## the same for the controllers and the scheduler of Kubernetes, without which api-test leaves a day in a cluster out
+	@bash test/control-plane/build.sh kube-controller-manager kube-scheduler >/dev/null
+
 api-test: control-plane build ## what needs a real API server: the Kubernetes store, webhook, controllers and agents as processes
-	@$(NODE) --test --test-concurrency=1 'test/api/*.api-test.ts'
+	@$(SUITE) api-test
+
+load-test: control-plane build ## short loads on a real API server: crowds, rolling updates, isolation; at length they are in `make soak`
+	@$(SUITE) load-test
 
 bench-api: control-plane build ## time allocation, admission and re-creation on a real API server, in one run
 	@$(NODE) test/bench-api/main.ts

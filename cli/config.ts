@@ -2,7 +2,7 @@
 import { existsSync } from "node:fs";
 import { userInfo } from "node:os";
 import { delimiter, join, resolve } from "node:path";
-import type { Setting } from "./place.ts";
+import type { EnvDefaults } from "./terminal/target.ts";
 
 /** What the environment says where no flag does. */
 export interface Config {
@@ -24,7 +24,7 @@ type Environment = Readonly<Record<string, string | undefined>>;
 const TOKEN = "/var/run/secrets/kubernetes.io/serviceaccount/token";
 
 /** Reads the process's own environment. */
-export function loadConfig(): Config & { readonly setting: Setting } {
+export function loadConfig(): Config & { readonly setting: EnvDefaults } {
   const who = account();
   return { ...configOf(process.env, who), setting: settingOf(process.env, who, existsSync) };
 }
@@ -34,7 +34,7 @@ export function settingOf(
   env: Environment,
   { homedir }: Account,
   exists: (path: string) => boolean,
-): Setting {
+): EnvDefaults {
   const named = (env["KUBECONFIG"] ?? "").split(delimiter).filter((file) => file !== "");
   const usual = join(env["HOME"] || homedir, ".kube/config");
   return {

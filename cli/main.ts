@@ -2,9 +2,9 @@
 import { randomUUID } from "node:crypto";
 import { text } from "node:stream/consumers";
 import { createClock } from "../system/clock.ts";
-import { endingSignal } from "../system/ending.ts";
 import { standardError } from "../system/logger.ts";
 import { createRandom } from "../system/random.ts";
+import { endingSignal } from "../system/signals.ts";
 import { loadConfig } from "./config.ts";
 import { run } from "./run.ts";
 

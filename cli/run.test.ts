@@ -2,8 +2,8 @@
 import assert from "node:assert/strict";
 import { readdir } from "node:fs/promises";
 import { describe, it } from "node:test";
-import { readArguments } from "./arguments.ts";
 import { COMMANDS } from "./run.ts";
+import { readArguments } from "./terminal/arguments.ts";
 import { Folder } from "./testing/folder.ts";
 
 describe("help", () => {
@@ -64,7 +64,7 @@ describe("misuse", () => {
     [["aply"], 'there is no command "aply"; did you mean apply?'],
     [
       ["frobnicate"],
-      'there is no command "frobnicate"; there are up, apply, delete, get, who, explain, check, release, reserve, version',
+      'there is no command "frobnicate"; there are up, apply, delete, get, who, explain, check, release, reserve, adopt, version',
     ],
     [["get"], "say what to list: pools, claims, reservations, attachments, pods, workloads"],
     [["get", "clams"], '"clams" cannot be listed; did you mean claims?'],
@@ -102,14 +102,14 @@ describe("without a stack", () => {
     ["delete", "pod/shop/web"],
     ["reserve", "shop/vip", "--pool", "db"],
   ]) {
-    it(`${argv[0]} says how to start one`, async (t) => {
+    it(`${argv[0]} waits for one, and says how to start it`, async (t) => {
       const folder = await Folder.of(t, {});
       const pod = "apiVersion: v1\nkind: Pod\nmetadata: {name: web}\n";
       const { dataDir } = folder;
       assert.deepEqual(await folder.callWith(pod, ...argv), {
         code: 2,
         stdout: "",
-        stderr: `Error: no berth stack runs on ${dataDir}; start one with: berthctl up --data ${dataDir}\n`,
+        stderr: `no berth stack is ready on ${dataDir}; waiting for one up to 30s (--wait)\nError: no berth stack runs on ${dataDir}; start one with: berthctl up --data ${dataDir}\n`,
       });
     });
   }

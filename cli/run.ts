@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 import { existsSync } from "node:fs";
 import { resolve } from "node:path";
-import { BerthError, messageOf } from "../allocator/errors.ts";
-import { type Arguments, readArguments } from "./arguments.ts";
-import type { Command, ExitCode, Scene } from "./command.ts";
+import { BerthError, messageOf } from "../allocator/base/errors.ts";
+import { describePathError } from "../system/path-error.ts";
+import { reportError } from "./apply/report.ts";
+import { databaseOf } from "./backend/embedded-backend.ts";
+import { adopt } from "./commands/adopt.ts";
 import { apply } from "./commands/apply.ts";
 import { check } from "./commands/check.ts";
 import { remove } from "./commands/delete.ts";
@@ -14,12 +16,12 @@ import { reserve } from "./commands/reserve.ts";
 import { up } from "./commands/up.ts";
 import { version } from "./commands/version.ts";
 import { who } from "./commands/who.ts";
-import { misuse } from "./flags.ts";
-import { helpOf, overview, type Program } from "./help.ts";
-import { databaseOf } from "./ledger.ts";
-import { nearest } from "./nearest.ts";
-import { NO_CLUSTER, placeOf } from "./place.ts";
-import { reportError } from "./report.ts";
+import { type Arguments, readArguments } from "./terminal/arguments.ts";
+import type { Command, CommandContext, ExitCode } from "./terminal/command.ts";
+import { nearestWord } from "./terminal/did-you-mean.ts";
+import { usageError } from "./terminal/flags.ts";
+import { commandList, helpOf, type Program } from "./terminal/help.ts";
+import { NO_CLUSTER, targetOf } from "./terminal/target.ts";
 
 /** In the order of the help. */
 export const COMMANDS: readonly Command[] = [
@@ -32,11 +34,12 @@ export const COMMANDS: readonly Command[] = [
   check,
   release,
   reserve,
+  adopt,
   version,
 ];
 
 /** Runs `berthctl` with the arguments behind its name. Never throws: faults are printed, one line each. */
-export async function run(argv: readonly string[], scene: Scene): Promise<ExitCode> {
+export async function run(argv: readonly string[], scene: CommandContext): Promise<ExitCode> {
   try {
     return await dispatch(argv, scene);
   } catch (error) {
@@ -45,19 +48,21 @@ export async function run(argv: readonly string[], scene: Scene): Promise<ExitCo
   }
 }
 
-async function dispatch(argv: readonly string[], scene: Scene): Promise<ExitCode> {
+async function dispatch(argv: readonly string[], scene: CommandContext): Promise<ExitCode> {
   const [name = "--help", ...rest] = argv;
   const { stdout } = scene.io;
   const program: Program = scene.setting?.kubectl === true ? "kubectl berth" : "berthctl";
   if (name === "help" && rest[0] !== undefined) return await dispatch([rest[0], "--help"], scene);
   if (name === "help" || name === "--help" || name === "-h") {
-    stdout.write(overview(COMMANDS, program));
+    stdout.write(commandList(COMMANDS, program));
     return argv.length === 0 ? 2 : 0;
   }
   const command = COMMANDS.find((known) => known.name === (name === "--version" ? "version" : name));
   if (command === undefined) throw unknownCommand(name);
   if (command.inCluster !== undefined && program === "kubectl berth") {
-    throw misuse(`kubectl berth has no ${command.name}, which is for a data folder; ${command.inCluster}`);
+    throw usageError(
+      `kubectl berth has no ${command.name}, which is for a data folder; ${command.inCluster}`,
+    );
   }
   const args = readArguments(command, rest);
   if (args.has("help")) {
@@ -68,25 +73,27 @@ async function dispatch(argv: readonly string[], scene: Scene): Promise<ExitCode
 }
 
 /** The scene of this call: its data folder, and its cluster if it is about one. */
-function placed(command: Command, args: Arguments, scene: Scene): Scene {
+function placed(command: Command, args: Arguments, scene: CommandContext): CommandContext {
   const [data, kubeconfig, context] = [args.text("data"), args.text("kubeconfig"), args.text("context")];
   const dataDir = data === undefined ? scene.dataDir : resolve(data);
   if (command.flags["kubeconfig"] === undefined) return { ...scene, dataDir };
   const folder = { dataDir, used: () => existsSync(databaseOf(dataDir)) };
-  const cluster = placeOf({ data, kubeconfig, context }, scene.setting ?? NO_CLUSTER, folder);
+  const cluster = targetOf({ data, kubeconfig, context }, scene.setting ?? NO_CLUSTER, folder);
   return cluster === undefined ? { ...scene, dataDir } : { ...scene, dataDir, cluster };
 }
 
 function unknownCommand(name: string): BerthError {
   const names = COMMANDS.map((command) => command.name);
-  const near = nearest(name, names);
+  const near = nearestWord(name, names);
   const advice = near === undefined ? `there are ${names.join(", ")}` : `did you mean ${near}?`;
-  return misuse(`there is no command ${JSON.stringify(name)}; ${advice}`);
+  return usageError(`there is no command ${JSON.stringify(name)}; ${advice}`);
 }
 
-/** A fault of ours comes with the place it happened at, for the report of the defect. */
+/** The disk and its rights are not ours. A fault of ours comes with the place it happened at, for the report of the defect. */
 function oneLine(error: unknown): string {
   if (error instanceof BerthError) return error.message;
+  const path = describePathError(error);
+  if (path !== undefined) return path;
   const place = error instanceof Error ? /\n\s+at (.*)/.exec(error.stack ?? "")?.[1] : undefined;
   return `${messageOf(error)}; this is a defect of berthctl${place === undefined ? "" : ` (${place})`}`;
 }

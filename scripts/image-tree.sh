@@ -5,17 +5,19 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 tree=$1 plugin=$2
-export PATH=$PWD/node_modules/node/bin:$PATH
+export PATH=$PWD/node_modules/.bin:$PATH
 
 bash scripts/dist.sh "$tree"
 mkdir -p "$tree/bin"
 install -m 755 "$plugin" "$tree/bin/berth"
 cp LICENSE "$tree"
+node scripts/sbom.mjs >"$tree/sbom.cdx.json"
 
-# The lock says which packages are there for development alone. Types are; two packages only say otherwise.
+# The lock says which packages are there for development alone. Types are; two packages only say otherwise. Node.js
+# itself goes elsewhere.
 packages='
   const { packages } = JSON.parse(require("node:fs").readFileSync("package-lock.json", "utf8"));
-  const needed = ([path, { dev }]) => path !== "" && !dev && !/(^|\/)(@types\/[^/]+|undici-types)$/.test(path);
+  const needed = ([path, { dev }]) => path !== "" && !dev && !/(^|\/)(@types\/[^/]+|undici-types|node-linux-[^/]+)$/.test(path);
   for (const [path] of Object.entries(packages).filter(needed)) console.log(path);
 '
 node -e "$packages" | while IFS= read -r path; do

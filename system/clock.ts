@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-import type { Clock } from "../allocator/ports.ts";
+import type { Clock } from "../allocator/base/ports.ts";
 
 /** What setTimeout can count: a longer wait wraps round and fires at once. */
 const LONGEST_TIMER_MS = 2 ** 31 - 1;

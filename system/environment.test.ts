@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
-import { apiServerOf, logLevelOf, portOf, textOf } from "./environment.ts";
+import { apiServerOf, envString, logLevelOf, portOf } from "./environment.ts";
 
 const refused = (variable: string, why: string) => ({
   code: "CONFIG_INVALID",
@@ -11,9 +11,9 @@ const refused = (variable: string, why: string) => ({
 
 describe("what processes are told by their environment", () => {
   it("is absent when it is empty", () => {
-    assert.equal(textOf({ BERTH_X: "" }, "BERTH_X", "y"), "y");
-    assert.equal(textOf({}, "BERTH_X"), "");
-    assert.equal(textOf({ BERTH_X: "z" }, "BERTH_X", "y"), "z");
+    assert.equal(envString({ BERTH_X: "" }, "BERTH_X", "y"), "y");
+    assert.equal(envString({}, "BERTH_X"), "");
+    assert.equal(envString({ BERTH_X: "z" }, "BERTH_X", "y"), "z");
   });
 
   it("is a port, or the usual one", () => {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What the configurations of the processes have in common. A variable that is empty is one that is absent.
 import { resolve } from "node:path";
-import { BerthError } from "../allocator/errors.ts";
+import { BerthError } from "../allocator/base/errors.ts";
 import { LOG_LEVELS, type LogLevel } from "./logger.ts";
 
 export type Environment = Readonly<Record<string, string | undefined>>;
@@ -9,13 +9,13 @@ export type Environment = Readonly<Record<string, string | undefined>>;
 const HIGHEST_PORT = 65_535;
 
 /** The variable's text; the empty text, or what is given, when it is absent. */
-export function textOf(env: Environment, variable: string, otherwise = ""): string {
+export function envString(env: Environment, variable: string, otherwise = ""): string {
   return env[variable] || otherwise;
 }
 
 /** BERTH_PORT; 0 is any that is free. */
 export function portOf(env: Environment, otherwise: number): number {
-  const given = textOf(env, "BERTH_PORT", String(otherwise));
+  const given = envString(env, "BERTH_PORT", String(otherwise));
   const port = /^\d{1,5}$/.test(given) ? Number(given) : Number.NaN;
   if (port <= HIGHEST_PORT) return port;
   throw invalid("BERTH_PORT", `is ${JSON.stringify(given)}, which is no port; give it a number up to 65535`);
@@ -23,7 +23,7 @@ export function portOf(env: Environment, otherwise: number): number {
 
 /** BERTH_LOG_LEVEL, info if absent. */
 export function logLevelOf(env: Environment): LogLevel {
-  const given = textOf(env, "BERTH_LOG_LEVEL", "info");
+  const given = envString(env, "BERTH_LOG_LEVEL", "info");
   const level = LOG_LEVELS.find((known) => known === given);
   if (level !== undefined) return level;
   throw invalid("BERTH_LOG_LEVEL", `is ${JSON.stringify(given)}; give it one of ${LOG_LEVELS.join(", ")}`);
@@ -33,10 +33,10 @@ export function logLevelOf(env: Environment): LogLevel {
 export function apiServerOf(
   env: Environment,
 ): { readonly kubeconfig: string } | { readonly host: string; readonly port: string } {
-  const kubeconfig = textOf(env, "BERTH_KUBECONFIG");
+  const kubeconfig = envString(env, "BERTH_KUBECONFIG");
   if (kubeconfig !== "") return { kubeconfig: resolve(kubeconfig) };
-  const host = textOf(env, "KUBERNETES_SERVICE_HOST");
-  if (host !== "") return { host, port: textOf(env, "KUBERNETES_SERVICE_PORT", "443") };
+  const host = envString(env, "KUBERNETES_SERVICE_HOST");
+  if (host !== "") return { host, port: envString(env, "KUBERNETES_SERVICE_PORT", "443") };
   throw invalid("BERTH_KUBECONFIG", "is not set, and this is no pod of a cluster; give it a kubeconfig");
 }
 

@@ -5,8 +5,8 @@ import { PassThrough, Writable } from "node:stream";
 import { describe, it } from "node:test";
 import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
-import { BerthError } from "../allocator/errors.ts";
-import type { LogFields } from "../allocator/ports.ts";
+import { BerthError } from "../allocator/base/errors.ts";
+import type { LogFields } from "../allocator/base/ports.ts";
 import { createLogger, type LogLevel } from "./logger.ts";
 
 const NOON = { now: () => Date.UTC(2026, 4, 1, 12) };

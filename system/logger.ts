@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import { Writable } from "node:stream";
 import { pino } from "pino";
-import type { Clock, LogFields, Logger } from "../allocator/ports.ts";
+import type { Clock, LogFields, Logger } from "../allocator/base/ports.ts";
 
 export const LOG_LEVELS = ["debug", "info", "warn", "error", "silent"] as const;
 export type LogLevel = (typeof LOG_LEVELS)[number];

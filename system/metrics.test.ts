@@ -2,9 +2,9 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import { register } from "prom-client";
-import { BerthError } from "../allocator/errors.ts";
-import { type LogFields, silent } from "../allocator/ports.ts";
-import { type Definition, METRICS } from "./metric-table.ts";
+import { BerthError } from "../allocator/base/errors.ts";
+import { type LogFields, noopLogger } from "../allocator/base/ports.ts";
+import { type Definition, METRICS } from "./metric-definitions.ts";
 import { createMetrics, type MetricsRegistry } from "./metrics.ts";
 
 /** The lines of one metric, without comments. */
@@ -22,7 +22,7 @@ const REVIEW = { route: "/mutate/pods", operation: "CREATE", outcome: "denied", 
 
 describe("metrics", () => {
   it("counts by labels", async () => {
-    const metrics = createMetrics(silent);
+    const metrics = createMetrics(noopLogger);
     metrics.increment("berth_admission_reviews_total", REVIEW);
     metrics.increment("berth_admission_reviews_total", REVIEW);
     metrics.increment("berth_admission_reviews_total", { ...REVIEW, outcome: "patched", code: "" });
@@ -33,7 +33,7 @@ describe("metrics", () => {
   });
 
   it("counts without labels, from zero", async () => {
-    const metrics = createMetrics(silent);
+    const metrics = createMetrics(noopLogger);
     assert.deepEqual(await linesOf(metrics, "berth_store_conflicts_total"), [
       "berth_store_conflicts_total 0",
     ]);
@@ -44,7 +44,7 @@ describe("metrics", () => {
   });
 
   it("sorts observations into the declared buckets", async () => {
-    const metrics = createMetrics(silent);
+    const metrics = createMetrics(noopLogger);
     for (const seconds of [0.0004, 0.003, 7, 99]) {
       metrics.observe("berth_cni_duration_seconds", seconds, { verb: "ADD" });
     }
@@ -58,7 +58,7 @@ describe("metrics", () => {
   });
 
   it("asks gauges at every scrape and forgets what is gone", async () => {
-    const metrics = createMetrics(silent);
+    const metrics = createMetrics(noopLogger);
     let pools = ["db", "web"];
     metrics.gauge("berth_pool_addresses", () =>
       pools.map((pool) => ({ labels: { pool, family: "IPv4", state: "free" }, value: pool.length })),
@@ -76,7 +76,7 @@ describe("metrics", () => {
   });
 
   it("does not expose a gauge that nobody collects, nor a zero that nobody measured", async () => {
-    const metrics = createMetrics(silent);
+    const metrics = createMetrics(noopLogger);
     assert.deepEqual(await linesOf(metrics, "berth_reservations"), []);
     metrics.gauge("berth_reservations", () => []);
     assert.deepEqual(await linesOf(metrics, "berth_reservations"), []);
@@ -84,7 +84,10 @@ describe("metrics", () => {
 
   it("exposes the rest when a gauge fails, and logs it", async () => {
     const logged: [string, LogFields | undefined][] = [];
-    const metrics = createMetrics({ ...silent, warn: (message, fields) => logged.push([message, fields]) });
+    const metrics = createMetrics({
+      ...noopLogger,
+      warn: (message, fields) => logged.push([message, fields]),
+    });
     const down = new Error("cache is gone");
     let works = true;
     metrics.gauge("berth_agent_claims", () => {
@@ -104,7 +107,10 @@ describe("metrics", () => {
 
   it("logs a gauge whose labels or values are wrong instead of exposing them", async () => {
     const logged: unknown[] = [];
-    const metrics = createMetrics({ ...silent, warn: (_message, fields) => logged.push(fields?.["error"]) });
+    const metrics = createMetrics({
+      ...noopLogger,
+      warn: (_message, fields) => logged.push(fields?.["error"]),
+    });
     metrics.gauge("berth_claims", () => [{ labels: { pod: "a" }, value: 1 }]);
     metrics.gauge("berth_reservations", () => [{ labels: {}, value: Number.NaN }]);
     const { body } = await metrics.expose();
@@ -116,7 +122,7 @@ describe("metrics", () => {
   });
 
   it("shows one state per scrape when two scrapes overlap", async () => {
-    const metrics = createMetrics(silent);
+    const metrics = createMetrics(noopLogger);
     let scrape = 0;
     metrics.gauge("berth_pool_addresses", async () => {
       scrape++;
@@ -179,12 +185,12 @@ describe("metrics", () => {
     },
   ]) {
     it(`refuses ${name}`, () => {
-      assert.throws(() => attempt(createMetrics(silent)), internal(message));
+      assert.throws(() => attempt(createMetrics(noopLogger)), internal(message));
     });
   }
 
   it("joins what several add to one gauge, and what one of them cannot say is missing alone", async () => {
-    const metrics = createMetrics(silent);
+    const metrics = createMetrics(noopLogger);
     metrics.gauge("berth_watch_synced", () => [{ labels: { kind: "IPClaim" }, value: 1 }]);
     metrics.gauge("berth_watch_synced", () => [{ labels: { kind: "Pod" }, value: 0 }]);
     metrics.gauge("berth_watch_synced", () => assert.fail("it cannot say"));
@@ -195,14 +201,14 @@ describe("metrics", () => {
   });
 
   it("exposes those of its part alone", async () => {
-    const { body } = await createMetrics(silent, "agent").expose();
+    const { body } = await createMetrics(noopLogger, "agent").expose();
     assert.match(body, /^# TYPE berth_cni_requests_total counter$/m);
     assert.match(body, /^# TYPE berth_api_requests_total counter$/m);
     assert.doesNotMatch(body, /berth_admission/);
   });
 
   it("exposes the process itself if it is asked to", async () => {
-    const metrics = createMetrics(silent);
+    const metrics = createMetrics(noopLogger);
     assert.deepEqual(await linesOf(metrics, "nodejs_eventloop_lag_p99_seconds"), []);
     metrics.watchProcess();
     assert.equal((await linesOf(metrics, "nodejs_eventloop_lag_p99_seconds")).length, 1);
@@ -227,8 +233,8 @@ describe("metrics", () => {
   });
 
   it("keeps to its own registry: two sets do not share values, and the global one stays empty", async () => {
-    const one = createMetrics(silent);
-    const other = createMetrics(silent);
+    const one = createMetrics(noopLogger);
+    const other = createMetrics(noopLogger);
     one.increment("berth_store_conflicts_total");
     assert.deepEqual(await linesOf(other, "berth_store_conflicts_total"), ["berth_store_conflicts_total 0"]);
     assert.deepEqual(register.getMetricsAsArray(), []);

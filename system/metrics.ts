@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from "prom-client";
-import { BerthError } from "../allocator/errors.ts";
-import type { Collect, Labels, Logger, Metrics, Sample } from "../allocator/ports.ts";
-import { type Definition, METRICS } from "./metric-table.ts";
+import { BerthError } from "../allocator/base/errors.ts";
+import type { Collect, Labels, Logger, Metrics, Sample } from "../allocator/base/ports.ts";
+import { type Definition, METRICS } from "./metric-definitions.ts";
 
 /**
  * The `Metrics` port with a way out. Every verb throws BerthError INTERNAL for a name that METRICS does not have,
@@ -19,13 +19,13 @@ export interface MetricsRegistry extends Metrics {
 
 /** Metrics of one process, in a registry of their own: those of the part that it is; of a process that is both, all. */
 export function createMetrics(log: Logger, part?: "webhook" | "agent"): MetricsRegistry {
-  const registry = new Registry();
+  const backend = new Registry();
   const counters = new Map<string, Counter>(); // name -> counter
   const histograms = new Map<string, Histogram>(); // name -> histogram
   const sources = new Map<string, Collect[]>(); // name of a gauge -> who is asked
   for (const [name, definition] of definitions()) {
     if (part !== undefined && definition.by !== part && definition.by !== "both") continue;
-    const configuration = configure(name, definition, registry);
+    const configuration = configure(name, definition, backend);
     if (definition.type === "counter") counters.set(name, new Counter(configuration));
     if (definition.type === "histogram") histograms.set(name, new Histogram(configuration));
   }
@@ -49,15 +49,15 @@ export function createMetrics(log: Logger, part?: "webhook" | "agent"): MetricsR
       const all = [collect];
       sources.set(name, all);
       const gauge: Gauge = new Gauge({
-        ...configure(name, definition, registry),
+        ...configure(name, definition, backend),
         collect: () => refresh({ name, gauge, all, log }),
       });
     },
     watchProcess() {
-      collectDefaultMetrics({ register: registry });
+      collectDefaultMetrics({ register: backend });
     },
     async expose() {
-      return { contentType: registry.contentType, body: await registry.metrics() };
+      return { contentType: backend.contentType, body: await backend.metrics() };
     },
   };
 }
@@ -97,12 +97,12 @@ function definitions(): readonly (readonly [string, Definition])[] {
   return Object.entries(METRICS);
 }
 
-function configure(name: string, definition: Definition, registry: Registry) {
+function configure(name: string, definition: Definition, backend: Registry) {
   return {
     name,
     help: definition.help,
     labelNames: [...definition.labels],
-    registers: [registry],
+    registers: [backend],
     ...(definition.buckets === undefined ? {} : { buckets: [...definition.buckets] }),
   };
 }

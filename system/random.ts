@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import { randomBytes } from "node:crypto";
-import type { Random } from "../allocator/ports.ts";
+import type { Random } from "../allocator/base/ports.ts";
 
 /** 32 letters, so that five bits of a byte choose one without bias. */
 const ALPHABET = "abcdefghijklmnopqrstuvwxyz234567";

@@ -2,6 +2,7 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import { configOf } from "./config.ts";
+import { TRUSTED_CLIENTS } from "./http/client-check.ts";
 
 const LEAST = { BERTH_NAMESPACE: "berth-system", KUBERNETES_SERVICE_HOST: "10.96.0.1" };
 
@@ -14,6 +15,10 @@ describe("the webhook's environment", () => {
       port: 8443,
       certificates: "/etc/berth/tls",
       departMs: 5_000,
+      trusted: TRUSTED_CLIENTS,
+      networkPolicy: false,
+      refusalsNameAll: false,
+      foreignRequests: "warn",
       logLevel: "info",
       api: { host: "10.96.0.1", port: "443" },
     });
@@ -29,6 +34,7 @@ describe("the webhook's environment", () => {
       BERTH_KUBECONFIG: "/tmp/kubeconfig",
       BERTH_DEPART: "1500ms",
       BERTH_LOG_LEVEL: "debug",
+      BERTH_REVIEWERS_BY: "NetworkPolicy",
     };
     assert.deepEqual(configOf(env, "host"), {
       namespace: "berth-system",
@@ -36,27 +42,45 @@ describe("the webhook's environment", () => {
       host: "127.0.0.1",
       port: 0,
       certificates: "/tmp/tls",
+      trusted: TRUSTED_CLIENTS,
+      networkPolicy: true,
+      refusalsNameAll: false,
+      foreignRequests: "warn",
       api: { kubeconfig: "/tmp/kubeconfig" },
       departMs: 1_500,
       logLevel: "debug",
     });
   });
 
-  it("makes Berth its own authority when it names a secret", () => {
-    const { issuing } = configOf({ ...LEAST, BERTH_TLS_SECRET: "berth-webhook-tls" }, "host");
-    const [hour, day] = [3_600_000, 86_400_000];
-    assert.deepEqual(issuing, {
-      ...{ secret: "berth-webhook-tls", service: "berth-webhook" },
-      ...{ leafMs: 90 * day, authorityMs: 3_650 * day },
+  it("takes one of three words for what other systems are asked", () => {
+    assert.equal(configOf({ ...LEAST, BERTH_FOREIGN_REQUESTS: "refuse" }, "host").foreignRequests, "refuse");
+    assert.throws(() => configOf({ ...LEAST, BERTH_FOREIGN_REQUESTS: "no" }, "host"), {
+      message: 'BERTH_FOREIGN_REQUESTS is "no"; give it warn, refuse or ignore',
     });
-    const lives = { BERTH_LEAF_LIFE: "1h", BERTH_AUTHORITY_LIFE: "3h", BERTH_SERVICE: "berth" };
-    const short = configOf({ ...LEAST, BERTH_TLS_SECRET: "tls", ...lives }, "host").issuing;
-    assert.deepEqual(short, { secret: "tls", service: "berth", leafMs: hour, authorityMs: 3 * hour });
-    assert.equal(configOf({ ...LEAST, ...lives }, "host").issuing, undefined);
+  });
+
+  it("serves what Berth's issuer makes when it names a secret", () => {
+    const { issued } = configOf({ ...LEAST, BERTH_TLS_SECRET: "berth-webhook-tls" }, "host");
+    assert.deepEqual(issued, { secret: "berth-webhook-tls", service: "berth-webhook" });
+    const other = configOf({ ...LEAST, BERTH_TLS_SECRET: "tls", BERTH_SERVICE: "berth" }, "host").issued;
+    assert.deepEqual(other, { secret: "tls", service: "berth" });
+    assert.equal(configOf({ ...LEAST, BERTH_SERVICE: "berth" }, "host").issued, undefined);
+  });
+
+  it("takes the authority of clients by its whole path", () => {
     assert.equal(
       configOf({ ...LEAST, BERTH_CLIENT_CA: "/tmp/ca/../ca.crt" }, "host").clientAuthority,
       "/tmp/ca.crt",
     );
+  });
+
+  it("says which clients may send reviews, by name and organization", () => {
+    assert.deepEqual(configOf(LEAST, "host").trusted, TRUSTED_CLIENTS);
+    const given = { BERTH_CLIENT_NAMES: "a, system:b", BERTH_CLIENT_ORGANIZATIONS: "c" };
+    assert.deepEqual(configOf({ ...LEAST, ...given }, "host").trusted, {
+      names: ["a", "system:b"],
+      organizations: ["c"],
+    });
   });
 
   it("is refused by the name of the variable, with what to write instead", () => {
@@ -71,14 +95,6 @@ describe("the webhook's environment", () => {
       const words = `BERTH_PORT is ${JSON.stringify(port)}, which is no port; give it a number up to 65535`;
       wrong({ BERTH_PORT: port }, words);
     }
-    const own = { BERTH_TLS_SECRET: "tls", BERTH_LEAF_LIFE: "1h" };
-    const least = "; give it a duration such as 2160h,";
-    wrong({ ...own, BERTH_LEAF_LIFE: "4s" }, `BERTH_LEAF_LIFE is "4s"${least} 5s at least`);
-    wrong({ ...own, BERTH_LEAF_LIFE: "90d" }, `BERTH_LEAF_LIFE is "90d"${least} 5s at least`);
-    wrong(
-      { ...own, BERTH_AUTHORITY_LIFE: "2h59m" },
-      `BERTH_AUTHORITY_LIFE is "2h59m"${least} 3h0m0s at least`,
-    );
     for (const depart of ["5", "-5s", "61s"]) {
       const words = `BERTH_DEPART is "${depart}"; give it a duration such as 5s, 1m0s at most`;
       wrong({ BERTH_DEPART: depart }, words);

@@ -1,20 +1,26 @@
 // SPDX-License-Identifier: Apache-2.0
 import { hostname } from "node:os";
 import { resolve } from "node:path";
-import { formatDuration, parseDuration } from "../allocator/duration.ts";
-import type { ApiServer } from "../kube/access.ts";
-import { apiServerOf, type Environment, invalid, logLevelOf, portOf, textOf } from "../system/environment.ts";
+import { formatDuration, parseDuration } from "../allocator/base/go-duration.ts";
+import { FOREIGN_CHOICES, type ForeignChoice } from "../allocator/manifest/foreign-requests.ts";
+import type { ApiServer } from "../kube/api/access.ts";
+import {
+  apiServerOf,
+  type Environment,
+  envString,
+  invalid,
+  logLevelOf,
+  portOf,
+} from "../system/environment.ts";
 import type { LogLevel } from "../system/logger.ts";
+import { TRUSTED_CLIENTS, type TrustedClients } from "./http/client-check.ts";
 
-/** Berth is its own authority. */
-export interface Issuing {
-  /** The Secret in Berth's namespace that authority and certificate are kept in. */
+/** A certificate that Berth's issuer has made. */
+export interface Issued {
+  /** The Secret in Berth's namespace that it lies in. */
   readonly secret: string;
   /** The Service that the API server calls. */
   readonly service: string;
-  readonly leafMs: number;
-  /** At least three times `leafMs`. */
-  readonly authorityMs: number;
 }
 
 /** What the environment says. Each field is a variable; the table in `configOf` has their names. */
@@ -29,9 +35,17 @@ export interface Config {
   /** Absolute; has `tls.crt` and `tls.key`, which may be changed while they are served. */
   readonly certificates: string;
   /** Absent: `certificates` has what is served. */
-  readonly issuing?: Issuing;
+  readonly issued?: Issued;
   /** Absolute, PEM: the authority of the clients that may send reviews, which may be changed; absent: anyone may. */
   readonly clientAuthority?: string;
+  /** Which clients of that authority. */
+  readonly trusted: TrustedClients;
+  /** Refusals tell everybody who holds what, and which pools there are. */
+  readonly refusalsNameAll: boolean;
+  /** What becomes of pods that ask other systems for addresses. */
+  readonly foreignRequests: ForeignChoice;
+  /** A NetworkPolicy says who reaches the port. */
+  readonly networkPolicy: boolean;
   readonly api: ApiServer;
   /** How long it serves on after it was told to end and says that it is not ready. */
   readonly departMs: number;
@@ -50,12 +64,15 @@ export function loadConfig(): Config {
  * | `BERTH_POD_NAME`   | the name of this pod                                      | the name of the host     |
  * | `BERTH_HOST`       | the address to listen on                                  | `::`, every one          |
  * | `BERTH_PORT`       | the port to listen on                                     | 8443                     |
- * | `BERTH_TLS_SECRET` | the Secret that Berth keeps certificates of its own in    | `BERTH_TLS` has them     |
- * | `BERTH_SERVICE`    | the Service that they are for                             | `berth-webhook`          |
- * | `BERTH_LEAF_LIFE`  | Go duration: how long a certificate is valid              | 2160h                    |
- * | `BERTH_AUTHORITY_LIFE` | the same of its authority, three times that at least  | 87600h                   |
+ * | `BERTH_TLS_SECRET` | the Secret that Berth's issuer puts the certificate into  | `BERTH_TLS` has it       |
+ * | `BERTH_SERVICE`    | the Service that it is for                                | `berth-webhook`          |
  * | `BERTH_TLS`        | the folder of `tls.crt` and `tls.key`                     | `/etc/berth/tls`         |
  * | `BERTH_CLIENT_CA`  | a file: the authority of the clients that may send reviews | anyone may              |
+ * | `BERTH_CLIENT_NAMES` | the names (CN) that their certificates may have, with commas | `TRUSTED_CLIENTS`       |
+ * | `BERTH_CLIENT_ORGANIZATIONS` | the organizations (O), of which they have one   | `TRUSTED_CLIENTS`        |
+ * | `BERTH_REVIEWERS_BY` | `NetworkPolicy`: one says who reaches the port              | nothing does             |
+ * | `BERTH_REFUSALS_NAME` | `All`: refusals tell everybody who holds what; `Readable`: who may read it | `Readable`  |
+ * | `BERTH_FOREIGN_REQUESTS` | `warn`, `refuse` or `ignore`: pods that ask other systems for addresses | `warn`          |
  * | `BERTH_KUBECONFIG` | a kubeconfig, to run outside the cluster                  | the pod's service account |
  * | `BERTH_DEPART`     | Go duration between SIGTERM and the end of serving        | 5s                       |
  * | `BERTH_LOG_LEVEL`  | debug, info, warn, error or silent                        | info                     |
@@ -63,11 +80,11 @@ export function loadConfig(): Config {
  * An empty variable is an absent one. Throws CONFIG_INVALID naming the variable.
  */
 export function configOf(env: Environment, host: string): Config {
-  const text = (name: string, otherwise: string) => textOf(env, name, otherwise);
+  const text = (name: string, otherwise: string) => envString(env, name, otherwise);
   const namespace = text("BERTH_NAMESPACE", "");
   if (namespace === "")
     throw invalid("BERTH_NAMESPACE", "is not set; give it the namespace that berth runs in");
-  const issuing = issuingOf(text);
+  const secret = text("BERTH_TLS_SECRET", "");
   const clientAuthority = text("BERTH_CLIENT_CA", "");
   return {
     namespace,
@@ -75,38 +92,37 @@ export function configOf(env: Environment, host: string): Config {
     host: text("BERTH_HOST", "::"),
     port: portOf(env, 8443),
     certificates: resolve(text("BERTH_TLS", "/etc/berth/tls")),
-    ...(issuing === undefined ? {} : { issuing }),
+    ...(secret === "" ? {} : { issued: { secret, service: text("BERTH_SERVICE", "berth-webhook") } }),
     ...(clientAuthority === "" ? {} : { clientAuthority: resolve(clientAuthority) }),
+    trusted: {
+      names: listOf(text("BERTH_CLIENT_NAMES", TRUSTED_CLIENTS.names.join())),
+      organizations: listOf(text("BERTH_CLIENT_ORGANIZATIONS", TRUSTED_CLIENTS.organizations.join())),
+    },
+    refusalsNameAll: namingOf(text("BERTH_REFUSALS_NAME", "Readable")),
+    foreignRequests: foreignOf(text("BERTH_FOREIGN_REQUESTS", "warn")),
+    networkPolicy: text("BERTH_REVIEWERS_BY", "") === "NetworkPolicy",
     api: apiServerOf(env),
     departMs: departOf(text("BERTH_DEPART", "5s")),
     logLevel: logLevelOf(env),
   };
 }
 
-/** An authority is renewed when a third of its life is left, which must be enough for a certificate of it. */
-const AUTHORITY_FACTOR = 3;
-/** Below, a certificate would end before everybody could have heard of it. */
-const SHORTEST_LEAF_MS = 5_000;
-
-function issuingOf(text: (name: string, otherwise: string) => string): Issuing | undefined {
-  const secret = text("BERTH_TLS_SECRET", "");
-  if (secret === "") return undefined;
-  const service = text("BERTH_SERVICE", "berth-webhook");
-  const leafMs = lifeOf("BERTH_LEAF_LIFE", text("BERTH_LEAF_LIFE", "2160h"), SHORTEST_LEAF_MS);
-  const given = text("BERTH_AUTHORITY_LIFE", "87600h");
-  return {
-    secret,
-    service,
-    leafMs,
-    authorityMs: lifeOf("BERTH_AUTHORITY_LIFE", given, AUTHORITY_FACTOR * leafMs),
-  };
+function namingOf(given: string): boolean {
+  if (given === "All" || given === "Readable") return given === "All";
+  throw invalid("BERTH_REFUSALS_NAME", `is ${JSON.stringify(given)}; give it Readable or All`);
 }
 
-function lifeOf(variable: string, given: string, leastMs: number): number {
-  const ms = parseDuration(given);
-  if (ms !== undefined && ms >= leastMs) return ms;
-  const least = formatDuration(leastMs);
-  throw invalid(variable, `is ${JSON.stringify(given)}; give it a duration such as 2160h, ${least} at least`);
+function foreignOf(given: string): ForeignChoice {
+  const choice = FOREIGN_CHOICES.find((one) => one === given);
+  if (choice !== undefined) return choice;
+  throw invalid("BERTH_FOREIGN_REQUESTS", `is ${JSON.stringify(given)}; give it warn, refuse or ignore`);
+}
+
+function listOf(text: string): readonly string[] {
+  return text
+    .split(",")
+    .map((part) => part.trim())
+    .filter((part) => part !== "");
 }
 
 /** More than a minute is beyond what Kubernetes leaves a pod to end. */

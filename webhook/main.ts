@@ -1,15 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import { messageOf } from "../allocator/errors.ts";
-import { accessOf } from "../kube/access.ts";
-import { connect } from "../kube/connection.ts";
+import { messageOf } from "../allocator/base/errors.ts";
+import { accessOf } from "../kube/api/access.ts";
+import { connect } from "../kube/api/connection.ts";
 import manifest from "../package.json" with { type: "json" };
+import { AnchoredClock } from "../system/anchored-clock.ts";
 import { createClock } from "../system/clock.ts";
-import { ending } from "../system/ending.ts";
 import { createLogger, standardError } from "../system/logger.ts";
 import { createRandom } from "../system/random.ts";
-import { startWebhook } from "./cluster-webhook.ts";
+import { untilEndingSignal } from "../system/signals.ts";
 import { loadConfig } from "./config.ts";
+import { startWebhook } from "./replica.ts";
 
 try {
   await run();
@@ -24,10 +25,12 @@ async function run(): Promise<void> {
   const clock = createClock();
   const log = createLogger({ stream: standardError(), level: logLevel, clock });
   const userAgent = `berth-webhook/${manifest.version}`;
-  const connection = connect(await accessOf(api), { clock, userAgent });
-  const ended = ending();
+  const server = new AnchoredClock(clock);
+  const onTime = (ms: number) => server.told(ms);
+  const connection = connect(await accessOf(api), { clock, userAgent, onTime });
+  const ended = untilEndingSignal();
   try {
-    const webhook = await startWebhook({ ...config, connection, clock, random: createRandom(), log });
+    const webhook = await startWebhook({ ...config, connection, clock: server, random: createRandom(), log });
     log.info("webhook serves", { ...webhook.address, version: manifest.version });
     const signal = await ended;
     log.info("webhook ends", { signal });

@@ -1,70 +1,211 @@
 // SPDX-License-Identifier: Apache-2.0
-import type { Context } from "../allocator/context.ts";
-import { Mirror } from "../allocator/mirror.ts";
-import { KeyedMutex } from "../allocator/mutex.ts";
-import { type Clock, type Logger, type Metrics, type Random, unmetered } from "../allocator/ports.ts";
-import { openKubernetesStore } from "../allocator/store/kubernetes.ts";
-import type { Connection } from "../kube/connection.ts";
-import { WatchHealth } from "../kube/watch-health.ts";
-import { type ClusterInventory, clusterInventory } from "./cluster/inventory.ts";
-import { followRecords } from "./cluster/records.ts";
-import { type RunningWatches, startWatches } from "./cluster/watches.ts";
 
-export interface ReplicaOptions {
-  /** Stays open when the replica is closed: it belongs to whoever opened it. */
+import type { RequestListener } from "node:http";
+import { BerthError } from "../allocator/base/errors.ts";
+import type { Clock, Logger, Random, Readiness } from "../allocator/base/ports.ts";
+import type { ForeignChoice } from "../allocator/manifest/foreign-requests.ts";
+import type { Connection } from "../kube/api/connection.ts";
+import { withRequestMetrics } from "../kube/api/metered-connection.ts";
+import { EventRecorder } from "../kube/controller/event-recorder.ts";
+import { kubeEventSink } from "../kube/controller/event-sink.ts";
+import type { LeaseTimings } from "../kube/controller/leader-election.ts";
+import manifest from "../package.json" with { type: "json" };
+import { limitedLogger } from "../system/limited-logger.ts";
+import { createMetrics, type MetricsRegistry } from "../system/metrics.ts";
+import { type CleanupStack, withCleanup } from "../system/shutdown.ts";
+import type { PoolAccess } from "./admission/admission-context.ts";
+import { waitForPools } from "./admission/cache-wait.ts";
+import { trackPendingClaims } from "./admission/pending-claims.ts";
+import { SubjectAccessChecker } from "./admission/pool-access.ts";
+import { ReviewedReadAccess } from "./admission/read-access.ts";
+import { createHandlers } from "./admission/routes.ts";
+import { type ClusterCaches, openCaches } from "./cluster-state/caches.ts";
+import type { Issued } from "./config.ts";
+import { startBinder } from "./controllers/binding/controller.ts";
+import { startClaims } from "./controllers/claims/controller.ts";
+import type { ControllerDeps } from "./controllers/controller.ts";
+import { type GcController, startGcController } from "./controllers/gc-controller.ts";
+import { startGcTriggers } from "./controllers/gc-triggers.ts";
+import { startLeadership } from "./controllers/leadership.ts";
+import { startPhases } from "./controllers/phase-controller.ts";
+import { startPools } from "./controllers/pools/controller.ts";
+import { startWorkloads } from "./controllers/statefulset-controller.ts";
+import { createApp } from "./http/app.ts";
+import type { TrustedClients } from "./http/client-check.ts";
+import type { TlsServer } from "./http/tls-server.ts";
+import { withMetrics, withReplicaMetrics } from "./metrics.ts";
+import { type AdmissionRequest, type Handler, ROUTES, type Route } from "./review/admission-review.ts";
+import { openCertificates, serveCertificates, type TlsHandle } from "./tls-setup.ts";
+
+export interface WebhookOptions {
+  /** Stays open when the webhook is closed: it belongs to whoever opened it. */
   readonly connection: Connection;
+  /** Where the lease lies. */
+  readonly namespace: string;
+  readonly podName: string;
+  readonly host: string;
+  /** 0: any that is free. */
+  readonly port: number;
+  /** The folder of `tls.crt` and `tls.key`. */
+  readonly certificates: string;
+  /** Instead of the folder: the Secret that Berth's issuer fills. */
+  readonly issued?: Issued;
+  /** The file of the authority of clients that may send reviews; absent: anyone may. */
+  readonly clientAuthority?: string;
+  /** Which clients of that authority; `TRUSTED_CLIENTS` if absent. */
+  readonly trusted?: TrustedClients;
+  /** A NetworkPolicy says who reaches the port; it counts where there is no such authority. */
+  readonly networkPolicy?: boolean;
+  /** Refusals tell everybody who holds what, and which pools there are. */
+  readonly refusalsNameAll?: boolean;
+  /** `warn` if absent. */
+  readonly foreignRequests?: ForeignChoice;
+  /** How long it serves on after `close` was called, for those who have not heard yet. */
+  readonly departMs: number;
   readonly clock: Clock;
   readonly random: Random;
   readonly log: Logger;
-  readonly metrics?: Metrics;
+  /** Those of the Kubernetes components if absent. */
+  readonly leaseTimings?: LeaseTimings;
 }
 
-/** What one process of the webhook knows of the cluster, before it serves or controls anything. */
-export interface Replica {
-  readonly connection: Connection;
-  /** Its view is `mirror`. */
-  readonly context: Context;
-  readonly mirror: Mirror;
-  readonly watches: RunningWatches;
-  readonly inventory: ClusterInventory;
-  /** Resolves once records and cluster were listed whole; never, when the replica is closed before it. */
-  readonly synced: Promise<void>;
-  /** Whether admission can decide now, and what it waits for. */
-  ready(): { readonly ready: boolean; readonly reason: string };
-  /** Ends all watches. Repeatable. */
+export interface ClusterWebhook {
+  readonly address: TlsServer["address"];
+  readonly ready: () => Readiness;
+  /** Says that it is not ready, serves on for a moment, drains, ends the controllers and gives the lease back. Repeatable. */
   close(): Promise<void>;
 }
 
-/** Begins to follow Berth's records and the cluster's objects; answers before anything is loaded. */
-export async function openReplica(options: ReplicaOptions): Promise<Replica> {
-  const { connection, clock, random, log, metrics = unmetered } = options;
-  const stop = new AbortController();
-  const health = new WatchHealth(clock, metrics);
-  const store = openKubernetesStore({ connection, clock, random, log, health, metrics });
-  const mirror = new Mirror(log);
-  const records = followRecords({ store, mirror, clock, log }, stop.signal);
-  const watches = startWatches({ connection, clock, random, log, health }, stop.signal);
-  const inventory = clusterInventory({ watches, connection, clock });
-  const context: Context = { store, view: mirror, clock, random, log, serial: new KeyedMutex() };
-  let closing: Promise<void> | undefined;
-  const end = async () => {
-    stop.abort();
-    await Promise.all([records.ended, watches.ended]);
-    await store.close();
-  };
-  return {
-    ...{ connection, context, mirror, watches, inventory },
-    synced: Promise.all([records.synced, watches.synced]).then(() => undefined),
-    ready: () => readiness(mirror, watches),
-    close: () => {
-      closing ??= end();
-      return closing;
-    },
-  };
+/** The Lease by which replicas choose who collects garbage. */
+const LEASE = "berth-webhook";
+
+/**
+ * One replica of the webhook: admission, controllers, and what they know of the cluster. It serves at once and is
+ * ready when everything was listed. Whatever was started is closed again, in reverse, when a later part cannot start.
+ * Throws BerthError: CONFIG_INVALID or CERTIFICATE_INVALID for what the administrator can mend.
+ */
+export async function startWebhook(options: WebhookOptions): Promise<ClusterWebhook> {
+  const metrics = createMetrics(options.log, "webhook");
+  const connection = withRequestMetrics(options.connection, metrics, options.clock);
+  return await withCleanup((closers) => assemble({ ...options, connection, metrics }, closers));
 }
 
-function readiness(mirror: Mirror, watches: RunningWatches): { ready: boolean; reason: string } {
-  if (!mirror.ready) return { ready: false, reason: "records are not loaded" };
-  if (!watches.isSynced()) return { ready: false, reason: "what is in the cluster is not loaded" };
-  return { ready: true, reason: "" };
+type Metered = WebhookOptions & { readonly metrics: MetricsRegistry };
+
+async function assemble(options: Metered, closers: CleanupStack): Promise<Omit<ClusterWebhook, "close">> {
+  const { clock, log, connection, departMs } = options;
+  const opened = await openCertificates(options);
+  const replica = await openCaches(options);
+  closers.push(() => replica.close());
+  const { metrics } = options;
+  metrics.watchProcess();
+  withMetrics(metrics, replica.mirror);
+  const access = new SubjectAccessChecker(connection, clock);
+  const events = startEvents(options, closers);
+  const house = startControllers(options, { replica, access, metrics, events, closers });
+  let leaving = false;
+  let serving: TlsHandle | undefined;
+  const ready = () => {
+    if (leaving) return { ready: false, reason: "this replica is ending" };
+    const knows = replica.ready();
+    return knows.ready ? (serving?.ready() ?? { ready: false, reason: "this replica begins" }) : knows;
+  };
+  withReplicaMetrics(metrics, {
+    version: manifest.version,
+    ready: () => ready().ready,
+    certificates: () => serving?.certificates() ?? {},
+  });
+  const handlers = onceReady(
+    replica,
+    createHandlers({
+      context: replica.context,
+      inventory: replica.inventory.admission,
+      access,
+      ...(options.refusalsNameAll === true ? {} : { readAccess: new ReviewedReadAccess(connection, clock) }),
+      ...(options.foreignRequests === undefined ? {} : { foreignRequests: options.foreignRequests }),
+      holds: trackPendingClaims(replica, { clock, log: limitedLogger(log, clock) }),
+      catchUp: () => waitForPools(replica.context, replica.mirror),
+      suspect: (claim) => house.suspect(claim),
+    }),
+  );
+  const decide = createApp({ handlers, ready, metrics, log, clock });
+  const app: RequestListener = (request, response) => {
+    // the API server keeps its connections for as long as they live, wherever new ones go by now
+    if (leaving) response.setHeader("Connection", "close");
+    decide(request, response);
+  };
+  serving = await serveCertificates(options, { opened, app, closers });
+  closers.push(async () => {
+    leaving = true;
+    await clock.sleep(departMs);
+  });
+  return { address: serving.address, ready };
+}
+
+/** Decisions need the whole view: an address that is missing from half of one looks free, a pool unknown. */
+function onceReady(
+  replica: ClusterCaches,
+  handlers: Readonly<Record<Route, Handler>>,
+): Readonly<Record<Route, Handler>> {
+  const guard = (handler: Handler) => async (request: AdmissionRequest, signal: AbortSignal) => {
+    const { ready, reason } = replica.ready();
+    if (ready) return await handler(request, signal);
+    throw new BerthError("NOT_READY", `berth cannot decide yet: ${reason}; try again in a moment`);
+  };
+  const guarded = ROUTES.map((route) => [route, guard(handlers[route])] as const);
+  return Object.fromEntries(guarded) as Record<Route, Handler>;
+}
+
+function startEvents(options: WebhookOptions, closers: CleanupStack): EventRecorder {
+  const { connection, podName, clock, random, log } = options;
+  const events = new EventRecorder({
+    sink: kubeEventSink(connection, { controller: "berth.dev/webhook", instance: podName }),
+    ...{ clock, random, log },
+  });
+  const stop = new AbortController();
+  const sending = events.run(stop.signal);
+  closers.push(async () => {
+    stop.abort();
+    await sending;
+  });
+  return events;
+}
+
+function startControllers(
+  options: WebhookOptions,
+  to: {
+    readonly replica: ClusterCaches;
+    readonly access: PoolAccess;
+    readonly metrics: MetricsRegistry;
+    readonly events: EventRecorder;
+    readonly closers: CleanupStack;
+  },
+): GcController {
+  const { replica, access, metrics, events, closers } = to;
+  const { refusalsNameAll = false } = options;
+  const limited = options.networkPolicy === true ? "NetworkPolicy" : "nothing";
+  const reviewersBy = options.clientAuthority === undefined ? limited : "ClientCertificate";
+  const { connection, namespace, podName, clock, random, log, leaseTimings } = options;
+  const leadership = startLeadership({
+    ...{ connection, namespace, clock, random, log },
+    name: LEASE,
+    identity: `${podName}_${random.token()}`, // a container that starts again has the same name
+    ...(leaseTimings === undefined ? {} : { timings: leaseTimings }),
+  });
+  closers.push(() => leadership.close());
+  metrics.gauge("berth_leader", () => [{ labels: {}, value: leadership.leads() ? 1 : 0 }]);
+  const { context, mirror, watches, inventory, synced } = replica;
+  const house = startGcController({ context, inventory, leadership, metrics, events, synced });
+  closers.push(() => house.close());
+  const suspect: ControllerDeps["suspect"] = (claim) => house.suspect(claim);
+  const knows = { context, mirror, watches, inventory, leadership, connection, access };
+  const deps: ControllerDeps = { ...knows, events, metrics, suspect, reviewersBy, refusalsNameAll };
+  const controllers = [
+    startGcTriggers({ mirror, watches, clock, suspect }),
+    ...[startBinder, startWorkloads, startClaims, startPools, startPhases].map((start) => start(deps)),
+  ];
+  closers.push(async () => {
+    await Promise.all(controllers.map((controller) => controller.close()));
+  });
+  return house;
 }

@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-import { type Address, familyOf, parseAddress, toNumber } from "../address.ts";
-import { claimKey } from "../claim.ts";
-import { BerthError, messageOf } from "../errors.ts";
-import { malformed, plainObject } from "./read.ts";
-import { readRecord } from "./record.ts";
-import type { Kind, Records } from "./store.ts";
 
-/** Of the stored text. Any other is refused: what is not known here could not be written back. */
+import { BerthError, messageOf } from "../base/errors.ts";
+import { type Address, familyOf, parseAddress, toNumber } from "../ip/address.ts";
+import { claimKey } from "../model/claim.ts";
+import { malformed, plainObject } from "./decode.ts";
+import { readRecord, readStored } from "./record.ts";
+import type { Kind, Records, Stored } from "./store.ts";
+import { withUnknown } from "./unknown-fields.ts";
+
+/** Of the stored text. It changes when older versions must not read it; a new field or value does not change it. */
 const VERSION = 1;
 
 const KEYS: { readonly [K in Kind]: (record: Records[K]) => string } = {
@@ -20,10 +22,16 @@ export function keyOf<K extends Kind>(kind: K, record: Records[K]): string {
   return KEYS[kind](record);
 }
 
-/** The text to store. Throws INTERNAL for a record that decodeRecord would refuse: nothing is stored that is lost. */
-export function encodeRecord<K extends Kind>(kind: K, record: Records[K]): string {
+/** A stored text, read. */
+export type Decoded<K extends Kind> = Pick<Stored<K>, "record" | "unknown">;
+
+/**
+ * The text to store, with what is not known here of what it replaces. Throws INTERNAL for a record that decodeRecord
+ * would refuse: nothing is stored that is lost.
+ */
+export function encodeRecord<K extends Kind>(kind: K, record: Records[K], seen?: Decoded<K>): string {
   try {
-    return JSON.stringify({ v: VERSION, record: readRecord(kind, record) });
+    return JSON.stringify({ v: VERSION, record: withUnknown(kind, readRecord(kind, record), seen) });
   } catch (error) {
     const key = keyOf(kind, record);
     const words = `${kind} ${key} cannot be stored: ${messageOf(error)}`;
@@ -32,12 +40,13 @@ export function encodeRecord<K extends Kind>(kind: K, record: Records[K]): strin
 }
 
 /** The record in a stored text, or STATE_CORRUPT naming kind and key: never half of one. */
-export function decodeRecord<K extends Kind>(kind: K, key: string, text: string): Records[K] {
+export function decodeRecord<K extends Kind>(kind: K, key: string, text: string): Decoded<K> {
   try {
     const { v, record } = plainObject(JSON.parse(text), "its text");
     if (v !== VERSION) throw malformed("its version", `must be ${VERSION}, not ${String(v)}`);
-    const found = readRecord(kind, record);
-    if (keyOf(kind, found) !== key) throw malformed("its text", `is that of ${keyOf(kind, found)}`);
+    const found = readStored(kind, record);
+    const own = keyOf(kind, found.record);
+    if (own !== key) throw malformed("its text", `is that of ${own}`);
     return found;
   } catch (error) {
     const words = `the stored ${kind} ${key} cannot be decoded: ${messageOf(error)}; restore it from a backup`;

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+
+import { isRefusal } from "../base/errors.ts";
 import type {
   Binding,
   Claim,
@@ -8,13 +10,14 @@ import type {
   ClaimStatus,
   Identity,
   Retention,
-} from "../claim.ts";
-import { isRefusal } from "../errors.ts";
-import type { PoolRecord, PoolSpec } from "../pool.ts";
-import { readPoolSpec } from "../pool-spec.ts";
-import type { Reservation } from "../reservation.ts";
+  RetentionChoice,
+} from "../model/claim.ts";
+import type { Reservation } from "../model/reservation.ts";
+import type { PoolRecord, PoolSpec } from "../pool/pool.ts";
+import { readStoredPoolSpec } from "../pool/pool-spec.ts";
 import {
   address,
+  type Decoder,
   flag,
   index,
   list,
@@ -25,10 +28,11 @@ import {
   oneOf,
   optional,
   orNull,
-  type Read,
+  placeOf,
+  someOf,
   text,
-} from "./read.ts";
-import type { Kind, Records } from "./store.ts";
+} from "./decode.ts";
+import type { Kind, Records, Unknown } from "./store.ts";
 
 const identity = object<Identity>({
   kind: text,
@@ -42,14 +46,26 @@ const identity = object<Identity>({
 const request = object<ClaimRequest>({
   addresses: optional(list(address)),
   pools: optional(list(text)),
-  families: optional(list(oneOf("IPv4", "IPv6"))),
+  families: optional(someOf("IPv4", "IPv6")),
 });
 
-const retention = object<Retention>({
-  whenDeleted: oneOf("Release", "Retain"),
-  whenScaled: oneOf("Release", "Retain"),
+const choice = oneOf<RetentionChoice>(["Release", "Retain"], "Retain");
+
+const choices = object<Retention>({
+  whenDeleted: choice,
+  whenScaled: choice,
   ttlMs: orNull(milliseconds),
 });
+
+/** A choice that is not known here releases nothing, not even when the time is over that belongs to it. */
+const retention: Decoder<Retention> = (value, field, unknown) => {
+  const before = unknown?.length ?? 0;
+  const found = choices(value, field, unknown);
+  if (found.ttlMs === null || unknown?.slice(before).every((one) => !("takenFor" in one)) !== false)
+    return found;
+  unknown.push({ ...placeOf(`${field}.ttlMs`), value: found.ttlMs, takenFor: null });
+  return { ...found, ttlMs: null };
+};
 
 const binding = object<Binding>({
   token: text,
@@ -67,10 +83,13 @@ const attachment = object<ClaimAttachment>({
   podUID: text,
   since: milliseconds,
   detached: flag,
+  netns: optional(text),
+  bootID: optional(text),
 });
 
 const status = object<ClaimStatus>({
-  phase: oneOf("Pending", "Reserved", "Held", "Bound", "Attached", "Detached", "Retained"),
+  // for people alone: phaseOf says where a claim stands
+  phase: oneOf(["Pending", "Reserved", "Held", "Bound", "Attached", "Detached", "Retained"], "Pending"),
   attachment: optional(attachment),
   message: optional(text),
 });
@@ -85,7 +104,7 @@ const claim = object<Claim>({
   addresses: list(address),
   nonce: text,
   binding: optional(binding),
-  retained: optional(object({ since: milliseconds, because: oneOf("deleted", "scaled") })),
+  retained: optional(object({ since: milliseconds, because: oneOf(["deleted", "scaled"], "scaled") })),
   admittedAt: optional(milliseconds),
   handMade: optional(flag),
   releasing: optional(flag),
@@ -104,12 +123,12 @@ const reservation = object<Reservation>({
 
 /** The form only: a pool that is wrong in itself is for parsePool to refuse, in words for its author. */
 function spec(value: unknown, field: string): PoolSpec {
-  const found = readPoolSpec(value);
+  const found = readStoredPoolSpec(value);
   if (isRefusal(found)) throw malformed(field, `is not that of a pool: ${found.message}`);
   return found;
 }
 
-const READS: { readonly [K in Kind]: Read<Records[K]> } = {
+const READS: { readonly [K in Kind]: Decoder<Records[K]> } = {
   pool: object<PoolRecord>({ name, spec, deleting: optional(flag) }),
   claim,
   reservation,
@@ -118,4 +137,14 @@ const READS: { readonly [K in Kind]: Read<Records[K]> } = {
 /** Makes a record of parsed JSON, complete and with canonical addresses. Throws STATE_CORRUPT naming the field. */
 export function readRecord<K extends Kind>(kind: K, value: unknown): Records[K] {
   return READS[kind](value, kind);
+}
+
+/** The same of what is stored, which a newer Berth may have written. */
+export function readStored<K extends Kind>(
+  kind: K,
+  value: unknown,
+): { readonly record: Records[K]; readonly unknown?: readonly Unknown[] } {
+  const unknown: Unknown[] = [];
+  const record = READS[kind](value, kind, unknown);
+  return unknown.length === 0 ? { record } : { record, unknown };
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-import type { Claim, ClaimStatus } from "../claim.ts";
-import type { PoolRecord } from "../pool.ts";
-import type { Reservation } from "../reservation.ts";
+import type { Claim, ClaimStatus } from "../model/claim.ts";
+import type { Reservation } from "../model/reservation.ts";
+import type { PoolRecord } from "../pool/pool.ts";
 
 /** What is stored, by kind. Keys: a pool's name, a claim's namespace/name, a reservation's address. */
 export interface Records {
@@ -10,6 +10,19 @@ export interface Records {
   readonly reservation: Reservation;
 }
 export type Kind = keyof Records;
+
+/**
+ * Something in a stored record that a newer Berth wrote and this one does not know: a field, or a value of a field
+ * (another phase). It is ignored, kept beside the record, and written back with it: both versions may run at once.
+ */
+export interface Unknown {
+  /** Fields from the record to the object that it is in. */
+  readonly path: readonly string[];
+  readonly key: string;
+  readonly value: unknown;
+  /** Of a value: what it is taken for here. As long as the field says so, the value stays. */
+  readonly takenFor?: unknown;
+}
 
 /** A record as the store holds it. */
 export interface Stored<K extends Kind> {
@@ -23,6 +36,8 @@ export interface Stored<K extends Kind> {
   readonly createdAt: number;
   /** Of a claim in Kubernetes that has any: whoever stands here must let it go before it is gone. */
   readonly finalizers?: readonly string[];
+  /** What is stored with it and not known here: a replace and a report keep it. */
+  readonly unknown?: readonly Unknown[];
 }
 
 export type CreateResult<K extends Kind> =
@@ -49,12 +64,18 @@ export type Change<K extends Kind> =
  * The authority. Uniqueness comes from `create` alone, every change from a compare-and-set on the revision.
  *
  * Every verb throws BerthError STORE_UNAVAILABLE, STORE_FULL, STORE_READ_ONLY or TIMED_OUT when it cannot know
- * or do, and STATE_CORRUPT, naming the key, for a record that does not decode. After STORE_UNAVAILABLE or
- * TIMED_OUT of a write the write may have happened.
+ * or do, STATE_CORRUPT, naming the key, for a record that does not decode, and a write WRITE_REFUSED for one that a
+ * quota or policy forbids. After STORE_UNAVAILABLE or TIMED_OUT of a write the write may have happened; after any
+ * other fault it has not.
  */
 export interface Store {
   /** Create-if-absent on the record's key. Of any number of racing creates exactly one answers `created`. */
   create<K extends Kind>(kind: K, record: Records[K]): Promise<CreateResult<K>>;
+  /**
+   * Where the last create of a claim in its namespace was refused: throws as `create` would, and writes nothing. Costs
+   * nothing elsewhere. Absent in a store that refuses no record.
+   */
+  mayCreate?(claim: Claim): Promise<void>;
   /** Read from the authority, never from a cache. */
   get<K extends Kind>(kind: K, key: string): Promise<Stored<K> | undefined>;
   /**
@@ -69,8 +90,11 @@ export interface Store {
    * claim that is bound to a node is only marked (`deleting`), and goes when it is bound no more.
    */
   remove<K extends Kind>(kind: K, seen: Stored<K>): Promise<RemoveResult>;
-  /** Every record of the kind as of one moment, paged underneath, in the order of keys. */
-  list<K extends Kind>(kind: K): AsyncIterable<Stored<K>>;
+  /**
+   * Every record of the kind as of one moment, paged underneath, in the order of keys. With a namespace, those of it at
+   * least: a store that can do so leaves the others out.
+   */
+  list<K extends Kind>(kind: K, namespace?: string): AsyncIterable<Stored<K>>;
   /** Follows the kind until `signal` aborts. Never ends by itself and never throws for a lost connection: it resumes. */
   watch<K extends Kind>(kind: K, signal: AbortSignal): AsyncIterable<Change<K>>;
   close(): Promise<void>;

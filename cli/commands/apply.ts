@@ -1,23 +1,24 @@
 // SPDX-License-Identifier: Apache-2.0
-import { isRefusal } from "../../allocator/errors.ts";
-import { Fields } from "../../allocator/kube-object.ts";
-import { withWebhook } from "../client.ts";
-import type { Command, ExitCode, Io } from "../command.ts";
-import { readDocuments, type Sourced } from "../documents.ts";
-import { DATA, DRY_RUN } from "../flags.ts";
-import { holdingsOf } from "../holdings.ts";
-import { MANAGED } from "../kinds.ts";
-import { withLedger } from "../ledger.ts";
-import { printable } from "../output.ts";
-import { reportError, reportSubmitted } from "../report.ts";
-import { subjectOf, titleOf } from "../subject.ts";
-import { type Counter, submit } from "../submission.ts";
+import { isRefusal, type Refusal } from "../../allocator/base/errors.ts";
+import { Fields, readObject } from "../../allocator/manifest/kubernetes-object.ts";
+import { type ManifestObject, readDocuments } from "../apply/documents.ts";
+import { MANAGED } from "../apply/kinds.ts";
+import { holdingsOf } from "../apply/object-addresses.ts";
+import { type Subject, subjectOf, titleOf } from "../apply/object-ref.ts";
+import { reportError, reportSubmitted } from "../apply/report.ts";
+import { withWebhook } from "../apply/review-client.ts";
+import { type ReviewTarget, type Submitted, submit } from "../apply/submit.ts";
+import { withEmbeddedBackend } from "../backend/embedded-backend.ts";
+import { PodForecast } from "../explain/dry-run.ts";
+import type { Command, ExitCode, Io } from "../terminal/command.ts";
+import { DATA, DRY_RUN, WAIT, waitMsOf } from "../terminal/flags.ts";
+import { printable } from "../terminal/output.ts";
 
 /** `berthctl apply`: what `kubectl apply` is to a cluster. */
 export const apply: Command = {
   name: "apply",
   summary: "send objects through admission, as kubectl apply does",
-  usage: ["apply -f FILE|DIR|- [--dry-run] [--data DIR]"],
+  usage: ["apply -f FILE|DIR|- [--dry-run] [--wait DURATION] [--data DIR]"],
   flags: {
     file: {
       type: "string",
@@ -27,6 +28,7 @@ export const apply: Command = {
       about: "YAML or JSON, - for standard input; may be given more than once",
     },
     "dry-run": DRY_RUN,
+    wait: WAIT,
     data: DATA,
   },
   inCluster: "apply with: kubectl apply",
@@ -38,25 +40,36 @@ export const apply: Command = {
       scene.io.stderr.write(`skipped ${printable(what)}: berth has no say about it\n`);
     }
     const dryRun = args.has("dry-run");
-    return await withWebhook(scene, (webhook) =>
-      withLedger(scene, "read", (ledger) =>
-        applyAll({ webhook, ledger, io: scene.io, dryRun }, objects, scene.io),
+    const waitMs = waitMsOf(args.text("wait"));
+    return await withWebhook({ ...scene, waitMs }, (webhook) =>
+      withEmbeddedBackend(scene, "read", (backend) =>
+        applyAll({ webhook, ledger: backend, io: scene.io, dryRun }, objects, scene.io),
       ),
     );
   },
 };
 
 /** One refused object does not keep the others from being tried. */
-async function applyAll(counter: Counter, objects: readonly Sourced[], io: Io): Promise<ExitCode> {
+async function applyAll(
+  counter: ReviewTarget,
+  objects: readonly ManifestObject[],
+  io: Io,
+): Promise<ExitCode> {
   const ordered = objects.toSorted((a, b) => MANAGED.indexOf(a.kind) - MANAGED.indexOf(b.kind));
+  const { store, shelf } = counter.ledger;
+  const forecast = counter.dryRun ? await PodForecast.on(store, shelf, io) : undefined;
   let code: ExitCode = 0;
   for (const object of ordered) {
-    if (!(await applyOne(counter, object, io))) code = 1;
+    if (!(await applyOne(counter, object, { io, forecast }))) code = 1;
   }
   return code;
 }
 
-async function applyOne(counter: Counter, object: Sourced, io: Io): Promise<boolean> {
+async function applyOne(
+  counter: ReviewTarget,
+  object: ManifestObject,
+  { io, forecast }: { io: Io; forecast: PodForecast | undefined },
+): Promise<boolean> {
   const subject = subjectOf(object);
   if (isRefusal(subject)) {
     reportError(io, `${object.kind.names[0]}: ${subject.message}`);
@@ -65,7 +78,24 @@ async function applyOne(counter: Counter, object: Sourced, io: Io): Promise<bool
   const { dryRun, ledger } = counter;
   const submitted = await submit(counter, subject);
   if (submitted.kind === "refused") return reportSubmitted(io, titleOf(subject), submitted, { dryRun });
+  const dispute = forecast && (await disputeIn(forecast, subject, submitted));
+  if (dispute !== undefined) {
+    reportError(io, `${titleOf(subject)}: ${dispute.message}`);
+    return false;
+  }
   const name = new Fields(submitted.object).at("metadata").text("name");
   const holdings = dryRun ? "" : await holdingsOf(ledger.store, submitted.object);
   return reportSubmitted(io, titleOf({ ...subject, name }), submitted, { dryRun, holdings });
+}
+
+/** The webhook's dry run of one object knows nothing of what those before it would get. */
+async function disputeIn(
+  forecast: PodForecast,
+  { json }: Subject,
+  submitted: Extract<Submitted, { kind: "done" }>,
+): Promise<Refusal | undefined> {
+  const read = readObject(json);
+  if (isRefusal(read)) return undefined;
+  const outcomes = (await forecast.of(read)).map(({ outcome }) => outcome);
+  return submitted.verb === "created" ? outcomes.find(isRefusal) : undefined;
 }

@@ -1,23 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0
-import { isRefusal, type Refusal } from "../../allocator/errors.ts";
-import { withWebhook } from "../client.ts";
-import type { Command, ExitCode, Io } from "../command.ts";
-import { readDocuments } from "../documents.ts";
-import { DATA, DRY_RUN, misuse } from "../flags.ts";
-import { MANAGED } from "../kinds.ts";
-import { type Ledger, withLedger } from "../ledger.ts";
-import { reportError, reportSubmitted } from "../report.ts";
-import { keyOfOperand, type SubjectKey, subjectOf, titleOf } from "../subject.ts";
-import { type Counter, withdraw } from "../submission.ts";
+import { isRefusal, type Refusal } from "../../allocator/base/errors.ts";
+import { readDocuments } from "../apply/documents.ts";
+import { MANAGED } from "../apply/kinds.ts";
+import { keyOfOperand, type SubjectKey, subjectOf, titleOf } from "../apply/object-ref.ts";
+import { reportError, reportSubmitted } from "../apply/report.ts";
+import { withWebhook } from "../apply/review-client.ts";
+import { deleteObject, type ReviewTarget } from "../apply/submit.ts";
+import { type EmbeddedBackend, withEmbeddedBackend } from "../backend/embedded-backend.ts";
+import type { Command, ExitCode, Io } from "../terminal/command.ts";
+import { DATA, DRY_RUN, usageError, WAIT, waitMsOf } from "../terminal/flags.ts";
 
 /** `berthctl delete` */
 export const remove: Command = {
   name: "delete",
   summary: "delete objects through admission, as kubectl delete does",
   usage: [
-    "delete -f FILE|DIR|- [--dry-run] [--data DIR]",
-    "delete KIND/NAMESPACE/NAME [--dry-run] [--data DIR]",
-    "delete ippool/NAME [--dry-run] [--data DIR]",
+    "delete -f FILE|DIR|- [--dry-run] [--wait DURATION] [--data DIR]",
+    "delete KIND/NAMESPACE/NAME [--dry-run] [--wait DURATION] [--data DIR]",
+    "delete ippool/NAME [--dry-run] [--wait DURATION] [--data DIR]",
   ],
   flags: {
     file: {
@@ -28,6 +28,7 @@ export const remove: Command = {
       about: "what to delete, as it was applied; may be given more than once",
     },
     "dry-run": DRY_RUN,
+    wait: WAIT,
     data: DATA,
   },
   inCluster: "delete with: kubectl delete",
@@ -35,13 +36,14 @@ export const remove: Command = {
   async run(args, scene) {
     const files = args.texts("file");
     if ((files.length === 0) === (args.operands.length === 0)) {
-      throw misuse("say what to delete, either with -f FILE or as KIND/NAMESPACE/NAME");
+      throw usageError("say what to delete, either with -f FILE or as KIND/NAMESPACE/NAME");
     }
     const keys = files.length === 0 ? args.operands.map(keyOfOperand) : await keysIn(files, scene.io);
     const dryRun = args.has("dry-run");
-    return await withWebhook(scene, (webhook) =>
-      withLedger(scene, "read", (ledger) =>
-        deleteAll({ webhook, ledger, io: scene.io, dryRun }, keys, scene.io),
+    const waitMs = waitMsOf(args.text("wait"));
+    return await withWebhook({ ...scene, waitMs }, (webhook) =>
+      withEmbeddedBackend(scene, "read", (backend) =>
+        deleteAll({ webhook, ledger: backend, io: scene.io, dryRun }, keys, scene.io),
       ),
     );
   },
@@ -56,7 +58,7 @@ async function keysIn(files: readonly string[], io: Io): Promise<(SubjectKey | R
 }
 
 async function deleteAll(
-  counter: Counter,
+  counter: ReviewTarget,
   keys: readonly (SubjectKey | Refusal)[],
   io: Io,
 ): Promise<ExitCode> {
@@ -71,7 +73,7 @@ async function deleteAll(
 }
 
 async function deleteOne(
-  counter: Counter,
+  counter: ReviewTarget,
   key: SubjectKey,
   { io, deleted }: { io: Io; deleted: Set<string> },
 ): Promise<boolean> {
@@ -87,7 +89,7 @@ async function deleteOne(
     reportError(io, `${title}: ${left.length} objects are still in it, ${some}; delete them first`);
     return false;
   }
-  const submitted = await withdraw(counter, key);
+  const submitted = await deleteObject(counter, key);
   if (submitted === undefined) {
     const { listing } = key.kind;
     const advice = listing === undefined ? "" : `; see what there is with: berthctl get ${listing} -A`;
@@ -99,7 +101,7 @@ async function deleteOne(
 }
 
 /** A cluster deletes what is in a namespace along with it; here nothing is deleted that was not named. */
-async function contentsOf({ shelf }: Ledger, namespace: string): Promise<string[]> {
+async function contentsOf({ shelf }: EmbeddedBackend, namespace: string): Promise<string[]> {
   const titles: string[] = [];
   for (const kind of MANAGED) {
     if (kind.kind === "Namespace" || kind.group === "berth.dev") continue;

@@ -1,27 +1,25 @@
 // SPDX-License-Identifier: Apache-2.0
-import { type Address, parseAddress } from "../../allocator/address.ts";
-import { DIALECTS } from "../../allocator/dialects.ts";
-import { isRefusal } from "../../allocator/errors.ts";
-import { type KubeObject, readObject } from "../../allocator/kube-object.ts";
-import { KeyedMutex } from "../../allocator/mutex.ts";
-import { silent } from "../../allocator/ports.ts";
-import type { Preview } from "../../allocator/preview.ts";
-import { outside } from "../../allocator/refusals.ts";
-import type { Request } from "../../allocator/request.ts";
-import { circumstancesOfClaim, circumstancesOfPod } from "../circumstances.ts";
-import type { Command, ExitCode, Scene } from "../command.ts";
-import { readDocuments, type Sourced } from "../documents.ts";
-import { explainClaim, explainPod } from "../explanation.ts";
-import { misuse, NAMESPACE, PLACE } from "../flags.ts";
-import { kindNamed, MANAGED } from "../kinds.ts";
-import { mirrorOf } from "../ledger.ts";
-import { Forecast, type Outlook } from "../outlook.ts";
-import { columns, printable } from "../output.ts";
-import { withRegistry } from "../registries.ts";
-import { glimpse, namespaceFor, type Registry } from "../registry.ts";
-import { reportError, reportWarning } from "../report.ts";
-import { describeSighting, sightingOf } from "../sighting.ts";
-import { claimKeyOf, subjectOf } from "../subject.ts";
+
+import { isRefusal } from "../../allocator/base/errors.ts";
+import type { DryRunResult } from "../../allocator/demand/dry-run.ts";
+import { type Address, parseAddress } from "../../allocator/ip/address.ts";
+import { ANNOTATION_FORMATS } from "../../allocator/manifest/annotations.ts";
+import { type KubeObject, readObject } from "../../allocator/manifest/kubernetes-object.ts";
+import type { Request } from "../../allocator/model/address-request.ts";
+import { addressOutside } from "../../allocator/planning/refusal-messages.ts";
+import { type ManifestObject, readDocuments } from "../apply/documents.ts";
+import { kindNamed, MANAGED } from "../apply/kinds.ts";
+import { claimKeyOf, subjectOf } from "../apply/object-ref.ts";
+import { reportError, reportWarning } from "../apply/report.ts";
+import { type Backend, namespaceFor, partialCache } from "../backend/backend.ts";
+import { withBackend } from "../backend/open-backend.ts";
+import { addressReportOf, describeAddress } from "../explain/address-report.ts";
+import { type DryRunner, PodForecast } from "../explain/dry-run.ts";
+import { factsOfClaim, factsOfPod } from "../explain/pod-facts.ts";
+import { explainClaim, explainPod } from "../explain/render.ts";
+import type { Command, CommandContext, ExitCode } from "../terminal/command.ts";
+import { NAMESPACE, TARGET_FLAGS, usageError } from "../terminal/flags.ts";
+import { columns, printable } from "../terminal/output.ts";
 
 /** `berthctl explain` */
 export const explain: Command = {
@@ -40,7 +38,7 @@ export const explain: Command = {
       about: "what its pods would get; YAML or JSON, - for standard input; may be given more than once",
     },
     namespace: NAMESPACE,
-    ...PLACE,
+    ...TARGET_FLAGS,
   },
   examples: [
     "berthctl explain pod/shop/mysql-0",
@@ -53,17 +51,19 @@ export const explain: Command = {
     if (files.length > 0) {
       args.expect();
       const { objects } = await readDocuments(files, scene.io);
-      return await withRegistry(scene, "read", (registry) => explainAll(registry, objects, scene));
+      return await withBackend(scene, "read", (backend) => explainAll(backend, objects, scene));
     }
     if (args.operands.length === 0)
-      throw misuse("say what to explain: pod/NAMESPACE/NAME, claim/NAMESPACE/NAME, an address, or -f FILE");
+      throw usageError(
+        "say what to explain: pod/NAMESPACE/NAME, claim/NAMESPACE/NAME, an address, or -f FILE",
+      );
     const [operand = ""] = args.expect("pod/NAMESPACE/NAME, claim/NAMESPACE/NAME, an address, or -f FILE");
     const subject = subjectNamed(operand);
-    return await withRegistry(scene, "read", (registry) => {
-      if (subject.kind === "address") return explainAddress(registry, subject.address, scene);
-      const key = claimKeyOf(subject.rest, namespaceFor(registry, args.text("namespace")));
-      if (isRefusal(key)) throw misuse(key.message);
-      return explainOne(registry, { kind: subject.kind, ...key }, scene);
+    return await withBackend(scene, "read", (backend) => {
+      if (subject.kind === "address") return explainAddress(backend, subject.address, scene);
+      const key = claimKeyOf(subject.rest, namespaceFor(backend, args.text("namespace")));
+      if (isRefusal(key)) throw usageError(key.message);
+      return explainOne(backend, { kind: subject.kind, ...key }, scene);
     });
   },
 };
@@ -78,37 +78,37 @@ function subjectNamed(operand: string): Named {
   const [name = "", ...rest] = operand.split("/");
   const kind = rest.length === 0 ? undefined : kindNamed(name)?.kind;
   if (kind === "Pod" || kind === "IPClaim") return { kind, rest: rest.join("/") };
-  throw misuse(
+  throw usageError(
     `${JSON.stringify(operand)} is neither pod/NAMESPACE/NAME, claim/NAMESPACE/NAME nor an address`,
   );
 }
 
 /** What is known of the address, then why its claim stands as it does. */
-async function explainAddress(registry: Registry, address: Address, scene: Scene): Promise<ExitCode> {
-  const view = await glimpse(registry.store, [address]);
+async function explainAddress(backend: Backend, address: Address, scene: CommandContext): Promise<ExitCode> {
+  const view = await partialCache(backend.store, [address]);
   const claims = [...view.claims()].map(({ record }) => record);
-  const sighting = sightingOf(view, registry.uses(claims), address);
+  const sighting = addressReportOf(view, backend.uses(claims), address);
   if (sighting.state === "outside" && sighting.sandboxes.length === 0) {
-    reportError(scene.io, outside(view, address).message);
+    reportError(scene.io, addressOutside(view, address).message);
     return 1;
   }
   const [holder] = sighting.state === "held" ? claims : [];
   if (holder === undefined) {
-    scene.io.stdout.write(describeSighting(sighting));
+    scene.io.stdout.write(describeAddress(sighting));
     return 0;
   }
   scene.io.stdout.write(`${address} is held\n`);
   const { namespace, name } = holder;
-  return await explainOne(registry, { kind: "IPClaim", namespace, name }, scene);
+  return await explainOne(backend, { kind: "IPClaim", namespace, name }, scene);
 }
 
 async function explainOne(
-  registry: Registry,
+  backend: Backend,
   { kind, ...key }: { kind: "Pod" | "IPClaim"; namespace: string; name: string },
-  { io }: Scene,
+  { io }: CommandContext,
 ): Promise<ExitCode> {
-  const gather = kind === "Pod" ? circumstancesOfPod : circumstancesOfClaim;
-  const facts = await gather(registry, key, io.clock.now());
+  const gather = kind === "Pod" ? factsOfPod : factsOfClaim;
+  const facts = await gather(backend, key, io.clock.now());
   const { pod, claim } = facts ?? {};
   if (facts !== undefined && kind === "Pod" && pod !== undefined) return tell(io, explainPod(pod, facts));
   if (facts !== undefined && claim !== undefined) return tell(io, explainClaim(claim.record, facts));
@@ -118,21 +118,18 @@ async function explainOne(
   return 1;
 }
 
-function tell({ stdout }: Scene["io"], { text, stuck }: { text: string; stuck: boolean }): ExitCode {
+function tell({ stdout }: CommandContext["io"], { text, stuck }: { text: string; stuck: boolean }): ExitCode {
   stdout.write(text);
   return stuck ? 1 : 0;
 }
 
 async function explainAll(
-  { store, world }: Registry,
-  objects: readonly Sourced[],
-  { io }: Scene,
+  { store, world }: Backend,
+  objects: readonly ManifestObject[],
+  { io }: CommandContext,
 ): Promise<ExitCode> {
-  const { clock, random } = io;
-  const view = await mirrorOf(store);
-  const context = { store, view, clock, random, log: silent, serial: new KeyedMutex() };
-  const forecast = new Forecast(context, world);
-  const outlooks: Outlook[] = [];
+  const forecast = await PodForecast.on(store, world, io);
+  const outlooks: DryRunner[] = [];
   let code: ExitCode = 0;
   for (const object of objects.toSorted((a, b) => MANAGED.indexOf(a.kind) - MANAGED.indexOf(b.kind))) {
     const subject = subjectOf(object);
@@ -158,26 +155,26 @@ async function explainAll(
 function misplacedIn({ kind, metadata, spec }: KubeObject): string[] {
   if (kind !== "StatefulSet" && kind !== "Deployment") return [];
   const template = spec.at("template").at("metadata").texts("annotations");
-  return DIALECTS.map(({ key }) => key).filter(
+  return ANNOTATION_FORMATS.map(({ key }) => key).filter(
     (key) => metadata.annotations[key] !== undefined && template[key] === undefined,
   );
 }
 
-function rowOf({ subject, outcome, request }: Outlook): string[] {
+function rowOf({ subject, outcome, request }: DryRunner): string[] {
   if (isRefusal(outcome)) return [subject, "refused", printable(outcome.message)];
   if (outcome.kind === "nothing") return [subject, "-", outcome.why];
   return [subject, outcome.addresses.map(({ address }) => address).join(", "), whyOf(outcome, request)];
 }
 
 /** Whole sentences for one reason; addresses are named when their reasons differ. */
-function whyOf({ addresses }: Preview, request: Request): string {
+function whyOf({ addresses }: DryRunResult, request: Request): string {
   const reasons = addresses.map((entry) => reasonOf(entry, request));
   const [first = ""] = reasons;
   if (reasons.every((reason) => reason === first)) return first;
   return addresses.map(({ address }, i) => `${address}: ${reasons[i] ?? ""}`).join("; ");
 }
 
-function reasonOf({ pool, held }: Preview["addresses"][number], request: Request): string {
+function reasonOf({ pool, held }: DryRunResult["addresses"][number], request: Request): string {
   if (held) return `pool ${pool}: its claim holds it already`;
   if (request.entries !== undefined) return `pool ${pool}: asked for by address`;
   if (request.pools !== undefined) return `pool ${pool}: free, and the request names the pool`;

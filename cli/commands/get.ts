@@ -1,19 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
-import { isRefusal } from "../../allocator/errors.ts";
-import type { Arguments } from "../arguments.ts";
-import type { Command } from "../command.ts";
-import { misuse, NAMESPACE, PLACE } from "../flags.ts";
-import type { AnyListing, Query } from "../listing.ts";
+import { isRefusal } from "../../allocator/base/errors.ts";
+import { reportError } from "../apply/report.ts";
+import type { Backend } from "../backend/backend.ts";
+import { withBackend } from "../backend/open-backend.ts";
 import { attachments } from "../listings/attachments.ts";
 import { claims } from "../listings/claims.ts";
-import { pods, workloads } from "../listings/objects.ts";
+import type { AnyListing, Query } from "../listings/listing.ts";
+import { pods, workloads } from "../listings/pods-and-workloads.ts";
 import { pools } from "../listings/pools.ts";
 import { reservations } from "../listings/reservations.ts";
-import { nearest } from "../nearest.ts";
-import { FORMATS, formatOf } from "../output.ts";
-import { withRegistry } from "../registries.ts";
-import type { Registry } from "../registry.ts";
-import { reportError } from "../report.ts";
+import type { Arguments } from "../terminal/arguments.ts";
+import type { Command } from "../terminal/command.ts";
+import { nearestWord } from "../terminal/did-you-mean.ts";
+import { NAMESPACE, TARGET_FLAGS, usageError } from "../terminal/flags.ts";
+import { FORMATS, formatOf } from "../terminal/output.ts";
 
 const LISTINGS: readonly AnyListing[] = [pools, claims, reservations, attachments, pods, workloads];
 const NAMES = LISTINGS.map(({ names }) => names[0] ?? "");
@@ -29,7 +29,7 @@ export const get: Command = {
     namespace: NAMESPACE,
     "all-namespaces": { type: "boolean", short: "A", about: "every namespace" },
     output: { type: "string", short: "o", value: "FORMAT", about: `${FORMATS.join(", ")} (default: table)` },
-    ...PLACE,
+    ...TARGET_FLAGS,
   },
   examples: [
     "berthctl get pools",
@@ -38,11 +38,11 @@ export const get: Command = {
   ],
   async run(args, scene) {
     const [what, name, needless] = args.operands;
-    if (needless !== undefined) throw misuse(`${JSON.stringify(needless)} is one argument too many`);
+    if (needless !== undefined) throw usageError(`${JSON.stringify(needless)} is one argument too many`);
     const found = listingNamed(what);
     const query = queryOf(args, found, name);
-    const shown = await withRegistry(scene, "read", (registry) =>
-      found.show(registry, query(registry), scene.io.clock.now()),
+    const shown = await withBackend(scene, "read", (backend) =>
+      found.show(backend, query(backend), scene.io.clock.now()),
     );
     if (isRefusal(shown)) {
       reportError(scene.io, shown.message);
@@ -55,12 +55,12 @@ export const get: Command = {
 };
 
 function listingNamed(what: string | undefined): AnyListing {
-  if (what === undefined) throw misuse(`say what to list: ${NAMES.join(", ")}`);
+  if (what === undefined) throw usageError(`say what to list: ${NAMES.join(", ")}`);
   const found = LISTINGS.find(({ names }) => names.includes(what.toLowerCase()));
   if (found !== undefined) return found;
-  const near = nearest(what, NAMES);
+  const near = nearestWord(what, NAMES);
   const advice = near === undefined ? `there are ${NAMES.join(", ")}` : `did you mean ${near}?`;
-  throw misuse(`${JSON.stringify(what)} cannot be listed; ${advice}`);
+  throw usageError(`${JSON.stringify(what)} cannot be listed; ${advice}`);
 }
 
 /** Where it is looked depends on the place; what is wrong with the arguments does not. */
@@ -68,10 +68,10 @@ function queryOf(
   args: Arguments,
   { scope }: AnyListing,
   name: string | undefined,
-): (registry: Pick<Registry, "namespace" | "place">) => Query {
+): (registry: Pick<Backend, "namespace" | "place">) => Query {
   const all = args.has("all-namespaces");
   const given = args.text("namespace");
-  if (all && given !== undefined) throw misuse("give -n or -A, not both");
+  if (all && given !== undefined) throw usageError("give -n or -A, not both");
   const format = formatOf(args.text("output"));
   return ({ namespace: usual, place }) => {
     const unasked = scope === "namespace" || (scope === "namespace in a cluster" && place === "cluster");

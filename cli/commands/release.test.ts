@@ -46,7 +46,7 @@ describe("berthctl release", () => {
       code: 1,
       stdout: "",
       stderr:
-        "Error: claim shop/mysql-0 (10.20.0.70, fd00:20::70) is lent to pod mysql-0 on node node-a, whose sandbox may be alive; " +
+        "Error: claim shop/mysql-0 (10.20.0.70, fd00:20::70) is bound to pod mysql-0 on node node-a, whose sandbox may be alive; " +
         "delete the pod first, or use --force if you know that its sandbox is gone\n",
     });
     assert.equal(await state(data, "10.20.0.70"), "held");
@@ -61,7 +61,7 @@ describe("berthctl release", () => {
     const data = await folder(t, { attachments: [attachment("mysql-0", "10.20.0.70", "shop/mysql-0")] });
     const { code, stderr } = await data.call("release", "shop/mysql-0");
     assert.equal(code, 1);
-    assert.match(stderr, /^Error: claim shop\/mysql-0 \(.*\) is lent to pod mysql-0 on node this one/);
+    assert.match(stderr, /^Error: claim shop\/mysql-0 \(.*\) is bound to pod mysql-0 on node this one/);
   });
 
   it("lets go a bound claim whose sandbox was seen to end", async (t) => {

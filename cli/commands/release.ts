@@ -1,25 +1,26 @@
 // SPDX-License-Identifier: Apache-2.0
-import { type Address, parseAddress } from "../../allocator/address.ts";
-import { isAtRest } from "../../allocator/bind.ts";
-import { type Claim, type ClaimKey, claimKey } from "../../allocator/claim.ts";
-import { type Context, MAX_ROUNDS } from "../../allocator/context.ts";
-import { ASSIGNED_CLAIM } from "../../allocator/dialects.ts";
-import { BerthError, isRefusal, type Refusal, refuse } from "../../allocator/errors.ts";
-import { KeyedMutex } from "../../allocator/mutex.ts";
-import { silent } from "../../allocator/ports.ts";
-import { outside, q } from "../../allocator/refusals.ts";
-import type { Reservation } from "../../allocator/reservation.ts";
+
+import { BerthError, isRefusal, type Refusal, refuse } from "../../allocator/base/errors.ts";
+import { KeyedMutex } from "../../allocator/base/keyed-mutex.ts";
+import { noopLogger } from "../../allocator/base/ports.ts";
+import { type Context, MAX_ATTEMPTS } from "../../allocator/cache/context.ts";
+import type { RecordReader } from "../../allocator/cache/reader.ts";
+import { type Address, parseAddress } from "../../allocator/ip/address.ts";
+import { isDetached } from "../../allocator/lifecycle/bind.ts";
+import { ASSIGNED_CLAIM } from "../../allocator/manifest/annotations.ts";
+import { type Claim, type ClaimKey, claimKey } from "../../allocator/model/claim.ts";
+import type { Reservation } from "../../allocator/model/reservation.ts";
+import { addressOutside, isBeside, quoted } from "../../allocator/planning/refusal-messages.ts";
 import type { Stored } from "../../allocator/store/store.ts";
-import type { View } from "../../allocator/view.ts";
-import { FENCED } from "../../webhook/cluster/projections.ts";
-import type { Command, Io } from "../command.ts";
-import { denialIn } from "../denial.ts";
-import { NAMESPACE, PLACE } from "../flags.ts";
-import { timeOf } from "../output.ts";
-import { withRegistry } from "../registries.ts";
-import { glimpse, namespaceFor, type Registry, type World } from "../registry.ts";
-import { reportError, reportWarning } from "../report.ts";
-import { claimKeyOf } from "../subject.ts";
+import { FENCED } from "../../webhook/cluster-state/projections.ts";
+import { claimKeyOf } from "../apply/object-ref.ts";
+import { reportError, reportWarning } from "../apply/report.ts";
+import { parseDenial } from "../backend/admission-denial.ts";
+import { type Backend, namespaceFor, type Objects, partialCache } from "../backend/backend.ts";
+import { withBackend } from "../backend/open-backend.ts";
+import type { Command, Io } from "../terminal/command.ts";
+import { NAMESPACE, TARGET_FLAGS } from "../terminal/flags.ts";
+import { timeOf } from "../terminal/output.ts";
 
 /** `berthctl release` */
 export const release: Command = {
@@ -32,21 +33,21 @@ export const release: Command = {
       about: "although its sandbox may be alive; two pods with one address are then possible",
     },
     namespace: NAMESPACE,
-    ...PLACE,
+    ...TARGET_FLAGS,
   },
   examples: ["berthctl release shop/mysql-0", "berthctl release 10.20.0.51"],
   async run(args, scene) {
     const [operand = ""] = args.expect("NAMESPACE/NAME or ADDRESS");
     const address = parseAddress(operand);
-    const done = await withRegistry(scene, "write", async (registry) => {
+    const done = await withBackend(scene, "write", async (backend) => {
       const { clock, random } = scene.io;
-      const { store } = registry;
-      const view = await glimpse(store, address === undefined ? [] : [address]);
-      const context = { store, view, clock, random, log: silent, serial: new KeyedMutex() };
-      const named = namespaceFor(registry, args.text("namespace"));
+      const { store } = backend;
+      const view = await partialCache(store, address === undefined ? [] : [address]);
+      const context = { store, view, clock, random, log: noopLogger, serial: new KeyedMutex() };
+      const named = namespaceFor(backend, args.text("namespace"));
       const key = address === undefined ? claimKeyOf(operand, named) : holderOf(view, address, clock.now());
       if (isRefusal(key)) return key;
-      return await releaseOne(context, registry, claimKey(key), { force: args.has("force") });
+      return await releaseOne(context, backend, claimKey(key), { force: args.has("force") });
     });
     if (isRefusal(done)) {
       reportError(scene.io, done.message);
@@ -68,18 +69,18 @@ interface Released {
 
 async function releaseOne(
   context: Context,
-  registry: Registry,
+  backend: Backend,
   key: string,
   { force }: { force: boolean },
 ): Promise<Released | Refusal> {
-  for (let round = 0; round < MAX_ROUNDS; round++) {
+  for (let round = 0; round < MAX_ATTEMPTS; round++) {
     const seen = await context.store.get("claim", key);
     if (seen === undefined) return noClaim(key);
-    const refusal = force ? undefined : await busy(seen, registry);
+    const refusal = force ? undefined : await busy(seen, backend);
     if (refusal !== undefined) return refusal;
-    const outcome = await giveBack(context, registry, seen);
+    const outcome = await giveBack(context, backend, seen);
     if (isRefusal(outcome)) return outcome;
-    if (outcome === "released") return await receipt(context, registry, seen.record);
+    if (outcome === "released") return await receipt(context, backend, seen.record);
   }
   throw new BerthError("REVISION_CONFLICT", `claim ${key} kept changing while it was released; try again`, {
     details: { claim: key },
@@ -89,24 +90,24 @@ async function releaseOne(
 /** What admission says to it is a refusal like our own; force does not help against it. */
 async function giveBack(
   context: Context,
-  registry: Registry,
+  backend: Backend,
   seen: Stored<"claim">,
 ): Promise<"released" | "changed" | Refusal> {
   const { key, record } = seen;
-  if (record.releasing === true && registry.place === "cluster") {
+  if (record.releasing === true && backend.place === "cluster") {
     return refuse(
       "CLAIM_RELEASING",
       `claim ${key} is being given back already; see: berthctl explain claim/${key}`,
     );
   }
   try {
-    return await registry.giveBack(context, seen);
+    return await backend.giveBack(context, seen);
   } catch (error) {
-    const denial = error instanceof BerthError ? denialIn(error.message) : undefined;
+    const denial = error instanceof BerthError ? parseDenial(error.message) : undefined;
     if (denial === undefined) throw error;
     const node = record.binding?.node ?? "";
     const advice =
-      node === "" || isAtRest(record)
+      node === "" || isDetached(record)
         ? ""
         : `; if you know that its sandbox is gone, vouch for its node: kubectl annotate node ${node} ${FENCED}=true`;
     return refuse("CLAIM_BUSY", `${denial}${advice}`, { claim: key });
@@ -114,17 +115,22 @@ async function giveBack(
 }
 
 /** The claim that holds the address. */
-function holderOf(view: View, address: Address, now: number): ClaimKey | Refusal {
+function holderOf(view: RecordReader, address: Address, now: number): ClaimKey | Refusal {
   const reservation = view.reservation(address)?.record;
   if (reservation === undefined) {
     const pool = view.poolOf(address);
-    if (pool === undefined) return outside(view, address);
-    return refuse("CLAIM_MISSING", `address ${address} in pool ${q(pool.name)} is held by nobody`, {
+    if (pool === undefined) return addressOutside(view, address);
+    return refuse("CLAIM_MISSING", `address ${address} in pool ${quoted(pool.name)} is held by nobody`, {
       address,
     });
   }
-  if (reservation.releasedAt === undefined) return reservation.claim;
   const key = claimKey(reservation.claim);
+  const claim = view.claim(key)?.record;
+  if (claim !== undefined && isBeside(claim, reservation)) {
+    const words = `address ${address} is kept beside claim ${key}, which has ${claim.addresses.join(", ")}, for a pod that was admitted; it is free again within 120 s if that does not come`;
+    return refuse("CLAIM_MISSING", words, { address });
+  }
+  if (reservation.releasedAt === undefined) return reservation.claim;
   const until = reservation.releasedAt + (view.pool(reservation.pool)?.cooldownMs ?? 0);
   const when = until <= now ? "is free for others from now on" : `is free for others at ${timeOf(until)}`;
   return refuse("CLAIM_MISSING", `address ${address} was given back by ${key} already and ${when}`, {
@@ -141,22 +147,22 @@ function noClaim(key: string): Refusal {
 /** On a data folder the journal is asked too: it knows of sandboxes before their claim's status does. */
 async function busy(
   { key, record }: Stored<"claim">,
-  { uses, world }: Registry,
+  { uses, world }: Backend,
 ): Promise<Refusal | undefined> {
   const sandbox = uses([record]).find(({ claim }) => claim === key);
-  if (sandbox === undefined && isAtRest(record)) return undefined;
+  if (sandbox === undefined && isDetached(record)) return undefined;
   const pod = record.binding?.podName || sandbox?.pod?.name || "unknown";
   const node = record.binding?.node || sandbox?.node || "this one";
   if (await world.fenced(node)) return undefined; // invariant 3b
   return refuse(
     "CLAIM_BUSY",
-    `claim ${key} (${record.addresses.join(", ")}) is lent to pod ${pod} on node ${node}, whose sandbox may be alive; ` +
+    `claim ${key} (${record.addresses.join(", ")}) is bound to pod ${pod} on node ${node}, whose sandbox may be alive; ` +
       "delete the pod first, or use --force if you know that its sandbox is gone",
     { claim: key, pod },
   );
 }
 
-async function receipt(context: Context, { world }: Registry, claim: Claim): Promise<Released> {
+async function receipt(context: Context, { world }: Backend, claim: Claim): Promise<Released> {
   const free = new Map<string, number | undefined>(); // address -> milliseconds since 1970
   for (const address of claim.addresses) {
     const reservation = await context.store.get("reservation", address);
@@ -173,7 +179,7 @@ function freeFrom({ view }: Context, { releasedAt, pool }: Reservation): number 
 }
 
 /** The claim is released whether its pods may be read or not. */
-async function podsOf({ namespace, name }: Claim, world: World): Promise<readonly string[] | undefined> {
+async function podsOf({ namespace, name }: Claim, world: Objects): Promise<readonly string[] | undefined> {
   try {
     const pods = (await world.objects("Pod", namespace)).map(({ metadata }) => metadata);
     const own = pods.filter((pod) => pod.namespace === namespace && pod.annotations[ASSIGNED_CLAIM] === name);

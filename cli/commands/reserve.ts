@@ -1,16 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
-import { parseDuration } from "../../allocator/duration.ts";
-import { isRefusal } from "../../allocator/errors.ts";
-import type { Arguments } from "../arguments.ts";
-import { withWebhook } from "../client.ts";
-import type { Command, Scene } from "../command.ts";
-import { DRY_RUN, misuse, NAMESPACE, PLACE } from "../flags.ts";
-import { holdingsOf } from "../holdings.ts";
-import { apiVersionOf, IP_CLAIM } from "../kinds.ts";
-import { withLedger } from "../ledger.ts";
-import { reportError, reportSubmitted } from "../report.ts";
-import { claimKeyOf, type Subject, subjectOf, titleOf } from "../subject.ts";
-import { type Counter, currentOf, isUnchanged, submit } from "../submission.ts";
+
+import { isRefusal } from "../../allocator/base/errors.ts";
+import { parseDuration } from "../../allocator/base/go-duration.ts";
+import { apiVersionOf, IP_CLAIM } from "../apply/kinds.ts";
+import { holdingsOf } from "../apply/object-addresses.ts";
+import { claimKeyOf, type Subject, subjectOf, titleOf } from "../apply/object-ref.ts";
+import { reportError, reportSubmitted } from "../apply/report.ts";
+import { withWebhook } from "../apply/review-client.ts";
+import { currentOf, isUnchanged, type ReviewTarget, submit } from "../apply/submit.ts";
+import { withEmbeddedBackend } from "../backend/embedded-backend.ts";
+import type { Arguments } from "../terminal/arguments.ts";
+import type { Command, CommandContext } from "../terminal/command.ts";
+import { DRY_RUN, NAMESPACE, TARGET_FLAGS, usageError, WAIT, waitMsOf } from "../terminal/flags.ts";
 
 /** A controller takes milliseconds; the one that leads may just be another one than a moment ago. */
 const TIMEOUT_MS = 30_000;
@@ -31,8 +32,9 @@ export const reserve: Command = {
       value: "DURATION",
       about: "in a cluster, how long to wait for the addresses (default: 30s)",
     },
+    wait: WAIT,
     namespace: NAMESPACE,
-    ...PLACE,
+    ...TARGET_FLAGS,
   },
   examples: ["berthctl reserve shop/licence --address 10.20.0.60", "berthctl reserve shop/licence --pool db"],
   async run(args, scene) {
@@ -40,20 +42,21 @@ export const reserve: Command = {
     const request = requestOf(args);
     const subjectIn = (namespace: string | undefined) => subjectFor(operand, namespace, request);
     const dryRun = args.has("dry-run");
+    const waitMs = waitMsOf(args.text("wait"));
     const timeoutMs = timeoutOf(args.text("timeout"));
     if (scene.cluster !== undefined) {
       // What authenticates takes longer to load than the rest of berthctl takes to run.
-      const { withCluster } = await import("../cluster.ts");
-      const { reserveInCluster } = await import("../cluster-reserve.ts");
+      const { withCluster } = await import("../backend/cluster-backend.ts");
+      const { reserveInCluster } = await import("./cluster-reserve.ts");
       return await withCluster(scene.io, scene.cluster, (cluster) => {
         const subject = subjectIn(args.text("namespace") ?? cluster.namespace);
         return reserveInCluster(cluster, subject, { io: scene.io, dryRun, timeoutMs });
       });
     }
     const subject = subjectIn(args.text("namespace"));
-    const done = await withWebhook(scene, (webhook) =>
-      withLedger(scene, "read", (ledger) =>
-        reserveFor({ webhook, ledger, io: scene.io, dryRun }, subject, scene),
+    const done = await withWebhook({ ...scene, waitMs }, (webhook) =>
+      withEmbeddedBackend(scene, "read", (backend) =>
+        reserveFor({ webhook, ledger: backend, io: scene.io, dryRun }, subject, scene),
       ),
     );
     return done ? 0 : 1;
@@ -62,21 +65,22 @@ export const reserve: Command = {
 
 function subjectFor(operand: string, namespace: string | undefined, request: unknown): Subject {
   const key = claimKeyOf(operand, namespace);
-  if (isRefusal(key)) throw misuse(key.message);
+  if (isRefusal(key)) throw usageError(key.message);
   const subject = subjectOf({ kind: IP_CLAIM, json: claimOf(key, request) });
-  if (isRefusal(subject)) throw misuse(subject.message);
+  if (isRefusal(subject)) throw usageError(subject.message);
   return subject;
 }
 
 function timeoutOf(text: string | undefined): number {
   const ms = text === undefined ? TIMEOUT_MS : parseDuration(text);
   if (ms !== undefined) return ms;
-  throw misuse(`--timeout ${JSON.stringify(text)} is no duration such as 30s or 2m`);
+  throw usageError(`--timeout ${JSON.stringify(text)} is no duration such as 30s or 2m`);
 }
 
 function requestOf(args: Arguments): Readonly<Record<string, readonly string[]>> {
   const [addresses, pools] = [args.text("address"), args.text("pool")];
-  if ((addresses === undefined) === (pools === undefined)) throw misuse("give either --address or --pool");
+  if ((addresses === undefined) === (pools === undefined))
+    throw usageError("give either --address or --pool");
   const words = (text: string) => text.split(",").map((word) => word.trim());
   return {
     ...(addresses === undefined ? {} : { addresses: words(addresses) }),
@@ -95,7 +99,7 @@ function claimOf(key: { namespace: string; name: string }, request: unknown): Su
 }
 
 /** A claim that is there already is not changed: `apply` changes, `reserve` makes. */
-async function reserveFor(counter: Counter, subject: Subject, { io }: Scene): Promise<boolean> {
+async function reserveFor(counter: ReviewTarget, subject: Subject, { io }: CommandContext): Promise<boolean> {
   const { ledger, dryRun } = counter;
   const title = titleOf(subject);
   const current = await currentOf(ledger, subject);

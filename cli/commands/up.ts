@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 import { flushCompileCache } from "node:module";
 import { createLogger, LOG_LEVELS, type LogLevel } from "../../system/logger.ts";
-import type { Arguments } from "../arguments.ts";
-import type { Command, Scene } from "../command.ts";
-import { DATA, misuse } from "../flags.ts";
-import type { StackOptions } from "../stack.ts";
+import type { StackOptions } from "../embedded/stack.ts";
+import type { Arguments } from "../terminal/arguments.ts";
+import type { Command, CommandContext } from "../terminal/command.ts";
+import { DATA, usageError } from "../terminal/flags.ts";
 
 /** `berthctl up` */
 export const up: Command = {
@@ -15,7 +15,11 @@ export const up: Command = {
     data: DATA,
     socket: { type: "string", value: "PATH", about: "where the CNI plugin finds the agent" },
     pools: { type: "string", value: "FILE", about: "IPPools to make when the stack starts" },
-    "webhook-port": { type: "string", value: "N", about: "port of the webhook on 127.0.0.1 (default: any)" },
+    "webhook-port": {
+      type: "string",
+      value: "N",
+      about: "TLS port on 127.0.0.1, for clients that show DIR/tls/client.crt (default: any)",
+    },
     node: { type: "string", value: "NAME", about: "name of this node (default: the host's)" },
     "log-level": { type: "string", value: "L", about: `one of ${LOG_LEVELS.join(", ")} (default: info)` },
   },
@@ -28,7 +32,7 @@ export const up: Command = {
     const ending = io.ending();
     const log = createLogger({ stream: io.stderr, level, clock: io.clock });
     // The webhook's libraries take longer to load than any other command takes to run.
-    const { startStack } = await import("../stack.ts");
+    const { startStack } = await import("../embedded/stack.ts");
     const stack = await startStack({ ...optionsOf(args, scene), log });
     try {
       io.stdout.write("ready\n");
@@ -43,7 +47,7 @@ export const up: Command = {
   },
 };
 
-function optionsOf(args: Arguments, { dataDir, io }: Scene): Omit<StackOptions, "log"> {
+function optionsOf(args: Arguments, { dataDir, io }: CommandContext): Omit<StackOptions, "log"> {
   const [socketPath, poolsFile, node] = [args.text("socket"), args.text("pools"), args.text("node")];
   const port = args.text("webhook-port");
   return {
@@ -60,14 +64,14 @@ function optionsOf(args: Arguments, { dataDir, io }: Scene): Omit<StackOptions, 
 function portOf(text: string): number {
   const port = /^\d{1,5}$/.test(text) ? Number(text) : Number.NaN;
   if (port <= 65_535) return port;
-  throw misuse(`--webhook-port ${JSON.stringify(text)} is no port: 0 to 65535`);
+  throw usageError(`--webhook-port ${JSON.stringify(text)} is no port: 0 to 65535`);
 }
 
 function levelOf(text: string | undefined): LogLevel {
   if (text === undefined) return "info";
   const level = LOG_LEVELS.find((known) => known === text);
   if (level !== undefined) return level;
-  throw misuse(`--log-level ${JSON.stringify(text)} is none of ${LOG_LEVELS.join(", ")}`);
+  throw usageError(`--log-level ${JSON.stringify(text)} is none of ${LOG_LEVELS.join(", ")}`);
 }
 
 function aborted(signal: AbortSignal): Promise<void> {

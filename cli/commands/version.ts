@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import manifest from "../../package.json" with { type: "json" };
-import type { Command } from "../command.ts";
+import type { Command } from "../terminal/command.ts";
 
 /** `berthctl version` */
 export const version: Command = {

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-import { type Address, parseAddress } from "../../allocator/address.ts";
-import { outside } from "../../allocator/refusals.ts";
-import type { Command } from "../command.ts";
-import { misuse, PLACE } from "../flags.ts";
-import { document, formatOf } from "../output.ts";
-import { withRegistry } from "../registries.ts";
-import { glimpse } from "../registry.ts";
-import { reportError } from "../report.ts";
-import { describeSighting, sightingOf } from "../sighting.ts";
+import { type Address, parseAddress } from "../../allocator/ip/address.ts";
+import { addressOutside } from "../../allocator/planning/refusal-messages.ts";
+import { reportError } from "../apply/report.ts";
+import { partialCache } from "../backend/backend.ts";
+import { withBackend } from "../backend/open-backend.ts";
+import { addressReportOf, describeAddress } from "../explain/address-report.ts";
+import type { Command } from "../terminal/command.ts";
+import { TARGET_FLAGS, usageError } from "../terminal/flags.ts";
+import { document, formatOf } from "../terminal/output.ts";
 
 /** `berthctl who` */
 export const who: Command = {
@@ -16,21 +16,21 @@ export const who: Command = {
   usage: ["who ADDRESS [-o json] [--data DIR | --context NAME]"],
   flags: {
     output: { type: "string", short: "o", value: "FORMAT", about: "table, json or yaml (default: table)" },
-    ...PLACE,
+    ...TARGET_FLAGS,
   },
   examples: ["berthctl who 10.20.0.51", "berthctl who fd00:20::51 -o json"],
   async run(args, scene) {
     const [text = ""] = args.expect("ADDRESS");
     const format = formatOf(args.text("output"), ["table", "json", "yaml"]);
     const address = addressOf(text);
-    return await withRegistry(scene, "read", async ({ store, uses }) => {
-      const view = await glimpse(store, [address]);
+    return await withBackend(scene, "read", async ({ store, uses }) => {
+      const view = await partialCache(store, [address]);
       const claims = [...view.claims()].map(({ record }) => record);
-      const sighting = sightingOf(view, uses(claims), address);
+      const sighting = addressReportOf(view, uses(claims), address);
       const unknown = sighting.state === "outside" && sighting.sandboxes.length === 0;
       if (format === "json" || format === "yaml") scene.io.stdout.write(document(sighting, format));
-      else if (unknown) reportError(scene.io, outside(view, address).message);
-      else scene.io.stdout.write(describeSighting(sighting));
+      else if (unknown) reportError(scene.io, addressOutside(view, address).message);
+      else scene.io.stdout.write(describeAddress(sighting));
       return unknown ? 1 : 0;
     });
   },
@@ -39,5 +39,7 @@ export const who: Command = {
 function addressOf(text: string): Address {
   const address = parseAddress(text);
   if (address !== undefined) return address;
-  throw misuse(`${JSON.stringify(text)} is not an IP address; write 10.20.0.51 or fd00:20::51, no prefix`);
+  throw usageError(
+    `${JSON.stringify(text)} is not an IP address; write 10.20.0.51 or fd00:20::51, no prefix`,
+  );
 }

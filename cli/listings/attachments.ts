@@ -1,16 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
-import { listing } from "../listing.ts";
-import { attachmentManifest } from "../manifest.ts";
-import { ageOf, type Column } from "../output.ts";
-import type { Use } from "../use.ts";
 
-export const attachments = listing<Use>({
+import { attachmentManifest } from "../apply/manifest.ts";
+import type { AttachmentUse } from "../backend/attachment-report.ts";
+import { ageOf, type Column } from "../terminal/output.ts";
+import { listing } from "./listing.ts";
+
+export const attachments = listing<AttachmentUse>({
   names: ["attachments", "attachment"],
   noun: "attachment of container",
   scope: "namespace in a cluster", // on a host, those of a runtime that names no pod must not be hidden
-  async load(registry, { namespace }) {
-    if (registry.place === "data") return registry.uses([]);
-    return registry.uses((await registry.claims(namespace)).map(({ record }) => record));
+  async load(backend, { namespace }) {
+    if (backend.place === "data") return backend.uses([]);
+    return backend.uses((await backend.claims(namespace)).map(({ record }) => record));
   },
   keyOf: (use) => ({ namespace: namespaceOf(use), name: use.containerID }),
   manifest: (use, { node }) => attachmentManifest(use, use.node ?? node),
@@ -18,23 +19,23 @@ export const attachments = listing<Use>({
 });
 
 /** Addresses that no claim has are known by the pod alone, where the runtime names it. */
-function namespaceOf({ pod, claim }: Use): string {
+function namespaceOf({ pod, claim }: AttachmentUse): string {
   return pod?.namespace ?? claim?.split("/")[0] ?? "";
 }
 
-const POD: readonly Column<Use>[] = [
+const POD: readonly Column<AttachmentUse>[] = [
   { title: "NAMESPACE", cell: namespaceOf },
   { title: "POD", cell: ({ pod }) => pod?.name ?? "" },
   { title: "ADDRESSES", cell: ({ result }) => result.addresses.map(({ address }) => address).join(", ") },
   { title: "CLAIM", cell: ({ claim }) => claim ?? "" },
 ];
 
-const SANDBOX: readonly Column<Use>[] = [
+const SANDBOX: readonly Column<AttachmentUse>[] = [
   { title: "CONTAINER", cell: ({ containerID }) => containerID.slice(0, 12) },
   { title: "INTERFACE", cell: (use) => use.interface },
 ];
 
-function ofHost(now: number, node: string): readonly Column<Use>[] {
+function ofHost(now: number, node: string): readonly Column<AttachmentUse>[] {
   return [
     ...POD,
     { title: "NETWORK", cell: ({ scope }) => scope.network },
@@ -47,7 +48,7 @@ function ofHost(now: number, node: string): readonly Column<Use>[] {
 }
 
 /** What the nodes' agents report to the claims. */
-function ofCluster(now: number): readonly Column<Use>[] {
+function ofCluster(now: number): readonly Column<AttachmentUse>[] {
   return [
     ...POD,
     { title: "NODE", cell: ({ node }) => node ?? "" },

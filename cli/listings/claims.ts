@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import { formatDuration } from "../../allocator/duration.ts";
-import { describeIdentity } from "../../allocator/identity.ts";
+import { formatDuration } from "../../allocator/base/go-duration.ts";
+import { describeIdentity } from "../../allocator/model/identity.ts";
 import type { Stored } from "../../allocator/store/store.ts";
-import { listing } from "../listing.ts";
-import { claimManifest } from "../manifest.ts";
-import { ageOf } from "../output.ts";
-import { describePhase } from "../phase.ts";
+import { claimManifest } from "../apply/manifest.ts";
+import { describePhase } from "../backend/phase.ts";
+import { ageOf } from "../terminal/output.ts";
+import { listing } from "./listing.ts";
 
 export const claims = listing<Stored<"claim">>({
   names: ["claims", "claim", "ipclaims", "ipclaim"],

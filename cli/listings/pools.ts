@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-import type { Family } from "../../allocator/address.ts";
-import { familyOf } from "../../allocator/address.ts";
-import { isRefusal, type Refusal } from "../../allocator/errors.ts";
-import { capacity, familiesOf, type Pool, parsePool } from "../../allocator/pool.ts";
+
+import { isRefusal, type Refusal } from "../../allocator/base/errors.ts";
+import type { Family } from "../../allocator/ip/address.ts";
+import { familyOf } from "../../allocator/ip/address.ts";
+import { capacity, familiesOf, type Pool, parseStoredPool } from "../../allocator/pool/pool.ts";
 import type { Stored } from "../../allocator/store/store.ts";
-import { rangesOf } from "../holdings.ts";
-import { allOf } from "../ledger.ts";
-import { listing } from "../listing.ts";
-import { type PoolUse, poolManifest, useOf } from "../manifest.ts";
-import { ageOf, countOf } from "../output.ts";
+import { type PoolUse, poolManifest, useOf } from "../apply/manifest.ts";
+import { rangesOf } from "../apply/object-addresses.ts";
+import { allOf } from "../backend/embedded-backend.ts";
+import { ageOf, countOf } from "../terminal/output.ts";
+import { listing } from "./listing.ts";
 
 interface Row {
   readonly stored: Stored<"pool">;
@@ -30,7 +31,7 @@ export const pools = listing<Row>({
       const ipv6 = own.filter(({ address }) => familyOf(address) === "IPv6").length;
       return {
         stored,
-        pool: parsePool(stored.record),
+        pool: parseStoredPool(stored.record),
         use: useOf(stored, own, claims),
         taken: { IPv4: own.length - ipv6, IPv6: ipv6 },
       };

@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-import { compareAddresses } from "../../allocator/address.ts";
-import { claimKey } from "../../allocator/claim.ts";
-import { isRefusal } from "../../allocator/errors.ts";
-import { parsePool } from "../../allocator/pool.ts";
-import type { Reservation } from "../../allocator/reservation.ts";
+
+import { isRefusal } from "../../allocator/base/errors.ts";
+import { compareAddresses } from "../../allocator/ip/address.ts";
+import { claimKey } from "../../allocator/model/claim.ts";
+import type { Reservation } from "../../allocator/model/reservation.ts";
+import { parseStoredPool } from "../../allocator/pool/pool.ts";
 import type { Stored } from "../../allocator/store/store.ts";
-import { allOf } from "../ledger.ts";
-import { listing } from "../listing.ts";
-import { reservationManifest } from "../manifest.ts";
-import { ageOf, timeOf } from "../output.ts";
+import { reservationManifest } from "../apply/manifest.ts";
+import { allOf } from "../backend/embedded-backend.ts";
+import { ageOf, timeOf } from "../terminal/output.ts";
+import { listing } from "./listing.ts";
 
 interface Row {
   readonly stored: Stored<"reservation">;
@@ -23,7 +24,7 @@ export const reservations = listing<Row>({
   async load({ store }) {
     const cooldowns = new Map<string, number>(); // pool -> milliseconds
     for (const { key, record } of await allOf(store, "pool")) {
-      const pool = parsePool(record);
+      const pool = parseStoredPool(record);
       if (!isRefusal(pool)) cooldowns.set(key, pool.cooldownMs);
     }
     const all = await allOf(store, "reservation");
@@ -37,14 +38,14 @@ export const reservations = listing<Row>({
     { title: "ADDRESS", cell: ({ stored }) => stored.key },
     { title: "POOL", cell: ({ stored }) => stored.record.pool },
     { title: "CLAIM", cell: ({ stored }) => claimKey(stored.record.claim) },
-    { title: "STATE", cell: ({ stored, cooldownMs }) => standOf(stored.record, cooldownMs) },
+    { title: "STATE", cell: ({ stored, cooldownMs }) => reservationState(stored.record, cooldownMs) },
     { title: "NONCE", wide: true, cell: ({ stored }) => stored.record.nonce },
     { title: "AGE", cell: ({ stored }) => ageOf(stored.createdAt, now) },
   ],
 });
 
 /** `held`, `cooling until ...`, or that the reaper is looking at it. */
-export function standOf(
+export function reservationState(
   { releasedAt, marked }: Pick<Reservation, "releasedAt" | "marked">,
   cooldownMs: number,
 ): string {

@@ -1,4 +1,4 @@
-import type { Claim } from "../../allocator/claim.ts";
+import type { Claim } from "../../allocator/model/claim.ts";
 import {
   attachmentOf,
   bindingTo,
@@ -7,7 +7,7 @@ import {
   reservationsOf,
   storedAs,
 } from "../../test/support/fixtures.ts";
-import type { Circumstances } from "../circumstances.ts";
+import type { PodFacts } from "../explain/pod-facts.ts";
 
 /** Lent to the first pod of its name, on node-a. */
 export const lent = claimRecord({
@@ -16,7 +16,7 @@ export const lent = claimRecord({
 });
 
 /** Of a claim in a cluster with nothing else in it. */
-export function facts(record: Claim | undefined, over: Partial<Circumstances> = {}): Circumstances {
+export function facts(record: Claim | undefined, over: Partial<PodFacts> = {}): PodFacts {
   const reservations = record === undefined ? [] : reservationsOf(record);
   return {
     place: "cluster",

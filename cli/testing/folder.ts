@@ -4,21 +4,21 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { Writable } from "node:stream";
 import type { TestContext } from "node:test";
-import { parseAddress } from "../../allocator/address.ts";
-import type { Claim } from "../../allocator/claim.ts";
-import { type KubeObject, readObject } from "../../allocator/kube-object.ts";
-import type { PoolRecord } from "../../allocator/pool.ts";
-import { silent } from "../../allocator/ports.ts";
-import type { Reservation } from "../../allocator/reservation.ts";
-import { openDatabase } from "../../allocator/store/database.ts";
-import { openShelf } from "../../allocator/store/shelf.ts";
-import { openSqliteStore } from "../../allocator/store/sqlite.ts";
-import type { Attachment } from "../../ipam-plugin/agent/attachment.ts";
-import { Journal } from "../../ipam-plugin/agent/journal.ts";
+import { noopLogger } from "../../allocator/base/ports.ts";
+import { parseAddress } from "../../allocator/ip/address.ts";
+import { type KubeObject, readObject } from "../../allocator/manifest/kubernetes-object.ts";
+import type { Claim } from "../../allocator/model/claim.ts";
+import type { Reservation } from "../../allocator/model/reservation.ts";
+import type { PoolRecord } from "../../allocator/pool/pool.ts";
+import { openAdmittedObjects } from "../../allocator/store/sqlite/admitted-objects.ts";
+import { openDatabase } from "../../allocator/store/sqlite/database.ts";
+import { openSqliteStore } from "../../allocator/store/sqlite/store.ts";
+import type { Attachment } from "../../ipam-plugin/agent/journal/attachment.ts";
+import { Journal } from "../../ipam-plugin/agent/journal/journal.ts";
 import { ManualClock } from "../../system/testing/manual-clock.ts";
-import type { ExitCode, Scene } from "../command.ts";
-import { databaseOf } from "../ledger.ts";
+import { databaseOf } from "../backend/embedded-backend.ts";
 import { run } from "../run.ts";
+import type { CommandContext, ExitCode } from "../terminal/command.ts";
 
 /** A clock on which sleeping takes no time. */
 class HastyClock extends ManualClock {
@@ -95,19 +95,19 @@ export class Folder {
   async #fill(contents: Contents): Promise<void> {
     const database = openDatabase(databaseOf(this.dataDir));
     const { clock, random } = this.scene().io;
-    const store = openSqliteStore(database, { clock, random, log: silent });
-    const shelf = openShelf(database);
+    const store = openSqliteStore(database, { clock, random, log: noopLogger });
+    const admittedObjects = openAdmittedObjects(database);
     await new Journal(database).write({ put: contents.attachments ?? [] });
     for (const pool of contents.pools ?? []) await store.create("pool", pool);
     for (const claim of contents.claims ?? []) await store.create("claim", claim);
     for (const reservation of contents.reservations ?? []) await store.create("reservation", reservation);
-    for (const object of contents.objects ?? []) await shelf.keep(readObject(object) as KubeObject);
+    for (const object of contents.objects ?? []) await admittedObjects.keep(readObject(object) as KubeObject);
     await store.close();
     database.close();
   }
 
   /** Surroundings that print into `out`, with uuids and tokens that count from 1. */
-  scene(out: { stdout: string; stderr: string } = { stdout: "", stderr: "" }, stdin = ""): Scene {
+  scene(out: { stdout: string; stderr: string } = { stdout: "", stderr: "" }, stdin = ""): CommandContext {
     const into = (name: "stdout" | "stderr") =>
       new Writable({
         decodeStrings: false,

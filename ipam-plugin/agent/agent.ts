@@ -1,16 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 import { dirname, join } from "node:path";
-import type { Address } from "../../allocator/address.ts";
-import { type Attachment, noticeOf } from "./attachment.ts";
-import { measureNode } from "./measure.ts";
-import { createParts, type PartsOptions } from "./parts.ts";
-import { serveSocket } from "./socket.ts";
-import { replaySpool, watchSpool } from "./spool.ts";
-import { Sweep, sweepReboot, unlessInUse } from "./sweep.ts";
-import { createHandler } from "./verbs.ts";
+import { BerthError, messageOf } from "../../allocator/base/errors.ts";
+import type { Address } from "../../allocator/ip/address.ts";
+import { makeFolder } from "../../system/folders.ts";
+import { ifUnused, OrphanSweeper, releasePreviousBoot } from "./background/orphan-sweeper.ts";
+import { replaySpool, watchSpool } from "./background/spool.ts";
+import { createHandler } from "./commands/dispatch.ts";
+import { type Attachment, attachedNoticeOf } from "./journal/attachment.ts";
+import { bindToBoot, markFileOf } from "./journal/boot-mark.ts";
+import { measureNode } from "./metrics.ts";
+import { serveSocket } from "./rpc/server.ts";
+import { createServices, type ServicesOptions } from "./services/services.ts";
 
-export interface AgentOptions extends PartsOptions {
-  /** Of the unix socket; the spool is the folder `spool` beside it. */
+export interface AgentOptions extends ServicesOptions {
+  /** Of the unix socket; the spool is the folder `spool` beside it, and the mark of the boot. */
   readonly socketPath: string;
 }
 
@@ -26,22 +29,32 @@ export interface Agent {
 
 /**
  * Starts the node's agent: journal, reboot, spool, and only then the socket, so that no ADD is answered before what
- * is taken is known. Throws BerthError of the database, the spool or the socket.
+ * is taken is known. Throws BerthError of the database, the spool or the socket, and JOURNAL_MISMATCH when another
+ * journal has served in this boot.
  */
 export async function startAgent(options: AgentOptions): Promise<Agent> {
-  const parts = await createParts(options);
-  const { log, clock, attachments, notices } = parts;
-  const handle = createHandler(parts);
+  const services = await createServices(options);
+  const { log, clock, attachments, notices } = services;
+  const journal = await services.journal.id(options.random);
+  await makeFolder(dirname(options.socketPath)).catch((error: unknown) => {
+    throw new BerthError("CONFIG_INVALID", `${options.socketPath} cannot be used: ${messageOf(error)}`);
+  });
+  await bindToBoot(
+    markFileOf(options.socketPath),
+    { bootId: options.bootId, journal },
+    options.database.path,
+  );
+  const handle = createHandler(services);
   const folder = join(dirname(options.socketPath), "spool");
-  measureNode(parts, folder);
-  await sweepReboot(parts);
+  measureNode(services, folder);
+  await releasePreviousBoot(services);
   await replaySpool(folder, handle, log);
-  const lent = attachments.attached().flatMap((attachment) => noticeOf(attachment) ?? []);
+  const lent = attachments.attached().flatMap((attachment) => attachedNoticeOf(attachment) ?? []);
   for (const notice of lent) await options.mooring.attached(notice);
   const server = await serveSocket({ path: options.socketPath, handle, log, clock });
   const stop = new AbortController();
   const spool = watchSpool({ folder, handle, log, clock, signal: stop.signal });
-  const sweep = new Sweep(parts);
+  const sweep = new OrphanSweeper(services);
   sweep.start();
   notices.start();
   const closeAll = async () => {
@@ -53,7 +66,7 @@ export async function startAgent(options: AgentOptions): Promise<Agent> {
   return {
     held: () => attachments.held(),
     attached: () => attachments.attached(),
-    unlessInUse: (claim, work) => unlessInUse(claim, parts, work),
+    unlessInUse: (claim, work) => ifUnused(claim, services, work),
     close: () => {
       closing ??= closeAll();
       return closing;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
-import { BerthError } from "../../allocator/errors.ts";
+import { BerthError } from "../../allocator/base/errors.ts";
 import { configOf, databaseOf } from "./config.ts";
 
 const LEAST = { BERTH_NODE_NAME: "node-a", KUBERNETES_SERVICE_HOST: "10.96.0.1" };

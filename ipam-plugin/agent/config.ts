@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 import { isIP } from "node:net";
 import { join, resolve } from "node:path";
-import type { ApiServer } from "../../kube/access.ts";
+import type { ApiServer } from "../../kube/api/access.ts";
 import {
   apiServerOf,
   type Environment,
+  envString,
   invalid,
   logLevelOf,
   portOf,
-  textOf,
 } from "../../system/environment.ts";
 import type { LogLevel } from "../../system/logger.ts";
-import type { Installation } from "./install.ts";
+import type { Installation } from "./install/plugin-binary.ts";
 
 /** What the environment says. Each field is a variable; the table in `configOf` has their names. */
 export interface AgentConfig {
@@ -59,7 +59,7 @@ const NODE_NAME = /^[a-z0-9](?:[-a-z0-9.]{0,251}[a-z0-9])?$/;
  * An empty variable is an absent one. Throws CONFIG_INVALID naming the variable.
  */
 export function configOf(env: Environment): AgentConfig {
-  const text = (name: string, otherwise: string) => textOf(env, name, otherwise);
+  const text = (name: string, otherwise: string) => envString(env, name, otherwise);
   const node = nodeOf(text("BERTH_NODE_NAME", ""));
   return {
     node,
@@ -85,13 +85,13 @@ function nodeOf(given: string): string {
 
 function installationsOf(env: Environment): Pick<AgentConfig, "plugin" | "conflist"> {
   const [plugins, conflist, configurations] = ["BERTH_CNI_BIN", "BERTH_CONFLIST", "BERTH_CNI_CONF"].map(
-    (name) => textOf(env, name),
+    (name) => envString(env, name),
   );
   if (conflist && !conflist.endsWith(".conflist"))
     throw invalid("BERTH_CONFLIST", `is ${JSON.stringify(conflist)}; its name must end with .conflist`);
   if (conflist && !configurations)
     throw invalid("BERTH_CNI_CONF", "is not set; give it the folder that BERTH_CONFLIST is written to");
-  const plugin = textOf(env, "BERTH_CNI_BINARY", BUILT_PLUGIN);
+  const plugin = envString(env, "BERTH_CNI_BINARY", BUILT_PLUGIN);
   return {
     ...(plugins && { plugin: { from: resolve(plugin), folder: resolve(plugins) } }),
     ...(conflist &&

@@ -20,20 +20,25 @@ const kubeConfig = () => {
   return config;
 };
 
-beforeEach(async () => {
-  folder = mkdtempSync(join(tmpdir(), "berth-agent-"));
-  nobody = createServer((socket) => socket.resume().on("error", () => {}));
-  await new Promise<void>((done) => nobody.listen(0, "127.0.0.1", done));
-  const address = nobody.address();
-  port = typeof address === "object" && address !== null ? address.port : 0;
-  writeFileSync(join(folder, "kubeconfig"), kubeConfig().exportConfig());
-});
-afterEach(async () => {
-  await new Promise((done) => nobody.close(done));
-  rmSync(folder, { recursive: true, force: true });
-});
+/** Around the tests of a suite: not of the whole file, whose process others may share. */
+function setUp(): void {
+  beforeEach(async () => {
+    folder = mkdtempSync(join(tmpdir(), "berth-agent-"));
+    nobody = createServer((socket) => socket.resume().on("error", () => {}));
+    await new Promise<void>((done) => nobody.listen(0, "127.0.0.1", done));
+    const address = nobody.address();
+    port = typeof address === "object" && address !== null ? address.port : 0;
+    writeFileSync(join(folder, "kubeconfig"), kubeConfig().exportConfig());
+  });
+  afterEach(async () => {
+    await new Promise((done) => nobody.close(done));
+    rmSync(folder, { recursive: true, force: true });
+  });
+}
 
 describe("the agent's process", () => {
+  setUp();
+
   it("says in one line what is wrong with its surroundings", async () => {
     const env = agentEnvironment(folder, "node-a");
     const fault = async (over: Readonly<Record<string, string>>) => {

@@ -1,29 +1,32 @@
 // SPDX-License-Identifier: Apache-2.0
 import { mkdir, readFile } from "node:fs/promises";
-import { messageOf } from "../../allocator/errors.ts";
-import { openDatabase } from "../../allocator/store/database.ts";
-import { accessOf } from "../../kube/access.ts";
-import { connect } from "../../kube/connection.ts";
+import { messageOf } from "../../allocator/base/errors.ts";
+import { openDatabase } from "../../allocator/store/sqlite/database.ts";
+import { accessOf } from "../../kube/api/access.ts";
+import { connect } from "../../kube/api/connection.ts";
 import manifest from "../../package.json" with { type: "json" };
-import type { Closers } from "../../system/assembly.ts";
+import { AnchoredClock } from "../../system/anchored-clock.ts";
 import { createClock } from "../../system/clock.ts";
-import { ending } from "../../system/ending.ts";
 import { createLogger, standardError } from "../../system/logger.ts";
 import { createMetrics } from "../../system/metrics.ts";
 import { createRandom } from "../../system/random.ts";
-import { startNodeAgent } from "./cluster/node-agent.ts";
+import type { CleanupStack } from "../../system/shutdown.ts";
+import { untilEndingSignal } from "../../system/signals.ts";
+import { startNodeAgent } from "./cluster-agent.ts";
 import { type AgentConfig, databaseOf, loadConfig } from "./config.ts";
-import { installPlugin } from "./install.ts";
-import { Conflist } from "./install-conflist.ts";
-import { podCidrsOf } from "./pod-cidr.ts";
+import { Conflist } from "./install/conflist.ts";
+import { warnAboutHost } from "./install/host-checks.ts";
+import { installPlugin } from "./install/plugin-binary.ts";
+import { podCidrsOf } from "./install/pod-cidr.ts";
+import { adopt } from "./journal/adopt.ts";
 import { serveProbes } from "./probes.ts";
-import { warnOfLacks } from "./surroundings.ts";
 
 const BOOT_ID = "/proc/sys/kernel/random/boot_id";
 
-const closers: Closers = [];
+const closers: CleanupStack = [];
 try {
-  await serve(loadConfig());
+  if (process.argv[2] === "adopt") await adoptJournal(loadConfig());
+  else await serve(loadConfig());
 } catch (error) {
   standardError().write(`berth-agent: ${messageOf(error)}\n`);
   process.exitCode = 1;
@@ -40,18 +43,27 @@ async function serve(config: AgentConfig): Promise<void> {
   metrics.watchProcess();
   const { version } = manifest;
   metrics.gauge("berth_build_info", () => [{ labels: { component: "agent", version }, value: 1 }]);
-  const ended = ending();
-  if ("host" in config.api) await warnOfLacks(log);
+  const ended = untilEndingSignal();
+  const stop = new AbortController();
+  void ended.then(() => stop.abort());
+  if ("host" in config.api) await warnAboutHost(log);
   if (config.plugin !== undefined) await installPlugin(config.plugin, { clock, log });
   const userAgent = `berth-agent/${manifest.version}`;
-  const connection = connect(await accessOf(config.api), { clock, userAgent });
+  const server = new AnchoredClock(clock);
+  const onTime = (ms: number) => server.told(ms);
+  const connection = connect(await accessOf(config.api), { clock, userAgent, onTime });
   closers.push(() => connection.close());
   await mkdir(dataDir, { recursive: true, mode: 0o700 });
   const database = openDatabase(databaseOf(config), { clock, log, metrics });
   closers.push(() => database.close());
-  const bootId = (await readFile(BOOT_ID, "utf8")).trim();
-  const deps = { clock, random: createRandom(), log, metrics };
-  const agent = await startNodeAgent({ node, connection, database, socketPath, bootId, ...deps });
+  const bootId = await bootIdOf();
+  const deps = { clock: server, random: createRandom(), log, metrics };
+  // Probes are there before it serves: it may have to wait for a person, and the kubelet need not restart it for that.
+  let isReady = () => false;
+  const probes = await serveProbes({ ...listen, isReady: () => isReady(), metrics, log });
+  closers.push(() => probes.close());
+  const { signal } = stop;
+  const agent = await startNodeAgent({ node, connection, database, socketPath, bootId, signal, ...deps });
   closers.push(() => agent.close());
   const isServing = () => agent.isReady;
   const podCidrs = () => podCidrsOf(connection, node);
@@ -59,9 +71,19 @@ async function serve(config: AgentConfig): Promise<void> {
     config.conflist &&
     (await Conflist.open({ ...config.conflist, node, podCidrs, isReady: isServing, clock, log }));
   closers.push(() => conflist?.close());
-  const isReady = () => isServing() && conflist?.isWritten !== false;
-  const probes = await serveProbes({ ...listen, isReady, metrics, log });
-  closers.push(() => probes.close());
+  isReady = () => isServing() && conflist?.isWritten !== false;
   log.info("agent serves", { node, socket: socketPath, port: probes.port, version: manifest.version });
   log.info("agent ends", { signal: await ended });
+}
+
+/** `main.ts adopt [--yes]`, in the agent's pod: what `berthctl adopt` is on a host. */
+async function adoptJournal(config: AgentConfig): Promise<void> {
+  const { socketPath } = config;
+  const confirmed = process.argv[3] === "--yes";
+  const adoption = { database: databaseOf(config), socketPath, bootId: await bootIdOf(), confirmed };
+  for (const line of await adopt(adoption)) process.stdout.write(`${line}\n`);
+}
+
+async function bootIdOf(): Promise<string> {
+  return (await readFile(BOOT_ID, "utf8")).trim();
 }

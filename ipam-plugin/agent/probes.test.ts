@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
-import { silent } from "../../allocator/ports.ts";
+import { noopLogger } from "../../allocator/base/ports.ts";
 import { serveProbes } from "./probes.ts";
 
 const metrics = { expose: async () => ({ contentType: "text/plain; version=0.0.4", body: "up 1\n" }) };
@@ -9,7 +9,7 @@ const metrics = { expose: async () => ({ contentType: "text/plain; version=0.0.4
 describe("the agent's probes", () => {
   it("say how it is", async () => {
     let isReady = false;
-    const options = { host: "127.0.0.1", port: 0, isReady: () => isReady, metrics, log: silent };
+    const options = { host: "127.0.0.1", port: 0, isReady: () => isReady, metrics, log: noopLogger };
     const probes = await serveProbes(options);
     try {
       const get = async (path: string) => {
@@ -38,7 +38,7 @@ describe("the agent's probes", () => {
         throw new Error("no");
       },
     };
-    const options = { host: "127.0.0.1", port: 0, isReady: () => true, metrics: broken, log: silent };
+    const options = { host: "127.0.0.1", port: 0, isReady: () => true, metrics: broken, log: noopLogger };
     const probes = await serveProbes(options);
     try {
       await assert.rejects(fetch(`http://127.0.0.1:${probes.port}/metrics`));

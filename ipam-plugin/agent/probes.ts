@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import { createServer, type ServerResponse } from "node:http";
-import { BerthError, messageOf } from "../../allocator/errors.ts";
-import type { Logger } from "../../allocator/ports.ts";
+import { BerthError, messageOf } from "../../allocator/base/errors.ts";
+import type { Logger } from "../../allocator/base/ports.ts";
 import type { MetricsRegistry } from "../../system/metrics.ts";
 
 export interface ProbesOptions {

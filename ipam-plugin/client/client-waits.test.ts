@@ -6,7 +6,7 @@ import { mkdtemp, readdir, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, before, beforeEach, describe, it } from "node:test";
-import { type Call, CallDecoder, encodeReply } from "../agent/frame.ts";
+import { type Call, CallDecoder, encodeReply } from "../agent/rpc/frame.ts";
 import { AgentStandIn } from "./testing/agent-stand-in.ts";
 import {
   BINARY,

@@ -7,11 +7,17 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, before, beforeEach, describe, it } from "node:test";
 import { setTimeout as pause } from "node:timers/promises";
-import { silent } from "../../allocator/ports.ts";
+import { noopLogger } from "../../allocator/base/ports.ts";
 import { createClock } from "../../system/clock.ts";
-import { type Call, NOT_TAKEN, STDIN_LIMIT } from "../agent/frame.ts";
-import { type Answer, type Handler, type Outcome, type SocketServer, serveSocket } from "../agent/socket.ts";
-import { replaySpool } from "../agent/spool.ts";
+import { replaySpool } from "../agent/background/spool.ts";
+import { type Call, NOT_ACCEPTED, STDIN_LIMIT } from "../agent/rpc/frame.ts";
+import {
+  type Answer,
+  type Handler,
+  type Outcome,
+  type SocketServer,
+  serveSocket,
+} from "../agent/rpc/server.ts";
 import { BINARY, buildClient, follow, runClient, startClient } from "./testing/client-process.ts";
 
 const RESULT = '{"cniVersion":"1.0.0","ips":[{"address":"10.1.2.3/24"}]}\n';
@@ -40,7 +46,7 @@ describe("CNI binary with an agent", () => {
   });
 
   async function serve(handle: Handler): Promise<void> {
-    server = await serveSocket({ path, handle, log: silent, clock: createClock() });
+    server = await serveSocket({ path, handle, log: noopLogger, clock: createClock() });
   }
   const settling = (answer: Answer): Answer => ({
     ...answer,
@@ -252,7 +258,7 @@ describe("CNI binary with an agent", () => {
   });
 
   it("spools a DEL that a busy agent does not take, lets STATUS pass and fails the rest", async () => {
-    await serve(async () => ({ exitStatus: NOT_TAKEN, stdout: '{"code":11}', stderr: "" }));
+    await serve(async () => ({ exitStatus: NOT_ACCEPTED, stdout: '{"code":11}', stderr: "" }));
     assert.deepEqual(await runClient(env("DEL")), { exit: 0, stdout: "", stderr: "" });
     assert.deepEqual(await runClient(env("STATUS")), { exit: 0, stdout: "", stderr: "" });
     assert.deepEqual(await runClient(env("ADD")), { exit: 1, stdout: '{"code":11}', stderr: "" });
@@ -261,7 +267,7 @@ describe("CNI binary with an agent", () => {
       replayed.push(call);
       return { ...granted, stdout: "" };
     };
-    await replaySpool(join(folder, "spool"), handle, silent);
+    await replaySpool(join(folder, "spool"), handle, noopLogger);
     assert.deepEqual(
       replayed.map((call) => call.env.get("CNI_COMMAND")),
       ["DEL"],

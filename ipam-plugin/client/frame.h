@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The frames between this program and the agent (ipam-plugin/agent/frame.ts is the other side). Integers are
+ * The frames between this program and the agent (ipam-plugin/agent/rpc/frame.ts is the other side). Integers are
  * big endian.
  *
  *   request:  "BRTH" | u8 version=1 | u64 startNs | u32 envLen | u32 stdinLen | env (each KEY=VALUE\0) | stdin

@@ -3,8 +3,9 @@ import assert from "node:assert/strict";
 import { execFile, spawnSync } from "node:child_process";
 import { describe, it } from "node:test";
 import { promisify } from "node:util";
+import { runsOf } from "../../test/support/runs.ts";
 
-const INPUTS = 100_000;
+const INPUTS = runsOf(100_000);
 const program = ["-x", "c", "-o", "/dev/null", "-"];
 const sanitizers = spawnSync("cc", ["-fsanitize=address,undefined", ...program], {
   input: "int main(void) { return 0; }",

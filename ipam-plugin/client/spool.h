@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Releases that wait on disk for an agent: `spool/` beside the socket, replayed by ipam-plugin/agent/spool.ts. */
+/* Releases that wait on disk for an agent: `spool/` beside the socket, replayed by ipam-plugin/agent/background/spool.ts. */
 #ifndef BERTH_SPOOL_H
 #define BERTH_SPOOL_H
 

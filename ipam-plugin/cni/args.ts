@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-import { type Address, parseAddress } from "../../allocator/address.ts";
+import { type Address, parseAddress } from "../../allocator/ip/address.ts";
 import { type CniError, cniError } from "./errors.ts";
 
 /** The pod that a sandbox belongs to. `uid` is empty when the runtime does not say; of a static pod it is a hash. */
@@ -45,7 +45,7 @@ export function readArgs(text: string): CniArgs | CniError {
     if (key === "IgnoreUnknown") {
       const flag = readFlag(value);
       if (flag === undefined) {
-        return wrongPair(pair, `boolean unmarshal error: invalid input ${value.toLowerCase()}`);
+        return invalidArg(pair, `boolean unmarshal error: invalid input ${value.toLowerCase()}`);
       }
       ignoreUnknown = flag; // it may stand behind the pairs that it is about
     }
@@ -91,6 +91,6 @@ function wrongArgs(words: string): CniError {
 }
 
 /** The words of the reference, for those who search for them. */
-export function wrongPair(pair: string, words: string): CniError {
+export function invalidArg(pair: string, words: string): CniError {
   return wrongArgs(`error parsing value of pair ${JSON.stringify(pair)}: ${words}`);
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
-import { type NetworkConfig, readConfig, readValidAttachments, readVersion, scopeOf } from "./config.ts";
+import { type NetworkConfig, networkKeyOf, readConfig, readValidAttachments, readVersion } from "./config.ts";
 import { type CniError, isCniError } from "./errors.ts";
 
 function configOf(value: object): NetworkConfig {
@@ -45,10 +45,10 @@ describe("network configuration", () => {
   it("names a space of addresses by network and dataDir", () => {
     const scopes = [{}, { ipam: {} }, { ipam: { dataDir: "" } }, { ipam: { dataDir: 5 } }, { ipam: "x" }];
     for (const value of scopes) {
-      assert.deepEqual(scopeOf(configOf(value)), { network: "net", dataDir: "/var/lib/cni/networks" });
+      assert.deepEqual(networkKeyOf(configOf(value)), { network: "net", dataDir: "/var/lib/cni/networks" });
     }
     for (const dataDir of ["/x/y", "/x/y/", "/x//y", "/x/z/../y"]) {
-      assert.equal(scopeOf(configOf({ ipam: { dataDir } })).dataDir, "/x/y", dataDir);
+      assert.equal(networkKeyOf(configOf({ ipam: { dataDir } })).dataDir, "/x/y", dataDir);
     }
   });
 });

@@ -2,7 +2,7 @@
 import { posix } from "node:path";
 import { isIdentifier } from "./environment.ts";
 import { type CniError, cniError, isCniError } from "./errors.ts";
-import { type Fields, parseFields } from "./fields.ts";
+import { type Fields, parseFields } from "./json-fields.ts";
 import { negotiate, OLDEST, type Version } from "./versions.ts";
 
 /** host-local's default. Nothing is written there: it only names a space of addresses. */
@@ -18,7 +18,7 @@ export interface NetworkConfig {
  * The space in which attachments and addresses are unique: as with host-local, two `dataDir`s are two worlds even
  * if their networks have one name.
  */
-export interface Scope {
+export interface NetworkKey {
   readonly network: string;
   /** Normal form: absolute, no closing slash. */
   readonly dataDir: string;
@@ -49,7 +49,7 @@ export function readVersion({ fields }: NetworkConfig, command: string): Version
 }
 
 /** A `dataDir` that cannot be read counts as absent here: with such a one nothing was ever attached. */
-export function scopeOf({ network, fields }: NetworkConfig): Scope {
+export function networkKeyOf({ network, fields }: NetworkConfig): NetworkKey {
   const dataDir = fields.section("ipam")?.text("dataDir") || DEFAULT_DATA_DIR;
   return { network, dataDir: posix.resolve("/", dataDir) };
 }

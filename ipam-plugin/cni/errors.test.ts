@@ -8,7 +8,7 @@ import {
   REFUSALS,
   type RefusalCode,
   refuse,
-} from "../../allocator/errors.ts";
+} from "../../allocator/base/errors.ts";
 import { cniError, errorAnswer, fromRefusal, fromThrown, isCniError } from "./errors.ts";
 
 describe("CNI errors", () => {

@@ -5,7 +5,7 @@ import {
   messageOf,
   type Refusal,
   type RefusalCode,
-} from "../../allocator/errors.ts";
+} from "../../allocator/base/errors.ts";
 
 /**
  * Error codes of an answer (SPEC section 5, "Error"). 3 is missing on purpose: it tells the runtime that no DEL is
@@ -56,6 +56,7 @@ const REFUSAL_CODES: Readonly<Record<RefusalCode, number>> = {
   CLAIM_CHANGED: 115,
   CLAIM_MISSING: 116,
   OBJECT_INVALID: 117,
+  CLAIM_REFUSED: 118,
   CLAIM_RELEASING: CNI_CODES.TRY_AGAIN_LATER,
   CLAIM_BUSY: CNI_CODES.TRY_AGAIN_LATER,
 };
@@ -67,7 +68,9 @@ const FAULT_CODES: Readonly<Record<FaultCode, number>> = {
   REVISION_CONFLICT: CNI_CODES.TRY_AGAIN_LATER,
   STORE_FULL: CNI_CODES.IO_FAILURE,
   STORE_READ_ONLY: CNI_CODES.IO_FAILURE,
+  WRITE_REFUSED: CNI_CODES.IO_FAILURE,
   STATE_CORRUPT: CNI_CODES.IO_FAILURE,
+  JOURNAL_MISMATCH: CNI_CODES.NOT_AVAILABLE,
   CONFIG_INVALID: CNI_CODES.INTERNAL,
   CERTIFICATE_INVALID: CNI_CODES.INTERNAL,
   INTERNAL: CNI_CODES.INTERNAL,

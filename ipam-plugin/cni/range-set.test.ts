@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
-import { parseAddress } from "../../allocator/address.ts";
+import { parseAddress } from "../../allocator/ip/address.ts";
 import { formatSet, subnetOf } from "./range-set.ts";
 import { type Extras, ipamOf, wordsOf } from "./testing/ipam-parts.ts";
 

@@ -10,10 +10,10 @@ import {
   parseAddress,
   parseCidr,
   toNumber,
-} from "../../allocator/address.ts";
-import { contains, type Interval, intersection } from "../../allocator/range.ts";
+} from "../../allocator/ip/address.ts";
+import { contains, type Interval, intersection } from "../../allocator/ip/ip-range.ts";
 import { type CniError, cniError, isCniError } from "./errors.ts";
-import type { Fields } from "./fields.ts";
+import type { Fields } from "./json-fields.ts";
 
 /**
  * A subnet with bounds, as host-local has them: less strict than a pool's range (the bounds may be the network and

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
-import type { Address } from "../../allocator/address.ts";
+import type { Address } from "../../allocator/ip/address.ts";
 import { type IpamResult, resultAnswer } from "./result.ts";
 import { VERSIONS, type Version } from "./versions.ts";
 

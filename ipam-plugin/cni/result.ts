@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-import { type Address, type Family, familyOf } from "../../allocator/address.ts";
-import type { DnsSpec, RouteSpec } from "../../allocator/pool-spec.ts";
+import { type Address, type Family, familyOf } from "../../allocator/ip/address.ts";
+import type { DnsSpec, RouteSpec } from "../../allocator/pool/pool-spec.ts";
 import { atLeast, type Version } from "./versions.ts";
 
 /** One address as the main plugin configures it: with the prefix length of its subnet. */

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-import { type Address, familyOf, lastOf, parseCidr, toNumber } from "../../allocator/address.ts";
+import { type Address, familyOf, lastOf, parseCidr, toNumber } from "../../allocator/ip/address.ts";
 import type { CniArgs } from "./args.ts";
 import { type CniError, cniError, isCniError } from "./errors.ts";
-import { checkFamilies, type IpamConfig } from "./ipam.ts";
-import type { Requested } from "./requests.ts";
+import { checkFamilies, type IpamConfig } from "./ipam-config.ts";
+import type { Requested } from "./requested-ips.ts";
 import type { ResultAddress } from "./result.ts";
 import type { Version } from "./versions.ts";
 

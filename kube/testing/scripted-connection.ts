@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-import { BerthError } from "../../allocator/errors.ts";
-import type { Answer, Call, Connection, Stream } from "../connection.ts";
+import { BerthError } from "../../allocator/base/errors.ts";
+import type { Answer, Call, Connection, Stream } from "../api/connection.ts";
 
 /** What one watch is answered: lines, and then its end, nothing at all any more, or a broken connection. */
 export type Scene =

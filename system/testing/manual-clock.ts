@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-import type { Clock } from "../../allocator/ports.ts";
+import type { Clock } from "../../allocator/base/ports.ts";
 
 interface Sleeper {
   readonly until: number;

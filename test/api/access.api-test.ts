@@ -5,13 +5,13 @@ import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { after, before, describe, it } from "node:test";
 import type { KubeConfig } from "@kubernetes/client-node";
-import { silent } from "../../allocator/ports.ts";
-import { openKubernetesStore } from "../../allocator/store/kubernetes.ts";
+import { noopLogger } from "../../allocator/base/ports.ts";
+import { openKubernetesStore } from "../../allocator/store/kubernetes/store.ts";
 import type { Store } from "../../allocator/store/store.ts";
-import { Client } from "../../kube/client.ts";
-import { type Call, type Connection, connect } from "../../kube/connection.ts";
-import { CLAIMS, itemPath } from "../../kube/resource.ts";
-import { statusOf } from "../../kube/status.ts";
+import { Client } from "../../kube/api/client.ts";
+import { type Call, type Connection, connect } from "../../kube/api/connection.ts";
+import { CLAIMS, itemPath } from "../../kube/api/resource.ts";
+import { statusOf } from "../../kube/api/status.ts";
 import { createClock } from "../../system/clock.ts";
 import { createRandom } from "../../system/random.ts";
 import { eventually } from "../support/eventually.ts";
@@ -22,7 +22,8 @@ import type { Rule } from "./audit-log.ts";
 import { CLUSTER_ROLE_BINDINGS, CLUSTER_ROLES } from "./berthctl-cluster.ts";
 import { havePartsOrSkip, partOf } from "./binaries.ts";
 import { installDefinitions, makeNamespaces } from "./crds.ts";
-import { type ControlPlane, startControlPlane } from "./harness.ts";
+import type { ControlPlane } from "./plane.ts";
+import { openControlPlane } from "./shared-plane.ts";
 
 /** Set, the snapshots are written anew from what the API server says. */
 const UPDATE = process.env["BERTH_UPDATE_SNAPSHOTS"] === "1";
@@ -46,27 +47,36 @@ describe("the chart's roles", () => {
   });
 
   it("give no secret and no webhook configuration but Berth's, and no write to pods", () => {
-    for (const { resourceNames } of about("secrets")) assert.deepEqual(resourceNames, ["berth-webhook-tls"]);
+    assert.deepEqual(
+      about("secrets").map(({ resourceNames, verbs }) => [resourceNames, verbs]),
+      [
+        [
+          ["berth-webhook-ca", "berth-webhook-tls"],
+          ["get", "list", "watch", "patch"],
+        ],
+        [["berth-webhook-tls"], ["list", "watch"]],
+      ],
+    );
     const configurations = [...about("mutatingwebhook"), ...about("validatingwebhook")];
     for (const { resourceNames } of configurations) assert.deepEqual(resourceNames, ["berth"]);
     for (const { verbs } of about("pods")) assert.deepEqual(verbs, ["get", "list", "watch"]);
     assert.deepEqual(
-      [about("secrets"), configurations, about("pods")].map((some) => some.length),
-      [1, 2, 2],
+      [configurations, about("pods")].map((some) => some.length),
+      [4, 2],
     );
   });
 });
 
 if (havePartsOrSkip(["etcd", "kube-apiserver", "kubectl"])) {
   describe("Berth's accounts", () => {
-    const deps = { clock: createClock(), random: createRandom(), log: silent };
+    const deps = { clock: createClock(), random: createRandom(), log: noopLogger };
     const connections: Connection[] = [];
     let plane: ControlPlane;
     let store: Store;
     let agent: Connection;
 
     before(async () => {
-      plane = await startControlPlane({ users: [{ name: "stranger", groups: ["system:serviceaccounts"] }] });
+      plane = await openControlPlane([{ name: "stranger", groups: ["system:serviceaccounts"] }]);
       await installDefinitions(plane.connect());
       await makeNamespaces(plane.connect(), ["shop"]);
       await installAccounts(plane.connect());
@@ -143,7 +153,7 @@ if (havePartsOrSkip(["etcd", "kube-apiserver", "kubectl"])) {
         return parts.join("\n");
       }
 
-      for (const account of ["berth-webhook", "berth-agent"] as const) {
+      for (const account of ["berth-webhook", "berth-issuer", "berth-agent"] as const) {
         it(`of ${account} is what it was`, async () => {
           const file = join(import.meta.dirname, `access/${account}.txt`);
           const now = await listOf(account);
@@ -217,12 +227,18 @@ if (havePartsOrSkip(["etcd", "kube-apiserver", "kubectl"])) {
       assert.match(await told(await as("berth-agent"), report("here")), denied("agents.berth.dev", words));
     });
 
-    it("the webhook's account reads no secret but its own, writes no pod, and no webhook configuration but its own", async () => {
+    it("the webhook's account reads no secret but its own, and writes no secret, no pod and no webhook configuration", async () => {
       const webhook = await as("berth-webhook");
       const SECRETS = "/api/v1/namespaces/berth-system/secrets";
       const own = { fieldSelector: "metadata.name=berth-webhook-tls" };
       assert.equal(await told(webhook, { method: "GET", path: SECRETS, query: own }), "200");
-      assert.match(await told(webhook, merge(`${SECRETS}/berth-webhook-tls`, {})), /^404 /);
+      const authority = { fieldSelector: "metadata.name=berth-webhook-ca" };
+      for (const call of [
+        { method: "GET", path: SECRETS, query: authority } as const,
+        { method: "GET", path: `${SECRETS}/berth-webhook-ca` } as const,
+        merge(`${SECRETS}/berth-webhook-tls`, {}),
+      ])
+        assert.match(await told(webhook, call), /^403 .*cannot (list|get|patch) resource "secrets"/);
       assert.match(
         await told(webhook, { method: "GET", path: SECRETS }),
         /^403 .*cannot list resource "secrets"/,
@@ -235,11 +251,11 @@ if (havePartsOrSkip(["etcd", "kube-apiserver", "kubectl"])) {
         await told(webhook, merge(`${PODS_OF_SHOP}/x`, {})),
         /^403 .*cannot patch resource "pods"/,
       );
-      assert.match(await told(webhook, merge(`${CONFIGURATIONS}/berth`, {})), /^404 /);
-      assert.match(
-        await told(webhook, merge(`${CONFIGURATIONS}/other`, {})),
-        /^403 .*cannot patch resource "mutatingwebhookconfigurations"/,
-      );
+      for (const name of ["berth", "other"])
+        assert.match(
+          await told(webhook, merge(`${CONFIGURATIONS}/${name}`, {})),
+          /^403 .*cannot patch resource "mutatingwebhookconfigurations"/,
+        );
       const bound = { fieldSelector: "metadata.name=berth" };
       assert.equal(await told(webhook, { method: "GET", path: CONFIGURATIONS, query: bound }), "200");
     });

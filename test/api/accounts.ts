@@ -5,13 +5,13 @@ import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { KubeConfig } from "@kubernetes/client-node";
 import { parseAllDocuments } from "yaml";
-import { Client } from "../../kube/client.ts";
-import type { Connection } from "../../kube/connection.ts";
-import { type Item, itemPath, type Resource } from "../../kube/resource.ts";
-import { NODES, PODS } from "../../webhook/cluster/resources.ts";
+import { Client } from "../../kube/api/client.ts";
+import type { Connection } from "../../kube/api/connection.ts";
+import { itemPath, type KubeItem, type Resource } from "../../kube/api/resource.ts";
+import { NODES, PODS } from "../../webhook/cluster-state/resources.ts";
 import { eventually } from "../support/eventually.ts";
 import { makeNamespaces } from "./crds.ts";
-import type { ControlPlane } from "./harness.ts";
+import type { ControlPlane } from "./plane.ts";
 
 const FILES = join(import.meta.dirname, "../../charts/berth/files");
 export const BERTH_NAMESPACE = "berth-system";
@@ -24,7 +24,7 @@ const ACCOUNTS: Resource = {
   namespaced: true,
 };
 
-export type Account = "berth-webhook" | "berth-agent";
+export type Account = "berth-webhook" | "berth-issuer" | "berth-agent";
 
 /** An object as a manifest has it. */
 export interface Manifest {
@@ -126,7 +126,7 @@ async function refusals(connection: Connection): Promise<readonly string[]> {
 }
 
 /** The agent's pod on that node. */
-async function agentPod(connection: Connection, account: Account, node: string): Promise<Item> {
+async function agentPod(connection: Connection, account: Account, node: string): Promise<KubeItem> {
   const name = `${account}-${node}`;
   const place = { namespace: BERTH_NAMESPACE, name };
   const pods = new Client(connection, PODS);

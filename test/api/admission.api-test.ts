@@ -5,25 +5,33 @@ import { mkdirSync } from "node:fs";
 import { join } from "node:path";
 import { after, before, describe, it } from "node:test";
 import { setTimeout as pause } from "node:timers/promises";
-import { type Clock, silent } from "../../allocator/ports.ts";
-import { Client } from "../../kube/client.ts";
-import { type Answer, connect } from "../../kube/connection.ts";
-import { CLAIMS, collectionPath, itemPath, POOLS, RESERVATIONS, type Resource } from "../../kube/resource.ts";
-import { statusOf } from "../../kube/status.ts";
+import { type Clock, noopLogger } from "../../allocator/base/ports.ts";
+import { Client } from "../../kube/api/client.ts";
+import { type Answer, connect } from "../../kube/api/connection.ts";
+import {
+  CLAIMS,
+  collectionPath,
+  itemPath,
+  POOLS,
+  RESERVATIONS,
+  type Resource,
+} from "../../kube/api/resource.ts";
+import { statusOf } from "../../kube/api/status.ts";
 import { createClock } from "../../system/clock.ts";
 import { createRandom } from "../../system/random.ts";
-import { PODS } from "../../webhook/cluster/resources.ts";
-import { type ClusterWebhook, startWebhook } from "../../webhook/cluster-webhook.ts";
+import { PODS } from "../../webhook/cluster-state/resources.ts";
+import { type ClusterWebhook, startWebhook } from "../../webhook/replica.ts";
 import { call, podReview } from "../../webhook/testing/api-server.ts";
 import { eventually } from "../support/eventually.ts";
 import { annotationsOf, type Json, pod, poolObject, statefulPod } from "../support/objects.ts";
 import { start } from "../support/process.ts";
 import { havePartsOrSkip } from "./binaries.ts";
 import { installDefinitions, makeNamespaces } from "./crds.ts";
-import { type ControlPlane, startControlPlane } from "./harness.ts";
 import { POOL_OBJECTS, statefulSet } from "./manifests.ts";
-import { readyz, startReplicas, WEBHOOK_MAIN, WEBHOOK_USER, writeCertificate } from "./replicas.ts";
+import { type ControlPlane, WEBHOOK_USER } from "./plane.ts";
+import { readyz, startReplicas, WEBHOOK_MAIN, writeCertificate } from "./replicas.ts";
 import { requestCounts } from "./request-counts.ts";
+import { openControlPlane } from "./shared-plane.ts";
 import { registerWebhooks } from "./webhooks.ts";
 
 /** The time of this host, which can be set forward; passes of the housekeeper come every half second. */
@@ -84,7 +92,7 @@ if (havePartsOrSkip(["etcd", "kube-apiserver", "kubectl"])) {
   describe("the webhook in a cluster", () => {
     let plane: ControlPlane;
     before(async () => {
-      plane = await startControlPlane({ authorization: "RBAC", users: [WEBHOOK_USER] });
+      plane = await openControlPlane([WEBHOOK_USER]);
       await installDefinitions(plane.connect());
       await makeNamespaces(plane.connect(), ["berth-system", "shop", "full"]);
       await make(CLUSTER_BINDINGS, "berth-webhook", {
@@ -133,7 +141,7 @@ if (havePartsOrSkip(["etcd", "kube-apiserver", "kubectl"])) {
           connection: connect(kubeConfig, { clock: createClock(), userAgent: "berth-webhook/test" }),
           ...{ namespace: "berth-system", podName: "berth-0", certificates },
           ...{ host: "127.0.0.1", port: 0, departMs: 0 },
-          ...{ clock, random: createRandom(), log: silent },
+          ...{ clock, random: createRandom(), log: noopLogger },
         });
         await eventually("it is ready", () => (webhook.ready().ready ? true : undefined));
         const url = `https://127.0.0.1:${webhook.address.port}`;

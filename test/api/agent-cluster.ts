@@ -1,23 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0
 import assert from "node:assert/strict";
-import { parseAddress } from "../../allocator/address.ts";
-import { bind } from "../../allocator/bind.ts";
-import type { Claim } from "../../allocator/claim.ts";
-import type { Context } from "../../allocator/context.ts";
-import { isRefusal, type Refusal } from "../../allocator/errors.ts";
-import { Mirror } from "../../allocator/mirror.ts";
-import { KeyedMutex } from "../../allocator/mutex.ts";
-import { silent } from "../../allocator/ports.ts";
-import { openKubernetesStore } from "../../allocator/store/kubernetes.ts";
+import { isRefusal, type Refusal } from "../../allocator/base/errors.ts";
+import { KeyedMutex } from "../../allocator/base/keyed-mutex.ts";
+import { noopLogger } from "../../allocator/base/ports.ts";
+import { RecordCache } from "../../allocator/cache/cache.ts";
+import type { Context } from "../../allocator/cache/context.ts";
+import { parseAddress } from "../../allocator/ip/address.ts";
+import { bind } from "../../allocator/lifecycle/bind.ts";
+import type { Claim } from "../../allocator/model/claim.ts";
+import { openKubernetesStore } from "../../allocator/store/kubernetes/store.ts";
 import type { Stored } from "../../allocator/store/store.ts";
-import { Client } from "../../kube/client.ts";
-import type { Connection } from "../../kube/connection.ts";
-import type { Resource } from "../../kube/resource.ts";
+import { Client } from "../../kube/api/client.ts";
+import type { Connection } from "../../kube/api/connection.ts";
+import type { Resource } from "../../kube/api/resource.ts";
 import { createClock } from "../../system/clock.ts";
 import { createRandom } from "../../system/random.ts";
 import type { Said } from "../cni/caller.ts";
 import { eventually } from "../support/eventually.ts";
-import type { ControlPlane } from "./harness.ts";
+import type { ControlPlane } from "./plane.ts";
 
 const PODS: Resource = { group: "", version: "v1", plural: "pods", kind: "Pod", namespaced: true };
 export const NAMESPACE = "shop";
@@ -40,9 +40,9 @@ export class AgentCluster {
   constructor(plane: ControlPlane) {
     this.#connection = plane.connect();
     this.#pods = new Client(this.#connection, PODS);
-    const deps = { clock: createClock(), random: createRandom(), log: silent };
+    const deps = { clock: createClock(), random: createRandom(), log: noopLogger };
     const store = openKubernetesStore({ connection: this.#connection, ...deps });
-    this.context = { ...deps, store, view: new Mirror(silent), serial: new KeyedMutex() };
+    this.context = { ...deps, store, view: new RecordCache(noopLogger), serial: new KeyedMutex() };
   }
 
   /** A pool 10.20.0.0/24 whose gateway is 10.20.0.1. */
@@ -86,9 +86,9 @@ export class AgentCluster {
 
   /** What the binder does for a pod that is scheduled. */
   async bind(pod: TestPod, node: string, name = pod.name): Promise<Stored<"claim"> | Refusal> {
-    const bindee = { name: pod.name, uid: pod.uid, node, token: "" };
+    const target = { name: pod.name, uid: pod.uid, node, token: "" };
     const nothing = async () => ({ fenced: false, promiseOver: false });
-    return await bind(this.context, `${NAMESPACE}/${name}`, bindee, nothing);
+    return await bind(this.context, `${NAMESPACE}/${name}`, target, nothing);
   }
 
   /** A pod on the node whose claim, of its name, is bound to it. */
@@ -127,7 +127,7 @@ export class AgentCluster {
     return `${phase} ${attachment?.containerID ?? ""}`.trim();
   }
 
-  async untilStatus(name: string, wanted: string, ms = 15_000): Promise<void> {
+  async untilStatus(name: string, wanted: string, ms?: number): Promise<void> {
     let last = "";
     const look = async () => {
       last = await this.status(name).catch(String);

@@ -1,15 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
-import { isRefusal } from "../../allocator/errors.ts";
+import { isRefusal } from "../../allocator/base/errors.ts";
 import { sandbox } from "./agent-cluster.ts";
 import { AgentSuite } from "./agent-suite.ts";
 import { havePartsOrSkip } from "./binaries.ts";
+import { openControlPlane } from "./shared-plane.ts";
 
 const STATUS_WRITES = (method: string, path: string) => method === "PATCH" && path.includes("/status");
 
 if (havePartsOrSkip(["etcd", "kube-apiserver"])) {
-  const suite = new AgentSuite();
+  const suite = new AgentSuite(openControlPlane);
 
   describe("the status of a claim, written late", () => {
     it("an ADD that comes while a claim is let go asks the API server, and takes it back", async () => {

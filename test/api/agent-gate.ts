@@ -4,8 +4,8 @@ import { createServer, request, type Server } from "node:https";
 import { buffer } from "node:stream/consumers";
 import { KubeConfig } from "@kubernetes/client-node";
 import { createClock } from "../../system/clock.ts";
-import { issueAuthority, issueLeaf } from "../../webhook/certificates.ts";
-import type { ControlPlane } from "./harness.ts";
+import { issueAuthority, issueServingCertificate } from "../../webhook/certificates/issue.ts";
+import type { ControlPlane } from "./plane.ts";
 
 /** Requests that are kept from the API server. */
 export interface Held {
@@ -43,7 +43,11 @@ export class ApiGate {
   static async start(plane: ControlPlane): Promise<ApiGate> {
     const clock = createClock();
     const authority = await issueAuthority(clock);
-    const { cert, key } = await issueLeaf(authority, { dnsNames: [], addresses: ["127.0.0.1"] }, clock);
+    const { cert, key } = await issueServingCertificate(
+      authority,
+      { dnsNames: [], addresses: ["127.0.0.1"] },
+      clock,
+    );
     const server = createServer({ cert, key });
     const gate = new ApiGate(plane, server, authority.cert);
     server.on("request", (incoming, response) => {

@@ -6,7 +6,7 @@ import { join } from "node:path";
 import type { KubeConfig } from "@kubernetes/client-node";
 import { Caller } from "../cni/caller.ts";
 import { eventually } from "../support/eventually.ts";
-import { type Ended, type Env, type Started, start } from "../support/process.ts";
+import { compileCache, type Ended, type Env, type Started, start } from "../support/process.ts";
 
 const MAIN = join(import.meta.dirname, "../../ipam-plugin/agent/main.ts");
 
@@ -21,9 +21,9 @@ export function agentEnvironment(folder: string, node: string): Env {
   };
 }
 
-/** Starts `node ipam-plugin/agent/main.ts` with exactly this environment. */
+/** Starts `node ipam-plugin/agent/main.ts` with this environment, and where node keeps what it compiled. */
 export function startAgentProcess(env: Env): Started {
-  return start(process.execPath, [MAIN], { env });
+  return start(process.execPath, [MAIN], { env: { ...compileCache(), ...env } });
 }
 
 /** A node of a cluster: a real agent process with a folder of its own, and a runtime that calls build/berth. */

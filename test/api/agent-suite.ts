@@ -8,23 +8,23 @@ import { AgentCluster, NAMESPACE } from "./agent-cluster.ts";
 import { ApiGate } from "./agent-gate.ts";
 import { AgentNode } from "./agent-node.ts";
 import { installDefinitions, makeNamespaces } from "./crds.ts";
-import { type ControlPlane, startControlPlane } from "./harness.ts";
+import type { ControlPlane } from "./plane.ts";
 
-interface Running {
-  readonly plane: ControlPlane;
+interface Running<Plane> {
+  readonly plane: Plane;
   readonly cluster: AgentCluster;
   readonly gate: ApiGate;
 }
 
-/** A control plane for the tests of one file, and the nodes of each test, which end with it. */
-export class AgentSuite {
-  #running: Running | undefined;
+/** A control plane for the tests of one file, opened so, and the nodes of each test, which end with it. */
+export class AgentSuite<Plane extends ControlPlane> {
+  #running: Running<Plane> | undefined;
   #nodes: AgentNode[] = [];
 
-  constructor() {
+  constructor(open: () => Promise<Plane>) {
     before(async () => {
       await buildPlugin();
-      const plane = await startControlPlane();
+      const plane = await open();
       await installDefinitions(plane.connect());
       await makeNamespaces(plane.connect(), [NAMESPACE]);
       await installAccounts(plane.connect());
@@ -43,7 +43,7 @@ export class AgentSuite {
     });
   }
 
-  get plane(): ControlPlane {
+  get plane(): Plane {
     return this.#parts.plane;
   }
 
@@ -70,7 +70,7 @@ export class AgentSuite {
     return node;
   }
 
-  get #parts(): Running {
+  get #parts(): Running<Plane> {
     return this.#running ?? assert.fail("the control plane does not run yet");
   }
 }

@@ -1,18 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
 import assert from "node:assert/strict";
+import { rm, writeFile } from "node:fs/promises";
+import { join } from "node:path";
 import { describe, it } from "node:test";
 import { setTimeout as pause } from "node:timers/promises";
-import { isRefusal } from "../../allocator/errors.ts";
+import { isRefusal } from "../../allocator/base/errors.ts";
 import { sandbox } from "./agent-cluster.ts";
 import { AgentSuite } from "./agent-suite.ts";
 import { havePartsOrSkip } from "./binaries.ts";
 import { requestCounts } from "./request-counts.ts";
+import { openControlPlane } from "./shared-plane.ts";
 
 const CLAIM_OR_POD = /^(GET|PATCH|POST|PUT|DELETE) .*\/(ipclaims|pods|ipreservations)\//;
 const RANGES = { subnet: "10.9.0.0/24" };
 
 if (havePartsOrSkip(["etcd", "kube-apiserver"])) {
-  const suite = new AgentSuite();
+  const suite = new AgentSuite(openControlPlane);
 
   describe("the agent of a cluster's node", () => {
     it("answers an ADD from memory, and says afterwards who has the claim", async () => {
@@ -77,7 +80,7 @@ if (havePartsOrSkip(["etcd", "kube-apiserver"])) {
           [never, stray, unknown].map((pod) => node.runtime.refused("ADD", sandbox(pod, pod.name))),
         ),
         [
-          "11 claim shop/never-0 was not lent to pod shop/never-0 on node node-c in 5 s; the events of the pod say why, unless no Berth webhook runs; try again",
+          "11 claim shop/never-0 is not bound to pod shop/never-0 on node node-c in 5 s; the events of the pod say why, unless no Berth webhook runs; try again",
           "116 pod shop/stray-0 asks for a fixed address and has no claim: it did not pass the Berth webhook; delete it and create it again",
           "11 pod shop/unknown-0 is not known on node node-c: the API server has not told of it in 5 s; try again",
         ],
@@ -136,15 +139,18 @@ if (havePartsOrSkip(["etcd", "kube-apiserver"])) {
       await suite.cluster.untilStatus("idle-0", "Detached");
     });
 
-    it("hands the claim on to the next pod of its name", async () => {
+    it("hands the claim on to the next pod of its name, once the network namespace of the first is gone", async () => {
       const node = await suite.startNode("node-i");
       const pod = await suite.cluster.boundPod("next-0", "node-i");
-      await node.runtime.add(sandbox(pod, "c1"));
+      const netns = join(node.folder, "netns-c1");
+      await writeFile(netns, "");
+      await node.runtime.add(sandbox(pod, "c1", { netns }));
+      await rm(netns);
       await suite.cluster.forget(pod);
       const next = await suite.cluster.pod("next-0", "node-i", { "berth.dev/claim": "next-0" });
       assert.ok(!isRefusal(await suite.cluster.bind(next, "node-i")));
       assert.deepEqual(await node.runtime.add(sandbox(next, "c2")), [pod.cidr]);
-      await node.runtime.del(sandbox(pod, "c1"));
+      await node.runtime.del(sandbox(pod, "c1", { netns }));
       await suite.cluster.untilStatus("next-0", "Attached c2");
       assert.match(
         await node.runtime.refused("ADD", sandbox(pod, "c3")),

@@ -11,7 +11,10 @@ kind: Policy
 omitStages: [RequestReceived, ResponseStarted]
 rules:
   - level: Metadata
-    users: ["system:serviceaccount:berth-system:berth-webhook", "system:serviceaccount:berth-system:berth-agent"]
+    users:
+      - system:serviceaccount:berth-system:berth-webhook
+      - system:serviceaccount:berth-system:berth-issuer
+      - system:serviceaccount:berth-system:berth-agent
   - level: None
 `;
 
@@ -24,6 +27,7 @@ export interface Audited {
     readonly apiGroup?: string;
   };
   readonly requestURI: string;
+  readonly userAgent?: string;
   readonly responseStatus?: { readonly code?: number; readonly message?: string };
 }
 
@@ -90,6 +94,13 @@ function named(resource: string, group = ""): string {
   return subresource === undefined ? whole : `${whole}/${subresource}`;
 }
 
+/** What certificates of Berth's own are kept by. */
+export const CERTIFICATES = [
+  "mutatingwebhookconfigurations.admissionregistration.k8s.io",
+  "validatingwebhookconfigurations.admissionregistration.k8s.io",
+  "secrets",
+];
+
 /** Rights that a life of pods and pools does not need, or not always, and what they are for. */
 export const UNUSED: Readonly<Record<Account, readonly string[]>> = {
   "berth-webhook": [
@@ -109,14 +120,13 @@ export const UNUSED: Readonly<Record<Account, readonly string[]>> = {
     // OpenKruise, which is not installed here
     ...["get", "list", "watch"].map((verb) => `${verb} clonesets.apps.kruise.io`),
     ...["get", "list", "watch"].map((verb) => `${verb} statefulsets.apps.kruise.io`),
-    // certificates come from a folder here
-    ...["get", "list", "patch", "watch"].map(
-      (verb) => `${verb} mutatingwebhookconfigurations.admissionregistration.k8s.io`,
-    ),
-    ...["get", "list", "patch", "watch"].map(
-      (verb) => `${verb} validatingwebhookconfigurations.admissionregistration.k8s.io`,
-    ),
-    ...["get", "list", "patch", "watch"].map((verb) => `${verb} secrets`),
+    // certificates come from a folder there; issuer.api-test.ts has the life that uses these
+    ...["list", "watch"].flatMap((verb) => CERTIFICATES.map((resource) => `${verb} ${resource}`)),
+  ],
+  "berth-issuer": [
+    // the pages of a full pass, where the API server does not stream one, and events that come again
+    ...CERTIFICATES.map((resource) => `list ${resource}`),
+    "patch events.events.k8s.io",
   ],
   // a claim is read when a status was written by somebody else meanwhile, or an ADD goes by more than memory
   "berth-agent": ["get ipclaims.berth.dev", "list ipclaims.berth.dev", "list ippools.berth.dev", "list pods"],

@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { mkdirSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { after, before, describe, it } from "node:test";
-import { Client } from "../../kube/client.ts";
+import { Client } from "../../kube/api/client.ts";
 import { eventually } from "../support/eventually.ts";
 import { run } from "../support/process.ts";
 import {

@@ -4,14 +4,14 @@ import { createServer } from "node:https";
 import type { AddressInfo } from "node:net";
 import { text } from "node:stream/consumers";
 import { after, before, describe, it } from "node:test";
-import { KeyedMutex } from "../../allocator/mutex.ts";
-import { silent } from "../../allocator/ports.ts";
-import { releaseInCluster } from "../../cli/cluster-release.ts";
-import { Client } from "../../kube/client.ts";
-import { CLAIMS, itemPath } from "../../kube/resource.ts";
+import { KeyedMutex } from "../../allocator/base/keyed-mutex.ts";
+import { noopLogger } from "../../allocator/base/ports.ts";
+import { releaseInCluster } from "../../cli/backend/cluster-release.ts";
+import { Client } from "../../kube/api/client.ts";
+import { CLAIMS, itemPath } from "../../kube/api/resource.ts";
 import { createClock } from "../../system/clock.ts";
 import { createRandom } from "../../system/random.ts";
-import { issueAuthority, issueLeaf } from "../../webhook/certificates.ts";
+import { issueAuthority, issueServingCertificate } from "../../webhook/certificates/issue.ts";
 import { eventually } from "../support/eventually.ts";
 import { addrs, bindingTo, claimRecord, reservationRecord, viewOf } from "../support/fixtures.ts";
 import {
@@ -43,7 +43,7 @@ if (havePartsOrSkip(["etcd", "kube-apiserver", "kubectl"])) {
           code: 1,
           stdout: "",
           stderr:
-            "Error: claim shop/mysql-0 (10.20.0.70, fd00:20::70) is lent to pod mysql-0 on node node-a, whose sandbox may be alive; " +
+            "Error: claim shop/mysql-0 (10.20.0.70, fd00:20::70) is bound to pod mysql-0 on node node-a, whose sandbox may be alive; " +
             "delete the pod first, or use --force if you know that its sandbox is gone\n",
         });
         const spare = claimRecord({ name: "spare", nonce: "n5", addresses: addrs("10.20.0.83") });
@@ -71,7 +71,7 @@ if (havePartsOrSkip(["etcd", "kube-apiserver", "kubectl"])) {
       assert.ok(seen);
       await store.replace("claim", seen, { ...seen.record, binding: bindingTo("moving", "node-a") });
       const [clock, random, view] = [createClock(), createRandom(), viewOf({})];
-      const context = { store, view, clock, random, log: silent, serial: new KeyedMutex() };
+      const context = { store, view, clock, random, log: noopLogger, serial: new KeyedMutex() };
       assert.equal(await releaseInCluster(context, seen), "changed");
       assert.equal((await store.get("claim", "shop/moving"))?.record.binding?.podName, "moving");
       assert.equal((await store.get("reservation", "10.20.0.86"))?.record.releasedAt, undefined);
@@ -82,7 +82,11 @@ if (havePartsOrSkip(["etcd", "kube-apiserver", "kubectl"])) {
       async function denying(message: string): Promise<() => Promise<void>> {
         const clock = createClock();
         const authority = await issueAuthority(clock);
-        const leaf = await issueLeaf(authority, { dnsNames: [], addresses: ["127.0.0.1"] }, clock);
+        const leaf = await issueServingCertificate(
+          authority,
+          { dnsNames: [], addresses: ["127.0.0.1"] },
+          clock,
+        );
         const server = createServer({ cert: leaf.cert, key: leaf.key }, async (request, response) => {
           const { uid } = (JSON.parse(await text(request)) as { request: { uid: string } }).request;
           const review = { uid, allowed: false, status: { code: 403, message } };

@@ -5,22 +5,24 @@ import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { Writable } from "node:stream";
 import { fileURLToPath } from "node:url";
-import type { Claim } from "../../allocator/claim.ts";
-import { type Clock, silent } from "../../allocator/ports.ts";
-import { openKubernetesStore } from "../../allocator/store/kubernetes.ts";
+import { type Clock, noopLogger } from "../../allocator/base/ports.ts";
+import type { Claim } from "../../allocator/model/claim.ts";
+import { openKubernetesStore } from "../../allocator/store/kubernetes/store.ts";
 import type { Store } from "../../allocator/store/store.ts";
-import type { Setting } from "../../cli/place.ts";
 import { run as runBerthctl } from "../../cli/run.ts";
-import { Client } from "../../kube/client.ts";
-import type { Connection } from "../../kube/connection.ts";
-import type { Item, Resource } from "../../kube/resource.ts";
+import type { EnvDefaults } from "../../cli/terminal/target.ts";
+import { Client } from "../../kube/api/client.ts";
+import type { Connection } from "../../kube/api/connection.ts";
+import type { KubeItem, Resource } from "../../kube/api/resource.ts";
 import { createClock } from "../../system/clock.ts";
 import { createRandom } from "../../system/random.ts";
-import { NODES, PODS } from "../../webhook/cluster/resources.ts";
+import { NODES, PODS } from "../../webhook/cluster-state/resources.ts";
 import { addrs, attachmentOf, bindingTo, claimRecord, DB_POOL, reservationsOf } from "../support/fixtures.ts";
 import { type Json, pod as podObject, workload } from "../support/objects.ts";
 import { installDefinitions, makeNamespaces } from "./crds.ts";
-import { type ControlPlane, startControlPlane } from "./harness.ts";
+import { startControlPlane } from "./harness.ts";
+import type { ControlPlane } from "./plane.ts";
+import { openControlPlane } from "./shared-plane.ts";
 
 /** Where berthctl and its other names are. */
 export const BUILD = fileURLToPath(new URL("../../build/", import.meta.url));
@@ -78,7 +80,7 @@ function laterClock(): Clock {
 }
 
 /** What a call of berthctl printed and how it ended, run in this process. */
-export async function callWith(setting: Setting, ...argv: readonly string[]): Promise<Called> {
+export async function callWith(setting: EnvDefaults, ...argv: readonly string[]): Promise<Called> {
   const out = { stdout: "", stderr: "" };
   const into = (name: "stdout" | "stderr") =>
     new Writable({
@@ -102,7 +104,7 @@ export async function callWith(setting: Setting, ...argv: readonly string[]): Pr
 }
 
 /** As a user of these kubeconfigs has it, named by KUBECONFIG. */
-export function settingOf(kubeconfigs: readonly string[]): Setting {
+export function settingOf(kubeconfigs: readonly string[]): EnvDefaults {
   return { kubectl: false, dataNamed: false, kubeconfigNamed: true, kubeconfigs, inCluster: false };
 }
 
@@ -124,11 +126,11 @@ export class BerthctlCluster {
   readonly plane: ControlPlane;
   readonly connection: Connection;
   readonly store: Store;
-  /** What berthctl said before Berth's kinds were there. */
-  readonly notInstalled: Called;
-  readonly #admin: Setting;
+  /** What berthctl said before Berth's kinds were there, if there was such a time. */
+  readonly notInstalled: Called | undefined;
+  readonly #admin: EnvDefaults;
 
-  private constructor(plane: ControlPlane, connection: Connection, notInstalled: Called) {
+  private constructor(plane: ControlPlane, connection: Connection, notInstalled?: Called) {
     this.plane = plane;
     this.connection = connection;
     this.notInstalled = notInstalled;
@@ -136,18 +138,26 @@ export class BerthctlCluster {
       connection,
       clock: createClock(),
       random: createRandom(),
-      log: silent,
+      log: noopLogger,
     });
     this.#admin = settingOf([this.kubeconfig("admin")]);
   }
 
   /** Besides admin, there are these users, who have no rights. */
   static async start(...users: readonly string[]): Promise<BerthctlCluster> {
-    const known = users.map((name) => ({ name, groups: [] }));
-    const plane = await startControlPlane({ authorization: "RBAC", users: known });
+    return await BerthctlCluster.#filled(await openControlPlane(users.map((name) => ({ name, groups: [] }))));
+  }
+
+  /** One that never had Berth's kinds. */
+  static async startNew(): Promise<BerthctlCluster> {
+    const plane = await startControlPlane();
+    const notInstalled = await callWith(settingOf([kubeconfigOf(plane, "admin")]), "get", "pools");
+    return await BerthctlCluster.#filled(plane, notInstalled);
+  }
+
+  static async #filled(plane: ControlPlane, notInstalled?: Called): Promise<BerthctlCluster> {
     try {
       const connection = plane.connect();
-      const notInstalled = await callWith(settingOf([kubeconfigOf(plane, "admin")]), "get", "pools");
       await installDefinitions(connection);
       await makeNamespaces(connection, ["shop", "bank"]);
       const cluster = new BerthctlCluster(plane, connection, notInstalled);
@@ -173,7 +183,7 @@ export class BerthctlCluster {
     return kubeconfigOf(this.plane, user, change);
   }
 
-  async makePod(name: string, options: Parameters<typeof podObject>[1] = {}): Promise<Item> {
+  async makePod(name: string, options: Parameters<typeof podObject>[1] = {}): Promise<KubeItem> {
     const { metadata, spec } = podObject(name, options) as { metadata: Json; spec: Json };
     const whole = { ...spec, automountServiceAccountToken: false };
     const made = await new Client(this.connection, PODS).create(

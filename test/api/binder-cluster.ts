@@ -2,35 +2,35 @@
 // Nodes, pods and claims of a real API server, and replicas of the binder beside it.
 import assert from "node:assert/strict";
 import { setTimeout as pause } from "node:timers/promises";
-import type { Claim } from "../../allocator/claim.ts";
-import { claimKey } from "../../allocator/claim.ts";
-import type { Context } from "../../allocator/context.ts";
-import { ASSIGNED_ADDRESSES, ASSIGNED_CLAIM, ASSIGNED_TOKEN } from "../../allocator/dialects.ts";
-import type { PodStanding } from "../../allocator/identity.ts";
-import { intentOf } from "../../allocator/intent.ts";
-import { Fields } from "../../allocator/kube-object.ts";
-import { follow, Mirror } from "../../allocator/mirror.ts";
-import { KeyedMutex } from "../../allocator/mutex.ts";
-import { silent, unmetered } from "../../allocator/ports.ts";
-import { type Intent, reserve } from "../../allocator/reserve.ts";
-import { openKubernetesStore } from "../../allocator/store/kubernetes.ts";
+import { KeyedMutex } from "../../allocator/base/keyed-mutex.ts";
+import { noopLogger, noopMetrics } from "../../allocator/base/ports.ts";
+import { RecordCache, syncCache } from "../../allocator/cache/cache.ts";
+import type { Context } from "../../allocator/cache/context.ts";
+import { requestFor } from "../../allocator/demand/build-request.ts";
+import { type AllocationRequest, reserve } from "../../allocator/lifecycle/reserve.ts";
+import { ASSIGNED_ADDRESSES, ASSIGNED_CLAIM, ASSIGNED_TOKEN } from "../../allocator/manifest/annotations.ts";
+import { Fields } from "../../allocator/manifest/kubernetes-object.ts";
+import type { Claim } from "../../allocator/model/claim.ts";
+import { claimKey } from "../../allocator/model/claim.ts";
+import type { PodIdentity } from "../../allocator/model/identity.ts";
+import { openKubernetesStore } from "../../allocator/store/kubernetes/store.ts";
 import type { Change, Kind, Store, Stored } from "../../allocator/store/store.ts";
-import { Client } from "../../kube/client.ts";
-import type { Connection } from "../../kube/connection.ts";
-import { EVENTS, kubeEventSink } from "../../kube/event-sink.ts";
-import { EventRecorder } from "../../kube/events.ts";
-import { CLAIMS, itemPath } from "../../kube/resource.ts";
+import { Client } from "../../kube/api/client.ts";
+import type { Connection } from "../../kube/api/connection.ts";
+import { CLAIMS, itemPath } from "../../kube/api/resource.ts";
+import { EventRecorder } from "../../kube/controller/event-recorder.ts";
+import { EVENTS, kubeEventSink } from "../../kube/controller/event-sink.ts";
 import { createClock } from "../../system/clock.ts";
 import { createRandom } from "../../system/random.ts";
-import { clusterInventory } from "../../webhook/cluster/inventory.ts";
-import { NODES, PODS } from "../../webhook/cluster/resources.ts";
-import { startWatches } from "../../webhook/cluster/watches.ts";
-import { startBinder } from "../../webhook/controllers/binder.ts";
+import { startInformers } from "../../webhook/cluster-state/informers.ts";
+import { clusterStates } from "../../webhook/cluster-state/live-and-cached.ts";
+import { NODES, PODS } from "../../webhook/cluster-state/resources.ts";
+import { startBinder } from "../../webhook/controllers/binding/controller.ts";
 import { eventually } from "../support/eventually.ts";
 import { addrs, applicantOf, granted, poolRecord } from "../support/fixtures.ts";
 import { LeapingClock } from "../support/leaping-clock.ts";
 import { installDefinitions, makeNamespaces } from "./crds.ts";
-import type { ControlPlane } from "./harness.ts";
+import type { ControlPlane } from "./plane.ts";
 
 export const NAMESPACE = "shop";
 const TAINT = { key: "node.kubernetes.io/out-of-service", value: "nodeshutdown", effect: "NoExecute" };
@@ -56,17 +56,17 @@ export class BinderCluster {
   readonly store: Store;
   readonly #plane: ControlPlane;
   readonly #context: Context;
-  readonly #mirror = new Mirror(silent);
+  readonly #mirror = new RecordCache(noopLogger);
   readonly #stop = new AbortController();
   readonly #following: Promise<void>;
 
   private constructor(plane: ControlPlane) {
     this.#plane = plane;
     this.connection = plane.connect();
-    const deps = { clock: createClock(), random: createRandom(), log: silent };
+    const deps = { clock: createClock(), random: createRandom(), log: noopLogger };
     this.store = openKubernetesStore({ ...deps, connection: this.connection });
     this.#context = { ...deps, store: this.store, view: this.#mirror, serial: new KeyedMutex() };
-    this.#following = follow(this.store, this.#mirror, this.#stop.signal).ended;
+    this.#following = syncCache(this.store, this.#mirror, this.#stop.signal).ended;
   }
 
   static async open(plane: ControlPlane): Promise<BinderCluster> {
@@ -88,29 +88,29 @@ export class BinderCluster {
   async replica({ leads = true, lagMs = 0 }: ReplicaOptions = {}): Promise<Replica> {
     const connection = this.#plane.connect();
     const stop = new AbortController();
-    const deps = { clock: createClock(), random: createRandom(), log: silent };
+    const deps = { clock: createClock(), random: createRandom(), log: noopLogger };
     const clock = new LeapingClock();
-    const mirror = new Mirror(silent);
+    const cache = new RecordCache(noopLogger);
     const store = openKubernetesStore({ ...deps, connection });
-    const following = follow(lagging(store, lagMs), mirror, stop.signal).ended;
-    const watches = startWatches({ ...deps, connection }, stop.signal);
-    await watches.synced;
+    const following = syncCache(lagging(store, lagMs), cache, stop.signal).ended;
+    const informers = startInformers({ ...deps, connection }, stop.signal);
+    await informers.synced;
     const sink = kubeEventSink(connection, { controller: "berth.dev/webhook", instance: "webhook-0" });
     const events = new EventRecorder({ ...deps, sink });
     const telling = events.run(stop.signal);
     const suspects: string[] = [];
     const binder = startBinder({
-      ...{ mirror, watches, connection, events },
-      context: { ...deps, clock, store, view: mirror, serial: new KeyedMutex() },
-      inventory: clusterInventory({ watches, connection, clock }),
+      ...{ mirror: cache, watches: informers, connection, events },
+      context: { ...deps, clock, store, view: cache, serial: new KeyedMutex() },
+      inventory: clusterStates({ watches: informers, connection, clock }),
       leadership: { leads: () => leads, onGain: () => () => {} },
-      metrics: unmetered,
+      metrics: noopMetrics,
       suspect: (claim) => void suspects.push(claimKey(claim)),
     });
     const close = async () => {
       await binder.close();
       stop.abort();
-      await Promise.all([following, watches.ended, telling]);
+      await Promise.all([following, informers.ended, telling]);
       await store.close();
     };
     return { clock, suspects, close };
@@ -135,7 +135,7 @@ export class BinderCluster {
     return await this.#reserve(applicant({ kind: "named", claim: name, identity }, address, ""));
   }
 
-  /** A claim that is promised to whoever has the token. */
+  /** A claim that is held for whoever has the token. */
   async promise(token: string, address: string): Promise<Stored<"claim">> {
     const identity = { kind: "Pod", apiVersion: "v1", name: "etl-" };
     return await this.#reserve(applicant({ kind: "anonymous", identity }, address, token));
@@ -264,8 +264,8 @@ export class BinderCluster {
       .map(({ type, reason, note }) => `${type} ${reason}: ${note}`);
   }
 
-  async #reserve(intent: Intent): Promise<Stored<"claim">> {
-    return granted(await reserve(this.#context, intent)).claim;
+  async #reserve(allocation: AllocationRequest): Promise<Stored<"claim">> {
+    return granted(await reserve(this.#context, allocation, "pod")).claim;
   }
 
   async #call(method: "POST" | "DELETE", path: string, body?: unknown): Promise<unknown> {
@@ -295,7 +295,7 @@ function podPath(name: string): string {
   return itemPath(PODS, { namespace: NAMESPACE, name });
 }
 
-function applicant(standing: PodStanding, addresses: string, token: string): Intent {
+function applicant(podIdentity: PodIdentity, addresses: string, token: string): AllocationRequest {
   const request = { entries: [addrs(...addresses.split(","))] };
-  return granted(intentOf(applicantOf({ standing, request, token, now: Date.now() })));
+  return granted(requestFor(applicantOf({ standing: podIdentity, request, token, now: Date.now() })));
 }

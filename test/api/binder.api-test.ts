@@ -2,12 +2,12 @@
 import assert from "node:assert/strict";
 import { after, afterEach, before, describe, it } from "node:test";
 import { setTimeout as pause } from "node:timers/promises";
-import { NODE_GRACE_MS } from "../../webhook/cluster/node-absences.ts";
+import { NODE_GRACE_MS } from "../../webhook/cluster-state/node-grace.ts";
 import { eventually } from "../support/eventually.ts";
 import { addrs } from "../support/fixtures.ts";
 import { havePartsOrSkip } from "./binaries.ts";
 import { BinderCluster, NAMESPACE, type Replica, type ReplicaOptions } from "./binder-cluster.ts";
-import { type ControlPlane, startControlPlane } from "./harness.ts";
+import { type OwnControlPlane, startControlPlane } from "./harness.ts";
 import { type RequestCounts, requestCounts } from "./request-counts.ts";
 
 const TOKEN = "tokenofapodthatthereisnone";
@@ -15,7 +15,7 @@ const MANY = 200;
 
 if (havePartsOrSkip(["etcd", "kube-apiserver", "kubectl"])) {
   describe("the binder, beside a real API server", () => {
-    let plane: ControlPlane;
+    let plane: OwnControlPlane;
     let cluster: BinderCluster;
     const replicas: Replica[] = [];
     before(async () => {
@@ -56,7 +56,7 @@ if (havePartsOrSkip(["etcd", "kube-apiserver", "kubectl"])) {
       await cluster.bound(name, uid, "node-c");
     };
     const busy = (name: string, holder: string, node: string) =>
-      `Warning ClaimBusy: claim shop/${name} is still lent to pod ${holder} on node ${node}, whose sandbox was not seen to end; ` +
+      `Warning ClaimBusy: claim shop/${name} is still bound to pod ${holder} on node ${node}, whose sandbox was not seen to end; ` +
       "it moves when that node's agent reports, the node is deleted, or it is tainted out-of-service";
 
     it("lends a claim to the pod of its name for one read and one write, and says so on the pod", async () => {
@@ -228,7 +228,7 @@ if (havePartsOrSkip(["etcd", "kube-apiserver", "kubectl"])) {
       await told(
         replica,
         "copy",
-        `Warning ClaimBusy: claim ${claim.key} is lent to pod original on node node-a, which is still there; it moves when that pod is gone`,
+        `Warning ClaimBusy: claim ${claim.key} is bound to pod original on node node-a, which is still there; it moves when that pod is gone`,
       );
       await settled(replica);
       assert.equal((await cluster.read(claim.record.name)).binding?.podUID, first.uid);
@@ -259,15 +259,24 @@ if (havePartsOrSkip(["etcd", "kube-apiserver", "kubectl"])) {
 
     it("is done by a replica that does not lead after 2 s, and by none before", async () => {
       const replica = await binder({ leads: false });
-      const claim = await cluster.claim("unled", "10.20.1.24");
-      const start = await requestCounts(cluster.connection);
-      const { uid } = await cluster.run("unled", "node-a", claim);
-      await pause(300); // longer than the leader would take
-      replica.clock.skip(1_500);
-      await pause(100);
-      assert.deepEqual(spent(start, await requestCounts(cluster.connection)), {});
-      replica.clock.skip(500);
-      await cluster.bound("unled", uid, "node-a");
+      for (let attempt = 0; ; attempt++) {
+        const name = `unled-${attempt}`;
+        const claim = await cluster.claim(name, `10.20.3.${1 + attempt}`);
+        const start = await requestCounts(cluster.connection);
+        const { uid } = await cluster.run(name, "node-a", claim);
+        const since = replica.clock.monotonic();
+        await pause(300); // longer than the leader would take
+        replica.clock.skip(1_000);
+        await pause(100);
+        const calls = spent(start, await requestCounts(cluster.connection));
+        // on a slow machine the 2 s may be over by now, which says nothing
+        const isEarly = replica.clock.monotonic() - since < 1_900;
+        if (isEarly) assert.deepEqual(calls, {});
+        replica.clock.skip(1_000);
+        await cluster.bound(name, uid, "node-a");
+        if (isEarly) return;
+        assert.ok(attempt < 20, "the machine is too slow to look within two seconds");
+      }
     });
 
     it("binds each of many pods once, with two replicas at it, and not again after a restart", async () => {

@@ -5,13 +5,13 @@ import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, it } from "node:test";
-import { POOLS } from "../../kube/resource.ts";
+import { POOLS } from "../../kube/api/resource.ts";
 import { eventually } from "../support/eventually.ts";
 import { NAMESPACE } from "./agent-cluster.ts";
 import { havePartsOrSkip } from "./binaries.ts";
 import { installDefinitions, makeNamespaces } from "./crds.ts";
-import { type ControlPlane, startControlPlane } from "./harness.ts";
-import { WEBHOOK_USER } from "./replicas.ts";
+import { type OwnControlPlane, startControlPlane } from "./harness.ts";
+import { WEBHOOK_USER } from "./plane.ts";
 import { clientFlag, issueClient } from "./rolling-clients.ts";
 import { rehearse } from "./rolling-load.ts";
 import { RollingWebhook } from "./rolling-webhook.ts";
@@ -23,7 +23,7 @@ const GRANTED = /^403 .*there is no pool "db"/;
 if (havePartsOrSkip(["etcd", "kube-apiserver"])) {
   describe("the client certificate of an API server", () => {
     let folder = "";
-    let plane: ControlPlane | undefined;
+    let plane: OwnControlPlane | undefined;
     let webhook: RollingWebhook | undefined;
     beforeEach(() => {
       folder = mkdtempSync(join(tmpdir(), "berth-clients-"));
@@ -63,6 +63,17 @@ if (havePartsOrSkip(["etcd", "kube-apiserver"])) {
       trust(second.authority, first.authority);
       await eventually("the file is read again", async () =>
         GRANTED.test(await review()) ? true : undefined,
+      );
+    });
+
+    it("is refused in words when it is somebody else's of that authority", async () => {
+      const developer = { name: "evil-developer", organization: "developers" };
+      const { authority, client } = await issueClient(developer);
+      trust(authority);
+      const review = await start([clientFlag(folder, client)]);
+      assert.match(
+        await review(),
+        /berth takes no reviews from a client certificate with CN=evil-developer and O=developers; see BERTH_CLIENT_NAMES/,
       );
     });
 

@@ -3,17 +3,24 @@
 // the API server makes of it.
 import assert from "node:assert/strict";
 import { after, before, describe, it } from "node:test";
-import { Client } from "../../kube/client.ts";
-import { EVENTS } from "../../kube/event-sink.ts";
-import { authoritiesIn } from "../../webhook/certificate-bundle.ts";
-import { readPair } from "../../webhook/certificate-pair.ts";
-import { SECRETS } from "../../webhook/certificate-records.ts";
+import { Client } from "../../kube/api/client.ts";
+import { EVENTS } from "../../kube/controller/event-sink.ts";
+import { parseBundle } from "../../webhook/certificates/ca-bundle.ts";
+import { readPair } from "../../webhook/certificates/pair.ts";
+import { SECRETS } from "../../webhook/certificates/secret.ts";
 import { eventually } from "../support/eventually.ts";
 import { havePartsOrSkip } from "./binaries.ts";
-import type { ControlPlane } from "./harness.ts";
+import type { ControlPlane } from "./plane.ts";
 import { forceDelete } from "./replica-objects.ts";
 import { rehearse } from "./rolling-load.ts";
-import { installConfigurations, type RollingWebhook, SECRET, startRollingPlane } from "./rolling-webhook.ts";
+import {
+  AUTHORITY,
+  installConfigurations,
+  type RollingWebhook,
+  SECRET,
+  type SecretObject,
+  startRollingPlane,
+} from "./rolling-webhook.ts";
 
 const PATIENCE_MS = 60_000;
 /** A certificate of half a minute: API servers and replicas are given 3 s. */
@@ -31,25 +38,30 @@ if (havePartsOrSkip(["etcd", "kube-apiserver"])) {
       await plane?.close();
     });
 
-    const data = async (key: string) => {
-      const { secret } = await webhook.objects();
-      return Buffer.from(secret.data?.[key] ?? "", "base64").toString();
-    };
-    /** Every entry of both configurations has what the Secret has, and that verifies its certificate. */
+    const text = (secret: SecretObject, key: string) =>
+      Buffer.from(secret.data?.[key] ?? "", "base64").toString();
+    const data = async (key: string) => text((await webhook.objects()).secret, key);
+    const secrets = () => new Client(plane.connect(), SECRETS);
+    /**
+     * Every entry of both configurations has what the Secret has, and that verifies its certificate. All of it from
+     * one version of the Secret: between two reads there may come another certificate, with another key.
+     */
     const inOrder = async () => {
       const { secret, bundles } = await webhook.objects();
+      const own = (await secrets().get(AUTHORITY)) as unknown as SecretObject | undefined;
+      if (own?.data?.["ca.crt"] !== secret.data?.["ca.crt"]) return undefined;
       if (!bundles.every((bundle) => bundle === secret.data?.["ca.crt"])) return undefined;
-      const [authority] = authoritiesIn(await data("ca.crt"));
-      const leaf = readPair({ cert: await data("tls.crt"), key: await data("tls.key") });
+      const [authority] = parseBundle(text(secret, "ca.crt"));
+      const leaf = readPair({ cert: text(secret, "tls.crt"), key: text(secret, "tls.key") });
       return authority !== undefined && leaf.verify(authority.publicKey) ? true : undefined;
     };
-    const put = async (values: Readonly<Record<string, string>>) => {
+    const put = async (place: typeof SECRET, values: Readonly<Record<string, string>>) => {
       const encoded = Object.entries(values).map(([key, text]) => [
         key,
         Buffer.from(text).toString("base64"),
       ]);
       const body = { data: Object.fromEntries(encoded) };
-      await new Client(plane.connect(), SECRETS).patch(SECRET, { type: "merge", body });
+      await secrets().patch(place, { type: "merge", body });
     };
     /** An event on the Secret. */
     const told = (reason: string, words: RegExp) =>
@@ -82,7 +94,7 @@ if (havePartsOrSkip(["etcd", "kube-apiserver"])) {
     });
 
     it("a certificate that cannot be used is replaced, and the event says why", async () => {
-      await put({ "tls.crt": "half a certif" });
+      await put(SECRET, { "tls.crt": "half a certif" });
       await told("CertificateIssued", /a new certificate was issued: the certificate cannot be read/);
       await eventually("there is another", inOrder, PATIENCE_MS);
       await reviewed();
@@ -90,15 +102,15 @@ if (havePartsOrSkip(["etcd", "kube-apiserver"])) {
 
     it("an authority whose key is lost is replaced; the old one stays trusted, and no review fails", async () => {
       const before = await data("ca.crt");
-      await put({ "ca.key": "" });
+      await put(AUTHORITY, { "ca.key": "" });
       await told("AuthorityMade", /cannot be used; it signs once every API server trusts it/);
       await reviewed();
-      const [known] = authoritiesIn(before);
+      const [known] = parseBundle(before);
       await eventually(
         "the new one signs",
         async () => {
           await reviewed();
-          const now = authoritiesIn(await data("ca.crt"));
+          const now = parseBundle(await data("ca.crt"));
           return now.length > 1 && now[0]?.fingerprint256 !== known?.fingerprint256
             ? await inOrder()
             : undefined;
@@ -111,23 +123,37 @@ if (havePartsOrSkip(["etcd", "kube-apiserver"])) {
     it("old authorities retire by themselves", async () => {
       await eventually(
         "one authority is left",
-        async () => (authoritiesIn(await data("ca.crt")).length === 1 ? await inOrder() : undefined),
+        async () => (parseBundle(await data("ca.crt")).length === 1 ? await inOrder() : undefined),
         2 * PATIENCE_MS,
       );
       await told("AuthorityRetired", /nothing of them is served/);
     });
 
-    it("without its secret it serves on and says so; one that is made again, empty, is filled", async () => {
-      await forceDelete(plane.connect(), SECRETS, SECRET);
-      await told("SecretMissing", /make it again, empty/);
+    for (const [whose, place] of [
+      ["the certificate's", SECRET],
+      ["the authority's", AUTHORITY],
+    ] as const) {
+      it(`without ${whose} secret it serves on and says so; one that is made again, empty, is filled`, async () => {
+        await forceDelete(plane.connect(), SECRETS, place);
+        await told("SecretMissing", /make it again, empty/);
+        await reviewed();
+        await secrets().create(place, { type: "Opaque" });
+        await eventually(
+          "it is filled",
+          async () => ((await data("tls.crt")) === "" ? undefined : await inOrder()),
+          PATIENCE_MS,
+        );
+        await reviewed();
+      });
+    }
+
+    it("without an issuer they serve on, and start again", async () => {
+      await webhook.issuer.stop("SIGKILL");
+      const [replica] = webhook.all;
+      assert.ok(replica);
+      await webhook.replace(replica, "SIGTERM");
       await reviewed();
-      await new Client(plane.connect(), SECRETS).create(SECRET, { type: "Opaque" });
-      await eventually(
-        "it is filled",
-        async () => ((await data("tls.crt")) === "" ? undefined : await inOrder()),
-        PATIENCE_MS,
-      );
-      await reviewed();
+      webhook.issuer.start();
     });
   });
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import { setTimeout as pause } from "node:timers/promises";
-import { CLAIMS } from "../../kube/resource.ts";
+import { CLAIMS } from "../../kube/api/resource.ts";
 import { eventually } from "../support/eventually.ts";
 import { NAMESPACE } from "./agent-cluster.ts";
 import { appear, befall, type Life, leave, type Stage } from "./chaos-acts.ts";

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 import { setTimeout as pause } from "node:timers/promises";
-import type { Answer, Call, Connection } from "../../kube/connection.ts";
-import { CLAIMS, collectionPath, itemPath, type Place, type Resource } from "../../kube/resource.ts";
-import { alreadyExists, statusOf } from "../../kube/status.ts";
-import { PODS } from "../../webhook/cluster/resources.ts";
+import type { Answer, Call, Connection } from "../../kube/api/connection.ts";
+import { CLAIMS, collectionPath, itemPath, type ObjectName, type Resource } from "../../kube/api/resource.ts";
+import { alreadyExists, statusOf } from "../../kube/api/status.ts";
+import { PODS } from "../../webhook/cluster-state/resources.ts";
 import { eventually } from "../support/eventually.ts";
 import { NAMESPACE } from "./agent-cluster.ts";
 import type { ChaosTally } from "./chaos-tally.ts";
@@ -80,7 +80,7 @@ export class ChaosApi {
   }
 
   /** Makes it, or leaves what is there; gives its UID. */
-  async make(resource: Resource, place: Place, body: Json): Promise<string> {
+  async make(resource: Resource, place: ObjectName, body: Json): Promise<string> {
     const apiVersion = resource.group === "" ? resource.version : `${resource.group}/${resource.version}`;
     const object = { ...body, apiVersion, kind: resource.kind, metadata: place };
     for (;;) {
@@ -98,19 +98,19 @@ export class ChaosApi {
   }
 
   /** By a merge patch. */
-  async change(resource: Resource, place: Place, body: Json): Promise<void> {
+  async change(resource: Resource, place: ObjectName, body: Json): Promise<void> {
     const contentType = "application/merge-patch+json";
     const call = { method: "PATCH", path: itemPath(resource, place), contentType, body } as const;
     const { status, body: said } = await this.#ask(call);
     if (status !== 200) throw new Error(`${place.name} cannot be changed: ${JSON.stringify(said)}`);
   }
 
-  async get(resource: Resource, place: Place): Promise<unknown> {
+  async get(resource: Resource, place: ObjectName): Promise<unknown> {
     const { status, body } = await this.#ask({ method: "GET", path: itemPath(resource, place) });
     return status === 200 ? body : undefined;
   }
 
-  async delete(resource: Resource, place: Place): Promise<void> {
+  async delete(resource: Resource, place: ObjectName): Promise<void> {
     const body = { apiVersion: "v1", kind: "DeleteOptions", propagationPolicy: "Background" };
     await this.#deleted(itemPath(resource, place), body);
   }

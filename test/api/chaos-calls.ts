@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What something costs the API server, by its own count of the requests that it answered.
-import type { Connection } from "../../kube/connection.ts";
+import type { Connection } from "../../kube/api/connection.ts";
 
 /** `PATCH ipclaims/status` -> how many; what was not asked is not in it. */
 export type Calls = Readonly<Record<string, number>>;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Who is on stage in a run of chaos, and what must be there for them.
-import { CLAIMS } from "../../kube/resource.ts";
+import { CLAIMS } from "../../kube/api/resource.ts";
 import { NAMESPACE } from "./agent-cluster.ts";
 import { type Actor, keeper, makeClaim, makeSet, scaler } from "./chaos-actors.ts";
 import type { Stage } from "./chaos-acts.ts";

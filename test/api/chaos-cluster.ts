@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 import { setTimeout as pause } from "node:timers/promises";
-import type { Connection } from "../../kube/connection.ts";
+import type { Connection } from "../../kube/api/connection.ts";
 import { buildPlugin } from "../cni/plugin.ts";
 import { NAMESPACE } from "./agent-cluster.ts";
 import { AgentNode } from "./agent-node.ts";
 import { installDefinitions, makeNamespaces } from "./crds.ts";
 import type { Daemon } from "./daemon.ts";
-import { type ControlPlane, startControlPlane } from "./harness.ts";
+import { type OwnControlPlane, startControlPlane } from "./harness.ts";
+import { WEBHOOK_USER } from "./plane.ts";
 import { makeNode } from "./replica-objects.ts";
-import { type ReplicaProcess, type Replicas, readyz, startReplicas, WEBHOOK_USER } from "./replicas.ts";
+import { type ReplicaProcess, type Replicas, readyz, startReplicas } from "./replicas.ts";
 
 export const NODES = ["n1", "n2"] as const;
 const READY_MS = 90_000;
@@ -26,12 +27,12 @@ export interface Victim {
 
 /** etcd that keeps what it says that it keeps, an API server, two replicas of the webhook and the agents of two nodes. */
 export class ChaosCluster {
-  readonly plane: ControlPlane;
+  readonly plane: OwnControlPlane;
   readonly replicas: Replicas;
   readonly nodes: ReadonlyMap<string, AgentNode>; // name -> node
   readonly victims: readonly Victim[];
 
-  private constructor(plane: ControlPlane, replicas: Replicas, nodes: ReadonlyMap<string, AgentNode>) {
+  private constructor(plane: OwnControlPlane, replicas: Replicas, nodes: ReadonlyMap<string, AgentNode>) {
     this.plane = plane;
     this.replicas = replicas;
     this.nodes = nodes;

@@ -2,15 +2,15 @@
 // What must be so when everybody has gone.
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { silent } from "../../allocator/ports.ts";
-import { openKubernetesStore } from "../../allocator/store/kubernetes.ts";
+import { noopLogger } from "../../allocator/base/ports.ts";
+import { openKubernetesStore } from "../../allocator/store/kubernetes/store.ts";
 import type { Kind, Store } from "../../allocator/store/store.ts";
 import { createClock } from "../../system/clock.ts";
 import { createRandom } from "../../system/random.ts";
 import { eventually } from "../support/eventually.ts";
 import { run } from "../support/process.ts";
 import { BUILD } from "./berthctl-cluster.ts";
-import type { ControlPlane } from "./harness.ts";
+import type { ControlPlane } from "./plane.ts";
 
 /** Claims and reservations as `kind key`, in order. */
 export async function leftovers(plane: ControlPlane): Promise<string[]> {
@@ -19,7 +19,7 @@ export async function leftovers(plane: ControlPlane): Promise<string[]> {
     connection,
     clock: createClock(),
     random: createRandom(),
-    log: silent,
+    log: noopLogger,
   });
   try {
     return [...(await keysOf(store, "claim")), ...(await keysOf(store, "reservation"))];

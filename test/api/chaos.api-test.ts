@@ -7,7 +7,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, before, describe, it } from "node:test";
 import { setTimeout as pause } from "node:timers/promises";
-import { POOLS } from "../../kube/resource.ts";
+import { POOLS } from "../../kube/api/resource.ts";
 import { eventually } from "../support/eventually.ts";
 import { SeededRandom } from "../support/random.ts";
 import { havePartsOrSkip } from "./binaries.ts";
@@ -55,7 +55,13 @@ if (havePartsOrSkip(["etcd", "kube-apiserver"])) {
     before(async () => {
       cluster = await ChaosCluster.open();
       const api = new ChaosApi(cluster.plane.connect(), tally);
-      parts = { api, book, tally, sets: new Map(), kubelets: new ChaosKubelets(cluster.nodes, book, tally) };
+      parts = {
+        api,
+        book,
+        tally,
+        sets: new Map(),
+        kubelets: new ChaosKubelets(cluster.nodes, book, tally),
+      };
       const spec = { ranges: [roles.RANGE], cooldown: "1s", reserved: ["10.20.0.150-10.20.0.199"] };
       await api.make(POOLS, { name: roles.POOL }, { spec });
     });

@@ -8,15 +8,18 @@ import type { IncomingMessage } from "node:http";
 import { request } from "node:https";
 import { networkInterfaces } from "node:os";
 import { join } from "node:path";
-import { Client } from "../../kube/client.ts";
-import { CLAIMS, type Item, POOLS, RESERVATIONS, type Resource } from "../../kube/resource.ts";
+import { Client } from "../../kube/api/client.ts";
+import { CLAIMS, type KubeItem, POOLS, RESERVATIONS, type Resource } from "../../kube/api/resource.ts";
 import { eventually } from "../support/eventually.ts";
+import { compileCache } from "../support/process.ts";
 import { accountConfig, type Manifest } from "./accounts.ts";
 import { type Container, templateOf } from "./chart-manifests.ts";
 import { Daemon } from "./daemon.ts";
-import { type ControlPlane, startControlPlane } from "./harness.ts";
+import { startControlPlane } from "./harness.ts";
+import type { ControlPlane } from "./plane.ts";
 import { freePort } from "./ports.ts";
 import { WEBHOOK_MAIN } from "./replicas.ts";
+import { issuerProcess } from "./rolling-webhook.ts";
 
 const NAMESPACE = "berth-system";
 const KINDS = ["mutating", "validating"] as const;
@@ -34,12 +37,14 @@ export async function get(plane: ControlPlane, path: string): Promise<Manifest |
   return answer.body as Manifest;
 }
 
-/** The webhook as the Deployment's pod runs it, on this host. */
+/** Webhook and issuer as the Deployments' pods run them, on this host. */
 export class WebhookPod {
   readonly #process: Daemon;
+  readonly #issuer: Daemon;
 
-  private constructor(process: Daemon) {
+  private constructor(process: Daemon, issuer: Daemon) {
     this.#process = process;
+    this.#issuer = issuer;
   }
 
   /** Starts it in the place of the release's pods, and waits until the API server trusts and reaches it. */
@@ -48,7 +53,9 @@ export class WebhookPod {
     const port = await freePort(address);
     const kubeconfig = join(plane.folder, `${name}.kubeconfig`);
     writeFileSync(kubeconfig, (await accountConfig(plane, "berth-webhook")).exportConfig(), { mode: 0o600 });
-    const container = await webhookContainer(plane);
+    const container = await containerOf(plane, "berth-webhook");
+    const maker = await containerOf(plane, "berth-issuer");
+    const issuer = await issuerProcess(plane, plane.folder, environmentOf(maker, "berth-issuer"));
     const env = {
       ...environmentOf(container, name),
       ...{
@@ -58,9 +65,9 @@ export class WebhookPod {
         BERTH_DEPART: "100ms",
       },
     };
-    const variables = Object.entries(env).map(([key, value]) => `${key}=${value}`);
+    const variables = Object.entries({ ...compileCache(), ...env }).map(([key, value]) => `${key}=${value}`);
     const command = ["/usr/bin/env", "-i", ...variables, process.execPath, WEBHOOK_MAIN];
-    const pod = new WebhookPod(new Daemon(name, command, join(plane.folder, `${name}.log`)));
+    const pod = new WebhookPod(new Daemon(name, command, join(plane.folder, `${name}.log`)), issuer);
     try {
       await pod.#serve(plane, container, { host: address, port });
       return pod;
@@ -71,21 +78,21 @@ export class WebhookPod {
   }
 
   async stop(): Promise<void> {
-    await this.#process.stop("SIGKILL");
+    await Promise.all([this.#process, this.#issuer].map((process) => process.stop("SIGKILL")));
   }
 
-  /** While the work is done it stands still, and puts nothing right. */
+  /** While the work is done they stand still, and put nothing right. */
   async paused(work: () => Promise<void>): Promise<void> {
-    this.#process.pause();
+    for (const process of [this.#process, this.#issuer]) process.pause();
     try {
       await work();
     } finally {
-      this.#process.resume();
+      for (const process of [this.#process, this.#issuer]) process.resume();
     }
   }
 
   async #serve(plane: ControlPlane, container: Container, at: { host: string; port: number }): Promise<void> {
-    this.#process.start();
+    for (const process of [this.#issuer, this.#process]) process.start();
     for (const probe of ["startupProbe", "livenessProbe", "readinessProbe"] as const) {
       const path = container[probe]?.httpGet?.path ?? assert.fail(`no ${probe}`);
       await this.#until(`${probe} succeeds`, async () => (await statusOf(at, path)) === 200);
@@ -108,8 +115,8 @@ export class WebhookPod {
   }
 }
 
-async function webhookContainer(plane: ControlPlane): Promise<Container> {
-  const deployment = await get(plane, `/apis/apps/v1/namespaces/${NAMESPACE}/deployments/berth-webhook`);
+async function containerOf(plane: ControlPlane, name: string): Promise<Container> {
+  const deployment = await get(plane, `/apis/apps/v1/namespaces/${NAMESPACE}/deployments/${name}`);
   assert.ok(deployment);
   return templateOf(deployment).spec.containers[0] ?? assert.fail("no container");
 }
@@ -192,9 +199,13 @@ export async function caBundles(plane: ControlPlane): Promise<readonly string[]>
   });
 }
 
-/** What the webhook keeps in its Secret. */
+/** What the issuer keeps in its Secrets; undefined where they are not there. */
 export async function secretData(plane: ControlPlane): Promise<unknown> {
-  return (await get(plane, `/api/v1/namespaces/${NAMESPACE}/secrets/berth-webhook-tls`))?.["data"];
+  const path = `/api/v1/namespaces/${NAMESPACE}/secrets`;
+  const [authority, served] = await Promise.all(
+    ["ca", "tls"].map(async (name) => (await get(plane, `${path}/berth-webhook-${name}`))?.["data"]),
+  );
+  return authority === undefined && served === undefined ? undefined : { authority, served };
 }
 
 /** Every record of Berth, without what controllers report of it. */
@@ -207,7 +218,7 @@ export async function records(plane: ControlPlane): Promise<readonly unknown[]> 
   return found;
 }
 
-function recordOf(item: Item): unknown {
+function recordOf(item: KubeItem): unknown {
   const { name, namespace, uid, finalizers } = item.metadata;
-  return { name, namespace, uid, finalizers, spec: (item as Item & { spec: unknown }).spec };
+  return { name, namespace, uid, finalizers, spec: (item as KubeItem & { spec: unknown }).spec };
 }

@@ -7,7 +7,7 @@ import { parseAllDocuments } from "yaml";
 import { type Ended, run } from "../support/process.ts";
 import type { Manifest } from "./accounts.ts";
 import { partOf } from "./binaries.ts";
-import type { ControlPlane } from "./harness.ts";
+import type { ControlPlane } from "./plane.ts";
 
 export const CHART = join(import.meta.dirname, "../../charts/berth");
 

@@ -5,7 +5,7 @@ import { cpSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { after, before, describe, it } from "node:test";
 import { parse, stringify } from "yaml";
-import type { Item } from "../../kube/resource.ts";
+import type { KubeItem } from "../../kube/api/resource.ts";
 import { eventually } from "../support/eventually.ts";
 import { type Json, pod, poolObject } from "../support/objects.ts";
 import { run } from "../support/process.ts";
@@ -13,8 +13,8 @@ import { havePartsOrSkip, partOf } from "./binaries.ts";
 import { caBundles, get, records, secretData, startChartPlane, WebhookPod } from "./chart-cluster.ts";
 import { CHART, helm, mustHelm } from "./chart-release.ts";
 import { definitions, makeNamespaces } from "./crds.ts";
-import type { ControlPlane } from "./harness.ts";
 import { POOL_OBJECTS } from "./manifests.ts";
+import type { ControlPlane } from "./plane.ts";
 
 const RELEASE = ["berth", "--namespace", "berth-system"] as const;
 const DEFINITIONS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
@@ -180,7 +180,7 @@ if (havePartsOrSkip(["helm", "etcd", "kube-apiserver", "kubectl"])) {
       assert.equal(await addressesOf("unasked"), undefined);
       assert.equal(await secretData(plane), undefined);
       assert.deepEqual(await records(plane), known);
-      const kept = (await get(plane, DEFINITIONS))?.["items"] as readonly Item[];
+      const kept = (await get(plane, DEFINITIONS))?.["items"] as readonly KubeItem[];
       assert.deepEqual(
         kept.map(({ metadata }) => [metadata.name, metadata.deletionTimestamp]),
         definitions().map(({ metadata }) => [metadata.name, undefined]),

@@ -2,18 +2,18 @@
 // Claims that are deleted with the API itself, as when no webhook is registered: what is in use stays in use.
 import assert from "node:assert/strict";
 import { after, afterEach, before, describe, it } from "node:test";
-import { type Bindee, bind } from "../../allocator/bind.ts";
-import { isRefusal } from "../../allocator/errors.ts";
-import { intentOf } from "../../allocator/intent.ts";
-import { release } from "../../allocator/release.ts";
-import { reserve } from "../../allocator/reserve.ts";
-import { IN_USE } from "../../allocator/store/kubernetes-objects.ts";
+import { isRefusal } from "../../allocator/base/errors.ts";
+import { requestFor } from "../../allocator/demand/build-request.ts";
+import { type BindTarget, bind } from "../../allocator/lifecycle/bind.ts";
+import { release } from "../../allocator/lifecycle/release.ts";
+import { reserve } from "../../allocator/lifecycle/reserve.ts";
+import { IN_USE } from "../../allocator/store/kubernetes/objects.ts";
 import type { Stored } from "../../allocator/store/store.ts";
-import { CLAIMS, collectionPath, itemPath } from "../../kube/resource.ts";
-import { OUT_OF_SERVICE } from "../../webhook/cluster/projections.ts";
-import { NAMESPACES, NODES, PODS } from "../../webhook/cluster/resources.ts";
-import { startClaims } from "../../webhook/controllers/claims.ts";
-import { startSuspicions } from "../../webhook/controllers/suspicions.ts";
+import { CLAIMS, collectionPath, itemPath } from "../../kube/api/resource.ts";
+import { OUT_OF_SERVICE } from "../../webhook/cluster-state/projections.ts";
+import { NAMESPACES, NODES, PODS } from "../../webhook/cluster-state/resources.ts";
+import { startClaims } from "../../webhook/controllers/claims/controller.ts";
+import { startGcTriggers } from "../../webhook/controllers/gc-triggers.ts";
 import { eventually } from "../support/eventually.ts";
 import { FailingStore } from "../support/failing-store.ts";
 import {
@@ -52,25 +52,25 @@ if (havePartsOrSkip(["etcd", "kube-apiserver", "kubectl"])) {
     const keepHouse = () => {
       const suspect = cluster.keepHouse();
       cluster.start(({ mirror, watches, context }) =>
-        startSuspicions({ mirror, watches, clock: context.clock, suspect }),
+        startGcTriggers({ mirror, watches, clock: context.clock, suspect }),
       );
       cluster.start(startClaims);
     };
 
     /** Of the identity that is ordinal `n` of the set, with one address or one of each family. */
-    const intent = (n: number, address: string) => {
+    const allocation = (n: number, address: string) => {
       const identity = { kind: "StatefulSet", apiVersion: "apps/v1", name: "mysql", ordinal: n };
-      const standing = { kind: "named", claim: `mysql-${n}`, identity } as const;
+      const podIdentity = { kind: "named", claim: `mysql-${n}`, identity } as const;
       const { entries: [entry] = [] } = entries(address);
       const request = { pools: ["db"], ...(entry === undefined ? {} : { entries: Array(9).fill(entry) }) };
-      return granted(intentOf(applicantOf({ standing, request, now: Date.now() })));
+      return granted(requestFor(applicantOf({ standing: podIdentity, request, now: Date.now() })));
     };
     const made = async (n: number, address: string): Promise<Stored<"claim">> =>
-      granted(await reserve(cluster.context, intent(n, address))).claim;
-    const podOn = (node: string, name: string, uid = `uid-of-${name}`): Bindee => ({
+      granted(await reserve(cluster.context, allocation(n, address), "pod")).claim;
+    const podOn = (node: string, name: string, uid = `uid-of-${name}`): BindTarget => ({
       ...{ name, uid, node, token: "" },
     });
-    const lend = async (key: string, pod: Bindee, facts = NO_PROOF): Promise<Stored<"claim">> => {
+    const lend = async (key: string, pod: BindTarget, facts = NO_PROOF): Promise<Stored<"claim">> => {
       await cluster.caughtUp();
       return granted(await bind(cluster.context, key, pod, facts));
     };
@@ -167,9 +167,9 @@ if (havePartsOrSkip(["etcd", "kube-apiserver", "kubectl"])) {
       const successor = podOn("node-a", "mysql-1", "another");
       assert.equal(refusalOf(await bind(cluster.context, bound.key, successor, NO_PROOF)), waits);
       assert.equal(refusalOf(await bind(cluster.context, bound.key, podOn("node-b", "x"), FENCED)), waits);
-      const again = intent(1, "10.20.1.1,fd00:20::1:1");
-      assert.equal(refusalOf(await reserve(cluster.context, again)), waits);
-      const other = await reserve(cluster.context, intent(2, "10.20.1.1"));
+      const again = allocation(1, "10.20.1.1,fd00:20::1:1");
+      assert.equal(refusalOf(await reserve(cluster.context, again, "pod")), waits);
+      const other = await reserve(cluster.context, allocation(2, "10.20.1.1"), "pod");
       assert.match(refusalOf(other), /^ADDRESS_TAKEN: /);
       await cluster.reapAt(600_000, 3);
       assert.equal((await reservation("10.20.1.1"))?.releasedAt, undefined);
@@ -181,7 +181,7 @@ if (havePartsOrSkip(["etcd", "kube-apiserver", "kubectl"])) {
       const missing = await bind(cluster.context, bound.key, podOn("node-a", "mysql-1"), NO_PROOF);
       assert.match(refusalOf(missing), /^CLAIM_MISSING: /);
       await cluster.caughtUp();
-      const { record } = granted(await reserve(cluster.context, again)).claim;
+      const { record } = granted(await reserve(cluster.context, again, "pod")).claim;
       assert.deepEqual(record.addresses, bound.record.addresses);
       assert.notEqual(record.nonce, bound.record.nonce);
       await cluster.tells("mysql-1", ["Normal InUse"]);
@@ -279,11 +279,11 @@ if (havePartsOrSkip(["etcd", "kube-apiserver", "kubectl"])) {
           { namespace: "doomed", name },
           { node: "node-a" },
         );
-        const standing = { kind: "named", claim: name, identity: identity(name) } as const;
+        const podIdentity = { kind: "named", claim: name, identity: identity(name) } as const;
         const namespace = { name: "doomed", labels: {}, annotations: {} };
         const request = { entries: [addrs(`10.20.2.${n + 1}`)] };
-        const applicant = applicantOf({ standing, request, namespace, now: Date.now() });
-        const { claim } = granted(await reserve(cluster.context, granted(intentOf(applicant))));
+        const input = applicantOf({ standing: podIdentity, request, namespace, now: Date.now() });
+        const { claim } = granted(await reserve(cluster.context, granted(requestFor(input)), "pod"));
         await lend(claim.key, podOn("node-a", name, metadata.uid));
         keys.set(name, claim.key);
       }
@@ -309,11 +309,11 @@ if (havePartsOrSkip(["etcd", "kube-apiserver", "kubectl"])) {
       const { key } = await lent(8, "10.20.1.10");
       await cluster.deleteClaim("mysql-8");
       await cluster.caughtUp();
-      const again = intent(8, "10.20.1.10");
-      assert.ok(isRefusal(await reserve(cluster.context, again)));
+      const again = allocation(8, "10.20.1.10");
+      assert.ok(isRefusal(await reserve(cluster.context, again, "pod")));
       await detach(key);
       const { claim } = await eventually("it is reserved anew", async () => {
-        const got = await reserve(cluster.context, again);
+        const got = await reserve(cluster.context, again, "pod");
         return isRefusal(got) ? undefined : got;
       });
       assert.equal(claim.record.deleting, undefined);

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 import assert from "node:assert/strict";
 import { after, afterEach, before, describe, it } from "node:test";
-import { bind } from "../../allocator/bind.ts";
-import { intentForClaim, intentOf } from "../../allocator/intent.ts";
-import { KeyedMutex } from "../../allocator/mutex.ts";
-import { release } from "../../allocator/release.ts";
-import { reserve } from "../../allocator/reserve.ts";
+import { KeyedMutex } from "../../allocator/base/keyed-mutex.ts";
+import { requestFor, requestForClaim } from "../../allocator/demand/build-request.ts";
+import { bind } from "../../allocator/lifecycle/bind.ts";
+import { release } from "../../allocator/lifecycle/release.ts";
+import { reserve } from "../../allocator/lifecycle/reserve.ts";
 import type { Stored } from "../../allocator/store/store.ts";
-import { CLAIMS, type Item, POOLS } from "../../kube/resource.ts";
-import { startClaims } from "../../webhook/controllers/claims.ts";
+import { CLAIMS, type KubeItem, POOLS } from "../../kube/api/resource.ts";
+import { startClaims } from "../../webhook/controllers/claims/controller.ts";
 import { conditionsOf, generationOf } from "../../webhook/controllers/conditions.ts";
 import { eventually } from "../support/eventually.ts";
 import { FailingStore, type Failure } from "../support/failing-store.ts";
@@ -40,9 +40,12 @@ if (havePartsOrSkip(["etcd", "kube-apiserver", "kubectl"])) {
     /** As admission does for a pod of that name that asks for nothing itself, with the claim as it is seen now. */
     const admitPodOf = async (claim: Stored<"claim">) => {
       const identity = { kind: "Pod", apiVersion: "v1", name: claim.record.name };
-      const standing = { kind: "named", claim: claim.record.name, identity } as const;
-      const intent = intentForClaim(applicantOf({ standing, now: Date.now() }), claim.record);
-      return granted(await reserve(cluster.context, intent));
+      const podIdentity = { kind: "named", claim: claim.record.name, identity } as const;
+      const allocation = requestForClaim(
+        applicantOf({ standing: podIdentity, now: Date.now() }),
+        claim.record,
+      );
+      return granted(await reserve(cluster.context, allocation, "pod"));
     };
 
     const reservationOf = async (address: string) =>
@@ -76,8 +79,8 @@ if (havePartsOrSkip(["etcd", "kube-apiserver", "kubectl"])) {
       cluster.start(startClaims);
       await cluster.applyClaim("bound", { pools: ["quick"] });
       const { lastTransitionTime } = await ready("bound");
-      const bindee = { name: "bound", uid: "uid-of-bound", node: "node-a", token: "" };
-      const lent = granted(await bind(cluster.context, "shop/bound", bindee, async () => FREE));
+      const target = { name: "bound", uid: "uid-of-bound", node: "node-a", token: "" };
+      const lent = granted(await bind(cluster.context, "shop/bound", target, async () => FREE));
       const attached = { phase: "Attached", attachment: attachmentOf("bound") } as const;
       await eventually("the report", async () => {
         const seen = (await cluster.claim("bound")) ?? lent;
@@ -142,8 +145,8 @@ if (havePartsOrSkip(["etcd", "kube-apiserver", "kubectl"])) {
         const [condition] = conditionsOf(await cluster.claimItem("moves"));
         return condition?.message === "10.20.2.2 is reserved" ? true : undefined;
       });
-      const bindee = { name: "moves", uid: "uid-of-moves", node: "node-a", token: "" };
-      granted(await bind(cluster.context, "shop/moves", bindee, async () => FREE));
+      const target = { name: "moves", uid: "uid-of-moves", node: "node-a", token: "" };
+      granted(await bind(cluster.context, "shop/moves", target, async () => FREE));
       await cluster.caughtUp();
       await cluster.applyClaim("moves", { addresses: ["10.20.2.3"] });
       const condition = await ready("moves", "False ClaimChanged");
@@ -189,8 +192,8 @@ if (havePartsOrSkip(["etcd", "kube-apiserver", "kubectl"])) {
       cluster.start(startClaims);
       await cluster.applyClaim("used", { addresses: ["10.20.3.20"] });
       await ready("used");
-      const bindee = { name: "used", uid: "uid-of-used", node: "node-a", token: "" };
-      granted(await bind(cluster.context, "shop/used", bindee, async () => FREE));
+      const target = { name: "used", uid: "uid-of-used", node: "node-a", token: "" };
+      granted(await bind(cluster.context, "shop/used", target, async () => FREE));
       await cluster.caughtUp();
       await cluster.deleteClaim("used");
       // another one that is given back afterwards
@@ -205,12 +208,13 @@ if (havePartsOrSkip(["etcd", "kube-apiserver", "kubectl"])) {
 
     it("writes nothing when nothing has changed, and leaves claims of Berth's own making alone", async () => {
       const identity = { kind: "Pod", apiVersion: "v1", name: "plain" };
-      const standing = { kind: "named", claim: "plain", identity } as const;
+      const podIdentity = { kind: "named", claim: "plain", identity } as const;
       const request = { entries: [[addr("10.20.4.1")]] };
       granted(
         await reserve(
           cluster.context,
-          granted(intentOf(applicantOf({ standing, request, now: Date.now() }))),
+          granted(requestFor(applicantOf({ standing: podIdentity, request, now: Date.now() }))),
+          "pod",
         ),
       );
       cluster.start(startClaims);
@@ -291,6 +295,6 @@ if (havePartsOrSkip(["etcd", "kube-apiserver", "kubectl"])) {
   });
 }
 
-function statusOf(item: Item): Readonly<Record<string, unknown>> {
-  return (item as Item & { readonly status?: Readonly<Record<string, unknown>> }).status ?? {};
+function statusOf(item: KubeItem): Readonly<Record<string, unknown>> {
+  return (item as KubeItem & { readonly status?: Readonly<Record<string, unknown>> }).status ?? {};
 }

@@ -16,21 +16,21 @@ export interface ClusterMutation {
 export const CLUSTER_MUTATIONS: readonly ClusterMutation[] = [
   {
     name: "B5-preconditions",
-    file: "kube/client.ts",
+    file: "kube/api/client.ts",
     from: "preconditions: { uid, resourceVersion },",
     to: "",
     test: "B5 ",
   },
   {
     name: "B8-revision",
-    file: "allocator/store/kubernetes.ts",
+    file: "allocator/store/kubernetes/store.ts",
     from: '{ op: "replace", path: "/metadata/resourceVersion", value: seen.revision },',
     to: "",
     test: "B8 ",
   },
   {
     name: "B10-binder",
-    file: "webhook/controllers/binder.ts",
+    file: "webhook/controllers/binding/controller.ts",
     from: "if (!this.#deps.leadership.leads() && age < STEP_IN_MS) {",
     to: "if (age < 0) {",
     test: "B10 ",
@@ -38,14 +38,14 @@ export const CLUSTER_MUTATIONS: readonly ClusterMutation[] = [
   },
   {
     name: "B12-orphans",
-    file: "allocator/reaper.ts",
+    file: "allocator/gc/garbage-collector.ts",
     from: "if (now - at >= ORPHAN_GRACE_MS) orphans.push(stored);",
     to: "",
     test: "B12 ",
   },
   {
     name: "B15-create",
-    file: "allocator/store/kubernetes.ts",
+    file: "allocator/store/kubernetes/store.ts",
     from: 'return { kind: "exists", stored: storedOf(kind, there) };',
     to: 'return { kind: "created", stored: storedOf(kind, there) };',
     test: "B15 ",

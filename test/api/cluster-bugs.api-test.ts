@@ -1,33 +1,30 @@
 // SPDX-License-Identifier: Apache-2.0
 // Bugs of the catalogue (docs/reliability.md) against the real API server: what its preconditions, its compare-and-set
-// and its create-if-absent keep out. Then each bug is put in, for one process, and its test must notice.
+// and its create-if-absent keep out. cluster-bugs-put-in.api-test.ts puts each in, and the test must notice.
 import assert from "node:assert/strict";
 import { after, before, describe, it } from "node:test";
 import { setTimeout as pause } from "node:timers/promises";
-import { fileURLToPath } from "node:url";
-import { bind } from "../../allocator/bind.ts";
-import type { Claim } from "../../allocator/claim.ts";
-import type { Context } from "../../allocator/context.ts";
-import type { Inventory } from "../../allocator/inventory.ts";
-import { Mirror } from "../../allocator/mirror.ts";
-import { KeyedMutex } from "../../allocator/mutex.ts";
-import { type Clock, silent } from "../../allocator/ports.ts";
-import { Reaper } from "../../allocator/reaper.ts";
-import { release } from "../../allocator/release.ts";
-import { type Intent, reserve } from "../../allocator/reserve.ts";
-import { openKubernetesStore } from "../../allocator/store/kubernetes.ts";
+import { KeyedMutex } from "../../allocator/base/keyed-mutex.ts";
+import { type Clock, noopLogger } from "../../allocator/base/ports.ts";
+import { RecordCache } from "../../allocator/cache/cache.ts";
+import type { Context } from "../../allocator/cache/context.ts";
+import { GarbageCollector } from "../../allocator/gc/garbage-collector.ts";
+import { bind } from "../../allocator/lifecycle/bind.ts";
+import { release } from "../../allocator/lifecycle/release.ts";
+import { type AllocationRequest, reserve } from "../../allocator/lifecycle/reserve.ts";
+import type { Claim } from "../../allocator/model/claim.ts";
+import type { ClusterState } from "../../allocator/model/cluster-state.ts";
+import { openKubernetesStore } from "../../allocator/store/kubernetes/store.ts";
 import type { Kind, Store, Stored } from "../../allocator/store/store.ts";
 import { createClock } from "../../system/clock.ts";
 import { createRandom } from "../../system/random.ts";
-import { PODS } from "../../webhook/cluster/resources.ts";
-import { startBinder } from "../../webhook/controllers/binder.ts";
+import { PODS } from "../../webhook/cluster-state/resources.ts";
+import { startBinder } from "../../webhook/controllers/binding/controller.ts";
 import { eventually } from "../support/eventually.ts";
-import { addrs, DB_POOL, granted, poolRecord, refusalOf } from "../support/fixtures.ts";
-import { run } from "../support/process.ts";
+import { addrs, DB_POOL, granted, podFactsOf, poolRecord, refusalOf } from "../support/fixtures.ts";
 import { havePartsOrSkip } from "./binaries.ts";
-import { CLUSTER_MUTATIONS, type ClusterMutation } from "./cluster-bugs-mutations.ts";
 import { installDefinitions, makeNamespaces } from "./crds.ts";
-import { type ControlPlane, startControlPlane } from "./harness.ts";
+import { type OwnControlPlane, startControlPlane } from "./harness.ts";
 import { controllerDeps, openTestReplica } from "./replica-deps.ts";
 import { forceDelete, makeNode, makePod } from "./replica-objects.ts";
 
@@ -35,10 +32,6 @@ const NAMESPACE = "shop";
 const KINDS: readonly Kind[] = ["pool", "claim", "reservation"];
 /** Of those that only who asks for them by name gets. */
 const ADDRESS = "10.20.0.50";
-const MUTATE = new URL("./cluster-bugs-mutate.ts", import.meta.url).href;
-const IS_MUTATED = process.env["BERTH_MUTATION"] !== undefined;
-/** Some mutations make a test wait for ever. */
-const LIMIT_MS = 90_000;
 
 /** Wall clock of so much later. */
 function ahead(ms: number): Clock {
@@ -50,7 +43,7 @@ function ahead(ms: number): Clock {
   };
 }
 
-function wish(name: string, request: { addresses?: string; pools?: readonly string[] }): Intent {
+function wish(name: string, request: { addresses?: string; pools?: readonly string[] }): AllocationRequest {
   const addresses = request.addresses === undefined ? undefined : addrs(request.addresses);
   const { pools } = request;
   return {
@@ -67,8 +60,8 @@ function wish(name: string, request: { addresses?: string; pools?: readonly stri
 }
 
 /** Every pod that is asked for is there, so that nothing is let go. */
-const ALL_THERE: Inventory = {
-  pod: async (namespace, name) => ({ namespace, name, uid: "u", node: "n1", labels: {}, annotations: {} }),
+const ALL_THERE: ClusterState = {
+  pod: async (namespace, name) => podFactsOf(name, { namespace, uid: "u", node: "n1" }),
   workload: async () => "unknown",
   namespace: async (name) => ({ name, labels: {}, annotations: {} }),
   fenced: async () => false,
@@ -76,7 +69,7 @@ const ALL_THERE: Inventory = {
 
 if (havePartsOrSkip(["etcd", "kube-apiserver"])) {
   describe("bugs of others, at the API server", () => {
-    let plane: ControlPlane;
+    let plane: OwnControlPlane;
     let store: Store;
     before(async () => {
       plane = await startControlPlane({ durable: true });
@@ -89,12 +82,12 @@ if (havePartsOrSkip(["etcd", "kube-apiserver"])) {
     after(async () => await plane?.close());
 
     function processDeps() {
-      return { clock: createClock(), random: createRandom(), log: silent };
+      return { clock: createClock(), random: createRandom(), log: noopLogger };
     }
 
     /** A process that knows what is stored now, and hears of nothing that comes later. */
     async function remembering(over: Partial<Context> = {}): Promise<Context> {
-      const view = new Mirror(silent);
+      const view = new RecordCache(noopLogger);
       for (const kind of KINDS) {
         view.apply(kind, { type: "relist" });
         for await (const stored of store.list(kind)) view.apply(kind, { type: "put", stored });
@@ -111,21 +104,21 @@ if (havePartsOrSkip(["etcd", "kube-apiserver"])) {
 
     it("B5 a reaper that is behind does not delete a reservation that its identity took back", async () => {
       const licence = wish("licence", { addresses: ADDRESS });
-      granted(await reserve(await remembering(), licence));
+      granted(await reserve(await remembering(), licence, "pod"));
       await release(await remembering(), await claimOf("licence"));
       const behind = await remembering({ clock: ahead(3_600_000) });
-      granted(await reserve(await remembering(), licence));
-      await new Reaper(behind, ALL_THERE).pass();
+      granted(await reserve(await remembering(), licence, "pod"));
+      await new GarbageCollector(behind, ALL_THERE).pass();
       const kept = await store.get("reservation", ADDRESS);
       assert.equal(kept?.record.nonce, (await claimOf("licence")).record.nonce);
     });
 
     it("B8 two that bind by what they remember do not lend one claim twice", async () => {
-      granted(await reserve(await remembering(), wish("copied", { addresses: "10.20.0.52" })));
+      granted(await reserve(await remembering(), wish("copied", { addresses: "10.20.0.52" }), "pod"));
       const seen = await claimOf("copied");
       const lendTo = async (node: string) => {
-        const bindee = { name: "copied", uid: `uid-${node}`, node, token: "" };
-        return await bind(await remembering(), seen, bindee, fromMemory);
+        const target = { name: "copied", uid: `uid-${node}`, node, token: "" };
+        return await bind(await remembering(), seen, target, fromMemory);
       };
       granted(await lendTo("n1"));
       assert.match(refusalOf(await lendTo("n2")), /^CLAIM_BUSY/);
@@ -136,7 +129,8 @@ if (havePartsOrSkip(["etcd", "kube-apiserver"])) {
       const binders = replicas.map((replica) => startBinder(controllerDeps(replica)));
       try {
         const names = Array.from({ length: 10 }, (_, n) => `pod-${n}`);
-        for (const name of names) granted(await reserve(await remembering(), wish(name, { pools: ["db"] })));
+        for (const name of names)
+          granted(await reserve(await remembering(), wish(name, { pools: ["db"] }), "pod"));
         const bound = async (name: string, node: string) => {
           const place = { namespace: NAMESPACE, name };
           const annotations = { "berth.dev/claim": name };
@@ -167,7 +161,7 @@ if (havePartsOrSkip(["etcd", "kube-apiserver"])) {
     it("a pod that was admitted while its claim was let go has it again", async () => {
       const name = "raced";
       const addresses = "10.20.0.55";
-      granted(await reserve(await remembering(), wish(name, { addresses })));
+      granted(await reserve(await remembering(), wish(name, { addresses }), "pod"));
       await release(await remembering(), await claimOf(name));
       const replica = await openTestReplica(plane.connect());
       const binder = startBinder(controllerDeps(replica));
@@ -193,16 +187,16 @@ if (havePartsOrSkip(["etcd", "kube-apiserver"])) {
     it("B12 an API server that dies between two records leaks nothing and forgets nothing that it took", async () => {
       const lost = wish("lost", { addresses: "10.20.0.56" });
       const kept = wish("kept", { addresses: "10.20.0.57" });
-      for (const intent of [lost, kept]) {
+      for (const allocation of [lost, kept]) {
         const dying = dyingAfterCreate();
-        await assert.rejects(reserve(await remembering({ store: dying }), intent), {
+        await assert.rejects(reserve(await remembering({ store: dying }), allocation, "pod"), {
           code: "STORE_UNAVAILABLE",
         });
         await plane.start();
       }
       assert.deepEqual(await holders(), ["lost", "kept"]);
       assert.equal(await store.get("claim", `${NAMESPACE}/kept`), undefined);
-      granted(await reserve(await remembering(), kept));
+      granted(await reserve(await remembering(), kept, "pod"));
       await reapFor(await remembering(), 240_000);
       assert.deepEqual(await holders(), [undefined, "kept"]);
       assert.deepEqual((await claimOf("kept")).record.addresses, ["10.20.0.57"]);
@@ -235,8 +229,8 @@ if (havePartsOrSkip(["etcd", "kube-apiserver"])) {
         monotonic: () => host.monotonic() + later,
         sleep: (ms, signal) => host.sleep(ms, signal),
       };
-      const reaper = new Reaper({ ...context, clock }, ALL_THERE);
-      for (; later <= ms; later += 60_000) await reaper.pass();
+      const collector = new GarbageCollector({ ...context, clock }, ALL_THERE);
+      for (; later <= ms; later += 60_000) await collector.pass();
     }
 
     /** Whose the addresses are that were taken when the API server died. */
@@ -250,34 +244,11 @@ if (havePartsOrSkip(["etcd", "kube-apiserver"])) {
       const contexts = await Promise.all(Array.from({ length: 8 }, () => remembering()));
       const reserving = contexts.flatMap((context, i) =>
         Array.from({ length: 5 }, async (_, n) => {
-          const got = granted(await reserve(context, wish(`pod-${i}-${n}`, { pools: ["big"] })));
+          const got = granted(await reserve(context, wish(`pod-${i}-${n}`, { pools: ["big"] }), "pod"));
           return got.claim.record.addresses.join();
         }),
       );
       assert.equal(new Set(await Promise.all(reserving)).size, 40);
     });
-  });
-
-  /** Runs the tests of this file whose names begin so, with the mutation. */
-  async function runWith({ name, test }: ClusterMutation) {
-    const how = ["--test-reporter=tap", `--test-timeout=${LIMIT_MS}`, `--test-name-pattern=^${test}`];
-    const file = fileURLToPath(import.meta.url);
-    const { NODE_TEST_CONTEXT: _, ...own } = process.env as Record<string, string>;
-    const env = { ...own, BERTH_MUTATION: name };
-    const { stdout, stderr } = await run(process.execPath, ["--import", MUTATE, ...how, file], { env });
-    const count = (what: string) => Number(new RegExp(`^# ${what} (\\d+)$`, "m").exec(stdout)?.[1]);
-    return { passed: count("pass"), failed: count("fail") + count("cancelled"), printed: stdout + stderr };
-  }
-
-  describe("a bug of the catalogue that is put in", { skip: IS_MUTATED }, () => {
-    for (const mutation of CLUSTER_MUTATIONS) {
-      const { name, file, harmless = false } = mutation;
-      it(`${name} in ${file} is ${harmless ? "no guard that anything rests on" : "noticed"}`, async () => {
-        const { passed, failed, printed } = await runWith(mutation);
-        assert.equal(passed + failed, 1, printed);
-        assert.equal(failed, harmless ? 0 : 1, printed);
-        assert.doesNotMatch(printed, /its place is gone|SyntaxError/);
-      });
-    }
   });
 }

@@ -1,28 +1,31 @@
 // SPDX-License-Identifier: Apache-2.0
 // What people and Kubernetes' own controllers do, around Berth's controllers on a real API server.
+
 import assert from "node:assert/strict";
 import { isDeepStrictEqual } from "node:util";
-import { audit, type Finding } from "../../allocator/audit.ts";
-import type { Claim } from "../../allocator/claim.ts";
-import type { Context } from "../../allocator/context.ts";
-import { isRefusal } from "../../allocator/errors.ts";
-import { type Housekeeping, keepHouse } from "../../allocator/housekeeping.ts";
-import { parsePool } from "../../allocator/pool.ts";
-import { type Clock, unmetered } from "../../allocator/ports.ts";
-import { Reaper } from "../../allocator/reaper.ts";
+import { isRefusal } from "../../allocator/base/errors.ts";
+import { type Clock, noopMetrics } from "../../allocator/base/ports.ts";
+import type { Context } from "../../allocator/cache/context.ts";
+import { audit, type Finding } from "../../allocator/gc/audit.ts";
+import { GarbageCollector } from "../../allocator/gc/garbage-collector.ts";
+import { type GcLoop, startGcLoop } from "../../allocator/gc/gc-loop.ts";
+import type { Claim } from "../../allocator/model/claim.ts";
+import { parsePool } from "../../allocator/pool/pool.ts";
 import type { Kind, Store, Stored } from "../../allocator/store/store.ts";
-import { Client } from "../../kube/client.ts";
-import type { Connection } from "../../kube/connection.ts";
-import { CLAIMS, type Item, type Place, POOLS, type Resource } from "../../kube/resource.ts";
+import { Client } from "../../kube/api/client.ts";
+import type { Connection } from "../../kube/api/connection.ts";
+import { CLAIMS, type KubeItem, type ObjectName, POOLS, type Resource } from "../../kube/api/resource.ts";
+import type { Controller } from "../../kube/controller/run-queue.ts";
 import { createClock } from "../../system/clock.ts";
+import type { ClusterCaches } from "../../webhook/cluster-state/caches.ts";
 import { type Condition, conditionsOf } from "../../webhook/controllers/conditions.ts";
-import type { Controller, ControllerDeps, Leadership } from "../../webhook/controllers/controller.ts";
-import type { Replica } from "../../webhook/replica.ts";
+import type { ControllerDeps, Leadership } from "../../webhook/controllers/controller.ts";
 import { eventually } from "../support/eventually.ts";
 import { LeapingClock } from "../support/leaping-clock.ts";
 import { installDefinitions, makeNamespaces } from "./crds.ts";
-import { type ControlPlane, startControlPlane } from "./harness.ts";
+import type { ControlPlane } from "./plane.ts";
 import { controllerDeps, Notices, openTestReplica } from "./replica-deps.ts";
+import { openControlPlane } from "./shared-plane.ts";
 
 export const NAMESPACE = "shop";
 /** With each look: a minute passes in a second or so. */
@@ -70,14 +73,14 @@ export class SwitchedLeadership implements Leadership {
 export class ControllersCluster {
   readonly plane: ControlPlane;
   readonly connection: Connection;
-  readonly replica: Replica;
+  readonly replica: ClusterCaches;
   readonly notices = new Notices();
   /** For controllers that wait for long: their time passes when a test waits for something. */
   readonly clock = new LeapingClock();
   readonly #controllers: Controller[] = [];
-  readonly #houses: Housekeeping[] = [];
+  readonly #houses: GcLoop[] = [];
 
-  private constructor(plane: ControlPlane, connection: Connection, replica: Replica) {
+  private constructor(plane: ControlPlane, connection: Connection, replica: ClusterCaches) {
     this.plane = plane;
     this.connection = connection;
     this.replica = replica;
@@ -85,7 +88,7 @@ export class ControllersCluster {
 
   /** `prepare` comes before anything is watched. */
   static async open(prepare: (connection: Connection) => Promise<void> = async () => {}) {
-    const plane = await startControlPlane();
+    const plane = await openControlPlane();
     try {
       const connection = plane.connect();
       await installDefinitions(connection);
@@ -122,8 +125,8 @@ export class ControllersCluster {
 
   /** The reaper of a leader; give its `suspect` to controllers. */
   keepHouse(): (claim: Claim) => void {
-    const reaper = new Reaper(this.context, this.replica.inventory.live);
-    const house = keepHouse(this.context, reaper, unmetered);
+    const collector = new GarbageCollector(this.context, this.replica.inventory.live);
+    const house = startGcLoop(this.context, collector, noopMetrics);
     this.#houses.push(house);
     return (claim) => house.suspect(claim);
   }
@@ -142,9 +145,9 @@ export class ControllersCluster {
       sleep: (ms, signal) => host.sleep(ms, signal),
     };
     await this.caughtUp();
-    const reaper = new Reaper({ ...this.context, clock }, this.replica.inventory.live);
+    const collector = new GarbageCollector({ ...this.context, clock }, this.replica.inventory.live);
     for (let pass = 0; pass < passes; pass++) {
-      await reaper.pass();
+      await collector.pass();
       ahead += 31_000;
     }
     await this.caughtUp();
@@ -235,21 +238,21 @@ export class ControllersCluster {
     await this.delete(CLAIMS, name);
   }
 
-  async claimItem(name: string): Promise<Item> {
+  async claimItem(name: string): Promise<KubeItem> {
     return await this.item(CLAIMS, name);
   }
 
-  async poolItem(name: string): Promise<Item> {
+  async poolItem(name: string): Promise<KubeItem> {
     return await this.item(POOLS, name);
   }
 
-  async item(resource: Resource, name: string): Promise<Item> {
+  async item(resource: Resource, name: string): Promise<KubeItem> {
     const item = await this.find(resource, name);
     assert.ok(item, `there is no ${resource.kind} ${name}`);
     return item;
   }
 
-  async find(resource: Resource, name: string): Promise<Item | undefined> {
+  async find(resource: Resource, name: string): Promise<KubeItem | undefined> {
     return await new Client(this.connection, resource).get(placeIn(resource, name));
   }
 
@@ -301,7 +304,7 @@ export class ControllersCluster {
     assert.ok(await client.patch(placeIn(resource, name), { type: "merge", body }), `${name} is gone`);
   }
 
-  async apply(resource: Resource, object: Json & { readonly metadata: Place }): Promise<void> {
+  async apply(resource: Resource, object: Json & { readonly metadata: ObjectName }): Promise<void> {
     const client = new Client(this.connection, resource);
     const place = placeIn(resource, object.metadata.name);
     if ((await client.create(place, object)) !== undefined) return;

@@ -3,12 +3,13 @@ import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { setTimeout as pause } from "node:timers/promises";
 import { parse } from "yaml";
-import { type Body, Client } from "../../kube/client.ts";
-import type { Connection } from "../../kube/connection.ts";
-import { BLOCKS, CLAIMS, type Item, POOLS, RESERVATIONS, type Resource } from "../../kube/resource.ts";
+import { type Body, Client } from "../../kube/api/client.ts";
+import type { Connection } from "../../kube/api/connection.ts";
+import type { KubeItem, Resource } from "../../kube/api/resource.ts";
+import { Etcd, removeRange } from "./etcd.ts";
+import type { ControlPlane } from "./plane.ts";
 
 const FOLDER = join(import.meta.dirname, "../../charts/berth/files/crds");
-const KINDS: readonly Resource[] = [POOLS, CLAIMS, RESERVATIONS, BLOCKS];
 const SERVED_MS = 30_000;
 
 const DEFINITIONS: Resource = {
@@ -75,21 +76,17 @@ export async function makeNamespaces(connection: Connection, names: readonly str
   for (const name of names) await client.create({ name }, {});
 }
 
-/** Deletes every object of Berth's kinds, and waits until they are gone. */
-export async function clear(connection: Connection): Promise<void> {
-  for (const resource of KINDS) {
-    const client = new Client(connection, resource);
-    for await (const { items } of client.pages({}, 500))
-      await Promise.all(items.map((item) => wipe(client, item)));
-  }
+/** Takes every object of Berth's kinds away, whatever holds it: in etcd, past the API server, which hears of it. */
+export async function clear({ etcdUrl }: ControlPlane): Promise<void> {
+  await new Etcd(etcdUrl).apply([removeRange("/registry/berth.dev/", "/registry/berth.dev/~")]);
 }
 
 /** Deletes an object, whatever it looks like now and whoever holds it with a finalizer. */
-export async function wipe(client: Client, { metadata }: Item): Promise<void> {
+export async function wipe(client: Client, { metadata }: KubeItem): Promise<void> {
   const { name, namespace } = metadata;
   const place = client.resource.namespaced && namespace !== undefined ? { name, namespace } : { name };
-  for (let seen: Item["metadata"] | undefined = metadata; seen !== undefined; ) {
-    const { uid, resourceVersion, finalizers = [] }: Item["metadata"] = seen;
+  for (let seen: KubeItem["metadata"] | undefined = metadata; seen !== undefined; ) {
+    const { uid, resourceVersion, finalizers = [] }: KubeItem["metadata"] = seen;
     const freed: Body = { metadata: { uid, resourceVersion, finalizers: null } };
     if (finalizers.length > 0) await client.patch(place, { type: "merge", body: freed });
     else if (await client.remove(place, seen)) return;

@@ -2,18 +2,19 @@
 import assert from "node:assert/strict";
 import { cpSync, rmSync } from "node:fs";
 import { join } from "node:path";
-import type { Connection } from "../../kube/connection.ts";
-import { CLAIMS, itemPath, POOLS } from "../../kube/resource.ts";
-import { PODS } from "../../webhook/cluster/resources.ts";
+import type { Connection } from "../../kube/api/connection.ts";
+import { CLAIMS, itemPath, POOLS } from "../../kube/api/resource.ts";
+import { PODS } from "../../webhook/cluster-state/resources.ts";
 import { call } from "../../webhook/testing/api-server.ts";
 import { buildPlugin } from "../cni/plugin.ts";
 import { eventually } from "../support/eventually.ts";
 import { NAMESPACE } from "./agent-cluster.ts";
 import { AgentNode } from "./agent-node.ts";
 import { installDefinitions, makeNamespaces } from "./crds.ts";
-import { type ControlPlane, startControlPlane } from "./harness.ts";
+import { type OwnControlPlane, startControlPlane } from "./harness.ts";
+import { WEBHOOK_USER } from "./plane.ts";
 import { forceDelete, make, makeNode, makePod } from "./replica-objects.ts";
-import { type Replicas, startReplicas, WEBHOOK_USER } from "./replicas.ts";
+import { type Replicas, startReplicas } from "./replicas.ts";
 
 interface Binding {
   readonly podUID: string;
@@ -22,13 +23,13 @@ interface Binding {
 
 /** A replica of the webhook and the agents of n1 and n2, on an etcd that can be put back to where it was. */
 export class DisasterCluster {
-  readonly plane: ControlPlane;
+  readonly plane: OwnControlPlane;
   readonly replicas: Replicas;
   readonly n1: AgentNode;
   readonly n2: AgentNode;
   readonly #api: Connection;
 
-  private constructor(plane: ControlPlane, replicas: Replicas, nodes: readonly [AgentNode, AgentNode]) {
+  private constructor(plane: OwnControlPlane, replicas: Replicas, nodes: readonly [AgentNode, AgentNode]) {
     this.plane = plane;
     this.replicas = replicas;
     [this.n1, this.n2] = nodes;

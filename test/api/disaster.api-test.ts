@@ -2,7 +2,7 @@
 // etcd is put back to a snapshot under a replica and two agents that live on: docs/operations.md, "Disaster".
 import assert from "node:assert/strict";
 import { after, before, describe, it } from "node:test";
-import { type Definition, METRICS } from "../../system/metric-table.ts";
+import { type Definition, METRICS } from "../../system/metric-definitions.ts";
 import { eventually } from "../support/eventually.ts";
 import { sandbox } from "./agent-cluster.ts";
 import type { AgentNode } from "./agent-node.ts";
@@ -66,7 +66,7 @@ if (havePartsOrSkip(["etcd", "kube-apiserver"])) {
     it("agents tell of the sandboxes that nobody else knows of", async () => {
       await strays(cluster.n1, 1);
       await strays(cluster.n2, 1);
-      const words = "sandbox has addresses that are not lent to its pod; remove it";
+      const words = "sandbox has addresses that are not bound to its pod; remove it";
       for (const [node, id, address] of [
         [cluster.n1, "c2", "10.20.0.60"],
         [cluster.n2, "c3", "10.20.0.50"],

@@ -1,18 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 import assert from "node:assert/strict";
 import { after, before, describe, it } from "node:test";
-import { silent } from "../../allocator/ports.ts";
-import { Client } from "../../kube/client.ts";
-import { EVENTS, kubeEventSink } from "../../kube/event-sink.ts";
-import { EventRecorder, type Notice } from "../../kube/events.ts";
-import type { Item } from "../../kube/resource.ts";
+import { noopLogger } from "../../allocator/base/ports.ts";
+import { Client } from "../../kube/api/client.ts";
+import type { KubeItem } from "../../kube/api/resource.ts";
+import { type EventInput, EventRecorder } from "../../kube/controller/event-recorder.ts";
+import { EVENTS, kubeEventSink } from "../../kube/controller/event-sink.ts";
 import { createClock } from "../../system/clock.ts";
 import { createRandom } from "../../system/random.ts";
 import { eventually } from "../support/eventually.ts";
 import { havePartsOrSkip } from "./binaries.ts";
-import { type ControlPlane, startControlPlane } from "./harness.ts";
+import type { ControlPlane } from "./plane.ts";
+import { openControlPlane } from "./shared-plane.ts";
 
-const TAKEN: Notice = {
+const TAKEN: EventInput = {
   regarding: { apiVersion: "berth.dev/v1alpha1", kind: "IPPool", name: "db", uid: "u-1" },
   type: "Warning",
   reason: "PoolExhausted",
@@ -20,7 +21,7 @@ const TAKEN: Notice = {
   note: 'every address of pool "db" is taken; 地址',
 };
 
-interface ApiEvent extends Item {
+interface ApiEvent extends KubeItem {
   readonly series?: { readonly count: number };
   readonly note: string;
   readonly regarding: { readonly name: string };
@@ -31,7 +32,7 @@ if (havePartsOrSkip(["etcd", "kube-apiserver", "kubectl"])) {
   describe("events on a real API server", () => {
     let plane: ControlPlane;
     before(async () => {
-      plane = await startControlPlane();
+      plane = await openControlPlane();
     });
     after(() => plane?.close());
 
@@ -39,7 +40,7 @@ if (havePartsOrSkip(["etcd", "kube-apiserver", "kubectl"])) {
       const connection = plane.connect();
       const sink = kubeEventSink(connection, { controller: "berth.dev/webhook", instance: "webhook-0" });
       const clock = createClock();
-      const recorder = new EventRecorder({ sink, clock, random: createRandom(), log: silent });
+      const recorder = new EventRecorder({ sink, clock, random: createRandom(), log: noopLogger });
       const stop = new AbortController();
       const running = recorder.run(stop.signal);
       const client = new Client(connection, EVENTS);

@@ -2,17 +2,17 @@
 import assert from "node:assert/strict";
 import { after, afterEach, before, beforeEach, describe, it } from "node:test";
 import { setTimeout as pause } from "node:timers/promises";
-import { type Logger, silent } from "../../allocator/ports.ts";
-import { Client } from "../../kube/client.ts";
-import { type Connection, connect } from "../../kube/connection.ts";
-import { type FollowOptions, follow } from "../../kube/follow.ts";
-import { Reflector } from "../../kube/reflector.ts";
-import type { Item, Resource } from "../../kube/resource.ts";
+import { type Logger, noopLogger } from "../../allocator/base/ports.ts";
+import { Client } from "../../kube/api/client.ts";
+import { type Connection, connect } from "../../kube/api/connection.ts";
+import type { KubeItem, Resource } from "../../kube/api/resource.ts";
+import { type ListWatchOptions, listAndWatch } from "../../kube/watch/list-watch.ts";
+import { Reflector } from "../../kube/watch/reflector.ts";
 import { createClock } from "../../system/clock.ts";
 import { createRandom } from "../../system/random.ts";
 import { eventually } from "../support/eventually.ts";
 import { havePartsOrSkip } from "./binaries.ts";
-import { type ControlPlane, startControlPlane } from "./harness.ts";
+import { type OwnControlPlane, startControlPlane } from "./harness.ts";
 import { TcpProxy } from "./proxy.ts";
 import { requestCounts } from "./request-counts.ts";
 
@@ -35,7 +35,7 @@ class Reader {
   relists = 0;
   synced = 0;
 
-  constructor(options: FollowOptions) {
+  constructor(options: ListWatchOptions) {
     this.#ended = this.#read(options);
   }
 
@@ -47,14 +47,14 @@ class Reader {
   /** Waits until exactly these are believed to be there. */
   async believes(...names: readonly string[]): Promise<void> {
     const wanted = names.toSorted().join(" ");
-    const holds = () =>
+    const pendingClaims = () =>
       (this.synced > 0 && this.synced === this.relists && [...this.names].sort().join(" ") === wanted) ||
       undefined;
-    await eventually(`${wanted}, not ${[...this.names].join(" ")}`, holds, PATIENCE_MS);
+    await eventually(`${wanted}, not ${[...this.names].join(" ")}`, pendingClaims, PATIENCE_MS);
   }
 
-  async #read(options: FollowOptions): Promise<void> {
-    for await (const change of follow(options, this.#stop.signal)) {
+  async #read(options: ListWatchOptions): Promise<void> {
+    for await (const change of listAndWatch(options, this.#stop.signal)) {
       if (change.type === "relist") {
         this.relists++;
         for (const name of this.names) this.#stale.add(name);
@@ -74,7 +74,7 @@ class Reader {
 
 if (havePartsOrSkip(["etcd", "kube-apiserver"])) {
   describe("a watch of a real API server", () => {
-    let plane: ControlPlane;
+    let plane: OwnControlPlane;
     let direct: Client;
     let proxy: TcpProxy;
     let connection: Connection;
@@ -102,19 +102,19 @@ if (havePartsOrSkip(["etcd", "kube-apiserver"])) {
     });
 
     const OURS = { namespace: NAMESPACE, labelSelector: "berth-test" };
-    const make = async (name: string): Promise<Item> => {
+    const make = async (name: string): Promise<KubeItem> => {
       const body = { metadata: { labels: { "berth-test": "" } } };
       const item = await direct.create({ namespace: NAMESPACE, name }, body);
       assert.ok(item, `${name} is there already`);
       return item;
     };
-    const remove = ({ metadata }: Item) =>
+    const remove = ({ metadata }: KubeItem) =>
       direct.remove({ namespace: NAMESPACE, name: metadata.name }, metadata);
-    const optionsOf = (more: Partial<FollowOptions> = {}): FollowOptions => {
-      const deps = { clock: createClock(), random: createRandom(), log: silent };
+    const optionsOf = (more: Partial<ListWatchOptions> = {}): ListWatchOptions => {
+      const deps = { clock: createClock(), random: createRandom(), log: noopLogger };
       return { connection, resource: MAPS, selection: OURS, ...deps, ...more };
     };
-    const read = (more: Partial<FollowOptions> = {}): Reader => {
+    const read = (more: Partial<ListWatchOptions> = {}): Reader => {
       const reader = new Reader(optionsOf(more));
       closing.unshift(() => reader.stop());
       return reader;
@@ -204,7 +204,7 @@ if (havePartsOrSkip(["etcd", "kube-apiserver"])) {
 
     it("waits for a kind that is not served yet, longer each time", async () => {
       const warnings: unknown[] = [];
-      const log: Logger = { ...silent, warn: (_, fields) => warnings.push(fields?.["ms"]) };
+      const log: Logger = { ...noopLogger, warn: (_, fields) => warnings.push(fields?.["ms"]) };
       const stop = new AbortController();
       const resource = {
         group: "berth.dev",
@@ -213,7 +213,7 @@ if (havePartsOrSkip(["etcd", "kube-apiserver"])) {
         kind: "Nothing",
         namespaced: false,
       };
-      const changes = follow(optionsOf({ resource, selection: {}, log }), stop.signal);
+      const changes = listAndWatch(optionsOf({ resource, selection: {}, log }), stop.signal);
       const next = changes.next();
       await eventually("three attempts", () => warnings.length >= 3 || undefined, PATIENCE_MS);
       stop.abort();
@@ -231,9 +231,9 @@ if (havePartsOrSkip(["etcd", "kube-apiserver"])) {
 
     it("fills a reflector, whose handlers cannot end it", async () => {
       const errors: string[] = [];
-      const log: Logger = { ...silent, error: (message) => errors.push(message) };
+      const log: Logger = { ...noopLogger, error: (message) => errors.push(message) };
       const told: string[] = [];
-      const project = ({ metadata }: Item) => {
+      const project = ({ metadata }: KubeItem) => {
         if (metadata.name === "bad") throw new Error("cannot be used");
         return { name: metadata.name, letter: metadata.name.slice(0, 1) };
       };
@@ -284,7 +284,7 @@ if (havePartsOrSkip(["etcd", "kube-apiserver"])) {
         const connection = plane.connect();
         const place = { namespace: NAMESPACE, name: "a" };
         await new Client(connection, MAPS).create(place, { metadata: { labels: { "berth-test": "" } } });
-        const deps = { clock: createClock(), random: createRandom(), log: silent };
+        const deps = { clock: createClock(), random: createRandom(), log: noopLogger };
         const selection = { labelSelector: "berth-test" };
         const reader = new Reader({ connection, resource: MAPS, selection, ...deps });
         await reader.believes("a");
@@ -297,7 +297,7 @@ if (havePartsOrSkip(["etcd", "kube-apiserver"])) {
   });
 }
 
-function throughProxy(plane: ControlPlane, proxy: TcpProxy) {
+function throughProxy(plane: OwnControlPlane, proxy: TcpProxy) {
   const config = plane.kubeConfig();
   const [cluster] = config.clusters;
   const [user] = config.users;

@@ -1,24 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 import { generateKeyPairSync } from "node:crypto";
-import { chmodSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { chmodSync, mkdtempSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { setTimeout as pause } from "node:timers/promises";
-import { KubeConfig } from "@kubernetes/client-node";
-import { type Connection, connect } from "../../kube/connection.ts";
+import type { Connection } from "../../kube/api/connection.ts";
 import { createClock } from "../../system/clock.ts";
 import { createRandom } from "../../system/random.ts";
-import { issueAuthority, issueLeaf } from "../../webhook/certificates.ts";
-import { type Ended, run } from "../support/process.ts";
+import { issueAuthority, issueServingCertificate } from "../../webhook/certificates/issue.ts";
 import { partOf } from "./binaries.ts";
 import { Daemon } from "./daemon.ts";
+import { ADMIN, ControlPlane, type PlaneAccess, type TestUser } from "./plane.ts";
 import { freePorts } from "./ports.ts";
-
-/** A person or program that the API server knows by a token. */
-export interface TestUser {
-  readonly name: string;
-  readonly groups: readonly string[];
-}
 
 export interface ControlPlaneOptions {
   /** Default RBAC, which refuses `admin` nothing. */
@@ -32,60 +25,16 @@ export interface ControlPlaneOptions {
 
 /** Cold, on a machine with other things to do. */
 const READY_MS = 120_000;
-const ADMIN: TestUser = { name: "admin", groups: ["system:masters"] };
 
-/** etcd and kube-apiserver on loopback ports of their own, in a folder of their own, like controller-runtime's envtest. */
-export class ControlPlane {
-  readonly url: string;
-  /** Of its etcd, which anybody on this host may write into. */
-  readonly etcdUrl: string;
-  readonly folder: string;
+/** etcd and kube-apiserver of a test's own, on loopback ports, in a folder of their own, like controller-runtime's envtest. */
+export class OwnControlPlane extends ControlPlane {
   readonly etcd: Daemon;
   readonly apiServer: Daemon;
-  /** PEM of the authority that signed the API server's certificate. */
-  readonly ca: string;
-  readonly #tokens: ReadonlyMap<string, string>; // user name -> token
-  readonly #connections: Connection[] = [];
 
-  constructor(parts: {
-    url: string;
-    etcdUrl: string;
-    folder: string;
-    etcd: Daemon;
-    apiServer: Daemon;
-    ca: string;
-    tokens: ReadonlyMap<string, string>;
-  }) {
-    this.url = parts.url;
-    this.etcdUrl = parts.etcdUrl;
-    this.folder = parts.folder;
-    this.etcd = parts.etcd;
-    this.apiServer = parts.apiServer;
-    this.ca = parts.ca;
-    this.#tokens = parts.tokens;
-  }
-
-  /** How that user reaches the API server. */
-  kubeConfig(user = ADMIN.name): KubeConfig {
-    const token = this.#tokens.get(user);
-    if (token === undefined) throw new Error(`the control plane has no user ${user}`);
-    return kubeConfigOf({ server: this.url, ca: this.ca, user, token });
-  }
-
-  /** A connection of Berth's own, closed with the control plane. */
-  connect(user?: string): Connection {
-    const connection = connect(this.kubeConfig(user), { clock: createClock(), userAgent: "berth-test" });
-    this.#connections.push(connection);
-    return connection;
-  }
-
-  /** Runs kubectl as that user, with a discovery cache of its own. */
-  async kubectl(args: readonly string[], options: { stdin?: string; user?: string } = {}): Promise<Ended> {
-    const { user = ADMIN.name, stdin = "" } = options;
-    const file = join(this.folder, `${user}.kubeconfig`);
-    writeFileSync(file, this.kubeConfig(user).exportConfig(), { mode: 0o600 });
-    const env = { HOME: this.folder, KUBECONFIG: file, KUBECACHEDIR: join(this.folder, "kubectl") };
-    return await run(partOf("kubectl"), args, { env, stdin: { text: stdin } });
+  constructor(access: PlaneAccess, folder: string, daemons: { etcd: Daemon; apiServer: Daemon }) {
+    super(access, folder);
+    this.etcd = daemons.etcd;
+    this.apiServer = daemons.apiServer;
   }
 
   /** Starts what does not run, and waits until the API server is ready. */
@@ -105,18 +54,16 @@ export class ControlPlane {
     }
   }
 
-  /** Ends everything and removes the folder. May be called twice. */
-  async close(): Promise<void> {
-    for (const connection of this.#connections) connection.close();
+  override async close(): Promise<void> {
     // an API server that is asked nicely waits for its watches
     await this.apiServer.stop("SIGKILL");
     await this.etcd.stop("SIGKILL");
-    rmSync(this.folder, { recursive: true, force: true });
+    await super.close();
   }
 }
 
-/** Starts a control plane of its own; whoever calls this closes it. */
-export async function startControlPlane(options: ControlPlaneOptions = {}): Promise<ControlPlane> {
+/** Starts a control plane that nobody else uses, and that may be stopped; whoever calls this closes it. */
+export async function startControlPlane(options: ControlPlaneOptions = {}): Promise<OwnControlPlane> {
   const plane = await prepare(options);
   try {
     await plane.start();
@@ -127,7 +74,7 @@ export async function startControlPlane(options: ControlPlaneOptions = {}): Prom
   }
 }
 
-async function prepare(options: ControlPlaneOptions): Promise<ControlPlane> {
+async function prepare(options: ControlPlaneOptions): Promise<OwnControlPlane> {
   const folder = mkdtempSync(join(tmpdir(), "berth-api-"));
   chmodSync(folder, 0o700);
   const [client = 0, peer = 0, secure = 0] = await freePorts(3);
@@ -144,7 +91,7 @@ async function prepare(options: ControlPlaneOptions): Promise<ControlPlane> {
     join(folder, "kube-apiserver.log"),
   );
   const urls = { url: `https://127.0.0.1:${secure}`, etcdUrl: `http://127.0.0.1:${client}` };
-  return new ControlPlane({ ...urls, folder, etcd, apiServer, ca, tokens });
+  return new OwnControlPlane({ ...urls, ca, tokens }, folder, { etcd, apiServer });
 }
 
 function etcdFlags(folder: string, client: number, peer: number): string[] {
@@ -192,7 +139,7 @@ async function writeCertificates(folder: string): Promise<string> {
   const clock = createClock();
   const authority = await issueAuthority(clock);
   const names = { dnsNames: ["localhost", "kubernetes.default.svc"], addresses: ["127.0.0.1", "10.96.0.1"] };
-  const leaf = await issueLeaf(authority, names, clock);
+  const leaf = await issueServingCertificate(authority, names, clock);
   const accounts = generateKeyPairSync("ec", { namedCurve: "prime256v1" });
   const write = (file: string, text: string) => writeFileSync(join(folder, file), text, { mode: 0o600 });
   write("server.crt", leaf.cert);
@@ -201,22 +148,12 @@ async function writeCertificates(folder: string): Promise<string> {
   return authority.cert;
 }
 
-function writeTokens(folder: string, users: readonly TestUser[]): ReadonlyMap<string, string> {
+function writeTokens(folder: string, users: readonly TestUser[]): Readonly<Record<string, string>> {
   const random = createRandom();
-  const tokens = new Map(users.map(({ name }) => [name, random.token()])); // user name -> token
-  const lines = users.map(
-    ({ name, groups }) => `${tokens.get(name)},${name},${name},"${groups.join(",")}"\n`,
-  );
+  const tokens = Object.fromEntries(users.map(({ name }) => [name, random.token()]));
+  const lines = users.map(({ name, groups }) => `${tokens[name]},${name},${name},"${groups.join(",")}"\n`);
   writeFileSync(join(folder, "tokens.csv"), lines.join(""), { mode: 0o600 });
   return tokens;
-}
-
-function kubeConfigOf(to: { server: string; ca: string; user: string; token: string }): KubeConfig {
-  const config = new KubeConfig();
-  const caData = Buffer.from(to.ca).toString("base64");
-  const cluster = { name: "test", server: to.server, caData, skipTLSVerify: false };
-  config.loadFromClusterAndUser(cluster, { name: to.user, token: to.token });
-  return config;
 }
 
 async function isReady(connection: Connection): Promise<boolean> {

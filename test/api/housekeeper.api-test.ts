@@ -2,26 +2,27 @@
 import assert from "node:assert/strict";
 import { after, afterEach, before, beforeEach, describe, it } from "node:test";
 import { setTimeout as pause } from "node:timers/promises";
-import type { Claim } from "../../allocator/claim.ts";
-import { silent, unmetered } from "../../allocator/ports.ts";
+import { noopLogger, noopMetrics } from "../../allocator/base/ports.ts";
+import type { Claim } from "../../allocator/model/claim.ts";
 import { createClock } from "../../system/clock.ts";
 import { createRandom } from "../../system/random.ts";
-import { OUT_OF_SERVICE } from "../../webhook/cluster/projections.ts";
-import { NODES, PODS } from "../../webhook/cluster/resources.ts";
-import { type Housekeeper, startHousekeeper } from "../../webhook/controllers/housekeeper.ts";
+import type { ClusterCaches } from "../../webhook/cluster-state/caches.ts";
+import { OUT_OF_SERVICE } from "../../webhook/cluster-state/projections.ts";
+import { NODES, PODS } from "../../webhook/cluster-state/resources.ts";
+import { type GcController, startGcController } from "../../webhook/controllers/gc-controller.ts";
+import { startGcTriggers } from "../../webhook/controllers/gc-triggers.ts";
 import { startLeadership } from "../../webhook/controllers/leadership.ts";
-import { startSuspicions } from "../../webhook/controllers/suspicions.ts";
-import { startWorkloads } from "../../webhook/controllers/workloads.ts";
-import type { Replica } from "../../webhook/replica.ts";
+import { startWorkloads } from "../../webhook/controllers/statefulset-controller.ts";
 import { eventually } from "../support/eventually.ts";
 import { addrs, attachmentOf, bindingTo, claimRecord, DB_POOL, reservationsOf } from "../support/fixtures.ts";
 import { LeapingClock } from "../support/leaping-clock.ts";
 import { havePartsOrSkip } from "./binaries.ts";
 import { clear, installDefinitions, makeNamespaces } from "./crds.ts";
-import { type ControlPlane, startControlPlane } from "./harness.ts";
+import type { ControlPlane } from "./plane.ts";
 import { controllerDeps, openTestReplica, steadyLeadership } from "./replica-deps.ts";
 import { change, forceDelete, makeNode, makePod, makeStatefulSet, STATEFUL_SETS } from "./replica-objects.ts";
 import { requestCounts } from "./request-counts.ts";
+import { openControlPlane } from "./shared-plane.ts";
 
 const TIMINGS = { durationMs: 3_000, renewDeadlineMs: 1_500, retryMs: 200 };
 const shop = (name: string) => ({ namespace: "shop", name });
@@ -29,7 +30,7 @@ const shop = (name: string) => ({ namespace: "shop", name });
 if (havePartsOrSkip(["etcd", "kube-apiserver"])) {
   let plane: ControlPlane;
   before(async () => {
-    plane = await startControlPlane();
+    plane = await openControlPlane();
     await installDefinitions(plane.connect());
     await makeNamespaces(plane.connect(), ["shop", "berth-system"]);
   });
@@ -38,7 +39,7 @@ if (havePartsOrSkip(["etcd", "kube-apiserver"])) {
   describe("who leads", () => {
     const candidate = (identity: string) => {
       const connection = plane.connect();
-      const deps = { clock: createClock(), random: createRandom(), log: silent, timings: TIMINGS };
+      const deps = { clock: createClock(), random: createRandom(), log: noopLogger, timings: TIMINGS };
       const lease = { namespace: "berth-system", name: "berth-webhook" };
       const leadership = startLeadership({ connection, ...lease, identity, ...deps });
       return { connection, leadership };
@@ -86,8 +87,8 @@ if (havePartsOrSkip(["etcd", "kube-apiserver"])) {
 
   describe("a housekeeper of a real cluster", () => {
     const clock = new LeapingClock();
-    let replica: Replica;
-    let house: Housekeeper;
+    let replica: ClusterCaches;
+    let house: GcController;
     let suspicions: { close(): Promise<void> };
     const suspects: string[] = [];
 
@@ -99,19 +100,20 @@ if (havePartsOrSkip(["etcd", "kube-apiserver"])) {
       await suspicions?.close();
       await house?.close();
       await replica.close();
-      await clear(plane.connect());
+      await clear(plane);
     });
 
     const start = () => {
       const { context, inventory, synced, mirror, watches } = replica;
       const leadership = steadyLeadership();
-      house = startHousekeeper({ context, inventory, synced, leadership, metrics: unmetered });
+      const events = { record: () => {} };
+      house = startGcController({ context, inventory, synced, leadership, metrics: noopMetrics, events });
       const suspect = (claim: Claim) => {
         suspects.push(claim.name);
         house.suspect(claim);
       };
       const workloads = startWorkloads(controllerDeps(replica, { suspect }));
-      const pointsOut = [startSuspicions({ mirror, watches, clock, suspect }), workloads];
+      const pointsOut = [startGcTriggers({ mirror, watches, clock, suspect }), workloads];
       suspicions = { close: async () => void (await Promise.all(pointsOut.map((one) => one.close()))) };
     };
 

@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { existsSync, readFileSync, statSync } from "node:fs";
 import { after, afterEach, before, beforeEach, describe, it } from "node:test";
-import { isRefusal } from "../../allocator/errors.ts";
+import { isRefusal } from "../../allocator/base/errors.ts";
 import { Caller } from "../cni/caller.ts";
 import { AgentPod, messagesOf } from "../image/agent-pod.ts";
 import { Archive } from "../image/archive.ts";
@@ -13,12 +13,13 @@ import { whyNoNetwork } from "../support/netns.ts";
 import { sandbox } from "./agent-cluster.ts";
 import { AgentSuite } from "./agent-suite.ts";
 import { havePartsOrSkip } from "./binaries.ts";
+import { openControlPlane } from "./shared-plane.ts";
 
 const NODE = "node-a";
 const why = (await whyNoContainer()) ?? (await whyNoNetwork());
 
 if (havePartsOrSkip(["etcd", "kube-apiserver"])) {
-  const suite = new AgentSuite();
+  const suite = new AgentSuite(openControlPlane);
 
   describe("the agent's pod, made from the image", { skip: why ?? false }, () => {
     let image: Archive;

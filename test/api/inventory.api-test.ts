@@ -1,17 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 import assert from "node:assert/strict";
 import { after, before, describe, it } from "node:test";
-import { silent } from "../../allocator/ports.ts";
+import { noopLogger } from "../../allocator/base/ports.ts";
 import { createClock } from "../../system/clock.ts";
 import { createRandom } from "../../system/random.ts";
-import { FENCED, OUT_OF_SERVICE } from "../../webhook/cluster/projections.ts";
-import { NODES, PODS } from "../../webhook/cluster/resources.ts";
-import { openReplica, type Replica } from "../../webhook/replica.ts";
+import { type ClusterCaches, openCaches } from "../../webhook/cluster-state/caches.ts";
+import { FENCED, OUT_OF_SERVICE } from "../../webhook/cluster-state/projections.ts";
+import { NODES, PODS } from "../../webhook/cluster-state/resources.ts";
 import { eventually } from "../support/eventually.ts";
+import { refTo } from "../support/fixtures.ts";
 import { LeapingClock } from "../support/leaping-clock.ts";
 import { havePartsOrSkip } from "./binaries.ts";
 import { installDefinitions } from "./crds.ts";
-import { type ControlPlane, startControlPlane } from "./harness.ts";
+import type { ControlPlane } from "./plane.ts";
 import { openTestReplica } from "./replica-deps.ts";
 import { installKruise } from "./replica-kruise.ts";
 import {
@@ -27,6 +28,7 @@ import {
   STATEFUL_SETS,
   workloadSpec,
 } from "./replica-objects.ts";
+import { openControlPlane } from "./shared-plane.ts";
 
 const IPS = { "berth.dev/ips": "10.20.0.51;10.20.0.52" };
 const shop = (name: string) => ({ namespace: "shop", name });
@@ -35,9 +37,9 @@ if (havePartsOrSkip(["etcd", "kube-apiserver"])) {
   describe("what a replica knows of a real cluster", () => {
     let plane: ControlPlane;
     const clock = new LeapingClock();
-    let replica: Replica;
+    let replica: ClusterCaches;
     before(async () => {
-      plane = await startControlPlane();
+      plane = await openControlPlane();
       await installDefinitions(plane.connect());
       await makeNamespace(plane.connect(), "shop", {
         labels: { team: "a" },
@@ -54,14 +56,14 @@ if (havePartsOrSkip(["etcd", "kube-apiserver"])) {
       const connection = plane.connect();
       const { pods } = replica.watches;
       const annotations = { ...IPS, "berth.dev/claim": "mysql-0", other: "x".repeat(1_000) };
-      const labels = { app: "mysql", "apps.kubernetes.io/pod-index": "0" };
+      const labels = { app: "mysql", "batch.kubernetes.io/job-completion-index": "0" };
       const made = await makePod(connection, shop("mysql-0"), { labels, annotations, node: "node-a" });
       const seen = await eventually("the pod is seen", () => pods.get("shop/mysql-0"));
       assert.deepEqual(seen, {
         ...{ namespace: "shop", name: "mysql-0", uid: made.metadata.uid, node: "node-a" },
-        labels: { "apps.kubernetes.io/pod-index": "0" },
+        labels: { "batch.kubernetes.io/job-completion-index": "0" },
         annotations: { ...IPS, "berth.dev/claim": "mysql-0" },
-        ...{ phase: "Pending", deleting: false, exempt: false },
+        ...{ phase: "Pending", ended: false, deleting: false, exempt: false },
       });
       await makePod(connection, shop("host"), { spec: { hostNetwork: true } });
       const host = await eventually("the pod of the host network", () => pods.get("shop/host"));
@@ -80,21 +82,18 @@ if (havePartsOrSkip(["etcd", "kube-apiserver"])) {
       await makeStatefulSet(connection, shop("mysql"), { replicas: 2, annotations: IPS, spec });
       await makeDeployment(connection, shop("web"), { annotations: IPS });
       const set = await eventually("the set", () =>
-        replica.inventory.cached.workload("StatefulSet", "shop", "mysql"),
+        replica.inventory.cached.workload(refTo("StatefulSet", "mysql")),
       );
       assert.ok(set !== "unknown");
       const { uid, ...facts } = set;
       assert.match(uid, /^[-0-9a-f]{36}$/);
       assert.deepEqual(facts, {
-        kind: "StatefulSet",
-        namespace: "shop",
-        name: "mysql",
-        replicas: 2,
-        start: 3,
+        ...{ apiVersion: "apps/v1", kind: "StatefulSet", namespace: "shop", name: "mysql" },
+        ...{ annotations: IPS, hostNetwork: false, replicas: 2, start: 3 },
       });
-      assert.deepEqual(await live.workload("StatefulSet", "shop", "mysql"), set);
-      const web = await eventually("the Deployment", () => cached.workload("Deployment", "shop", "web"));
-      assert.deepEqual(await live.workload("Deployment", "shop", "web"), web);
+      assert.deepEqual(await live.workload(refTo("StatefulSet", "mysql")), set);
+      const web = await eventually("the Deployment", () => cached.workload(refTo("Deployment", "web")));
+      assert.deepEqual(await live.workload(refTo("Deployment", "web")), web);
       assert.equal(web === "unknown" ? undefined : web.slots, 2);
       const namespace = await cached.namespace("shop");
       assert.deepEqual(namespace, {
@@ -104,8 +103,8 @@ if (havePartsOrSkip(["etcd", "kube-apiserver"])) {
       });
       assert.deepEqual(await live.namespace("shop"), namespace);
       for (const inventory of [cached, live]) {
-        assert.equal(await inventory.workload("StatefulSet", "shop", "none"), undefined);
-        assert.equal(await inventory.workload("DaemonSet", "shop", "mysql"), "unknown");
+        assert.equal(await inventory.workload(refTo("StatefulSet", "none")), undefined);
+        assert.equal(await inventory.workload(refTo("DaemonSet", "mysql")), "unknown");
         assert.equal(await inventory.pod("shop", "none"), undefined);
         assert.equal(await inventory.namespace("none"), undefined);
       }
@@ -125,13 +124,13 @@ if (havePartsOrSkip(["etcd", "kube-apiserver"])) {
     it("guesses nothing before it has seen everything", async () => {
       const connection = plane.connect();
       await makePod(connection, shop("early"));
-      const deps = { clock: createClock(), random: createRandom(), log: silent };
-      const young = await openReplica({ connection, ...deps });
+      const deps = { clock: createClock(), random: createRandom(), log: noopLogger };
+      const young = await openCaches({ connection, ...deps });
       try {
         assert.deepEqual(young.ready(), { ready: false, reason: "records are not loaded" });
         const early = { code: "NOT_READY", message: "what is in the cluster is not loaded yet" };
         await assert.rejects(young.inventory.cached.pod("shop", "early"), early);
-        await assert.rejects(young.inventory.cached.workload("StatefulSet", "shop", "mysql"), early);
+        await assert.rejects(young.inventory.cached.workload(refTo("StatefulSet", "mysql")), early);
         await assert.rejects(young.inventory.cached.fenced("node-x"), early);
         assert.equal((await young.inventory.live.pod("shop", "early"))?.name, "early");
         assert.equal((await young.inventory.admission.namespace("shop"))?.name, "shop");
@@ -151,14 +150,14 @@ if (havePartsOrSkip(["etcd", "kube-apiserver"])) {
       await makeNamespace(connection, "late", {});
       await makePod(connection, shop("late-0"));
       const { cached, admission } = blind.inventory;
-      assert.equal(await cached.workload("StatefulSet", "shop", "late"), undefined);
-      const late = await admission.workload("StatefulSet", "shop", "late");
+      assert.equal(await cached.workload(refTo("StatefulSet", "late")), undefined);
+      const late = await admission.workload(refTo("StatefulSet", "late"));
       assert.equal(late === "unknown" ? late : late?.name, "late");
       assert.equal((await admission.namespace("late"))?.name, "late");
       assert.equal((await admission.pod("shop", "late-0"))?.name, "late-0");
       // what the watches have is not asked for again
       await change(connection, STATEFUL_SETS, shop("mysql"), { spec: { replicas: 9 } });
-      const known = await admission.workload("StatefulSet", "shop", "mysql");
+      const known = await admission.workload(refTo("StatefulSet", "mysql"));
       assert.equal(known === "unknown" ? known : known?.replicas, 2);
     });
 
@@ -170,7 +169,7 @@ if (havePartsOrSkip(["etcd", "kube-apiserver"])) {
       const { live } = cut.inventory;
       const failed = { code: "STORE_UNAVAILABLE" };
       await assert.rejects(live.pod("shop", "none"), failed);
-      await assert.rejects(live.workload("StatefulSet", "shop", "none"), failed);
+      await assert.rejects(live.workload(refTo("StatefulSet", "none")), failed);
       await assert.rejects(live.fenced("node-x"), failed);
     });
 
@@ -235,11 +234,14 @@ if (havePartsOrSkip(["etcd", "kube-apiserver"])) {
       const { cached, live } = replica.inventory;
       const [kruises, clones] = await installKruise(connection, "clonesets");
       const place = shop("kruise");
-      assert.equal(await cached.workload("StatefulSet", "shop", "kruise"), undefined);
+      assert.equal(
+        await cached.workload(refTo("StatefulSet", "kruise", "apps.kruise.io/v1beta1")),
+        undefined,
+      );
       // the group is there and the kind is not: it may be of a version that is not known here
-      assert.equal(await live.workload("StatefulSet", "shop", "kruise"), "unknown");
+      assert.equal(await live.workload(refTo("StatefulSet", "kruise", "apps.kruise.io/v1beta1")), "unknown");
       await installKruise(connection, "statefulsets");
-      assert.equal(await live.workload("StatefulSet", "shop", "kruise"), undefined);
+      assert.equal(await live.workload(refTo("StatefulSet", "kruise", "apps.kruise.io/v1beta1")), undefined);
       const spec = {
         ...workloadSpec("kruise", { replicas: 3, annotations: IPS }),
         reserveOrdinals: [1, "3-4"],
@@ -249,24 +251,26 @@ if (havePartsOrSkip(["etcd", "kube-apiserver"])) {
       clock.skip(300_000);
       const seen = await eventually(
         "it is seen",
-        () => cached.workload("StatefulSet", "shop", "kruise"),
+        () => cached.workload(refTo("StatefulSet", "kruise", "apps.kruise.io/v1beta1")),
         20_000,
       );
-      assert.deepEqual(await live.workload("StatefulSet", "shop", "kruise"), seen);
+      assert.deepEqual(await live.workload(refTo("StatefulSet", "kruise", "apps.kruise.io/v1beta1")), seen);
       assert.equal(seen === "unknown" ? 0 : seen.replicas, 6); // ordinals 0, 2 and 5
       const set = await eventually(
         "the CloneSet",
-        () => cached.workload("CloneSet", "shop", "clones"),
+        () => cached.workload(refTo("CloneSet", "clones", "apps.kruise.io/v1alpha1")),
         20_000,
       );
       assert.equal(set === "unknown" ? 0 : set.slots, 2);
-      // one of apps/v1 with the same name comes first
+      // one of apps/v1 with the same name is another
       await makeStatefulSet(connection, place, { replicas: 7 });
       for (const inventory of [cached, live]) {
-        await eventually("that of apps/v1", async () => {
-          const found = await inventory.workload("StatefulSet", "shop", "kruise");
-          return found !== "unknown" && found?.replicas === 7 ? true : undefined;
-        });
+        const replicasOf = async (apiVersion: string) => {
+          const found = await inventory.workload(refTo("StatefulSet", "kruise", apiVersion));
+          return found === "unknown" ? undefined : found?.replicas;
+        };
+        const native = await eventually("that of apps/v1", async () => await replicasOf("apps/v1"));
+        assert.deepEqual([native, await replicasOf("apps.kruise.io/v1beta1")], [7, 6]);
       }
       await forceDelete(connection, STATEFUL_SETS, place);
       await forceDelete(connection, DEPLOYMENTS, shop("web"));

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import assert from "node:assert/strict";
-import type { Answer } from "../../kube/connection.ts";
-import { statusOf } from "../../kube/status.ts";
+import type { Answer } from "../../kube/api/connection.ts";
+import { statusOf } from "../../kube/api/status.ts";
 
 /** The least share of each outcome, so that the test is known to try what it is about. In thousandths. */
 const LEAST: Readonly<Record<string, number>> = {
@@ -18,11 +18,17 @@ const LEAST: Readonly<Record<string, number>> = {
   "untouched, stripped of another's annotations": 2,
 };
 
+/** A busy machine decides some too late, and says so: that is an answer, and nothing was given away by it. */
+const TOO_LATE = "fault: too late";
+/** The words of an API server that waited long enough for a webhook, or for etcd. */
+const LATE = /deadline exceeded|timeout|timed out/i;
+
 /** What came of it, in a word: for a refusal its code, and what of the pool denies it. */
 export function refusalIn(answer: Answer): string {
   const { message, causes } = statusOf(answer.body, answer.status);
   if (message.includes("ValidatingAdmissionPolicy")) return "policy";
   const code = causes[0]?.reason ?? `${answer.status}`;
+  if (answer.status !== 403 && (code === "TIMED_OUT" || LATE.test(message))) return TOO_LATE;
   if (answer.status !== 403) return `fault ${answer.status} ${code}`;
   if (code !== "POOL_FORBIDDEN") return code;
   if (message.includes("is not open to namespace")) return `${code} namespace`;
@@ -50,12 +56,16 @@ export class Tally {
 
   /** Enough was tried of everything, the policies agree with the webhook, and hardly anything failed. */
   assertTold(pods: number): void {
+    const late = this.of(TOO_LATE);
     for (const [outcome, least] of Object.entries(LEAST)) {
-      assert.ok(this.of(outcome) * 1_000 >= least * pods, `${this.of(outcome)} of ${outcome}`);
+      const share = (least * (pods - late)) / 1_000;
+      // few pods have more or fewer of something rare, by chance
+      const wanted = Math.max(1, share - 3 * Math.sqrt(share));
+      assert.ok(this.of(outcome) >= wanted, `${this.of(outcome)} of ${outcome}`);
     }
     assert.equal(this.of("policy"), 0, "webhook and policies disagree");
-    const faults = [...this.#times].filter(([what]) => what.startsWith("fault"));
-    const failed = faults.reduce((sum, [, times]) => sum + times, 0);
-    assert.ok(failed <= pods / 100, `${failed} faults`);
+    const faults = [...this.#times].filter(([what]) => what.startsWith("fault") && what !== TOO_LATE);
+    const sum = faults.reduce((all, [, times]) => all + times, 0);
+    assert.ok(sum <= pods / 100, `${sum} faults`);
   }
 }

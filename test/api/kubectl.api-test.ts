@@ -3,10 +3,10 @@
 import assert from "node:assert/strict";
 import { join } from "node:path";
 import { after, before, describe, it } from "node:test";
-import { ASSIGNED_TOKEN } from "../../allocator/dialects.ts";
-import { Client } from "../../kube/client.ts";
-import { CLAIMS, type Item, RESERVATIONS, type Resource } from "../../kube/resource.ts";
-import { PODS } from "../../webhook/cluster/resources.ts";
+import { ASSIGNED_TOKEN } from "../../allocator/manifest/annotations.ts";
+import { Client } from "../../kube/api/client.ts";
+import { CLAIMS, type KubeItem, RESERVATIONS, type Resource } from "../../kube/api/resource.ts";
+import { PODS } from "../../webhook/cluster-state/resources.ts";
 import { eventually } from "../support/eventually.ts";
 import {
   annotationsOf,
@@ -20,10 +20,11 @@ import {
 import { run } from "../support/process.ts";
 import { havePartsOrSkip, partOf } from "./binaries.ts";
 import { installDefinitions, makeNamespaces } from "./crds.ts";
-import { type ControlPlane, startControlPlane } from "./harness.ts";
 import { POOL_OBJECTS, statefulSet } from "./manifests.ts";
-import { type Replicas, startReplicas, WEBHOOK_USER } from "./replicas.ts";
+import { type ControlPlane, WEBHOOK_USER } from "./plane.ts";
+import { type Replicas, startReplicas } from "./replicas.ts";
 import { requestCounts } from "./request-counts.ts";
+import { openControlPlane } from "./shared-plane.ts";
 
 const PIN = { "berth.dev/ips": "10.20.0.70" };
 const WRITES = ["POST", "PUT", "PATCH", "DELETE"];
@@ -34,7 +35,7 @@ if (havePartsOrSkip(["etcd", "kube-apiserver", "kubectl"])) {
     let replicas: Replicas;
 
     before(async () => {
-      plane = await startControlPlane({ users: [WEBHOOK_USER] });
+      plane = await openControlPlane([WEBHOOK_USER]);
       const connection = plane.connect();
       await installDefinitions(connection);
       await makeNamespaces(connection, ["berth-system", "shop", "other", "opted"]);
@@ -45,6 +46,13 @@ if (havePartsOrSkip(["etcd", "kube-apiserver", "kubectl"])) {
       await replicas?.close();
       await plane?.close();
     });
+
+    /** Of a kind whose pods Berth cannot tell from each other. */
+    function unread(kind: string, name: string, annotations: Json): Json {
+      const object = statefulSet(name, 1, annotations);
+      const { selector, template } = object["spec"] as Json;
+      return { ...object, kind, spec: { selector, template } };
+    }
 
     /** What `kubectl apply` says on standard error: warnings or why not. */
     async function apply(object: Json, ...flags: string[]): Promise<string> {
@@ -67,11 +75,11 @@ if (havePartsOrSkip(["etcd", "kube-apiserver", "kubectl"])) {
       return await run(partOf("kubectl"), ["diff", "-f", "-"], { env, stdin });
     }
 
-    async function get(resource: Resource, name: string, namespace = "shop"): Promise<Item & Json> {
+    async function get(resource: Resource, name: string, namespace = "shop"): Promise<KubeItem & Json> {
       const client = new Client(plane.connect(), resource);
       const item = await client.get(resource.namespaced ? { namespace, name } : { name });
       assert.ok(item, `${resource.plural} ${name} is not there`);
-      return item as Item & Json;
+      return item as KubeItem & Json;
     }
 
     async function count(resource: Resource): Promise<number> {
@@ -155,6 +163,14 @@ if (havePartsOrSkip(["etcd", "kube-apiserver", "kubectl"])) {
         await apply(statefulSet("misplaced", 1, {}, { "berth.dev/ips": "10.20.0.90" })),
         "Warning: annotation berth.dev/ips on the StatefulSet itself has no effect; move it to spec.template.metadata.annotations",
       );
+      assert.match(
+        await apply(unread("DaemonSet", "edge", { "berth.dev/sticky": "true" })),
+        /^Warning: berth.dev\/sticky has no effect on the pods of a DaemonSet, which Berth cannot tell from each other; /,
+      );
+      assert.match(
+        await apply(unread("ReplicaSet", "bare", { "berth.dev/ips": "10.20.0.91" })),
+        /^Warning: an address is held only while a pod of the ReplicaSet has it, /,
+      );
       assert.equal(
         await apply(poolObject("db2", { ranges: [{ cidr: "10.20.0.192/28" }] })),
         `${refused("pools")}pools db2 and db both contain 10.20.0.193-10.20.0.199; change from, to or cidr of one of them`,
@@ -177,8 +193,9 @@ if (havePartsOrSkip(["etcd", "kube-apiserver", "kubectl"])) {
       const records = async () => [await count(CLAIMS), await count(RESERVATIONS), await count(PODS)];
       const written = async () => {
         const counts = await requestCounts(connection);
-        const of = (resource: Resource) =>
-          WRITES.reduce((sum, verb) => sum + counts({ resource: resource.plural, verb }), 0);
+        // not the status of claims: it follows theirs of before, seconds later
+        const of = ({ plural: resource }: Resource) =>
+          WRITES.reduce((sum, verb) => sum + counts({ resource, verb, subresource: "" }), 0);
         return [of(CLAIMS), of(RESERVATIONS)];
       };
       const before = [await records(), await written()];
@@ -282,22 +299,22 @@ if (havePartsOrSkip(["etcd", "kube-apiserver", "kubectl"])) {
     });
 
     it("gives a claim made by hand to the pod of its name, which needs an annotation or a namespace with the label", async () => {
-      const wish = (name: string, namespace: string, address: string) =>
+      const resolved = (name: string, namespace: string, address: string) =>
         claimObject(name, { request: { addresses: [address] } }, namespace);
       const reserved = async (namespace: string, name: string) =>
         await eventually(`claim ${name} is reserved`, async () =>
           ((await get(CLAIMS, name, namespace))["spec"] as Json)["nonce"] ? true : undefined,
         );
       assert.match(
-        await apply(wish("byhand", "shop", "10.20.0.110")),
+        await apply(resolved("byhand", "shop", "10.20.0.110")),
         /^Warning: pod byhand gets these addresses if /,
       );
       await plane.kubectl(["label", "namespace", "opted", "berth.dev/admission=enabled"]);
       await eventually("the label is known", async () => {
-        const warned = await apply(wish("quiet", "opted", "10.20.0.111"), "--dry-run=server");
+        const warned = await apply(resolved("quiet", "opted", "10.20.0.111"), "--dry-run=server");
         return warned.includes("asks for them itself") ? undefined : true;
       });
-      assert.equal(await apply(wish("quiet", "opted", "10.20.0.111")), "");
+      assert.equal(await apply(resolved("quiet", "opted", "10.20.0.111")), "");
       await Promise.all([reserved("shop", "byhand"), reserved("opted", "quiet")]);
       assert.equal(await apply(pod("byhand")), "");
       assert.equal(await addressesOf("byhand"), undefined);
@@ -313,10 +330,10 @@ if (havePartsOrSkip(["etcd", "kube-apiserver", "kubectl"])) {
       assert.ok(replica);
       await replica.process.stop("SIGKILL");
       const annotations = PIN;
-      const mirror = { ...PIN, "kubernetes.io/config.mirror": "x" };
+      const cache = { ...PIN, "kubernetes.io/config.mirror": "x" };
       assert.equal(await apply(pod("plain")), "");
       assert.equal(await apply(pod("host", { annotations, spec: { hostNetwork: true } })), "");
-      assert.equal(await apply(pod("mirror", { annotations: mirror, spec: { nodeName: "node-a" } })), "");
+      assert.equal(await apply(pod("mirror", { annotations: cache, spec: { nodeName: "node-a" } })), "");
       assert.equal(await apply(pod("system", { annotations, namespace: "kube-system" })), "");
       assert.equal(await apply(pod("own", { annotations, namespace: "berth-system" })), "");
       assert.equal(await apply(statefulSet("later", 1, PIN)), "");
@@ -347,8 +364,8 @@ if (havePartsOrSkip(["etcd", "kube-apiserver", "kubectl"])) {
   });
 }
 
-function claimOf(item: Item): Json {
-  const { spec } = item as Item & { readonly spec: Json };
+function claimOf(item: KubeItem): Json {
+  const { spec } = item as KubeItem & { readonly spec: Json };
   const identity = spec["identity"] as Json;
   return { addresses: spec["addresses"], identity: `${identity["kind"]} ${identity["name"]}` };
 }

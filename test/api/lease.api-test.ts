@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 import assert from "node:assert/strict";
 import { after, before, describe, it } from "node:test";
-import { silent } from "../../allocator/ports.ts";
-import { type ElectionOptions, lead, type Term } from "../../kube/lease.ts";
-import { kubeLeaseBox, LEASES } from "../../kube/lease-box.ts";
-import { itemPath } from "../../kube/resource.ts";
+import { noopLogger } from "../../allocator/base/ports.ts";
+import { itemPath } from "../../kube/api/resource.ts";
+import { type ElectionOptions, elect, type LeaderTerm } from "../../kube/controller/leader-election.ts";
+import { kubeLeaseLock, LEASES } from "../../kube/controller/lease-lock.ts";
 import { createClock } from "../../system/clock.ts";
 import { createRandom } from "../../system/random.ts";
 import { eventually } from "../support/eventually.ts";
 import { havePartsOrSkip } from "./binaries.ts";
-import { type ControlPlane, startControlPlane } from "./harness.ts";
+import { type OwnControlPlane, startControlPlane } from "./harness.ts";
 
 /** The API server keeps whole seconds. */
 const TIMINGS = { durationMs: 3_000, renewDeadlineMs: 1_500, retryMs: 200 };
@@ -19,15 +19,15 @@ class Candidate {
   readonly #stop = new AbortController();
   readonly #ended: Promise<void>;
   terms = 0;
-  term: Term | undefined;
+  term: LeaderTerm | undefined;
 
   constructor(options: ElectionOptions) {
-    const work = async (term: Term) => {
+    const work = async (term: LeaderTerm) => {
       this.terms++;
       this.term = term;
       await new Promise((resolve) => term.signal.addEventListener("abort", resolve, { once: true }));
     };
-    this.#ended = lead(options, work, this.#stop.signal);
+    this.#ended = elect(options, work, this.#stop.signal);
   }
 
   get leads(): boolean {
@@ -42,15 +42,15 @@ class Candidate {
 
 if (havePartsOrSkip(["etcd", "kube-apiserver"])) {
   describe("a lease of a real API server", () => {
-    let plane: ControlPlane;
+    let plane: OwnControlPlane;
     before(async () => {
       plane = await startControlPlane();
     });
     after(() => plane?.close());
 
     const candidate = (lease: string, identity: string): Candidate => {
-      const box = kubeLeaseBox(plane.connect(), { namespace: "kube-system", name: lease });
-      const deps = { clock: createClock(), random: createRandom(), log: silent, timings: TIMINGS };
+      const box = kubeLeaseLock(plane.connect(), { namespace: "kube-system", name: lease });
+      const deps = { clock: createClock(), random: createRandom(), log: noopLogger, timings: TIMINGS };
       return new Candidate({ box, identity, ...deps });
     };
 

@@ -30,3 +30,23 @@ export function statefulSet(name: string, replicas: number, annotations: Json, o
     },
   };
 }
+
+/** Of a Job whose pods have indexes; nobody makes them but the test. */
+export function indexedJob(completions: number, annotations: Json): Json {
+  const containers = [{ name: "main", image: "registry.example/app:1" }];
+  const template = { metadata: { annotations }, spec: { restartPolicy: "Never", containers } };
+  return { completionMode: "Indexed", completions, parallelism: completions, template };
+}
+
+/** A role for the default account of the namespace, of the verb that kubectl's own `create role` does not know. */
+export function mayUse(pool: string, namespace: string): readonly Json[] {
+  const apiVersion = "rbac.authorization.k8s.io/v1";
+  const metadata = { name: `use-${pool}`, namespace };
+  const rules = [{ apiGroups: ["berth.dev"], resources: ["ippools"], resourceNames: [pool], verbs: ["use"] }];
+  const roleRef = { apiGroup: "rbac.authorization.k8s.io", kind: "Role", name: `use-${pool}` };
+  const subjects = [{ kind: "ServiceAccount", name: "default", namespace }];
+  return [
+    { apiVersion, kind: "Role", metadata, rules },
+    { apiVersion, kind: "RoleBinding", metadata, roleRef, subjects },
+  ];
+}

@@ -2,14 +2,14 @@
 // What the column PHASE of `kubectl get ipclaim` shows, and what that costs.
 import assert from "node:assert/strict";
 import { after, afterEach, before, describe, it } from "node:test";
-import { bind } from "../../allocator/bind.ts";
-import type { ClaimStatus } from "../../allocator/claim.ts";
-import { isRefusal } from "../../allocator/errors.ts";
-import { intentOf } from "../../allocator/intent.ts";
-import { reserve } from "../../allocator/reserve.ts";
-import { CLAIMS } from "../../kube/resource.ts";
-import { startClaims } from "../../webhook/controllers/claims.ts";
-import { startPhases } from "../../webhook/controllers/phases.ts";
+import { isRefusal } from "../../allocator/base/errors.ts";
+import { requestFor } from "../../allocator/demand/build-request.ts";
+import { bind } from "../../allocator/lifecycle/bind.ts";
+import { reserve } from "../../allocator/lifecycle/reserve.ts";
+import type { ClaimStatus } from "../../allocator/model/claim.ts";
+import { CLAIMS } from "../../kube/api/resource.ts";
+import { startClaims } from "../../webhook/controllers/claims/controller.ts";
+import { startPhases } from "../../webhook/controllers/phase-controller.ts";
 import { eventually } from "../support/eventually.ts";
 import { applicantOf, attachmentOf, granted, poolRecord } from "../support/fixtures.ts";
 import { havePartsOrSkip } from "./binaries.ts";
@@ -34,16 +34,18 @@ if (havePartsOrSkip(["etcd", "kube-apiserver", "kubectl"])) {
     /** A claim as admission makes it for a pod of that name. */
     const makeClaim = async (name: string) => {
       const identity = { kind: "Pod", apiVersion: "v1", name };
-      const standing = { kind: "named", claim: name, identity } as const;
+      const podIdentity = { kind: "named", claim: name, identity } as const;
       const request = { pools: ["db"] };
-      const intent = granted(intentOf(applicantOf({ standing, request, now: Date.now() })));
-      granted(await reserve(cluster.context, intent));
+      const allocation = granted(
+        requestFor(applicantOf({ standing: podIdentity, request, now: Date.now() })),
+      );
+      granted(await reserve(cluster.context, allocation, "pod"));
       await cluster.caughtUp();
     };
 
     const bindTo = async (name: string, node: string) => {
-      const bindee = { name, uid: `uid-of-${name}`, node, token: "" };
-      const bound = await bind(cluster.context, `${NAMESPACE}/${name}`, bindee, async () => FREE);
+      const target = { name, uid: `uid-of-${name}`, node, token: "" };
+      const bound = await bind(cluster.context, `${NAMESPACE}/${name}`, target, async () => FREE);
       assert.ok(!isRefusal(bound));
       await cluster.caughtUp();
     };

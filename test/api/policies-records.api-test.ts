@@ -2,9 +2,9 @@
 // Berth's records are Berth's to write, webhook or none: claims but for what people say in them, reservations, status.
 import assert from "node:assert/strict";
 import { after, before, describe, it } from "node:test";
-import { Client } from "../../kube/client.ts";
-import { CLAIMS, collectionPath, itemPath, POOLS, RESERVATIONS } from "../../kube/resource.ts";
-import { NAMESPACES } from "../../webhook/cluster/resources.ts";
+import { Client } from "../../kube/api/client.ts";
+import { CLAIMS, collectionPath, itemPath, POOLS, RESERVATIONS } from "../../kube/api/resource.ts";
+import { NAMESPACES } from "../../webhook/cluster-state/resources.ts";
 import { bindingTo, claimRecord, reservationRecord } from "../support/fixtures.ts";
 import { claimObject, poolObject } from "../support/objects.ts";
 import { havePartsOrSkip } from "./binaries.ts";

@@ -2,10 +2,10 @@
 // What the policies refuse while no webhook is there, and what they let pass: nothing here but the API server decides.
 import assert from "node:assert/strict";
 import { after, before, describe, it } from "node:test";
-import { DIALECTS, EXEMPT_NAMESPACE } from "../../allocator/dialects.ts";
-import { itemPath } from "../../kube/resource.ts";
+import { ANNOTATION_FORMATS, EXEMPT_NAMESPACE } from "../../allocator/manifest/annotations.ts";
+import { itemPath } from "../../kube/api/resource.ts";
 import { ASSIGNED } from "../../webhook/admission/opt-in.ts";
-import { PODS } from "../../webhook/cluster/resources.ts";
+import { PODS } from "../../webhook/cluster-state/resources.ts";
 import { eventually } from "../support/eventually.ts";
 import { type Json, pod, poolObject } from "../support/objects.ts";
 import { BERTH_NAMESPACE, manifestsOf } from "./accounts.ts";
@@ -66,7 +66,7 @@ describe("the chart's policies", () => {
     const keys = variables
       .filter(({ name }) => name === "asks" || name === "optedIn")
       .flatMap((one) => quoted(one.expression));
-    const known = [...DIALECTS.map(({ key }) => key), ...ASSIGNED, "berth.dev/admission"];
+    const known = [...ANNOTATION_FORMATS.map(({ key }) => key), ...ASSIGNED, "berth.dev/admission"];
     assert.deepEqual([...new Set(keys)].sort(), known.sort());
     const elsewhere = {
       key: "kubernetes.io/metadata.name",
@@ -114,7 +114,7 @@ if (havePartsOrSkip(["etcd", "kube-apiserver", "kubectl"])) {
           "berth.dev/when-scaled": "Retain",
           "berth.dev/ttl": "1h",
         };
-        for (const { key } of DIALECTS) {
+        for (const { key } of ANNOTATION_FORMATS) {
           const asks = !["families", "when-deleted", "when-scaled", "ttl"].some((word) => key.endsWith(word));
           assert.equal(
             await made("shop", { [key]: values[key] ?? "10.20.0.70" }),

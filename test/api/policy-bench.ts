@@ -1,20 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
 // An API server with Berth's kinds, accounts and policies, and with no webhook.
 import assert from "node:assert/strict";
-import { silent } from "../../allocator/ports.ts";
-import { openKubernetesStore } from "../../allocator/store/kubernetes.ts";
+import { noopLogger } from "../../allocator/base/ports.ts";
+import { openKubernetesStore } from "../../allocator/store/kubernetes/store.ts";
 import type { Store } from "../../allocator/store/store.ts";
-import { type Connection, connect } from "../../kube/connection.ts";
-import { CLAIMS, collectionPath, POOLS, RESERVATIONS } from "../../kube/resource.ts";
-import { statusOf } from "../../kube/status.ts";
+import { type Connection, connect } from "../../kube/api/connection.ts";
+import { CLAIMS, collectionPath, POOLS, RESERVATIONS } from "../../kube/api/resource.ts";
+import { statusOf } from "../../kube/api/status.ts";
 import { createClock } from "../../system/clock.ts";
 import { createRandom } from "../../system/random.ts";
-import { PODS } from "../../webhook/cluster/resources.ts";
+import { PODS } from "../../webhook/cluster-state/resources.ts";
 import type { Json } from "../support/objects.ts";
 import { accountConfig, installAccounts, installPolicies } from "./accounts.ts";
 import { installDefinitions } from "./crds.ts";
-import { type ControlPlane, startControlPlane } from "./harness.ts";
+import type { ControlPlane } from "./plane.ts";
 import { makeNamespace } from "./replica-objects.ts";
+import { openControlPlane } from "./shared-plane.ts";
 
 export class PolicyBench {
   readonly plane: ControlPlane;
@@ -28,13 +29,13 @@ export class PolicyBench {
     this.plane = plane;
     this.admin = plane.connect();
     this.webhook = webhook;
-    const deps = { clock: createClock(), random: createRandom(), log: silent };
+    const deps = { clock: createClock(), random: createRandom(), log: noopLogger };
     this.store = openKubernetesStore({ connection: webhook, ...deps });
   }
 
   /** There is a namespace `shop`. */
   static async start(): Promise<PolicyBench> {
-    const plane = await startControlPlane();
+    const plane = await openControlPlane();
     try {
       const admin = plane.connect();
       await installDefinitions(admin);

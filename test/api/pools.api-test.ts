@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 import assert from "node:assert/strict";
 import { after, afterEach, before, describe, it } from "node:test";
-import { bind } from "../../allocator/bind.ts";
-import { isRefusal } from "../../allocator/errors.ts";
-import { intentOf } from "../../allocator/intent.ts";
-import { release } from "../../allocator/release.ts";
-import { type Reserved, reserve } from "../../allocator/reserve.ts";
-import { IN_USE } from "../../allocator/store/kubernetes-objects.ts";
-import { type Item, POOLS } from "../../kube/resource.ts";
+import { isRefusal } from "../../allocator/base/errors.ts";
+import { requestFor } from "../../allocator/demand/build-request.ts";
+import { bind } from "../../allocator/lifecycle/bind.ts";
+import { release } from "../../allocator/lifecycle/release.ts";
+import { type Reserved, reserve } from "../../allocator/lifecycle/reserve.ts";
+import { IN_USE } from "../../allocator/store/kubernetes/objects.ts";
+import { type KubeItem, POOLS } from "../../kube/api/resource.ts";
 import { conditionsOf, generationOf } from "../../webhook/controllers/conditions.ts";
 import type { ControllerDeps } from "../../webhook/controllers/controller.ts";
-import { startPools } from "../../webhook/controllers/pools.ts";
+import { startPools } from "../../webhook/controllers/pools/controller.ts";
 import { eventually } from "../support/eventually.ts";
 import { applicantOf, granted, refusalOf } from "../support/fixtures.ts";
 import { havePartsOrSkip } from "./binaries.ts";
@@ -37,9 +37,9 @@ if (havePartsOrSkip(["etcd", "kube-apiserver", "kubectl"])) {
 
     const take = async (pool: string, name: string) => {
       const identity = { kind: "Pod", apiVersion: "v1", name };
-      const standing = { kind: "named", claim: name, identity } as const;
-      const applicant = applicantOf({ standing, request: { pools: [pool] }, now: Date.now() });
-      return await reserve(cluster.context, granted(intentOf(applicant)));
+      const podIdentity = { kind: "named", claim: name, identity } as const;
+      const input = applicantOf({ standing: podIdentity, request: { pools: [pool] }, now: Date.now() });
+      return await reserve(cluster.context, granted(requestFor(input)), "pod");
     };
 
     const letGo = async (claim: Reserved) => {
@@ -87,9 +87,9 @@ if (havePartsOrSkip(["etcd", "kube-apiserver", "kubectl"])) {
         free: "18446744073709551619",
       });
       assert.deepEqual(await finalizersOf("both"), [IN_USE]);
-      const bindee = { name: "dual", uid: "uid-of-dual", node: "node-a", token: "" };
+      const target = { name: "dual", uid: "uid-of-dual", node: "node-a", token: "" };
       granted(
-        await bind(cluster.context, "shop/dual", bindee, async () => ({ fenced: false, promiseOver: true })),
+        await bind(cluster.context, "shop/dual", target, async () => ({ fenced: false, promiseOver: true })),
       );
       await counts("both", {
         capacity: "18446744073709551621",
@@ -245,8 +245,8 @@ if (havePartsOrSkip(["etcd", "kube-apiserver", "kubectl"])) {
   });
 }
 
-function statusOf(item: Item): Json {
-  return (item as Item & { readonly status?: Json }).status ?? {};
+function statusOf(item: KubeItem): Json {
+  return (item as KubeItem & { readonly status?: Json }).status ?? {};
 }
 
 function sorted(json: Json): Json {

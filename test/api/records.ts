@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Records of every form that Berth writes, for the API server to accept.
 import fc from "fast-check";
+import { formatDuration } from "../../allocator/base/go-duration.ts";
 import {
   type Address,
   type Family,
@@ -8,14 +9,13 @@ import {
   fromNumber,
   lastOf,
   parseCidr,
-} from "../../allocator/address.ts";
-import type { Claim } from "../../allocator/claim.ts";
-import { formatDuration } from "../../allocator/duration.ts";
-import type { PoolRecord, PoolSpec, RouteSpec } from "../../allocator/pool.ts";
-import type { RangeSpec } from "../../allocator/range.ts";
-import type { Reservation } from "../../allocator/reservation.ts";
-import type { LabelSelector } from "../../allocator/selector.ts";
-import { SAMPLE_NAMESPACES } from "../../allocator/store/contract-samples.ts";
+} from "../../allocator/ip/address.ts";
+import type { RangeSpec } from "../../allocator/ip/ip-range.ts";
+import type { Claim } from "../../allocator/model/claim.ts";
+import type { Reservation } from "../../allocator/model/reservation.ts";
+import type { LabelSelector } from "../../allocator/pool/label-selector.ts";
+import type { PoolRecord, PoolSpec, RouteSpec } from "../../allocator/pool/pool.ts";
+import { SAMPLE_NAMESPACES } from "../../allocator/store/contract/samples.ts";
 
 /** As JSON.parse makes objects: with a prototype. */
 const JSONLIKE = { noNullPrototype: true } as const;
@@ -107,8 +107,13 @@ export const anyClaim: fc.Arbitrary<Claim> = fc.record(
             podUID: text,
             since: time,
             detached: fc.boolean(),
+            netns: text,
+            bootID: text,
           },
-          JSONLIKE,
+          {
+            requiredKeys: ["node", "containerID", "interface", "podUID", "since", "detached"],
+            ...JSONLIKE,
+          },
         ),
         message: fc.string({ unit: "binary" }),
       },

@@ -1,20 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
-import { silent, unmetered } from "../../allocator/ports.ts";
-import type { Connection } from "../../kube/connection.ts";
-import type { Notice } from "../../kube/events.ts";
+import { noopLogger, noopMetrics } from "../../allocator/base/ports.ts";
+import type { Connection } from "../../kube/api/connection.ts";
+import type { EventInput } from "../../kube/controller/event-recorder.ts";
 import { createClock } from "../../system/clock.ts";
 import { createRandom } from "../../system/random.ts";
+import { type CachesOptions, type ClusterCaches, openCaches } from "../../webhook/cluster-state/caches.ts";
 import type { ControllerDeps } from "../../webhook/controllers/controller.ts";
-import type { TermLeadership } from "../../webhook/controllers/leadership.ts";
-import { openReplica, type Replica, type ReplicaOptions } from "../../webhook/replica.ts";
+import type { LeaderElection } from "../../webhook/controllers/leadership.ts";
 
 /** A replica with this host's clock that logs nothing, everything loaded. Whoever opens it closes it. */
 export async function openTestReplica(
   connection: Connection,
-  options: Partial<ReplicaOptions> = {},
-): Promise<Replica> {
-  const replica = await openReplica({
-    ...{ connection, clock: createClock(), random: createRandom(), log: silent },
+  options: Partial<CachesOptions> = {},
+): Promise<ClusterCaches> {
+  const replica = await openCaches({
+    ...{ connection, clock: createClock(), random: createRandom(), log: noopLogger },
     ...options,
   });
   await replica.synced;
@@ -22,12 +22,12 @@ export async function openTestReplica(
 }
 
 /** Leads from the beginning, or never. */
-export function steadyLeadership(leads = true): TermLeadership {
-  const term = { signal: new AbortController().signal, holds: () => leads };
+export function steadyLeadership(claimRefs = true): LeaderElection {
+  const term = { signal: new AbortController().signal, holds: () => claimRefs };
   return {
-    leads: () => leads,
+    leads: () => claimRefs,
     onGain(handler) {
-      if (leads) queueMicrotask(() => handler(term));
+      if (claimRefs) queueMicrotask(() => handler(term));
       return () => {};
     },
   };
@@ -35,9 +35,9 @@ export function steadyLeadership(leads = true): TermLeadership {
 
 /** Keeps what was recorded. */
 export class Notices {
-  readonly all: Notice[] = [];
+  readonly all: EventInput[] = [];
 
-  record(notice: Notice): void {
+  record(notice: EventInput): void {
     this.all.push(notice);
   }
 
@@ -48,13 +48,13 @@ export class Notices {
 }
 
 /** What a controller works with, on that replica: it leads, suspicions come to nothing and nothing is counted. */
-export function controllerDeps(replica: Replica, over: Partial<ControllerDeps> = {}): ControllerDeps {
+export function controllerDeps(replica: ClusterCaches, over: Partial<ControllerDeps> = {}): ControllerDeps {
   const { context, mirror, watches, inventory, connection } = replica;
   return {
     ...{ context, mirror, watches, inventory, connection },
     leadership: steadyLeadership(),
     events: new Notices(),
-    metrics: unmetered,
+    metrics: noopMetrics,
     suspect: () => {},
     ...over,
   };

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Objects of a cluster, made and changed as people, the scheduler and kubelet do it.
-import { Client } from "../../kube/client.ts";
-import type { Connection } from "../../kube/connection.ts";
-import { type Item, itemPath, type Place, type Resource } from "../../kube/resource.ts";
-import { APPS, NAMESPACES, NODES, PODS } from "../../webhook/cluster/resources.ts";
+import { Client } from "../../kube/api/client.ts";
+import type { Connection } from "../../kube/api/connection.ts";
+import { itemPath, type KubeItem, type ObjectName, type Resource } from "../../kube/api/resource.ts";
+import { APPS, NAMESPACES, NODES, PODS } from "../../webhook/cluster-state/resources.ts";
 
 export type Json = Readonly<Record<string, unknown>>;
 
@@ -11,9 +11,9 @@ export type Json = Readonly<Record<string, unknown>>;
 export async function make(
   connection: Connection,
   resource: Resource,
-  place: Place,
+  place: ObjectName,
   body: Json,
-): Promise<Item> {
+): Promise<KubeItem> {
   const made = await new Client(connection, resource).create(place, body);
   if (made === undefined) throw new Error(`${resource.kind} ${place.name} exists already`);
   return made;
@@ -23,16 +23,20 @@ export async function make(
 export async function change(
   connection: Connection,
   resource: Resource,
-  place: Place,
+  place: ObjectName,
   body: Json,
-): Promise<Item> {
+): Promise<KubeItem> {
   const changed = await new Client(connection, resource).patch(place, { type: "merge", body });
   if (changed === undefined) throw new Error(`${resource.kind} ${place.name} cannot be changed`);
   return changed;
 }
 
 /** Deletes at once, as `kubectl delete --force --grace-period=0`. */
-export async function forceDelete(connection: Connection, resource: Resource, place: Place): Promise<void> {
+export async function forceDelete(
+  connection: Connection,
+  resource: Resource,
+  place: ObjectName,
+): Promise<void> {
   const body = { apiVersion: "v1", kind: "DeleteOptions", gracePeriodSeconds: 0 };
   const { status } = await connection.call({ method: "DELETE", path: itemPath(resource, place), body });
   if (status !== 200) throw new Error(`${resource.kind} ${place.name} cannot be deleted: ${status}`);
@@ -45,7 +49,11 @@ interface PodMade {
   readonly spec?: Json;
 }
 
-export async function makePod(connection: Connection, place: Place, pod: PodMade = {}): Promise<Item> {
+export async function makePod(
+  connection: Connection,
+  place: ObjectName,
+  pod: PodMade = {},
+): Promise<KubeItem> {
   const { node, labels = {}, annotations = {}, spec } = pod;
   const containers = [{ name: "main", image: "registry.example/app:1" }];
   return await make(connection, PODS, place, {
@@ -54,11 +62,11 @@ export async function makePod(connection: Connection, place: Place, pod: PodMade
   });
 }
 
-export async function makeNode(connection: Connection, name: string): Promise<Item> {
+export async function makeNode(connection: Connection, name: string): Promise<KubeItem> {
   return await make(connection, NODES, { name }, {});
 }
 
-export async function makeNamespace(connection: Connection, name: string, metadata: Json): Promise<Item> {
+export async function makeNamespace(connection: Connection, name: string, metadata: Json): Promise<KubeItem> {
   return await make(connection, NAMESPACES, { name }, { metadata });
 }
 
@@ -86,17 +94,17 @@ export function workloadSpec(
 
 export async function makeStatefulSet(
   connection: Connection,
-  place: Place,
+  place: ObjectName,
   made: WorkloadMade = {},
-): Promise<Item> {
+): Promise<KubeItem> {
   const spec = { serviceName: place.name, ...workloadSpec(place.name, made) };
   return await make(connection, STATEFUL_SETS, place, { spec });
 }
 
 export async function makeDeployment(
   connection: Connection,
-  place: Place,
+  place: ObjectName,
   made: WorkloadMade = {},
-): Promise<Item> {
+): Promise<KubeItem> {
   return await make(connection, DEPLOYMENTS, place, { spec: workloadSpec(place.name, made) });
 }

@@ -4,24 +4,20 @@ import { mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { setTimeout as pause } from "node:timers/promises";
 import { createClock } from "../../system/clock.ts";
-import { issueAuthority, issueLeaf } from "../../webhook/certificates.ts";
+import { issueAuthority, issueServingCertificate } from "../../webhook/certificates/issue.ts";
 import { call } from "../../webhook/testing/api-server.ts";
 import { eventually } from "../support/eventually.ts";
+import { compileCache } from "../support/process.ts";
 import { accountConfig, installAccounts } from "./accounts.ts";
 import { Daemon } from "./daemon.ts";
 import { Front } from "./front.ts";
-import type { ControlPlane, TestUser } from "./harness.ts";
+import type { ControlPlane } from "./plane.ts";
 import { freePorts } from "./ports.ts";
 import { registerWebhooks } from "./webhooks.ts";
 
 export const WEBHOOK_MAIN = join(import.meta.dirname, "../../webhook/main.ts");
-const READY_MS = 60_000;
-
-/** Who the webhook is to the API server, as a user that a control plane may be started with. */
-export const WEBHOOK_USER: TestUser = {
-  name: "system:serviceaccount:berth-system:berth-webhook",
-  groups: ["system:serviceaccounts", "system:serviceaccounts:berth-system"],
-};
+/** When a test gives up on it: a machine with other things to do takes its time. */
+const READY_MS = 300_000;
 
 export interface ReplicasOptions {
   /** How many; 1 if absent. */
@@ -34,7 +30,7 @@ export interface ReplicaProcess {
   /** Its log is `tail()`; it may be killed, paused and started again on the same port. */
   readonly process: Daemon;
   readonly port: number;
-  /** What its environment is, and nothing else. */
+  /** What its environment is, and nothing else but where node keeps what it compiled. */
   readonly env: Readonly<Record<string, string>>;
 }
 
@@ -116,7 +112,7 @@ export async function startReplicas(plane: ControlPlane, options: ReplicasOption
       BERTH_DEPART: "100ms",
       ...options.env,
     };
-    const variables = Object.entries(env).map(([key, value]) => `${key}=${value}`);
+    const variables = Object.entries({ ...compileCache(), ...env }).map(([key, value]) => `${key}=${value}`);
     const command = ["/usr/bin/env", "-i", ...variables, process.execPath, WEBHOOK_MAIN];
     return { process: new Daemon(name, command, join(folder, `${name}.log`)), port, env };
   });
@@ -136,7 +132,7 @@ export async function startReplicas(plane: ControlPlane, options: ReplicasOption
 export async function writeCertificate(folder: string): Promise<string> {
   const clock = createClock();
   const authority = await issueAuthority(clock);
-  const leaf = await issueLeaf(authority, { dnsNames: [], addresses: ["127.0.0.1"] }, clock);
+  const leaf = await issueServingCertificate(authority, { dnsNames: [], addresses: ["127.0.0.1"] }, clock);
   writeFileSync(join(folder, "tls.crt"), leaf.cert);
   writeFileSync(join(folder, "tls.key"), leaf.key, { mode: 0o600 });
   return authority.cert;

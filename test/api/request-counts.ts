@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-import type { Connection } from "../../kube/connection.ts";
+import type { Connection } from "../../kube/api/connection.ts";
 
 export interface Requests {
   readonly resource?: string;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import { setTimeout as pause } from "node:timers/promises";
-import type { Connection } from "../../kube/connection.ts";
-import { statusOf } from "../../kube/status.ts";
+import type { Connection } from "../../kube/api/connection.ts";
+import { statusOf } from "../../kube/api/status.ts";
 import { NAMESPACE } from "./agent-cluster.ts";
 
 export interface LoadResult {
@@ -11,7 +11,8 @@ export interface LoadResult {
   readonly seconds: number;
 }
 
-const MOST_PENDING = 100;
+/** More would only wait for each other on a slow machine, until the API server gives up. */
+const MOST_PENDING = 10;
 
 /**
  * So many rehearsals of pods each second, whether the ones before were answered or not: each is a review, and writes

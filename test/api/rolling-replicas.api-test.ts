@@ -3,14 +3,15 @@
 import assert from "node:assert/strict";
 import { after, before, describe, it } from "node:test";
 import { setTimeout as pause } from "node:timers/promises";
-import { POOLS } from "../../kube/resource.ts";
+import { POOLS } from "../../kube/api/resource.ts";
+import { runsOf } from "../support/runs.ts";
 import { havePartsOrSkip } from "./binaries.ts";
-import type { ControlPlane } from "./harness.ts";
+import type { ControlPlane } from "./plane.ts";
 import { make } from "./replica-objects.ts";
 import { type LoadResult, underLoad } from "./rolling-load.ts";
 import { type RollingWebhook, startRollingPlane } from "./rolling-webhook.ts";
 
-const SECONDS = Number(process.env["BERTH_LOAD_SECONDS"] ?? 40);
+const SECONDS = Number(process.env["BERTH_LOAD_SECONDS"] ?? runsOf(40, 10));
 const PER_SECOND = 100;
 /** Between two replicas: whoever came back has its share of the connections again. */
 const BETWEEN_MS = 1_000;
@@ -57,7 +58,7 @@ if (havePartsOrSkip(["etcd", "kube-apiserver"])) {
     it("SIGTERM, as a Deployment ends its pods: no review fails", async () => {
       const { failed, replaced, reviews } = await replaceUnderLoad("SIGTERM");
       assert.deepEqual(failed.slice(0, 5), [], failed.length === 0 ? "" : webhook.logs());
-      assert.ok(replaced >= 3 && reviews >= 0.2 * PER_SECOND * (SECONDS / 2), `${replaced}, ${reviews}`);
+      assert.ok(replaced >= 3 && reviews >= SECONDS / 2, `${replaced}, ${reviews}`);
     });
 
     it("SIGKILL: no review fails but those that were under way with the one that was killed", async () => {

@@ -3,10 +3,11 @@
 import assert from "node:assert/strict";
 import { after, before, describe, it } from "node:test";
 import { setTimeout as pause } from "node:timers/promises";
-import { POOLS } from "../../kube/resource.ts";
+import { POOLS } from "../../kube/api/resource.ts";
 import { buildPlugin } from "../cni/plugin.ts";
 import { eventually } from "../support/eventually.ts";
 import { SeededRandom } from "../support/random.ts";
+import { runsOf } from "../support/runs.ts";
 import { AgentNode } from "./agent-node.ts";
 import { havePartsOrSkip } from "./binaries.ts";
 import type { Actor } from "./chaos-actors.ts";
@@ -18,11 +19,11 @@ import { berthctlCheck, untilLeft } from "./chaos-end.ts";
 import { ChaosKubelets } from "./chaos-kubelets.ts";
 import * as roles from "./chaos-roles.ts";
 import { ChaosTally } from "./chaos-tally.ts";
-import type { ControlPlane } from "./harness.ts";
+import type { ControlPlane } from "./plane.ts";
 import { makeNode } from "./replica-objects.ts";
 import { type RollingWebhook, startRollingPlane } from "./rolling-webhook.ts";
 
-const SECONDS = Number(process.env["BERTH_LOAD_SECONDS"] ?? 40);
+const SECONDS = Number(process.env["BERTH_LOAD_SECONDS"] ?? runsOf(40, 10));
 const SEED = Number(process.env["BERTH_SEED"] ?? Date.now() % 1_000_000);
 const GONE_MS = 120_000;
 const BETWEEN_MS = 500;

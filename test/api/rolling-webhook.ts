@@ -3,19 +3,21 @@
 import { mkdirSync, writeFileSync } from "node:fs";
 import { request } from "node:https";
 import { join } from "node:path";
-import { Client } from "../../kube/client.ts";
-import type { Connection } from "../../kube/connection.ts";
-import type { Resource } from "../../kube/resource.ts";
-import { CONFIGURATIONS, SECRETS } from "../../webhook/certificate-records.ts";
+import { Client } from "../../kube/api/client.ts";
+import type { Connection } from "../../kube/api/connection.ts";
+import type { Resource } from "../../kube/api/resource.ts";
+import { CONFIGURATIONS, SECRETS } from "../../webhook/certificates/secret.ts";
 import { eventually } from "../support/eventually.ts";
-import { installAccounts } from "./accounts.ts";
+import { compileCache } from "../support/process.ts";
+import { accountConfig, installAccounts } from "./accounts.ts";
 import { NAMESPACE } from "./agent-cluster.ts";
 import { installDefinitions, makeNamespaces } from "./crds.ts";
 import { Daemon } from "./daemon.ts";
-import { type ControlPlane, startControlPlane } from "./harness.ts";
+import { type ControlPlane, WEBHOOK_USER } from "./plane.ts";
 import { freePorts } from "./ports.ts";
-import { WEBHOOK_MAIN, WEBHOOK_USER } from "./replicas.ts";
+import { WEBHOOK_MAIN } from "./replicas.ts";
 import { TestService } from "./rolling-service.ts";
+import { openControlPlane } from "./shared-plane.ts";
 import { configuration } from "./webhooks.ts";
 
 const SERVICES: Resource = {
@@ -26,8 +28,12 @@ const SERVICES: Resource = {
   namespaced: true,
 };
 export const SECRET = { namespace: "berth-system", name: "berth-webhook-tls" };
+/** Of the authority, with its key. */
+export const AUTHORITY = { namespace: "berth-system", name: "berth-webhook-ca" };
 const SERVICE = { namespace: "berth-system", name: "berth-webhook" };
-const READY_MS = 60_000;
+const ISSUER_MAIN = join(import.meta.dirname, "../../webhook/issuer/main.ts");
+/** When a test gives up on it: a machine with other things to do takes its time. */
+const READY_MS = 300_000;
 /** What the chart gives a replica to end: one that is killed keeps the lease until it runs out. */
 const ENDING_MS = 30_000;
 
@@ -47,7 +53,7 @@ interface RollingOptions {
 export async function startRollingPlane(
   options: RollingOptions,
 ): Promise<{ readonly plane: ControlPlane; readonly webhook: RollingWebhook }> {
-  const plane = await startControlPlane({ users: [WEBHOOK_USER] });
+  const plane = await openControlPlane([WEBHOOK_USER]);
   try {
     const connection = plane.connect();
     await installDefinitions(connection);
@@ -63,12 +69,19 @@ export async function startRollingPlane(
 export class RollingWebhook {
   readonly all: readonly RollingReplica[];
   readonly service: TestService;
+  /** What makes the certificates. */
+  readonly issuer: Daemon;
   readonly #connection: Connection;
 
-  private constructor(all: readonly RollingReplica[], service: TestService, connection: Connection) {
+  private constructor(
+    all: readonly RollingReplica[],
+    service: TestService,
+    of: { readonly issuer: Daemon; readonly connection: Connection },
+  ) {
     this.all = all;
     this.service = service;
-    this.#connection = connection;
+    this.issuer = of.issuer;
+    this.#connection = of.connection;
   }
 
   /** Installs what the chart installs. Nothing runs yet. Whoever calls this closes it before the control plane. */
@@ -85,6 +98,7 @@ export class RollingWebhook {
         ...{ BERTH_PORT: String(port), BERTH_TLS_SECRET: SECRET.name, BERTH_KUBECONFIG: kubeconfig },
         // what the chart has: longer than it takes until everybody knows that a replica goes
         BERTH_DEPART: "5s",
+        ...compileCache(),
         ...env,
       }).map(([key, value]) => `${key}=${value}`);
       const command = ["/usr/bin/env", "-i", ...variables, process.execPath, WEBHOOK_MAIN];
@@ -92,18 +106,21 @@ export class RollingWebhook {
     });
     const connection = plane.connect();
     await installAccounts(connection);
+    const issuer = await issuerProcess(plane, folder, env);
     const service = await TestService.start(ports, isReady);
-    await new Client(connection, SECRETS).create(SECRET, { type: "Opaque" });
+    for (const place of [AUTHORITY, SECRET])
+      await new Client(connection, SECRETS).create(place, { type: "Opaque" });
     // the API server asks localhost, for the name of the Service
     await new Client(connection, SERVICES).create(SERVICE, {
       spec: { type: "ExternalName", externalName: "localhost" },
     });
     await installConfigurations(connection, service.port);
-    return new RollingWebhook(all, service, connection);
+    return new RollingWebhook(all, service, { issuer, connection });
   }
 
   /** Starts them all at once, and waits until each is ready. */
   async start(): Promise<void> {
+    this.issuer.start();
     for (const { process } of this.all) process.start();
     await Promise.all(this.all.map((replica) => this.ready(replica)));
   }
@@ -142,17 +159,36 @@ export class RollingWebhook {
   /** An administrator wants a new authority, and a certificate of it; or the certificate alone. */
   async rotate(what: "authority" | "leaf"): Promise<void> {
     const body = { metadata: { annotations: { "berth.dev/rotate": what } } };
-    await new Client(this.#connection, SECRETS).patch(SECRET, { type: "merge", body });
+    const place = what === "authority" ? AUTHORITY : SECRET;
+    await new Client(this.#connection, SECRETS).patch(place, { type: "merge", body });
   }
 
   logs(): string {
-    return this.all.map(({ process }) => `${process.name}:\n${process.tail(200)}`).join("\n");
+    const processes = [this.issuer, ...this.all.map(({ process }) => process)];
+    return processes.map((process) => `${process.name}:\n${process.tail(200)}`).join("\n");
   }
 
   async close(): Promise<void> {
-    await Promise.all(this.all.map(({ process }) => process.stop("SIGKILL")));
+    const processes = [this.issuer, ...this.all.map(({ process }) => process)];
+    await Promise.all(processes.map((process) => process.stop("SIGKILL")));
     await this.service.close();
   }
+}
+
+/** The issuer's pod as a process, with the token of its account. */
+export async function issuerProcess(
+  plane: ControlPlane,
+  folder: string,
+  env: Readonly<Record<string, string>> = {},
+): Promise<Daemon> {
+  const kubeconfig = join(folder, "issuer.kubeconfig");
+  writeFileSync(kubeconfig, (await accountConfig(plane, "berth-issuer")).exportConfig(), { mode: 0o600 });
+  const variables = Object.entries({
+    ...{ BERTH_NAMESPACE: "berth-system", BERTH_POD_NAME: "berth-issuer", ...compileCache(), ...env },
+    ...{ BERTH_HOST: "127.0.0.1", BERTH_PORT: "0", BERTH_KUBECONFIG: kubeconfig },
+  }).map(([key, value]) => `${key}=${value}`);
+  const command = ["/usr/bin/env", "-i", ...variables, process.execPath, ISSUER_MAIN];
+  return new Daemon("berth-issuer", command, join(folder, "berth-issuer.log"), ENDING_MS);
 }
 
 export interface SecretObject {

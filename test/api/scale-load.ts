@@ -2,16 +2,16 @@
 // A cluster as full as it is asked for: claims of StatefulSets with their reservations, some of them bound to pods.
 // One object of each kind is made through the API server; the others are written beside it into etcd in its form, since
 // an API server takes ten minutes for what etcd takes in seconds.
-import { type Address, fromNumber, parseCidr } from "../../allocator/address.ts";
-import { type Claim, DEFAULT_RETENTION } from "../../allocator/claim.ts";
+import { type Address, fromNumber, parseCidr } from "../../allocator/ip/address.ts";
+import { type Claim, DEFAULT_RETENTION } from "../../allocator/model/claim.ts";
 import { reservationName } from "../../allocator/store/codec.ts";
-import { IN_USE, specOf, statusPatch } from "../../allocator/store/kubernetes-objects.ts";
-import { type Body, Client } from "../../kube/client.ts";
-import type { Connection } from "../../kube/connection.ts";
-import { CLAIMS, POOLS, RESERVATIONS, type Resource } from "../../kube/resource.ts";
+import { IN_USE, specOf, statusPatch } from "../../allocator/store/kubernetes/objects.ts";
+import { type Body, Client } from "../../kube/api/client.ts";
+import type { Connection } from "../../kube/api/connection.ts";
+import { CLAIMS, POOLS, RESERVATIONS, type Resource } from "../../kube/api/resource.ts";
 import { createRandom } from "../../system/random.ts";
-import { APPS, NAMESPACES, NODES, PODS } from "../../webhook/cluster/resources.ts";
-import { type Entry, Etcd } from "./scale-etcd.ts";
+import { APPS, NAMESPACES, NODES, PODS } from "../../webhook/cluster-state/resources.ts";
+import { type Entry, Etcd } from "./etcd.ts";
 
 export interface Load {
   /** Each with its reservation, of StatefulSets of 100. */

@@ -4,7 +4,7 @@ import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync
 import { join } from "node:path";
 import { eventually } from "../support/eventually.ts";
 import { run, type Started, start } from "../support/process.ts";
-import type { ControlPlane } from "./harness.ts";
+import type { ControlPlane } from "./plane.ts";
 
 const ROOT = join(import.meta.dirname, "../..");
 const PROBE = join(import.meta.dirname, "scale-probe.cjs");

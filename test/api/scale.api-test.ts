@@ -7,16 +7,17 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, before, describe, it } from "node:test";
 import { setTimeout as pause } from "node:timers/promises";
-import { Client } from "../../kube/client.ts";
-import { CLAIMS, type Resource } from "../../kube/resource.ts";
-import { PODS } from "../../webhook/cluster/resources.ts";
+import { Client } from "../../kube/api/client.ts";
+import { CLAIMS, type Resource } from "../../kube/api/resource.ts";
+import { PODS } from "../../webhook/cluster-state/resources.ts";
 import { eventually } from "../support/eventually.ts";
 import { havePartsOrSkip } from "./binaries.ts";
 import { type Calls, callsBetween, callsSoFar, inWords } from "./chaos-calls.ts";
 import { installDefinitions, makeNamespaces } from "./crds.ts";
-import { type ControlPlane, startControlPlane } from "./harness.ts";
+import { type OwnControlPlane, startControlPlane } from "./harness.ts";
+import { WEBHOOK_USER } from "./plane.ts";
 import { freePort } from "./ports.ts";
-import { readyz, WEBHOOK_USER, writeCertificate } from "./replicas.ts";
+import { readyz, writeCertificate } from "./replicas.ts";
 import { API_SERVER_FLAGS, fill, type Load, nodeOf, ordinalOf } from "./scale-load.ts";
 import { buildDist, canBePod, PodProcess } from "./scale-process.ts";
 
@@ -40,7 +41,7 @@ const EVENTS = 10;
 if (havePartsOrSkip(["etcd", "kube-apiserver"])) {
   const skip = (await canBePod()) ? false : "needs root: its processes take themselves for pods";
   describe(`${LOAD.claims} claims`, { skip }, () => {
-    let plane: ControlPlane;
+    let plane: OwnControlPlane;
     let folder: string;
     let dist: string;
     let ca: string;
@@ -206,7 +207,7 @@ if (havePartsOrSkip(["etcd", "kube-apiserver"])) {
 }
 
 /** Events that the API server has sent to watches of pods and claims, by its own count. */
-async function watchEvents(plane: ControlPlane): Promise<number> {
+async function watchEvents(plane: OwnControlPlane): Promise<number> {
   const { body } = await plane.connect().call({ method: "GET", path: "/metrics" });
   const lines = String(body).split("\n");
   return lines

@@ -2,9 +2,9 @@
 import assert from "node:assert/strict";
 import { after, before, describe, it } from "node:test";
 import fc from "fast-check";
-import type { Claim } from "../../allocator/claim.ts";
-import type { PoolSpec } from "../../allocator/pool.ts";
-import { silent } from "../../allocator/ports.ts";
+import { noopLogger } from "../../allocator/base/ports.ts";
+import type { Claim } from "../../allocator/model/claim.ts";
+import type { PoolSpec } from "../../allocator/pool/pool.ts";
 import { keyOf } from "../../allocator/store/codec.ts";
 import {
   addr,
@@ -12,34 +12,35 @@ import {
   poolOf,
   reservationOf,
   SAMPLE_NAMESPACES,
-} from "../../allocator/store/contract-samples.ts";
-import { openKubernetesStore } from "../../allocator/store/kubernetes.ts";
+} from "../../allocator/store/contract/samples.ts";
 import {
   placeOf,
   resourceOf,
   specOf,
   statusPatch,
   storedOf,
-} from "../../allocator/store/kubernetes-objects.ts";
+} from "../../allocator/store/kubernetes/objects.ts";
+import { openKubernetesStore } from "../../allocator/store/kubernetes/store.ts";
 import type { Kind, Records, Store } from "../../allocator/store/store.ts";
-import { type Body, Client } from "../../kube/client.ts";
+import { type Body, Client } from "../../kube/api/client.ts";
 import {
   apiVersionOf,
   asItem,
   collectionPath,
-  type Item,
-  type Place,
+  type KubeItem,
+  type ObjectName,
   RESERVATIONS,
   type Resource,
-} from "../../kube/resource.ts";
-import { statusOf } from "../../kube/status.ts";
+} from "../../kube/api/resource.ts";
+import { statusOf } from "../../kube/api/status.ts";
 import { createClock } from "../../system/clock.ts";
 import { createRandom } from "../../system/random.ts";
 import { havePartsOrSkip } from "./binaries.ts";
 import { clear, definitions, installDefinitions, makeNamespaces, wipe } from "./crds.ts";
-import { type ControlPlane, startControlPlane } from "./harness.ts";
+import type { ControlPlane } from "./plane.ts";
 import { anyAddress, anyClaim, anyIPv6, anyPool, anyReservation } from "./records.ts";
 import { assertSameFields, type Schema, spoiled } from "./schema.ts";
+import { openControlPlane } from "./shared-plane.ts";
 
 type Whole<T> = T extends readonly (infer I)[]
   ? readonly Whole<I>[]
@@ -71,7 +72,7 @@ const FULL_POOL: Whole<PoolSpec> = {
   namespaceSelector: SELECTOR,
   podSelector: SELECTOR,
   priority: 1,
-  limits: { perNamespace: 50 },
+  limits: { perNamespace: 50, retention: { perNamespace: 20, ttl: "720h" } },
   authorization: "Namespace",
   cooldown: "30s",
   disabled: true,
@@ -120,11 +121,16 @@ if (havePartsOrSkip(["etcd", "kube-apiserver", "kubectl"])) {
     const clientOf = (resource: Resource) => new Client(plane.connect(), resource);
 
     before(async () => {
-      plane = await startControlPlane();
+      plane = await openControlPlane();
       const connection = plane.connect();
       await installDefinitions(connection);
       await makeNamespaces(connection, SAMPLE_NAMESPACES);
-      store = openKubernetesStore({ connection, clock: createClock(), random: createRandom(), log: silent });
+      store = openKubernetesStore({
+        connection,
+        clock: createClock(),
+        random: createRandom(),
+        log: noopLogger,
+      });
     });
     after(() => plane?.close());
 
@@ -237,7 +243,7 @@ if (havePartsOrSkip(["etcd", "kube-apiserver", "kubectl"])) {
     });
 
     it("show with kubectl what one looks for", async () => {
-      await clear(plane.connect());
+      await clear(plane);
       await store.create("pool", { name: "db", spec: FULL_POOL });
       await store.create("reservation", reservationOf(addr("fd00:20::51")));
       await store.create("claim", fullClaim("mysql-0"));
@@ -320,7 +326,7 @@ function agreementCases(kind: Kind, on: { store: () => Store; client: () => Clie
 }
 
 /** What would be made of the object, or why it is refused for what it is. */
-async function dryCreate(client: Client, place: Place, body: Body): Promise<Item | string> {
+async function dryCreate(client: Client, place: ObjectName, body: Body): Promise<KubeItem | string> {
   const { resource, connection } = client;
   const answer = await connection.call({
     method: "POST",
@@ -334,7 +340,7 @@ async function dryCreate(client: Client, place: Place, body: Body): Promise<Item
   return asItem({ ...object, metadata: { ...object.metadata, resourceVersion: "" } }); // it was never written
 }
 
-async function refuses(client: Client, place: Place, body: Body, words: RegExp): Promise<void> {
+async function refuses(client: Client, place: ObjectName, body: Body, words: RegExp): Promise<void> {
   const said = await dryCreate(client, place, body);
   assert.ok(typeof said === "string", `${JSON.stringify(place)} is taken`);
   assert.match(said, words);

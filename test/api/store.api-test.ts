@@ -1,20 +1,26 @@
 // SPDX-License-Identifier: Apache-2.0
 import { after, before, describe } from "node:test";
-import { silent } from "../../allocator/ports.ts";
-import { storeContract } from "../../allocator/store/contract.ts";
-import { SAMPLE_NAMESPACES } from "../../allocator/store/contract-samples.ts";
-import { type KubernetesStoreDeps, openKubernetesStore } from "../../allocator/store/kubernetes.ts";
+import { noopLogger } from "../../allocator/base/ports.ts";
+import { storeContract } from "../../allocator/store/contract/contract.ts";
+import { SAMPLE_NAMESPACES } from "../../allocator/store/contract/samples.ts";
+import { MANY } from "../../allocator/store/contract/subject.ts";
+import { type KubernetesStoreDeps, openKubernetesStore } from "../../allocator/store/kubernetes/store.ts";
 import { createClock } from "../../system/clock.ts";
 import { createRandom } from "../../system/random.ts";
+import { isFull } from "../support/runs.ts";
 import { havePartsOrSkip } from "./binaries.ts";
 import { clear, installDefinitions, makeNamespaces } from "./crds.ts";
-import { type ControlPlane, startControlPlane } from "./harness.ts";
+import type { ControlPlane } from "./plane.ts";
+import { openControlPlane } from "./shared-plane.ts";
+
+/** Pages as a replica asks for them; and smaller ones, which as many records take less time to fill. */
+const { many, pageSize } = isFull ? { many: MANY, pageSize: 500 } : { many: 550, pageSize: 125 };
 
 if (havePartsOrSkip(["etcd", "kube-apiserver"])) {
   describe("the store on a real API server", () => {
     let plane: ControlPlane;
     before(async () => {
-      plane = await startControlPlane();
+      plane = await openControlPlane();
       const connection = plane.connect();
       await installDefinitions(connection);
       await makeNamespaces(connection, SAMPLE_NAMESPACES);
@@ -24,12 +30,20 @@ if (havePartsOrSkip(["etcd", "kube-apiserver"])) {
     const subject = (pass: NonNullable<KubernetesStoreDeps["pass"]>) => async () => {
       const open = () => {
         const connection = plane.connect();
-        const deps = { connection, clock: createClock(), random: createRandom(), log: silent, pass };
+        const deps = {
+          connection,
+          clock: createClock(),
+          random: createRandom(),
+          log: noopLogger,
+          pass,
+          pageSize,
+        };
         return { connection, store: openKubernetesStore(deps) };
       };
       const handles = [open()];
       const [first = open()] = handles;
       return {
+        many,
         store: first.store,
         second: async () => {
           const handle = open();
@@ -37,7 +51,7 @@ if (havePartsOrSkip(["etcd", "kube-apiserver"])) {
           return handle.store;
         },
         dispose: async () => {
-          await clear(first.connection);
+          await clear(plane);
           for (const { store, connection } of handles) {
             await store.close();
             connection.close();

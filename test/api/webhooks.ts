@@ -2,9 +2,9 @@
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { parse } from "yaml";
-import { Client } from "../../kube/client.ts";
-import type { Connection } from "../../kube/connection.ts";
-import type { Resource } from "../../kube/resource.ts";
+import { Client } from "../../kube/api/client.ts";
+import type { Connection } from "../../kube/api/connection.ts";
+import type { Resource } from "../../kube/api/resource.ts";
 import { eventually } from "../support/eventually.ts";
 
 const FOLDER = join(import.meta.dirname, "../../charts/berth/files/webhooks");

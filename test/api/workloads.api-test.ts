@@ -1,16 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 import assert from "node:assert/strict";
 import { after, afterEach, before, describe, it } from "node:test";
-import type { Claim } from "../../allocator/claim.ts";
-import { intentForClaim } from "../../allocator/intent.ts";
-import { KeyedMutex } from "../../allocator/mutex.ts";
-import { release } from "../../allocator/release.ts";
-import { reserve } from "../../allocator/reserve.ts";
-import type { Resource } from "../../kube/resource.ts";
-import { startWorkloads } from "../../webhook/controllers/workloads.ts";
+import { KeyedMutex } from "../../allocator/base/keyed-mutex.ts";
+import { requestForClaim } from "../../allocator/demand/build-request.ts";
+import { type BindingEvidence, bind } from "../../allocator/lifecycle/bind.ts";
+import { release } from "../../allocator/lifecycle/release.ts";
+import { reserve } from "../../allocator/lifecycle/reserve.ts";
+import type { Claim } from "../../allocator/model/claim.ts";
+import type { Resource } from "../../kube/api/resource.ts";
+import { startWorkloads } from "../../webhook/controllers/statefulset-controller.ts";
 import { eventually } from "../support/eventually.ts";
 import { FailingStore, type Failure } from "../support/failing-store.ts";
-import { applicantOf, claimRecord, granted, poolRecord } from "../support/fixtures.ts";
+import { applicantOf, attachmentOf, claimRecord, granted, poolRecord } from "../support/fixtures.ts";
 import { SeededRandom } from "../support/random.ts";
 import { havePartsOrSkip } from "./binaries.ts";
 import { ControllersCluster, SwitchedLeadership } from "./controllers-cluster.ts";
@@ -18,6 +19,7 @@ import { installKruise } from "./replica-kruise.ts";
 import { requestCounts } from "./request-counts.ts";
 
 const IPS = "berth.dev/ips";
+const FREE: BindingEvidence = { fenced: false, promiseOver: false };
 
 if (havePartsOrSkip(["etcd", "kube-apiserver"])) {
   describe("the workloads controller on a real API server", () => {
@@ -35,6 +37,14 @@ if (havePartsOrSkip(["etcd", "kube-apiserver"])) {
     });
     after(() => cluster?.close());
     afterEach(() => cluster.endAll());
+
+    /** A pod had the claim, and its sandbox has ended. */
+    const podHad = async (name: string) => {
+      const pod = { name, uid: `uid-of-${name}`, node: "node-a", token: "" };
+      const bound = granted(await bind(cluster.context, `shop/${name}`, pod, async () => FREE));
+      const attachment = attachmentOf(name, { podUID: pod.uid, detached: true });
+      assert.equal((await cluster.store.report(bound, { phase: "Detached", attachment })).kind, "replaced");
+    };
 
     /** Writes and reads of Berth's kinds so far, but for watches and lists. */
     const calls = async () => {
@@ -135,11 +145,17 @@ if (havePartsOrSkip(["etcd", "kube-apiserver"])) {
       const keep = { [IPS]: "10.20.3.1", "berth.dev/when-deleted": "Retain", "berth.dev/ttl": "1h" };
       await cluster.applySet("stays", { replicas: 1, annotations: keep });
       await cluster.applySet("goes", { replicas: 1, annotations: { [IPS]: "10.20.3.2" } });
+      await cluster.applySet("never", { replicas: 1, annotations: { ...keep, [IPS]: "10.20.3.3" } });
       await cluster.holds("stays-", { "stays-0": "10.20.3.1" });
       await cluster.holds("goes-", { "goes-0": "10.20.3.2" });
+      await cluster.holds("never-", { "never-0": "10.20.3.3" });
+      await podHad("stays-0");
       await cluster.deleteSet("stays");
       await cluster.deleteSet("goes");
+      await cluster.deleteSet("never");
       await cluster.holds("goes-", {});
+      // no pod ever had it
+      await cluster.holds("never-", {});
       const retained = async () => (await cluster.claim("stays-0"))?.record.retained?.because;
       assert.equal(await eventually("stays-0 is retained", retained), "deleted");
       await cluster.reapAt(59 * 60_000);
@@ -149,15 +165,15 @@ if (havePartsOrSkip(["etcd", "kube-apiserver"])) {
       await cluster.sound();
     });
 
-    it("takes up what changes in the template: retention and addresses of claims that nobody uses", async () => {
+    it("takes up the retention that changes in the template, and leaves addresses to the pods that ask for them", async () => {
       cluster.start(startWorkloads);
       await cluster.applySet("moves", { replicas: 2, annotations: { [IPS]: "10.20.4.1;10.20.4.2" } });
       await cluster.holds("moves-", { "moves-0": "10.20.4.1", "moves-1": "10.20.4.2" });
       const annotations = { [IPS]: "10.20.4.1;10.20.4.9", "berth.dev/when-deleted": "Retain" };
       await cluster.patchSet("moves", { spec: { template: { metadata: { annotations } } } });
-      await cluster.holds("moves-", { "moves-0": "10.20.4.1", "moves-1": "10.20.4.9" });
       const whenDeleted = async () => (await cluster.claim("moves-0"))?.record.retention.whenDeleted;
       await eventually("the retention", async () => ((await whenDeleted()) === "Retain" ? true : undefined));
+      await cluster.holds("moves-", { "moves-0": "10.20.4.1", "moves-1": "10.20.4.2" });
       await cluster.sound();
     });
 
@@ -170,10 +186,10 @@ if (havePartsOrSkip(["etcd", "kube-apiserver"])) {
         addresses: [],
         nonce: "",
       });
-      const standing = { kind: "named", claim: "squatter", identity } as const;
+      const podIdentity = { kind: "named", claim: "squatter", identity } as const;
       const request = { ...wanted, request: { addresses: claimRecord().addresses } };
-      const intent = intentForClaim(applicantOf({ standing }), request);
-      const squatter = granted(await reserve(cluster.context, intent)).claim;
+      const allocation = requestForClaim(applicantOf({ standing: podIdentity }), request);
+      const squatter = granted(await reserve(cluster.context, allocation, "pod")).claim;
       const [address] = squatter.record.addresses;
       assert.equal(address, "10.20.0.70");
       cluster.start(startWorkloads);

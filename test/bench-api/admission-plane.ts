@@ -2,12 +2,13 @@
 import { readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
-import { Client } from "../../kube/client.ts";
-import type { Connection } from "../../kube/connection.ts";
-import type { Resource } from "../../kube/resource.ts";
+import { Client } from "../../kube/api/client.ts";
+import type { Connection } from "../../kube/api/connection.ts";
+import type { Resource } from "../../kube/api/resource.ts";
 import { makeNamespaces } from "../api/crds.ts";
 import { Front } from "../api/front.ts";
-import { startReplicas, WEBHOOK_USER } from "../api/replicas.ts";
+import { WEBHOOK_USER } from "../api/plane.ts";
+import { startReplicas } from "../api/replicas.ts";
 import { Server } from "../bench/running-stack.ts";
 import { eventually } from "../support/eventually.ts";
 import type { ApiShop } from "./api-shop.ts";

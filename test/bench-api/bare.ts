@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-import type { Address } from "../../allocator/address.ts";
-import { type Claim, DEFAULT_RETENTION } from "../../allocator/claim.ts";
-import type { Reservation } from "../../allocator/reservation.ts";
-import { placeOf, specOf } from "../../allocator/store/kubernetes-objects.ts";
-import { Client } from "../../kube/client.ts";
-import type { Connection } from "../../kube/connection.ts";
-import { CLAIMS, itemPath, type Place, RESERVATIONS } from "../../kube/resource.ts";
+import type { Address } from "../../allocator/ip/address.ts";
+import { type Claim, DEFAULT_RETENTION } from "../../allocator/model/claim.ts";
+import type { Reservation } from "../../allocator/model/reservation.ts";
+import { placeOf, specOf } from "../../allocator/store/kubernetes/objects.ts";
+import { Client } from "../../kube/api/client.ts";
+import type { Connection } from "../../kube/api/connection.ts";
+import { CLAIMS, itemPath, type ObjectName, RESERVATIONS } from "../../kube/api/resource.ts";
 import { addressAt, type Contender, NAMESPACE, POOL } from "./contender.ts";
 import { BARE_CLAIMS, BARE_RESERVATIONS } from "./stand-ins.ts";
 
@@ -41,7 +41,7 @@ export class BareCreates implements Contender {
   readonly #kinds: { readonly reservations: Client; readonly claims: Client };
   readonly #from: number;
   #count = 0;
-  #made: (readonly [Client, Place])[] = [];
+  #made: (readonly [Client, ObjectName])[] = [];
 
   constructor(connection: Connection, options: { readonly from: number; readonly watched: boolean }) {
     this.#connection = connection;
@@ -67,7 +67,7 @@ export class BareCreates implements Contender {
     return 0;
   }
 
-  async #create(client: Client, place: Place | undefined, spec: object): Promise<void> {
+  async #create(client: Client, place: ObjectName | undefined, spec: object): Promise<void> {
     if (place === undefined) throw new RangeError("no place for an object");
     const made = await client.create(place, { spec, metadata: {} });
     if (made === undefined) throw new Error(`${client.resource.kind} ${place.name} is there already`);

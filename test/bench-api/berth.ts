@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-import { isRefusal } from "../../allocator/errors.ts";
-import { intentOf } from "../../allocator/intent.ts";
-import { reserve } from "../../allocator/reserve.ts";
-import { placeOf } from "../../allocator/store/kubernetes-objects.ts";
-import type { Connection } from "../../kube/connection.ts";
-import { CLAIMS, itemPath, RESERVATIONS } from "../../kube/resource.ts";
-import type { Replica } from "../../webhook/replica.ts";
+import { isRefusal } from "../../allocator/base/errors.ts";
+import { requestFor } from "../../allocator/demand/build-request.ts";
+import { reserve } from "../../allocator/lifecycle/reserve.ts";
+import { placeOf } from "../../allocator/store/kubernetes/objects.ts";
+import type { Connection } from "../../kube/api/connection.ts";
+import { CLAIMS, itemPath, RESERVATIONS } from "../../kube/api/resource.ts";
+import type { ClusterCaches } from "../../webhook/cluster-state/caches.ts";
 import { openTestReplica } from "../api/replica-deps.ts";
 import { applicantOf, granted, namespaceFacts } from "../support/fixtures.ts";
 import { deleteAll } from "./bare.ts";
@@ -14,7 +14,7 @@ import { type Contender, NAMESPACE, POOL } from "./contender.ts";
 /** Berth as a replica of its webhook runs it: its allocator, its store, its copy of the records from watches. */
 export class BerthAllocator implements Contender {
   readonly #connection: Connection;
-  #replica: Replica | undefined;
+  #replica: ClusterCaches | undefined;
   #made: { readonly claim: string; readonly addresses: readonly string[] }[] = [];
 
   constructor(connection: Connection) {
@@ -35,13 +35,15 @@ export class BerthAllocator implements Contender {
   async take(name: string): Promise<number> {
     if (this.#replica === undefined) throw new Error("it does not watch");
     const identity = { kind: "Pod", apiVersion: "v1", name };
-    const standing = { kind: "named", claim: name, identity } as const;
+    const podIdentity = { kind: "named", claim: name, identity } as const;
     const namespace = namespaceFacts(NAMESPACE);
     const now = Date.now();
-    const intent = granted(
-      intentOf(applicantOf({ standing, namespace, request: { pools: [POOL] }, token: name, now })),
+    const allocation = granted(
+      requestFor(
+        applicantOf({ standing: podIdentity, namespace, request: { pools: [POOL] }, token: name, now }),
+      ),
     );
-    const answer = await reserve(this.#replica.context, intent);
+    const answer = await reserve(this.#replica.context, allocation, "pod");
     if (isRefusal(answer)) throw new Error(`${name} is refused: ${answer.message}`);
     const { addresses } = answer.claim.record;
     this.#made.push({ claim: name, addresses });

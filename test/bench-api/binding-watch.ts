@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-import { silent } from "../../allocator/ports.ts";
-import type { Connection } from "../../kube/connection.ts";
-import { follow } from "../../kube/follow.ts";
-import { CLAIMS, type Item } from "../../kube/resource.ts";
+import { noopLogger } from "../../allocator/base/ports.ts";
+import type { Connection } from "../../kube/api/connection.ts";
+import { CLAIMS, type KubeItem } from "../../kube/api/resource.ts";
+import { listAndWatch } from "../../kube/watch/list-watch.ts";
 import { createClock } from "../../system/clock.ts";
 import { createRandom } from "../../system/random.ts";
 
@@ -24,8 +24,8 @@ export class BindingWatch {
   readonly #running: Promise<void>;
 
   constructor(connection: Connection, namespace: string) {
-    const deps = { connection, clock: createClock(), random: createRandom(), log: silent };
-    const changes = follow({ ...deps, resource: CLAIMS, selection: { namespace } }, this.#stop.signal);
+    const deps = { connection, clock: createClock(), random: createRandom(), log: noopLogger };
+    const changes = listAndWatch({ ...deps, resource: CLAIMS, selection: { namespace } }, this.#stop.signal);
     this.#running = this.#see(changes);
   }
 
@@ -38,10 +38,10 @@ export class BindingWatch {
     await this.#running;
   }
 
-  async #see(changes: ReturnType<typeof follow>): Promise<void> {
+  async #see(changes: ReturnType<typeof listAndWatch>): Promise<void> {
     for await (const change of changes) {
       if (change.type !== "put") continue;
-      const { binding, addresses = [] } = (change.item as Item & { spec?: ClaimSpec }).spec ?? {};
+      const { binding, addresses = [] } = (change.item as KubeItem & { spec?: ClaimSpec }).spec ?? {};
       const uid = binding?.podUID ?? "";
       if (uid !== "" && !this.#bound.has(uid)) this.#bound.set(uid, { at: performance.now(), addresses });
     }

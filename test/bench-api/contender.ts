@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-import { type Address, fromNumber, parseCidr } from "../../allocator/address.ts";
+import { type Address, fromNumber, parseCidr } from "../../allocator/ip/address.ts";
 import { POOL as LOADED } from "../api/scale-load.ts";
 
 /** One way to take an address, as seen by its workers. */

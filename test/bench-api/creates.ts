@@ -109,8 +109,8 @@ async function runRound(lanes: readonly Lane[], size: Size, round: number): Prom
 async function measureOne(lane: Lane, size: Size, round: string): Promise<LaneRound> {
   const { contender, workers, processes, site } = lane;
   const crews = site.crews.get(processes) ?? [];
-  const watches = contender === "berth" || contender === "watched" || site.alwaysWatched;
-  await tellAll(crews, { verb: watches ? "watch" : "rest" });
+  const informers = contender === "berth" || contender === "watched" || site.alwaysWatched;
+  await tellAll(crews, { verb: informers ? "watch" : "rest" });
   const before = site.plane.cpu();
   const share = workers / crews.length;
   const had = crews.map((crew) => crew.cpuMs);

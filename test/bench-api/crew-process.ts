@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // A process of workers. It is told what to do by messages, and ends with whoever started it.
 import { KubeConfig } from "@kubernetes/client-node";
-import { connect } from "../../kube/connection.ts";
+import { connect } from "../../kube/api/connection.ts";
 import { createClock } from "../../system/clock.ts";
 import { BareCreates, PART } from "./bare.ts";
 import { BerthAllocator } from "./berth.ts";
@@ -48,7 +48,7 @@ async function obey(order: Order): Promise<Shift | undefined> {
       await Promise.all(desks.map(({ berth }) => berth[order.verb]()));
       return undefined;
     default:
-      await Promise.all(desks.flatMap((desk) => CONTENDERS.map((name) => desk[name].clear())));
+      await Promise.all(desks.flatMap((admission) => CONTENDERS.map((name) => admission[name].clear())));
       return undefined;
   }
 }
@@ -73,8 +73,8 @@ function open({ access, replicas, crew }: Order & { verb: "open" }): void {
 async function work({ contender, workers, hours, tag }: Order & { verb: "work" }): Promise<Shift> {
   return await workShift(
     async (worker, n, signal) => {
-      const desk = desks[worker % desks.length];
-      return await desk?.[contender].take(`${tag}-${worker}-${n}`, signal);
+      const admission = desks[worker % desks.length];
+      return await admission?.[contender].take(`${tag}-${worker}-${n}`, signal);
     },
     workers,
     hours,

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // Models of what others do, as small as they can be. They are no measurements of any product.
 import { setTimeout as pause } from "node:timers/promises";
-import { Client } from "../../kube/client.ts";
-import type { Connection } from "../../kube/connection.ts";
-import type { SeenLease } from "../../kube/lease.ts";
-import { kubeLeaseBox } from "../../kube/lease-box.ts";
-import { type Item, itemPath } from "../../kube/resource.ts";
+import { Client } from "../../kube/api/client.ts";
+import type { Connection } from "../../kube/api/connection.ts";
+import { itemPath, type KubeItem } from "../../kube/api/resource.ts";
+import type { ObservedLease } from "../../kube/controller/leader-election.ts";
+import { kubeLeaseLock } from "../../kube/controller/lease-lock.ts";
 import { addressAt, type Contender, NAMESPACE, POOL, POOL_CIDR } from "./contender.ts";
 import { ALLOCATION_LISTS } from "./stand-ins.ts";
 
@@ -48,7 +48,7 @@ export class OneObject implements Contender {
     return undefined;
   }
 
-  async read(): Promise<Item> {
+  async read(): Promise<KubeItem> {
     const item = await this.#client.get(PLACE);
     if (item === undefined) throw new Error("the pool's object is gone");
     return item;
@@ -58,8 +58,8 @@ export class OneObject implements Contender {
    * The lowest address that is free. Of all ways to write, the one that costs the API server least: the change alone,
    * behind a test of the revision, which fails before anything else is done.
    */
-  async write(seen: Item, name: string): Promise<boolean> {
-    const { allocations = {} } = (seen as Item & { spec: { allocations?: Allocations } }).spec;
+  async write(seen: KubeItem, name: string): Promise<boolean> {
+    const { allocations = {} } = (seen as KubeItem & { spec: { allocations?: Allocations } }).spec;
     let n = 0;
     while (allocations[addressAt(n)] !== undefined) n++;
     const { status } = await this.#client.connection.call({
@@ -91,12 +91,12 @@ export class OneObject implements Contender {
  */
 export class LeaseAround implements Contender {
   readonly #list: OneObject;
-  readonly #box: ReturnType<typeof kubeLeaseBox>;
+  readonly #box: ReturnType<typeof kubeLeaseLock>;
   readonly #retryMs: number;
 
   constructor(connection: Connection, retryMs: number) {
     this.#list = new OneObject(connection);
-    this.#box = kubeLeaseBox(connection, PLACE);
+    this.#box = kubeLeaseLock(connection, PLACE);
     this.#retryMs = retryMs;
   }
 
@@ -115,7 +115,7 @@ export class LeaseAround implements Contender {
     return undefined;
   }
 
-  async #acquire(holder: string): Promise<SeenLease | undefined> {
+  async #acquire(holder: string): Promise<ObservedLease | undefined> {
     const now = Date.now();
     const record = { holder, durationMs: 15_000, acquiredAt: now, renewedAt: now, transitions: 0 };
     const seen = await this.#box.read();

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 import { closeSync, fdatasyncSync, openSync, readdirSync, readFileSync, rmSync, writeSync } from "node:fs";
 import { join } from "node:path";
-import type { Connection } from "../../kube/connection.ts";
+import type { Connection } from "../../kube/api/connection.ts";
 import { installDefinitions, makeNamespaces } from "../api/crds.ts";
-import { type ControlPlane, type ControlPlaneOptions, startControlPlane } from "../api/harness.ts";
+import { type ControlPlaneOptions, type OwnControlPlane, startControlPlane } from "../api/harness.ts";
 import { API_SERVER_FLAGS, fill } from "../api/scale-load.ts";
 import type { ApiShop } from "./api-shop.ts";
 import { NAMESPACE } from "./contender.ts";
@@ -12,7 +12,7 @@ import { installStandIns } from "./stand-ins.ts";
 
 /** An API server and its etcd, which waits for the disk, with Berth's kinds and a pool of which so many addresses are taken. */
 export interface Plane {
-  readonly control: ControlPlane;
+  readonly control: OwnControlPlane;
   readonly connection: Connection;
   readonly taken: number;
   /** Processor time that both have used so far, milliseconds. */
@@ -43,7 +43,7 @@ export async function openPlane(
 const MOST_LISTED = 1_000;
 
 /** The pid of a process of this control plane. */
-function childOf(name: string, { folder }: ControlPlane): number {
+function childOf(name: string, { folder }: OwnControlPlane): number {
   const found = readdirSync("/proc").find((pid) => {
     if (!/^\d+$/.test(pid)) return false;
     const words = textOf(`/proc/${pid}/cmdline`).split("\0");

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-import type { Connection } from "../../kube/connection.ts";
-import { collectionPath, itemPath } from "../../kube/resource.ts";
-import { PODS } from "../../webhook/cluster/resources.ts";
+import type { Connection } from "../../kube/api/connection.ts";
+import { collectionPath, itemPath } from "../../kube/api/resource.ts";
+import { PODS } from "../../webhook/cluster-state/resources.ts";
 import { bigPod } from "../bench/big-pod.ts";
 import { pod } from "../support/objects.ts";
 

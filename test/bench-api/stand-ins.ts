@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Kinds of the bench alone: copies of Berth's that nobody watches, and the one object of the models.
 import { setTimeout as pause } from "node:timers/promises";
-import { Client } from "../../kube/client.ts";
-import type { Connection } from "../../kube/connection.ts";
-import { CLAIMS, RESERVATIONS, type Resource } from "../../kube/resource.ts";
+import { Client } from "../../kube/api/client.ts";
+import type { Connection } from "../../kube/api/connection.ts";
+import { CLAIMS, RESERVATIONS, type Resource } from "../../kube/api/resource.ts";
 import { definitions } from "../api/crds.ts";
 
 const GROUP = "bench.berth.dev";

@@ -46,12 +46,12 @@ async function prepare(workshop: Workshop, taken: number, size: typeof FULL): Pr
   const network = new Network(folder);
   const dataDir = join(folder, "data");
   let pods: readonly FixedPod[] = [];
-  await Books.write(dataDir, async (books) => {
+  await Books.write(dataDir, async (auditInput) => {
     const { cidr, scope, netns } = network;
-    await books.fillRange({ cidr, scope, netns, count: taken });
-    await books.reserve(taken);
-    pods = await books.reserve(size.warmUp + 2 * size.rounds * size.perRound);
-    await books.admit(pods);
+    await auditInput.fillRange({ cidr, scope, netns, count: taken });
+    await auditInput.reserve(taken);
+    pods = await auditInput.reserve(size.warmUp + 2 * size.rounds * size.perRound);
+    await auditInput.admit(pods);
   });
   if (workshop.hostLocal !== undefined) network.fillHostLocal(taken);
   const { socket } = await startStack(workshop, dataDir);

@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 import { mkdirSync, readFileSync } from "node:fs";
-import { type Address, fromNumber, parseCidr } from "../../allocator/address.ts";
-import { type Claim, DEFAULT_RETENTION } from "../../allocator/claim.ts";
-import { isRefusal } from "../../allocator/errors.ts";
-import { readObject } from "../../allocator/kube-object.ts";
-import { silent } from "../../allocator/ports.ts";
-import { openDatabase } from "../../allocator/store/database.ts";
-import { openShelf, type Shelf } from "../../allocator/store/shelf.ts";
-import { openSqliteStore } from "../../allocator/store/sqlite.ts";
+import { isRefusal } from "../../allocator/base/errors.ts";
+import { noopLogger } from "../../allocator/base/ports.ts";
+import { type Address, fromNumber, parseCidr } from "../../allocator/ip/address.ts";
+import { readObject } from "../../allocator/manifest/kubernetes-object.ts";
+import { type Claim, DEFAULT_RETENTION } from "../../allocator/model/claim.ts";
+import { type AdmittedObjects, openAdmittedObjects } from "../../allocator/store/sqlite/admitted-objects.ts";
+import { openDatabase } from "../../allocator/store/sqlite/database.ts";
+import { openSqliteStore } from "../../allocator/store/sqlite/store.ts";
 import type { Store } from "../../allocator/store/store.ts";
-import { databaseOf } from "../../cli/ledger.ts";
-import type { Attachment, Position } from "../../ipam-plugin/agent/attachment.ts";
-import { Journal } from "../../ipam-plugin/agent/journal.ts";
+import { databaseOf } from "../../cli/backend/embedded-backend.ts";
+import type { Attachment, Position } from "../../ipam-plugin/agent/journal/attachment.ts";
+import { Journal } from "../../ipam-plugin/agent/journal/journal.ts";
 import { createClock } from "../../system/clock.ts";
 import { createRandom } from "../../system/random.ts";
 import { type Json, statefulPod, workload } from "../support/objects.ts";
@@ -44,7 +44,7 @@ export interface FixedPod {
 /** What a stack keeps in its data folder, written by the code that writes it there; no stack may run on it. */
 export class Books {
   readonly #store: Store;
-  readonly #shelf: Shelf;
+  readonly #shelf: AdmittedObjects;
   readonly #journal: Journal;
   readonly #close: () => Promise<void>;
   readonly #random = createRandom();
@@ -52,7 +52,12 @@ export class Books {
   #claims = 0;
   #sets = 0;
 
-  private constructor(made: { store: Store; shelf: Shelf; journal: Journal; close: () => Promise<void> }) {
+  private constructor(made: {
+    store: Store;
+    shelf: AdmittedObjects;
+    journal: Journal;
+    close: () => Promise<void>;
+  }) {
     this.#store = made.store;
     this.#shelf = made.shelf;
     this.#journal = made.journal;
@@ -64,16 +69,21 @@ export class Books {
     mkdirSync(dataDir, { recursive: true, mode: 0o700 });
     const clock = createClock();
     const database = openDatabase(databaseOf(dataDir));
-    const store = openSqliteStore(database, { clock, random: createRandom(), log: silent });
+    const store = openSqliteStore(database, { clock, random: createRandom(), log: noopLogger });
     const close = async () => {
       await store.close();
       database.close();
     };
-    const books = new Books({ store, shelf: openShelf(database), journal: new Journal(database), close });
+    const auditInput = new Books({
+      store,
+      shelf: openAdmittedObjects(database),
+      journal: new Journal(database),
+      close,
+    });
     await store.create("pool", { name: POOL.name, spec: { ranges: [{ cidr: POOL.cidr }] } });
-    await work(books);
-    await books.#settle();
-    await books.#close();
+    await work(auditInput);
+    await auditInput.#settle();
+    await auditInput.#close();
   }
 
   /** So many claims of StatefulSets that were admitted, each with its reservation; no pod has come yet. */

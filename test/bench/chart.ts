@@ -76,7 +76,7 @@ function axisOf({ series, scale, limit }: Chart): Axis {
 }
 
 function document(chart: Chart, axis: Axis, marks: readonly string[]): string {
-  const parts = [
+  const services = [
     `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 ${WIDTH} ${HEIGHT}" font-family="sans-serif" role="img">`,
     `<title>${escaped(chart.title)}</title>`,
     `<rect width="${WIDTH}" height="${HEIGHT}" fill="#ffffff"/>`,
@@ -88,7 +88,7 @@ function document(chart: Chart, axis: Axis, marks: readonly string[]): string {
     ...limitLine(chart, axis),
     "</svg>",
   ];
-  return `${parts.join("\n")}\n`;
+  return `${services.join("\n")}\n`;
 }
 
 /** Sans-serif letters of 12 pixels are 7 wide, more or less. */

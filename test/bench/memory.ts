@@ -51,10 +51,10 @@ async function prepare(workshop: Workshop, claims: number, size: typeof FULL) {
   const network = new Network(folder);
   const dataDir = join(folder, "data");
   let pods: readonly FixedPod[] = [];
-  await Books.write(dataDir, async (books) => {
-    await books.reserve(claims - size.adds);
-    pods = await books.reserve(size.adds);
-    await books.admit(pods);
+  await Books.write(dataDir, async (auditInput) => {
+    await auditInput.reserve(claims - size.adds);
+    pods = await auditInput.reserve(size.adds);
+    await auditInput.admit(pods);
   });
   const stack = await startStack(workshop, dataDir);
   const line = await ReviewLine.open(stack.webhook);

@@ -2,10 +2,10 @@
 // The least that a webhook of this runtime can be: TLS, Express, a body that is parsed, and yes. A process of its own;
 // its argument is the folder for its certificates. Prints its port.
 import express from "express";
-import { silent } from "../../allocator/ports.ts";
+import { noopLogger } from "../../allocator/base/ports.ts";
 import { createClock } from "../../system/clock.ts";
-import { ensureCertificates } from "../../webhook/certificate-folder.ts";
-import { serveTls } from "../../webhook/server.ts";
+import { ensureCertificates } from "../../webhook/certificates/folder.ts";
+import { serveTls } from "../../webhook/http/tls-server.ts";
 
 const folder = process.argv[2] ?? "";
 const clock = createClock();
@@ -25,5 +25,5 @@ app.post("/mutate/pods", express.json({ limit: "8mb" }), (request, response) => 
     response: { uid, allowed: true },
   });
 });
-const server = await serveTls({ app, host: "127.0.0.1", port: 0, certificate: leaf, log: silent, clock });
+const server = await serveTls({ app, host: "127.0.0.1", port: 0, certificate: leaf, log: noopLogger, clock });
 process.stdout.write(`${server.address.port}\n`);

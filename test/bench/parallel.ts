@@ -48,8 +48,8 @@ async function prepare(workshop: Workshop, taken: number): Promise<readonly Cont
   const folder = workshop.room();
   const network = new Network(folder);
   const dataDir = join(folder, "data");
-  await Books.write(dataDir, (books) =>
-    books.fillRange({ cidr: network.cidr, count: taken, scope: network.scope, netns: network.netns }),
+  await Books.write(dataDir, (auditInput) =>
+    auditInput.fillRange({ cidr: network.cidr, count: taken, scope: network.scope, netns: network.netns }),
   );
   const { socket } = await startStack(workshop, dataDir);
   const contender = (side: Side, callOf: CallOf) => ({ taken, side, callOf, rates: [], times: [] });

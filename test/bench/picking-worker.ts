@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // Picks free addresses in a thread of its own: a million reservations are to leave nothing behind in the heap.
 import { parentPort, workerData } from "node:worker_threads";
-import { type Address, fromNumber, parseCidr } from "../../allocator/address.ts";
-import { isRefusal } from "../../allocator/errors.ts";
-import { Mirror } from "../../allocator/mirror.ts";
-import { type Ask, planAddresses } from "../../allocator/plan.ts";
-import { silent } from "../../allocator/ports.ts";
+import { isRefusal } from "../../allocator/base/errors.ts";
+import { noopLogger } from "../../allocator/base/ports.ts";
+import { RecordCache } from "../../allocator/cache/cache.ts";
+import { type Address, fromNumber, parseCidr } from "../../allocator/ip/address.ts";
+import { type AddressConstraints, planAddresses } from "../../allocator/planning/address-plan.ts";
 
 /** What to fill, and how often to pick. */
 export interface PickingTask {
@@ -34,11 +34,12 @@ function chances(): () => number {
   };
 }
 
-function mirrorFilled({ cidr, filled }: PickingTask, part: number): Mirror {
-  const mirror = new Mirror(silent);
-  const pool = { name: "bench", spec: { ranges: [{ cidr }] } };
+function mirrorFilled({ cidr, filled }: PickingTask, part: number): RecordCache {
+  const cache = new RecordCache(noopLogger);
+  const limits = { perNamespace: 2_147_483_647 };
+  const pool = { name: "bench", spec: { ranges: [{ cidr }], limits } };
   const stored = { uid: "u", revision: "1", createdAt: 0 };
-  mirror.apply("pool", { type: "put", stored: { ...stored, key: pool.name, record: pool } });
+  cache.apply("pool", { type: "put", stored: { ...stored, key: pool.name, record: pool } });
   const parsed = parseCidr(cidr);
   if (parsed === undefined) throw new Error(`${cidr} is no CIDR`);
   const chance = chances();
@@ -46,16 +47,16 @@ function mirrorFilled({ cidr, filled }: PickingTask, part: number): Mirror {
     if (chance() >= part) continue;
     const address: Address = fromNumber(parsed.base + BigInt(i), parsed.family);
     const record = { address, pool: pool.name, claim: { namespace: "bench", name: "holder" }, nonce: "n" };
-    mirror.apply("reservation", { type: "put", stored: { ...stored, key: address, record } });
+    cache.apply("reservation", { type: "put", stored: { ...stored, key: address, record } });
   }
-  return mirror;
+  return cache;
 }
 
 /** Plans for as many identities, and takes the first candidate of each. */
-function pickMany(mirror: Mirror, asks: readonly Ask[]): number {
+function pickMany(cache: RecordCache, asks: readonly AddressConstraints[]): number {
   const began = process.hrtime.bigint();
   for (const ask of asks) {
-    const plan = planAddresses(mirror, ask);
+    const plan = planAddresses(cache, ask);
     if (isRefusal(plan)) throw new Error(plan.message);
     for (const lot of plan.lots) {
       const first = lot.candidates[Symbol.iterator]().next();
@@ -69,7 +70,10 @@ function measure(task: PickingTask): PickingTimes {
   const mirrors = task.fills.map((part) => mirrorFilled(task, part));
   const times = task.fills.map((): number[] => []);
   for (let round = 0; round < task.rounds; round++) {
-    const asks = Array.from({ length: task.picks }, (_, i): Ask => ({ ...ASK, name: `pod-${round}-${i}` }));
+    const asks = Array.from(
+      { length: task.picks },
+      (_, i): AddressConstraints => ({ ...ASK, name: `pod-${round}-${i}` }),
+    );
     for (const [i, mirror] of mirrors.entries()) times[i]?.push(pickMany(mirror, asks));
   }
   return times;

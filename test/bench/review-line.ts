@@ -33,9 +33,9 @@ export class ReviewLine {
   }
 
   /** The certificate must be signed by the endpoint's authority. */
-  static open({ port, ca }: Endpoint): Promise<ReviewLine> {
+  static open(endpoint: Endpoint): Promise<ReviewLine> {
     return new Promise((resolve, reject) => {
-      const socket = connect({ host: "127.0.0.1", port, ca }, () => {
+      const socket = connect({ host: "127.0.0.1", ...endpoint }, () => {
         socket.removeListener("error", reject);
         resolve(new ReviewLine(socket));
       });

@@ -79,11 +79,11 @@ async function noopLane(workshop: Workshop): Promise<Lane> {
 async function stackLanes(workshop: Workshop, claims: number): Promise<readonly Lane[]> {
   const dataDir = workshop.room();
   const again: Buffer[] = [];
-  await Books.write(dataDir, async (books) => {
-    const pods = await books.reserve(ATTACHED);
-    await books.admit(pods);
-    await books.attach(pods, join(dataDir, "stack.json"));
-    await books.reserve(claims);
+  await Books.write(dataDir, async (auditInput) => {
+    const pods = await auditInput.reserve(ATTACHED);
+    await auditInput.admit(pods);
+    await auditInput.attach(pods, join(dataDir, "stack.json"));
+    await auditInput.reserve(claims);
     for (const { namespace, name } of pods) {
       const [set = "", ordinal = ""] = name.split(/-(?=\d+$)/);
       const made = statefulPod(set, Number(ordinal), { namespace, annotations: ANNOTATIONS });
@@ -119,11 +119,11 @@ function newPods(dryRun: boolean): () => Buffer {
   const prefix = dryRun ? "dry" : "pod";
   const placeholder = `${prefix}-000000000`;
   const made = bigPod(pod(placeholder, { annotations: ANNOTATIONS }));
-  const parts = reviewRequest(asReview(made, dryRun)).toString().split(placeholder);
+  const services = reviewRequest(asReview(made, dryRun)).toString().split(placeholder);
   let n = 0;
   return () => {
     n++;
-    return Buffer.from(parts.join(`${prefix}-${String(n).padStart(9, "0")}`));
+    return Buffer.from(services.join(`${prefix}-${String(n).padStart(9, "0")}`));
   };
 }
 

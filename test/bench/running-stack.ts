@@ -8,10 +8,12 @@ import type { Workshop } from "./workshop.ts";
 
 const BERTHCTL = fileURLToPath(new URL("../../cli/berthctl.sh", import.meta.url));
 
-/** Where a webhook is, and the PEM that its certificate is checked against. */
+/** Where a webhook is, the PEM that its certificate is checked against, and what it asks its clients for. */
 export interface Endpoint {
   readonly port: number;
   readonly ca: string;
+  readonly cert?: string;
+  readonly key?: string;
 }
 
 /** A process that serves. */
@@ -82,11 +84,13 @@ export async function startStack(workshop: Workshop, dataDir: string): Promise<R
   const socket = socketOf(dataDir);
   const { server } = await spawnStack(dataDir);
   workshop.defer(() => server.end("SIGKILL"));
-  const file: { webhook: string; ca: string } = JSON.parse(
+  const file: { webhook: string; ca: string; cert: string; key: string } = JSON.parse(
     await readFile(join(dataDir, "stack.json"), "utf8"),
   );
-  const webhook = { port: Number(new URL(file.webhook).port), ca: await readFile(file.ca, "utf8") };
-  return { server, socket, webhook };
+  const port = Number(new URL(file.webhook).port);
+  const read = (path: string) => readFile(path, "utf8");
+  const tls = { ca: await read(file.ca), cert: await read(file.cert), key: await read(file.key) };
+  return { server, socket, webhook: { port, ...tls } };
 }
 
 /** Resolves when the stack serves everything. */

@@ -2,7 +2,7 @@
 import { mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
-import type { Attachment } from "../../ipam-plugin/agent/attachment.ts";
+import type { Attachment } from "../../ipam-plugin/agent/journal/attachment.ts";
 import { FIRST_HOST, type FixedPod, nth } from "./books.ts";
 import type { Run } from "./driver.ts";
 

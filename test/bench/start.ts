@@ -42,13 +42,13 @@ export async function measureStart(workshop: Workshop): Promise<Figure> {
 async function prepare(workshop: Workshop, claims: number, rounds: number): Promise<Folder> {
   const dataDir = workshop.room();
   let waiting: readonly FixedPod[] = [];
-  await Books.write(dataDir, async (books) => {
-    const attached = await books.reserve(ATTACHED);
-    await books.admit(attached);
-    await books.attach(attached, dataDir);
-    await books.reserve(claims);
-    waiting = await books.reserve(rounds);
-    await books.admit(waiting);
+  await Books.write(dataDir, async (auditInput) => {
+    const attached = await auditInput.reserve(ATTACHED);
+    await auditInput.admit(attached);
+    await auditInput.attach(attached, dataDir);
+    await auditInput.reserve(claims);
+    waiting = await auditInput.reserve(rounds);
+    await auditInput.admit(waiting);
   });
   // The first start after an installation compiles the program; it ends by itself, as when it is upgraded.
   const { server } = await spawnStack(dataDir);

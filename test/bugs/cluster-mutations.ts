@@ -4,15 +4,15 @@
 export const CLUSTER_MUTATIONS = [
   {
     name: "B1-cache",
-    file: "webhook/controllers/housekeeper.ts",
-    from: "new Reaper(context, inventory.live, {",
-    to: "new Reaper(context, inventory.cached, {",
+    file: "webhook/controllers/gc-controller.ts",
+    from: "new GarbageCollector(context, inventory.live, {",
+    to: "new GarbageCollector(context, inventory.cached, {",
     caughtBy: "cluster.test.ts",
     test: "B1 ",
   },
   {
     name: "B3-binder",
-    file: "allocator/bind.ts",
+    file: "allocator/lifecycle/bind.ts",
     from: "if (current.node === pod.node || detached(claim)) return",
     to: "if (facts.holderThere !== true) return",
     caughtBy: "cluster.test.ts",
@@ -20,7 +20,7 @@ export const CLUSTER_MUTATIONS = [
   },
   {
     name: "B4-ack",
-    file: "ipam-plugin/agent/cluster/node-claims.ts",
+    file: "ipam-plugin/agent/claims/cluster/node-claims.ts",
     from: "if (await this.#mayComeBack(seen.record, seen.record.binding)) return;",
     to: "",
     caughtBy: "cluster.test.ts",
@@ -28,7 +28,7 @@ export const CLUSTER_MUTATIONS = [
   },
   {
     name: "B6-pods",
-    file: "ipam-plugin/agent/cluster/node-claims.ts",
+    file: "ipam-plugin/agent/claims/cluster/node-claims.ts",
     from: " || needs(await livePod(place), binding)",
     to: "",
     caughtBy: "cluster.test.ts",
@@ -36,15 +36,15 @@ export const CLUSTER_MUTATIONS = [
   },
   {
     name: "B7-list",
-    file: "ipam-plugin/agent/cluster/search.ts",
-    from: "if (!view.isSynced) return isFree(request) ? UNMOORED : until(() => notLoaded(node));",
+    file: "ipam-plugin/agent/claims/cluster/claim-lookup.ts",
+    from: "if (!view.isSynced) return isFree(request) ? NO_CLAIM : until(() => notLoaded(node));",
     to: "",
     caughtBy: "cluster.test.ts",
     test: "B7 ",
   },
   {
     name: "B8-binder",
-    file: "allocator/bind.ts",
+    file: "allocator/lifecycle/bind.ts",
     from: 'const result = await context.store.replace("claim", seen, { ...rest, binding });',
     to: `const now = (await context.store.get("claim", seen.key)) ?? seen;
   const result = await context.store.replace("claim", now, { ...rest, binding });`,
@@ -53,7 +53,7 @@ export const CLUSTER_MUTATIONS = [
   },
   {
     name: "B10-lease",
-    file: "webhook/controllers/housekeeper.ts",
+    file: "webhook/controllers/gc-controller.ts",
     from: "() => !over.aborted && term.holds()",
     to: "() => true",
     caughtBy: "cluster.test.ts",
@@ -62,7 +62,7 @@ export const CLUSTER_MUTATIONS = [
   },
   {
     name: "B13-proof",
-    file: "ipam-plugin/agent/cluster/node-claims.ts",
+    file: "ipam-plugin/agent/claims/cluster/node-claims.ts",
     from: "return isAlive && !reports.mayHaveLetGo(seen);",
     to: "return isAlive;",
     caughtBy: "cluster.test.ts",
@@ -70,7 +70,7 @@ export const CLUSTER_MUTATIONS = [
   },
   {
     name: "B14-relist",
-    file: "kube/reflector.ts",
+    file: "kube/watch/reflector.ts",
     from: "for (const key of this.#stale ?? []) this.#drop(key);",
     to: "",
     caughtBy: "cluster.test.ts",
@@ -78,7 +78,7 @@ export const CLUSTER_MUTATIONS = [
   },
   {
     name: "B14-broken",
-    file: "kube/follow.ts",
+    file: "kube/watch/list-watch.ts",
     from: "await this.#recover(error);",
     to: "return;",
     caughtBy: "cluster.test.ts",
@@ -86,7 +86,7 @@ export const CLUSTER_MUTATIONS = [
   },
   {
     name: "B14-silent",
-    file: "kube/watch.ts",
+    file: "kube/watch/watch.ts",
     from: "silent = true;",
     to: "return;",
     caughtBy: "cluster.test.ts",
@@ -94,7 +94,7 @@ export const CLUSTER_MUTATIONS = [
   },
   {
     name: "B14-view",
-    file: "allocator/mirror.ts",
+    file: "allocator/cache/cache.ts",
     from: "for (const key of this.#stale.get(kind) ?? []) this.#change(kind, key);",
     to: "",
     caughtBy: "cluster.test.ts",

@@ -3,22 +3,22 @@
 // several replicas, agents that may not say too early that a sandbox is gone. In memory; the rest is in test/api.
 import assert from "node:assert/strict";
 import { afterEach, describe, it } from "node:test";
-import { type BindFacts, bind } from "../../allocator/bind.ts";
-import type { Context } from "../../allocator/context.ts";
-import { isRefusal } from "../../allocator/errors.ts";
-import type { Inventory } from "../../allocator/inventory.ts";
-import { Mirror } from "../../allocator/mirror.ts";
-import { KeyedMutex } from "../../allocator/mutex.ts";
-import { silent, unmetered } from "../../allocator/ports.ts";
-import { reserve } from "../../allocator/reserve.ts";
+import { isRefusal } from "../../allocator/base/errors.ts";
+import { KeyedMutex } from "../../allocator/base/keyed-mutex.ts";
+import { noopLogger, noopMetrics } from "../../allocator/base/ports.ts";
+import { RecordCache } from "../../allocator/cache/cache.ts";
+import type { Context } from "../../allocator/cache/context.ts";
+import { type BindingEvidence, bind } from "../../allocator/lifecycle/bind.ts";
+import { reserve } from "../../allocator/lifecycle/reserve.ts";
+import type { ClusterState } from "../../allocator/model/cluster-state.ts";
 import type { Stored } from "../../allocator/store/store.ts";
 import { ask, NodeWorld, podOf } from "../../ipam-plugin/agent/testing/node-world.ts";
-import type { Term } from "../../kube/lease.ts";
-import { Reflector } from "../../kube/reflector.ts";
+import type { LeaderTerm } from "../../kube/controller/leader-election.ts";
 import { type Scene, ScriptedConnection } from "../../kube/testing/scripted-connection.ts";
 import { turns } from "../../kube/testing/turns.ts";
-import { PODS } from "../../webhook/cluster/resources.ts";
-import { startHousekeeper } from "../../webhook/controllers/housekeeper.ts";
+import { Reflector } from "../../kube/watch/reflector.ts";
+import { PODS } from "../../webhook/cluster-state/resources.ts";
+import { startGcController } from "../../webhook/controllers/gc-controller.ts";
 import { assertSound } from "../support/books.ts";
 import { ManualClock } from "../support/clock.ts";
 import { DB_POOL, granted, refusalOf } from "../support/fixtures.ts";
@@ -29,7 +29,7 @@ import { openWorld, type World } from "../support/world.ts";
 
 const LICENCE = pod("licence", { annotations: { "berth.dev/ips": "10.20.0.70" } });
 const HELD = { "shop/licence": "10.20.0.70" };
-const FROM_MEMORY: () => Promise<BindFacts> = async () => ({ fenced: false, promiseOver: true });
+const FROM_MEMORY: () => Promise<BindingEvidence> = async () => ({ fenced: false, promiseOver: true });
 
 async function claimOf(world: World): Promise<Stored<"claim">> {
   return (await world.authority.get("claim", "shop/licence")) ?? assert.fail("the claim is gone");
@@ -37,8 +37,8 @@ async function claimOf(world: World): Promise<Stored<"claim">> {
 
 /** Its pod's sandbox came and went, as the agent of that node says. */
 async function runOnce(world: World, uid: string): Promise<void> {
-  const bindee = { name: "licence", uid, node: "n1", token: "" };
-  granted(await bind(world.context, "shop/licence", bindee, FROM_MEMORY));
+  const target = { name: "licence", uid, node: "n1", token: "" };
+  granted(await bind(world.context, "shop/licence", target, FROM_MEMORY));
   const sandbox = { node: "n1", containerID: "box", interface: "eth0", podUID: uid, since: 0 };
   await world.store.report(await claimOf(world), {
     phase: "Detached",
@@ -48,11 +48,12 @@ async function runOnce(world: World, uid: string): Promise<void> {
 }
 
 /** A replica that keeps house by what it has in memory; `cached` is what its watches have told. */
-function keepHouse(world: World, context: Context, cached: Inventory) {
+function keepHouse(world: World, context: Context, cached: ClusterState) {
   const over = new AbortController();
-  let begin = (_: Term): void => {};
-  const house = startHousekeeper({
-    ...{ context, inventory: { cached, live: world.shelf }, metrics: unmetered, synced: Promise.resolve() },
+  let begin = (_: LeaderTerm): void => {};
+  const house = startGcController({
+    ...{ context, inventory: { cached, live: world.shelf }, metrics: noopMetrics, synced: Promise.resolve() },
+    events: { record: () => {} },
     leadership: {
       onGain(handler) {
         begin = handler;
@@ -65,7 +66,7 @@ function keepHouse(world: World, context: Context, cached: Inventory) {
 }
 
 /** What the world's inventory was before any pod came to be. */
-function blind(world: World): Inventory {
+function blind(world: World): ClusterState {
   return Object.assign(Object.create(world.shelf), { pod: async () => undefined });
 }
 
@@ -100,11 +101,11 @@ describe("bugs of others, in a cluster's records", () => {
 
   it("B8 two that bind by what they remember do not lend one claim twice", async () => {
     await using world = await openWorld({ pools: [DB_POOL] });
-    granted(await reserve(world.context, podIntent(world, "licence", entries("10.20.0.70"))));
+    granted(await reserve(world.context, podIntent(world, "licence", entries("10.20.0.70")), "pod"));
     const remembered = await claimOf(world);
     const lendTo = async (node: string, n: number) => {
-      const bindee = { name: "licence", uid: `uid-${node}`, node, token: "" };
-      return await bind(world.another(n), remembered, bindee, FROM_MEMORY);
+      const target = { name: "licence", uid: `uid-${node}`, node, token: "" };
+      return await bind(world.another(n), remembered, target, FROM_MEMORY);
     };
     granted(await lendTo("n1", 1));
     assert.match(refusalOf(await lendTo("n2", 2)), /^CLAIM_BUSY/);
@@ -115,7 +116,7 @@ describe("bugs of others, in a cluster's records", () => {
     await createPod(world, LICENCE, "licence", "uid-1");
     await runOnce(world, "uid-1");
     const lost = podIntent(world, "lost", entries("10.20.0.71"));
-    granted(await reserve(world.context, lost));
+    granted(await reserve(world.context, lost, "pod"));
     const sleeper: Context = { ...world.another(7), view: await remembered(world), serial: new KeyedMutex() };
     const houses = [keepHouse(world, world.context, world.shelf), keepHouse(world, sleeper, blind(world))];
     for (let pass = 0; pass < 20; pass++) {
@@ -140,23 +141,23 @@ describe("bugs of others, in a cluster's records", () => {
 
   it("B14 a view is what the last full pass told, and nothing else", async () => {
     await using world = await openWorld({ pools: [DB_POOL] });
-    granted(await reserve(world.context, podIntent(world, "licence", entries("10.20.0.70"))));
-    const mirror = await remembered(world);
-    assert.equal([...mirror.claims()].length, 1);
-    for (const type of ["relist", "synced"] as const) mirror.apply("claim", { type });
-    assert.deepEqual([...mirror.claims()], []);
+    granted(await reserve(world.context, podIntent(world, "licence", entries("10.20.0.70")), "pod"));
+    const cache = await remembered(world);
+    assert.equal([...cache.claims()].length, 1);
+    for (const type of ["relist", "synced"] as const) cache.apply("claim", { type });
+    assert.deepEqual([...cache.claims()], []);
   });
 });
 
 /** What a process knows that hears of nothing any more. */
-async function remembered(world: World): Promise<Mirror> {
-  const mirror = new Mirror(silent);
+async function remembered(world: World): Promise<RecordCache> {
+  const cache = new RecordCache(noopLogger);
   for (const kind of ["pool", "claim", "reservation"] as const) {
-    mirror.apply(kind, { type: "relist" });
-    for (const stored of await world.all(kind)) mirror.apply(kind, { type: "put", stored });
-    mirror.apply(kind, { type: "synced" });
+    cache.apply(kind, { type: "relist" });
+    for (const stored of await world.all(kind)) cache.apply(kind, { type: "put", stored });
+    cache.apply(kind, { type: "synced" });
   }
-  return mirror;
+  return cache;
 }
 
 const event = (type: string, name: string, revision: number): Json => ({
@@ -181,7 +182,7 @@ async function seen(...scenes: readonly Scene[]): Promise<readonly (readonly str
       { lines: [event("ADDED", "a", 4), event("ADDED", "b", 5), end(6)], after: "breaks" },
       ...scenes,
     ),
-    ...{ resource: PODS, clock, random: { fraction: () => 0, token: () => "t" }, log: silent },
+    ...{ resource: PODS, clock, random: { fraction: () => 0, token: () => "t" }, log: noopLogger },
     project: ({ metadata }) => metadata.uid,
   });
   const keys = () => [...pods.all()].map(([key]) => key).sort();

@@ -4,11 +4,15 @@ import assert from "node:assert/strict";
 import { before, describe, it } from "node:test";
 import { fileURLToPath } from "node:url";
 import { run } from "../support/process.ts";
+import { skipAllBut } from "../support/runs.ts";
 import { MUTATIONS, type Mutation } from "./mutations.ts";
 
 const MUTATE = new URL("./mutate.ts", import.meta.url).href;
 /** Some mutations make a test wait for ever. */
 const LIMIT_MS = 15_000;
+
+const skipped = (mutation: Mutation) => skipAllBut(4, MUTATIONS.length, MUTATIONS.indexOf(mutation));
+const HERE = MUTATIONS.filter((mutation) => skipped(mutation) === false);
 
 interface Outcome {
   readonly passed: number;
@@ -30,7 +34,7 @@ async function runTests(file: string, begin: string, mutation?: Mutation): Promi
 
 describe("a bug of the catalogue that is put in", () => {
   before(async () => {
-    const files = [...new Set(MUTATIONS.map(({ caughtBy }) => caughtBy))];
+    const files = [...new Set(HERE.map(({ caughtBy }) => caughtBy))];
     for (const file of files) {
       const { passed, failed, printed } = await runTests(file, "B");
       assert.ok(passed > 0 && failed === 0, printed);
@@ -39,7 +43,10 @@ describe("a bug of the catalogue that is put in", () => {
 
   for (const mutation of MUTATIONS) {
     const { name, file, caughtBy, test, harmless = false } = mutation;
-    it(`${name} in ${file} is ${harmless ? "no guard that anything rests on" : `noticed by ${caughtBy}`}`, async () => {
+    const skip = skipped(mutation);
+    it(`${name} in ${file} is ${harmless ? "no guard that anything rests on" : `noticed by ${caughtBy}`}`, {
+      skip,
+    }, async () => {
       const { passed, failed, printed } = await runTests(caughtBy, test, mutation);
       assert.equal(passed + failed, 1, printed);
       assert.equal(failed, harmless ? 0 : 1, printed);

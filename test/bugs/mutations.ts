@@ -21,15 +21,15 @@ export interface Mutation {
 export const MUTATIONS: readonly Mutation[] = [
   {
     name: "B1",
-    file: "allocator/reaper.ts",
-    from: "const again = await gatherFacts(seen.record, this.#inventory);",
+    file: "allocator/gc/garbage-collector.ts",
+    from: "const again = await observeOwner(seen.record, this.#inventory);",
     to: "const again = facts;",
     caughtBy: "records.test.ts",
     test: "B1 ",
   },
   {
     name: "B2",
-    file: "allocator/retention.ts",
+    file: "allocator/lifecycle/retention.ts",
     from: 'const pod = podName === "" ? undefined : await inventory.pod(claim.namespace, podName);',
     to: 'const there = await inventory.pod(claim.namespace, podName); const pod = there?.node === "" ? undefined : there;',
     caughtBy: "records.test.ts",
@@ -37,7 +37,7 @@ export const MUTATIONS: readonly Mutation[] = [
   },
   {
     name: "B3-name",
-    file: "ipam-plugin/agent/takeover.ts",
+    file: "ipam-plugin/agent/add/takeover.ts",
     from: 'if (next.pod.uid !== "" && other.pod?.uid === next.pod.uid)',
     to: "if (other.pod?.name === next.pod.name)",
     caughtBy: "node.test.ts",
@@ -45,7 +45,7 @@ export const MUTATIONS: readonly Mutation[] = [
   },
   {
     name: "B3-late",
-    file: "ipam-plugin/agent/occupy.ts",
+    file: "ipam-plugin/agent/add/commit.ts",
     from: "superseded: true",
     to: "superseded: false",
     caughtBy: "node.test.ts",
@@ -53,7 +53,7 @@ export const MUTATIONS: readonly Mutation[] = [
   },
   {
     name: "B4",
-    file: "ipam-plugin/agent/takeover.ts",
+    file: "ipam-plugin/agent/add/takeover.ts",
     from: 'return other.startNs > next.startNs ? "late" : "supersede";',
     to: 'return "wait";',
     caughtBy: "node.test.ts",
@@ -61,7 +61,7 @@ export const MUTATIONS: readonly Mutation[] = [
   },
   {
     name: "B5",
-    file: "allocator/store/sqlite.ts",
+    file: "allocator/store/sqlite/store.ts",
     from: 'return row?.["uid"] === seen.uid && String(row["revision"]) === seen.revision ? row : undefined;',
     to: "return row;",
     caughtBy: "records.test.ts",
@@ -69,7 +69,7 @@ export const MUTATIONS: readonly Mutation[] = [
   },
   {
     name: "B6",
-    file: "ipam-plugin/agent/attachments.ts",
+    file: "ipam-plugin/agent/journal/attachment-cache.ts",
     from: "const { attachments, positions } = journal.load();",
     to: "const { attachments, positions } = { attachments: [], positions: [] };",
     caughtBy: "node.test.ts",
@@ -85,9 +85,9 @@ export const MUTATIONS: readonly Mutation[] = [
   },
   {
     name: "B8",
-    file: "allocator/take.ts",
-    from: "export async function takeCandidate(context: Context, wanted: Reservation): Promise<Take> {",
-    to: `export async function takeCandidate(context: Context, wanted: Reservation): Promise<Take> {
+    file: "allocator/lifecycle/acquire.ts",
+    from: "export async function acquireCandidate(context: Context, wanted: Reservation): Promise<Take> {",
+    to: `export async function acquireCandidate(context: Context, wanted: Reservation): Promise<Take> {
       const there = await context.store.get("reservation", wanted.address);
       if (there && !context.view.reservation(wanted.address)) await context.store.remove("reservation", there);`,
     caughtBy: "records.test.ts",
@@ -95,7 +95,7 @@ export const MUTATIONS: readonly Mutation[] = [
   },
   {
     name: "B9-limit",
-    file: "ipam-plugin/agent/add.ts",
+    file: "ipam-plugin/agent/add/add.ts",
     from: "const LIMIT_MS = 25_000;",
     to: "const LIMIT_MS = 86_400_000;",
     caughtBy: "node.test.ts",
@@ -103,15 +103,15 @@ export const MUTATIONS: readonly Mutation[] = [
   },
   {
     name: "B9-wait",
-    file: "ipam-plugin/agent/del.ts",
-    from: "inFlight.abortBefore(placeId(place), startNs);",
+    file: "ipam-plugin/agent/commands/del.ts",
+    from: "inFlight.abortBefore(attachmentKey(place), startNs);",
     to: "",
     caughtBy: "node.test.ts",
     test: "B9 a DEL does not wait",
   },
   {
     name: "B10",
-    file: "allocator/mutex.ts",
+    file: "allocator/base/keyed-mutex.ts",
     from: "const before = this.#tails.get(key) ?? Promise.resolve();",
     to: "const before = Promise.resolve();",
     caughtBy: "records.test.ts",
@@ -120,7 +120,7 @@ export const MUTATIONS: readonly Mutation[] = [
   },
   {
     name: "B11-boot",
-    file: "ipam-plugin/agent/sweep.ts",
+    file: "ipam-plugin/agent/background/orphan-sweeper.ts",
     from: "attachments.attached().filter((attachment) => attachment.bootId !== bootId);",
     to: "attachments.attached().filter(() => false);",
     caughtBy: "node.test.ts",
@@ -128,7 +128,7 @@ export const MUTATIONS: readonly Mutation[] = [
   },
   {
     name: "B11-sync",
-    file: "allocator/store/sqlite-file.ts",
+    file: "allocator/store/sqlite/file.ts",
     from: 'connection.run("PRAGMA synchronous = FULL");',
     to: 'connection.run("PRAGMA synchronous = NORMAL");',
     caughtBy: "node.test.ts",
@@ -136,7 +136,7 @@ export const MUTATIONS: readonly Mutation[] = [
   },
   {
     name: "B11-empty",
-    file: "allocator/store/sqlite-file.ts",
+    file: "allocator/store/sqlite/file.ts",
     from: "if (owner !== APPLICATION_ID) throw notOurs(path, sql);",
     to: `const pages = sql.get("PRAGMA page_count")?.["page_count"];
       if (owner !== APPLICATION_ID && pages !== 0) throw notOurs(path, sql);`,
@@ -145,7 +145,7 @@ export const MUTATIONS: readonly Mutation[] = [
   },
   {
     name: "B12",
-    file: "allocator/reaper.ts",
+    file: "allocator/gc/garbage-collector.ts",
     from: "if (now - at >= ORPHAN_GRACE_MS) orphans.push(stored);",
     to: "",
     caughtBy: "records.test.ts",
@@ -153,7 +153,7 @@ export const MUTATIONS: readonly Mutation[] = [
   },
   {
     name: "B13",
-    file: "ipam-plugin/agent/attachments.ts",
+    file: "ipam-plugin/agent/journal/attachment-cache.ts",
     from: `await this.#journal.write(change);
     for (const attachment of change.put ?? []) this.#publish(attachment);`,
     to: `for (const attachment of change.put ?? []) this.#publish(attachment);
@@ -163,7 +163,7 @@ export const MUTATIONS: readonly Mutation[] = [
   },
   {
     name: "B14",
-    file: "allocator/reaper.ts",
+    file: "allocator/gc/garbage-collector.ts",
     from: "await this.#countRemoved(plan.orphans, (stored)",
     to: "await this.#countRemoved(plan.orphans.slice(0, 60), (stored)",
     caughtBy: "records.test.ts",
@@ -171,7 +171,7 @@ export const MUTATIONS: readonly Mutation[] = [
   },
   {
     name: "B15",
-    file: "allocator/store/sqlite.ts",
+    file: "allocator/store/sqlite/store.ts",
     from: 'if (there !== undefined) return { kind: "exists", stored: storedOf(kind, there) };',
     to: "",
     caughtBy: "records.test.ts",
@@ -179,7 +179,7 @@ export const MUTATIONS: readonly Mutation[] = [
   },
   {
     name: "B16-pools",
-    file: "allocator/pool-collision.ts",
+    file: "allocator/pool/overlap.ts",
     from: "const shared = overlap(pool, other);",
     to: "const shared = undefined;",
     caughtBy: "records.test.ts",
@@ -187,15 +187,15 @@ export const MUTATIONS: readonly Mutation[] = [
   },
   {
     name: "B16-ranges",
-    file: "ipam-plugin/agent/moor.ts",
-    from: "if (holder === undefined || ours.has(holder)) continue;",
+    file: "ipam-plugin/agent/add/from-claim.ts",
+    from: "if (holder === undefined) continue;",
     to: "continue;",
     caughtBy: "node.test.ts",
     test: "B16 ",
   },
   {
     name: "B17-pool",
-    file: "allocator/pick.ts",
+    file: "allocator/ip/free-address.ts",
     from: "yield* freeIn({ first: interval.first, last: n - 1n }, taken);",
     to: "",
     caughtBy: "records.test.ts",
@@ -203,7 +203,7 @@ export const MUTATIONS: readonly Mutation[] = [
   },
   {
     name: "B17-range",
-    file: "ipam-plugin/agent/ranges.ts",
+    file: "ipam-plugin/agent/add/from-ranges.ts",
     from: "...part(home, { first: home.bounds.first, last: n }),",
     to: "...part(home, { first: home.bounds.first, last: n - 1n }),",
     caughtBy: "node.test.ts",
@@ -211,7 +211,7 @@ export const MUTATIONS: readonly Mutation[] = [
   },
   {
     name: "B18-lock",
-    file: "allocator/mutex.ts",
+    file: "allocator/base/keyed-mutex.ts",
     from: "const tail = mine.catch(() => undefined);",
     to: "const tail = mine.catch(() => new Promise(() => {}));",
     caughtBy: "records.test.ts",

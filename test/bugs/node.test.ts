@@ -6,9 +6,9 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, it } from "node:test";
 import { setImmediate as turn } from "node:timers/promises";
-import { openDatabase } from "../../allocator/store/database.ts";
-import type { Answer } from "../../ipam-plugin/agent/connection.ts";
-import { sweepReboot } from "../../ipam-plugin/agent/sweep.ts";
+import { openDatabase } from "../../allocator/store/sqlite/database.ts";
+import { releasePreviousBoot } from "../../ipam-plugin/agent/background/orphan-sweeper.ts";
+import type { Answer } from "../../ipam-plugin/agent/rpc/connection.ts";
 import {
   addressesOf,
   errorOf,
@@ -54,7 +54,9 @@ describe("bugs of others, on the node", () => {
   });
 
   it("B3 the late end of the first one's sandbox is nothing to the second", async () => {
+    node.host.present.add("/run/netns/old");
     await node.add(sandbox("old", "uid-1"));
+    node.host.present.delete("/run/netns/old");
     await node.add(sandbox("new", "uid-2"));
     await node.del(sandbox("old", "uid-1"));
     await node.del(sandbox("old", "uid-1"));
@@ -119,7 +121,7 @@ describe("bugs of others, on the node", () => {
     await node.add({ cid: "a" });
     node.reboot();
     await node.restart();
-    await sweepReboot(node.parts);
+    await releasePreviousBoot(node.parts);
     assert.deepEqual(node.held, []);
   });
 

@@ -3,14 +3,14 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import { setImmediate as turn } from "node:timers/promises";
-import { type BindFacts, bind } from "../../allocator/bind.ts";
-import type { Context } from "../../allocator/context.ts";
-import { Mirror } from "../../allocator/mirror.ts";
-import { KeyedMutex } from "../../allocator/mutex.ts";
-import { silent } from "../../allocator/ports.ts";
-import { Reaper } from "../../allocator/reaper.ts";
-import { release } from "../../allocator/release.ts";
-import { reserve } from "../../allocator/reserve.ts";
+import { KeyedMutex } from "../../allocator/base/keyed-mutex.ts";
+import { noopLogger } from "../../allocator/base/ports.ts";
+import { RecordCache } from "../../allocator/cache/cache.ts";
+import type { Context } from "../../allocator/cache/context.ts";
+import { GarbageCollector } from "../../allocator/gc/garbage-collector.ts";
+import { type BindingEvidence, bind } from "../../allocator/lifecycle/bind.ts";
+import { release } from "../../allocator/lifecycle/release.ts";
+import { reserve } from "../../allocator/lifecycle/reserve.ts";
 import type { Stored } from "../../allocator/store/store.ts";
 import { assertClean, assertSound } from "../support/books.ts";
 import { FailingStore } from "../support/failing-store.ts";
@@ -22,7 +22,7 @@ import { openWorld, type World } from "../support/world.ts";
 
 const LICENCE = pod("licence", { annotations: { "berth.dev/ips": "10.20.0.70" } });
 const SMALL = poolRecord("small", "10.40.0.0/29", { cooldown: "1s" }); // 6 addresses
-const NOT_OVER: () => Promise<BindFacts> = async () => ({ fenced: false, promiseOver: false });
+const NOT_OVER: () => Promise<BindingEvidence> = async () => ({ fenced: false, promiseOver: false });
 
 async function claimOf(world: World, key: string): Promise<Stored<"claim">> {
   return (await world.authority.get("claim", key)) ?? assert.fail(`no claim ${key}`);
@@ -45,12 +45,12 @@ async function runOnce(world: World, name: string, uid: string): Promise<void> {
 }
 
 /** What a process knows that has looked at its pools and at nothing else. */
-async function stale(world: World): Promise<Mirror> {
-  const mirror = new Mirror(silent);
-  for (const kind of ["pool", "claim", "reservation"] as const) mirror.apply(kind, { type: "relist" });
-  for (const stored of await world.all("pool")) mirror.apply("pool", { type: "put", stored });
-  for (const kind of ["pool", "claim", "reservation"] as const) mirror.apply(kind, { type: "synced" });
-  return mirror;
+async function stale(world: World): Promise<RecordCache> {
+  const cache = new RecordCache(noopLogger);
+  for (const kind of ["pool", "claim", "reservation"] as const) cache.apply(kind, { type: "relist" });
+  for (const stored of await world.all("pool")) cache.apply("pool", { type: "put", stored });
+  for (const kind of ["pool", "claim", "reservation"] as const) cache.apply(kind, { type: "synced" });
+  return cache;
 }
 
 /** Processes that have just started and know nothing yet of each other's work. */
@@ -74,7 +74,7 @@ describe("bugs of others, in the records", () => {
         return found;
       },
     });
-    await new Reaper(world.context, inventory).judgeClaim(await claimOf(world, "shop/licence"));
+    await new GarbageCollector(world.context, inventory).judgeClaim(await claimOf(world, "shop/licence"));
     assert.deepEqual(await world.holdings(), { "shop/licence": "10.20.0.70" });
   });
 
@@ -82,9 +82,9 @@ describe("bugs of others, in the records", () => {
     await using world = await openWorld({ pools: [DB_POOL] });
     await createPod(world, LICENCE, "licence");
     world.clock.advance(3_600_000);
-    const reaper = world.reaper();
+    const collector = world.reaper();
     for (let pass = 0; pass < 5; pass++) {
-      await reaper.pass();
+      await collector.pass();
       world.clock.advance(30_000);
     }
     assert.deepEqual(await world.holdings(), { "shop/licence": "10.20.0.70" });
@@ -92,15 +92,15 @@ describe("bugs of others, in the records", () => {
 
   it("B5 a reaper that is behind does not free an address that its identity took back", async () => {
     await using world = await openWorld({ pools: [DB_POOL] });
-    const intent = () => podIntent(world, "licence", entries("10.20.0.70"));
-    granted(await reserve(world.context, intent()));
+    const allocation = () => podIntent(world, "licence", entries("10.20.0.70"));
+    granted(await reserve(world.context, allocation(), "pod"));
     await release(world.context, await claimOf(world, "shop/licence"));
     await world.settle();
     const behind = await stale(world);
     for (const stored of await world.all("reservation")) behind.apply("reservation", { type: "put", stored });
-    granted(await reserve(world.context, intent()));
+    granted(await reserve(world.context, allocation(), "pod"));
     world.clock.advance(3_600_000);
-    await new Reaper({ ...world.context, view: behind }, world.shelf).pass();
+    await new GarbageCollector({ ...world.context, view: behind }, world.shelf).pass();
     await assertClean(world);
     assert.deepEqual(await world.holdings(), { "shop/licence": "10.20.0.70" });
   });
@@ -109,8 +109,8 @@ describe("bugs of others, in the records", () => {
     await using world = await openWorld({ pools: [DB_POOL] });
     const [one, other] = await processes(world, 2);
     assert.ok(one !== undefined && other !== undefined);
-    granted(await reserve(one, podIntent(world, "licence", entries("10.20.0.70"))));
-    const got = await reserve(other, podIntent(world, "imitator", entries("10.20.0.70")));
+    granted(await reserve(one, podIntent(world, "licence", entries("10.20.0.70")), "pod"));
+    const got = await reserve(other, podIntent(world, "imitator", entries("10.20.0.70")), "pod");
     assert.equal(got.kind === "refused" && got.code, "ADDRESS_TAKEN");
     await assertSound(world);
     assert.deepEqual(await world.holdings(), { "shop/licence": "10.20.0.70" });
@@ -129,13 +129,15 @@ describe("bugs of others, in the records", () => {
     await using world = await openWorld({ pools: [DB_POOL] });
     const dying = new FailingStore(world.authority, at, failure);
     const request = entries("10.20.0.70,fd00:20::70");
-    await reserve(world.another(1, dying), podIntent(world, "licence", request)).catch(() => undefined);
+    await reserve(world.another(1, dying), podIntent(world, "licence", request), "pod").catch(
+      () => undefined,
+    );
     if (!dying.died) return false;
     await world.settle();
-    const reaper = world.reaper();
+    const collector = world.reaper();
     for (let pass = 0; pass < 18; pass++) {
       world.clock.advance(10_000);
-      await reaper.pass();
+      await collector.pass();
       await world.settle();
     }
     await assertClean(world);
@@ -151,10 +153,10 @@ describe("bugs of others, in the records", () => {
       await world.authority.create("reservation", { address, pool: "big", claim, nonce: `n${i}` });
     }
     await world.settle();
-    const reaper = world.reaper();
+    const collector = world.reaper();
     const began = world.clock.now();
     while (world.clock.now() - began < 60_000) {
-      await reaper.pass();
+      await collector.pass();
       world.clock.advance(10_000);
     }
     assert.equal((await world.all("reservation")).length, 0);
@@ -166,7 +168,7 @@ describe("bugs of others, in the records", () => {
     const request = { pools: ["big"] };
     const reserving = contexts.flatMap((context, i) =>
       Array.from({ length: 20 }, async (_, n) => {
-        const got = granted(await reserve(context, podIntent(world, `pod-${i}-${n}`, request)));
+        const got = granted(await reserve(context, podIntent(world, `pod-${i}-${n}`, request), "pod"));
         return got.claim.record.addresses.join();
       }),
     );
@@ -185,7 +187,8 @@ describe("bugs of others, in the records", () => {
 
   it("B17 a pool gives its last address, then says that it is full, and gives again what is let go", async () => {
     await using world = await openWorld({ pools: [SMALL] });
-    const take = (name: string) => reserve(world.context, podIntent(world, name, { pools: ["small"] }));
+    const take = (name: string) =>
+      reserve(world.context, podIntent(world, name, { pools: ["small"] }), "pod");
     const given: string[] = [];
     for (let i = 0; i < 6; i++) {
       given.push(granted(await take(`pod-${i}`)).claim.record.addresses.join());

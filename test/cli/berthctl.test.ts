@@ -20,6 +20,9 @@ const SET = workload("StatefulSet", "mysql", { replicas: 2, ...IPS });
 const NO_STACK = (dataDir: string) =>
   `Error: no berth stack runs on ${dataDir}; start one with: berthctl up --data ${dataDir}\n`;
 
+const applyAtOnce = (dataDir: string, object: unknown) =>
+  berthctl(dataDir, ["apply", "--wait", "0", "-f", "-"], JSON.stringify(object));
+
 describe("berthctl on a running stack", () => {
   let stack: Stack;
 
@@ -107,6 +110,20 @@ describe("berthctl on a running stack", () => {
     assert.equal((await stack.call("get", "pod", "dry", "-n", "shop")).rc, 1);
   });
 
+  it("refuses on a dry run what an object before it in the file would get", async () => {
+    const [one, two] = ["one", "two"].map((name) =>
+      pod(name, { annotations: { "berth.dev/ips": "10.20.0.78" } }),
+    );
+    const list = JSON.stringify({ apiVersion: "v1", kind: "List", items: [one, two] });
+    assert.deepEqual(await berthctl(stack.dataDir, ["apply", "--dry-run", "-f", "-"], list), {
+      rc: 1,
+      signal: null,
+      stdout: "pod/shop/one created (dry run)\n  this pod would get 10.20.0.78 from pool db\n",
+      stderr:
+        'Error: pod/shop/two: address 10.20.0.78 in pool "db" is asked for twice, by shop/one and by shop/two; give one of them another\n',
+    });
+  });
+
   it("explains what pods would get", async () => {
     const text = JSON.stringify(
       workload("StatefulSet", "kafka", { replicas: 1, annotations: { "berth.dev/ips": "10.20.0.52" } }),
@@ -155,7 +172,7 @@ describe("berthctl on a running stack", () => {
     );
     const refused = await stack.call("release", "10.20.0.51");
     assert.equal(refused.rc, 1);
-    assert.match(refused.stderr, /^Error: claim shop\/mysql-0 .* is lent to pod mysql-0 on node node-a/);
+    assert.match(refused.stderr, /^Error: claim shop\/mysql-0 .* is bound to pod mysql-0 on node node-a/);
     assert.equal((await stack.cni("DEL", "mysql-0")).rc, 0);
     assert.equal((await stack.call("get", "attachments")).stderr, "no attachments\n");
     await eventually("the claim hears of it", async () => {
@@ -218,7 +235,7 @@ describe("berthctl on a running stack", () => {
     for (const line of stderr.split("\n").filter((text) => text !== "")) {
       assert.doesNotMatch(JSON.parse(line).level, /error/, line);
     }
-    assert.deepEqual((await readdir(stack.dataDir)).sort(), ["berth.db", "tls"]);
+    assert.deepEqual((await readdir(stack.dataDir)).sort(), ["agent.sock.journal", "berth.db", "run", "tls"]);
   });
 
   it("can be read and mended when it is down, and not written", async () => {
@@ -227,7 +244,7 @@ describe("berthctl on a running stack", () => {
     assert.match((await stack.call("check")).stdout, /^ok: /m);
     assert.equal((await stack.call("release", "shop/vip")).rc, 0);
     assert.match((await stack.call("who", "10.20.0.80")).stdout, /^10\.20\.0\.80 was given back/);
-    const refused = await stack.apply(pod("late"));
+    const refused = await applyAtOnce(stack.dataDir, pod("late"));
     assert.deepEqual([refused.rc, refused.stderr], [2, NO_STACK(stack.dataDir)]);
   });
 });
@@ -239,7 +256,7 @@ describe("berthctl up", () => {
     t.after(() => first.stop("SIGKILL"));
     await first.apply(POOL, SET);
     await first.stop("SIGKILL");
-    assert.equal((await first.apply(pod("late"))).stderr, NO_STACK(dataDir));
+    assert.equal((await applyAtOnce(dataDir, pod("late"))).stderr, NO_STACK(dataDir));
     const second = await Stack.up(dataDir);
     t.after(() => second.stop());
     const { stdout } = await second.apply(SET, statefulPod("mysql", 0, IPS));

@@ -3,7 +3,7 @@ import { generateKeyPairSync } from "node:crypto";
 import { existsSync, readFileSync, writeFileSync } from "node:fs";
 import { createClock } from "../../system/clock.ts";
 import { createRandom } from "../../system/random.ts";
-import { issueAuthority, issueLeaf } from "../../webhook/certificates.ts";
+import { issueAuthority, issueServingCertificate } from "../../webhook/certificates/issue.ts";
 import { partOf } from "../api/binaries.ts";
 import { eventually } from "../support/eventually.ts";
 import { run } from "../support/process.ts";
@@ -38,7 +38,7 @@ export async function writeCredentials(state: StateFolder, nodes: readonly strin
   const clock = createClock();
   const authority = await issueAuthority(clock);
   const dnsNames = ["localhost", "kubernetes", "kubernetes.default", "kubernetes.default.svc"];
-  const leaf = await issueLeaf(
+  const leaf = await issueServingCertificate(
     authority,
     { dnsNames, addresses: [ROUTER, SERVICE_ADDRESS, "127.0.0.1"] },
     clock,

@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { setTimeout as pause } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
-import { messageOf } from "../../allocator/errors.ts";
+import { messageOf } from "../../allocator/base/errors.ts";
 import { partOf } from "../api/binaries.ts";
 import { eventually } from "../support/eventually.ts";
 import { type Ended, run } from "../support/process.ts";

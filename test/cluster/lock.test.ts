@@ -10,13 +10,19 @@ import { StateFolder } from "./state.ts";
 
 let folder: string;
 let state: StateFolder;
-beforeEach(() => {
-  folder = mkdtempSync(join(tmpdir(), "berth-lock-"));
-  state = new StateFolder(join(folder, "cluster"));
-});
-afterEach(() => rmSync(folder, { recursive: true, force: true }));
+
+/** Around the tests of a suite: not of the whole file, whose process others may share. */
+function setUp(): void {
+  beforeEach(() => {
+    folder = mkdtempSync(join(tmpdir(), "berth-lock-"));
+    state = new StateFolder(join(folder, "cluster"));
+  });
+  afterEach(() => rmSync(folder, { recursive: true, force: true }));
+}
 
 describe("the lock of a cluster", () => {
+  setUp();
+
   it("is held by one at a time", async () => {
     await withLock(state, async () => {
       await assert.rejects(
@@ -44,6 +50,8 @@ describe("the lock of a cluster", () => {
 });
 
 describe("the state of a cluster", () => {
+  setUp();
+
   it("is added to, whole or not at all, and nothing at first", () => {
     assert.deepEqual(state.read(), { sysctls: {}, machines: [], complete: false });
     state.write({ sysctls: { a: "1" } });

@@ -2,10 +2,12 @@
 // run.ts [FILE...]: passes the cases on the cluster that is up, or on one that comes and goes with this run.
 //   BERTH_CASES=ci             those that fit into a gate's time; what is left out is said by name
 //   USE_EXISTING_CLUSTER=true  the cluster of KUBECONFIG, in which Berth runs already
-import { spawn } from "node:child_process";
-import { existsSync, globSync, readFileSync, rmSync } from "node:fs";
-import { tmpdir } from "node:os";
-import { basename, join } from "node:path";
+import { globSync } from "node:fs";
+import { basename, join, relative, resolve } from "node:path";
+import { ROOT } from "../runner/files.ts";
+import { isGreen } from "../runner/results.ts";
+import { SuiteRun } from "../runner/run.ts";
+import { groupNamed } from "../runner/suites.ts";
 import { installBerth } from "./berth.ts";
 import { isExternal } from "./cases.ts";
 import { Cluster } from "./cluster.ts";
@@ -18,7 +20,6 @@ import { StateFolder } from "./state.ts";
 const FIRST = "readme.cluster-test.ts";
 /** What switches things off comes late, load last. */
 const ORDER = ["requests", "refusals", "lives", "absences", "certificates", "power", "startup"];
-const REPORTER = join(import.meta.dirname, "failures-reporter.ts");
 
 const state = StateFolder.of(process.env);
 const cluster = new Cluster(state);
@@ -27,39 +28,33 @@ const wasUp = external || cluster.isUp;
 const started = performance.now();
 const say = (what: string) =>
   console.error(`${((performance.now() - started) / 1000).toFixed(1)} s: ${what}`);
+// its nodes outlive single files; what is left of it is said when it is taken down
 // a run that is interrupted takes its cluster down all the same
-let tests: ReturnType<typeof spawn> | undefined;
-let failures = "";
-let isInterrupted = false;
-for (const signal of ["SIGINT", "SIGTERM"] as const) {
-  process.on(signal, () => {
-    isInterrupted = true;
-    tests?.kill("SIGINT");
-  });
-}
+const run = new SuiteRun("cluster-test", process.env, { isMarked: false });
+for (const signal of ["SIGINT", "SIGTERM"] as const) process.on(signal, () => run.interrupt("SIGINT"));
 try {
-  process.exitCode = await passAll(process.argv.slice(2));
+  await passAll(process.argv.slice(2));
 } catch (error) {
-  console.error(error instanceof Error ? error.message : String(error));
-  process.exitCode = 1;
+  run.complain(error instanceof Error ? error.message : String(error));
 }
 if (!wasUp) await takeDown();
-if (failures !== "") console.error(`\nfailed:\n${failures}`);
+const { summary, text } = await run.finish();
+console.log(text);
+process.exitCode = isGreen(summary) ? 0 : 1;
 
-/** The exit status of the tests. */
-async function passAll(named: readonly string[]): Promise<number> {
+async function passAll(named: readonly string[]): Promise<void> {
   if (!wasUp) await withLock(state, async () => await bringUp());
   const files = named.length > 0 ? named : all();
   const before = files.filter((file) => basename(file) === FIRST);
-  const first = external ? 0 : await pass(before);
-  if (isInterrupted) return 1;
+  if (!external) await pass(before);
+  if (run.isInterrupted) return;
   if (!external) {
     await installBerth(cluster);
     say("Berth is installed");
   }
   await Lab.prepare(POOLS);
   const rest = files.filter((file) => external || !before.includes(file));
-  return Math.max(first, await pass(rest));
+  await pass(rest);
 }
 
 async function bringUp(): Promise<void> {
@@ -67,32 +62,10 @@ async function bringUp(): Promise<void> {
   await cluster.up(say);
 }
 
-/** Runs each file in a process of its own, in that order; gives the highest exit status. */
-async function pass(files: readonly string[]): Promise<number> {
-  let worst = 0;
-  const kept = join(tmpdir(), `berth-failures-${process.pid}`);
-  for (const file of files) {
-    if (isInterrupted) return 1;
-    const child = spawn(process.execPath, ["--test", ...reporters(kept), file], { stdio: "inherit" });
-    tests = child;
-    const status = await new Promise<number>((resolve) => {
-      child.once("error", () => resolve(1));
-      child.once("exit", (code) => resolve(code ?? 1));
-    });
-    worst = Math.max(worst, status);
-    if (existsSync(kept)) failures += readFileSync(kept, "utf8");
-    rmSync(kept, { force: true });
-  }
-  return worst;
-}
-
-/** What a person reads as it comes, and what failed, kept for the end. */
-function reporters(kept: string): readonly string[] {
-  const reporter = (which: string, to: string) => [
-    `--test-reporter=${which}`,
-    `--test-reporter-destination=${to}`,
-  ];
-  return [...reporter("spec", "stdout"), ...reporter(REPORTER, kept)];
+/** Runs each file in a process of its own, in that order. */
+async function pass(files: readonly string[]): Promise<void> {
+  const group = groupNamed("cluster");
+  for (const file of files) await run.pass({ group, files: [relative(ROOT, resolve(file))], runs: 1 });
 }
 
 function all(): readonly string[] {
@@ -103,6 +76,5 @@ function all(): readonly string[] {
 
 async function takeDown(): Promise<void> {
   const left = await withLock(state, () => cluster.down());
-  for (const what of left) console.error(`left behind: ${what}`);
-  if (left.length > 0) process.exitCode = 1;
+  for (const what of left) run.complain(`left behind: ${what}`);
 }

@@ -5,13 +5,16 @@ import type { Expectation } from "./expectation.ts";
 export const NOT_APPLICABLE: ReadonlyMap<string, string> = new Map([
   ["G14", "the journal of an agent knows its own node only; there is nothing of another node to free"],
   ["G20", "a note about load, not steps; scale.test.ts does it"],
-  ["T08", "a note about policy: an exhausted range is no error of STATUS, see ipam-plugin/agent/status.ts"],
+  [
+    "T08",
+    "a note about policy: an exhausted range is no error of STATUS, see ipam-plugin/agent/commands/status.ts",
+  ],
   ["H05", "writes a file of an old host-local; this plugin keeps no files"],
-  ["H17", "writes host-local's own files; ipam-plugin/agent/ranges.test.ts has the case"],
-  ["H19", "writes host-local's own files; ipam-plugin/agent/ranges.test.ts has the case"],
-  ["H21", "writes host-local's own files; ipam-plugin/agent/ranges.test.ts has the case"],
-  ["H23", "writes host-local's own files; ipam-plugin/agent/ranges.test.ts has the case"],
-  ["H25", "writes host-local's own files; ipam-plugin/agent/ranges.test.ts has the case"],
+  ["H17", "writes host-local's own files; ipam-plugin/agent/add/from-ranges.test.ts has the case"],
+  ["H19", "writes host-local's own files; ipam-plugin/agent/add/from-ranges.test.ts has the case"],
+  ["H21", "writes host-local's own files; ipam-plugin/agent/add/from-ranges.test.ts has the case"],
+  ["H23", "writes host-local's own files; ipam-plugin/agent/add/from-ranges.test.ts has the case"],
+  ["H25", "writes host-local's own files; ipam-plugin/agent/add/from-ranges.test.ts has the case"],
 ]);
 
 /** Case/step, counted from 0, where `want` replaces the recorded answer of the reference -> what is expected. */

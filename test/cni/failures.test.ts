@@ -16,14 +16,14 @@ import { TestingAgent } from "./testing-agent.ts";
 /** Room for one address beside the gateway. */
 const LAST_ONE = { subnet: "10.1.2.0/30" };
 
-let mooring: ScriptedMooring;
+let claimSource: ScriptedMooring;
 let agent: TestingAgent;
 let caller: Caller;
 
 before(buildPlugin);
 beforeEach(async () => {
-  mooring = new ScriptedMooring();
-  agent = await TestingAgent.start(mooring);
+  claimSource = new ScriptedMooring();
+  agent = await TestingAgent.start(claimSource);
   caller = new Caller(agent.socket);
 });
 afterEach(async () => {
@@ -102,20 +102,20 @@ describe("an ADD that is cut off", () => {
   });
 
   it("C0006 an ADD that is killed before it was answered gives its claim back", async () => {
-    mooring.answers.set("shop/db-0", lends("shop/db-0", "10.9.0.1/24"));
+    claimSource.answers.set("shop/db-0", lends("shop/db-0", "10.9.0.1/24"));
     const { promise, resolve: open } = Promise.withResolvers<void>();
-    mooring.gate = promise;
+    claimSource.gate = promise;
     const { child, finish } = await caller.begin("ADD", pod);
     const ended = finish();
-    await eventually("the mooring works on it", () => mooring.asked.length > 0 || undefined);
+    await eventually("the mooring works on it", () => claimSource.asked.length > 0 || undefined);
     child.kill("SIGKILL");
     await ended;
     await caller.silently("STATUS"); // the agent has seen that it is gone, too
     open();
-    await eventually("the mooring is told", () => mooring.told.length > 0 || undefined);
+    await eventually("the mooring is told", () => claimSource.told.length > 0 || undefined);
     const attachment = { network: "net", containerID: "c2", interface: "eth0" };
     const ref = { namespace: "shop", name: "db-0", uid: "u1" };
-    assert.deepEqual(mooring.told, [{ claim: "shop/db-0", pod: ref, attachment }]);
+    assert.deepEqual(claimSource.told, [{ claim: "shop/db-0", pod: ref, attachment }]);
     assert.deepEqual(agent.held, ["10.1.2.2", "10.1.2.3"]);
     assert.deepEqual(await caller.add({ ...pod, cid: "c3" }), ["10.9.0.1/24"]);
   });

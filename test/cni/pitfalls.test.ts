@@ -12,13 +12,13 @@ import { TestingAgent } from "./testing-agent.ts";
 const DUAL = { ranges: [[{ subnet: "10.1.2.0/24" }], [{ subnet: "2001:db8::/64" }]] };
 
 describe("pitfalls", () => {
-  let mooring: ScriptedMooring;
+  let claimSource: ScriptedMooring;
   let agent: TestingAgent;
   let caller: Caller;
   before(buildPlugin);
   beforeEach(async () => {
-    mooring = new ScriptedMooring();
-    agent = await TestingAgent.start(mooring);
+    claimSource = new ScriptedMooring();
+    agent = await TestingAgent.start(claimSource);
     caller = new Caller(agent.socket);
   });
   afterEach(() => agent.remove());
@@ -45,10 +45,10 @@ describe("pitfalls", () => {
     ];
     for (const [text, expected] of args) {
       assert.equal(await given({ args: text }), "10.1.2.2/24", text);
-      const { namespace, name, uid } = mooring.asked.at(-1)?.pod ?? assert.fail(text);
+      const { namespace, name, uid } = claimSource.asked.at(-1)?.pod ?? assert.fail(text);
       assert.equal(`${namespace}/${name} ${uid}`, expected, text);
     }
-    assert.equal(mooring.asked.length, args.length);
+    assert.equal(claimSource.asked.length, args.length);
     assert.equal(
       await given({ ipam: DUAL, args: ";IP=10.1.2.9, 2001:db8::9;" }),
       "10.1.2.9/24 2001:db8::9/64",
@@ -108,7 +108,7 @@ describe("pitfalls", () => {
     await caller.del({ ifname: "../eth0" });
     const spool = join(agent.folder, "run", "spool");
     for (const name of await readdir(spool)) assert.match(name, /^\d{20}-\d+\.del$/);
-    assert.deepEqual((await readdir(join(agent.folder, "run"))).sort(), ["spool"]);
+    assert.deepEqual((await readdir(join(agent.folder, "run"))).sort(), ["agent.sock.journal", "spool"]);
     await agent.start();
     assert.deepEqual(agent.held, ["10.1.2.2"]);
     const left = await readdir(spool);

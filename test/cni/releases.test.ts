@@ -5,7 +5,7 @@ import { readdir, rm, writeFile } from "node:fs/promises";
 import { createServer, type Socket } from "node:net";
 import { join } from "node:path";
 import { afterEach, before, beforeEach, describe, it } from "node:test";
-import { BerthError } from "../../allocator/errors.ts";
+import { BerthError } from "../../allocator/base/errors.ts";
 import { eventually } from "../support/eventually.ts";
 import { addressesOf, Caller, type Said } from "./caller.ts";
 import { buildPlugin } from "./plugin.ts";

@@ -2,30 +2,30 @@
 // What an agent knows after it was stopped, killed or rebooted, and whom it tells.
 import assert from "node:assert/strict";
 import { afterEach, before, beforeEach, describe, it } from "node:test";
-import { BerthError } from "../../allocator/errors.ts";
-import type { SandboxNotice } from "../../ipam-plugin/agent/mooring.ts";
+import { BerthError } from "../../allocator/base/errors.ts";
+import type { SandboxEvent } from "../../ipam-plugin/agent/claims/claim-source.ts";
 import { lends, podArgs, ScriptedMooring } from "../../ipam-plugin/agent/testing/node-bench.ts";
 import { eventually } from "../support/eventually.ts";
 import { addressesOf, Caller, type Said } from "./caller.ts";
 import { buildPlugin } from "./plugin.ts";
 import { TestingAgent } from "./testing-agent.ts";
 
-let mooring: ScriptedMooring;
+let claimSource: ScriptedMooring;
 let agent: TestingAgent;
 let caller: Caller;
 
 before(buildPlugin);
 beforeEach(async () => {
-  mooring = new ScriptedMooring();
-  agent = await TestingAgent.start(mooring);
+  claimSource = new ScriptedMooring();
+  agent = await TestingAgent.start(claimSource);
   caller = new Caller(agent.socket);
 });
 afterEach(() => agent.remove());
 
 /** The n-th pod, whose claim lends 10.9.0.n, in its sandbox `s<n>`. */
-function sandbox(n: number): Said & { readonly notice: SandboxNotice } {
+function sandbox(n: number): Said & { readonly notice: SandboxEvent } {
   const name = `db-${n}`;
-  mooring.answers.set(`shop/${name}`, lends(`shop/${name}`, `10.9.0.${n}/24`));
+  claimSource.answers.set(`shop/${name}`, lends(`shop/${name}`, `10.9.0.${n}/24`));
   const notice = {
     claim: `shop/${name}`,
     pod: { namespace: "shop", name, uid: `u${n}` },
@@ -68,14 +68,14 @@ describe("the journal of an agent", () => {
     agent.reboot();
     await agent.start();
     assert.deepEqual(agent.held, []);
-    await eventually("the mooring is told", () => mooring.told.length > 0 || undefined);
-    assert.deepEqual([mooring.told, mooring.known], [[sandbox(1).notice], []]);
+    await eventually("the mooring is told", () => claimSource.told.length > 0 || undefined);
+    assert.deepEqual([claimSource.told, claimSource.known], [[sandbox(1).notice], []]);
     await caller.add({ cid: "new" });
     await caller.add(sandbox(2));
     await caller.del({ cid: "old", netns: "" });
     await agent.restart();
     assert.deepEqual(agent.held.toSorted(), ["10.1.2.3", "10.9.0.2"]);
-    assert.deepEqual([mooring.told, mooring.known], [[sandbox(1).notice], [sandbox(2).notice]]);
+    assert.deepEqual([claimSource.told, claimSource.known], [[sandbox(1).notice], [sandbox(2).notice]]);
     assert.deepEqual(await caller.add({ cid: "old" }), ["10.1.2.4/24"]);
   });
 
@@ -112,32 +112,32 @@ describe("the claims of sandboxes", () => {
     await agent.start();
     assert.deepEqual(agent.held, ["10.9.0.1"]);
     assert.deepEqual(await caller.add({ cid: "new", args }), ["10.9.0.1/24"]);
-    assert.equal(mooring.told.length, 0);
+    assert.equal(claimSource.told.length, 0);
     await caller.del({ cid: "new", args });
     assert.deepEqual(agent.held, []);
-    await eventually("the mooring is told", () => mooring.told.length > 0 || undefined);
+    await eventually("the mooring is told", () => claimSource.told.length > 0 || undefined);
     assert.deepEqual(
-      mooring.told.map(({ attachment }) => attachment.containerID),
+      claimSource.told.map(({ attachment }) => attachment.containerID),
       ["new"],
     );
   });
 
   it("C0044 a detachment is told again and again, by the next agent too, until the mooring takes it", async () => {
     const { notice, ...said } = sandbox(1);
-    mooring.fault = new BerthError("STORE_UNAVAILABLE", "nobody answers");
+    claimSource.fault = new BerthError("STORE_UNAVAILABLE", "nobody answers");
     await caller.add(said);
     await caller.del(said);
-    await eventually("the mooring does not understand", () => mooring.attempts > 0 || undefined);
+    await eventually("the mooring does not understand", () => claimSource.attempts > 0 || undefined);
     await agent.crash();
-    const before = mooring.attempts;
+    const before = claimSource.attempts;
     await agent.start();
-    await eventually("the next agent tells", () => mooring.attempts > before || undefined);
-    assert.deepEqual(mooring.told, []);
-    mooring.fault = undefined;
-    await eventually("the mooring understands", () => mooring.told.length > 0 || undefined);
+    await eventually("the next agent tells", () => claimSource.attempts > before || undefined);
+    assert.deepEqual(claimSource.told, []);
+    claimSource.fault = undefined;
+    await eventually("the mooring understands", () => claimSource.told.length > 0 || undefined);
     await agent.restart();
     await caller.silently("STATUS");
-    assert.deepEqual(mooring.told, [notice]);
+    assert.deepEqual(claimSource.told, [notice]);
   });
 
   it("C0045 the claim of every live sandbox is told at the start, before the first call is served", async () => {
@@ -147,13 +147,13 @@ describe("the claims of sandboxes", () => {
     await agent.stop();
     await caller.del({ cid: "s3" }); // by the spool: it counts before anything is told
     const { promise: gate, resolve: open } = Promise.withResolvers<void>();
-    const listening = mooring.attached.bind(mooring);
-    mooring.attached = async (notice) => {
+    const listening = claimSource.attached.bind(claimSource);
+    claimSource.attached = async (notice) => {
       await listening(notice);
       await gate;
     };
     const starting = agent.start();
-    await eventually("the start waits for the mooring", () => mooring.known.length > 0 || undefined);
+    await eventually("the start waits for the mooring", () => claimSource.known.length > 0 || undefined);
     const order: string[] = [];
     const adding = caller.add({ cid: "c4" }).finally(() => order.push("served"));
     const words = `50 berth agent is not running (no socket at ${agent.socket})`;
@@ -161,7 +161,7 @@ describe("the claims of sandboxes", () => {
     order.push("told");
     open();
     await starting;
-    assert.deepEqual(mooring.known, [sandbox(1).notice]);
+    assert.deepEqual(claimSource.known, [sandbox(1).notice]);
     assert.deepEqual(await adding, ["10.1.2.3/24"]);
     assert.deepEqual(order, ["told", "served"]);
   });

@@ -2,21 +2,22 @@
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { silent } from "../../allocator/ports.ts";
-import { type Database, openDatabase } from "../../allocator/store/database.ts";
+import { noopLogger } from "../../allocator/base/ports.ts";
+import { type Database, openDatabase } from "../../allocator/store/sqlite/database.ts";
 import { type Agent, startAgent } from "../../ipam-plugin/agent/agent.ts";
-import { type Host, linuxHost } from "../../ipam-plugin/agent/host.ts";
-import type { Mooring } from "../../ipam-plugin/agent/mooring.ts";
+import type { ClaimSource } from "../../ipam-plugin/agent/claims/claim-source.ts";
+import { type Host, linuxHost } from "../../ipam-plugin/agent/services/host.ts";
 import { createClock } from "../../system/clock.ts";
 import { createRandom } from "../../system/random.ts";
 import { eventually } from "../support/eventually.ts";
 
 /** A node without claims: every pod is served from the configuration. */
-export const unmoored: Mooring = {
+export const unmoored: ClaimSource = {
   find: async () => ({ kind: "unmoored" }),
   attach: async () => ({ kind: "unmoored" }),
   attached: async () => {},
   detached: async () => {},
+  lastSandbox: async () => undefined,
   inUse: () => [],
   absent: async () => {},
 };
@@ -31,19 +32,19 @@ export class TestingAgent {
   gate: Promise<void> = Promise.resolve();
   /** ADDs that came as far as the gate. */
   atGate = 0;
-  readonly #mooring: Mooring;
+  readonly #mooring: ClaimSource;
   #bootId = "boot-1";
   #agent: Agent | undefined;
   #database: Database | undefined;
 
-  private constructor(folder: string, mooring: Mooring) {
+  private constructor(folder: string, claimSource: ClaimSource) {
     this.folder = folder;
     this.socket = join(folder, "run", "agent.sock");
-    this.#mooring = mooring;
+    this.#mooring = claimSource;
   }
 
-  static async start(mooring: Mooring = unmoored): Promise<TestingAgent> {
-    const agent = new TestingAgent(await mkdtemp(join(tmpdir(), "berth-cni-")), mooring);
+  static async start(claimSource: ClaimSource = unmoored): Promise<TestingAgent> {
+    const agent = new TestingAgent(await mkdtemp(join(tmpdir(), "berth-cni-")), claimSource);
     await agent.start();
     return agent;
   }
@@ -59,7 +60,7 @@ export class TestingAgent {
       mooring: this.#mooring,
       clock: createClock(),
       random: createRandom(),
-      log: silent,
+      log: noopLogger,
       bootId: this.#bootId,
       host: this.#host(),
     });

@@ -2,8 +2,8 @@
 import { readdir } from "node:fs/promises";
 import { join } from "node:path";
 import { setTimeout as pause } from "node:timers/promises";
-import { silent } from "../../allocator/ports.ts";
-import { startStack } from "../../cli/stack.ts";
+import { noopLogger } from "../../allocator/base/ports.ts";
+import { startStack } from "../../cli/embedded/stack.ts";
 import { createRandom } from "../../system/random.ts";
 import { ApiServer } from "../support/api-server.ts";
 import { eventually } from "../support/eventually.ts";
@@ -111,7 +111,7 @@ export class Campaign {
       socketPath: socket,
       clock,
       random: createRandom(),
-      log: silent,
+      log: noopLogger,
     });
     await clock.leap(240_000);
     await last.close();

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 import { setTimeout as pause } from "node:timers/promises";
-import { audit } from "../../allocator/audit.ts";
-import { isRefusal } from "../../allocator/errors.ts";
-import { type Pool, parsePool } from "../../allocator/pool.ts";
-import { allOf, audited } from "../../cli/ledger.ts";
+import { isRefusal } from "../../allocator/base/errors.ts";
+import { audit } from "../../allocator/gc/audit.ts";
+import { type Pool, parsePool } from "../../allocator/pool/pool.ts";
+import { allOf, toAuditAttachment } from "../../cli/backend/embedded-backend.ts";
 import type { StackFolder } from "../support/stack-folder.ts";
 
 /** What a stack may be in the midst of is over by then. */
@@ -22,7 +22,7 @@ export async function defectsOf(stack: StackFolder): Promise<readonly string[]> 
 
 async function look(stack: StackFolder): Promise<readonly string[]> {
   return await stack.read(async ({ store, attachments }) => {
-    const used = attachments().map((attachment) => audited(attachment, "here"));
+    const used = attachments().map((attachment) => toAuditAttachment(attachment, "here"));
     const pools = (await allOf(store, "pool")).map(({ record }) => parsePool(record));
     const found = audit({
       pools: pools.filter((pool): pool is Pool => !isRefusal(pool)),

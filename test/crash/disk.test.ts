@@ -42,6 +42,7 @@ describe("the log of a killed stack", () => {
     wreck = await Wreck.make(PODS);
   });
   after(() => wreck?.remove());
+  afterEach(() => wreck.stack.killIfRunning());
 
   it("has everything that was answered, however what came after it was torn", async () => {
     const [begin = 0, end = 0] = wreck.commits.slice(-2);
@@ -126,7 +127,10 @@ describe("a record that cannot be decoded", () => {
     wreck = await Wreck.make(3);
   });
   after(() => wreck?.remove());
-  afterEach(() => wreck.restore());
+  afterEach(async () => {
+    await wreck.stack.killIfRunning();
+    wreck.restore();
+  });
 
   const claims = "kind = 'claim' AND key = 'shop/p1'";
   const reservations = "kind = 'reservation' AND key = '10.20.0.11'";
@@ -167,6 +171,8 @@ describe("a record that cannot be decoded", () => {
 
   async function makeAnew(name: string, cidr: string): Promise<void> {
     const { endpoint, socket } = wreck.stack;
+    const deleted = await wreck.stack.berthctl("delete", `pod/shop/${name}`);
+    assert.deepEqual([deleted.rc, deleted.stderr], [0, ""]);
     const api = new ApiServer(endpoint);
     const annotations = { "berth.dev/ips": cidr.split("/", 1)[0] ?? "" };
     const kept = await api.create(pod("shop", name, annotations));
@@ -186,6 +192,8 @@ describe("a record that cannot be decoded", () => {
       msg: "the stored object Pod shop/p1 cannot be read; delete it and create it again",
       details: "STATE_CORRUPT",
     });
+    for (const { pod: name, sandbox } of wreck.answered)
+      if (name === "p1" && sandbox !== undefined) await runtime.detach(sandbox);
     await makeAnew("p1", "10.20.0.11/24");
     await wreck.stack.kill9();
   });

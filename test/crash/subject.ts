@@ -70,6 +70,8 @@ export class PodSubject implements Subject {
   #pod: Kept | undefined;
   #sandbox: Sandbox | undefined;
   #before: Sandbox | undefined;
+  /** Its creation or its deletion was cut off: there may be a pod, whose uid nobody knows, and a second is refused. */
+  #mayBeThere = false;
 
   constructor(name: string, sticky: boolean, manifest: () => Manifest) {
     this.name = name;
@@ -78,7 +80,8 @@ export class PodSubject implements Subject {
   }
 
   async step(site: Site): Promise<void> {
-    if (this.#pod === undefined) return await this.#admit(site);
+    if (this.#pod === undefined)
+      return await (this.#mayBeThere ? this.#deleteUnknown(site) : this.#admit(site));
     if (this.#sandbox === undefined) return await this.#attachNew(site);
     const acts = [
       () => this.#attachAgain(site),
@@ -96,8 +99,12 @@ export class PodSubject implements Subject {
   async end(site: Site): Promise<void> {
     await this.#detachLate(site);
     await this.#detach(site);
+    await (this.#pod === undefined ? this.#deleteUnknown(site) : this.#delete(site));
+  }
+
+  async #deleteUnknown(site: Site): Promise<void> {
     const { metadata, ...manifest } = this.#manifest();
-    this.#pod ??= { ...manifest, metadata: { ...metadata, name: this.name, uid: "unknown" } };
+    this.#pod = { ...manifest, metadata: { ...metadata, name: this.name, uid: "unknown" } };
     await this.#delete(site);
   }
 
@@ -108,6 +115,7 @@ export class PodSubject implements Subject {
       .write(this.#manifest())
       .catch(() => undefined);
     if (outcome === undefined) {
+      this.#mayBeThere = true;
       site.count("admission cut off");
     } else if (outcome.kind === "refused") {
       if (!PASSING.includes(outcome.reason)) site.fault(`${this.name} is refused: ${outcome.message}`);
@@ -157,7 +165,7 @@ export class PodSubject implements Subject {
   /** As a StatefulSet does it in haste: the successor is there before the sandbox of the first is gone. */
   async #replace(site: Site): Promise<void> {
     await this.#delete(site);
-    await this.#admit(site);
+    if (!this.#mayBeThere) await this.#admit(site);
     if (this.#pod !== undefined) await this.#attachNew(site);
   }
 
@@ -168,7 +176,8 @@ export class PodSubject implements Subject {
       .api()
       .delete(this.#pod)
       .catch(() => undefined);
-    this.#pod = undefined; // of a deletion that was cut off nobody knows; to create it again is right either way
+    this.#pod = undefined;
+    this.#mayBeThere = outcome === undefined;
     site.count(outcome === undefined ? "deletion cut off" : "pod deleted");
   }
 

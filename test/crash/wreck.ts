@@ -3,7 +3,7 @@ import { copyFileSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSyn
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
-import { openDatabase } from "../../allocator/store/database.ts";
+import { openDatabase } from "../../allocator/store/sqlite/database.ts";
 import { ApiServer, type Kept } from "../support/api-server.ts";
 import { namespace, pod, pool } from "../support/manifests.ts";
 import { networkOf, Runtime, type Sandbox, sandboxOf } from "../support/runtime.ts";

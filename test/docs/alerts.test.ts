@@ -33,11 +33,17 @@ const dashboard = JSON.parse(read("charts/berth/files/dashboard.json")) as {
 };
 
 let known: Awaited<ReturnType<typeof knownMetrics>>;
-before(async () => {
-  known = await knownMetrics();
-});
+
+/** Around the tests of a suite: not of the whole file, whose process others may share. */
+function setUp(): void {
+  before(async () => {
+    known = await knownMetrics();
+  });
+}
 
 describe("expressions", () => {
+  setUp();
+
   for (const [expression, fault] of [
     ["berth_nonsense > 0", "there is no metric berth_nonsense"],
     ["rate(berth_leader[5m]) > 0", "rate() of berth_leader, which is no counter"],
@@ -67,6 +73,8 @@ describe("expressions", () => {
 });
 
 describe("charts/berth/files/alerts.yaml", () => {
+  setUp();
+
   for (const rule of rules) {
     it(`${rule.alert} can be evaluated, and tells what it means and what to do`, () => {
       assert.deepEqual(faultsIn(rule.expr, known), []);
@@ -95,6 +103,8 @@ describe("charts/berth/files/alerts.yaml", () => {
 });
 
 describe("charts/berth/files/dashboard.json", () => {
+  setUp();
+
   for (const { title, description, targets } of dashboard.panels.filter((panel) => panel.targets)) {
     it(`${title}: can be drawn and says what it answers`, () => {
       assert.match(description ?? "", /\?$/);

@@ -1,11 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
+
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { describe, it } from "node:test";
-import { FAULTS, REFUSALS, type RefusalCode } from "../../allocator/errors.ts";
+import { FAULTS, REFUSALS, type RefusalCode } from "../../allocator/base/errors.ts";
+import type { Store } from "../../allocator/store/store.ts";
+import { toBerthError } from "../../kube/api/status.ts";
 import { renderErrorReference } from "../../scripts/error-reference.ts";
 import { EXAMPLES } from "../../scripts/error-texts.ts";
-import type { Route } from "../../webhook/app.ts";
+import type { Route } from "../../webhook/review/admission-review.ts";
+
+import { altered } from "../simulation/altered.ts";
 import { bindingTo, DB_POOL, poolRecord } from "../support/fixtures.ts";
 import {
   claimObject,
@@ -26,6 +31,7 @@ const TINY = poolRecord("tiny", "10.80.0.0/32");
 /** What leads to an example: the pools, what came before, and the review that is refused. */
 interface Story {
   readonly pools?: WorldOptions["pools"];
+  readonly wrap?: (store: Store) => Store;
   readonly before?: (world: World) => Promise<unknown>;
   readonly route?: Route;
   readonly operation?: "CREATE" | "DELETE";
@@ -57,6 +63,19 @@ async function releasing(world: World): Promise<void> {
 
 const web = deploymentPod("web", { annotations: { "berth.dev/ips": "10.20.0.70" } });
 const listed = statefulPod("mysql", 2, { annotations: { "berth.dev/ips": "10.20.0.70;10.20.0.71" } });
+
+/** No claim can be created any more. */
+function overQuota(store: Store): Store {
+  const said =
+    'ipclaims.berth.dev "licence" is forbidden: exceeded quota: claims, requested: count/ipclaims.berth.dev=1, used: count/ipclaims.berth.dev=5, limited: count/ipclaims.berth.dev=5';
+  const body = { reason: "Forbidden", message: said };
+  return altered(store, {
+    create: async (kind, record) => {
+      if (kind === "claim") throw toBerthError({ status: 403, body }, "create ipclaims shop/licence");
+      return await store.create(kind, record);
+    },
+  });
+}
 
 const STORIES: Readonly<Record<RefusalCode, Story>> = {
   REQUEST_INVALID: { object: wants("10.20.0.70/24") },
@@ -106,7 +125,8 @@ const STORIES: Readonly<Record<RefusalCode, Story>> = {
     operation: "DELETE",
     object: claimObject("mysql-0", {}),
   },
-  OBJECT_INVALID: { route: "/validate/workloads", object: workload("DaemonSet", "agent") },
+  CLAIM_REFUSED: { wrap: overQuota, object: from("db") },
+  OBJECT_INVALID: { route: "/validate/workloads", object: workload("CronJob", "report") },
 };
 
 describe("docs/errors.md", () => {
@@ -125,7 +145,10 @@ describe("docs/errors.md", () => {
 
   for (const [code, story] of Object.entries(STORIES) as [RefusalCode, Story][]) {
     it(`shows what is really said: ${code}`, async () => {
-      await using world = await openWorld({ pools: story.pools ?? [IPV4] });
+      await using world = await openWorld({
+        pools: story.pools ?? [IPV4],
+        ...(story.wrap === undefined ? {} : { wrap: story.wrap }),
+      });
       await story.before?.(world);
       const { route = "/mutate/pods", operation = "CREATE", object } = story;
       assert.equal(deniedAs(await send(world, route, object, { operation })), `${code}: ${EXAMPLES[code]}`);

@@ -2,7 +2,7 @@
 // The PromQL of Berth's rules and dashboard, held against the metrics: Prometheus's own grammar says what is in it.
 import { parser } from "@prometheus-io/lezer-promql";
 import { collectDefaultMetrics, Registry } from "prom-client";
-import { type Definition, METRICS } from "../../system/metric-table.ts";
+import { type Definition, METRICS } from "../../system/metric-definitions.ts";
 
 interface Known {
   readonly type: string;
@@ -25,9 +25,9 @@ export async function knownMetrics(): Promise<ReadonlyMap<string, Known>> {
       known.set(`${name}${suffix}`, { type: "counter", labels });
   };
   for (const [name, definition] of Object.entries<Definition>(METRICS)) add(name, definition);
-  const registry = new Registry();
-  collectDefaultMetrics({ register: registry });
-  for (const { name, type } of await registry.getMetricsAsJSON()) {
+  const backend = new Registry();
+  collectDefaultMetrics({ register: backend });
+  for (const { name, type } of await backend.getMetricsAsJSON()) {
     add(name, { type: String(type), labels: ["kind", "type", "space", "version"] });
   }
   return known;

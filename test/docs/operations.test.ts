@@ -4,7 +4,7 @@ import { existsSync, globSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, it } from "node:test";
 import { withTables } from "../../scripts/operations-tables.ts";
-import { METRICS } from "../../system/metric-table.ts";
+import { METRICS } from "../../system/metric-definitions.ts";
 import { knownMetrics } from "./expressions.ts";
 
 const ROOT = join(import.meta.dirname, "../..");
@@ -70,7 +70,7 @@ describe("docs/operations.md", () => {
     const lines = quoted.filter((words) => !words.startsWith("kubectl "));
     assert.ok(lines.length > 4);
     for (const words of lines) assert.ok(sources.includes(words), words);
-    assert.ok(operations.includes("'not lent to its pod'") && sources.includes("not lent to its pod"));
+    assert.ok(operations.includes("'not bound to its pod'") && sources.includes("not bound to its pod"));
   });
 });
 

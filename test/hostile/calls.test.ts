@@ -3,8 +3,8 @@
 import assert from "node:assert/strict";
 import { after, before, describe, it } from "node:test";
 import fc from "fast-check";
+import { createHandler } from "../../ipam-plugin/agent/commands/dispatch.ts";
 import { NodeBench } from "../../ipam-plugin/agent/testing/node-bench.ts";
-import { createHandler } from "../../ipam-plugin/agent/verbs.ts";
 import { readArgs } from "../../ipam-plugin/cni/args.ts";
 import { isCniError } from "../../ipam-plugin/cni/errors.ts";
 import { assertAnswer, call } from "./calls.ts";
@@ -48,7 +48,7 @@ describe("hostile CNI calls", () => {
   it("with any CNI_ARGS are read, or refused with a code", () => {
     const text = fc.oneof(
       evilText,
-      fc.array(evilText, { maxLength: 6 }).map((parts) => parts.join(";")),
+      fc.array(evilText, { maxLength: 6 }).map((services) => services.join(";")),
     );
     fc.assert(
       fc.property(text, (written) => {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 import assert from "node:assert/strict";
 import fc from "fast-check";
-import { parseAddress } from "../../allocator/address.ts";
-import { type Call, encodeReply, type Reply } from "../../ipam-plugin/agent/frame.ts";
+import { parseAddress } from "../../allocator/ip/address.ts";
+import { type Call, encodeReply, type Reply } from "../../ipam-plugin/agent/rpc/frame.ts";
 import { evilText, mutantOf } from "./values.ts";
 
 const ARGS = "IgnoreUnknown=1;K8S_POD_NAMESPACE=shop;K8S_POD_NAME=web;K8S_POD_UID=u";

@@ -5,8 +5,9 @@ import { mkdir, readdir, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { after, afterEach, before, beforeEach, describe, it } from "node:test";
 import fc from "fast-check";
-import { silent } from "../../allocator/ports.ts";
-import { REQUEST_MS } from "../../ipam-plugin/agent/connection.ts";
+import { noopLogger } from "../../allocator/base/ports.ts";
+import { replaySpool } from "../../ipam-plugin/agent/background/spool.ts";
+import { REQUEST_MS } from "../../ipam-plugin/agent/rpc/connection.ts";
 import {
   type Call,
   CallDecoder,
@@ -14,11 +15,11 @@ import {
   decodeReply,
   encodeCall,
   encodeReply,
-  NOT_TAKEN,
+  NOT_ACCEPTED,
   REQUEST_LIMIT,
-} from "../../ipam-plugin/agent/frame.ts";
-import { replaySpool } from "../../ipam-plugin/agent/spool.ts";
+} from "../../ipam-plugin/agent/rpc/frame.ts";
 import { ACK, callOf, fine, SocketBench, until } from "../../ipam-plugin/agent/testing/socket-bench.ts";
+import { runsOf } from "../support/runs.ts";
 import { collect } from "./growth.ts";
 import { evilText, runs, SEED } from "./values.ts";
 
@@ -177,7 +178,7 @@ describe("hostile frames", () => {
       // All the others are sent away, each in words; the clients that wait on are those that memory is held for.
       await until(() => greedy.filter(({ bytes }) => bytes.length > 0).length >= 200 - HELD_AT_ONCE);
       const refused = await Promise.all(greedy.filter(({ bytes }) => bytes.length > 0).map((c) => c.reply()));
-      assert.ok(refused.every(({ exitStatus }) => exitStatus === NOT_TAKEN));
+      assert.ok(refused.every(({ exitStatus }) => exitStatus === NOT_ACCEPTED));
       const quick = bench.client(encodeCall(callOf("c2")));
       assert.equal((await quick.reply()).exitStatus, 0);
       await assertHeld(before, (HELD_AT_ONCE + 4) * REQUEST_LIMIT);
@@ -191,7 +192,7 @@ describe("hostile frames", () => {
     const bench = await SocketBench.open();
     const folder = join(bench.folder, "spool");
     await mkdir(folder);
-    const files = fc.sample(fc.oneof(bytes, call.map(encodeCall)), { numRuns: 1_500, seed: SEED });
+    const files = fc.sample(fc.oneof(bytes, call.map(encodeCall)), { numRuns: runsOf(1_500), seed: SEED });
     const name = (i: number) => `${String(i).padStart(20, "0")}-7.del`;
     await Promise.all(files.map((file, i) => writeFile(join(folder, name(i)), file)));
     const seen: string[] = [];
@@ -199,7 +200,7 @@ describe("hostile frames", () => {
       seen.push(env.get("CNI_COMMAND") ?? "");
       return { ...fine, stdout: "" };
     };
-    const replayed = await replaySpool(folder, handle, silent);
+    const replayed = await replaySpool(folder, handle, noopLogger);
     assert.equal(replayed.released.length + replayed.bad.length + replayed.kept.length, files.length);
     assert.ok(seen.every((command) => command === "DEL"));
     const left = (await readdir(folder)).sort();

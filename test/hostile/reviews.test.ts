@@ -3,7 +3,7 @@
 import assert from "node:assert/strict";
 import { after, before, describe, it } from "node:test";
 import fc from "fast-check";
-import { DIALECTS } from "../../allocator/dialects.ts";
+import { ANNOTATION_FORMATS } from "../../allocator/manifest/annotations.ts";
 import { assertSound } from "../support/books.ts";
 import { DB_POOL, poolRecord } from "../support/fixtures.ts";
 import { pod, review } from "../support/objects.ts";
@@ -64,7 +64,11 @@ describe("hostile admission reviews", () => {
   });
 
   it("of pods with annotations that nobody can mean are too", async () => {
-    const keys = fc.constantFrom(...DIALECTS.map(({ key }) => key), "berth.dev/claim", "berth.dev/token");
+    const keys = fc.constantFrom(
+      ...ANNOTATION_FORMATS.map(({ key }) => key),
+      "berth.dev/claim",
+      "berth.dev/token",
+    );
     const annotations = fc.dictionary(keys, evilText, { minKeys: 1, maxKeys: 3 });
     await inWorld((webhook) =>
       fc.assert(

@@ -1,18 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 import assert from "node:assert/strict";
 import { applyPatch } from "rfc6902";
-import { type LogFields, silent, unmetered } from "../../allocator/ports.ts";
+import { type LogFields, noopLogger, noopMetrics } from "../../allocator/base/ports.ts";
 import { createClock } from "../../system/clock.ts";
-import { decode } from "../../webhook/admission/body.ts";
-import { type GuardedHandler, guarded } from "../../webhook/admission/guard.ts";
-import { createHandlers } from "../../webhook/admission/handlers.ts";
+import { createHandlers } from "../../webhook/admission/routes.ts";
 import {
   type AdmissionRequest,
   type AdmissionResponse,
   codeOf,
   parseReview,
-} from "../../webhook/admission/review.ts";
-import { ROUTES, type Route } from "../../webhook/app.ts";
+  ROUTES,
+  type Route,
+} from "../../webhook/review/admission-review.ts";
+import { type DeadlineHandler, withDeadline } from "../../webhook/review/deadline.ts";
+import { decode } from "../../webhook/review/json.ts";
+
 import {
   claimObject,
   deploymentPod,
@@ -95,7 +97,7 @@ export const BASES: readonly Base[] = [
 
 /** The webhook of a world, without HTTP. */
 export class Webhook {
-  readonly #handlers: ReadonlyMap<string, GuardedHandler>;
+  readonly #handlers: ReadonlyMap<string, DeadlineHandler>;
   /** What was thrown, for the message of a test that fails. */
   #thrown: unknown;
 
@@ -103,10 +105,12 @@ export class Webhook {
     const remember = (_: string, fields?: LogFields) => {
       this.#thrown = fields?.["error"];
     };
-    const log = { ...silent, error: remember };
+    const log = { ...noopLogger, error: remember };
     const handlers = createHandlers(world.desk);
-    const options = { log, metrics: unmetered, clock: createClock() };
-    this.#handlers = new Map(ROUTES.map((route) => [route, guarded(handlers[route], { ...options, route })]));
+    const options = { log, metrics: noopMetrics, clock: createClock() };
+    this.#handlers = new Map(
+      ROUTES.map((route) => [route, withDeadline(handlers[route], { ...options, route })]),
+    );
   }
 
   /** Sends a body and holds the answer to what an API server understands; undefined when it is no review. */

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import fc from "fast-check";
+import { runsOf } from "../support/runs.ts";
 
 /** Texts that have broken something somewhere. */
 export const EVIL_TEXTS: readonly string[] = [
@@ -104,7 +105,7 @@ export function mutantOf<T>(...bases: readonly T[]): fc.Arbitrary<unknown> {
 
 /** How often, and from which seed: printed, so that a run can be replayed with BERTH_SEED. */
 export function runs(numRuns: number): { readonly numRuns: number; readonly seed: number } {
-  return { numRuns, seed: SEED };
+  return { numRuns: runsOf(numRuns), seed: SEED };
 }
 
 export const SEED = Number(process.env["BERTH_SEED"] ?? Date.now() % 1_000_000);

@@ -68,6 +68,23 @@ describe("the image's archive", () => {
     assert.ok(inside("{webhook,ipam-plugin/agent,cli}/main.js").length === 3);
   });
 
+  it("has every program that the chart's pods run", () => {
+    const templates = join(import.meta.dirname, "../../charts/berth/templates");
+    const text = globSync("*.yaml", { cwd: templates }).map((file) =>
+      readFileSync(join(templates, file), "utf8"),
+    );
+    const programs = [...text.join("\n").matchAll(/command: \[node,.* ([^ ]+\.js)\]/g)].map(
+      ([, file = ""]) => file,
+    );
+    assert.deepEqual(programs.sort(), [
+      ...["ipam-plugin/agent/main.js", "webhook/issuer/main.js", "webhook/main.js"],
+    ]);
+    assert.deepEqual(
+      programs.filter((file) => inside(file).length === 0),
+      [],
+    );
+  });
+
   it("has no shell, nothing that makes root of anybody, and nothing that others may write but /tmp", () => {
     const files = globSync("**/*", { cwd: image.root, withFileTypes: true }).filter(
       (file) => !file.isSymbolicLink(),

@@ -31,7 +31,7 @@ export class Sandboxes {
   }
 
   async #name(verb: string, ...rest: readonly string[]): Promise<string> {
-    const name = `berth-pod-${randomBytes(4).toString("hex")}`;
+    const name = `berth-pod-${process.env["BERTH_RUN"] ?? ""}${randomBytes(4).toString("hex")}`;
     await ip("netns", verb, name, ...rest);
     this.#names.push(name);
     return `/var/run/netns/${name}`;

@@ -1,15 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
-import type { Address } from "../../allocator/address.ts";
-import { type BindFacts, bind, isAtRest } from "../../allocator/bind.ts";
-import { claimKey, type Retention } from "../../allocator/claim.ts";
-import { isRefusal } from "../../allocator/errors.ts";
-import type { Inventory } from "../../allocator/inventory.ts";
-import { lendSlot } from "../../allocator/lend.ts";
-import { mend } from "../../allocator/mend.ts";
-import { reapReservation } from "../../allocator/reap.ts";
-import { ORPHAN_GRACE_MS, Reaper } from "../../allocator/reaper.ts";
-import { release } from "../../allocator/release.ts";
-import { type Intent, reserve } from "../../allocator/reserve.ts";
+
+import { isRefusal } from "../../allocator/base/errors.ts";
+import { allocateSlot } from "../../allocator/demand/slots.ts";
+import { repairClaim } from "../../allocator/gc/claim-repair.ts";
+import { GarbageCollector, ORPHAN_GRACE_MS } from "../../allocator/gc/garbage-collector.ts";
+import type { Address } from "../../allocator/ip/address.ts";
+import { type BindingEvidence, bind, isDetached, isSame } from "../../allocator/lifecycle/bind.ts";
+import { deleteOrphan } from "../../allocator/lifecycle/orphan-mark.ts";
+import { release } from "../../allocator/lifecycle/release.ts";
+import { type AllocationRequest, reserve } from "../../allocator/lifecycle/reserve.ts";
+import { claimKey, type Retention } from "../../allocator/model/claim.ts";
+import type { ClusterState } from "../../allocator/model/cluster-state.ts";
+import { workloadFactsOf } from "../support/fixtures.ts";
 import type { Actor } from "./run.ts";
 import { keyOf } from "./seeds.ts";
 
@@ -21,8 +23,12 @@ export type Wish = { readonly exact: readonly Address[] } | { readonly pools: re
 type Extra = Omit<Partial<Actor>, "act">;
 
 /** The intent of a StatefulSet's only pod. */
-export function intentOf(name: string, wish: Wish, more: Partial<Intent> = {}): Intent {
-  const asked = "exact" in wish ? { entry: wish.exact } : { pools: wish.pools };
+export function intentOf(
+  name: string,
+  resolved: Wish,
+  more: Partial<AllocationRequest> = {},
+): AllocationRequest {
+  const asked = "exact" in resolved ? { entry: resolved.exact } : { pools: resolved.pools };
   return {
     key: keyOf(name),
     identity: { kind: "StatefulSet", apiVersion: "apps/v1", name, ordinal: 0 },
@@ -34,13 +40,13 @@ export function intentOf(name: string, wish: Wish, more: Partial<Intent> = {}): 
 }
 
 /** Admission of a pod of the identity. */
-export function reserver(intent: Intent, extra: Extra = {}): Actor {
+export function reserver(allocation: AllocationRequest, extra: Extra = {}): Actor {
   return {
-    name: `reserve ${intent.key.name}`,
+    name: `reserve ${allocation.key.name}`,
     forgets: true,
     ...extra,
     async act({ context, answered }) {
-      const got = await reserve(context, intent);
+      const got = await reserve(context, allocation, "pod");
       if (!isRefusal(got)) answered(got.claim);
     },
   };
@@ -53,18 +59,50 @@ export function admission(name: string, ...exact: readonly Address[]): Actor {
 }
 
 /** Admission of a pod of a set; `token` finds its promise again. */
-export function lender(slots: readonly Intent[], inventory: Inventory, extra: Extra = {}): Actor {
+export function lender(
+  slots: readonly AllocationRequest[],
+  inventory: ClusterState,
+  extra: Extra = {},
+): Actor {
   return {
     name: "lend",
     forgets: slots.length === 1,
     ...extra,
     async act({ name, context, harbour, answered }) {
-      const got = await lendSlot(context, inventory, slots);
+      const got = await allocateSlot(context, inventory, slots);
       if (isRefusal(got)) return;
       answered(got.claim);
       harbour.promised(name, got.claim);
     },
   };
+}
+
+/**
+ * The review of a pod that nobody has seen: it may be forged, in another's name, or refused after it. Nothing of a claim
+ * that is there changes by it.
+ */
+export function review(allocation: AllocationRequest, extra: Extra = {}): Actor {
+  return {
+    name: `review ${allocation.key.name}`,
+    forgets: true,
+    ...extra,
+    async act({ context, harbour, name, answered }) {
+      harbour.reviewers.add(name);
+      const got = await reserve(context, allocation, "nothing");
+      if (!isRefusal(got) && got.held.length === 0 && isSame(got.addresses, got.claim.record.addresses))
+        answered(got.claim);
+    },
+  };
+}
+
+/** In the name of another's claim, for exactly these. */
+export function forged(
+  name: string,
+  exact: readonly Address[],
+  more: Partial<AllocationRequest> = {},
+): Actor {
+  const title = `forged: ${name} asks for ${exact.join(" and ")}`;
+  return review(intentOf(name, { exact }, { request: { addresses: exact }, ...more }), { name: title });
 }
 
 /** A pod that asks for its claim at ADD. */
@@ -73,22 +111,22 @@ export interface Pod {
   readonly node?: string;
   readonly uid?: string;
   readonly token?: string;
-  readonly facts?: Partial<BindFacts>;
+  readonly facts?: Partial<BindingEvidence>;
 }
 
 /** CNI ADD of a pod: the claim is bound, and a sandbox goes up with its addresses. */
 export function binder(pod: Pod, extra: Extra = {}): Actor {
   const { claim, node = "n1", uid = `u-${claim}`, token = "" } = pod;
-  const facts: BindFacts = { fenced: false, promiseOver: false, ...pod.facts };
+  const facts: BindingEvidence = { fenced: false, promiseOver: false, ...pod.facts };
   return {
     name: `bind ${claim}`,
     ...extra,
     async act({ name, context, harbour }) {
-      const bindee = { name: claim, uid, node, token, containerID: `of ${name}` };
+      const target = { name: claim, uid, node, token, containerID: `of ${name}` };
       const key = claimKey(keyOf(claim));
       // As the cluster's binder does: by what it knows of the claim, which may be old when it writes.
       const known = (await context.store.get("claim", key)) ?? key;
-      const lent = await bind(context, known, bindee, async () => facts);
+      const lent = await bind(context, known, target, async () => facts);
       if (!isRefusal(lent)) harbour.moor(name, lent);
     },
   };
@@ -96,18 +134,18 @@ export function binder(pod: Pod, extra: Extra = {}): Actor {
 
 /** A pod that asks for exactly these, from its admission to its ADD. */
 export function visit(claim: string, exact: readonly Address[], extra: Extra = {}): Actor {
-  const intent = intentOf(claim, { exact }, { request: { addresses: exact } });
+  const allocation = intentOf(claim, { exact }, { request: { addresses: exact } });
   return {
     name: `pod ${claim} with ${exact.join(" and ")}`,
     ...extra,
     async act({ name, context, harbour, answered }) {
-      const got = await reserve(context, intent);
+      const got = await reserve(context, allocation, "pod");
       if (isRefusal(got)) return;
       answered(got.claim);
       const assigned = got.claim.record.addresses;
-      const bindee = { name: claim, uid: name, node: "n1", token: "", containerID: `of ${name}`, assigned };
+      const target = { name: claim, uid: name, node: "n1", token: "", containerID: `of ${name}`, assigned };
       const facts = async () => ({ fenced: false, promiseOver: false });
-      const lent = await bind(context, got.claim.key, bindee, facts);
+      const lent = await bind(context, got.claim.key, target, facts);
       if (isRefusal(lent)) return;
       harbour.moor(name, lent);
       harbour.mustHave(name, exact);
@@ -136,7 +174,7 @@ export function releaser(claim: string, extra: Extra = {}): Actor {
     ...extra,
     async act({ context }) {
       const seen = await context.store.get("claim", claimKey(keyOf(claim)));
-      if (seen !== undefined && isAtRest(seen.record)) await release(context, seen);
+      if (seen !== undefined && isDetached(seen.record)) await release(context, seen);
     },
   };
 }
@@ -148,7 +186,7 @@ export function reapOf(address: Address, extra: Extra = {}): Actor {
     ...extra,
     async act({ context }) {
       const seen = await context.store.get("reservation", address);
-      if (seen?.record.releasedAt === undefined && seen !== undefined) await reapReservation(context, seen);
+      if (seen?.record.releasedAt === undefined && seen !== undefined) await deleteOrphan(context, seen);
     },
   };
 }
@@ -160,31 +198,31 @@ export function mender(claim: string, extra: Extra = {}): Actor {
     ...extra,
     async act({ context }) {
       const seen = await context.store.get("claim", claimKey(keyOf(claim)));
-      if (seen !== undefined) await mend(context, seen);
+      if (seen !== undefined) await repairClaim(context, seen);
     },
   };
 }
 
 /** The whole reaper: two passes, with the grace of an orphan in between. */
-export function reaper(inventory: Inventory, extra: Extra = {}): Actor {
+export function reaper(inventory: ClusterState, extra: Extra = {}): Actor {
   return {
     name: "reaper",
     ...extra,
     async act({ context, wait }) {
-      const reaper = new Reaper(context, inventory);
-      await reaper.pass();
+      const collector = new GarbageCollector(context, inventory);
+      await collector.pass();
       await wait(ORPHAN_GRACE_MS);
-      await reaper.pass();
+      await collector.pass();
     },
   };
 }
 
 /** A world in which no pod exists, and every workload, or none. */
-export function inventoryOf(workloads: "all" | "none"): Inventory {
+export function inventoryOf(workloads: "all" | "none"): ClusterState {
   return {
     pod: async () => undefined,
-    workload: async (kind, namespace, name) =>
-      workloads === "none" ? undefined : { kind, namespace, name, uid: "", replicas: 9, start: 0 },
+    workload: async (ref) =>
+      workloads === "none" ? undefined : workloadFactsOf({ ...ref, uid: "", replicas: 9 }),
     namespace: async () => undefined,
     fenced: async () => false,
   };

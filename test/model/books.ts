@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-import type { ClaimStatus } from "../../allocator/claim.ts";
+import type { ClaimStatus } from "../../allocator/model/claim.ts";
 import { keyOf } from "../../allocator/store/codec.ts";
 import type {
   CreateResult,
@@ -30,6 +30,7 @@ export function slotOf(kind: Kind, key: string): string {
 export class Books {
   readonly #rows: Map<string, Stored<Kind>>; // kind/key -> record
   readonly #writes: Map<string, number>; // kind/key -> writes so far, of all incarnations
+  readonly #lists = new Map<Kind, readonly Stored<Kind>[]>(); // kind -> as it was listed, until the next write
   readonly #listeners = new Set<(written: Written) => void>();
 
   constructor(like?: Books) {
@@ -75,17 +76,21 @@ export class Books {
     const there = this.#seen(kind, seen);
     if (there === undefined) return { kind: "conflict" };
     this.#rows.delete(slotOf(kind, there.key));
+    this.#lists.delete(kind);
     this.#tell({ kind, key: there.key, before: there, after: undefined });
     return { kind: "removed" };
   }
 
   /** In the order of keys. */
   list<K extends Kind>(kind: K): Stored<K>[] {
+    const known = this.#lists.get(kind);
+    if (known !== undefined) return [...known] as Stored<K>[];
     const prefix = slotOf(kind, "");
-    return [...this.#rows]
-      .filter(([slot]) => slot.startsWith(prefix))
-      .map(([, stored]) => stored as Stored<K>)
-      .sort((a, b) => (a.key < b.key ? -1 : 1));
+    const list: Stored<Kind>[] = [];
+    for (const [slot, stored] of this.#rows) if (slot.startsWith(prefix)) list.push(stored);
+    list.sort((a, b) => (a.key < b.key ? -1 : 1));
+    this.#lists.set(kind, list);
+    return [...list] as Stored<K>[];
   }
 
   /** Every record by its slot, in no order. */
@@ -105,6 +110,7 @@ export class Books {
     const before = this.#rows.get(slot);
     this.#writes.set(slot, write);
     this.#rows.set(slot, stored);
+    this.#lists.delete(kind);
     this.#tell({ kind, key: to.key, before, after: stored });
     return stored;
   }

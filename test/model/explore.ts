@@ -128,9 +128,9 @@ class Explorer {
   async #brokenWords(run: Run): Promise<string | undefined> {
     const words = run.broken();
     if (words !== undefined) return words;
-    const books = booksKey(run.harbour);
-    if (this.books.has(books)) return undefined;
-    this.books.add(books);
+    const auditInput = booksKey(run.harbour);
+    if (this.books.has(auditInput)) return undefined;
+    this.books.add(auditInput);
     return await brokenForGood(run.harbour);
   }
 
@@ -163,8 +163,8 @@ async function replay(stage: Stage, schedule: Schedule): Promise<Violation | und
 /** The shortest one that can be found in reasonable time. */
 async function tell(stage: Stage, schedule: Schedule): Promise<Violation> {
   const shortest = await new Explorer(stage, { states: WIDE_STATES }).walkWide();
-  const holds = async (shorter: Schedule) => (await replay(stage, shorter)) !== undefined;
-  const violation = await replay(stage, await shrink(shortest ?? schedule, holds));
+  const pendingClaims = async (shorter: Schedule) => (await replay(stage, shorter)) !== undefined;
+  const violation = await replay(stage, await shrink(shortest ?? schedule, pendingClaims));
   if (violation === undefined) throw new Error(`scenario "${stage.scenario.title}" does not repeat itself`);
   return violation;
 }

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-import type { Address } from "../../allocator/address.ts";
-import { isAtRest, PROMISE_MS } from "../../allocator/bind.ts";
-import { type Claim, claimKey, isReserved } from "../../allocator/claim.ts";
-import type { Pool } from "../../allocator/pool.ts";
-import type { Reservation } from "../../allocator/reservation.ts";
+import type { Address } from "../../allocator/ip/address.ts";
+import { HOLD_TIMEOUT_MS, isDetached } from "../../allocator/lifecycle/bind.ts";
+import { type Claim, claimKey, isReserved } from "../../allocator/model/claim.ts";
+import type { Reservation } from "../../allocator/model/reservation.ts";
+import type { Pool } from "../../allocator/pool/pool.ts";
 import type { Stored } from "../../allocator/store/store.ts";
 import { Books, type Written } from "./books.ts";
 
@@ -39,6 +39,8 @@ export class Harbour {
   readonly promises = new Map<string, { token: string; until: number }>(); // claim -> the pod that was told that it has it
   readonly retaken = new Map<string, string>(); // address -> the process that took it back while it was cooling
   now = BEGIN;
+  /** Processes that are reviews, of pods that nobody has seen. */
+  readonly reviewers = new Set<string>();
   /** Whose step it is. */
   acting = "";
 
@@ -57,15 +59,15 @@ export class Harbour {
     );
   }
 
-  /** A pod that is being admitted was told that the claim is promised to it. */
+  /** A pod that is being admitted was told that the claim is held for it. */
   promised(who: string, stored: Stored<"claim">): void {
     const { token = "", since = this.now } = stored.record.binding ?? {};
     const earlier = this.promises.get(stored.key);
     if (earlier !== undefined && earlier.token !== token && this.now < earlier.until)
       this.broken.push(
-        `${who} was promised ${stored.key}, which is promised to the pod of token ${earlier.token}`,
+        `${who} was promised ${stored.key}, which is held for the pod of token ${earlier.token}`,
       );
-    this.promises.set(stored.key, { token, until: since + PROMISE_MS });
+    this.promises.set(stored.key, { token, until: since + HOLD_TIMEOUT_MS });
   }
 
   /** A sandbox goes up with the claim's addresses. */
@@ -93,6 +95,8 @@ export class Harbour {
     if (kind === "claim") {
       const words = was && brokenBinding(was as Claim, is as Claim | undefined);
       if (words !== undefined) this.broken.push(words);
+      if (was !== undefined && this.reviewers.has(this.acting))
+        this.#checkReview(was as Claim, is as Claim | undefined);
       if (is !== undefined) this.#noteClaim(key, is as Claim);
     } else if (kind === "reservation") {
       this.#checkCooldown(key, was as Reservation | undefined, is as Reservation | undefined);
@@ -121,6 +125,15 @@ export class Harbour {
     }
   }
 
+  /** ADR 0007. What it has made itself it may take back, and what was being given back it may finish. */
+  #checkReview(was: Claim, is: Claim | undefined): void {
+    if (!isReserved(was) || was.releasing === true || was.nonce.startsWith(`${this.acting}~`)) return;
+    const said = ({ addresses, identity, retention, request, binding }: Claim) =>
+      JSON.stringify([addresses, identity, retention, request, binding]);
+    if (is === undefined || is.releasing === true || said(is) !== said(was))
+      this.broken.push(`${this.acting} changed ${inWords(was)}, and nobody has seen its pod`);
+  }
+
   #checkCooldown(address: string, was: Reservation | undefined, is: Reservation | undefined): void {
     if (was?.releasedAt !== undefined && is?.releasedAt === undefined) {
       const whose = claimKey(was.claim);
@@ -143,7 +156,7 @@ export function inWords(claim: Claim): string {
 
 /** Invariant 3, seen from the record: what a sandbox may be using moves to another node only when it is at rest. */
 function brokenBinding(was: Claim, is: Claim | undefined): string | undefined {
-  if (isAtRest(was)) return undefined;
+  if (isDetached(was)) return undefined;
   const about = `${inWords(was)}, bound to pod ${was.binding?.podName} on ${was.binding?.node},`;
   if (is === undefined) return `${about} was deleted`;
   if (is.releasing === true) return `${about} was released`;

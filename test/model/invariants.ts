@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import type { Address } from "../../allocator/address.ts";
-import { isAtRest } from "../../allocator/bind.ts";
+import type { Address } from "../../allocator/ip/address.ts";
+import { isDetached } from "../../allocator/lifecycle/bind.ts";
 import { type Harbour, inWords } from "./harbour.ts";
 import { defectOf, type Process } from "./process.ts";
 
@@ -20,7 +20,7 @@ export function firstBroken(harbour: Harbour, processes: readonly Process[]): st
 function brokenClaim(harbour: Harbour): string | undefined {
   const users = new Map<Address, string>(); // address -> claim
   for (const { key, record } of harbour.books.list("claim")) {
-    if (isAtRest(record)) continue;
+    if (isDetached(record)) continue;
     for (const address of record.addresses) {
       if (!harbour.holds(address, record.nonce))
         return `${inWords(record)} is bound and ${address} is not reserved for it`;
@@ -49,7 +49,7 @@ function brokenPromise({ promises, books, now }: Harbour): string | undefined {
     if (now >= until) continue;
     const binding = books.get("claim", key)?.record.binding;
     if (binding?.token !== token)
-      return `claim ${key} was promised to the pod of token ${token}, and is lent to ${binding?.token ?? "nobody"}`;
+      return `claim ${key} was promised to the pod of token ${token}, and is bound to ${binding?.token ?? "nobody"}`;
   }
   return undefined;
 }

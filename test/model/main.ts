@@ -14,7 +14,7 @@ Exits with 1 when a rule is broken, after the schedule that breaks it.`;
 
 async function tryAll(scenarios: readonly Scenario[], states: number): Promise<boolean> {
   let total = 0;
-  let holds = true;
+  let pendingClaims = true;
   for (const scenario of scenarios) {
     const onProgress = (so: number) => console.error(`  ${so} states so far: ${scenario.title}`);
     const explored = await explore(scenario, { states, onProgress });
@@ -22,10 +22,10 @@ async function tryAll(scenarios: readonly Scenario[], states: number): Promise<b
     console.log(summarise(explored));
     if (explored.violation === undefined) continue;
     console.log(narrate(explored.violation));
-    holds = false;
+    pendingClaims = false;
   }
   console.log(`${scenarios.length} scenarios, ${total} states`);
-  return holds;
+  return pendingClaims;
 }
 
 const { values, positionals } = parseArgs({

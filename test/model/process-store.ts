@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-import type { ClaimStatus } from "../../allocator/claim.ts";
-import { BerthError } from "../../allocator/errors.ts";
-import type { Clock, Random } from "../../allocator/ports.ts";
+
+import { BerthError } from "../../allocator/base/errors.ts";
+import type { Clock, Random } from "../../allocator/base/ports.ts";
+import type { ClaimStatus } from "../../allocator/model/claim.ts";
 import { keyOf } from "../../allocator/store/codec.ts";
 import type {
   Change,
@@ -23,9 +24,9 @@ export class ProcessStore implements Store {
   readonly #books: Books;
   readonly #now: () => number;
 
-  constructor(process: Process, books: Books, now: () => number) {
+  constructor(process: Process, auditInput: Books, now: () => number) {
     this.#process = process;
-    this.#books = books;
+    this.#books = auditInput;
     this.#now = now;
   }
 

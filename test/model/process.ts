@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-import { BerthError, messageOf } from "../../allocator/errors.ts";
+import { BerthError, messageOf } from "../../allocator/base/errors.ts";
 import type { Kind, Stored } from "../../allocator/store/store.ts";
 import { inShort } from "./words.ts";
 

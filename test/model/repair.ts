@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-import { audit } from "../../allocator/audit.ts";
-import { isAtRest } from "../../allocator/bind.ts";
-import { type Claim, isBound } from "../../allocator/claim.ts";
-import type { Context } from "../../allocator/context.ts";
-import type { Inventory, PodFacts } from "../../allocator/inventory.ts";
-import { KeyedMutex } from "../../allocator/mutex.ts";
-import { silent } from "../../allocator/ports.ts";
-import { Reaper } from "../../allocator/reaper.ts";
+
+import { KeyedMutex } from "../../allocator/base/keyed-mutex.ts";
+import { noopLogger } from "../../allocator/base/ports.ts";
+import type { Context } from "../../allocator/cache/context.ts";
+import { audit } from "../../allocator/gc/audit.ts";
+import { GarbageCollector } from "../../allocator/gc/garbage-collector.ts";
+import { isDetached } from "../../allocator/lifecycle/bind.ts";
+import { type Claim, isBound } from "../../allocator/model/claim.ts";
+import type { ClusterState, PodState } from "../../allocator/model/cluster-state.ts";
+import { podFactsOf, workloadFactsOf } from "../support/fixtures.ts";
 import { Books } from "./books.ts";
 import type { Harbour } from "./harbour.ts";
 import { Sight } from "./sight.ts";
@@ -47,15 +49,15 @@ class Aftermath {
       view: new Sight(pools, { claims: this.books, reservations: this.books }),
       clock,
       random: { token: () => `repair.${this.#now}`, fraction: () => 0.5 },
-      log: silent,
+      log: noopLogger,
       serial: new KeyedMutex(),
     };
   }
 
-  async reap(inventory: Inventory): Promise<void> {
-    const reaper = new Reaper(this.#context, inventory);
+  async reap(inventory: ClusterState): Promise<void> {
+    const collector = new GarbageCollector(this.#context, inventory);
     for (let pass = 0; pass < PASSES; pass++) {
-      await reaper.pass();
+      await collector.pass();
       this.#now += BETWEEN_PASSES_MS;
     }
   }
@@ -64,7 +66,7 @@ class Aftermath {
   endSandboxes(): void {
     for (const stored of this.books.list("claim")) {
       const { binding } = stored.record;
-      if (isAtRest(stored.record) || binding === undefined) continue;
+      if (isDetached(stored.record) || binding === undefined) continue;
       const { node, podUID, since } = binding;
       const attachment = { node, containerID: "c", interface: "eth0", podUID, since, detached: true };
       this.books.report(stored, { phase: "Detached", attachment });
@@ -100,26 +102,24 @@ class Aftermath {
   }
 }
 
-function ownersStay(books: Books): Inventory {
-  const podOf = ({ namespace, name, binding }: Claim): PodFacts => {
+function ownersStay(auditInput: Books): ClusterState {
+  const podOf = ({ namespace, name, binding }: Claim): PodState => {
     const { podName, podUID, node } = binding ?? { podName: name, podUID: "", node: "" };
-    return { namespace, name: podName, uid: podUID, node, labels: {}, annotations: {} };
+    return podFactsOf(podName, { namespace, uid: podUID, node });
   };
   return {
     async pod(namespace, name) {
-      const claims = books.list("claim").map(({ record }) => record);
+      const claims = auditInput.list("claim").map(({ record }) => record);
       const its = claims.find((c) => c.namespace === namespace && c.binding?.podName === name && isBound(c));
       return its && podOf(its);
     },
-    async workload(kind, namespace, name) {
-      return { kind, namespace, name, uid: "", replicas: 1_000, start: 0 };
-    },
+    workload: async (ref) => workloadFactsOf({ ...ref, uid: "", replicas: 1_000 }),
     namespace: async () => undefined,
     fenced: async () => false,
   };
 }
 
-const OWNERS_GONE: Inventory = {
+const OWNERS_GONE: ClusterState = {
   pod: async () => undefined,
   workload: async () => undefined,
   namespace: async () => undefined,

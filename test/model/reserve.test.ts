@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 import assert from "node:assert/strict";
 import { describe, it, type TestContext } from "node:test";
-import { binder, intentOf, reapOf, reserver } from "./actors.ts";
+import { reserve as reserveAs } from "../../allocator/lifecycle/reserve.ts";
+import { isFull, runsOf } from "../support/runs.ts";
+import { binder, intentOf, reapOf, reserver, review } from "./actors.ts";
 import { type Bounds, explore } from "./explore.ts";
 import { withoutDoubt, withoutLookingAgain, withoutMarks, withoutReadingBack } from "./lies.ts";
 import { races } from "./race.ts";
@@ -13,9 +15,10 @@ import { BLIND, type Lags } from "./sight.ts";
 import { booksKey } from "./state-key.ts";
 
 /** What there is time for here; main.ts explores all of it whole. */
-const LONG: Bounds = { states: 1_000 };
-const RACE: Bounds = { states: 5_200 };
-const LAGGING_RACE: Bounds = { states: 300 };
+const LONG: Bounds = { states: runsOf(1_000) };
+const CHANGE: Bounds = isFull ? {} : { states: 500 };
+const RACE: Bounds = { states: runsOf(5_200) };
+const LAGGING_RACE: Bounds = { states: runsOf(300, 100) };
 
 async function assertHolds(t: TestContext, scenario: Scenario, bounds: Bounds = {}): Promise<void> {
   const explored = await explore(scenario, bounds);
@@ -44,7 +47,7 @@ describe("every interleaving of four that meet over one address", () => {
 
 describe("every interleaving of what changes a claim", () => {
   for (const scenario of CHANGES) {
-    it(scenario.title, (t) => assertHolds(t, scenario, scenario.long === true ? LONG : {}));
+    it(scenario.title, (t) => assertHolds(t, scenario, scenario.long === true ? LONG : CHANGE));
   }
 });
 
@@ -96,6 +99,22 @@ describe("the checker", () => {
       assert.equal(control.violation, undefined);
     });
   }
+
+  it("finds a review that writes what only its pod may", async () => {
+    const allocation = intentOf("a", { exact: [Y] }, { request: { addresses: [Y] } });
+    const writing: Actor = {
+      name: "review",
+      async act({ name, context, harbour }) {
+        harbour.reviewers.add(name);
+        await reserveAs(context, allocation, "pod");
+      },
+    };
+    const scenario = { title: "forged", pools, seed: held("a", [X]) };
+    const { violation } = await explore({ ...scenario, actors: [writing, bind] });
+    assert.match(violation?.words ?? "", /^review changed claim shop\/a .*, and nobody has seen its pod$/);
+    const control = await explore({ ...scenario, actors: [review(allocation), bind] });
+    assert.equal(control.violation, undefined);
+  });
 
   it("tells the schedule of a reaper that does not mark, step by step", async () => {
     const actors = [reserve, { ...reap, store: withoutMarks }, bind];

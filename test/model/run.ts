@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-import type { Context } from "../../allocator/context.ts";
-import { isRefusal } from "../../allocator/errors.ts";
-import { KeyedMutex } from "../../allocator/mutex.ts";
-import { type Pool, type PoolRecord, parsePool } from "../../allocator/pool.ts";
-import { silent } from "../../allocator/ports.ts";
+
+import { isRefusal } from "../../allocator/base/errors.ts";
+import { KeyedMutex } from "../../allocator/base/keyed-mutex.ts";
+import { noopLogger } from "../../allocator/base/ports.ts";
+import type { Context } from "../../allocator/cache/context.ts";
+import { type Pool, type PoolRecord, parsePool } from "../../allocator/pool/pool.ts";
 import type { Kind, Records, Store, Stored } from "../../allocator/store/store.ts";
 import { Books } from "./books.ts";
 import { BEGIN, Harbour } from "./harbour.ts";
@@ -33,7 +34,7 @@ export interface Actor {
   /** How far its view lags; absent: not at all. */
   readonly lags?: Lags;
   /**
-   * Its act is one call of `reserve`, or of `lendSlot` for a single slot: when it plans, it begins anew from the claim
+   * Its act is one call of `reserve`, or of `allocateSlot` for a single slot: when it plans, it begins anew from the claim
    * as it has just read it, and remembers nothing else but how it began.
    */
   readonly forgets?: boolean;
@@ -134,7 +135,7 @@ export class Run {
       view: this.#sightOf(actor.lags ?? LIVE, process),
       clock: processClock(process, now),
       random: processRandom(process),
-      log: silent,
+      log: noopLogger,
       serial: new KeyedMutex(),
     };
     const wait = (ms: number) =>

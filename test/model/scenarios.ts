@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import { BROKEN_OFF, HAND_MADE } from "./broken-off.ts";
 import { COOLING, SANDBOXES, SWAPS } from "./change.ts";
+import { FORGED } from "./forged.ts";
 import { LAGS, races } from "./race.ts";
 import type { Scenario } from "./run.ts";
 import { SETS } from "./sets.ts";
@@ -13,6 +14,7 @@ export const CHANGES: readonly Scenario[] = [
   ...HAND_MADE,
   ...BROKEN_OFF,
   ...SETS,
+  ...FORGED,
 ];
 
 /** The choices of so many racers, under views that lag in every way. */

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-import { type Address, parseAddress } from "../../allocator/address.ts";
-import type { Claim, ClaimKey } from "../../allocator/claim.ts";
-import type { PoolRecord } from "../../allocator/pool.ts";
-import type { Reservation } from "../../allocator/reservation.ts";
+import { type Address, parseAddress } from "../../allocator/ip/address.ts";
+import type { Claim, ClaimKey } from "../../allocator/model/claim.ts";
+import type { Reservation } from "../../allocator/model/reservation.ts";
+import type { PoolRecord } from "../../allocator/pool/pool.ts";
 import { BEGIN } from "./harbour.ts";
 import type { Seed } from "./run.ts";
 
@@ -46,7 +46,7 @@ export function keyOf(name: string): ClaimKey {
   return { namespace: "shop", name };
 }
 
-/** The claim of a StatefulSet's only pod, which holds these addresses and is lent to nobody. */
+/** The claim of a StatefulSet's only pod, which holds these addresses and is bound to nobody. */
 export function claim(name: string, addresses: readonly Address[], more: Partial<Claim> = {}): Seed {
   const record: Claim = {
     ...keyOf(name),

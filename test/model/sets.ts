@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-import type { Address } from "../../allocator/address.ts";
-import type { Claim } from "../../allocator/claim.ts";
-import type { Intent } from "../../allocator/reserve.ts";
+import type { Address } from "../../allocator/ip/address.ts";
+import type { AllocationRequest } from "../../allocator/lifecycle/reserve.ts";
+import type { Claim } from "../../allocator/model/claim.ts";
 import { binder, intentOf, inventoryOf, lender, reaper, reapOf } from "./actors.ts";
 import { BEGIN } from "./harbour.ts";
 import type { Actor, Scenario } from "./run.ts";
@@ -11,7 +11,7 @@ const ALL = inventoryOf("all");
 const pools = POOLS;
 
 /** One slot of the set of Deployment d, wanted by the pod of this token. */
-function slot(n: number, address: Address, token: string): Intent {
+function slot(n: number, address: Address, token: string): AllocationRequest {
   return intentOf(
     `s${n}`,
     { exact: [address] },

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-import { type Address, type Family, familyOf, toNumber } from "../../allocator/address.ts";
-import { blocked, type Pool, poolOf, standing } from "../../allocator/pool.ts";
-import type { Runs } from "../../allocator/runs.ts";
+
+import type { RecordReader } from "../../allocator/cache/reader.ts";
+import { type Address, type Family, familyOf, toNumber } from "../../allocator/ip/address.ts";
+import type { IntervalSet } from "../../allocator/ip/interval-set.ts";
+import { classify, type Pool, poolOf, unavailableByDefault } from "../../allocator/pool/pool.ts";
 import type { Kind, Stored } from "../../allocator/store/store.ts";
-import type { View } from "../../allocator/view.ts";
 import { Books } from "./books.ts";
 import type { Glimpse } from "./process.ts";
 
@@ -41,7 +42,7 @@ export interface Reader {
 }
 
 /** A view over books. Whatever it shows is told to its reader. */
-export class Sight implements View {
+export class Sight implements RecordReader {
   readonly #pools: readonly Pool[];
   readonly #claims: Books;
   readonly #reservations: Books;
@@ -88,22 +89,23 @@ export class Sight implements View {
     return this.#all("reservation", this.#reservations.list("reservation"));
   }
 
-  held(pool: string, namespace: string): number {
-    const holds = this.#reservations
+  held(pool: string, namespace: string): Readonly<Record<Family, number>> {
+    const pendingClaims = this.#reservations
       .list("reservation")
       .filter(
         ({ record }) =>
           record.pool === pool && record.claim.namespace === namespace && record.releasedAt === undefined,
       );
-    this.#reader?.learn({ text: `held ${holds.length}` });
-    return holds.length;
+    this.#reader?.learn({ text: `held ${pendingClaims.length}` });
+    const inIPv4 = pendingClaims.filter(({ record }) => familyOf(record.address) === "IPv4").length;
+    return { IPv4: inIPv4, IPv6: pendingClaims.length - inIPv4 };
   }
 
-  unpickable(pool: Pool, family: Family): Runs {
-    const runs = blocked(pool, family);
+  unpickable(pool: Pool, family: Family): IntervalSet {
+    const runs = unavailableByDefault(pool, family);
     const taken: Address[] = [];
     for (const { record } of this.#reservations.list("reservation")) {
-      if (familyOf(record.address) !== family || standing(pool, record.address) === "outside") continue;
+      if (familyOf(record.address) !== family || classify(pool, record.address) === "outside") continue;
       runs.add(toNumber(record.address));
       taken.push(record.address);
     }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-import type { ClaimStatus } from "../../allocator/claim.ts";
-import type { Clock } from "../../allocator/ports.ts";
+
+import type { Clock } from "../../allocator/base/ports.ts";
+import type { ClaimStatus } from "../../allocator/model/claim.ts";
 import type {
   Change,
   CreateResult,
@@ -18,8 +19,8 @@ export class BookStore implements Store {
   readonly #books: Books;
   readonly #clock: Pick<Clock, "now">;
 
-  constructor(books: Books, clock: Pick<Clock, "now">) {
-    this.#books = books;
+  constructor(auditInput: Books, clock: Pick<Clock, "now">) {
+    this.#books = auditInput;
     this.#clock = clock;
   }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-import type { Claim } from "../../allocator/claim.ts";
-import type { Reservation } from "../../allocator/reservation.ts";
+import type { Claim } from "../../allocator/model/claim.ts";
+import type { Reservation } from "../../allocator/model/reservation.ts";
 import type { Kind, Records } from "../../allocator/store/store.ts";
 
 /** A record in a few words, as a schedule shows it. */

@@ -8,9 +8,9 @@ import {
   type Call,
   decodeReply,
   encodeCall,
-  NOT_TAKEN,
+  NOT_ACCEPTED,
   type Reply,
-} from "../../ipam-plugin/agent/frame.ts";
+} from "../../ipam-plugin/agent/rpc/frame.ts";
 import { run } from "../support/process.ts";
 
 /** As the CNI binary's for ADD. */
@@ -47,7 +47,7 @@ async function ask(path: string, call: Call): Promise<Fate> {
     const fate = await askOnce(path, call);
     if (fate === "queue is full") await pause(KNOCK_AGAIN_MS);
     else if (fate === "hung up") return { kind: "busy" };
-    else if (fate.exitStatus === NOT_TAKEN) return { kind: "busy" };
+    else if (fate.exitStatus === NOT_ACCEPTED) return { kind: "busy" };
     else return { kind: "answered", reply: fate, ms: performance.now() - began };
   }
   return { kind: "late" };

@@ -2,14 +2,15 @@
 // The invariants of ARCHITECTURE.md after every step of random lives of pods on three nodes.
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
-import { isAtRest } from "../../allocator/bind.ts";
-import { type Claim, claimKey } from "../../allocator/claim.ts";
-import { describeIdentity } from "../../allocator/identity.ts";
-import type { Reaper } from "../../allocator/reaper.ts";
+import type { GarbageCollector } from "../../allocator/gc/garbage-collector.ts";
+import { isDetached } from "../../allocator/lifecycle/bind.ts";
+import { type Claim, claimKey } from "../../allocator/model/claim.ts";
+import { describeIdentity } from "../../allocator/model/identity.ts";
 import { assertClean, assertSound } from "../support/books.ts";
 import { poolRecord } from "../support/fixtures.ts";
 import { deploymentPod, type Json, ownedBy, pod, statefulPod, workload } from "../support/objects.ts";
 import type { SeededRandom } from "../support/random.ts";
+import { skipAllBut } from "../support/runs.ts";
 import { LittleCluster, NODES, type Running } from "./little-cluster.ts";
 
 const POOLS = [
@@ -43,7 +44,7 @@ const WEB = workload("Deployment", "web", {
 class Life {
   readonly cluster: LittleCluster;
   readonly random: SeededRandom;
-  readonly reaper: Reaper;
+  readonly reaper: GarbageCollector;
   readonly replicas = new Map<string, number>(); // StatefulSet -> replicas, if it exists
   readonly #kept = new Map<string, string>(); // claim of an ordinal -> the addresses that it must keep
   #pods = 0;
@@ -174,9 +175,9 @@ class Life {
       assert.equal(
         record.binding?.podUID,
         owner.ref.uid,
-        `${claim} is lent to another pod than the one that uses it`,
+        `${claim} is bound to another pod than the one that uses it`,
       );
-      assert.ok(!isAtRest(record), `${claim} is taken for unused, and ${owner.ref.name} uses it`);
+      assert.ok(!isDetached(record), `${claim} is taken for unused, and ${owner.ref.name} uses it`);
     }
     for (const [key, addresses] of this.#kept) {
       assert.equal(claims.get(key)?.addresses.join(","), addresses, `${key} lost its addresses`);
@@ -215,7 +216,9 @@ class Life {
 
 describe("the allocator, whatever happens", () => {
   for (const seed of [11, 12, 13, 14, 15, 16]) {
-    it(`keeps the invariants at every step, and nothing leaks (seed ${seed})`, async () => {
+    it(`keeps the invariants at every step, and nothing leaks (seed ${seed})`, {
+      skip: skipAllBut(1, 6, seed - 11),
+    }, async () => {
       const cluster = await LittleCluster.open(POOLS, seed);
       await using world = cluster.world;
       const life = new Life(cluster);

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 import assert from "node:assert/strict";
-import type { AuditedAttachment } from "../../allocator/audit.ts";
-import type { PoolRecord } from "../../allocator/pool.ts";
-import { Claims } from "../../ipam-plugin/agent/claims.ts";
-import type { AttachmentKey, PodRef } from "../../ipam-plugin/agent/mooring.ts";
-import { mutatePods, validatePods } from "../../webhook/admission/pod.ts";
-import type { Handler } from "../../webhook/admission/review.ts";
-import { validateWorkloads } from "../../webhook/admission/workload.ts";
+import type { AuditedAttachment } from "../../allocator/gc/audit.ts";
+import type { PoolRecord } from "../../allocator/pool/pool.ts";
+import type { AttachmentKey, PodRef } from "../../ipam-plugin/agent/claims/claim-source.ts";
+import { EmbeddedClaims } from "../../ipam-plugin/agent/claims/embedded.ts";
+import { mutatePods, validatePods } from "../../webhook/admission/mutate-pod.ts";
+import { validateWorkloads } from "../../webhook/admission/validate-workload.ts";
+import type { Handler } from "../../webhook/review/admission-review.ts";
 import { applied, deniedAs, type Json, review } from "../support/objects.ts";
 import { openWorld, type World } from "../support/world.ts";
 
@@ -41,14 +41,14 @@ export class LittleCluster {
   readonly ended: Sandbox[] = [];
   readonly workloads = new Set<string>();
   readonly refusals = new Map<string, number>(); // code -> how often
-  readonly #agents = new Map<string, Claims>(); // node -> its claims
+  readonly #agents = new Map<string, EmbeddedClaims>(); // node -> its claims
   #made = 0;
 
   private constructor(world: World) {
     this.world = world;
     const { context, shelf: inventory } = world;
     for (const node of NODES) {
-      this.#agents.set(node, new Claims({ context, inventory, node, suspect: () => undefined }));
+      this.#agents.set(node, new EmbeddedClaims({ context, inventory, node, suspect: () => undefined }));
     }
   }
 
@@ -145,7 +145,7 @@ export class LittleCluster {
     this.ended.push(sandbox);
   }
 
-  #agentOf(node: string): Claims {
+  #agentOf(node: string): EmbeddedClaims {
     const agent = this.#agents.get(node);
     assert.ok(agent, node);
     return agent;

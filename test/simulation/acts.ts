@@ -1,11 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import type { Fields } from "../../allocator/kube-object.ts";
-import type { Labels } from "../../allocator/ports.ts";
-import { claimObject, deploymentPod, type Json, pod, statefulPod, workload } from "../support/objects.ts";
+import { claimObject, deploymentPod, pod, statefulPod, workload } from "../support/objects.ts";
 import type { Act } from "./act.ts";
 import {
-  ANONYMOUS,
   CLAIM_NAMES,
   CLAIM_SPECS,
   DEPLOYMENT,
@@ -18,9 +15,11 @@ import {
   SLOT_REQUESTS,
   STATEFUL_SET,
 } from "./cast.ts";
+import { end } from "./endings.ts";
 import { befalls } from "./mishaps.ts";
 import { nodeActs } from "./node-acts.ts";
 import { SILENT_RUNTIME } from "./pod.ts";
+import { absent, pick, podJson, templateOf } from "./pod-kinds.ts";
 import type { Step, StepKind } from "./steps.ts";
 import type { Outcome } from "./tally.ts";
 import type { World } from "./world.ts";
@@ -28,24 +27,18 @@ import type { World } from "./world.ts";
 export const ACTS: Readonly<Record<StepKind, Act>> = {
   pod: createPod,
   race,
+  forge,
+  twice,
   apply: applyWorkload,
   withdraw,
   claim: makeClaim,
   release: releaseClaim,
+  quota,
+  end,
   ...nodeActs,
   ...befalls,
   calm: () => "done",
 };
-
-/** One of them, whatever the number. */
-export function pick<T>(choices: readonly T[], n: number): T {
-  const choice = choices[n % choices.length];
-  if (choice === undefined) throw new RangeError("nothing to pick from");
-  return choice;
-}
-
-/** Which kind of pod, by a number: most have a name of their own. */
-const POD_KINDS = ["bare", "bare", "bare", "ordinal", "ordinal", "ordinal", "slot", "anonymous"] as const;
 
 /** One pod in that many runs where the UID is not told. */
 const SILENT_EVERY = 9;
@@ -73,40 +66,31 @@ function race(world: World, { a, b }: Pick<Step, "a" | "b">): Outcome {
   return "done";
 }
 
-function podJson(world: World, a: number, b: number): Json | undefined {
-  switch (pick(POD_KINDS, a)) {
-    case "bare": {
-      const name = absent(world, [...POD_NAMES, "h"], b >> 2);
-      return name === undefined ? undefined : pod(name, { annotations: pick(POD_REQUESTS, b >> 4) });
-    }
-    case "ordinal": {
-      const set = world.cluster.find("StatefulSet", NAMESPACE, STATEFUL_SET);
-      if (set === undefined || set === "deleted") return podJson(world, 0, b);
-      // A controller may not have heard yet that the set was scaled down.
-      const replicas = set.spec.count("replicas", 1) + (a % 5 === 0 ? 1 : 0);
-      const names = Array.from({ length: replicas }, (_, ordinal) => `${STATEFUL_SET}-${ordinal}`);
-      const name = absent(world, names, b);
-      if (name === undefined) return undefined;
-      return statefulPod(STATEFUL_SET, names.indexOf(name), { annotations: templateOf(set) });
-    }
-    case "slot": {
-      const owner = world.cluster.find("Deployment", NAMESPACE, DEPLOYMENT);
-      if (owner === undefined || owner === "deleted") return podJson(world, 0, b);
-      return deploymentPod(DEPLOYMENT, { annotations: templateOf(owner) });
-    }
-    default:
-      return pod("", { generateName: "e-", annotations: ANONYMOUS });
-  }
+/** Any name that a claim has, whether its pod is there or not; and whatever it likes. */
+function forge(world: World, { a, b }: Pick<Step, "a" | "b">): Outcome {
+  const claims = world.books.list("claim");
+  if (claims.length === 0) return "idle";
+  const { name, identity } = pick(claims, a >> 2).record;
+  const slot = identity.kind === "Deployment" && b % 2 === 0;
+  const annotations = pick(slot ? SLOT_REQUESTS : [...POD_REQUESTS, ...SET_REQUESTS], b >> 1);
+  const own = identity.kind === "StatefulSet" && a % 2 === 0;
+  const json = slot
+    ? deploymentPod(DEPLOYMENT, { annotations })
+    : own
+      ? statefulPod(STATEFUL_SET, identity.ordinal ?? 0, { annotations })
+      : pod(name, { annotations });
+  void world.clients.forge(json, b);
+  return "done";
 }
 
-/** One of the names that no pod has. */
-function absent(world: World, names: readonly string[], n: number): string | undefined {
-  const free = names.filter((name) => world.cluster.pod(NAMESPACE, name) === undefined);
-  return free.length === 0 ? undefined : pick(free, n);
-}
-
-function templateOf({ spec }: { readonly spec: Fields }): Labels {
-  return spec.at("template").at("metadata").texts("annotations");
+/** As a second `kubectl create`, or a restore that leaves the owners out: the API server refuses it after its review. */
+function twice(world: World, { a, b }: Pick<Step, "a" | "b">): Outcome {
+  const pods = world.cluster.all("Pod");
+  if (pods.length === 0) return "idle";
+  const { name, annotations } = pick(pods, a >> 1).metadata;
+  const asked = a % 2 === 0 ? annotations : pick(POD_REQUESTS, b);
+  void world.clients.createPod(pod(name, { annotations: asked }), { node: pick(NODES, a), webhook: b });
+  return "done";
 }
 
 function applyWorkload(world: World, { a, b }: Pick<Step, "a" | "b">): Outcome {
@@ -142,5 +126,14 @@ function releaseClaim(world: World, { a, b }: Pick<Step, "a" | "b">): Outcome {
   if (claims.length === 0) return "idle";
   const { name } = pick(claims, a).record;
   void world.clients.withdraw(claimObject(name, {}, NAMESPACE), b);
+  return "done";
+}
+
+/** As a ResourceQuota of claims that is used up, until it is lifted. */
+function quota(world: World, { a }: Pick<Step, "a" | "b">): Outcome {
+  const { quota: there, books } = world;
+  if (there.most === undefined && a % 2 === 0) return "idle";
+  there.most = there.most === undefined ? books.list("claim").length + (a % 3) : undefined;
+  world.schedule.tell("quota", () => `${world.quota.most ?? "any number of"} claims`);
   return "done";
 }

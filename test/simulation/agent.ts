@@ -1,16 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
-import { BerthError, messageOf } from "../../allocator/errors.ts";
-import type { Mirror } from "../../allocator/mirror.ts";
-import type { Database } from "../../allocator/store/database.ts";
-import { noticeOf } from "../../ipam-plugin/agent/attachment.ts";
-import type { Attachments } from "../../ipam-plugin/agent/attachments.ts";
-import { Claims } from "../../ipam-plugin/agent/claims.ts";
-import type { Answer, Handler } from "../../ipam-plugin/agent/connection.ts";
-import type { Call } from "../../ipam-plugin/agent/frame.ts";
-import type { Host } from "../../ipam-plugin/agent/host.ts";
-import { createParts } from "../../ipam-plugin/agent/parts.ts";
-import { Sweep, sweepReboot } from "../../ipam-plugin/agent/sweep.ts";
-import { createHandler } from "../../ipam-plugin/agent/verbs.ts";
+import { BerthError, messageOf } from "../../allocator/base/errors.ts";
+import type { RecordCache } from "../../allocator/cache/cache.ts";
+import type { Database } from "../../allocator/store/sqlite/database.ts";
+import { OrphanSweeper, releasePreviousBoot } from "../../ipam-plugin/agent/background/orphan-sweeper.ts";
+import { EmbeddedClaims } from "../../ipam-plugin/agent/claims/embedded.ts";
+import { createHandler } from "../../ipam-plugin/agent/commands/dispatch.ts";
+import { attachedNoticeOf } from "../../ipam-plugin/agent/journal/attachment.ts";
+import type { AttachmentCache } from "../../ipam-plugin/agent/journal/attachment-cache.ts";
+import { bindToBoot, type MarkFile } from "../../ipam-plugin/agent/journal/boot-mark.ts";
+import type { Answer, Handler } from "../../ipam-plugin/agent/rpc/connection.ts";
+import type { Call } from "../../ipam-plugin/agent/rpc/frame.ts";
+import type { Host } from "../../ipam-plugin/agent/services/host.ts";
+import { createServices } from "../../ipam-plugin/agent/services/services.ts";
 import { diskOf } from "./journal-disk.ts";
 import type { Process } from "./process.ts";
 import { outfit, type Setting } from "./setting.ts";
@@ -19,6 +20,8 @@ import { outfit, type Setting } from "./setting.ts";
 export interface Premises {
   readonly name: string;
   readonly database: Database;
+  /** Which journal has served in this boot. */
+  readonly mark: MarkFile;
   readonly bootId: string;
   readonly host: Host;
   /** Releases that wait on the disk; what was done is taken out. */
@@ -28,9 +31,9 @@ export interface Premises {
 /** One life of a node's agent, put together as startAgent does, with neither socket nor files. */
 export class Agent {
   readonly process: Process;
-  readonly mirror: Mirror;
+  readonly mirror: RecordCache;
   /** What it read from its journal and has done since; undefined while it starts. */
-  attachments: Attachments | undefined;
+  attachments: AttachmentCache | undefined;
   readonly #premises: Premises;
   #handle: Handler | undefined;
 
@@ -39,22 +42,25 @@ export class Agent {
     this.#premises = premises;
     const { context, inventory, mirror, synced } = outfit(process, setting, "agent");
     this.mirror = mirror;
-    const claims = new Claims({
+    const claims = new EmbeddedClaims({
       context,
       inventory,
       node: premises.name,
       suspect: setting.suspect,
       whole: synced,
     });
-    const mooring = setting.tampering.mooring?.(claims, context) ?? claims;
+    const claimSource = setting.tampering.mooring?.(claims, context) ?? claims;
     const disk = diskOf(premises.database, process);
     const database = setting.tampering.disk?.(disk, process) ?? disk;
     const { clock, random, log } = context;
     const bootId = setting.tampering.bootId?.(premises.bootId) ?? premises.bootId;
-    const options = { database, mooring, clock, random, log, bootId, host: premises.host };
+    const options = { database, mooring: claimSource, clock, random, log, bootId, host: premises.host };
+    const mark = setting.tampering.mark?.(premises.mark) ?? premises.mark;
     synced
-      .then(() => this.#start(options))
+      .then(() => this.#start(options, mark))
       .catch((error: unknown) => {
+        // It waits, and serves nothing; whoever puts the journal back starts it again.
+        if (error instanceof BerthError && error.code === "JOURNAL_MISMATCH") return;
         if (!(error instanceof BerthError))
           setting.witness.object(`${premises.name} did not start: ${messageOf(error)}`);
         // A start that fails is tried again by whoever watches over it.
@@ -78,17 +84,19 @@ export class Agent {
     if (this.#handle !== undefined) await this.#replaySpool(this.#handle);
   }
 
-  async #start(options: Parameters<typeof createParts>[0]): Promise<void> {
-    const parts = await createParts(options);
-    this.attachments = parts.attachments;
-    const handle = createHandler(parts);
-    await sweepReboot(parts);
+  async #start(options: Parameters<typeof createServices>[0], mark: MarkFile): Promise<void> {
+    const services = await createServices(options);
+    const journal = await services.journal.id(options.random);
+    await bindToBoot(mark, { bootId: options.bootId, journal }, "of this life");
+    this.attachments = services.attachments;
+    const handle = createHandler(services);
+    await releasePreviousBoot(services);
     await this.#replaySpool(handle);
-    const lent = parts.attachments.attached().flatMap((attachment) => noticeOf(attachment) ?? []);
+    const lent = services.attachments.attached().flatMap((attachment) => attachedNoticeOf(attachment) ?? []);
     for (const notice of lent) await options.mooring.attached(notice);
     this.#handle = handle;
-    new Sweep(parts).start();
-    parts.notices.start();
+    new OrphanSweeper(services).start();
+    services.notices.start();
   }
 
   async #replaySpool(handle: Handler): Promise<void> {

@@ -1,8 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 // Who asks for what. There are few addresses and many who want them, so that they meet.
-import { FAMILIES, IPS, POOLS, STICKY, TTL, WHEN_DELETED, WHEN_SCALED } from "../../allocator/dialects.ts";
-import type { PoolRecord } from "../../allocator/pool.ts";
-import type { Labels } from "../../allocator/ports.ts";
+
+import type { Labels } from "../../allocator/base/ports.ts";
+import {
+  FAMILIES,
+  IPS,
+  POOLS,
+  STICKY,
+  TTL,
+  WHEN_DELETED,
+  WHEN_SCALED,
+} from "../../allocator/manifest/annotations.ts";
+import type { PoolRecord } from "../../allocator/pool/pool.ts";
 import type { Json } from "../support/objects.ts";
 
 export const NAMESPACE = "shop";
@@ -52,12 +61,30 @@ export const SET_REQUESTS: readonly Labels[] = [
 export const DEPLOYMENT = "d";
 export const SLOT_REQUESTS: readonly Labels[] = [
   { [IPS]: "10.0.1.1-10.0.1.3" },
+  { [POOLS]: "web" },
+  { [STICKY]: "true" },
   { [IPS]: "10.0.1.1;10.0.1.2;10.0.0.4", [WHEN_DELETED]: "Retain", [TTL]: "1m" },
 ];
 export const MOST_REPLICAS = 3;
 
 /** A pod that nothing tells from its like. */
 export const ANONYMOUS: Labels = { [POOLS]: "web" };
+
+/** Its pods fail, and are tried again while those that failed stay. */
+export const JOB = "j";
+export const JOB_REQUESTS: readonly Labels[] = [{ [IPS]: "10.0.1.4;10.0.1.5" }, { [POOLS]: "web" }];
+export const JOB_INDEXES = 2;
+
+/** What owns pods and is read by nobody: a bare ReplicaSet, an Argo Rollout, a StatefulSet of another API group. */
+export const REPLICA_SET = "r";
+export const ROLLOUT = "o";
+export const FOREIGN_SET = "x";
+export const FOREIGN_GROUP = "apps.example.com/v1";
+export const FOREIGN_REQUESTS: readonly Labels[] = [
+  { [IPS]: "10.0.1.5;10.0.1.6" },
+  { [POOLS]: "web" },
+  { [STICKY]: "true" },
+];
 
 /** Claims that people make, for pods of that name. */
 export const CLAIM_NAMES: readonly string[] = ["a", "h"];

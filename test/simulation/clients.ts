@@ -1,8 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-import { ASSIGNED_ADDRESSES, ASSIGNED_CLAIM } from "../../allocator/dialects.ts";
-import type { KubeObject } from "../../allocator/kube-object.ts";
-import type { AdmissionRequest, AdmissionResponse, Operation } from "../../webhook/admission/review.ts";
-import type { Route } from "../../webhook/app.ts";
+import { ASSIGNED_ADDRESSES, ASSIGNED_CLAIM } from "../../allocator/manifest/annotations.ts";
+import type { KubeObject } from "../../allocator/manifest/kubernetes-object.ts";
+import type {
+  AdmissionRequest,
+  AdmissionResponse,
+  Operation,
+  Route,
+} from "../../webhook/review/admission-review.ts";
+
 import { annotationsOf, applied, deniedAs, type Json, review } from "../support/objects.ts";
 import { NAMESPACE } from "./cast.ts";
 import type { Cluster } from "./cluster.ts";
@@ -50,21 +55,41 @@ export class Clients {
     return `u${++this.#uids}`;
   }
 
-  /** A pod is reviewed twice; the second review may be answered by another replica. */
-  async createPod(json: Json, { node: nodeName, webhook, ...runtime }: Placing): Promise<void> {
+  /**
+   * A pod is reviewed twice; the second review may be answered by another replica. Gives the words of the refusal of the
+   * first one.
+   */
+  async createPod(json: Json, { node: nodeName, webhook, ...runtime }: Placing): Promise<string | undefined> {
     const { cluster, tally } = this.#options;
     const first = await this.#ask(webhook, "/mutate/pods", review(json));
-    if (!this.#tell("admit pod", first)) return;
+    if (!this.#tell("admit pod", first)) return outcomeOf(first);
     const meta = json["metadata"] as Json;
     const name = String(meta["name"] ?? `${meta["generateName"]}${++this.#generated}`);
     const patched = first === undefined ? json : applied(json, first);
     this.#noteAdmitted(patched);
     const metadata: Json = { ...(patched["metadata"] as Json), name, uid: this.uid() };
     const pod = { ...patched, metadata, spec: { ...(patched["spec"] as Json), nodeName, ...runtime } };
-    if (cluster.pod(String(metadata["namespace"]), name) !== undefined)
-      return tally.note("create pod", "refused");
+    if (cluster.pod(String(metadata["namespace"]), name) !== undefined) {
+      tally.note("create pod", "refused");
+      return undefined;
+    }
     const second = await this.#ask(webhook >> 1, "/validate/pods", review(pod));
     this.#tell("create pod", second);
+    return undefined;
+  }
+
+  /** A kubelet's report of how the pod ended. */
+  async reportPhase({ json }: KubeObject, phase: string, webhook: number): Promise<void> {
+    const generation = json.at("metadata").count("generation", 1) + 1;
+    const metadata = { ...json.at("metadata").value, generation };
+    const ended = { ...json.value, metadata, status: { phase } };
+    const over = { oldObject: json.value, subResource: "status" };
+    this.#tell("end pod", await this.#ask(webhook, "/validate/pods", review(ended, "UPDATE", over)));
+  }
+
+  /** A review, and nothing after it. */
+  async forge(json: Json, webhook: number): Promise<void> {
+    this.#tell("forge review", await this.#ask(webhook, "/mutate/pods", review(json)));
   }
 
   #noteAdmitted(pod: Json): void {

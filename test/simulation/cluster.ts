@@ -1,8 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
-import { isRefusal } from "../../allocator/errors.ts";
-import type { Inventory, NamespaceFacts, PodFacts, WorkloadFacts } from "../../allocator/inventory.ts";
-import { type KubeObject, podFacts, readObject, workloadFacts } from "../../allocator/kube-object.ts";
-import type { Keeper } from "../../webhook/admission/desk.ts";
+import { isRefusal } from "../../allocator/base/errors.ts";
+import {
+  type KubeObject,
+  podState,
+  readObject,
+  workloadState,
+} from "../../allocator/manifest/kubernetes-object.ts";
+import type {
+  ClusterState,
+  NamespaceState,
+  PodState,
+  WorkloadRef,
+  WorkloadState,
+} from "../../allocator/model/cluster-state.ts";
+import { isSameGroup } from "../../allocator/model/workload-kinds.ts";
+import type { ObjectStore } from "../../webhook/admission/admission-context.ts";
 import type { Json } from "../support/objects.ts";
 import type { Process } from "./process.ts";
 
@@ -49,7 +61,7 @@ export class Cluster {
     }
     this.#listeners.beforeChange();
     this.#objects.set(idOf(object.kind, namespace, name), object);
-    if (object.kind === "Pod") this.#listeners.podKept(object);
+    if (object.kind === "Pod" && fresh) this.#listeners.podKept(object);
     return "kept";
   }
 
@@ -61,17 +73,31 @@ export class Cluster {
     return "deleted";
   }
 
-  pod(namespace: string, name: string): PodFacts | undefined {
+  pod(namespace: string, name: string): PodState | undefined {
     const object = this.find("Pod", namespace, name);
-    return object === undefined || object === "deleted" ? undefined : podFacts(object);
+    return object === undefined || object === "deleted" ? undefined : podFactsOf(object);
   }
 
-  workload(kind: string, namespace: string, name: string): WorkloadFacts | "unknown" | undefined {
+  workload({ apiVersion, kind, namespace, name }: WorkloadRef): WorkloadState | "unknown" | undefined {
     const object = this.find(kind, namespace, name);
     if (object === undefined) return "unknown";
-    return object === "deleted" ? undefined : workloadFacts(object);
+    if (object === "deleted") return undefined;
+    return isSameGroup(object.apiVersion, apiVersion) ? workloadFactsOf(object) : "unknown";
   }
 }
+
+/** Objects do not change: what was read of one is read once. */
+function remembered<T>(read: (object: KubeObject) => T): (object: KubeObject) => T {
+  const known = new WeakMap<KubeObject, T>();
+  return (object) => {
+    const facts = known.get(object) ?? read(object);
+    known.set(object, facts);
+    return facts;
+  };
+}
+
+const podFactsOf = remembered(podState);
+const workloadFactsOf = remembered(workloadState);
 
 function idOf(kind: string, namespace: string, name: string): string {
   return `${kind}/${namespace}/${name}`;
@@ -93,7 +119,7 @@ export function objectOf(json: Json): KubeObject {
 const SLOW_SHARE = 0.25;
 
 /** The cluster as one process has it. */
-export class RemoteCluster implements Inventory, Keeper {
+export class RemoteCluster implements ClusterState, ObjectStore {
   readonly #cluster: Cluster;
   readonly #process: Process;
 
@@ -102,25 +128,21 @@ export class RemoteCluster implements Inventory, Keeper {
     this.#process = process;
   }
 
-  async pod(namespace: string, name: string): Promise<PodFacts | undefined> {
+  async pod(namespace: string, name: string): Promise<PodState | undefined> {
     return await this.#read(
       () => `pod ${name}`,
       () => this.#cluster.pod(namespace, name),
     );
   }
 
-  async workload(
-    kind: string,
-    namespace: string,
-    name: string,
-  ): Promise<WorkloadFacts | "unknown" | undefined> {
+  async workload(ref: WorkloadRef): Promise<WorkloadState | "unknown" | undefined> {
     return await this.#read(
-      () => `${kind} ${name}`,
-      () => this.#cluster.workload(kind, namespace, name),
+      () => `${ref.kind} ${ref.name}`,
+      () => this.#cluster.workload(ref),
     );
   }
 
-  async namespace(name: string): Promise<NamespaceFacts> {
+  async namespace(name: string): Promise<NamespaceState> {
     return { name, labels: { "kubernetes.io/metadata.name": name }, annotations: {} };
   }
 

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import type { Address } from "../../allocator/address.ts";
-import type { Labels } from "../../allocator/ports.ts";
-import type { Answer } from "../../ipam-plugin/agent/connection.ts";
-import type { Call } from "../../ipam-plugin/agent/frame.ts";
+import type { Labels } from "../../allocator/base/ports.ts";
+import type { Address } from "../../allocator/ip/address.ts";
+import type { Answer } from "../../ipam-plugin/agent/rpc/connection.ts";
+import type { Call } from "../../ipam-plugin/agent/rpc/frame.ts";
 import type { Pod } from "./pod.ts";
 
 /** A sandbox of a pod. It uses its addresses from the answer to its ADD until the runtime takes it down. */

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-import { type Claim, claimKey, isReserved } from "../../allocator/claim.ts";
-import type { Reservation } from "../../allocator/reservation.ts";
+import { type Claim, claimKey, isReserved } from "../../allocator/model/claim.ts";
+import type { Reservation } from "../../allocator/model/reservation.ts";
 import type { Books, Written } from "../model/books.ts";
 
 interface State {
@@ -19,8 +19,11 @@ export class Doubt {
   /** Claims and addresses that once could be relied on. */
   readonly #proven = new Set<string>();
 
-  constructor(books: Books) {
-    this.#books = books;
+  /** Claims and the nonces that they ever had: what is held beside one may outlast it. */
+  readonly #nonces = new Set<string>();
+
+  constructor(auditInput: Books) {
+    this.#books = auditInput;
   }
 
   /** The claim as it is stored now can rely on all its addresses. */
@@ -44,6 +47,7 @@ export class Doubt {
       this.#states.delete(key);
       return;
     }
+    this.#nonces.add(`${key} ${claim.nonce}`);
     const words = wordsOf(claim);
     if (this.#states.get(key)?.words === words) return;
     this.#states.set(key, { words, unproven: new Set(claim.addresses) });
@@ -56,9 +60,10 @@ export class Doubt {
   #prove({ address, claim, nonce, marked, releasedAt }: Reservation): void {
     if (marked === true || releasedAt !== undefined) return;
     const there = this.#books.get("claim", claimKey(claim))?.record;
+    if (!this.#nonces.has(`${claimKey(claim)} ${nonce}`)) return;
+    this.#proven.add(`${claimKey(claim)} ${address}`); // or held beside it for a pod that is told so
     if (there?.nonce !== nonce || !there.addresses.includes(address)) return;
     this.#states.get(claimKey(claim))?.unproven.delete(address);
-    this.#proven.add(`${claimKey(claim)} ${address}`);
   }
 }
 

@@ -1,13 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-import type { Mirror } from "../../allocator/mirror.ts";
-import { blocked } from "../../allocator/pool.ts";
+import type { RecordCache } from "../../allocator/cache/cache.ts";
+import { unavailableByDefault } from "../../allocator/pool/pool.ts";
 import type { Stored } from "../../allocator/store/store.ts";
 import { claimObject } from "../support/objects.ts";
 import { SeededRandom } from "../support/random.ts";
 import { NAMESPACE } from "./cast.ts";
 import { comeBack, fence } from "./mishaps.ts";
+import { unfairness } from "./needs.ts";
 import type { Node } from "./node.ts";
-import { endPod } from "./node-acts.ts";
+import { endPod, isThere } from "./node-acts.ts";
+import { refusedReplacement } from "./replacements.ts";
 import type { Flow } from "./schedule.ts";
 import { Violation } from "./witness.ts";
 import type { World } from "./world.ts";
@@ -17,6 +19,8 @@ export const CALM: Flow = { events: 5_000, order: "old", trouble: 0, random: new
 const BEAT_MS = 10_000;
 /** Calls that hang are over by then. */
 const SETTLED_BY_MS = 50_000;
+/** What was promised is over, and was judged. */
+const FAIR_BY_MS = 150_000;
 /** A sandbox that went without a DEL is found within 60 s, a pod that never came is given up after 120 s. */
 const GONE_BY_MS = 150_000;
 /** Two looks at sandboxes, a person, the longest cooldown, a pass. */
@@ -28,6 +32,9 @@ const FREE_BY_MS = 140_000;
 export async function finish(world: World, leavesFenced: boolean): Promise<void> {
   heal(world, leavesFenced);
   await passes(world, SETTLED_BY_MS, () => false);
+  await passes(world, FAIR_BY_MS, () => unfairness(world) === undefined);
+  const unfair = unfairness(world) ?? (await refusedReplacement(world, (done) => letBe(world, done)));
+  if (unfair !== undefined) throw new Violation(`invariant 6: when all was well, ${unfair}`);
   await deleteAll(world);
   await passes(world, GONE_BY_MS, () => leftover(world) === undefined);
   const left = leftover(world);
@@ -51,19 +58,28 @@ function leftover({ books }: World): Stored<"claim"> | undefined {
 
 function heal(world: World, leavesFenced: boolean): void {
   world.schedule.tell("everybody", () => "is well again");
-  // Later than anything that was ever written down.
-  const ahead = Math.max(...world.posts.map(({ mostSkew }) => mostSkew));
+  world.quota.most = undefined;
   for (const post of world.posts) {
     post.frozen = false;
     post.cut = false;
     post.deaf = false;
-    post.skew = ahead;
   }
   for (const node of world.nodes) {
-    if (node.on) continue;
-    if (!leavesFenced) comeBack(world, node);
-    else if (!world.cluster.fenced.has(node.name)) fence(world, node, 0);
+    // Whoever cannot have the old journal back boots the host.
+    if (node.on && node.hasOtherJournal) {
+      node.powerOff();
+      node.powerOn();
+    }
+    if (!node.on && !leavesFenced) comeBack(world, node);
+    if (!node.on && !world.cluster.fenced.has(node.name)) fence(world, node, 0);
+    if (node.on) hearOfAll(world, node);
   }
+}
+
+/** Its kubelet ends what is deleted, and starts what is not. */
+function hearOfAll(world: World, node: Node): void {
+  for (const pod of node.pods.values()) if (!isThere(world, pod)) endPod({ node, pod });
+  node.lookAfterAll();
 }
 
 async function deleteAll(world: World): Promise<void> {
@@ -78,9 +94,9 @@ async function deleteAll(world: World): Promise<void> {
   }
 }
 
-async function letBe(world: World, done: Promise<void>): Promise<void> {
+async function letBe<T>(world: World, done: Promise<T>): Promise<T> {
   await world.flow(CALM);
-  await done;
+  return await done;
 }
 
 /** Time goes by until it is done, and no longer than that. */
@@ -128,12 +144,12 @@ function leftInMirrors({ mirrors, witness }: World): string | undefined {
   return undefined;
 }
 
-function leftInMirror(mirror: Mirror, name: string, family: "IPv4" | "IPv6"): string | undefined {
-  const pool = mirror.pool(name);
+function leftInMirror(cache: RecordCache, name: string, family: "IPv4" | "IPv6"): string | undefined {
+  const pool = cache.pool(name);
   if (pool === undefined) return `does not see pool ${name}`;
-  if (mirror.held(name, NAMESPACE) !== 0)
-    return `sees ${mirror.held(name, NAMESPACE)} addresses of ${name} held`;
-  const taken = mirror.unpickable(pool, family).size - blocked(pool, family).size;
+  const held = cache.held(name, NAMESPACE)[family];
+  if (held !== 0) return `sees ${held} ${family} addresses of ${name} held`;
+  const taken = cache.unpickable(pool, family).size - unavailableByDefault(pool, family).size;
   return taken === 0n ? undefined : `sees ${taken} ${family} addresses of ${name} taken`;
 }
 

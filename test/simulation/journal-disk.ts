@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-import { BerthError } from "../../allocator/errors.ts";
-import { type Database, openDatabase } from "../../allocator/store/database.ts";
-import type { Work } from "../../allocator/store/sql.ts";
-import { Journal } from "../../ipam-plugin/agent/journal.ts";
+import { BerthError } from "../../allocator/base/errors.ts";
+import { type Database, openDatabase } from "../../allocator/store/sqlite/database.ts";
+import type { Work } from "../../allocator/store/sqlite/sql.ts";
+import { Journal } from "../../ipam-plugin/agent/journal/journal.ts";
 import type { Process } from "./process.ts";
 import type { Fate } from "./schedule.ts";
 
@@ -22,7 +22,8 @@ export class Disks {
 
   async giveBack(database: Database): Promise<void> {
     await database.write((sql) => {
-      for (const table of ["attachments", "positions", "probe"]) sql.run(`DELETE FROM ${table}`);
+      for (const table of ["attachments", "positions", "probe", "journal_id"])
+        sql.run(`DELETE FROM ${table}`);
     });
     this.#free.push(database);
   }

@@ -1,15 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 import { isDeepStrictEqual } from "node:util";
-import { type Claim, isReserved, type RetentionChoice } from "../../allocator/claim.ts";
+import { type Claim, isReserved, type RetentionChoice } from "../../allocator/model/claim.ts";
 import type { Stored } from "../../allocator/store/store.ts";
 import type { Books, Written } from "../model/books.ts";
 import type { Cluster } from "./cluster.ts";
 import type { Doubt } from "./doubt.ts";
 import type { Process } from "./process.ts";
+import { BEGIN } from "./process.ts";
+import { changesOf, sayingOf } from "./sayings.ts";
 import type { Schedule } from "./schedule.ts";
+import { releasedTooSoon } from "./terms.ts";
+import { isUsed, type Want, wantOf } from "./wants.ts";
 
-/** Whether the owner of the identity wants it, as the cluster is at this moment. */
-type Want = "wanted" | "scaled" | "gone";
 const UNWANTED: readonly Want[] = ["scaled", "gone"];
 
 /** A person said so, or a review that is refused gives back what it took. */
@@ -30,7 +32,9 @@ export class LettingGo {
   readonly #cluster: Cluster;
   readonly #doubt: Doubt;
   readonly #schedule: Schedule;
-  readonly #last = new Map<string, number>(); // want/claim -> when it last was so, in happenings
+  /** want/claim, or aspect and words/claim -> when it last was so, in happenings */
+  readonly #last = new Map<string, number>();
+  readonly #before = new Map<string, Claim>(); // claim -> as it was before its last change
   readonly #reads = new WeakMap<Process, Map<string, number>>(); // process -> claim@revision -> when it first read it
   readonly #permits = new Set<Permit>();
 
@@ -59,6 +63,12 @@ export class LettingGo {
     for (const { key, record } of this.#books.list("claim")) {
       this.#last.set(`${this.#wantOf(record)}/${key}`, this.#schedule.count);
     }
+    for (const pod of this.#cluster.all("Pod")) {
+      const { claim, aspects } = sayingOf(pod) ?? { claim: "", aspects: {} };
+      for (const [aspect, words] of Object.entries(aspects)) {
+        this.#last.set(`${aspect} ${words}/${claim}`, this.#schedule.count);
+      }
+    }
   }
 
   /** The words for what must not have been written. To be asked before the doubts hear of it. */
@@ -68,20 +78,36 @@ export class LettingGo {
     if (!isReserved(was) || !this.#doubt.isSure({ key, record: was })) return undefined;
     if (is === undefined) return `claim ${key} was deleted without being released`;
     if (is.releasing === true) return this.#judgeRelease(before as Stored<"claim">, by);
-    if (isDeepStrictEqual(is.addresses, was.addresses)) return undefined;
-    // A pod of the name that asks for something else; what a person wrote stands whatever a pod asks for.
-    if (was.handMade === true || !isDeepStrictEqual(is.request, was.request)) return undefined;
-    return `claim ${key} had ${was.addresses.join("+")} and has ${is.addresses.join("+")}, and asks for the same`;
+    const undone = isDeepStrictEqual(is, this.#before.get(key));
+    this.#before.set(key, was);
+    // What a person wrote is his to change.
+    return was.handMade === true || undone ? undefined : this.#judgeChange(before as Stored<"claim">, is, by);
   }
 
-  #judgeRelease(
-    { key, revision, record: claim }: Stored<"claim">,
+  /** ADR 0007: a claim that is there changes as a pod says which is in the cluster, and not as its review said. */
+  #judgeChange(
+    { key, revision, record: was }: Stored<"claim">,
+    is: Claim,
     by: Process | undefined,
   ): string | undefined {
+    const since = (by && this.#reads.get(by)?.get(`${key}@${revision}`)) ?? 0;
+    const now = this.#cluster.all("Pod").map(sayingOf);
+    for (const [aspect, words] of changesOf(was, is)) {
+      const said = now.some((saying) => saying?.claim === key && saying.aspects[aspect] === words);
+      if (said || (this.#last.get(`${aspect} ${words}/${key}`) ?? -1) >= since) continue;
+      return `the ${aspect} of claim ${key} became ${words}, and no pod that is there said so`;
+    }
+    return undefined;
+  }
+
+  #judgeRelease(stored: Stored<"claim">, by: Process | undefined): string | undefined {
+    const { key, revision, record: claim } = stored;
     const used = isUsed(claim);
     const isMeant = (permit: Permit) =>
       permit.process === by && permit.isFor(key) && !(permit.unused && used);
     if ([...this.#permits].some(isMeant)) return undefined;
+    const soon = releasedTooSoon(stored, BEGIN + this.#schedule.time);
+    if (soon !== undefined) return soon;
     if (claim.handMade === true) return `claim ${key} was made by hand and released by nobody's`;
     const since = (by && this.#reads.get(by)?.get(`${key}@${revision}`)) ?? 0;
     const now = this.#wantOf(claim);
@@ -93,22 +119,9 @@ export class LettingGo {
     return wants.every(isKept) ? `claim ${key} was released although its retention keeps it` : undefined;
   }
 
-  #wantOf({ namespace, name, identity, binding }: Claim): Want {
-    const { kind, ordinal } = identity;
-    if (kind !== "StatefulSet" && kind !== "Deployment") {
-      const podName = binding?.podName || name;
-      return this.#cluster.pod(namespace, podName) === undefined ? "gone" : "wanted";
-    }
-    const workload = this.#cluster.workload(kind, namespace, identity.name);
-    if (workload === undefined || workload === "unknown") return "gone";
-    if (ordinal === undefined) return "wanted";
-    return ordinal >= workload.start && ordinal < workload.start + workload.replicas ? "wanted" : "scaled";
+  #wantOf(claim: Claim): Want {
+    return wantOf(this.#cluster, claim);
   }
-}
-
-/** A pod has had it. */
-function isUsed({ binding, retained, status }: Claim): boolean {
-  return (binding?.node ?? "") !== "" || retained !== undefined || status.attachment !== undefined;
 }
 
 function retentionOf({ retention }: Claim, want: Want): RetentionChoice {

@@ -1,23 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
-// Runs the simulation for as long as one likes: node main.ts --runs N --seed N [--at A:B:C]
+// Runs the simulation for as long as one likes: node main.ts --runs N --seed N [--processes N] [--at A:B:C]
+import { availableParallelism } from "node:os";
 import { parseArgs } from "node:util";
+import { live } from "./crew.ts";
 import { Disks } from "./journal-disk.ts";
-import { describe, type Failure, trial } from "./property.ts";
+import { describe, trial } from "./property.ts";
 import { Tally } from "./tally.ts";
-
-/** Runs of one seed; then the next one, so that what is drawn does not depend on how many runs were asked for. */
-const RUNS_OF_A_SEED = 500;
 
 const { values } = parseArgs({
   options: {
     runs: { type: "string", default: "2000" },
     seed: { type: "string", default: "" },
+    processes: { type: "string", default: "" },
     at: { type: "string", default: "" },
   },
 });
 
-const disks = new Disks();
-const tally = new Tally();
 const begun = performance.now();
 
 function numberOf(text: string, otherwise: number): number {
@@ -26,31 +24,36 @@ function numberOf(text: string, otherwise: number): number {
   return text === "" ? otherwise : number;
 }
 
-function progress(): string {
+function progress(tally: Tally): string {
   const seconds = (performance.now() - begun) / 1_000;
   const rate = (tally.runs / seconds).toFixed(1);
   return `${tally.runs} runs, ${tally.steps} steps, ${tally.events} events, ${rate} runs per second`;
 }
 
-async function runAll(runs: number, firstSeed: number): Promise<Failure | undefined> {
-  for (let done = 0, seed = firstSeed; done < runs; done += RUNS_OF_A_SEED, seed++) {
-    const failure = await trial({ disks, tally, seed, runs: Math.min(RUNS_OF_A_SEED, runs - done) });
-    if (failure !== undefined) return failure;
-    console.log(`seed ${seed}: ${progress()}`);
-  }
-  return undefined;
+/** The life that a failure told of, once more. */
+async function liveAgain(seed: number, path: string, tally: Tally): Promise<string | undefined> {
+  const disks = new Disks();
+  const failure = await trial({ disks, tally, seed, runs: 1, path });
+  const told = failure && (await describe(failure, { disks }));
+  disks.close();
+  return told;
 }
 
 const seed = numberOf(values.seed, Math.trunc(performance.timeOrigin % 1e9));
-const failure =
+const again = new Tally();
+const { tally, told } =
   values.at === ""
-    ? await runAll(numberOf(values.runs, 0), seed)
-    : await trial({ disks, tally, seed, runs: 1, path: values.at });
-if (failure === undefined) {
+    ? await live({
+        runs: numberOf(values.runs, 0),
+        seed,
+        processes: numberOf(values.processes, availableParallelism()),
+        onSeed: (done, soFar) => console.log(`seed ${done}: ${progress(soFar)}`),
+      })
+    : { tally: again, told: await liveAgain(seed, values.at, again) };
+if (told === undefined) {
   console.log(tally.lines().join("\n"));
-  console.log(`no invariant was broken: ${progress()}`);
+  console.log(`no invariant was broken: ${progress(tally)}`);
 } else {
-  console.log(await describe(failure, { disks }));
+  console.log(told);
   process.exitCode = 1;
 }
-disks.close();

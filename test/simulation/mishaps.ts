@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import type { Act } from "./act.ts";
+import { endAll } from "./endings.ts";
 import type { Node } from "./node.ts";
 import { forget } from "./node-acts.ts";
 import type { Post } from "./process.ts";
@@ -8,7 +9,10 @@ import type { Outcome } from "./tally.ts";
 import type { World } from "./world.ts";
 
 const WAITS_MS = [200, 2_000, 12_000, 12_000, 35_000, 35_000, 130_000, 660_000];
-const JUMPS_MS = [1_000, -1_000, 130_000, -130_000, 3_600_000, -3_600_000];
+/** Which of them is as long as a call that stalls. */
+export const STALL_WAIT = 1;
+const YEAR_MS = 31_536_000_000;
+const JUMPS_MS = [1_000, -1_000, 130_000, -130_000, 3_600_000, -3_600_000, YEAR_MS, -YEAR_MS];
 
 function postOf({ posts }: World, n: number): Post {
   const post = posts[n % posts.length];
@@ -46,7 +50,6 @@ function toggle(flag: "frozen" | "cut" | "deaf"): Act {
 const skew: Act = (world, { a, b }) => {
   const post = postOf(world, a);
   post.skew = JUMPS_MS[b % JUMPS_MS.length] ?? 0;
-  post.mostSkew = Math.max(post.mostSkew, post.skew);
   world.schedule.tell(post.name, () => `its wall clock is ${post.skew / 1_000} s ahead`);
   return "done";
 };
@@ -55,12 +58,24 @@ function nodeOf({ nodes }: World, n: number): Node | undefined {
   return nodes[n % nodes.length];
 }
 
-const reboot: Act = (world, { a }) => {
+/** In order, when its pods end first, or not. */
+const reboot: Act = (world, { a, b }) => {
   const node = nodeOf(world, a);
   if (node?.on !== true) return "idle";
+  if (b % 3 === 0) endAll(world, node, b);
   world.schedule.tell(node.name, () => "REBOOTS");
   node.powerOff();
   node.powerOn();
+  return "done";
+};
+
+/** Of one node at a time: what is lost with it nobody else knows. */
+const journal: Act = (world, { a }) => {
+  const node = world.nodes.find(({ hasOtherJournal }) => hasOtherJournal) ?? nodeOf(world, a);
+  if (node?.on !== true) return "idle";
+  world.schedule.tell(node.name, () => `its journal is ${node.hasOtherJournal ? "BACK" : "LOST"}`);
+  if (node.hasOtherJournal) node.findJournal();
+  else node.loseJournal();
   return "done";
 };
 
@@ -100,5 +115,6 @@ export const befalls = {
   deaf: toggle("deaf"),
   skew,
   reboot,
+  journal,
   power,
 } satisfies Partial<Record<StepKind, Act>>;

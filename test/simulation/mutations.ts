@@ -1,12 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 // What could be wrong, put between the processes and what they rely on: the simulation must find each of these.
-import type { Inventory } from "../../allocator/inventory.ts";
-import type { Mirror } from "../../allocator/mirror.ts";
-import type { Reservation } from "../../allocator/reservation.ts";
-import type { Database } from "../../allocator/store/database.ts";
-import type { Work } from "../../allocator/store/sql.ts";
+
+import { isRefusal } from "../../allocator/base/errors.ts";
+import type { RecordCache } from "../../allocator/cache/cache.ts";
+import { admissionAnswerOf, requestAsAnswered, settleAnswer } from "../../allocator/demand/admitted-pod.ts";
+import { isDetached } from "../../allocator/lifecycle/bind.ts";
+import { release } from "../../allocator/lifecycle/release.ts";
+import { IPS } from "../../allocator/manifest/annotations.ts";
+import { podMetadata } from "../../allocator/manifest/kubernetes-object.ts";
+import type { Claim } from "../../allocator/model/claim.ts";
+import type { ClusterState, PodState } from "../../allocator/model/cluster-state.ts";
+import type { Reservation } from "../../allocator/model/reservation.ts";
+import type { Database } from "../../allocator/store/sqlite/database.ts";
+import type { Work } from "../../allocator/store/sqlite/sql.ts";
 import type { Kind, Store, Stored } from "../../allocator/store/store.ts";
-import type { Mooring } from "../../ipam-plugin/agent/mooring.ts";
+import type { ClaimSource } from "../../ipam-plugin/agent/claims/claim-source.ts";
 import { altered } from "./altered.ts";
 import type { Role, Tampering } from "./setting.ts";
 
@@ -38,10 +46,10 @@ export function withoutReadingBack(store: Store): Store {
 }
 
 /** What the view shows is taken for what is stored. */
-export function trustingMirror(store: Store, mirror: Mirror): Store {
+export function trustingMirror(store: Store, cache: RecordCache): Store {
   return altered(store, {
     get: async <K extends Kind>(kind: K, key: string) => {
-      const shown = kind === "claim" ? mirror.claim(key) : mirror.reservation(key as Reservation["address"]);
+      const shown = kind === "claim" ? cache.claim(key) : cache.reservation(key as Reservation["address"]);
       return (shown as Stored<K> | undefined) ?? (await store.get(kind, key));
     },
   });
@@ -79,6 +87,19 @@ export function takingAnyway(store: Store): Store {
   });
 }
 
+/** What a review says is written there and then, as if its pod were there. */
+export const writingAtReview: Tampering = {
+  reviewed: async (context, inventory, pod) => {
+    const told = admissionAnswerOf(pod.metadata.annotations);
+    const { namespace: name } = pod.metadata;
+    const namespace = await inventory.namespace(name);
+    if (told === undefined || namespace === undefined) return;
+    const of = { pod: podMetadata(pod, name), namespace, told };
+    const allocation = await requestAsAnswered(context, inventory, of);
+    if (allocation !== undefined && !isRefusal(allocation)) await settleAnswer(context, allocation, told);
+  },
+};
+
 /** Says that it wrote that a sandbox is up, and did not. */
 export function withoutReport(store: Store): Store {
   return altered(store, {
@@ -90,25 +111,30 @@ export function withoutReport(store: Store): Store {
 }
 
 /** Every node counts as gone for good. */
-export function fencingAll(inventory: Inventory): Inventory {
+export function fencingAll(inventory: ClusterState): ClusterState {
   return altered(inventory, { fenced: async () => true });
 }
 
 /** The end of any sandbox of the pod is taken for the end of the one that is up. */
-export function mistakingSandboxes(mooring: Mooring, store: Store): Mooring {
-  return altered(mooring, {
+export function mistakingSandboxes(claimSource: ClaimSource, store: Store): ClaimSource {
+  return altered(claimSource, {
     detached: async (notice) => {
       const known = (await store.get("claim", notice.claim))?.record.status.attachment;
       const containerID = known?.containerID ?? notice.attachment.containerID;
-      await mooring.detached({ ...notice, attachment: { ...notice.attachment, containerID } });
+      await claimSource.detached({ ...notice, attachment: { ...notice.attachment, containerID } });
     },
   });
 }
 
-/** The caller goes on while the commit is under way. */
+/** The caller goes on while the commit is under way. Only the journal's own name, which comes first, is waited for. */
 export function answeringEarly(database: Database): Database {
+  let isNamed = false;
   return altered(database, {
     write: async <T>(work: Work<T>) => {
+      if (!isNamed) {
+        isNamed = true;
+        return await database.write(work);
+      }
       database.write(work).catch(() => undefined); // nobody waits for it
       return undefined as T;
     },
@@ -120,11 +146,75 @@ export function forgetful(database: Database): Database {
   return altered(database, { read: <T>() => ({ attachments: [], positions: [] }) as T });
 }
 
+/** Whatever journal is there serves, and what only claims tell of a sandbox counts for nothing. */
+export const servingFromAnyJournal: Tampering = {
+  mark: (mark) => altered(mark, { read: async () => undefined }),
+  mooring: (claimSource) => altered(claimSource, { lastSandbox: async () => undefined }),
+};
+
 /** Puts it between the store and the processes of one role. */
-export function storeOf(role: Role, tamper: (store: Store, mirror: Mirror) => Store): Tampering {
+export function storeOf(role: Role, tamper: (store: Store, mirror: RecordCache) => Store): Tampering {
   return { store: (store, of) => (of.role === role ? tamper(store, of.mirror) : store) };
 }
 
-export function inventoryOf(role: Role, tamper: (inventory: Inventory) => Inventory): Tampering {
+export function inventoryOf(role: Role, tamper: (inventory: ClusterState) => ClusterState): Tampering {
   return { inventory: (inventory, of) => (of === role ? tamper(inventory) : inventory) };
 }
+
+/** A Deployment's pods are needed as long as it is there, however they asked. */
+export function rememberingPods(inventory: ClusterState): ClusterState {
+  const known = new Map<string, PodState>(); // namespace/name -> pod of a ReplicaSet as it was
+  return altered(inventory, {
+    pod: async (namespace, name) => {
+      const there = await inventory.pod(namespace, name);
+      const key = `${namespace}/${name}`;
+      const asksForOne = there?.annotations[IPS] !== undefined;
+      if (there?.owner?.kind === "ReplicaSet" && !asksForOne) known.set(key, there);
+      const last = known.get(key);
+      if (last === undefined || there?.ended === false) return there;
+      const of = { apiVersion: "apps/v1", kind: "Deployment", namespace, name: deploymentOf(last) };
+      const workload = await inventory.workload(of);
+      return workload === undefined || workload === "unknown" ? there : { ...last, ended: false };
+    },
+  });
+}
+
+function deploymentOf({ owner, labels }: PodState): string {
+  return (owner?.name ?? "").replace(`-${labels["pod-template-hash"]}`, "");
+}
+
+/** A pod whose object is there needs what it has, whatever its phase. */
+export function blindToEnds(inventory: ClusterState): ClusterState {
+  return altered(inventory, {
+    pod: async (namespace, name) => {
+      const there = await inventory.pod(namespace, name);
+      return there && { ...there, ended: false };
+    },
+  });
+}
+
+/** Who has no owner of a kind and name that is known is taken for a leftover, however young. */
+export const releasingUnowned: Tampering = {
+  reaper: (collector, context, inventory) =>
+    altered(collector, {
+      pass: async () => {
+        for (const { key } of [...context.view.claims()]) {
+          const seen = await context.store.get("claim", key);
+          if (seen !== undefined && (await isUnowned(seen.record, inventory))) await release(context, seen);
+        }
+        return await collector.pass();
+      },
+    }),
+};
+
+async function isUnowned(claim: Claim, inventory: ClusterState): Promise<boolean> {
+  const { namespace, identity } = claim;
+  const { kind, name } = identity;
+  if (claim.handMade === true || !isDetached(claim) || (kind !== "ReplicaSet" && kind !== "Rollout"))
+    return false;
+  const workload = await inventory.workload({ apiVersion: "apps/v1", kind: "Deployment", namespace, name });
+  return workload === undefined || workload === "unknown";
+}
+
+/** Every process goes by the wall clock of its host. */
+export const trustingHosts: Tampering = { clock: (ofHost) => ofHost };

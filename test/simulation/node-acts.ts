@@ -11,18 +11,18 @@ interface Housed {
   readonly pod: Pod;
 }
 
-function choose<T>(choices: readonly T[], n: number): T | undefined {
+export function choose<T>(choices: readonly T[], n: number): T | undefined {
   return choices.length === 0 ? undefined : choices[n % choices.length];
 }
 
 /** Pods that run or are to run, wherever there is power. */
-function housed(world: World): Housed[] {
+export function housed(world: World): Housed[] {
   return world.nodes
     .filter(({ on }) => on)
     .flatMap((node) => [...node.pods.values()].map((pod) => ({ node, pod })));
 }
 
-function isThere(world: World, pod: Pod): boolean {
+export function isThere(world: World, pod: Pod): boolean {
   return world.cluster.pod(pod.namespace, pod.name)?.uid === pod.uid;
 }
 
@@ -105,6 +105,11 @@ const force: Act = (world, { a, b }) => {
 export function endPod({ node, pod }: Housed): void {
   pod.terminating = true;
   node.pods.delete(pod.uid);
+  takeDown({ node, pod });
+}
+
+/** Its sandbox, wherever that has got to. */
+export function takeDown({ node, pod }: Housed): void {
   const sandbox = node.currentOf(pod);
   if (sandbox === undefined) return;
   const call = node.starting.find((starting) => starting.sandbox === sandbox);

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-import { messageOf } from "../../allocator/errors.ts";
-import type { Database } from "../../allocator/store/database.ts";
-import type { Answer } from "../../ipam-plugin/agent/connection.ts";
-import { type Call, NOT_TAKEN } from "../../ipam-plugin/agent/frame.ts";
-import type { Host } from "../../ipam-plugin/agent/host.ts";
+import { messageOf } from "../../allocator/base/errors.ts";
+import type { Database } from "../../allocator/store/sqlite/database.ts";
+import type { MarkFile } from "../../ipam-plugin/agent/journal/boot-mark.ts";
+import type { Answer } from "../../ipam-plugin/agent/rpc/connection.ts";
+import { type Call, NOT_ACCEPTED } from "../../ipam-plugin/agent/rpc/frame.ts";
+import type { Host } from "../../ipam-plugin/agent/services/host.ts";
 import { SeededRandom } from "../support/random.ts";
 import { Agent } from "./agent.ts";
 import { addressesIn, type CniCall, callOf, failureIn, netnsOf, type Sandbox } from "./cni-call.ts";
@@ -29,6 +30,8 @@ interface NodeOptions {
   readonly schedule: Schedule;
   readonly setting: Setting;
   readonly database: Database;
+  /** An empty one. */
+  readonly spare: () => Database;
   readonly tally: Tally;
 }
 
@@ -40,6 +43,10 @@ export class Node {
   agent: Agent | undefined;
   on = true;
   #sandboxes: Sandbox[] = [];
+  #journal: Database;
+  /** That of the boot, while another one is in its place. */
+  #lost: Database | undefined;
+  #mark: string | undefined;
   #boots = 1;
   #bootedAt = 0;
   #stamps = 0;
@@ -55,6 +62,7 @@ export class Node {
   constructor(options: NodeOptions) {
     this.name = options.name;
     this.#options = options;
+    this.#journal = options.database;
     this.#chance = new SeededRandom(options.name.charCodeAt(1));
     this.post = new Post(options.schedule, options.name, (process) => {
       this.agent = new Agent(process, this.#premises(), options.setting);
@@ -66,6 +74,29 @@ export class Node {
     return this.#sandboxes;
   }
 
+  /** Not the one that has served since it booted. */
+  get hasOtherJournal(): boolean {
+    return this.#lost !== undefined;
+  }
+
+  /** The agent's next life has an empty one: its folder was another one's, or is gone. */
+  loseJournal(): void {
+    this.#lost = this.#journal;
+    this.#journal = this.#options.spare();
+    this.#restart();
+  }
+
+  findJournal(): void {
+    this.#journal = this.#lost ?? this.#journal;
+    this.#lost = undefined;
+    this.#restart();
+  }
+
+  #restart(): void {
+    if (this.post.process === undefined) return; // it is about to start
+    this.post.crash();
+  }
+
   get starting(): readonly CniCall[] {
     return [...this.#calls].filter(({ verb, heard }) => verb === "ADD" && heard);
   }
@@ -74,6 +105,11 @@ export class Node {
   admit(pod: Pod): void {
     this.pods.set(pod.uid, pod);
     this.#startSoon(pod, 0);
+  }
+
+  /** Its kubelet looks after every pod that has no sandbox. */
+  lookAfterAll(): void {
+    for (const pod of this.pods.values()) if (this.currentOf(pod) === undefined) this.#startSoon(pod, 0);
   }
 
   currentOf(pod: Pod): Sandbox | undefined {
@@ -95,6 +131,7 @@ export class Node {
     const run = () => {
       this.giveUp(call, this.#chance.fraction() < 0.5);
       this.#options.tally.note("given up ADD", "done");
+      this.#startSoon(pod, BACK_OFF_MS);
       return "";
     };
     this.#message({ what: () => `the runtime gives up on ADD ${sandbox.id}`, run, ready });
@@ -139,6 +176,8 @@ export class Node {
     this.on = false;
     this.agent = undefined;
     this.#netns.clear();
+    this.#mark = undefined; // /run goes with the power
+    this.#lost = undefined;
     this.#spool.clear();
     this.#calls.clear();
   }
@@ -166,13 +205,23 @@ export class Node {
   }
 
   #premises() {
-    const database = this.#options.database;
     return {
       name: this.name,
-      database,
+      database: this.#journal,
+      mark: this.#markFile(),
       bootId: `boot-${this.#boots}`,
       host: this.#host(),
       spool: this.#spool,
+    };
+  }
+
+  #markFile(): MarkFile {
+    return {
+      path: "/run/berth/agent.sock.journal",
+      read: async () => this.#mark,
+      write: async (text) => {
+        this.#mark = text;
+      },
     };
   }
 
@@ -230,6 +279,7 @@ export class Node {
     this.#calls.delete(call);
     if (call.verb === "ADD") return this.#failed(call, "no agent answered");
     this.#spool.add(call.call);
+    this.#netns.delete(netnsOf(call.sandbox)); // the plugin has said yes, and the runtime goes on
     this.#options.tally.note("spooled DEL", "done");
     this.#lookAtSpool();
     return "no agent answered: on the spool";
@@ -271,7 +321,7 @@ export class Node {
 
   #deleted(call: CniCall, { exitStatus, stdout }: Answer): string {
     const { sandbox } = call;
-    if (exitStatus === NOT_TAKEN) return this.#unanswered(call);
+    if (exitStatus === NOT_ACCEPTED) return this.#unanswered(call);
     if (exitStatus !== 0) this.#options.setting.witness.object(`DEL ${sandbox.id} failed: ${stdout}`);
     this.#netns.delete(netnsOf(sandbox));
     this.#options.tally.note("DEL", "done");

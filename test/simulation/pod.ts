@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-import { ASSIGNED_ADDRESSES } from "../../allocator/dialects.ts";
-import type { KubeObject } from "../../allocator/kube-object.ts";
-import type { Labels } from "../../allocator/ports.ts";
+
+import type { Labels } from "../../allocator/base/ports.ts";
+import { ASSIGNED_ADDRESSES } from "../../allocator/manifest/annotations.ts";
+import type { KubeObject } from "../../allocator/manifest/kubernetes-object.ts";
 
 /** A pod as its kubelet has it: it may run on when its object is gone. */
 export interface Pod {
@@ -14,7 +15,7 @@ export interface Pod {
   readonly assigned: readonly string[] | undefined;
   /** Its runtime says the UID in CNI_ARGS. */
   readonly tellsUid: boolean;
-  /** The kubelet knows that it is to end. */
+  /** The kubelet knows that it is to end, or has ended. */
   terminating: boolean;
 }
 

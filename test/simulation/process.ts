@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-import { BerthError } from "../../allocator/errors.ts";
-import type { Clock, Random } from "../../allocator/ports.ts";
+import { BerthError } from "../../allocator/base/errors.ts";
+import type { Clock, Random } from "../../allocator/base/ports.ts";
 import { SeededRandom } from "../support/random.ts";
 import type { Fate, Happening, Schedule } from "./schedule.ts";
 
@@ -28,9 +28,8 @@ export interface Deed<T> {
 export class Post {
   readonly name: string;
   readonly schedule: Schedule;
-  /** Its wall clock is that much ahead of the truth, in milliseconds; and the most that it ever was. */
+  /** Its wall clock is that much ahead of the truth, in milliseconds. */
   skew = 0;
-  mostSkew = 0;
   /** It does not run: paused by its host, or starved. */
   frozen = false;
   /** Whatever it sends to others is lost. */

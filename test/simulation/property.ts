@@ -47,7 +47,11 @@ export async function trial({
   });
   const again = of.path === undefined ? {} : { path: of.path };
   const endOnFailure = of.unshrunk === true || of.path !== undefined;
-  const limits = { numRuns: of.runs, interruptAfterTimeLimit: LIMIT_MS, endOnFailure };
+  const limits = {
+    numRuns: of.runs,
+    endOnFailure,
+    ...(!endOnFailure && { interruptAfterTimeLimit: LIMIT_MS }),
+  };
   const details = await fc.check(property, { ...limits, seed: of.seed, ...again });
   if (!details.failed && details.interrupted)
     throw new Error(`${details.numRuns} of ${of.runs} runs took too long`);

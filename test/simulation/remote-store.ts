@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-import type { ClaimStatus } from "../../allocator/claim.ts";
+
+import { BerthError } from "../../allocator/base/errors.ts";
+import type { Claim, ClaimStatus } from "../../allocator/model/claim.ts";
 import { keyOf } from "../../allocator/store/codec.ts";
 import type {
   Change,
@@ -17,27 +19,60 @@ import { BEGIN, type Process } from "./process.ts";
 /** Reads of the authority, told to whoever judges later what the process could know. */
 export type OnRead = (process: Process, kind: Kind, stored: Stored<Kind>) => void;
 
+/** How many claims the API server takes; undefined: any number. It refuses for good, and says so. */
+export interface Quota {
+  most: number | undefined;
+}
+
+const USED_UP = { kind: "used up" } as const;
+
+function refusedWrite(): BerthError {
+  return new BerthError("WRITE_REFUSED", "exceeded quota: claims");
+}
+
 /** The store that all share, as one process has it: every verb is a call over the network. */
 export class RemoteStore implements Store {
   readonly #process: Process;
   readonly #books: Books;
+  readonly #quota: Quota;
   readonly #onRead: OnRead;
 
-  constructor(process: Process, books: Books, onRead: OnRead) {
+  constructor(process: Process, of: { books: Books; quota: Quota; onRead: OnRead }) {
     this.#process = process;
-    this.#books = books;
-    this.#onRead = onRead;
+    this.#books = of.books;
+    this.#quota = of.quota;
+    this.#onRead = of.onRead;
   }
 
-  create<K extends Kind>(kind: K, record: Records[K]): Promise<CreateResult<K>> {
-    return this.#process.call({
+  async create<K extends Kind>(kind: K, record: Records[K]): Promise<CreateResult<K>> {
+    const now = () => BEGIN + this.#process.post.schedule.time;
+    const result = await this.#process.call<CreateResult<K> | typeof USED_UP>({
       what: () => `create ${kind} ${describe(kind, record)}`,
-      act: () => this.#books.create(kind, record, BEGIN + this.#process.post.schedule.time),
-      tell: (result) =>
-        result.kind === "created"
-          ? `created ${revision(result.stored)}`
-          : `is there: ${shown(kind, result.stored)}`,
+      act: () => (kind === "claim" && this.#isUsedUp() ? USED_UP : this.#books.create(kind, record, now())),
+      tell: (done) => {
+        if (done.kind === "used up") return "REFUSED by the quota";
+        return done.kind === "created"
+          ? `created ${revision(done.stored)}`
+          : `is there: ${shown(kind, done.stored)}`;
+      },
     });
+    if (result.kind === "used up") throw refusedWrite();
+    return result;
+  }
+
+  async mayCreate(claim: Claim): Promise<void> {
+    if (this.#quota.most === undefined) return;
+    const isRefused = await this.#process.call({
+      what: () => `rehearse the creation of claim ${claim.name}`,
+      act: () => this.#isUsedUp(),
+      tell: (refused) => (refused ? "REFUSED by the quota" : "may be"),
+    });
+    if (isRefused) throw refusedWrite();
+  }
+
+  #isUsedUp(): boolean {
+    const { most } = this.#quota;
+    return most !== undefined && this.#books.list("claim").length >= most;
   }
 
   get<K extends Kind>(kind: K, key: string): Promise<Stored<K> | undefined> {
@@ -167,7 +202,7 @@ function describeClaim(claim: Records["claim"]): string {
   const words = [
     `${claim.name} ${claim.addresses.join("+") || "without addresses"} (${claim.nonce})`,
     binding &&
-      `lent to ${binding.podName || "?"}/${binding.podUID || "?"} ${node} ${binding.token}`.trimEnd(),
+      `bound to ${binding.podName || "?"}/${binding.podUID || "?"} ${node} ${binding.token}`.trimEnd(),
     status.attachment &&
       `${status.attachment.detached ? "detached" : "attached"} ${status.attachment.containerID}`,
     retained && `retained (${retained.because})`,

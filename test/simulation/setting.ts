@@ -1,29 +1,41 @@
 // SPDX-License-Identifier: Apache-2.0
-import type { Claim } from "../../allocator/claim.ts";
-import type { Context } from "../../allocator/context.ts";
-import { BerthError } from "../../allocator/errors.ts";
-import type { Inventory } from "../../allocator/inventory.ts";
-import { follow, Mirror } from "../../allocator/mirror.ts";
-import { KeyedMutex } from "../../allocator/mutex.ts";
-import type { Logger } from "../../allocator/ports.ts";
-import type { Database } from "../../allocator/store/database.ts";
+
+import { BerthError } from "../../allocator/base/errors.ts";
+import { KeyedMutex } from "../../allocator/base/keyed-mutex.ts";
+import type { Clock, Logger } from "../../allocator/base/ports.ts";
+import { RecordCache, syncCache } from "../../allocator/cache/cache.ts";
+import type { Context } from "../../allocator/cache/context.ts";
+import type { GarbageCollector } from "../../allocator/gc/garbage-collector.ts";
+import type { KubeObject } from "../../allocator/manifest/kubernetes-object.ts";
+import type { Claim } from "../../allocator/model/claim.ts";
+import type { ClusterState } from "../../allocator/model/cluster-state.ts";
+import type { Database } from "../../allocator/store/sqlite/database.ts";
 import type { Store } from "../../allocator/store/store.ts";
-import type { Mooring } from "../../ipam-plugin/agent/mooring.ts";
+import type { ClaimSource } from "../../ipam-plugin/agent/claims/claim-source.ts";
+import type { MarkFile } from "../../ipam-plugin/agent/journal/boot-mark.ts";
+import { AnchoredClock } from "../../system/anchored-clock.ts";
 import type { Books } from "../model/books.ts";
 import type { Cluster } from "./cluster.ts";
 import { RemoteCluster } from "./cluster.ts";
-import type { Process } from "./process.ts";
-import { RemoteStore } from "./remote-store.ts";
+import { BEGIN, type Process } from "./process.ts";
+import { type Quota, RemoteStore } from "./remote-store.ts";
 import type { Witness } from "./witness.ts";
 
 export type Role = "webhook" | "agent";
 
 /** What a test breaks, to see whether it is found: each puts something wrong between a process and what it relies on. */
 export interface Tampering {
-  readonly store?: (store: Store, of: { readonly role: Role; readonly mirror: Mirror }) => Store;
-  readonly inventory?: (inventory: Inventory, role: Role) => Inventory;
-  readonly mooring?: (mooring: Mooring, context: Context) => Mooring;
+  readonly store?: (store: Store, of: { readonly role: Role; readonly mirror: RecordCache }) => Store;
+  readonly inventory?: (inventory: ClusterState, role: Role) => ClusterState;
+  readonly mooring?: (mooring: ClaimSource, context: Context) => ClaimSource;
   readonly disk?: (database: Database, process: Process) => Database;
+  /** After a review has let a pod in. */
+  readonly reviewed?: (context: Context, inventory: ClusterState, pod: KubeObject) => Promise<void>;
+  /** Instead of one that is the API server's. */
+  readonly clock?: (ofHost: Clock) => Clock;
+  /** Who keeps house. */
+  readonly reaper?: (reaper: GarbageCollector, context: Context, inventory: ClusterState) => GarbageCollector;
+  readonly mark?: (mark: MarkFile) => MarkFile;
   /** Another boot id than the host's. */
   readonly bootId?: (bootId: string) => string;
 }
@@ -32,6 +44,7 @@ export interface Tampering {
 export interface Setting {
   readonly books: Books;
   readonly cluster: Cluster;
+  readonly quota: Quota;
   readonly witness: Witness;
   readonly tampering: Tampering;
   /** A claim may have lost what it was kept for: whoever keeps house hears of it. */
@@ -42,23 +55,30 @@ export interface Setting {
 export interface Outfit {
   readonly context: Context;
   readonly cluster: RemoteCluster;
-  readonly inventory: Inventory;
-  readonly mirror: Mirror;
+  readonly inventory: ClusterState;
+  readonly mirror: RecordCache;
   readonly synced: Promise<void>;
 }
 
 export function outfit(process: Process, setting: Setting, role: Role): Outfit {
   const { books, witness, tampering } = setting;
   const log = watchful(process, witness);
-  const mirror = new Mirror(log);
-  const remote = new RemoteStore(process, books, (who, kind, stored) => witness.onRead(who, kind, stored));
-  const store = tampering.store?.(remote, { role, mirror }) ?? remote;
-  const following = follow(remote, mirror, new AbortController().signal);
+  const cache = new RecordCache(log);
+  const { quota } = setting;
+  const remote = new RemoteStore(process, {
+    ...{ books, quota },
+    onRead: (who, kind, stored) => witness.onRead(who, kind, stored),
+  });
+  const store = tampering.store?.(remote, { role, mirror: cache }) ?? remote;
+  const following = syncCache(remote, cache, new AbortController().signal);
   const cluster = new RemoteCluster(setting.cluster, process);
   const inventory = tampering.inventory?.(cluster, role) ?? cluster;
-  const { clock, random } = process;
-  const context = { store, view: mirror, clock, random, log, serial: new KeyedMutex() };
-  return { context, cluster, inventory, mirror, synced: following.synced };
+  const { random } = process;
+  const anchored = new AnchoredClock(process.clock);
+  anchored.told(BEGIN + process.post.schedule.time); // the first answer of the store says so, as an API server's does
+  const clock = tampering.clock?.(process.clock) ?? anchored;
+  const context = { store, view: cache, clock, random, log, serial: new KeyedMutex() };
+  return { context, cluster, inventory, mirror: cache, synced: following.synced };
 }
 
 /** Whatever is logged with an error that nobody expected is a defect, however well it was survived. */

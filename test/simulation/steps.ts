@@ -7,12 +7,16 @@ import { UNTIL_QUIET } from "./schedule.ts";
 export const WEIGHTS = {
   pod: 14, // a pod is created
   race: 4, // two replicas are asked for one pod at once, or for one address
+  forge: 3, // a review without a pod: forged, or its pod is refused later
+  twice: 3, // a pod is created whose name another one has
   delete: 6, // its kubelet stops it, then its object goes
   force: 4, // its object goes at once
+  end: 6, // it fails, completes or is evicted, and its object stays
   apply: 9, // a StatefulSet or Deployment is made, scaled or changed
   withdraw: 3, // and deleted
   claim: 3, // a person makes a claim
   release: 2, // or gives one back
+  quota: 2, // the API server takes no more claims than there are, or again any number
   add: 8, // a kubelet starts a sandbox at once
   restart: 5, // and stops it, to start another one
   vanish: 2, // or it goes without a DEL
@@ -24,6 +28,7 @@ export const WEIGHTS = {
   deaf: 3, // its watches hold back, or go on
   skew: 2, // a wall clock jumps
   reboot: 2, // of a host
+  journal: 1, // an agent comes up with an empty journal, or its own is there again
   power: 3, // a host goes off, its node is fenced, it comes back
   calm: 2, // nothing but what is under way
 } as const;

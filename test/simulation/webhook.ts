@@ -1,13 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
-import type { Claim } from "../../allocator/claim.ts";
-import { type Housekeeping, keepHouse } from "../../allocator/housekeeping.ts";
-import type { Mirror } from "../../allocator/mirror.ts";
-import { unmetered } from "../../allocator/ports.ts";
-import { Reaper } from "../../allocator/reaper.ts";
-import { guarded } from "../../webhook/admission/guard.ts";
-import { createHandlers } from "../../webhook/admission/handlers.ts";
-import type { AdmissionRequest, AdmissionResponse } from "../../webhook/admission/review.ts";
-import type { Route } from "../../webhook/app.ts";
+
+import { noopMetrics } from "../../allocator/base/ports.ts";
+import type { RecordCache } from "../../allocator/cache/cache.ts";
+import type { Context } from "../../allocator/cache/context.ts";
+import { GarbageCollector } from "../../allocator/gc/garbage-collector.ts";
+import { type GcLoop, startGcLoop } from "../../allocator/gc/gc-loop.ts";
+import type { Claim } from "../../allocator/model/claim.ts";
+import type { ClusterState } from "../../allocator/model/cluster-state.ts";
+import { createHandlers } from "../../webhook/admission/routes.ts";
+import type { AdmissionRequest, AdmissionResponse, Route } from "../../webhook/review/admission-review.ts";
+import { withDeadline } from "../../webhook/review/deadline.ts";
+
+import { applied, type Json } from "../support/objects.ts";
+import { objectOf } from "./cluster.ts";
 import type { Permit } from "./letting-go.ts";
 import type { Process } from "./process.ts";
 import { outfit, type Setting } from "./setting.ts";
@@ -15,23 +20,29 @@ import { outfit, type Setting } from "./setting.ts";
 /** One replica of the webhook, with its housekeeping if it has one. */
 export class Webhook {
   readonly process: Process;
-  readonly mirror: Mirror;
+  readonly mirror: RecordCache;
   readonly #setting: Setting;
+  readonly #context: Context;
+  readonly #inventory: ClusterState;
   readonly #handlers: ReturnType<typeof createHandlers>;
-  readonly #log: Parameters<typeof guarded>[1]["log"];
-  #house: Housekeeping | undefined;
+  readonly #log: Parameters<typeof withDeadline>[1]["log"];
+  #house: GcLoop | undefined;
 
   constructor(process: Process, setting: Setting, keepsHouse: boolean) {
     const { context, cluster, inventory, mirror, synced } = outfit(process, setting, "webhook");
     this.process = process;
     this.mirror = mirror;
     this.#setting = setting;
+    this.#context = context;
+    this.#inventory = inventory;
     this.#log = context.log;
     const { suspect } = setting;
     this.#handlers = createHandlers({ context, inventory, embedded: cluster, suspect });
     if (!keepsHouse) return;
     void synced.then(() => {
-      this.#house = keepHouse(context, new Reaper(context, inventory), unmetered);
+      const collector = new GarbageCollector(context, inventory);
+      const tampered = setting.tampering.reaper?.(collector, context, inventory) ?? collector;
+      this.#house = startGcLoop(context, tampered, noopMetrics);
     });
   }
 
@@ -48,8 +59,8 @@ export class Webhook {
     const { process } = this;
     if (!process.alive || !this.mirror.ready) return undefined;
     const { clock } = process;
-    const options = { route, log: this.#log, metrics: unmetered, clock };
-    const decide = guarded((asked, signal) => this.#handle(route, asked, signal), options);
+    const options = { route, log: this.#log, metrics: noopMetrics, clock };
+    const decide = withDeadline((asked, signal) => this.#handle(route, asked, signal), options);
     return await process.run(new AbortController(), (signal) => decide(request, signal));
   }
 
@@ -57,7 +68,12 @@ export class Webhook {
     const permit = permitFor(this.process, route, request);
     const revoke = permit && this.#setting.witness.permit(permit);
     try {
-      return await this.#handlers[route](request, signal);
+      const response = await this.#handlers[route](request, signal);
+      if (route === "/mutate/pods" && response.patch !== undefined) {
+        const pod = objectOf(applied(request.object as Json, response));
+        await this.#setting.tampering.reviewed?.(this.#context, this.#inventory, pod);
+      }
+      return response;
     } finally {
       revoke?.();
     }

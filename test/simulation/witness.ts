@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-import type { Address } from "../../allocator/address.ts";
-import { type AuditedAttachment, audit } from "../../allocator/audit.ts";
-import { type Claim, claimKey } from "../../allocator/claim.ts";
-import { isRefusal } from "../../allocator/errors.ts";
-import { type Pool, type PoolRecord, parsePool } from "../../allocator/pool.ts";
+
+import { isRefusal } from "../../allocator/base/errors.ts";
+import { type AuditedAttachment, audit } from "../../allocator/gc/audit.ts";
+import type { Address } from "../../allocator/ip/address.ts";
+import { type Claim, claimKey } from "../../allocator/model/claim.ts";
+import { type Pool, type PoolRecord, parsePool } from "../../allocator/pool/pool.ts";
 import type { Kind, Stored } from "../../allocator/store/store.ts";
 import type { Books, Written } from "../model/books.ts";
 import type { Cluster } from "./cluster.ts";
@@ -11,8 +12,9 @@ import type { Sandbox } from "./cni-call.ts";
 import { Doubt } from "./doubt.ts";
 import { LettingGo, type Permit } from "./letting-go.ts";
 import type { Node } from "./node.ts";
-import { Process } from "./process.ts";
+import { BEGIN, Process } from "./process.ts";
 import type { Schedule } from "./schedule.ts";
+import { freedTooSoon } from "./terms.ts";
 
 /** An invariant is broken: what ends a run. */
 export class Violation extends Error {
@@ -112,6 +114,8 @@ export class Witness {
     const by = acting instanceof Process ? acting : undefined;
     const words = this.#lettingGo.judge(written, by);
     if (words !== undefined) this.object(`invariant 5: ${words}`);
+    const freed = freedTooSoon(written, this.#pools, BEGIN + this.#options.schedule.time);
+    if (freed !== undefined) this.object(`invariant 6: ${freed}`);
     this.#doubt.note(written);
   }
 
@@ -128,7 +132,7 @@ export class Witness {
     return undefined;
   }
 
-  /** Invariants 3 and 8: what a live sandbox uses is its claim's, and the claim is lent to its node. */
+  /** Invariants 3 and 8: what a live sandbox uses is its claim's, and the claim is bound to its node. */
   #judgeLent(node: Node, sandbox: Sandbox): string | undefined {
     for (const address of sandbox.addresses) {
       const who = `sandbox ${sandbox.id} of pod ${sandbox.pod.name}/${sandbox.pod.uid} on ${node.name} uses ${address}`;
@@ -147,7 +151,7 @@ export class Witness {
         return `invariant 3: ${who}, which claim ${stored.key} does not hold`;
       }
       if (record.binding?.node !== node.name) {
-        return `invariant 3: ${who}, and claim ${stored.key} is lent to ${record.binding?.podName ?? "nobody"} on ${record.binding?.node || "no node"}`;
+        return `invariant 3: ${who}, and claim ${stored.key} is bound to ${record.binding?.podName ?? "nobody"} on ${record.binding?.node || "no node"}`;
       }
     }
     return undefined;

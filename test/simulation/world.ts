@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-import type { Database } from "../../allocator/store/database.ts";
+import type { Database } from "../../allocator/store/sqlite/database.ts";
 import { Books } from "../model/books.ts";
 import { HOUSEKEEPERS, NODES, POOL_RECORDS, WEBHOOKS } from "./cast.ts";
 import { Clients } from "./clients.ts";
@@ -8,6 +8,7 @@ import type { Disks } from "./journal-disk.ts";
 import { Node } from "./node.ts";
 import { podOf } from "./pod.ts";
 import { BEGIN, Post } from "./process.ts";
+import type { Quota } from "./remote-store.ts";
 import { type Flow, Schedule } from "./schedule.ts";
 import type { Setting, Tampering } from "./setting.ts";
 import { Tally } from "./tally.ts";
@@ -27,6 +28,7 @@ export class World {
   readonly schedule: Schedule;
   readonly books = new Books();
   readonly cluster: Cluster;
+  readonly quota: Quota = { most: undefined };
   readonly witness: Witness;
   readonly tally: Tally;
   readonly clients: Clients;
@@ -48,7 +50,7 @@ export class World {
     for (const pool of POOL_RECORDS) books.create("pool", pool, BEGIN);
     this.witness = new Witness({ books, cluster, schedule, pools: POOL_RECORDS });
     const suspect = (claim: Parameters<Setting["suspect"]>[0]) => this.#housekeeper()?.suspect(claim);
-    const setting = { books, cluster, witness: this.witness, tampering, suspect };
+    const setting = { books, cluster, quota: this.quota, witness: this.witness, tampering, suspect };
     const webhooks = WEBHOOKS.map((name) => this.#postOf(name, setting));
     this.nodes = NODES.map((name) => this.#nodeOf(name, setting));
     this.witness.watchOver(this.nodes);
@@ -100,7 +102,12 @@ export class World {
     const { schedule, tally } = this;
     const database = this.#disks.take();
     this.#databases.push(database);
-    return new Node({ name, schedule, tally, setting, database });
+    const spare = () => {
+      const empty = this.#disks.take();
+      this.#databases.push(empty);
+      return empty;
+    };
+    return new Node({ name, schedule, tally, setting, database, spare });
   }
 
   #kept(pod: ReturnType<typeof podOf>): void {

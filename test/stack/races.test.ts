@@ -14,7 +14,9 @@ const MANIFESTS = [
   namespace("shop"),
   pool("arena", ["10.20.0.0/20"]),
   // 150 addresses
-  pool("tight", [{ cidr: "10.40.0.0/24", from: "10.40.0.1", to: "10.40.0.150" }]),
+  pool("tight", [{ cidr: "10.40.0.0/24", from: "10.40.0.1", to: "10.40.0.150" }], {
+    limits: { perNamespace: 150 },
+  }),
 ];
 
 describe("races", () => {

@@ -12,7 +12,8 @@ import type { Manifest } from "../support/review.ts";
 import { failureOf, sandboxOf } from "../support/runtime.ts";
 import { TimedStack } from "../support/timed-stack.ts";
 
-const MANIFESTS = [namespace("shop"), pool("db", ["10.20.0.0/24"]), pool("pins", ["10.30.0.0/24"])];
+const FEW = pool("few", ["10.40.0.0/24"], { limits: { retention: { perNamespace: 2, ttl: "1h" } } });
+const MANIFESTS = [namespace("shop"), pool("db", ["10.20.0.0/24"]), pool("pins", ["10.30.0.0/24"]), FEW];
 /** Invariant 6: of what nobody needs any more, on a node that lives. */
 const FREE_WITHIN_MS = 60_000;
 /** Invariant 6: of a reservation whose pod never came. */
@@ -90,6 +91,7 @@ describe("retention", () => {
     const retained = { "berth.dev/when-deleted": "Retain" };
     const set = await site.api.create(sized("stays", 2, retained));
     const before = await site.stack.claims("shop");
+    for (const ordinal of [0, 1]) await site.end(await site.run(podOf(set, ordinal)));
     await site.api.delete(set);
     await site.stack.clock.leap(HOUR_MS, HOUR_MS / 10);
     assert.equal(await claims("stays"), "stays-0 stays-1");
@@ -103,10 +105,32 @@ describe("retention", () => {
   it("E0134 retained addresses are let go after their ttl", async () => {
     const brief = { "berth.dev/when-deleted": "Retain", "berth.dev/ttl": "30m" };
     const set = await site.api.create(sized("brief", 1, brief));
+    await site.end(await site.run(podOf(set, 0)));
     await site.api.delete(set);
     await site.stack.clock.leap(HOUR_MS / 2 - FREE_WITHIN_MS, HOUR_MS / 20);
     assert.equal(await claims("brief"), "brief-0");
     await untilLeft("brief", "", 2 * FREE_WITHIN_MS);
+  });
+
+  it("E0141 a StatefulSet that never had a pod keeps nothing when it is deleted, whatever it asks for", async () => {
+    const set = await site.api.create(sized("squat", 100, { "berth.dev/when-deleted": "Retain" }));
+    assert.equal((await claims("squat")).split(" ").length, 100);
+    await site.api.delete(set);
+    await untilLeft("squat", "");
+  });
+
+  it("E0142 a namespace keeps no more retained claims than the pool's limit, and none beyond its ttl", async () => {
+    const retained = { "berth.dev/when-deleted": "Retain", "berth.dev/pools": "few" };
+    const set = await site.api.create(sized("few", 4, retained));
+    const running = await Promise.all([0, 1, 2, 3].map((ordinal) => site.run(podOf(set, ordinal))));
+    for (const each of running) await site.end(each);
+    await site.api.delete(set);
+    await site.stack.passTime("two are kept", FREE_WITHIN_MS, async () =>
+      (await claims("few")).split(" ").length === 2 ? true : undefined,
+    );
+    await site.stack.clock.leap(HOUR_MS - 2 * FREE_WITHIN_MS, HOUR_MS / 10);
+    assert.equal((await claims("few")).split(" ").length, 2);
+    await untilLeft("few", "", 3 * FREE_WITHIN_MS);
   });
 
   it("E0135 an address whose pod never came is free again", async () => {
@@ -191,7 +215,7 @@ describe("retention", () => {
     assert.equal(reason, "SET_EXHAUSTED");
     assert.match(
       message,
-      /10\.30\.0\.139 \(gate-slot-0\) is lent to a pod that was admitted less than 120 s ago/,
+      /10\.30\.0\.139 \(gate-slot-0\) is bound to a pod that was admitted less than 120 s ago/,
     );
     await site.stack.clock.leap(NEVER_CAME_WITHIN_MS);
     assert.deepEqual((await site.run(replicaOf(gate))).addresses, ["10.30.0.139/24"]);

@@ -125,7 +125,7 @@ describe("workloads", () => {
     const inUse = pods
       .map(({ kept, addresses: [cidr = ""] }) => ({ name: kept.metadata.name, ip: cidr.split("/")[0] ?? "" }))
       .sort((a, b) => a.ip.localeCompare(b.ip))
-      .map(({ name, ip }, slot) => `${ip} (gate-slot-${slot}) is lent to pod ${name}`);
+      .map(({ name, ip }, slot) => `${ip} (gate-slot-${slot}) is bound to pod ${name}`);
     assert.equal(
       message,
       `all 4 entries of the set are in use: ${inUse.join("; ")}; add entries for replicas and maxSurge, or lower them`,
@@ -163,10 +163,11 @@ describe("workloads", () => {
     assert.deepEqual(outcome.kind === "kept" ? outcome.warnings : outcome.message, [
       "claim shop/moved-0 holds 10.20.0.101 and is in use by pod moved-0, but the request is now for 10.20.0.111; it changes when that pod is deleted and created again",
     ]);
-    assert.deepEqual(await claimsOf("moved"), { "moved-0": "10.20.0.101", "moved-1": "10.20.0.112" });
+    assert.deepEqual(await claimsOf("moved"), { "moved-0": "10.20.0.101", "moved-1": "10.20.0.102" });
     await site.end(running);
     const changed = outcome.kind === "kept" ? outcome.object : set;
     assert.deepEqual((await site.run(podOf(changed, 0))).addresses, ["10.20.0.111/24"]);
+    assert.deepEqual((await site.run(podOf(changed, 1))).addresses, ["10.20.0.112/24"]);
     assert.deepEqual(await claimsOf("moved"), { "moved-0": "10.20.0.111", "moved-1": "10.20.0.112" });
   });
 });

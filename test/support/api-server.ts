@@ -80,6 +80,20 @@ export class ApiServer {
     return outcome.kind === "refused" ? outcome : assert.fail();
   }
 
+  /** What its kubelet says of a pod: its phase, while the object stays. */
+  async report(pod: Kept, phase: "Running" | "Succeeded" | "Failed"): Promise<void> {
+    const object: Kept = { ...pod, status: { phase } };
+    const how = {
+      route: "/validate/pods",
+      operation: "UPDATE",
+      subResource: "status",
+      dryRun: false,
+    } as const;
+    const verdict = await this.ask({ ...how, object, oldObject: pod });
+    assert.ok(verdict.allowed, verdict.message);
+    this.#kept.set(keyOf(object), object);
+  }
+
   async delete(object: Kept, { dryRun = false }: HowToWrite = {}): Promise<Outcome> {
     const route = ROUTES[object.kind] ?? "";
     const verdict = await this.ask({ route, operation: "DELETE", object: null, oldObject: object, dryRun });

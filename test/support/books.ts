@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 import assert from "node:assert/strict";
-import { type AuditedAttachment, audit, type Finding } from "../../allocator/audit.ts";
-import { isRefusal } from "../../allocator/errors.ts";
-import { parsePool } from "../../allocator/pool.ts";
+import { isRefusal } from "../../allocator/base/errors.ts";
+import { type AuditedAttachment, audit, type Finding } from "../../allocator/gc/audit.ts";
+import { parsePool } from "../../allocator/pool/pool.ts";
 import type { World } from "./world.ts";
 
 /** What `audit` finds in the store and in these live attachments. */

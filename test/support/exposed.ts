@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-import { silent } from "../../allocator/ports.ts";
+import { noopLogger } from "../../allocator/base/ports.ts";
 import { createMetrics, type MetricsRegistry } from "../../system/metrics.ts";
 
 /** Metrics whose values a test reads as they are scraped. */
@@ -10,7 +10,7 @@ export interface Exposed {
 }
 
 export function exposed(): Exposed {
-  const metrics = createMetrics(silent);
+  const metrics = createMetrics(noopLogger);
   return {
     metrics,
     async of(name) {

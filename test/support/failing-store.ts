@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-import type { ClaimStatus } from "../../allocator/claim.ts";
-import { BerthError } from "../../allocator/errors.ts";
+
+import { BerthError } from "../../allocator/base/errors.ts";
+import type { ClaimStatus } from "../../allocator/model/claim.ts";
 import type {
   Change,
   CreateResult,

@@ -1,16 +1,26 @@
 // SPDX-License-Identifier: Apache-2.0
 // Records and views of them, for tests of what decides.
 import assert from "node:assert/strict";
-import { type Address, parseAddress } from "../../allocator/address.ts";
-import { type Binding, type Claim, type ClaimAttachment, DEFAULT_RETENTION } from "../../allocator/claim.ts";
-import { isRefusal, type Refusal } from "../../allocator/errors.ts";
-import type { Applicant } from "../../allocator/intent.ts";
-import type { NamespaceFacts } from "../../allocator/inventory.ts";
-import { Mirror } from "../../allocator/mirror.ts";
-import type { Ask } from "../../allocator/plan.ts";
-import { type Pool, type PoolRecord, type PoolSpec, parsePool } from "../../allocator/pool.ts";
-import { silent } from "../../allocator/ports.ts";
-import type { Reservation } from "../../allocator/reservation.ts";
+import { isRefusal, type Refusal } from "../../allocator/base/errors.ts";
+import { noopLogger } from "../../allocator/base/ports.ts";
+import { RecordCache } from "../../allocator/cache/cache.ts";
+import type { AllocationInput } from "../../allocator/demand/build-request.ts";
+import { type Address, parseAddress } from "../../allocator/ip/address.ts";
+import {
+  type Binding,
+  type Claim,
+  type ClaimAttachment,
+  DEFAULT_RETENTION,
+} from "../../allocator/model/claim.ts";
+import type {
+  NamespaceState,
+  PodState,
+  WorkloadRef,
+  WorkloadState,
+} from "../../allocator/model/cluster-state.ts";
+import type { Reservation } from "../../allocator/model/reservation.ts";
+import type { AddressConstraints } from "../../allocator/planning/address-plan.ts";
+import { type Pool, type PoolRecord, type PoolSpec, parsePool } from "../../allocator/pool/pool.ts";
 import { keyOf } from "../../allocator/store/codec.ts";
 import type { Kind, Records, Stored } from "../../allocator/store/store.ts";
 
@@ -124,29 +134,61 @@ export interface Holdings {
 }
 
 /** A mirror that has seen exactly these records. */
-export function viewOf({ pools = [], claims = [], reservations = [] }: Holdings): Mirror {
-  const mirror = new Mirror(silent);
-  fill(mirror, "pool", pools);
-  fill(mirror, "claim", claims);
-  fill(mirror, "reservation", reservations);
-  return mirror;
+export function viewOf({ pools = [], claims = [], reservations = [] }: Holdings): RecordCache {
+  const cache = new RecordCache(noopLogger);
+  fill(cache, "pool", pools);
+  fill(cache, "claim", claims);
+  fill(cache, "reservation", reservations);
+  return cache;
 }
 
-function fill<K extends Kind>(mirror: Mirror, kind: K, records: readonly Records[K][]): void {
-  mirror.apply(kind, { type: "relist" });
-  for (const record of records) mirror.apply(kind, { type: "put", stored: storedAs(kind, record) });
-  mirror.apply(kind, { type: "synced" });
+function fill<K extends Kind>(cache: RecordCache, kind: K, records: readonly Records[K][]): void {
+  cache.apply(kind, { type: "relist" });
+  for (const record of records) cache.apply(kind, { type: "put", stored: storedAs(kind, record) });
+  cache.apply(kind, { type: "synced" });
 }
 
 export function namespaceFacts(
   name = "shop",
-  annotations: NamespaceFacts["annotations"] = {},
-): NamespaceFacts {
+  annotations: NamespaceState["annotations"] = {},
+): NamespaceState {
   return { name, labels: { "kubernetes.io/metadata.name": name }, annotations };
 }
 
+/** A workload of namespace shop. */
+export function refTo(kind: string, name: string, apiVersion = "apps/v1"): WorkloadRef {
+  return { apiVersion, kind, namespace: "shop", name };
+}
+
+/** A StatefulSet of apps/v1 whose pods ask to be sticky, unless it is said otherwise. */
+export function workloadFactsOf(over: Partial<WorkloadState> = {}): WorkloadState {
+  return {
+    ...refTo("StatefulSet", "mysql"),
+    uid: "u",
+    replicas: 1,
+    start: 0,
+    annotations: { "berth.dev/sticky": "true" },
+    hostNetwork: false,
+    ...over,
+  };
+}
+
+/** A pod of namespace shop that runs. */
+export function podFactsOf(name: string, over: Partial<PodState> = {}): PodState {
+  return {
+    namespace: "shop",
+    name,
+    uid: `uid-of-${name}`,
+    node: "",
+    labels: {},
+    annotations: {},
+    ended: false,
+    ...over,
+  };
+}
+
 /** What identity shop/mysql-0 asks for. */
-export function askFor(over: Partial<Ask> = {}): Ask {
+export function askFor(over: Partial<AddressConstraints> = {}): AddressConstraints {
   return {
     namespace: "shop",
     name: "mysql-0",
@@ -157,7 +199,7 @@ export function askFor(over: Partial<Ask> = {}): Ask {
 }
 
 /** Pod mysql-0 of StatefulSet mysql, asking for nothing yet. */
-export function applicantOf(over: Partial<Applicant> = {}): Applicant {
+export function applicantOf(over: Partial<AllocationInput> = {}): AllocationInput {
   const identity = { kind: "StatefulSet", apiVersion: "apps/v1", name: "mysql", ordinal: 0 };
   return {
     standing: { kind: "named", claim: "mysql-0", identity },

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import { setImmediate as turn } from "node:timers/promises";
-import type { Clock } from "../../allocator/ports.ts";
+import type { Clock } from "../../allocator/base/ports.ts";
 import { createClock } from "../../system/clock.ts";
 
 interface Sleeper {

@@ -80,9 +80,10 @@ process.on("exit", () => {
   for (const name of present) spawnSync("ip", ["netns", "del", name], { env: { PATH } });
 });
 
-/** Short enough for the name of an interface with a letter behind it. */
+/** Has the id of the test run in it, and is short enough for the name of an interface with a letter behind it. */
 function newName(): string {
-  return `bt${randomBytes(5).toString("hex")}`;
+  const random = randomBytes(4).readUInt32BE().toString(36).padStart(7, "0").slice(-6);
+  return `bt${process.env["BERTH_RUN"] ?? "alone"}${random}`;
 }
 
 /**

@@ -1,8 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // Kubernetes objects as they arrive in admission reviews, and the reviews themselves.
 
-import { prove } from "../../webhook/admission/patch.ts";
-import type { AdmissionRequest, AdmissionResponse, Operation } from "../../webhook/admission/review.ts";
+import type {
+  AdmissionRequest,
+  AdmissionResponse,
+  Operation,
+} from "../../webhook/review/admission-review.ts";
+import { applyAndVerify } from "../../webhook/review/json-patch.ts";
 
 export type Json = Readonly<Record<string, unknown>>;
 
@@ -35,8 +39,8 @@ export function pod(name: string, options: PodOptions = {}): Json {
   };
 }
 
-export function ownedBy(kind: string, name: string, apiVersion = "apps/v1"): Json {
-  return { apiVersion, kind, name, uid: `uid-of-${name}`, controller: true };
+export function ownedBy(kind: string, name: string, apiVersion = "apps/v1", uid = `uid-of-${name}`): Json {
+  return { apiVersion, kind, name, uid, controller: true };
 }
 
 /** Pod `set-ordinal`, as the StatefulSet controller makes it. */
@@ -136,7 +140,7 @@ export function review(
 /** The object as the API server has it after an answer: what the patch makes of it. */
 export function applied(object: Json, response: AdmissionResponse): Json {
   if (response.patch === undefined) return object;
-  return prove(object, JSON.parse(Buffer.from(response.patch, "base64").toString("utf8"))) as Json;
+  return applyAndVerify(object, JSON.parse(Buffer.from(response.patch, "base64").toString("utf8"))) as Json;
 }
 
 export function annotationsOf(object: Json): Readonly<Record<string, string>> {

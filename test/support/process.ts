@@ -8,6 +8,12 @@ export function inheritedEnv(): Env {
   return Object.fromEntries(Object.entries(process.env).map(([key, value = ""]) => [key, value]));
 }
 
+/** Where node keeps what it compiled, if it is told to: for processes of Berth that have an environment of their own. */
+export function compileCache(): Env {
+  const folder = process.env["NODE_COMPILE_CACHE"];
+  return folder === undefined ? {} : { NODE_COMPILE_CACHE: folder };
+}
+
 /** How a process ended: `rc` is its exit status, or -1 when a signal ended it. */
 export interface Ended {
   readonly rc: number;

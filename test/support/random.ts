@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-import type { Random } from "../../allocator/ports.ts";
+import type { Random } from "../../allocator/base/ports.ts";
 
 const ALPHABET = "abcdefghijklmnopqrstuvwxyz234567";
 

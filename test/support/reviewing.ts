@@ -1,9 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // Sends objects through the handlers of a world's desk, without HTTP.
 
-import { createHandlers } from "../../webhook/admission/handlers.ts";
-import type { AdmissionRequest, AdmissionResponse, Operation } from "../../webhook/admission/review.ts";
-import type { Route } from "../../webhook/app.ts";
+import { createHandlers } from "../../webhook/admission/routes.ts";
+import type {
+  AdmissionRequest,
+  AdmissionResponse,
+  Operation,
+  Route,
+} from "../../webhook/review/admission-review.ts";
+
 import { annotationsOf, applied, deniedAs, type Json, review } from "./objects.ts";
 import type { World } from "./world.ts";
 

@@ -7,10 +7,10 @@ import { join } from "node:path";
 import { Writable } from "node:stream";
 import { setTimeout as pause } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
-import { type Claim, claimKey } from "../../allocator/claim.ts";
-import type { Scene } from "../../cli/command.ts";
-import { type Ledger, withLedger } from "../../cli/ledger.ts";
+import { type Claim, claimKey } from "../../allocator/model/claim.ts";
+import { type EmbeddedBackend, withEmbeddedBackend } from "../../cli/backend/embedded-backend.ts";
 import { run as runBerthctl } from "../../cli/run.ts";
+import type { CommandContext } from "../../cli/terminal/command.ts";
 import { createClock } from "../../system/clock.ts";
 import { createRandom } from "../../system/random.ts";
 import { type Ended, run } from "./process.ts";
@@ -18,10 +18,12 @@ import { type Ended, run } from "./process.ts";
 const PENDING_MS = 3_000;
 export const BERTHCTL = fileURLToPath(new URL("../../build/berthctl", import.meta.url));
 
-/** Where a stack's webhook is, and the PEM of the authority that its certificate is checked against. */
+/** Where a stack's webhook is, the PEM of the authority that its certificate is checked against, and a client's. */
 export interface Endpoint {
   readonly url: string;
   readonly ca: string;
+  readonly cert: string;
+  readonly key: string;
 }
 
 export interface TestStackOptions {
@@ -45,10 +47,11 @@ export abstract class StackFolder {
 
   /** From what the running stack tells others about itself. */
   get endpoint(): Endpoint {
-    const file: { webhook: string; ca: string } = JSON.parse(
+    const file: { webhook: string; ca: string; cert: string; key: string } = JSON.parse(
       readFileSync(join(this.dataDir, "stack.json"), "utf8"),
     );
-    return { url: file.webhook, ca: readFileSync(file.ca, "utf8") };
+    const [ca, cert, key] = [file.ca, file.cert, file.key].map((path) => readFileSync(path, "utf8"));
+    return { url: file.webhook, ca: ca ?? "", cert: cert ?? "", key: key ?? "" };
   }
 
   /** Runs `berthctl ... --data DIR`. */
@@ -75,8 +78,8 @@ export abstract class StackFolder {
   }
 
   /** Reads records, objects and journal, whether the stack runs or not. */
-  async read<T>(look: (ledger: Ledger) => Promise<T>): Promise<T> {
-    return await withLedger(sceneOf(this.dataDir, []), "read", look);
+  async read<T>(look: (ledger: EmbeddedBackend) => Promise<T>): Promise<T> {
+    return await withEmbeddedBackend(sceneOf(this.dataDir, []), "read", look);
   }
 
   async claim(key: string): Promise<Claim | undefined> {
@@ -129,7 +132,7 @@ export abstract class StackFolder {
 }
 
 /** What commands of berthctl need, where they run in this process; `printed` gets what they print. */
-function sceneOf(dataDir: string, printed: string[]): Scene {
+function sceneOf(dataDir: string, printed: string[]): CommandContext {
   const stream = new Writable({
     write: (chunk, _encoding, done) => {
       printed.push(String(chunk));

@@ -43,6 +43,11 @@ export class ChildStack extends StackFolder {
     await this.#signal("SIGKILL");
   }
 
+  /** As kill9, if it runs: what a test does behind each case, so that one that failed leaves nothing running. */
+  async killIfRunning(): Promise<void> {
+    if (this.#running !== undefined) await this.kill9();
+  }
+
   async #signal(signal: NodeJS.Signals): Promise<Ended> {
     const running = this.#running;
     if (running === undefined) throw new Error("the stack does not run");
@@ -53,7 +58,7 @@ export class ChildStack extends StackFolder {
 
   /** Ends it, however it is, and removes its folder. */
   async remove(): Promise<void> {
-    if (this.#running !== undefined) await this.kill9();
+    await this.killIfRunning();
     await rm(this.folder, { recursive: true, force: true });
   }
 }

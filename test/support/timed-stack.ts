@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 import { rm } from "node:fs/promises";
 import { setTimeout as pause } from "node:timers/promises";
-import { silent } from "../../allocator/ports.ts";
-import { type Stack, startStack } from "../../cli/stack.ts";
+import { noopLogger } from "../../allocator/base/ports.ts";
+import { type Stack, startStack } from "../../cli/embedded/stack.ts";
 import { createRandom } from "../../system/random.ts";
 import { LeapingClock } from "./leaping-clock.ts";
 import { prepareFolder, StackFolder, type TestStackOptions } from "./stack-folder.ts";
@@ -35,7 +35,7 @@ export class TimedStack extends StackFolder {
       poolsFile: this.poolsFile,
       clock: this.clock,
       random: createRandom(),
-      log: silent,
+      log: noopLogger,
     });
   }
 

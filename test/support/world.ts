@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 // A store in memory with everything that acts on it, as the embedded stack puts it together.
 import { setImmediate as nextTurn } from "node:timers/promises";
-import type { Claim } from "../../allocator/claim.ts";
-import type { Context } from "../../allocator/context.ts";
-import { follow, Mirror } from "../../allocator/mirror.ts";
-import { KeyedMutex } from "../../allocator/mutex.ts";
-import type { PoolRecord } from "../../allocator/pool.ts";
-import { silent } from "../../allocator/ports.ts";
-import { Reaper } from "../../allocator/reaper.ts";
-import { type Database, openDatabase } from "../../allocator/store/database.ts";
-import { openShelf, type Shelf } from "../../allocator/store/shelf.ts";
-import { openSqliteStore } from "../../allocator/store/sqlite.ts";
+import { KeyedMutex } from "../../allocator/base/keyed-mutex.ts";
+import { noopLogger } from "../../allocator/base/ports.ts";
+import { RecordCache, syncCache } from "../../allocator/cache/cache.ts";
+import type { Context } from "../../allocator/cache/context.ts";
+import { GarbageCollector } from "../../allocator/gc/garbage-collector.ts";
+import type { Claim } from "../../allocator/model/claim.ts";
+import type { PoolRecord } from "../../allocator/pool/pool.ts";
+import { type AdmittedObjects, openAdmittedObjects } from "../../allocator/store/sqlite/admitted-objects.ts";
+import { type Database, openDatabase } from "../../allocator/store/sqlite/database.ts";
+import { openSqliteStore } from "../../allocator/store/sqlite/store.ts";
 import type { Kind, Store, Stored } from "../../allocator/store/store.ts";
-import type { Desk } from "../../webhook/admission/desk.ts";
+import type { AdmissionContext } from "../../webhook/admission/admission-context.ts";
 import { HastyClock, type ManualClock } from "./clock.ts";
 import { SeededRandom } from "./random.ts";
 
@@ -32,25 +32,25 @@ export class World {
   /** What the acts see; `authority` is what is really there. */
   readonly store: Store;
   readonly authority: Store;
-  readonly mirror = new Mirror(silent);
-  readonly shelf: Shelf;
+  readonly mirror = new RecordCache(noopLogger);
+  readonly shelf: AdmittedObjects;
   readonly context: Context;
-  readonly desk: Desk;
+  readonly desk: AdmissionContext;
   /** Claims that admission pointed out to be judged soon. */
   readonly suspects: Claim[] = [];
   readonly #database: Database;
   readonly #abort = new AbortController();
-  readonly #following: ReturnType<typeof follow>;
+  readonly #following: ReturnType<typeof syncCache>;
 
   constructor(options: WorldOptions) {
     this.clock = options.clock ?? new HastyClock();
     this.random = new SeededRandom(options.seed);
     this.#database = openDatabase(":memory:");
-    const deps = { clock: this.clock, random: this.random, log: silent };
+    const deps = { clock: this.clock, random: this.random, log: noopLogger };
     this.authority = openSqliteStore(this.#database, deps);
     this.store = options.wrap?.(this.authority) ?? this.authority;
-    this.shelf = openShelf(this.#database);
-    this.#following = follow(this.authority, this.mirror, this.#abort.signal);
+    this.shelf = openAdmittedObjects(this.#database);
+    this.#following = syncCache(this.authority, this.mirror, this.#abort.signal);
     this.context = { ...deps, store: this.store, view: this.mirror, serial: new KeyedMutex() };
     const suspect = (claim: Claim) => void this.suspects.push(claim);
     this.desk = { context: this.context, inventory: this.shelf, embedded: this.shelf, suspect };
@@ -61,8 +61,8 @@ export class World {
     return { ...this.context, store, random: new SeededRandom(seed), serial: new KeyedMutex() };
   }
 
-  reaper(context: Context = this.context): Reaper {
-    return new Reaper(context, this.shelf);
+  reaper(context: Context = this.context): GarbageCollector {
+    return new GarbageCollector(context, this.shelf);
   }
 
   /** Waits until the mirror shows what the store has. */

@@ -2,6 +2,7 @@
 // What the handlers decide where an API server keeps the objects.
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
+import type { NamespaceState } from "../../allocator/model/cluster-state.ts";
 import { DB_POOL, poolRecord } from "../../test/support/fixtures.ts";
 import {
   annotationsOf,
@@ -17,10 +18,9 @@ import {
   workload,
 } from "../../test/support/objects.ts";
 import { openWorld, type World } from "../../test/support/world.ts";
-import type { Route } from "../app.ts";
-import type { Desk, ServiceAccount } from "./desk.ts";
-import { createHandlers } from "./handlers.ts";
-import type { AdmissionRequest, AdmissionResponse, Operation } from "./review.ts";
+import type { AdmissionRequest, AdmissionResponse, Operation, Route } from "../review/admission-review.ts";
+import type { AdmissionContext, ServiceAccount } from "./admission-context.ts";
+import { createHandlers } from "./routes.ts";
 
 const PIN = { "berth.dev/ips": "10.20.0.70" };
 const POOLS = [
@@ -29,7 +29,10 @@ const POOLS = [
   poolRecord("bank", "10.51.0.0/29", { authorization: "ServiceAccount" }),
 ];
 
-type Sending = Partial<AdmissionRequest> & { readonly operation?: Operation; readonly desk?: Partial<Desk> };
+type Sending = Partial<AdmissionRequest> & {
+  readonly operation?: Operation;
+  readonly desk?: Partial<AdmissionContext>;
+};
 
 async function send(
   world: World,
@@ -87,7 +90,10 @@ describe("the guard over pods in a cluster", () => {
         ...over,
       });
     assert.equal(await change({ ...own, note: "x" }), "");
-    assert.equal(await change({ ...own, "berth.dev/ips": "10.20.0.71" }), "");
+    assert.match(
+      await change({ ...own, "berth.dev/ips": "10.20.0.71" }),
+      /delete the pod and create it again/,
+    );
     const words = (key: string) =>
       `OBJECT_INVALID: annotation ${key} of pod shop/a is written by berth when the pod is created and stays; leave it as it is`;
     assert.equal(await change({ ...own, "berth.dev/claim": "b" }), words("berth.dev/claim"));
@@ -101,16 +107,16 @@ describe("the guard over pods in a cluster", () => {
 });
 
 describe("a claim that people change in a cluster", () => {
-  const wish = (request: Json, more: Json = {}) => claimObject("licence", { request, ...more });
+  const resolved = (request: Json, more: Json = {}) => claimObject("licence", { request, ...more });
 
   it("is judged when it is made, with a word about pods that berth does not see", async () => {
     await using world = await openWorld({ pools: POOLS });
     const before = world.dump();
     const hint =
       "pod licence gets these addresses if it asks for them itself, with an annotation such as berth.dev/ips, or once namespace shop has the label berth.dev/admission=enabled";
-    assert.equal(await said(world, "/validate/claims", wish({ addresses: ["10.20.0.70"] })), hint);
+    assert.equal(await said(world, "/validate/claims", resolved({ addresses: ["10.20.0.70"] })), hint);
     assert.equal(
-      await said(world, "/validate/claims", wish({ addresses: ["10.20.0.70"] }), { dryRun: true }),
+      await said(world, "/validate/claims", resolved({ addresses: ["10.20.0.70"] }), { dryRun: true }),
       `${hint} | claim shop/licence would get 10.20.0.70 from pool db`,
     );
     const inventory = {
@@ -122,15 +128,15 @@ describe("a claim that people change in a cluster", () => {
       }),
     };
     assert.equal(
-      await said(world, "/validate/claims", wish({ addresses: ["10.20.0.70"] }), { desk: { inventory } }),
+      await said(world, "/validate/claims", resolved({ addresses: ["10.20.0.70"] }), { desk: { inventory } }),
       "",
     );
     assert.match(
-      await said(world, "/validate/claims", wish({ addresses: ["192.0.2.1"] })),
+      await said(world, "/validate/claims", resolved({ addresses: ["192.0.2.1"] })),
       /^ADDRESS_OUTSIDE: /,
     );
     assert.equal(
-      await said(world, "/validate/claims", wish({ pools: ["db"] }, { nonce: "n", addresses: [] })),
+      await said(world, "/validate/claims", resolved({ pools: ["db"] }, { nonce: "n", addresses: [] })),
       "REQUEST_INVALID: spec.addresses is written by Berth; leave it out",
     );
     assert.equal(world.dump(), before);
@@ -185,6 +191,35 @@ describe("a claim that people change in a cluster", () => {
       await said(world, "/validate/claims", stolen, over),
       "REQUEST_INVALID: spec.identity is written by berth; leave it as it is",
     );
+  });
+});
+
+describe("a namespace in which nothing can be created", () => {
+  const knowing = (world: World, facts: NamespaceState | undefined): Sending => ({
+    desk: { inventory: { ...bound(world), namespace: async () => facts } },
+  });
+
+  it("has no pod reserve anything, if it is not there or is being deleted", async () => {
+    await using world = await openWorld({ pools: POOLS });
+    const asking = pod("a", { annotations: PIN });
+    const before = world.dump();
+    const facts = { name: "shop", labels: {}, annotations: {} };
+    for (const dryRun of [false, true]) {
+      assert.equal(
+        await said(world, "/mutate/pods", asking, { dryRun, ...knowing(world, undefined) }),
+        "CLAIM_REFUSED: namespace shop does not exist; create it first",
+      );
+      assert.equal(
+        await said(world, "/mutate/pods", asking, {
+          dryRun,
+          ...knowing(world, { ...facts, terminating: true }),
+        }),
+        "CLAIM_REFUSED: namespace shop is being deleted; create the pod in another one",
+      );
+    }
+    assert.equal(world.dump(), before);
+    assert.equal(await said(world, "/mutate/pods", pod("b"), knowing(world, undefined)), "");
+    assert.equal(await said(world, "/mutate/pods", asking, knowing(world, facts)), "");
   });
 });
 

@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // The webhook configurations of the chart, held to what the handlers do.
+
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
-import { DIALECTS, EXEMPT_NAMESPACE } from "../../allocator/dialects.ts";
+import { ANNOTATION_FORMATS, EXEMPT_NAMESPACE } from "../../allocator/manifest/annotations.ts";
+import { OWN_REQUESTS } from "../../allocator/manifest/own-keys.ts";
 import { configuration, type Entry } from "../../test/api/webhooks.ts";
-import { ROUTES } from "../app.ts";
+import { ROUTES } from "../review/admission-review.ts";
+import { FOREIGN_ANNOTATIONS } from "./foreign-requests.ts";
 import { ASSIGNED, OPT_IN_ANNOTATIONS, OPT_IN_LABEL, OPT_IN_VALUE } from "./opt-in.ts";
 
 interface Expression {
@@ -39,10 +42,16 @@ const byLabel = (entry: Entry) => selecting(entry).find(({ key }) => key === OPT
 
 describe("the webhook configurations", () => {
   it("opt in by exactly the annotations that are understood, and by those that berth writes", () => {
-    const keys = DIALECTS.map(({ key }) => key);
+    const keys = ANNOTATION_FORMATS.map(({ key }) => key);
     const pods = [...named(MUTATING, "pods.berth.dev"), ...named(VALIDATING, "pods.berth.dev")];
     assert.equal(pods.length, 2);
     for (const entry of pods) assert.deepEqual(listed(condition(entry, "opted-in")), OPT_IN_ANNOTATIONS);
+    const [foreign] = named(VALIDATING, "foreign.pods.berth.dev");
+    assert.deepEqual(foreign && listed(condition(foreign, "asks-elsewhere")), FOREIGN_ANNOTATIONS);
+    const [workloads] = named(VALIDATING, "workloads.berth.dev");
+    for (const key of FOREIGN_ANNOTATIONS) {
+      assert.ok(workloads && condition(workloads, "opted-in")?.includes(`'${key}'`), key);
+    }
     for (const name of ["workloads.berth.dev", "namespaces.berth.dev"]) {
       assert.deepEqual(
         named(VALIDATING, name).map((entry) => listed(condition(entry, "opted-in"))),
@@ -50,7 +59,10 @@ describe("the webhook configurations", () => {
       );
     }
     const [changes] = named(VALIDATING, "changes.pods.berth.dev");
-    assert.deepEqual(changes && listed(condition(changes, "assigned-changes")), ASSIGNED);
+    assert.deepEqual(changes && listed(condition(changes, "assigned-changes")), [
+      ...OWN_REQUESTS,
+      ...ASSIGNED,
+    ]);
   });
 
   it("send no object through one route twice: the label decides which entry it is", () => {
@@ -74,7 +86,7 @@ describe("the webhook configurations", () => {
 
   it("leave Kubernetes' own namespace, Berth's own, host networks and mirror pods alone", () => {
     const pods = ALL.filter((entry) => entry.clientConfig.service.path.endsWith("/pods"));
-    assert.equal(pods.length, 5);
+    assert.equal(pods.length, 6);
     for (const entry of pods) {
       const [own] = selecting(entry);
       assert.deepEqual(own, {
@@ -93,7 +105,8 @@ describe("the webhook configurations", () => {
     assert.deepEqual([...paths].sort(), [...ROUTES].sort());
     for (const entry of ALL) {
       const isPreview = entry.clientConfig.service.path === "/validate/workloads";
-      assert.equal(entry["failurePolicy"], isPreview ? "Ignore" : "Fail", entry.name);
+      const isAdvice = isPreview || entry.name === "foreign.pods.berth.dev";
+      assert.equal(entry["failurePolicy"], isAdvice ? "Ignore" : "Fail", entry.name);
       assert.equal(entry["timeoutSeconds"], 10);
       assert.deepEqual(entry["admissionReviewVersions"], ["v1"]);
     }

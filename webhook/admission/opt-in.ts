@@ -1,16 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
+
+import type { Labels } from "../../allocator/base/ports.ts";
 import {
+  ANNOTATION_FORMATS,
   ASSIGNED_ADDRESSES,
   ASSIGNED_CLAIM,
   ASSIGNED_TOKEN,
-  DIALECTS,
+  NAMESPACE_DEFAULTS,
   POOLS,
   STICKY,
-} from "../../allocator/dialects.ts";
-import type { NamespaceFacts } from "../../allocator/inventory.ts";
-import type { KubeObject } from "../../allocator/kube-object.ts";
-import type { Labels } from "../../allocator/ports.ts";
-import type { Operation } from "./review.ts";
+} from "../../allocator/manifest/annotations.ts";
+import type { KubeObject } from "../../allocator/manifest/kubernetes-object.ts";
+import type { NamespaceState } from "../../allocator/model/cluster-state.ts";
+import type { Operation } from "../review/admission-review.ts";
 
 /**
  * The label and its value by which a namespace sends all its pods through Berth. A webhook configuration can select
@@ -23,27 +25,36 @@ export const OPT_IN_VALUE = "enabled";
 export const ASSIGNED: readonly string[] = [ASSIGNED_CLAIM, ASSIGNED_ADDRESSES, ASSIGNED_TOKEN];
 
 /** The annotations, any of which sends a pod through Berth; the webhook configurations repeat them. */
-export const OPT_IN_ANNOTATIONS: readonly string[] = [...DIALECTS.map(({ key }) => key), ...ASSIGNED];
+export const OPT_IN_ANNOTATIONS: readonly string[] = [
+  ...ANNOTATION_FORMATS.map(({ key }) => key),
+  ...ASSIGNED,
+];
 
-/** Defaults for the pods of a namespace. */
-const DEFAULTS: readonly string[] = [POOLS, STICKY];
-
-function optsIn(labels: Labels): boolean {
+export function optsIn(labels: Labels): boolean {
   return labels[OPT_IN_LABEL] === OPT_IN_VALUE;
 }
 
 /** What is wrong with a namespace that sets defaults for pods which Berth never sees, as warnings. */
-export function unseenDefaults(operation: Operation, { metadata }: KubeObject): string[] {
+export function warnIgnoredDefaults(operation: Operation, { metadata }: KubeObject): string[] {
   const { labels, annotations } = metadata;
   if (operation === "DELETE" || optsIn(labels)) return [];
-  return DEFAULTS.filter((key) => annotations[key] !== undefined).map(
+  return NAMESPACE_DEFAULTS.filter((key) => annotations[key] !== undefined).map(
     (key) =>
       `annotation ${key} has no effect on pods without annotations of their own until the namespace has the label ${OPT_IN_LABEL}=${OPT_IN_VALUE}`,
   );
 }
 
+/** What says how an address is kept, or of which family, on a namespace that asks for none. */
+export function idleDefaults({ metadata: { annotations } }: KubeObject): string[] {
+  if (annotations[POOLS] !== undefined || annotations[STICKY] === "true") return [];
+  return NAMESPACE_DEFAULTS.filter((key) => key !== STICKY && annotations[key] !== undefined).map(
+    (key) =>
+      `annotation ${key} has no effect while the namespace asks for no address: write ${POOLS} or ${STICKY}: "true" beside it`,
+  );
+}
+
 /** The same of a claim made by hand, whose pod may have no annotation. */
-export function unseenPod(namespace: NamespaceFacts, claim: string): string[] {
+export function warnIgnoredPod(namespace: NamespaceState, claim: string): string[] {
   if (optsIn(namespace.labels)) return [];
   return [
     `pod ${claim} gets these addresses if it asks for them itself, with an annotation such as berth.dev/ips, or once namespace ${namespace.name} has the label ${OPT_IN_LABEL}=${OPT_IN_VALUE}`,

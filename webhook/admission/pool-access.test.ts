@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
-import type { Answer, Call, Connection } from "../../kube/connection.ts";
+import type { Answer, Call, Connection } from "../../kube/api/connection.ts";
 import { HastyClock } from "../../test/support/clock.ts";
-import { ReviewedAccess } from "./pool-access.ts";
+import { SubjectAccessChecker } from "./pool-access.ts";
 
 /** An API server that answers so, and keeps what it was asked. */
 class Reviewer implements Connection {
@@ -27,7 +27,7 @@ const CLERK = { namespace: "shop", name: "clerk" };
 describe("whether a service account may use a pool", () => {
   it("is for the API server to say, of the account in its namespace and with its groups", async () => {
     const reviewer = new Reviewer();
-    assert.equal(await new ReviewedAccess(reviewer, new HastyClock()).mayUse(CLERK, "bank"), true);
+    assert.equal(await new SubjectAccessChecker(reviewer, new HastyClock()).mayUse(CLERK, "bank"), true);
     const [asked] = reviewer.asked;
     assert.ok(asked);
     assert.equal(asked.path, "/apis/authorization.k8s.io/v1/subjectaccessreviews");
@@ -46,7 +46,7 @@ describe("whether a service account may use a pool", () => {
 
   it("is remembered for 30 s, and for 5 s when it may not", async () => {
     const [reviewer, clock] = [new Reviewer(), new HastyClock()];
-    const access = new ReviewedAccess(reviewer, clock);
+    const access = new SubjectAccessChecker(reviewer, clock);
     const asks = async (pool: string, allowed: boolean, calls: number) => {
       assert.deepEqual([await access.mayUse(CLERK, pool), reviewer.asked.length], [allowed, calls]);
     };
@@ -65,12 +65,11 @@ describe("whether a service account may use a pool", () => {
 
   it("is not known when the API server does not say, and nothing is remembered of that", async () => {
     const reviewer = new Reviewer();
-    const access = new ReviewedAccess(reviewer, new HastyClock());
+    const access = new SubjectAccessChecker(reviewer, new HastyClock());
     reviewer.answer = { status: 403, body: { kind: "Status", message: "no" } };
     await assert.rejects(access.mayUse(CLERK, "bank"), {
       code: "STORE_READ_ONLY",
-      message:
-        "the API server refuses to ask who may use pool bank with 403: no; check roles, quotas and policies",
+      message: "the API server refuses to ask who may use pool bank with 403: no; check roles",
     });
     reviewer.answer = { status: 201, body: { status: { allowed: true } } };
     assert.equal(await access.mayUse(CLERK, "bank"), true);

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
-import { isRefusal } from "../../allocator/errors.ts";
-import { readObject } from "../../allocator/kube-object.ts";
+import { isRefusal } from "../../allocator/base/errors.ts";
+import { readObject } from "../../allocator/manifest/kubernetes-object.ts";
 import { granted, refusalOf } from "../../test/support/fixtures.ts";
 import { type Json, workload } from "../../test/support/objects.ts";
-import { enoughFor } from "./rollout.ts";
+import { checkRollout } from "./rollout.ts";
 
 const needs = (pods: number, replicas: number, surge: number, entries: number) =>
   `a rolling update may want ${pods} pods at once (${replicas} replicas and maxSurge ${surge}), and the set has ${entries} entries`;
@@ -72,6 +72,6 @@ describe("enoughFor a CloneSet", () => {
 
 function judged(kind: string, entries: number, replicas: number, spec: Json): string {
   const object = granted(readObject(workload(kind, "web", { replicas, spec })));
-  const enough = enoughFor(object, replicas, entries);
+  const enough = checkRollout(object, replicas, entries);
   return isRefusal(enough) ? refusalOf(enough) : enough.join(" | ");
 }

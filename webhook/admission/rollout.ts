@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-import { type Refusal, refuse } from "../../allocator/errors.ts";
-import type { KubeObject } from "../../allocator/kube-object.ts";
+import { type Refusal, refuse } from "../../allocator/base/errors.ts";
+import type { KubeObject } from "../../allocator/manifest/kubernetes-object.ts";
 
 /**
  * Whether a set has an entry for every pod that may live at once: warnings, or why a rolling update would wait for
  * ever.
  */
-export function enoughFor(object: KubeObject, replicas: number, entries: number): string[] | Refusal {
+export function checkRollout(object: KubeObject, replicas: number, entries: number): string[] | Refusal {
   const { surge, unavailable, recreates } = rolloutOf(object, replicas);
   const details = { namespace: object.metadata.namespace };
   if (entries < replicas) {

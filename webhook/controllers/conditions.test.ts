@@ -1,8 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
-import { REFUSALS } from "../../allocator/errors.ts";
-import { type Condition, conditionsOf, generationOf, mergeConditions, reasonOf, slim } from "./conditions.ts";
+import { REFUSALS } from "../../allocator/base/errors.ts";
+import {
+  type Condition,
+  conditionsOf,
+  generationOf,
+  mergeConditions,
+  reasonOf,
+  withoutManagedFields,
+} from "./conditions.ts";
 
 const NOW = Date.UTC(2026, 0, 1, 12, 0, 0, 999);
 const OLD = "2025-12-31T00:00:00Z";
@@ -57,7 +64,9 @@ describe("conditions", () => {
 
   it("do without what is long and never looked at", () => {
     const metadata = { name: "a", uid: "u", resourceVersion: "1", managedFields: [{ manager: "kubectl" }] };
-    assert.deepEqual(slim({ metadata }), { metadata: { name: "a", uid: "u", resourceVersion: "1" } });
+    assert.deepEqual(withoutManagedFields({ metadata }), {
+      metadata: { name: "a", uid: "u", resourceVersion: "1" },
+    });
   });
 
   it("have reasons that Kubernetes takes, one for each refusal", () => {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import { isDeepStrictEqual } from "node:util";
-import { Fields } from "../../allocator/kube-object.ts";
-import type { Item, ItemMeta } from "../../kube/resource.ts";
+import { Fields } from "../../allocator/manifest/kubernetes-object.ts";
+import type { ItemMeta, KubeItem } from "../../kube/api/resource.ts";
 
 /** meta/v1 Condition. */
 export interface Condition {
@@ -15,30 +15,30 @@ export interface Condition {
 }
 
 /** What is to be said, before it is known what was said last. */
-export type Said = Pick<Condition, "type" | "status" | "reason" | "message">;
+export type ConditionInput = Pick<Condition, "type" | "status" | "reason" | "message">;
 
 /** The API server's limit of a message. */
 const LONGEST_MESSAGE = 32_768;
 
 /** `metadata.generation`: grows with every change of the spec, and with no change of the status. */
-export function generationOf(item: Item): number {
+export function generationOf(item: KubeItem): number {
   return new Fields(item).at("metadata").count("generation", 0);
 }
 
 /** The object without what is long and never looked at, for keeping. */
-export function slim(item: Item): Item {
+export function withoutManagedFields(item: KubeItem): KubeItem {
   const { managedFields: _, ...metadata } = item.metadata as ItemMeta & { readonly managedFields?: unknown };
   return { ...item, metadata };
 }
 
-export function conditionsOf(item: Item): readonly Condition[] {
+export function conditionsOf(item: KubeItem): readonly Condition[] {
   return new Fields(item).at("status").list("conditions") as readonly Condition[]; // the schema has its form
 }
 
 /** The conditions as they should be: those that are said, and others' as they are. Equal to `before` when nothing is new. */
 export function mergeConditions(
   before: readonly Condition[],
-  said: readonly Said[],
+  said: readonly ConditionInput[],
   at: { readonly generation: number; readonly now: number },
 ): readonly Condition[] {
   const next = said.map(({ type, status, reason, message }) => {
@@ -63,7 +63,7 @@ function timeOf(ms: number): string {
   return `${new Date(ms).toISOString().slice(0, 19)}Z`;
 }
 
-/** A code of allocator/errors.ts as the reason of a condition or event: ADDRESS_TAKEN, AddressTaken. */
+/** A code of allocator/base/errors.ts as the reason of a condition or event: ADDRESS_TAKEN, AddressTaken. */
 export function reasonOf(code: string): string {
   return code
     .toLowerCase()

@@ -1,15 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-import type { Claim } from "../../allocator/claim.ts";
-import type { Context } from "../../allocator/context.ts";
-import type { Inventory } from "../../allocator/inventory.ts";
-import type { Mirror } from "../../allocator/mirror.ts";
-import type { Metrics } from "../../allocator/ports.ts";
-import type { Connection } from "../../kube/connection.ts";
-import type { Notice } from "../../kube/events.ts";
-import type { PoolAccess } from "../admission/desk.ts";
-import type { Watches } from "../cluster/watches.ts";
 
-/** Who does the housekeeping. Nothing may go wrong when two believe that they lead, or nobody does. */
+import type { Metrics } from "../../allocator/base/ports.ts";
+import type { RecordCache } from "../../allocator/cache/cache.ts";
+import type { Context } from "../../allocator/cache/context.ts";
+import type { Claim } from "../../allocator/model/claim.ts";
+import type { ClusterState } from "../../allocator/model/cluster-state.ts";
+import type { Connection } from "../../kube/api/connection.ts";
+import type { EventInput } from "../../kube/controller/event-recorder.ts";
+import type { PoolAccess } from "../admission/admission-context.ts";
+import type { Informers } from "../cluster-state/informers.ts";
+
+/** Who collects garbage. Nothing may go wrong when two believe that they lead, or nobody does. */
 export interface Leadership {
   /** This replica holds the lease, by its own monotonic clock. */
   leads(): boolean;
@@ -17,30 +18,30 @@ export interface Leadership {
   onGain(handler: () => void): () => void;
 }
 
+export type ReviewersBy = "ClientCertificate" | "NetworkPolicy" | "nothing";
+
 /** What the controllers work with. */
 export interface ControllerDeps {
   /** Its view is `mirror`. */
   readonly context: Context;
-  readonly mirror: Mirror;
-  readonly watches: Watches;
+  readonly mirror: RecordCache;
+  readonly watches: Informers;
   readonly inventory: {
     /** From the watches: costs nothing and may lag. */
-    readonly cached: Inventory;
+    readonly cached: ClusterState;
     /** From the API server. */
-    readonly live: Inventory;
+    readonly live: ClusterState;
   };
   readonly leadership: Leadership;
   readonly connection: Connection;
   /** Who may use which pool; absent: nobody has the verb. */
   readonly access?: PoolAccess;
-  readonly events: { record(notice: Notice): void };
+  /** What keeps strangers from sending reviews; absent: nothing is said about it. */
+  readonly reviewersBy?: ReviewersBy;
+  /** Events and conditions tell whoever reads a namespace of what others have; absent: they do. */
+  readonly refusalsNameAll?: boolean;
+  readonly events: { record(notice: EventInput): void };
   readonly metrics: Metrics;
   /** The claim may have lost what it was kept for: whoever leads judges it soon. */
   readonly suspect: (claim: Claim) => void;
-}
-
-/** Works in the background from its start on. */
-export interface Controller {
-  /** Ends after the work at hand. Repeatable. */
-  close(): Promise<void>;
 }

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-import type { Clock, Logger, Random } from "../../allocator/ports.ts";
-import type { Connection } from "../../kube/connection.ts";
-import { type LeaseTimings, lead, type Term } from "../../kube/lease.ts";
-import { kubeLeaseBox } from "../../kube/lease-box.ts";
-import type { Controller, Leadership } from "./controller.ts";
+
+import type { Clock, Logger, Random } from "../../allocator/base/ports.ts";
+import type { Connection } from "../../kube/api/connection.ts";
+import { elect, type LeaderTerm, type LeaseTimings } from "../../kube/controller/leader-election.ts";
+import { kubeLeaseLock } from "../../kube/controller/lease-lock.ts";
+import type { Controller } from "../../kube/controller/run-queue.ts";
+import type { Leadership } from "./controller.ts";
 
 export interface LeadershipOptions {
   readonly connection: Connection;
@@ -20,18 +22,18 @@ export interface LeadershipOptions {
 }
 
 /** A leadership that also tells of the term for which it is held. */
-export interface TermLeadership extends Leadership {
+export interface LeaderElection extends Leadership {
   /** Who comes to listen while this replica leads is called too, a turn later. */
-  onGain(handler: (term: Term) => void): () => void;
+  onGain(handler: (term: LeaderTerm) => void): () => void;
 }
 
 /** Stands for election until it is closed; then the lease is given back. */
-export function startLeadership(options: LeadershipOptions): TermLeadership & Controller {
+export function startLeadership(options: LeadershipOptions): LeaderElection & Controller {
   const { connection, namespace, name, log } = options;
   const stop = new AbortController();
-  const handlers = new Set<(term: Term) => void>();
-  let current: Term | undefined;
-  const tell = (handler: (term: Term) => void, term: Term) => {
+  const handlers = new Set<(term: LeaderTerm) => void>();
+  let current: LeaderTerm | undefined;
+  const tell = (handler: (term: LeaderTerm) => void, term: LeaderTerm) => {
     if (!term.holds() || !handlers.has(handler)) return;
     try {
       handler(term);
@@ -39,13 +41,13 @@ export function startLeadership(options: LeadershipOptions): TermLeadership & Co
       log.error("handler of a new leader failed", { error });
     }
   };
-  const work = async (term: Term) => {
+  const work = async (term: LeaderTerm) => {
     current = term;
     for (const handler of [...handlers]) tell(handler, term);
-    await endOf(term.signal);
+    await untilAborted(term.signal);
   };
-  const box = kubeLeaseBox(connection, { namespace, name });
-  const ended = lead({ ...options, box }, work, stop.signal);
+  const box = kubeLeaseLock(connection, { namespace, name });
+  const ended = elect({ ...options, box }, work, stop.signal);
   return {
     leads: () => !stop.signal.aborted && current?.holds() === true,
     onGain(handler) {
@@ -62,7 +64,7 @@ export function startLeadership(options: LeadershipOptions): TermLeadership & Co
 }
 
 /** Resolves when the signal aborts. */
-export async function endOf(signal: AbortSignal): Promise<void> {
+export async function untilAborted(signal: AbortSignal): Promise<void> {
   if (signal.aborted) return;
   await new Promise((resolve) => signal.addEventListener("abort", resolve, { once: true }));
 }

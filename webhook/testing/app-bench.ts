@@ -1,26 +1,36 @@
 // SPDX-License-Identifier: Apache-2.0
 import assert from "node:assert/strict";
-import { type Clock, silent } from "../../allocator/ports.ts";
+import { noopLogger, type Readiness } from "../../allocator/base/ports.ts";
 import { createClock } from "../../system/clock.ts";
 import { createMetrics, type MetricsRegistry } from "../../system/metrics.ts";
-import { type AdmissionRequest, type AdmissionResponse, allowed, type Handler } from "../admission/review.ts";
-import { createApp, type Readiness, ROUTES, type Route } from "../app.ts";
-import { issueAuthority, issueLeaf } from "../certificates.ts";
-import { serveTls, type TlsServer } from "../server.ts";
+import { issueAuthority, issueServingCertificate } from "../certificates/issue.ts";
+import { createApp } from "../http/app.ts";
+import { serveTls, type TlsServer } from "../http/tls-server.ts";
+import {
+  type AdmissionRequest,
+  type AdmissionResponse,
+  allowed,
+  type Handler,
+  ROUTES,
+  type Route,
+} from "../review/admission-review.ts";
+import { Intake } from "../review/intake.ts";
 import { type Call, call, podReview, type Reply } from "./api-server.ts";
 
-const real = createClock();
-/** Deadlines that a query asks for pass ten times as fast; that of 9 s is not meant to pass at all. */
-const clock: Clock = { ...real, sleep: (ms, signal) => real.sleep(ms > 5000 ? ms : ms / 10, signal) };
+const clock = createClock();
 
 /** The app behind a server, with one handler for all routes that a test may exchange. Whoever opens it closes it. */
 export class AppBench {
-  readonly metrics: MetricsRegistry = createMetrics(silent);
+  readonly metrics: MetricsRegistry = createMetrics(noopLogger);
   handler: Handler;
   ready: Readiness = { ready: true, reason: "" };
+  intake = new Intake();
+  readonly lines: string[] = [];
   scrape: MetricsRegistry["expose"] = () => this.metrics.expose();
   /** What the handler was asked since the last reset. */
   asked: { route: string; request: AdmissionRequest }[] = [];
+  /** Of the time that passes. Deadlines that a query asks for come ten times as fast; that of 9 s is not meant to come at all. */
+  clockFactor: number | undefined;
   #server: TlsServer | undefined;
   #ca = "";
 
@@ -28,8 +38,9 @@ export class AppBench {
     this.handler = async (request) => allowed(request.uid);
   }
 
-  static async open(): Promise<AppBench> {
+  static async open(intake?: Intake): Promise<AppBench> {
     const bench = new AppBench();
+    bench.intake = intake ?? bench.intake;
     await bench.#serve();
     return bench;
   }
@@ -51,13 +62,21 @@ export class AppBench {
         handlers,
         ready: () => this.ready,
         metrics: { ...this.metrics, expose: () => this.scrape() },
-        log: silent,
-        clock,
+        log: { ...noopLogger, warn: (message) => void this.lines.push(message) },
+        clock: {
+          ...clock,
+          sleep: (ms, signal) => clock.sleep(ms * (this.clockFactor ?? (ms > 5000 ? 1 : 0.1)), signal),
+        },
+        intake: this.intake,
       }),
       host: "127.0.0.1",
       port: 0,
-      certificate: await issueLeaf(authority, { dnsNames: [], addresses: ["127.0.0.1"] }, clock),
-      log: silent,
+      certificate: await issueServingCertificate(
+        authority,
+        { dnsNames: [], addresses: ["127.0.0.1"] },
+        clock,
+      ),
+      log: noopLogger,
       clock,
     });
   }
@@ -69,6 +88,8 @@ export class AppBench {
   /** Everything as at the start, the metrics apart. */
   reset(): void {
     this.asked = [];
+    this.lines.splice(0);
+    this.clockFactor = undefined;
     this.ready = { ready: true, reason: "" };
     this.handler = async (request) => allowed(request.uid);
     this.scrape = () => this.metrics.expose();

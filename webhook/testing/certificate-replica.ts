@@ -1,7 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 import type { X509Certificate } from "node:crypto";
-import { CertificateKeeper, type Sight, type Turn } from "../certificate-keeper.ts";
-import { type Kept, type Known, type Terms, usableLeaf } from "../certificate-plan.ts";
+import {
+  type CertSecret,
+  type RotationPolicy,
+  type Served,
+  validateServingCert,
+} from "../certificates/rotation.ts";
+import { CertificateRotator, type Snapshot, type StepResult } from "../certificates/rotator.ts";
 
 interface Version<T> {
   readonly value: T;
@@ -48,24 +53,30 @@ export interface Trust {
 
 /** What a replica can reach. */
 export interface Surroundings {
-  readonly terms: Terms;
+  readonly terms: RotationPolicy;
   readonly time: number;
-  readonly secret: Past<Kept>;
+  readonly authority: Past<Omit<CertSecret, keyof Served>>;
+  readonly secret: Past<Served>;
   readonly configurations: readonly Past<Trust>[];
-  look(gate: () => Promise<void>): Promise<Sight>;
+  look(gate: () => Promise<void>): Promise<Snapshot>;
 }
 
-/** A process with a keeper of its own, whose calls of the API server wait until they are let through. */
+/** Revisions that watches have brought. */
+interface Seen {
+  readonly authority: number;
+  readonly secret: number;
+  readonly configurations: readonly number[];
+}
+
+/** A webhook and an issuer in one process, with a keeper of its own, whose calls of the API server wait until they are let through. */
 export class TestReplica {
   readonly #world: Surroundings;
-  keeper!: CertificateKeeper;
-  /** What the watches have brought: revisions. */
-  secret = 0;
-  configurations: readonly number[];
+  keeper!: CertificateRotator;
+  seen: Seen;
   served: X509Certificate | undefined;
   offsetMs = 0;
   /** How the last turn ended. */
-  last: Turn | undefined;
+  last: StepResult | undefined;
   #turn: Promise<void> | undefined;
   #open: (() => void) | undefined;
   #arrived: () => void = () => {};
@@ -73,7 +84,7 @@ export class TestReplica {
 
   constructor(world: Surroundings) {
     this.#world = world;
-    this.configurations = world.configurations.map(() => 0);
+    this.seen = { authority: 0, secret: 0, configurations: world.configurations.map(() => 0) };
     this.restart();
   }
 
@@ -81,7 +92,7 @@ export class TestReplica {
     const life = ++this.#life;
     const world = this.#world;
     const clock = { now: () => world.time + this.offsetMs, monotonic: () => world.time };
-    this.keeper = new CertificateKeeper({
+    this.keeper = new CertificateRotator({
       terms: this.#world.terms,
       clock,
       look: () => world.look(() => this.#gate(life)),
@@ -120,29 +131,34 @@ export class TestReplica {
   }
 
   hear(): void {
-    const { secret, configurations } = this.#world;
-    this.see(
-      secret.revision,
-      configurations.map(({ revision }) => revision),
-    );
+    const { authority, secret, configurations } = this.#world;
+    this.see({
+      authority: authority.revision,
+      secret: secret.revision,
+      configurations: configurations.map(({ revision }) => revision),
+    });
   }
 
   /** The watches have come to these revisions at least. */
-  see(secret: number, configurations: readonly number[]): void {
-    this.secret = Math.max(this.secret, secret);
-    this.configurations = this.configurations.map((one, n) => Math.max(one, configurations[n] ?? 0));
-    const { kept, ...known }: Known = {
-      kept: this.#world.secret.at(this.secret),
-      trusted: this.configurations.map((one, n) => [this.#world.configurations[n]?.at(one).bundle ?? ""]),
+  see({ authority, secret, configurations }: Seen): void {
+    this.seen = {
+      authority: Math.max(this.seen.authority, authority),
+      secret: Math.max(this.seen.secret, secret),
+      configurations: this.seen.configurations.map((one, n) => Math.max(one, configurations[n] ?? 0)),
     };
-    this.keeper.observe({ kept, ...known });
-    if (kept !== undefined) this.#serve(kept);
+    const served = this.#world.secret.at(this.seen.secret);
+    const kept = { ...this.#world.authority.at(this.seen.authority), ...served };
+    const trusted = this.seen.configurations.map((one, n) => [
+      this.#world.configurations[n]?.at(one).bundle ?? "",
+    ]);
+    this.keeper.observe({ kept, trusted });
+    this.#serve(served);
   }
 
   /** As server.ts does: what has expired by this clock is taken all the same if it ends later. */
-  #serve(kept: Kept): void {
+  #serve(served: Served): void {
     try {
-      const leaf = usableLeaf(kept, this.#world.terms.names);
+      const leaf = validateServingCert({ leaf: served.leaf, bundle: served.beside }, this.#world.terms.names);
       const outlives = this.served !== undefined && leaf.validToDate > this.served.validToDate;
       if (outlives || leaf.validToDate.getTime() > this.#world.time + this.offsetMs) this.served = leaf;
     } catch {

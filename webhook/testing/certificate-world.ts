@@ -1,12 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 import assert from "node:assert/strict";
-import { authoritiesIn, issuerAmong } from "../certificate-bundle.ts";
-import type { Sight } from "../certificate-keeper.ts";
-import { type Kept, type Terms, usableLeaf } from "../certificate-plan.ts";
+import { issuerAmong, parseBundle } from "../certificates/ca-bundle.ts";
+import {
+  type CertSecret,
+  type RotationPolicy,
+  type Served,
+  validateServingCert,
+} from "../certificates/rotation.ts";
+import type { Snapshot } from "../certificates/rotator.ts";
 import { Past, TestReplica, type Trust } from "./certificate-replica.ts";
 
 export const DAY_MS = 24 * 60 * 60 * 1000;
-export const TERMS: Terms = {
+export const TERMS: RotationPolicy = {
   names: { dnsNames: ["berth-webhook.berth-system.svc"], addresses: [] },
   leafMs: 90 * DAY_MS,
   authorityMs: 720 * DAY_MS,
@@ -14,9 +19,9 @@ export const TERMS: Terms = {
 };
 /** API servers and replicas hear of everything within that time: a little less than they are given. */
 const LAG_MS = 59_000;
-const BLANK: Kept = {
-  ...{ bundle: "", authorityKey: "", leaf: { cert: "", key: "" }, rotate: "", retireAfter: "" },
-};
+type Authority = Omit<CertSecret, keyof Served>;
+const BLANK: Authority = { bundle: "", authorityKey: "", rotate: "", retireAfter: "", mixed: false };
+const NOTHING: Served = { beside: "", leaf: { cert: "", key: "" } };
 const CONFIGURATIONS = 2;
 
 export type Act =
@@ -35,17 +40,18 @@ export type Act =
   /** Somebody takes the caBundle out of a configuration. */
   | { readonly kind: "clear"; readonly configuration: number };
 
-/** One Secret, two configurations, API servers that still hold what was there a moment ago, and replicas. */
+/** Two Secrets, two configurations, API servers that still hold what was there a moment ago, and replicas. */
 export class CertificateWorld {
   readonly terms = TERMS;
   time = Date.UTC(2026, 0, 1);
-  readonly secret = new Past<Kept>(BLANK);
+  readonly authority = new Past<Authority>(BLANK);
+  readonly secret = new Past<Served>(NOTHING);
   readonly configurations = Array.from(
     { length: CONFIGURATIONS },
     () => new Past<Trust>({ bundle: "", foreign: true }),
   );
-  /** Every write of the Secret by Berth. */
-  readonly written: Kept[] = [];
+  /** Every certificate that Berth wrote. */
+  readonly written: Served[] = [];
   readonly #replicas: readonly TestReplica[];
   readonly #story: string[] = [];
 
@@ -54,11 +60,11 @@ export class CertificateWorld {
   }
 
   get bundle(): string {
-    return this.secret.now.bundle;
+    return this.authority.now.bundle;
   }
 
   get authorities(): number {
-    return authoritiesIn(this.bundle).length;
+    return parseBundle(this.bundle).length;
   }
 
   /** Fingerprints. */
@@ -92,7 +98,7 @@ export class CertificateWorld {
         this.#replica(act.replica).offsetMs = act.days * DAY_MS;
         break;
       case "demand":
-        this.#write({ ...this.secret.now, rotate: act.what });
+        this.#write({ ...this.authority.now, rotate: act.what });
         break;
       case "damage":
         this.#damage(act.what);
@@ -121,19 +127,28 @@ export class CertificateWorld {
     }
   }
 
-  /** Reads and writes wait at `gate`, at which anything may happen. The configurations are read first. */
-  async look(gate: () => Promise<void>): Promise<Sight> {
+  /** Reads and writes wait at `gate`, at which anything may happen. The configurations are read first, the authority last. */
+  async look(gate: () => Promise<void>): Promise<Snapshot> {
     await gate();
     const trusts = this.configurations.map(({ now, revision }) => ({ ...now, revision }));
     await gate();
-    const { revision, now: kept } = this.secret;
+    const { revision, now: served } = this.secret;
+    await gate();
+    const authority = { revision: this.authority.revision, now: this.authority.now };
     return {
-      known: { kept, trusted: trusts.map(({ bundle }) => [bundle]) },
-      keep: async (next) => {
+      known: { kept: { ...authority.now, ...served }, trusted: trusts.map(({ bundle }) => [bundle]) },
+      keepAuthority: async ({ bundle, authorityKey, rotate, retireAfter }) => {
+        await gate();
+        if (this.authority.revision !== authority.revision) return false;
+        this.#write({ bundle, authorityKey, rotate, retireAfter, mixed: false });
+        return true;
+      },
+      keepServed: async ({ beside, leaf }) => {
         await gate();
         if (this.secret.revision !== revision) return false;
-        this.written.push(next);
-        this.#write(next);
+        const next = { beside, leaf };
+        if (leaf !== served.leaf) this.written.push(next);
+        this.#serve(next);
         return true;
       },
       trust: async (bundle) => {
@@ -161,7 +176,7 @@ export class CertificateWorld {
       for (const { versions, currentAt } of this.#held()) {
         for (const { value } of versions.slice(currentAt)) {
           if (value.foreign) continue;
-          const verified = issuerAmong(authoritiesIn(value.bundle), served);
+          const verified = issuerAmong(parseBundle(value.bundle), served);
           assert.ok(verified !== undefined, this.#tell(`a certificate of ${n} cannot be verified`));
         }
       }
@@ -170,17 +185,18 @@ export class CertificateWorld {
 
   /** What must be so once everything has come to rest. */
   judgeRest(): void {
-    const { now: kept } = this.secret;
-    const leaf = usableLeaf(kept, TERMS.names);
+    const kept = { ...this.authority.now, ...this.secret.now };
+    const leaf = validateServingCert(kept, TERMS.names);
     assert.ok(
       leaf.validToDate.getTime() - this.time > TERMS.leafMs / 4,
       this.#tell("the certificate is due"),
     );
     assert.equal(kept.rotate, "", this.#tell("what was demanded is not done"));
     assert.deepEqual([...this.served], [leaf.fingerprint256], this.#tell("not all serve it"));
+    assert.equal(kept.beside, kept.bundle, this.#tell("another bundle lies beside the certificate"));
     for (const { now } of this.configurations)
       assert.equal(now.bundle, kept.bundle, this.#tell("a configuration has another bundle"));
-    const issuer = issuerAmong(authoritiesIn(kept.bundle).slice(0, 1), leaf);
+    const issuer = issuerAmong(parseBundle(kept.bundle).slice(0, 1), leaf);
     assert.ok(issuer !== undefined, this.#tell("it is not of the newest authority"));
   }
 
@@ -194,28 +210,39 @@ export class CertificateWorld {
   #pass(ms: number): void {
     this.time += ms;
     const before = this.time - LAG_MS;
-    const configurations = this.configurations.map((one) => one.currentAt(before));
-    for (const replica of this.#replicas) replica.see(this.secret.currentAt(before), configurations);
+    const seen = {
+      authority: this.authority.currentAt(before),
+      secret: this.secret.currentAt(before),
+      configurations: this.configurations.map((one) => one.currentAt(before)),
+    };
+    for (const replica of this.#replicas) replica.see(seen);
   }
 
-  #write(kept: Kept): void {
-    this.secret.versions.push({ value: kept, since: this.time });
+  #write(authority: Authority): void {
+    this.authority.versions.push({ value: authority, since: this.time });
+  }
+
+  #serve(served: Served): void {
+    this.secret.versions.push({ value: served, since: this.time });
   }
 
   #damage(what: string): void {
     // an authority that nobody knows any more cannot be trusted on
     if (what !== "leaf" && this.configurations.some(({ now }) => now.bundle === "")) return;
-    const { now } = this.secret;
+    const { now } = this.authority;
     const garbage = { cert: "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n", key: "x" };
-    if (what === "leaf") this.#write({ ...now, leaf: garbage });
+    if (what === "leaf") this.#serve({ ...this.secret.now, leaf: garbage });
     else if (what === "key") this.#write({ ...now, authorityKey: "" });
     else if (what === "authority") this.#write({ ...now, bundle: garbage.cert });
-    else this.#write(BLANK);
+    else {
+      this.#write(BLANK);
+      this.#serve(NOTHING);
+    }
   }
 
   #clear(n: number): void {
-    const { bundle } = this.secret.now;
-    if (authoritiesIn(bundle).length === 0) return;
+    const { bundle } = this.authority.now;
+    if (parseBundle(bundle).length === 0) return;
     this.configuration(n).versions.push({ value: { bundle: "", foreign: true }, since: this.time });
   }
 

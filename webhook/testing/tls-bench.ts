@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-import "../reflect-metadata.ts";
+import "../certificates/reflect-metadata.ts";
 import type { RequestListener } from "node:http";
 import { Agent } from "node:https";
-import { silent } from "../../allocator/ports.ts";
+import { noopLogger } from "../../allocator/base/ports.ts";
 import { createClock } from "../../system/clock.ts";
-import type { CertificatePair } from "../certificate-pair.ts";
-import { issueAuthority, issueLeaf } from "../certificates.ts";
-import { serveTls, type TlsServer, type TlsServerOptions } from "../server.ts";
+import { issueAuthority, issueServingCertificate } from "../certificates/issue.ts";
+import type { CertificatePair } from "../certificates/pair.ts";
+import { serveTls, type TlsServer, type TlsServerOptions } from "../http/tls-server.ts";
 import { type Call, call, type Reply } from "./api-server.ts";
 
 const NAMES = { dnsNames: [], addresses: ["127.0.0.1"] };
@@ -31,7 +31,7 @@ export class TlsBench {
   static async open(): Promise<TlsBench> {
     const clock = createClock();
     const authority = await issueAuthority(clock);
-    return new TlsBench(authority, await issueLeaf(authority, NAMES, clock));
+    return new TlsBench(authority, await issueServingCertificate(authority, NAMES, clock));
   }
 
   /** Ends all servers and clients. */
@@ -42,13 +42,13 @@ export class TlsBench {
 
   /** Another certificate for the same servers. */
   async issueLeaf(): Promise<CertificatePair> {
-    return await issueLeaf(this.authority, NAMES, this.clock);
+    return await issueServingCertificate(this.authority, NAMES, this.clock);
   }
 
   /** Answers `ok` unless it is given another app. */
   async serve(changes: Partial<TlsServerOptions> = {}): Promise<TlsServer> {
     const { leaf: certificate, clock } = this;
-    const options = { app: ok, host: "127.0.0.1", port: 0, certificate, log: silent, clock };
+    const options = { app: ok, host: "127.0.0.1", port: 0, certificate, log: noopLogger, clock };
     const server = await serveTls({ ...options, ...changes });
     this.#servers.push(server);
     return server;

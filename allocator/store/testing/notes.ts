@@ -5,8 +5,8 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { TestContext } from "node:test";
-import { BerthError, type FaultCode } from "../../errors.ts";
-import { type Database, type DatabaseOptions, openDatabase } from "../database.ts";
+import { BerthError, type FaultCode } from "../../base/errors.ts";
+import { type Database, type DatabaseOptions, openDatabase } from "../sqlite/database.ts";
 
 /** The schema. */
 export const NOTES = ["CREATE TABLE notes (id INTEGER PRIMARY KEY, words TEXT NOT NULL) STRICT"];

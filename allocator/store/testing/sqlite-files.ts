@@ -9,14 +9,14 @@ import { DatabaseSync } from "node:sqlite";
 import type { TestContext } from "node:test";
 import { createClock } from "../../../system/clock.ts";
 import { createRandom } from "../../../system/random.ts";
-import { BerthError, type FaultCode } from "../../errors.ts";
-import { silent } from "../../ports.ts";
-import { type Database, type DatabaseOptions, openDatabase } from "../database.ts";
-import { openSqliteStore, type SqliteStoreDeps } from "../sqlite.ts";
+import { BerthError, type FaultCode } from "../../base/errors.ts";
+import { noopLogger } from "../../base/ports.ts";
+import { type Database, type DatabaseOptions, openDatabase } from "../sqlite/database.ts";
+import { openSqliteStore, type SqliteStoreDeps } from "../sqlite/store.ts";
 import type { Store } from "../store.ts";
 
 /** This host's, and nothing is logged. */
-export const DEPS: SqliteStoreDeps = { clock: createClock(), random: createRandom(), log: silent };
+export const DEPS: SqliteStoreDeps = { clock: createClock(), random: createRandom(), log: noopLogger };
 
 /** Whoever makes it removes it. */
 export function newFolder(): string {

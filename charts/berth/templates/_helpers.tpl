@@ -28,22 +28,38 @@ app.kubernetes.io/component: {{ . }}
 {{- end }}
 
 {{- /* The file of a manifest, with the release's namespace in the place of the one that it is written for. */ -}}
+{{- /* The agents' account is in theirs, and no pod of theirs is reviewed either. */ -}}
 {{- define "berth.text" -}}
-{{- .root.Files.Get .path | replace "berth-system" .root.Release.Namespace }}
+{{- $release := .root.Release.Namespace }}
+{{- $agents := include "berth.agentNamespace" .root }}
+{{- $text := .root.Files.Get .path }}
+{{- if ne $agents $release }}
+{{- $text = $text | replace "serviceaccount:berth-system:berth-agent" (printf "serviceaccount:%s:berth-agent" $agents) }}
+{{- $text = $text | replace "name: berth-agent, namespace: berth-system" (printf "name: berth-agent, namespace: %s" $agents) }}
+{{- $text = $text | replace "[kube-system, berth-system]" (printf "[kube-system, berth-system, %s]" $agents) }}
+{{- end }}
+{{- $text | replace "berth-system" $release }}
+{{- end }}
+
+{{- /* Where the agents are: apart from webhook and issuer, if it is said. */ -}}
+{{- define "berth.agentNamespace" -}}
+{{- .Values.agent.namespace | default .Release.Namespace }}
 {{- end }}
 
 {{- /* The objects of a file, with the chart's labels, and annotations if there are any: root, path, annotations. */ -}}
-{{- /* Pods ask for a token themselves. What only the webhook's own authority needs goes with it. */ -}}
+{{- /* Pods ask for a token themselves. What only an authority of Berth's own needs goes with it: the issuer, and what the webhook
+       sees of its certificate. */ -}}
 {{- define "berth.objects" -}}
 {{- $labels := include "berth.labels" .root | fromYaml }}
 {{- range $text := regexSplit "(?m)^---[ \t]*$" (include "berth.text" .) -1 }}
 {{- $object := fromYaml $text }}
 {{- with $object.Error }}{{ fail (printf "%s: %s" $.path .) }}{{ end }}
-{{- if $object.kind }}
+{{- $self := eq $.root.Values.certificates.mode "self" }}
+{{- if and $object.kind (or $self (not (has $object.metadata.name (list "berth-issuer" "trust.berth.dev")))) }}
 {{- $_ := set $object.metadata "labels" (merge dict ($object.metadata.labels | default dict) $labels) }}
 {{- with $.annotations }}{{ $_ := set $object.metadata "annotations" . }}{{ end }}
 {{- if eq $object.kind "ServiceAccount" }}{{ $_ := set $object "automountServiceAccountToken" false }}{{ end }}
-{{- if and $object.rules (ne $.root.Values.certificates.mode "self") }}
+{{- if and $object.rules (not $self) }}
 {{- $rules := list }}
 {{- range $object.rules }}
 {{- if not (or (has "secrets" .resources) (has "mutatingwebhookconfigurations" .resources)) }}
@@ -78,4 +94,49 @@ berth-webhook-cert
 - { name: KUBERNETES_SERVICE_PORT, value: {{ .port | quote }} }
 {{- end }}
 {{- end }}
+{{- end }}
+
+{{- /*
+The CIDRs that reviews come from, with spaces between: those given, else what an API server's packets may have as their
+source: its own addresses, those of the nodes of the control plane, and, through a tunnel, those of their pod ranges. Empty
+where they cannot be known: a managed control plane has no nodes, and Cilium and OVN-Kubernetes take packets of a node for
+those of no address.
+*/ -}}
+{{- define "berth.reviewSources" -}}
+{{- $cidrs := .Values.networkPolicy.from -}}
+{{- $odd := or (.Capabilities.APIVersions.Has "cilium.io/v2") (.Capabilities.APIVersions.Has "k8s.ovn.org/v1") -}}
+{{- if not (or $cidrs $odd) -}}
+{{- range (lookup "v1" "Node" "" "").items -}}
+{{- if hasKey (.metadata.labels | default dict) "node-role.kubernetes.io/control-plane" -}}
+{{- range .status.addresses -}}
+{{- if has .type (list "InternalIP" "ExternalIP") }}{{ $cidrs = append $cidrs (include "berth.hostCidr" .address) }}{{ end -}}
+{{- end -}}
+{{- range .spec.podCIDRs }}{{ $cidrs = append $cidrs . }}{{ end -}}
+{{- range $key, $value := .metadata.annotations -}}
+{{- if regexMatch "^projectcalico.org/IPv[46].*(TunnelAddr|InterfaceAddr)$" $key }}{{ $cidrs = append $cidrs (include "berth.hostCidr" $value) }}{{ end -}}
+{{- end -}}
+{{- end -}}
+{{- end -}}
+{{- if $cidrs -}}
+{{- range (lookup "discovery.k8s.io/v1" "EndpointSlice" "default" "kubernetes").endpoints -}}
+{{- range .addresses }}{{ $cidrs = append $cidrs (include "berth.hostCidr" .) }}{{ end -}}
+{{- end -}}
+{{- end -}}
+{{- end -}}
+{{- $cidrs | uniq | sortAlpha | join " " -}}
+{{- end }}
+
+{{- define "berth.hostCidr" -}}
+{{ . }}/{{ if contains ":" . }}128{{ else }}32{{ end -}}
+{{- end }}
+
+{{- /* What keeps others from sending reviews: `certificate`, `network-policy`, or `nothing`. */ -}}
+{{- define "berth.reviewers" -}}
+{{- if .Values.webhook.clientCA -}}
+certificate
+{{- else if and .Values.networkPolicy.enabled (not .Values.webhook.hostNetwork) (include "berth.reviewSources" .) -}}
+network-policy
+{{- else -}}
+nothing
+{{- end -}}
 {{- end }}

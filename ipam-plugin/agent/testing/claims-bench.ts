@@ -1,38 +1,42 @@
 // SPDX-License-Identifier: Apache-2.0
 import assert from "node:assert/strict";
-import type { Claim } from "../../../allocator/claim.ts";
-import { isRefusal, type Refusal } from "../../../allocator/errors.ts";
-import { readObject } from "../../../allocator/kube-object.ts";
-import { reserve } from "../../../allocator/reserve.ts";
+import { isRefusal, type Refusal } from "../../../allocator/base/errors.ts";
+import { reserve } from "../../../allocator/lifecycle/reserve.ts";
+import { readObject } from "../../../allocator/manifest/kubernetes-object.ts";
+import type { Claim } from "../../../allocator/model/claim.ts";
 import type { Stored } from "../../../allocator/store/store.ts";
 import { addrs } from "../../../test/support/fixtures.ts";
 import type { World } from "../../../test/support/world.ts";
-import { Claims, type ClaimsOptions } from "../claims.ts";
-import type { AttachRequest, Moored, Unmoored } from "../mooring.ts";
+import type { AttachRequest, ClaimResult, NoClaim } from "../claims/claim-source.ts";
+import { EmbeddedClaims, type EmbeddedClaimsOptions } from "../claims/embedded.ts";
 
 /** The signal of an ADD that nobody gives up. */
 export const LIVE = new AbortController().signal;
 
 /** Of the agent on node `here`; claims that may have lost what they were kept for go to `suspects`. */
-export function optionsOf({ context, shelf }: World, suspects: Claim[] = []): ClaimsOptions {
+export function optionsOf({ context, shelf }: World, suspects: Claim[] = []): EmbeddedClaimsOptions {
   return { context, inventory: shelf, node: "here", suspect: (claim) => void suspects.push(claim) };
 }
 
 /** What `optionsOf` gives, running. */
-export function claimsOf(world: World, suspects: Claim[] = []): Claims {
-  return new Claims(optionsOf(world, suspects));
+export function claimsOf(world: World, suspects: Claim[] = []): EmbeddedClaims {
+  return new EmbeddedClaims(optionsOf(world, suspects));
 }
 
 /** A claim of that name for exactly this address, as admission would have made it. */
 export async function pin(world: World, name: string, ...addresses: readonly string[]): Promise<void> {
   const entry = addrs(...addresses);
-  const got = await reserve(world.context, {
-    key: { namespace: "shop", name },
-    identity: { kind: "Pod", apiVersion: "v1", name },
-    request: { addresses: entry },
-    retention: { whenDeleted: "Release", whenScaled: "Retain", ttlMs: null },
-    ask: { namespace: "shop", name, namespaceLabels: {}, podLabels: {}, entry },
-  });
+  const got = await reserve(
+    world.context,
+    {
+      key: { namespace: "shop", name },
+      identity: { kind: "Pod", apiVersion: "v1", name },
+      request: { addresses: entry },
+      retention: { whenDeleted: "Release", whenScaled: "Retain", ttlMs: null },
+      ask: { namespace: "shop", name, namespaceLabels: {}, podLabels: {}, entry },
+    },
+    "pod",
+  );
   assert.equal(got.kind, "reserved");
   await world.settle();
 }
@@ -50,16 +54,19 @@ export async function keepPod(
 }
 
 /** Found and, if there is a claim, attached. */
-export async function attach(claims: Claims, request: AttachRequest): Promise<Moored | Unmoored | Refusal> {
+export async function attach(
+  claims: EmbeddedClaims,
+  request: AttachRequest,
+): Promise<ClaimResult | NoClaim | Refusal> {
   const found = await claims.find(request, LIVE);
   return found.kind === "found" ? await claims.attach(found, request, LIVE) : found;
 }
 
 /** Attached; fails the test if it is not. */
-export async function moored(claims: Claims, request: AttachRequest): Promise<Moored> {
+export async function moored(claims: EmbeddedClaims, request: AttachRequest): Promise<ClaimResult> {
   const got = await attach(claims, request);
   assert.equal(got.kind, "moored", JSON.stringify(got));
-  return got as Moored;
+  return got as ClaimResult;
 }
 
 /** The claim as the authority has it; throws if there is none. */

@@ -1,16 +1,24 @@
 // SPDX-License-Identifier: Apache-2.0
 import assert from "node:assert/strict";
-import { parseAddress } from "../../../allocator/address.ts";
-import type { Refusal } from "../../../allocator/errors.ts";
-import { type Random, silent } from "../../../allocator/ports.ts";
-import { type Database, openDatabase } from "../../../allocator/store/database.ts";
+import type { Refusal } from "../../../allocator/base/errors.ts";
+import { noopLogger, type Random } from "../../../allocator/base/ports.ts";
+import { parseAddress } from "../../../allocator/ip/address.ts";
+import type { ClaimAttachment } from "../../../allocator/model/claim.ts";
+import { type Database, openDatabase } from "../../../allocator/store/sqlite/database.ts";
 import { ManualClock } from "../../../system/testing/manual-clock.ts";
-import { parseHost } from "../../cni/requests.ts";
-import type { Answer, Handler, Outcome } from "../connection.ts";
-import type { Host, Presence } from "../host.ts";
-import type { AttachRequest, FoundClaim, Moored, Mooring, SandboxNotice, Unmoored } from "../mooring.ts";
-import { createParts, type Parts } from "../parts.ts";
-import { createHandler } from "../verbs.ts";
+import { parseHost } from "../../cni/requested-ips.ts";
+import type {
+  AttachRequest,
+  ClaimMatch,
+  ClaimResult,
+  ClaimSource,
+  NoClaim,
+  SandboxEvent,
+} from "../claims/claim-source.ts";
+import { createHandler } from "../commands/dispatch.ts";
+import type { Answer, Handler, Outcome } from "../rpc/connection.ts";
+import type { Host, Presence } from "../services/host.ts";
+import { type AgentServices, createServices } from "../services/services.ts";
 
 /** Takes the middle, always. */
 export const middling: Random = { token: () => "aaaaaaaaaaaaaaaaaaaaaaaaaa", fraction: () => 0.5 };
@@ -38,19 +46,20 @@ export class PlainHost implements Host {
 }
 
 /** What a claim lends: `10.0.0.1/24` each. */
-export function lends(claim: string, ...hosts: readonly string[]): Moored {
+export function lends(claim: string, ...hosts: readonly string[]): ClaimResult {
   const addresses = hosts.map((text) => parseHost(text) ?? assert.fail(text));
   return { kind: "moored", claim, addresses, routes: [], dns: {} };
 }
 
 /** Lends what the test says, pod by pod, and remembers what it was asked and told. */
-export class ScriptedMooring implements Mooring {
-  readonly answers = new Map<string, Moored | Refusal | Error>(); // namespace/name of the pod -> answer
+export class ScriptedMooring implements ClaimSource {
+  readonly answers = new Map<string, ClaimResult | Refusal | Error>(); // namespace/name of the pod -> answer
   readonly asked: AttachRequest[] = [];
   readonly lent: AttachRequest[] = [];
-  readonly told: SandboxNotice[] = [];
+  readonly told: SandboxEvent[] = [];
+  readonly sandboxes = new Map<string, ClaimAttachment>(); // claim -> the one that its status has
   /** Sandboxes that were there at the start. */
-  readonly known: SandboxNotice[] = [];
+  readonly known: SandboxEvent[] = [];
   /** What counts as in use, and what of it was said to be absent. */
   used: readonly string[] = [];
   readonly freed: string[] = [];
@@ -65,7 +74,7 @@ export class ScriptedMooring implements Mooring {
   /** What `detached` waits for. */
   telling: Promise<void> = Promise.resolve();
 
-  async find(request: AttachRequest, _signal: AbortSignal): Promise<FoundClaim | Unmoored | Refusal> {
+  async find(request: AttachRequest, _signal: AbortSignal): Promise<ClaimMatch | NoClaim | Refusal> {
     this.asked.push(request);
     await this.finding;
     const answer = this.#answerTo(request);
@@ -74,30 +83,34 @@ export class ScriptedMooring implements Mooring {
   }
 
   async attach(
-    _found: FoundClaim,
+    _found: ClaimMatch,
     request: AttachRequest,
     _signal: AbortSignal,
-  ): Promise<Moored | Unmoored | Refusal> {
+  ): Promise<ClaimResult | NoClaim | Refusal> {
     this.lent.push(request);
     await this.gate;
     return this.#answerTo(request);
   }
 
-  #answerTo(request: AttachRequest): Moored | Unmoored | Refusal {
+  #answerTo(request: AttachRequest): ClaimResult | NoClaim | Refusal {
     const answer = this.answers.get(`${request.pod.namespace}/${request.pod.name}`) ?? { kind: "unmoored" };
     if (answer instanceof Error) throw answer;
     return answer;
   }
 
-  async attached(notice: SandboxNotice): Promise<void> {
+  async attached(notice: SandboxEvent): Promise<void> {
     this.known.push(notice);
   }
 
-  async detached(notice: SandboxNotice): Promise<void> {
+  async detached(notice: SandboxEvent): Promise<void> {
     this.attempts++;
     await this.telling;
     if (this.fault !== undefined) throw this.fault;
     this.told.push(notice);
+  }
+
+  async lastSandbox(claim: string): Promise<ClaimAttachment | undefined> {
+    return this.sandboxes.get(claim);
   }
 
   inUse(): readonly string[] {
@@ -137,7 +150,7 @@ export class NodeBench {
   readonly #database: Database;
   #bootId = "boot-1";
   #ns = 1_000n;
-  #parts: Parts | undefined;
+  #parts: AgentServices | undefined;
   #handle: Handler | undefined;
 
   private constructor() {
@@ -158,12 +171,12 @@ export class NodeBench {
   /** A new process on the same journal. */
   async restart(): Promise<void> {
     await this.#parts?.notices.close();
-    this.#parts = await createParts({
+    this.#parts = await createServices({
       database: this.#database,
       mooring: this.mooring,
       clock: this.clock,
       random: middling,
-      log: silent,
+      log: noopLogger,
       bootId: this.#bootId,
       host: this.host,
     });
@@ -175,7 +188,7 @@ export class NodeBench {
     this.#bootId += "+";
   }
 
-  get parts(): Parts {
+  get parts(): AgentServices {
     return this.#parts ?? assert.fail("not open");
   }
 

@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 import assert from "node:assert/strict";
-import { bind } from "../../../allocator/bind.ts";
-import { isRefusal, type Refusal } from "../../../allocator/errors.ts";
-import { type Clock, type LogFields, silent } from "../../../allocator/ports.ts";
-import { reserve } from "../../../allocator/reserve.ts";
+import { isRefusal, type Refusal } from "../../../allocator/base/errors.ts";
+import { type Clock, type LogFields, noopLogger } from "../../../allocator/base/ports.ts";
+import { bind } from "../../../allocator/lifecycle/bind.ts";
+import { reserve } from "../../../allocator/lifecycle/reserve.ts";
 import type { Store, Stored } from "../../../allocator/store/store.ts";
 import { addrs, DB_POOL } from "../../../test/support/fixtures.ts";
 import { openWorld, type World } from "../../../test/support/world.ts";
-import { NodeClaims } from "../cluster/node-claims.ts";
-import type { NodePod } from "../cluster/node-view.ts";
-import { StatusReports } from "../cluster/status-reports.ts";
-import type { AttachRequest, Moored, SandboxNotice, Unmoored } from "../mooring.ts";
+import type { AttachRequest, ClaimResult, NoClaim, SandboxEvent } from "../claims/claim-source.ts";
+import type { NodePod } from "../claims/cluster/node-cache.ts";
+import { NodeClaims } from "../claims/cluster/node-claims.ts";
+import { StatusWriter } from "../claims/cluster/status-writer.ts";
 import { PlainView } from "./plain-view.ts";
 
 export const NODE = "node-a";
@@ -57,32 +57,36 @@ export class NodeWorld {
         return this.pods.get(`${namespace}/${name}`);
       },
       suspect: (claim) => void this.suspects.push(claim),
-      log: { ...silent, warn: (_, fields = {}) => void this.warnings.push(fields) },
+      log: { ...noopLogger, warn: (_, fields = {}) => void this.warnings.push(fields) },
     });
   }
 
-  reportsBy(clock: Clock): StatusReports {
-    return new StatusReports({ store: this.#store(), node: NODE, clock });
+  reportsBy(clock: Clock): StatusWriter {
+    return new StatusWriter({ store: this.#store(), node: NODE, clock });
   }
 
   /** A claim of that name for the address. */
   async pin(name: string, address: string): Promise<void> {
     const entry = addrs(address);
-    const got = await reserve(this.world.context, {
-      key: { namespace: "shop", name },
-      identity: { kind: "Pod", apiVersion: "v1", name },
-      request: { addresses: entry },
-      retention: { whenDeleted: "Release", whenScaled: "Retain", ttlMs: null },
-      ask: { namespace: "shop", name, namespaceLabels: {}, podLabels: {}, entry },
-    });
+    const got = await reserve(
+      this.world.context,
+      {
+        key: { namespace: "shop", name },
+        identity: { kind: "Pod", apiVersion: "v1", name },
+        request: { addresses: entry },
+        retention: { whenDeleted: "Release", whenScaled: "Retain", ttlMs: null },
+        ask: { namespace: "shop", name, namespaceLabels: {}, podLabels: {}, entry },
+      },
+      "pod",
+    );
     assert.equal(got.kind, "reserved");
     await this.world.settle();
   }
 
   /** What the binder does. */
   async bind(name: string, uid: string, node = NODE): Promise<Stored<"claim"> | Refusal> {
-    const bindee = { name, uid, node, token: "" };
-    return await bind(this.world.context, `shop/${name}`, bindee, async () => ({
+    const target = { name, uid, node, token: "" };
+    return await bind(this.world.context, `shop/${name}`, target, async () => ({
       fenced: false,
       promiseOver: false,
     }));
@@ -117,7 +121,7 @@ export class NodeWorld {
   async add(
     request: AttachRequest,
     { claims = this.claims, signal = NEVER }: { claims?: NodeClaims; signal?: AbortSignal } = {},
-  ): Promise<Moored | Unmoored | Refusal> {
+  ): Promise<ClaimResult | NoClaim | Refusal> {
     const found = await claims.find(request, signal);
     return found.kind === "found" ? await claims.attach(found, request, signal) : found;
   }
@@ -183,7 +187,7 @@ export function ask(name: string, over: Partial<AttachRequest> = {}): AttachRequ
 }
 
 /** The sandbox of that pod, `box-<name>` if not another, as its claim is told of it. */
-export function noticeOf(name: string, containerID = `box-${name}`): SandboxNotice {
+export function noticeOf(name: string, containerID = `box-${name}`): SandboxEvent {
   return {
     claim: `shop/${name}`,
     pod: { namespace: "shop", name, uid: `uid-${name}` },

@@ -1,19 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
-import type { Address } from "../../../allocator/address.ts";
-import type { Pool } from "../../../allocator/pool.ts";
+
+import type { RecordReader } from "../../../allocator/cache/reader.ts";
+import type { Address } from "../../../allocator/ip/address.ts";
+import type { Pool } from "../../../allocator/pool/pool.ts";
 import type { Stored } from "../../../allocator/store/store.ts";
-import type { View } from "../../../allocator/view.ts";
-import { type NodePod, type NodeView, type PodName, podKey } from "../cluster/node-view.ts";
+import { type NodeCache, type NodePod, type PodName, podKey } from "../claims/cluster/node-cache.ts";
 
 /** A view of a node that knows what it was told, and so is as far behind as a test wants. */
-export class PlainView implements NodeView {
+export class PlainView implements NodeCache {
   isSynced = true;
-  readonly #pools: Pick<View, "poolOf">;
+  readonly #pools: Pick<RecordReader, "poolOf">;
   readonly #claims = new Map<string, Stored<"claim">>(); // namespace/name -> claim
   readonly #pods = new Map<string, NodePod>(); // namespace/name -> pod
   readonly #waiting = new Set<() => void>();
 
-  constructor(pools: Pick<View, "poolOf">) {
+  constructor(pools: Pick<RecordReader, "poolOf">) {
     this.#pools = pools;
   }
 

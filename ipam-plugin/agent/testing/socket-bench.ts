@@ -5,10 +5,10 @@ import { connect, type Socket } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { setImmediate } from "node:timers/promises";
-import { type Logger, silent } from "../../../allocator/ports.ts";
+import { type Logger, noopLogger } from "../../../allocator/base/ports.ts";
 import { ManualClock } from "../../../system/testing/manual-clock.ts";
-import { type Call, decodeReply, type Reply } from "../frame.ts";
-import { type Answer, type Handler, type Outcome, type SocketServer, serveSocket } from "../socket.ts";
+import { type Call, decodeReply, type Reply } from "../rpc/frame.ts";
+import { type Answer, type Handler, type Outcome, type SocketServer, serveSocket } from "../rpc/server.ts";
 
 export const ACK = Buffer.of(6);
 export const fine: Answer = { exitStatus: 0, stdout: "out", stderr: "err" };
@@ -72,7 +72,7 @@ export class SocketBench {
   /** What was logged as a warning or an error. */
   readonly lines: string[] = [];
   readonly log: Logger = {
-    ...silent,
+    ...noopLogger,
     warn: (line) => this.lines.push(line),
     error: (line) => this.lines.push(line),
   };

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* For compilers without libFuzzer, and for `make test`: the same inputs in every run, as many as the argument says. */
+/* For compilers without libFuzzer, and for `make soak`: the same inputs in every run, as many as the argument says. */
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>

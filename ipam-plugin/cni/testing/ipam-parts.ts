@@ -3,8 +3,8 @@
 import assert from "node:assert/strict";
 import { type CniArgs, readArgs } from "../args.ts";
 import { isCniError } from "../errors.ts";
-import { Fields } from "../fields.ts";
-import { type IpamConfig, readIpam } from "../ipam.ts";
+import { type IpamConfig, readIpam } from "../ipam-config.ts";
+import { Fields } from "../json-fields.ts";
 import { staticAddresses } from "../static.ts";
 import type { Version } from "../versions.ts";
 

@@ -1,0 +1,19 @@
+// SPDX-License-Identifier: Apache-2.0
+import type { KeyedMutex } from "../base/keyed-mutex.ts";
+import type { Clock, Logger, Random } from "../base/ports.ts";
+import type { Store } from "../store/store.ts";
+import type { RecordReader } from "./reader.ts";
+
+/** What every act on the records needs: the authority, what is known of it, time and chance. */
+export interface Context {
+  readonly store: Store;
+  readonly view: RecordReader;
+  readonly clock: Clock;
+  readonly random: Random;
+  readonly log: Logger;
+  /** By claim key: racing requests for one identity wait for each other instead of undoing each other. */
+  readonly serial: KeyedMutex;
+}
+
+/** How often an act starts again when records change under it, before it gives up with REVISION_CONFLICT. */
+export const MAX_ATTEMPTS = 16;

@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+import type { Address, Family } from "../ip/address.ts";
+import type { IntervalSet } from "../ip/interval-set.ts";
+import type { Claim } from "../model/claim.ts";
+import type { Reservation } from "../model/reservation.ts";
+import type { Pool } from "../pool/pool.ts";
+import type { Store, Stored } from "../store/store.ts";
+
+/**
+ * What is known of the store at this moment, for planning: it may lag behind, so it proposes and never proves.
+ * Uniqueness and every change are settled by the store.
+ */
+export interface RecordReader {
+  pool(name: string): Pool | undefined;
+  /** The pool whose ranges contain the address. */
+  poolOf(address: Address): Pool | undefined;
+  /** By priority, highest first, then by name. */
+  pools(): readonly Pool[];
+  reservation(address: Address): Stored<"reservation"> | undefined;
+  claim(key: string): Stored<"claim"> | undefined;
+  claims(): Iterable<Stored<"claim">>;
+  reservations(): Iterable<Stored<"reservation">>;
+  /** Everything of the pool's space that must not be picked: taken, cooling, excluded, reserved, gateways. */
+  unpickable(pool: Pool, family: Family): IntervalSet;
+  /** Addresses of the pool that claims of the namespace hold. */
+  held(pool: string, namespace: string): Readonly<Record<Family, number>>;
+  /**
+   * Whether a reservation that is shown proves that all which were written before it are known: so it is as long as changes
+   * come in their order, and not while everything is listed anew. Absent: nobody knows.
+   */
+  inOrder?(): boolean;
+}
+
+/** The holder of an address, as messages name it. */
+export function holderOf(
+  view: RecordReader,
+  reservation: Reservation,
+): { key: string; claim: Claim | undefined } {
+  const key = `${reservation.claim.namespace}/${reservation.claim.name}`;
+  return { key, claim: view.claim(key)?.record };
+}
+
+/** The claim as the view has it; as the store has it where the view has none, or one that is being deleted and may be gone. */
+export async function readClaim(
+  { view, store }: { readonly view: RecordReader; readonly store: Pick<Store, "get"> },
+  key: string,
+): Promise<Stored<"claim"> | undefined> {
+  const shown = view.claim(key);
+  return shown === undefined || shown.record.deleting === true ? await store.get("claim", key) : shown;
+}

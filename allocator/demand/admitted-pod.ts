@@ -1,0 +1,128 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import { isRefusal, type Refusal, refuse } from "../base/errors.ts";
+import type { Labels } from "../base/ports.ts";
+import type { Context } from "../cache/context.ts";
+import { parseAddress } from "../ip/address.ts";
+import { isSame } from "../lifecycle/bind.ts";
+import { withClaimOwner } from "../lifecycle/existing-claim.ts";
+import { type AllocationRequest, isUpToDate, type Reserved, reserve } from "../lifecycle/reserve.ts";
+import { ASSIGNED_ADDRESSES, ASSIGNED_CLAIM, ASSIGNED_TOKEN } from "../manifest/annotations.ts";
+import type { AddressEntry } from "../model/address-request.ts";
+import { type Claim, claimKey } from "../model/claim.ts";
+import type { ClusterState, NamespaceState } from "../model/cluster-state.ts";
+import type { PodMetadata } from "../model/identity.ts";
+import { anonymousName } from "./build-request.ts";
+import { readPodAs, resolvePod } from "./pod-allocation.ts";
+
+/** What a pod was told at its admission, as its annotations have it. */
+export interface AdmissionAnswer {
+  /** Name of its claim. */
+  readonly claim: string;
+  /** Empty: its claim is found by the pod's name. */
+  readonly token: string;
+  readonly addresses: AddressEntry;
+}
+
+/** Undefined: it was told no address. */
+export function admissionAnswerOf(annotations: Labels): AdmissionAnswer | undefined {
+  const claim = annotations[ASSIGNED_CLAIM];
+  const addresses = (annotations[ASSIGNED_ADDRESSES] ?? "")
+    .split(",")
+    .flatMap((text) => parseAddress(text) ?? []);
+  if (claim === undefined || addresses.length === 0) return undefined;
+  return { claim, token: annotations[ASSIGNED_TOKEN] ?? "", addresses };
+}
+
+type Knowledge = Pick<Context, "view" | "store" | "clock" | "random">;
+
+/**
+ * What the pod asks for and what it was told, as one intent: the addresses are those that it was told. A refusal if the
+ * two are not the same: it must not start with others than it asks for (invariant 7). Undefined: it asks for nothing, or
+ * what it was told is another pod's.
+ */
+export async function requestAsAnswered(
+  knowledge: Knowledge,
+  inventory: Pick<ClusterState, "workload">,
+  { pod, namespace, told }: { pod: PodMetadata; namespace: NamespaceState; told: AdmissionAnswer },
+): Promise<AllocationRequest | Refusal | undefined> {
+  // A pod from generateName had no name at its admission.
+  const origin = told.claim === anonymousName(told.token) ? { ...pod, name: "" } : pod;
+  const input = await readPodAs(knowledge, inventory, origin, namespace);
+  if (isRefusal(input)) return input;
+  const resolved = await resolvePod(knowledge, told.token === "" ? input : { ...input, token: told.token });
+  if (resolved === undefined || isRefusal(resolved)) return resolved;
+  const allocations = resolved.kind === "one" ? [resolved.intent] : resolved.slots;
+  const allocation = allocations.find(({ key }) => key.name === told.claim);
+  if (allocation === undefined) return undefined;
+  return (
+    asksForOthers(pod, allocation, told) ?? {
+      ...allocation,
+      ask: { ...allocation.ask, entry: told.addresses },
+    }
+  );
+}
+
+function asksForOthers(
+  { namespace, name }: PodMetadata,
+  allocation: AllocationRequest,
+  { addresses }: AdmissionAnswer,
+): Refusal | undefined {
+  const asked = allocation.followsClaim === "any" ? undefined : allocation.request.addresses;
+  if (asked === undefined || isSame(asked, addresses)) return undefined;
+  return refuse(
+    "CLAIM_CHANGED",
+    `pod ${namespace}/${name} asks for ${asked.join(", ")} and was given ${addresses.join(", ")} at its admission: its request was changed after berth was asked; write the request into the pod itself`,
+    { claim: claimKey(allocation.key), pod: name, address: addresses.join(",") },
+  );
+}
+
+/**
+ * Writes into its claim what a pod says that is in the store: from here, and not from its review, the claim is of this
+ * owner, with this request and retention, and has the addresses that the pod was told (ADR 0007). A claim that was let go
+ * meanwhile is made again. Undefined: by now the claim is bound or promised to another pod.
+ */
+export async function settleAnswer(
+  context: Context,
+  allocation: AllocationRequest,
+  told: AdmissionAnswer,
+): Promise<Reserved | Refusal | undefined> {
+  const before = await context.store.get("claim", claimKey(allocation.key));
+  if (before !== undefined && !isPromisedTo(before.record, told)) return undefined;
+  const got = await reserve(context, allocation, "pod");
+  if (isRefusal(got)) return got;
+  return isSame(got.addresses, told.addresses) && isPromisedTo(got.claim.record, told) ? got : undefined;
+}
+
+/** By its token, or, for a pod without one, to nobody in particular. */
+function isPromisedTo({ binding }: Claim, { token }: AdmissionAnswer): boolean {
+  return (binding?.token ?? "") === token;
+}
+
+/** The same where the allocator hears of the pod itself, on the embedded stack. Undefined: there is nothing to be said about it. */
+export async function settlePod(
+  context: Context,
+  inventory: ClusterState,
+  pod: PodMetadata & { readonly uid: string },
+): Promise<Refusal | undefined> {
+  const told = admissionAnswerOf(pod.annotations);
+  const isThere = async () => (await inventory.pod(pod.namespace, pod.name))?.uid === pod.uid;
+  if (!(await isThere())) return succeededBy(pod);
+  const namespace = await inventory.namespace(pod.namespace);
+  if (told === undefined || namespace === undefined) return undefined;
+  const allocation = await requestAsAnswered(context, inventory, { pod, namespace, told });
+  if (allocation === undefined || isRefusal(allocation)) return allocation;
+  const settled = await settleAnswer(context, { ...allocation, isThere }, told);
+  return isRefusal(settled) ? settled : undefined;
+}
+
+function succeededBy({ namespace, name }: PodMetadata): Refusal {
+  const words = `another pod ${namespace}/${name} is there, or this one is deleted; delete that one and create it again`;
+  return refuse("CLAIM_BUSY", words, { claim: claimKey({ namespace, name }), pod: name });
+}
+
+/** Nothing about the claim would change, were it settled with the pod. */
+export async function isSettled(claim: Claim, allocation: AllocationRequest): Promise<boolean> {
+  const { retained: _, ...kept } = claim; // binding it to the pod takes that away
+  return isUpToDate(kept, await withClaimOwner(allocation, claim));
+}

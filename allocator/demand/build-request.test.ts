@@ -1,0 +1,203 @@
+// SPDX-License-Identifier: Apache-2.0
+import assert from "node:assert/strict";
+import { describe, it } from "node:test";
+import {
+  addr,
+  addrs,
+  applicantOf,
+  claimRecord,
+  granted,
+  NOW,
+  refusalOf,
+} from "../../test/support/fixtures.ts";
+import { DEFAULT_RETENTION } from "../model/claim.ts";
+import type { PodIdentity } from "../model/identity.ts";
+import { type AllocationInput, requestFor, requestForClaim, slotRequests } from "./build-request.ts";
+
+function ordinal(n: number): PodIdentity {
+  const identity = { kind: "StatefulSet", apiVersion: "apps/v1", name: "mysql", uid: "u-1", ordinal: n };
+  return { kind: "named", claim: `mysql-${n}`, identity };
+}
+
+const BARE: PodIdentity = {
+  kind: "named",
+  claim: "licence",
+  identity: { kind: "Pod", apiVersion: "v1", name: "licence" },
+};
+const ANONYMOUS: PodIdentity = {
+  kind: "anonymous",
+  identity: { kind: "Pod", apiVersion: "v1", name: "etl-" },
+};
+const LIST = [addrs("10.20.0.70"), addrs("10.20.0.71", "fd00:20::71"), addrs("10.20.0.72")];
+
+function listFor(podIdentity: PodIdentity, start: number): AllocationInput {
+  return applicantOf({ standing: podIdentity, start, request: { entries: LIST } });
+}
+
+describe("intentOf an ordinal", () => {
+  it("is complete", () => {
+    const usable = new Set(["db"]);
+    const request = { pools: ["db"], families: ["IPv4"] as const, sticky: true };
+    assert.deepEqual(requestFor(applicantOf({ standing: ordinal(1), request, usable })), {
+      key: { namespace: "shop", name: "mysql-1" },
+      identity: { kind: "StatefulSet", apiVersion: "apps/v1", name: "mysql", uid: "u-1", ordinal: 1 },
+      request: { pools: ["db"], families: ["IPv4"] },
+      retention: DEFAULT_RETENTION,
+      ask: {
+        namespace: "shop",
+        name: "mysql-1",
+        namespaceLabels: { "kubernetes.io/metadata.name": "shop" },
+        podLabels: { app: "mysql" },
+        pools: ["db"],
+        families: ["IPv4"],
+        usable,
+      },
+    });
+  });
+
+  it("takes the entry counted from ordinals.start", () => {
+    for (const [n, start, entry] of [
+      [0, 0, LIST[0]],
+      [2, 0, LIST[2]],
+      [5, 5, LIST[0]],
+      [7, 5, LIST[2]],
+    ] as const) {
+      const allocation = granted(requestFor(listFor(ordinal(n), start)));
+      assert.deepEqual(allocation.ask.entry, entry);
+      assert.deepEqual(allocation.request, { addresses: entry });
+      assert.equal(allocation.promise, undefined);
+    }
+  });
+
+  it("is refused where the list has no entry", () => {
+    assert.equal(
+      refusalOf(requestFor(listFor(ordinal(3), 0))),
+      "LIST_TOO_SHORT: the list has 3 entries, for ordinals 0 to 2, and none for ordinal 3; add an entry or lower replicas",
+    );
+    assert.equal(
+      refusalOf(requestFor(listFor(ordinal(4), 5))),
+      "LIST_TOO_SHORT: the list has 3 entries, for ordinals 5 to 7, and none for ordinal 4; add an entry or lower replicas",
+    );
+    const one = applicantOf({ standing: ordinal(1), request: { entries: [addrs("10.20.0.70")] } });
+    assert.equal(
+      refusalOf(requestFor(one)),
+      "LIST_TOO_SHORT: the list has 1 entry, for ordinals 0 to 0, and none for ordinal 1; add an entry or lower replicas",
+    );
+  });
+});
+
+describe("intentOf a pod without an ordinal", () => {
+  it("takes the only entry", () => {
+    const allocation = granted(
+      requestFor(applicantOf({ standing: BARE, request: { entries: [addrs("10.20.0.70")] } })),
+    );
+    assert.deepEqual([allocation.key.name, allocation.ask.entry], ["licence", addrs("10.20.0.70")]);
+  });
+
+  it("is refused for a list, which it cannot choose from", () => {
+    for (const podIdentity of [BARE, ANONYMOUS]) {
+      assert.equal(
+        refusalOf(requestFor(listFor(podIdentity, 0))),
+        "REQUEST_INVALID: the request lists addresses for 3 pods, and this pod has no ordinal to choose by; give it one entry",
+      );
+    }
+  });
+
+  it("is found again by its token when nothing else tells it from its like", () => {
+    const allocation = granted(requestFor(applicantOf({ standing: ANONYMOUS, request: { pools: ["db"] } })));
+    assert.equal(allocation.key.name, "c-tokentokento");
+    assert.equal(allocation.ask.name, "c-tokentokento");
+    assert.deepEqual(allocation.promise, {
+      token: "tokentokentokentokentokent",
+      podName: "",
+      podUID: "",
+      node: "",
+      since: NOW,
+    });
+  });
+});
+
+describe("retention of an intent", () => {
+  const cases: readonly (readonly [string, Partial<AllocationInput>, unknown])[] = [
+    ["defaults", { request: { pools: ["db"] } }, DEFAULT_RETENTION],
+    ["a sticky ordinal goes by its set", { request: { sticky: true } }, DEFAULT_RETENTION],
+    [
+      "a sticky bare pod survives its own deletion",
+      { standing: BARE, request: { sticky: true } },
+      { ...DEFAULT_RETENTION, whenDeleted: "Retain" },
+    ],
+    [
+      "a bare pod that is not sticky does not",
+      { standing: BARE, request: { pools: ["db"] } },
+      DEFAULT_RETENTION,
+    ],
+    [
+      "nobody comes back for an anonymous one",
+      { standing: ANONYMOUS, request: { sticky: true } },
+      DEFAULT_RETENTION,
+    ],
+    [
+      "what is said goes",
+      { standing: BARE, request: { sticky: true, retention: { whenDeleted: "Release", ttlMs: 5 } } },
+      { whenDeleted: "Release", whenScaled: "Retain", ttlMs: 5 },
+    ],
+    [
+      "each part for itself",
+      { request: { pools: ["db"], retention: { whenScaled: "Release" } } },
+      { whenDeleted: "Release", whenScaled: "Release", ttlMs: null },
+    ],
+  ];
+  for (const [title, over, retention] of cases) {
+    it(title, () => {
+      assert.deepEqual(granted(requestFor(applicantOf(over))).retention, retention);
+    });
+  }
+});
+
+describe("slotIntents", () => {
+  const identity = { kind: "Deployment", apiVersion: "apps/v1", name: "web" };
+  const set: PodIdentity = { kind: "set", workload: "web", identity };
+
+  it("gives one promised wish for each entry", () => {
+    const request = { entries: LIST, pools: ["db"], retention: { whenDeleted: "Retain" as const } };
+    const slots = slotRequests(applicantOf({ standing: set, request }), "web");
+    assert.deepEqual(
+      slots.map(({ key, identity: { slot }, ask, request: wanted }) => [key.name, slot, ask.entry, wanted]),
+      LIST.map((entry, n) => [`web-slot-${n}`, n, entry, { addresses: entry, pools: ["db"] }]),
+    );
+    for (const slot of slots) {
+      assert.deepEqual(slot.retention, { ...DEFAULT_RETENTION, whenDeleted: "Retain" });
+      assert.equal(slot.promise?.token, "tokentokentokentokentokent");
+      assert.equal(slot.identity.kind, "Deployment");
+    }
+  });
+
+  it("gives none without entries", () => {
+    assert.deepEqual(slotRequests(applicantOf({ standing: set, request: { sticky: true } }), "web"), []);
+  });
+});
+
+describe("intentForClaim", () => {
+  it("wants what a reserved claim holds, whatever it once asked for", () => {
+    const claim = claimRecord({ request: { pools: ["db"] }, retention: { ...DEFAULT_RETENTION, ttlMs: 7 } });
+    const allocation = requestForClaim(
+      applicantOf({ standing: ordinal(0), request: { families: ["IPv6"] } }),
+      claim,
+    );
+    assert.deepEqual(allocation.ask.entry, addrs("10.20.0.70"));
+    assert.deepEqual(allocation.ask.pools, ["db"]);
+    assert.equal(allocation.ask.families, undefined);
+    assert.deepEqual(allocation.request, { pools: ["db"] });
+    assert.equal(allocation.retention.ttlMs, 7);
+    assert.equal(allocation.identity.uid, "u-1");
+  });
+
+  it("wants what a claim made by hand asks for as long as it has nothing", () => {
+    const waiting = { nonce: "", addresses: [], handMade: true };
+    const exact = claimRecord({ ...waiting, request: { addresses: [addr("10.20.0.80")] } });
+    assert.deepEqual(requestForClaim(applicantOf(), exact).ask.entry, addrs("10.20.0.80"));
+    const any = claimRecord({ ...waiting, request: { pools: ["db"], families: ["IPv4"] } });
+    const { ask } = requestForClaim(applicantOf(), any);
+    assert.deepEqual([ask.entry, ask.pools, ask.families], [undefined, ["db"], ["IPv4"]]);
+  });
+});

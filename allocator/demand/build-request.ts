@@ -1,0 +1,162 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import { type Refusal, refuse } from "../base/errors.ts";
+import type { Labels } from "../base/ports.ts";
+import type { AllocationRequest } from "../lifecycle/reserve.ts";
+import type { AddressEntry, Request } from "../model/address-request.ts";
+import {
+  type Claim,
+  type ClaimRequest,
+  DEFAULT_RETENTION,
+  isReserved,
+  type Retention,
+} from "../model/claim.ts";
+import type { NamespaceState } from "../model/cluster-state.ts";
+import { type PodIdentity, slotName } from "../model/identity.ts";
+
+/** Everything about a pod that decides what it is given. */
+export interface AllocationInput {
+  readonly standing: PodIdentity;
+  readonly request: Request;
+  readonly namespace: NamespaceState;
+  readonly podLabels: Labels;
+  /** `spec.ordinals.start`: the first entry of a list belongs to this ordinal. */
+  readonly start: number;
+  /** Pools with `authorization: ServiceAccount` that the pod's account may use. */
+  readonly usable?: ReadonlySet<string>;
+  /** Names the claim of a pod that nothing else tells from its like. */
+  readonly token: string;
+  /** Milliseconds since 1970, for the promise. */
+  readonly now: number;
+  /** As an allocation request has it. */
+  readonly isWanted?: AllocationRequest["isWanted"];
+}
+
+/** The request of one pod; for a set see `slotRequests`. */
+export function requestFor(input: AllocationInput): AllocationRequest | Refusal {
+  const { standing, request } = input;
+  const entry = entryFor(input);
+  if (entry !== undefined && "kind" in entry) return entry;
+  const named = standing.kind === "named";
+  const allocation = wish(input, named ? standing.claim : anonymousName(input.token), {
+    identity: standing.identity,
+    entry,
+    promised: !named || standing.byToken === true,
+    retention: retentionOf(request, named && standing.identity.kind === "Pod"),
+  });
+  return saysWhat(request) ? allocation : { ...allocation, followsClaim: "handMade" };
+}
+
+/** The claim of a pod that nothing tells from its like: called by the token that it is found again by. */
+export function anonymousName(token: string): string {
+  return `c-${token.slice(0, 12)}`;
+}
+
+/** Whether it says what it wants, not only that it wants to keep that. */
+function saysWhat({ entries, pools, families }: Request): boolean {
+  return entries !== undefined || pools !== undefined || families !== undefined;
+}
+
+/** The request of a pod that asks for nothing itself and whose name has a claim: what the claim says goes. */
+export function requestForClaim(input: AllocationInput, claim: Claim): AllocationRequest {
+  const request: Request = {
+    ...(claim.request.pools === undefined ? {} : { pools: claim.request.pools }),
+    ...(claim.request.families === undefined ? {} : { families: claim.request.families }),
+  };
+  const entry = isReserved(claim) ? claim.addresses : claim.request.addresses;
+  const own = { identity: input.standing.identity, entry, promised: false, retention: claim.retention };
+  return { ...wish({ ...input, request }, claim.name, own), request: claim.request };
+}
+
+/** What the author of a claim wrote, whatever the claim holds by now. */
+export function requestFromSpec(
+  claim: Claim,
+  namespace: NamespaceState,
+  given: Pick<AllocationInput, "token" | "now">,
+): AllocationRequest {
+  const podIdentity = { kind: "named", claim: claim.name, identity: claim.identity } as const;
+  const input = { standing: podIdentity, request: {}, namespace, podLabels: {}, start: 0, ...given };
+  return requestForClaim(input, { ...claim, addresses: [], nonce: "" });
+}
+
+/** The requests of a Deployment's set, one for each slot, in the order of the list. */
+export function slotRequests(input: AllocationInput, workload: string): AllocationRequest[] {
+  const { identity } = input.standing;
+  return (input.request.entries ?? []).map((entry, slot) =>
+    wish(input, slotName(workload, slot), {
+      identity: { ...identity, slot },
+      entry,
+      promised: true,
+      retention: retentionOf(input.request, false),
+    }),
+  );
+}
+
+function wish(
+  input: AllocationInput,
+  name: string,
+  own: {
+    identity: AllocationRequest["identity"];
+    entry: AddressEntry | undefined;
+    promised: boolean;
+    retention: Retention;
+  },
+): AllocationRequest {
+  const { request, namespace, podLabels, usable, token, now, isWanted } = input;
+  const wanted: ClaimRequest = {
+    ...(own.entry === undefined ? {} : { addresses: own.entry }),
+    ...(request.pools === undefined ? {} : { pools: request.pools }),
+    ...(request.families === undefined ? {} : { families: request.families }),
+  };
+  return {
+    key: { namespace: namespace.name, name },
+    identity: own.identity,
+    request: wanted,
+    retention: own.retention,
+    ask: {
+      namespace: namespace.name,
+      name,
+      namespaceLabels: namespace.labels,
+      podLabels,
+      ...(own.entry === undefined ? {} : { entry: own.entry }),
+      ...(request.pools === undefined ? {} : { pools: request.pools }),
+      ...(request.families === undefined ? {} : { families: request.families }),
+      ...(usable === undefined ? {} : { usable }),
+    },
+    ...(isWanted === undefined ? {} : { isWanted }),
+    ...(own.promised ? { promise: { token, podName: "", podUID: "", node: "", since: now } } : {}),
+  };
+}
+
+/** A pod that asked to be sticky and has no owner is its own identity: deleting it is what it wants to survive. */
+function retentionOf(request: Request, ownIdentity: boolean): Retention {
+  const base: Retention =
+    ownIdentity && request.sticky === true
+      ? { ...DEFAULT_RETENTION, whenDeleted: "Retain" }
+      : DEFAULT_RETENTION;
+  return { ...base, ...request.retention };
+}
+
+function entryFor({ standing, request, start }: AllocationInput): AddressEntry | undefined | Refusal {
+  const { entries } = request;
+  if (entries === undefined) return undefined;
+  const ordinal = standing.kind === "named" ? (standing.identity.ordinal ?? standing.ordinal) : undefined;
+  if (ordinal === undefined) {
+    if (entries.length === 1) return entries[0];
+    return refuse(
+      "REQUEST_INVALID",
+      `the request lists addresses for ${entries.length} pods, and this pod has no ordinal to choose by; give it one entry`,
+    );
+  }
+  const entry = entries[ordinal - start];
+  return entry ?? listTooShort(entries.length, ordinal, start);
+}
+
+/** The words for a list that ends before the ordinal. */
+export function listTooShort(entries: number, ordinal: number, start: number): Refusal {
+  return refuse(
+    "LIST_TOO_SHORT",
+    `the list has ${entries} ${entries === 1 ? "entry" : "entries"}, for ordinals ${start} to ${start + entries - 1}, and none for ordinal ${ordinal}; add an entry or lower replicas`,
+    { ordinal: String(ordinal) },
+  );
+}

@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import { isRefusal, type Refusal } from "../base/errors.ts";
+import type { Context } from "../cache/context.ts";
+import { isCooldownOver } from "../lifecycle/acquire.ts";
+import { claimConflict } from "../lifecycle/claim-conflicts.ts";
+import { withClaimSpec } from "../lifecycle/existing-claim.ts";
+import { type AllocationRequest, isUpToDate } from "../lifecycle/reserve.ts";
+import { claimKey, isReserved } from "../model/claim.ts";
+import { isHeldBy } from "../model/reservation.ts";
+import { isAsPlanned, type Plan, planAddresses } from "../planning/address-plan.ts";
+import type { Stored } from "../store/store.ts";
+
+/**
+ * What `reserve` would come to, by the view alone, for whoever asks again and again: `stands`, the claim has all that it
+ * should have; a refusal, an address that is needed is seen in other hands; `try`, only the store can tell.
+ */
+export function predictFromCache(
+  context: Pick<Context, "view" | "clock">,
+  resolved: AllocationRequest,
+): Prediction {
+  const { view } = context;
+  const known = view.claim(claimKey(resolved.key));
+  const claim = known?.record;
+  const allocation = withClaimSpec(resolved, claim);
+  if (claim?.releasing === true || claim?.deleting === true) return { kind: "try" };
+  const barred = claimConflict(claim, allocation.identity);
+  if (barred !== undefined) return barred;
+  const plan = planAddresses(view, { ...allocation.ask, holds: claim?.addresses ?? [] });
+  if (isRefusal(plan)) return plan;
+  const refusal = takenAlready(context, allocation, plan);
+  if (refusal !== undefined) return refusal;
+  return known !== undefined && stands(context, allocation, known, plan)
+    ? { kind: "stands", claim: known }
+    : { kind: "try" };
+}
+
+/** By the view: the claim has all that is asked for, so that a review takes nothing. */
+export function isSatisfied({ view }: Pick<Context, "view">, resolved: AllocationRequest): boolean {
+  const claim = view.claim(claimKey(resolved.key))?.record;
+  if (claim === undefined || !isReserved(claim)) return false;
+  const plan = planAddresses(view, { ...withClaimSpec(resolved, claim).ask, holds: claim.addresses });
+  return !isRefusal(plan) && isAsPlanned(plan, claim.addresses);
+}
+
+export type Prediction =
+  | { readonly kind: "stands"; readonly claim: Stored<"claim"> }
+  | { readonly kind: "try" }
+  | Refusal;
+
+function takenAlready(
+  context: Pick<Context, "view" | "clock">,
+  allocation: AllocationRequest,
+  plan: Plan,
+): Refusal | undefined {
+  const key = claimKey(allocation.key);
+  for (const lot of plan.lots) {
+    if (!lot.exact) continue;
+    for (const { address } of lot.candidates) {
+      const found = context.view.reservation(address);
+      if (found === undefined || claimKey(found.record.claim) === key || isCooldownOver(context, found))
+        continue;
+      return lot.exhausted();
+    }
+  }
+  return undefined;
+}
+
+function stands(
+  { view }: Pick<Context, "view">,
+  allocation: AllocationRequest,
+  { record: claim }: Stored<"claim">,
+  plan: Plan,
+): boolean {
+  if (!isReserved(claim) || !isAsPlanned(plan, claim.addresses)) return false;
+  const holds = claim.addresses.every((address) => {
+    const reservation = view.reservation(address)?.record;
+    return reservation !== undefined && isHeldBy(reservation, claim.nonce);
+  });
+  return holds && isUpToDate(claim, allocation);
+}

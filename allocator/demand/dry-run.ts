@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import { isRefusal, type Refusal } from "../base/errors.ts";
+import type { Context } from "../cache/context.ts";
+import type { Reading } from "../cache/read-ahead.ts";
+import { readClaim } from "../cache/reader.ts";
+import type { Address } from "../ip/address.ts";
+import { isCooldownOver } from "../lifecycle/acquire.ts";
+import { claimConflict, inUseConflict, wantedByWorkload } from "../lifecycle/claim-conflicts.ts";
+import { withClaimOwner, withClaimSpec } from "../lifecycle/existing-claim.ts";
+import type { AllocationRequest } from "../lifecycle/reserve.ts";
+import { type Claim, claimKey } from "../model/claim.ts";
+import { isHeldBy } from "../model/reservation.ts";
+import { type FamilyPlan, isAsPlanned, planAddresses } from "../planning/address-plan.ts";
+import { addressTaken } from "../planning/refusal-messages.ts";
+
+/** What an identity would get, if nobody came in between. Nothing is written. */
+export interface DryRunResult {
+  readonly kind: "preview";
+  readonly addresses: readonly { readonly address: Address; readonly pool: string; readonly held: boolean }[];
+}
+
+export type DryRun = Pick<Context, "view" | "clock"> & { readonly store: Reading };
+
+/**
+ * The same planning as `reserve`, with reads of the authority in place of creates. `spoken`: addresses that others
+ * of the same review would get before it.
+ */
+export async function dryRun(
+  context: DryRun,
+  allocation: AllocationRequest,
+  spoken: ReadonlySet<Address> = new Set(),
+): Promise<DryRunResult | Refusal> {
+  const key = claimKey(allocation.key);
+  const known = (await readClaim(context, key))?.record;
+  const claim = known?.releasing === true && known.deleting !== true ? undefined : known;
+  const barred = claimConflict(claim, allocation.identity);
+  if (barred !== undefined) return barred;
+  const held = await standingOf(context, claim);
+  const { ask } = withClaimSpec(allocation, claim);
+  const plan = planAddresses(context.view, { ...ask, holds: held });
+  if (isRefusal(plan)) return plan;
+  const moves = !isAsPlanned(plan, claim?.addresses ?? []);
+  const isOthers = claim !== undefined && (await withClaimOwner(allocation, claim)) !== allocation;
+  if (moves && isOthers && held.length > 0) return wantedByWorkload(claim, ask);
+  const stuck = moves && held.length > 0 ? inUseConflict(claim, ask) : undefined;
+  if (stuck !== undefined) return stuck;
+  const addresses = plan.keep.map((address) => ({
+    address,
+    pool: context.view.poolOf(address)?.name ?? "",
+    held: true,
+  }));
+  for (const lot of plan.lots) {
+    const got = await previewLot(context, lot, key, spoken);
+    if (isRefusal(got)) return got;
+    addresses.push({ ...got, held: false });
+  }
+  return { kind: "preview", addresses };
+}
+
+/** The addresses of the claim that are reserved for it. */
+async function standingOf(context: DryRun, claim: Claim | undefined): Promise<Address[]> {
+  const reserved: Address[] = [];
+  for (const address of claim?.addresses ?? []) {
+    const shown = context.view.reservation(address) ?? (await context.store.get("reservation", address));
+    if (shown !== undefined && isHeldBy(shown.record, claim?.nonce ?? "")) reserved.push(address);
+  }
+  return reserved;
+}
+
+async function previewLot(
+  context: DryRun,
+  lot: FamilyPlan,
+  key: string,
+  spoken: ReadonlySet<Address>,
+): Promise<{ address: Address; pool: string } | Refusal> {
+  let besides = 0;
+  for (const candidate of lot.candidates) {
+    if (spoken.has(candidate.address)) {
+      besides++;
+      continue;
+    }
+    const found = await context.store.get("reservation", candidate.address);
+    const own = found === undefined || claimKey(found.record.claim) === key;
+    if (own || isCooldownOver(context, found)) return candidate;
+    if (!lot.exact) continue;
+    const pool = context.view.pool(candidate.pool);
+    return pool === undefined
+      ? lot.exhausted()
+      : addressTaken(context.view, pool, candidate.address, found.record);
+  }
+  return lot.exhausted(besides);
+}
+
+/** In words, for warnings of a dry run. */
+export function describeDryRun(who: string, { addresses }: DryRunResult): string {
+  const parts = addresses.map(
+    ({ address, pool, held }) => `${address} ${held ? "(its own)" : `from pool ${pool}`}`,
+  );
+  return `${who} would get ${parts.join(" and ")}`;
+}

@@ -1,0 +1,123 @@
+// SPDX-License-Identifier: Apache-2.0
+import assert from "node:assert/strict";
+import { describe, it } from "node:test";
+import { assertClean } from "../../test/support/books.ts";
+import { addrs, applicantOf, claimRecord, DB_POOL, granted } from "../../test/support/fixtures.ts";
+import { openWorld, type World } from "../../test/support/world.ts";
+import { type AllocationRequest, reserve } from "../lifecycle/reserve.ts";
+import type { Request } from "../model/address-request.ts";
+import type { Claim } from "../model/claim.ts";
+import type { Store } from "../store/store.ts";
+import type { AllocationInput } from "./build-request.ts";
+import { predictFromCache } from "./cache-prediction.ts";
+import { dryRun } from "./dry-run.ts";
+import { resolvePod } from "./pod-allocation.ts";
+
+const SELF = { kind: "Pod", apiVersion: "v1", name: "licence" };
+
+/** A claim as a person writes it, which nobody has reserved for yet. */
+function handMade(request: Claim["request"]): Claim {
+  return claimRecord({
+    ...{ name: "licence", identity: SELF, request, addresses: [], nonce: "", handMade: true },
+    retention: { whenDeleted: "Retain", whenScaled: "Retain", ttlMs: null },
+  });
+}
+
+function applicant(world: World, request: Request): AllocationInput {
+  const podIdentity = { kind: "named", claim: "licence", identity: SELF } as const;
+  return applicantOf({ standing: podIdentity, request, token: world.random.token(), now: world.clock.now() });
+}
+
+async function wishFor(world: World, request: Request): Promise<AllocationRequest> {
+  const resolved = granted(
+    (await resolvePod(world.context, applicant(world, request))) ?? assert.fail("no wish"),
+  );
+  assert.ok(resolved.kind === "one");
+  return resolved.intent;
+}
+
+async function got(world: World, request: Request): Promise<readonly string[]> {
+  return granted(await reserve(world.context, await wishFor(world, request), "pod")).claim.record.addresses;
+}
+
+/** What is read of the store for a new claim. */
+async function reads(request: Request): Promise<readonly string[]> {
+  const asked: string[] = [];
+  const wrap = (store: Store): Store => {
+    const get: Store["get"] = async (kind, key) => {
+      asked.push(kind);
+      return await store.get(kind, key);
+    };
+    return Object.create(store, {
+      get: { value: get },
+      create: { value: store.create.bind(store) },
+      list: { value: store.list.bind(store) },
+    });
+  };
+  await using world = await openWorld({ pools: [DB_POOL], wrap });
+  assert.equal((await got(world, request)).length, 2);
+  return asked;
+}
+
+describe("a pod that is only sticky", () => {
+  for (const reserved of [false, true]) {
+    const state = reserved ? "is reserved" : "was just made";
+    it(`gets what the author of its claim wrote and nothing beside it, when the claim ${state}`, async () => {
+      await using world = await openWorld({ pools: [DB_POOL] });
+      await world.authority.create("claim", handMade({ addresses: addrs("10.20.0.70") }));
+      await world.settle();
+      if (reserved) {
+        assert.deepEqual(await got(world, {}), ["10.20.0.70"]);
+        await world.settle();
+      }
+      const resolved = await wishFor(world, { sticky: true });
+      const would = granted(await dryRun(world.context, resolved));
+      assert.deepEqual(would.addresses, [{ address: "10.20.0.70", pool: "db", held: reserved }]);
+      assert.equal(predictFromCache(world.context, resolved).kind, reserved ? "stands" : "try");
+      const { claim, fresh } = granted(await reserve(world.context, resolved, "pod"));
+      assert.deepEqual(claim.record.addresses, ["10.20.0.70"]);
+      assert.equal(claim.record.retention.whenDeleted, "Retain");
+      assert.equal(fresh, !reserved);
+      await assertClean(world);
+    });
+  }
+
+  it("gets that even if the view has not heard of the claim", async () => {
+    await using world = await openWorld({ pools: [DB_POOL] });
+    await world.settle();
+    const resolved = await wishFor(world, { sticky: true });
+    await world.authority.create("claim", handMade({ families: ["IPv4"] }));
+    const { claim } = granted(await reserve(world.context, resolved, "pod"));
+    assert.equal(claim.record.addresses.length, 1);
+    assert.match(claim.record.addresses[0] ?? "", /^10\.20\./);
+  });
+
+  it("costs one look at its claim, which may say what it wants, and one that says so itself none", async () => {
+    const claims = (asked: readonly string[]) => asked.filter((kind) => kind === "claim");
+    assert.deepEqual(claims(await reads({ sticky: true })), ["claim"]);
+    assert.deepEqual(claims(await reads({ pools: ["db"] })), []);
+  });
+});
+
+describe("a pod that says what it wants", () => {
+  for (const request of [{ pools: ["db"] }, { families: ["IPv4", "IPv6"], sticky: true }] as const) {
+    it(`gets ${JSON.stringify(request)}, whoever made its claim`, async () => {
+      await using world = await openWorld({ pools: [DB_POOL] });
+      await world.authority.create("claim", handMade({ addresses: addrs("10.20.0.70") }));
+      await world.settle();
+      const addresses = await got(world, request);
+      assert.equal(addresses.length, 2);
+    });
+  }
+});
+
+describe("a claim that was made for a pod", () => {
+  it("has what its pod asks for, which is all families when that is only sticky", async () => {
+    await using world = await openWorld({ pools: [DB_POOL] });
+    assert.equal((await wishFor(world, { sticky: true })).followsClaim, "handMade");
+    assert.equal((await got(world, { sticky: true })).length, 2);
+    await world.settle();
+    const resolved = await wishFor(world, { sticky: true });
+    assert.equal(predictFromCache(world.context, resolved).kind, "stands");
+  });
+});

@@ -1,0 +1,142 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import { isRefusal, type Refusal } from "../base/errors.ts";
+import type { Context } from "../cache/context.ts";
+import { readClaim } from "../cache/reader.ts";
+import { nameConflict } from "../lifecycle/claim-conflicts.ts";
+import { isWanted } from "../lifecycle/claim-owner.ts";
+import type { AllocationRequest } from "../lifecycle/reserve.ts";
+import { EXEMPT_NAMESPACE, readRequest, withDefaults } from "../manifest/annotations.ts";
+import { type KubeObject, podMetadata } from "../manifest/kubernetes-object.ts";
+import { requestsAddress } from "../model/address-request.ts";
+import { type Claim, claimKey, isReserved } from "../model/claim.ts";
+import { workloadOf } from "../model/claim-workload.ts";
+import type { ClusterState, NamespaceState, WorkloadState } from "../model/cluster-state.ts";
+import { identityOf, type PodIdentity, type PodMetadata } from "../model/identity.ts";
+import { type AllocationInput, requestFor, requestForClaim, slotRequests } from "./build-request.ts";
+import { type DryRunResult, dryRun } from "./dry-run.ts";
+import { dryRunSlot } from "./slots.ts";
+
+/** On pods that kubelet made from a file: the API server refuses any change of theirs. */
+export const MIRROR_POD_ANNOTATION = "kubernetes.io/config.mirror";
+
+/** One claim for the pod alone, or any of those that pods like it take over from each other. */
+export type PodAllocation =
+  | { readonly kind: "one"; readonly intent: AllocationRequest }
+  | { readonly kind: "any"; readonly slots: readonly AllocationRequest[] };
+
+/** Pods that have no network of their own, or that no webhook may touch. */
+export function isExempt(pod: KubeObject): boolean {
+  return (
+    pod.spec.flag("hostNetwork") ||
+    Object.hasOwn(pod.metadata.annotations, MIRROR_POD_ANNOTATION) ||
+    pod.metadata.namespace === EXEMPT_NAMESPACE
+  );
+}
+
+/** Everything that decides about the pod: what it says itself, what its namespace says, and whose it is. */
+export async function readPod(
+  context: Pick<Context, "clock" | "random">,
+  inventory: Pick<ClusterState, "workload">,
+  pod: KubeObject,
+  namespace: NamespaceState,
+): Promise<AllocationInput | Refusal> {
+  return await readPodAs(context, inventory, podMetadata(pod, namespace.name), namespace);
+}
+
+export async function readPodAs(
+  context: Pick<Context, "clock" | "random">,
+  inventory: Pick<ClusterState, "workload">,
+  pod: PodMetadata,
+  namespace: NamespaceState,
+): Promise<AllocationInput | Refusal> {
+  const request = readRequest(withDefaults(pod.annotations, namespace));
+  if (isRefusal(request)) return request;
+  const podIdentity = identityOf(pod);
+  const workload = await workloadFor(inventory, podIdentity, namespace.name);
+  return {
+    standing: withUid(podIdentity, workload?.uid),
+    request,
+    namespace,
+    podLabels: pod.labels,
+    start: podIdentity.identity.kind === "StatefulSet" ? (workload?.start ?? 0) : 0,
+    token: context.random.token(),
+    now: context.clock.now(),
+    isWanted: (claim) => isWanted(claim, inventory),
+  };
+}
+
+/** Undefined: it is not there, or not known, and no matter. */
+async function workloadFor(
+  inventory: Pick<ClusterState, "workload">,
+  { identity }: PodIdentity,
+  namespace: string,
+): Promise<WorkloadState | undefined> {
+  const { apiVersion, kind, name } = identity;
+  if (kind !== "StatefulSet" && kind !== "Deployment") return undefined;
+  const workload = await inventory.workload({ apiVersion, kind, namespace, name });
+  return workload === "unknown" ? undefined : workload;
+}
+
+/** Of a Deployment, of which its pods say the name alone. */
+function withUid(podIdentity: PodIdentity, uid = ""): PodIdentity {
+  if (uid === "" || podIdentity.identity.uid !== undefined) return podIdentity;
+  return { ...podIdentity, identity: { ...podIdentity.identity, uid } };
+}
+
+/** What the pod is to be given; undefined when it asks for nothing and no claim waits for it. */
+export async function resolvePod(
+  context: Pick<Context, "view" | "store">,
+  input: AllocationInput,
+): Promise<PodAllocation | Refusal | undefined> {
+  const { standing, request } = input;
+  if (!requestsAddress(request)) {
+    const waiting = await waitingClaim(context, input);
+    if (waiting === undefined) return undefined;
+    return { kind: "one", intent: { ...requestForClaim(input, waiting), followsClaim: "any" } };
+  }
+  const workload = sharerOf(standing);
+  if (workload !== undefined && request.entries !== undefined) {
+    return { kind: "any", slots: slotRequests(input, workload) };
+  }
+  const allocation = requestFor(input);
+  if (isRefusal(allocation)) return allocation;
+  // A Job's next pod takes over from the last one as the next pod of a set does.
+  const takesOver = standing.kind === "named" && standing.byToken === true;
+  return takesOver ? { kind: "any", slots: [allocation] } : { kind: "one", intent: allocation };
+}
+
+/** Whose pods share a list of addresses: a name such as CloneSets give does not say which entry is the pod's. */
+function sharerOf(podIdentity: PodIdentity): string | undefined {
+  if (podIdentity.kind === "set") return podIdentity.workload;
+  return podIdentity.identity.kind === "CloneSet" ? podIdentity.identity.name : undefined;
+}
+
+/**
+ * A claim of the pod's name, made by hand or kept from before for a pod by itself, speaks for a pod that asks for nothing. It may have
+ * been made a moment ago, and a pod that missed it would start with another address.
+ */
+async function waitingClaim(
+  context: Pick<Context, "view" | "store">,
+  { standing, namespace }: AllocationInput,
+): Promise<Claim | undefined> {
+  if (standing.kind !== "named") return undefined;
+  const key = claimKey({ namespace: namespace.name, name: standing.claim });
+  const claim = (await readClaim(context, key))?.record;
+  if (claim === undefined || claim.releasing === true) return undefined;
+  // an ordinal whose template has stopped asking does without: what it had goes back
+  if (claim.handMade !== true && workloadOf(claim) !== undefined) return undefined;
+  if (nameConflict(claim, standing.identity)) return undefined;
+  return claim.handMade === true || isReserved(claim) ? claim : undefined;
+}
+
+/** What would come of the request now; writes nothing. */
+export async function dryRunPod(
+  context: Context,
+  inventory: ClusterState,
+  resolved: PodAllocation,
+): Promise<DryRunResult | Refusal> {
+  return resolved.kind === "one"
+    ? await dryRun(context, resolved.intent)
+    : await dryRunSlot(context, inventory, resolved.slots);
+}

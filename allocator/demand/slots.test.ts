@@ -1,0 +1,299 @@
+// SPDX-License-Identifier: Apache-2.0
+import assert from "node:assert/strict";
+import { describe, it } from "node:test";
+import { setImmediate as nextTurn } from "node:timers/promises";
+import { assertClean } from "../../test/support/books.ts";
+import { addrs, attachmentOf, DB_POOL, granted, refusalOf, viewOf } from "../../test/support/fixtures.ts";
+import { entries, podIntent, slotsFor } from "../../test/support/intents.ts";
+import { deploymentPod, workload } from "../../test/support/objects.ts";
+import { overlay } from "../../test/support/overlay.ts";
+import { openWorld, type World } from "../../test/support/world.ts";
+import { BerthError, isRefusal } from "../base/errors.ts";
+import type { Context } from "../cache/context.ts";
+import { bind } from "../lifecycle/bind.ts";
+import { reserve } from "../lifecycle/reserve.ts";
+import { readObject } from "../manifest/kubernetes-object.ts";
+import { settleAnswer } from "./admitted-pod.ts";
+import { describeDryRun } from "./dry-run.ts";
+import { allocateSlot, dryRunSlot } from "./slots.ts";
+
+const FOUR = entries("10.20.0.70;10.20.0.71;10.20.0.72;10.20.0.73");
+
+async function opened(): Promise<World> {
+  const world = await openWorld({ pools: [DB_POOL] });
+  await world.shelf.keep(granted(readObject(workload("Deployment", "web", { replicas: 4 }))));
+  return world;
+}
+
+/** Admits one more pod of the Deployment: the slot it was bound, with its token, or why not. */
+async function admit(
+  world: World,
+  list = FOUR,
+  context: Context = world.context,
+): Promise<{ slot: string; token: string } | string> {
+  const got = await allocateSlot(context, world.shelf, slotsFor(world, list));
+  await world.settle();
+  if (isRefusal(got)) return refusalOf(got);
+  return { slot: got.claim.record.name, token: got.claim.record.binding?.token ?? "" };
+}
+
+async function slotOf(world: World, list = FOUR): Promise<string> {
+  const got = await admit(world, list);
+  return typeof got === "string" ? got : got.slot;
+}
+
+const NO_PROOF = async () => ({ fenced: false, promiseOver: false });
+
+/** The pod appears under a name of its own and is bound to a node. */
+async function start(world: World, name: string, lent: { slot: string; token: string }): Promise<void> {
+  const made = deploymentPod("web", { uid: `uid-of-${name}` });
+  const metadata = { ...(made["metadata"] as object), name };
+  await world.shelf.keep(granted(readObject({ ...made, metadata })));
+  const target = { name, uid: `uid-of-${name}`, node: "node-a", token: lent.token };
+  granted(await bind(world.context, `shop/${lent.slot}`, target, NO_PROOF));
+  await world.settle();
+}
+
+async function detach(world: World, name: string, slot: string): Promise<void> {
+  const seen = await world.authority.get("claim", `shop/${slot}`);
+  assert.ok(seen);
+  await world.authority.report(seen, {
+    phase: "Detached",
+    attachment: attachmentOf(name, { detached: true }),
+  });
+  await world.settle();
+}
+
+async function lentTo(world: World, name: string): Promise<{ slot: string; token: string }> {
+  const lent = await admit(world);
+  assert.ok(typeof lent !== "string", String(lent));
+  await start(world, name, lent);
+  return lent;
+}
+
+/** The claims that were read, all that were under way together in one text. */
+function noting(world: World, corrupt = "") {
+  const waves: string[][] = [];
+  let wave: string[] | undefined;
+  const { authority } = world;
+  const store = overlay(authority, {
+    get: async (kind, key) => {
+      if (kind !== "claim") return await authority.get(kind, key);
+      if (wave === undefined) {
+        wave = [];
+        waves.push(wave);
+        void nextTurn().then(() => {
+          wave = undefined;
+        });
+      }
+      wave.push(key);
+      await nextTurn();
+      if (key === corrupt) throw new BerthError("STATE_CORRUPT", "it does not decode");
+      return await authority.get(kind, key);
+    },
+  });
+  return { context: { ...world.context, store }, waves };
+}
+
+describe("a set of fifty", () => {
+  it("all in use is looked through many slots at a time, each of them once", async () => {
+    await using world = await opened();
+    const list = entries(Array.from({ length: 50 }, (_, i) => `10.20.0.${110 + i}`).join(";"));
+    for (let i = 0; i < 50; i++) assert.equal(typeof (await admit(world, list)), "object");
+    const { context, waves } = noting(world);
+    assert.match(String(await admit(world, list, context)), /^SET_EXHAUSTED: all 50 entries/);
+    assert.deepEqual(
+      waves.map((wave) => wave.length),
+      [1, 2, 4, 8, 16, 16, 3],
+    );
+    assert.equal(new Set(waves.flat()).size, 50);
+  });
+
+  it("lends a slot before one whose claim cannot be read", async () => {
+    await using world = await opened();
+    assert.equal(await slotOf(world), "web-slot-0");
+    const behind = viewOf({ pools: [DB_POOL] });
+    const { context, waves } = noting(world, "shop/web-slot-2");
+    const got = await admit(world, FOUR, { ...context, view: behind });
+    assert.equal(typeof got === "string" ? got : got.slot, "web-slot-1");
+    assert.deepEqual(waves, [["shop/web-slot-0"], ["shop/web-slot-1", "shop/web-slot-2"]]);
+  });
+
+  it("of which one slot is free costs the reads of that one", async () => {
+    await using world = await opened();
+    const list = entries(Array.from({ length: 50 }, (_, i) => `10.20.0.${110 + i}`).join(";"));
+    const lent: { slot: string; token: string }[] = [];
+    for (let i = 0; i < 50; i++) {
+      const got = await admit(world, list);
+      assert.ok(typeof got !== "string");
+      lent.push(got);
+      await start(world, `web-${i}`, got);
+    }
+    assert.equal(new Set(lent.map(({ slot }) => slot)).size, 50);
+    await world.shelf.forget("Pod", "shop", "web-37");
+    await detach(world, "web-37", "web-slot-37");
+    await world.settle();
+    const read: string[] = [];
+    const { authority } = world;
+    const store = overlay(authority, {
+      get: async (kind, key) => {
+        if (kind === "claim") read.push(key);
+        return await authority.get(kind, key);
+      },
+    });
+    const got = await allocateSlot({ ...world.context, store }, world.shelf, slotsFor(world, list));
+    assert.equal(granted(got).claim.record.name, "web-slot-37");
+    assert.deepEqual(read, ["shop/web-slot-37"]);
+  });
+});
+
+describe("a set of four", () => {
+  it("is filled in its order, and refuses the fifth in words", async () => {
+    await using world = await opened();
+    for (let n = 0; n < 4; n++) assert.equal(await slotOf(world), `web-slot-${n}`);
+    assert.deepEqual(Object.values(await world.holdings()), [
+      "10.20.0.70",
+      "10.20.0.71",
+      "10.20.0.72",
+      "10.20.0.73",
+    ]);
+    const before = world.dump();
+    assert.equal(
+      await slotOf(world),
+      "SET_EXHAUSTED: all 4 entries of the set are in use: 10.20.0.70 (web-slot-0) is bound to a pod that was admitted less than 120 s ago; 10.20.0.71 (web-slot-1) is bound to a pod that was admitted less than 120 s ago; 10.20.0.72 (web-slot-2) is bound to a pod that was admitted less than 120 s ago; 10.20.0.73 (web-slot-3) is bound to a pod that was admitted less than 120 s ago; add entries for replicas and maxSurge, or lower them",
+    );
+    assert.equal(world.dump(), before);
+    await assertClean(world);
+  });
+
+  it("names the pod that has a slot", async () => {
+    await using world = await opened();
+    await start(
+      world,
+      "web-a",
+      (await admit(world, entries("10.20.0.70"))) as { slot: string; token: string },
+    );
+    assert.equal(
+      await slotOf(world, entries("10.20.0.70")),
+      "SET_EXHAUSTED: all 1 entries of the set are in use: 10.20.0.70 (web-slot-0) is bound to pod web-a; add entries for replicas and maxSurge, or lower them",
+    );
+  });
+
+  it("lends a slot again when its pod and its sandbox are gone, and not before", async () => {
+    await using world = await opened();
+    for (const name of ["web-a", "web-b", "web-c", "web-d"]) await lentTo(world, name);
+    await world.shelf.forget("Pod", "shop", "web-c");
+    assert.match(await slotOf(world), /^SET_EXHAUSTED: .*\(web-slot-2\) is bound to pod web-c;/);
+    await detach(world, "web-c", "web-slot-2");
+    assert.equal(await slotOf(world), "web-slot-2");
+    assert.match(await slotOf(world), /^SET_EXHAUSTED: /);
+    await assertClean(world);
+  });
+
+  it("lends a slot again when the pod that it was promised to never came", async () => {
+    await using world = await opened();
+    const first = await admit(world, entries("10.20.0.70"));
+    assert.ok(typeof first !== "string");
+    world.clock.advance(119_999);
+    assert.match(await slotOf(world, entries("10.20.0.70")), /^SET_EXHAUSTED: /);
+    world.clock.advance(1);
+    const second = await admit(world, entries("10.20.0.70"));
+    assert.ok(typeof second !== "string");
+    assert.deepEqual([second.slot, second.token === first.token], ["web-slot-0", false]);
+    const late = { name: "web-late", uid: "u", node: "node-a", token: first.token };
+    assert.match(refusalOf(await bind(world.context, "shop/web-slot-0", late, NO_PROOF)), /^CLAIM_BUSY: /);
+  });
+
+  it("passes over an address that somebody else has", async () => {
+    await using world = await opened();
+    granted(await reserve(world.context, podIntent(world, "other", entries("10.20.0.70")), "pod"));
+    await world.settle();
+    assert.equal(await slotOf(world), "web-slot-1");
+  });
+
+  it("stops at a refusal that no other slot would escape", async () => {
+    await using world = await opened();
+    assert.match(
+      await slotOf(world, entries("10.99.0.1;10.20.0.70")),
+      /^ADDRESS_OUTSIDE: address 10\.99\.0\.1 is in no pool/,
+    );
+  });
+
+  it("follows a list that was edited where its pods are gone", async () => {
+    await using world = await opened();
+    const lent = await lentTo(world, "web-a");
+    assert.equal(await slotOf(world, entries("10.20.0.80;10.20.0.71")), "web-slot-1");
+    await world.shelf.forget("Pod", "shop", "web-a");
+    await detach(world, "web-a", lent.slot);
+    const edited = entries("10.20.0.80;10.20.0.71");
+    const next = await admit(world, edited);
+    assert.ok(typeof next !== "string", String(next));
+    assert.equal(next.slot, "web-slot-0");
+    assert.equal((await world.holdings())["shop/web-slot-0"], "10.20.0.70", "until the pod is there");
+    const told = { claim: next.slot, token: next.token, addresses: addrs("10.20.0.80") };
+    const [intent] = slotsFor(world, edited);
+    const promise = intent?.promise && { ...intent.promise, token: next.token };
+    assert.ok(intent && promise);
+    granted((await settleAnswer(world.context, { ...intent, promise }, told)) ?? assert.fail("another's"));
+    assert.equal((await world.holdings())["shop/web-slot-0"], "10.20.0.80");
+    await assertClean(world);
+  });
+
+  it("is there again at once when its Deployment was deleted with Retain and comes back", async () => {
+    await using world = await opened();
+    const kept = { ...entries("10.20.0.70"), retention: { whenDeleted: "Retain" as const } };
+    const lent = await admit(world, kept);
+    assert.ok(typeof lent !== "string");
+    await start(world, "web-a", lent);
+    await world.shelf.forget("Pod", "shop", "web-a");
+    await detach(world, "web-a", lent.slot);
+    await world.shelf.forget("Deployment", "shop", "web");
+    assert.equal((await world.reaper().pass()).retained, 1);
+    await world.settle();
+    const back = await admit(world, kept);
+    assert.ok(typeof back !== "string", String(back));
+    assert.equal(back.slot, "web-slot-0");
+    const retained = async () => (await world.authority.get("claim", "shop/web-slot-0"))?.record.retained;
+    assert.notEqual(await retained(), undefined, "a review alone takes nothing back");
+    await start(world, "web-b", back);
+    assert.equal(await retained(), undefined);
+  });
+
+  it("lends each slot once, however many ask at the same time", async () => {
+    await using world = await opened();
+    const answers = await Promise.all(
+      Array.from({ length: 7 }, (_, n) => admit(world, FOUR, n % 2 === 0 ? world.context : world.another(n))),
+    );
+    const lent = answers.filter((answer) => typeof answer !== "string");
+    assert.ok(lent.length <= 4 && lent.length >= 1);
+    assert.equal(new Set(lent.map(({ slot }) => slot)).size, lent.length);
+    assert.ok(answers.every((answer) => typeof answer !== "string" || answer.startsWith("SET_EXHAUSTED: ")));
+    for (const { slot, token } of lent) {
+      assert.equal((await world.authority.get("claim", `shop/${slot}`))?.record.binding?.token, token);
+    }
+    await assertClean(world);
+  });
+});
+
+describe("previewSlot", () => {
+  it("stops where lending would", async () => {
+    await using world = await opened();
+    const list = entries("10.99.0.1;10.20.0.70");
+    const would = await dryRunSlot(world.context, world.shelf, slotsFor(world, list));
+    assert.equal(refusalOf(would), await slotOf(world, list));
+  });
+
+  it("says which slot it would be, or why none, and writes nothing", async () => {
+    await using world = await opened();
+    for (let n = 0; n <= 4; n++) {
+      const before = world.dump();
+      const would = await dryRunSlot(world.context, world.shelf, slotsFor(world, FOUR));
+      assert.equal(world.dump(), before);
+      if (n < 4)
+        assert.equal(describeDryRun("pod", granted(would)), `pod would get 10.20.0.7${n} from pool db`);
+      const said = isRefusal(would) ? refusalOf(would) : "";
+      const got = await slotOf(world);
+      assert.equal(said, n < 4 ? "" : got);
+    }
+  });
+});

@@ -1,0 +1,217 @@
+// SPDX-License-Identifier: Apache-2.0
+import { isDeepStrictEqual } from "node:util";
+import { isRefusal, type Refusal, type RefusalCode, refuse } from "../base/errors.ts";
+import { type Context, MAX_ATTEMPTS } from "../cache/context.ts";
+import { deletionPending, HOLD_TIMEOUT_MS, isDetached } from "../lifecycle/bind.ts";
+import { ensureUnmarked } from "../lifecycle/orphan-mark.ts";
+import { type AllocationRequest, type Reserved, reserve } from "../lifecycle/reserve.ts";
+import { decideRetention, observeOwner } from "../lifecycle/retention.ts";
+import { type Binding, type Claim, claimKey } from "../model/claim.ts";
+import type { ClusterState } from "../model/cluster-state.ts";
+import type { Stored } from "../store/store.ts";
+import { type DryRunResult, dryRun } from "./dry-run.ts";
+
+/**
+ * Promises one free slot of a set to the pod that is being admitted: the first whose addresses nobody else has and
+ * whose last pod is gone. The slots' claims stay when pods go; only their promise moves on.
+ */
+export async function allocateSlot(
+  context: Context,
+  inventory: ClusterState,
+  slots: readonly AllocationRequest[],
+): Promise<Reserved | Refusal> {
+  const obstacles = new Map<AllocationRequest, Refusal>(); // slot -> why not that one
+  for (const group of inGrowingGroups(likelyFreeFirst(context, slots))) {
+    const looks = group.map((allocation) => lookAt(context, inventory, allocation));
+    await Promise.allSettled(looks); // a claim that cannot be read is no matter where one before it is free
+    for (const [at, intent] of group.entries()) {
+      const got = await lendOne(context, inventory, intent, await looks[at]);
+      if (got.kind === "reserved") return got;
+      if (!PASSING.has(got.code)) return got;
+      obstacles.set(intent, got);
+    }
+  }
+  return usedUp(slots, obstacles);
+}
+
+/** So many slots are looked at together at most. */
+const MOST_AT_ONCE = 16;
+
+/**
+ * The first slot alone, for it is free almost always; then ever more at a time, for pods of a set come together, and each
+ * of them looks past what those before it were given a moment ago.
+ */
+function* inGrowingGroups(slots: readonly AllocationRequest[]): Generator<readonly AllocationRequest[]> {
+  for (let from = 0, size = 1; from < slots.length; from += size, size = Math.min(2 * size, MOST_AT_ONCE)) {
+    yield slots.slice(from, from + size);
+  }
+}
+
+/** A slot refused for one of these leaves the others to try. */
+const PASSING: ReadonlySet<RefusalCode> = new Set(["CLAIM_BUSY", "ADDRESS_TAKEN", "CLAIM_RELEASING"]);
+
+/**
+ * A set has as many claims to read as it has slots, and most of them are in use: those that look free in the view go
+ * first, each group in the order of the list. Which one is free is settled with the authority all the same.
+ */
+function likelyFreeFirst(
+  { view, clock }: Context,
+  slots: readonly AllocationRequest[],
+): readonly AllocationRequest[] {
+  const looksFree = ({ key, ask }: AllocationRequest) => {
+    const claim = view.claim(claimKey(key))?.record;
+    if (claim?.deleting === true) return false;
+    if (claim === undefined) {
+      const holders = (ask.entry ?? []).map((address) => view.reservation(address)?.record.claim ?? key);
+      return holders.every((holder) => claimKey(holder) === claimKey(key));
+    }
+    const { binding } = claim;
+    if (binding === undefined) return true;
+    return binding.node === "" ? clock.now() - binding.since >= HOLD_TIMEOUT_MS : isDetached(claim);
+  };
+  const { free = [], others = [] } = Object.groupBy(slots, (slot) => (looksFree(slot) ? "free" : "others"));
+  return [...free, ...others];
+}
+
+function usedUp(slots: readonly AllocationRequest[], met: ReadonlyMap<AllocationRequest, Refusal>): Refusal {
+  const obstacles = slots.flatMap((slot) => met.get(slot) ?? []);
+  const only = slots[0]?.identity.slot === undefined ? obstacles[0] : undefined;
+  if (only !== undefined) return only;
+  const why = obstacles.slice(0, 4).map((obstacle) => obstacle.message);
+  return refuse(
+    "SET_EXHAUSTED",
+    `all ${slots.length} entries of the set are in use: ${why.join("; ")}; add entries for replicas and maxSurge, or lower them`,
+    { namespace: slots[0]?.key.namespace ?? "" },
+  );
+}
+
+/** What `allocateSlot` would answer now; writes nothing. */
+export async function dryRunSlot(
+  context: Context,
+  inventory: ClusterState,
+  slots: readonly AllocationRequest[],
+): Promise<DryRunResult | Refusal> {
+  const obstacles = new Map<AllocationRequest, Refusal>(); // slot -> why not that one
+  for (const allocation of likelyFreeFirst(context, slots)) {
+    const { before, free } = await lookAt(context, inventory, allocation);
+    const got = before === undefined || free ? await dryRun(context, allocation) : busy(before.record);
+    if (!isRefusal(got) || !PASSING.has(got.code)) return got;
+    obstacles.set(allocation, got);
+  }
+  return usedUp(slots, obstacles);
+}
+
+/** Of what its last pod needed no more the reaper may let go at this moment: then it is reserved anew. */
+async function lendOne(
+  context: Context,
+  inventory: ClusterState,
+  allocation: AllocationRequest,
+  first: Look | undefined,
+): Promise<Reserved | Refusal> {
+  let look = first ?? (await lookAt(context, inventory, allocation));
+  for (let round = 0; ; round++) {
+    const got = await tryLend(context, inventory, allocation, look);
+    if (got.kind !== "released") return got;
+    if (round === MAX_ATTEMPTS) return busy(got.claim);
+    look = await lookAt(context, inventory, allocation);
+  }
+}
+
+/** A slot's claim as the store has it, if it has one, and whether the slot is free. */
+interface Look {
+  readonly before: Stored<"claim"> | undefined;
+  readonly free: boolean;
+}
+
+async function lookAt(
+  { store, clock }: Context,
+  inventory: ClusterState,
+  allocation: AllocationRequest,
+): Promise<Look> {
+  const before = await store.get("claim", claimKey(allocation.key));
+  return { before, free: before === undefined || (await isFree({ clock }, inventory, before)) };
+}
+
+async function tryLend(
+  context: Context,
+  inventory: ClusterState,
+  allocation: AllocationRequest,
+  { before, free }: Look,
+): Promise<Reserved | Refusal | Released> {
+  if (before !== undefined && !free) return busy(before.record);
+  const { promise, ...plain } = allocation;
+  const instead = before?.record.binding?.token ?? "";
+  const got = await reserve(context, before === undefined ? allocation : { ...plain, instead }, "nothing");
+  if (isRefusal(got) || promise === undefined) return got;
+  if (got.claim.record.binding?.token === promise.token) return got;
+  return await promiseFree(context, inventory, got, promise);
+}
+
+interface Released {
+  readonly kind: "released";
+  /** As it was. */
+  readonly claim: Claim;
+}
+
+/** `reserve` answers from the view, which may lag, and the reaper may take the last promise back at this moment. */
+async function promiseFree(
+  context: Context,
+  inventory: ClusterState,
+  got: Reserved,
+  promise: Binding,
+): Promise<Reserved | Refusal | Released> {
+  let seen = got.claim;
+  for (let round = 0; round < MAX_ATTEMPTS; round++) {
+    if (seen.record.releasing === true) return { kind: "released", claim: seen.record };
+    const free = await isFree(context, inventory, seen);
+    const lent = free ? await promiseTo(context, seen, promise) : undefined;
+    if (lent !== undefined) return { ...got, claim: lent, waits: true };
+    const now = await context.store.get("claim", seen.key);
+    if (now === undefined) return { kind: "released", claim: seen.record };
+    if (now.revision === seen.revision) break;
+    // another pod of the set asked for others meanwhile
+    if (!isDeepStrictEqual(now.record.addresses, got.claim.record.addresses)) break;
+    seen = now;
+  }
+  return busy(seen.record);
+}
+
+/** Nobody has the slot, or the pod that had it is gone and so is its sandbox. */
+async function isFree(
+  { clock }: Pick<Context, "clock">,
+  inventory: ClusterState,
+  { record, createdAt }: Stored<"claim">,
+): Promise<boolean> {
+  if (record.deleting === true) return false;
+  if (record.binding === undefined) return true;
+  const facts = await observeOwner(record, inventory);
+  // Its Deployment may be back before the reaper saw that: what was set aside is wanted now. And what a person made is
+  // kept whatever becomes of its pods, but it is bound to one after the other like any.
+  const { retained: _, handMade: __, ...wanted } = record;
+  const verdict = decideRetention(wanted, { ...facts, owner: "needed" }, createdAt, clock.now());
+  return verdict.kind === "unpromise";
+}
+
+async function promiseTo(
+  context: Context,
+  seen: Stored<"claim">,
+  binding: Binding,
+): Promise<Stored<"claim"> | undefined> {
+  for (const address of seen.record.addresses) {
+    if (!(await ensureUnmarked(context.store, address, seen.record.nonce))) return undefined;
+  }
+  const result = await context.store.replace("claim", seen, { ...seen.record, binding });
+  return result.kind === "replaced" ? result.stored : undefined;
+}
+
+function busy(claim: Claim): Refusal {
+  if (claim.deleting === true) return deletionPending(claim);
+  const key = claimKey(claim);
+  const { binding } = claim;
+  const pod = binding?.podName ?? "";
+  const who = pod === "" ? `a pod that was admitted less than ${HOLD_TIMEOUT_MS / 1000} s ago` : `pod ${pod}`;
+  return refuse("CLAIM_BUSY", `${claim.addresses.join(",")} (${claim.name}) is bound to ${who}`, {
+    claim: key,
+    pod,
+  });
+}

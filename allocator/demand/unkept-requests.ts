@@ -1,0 +1,129 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import { type Request, requestsAddress } from "../model/address-request.ts";
+import type { Identity } from "../model/claim.ts";
+import { identityOf, type PodIdentity, type PodOwner } from "../model/identity.ts";
+import { groupOf, isFollowed } from "../model/workload-kinds.ts";
+
+/** A pod, or the pods of a template: whose they are, and what they ask for. */
+export interface Keepsake {
+  readonly standing: PodIdentity;
+  /** The controller of the pods; absent: they have none. */
+  readonly owner?: Pick<PodOwner, "apiVersion" | "kind" | "name">;
+  readonly request: Request;
+}
+
+/** Kinds whose pods share a list of addresses, if they have one. */
+const SHARING: ReadonlySet<string> = new Set(["Deployment", "CloneSet", "ReplicaSet", "Rollout"]);
+
+/**
+ * What is asked to be kept and will not be, in words for the person who applies it, each with what to do; none if all
+ * of it is kept. Each line fits into a warning of the API server (256 bytes) with names of usual length.
+ */
+export function notKept({ standing, owner, request }: Keepsake): string[] {
+  if (!requestsAddress(request)) return [];
+  const { kind, apiVersion } = standing.identity;
+  if (standing.kind === "anonymous")
+    return owner === undefined ? nameless(request) : alike(owner.kind, request);
+  if (standing.kind === "set" || kind === "CloneSet") {
+    if (request.entries === undefined) return alike(kind, request);
+    return isFollowed(apiVersion, kind) ? [] : [unread(kind)];
+  }
+  if (kind === "VirtualMachineInstance") return machine(standing.identity.name, request);
+  if (kind === "Pod" && owner?.kind === "StatefulSet") {
+    return standing.ordinal === undefined
+      ? misnamed(standing.identity.name, owner, request)
+      : foreign(owner, request);
+  }
+  return [];
+}
+
+/** A pod from generateName that nobody owns. */
+function nameless({ sticky, retention }: Request): string[] {
+  if (sticky !== true && retention?.whenDeleted !== "Retain") return [];
+  return [
+    "a pod from generateName keeps its address only while it lives, whatever it says: no later pod has its name; give it a name of its own",
+  ];
+}
+
+/** Nothing tells one of the pods from the next one. */
+function alike(kind: string, { sticky, retention, entries }: Request): string[] {
+  const told: string[] = [];
+  if (sticky === true) {
+    const [why, next] = SHARING.has(kind)
+      ? ["which have no identity", "give it a set with berth.dev/ips"]
+      : [
+          "which Berth cannot tell from each other",
+          "each keeps its address while it lives; use a StatefulSet",
+        ];
+    told.push(`berth.dev/sticky has no effect on the pods of a ${kind}, ${why}; ${next}`);
+  }
+  if (retention?.whenDeleted === "Retain") {
+    told.push(
+      `berth.dev/when-deleted=Retain holds the addresses of pods of a ${kind} that are gone, and no later pod finds them again; leave it out`,
+    );
+  }
+  return entries === undefined ? told : [...told, unread(kind)];
+}
+
+/** Of an owner that Berth does not read, whose pods ask for addresses by name. */
+function unread(kind: string): string {
+  return `an address is held only while a pod of the ${kind} has it, and not between one pod and the next; list it under "reserved" of its pool, and nobody else gets it who does not ask for it by name`;
+}
+
+/** The ordinals of a StatefulSet of a group that Berth does not read: of those it knows the pods by their names. */
+function foreign({ apiVersion, kind }: Required<Keepsake>["owner"], request: Request): string[] {
+  const whose = `Berth does not read a ${kind} of ${groupOf(apiVersion)}: `;
+  if (outlivesPods(request)) {
+    return [
+      `${whose}the address of a pod that is gone stays for limits.retention of its pool, whatever the ${kind} wants; an IPClaim made by hand keeps it for good`,
+    ];
+  }
+  return [
+    `${whose}an address goes with its pod; berth.dev/sticky keeps it by the pod's name, for limits.retention of its pool; an IPClaim made by hand keeps it for good`,
+  ];
+}
+
+function misnamed(pod: string, owner: Required<Keepsake>["owner"], request: Request): string[] {
+  if (outlivesPods(request)) return [];
+  return [
+    `pod ${pod} is not called like the pods of ${owner.kind} ${owner.name}, so its address goes with it; berth.dev/sticky keeps it by the pod's name, for limits.retention of its pool`,
+  ];
+}
+
+/** Of a machine that is stopped there is no pod, and nothing else is read of it. */
+function machine(name: string, { retention }: Request): string[] {
+  const forGood = `an IPClaim ${name} made by hand keeps it for good`;
+  if (retention?.whenDeleted === "Retain") {
+    return [
+      `the address of virtual machine ${name} stays for limits.retention of its pool when it is stopped, and no longer; ${forGood}`,
+    ];
+  }
+  return [
+    `the address of virtual machine ${name} is held only while it runs; berth.dev/when-deleted=Retain keeps it for limits.retention of its pool; ${forGood}`,
+  ];
+}
+
+/** By its name. */
+function outlivesPods({ sticky, retention }: Request): boolean {
+  return retention?.whenDeleted === "Retain" || (sticky === true && retention?.whenDeleted === undefined);
+}
+
+/**
+ * How the pods of a template stand whose owner is not read, and who controls them. Only a pod itself says who it is; this is
+ * one of them, as it will be.
+ */
+export function standingOfPods({ apiVersion, kind, name }: Identity): Pick<Keepsake, "standing" | "owner"> {
+  const owner = { apiVersion, kind, name, uid: "" };
+  const pod = { namespace: "", name: "", generateName: `${name}-`, labels: {}, annotations: {}, owner };
+  switch (`${kind} ${groupOf(apiVersion)}`) {
+    case "Rollout argoproj.io":
+      return { standing: { kind: "set", workload: name, identity: { apiVersion, kind, name } }, owner };
+    case "VirtualMachine kubevirt.io": {
+      const instance = { ...owner, kind: "VirtualMachineInstance" };
+      return { standing: identityOf({ ...pod, owner: instance }), owner: instance };
+    }
+    default:
+      return { standing: identityOf({ ...pod, name: `${name}-0` }), owner };
+  }
+}

@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import { isRefusal, type Refusal } from "../base/errors.ts";
+import type { Context } from "../cache/context.ts";
+import type { AllocationRequest } from "../lifecycle/reserve.ts";
+import { EXEMPT_NAMESPACE, readRequest, withDefaults } from "../manifest/annotations.ts";
+import { type KubeObject, workloadState } from "../manifest/kubernetes-object.ts";
+import type { Request } from "../model/address-request.ts";
+import type { Identity } from "../model/claim.ts";
+import type { NamespaceState, WorkloadState } from "../model/cluster-state.ts";
+import type { PodIdentity } from "../model/identity.ts";
+import { type AllocationInput, requestFor } from "./build-request.ts";
+
+/** The most ordinals that are looked at in advance; each pod beyond them reserves for itself. */
+export const MAX_PRERESERVED_ORDINALS = 1000;
+
+/** What a workload's template asks for, and how its pods will stand. */
+export interface Template {
+  readonly workload: WorkloadState;
+  readonly request: Request;
+  /** Its pods are let through untouched, so nothing may be reserved for them. */
+  readonly exempt: boolean;
+  readonly applicant: (standing: PodIdentity) => AllocationInput;
+}
+
+export function readTemplate(
+  context: Pick<Context, "clock" | "random">,
+  object: KubeObject,
+  namespace: NamespaceState,
+): Template | Refusal {
+  const template = object.spec.at("template");
+  const meta = template.at("metadata");
+  const request = readRequest(withDefaults(meta.texts("annotations"), namespace));
+  if (isRefusal(request)) return request;
+  const workload = workloadState(object);
+  return {
+    workload,
+    request,
+    exempt: template.at("spec").flag("hostNetwork") || namespace.name === EXEMPT_NAMESPACE,
+    applicant: (podIdentity) => ({
+      standing: podIdentity,
+      request,
+      namespace,
+      podLabels: meta.texts("labels"),
+      start: workload.start,
+      token: context.random.token(),
+      now: context.clock.now(),
+    }),
+  };
+}
+
+/** Who the workload's pods are, without an ordinal or slot. */
+export function ownerOf(object: KubeObject): Identity {
+  const { name, uid } = object.metadata;
+  return { kind: object.kind, apiVersion: object.apiVersion, name, ...(uid === "" ? {} : { uid }) };
+}
+
+/** The claim's name and the request of each ordinal of a StatefulSet, from `ordinals.start` on. */
+export function* ordinalRequests(
+  object: KubeObject,
+  { workload, applicant }: Template,
+): Generator<{
+  readonly name: string;
+  readonly ordinal: number;
+  readonly intent: AllocationRequest | Refusal;
+}> {
+  const owner = ownerOf(object);
+  const end = workload.start + Math.min(workload.replicas, MAX_PRERESERVED_ORDINALS);
+  for (let ordinal = workload.start; ordinal < end; ordinal++) {
+    const name = `${owner.name}-${ordinal}`;
+    yield {
+      name,
+      ordinal,
+      intent: requestFor(applicant({ kind: "named", claim: name, identity: { ...owner, ordinal } })),
+    };
+  }
+}

@@ -1,0 +1,194 @@
+// SPDX-License-Identifier: Apache-2.0
+import { type Address, familyOf } from "../ip/address.ts";
+import { type Claim, claimKey } from "../model/claim.ts";
+import { isBackedByClaim, type Reservation } from "../model/reservation.ts";
+import { classify, type Pool, poolOf } from "../pool/pool.ts";
+
+/** One live use of addresses on a node, as its agent's journal has it. */
+export interface AuditedAttachment {
+  readonly node: string;
+  readonly network: string;
+  readonly containerID: string;
+  readonly interface: string;
+  readonly claim?: string;
+  readonly addresses: readonly Address[];
+}
+
+/** All records as of one moment. */
+export interface AuditInput {
+  readonly pools: readonly Pool[];
+  readonly claims: readonly Claim[];
+  readonly reservations: readonly Reservation[];
+  readonly attachments: readonly AuditedAttachment[];
+}
+
+/**
+ * `defect`: an invariant is broken and a person must look. `pending`: the trace of an act that is under way or broke
+ * off; the reaper repairs it within 120 s.
+ */
+export interface Finding {
+  readonly severity: "defect" | "pending";
+  readonly kind:
+    | "double-claim" // two claims list one address
+    | "double-use" // two live sandboxes use one address
+    | "unreserved" // a claim lists an address that is not reserved for it
+    | "orphan" // a reservation that no claim relies on
+    | "outside" // a reservation that no pool contains, or that its pool excludes
+    | "misfiled" // a reservation filed under another pool than the one that contains it
+    | "two-of-a-family" // a claim with two addresses of one family
+    | "unclaimed-use" // a live sandbox with addresses of a claim that is gone or has others
+    | "half-released" // a claim on its way out
+    | "unreserved-request" // a claim made by hand that has no addresses yet
+    | "unneeded"; // a claim that no living pod, workload, person or retention needs; not of the records alone (cli/explain/unneeded-claims.ts)
+  readonly subject: string;
+  readonly message: string;
+}
+
+/** Compares the records with each other, in both directions. Pure: same books in, same findings out. */
+export function audit(auditInput: AuditInput): Finding[] {
+  const claims = new Map(auditInput.claims.map((claim) => [claimKey(claim), claim])); // namespace/name -> claim
+  return [
+    ...auditInput.claims.flatMap(auditClaim),
+    ...auditSharing(auditInput.claims),
+    ...auditReserved(auditInput),
+    ...auditInput.reservations.flatMap((reservation) =>
+      auditReservation(reservation, claims, auditInput.pools),
+    ),
+    ...auditUse(auditInput.attachments, claims),
+  ];
+}
+
+function auditClaim(claim: Claim): Finding[] {
+  const key = claimKey(claim);
+  const findings: Finding[] = [];
+  if (new Set(claim.addresses.map(familyOf)).size !== claim.addresses.length) {
+    findings.push(
+      defect("two-of-a-family", key, `claim ${key} has ${claim.addresses.join(", ")}, two of one family`),
+    );
+  }
+  if (claim.releasing === true) {
+    findings.push(pending("half-released", key, `claim ${key} is being given back`));
+  }
+  if (claim.nonce === "") {
+    findings.push(
+      pending("unreserved-request", key, `claim ${key} was made by hand and has no addresses yet`),
+    );
+  }
+  return findings;
+}
+
+function auditSharing(claims: readonly Claim[]): Finding[] {
+  const holders = new Map<Address, string>(); // address -> first claim that lists it
+  const findings: Finding[] = [];
+  for (const claim of claims) {
+    if (claim.releasing === true) continue;
+    const key = claimKey(claim);
+    for (const address of claim.addresses) {
+      const other = holders.get(address);
+      if (other === undefined) holders.set(address, key);
+      else
+        findings.push(
+          defect("double-claim", address, `address ${address} is listed by claims ${other} and ${key}`),
+        );
+    }
+  }
+  return findings;
+}
+
+function auditReserved(auditInput: AuditInput): Finding[] {
+  const reserved = new Map(auditInput.reservations.map((r) => [r.address, r])); // address -> reservation
+  return auditInput.claims.flatMap((claim) => {
+    if (claim.releasing === true) return [];
+    const missing = claim.addresses.filter((address) => {
+      const reservation = reserved.get(address);
+      return (
+        reservation === undefined || reservation.nonce !== claim.nonce || reservation.releasedAt !== undefined
+      );
+    });
+    const key = claimKey(claim);
+    return missing.map((address) =>
+      defect("unreserved", address, `claim ${key} lists ${address}, which is not reserved for it`),
+    );
+  });
+}
+
+function auditReservation(
+  reservation: Reservation,
+  claims: ReadonlyMap<string, Claim>,
+  pools: readonly Pool[],
+): Finding[] {
+  // Cooling: nobody relies on it, and its pool may be gone before it is.
+  if (reservation.releasedAt !== undefined) return [];
+  const { address, pool } = reservation;
+  const findings: Finding[] = [];
+  const key = claimKey(reservation.claim);
+  if (!isBackedByClaim(claims.get(key), reservation)) {
+    findings.push(
+      pending("orphan", address, `address ${address} is reserved for ${key}, which does not rely on it`),
+    );
+  }
+  const home = poolOf(pools, address);
+  if (home === undefined) {
+    findings.push(defect("outside", address, `address ${address} is reserved for ${key} and in no pool`));
+  } else if (classify(home, address) === "excluded" || classify(home, address) === "gateway") {
+    findings.push(
+      defect(
+        "outside",
+        address,
+        `address ${address} is reserved for ${key}, and pool ${home.name} does not give it out`,
+      ),
+    );
+  } else if (home.name !== pool) {
+    findings.push(
+      defect(
+        "misfiled",
+        address,
+        `address ${address} is filed under pool ${pool} and belongs to ${home.name}`,
+      ),
+    );
+  }
+  return findings;
+}
+
+function auditUse(attachments: readonly AuditedAttachment[], claims: ReadonlyMap<string, Claim>): Finding[] {
+  const users = new Map<string, string>(); // scope/address -> sandbox
+  const findings: Finding[] = [];
+  for (const attachment of attachments) {
+    const who = `${attachment.containerID} ${attachment.interface} on ${attachment.node}`;
+    // Addresses that only a node knows are told apart by network; claimed ones are unique everywhere.
+    const scope = attachment.claim === undefined ? `${attachment.node}/${attachment.network}` : "";
+    for (const address of attachment.addresses) {
+      const other = users.get(`${scope}/${address}`);
+      if (other === undefined) users.set(`${scope}/${address}`, who);
+      else
+        findings.push(defect("double-use", address, `address ${address} is used by ${other} and by ${who}`));
+    }
+    findings.push(...auditClaimedUse(attachment, claims, who));
+  }
+  return findings;
+}
+
+function auditClaimedUse(
+  attachment: AuditedAttachment,
+  claims: ReadonlyMap<string, Claim>,
+  who: string,
+): Finding[] {
+  if (attachment.claim === undefined) return [];
+  const claim = claims.get(attachment.claim);
+  const lost = attachment.addresses.filter((address) => claim?.addresses.includes(address) !== true);
+  return lost.map((address) =>
+    defect(
+      "unclaimed-use",
+      address,
+      `address ${address} is used by ${who}, and claim ${attachment.claim} does not have it`,
+    ),
+  );
+}
+
+function defect(kind: Finding["kind"], subject: string, message: string): Finding {
+  return { severity: "defect", kind, subject, message };
+}
+
+function pending(kind: Finding["kind"], subject: string, message: string): Finding {
+  return { severity: "pending", kind, subject, message };
+}

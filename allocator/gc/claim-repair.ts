@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import type { Context } from "../cache/context.ts";
+import { acquireCandidate, rollback } from "../lifecycle/acquire.ts";
+import { isDetached } from "../lifecycle/bind.ts";
+import { ensureUnmarked } from "../lifecycle/orphan-mark.ts";
+import { release } from "../lifecycle/release.ts";
+import { isReserved } from "../model/claim.ts";
+import type { Stored } from "../store/store.ts";
+
+/**
+ * Reserves again what a claim lists and has lost. A reserver that was reaped while it paused and crashed after it wrote
+ * its claim leaves such a claim behind: nobody can bind it, and nobody else would repair it. If another identity has an
+ * address by now the claim is given up. `later`: somebody is at work on it, or its pool is gone.
+ */
+export async function repairClaim(
+  context: Context,
+  hint: Stored<"claim">,
+): Promise<"whole" | "mended" | "given up" | "later"> {
+  const seen = await context.store.get("claim", hint.key);
+  if (seen === undefined || !isReserved(seen.record)) return "whole";
+  const { namespace, name, nonce, addresses } = seen.record;
+  let outcome: "whole" | "mended" = "whole";
+  for (const address of addresses) {
+    if (await ensureUnmarked(context.store, address, nonce)) continue;
+    const pool = context.view.poolOf(address)?.name;
+    if (pool === undefined) return "later";
+    const got = await acquireCandidate(context, { address, pool, claim: { namespace, name }, nonce });
+    if (got.kind === "contended") return "later";
+    if (got.kind === "taken") return await giveUp(context, seen);
+    await rollback(context, [got]); // stays, unless the claim has stopped listing the address meanwhile
+    outcome = "mended";
+  }
+  return outcome;
+}
+
+/** A claim that a person made waits again, as it did before it was reserved. */
+async function giveUp(context: Context, seen: Stored<"claim">): Promise<"given up" | "later"> {
+  if (!isDetached(seen.record)) return "later";
+  if (seen.record.handMade !== true) {
+    return (await release(context, seen)) === "released" ? "given up" : "later";
+  }
+  const { binding: _, ...rest } = seen.record;
+  const waiting = await context.store.replace("claim", seen, { ...rest, addresses: [], nonce: "" });
+  return waiting.kind === "replaced" ? "given up" : "later";
+}

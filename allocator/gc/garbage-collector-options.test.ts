@@ -1,0 +1,180 @@
+// SPDX-License-Identifier: Apache-2.0
+// A reaper of a cluster: its hints may lag, it may have to leave the work to another process, records may be broken.
+import assert from "node:assert/strict";
+import { describe, it } from "node:test";
+import { altered } from "../../test/simulation/altered.ts";
+import {
+  claimRecord,
+  DB_POOL,
+  granted,
+  reservationRecord,
+  workloadFactsOf,
+} from "../../test/support/fixtures.ts";
+import { entries, ordinalIntent } from "../../test/support/intents.ts";
+import { workload } from "../../test/support/objects.ts";
+import { openWorld, type World } from "../../test/support/world.ts";
+import { BerthError } from "../base/errors.ts";
+import { reserve } from "../lifecycle/reserve.ts";
+import { readObject } from "../manifest/kubernetes-object.ts";
+import type { Request } from "../model/address-request.ts";
+import type { ClusterState } from "../model/cluster-state.ts";
+import { GarbageCollector } from "./garbage-collector.ts";
+
+const POOLS = [DB_POOL];
+
+async function keep(world: World, object: unknown): Promise<void> {
+  await world.shelf.keep(granted(readObject(object)));
+}
+
+async function ordinal(world: World, request: Request = entries("10.20.0.70")): Promise<void> {
+  granted(await reserve(world.context, ordinalIntent(world, "mysql-0", request), "pod"));
+  await world.settle();
+}
+
+async function pass(world: World, collector: GarbageCollector, afterMs = 0): Promise<string> {
+  world.clock.advance(afterMs);
+  const { orphans, cooled, released, retained } = await collector.pass();
+  await world.settle();
+  return `${orphans} orphans, ${cooled} cooled, ${released} released, ${retained} retained`;
+}
+
+const NOTHING = "0 orphans, 0 cooled, 0 released, 0 retained";
+
+/** What lags behind: no pods, and a StatefulSet of so many replicas, or none. */
+function wanting(replicas: number | undefined): ClusterState {
+  return {
+    pod: async () => undefined,
+    namespace: async () => undefined,
+    fenced: async () => false,
+    workload: async (ref) => (replicas === undefined ? undefined : workloadFactsOf({ ...ref, replicas })),
+  };
+}
+
+/** Writes down what is asked. */
+function asking(inventory: ClusterState, asked: string[], then: () => void = () => {}): ClusterState {
+  return {
+    pod: async (namespace, name) => {
+      asked.push(`pod ${name}`);
+      return await inventory.pod(namespace, name);
+    },
+    workload: async (ref) => {
+      asked.push(`${ref.kind} ${ref.name}`);
+      then();
+      return await inventory.workload(ref);
+    },
+    namespace: (name) => inventory.namespace(name),
+    fenced: (node) => inventory.fenced(node),
+  };
+}
+
+describe("a pass of a reaper in a cluster", () => {
+  it("asks the authority only about claims that its hints would let go", async () => {
+    await using world = await openWorld({ pools: POOLS });
+    await ordinal(world);
+    const asked: string[] = [];
+    const live = asking(world.shelf, asked);
+    const collector = new GarbageCollector(world.context, live, { hints: wanting(1) });
+    for (let n = 0; n < 3; n++) assert.equal(await pass(world, collector, 60_000), NOTHING);
+    assert.deepEqual(asked, []);
+    // the hints lag behind: the workload is there, and it wants the ordinal
+    await keep(world, workload("StatefulSet", "mysql", { replicas: 1 }));
+    const before = world.dump();
+    const late = new GarbageCollector(world.context, live, { hints: wanting(undefined) });
+    assert.equal(await pass(world, late), NOTHING);
+    assert.deepEqual(asked, ["pod mysql-0", "StatefulSet mysql"]);
+    assert.equal(world.dump(), before);
+    await world.shelf.forget("StatefulSet", "shop", "mysql");
+    assert.equal(await pass(world, late), "0 orphans, 0 cooled, 1 released, 0 retained");
+  });
+
+  it("writes nothing from the moment at which it must leave that to another", async () => {
+    await using world = await openWorld({ pools: POOLS });
+    await ordinal(world);
+    await world.authority.create("reservation", reservationRecord("10.20.0.90", { nonce: "left" }));
+    await world.authority.create(
+      "reservation",
+      reservationRecord("10.20.0.91", { nonce: "l", releasedAt: 1 }),
+    );
+    await world.settle();
+    let leads = true;
+    const collector = new GarbageCollector(world.context, world.shelf, { mayWrite: () => leads });
+    await keep(world, workload("StatefulSet", "mysql", { replicas: 1 }));
+    assert.equal(await pass(world, collector), "0 orphans, 1 cooled, 0 released, 0 retained");
+    await world.shelf.forget("StatefulSet", "shop", "mysql");
+    leads = false;
+    const before = world.dump();
+    assert.equal(await pass(world, collector, 60_000), NOTHING);
+    assert.equal(world.dump(), before);
+    leads = true;
+    assert.equal(await pass(world, collector), "1 orphans, 0 cooled, 1 released, 0 retained");
+  });
+
+  it("lets go of nothing when it has to stop between its last look and the act", async () => {
+    await using world = await openWorld({ pools: POOLS });
+    await ordinal(world);
+    await world.shelf.forget("StatefulSet", "shop", "mysql");
+    let leads = true;
+    const live = asking(world.shelf, [], () => {
+      leads = false;
+    });
+    const before = world.dump();
+    const collector = new GarbageCollector(world.context, live, {
+      hints: wanting(undefined),
+      mayWrite: () => leads,
+    });
+    await pass(world, collector, 60_000);
+    assert.equal(world.dump(), before);
+  });
+
+  it("does not finish a release that another began when it must not write", async () => {
+    await using world = await openWorld({ pools: POOLS });
+    await world.authority.create("claim", claimRecord({ releasing: true }));
+    await world.settle();
+    const before = world.dump();
+    const collector = new GarbageCollector(world.context, world.shelf, { mayWrite: () => false });
+    const [hint] = [...world.context.view.claims()];
+    assert.ok(hint);
+    assert.deepEqual(await collector.judgeClaim(hint), { kind: "keep" });
+    assert.equal(world.dump(), before);
+  });
+
+  it("is not held up by a reservation whose claim cannot be read", async () => {
+    const corrupt = new BerthError("STATE_CORRUPT", "the IPClaim shop/broken cannot be read");
+    await using world = await openWorld({
+      pools: POOLS,
+      wrap: (store) =>
+        altered(store, {
+          get: async (kind, key) => {
+            if (key === "shop/broken") throw corrupt;
+            return await store.get(kind, key);
+          },
+        }),
+    });
+    const of = (name: string) => ({ claim: { namespace: "shop", name }, nonce: "left" });
+    await world.authority.create("reservation", reservationRecord("10.20.0.90", of("broken")));
+    await world.authority.create("reservation", reservationRecord("10.20.0.91", of("gone")));
+    await world.settle();
+    const said: unknown[] = [];
+    const log = { ...world.context.log, error: (...line: unknown[]) => void said.push(line) };
+    const collector = new GarbageCollector({ ...world.context, log }, world.shelf);
+    await pass(world, collector);
+    assert.equal(await pass(world, collector, 30_000), "1 orphans, 0 cooled, 0 released, 0 retained");
+    assert.deepEqual(
+      (await world.all("reservation")).map(({ key }) => key),
+      ["10.20.0.90"],
+    );
+    assert.deepEqual(said, [
+      ["orphaned reservation cannot be removed", { address: "10.20.0.90", error: corrupt.message }],
+    ]);
+  });
+
+  it("ends at once when the store or the inventory cannot be asked at all", async () => {
+    await using world = await openWorld({ pools: POOLS });
+    await ordinal(world);
+    for (const code of ["STORE_UNAVAILABLE", "TIMED_OUT", "NOT_READY"] as const) {
+      const fault = new BerthError(code, "no answer");
+      const hints = { ...wanting(1), workload: () => Promise.reject(fault) };
+      await assert.rejects(new GarbageCollector(world.context, world.shelf, { hints }).pass(), fault);
+    }
+  });
+});

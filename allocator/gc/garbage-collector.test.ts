@@ -1,0 +1,295 @@
+// SPDX-License-Identifier: Apache-2.0
+import assert from "node:assert/strict";
+import { describe, it } from "node:test";
+import { assertClean } from "../../test/support/books.ts";
+import {
+  addr,
+  attachmentOf,
+  bindingTo,
+  claimRecord,
+  DB_POOL,
+  granted,
+  NOW,
+  reservationRecord,
+  reservationsOf,
+  viewOf,
+} from "../../test/support/fixtures.ts";
+import { anonymousIntent, entries, ordinalIntent, podIntent } from "../../test/support/intents.ts";
+import { pod, statefulPod, workload } from "../../test/support/objects.ts";
+import { openWorld, type World } from "../../test/support/world.ts";
+import { reserve } from "../lifecycle/reserve.ts";
+import { readObject } from "../manifest/kubernetes-object.ts";
+import type { Request } from "../model/address-request.ts";
+import type { Claim } from "../model/claim.ts";
+import { findOrphans, GarbageCollector } from "./garbage-collector.ts";
+
+const POOLS = [DB_POOL];
+
+async function keep(world: World, object: unknown): Promise<void> {
+  await world.shelf.keep(granted(readObject(object)));
+}
+
+async function ordinal(world: World, request: Request = entries("10.20.0.70")): Promise<void> {
+  granted(await reserve(world.context, ordinalIntent(world, "mysql-0", request), "pod"));
+  await world.settle();
+}
+
+/** The claim bound to a pod whose sandbox was seen to end, as after a deletion. */
+async function used(world: World, key: string, podName: string): Promise<void> {
+  const seen = await world.authority.get("claim", key);
+  assert.ok(seen);
+  const bound = await world.authority.replace("claim", seen, {
+    ...seen.record,
+    binding: bindingTo(podName, "node-a", { since: world.clock.now() }),
+  });
+  assert.ok(bound.kind === "replaced");
+  const attachment = attachmentOf(podName, { detached: true });
+  await world.authority.report(bound.stored, { phase: "Detached", attachment });
+  await world.settle();
+}
+
+async function pass(world: World, collector: GarbageCollector, afterMs = 0): Promise<string> {
+  world.clock.advance(afterMs);
+  const { orphans, cooled, released, retained } = await collector.pass();
+  await world.settle();
+  return `${orphans} orphans, ${cooled} cooled, ${released} released, ${retained} retained`;
+}
+
+const NOTHING = "0 orphans, 0 cooled, 0 released, 0 retained";
+
+async function claimOf(world: World, key = "shop/mysql-0"): Promise<Claim | undefined> {
+  return (await world.authority.get("claim", key))?.record;
+}
+
+describe("planReap", () => {
+  const stray = reservationRecord("10.20.0.90", { claim: { namespace: "shop", name: "gone" }, nonce: "x" });
+  const claim = claimRecord();
+
+  it("looks twice, with 30 s in between, and only takes what did not change", () => {
+    const view = viewOf({ pools: POOLS, claims: [claim], reservations: [...reservationsOf(claim), stray] });
+    const first = findOrphans(view, new Map(), NOW);
+    assert.deepEqual([first.orphans, [...first.sightings.keys()]], [[], ["10.20.0.90"]]);
+    assert.deepEqual(findOrphans(view, first.sightings, NOW + 29_999).orphans, []);
+    const second = findOrphans(view, first.sightings, NOW + 30_000);
+    assert.deepEqual(
+      second.orphans.map(({ key }) => key),
+      ["10.20.0.90"],
+    );
+    const touched = viewOf({ pools: POOLS, reservations: [stray] });
+    const third = findOrphans(touched, second.sightings, NOW + 60_000);
+    assert.deepEqual([third.orphans, third.sightings.get(addr("10.20.0.90"))?.at], [[], NOW + 60_000]);
+  });
+
+  it("forgets a sighting that did not come true", () => {
+    const view = viewOf({ pools: POOLS, reservations: [stray] });
+    const first = findOrphans(view, new Map(), NOW);
+    const cured = viewOf({
+      pools: POOLS,
+      claims: [claimRecord({ name: "gone", nonce: "x", addresses: [stray.address] })],
+      reservations: [stray],
+    });
+    assert.equal(findOrphans(cured, first.sightings, NOW + 10_000).sightings.size, 0);
+  });
+
+  it("frees what cooled for as long as its pool says, and at once where the pool is gone", () => {
+    const cooling = { ...stray, releasedAt: NOW };
+    const of = (pool: string, now: number) =>
+      findOrphans(viewOf({ pools: POOLS, reservations: [{ ...cooling, pool }] }), new Map(), now).cooled
+        .length;
+    assert.deepEqual([of("db", NOW + 29_999), of("db", NOW + 30_000), of("gone", NOW)], [0, 1, 1]);
+  });
+
+  it("takes the reservations of a releasing claim for its own", () => {
+    const claims = [claimRecord({ releasing: true, addresses: [] })];
+    const view = viewOf({ pools: POOLS, claims, reservations: reservationsOf(claim) });
+    assert.equal(findOrphans(view, new Map(), NOW).sightings.size, 0);
+  });
+});
+
+describe("a time that is a year ahead", () => {
+  const ahead = NOW + 365 * 86_400_000;
+
+  it("cools an address for the pool's cooldown, from when it was met", async () => {
+    await using world = await openWorld({ pools: POOLS });
+    const cooling = reservationRecord("10.20.0.90", {
+      claim: { namespace: "shop", name: "gone" },
+      nonce: "x",
+    });
+    await world.authority.create("reservation", { ...cooling, releasedAt: ahead });
+    await world.settle();
+    const collector = world.reaper();
+    assert.equal(await pass(world, collector), NOTHING);
+    assert.equal(await pass(world, collector, 29_999), NOTHING);
+    assert.equal(await pass(world, collector, 1), "0 orphans, 1 cooled, 0 released, 0 retained");
+  });
+
+  it("keeps a claim whose pod never came for its 120 s, from when it was met", async () => {
+    await using world = await openWorld({ pools: POOLS });
+    const claim = claimRecord({ admittedAt: ahead });
+    for (const reservation of reservationsOf(claim)) await world.authority.create("reservation", reservation);
+    await world.authority.create("claim", claim);
+    await world.settle();
+    const collector = world.reaper();
+    const released = async (ms: number) => (await pass(world, collector, ms)).includes("1 released");
+    assert.deepEqual([await released(0), await released(119_999), await released(1)], [false, false, true]);
+  });
+});
+
+describe("a pass", () => {
+  it("does nothing to a claim that is needed", async () => {
+    await using world = await openWorld({ pools: POOLS });
+    await keep(world, workload("StatefulSet", "mysql", { replicas: 1 }));
+    await ordinal(world);
+    await used(world, "shop/mysql-0", "mysql-0");
+    const before = world.dump();
+    const collector = world.reaper();
+    for (let n = 0; n < 5; n++) assert.equal(await pass(world, collector, 3_600_000), NOTHING);
+    assert.equal(world.dump(), before);
+  });
+
+  it("releases when the owner is deleted, and frees the address after the cooldown", async () => {
+    await using world = await openWorld({ pools: POOLS });
+    await keep(world, workload("StatefulSet", "mysql", { replicas: 1 }));
+    await ordinal(world);
+    await used(world, "shop/mysql-0", "mysql-0");
+    await world.shelf.forget("StatefulSet", "shop", "mysql");
+    const collector = world.reaper();
+    assert.equal(await pass(world, collector), "0 orphans, 0 cooled, 1 released, 0 retained");
+    assert.equal(await pass(world, collector, 29_999), NOTHING);
+    assert.equal(await pass(world, collector, 1), "0 orphans, 1 cooled, 0 released, 0 retained");
+    assert.deepEqual([await world.all("claim"), await world.all("reservation")], [[], []]);
+  });
+
+  it("retains when scaled down, gives it back when scaled up, and forgets that it was set aside", async () => {
+    await using world = await openWorld({ pools: POOLS });
+    await keep(world, workload("StatefulSet", "mysql", { replicas: 1 }));
+    await ordinal(world);
+    await used(world, "shop/mysql-0", "mysql-0");
+    await keep(world, workload("StatefulSet", "mysql", { replicas: 0 }));
+    const collector = world.reaper();
+    assert.equal(await pass(world, collector), "0 orphans, 0 cooled, 0 released, 1 retained");
+    assert.deepEqual((await claimOf(world))?.retained, { since: world.clock.now(), because: "scaled" });
+    assert.equal(await pass(world, collector, 1e9), NOTHING);
+    await keep(world, workload("StatefulSet", "mysql", { replicas: 1 }));
+    assert.equal(await pass(world, collector), NOTHING);
+    assert.equal((await claimOf(world))?.retained, undefined);
+    assert.deepEqual(await world.holdings(), { "shop/mysql-0": "10.20.0.70" });
+    await assertClean(world);
+  });
+
+  it("releases when scaled down with whenScaled Release, and what was retained when its ttl is over", async () => {
+    await using world = await openWorld({ pools: POOLS });
+    await keep(world, workload("StatefulSet", "mysql", { replicas: 0 }));
+    await ordinal(world, { ...entries("10.20.0.70"), retention: { whenScaled: "Release" } });
+    assert.equal(await pass(world, world.reaper()), "0 orphans, 0 cooled, 1 released, 0 retained");
+    world.clock.advance(30_000);
+    const retention = { whenDeleted: "Retain" as const, ttlMs: 60_000 };
+    granted(
+      await reserve(
+        world.context,
+        podIntent(world, "licence", { ...entries("10.20.0.71"), retention }),
+        "pod",
+      ),
+    );
+    await world.settle();
+    await used(world, "shop/licence", "licence");
+    const collector = world.reaper();
+    assert.equal(await pass(world, collector), "0 orphans, 1 cooled, 0 released, 1 retained");
+    assert.equal(await pass(world, collector, 59_999), NOTHING);
+    assert.equal(await pass(world, collector, 1), "0 orphans, 0 cooled, 1 released, 0 retained");
+  });
+
+  it("never releases under a pod that lives, or a sandbox that was not seen to end", async () => {
+    await using world = await openWorld({ pools: POOLS });
+    await ordinal(world, { ...entries("10.20.0.70"), retention: { whenScaled: "Release" } });
+    await keep(world, workload("StatefulSet", "mysql", { replicas: 0 }));
+    await keep(world, statefulPod("mysql", 0, { uid: "uid-of-mysql-0" }));
+    const collector = world.reaper();
+    assert.equal(await pass(world, collector, 1e9), NOTHING);
+    const seen = await world.authority.get("claim", "shop/mysql-0");
+    assert.ok(seen);
+    await world.authority.replace("claim", seen, { ...seen.record, binding: bindingTo("mysql-0", "node-a") });
+    await world.shelf.forget("Pod", "shop", "mysql-0");
+    await world.settle();
+    assert.equal(await pass(world, collector, 1e9), NOTHING);
+  });
+
+  it("takes back what was reserved for a pod that never came, 120 s after its admission", async () => {
+    await using world = await openWorld({ pools: POOLS });
+    granted(await reserve(world.context, podIntent(world, "licence", entries("10.20.0.70")), "pod"));
+    granted(
+      await reserve(world.context, anonymousIntent(world, { pools: ["db"], families: ["IPv4"] }), "pod"),
+    );
+    await keep(world, pod("came"));
+    granted(await reserve(world.context, podIntent(world, "came", entries("10.20.0.72")), "pod"));
+    await world.settle();
+    const collector = world.reaper();
+    assert.equal(await pass(world, collector, 119_999), NOTHING);
+    assert.equal(await pass(world, collector, 1), "0 orphans, 0 cooled, 2 released, 0 retained");
+    assert.deepEqual(await world.holdings(), { "shop/came": "10.20.0.72" });
+  });
+
+  it("keeps a claim made by hand, used or not", async () => {
+    await using world = await openWorld({ pools: POOLS });
+    await world.authority.create("claim", claimRecord({ handMade: true }));
+    await world.authority.create("reservation", reservationRecord("10.20.0.70"));
+    await world.settle();
+    assert.equal(await pass(world, world.reaper(), 1e9), NOTHING);
+    await used(world, "shop/mysql-0", "mysql-0");
+    assert.equal(await pass(world, world.reaper(), 1e9), NOTHING);
+  });
+
+  it("reaps an orphan on the second look, and a young claim's reservation never", async () => {
+    await using world = await openWorld({ pools: POOLS });
+    await keep(world, workload("StatefulSet", "mysql", { replicas: 1 }));
+    await ordinal(world);
+    await world.authority.create("reservation", reservationRecord("10.20.0.90", { nonce: "left" }));
+    await world.settle();
+    const collector = world.reaper();
+    assert.deepEqual(
+      [await pass(world, collector), await pass(world, collector, 29_999)],
+      [NOTHING, NOTHING],
+    );
+    assert.equal(await pass(world, collector, 1), "1 orphans, 0 cooled, 0 released, 0 retained");
+    await assertClean(world);
+  });
+
+  it("asks the authority again before it does anything", async () => {
+    await using world = await openWorld({ pools: POOLS });
+    await ordinal(world);
+    // What the reaper sees is older than the store by a binding, an admission and a claim.
+    const stale = viewOf({
+      pools: POOLS,
+      claims: [claimRecord({ name: "mysql-1", nonce: "n2", addresses: [] })],
+      reservations: [reservationRecord("10.20.0.70", { nonce: "unseen" })],
+    });
+    await world.shelf.forget("StatefulSet", "shop", "mysql");
+    const collector = new GarbageCollector({ ...world.context, view: stale }, world.shelf);
+    const before = world.dump();
+    for (let n = 0; n < 4; n++) await pass(world, collector, 60_000);
+    assert.equal(world.dump(), before);
+  });
+
+  it("is not held up by a claim that cannot be judged", async () => {
+    await using world = await openWorld({ pools: POOLS });
+    for (const [name, address] of [
+      ["broken", "10.20.0.70"],
+      ["licence", "10.20.0.71"],
+    ] as const) {
+      granted(await reserve(world.context, podIntent(world, name, entries(address)), "pod"));
+    }
+    await world.settle();
+    const failing = Object.create(world.shelf) as typeof world.shelf;
+    failing.pod = async (namespace, name) => {
+      if (name === "broken") throw new Error("the informer is not ready");
+      return await world.shelf.pod(namespace, name);
+    };
+    const said: unknown[] = [];
+    const log = { ...world.context.log, error: (...line: unknown[]) => void said.push(line) };
+    const collector = new GarbageCollector({ ...world.context, log }, failing);
+    assert.equal(await pass(world, collector, 120_000), "0 orphans, 0 cooled, 1 released, 0 retained");
+    assert.deepEqual(said, [
+      ["claim cannot be judged", { claim: "shop/broken", error: "the informer is not ready" }],
+    ]);
+  });
+});

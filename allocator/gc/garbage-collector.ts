@@ -1,0 +1,310 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import { assertNever, BerthError, messageOf } from "../base/errors.ts";
+import type { LogFields } from "../base/ports.ts";
+import type { Context } from "../cache/context.ts";
+import type { RecordReader } from "../cache/reader.ts";
+import type { Address } from "../ip/address.ts";
+import { deleteOrphan } from "../lifecycle/orphan-mark.ts";
+import { release } from "../lifecycle/release.ts";
+import { observeOwner, type RetentionDecision } from "../lifecycle/retention.ts";
+import { RetentionLimits } from "../lifecycle/retention-limits.ts";
+import { ServerTimes } from "../lifecycle/server-times.ts";
+import { type Claim, claimKey, isReserved } from "../model/claim.ts";
+import type { ClusterState } from "../model/cluster-state.ts";
+import { isBackedByClaim, isHeldBy } from "../model/reservation.ts";
+import type { Stored } from "../store/store.ts";
+import { repairClaim } from "./claim-repair.ts";
+
+/** A reservation without its claim is an orphan when it looked the same this long ago. */
+export const ORPHAN_GRACE_MS = 30_000;
+/** Claims judged in one go, in 1 ms or so: stores and inventories may answer without letting anybody else have a turn. */
+const AT_ONCE = 100;
+/** Codes of faults that the next record would meet too. */
+const OF_ALL = /^(STORE_|TIMED_OUT$|NOT_READY$)/;
+/** Records compared in one go, in less than 1 ms. */
+const SLICE = 1_000;
+
+/** What one pass did, for the log and the metrics. */
+export interface GcReport {
+  readonly orphans: number;
+  readonly cooled: number;
+  readonly released: number;
+  readonly retained: number;
+}
+
+/** When a record was first seen without its counterpart, and as which revision: address or claim -> sighting. */
+export type FirstSeen = ReadonlyMap<string, { readonly revision: string; readonly at: number }>;
+
+export interface OrphanPlan {
+  /** Cooling is over: the address is free again. */
+  readonly cooled: readonly Stored<"reservation">[];
+  /** Seen without a claim twice, unchanged, with the grace in between. */
+  readonly orphans: readonly Stored<"reservation">[];
+  readonly sightings: FirstSeen;
+}
+
+/** Decides which of the reservations, all of them if absent, to look at; the deletion itself asks the authority again. */
+export function findOrphans(
+  view: RecordReader,
+  firstSeen: FirstSeen,
+  now: number,
+  {
+    reservations = view.reservations(),
+    stamps = new ServerTimes(),
+  }: { readonly reservations?: Iterable<Stored<"reservation">>; readonly stamps?: ServerTimes } = {},
+): OrphanPlan {
+  const cooled: Stored<"reservation">[] = [];
+  const orphans: Stored<"reservation">[] = [];
+  const next = new Map<string, { revision: string; at: number }>();
+  for (const stored of reservations) {
+    const { record, revision } = stored;
+    if (record.releasedAt !== undefined) {
+      const cooldownMs = view.pool(record.pool)?.cooldownMs ?? 0;
+      const since = stamps.past(record.address, record.releasedAt, now);
+      if (now >= since + cooldownMs) cooled.push(stored);
+      continue;
+    }
+    if (isBackedByClaim(view.claim(claimKey(record.claim))?.record, record)) continue;
+    const seen = firstSeen.get(record.address);
+    const at = seen?.revision === revision ? seen.at : now;
+    next.set(record.address, { revision, at });
+    if (now - at >= ORPHAN_GRACE_MS) orphans.push(stored);
+  }
+  return { cooled, orphans, sightings: next };
+}
+
+export interface RepairPlan {
+  /** Seen twice, unchanged, with the grace in between, without all that they list. */
+  readonly bereft: readonly Stored<"claim">[];
+  readonly sightings: FirstSeen;
+}
+
+/** Decides which of the claims, all of them if absent, list an address that is not reserved for them. */
+export function findBroken(
+  view: RecordReader,
+  firstSeen: FirstSeen,
+  now: number,
+  claims: Iterable<Stored<"claim">> = view.claims(),
+): RepairPlan {
+  const bereft: Stored<"claim">[] = [];
+  const next = new Map<string, { revision: string; at: number }>();
+  for (const stored of claims) {
+    const { key, revision, record } = stored;
+    const lacks = (address: Address) => {
+      const reservation = view.reservation(address)?.record;
+      return reservation === undefined || !isHeldBy(reservation, record.nonce);
+    };
+    if (!isReserved(record) || !record.addresses.some(lacks)) continue;
+    const seen = firstSeen.get(key);
+    const at = seen?.revision === revision ? seen.at : now;
+    next.set(key, { revision, at });
+    if (now - at >= ORPHAN_GRACE_MS) bereft.push(stored);
+  }
+  return { bereft, sightings: next };
+}
+
+export interface GarbageCollectorOptions {
+  /** What the first look at a claim goes by: may lag behind, costs nothing. That of the decisions if absent. */
+  readonly hints?: ClusterState;
+  /** Asked before every deletion: a process that is no longer the leader stops at once. */
+  readonly mayWrite?: () => boolean;
+  /** Told of every claim that a limit of its pool lets go although it asks to be retained. */
+  readonly notRetained?: (claim: Stored<"claim">, because: string) => void;
+}
+
+/**
+ * Repairs what crashes leave and lets go what retention lets go. Run it from one place at a time to save work; two at
+ * once are safe. Invariant 6 holds if a pass starts at least every 20 s.
+ */
+export class GarbageCollector {
+  readonly #context: Context;
+  readonly #inventory: ClusterState;
+  readonly #hints: ClusterState;
+  readonly #mayWrite: () => boolean;
+  readonly #limits: RetentionLimits;
+  readonly #notRetained: (claim: Stored<"claim">, because: string) => void;
+  #sightings: FirstSeen = new Map();
+  #bereft: FirstSeen = new Map();
+  readonly #stamps = new ServerTimes();
+
+  constructor(context: Context, inventory: ClusterState, options: GarbageCollectorOptions = {}) {
+    this.#context = context;
+    this.#inventory = inventory;
+    this.#hints = options.hints ?? inventory;
+    this.#mayWrite = options.mayWrite ?? (() => true);
+    this.#limits = new RetentionLimits(context);
+    this.#notRetained = options.notRetained ?? (() => {});
+  }
+
+  /** Wall clock, ms: since when the oldest suspect record has looked the same; undefined when none is suspect. */
+  get oldestSuspicion(): number | undefined {
+    const all = [...this.#sightings.values(), ...this.#bereft.values()];
+    return all.length === 0 ? undefined : all.reduce((oldest, { at }) => Math.min(oldest, at), Infinity);
+  }
+
+  async pass(): Promise<GcReport> {
+    const claims = [...this.#context.view.claims()];
+    let released = 0;
+    let retained = 0;
+    for (const [i, stored] of claims.entries()) {
+      if (!this.#mayWrite()) break;
+      if (i % AT_ONCE === AT_ONCE - 1) await this.#context.clock.sleep(0);
+      const verdict = await this.#judgeSafely(stored);
+      if (verdict.kind === "release") released++;
+      if (verdict.kind === "retain") retained++;
+    }
+    await this.#mendAll();
+    const plan = await this.#planReap();
+    this.#sightings = plan.sightings;
+    const orphans = await this.#countRemoved(plan.orphans, (stored) => deleteOrphan(this.#context, stored));
+    const cooled = await this.#countRemoved(
+      plan.cooled,
+      async (stored) => (await this.#context.store.remove("reservation", stored)).kind,
+    );
+    return { orphans, cooled, released, retained };
+  }
+
+  async #countRemoved(
+    reservations: readonly Stored<"reservation">[],
+    remove: (stored: Stored<"reservation">) => Promise<string>,
+  ): Promise<number> {
+    let removed = 0;
+    for (const stored of reservations) {
+      if (!this.#mayWrite()) break;
+      if ((await this.#removeSafely(stored, remove)) === "removed") removed++;
+    }
+    return removed;
+  }
+
+  async #removeSafely(
+    stored: Stored<"reservation">,
+    remove: (stored: Stored<"reservation">) => Promise<string>,
+  ): Promise<string> {
+    try {
+      return await remove(stored);
+    } catch (error) {
+      this.#passOver("orphaned reservation cannot be removed", { address: stored.key }, error);
+      return "passed over";
+    }
+  }
+
+  async #planReap(): Promise<OrphanPlan> {
+    const { view, clock } = this.#context;
+    const now = clock.now();
+    const parts = await this.#inSlices(view.reservations(), (part) =>
+      findOrphans(view, this.#sightings, now, { reservations: part, stamps: this.#stamps }),
+    );
+    return {
+      cooled: parts.flatMap(({ cooled }) => cooled),
+      orphans: parts.flatMap(({ orphans }) => orphans),
+      sightings: new Map(parts.flatMap(({ sightings }) => [...sightings])),
+    };
+  }
+
+  /** Others have their turn between two slices. What changes meanwhile is found out by whoever acts on the plan. */
+  async #inSlices<R, P>(records: Iterable<R>, plan: (part: readonly R[]) => P): Promise<P[]> {
+    const all = [...records];
+    const plans: P[] = [];
+    for (let i = 0; i < all.length; i += SLICE) {
+      if (i > 0) await this.#context.clock.sleep(0);
+      plans.push(plan(all.slice(i, i + SLICE)));
+    }
+    return plans;
+  }
+
+  async #mendAll(): Promise<void> {
+    const { view, clock, log } = this.#context;
+    const now = clock.now();
+    const plans = await this.#inSlices(view.claims(), (part) => findBroken(view, this.#bereft, now, part));
+    this.#bereft = new Map(plans.flatMap(({ sightings }) => [...sightings]));
+    for (const stored of plans.flatMap(({ bereft }) => bereft)) {
+      if (!this.#mayWrite()) break;
+      try {
+        const outcome = await repairClaim(this.#context, stored);
+        if (outcome === "mended")
+          log.warn("claim lacked a reservation and has it again", { claim: stored.key });
+        if (outcome === "given up")
+          log.error("claim lost its address and was given up", { claim: stored.key });
+      } catch (error) {
+        this.#passOver("claim cannot be mended", { claim: stored.key }, error);
+      }
+    }
+  }
+
+  /** One claim that cannot be judged must not keep the others from their turn. */
+  async #judgeSafely(stored: Stored<"claim">): Promise<RetentionDecision> {
+    try {
+      return await this.judgeClaim(stored);
+    } catch (error) {
+      this.#passOver("claim cannot be judged", { claim: stored.key }, error);
+      return { kind: "keep" };
+    }
+  }
+
+  /** What is wrong with one record says nothing about the next one; what is wrong with the store does. */
+  #passOver(message: string, about: LogFields, error: unknown): void {
+    if (error instanceof BerthError && OF_ALL.test(error.code)) throw error;
+    this.#context.log.error(message, { ...about, error: messageOf(error) });
+  }
+
+  /** Judges one claim and does what was decided. The view's copy decides whether to look, the authority's what to do. */
+  async judgeClaim(hint: Stored<"claim">): Promise<RetentionDecision> {
+    if (!this.#mayWrite()) return { kind: "keep" };
+    if (hint.record.releasing === true) {
+      const seen = await this.#context.store.get("claim", hint.key);
+      if (seen?.record.releasing === true) await release(this.#context, seen);
+      return { kind: "keep" };
+    }
+    const facts = await observeOwner(hint.record, this.#hints);
+    const first = this.#limits.judge(hint, facts);
+    if (first.kind === "keep") return first;
+    const seen = await this.#context.store.get("claim", hint.key);
+    if (seen === undefined) return { kind: "keep" };
+    const again = await observeOwner(seen.record, this.#inventory);
+    const verdict = this.#limits.judge(seen, again);
+    await this.#carryOut(seen, verdict);
+    return verdict;
+  }
+
+  async #carryOut(seen: Stored<"claim">, verdict: RetentionDecision): Promise<void> {
+    if (!this.#mayWrite()) return;
+    switch (verdict.kind) {
+      case "keep":
+        return;
+      case "release":
+        this.#tellLimit(seen, verdict.because);
+        await release(this.#context, seen);
+        return;
+      case "retain":
+        await this.#rewrite(seen, {
+          ...seen.record,
+          retained: { since: this.#context.clock.now(), because: verdict.because },
+        });
+        return;
+      case "unretain": {
+        const { retained: _, ...rest } = seen.record;
+        await this.#rewrite(seen, rest);
+        return;
+      }
+      case "unpromise": {
+        const { binding: _, ...rest } = seen.record;
+        await this.#rewrite(seen, rest);
+        return;
+      }
+      default:
+        assertNever(verdict);
+    }
+  }
+
+  #tellLimit(seen: Stored<"claim">, because: string | undefined): void {
+    if (because === undefined) return;
+    this.#context.log.info("claim is not retained", { claim: seen.key, reason: because });
+    this.#notRetained(seen, because);
+  }
+
+  /** A conflict is no failure: whoever changed the claim knew more, and the next pass judges it again. */
+  async #rewrite(seen: Stored<"claim">, next: Claim): Promise<void> {
+    await this.#context.store.replace("claim", seen, next);
+  }
+}

@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0
+import assert from "node:assert/strict";
+import { describe, it } from "node:test";
+import { altered } from "../../test/simulation/altered.ts";
+import { ManualClock } from "../../test/support/clock.ts";
+import { eventually } from "../../test/support/eventually.ts";
+import { claimRecord, DB_POOL, granted } from "../../test/support/fixtures.ts";
+import { entries, ordinalIntent } from "../../test/support/intents.ts";
+import { workload } from "../../test/support/objects.ts";
+import { openWorld, type World } from "../../test/support/world.ts";
+import { noopMetrics } from "../base/ports.ts";
+import { reserve } from "../lifecycle/reserve.ts";
+import { readObject } from "../manifest/kubernetes-object.ts";
+import type { Store } from "../store/store.ts";
+import { GarbageCollector } from "./garbage-collector.ts";
+import { startGcLoop } from "./gc-loop.ts";
+
+/** Waits at every get until it is let through. */
+class Gate {
+  readonly asked: string[] = [];
+  #open = Promise.withResolvers<void>();
+
+  through(): void {
+    this.#open.resolve();
+  }
+
+  wrap(store: Store): Store {
+    return altered(store, {
+      get: async (kind, key) => {
+        this.asked.push(key);
+        await this.#open.promise;
+        return await store.get(kind, key);
+      },
+    });
+  }
+}
+
+async function ordinals(world: World, ...names: readonly string[]): Promise<void> {
+  for (const [n, name] of names.entries()) {
+    granted(await reserve(world.context, ordinalIntent(world, name, entries(`10.20.0.${70 + n}`)), "pod"));
+  }
+  await world.settle();
+}
+
+describe("keepHouse", () => {
+  it("judges a suspect without waiting for the next pass", async () => {
+    const clock = new ManualClock();
+    await using world = await openWorld({ pools: [DB_POOL], clock });
+    await world.shelf.keep(granted(readObject(workload("StatefulSet", "mysql"))));
+    const house = startGcLoop(world.context, world.reaper(), noopMetrics);
+    await ordinals(world, "mysql-0");
+    await world.shelf.forget("StatefulSet", "shop", "mysql");
+    house.suspect(claimRecord());
+    await eventually("it is released", async () =>
+      Object.keys(await world.holdings()).length === 0 ? true : undefined,
+    );
+    assert.equal(clock.monotonic(), 0);
+    await house.close();
+  });
+
+  it("ends after the suspect at hand, however many wait", async () => {
+    const gate = new Gate();
+    const clock = new ManualClock();
+    await using world = await openWorld({ pools: [DB_POOL], clock, wrap: (store) => gate.wrap(store) });
+    const house = startGcLoop(world.context, new GarbageCollector(world.context, world.shelf), noopMetrics);
+    for (const name of ["mysql-0", "mysql-1", "mysql-2"]) house.suspect(claimRecord({ name }));
+    await new Promise((resolve) => setImmediate(resolve));
+    const closed = house.close();
+    gate.through();
+    await closed;
+    assert.deepEqual(gate.asked, ["shop/mysql-0"]);
+  });
+});

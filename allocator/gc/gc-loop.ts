@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import { messageOf } from "../base/errors.ts";
+import type { Metrics } from "../base/ports.ts";
+import type { Context } from "../cache/context.ts";
+import { type Claim, claimKey } from "../model/claim.ts";
+import type { GarbageCollector, GcReport } from "./garbage-collector.ts";
+
+/** Two observations 30 s apart and a pass every 10 s keep within the 60 s of invariant 6. */
+const PASS_EVERY_MS = 10_000;
+
+export interface GcLoop {
+  /** Judges one claim soon, because something just happened to what it is kept for. */
+  suspect(claim: Claim): void;
+  /** Ends after the work at hand. Repeatable. */
+  close(): Promise<void>;
+}
+
+/** Runs the reaper in the background. A pass that fails is logged and tried again; it never stops by itself. */
+export function startGcLoop(context: Context, collector: GarbageCollector, metrics: Metrics): GcLoop {
+  const stop = new AbortController();
+  const suspects = new Map<string, Claim>(); // namespace/name -> claim as it was when it was suspected
+  let judging: Promise<void> = Promise.resolve();
+  const judgeAll = async () => {
+    for (const [key, claim] of suspects) {
+      if (stop.signal.aborted) return;
+      suspects.delete(key);
+      await judgeOne(context, collector, claim);
+    }
+  };
+  const passes = repeat(context, stop.signal, () => passOnce(context, collector, metrics));
+  return {
+    suspect(claim) {
+      if (suspects.size === 0) judging = judging.then(judgeAll);
+      suspects.set(claimKey(claim), claim);
+    },
+    async close() {
+      stop.abort();
+      await Promise.all([passes, judging]);
+    },
+  };
+}
+
+async function judgeOne(context: Context, collector: GarbageCollector, claim: Claim): Promise<void> {
+  const key = claimKey(claim);
+  try {
+    const seen = await context.store.get("claim", key);
+    if (seen !== undefined) await collector.judgeClaim(seen);
+  } catch (error) {
+    context.log.warn("claim could not be judged; the next pass tries again", {
+      claim: key,
+      error: messageOf(error),
+    });
+  }
+}
+
+async function passOnce(context: Context, collector: GarbageCollector, metrics: Metrics): Promise<void> {
+  const began = context.clock.monotonic();
+  let outcome = "failed";
+  try {
+    report(context, metrics, await collector.pass());
+    outcome = "succeeded";
+  } finally {
+    metrics.increment("berth_reaper_passes_total", { outcome });
+    metrics.observe("berth_reaper_pass_duration_seconds", (context.clock.monotonic() - began) / 1000);
+  }
+}
+
+async function repeat(context: Context, signal: AbortSignal, work: () => Promise<void>): Promise<void> {
+  while (!signal.aborted) {
+    try {
+      await work();
+    } catch (error) {
+      context.log.error("garbage collection pass failed", { error });
+    }
+    await context.clock.sleep(PASS_EVERY_MS, signal);
+  }
+}
+
+function report(context: Context, metrics: Metrics, { orphans, cooled, released, retained }: GcReport): void {
+  for (const [reason, n] of Object.entries({ orphan: orphans, cooled, retention: released })) {
+    for (let i = 0; i < n; i++) metrics.increment("berth_reaper_released_total", { reason });
+  }
+  if (orphans + released + retained > 0) {
+    context.log.info("garbage collection pass", { orphans, cooled, released, retained });
+  }
+}

@@ -1,0 +1,182 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import { BerthError, isDefinite, type Refusal } from "../base/errors.ts";
+import type { Context } from "../cache/context.ts";
+import { type ClaimKey, claimKey } from "../model/claim.ts";
+import type { Reservation } from "../model/reservation.ts";
+import type { FamilyPlan } from "../planning/address-plan.ts";
+import { addressTaken } from "../planning/refusal-messages.ts";
+import type { Stored } from "../store/store.ts";
+import { cooldownOrphan, deleteOrphan, ensureUnmarked } from "./orphan-mark.ts";
+
+/** After this long a reservation without its claim was left by a crash, not by a reserver at work. A guess: reaping is safe at any time. */
+const BROKEN_OFF_MS = 1_500;
+
+/** Another process is at work on the same identity. */
+type Contended = { readonly kind: "contended" };
+
+/** For whom reservations are taken, and how one is. */
+interface Taking {
+  readonly context: Context;
+  readonly claim: ClaimKey;
+  readonly nonce: string;
+  readonly take: (context: Context, wanted: Reservation) => Promise<Take>;
+}
+
+/** One reservation for each lot, or none: what was taken before a refusal is given back. */
+export async function acquireAll(
+  taking: Taking,
+  lots: readonly FamilyPlan[],
+): Promise<Acquired[] | Refusal | Contended> {
+  const took: Acquired[] = [];
+  for (const lot of lots) {
+    const got = await takeOne(taking, lot).catch(async (error: unknown) => {
+      if (isDefinite(error)) await rollback(taking.context, took);
+      throw error;
+    });
+    if (got.kind !== "took") {
+      await rollback(taking.context, took);
+      return got;
+    }
+    took.push(got);
+  }
+  return took;
+}
+
+export interface Acquired {
+  readonly kind: "took";
+  readonly stored: Stored<"reservation">;
+  /** Taken back while it was cooling, since then. */
+  readonly cooling?: number;
+  /** It was the identity's already, and was left as it is. */
+  readonly stood?: boolean;
+}
+
+type Take = Acquired | { readonly kind: "taken"; readonly by: Reservation } | Contended;
+
+async function takeOne(taking: Taking, lot: FamilyPlan): Promise<Exclude<Take, { kind: "taken" }> | Refusal> {
+  const { context, claim, nonce } = taking;
+  for (const candidate of lot.candidates) {
+    const wanted = { ...candidate, claim, nonce };
+    const got = lot.exact ? await taking.take(context, wanted) : await takeReadable(taking, wanted);
+    if (got?.kind === "took") return got;
+    if (!lot.exact || got === undefined) continue;
+    if (got.kind === "contended") return got;
+    const pool = context.view.pool(candidate.pool);
+    return pool === undefined ? lot.exhausted() : addressTaken(context.view, pool, candidate.address, got.by);
+  }
+  return lot.exhausted();
+}
+
+/** Undefined for an address whose reservation cannot be read: it is somebody's, and there are others to pick. */
+async function takeReadable({ context, take }: Taking, wanted: Reservation): Promise<Take | undefined> {
+  try {
+    return await take(context, wanted);
+  } catch (error) {
+    if (error instanceof BerthError && error.code === "STATE_CORRUPT") return undefined;
+    throw error;
+  }
+}
+
+/** Takes exactly this, unless another identity has it (`taken`) or another process is at work on it (`contended`). */
+export async function acquireCandidate(context: Context, wanted: Reservation): Promise<Take> {
+  const result = await context.store.create("reservation", wanted);
+  if (result.kind === "created") return { kind: "took", stored: result.stored };
+  return await takeFound(context, result.stored, wanted);
+}
+
+/**
+ * The same for a pod that nobody has seen yet. What the identity holds already stays as it is, so that asking again does
+ * not make it last, and what cools goes on cooling: nobody else can have it meanwhile.
+ */
+export async function holdCandidate(context: Context, wanted: Reservation): Promise<Take> {
+  const result = await context.store.create("reservation", wanted);
+  if (result.kind === "created") return { kind: "took", stored: result.stored };
+  const { stored: found } = result;
+  const { record } = found;
+  const cools = record.releasedAt !== undefined && !isCooldownOver(context, found);
+  const held = record.releasedAt === undefined && record.nonce === wanted.nonce;
+  if (claimKey(record.claim) === claimKey(wanted.claim) && (cools || held)) {
+    return { kind: "took", stored: found, stood: true };
+  }
+  return await takeFound(context, found, wanted);
+}
+
+async function takeFound(context: Context, found: Stored<"reservation">, wanted: Reservation): Promise<Take> {
+  if (claimKey(found.record.claim) === claimKey(wanted.claim)) return await takeOwn(context, found, wanted);
+  if (
+    isCooldownOver(context, found) &&
+    (await context.store.remove("reservation", found)).kind === "removed"
+  ) {
+    return await createAgain(context, wanted);
+  }
+  return { kind: "taken", by: found.record };
+}
+
+/** The identity's own: cooling, or left by an attempt that broke off, or by one that is still under way elsewhere. */
+async function takeOwn(context: Context, found: Stored<"reservation">, wanted: Reservation): Promise<Take> {
+  const { releasedAt: cooling, nonce } = found.record;
+  if (cooling !== undefined || nonce === wanted.nonce) {
+    const retaken = await context.store.replace("reservation", found, wanted);
+    if (retaken.kind !== "replaced") return { kind: "contended" };
+    return { kind: "took", stored: retaken.stored, ...(cooling === undefined ? {} : { cooling }) };
+  }
+  if (context.clock.now() - found.createdAt < BROKEN_OFF_MS) return { kind: "contended" };
+  const reaped = await deleteOrphan(context, found);
+  return reaped === "removed" ? await createAgain(context, wanted) : { kind: "contended" };
+}
+
+async function createAgain(context: Context, wanted: Reservation): Promise<Take> {
+  const again = await context.store.create("reservation", wanted);
+  if (again.kind === "created") return { kind: "took", stored: again.stored };
+  const by = again.stored.record;
+  return claimKey(by.claim) === claimKey(wanted.claim) ? { kind: "contended" } : { kind: "taken", by };
+}
+
+/** Given back so long ago that anybody may have the address. */
+export function isCooldownOver(
+  context: Pick<Context, "view" | "clock">,
+  { record }: Stored<"reservation">,
+): boolean {
+  const cooldownMs = context.view.pool(record.pool)?.cooldownMs ?? 0;
+  return record.releasedAt !== undefined && context.clock.now() >= record.releasedAt + cooldownMs;
+}
+
+/**
+ * Newest first; what was cooling goes on cooling. A reservation that somebody has come to rely on stays: the reaper's
+ * rule decides.
+ */
+export async function rollback(context: Context, took: readonly Acquired[]): Promise<void> {
+  for (const { stored, cooling, stood } of [...took].reverse()) {
+    if (stood === true) continue;
+    if (cooling === undefined) await deleteOrphan(context, stored);
+    else await cooldownOrphan(context, stored, cooling);
+  }
+}
+
+/**
+ * Gives back what nobody can have come to rely on: its nonce was made for a claim that was not created. Unlike
+ * `rollback` it does not read the claim, which may be one that cannot be read.
+ */
+export async function rollbackUnused(
+  { store }: Pick<Context, "store">,
+  took: readonly Acquired[],
+): Promise<void> {
+  for (const { stored, cooling } of [...took].reverse()) {
+    if (cooling === undefined) await store.remove("reservation", stored);
+    else await store.replace("reservation", stored, { ...stored.record, releasedAt: cooling });
+  }
+}
+
+/** Reads them back: a reaper may have thought them orphans before their claim was written. What cools is left to cool. */
+export async function verifyHeld(
+  context: Context,
+  took: readonly Acquired[],
+  nonce: string,
+): Promise<boolean> {
+  for (const { stored } of took) {
+    if (stored.record.releasedAt !== undefined) continue;
+    if (!(await ensureUnmarked(context.store, stored.key, nonce))) return false;
+  }
+  return true;
+}

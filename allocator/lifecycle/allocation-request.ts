@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+// What is asked of `reserve`, and what it answers.
+
+import type { Refusal } from "../base/errors.ts";
+import type { Address } from "../ip/address.ts";
+import type { Binding, Claim, ClaimKey, ClaimRequest, Identity, Retention } from "../model/claim.ts";
+import type { AddressConstraints } from "../planning/address-plan.ts";
+import type { Stored } from "../store/store.ts";
+
+/** Everything that `reserve` needs to make the claim of one identity. */
+export interface AllocationRequest {
+  readonly key: ClaimKey;
+  readonly identity: Identity;
+  readonly interface?: string;
+  readonly request: ClaimRequest;
+  readonly retention: Retention;
+  readonly ask: AddressConstraints;
+  /** Promise the claim to this pod in the same write. */
+  readonly promise?: Binding;
+  /** Token of the promise that was found to be over, whose place this may take; absent: of none. */
+  readonly instead?: string;
+  /**
+   * What the claim of the name says goes, as it is when it is written: whatever claim it is, for a pod that asks for
+   * nothing itself, or one that a person made, for a pod that does not say what it wants.
+   */
+  readonly followsClaim?: "any" | "handMade";
+  /**
+   * Whether the pod is there that the intent is of. Asked after the claim was read and before it is changed: a writer may
+   * have stood still since it saw the pod. Absent: there is no need to ask.
+   */
+  readonly isThere?: () => Promise<boolean>;
+  /**
+   * Whether a workload that exists wants the claim of the name, which is then the workload's whoever's pod comes with that
+   * name. Asked of the claim as it is before it is written. Absent: a claim may pass to this identity.
+   */
+  readonly isWanted?: (claim: Claim) => Promise<boolean>;
+  /** A person asks, for the claim that he has made: no other claim of the name will do. */
+  readonly byHand?: true;
+}
+
+/**
+ * What the caller has seen in the store, and so how far a claim that is there may be changed (ADR 0007); a new claim is
+ * made in any case.
+ *
+ * | pod      | its pod: all that the intent says is written                                              |
+ * | workload | its workload: all but other addresses, for a pod may be there that was told the present ones |
+ * | nothing  | a review, which anybody may send and no pod may follow: other addresses are held beside the claim |
+ */
+export type Seen = "pod" | "workload" | "nothing";
+
+export interface Reserved {
+  readonly kind: "reserved";
+  readonly claim: Stored<"claim">;
+  /** What its pod is told: the claim's own, or what is held for the pod beside it until the pod is seen. */
+  readonly addresses: readonly Address[];
+  /** Those of them that this call took beside what the claim has. */
+  readonly held: readonly Address[];
+  /** From here the claim waits for the pod of this call: it was made, promised, or given more time. */
+  readonly waits: boolean;
+  /** Made or changed by this call; otherwise it stood already. */
+  readonly fresh: boolean;
+  /** Made by this call: whoever has the claim since has another revision of it. */
+  readonly made: boolean;
+}
+
+/** `again`: somebody changed the claim. `contended`: another process is at work on the same identity. */
+export type Attempt = Reserved | Refusal | { readonly kind: "again" } | { readonly kind: "contended" };

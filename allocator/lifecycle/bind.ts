@@ -1,0 +1,262 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import { BerthError, isRefusal, type Refusal, refuse } from "../base/errors.ts";
+import { type Context, MAX_ATTEMPTS } from "../cache/context.ts";
+import { type Binding, type Claim, type ClaimAttachment, claimKey, isBound } from "../model/claim.ts";
+import type { Stored } from "../store/store.ts";
+import { ensureUnmarked } from "./orphan-mark.ts";
+
+/** The pod that wants its claim. `node` is empty while it is not scheduled; `token` as its annotation says. */
+export interface BindTarget {
+  readonly name: string;
+  readonly uid: string;
+  readonly node: string;
+  readonly token: string;
+  readonly interface?: string;
+  /** The sandbox that is going up; absent while there is none. */
+  readonly containerID?: string;
+  /** Where that one can be seen. */
+  readonly seenAt?: Pick<ClaimAttachment, "netns" | "bootID">;
+  /** The addresses that it was admitted with; absent when it does not say. */
+  readonly assigned?: readonly string[];
+}
+
+/** What decides whether a binding may move away from the pod that has it. */
+export interface BindingEvidence {
+  /** The node of the present binding will never run its pods again. */
+  readonly fenced: boolean;
+  /** The pod of the present promise is known to be gone, or never came in its time. */
+  readonly promiseOver: boolean;
+  /** The pod of the present binding, of another name, is there and has not ended. Absent: nobody looked. */
+  readonly holderThere?: boolean;
+}
+
+/** A promise made at admission to a pod that does not exist yet holds this long. */
+export const HOLD_TIMEOUT_MS = 120_000;
+
+export type BindPlan =
+  | { readonly kind: "bound" }
+  | { readonly kind: "bind"; readonly binding: Binding }
+  | Refusal;
+
+/**
+ * Whether the claim may be bound to the pod (invariant 3).
+ *
+ * | bound to now            | wanted by   | answer                                                            |
+ * |------------------------|-------------|-------------------------------------------------------------------|
+ * | nobody                 | anyone      | bind                                                              |
+ * | a promise, same token  | its pod     | bind                                                              |
+ * | a promise, other token | another pod | only when the promise is over                                     |
+ * | pod A on X             | A on X      | bound already                                                     |
+ * | pod A on X             | B on X      | bind: X's agent takes A's sandbox down before it sets B's up (c)  |
+ * | pod A on X             | B on Y      | only when X's agent said that A is detached (a), or X is fenced (b) |
+ *
+ * A claim that is being deleted stays with the pod that it is bound to, and is bound to nobody else.
+ * While A, of another name than B, is known to be there, only fencing moves it: a copy of a pod's token gains nothing.
+ */
+export function planBind(claim: Claim, pod: BindTarget, facts: BindingEvidence, now: number): BindPlan {
+  const unfit = unfitFor(claim, pod);
+  if (unfit !== undefined) return unfit;
+  const key = claimKey(claim);
+  const binding = bindingOf(pod, now);
+  const current = claim.binding;
+  if (current === undefined) return { kind: "bind", binding };
+  if (isWith(current, pod)) return { kind: "bound" };
+  if (current.node === "") return ofPromise(claim, current, pod, facts) ?? { kind: "bind", binding };
+  if (facts.fenced) return { kind: "bind", binding };
+  if (facts.holderThere === true) return heldBy(current, key);
+  if (current.node === pod.node || detached(claim)) return { kind: "bind", binding };
+  return refuse(
+    "CLAIM_BUSY",
+    `claim ${key} is still bound to pod ${current.podName} on node ${current.node}, whose sandbox was not seen to end; ` +
+      `it moves when that node's agent reports, the node is deleted, or it is tainted out-of-service`,
+    { claim: key, pod: current.podName, node: current.node },
+  );
+}
+
+/** Why the claim is not for the pod, whoever has it now. */
+function unfitFor(claim: Claim, pod: BindTarget): Refusal | undefined {
+  const key = claimKey(claim);
+  if (claim.releasing === true) {
+    const words = `the addresses of claim ${key} are being given back; try again in a moment`;
+    return refuse("CLAIM_RELEASING", words, { claim: key });
+  }
+  if (claim.nonce === "") {
+    const words = `claim ${key} has no addresses yet: ${claim.status.message ?? "not reserved"}`;
+    return refuse("CLAIM_MISSING", words, { claim: key });
+  }
+  if (pod.assigned !== undefined && !isSame(pod.assigned, claim.addresses)) {
+    return movedOn(claim, pod.name, pod.assigned);
+  }
+  const stays = isBound(claim) && claim.binding !== undefined && isWith(claim.binding, pod);
+  return claim.deleting === true && !stays ? deletionPending(claim) : undefined;
+}
+
+/** The words for a claim that somebody deleted and that is not gone yet. */
+export function deletionPending(claim: Claim): Refusal {
+  const key = claimKey(claim);
+  const { podName = "", node = "" } = claim.binding ?? {};
+  const why = isDetached(claim)
+    ? "try again in a moment"
+    : `its addresses are given back when the sandbox of pod ${podName} on node ${node} has ended; try again then`;
+  return refuse("CLAIM_RELEASING", `claim ${key} is being deleted; ${why}`, { claim: key });
+}
+
+function heldBy({ podName, node }: Binding, key: string): Refusal {
+  const words = `claim ${key} is bound to pod ${podName} on node ${node}, which is still there; it moves when that pod is gone`;
+  return refuse("CLAIM_BUSY", words, { claim: key, pod: podName, node });
+}
+
+/** The order of the two addresses of a pod means nothing. */
+export function isSame(some: readonly string[], others: readonly string[]): boolean {
+  return some.length === others.length && some.every((address) => others.includes(address));
+}
+
+/** Another pod of the name was admitted since, with another request: this one must not start with its addresses. */
+function movedOn(claim: Claim, pod: string, assigned: readonly string[]): Refusal {
+  const key = claimKey(claim);
+  return refuse(
+    "CLAIM_CHANGED",
+    `claim ${key} holds ${claim.addresses.join(", ")} now, and pod ${pod} was admitted with ${assigned.join(", ")}; delete the pod and create it again`,
+    { claim: key, pod, address: assigned.join(",") },
+  );
+}
+
+function bindingOf(pod: BindTarget, since: number): Binding {
+  const where = pod.interface === undefined ? {} : { interface: pod.interface };
+  return { token: pod.token, podName: pod.name, podUID: pod.uid, node: pod.node, ...where, since };
+}
+
+function ofPromise(
+  claim: Claim,
+  promise: Binding,
+  pod: BindTarget,
+  facts: BindingEvidence,
+): Refusal | undefined {
+  const its = promise.token === pod.token && (promise.podUID === "" || samePod(promise, pod));
+  if (its || promise.token === "" || facts.promiseOver) return undefined;
+  const key = claimKey(claim);
+  return refuse(
+    "CLAIM_BUSY",
+    `claim ${key} is held for another pod of its set; it is free again when that pod is gone`,
+    {
+      claim: key,
+      pod: promise.podName,
+    },
+  );
+}
+
+function isWith(binding: Binding, pod: BindTarget): boolean {
+  return samePod(binding, pod) && binding.node === pod.node;
+}
+
+function samePod(binding: Binding, pod: BindTarget): boolean {
+  return binding.podName === pod.name && (binding.podUID === pod.uid || pod.uid === "");
+}
+
+/** The agent of its node saw the sandbox of the present binding end. */
+function detached(claim: Claim): boolean {
+  const { attachment } = claim.status;
+  return attachment?.detached === true && attachment.podUID === claim.binding?.podUID;
+}
+
+/** Nobody's sandbox can have the claim's addresses: its request may change, and it may be released. */
+export function isDetached(claim: Claim): boolean {
+  return !isBound(claim) || detached(claim);
+}
+
+/**
+ * Lends the claim to the pod. Reads the authority, makes sure that every reservation may be relied on, then
+ * compares and sets. A claim that was seen before, given instead of its key, saves that read if it has not changed.
+ * Throws REVISION_CONFLICT when the claim keeps changing.
+ */
+export async function bind(
+  context: Context,
+  claim: string | Stored<"claim">,
+  pod: BindTarget,
+  facts: (claim: Claim) => Promise<BindingEvidence>,
+): Promise<Stored<"claim"> | Refusal> {
+  const key = typeof claim === "string" ? claim : claim.key;
+  const soon = typeof claim === "string" ? undefined : await bindSeen(context, claim, pod, facts);
+  if (soon !== undefined) return soon;
+  for (let round = 0; round < MAX_ATTEMPTS; round++) {
+    const seen = await context.store.get("claim", key);
+    if (seen === undefined) return missing(key);
+    const plan = planBind(seen.record, pod, await facts(seen.record), context.clock.now());
+    if (isRefusal(plan)) return plan;
+    if (!(await reliesOnAll(context, seen.record))) return missing(key);
+    const lent = plan.kind === "bound" ? seen : await lend(context, seen, plan.binding);
+    const stood = lent && (await standUp(context, lent, pod));
+    if (stood !== undefined) return stood;
+  }
+  throw new BerthError("REVISION_CONFLICT", `claim ${key} kept changing while it was bound`, {
+    details: { claim: key },
+  });
+}
+
+/** Undefined: it did not come to a compare-and-set, which alone proves that the claim still is as it was seen. */
+async function bindSeen(
+  context: Context,
+  seen: Stored<"claim">,
+  pod: BindTarget,
+  facts: (claim: Claim) => Promise<BindingEvidence>,
+): Promise<Stored<"claim"> | undefined> {
+  const plan = planBind(seen.record, pod, await facts(seen.record), context.clock.now());
+  if (isRefusal(plan) || plan.kind === "bound" || !(await reliesOnAll(context, seen.record)))
+    return undefined;
+  const lent = await lend(context, seen, plan.binding);
+  return lent && (await standUp(context, lent, pod));
+}
+
+/** Read from the authority after the claim was seen: what is unmarked then, the reaper finds relied on. */
+async function reliesOnAll({ store }: Context, { addresses, nonce }: Claim): Promise<boolean> {
+  for (const address of addresses) {
+    if (!(await ensureUnmarked(store, address, nonce))) return false;
+  }
+  return true;
+}
+
+async function lend(
+  context: Context,
+  seen: Stored<"claim">,
+  binding: Binding,
+): Promise<Stored<"claim"> | undefined> {
+  const { retained: _, ...rest } = seen.record;
+  const result = await context.store.replace("claim", seen, { ...rest, binding });
+  return result.kind === "replaced" ? result.stored : undefined;
+}
+
+/**
+ * The same pod again, whose last sandbox was seen to end: until the next one is reported the claim looks at rest, and
+ * might be changed or released under it. Undefined: somebody changed the claim.
+ */
+async function standUp(
+  context: Context,
+  seen: Stored<"claim">,
+  { containerID, interface: name, seenAt }: BindTarget,
+): Promise<Stored<"claim"> | undefined> {
+  const { attachment } = seen.record.status;
+  if (containerID === undefined || attachment === undefined || !detached(seen.record)) return seen;
+  const since = context.clock.now();
+  const { netns: _, bootID: __, ...last } = attachment;
+  const next = {
+    ...last,
+    ...seenAt,
+    containerID,
+    interface: name ?? attachment.interface,
+    since,
+    detached: false,
+  };
+  const result = await context.store.report(seen, { phase: "Attached", attachment: next });
+  return result.kind === "replaced" ? result.stored : undefined;
+}
+
+function missing(key: string): Refusal {
+  return refuse(
+    "CLAIM_MISSING",
+    `there is no claim ${key} with addresses; create the pod anew so that they are reserved`,
+    {
+      claim: key,
+    },
+  );
+}

@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import { type Refusal, refuse } from "../base/errors.ts";
+import { type Binding, type Claim, type ClaimKey, claimKey, type Identity } from "../model/claim.ts";
+import { canInherit, describeIdentity } from "../model/identity.ts";
+import type { AddressConstraints } from "../planning/address-plan.ts";
+import { deletionPending, isDetached } from "./bind.ts";
+
+/** Why the claim is not for this identity, or for nobody any more. */
+export function claimConflict(claim: Claim | undefined, identity: Identity): Refusal | undefined {
+  if (claim === undefined) return undefined;
+  if (nameConflict(claim, identity)) return namesake(claim);
+  return claim.deleting === true ? deletionPending(claim) : undefined;
+}
+
+/** Why a person cannot have addresses for the claim that he has made: it is gone, or another one has its name. */
+export function userClaimConflict(claim: Claim | undefined, of: ClaimKey): Refusal | undefined {
+  if (claim?.handMade === true) return undefined;
+  if (claim !== undefined) return isOwnClaim(claim);
+  const key = claimKey(of);
+  const words = `claim ${key} was deleted while its addresses were reserved; create it again if it is wanted`;
+  return refuse("CLAIM_RELEASING", words, { claim: key });
+}
+
+/** The words for a claim that was made for a pod, to a person who wants the name. */
+export function isOwnClaim(claim: Claim): Refusal {
+  const key = claimKey(claim);
+  const words = `claim ${key} exists already and holds ${claim.addresses.join(", ")}; release it first, or choose another name`;
+  return refuse("CLAIM_BUSY", words, { claim: key });
+}
+
+/** Why the claim cannot have other addresses now. */
+export function inUseConflict(claim: Claim | undefined, ask: AddressConstraints): Refusal | undefined {
+  return claim === undefined || isDetached(claim) ? undefined : changed(claim, ask);
+}
+
+/** The words for other addresses that only the next pod can bring: one that is there was told those which the claim has. */
+export function movesWithItsPod(claim: Claim, ask: AddressConstraints): Refusal {
+  const key = claimKey(claim);
+  return refuse(
+    "CLAIM_CHANGED",
+    `claim ${key} holds ${claim.addresses.join(", ")}, and the request is now for ${wanted(ask)}; it changes when its pod is created, or deleted and created again`,
+    { claim: key, address: claim.addresses.join(",") },
+  );
+}
+
+/** The words for other addresses than those of a claim that a living workload wants, to a pod that is not the workload's. */
+export function wantedByWorkload(claim: Claim, ask: AddressConstraints): Refusal {
+  const key = claimKey(claim);
+  const owner = describeIdentity(claim.identity);
+  return refuse(
+    "CLAIM_BUSY",
+    `claim ${key} holds ${claim.addresses.join(", ")} for ${owner}, which wants it, and this pod, which is not its own, asks for ${wanted(ask)}; give this pod another name`,
+    { claim: key, address: claim.addresses.join(",") },
+  );
+}
+
+/** The words for a change that nobody wants any more. */
+export function podGone(of: ClaimKey): Refusal {
+  const key = claimKey(of);
+  const words = `claim ${key} stays as it is: the pod that it was to be changed for is gone, or another one has its name`;
+  return refuse("CLAIM_BUSY", words, { claim: key });
+}
+
+/** What a person wrote is for whoever has the name, but no set takes its slots from there. */
+export function nameConflict(claim: Claim, identity: Identity): boolean {
+  if (claim.handMade === true) return claim.identity.slot !== identity.slot;
+  return !canInherit(claim.identity, identity);
+}
+
+function namesake(claim: Claim): Refusal {
+  const key = claimKey(claim);
+  const owner = describeIdentity(claim.identity);
+  return refuse("CLAIM_BUSY", `claim ${key} belongs to ${owner}; give this pod another name`, { claim: key });
+}
+
+function changed(claim: Claim, ask: AddressConstraints): Refusal {
+  const key = claimKey(claim);
+  return refuse(
+    "CLAIM_CHANGED",
+    `claim ${key} holds ${claim.addresses.join(", ")} and is in use by pod ${claim.binding?.podName ?? ""}, but the request is now for ${wanted(ask)}; ` +
+      "it changes when that pod is deleted and created again",
+    { claim: key, address: claim.addresses.join(",") },
+  );
+}
+
+function wanted({ entry, pools }: AddressConstraints): string {
+  return entry?.join(", ") ?? `an address of pool ${pools?.join(", ") ?? "any"}`;
+}
+
+/**
+ * Whoever was promised the slot of a set was told its addresses: nobody changes them under him. `instead` is the token
+ * of a promise that was found to be over.
+ */
+export function heldByOtherPod(
+  claim: Claim | undefined,
+  asker: { readonly identity: Identity; readonly instead?: string; readonly promise?: Binding },
+): Refusal | undefined {
+  const { node = "", token = "" } = claim?.binding ?? {};
+  const isMine = token === (asker.instead ?? asker.promise?.token);
+  if (claim === undefined || asker.identity.slot === undefined || node !== "" || token === "" || isMine)
+    return undefined;
+  return isHeldForAnother(claim);
+}
+
+export function isHeldForAnother(claim: Claim): Refusal {
+  const key = claimKey(claim);
+  const words = `claim ${key} (${claim.addresses.join(", ")}) was given to another pod at this moment; try again`;
+  return refuse("CLAIM_BUSY", words, { claim: key });
+}

@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+import { type Claim, type Identity, isReserved } from "../model/claim.ts";
+import { isSameGroup } from "../model/workload-kinds.ts";
+import type { AddressConstraints } from "../planning/address-plan.ts";
+import type { AllocationRequest } from "./allocation-request.ts";
+
+/** What a claim that is there asks for by itself: to stay as it is, or what a person wrote until it is reserved. */
+function askOfClaim(ask: AddressConstraints, claim: Claim): AddressConstraints {
+  const { entry: _, pools: __, families: ___, ...who } = ask;
+  const { addresses, pools, families } = claim.request;
+  const entry = isReserved(claim) ? claim.addresses : addresses;
+  return {
+    ...who,
+    ...(entry === undefined ? {} : { entry }),
+    ...(pools === undefined ? {} : { pools }),
+    ...(families === undefined ? {} : { families }),
+  };
+}
+
+/** Of an intent, what a claim may say in its place. */
+interface Follower {
+  readonly request: Claim["request"];
+  readonly retention: Claim["retention"];
+  readonly ask: AddressConstraints;
+  readonly followsClaim?: "any" | "handMade";
+}
+
+/** The intent with what the claim says, where that goes. One that was made from a view may be about an older claim of the name. */
+export function withClaimSpec<T extends Follower>(allocation: T, claim: Claim | undefined): T {
+  const { followsClaim } = allocation;
+  if (followsClaim === undefined || claim === undefined) return allocation;
+  if (followsClaim === "handMade" && claim.handMade !== true) return allocation;
+  const { request, retention } = claim;
+  return { ...allocation, request, retention, ask: askOfClaim(allocation.ask, claim) };
+}
+
+/**
+ * A claim that a living workload wants stays that workload's: a pod of its name that is not the workload's own may use it,
+ * and changes neither its owner nor its retention or request. The same allocation, if nobody's claim is in its way.
+ */
+export async function withClaimOwner(
+  allocation: AllocationRequest,
+  claim: Claim | undefined,
+): Promise<AllocationRequest> {
+  if (claim === undefined || claim.handMade === true || isOfSame(claim.identity, allocation.identity))
+    return allocation;
+  if ((await allocation.isWanted?.(claim)) !== true) return allocation;
+  const { identity, retention, request } = claim;
+  return { ...allocation, identity, retention, request };
+}
+
+function isOfSame(one: Identity, other: Identity): boolean {
+  return (
+    one.kind === other.kind &&
+    one.name === other.name &&
+    one.ordinal === other.ordinal &&
+    isSameGroup(one.apiVersion, other.apiVersion)
+  );
+}

@@ -1,0 +1,147 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import type { Refusal } from "../base/errors.ts";
+import type { Context } from "../cache/context.ts";
+import type { RecordReader } from "../cache/reader.ts";
+import { type Address, type Family, familyOf } from "../ip/address.ts";
+import { type Claim, isBound } from "../model/claim.ts";
+import { isHeldBy } from "../model/reservation.ts";
+import type { AddressConstraints } from "../planning/address-plan.ts";
+import { countFamilies, limitReached } from "../planning/eligibility.ts";
+import { type Bound, type ByFamily, countedBy } from "../pool/namespace-bounds.ts";
+import { type Pool, poolOf } from "../pool/pool.ts";
+import type { Stored } from "../store/store.ts";
+import type { Acquired } from "./acquire.ts";
+
+/** With so little room, those who take addresses in one process take turns: else each sees the others, and all give up. */
+const NEAR = 64;
+/**
+ * A share that is left to others by default is counted after the write from here on: before, it would have to be passed by
+ * so many at once that the view has not heard of yet. What a pool's author says is always counted.
+ */
+const CLOSE = 128;
+
+/** Runs the work alone among those of the namespace in this process, where a pool that may serve it is near its limit. */
+export async function inTurn<T>(
+  { view, serial }: Context,
+  ask: AddressConstraints,
+  work: () => Promise<T>,
+): Promise<T> {
+  const { namespace } = ask;
+  const isNear = servers(view, ask).some((pool) =>
+    pool.bounds.some((bound) => {
+      const left = room(view, pool, namespace, bound);
+      return left > 0 && left <= NEAR;
+    }),
+  );
+  return isNear ? await serial.run(`limits of ${namespace}`, work) : await work();
+}
+
+function servers(view: RecordReader, { entry, pools }: AddressConstraints): readonly Pool[] {
+  if (entry !== undefined) return entry.flatMap((address) => view.poolOf(address) ?? []);
+  if (pools === undefined) return view.pools();
+  return view
+    .pools()
+    .filter(
+      ({ name, ranges }) => pools.includes(name) || ranges.some(({ cidr }) => pools.includes(cidr.text)),
+    );
+}
+
+/** How many more the bound allows, by the view. */
+function room(view: RecordReader, pool: Pool, namespace: string, bound: Bound): number {
+  return bound.most - countedBy(bound, view.held(pool.name, namespace));
+}
+
+function isCounted(view: RecordReader, pool: Pool, namespace: string): boolean {
+  return pool.bounds.some((bound) => bound.kind === "said" || room(view, pool, namespace, bound) <= CLOSE);
+}
+
+/** A watch is behind by milliseconds; who would wait longer asks the store. */
+const PATIENCE_MS = 250;
+const GLANCE_MS = 5;
+
+/**
+ * Why the namespace must not keep a claim that was just written, with the reservations that were taken for it (ADR 0010).
+ * Everybody writes first and counts then: of any that are together too many, the one that was written last sees all the
+ * others. Counted in the view where it has come as far as these writes, which costs no call; the store alone refuses.
+ */
+export async function quotaExceededNow(
+  context: Context,
+  claim: Claim,
+  took: readonly Acquired[],
+): Promise<Refusal | undefined> {
+  const { view } = context;
+  const { namespace } = claim;
+  const own = byPool(view, claim);
+  const limited = [...own.keys()].filter((pool) => isCounted(view, pool, namespace));
+  if (limited.length === 0 || (await isWithin(context, claim, { limited, took }))) return undefined;
+  const others = await heldByOthers(context, claim);
+  for (const pool of limited) {
+    const refusal = limitReached(pool, namespace, others.get(pool) ?? {}, countFamilies(own.get(pool) ?? []));
+    if (refusal !== undefined) return refusal;
+  }
+  return undefined;
+}
+
+/** By the view, once it shows what was taken and thereby all that was taken before. */
+async function isWithin(
+  { view, clock }: Context,
+  { namespace, nonce }: Claim,
+  { limited, took }: { readonly limited: readonly Pool[]; readonly took: readonly Acquired[] },
+): Promise<boolean> {
+  const isShown = ({ stored }: Acquired) => {
+    const shown = view.reservation(stored.record.address)?.record;
+    return shown !== undefined && isHeldBy(shown, nonce);
+  };
+  const hasCome = () => view.inOrder?.() === true && took.every(isShown);
+  for (const until = clock.monotonic() + PATIENCE_MS; !hasCome(); ) {
+    if (view.inOrder === undefined || clock.monotonic() >= until) return false;
+    await clock.sleep(GLANCE_MS);
+  }
+  return limited.every(({ name, bounds }) => {
+    const held = view.held(name, namespace);
+    return bounds.every((bound) => countedBy(bound, held) <= bound.most);
+  });
+}
+
+async function heldByOthers({ view, store }: Context, claim: Claim): Promise<ReadonlyMap<Pool, ByFamily>> {
+  const held = new Map<Pool, Record<Family, number>>();
+  for await (const { record } of store.list("claim", claim.namespace)) {
+    const { namespace, name, releasing } = record;
+    if (namespace !== claim.namespace || name === claim.name || releasing === true) continue;
+    for (const [pool, addresses] of byPool(view, record)) {
+      const counts = held.get(pool) ?? { IPv4: 0, IPv6: 0 };
+      for (const address of addresses) counts[familyOf(address)]++;
+      held.set(pool, counts);
+    }
+  }
+  return held;
+}
+
+/** Takes back what was just written, unless a pod was bound to it in the meantime: that one keeps it. */
+export async function takenBack(
+  { store }: Context,
+  written: Stored<"claim">,
+  before: Stored<"claim"> | undefined,
+): Promise<"gone" | "kept"> {
+  for (let seen: Stored<"claim"> | undefined = written; ; seen = await store.get("claim", written.key)) {
+    if (seen === undefined || seen.uid !== written.uid) return "gone";
+    if (seen.record.nonce !== written.record.nonce || (isBound(seen.record) && !isBound(written.record)))
+      return "kept";
+    const undone =
+      before === undefined
+        ? await store.remove("claim", seen)
+        : await store.replace("claim", seen, before.record);
+    if (undone.kind !== "conflict") return "gone";
+  }
+}
+
+/** The addresses of the claim, by the pools that they are in. */
+function byPool(view: RecordReader, { addresses }: Claim): ReadonlyMap<Pool, readonly Address[]> {
+  const pools = new Map<Pool, Address[]>();
+  for (const address of addresses) {
+    const pool = poolOf(view.pools(), address);
+    if (pool !== undefined) pools.set(pool, [...(pools.get(pool) ?? []), address]);
+  }
+  return pools;
+}

@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import type { Context } from "../cache/context.ts";
+import { claimKey } from "../model/claim.ts";
+import { isBackedByClaim, type Reservation } from "../model/reservation.ts";
+import type { Store, Stored } from "../store/store.ts";
+
+/** `relied`: a claim relies on it. `changed`: somebody else was at it in between; whoever it was settles it. */
+type LetGo = "gone" | "relied" | "changed";
+
+/**
+ * Lets a reservation go that no claim relies on, and only then; `end` does it, by a change of exactly what it is given.
+ *
+ * A slow reserver may be about to write the claim, so looking first and deleting then is not enough: the reservation
+ * is marked, the claim is read again, and exactly the marked revision is deleted. Whoever relies on a reservation
+ * that he finds marked takes the mark away first. Both sides write before they read, so at least one sees the other.
+ */
+async function letGo(
+  store: Store,
+  seen: Stored<"reservation">,
+  end: (marked: Stored<"reservation">) => Promise<{ readonly kind: string }>,
+): Promise<LetGo> {
+  if (await reliedOn(store, seen.record)) return "relied";
+  const marked = seen.record.marked === true ? seen : await mark(store, seen, true);
+  if (marked === undefined) return "changed";
+  if (await reliedOn(store, marked.record)) {
+    await mark(store, marked, false);
+    return "relied";
+  }
+  return (await end(marked)).kind === "conflict" ? "changed" : "gone";
+}
+
+/** Deletes a reservation that no claim relies on. */
+export async function deleteOrphan(
+  { store }: Pick<Context, "store">,
+  seen: Stored<"reservation">,
+): Promise<"removed" | "kept"> {
+  const outcome = await letGo(store, seen, (marked) => store.remove("reservation", marked));
+  return outcome === "gone" ? "removed" : "kept";
+}
+
+/** Sets a reservation that no claim relies on to cooling, since `releasedAt`. */
+export async function cooldownOrphan(
+  { store }: Pick<Context, "store">,
+  seen: Stored<"reservation">,
+  releasedAt: number,
+): Promise<LetGo> {
+  const { marked: _, ...rest } = seen.record;
+  return await letGo(store, seen, (marked) => store.replace("reservation", marked, { ...rest, releasedAt }));
+}
+
+async function reliedOn(store: Store, reservation: Reservation): Promise<boolean> {
+  const claim = await store.get("claim", claimKey(reservation.claim));
+  return isBackedByClaim(claim?.record, reservation);
+}
+
+async function mark(
+  store: Store,
+  seen: Stored<"reservation">,
+  marked: boolean,
+): Promise<Stored<"reservation"> | undefined> {
+  const { marked: _, ...bare } = seen.record;
+  const result = await store.replace("reservation", seen, marked ? { ...bare, marked } : bare);
+  return result.kind === "replaced" ? result.stored : undefined;
+}
+
+/**
+ * Makes sure that a claim may rely on its reservation: there, of its nonce, not cooling, and without a mark.
+ * Reads the authority; takes a mark away by compare-and-set. False: it may not.
+ */
+export async function ensureUnmarked(store: Store, address: string, nonce: string): Promise<boolean> {
+  for (;;) {
+    const seen = await store.get("reservation", address);
+    if (seen === undefined || seen.record.nonce !== nonce || seen.record.releasedAt !== undefined)
+      return false;
+    if (seen.record.marked !== true) return true;
+    if ((await mark(store, seen, false)) !== undefined) return true;
+  }
+}

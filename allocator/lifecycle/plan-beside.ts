@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import { isRefusal, type Refusal } from "../base/errors.ts";
+import type { Context } from "../cache/context.ts";
+import { type Address, type Family, familyOf } from "../ip/address.ts";
+import { type Claim, claimKey } from "../model/claim.ts";
+import { isHeldBy } from "../model/reservation.ts";
+import { type Plan, planAddresses } from "../planning/address-plan.ts";
+import type { AllocationRequest } from "./allocation-request.ts";
+
+/**
+ * The plan for a pod whose claim has other addresses, with those that an earlier review holds beside the claim already:
+ * creates that fail one after another (a quota, a retrying controller, a forger) take one address, not one each.
+ * `direct` is the plan without them; it stands if it takes nothing, or if none of them fits.
+ */
+export async function planBeside(
+  context: Context,
+  allocation: AllocationRequest,
+  { claim, held }: { readonly claim: Claim; readonly held: readonly Address[] },
+  direct: Plan | Refusal,
+): Promise<Plan | Refusal> {
+  const isRefused = isRefusal(direct);
+  if (
+    isRefused ? direct.code !== "LIMIT_REACHED" && direct.code !== "POOL_EXHAUSTED" : direct.lots.length === 0
+  )
+    return direct;
+  const wanted = isRefused ? undefined : new Set(direct.lots.map(({ family }) => family));
+  const beside = heldBeside(context, claim).filter((address) => wanted?.has(familyOf(address)) !== false);
+  if (beside.length === 0) return direct;
+  const kept = isRefused ? held : direct.keep;
+  const again = planAddresses(context.view, { ...allocation.ask, holds: [...kept, ...beside] });
+  if (isRefusal(again)) return direct;
+  const chosen = onePerFamily(again.keep, kept);
+  // one that is on its way out stays so: asking again does not make it last
+  for (const address of chosen) {
+    if (kept.includes(address)) continue;
+    const found = await context.store.get("reservation", address);
+    if (found === undefined || !isHeldBy(found.record, claim.nonce)) return direct;
+  }
+  return { ...again, keep: chosen };
+}
+
+/** Reserved for the claim, and not listed by it. All reservations are looked through: it is rare that anybody asks so. */
+function heldBeside({ view }: Context, claim: Claim): readonly Address[] {
+  const key = claimKey(claim);
+  const found: Address[] = [];
+  for (const { record } of view.reservations()) {
+    if (record.nonce !== claim.nonce || claimKey(record.claim) !== key) continue;
+    if (isHeldBy(record, claim.nonce) && !claim.addresses.includes(record.address))
+      found.push(record.address);
+  }
+  return found;
+}
+
+/** The claim's own first. Requests by address may name several of a family; then each is asked for by name. */
+function onePerFamily(keep: readonly Address[], own: readonly Address[]): readonly Address[] {
+  const families = new Set<Family>();
+  return [...keep]
+    .sort((a, b) => Number(own.includes(b)) - Number(own.includes(a)))
+    .filter((address) => {
+      const family = familyOf(address);
+      if (families.has(family) && !own.includes(address)) return false;
+      families.add(family);
+      return true;
+    });
+}

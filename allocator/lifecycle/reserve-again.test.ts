@@ -1,0 +1,294 @@
+// SPDX-License-Identifier: Apache-2.0
+// Addresses that were somebody's before: cooling, left by a crash, or wanted by two at once.
+import assert from "node:assert/strict";
+import { describe, it } from "node:test";
+import { assertClean, assertSound } from "../../test/support/books.ts";
+import { FailingStore } from "../../test/support/failing-store.ts";
+import {
+  addrs,
+  applicantOf,
+  claimRecord,
+  DB_POOL,
+  granted,
+  poolRecord,
+  refusalOf,
+  reservationsOf,
+  viewOf,
+} from "../../test/support/fixtures.ts";
+import { entries, ordinalIntent, podIntent } from "../../test/support/intents.ts";
+import { runsOf } from "../../test/support/runs.ts";
+import { openWorld, type World } from "../../test/support/world.ts";
+import { isRefusal } from "../base/errors.ts";
+import { resolvePod } from "../demand/pod-allocation.ts";
+import { fromNumber } from "../ip/address.ts";
+import { release } from "./release.ts";
+import { type AllocationRequest, reserve } from "./reserve.ts";
+
+async function take(world: World, allocation: AllocationRequest): Promise<string> {
+  const got = granted(await reserve(world.context, allocation, "pod"));
+  await world.settle();
+  return got.claim.record.addresses.join(",");
+}
+
+async function giveBack(world: World, key: string): Promise<void> {
+  const seen = await world.authority.get("claim", key);
+  assert.ok(seen);
+  assert.equal(await release(world.context, seen), "released");
+  await world.settle();
+}
+
+describe("a cooling address", () => {
+  it("goes back to its identity at once", async () => {
+    await using world = await openWorld({ pools: [DB_POOL] });
+    await take(world, podIntent(world, "licence", entries("10.20.0.70")));
+    await giveBack(world, "shop/licence");
+    assert.deepEqual(await world.holdings(), {});
+    assert.equal((await world.all("reservation"))[0]?.record.releasedAt, world.clock.now());
+    assert.equal(await take(world, podIntent(world, "licence", entries("10.20.0.70"))), "10.20.0.70");
+    assert.equal((await world.all("reservation"))[0]?.record.releasedAt, undefined);
+    await assertClean(world);
+  });
+
+  it("is refused to another identity until its pool's cooldown is over", async () => {
+    await using world = await openWorld({
+      pools: [{ ...DB_POOL, spec: { ...DB_POOL.spec, cooldown: "10s" } }],
+    });
+    await take(world, podIntent(world, "licence", entries("10.20.0.70")));
+    await giveBack(world, "shop/licence");
+    const other = podIntent(world, "other", entries("10.20.0.70"));
+    const no =
+      'ADDRESS_TAKEN: address 10.20.0.70 in pool "db" was given back by shop/licence and is cooling down; free nearby: 10.20.0.71, 10.20.0.72, 10.20.0.73; or try again later';
+    assert.equal(refusalOf(await reserve(world.context, other, "pod")), no);
+    world.clock.advance(9_999);
+    assert.equal(refusalOf(await reserve(world.context, other, "pod")), no);
+    world.clock.advance(1);
+    assert.equal(await take(world, other), "10.20.0.70");
+    await assertClean(world);
+  });
+
+  it("is passed over by whoever takes any", async () => {
+    await using world = await openWorld({ pools: [poolRecord("p", "10.9.0.0/30")] });
+    const first = await take(world, podIntent(world, "a", { pools: ["p"] }));
+    await giveBack(world, "shop/a");
+    assert.notEqual(await take(world, podIntent(world, "b", { pools: ["p"] })), first);
+    assert.match(
+      refusalOf(await reserve(world.context, podIntent(world, "c", { pools: ["p"] }), "pod")),
+      /^POOL_EXHAUSTED: /,
+    );
+  });
+
+  it("of a swap goes back when the swap is taken back", async () => {
+    await using world = await openWorld({ pools: [DB_POOL] });
+    for (const address of ["10.20.0.70", "10.20.0.71", "10.20.0.70"]) {
+      assert.equal(await take(world, ordinalIntent(world, "mysql-0", entries(address))), address);
+    }
+    await assertClean(world);
+  });
+});
+
+describe("what a crash left", () => {
+  it("of its own identity is taken again, once the crash can be told from a reserver at work", async () => {
+    await using world = await openWorld({ pools: [DB_POOL] });
+    const allocation = ordinalIntent(world, "mysql-0", entries("10.20.0.70,fd00:20::7"));
+    await assert.rejects(
+      reserve(world.another(9, new FailingStore(world.authority, 3)), allocation, "pod"),
+      /killed/,
+    );
+    await world.settle();
+    assert.equal((await world.all("reservation")).length, 2);
+    world.clock.advance(60_000);
+    assert.equal(await take(world, allocation), "10.20.0.70,fd00:20::7");
+    await assertClean(world);
+  });
+
+  it("of its own identity just now costs a wait, and no refusal", async () => {
+    await using world = await openWorld({ pools: [DB_POOL] });
+    const allocation = ordinalIntent(world, "mysql-0", entries("10.20.0.70"));
+    await assert.rejects(
+      reserve(world.another(9, new FailingStore(world.authority, 2)), allocation, "pod"),
+      /killed/,
+    );
+    const began = world.clock.now();
+    assert.equal(await take(world, allocation), "10.20.0.70");
+    assert.ok(world.clock.now() - began >= 1_500);
+    await assertClean(world);
+  });
+
+  it("of another identity is refused until the reaper was there", async () => {
+    await using world = await openWorld({ pools: [DB_POOL] });
+    const allocation = ordinalIntent(world, "mysql-0", entries("10.20.0.70"));
+    await assert.rejects(
+      reserve(world.another(9, new FailingStore(world.authority, 2)), allocation, "pod"),
+      /killed/,
+    );
+    await world.settle();
+    const other = podIntent(world, "other", entries("10.20.0.70"));
+    assert.match(
+      refusalOf(await reserve(world.context, other, "pod")),
+      /^ADDRESS_TAKEN: .* is held by shop\/mysql-0/,
+    );
+    const collector = world.reaper();
+    await collector.pass();
+    world.clock.advance(30_000);
+    assert.equal((await collector.pass()).orphans, 1);
+    await world.settle();
+    assert.equal(await take(world, other), "10.20.0.70");
+    await assertClean(world);
+  });
+
+  /** After each write of a swap the process dies; what was begun is finished or forgotten by whoever comes next. */
+  it("of a swap leaves one of the two addresses and no defect", async () => {
+    for (let at = 1; at <= 6; at++) {
+      for (const failure of ["before", "after"] as const) {
+        await using world = await openWorld({ pools: [DB_POOL] });
+        await take(world, ordinalIntent(world, "mysql-0", entries("10.20.0.70")));
+        const swap = ordinalIntent(world, "mysql-0", entries("10.20.0.71"));
+        const dying = new FailingStore(world.authority, at, failure);
+        await reserve(world.another(9, dying), swap, "pod").catch(() => undefined);
+        await world.settle();
+        await assertSound(world);
+        const held = (await world.holdings())["shop/mysql-0"];
+        assert.ok(held === "10.20.0.70" || held === "10.20.0.71", `${at} ${failure}: ${held}`);
+        world.clock.advance(5_000);
+        assert.equal(await take(world, swap), "10.20.0.71");
+        await assertSound(world);
+      }
+    }
+  });
+});
+
+describe("two at once", () => {
+  it("for one address: one wins, and the other is told who", async () => {
+    await using world = await openWorld({ pools: [poolRecord("p", "10.9.0.0/16")] });
+    const processes = [world.context, world.another(2)] as const;
+    const rounds = runsOf(1_000);
+    for (let n = 0; n < rounds; n++) {
+      const address = fromNumber(0x0a09_0001n + BigInt(n), "IPv4");
+      const names = [`left-${n}`, `right-${n}`] as const;
+      const [left, right] = await Promise.all(
+        processes.map((process, i) =>
+          reserve(process, podIntent(world, names[i] ?? "", entries(address)), "pod"),
+        ),
+      );
+      assert.ok(left && right);
+      const refusals = [left, right].filter(isRefusal);
+      assert.equal(refusals.length, 1, address);
+      const winner = isRefusal(left) ? names[1] : names[0];
+      assert.equal(refusals[0]?.details["holder"], `shop/${winner}`);
+      assert.match(
+        refusals[0]?.message ?? "",
+        new RegExp(`^address ${address} in pool "p" is held by shop/${winner}`),
+      );
+    }
+    await world.settle();
+    assert.equal((await world.all("reservation")).length, rounds);
+    await assertClean(world);
+  });
+
+  it("for one identity: one claim, and the same answer", async () => {
+    for (let n = 0; n < runsOf(50); n++) {
+      await using world = await openWorld({ pools: [DB_POOL], seed: n });
+      const processes = [world.context, world.context, world.another(n + 1_000), world.another(n + 2_000)];
+      const got = await Promise.all(
+        processes.map((process) =>
+          reserve(process, ordinalIntent(world, "mysql-0", { pools: ["db"] }), "pod"),
+        ),
+      );
+      const answers = new Set(got.map((answer) => granted(answer).claim.record.addresses.join(",")));
+      assert.equal(answers.size, 1, [...answers].join(" or "));
+      await world.settle();
+      assert.deepEqual(Object.values(await world.holdings()), [...answers]);
+      await assertClean(world);
+    }
+  });
+
+  it("for the last addresses of a pool: as many win as there are, and nothing is left over", async () => {
+    await using world = await openWorld({ pools: [poolRecord("p", ["10.9.0.0/28", "fd09::/126"])] });
+    const processes = Array.from({ length: 12 }, (_, n) => world.another(100 + n));
+    const got = await Promise.all(
+      processes.map((process, n) => reserve(process, podIntent(world, `pod-${n}`, { pools: ["p"] }), "pod")),
+    );
+    assert.equal(got.filter((answer) => !isRefusal(answer)).length, 3);
+    await world.settle();
+    assert.equal((await world.all("reservation")).length, 6);
+    await assertClean(world);
+  });
+
+  it("for one list of two families in opposite orders: never half of it each", async () => {
+    await using world = await openWorld({ pools: [DB_POOL] });
+    for (let n = 0; n < runsOf(100); n++) {
+      const [four, six] = addrs(`10.20.0.${100 + 1 + (n % 90)}`, `fd00:20::${n + 1}`);
+      const wishes = [
+        podIntent(world, `a-${n}`, entries(`${four},${six}`)),
+        podIntent(world, `b-${n}`, entries(`${six},${four}`)),
+      ];
+      const got = await Promise.all(
+        wishes.map((resolved, i) => reserve(world.another(n * 2 + i + 50), resolved, "pod")),
+      );
+      assert.ok(got.filter(isRefusal).length >= 1);
+      await world.settle();
+      await assertClean(world);
+      for (const key of Object.keys(await world.holdings())) await giveBack(world, key);
+      world.clock.advance(30_000);
+      await world.reaper().pass();
+      await world.settle();
+      assert.equal((await world.all("reservation")).length, 0);
+    }
+  });
+});
+
+describe("a pod that asks for nothing", () => {
+  const licence = { kind: "Pod", apiVersion: "v1", name: "licence" };
+
+  it("gets what its claim holds, not what an older claim of the name held", async () => {
+    await using world = await openWorld({ pools: [DB_POOL] });
+    await take(world, podIntent(world, "licence", entries("10.20.0.70")));
+    const older = (await world.all("claim"))[0]?.record;
+    assert.ok(older);
+    await giveBack(world, "shop/licence");
+    await take(world, podIntent(world, "licence", { ...entries("10.20.0.71"), retention: { ttlMs: 7 } }));
+    const retained = { since: world.clock.now(), because: "deleted" } as const;
+    const view = viewOf({
+      pools: [DB_POOL],
+      claims: [{ ...older, retained }],
+      reservations: reservationsOf(older),
+    });
+    const context = { ...world.another(2), view };
+    const input = applicantOf({
+      standing: { kind: "named", claim: "licence", identity: licence },
+      request: {},
+    });
+    const resolved = await resolvePod(context, input);
+    assert.ok(resolved !== undefined && resolved.kind === "one");
+    assert.deepEqual(resolved.intent.ask.entry, older.addresses);
+    const { claim } = granted(await reserve(context, resolved.intent, "pod"));
+    assert.deepEqual(claim.record.addresses, addrs("10.20.0.71"));
+    assert.deepEqual(claim.record.request, { addresses: addrs("10.20.0.71") });
+    assert.equal(claim.record.retention.ttlMs, 7);
+    await assertClean(world);
+  });
+
+  it("gets what a person asks for now of a claim that waits, not what was asked for before", async () => {
+    await using world = await openWorld({ pools: [DB_POOL] });
+    const waiting = { name: "licence", identity: licence, handMade: true, addresses: [], nonce: "" } as const;
+    await world.authority.create(
+      "claim",
+      claimRecord({ ...waiting, request: { addresses: addrs("10.20.0.71") } }),
+    );
+    const view = viewOf({
+      pools: [DB_POOL],
+      claims: [claimRecord({ ...waiting, request: { pools: ["db"] } })],
+    });
+    const context = { ...world.another(2), view };
+    const input = applicantOf({
+      standing: { kind: "named", claim: "licence", identity: licence },
+      request: {},
+    });
+    const resolved = await resolvePod(context, input);
+    assert.ok(resolved !== undefined && resolved.kind === "one");
+    const { claim } = granted(await reserve(context, resolved.intent, "pod"));
+    assert.deepEqual(claim.record.addresses, addrs("10.20.0.71"));
+    await world.settle();
+    await assertClean(world);
+  });
+});

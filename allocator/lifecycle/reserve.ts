@@ -1,0 +1,257 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import { isDeepStrictEqual } from "node:util";
+import { BerthError, isDefinite, isRefusal, type Refusal } from "../base/errors.ts";
+import { type Context, MAX_ATTEMPTS } from "../cache/context.ts";
+import { readClaim } from "../cache/reader.ts";
+import type { Address } from "../ip/address.ts";
+import { type Claim, claimKey, isReserved } from "../model/claim.ts";
+import { isHeldBy } from "../model/reservation.ts";
+import { isAsPlanned, type Plan, planAddresses } from "../planning/address-plan.ts";
+import type { Stored } from "../store/store.ts";
+import { acquireAll, acquireCandidate, rollback, rollbackUnused, verifyHeld } from "./acquire.ts";
+import type { AllocationRequest, Attempt, Reserved, Seen } from "./allocation-request.ts";
+import {
+  claimConflict,
+  heldByOtherPod,
+  inUseConflict,
+  movesWithItsPod,
+  podGone,
+  userClaimConflict,
+  wantedByWorkload,
+} from "./claim-conflicts.ts";
+import { withClaimOwner, withClaimSpec } from "./existing-claim.ts";
+import { heldAddresses, hold, wait, waitsLong } from "./keep-addresses.ts";
+import { inTurn, quotaExceededNow, takenBack } from "./namespace-limit.ts";
+import { ensureUnmarked } from "./orphan-mark.ts";
+import { planBeside } from "./plan-beside.ts";
+import { release, startCooldownIfDropped } from "./release.ts";
+import { claimOf, refusedBefore, refusedBy, undo, writeClaim } from "./write-claim.ts";
+
+export type { AllocationRequest, Reserved, Seen } from "./allocation-request.ts";
+
+/**
+ * Takes what the identity needs, all families or none, and answers with its claim; the claim that is there already
+ * if it still fits. Two writes and a read for a new identity, none for one that has its claim.
+ *
+ * Reservations first, each created under the address's name, which is what makes two winners impossible; then the
+ * claim; then the reservations are read back, because a reaper may have thought them orphans in between.
+ * Throws REVISION_CONFLICT when records keep changing, and what the store throws.
+ */
+export async function reserve(
+  context: Context,
+  allocation: AllocationRequest,
+  seen: Seen,
+): Promise<Reserved | Refusal> {
+  return await context.serial.run(claimKey(allocation.key), () => reserveAlone(context, allocation, seen));
+}
+
+async function reserveAlone(
+  context: Context,
+  allocation: AllocationRequest,
+  seen: Seen,
+): Promise<Reserved | Refusal> {
+  const key = claimKey(allocation.key);
+  let sure = !looksNew(context, allocation);
+  let known = sure ? await knownClaim(context, allocation) : undefined;
+  for (let round = 0; round < MAX_ATTEMPTS; round++) {
+    const current = await finished(context, known);
+    const attempt = await inTurn(context, allocation.ask, () =>
+      tryReserve(context, withClaimSpec(allocation, current?.record), current, seen),
+    );
+    if (attempt.kind === "reserved" || (attempt.kind === "refused" && sure)) return attempt;
+    if (attempt.kind === "contended" && sure)
+      await context.clock.sleep(100 + 100 * context.random.fraction());
+    known = await context.store.get("claim", key);
+    // a quota refuses before anybody looks whether the claim is there
+    if (known === undefined && attempt.kind === "refused" && attempt.code === "CLAIM_REFUSED") return attempt;
+    sure = true;
+  }
+  throw new BerthError("REVISION_CONFLICT", `claim ${key} kept changing while it was reserved`, {
+    details: { claim: key },
+  });
+}
+
+/**
+ * A claim that the view lacks is not there, almost always, and creating it is the proof: no need to read it first. An
+ * ordinal's claim is made in advance, by another replica perhaps a moment ago.
+ */
+function looksNew({ view }: Context, { key, identity, byHand, followsClaim }: AllocationRequest): boolean {
+  if (byHand === true || followsClaim !== undefined || identity.ordinal !== undefined) return false;
+  return view.claim(claimKey(key)) === undefined;
+}
+
+async function knownClaim(
+  context: Context,
+  { key, byHand }: AllocationRequest,
+): Promise<Stored<"claim"> | undefined> {
+  const name = claimKey(key);
+  return byHand === true ? await context.store.get("claim", name) : await readClaim(context, name);
+}
+
+/** Whoever began to give the claim back may have stopped half-way; what then cools is this identity's own to take. */
+async function finished(
+  context: Context,
+  known: Stored<"claim"> | undefined,
+): Promise<Stored<"claim"> | undefined> {
+  if (known?.record.releasing !== true) return known;
+  await release(context, known);
+  return await context.store.get("claim", known.key);
+}
+
+async function tryReserve(
+  context: Context,
+  asked: AllocationRequest,
+  known: Stored<"claim"> | undefined,
+  seen: Seen,
+): Promise<Attempt> {
+  const before = known?.record;
+  if (before?.releasing === true) return { kind: "contended" };
+  const barred = barredFor(before, asked);
+  if (barred !== undefined) return barred;
+  const allocation = await withClaimOwner(asked, before);
+  const listed = before?.addresses ?? [];
+  const held = await sureOf(context, listed, before?.nonce ?? "");
+  const plan = await planFor(context, allocation, { claim: before, held, seen });
+  if (isRefusal(plan)) return plan;
+  const moves = !isAsPlanned(plan, listed);
+  const isOthers = allocation !== asked;
+  const stuck = moves ? immovable(before, { intent: allocation, holds: held, seen, isOthers }) : undefined;
+  if (stuck !== undefined) return stuck;
+  if (known === undefined || !isReserved(known.record))
+    return await take(context, { intent: allocation, seen }, known, plan);
+  if (seen === "nothing")
+    return moves ? await hold(context, allocation, known, plan) : await wait(context, known);
+  if (!moves && isCurrent(known, allocation, context.clock.now())) return heldAddresses(known);
+  return await change(context, { intent: allocation, seen }, known, plan);
+}
+
+async function planFor(
+  context: Context,
+  allocation: AllocationRequest,
+  now: { readonly claim: Claim | undefined; readonly held: readonly Address[]; readonly seen: Seen },
+): Promise<Plan | Refusal> {
+  const { claim, held, seen } = now;
+  const direct = planAddresses(context.view, { ...allocation.ask, holds: held });
+  if (seen !== "nothing" || claim === undefined || !isReserved(claim)) return direct;
+  return await planBeside(context, allocation, { claim, held }, direct);
+}
+
+/** What is asked for, and by what. */
+interface Wanted {
+  readonly intent: AllocationRequest;
+  readonly seen: Seen;
+}
+
+/** What the claim has no more cools. */
+async function change(
+  context: Context,
+  wanted: Wanted,
+  known: Stored<"claim">,
+  plan: Plan,
+): Promise<Attempt> {
+  const { intent } = wanted;
+  if (intent.isThere !== undefined && !(await intent.isThere())) return podGone(intent.key);
+  const attempt = await take(context, wanted, known, plan);
+  if (attempt.kind !== "reserved") return attempt;
+  const { addresses, nonce } = attempt.claim.record;
+  for (const address of known.record.addresses) {
+    if (!addresses.includes(address)) await startCooldownIfDropped(context, address, nonce);
+  }
+  return attempt;
+}
+
+/** Why the claim cannot have other addresses now. */
+function immovable(
+  claim: Claim | undefined,
+  {
+    intent,
+    holds,
+    seen,
+    isOthers,
+  }: Wanted & { readonly holds: readonly Address[]; readonly isOthers: boolean },
+): Refusal | undefined {
+  if (claim !== undefined && isOthers && holds.length > 0) return wantedByWorkload(claim, intent.ask);
+  const promised = heldByOtherPod(claim, intent);
+  if (promised !== undefined || claim === undefined || holds.length === 0) return promised;
+  return (
+    inUseConflict(claim, intent.ask) ?? (seen === "workload" ? movesWithItsPod(claim, intent.ask) : undefined)
+  );
+}
+
+function barredFor(
+  claim: Claim | undefined,
+  { identity, byHand, key }: AllocationRequest,
+): Refusal | undefined {
+  return claimConflict(claim, identity) ?? (byHand === true ? userClaimConflict(claim, key) : undefined);
+}
+
+/**
+ * Which of its addresses a claim may rely on: those that the view shows reserved for it cost nothing, the others are
+ * looked up. A reserver that was reaped while it paused may be about to take its claim back, or may have crashed.
+ */
+async function sureOf(context: Context, listed: readonly Address[], nonce: string): Promise<Address[]> {
+  const sure: Address[] = [];
+  for (const address of listed) {
+    const shown = context.view.reservation(address)?.record;
+    const stands = shown !== undefined && isHeldBy(shown, nonce);
+    if (stands || (await ensureUnmarked(context.store, address, nonce))) sure.push(address);
+  }
+  return sure;
+}
+
+/** Reservations, then the claim, then the reservations once more; whatever breaks off is undone. */
+async function take(
+  context: Context,
+  { intent, seen }: Wanted,
+  known: Stored<"claim"> | undefined,
+  plan: Plan,
+): Promise<Attempt> {
+  const before = known?.record;
+  const nonce = before === undefined || before.nonce === "" ? context.random.token() : before.nonce;
+  const now = context.clock.now();
+  const refused =
+    known === undefined
+      ? await refusedBefore(context, claimOf(intent, before, { addresses: [], nonce, now, seen }))
+      : undefined;
+  if (refused !== undefined) return refused;
+  const took = await acquireAll({ context, claim: intent.key, nonce, take: acquireCandidate }, plan.lots);
+  if (!Array.isArray(took)) return took;
+  const addresses = [...plan.keep, ...took.map(({ stored }) => stored.record.address)];
+  const next = claimOf(intent, before, { addresses, nonce, now: context.clock.now(), seen });
+  const written = await writeClaim(context, known, next).catch(async (error: unknown) => {
+    if (isDefinite(error)) await (known === undefined ? rollbackUnused : rollback)(context, took);
+    return refusedBy(error, next);
+  });
+  if (isRefusal(written)) return written;
+  if (written !== undefined && (await verifyHeld(context, took, nonce))) {
+    const made = known === undefined;
+    const beyond = took.length === 0 ? undefined : await quotaExceededNow(context, written.record, took);
+    if (beyond === undefined || (await takenBack(context, written, known)) === "kept")
+      return { ...heldAddresses(written), fresh: true, made, waits: made };
+    await rollback(context, took);
+    return beyond;
+  }
+  if (written !== undefined) await undo(context, written, known);
+  await rollback(context, took);
+  return { kind: "again" };
+}
+
+/** Nothing about the claim would be written again, and it does not wait for its pod for so long that its time is almost over. */
+function isCurrent(known: Stored<"claim">, allocation: AllocationRequest, now: number): boolean {
+  const { record: claim } = known;
+  return (claim.handMade === true || !waitsLong(known, now)) && isUpToDate(claim, allocation);
+}
+
+/** The claim is of this owner, with this retention and request, and is not set aside; what a person wrote stays as it is. */
+export function isUpToDate(claim: Claim, { identity, retention, request }: AllocationRequest): boolean {
+  if (claim.handMade === true) return true;
+  return (
+    claim.retained === undefined &&
+    claim.identity.kind === identity.kind &&
+    claim.identity.name === identity.name &&
+    (identity.uid === undefined || claim.identity.uid === identity.uid) &&
+    isDeepStrictEqual(claim.retention, retention) &&
+    isDeepStrictEqual(claim.request, request)
+  );
+}

@@ -1,0 +1,226 @@
+// SPDX-License-Identifier: Apache-2.0
+import assert from "node:assert/strict";
+import { describe, it } from "node:test";
+import { bindingTo, claimRecord, podFactsOf, workloadFactsOf } from "../../test/support/fixtures.ts";
+import type { Claim } from "../model/claim.ts";
+import type { ClusterState, PodState, WorkloadState } from "../model/cluster-state.ts";
+import { observeOwner } from "./retention.ts";
+
+describe("gatherFacts", () => {
+  const podFacts = (name: string, uid: string) => podFactsOf(name, { uid });
+  const set = (replicas: number, start = 0) => workloadFactsOf({ replicas, start });
+  const inventory = (
+    pods: readonly PodState[],
+    workload: WorkloadState | "unknown" | undefined,
+  ): ClusterState => ({
+    pod: async (_, name) => pods.find((pod) => pod.name === name),
+    workload: async () => workload,
+    namespace: async () => undefined,
+    fenced: async () => false,
+  });
+  const own = podFacts("mysql-0", "uid-of-mysql-0");
+  const failed = podFactsOf("mysql-0", { ended: true });
+  const plain = podFacts("mysql-0", "u2");
+  const given = podFactsOf("mysql-0", { uid: "u2", annotations: { "berth.dev/claim": "mysql-0" } });
+  const another = podFactsOf("mysql-0", { annotations: { "berth.dev/claim": "c-2" } });
+  const mute = workloadFactsOf({ annotations: {} });
+  const ordinal = { kind: "StatefulSet", apiVersion: "apps/v1", name: "mysql", ordinal: 0 };
+  const former = { ...ordinal, uid: "u-1" };
+  const foreign = { ...ordinal, apiVersion: "apps.pingcap.com/v1" };
+  const web = { kind: "Deployment", apiVersion: "apps/v1", name: "web" };
+  const anonymous: Partial<Claim> = { name: "c-1", identity: web };
+  const slotOf = (n: number): Partial<Claim> => ({ name: `web-slot-${n}`, identity: { ...web, slot: n } });
+  const index: Partial<Claim> = {
+    identity: { kind: "Job", apiVersion: "batch/v1", name: "mysql", ordinal: 0 },
+  };
+  const job = (isDone: (index: number) => boolean) => workloadFactsOf({ kind: "Job", isDone });
+  const bare: Partial<Claim> = { identity: { kind: "Pod", apiVersion: "v1", name: "mysql-0" } };
+  const used: Partial<Claim> = { binding: bindingTo("mysql-0", "x") };
+  const promisedTo = (podName: string): Partial<Claim> => ({
+    ...bare,
+    name: "c-1",
+    binding: bindingTo(podName, "", { token: "t", podUID: "" }),
+  });
+  const rows: readonly (readonly [string, string, Partial<Claim>, ClusterState])[] = [
+    ["needed, no pod", "an ordinal that the set wants", {}, inventory([], set(1))],
+    ["needed, pod", "a pod by itself", bare, inventory([given], undefined)],
+    ["unborn, no pod", "a pod of whose name one has another claim", bare, inventory([another], undefined)],
+    [
+      "deleted, no pod",
+      "a used one of whose name one has another claim",
+      { ...bare, binding: bindingTo("mysql-0", "x", { podUID: "u0" }) },
+      inventory([another], undefined),
+    ],
+    [
+      "needed, pod",
+      "the pod that it is bound to, whatever that was told",
+      { ...bare, ...used },
+      inventory([another], undefined),
+    ],
+    ["needed, pod", "an ordinal with its pod", {}, inventory([own], set(1))],
+    ["scaled, no pod", "an ordinal above", {}, inventory([], set(0))],
+    ["scaled, no pod", "an ordinal below the start", {}, inventory([], set(3, 1))],
+    ["deleted, no pod", "a set that is gone", {}, inventory([], undefined)],
+    ["deleted, pod", "a set that is gone, its pod is not", {}, inventory([own], undefined)],
+    ["unborn, no pod", "a set that nobody heard of", {}, inventory([], "unknown")],
+    ["needed, pod", "a set that nobody heard of, its pod is there", {}, inventory([own], "unknown")],
+    ["needed, no pod", "a set that nobody heard of, used before", used, inventory([], "unknown")],
+    [
+      "deleted, no pod",
+      "an ordinal of a set that was replaced by a smaller one",
+      { identity: former },
+      inventory([], set(0)),
+    ],
+    [
+      "needed, no pod",
+      "an ordinal that a set of the same name wants",
+      { identity: former },
+      inventory([], set(1)),
+    ],
+    ["needed, no pod", "an ordinal whose pod has ended", used, inventory([failed], set(1))],
+    [
+      "deleted, no pod",
+      "an ordinal that was given to no pod since its template asks for nothing",
+      used,
+      inventory([plain], mute),
+    ],
+    ["needed, no pod", "an ordinal without a pod whose template asks for nothing", used, inventory([], mute)],
+    ["needed, no pod", "an ordinal whose pod was made to ask by others", used, inventory([given], mute)],
+    ["needed, pod", "an ordinal whose pod has its address from before", used, inventory([own], mute)],
+    ["unborn, no pod", "a StatefulSet of another API group", { identity: foreign }, inventory([], undefined)],
+    [
+      "needed, pod",
+      "a StatefulSet of another API group, its pod is there",
+      { identity: foreign, ...used },
+      inventory([own], undefined),
+    ],
+    [
+      "deleted, no pod",
+      "a StatefulSet of another API group, its pod is gone",
+      { identity: foreign, ...used },
+      inventory([], set(1)),
+    ],
+    [
+      "deleted, no pod",
+      "a StatefulSet's pod of another name that is gone",
+      { name: "db", ...used },
+      inventory([], set(1)),
+    ],
+    [
+      "unborn, no pod",
+      "a pod of a Deployment that asks by pool, not come",
+      { ...anonymous, binding: bindingTo("", "", { token: "t", podUID: "" }) },
+      inventory([], set(1)),
+    ],
+    [
+      "needed, pod",
+      "a pod of a Deployment that asks by pool",
+      { ...anonymous, binding: bindingTo("web-x", "x", { token: "t" }) },
+      inventory([podFactsOf("web-x")], set(1)),
+    ],
+    [
+      "deleted, no pod",
+      "a pod of a Deployment that asks by pool, gone",
+      { ...anonymous, binding: bindingTo("web-x", "x", { token: "t" }) },
+      inventory([], set(1)),
+    ],
+    [
+      "deleted, no pod",
+      "a pod of a Deployment that asks by pool, ended",
+      { ...anonymous, binding: bindingTo("web-x", "x", { token: "t" }) },
+      inventory([podFactsOf("web-x", { ended: true })], set(1)),
+    ],
+    [
+      "needed, no pod",
+      "a slot of an ended pod",
+      { ...slotOf(0), binding: bindingTo("web-x", "x", { token: "t" }) },
+      inventory([podFactsOf("web-x", { ended: true })], set(1)),
+    ],
+    [
+      "deleted, no pod",
+      "a slot that the list has lost",
+      slotOf(2),
+      inventory([], workloadFactsOf({ slots: 2 })),
+    ],
+    [
+      "needed, no pod",
+      "an index of a Job",
+      index,
+      inventory(
+        [],
+        job(() => false),
+      ),
+    ],
+    [
+      "deleted, no pod",
+      "an index of a Job that is done",
+      { ...index, ...used },
+      inventory(
+        [],
+        job(() => true),
+      ),
+    ],
+    ["unborn, no pod", "an index of a Job that nobody heard of", index, inventory([], "unknown")],
+    [
+      "deleted, no pod",
+      "an index of a Job that nobody heard of, its pod is gone",
+      { ...index, ...used },
+      inventory([], "unknown"),
+    ],
+    ["needed, pod", "a bare pod", bare, inventory([own], undefined)],
+    ["deleted, no pod", "a bare pod that has ended", { ...bare, ...used }, inventory([failed], undefined)],
+    [
+      "unborn, no pod",
+      "a bare pod that has ended before it had a node",
+      bare,
+      inventory([failed], undefined),
+    ],
+    ["unborn, no pod", "a bare pod that never came", bare, inventory([], undefined)],
+    ["deleted, no pod", "a bare pod that is gone", { ...bare, ...used }, inventory([], undefined)],
+    [
+      "deleted, no pod",
+      "a bare pod that was kept",
+      { ...bare, retained: { since: 0, because: "deleted" } },
+      inventory([], undefined),
+    ],
+    [
+      "needed, no pod",
+      "a bare pod with a successor of its name",
+      { ...bare, ...used },
+      inventory([podFacts("mysql-0", "u2")], undefined),
+    ],
+    ["unborn, no pod", "a promise to a pod without a name", promisedTo(""), inventory([own], undefined)],
+    [
+      "unborn, no pod",
+      "a promise to no pod, and one that is called like the claim",
+      promisedTo(""),
+      inventory([podFacts("c-1", "u2")], undefined),
+    ],
+    [
+      "needed, pod",
+      "a promise to a pod that is there",
+      promisedTo("web-x"),
+      inventory([podFacts("web-x", "u2")], undefined),
+    ],
+    [
+      "needed, no pod",
+      "a slot",
+      { identity: { kind: "Deployment", apiVersion: "apps/v1", name: "web", slot: 3 } },
+      inventory([], set(1)),
+    ],
+  ];
+  it("asks whether the node is fenced only while a sandbox may be alive there", async () => {
+    const fencing = { ...inventory([], undefined), fenced: async (node: string) => node === "x" };
+    const fenced = async (claim: Partial<Claim>) => (await observeOwner(claimRecord(claim), fencing)).fenced;
+    assert.equal(await fenced(used), true);
+    assert.equal(await fenced({ binding: bindingTo("mysql-0", "y") }), false);
+    assert.equal(await fenced(bare), false);
+  });
+
+  for (const [outcome, title, claim, world] of rows) {
+    it(`${title}: ${outcome}`, async () => {
+      const { owner, podLives } = await observeOwner(claimRecord(claim), world);
+      assert.equal(`${owner}, ${podLives ? "pod" : "no pod"}`, outcome);
+    });
+  }
+});

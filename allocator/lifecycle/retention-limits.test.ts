@@ -1,0 +1,131 @@
+// SPDX-License-Identifier: Apache-2.0
+import assert from "node:assert/strict";
+import { describe, it } from "node:test";
+import { ManualClock } from "../../system/testing/manual-clock.ts";
+import {
+  addrs,
+  bindingTo,
+  claimRecord,
+  NOW,
+  parsed,
+  poolRecord,
+  storedAs,
+  viewOf,
+} from "../../test/support/fixtures.ts";
+import type { Claim, Retention } from "../model/claim.ts";
+import type { PoolSpec } from "../pool/pool-spec.ts";
+import type { Unknown } from "../store/store.ts";
+import type { OwnerState } from "./retention.ts";
+import { RetentionLimits } from "./retention-limits.ts";
+
+const RETAIN: Retention = { whenDeleted: "Retain", whenScaled: "Retain", ttlMs: null };
+const HOUR = 3_600_000;
+const GONE: OwnerState = { owner: "deleted", podLives: false, fenced: true };
+const SCALED: OwnerState = { ...GONE, owner: "scaled" };
+
+function claim(n: number, over: Partial<Claim> = {}): Claim {
+  const used = { binding: bindingTo(`db-${n}`, "node-a") };
+  return claimRecord({
+    name: `db-${n}`,
+    addresses: addrs(`10.20.0.${n + 1}`),
+    retention: RETAIN,
+    ...used,
+    ...over,
+  });
+}
+
+const retained = (n: number, ago: number) => claim(n, { retained: { since: NOW - ago, because: "deleted" } });
+
+/** What becomes of the claim beside those that the view has, and what was logged. */
+function judged(
+  subject: Claim,
+  beside: readonly Claim[],
+  limits: PoolSpec["limits"] = {},
+  { unknown, ...facts }: OwnerState & { readonly unknown?: readonly Unknown[] } = GONE,
+) {
+  const view = viewOf({
+    pools: [poolRecord("db", "10.20.0.0/24", { limits })],
+    claims: [...beside, subject],
+  });
+  const clock = { ...new ManualClock(), now: () => NOW, monotonic: () => 0, sleep: async () => {} };
+  const stored = { ...storedAs("claim", subject), ...(unknown === undefined ? {} : { unknown }) };
+  const verdict = new RetentionLimits({ view, clock }).judge(stored, facts);
+  if (verdict.kind !== "release") return { is: verdict.kind, reasons: [] };
+  return { is: verdict.reason, reasons: verdict.because === undefined ? [] : [verdict.because] };
+}
+
+describe("how much may be retained", () => {
+  it("is a quarter of the pool's smallest family for one namespace, 16 at least, for 720 h", () => {
+    const of = (...cidrs: string[]) => parsed(poolRecord("p", cidrs)).retention;
+    assert.deepEqual(of("10.20.0.0/24"), { perNamespace: 63, ttlMs: 720 * HOUR });
+    assert.deepEqual(of("10.20.0.0/24", "fd00::/64"), { perNamespace: 63, ttlMs: 720 * HOUR });
+    assert.equal(of("10.20.0.0/29").perNamespace, 16);
+    assert.ok(of("fd00::/64").perNamespace > 1e18);
+    const spec = { limits: { retention: { perNamespace: 3, ttl: "1h" } } };
+    assert.deepEqual(parsed(poolRecord("p", "10.20.0.0/24", spec)).retention, {
+      perNamespace: 3,
+      ttlMs: HOUR,
+    });
+  });
+
+  it("ends where the namespace has as many as the pool keeps, and says what to do", () => {
+    const two = { retention: { perNamespace: 2 } };
+    assert.equal(judged(claim(9), [retained(1, 5)], two).is, "retain");
+    const full = judged(claim(9), [retained(1, 5), retained(2, 5)], two);
+    assert.equal(full.is, "deleted");
+    assert.deepEqual(full.reasons, [
+      'namespace shop has 2 claims that are retained in pool "db", which keeps 2; release some, or raise limits.retention.perNamespace of the pool',
+    ]);
+    const other = [retained(1, 5), retained(2, 5)].map((each) => ({ ...each, namespace: "bank" }));
+    assert.equal(judged(claim(9), other, two).is, "retain");
+    assert.equal(judged(claim(9), [retained(1, 5), retained(2, 5)], two, SCALED).is, "scaled");
+  });
+
+  it("keeps those that were retained first when there came to be too many", () => {
+    const two = { retention: { perNamespace: 2 } };
+    const [first, second, third] = [retained(1, 30), retained(2, 20), retained(3, 10)];
+    assert.equal(judged(first, [second, third], two).is, "keep");
+    assert.equal(judged(second, [first, third], two).is, "keep");
+    assert.equal(judged(third, [first, second], two).is, "expired");
+  });
+
+  it("is no reason to release what somebody needs again, or what a sandbox may use", () => {
+    const none = { retention: { perNamespace: 0, ttl: "0" } };
+    assert.equal(judged(retained(1, HOUR), [], none, { ...GONE, owner: "needed" }).is, "unretain");
+    assert.equal(judged(retained(1, HOUR), [], none, { ...GONE, podLives: true }).is, "keep");
+    assert.equal(judged(retained(1, HOUR), [], none, { ...GONE, fenced: false }).is, "keep");
+    assert.equal(judged(claim(1, { handMade: true }), [], none).is, "keep");
+  });
+
+  it("lasts for the shorter of the two times", () => {
+    const hour = { retention: { ttl: "1h" } };
+    assert.equal(judged(retained(1, HOUR - 1), [], hour).is, "keep");
+    assert.equal(judged(retained(1, HOUR), [], hour).is, "expired");
+    const brief = { ...retained(1, HOUR / 2), retention: { ...RETAIN, ttlMs: HOUR / 2 } };
+    assert.equal(judged(brief, [], hour).is, "expired");
+    assert.deepEqual(judged(retained(1, 720 * HOUR), []).reasons, [
+      'it was retained for 720h0m0s, the most that pool "db" allows; raise limits.retention.ttl of the pool for others',
+    ]);
+    assert.deepEqual(judged(brief, []).reasons, [], "it asked for no more");
+  });
+
+  it("does not concern a choice of a newer version, which releases nothing", () => {
+    const unknown = [{ path: ["retention"], key: "whenDeleted", value: "Archive", takenFor: "Retain" }];
+    const none = { retention: { perNamespace: 0, ttl: "1h" } };
+    assert.equal(judged(retained(1, 1_000 * HOUR), [], none, { ...GONE, unknown }).is, "keep");
+    assert.equal(judged(claim(1), [], none, { ...GONE, unknown }).is, "retain");
+    const field = [{ path: ["retention"], key: "whenMoved", value: "Retain" }];
+    assert.equal(
+      judged(retained(1, HOUR), [], none, { ...GONE, unknown: field }).is,
+      "expired",
+      "a field is ignored",
+    );
+  });
+
+  it("is nothing for a claim that no pod ever had, once its owner is deleted", () => {
+    const { binding: _, ...unused } = claim(1);
+    const gone = judged(unused, []);
+    assert.deepEqual([gone.is, gone.reasons], ["deleted", ["no pod ever had its addresses"]]);
+    assert.equal(judged(unused, [], {}, SCALED).is, "retain");
+  });
+});

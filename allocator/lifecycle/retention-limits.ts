@@ -1,0 +1,134 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import { formatDuration } from "../base/go-duration.ts";
+import type { Context } from "../cache/context.ts";
+import type { RecordReader } from "../cache/reader.ts";
+import { type Claim, claimKey, isBound, type Retention } from "../model/claim.ts";
+import { type Pool, poolOf } from "../pool/pool.ts";
+import type { Stored } from "../store/store.ts";
+import { decideRetention, type OwnerState, type RetentionDecision } from "./retention.ts";
+import { ServerTimes } from "./server-times.ts";
+
+/** What a pool allows of a claim's retention, and why less than the claim asks for; no words: all of it. */
+export interface AllowedRetention {
+  readonly retention: Retention;
+  readonly because?: string;
+}
+
+/** The order of retained claims of the same pool and namespace is looked up again after this. */
+const RANKS_MS = 1_000;
+
+/**
+ * What the limits of its pools leave of a claim's retention (ADR 0010): the shorter ttl, and nothing beyond so many
+ * retained claims of one namespace, where those that are retained for longest stay. A claim that no pod ever had goes
+ * with its owner. Counted in the view: a pass may retain too many, and the next one lets those go again.
+ */
+export class RetentionLimits {
+  readonly #context: Pick<Context, "view" | "clock">;
+  readonly #stamps = new ServerTimes();
+  #ranks = new Map<string, readonly string[]>(); // pool/namespace -> keys of retained claims, the oldest first
+  #until = Number.NEGATIVE_INFINITY;
+
+  constructor(context: Pick<Context, "view" | "clock">) {
+    this.#context = context;
+  }
+
+  /** What becomes of the claim: what it is to be kept for is its owner's business, how much of that there may be, the pool's. */
+  judge(stored: Stored<"claim">, facts: OwnerState): RetentionDecision {
+    const now = this.#context.clock.now();
+    const { record, createdAt } = this.#stamps.met(stored, now);
+    const asked = decideRetention(record, facts, createdAt, now);
+    if (asked.kind !== "retain" && record.retained === undefined) return asked;
+    // a choice of a newer version releases nothing, and what it says of limits is not known either
+    if (saysMore(stored)) return asked;
+    const { retention, because } = this.of(record);
+    const verdict = decideRetention({ ...record, retention }, facts, createdAt, now);
+    if (verdict.kind !== "release") return verdict;
+    const words = because ?? (verdict.reason === "expired" ? this.#expired(record) : undefined);
+    return words === undefined ? verdict : { ...verdict, because: words };
+  }
+
+  of(claim: Claim): AllowedRetention {
+    const { retained } = claim;
+    const unused = retained === undefined && !wasUsed(claim) && claim.retention.whenDeleted === "Retain";
+    const retention: Retention = unused ? { ...claim.retention, whenDeleted: "Release" } : claim.retention;
+    const pools = poolsOf(this.#context.view, claim);
+    for (const pool of pools) {
+      const full = this.#fullWithout(pool, claim);
+      if (full === undefined) continue;
+      const kept = retained === undefined ? none(retention) : { ...retention, ttlMs: 0 };
+      return { retention: kept, because: full };
+    }
+    const allowed = { ...retention, ttlMs: allowedTtlMs(retention, pools) };
+    return { retention: allowed, ...(unused ? { because: "no pod ever had its addresses" } : {}) };
+  }
+
+  /** Why the claim cannot be retained, or not any longer. */
+  #fullWithout({ name, retention: { perNamespace } }: Pool, claim: Claim): string | undefined {
+    const all = this.#ranked().get(`${name}/${claim.namespace}`) ?? [];
+    const rank = claim.retained === undefined ? all.length : all.indexOf(claimKey(claim));
+    if (rank < perNamespace) return undefined;
+    return (
+      `namespace ${claim.namespace} has ${all.length} claims that are retained in pool ${JSON.stringify(name)}, which keeps ` +
+      `${perNamespace}; release some, or raise limits.retention.perNamespace of the pool`
+    );
+  }
+
+  /** Undefined: it was retained for as long as it asks for itself. */
+  #expired({ retention: { ttlMs }, addresses }: Claim): string | undefined {
+    const pools = poolsOf(this.#context.view, { addresses });
+    const shorter = pools.find(({ retention }) => ttlMs === null || retention.ttlMs < ttlMs);
+    if (shorter === undefined) return undefined;
+    const most = formatDuration(shorter.retention.ttlMs);
+    return `it was retained for ${most}, the most that pool ${JSON.stringify(shorter.name)} allows; raise limits.retention.ttl of the pool for others`;
+  }
+
+  #ranked(): ReadonlyMap<string, readonly string[]> {
+    const now = this.#context.clock.monotonic();
+    if (now < this.#until) return this.#ranks;
+    const retained = [...this.#context.view.claims()].flatMap(({ record }) =>
+      record.retained === undefined ? [] : [{ record, since: record.retained.since, key: claimKey(record) }],
+    );
+    retained.sort((a, b) => a.since - b.since || (a.key < b.key ? -1 : 1));
+    const ranks = new Map<string, string[]>();
+    for (const { record, key } of retained) {
+      for (const { name } of poolsOf(this.#context.view, record)) {
+        const place = `${name}/${record.namespace}`;
+        const keys = ranks.get(place) ?? [];
+        keys.push(key);
+        ranks.set(place, keys);
+      }
+    }
+    this.#ranks = ranks;
+    this.#until = now + RANKS_MS;
+    return ranks;
+  }
+}
+
+/** How long a claim stays retained: as it asks, or as long as the strictest of its pools allows; null: for ever. */
+export function allowedTtlMs(
+  { ttlMs }: Pick<Retention, "ttlMs">,
+  pools: readonly Pick<Pool, "retention">[],
+): number | null {
+  const shortest = Math.min(ttlMs ?? Number.POSITIVE_INFINITY, ...pools.map((pool) => pool.retention.ttlMs));
+  return Number.isFinite(shortest) ? shortest : null;
+}
+
+/** Its retention has a choice that is not known here. */
+function saysMore({ unknown = [] }: Stored<"claim">): boolean {
+  return unknown.some((one) => one.path[0] === "retention" && "takenFor" in one);
+}
+
+/** A pod was bound to it, or a sandbox had its addresses. */
+export function wasUsed(claim: Claim): boolean {
+  return isBound(claim) || claim.status.attachment !== undefined;
+}
+
+function none(retention: Retention): Retention {
+  return { ...retention, whenDeleted: "Release", whenScaled: "Release" };
+}
+
+function poolsOf(view: RecordReader, { addresses }: Pick<Claim, "addresses">): readonly Pool[] {
+  const [first, second] = addresses.map((address) => poolOf(view.pools(), address));
+  return [first, second === first ? undefined : second].flatMap((pool) => pool ?? []);
+}

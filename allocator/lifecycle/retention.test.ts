@@ -1,0 +1,172 @@
+// SPDX-License-Identifier: Apache-2.0
+import assert from "node:assert/strict";
+import { describe, it } from "node:test";
+import fc from "fast-check";
+import { attachmentOf, bindingTo, claimRecord, NOW } from "../../test/support/fixtures.ts";
+import { type Claim, DEFAULT_RETENTION, type Retention } from "../model/claim.ts";
+import { isDetached } from "./bind.ts";
+import { decideRetention, type OwnerState } from "./retention.ts";
+
+const GONE: OwnerState = { owner: "deleted", podLives: false };
+
+function verdict(claim: Claim, facts: Partial<OwnerState> = {}, now = NOW, createdAt = NOW): string {
+  const found = decideRetention(claim, { ...GONE, ...facts }, createdAt, now);
+  if (found.kind === "release") return `release ${found.reason}`;
+  return found.kind === "retain" ? `retain ${found.because}` : found.kind;
+}
+
+const kept = (over: Partial<Retention>) => claimRecord({ retention: { ...DEFAULT_RETENTION, ...over } });
+const slot = (over: Partial<Claim>) =>
+  claimRecord({ identity: { kind: "Deployment", apiVersion: "apps/v1", name: "web", slot: 0 }, ...over });
+const live: Partial<Claim> = { binding: bindingTo("a", "x") };
+const ended: Partial<Claim> = {
+  ...live,
+  status: { phase: "Detached", attachment: attachmentOf("a", { detached: true }) },
+};
+/** As `ended`, of a pod that was found by its token. */
+const passedOn = { ...ended, binding: bindingTo("a", "node-a", { token: "t1" }) };
+const promise = bindingTo("", "", { token: "t1", podUID: "" });
+
+/** Somebody deleted it past admission. */
+const doomed = (over: Partial<Claim>) => claimRecord({ deleting: true, ...over });
+const RETAIN = { retention: { ...DEFAULT_RETENTION, whenDeleted: "Retain" } } as const;
+
+describe("judge", () => {
+  const rows: readonly (readonly [string, string, Claim, Partial<OwnerState>])[] = [
+    ["keep", "needed", claimRecord(), { owner: "needed" }],
+    ["keep", "needed, its pod is gone", claimRecord(ended), { owner: "needed" }],
+    [
+      "unretain",
+      "needed again",
+      claimRecord({ retained: { since: NOW, because: "scaled" } }),
+      { owner: "needed" },
+    ],
+    ["release deleted", "deleted, Release", claimRecord(), {}],
+    ["retain deleted", "deleted, Retain", kept({ whenDeleted: "Retain" }), {}],
+    ["release scaled", "scaled, Release", kept({ whenScaled: "Release" }), { owner: "scaled" }],
+    ["retain scaled", "scaled, Retain", claimRecord(), { owner: "scaled" }],
+    ["keep", "deleted, its pod is there", claimRecord(), { podLives: true }],
+    ["keep", "deleted, bound", claimRecord(live), {}],
+    ["release deleted", "deleted, bound to a node that is fenced", claimRecord(live), { fenced: true }],
+    ["keep", "needed, bound to a node that is fenced", claimRecord(live), { owner: "needed", fenced: true }],
+    ["release deleted", "deleted, detached", claimRecord(ended), {}],
+    ["keep", "deleted, promised just now", claimRecord({ binding: promise }), {}],
+    ["keep", "scaled, promised just now", claimRecord({ binding: promise }), { owner: "scaled" }],
+    ["keep", "deleted, admitted again just now", claimRecord({ ...ended, admittedAt: NOW + 1 }), {}],
+    [
+      "release deleted",
+      "deleted, admitted before it was bound",
+      claimRecord({ ...ended, admittedAt: NOW }),
+      {},
+    ],
+    ["keep", "made by hand", claimRecord({ handMade: true }), {}],
+    ["keep", "releasing already", claimRecord({ releasing: true }), {}],
+    ["keep", "not reserved", claimRecord({ nonce: "", addresses: [] }), {}],
+    ["keep", "unborn, young", claimRecord(), { owner: "unborn" }],
+    ["keep", "unborn, bound", claimRecord(live), { owner: "unborn" }],
+    ["keep", "a slot that nobody has", slot({}), { owner: "needed" }],
+    ["keep", "a slot whose pod lives", slot(live), { owner: "needed", podLives: true }],
+    ["keep", "a slot whose pod is gone and its sandbox is not", slot(live), { owner: "needed" }],
+    ["unpromise", "a slot whose pod and sandbox are gone", slot(passedOn), { owner: "needed" }],
+    ["unpromise", "a Job's index whose pod and sandbox are gone", claimRecord(passedOn), { owner: "needed" }],
+    ["keep", "a slot promised just now", slot({ binding: promise }), { owner: "needed" }],
+    ["keep", "no slot: its binding stays", claimRecord(ended), { owner: "needed" }],
+    ["keep", "deleted by hand, in use", doomed(live), { owner: "needed", podLives: true }],
+    ["keep", "deleted by hand, its pod is gone and its sandbox is not", doomed(live), {}],
+    ["release deleted", "deleted by hand, detached, and needed", doomed(ended), { owner: "needed" }],
+    ["release deleted", "deleted by hand, on a fenced node", doomed(live), { podLives: true, fenced: true }],
+    ["release deleted", "deleted by hand, bound to nobody", doomed({}), { owner: "needed", podLives: true }],
+    ["release deleted", "deleted by hand, whatever retention says", doomed({ ...ended, ...RETAIN }), {}],
+    ["release deleted", "deleted by hand, and made so too", doomed({ ...ended, handMade: true }), {}],
+    ["release deleted", "deleted by hand, without addresses", doomed({ nonce: "", addresses: [] }), {}],
+    ["keep", "deleted by hand, releasing already", doomed({ releasing: true }), {}],
+  ];
+  for (const [outcome, title, claim, facts] of rows) {
+    it(`${title}: ${outcome}`, () => assert.equal(verdict(claim, facts), outcome));
+  }
+
+  it("lets retained addresses go when the ttl is over, to the millisecond", () => {
+    const claim = {
+      ...kept({ whenDeleted: "Retain", ttlMs: 1000 }),
+      retained: { since: NOW, because: "deleted" as const },
+    };
+    assert.equal(verdict(claim, {}, NOW + 999), "keep");
+    assert.equal(verdict(claim, {}, NOW + 1000), "release expired");
+    assert.equal(verdict({ ...claim, ...live }, {}, NOW + 1000), "keep");
+    const forever = { ...claim, retention: { ...claim.retention, ttlMs: null } };
+    assert.equal(verdict(forever, {}, NOW + 1e12), "keep");
+    const atOnce = { ...claim, retention: { ...claim.retention, ttlMs: 0 } };
+    assert.equal(verdict(atOnce, {}, NOW), "release expired");
+  });
+
+  it("releases what was retained when the choice was changed to Release", () => {
+    const retained = { since: NOW, because: "scaled" as const };
+    assert.equal(verdict({ ...claimRecord(), retained }, { owner: "deleted" }), "release deleted");
+  });
+
+  it("gives a pod 120 s to come, from its last admission", () => {
+    assert.equal(verdict(claimRecord(), { owner: "unborn" }, NOW + 119_999), "keep");
+    assert.equal(verdict(claimRecord(), { owner: "unborn" }, NOW + 120_000), "release never-came");
+    const again = claimRecord({ admittedAt: NOW + 60_000 });
+    assert.equal(verdict(again, { owner: "unborn" }, NOW + 179_999), "keep");
+    assert.equal(verdict(again, { owner: "unborn" }, NOW + 180_000), "release never-came");
+    assert.equal(verdict(claimRecord(), { owner: "unborn", podLives: true }, NOW + 1e9), "keep");
+  });
+
+  it("keeps what was promised to a pod for 120 s, whatever is known of the owner", () => {
+    for (const owner of ["deleted", "scaled", "unborn"] as const) {
+      const claim = kept({ whenScaled: "Release" });
+      assert.equal(verdict({ ...claim, binding: promise }, { owner }, NOW + 119_999), "keep", owner);
+      assert.match(verdict({ ...claim, binding: promise }, { owner }, NOW + 120_000), /^release /, owner);
+    }
+    const again = claimRecord({ ...ended, admittedAt: NOW + 1_000 });
+    assert.equal(verdict(again, {}, NOW + 120_999), "keep");
+    assert.equal(verdict(again, {}, NOW + 121_000), "release deleted");
+  });
+
+  it("keeps a claim that nobody ever used for 120 s after it was promised anew", () => {
+    const anew = claimRecord({ binding: { ...promise, since: NOW + 100_000 } });
+    assert.equal(verdict(anew, { owner: "unborn" }, NOW + 219_999), "keep");
+    assert.equal(verdict(anew, { owner: "unborn" }, NOW + 220_000), "release never-came");
+  });
+
+  it("takes a slot's promise back after 120 s without its pod", () => {
+    const facts: Partial<OwnerState> = { owner: "needed" };
+    assert.equal(verdict(slot({ binding: promise }), facts, NOW + 119_999), "keep");
+    assert.equal(verdict(slot({ binding: promise }), facts, NOW + 120_000), "unpromise");
+    assert.equal(verdict(slot({ binding: promise }), { ...facts, podLives: true }, NOW + 1e9), "keep");
+  });
+
+  it("never lets go while a sandbox may be alive, whatever is known of the owner", () => {
+    const choice = fc.constantFrom("Release" as const, "Retain" as const);
+    const claims = fc.record({
+      retention: fc.record({ whenDeleted: choice, whenScaled: choice, ttlMs: fc.constantFrom(null, 0, 1) }),
+      binding: fc.constantFrom(bindingTo("a", "x"), bindingTo("a", "x", { podUID: "u9" })),
+      detached: fc.boolean(),
+      retained: fc.option(fc.constant({ since: 0, because: "scaled" as const }), { nil: undefined }),
+      slot: fc.option(fc.constant(0), { nil: undefined }),
+    });
+    const facts = fc.record({
+      owner: fc.constantFrom("needed" as const, "scaled" as const, "deleted" as const, "unborn" as const),
+      podLives: fc.boolean(),
+    });
+    fc.assert(
+      fc.property(claims, facts, ({ retention, binding, detached, retained, slot: n }, seen) => {
+        const claim = claimRecord({
+          retention,
+          binding,
+          identity: {
+            kind: "Deployment",
+            apiVersion: "apps/v1",
+            name: "web",
+            ...(n === undefined ? {} : { slot: n }),
+          },
+          status: { phase: "Attached", attachment: attachmentOf("a", { detached }) },
+          ...(retained === undefined ? {} : { retained }),
+        });
+        const found = decideRetention(claim, seen, 0, NOW).kind;
+        if (!isDetached(claim)) assert.ok(found === "keep" || found === "unretain", found);
+      }),
+    );
+  });
+});

@@ -1,0 +1,163 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import { ASSIGNED_CLAIM } from "../manifest/annotations.ts";
+import { type Claim, isBound } from "../model/claim.ts";
+import { workloadOf } from "../model/claim-workload.ts";
+import type { ClusterState, PodState } from "../model/cluster-state.ts";
+import { HOLD_TIMEOUT_MS, isDetached } from "./bind.ts";
+import { isDeclined, neededBy } from "./claim-owner.ts";
+
+/** What is known, at one moment, of what a claim is kept for. */
+export interface OwnerState {
+  /**
+   * - `needed`: the owner exists and wants this identity.
+   * - `scaled`: the owner exists and does not want it now.
+   * - `deleted`: the owner is gone.
+   * - `unborn`: nobody used the claim yet and no owner was ever seen.
+   */
+  readonly owner: "needed" | "scaled" | "deleted" | "unborn";
+  /** The pod that the claim is promised or bound to exists and has not ended. */
+  readonly podLives: boolean;
+  /** The node that it is bound to will never run a pod again: nobody is left there to say that it is detached. */
+  readonly fenced?: boolean;
+}
+
+export type RetentionDecision =
+  | { readonly kind: "keep" }
+  | {
+      readonly kind: "release";
+      readonly reason: "deleted" | "scaled" | "expired" | "never-came";
+      /** Which limit of its pool lets it go although it asks to be kept, in words. */
+      readonly because?: string;
+    }
+  /** Nobody needs the identity now and its addresses stay: the ttl runs from here. */
+  | { readonly kind: "retain"; readonly because: "deleted" | "scaled" }
+  /** The owner wants it again. */
+  | { readonly kind: "unretain" }
+  /** The pod that it was promised to never came, or is gone: the next one may have it. */
+  | { readonly kind: "unpromise" };
+
+const KEEP: RetentionDecision = { kind: "keep" };
+
+/**
+ * What becomes of a claim (invariants 5 and 6). Nothing is let go while a sandbox may be alive, and a pod's own
+ * deletion releases nothing as long as its owner wants the identity.
+ *
+ * | owner   | decided by  | verdict                                                          |
+ * |---------|-------------|------------------------------------------------------------------|
+ * | needed  |             | keep; a slot's promise to a pod that never came is taken back    |
+ * | scaled  | whenScaled  | release, or retain until the ttl                                 |
+ * | deleted | whenDeleted | release, or retain until the ttl; so too a slot that the list has lost |
+ * | unborn  | 120 s       | release: the pod was refused later, or never created             |
+ *
+ * Whoever the owner is, what was promised to a pod stays its own for 120 s. A pod that has ended needs nothing, once
+ * its sandbox is known to be gone: its phase is no proof of that. A claim that somebody deleted is released as soon as
+ * no sandbox can have its addresses, whoever wants it.
+ */
+export function decideRetention(
+  claim: Claim,
+  facts: OwnerState,
+  createdAt: number,
+  now: number,
+): RetentionDecision {
+  if (claim.releasing === true) return KEEP;
+  if (claim.deleting === true) return rests(claim, facts) ? { kind: "release", reason: "deleted" } : KEEP;
+  if (claim.handMade === true || claim.nonce === "") return KEEP;
+  if (facts.owner === "needed") return judgeNeeded(claim, facts, now);
+  if (facts.podLives || !rests(claim, facts)) return KEEP;
+  const since = promisedSince(claim, facts, createdAt);
+  if (since !== undefined && now - since < HOLD_TIMEOUT_MS) return KEEP;
+  if (facts.owner === "unborn") return { kind: "release", reason: "never-came" };
+  return judgeUnneeded(claim, facts.owner, now);
+}
+
+/** Since when it waits for a pod that was admitted and has not come; undefined: it waits for none. */
+function promisedSince(claim: Claim, { owner }: OwnerState, createdAt: number): number | undefined {
+  const { binding, admittedAt = 0 } = claim;
+  const promised = binding?.node === "" ? binding.since : undefined;
+  // one that was never used may be promised anew: to a Job's next pod, when the first has ended before it had a sandbox
+  if (owner === "unborn") return Math.max(createdAt, admittedAt, promised ?? 0);
+  if (promised !== undefined) return promised;
+  // admitted again, for the next pod of the name
+  return binding !== undefined && admittedAt > binding.since ? admittedAt : undefined;
+}
+
+function judgeUnneeded(
+  { retention, retained }: Claim,
+  because: "scaled" | "deleted",
+  now: number,
+): RetentionDecision {
+  const choice = because === "scaled" ? retention.whenScaled : retention.whenDeleted;
+  if (choice === "Release") return { kind: "release", reason: because };
+  if (retained === undefined) return { kind: "retain", because };
+  const { ttlMs } = retention;
+  return ttlMs !== null && now - retained.since >= ttlMs ? { kind: "release", reason: "expired" } : KEEP;
+}
+
+function judgeNeeded(claim: Claim, facts: OwnerState, now: number): RetentionDecision {
+  if (claim.retained !== undefined) return { kind: "unretain" };
+  const { binding } = claim;
+  if (binding === undefined || facts.podLives || binding.token === "") return KEEP;
+  const over = isBound(claim) ? rests(claim, facts) : now - binding.since >= HOLD_TIMEOUT_MS;
+  return over ? { kind: "unpromise" } : KEEP;
+}
+
+/** No sandbox can have its addresses (invariant 3, a and b). */
+function rests(claim: Claim, { fenced }: OwnerState): boolean {
+  return isDetached(claim) || fenced === true;
+}
+
+/**
+ * The facts from the authority. The claim must have been read before its owner: an owner that comes to be in between
+ * is seen, and one that goes is judged next time.
+ */
+export async function observeOwner(claim: Claim, inventory: ClusterState): Promise<OwnerState> {
+  // Whom a promise is for is not known before its pod appears; a pod of the claim's own name is somebody else.
+  const podName = claim.binding === undefined ? claim.name : claim.binding.podName;
+  const found = podName === "" ? undefined : await inventory.pod(claim.namespace, podName);
+  const pod = found !== undefined && hasAnother(found, claim) ? undefined : found;
+  const uid = claim.binding?.podUID ?? "";
+  const podLives = isAlive(pod) && (uid === "" || uid === pod.uid);
+  const owner = await ownerState(claim, inventory, pod);
+  const fenced = !isDetached(claim) && (await inventory.fenced(claim.binding?.node ?? ""));
+  return { owner, podLives, fenced };
+}
+
+/**
+ * It was given another claim at its admission: a second create of a Deployment's pod, without its owner, is refused by the
+ * API server and leaves a claim of the name.
+ */
+function hasAnother({ uid, annotations }: PodState, { name, binding }: Claim): boolean {
+  const given = annotations[ASSIGNED_CLAIM];
+  return given !== undefined && given !== name && uid !== binding?.podUID;
+}
+
+function isAlive(pod: PodState | undefined): pod is PodState {
+  return pod?.ended === false;
+}
+
+async function ownerState(
+  claim: Claim,
+  inventory: ClusterState,
+  pod: PodState | undefined,
+): Promise<OwnerState["owner"]> {
+  const ref = workloadOf(claim);
+  if (ref === undefined) return stateByPod(claim, pod);
+  const workload = await inventory.workload(ref);
+  if (workload === undefined) return "deleted";
+  if (workload === "unknown") {
+    const state = stateByPod(claim, pod);
+    // of a Job that nobody heard of only the pods can be seen, as of what is not read at all
+    return state === "deleted" && ref.kind !== "Job" ? "needed" : state;
+  }
+  const state = neededBy(workload, claim.identity);
+  if (state !== "needed" || pod === undefined) return state;
+  const namespace = await inventory.namespace(claim.namespace);
+  return isDeclined(claim, pod, workload, namespace) ? "deleted" : state;
+}
+
+function stateByPod(claim: Claim, pod: PodState | undefined): "needed" | "deleted" | "unborn" {
+  if (isAlive(pod)) return "needed";
+  const isUsed = isBound(claim) || claim.retained !== undefined || claim.status.attachment !== undefined;
+  return isUsed ? "deleted" : "unborn";
+}

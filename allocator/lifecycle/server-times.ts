@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import type { Claim } from "../model/claim.ts";
+import type { Stored } from "../store/store.ts";
+
+/** More than that are never ahead at once; forgotten ones begin anew. */
+const MOST = 10_000;
+
+/**
+ * Times in records, as this process may go by them. One that is ahead of its clock was written by a clock that was wrong
+ * (or is read by one): its term runs from when it was met first, and not for as long as the clocks differ.
+ */
+export class ServerTimes {
+  readonly #met = new Map<string, { readonly stamp: number; readonly at: number }>(); // what it is of -> when it was met
+
+  /** The claim by times that are past: one that is ahead would hold a promise, or what is retained, for as long as it is. */
+  met({ key, record, createdAt, ...stored }: Stored<"claim">, now: number): Stored<"claim"> {
+    const past = (field: string, stamp: number) => this.past(`${key} ${field}`, stamp, now);
+    const { admittedAt, binding, retained } = record;
+    const times: Partial<Claim> = {
+      ...(admittedAt !== undefined && { admittedAt: past("admittedAt", admittedAt) }),
+      ...(binding && { binding: { ...binding, since: past("binding", binding.since) } }),
+      ...(retained && { retained: { ...retained, since: past("retained", retained.since) } }),
+    };
+    return { ...stored, key, record: { ...record, ...times }, createdAt: past("createdAt", createdAt) };
+  }
+
+  /** `stamp`, or when it was first met if it is in the future. `of` names the record and the field. */
+  past(of: string, stamp: number, now: number): number {
+    const met = this.#met.get(of);
+    if (met?.stamp === stamp) return Math.min(stamp, met.at);
+    if (stamp <= now) {
+      if (met !== undefined) this.#met.delete(of);
+      return stamp;
+    }
+    if (this.#met.size >= MOST) this.#met.clear();
+    this.#met.set(of, { stamp, at: now });
+    return now;
+  }
+}

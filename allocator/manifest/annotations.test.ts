@@ -1,0 +1,249 @@
+// SPDX-License-Identifier: Apache-2.0
+import assert from "node:assert/strict";
+import { describe, it } from "node:test";
+import { granted, namespaceFacts, refusalOf } from "../../test/support/fixtures.ts";
+import { requestsAddress } from "../model/address-request.ts";
+import { ANNOTATION_FORMATS, readRequest, withDefaults } from "./annotations.ts";
+
+const IPS = "berth.dev/ips";
+const CALICO = "cni.projectcalico.org";
+
+/** The entries in words: those of one pod joined by +. */
+function entriesOf(annotations: Readonly<Record<string, string>>): string[] {
+  return (granted(readRequest(annotations)).entries ?? []).map((entry) => entry.join("+"));
+}
+
+describe("berth.dev/ips", () => {
+  const cases: readonly (readonly [string, readonly string[]])[] = [
+    ["10.20.0.51", ["10.20.0.51"]],
+    ["FD00:20:0::51", ["fd00:20::51"]],
+    ["::ffff:10.20.0.51", ["10.20.0.51"]],
+    ["10.20.0.51,fd00::51", ["10.20.0.51+fd00::51"]],
+    ["fd00::51/10.20.0.51", ["fd00::51+10.20.0.51"]],
+    [" 10.20.0.51 , fd00::51 ", ["10.20.0.51+fd00::51"]],
+    ["10.20.0.51;10.20.0.52", ["10.20.0.51", "10.20.0.52"]],
+    ["10.20.0.51; 10.20.0.52;", ["10.20.0.51", "10.20.0.52"]],
+    ["10.20.0.51/fd00::51;10.20.0.52/fd00::52", ["10.20.0.51+fd00::51", "10.20.0.52+fd00::52"]],
+    ["10.20.0.9-10.20.0.11", ["10.20.0.9", "10.20.0.10", "10.20.0.11"]],
+    ["10.20.0.255-10.20.1.0;10.20.0.7", ["10.20.0.255", "10.20.1.0", "10.20.0.7"]],
+    ["fd00::f-fd00::10", ["fd00::f", "fd00::10"]],
+    ["10.20.0.1-10.20.0.2/fd00::a-fd00::b", ["10.20.0.1+fd00::a", "10.20.0.2+fd00::b"]],
+    [
+      "10.20.0.1-10.20.0.2,fd00::a-fd00::b;10.20.0.9",
+      ["10.20.0.1+fd00::a", "10.20.0.2+fd00::b", "10.20.0.9"],
+    ],
+    ["10.20.0.5-10.20.0.5", ["10.20.0.5"]],
+  ];
+  for (const [value, entries] of cases) {
+    it(`reads ${value}`, () => {
+      assert.deepEqual(entriesOf({ [IPS]: value }), entries);
+    });
+  }
+
+  it("takes exactly 1024 entries and not one more", () => {
+    assert.equal(entriesOf({ [IPS]: "10.20.0.0-10.20.3.255" }).length, 1024);
+    const tooMany = `REQUEST_INVALID: annotation ${IPS}: it has more than 1024 entries`;
+    assert.equal(refusalOf(readRequest({ [IPS]: "10.20.0.0-10.20.4.0" })), tooMany);
+    assert.equal(refusalOf(readRequest({ [IPS]: "10.20.0.0-10.20.3.255;10.20.4.0" })), tooMany);
+    assert.equal(refusalOf(readRequest({ [IPS]: "fd00::-fd00:ffff::" })), tooMany);
+  });
+});
+
+describe("what the annotations say besides addresses", () => {
+  const cases: readonly (readonly [Readonly<Record<string, string>>, unknown])[] = [
+    [{}, {}],
+    [{ "other.example/ips": "junk" }, {}],
+    [{ "berth.dev/pools": "db" }, { pools: ["db"] }],
+    [{ "berth.dev/pools": " db6 , ,db" }, { pools: ["db6", "db"] }],
+    [{ "berth.dev/pools": "10.20.0.0/24" }, { pools: ["10.20.0.0/24"] }],
+    [{ "berth.dev/sticky": "true" }, { sticky: true }],
+    [{ "berth.dev/sticky": "false" }, {}],
+    [{ "berth.dev/families": "IPv6" }, { families: ["IPv6"] }],
+    [{ "berth.dev/families": "IPv4, IPv6" }, { families: ["IPv4", "IPv6"] }],
+    [{ "berth.dev/when-deleted": "Retain" }, { retention: { whenDeleted: "Retain" } }],
+    [
+      { "berth.dev/when-deleted": "Retain", "berth.dev/when-scaled": "Release", "berth.dev/ttl": "1h30m" },
+      { retention: { whenDeleted: "Retain", whenScaled: "Release", ttlMs: 5_400_000 } },
+    ],
+    [{ "berth.dev/ttl": "0" }, { retention: { ttlMs: 0 } }],
+  ];
+  for (const [annotations, request] of cases) {
+    it(`reads ${JSON.stringify(annotations)}`, () => {
+      assert.deepEqual(readRequest(annotations), request);
+    });
+  }
+});
+
+describe("Calico's annotations", () => {
+  it("reads addresses, which are those of one pod", () => {
+    assert.deepEqual(entriesOf({ [`${CALICO}/ipAddrs`]: '["10.20.0.51"]' }), ["10.20.0.51"]);
+    assert.deepEqual(entriesOf({ [`${CALICO}/ipAddrs`]: ' ["FD00::51", "10.20.0.51"] ' }), [
+      "fd00::51+10.20.0.51",
+    ]);
+  });
+
+  it("reads pools of both families, IPv4 first", () => {
+    const annotations = {
+      [`${CALICO}/ipv6pools`]: '["db6"]',
+      [`${CALICO}/ipv4pools`]: '["db","10.9.0.0/16"]',
+    };
+    assert.deepEqual(readRequest(annotations), { pools: ["db", "10.9.0.0/16", "db6"] });
+  });
+});
+
+describe("refusals of annotations", () => {
+  const list = `is not a JSON list of strings, such as '["10.20.0.51"]'`;
+  const pair =
+    'has two addresses of one family; a pod gets one of each, and the entries of several pods are set apart by ";"';
+  const three =
+    'has more than two addresses; a pod gets one of each family, and the entries of several pods are set apart by ";"';
+  const cases: readonly (readonly [string, string, string])[] = [
+    [IPS, "", "it is empty; write an address such as 10.20.0.51"],
+    [IPS, " ; ", 'entry 1, "", is not an IP address (write 10.20.0.51 or fd00:20::51, no prefix)'],
+    [
+      IPS,
+      "10.20.0.51/24",
+      'entry 1, "10.20.0.51/24", has a prefix; write "10.20.0.51", for the pool says the prefix',
+    ],
+    [
+      IPS,
+      "10.20.0.50; 10.20.0.51, fd00:20::51/64",
+      'entry 2, "fd00:20::51/64", has a prefix; write "fd00:20::51", for the pool says the prefix',
+    ],
+    [
+      IPS,
+      "10.20.0.51-10.20.0.55/24",
+      'entry 1, "10.20.0.51-10.20.0.55/24", has a prefix; write "10.20.0.51-10.20.0.55", for the pool says the prefix',
+    ],
+    [
+      IPS,
+      "10.20.0.51;mysql",
+      'entry 2, "mysql", is not an IP address (write 10.20.0.51 or fd00:20::51, no prefix)',
+    ],
+    [IPS, "10.20.0.9-10.20.0.1", 'entry 1, "10.20.0.9-10.20.0.1", is no range of addresses'],
+    [IPS, "10.20.0.9-fd00::1", 'entry 1, "10.20.0.9-fd00::1", is no range of addresses'],
+    [IPS, "10.20.0.1-2-3", 'entry 1, "10.20.0.1-2-3", is no range of addresses'],
+    [IPS, "10.20.0.1-10.20.0.2/fd00::1", 'the ranges in "10.20.0.1-10.20.0.2/fd00::1" are not equally long'],
+    [IPS, "10.20.0.1,10.20.0.2", `"10.20.0.1,10.20.0.2" ${pair}`],
+    [IPS, "10.20.0.1,fd00::1,fd00::2", `"10.20.0.1,fd00::1,fd00::2" ${three}`],
+    [IPS, "10.20.0.1/24/fd00::1", `"10.20.0.1/24/fd00::1" ${three}`],
+    [IPS, "10.20.0.1,::ffff:10.20.0.1", `"10.20.0.1,::ffff:10.20.0.1" ${pair}`],
+    [IPS, "10.20.0.1;10.20.0.2;10.20.0.1", "entry 3 has 10.20.0.1 again; give each pod addresses of its own"],
+    [
+      IPS,
+      "10.20.0.1/fd00::1;10.20.0.2/fd00::1",
+      "entry 2 has fd00::1 again; give each pod addresses of its own",
+    ],
+    ["berth.dev/pools", " , ", "it names no pool; write the name of an IPPool, or several with commas"],
+    ["berth.dev/pools", "db,".repeat(65), "it names more than 64 pools"],
+    ["berth.dev/pools", `${"d".repeat(254)}`, `"${"d".repeat(57)}..." is too long for the name of a pool`],
+    ["berth.dev/sticky", "yes", '"yes" is neither "true" nor "false"'],
+    ["berth.dev/families", "ipv4", '"ipv4" is none of IPv4, IPv6, "IPv4,IPv6"'],
+    ["berth.dev/families", "IPv4,IPv4", '"IPv4,IPv4" is none of IPv4, IPv6, "IPv4,IPv6"'],
+    ["berth.dev/families", "", '"" is none of IPv4, IPv6, "IPv4,IPv6"'],
+    ["berth.dev/when-deleted", "retain", '"retain" is neither Release nor Retain'],
+    ["berth.dev/when-scaled", "", '"" is neither Release nor Retain'],
+    ["berth.dev/ttl", "2 days", '"2 days" is not a duration; write 30s, 5m or 48h'],
+    ["berth.dev/ttl", "-5m", '"-5m" is not a duration; write 30s, 5m or 48h'],
+    [`${CALICO}/ipAddrs`, "10.20.0.51", `"10.20.0.51" ${list}`],
+    [`${CALICO}/ipAddrs`, "[]", `"[]" ${list}`],
+    [`${CALICO}/ipAddrs`, '["10.20.0.51",7]', `"[\\"10.20.0.51\\",7]" ${list}`],
+    [`${CALICO}/ipAddrs`, '{"0":"10.20.0.51"}', `"{\\"0\\":\\"10.20.0.51\\"}" ${list}`],
+    [
+      `${CALICO}/ipAddrs`,
+      '["mysql"]',
+      'entry 1, "mysql", is not an IP address (write 10.20.0.51 or fd00:20::51, no prefix)',
+    ],
+    [`${CALICO}/ipAddrs`, '["10.0.0.1","10.0.0.2"]', `"[\\"10.0.0.1\\",\\"10.0.0.2\\"]" ${pair}`],
+    [
+      `${CALICO}/ipAddrs`,
+      '["10.0.0.1","fd00::1","fd00::2"]',
+      `"[\\"10.0.0.1\\",\\"fd00::1\\",\\"fd00::2\\"]" ${three}`,
+    ],
+    [`${CALICO}/ipv4pools`, '[""]', "it names no pool; write the name of an IPPool, or several with commas"],
+    [`${CALICO}/ipv6pools`, "null", `"null" ${list}`],
+  ];
+  for (const [key, value, words] of cases) {
+    it(`${key}: ${JSON.stringify(value)}`, () => {
+      const refused = readRequest({ [key]: value });
+      assert.equal(refusalOf(refused), `REQUEST_INVALID: annotation ${key}: ${words}`);
+      assert.deepEqual("details" in refused && refused.details, { annotation: key });
+    });
+  }
+
+  it("has a row for each annotation here", () => {
+    const tested = new Set(cases.map(([key]) => key));
+    assert.deepEqual(
+      ANNOTATION_FORMATS.map(({ key }) => key).filter((key) => !tested.has(key)),
+      [],
+    );
+  });
+});
+
+describe("two annotations that speak of the same thing", () => {
+  it("may say the same, in whatever spelling and order", () => {
+    const annotations = {
+      [IPS]: "10.20.0.51,fd00::51",
+      [`${CALICO}/ipAddrs`]: '["FD00:0::51","10.20.0.51"]',
+    };
+    assert.deepEqual(entriesOf(annotations), ["10.20.0.51+fd00::51"]);
+    const pools = { "berth.dev/pools": "db", [`${CALICO}/ipv4pools`]: '["db"]' };
+    assert.deepEqual(readRequest(pools), { pools: ["db"] });
+  });
+
+  it("are refused when they disagree, naming both", () => {
+    assert.equal(
+      refusalOf(readRequest({ [IPS]: "10.20.0.51", [`${CALICO}/ipAddrs`]: '["10.20.0.52"]' })),
+      `REQUEST_INVALID: annotation ${CALICO}/ipAddrs: it disagrees with ${IPS}; keep one of the two`,
+    );
+    assert.equal(
+      refusalOf(readRequest({ "berth.dev/pools": "db", [`${CALICO}/ipv6pools`]: '["db6"]' })),
+      `REQUEST_INVALID: annotation ${CALICO}/ipv6pools: it disagrees with berth.dev/pools; keep one of the two`,
+    );
+    assert.equal(
+      refusalOf(readRequest({ [IPS]: "10.20.0.51;10.20.0.52", [`${CALICO}/ipAddrs`]: '["10.20.0.51"]' })),
+      `REQUEST_INVALID: annotation ${CALICO}/ipAddrs: it disagrees with ${IPS}; keep one of the two`,
+    );
+  });
+});
+
+describe("withDefaults", () => {
+  const shop = namespaceFacts("shop", {
+    "berth.dev/pools": "db",
+    "berth.dev/sticky": "true",
+    [IPS]: "10.20.0.51",
+    "berth.dev/ttl": "5m",
+  });
+
+  it("gives a silent pod what its namespace asks for and how long it is kept, but no address", () => {
+    assert.deepEqual(withDefaults({ app: "mysql" }, shop), {
+      app: "mysql",
+      "berth.dev/pools": "db",
+      "berth.dev/sticky": "true",
+      "berth.dev/ttl": "5m",
+    });
+    assert.deepEqual(withDefaults({}, namespaceFacts("bank")), {});
+  });
+
+  it("leaves a pod alone that asks for something itself, or that nobody can read", () => {
+    for (const own of [{ [IPS]: "10.20.0.7" }, { "berth.dev/pools": "web" }, { [IPS]: "junk" }]) {
+      assert.deepEqual(withDefaults(own, shop), own);
+    }
+  });
+
+  it("does not overrule a pod that says that it does not want to be sticky", () => {
+    const request = granted(readRequest(withDefaults({ "berth.dev/sticky": "false" }, shop)));
+    assert.deepEqual(request, { pools: ["db"], retention: { ttlMs: 300_000 } });
+  });
+
+  it("adds to families and retention, which ask for nothing alone", () => {
+    const own = { "berth.dev/families": "IPv4", "berth.dev/ttl": "1h" };
+    assert.equal(requestsAddress(granted(readRequest(own))), false);
+    assert.deepEqual(readRequest(withDefaults(own, shop)), {
+      pools: ["db"],
+      sticky: true,
+      families: ["IPv4"],
+      retention: { ttlMs: 3_600_000 },
+    });
+  });
+});

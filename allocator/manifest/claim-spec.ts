@@ -1,0 +1,136 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import { isRefusal, type Refusal, refuse } from "../base/errors.ts";
+import { parseDuration } from "../base/go-duration.ts";
+import { quote } from "../base/validation.ts";
+import { type Address, FAMILIES, type Family, familyOf, parseAddress } from "../ip/address.ts";
+import {
+  type Claim,
+  type ClaimRequest,
+  DEFAULT_RETENTION,
+  type Identity,
+  type Retention,
+} from "../model/claim.ts";
+import { type Fields, isName, type KubeObject } from "./kubernetes-object.ts";
+
+const BERTHS_OWN = ["addresses", "nonce", "binding", "retained", "releasing"];
+
+/** An IPClaim as a person writes it: identity, request and retention; the rest is Berth's alone. */
+export function readClaimRequest(object: KubeObject): Claim | Refusal {
+  const { spec, metadata } = object;
+  if (!isName(metadata.name) || !isName(metadata.namespace)) {
+    return refuse(
+      "OBJECT_INVALID",
+      "a claim needs metadata.name and metadata.namespace, in lower-case letters, digits, - and .",
+    );
+  }
+  const written = BERTHS_OWN.find((field) => spec.get(field) !== undefined);
+  if (written !== undefined) return bad(`spec.${written}`, "is written by Berth; leave it out");
+  const request = readRequested(spec.at("request"));
+  if (isRefusal(request)) return request;
+  const retention = readRetention(spec.at("retention"));
+  if (isRefusal(retention)) return retention;
+  const identity = readIdentity(spec.at("identity"), metadata.name);
+  if (isRefusal(identity)) return identity;
+  const attachTo = spec.text("interface");
+  return {
+    namespace: metadata.namespace,
+    name: metadata.name,
+    identity,
+    ...(attachTo === "" ? {} : { interface: attachTo }),
+    request,
+    retention,
+    addresses: [],
+    nonce: "",
+    handMade: true,
+    status: { phase: "Pending" },
+  };
+}
+
+function readIdentity(identity: Fields, name: string): Identity | Refusal {
+  const kind = identity.text("kind");
+  if (kind === "") return { kind: "Pod", apiVersion: "v1", name };
+  const ordinal = identity.get("ordinal") ?? undefined;
+  const known = identity.count("ordinal", -1);
+  if (ordinal !== undefined && known < 0) return bad("spec.identity.ordinal", "takes 0, 1, 2 and so on");
+  return {
+    kind,
+    apiVersion: identity.text("apiVersion"),
+    name: identity.text("name") === "" ? name : identity.text("name"),
+    ...(ordinal === undefined ? {} : { ordinal: known }),
+  };
+}
+
+function readRequested(request: Fields): ClaimRequest | Refusal {
+  const addresses = readAddresses(request);
+  if (isRefusal(addresses)) return addresses;
+  const pools = readPools(request);
+  if (isRefusal(pools)) return pools;
+  const families = readFamilies(request);
+  if (isRefusal(families)) return families;
+  if (addresses.length === 0 && pools.length === 0) {
+    return bad("spec.request", "names neither addresses nor pools; give it one of the two");
+  }
+  return {
+    ...(addresses.length === 0 ? {} : { addresses }),
+    ...(pools.length === 0 ? {} : { pools }),
+    ...(families.length === 0 ? {} : { families }),
+  };
+}
+
+function readAddresses(request: Fields): readonly Address[] | Refusal {
+  const values = readList(request, "addresses");
+  if (isRefusal(values)) return values;
+  const addresses: Address[] = [];
+  for (const [n, value] of values.entries()) {
+    const field = `spec.request.addresses[${n}]`;
+    const address = typeof value === "string" ? parseAddress(value) : undefined;
+    if (address === undefined) return bad(field, `${quote(value)} is not an IP address`);
+    if (addresses.some((other) => familyOf(other) === familyOf(address))) {
+      return bad(field, "is the second address of its family; a claim has one of each");
+    }
+    addresses.push(address);
+  }
+  return addresses;
+}
+
+function readPools(request: Fields): readonly string[] | Refusal {
+  const values = readList(request, "pools");
+  if (isRefusal(values)) return values;
+  const wrong = values.findIndex((value) => typeof value !== "string" || value === "");
+  if (wrong >= 0)
+    return bad(`spec.request.pools[${wrong}]`, `${quote(values[wrong])} is not the name of a pool`);
+  return values as readonly string[];
+}
+
+function readFamilies(request: Fields): readonly Family[] | Refusal {
+  const values = readList(request, "families");
+  if (isRefusal(values)) return values;
+  const known = values.filter((value): value is Family => FAMILIES.some((family) => family === value));
+  if (known.length === values.length && new Set(known).size === known.length) return known;
+  return bad("spec.request.families", "takes IPv4 and IPv6, each once");
+}
+
+/** What is no list must not be taken for an empty one: an address that was asked for would be passed over. */
+function readList(request: Fields, key: string): readonly unknown[] | Refusal {
+  const value = request.get(key) ?? [];
+  return Array.isArray(value) ? value : bad(`spec.request.${key}`, `takes a list, not ${quote(value)}`);
+}
+
+function readRetention(retention: Fields): Retention | Refusal {
+  const read = { ...DEFAULT_RETENTION };
+  for (const event of ["whenDeleted", "whenScaled"] as const) {
+    const choice = retention.get(event) ?? read[event];
+    if (choice !== "Release" && choice !== "Retain")
+      return bad(`spec.retention.${event}`, "takes Release and Retain");
+    read[event] = choice;
+  }
+  const ttl = retention.get("ttl") ?? null;
+  const ttlMs = typeof ttl === "string" ? parseDuration(ttl) : undefined;
+  if (ttl !== null && ttlMs === undefined) return bad("spec.retention.ttl", "is no duration such as 48h");
+  return { ...read, ttlMs: ttlMs ?? null };
+}
+
+function bad(field: string, why: string): Refusal {
+  return refuse("REQUEST_INVALID", `${field} ${why}`, { field });
+}

@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import { type Refusal, refuse } from "../base/errors.ts";
+import type { Labels } from "../base/ports.ts";
+import { IPS, POOLS } from "./annotations.ts";
+
+/** What becomes of a pod that asks another system for an address, in words that Berth does not read. */
+export const FOREIGN_CHOICES = ["warn", "refuse", "ignore"] as const;
+export type ForeignChoice = (typeof FOREIGN_CHOICES)[number];
+
+interface ForeignKey {
+  readonly system: string;
+  readonly key: string;
+  /** What to write for Berth. */
+  readonly instead: string;
+}
+
+const keysOf = (system: string, instead: string, ...keys: readonly string[]): readonly ForeignKey[] =>
+  keys.map((key) => ({ system, key, instead }));
+
+/**
+ * Annotations that ask for an address or a pool, and that Berth does not read (those that it reads are in `ANNOTATION_FORMATS`). The
+ * webhook configurations repeat them.
+ */
+export const FOREIGN_KEYS: readonly ForeignKey[] = [
+  ...keysOf("Calico", IPS, "cni.projectcalico.org/ipAddrsNoIpam"),
+  ...keysOf("kube-ovn", IPS, "ovn.kubernetes.io/ip_address", "ovn.kubernetes.io/ip_pool"),
+  ...keysOf("kube-ovn", POOLS, "ovn.kubernetes.io/logical_switch"),
+  ...keysOf("Antrea", POOLS, "ipam.antrea.io/ippools"),
+  ...keysOf("Antrea", IPS, "ipam.antrea.io/pod-ips"),
+  ...keysOf(
+    "Spiderpool",
+    POOLS,
+    "ipam.spidernet.io/ippool",
+    "ipam.spidernet.io/ippools",
+    "ipam.spidernet.io/subnet",
+    "ipam.spidernet.io/subnets",
+  ),
+  ...keysOf("HybridNet", IPS, "networking.alibaba.com/ip-pool"),
+  ...keysOf(
+    "HybridNet",
+    POOLS,
+    "networking.alibaba.com/specified-network",
+    "networking.alibaba.com/specified-subnet",
+  ),
+  ...keysOf(
+    "Cilium",
+    POOLS,
+    "ipam.cilium.io/ip-pool",
+    "ipam.cilium.io/ipv4-pool",
+    "ipam.cilium.io/ipv6-pool",
+  ),
+  ...keysOf("static-ipam", IPS, "static-ipam.ipv4"),
+  ...keysOf("kube-ipam", IPS, "kube-ipam.ip"),
+];
+
+/** Multus' list of a pod's further interfaces. */
+export const NETWORKS = "k8s.v1.cni.cncf.io/networks";
+/** Of kube-ovn for further interfaces: `NAD.NAMESPACE.kubernetes.io/ip_address`, and `.INTERFACE` behind it. */
+const OF_INTERFACE = /^[^/]{1,253}\.kubernetes\.io\/ip_(?:address|pool)(?:\.|$)/;
+const LONGEST = 120;
+
+/** What each of the annotations would have to be for Berth, in one line each. */
+export function foreignRequests(annotations: Labels): string[] {
+  const told = FOREIGN_KEYS.filter(({ key }) => annotations[key] !== undefined).map(
+    ({ system, key, instead }) =>
+      `annotation ${key} is ${system}'s, and berth does not read it; write ${instead} for an address of berth's`,
+  );
+  const known = new Set(FOREIGN_KEYS.map(({ key }) => key));
+  const further = Object.keys(annotations).find((key) => !known.has(key) && OF_INTERFACE.test(key));
+  if (further !== undefined) {
+    const shown = further.length > LONGEST ? `${further.slice(0, LONGEST)}...` : further;
+    told.push(`annotation ${shown} is kube-ovn's, for a further interface; berth does not read it`);
+  }
+  if (asksForInterface(annotations[NETWORKS])) {
+    told.push(
+      `the ips in annotation ${NETWORKS} are for the plugins of further interfaces, and berth reserves none of them; ${IPS} is for the pod's first interface`,
+    );
+  }
+  return told;
+}
+
+/** Only the JSON form has addresses; what is no JSON is Multus' to refuse. */
+function asksForInterface(value: string | undefined): boolean {
+  return value?.trimStart().startsWith("[") === true && /"ips"\s*:\s*\[\s*"/.test(value);
+}
+
+/** The same as the administrator wants it: as warnings, or as a refusal. */
+export function judgeForeign(annotations: Labels, choice: ForeignChoice): readonly string[] | Refusal {
+  if (choice === "ignore") return [];
+  const told = foreignRequests(annotations);
+  const [first] = told;
+  if (choice === "warn" || first === undefined) return told;
+  return refuse("REQUEST_INVALID", `${first}, or remove it`);
+}

@@ -1,0 +1,183 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import { isRefusal, type Refusal, refuse } from "../base/errors.ts";
+import type { Labels } from "../base/ports.ts";
+import type { PodState, WorkloadState } from "../model/cluster-state.ts";
+import type { PodMetadata, PodOwner } from "../model/identity.ts";
+import { readRequest } from "./annotations.ts";
+
+/** Metadata of any Kubernetes object; texts that are absent are empty. */
+export interface ObjectMeta {
+  readonly name: string;
+  readonly generateName: string;
+  readonly namespace: string;
+  readonly uid: string;
+  readonly labels: Labels;
+  readonly annotations: Labels;
+  /** The controller; an owner that controls nothing only keeps the object from the garbage collector. */
+  readonly owner?: PodOwner;
+}
+
+/** An object as it came, and what of it was read. */
+export interface KubeObject {
+  readonly apiVersion: string;
+  readonly kind: string;
+  readonly metadata: ObjectMeta;
+  readonly spec: Fields;
+  readonly json: Fields;
+}
+
+/** RFC 1123, as Kubernetes asks of names: what may be part of a key. */
+const NAME = /^[a-z0-9](?:[-a-z0-9.]{0,251}[a-z0-9])?$/;
+
+export function isName(text: string): boolean {
+  return NAME.test(text);
+}
+
+/** JSON of no particular form: ask for fields, get values of the type that is asked for or the absent one. */
+export class Fields {
+  readonly value: Readonly<Record<string, unknown>>;
+
+  constructor(value: unknown) {
+    this.value =
+      typeof value === "object" && value !== null && !Array.isArray(value)
+        ? (value as Record<string, unknown>)
+        : {};
+  }
+
+  #own(key: string): unknown {
+    return Object.hasOwn(this.value, key) ? this.value[key] : undefined;
+  }
+
+  get(key: string): unknown {
+    return this.#own(key);
+  }
+
+  at(key: string): Fields {
+    return new Fields(this.#own(key));
+  }
+
+  text(key: string): string {
+    const value = this.#own(key);
+    return typeof value === "string" ? value : "";
+  }
+
+  flag(key: string): boolean {
+    return this.#own(key) === true;
+  }
+
+  /** A whole number from 0 on, or `otherwise`. */
+  count(key: string, otherwise: number): number {
+    const value = this.#own(key);
+    return typeof value === "number" && Number.isSafeInteger(value) && value >= 0 ? value : otherwise;
+  }
+
+  list(key: string): readonly unknown[] {
+    const value = this.#own(key);
+    return Array.isArray(value) ? value : [];
+  }
+
+  /** The entries of a map whose values are text. */
+  texts(key: string): Labels {
+    const entries = Object.entries(this.at(key).value).filter(([, value]) => typeof value === "string");
+    return Object.fromEntries(entries) as Labels;
+  }
+}
+
+/** The first of the parts that patches go into which is there and is no object. */
+export function malformedField({ json }: KubeObject): string | undefined {
+  if (!isMap(json.get("metadata"))) return "metadata";
+  const meta = json.at("metadata");
+  const odd = ["annotations", "labels"].find((key) => !isMapOrAbsent(meta.get(key)));
+  if (odd !== undefined) return `metadata.${odd}`;
+  return isMapOrAbsent(json.get("spec")) ? undefined : "spec";
+}
+
+function isMap(value: unknown): boolean {
+  return typeof value === "object" && value !== null && !Array.isArray(value);
+}
+
+function isMapOrAbsent(value: unknown): boolean {
+  return value === undefined || value === null || isMap(value);
+}
+
+/** Reads the outside of an object; OBJECT_INVALID when it is none. What is inside is read by whoever needs it. */
+export function readObject(value: unknown): KubeObject | Refusal {
+  const json = new Fields(value);
+  const kind = json.text("kind");
+  if (kind === "") return refuse("OBJECT_INVALID", "the object has no kind");
+  const meta = json.at("metadata");
+  const owners = meta.list("ownerReferences").map((reference) => new Fields(reference));
+  const owner = owners.find((reference) => reference.flag("controller"));
+  return {
+    apiVersion: json.text("apiVersion"),
+    kind,
+    metadata: {
+      name: meta.text("name"),
+      generateName: meta.text("generateName"),
+      namespace: meta.text("namespace"),
+      uid: meta.text("uid"),
+      labels: meta.texts("labels"),
+      annotations: meta.texts("annotations"),
+      ...(owner === undefined
+        ? {}
+        : {
+            owner: {
+              apiVersion: owner.text("apiVersion"),
+              kind: owner.text("kind"),
+              name: owner.text("name"),
+              uid: owner.text("uid"),
+            },
+          }),
+    },
+    spec: json.at("spec"),
+    json,
+  };
+}
+
+export function podMetadata(pod: KubeObject, namespace: string): PodMetadata {
+  const { name, generateName, labels, annotations, owner } = pod.metadata;
+  return { namespace, name, generateName, labels, annotations, ...(owner === undefined ? {} : { owner }) };
+}
+
+export function podState(pod: KubeObject): PodState {
+  const { namespace, name, uid, labels, annotations, owner } = pod.metadata;
+  const whose = owner === undefined ? {} : { owner };
+  const phase = pod.json.at("status").text("phase");
+  const ended = phase === "Succeeded" || phase === "Failed";
+  return { namespace, name, uid, labels, annotations, ...whose, node: pod.spec.text("nodeName"), ended };
+}
+
+/** A workload's own facts. `spec.replicas` absent means 1 (apps/v1). */
+export function workloadState(object: KubeObject): WorkloadState {
+  const { apiVersion, kind } = object;
+  const { namespace, name, uid } = object.metadata;
+  const template = object.spec.at("template");
+  const annotations = template.at("metadata").texts("annotations");
+  return {
+    ...{ apiVersion, kind, namespace, name, uid, annotations },
+    replicas: object.spec.count(kind === "Job" ? "completions" : "replicas", 1),
+    start: object.spec.at("ordinals").count("start", 0),
+    hostNetwork: template.at("spec").flag("hostNetwork"),
+    ...slotsOf(kind, annotations),
+    ...(kind === "Job" ? { isDone: doneOf(object.json.at("status")) } : {}),
+  };
+}
+
+function slotsOf(kind: string, annotations: Labels): { readonly slots?: number } {
+  if (kind === "StatefulSet" || kind === "Job") return {};
+  const request = readRequest(annotations);
+  return isRefusal(request) ? {} : { slots: request.entries?.length ?? 0 };
+}
+
+/** batch/v1 JobStatus: `completedIndexes` and `failedIndexes` are texts such as "1,3-5,7". */
+function doneOf(status: Fields): (index: number) => boolean {
+  const isOver = status.list("conditions").some((condition) => {
+    const { type, status: is } = new Fields(condition).value;
+    return (type === "Complete" || type === "Failed") && is === "True";
+  });
+  const spans = [status.text("completedIndexes"), status.text("failedIndexes")]
+    .flatMap((text) => (text === "" ? [] : text.split(",")))
+    .map((part) => part.split("-").map(Number));
+  return (index) => isOver || spans.some(([from = Number.NaN, to = from]) => index >= from && index <= to);
+}

@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import { type Refusal, refuse } from "../base/errors.ts";
+import type { Labels } from "../base/ports.ts";
+import { isNear } from "../base/validation.ts";
+import {
+  ANNOTATION_FORMATS,
+  ASSIGNED_ADDRESSES,
+  ASSIGNED_CLAIM,
+  ASSIGNED_TOKEN,
+  FAMILIES,
+  IPS,
+  NAMESPACE_DEFAULTS,
+  POOLS,
+} from "./annotations.ts";
+
+/** What keys of Berth's own begin with. Nobody else writes such keys, so that one that is not known is a mistake. */
+export const OWN_PREFIX = "berth.dev/";
+
+/** Berth's own annotations that ask for something: they are read when a pod is created. */
+export const OWN_REQUESTS: readonly string[] = ANNOTATION_FORMATS.map(({ key }) => key).filter(isOwn);
+
+const ASSIGNED: readonly string[] = [ASSIGNED_CLAIM, ASSIGNED_ADDRESSES, ASSIGNED_TOKEN];
+
+/** Where an annotation may stand. `Pod` is a template, too. */
+export type Carrier = "Pod" | "Namespace" | "IPClaim" | "IPPool";
+
+/** What a copied pod brings along is Berth's own writing, and no mistake. */
+const KNOWN: Readonly<Record<Carrier, readonly string[]>> = {
+  Pod: [...OWN_REQUESTS, ...ASSIGNED],
+  Namespace: NAMESPACE_DEFAULTS,
+  IPClaim: [],
+  IPPool: [],
+};
+
+/** Labels of Berth's own, which do nothing as annotations. */
+const LABELS: readonly string[] = ["berth.dev/admission", "berth.dev/guarded"];
+
+/** A key of Berth's own that means nothing where it stands, unless it stood there before: what is there may stay. */
+export function unknownKey(carrier: Carrier, annotations: Labels, before: Labels = {}): Refusal | undefined {
+  const key = Object.keys(annotations).find(
+    (one) => isOwn(one) && !KNOWN[carrier].includes(one) && !Object.hasOwn(before, one),
+  );
+  if (key === undefined) return undefined;
+  const shown = key.length > 100 ? `${key.slice(0, 100)}...` : key;
+  return refuse("REQUEST_INVALID", `annotation ${shown}: ${adviceOn(carrier, key)}`, { annotation: shown });
+}
+
+function isOwn(key: string): boolean {
+  return key.startsWith(OWN_PREFIX);
+}
+
+function adviceOn(carrier: Carrier, key: string): string {
+  if (LABELS.includes(key))
+    return "it is a label, and does nothing as an annotation; write it under metadata.labels";
+  if (carrier === "IPClaim")
+    return "berth reads no annotations of a claim; write what you want into its spec, and remove the annotation";
+  if (carrier === "IPPool")
+    return "berth reads no annotations of a pool; write what you want into its spec, and remove the annotation";
+  if (carrier === "Namespace" && ASSIGNED.includes(key))
+    return "berth writes it into pods, and it does nothing on a namespace; remove it";
+  const meant = meantBy(key);
+  const known = carrier === "Pod" ? OWN_REQUESTS : KNOWN[carrier];
+  if (carrier === "Namespace" && meant === IPS)
+    return `an address belongs to one pod; write ${IPS} into the pod, or ${POOLS} here for pods that ask for nothing`;
+  return meant === undefined
+    ? `berth knows no such annotation; known here: ${known.join(", ")}`
+    : `berth knows no such annotation; did you mean ${meant}?`;
+}
+
+/** The key that was probably meant: one that is written nearly the same, or one of the same thing. */
+function meantBy(key: string): string | undefined {
+  const name = key.slice(OWN_PREFIX.length);
+  if (name.length > 40) return undefined;
+  const near = OWN_REQUESTS.find((one) => isNear(name, one.slice(OWN_PREFIX.length)));
+  return near ?? SAME_THING.find(([form]) => form.test(name))?.[1];
+}
+
+/** Names that other systems have for the same. */
+const SAME_THING: readonly (readonly [RegExp, string])[] = [
+  [/pool/i, POOLS],
+  [/famil/i, FAMILIES],
+  [/^(?:static|fixed)?-?(?:ip|addr)/i, IPS],
+];

@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import { isRefusal } from "../base/errors.ts";
+import type { Labels } from "../base/ports.ts";
+import { requestsAddress } from "../model/address-request.ts";
+import { type Claim, claimKey } from "../model/claim.ts";
+import { workloadOf } from "../model/claim-workload.ts";
+import { ASSIGNED_CLAIM, ASSIGNED_TOKEN, readRequest } from "./annotations.ts";
+
+/** A claim that may be the pod's, and what the pod says to prove it. */
+export interface ClaimRef {
+  /** namespace/name */
+  readonly key: string;
+  /** As in the pod's annotation; empty: found by the pod's name. */
+  readonly token: string;
+}
+
+/** Where to look for the pod's claim, in this order: the one it has a token of, then the one that is called like it. */
+export function claimRefsFor(
+  { namespace, name }: { readonly namespace: string; readonly name: string },
+  annotations: Labels,
+): readonly ClaimRef[] {
+  const named = annotations[ASSIGNED_CLAIM];
+  const token = annotations[ASSIGNED_TOKEN] ?? "";
+  const own = { key: claimKey({ namespace, name }), token: "" };
+  return named === undefined || token === ""
+    ? [own]
+    : [{ key: claimKey({ namespace, name: named }), token }, own];
+}
+
+/**
+ * Whether the claim under the lead's key is the pod's: by its token, or, for a pod that has none, by its name alone:
+ * then it is no slot of a set, and promised to nobody in particular.
+ */
+export function matchesRef({ token }: ClaimRef, { identity, binding }: Claim): boolean {
+  const lent = binding?.token ?? "";
+  return token === "" ? identity.slot === undefined && lent === "" : lent === token;
+}
+
+/**
+ * Whether the pod does without the claim of its name: the claim is for the ordinal of a workload, whose template has
+ * stopped asking, and the pod was given none. It must not find one when its next sandbox starts.
+ */
+export function doesWithout(annotations: Labels, claim: Claim): boolean {
+  if (annotations[ASSIGNED_CLAIM] !== undefined || claim.handMade === true) return false;
+  if (workloadOf(claim) === undefined) return false;
+  const asked = readRequest(annotations);
+  return !isRefusal(asked) && !requestsAddress(asked);
+}

@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: Apache-2.0
+import type { Address, Family } from "../ip/address.ts";
+import type { Retention } from "./claim.ts";
+
+/** The addresses of one pod: one of each family at most, in the order in which they were written. */
+export type AddressEntry = readonly Address[];
+
+/** What a pod, its template or its namespace asks for, whatever the dialect it was said in. */
+export interface Request {
+  /** One entry for each pod: by ordinal counted from `ordinals.start`, by slot, or the only one. */
+  readonly entries?: readonly AddressEntry[];
+  /** Names of pools, or CIDRs of their ranges, in order of preference. */
+  readonly pools?: readonly string[];
+  readonly families?: readonly Family[];
+  /** Keep whatever it first gets. */
+  readonly sticky?: boolean;
+  readonly retention?: Partial<Retention>;
+}
+
+/** Whether anything is asked for that Berth must reserve; retention or families alone ask for nothing. */
+export function requestsAddress(request: Request): boolean {
+  return request.entries !== undefined || request.pools !== undefined || request.sticky === true;
+}

@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: Apache-2.0
+// A claim that somebody deleted past admission while a pod had it. Only Kubernetes has such claims; here they are written.
+import assert from "node:assert/strict";
+import { describe, it } from "node:test";
+import {
+  attachmentOf,
+  bindingTo,
+  claimRecord,
+  DB_POOL,
+  granted,
+  refusalOf,
+  reservationsOf,
+  viewOf,
+} from "../../test/support/fixtures.ts";
+import { entries, ordinalIntent, slotsFor } from "../../test/support/intents.ts";
+import { openWorld, type World } from "../../test/support/world.ts";
+import { readClaim } from "../cache/reader.ts";
+import { predictFromCache } from "../demand/cache-prediction.ts";
+import { dryRun } from "../demand/dry-run.ts";
+import { allocateSlot, dryRunSlot } from "../demand/slots.ts";
+import { release } from "../lifecycle/release.ts";
+import { reserve } from "../lifecycle/reserve.ts";
+import type { Stored } from "../store/store.ts";
+import type { Claim } from "./claim.ts";
+
+const DOOMED = claimRecord({ deleting: true, binding: bindingTo("mysql-0", "node-a") });
+const DETACHED: Claim = {
+  ...DOOMED,
+  status: { phase: "Detached", attachment: attachmentOf("mysql-0", { detached: true }) },
+};
+const WAITS =
+  "CLAIM_RELEASING: claim shop/mysql-0 is being deleted; its addresses are given back when the sandbox of pod mysql-0 " +
+  "on node node-a has ended; try again then";
+const SOON = "CLAIM_RELEASING: claim shop/mysql-0 is being deleted; try again in a moment";
+
+async function put(world: World, claim: Claim): Promise<Stored<"claim">> {
+  for (const reservation of reservationsOf(claim)) await world.authority.create("reservation", reservation);
+  const { stored } = await world.authority.create("claim", claim);
+  await world.settle();
+  return stored;
+}
+
+describe("a claim that is being deleted", () => {
+  it("is not reserved again, with the addresses that it has or others, and nothing changes", async () => {
+    for (const [claim, words] of [
+      [DOOMED, WAITS],
+      [DETACHED, SOON],
+      [{ ...DOOMED, handMade: true }, WAITS],
+      [{ ...DOOMED, releasing: true }, WAITS],
+    ] as const) {
+      await using world = await openWorld({ pools: [DB_POOL] });
+      await put(world, claim);
+      for (const asked of ["10.20.0.70", "10.20.0.71"]) {
+        const allocation = ordinalIntent(world, "mysql-0", entries(asked));
+        assert.equal(refusalOf(await dryRun(world.context, allocation)), words);
+        assert.deepEqual(predictFromCache(world.context, allocation), { kind: "try" });
+        if (claim.releasing === true) continue; // whoever finds that goes on with it
+        const before = world.dump();
+        assert.equal(refusalOf(await reserve(world.context, allocation, "pod")), words);
+        assert.equal(world.dump(), before);
+      }
+    }
+  });
+
+  it("keeps its addresses from others", async () => {
+    await using world = await openWorld({ pools: [DB_POOL] });
+    await put(world, DOOMED);
+    const refusal = refusalOf(
+      await reserve(world.context, ordinalIntent(world, "pg-0", entries("10.20.0.70")), "pod"),
+    );
+    assert.match(refusal, /^ADDRESS_TAKEN: address 10\.20\.0\.70 in pool "db" is held by shop\/mysql-0 /);
+  });
+
+  it("may be gone by now: what the view shows of it is looked up", async () => {
+    await using world = await openWorld({ pools: [DB_POOL] });
+    const stale = { ...world.context, view: viewOf({ pools: [DB_POOL], claims: [DOOMED] }) };
+    assert.equal(await readClaim(stale, "shop/mysql-0"), undefined);
+    const allocation = ordinalIntent(world, "mysql-0", entries("10.20.0.70"));
+    assert.equal(granted(await dryRun(stale, allocation)).kind, "preview");
+    assert.equal(granted(await reserve(stale, allocation, "pod")).made, true);
+  });
+
+  it("is not lent as a slot, and the next one is", async () => {
+    await using world = await openWorld({ pools: [DB_POOL] });
+    const identity = { kind: "Deployment", apiVersion: "apps/v1", name: "web", slot: 0 };
+    const binding = bindingTo("web-x", "node-a", { token: "t1" });
+    const slot = { ...DETACHED, name: "web-slot-0", identity, binding };
+    const attachment = attachmentOf("web-x", { detached: true });
+    await put(world, { ...slot, status: { phase: "Detached", attachment } });
+    const both = slotsFor(world, entries("10.20.0.70;10.20.0.71"));
+    const one = slotsFor(world, entries("10.20.0.70"));
+    const words =
+      "SET_EXHAUSTED: all 1 entries of the set are in use: claim shop/web-slot-0 is being deleted; try again in a moment; " +
+      "add entries for replicas and maxSurge, or lower them";
+    assert.equal(refusalOf(await dryRunSlot(world.context, world.shelf, one)), words);
+    assert.equal(refusalOf(await allocateSlot(world.context, world.shelf, one)), words);
+    const lent = granted(await allocateSlot(world.context, world.shelf, both));
+    assert.equal(lent.claim.record.name, "web-slot-1");
+  });
+
+  it("is not lent while nobody has it either", async () => {
+    await using world = await openWorld({ pools: [DB_POOL] });
+    const { binding: _, ...unbound } = DOOMED;
+    const identity = { kind: "Deployment", apiVersion: "apps/v1", name: "web", slot: 0 };
+    await put(world, { ...unbound, name: "web-slot-0", identity });
+    const got = await allocateSlot(world.context, world.shelf, slotsFor(world, entries("10.20.0.70")));
+    assert.match(refusalOf(got), /claim shop\/web-slot-0 is being deleted; try again in a moment/);
+  });
+
+  it("is released without being deleted a second time", async () => {
+    await using world = await openWorld({ pools: [DB_POOL] });
+    const stored = await put(world, DETACHED);
+    assert.equal(await release(world.context, stored), "released");
+    const left = await world.authority.get("claim", "shop/mysql-0");
+    assert.deepEqual([left?.record.releasing, left?.record.binding], [true, undefined]);
+    const reservation = await world.authority.get("reservation", "10.20.0.70");
+    assert.equal(reservation?.record.releasedAt, world.clock.now());
+  });
+});

@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import type { Labels } from "../base/ports.ts";
+import type { PodOwner } from "./identity.ts";
+
+/** A pod as far as addresses are concerned. */
+export interface PodState {
+  readonly namespace: string;
+  readonly name: string;
+  readonly uid: string;
+  /** Empty until it is scheduled. */
+  readonly node: string;
+  readonly labels: Labels;
+  readonly annotations: Labels;
+  /** Its controller; absent: it has none. */
+  readonly owner?: PodOwner;
+  /** Its phase is Succeeded or Failed: it will never run again. That its sandbox is gone is for its node to say. */
+  readonly ended: boolean;
+}
+
+/** Which workload. The name of a kind alone does not say what it is: other API groups have a StatefulSet, too. */
+export interface WorkloadRef {
+  /** As the owner reference has it; only its group counts. Empty in records that do not say it: any group. */
+  readonly apiVersion: string;
+  readonly kind: string;
+  readonly namespace: string;
+  readonly name: string;
+}
+
+/** A workload whose pods have identities: a StatefulSet, an indexed Job, or a Deployment with a set of addresses. */
+export interface WorkloadState {
+  readonly apiVersion: string;
+  readonly kind: string;
+  readonly namespace: string;
+  readonly name: string;
+  readonly uid: string;
+  readonly replicas: number;
+  /** `spec.ordinals.start` of a StatefulSet; 0 elsewhere. */
+  readonly start: number;
+  /** Entries of the list of addresses that its pods share; absent when the list cannot be read. */
+  readonly slots?: number;
+  /** Of its pod template: what its pods ask for by themselves. */
+  readonly annotations: Labels;
+  /** Its pods are on their hosts' networks and are given no addresses. */
+  readonly hostNetwork: boolean;
+  /** Of a Job: no pod of the index is wanted any more. Absent: every one is. */
+  readonly isDone?: (index: number) => boolean;
+}
+
+export interface NamespaceState {
+  readonly name: string;
+  /** It was deleted, and nothing can be created in it any more. */
+  readonly terminating?: true;
+  readonly labels: Labels;
+  readonly annotations: Labels;
+}
+
+/**
+ * The world outside Berth's records: what the API server holds in a cluster, what was admitted on the embedded
+ * stack. `undefined` means that the authority has no such object now. Throws BerthError NOT_READY or
+ * STORE_UNAVAILABLE when it cannot know: absence is never guessed.
+ */
+export interface ClusterState {
+  pod(namespace: string, name: string): Promise<PodState | undefined>;
+  /** `unknown`: never heard of, as on the embedded stack a workload that nobody applied; that is no proof of absence. */
+  workload(ref: WorkloadRef): Promise<WorkloadState | "unknown" | undefined>;
+  namespace(name: string): Promise<NamespaceState | undefined>;
+  /** Known never to run its pods again: deleted with its grace over, out-of-service, or fenced by an operator. */
+  fenced(node: string): Promise<boolean>;
+}
+
+/** A namespace that the inventory does not know yet has the one label that every namespace has. */
+export async function namespaceOf(inventory: ClusterState, name: string): Promise<NamespaceState> {
+  return (await inventory.namespace(name)) ?? bareNamespace(name);
+}
+
+export function bareNamespace(name: string): NamespaceState {
+  return { name, labels: { "kubernetes.io/metadata.name": name }, annotations: {} };
+}

@@ -1,0 +1,20 @@
+// SPDX-License-Identifier: Apache-2.0
+import { type Claim, type ClaimPhase, isBound } from "./claim.ts";
+
+/**
+ * Where a claim stands, from the record itself: the phase in its status is that of the last report, and not every
+ * change is one.
+ *
+ * | Pending  | made by hand, no addresses yet       | Attached | a sandbox uses the addresses                   |
+ * | Reserved | nobody has it                        | Detached | its pod's sandbox was seen to end              |
+ * | Held     | promised to a pod, not yet on a node | Retained | its owner is gone, retention keeps the addresses |
+ * | Bound    | bound to a pod on a node              |
+ */
+export function phaseOf(claim: Claim): ClaimPhase {
+  const { binding, retained, status } = claim;
+  if (claim.nonce === "") return "Pending";
+  if (status.attachment?.detached === false) return "Attached";
+  if (retained !== undefined) return "Retained";
+  if (isBound(claim)) return status.attachment?.podUID === binding?.podUID ? "Detached" : "Bound";
+  return binding === undefined ? "Reserved" : "Held";
+}

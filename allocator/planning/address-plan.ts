@@ -1,0 +1,304 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import { isRefusal, type Refusal, refuse } from "../base/errors.ts";
+import type { RecordReader } from "../cache/reader.ts";
+import { type Address, type Family, familyOf, fromNumber } from "../ip/address.ts";
+import { pickFree, startOffset } from "../ip/free-address.ts";
+import type { AddressEntry } from "../model/address-request.ts";
+import type { AddressSpace } from "../pool/address-space.ts";
+import type { ByFamily } from "../pool/namespace-bounds.ts";
+import { familiesOf, intervalsOf, type Pool, rangeOf } from "../pool/pool.ts";
+import { type EligibilityInput, ineligibility, poolDisabled, quotaExceeded } from "./eligibility.ts";
+import {
+  addressOutside,
+  addressTaken,
+  entryRefusal,
+  noFamily,
+  noPool,
+  poolExhausted,
+  quoted,
+  unknownPool,
+} from "./refusal-messages.ts";
+
+/** What one identity needs, with everything that decides which pools are open to it. */
+export interface AddressConstraints extends EligibilityInput {
+  /** Of the claim; seeds the choice, so that an identity tends to the same address. */
+  readonly name: string;
+  /** Exactly these addresses. */
+  readonly entry?: AddressEntry;
+  /** Names of pools or CIDRs of their ranges. */
+  readonly pools?: readonly string[];
+  readonly families?: readonly Family[];
+}
+
+export interface Candidate {
+  readonly address: Address;
+  readonly pool: string;
+}
+
+/** One address of one family: the first candidate that can be created is it. */
+export interface FamilyPlan {
+  readonly family: Family;
+  /** Asked for by name: there is one candidate, and if it is taken the answer is a refusal. */
+  readonly exact: boolean;
+  /** Lazy and endless only as far as free addresses go; walk it once. */
+  readonly candidates: Iterable<Candidate>;
+  /** What to say when no candidate could be created; `besides` of them are for others of the same review. */
+  readonly exhausted: (besides?: number) => Refusal;
+}
+
+export interface Plan {
+  readonly kind: "take";
+  /** What the claim holds and keeps. */
+  readonly keep: readonly Address[];
+  readonly lots: readonly FamilyPlan[];
+}
+
+/** Whether a claim that lists these addresses has all of what the plan comes to, and nothing besides. */
+export function isAsPlanned({ lots, keep }: Plan, listed: readonly Address[]): boolean {
+  return (
+    lots.length === 0 && keep.length === listed.length && keep.every((address) => listed.includes(address))
+  );
+}
+
+/** Decides; touches nothing. Same view in, same plan out. */
+export function planAddresses(view: RecordReader, ask: AddressConstraints): Plan | Refusal {
+  return ask.entry === undefined ? planAny(view, ask) : planExact(view, ask, ask.entry);
+}
+
+function planExact(view: RecordReader, ask: AddressConstraints, entry: AddressEntry): Plan | Refusal {
+  const unsaid = familiesUnsaid(ask, entry);
+  if (unsaid !== undefined) return unsaid;
+  const lots: FamilyPlan[] = [];
+  const keep: Address[] = [];
+  const wanted = new Map<Pool, ByFamily>(); // pool -> addresses of it, kept ones too
+  for (const address of entry) {
+    const pool = view.poolOf(address);
+    if (pool === undefined) return addressOutside(view, address);
+    const held = ask.holds?.includes(address) === true;
+    const why =
+      notNamed(pool, ask, address) ??
+      ineligibility(view, pool, ask, held)?.() ??
+      entryRefusal(view, pool, address);
+    if (why !== undefined) return why;
+    count(wanted, pool, familyOf(address));
+    if (held) keep.push(address);
+    else lots.push(exactLot(view, pool, address));
+  }
+  const beyond = lots.length === 0 ? undefined : beyondLimits(view, ask, wanted);
+  return beyond ?? { kind: "take", keep, lots };
+}
+
+function beyondLimits(
+  view: RecordReader,
+  ask: AddressConstraints,
+  wanted: ReadonlyMap<Pool, ByFamily>,
+): Refusal | undefined {
+  for (const [pool, addresses] of wanted) {
+    const beyond = quotaExceeded(view, pool, ask, addresses);
+    if (beyond !== undefined) return beyond;
+  }
+  return undefined;
+}
+
+/** Addresses and families that contradict each other: to follow one of the two would not be what was asked for. */
+function familiesUnsaid({ families }: AddressConstraints, entry: AddressEntry): Refusal | undefined {
+  const named = new Set(entry.map(familyOf));
+  if (families === undefined || (families.length === named.size && families.every((f) => named.has(f)))) {
+    return undefined;
+  }
+  return refuse(
+    "REQUEST_INVALID",
+    `the request names ${entry.join(" and ")} and asks for ${families.join(" and ")}; name an address of each family, or leave the families out`,
+  );
+}
+
+/** Why the addresses are not what is asked for, whoever has them. */
+export function unconstrained(
+  view: RecordReader,
+  ask: AddressConstraints,
+  addresses: AddressEntry,
+): Refusal | undefined {
+  for (const address of addresses) {
+    const pool = view.poolOf(address);
+    const why = pool && notNamed(pool, ask, address);
+    if (why !== undefined) return why;
+  }
+  return familiesUnsaid(ask, addresses);
+}
+
+function notNamed(pool: Pool, ask: AddressConstraints, address: Address): Refusal | undefined {
+  if (ask.pools === undefined || ask.pools.some((name) => isIn(partOf(pool, name), address)))
+    return undefined;
+  return refuse(
+    "ADDRESS_OUTSIDE",
+    `address ${address} belongs to pool ${quoted(pool.name)}, and the request names ${ask.pools.map(quoted).join(", ")}; name one or the other`,
+    { address, pool: pool.name },
+  );
+}
+
+function exactLot(view: RecordReader, pool: Pool, address: Address): FamilyPlan {
+  return {
+    family: familyOf(address),
+    exact: true,
+    candidates: [{ address, pool: pool.name }],
+    exhausted: () => addressTaken(view, pool, address, view.reservation(address)?.record),
+  };
+}
+
+/** A pool, and which of its ranges may serve: all of them, or those of the CIDR that the request names. */
+interface Source {
+  readonly pool: Pool;
+  readonly part: AddressSpace;
+}
+
+function planAny(view: RecordReader, ask: AddressConstraints): Plan | Refusal {
+  const sources = sourcesFor(view, ask);
+  if (isRefusal(sources)) return sources;
+  const families = familiesFor(view, ask, sources);
+  const keep = (ask.holds ?? []).filter(
+    (address) => families.includes(familyOf(address)) && sources.some(({ part }) => isIn(part, address)),
+  );
+  const lots: FamilyPlan[] = [];
+  const spoken = new Map<Pool, ByFamily>(); // pool -> addresses of it that are kept or that earlier lots may take
+  for (const address of keep) count(spoken, view.poolOf(address), familyOf(address));
+  for (const family of families) {
+    if (keep.some((address) => familyOf(address) === family)) continue;
+    const lot = lotOf(view, ask, family, { sources, spoken });
+    if (isRefusal(lot)) return lot;
+    if (lot !== undefined) lots.push(lot);
+  }
+  return { kind: "take", keep, lots };
+}
+
+/** Undefined: the family is only in pools that let addresses be kept and nothing more, and nobody insists on it. */
+function lotOf(
+  view: RecordReader,
+  ask: AddressConstraints,
+  family: Family,
+  from: { sources: readonly Source[]; spoken: Map<Pool, ByFamily> },
+): FamilyPlan | Refusal | undefined {
+  const having = from.sources.filter(({ part }) => familiesOf(part).includes(family));
+  const pools = having.map(({ pool }) => pool);
+  if (having.length === 0)
+    return noFamily(
+      from.sources.map(({ pool }) => pool),
+      family,
+    );
+  const serving = having.filter(({ pool }) => !pool.disabled);
+  const [first] = pools;
+  if (serving.length === 0) {
+    return ask.families === undefined || first === undefined ? undefined : poolDisabled(first, ask.namespace);
+  }
+  const limits = serving.map(({ pool }) =>
+    quotaExceeded(view, pool, ask, oneMore(from.spoken.get(pool), family)),
+  );
+  const allowed = serving.filter((_, i) => limits[i] === undefined);
+  if (allowed.length === 0) return limits[0];
+  for (const { pool } of allowed) count(from.spoken, pool, family);
+  return {
+    family,
+    exact: false,
+    candidates: walk(view, allowed, family, `${ask.namespace}/${ask.name}`),
+    exhausted: (besides) => poolExhausted(view, pools, family, besides),
+  };
+}
+
+function count(counts: Map<Pool, ByFamily>, pool: Pool | undefined, family: Family): void {
+  if (pool !== undefined) counts.set(pool, oneMore(counts.get(pool), family));
+}
+
+function oneMore(counts: ByFamily = {}, family: Family): ByFamily {
+  return { ...counts, [family]: (counts[family] ?? 0) + 1 };
+}
+
+/** Free addresses of the sources in their order, each from where the identity's hash points. */
+function* walk(
+  view: RecordReader,
+  sources: readonly Source[],
+  family: Family,
+  seed: string,
+): Generator<Candidate> {
+  for (const { pool, part } of sources) {
+    const space = intervalsOf(part, family);
+    for (const n of pickFree(space, view.unpickable(pool, family), startOffset(seed, space))) {
+      yield { address: fromNumber(n, family), pool: pool.name };
+    }
+  }
+}
+
+/** Named pools in the order of their naming, else every open pool by priority. */
+function sourcesFor(view: RecordReader, ask: AddressConstraints): readonly Source[] | Refusal {
+  return ask.pools === undefined ? openSources(view, ask) : namedSources(view, ask, ask.pools);
+}
+
+function openSources(view: RecordReader, ask: AddressConstraints): readonly Source[] | Refusal {
+  const open: Source[] = [];
+  const closed: (() => Refusal)[] = [];
+  for (const pool of view.pools()) {
+    const why = ineligibility(view, pool, ask, keepsOf(view, pool, ask));
+    if (why === undefined) open.push({ pool, part: pool });
+    else closed.push(why);
+  }
+  if (open.length > 0) return open;
+  const [only] = closed;
+  return only !== undefined && closed.length === 1 ? only() : noPool(view, ask.namespace);
+}
+
+function namedSources(
+  view: RecordReader,
+  ask: AddressConstraints,
+  names: readonly string[],
+): readonly Source[] | Refusal {
+  const named: Source[] = [];
+  for (const name of names) {
+    const source = sourceNamed(view, name);
+    if (source === undefined) return unknownPool(view, name);
+    const why = ineligibility(view, source.pool, ask, keepsOf(view, source.pool, ask));
+    if (why !== undefined) return why();
+    named.push(source);
+  }
+  return named;
+}
+
+function sourceNamed(view: RecordReader, name: string): Source | undefined {
+  for (const pool of view.pools()) {
+    const part = partOf(pool, name);
+    if (part !== undefined) return { pool, part };
+  }
+  return undefined;
+}
+
+/** What of the pool a name or a CIDR means. */
+function partOf(pool: Pool, name: string): AddressSpace | undefined {
+  if (pool.name === name) return pool;
+  const ranges = pool.ranges.filter((range) => range.cidr.text === name);
+  const [range] = ranges;
+  return range && { ...pool, ranges, families: [range.family] };
+}
+
+function isIn(part: AddressSpace | undefined, address: Address): boolean {
+  return part !== undefined && rangeOf(part, address) !== undefined;
+}
+
+function keepsOf(view: RecordReader, pool: Pool, { holds = [] }: AddressConstraints): boolean {
+  return holds.some((address) => view.poolOf(address) === pool);
+}
+
+/**
+ * Of named pools every family that any of them has; of unnamed ones those of the first that would serve, or of those
+ * that the identity has its addresses from: a pool that is new must not take them away.
+ */
+function familiesFor(
+  view: RecordReader,
+  ask: AddressConstraints,
+  sources: readonly Source[],
+): readonly Family[] {
+  if (ask.families !== undefined) return [...new Set(ask.families)];
+  const homes = sources.filter(({ pool }) => keepsOf(view, pool, ask));
+  const unnamed = homes.length > 0 ? homes : sources.slice(0, 1);
+  const from = ask.pools === undefined ? unnamed : sources;
+  return (["IPv4", "IPv6"] as const).filter((family) =>
+    from.some(({ part }) => familiesOf(part).includes(family)),
+  );
+}

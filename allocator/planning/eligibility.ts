@@ -1,0 +1,118 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import { type Refusal, refuse } from "../base/errors.ts";
+import type { Labels } from "../base/ports.ts";
+import type { RecordReader } from "../cache/reader.ts";
+import { type Address, familyOf } from "../ip/address.ts";
+import { type LabelSelector, matches } from "../pool/label-selector.ts";
+import { type Bound, type ByFamily, countedBy } from "../pool/namespace-bounds.ts";
+import type { Pool } from "../pool/pool.ts";
+import { quoted } from "./refusal-messages.ts";
+
+/** Everything about an identity and its namespace that decides which pools are open to it. */
+export interface EligibilityInput {
+  readonly namespace: string;
+  readonly namespaceLabels: Labels;
+  readonly podLabels: Labels;
+  /** Pools with `authorization: ServiceAccount` that the pod's service account may use. */
+  readonly usable?: ReadonlySet<string>;
+  /** What the identity's claim holds already: kept where it still fits, and not counted against limits. */
+  readonly holds?: readonly Address[];
+}
+
+/**
+ * Why the pool does not serve the identity, as a way to say it, or undefined when it does. `keeps`: what is asked of
+ * the pool is held already, which a disabled pool allows. The words cost a walk over all pools, so they are not made
+ * for pools that nobody named.
+ */
+export function ineligibility(
+  view: RecordReader,
+  pool: Pool,
+  applying: EligibilityInput,
+  keeps: boolean,
+): (() => Refusal) | undefined {
+  const details = { pool: pool.name, namespace: applying.namespace };
+  if (!opensTo(pool.spec.namespaceSelector, applying.namespaceLabels)) {
+    return () => refuse("POOL_FORBIDDEN", otherNamespace(view, pool, applying), details);
+  }
+  if (!opensTo(pool.spec.podSelector, applying.podLabels)) {
+    const words = `pool ${quoted(pool.name)} takes only pods with other labels than this one's (its podSelector)`;
+    return () => refuse("POOL_FORBIDDEN", words, details);
+  }
+  if (pool.authorization === "ServiceAccount" && applying.usable?.has(pool.name) !== true) {
+    const words = `pool ${quoted(pool.name)} is only for service accounts with the verb "use" on it; ask its administrator for a role`;
+    return () => refuse("POOL_FORBIDDEN", words, details);
+  }
+  return pool.disabled && !keeps ? () => poolDisabled(pool, applying.namespace) : undefined;
+}
+
+/** The words for a pool that only lets addresses be kept. */
+export function poolDisabled(pool: Pool, namespace: string): Refusal {
+  const why = pool.deleting ? "is being deleted" : "takes no new reservations";
+  const words = `pool ${quoted(pool.name)} ${why}; name another pool`;
+  return refuse("POOL_DISABLED", words, { pool: pool.name, namespace });
+}
+
+function opensTo(selector: LabelSelector | undefined, labels: Labels): boolean {
+  return selector === undefined || matches(selector, labels);
+}
+
+function otherNamespace(
+  view: RecordReader,
+  pool: Pool,
+  { namespace, namespaceLabels }: EligibilityInput,
+): string {
+  const others = view
+    .pools()
+    .filter((other) => !other.disabled && opensTo(other.spec.namespaceSelector, namespaceLabels))
+    .map((other) => quoted(other.name));
+  const instead = others.length > 0 ? `; open to it: ${others.slice(0, 5).join(", ")}` : "";
+  return `pool ${quoted(pool.name)} is not open to namespace ${namespace}${instead}`;
+}
+
+/**
+ * Why the identity may not have `wanted` addresses of the pool in all, so far as is known: what was written is counted
+ * once more (ADR 0010).
+ */
+export function quotaExceeded(
+  view: RecordReader,
+  pool: Pool,
+  { namespace, holds = [] }: EligibilityInput,
+  wanted: ByFamily,
+): Refusal | undefined {
+  if (pool.bounds.length === 0) return undefined;
+  const held = view.held(pool.name, namespace);
+  const own = countFamilies(holds.filter((address) => view.reservation(address)?.record.pool === pool.name));
+  return limitReached(pool, namespace, held, {
+    IPv4: (wanted.IPv4 ?? 0) - (own.IPv4 ?? 0),
+    IPv6: (wanted.IPv6 ?? 0) - (own.IPv6 ?? 0),
+  });
+}
+
+/** Why the namespace, which holds so many addresses of the pool, may not have so many more. */
+export function limitReached(
+  pool: Pool,
+  namespace: string,
+  held: ByFamily,
+  more: ByFamily,
+): Refusal | undefined {
+  for (const bound of pool.bounds) {
+    const [has, wants] = [countedBy(bound, held), countedBy(bound, more)];
+    if (wants > 0 && has + wants > bound.most) return reached(pool, namespace, bound, has);
+  }
+  return undefined;
+}
+
+function reached({ name }: Pool, namespace: string, bound: Bound, held: number): Refusal {
+  const words =
+    bound.kind === "said"
+      ? `namespace ${namespace} holds ${held} addresses of pool ${quoted(name)}, which allows ${bound.most}; release one or ask for a higher limit`
+      : `namespace ${namespace} holds ${held} of the ${bound.size} ${bound.family} addresses of pool ${quoted(name)}, which leaves ${bound.size - bound.most} to other namespaces; release one, or ask for limits.perNamespace in the pool`;
+  return refuse("LIMIT_REACHED", words, { pool: name, namespace });
+}
+
+export function countFamilies(addresses: readonly Address[]): ByFamily {
+  const counts = { IPv4: 0, IPv6: 0 };
+  for (const address of addresses) counts[familyOf(address)]++;
+  return counts;
+}

@@ -1,0 +1,159 @@
+// SPDX-License-Identifier: Apache-2.0
+import assert from "node:assert/strict";
+import { describe, it } from "node:test";
+import {
+  addr,
+  addrs,
+  claimRecord,
+  DB_POOL,
+  parsed,
+  poolRecord,
+  reservationRecord,
+  reservationsOf,
+  viewOf,
+} from "../../test/support/fixtures.ts";
+import {
+  addressOutside,
+  addressTaken,
+  entryRefusal,
+  noFamily,
+  noPool,
+  poolExhausted,
+  unknownPool,
+} from "./refusal-messages.ts";
+
+const db = parsed(DB_POOL);
+const holder = claimRecord({ addresses: addrs("10.20.0.70", "fd00:20::7") });
+const view = viewOf({ pools: [DB_POOL], claims: [holder], reservations: reservationsOf(holder) });
+
+describe("taken", () => {
+  it("names pool, address, holder and its identity, free neighbours and the way out", () => {
+    const refusal = addressTaken(view, db, addr("10.20.0.70"), reservationRecord("10.20.0.70"));
+    assert.equal(
+      refusal.message,
+      'address 10.20.0.70 in pool "db" is held by shop/mysql-0 (StatefulSet mysql, ordinal 0); free nearby: 10.20.0.71, 10.20.0.72, 10.20.0.73; or release it with: berthctl release shop/mysql-0',
+    );
+    assert.deepEqual(refusal.details, { address: "10.20.0.70", pool: "db", holder: "shop/mysql-0" });
+    assert.equal(refusal.code, "ADDRESS_TAKEN");
+  });
+
+  it("does so for IPv6", () => {
+    assert.equal(
+      addressTaken(view, db, addr("fd00:20::7"), reservationRecord("fd00:20::7")).message,
+      'address fd00:20::7 in pool "db" is held by shop/mysql-0 (StatefulSet mysql, ordinal 0); free nearby: fd00:20::6, fd00:20::8, fd00:20::5; or release it with: berthctl release shop/mysql-0',
+    );
+  });
+
+  it("names a holder whose claim is not known, and says when to wait", () => {
+    const other = { claim: { namespace: "bank", name: "ledger-0" } };
+    assert.match(
+      addressTaken(view, db, addr("10.20.0.70"), reservationRecord("10.20.0.70", other)).message,
+      /is held by bank\/ledger-0; free nearby: .*; or release it with: berthctl release bank\/ledger-0$/,
+    );
+    assert.match(
+      addressTaken(view, db, addr("10.20.0.70"), reservationRecord("10.20.0.70", { ...other, releasedAt: 1 }))
+        .message,
+      /was given back by bank\/ledger-0 and is cooling down; free nearby: .*; or try again later$/,
+    );
+  });
+
+  it("does not tell to release a claim for what is kept beside it", () => {
+    assert.match(
+      addressTaken(view, db, addr("10.20.0.90"), reservationRecord("10.20.0.90")).message,
+      /^address 10.20.0.90 in pool "db" is kept beside claim shop\/mysql-0 \(StatefulSet mysql, ordinal 0\) for a pod that was admitted, and is free again within 120 s if that does not come; free nearby: .*; or try again later$/,
+    );
+  });
+
+  it("says what it knows when the authority did not say who", () => {
+    assert.deepEqual(addressTaken(view, db, addr("10.20.0.70"), undefined), {
+      kind: "refused",
+      code: "ADDRESS_TAKEN",
+      message: 'address 10.20.0.70 in pool "db" is taken; free nearby: 10.20.0.71, 10.20.0.72, 10.20.0.73',
+      details: { address: "10.20.0.70", pool: "db" },
+    });
+  });
+
+  it("proposes no neighbour that cannot be had, and none where there is none", () => {
+    const pair = poolRecord("pair", "10.9.0.0/30");
+    const full = claimRecord({ addresses: addrs("10.9.0.1"), nonce: "n3" });
+    const lone = viewOf({ pools: [pair], reservations: reservationsOf(full, "pair") });
+    assert.equal(
+      addressTaken(lone, parsed(pair), addr("10.9.0.1"), undefined).message,
+      'address 10.9.0.1 in pool "pair" is taken; free nearby: 10.9.0.2',
+    );
+    const spec = { reserved: ["10.9.0.2"] };
+    const kept = viewOf({
+      pools: [poolRecord("pair", "10.9.0.0/30", spec)],
+      reservations: reservationsOf(full, "pair"),
+    });
+    assert.equal(
+      addressTaken(kept, parsed(poolRecord("pair", "10.9.0.0/30", spec)), addr("10.9.0.1"), undefined)
+        .message,
+      'address 10.9.0.1 in pool "pair" is taken',
+    );
+  });
+});
+
+describe("the other refusals", () => {
+  it("standingRefusal lets open and reserved addresses pass", () => {
+    assert.equal(entryRefusal(view, db, addr("10.20.0.71")), undefined);
+    assert.equal(entryRefusal(view, db, addr("10.20.0.50")), undefined);
+    assert.deepEqual(entryRefusal(view, db, addr("10.20.0.60"))?.details, {
+      address: "10.20.0.60",
+      pool: "db",
+    });
+  });
+
+  it("outside names the ranges of the family, or that there is none", () => {
+    assert.equal(
+      addressOutside(viewOf({ pools: [poolRecord("web", "10.30.0.0/29")] }), addr("fd00::1")).message,
+      "address fd00::1 is in no pool; there is no IPv6 pool",
+    );
+    const many = viewOf({
+      pools: Array.from({ length: 9 }, (_, n) => poolRecord(`p${n}`, `10.${n}.0.0/29`)),
+    });
+    assert.equal(
+      addressOutside(many, addr("10.99.0.1")).message,
+      'address 10.99.0.1 is in no pool; pools have "p0" 10.0.0.1-10.0.0.6, "p1" 10.1.0.1-10.1.0.6, "p2" 10.2.0.1-10.2.0.6, "p3" 10.3.0.1-10.3.0.6, "p4" 10.4.0.1-10.4.0.6',
+    );
+  });
+
+  it("unknownPool lists what there is, and is never longer than a screen", () => {
+    assert.equal(unknownPool(viewOf({}), "db").message, 'there is no pool "db"; there are no pools yet');
+    const many = viewOf({
+      pools: Array.from({ length: 99 }, (_, n) => poolRecord(`p${n}`, `10.${n}.0.0/29`)),
+    });
+    assert.ok(unknownPool(many, "db").message.length < 200);
+    assert.deepEqual(unknownPool(many, "db").details, { pool: "db" });
+  });
+
+  it("noPool tells an empty cluster from a closed one", () => {
+    assert.equal(noPool(viewOf({}), "shop").message, "there are no pools yet; create an IPPool first");
+    assert.deepEqual(
+      [noPool(view, "shop").code, noPool(view, "shop").details],
+      ["POOL_FORBIDDEN", { namespace: "shop" }],
+    );
+  });
+
+  it("noFamily and exhausted name every pool and the family", () => {
+    const web = parsed(poolRecord("web", "10.30.0.0/29"));
+    assert.deepEqual(noFamily([web, db], "IPv6").details, { pool: "web,db", family: "IPv6" });
+    assert.equal(
+      poolExhausted(view, [web, db], "IPv6").message,
+      'no free IPv6 address in pool "web", "db": 1 are held or cooling; add a range, or release claims that are not needed',
+    );
+  });
+
+  it("follow the house style", () => {
+    const all = [
+      addressTaken(view, db, addr("10.20.0.70"), reservationRecord("10.20.0.70")),
+      addressOutside(view, addr("10.9.9.9")),
+      unknownPool(view, "web"),
+      noPool(view, "shop"),
+      noPool(viewOf({}), "shop"),
+      noFamily([db], "IPv6"),
+      poolExhausted(view, [db], "IPv4"),
+    ];
+    for (const { message } of all) assert.match(message, /^[a-z].*[^.]$/);
+  });
+});

@@ -1,0 +1,153 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import { type Refusal, refuse } from "../base/errors.ts";
+import { holderOf, type RecordReader } from "../cache/reader.ts";
+import { type Address, type Family, familyOf, fromNumber, toNumber } from "../ip/address.ts";
+import { freeNeighbours } from "../ip/free-address.ts";
+import type { Claim } from "../model/claim.ts";
+import { describeIdentity } from "../model/identity.ts";
+
+import { isBackedByClaim, type Reservation } from "../model/reservation.ts";
+import { classify, familiesOf, intervalsOf, type Pool } from "../pool/pool.ts";
+
+export function entryRefusal(view: RecordReader, pool: Pool, address: Address): Refusal | undefined {
+  const kind = classify(pool, address);
+  if (kind === "open" || kind === "reserved") return undefined;
+  const why = kind === "gateway" ? "is the gateway of" : "is excluded from";
+  return refuse(
+    "ADDRESS_EXCLUDED",
+    `address ${address} ${why} pool ${quoted(pool.name)}${instead(view, pool, address)}`,
+    {
+      address,
+      pool: pool.name,
+    },
+  );
+}
+
+/** The words for an address that somebody else holds; `found` is what the authority answered, if it did. */
+export function addressTaken(
+  view: RecordReader,
+  pool: Pool,
+  address: Address,
+  found: Reservation | undefined,
+): Refusal {
+  const details = { address, pool: pool.name };
+  if (found === undefined) {
+    return refuse(
+      "ADDRESS_TAKEN",
+      `address ${address} in pool ${quoted(pool.name)} is taken${instead(view, pool, address)}`,
+      details,
+    );
+  }
+  const { key, claim } = holderOf(view, found);
+  const near = instead(view, pool, address);
+  const joint = near === "" ? "; " : "; or ";
+  const { how, next } = heldAs(found, claim, key);
+  return refuse(
+    "ADDRESS_TAKEN",
+    `address ${address} in pool ${quoted(pool.name)} ${how}${near}${joint}${next}`,
+    {
+      ...details,
+      holder: key,
+    },
+  );
+}
+
+/** How it is held, and what to do about it. */
+function heldAs(found: Reservation, claim: Claim | undefined, key: string): { how: string; next: string } {
+  const whose = claim === undefined ? key : `${key} (${describeIdentity(claim.identity)})`;
+  if (found.releasedAt !== undefined)
+    return { how: `was given back by ${key} and is cooling down`, next: "try again later" };
+  if (isBeside(claim, found)) return { how: besideWords(whose), next: "try again later" };
+  return { how: `is held by ${whose}`, next: `release it with: berthctl release ${key}` };
+}
+
+/** The claim does not have it: it is kept for the next pod of the claim, until that is seen or does not come (ADR 0007). */
+export function isBeside(claim: Claim | undefined, reservation: Reservation): boolean {
+  return claim !== undefined && reservation.releasedAt === undefined && !isBackedByClaim(claim, reservation);
+}
+
+/** To release the claim would free what it has, and not this one. */
+function besideWords(whose: string): string {
+  return `is kept beside claim ${whose} for a pod that was admitted, and is free again within 120 s if that does not come`;
+}
+
+/** The words for who may not know whose it is; `pool` is known where the address stands in one. */
+export function addressElsewhere(view: RecordReader, pool: Pool | undefined, address: Address): Refusal {
+  const where = pool === undefined ? "" : ` in pool ${quoted(pool.name)}`;
+  const near = pool === undefined ? "" : instead(view, pool, address);
+  const words = `address ${address}${where} is held in another namespace${near}${near === "" ? "; " : "; or "}ask whoever runs the network`;
+  return refuse("ADDRESS_TAKEN", words, pool === undefined ? { address } : { address, pool: pool.name });
+}
+
+function instead(view: RecordReader, pool: Pool, address: Address): string {
+  const family = familyOf(address);
+  const near = freeNeighbours(intervalsOf(pool, family), view.unpickable(pool, family), toNumber(address), 3);
+  return near.length === 0 ? "" : `; free nearby: ${near.map((n) => fromNumber(n, family)).join(", ")}`;
+}
+
+export function addressOutside(view: RecordReader, address: Address): Refusal {
+  const family = familyOf(address);
+  const pools = view.pools().filter((pool) => familiesOf(pool).includes(family));
+  const ranges = pools.flatMap((pool) =>
+    intervalsOf(pool, family).map(
+      (s) => `${quoted(pool.name)} ${fromNumber(s.first, family)}-${fromNumber(s.last, family)}`,
+    ),
+  );
+  const have =
+    ranges.length === 0 ? `there is no ${family} pool` : `pools have ${ranges.slice(0, 5).join(", ")}`;
+  return refuse("ADDRESS_OUTSIDE", `address ${address} is in no pool; ${have}`, { address });
+}
+
+export function unknownPool(view: RecordReader, name: string): Refusal {
+  const names = view.pools().map((pool) => quoted(pool.name));
+  const have = names.length === 0 ? "there are no pools yet" : `there are ${names.slice(0, 10).join(", ")}`;
+  return refuse("POOL_UNKNOWN", `there is no pool ${quoted(name)}; ${have}`, { pool: name });
+}
+
+export function noPool(view: RecordReader, namespace: string): Refusal {
+  if (view.pools().length === 0) return unknownAny();
+  return refuse(
+    "POOL_FORBIDDEN",
+    `no pool is open to this pod in namespace ${namespace}; name one with berth.dev/pools or ask for a pool that selects the namespace`,
+    { namespace },
+  );
+}
+
+function unknownAny(): Refusal {
+  return refuse("POOL_UNKNOWN", "there are no pools yet; create an IPPool first");
+}
+
+export function noFamily(pools: readonly Pool[], family: Family): Refusal {
+  const names = pools.map((pool) => pool.name);
+  return refuse(
+    "FAMILY_UNAVAILABLE",
+    `no ${family} range in pool ${names.map(quoted).join(", ")}; ask for another family or add a pool that has it`,
+    { pool: names.join(","), family },
+  );
+}
+
+/** `besides`: addresses that others of the same review would get. */
+export function poolExhausted(
+  view: RecordReader,
+  pools: readonly Pool[],
+  family: Family,
+  besides = 0,
+): Refusal {
+  const names = pools.map((pool) => pool.name);
+  let held = 0;
+  for (const { record } of view.reservations()) {
+    if (names.includes(record.pool) && familyOf(record.address) === family) held++;
+  }
+  const others = besides === 0 ? "" : `, and the pods before this one get ${besides}`;
+  return refuse(
+    "POOL_EXHAUSTED",
+    `no free ${family} address in pool ${names.map(quoted).join(", ")}: ${held} are held or cooling${others}; add a range, or release claims that are not needed`,
+    { pool: names.join(","), family },
+  );
+}
+
+/** A name in a message. */
+export function quoted(name: string): string {
+  return JSON.stringify(name);
+}

@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+import type { Family } from "../ip/address.ts";
+import { type AddressSpace, capacity } from "./address-space.ts";
+import type { LabelSelector } from "./label-selector.ts";
+import type { PoolSpec } from "./pool-spec.ts";
+
+/** Numbers of addresses. */
+export type ByFamily = Readonly<Partial<Record<Family, number>>>;
+
+/**
+ * The most that one namespace may have of a pool (ADR 0010): of both families together, as the pool's author says; or of one
+ * family, because the rest is left to others by default.
+ */
+export type Bound =
+  | { readonly kind: "said"; readonly most: number }
+  | { readonly kind: "share"; readonly most: number; readonly family: Family; readonly size: number };
+
+/** Of each family; of fewer than ten addresses nothing. */
+const LEFT_TO_OTHERS = 10n;
+/** The label that every namespace has. */
+const NAME_LABEL = "kubernetes.io/metadata.name";
+
+/** A bound that the whole pool cannot reach is none. */
+export function boundsOf(
+  space: AddressSpace,
+  { limits, namespaceSelector }: Pick<PoolSpec, "limits" | "namespaceSelector">,
+): readonly Bound[] {
+  const sizes = space.families.map((family) => ({ family, size: capacity(space, family) }));
+  const most = limits?.perNamespace;
+  if (most !== undefined) {
+    const all = sizes.reduce((sum, { size }) => sum + size, 0n);
+    return BigInt(most) < all ? [{ kind: "said", most }] : [];
+  }
+  if (isForOne(namespaceSelector)) return [];
+  return sizes.flatMap(({ family, size }): Bound[] => {
+    const left = size / LEFT_TO_OTHERS;
+    return left === 0n ? [] : [{ kind: "share", most: Number(size - left), family, size: Number(size) }];
+  });
+}
+
+/** The selector names one namespace: there are no others to leave anything to. */
+function isForOne({ matchLabels, matchExpressions }: LabelSelector = {}): boolean {
+  if (matchLabels !== undefined && Object.hasOwn(matchLabels, NAME_LABEL)) return true;
+  const naming = matchExpressions?.find(({ key, operator }) => key === NAME_LABEL && operator === "In");
+  return naming?.values?.length === 1;
+}
+
+/** What counts towards the bound. */
+export function countedBy(bound: Bound, { IPv4 = 0, IPv6 = 0 }: ByFamily): number {
+  if (bound.kind === "said") return IPv4 + IPv6;
+  return bound.family === "IPv4" ? IPv4 : IPv6;
+}

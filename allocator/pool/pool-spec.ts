@@ -1,0 +1,138 @@
+// SPDX-License-Identifier: Apache-2.0
+import type { Refusal } from "../base/errors.ts";
+import {
+  flag,
+  list,
+  object,
+  oneOf,
+  openObject,
+  text,
+  textLike,
+  type Validator,
+  whole,
+} from "../base/validation.ts";
+import type { RangeSpec } from "../ip/ip-range.ts";
+import { checkSelector, type LabelSelector } from "./label-selector.ts";
+
+/** A route that the pod gets; fields as in a CNI 1.1 result. `gw` absent: the gateway of the pod's range. */
+export interface RouteSpec {
+  readonly dst: string;
+  readonly gw?: string;
+  readonly mtu?: number;
+  readonly advmss?: number;
+  readonly priority?: number;
+  readonly table?: number;
+  readonly scope?: number;
+}
+
+/** As in a CNI result, for main plugins that write the pod's resolv.conf. */
+export interface DnsSpec {
+  readonly nameservers?: readonly string[];
+  readonly domain?: string;
+  readonly search?: readonly string[];
+  readonly options?: readonly string[];
+}
+
+/** What one namespace may have of a pool. */
+export interface LimitsSpec {
+  /** Addresses: in use, waiting for their pods, and retained. Absent: nine tenths of each family (`pool-bounds.ts`). */
+  readonly perNamespace?: number;
+  /** Of claims that nothing needs now: how many, and for how long (Go duration). */
+  readonly retention?: { readonly perNamespace?: number; readonly ttl?: string };
+}
+
+/** The `spec` of an IPPool. */
+export interface PoolSpec {
+  readonly ranges: readonly RangeSpec[];
+  /** Addresses, `a-b` or CIDRs that are given by explicit request only. */
+  readonly reserved?: readonly string[];
+  readonly routes?: readonly RouteSpec[];
+  readonly dns?: DnsSpec;
+  /** Prefix lengths of the blocks that nodes own; absent: every address is claimed one by one. */
+  readonly blockSize?: { readonly ipv4?: number; readonly ipv6?: number };
+  /** Absent: every node, namespace, pod. */
+  readonly nodeSelector?: LabelSelector;
+  readonly namespaceSelector?: LabelSelector;
+  readonly podSelector?: LabelSelector;
+  /** Among the pools that match: higher first, then the name. Default 0. */
+  readonly priority?: number;
+  readonly limits?: LimitsSpec;
+  /** ServiceAccount: the pod's ServiceAccount needs the verb `use` on the pool. Default Namespace. */
+  readonly authorization?: "Namespace" | "ServiceAccount";
+  /** Go duration before a released address may go to another identity. Default 30s. */
+  readonly cooldown?: string;
+  /** No new reservations; existing ones stay. */
+  readonly disabled?: boolean;
+}
+
+export const MOST_RANGES = 256;
+const MOST_INTERVALS = 4096;
+/** resolv.conf is lines of words: anything that ends a word or a line would write other directives. */
+const DOMAIN = /^[A-Za-z0-9_.-]+$/;
+const RESOLVER_OPTION = /^[a-z0-9-]+(?::[0-9]+)?$/;
+
+const INTERVALS = list(text(100), MOST_INTERVALS);
+
+type ObjectShape = typeof object;
+
+const range = (fields: ObjectShape): Validator =>
+  fields({ cidr: text(), from: text(), to: text(), gateway: text(), exclude: INTERVALS }, ["cidr"]);
+
+/** Bounds of netlink: mtu and advmss 16 bits, metric and table 32, scope 8. An IPv4 link carries 68 bytes at least. */
+const route = (fields: ObjectShape): Validator =>
+  fields(
+    {
+      dst: text(),
+      gw: text(),
+      mtu: whole(68, 65_535),
+      advmss: whole(1, 65_535),
+      priority: whole(0, 4_294_967_295),
+      table: whole(0, 4_294_967_295),
+      scope: whole(0, 255),
+    },
+    ["dst"],
+  );
+
+const dns = (fields: ObjectShape): Validator =>
+  fields({
+    nameservers: list(text(), 16),
+    domain: textLike(DOMAIN, "example.org"),
+    search: list(textLike(DOMAIN, "example.org"), 32),
+    options: list(textLike(RESOLVER_OPTION, "ndots:5"), 32),
+  });
+
+const spec = (fields: ObjectShape, authorization: Validator): Validator =>
+  fields(
+    {
+      ranges: list(range(fields), MOST_RANGES),
+      reserved: INTERVALS,
+      routes: list(route(fields), 256),
+      dns: dns(fields),
+      blockSize: fields({ ipv4: whole(1, 32), ipv6: whole(1, 128) }),
+      nodeSelector: checkSelector,
+      namespaceSelector: checkSelector,
+      podSelector: checkSelector,
+      priority: whole(-2_147_483_648, 2_147_483_647),
+      limits: fields({
+        perNamespace: whole(1, 2_147_483_647),
+        retention: fields({ perNamespace: whole(0, 2_147_483_647), ttl: text() }),
+      }),
+      authorization,
+      cooldown: text(),
+      disabled: flag,
+    },
+    ["ranges"],
+  );
+
+const WRITTEN = spec(object, oneOf("Namespace", "ServiceAccount"));
+const STORED = spec(openObject, text());
+
+/** Checks the form of a spec from outside, field by field; what the fields mean together is for parsePool. */
+export function readPoolSpec(given: unknown): PoolSpec | Refusal {
+  return WRITTEN(given, "spec") ?? (given as PoolSpec);
+}
+
+/** The same of a spec that is stored: a field that a newer Berth wrote is left in it, and ignored. */
+export function readStoredPoolSpec(given: unknown): PoolSpec | Refusal {
+  return STORED(given, "spec") ?? (given as PoolSpec);
+}

@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: Apache-2.0
+import assert from "node:assert/strict";
+import { describe, it } from "node:test";
+import { granted, refTo } from "../../../test/support/fixtures.ts";
+import { namespaceObject, pod, statefulPod, workload } from "../../../test/support/objects.ts";
+import { BerthError } from "../../base/errors.ts";
+import { type KubeObject, readObject } from "../../manifest/kubernetes-object.ts";
+import { type AdmittedObjects, openAdmittedObjects } from "./admitted-objects.ts";
+import { type Database, openDatabase } from "./database.ts";
+
+async function withShelf(work: (shelf: AdmittedObjects, database: Database) => Promise<void>): Promise<void> {
+  const database = openDatabase(":memory:");
+  try {
+    await work(openAdmittedObjects(database), database);
+  } finally {
+    database.close();
+  }
+}
+
+const object = (json: unknown): KubeObject => granted(readObject(json));
+
+describe("the shelf", () => {
+  it("gives objects back as they were kept, the newest of each name", () =>
+    withShelf(async (admittedObjects) => {
+      const made = object(statefulPod("mysql", 0, { uid: "p-1", spec: { nodeName: "node-a" } }));
+      await admittedObjects.keep(object(statefulPod("mysql", 0, { uid: "p-0" })));
+      await admittedObjects.keep(made);
+      assert.deepEqual(await admittedObjects.object("Pod", "shop", "mysql-0"), made);
+      const facts = await admittedObjects.pod("shop", "mysql-0");
+      assert.deepEqual([facts?.uid, facts?.node], ["p-1", "node-a"]);
+      assert.equal(await admittedObjects.pod("bank", "mysql-0"), undefined);
+      assert.equal(await admittedObjects.object("Secret", "shop", "mysql-0"), undefined);
+    }));
+
+  it("lists the objects of a kind that are there, by namespace and name", () =>
+    withShelf(async (admittedObjects) => {
+      for (const [name, namespace] of [
+        ["b", "shop"],
+        ["a", "shop"],
+        ["z", "bank"],
+        ["gone", "bank"],
+      ] as const) {
+        await admittedObjects.keep(object(pod(name, { namespace })));
+      }
+      await admittedObjects.keep(object(workload("Deployment", "a")));
+      await admittedObjects.forget("Pod", "bank", "gone");
+      const names = (await admittedObjects.objects("Pod")).map(
+        ({ metadata }) => `${metadata.namespace}/${metadata.name}`,
+      );
+      assert.deepEqual(names, ["bank/z", "shop/a", "shop/b"]);
+    }));
+
+  it("tells a workload that is gone from one that nobody heard of", () =>
+    withShelf(async (admittedObjects) => {
+      assert.equal(await admittedObjects.workload(refTo("StatefulSet", "mysql")), "unknown");
+      await admittedObjects.keep(
+        object(
+          workload("StatefulSet", "mysql", { uid: "u-1", replicas: 3, spec: { ordinals: { start: 2 } } }),
+        ),
+      );
+      assert.deepEqual(await admittedObjects.workload(refTo("StatefulSet", "mysql")), {
+        ...refTo("StatefulSet", "mysql"),
+        uid: "u-1",
+        replicas: 3,
+        start: 2,
+        annotations: {},
+        hostNetwork: false,
+      });
+      assert.equal(
+        await admittedObjects.workload(refTo("StatefulSet", "mysql", "apps.kruise.io/v1beta1")),
+        "unknown",
+      );
+      assert.equal(await admittedObjects.workload(refTo("Deployment", "mysql")), "unknown");
+      await admittedObjects.forget("StatefulSet", "shop", "mysql");
+      assert.equal(await admittedObjects.workload(refTo("StatefulSet", "mysql")), undefined);
+      await admittedObjects.forget("Deployment", "shop", "never");
+      assert.equal(await admittedObjects.workload(refTo("Deployment", "never")), "unknown");
+    }));
+
+  it("knows a namespace that nobody described by its name", () =>
+    withShelf(async (admittedObjects) => {
+      const bare = { name: "shop", labels: { "kubernetes.io/metadata.name": "shop" }, annotations: {} };
+      assert.deepEqual(await admittedObjects.namespace("shop"), bare);
+      await admittedObjects.keep(object(namespaceObject("shop", { "berth.dev/pools": "db" }, { team: "a" })));
+      const described = await admittedObjects.namespace("shop");
+      assert.deepEqual(
+        [described?.annotations, described?.labels["team"]],
+        [{ "berth.dev/pools": "db" }, "a"],
+      );
+      await admittedObjects.forget("Namespace", "", "shop");
+      assert.deepEqual(await admittedObjects.namespace("shop"), bare);
+      assert.equal(await admittedObjects.fenced("node-a"), false);
+    }));
+
+  it("takes name and namespace from where the object lies, whatever it says itself", () =>
+    withShelf(async (admittedObjects) => {
+      const sent = object({ kind: "Pod", metadata: { annotations: { a: "b" } } });
+      await admittedObjects.keep({ ...sent, metadata: { ...sent.metadata, namespace: "shop", name: "a" } });
+      const kept = await admittedObjects.object("Pod", "shop", "a");
+      assert.deepEqual(
+        [kept?.metadata.name, kept?.metadata.namespace, kept?.metadata.annotations],
+        ["a", "shop", { a: "b" }],
+      );
+    }));
+
+  it("says which object cannot be read", () =>
+    withShelf(async (admittedObjects, database) => {
+      await admittedObjects.keep(object(pod("a")));
+      for (const body of ["{", "7", "null", "{}"]) {
+        await database.write((sql) => sql.run("UPDATE objects SET body = ?", body));
+        const words = "the stored object Pod shop/a cannot be read; delete it and create it again";
+        const damaged = new BerthError("STATE_CORRUPT", words, { details: { key: "Pod shop/a" } });
+        await assert.rejects(admittedObjects.pod("shop", "a"), damaged, body);
+        await assert.rejects(admittedObjects.objects("Pod"), damaged, body);
+      }
+    }));
+});

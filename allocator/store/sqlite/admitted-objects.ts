@@ -1,0 +1,137 @@
+// SPDX-License-Identifier: Apache-2.0
+import { BerthError, isRefusal } from "../../base/errors.ts";
+import { type KubeObject, podState, readObject, workloadState } from "../../manifest/kubernetes-object.ts";
+import type {
+  ClusterState,
+  NamespaceState,
+  PodState,
+  WorkloadRef,
+  WorkloadState,
+} from "../../model/cluster-state.ts";
+import { isSameGroup } from "../../model/workload-kinds.ts";
+import type { Database } from "./database.ts";
+import { type Row, textColumn } from "./sql.ts";
+
+/** The steps of the tables of admitted objects. Only ever added to. */
+const SCHEMA = [
+  `CREATE TABLE objects (
+     kind TEXT NOT NULL, namespace TEXT NOT NULL, name TEXT NOT NULL,
+     body TEXT, -- null: it was here and is deleted
+     PRIMARY KEY (kind, namespace, name)) STRICT, WITHOUT ROWID`,
+];
+
+/**
+ * The objects that were admitted on the embedded stack, where there is no API server to keep them: pods, workloads
+ * and namespaces. What was never admitted is unknown, what was deleted is known to be gone.
+ */
+export interface AdmittedObjects extends ClusterState {
+  keep(object: KubeObject): Promise<void>;
+  /** It was deleted: known to be gone. */
+  forget(kind: string, namespace: string, name: string): Promise<void>;
+  /** A workload that is under review counts as kept, in this process, until the function that is returned is called. */
+  expect(object: KubeObject): () => void;
+  object(kind: string, namespace: string, name: string): Promise<KubeObject | undefined>;
+  objects(kind: string): Promise<readonly KubeObject[]>;
+}
+
+/** Opens the table of admitted objects in a database, making its tables if they are not there. */
+export function openAdmittedObjects(database: Database): AdmittedObjects {
+  database.migrate("shelf", SCHEMA);
+  return new SqliteShelf(database);
+}
+
+class SqliteShelf implements AdmittedObjects {
+  readonly #database: Database;
+  readonly #expected = new Set<KubeObject>();
+
+  constructor(database: Database) {
+    this.#database = database;
+  }
+
+  async keep(object: KubeObject): Promise<void> {
+    const { namespace, name } = object.metadata;
+    const body = JSON.stringify(object.json.value);
+    await this.#database.write((sql) =>
+      sql.run("INSERT OR REPLACE INTO objects VALUES (?, ?, ?, ?)", object.kind, namespace, name, body),
+    );
+  }
+
+  async forget(kind: string, namespace: string, name: string): Promise<void> {
+    await this.#database.write((sql) =>
+      sql.run(
+        "UPDATE objects SET body = NULL WHERE kind = ? AND namespace = ? AND name = ?",
+        kind,
+        namespace,
+        name,
+      ),
+    );
+  }
+
+  expect(object: KubeObject): () => void {
+    this.#expected.add(object);
+    return () => this.#expected.delete(object);
+  }
+
+  async object(kind: string, namespace: string, name: string): Promise<KubeObject | undefined> {
+    const row = this.#row(kind, namespace, name);
+    return row === undefined || row["body"] === null ? undefined : decode(row);
+  }
+
+  async objects(kind: string): Promise<readonly KubeObject[]> {
+    const rows = this.#database.read((sql) =>
+      sql.all("SELECT * FROM objects WHERE kind = ? AND body IS NOT NULL ORDER BY namespace, name", kind),
+    );
+    return rows.map(decode);
+  }
+
+  async pod(namespace: string, name: string): Promise<PodState | undefined> {
+    const object = await this.object("Pod", namespace, name);
+    return object && podState(object);
+  }
+
+  async workload(ref: WorkloadRef): Promise<WorkloadState | "unknown" | undefined> {
+    const { kind, namespace, name } = ref;
+    for (const object of this.#expected) {
+      const { metadata } = object;
+      const its = object.kind === kind && metadata.namespace === namespace && metadata.name === name;
+      if (its && isSameGroup(object.apiVersion, ref.apiVersion)) return workloadState(object);
+    }
+    const row = this.#row(kind, namespace, name);
+    if (row === undefined) return "unknown";
+    if (row["body"] === null) return undefined;
+    const object = decode(row);
+    return isSameGroup(object.apiVersion, ref.apiVersion) ? workloadState(object) : "unknown";
+  }
+
+  /** A namespace that nobody described exists all the same, with the one label that Kubernetes gives to each. */
+  async namespace(name: string): Promise<NamespaceState> {
+    const object = await this.object("Namespace", "", name);
+    const labels = { ...object?.metadata.labels, "kubernetes.io/metadata.name": name };
+    return { name, labels, annotations: object?.metadata.annotations ?? {} };
+  }
+
+  /** There is one host, and it is this one. */
+  async fenced(_node: string): Promise<boolean> {
+    return false;
+  }
+
+  #row(kind: string, namespace: string, name: string): Row | undefined {
+    return this.#database.read((sql) =>
+      sql.get("SELECT * FROM objects WHERE kind = ? AND namespace = ? AND name = ?", kind, namespace, name),
+    );
+  }
+}
+
+/** The key is the authority for name and namespace: the object may have been sent without them. */
+function decode(row: Row): KubeObject {
+  const key = { namespace: textColumn(row, "namespace"), name: textColumn(row, "name") };
+  try {
+    const object = readObject(JSON.parse(textColumn(row, "body")));
+    if (!isRefusal(object)) return { ...object, metadata: { ...object.metadata, ...key } };
+  } catch (error) {
+    if (!(error instanceof SyntaxError)) throw error;
+  }
+  const what = `${textColumn(row, "kind")} ${key.namespace}/${key.name}`;
+  const words = `the stored object ${what} cannot be read; delete it and create it again`;
+  throw new BerthError("STATE_CORRUPT", words, { details: { key: what } });
+}

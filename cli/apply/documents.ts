@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: Apache-2.0
+import { readdirSync, readFileSync, statSync } from "node:fs";
+import { extname, join } from "node:path";
+import { LineCounter, parseAllDocuments } from "yaml";
+import { messageOf } from "../../allocator/base/errors.ts";
+import { Fields } from "../../allocator/manifest/kubernetes-object.ts";
+import type { Io } from "../terminal/command.ts";
+import { usageError } from "../terminal/flags.ts";
+import { type KindFacts, kindOf, MANAGED } from "./kinds.ts";
+
+/** One object of a file, with the kind that it is of. */
+export interface ManifestObject {
+  readonly kind: KindFacts;
+  /** As it was written. */
+  readonly json: Readonly<Record<string, unknown>>;
+}
+
+/** Objects that can be worked on, and for each of the others a line saying what it is. */
+export interface Reading {
+  readonly objects: readonly ManifestObject[];
+  readonly skipped: readonly string[];
+}
+
+interface Text {
+  /** As messages name it. */
+  readonly name: string;
+  readonly text: string;
+}
+
+/** What a folder is searched for, as kubectl does. */
+const EXTENSIONS = [".yaml", ".yml", ".json"];
+
+/**
+ * Reads files, folders (not what is below them) and, for `-`, standard input: YAML of any number of documents, or
+ * JSON; a List is opened. Throws a misuse naming file and line for what cannot be read, and when nothing is left.
+ */
+export async function readDocuments(paths: readonly string[], io: Pick<Io, "stdin">): Promise<Reading> {
+  if (paths.length === 0) throw usageError("-f is missing: -f FILE, -f DIR, or -f - for standard input");
+  const objects: ManifestObject[] = [];
+  const skipped: string[] = [];
+  for (const path of paths) {
+    for (const text of await readTexts(path, io)) {
+      for (const value of parse(text)) sort(value, text.name, { objects, skipped });
+    }
+  }
+  if (objects.length > 0) return { objects, skipped };
+  const kinds = MANAGED.map(({ kind }) => kind).join(", ");
+  const found = skipped.length === 0 ? "holds no object" : `holds none of ${kinds}: ${skipped.join("; ")}`;
+  throw usageError(`${paths.map(nameOf).join(", ")} ${found}`);
+}
+
+async function readTexts(path: string, io: Pick<Io, "stdin">): Promise<readonly Text[]> {
+  if (path === "-") return [{ name: nameOf(path), text: await io.stdin() }];
+  try {
+    const files = statSync(path).isDirectory() ? filesIn(path) : [path];
+    return files.map((file) => ({ name: file, text: readFileSync(file, "utf8") }));
+  } catch (error) {
+    throw usageError(`${path} cannot be read: ${messageOf(error)}`);
+  }
+}
+
+function nameOf(path: string): string {
+  return path === "-" ? "standard input" : path;
+}
+
+function filesIn(folder: string): string[] {
+  return readdirSync(folder, { withFileTypes: true })
+    .filter((entry) => !entry.isDirectory() && EXTENSIONS.includes(extname(entry.name)))
+    .map((entry) => join(folder, entry.name))
+    .sort();
+}
+
+/** Every document that is not empty. */
+function parse({ name, text }: Text): unknown[] {
+  const lineCounter = new LineCounter();
+  const documents = parseAllDocuments(text, { lineCounter, prettyErrors: false });
+  if (!Array.isArray(documents)) return [];
+  return documents
+    .map((document) => {
+      const [error] = document.errors;
+      if (error !== undefined) {
+        throw usageError(`${name}, line ${lineCounter.linePos(error.pos[0]).line}: ${error.message}`);
+      }
+      return toJs(document, name);
+    })
+    .filter((value) => value !== null && value !== undefined);
+}
+
+/** Aliases are resolved only here, and too many of them are refused here. */
+function toJs(document: { toJS(): unknown }, name: string): unknown {
+  try {
+    return document.toJS();
+  } catch (error) {
+    throw usageError(`${name}: ${messageOf(error)}`);
+  }
+}
+
+function sort(value: unknown, file: string, into: { objects: ManifestObject[]; skipped: string[] }): void {
+  const fields = new Fields(value);
+  const [apiVersion, kind] = [fields.text("apiVersion"), fields.text("kind")];
+  if (kind === "") throw usageError(`${file} holds something that is no Kubernetes object: it has no kind`);
+  if (kind === "List" && apiVersion === "v1") {
+    for (const item of fields.list("items")) sort(item, file, into);
+    return;
+  }
+  const known = kindOf(apiVersion, kind);
+  if (known !== undefined) into.objects.push({ kind: known, json: fields.value });
+  else into.skipped.push(`${kind} ${fields.at("metadata").text("name")} (${apiVersion})`);
+}

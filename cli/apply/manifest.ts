@@ -1,0 +1,140 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import { isRefusal } from "../../allocator/base/errors.ts";
+import { formatDuration } from "../../allocator/base/go-duration.ts";
+import type { Claim } from "../../allocator/model/claim.ts";
+import { phaseOf } from "../../allocator/model/phase.ts";
+import type { Reservation } from "../../allocator/model/reservation.ts";
+import { capacity, familiesOf, parseStoredPool } from "../../allocator/pool/pool.ts";
+import { reservationName } from "../../allocator/store/codec.ts";
+import type { Kind, Stored } from "../../allocator/store/store.ts";
+import type { AttachmentUse } from "../backend/attachment-report.ts";
+import { timeOf } from "../terminal/output.ts";
+
+/** `apiVersion` of Berth's own kinds. */
+export const API_VERSION = "berth.dev/v1alpha1";
+
+/** A Kubernetes object as it is printed and sent. */
+export interface Manifest {
+  readonly apiVersion: string;
+  readonly kind: string;
+  readonly metadata: Readonly<Record<string, unknown>>;
+  readonly spec?: unknown;
+  readonly status?: unknown;
+}
+
+/** What of a pool's addresses is given out; cooling ones are reserved still. */
+export interface PoolUse {
+  readonly capacity: bigint;
+  readonly reserved: number;
+  readonly bound: number;
+}
+
+/** Several objects as kubectl prints them. */
+export function listOf(items: readonly unknown[]): Manifest & { readonly items: readonly unknown[] } {
+  return { apiVersion: "v1", kind: "List", metadata: {}, items };
+}
+
+function metadataOf(stored: Stored<Kind>, name: { name: string; namespace?: string }): Manifest["metadata"] {
+  const { uid, revision, createdAt } = stored;
+  return { ...name, uid, resourceVersion: revision, creationTimestamp: timeOf(createdAt) };
+}
+
+/** Counts addresses of the pool that reservations hold, of all families together. */
+export function useOf(
+  pool: Stored<"pool">,
+  reservations: Iterable<Reservation>,
+  claims: Iterable<Claim>,
+): PoolUse {
+  const own = new Set<string>(); // addresses reserved in the pool
+  for (const { address, pool: home } of reservations) if (home === pool.key) own.add(address);
+  let bound = 0;
+  for (const { addresses, binding } of claims) {
+    if (binding === undefined || binding.node === "") continue;
+    bound += addresses.filter((address) => own.has(address)).length;
+  }
+  const parsed = parseStoredPool(pool.record);
+  const all = isRefusal(parsed)
+    ? 0n
+    : familiesOf(parsed).reduce((sum, family) => sum + capacity(parsed, family), 0n);
+  return { capacity: all, reserved: own.size, bound };
+}
+
+/** `capacity` and `free` are text: a /64 has more addresses than JSON's numbers can count. */
+export function poolManifest(stored: Stored<"pool">, use?: PoolUse): Manifest {
+  const manifest = {
+    apiVersion: API_VERSION,
+    kind: "IPPool",
+    metadata: metadataOf(stored, { name: stored.record.name }),
+    spec: stored.record.spec,
+  };
+  if (use === undefined) return manifest;
+  return {
+    ...manifest,
+    status: {
+      capacity: String(use.capacity),
+      reserved: use.reserved,
+      bound: use.bound,
+      free: String(use.capacity - BigInt(use.reserved)),
+    },
+  };
+}
+
+export function claimManifest(stored: Stored<"claim">): Manifest {
+  const { namespace, name, status, deleting: _, ...spec } = stored.record;
+  const { retention, binding, retained, admittedAt, ...rest } = spec;
+  const { ttlMs, ...choices } = retention;
+  return {
+    apiVersion: API_VERSION,
+    kind: "IPClaim",
+    metadata: metadataOf(stored, { name, namespace }),
+    spec: {
+      ...rest,
+      retention: { ...choices, ttl: ttlMs === null ? null : formatDuration(ttlMs) },
+      ...(binding === undefined ? {} : { binding: { ...binding, since: timeOf(binding.since) } }),
+      ...(retained === undefined ? {} : { retained: { ...retained, since: timeOf(retained.since) } }),
+      ...(admittedAt === undefined ? {} : { admittedAt: timeOf(admittedAt) }),
+    },
+    status: statusOf(stored.record),
+  };
+}
+
+function statusOf(claim: Claim): unknown {
+  const { attachment, message } = claim.status;
+  return {
+    phase: phaseOf(claim),
+    ...(attachment === undefined ? {} : { attachment: { ...attachment, since: timeOf(attachment.since) } }),
+    ...(message === undefined ? {} : { message }),
+  };
+}
+
+export function reservationManifest(stored: Stored<"reservation">): Manifest {
+  const { releasedAt, ...rest } = stored.record;
+  return {
+    apiVersion: API_VERSION,
+    kind: "IPReservation",
+    metadata: metadataOf(stored, { name: reservationName(stored.record.address) }),
+    spec: { ...rest, ...(releasedAt === undefined ? {} : { releasedAt: timeOf(releasedAt) }) },
+  };
+}
+
+/** An attachment is no API object of its own; it is printed as if it were one. */
+export function attachmentManifest(use: AttachmentUse, node: string): Manifest {
+  const { scope, containerID, source, pod, claim, attachedAt, netns, result } = use;
+  return {
+    apiVersion: API_VERSION,
+    kind: "Attachment",
+    metadata: { name: `${containerID}.${use.interface}`, creationTimestamp: timeOf(attachedAt) },
+    spec: {
+      node,
+      ...(scope.network === "" ? {} : { network: scope.network }),
+      containerID,
+      interface: use.interface,
+      ...(netns === "" ? {} : { netns }),
+      source,
+      ...(pod === undefined ? {} : { pod }),
+      ...(claim === undefined ? {} : { claim }),
+      addresses: result.addresses.map(({ address }) => address),
+    },
+  };
+}

@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import { ASSIGNED_CLAIM } from "../../allocator/manifest/annotations.ts";
+import { Fields } from "../../allocator/manifest/kubernetes-object.ts";
+import type { Claim } from "../../allocator/model/claim.ts";
+import type { Store } from "../../allocator/store/store.ts";
+import { allOf } from "../backend/embedded-backend.ts";
+import type { Json } from "./object-ref.ts";
+
+/** More claims of one workload than this are counted instead of named. */
+const MOST_NAMED = 8;
+
+/** The addresses that an object has now, as they stand behind its line of output; empty when it has none. */
+export async function holdingsOf(store: Store, object: Json): Promise<string> {
+  const fields = new Fields(object);
+  const metadata = fields.at("metadata");
+  const [namespace, name] = [metadata.text("namespace"), metadata.text("name")];
+  switch (fields.text("kind")) {
+    case "Pod":
+      return await addressesOf(store, `${namespace}/${metadata.at("annotations").text(ASSIGNED_CLAIM)}`);
+    case "IPClaim":
+      return await addressesOf(store, `${namespace}/${name}`);
+    case "IPPool":
+      return rangesOf(fields.at("spec").list("ranges"));
+    case "StatefulSet":
+    case "Deployment":
+      return describeClaims(await claimsOf(store, { kind: fields.text("kind"), namespace, name }));
+    default:
+      return "";
+  }
+}
+
+async function addressesOf(store: Store, key: string): Promise<string> {
+  const claim = await store.get("claim", key);
+  return claim?.record.addresses.join(", ") ?? "";
+}
+
+/** The ranges of a pool's spec, one after the other. */
+export function rangesOf(ranges: readonly unknown[]): string {
+  return ranges
+    .map((entry) => {
+      const range = new Fields(entry);
+      const [from, to] = [range.text("from"), range.text("to")];
+      return from === "" && to === "" ? range.text("cidr") : `${from}-${to} of ${range.text("cidr")}`;
+    })
+    .join(", ");
+}
+
+/** The claims of a workload's identities, by ordinal or slot. */
+export async function claimsOf(
+  store: Store,
+  owner: { readonly kind: string; readonly namespace: string; readonly name: string },
+): Promise<Claim[]> {
+  const claims = (await allOf(store, "claim")).map(({ record }) => record);
+  return claims
+    .filter(
+      ({ namespace, identity, releasing }) =>
+        namespace === owner.namespace &&
+        identity.kind === owner.kind &&
+        identity.name === owner.name &&
+        releasing !== true,
+    )
+    .sort((a, b) => placeOf(a) - placeOf(b));
+}
+
+function placeOf({ identity }: Claim): number {
+  return identity.ordinal ?? identity.slot ?? 0;
+}
+
+function describeClaims(claims: readonly Claim[]): string {
+  const named = claims
+    .slice(0, MOST_NAMED)
+    .map(({ name, addresses }) => `${name} ${addresses.length === 0 ? "-" : addresses.join("+")}`);
+  const more = claims.length - named.length;
+  return [...named, ...(more > 0 ? [`and ${more} more`] : [])].join(", ");
+}

@@ -1,0 +1,226 @@
+// SPDX-License-Identifier: Apache-2.0
+import { isDeepStrictEqual } from "node:util";
+import { BerthError, isRefusal } from "../../allocator/base/errors.ts";
+import type { Labels } from "../../allocator/base/ports.ts";
+import { readClaimRequest } from "../../allocator/manifest/claim-spec.ts";
+import { Fields, readObject } from "../../allocator/manifest/kubernetes-object.ts";
+import { OWN_REQUESTS, unknownKey } from "../../allocator/manifest/own-keys.ts";
+import type { Claim } from "../../allocator/model/claim.ts";
+import type { Operation } from "../../webhook/review/admission-review.ts";
+import { applyAndVerify } from "../../webhook/review/json-patch.ts";
+import type { EmbeddedBackend } from "../backend/embedded-backend.ts";
+import type { Io } from "../terminal/command.ts";
+import { timeOf } from "../terminal/output.ts";
+import { gvkOf, gvrOf } from "./kinds.ts";
+import { claimManifest, poolManifest } from "./manifest.ts";
+import type { Json, Subject, SubjectKey } from "./object-ref.ts";
+import type { Answer, Webhook } from "./review-client.ts";
+
+/** What became of one object. */
+export type Submitted =
+  | {
+      readonly kind: "done";
+      readonly verb: "created" | "configured" | "unchanged" | "deleted";
+      /** As it stands now: with its generated name, and what the webhook wrote into it. */
+      readonly object: Json;
+      readonly warnings: readonly string[];
+    }
+  | { readonly kind: "refused"; readonly why: string; readonly warnings: readonly string[] };
+
+/** Where objects go, and where they are afterwards. */
+export interface ReviewTarget {
+  readonly webhook: Webhook;
+  readonly ledger: EmbeddedBackend;
+  readonly io: Pick<Io, "clock" | "random" | "uuid">;
+  readonly dryRun: boolean;
+}
+
+/** The API server's for generated names: no vowels, and nothing that looks like something else. */
+const NAME_LETTERS = "bcdfghjklmnpqrstvwxz2456789";
+const SUFFIX_LENGTH = 5;
+/** 63 less the suffix: the longest prefix that is kept. */
+const LONGEST_PREFIX = 58;
+
+/** Creates the object, or changes the one of its name, as the API server would: by asking the webhook. */
+export async function submit(counter: ReviewTarget, subject: Subject): Promise<Submitted> {
+  const current = subject.name === "" ? undefined : await currentOf(counter.ledger, subject);
+  if (current === undefined) {
+    return subject.kind.kind === "Pod"
+      ? await createPod(counter, subject)
+      : await write(counter, subject, { object: born(subject.json, counter.io), oldObject: null });
+  }
+  if (isUnchanged(subject, current)) {
+    return { kind: "done", verb: "unchanged", object: current, warnings: [] };
+  }
+  const old = new Fields(current).at("metadata");
+  const kept = { uid: old.get("uid"), creationTimestamp: old.get("creationTimestamp") };
+  return await write(counter, subject, {
+    object: withMetadata(subject.json, kept),
+    oldObject: current,
+  });
+}
+
+/** Deletes the object of that key; `undefined` when there is none. */
+export async function deleteObject(counter: ReviewTarget, key: SubjectKey): Promise<Submitted | undefined> {
+  const current = await readableOf(counter.ledger, key);
+  if (current === undefined) return undefined;
+  const answer = await ask(counter, key, { operation: "DELETE", object: null, oldObject: current });
+  return outcome(answer, "deleted", current);
+}
+
+/** What cannot be read any more is deleted by its key alone: there is no other way to be rid of it. */
+async function readableOf(backend: EmbeddedBackend, key: SubjectKey): Promise<Json | undefined> {
+  try {
+    return await currentOf(backend, key);
+  } catch (error) {
+    if (!(error instanceof BerthError && error.code === "STATE_CORRUPT") || key.kind.group === "berth.dev")
+      throw error;
+    const { group, version, kind } = gvkOf(key.kind);
+    const apiVersion = group === "" ? version : `${group}/${version}`;
+    return { apiVersion, kind, metadata: { namespace: key.namespace, name: key.name } };
+  }
+}
+
+/** The object as it is kept now: pools and claims as records, the others as they were admitted. */
+export async function currentOf(backend: EmbeddedBackend, key: SubjectKey): Promise<Json | undefined> {
+  const { kind, namespace, name } = key;
+  switch (kind.kind) {
+    case "IPPool": {
+      const pool = await backend.store.get("pool", name);
+      return pool && { ...poolManifest(pool) };
+    }
+    case "IPClaim": {
+      const claim = await backend.store.get("claim", `${namespace}/${name}`);
+      return claim && { ...claimManifest(claim) };
+    }
+    default:
+      return (await backend.shelf.object(kind.kind, namespace, name))?.json.value;
+  }
+}
+
+/** Of a pod what it asks of Berth is compared, for the rest of it never changes; of the others, what a person writes. */
+export function isUnchanged({ kind, json }: Pick<Subject, "kind" | "json">, current: Json): boolean {
+  const [now, next] = [new Fields(current), new Fields(json)];
+  switch (kind.kind) {
+    case "Pod":
+      return !asksAnew(annotationsOf(now), annotationsOf(next));
+    case "IPPool":
+      return isDeepStrictEqual(now.at("spec").value, next.at("spec").value);
+    case "IPClaim":
+      return now.at("spec").flag("handMade") && isSameClaim(now, json);
+    default:
+      return (
+        isDeepStrictEqual(now.at("spec").value, next.at("spec").value) &&
+        ["labels", "annotations"].every((part) =>
+          isDeepStrictEqual(now.at("metadata").at(part).value, next.at("metadata").at(part).value),
+        )
+      );
+  }
+}
+
+function annotationsOf(object: Fields): Labels {
+  return object.at("metadata").texts("annotations");
+}
+
+/** Whether a manifest says to Berth what its pod does not: the webhook refuses it in words. */
+function asksAnew(now: Labels, next: Labels): boolean {
+  if (OWN_REQUESTS.some((key) => now[key] !== next[key])) return true;
+  return unknownKey("Pod", next, now) !== undefined;
+}
+
+function isSameClaim(current: Fields, json: Json): boolean {
+  const [before, after] = [claimWritten(withoutOwn(current.value)), claimWritten(json)];
+  return before !== undefined && after !== undefined && isDeepStrictEqual(before, after);
+}
+
+/** What of a claim a person writes. */
+function withoutOwn(current: Json): Json {
+  const { identity, request, retention, interface: attachTo } = new Fields(current).at("spec").value;
+  return { ...current, spec: { identity, request, retention, interface: attachTo } };
+}
+
+function claimWritten(json: Json): Claim | undefined {
+  const object = readObject(json);
+  const claim = isRefusal(object) ? object : readClaimRequest(object);
+  return isRefusal(claim) ? undefined : claim;
+}
+
+/** A pod is reviewed twice: before it has a name of its own and a uid, and as it will be. */
+async function createPod(counter: ReviewTarget, subject: Subject): Promise<Submitted> {
+  const first = await ask(
+    counter,
+    subject,
+    { operation: "CREATE", object: subject.json, oldObject: null },
+    "/mutate/pods",
+  );
+  if (first.denied !== "") return { kind: "refused", why: first.denied, warnings: first.warnings };
+  const patched = new Fields(applyAndVerify(subject.json, first.patch)).value;
+  const name = subject.name === "" ? await generatedName(counter, subject) : subject.name;
+  const object = born(withMetadata(patched, { name }), counter.io);
+  // A dry run writes nothing into the pod, so that the second review would miss what the first one writes.
+  if (counter.dryRun) return outcome(first, "created", object);
+  const second = await write(counter, { ...subject, name }, { object, oldObject: null });
+  return { ...second, warnings: [...first.warnings, ...second.warnings] };
+}
+
+async function write(
+  counter: ReviewTarget,
+  subject: Subject,
+  to: { object: Json; oldObject: Json | null },
+): Promise<Submitted> {
+  const creates = to.oldObject === null;
+  const answer = await ask(counter, subject, { operation: creates ? "CREATE" : "UPDATE", ...to });
+  return outcome(answer, creates ? "created" : "configured", to.object);
+}
+
+function ask(
+  { webhook, dryRun }: ReviewTarget,
+  { kind, namespace, name }: SubjectKey,
+  how: { operation: Operation; object: Json | null; oldObject: Json | null },
+  route = kind.route,
+): Promise<Answer> {
+  // The API server names a Namespace in both fields.
+  const scope = kind.kind === "Namespace" ? name : namespace;
+  return webhook.review(route, {
+    kind: gvkOf(kind),
+    resource: gvrOf(kind),
+    name,
+    namespace: scope,
+    dryRun,
+    ...how,
+  });
+}
+
+function outcome(
+  answer: Answer,
+  verb: Extract<Submitted, { kind: "done" }>["verb"],
+  object: Json,
+): Submitted {
+  const { denied, warnings } = answer;
+  return denied === ""
+    ? { kind: "done", verb, object, warnings }
+    : { kind: "refused", why: denied, warnings };
+}
+
+function withMetadata(json: Json, more: Json): Json {
+  return { ...json, metadata: { ...new Fields(json).at("metadata").value, ...more } };
+}
+
+/** What the API server fills in before it validates. */
+function born(json: Json, { clock, uuid }: Pick<Io, "clock" | "uuid">): Json {
+  return withMetadata(json, { uid: uuid(), creationTimestamp: timeOf(clock.now()) });
+}
+
+/** Until one is free, as the API server does. */
+async function generatedName(
+  { ledger, io }: ReviewTarget,
+  { namespace, generateName }: Subject,
+): Promise<string> {
+  for (;;) {
+    const letters = Array.from({ length: SUFFIX_LENGTH }, () =>
+      NAME_LETTERS.charAt(Math.floor(io.random.fraction() * NAME_LETTERS.length)),
+    );
+    const name = generateName.slice(0, LONGEST_PREFIX) + letters.join("");
+    if ((await ledger.shelf.object("Pod", namespace, name)) === undefined) return name;
+  }
+}

@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+import assert from "node:assert/strict";
+import { it } from "node:test";
+import { addrs, attachmentOf, bindingTo, claimRecord } from "../../test/support/fixtures.ts";
+import { usesOf } from "./attachment-report.ts";
+import { toAuditAttachment } from "./embedded-backend.ts";
+
+const binding = bindingTo("mysql-0", "node-a");
+const attached = claimRecord({
+  addresses: addrs("10.20.0.70", "fd00:20::70"),
+  binding,
+  status: { phase: "Attached", attachment: attachmentOf("mysql-0") },
+});
+
+it("tells the sandboxes that claims report, as the audit compares them", () => {
+  const [use, ...more] = usesOf([attached]);
+  assert.ok(use);
+  assert.deepEqual(more, []);
+  assert.deepEqual(use.pod, { namespace: "shop", name: "mysql-0", uid: "uid-of-mysql-0" });
+  assert.deepEqual(toAuditAttachment(use, "here"), {
+    node: "node-a",
+    network: "",
+    containerID: "sandbox-of-mysql-0",
+    interface: "eth0",
+    claim: "shop/mysql-0",
+    addresses: ["10.20.0.70", "fd00:20::70"],
+  });
+});
+
+it("leaves out what was seen to end, and never was", () => {
+  const ended = attachmentOf("mysql-0", { detached: true });
+  assert.deepEqual(
+    usesOf([{ ...attached, status: { phase: "Detached", attachment: ended } }, claimRecord()]),
+    [],
+  );
+});
+
+it("does not name the present pod for the sandbox of an earlier one", () => {
+  const [use] = usesOf([{ ...attached, binding: { ...binding, podUID: "uid-of-the-next" } }]);
+  assert.equal(use?.pod, undefined);
+});

@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import { noopLogger } from "../../allocator/base/ports.ts";
+import { RecordCache } from "../../allocator/cache/cache.ts";
+import type { Context } from "../../allocator/cache/context.ts";
+import type { Address } from "../../allocator/ip/address.ts";
+import type { KubeObject } from "../../allocator/manifest/kubernetes-object.ts";
+import { type Claim, claimKey } from "../../allocator/model/claim.ts";
+import type { ClusterState } from "../../allocator/model/cluster-state.ts";
+import type { Kind, Store, Stored } from "../../allocator/store/store.ts";
+import type { AttachmentUse } from "./attachment-report.ts";
+
+/** The objects around the records: those of the API server, or those that were admitted on the embedded stack. */
+export interface Objects extends ClusterState {
+  object(kind: string, namespace: string, name: string): Promise<KubeObject | undefined>;
+  /** Those of the namespace at least, all of them if it is absent. */
+  objects(kind: string, namespace?: string): Promise<readonly KubeObject[]>;
+}
+
+/** Where a command reads and writes: a data folder, or a cluster. */
+export interface Backend {
+  readonly place: "data" | "cluster";
+  readonly store: Store;
+  readonly world: Objects;
+  /** Where namespaced things are looked for when no namespace is given. */
+  readonly namespace: string;
+  /** Of the stack on this host; empty when none runs, and in a cluster. */
+  readonly node: string;
+  /** Those of the namespace at least, all of them if it is absent. */
+  claims(namespace?: string): Promise<readonly Stored<"claim">[]>;
+  /** What uses the addresses of these claims; on a data folder everything that its journal has. */
+  uses(claims: Iterable<Claim>): readonly AttachmentUse[];
+  /** Lets go of exactly the claim that was seen; `changed`: it is no longer that, and nothing was done. */
+  giveBack(context: Context, seen: Stored<"claim">): Promise<"released" | "changed">;
+}
+
+/** The namespace of an operand without one: a data folder has no usual one, and a wrong guess would hit another's. */
+export function namespaceFor(backend: Backend, given: string | undefined): string | undefined {
+  return given ?? (backend.place === "cluster" ? backend.namespace : undefined);
+}
+
+/** A view of all pools, and of these addresses alone: their reservations, and the claims that those are for. */
+export async function partialCache(store: Store, addresses: readonly Address[]): Promise<RecordCache> {
+  const cache = new RecordCache(noopLogger);
+  const put = <K extends Kind>(kind: K, stored: Stored<K>) => cache.apply(kind, { type: "put", stored });
+  for await (const stored of store.list("pool")) put("pool", stored);
+  for (const address of addresses) {
+    const reservation = await store.get("reservation", address);
+    if (reservation === undefined) continue;
+    put("reservation", reservation);
+    const claim = await store.get("claim", claimKey(reservation.record.claim));
+    if (claim !== undefined) put("claim", claim);
+  }
+  return cache;
+}

@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: Apache-2.0
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
+import { BerthError, messageOf } from "../../allocator/base/errors.ts";
+import { Fields } from "../../allocator/manifest/kubernetes-object.ts";
+
+/** What a stack tells others on its host while it serves. */
+export interface StackFile {
+  readonly pid: number;
+  /** https://127.0.0.1:PORT */
+  readonly webhook: string;
+  /** Path of the certificate that the webhook's is signed with. */
+  readonly ca: string;
+  /** Paths of the certificate that it asks its clients for, and of the key. */
+  readonly cert: string;
+  readonly key: string;
+  /** Path of the unix socket on which it takes reviews without one. */
+  readonly reviews: string;
+  /** Path of the agent's. */
+  readonly socket: string;
+  readonly node: string;
+}
+
+/** The file that a stack writes when it serves and removes when it stops. */
+export function stackFileOf(dataDir: string): string {
+  return join(dataDir, "stack.json");
+}
+
+/** Where a stack takes reviews: a folder of its own, which its server closes to others. */
+export function reviewsSocketOf(dataDir: string): string {
+  return join(dataDir, "run", "webhook.sock");
+}
+
+/** No stack runs on the folder; the words say how to start one. */
+export function noStack(dataDir: string, cause?: unknown): BerthError {
+  return new BerthError(
+    "NOT_READY",
+    `no berth stack runs on ${dataDir}; start one with: berthctl up --data ${dataDir}`,
+    { details: { path: dataDir }, cause },
+  );
+}
+
+/** What the stack of the folder tells; undefined when there is none. It may have died without removing the file. */
+export function readStackFile(dataDir: string): StackFile | undefined {
+  const path = stackFileOf(dataDir);
+  let text: string;
+  try {
+    text = readFileSync(path, "utf8");
+  } catch (error) {
+    const code = error instanceof Error && "code" in error ? error.code : undefined;
+    if (code === "ENOENT" || code === "ENOTDIR") return undefined;
+    throw code === "EACCES" ? notYours(path, error) : unreadable(path, error);
+  }
+  try {
+    const fields = new Fields(JSON.parse(text));
+    const [webhook, ca] = [fields.text("webhook"), fields.text("ca")];
+    const [cert, key, reviews] = [fields.text("cert"), fields.text("key"), fields.text("reviews")];
+    if (webhook.startsWith("https://") && ca !== "") {
+      const [pid, socket, node] = [fields.count("pid", 0), fields.text("socket"), fields.text("node")];
+      return { pid, webhook, ca, cert, key, reviews, socket, node };
+    }
+  } catch (error) {
+    throw unreadable(path, error);
+  }
+  throw unreadable(path, new Error("it names no webhook"));
+}
+
+/** What the stack keeps for the user that started it, and root. */
+export function notYours(path: string, cause: unknown): BerthError {
+  const words = `${path} is closed to you (${messageOf(cause)}); run as the user that started the stack`;
+  return new BerthError("STORE_UNAVAILABLE", words, { details: { path }, cause });
+}
+
+function unreadable(path: string, error: unknown): BerthError {
+  return new BerthError(
+    "CONFIG_INVALID",
+    `${path} cannot be read (${messageOf(error)}); delete it if no stack runs, and start one with: berthctl up`,
+    { details: { path }, cause: error },
+  );
+}

@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+import { readFile } from "node:fs/promises";
+import { join, resolve } from "node:path";
+import { adopt as adoptJournal } from "../../ipam-plugin/agent/journal/adopt.ts";
+import { databaseOf } from "../backend/embedded-backend.ts";
+import type { Command } from "../terminal/command.ts";
+import { DATA } from "../terminal/flags.ts";
+
+const BOOT_ID = "/proc/sys/kernel/random/boot_id";
+
+/** `berthctl adopt` */
+export const adopt: Command = {
+  name: "adopt",
+  summary: "let a data folder serve that is not the one which has served since this host booted",
+  usage: ["adopt [--data DIR] [--socket PATH] [--yes]"],
+  flags: {
+    data: DATA,
+    socket: { type: "string", value: "PATH", about: "where the CNI plugin finds the agent (as for up)" },
+    yes: { type: "boolean", about: "do it; without it, say what would be done and what is up on this host" },
+  },
+  inCluster: "run `node ipam-plugin/agent/main.js adopt` in the agent's pod (docs/recovery.md)",
+  examples: ["berthctl adopt --data ./berth", "berthctl adopt --data ./berth --yes"],
+  async run(args, { io, dataDir }) {
+    args.expect();
+    const lines = await adoptJournal({
+      database: databaseOf(dataDir),
+      socketPath: resolve(args.text("socket") ?? join(dataDir, "agent.sock")),
+      bootId: (await readFile(BOOT_ID, "utf8")).trim(),
+      confirmed: args.has("yes"),
+    });
+    for (const line of lines) io.stdout.write(`${line}\n`);
+    return 0;
+  },
+};

@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+import { BerthError } from "../../allocator/base/errors.ts";
+import { Fields } from "../../allocator/manifest/kubernetes-object.ts";
+import type { Store } from "../../allocator/store/store.ts";
+import type { AdmissionRequest, Handler, Route } from "../../webhook/review/admission-review.ts";
+
+import { type ManifestObject, readDocuments } from "../apply/documents.ts";
+
+interface Into {
+  readonly handlers: Readonly<Record<Route, Handler>>;
+  readonly store: Store;
+  readonly uuid: () => string;
+}
+
+const AT_START = ["Namespace", "IPPool"];
+const PATIENCE_MS = 9_000;
+
+/**
+ * Applies the pools and namespaces of a file, judged by the same rules as everybody's. Throws CONFIG_INVALID naming
+ * the file and the object: a stack with half of its pools must not start.
+ */
+export async function loadPools(path: string, into: Into): Promise<void> {
+  const { objects } = await readDocuments([path], { stdin: () => Promise.resolve("") });
+  const alien = objects.find(({ kind }) => !AT_START.includes(kind.kind));
+  if (alien !== undefined) {
+    throw invalid(
+      path,
+      `it holds a ${alien.kind.kind}; apply it when the stack runs, with: berthctl apply -f`,
+    );
+  }
+  for (const object of objects) {
+    const request = await requestFor(object, into);
+    const answer = await into.handlers[object.kind.route](request, AbortSignal.timeout(PATIENCE_MS));
+    if (!answer.allowed) {
+      throw invalid(path, `${object.kind.kind} ${request.name}: ${answer.status?.message ?? "refused"}`);
+    }
+  }
+}
+
+async function requestFor({ kind, json }: ManifestObject, { store, uuid }: Into): Promise<AdmissionRequest> {
+  const name = new Fields(json).at("metadata").text("name");
+  const known = kind.kind === "IPPool" ? await store.get("pool", name) : undefined;
+  const { group, version, plural } = kind;
+  return {
+    uid: uuid(),
+    kind: { group, version, kind: kind.kind },
+    resource: { group, version, resource: plural },
+    subResource: "",
+    name,
+    namespace: "",
+    operation: known === undefined ? "CREATE" : "UPDATE",
+    userInfo: { username: "berthctl up", uid: "", groups: [] },
+    object: json,
+    oldObject: null,
+    dryRun: false,
+  };
+}
+
+function invalid(path: string, why: string): BerthError {
+  return new BerthError("CONFIG_INVALID", `${path}: ${why}`, { details: { path } });
+}

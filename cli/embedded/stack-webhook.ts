@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: Apache-2.0
+import { isIP } from "node:net";
+import { join } from "node:path";
+import type { Clock, Logger } from "../../allocator/base/ports.ts";
+import type { CleanupStack } from "../../system/shutdown.ts";
+import {
+  type EnsuredCertificates,
+  ensureCertificates,
+  FOLDER_CLIENT,
+} from "../../webhook/certificates/folder.ts";
+import type { ServerNames } from "../../webhook/certificates/issue.ts";
+import type { createApp } from "../../webhook/http/app.ts";
+import type { TrustedClients } from "../../webhook/http/client-check.ts";
+import { serveLocally } from "../../webhook/http/local-server.ts";
+import { serveTls } from "../../webhook/http/tls-server.ts";
+import { reviewsSocketOf, type StackFile } from "../backend/stack-file.ts";
+
+export interface StackWebhookOptions {
+  readonly dataDir: string;
+  /** Any that is free if absent or 0. */
+  readonly webhookPort?: number;
+  /** 127.0.0.1 if absent. */
+  readonly webhookHost?: string;
+  readonly clock: Clock;
+  readonly log: Logger;
+  readonly app: ReturnType<typeof createApp>;
+}
+
+/**
+ * Where a stack takes reviews: on a socket, for berthctl, and on a port, for what speaks TLS. The socket goes by the rights of
+ * its file. The port everybody on the host reaches, so it answers only who has the certificate whose key is beside the data.
+ */
+export async function startWebhook(
+  options: StackWebhookOptions,
+  closers: CleanupStack,
+): Promise<Pick<StackFile, "webhook" | "ca" | "cert" | "key" | "reviews">> {
+  const { clock, log, app, dataDir, webhookHost: host = "127.0.0.1", webhookPort: port = 0 } = options;
+  const folder = join(dataDir, "tls");
+  const names = namesOf(host);
+  const made = await ensureCertificates(folder, names, clock);
+  const server = await serveTls({
+    ...{ app, host, port, log, clock },
+    certificate: made.leaf,
+    clientAuthority: made.authority.cert,
+    trusted: trustedOf(folder),
+  });
+  closers.push(() => server.close());
+  const reload = ({ authority, leaf }: EnsuredCertificates) => {
+    server.reload(leaf);
+    server.trustClients(authority.cert);
+  };
+  const renewing = renewDaily({ folder, names, clock, log, reload });
+  closers.push(() => renewing.close());
+  const reviews = reviewsSocketOf(dataDir);
+  const local = await serveLocally({ app, path: reviews, log, clock });
+  closers.push(() => local.close());
+  return {
+    webhook: `https://${host}:${server.address.port}`,
+    ca: join(folder, "ca.crt"),
+    cert: join(folder, "client.crt"),
+    key: join(folder, "client.key"),
+    reviews,
+  };
+}
+
+function namesOf(host: string): ServerNames {
+  const given = isIP(host) === 0 ? { dnsNames: [host], addresses: [] } : { dnsNames: [], addresses: [host] };
+  return {
+    dnsNames: [...new Set(["localhost", ...given.dnsNames])],
+    addresses: [...new Set(["127.0.0.1", "::1", ...given.addresses])],
+  };
+}
+
+/** Metrics name pools and namespaces, so reading asks for the certificate, too. */
+function trustedOf(folder: string): TrustedClients {
+  return {
+    names: [FOLDER_CLIENT.name],
+    organizations: [FOLDER_CLIENT.organization],
+    readers: "trusted",
+    advice: `use ${join(folder, "client.crt")} and client.key beside it, as the user that started the stack, or use berthctl`,
+  };
+}
+
+const DAY_MS = 86_400_000;
+
+/** A stack may run for longer than its certificates live. */
+function renewDaily(of: {
+  readonly folder: string;
+  readonly names: ServerNames;
+  readonly clock: Clock;
+  readonly log: Logger;
+  readonly reload: (made: EnsuredCertificates) => void;
+}): { close(): Promise<void> } {
+  const stop = new AbortController();
+  const run = async () => {
+    for (;;) {
+      await of.clock.sleep(DAY_MS, stop.signal);
+      if (stop.signal.aborted) return;
+      try {
+        of.reload(await ensureCertificates(of.folder, of.names, of.clock));
+      } catch (error) {
+        of.log.error("certificate could not be renewed", { error });
+      }
+    }
+  };
+  const running = run();
+  return {
+    async close() {
+      stop.abort();
+      await running;
+    },
+  };
+}

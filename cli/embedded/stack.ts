@@ -1,0 +1,176 @@
+// SPDX-License-Identifier: Apache-2.0
+import { randomUUID } from "node:crypto";
+import { readFileSync, rmSync } from "node:fs";
+import { readFile } from "node:fs/promises";
+import { hostname } from "node:os";
+import { join } from "node:path";
+import { BerthError } from "../../allocator/base/errors.ts";
+import { KeyedMutex } from "../../allocator/base/keyed-mutex.ts";
+import type { Clock, Logger, Random } from "../../allocator/base/ports.ts";
+import { type CacheSync, RecordCache, syncCache } from "../../allocator/cache/cache.ts";
+import type { Context } from "../../allocator/cache/context.ts";
+import { GarbageCollector } from "../../allocator/gc/garbage-collector.ts";
+import { startGcLoop } from "../../allocator/gc/gc-loop.ts";
+import { openAdmittedObjects } from "../../allocator/store/sqlite/admitted-objects.ts";
+import { openDatabase } from "../../allocator/store/sqlite/database.ts";
+import { openSqliteStore } from "../../allocator/store/sqlite/store.ts";
+import { startAgent } from "../../ipam-plugin/agent/agent.ts";
+import { EmbeddedClaims } from "../../ipam-plugin/agent/claims/embedded.ts";
+import { AnchoredClock } from "../../system/anchored-clock.ts";
+import { writeDurably } from "../../system/durable-file.ts";
+import { createMetrics } from "../../system/metrics.ts";
+import { type CleanupStack, withCleanup } from "../../system/shutdown.ts";
+import { waitForPools } from "../../webhook/admission/cache-wait.ts";
+import { createHandlers } from "../../webhook/admission/routes.ts";
+import { createApp } from "../../webhook/http/app.ts";
+import { withMetrics } from "../../webhook/metrics.ts";
+import { databaseOf } from "../backend/embedded-backend.ts";
+import { readStackFile, type StackFile, stackFileOf } from "../backend/stack-file.ts";
+import { loadPools } from "./pools-file.ts";
+import { ensurePrivate } from "./private-folder.ts";
+import { startWebhook } from "./stack-webhook.ts";
+
+export interface StackOptions {
+  readonly dataDir: string;
+  /** Where the CNI plugin finds the agent; `agent.sock` in the data folder if absent. */
+  readonly socketPath?: string;
+  /** Pools and namespaces to apply before serving, as a file of manifests. */
+  readonly poolsFile?: string;
+  /** Any that is free if absent or 0. */
+  readonly webhookPort?: number;
+  /** 127.0.0.1 if absent. */
+  readonly webhookHost?: string;
+  /** This host's name if absent. */
+  readonly node?: string;
+  readonly clock: Clock;
+  readonly random: Random;
+  readonly log: Logger;
+}
+
+export interface Stack {
+  readonly webhookUrl: string;
+  readonly socketPath: string;
+  /** Drains the webhook, ends the agent's calls, and closes the database. Repeatable. */
+  close(): Promise<void>;
+}
+
+const BOOT_ID = "/proc/sys/kernel/random/boot_id";
+
+/**
+ * Webhook, allocator and agent in one process on one SQLite file. The agent serves first, for a node without it starts
+ * no pod: what it answers for a claim it reads from the file, and only a new choice waits for the mirror. Whatever was started is closed again, in reverse,
+ * when a later part cannot start. Throws BerthError: CONFIG_INVALID for what the administrator can mend.
+ */
+export async function startStack(options: StackOptions): Promise<Stack> {
+  return await withCleanup((closers) => assemble(options, closers));
+}
+
+async function assemble(
+  options: StackOptions,
+  closers: CleanupStack,
+): Promise<Pick<Stack, "webhookUrl" | "socketPath">> {
+  const { dataDir, random, log } = options;
+  const clock = new AnchoredClock(options.clock); // what a record says is compared with what a later one says
+  await ensurePrivate(dataDir);
+  refuseSecond(dataDir);
+  const node = options.node ?? hostname();
+  const socketPath = options.socketPath ?? join(dataDir, "agent.sock");
+  const database = openDatabase(databaseOf(dataDir), { clock, log });
+  closers.push(() => database.close());
+  const store = openSqliteStore(database, { clock, random, log });
+  closers.push(() => store.close());
+  const admittedObjects = openAdmittedObjects(database);
+  const { view, pools, synced } = startMirror({ store, log }, closers);
+  await pools;
+  const context: Context = { store, view, clock, random, log, serial: new KeyedMutex() };
+  const metrics = createMetrics(log);
+  withMetrics(metrics, view);
+  const house = startGcLoop(context, new GarbageCollector(context, admittedObjects), metrics);
+  closers.push(() => house.close());
+  const suspect = house.suspect.bind(house);
+  const claimSource = new EmbeddedClaims({
+    context,
+    inventory: admittedObjects,
+    node,
+    suspect,
+    whole: synced,
+  });
+  const catchUp = () => waitForPools(context, view);
+  const handlers = createHandlers({
+    context,
+    inventory: admittedObjects,
+    embedded: admittedObjects,
+    suspect,
+    catchUp,
+  });
+  if (options.poolsFile !== undefined) {
+    await synced;
+    await loadPools(options.poolsFile, { handlers, store, uuid: randomUUID });
+  }
+  const bootId = (await readFile(BOOT_ID, "utf8")).trim();
+  const agent = await startAgent({
+    database,
+    socketPath,
+    mooring: claimSource,
+    clock,
+    random,
+    log,
+    bootId,
+    metrics,
+  });
+  closers.push(() => agent.close());
+  await synced;
+  const app = createApp({
+    handlers,
+    ready: () => ({ ready: view.ready, reason: "records are not loaded" }),
+    metrics,
+    log,
+    clock,
+  });
+  const webhook = await startWebhook({ ...options, app }, closers);
+  await announce(dataDir, { pid: process.pid, ...webhook, socket: socketPath, node }, closers);
+  return { webhookUrl: webhook.webhook, socketPath };
+}
+
+function startMirror(
+  { store, log }: Pick<Context, "store" | "log">,
+  closers: CleanupStack,
+): { readonly view: RecordCache } & Pick<CacheSync, "pools" | "synced"> {
+  const view = new RecordCache(log);
+  const stop = new AbortController();
+  const following = syncCache(store, view, stop.signal);
+  const ended = following.ended.catch((error: unknown) => {
+    log.error("records are no longer followed; restart the stack", { error });
+  });
+  closers.push(async () => {
+    stop.abort();
+    await ended;
+  });
+  return { view, ...following };
+}
+
+/** Tells other processes of this host where the stack is, for as long as it is there. */
+async function announce(dataDir: string, file: StackFile, closers: CleanupStack): Promise<void> {
+  const path = stackFileOf(dataDir);
+  await writeDurably(path, `${JSON.stringify(file)}\n`, 0o600);
+  closers.push(() => rmSync(path, { force: true }));
+}
+
+/** Two stacks on one file would be two agents with one journal. A pid alone may be somebody else's by now. */
+function refuseSecond(dataDir: string): void {
+  const other = readStackFile(dataDir);
+  if (other === undefined || other.pid === process.pid || !isStack(other.pid)) return;
+  throw new BerthError(
+    "CONFIG_INVALID",
+    `a berth stack (pid ${other.pid}) runs on ${dataDir} already; stop it first, or choose another --data folder`,
+    { details: { path: dataDir } },
+  );
+}
+
+function isStack(pid: number): boolean {
+  try {
+    return readFileSync(`/proc/${pid}/cmdline`, "utf8").split("\0").includes("up");
+  } catch {
+    return false;
+  }
+}

@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: Apache-2.0
+import assert from "node:assert/strict";
+import { describe, it } from "node:test";
+import {
+  addr,
+  bindingTo,
+  claimRecord,
+  DB_POOL,
+  NOW,
+  reservationRecord,
+  reservationsOf,
+  viewOf,
+} from "../../test/support/fixtures.ts";
+import { attachment } from "../testing/folder.ts";
+import { addressReportOf, describeAddress } from "./address-report.ts";
+
+const held = claimRecord({ binding: bindingTo("mysql-0", "node-a") });
+const view = viewOf({
+  pools: [DB_POOL],
+  claims: [held, claimRecord({ name: "mysql-1", nonce: "n2", addresses: [addr("10.20.0.71")] })],
+  reservations: [
+    ...reservationsOf(held),
+    reservationRecord("10.20.0.72", { releasedAt: NOW }),
+    reservationRecord("10.20.0.74"),
+    reservationRecord("10.20.0.73", { nonce: "gone", claim: { namespace: "shop", name: "x" } }),
+  ],
+});
+
+describe("sightingOf", () => {
+  it("tells holder, pod, node and sandbox of a held address", () => {
+    const used = [attachment("mysql-0", "10.20.0.70", "shop/mysql-0"), attachment("other", "10.9.0.1")];
+    assert.deepEqual(addressReportOf(view, used, addr("10.20.0.70")), {
+      address: "10.20.0.70",
+      pool: "db",
+      state: "held",
+      claim: "shop/mysql-0",
+      identity: "StatefulSet mysql, ordinal 0",
+      phase: "Bound",
+      pod: { namespace: "shop", name: "mysql-0", uid: "uid-of-mysql-0" },
+      since: "2026-01-01T00:00:00Z",
+      node: "node-a",
+      sandboxes: [
+        {
+          containerID: "sandbox-of-mysql-0",
+          interface: "eth0",
+          network: "net",
+          pod: "shop/mysql-0",
+          since: "2026-01-01T00:00:00Z",
+        },
+      ],
+    });
+  });
+
+  for (const [address, rest] of [
+    [
+      "10.20.0.72",
+      { pool: "db", state: "cooling", claim: "shop/mysql-0", coolingUntil: "2026-01-01T00:00:30Z" },
+    ],
+    ["10.20.0.73", { pool: "db", state: "orphaned", claim: "shop/x" }],
+    [
+      "10.20.0.74",
+      { pool: "db", state: "beside", claim: "shop/mysql-0", identity: "StatefulSet mysql, ordinal 0" },
+    ],
+    ["10.20.0.90", { pool: "db", state: "free" }],
+    ["10.20.0.50", { pool: "db", state: "reserved" }],
+    ["10.20.0.100", { pool: "db", state: "gateway" }],
+    ["10.20.0.60", { pool: "db", state: "excluded" }],
+    ["10.20.0.200", { state: "outside" }],
+  ] as const) {
+    it(`calls ${address} ${rest.state}`, () => {
+      assert.deepEqual(addressReportOf(view, [], addr(address)), { address, ...rest, sandboxes: [] });
+    });
+  }
+
+  it("finds an address that only this node knows", () => {
+    const sighting = addressReportOf(view, [attachment("web", "10.9.0.1")], addr("10.9.0.1"));
+    assert.equal(sighting.state, "outside");
+    assert.equal(
+      describeAddress(sighting),
+      "10.9.0.1 is in no pool\n" +
+        "  sandbox   sandbox-of-web eth0, network net, pod shop/web, since 2026-01-01T00:00:00Z\n",
+    );
+  });
+});

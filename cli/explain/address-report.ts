@@ -1,0 +1,155 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import type { RecordReader } from "../../allocator/cache/reader.ts";
+import type { Address } from "../../allocator/ip/address.ts";
+import { claimKey } from "../../allocator/model/claim.ts";
+import { describeIdentity } from "../../allocator/model/identity.ts";
+import { isBeside } from "../../allocator/planning/refusal-messages.ts";
+import { classify } from "../../allocator/pool/pool.ts";
+import type { AttachmentUse } from "../backend/attachment-report.ts";
+import { describePhase } from "../backend/phase.ts";
+import { columns, printable, timeOf } from "../terminal/output.ts";
+
+/**
+ * - `held`: reserved for a claim. `beside`: kept for a pod that was admitted with the claim, which does not have it. `orphaned`: reserved, and the claim is gone; the reaper frees it.
+ * - `cooling`: given back; for now only the same identity may have it.
+ * - `free`: for anyone. `reserved`: free, and given by explicit request only.
+ * - `gateway`, `excluded`: in a pool that never gives it. `outside`: in no pool.
+ */
+export type State =
+  | "held"
+  | "beside"
+  | "orphaned"
+  | "cooling"
+  | "free"
+  | "reserved"
+  | "gateway"
+  | "excluded"
+  | "outside";
+
+/** Everything that is known of one address; this is what `who -o json` prints. Times are RFC 3339. */
+export interface AddressReport {
+  readonly address: Address;
+  readonly state: State;
+  readonly pool?: string;
+  /** namespace/name */
+  readonly claim?: string;
+  readonly identity?: string;
+  readonly phase?: string;
+  readonly pod?: { readonly namespace: string; readonly name: string; readonly uid: string };
+  readonly node?: string;
+  /** When the pod got the claim. */
+  readonly since?: string;
+  readonly coolingUntil?: string;
+  readonly sandboxes: readonly Sandbox[];
+}
+
+interface Sandbox {
+  readonly containerID: string;
+  readonly interface: string;
+  /** Empty where only the claim tells of the sandbox. */
+  readonly network: string;
+  /** namespace/name; empty when the runtime did not say. */
+  readonly pod: string;
+  readonly since: string;
+}
+
+/** Compares what pools, records and sandboxes know of the address. */
+export function addressReportOf(
+  view: RecordReader,
+  uses: readonly AttachmentUse[],
+  address: Address,
+): AddressReport {
+  const pool = view.poolOf(address);
+  const sandboxes = uses
+    .filter(({ result }) => result.addresses.some((entry) => entry.address === address))
+    .map(sandboxOf);
+  return {
+    address,
+    ...(pool === undefined ? {} : { pool: pool.name }),
+    ...holderOf(view, address),
+    sandboxes,
+  };
+}
+
+type Holder = Pick<AddressReport, "state"> & Partial<AddressReport>;
+
+function holderOf(view: RecordReader, address: Address): Holder {
+  const reservation = view.reservation(address)?.record;
+  if (reservation === undefined) return { state: vacancyOf(view, address) };
+  const key = claimKey(reservation.claim);
+  if (reservation.releasedAt !== undefined) {
+    const cooldownMs = view.pool(reservation.pool)?.cooldownMs ?? 0;
+    return { state: "cooling", claim: key, coolingUntil: timeOf(reservation.releasedAt + cooldownMs) };
+  }
+  const claim = view.claim(key)?.record;
+  if (claim === undefined || claim.nonce !== reservation.nonce) return { state: "orphaned", claim: key };
+  const { binding, identity, namespace } = claim;
+  if (isBeside(claim, reservation))
+    return { state: "beside", claim: key, identity: describeIdentity(identity) };
+  return {
+    state: "held",
+    claim: key,
+    identity: describeIdentity(identity),
+    phase: describePhase(claim),
+    ...(binding === undefined || binding.podName === ""
+      ? {}
+      : { pod: { namespace, name: binding.podName, uid: binding.podUID }, since: timeOf(binding.since) }),
+    ...(binding === undefined || binding.node === "" ? {} : { node: binding.node }),
+  };
+}
+
+function vacancyOf(view: RecordReader, address: Address): State {
+  const pool = view.poolOf(address);
+  const kind = pool === undefined ? "outside" : classify(pool, address);
+  return kind === "open" ? "free" : kind;
+}
+
+function sandboxOf({ containerID, scope, pod, attachedAt, interface: name }: AttachmentUse): Sandbox {
+  return {
+    containerID,
+    interface: name,
+    network: scope.network,
+    pod: pod === undefined ? "" : `${pod.namespace}/${pod.name}`,
+    since: timeOf(attachedAt),
+  };
+}
+
+const SENTENCES: { readonly [S in State]: string } = {
+  held: "is held",
+  beside:
+    "is kept for a pod that was admitted, beside a claim that does not have it; if the pod does not come it is free again within 120 s",
+  orphaned: "is reserved for a claim that is gone; it is free again within 120 s",
+  cooling: "was given back and is cooling down",
+  free: "is free",
+  reserved: "is free, and given by explicit request only",
+  gateway: "is a gateway, which no pod gets",
+  excluded: "is excluded, which no pod gets",
+  outside: "is in no pool",
+};
+
+/** For people: a sentence, then what is known, a line each. */
+export function describeAddress(sighting: AddressReport): string {
+  const { address, state, pool, claim, identity, phase, pod, node, since, coolingUntil } = sighting;
+  const known: readonly (readonly [string, string | undefined])[] = [
+    ["pool", pool],
+    ["claim", claim],
+    ["identity", identity],
+    ["phase", phase],
+    ["pod", pod && `${pod.namespace}/${pod.name}${pod.uid === "" ? "" : ` (uid ${pod.uid})`}`],
+    ["node", node],
+    ["since", since],
+    ["cooling until", coolingUntil],
+    ...sighting.sandboxes.map((sandbox) => ["sandbox", describeSandbox(sandbox)] as const),
+  ];
+  const lines = known.flatMap(([what, value]) =>
+    value === undefined ? [] : [[`  ${what}`, printable(value)]],
+  );
+  return `${address} ${SENTENCES[state]}\n${columns(lines)}`;
+}
+
+function describeSandbox({ containerID, interface: name, network, pod, since }: Sandbox): string {
+  const whose = pod === "" ? "" : `, pod ${pod}`;
+  const where = network === "" ? "" : `, network ${network}`;
+  return `${containerID} ${name}${where}${whose}, since ${since}`;
+}

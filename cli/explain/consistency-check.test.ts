@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0
+import assert from "node:assert/strict";
+import { describe, it } from "node:test";
+import type { Claim } from "../../allocator/model/claim.ts";
+import type { Reservation } from "../../allocator/model/reservation.ts";
+import { claimRecord, DB_POOL, reservationsOf } from "../../test/support/fixtures.ts";
+import type { Backend } from "../backend/backend.ts";
+import { allOf, withEmbeddedBackend } from "../backend/embedded-backend.ts";
+import { withBackend } from "../backend/open-backend.ts";
+import { Folder } from "../testing/folder.ts";
+import { checkBackend } from "./consistency-check.ts";
+
+const lost = claimRecord();
+
+/** A folder with a claim whose reservation is missing, audited while `meanwhile` happens at each wait. */
+async function auditOf(
+  data: Folder,
+  meanwhile: (registry: Backend, wait: number) => Promise<void>,
+): Promise<{ findings: string[]; waits: number }> {
+  let waits = 0;
+  return await withBackend(data.scene(), "write", async (backend) => {
+    const clock = {
+      now: () => data.clock.now(),
+      monotonic: () => data.clock.monotonic(),
+      sleep: () => meanwhile(backend, ++waits),
+    };
+    const { findings } = await checkBackend(backend, clock);
+    return { findings: findings.map(({ severity, kind }) => `${severity} ${kind}`), waits };
+  });
+}
+
+async function touch({ store }: Backend, change: Partial<Claim>): Promise<void> {
+  const [claim] = await allOf(store, "claim");
+  assert.ok(claim);
+  await store.replace("claim", claim, { ...claim.record, ...change });
+}
+
+describe("auditRegistry", () => {
+  it("calls a defect what stays for three looks and nobody touches", async (t) => {
+    const data = await Folder.of(t, { pools: [DB_POOL], claims: [lost] });
+    assert.deepEqual(await auditOf(data, async () => {}), { findings: ["defect unreserved"], waits: 2 });
+  });
+
+  for (const when of [1, 2]) {
+    it(`passes over what is mended before look ${when + 1}`, async (t) => {
+      const data = await Folder.of(t, { pools: [DB_POOL], claims: [lost] });
+      const [reservation] = reservationsOf(lost) as [Reservation];
+      const mend = async ({ store }: Backend, wait: number) => {
+        if (wait === when) await store.create("reservation", reservation);
+      };
+      assert.deepEqual(await auditOf(data, mend), { findings: [], waits: when });
+    });
+
+    it(`calls pending what somebody wrote to before look ${when + 1}`, async (t) => {
+      const data = await Folder.of(t, { pools: [DB_POOL], claims: [lost] });
+      const write = async (backend: Backend, wait: number) => {
+        if (wait === when) await touch(backend, { admittedAt: 1 });
+      };
+      assert.deepEqual(await auditOf(data, write), { findings: ["pending unreserved"], waits: 2 });
+    });
+  }
+
+  it("does not take up what goes wrong only later: that is for the next call", async (t) => {
+    const data = await Folder.of(t, { pools: [DB_POOL], claims: [lost] });
+    const other = claimRecord({ name: "mysql-1", nonce: "n2" });
+    const findings = await auditOf(data, async ({ store }) => {
+      await store.create("claim", other);
+    });
+    assert.deepEqual(findings, { findings: ["defect unreserved"], waits: 2 });
+    const claims = await withEmbeddedBackend(data.scene(), "read", ({ store }) => allOf(store, "claim"));
+    assert.equal(claims.length, 2);
+  });
+});

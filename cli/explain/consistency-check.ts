@@ -1,0 +1,174 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import { BerthError, isRefusal } from "../../allocator/base/errors.ts";
+import type { Clock } from "../../allocator/base/ports.ts";
+import { type AuditInput, audit, type Finding } from "../../allocator/gc/audit.ts";
+import { parseAddress } from "../../allocator/ip/address.ts";
+import { claimKey } from "../../allocator/model/claim.ts";
+import { type Pool, parseStoredPool } from "../../allocator/pool/pool.ts";
+import type { Stored } from "../../allocator/store/store.ts";
+import type { AttachmentUse } from "../backend/attachment-report.ts";
+import type { Backend } from "../backend/backend.ts";
+import { allOf, toAuditAttachment } from "../backend/embedded-backend.ts";
+import { unneeded } from "./unneeded-claims.ts";
+
+/** Longer than any one act takes. */
+const GRACE_MS = 1_000;
+/** As the reaper: what looks wrong counts when it has looked the same, unchanged, for so many graces. */
+const MORE_LOOKS = 2;
+
+const UNLOOKED =
+  "whether claims are needed was not looked at: this user may not list pods, or read workloads";
+
+/** What was compared, and what is wrong with it. */
+export interface CheckResult {
+  readonly counts: Readonly<Record<"pools" | "claims" | "reservations" | "attachments", number>>;
+  readonly findings: readonly Finding[];
+  /** What could not be compared, in words; absent: everything was. */
+  readonly unlooked?: string;
+}
+
+/** Records as they were read, or those of them that a second look is about. */
+interface Reading {
+  readonly pools: readonly Stored<"pool">[];
+  readonly claims: readonly Stored<"claim">[];
+  readonly reservations: readonly Stored<"reservation">[];
+  readonly uses: readonly AttachmentUse[];
+}
+
+/**
+ * Compares everything with everything. The records are not read in one moment, and others are at work on them: what
+ * looks wrong is read again, by itself, and is a defect only if it stays and nobody has touched it meanwhile. What stays
+ * while somebody is at work on it is pending.
+ */
+export async function checkBackend(backend: Backend, clock: Clock): Promise<CheckResult> {
+  const all = await readAll(backend);
+  const found = findingsOf(all, backend);
+  const counts = countsOf(all);
+  let suspects = found.filter(isDefect);
+  let seen = partOf(all, keysOf(all, suspects));
+  for (let look = 0; look < MORE_LOOKS && suspects.length > 0; look++) {
+    await clock.sleep(GRACE_MS);
+    const now = await readAgain(backend, keysOf(all, suspects));
+    const again = findingsOf(now, backend);
+    const before = seen;
+    suspects = suspects
+      .filter((suspect) => again.some((finding) => isSame(finding, suspect)))
+      .map((suspect) => (isUntouched(suspect, before, now) ? suspect : underWay(suspect)));
+    seen = now;
+  }
+  const idle = await unneeded({ claims: all.claims, now: clock.now() }, backend);
+  return {
+    counts,
+    findings: [...suspects, ...found.filter((finding) => !isDefect(finding)), ...(idle ?? [])],
+    ...(idle === undefined ? { unlooked: UNLOOKED } : {}),
+  };
+}
+
+export function isDefect({ severity }: Finding): boolean {
+  return severity === "defect";
+}
+
+function underWay(finding: Finding): Finding {
+  return { ...finding, severity: "pending" };
+}
+
+function isSame(a: Finding, b: Finding): boolean {
+  return a.kind === b.kind && a.subject === b.subject && a.message === b.message;
+}
+
+async function readAll(backend: Backend): Promise<Reading> {
+  // Claims first: a reservation is made before its claim, and outlives it.
+  const claims = await backend.claims();
+  const reservations = await allOf(backend.store, "reservation");
+  const pools = await allOf(backend.store, "pool");
+  return { pools, claims, reservations, uses: backend.uses(claims.map(({ record }) => record)) };
+}
+
+/** The records that findings are about: claims by key, and addresses. */
+interface Keys {
+  readonly claims: ReadonlySet<string>;
+  readonly addresses: ReadonlySet<string>;
+}
+
+function keysOf({ claims, reservations, uses }: Reading, findings: readonly Finding[]): Keys {
+  const subjects = new Set(findings.map(({ subject }) => subject));
+  const keys = new Set<string>();
+  const addresses = new Set<string>();
+  for (const subject of subjects) (parseAddress(subject) === undefined ? keys : addresses).add(subject);
+  for (const { key, record } of claims) {
+    if (record.addresses.some((address) => subjects.has(address))) keys.add(key);
+  }
+  for (const { record } of reservations) {
+    if (subjects.has(record.address)) keys.add(claimKey(record.claim));
+  }
+  for (const { claim, result } of uses) {
+    if (claim !== undefined && result.addresses.some(({ address }) => subjects.has(address))) keys.add(claim);
+  }
+  return { claims: keys, addresses };
+}
+
+function partOf({ pools, claims, reservations, uses }: Reading, keys: Keys): Reading {
+  return {
+    pools,
+    claims: claims.filter(({ key }) => keys.claims.has(key)),
+    reservations: reservations.filter(({ key }) => keys.addresses.has(key)),
+    uses,
+  };
+}
+
+/** Only what is suspected: a cluster may have 100000 records. */
+async function readAgain({ store, uses }: Backend, keys: Keys): Promise<Reading> {
+  const claims: Stored<"claim">[] = [];
+  for (const key of keys.claims) {
+    const claim = await store.get("claim", key);
+    if (claim !== undefined) claims.push(claim);
+  }
+  const reservations: Stored<"reservation">[] = [];
+  for (const address of keys.addresses) {
+    const reservation = await store.get("reservation", address);
+    if (reservation !== undefined) reservations.push(reservation);
+  }
+  const pools = await allOf(store, "pool");
+  return { pools, claims, reservations, uses: uses(claims.map(({ record }) => record)) };
+}
+
+/** Nobody wrote to what the suspicion is about between two looks. */
+function isUntouched(suspect: Finding, before: Reading, now: Reading): boolean {
+  const keys = keysOf(before, [suspect]);
+  return revisionsOf(partOf(before, keys)) === revisionsOf(partOf(now, keys));
+}
+
+function revisionsOf({ claims, reservations }: Reading): string {
+  return [...claims, ...reservations]
+    .map(({ key, uid, revision }) => `${key} ${uid} ${revision}`)
+    .sort()
+    .join("\n");
+}
+
+function findingsOf({ pools, claims, reservations, uses }: Reading, { node }: Backend): Finding[] {
+  const auditInput: AuditInput = {
+    pools: pools.map(({ record }) => readable(parseStoredPool(record), record.name)),
+    claims: claims.map(({ record }) => record),
+    reservations: reservations.map(({ record }) => record),
+    attachments: uses.map((use) => toAuditAttachment(use, node === "" ? "this node" : node)),
+  };
+  return audit(auditInput);
+}
+
+/** Without its pool a reservation cannot be judged, and to call it sound would be a guess. */
+function readable(pool: ReturnType<typeof parseStoredPool>, name: string): Pool {
+  if (!isRefusal(pool)) return pool;
+  throw new BerthError("STATE_CORRUPT", `pool ${name} cannot be used: ${pool.message}; apply it anew`, {
+    details: { pool: name },
+  });
+}
+
+function countsOf({ pools, claims, reservations, uses }: Reading): CheckResult["counts"] {
+  return {
+    pools: pools.length,
+    claims: claims.length,
+    reservations: reservations.length,
+    attachments: uses.length,
+  };
+}

@@ -1,0 +1,221 @@
+// SPDX-License-Identifier: Apache-2.0
+import assert from "node:assert/strict";
+import { describe, it } from "node:test";
+import { isRefusal } from "../../allocator/base/errors.ts";
+import { type KubeObject, readObject } from "../../allocator/manifest/kubernetes-object.ts";
+import {
+  attachmentOf,
+  bindingTo,
+  claimRecord,
+  NOW,
+  reservationRecord,
+  storedAs,
+} from "../../test/support/fixtures.ts";
+import { type Json, pod as podObject } from "../../test/support/objects.ts";
+import { facts, lent } from "../testing/facts.ts";
+import { diagnosePod } from "./diagnosis.ts";
+
+function object(json: Json): KubeObject {
+  const read = readObject(json);
+  assert.ok(!isRefusal(read));
+  return read;
+}
+
+interface PodOptions {
+  readonly name?: string;
+  readonly uid?: string;
+  readonly node?: string;
+  readonly phase?: string;
+  readonly deleting?: boolean;
+  readonly annotations?: Readonly<Record<string, string>>;
+  readonly spec?: Json;
+}
+
+/** Pod mysql-0 on node-b, admitted with claim mysql-0. */
+function podWith(options: PodOptions = {}): KubeObject {
+  const { name = "mysql-0", uid = "uid-of-the-next", node = "node-b", phase = "Pending" } = options;
+  const annotations = options.annotations ?? { "berth.dev/claim": "mysql-0" };
+  const json = podObject(name, { uid, annotations, spec: { nodeName: node, ...options.spec } });
+  const metadata = {
+    ...(json["metadata"] as Json),
+    ...(options.deleting === true ? { deletionTimestamp: "x" } : {}),
+  };
+  return object({ ...json, metadata, status: { phase } });
+}
+
+function nodeWith(
+  status: "True" | "Unknown",
+  annotations: Readonly<Record<string, string>> = {},
+): KubeObject {
+  const conditions = [{ type: "Ready", status, lastTransitionTime: "2026-01-01T00:00:00Z" }];
+  return object({
+    kind: "Node",
+    metadata: { name: "node-a", annotations },
+    status: { conditions },
+  });
+}
+
+const BUSY =
+  "waits: claim shop/mysql-0 is still bound to pod mysql-0 on node node-a, whose sandbox was not seen to end; " +
+  "it moves when that node's agent reports, the node is deleted, or it is tainted out-of-service";
+
+describe("standingOfPod", () => {
+  for (const [what, pod, circumstances, words, next] of [
+    [
+      "node gone",
+      podWith(),
+      facts(lent),
+      BUSY,
+      [
+        "node node-a is gone: the claim moves when Berth has missed it for 45 s; if it does not, look at the log of its webhook",
+      ],
+    ],
+    [
+      "node well",
+      podWith(),
+      facts(lent, { node: nodeWith("True") }),
+      BUSY,
+      ["look at Berth's agent on node-a, which has not reported the end of the sandbox"],
+    ],
+    [
+      "node away",
+      podWith(),
+      facts(lent, { node: nodeWith("Unknown") }),
+      BUSY,
+      [
+        "bring node-a back, and its agent reports",
+        "or, when it is certainly off: kubectl taint node node-a node.kubernetes.io/out-of-service=nodeshutdown:NoExecute",
+        "or, when you have cut it off yourself: kubectl annotate node node-a berth.dev/fenced=true",
+      ],
+    ],
+    [
+      "node hidden",
+      podWith(),
+      facts(lent, { node: "hidden" }),
+      BUSY,
+      ["ask whoever may read nodes how node-a is"],
+    ],
+    [
+      "the old pod still being deleted",
+      podWith({ name: "other" }),
+      facts(lent, { holder: podWith({ uid: "uid-of-mysql-0", deleting: true }) }),
+      "waits: claim shop/mysql-0 is bound to pod mysql-0 on node node-a, which is still there; it moves when that pod is gone",
+      ["pod mysql-0 is still being deleted on node-a; see: kubectl describe pod mysql-0 -n shop"],
+    ],
+    [
+      "addresses of another admission",
+      podWith({ annotations: { "berth.dev/claim": "mysql-0", "berth.dev/addresses": "10.20.0.71" } }),
+      facts(claimRecord()),
+      "waits: claim shop/mysql-0 holds 10.20.0.70 now, and pod mysql-0 was admitted with 10.20.0.71; delete the pod and create it again",
+      [],
+    ],
+    [
+      "a reservation that is not there",
+      podWith(),
+      {
+        ...facts(claimRecord()),
+        addresses: [{ address: "10.20.0.70", reservation: undefined, pool: undefined }],
+      },
+      "waits: address 10.20.0.70 of claim shop/mysql-0 is not reserved",
+      ["Berth reserves it again within 60 s if it is free; see: berthctl check"],
+    ],
+    [
+      "a reservation that cools",
+      podWith(),
+      {
+        ...facts(claimRecord()),
+        addresses: [
+          {
+            address: "10.20.0.70",
+            reservation: storedAs("reservation", reservationRecord("10.20.0.70", { releasedAt: NOW })),
+            pool: undefined,
+          },
+        ],
+      },
+      "waits: address 10.20.0.70 of claim shop/mysql-0 is reserved for somebody else or being let go",
+      ["Berth reserves it again within 60 s if it is free; see: berthctl check"],
+    ],
+    [
+      "a claim that is gone",
+      podWith(),
+      facts(undefined),
+      "was admitted with claim mysql-0, which is gone; it cannot start",
+      ["delete pod shop/mysql-0 and create it again"],
+    ],
+    [
+      "a namespace's default without an admission",
+      podWith({ annotations: {} }),
+      facts(undefined, { key: "", namespaceAnnotations: { "berth.dev/pools": "db" } }),
+      "asks for a fixed address and has no claim: it was never admitted by Berth's webhook; it cannot start",
+      [
+        "look at the webhook configurations: kubectl get mutatingwebhookconfigurations",
+        "delete pod shop/mysql-0 and create it again",
+      ],
+    ],
+  ] as const) {
+    it(`is stuck: ${what}`, () => {
+      assert.deepEqual(diagnosePod(pod, circumstances), { words, stuck: true, next });
+    });
+  }
+
+  const own = bindingTo("mysql-0", "node-b", { podUID: "uid-of-the-next" });
+  const reported = attachmentOf("mysql-0", { node: "node-b", podUID: "uid-of-the-next" });
+  for (const [what, pod, circumstances, words] of [
+    [
+      "its own sandbox",
+      podWith(),
+      facts({ ...lent, binding: own, status: { phase: "Attached", attachment: reported } }),
+      "has its addresses",
+    ],
+    [
+      "bound, no sandbox yet",
+      podWith(),
+      facts({ ...lent, binding: own }),
+      "is bound to its claim, and its sandbox is not reported yet",
+    ],
+    [
+      "fenced",
+      podWith(),
+      facts(lent, { fenced: true }),
+      "may have claim shop/mysql-0, and is not bound to it yet",
+    ],
+    [
+      "not scheduled",
+      podWith({ node: "" }),
+      facts(claimRecord()),
+      "is not scheduled yet; its addresses are kept for it",
+    ],
+    [
+      "ended",
+      podWith({ phase: "Failed" }),
+      facts(lent),
+      "has ended (Failed) and needs its addresses no more",
+    ],
+    [
+      "host network",
+      podWith({ spec: { hostNetwork: true } }),
+      facts(lent),
+      "is none of Berth's business: it is on its host's network, or a mirror pod",
+    ],
+    [
+      "asks for nothing",
+      podWith({ annotations: {} }),
+      facts(undefined, { key: "" }),
+      "asks for no fixed address; the network's configuration gives it any",
+    ],
+  ] as const) {
+    it(`goes on by itself: ${what}`, () => {
+      const podIdentity = diagnosePod(pod, circumstances);
+      assert.deepEqual([podIdentity.words, podIdentity.stuck], [words, false]);
+    });
+  }
+
+  it("says why the scheduler has no node", () => {
+    const { metadata, spec } = podWith({ node: "" }).json.value as { metadata: Json; spec: Json };
+    const conditions = [{ type: "PodScheduled", status: "False", message: "0/3 nodes are available" }];
+    const pod = object({ kind: "Pod", metadata, spec, status: { phase: "Pending", conditions } });
+    assert.deepEqual(diagnosePod(pod, facts(claimRecord())).next, [
+      "the scheduler says: 0/3 nodes are available",
+    ]);
+  });
+});

@@ -1,0 +1,188 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import { isRefusal, type Refusal } from "../../allocator/base/errors.ts";
+import { isExempt } from "../../allocator/demand/pod-allocation.ts";
+import {
+  type BindingEvidence,
+  type BindTarget,
+  HOLD_TIMEOUT_MS,
+  planBind,
+} from "../../allocator/lifecycle/bind.ts";
+import {
+  ANNOTATION_FORMATS,
+  ASSIGNED_ADDRESSES,
+  ASSIGNED_CLAIM,
+  ASSIGNED_TOKEN,
+  readRequest,
+  withDefaults,
+} from "../../allocator/manifest/annotations.ts";
+import type { KubeObject } from "../../allocator/manifest/kubernetes-object.ts";
+import { requestsAddress } from "../../allocator/model/address-request.ts";
+import type { Claim } from "../../allocator/model/claim.ts";
+import { isHeldBy } from "../../allocator/model/reservation.ts";
+import { FENCED, OUT_OF_SERVICE } from "../../webhook/cluster-state/projections.ts";
+import { readinessOf } from "../backend/node-state.ts";
+import { isDeleting, type PodFacts, podPhase, unschedulable } from "./pod-facts.ts";
+
+/** How it stands with a pod or claim: one sentence, whether it is stuck, and what to do. */
+export interface Diagnosis {
+  /** Goes on behind the subject: "has its addresses". */
+  readonly words: string;
+  readonly stuck: boolean;
+  /** Each a whole advice. */
+  readonly next: readonly string[];
+}
+
+/** How it stands with the pod, by the same rule as the binder. Pure. */
+export function diagnosePod(pod: KubeObject, facts: PodFacts): Diagnosis {
+  const { namespace, name, annotations } = pod.metadata;
+  if (isExempt(pod)) return ok("is none of Berth's business: it is on its host's network, or a mirror pod");
+  const { claim, key } = facts;
+  if (key === "") return standingWithoutClaim(pod, facts);
+  if (hasEnded(pod)) return ok(`has ended (${podPhase(pod)}) and needs its addresses no more`);
+  if (claim === undefined) {
+    const gone = `was admitted with claim ${annotations[ASSIGNED_CLAIM]}, which is gone; it cannot start`;
+    return blocked(gone, `delete pod ${namespace}/${name} and create it again`);
+  }
+  const plan = planBind(claim.record, bindeeOf(pod), bindFactsOf(facts), facts.now);
+  if (isRefusal(plan)) return { words: `waits: ${plan.message}`, stuck: true, next: adviceFor(plan, facts) };
+  const lost = lostOf(facts);
+  if (lost !== undefined) return lost;
+  if (pod.spec.text("nodeName") === "" && facts.place === "cluster") return unscheduled(pod);
+  if (plan.kind === "bind") return unbound(facts);
+  return bound(pod, claim.record, facts);
+}
+
+function standingWithoutClaim(pod: KubeObject, { namespaceAnnotations }: PodFacts): Diagnosis {
+  const { namespace, name, annotations } = pod.metadata;
+  const space = { name: namespace, labels: {}, annotations: namespaceAnnotations };
+  const request = readRequest(withDefaults(annotations, space));
+  if (isRefusal(request)) {
+    return blocked(`asks for something that cannot be read: ${request.message}`, "correct the annotation");
+  }
+  if (!requestsAddress(request)) {
+    return ok("asks for no fixed address; the network's configuration gives it any");
+  }
+  return blocked(
+    "asks for a fixed address and has no claim: it was never admitted by Berth's webhook; it cannot start",
+    "look at the webhook configurations: kubectl get mutatingwebhookconfigurations",
+    `delete pod ${namespace}/${name} and create it again`,
+  );
+}
+
+function bindeeOf(pod: KubeObject): BindTarget {
+  const { name, uid, annotations } = pod.metadata;
+  const assigned = annotations[ASSIGNED_ADDRESSES];
+  return {
+    name,
+    uid,
+    node: pod.spec.text("nodeName"),
+    token: annotations[ASSIGNED_TOKEN] ?? "",
+    ...(assigned === undefined ? {} : { assigned: assigned.split(",").map((address) => address.trim()) }),
+  };
+}
+
+function bindFactsOf({ claim, fenced, holder, now }: PodFacts): BindingEvidence {
+  const binding = claim?.record.binding;
+  if (binding === undefined) return { fenced: false, promiseOver: true };
+  const there = holder !== undefined && !hasEnded(holder) && binding.podUID !== "";
+  if (binding.node !== "") return { fenced, promiseOver: false, holderThere: there };
+  const waited = binding.podUID !== "" || now - binding.since >= HOLD_TIMEOUT_MS;
+  return { fenced: false, promiseOver: holder === undefined && waited };
+}
+
+function hasEnded(pod: KubeObject): boolean {
+  return podPhase(pod) === "Succeeded" || podPhase(pod) === "Failed";
+}
+
+/** The claim lists an address that is not reserved for it: the pod is not given it then. */
+function lostOf({ claim, addresses }: PodFacts): Diagnosis | undefined {
+  const nonce = claim?.record.nonce ?? "";
+  const lost = addresses.find(
+    ({ reservation }) => reservation === undefined || !isHeldBy(reservation.record, nonce),
+  );
+  if (lost === undefined) return undefined;
+  const { address, reservation } = lost;
+  const has = reservation === undefined ? "is not reserved" : "is reserved for somebody else or being let go";
+  const words = `waits: address ${address} of claim ${claim?.key} ${has}`;
+  return blocked(words, "Berth reserves it again within 60 s if it is free; see: berthctl check");
+}
+
+function unscheduled(pod: KubeObject): Diagnosis {
+  const why = unschedulable(pod);
+  return {
+    words: "is not scheduled yet; its addresses are kept for it",
+    stuck: false,
+    next: [why === "" ? "wait for the scheduler" : `the scheduler says: ${why}`],
+  };
+}
+
+function unbound({ place, key }: PodFacts): Diagnosis {
+  if (place === "data") return ok(`may have claim ${key}, and gets it when its sandbox goes up`);
+  return {
+    words: `may have claim ${key}, and is not bound to it yet`,
+    stuck: false,
+    next: ["Berth binds within seconds; if it does not, look at the log of its webhook"],
+  };
+}
+
+function bound(pod: KubeObject, claim: Claim, { place }: PodFacts): Diagnosis {
+  const { attachment } = claim.status;
+  const { uid } = pod.metadata;
+  if (attachment?.podUID === uid && !attachment.detached) return ok("has its addresses");
+  if (isDeleting(pod)) return ok("is being deleted, and its sandbox has ended");
+  const node = pod.spec.text("nodeName");
+  const next =
+    place === "data"
+      ? "the container runtime sets its sandbox up with the CNI plugin"
+      : `kubelet sets it up; if it does not: kubectl describe pod ${pod.metadata.name} -n ${pod.metadata.namespace}, and the log of Berth's agent on ${node}`;
+  return { words: "is bound to its claim, and its sandbox is not reported yet", stuck: false, next: [next] };
+}
+
+/** What to do about the binder's refusal, beyond what it says itself. */
+function adviceFor({ code }: Refusal, facts: PodFacts): readonly string[] {
+  const { claim, place } = facts;
+  const binding = claim?.record.binding;
+  if (code !== "CLAIM_BUSY" || binding === undefined || binding.node === "" || place === "data") return [];
+  return waitingFor(facts, binding.podName, binding.node);
+}
+
+/** Who must say that the sandbox of the present binding has ended, and what if nobody is left to say it. */
+export function waitingFor(facts: PodFacts, podName: string, nodeName: string): readonly string[] {
+  const { holder, node, claim } = facts;
+  const place = `${podName} -n ${claim?.record.namespace ?? ""}`;
+  if (holder !== undefined && !hasEnded(holder)) {
+    const state = isDeleting(holder) ? "is still being deleted" : "still exists";
+    return [`pod ${podName} ${state} on ${nodeName}; see: kubectl describe pod ${place}`];
+  }
+  if (node === undefined) {
+    return [
+      `node ${nodeName} is gone: the claim moves when Berth has missed it for 45 s; if it does not, look at the log of its webhook`,
+    ];
+  }
+  if (node === "hidden") return [`ask whoever may read nodes how ${nodeName} is`];
+  if (readinessOf(node).ready) {
+    return [`look at Berth's agent on ${nodeName}, which has not reported the end of the sandbox`];
+  }
+  return [
+    `bring ${nodeName} back, and its agent reports`,
+    `or, when it is certainly off: kubectl taint node ${nodeName} ${OUT_OF_SERVICE}=nodeshutdown:NoExecute`,
+    `or, when you have cut it off yourself: kubectl annotate node ${nodeName} ${FENCED}=true`,
+  ];
+}
+
+/** The annotations that ask for something, as they were written; empty: it asks for nothing. */
+export function requestedBy({ metadata }: KubeObject): string {
+  const keys = ANNOTATION_FORMATS.map(({ key }) => key).filter(
+    (key) => metadata.annotations[key] !== undefined,
+  );
+  return keys.map((key) => `${key}=${metadata.annotations[key]}`).join(" ");
+}
+
+export function blocked(words: string, ...next: readonly string[]): Diagnosis {
+  return { words, stuck: true, next };
+}
+
+export function ok(words: string): Diagnosis {
+  return { words, stuck: false, next: [] };
+}

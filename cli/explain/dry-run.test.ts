@@ -1,0 +1,184 @@
+// SPDX-License-Identifier: Apache-2.0
+import assert from "node:assert/strict";
+import { describe, it, type TestContext } from "node:test";
+import { isRefusal } from "../../allocator/base/errors.ts";
+import { readObject } from "../../allocator/manifest/kubernetes-object.ts";
+import {
+  addrs,
+  bindingTo,
+  claimRecord,
+  DB_POOL,
+  granted,
+  reservationsOf,
+} from "../../test/support/fixtures.ts";
+import {
+  claimObject,
+  deploymentPod,
+  type Json,
+  namespaceObject,
+  pod,
+  poolObject,
+  statefulPod,
+  workload,
+} from "../../test/support/objects.ts";
+import { openWorld, type World, type WorldOptions } from "../../test/support/world.ts";
+import { loadCache } from "../backend/embedded-backend.ts";
+import { PodForecast } from "./dry-run.ts";
+
+/** A world that is closed when its test is over. */
+async function worldFor(t: TestContext, options?: WorldOptions): Promise<World> {
+  const world = await openWorld(options);
+  t.after(() => world[Symbol.asyncDispose]());
+  return world;
+}
+
+/** Each outlook as a line: who, and the addresses, or why not. */
+async function foretold(world: World, ...objects: readonly Json[]): Promise<string[]> {
+  const view = await loadCache(world.authority);
+  const forecast = new PodForecast({ ...world.context, view }, world.shelf);
+  const lines: string[] = [];
+  for (const object of objects) {
+    for (const { subject, outcome } of await forecast.of(granted(readObject(object)))) {
+      if (isRefusal(outcome)) lines.push(`${subject}: ${outcome.code} ${outcome.message}`);
+      else if (outcome.kind === "nothing") lines.push(`${subject}: nothing, ${outcome.why}`);
+      else lines.push(`${subject}: ${outcome.addresses.map(({ address }) => address).join(" ")}`);
+    }
+  }
+  return lines;
+}
+
+const ips = (value: string) => ({ annotations: { "berth.dev/ips": value } });
+
+describe("Forecast", () => {
+  it("writes nothing", async (t) => {
+    const world = await worldFor(t, { pools: [DB_POOL] });
+    const before = world.dump();
+    await foretold(world, pod("web", { annotations: { "berth.dev/pools": "db" } }), poolObject("x", {}));
+    assert.equal(world.dump(), before);
+  });
+
+  it("gives each ordinal its entry, and refuses those without", async (t) => {
+    const world = await worldFor(t, { pools: [DB_POOL] });
+    const object = workload("StatefulSet", "mysql", {
+      replicas: 3,
+      ...ips("10.20.0.70/fd00:20::70;10.20.0.71/fd00:20::71"),
+    });
+    assert.deepEqual(await foretold(world, object), [
+      "pod/shop/mysql-0: 10.20.0.70 fd00:20::70",
+      "pod/shop/mysql-1: 10.20.0.71 fd00:20::71",
+      "pod/shop/mysql-2: LIST_TOO_SHORT the list has 2 entries, for ordinals 0 to 1, and none for ordinal 2; add an entry or lower replicas",
+    ]);
+  });
+
+  it("gives no address to two of the same file", async (t) => {
+    const limits = { perNamespace: 1_000 };
+    const world = await worldFor(t, { pools: [{ ...DB_POOL, spec: { ...DB_POOL.spec, limits } }] });
+    const any = { annotations: { "berth.dev/pools": "db", "berth.dev/families": "IPv4" } };
+    const pods = Array.from({ length: 129 }, (_, n) => pod(`web-${n}`, any));
+    const lines = await foretold(world, ...pods, pod("late", any));
+    const addresses = lines.slice(0, -1).map((line) => line.split(": ")[1]);
+    assert.equal(new Set(addresses).size, 129);
+    // 150 addresses less the gateway, ten excluded and ten by request only
+    assert.match(lines.at(-1) ?? "", /^pod\/shop\/late: POOL_EXHAUSTED no free IPv4 address in pool "db"/);
+  });
+
+  it("refuses an address that the same file asks for twice", async (t) => {
+    const world = await worldFor(t, { pools: [DB_POOL] });
+    assert.deepEqual(await foretold(world, pod("a", ips("10.20.0.70")), pod("b", ips("10.20.0.70"))), [
+      "pod/shop/a: 10.20.0.70",
+      'pod/shop/b: ADDRESS_TAKEN address 10.20.0.70 in pool "db" is asked for twice, by shop/a and by shop/b; give one of them another',
+    ]);
+  });
+
+  it("counts a StatefulSet and its own pod as one", async (t) => {
+    const world = await worldFor(t, { pools: [DB_POOL] });
+    const set = workload("StatefulSet", "mysql", { replicas: 1, ...ips("10.20.0.70") });
+    assert.deepEqual(await foretold(world, set, statefulPod("mysql", 0, ips("10.20.0.70"))), [
+      "pod/shop/mysql-0: 10.20.0.70",
+      "pod/shop/mysql-0: 10.20.0.70",
+    ]);
+  });
+
+  it("names the holder of a taken address", async (t) => {
+    const world = await worldFor(t, { pools: [DB_POOL] });
+    await world.authority.create("claim", claimRecord());
+    for (const reservation of reservationsOf(claimRecord()))
+      await world.authority.create("reservation", reservation);
+    const [line = ""] = await foretold(world, pod("web", ips("10.20.0.70")));
+    assert.match(
+      line,
+      /^pod\/shop\/web: ADDRESS_TAKEN address 10\.20\.0\.70 in pool "db" is held by shop\/mysql-0/,
+    );
+  });
+
+  it("says that a claim in use does not move", async (t) => {
+    const world = await worldFor(t, { pools: [DB_POOL] });
+    const claim = claimRecord({ binding: bindingTo("mysql-0", "node-a") });
+    await world.authority.create("claim", claim);
+    for (const reservation of reservationsOf(claim)) await world.authority.create("reservation", reservation);
+    assert.deepEqual(await foretold(world, statefulPod("mysql", 0, ips("10.20.0.99"))), [
+      "pod/shop/mysql-0: CLAIM_CHANGED claim shop/mysql-0 holds 10.20.0.70 and is in use by pod mysql-0, but the request is now for 10.20.0.99; it changes when that pod is deleted and created again",
+    ]);
+  });
+
+  it("shows every slot of a set, and the free one that a pod of it would get", async (t) => {
+    const world = await worldFor(t, { pools: [DB_POOL] });
+    const set = workload("Deployment", "web", { replicas: 2, ...ips("10.20.0.70-10.20.0.71") });
+    assert.deepEqual(await foretold(world, set, deploymentPod("web", ips("10.20.0.70-10.20.0.71"))), [
+      "deployment/shop/web, slot 0: 10.20.0.70",
+      "deployment/shop/web, slot 1: 10.20.0.71",
+      "pod/shop/web-5d9c7b-*: 10.20.0.70",
+    ]);
+  });
+
+  it("speaks for each pod of a Deployment that names a pool", async (t) => {
+    const world = await worldFor(t, { pools: [DB_POOL] });
+    const set = workload("Deployment", "web", { annotations: { "berth.dev/pools": "db" } });
+    const [line = ""] = await foretold(world, set);
+    assert.match(line, /^deployment\/shop\/web, each pod: 10\.20\.0\.\d+ fd00:20::/);
+  });
+
+  it("takes pools, claims and namespaces of the same file into account", async (t) => {
+    const world = await worldFor(t);
+    const lines = await foretold(
+      world,
+      namespaceObject("shop", { "berth.dev/pools": "lab" }, { team: "a" }),
+      poolObject("lab", {
+        ranges: [{ cidr: "10.9.0.0/30" }],
+        namespaceSelector: { matchLabels: { team: "a" } },
+      }),
+      claimObject("vip", { request: { addresses: ["10.9.0.1"] } }),
+      pod("web"),
+      pod("web", { namespace: "bank" }),
+      poolObject("wrong", { ranges: [{ cidr: "10.9.0.7/30" }] }),
+    );
+    assert.deepEqual(lines, [
+      "ipclaim/shop/vip: 10.9.0.1",
+      "pod/shop/web: 10.9.0.2",
+      "pod/bank/web: nothing, it asks for no fixed address; the network's configuration gives it any",
+      "ippool/wrong: POOL_INVALID spec.ranges[0].cidr 10.9.0.7/30 has host bits; write 10.9.0.4/30",
+    ]);
+  });
+
+  it("lets a claim speak for the pod of its name", async (t) => {
+    const world = await worldFor(t, { pools: [DB_POOL] });
+    const claim = claimRecord({
+      name: "vip",
+      identity: { kind: "Pod", apiVersion: "v1", name: "vip" },
+      handMade: true,
+      addresses: addrs("10.20.0.77"),
+    });
+    await world.authority.create("claim", claim);
+    for (const reservation of reservationsOf(claim)) await world.authority.create("reservation", reservation);
+    assert.deepEqual(await foretold(world, pod("vip"), pod("host", { spec: { hostNetwork: true } })), [
+      "pod/shop/vip: 10.20.0.77",
+      "pod/shop/host: nothing, it is on its host's network",
+    ]);
+  });
+
+  it("says which annotation cannot be read", async (t) => {
+    const world = await worldFor(t, { pools: [DB_POOL] });
+    const [line = ""] = await foretold(world, pod("web", ips("10.20.0.300")));
+    assert.match(line, /^pod\/shop\/web: REQUEST_INVALID annotation berth\.dev\/ips: entry 1/);
+  });
+});

@@ -1,0 +1,222 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import { isRefusal, type Refusal, refuse } from "../../allocator/base/errors.ts";
+import { KeyedMutex } from "../../allocator/base/keyed-mutex.ts";
+import { noopLogger } from "../../allocator/base/ports.ts";
+import type { RecordCache } from "../../allocator/cache/cache.ts";
+import type { Context } from "../../allocator/cache/context.ts";
+import {
+  type AllocationInput,
+  requestFor,
+  requestForClaim,
+  slotRequests,
+} from "../../allocator/demand/build-request.ts";
+import { type DryRunResult, dryRun } from "../../allocator/demand/dry-run.ts";
+import { isExempt, readPod, resolvePod } from "../../allocator/demand/pod-allocation.ts";
+import { dryRunSlot } from "../../allocator/demand/slots.ts";
+import {
+  ordinalRequests,
+  ownerOf,
+  readTemplate,
+  type Template,
+} from "../../allocator/demand/workload-allocation.ts";
+import type { Address } from "../../allocator/ip/address.ts";
+import type { AllocationRequest } from "../../allocator/lifecycle/reserve.ts";
+import { readClaimRequest } from "../../allocator/manifest/claim-spec.ts";
+import type { KubeObject } from "../../allocator/manifest/kubernetes-object.ts";
+import { type Request, requestsAddress } from "../../allocator/model/address-request.ts";
+import { claimKey } from "../../allocator/model/claim.ts";
+import type { ClusterState, NamespaceState } from "../../allocator/model/cluster-state.ts";
+import type { PodIdentity } from "../../allocator/model/identity.ts";
+import { quoted } from "../../allocator/planning/refusal-messages.ts";
+import { parsePool } from "../../allocator/pool/pool.ts";
+import type { PoolSpec } from "../../allocator/pool/pool-spec.ts";
+import type { Store } from "../../allocator/store/store.ts";
+import { loadCache } from "../backend/embedded-backend.ts";
+
+/** What one identity would get, or why nothing. `nothing`: it asks for nothing, and no claim waits for it. */
+export interface DryRunner {
+  /** pod/shop/mysql-0, or a slot of a Deployment's set. */
+  readonly subject: string;
+  readonly outcome: DryRunResult | Refusal | { readonly kind: "nothing"; readonly why: string };
+  /** What the addresses were chosen by. */
+  readonly request: Request;
+}
+
+/**
+ * Foretells what admission would answer to a file's objects, one after the other: what one of them would get is
+ * taken for the next. Nothing is written; `context.view` is the forecaster's own.
+ */
+export class PodForecast {
+  readonly #context: Context & { readonly view: RecordCache };
+  readonly #inventory: ClusterState;
+  readonly #namespaces = new Map<string, KubeObject>(); // name -> Namespace of the same file
+  readonly #planned = new Map<Address, string>(); // address -> claim that would get it
+
+  constructor(context: Context & { readonly view: RecordCache }, inventory: ClusterState) {
+    this.#context = context;
+    this.#inventory = inventory;
+  }
+
+  /** On what is stored now. */
+  static async on(
+    store: Store,
+    inventory: ClusterState,
+    { clock, random }: Pick<Context, "clock" | "random">,
+  ): Promise<PodForecast> {
+    const view = await loadCache(store);
+    const context = { store, view, clock, random, log: noopLogger, serial: new KeyedMutex() };
+    return new PodForecast(context, inventory);
+  }
+
+  /** Objects in the order in which `apply` sends them; pools and namespaces count for what comes after them. */
+  async of(object: KubeObject): Promise<readonly DryRunner[]> {
+    switch (object.kind) {
+      case "Namespace":
+        this.#namespaces.set(object.metadata.name, object);
+        return [];
+      case "IPPool":
+        return this.#ofPool(object);
+      case "IPClaim":
+        return [await this.#ofClaim(object)];
+      case "Pod":
+        return [await this.#ofPod(object)];
+      default:
+        return await this.#ofWorkload(object);
+    }
+  }
+
+  #ofPool(object: KubeObject): DryRunner[] {
+    const { name } = object.metadata;
+    const pool = parsePool({ name, spec: object.spec.value });
+    if (isRefusal(pool)) return [{ subject: `ippool/${name}`, outcome: pool, request: {} }];
+    const spec: PoolSpec = pool.spec;
+    const stored = { key: name, record: { name, spec }, uid: "", revision: "", createdAt: this.#now() };
+    this.#context.view.apply("pool", { type: "put", stored });
+    return [];
+  }
+
+  async #ofClaim(object: KubeObject): Promise<DryRunner> {
+    const { namespace, name } = object.metadata;
+    const subject = `ipclaim/${namespace}/${name}`;
+    const claim = readClaimRequest(object);
+    if (isRefusal(claim)) return { subject, outcome: claim, request: {} };
+    const podIdentity = { kind: "named", claim: name, identity: claim.identity } as const;
+    const input = this.#applicant(podIdentity, {}, await this.#namespace(namespace));
+    const outcome = await this.#foresee(requestForClaim(input, claim));
+    const { addresses, pools } = claim.request;
+    const asked = { ...(addresses && { entries: [addresses] }), ...(pools && { pools }) };
+    return { subject, outcome, request: asked };
+  }
+
+  async #ofPod(pod: KubeObject): Promise<DryRunner> {
+    const { namespace: name } = pod.metadata;
+    const subject = `pod/${name}/${pod.metadata.name || `${pod.metadata.generateName}*`}`;
+    if (isExempt(pod))
+      return nothing(
+        subject,
+        pod.spec.flag("hostNetwork")
+          ? "it is on its host's network"
+          : "Berth keeps away from mirror pods and kube-system",
+      );
+    const input = await readPod(this.#context, this.#inventory, pod, await this.#namespace(name));
+    if (isRefusal(input)) return { subject, outcome: input, request: {} };
+    const { request } = input;
+    const resolved = await resolvePod(this.#context, input);
+    if (resolved === undefined) {
+      return nothing(subject, "it asks for no fixed address; the network's configuration gives it any");
+    }
+    if (isRefusal(resolved)) return { subject, outcome: resolved, request };
+    if (resolved.kind === "one") return { subject, outcome: await this.#foresee(resolved.intent), request };
+    return { subject, outcome: await dryRunSlot(this.#context, this.#inventory, resolved.slots), request };
+  }
+
+  async #ofWorkload(object: KubeObject): Promise<readonly DryRunner[]> {
+    const { namespace } = object.metadata;
+    const subject = `${object.kind.toLowerCase()}/${namespace}/${object.metadata.name}`;
+    const template = readTemplate(this.#context, object, await this.#namespace(namespace));
+    if (isRefusal(template)) return [{ subject, outcome: template, request: {} }];
+    const { request } = template;
+    if (!requestsAddress(request)) return [nothing(subject, "its template asks for no fixed address")];
+    if (template.exempt)
+      return [nothing(subject, "its host's network or its namespace keeps Berth away from it")];
+    if (object.kind !== "StatefulSet") return await this.#ofSet(object, subject, template);
+    const outlooks: DryRunner[] = [];
+    for (const { name, intent } of ordinalRequests(object, template)) {
+      const outcome = isRefusal(intent) ? intent : await this.#foresee(intent);
+      outlooks.push({ subject: `pod/${namespace}/${name}`, outcome, request });
+    }
+    return outlooks;
+  }
+
+  async #ofSet(
+    object: KubeObject,
+    subject: string,
+    { applicant, request }: Template,
+  ): Promise<readonly DryRunner[]> {
+    const identity = ownerOf(object);
+    const one = applicant({ kind: "set", workload: identity.name, identity });
+    if (request.entries === undefined) return [await this.#ofApplicant(`${subject}, each pod`, one)];
+    const outlooks: DryRunner[] = [];
+    for (const [slot, intent] of slotRequests(one, identity.name).entries()) {
+      outlooks.push({ subject: `${subject}, slot ${slot}`, outcome: await this.#foresee(intent), request });
+    }
+    return outlooks;
+  }
+
+  async #ofApplicant(subject: string, input: AllocationInput): Promise<DryRunner> {
+    const allocation = requestFor(input);
+    const outcome = isRefusal(allocation) ? allocation : await this.#foresee(allocation);
+    return { subject, outcome, request: input.request };
+  }
+
+  async #foresee(allocation: AllocationRequest): Promise<DryRunResult | Refusal> {
+    const key = claimKey(allocation.key);
+    const would = await dryRun(this.#context, allocation);
+    if (isRefusal(would)) return would;
+    const refusal = this.#disputed(key, would);
+    if (refusal !== undefined) return refusal;
+    for (const { address, pool } of would.addresses) {
+      this.#planned.set(address, key);
+      if (this.#context.view.reservation(address) !== undefined) continue;
+      const record = { address, pool, claim: allocation.key, nonce: "planned" };
+      const stored = { key: address, record, uid: "", revision: "", createdAt: this.#now() };
+      this.#context.view.apply("reservation", { type: "put", stored });
+    }
+    return would;
+  }
+
+  /** The store knows nothing of what is only planned. */
+  #disputed(key: string, would: DryRunResult): Refusal | undefined {
+    for (const { address, pool } of would.addresses) {
+      const other = this.#planned.get(address);
+      if (other === undefined || other === key) continue;
+      return refuse(
+        "ADDRESS_TAKEN",
+        `address ${address} in pool ${quoted(pool)} is asked for twice, by ${other} and by ${key}; give one of them another`,
+        { address, pool },
+      );
+    }
+    return undefined;
+  }
+
+  #applicant(podIdentity: PodIdentity, request: Request, namespace: NamespaceState): AllocationInput {
+    const token = this.#context.random.token();
+    return { standing: podIdentity, request, namespace, podLabels: {}, start: 0, token, now: this.#now() };
+  }
+
+  async #namespace(name: string): Promise<NamespaceState> {
+    const given = this.#namespaces.get(name)?.metadata;
+    const known = given ?? (await this.#inventory.namespace(name));
+    const labels = { ...known?.labels, "kubernetes.io/metadata.name": name };
+    return { name, labels, annotations: known?.annotations ?? {} };
+  }
+
+  #now(): number {
+    return this.#context.clock.now();
+  }
+}
+
+function nothing(subject: string, why: string): DryRunner {
+  return { subject, outcome: { kind: "nothing", why }, request: {} };
+}

@@ -1,0 +1,172 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import { BerthError } from "../../allocator/base/errors.ts";
+import { isDetached } from "../../allocator/lifecycle/bind.ts";
+import {
+  decideRetention,
+  observeOwner,
+  type RetentionDecision,
+} from "../../allocator/lifecycle/retention.ts";
+import { allowedTtlMs } from "../../allocator/lifecycle/retention-limits.ts";
+import { ASSIGNED_CLAIM } from "../../allocator/manifest/annotations.ts";
+import { Fields, type KubeObject } from "../../allocator/manifest/kubernetes-object.ts";
+import type { Pool } from "../../allocator/pool/pool.ts";
+import type { Stored } from "../../allocator/store/store.ts";
+import type { Objects } from "../backend/backend.ts";
+import { type Backend, partialCache } from "../backend/backend.ts";
+import { fencedBy } from "../backend/node-state.ts";
+
+/** An address of a claim, and what is reserved there. */
+export interface AddressFacts {
+  readonly address: string;
+  readonly reservation: Stored<"reservation"> | undefined;
+  /** Of the reservation. */
+  readonly pool: Pool | undefined;
+}
+
+/** What is known, at one moment, of a pod and of the claim that serves it. */
+export interface PodFacts {
+  readonly place: Backend["place"];
+  /** Milliseconds since 1970. */
+  readonly now: number;
+  /** namespace/name of the claim; empty when the pod has none and none waits for it. */
+  readonly key: string;
+  readonly claim: Stored<"claim"> | undefined;
+  readonly addresses: readonly AddressFacts[];
+  /** The pod that has the claim or wants it. */
+  readonly pod: KubeObject | undefined;
+  readonly namespaceAnnotations: Readonly<Record<string, string>>;
+  /** The pod that the claim is bound or promised to, if it exists still. */
+  readonly holder: KubeObject | undefined;
+  /** The node that the claim is bound to; undefined when it is bound to none, and when the node is gone. */
+  readonly node: KubeObject | "hidden" | undefined;
+  readonly fenced: boolean;
+  /** What the reaper would do with the claim now. */
+  readonly verdict: RetentionDecision;
+}
+
+type Key = { readonly namespace: string; readonly name: string };
+
+/** Reads what concerns the pod; undefined when there is no such pod. */
+export async function factsOfPod(
+  backend: Backend,
+  { namespace, name }: Key,
+  now: number,
+): Promise<PodFacts | undefined> {
+  const pod = await backend.world.object("Pod", namespace, name);
+  if (pod === undefined) return undefined;
+  const assigned = pod.metadata.annotations[ASSIGNED_CLAIM] ?? "";
+  const claim = await backend.store.get("claim", `${namespace}/${assigned === "" ? name : assigned}`);
+  const key = assigned === "" ? (claim?.key ?? "") : `${namespace}/${assigned}`;
+  return await around(backend, { key, claim, pod, namespace }, now);
+}
+
+/** Reads what concerns the claim; undefined when there is none. */
+export async function factsOfClaim(
+  backend: Backend,
+  { namespace, name }: Key,
+  now: number,
+): Promise<PodFacts | undefined> {
+  const claim = await backend.store.get("claim", `${namespace}/${name}`);
+  if (claim === undefined) return undefined;
+  const podName = claim.record.binding?.podName || name;
+  const pod = await backend.world.object("Pod", namespace, podName);
+  return await around(backend, { key: claim.key, claim, pod, namespace }, now);
+}
+
+interface Subject extends Pick<PodFacts, "key" | "claim" | "pod"> {
+  readonly namespace: string;
+}
+
+async function around(
+  { store, world, place }: Backend,
+  { key, claim, pod, namespace }: Subject,
+  now: number,
+): Promise<PodFacts> {
+  const { binding, addresses = [] } = claim?.record ?? {};
+  const view = await partialCache(store, addresses);
+  const holder = await holderOf(world, claim, pod);
+  const node = await nodeOf(world, binding?.node ?? "");
+  const addressFacts = addresses.map((address) => {
+    const reservation = view.reservation(address);
+    return { address, reservation, pool: reservation && view.pool(reservation.record.pool) };
+  });
+  const pools = addressFacts.flatMap((each) => each.pool ?? []);
+  const verdict =
+    claim === undefined ? { kind: "keep" as const } : await verdictOf(world, { claim, pools }, now);
+  return {
+    place,
+    now,
+    key,
+    claim,
+    addresses: addressFacts,
+    pod,
+    namespaceAnnotations: (await ifAllowed(() => world.namespace(namespace), undefined))?.annotations ?? {},
+    holder,
+    node,
+    fenced: typeof node === "object" && fencedBy(node) !== undefined,
+    verdict,
+  };
+}
+
+async function nodeOf(world: Objects, name: string): Promise<KubeObject | "hidden" | undefined> {
+  if (name === "") return undefined;
+  return await ifAllowed(() => world.object("Node", "", name), "hidden");
+}
+
+/** Whoever may read pods and claims of his namespace need not have the right to look around in the cluster. */
+async function ifAllowed<T, E>(read: () => Promise<T>, otherwise: E): Promise<T | E> {
+  try {
+    return await read();
+  } catch (error) {
+    if (error instanceof BerthError && error.code === "STORE_READ_ONLY") return otherwise;
+    throw error;
+  }
+}
+
+async function holderOf(
+  world: Objects,
+  claim: Stored<"claim"> | undefined,
+  pod: KubeObject | undefined,
+): Promise<KubeObject | undefined> {
+  const { namespace = "", binding } = claim?.record ?? {};
+  if (binding === undefined || binding.podName === "") return undefined;
+  const there =
+    pod?.metadata.name === binding.podName ? pod : await world.object("Pod", namespace, binding.podName);
+  const same = binding.podUID === "" || there?.metadata.uid === binding.podUID;
+  return same ? there : undefined;
+}
+
+async function verdictOf(
+  world: Objects,
+  { claim: { record, createdAt }, pools }: { claim: Stored<"claim">; pools: readonly Pool[] },
+  now: number,
+): Promise<RetentionDecision> {
+  const facts = await ifAllowed(() => observeOwner(record, world), undefined);
+  if (facts === undefined) return { kind: "keep" };
+  const retention = { ...record.retention, ttlMs: allowedTtlMs(record.retention, pools) };
+  return decideRetention({ ...record, retention }, facts, createdAt, now);
+}
+
+/** Pending, Running, Succeeded or Failed; empty on the embedded stack, where nobody runs pods. */
+export function podPhase({ json }: KubeObject): string {
+  return json.at("status").text("phase");
+}
+
+export function isDeleting({ json }: KubeObject): boolean {
+  return json.at("metadata").text("deletionTimestamp") !== "";
+}
+
+/** Why the scheduler has not found a node, in its own words. */
+export function unschedulable({ json }: KubeObject): string {
+  const conditions = json.at("status").list("conditions");
+  const scheduled = conditions
+    .map((condition) => new Fields(condition))
+    .find((condition) => condition.text("type") === "PodScheduled");
+  return scheduled?.text("status") === "False" ? scheduled.text("message") : "";
+}
+
+/** The sandbox of the present binding was not seen to end, and no other proof stands for that. */
+export function isBlocked({ claim, fenced }: PodFacts): boolean {
+  return claim !== undefined && !isDetached(claim.record) && !fenced;
+}

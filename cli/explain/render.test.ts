@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: Apache-2.0
+import assert from "node:assert/strict";
+import { describe, it } from "node:test";
+import type { PoolSpec } from "../../allocator/pool/pool-spec.ts";
+import { addrs, bindingTo, claimRecord, NOW, parsed, poolRecord } from "../../test/support/fixtures.ts";
+import { facts, lent } from "../testing/facts.ts";
+import type { PodFacts } from "./pod-facts.ts";
+import { explainClaim } from "./render.ts";
+
+const RETAINED = claimRecord({
+  retained: { since: NOW, because: "scaled" },
+  retention: { whenDeleted: "Retain", whenScaled: "Retain", ttlMs: null },
+});
+
+/** Of a claim with an address in pool db. */
+function poolFacts(spec: Partial<PoolSpec>): Pick<PodFacts, "addresses"> {
+  const pool = parsed(poolRecord("db", "10.20.0.0/24", spec));
+  return { addresses: facts(RETAINED).addresses.map((each) => ({ ...each, pool })) };
+}
+
+describe("explainClaim", () => {
+  for (const [what, record, over, words, stuck] of [
+    [
+      "no addresses",
+      claimRecord({ nonce: "", addresses: [], status: { phase: "Pending", message: "pool db is full" } }),
+      {},
+      "has no addresses yet: pool db is full",
+      true,
+    ],
+    [
+      "releasing",
+      claimRecord({ releasing: true }),
+      {},
+      "is being given back; others get its addresses when they have cooled",
+      false,
+    ],
+    [
+      "retained for a time",
+      claimRecord({
+        retained: { since: NOW, because: "deleted" },
+        retention: { whenDeleted: "Retain", whenScaled: "Retain", ttlMs: 3_600_000 },
+      }),
+      {},
+      "keeps its addresses until 2026-01-01T01:00:00Z (1h0m0s); its owner is deleted since 2026-01-01T00:00:00Z",
+      false,
+    ],
+    [
+      "retained without a time of its own",
+      RETAINED,
+      poolFacts({}),
+      'keeps its addresses until 2026-01-31T00:00:00Z (720h0m0s, the most that pool "db" allows); its owner is scaled since 2026-01-01T00:00:00Z',
+      false,
+    ],
+    [
+      "retained for longer than its pool allows",
+      { ...RETAINED, retention: { ...RETAINED.retention, ttlMs: 7_200_000 } },
+      poolFacts({ limits: { retention: { ttl: "1h" } } }),
+      'keeps its addresses until 2026-01-01T01:00:00Z (1h0m0s, the most that pool "db" allows); its owner is scaled since 2026-01-01T00:00:00Z',
+      false,
+    ],
+    [
+      "promised",
+      claimRecord({ binding: bindingTo("", "", { podUID: "" }) }),
+      {},
+      "is held for a pod that has no name yet",
+      false,
+    ],
+    [
+      "its pod is gone and nobody said so",
+      lent,
+      {},
+      "is still bound to pod mysql-0 on node-a, which is gone; its sandbox was not seen to end",
+      true,
+    ],
+    [
+      "its node is fenced",
+      lent,
+      { fenced: true },
+      "was bound to pod mysql-0 on node-a, whose sandbox is over",
+      false,
+    ],
+    [
+      "two families",
+      claimRecord({ addresses: addrs("10.20.0.70", "fd00:20::70") }),
+      {},
+      "keeps its addresses; nobody has them now",
+      false,
+    ],
+  ] as const) {
+    it(`tells: ${what}`, () => {
+      const told = explainClaim(record, facts(record, over));
+      assert.deepEqual([told.text.split("\n")[0], told.stuck], [`ipclaim/shop/mysql-0 ${words}`, stuck]);
+    });
+  }
+
+  it("tells what the reaper will do", () => {
+    const verdict = { kind: "release", reason: "never-came" } as const;
+    const { text } = explainClaim(claimRecord(), facts(claimRecord(), { verdict }));
+    assert.match(text, /^ {2}next +Berth releases the claim at its next pass: its pod never came$/m);
+  });
+});

@@ -1,0 +1,155 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import { formatDuration } from "../../allocator/base/go-duration.ts";
+import type { RetentionDecision } from "../../allocator/lifecycle/retention.ts";
+import { allowedTtlMs } from "../../allocator/lifecycle/retention-limits.ts";
+import { ASSIGNED_ADDRESSES, ASSIGNED_CLAIM } from "../../allocator/manifest/annotations.ts";
+import type { KubeObject } from "../../allocator/manifest/kubernetes-object.ts";
+import { type Claim, isBound } from "../../allocator/model/claim.ts";
+import { describeIdentity } from "../../allocator/model/identity.ts";
+import { describeNode } from "../backend/node-state.ts";
+import { describePhase } from "../backend/phase.ts";
+import { reservationState } from "../listings/reservations.ts";
+import { columns, printable, timeOf } from "../terminal/output.ts";
+import { blocked, type Diagnosis, diagnosePod, ok, requestedBy, waitingFor } from "./diagnosis.ts";
+import { type AddressFacts, isBlocked, isDeleting, type PodFacts, podPhase } from "./pod-facts.ts";
+
+type Row = readonly [label: string, text: string];
+
+/** Why the pod stands as it does, for people; `stuck` when it does not go on by itself. */
+export function explainPod(pod: KubeObject, facts: PodFacts): { text: string; stuck: boolean } {
+  const { namespace, name } = pod.metadata;
+  const diagnosis = diagnosePod(pod, facts);
+  return written(`pod/${namespace}/${name}`, diagnosis, [...rowsOfPod(pod), ...rowsOfClaim(facts)]);
+}
+
+/** The same for a claim. */
+export function explainClaim(claim: Claim, facts: PodFacts): { text: string; stuck: boolean } {
+  const { pod } = facts;
+  const rows = [...(pod === undefined ? [] : rowsOfPod(pod)), ...rowsOfClaim(facts)];
+  return written(`ipclaim/${claim.namespace}/${claim.name}`, standingOfClaim(claim, facts), rows);
+}
+
+function standingOfClaim(claim: Claim, facts: PodFacts): Diagnosis {
+  const { binding, status } = claim;
+  const { pod } = facts;
+  if (claim.releasing === true)
+    return ok("is being given back; others get its addresses when they have cooled");
+  if (claim.nonce === "") return blocked(`has no addresses yet: ${status.message ?? "not reserved"}`);
+  if (pod !== undefined && pod.metadata.uid !== binding?.podUID) {
+    const { words, ...rest } = diagnosePod(pod, facts);
+    return { words: `is wanted by pod ${pod.metadata.name}, which ${words}`, ...rest };
+  }
+  if (binding === undefined) return ok(restOf(claim, facts.addresses));
+  if (!isBound(claim)) return ok(`is held for ${binding.podName || "a pod that has no name yet"}`);
+  const { podName, node } = binding;
+  if (facts.holder !== undefined) return ok(`is bound to pod ${podName} on ${node}`);
+  if (!isBlocked(facts)) return ok(`was bound to pod ${podName} on ${node}, whose sandbox is over`);
+  const words = `is still bound to pod ${podName} on ${node}, which is gone; its sandbox was not seen to end`;
+  return { words, stuck: true, next: facts.place === "data" ? [] : waitingFor(facts, podName, node) };
+}
+
+function restOf({ retained, retention }: Claim, addresses: readonly AddressFacts[]): string {
+  if (retained === undefined) return "keeps its addresses; nobody has them now";
+  const pools = addresses.flatMap(({ pool }) => pool ?? []);
+  const ttlMs = allowedTtlMs(retention, pools);
+  const limiting = pools.find((pool) => pool.retention.ttlMs === ttlMs && ttlMs !== retention.ttlMs);
+  const most = limiting === undefined ? "" : `, the most that pool ${JSON.stringify(limiting.name)} allows`;
+  const until =
+    ttlMs === null
+      ? "until it is released"
+      : `until ${timeOf(retained.since + ttlMs)} (${formatDuration(ttlMs)}${most})`;
+  return `keeps its addresses ${until}; its owner is ${retained.because} since ${timeOf(retained.since)}`;
+}
+
+function rowsOfPod(pod: KubeObject): readonly Row[] {
+  const { annotations } = pod.metadata;
+  const [node, phase, uid] = [pod.spec.text("nodeName"), podPhase(pod), pod.metadata.uid];
+  const unscheduled = phase === "" ? "" : "not scheduled"; // on the embedded stack nobody schedules
+  const services = [
+    node === "" ? unscheduled : `on ${node}`,
+    phase,
+    isDeleting(pod) ? "being deleted" : "",
+    uid === "" ? "" : `uid ${uid}`,
+  ].filter((part) => part !== "");
+  const asks = requestedBy(pod);
+  const claim = annotations[ASSIGNED_CLAIM];
+  const got = annotations[ASSIGNED_ADDRESSES]?.replaceAll(",", ", ") ?? "its addresses";
+  return [
+    ...(services.length === 0 ? [] : [["pod", services.join(", ")] as const]),
+    ...(asks === "" ? [] : [["asks for", asks] as const]),
+    ...(claim === undefined ? [] : [["admitted with", `claim ${claim}, ${got}`] as const]),
+  ];
+}
+
+function rowsOfClaim(facts: PodFacts): readonly Row[] {
+  const { claim, addresses, place } = facts;
+  if (claim === undefined) return [];
+  const { record } = claim;
+  const { binding, identity, status } = record;
+  const verdict = describeVerdict(facts.verdict);
+  return [
+    ["claim", `${claim.key}, ${describePhase(record)}, for ${describeIdentity(identity)}`],
+    ...addresses.map((each) => ["address", describeAddress(each)] as const),
+    ...(binding === undefined ? [] : [["bound to", describeBinding(binding)] as const]),
+    ...(isBound(record) || status.attachment ? [["sandbox", describeSandbox(record)] as const] : []),
+    ...(binding?.node && place === "cluster"
+      ? [["node", describeNode(binding.node, facts.node)] as const]
+      : []),
+    ...(status.message === undefined ? [] : [["message", status.message] as const]),
+    ...(verdict === "" ? [] : [["next", verdict] as const]),
+  ];
+}
+
+function describeAddress({ address, reservation, pool }: AddressFacts): string {
+  if (reservation === undefined) return `${address}, not reserved`;
+  const { record } = reservation;
+  return `${address}, pool ${record.pool}, ${reservationState(record, pool?.cooldownMs ?? 0)}`;
+}
+
+function describeBinding({ podName, podUID, node, since }: NonNullable<Claim["binding"]>): string {
+  const pod = podName === "" ? "a pod without a name yet" : `pod ${podName}`;
+  const uid = podUID === "" ? "" : ` (uid ${podUID})`;
+  return `${pod}${uid}${node === "" ? ", promised" : ` on ${node}`} since ${timeOf(since)}`;
+}
+
+/** A report about an earlier pod's sandbox says nothing of the present one. */
+function describeSandbox({ status, binding }: Claim): string {
+  const { attachment } = status;
+  if (attachment === undefined) return "none was reported";
+  const { containerID, interface: name, node, since, detached, podUID } = attachment;
+  const whose = binding !== undefined && podUID !== binding.podUID ? `, of pod uid ${podUID}` : "";
+  const state = detached ? "has ended" : "not seen to end";
+  return `${containerID} ${name} on ${node} since ${timeOf(since)}${whose}, ${state}`;
+}
+
+function describeVerdict(verdict: RetentionDecision): string {
+  switch (verdict.kind) {
+    case "release":
+      return `Berth releases the claim at its next pass: ${REASONS[verdict.reason]}`;
+    case "retain":
+      return `Berth keeps the addresses from its next pass on, by retention: ${REASONS[verdict.because]}`;
+    case "unpromise":
+      return "Berth ends the hold at its next pass: its pod never came, or is gone";
+    default:
+      return "";
+  }
+}
+
+const REASONS = {
+  deleted: "its owner is deleted",
+  scaled: "its owner is scaled down",
+  expired: "its time is over",
+  "never-came": "its pod never came",
+} as const;
+
+function written(
+  subject: string,
+  diagnosis: Diagnosis,
+  rows: readonly Row[],
+): { text: string; stuck: boolean } {
+  const lines = columns(rows.map(([label, text]) => [`  ${label}`, printable(text)]));
+  const next = diagnosis.next.map((advice) => `-> ${printable(advice)}\n`).join("");
+  const text = `${printable(`${subject} ${diagnosis.words}`)}\n${lines}${next}`;
+  return { text, stuck: diagnosis.stuck };
+}

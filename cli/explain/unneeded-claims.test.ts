@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: Apache-2.0
+import assert from "node:assert/strict";
+import { describe, it, type TestContext } from "node:test";
+import type { Claim } from "../../allocator/model/claim.ts";
+import {
+  addrs,
+  attachmentOf,
+  bindingTo,
+  claimRecord,
+  DB_POOL,
+  reservationsOf,
+} from "../../test/support/fixtures.ts";
+import { pod, workload } from "../../test/support/objects.ts";
+import { Folder } from "../testing/folder.ts";
+
+const ADDRESS = { addresses: addrs("10.20.0.70") };
+const ENDED = {
+  status: { phase: "Detached", attachment: attachmentOf("web-a", { detached: true }) },
+} as const;
+/** What was leaked once: of a Deployment's pod that asked by pool, without a slot. */
+const LEAKED = claimRecord({
+  ...ADDRESS,
+  ...ENDED,
+  name: "c-0123456789ab",
+  identity: { kind: "Deployment", apiVersion: "apps/v1", name: "web" },
+  binding: bindingTo("web-a", "node-a"),
+});
+const ORDINAL = claimRecord({ ...ADDRESS, name: "mysql-2", identity: ordinalOf(2) });
+const RELEASING = { whenDeleted: "Release", whenScaled: "Release", ttlMs: null } as const;
+
+function ordinalOf(ordinal: number): Claim["identity"] {
+  return { kind: "StatefulSet", apiVersion: "apps/v1", name: "mysql", ordinal };
+}
+
+/** The pod as it is kept, with its phase. */
+function podObject(name: string, phase: string, uid = `uid-of-${name}`): unknown {
+  return { ...pod(name, { uid }), status: { phase } };
+}
+
+/** What `check` says of the claim alone, when it has stood for a while. */
+async function checked(
+  t: TestContext,
+  claim: Claim,
+  objects: readonly unknown[] = [],
+  ageMs = 200_000,
+): Promise<string> {
+  const data = await Folder.of(t, {
+    ...{ pools: [DB_POOL], claims: [claim], reservations: reservationsOf(claim), objects },
+  });
+  data.clock.advance(ageMs);
+  const { code, stdout, stderr } = await data.call("check");
+  assert.deepEqual([code, stderr], [0, ""]);
+  return stdout;
+}
+
+const SOUND = "ok: 1 pools, 1 claims, 1 reservations, 0 attachments\n";
+const web = workload("Deployment", "web", { replicas: 2 });
+
+describe("berthctl check of who needs a claim", () => {
+  it("finds an anonymous claim of a living Deployment whose pod is gone, with what to do", async (t) => {
+    assert.equal(
+      await checked(t, LEAKED, [web]),
+      "pending   unneeded   claim shop/c-0123456789ab (Deployment web) holds 10.20.0.70, which nobody needs: pod web-a is gone or has ended; Berth lets it go within 60 s; if it does not, look at the log of its webhook, or: berthctl release shop/c-0123456789ab\n" +
+        "ok, but 1 claim is needed by nobody: 1 pools, 1 claims, 1 reservations, 0 attachments\n",
+    );
+  });
+
+  it("finds one whose pod has ended, or has another UID", async (t) => {
+    assert.match(await checked(t, LEAKED, [web, podObject("web-a", "Failed")]), /^pending +unneeded /);
+    assert.match(
+      await checked(t, LEAKED, [web, podObject("web-a", "Running", "other")]),
+      /^pending +unneeded /,
+    );
+    assert.equal(await checked(t, LEAKED, [web, podObject("web-a", "Running")]), SOUND);
+  });
+
+  it("finds the claim of a pod's name that the pod does without, having another", async (t) => {
+    const { binding: _, ...rest } = LEAKED;
+    const named = { ...rest, name: "web-a", identity: { kind: "Pod", apiVersion: "v1", name: "web-a" } };
+    const having = (claim: string) => ({
+      ...pod("web-a", { uid: "uid-of-web-a", annotations: { "berth.dev/claim": claim } }),
+      status: { phase: "Running" },
+    });
+    assert.match(await checked(t, named, [having("c-0123456789ab")]), /^pending +unneeded /);
+    assert.equal(await checked(t, named, [having("web-a")]), SOUND);
+  });
+
+  it("finds an ordinal that is scaled away or whose set has another size, unless it is to be retained", async (t) => {
+    const set = workload("StatefulSet", "mysql", { replicas: 2 });
+    const released = { ...ORDINAL, retention: RELEASING };
+    assert.match(
+      await checked(t, released, [set]),
+      /^pending +unneeded .* no pod of it is there; Berth lets it go/,
+    );
+    assert.equal(await checked(t, ORDINAL, [set]), SOUND, "whenScaled: Retain");
+    assert.equal(await checked(t, released, [workload("StatefulSet", "mysql", { replicas: 3 })]), SOUND);
+  });
+
+  it("says who has to speak where a sandbox may be alive", async (t) => {
+    const { status: _, ...rest } = LEAKED;
+    const attached = { phase: "Attached", attachment: attachmentOf("web-a") } as const;
+    assert.match(
+      await checked(t, { ...rest, status: attached }, [web]),
+      /: pod web-a is gone or has ended; node node-a has not said that the sandbox is gone; see: berthctl explain claim\/shop\/c-0123456789ab\n/,
+    );
+  });
+
+  it("says nothing of what is promised, made by hand, retained, or of an owner that it does not know", async (t) => {
+    assert.equal(await checked(t, LEAKED, [web], 60_000), SOUND);
+    assert.equal(await checked(t, { ...LEAKED, handMade: true }, [web]), SOUND);
+    const retained = { since: 0, because: "deleted" } as const;
+    assert.equal(await checked(t, { ...LEAKED, retained }, [web]), SOUND);
+    assert.equal(await checked(t, { ...ORDINAL, retention: RELEASING }), SOUND);
+  });
+});

@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import { BerthError } from "../../allocator/base/errors.ts";
+import type { Finding } from "../../allocator/gc/audit.ts";
+import { HOLD_TIMEOUT_MS, isDetached } from "../../allocator/lifecycle/bind.ts";
+import { neededBy } from "../../allocator/lifecycle/claim-owner.ts";
+import { ASSIGNED_CLAIM } from "../../allocator/manifest/annotations.ts";
+import { podState } from "../../allocator/manifest/kubernetes-object.ts";
+import { type Claim, claimKey } from "../../allocator/model/claim.ts";
+import type { PodState, WorkloadState } from "../../allocator/model/cluster-state.ts";
+import { describeIdentity } from "../../allocator/model/identity.ts";
+import type { Stored } from "../../allocator/store/store.ts";
+import type { Backend, Objects } from "../backend/backend.ts";
+
+/** Where pods and workloads are looked up. */
+type Sources = Pick<Objects, "pod" | "workload">;
+
+/**
+ * Claims that hold addresses and that nobody needs: no pod that lives, no place that a living workload wants, no retention,
+ * no person. A rule of its own, simpler than the one by which they are released: it is to find what that one
+ * forgets. Undefined: pods or workloads may not be read by this user.
+ */
+export async function unneeded(
+  { claims, now }: { readonly claims: readonly Stored<"claim">[]; readonly now: number },
+  backend: Backend,
+): Promise<readonly Finding[] | undefined> {
+  const suspects = claims.filter((claim) => isCandidate(claim, now));
+  if (suspects.length === 0) return [];
+  try {
+    const first = await unneededOf(suspects, await listed(backend.world));
+    // one by one, as they are now: what came in between is seen
+    return (await unneededOf(await again(first, backend), backend.world)).map(({ record }) => found(record));
+  } catch (error) {
+    if (error instanceof BerthError && error.code === "STORE_READ_ONLY") return undefined;
+    throw error;
+  }
+}
+
+/** Nothing says that it is to be kept, and it does not wait for a pod that was admitted just now. */
+function isCandidate({ record, createdAt }: Stored<"claim">, now: number): boolean {
+  const { handMade, nonce, releasing, deleting, retained, admittedAt = 0, binding } = record;
+  if (handMade === true || nonce === "" || releasing === true || deleting === true) return false;
+  if (retained !== undefined) return false;
+  return now - Math.max(createdAt, admittedAt, binding?.since ?? 0) >= HOLD_TIMEOUT_MS;
+}
+
+async function listed(world: Objects): Promise<Sources> {
+  const pods = new Map<string, PodState>();
+  for (const object of await world.objects("Pod")) {
+    pods.set(claimKey(object.metadata), podState(object));
+  }
+  const workloads = new Map<string, Promise<WorkloadState | "unknown" | undefined>>();
+  return {
+    pod: async (namespace, name) => pods.get(claimKey({ namespace, name })),
+    workload: (ref) => {
+      const key = `${ref.apiVersion} ${ref.kind} ${claimKey(ref)}`;
+      const known = workloads.get(key) ?? world.workload(ref);
+      workloads.set(key, known);
+      return known;
+    },
+  };
+}
+
+async function unneededOf(claims: readonly Stored<"claim">[], sources: Sources): Promise<Stored<"claim">[]> {
+  const left: Stored<"claim">[] = [];
+  for (const claim of claims) if (!(await isNeeded(claim.record, sources))) left.push(claim);
+  return left;
+}
+
+async function again(claims: readonly Stored<"claim">[], { store }: Backend): Promise<Stored<"claim">[]> {
+  const unchanged: Stored<"claim">[] = [];
+  for (const claim of claims) {
+    const now = await store.get("claim", claim.key);
+    if (now?.uid === claim.uid && now.revision === claim.revision) unchanged.push(now);
+  }
+  return unchanged;
+}
+
+async function isNeeded(claim: Claim, sources: Sources): Promise<boolean> {
+  const { namespace, name, binding } = claim;
+  const podName = binding?.podName ?? "";
+  const pod = await sources.pod(namespace, podName === "" ? name : podName);
+  const isItsPod = binding?.podUID ? binding.podUID === pod?.uid : !hasAnother(pod, name);
+  if (pod !== undefined && !pod.ended && isItsPod) return true;
+  return await isWanted(claim, sources);
+}
+
+/** The pod that has the name was given another claim at its admission. */
+function hasAnother(pod: PodState | undefined, claim: string): boolean {
+  const given = pod?.annotations[ASSIGNED_CLAIM];
+  return given !== undefined && given !== claim;
+}
+
+/** By the workload that the claim is an ordinal, an index or a slot of; of what cannot be known nothing is said. */
+async function isWanted({ namespace, name, identity, retention }: Claim, sources: Sources): Promise<boolean> {
+  const { apiVersion, kind, ordinal, slot } = identity;
+  const isPlace = slot !== undefined || (ordinal !== undefined && name === `${identity.name}-${ordinal}`);
+  if (!isPlace) return retention.whenDeleted === "Retain";
+  const owner = await sources.workload({ apiVersion, kind, namespace, name: identity.name });
+  if (owner === "unknown") return true;
+  const state = owner === undefined ? "deleted" : neededBy(owner, identity);
+  if (state === "needed") return true;
+  return (state === "scaled" ? retention.whenScaled : retention.whenDeleted) === "Retain";
+}
+
+function found(claim: Claim): Finding {
+  const key = claimKey(claim);
+  const { addresses, binding, identity } = claim;
+  const pod = binding?.podName ?? "";
+  const why = pod === "" ? "no pod of it is there" : `pod ${pod} is gone or has ended`;
+  const next = isDetached(claim)
+    ? `Berth lets it go within 60 s; if it does not, look at the log of its webhook, or: berthctl release ${key}`
+    : `node ${binding?.node ?? ""} has not said that the sandbox is gone; see: berthctl explain claim/${key}`;
+  return {
+    severity: "pending",
+    kind: "unneeded",
+    subject: key,
+    message: `claim ${key} (${describeIdentity(identity)}) holds ${addresses.join(", ")}, which nobody needs: ${why}; ${next}`,
+  };
+}

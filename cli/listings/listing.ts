@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: Apache-2.0
+import { type Refusal, refuse } from "../../allocator/base/errors.ts";
+import { listOf } from "../apply/manifest.ts";
+import type { Backend } from "../backend/backend.ts";
+import { type Column, document, type Format, table } from "../terminal/output.ts";
+
+/** What `get` can list: how it is read, told apart and shown. */
+export interface Listing<T> {
+  /** What it is called on the command line, first the usual name. */
+  readonly names: readonly string[];
+  /** In words, for `no claims in namespace default`. */
+  readonly noun: string;
+  readonly scope: Scope;
+  /** At least what the query asks for. */
+  load(backend: Backend, query: Query): Promise<readonly T[]>;
+  /** `namespace` of what has none is empty. */
+  keyOf(thing: T): { readonly namespace: string; readonly name: string };
+  columns(surroundings: ListContext): readonly Column<T>[];
+  manifest(thing: T, surroundings: ListContext): unknown;
+}
+
+/**
+ * - `namespace`: things of one namespace are shown, unless all are asked for.
+ * - `host`: all are shown, unless those of one namespace are asked for.
+ * - `namespace in a cluster`: `namespace` there, and `host` on a data folder.
+ * - `cluster`: they belong to no namespace.
+ */
+export type Scope = "namespace" | "host" | "namespace in a cluster" | "cluster";
+
+/** What rows depend on besides the records. */
+export interface ListContext {
+  /** Milliseconds since 1970, for ages. */
+  readonly now: number;
+  /** Of the stack on this host; empty when none runs, and in a cluster. */
+  readonly node: string;
+  readonly place: Backend["place"];
+}
+
+export interface Query {
+  readonly format: Format;
+  /** Undefined: all. */
+  readonly namespace: string | undefined;
+  readonly name: string | undefined;
+}
+
+/** Text for stdout, and a remark for stderr, or why there is nothing to show. */
+export type Shown = { readonly kind: "shown"; readonly text: string; readonly remark: string } | Refusal;
+
+/** A listing of whatever, its own type closed in. */
+export interface AnyListing {
+  readonly names: readonly string[];
+  readonly scope: Scope;
+  /** `now` in milliseconds since 1970, for ages. */
+  show(backend: Backend, query: Query, now: number): Promise<Shown>;
+}
+
+/** Makes a listing ready for `get`. */
+export function listing<T>(how: Listing<T>): AnyListing {
+  return {
+    names: how.names,
+    scope: how.scope,
+    show: async (backend, query, now) => {
+      const { node, place } = backend;
+      const surroundings = { now, node, place };
+      const all = await how.load(backend, query);
+      const found = all.filter((thing) => answers(how.keyOf(thing), query));
+      if (query.name !== undefined && found.length === 0) return missing(how, query);
+      const text = render(how, found, query, surroundings);
+      const remark = found.length === 0 ? nothing(how, query, { place, elsewhere: all.length }) : "";
+      return { kind: "shown", text, remark };
+    },
+  };
+}
+
+function answers(key: { namespace: string; name: string }, { namespace, name }: Query): boolean {
+  return (
+    (namespace === undefined || key.namespace === namespace) && (name === undefined || key.name === name)
+  );
+}
+
+function render<T>(how: Listing<T>, found: readonly T[], query: Query, surroundings: ListContext): string {
+  const { format, name } = query;
+  if (format === "table" || format === "wide") {
+    return found.length === 0 ? "" : table(how.columns(surroundings), found, format);
+  }
+  const manifests = found.map((thing) => how.manifest(thing, surroundings));
+  return document(name !== undefined && manifests.length === 1 ? manifests[0] : listOf(manifests), format);
+}
+
+function missing(how: Pick<Listing<never>, "names" | "noun">, { namespace, name }: Query): Refusal {
+  const where = namespace === undefined || namespace === "" ? "" : ` in namespace ${namespace}`;
+  return refuse(
+    "OBJECT_INVALID",
+    `there is no ${how.noun} ${name}${where}; see what there is with: berthctl get ${how.names[0]} -A`,
+  );
+}
+
+function nothing(
+  how: Pick<Listing<never>, "names" | "noun">,
+  { namespace }: Query,
+  { place, elsewhere }: { readonly place: Backend["place"]; readonly elsewhere: number },
+): string {
+  if (namespace !== undefined && place === "cluster") {
+    return `no ${how.names[0]} in namespace ${namespace}; see those of all with -A`;
+  }
+  if (namespace === undefined || elsewhere === 0) return `no ${how.names[0]}`;
+  return `no ${how.names[0]} in namespace ${namespace}; ${elsewhere} elsewhere, see them with -A`;
+}

@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: Apache-2.0
+import {
+  ANNOTATION_FORMATS,
+  ASSIGNED_ADDRESSES,
+  ASSIGNED_CLAIM,
+} from "../../allocator/manifest/annotations.ts";
+import { type Fields, type KubeObject, workloadState } from "../../allocator/manifest/kubernetes-object.ts";
+import type { Backend } from "../backend/backend.ts";
+import { ageOf } from "../terminal/output.ts";
+import { listing, type Query } from "./listing.ts";
+
+export const pods = listing<KubeObject>({
+  names: ["pods", "pod", "po"],
+  noun: "pod",
+  scope: "namespace",
+  async load(backend, query) {
+    const pods = await objectsOf(backend, "Pod", query);
+    const shown = ({ metadata }: KubeObject) => metadata.name === query.name || concernsBerth(metadata);
+    return backend.place === "data" ? pods : pods.filter(shown);
+  },
+  keyOf: ({ metadata }) => metadata,
+  manifest: ({ json }) => json.value,
+  columns: ({ now }) => [
+    { title: "NAMESPACE", cell: ({ metadata }) => metadata.namespace },
+    { title: "NAME", cell: ({ metadata }) => metadata.name },
+    {
+      title: "ADDRESSES",
+      cell: ({ metadata }) => metadata.annotations[ASSIGNED_ADDRESSES]?.replaceAll(",", ", ") ?? "",
+    },
+    { title: "CLAIM", cell: ({ metadata }) => metadata.annotations[ASSIGNED_CLAIM] ?? "" },
+    {
+      title: "OWNER",
+      cell: ({ metadata: { owner } }) => (owner === undefined ? "" : `${owner.kind}/${owner.name}`),
+    },
+    { title: "AGE", cell: (object) => ageOfObject(object, now) },
+  ],
+});
+
+const WORKLOADS = ["StatefulSet", "Deployment", "CloneSet"];
+
+interface Row {
+  readonly object: KubeObject;
+  /** How many claims its identities have. */
+  readonly claims: number;
+}
+
+export const workloads = listing<Row>({
+  names: ["workloads", "workload"],
+  noun: "workload",
+  scope: "namespace",
+  async load(backend, query) {
+    const counts = new Map<string, number>(); // kind/namespace/name of the owner -> claims
+    for (const { record } of await backend.claims(query.namespace)) {
+      const owner = `${record.identity.kind}/${record.namespace}/${record.identity.name}`;
+      counts.set(owner, (counts.get(owner) ?? 0) + 1);
+    }
+    const objects: KubeObject[] = [];
+    for (const kind of WORKLOADS) objects.push(...(await objectsOf(backend, kind, query)));
+    const rows = objects.map((object) => {
+      const { namespace, name } = object.metadata;
+      return { object, claims: counts.get(`${object.kind}/${namespace}/${name}`) ?? 0 };
+    });
+    return backend.place === "data" ? rows : rows.filter((row) => isShown(row, query));
+  },
+  keyOf: ({ object }) => object.metadata,
+  manifest: ({ object }) => object.json.value,
+  columns: ({ now }) => [
+    { title: "NAMESPACE", cell: ({ object }) => object.metadata.namespace },
+    { title: "KIND", cell: ({ object }) => object.kind },
+    { title: "NAME", cell: ({ object }) => object.metadata.name },
+    { title: "REPLICAS", cell: ({ object }) => String(workloadState(object).replicas) },
+    { title: "CLAIMS", cell: ({ claims }) => String(claims) },
+    { title: "REQUEST", cell: ({ object }) => requestOf(object) },
+    { title: "AGE", cell: ({ object }) => ageOfObject(object, now) },
+  ],
+});
+
+/** The one that is asked for by name and namespace, or all that may be meant. */
+async function objectsOf(
+  { world }: Backend,
+  kind: string,
+  { namespace, name }: Query,
+): Promise<readonly KubeObject[]> {
+  if (namespace === undefined || name === undefined) return await world.objects(kind, namespace);
+  const object = await world.object(kind, namespace, name);
+  return object === undefined ? [] : [object];
+}
+
+/** A cluster is full of objects that Berth has no say about: they are shown if they are named. */
+function isShown({ object, claims }: Row, { name }: Query): boolean {
+  const { metadata, spec } = object;
+  return claims > 0 || metadata.name === name || concernsBerth(annotated(spec.at("template")));
+}
+
+function annotated(template: Fields): Pick<KubeObject["metadata"], "annotations"> {
+  return { annotations: template.at("metadata").texts("annotations") };
+}
+
+/** It asks for something, or has a claim. */
+function concernsBerth({ annotations }: Pick<KubeObject["metadata"], "annotations">): boolean {
+  return [ASSIGNED_CLAIM, ...ANNOTATION_FORMATS.map(({ key }) => key)].some(
+    (key) => annotations[key] !== undefined,
+  );
+}
+
+/** The annotations of the template that ask for something, as they were written. */
+function requestOf({ spec }: KubeObject): string {
+  const annotations = spec.at("template").at("metadata").texts("annotations");
+  return ANNOTATION_FORMATS.flatMap(({ key }) =>
+    annotations[key] === undefined ? [] : `${key}=${annotations[key]}`,
+  ).join(" ");
+}
+
+function ageOfObject({ json }: KubeObject, now: number): string {
+  const created = Date.parse(json.at("metadata").text("creationTimestamp"));
+  return Number.isNaN(created) ? "" : ageOf(created, now);
+}

@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0
+import { BerthError } from "../../allocator/base/errors.ts";
+import { parseDuration } from "../../allocator/base/go-duration.ts";
+
+/** One flag of a command, as it is read and as the help shows it. */
+export interface Flag {
+  readonly type: "string" | "boolean";
+  readonly short?: string;
+  readonly multiple?: boolean;
+  /** What stands for the value in the help: DIR, FILE, N. */
+  readonly value?: string;
+  readonly about: string;
+}
+
+/** Long name -> flag. */
+export type Flags = Readonly<Record<string, Flag>>;
+
+export const DATA: Flag = {
+  type: "string",
+  value: "DIR",
+  about: "data folder (default: $BERTH_DATA, else /var/lib/berth for root, ~/.local/share/berth for others)",
+};
+/** What chooses between a data folder and a cluster, for commands that work on both. */
+export const TARGET_FLAGS: Flags = {
+  data: DATA,
+  kubeconfig: {
+    type: "string",
+    value: "FILE",
+    about:
+      "the cluster of this kubeconfig (default: $KUBECONFIG, else ~/.kube/config, else this pod's account)",
+  },
+  context: { type: "string", value: "NAME", about: "a context of the kubeconfig (default: its current one)" },
+};
+export const DRY_RUN: Flag = { type: "boolean", about: "say what would happen and write nothing" };
+export const NAMESPACE: Flag = {
+  type: "string",
+  short: "n",
+  value: "NS",
+  about: "namespace (default: that of the kubeconfig's context, else default)",
+};
+export const WAIT: Flag = {
+  type: "string",
+  value: "DURATION",
+  about: "on a data folder, how long to wait for its stack to be ready; 0 not at all (default: 30s)",
+};
+const WAIT_MS = 30_000;
+const HELP: Flag = { type: "boolean", short: "h", about: "print this" };
+
+/** Called wrongly: exit code 2. */
+export function usageError(message: string): BerthError {
+  return new BerthError("CONFIG_INVALID", message);
+}
+
+/** Milliseconds of `WAIT`; throws a misuse for what is no duration. */
+export function waitMsOf(text: string | undefined): number {
+  const ms = text === undefined ? WAIT_MS : parseDuration(text);
+  if (ms !== undefined) return ms;
+  throw usageError(`--wait ${JSON.stringify(text)} is no duration such as 30s or 2m`);
+}
+
+/** The flags of a command, with the one that every command has. */
+export function withHelp(flags: Flags): Flags {
+  return { ...flags, help: HELP };
+}

@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: Apache-2.0
+import type { Command } from "./command.ts";
+import { withHelp } from "./flags.ts";
+import { columns } from "./output.ts";
+
+/** The name that it was called by. */
+export type Program = "berthctl" | "kubectl berth";
+
+const EXIT_CODES = [
+  "Exit codes: 0 done, 1 refused or defects found, 2 called wrongly or not possible.",
+  "",
+].join("\n");
+
+const OF_BERTHCTL = [
+  "It works on the data folder of a stack without Kubernetes, or on a cluster:",
+  "  --data DIR or $BERTH_DATA                    that data folder",
+  "  --kubeconfig FILE, --context NAME            that cluster, with the rights of its user",
+  "  neither: $KUBECONFIG, else a stack's data in /var/lib/berth (root) or ~/.local/share/berth (others),",
+  "  else ~/.kube/config, else the service account of the pod that it runs in",
+  "Called as kubectl-berth it works on the cluster always. up, apply and delete are for data folders.",
+  "",
+  "Examples:",
+  "  berthctl up --data ./berth            (leave it running, and in another terminal:)",
+  "  berthctl apply -f pools.yaml --data ./berth",
+  "  berthctl who 10.20.0.51 --data ./berth",
+  "  kubectl berth get claims -A           (in a cluster)",
+];
+
+const OF_KUBECTL = [
+  "It works on the cluster of $KUBECONFIG, else of ~/.kube/config, else of the pod that it runs in, with the",
+  "rights of its user. Objects are made, changed and deleted with kubectl itself.",
+  "",
+  "Examples:",
+  "  kubectl berth get claims -A",
+  "  kubectl berth who 10.20.0.51",
+  "  kubectl berth explain pod/mysql-0 -n shop",
+];
+
+/** `berthctl --help`, `kubectl berth --help` */
+export function commandList(commands: readonly Command[], program: Program = "berthctl"): string {
+  const kubectl = program === "kubectl berth";
+  const shown = commands.filter(({ inCluster }) => !kubectl || inCluster === undefined);
+  return [
+    `${program} looks after fixed IP addresses of pods: pools, claims and who has what.`,
+    "",
+    kubectl
+      ? "Usage: kubectl berth COMMAND [flags]"
+      : "Usage: berthctl COMMAND [flags]     (or: kubectl berth COMMAND [flags])",
+    "",
+    "Commands:",
+    columns(shown.map(({ name, summary }) => [`  ${name}`, summary])),
+    ...(kubectl ? OF_KUBECTL : OF_BERTHCTL),
+    "",
+    `${program} COMMAND --help tells more of a command.`,
+    EXIT_CODES,
+  ].join("\n");
+}
+
+/** `berthctl COMMAND --help` */
+export function helpOf(command: Command, program: Program = "berthctl"): string {
+  const kubectl = program === "kubectl berth";
+  const taken = Object.entries(withHelp(command.flags)).filter(([name]) => !kubectl || name !== "data");
+  const flags = taken.map(([name, { short, value, about }]) => {
+    const spelling = `${short === undefined ? "    " : `-${short}, `}--${name}`;
+    return [`  ${spelling}${value === undefined ? "" : ` ${value}`}`, about];
+  });
+  return [
+    `${command.summary.charAt(0).toUpperCase()}${command.summary.slice(1)}.`,
+    "",
+    ...command.usage
+      .map((line) => (kubectl ? line.replace("--data DIR | ", "") : line))
+      .map((line, i) => `${i === 0 ? "Usage:" : "      "} ${program} ${line}`),
+    "",
+    "Flags:",
+    columns(flags),
+    "Examples:",
+    ...command.examples.map((example) => `  ${example.replace("berthctl", program)}`),
+    "",
+    EXIT_CODES,
+  ].join("\n");
+}

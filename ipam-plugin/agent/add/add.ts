@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: Apache-2.0
+import { type CniError, isCniError } from "../../cni/errors.ts";
+import { resultAnswer } from "../../cni/result.ts";
+import { orAborted, within } from "../claims/deadline.ts";
+import { type Attachment, attachmentKey, detached } from "../journal/attachment.ts";
+import type { Answer } from "../rpc/connection.ts";
+import { errorVersion, fail, succeed } from "../rpc/reply.ts";
+import type { AgentServices, Request } from "../services/services.ts";
+import { type AddRequest, classifyAdd, readAddRequest } from "./add-request.ts";
+import { assignAddresses } from "./address-source.ts";
+import { cancelledError } from "./commit.ts";
+
+/** Below the client's 30 s, so that the answer is ours. */
+const LIMIT_MS = 25_000;
+
+/** Gives addresses to one interface of one container: all or none, journalled before they are answered. */
+export async function add(request: Request, services: AgentServices): Promise<Answer> {
+  const refused = (error: CniError) => fail(errorVersion(request.config.fields), error);
+  const ask = await readAddRequest(request, services);
+  if (isCniError(ask)) return refused(ask);
+  const { startNs } = request.call;
+  return services.inFlight.run(attachmentKey(ask), startNs, (deletion) =>
+    within({ ms: LIMIT_MS, clock: services.clock, signals: [request.signal, deletion] }, (signal) =>
+      services.turns.run(attachmentKey(ask), async () => {
+        const attachment = await attach(ask, services, signal);
+        return isCniError(attachment) ? refused(attachment) : answerWith(attachment, ask, services);
+      }),
+    ),
+  );
+}
+
+async function attach(
+  ask: AddRequest,
+  services: AgentServices,
+  signal: AbortSignal,
+): Promise<Attachment | CniError> {
+  const known = services.attachments.get(ask);
+  const verdict = classifyAdd(known, ask);
+  if (verdict.kind === "refused") return verdict.error;
+  if (verdict.kind === "repeat") return renew(verdict.attachment, ask, services);
+  if (signal.aborted) return cancelledError(ask);
+  // A notice names the place only: said later, it would be about the sandbox that comes now.
+  if (known?.noticePending === true) {
+    await orAborted(services.notices.deliver(known), signal);
+    if (signal.aborted) return cancelledError(ask);
+  }
+  const attachment = await assignAddresses(ask, services, signal);
+  if (!isCniError(attachment)) services.receipts.open(attachment);
+  return attachment;
+}
+
+/**
+ * To the runtime it may be a new sandbox of the old name, whose DEL waits in the spool: that one must not end it, nor
+ * must the end of the old netns.
+ */
+async function renew(known: Attachment, ask: AddRequest, services: AgentServices): Promise<Attachment> {
+  const { startNs, netns } = ask;
+  // It may be going at this moment; that it was there once is what its end is found by.
+  const netnsSeen = ask.netnsSeen || (known.netnsSeen && known.netns === netns);
+  const renewed = startNs > known.startNs ? { ...known, startNs, netns, netnsSeen } : known;
+  if (renewed !== known) await services.attachments.commit({ put: [renewed] });
+  services.receipts.repeat(known, renewed);
+  return renewed;
+}
+
+function answerWith(attachment: Attachment, { version }: AddRequest, services: AgentServices): Answer {
+  return {
+    ...succeed(resultAnswer(version, attachment.result)),
+    async settle(outcome) {
+      if (services.receipts.settle(attachment, outcome)) await takeBack(attachment, services);
+    },
+  };
+}
+
+/**
+ * What a DEL would do, for the runtime that never learned of the attachment. But the same client may ask once more: it
+ * does when the agent hung up on it because it ends.
+ */
+async function takeBack(attachment: Attachment, services: AgentServices): Promise<void> {
+  const { attachments, receipts, turns, clock, notices, log } = services;
+  await turns.run(attachmentKey(attachment), async () => {
+    const current = attachments.get(attachment);
+    if (current === undefined || !receipts.share(current, attachment)) return; // gone, or another one has its place
+    const tombstone = detached(current, { now: clock.now(), deadlineNs: current.startNs - 1n });
+    await attachments.commit({ put: [tombstone] });
+    log.info("answer was lost, addresses taken back", {
+      containerID: attachment.containerID,
+      interface: attachment.interface,
+      network: attachment.scope.network,
+    });
+  });
+  notices.kick();
+}

@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+import { isRefusal } from "../../../allocator/base/errors.ts";
+import { type CniError, cniError, fromRefusal, isCniError } from "../../cni/errors.ts";
+import { staticAddresses } from "../../cni/static.ts";
+import type { Attachment } from "../journal/attachment.ts";
+import type { AgentServices } from "../services/services.ts";
+import type { AddRequest } from "./add-request.ts";
+import { cancelledError, commitAttachment } from "./commit.ts";
+import { assignFromClaim } from "./from-claim.ts";
+import { pickAddresses } from "./from-ranges.ts";
+
+/** Claims first: a pod that has one must never get another address. Then what the configuration itself holds. */
+export async function assignAddresses(
+  ask: AddRequest,
+  services: AgentServices,
+  signal: AbortSignal,
+): Promise<Attachment | CniError> {
+  const { pod } = ask.args;
+  const moored = pod === undefined ? undefined : await assignFromClaim({ ...ask, pod }, services, signal);
+  if (moored !== undefined) return moored;
+  if (signal.aborted) return cancelledError(ask);
+  return ask.ipam.rangeSets.length > 0 ? lendFromRanges(ask, services) : lendStatic(ask, services);
+}
+
+async function lendFromRanges(ask: AddRequest, services: AgentServices): Promise<Attachment | CniError> {
+  const { scope, ipam, requested, dns } = ask;
+  const pick = pickAddresses(services.attachments.space(scope), ipam.rangeSets, requested);
+  if (isRefusal(pick)) return fromRefusal(pick);
+  const positions = pick.addresses.map(({ address }, rangeSet) => ({ scope, rangeSet, address }));
+  const result = { addresses: pick.addresses, routes: ipam.routes, dns };
+  return commitAttachment(ask, services, { source: "ranges", result, positions });
+}
+
+async function lendStatic(ask: AddRequest, services: AgentServices): Promise<Attachment | CniError> {
+  const addresses = staticAddresses(ask.ipam, ask.version, ask.args);
+  if (isCniError(addresses)) return addresses;
+  if (addresses.length === 0) return nothingConfigured(ask);
+  const result = { addresses, routes: ask.ipam.routes, dns: ask.dns };
+  return commitAttachment(ask, services, { source: "static", result });
+}
+
+/** The static plugin prints a success without addresses here, on which every main plugin fails without a reason. */
+function nothingConfigured({ scope, ipam, args }: AddRequest): CniError {
+  if (ipam.pools.length > 0) {
+    // With pools only an interface beside the one that has the claim comes here.
+    const words =
+      args.pod === undefined
+        ? "ipam.pools needs K8S_POD_NAMESPACE and K8S_POD_NAME in CNI_ARGS; the runtime does not send both"
+        : `the claim of pod ${args.pod.namespace}/${args.pod.name} serves another interface of it; give network ${scope.network} ipam.ranges for this one`;
+    return cniError("INVALID_CONFIG", words);
+  }
+  const words = `no IP ranges specified: network ${scope.network} needs ipam.pools, ipam.ranges or ipam.addresses`;
+  return cniError("INVALID_CONFIG", words);
+}

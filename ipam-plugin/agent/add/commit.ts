@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: Apache-2.0
+import { type CniError, cniError } from "../../cni/errors.ts";
+import type { IpamResult } from "../../cni/result.ts";
+import {
+  type Attachment,
+  attachmentKey,
+  detached,
+  type Position,
+  type Source,
+} from "../journal/attachment.ts";
+import type { AgentServices } from "../services/services.ts";
+import type { AddRequest } from "./add-request.ts";
+
+/** What an attachment is to be made of. */
+export interface Assignment {
+  readonly source: Source;
+  readonly claim?: string;
+  readonly result: IpamResult;
+  readonly positions?: readonly Position[];
+  /** Attachments of the same claim that end with this one. */
+  readonly superseded?: readonly Attachment[];
+}
+
+/** The runtime has gone, or has given up the sandbox, or the claim source takes too long: nothing was taken. */
+export function cancelledError({ containerID }: AddRequest): CniError {
+  return cniError(
+    "TRY_AGAIN_LATER",
+    `gave up on container ${containerID}: it took too long or was cancelled; try again`,
+  );
+}
+
+/**
+ * Journals the attachment. Its addresses are held from here on, so that an ADD that runs meanwhile does not pick
+ * them; if the journal cannot be written they go back to whoever had them.
+ */
+export async function commitAttachment(
+  ask: AddRequest,
+  services: AgentServices,
+  loan: Assignment,
+): Promise<Attachment> {
+  const { attachments, clock } = services;
+  const attachment = attachmentOf(ask, services, loan);
+  const [space, id, now] = [attachments.space(ask.scope), attachmentKey(ask), clock.now()];
+  const kept = loan.source === "static" ? [] : loan.result.addresses.map(({ address }) => address);
+  const before = kept.map((address) => ({ address, holder: space.holderOf(address) }));
+  for (const address of kept) space.hold(address, id);
+  for (const { rangeSet, address } of loan.positions ?? []) space.advance(rangeSet, address);
+  const ended = (loan.superseded ?? []).map((old) =>
+    detached(old, { now, deadlineNs: ask.startNs, superseded: true }),
+  );
+  try {
+    await attachments.commit({ put: [...ended, attachment], positions: loan.positions ?? [] });
+  } catch (error) {
+    for (const { address, holder } of before) {
+      // The one before may have been deleted while the journal tried.
+      if (holder !== undefined && attachments.isAttached(holder)) space.hold(address, holder);
+      else space.release(address, id);
+    }
+    throw error;
+  }
+  return attachment;
+}
+
+function attachmentOf(
+  ask: AddRequest,
+  services: AgentServices,
+  { source, claim, result }: Assignment,
+): Attachment {
+  const { scope, containerID, interface: name, netns, netnsSeen, args, startNs } = ask;
+  return {
+    scope,
+    containerID,
+    interface: name,
+    state: "attached",
+    source,
+    netns,
+    netnsSeen,
+    ...(args.pod === undefined ? {} : { pod: args.pod }),
+    ...(claim === undefined ? {} : { claim }),
+    result,
+    startNs,
+    attachedAt: services.clock.now(),
+    bootId: services.bootId,
+    detachedAt: 0,
+    deadlineNs: 0n,
+    noticePending: false,
+  };
+}

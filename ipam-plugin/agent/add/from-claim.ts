@@ -1,0 +1,230 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import { BerthError, isRefusal, messageOf, type Refusal, refuse } from "../../../allocator/base/errors.ts";
+import type { ClaimAttachment } from "../../../allocator/model/claim.ts";
+import { type CniError, fromRefusal } from "../../cni/errors.ts";
+import type { AttachRequest, ClaimMatch, ClaimResult, NoClaim, PodRef } from "../claims/claim-source.ts";
+import { orAborted, within } from "../claims/deadline.ts";
+import {
+  type Attachment,
+  attachmentKey,
+  keyOf,
+  nameOf,
+  networkOf,
+  tombstoneFor,
+} from "../journal/attachment.ts";
+import type { AgentServices } from "../services/services.ts";
+import type { AddRequest } from "./add-request.ts";
+import { cancelledError, commitAttachment } from "./commit.ts";
+import { judgeTakeover } from "./takeover.ts";
+import { unknownSandbox } from "./unknown-sandbox.ts";
+
+/** How long a new sandbox waits for the DEL of the one that has its claim. */
+const TAKEOVER_MS = 5_000;
+
+type PodAsk = AddRequest & { readonly pod: PodRef };
+
+/** Attaches the addresses of the pod's claim; undefined when the pod has none and asked for none. */
+export async function assignFromClaim(
+  ask: PodAsk,
+  services: AgentServices,
+  signal: AbortSignal,
+): Promise<Attachment | CniError | undefined> {
+  const found = await orAborted(services.mooring.find(requestOf(ask, services), signal), signal);
+  if (found === undefined) return cancelledError(ask);
+  if (isRefusal(found)) return fromRefusal(found);
+  if (found.kind === "unmoored") return undefined;
+  const attached = await services.turns.run(`claim\0${found.claim}`, () =>
+    moorTo(found, { ask, parts: services, signal }),
+  );
+  return isRefusal(attached) ? fromRefusal(attached) : attached;
+}
+
+function requestOf(ask: PodAsk, { bootId }: AgentServices): AttachRequest {
+  return {
+    pod: ask.pod,
+    attachment: keyOf(ask),
+    pools: ask.ipam.pools,
+    addresses: ask.requested,
+    annotations: ask.ipam.annotations,
+    ...(ask.netnsSeen && { seenAt: { netns: ask.netns, bootID: bootId } }),
+  };
+}
+
+/** The claim moves to this sandbox only when no other of this node can have it any more (invariant 3c). */
+async function moorTo(
+  found: ClaimMatch,
+  taking: Taking,
+): Promise<Attachment | CniError | Refusal | undefined> {
+  const { ask, parts, signal } = taking;
+  const superseded = await endOthers(found.claim, taking);
+  if (isRefusal(superseded)) return superseded;
+  if (signal.aborted) return cancelledError(ask);
+  const lent = await attachTo(found, taking);
+  if (lent === undefined) return cancelledError(ask);
+  if (isRefusal(lent)) return lent;
+  if (lent.kind === "unmoored") return undefined;
+  try {
+    const attached = await take(lent, superseded, taking);
+    if (isRefusal(attached)) await giveBack(lent, ask, parts);
+    return attached;
+  } catch (error) {
+    await giveBack(lent, ask, parts);
+    throw error;
+  }
+}
+
+/** Undefined when the signal aborted first. An answer that comes after that is given back. */
+async function attachTo(
+  found: ClaimMatch,
+  { ask, parts, signal }: Taking,
+): Promise<ClaimResult | NoClaim | Refusal | undefined> {
+  const answer = parts.mooring.attach(found, requestOf(ask, parts), signal);
+  const first = await orAborted(answer, signal);
+  if (first === undefined) {
+    giveBackLate(answer, ask, parts).catch((error: unknown) => {
+      parts.log.debug("mooring answered too late", { error: messageOf(error) });
+    });
+  }
+  return first;
+}
+
+async function giveBackLate(
+  answer: Promise<ClaimResult | NoClaim | Refusal>,
+  ask: PodAsk,
+  services: AgentServices,
+): Promise<void> {
+  const late = await answer;
+  if (late.kind === "moored")
+    await services.turns.run(attachmentKey(ask), () => giveBack(late, ask, services));
+}
+
+interface Taking {
+  readonly ask: PodAsk;
+  readonly parts: AgentServices;
+  readonly signal: AbortSignal;
+}
+
+async function take(
+  lent: ClaimResult,
+  superseded: readonly Attachment[],
+  { ask, parts, signal }: Taking,
+): Promise<Attachment | Refusal> {
+  if (lent.addresses.length === 0) {
+    throw new BerthError(
+      "INTERNAL",
+      `claim ${lent.claim} of pod ${ask.pod.namespace}/${ask.pod.name} has no address`,
+    );
+  }
+  const taken = findTaken(lent, ask, { parts, superseded });
+  if (taken !== undefined) return taken;
+  if (signal.aborted) return busy(lent.claim, "the ADD was cancelled or took too long; try again");
+  return commitAttachment(ask, parts, {
+    source: lent.claim === undefined ? "ranges" : "claim",
+    ...(lent.claim === undefined ? {} : { claim: lent.claim }),
+    result: {
+      addresses: lent.addresses,
+      routes: lent.routes.length > 0 ? lent.routes : ask.ipam.routes,
+      dns: Object.keys(lent.dns).length > 0 ? lent.dns : ask.dns,
+    },
+    superseded,
+  });
+}
+
+/** Other attachments that the claim is to be taken from, once there is nothing that speaks against it. */
+async function endOthers(
+  claim: string,
+  { ask, parts, signal }: Taking,
+): Promise<readonly Attachment[] | Refusal> {
+  const { attachments } = parts;
+  const superseded: Attachment[] = [];
+  const unknown = await unknownSandbox(claim, parts);
+  if (unknown !== undefined && isAnothers(unknown, ask)) return stillUsed(claim, unknown);
+  for (const other of attachments.ofClaim(claim)) {
+    const verdict = judgeTakeover(other, ask, await mayBeUp(other, parts));
+    if (verdict === "refuse") {
+      return busy(
+        claim,
+        `it serves ${other.interface} of this container; an interface has a claim of its own`,
+      );
+    }
+    if (verdict === "late") return busy(claim, `a newer sandbox of the pod, ${other.containerID}, has it`);
+    if (verdict === "wait") await waitForDetachment(other, parts, signal);
+    const current = attachments.get(other);
+    if (current?.state !== "attached") continue;
+    if (verdict === "wait") {
+      return stillUsed(claim, other);
+    }
+    superseded.push(current);
+  }
+  return superseded;
+}
+
+async function waitForDetachment(
+  other: Attachment,
+  services: AgentServices,
+  signal: AbortSignal,
+): Promise<void> {
+  const limit = { ms: TAKEOVER_MS, clock: services.clock, signals: [signal] };
+  await within(limit, (either) => services.attachments.untilDetached(other, either));
+}
+
+/** What cannot be seen counts as up: two sandboxes with one address are worse than one that waits. */
+async function mayBeUp({ netns, netnsSeen }: Attachment, { host }: AgentServices): Promise<boolean> {
+  return !netnsSeen || (await host.look(netns)) !== "gone";
+}
+
+/** Of the same pod, the kubelet has stopped it before it asks again. */
+function isAnothers({ containerID, podUID }: ClaimAttachment, { pod, ...ask }: PodAsk): boolean {
+  return containerID !== ask.containerID && (pod.uid === "" || podUID !== pod.uid);
+}
+
+function stillUsed(claim: string, { containerID }: { readonly containerID: string }): Refusal {
+  return busy(
+    claim,
+    `container ${containerID} of another pod still uses it; it is free after that one's DEL`,
+  );
+}
+
+/**
+ * An address of the claim that something else on this node has: pool and host-local ranges of the network overlap,
+ * or a sandbox of any network still has it from a claim that is not its pod's any more. */
+function findTaken(
+  lent: ClaimResult,
+  ask: AddRequest,
+  { parts, superseded }: { parts: AgentServices; superseded: readonly Attachment[] },
+): Refusal | undefined {
+  const space = parts.attachments.space(ask.scope);
+  const ours = new Set(superseded.map(attachmentKey));
+  for (const { address } of lent.addresses) {
+    const holder = [space.holderOf(address), ...parts.attachments.lentTo(address)].find(
+      (id) => id !== undefined && !ours.has(id),
+    );
+    if (holder === undefined) continue;
+    const words = `${address} is in use on this node: ${nameOf(holder)} has it in network ${networkOf(holder)}; delete that one, or keep pools and ipam.ranges apart`;
+    return refuse("ADDRESS_TAKEN", words, { address });
+  }
+  return undefined;
+}
+
+function busy(claim: string | undefined, words: string): Refusal {
+  return refuse("CLAIM_BUSY", `claim ${claim}: ${words}`, { claim: claim ?? "" });
+}
+
+/**
+ * The claim source counts this sandbox as attached and it is not: said through the journal, as after a DEL. It is no DEL,
+ * so the same ADD may come again.
+ */
+async function giveBack({ claim }: ClaimResult, ask: PodAsk, services: AgentServices): Promise<void> {
+  const { attachments, clock, bootId, notices, log } = services;
+  const known = attachments.get(ask);
+  if (claim === undefined || known?.state === "attached") return;
+  const deadlineNs = known?.deadlineNs ?? 0n;
+  const tombstone = { ...tombstoneFor(ask, { now: clock.now(), deadlineNs, bootId }), claim, pod: ask.pod };
+  try {
+    await attachments.commit({ put: [{ ...tombstone, source: "claim", noticePending: true }] });
+    notices.kick();
+  } catch (error) {
+    log.error("claim was not given back", { claim, containerID: ask.containerID, error });
+  }
+}

@@ -1,0 +1,206 @@
+// SPDX-License-Identifier: Apache-2.0
+import assert from "node:assert/strict";
+import { afterEach, beforeEach, describe, it } from "node:test";
+import { lends, NodeBench, podArgs } from "../testing/node-bench.ts";
+import { OrphanSweeper, releasePreviousBoot } from "./orphan-sweeper.ts";
+
+let node: NodeBench;
+let sweep: OrphanSweeper;
+
+/** Around the tests of a suite: not of the whole file, whose process others may share. */
+function setUp(): void {
+  beforeEach(async () => {
+    node = await NodeBench.open();
+    sweep = new OrphanSweeper(node.parts);
+    node.mooring.answers.set("shop/db-0", lends("shop/db-0", "10.20.0.10/24"));
+  });
+  afterEach(async () => {
+    await sweep.close();
+    await node.close();
+  });
+}
+
+const claimed = { cid: "claimed", args: podArgs("db-0", "u1") };
+const states = () =>
+  [...node.parts.attachments.all()].map(({ containerID, state }) => `${containerID} ${state}`).sort();
+
+describe("after a reboot", () => {
+  setUp();
+
+  it("everything of the other boot is free, and claims are told of", async () => {
+    await node.add({ cid: "a" });
+    await node.add(claimed);
+    node.reboot();
+    await node.restart();
+    await releasePreviousBoot(node.parts);
+    assert.deepEqual(node.held, []);
+    assert.deepEqual(
+      node.parts.attachments.untold().map(({ containerID }) => containerID),
+      ["claimed"],
+    );
+    await node.restart();
+    await releasePreviousBoot(node.parts);
+    assert.deepEqual(node.held, []);
+  });
+
+  it("tombstones of the other boot refuse nobody: its clock began elsewhere", async () => {
+    await node.del({ cid: "a" });
+    node.reboot();
+    await node.restart();
+    await releasePreviousBoot(node.parts);
+    assert.equal((await node.add({ cid: "a", startNs: 1n })).length, 1);
+  });
+
+  it("of the agent alone, everything stays", async () => {
+    await node.add({ cid: "a" });
+    await node.add(claimed);
+    await node.restart();
+    await releasePreviousBoot(node.parts);
+    assert.deepEqual(node.held, ["10.1.2.2", "10.20.0.10"]);
+  });
+});
+
+describe("a claim that another journal's sandbox has", () => {
+  setUp();
+
+  const attachment = { node: "n", containerID: "old", interface: "eth0", podUID: "u1", since: 0 };
+  const told = { ...attachment, detached: false, netns: "/run/netns/old", bootID: "boot-1" };
+
+  it("is not absent before its network namespace is gone", async () => {
+    node.mooring.used = ["shop/db-0"];
+    node.mooring.sandboxes.set("shop/db-0", told);
+    node.host.present.add("/run/netns/old");
+    await sweep.look();
+    node.host.present.delete("/run/netns/old");
+    node.host.unknown.add("/run/netns/old");
+    await sweep.look();
+    assert.deepEqual(node.mooring.freed, []);
+    node.host.unknown.delete("/run/netns/old");
+    await sweep.look();
+    assert.deepEqual(node.mooring.freed, ["shop/db-0"]);
+  });
+
+  it("is absent when it is of another boot, or when its DEL came", async () => {
+    node.mooring.used = ["shop/db-0"];
+    node.host.present.add("/run/netns/old");
+    node.mooring.sandboxes.set("shop/db-0", { ...told, bootID: "boot-0" });
+    await sweep.look();
+    node.mooring.sandboxes.set("shop/db-0", told);
+    await sweep.look();
+    await node.del({ cid: "old" });
+    await sweep.look();
+    assert.deepEqual(node.mooring.freed, ["shop/db-0", "shop/db-0"]);
+  });
+});
+
+describe("a sandbox that went without a DEL", () => {
+  setUp();
+
+  it("is freed when its netns was missing twice", async () => {
+    node.host.present.add("/run/netns/a").add("/run/netns/claimed");
+    await node.add({ cid: "a" });
+    await node.add(claimed);
+    node.host.present.clear();
+    await sweep.look();
+    assert.deepEqual(node.held, ["10.1.2.2", "10.20.0.10"]);
+    await sweep.look();
+    assert.deepEqual(node.held, []);
+    assert.deepEqual(
+      node.parts.attachments.untold().map(({ containerID }) => containerID),
+      ["claimed"],
+    );
+  });
+
+  it("is kept when the netns comes back, when its folder cannot be seen, or when it never was", async () => {
+    node.host.present.add("/run/netns/back").add("/run/netns/unknown");
+    for (const cid of ["back", "unknown", "never"]) await node.add({ cid });
+    node.host.present.clear();
+    node.host.unknown.add("/run/netns/unknown");
+    await sweep.look();
+    node.host.present.add("/run/netns/back");
+    await sweep.look();
+    node.host.present.clear();
+    await sweep.look();
+    assert.equal(node.held.length, 3);
+  });
+
+  it("is freed though its ADD was repeated when it was going already", async () => {
+    node.host.present.add("/run/netns/a");
+    await node.add({ cid: "a" });
+    node.host.present.clear();
+    await node.add({ cid: "a" });
+    await sweep.look();
+    await sweep.look();
+    assert.deepEqual(node.held, []);
+  });
+
+  it("is not taken for the one that has its place now", async () => {
+    node.host.present.add("/run/netns/a");
+    await node.add({ cid: "a" });
+    node.host.present.clear();
+    await sweep.look();
+    await node.del({ cid: "a" });
+    node.host.present.add("/run/netns/a");
+    const given = await node.add({ cid: "a" });
+    node.host.present.clear();
+    await sweep.look();
+    assert.deepEqual(node.held, given);
+  });
+
+  it("is looked for every half minute", async () => {
+    node.host.present.add("/run/netns/a");
+    await node.add({ cid: "a" });
+    node.host.present.clear();
+    sweep.start();
+    for (let i = 0; i < 1_000 && node.clock.sleeping === 0; i++) await new Promise(setImmediate);
+    assert.equal(node.held.length, 1);
+    node.clock.advance(30_000);
+    for (let i = 0; i < 1_000 && node.held.length > 0; i++) await new Promise(setImmediate);
+    assert.deepEqual(node.held, []);
+  });
+});
+
+describe("what counts as in use on this node", () => {
+  setUp();
+
+  it("is said to be absent when no sandbox has it, and not while one is being given it", async () => {
+    await node.add(claimed);
+    const busy = Promise.withResolvers<void>();
+    const turn = node.parts.turns.run("claim\0shop/coming", () => busy.promise);
+    node.mooring.used = ["shop/db-0", "shop/lost", "shop/coming"];
+    const look = sweep.look();
+    for (let i = 0; i < 100; i++) await new Promise(setImmediate);
+    assert.deepEqual(node.mooring.freed, ["shop/lost"]);
+    node.mooring.answers.set("shop/coming", lends("shop/coming", "10.20.0.11/24"));
+    busy.resolve();
+    await turn;
+    await look;
+    assert.deepEqual(node.mooring.freed, ["shop/lost", "shop/coming"]);
+  });
+});
+
+describe("tombstones", () => {
+  setUp();
+
+  it("are forgotten after ten minutes, once whoever has to know was told", async () => {
+    await node.add({ cid: "a" });
+    await node.add(claimed);
+    await node.add({ cid: "stays" });
+    await node.del({ cid: "a" });
+    await node.del(claimed);
+    await node.del({ cid: "never" });
+    node.clock.advance(600_000);
+    await sweep.look();
+    assert.deepEqual(states(), ["a detached", "claimed detached", "never detached", "stays attached"]);
+    node.clock.advance(1);
+    await sweep.look();
+    assert.deepEqual(states(), ["claimed detached", "stays attached"]);
+    node.parts.notices.start();
+    for (let i = 0; i < 1_000 && node.parts.attachments.untold().length > 0; i++)
+      await new Promise(setImmediate);
+    await sweep.look();
+    assert.deepEqual(states(), ["stays attached"]);
+    await node.restart();
+    assert.deepEqual(states(), ["stays attached"]);
+  });
+});

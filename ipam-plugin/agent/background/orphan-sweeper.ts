@@ -1,0 +1,139 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import { unknownSandbox } from "../add/unknown-sandbox.ts";
+import { type Attachment, attachmentKey, detached } from "../journal/attachment.ts";
+import type { AgentServices } from "../services/services.ts";
+
+const EVERY_MS = 30_000;
+/** No runtime keeps a call alive for so long. */
+const TOMBSTONE_MS = 600_000;
+/** Sandboxes looked at in one go, in 1 ms or so; then ADDs that wait have their turn. */
+const AT_ONCE = 100;
+
+type Swept = Pick<
+  AgentServices,
+  "attachments" | "turns" | "host" | "notices" | "bootId" | "clock" | "log" | "mooring"
+>;
+
+/** Sandboxes do not survive a reboot: lets go of everything that another boot attached. */
+export async function releasePreviousBoot({ attachments, bootId, clock, log }: Swept): Promise<void> {
+  const lost = attachments.attached().filter((attachment) => attachment.bootId !== bootId);
+  // The other boot's monotonic clock says nothing about this one's.
+  const old = [...attachments.all()].filter((a) => a.state === "detached" && a.bootId !== bootId);
+  if (lost.length + old.length === 0) return;
+  const ended = lost.map((attachment) => detached(attachment, { now: clock.now(), deadlineNs: 0n }));
+  const put = [...ended, ...old].map((attachment) => ({ ...attachment, deadlineNs: 0n, bootId }));
+  await attachments.commit({ put });
+  if (lost.length > 0) log.info("host was rebooted, its attachments are freed", { count: lost.length });
+}
+
+/**
+ * Runs `work` if no sandbox has the claim, of the journal or told of by another one, and keeps the claim's ADDs waiting meanwhile: in the turn of a
+ * claim none is between binding and journal.
+ */
+export async function ifUnused(
+  claim: string,
+  services: Pick<AgentServices, "attachments" | "turns" | "mooring" | "host" | "bootId" | "log">,
+  work: () => Promise<void>,
+): Promise<void> {
+  await services.turns.run(`claim\0${claim}`, async () => {
+    if (services.attachments.ofClaim(claim).length > 0) return;
+    const unknown = await unknownSandbox(claim, services);
+    if (unknown === undefined) return await work();
+    const { containerID, netns } = unknown;
+    services.log.warn("claim is kept for a sandbox that is up and not in the journal", {
+      claim,
+      containerID,
+      netns,
+    });
+  });
+}
+
+/**
+ * Finds sandboxes that went without a DEL: runtimes lose their records, and host-device sends none once the netns is
+ * gone. A path that was there at ADD has to be found missing twice, half a minute apart.
+ */
+export class OrphanSweeper {
+  readonly #parts: Swept;
+  readonly #stop = new AbortController();
+  #suspects: ReadonlySet<Attachment> = new Set();
+  #running: Promise<void> | undefined;
+
+  constructor(services: Swept) {
+    this.#parts = services;
+  }
+
+  start(): void {
+    this.#running ??= this.#run();
+  }
+
+  async close(): Promise<void> {
+    this.#stop.abort();
+    await this.#running;
+  }
+
+  /** One look at every sandbox, at the age of the tombstones, and at what counts as in use on this node. */
+  async look(): Promise<void> {
+    await this.#lookAtSandboxes();
+    await this.#lookAtClaims();
+  }
+
+  async #lookAtSandboxes(): Promise<void> {
+    const { attachments, notices } = this.#parts;
+    const gone = await this.#findGone();
+    const twice = gone.filter((attachment) => this.#suspects.has(attachment));
+    this.#suspects = new Set(gone);
+    await Promise.all(twice.map((attachment) => this.#free(attachment)));
+    if (twice.length > 0) notices.kick();
+    const oldest = this.#parts.clock.now() - TOMBSTONE_MS;
+    const forgotten = [...attachments.all()].filter(
+      ({ state, noticePending, detachedAt }) => state === "detached" && !noticePending && detachedAt < oldest,
+    );
+    if (forgotten.length > 0) await attachments.commit({ forgotten });
+  }
+
+  async #lookAtClaims(): Promise<void> {
+    const { mooring, attachments } = this.#parts;
+    for (const claim of mooring.inUse()) {
+      if (attachments.ofClaim(claim).length > 0) continue;
+      await ifUnused(claim, this.#parts, () => mooring.absent(claim));
+    }
+  }
+
+  async #run(): Promise<void> {
+    const { clock, log } = this.#parts;
+    while (!this.#stop.signal.aborted) {
+      try {
+        await this.look();
+      } catch (error) {
+        log.error("sandboxes were not looked at", { error });
+      }
+      await clock.sleep(EVERY_MS, this.#stop.signal);
+    }
+  }
+
+  async #findGone(): Promise<readonly Attachment[]> {
+    const { attachments, host, clock } = this.#parts;
+    const gone: Attachment[] = [];
+    for (const [i, attachment] of attachments.attached().entries()) {
+      if (i % AT_ONCE === AT_ONCE - 1) await clock.sleep(0);
+      if (attachment.netnsSeen && (await host.look(attachment.netns)) === "gone") gone.push(attachment);
+    }
+    return gone;
+  }
+
+  async #free(attachment: Attachment): Promise<void> {
+    const { attachments, turns, clock, log } = this.#parts;
+    await turns.run(attachmentKey(attachment), async () => {
+      if (attachments.get(attachment) !== attachment) return;
+      const tombstone = detached(attachment, { now: clock.now(), deadlineNs: attachment.startNs });
+      await attachments.commit({ put: [tombstone] });
+      const { containerID, netns, scope } = attachment;
+      log.info("sandbox went without a DEL, its attachment is freed", {
+        containerID,
+        netns,
+        network: scope.network,
+      });
+    });
+  }
+}

@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import type { Refusal } from "../../../allocator/base/errors.ts";
+import type { Address } from "../../../allocator/ip/address.ts";
+import type { ClaimAttachment } from "../../../allocator/model/claim.ts";
+import type { IpamResult } from "../../cni/result.ts";
+
+/** Who a sandbox belongs to, from CNI_ARGS. `uid` is empty when the runtime does not say. */
+export interface PodRef {
+  readonly namespace: string;
+  readonly name: string;
+  readonly uid: string;
+}
+
+/** One (network, container id, interface) on this node. */
+export interface AttachmentKey {
+  readonly network: string;
+  readonly containerID: string;
+  readonly interface: string;
+}
+
+/** What an attachment is given, wherever it came from: a claim, a range of the configuration, a static list. */
+export interface ClaimResult extends IpamResult {
+  readonly kind: "moored";
+  /** namespace/name of the claim that the addresses come from; absent for addresses that only this node knows. */
+  readonly claim?: string;
+}
+
+/** The pod did not ask for a fixed address and no pool is configured: other sources of the configuration serve it. */
+export interface NoClaim {
+  readonly kind: "unmoored";
+}
+
+export interface AttachRequest {
+  readonly pod: PodRef;
+  readonly attachment: AttachmentKey;
+  /** `ipam.pools` of the network configuration: where a pod that asked for nothing gets its address from. */
+  readonly pools: readonly string[];
+  /** Addresses asked for by runtimeConfig.ips, args.cni.ips or CNI_ARGS IP=, each once. */
+  readonly addresses: readonly Address[];
+  /** The pod's annotations as the runtime sent them (io.kubernetes.cri.pod-annotations), a hint and no authority. */
+  readonly annotations: Readonly<Record<string, string>> | undefined;
+  readonly seenAt?: SeenAt;
+}
+
+/** Where a sandbox can be seen; absent for one whose network namespace the agent could not see. */
+export type SeenAt = Required<Pick<ClaimAttachment, "netns" | "bootID">>;
+
+/** A sandbox that has, or had, a claim. */
+export interface SandboxEvent {
+  readonly claim: string;
+  readonly pod: PodRef;
+  readonly attachment: AttachmentKey;
+  readonly seenAt?: SeenAt;
+}
+
+/** The claim that serves a pod, before anything is done to it. */
+export interface ClaimMatch {
+  readonly kind: "found";
+  /** namespace/name */
+  readonly claim: string;
+  /** What the pod proves with that the claim was promised to it; empty for one that is found by its name. */
+  readonly token: string;
+  /** The addresses that the pod was admitted with; absent when it does not say. */
+  readonly assigned?: readonly string[];
+}
+
+/**
+ * What the agent asks of whoever keeps the claims: the allocator in the same process on the embedded stack, the
+ * watch of this node's claims in a cluster.
+ *
+ * A refusal with code CLAIM_BUSY or CLAIM_RELEASING may pass if tried again; every other refusal will not. Every verb
+ * throws BerthError when it cannot know.
+ */
+export interface ClaimSource {
+  /** Which claim serves the pod. Nothing is bound yet: another sandbox of this node may have to end first. */
+  find(request: AttachRequest, signal: AbortSignal): Promise<ClaimMatch | NoClaim | Refusal>;
+  /**
+   * Lends the claim to this pod, node and sandbox; it counts as in use when this resolves. Once `signal` aborts, other
+   * ADDs may have the claim: nothing may be written for this one that does not compare with what was read before.
+   */
+  attach(
+    found: ClaimMatch,
+    request: AttachRequest,
+    signal: AbortSignal,
+  ): Promise<ClaimResult | NoClaim | Refusal>;
+  /**
+   * The journal has a sandbox with the claim. Told of each at the start, before the agent serves: a crash may have
+   * lost what was reported when it was attached.
+   */
+  attached(notice: SandboxEvent): Promise<void>;
+  /** The sandbox is gone. Safe to repeat; a notice about a sandbox that is no longer the claim's changes nothing. */
+  detached(notice: SandboxEvent): Promise<void>;
+  /** The sandbox of this node that was told last to have the claim and not told to have ended, so far as is known. */
+  lastSandbox(claim: string): Promise<ClaimAttachment | undefined>;
+  /** Claims that count as in use on this node, so far as is known: as namespace/name. */
+  inUse(): readonly string[];
+  /**
+   * No sandbox of this node has the claim, nor is one about to: a crash, or an answer that was lost, came between its
+   * binding and the journal. Lets it go if it counts as in use here. Safe to repeat.
+   */
+  absent(claim: string): Promise<void>;
+}

@@ -1,0 +1,178 @@
+// SPDX-License-Identifier: Apache-2.0
+import assert from "node:assert/strict";
+import { afterEach, beforeEach, describe, it } from "node:test";
+import { setImmediate as turn } from "node:timers/promises";
+import { BerthError, isRefusal } from "../../../../allocator/base/errors.ts";
+import { ManualClock } from "../../../../test/support/clock.ts";
+import { ask, NODE, NodeWorld, podOf } from "../../testing/node-world.ts";
+import { NodeClaims } from "./node-claims.ts";
+
+let node: NodeWorld;
+
+/** Around the tests of a suite: not of the whole file, whose process others may share. */
+function setUp(): void {
+  beforeEach(async () => {
+    node = await NodeWorld.open();
+  });
+  afterEach(() => node.close());
+}
+
+const NEVER = new AbortController().signal;
+const admitted = { "berth.dev/claim": "a" };
+
+/** What `find` gives, after 5 s if need be: time is no matter here. */
+async function found(request = ask("a")): Promise<string> {
+  try {
+    const got = await node.claims.find(request, NEVER);
+    if (got.kind === "found") return `found ${got.claim}`;
+    return isRefusal(got) ? `${got.code}: ${got.message}` : got.kind;
+  } catch (error) {
+    return error instanceof BerthError ? `${error.code}: ${error.message}` : String(error);
+  }
+}
+
+const SUCCEEDED =
+  "CLAIM_BUSY: the pod shop/a that this sandbox is for is deleted, and another one has its name and its claim";
+const NOT_LOADED =
+  "NOT_READY: the claims of node node-a are not loaded: the API server has not answered since the agent started; try again";
+const UNKNOWN =
+  "NOT_READY: pod shop/a is not known on node node-a: the API server has not told of it in 5 s; try again";
+const NOT_BOUND =
+  "CLAIM_BUSY: claim shop/a is not bound to pod shop/a on node node-a in 5 s; the events of the pod say why, unless no Berth webhook runs; try again";
+const MISSING =
+  "CLAIM_MISSING: pod shop/a asks for a fixed address and has no claim: it did not pass the Berth webhook; delete it and create it again";
+
+describe("the claim of a pod", () => {
+  setUp();
+
+  it("is the one that was bound to its UID, whatever its annotations say", async () => {
+    await node.moor("a", "10.20.0.70");
+    assert.equal(await found(), "found shop/a");
+    assert.equal(await found(ask("a", { annotations: { "berth.dev/claim": "b" } })), "found shop/a");
+    const other = ask("a", { pod: { namespace: "shop", name: "a", uid: "uid-0" } });
+    assert.equal(await found(other), SUCCEEDED);
+  });
+
+  it("is found for a runtime that says no UID by the pod that is seen, unless its annotations differ", async () => {
+    await node.moor("a", "10.20.0.70");
+    const nameless = { namespace: "shop", name: "a", uid: "" };
+    assert.equal(await found(ask("a", { pod: nameless })), "found shop/a");
+    assert.equal(await found(ask("a", { pod: nameless, annotations: admitted })), SUCCEEDED);
+    node.forget("a");
+    assert.equal(await found(ask("a", { pod: nameless })), UNKNOWN);
+  });
+
+  it("is waited for while the pod is not seen, and then left to the API server", async () => {
+    await node.moor("a", "10.20.0.70");
+    node.forget("a");
+    assert.equal(await found(), "found shop/a");
+    assert.ok(node.world.clock.monotonic() >= 5_000);
+  });
+
+  it("of several is the one that its annotations name", async () => {
+    await node.moor("a", "10.20.0.70");
+    await node.pin("b", "10.20.0.71");
+    const seen = await node.world.authority.get("claim", "shop/b");
+    const { binding } = node.view.claim("shop/a")?.record ?? {};
+    assert.ok(seen && binding);
+    const record = { ...seen.record, binding: { ...binding, token: "t" } };
+    await node.world.authority.replace("claim", seen, record);
+    await node.hear("b");
+    assert.equal(await found(), "found shop/a");
+    const named = { "berth.dev/claim": "b", "berth.dev/token": "t" };
+    assert.equal(await found(ask("a", { annotations: named })), "found shop/b");
+  });
+});
+
+describe("a pod without a claim", () => {
+  setUp();
+
+  for (const { what, annotations, over = {}, is } of [
+    { what: "asks for nothing", annotations: { team: "data" }, is: "unmoored" },
+    { what: "was given a claim at admission", annotations: admitted, is: NOT_BOUND },
+    { what: "asks and was given none", annotations: { "berth.dev/sticky": "true" }, is: MISSING },
+    {
+      what: "asks for what cannot be read",
+      annotations: { "berth.dev/ips": "10.20.0" },
+      is: /^REQUEST_INVALID: annotation berth.dev\/ips/,
+    },
+    {
+      what: "asks for nothing in a network of pools",
+      annotations: {},
+      over: { pools: ["db", "db6"] },
+      is: "CLAIM_MISSING: pod shop/a asked for no address, and its network takes them from pools (db, db6): annotate the pod or its namespace with berth.dev/pools: db,db6 and create the pod again",
+    },
+  ] as const) {
+    it(`that ${what}`, async () => {
+      node.see(podOf("a", { annotations }));
+      const got = await found(ask("a", over));
+      if (typeof is === "string") assert.equal(got, is);
+      else assert.match(got, is);
+      node.forget("a");
+      assert.equal(await found(ask("a", { ...over, annotations })), got, "by the runtime's word");
+    });
+  }
+
+  it("that nobody has heard of", async () => {
+    assert.equal(await found(), UNKNOWN);
+  });
+
+  it("of kube-system is none of Berth's business, and never waits", async () => {
+    node.view.isSynced = false;
+    const pod = { namespace: "kube-system", name: "dns", uid: "u" };
+    assert.equal(await found(ask("dns", { pod, pools: ["db"], annotations: admitted })), "unmoored");
+    assert.equal(node.world.clock.monotonic(), 0);
+  });
+
+  it("that kubelet made of a file has another UID than its object", async () => {
+    node.see(podOf("a", { uid: "of-the-mirror", annotations: { "kubernetes.io/config.mirror": "x" } }));
+    assert.equal(await found(), "unmoored");
+  });
+
+  it("is not judged before the claims are loaded, unless the runtime says that it asks for nothing", async () => {
+    node.view.isSynced = false;
+    for (const annotations of [undefined, admitted, { "berth.dev/sticky": "true" }, { "berth.dev/ips": "?" }])
+      assert.equal(await found(ask("a", { annotations })), NOT_LOADED);
+    assert.equal(await found(ask("a", { annotations: {}, pools: ["db"] })), NOT_LOADED);
+    assert.equal(await found(ask("a", { annotations: {} })), "unmoored");
+  });
+});
+
+describe("an ADD that waits", () => {
+  setUp();
+
+  it("goes on when its claim comes, and takes no longer than it must", async () => {
+    const clock = new ManualClock();
+    const claims = new NodeClaims({
+      ...{ node: NODE, view: node.view, clock },
+      reports: node.reportsBy(clock),
+      livePod: async () => undefined,
+      suspect: () => {},
+      log: node.world.context.log,
+    });
+    node.view.isSynced = false;
+    const finding = claims.find(ask("a"), NEVER);
+    const waits = async () => {
+      for (let i = 0; i < 20 && node.view.waiting === 0; i++) await turn();
+      assert.equal(node.view.waiting, 1);
+    };
+    await waits();
+    clock.advance(4_999);
+    node.view.isSynced = true;
+    node.view.wake();
+    await waits();
+    clock.advance(4_999); // the time of loading does not count
+    await waits();
+    node.see(podOf("a", { annotations: admitted }));
+    await waits();
+    await node.moor("a", "10.20.0.70");
+    assert.deepEqual(await finding, { kind: "found", claim: "shop/a", token: "" });
+    const second = claims.find(ask("b"), NEVER);
+    await waits();
+    clock.advance(4_999);
+    await turn();
+    assert.equal(node.view.waiting, 1);
+    clock.advance(1);
+    await assert.rejects(second, /pod shop\/b is not known/);
+  });
+});

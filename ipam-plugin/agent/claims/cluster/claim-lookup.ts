@@ -1,0 +1,145 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import { BerthError, isRefusal, type Refusal, refuse } from "../../../../allocator/base/errors.ts";
+import type { Labels } from "../../../../allocator/base/ports.ts";
+import {
+  ASSIGNED_ADDRESSES,
+  ASSIGNED_CLAIM,
+  EXEMPT_NAMESPACE,
+  readRequest,
+} from "../../../../allocator/manifest/annotations.ts";
+import { claimRefsFor } from "../../../../allocator/manifest/pod-claim.ts";
+import { requestsAddress } from "../../../../allocator/model/address-request.ts";
+import type { Stored } from "../../../../allocator/store/store.ts";
+import { isReplaced, missing, NO_CLAIM, podReplaced } from "../claim-result.ts";
+import type { AttachRequest, ClaimMatch, NoClaim } from "../claim-source.ts";
+import { type NodeCache, type NodePod, type PodName, podKey } from "./node-cache.ts";
+
+/** How long an ADD waits for the watches and the binder (design, section 7). */
+export const BINDING_MS = 5_000;
+
+/** Something may be on its way. `cancelledError` is for when it did not come: it gives or throws what the ADD is answered. */
+export interface Pending {
+  readonly kind: "wait";
+  giveUp(): ClaimMatch | Refusal;
+}
+
+export interface LookupInput {
+  readonly view: NodeCache;
+  readonly node: string;
+  /** The only interface of the pod that the claim serves; undefined: any, so far. */
+  readonly interfaceOf: (claim: Stored<"claim">) => string | undefined;
+}
+
+/**
+ * Which claim serves the pod, from memory alone: the one that the binder bound to its UID. Annotations only tell what
+ * is worth waiting for.
+ *
+ * | the pod                                          |                                           |
+ * |--------------------------------------------------|-------------------------------------------|
+ * | is of kube-system                                | is none of Berth's business                |
+ * | has a claim and is seen here                     | found                                      |
+ * | has a claim and is not seen here yet             | wait; then found, and proven by the API server |
+ * | has another UID than the one seen                | wait; then it is deleted, refuse           |
+ * | is not known, nor are its annotations            | wait; then try again                       |
+ * | was given a claim at admission                   | wait for its binding; then try again       |
+ * | asks for an address and was given none           | wait, for a claim of its name; then refuse |
+ * | asks for nothing                                 | other sources of the configuration         |
+ */
+export function lookUpClaim(
+  searcher: LookupInput,
+  request: AttachRequest,
+): ClaimMatch | NoClaim | Refusal | Pending {
+  const { view, node } = searcher;
+  if (request.pod.namespace === EXEMPT_NAMESPACE) return NO_CLAIM;
+  if (!view.isSynced) return isFree(request) ? NO_CLAIM : until(() => notLoaded(node));
+  const there = view.pod(request.pod);
+  const lent = lentTo(view, request, there);
+  if (lent !== undefined) return foundFor(lent, there, { searcher, request });
+  if (there !== undefined && isReplaced(there, request)) return until(() => podReplaced(request.pod));
+  const annotations = there?.annotations ?? request.annotations;
+  if (annotations === undefined) return until(() => unknown(request, node));
+  return unlent(request, annotations, node);
+}
+
+/** Before anything is loaded: what the runtime says of the pod is enough to see that Berth has no part in it. */
+function isFree({ annotations, pools }: AttachRequest): boolean {
+  if (annotations === undefined || pools.length > 0 || annotations[ASSIGNED_CLAIM] !== undefined)
+    return false;
+  const asked = readRequest(annotations);
+  return !isRefusal(asked) && !requestsAddress(asked);
+}
+
+/** A pod whose UID the runtime does not say is the one that is seen here. */
+function lentTo(
+  view: NodeCache,
+  request: AttachRequest,
+  there: NodePod | undefined,
+): Stored<"claim"> | undefined {
+  const { pod, annotations } = request;
+  if (pod.uid === "" && there !== undefined && isReplaced(there, request)) return undefined;
+  const uid = pod.uid === "" ? there?.uid : pod.uid;
+  const lent = view.claimsOf(pod).filter(({ record }) => record.binding?.podUID === uid);
+  const claimRefs = claimRefsFor(pod, annotations ?? there?.annotations ?? {});
+  const led = claimRefs.flatMap((lead) => lent.find(({ key }) => key === lead.key) ?? []);
+  return led[0] ?? lent[0];
+}
+
+function foundFor(
+  claim: Stored<"claim">,
+  there: NodePod | undefined,
+  { searcher, request }: { searcher: LookupInput; request: AttachRequest },
+): ClaimMatch | NoClaim | Pending {
+  const only = searcher.interfaceOf(claim);
+  if (only !== undefined && only !== request.attachment.interface) return NO_CLAIM;
+  // The sandbox's own annotations, where the runtime sends them.
+  const assigned = (request.annotations ?? there?.annotations)?.[ASSIGNED_ADDRESSES]?.split(",");
+  const { token = "", podUID } = claim.record.binding ?? {};
+  const found = {
+    kind: "found",
+    claim: claim.key,
+    token,
+    ...(assigned === undefined ? {} : { assigned }),
+  } as const;
+  return there?.uid === podUID ? found : until(() => found);
+}
+
+/** No claim is bound to the pod, so far as is known. */
+function unlent(request: AttachRequest, annotations: Labels, node: string): NoClaim | Refusal | Pending {
+  const named = annotations[ASSIGNED_CLAIM];
+  if (named !== undefined) return until(() => notBound(request.pod, named, node));
+  const asked = readRequest(annotations);
+  if (isRefusal(asked)) return asked;
+  if (requestsAddress(asked)) return until(() => missing(request.pod));
+  return request.pools.length === 0 ? NO_CLAIM : notAdmitted(request);
+}
+
+function until(giveUp: () => ClaimMatch | Refusal): Pending {
+  return { kind: "wait", giveUp };
+}
+
+function notLoaded(node: string): never {
+  throw new BerthError("NOT_READY", notLoadedWords(node), { details: { node } });
+}
+
+/** For ADD and for STATUS. */
+export function notLoadedWords(node: string): string {
+  return `the claims of node ${node} are not loaded: the API server has not answered since the agent started; try again`;
+}
+
+function unknown({ pod }: AttachRequest, node: string): never {
+  const words = `pod ${podKey(pod)} is not known on node ${node}: the API server has not told of it in ${BINDING_MS / 1000} s; try again`;
+  throw new BerthError("NOT_READY", words, { details: { pod: pod.name, node } });
+}
+
+function notBound(pod: PodName, name: string, node: string): Refusal {
+  const key = podKey({ namespace: pod.namespace, name });
+  const words = `claim ${key} is not bound to pod ${podKey(pod)} on node ${node} in ${BINDING_MS / 1000} s; the events of the pod say why, unless no Berth webhook runs; try again`;
+  return refuse("CLAIM_BUSY", words, { claim: key, pod: pod.name, node });
+}
+
+/** `ipam.pools` serves pods that were admitted: an agent in a cluster reserves nothing. */
+function notAdmitted({ pod, pools }: AttachRequest): Refusal {
+  const words = `pod ${podKey(pod)} asked for no address, and its network takes them from pools (${pools.join(", ")}): annotate the pod or its namespace with berth.dev/pools: ${pools.join(",")} and create the pod again`;
+  return refuse("CLAIM_MISSING", words, { pod: pod.name, pool: pools.join(",") });
+}

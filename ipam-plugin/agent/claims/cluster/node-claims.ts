@@ -1,0 +1,259 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import { isRefusal, type Refusal } from "../../../../allocator/base/errors.ts";
+import type { Clock, Logger } from "../../../../allocator/base/ports.ts";
+import { isDetached, planBind } from "../../../../allocator/lifecycle/bind.ts";
+import type { Binding, Claim, ClaimAttachment } from "../../../../allocator/model/claim.ts";
+import type { Stored } from "../../../../allocator/store/store.ts";
+import { changed, NO_CLAIM, requestMismatch, resultOf, throwIfCancelled } from "../claim-result.ts";
+import type {
+  AttachRequest,
+  ClaimMatch,
+  ClaimResult,
+  ClaimSource,
+  NoClaim,
+  SandboxEvent,
+} from "../claim-source.ts";
+import { within } from "../deadline.ts";
+import { BINDING_MS, lookUpClaim } from "./claim-lookup.ts";
+import type { NodeCache, NodePod, PodName } from "./node-cache.ts";
+import type { StatusWriter } from "./status-writer.ts";
+
+export interface NodeClaimsOptions {
+  /** This node's name. */
+  readonly node: string;
+  readonly view: NodeCache;
+  readonly reports: StatusWriter;
+  /** A pod as the API server has it at this moment. Throws BerthError when it cannot know. */
+  readonly livePod: (pod: PodName) => Promise<NodePod | undefined>;
+  /** The claim is to be looked at after that time, by `settle` and `report`. */
+  readonly suspect: (claim: string, afterMs: number) => void;
+  readonly clock: Clock;
+  readonly log: Logger;
+}
+
+/** After the answer, which must not wait for it. */
+const REPORT_MS = 200;
+
+/** The sandbox of this node that was given a claim last. */
+interface Holder extends SandboxEvent {
+  /** It was not seen to end. */
+  readonly live: boolean;
+}
+
+/**
+ * The claims of this node in a cluster. Binding is the controllers' work; an ADD is answered from memory, and the
+ * status of the claim is written behind its back. That is safe because a binding leaves this node only after this
+ * agent has said `detached`, and it says so only about pods that will have no sandbox any more (ADR 0005).
+ */
+export class NodeClaims implements ClaimSource {
+  readonly #options: NodeClaimsOptions;
+  readonly #holders = new Map<string, Holder>(); // claim -> its last sandbox
+
+  constructor(options: NodeClaimsOptions) {
+    this.#options = options;
+  }
+
+  async find(request: AttachRequest, signal: AbortSignal): Promise<ClaimMatch | NoClaim | Refusal> {
+    const found = this.#search(request);
+    if (found.kind !== "wait") return found;
+    const { view } = this.#options;
+    if (!view.isSynced) await this.#await(request.pod, signal, () => view.isSynced);
+    // Only from here on can it be seen what is missing, and all the time for it begins.
+    if (view.isSynced) await this.#await(request.pod, signal, () => this.#search(request).kind !== "wait");
+    const last = this.#search(request);
+    return last.kind === "wait" ? last.giveUp() : last;
+  }
+
+  async attach(
+    found: ClaimMatch,
+    request: AttachRequest,
+    signal: AbortSignal,
+  ): Promise<ClaimResult | NoClaim | Refusal> {
+    const { view, suspect } = this.#options;
+    const seen = view.claim(found.claim);
+    if (seen === undefined) return changed(found.claim);
+    const answer = this.#answer(seen.record, found, request);
+    if (answer.kind !== "moored") return answer;
+    const notice = noticeOf(found, request);
+    try {
+      const lent = this.#isProven(seen) ? answer : await this.#prove(found, request, signal);
+      if (lent.kind === "moored") this.#holders.set(found.claim, { ...notice, live: true });
+      return lent;
+    } finally {
+      suspect(found.claim, REPORT_MS);
+    }
+  }
+
+  /** Told at the start: the status is put right once the claims are known. */
+  async attached(notice: SandboxEvent): Promise<void> {
+    this.#holders.set(notice.claim, { ...notice, live: true });
+    this.#options.suspect(notice.claim, 0);
+  }
+
+  /** Nothing has to be remembered: that no sandbox has a claim which is bound to this node can be seen at any time. */
+  async detached({ claim, attachment }: SandboxEvent): Promise<void> {
+    const holder = this.#holders.get(claim);
+    if (holder?.attachment.containerID === attachment.containerID) {
+      this.#holders.set(claim, { ...holder, live: false });
+    }
+    this.#options.suspect(claim, 0);
+  }
+
+  async lastSandbox(claim: string): Promise<ClaimAttachment | undefined> {
+    const { view, node } = this.#options;
+    const attachment = view.claim(claim)?.record.status.attachment;
+    return attachment?.node === node && !attachment.detached ? attachment : undefined;
+  }
+
+  inUse(): readonly string[] {
+    const { view } = this.#options;
+    if (!view.isSynced) return [];
+    return [...view.claims()].filter(({ record }) => !isDetached(record)).map(({ key }) => key);
+  }
+
+  async absent(claim: string): Promise<void> {
+    this.#options.suspect(claim, 0);
+  }
+
+  /**
+   * No sandbox of this node has the claim, and none is about to: lets it go, unless its pod may have another one. To be
+   * called in the claim's turn; throws what the API server's silence makes it throw.
+   */
+  async settle(claim: string): Promise<void> {
+    const { view, reports } = this.#options;
+    const holder = this.#holders.get(claim);
+    if (holder?.live === true) this.#holders.set(claim, { ...holder, live: false });
+    const seen = view.isSynced ? view.claim(claim) : undefined;
+    if (seen?.record.binding === undefined || isDetached(seen.record)) return;
+    if (await this.#mayComeBack(seen.record, seen.record.binding)) return;
+    await reports.detached(seen);
+  }
+
+  /** Writes which sandbox has the claim, unless that is what its status says. */
+  async report(claim: string): Promise<void> {
+    const { view, reports, node } = this.#options;
+    const seen = view.claim(claim);
+    const holder = this.#holders.get(claim);
+    if (seen === undefined || holder?.live !== true) return;
+    await reports.attached(
+      seen,
+      holder,
+      (record) => this.#holders.get(claim) === holder && isNews(record, holder, node),
+    );
+  }
+
+  /** The watch told of a change of the claim; `now` undefined: it is bound to this node no more. */
+  changed(claim: string, now: Stored<"claim"> | undefined): void {
+    const { reports, log, node } = this.#options;
+    const holder = this.#holders.get(claim);
+    const uid = now?.record.binding?.podUID;
+    if (uid === undefined || uid !== holder?.pod.uid) {
+      if (holder?.live === false) this.#holders.delete(claim);
+    }
+    if (now !== undefined) return;
+    reports.forget(claim);
+    if (holder?.live !== true) return;
+    const { containerID } = holder.attachment;
+    log.warn("a sandbox of this node has a claim that was taken from the node", { claim, containerID, node });
+  }
+
+  async #await(pod: PodName, signal: AbortSignal, isOver: () => boolean): Promise<void> {
+    const { view, clock } = this.#options;
+    await within({ ms: BINDING_MS, clock, signals: [signal] }, async (late) => {
+      while (!isOver() && !late.aborted) await view.changed(pod, late);
+    });
+  }
+
+  #search(request: AttachRequest) {
+    const { view, node } = this.#options;
+    return lookUpClaim({ view, node, interfaceOf: (claim) => this.#interfaceOf(claim) }, request);
+  }
+
+  /** Another interface of the pod may have the claim already; it keeps it for all sandboxes of the pod. */
+  #interfaceOf({ key, record }: Stored<"claim">): string | undefined {
+    const { binding, status } = record;
+    const holder = this.#holders.get(key);
+    const told = status.attachment?.podUID === binding?.podUID ? status.attachment?.interface : undefined;
+    const known = holder?.pod.uid === binding?.podUID ? holder?.attachment.interface : undefined;
+    return record.interface ?? binding?.interface ?? known ?? (told === "" ? undefined : told);
+  }
+
+  /** What the ADD is answered if the claim stands as it is given. */
+  #answer(claim: Claim, found: ClaimMatch, request: AttachRequest): ClaimResult | NoClaim | Refusal {
+    const { node, view, clock } = this.#options;
+    const { name, uid } = request.pod;
+    const said = found.assigned === undefined ? {} : { assigned: found.assigned };
+    const target = { name, uid, node, token: found.token, ...said };
+    const plan = planBind(claim, target, { fenced: false, promiseOver: false }, clock.now());
+    if (isRefusal(plan)) return plan;
+    if (plan.kind === "bind") return changed(found.claim);
+    const only = claim.interface ?? claim.binding?.interface ?? request.attachment.interface;
+    if (only !== request.attachment.interface) return NO_CLAIM;
+    return requestMismatch(claim, request.addresses) ?? resultOf(view, claim);
+  }
+
+  /**
+   * Whether memory proves that the binding still stands. It may lag behind, but whatever moved the binding away came
+   * after a `detached` of this agent about this very pod: of this process, which remembers, or of one before it, which
+   * had seen the pod ended, while this one has seen it alive.
+   */
+  #isProven(seen: Stored<"claim">): boolean {
+    const { view, reports } = this.#options;
+    const { binding, namespace } = seen.record;
+    const pod = binding && view.pod({ namespace, name: binding.podName });
+    const isAlive = pod?.uid === binding?.podUID && pod?.finished === false;
+    return isAlive && !reports.mayHaveLetGo(seen);
+  }
+
+  /** By the authority, and by a write to it, so that nothing that was sent before can still let the claim go. */
+  async #prove(
+    found: ClaimMatch,
+    request: AttachRequest,
+    signal: AbortSignal,
+  ): Promise<ClaimResult | NoClaim | Refusal> {
+    const { reports } = this.#options;
+    const notice = noticeOf(found, request);
+    const judged: (ClaimResult | NoClaim | Refusal)[] = [];
+    const written = await reports.attached(found.claim, notice, (claim) => {
+      throwIfCancelled(signal);
+      const answer = this.#answer(claim, found, request);
+      judged.push(answer);
+      return answer.kind === "moored";
+    });
+    throwIfCancelled(signal); // the turn of the claim may be another's by now
+    const last = judged.at(-1);
+    if (last === undefined || (written === undefined && last.kind === "moored")) return changed(found.claim);
+    if (written !== undefined) reports.forget(found.claim);
+    return last;
+  }
+
+  /** While the pod is there its sandbox may be made again; from memory if it is seen, else by the API server's word. */
+  async #mayComeBack({ namespace }: Claim, binding: Binding): Promise<boolean> {
+    const { view, livePod } = this.#options;
+    const place = { namespace, name: binding.podName };
+    return needs(view.pod(place), binding) || needs(await livePod(place), binding);
+  }
+}
+
+function noticeOf({ claim }: ClaimMatch, { pod, attachment, seenAt }: AttachRequest): SandboxEvent {
+  return { claim, pod, attachment, ...(seenAt && { seenAt }) };
+}
+
+/** A binding without a UID is that of every pod of the name. */
+function needs(pod: NodePod | undefined, { podUID }: Binding): boolean {
+  return pod !== undefined && !pod.finished && (podUID === "" || pod.uid === podUID);
+}
+
+/** Whether the claim is the sandbox's, and its status does not say so. */
+function isNews({ binding, status, releasing }: Claim, { pod, attachment }: Holder, node: string): boolean {
+  if (releasing === true || binding?.node !== node || binding.podName !== pod.name) return false;
+  if (pod.uid !== "" && pod.uid !== binding.podUID) return false;
+  const said = status.attachment;
+  return (
+    said === undefined ||
+    said.detached ||
+    said.podUID !== binding.podUID ||
+    said.containerID !== attachment.containerID
+  );
+}

@@ -1,0 +1,173 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import { BerthError, isRefusal } from "../../../../allocator/base/errors.ts";
+import type { Clock, Logger, Random } from "../../../../allocator/base/ports.ts";
+import { MIRROR_POD_ANNOTATION } from "../../../../allocator/demand/pod-allocation.ts";
+import type { Address } from "../../../../allocator/ip/address.ts";
+import {
+  ANNOTATION_FORMATS,
+  ASSIGNED_ADDRESSES,
+  ASSIGNED_CLAIM,
+  ASSIGNED_TOKEN,
+} from "../../../../allocator/manifest/annotations.ts";
+import { Fields } from "../../../../allocator/manifest/kubernetes-object.ts";
+import { type Pool, parseStoredPool, poolOf } from "../../../../allocator/pool/pool.ts";
+import { storedOf } from "../../../../allocator/store/kubernetes/objects.ts";
+import type { Stored } from "../../../../allocator/store/store.ts";
+import type { Connection } from "../../../../kube/api/connection.ts";
+import { CLAIMS, type KubeItem, POOLS, type Resource } from "../../../../kube/api/resource.ts";
+import { Reflector } from "../../../../kube/watch/reflector.ts";
+import type { WatchMetrics } from "../../../../kube/watch/watch-metrics.ts";
+import { type NodeCache, type NodePod, type PodName, podKey } from "./node-cache.ts";
+
+export const PODS: Resource = { group: "", version: "v1", plural: "pods", kind: "Pod", namespaced: true };
+
+const READ = [
+  ...ANNOTATION_FORMATS.map(({ key }) => key),
+  ASSIGNED_CLAIM,
+  ASSIGNED_ADDRESSES,
+  ASSIGNED_TOKEN,
+  MIRROR_POD_ANNOTATION,
+];
+/** The index of claims by the pod that they are bound to. */
+const BY_POD = "pod";
+
+export interface NodeInformersOptions {
+  readonly connection: Connection;
+  readonly node: string;
+  readonly clock: Clock;
+  readonly random: Random;
+  readonly log: Logger;
+  /** Told how the watches are. */
+  readonly health?: WatchMetrics;
+}
+
+/** What has changed, for whoever looks at claims. Handlers only enqueue. */
+export interface NodeInformersHandlers {
+  claim(key: string, now: Stored<"claim"> | undefined): void;
+  /** Of a pod whose claims these are. */
+  pod(claims: readonly string[]): void;
+}
+
+/** The pods and the claims of one node, and all pools: what stays in memory does not grow with the cluster. */
+export class NodeInformers implements NodeCache {
+  readonly #pods: Reflector<NodePod>;
+  readonly #claims: Reflector<Stored<"claim">>;
+  readonly #pools: Reflector<Pool>;
+  readonly #waiting = new Map<string, Set<() => void>>(); // namespace/name of a pod -> who waits for a change of it
+  readonly synced: Promise<void>;
+
+  constructor({ node, ...about }: NodeInformersOptions) {
+    this.#pods = new Reflector({
+      ...about,
+      resource: PODS,
+      selection: { fieldSelector: `spec.nodeName=${node}` },
+      project: nodePod,
+    });
+    this.#claims = new Reflector({
+      ...about,
+      resource: CLAIMS,
+      selection: { fieldSelector: `spec.binding.node=${node}` },
+      project: (item) => storedOf("claim", item),
+      indexes: { [BY_POD]: (claim) => podOf(claim).map(podKey) },
+    });
+    this.#pools = new Reflector({ ...about, resource: POOLS, project: usablePool });
+    this.#pods.onChange((key) => this.#wake(key));
+    this.#claims.onChange((_, now) => {
+      for (const pod of now === undefined ? [] : podOf(now)) this.#wake(podKey(pod));
+    });
+    this.synced = this.#whenSynced();
+  }
+
+  get isSynced(): boolean {
+    return this.#pods.isSynced && this.#claims.isSynced && this.#pools.isSynced;
+  }
+
+  /** How many claims are bound to this node. */
+  get size(): number {
+    return this.#claims.size;
+  }
+
+  pod(pod: PodName): NodePod | undefined {
+    return this.#pods.get(podKey(pod));
+  }
+
+  claim(key: string): Stored<"claim"> | undefined {
+    return this.#claims.get(key);
+  }
+
+  *claims(): Generator<Stored<"claim">, void, void> {
+    for (const [, claim] of this.#claims.all()) yield claim;
+  }
+
+  claimsOf(pod: PodName): readonly Stored<"claim">[] {
+    return this.#claims.by(BY_POD, podKey(pod));
+  }
+
+  poolOf(address: Address): Pool | undefined {
+    return poolOf(valuesOf(this.#pools), address);
+  }
+
+  async changed(pod: PodName, signal: AbortSignal): Promise<void> {
+    if (signal.aborted) return;
+    const key = podKey(pod);
+    const { promise, resolve } = Promise.withResolvers<void>();
+    const waiters = this.#waiting.get(key) ?? new Set();
+    this.#waiting.set(key, waiters.add(resolve));
+    const abort = () => resolve();
+    signal.addEventListener("abort", abort, { once: true });
+    await promise;
+    signal.removeEventListener("abort", abort);
+    waiters.delete(resolve);
+    if (waiters.size === 0 && this.#waiting.get(key) === waiters) this.#waiting.delete(key);
+  }
+
+  onChange(handlers: NodeInformersHandlers): void {
+    this.#claims.onChange((key, now) => handlers.claim(key, now));
+    this.#pods.onChange((_, now, before) => {
+      const pod = now ?? before;
+      if (pod !== undefined) handlers.pod(this.claimsOf(pod).map(({ key }) => key));
+    });
+  }
+
+  /** Follows until `signal` aborts; never rejects. */
+  async run(signal: AbortSignal): Promise<void> {
+    await Promise.all([this.#pods.run(signal), this.#claims.run(signal), this.#pools.run(signal)]);
+  }
+
+  async #whenSynced(): Promise<void> {
+    await Promise.all([this.#pods.synced, this.#claims.synced, this.#pools.synced]);
+    for (const key of this.#waiting.keys()) this.#wake(key);
+  }
+
+  #wake(pod: string): void {
+    for (const resolve of this.#waiting.get(pod) ?? []) resolve();
+  }
+}
+
+function podOf({ record }: Stored<"claim">): readonly PodName[] {
+  const { namespace, binding } = record;
+  return binding === undefined ? [] : [{ namespace, name: binding.podName }];
+}
+
+function* valuesOf<P>(reflector: Reflector<P>): Generator<P, void, void> {
+  for (const [, value] of reflector.all()) yield value;
+}
+
+/** Of its annotations only what Berth reads. */
+export function nodePod({ metadata, ...rest }: KubeItem): NodePod {
+  const { namespace = "", name, uid, annotations = {} } = metadata;
+  const phase = new Fields(rest).at("status").text("phase");
+  const read = READ.flatMap((key) => {
+    const value = annotations[key];
+    return value === undefined ? [] : [[key, value] as const];
+  });
+  const finished = phase === "Succeeded" || phase === "Failed";
+  return { namespace, name, uid, annotations: Object.fromEntries(read), finished };
+}
+
+function usablePool(item: KubeItem): Pool {
+  const pool = parseStoredPool(storedOf("pool", item).record);
+  if (isRefusal(pool)) throw new BerthError("STATE_CORRUPT", pool.message, { details: pool.details });
+  return pool;
+}

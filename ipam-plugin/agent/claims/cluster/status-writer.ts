@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import { BerthError } from "../../../../allocator/base/errors.ts";
+import type { Clock } from "../../../../allocator/base/ports.ts";
+import { MAX_ATTEMPTS } from "../../../../allocator/cache/context.ts";
+import { isDetached } from "../../../../allocator/lifecycle/bind.ts";
+import type { Binding, Claim, ClaimAttachment, ClaimStatus } from "../../../../allocator/model/claim.ts";
+import type { Store, Stored } from "../../../../allocator/store/store.ts";
+import type { SandboxEvent } from "../claim-source.ts";
+
+export interface StatusWriterOptions {
+  readonly store: Pick<Store, "get" | "report">;
+  /** This node's name. */
+  readonly node: string;
+  readonly clock: Clock;
+}
+
+/**
+ * Writes the status of claims that are bound to this node, and remembers which of them it may have let go: once the
+ * status says `detached` the binding may move to another node, and an answer from memory would prove nothing.
+ */
+export class StatusWriter {
+  readonly #options: StatusWriterOptions;
+  readonly #letGo = new Map<string, string>(); // claim -> UID of the pod it was let go for, or may have been
+
+  constructor(options: StatusWriterOptions) {
+    this.#options = options;
+  }
+
+  /** The claim says that its pod's sandbox is gone, or this process wrote that, is writing it, or cannot know. */
+  mayHaveLetGo({ key, record }: Stored<"claim">): boolean {
+    return isDetached(record) || this.#letGo.get(key) === record.binding?.podUID;
+  }
+
+  /** Its claim belongs to another pod or node by now, so far as the watch tells. */
+  forget(claim: string): void {
+    this.#letGo.delete(claim);
+  }
+
+  /**
+   * The sandbox has the claim. `wanted` is asked with what is stored, before each write. Undefined: not written, since
+   * it was not wanted any more.
+   */
+  attached(
+    claim: string | Stored<"claim">,
+    { attachment, seenAt }: SandboxEvent,
+    wanted: (claim: Claim) => boolean,
+  ): Promise<Stored<"claim"> | undefined> {
+    return this.#report(claim, (record) =>
+      record.binding !== undefined && wanted(record)
+        ? this.#statusOf(record.binding, { ...attachment, ...seenAt, detached: false })
+        : undefined,
+    );
+  }
+
+  /**
+   * No sandbox of this node has the claim, and its pod will have none: from here on the binding may move. Written only
+   * while it is bound to the same pod. To be called in the turn of the claim.
+   */
+  async detached(seen: Stored<"claim">): Promise<void> {
+    const { node, podUID } = seen.record.binding ?? {};
+    if (podUID === undefined) return;
+    this.#letGo.set(seen.key, podUID);
+    await this.#report(seen, ({ binding, status, ...claim }) => {
+      if (binding?.podUID !== podUID || binding.node !== node) return undefined;
+      if (isDetached({ ...claim, binding, status })) return undefined;
+      const last = status.attachment?.podUID === podUID ? status.attachment : undefined;
+      const { containerID = "", interface: name = binding.interface ?? "" } = last ?? {};
+      return this.#statusOf(binding, { containerID, interface: name, detached: true });
+    });
+  }
+
+  #statusOf(
+    { podUID }: Binding,
+    {
+      containerID,
+      interface: name,
+      detached,
+      netns,
+      bootID,
+    }: Omit<ClaimAttachment, "node" | "podUID" | "since">,
+  ): ClaimStatus {
+    const { node, clock } = this.#options;
+    const seenAt = netns === undefined || bootID === undefined ? {} : { netns, bootID };
+    const attachment = {
+      node,
+      containerID,
+      interface: name,
+      podUID,
+      since: clock.now(),
+      detached,
+      ...seenAt,
+    };
+    return { phase: detached ? "Detached" : "Attached", attachment };
+  }
+
+  /** From what was seen if it is given, and from the authority whenever that is not what is stored any more. */
+  async #report(
+    claim: string | Stored<"claim">,
+    next: (claim: Claim) => ClaimStatus | undefined,
+  ): Promise<Stored<"claim"> | undefined> {
+    const { store } = this.#options;
+    const key = typeof claim === "string" ? claim : claim.key;
+    let seen = typeof claim === "string" ? await store.get("claim", key) : claim;
+    for (let round = 0; round < MAX_ATTEMPTS; round++) {
+      const status = seen && next(seen.record);
+      if (seen === undefined || status === undefined) return undefined;
+      const result = await store.report(seen, status);
+      if (result.kind === "replaced") return result.stored;
+      seen = await store.get("claim", key);
+    }
+    throw new BerthError("REVISION_CONFLICT", `the status of claim ${key} kept changing`, {
+      details: { claim: key },
+    });
+  }
+}

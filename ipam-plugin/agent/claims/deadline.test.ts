@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+import assert from "node:assert/strict";
+import { describe, it } from "node:test";
+import { ManualClock } from "../../../system/testing/manual-clock.ts";
+import { orAborted, within } from "./deadline.ts";
+
+const never = new AbortController().signal;
+
+describe("within", () => {
+  it("aborts when the time is over, or with a signal", async () => {
+    const clock = new ManualClock();
+    const untilAborted = (signal: AbortSignal) =>
+      new Promise<string>((resolve) => signal.addEventListener("abort", () => resolve("aborted")));
+    const late = within({ ms: 100, clock, signals: [never] }, untilAborted);
+    clock.advance(100);
+    assert.equal(await late, "aborted");
+    const gone = new AbortController();
+    const cancelled = within({ ms: 100, clock, signals: [never, gone.signal] }, untilAborted);
+    gone.abort();
+    assert.equal(await cancelled, "aborted");
+    assert.equal(clock.sleeping, 0);
+  });
+
+  it("leaves signal and clock alone when the work ends in time, or throws", async () => {
+    const clock = new ManualClock();
+    let kept: AbortSignal = AbortSignal.abort();
+    await within({ ms: 100, clock, signals: [] }, async (signal) => {
+      kept = signal;
+    });
+    assert.equal(clock.sleeping, 0);
+    assert.equal(kept.aborted, false);
+    await assert.rejects(
+      within({ ms: 100, clock, signals: [] }, () => Promise.reject(new Error("x"))),
+      /^Error: x$/,
+    );
+    assert.equal(clock.sleeping, 0);
+  });
+});
+
+describe("unlessAborted", () => {
+  it("gives the work's value, its error, or undefined as soon as the signal aborts", async () => {
+    assert.equal(await orAborted(Promise.resolve(5), never), 5);
+    await assert.rejects(orAborted(Promise.reject(new Error("x")), never), /^Error: x$/);
+    const gone = new AbortController();
+    const waiting = orAborted(new Promise(() => {}), gone.signal);
+    gone.abort();
+    assert.equal(await waiting, undefined);
+    assert.equal(await orAborted(new Promise(() => {}), gone.signal), undefined);
+  });
+});

@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0
+import type { Clock } from "../../../allocator/base/ports.ts";
+
+/** Runs `work` with a signal that aborts after `ms`, or when one of `signals` does. It is up to `work` to obey. */
+export async function within<T>(
+  limit: { readonly ms: number; readonly clock: Clock; readonly signals: readonly AbortSignal[] },
+  work: (signal: AbortSignal) => Promise<T>,
+): Promise<T> {
+  const [late, done] = [new AbortController(), new AbortController()];
+  const alarm = limit.clock.sleep(limit.ms, done.signal).then(() => {
+    if (!done.signal.aborted) late.abort();
+  });
+  try {
+    return await work(AbortSignal.any([...limit.signals, late.signal]));
+  } finally {
+    done.abort("done"); // a reason of one's own costs no stack trace
+    await alarm;
+  }
+}
+
+/** What `work` gives, or undefined as soon as the signal aborts; `work` goes on then and nobody looks at it. */
+export async function orAborted<T>(work: Promise<T>, signal: AbortSignal): Promise<T | undefined> {
+  const { promise: aborted, resolve } = Promise.withResolvers<undefined>();
+  const abort = () => resolve(undefined);
+  if (signal.aborted) abort();
+  signal.addEventListener("abort", abort, { once: true });
+  try {
+    return await Promise.race([work, aborted]);
+  } finally {
+    signal.removeEventListener("abort", abort);
+    work.catch(() => undefined); // a rejection after the abort is nobody's
+  }
+}

@@ -1,0 +1,141 @@
+// SPDX-License-Identifier: Apache-2.0
+import assert from "node:assert/strict";
+import { describe, it } from "node:test";
+import { isRefusal } from "../../../allocator/base/errors.ts";
+import { reserve } from "../../../allocator/lifecycle/reserve.ts";
+import type { Claim } from "../../../allocator/model/claim.ts";
+import { addrs, DB_POOL } from "../../../test/support/fixtures.ts";
+import { openWorld } from "../../../test/support/world.ts";
+import { attach, claimAt, claimsOf, keepPod, moored, pin } from "../testing/claims-bench.ts";
+import { ask } from "../testing/node-world.ts";
+import type { AttachRequest } from "./claim-source.ts";
+import type { EmbeddedClaims } from "./embedded.ts";
+
+async function refused(claims: EmbeddedClaims, request: AttachRequest): Promise<string> {
+  const got = await attach(claims, request);
+  assert.equal(got.kind, "refused", JSON.stringify(got));
+  return isRefusal(got) ? `${got.code}: ${got.message}` : "";
+}
+
+describe("Claims", () => {
+  it("lends the claim of the pod's name with what its pool says about reaching it", async () => {
+    await using world = await openWorld({
+      pools: [
+        {
+          ...DB_POOL,
+          spec: { ...DB_POOL.spec, routes: [{ dst: "0.0.0.0/0" }], dns: { nameservers: ["10.20.0.2"] } },
+        },
+      ],
+    });
+    await pin(world, "a", "10.20.0.70", "fd00:20::70");
+    const got = await moored(claimsOf(world), ask("a"));
+    assert.deepEqual(got, {
+      kind: "moored",
+      claim: "shop/a",
+      addresses: [
+        { address: "10.20.0.70", prefixLength: 24, gateway: "10.20.0.100" },
+        { address: "fd00:20::70", prefixLength: 64 },
+      ],
+      routes: [{ dst: "0.0.0.0/0" }],
+      dns: { nameservers: ["10.20.0.2"] },
+    });
+    const claim = await world.authority.get("claim", "shop/a");
+    assert.equal(claim?.record.binding?.podUID, "uid-a");
+    assert.equal(claim?.record.binding?.node, "here");
+  });
+
+  it("refuses a pod that asked for an address and has no claim, whoever told of its request", async () => {
+    await using world = await openWorld({ pools: [DB_POOL] });
+    const claims = claimsOf(world);
+    const words =
+      "CLAIM_MISSING: pod shop/b asks for a fixed address and has no claim: it did not pass the Berth webhook; delete it and create it again";
+    assert.equal(await refused(claims, ask("b", { annotations: { "berth.dev/ips": "10.20.0.70" } })), words);
+    assert.equal(
+      await refused(claims, ask("b", { annotations: { "berth.dev/sticky": "true" }, pools: ["db"] })),
+      words,
+    );
+    await keepPod(world, "b", { "cni.projectcalico.org/ipAddrs": '["10.20.0.70"]' });
+    assert.equal(await refused(claims, ask("b", { pools: ["db"] })), words);
+  });
+
+  it("refuses no pod of kube-system, as admission does not", async () => {
+    await using world = await openWorld({ pools: [DB_POOL] });
+    const pod = { namespace: "kube-system", name: "dns", uid: "u" };
+    const annotations = { "berth.dev/ips": "10.20.0.70" };
+    assert.deepEqual(await attach(claimsOf(world), ask("dns", { pod, annotations })), {
+      kind: "unmoored",
+    });
+  });
+
+  it("leaves a pod that asked for nothing to the configuration, or takes any address of its pools and gives it back", async () => {
+    await using world = await openWorld({ pools: [DB_POOL] });
+    const suspects: Claim[] = [];
+    const claims = claimsOf(world, suspects);
+    assert.deepEqual(await attach(claims, ask("c")), { kind: "unmoored" });
+    const got = await moored(claims, ask("c", { pools: ["db"] }));
+    assert.equal(got.claim, "shop/c");
+    assert.equal(got.addresses.length, 2);
+    await claims.detached({ claim: "shop/c", pod: ask("c").pod, attachment: ask("c").attachment });
+    assert.deepEqual(
+      suspects.map(({ name }) => name),
+      ["c"],
+    );
+    await world.reaper().judgeClaim(await claimAt(world, "shop/c"));
+    assert.equal(await world.authority.get("claim", "shop/c"), undefined);
+  });
+
+  it("lends to the first interface that asks, and to the same one again", async () => {
+    await using world = await openWorld({ pools: [DB_POOL] });
+    await pin(world, "a", "10.20.0.70");
+    const claims = claimsOf(world);
+    await moored(claims, ask("a"));
+    const second = ask("a", { attachment: { network: "net2", containerID: "box-a", interface: "net1" } });
+    assert.deepEqual(await attach(claims, second), { kind: "unmoored" });
+    await moored(
+      claims,
+      ask("a", { attachment: { network: "net", containerID: "box-a2", interface: "eth0" } }),
+    );
+  });
+
+  it("takes a static pod, whose object has another UID, for the pod that it is", async () => {
+    await using world = await openWorld({ pools: [DB_POOL] });
+    await keepPod(world, "a", { "kubernetes.io/config.mirror": "0123" });
+    const pod = { namespace: "shop", name: "a", uid: "0123" };
+    assert.equal((await attach(claimsOf(world), ask("a", { pod, pools: ["db"] }))).kind, "moored");
+  });
+
+  it("finds a pod without a name of its own by its token, and only by that", async () => {
+    await using world = await openWorld({ pools: [DB_POOL] });
+    const entry = addrs("10.20.0.70");
+    await reserve(
+      world.context,
+      {
+        key: { namespace: "shop", name: "web-slot-0" },
+        identity: { kind: "Deployment", apiVersion: "apps/v1", name: "web", slot: 0 },
+        request: { addresses: entry },
+        retention: { whenDeleted: "Release", whenScaled: "Retain", ttlMs: null },
+        ask: { namespace: "shop", name: "web-slot-0", namespaceLabels: {}, podLabels: {}, entry },
+        promise: { token: "secret", podName: "", podUID: "", node: "", since: world.clock.now() },
+      },
+      "pod",
+    );
+    const claims = claimsOf(world);
+    const guess = { "berth.dev/claim": "web-slot-0", "berth.dev/token": "guess" };
+    assert.match(await refused(claims, ask("web-1", { annotations: guess })), /^CLAIM_MISSING/);
+    assert.deepEqual(await attach(claims, ask("web-slot-0")), { kind: "unmoored" });
+    const right = { "berth.dev/claim": "web-slot-0", "berth.dev/token": "secret" };
+    assert.equal((await moored(claims, ask("web-1", { annotations: right }))).claim, "shop/web-slot-0");
+    assert.match(await refused(claims, ask("web-2", { annotations: guess })), /^CLAIM_MISSING/);
+  });
+
+  it("refuses addresses that the runtime asks for and the claim does not have", async () => {
+    await using world = await openWorld({ pools: [DB_POOL] });
+    await pin(world, "a", "10.20.0.70");
+    const words = await refused(claimsOf(world), ask("a", { addresses: addrs("10.20.0.71") }));
+    assert.equal(
+      words,
+      "CLAIM_CHANGED: the runtime asks for 10.20.0.71, and claim shop/a holds 10.20.0.70; remove one of the two requests",
+    );
+    await moored(claimsOf(world), ask("a", { addresses: addrs("10.20.0.70") }));
+  });
+});

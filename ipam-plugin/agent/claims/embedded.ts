@@ -1,0 +1,289 @@
+// SPDX-License-Identifier: Apache-2.0
+import { isDeepStrictEqual } from "node:util";
+import { BerthError, isRefusal, type Refusal } from "../../../allocator/base/errors.ts";
+import type { Labels } from "../../../allocator/base/ports.ts";
+import { type Context, MAX_ATTEMPTS } from "../../../allocator/cache/context.ts";
+import { settlePod } from "../../../allocator/demand/admitted-pod.ts";
+import { requestFor } from "../../../allocator/demand/build-request.ts";
+import {
+  type BindingEvidence,
+  bind,
+  HOLD_TIMEOUT_MS,
+  isDetached,
+  isSame,
+} from "../../../allocator/lifecycle/bind.ts";
+import { reserve } from "../../../allocator/lifecycle/reserve.ts";
+import {
+  ASSIGNED_ADDRESSES,
+  ASSIGNED_CLAIM,
+  EXEMPT_NAMESPACE,
+  readRequest,
+  withDefaults,
+} from "../../../allocator/manifest/annotations.ts";
+import { claimRefsFor, doesWithout, matchesRef } from "../../../allocator/manifest/pod-claim.ts";
+import { requestsAddress } from "../../../allocator/model/address-request.ts";
+import type { Claim, ClaimAttachment } from "../../../allocator/model/claim.ts";
+import type { ClusterState } from "../../../allocator/model/cluster-state.ts";
+import type { Stored } from "../../../allocator/store/store.ts";
+import {
+  changed,
+  isReplaced,
+  missing,
+  NO_CLAIM,
+  podReplaced,
+  requestMismatch,
+  resultOf,
+  throwIfCancelled,
+} from "./claim-result.ts";
+import type {
+  AttachRequest,
+  ClaimMatch,
+  ClaimResult,
+  ClaimSource,
+  NoClaim,
+  SandboxEvent,
+} from "./claim-source.ts";
+
+export interface EmbeddedClaimsOptions {
+  readonly context: Context;
+  readonly inventory: ClusterState;
+  /** This node's name. */
+  readonly node: string;
+  /** A sandbox is gone: the claim may have lost what it was kept for. */
+  readonly suspect: (claim: Claim) => void;
+  /** Resolves once the context's view has every record; until then nothing new is chosen. Absent: it has. */
+  readonly whole?: Promise<void>;
+}
+
+/**
+ * The claims side of the agent where allocator and agent share a process: finds the pod's claim, binds it to this
+ * node through the same rule as the cluster's binder, and reports what became of the sandbox.
+ */
+export class EmbeddedClaims implements ClaimSource {
+  readonly #options: EmbeddedClaimsOptions;
+
+  constructor(options: EmbeddedClaimsOptions) {
+    this.#options = options;
+  }
+
+  async find(request: AttachRequest, _signal: AbortSignal): Promise<ClaimMatch | NoClaim | Refusal> {
+    const { context, inventory } = this.#options;
+    const { namespace, name } = request.pod;
+    const pod = await inventory.pod(namespace, name);
+    if (pod !== undefined && isReplaced(pod, request)) return podReplaced(request.pod);
+    const annotations = pod?.annotations ?? request.annotations ?? {};
+    // The sandbox's own annotations, where the runtime sends them: the object may be another pod's of the name.
+    const assigned = (request.annotations ?? annotations)[ASSIGNED_ADDRESSES]?.split(",");
+    const said = assigned === undefined ? {} : { assigned };
+    for (const lead of claimRefsFor(request.pod, annotations)) {
+      const claim = await context.store.get("claim", lead.key);
+      if (claim === undefined || !matchesRef(lead, claim.record)) continue;
+      const isItsOwn = claim.record.binding?.podUID === request.pod.uid;
+      if (pod !== undefined && !isItsOwn && doesWithout(annotations, claim.record)) continue;
+      return this.#foundFor(claim, { token: lead.token, ...said }, request);
+    }
+    return await this.#make(request, annotations);
+  }
+
+  /** Another interface of the pod may have the claim already; this one is then served like that of a pod without any. */
+  #foundFor(
+    { key, record }: Stored<"claim">,
+    said: Pick<ClaimMatch, "token" | "assigned">,
+    { pod, attachment }: AttachRequest,
+  ): ClaimMatch | NoClaim {
+    const { binding } = record;
+    const lentToIt =
+      binding?.node === this.#options.node && binding.podName === pod.name && binding.podUID === pod.uid;
+    const only = record.interface ?? (lentToIt ? binding.interface : undefined);
+    return only === undefined || only === attachment.interface
+      ? { kind: "found", claim: key, ...said }
+      : NO_CLAIM;
+  }
+
+  async attach(
+    found: ClaimMatch,
+    request: AttachRequest,
+    signal: AbortSignal,
+  ): Promise<ClaimResult | NoClaim | Refusal> {
+    const bound = await this.#bind(found, request, signal);
+    if (isRefusal(bound)) return bound;
+    const { record } = bound;
+    if ((record.interface ?? record.binding?.interface) !== request.attachment.interface) return NO_CLAIM;
+    const refusal = requestMismatch(record, request.addresses);
+    if (refusal !== undefined) return refusal;
+    const { pod, attachment, seenAt } = request;
+    const notice = { claim: found.claim, pod, attachment, ...(seenAt && { seenAt }) };
+    // Before it is answered: the end of an older sandbox must not make the claim look free while this one has it.
+    const held = await this.#report(notice, "attached", signal);
+    // Until then it may have been at rest for a moment, and been changed or given back.
+    if (!isDeepStrictEqual(held?.record.addresses, record.addresses)) return changed(found.claim);
+    return resultOf(this.#options.context.view, record);
+  }
+
+  async detached(notice: SandboxEvent): Promise<void> {
+    const seen = await this.#report(notice, "detached");
+    if (seen !== undefined) this.#options.suspect(seen.record);
+  }
+
+  /** A sandbox was given the claim's addresses, or has had them since before this process began. */
+  async attached(notice: SandboxEvent): Promise<void> {
+    await this.#report(notice, "attached");
+  }
+
+  async lastSandbox(claim: string): Promise<ClaimAttachment | undefined> {
+    const { context, node } = this.#options;
+    const attachment = (await context.store.get("claim", claim))?.record.status.attachment;
+    return attachment?.node === node && !attachment.detached ? attachment : undefined;
+  }
+
+  inUse(): readonly string[] {
+    const { context } = this.#options;
+    return [...context.view.claims()].filter(({ record }) => this.#isInUse(record)).map(({ key }) => key);
+  }
+
+  /** As after a DEL, or the claim would be kept for nobody, for ever. */
+  async absent(claim: string): Promise<void> {
+    const { context, node, suspect } = this.#options;
+    const seen = await context.store.get("claim", claim);
+    if (seen === undefined || !this.#isInUse(seen.record)) return;
+    const { binding, status } = seen.record;
+    const { containerID = "", interface: name = binding?.interface ?? "" } = status.attachment ?? {};
+    const of = { node, containerID, interface: name, podUID: binding?.podUID ?? "" };
+    const attachment = { ...of, since: context.clock.now(), detached: true };
+    const result = await context.store.report(seen, { phase: "Detached", attachment });
+    if (result.kind === "replaced") suspect(result.stored.record);
+  }
+
+  #isInUse(claim: Claim): boolean {
+    return claim.binding?.node === this.#options.node && !isDetached(claim);
+  }
+
+  /** No claim: a pod that asked for one is refused, one that did not is given an address of the configured pools. */
+  async #make(request: AttachRequest, annotations: Labels): Promise<ClaimMatch | NoClaim | Refusal> {
+    const { context, inventory } = this.#options;
+    const { namespace: name } = request.pod;
+    const namespace = (await inventory.namespace(name)) ?? { name, labels: {}, annotations: {} };
+    const asked = name === EXEMPT_NAMESPACE ? {} : readRequest(withDefaults(annotations, namespace));
+    if (isRefusal(asked)) return asked;
+    if (requestsAddress(asked) || annotations[ASSIGNED_CLAIM] !== undefined) return missing(request.pod);
+    if (request.pools.length === 0) return NO_CLAIM;
+    const entry = request.addresses.length === 0 ? {} : { entries: [request.addresses] };
+    const identity = { kind: "Pod", apiVersion: "v1", name: request.pod.name };
+    const allocation = requestFor({
+      standing: { kind: "named", claim: request.pod.name, identity },
+      request: { pools: request.pools, ...entry },
+      namespace,
+      podLabels: {},
+      start: 0,
+      token: "",
+      now: context.clock.now(),
+    });
+    if (isRefusal(allocation)) return allocation;
+    await this.#options.whole;
+    // a claim that a review made meanwhile, for the next pod of the name, is not this one's to change
+    const got = await reserve(context, allocation, "nothing");
+    if (!isRefusal(got) && !isSame(got.addresses, got.claim.record.addresses)) return changed(got.claim.key);
+    return isRefusal(got) ? got : { kind: "found", claim: got.claim.key, token: "" };
+  }
+
+  async #bind(
+    { claim, token, assigned }: ClaimMatch,
+    request: AttachRequest,
+    signal: AbortSignal,
+  ): Promise<Stored<"claim"> | Refusal> {
+    const { context, node } = this.#options;
+    const { name, uid } = request.pod;
+    const { interface: attachTo, containerID } = request.attachment;
+    const said = assigned === undefined ? {} : { assigned };
+    const seen = request.seenAt === undefined ? {} : { seenAt: request.seenAt };
+    const target = { name, uid, node, token, interface: attachTo, containerID, ...said, ...seen };
+    const tryBind = () =>
+      bind(context, claim, target, async (lent) => {
+        throwIfCancelled(signal);
+        return await this.#factsOf(lent);
+      });
+    const bound = await tryBind();
+    if (!isRefusal(bound) || bound.code !== "CLAIM_CHANGED") return bound;
+    return (await this.#settle(request, signal)) ?? (await tryBind());
+  }
+
+  /** Admission breaks off when a host goes down: what it was to write into the claim is written now. */
+  async #settle(
+    { pod: { namespace, name, uid } }: AttachRequest,
+    signal: AbortSignal,
+  ): Promise<Refusal | undefined> {
+    const { context, inventory } = this.#options;
+    const pod = await inventory.pod(namespace, name);
+    throwIfCancelled(signal);
+    if (pod === undefined || (uid !== "" && pod.uid !== uid)) return undefined;
+    return await settlePod(context, inventory, { ...pod, generateName: "" });
+  }
+
+  async #factsOf({ namespace, binding }: Claim): Promise<BindingEvidence> {
+    const { inventory, context } = this.#options;
+    if (binding === undefined) return { fenced: false, promiseOver: true };
+    if (binding.node !== "") return { fenced: await inventory.fenced(binding.node), promiseOver: false };
+    const pod = binding.podName === "" ? undefined : await inventory.pod(namespace, binding.podName);
+    return {
+      fenced: false,
+      promiseOver: pod?.ended !== false && context.clock.now() - binding.since >= HOLD_TIMEOUT_MS,
+    };
+  }
+
+  /** The claim as it stands once the news is in it; undefined when it is not this pod's any more, or says more already. */
+  async #report(
+    notice: SandboxEvent,
+    news: News,
+    signal?: AbortSignal,
+  ): Promise<Stored<"claim"> | undefined> {
+    const { claim: key, attachment, seenAt } = notice;
+    const { context, node } = this.#options;
+    for (let round = 0; round < MAX_ATTEMPTS; round++) {
+      const seen = await context.store.get("claim", key);
+      if (seen === undefined) return undefined;
+      const bearing = judgeNews(seen.record, notice, news, node);
+      if (bearing !== "new") return bearing === "known" ? seen : undefined;
+      throwIfCancelled(signal);
+      const next: ClaimAttachment = {
+        node,
+        containerID: attachment.containerID,
+        interface: attachment.interface,
+        podUID: seen.record.binding?.podUID ?? "",
+        since: context.clock.now(),
+        detached: news === "detached",
+        ...(news === "attached" && seenAt),
+      };
+      const phase = next.detached ? "Detached" : "Attached";
+      const result = await context.store.report(seen, { phase, attachment: next });
+      if (result.kind === "replaced") return result.stored;
+    }
+    throw new BerthError("REVISION_CONFLICT", `the status of claim ${key} kept changing`, {
+      details: { claim: key },
+    });
+  }
+}
+
+type News = "attached" | "detached";
+
+/**
+ * What a piece of news means for the claim. A late DEL of an older sandbox says nothing about the one that came after
+ * it (invariant 8), nor does anything about a pod that the claim is not bound to: pods of one name are told apart by
+ * UID, which not every runtime says, and by node.
+ */
+function judgeNews(
+  claim: Claim,
+  { pod, attachment }: SandboxEvent,
+  news: News,
+  node: string,
+): "new" | "known" | "foreign" {
+  const { binding, status } = claim;
+  if (claim.releasing === true || binding === undefined || binding.podName !== pod.name) return "foreign";
+  if (binding.node !== node) return "foreign";
+  if (pod.uid !== "" && binding.podUID !== "" && binding.podUID !== pod.uid) return "foreign";
+  const known = status.attachment;
+  if (known === undefined || known.podUID !== binding.podUID) return "new";
+  const same = known.containerID === attachment.containerID;
+  if (news === "attached") return same && !known.detached ? "known" : "new";
+  if (!same) return "foreign";
+  return known.detached ? "known" : "new";
+}

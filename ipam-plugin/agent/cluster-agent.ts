@@ -1,0 +1,169 @@
+// SPDX-License-Identifier: Apache-2.0
+import type { Clock, Logger, Metrics, Random } from "../../allocator/base/ports.ts";
+import { openKubernetesStore } from "../../allocator/store/kubernetes/store.ts";
+import type { Database } from "../../allocator/store/sqlite/database.ts";
+import type { Stored } from "../../allocator/store/store.ts";
+import { Client } from "../../kube/api/client.ts";
+import type { Connection } from "../../kube/api/connection.ts";
+import { withRequestMetrics } from "../../kube/api/metered-connection.ts";
+import { DONE, type Outcome, WorkQueue } from "../../kube/controller/workqueue.ts";
+import { WatchMetrics } from "../../kube/watch/watch-metrics.ts";
+import { type Agent, startAgent } from "./agent.ts";
+import { notLoadedWords } from "./claims/cluster/claim-lookup.ts";
+import type { NodePod, PodName } from "./claims/cluster/node-cache.ts";
+import { NodeClaims } from "./claims/cluster/node-claims.ts";
+import { NodeInformers, nodePod, PODS } from "./claims/cluster/node-informers.ts";
+import { StatusWriter } from "./claims/cluster/status-writer.ts";
+import { StrayDetector } from "./claims/cluster/stray-detector.ts";
+import { markFileOf } from "./journal/boot-mark.ts";
+import { gaugeOf } from "./metrics.ts";
+import { startWhenBound } from "./refuse-until-adopted.ts";
+
+export interface NodeAgentOptions {
+  /** This node's name in the cluster. */
+  readonly node: string;
+  /** Closed with the agent. */
+  readonly connection: Connection;
+  /** Where the journal is kept; stays the caller's to close. */
+  readonly database: Database;
+  readonly socketPath: string;
+  readonly bootId: string;
+  /** Aborts when the process is told to end: one that must not serve waits for a person until then. */
+  readonly signal: AbortSignal;
+  readonly clock: Clock;
+  readonly random: Random;
+  readonly log: Logger;
+  readonly metrics: Metrics;
+}
+
+export interface NodeAgent extends Agent {
+  /** The claims are loaded: every ADD can be served. */
+  readonly isReady: boolean;
+}
+
+/** An ADD may wait for a status that is being written: rather write it once more than make a pod wait for long. */
+const CALL_MS = 4_000;
+/** The watch of pods may be behind that of claims for a moment. */
+const POD_UNSEEN_MS = 1_000;
+/** How long looks that are under way at the end may take. */
+const LAST_LOOK_MS = 2_000;
+/** A look at a claim waits while an ADD has its turn. */
+const LOOKS_AT_ONCE = 16;
+
+/**
+ * Starts the agent of a node of a cluster. It serves at once: a DEL needs no API server, an ADD waits for what it has to
+ * know. While another journal has served in this boot it refuses in words, until a person confirms this one. Throws
+ * what startAgent throws.
+ */
+export async function startNodeAgent(options: NodeAgentOptions): Promise<NodeAgent> {
+  const { node, clock, random, log, metrics } = options;
+  const connection = withRequestMetrics(options.connection, metrics, clock);
+  const impatient = withDeadline(connection, CALL_MS);
+  const health = new WatchMetrics(clock, metrics);
+  const watch = new NodeInformers({ connection, node, clock, random, log, health });
+  const store = openKubernetesStore({ connection: impatient, clock, random, log, metrics });
+  const started = Promise.withResolvers<Agent>();
+  const queue: WorkQueue = new WorkQueue({
+    ...{ name: "claims", clock, random, log, concurrency: LOOKS_AT_ONCE, metrics },
+    work: (claim) => look(claim, started.promise, claims),
+  });
+  const claims = new NodeClaims({
+    ...{ node, clock, log, view: watch },
+    reports: new StatusWriter({ store, node, clock }),
+    livePod: podsOf(impatient),
+    suspect: (claim, afterMs) => queue.addAfter(claim, afterMs),
+  });
+  watch.onChange({
+    claim: (claim, now) => {
+      claims.changed(claim, now);
+      queue.addAfter(claim, now !== undefined && isPodSeen(now, watch) ? 0 : POD_UNSEEN_MS);
+    },
+    pod: (changed) => {
+      for (const claim of changed) queue.addAfter(claim, 0);
+    },
+  });
+  const notReady = () => (watch.isSynced ? undefined : notLoadedWords(node));
+  gaugeOf(metrics, "berth_ready", () => (watch.isSynced ? 1 : 0));
+  const { socketPath, signal } = options;
+  const agent = await startWhenBound(() => startAgent({ ...options, mooring: claims, notReady }), {
+    ...{ socketPath, signal, clock, log },
+    mark: markFileOf(socketPath),
+  });
+  started.resolve(agent);
+  const strays = new StrayDetector({ view: watch, attached: () => agent.attached(), clock, log });
+  gaugeOf(metrics, "berth_agent_claims", () => watch.size);
+  gaugeOf(metrics, "berth_agent_stray_sandboxes", () => strays.find().length);
+  return inBackground(agent, { watch, queue, strays, connection, clock });
+}
+
+/** Brings the claim's status in line with the journal. */
+async function look(claim: string, started: Promise<Agent>, claims: NodeClaims): Promise<Outcome> {
+  const agent = await started;
+  await agent.unlessInUse(claim, () => claims.settle(claim));
+  await claims.report(claim);
+  return DONE;
+}
+
+interface Works {
+  readonly watch: NodeInformers;
+  readonly queue: WorkQueue;
+  readonly strays: StrayDetector;
+  readonly connection: Connection;
+  readonly clock: Clock;
+}
+
+/**
+ * Begins to follow the API server, now that the socket is its own. At the end it looks at no claim any more before it
+ * gives the socket up: what the next process lists is newer than all that this one went by. The ADDs that it has taken
+ * in go on until they are answered, and so do the watches that they wait for.
+ */
+function inBackground(agent: Agent, { watch, queue, strays, connection, clock }: Works): NodeAgent {
+  const [stop, stopLooks] = [new AbortController(), new AbortController()];
+  const { signal } = stop;
+  const looking = watch.synced.then(() => queue.run(stopLooks.signal));
+  const running = Promise.all([watch.run(signal), strays.run(signal)]);
+  let closing: Promise<void> | undefined;
+  const closeAll = async () => {
+    stopLooks.abort();
+    const looked = watch.isSynced ? looking : Promise.resolve();
+    const over = new AbortController();
+    await Promise.race([looked, clock.sleep(LAST_LOOK_MS, over.signal)]);
+    over.abort();
+    await agent.close();
+    stop.abort();
+    connection.close();
+    await Promise.all([running, looked]);
+  };
+  return {
+    ...agent,
+    get isReady() {
+      return watch.isSynced;
+    },
+    close: () => {
+      closing ??= closeAll();
+      return closing;
+    },
+  };
+}
+
+function isPodSeen({ record }: Stored<"claim">, watch: NodeInformers): boolean {
+  const { namespace, binding } = record;
+  return binding !== undefined && watch.pod({ namespace, name: binding.podName })?.uid === binding.podUID;
+}
+
+/** Pods as the API server has them at this moment. */
+function podsOf(connection: Connection): (pod: PodName) => Promise<NodePod | undefined> {
+  const client = new Client(connection, PODS);
+  return async ({ namespace, name }) => {
+    const item = await client.get({ namespace, name });
+    return item && nodePod(item);
+  };
+}
+
+function withDeadline(connection: Connection, timeoutMs: number): Connection {
+  return {
+    call: (call) => connection.call({ timeoutMs, ...call }),
+    stream: (call, signal) => connection.stream(call, signal),
+    close: () => connection.close(),
+  };
+}

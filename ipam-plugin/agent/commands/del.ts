@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+import { fromThrown } from "../../cni/errors.ts";
+import { attachmentIdOf } from "../add/add-request.ts";
+import { attachmentKey, detached, tombstoneFor } from "../journal/attachment.ts";
+import type { Answer } from "../rpc/connection.ts";
+import { errorVersion, notAccepted, succeed } from "../rpc/reply.ts";
+import type { AgentServices, Request } from "../services/services.ts";
+
+/**
+ * Lets go of one interface of one container and succeeds, whatever else the call says: neither version nor ranges
+ * nor CNI_ARGS, and least of all prevResult, have a say in it (SPEC section 4, "DEL"). Safe to repeat.
+ */
+export async function del(request: Request, services: AgentServices): Promise<Answer> {
+  const place = attachmentIdOf(request);
+  const { startNs } = request.call;
+  const { attachments, turns, inFlight, notices, clock, bootId, log } = services;
+  inFlight.abortBefore(attachmentKey(place), startNs);
+  try {
+    await turns.run(attachmentKey(place), async () => {
+      const known = attachments.get(place);
+      // It was meant for an earlier sandbox of that name, and waited somewhere until this one was attached.
+      if (known?.state === "attached" && known.startNs > startNs) return;
+      const at = { now: clock.now(), deadlineNs: startNs, bootId };
+      await attachments.commit({
+        put: [known === undefined ? tombstoneFor(place, at) : detached(known, at)],
+      });
+    });
+  } catch (error) {
+    // Not worded by us alone: some runtimes take "not found" in a failed DEL for success. The spool keeps it anyway.
+    log.error("detachment was not journalled", { containerID: place.containerID, error });
+    return notAccepted(errorVersion(request.config.fields), fromThrown(error));
+  }
+  notices.kick();
+  return succeed();
+}

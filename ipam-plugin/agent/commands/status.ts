@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0
+import { messageOf } from "../../../allocator/base/errors.ts";
+import { readVersion } from "../../cni/config.ts";
+import { cniError, isCniError } from "../../cni/errors.ts";
+import type { Answer } from "../rpc/connection.ts";
+import { errorVersion, fail, succeed } from "../rpc/reply.ts";
+import type { AgentServices, Request } from "../services/services.ts";
+
+/**
+ * Whether ADD can be served. An error makes the node NotReady and in the end evicts its pods, so an exhausted range
+ * is none: other networks of the node may have plenty. 50 is said by the CNI binary when there is no agent, and here
+ * for as long as the agent has not loaded what pods may have claimed.
+ */
+export async function status(
+  { config }: Request,
+  { journal, clock, notReady }: AgentServices,
+): Promise<Answer> {
+  const version = readVersion(config, "STATUS");
+  if (isCniError(version)) return fail(errorVersion(config.fields), version);
+  const why = notReady();
+  if (why !== undefined) return fail(version, cniError("NOT_AVAILABLE", why));
+  if (!journal.failing) return succeed();
+  try {
+    // Without pods there are no writes, and without writes nobody would find out that the disk is well again.
+    await journal.probe(clock.now());
+    return succeed();
+  } catch (error) {
+    const words = `the journal cannot be written: ${messageOf(error)}`;
+    return fail(version, cniError("LIMITED_CONNECTIVITY", words));
+  }
+}

@@ -1,0 +1,210 @@
+// SPDX-License-Identifier: Apache-2.0
+import assert from "node:assert/strict";
+import { existsSync } from "node:fs";
+import { mkdir, mkdtemp, readdir, readFile, rename, rm, stat, symlink, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterEach, beforeEach, describe, it } from "node:test";
+import { type Logger, noopLogger } from "../../../allocator/base/ports.ts";
+import { createClock } from "../../../system/clock.ts";
+import { ManualClock } from "../../../system/testing/manual-clock.ts";
+import { Conflist, validateConflist } from "./conflist.ts";
+
+const NAME = "05-berth.conflist";
+const real = createClock();
+
+function conflist(network: string, ipam = "berth"): string {
+  const plugins = [{ type: "bridge", ipam: { type: ipam } }, { type: "portmap" }];
+  return JSON.stringify({ cniVersion: "1.0.0", name: network, plugins });
+}
+
+describe("judgeConflist", () => {
+  for (const [text, why] of [
+    ["{", /^is no JSON: /],
+    ["", /^is no JSON: /],
+    ['"text"', /^is no JSON object$/],
+    ["[]", /^is no JSON object$/],
+    ["null", /^is no JSON object$/],
+    ['{"name":"net","plugins":[{"type":"a"}]}', /^has no cniVersion$/],
+    ['{"cniVersion":"1.0.0","name":"","plugins":[{"type":"a"}]}', /^has no name$/],
+    ['{"cniVersion":"1.0.0","name":"net","type":"bridge"}', /^has no plugins$/],
+    ['{"cniVersion":"1.0.0","name":"net","plugins":[]}', /^has no plugins$/],
+    [
+      '{"cniVersion":"1.0.0","name":"net","plugins":[{"type":"a"},{"ipam":{}}]}',
+      /^has no type in plugins\[1\]$/,
+    ],
+    ['{"cniVersion":"1.0.0","name":"net","plugins":[null]}', /^has no type in plugins\[0\]$/],
+  ] as const) {
+    it(`refuses ${text === "" ? "nothing" : text}`, () => {
+      const verdict = validateConflist(text);
+      assert.match(verdict.kind === "invalid" ? verdict.why : "accepted", why);
+    });
+  }
+
+  it("tells one that asks Berth from one that does not", () => {
+    assert.deepEqual(validateConflist(conflist("net")), { kind: "conflist", asksBerth: true });
+    assert.deepEqual(validateConflist(conflist("net", "host-local")), { kind: "conflist", asksBerth: false });
+  });
+});
+
+describe("the conflist", () => {
+  let folder: string;
+  let mounted: string;
+  let host: string;
+  let version: number;
+  let ready: boolean;
+  let clock: ManualClock;
+  let logged: string[];
+  let open: Conflist[];
+  let podCidrs: readonly string[];
+
+  /** As the kubelet mounts a ConfigMap: the file is a link through a folder that is swapped at once. */
+  async function mount(text: string): Promise<void> {
+    const name = `..version-${++version}`;
+    await mkdir(join(mounted, name));
+    await writeFile(join(mounted, name, NAME), text);
+    await symlink(name, join(mounted, "..data_tmp"));
+    await rename(join(mounted, "..data_tmp"), join(mounted, "..data"));
+  }
+
+  /** Lets it look once, and waits until it sleeps again. */
+  async function look(): Promise<void> {
+    while (clock.sleeping === 0) await real.sleep(1);
+    clock.advance(5_000);
+    while (clock.sleeping === 0) await real.sleep(1);
+  }
+
+  async function start(): Promise<Conflist> {
+    const at = (level: string) => (message: string) => logged.push(`${level}: ${message}`);
+    const log: Logger = { ...noopLogger, info: at("info"), warn: at("warn"), error: at("error") };
+    const started = await Conflist.open({
+      ...{ from: join(mounted, NAME), folder: host, isReady: () => ready, clock, log },
+      ...{ node: "node-a", podCidrs: async () => podCidrs },
+    });
+    open.push(started);
+    return started;
+  }
+
+  const written = () => readFile(join(host, NAME), "utf8");
+
+  beforeEach(async () => {
+    folder = await mkdtemp(join(tmpdir(), "berth-conflist-"));
+    [mounted, host] = [join(folder, "mounted"), join(folder, "net.d")];
+    [version, ready, clock, logged, open] = [0, false, new ManualClock(real.now()), [], []];
+    podCidrs = [];
+    await mkdir(mounted);
+    await mkdir(host);
+    await symlink(join("..data", NAME), join(mounted, NAME));
+    await mount(conflist("one"));
+  });
+  afterEach(async () => {
+    for (const started of open) await started.close();
+    await rm(folder, { recursive: true });
+  });
+
+  it("is written once the agent is ready, and stays when it ends", async () => {
+    const started = await start();
+    await look();
+    assert.deepEqual([started.isWritten, await readdir(host)], [false, []]);
+    ready = true;
+    await look();
+    assert.deepEqual([started.isWritten, await readdir(host)], [true, [NAME]]);
+    await started.close();
+    assert.equal(await written(), conflist("one"));
+    assert.deepEqual(logged, ["info: conflist written"]);
+  });
+
+  it("is written as it is mounted by then", async () => {
+    await start();
+    await mount(conflist("two"));
+    ready = true;
+    await look();
+    assert.equal(await written(), conflist("two"));
+  });
+
+  it("follows the mounted file, but not to what no runtime could load", async () => {
+    ready = true;
+    await start();
+    await look();
+    await mount("{");
+    await look();
+    await look();
+    assert.equal(await written(), conflist("one"));
+    await mount(conflist("two", "host-local"));
+    await look();
+    assert.equal(await written(), conflist("two", "host-local"));
+    assert.deepEqual(logged, [
+      "info: conflist written",
+      "error: new conflist is refused; the one before stays",
+      "warn: no plugin of the conflist has ipam.type berth",
+      "info: conflist written",
+    ]);
+  });
+
+  it("is not written again by the next agent, nor when it looks again", async () => {
+    ready = true;
+    await start();
+    await look();
+    const { ino } = await stat(join(host, NAME));
+    await open.pop()?.close();
+    clock = new ManualClock(real.now());
+    const next = await start();
+    await look();
+    await look();
+    assert.equal((await stat(join(host, NAME))).ino, ino);
+    assert.equal(next.isWritten, true);
+  });
+
+  it("is tried again until it can be written, and said once", async () => {
+    const started = await start();
+    await rename(host, `${host}.away`);
+    ready = true;
+    await look();
+    await look();
+    assert.deepEqual([started.isWritten, logged], [false, ["error: conflist is not brought to the host"]]);
+    await rename(`${host}.away`, host);
+    await look();
+    assert.equal(started.isWritten, true);
+  });
+
+  it("has the node's own range where it says so, once the node has one", async () => {
+    await mount(conflist("usePodCidr"));
+    ready = true;
+    const started = await start();
+    await look();
+    assert.deepEqual([started.isWritten, logged], [false, ["error: conflist is not brought to the host"]]);
+    podCidrs = ["10.244.1.0/24"];
+    await look();
+    assert.equal(JSON.parse(await written()).name, "10.244.1.0/24");
+  });
+
+  it("stays while the mounted file is away", async () => {
+    ready = true;
+    await start();
+    await look();
+    await rm(join(mounted, "..data"));
+    await look();
+    assert.equal(await written(), conflist("one"));
+    await mount(conflist("two"));
+    await look();
+    assert.equal(await written(), conflist("two"));
+  });
+
+  it("is refused at the start when it is none, or has no place to go", async () => {
+    await mount("[]");
+    await assert.rejects(start(), {
+      message: `BERTH_CONFLIST ${join(mounted, NAME)} is no CNI configuration list: it is no JSON object`,
+    });
+    await rm(join(mounted, "..data"));
+    await assert.rejects(start(), {
+      code: "CONFIG_INVALID",
+      message: /^BERTH_CONFLIST .* cannot be read: ENOENT/,
+    });
+    await mount(conflist("one"));
+    await rm(host, { recursive: true });
+    await assert.rejects(start(), {
+      message: `BERTH_CNI_CONF ${host} is no folder here; mount the host's folder there`,
+    });
+    assert.ok(!existsSync(host));
+  });
+});

@@ -1,0 +1,159 @@
+// SPDX-License-Identifier: Apache-2.0
+import { readFile } from "node:fs/promises";
+import { BerthError, messageOf } from "../../../allocator/base/errors.ts";
+import type { Clock, Logger } from "../../../allocator/base/ports.ts";
+import { conflistPath, type Installation, installConflist, prepareConflist } from "./plugin-binary.ts";
+import { fillPodCidrs, needsPodCidr } from "./pod-cidr.ts";
+
+/** A kubelet itself brings a changed ConfigMap to the pod only within about a minute. */
+const LOOK_MS = 5_000;
+/** How soon after the agent is ready the node may become Ready. */
+const READY_MS = 200;
+
+export interface ConflistOptions extends Installation {
+  readonly node: string;
+  /** The node's own ranges, for a list that has places for them. */
+  readonly podCidrs: () => Promise<readonly string[]>;
+  /** Whether the agent can serve every ADD; once it can, it always can. */
+  readonly isReady: () => boolean;
+  readonly clock: Clock;
+  readonly log: Logger;
+}
+
+/** What a text is to a container runtime. */
+export type ConflistVerdict =
+  | { readonly kind: "invalid"; readonly why: string }
+  | { readonly kind: "conflist"; readonly asksBerth: boolean };
+
+/** Whether it is a list of plugins (CNI specification, section 1), and one of them asks Berth for its addresses. */
+export function validateConflist(text: string): ConflistVerdict {
+  const no = (why: string) => ({ kind: "invalid", why }) as const;
+  let list: unknown;
+  try {
+    list = JSON.parse(text);
+  } catch (error) {
+    return no(`is no JSON: ${messageOf(error)}`);
+  }
+  if (!isObject(list)) return no("is no JSON object");
+  for (const field of ["cniVersion", "name"]) {
+    if (typeof list[field] !== "string" || list[field] === "") return no(`has no ${field}`);
+  }
+  const plugins: unknown = list["plugins"];
+  if (!Array.isArray(plugins) || plugins.length === 0) return no("has no plugins");
+  const nameless = plugins.findIndex((plugin) => !isObject(plugin) || typeof plugin["type"] !== "string");
+  if (nameless >= 0) return no(`has no type in plugins[${nameless}]`);
+  return { kind: "conflist", asksBerth: plugins.some(asksBerth) };
+}
+
+/**
+ * Gives the host its CNI configuration: once the agent is ready, since the kubelet calls a node Ready on which there is
+ * one, and again when the mounted file changes. What is refused then leaves the one before. The file outlives the agent:
+ * taken away, the node would be NotReady, while an ADD without an agent is only tried again.
+ */
+export class Conflist {
+  readonly #options: ConflistOptions;
+  readonly #stop = new AbortController();
+  #running: Promise<void> | undefined;
+  /** As last read from the mounted file. */
+  #seen: string | undefined;
+  #wanted: string | undefined;
+  #written: string | undefined;
+  /** The last look went wrong, and that was said. */
+  #failing = false;
+
+  private constructor(options: ConflistOptions) {
+    this.#options = options;
+  }
+
+  /** Throws CONFIG_INVALID for a file that is no conflist and a folder that cannot be written. */
+  static async open(options: ConflistOptions): Promise<Conflist> {
+    const { from, clock } = options;
+    const conflist = new Conflist(options);
+    const text = await readFile(from, "utf8").catch((cause: unknown) => {
+      throw new BerthError("CONFIG_INVALID", `BERTH_CONFLIST ${from} cannot be read: ${messageOf(cause)}`, {
+        cause,
+      });
+    });
+    const why = conflist.#accept(text);
+    if (why !== undefined) {
+      throw new BerthError(
+        "CONFIG_INVALID",
+        `BERTH_CONFLIST ${from} is no CNI configuration list: it ${why}`,
+      );
+    }
+    await prepareConflist(options, clock);
+    conflist.#running = conflist.#follow();
+    return conflist;
+  }
+
+  /** The host has it. */
+  get isWritten(): boolean {
+    return this.#written !== undefined;
+  }
+
+  /** Leaves the file where it is. */
+  async close(): Promise<void> {
+    this.#stop.abort();
+    await this.#running;
+  }
+
+  async #follow(): Promise<void> {
+    const { clock } = this.#options;
+    const { signal } = this.#stop;
+    while (!signal.aborted) {
+      await this.#look();
+      await clock.sleep(this.isWritten || this.#failing ? LOOK_MS : READY_MS, signal);
+    }
+  }
+
+  async #look(): Promise<void> {
+    const { from, log } = this.#options;
+    try {
+      await this.#read();
+      await this.#write();
+      this.#failing = false;
+    } catch (error) {
+      if (!this.#failing) log.error("conflist is not brought to the host", { file: from, error });
+      this.#failing = true;
+    }
+  }
+
+  async #read(): Promise<void> {
+    const { from, log } = this.#options;
+    const text = await readFile(from, "utf8");
+    if (text === this.#seen) return;
+    const why = this.#accept(text);
+    if (why !== undefined)
+      log.error("new conflist is refused; the one before stays", { file: from, error: why });
+  }
+
+  /** Why it is refused, if it is. */
+  #accept(text: string): string | undefined {
+    const { from, log } = this.#options;
+    this.#seen = text;
+    const verdict = validateConflist(text);
+    if (verdict.kind === "invalid") return verdict.why;
+    if (!verdict.asksBerth) log.warn("no plugin of the conflist has ipam.type berth", { file: from });
+    this.#wanted = text;
+    return undefined;
+  }
+
+  async #write(): Promise<void> {
+    const { isReady, log, node, podCidrs } = this.#options;
+    const wanted = this.#wanted;
+    if (wanted === undefined || wanted === this.#written || !isReady()) return;
+    const text = needsPodCidr(wanted) ? fillPodCidrs(wanted, node, await podCidrs()) : wanted;
+    const isNew = await installConflist(this.#options, text);
+    this.#written = wanted;
+    if (isNew) log.info("conflist written", { path: conflistPath(this.#options) });
+  }
+}
+
+function asksBerth(plugin: unknown): boolean {
+  const ipam = isObject(plugin) ? plugin["ipam"] : undefined;
+  return isObject(ipam) && ipam["type"] === "berth";
+}
+
+function isObject(value: unknown): value is Record<string, unknown> {
+  return typeof value === "object" && value !== null && !Array.isArray(value);
+}

@@ -1,0 +1,153 @@
+// SPDX-License-Identifier: Apache-2.0
+import assert from "node:assert/strict";
+import { type ChildProcess, spawn } from "node:child_process";
+import { once } from "node:events";
+import {
+  chmod,
+  copyFile,
+  mkdir,
+  mkdtemp,
+  readdir,
+  readFile,
+  rm,
+  stat,
+  utimes,
+  writeFile,
+} from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterEach, beforeEach, describe, it } from "node:test";
+import { BerthError } from "../../../allocator/base/errors.ts";
+import { type Logger, noopLogger } from "../../../allocator/base/ports.ts";
+import { createClock } from "../../../system/clock.ts";
+import { installConflist, installPlugin, prepareConflist } from "./plugin-binary.ts";
+
+const clock = createClock();
+/** A second of the past that every temporary file is older than which is not a process's own any more. */
+const LONG_AGO = 1_000_000;
+
+let folder: string;
+let host: string;
+let logged: string[];
+const log: Logger = { ...noopLogger, info: (message) => logged.push(message) };
+const install = (from = join(folder, "built"), to = host) =>
+  installPlugin({ from, folder: to }, { clock, log });
+
+/** Around the tests of a suite: not of the whole file, whose process others may share. */
+function setUp(): void {
+  beforeEach(async () => {
+    folder = await mkdtemp(join(tmpdir(), "berth-install-"));
+    host = join(folder, "bin");
+    logged = [];
+    await mkdir(host);
+    await writeFile(join(folder, "built"), "#!new\n");
+  });
+  afterEach(() => rm(folder, { recursive: true }));
+}
+
+async function words(failing: Promise<unknown>): Promise<string> {
+  const error: unknown = await failing.then(
+    () => undefined,
+    (thrown: unknown) => thrown,
+  );
+  return error instanceof BerthError
+    ? `${error.code}: ${error.message.replaceAll(folder, "")}`
+    : String(error);
+}
+
+describe("the plugin's installation", () => {
+  setUp();
+
+  it("leaves an executable whatever the umask, and nothing else", async () => {
+    const umask = process.umask(0o077);
+    try {
+      await install();
+    } finally {
+      process.umask(umask);
+    }
+    assert.equal(await readFile(join(host, "berth"), "utf8"), "#!new\n");
+    assert.equal((await stat(join(host, "berth"))).mode & 0o777, 0o755);
+    assert.deepEqual(await readdir(host), ["berth"]);
+    assert.deepEqual(logged, ["CNI plugin installed"]);
+  });
+
+  it("replaces one that is running, which goes on", async () => {
+    const old = join(host, "berth");
+    await copyFile("/bin/sleep", old);
+    await chmod(old, 0o755);
+    const running: ChildProcess = spawn(old, ["60"], { stdio: "ignore" });
+    try {
+      await once(running, "spawn");
+      await assert.rejects(writeFile(old, "in place"), { code: "ETXTBSY" });
+      await install();
+      assert.equal(await readFile(old, "utf8"), "#!new\n");
+      assert.deepEqual([running.exitCode, running.signalCode], [null, null]);
+    } finally {
+      running.kill("SIGKILL");
+      await once(running, "exit");
+    }
+  });
+
+  it("leaves one that is the same alone, and mends one that nobody may execute", async () => {
+    await install();
+    const { ino } = await stat(join(host, "berth"));
+    await install();
+    assert.equal((await stat(join(host, "berth"))).ino, ino);
+    await chmod(join(host, "berth"), 0o644);
+    await install();
+    assert.equal((await stat(join(host, "berth"))).mode & 0o777, 0o755);
+    assert.equal(logged.length, 2);
+  });
+
+  it("removes what a crash left behind, and nothing of anybody else", async () => {
+    const old = [".berth.0d5e.tmp", ".bridge.0d5e.tmp", "bridge", ".berth.conf"];
+    for (const name of [...old, ".berth.1f6a.tmp"]) await writeFile(join(host, name), "half");
+    for (const name of old) await utimes(join(host, name), LONG_AGO, LONG_AGO);
+    await install();
+    assert.deepEqual((await readdir(host)).sort(), [
+      ".berth.1f6a.tmp", // just written, by another agent perhaps
+      ".berth.conf",
+      ".bridge.0d5e.tmp",
+      "berth",
+      "bridge",
+    ]);
+  });
+
+  it("says what is wrong with the folders", async () => {
+    await mkdir(join(folder, "taken/berth/inside"), { recursive: true });
+    assert.deepEqual(
+      [
+        await words(install(join(folder, "none"))),
+        await words(install(undefined, join(folder, "none"))),
+        await words(install(undefined, join(folder, "built"))),
+        await words(prepareConflist({ from: "/cm/a.conflist", folder: join(folder, "none") }, clock)),
+      ],
+      [
+        "CONFIG_INVALID: BERTH_CNI_BINARY /none cannot be read: ENOENT: no such file or directory, open '/none'",
+        "CONFIG_INVALID: BERTH_CNI_BIN /none is no folder here; mount the host's folder there",
+        "CONFIG_INVALID: BERTH_CNI_BIN /built is no folder here; mount the host's folder there",
+        "CONFIG_INVALID: BERTH_CNI_CONF /none is no folder here; mount the host's folder there",
+      ],
+    );
+    assert.match(
+      await words(install(undefined, join(folder, "taken"))),
+      /^CONFIG_INVALID: BERTH_CNI_BIN \/taken cannot be written: E/,
+    );
+    assert.deepEqual(await readdir(join(folder, "taken")), ["berth"]);
+  });
+});
+
+describe("the conflist's installation", () => {
+  setUp();
+
+  it("writes it for root alone, under its own name, and only if it is another", async () => {
+    const conflist = { from: "/cm/05-berth.conflist", folder: host };
+    await writeFile(join(host, "05-berth.conflist"), "one of before", { mode: 0o644 });
+    assert.equal(await installConflist(conflist, "{}"), true);
+    const { ino, mode } = await stat(join(host, "05-berth.conflist"));
+    assert.equal(mode & 0o777, 0o600);
+    assert.equal(await installConflist(conflist, "{}"), false);
+    assert.equal((await stat(join(host, "05-berth.conflist"))).ino, ino);
+    assert.deepEqual(await readdir(host), ["05-berth.conflist"]);
+  });
+});

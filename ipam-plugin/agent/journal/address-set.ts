@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+import { type Address, type Family, familyOf, toNumber } from "../../../allocator/ip/address.ts";
+import { IntervalSet } from "../../../allocator/ip/interval-set.ts";
+
+/**
+ * The addresses of one scope that are taken on this node, each by one holder. The numbers are kept as runs, so that
+ * looking for a free one costs the same at 10 and at 60,000.
+ */
+export class AddressSet {
+  readonly #taken: Readonly<Record<Family, IntervalSet>> = {
+    IPv4: new IntervalSet(),
+    IPv6: new IntervalSet(),
+  };
+  readonly #holders = new Map<Address, string>(); // address -> id of the place that has it
+  readonly #positions = new Map<number, Address>(); // index of the range set -> address given away last
+
+  holderOf(address: Address): string | undefined {
+    return this.#holders.get(address);
+  }
+
+  /** From now on the address is this holder's, whoever had it. */
+  hold(address: Address, holder: string): void {
+    this.#holders.set(address, holder);
+    this.#taken[familyOf(address)].add(toNumber(address));
+  }
+
+  /** Lets go of an address unless somebody else holds it by now. */
+  release(address: Address, holder: string): void {
+    if (this.#holders.get(address) !== holder) return;
+    this.#holders.delete(address);
+    this.#taken[familyOf(address)].remove(toNumber(address));
+  }
+
+  /** The smallest number from `from` to `last` that nobody holds. */
+  nextFree(family: Family, from: bigint, last: bigint): bigint | undefined {
+    return this.#taken[family].nextFree(from, last);
+  }
+
+  position(rangeSet: number): Address | undefined {
+    return this.#positions.get(rangeSet);
+  }
+
+  advance(rangeSet: number, address: Address): void {
+    this.#positions.set(rangeSet, address);
+  }
+
+  held(): readonly Address[] {
+    return [...this.#holders.keys()];
+  }
+}

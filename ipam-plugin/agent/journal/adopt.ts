@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: Apache-2.0
+import { existsSync } from "node:fs";
+import { readdir, realpath } from "node:fs/promises";
+import { BerthError } from "../../../allocator/base/errors.ts";
+import { openDatabase } from "../../../allocator/store/sqlite/database.ts";
+import { judgeMark, markFileOf, markText } from "./boot-mark.ts";
+import { Journal } from "./journal.ts";
+
+/** Where container runtimes name the network namespaces of sandboxes. */
+const NAMED_NETNS: readonly string[] = ["/run/netns", "/var/run/netns", "/run/docker/netns"];
+
+export interface Adoption {
+  /** The journal's file. */
+  readonly database: string;
+  readonly socketPath: string;
+  readonly bootId: string;
+  /** A person has said that it is to be done. */
+  readonly confirmed: boolean;
+  readonly netnsFolders?: readonly string[];
+}
+
+/**
+ * Lets a journal serve that is not the one which has served in this boot, once that is confirmed; gives what is to be
+ * told to the person, line by line. Throws CONFIG_INVALID when there is no journal.
+ */
+export async function adopt(adoption: Adoption): Promise<readonly string[]> {
+  const { database, socketPath, bootId, confirmed } = adoption;
+  const journal = journalOf(database);
+  const mark = markFileOf(socketPath);
+  const own = { bootId, journal: journal.id };
+  switch (judgeMark(await mark.read(), own)) {
+    case "ours":
+      return [`${database} serves this node since it booted; there is nothing to adopt`];
+    case "none":
+      return [
+        `no other journal has served at ${socketPath} since this host booted; start Berth on ${database}`,
+      ];
+    case "another":
+  }
+  const seen = await namedNetns(adoption.netnsFolders ?? NAMED_NETNS);
+  const told = [
+    `${database} knows ${journal.attached.length} sandboxes of this boot; another journal has served it before`,
+    ...journal.attached.map((line) => `  known: ${line}`),
+    `network namespaces on this host: ${seen.length}`,
+    ...seen.map((path) => `  ${path}`),
+    "Once it is adopted, an address of a sandbox that is up and not known may be given to another one.",
+    "End those sandboxes first: delete their pods, or crictl rmp -fa.",
+  ];
+  if (!confirmed) return [...told, "Nothing was changed. To adopt it: the same with --yes"];
+  await mark.write(markText(own));
+  return [...told, `${database} is adopted: it serves this node from now on`];
+}
+
+function journalOf(path: string): { readonly id: string; readonly attached: readonly string[] } {
+  const missing = new BerthError("CONFIG_INVALID", `${path} has no journal yet; start Berth on it once`);
+  if (!existsSync(path)) throw missing;
+  const database = openDatabase(path, { readOnly: true });
+  try {
+    const journal = new Journal(database);
+    const id = journal.knownId();
+    if (id === undefined) throw missing;
+    const attached = journal.load().attachments.filter(({ state }) => state === "attached");
+    return { id, attached: attached.map(({ containerID, netns }) => `container ${containerID}, ${netns}`) };
+  } finally {
+    database.close();
+  }
+}
+
+async function namedNetns(folders: readonly string[]): Promise<readonly string[]> {
+  const real = new Set<string>();
+  for (const folder of folders) {
+    const path = await realpath(folder).catch(() => undefined);
+    if (path !== undefined) real.add(path);
+  }
+  const found: string[] = [];
+  for (const folder of real) {
+    for (const name of await readdir(folder).catch(() => [])) found.push(`${folder}/${name}`);
+  }
+  return found.toSorted();
+}

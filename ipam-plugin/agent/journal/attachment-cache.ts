@@ -1,0 +1,155 @@
+// SPDX-License-Identifier: Apache-2.0
+import type { Address } from "../../../allocator/ip/address.ts";
+import type { NetworkKey } from "../../cni/config.ts";
+import { AddressSet } from "./address-set.ts";
+import { type Attachment, type AttachmentId, attachmentKey, scopeId } from "./attachment.ts";
+import type { Change, Journal } from "./journal.ts";
+
+/**
+ * The journal's attachments in memory, with indexes. What is read here is on the disk already: a change is written
+ * first and published after. Only `space` runs ahead: an address is held while its attachment is being written.
+ */
+export class AttachmentCache {
+  readonly #journal: Journal;
+  readonly #byPlace = new Map<string, Attachment>(); // id of the place -> attachment or tombstone
+  readonly #byClaim = new Map<string, Set<string>>(); // claim -> ids of attached places
+  readonly #lent = new Map<Address, Set<string>>(); // address of a claim -> ids of attached places
+  readonly #pending = new Set<string>(); // ids of places whose detachment has yet to be told
+  readonly #spaces = new Map<string, AddressSet>(); // id of the scope -> addresses taken in it
+  readonly #waiting = new Map<string, Set<() => void>>(); // id of the place -> who waits for its detachment
+
+  /** Reads the journal. Throws what Journal.load throws. */
+  constructor(journal: Journal) {
+    this.#journal = journal;
+    const { attachments, positions } = journal.load();
+    for (const attachment of attachments) this.#publish(attachment);
+    for (const { scope, rangeSet, address } of positions) this.space(scope).advance(rangeSet, address);
+  }
+
+  get(place: AttachmentId): Attachment | undefined {
+    return this.#byPlace.get(attachmentKey(place));
+  }
+
+  /** Whether the place of that id has an attachment and no tombstone. */
+  isAttached(id: string): boolean {
+    return this.#byPlace.get(id)?.state === "attached";
+  }
+
+  /** Attachments and tombstones. Must not be held across a change. */
+  all(): Iterable<Attachment> {
+    return this.#byPlace.values();
+  }
+
+  attached(): readonly Attachment[] {
+    return [...this.#byPlace.values()].filter(({ state }) => state === "attached");
+  }
+
+  /** Whether there is anything, be it a tombstone, of that interface of that container, in any network. */
+  knows({ containerID, interface: name }: Pick<AttachmentId, "containerID" | "interface">): boolean {
+    for (const known of this.#byPlace.values())
+      if (known.containerID === containerID && known.interface === name) return true;
+    return false;
+  }
+
+  /** Ids of the places, in any network, that have the address from a claim. */
+  lentTo(address: Address): readonly string[] {
+    return [...(this.#lent.get(address) ?? [])];
+  }
+
+  ofClaim(claim: string): readonly Attachment[] {
+    const ids = [...(this.#byClaim.get(claim) ?? [])];
+    return ids.map((id) => this.#byPlace.get(id)).filter((found) => found !== undefined);
+  }
+
+  /** Detached, and the claim's status does not say so yet. */
+  untold(): readonly Attachment[] {
+    return [...this.#pending].map((id) => this.#byPlace.get(id)).filter((found) => found !== undefined);
+  }
+
+  space(scope: NetworkKey): AddressSet {
+    const id = scopeId(scope);
+    let space = this.#spaces.get(id);
+    if (space === undefined) {
+      space = new AddressSet();
+      this.#spaces.set(id, space);
+    }
+    return space;
+  }
+
+  /** Addresses in use, of all scopes. */
+  held(): readonly Address[] {
+    return [...this.#spaces.values()].flatMap((space) => space.held());
+  }
+
+  /** Writes a change, then publishes it. Rejects with BerthError when nothing of it is kept. */
+  async commit(change: Change): Promise<void> {
+    await this.#journal.write(change);
+    for (const attachment of change.put ?? []) this.#publish(attachment);
+    for (const place of change.told ?? []) this.#publishTold(place);
+    for (const place of change.forgotten ?? []) this.#forget(place);
+  }
+
+  /** Resolves once the place is not attached any more, or when the signal aborts. */
+  async untilDetached(place: AttachmentId, signal: AbortSignal): Promise<void> {
+    if (signal.aborted || this.get(place)?.state !== "attached") return;
+    const id = attachmentKey(place);
+    const waiters = this.#waiting.get(id) ?? new Set();
+    this.#waiting.set(id, waiters);
+    const { promise, resolve } = Promise.withResolvers<void>();
+    waiters.add(resolve);
+    signal.addEventListener("abort", () => resolve(), { once: true });
+    await promise;
+    waiters.delete(resolve);
+    if (waiters.size === 0 && this.#waiting.get(id) === waiters) this.#waiting.delete(id);
+  }
+
+  #publish(attachment: Attachment): void {
+    const id = attachmentKey(attachment);
+    const before = this.#byPlace.get(id);
+    if (before !== undefined) this.#unindex(id, before);
+    this.#byPlace.set(id, attachment);
+    if (attachment.state === "attached") {
+      this.#index(id, attachment);
+    } else {
+      if (attachment.noticePending) this.#pending.add(id);
+      for (const resolve of this.#waiting.get(id) ?? []) resolve();
+    }
+  }
+
+  #index(id: string, { claim, scope, source, result }: Attachment): void {
+    if (claim !== undefined) {
+      const ids = this.#byClaim.get(claim) ?? new Set();
+      this.#byClaim.set(claim, ids.add(id));
+    }
+    if (source === "claim") {
+      for (const { address } of result.addresses)
+        this.#lent.set(address, (this.#lent.get(address) ?? new Set()).add(id));
+    }
+    if (source === "static") return; // written out by the configuration: nobody keeps them apart
+    for (const { address } of result.addresses) this.space(scope).hold(address, id);
+  }
+
+  #unindex(id: string, { claim, scope, result }: Attachment): void {
+    this.#pending.delete(id);
+    for (const { address } of result.addresses) {
+      this.space(scope).release(address, id);
+      const places = this.#lent.get(address);
+      if (places?.delete(id) === true && places.size === 0) this.#lent.delete(address);
+    }
+    const ids = claim === undefined ? undefined : this.#byClaim.get(claim);
+    if (claim === undefined || ids === undefined) return;
+    ids.delete(id);
+    if (ids.size === 0) this.#byClaim.delete(claim);
+  }
+
+  #publishTold(place: AttachmentId): void {
+    const current = this.get(place);
+    if (current?.state === "detached") this.#publish({ ...current, noticePending: false });
+  }
+
+  #forget(place: AttachmentId): void {
+    const current = this.get(place);
+    if (current?.state !== "detached" || current.noticePending) return;
+    this.#byPlace.delete(attachmentKey(place));
+  }
+}

@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: Apache-2.0
+import assert from "node:assert/strict";
+import { mkdir, mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterEach, beforeEach, describe, it } from "node:test";
+import { openDatabase } from "../../../allocator/store/sqlite/database.ts";
+import { middling } from "../testing/node-bench.ts";
+import { adopt } from "./adopt.ts";
+import { bindToBoot, judgeMark, markFileOf, markText } from "./boot-mark.ts";
+import { Journal } from "./journal.ts";
+
+const OURS = { bootId: "boot-1", journal: "ours" };
+
+describe("the mark of a boot", () => {
+  const rows: readonly [string, string | undefined, string][] = [
+    ["nothing has served yet", undefined, "none"],
+    ["this journal has", markText(OURS), "ours"],
+    ["another has", markText({ ...OURS, journal: "other" }), "another"],
+    ["another had, in a boot that is over", markText({ bootId: "boot-0", journal: "other" }), "none"],
+    ["it is cut off", markText(OURS).slice(0, 20), "another"],
+    ["it says nothing", "", "another"],
+    ["it is something else", "[1]", "another"],
+  ];
+  for (const [what, text, verdict] of rows) {
+    it(`${verdict}: ${what}`, () => assert.equal(judgeMark(text, OURS), verdict));
+  }
+});
+
+describe("a node", () => {
+  let folder: string;
+  let socketPath: string;
+  beforeEach(async () => {
+    folder = await mkdtemp(join(tmpdir(), "berth-mark-"));
+    socketPath = join(folder, "agent.sock");
+  });
+  afterEach(() => rm(folder, { recursive: true, force: true }));
+
+  it("is bound to the first journal that serves, until the next boot", async () => {
+    const file = markFileOf(socketPath);
+    await bindToBoot(file, OURS, "/a.db");
+    await bindToBoot(file, OURS, "/a.db");
+    const other = { ...OURS, journal: "other" };
+    await assert.rejects(bindToBoot(file, other, "/b.db"), {
+      code: "JOURNAL_MISMATCH",
+      message:
+        /^the journal \/b.db is not the one that has served this node since it booted: .*berthctl adopt/,
+    });
+    assert.equal(await file.read(), markText(OURS), "a refused one leaves the mark alone");
+    await bindToBoot(file, { ...other, bootId: "boot-2" }, "/b.db");
+    await assert.rejects(bindToBoot(file, { ...OURS, bootId: "boot-2" }, "/a.db"), {
+      code: "JOURNAL_MISMATCH",
+    });
+  });
+
+  it("does not serve when the mark cannot be written or read", async () => {
+    await assert.rejects(bindToBoot(markFileOf(join(folder, "none/agent.sock")), OURS, "/a.db"), {
+      code: "CONFIG_INVALID",
+      message: /none\/agent.sock.journal, which says what journal serves this node, cannot be used/,
+    });
+    await mkdir(`${socketPath}.journal`);
+    await assert.rejects(bindToBoot(markFileOf(socketPath), OURS, "/a.db"), { code: "CONFIG_INVALID" });
+  });
+
+  it("is adopted by a journal when a person has said so, who is told of what is up", async () => {
+    const database = join(folder, "agent.db");
+    const netns = join(folder, "netns");
+    await mkdir(netns);
+    await writeFile(join(netns, "cni-1"), "");
+    const call = { database, socketPath, bootId: "boot-1", confirmed: false, netnsFolders: [netns] };
+    await assert.rejects(adopt(call), { message: `${database} has no journal yet; start Berth on it once` });
+    const opened = openDatabase(database);
+    const journal = await new Journal(opened).id(middling);
+    assert.equal(await new Journal(opened).id(middling), journal, "the id stays");
+    opened.close();
+    assert.match((await adopt(call)).join("\n"), /^no other journal has served/);
+    const file = markFileOf(socketPath);
+    await bindToBoot(file, { bootId: "boot-1", journal: "other" }, "/other.db");
+    const asked = (await adopt(call)).join("\n");
+    assert.ok(asked.includes(`network namespaces on this host: 1\n  ${netns}/cni-1\n`), asked);
+    assert.match(asked, /Nothing was changed. To adopt it: the same with --yes$/);
+    assert.match(await readFile(file.path, "utf8"), /other/);
+    assert.match((await adopt({ ...call, confirmed: true })).join("\n"), /is adopted/);
+    await bindToBoot(file, { bootId: "boot-1", journal }, database);
+    assert.match((await adopt(call)).join("\n"), /nothing to adopt$/);
+  });
+});

@@ -1,0 +1,195 @@
+// SPDX-License-Identifier: Apache-2.0
+import assert from "node:assert/strict";
+import { mkdtemp, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterEach, beforeEach, describe, it } from "node:test";
+import { BerthError } from "../../../allocator/base/errors.ts";
+import { type Database, openDatabase } from "../../../allocator/store/sqlite/database.ts";
+import { address } from "../testing/node-bench.ts";
+import { type Attachment, detached, tombstoneFor } from "./attachment.ts";
+import { AttachmentCache } from "./attachment-cache.ts";
+import { Journal } from "./journal.ts";
+
+const SCOPE = { network: "net", dataDir: "/var/lib/cni/networks" };
+const AT = { now: 1_700_000_000_000, deadlineNs: 5n, bootId: "boot-1" };
+
+function attachment(containerID: string, changes: Partial<Attachment> = {}): Attachment {
+  return {
+    ...tombstoneFor({ scope: SCOPE, containerID, interface: "eth0" }, AT),
+    state: "attached",
+    source: "claim",
+    netns: "/run/netns/x",
+    netnsSeen: true,
+    pod: { namespace: "shop", name: "db-0", uid: "u1" },
+    claim: "shop/db-0",
+    result: {
+      addresses: [
+        { address: address("10.0.0.5"), prefixLength: 24, gateway: address("10.0.0.1") },
+        { address: address("fd00::5"), prefixLength: 64 },
+      ],
+      routes: [{ dst: "0.0.0.0/0", table: 0 }],
+      dns: { nameservers: ["10.0.0.2"] },
+    },
+    startNs: 2n ** 63n, // beyond what a number holds
+    attachedAt: AT.now,
+    detachedAt: 0,
+    ...changes,
+  };
+}
+
+let folder = "";
+let database: Database;
+let fault: Error | undefined;
+
+function open(): Journal {
+  const beforeCommit = () => {
+    if (fault !== undefined) throw fault;
+  };
+  database = openDatabase(join(folder, "agent.db"), { beforeCommit });
+  return new Journal(database);
+}
+
+/** Around the tests of a suite: not of the whole file, whose process others may share. */
+function setUp(): void {
+  beforeEach(async () => {
+    folder = await mkdtemp(join(tmpdir(), "berth-journal-"));
+    fault = undefined;
+  });
+  afterEach(async () => {
+    database.close();
+    await rm(folder, { recursive: true });
+  });
+}
+
+describe("journal", () => {
+  setUp();
+
+  it("gives back what was written, after it was closed and opened again", async () => {
+    const full = attachment("full");
+    const bare = tombstoneFor({ scope: SCOPE, containerID: "bare", interface: "eth1" }, AT);
+    const position = { scope: SCOPE, rangeSet: 1, address: address("fd00::5") };
+    await open().write({ put: [full, bare], positions: [position] });
+    database.close();
+    const { attachments, positions } = open().load();
+    assert.deepEqual(
+      new Map(attachments.map((one) => [one.containerID, one])),
+      new Map([
+        ["full", full],
+        ["bare", bare],
+      ]),
+    );
+    assert.deepEqual(positions, [position]);
+  });
+
+  it("keeps all of a change or nothing of it", async () => {
+    const journal = open();
+    fault = new BerthError("STORE_FULL", "full");
+    await assert.rejects(journal.write({ put: [attachment("a")] }), fault);
+    assert.deepEqual([journal.failing, journal.load().attachments], [true, []]);
+    fault = undefined;
+    await journal.probe(1);
+    assert.equal(journal.failing, false);
+  });
+
+  it("counts a detachment as told, and forgets it, only while the place is detached", async () => {
+    const journal = open();
+    const attached = attachment("a");
+    const tombstone = detached(attached, AT);
+    await journal.write({ put: [tombstone] });
+    await journal.write({ forgotten: [attached] });
+    assert.equal(journal.load().attachments.length, 1, "what is not told is not forgotten");
+    await journal.write({ told: [attached] });
+    assert.equal(journal.load().attachments[0]?.noticePending, false);
+    await journal.write({ put: [attached] });
+    await journal.write({ forgotten: [attached] });
+    assert.deepEqual(journal.load().attachments, [attached]);
+    await journal.write({ put: [{ ...tombstone, noticePending: false }] });
+    await journal.write({ forgotten: [attached] });
+    assert.deepEqual(journal.load().attachments, []);
+  });
+
+  it("names the attachment that it cannot read", async () => {
+    const damages = [
+      'UPDATE attachments SET addresses = \'[{"address":"10.0.0.05"}]\'',
+      "UPDATE attachments SET addresses = '{'",
+      "UPDATE attachments SET routes = 'x'",
+      "UPDATE attachments SET start_ns = '-1'",
+      "UPDATE attachments SET source = 'nobody'",
+    ];
+    const journal = open();
+    for (const damage of damages) {
+      await journal.write({ put: [attachment("a")] });
+      await database.write((sql) => sql.run(damage));
+      assert.throws(
+        () => journal.load(),
+        (error: unknown) =>
+          error instanceof BerthError &&
+          error.code === "STATE_CORRUPT" &&
+          error.message.includes("container a, interface eth0"),
+        damage,
+      );
+    }
+    await database.write((sql) => {
+      sql.run("DELETE FROM attachments");
+      sql.run("INSERT INTO positions VALUES ('net', '/d', 0, 'x')");
+    });
+    assert.throws(() => journal.load(), {
+      code: "STATE_CORRUPT",
+      message: "a position of net is no address",
+    });
+  });
+});
+
+describe("attachments", () => {
+  setUp();
+
+  it("are published after they are written, and not when that fails", async () => {
+    const attachments = new AttachmentCache(open());
+    const one = attachment("a");
+    const writing = attachments.commit({ put: [one] });
+    assert.equal(attachments.get(one), undefined);
+    await writing;
+    assert.equal(attachments.get(one), one);
+    fault = new BerthError("STORE_FULL", "full");
+    await assert.rejects(attachments.commit({ put: [detached(one, AT)] }), fault);
+    assert.equal(attachments.get(one), one);
+    assert.deepEqual([...attachments.held()].sort(), ["10.0.0.5", "fd00::5"]);
+  });
+
+  it("are found by place, by claim and by what has yet to be told, also after a restart", async () => {
+    const [a, b] = [attachment("a"), detached(attachment("b", { claim: "shop/db-1" }), AT)];
+    await new AttachmentCache(open()).commit({ put: [a, b] });
+    database.close();
+    const attachments = new AttachmentCache(open());
+    assert.deepEqual(attachments.get(a), a);
+    assert.deepEqual(attachments.ofClaim("shop/db-0"), [a]);
+    assert.deepEqual(attachments.ofClaim("shop/db-1"), []);
+    assert.deepEqual(attachments.untold(), [b]);
+    assert.deepEqual(attachments.attached(), [a]);
+    await attachments.commit({ told: [b] });
+    assert.deepEqual(attachments.untold(), []);
+    await attachments.commit({ put: [detached(a, AT)] });
+    assert.deepEqual([attachments.ofClaim("shop/db-0"), attachments.held()], [[], []]);
+    await attachments.commit({ forgotten: [a, b] });
+    assert.deepEqual([attachments.get(a)?.state, attachments.get(b)], ["detached", undefined]);
+  });
+
+  it("let those go on who wait for a detachment", async () => {
+    const attachments = new AttachmentCache(open());
+    const one = attachment("a");
+    const { signal } = new AbortController();
+    await attachments.untilDetached(one, signal);
+    await attachments.commit({ put: [one] });
+    const waiting = [attachments.untilDetached(one, signal), attachments.untilDetached(one, signal)];
+    await attachments.commit({ put: [detached(one, AT)] });
+    await Promise.all(waiting);
+    await attachments.commit({ put: [one] });
+    const gone = new AbortController();
+    const given = attachments.untilDetached(one, gone.signal);
+    gone.abort();
+    await given;
+    await attachments.untilDetached(one, gone.signal);
+    assert.equal(attachments.get(one), one);
+  });
+});

@@ -1,0 +1,245 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import { BerthError } from "../../../allocator/base/errors.ts";
+import type { Random } from "../../../allocator/base/ports.ts";
+import { parseAddress } from "../../../allocator/ip/address.ts";
+import type { Database } from "../../../allocator/store/sqlite/database.ts";
+import { integerOf, type Row, type Sql, textColumn } from "../../../allocator/store/sqlite/sql.ts";
+import type { IpamResult } from "../../cni/result.ts";
+import { type Attachment, type AttachmentId, type Position, SOURCES } from "./attachment.ts";
+
+/**
+ * Each step is one statement; steps are only ever added. Times on the monotonic clock are text: in nanoseconds they
+ * outgrow 2^53 after 104 days.
+ */
+const STEPS: readonly string[] = [
+  `CREATE TABLE attachments (
+    network TEXT NOT NULL,
+    data_dir TEXT NOT NULL,
+    container_id TEXT NOT NULL,
+    interface TEXT NOT NULL,
+    state TEXT NOT NULL CHECK (state IN ('attached', 'detached')),
+    source TEXT NOT NULL,
+    addresses TEXT NOT NULL,
+    routes TEXT NOT NULL,
+    dns TEXT NOT NULL,
+    netns TEXT NOT NULL,
+    netns_seen INTEGER NOT NULL,
+    pod_namespace TEXT NOT NULL,
+    pod_name TEXT NOT NULL,
+    pod_uid TEXT NOT NULL,
+    claim TEXT NOT NULL,
+    start_ns TEXT NOT NULL,
+    attached_at INTEGER NOT NULL,
+    boot_id TEXT NOT NULL,
+    detached_at INTEGER NOT NULL,
+    deadline_ns TEXT NOT NULL,
+    notice_pending INTEGER NOT NULL,
+    PRIMARY KEY (data_dir, network, container_id, interface)
+  ) STRICT, WITHOUT ROWID`,
+  `CREATE TABLE positions (
+    network TEXT NOT NULL,
+    data_dir TEXT NOT NULL,
+    range_set INTEGER NOT NULL,
+    address TEXT NOT NULL,
+    PRIMARY KEY (data_dir, network, range_set)
+  ) STRICT, WITHOUT ROWID`,
+  "CREATE TABLE probe (id INTEGER PRIMARY KEY, at INTEGER NOT NULL) STRICT",
+];
+
+/** Apart from the others: a version that does not know of it reads the journal all the same. */
+const ID_STEPS: readonly string[] = [
+  "CREATE TABLE journal_id (one INTEGER PRIMARY KEY CHECK (one = 1), id TEXT NOT NULL) STRICT",
+];
+const ID = "SELECT id FROM journal_id";
+
+const PUT = `INSERT OR REPLACE INTO attachments (network, data_dir, container_id, interface, state, source, addresses,
+  routes, dns, netns, netns_seen, pod_namespace, pod_name, pod_uid, claim, start_ns, attached_at, boot_id,
+  detached_at, deadline_ns, notice_pending) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`;
+const PUT_POSITION =
+  "INSERT OR REPLACE INTO positions (network, data_dir, range_set, address) VALUES (?, ?, ?, ?)";
+const AT = "network = ? AND data_dir = ? AND container_id = ? AND interface = ?";
+const TELL = `UPDATE attachments SET notice_pending = 0 WHERE ${AT} AND state = 'detached'`;
+const FORGET = `DELETE FROM attachments WHERE ${AT} AND state = 'detached' AND notice_pending = 0`;
+
+/** What is written together: all of it or nothing. */
+export interface Change {
+  readonly put?: readonly Attachment[];
+  readonly positions?: readonly Position[];
+  /** Detached, and the claim's status says so. */
+  readonly told?: readonly AttachmentId[];
+  /** Tombstones that are old enough. */
+  readonly forgotten?: readonly AttachmentId[];
+}
+
+export interface JournalContents {
+  readonly attachments: readonly Attachment[];
+  readonly positions: readonly Position[];
+}
+
+/** The attachments of this node on disk. What ADD and DEL answer is here first. */
+export class Journal {
+  readonly #database: Database;
+  #failing = false;
+
+  /** Brings the tables up to date. Throws BerthError of the database. */
+  constructor(database: Database) {
+    this.#database = database;
+    database.migrate("attachments", STEPS);
+    database.migrate("journal id", ID_STEPS);
+  }
+
+  /** What this journal is told from others by, made when it is asked for first. On the disk when this resolves. */
+  async id(random: Random): Promise<string> {
+    const made = random.token();
+    return await this.#database.write((sql) => {
+      sql.run("INSERT OR IGNORE INTO journal_id (one, id) VALUES (1, ?)", made);
+      return textColumn(sql.get(ID) ?? {}, "id");
+    });
+  }
+
+  /** Undefined: no agent has begun to serve from it. */
+  knownId(): string | undefined {
+    const row = this.#database.read((sql) => sql.get(ID));
+    return row && textColumn(row, "id");
+  }
+
+  /** The last write failed and none has succeeded since. */
+  get failing(): boolean {
+    return this.#failing;
+  }
+
+  /** Everything that is stored. Throws STATE_CORRUPT, naming the attachment, for what does not decode. */
+  load(): JournalContents {
+    return this.#database.read((sql) => ({
+      attachments: sql.all("SELECT * FROM attachments").map(decode),
+      positions: sql.all("SELECT * FROM positions").map(decodePosition),
+    }));
+  }
+
+  /** Resolves when the change is on the disk; rejects with BerthError when nothing of it is kept. */
+  write(change: Change): Promise<void> {
+    return this.#attempt((sql) => {
+      for (const attachment of change.put ?? []) sql.run(PUT, ...encode(attachment));
+      for (const { scope, rangeSet, address } of change.positions ?? []) {
+        sql.run(PUT_POSITION, scope.network, scope.dataDir, rangeSet, address);
+      }
+      for (const place of change.told ?? []) sql.run(TELL, ...primaryKey(place));
+      for (const place of change.forgotten ?? []) sql.run(FORGET, ...primaryKey(place));
+    });
+  }
+
+  /** Finds out whether the journal can be written again. */
+  async probe(now: number): Promise<void> {
+    await this.#attempt((sql) => {
+      sql.run("INSERT OR REPLACE INTO probe (id, at) VALUES (1, ?)", now);
+    });
+  }
+
+  async #attempt(work: (sql: Sql) => void): Promise<void> {
+    try {
+      await this.#database.write(work);
+      this.#failing = false;
+    } catch (error) {
+      this.#failing = true;
+      throw error;
+    }
+  }
+}
+
+function primaryKey({ scope, containerID, interface: name }: AttachmentId): readonly string[] {
+  return [scope.network, scope.dataDir, containerID, name];
+}
+
+function encode(attachment: Attachment): readonly (string | number)[] {
+  const { state, source, result, netns, netnsSeen, pod, claim = "" } = attachment;
+  return [
+    ...primaryKey(attachment),
+    state,
+    source,
+    JSON.stringify(result.addresses),
+    JSON.stringify(result.routes),
+    JSON.stringify(result.dns),
+    netns,
+    Number(netnsSeen),
+    pod?.namespace ?? "",
+    pod?.name ?? "",
+    pod?.uid ?? "",
+    claim,
+    String(attachment.startNs),
+    attachment.attachedAt,
+    attachment.bootId,
+    attachment.detachedAt,
+    String(attachment.deadlineNs),
+    Number(attachment.noticePending),
+  ];
+}
+
+function decode(row: Row): Attachment {
+  const place = {
+    scope: { network: textColumn(row, "network"), dataDir: textColumn(row, "data_dir") },
+    containerID: textColumn(row, "container_id"),
+    interface: textColumn(row, "interface"),
+  };
+  const pod = {
+    namespace: textColumn(row, "pod_namespace"),
+    name: textColumn(row, "pod_name"),
+    uid: textColumn(row, "pod_uid"),
+  };
+  const claim = textColumn(row, "claim");
+  const source = SOURCES.find((known) => known === textColumn(row, "source"));
+  if (source === undefined) throw corrupt(place, "source");
+  return {
+    ...place,
+    state: textColumn(row, "state") === "attached" ? "attached" : "detached",
+    source,
+    result: decodeResult(row, place),
+    netns: textColumn(row, "netns"),
+    netnsSeen: integerOf(row, "netns_seen") !== 0,
+    ...(pod.name === "" ? {} : { pod }),
+    ...(claim === "" ? {} : { claim }),
+    startNs: decodeNs(row, "start_ns", place),
+    attachedAt: integerOf(row, "attached_at"),
+    bootId: textColumn(row, "boot_id"),
+    detachedAt: integerOf(row, "detached_at"),
+    deadlineNs: decodeNs(row, "deadline_ns", place),
+    noticePending: integerOf(row, "notice_pending") !== 0,
+  };
+}
+
+/** Written by this file alone, so only what would lead to a wrong address is looked at. */
+function decodeResult(row: Row, place: AttachmentId): IpamResult {
+  try {
+    const result: IpamResult = {
+      addresses: JSON.parse(textColumn(row, "addresses")),
+      routes: JSON.parse(textColumn(row, "routes")),
+      dns: JSON.parse(textColumn(row, "dns")),
+    };
+    if (result.addresses.every(({ address }) => parseAddress(address) === address)) return result;
+  } catch {
+    // reported below, like an address that is none
+  }
+  throw corrupt(place, "addresses");
+}
+
+function decodeNs(row: Row, column: string, place: AttachmentId): bigint {
+  const text = textColumn(row, column);
+  if (!/^\d+$/.test(text)) throw corrupt(place, column);
+  return BigInt(text);
+}
+
+function decodePosition(row: Row): Position {
+  const address = parseAddress(textColumn(row, "address"));
+  const scope = { network: textColumn(row, "network"), dataDir: textColumn(row, "data_dir") };
+  if (address === undefined)
+    throw new BerthError("STATE_CORRUPT", `a position of ${scope.network} is no address`);
+  return { scope, rangeSet: integerOf(row, "range_set"), address };
+}
+
+function corrupt({ scope, containerID, interface: name }: AttachmentId, column: string): BerthError {
+  return new BerthError(
+    "STATE_CORRUPT",
+    `the journal's ${column} of container ${containerID}, interface ${name}, network ${scope.network} cannot be read; restore it from a backup`,
+    { details: { containerID, interface: name, network: scope.network } },
+  );
+}

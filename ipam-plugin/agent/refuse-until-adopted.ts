@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+import { BerthError } from "../../allocator/base/errors.ts";
+import type { Clock, Logger } from "../../allocator/base/ports.ts";
+import { fromThrown } from "../cni/errors.ts";
+import { readRequest } from "./commands/dispatch.ts";
+import type { MarkFile } from "./journal/boot-mark.ts";
+import type { Handler } from "./rpc/connection.ts";
+import { errorVersion, fail, notAccepted } from "./rpc/reply.ts";
+import { serveSocket } from "./rpc/server.ts";
+
+const LOOK_EVERY_MS = 1_000;
+
+export interface RefusingOptions {
+  readonly socketPath: string;
+  readonly mark: MarkFile;
+  readonly clock: Clock;
+  readonly log: Logger;
+  /** Aborts when the process is told to end. */
+  readonly signal: AbortSignal;
+}
+
+/** Says why, to every call that is about this node's sandboxes. A DEL goes to the spool, for the agent that knows it. */
+export function refusing(why: BerthError): Handler {
+  return async (call, signal) => {
+    const request = readRequest(call, signal);
+    if (!("config" in request)) return request;
+    const version = errorVersion(request.config.fields);
+    return (request.invocation.command === "DEL" ? notAccepted : fail)(version, fromThrown(why));
+  };
+}
+
+/**
+ * Starts what binds itself to the boot. As long as another journal has served in it, every call is refused in words,
+ * and each time the mark has changed it is tried again: a person has confirmed this journal. Rejects when the signal
+ * aborts before that.
+ */
+export async function startWhenBound<T>(start: () => Promise<T>, options: RefusingOptions): Promise<T> {
+  for (;;) {
+    const seen = await options.mark.read();
+    try {
+      return await start();
+    } catch (error) {
+      if (!(error instanceof BerthError) || error.code !== "JOURNAL_MISMATCH") throw error;
+      await refuseUntilChanged(error, seen, options);
+      if (options.signal.aborted) throw error;
+    }
+  }
+}
+
+async function refuseUntilChanged(
+  why: BerthError,
+  seen: string | undefined,
+  { socketPath, mark, clock, log, signal }: RefusingOptions,
+): Promise<void> {
+  log.error("another journal has served this node since it booted; nothing is served", {
+    path: mark.path,
+    error: why.message,
+  });
+  const server = await serveSocket({ path: socketPath, handle: refusing(why), log, clock });
+  try {
+    while (!signal.aborted && (await mark.read()) === seen) await clock.sleep(LOOK_EVERY_MS, signal);
+  } finally {
+    await server.close();
+  }
+}

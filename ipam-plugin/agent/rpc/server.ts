@@ -1,0 +1,194 @@
+// SPDX-License-Identifier: Apache-2.0
+import { chmod, lstat, mkdir, rm } from "node:fs/promises";
+import { connect, createServer, type Server, type Socket } from "node:net";
+import { dirname } from "node:path";
+import { BerthError, messageOf } from "../../../allocator/base/errors.ts";
+import type { Clock, Logger } from "../../../allocator/base/ports.ts";
+import { Connection, type Handler, type MemoryBudget } from "./connection.ts";
+import { REQUEST_LIMIT } from "./frame.ts";
+
+export type { Answer, Handler, Outcome } from "./connection.ts";
+export type { Call } from "./frame.ts";
+
+export interface SocketOptions {
+  /** Of the unix socket; its folder is made if there is none. */
+  readonly path: string;
+  readonly handle: Handler;
+  readonly log: Logger;
+  readonly clock: Clock;
+  /** Calls at once; more are told to try again. A node of 110 pods needs about twice that after a reboot. */
+  readonly maxConcurrent?: number;
+}
+
+export interface SocketServer {
+  readonly path: string;
+  /** Takes no more calls and resolves when those under way have ended, or were cut off after DRAIN_MS. Repeatable. */
+  close(): Promise<void>;
+}
+
+const MAX_CONCURRENT = 512;
+/** Unfinished requests in memory, all together. A usual configuration has 1 to 10 kB. */
+const MEMORY_LIMIT = 8 * REQUEST_LIMIT;
+const LOOK_EVERY_MS = 1_000;
+export const DRAIN_MS = 5_000;
+/** For handlers and settlements to notice that they were cut off. */
+const CUT_OFF_MS = 1_000;
+
+/**
+ * Listens for CNI calls. Throws BerthError CONFIG_INVALID, naming the path, when another agent listens there or the
+ * path cannot be used.
+ */
+export async function serveSocket(options: SocketOptions): Promise<SocketServer> {
+  await mkdir(dirname(options.path), { recursive: true, mode: 0o700 }).catch((error) =>
+    unusable(options.path, error),
+  );
+  await clearStale(options.path);
+  const served = new ServedSocket(options);
+  await served.listen();
+  return served;
+}
+
+class ServedSocket implements SocketServer {
+  readonly path: string;
+  readonly #options: SocketOptions;
+  readonly #server: Server;
+  readonly #calls = new Set<Connection>();
+  readonly #refused = new Set<Connection>();
+  readonly #stop = new AbortController();
+  readonly #budget = createBudget(MEMORY_LIMIT);
+  #emptied: (() => void) | undefined;
+  #closing: Promise<void> | undefined;
+
+  constructor(options: SocketOptions) {
+    this.path = options.path;
+    this.#options = options;
+    this.#server = createServer((socket) => this.#accept(socket));
+    // Beyond the calls that are refused in words, connections are simply cut. A STATUS that is cut makes the node
+    // NotReady, so that is far off.
+    this.#server.maxConnections = 8 * this.#limit;
+  }
+
+  async listen(): Promise<void> {
+    await new Promise<void>((resolve, reject) => {
+      this.#server.once("error", reject);
+      this.#server.listen(this.path, resolve);
+    }).catch((error) => unusable(this.path, error));
+    this.#server.on("error", (error) => this.#options.log.error("socket failed", { error }));
+    await chmod(this.path, 0o600);
+    this.#look().catch((error: unknown) =>
+      this.#options.log.error("late clients are not looked for", { error }),
+    );
+  }
+
+  close(): Promise<void> {
+    this.#closing ??= this.#drain();
+    return this.#closing;
+  }
+
+  get #limit(): number {
+    return this.#options.maxConcurrent ?? MAX_CONCURRENT;
+  }
+
+  #accept(socket: Socket): void {
+    const { handle, log, clock } = this.#options;
+    const full = this.#calls.size >= this.#limit;
+    const members = full ? this.#refused : this.#calls;
+    const over = (connection: Connection) => {
+      members.delete(connection);
+      if (this.#calls.size + this.#refused.size === 0) this.#emptied?.();
+    };
+    const connection = new Connection(socket, { handle, log, clock, budget: this.#budget, over });
+    members.add(connection);
+    if (!full) return;
+    log.warn("too many calls at once");
+    connection.refuse();
+  }
+
+  async #look(): Promise<void> {
+    const { clock } = this.#options;
+    while (!this.#stop.signal.aborted) {
+      await clock.sleep(LOOK_EVERY_MS, this.#stop.signal);
+      const now = clock.monotonic();
+      for (const connection of [...this.#calls, ...this.#refused]) connection.check(now);
+    }
+  }
+
+  async #drain(): Promise<void> {
+    const closed = new Promise<void>((resolve) => this.#server.close(() => resolve()));
+    await this.#untilEmpty(DRAIN_MS);
+    for (const connection of [...this.#calls, ...this.#refused]) connection.abandon();
+    await this.#untilEmpty(CUT_OFF_MS);
+    this.#stop.abort();
+    await closed;
+  }
+
+  async #untilEmpty(ms: number): Promise<void> {
+    if (this.#calls.size + this.#refused.size === 0) return;
+    const emptied = new AbortController();
+    this.#emptied = () => emptied.abort();
+    await this.#options.clock.sleep(ms, emptied.signal);
+  }
+}
+
+function createBudget(limit: number): MemoryBudget {
+  let left = limit;
+  return {
+    take(bytes) {
+      if (bytes > left) return false;
+      left -= bytes;
+      return true;
+    },
+    give(bytes) {
+      left += bytes;
+    },
+  };
+}
+
+/** A socket file outlives an agent that was killed. It goes only when a knock shows that nobody is behind it. */
+async function clearStale(path: string): Promise<void> {
+  const found = await lstat(path).catch((error) =>
+    codeOf(error) === "ENOENT" ? undefined : unusable(path, error),
+  );
+  if (found === undefined) return;
+  if (!found.isSocket()) {
+    throw new BerthError(
+      "CONFIG_INVALID",
+      `${path} exists and is no socket; remove it or choose another socket`,
+    );
+  }
+  if (await isServed(path)) {
+    throw new BerthError(
+      "CONFIG_INVALID",
+      `another berth agent listens on ${path}; stop it or choose another socket`,
+    );
+  }
+  await rm(path, { force: true });
+}
+
+function isServed(path: string): Promise<boolean> {
+  return new Promise((resolve, reject) => {
+    const knock = connect(path, () => {
+      knock.destroy();
+      resolve(true);
+    });
+    knock.on("error", (error) => {
+      const code = codeOf(error);
+      if (code === "ECONNREFUSED" || code === "ENOENT") resolve(false);
+      else if (code === "EAGAIN")
+        resolve(true); // its queue is full
+      else reject(unusableError(path, error));
+    });
+  });
+}
+
+function codeOf(error: unknown): unknown {
+  return error instanceof Error && "code" in error ? error.code : undefined;
+}
+
+function unusableError(path: string, cause: unknown): BerthError {
+  return new BerthError("CONFIG_INVALID", `cannot listen on ${path}: ${messageOf(cause)}`, { cause });
+}
+
+function unusable(path: string, cause: unknown): never {
+  throw unusableError(path, cause);
+}

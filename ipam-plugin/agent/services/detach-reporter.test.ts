@@ -1,0 +1,131 @@
+// SPDX-License-Identifier: Apache-2.0
+import assert from "node:assert/strict";
+import { afterEach, beforeEach, describe, it } from "node:test";
+import { lends, NodeBench, podArgs } from "../testing/node-bench.ts";
+
+let node: NodeBench;
+
+/** Around the tests of a suite: not of the whole file, whose process others may share. */
+function setUp(): void {
+  beforeEach(async () => {
+    node = await NodeBench.open();
+    for (let i = 0; i < 20; i++)
+      node.mooring.answers.set(`shop/db-${i}`, lends(`shop/db-${i}`, `10.20.0.${i + 10}/24`));
+  });
+  afterEach(() => node.close());
+}
+
+async function until(holds: () => boolean): Promise<void> {
+  for (let i = 0; i < 10_000 && !holds(); i++) await new Promise(setImmediate);
+  assert.ok(holds(), `${holds}`);
+}
+
+const sandbox = (i: number) => ({ cid: `c${i}`, args: podArgs(`db-${i}`, `u${i}`) });
+const toldContainers = () => node.mooring.told.map(({ attachment }) => attachment.containerID).sort();
+
+async function attachAndDetach(count: number): Promise<void> {
+  for (let i = 0; i < count; i++) {
+    await node.add(sandbox(i));
+    await node.del(sandbox(i));
+  }
+}
+
+describe("notices of detachments", () => {
+  setUp();
+
+  it("are sent for every one, and journalled as sent", async () => {
+    await attachAndDetach(20);
+    node.parts.notices.start();
+    await until(() => node.parts.attachments.untold().length === 0);
+    assert.equal(new Set(toldContainers()).size, 20);
+    await node.restart();
+    assert.deepEqual(node.parts.attachments.untold(), []);
+  });
+
+  it("do not keep a DEL waiting", async () => {
+    node.mooring.fault = new Error("the API server is down");
+    node.parts.notices.start();
+    await attachAndDetach(1);
+    assert.deepEqual(node.held, []);
+  });
+
+  it("are tried again, later each time, until they are understood", async () => {
+    node.mooring.fault = new Error("the API server is down");
+    node.parts.notices.start();
+    await attachAndDetach(1);
+    // Three quarters of 1, 2 and 4 s: the test's randomness takes the middle.
+    for (const pause of [750, 1_500, 3_000]) {
+      await until(() => node.clock.sleeping === 1);
+      node.clock.advance(pause - 1);
+      await new Promise(setImmediate);
+      assert.equal(node.clock.sleeping, 1, `not before ${pause} ms`);
+      node.clock.advance(1);
+      await until(() => node.clock.sleeping === 0);
+    }
+    await until(() => node.clock.sleeping === 1);
+    node.mooring.fault = undefined;
+    node.clock.advance(60_000);
+    await until(() => node.mooring.told.length === 1);
+  });
+
+  it("go out by themselves when another fails", async () => {
+    node.parts.notices.start();
+    node.mooring.fault = new Error("down");
+    await attachAndDetach(1);
+    await until(() => node.clock.sleeping === 1);
+    node.mooring.fault = undefined;
+    await node.add(sandbox(1));
+    await node.del(sandbox(1));
+    await until(() => node.mooring.told.length === 1);
+    assert.deepEqual(toldContainers(), ["c1"], "the one that failed waits for its time");
+  });
+
+  it("survive a restart", async () => {
+    node.mooring.fault = new Error("down");
+    node.parts.notices.start();
+    await attachAndDetach(2);
+    await node.restart();
+    node.mooring.fault = undefined;
+    node.parts.notices.start();
+    await until(() => node.parts.attachments.untold().length === 0);
+    assert.deepEqual(toldContainers(), ["c0", "c1"]);
+  });
+
+  it("go out before their place is used again, so that none is about the new sandbox", async () => {
+    await attachAndDetach(1);
+    await node.add(sandbox(0));
+    assert.deepEqual(toldContainers(), ["c0"]);
+    assert.equal(node.mooring.asked.length, 2);
+    assert.deepEqual(node.parts.attachments.untold(), []);
+    await node.del(sandbox(0));
+    node.mooring.fault = new Error("down");
+    const answer = await node.call("ADD", sandbox(0));
+    assert.equal(answer.exitStatus, 1);
+    assert.equal(node.mooring.asked.length, 2, "nothing is asked for a place that is not cleared");
+    assert.deepEqual(node.held, []);
+  });
+
+  it("under way are waited for by an ADD of their place, and not sent twice", async () => {
+    const { promise, resolve } = Promise.withResolvers<void>();
+    node.mooring.telling = promise;
+    await attachAndDetach(1);
+    node.parts.notices.start();
+    await until(() => node.mooring.attempts === 1);
+    const adding = node.add(sandbox(0));
+    await new Promise(setImmediate);
+    assert.equal(node.mooring.asked.length, 1);
+    resolve();
+    assert.equal((await adding).length, 1);
+    assert.equal(node.mooring.attempts, 1);
+  });
+
+  it("stop when the agent closes, also while one is under way", async () => {
+    await attachAndDetach(1);
+    node.mooring.telling = new Promise(() => {});
+    node.parts.notices.start();
+    await new Promise(setImmediate);
+    await node.parts.notices.close();
+    await node.parts.notices.close();
+    assert.equal(node.parts.attachments.untold().length, 1);
+  });
+});

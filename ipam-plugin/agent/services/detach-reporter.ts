@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: Apache-2.0
+import type { Clock, Logger, Random } from "../../../allocator/base/ports.ts";
+import type { ClaimSource } from "../claims/claim-source.ts";
+import { orAborted } from "../claims/deadline.ts";
+import { type Attachment, attachmentKey, noticeOf } from "../journal/attachment.ts";
+import type { AttachmentCache } from "../journal/attachment-cache.ts";
+
+const AT_ONCE = 8;
+const FIRST_RETRY_MS = 1_000;
+const LAST_RETRY_MS = 60_000;
+/** Every DEL kicks, and a reason of its own costs a stack trace. */
+const KICKED = "there may be something to tell";
+
+interface Retry {
+  readonly failures: number;
+  /** On the monotonic clock. */
+  readonly at: number;
+}
+
+export interface DetachReporterOptions {
+  readonly attachments: AttachmentCache;
+  readonly mooring: ClaimSource;
+  readonly clock: Clock;
+  readonly random: Random;
+  readonly log: Logger;
+}
+
+/**
+ * Reports to the claim's status that its sandbox is gone: after the DEL was answered, and again until it is understood,
+ * across restarts, because until then the claim cannot move to another node.
+ */
+export class DetachReporter {
+  readonly #options: DetachReporterOptions;
+  readonly #sending = new Map<string, Promise<void>>(); // id of the place -> its notice under way
+  readonly #retries = new Map<string, Retry>(); // id of the place -> when to try again
+  readonly #stop = new AbortController();
+  #wake = new AbortController();
+  #running: Promise<void> | undefined;
+
+  constructor(options: DetachReporterOptions) {
+    this.#options = options;
+  }
+
+  /** Begins with what an earlier process left. */
+  start(): void {
+    this.#running ??= this.#run();
+  }
+
+  /** There may be something to tell. */
+  kick(): void {
+    this.#wake.abort(KICKED);
+  }
+
+  /** Tells of one detachment and journals that it was told. Rejects with what the claim source throws. */
+  deliver(attachment: Attachment): Promise<void> {
+    const id = attachmentKey(attachment);
+    const running = this.#sending.get(id);
+    if (running !== undefined) return running;
+    const sending = this.#send(attachment).finally(() => this.#sending.delete(id));
+    this.#sending.set(id, sending);
+    return sending;
+  }
+
+  /** Stops at once. What is under way may have been understood and is told again by the next process. */
+  async close(): Promise<void> {
+    this.#stop.abort();
+    this.#wake.abort();
+    await this.#running;
+  }
+
+  async #run(): Promise<void> {
+    const { clock } = this.#options;
+    while (!this.#stop.signal.aborted) {
+      this.#wake = new AbortController();
+      await orAborted(this.#tellDue(), this.#stop.signal);
+      if (this.#stop.signal.aborted) return;
+      await clock.sleep(this.#nextIn(), this.#wake.signal);
+    }
+  }
+
+  async #tellDue(): Promise<void> {
+    const now = this.#options.clock.monotonic();
+    const due = this.#options.attachments
+      .untold()
+      .filter((attachment) => (this.#retries.get(attachmentKey(attachment))?.at ?? 0) <= now);
+    for (let i = 0; i < due.length && !this.#stop.signal.aborted; i += AT_ONCE) {
+      await Promise.all(due.slice(i, i + AT_ONCE).map((attachment) => this.#tell(attachment)));
+    }
+  }
+
+  async #tell(attachment: Attachment): Promise<void> {
+    const id = attachmentKey(attachment);
+    const { containerID, claim } = attachment;
+    try {
+      await this.deliver(attachment);
+      this.#retries.delete(id);
+    } catch (error) {
+      const failures = (this.#retries.get(id)?.failures ?? 0) + 1;
+      const { clock, random, log } = this.#options;
+      const pause = Math.min(FIRST_RETRY_MS * 2 ** (failures - 1), LAST_RETRY_MS);
+      this.#retries.set(id, { failures, at: clock.monotonic() + pause * (0.5 + random.fraction() / 2) });
+      log.warn("detachment was not told", { claim, containerID, error });
+    }
+  }
+
+  async #send(attachment: Attachment): Promise<void> {
+    const { mooring, attachments } = this.#options;
+    const notice = noticeOf(attachment);
+    if (notice !== undefined) await mooring.detached(notice);
+    await attachments.commit({ told: [attachment] });
+  }
+
+  /** Milliseconds until the next retry; without one, an hour, which a kick ends. */
+  #nextIn(): number {
+    const untold = new Set(this.#options.attachments.untold().map(attachmentKey));
+    const now = this.#options.clock.monotonic();
+    let next = now + 3_600_000;
+    for (const [id, { at }] of this.#retries) {
+      if (untold.has(id)) next = Math.min(next, at);
+      else this.#retries.delete(id);
+    }
+    return Math.max(0, next - now);
+  }
+}

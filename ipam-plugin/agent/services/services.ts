@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: Apache-2.0
+import { KeyedMutex } from "../../../allocator/base/keyed-mutex.ts";
+import {
+  type Clock,
+  type Logger,
+  type Metrics,
+  noopMetrics,
+  type Random,
+} from "../../../allocator/base/ports.ts";
+import type { Database } from "../../../allocator/store/sqlite/database.ts";
+import type { NetworkConfig } from "../../cni/config.ts";
+import type { Invocation } from "../../cni/environment.ts";
+import type { ClaimSource } from "../claims/claim-source.ts";
+import { AttachmentCache } from "../journal/attachment-cache.ts";
+import { Journal } from "../journal/journal.ts";
+import type { Call } from "../rpc/frame.ts";
+import { DeliveryTracker } from "./delivery-tracker.ts";
+import { DetachReporter } from "./detach-reporter.ts";
+import { type Host, linuxHost } from "./host.ts";
+import { InFlight } from "./in-flight.ts";
+
+/** The namespace that this process runs in: the host's, for an agent that is set up as it should be. */
+const OWN_NETNS = "/proc/self/ns/net";
+
+export interface ServicesOptions {
+  /** Where the journal is kept; stays the caller's to close. */
+  readonly database: Database;
+  readonly mooring: ClaimSource;
+  readonly clock: Clock;
+  readonly random: Random;
+  readonly log: Logger;
+  readonly metrics?: Metrics;
+  /** /proc/sys/kernel/random/boot_id: what another boot attached is gone. */
+  readonly bootId: string;
+  readonly host?: Host;
+  /** Why no claim can be served yet; undefined once they can, and from then on. Absent: they always can. */
+  readonly notReady?: () => string | undefined;
+}
+
+/** What the verbs work with. */
+export interface AgentServices {
+  readonly journal: Journal;
+  readonly attachments: AttachmentCache;
+  /** Serialises ADD, DEL and GC of one place, and ADDs of one claim. */
+  readonly turns: KeyedMutex;
+  readonly inFlight: InFlight;
+  readonly receipts: DeliveryTracker;
+  readonly notices: DetachReporter;
+  readonly mooring: ClaimSource;
+  readonly host: Host;
+  readonly notReady: () => string | undefined;
+  readonly clock: Clock;
+  readonly log: Logger;
+  readonly metrics: Metrics;
+  readonly bootId: string;
+  /** Identity of the host's network namespace, which is no sandbox. */
+  readonly hostNetns: string | undefined;
+}
+
+/** A call whose environment and network name are good. */
+export interface Request {
+  readonly call: Call;
+  readonly invocation: Invocation;
+  readonly config: NetworkConfig;
+  /** Aborts when the client goes away. */
+  readonly signal: AbortSignal;
+}
+
+/** Reads the journal. Throws BerthError of the database, STATE_CORRUPT for a row that does not decode. */
+export async function createServices(options: ServicesOptions): Promise<AgentServices> {
+  const { mooring, clock, random, log, metrics = noopMetrics, bootId, host = linuxHost } = options;
+  const { notReady = () => undefined } = options;
+  const journal = new Journal(options.database);
+  const attachments = new AttachmentCache(journal);
+  return {
+    journal,
+    attachments,
+    turns: new KeyedMutex(),
+    inFlight: new InFlight(),
+    receipts: new DeliveryTracker(),
+    notices: new DetachReporter({ attachments, mooring, clock, random, log }),
+    mooring,
+    host,
+    notReady,
+    clock,
+    log,
+    metrics,
+    bootId,
+    hostNetns: await host.identity(OWN_NETNS),
+  };
+}

@@ -1,0 +1,127 @@
+// SPDX-License-Identifier: Apache-2.0
+import { parseAddress } from "../../allocator/ip/address.ts";
+import type { CniArgs } from "./args.ts";
+import { type CniError, cniError, isCniError } from "./errors.ts";
+import type { Fields } from "./json-fields.ts";
+import { type RangeSet, readRangeSets } from "./range-set.ts";
+import { parseHost, type Requests, readRequests } from "./requested-ips.ts";
+import type { Dns, ResultAddress, Route } from "./result.ts";
+import { atLeast, type Version } from "./versions.ts";
+
+/** `ipam` and what else of a configuration an ADD goes by. */
+export interface IpamConfig {
+  /** Where a pod that asked for nothing gets its address from. */
+  readonly pools: readonly string[];
+  /** runtimeConfig.ipRanges, then the old single range, then `ranges`; empty: this node hands out none. */
+  readonly rangeSets: readonly RangeSet[];
+  /** static's `addresses`. */
+  readonly addresses: readonly ResultAddress[];
+  readonly requests: Requests;
+  readonly routes: readonly Route[];
+  readonly dns: Dns;
+  /** A file whose contents replace `dns`; empty: none. */
+  readonly resolvConf: string;
+  readonly annotations: Readonly<Record<string, string>> | undefined;
+}
+
+const ANNOTATIONS = "io.kubernetes.cri.pod-annotations";
+
+/** Reads the whole `ipam` section or says the first thing that is wrong with it. */
+export function readIpam(fields: Fields, version: Version, args: CniArgs): IpamConfig | CniError {
+  const ipam = fields.section("ipam");
+  if (ipam === undefined) return fields.problem ?? invalid("IPAM config missing 'ipam' key");
+  if (ipam.section("etcdConfig") !== undefined) {
+    return invalid("ipam.etcdConfig is not supported yet; take it out, or name pools in ipam.pools");
+  }
+  for (const key of ["type", "dataDir"]) ipam.text(key); // must be text, though it is of use elsewhere
+  const requests = readRequests(fields, args);
+  if (isCniError(requests)) return requests;
+  const rangeSets = readAllRanges(fields, ipam);
+  if (isCniError(rangeSets)) return rangeSets;
+  const addresses = readAddresses(ipam);
+  if (isCniError(addresses)) return addresses;
+  const routes = readRoutes(ipam);
+  if (isCniError(routes)) return routes;
+  const several = checkFamilies(
+    version,
+    rangeSets.map(([first]) => first.family),
+  );
+  const config = {
+    pools: ipam.texts("pools"),
+    rangeSets,
+    addresses,
+    requests,
+    routes,
+    dns: readDns(ipam),
+    resolvConf: ipam.text("resolvConf") ?? "",
+    annotations: fields.section("runtimeConfig")?.labels(ANNOTATIONS),
+  };
+  return fields.problem ?? several ?? config;
+}
+
+/** Up to 0.2.0 a result has room for one address of each family. */
+export function checkFamilies(version: Version, families: readonly string[]): CniError | undefined {
+  if (atLeast(version, "0.3.0") || new Set(families).size === families.length) return undefined;
+  return invalid(`CNI version ${version} does not support more than 1 address per family`);
+}
+
+function readAllRanges(fields: Fields, ipam: Fields): readonly RangeSet[] | CniError {
+  const runtime = fields.section("runtimeConfig")?.sectionLists("ipRanges") ?? [];
+  const single = ipam.text("subnet") === undefined ? [] : [[ipam]];
+  const sets = [...runtime, ...single, ...ipam.sectionLists("ranges")];
+  return fields.problem ?? readRangeSets(sets);
+}
+
+function readAddresses(ipam: Fields): readonly ResultAddress[] | CniError {
+  const addresses: ResultAddress[] = [];
+  for (const entry of ipam.sections("addresses")) {
+    const text = entry.text("address") ?? "";
+    const gatewayText = entry.text("gateway") ?? "";
+    if (entry.problem !== undefined) return entry.problem;
+    const host = parseHost(text);
+    if (host === undefined)
+      return invalid(`the 'address' field is expected to be in CIDR notation, got: '${text}'`);
+    const gateway = parseAddress(gatewayText);
+    if (gateway === undefined && gatewayText !== "") return invalid(`invalid IP address: ${gatewayText}`);
+    addresses.push(gateway === undefined ? host : { ...host, gateway });
+  }
+  return ipam.problem ?? addresses;
+}
+
+/** Next hop and metrics are the main plugin's business; a route without `dst` is nobody's (host-local prints `<nil>`). */
+function readRoutes(ipam: Fields): readonly Route[] | CniError {
+  const routes: Route[] = [];
+  for (const [i, entry] of ipam.sections("routes").entries()) {
+    const [dstText, gwText] = [entry.text("dst") ?? "", entry.text("gw") ?? ""];
+    const host = parseHost(dstText);
+    const gw = parseAddress(gwText);
+    if (dstText === "")
+      return entry.problem ?? invalid(`ipam.routes[${i}] has no dst; write a network such as 0.0.0.0/0`);
+    if (host === undefined) return invalid(`invalid CIDR address: ${dstText}`);
+    if (gw === undefined && gwText !== "") return invalid(`invalid IP address: ${gwText}`);
+    const dst = `${host.address}/${host.prefixLength}`;
+    routes.push({ dst, ...(gw === undefined ? {} : { gw }), ...readMetrics(entry) });
+  }
+  return ipam.problem ?? routes;
+}
+
+function readMetrics(entry: Fields): Omit<Route, "dst" | "gw"> {
+  const keys = ["mtu", "advmss", "priority", "table", "scope"] as const;
+  const pairs = keys.map((key) => [key, entry.integer(key)] as const);
+  return Object.fromEntries(pairs.filter(([, value]) => value !== undefined));
+}
+
+function readDns(ipam: Fields): Dns {
+  const dns = ipam.section("dns");
+  if (dns === undefined) return {};
+  const lists = (["nameservers", "search", "options"] as const).map((key) => [key, dns.texts(key)] as const);
+  const domain = dns.text("domain");
+  return {
+    ...Object.fromEntries(lists.filter(([, list]) => list.length > 0)),
+    ...(domain ? { domain } : {}),
+  };
+}
+
+function invalid(msg: string): CniError {
+  return cniError("INVALID_CONFIG", msg);
+}

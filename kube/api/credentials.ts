@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: Apache-2.0
+import type { Agent as AnyAgent } from "node:http";
+import { Agent, type RequestOptions } from "node:https";
+import { BerthError, messageOf } from "../../allocator/base/errors.ts";
+import type { Clock } from "../../allocator/base/ports.ts";
+
+/** Where the API server is and how it is asked: a KubeConfig of client-node, or what does the same. */
+export interface ApiAccess {
+  getCurrentCluster(): { readonly server: string; readonly proxyUrl?: string } | null;
+  /** Adds authority, certificates and the token of this moment. */
+  applyToHTTPSOptions(options: RequestOptions): Promise<void>;
+}
+
+/** How requests are sent now. */
+export interface Credentials {
+  /** Headers and basic authentication. */
+  readonly options: RequestOptions;
+  /** Keeps connections, for calls. */
+  readonly calls: AnyAgent;
+  /** Makes a connection for each watch. */
+  readonly streams: AnyAgent;
+}
+
+interface Known extends Credentials {
+  /** What the agents were made of: another authority or client certificate needs other agents. */
+  readonly identity: string;
+  /** Monotonic. */
+  readonly readAt: number;
+}
+
+/** What a pool and 64 allocators can use; more wait in line here instead of shaking hands there. */
+const MOST_SOCKETS = 64;
+/** The API server closes an idle connection after 90 s, and a request that is on its way then is lost. */
+const IDLE_MS = 55_000;
+/** Files and plugins are not asked at every call; a projected token is renewed minutes before it expires. */
+const FRESH_MS = 10_000;
+
+/** The credentials of a KubeConfig, asked for again when they are old or were refused. */
+export class TokenSource {
+  readonly #kubeConfig: ApiAccess;
+  readonly #clock: Clock;
+  #known: Known | undefined;
+  #agents: Known | undefined;
+
+  /** `https://host:port`, with a path where there is one. */
+  readonly server: string;
+
+  /** Throws CONFIG_INVALID for a KubeConfig without a cluster that is reached over TLS. */
+  constructor(kubeConfig: ApiAccess, clock: Clock) {
+    this.#kubeConfig = kubeConfig;
+    this.#clock = clock;
+    this.server = (kubeConfig.getCurrentCluster()?.server ?? "").replace(/\/$/, "");
+    if (!this.server.startsWith("https://")) {
+      const words = `the kubeconfig's cluster must have a server that begins with https://, not ${JSON.stringify(this.server)}`;
+      throw new BerthError("CONFIG_INVALID", words);
+    }
+  }
+
+  /** Throws STORE_UNAVAILABLE when a token, certificate or plugin cannot be read. */
+  async current(): Promise<Credentials> {
+    const now = this.#clock.monotonic();
+    if (this.#known !== undefined && now - this.#known.readAt < FRESH_MS) return this.#known;
+    const options = await this.#read();
+    const { agent, ca, cert, key, pfx, passphrase, servername, rejectUnauthorized, ...rest } = options;
+    const tls = { ca, cert, key, pfx, passphrase, servername, rejectUnauthorized };
+    const identity = JSON.stringify(tls, (_, value) => (Buffer.isBuffer(value) ? String(value) : value));
+    const proxy = this.#kubeConfig.getCurrentCluster()?.proxyUrl !== undefined ? agent : undefined;
+    const { calls, streams } = this.#agentsFor(identity, tls, typeof proxy === "object" ? proxy : undefined);
+    this.#known = { options: rest, calls, streams, identity, readAt: now };
+    this.#agents = this.#known;
+    return this.#known;
+  }
+
+  /** The API server did not know us (401): the next call asks again. */
+  refused(): void {
+    this.#known = undefined;
+  }
+
+  /** Closes idle connections; what is under way goes on. */
+  close(): void {
+    this.#known = undefined;
+    closeIdle(this.#agents);
+    this.#agents = undefined;
+  }
+
+  async #read(): Promise<RequestOptions> {
+    const options: RequestOptions = {};
+    try {
+      await this.#kubeConfig.applyToHTTPSOptions(options);
+      return options;
+    } catch (error) {
+      const words = `no credentials for the API server at ${this.server}: ${messageOf(error)}`;
+      throw new BerthError("STORE_UNAVAILABLE", words, { cause: error });
+    }
+  }
+
+  #agentsFor(
+    identity: string,
+    tls: RequestOptions,
+    proxy: AnyAgent | undefined,
+  ): Pick<Credentials, "calls" | "streams"> {
+    if (this.#agents?.identity === identity) return this.#agents;
+    closeIdle(this.#agents);
+    if (proxy !== undefined) return { calls: proxy, streams: proxy };
+    const given = Object.fromEntries(Object.entries(tls).filter(([, value]) => value !== undefined));
+    return {
+      calls: new Agent({ ...given, keepAlive: true, maxSockets: MOST_SOCKETS, timeout: IDLE_MS }),
+      streams: new Agent({ ...given, keepAlive: false }),
+    };
+  }
+}
+
+function closeIdle(agents: Credentials | undefined): void {
+  for (const sockets of Object.values(agents?.calls.freeSockets ?? {})) {
+    for (const socket of sockets ?? []) socket.destroy();
+  }
+}

@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: Apache-2.0
+import { BerthError } from "../../allocator/base/errors.ts";
+
+/** A kind of object, as its paths name it. */
+export interface Resource {
+  /** Empty: the core group. */
+  readonly group: string;
+  readonly version: string;
+  readonly plural: string;
+  readonly kind: string;
+  readonly namespaced: boolean;
+}
+
+/** Metadata of an object that the API server gave. */
+export interface ItemMeta {
+  readonly name: string;
+  readonly namespace?: string;
+  readonly uid: string;
+  readonly resourceVersion: string;
+  readonly creationTimestamp?: string;
+  readonly deletionTimestamp?: string;
+  readonly labels?: Readonly<Record<string, string>>;
+  readonly annotations?: Readonly<Record<string, string>>;
+  readonly finalizers?: readonly string[];
+}
+
+/** An object that the API server gave. What else it has is for its reader to check. */
+export interface KubeItem {
+  readonly metadata: ItemMeta;
+}
+
+/** Where one object is; `namespace` belongs to a namespaced resource alone. */
+export interface ObjectName {
+  readonly namespace?: string;
+  readonly name: string;
+}
+
+const GROUP = "berth.dev";
+const VERSION = "v1alpha1";
+
+function berths(kind: string, plural: string, namespaced: boolean): Resource {
+  return { group: GROUP, version: VERSION, plural, kind, namespaced };
+}
+
+export const POOLS = berths("IPPool", "ippools", false);
+export const CLAIMS = berths("IPClaim", "ipclaims", true);
+export const RESERVATIONS = berths("IPReservation", "ipreservations", false);
+export const BLOCKS = berths("IPBlock", "ipblocks", false);
+
+/** `berth.dev/v1alpha1`, or `v1` of the core group. */
+export function apiVersionOf({ group, version }: Resource): string {
+  return group === "" ? version : `${group}/${version}`;
+}
+
+/** The path of all objects, or of those of one namespace. */
+export function collectionPath(resource: Resource, namespace?: string): string {
+  const { group, version, plural, namespaced } = resource;
+  const root = group === "" ? `/api/${version}` : `/apis/${group}/${version}`;
+  const scope = namespaced && namespace !== undefined ? `/namespaces/${encodeURIComponent(namespace)}` : "";
+  return `${root}${scope}/${plural}`;
+}
+
+export function itemPath(resource: Resource, place: ObjectName): string {
+  return `${collectionPath(resource, place.namespace)}/${encodeURIComponent(place.name)}`;
+}
+
+/** `ipclaims shop/mysql-0`, for messages. */
+export function describeObject({ plural }: Resource, { namespace, name }: ObjectName): string {
+  return `${plural} ${namespace === undefined ? name : `${namespace}/${name}`}`;
+}
+
+/** `namespace/name`, or the name of what has no namespace: the key of an object among those of its resource. */
+export function itemKey({ metadata: { namespace, name } }: KubeItem): string {
+  return namespace === undefined ? name : `${namespace}/${name}`;
+}
+
+/** Takes JSON for an object. Throws STORE_UNAVAILABLE for anything that no API server answers. */
+export function asItem(value: unknown): KubeItem {
+  if (isItem(value)) return value;
+  throw new BerthError("STORE_UNAVAILABLE", "the API server answered with something that is no object");
+}
+
+function isItem(value: unknown): value is KubeItem {
+  if (typeof value !== "object" || value === null || !("metadata" in value)) return false;
+  const { metadata } = value;
+  if (typeof metadata !== "object" || metadata === null) return false;
+  return ["name", "uid", "resourceVersion"].every(
+    (field) => typeof Object.getOwnPropertyDescriptor(metadata, field)?.value === "string",
+  );
+}

@@ -1,0 +1,194 @@
+// SPDX-License-Identifier: Apache-2.0
+import assert from "node:assert/strict";
+import { afterEach, beforeEach, describe, it } from "node:test";
+import { BerthError, type FaultCode } from "../../allocator/base/errors.ts";
+import { noopLogger } from "../../allocator/base/ports.ts";
+import { ManualClock } from "../../system/testing/manual-clock.ts";
+import { turns } from "../testing/turns.ts";
+import { type EventInput, EventRecorder, type EventSink, type Series } from "./event-recorder.ts";
+
+const TAKEN: EventInput = {
+  regarding: { apiVersion: "v1", kind: "Pod", namespace: "shop", name: "mysql-0", uid: "u-1" },
+  type: "Warning",
+  reason: "AddressTaken",
+  action: "Reserving",
+  note: "address 10.20.0.51 is taken",
+};
+
+/** Keeps what comes, as the API server would. */
+class Sink implements EventSink {
+  readonly kept = new Map<string, Series>(); // name -> event
+  failure: FaultCode | undefined;
+  writes = 0;
+
+  async create(series: Series): Promise<void> {
+    this.#write(series);
+  }
+
+  async count(series: Series): Promise<boolean> {
+    if (!this.kept.has(series.name)) return false;
+    this.#write(series);
+    return true;
+  }
+
+  get counts(): number[] {
+    return [...this.kept.values()].map(({ count }) => count);
+  }
+
+  #write(series: Series): void {
+    if (this.failure !== undefined) throw new BerthError(this.failure, "refused");
+    this.writes++;
+    this.kept.set(series.name, series);
+  }
+}
+
+describe("EventRecorder", () => {
+  let clock: ManualClock;
+  let sink: Sink;
+  let recorder: EventRecorder;
+  let stop: AbortController;
+  let running: Promise<void>;
+
+  beforeEach(() => {
+    clock = new ManualClock();
+    sink = new Sink();
+    let tokens = 0;
+    const random = { token: () => `token${tokens++}`, fraction: () => 1 };
+    recorder = new EventRecorder({ sink, clock, random, log: noopLogger });
+    stop = new AbortController();
+    running = recorder.run(stop.signal);
+  });
+  afterEach(end);
+
+  async function end(): Promise<void> {
+    stop.abort();
+    await running;
+  }
+
+  async function pass(ms: number): Promise<void> {
+    clock.advance(ms);
+    await turns();
+  }
+
+  it("sends what happens at once, under a name of its own", async () => {
+    recorder.record(TAKEN);
+    await turns();
+    const [event] = sink.kept.values();
+    assert.deepEqual(event && { ...event }, {
+      namespace: "shop",
+      name: "mysql-0.token0",
+      notice: TAKEN,
+      firstAt: clock.now(),
+      lastAt: clock.now(),
+      count: 1,
+      written: 0,
+      dueAt: 0,
+      seenAt: 0,
+    });
+  });
+
+  it("counts what happens again, and writes the count once a minute", async () => {
+    recorder.record(TAKEN);
+    await turns();
+    for (let i = 0; i < 100; i++) recorder.record(TAKEN);
+    await turns();
+    assert.deepEqual([sink.counts, sink.writes], [[1], 1]);
+    await pass(60_000);
+    assert.deepEqual([sink.counts, sink.writes], [[101], 2]);
+    await pass(60_000);
+    assert.equal(sink.writes, 2);
+  });
+
+  it("tells apart what differs in anything that people see", async () => {
+    recorder.record(TAKEN);
+    recorder.record({ ...TAKEN, note: "address 10.20.0.52 is taken" });
+    recorder.record({ ...TAKEN, type: "Normal" });
+    recorder.record({ ...TAKEN, regarding: { ...TAKEN.regarding, uid: "u-2" } });
+    await turns();
+    assert.deepEqual(sink.counts, [1, 1, 1, 1]);
+  });
+
+  it("begins a new event after six quiet minutes", async () => {
+    recorder.record(TAKEN);
+    await turns();
+    await pass(6 * 60_000);
+    recorder.record(TAKEN);
+    await turns();
+    assert.deepEqual(sink.counts, [1, 1]);
+  });
+
+  it("keeps what cannot be sent until it can", async () => {
+    sink.failure = "STORE_UNAVAILABLE";
+    recorder.record(TAKEN);
+    await turns();
+    recorder.record(TAKEN);
+    sink.failure = undefined;
+    await pass(1_000);
+    assert.deepEqual(sink.counts, [2]);
+  });
+
+  it("gives up what is refused, and goes on", async () => {
+    sink.failure = "INTERNAL";
+    recorder.record(TAKEN);
+    await turns();
+    sink.failure = undefined;
+    recorder.record({ ...TAKEN, reason: "Other" });
+    await pass(60_000);
+    assert.deepEqual(
+      [...sink.kept.values()].map(({ notice }) => notice.reason),
+      ["Other"],
+    );
+  });
+
+  it("makes a new event when somebody deleted the old one", async () => {
+    recorder.record(TAKEN);
+    await turns();
+    sink.kept.clear();
+    recorder.record(TAKEN);
+    await pass(60_000);
+    assert.deepEqual(sink.counts, []);
+    recorder.record(TAKEN);
+    await turns();
+    assert.deepEqual(sink.counts, [1]);
+  });
+
+  it("is bounded", async () => {
+    for (let i = 0; i < 1_500; i++) recorder.record({ ...TAKEN, note: `note ${i}` });
+    await turns();
+    await pass(60_000);
+    assert.equal(sink.kept.size, 1_000);
+  });
+
+  it("forgets what was sent when there is much that is new", async () => {
+    for (let i = 0; i < 1_500; i++) {
+      recorder.record({ ...TAKEN, note: `note ${i}` });
+      await turns();
+    }
+    assert.equal(sink.kept.size, 1_500);
+  });
+
+  it("cuts a note at the API server's 1024 bytes, between characters", async () => {
+    recorder.record({ ...TAKEN, note: `a${"地".repeat(500)}` });
+    await turns();
+    const [event] = sink.kept.values();
+    assert.equal(event?.notice.note, `a${"地".repeat(340)}…`);
+    assert.equal(Buffer.byteLength(event.notice.note), 1_024);
+  });
+
+  it("writes at its end what is not written yet", async () => {
+    recorder.record(TAKEN);
+    await turns();
+    recorder.record(TAKEN);
+    await end();
+    assert.deepEqual(sink.counts, [2]);
+  });
+
+  it("ends when nothing can be sent", async () => {
+    sink.failure = "STORE_UNAVAILABLE";
+    recorder.record(TAKEN);
+    recorder.record({ ...TAKEN, reason: "Other" });
+    await turns();
+    await end();
+    assert.equal(sink.kept.size, 0);
+  });
+});

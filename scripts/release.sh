@@ -1,0 +1,57 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# Leaves in build/release what a release is: the image's archive, the chart, the bill of materials, their digests, and the
+# provenance that says from which commit they were made, for whoever publishes to sign. docs/releasing.md says how. The same
+# bytes for the same commit on the same system.
+#   HELM  the program that packages the chart
+set -euo pipefail
+cd "$(dirname "$0")/.."
+version=$(sed -n 's/^  "version": "\(.*\)",$/\1/p' package.json)
+out=$(realpath -m "${RELEASE_OUT:-build/release}")
+commit=$(git rev-parse HEAD)
+made=$(git show --no-patch --format=%cI HEAD)
+if [ -n "$(git status --porcelain)" ] && [ -z "${RELEASE_UNCLEAN:-}" ]; then
+  echo "there are changes that are not committed: what is released must be what the commit is" >&2
+  exit 1
+fi
+rm -rf "$out"
+mkdir -p "$out"
+
+IMAGE_OUT=$out/berth-image-$version.tar bash scripts/image.sh
+tar -cf - --format=gnu --sort=name --mtime=@0 --owner=0 --group=0 --numeric-owner --mode=u=rwX,go=rX -C charts berth |
+  gzip -n -9 >"$out/berth-chart-$version.tgz"
+node scripts/sbom.mjs >"$out/berth-$version.cdx.json"
+install -m 755 "${PLUGIN:-build/berth}" "$out/berth-cni-$version-$(uname -m)"
+(cd "$out" && sha256sum -- berth-* >SHA256SUMS)
+
+# https://slsa.dev/provenance/v1 in https://in-toto.io/Statement/v1; `cosign attest-blob` and `cosign attest` sign it.
+node - "$out" "$version" "$commit" "$made" >"$out/provenance.json" <<'JS'
+const { createHash } = require("node:crypto");
+const { readFileSync } = require("node:fs");
+const [out, version, commit, finishedOn] = process.argv.slice(2);
+const lines = readFileSync(`${out}/SHA256SUMS`, "utf8").trim().split("\n");
+const subject = lines.map((line) => line.split(/ [ *]/)).map(([sha256, name]) => ({ name, digest: { sha256 } }));
+const sha256 = (file) => createHash("sha256").update(readFileSync(file)).digest("hex");
+const { packages } = JSON.parse(readFileSync("package-lock.json", "utf8"));
+const inputs = Object.entries(packages).filter(([path, { dev, integrity }]) => path !== "" && !dev && integrity);
+const material = ([path, { version: number, integrity }]) => ({
+  uri: `pkg:npm/${path.slice(path.lastIndexOf("node_modules/") + 13).replace("@", "%40")}@${number}`,
+  digest: { sha512: Buffer.from(integrity.slice("sha512-".length), "base64").toString("hex") },
+});
+const statement = {
+  _type: "https://in-toto.io/Statement/v1",
+  subject,
+  predicateType: "https://slsa.dev/provenance/v1",
+  predicate: {
+    buildDefinition: {
+      buildType: "https://berth.dev/build/release.sh/v1",
+      externalParameters: { version, commit },
+      internalParameters: { packageLock: { sha256: sha256("package-lock.json") } },
+      resolvedDependencies: [{ uri: "git+berth", digest: { gitCommit: commit } }, ...inputs.map(material)],
+    },
+    runDetails: { builder: { id: "" }, metadata: { invocationId: commit, finishedOn } },
+  },
+};
+process.stdout.write(`${JSON.stringify(statement, null, 1)}\n`);
+JS
+ls -l "$out" | awk 'NR > 1 { print $9, $5 }'

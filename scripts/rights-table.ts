@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: Apache-2.0
+import { parse, parseAllDocuments } from "yaml";
+import { REASONS } from "./rights-reasons.ts";
+
+interface Rule {
+  readonly apiGroups: readonly string[];
+  readonly resources: readonly string[];
+  readonly resourceNames?: readonly string[];
+  readonly verbs: readonly string[];
+}
+
+interface Role {
+  readonly kind: string;
+  readonly metadata: { readonly name: string; readonly namespace?: string };
+  readonly rules?: readonly Rule[];
+}
+
+interface Right {
+  readonly role: string;
+  readonly scope: string;
+  /** `ipclaims.berth.dev/status`, with the name it is for. */
+  readonly what: string;
+  readonly verbs: readonly string[];
+}
+
+const HEAD = `<!-- SPDX-License-Identifier: Apache-2.0 -->
+# Every right, and why
+
+Written by \`node scripts/rights.ts --write\` from the chart's roles; a test holds them together, another one, on a real API server, that a
+life of the cluster makes use of each (\`test/api/access-life.api-test.ts\`, \`issuer.api-test.ts\`). A role ends at kinds and names; what
+[policies](../charts/berth/files/policies/README.md) take away again from an account is said above its table. No account may
+write pods, read a Secret but those named here, make tokens, or change roles or policies.
+`;
+
+const TAIL = `
+Nobody has \`berth-view\` and \`berth-edit\` by Berth's doing: Kubernetes adds them to its roles view, edit and admin. \`berth-pool-admin\`
+is for whom it is bound to.
+`;
+
+/** The document; throws for a right without a reason, and for a reason without its right. */
+export function rightsDocument(manifests: readonly string[], access: string): string {
+  const roles = manifests.flatMap((text) => parseAllDocuments(text).map((one) => one.toJS() as Role));
+  const rights = [...roles.flatMap(rightsOf), ...nodeRights(access)];
+  const used = new Set<string>();
+  const sections = Object.entries(REASONS).map(([role, { title, narrowed, why }]) => {
+    const rows = rights
+      .filter((right) => right.role === role)
+      .map((right) => {
+        used.add(`${role} ${right.what}`);
+        const reason = why[right.what];
+        if (reason === undefined) throw new Error(`${role}: nobody says why it has ${right.what}`);
+        return `| \`${right.what}\` | ${right.verbs.join(", ")} | ${right.scope} | ${reason} |`;
+      });
+    for (const what of Object.keys(why))
+      if (!used.has(`${role} ${what}`)) throw new Error(`${role} has no right to ${what}`);
+    const table = ["| on | may | where | why |", "|---|---|---|---|", ...rows].join("\n");
+    return `\n## ${title}\n${narrowed === "" ? "" : `\n${narrowed}\n`}\n${table}\n`;
+  });
+  const unknown = rights.find(({ role }) => !(role in REASONS));
+  if (unknown !== undefined) throw new Error(`nobody says why ${unknown.role} has its rights`);
+  return HEAD + sections.join("") + TAIL;
+}
+
+function rightsOf({ kind, metadata, rules = [] }: Role): readonly Right[] {
+  if (!kind.endsWith("Role")) return [];
+  const scope = kind === "ClusterRole" ? "cluster" : "Berth's namespace";
+  return rules.flatMap(({ apiGroups, resources, resourceNames = [""], verbs }) =>
+    resources.flatMap((resource) => {
+      const [plural = "", subresource] = resource.split("/");
+      const [group = ""] = apiGroups;
+      const whole = `${plural}${group === "" ? "" : `.${group}`}`;
+      const target = subresource === undefined ? whole : `${whole}/${subresource}`;
+      return resourceNames.map((name) => {
+        return { role: metadata.name, scope, what: name === "" ? target : `${target} ${name}`, verbs };
+      });
+    }),
+  );
+}
+
+/** The one rule that depends on a value of the chart. */
+function nodeRights(access: string): readonly Right[] {
+  const [line = ""] = /- \{ apiGroups: \[""\], resources: \[nodes\].*\}/.exec(access) ?? [];
+  const rules = parse(line) as readonly Rule[];
+  return rightsOf({ kind: "ClusterRole", metadata: { name: "berth-agent-nodes" }, rules });
+}

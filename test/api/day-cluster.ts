@@ -1,0 +1,123 @@
+// SPDX-License-Identifier: Apache-2.0
+// Where a day takes place: the control plane of Kubernetes with its controllers and scheduler, Berth, and two nodes.
+import { writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { Client } from "../../kube/api/client.ts";
+import type { Connection } from "../../kube/api/connection.ts";
+import { POOLS } from "../../kube/api/resource.ts";
+import { NODES } from "../../webhook/cluster-state/resources.ts";
+import { buildPlugin } from "../cni/plugin.ts";
+import { poolObject } from "../support/objects.ts";
+import { AgentNode } from "./agent-node.ts";
+import { partOf } from "./binaries.ts";
+import { installDefinitions, makeNamespaces } from "./crds.ts";
+import { Daemon } from "./daemon.ts";
+import { type DayBook, DayKubelet } from "./day-kubelets.ts";
+import { NAMESPACE_OF_DAY } from "./day-objects.ts";
+import { type OwnControlPlane, startControlPlane } from "./harness.ts";
+import { WEBHOOK_USER } from "./plane.ts";
+import { type Replicas, startReplicas } from "./replicas.ts";
+
+export const NODE_NAMES = ["n1", "n2"];
+const CONTROLLERS = [
+  ...["statefulset", "deployment", "replicaset", "daemonset", "job", "cronjob"],
+  ...["garbage-collector", "ttl-after-finished"],
+].map((name) => `${name}-controller`);
+
+export class DayCluster {
+  readonly plane: OwnControlPlane;
+  readonly admin: Connection;
+  readonly replicas: Replicas;
+  readonly kubelets: readonly DayKubelet[];
+  readonly book: DayBook;
+  readonly #nodes: readonly AgentNode[];
+  readonly #daemons: readonly Daemon[];
+
+  private constructor(
+    parts: Pick<DayCluster, "plane" | "admin" | "replicas" | "kubelets" | "book"> & {
+      readonly nodes: readonly AgentNode[];
+    },
+  ) {
+    ({
+      plane: this.plane,
+      admin: this.admin,
+      replicas: this.replicas,
+      kubelets: this.kubelets,
+      book: this.book,
+      nodes: this.#nodes,
+    } = parts);
+    this.#daemons = startControllers(this.plane);
+  }
+
+  static async open(): Promise<DayCluster> {
+    await buildPlugin();
+    const plane = await startControlPlane({ users: [WEBHOOK_USER] });
+    const admin = plane.connect();
+    await installDefinitions(admin);
+    await makeNamespaces(admin, ["berth-system", NAMESPACE_OF_DAY]);
+    const replicas = await startReplicas(plane, { count: 2 });
+    await makePools(admin);
+    const book: DayBook = { kept: new Map(), excused: new Set(), wrongs: [] };
+    const nodes: AgentNode[] = [];
+    for (const name of NODE_NAMES) nodes.push(await makeNode(plane, admin, name));
+    const kubelets = nodes.map((node) => new DayKubelet(plane.connect(), node, book));
+    return new DayCluster({ plane, admin, replicas, kubelets, book, nodes });
+  }
+
+  async close(): Promise<void> {
+    for (const kubelet of this.kubelets) await kubelet.close();
+    for (const daemon of this.#daemons) await daemon.stop("SIGKILL");
+    for (const node of this.#nodes) await node.remove();
+    await this.replicas.close();
+    await this.plane.close();
+  }
+}
+
+async function makePools(admin: Connection): Promise<void> {
+  const limits = { retention: { perNamespace: 10_000 } };
+  for (const [name, cidr] of [
+    ["day", "10.60.0.0/20"],
+    ["set", "10.61.0.0/20"],
+  ] as const) {
+    await new Client(admin, POOLS).create(
+      { name },
+      poolObject(name, { ranges: [{ cidr }], cooldown: "1s", limits }),
+    );
+  }
+}
+
+/** A node that is ready and has room, with its agent. */
+async function makeNode(plane: OwnControlPlane, admin: Connection, name: string): Promise<AgentNode> {
+  const nodes = new Client(admin, NODES);
+  await nodes.create({ name }, { metadata: { labels: { "kubernetes.io/hostname": name } } });
+  await nodes.patch({ name }, { type: "merge", body: { spec: { taints: null } } });
+  const capacity = { cpu: "1000", memory: "1000Gi", pods: "1000" };
+  const now = new Date().toISOString();
+  const ready = { type: "Ready", status: "True", reason: "Played", message: "" };
+  const conditions = [{ ...ready, lastHeartbeatTime: now, lastTransitionTime: now }];
+  const status = { capacity, allocatable: capacity, conditions };
+  await nodes.patch({ name }, { type: "merge", body: { status } }, "status");
+  const node = await AgentNode.make(name, plane.kubeConfig());
+  await node.start();
+  return node;
+}
+
+function startControllers(plane: OwnControlPlane): readonly Daemon[] {
+  const kubeconfig = join(plane.folder, "controllers.kubeconfig");
+  writeFileSync(kubeconfig, plane.kubeConfig().exportConfig(), { mode: 0o600 });
+  const as = [
+    `--kubeconfig=${kubeconfig}`,
+    "--leader-elect=false",
+    "--bind-address=127.0.0.1",
+    "--secure-port=0",
+  ];
+  const parts = [
+    ["kube-controller-manager", [`--controllers=${CONTROLLERS.join(",")}`]],
+    ["kube-scheduler", []],
+  ] as const;
+  return parts.map(([name, more]) => {
+    const daemon = new Daemon(name, [partOf(name), ...as, ...more], join(plane.folder, `${name}.log`));
+    daemon.start();
+    return daemon;
+  });
+}

@@ -1,0 +1,126 @@
+// SPDX-License-Identifier: Apache-2.0
+// The control planes that the files of one run share: `node --test --test-global-setup=test/api/plane-pool.ts`.
+import { once } from "node:events";
+import { mkdtempSync, rmSync } from "node:fs";
+import { createServer, type Server, type Socket } from "node:net";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { havePartsOrSkip } from "./binaries.ts";
+import { installDefinitions } from "./crds.ts";
+import { type OwnControlPlane, startControlPlane } from "./harness.ts";
+import { Baseline } from "./plane-baseline.ts";
+import { type Offer, PLANES_VARIABLE, SHARED_USERS } from "./shared-plane.ts";
+
+interface Ready {
+  readonly plane: OwnControlPlane;
+  readonly baseline: Baseline;
+}
+
+/** Starts one when somebody asks and none is free. One that is given back is as new before the next has it. */
+class PlanePool {
+  readonly #folder = mkdtempSync(join(tmpdir(), "planes-"));
+  readonly #server: Server;
+  readonly #free: Ready[] = [];
+  readonly #all = new Set<OwnControlPlane>();
+  readonly #sockets = new Set<Socket>();
+  readonly #pending = new Set<Promise<void>>();
+
+  private constructor() {
+    this.#server = createServer((socket) => this.#keep(this.#serve(socket)));
+  }
+
+  static async open(): Promise<PlanePool> {
+    const pool = new PlanePool();
+    pool.#server.listen(pool.path);
+    await once(pool.#server, "listening");
+    return pool;
+  }
+
+  get path(): string {
+    return join(this.#folder, "s");
+  }
+
+  async close(): Promise<void> {
+    for (const socket of this.#sockets) socket.destroy();
+    await new Promise((resolve) => this.#server.close(resolve));
+    await Promise.allSettled(this.#pending);
+    for (const plane of this.#all) await plane.close();
+    rmSync(this.#folder, { recursive: true, force: true });
+  }
+
+  #keep(work: Promise<void>): void {
+    this.#pending.add(work);
+    work.finally(() => this.#pending.delete(work)).catch(console.error);
+  }
+
+  async #serve(socket: Socket): Promise<void> {
+    this.#sockets.add(socket);
+    socket.on("error", () => {}); // the end is told by close
+    const closed = once(socket, "close");
+    socket.resume();
+    try {
+      const ready = (await this.#firstFree()) ?? (await this.#start());
+      say(socket, { access: ready.plane.access });
+      await closed;
+      await this.#takeBack(ready);
+    } catch (error) {
+      say(socket, { error: String(error) });
+    } finally {
+      socket.end();
+      this.#sockets.delete(socket);
+    }
+  }
+
+  /** One that still runs: what has ended meanwhile is no use to anybody, and is said. */
+  async #firstFree(): Promise<Ready | undefined> {
+    for (let ready = this.#free.pop(); ready !== undefined; ready = this.#free.pop()) {
+      const { plane } = ready;
+      const ended = [plane.etcd, plane.apiServer].filter(({ running }) => !running);
+      if (ended.length === 0) return ready;
+      for (const part of ended) console.error(`a shared ${part.name} has ended:\n${part.tail()}`);
+      await this.#discard(plane);
+    }
+    return undefined;
+  }
+
+  async #discard(plane: OwnControlPlane): Promise<void> {
+    this.#all.delete(plane);
+    await plane.close();
+  }
+
+  async #start(): Promise<Ready> {
+    const plane = await startControlPlane({ users: SHARED_USERS });
+    this.#all.add(plane);
+    await installDefinitions(plane.connect());
+    return { plane, baseline: await Baseline.take(plane) };
+  }
+
+  async #takeBack(ready: Ready): Promise<void> {
+    // whoever was killed with the test may have had a last write under way
+    for (let tries = 0; tries < 3; tries++) {
+      const result = await ready.baseline.restore().catch(String);
+      if (result === "restored") {
+        this.#free.push(ready);
+        return;
+      }
+      if (result !== "written to") break;
+    }
+    await this.#discard(ready.plane);
+  }
+}
+
+function say(socket: Socket, offer: Offer): void {
+  if (!socket.destroyed) socket.write(`${JSON.stringify(offer)}\n`);
+}
+
+let pool: PlanePool | undefined;
+
+export async function globalSetup(): Promise<void> {
+  if (!havePartsOrSkip(["etcd", "kube-apiserver"])) return;
+  pool = await PlanePool.open();
+  process.env[PLANES_VARIABLE] = pool.path;
+}
+
+export async function globalTeardown(): Promise<void> {
+  await pool?.close();
+}

@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: Apache-2.0
+import { rmSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { KubeConfig } from "@kubernetes/client-node";
+import { type Connection, connect } from "../../kube/api/connection.ts";
+import { createClock } from "../../system/clock.ts";
+import { type Ended, run } from "../support/process.ts";
+import { partOf } from "./binaries.ts";
+
+/** A person or program that the API server knows by a token. */
+export interface TestUser {
+  readonly name: string;
+  readonly groups: readonly string[];
+}
+
+export const ADMIN: TestUser = { name: "admin", groups: ["system:masters"] };
+
+/** Who the webhook is to the API server, as a user that a control plane may be started with. */
+export const WEBHOOK_USER: TestUser = {
+  name: "system:serviceaccount:berth-system:berth-webhook",
+  groups: ["system:serviceaccounts", "system:serviceaccounts:berth-system"],
+};
+
+/** Where a control plane is, and by what tokens it knows its users. */
+export interface PlaneAccess {
+  readonly url: string;
+  /** Of its etcd, which anybody on this host may write into. */
+  readonly etcdUrl: string;
+  /** PEM of the authority that signed the API server's certificate. */
+  readonly ca: string;
+  /** user name -> token */
+  readonly tokens: Readonly<Record<string, string>>;
+}
+
+/** An API server with its etcd, which a test may use, and a folder for what the test needs beside it. */
+export class ControlPlane {
+  readonly url: string;
+  readonly etcdUrl: string;
+  readonly ca: string;
+  readonly folder: string;
+  readonly #tokens: Readonly<Record<string, string>>;
+  readonly #connections: Connection[] = [];
+
+  constructor(access: PlaneAccess, folder: string) {
+    this.url = access.url;
+    this.etcdUrl = access.etcdUrl;
+    this.ca = access.ca;
+    this.folder = folder;
+    this.#tokens = access.tokens;
+  }
+
+  get access(): PlaneAccess {
+    return { url: this.url, etcdUrl: this.etcdUrl, ca: this.ca, tokens: this.#tokens };
+  }
+
+  /** How that user reaches the API server. */
+  kubeConfig(user = ADMIN.name): KubeConfig {
+    const token = this.#tokens[user];
+    if (token === undefined) throw new Error(`the control plane has no user ${user}`);
+    const caData = Buffer.from(this.ca).toString("base64");
+    const cluster = { name: "test", server: this.url, caData, skipTLSVerify: false };
+    const config = new KubeConfig();
+    config.loadFromClusterAndUser(cluster, { name: user, token });
+    return config;
+  }
+
+  /** A connection of Berth's own, closed with the control plane. */
+  connect(user?: string): Connection {
+    const connection = connect(this.kubeConfig(user), { clock: createClock(), userAgent: "berth-test" });
+    this.#connections.push(connection);
+    return connection;
+  }
+
+  /** Runs kubectl as that user, with a discovery cache of its own. */
+  async kubectl(args: readonly string[], options: { stdin?: string; user?: string } = {}): Promise<Ended> {
+    const { user = ADMIN.name, stdin = "" } = options;
+    const file = join(this.folder, `${user}.kubeconfig`);
+    writeFileSync(file, this.kubeConfig(user).exportConfig(), { mode: 0o600 });
+    const env = { HOME: this.folder, KUBECONFIG: file, KUBECACHEDIR: join(this.folder, "kubectl") };
+    return await run(partOf("kubectl"), args, { env, stdin: { text: stdin } });
+  }
+
+  /** Ends what this test has of it, and removes the folder. May be called twice. */
+  async close(): Promise<void> {
+    for (const connection of this.#connections) connection.close();
+    rmSync(this.folder, { recursive: true, force: true });
+  }
+}

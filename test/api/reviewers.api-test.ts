@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: Apache-2.0
+// Who reaches the webhook, by what the chart finds in a cluster.
+import assert from "node:assert/strict";
+import { after, before, describe, it } from "node:test";
+import { havePartsOrSkip } from "./binaries.ts";
+import { CHART, mustHelm, type Values } from "./chart-release.ts";
+import { type OwnControlPlane, startControlPlane } from "./harness.ts";
+
+if (havePartsOrSkip(["etcd", "kube-apiserver", "helm"])) {
+  describe("the chart", () => {
+    let plane: OwnControlPlane | undefined;
+    before(async () => {
+      plane = await startControlPlane();
+      const connection = plane.connect();
+      await connection.call({
+        method: "POST",
+        path: "/api/v1/namespaces",
+        body: { apiVersion: "v1", kind: "Namespace", metadata: { name: "berth-system" } },
+      });
+    });
+    after(() => plane?.close());
+
+    /** Manifests and notes of an installation that is only tried. */
+    async function tried(values: Values = {}): Promise<string> {
+      const args = ["install", "berth", CHART, "--namespace", "berth-system", "--dry-run=server"];
+      return await mustHelm(args, { values, ...(plane === undefined ? {} : { plane }) });
+    }
+
+    const sources = (text: string) =>
+      [...text.matchAll(/ipBlock: \{ cidr: "(.*)" \}/g)].map(([, cidr]) => cidr);
+
+    async function makeNode(name: string, labels: Readonly<Record<string, string>>): Promise<void> {
+      const connection = (plane ?? assert.fail()).connect();
+      const annotations = { "projectcalico.org/IPv4VXLANTunnelAddr": "10.1.7.1" };
+      const node = {
+        apiVersion: "v1",
+        kind: "Node",
+        metadata: { name, labels, annotations },
+        spec: { podCIDRs: ["10.1.0.0/24"] },
+      };
+      assert.equal(
+        (await connection.call({ method: "POST", path: "/api/v1/nodes", body: node })).status,
+        201,
+      );
+      const addresses = [
+        { type: "InternalIP", address: "192.0.2.7" },
+        { type: "InternalIP", address: "2001:db8::7" },
+        { type: "Hostname", address: name },
+      ];
+      const path = `/api/v1/nodes/${name}/status`;
+      const body = { status: { addresses } };
+      assert.equal(
+        (await connection.call({ method: "PATCH", path, body, contentType: "application/merge-patch+json" }))
+          .status,
+        200,
+      );
+    }
+
+    it("warns where no control plane can be seen, and lets everybody in rather than nobody", async () => {
+      await makeNode("worker", {});
+      const text = await tried();
+      assert.deepEqual(sources(text), []);
+      assert.match(
+        text,
+        /WARNING: ANYBODY WHO REACHES PORT 8443 OF A POD OF THE WEBHOOK MAY SEND IT REVIEWS/,
+      );
+      assert.doesNotMatch(text, /BERTH_REVIEWERS_BY/);
+    });
+
+    it("names the control plane's addresses where it is seen", async () => {
+      await makeNode("control", { "node-role.kubernetes.io/control-plane": "" });
+      const text = await tried();
+      const found = sources(text);
+      for (const cidr of ["192.0.2.7/32", "2001:db8::7/128", "10.1.0.0/24", "10.1.7.1/32"])
+        assert.ok(found.includes(cidr), `${cidr}: ${found.join(" ")}`);
+      assert.doesNotMatch(text, /WARNING/);
+      assert.match(text, /BERTH_REVIEWERS_BY, value: NetworkPolicy/);
+    });
+
+    it("warns where a policy would not count, and is content with a client certificate", async () => {
+      const open = /WARNING: ANYBODY WHO REACHES PORT 8443 OF A NODE OF THE WEBHOOK MAY SEND IT REVIEWS/;
+      assert.match(await tried({ webhook: { hostNetwork: true } }), open);
+      const clientCA = "-----BEGIN CERTIFICATE-----\nMII=\n-----END CERTIFICATE-----\n";
+      const text = await tried({ webhook: { hostNetwork: true, clientCA, clientNames: ["a", "b"] } });
+      assert.doesNotMatch(text, /WARNING/);
+      assert.match(text, /BERTH_CLIENT_NAMES, value: "a,b"/);
+    });
+
+    it("lets nobody reach the issuer, which has nothing to say", async () => {
+      const policy = /kind: NetworkPolicy\nmetadata:\n {2}name: berth-issuer\n.*?\n {2}ingress: \[\]\n/s;
+      assert.match(await tried(), policy);
+      const secret = { mode: "secret", secret: { name: "tls", caBundle: "-----BEGIN CERTIFICATE-----" } };
+      for (const values of [{ networkPolicy: { enabled: false } }, { certificates: secret }])
+        assert.doesNotMatch(await tried(values), /kind: NetworkPolicy\nmetadata:\n {2}name: berth-issuer/);
+    });
+
+    it("goes by what is given", async () => {
+      const text = await tried({ networkPolicy: { from: ["198.51.100.0/24"] } });
+      assert.deepEqual(sources(text), ["198.51.100.0/24"]);
+    });
+  });
+}

@@ -1,0 +1,121 @@
+// SPDX-License-Identifier: Apache-2.0
+// A process that becomes another user of this host, and then does what it is told on its standard input. It reads its own code
+// before, so it does not matter who may read the checkout.
+import { randomUUID } from "node:crypto";
+import { openSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
+import { request as httpRequest } from "node:http";
+import { request } from "node:https";
+import { PassThrough } from "node:stream";
+import { text } from "node:stream/consumers";
+import { fileURLToPath } from "node:url";
+import { run as runBerthctl } from "../../cli/run.ts";
+import { createClock } from "../../system/clock.ts";
+import { createRandom } from "../../system/random.ts";
+import { run } from "../support/process.ts";
+
+/** Of "nobody", where there is one; of no other use. */
+const NOBODY = 65_534;
+
+export type Deed =
+  | { readonly kind: "read" | "write" | "list"; readonly path: string }
+  /** A review over the unix socket. */
+  | { readonly kind: "socket"; readonly path: string; readonly body: string }
+  /** A request to the port. */
+  | {
+      readonly kind: "port";
+      readonly url: string;
+      readonly method: string;
+      readonly body: string;
+      readonly ca: string;
+      readonly cert?: string;
+      readonly key?: string;
+    }
+  | { readonly kind: "berthctl"; readonly dataDir: string; readonly args: readonly string[] };
+
+/** What came of each: `done ...`, or why not. */
+export type Outcomes = readonly string[];
+
+/** Does the deeds, each by itself, as root or as somebody who is nobody here. */
+export async function doAs(who: "root" | "nobody", deeds: readonly Deed[]): Promise<Outcomes> {
+  const { rc, stdout, stderr } = await run(process.execPath, [fileURLToPath(import.meta.url)], {
+    env: { PATH: "/usr/bin:/bin" },
+    stdin: { text: JSON.stringify({ who, deeds }) },
+  });
+  if (rc !== 0) throw new Error(`the other user failed: ${stderr}`);
+  return JSON.parse(stdout);
+}
+
+async function outcomeOf(deed: Deed): Promise<string> {
+  try {
+    return await attempt(deed);
+  } catch (error) {
+    return error instanceof Error && "code" in error ? String(error.code) : String(error);
+  }
+}
+
+async function attempt(deed: Deed): Promise<string> {
+  switch (deed.kind) {
+    case "read":
+      return `done ${readFileSync(deed.path).length > 0}`;
+    case "write":
+      // nothing is changed, in case that it may
+      openSync(deed.path, "r+");
+      return "done";
+    case "list":
+      writeFileSync(`${deed.path}/planted`, "");
+      return `done ${readdirSync(deed.path).length > 0}`;
+    case "socket":
+      return await post(deed);
+    case "port":
+      return await post(deed);
+    case "berthctl":
+      return await berthctl(deed);
+  }
+}
+
+function post(deed: Extract<Deed, { kind: "socket" | "port" }>): Promise<string> {
+  return new Promise((resolve, reject) => {
+    const headers = { "Content-Type": "application/json" };
+    const call =
+      deed.kind === "socket"
+        ? httpRequest({ socketPath: deed.path, path: "/validate/pools", method: "POST", headers })
+        : request(deed.url, { method: deed.method, ...pairOf(deed), headers, agent: false });
+    call.on("response", (response) => {
+      text(response).then((said) => resolve(`${response.statusCode} ${said}`), reject);
+    });
+    call.on("error", reject);
+    call.end(deed.body);
+  });
+}
+
+function pairOf({ ca, cert, key }: Extract<Deed, { kind: "port" }>) {
+  return cert === undefined || key === undefined ? { ca } : { ca, cert, key };
+}
+
+async function berthctl({ dataDir, args }: Extract<Deed, { kind: "berthctl" }>): Promise<string> {
+  const stream = new PassThrough();
+  const io = {
+    stdout: stream,
+    stderr: stream,
+    stdin: async () => "",
+    clock: createClock(),
+    random: createRandom(),
+    uuid: randomUUID,
+    ending: () => new AbortController().signal,
+  };
+  const code = await runBerthctl(args, { io, dataDir, user: "other" });
+  stream.end();
+  return `${code === 0 ? "done" : code} ${await text(stream)}`;
+}
+
+if (process.argv[1] === fileURLToPath(import.meta.url)) {
+  const { who, deeds }: { who: string; deeds: readonly Deed[] } = JSON.parse(await text(process.stdin));
+  if (who === "nobody") {
+    process.setgroups?.([]);
+    process.setgid?.(NOBODY);
+    process.setuid?.(NOBODY);
+  }
+  const outcomes: string[] = [];
+  for (const deed of deeds) outcomes.push(await outcomeOf(deed));
+  process.stdout.write(JSON.stringify(outcomes));
+}

@@ -1,0 +1,161 @@
+// SPDX-License-Identifier: Apache-2.0
+// A crowd that sends a webhook what no API server sends, whole, slowly or not at all, while an API server's reviews go on.
+import assert from "node:assert/strict";
+import { createInterface } from "node:readline";
+import { after, before, describe, it } from "node:test";
+import { fileURLToPath } from "node:url";
+import { openLoop } from "../bench/load.ts";
+import { ReviewLine, reviewRequest } from "../bench/review-line.ts";
+import { median, quantile } from "../bench/statistics.ts";
+import { pod, review } from "../support/objects.ts";
+import { compileCache, type Started, start } from "../support/process.ts";
+import { isFull } from "../support/runs.ts";
+import type { Burden } from "./door.ts";
+import type { Deeds, StrangersOrder } from "./strangers.ts";
+
+const SIZE = isFull
+  ? { strangers: 1_000, rounds: 3, ms: 15_000, large: true }
+  : { strangers: 150, rounds: 2, ms: 4_000, large: false };
+/** In which all strangers come, and those with bodies of some MiB send them. */
+const ARRIVAL_MS = isFull ? 8_000 : 2_000;
+/** Connections, and reviews in a second, of the API server. */
+const LINES = 8;
+const PER_SECOND = 100;
+/** What is done before half of the reviews are answered, beside quiet times. */
+const MOST_TIMES = 3;
+const MIB = 1024 * 1024;
+/** For 1,000 connections over TLS with a body under way on each, in all. */
+const MOST_GROWTH = 400 * MIB;
+
+/** A program of this folder that answers a line with a line. */
+class Companion {
+  readonly started: Started;
+  readonly #lines: AsyncIterator<string>;
+
+  constructor(file: string) {
+    const path = fileURLToPath(new URL(file, import.meta.url));
+    const env = { PATH: "/usr/bin:/bin", ...compileCache() };
+    this.started = start(process.execPath, [path], { env, stdin: "later" });
+    const { stdout, stderr } = this.started.child;
+    stderr?.pipe(process.stderr);
+    if (stdout === null) throw new Error("it has no output");
+    this.#lines = createInterface({ input: stdout })[Symbol.asyncIterator]();
+  }
+
+  async next<T>(): Promise<T> {
+    const { done, value } = await this.#lines.next();
+    if (done === true) throw new Error("it ended before it answered");
+    return JSON.parse(value);
+  }
+
+  async ask<T>(line = "?"): Promise<T> {
+    this.say(line);
+    return await this.next();
+  }
+
+  say(line: string): void {
+    this.started.child.stdin?.write(`${line}\n`);
+  }
+
+  async end(): Promise<void> {
+    this.started.child.kill("SIGKILL");
+    await this.started.ended;
+  }
+}
+
+interface Window {
+  readonly p50: number;
+  readonly p99: number;
+  readonly burden: Burden;
+}
+
+describe("a crowd of strangers", () => {
+  let door: Companion;
+  let port = 0;
+  let lines: readonly ReviewLine[] = [];
+
+  before(async () => {
+    door = new Companion("./door.ts");
+    const said = await door.next<{ readonly port: number; readonly ca: string }>();
+    port = said.port;
+    lines = await Promise.all(Array.from({ length: LINES }, () => ReviewLine.open(said)));
+  });
+  after(async () => {
+    for (const line of lines) line.close();
+    await door?.end();
+  });
+
+  /** Dry runs, so that the books are as large for the last as for the first. */
+  const request = reviewRequest({
+    apiVersion: "admission.k8s.io/v1",
+    kind: "AdmissionReview",
+    request: review(pod("ours", { annotations: { "berth.dev/pools": "web" } }), "CREATE", { dryRun: true }),
+  });
+
+  async function measure(ms = SIZE.ms): Promise<Window> {
+    await door.ask<Burden>();
+    const ask = async (line: number) => await lines[line]?.ask(request);
+    const times = await openLoop(ask, LINES, { perSecond: PER_SECOND, ms });
+    return { p50: median(times), p99: quantile(times, 0.99), burden: await door.ask<Burden>() };
+  }
+
+  async function measureAmongStrangers(): Promise<{
+    readonly arriving: Window;
+    readonly window: Window;
+    readonly deeds: Deeds;
+  }> {
+    const crowd = new Companion("./strangers.ts");
+    try {
+      const order: StrangersOrder = { port, count: SIZE.strangers, large: SIZE.large };
+      await crowd.ask<string>(JSON.stringify(order));
+      crowd.say("go");
+      const arriving = await measure(ARRIVAL_MS);
+      const window = await measure();
+      return { arriving, window, deeds: await crowd.ask<Deeds>() };
+    } finally {
+      await crowd.end();
+    }
+  }
+
+  it("keeps an API server waiting not much longer, and costs a bounded memory", async () => {
+    await measure(); // code and caches are warm
+    const quiet: Window[] = [];
+    const crowded: Window[] = [];
+    for (let round = 0; round < SIZE.rounds; round++) {
+      quiet.push(await measure());
+      const { arriving, window, deeds } = await measureAmongStrangers();
+      crowded.push(window);
+      console.log(told("quiet", quiet.at(-1)));
+      console.log(told(`${SIZE.strangers} strangers come`, arriving));
+      console.log(told(`${SIZE.strangers} strangers`, window));
+      console.log(JSON.stringify(deeds));
+      assert.ok((deeds["400"] ?? 0) + (deeds["200"] ?? 0) > 0, "they were answered");
+    }
+    const growth = Math.max(...crowded.map(({ burden }) => burden.peak)) - (quiet[0]?.burden.resident ?? 0);
+    assert.ok(growth < MOST_GROWTH, `it grew by ${Math.round(growth / MIB)} MiB`);
+    const times = (of: (window: Window) => number) => median(crowded.map(of)) / median(quiet.map(of));
+    const waited = times(({ p99 }) => p99).toFixed(1);
+    const worst = times(({ burden }) => burden.workP99).toFixed(1);
+    const worked = times(({ burden }) => burden.workP50);
+    console.log(
+      `beside quiet times: p99 of reviews ${waited} times, of work before an answer ${worst} times`,
+    );
+    // what passes on the clock, and how much piles up in one turn of the loop, depend on who else is on the machine
+    assert.ok(
+      worked < MOST_TIMES,
+      `${worked.toFixed(1)} times as much was done before a review was answered`,
+    );
+  });
+});
+
+function told(name: string, window: Window | undefined): string {
+  if (window === undefined) return name;
+  const { p50, p99, burden } = window;
+  const ms = (value: number) => `${value.toFixed(1)} ms`;
+  const mib = (value: number) => `${Math.round(value / MIB)} MiB`;
+  return (
+    `${name}: reviews ${ms(p50)}, p99 ${ms(p99)}; work before an answer ${ms(burden.workP50)}, ` +
+    `p99 ${ms(burden.workP99)}; loop ${ms(burden.delayP50)}, p99 ${ms(burden.delayP99)}, ` +
+    `most ${ms(burden.delayMost)}; processor ${ms(burden.cpu)}; ${mib(burden.resident)}, at the most ${mib(burden.peak)}`
+  );
+}

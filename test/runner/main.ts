@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: Apache-2.0
+// main.ts SUITE|GROUP [FILE...]   passes a suite of tests (suites.ts), or these files of it
+//   --name PATTERN   only tests whose full name matches
+//   --runs SHARE     of the full number of random runs and repetitions, instead of the suite's: 1 is all
+//   --watch          stays, and passes again what a changed file is imported by
+//   --list           prints the files, and runs nothing
+//   --names          prints the names of the tests, and runs nothing
+import { spawnSync } from "node:child_process";
+import { join } from "node:path";
+import { parseArgs } from "node:util";
+import { filesOf, ROOT } from "./files.ts";
+import { isGreen } from "./results.ts";
+import { SuiteRun } from "./run.ts";
+import { GROUPS, groupNamed, type Part, SUITES } from "./suites.ts";
+import type { Asked } from "./tests.ts";
+import { watch } from "./watch.ts";
+
+const { values, positionals } = parseArgs({
+  allowPositionals: true,
+  options: {
+    name: { type: "string" },
+    runs: { type: "string" },
+    watch: { type: "boolean", default: false },
+    list: { type: "boolean", default: false },
+    names: { type: "boolean", default: false },
+  },
+});
+const [suite = "", ...named] = positionals;
+
+if (values.list) for (const { files } of asked()) console.log(files.join("\n"));
+else if (values.names) process.exitCode = printNames();
+else if (values.watch) await watch(asked(), (some) => pass(some));
+else process.exitCode = (await pass(asked())) ? 0 : 1;
+
+function asked(): readonly Asked[] {
+  return partsOf(suite)
+    .map(({ group: name, runs }) => {
+      const group = groupNamed(name);
+      const files = filesOf(group).filter((file) => named.length === 0 || named.includes(file));
+      return {
+        group,
+        files,
+        runs: values.runs === undefined ? runs : Number(values.runs),
+        name: values.name,
+      };
+    })
+    .filter(({ files }) => files.length > 0);
+}
+
+function partsOf(name: string): readonly Part[] {
+  const parts =
+    SUITES[name] ?? (GROUPS.some((group) => group.name === name) ? [{ group: name, runs: 1 }] : []);
+  if (parts.length > 0) return parts;
+  const known = [...Object.keys(SUITES), ...GROUPS.map((group) => group.name)];
+  throw new Error(`there is no suite named "${name}"; there are ${[...new Set(known)].join(", ")}`);
+}
+
+function printNames(): number {
+  const module = join(import.meta.dirname, "names.ts");
+  const files = asked().flatMap((one) => one.files);
+  const how = ["--import", module, "--test", "--test-isolation=none", `--test-reporter=${module}`];
+  return spawnSync(process.execPath, [...how, ...files], { cwd: ROOT, stdio: "inherit" }).status ?? 1;
+}
+
+async function pass(all: readonly Asked[]): Promise<boolean> {
+  const run = new SuiteRun(suite, process.env);
+  const interrupt = (signal: NodeJS.Signals) => run.interrupt(signal);
+  for (const signal of ["SIGINT", "SIGTERM"] as const) process.on(signal, interrupt);
+  for (const one of all) await run.pass(one);
+  const { summary, text } = await run.finish();
+  console.log(text);
+  for (const signal of ["SIGINT", "SIGTERM"] as const) process.off(signal, interrupt);
+  return isGreen(summary);
+}

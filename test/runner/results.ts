@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a run of tests gave, and the words for it at its end. Pure.
+
+export interface Counts {
+  readonly tests: number;
+  readonly suites: number;
+  readonly passed: number;
+  readonly failed: number;
+  readonly cancelled: number;
+  readonly skipped: number;
+  readonly todo: number;
+}
+
+export interface FileTime {
+  readonly file: string;
+  readonly seconds: number;
+}
+
+export interface Failure {
+  readonly file: string;
+  /** Of the test and of what it is in, outermost first; empty when the file failed as a whole. */
+  readonly path: readonly string[];
+  readonly message: string;
+  /** The command that runs it alone. */
+  readonly again: string;
+}
+
+/** A line of suites.jsonl. */
+export interface Summary extends Counts {
+  readonly suite: string;
+  readonly seconds: number;
+  /** Of all processes that it started and waited for. */
+  readonly cpuSeconds: number;
+  readonly slowest: readonly FileTime[];
+  readonly failures: readonly Failure[];
+  /** What the run left behind, or could not do: each is a reason to fail. */
+  readonly complaints: readonly string[];
+  /** Files that there was no time for. */
+  readonly leftOut: readonly string[];
+}
+
+export const NOTHING: Counts = {
+  tests: 0,
+  suites: 0,
+  passed: 0,
+  failed: 0,
+  cancelled: 0,
+  skipped: 0,
+  todo: 0,
+};
+
+export function add(a: Counts, b: Counts): Counts {
+  return {
+    tests: a.tests + b.tests,
+    suites: a.suites + b.suites,
+    passed: a.passed + b.passed,
+    failed: a.failed + b.failed,
+    cancelled: a.cancelled + b.cancelled,
+    skipped: a.skipped + b.skipped,
+    todo: a.todo + b.todo,
+  };
+}
+
+const SLOWEST = 10;
+/** Of the failures that are repeated; all of them are in failures.txt. */
+const SHOWN = 5;
+const LONGEST_LINE = 300;
+
+/** The ten files that took longest; one that ran several times counts with all of them. */
+export function slowest(times: readonly FileTime[]): readonly FileTime[] {
+  const sums = new Map<string, number>();
+  for (const { file, seconds } of times) sums.set(file, (sums.get(file) ?? 0) + seconds);
+  return [...sums]
+    .map(([file, seconds]) => ({ file, seconds }))
+    .sort((a, b) => b.seconds - a.seconds)
+    .slice(0, SLOWEST);
+}
+
+export function isGreen({ failed, cancelled, complaints, tests, leftOut }: Summary): boolean {
+  return (tests > 0 || leftOut.length > 0) && failed === 0 && cancelled === 0 && complaints.length === 0;
+}
+
+/** What and where, why, and how to run it alone. */
+export function wordsOf({ file, path, message, again }: Failure): readonly string[] {
+  const where = path.length === 0 ? file : `${file}: ${path.join(" › ")}`;
+  return [where, `  ${firstLine(message)}`, `  again: ${again}`];
+}
+
+function firstLine(message: string): string {
+  const line = message.split("\n").find((one) => one.trim() !== "") ?? "";
+  return line.length > LONGEST_LINE ? `${line.slice(0, LONGEST_LINE)}…` : line;
+}
+
+/** The last lines of a run. They end as those of node's own runner do, which tools read. */
+export function ending(summary: Summary, whereAll: string): string {
+  const { suite, slowest: files, failures, complaints, leftOut, seconds, cpuSeconds } = summary;
+  const lines = [`slowest files of ${suite}:`];
+  for (const { file, seconds: s } of files) lines.push(`${s.toFixed(1).padStart(8)} s  ${file}`);
+  if (failures.length > 0)
+    lines.push("", `failed in ${suite}:`, ...failures.slice(0, SHOWN).flatMap(wordsOf));
+  if (failures.length > SHOWN) lines.push(`and ${failures.length - SHOWN} more, all in ${whereAll}`);
+  if (complaints.length > 0) lines.push("", `wrong after ${suite}:`, ...complaints);
+  if (leftOut.length > 0) lines.push("", `left out of ${suite}, as its time was over:`, ...leftOut);
+  lines.push("", `${suite}: ${isGreen(summary) ? "passed" : "FAILED"}, ${cpuSeconds.toFixed(1)} s of CPU`);
+  const numbers = {
+    tests: summary.tests,
+    suites: summary.suites,
+    pass: summary.passed,
+    fail: summary.failed,
+    cancelled: summary.cancelled,
+    skipped: summary.skipped,
+    todo: summary.todo,
+    duration_ms: Math.round(seconds * 1000),
+  };
+  for (const [name, value] of Object.entries(numbers)) lines.push(`ℹ ${name} ${value}`);
+  return lines.join("\n");
+}

@@ -1,0 +1,165 @@
+// SPDX-License-Identifier: Apache-2.0
+import assert from "node:assert/strict";
+import { spawn } from "node:child_process";
+import { once } from "node:events";
+import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterEach, beforeEach, describe, it } from "node:test";
+import { setTimeout as pause } from "node:timers/promises";
+import { ROOT } from "./files.ts";
+import { isGreen, type Summary } from "./results.ts";
+import { SuiteRun } from "./run.ts";
+
+const ENDLESS = "test/runner/examples/endless.ts";
+
+/** A run that goes on until it is killed. */
+const KILLED = `
+  import { SuiteRun } from "./test/runner/run.ts";
+  const [isolation, file] = process.argv.slice(1);
+  const group = { name: "host", files: [file], isolation };
+  await new SuiteRun("example", process.env, { output: "ignore" }).pass({ group, files: [file], runs: 1 });
+`;
+
+/** Of every process that this one may look into, its variables. */
+function environments(): readonly (readonly string[])[] {
+  return readdirSync("/proc").flatMap((pid) => {
+    try {
+      return /^\d+$/.test(pid) ? [readFileSync(`/proc/${pid}/environ`, "utf8").split("\0")] : [];
+    } catch {
+      return [];
+    }
+  });
+}
+
+const hasMark = (variables: readonly string[]) =>
+  variables.some((pair) => pair.startsWith("BERTH_RUN=") && pair !== `BERTH_RUN=${process.env["BERTH_RUN"]}`);
+
+describe("a run of a suite", () => {
+  let report: string;
+  beforeEach(() => {
+    report = mkdtempSync(join(tmpdir(), "berth-report-"));
+  });
+  afterEach(() => rmSync(report, { recursive: true }));
+
+  async function runOf(file: string, isolation: "none" | "process", more: NodeJS.ProcessEnv = {}) {
+    // what node's runner tells the processes that it starts would make ours one of them
+    const { NODE_TEST_CONTEXT: _, ...env } = process.env;
+    const run = new SuiteRun("example", { ...env, ...more, BERTH_REPORT: report }, { output: "ignore" });
+    const path = `test/runner/examples/${file}`;
+    const isPassed = await run.pass({
+      group: { name: "host", files: [path], isolation },
+      files: [path],
+      runs: 1,
+    });
+    return { isPassed, ...(await run.finish()) };
+  }
+
+  for (const isolation of ["none", "process"] as const) {
+    it(`counts, and says what failed and how to run it alone (isolation: ${isolation})`, async () => {
+      const { isPassed, summary, text } = await runOf("fails.ts", isolation);
+      assert.equal(isPassed, false);
+      assert.equal(isGreen(summary), false);
+      const { tests, passed, failed, skipped, failures, complaints, slowest } = summary;
+      assert.deepEqual(
+        { tests, passed, failed, skipped, complaints },
+        { tests: 3, passed: 1, failed: 1, skipped: 1, complaints: [] },
+      );
+      assert.deepEqual(
+        slowest.map(({ file }) => file),
+        ["test/runner/examples/fails.ts"],
+      );
+      const again =
+        "node_modules/.bin/node test/runner/main.ts host test/runner/examples/fails.ts --name '^sums are wrong \\(it'\\''s meant so\\)$'";
+      assert.deepEqual(failures, [
+        {
+          file: "test/runner/examples/fails.ts",
+          path: ["sums", "are wrong (it's meant so)"],
+          message: "one and one\nare two\n\n2 !== 3\n",
+          again,
+        },
+      ]);
+      const words = `test/runner/examples/fails.ts: sums › are wrong (it's meant so)\n  one and one\n  again: ${again}\n`;
+      assert.ok(text.includes(words), text);
+      assert.match(text, /\nℹ tests 3\nℹ suites 1\nℹ pass 1\nℹ fail 1\nℹ cancelled 0\nℹ skipped 1\n/);
+      assert.equal(readFileSync(join(report, "failures.txt"), "utf8"), `example:\n${words}`);
+      const written: Summary = JSON.parse(readFileSync(join(report, "suites.jsonl"), "utf8"));
+      assert.deepEqual(written, summary);
+    });
+
+    it(`fails on folders and processes that are left (isolation: ${isolation})`, async () => {
+      const { summary } = await runOf("leaves.ts", isolation);
+      assert.deepEqual([summary.tests, summary.failed], [3, 0]);
+      assert.equal(isGreen(summary), false);
+      const said = summary.complaints.join("\n");
+      const pids = [...said.matchAll(/left running, and killed: (\d+) \/bin\/sleep (1234|4321)$/gm)];
+      assert.deepEqual(pids.map(([, , which]) => which).sort(), ["1234", "4321"], said);
+      assert.match(said, /left in the temporary directory: .*\/berth-example-\* \(1\)$/m);
+      assert.equal(summary.complaints.length, 3, said);
+      const [, folder = ""] = /temporary directory: (.*)\/berth-example/.exec(said) ?? [];
+      assert.ok(folder !== "" && !existsSync(folder));
+    });
+  }
+
+  it("says first what failed by itself, then what was cancelled with it", async () => {
+    const { summary } = await runOf("hook.ts", "process");
+    assert.equal(isGreen(summary), false);
+    assert.deepEqual(
+      summary.failures.map(({ path, message }) => [path.at(-1), message]),
+      [
+        ["a suite", "nothing is there"],
+        ["is not run", "test did not finish before its parent and was cancelled"],
+        ["is not run either", "test did not finish before its parent and was cancelled"],
+      ],
+    );
+  });
+
+  for (const isolation of ["none", "process"] as const) {
+    it(`names what is not through at the deadline, and is green (isolation: ${isolation})`, async () => {
+      const deadline = Math.ceil(Date.now() / 1000) + 1;
+      const { summary, text } = await runOf("endless.ts", isolation, { BERTH_DEADLINE: String(deadline) });
+      const { leftOut, failures, complaints } = summary;
+      assert.deepEqual(
+        { leftOut, failures, complaints },
+        { leftOut: [ENDLESS], failures: [], complaints: [] },
+      );
+      assert.equal(isGreen(summary), true);
+      assert.ok(text.includes(`left out of example, as its time was over:\n${ENDLESS}\n`), text);
+      assert.equal(readFileSync(join(report, "left-out.txt"), "utf8"), `example: ${ENDLESS}\n`);
+    });
+  }
+
+  for (const isolation of ["none", "process"] as const) {
+    it(`leaves nothing behind when it is killed (isolation: ${isolation})`, async () => {
+      const { NODE_TEST_CONTEXT: _, ...env } = process.env;
+      const runner = spawn(process.execPath, ["--input-type=module", "--eval", KILLED, isolation, ENDLESS], {
+        cwd: ROOT,
+        env: { ...env, BERTH_REPORT: report },
+        stdio: ["ignore", "ignore", "inherit"],
+      });
+      const ended = once(runner, "exit");
+      const ofRun = () => environments().filter((each) => each.includes(`BERTH_REPORT=${report}`));
+      const ofTests = () =>
+        ofRun().filter((each) => each.some((pair) => pair.startsWith("NODE_TEST_CONTEXT=")));
+      // with isolation none the tests are in the process that counts them
+      const inTests = isolation === "process" ? ofTests : () => ofRun().filter(hasMark);
+      while (inTests().length === 0) await pause(50);
+      const [folder = ""] = inTests().flatMap((each) => each.filter((pair) => pair.startsWith("TMPDIR=")));
+      runner.kill("SIGKILL");
+      await ended;
+      while (ofRun().length > 0) await pause(50);
+      assert.ok(!existsSync(folder.slice("TMPDIR=".length)), folder);
+    });
+  }
+
+  it("begins nothing after the deadline", async () => {
+    const { summary } = await runOf("fails.ts", "process", { BERTH_DEADLINE: "1" });
+    assert.deepEqual([summary.tests, summary.leftOut], [0, ["test/runner/examples/fails.ts"]]);
+  });
+
+  it("fails when there was nothing to run, or the runner itself failed", async () => {
+    const { isPassed, summary } = await runOf("nowhere.ts", "process");
+    assert.equal(isPassed, false);
+    assert.equal(isGreen(summary), false);
+  });
+});

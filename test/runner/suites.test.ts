@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+import assert from "node:assert/strict";
+import { spawnSync } from "node:child_process";
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
+import { describe, it } from "node:test";
+import { allFiles, filesOf, groupOf, ROOT } from "./files.ts";
+import { GROUPS, SUITES } from "./suites.ts";
+
+/** Run by test/cluster/run.ts, which brings up what its files need. */
+const WITHOUT_A_SUITE = ["cluster"];
+
+describe("suites", () => {
+  it("have every file of tests that there is, each in one group", () => {
+    const files = spawnSync("git", ["ls-files", "*test.ts"], { cwd: ROOT, encoding: "utf8" });
+    const tracked = files.stdout.split("\n").filter((name) => name !== "");
+    const grouped = GROUPS.flatMap((group) => filesOf(group));
+    assert.deepEqual(
+      allFiles().filter((file) => groupOf(file) === undefined),
+      [],
+    );
+    assert.deepEqual([...grouped].sort(), allFiles());
+    assert.deepEqual(
+      tracked.filter((file) => !grouped.includes(file)),
+      [],
+    );
+  });
+
+  it("have every group in full, and no group that is empty", () => {
+    const full = Object.values(SUITES)
+      .flat()
+      .filter(({ runs }) => runs === 1)
+      .map(({ group }) => group);
+    for (const group of GROUPS) {
+      assert.ok(full.includes(group.name) || WITHOUT_A_SUITE.includes(group.name), group.name);
+      assert.ok(filesOf(group).length > 0, group.name);
+    }
+  });
+
+  it("have no hook outside of a describe where files share a process, whose tests would all have it", () => {
+    const shared = GROUPS.filter(({ isolation }) => isolation === "none").flatMap((group) => filesOf(group));
+    const wrong = shared.filter((file) =>
+      /^(before|after)(Each)?\(/m.test(readFileSync(join(ROOT, file), "utf8")),
+    );
+    assert.ok(shared.length > 100);
+    assert.deepEqual(wrong, []);
+  });
+
+  it("have no group that is not there", () => {
+    const known = new Set(GROUPS.map(({ name }) => name));
+    for (const { group } of Object.values(SUITES).flat()) assert.ok(known.has(group), group);
+  });
+});

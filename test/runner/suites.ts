@@ -1,0 +1,132 @@
+// SPDX-License-Identifier: Apache-2.0
+// Which file of tests runs where: every one belongs to exactly one group, and a suite is a list of groups.
+
+/** Files that run alike. */
+export interface Group {
+  readonly name: string;
+  /** From the root of the repository; a file that several groups match is of the first of them. */
+  readonly files: readonly string[];
+  /** `none`: all files in one process, in their order. `process`: each in a process of its own. */
+  readonly isolation: "none" | "process";
+  /** How many processes at a time. */
+  readonly concurrency?: number;
+  /** Of one test, and of a file in a process of its own. */
+  readonly timeoutMs?: number;
+  /** A module with globalSetup and globalTeardown, once for all files of the group. */
+  readonly globalSetup?: string;
+  /** Further arguments of node, and variables, of all processes of the group. */
+  readonly nodeArgs?: readonly string[];
+  readonly env?: Readonly<Record<string, string>>;
+}
+
+/** A group in a suite. `runs`: the share of the full number of random runs and repetitions (test/support/runs.ts). */
+export interface Part {
+  readonly group: string;
+  readonly runs: number;
+}
+
+const TEN_MINUTES = 600_000;
+
+/** Those that files share, each started once. */
+const CONTROL_PLANES = "test/api/plane-pool.ts";
+
+/** In the order in which a suite has them: what is quick and finds most comes first. */
+export const GROUPS: readonly Group[] = [
+  {
+    // beside their sources too, but they start processes or need what make build makes
+    name: "processes",
+    files: [
+      "allocator/store/sqlite/store-crash.test.ts",
+      "ipam-plugin/agent/main.test.ts",
+      "ipam-plugin/client/*.test.ts",
+      "webhook/main.test.ts",
+    ],
+    isolation: "process",
+    concurrency: 2,
+  },
+  {
+    name: "unit",
+    files: ["{allocator,cli,ipam-plugin,kube,scripts,system,webhook}/**/*.test.ts"],
+    isolation: "none",
+    timeoutMs: TEN_MINUTES,
+  },
+  {
+    name: "long",
+    files: [
+      "test/{bugs/mutations,crash/*,hostile/*,image/*,model/*,overload/*,property/*,simulation/*}.test.ts",
+    ],
+    isolation: "process",
+    concurrency: 2,
+    // fifty times kill -9 on a slow machine
+    timeoutMs: 6 * TEN_MINUTES,
+  },
+  {
+    name: "host",
+    files: ["test/**/*.test.ts"],
+    isolation: "process",
+    concurrency: 2,
+    timeoutMs: TEN_MINUTES,
+  },
+  {
+    // they kill, fill and load a machine of their own
+    name: "api-alone",
+    files: ["test/api/{bench,chaos,cluster-bugs-put-in,disaster,scale}.api-test.ts"],
+    isolation: "process",
+    timeoutMs: 2 * TEN_MINUTES,
+  },
+  {
+    // with the controllers of Kubernetes, and hundreds of pods: long or short
+    name: "api-day",
+    files: ["test/api/day.api-test.ts"],
+    isolation: "process",
+    timeoutMs: 6 * TEN_MINUTES,
+  },
+  {
+    // as long as there is time for
+    name: "api-load",
+    files: [
+      "test/api/{allocators,certificates-rotation,counts,isolation,rolling-replicas,rolling-upgrade,store}.api-test.ts",
+    ],
+    isolation: "process",
+    concurrency: 3,
+    timeoutMs: 2 * TEN_MINUTES,
+    globalSetup: CONTROL_PLANES,
+  },
+  {
+    name: "api",
+    files: ["test/api/*.api-test.ts"],
+    isolation: "process",
+    // they wait for most of their time
+    concurrency: 3,
+    timeoutMs: 2 * TEN_MINUTES,
+    globalSetup: CONTROL_PLANES,
+  },
+  {
+    name: "cluster",
+    files: ["test/cluster/*.cluster-test.ts"],
+    isolation: "process",
+    concurrency: 1,
+  },
+];
+
+/** The share of its random runs that a test has where everything is run every day. */
+const SHORT = 0.1;
+
+/** `cluster-test` is absent: test/cluster/run.ts brings up the cluster for it, and runs the group `cluster`. */
+export const SUITES: Readonly<Record<string, readonly Part[]>> = {
+  unit: [{ group: "unit", runs: SHORT }],
+  test: ["unit", "processes", "host", "long"].map((group) => ({ group, runs: SHORT })),
+  soak: ["unit", "long", "api-load", "api-day", "api-alone"].map((group) => ({ group, runs: 1 })),
+  proof: ["unit", "processes", "host", "long", "api", "api-load", "api-day", "api-alone"].map((group) => ({
+    group,
+    runs: 1,
+  })),
+  "api-test": ["api", "api-day"].map((group) => ({ group, runs: SHORT })),
+  "load-test": [{ group: "api-load", runs: SHORT }],
+};
+
+export function groupNamed(name: string): Group {
+  const group = GROUPS.find((one) => one.name === name);
+  if (group === undefined) throw new Error(`there is no group of tests named ${name}`);
+  return group;
+}

@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: Apache-2.0
+// What must be true when everybody has been well for a while: rule 2 of ADR 0008, seen from what is there.
+
+import { admissionAnswerOf } from "../../allocator/demand/admitted-pod.ts";
+import type { Address } from "../../allocator/ip/address.ts";
+import { type Claim, claimKey, isReserved } from "../../allocator/model/claim.ts";
+import type { Stored } from "../../allocator/store/store.ts";
+import type { Node } from "./node.ts";
+import type { Pod } from "./pod.ts";
+import { hasAnother, isUsed, wantOf } from "./wants.ts";
+import type { World } from "./world.ts";
+
+/** Whether every address is held for somebody who needs it, and nobody waits for what somebody has who has ended. */
+export function unfairness(world: World): string | undefined {
+  for (const stored of world.books.list("claim")) {
+    if (!isNeeded(world, stored)) return `claim ${stored.key} is held, and nobody needs it`;
+  }
+  for (const { key, record } of world.books.list("reservation")) {
+    const claim = world.books.get("claim", claimKey(record.claim))?.record;
+    if (record.releasedAt === undefined && claim?.addresses.includes(record.address) !== true)
+      return `address ${key} is held for ${record.claim.name}, which does not have it`;
+  }
+  for (const node of world.nodes) {
+    for (const pod of node.pods.values()) {
+      const words = node.on && waitsInVain(world, node, pod);
+      if (words) return words;
+    }
+  }
+  return undefined;
+}
+
+/** By a pod that lives, a place of a workload, a sandbox, a person, or a retention. */
+function isNeeded(world: World, { record: claim }: Stored<"claim">): boolean {
+  if (claim.releasing === true) return false;
+  if (claim.handMade === true || !isReserved(claim)) return true;
+  if (claim.retained !== undefined && isUsed(claim)) return true;
+  if (isLentToLiving(world, claim) || isTold(world, claim)) return true;
+  if (claim.addresses.some((address) => isInUse(world, address))) return true;
+  return wantOf(world.cluster, claim) === "wanted" && claim.identity.kind !== "Pod";
+}
+
+/** A pod that is there and has not ended was told that it has it. */
+function isTold({ cluster }: World, { name, binding }: Claim): boolean {
+  return cluster.all("Pod").some(({ metadata }) => {
+    const told = admissionAnswerOf(metadata.annotations);
+    const its = told?.claim === name && told.token === (binding?.token ?? "");
+    return its && cluster.pod(metadata.namespace, metadata.name)?.ended === false;
+  });
+}
+
+/** It is bound to a pod that is there and has not ended. */
+function isLentToLiving({ cluster }: World, claim: Claim): boolean {
+  const { namespace, name, binding } = claim;
+  const pod = cluster.pod(namespace, binding?.podName || name);
+  if (pod === undefined || pod.ended || hasAnother(pod, claim)) return false;
+  return (binding?.podUID ?? "") === "" || binding?.podUID === pod.uid;
+}
+
+function isInUse({ nodes }: World, address: string): boolean {
+  return nodes.some(({ sandboxes }) =>
+    sandboxes.some(({ phase, addresses }) => phase !== "down" && addresses.some((one) => one === address)),
+  );
+}
+
+/**
+ * Its own claim is bound to a pod that is not there any more, or has ended, and no sandbox has its addresses, nor another
+ * claim.
+ */
+function waitsInVain(world: World, node: Node, pod: Pod): string | undefined {
+  const there = world.cluster.pod(pod.namespace, pod.name);
+  const told = admissionAnswerOf(pod.annotations);
+  if (there?.uid !== pod.uid || there.ended || told === undefined) return undefined;
+  if (node.currentOf(pod)?.phase === "up") return undefined;
+  const claim = world.books.get("claim", claimKey({ namespace: pod.namespace, name: told.claim }))?.record;
+  if (claim?.binding === undefined || claim.binding.podName === "" || isLentToLiving(world, claim))
+    return undefined;
+  if (told.addresses.some((address) => isInUse(world, address) || !isFor(world, address, claim)))
+    return undefined;
+  const { podName, podUID } = claim.binding;
+  return `pod ${pod.name}/${pod.uid} waits for claim ${claim.name}, which ${podName}/${podUID} had, who is gone`;
+}
+
+function isFor({ books }: World, address: Address, { namespace, name }: Claim): boolean {
+  const holder = books.get("reservation", address)?.record.claim;
+  return holder !== undefined && claimKey(holder) === claimKey({ namespace, name });
+}

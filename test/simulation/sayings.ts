@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: Apache-2.0
+import { isDeepStrictEqual } from "node:util";
+import { isRefusal } from "../../allocator/base/errors.ts";
+import { admissionAnswerOf } from "../../allocator/demand/admitted-pod.ts";
+import { anonymousName, requestFor, slotRequests } from "../../allocator/demand/build-request.ts";
+import { readRequest } from "../../allocator/manifest/annotations.ts";
+import { type KubeObject, podMetadata } from "../../allocator/manifest/kubernetes-object.ts";
+import { requestsAddress } from "../../allocator/model/address-request.ts";
+import type { Claim } from "../../allocator/model/claim.ts";
+import { identityOf } from "../../allocator/model/identity.ts";
+
+/** What a pod that is in the cluster says of its claim. */
+export interface Saying {
+  /** namespace/name */
+  readonly claim: string;
+  /** Aspect of the claim -> as the pod has it; without those that it does not speak of. */
+  readonly aspects: Readonly<Partial<Record<Aspect, string>>>;
+}
+
+/** What of a claim only a pod in the cluster may change, or a person. */
+export type Aspect = "addresses" | "owner" | "retention" | "request";
+
+export const ASPECTS: readonly Aspect[] = ["addresses", "owner", "retention", "request"];
+
+const said = new WeakMap<KubeObject, { readonly saying: Saying | undefined }>(); // objects do not change
+
+/** Undefined: it was told nothing, or asks for something that nobody understands. */
+export function sayingOf(pod: KubeObject): Saying | undefined {
+  const known = said.get(pod) ?? { saying: readSaying(pod) };
+  said.set(pod, known);
+  return known.saying;
+}
+
+function readSaying(pod: KubeObject): Saying | undefined {
+  const { namespace, annotations, labels } = pod.metadata;
+  const told = admissionAnswerOf(annotations);
+  const request = readRequest(annotations);
+  if (told === undefined || isRefusal(request)) return undefined;
+  const origin = podMetadata(pod, namespace);
+  const podIdentity = identityOf(told.claim === anonymousName(told.token) ? { ...origin, name: "" } : origin);
+  const claim = `${namespace}/${told.claim}`;
+  const { kind, name } = podIdentity.identity;
+  const aspects = { addresses: wordsOf(told.addresses), owner: `${kind} ${name}` };
+  if (!requestsAddress(request)) return { claim, aspects };
+  const facts = { name: namespace, labels: {}, annotations: {} };
+  const input = {
+    standing: podIdentity,
+    request,
+    namespace: facts,
+    podLabels: labels,
+    start: 0,
+    token: told.token,
+    now: 0,
+  };
+  const slots = podIdentity.kind === "set" && request.entries !== undefined;
+  const allocations = slots ? slotRequests(input, podIdentity.workload) : [requestFor(input)];
+  const own = allocations.find((allocation) => !isRefusal(allocation) && allocation.key.name === told.claim);
+  if (own === undefined || isRefusal(own)) return { claim, aspects };
+  const { retention, request: wanted } = own;
+  return {
+    claim,
+    aspects: { ...aspects, retention: JSON.stringify(retention), request: JSON.stringify(wanted) },
+  };
+}
+
+/** What the write changed, as it is now. */
+export function changesOf(was: Claim, is: Claim): readonly (readonly [Aspect, string])[] {
+  const before = aspectsOf(was);
+  const now = aspectsOf(is);
+  return ASPECTS.filter((aspect) => !isDeepStrictEqual(before[aspect], now[aspect])).map((aspect) => [
+    aspect,
+    now[aspect],
+  ]);
+}
+
+function aspectsOf({ addresses, identity, retention, request }: Claim): Readonly<Record<Aspect, string>> {
+  return {
+    addresses: wordsOf(addresses),
+    owner: `${identity.kind} ${identity.name}`,
+    retention: JSON.stringify(retention),
+    request: JSON.stringify(request),
+  };
+}
+
+function wordsOf(addresses: readonly string[]): string {
+  return addresses.toSorted().join("+");
+}

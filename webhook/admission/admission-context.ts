@@ -1,0 +1,123 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import type { Refusal } from "../../allocator/base/errors.ts";
+import { isRefusal, refuse } from "../../allocator/base/errors.ts";
+import type { Context } from "../../allocator/cache/context.ts";
+import type { ForeignChoice } from "../../allocator/manifest/foreign-requests.ts";
+import {
+  isName,
+  type KubeObject,
+  malformedField,
+  readObject,
+} from "../../allocator/manifest/kubernetes-object.ts";
+import type { Claim } from "../../allocator/model/claim.ts";
+import type { ClusterState, NamespaceState } from "../../allocator/model/cluster-state.ts";
+import type { AdmissionRequest } from "../review/admission-review.ts";
+import type { ReadAccess } from "./disclosure.ts";
+import type { PendingClaimLimiter } from "./pending-claims.ts";
+
+/** Where admitted objects go: nowhere in a cluster, whose API server keeps them; into the table of admitted objects on the embedded stack. */
+export interface ObjectStore {
+  keep(object: KubeObject): Promise<void>;
+  forget(kind: string, namespace: string, name: string): Promise<void>;
+  /** A workload counts as kept while its review reserves for it, or a reaper that passes takes that for waste. Returns the end of it. */
+  expect?(object: KubeObject): () => void;
+}
+
+export interface ServiceAccount {
+  readonly namespace: string;
+  readonly name: string;
+}
+
+/** Who may use pools with `authorization: ServiceAccount`. */
+export interface PoolAccess {
+  mayUse(account: ServiceAccount, pool: string): Promise<boolean>;
+}
+
+/** What the admission decisions work with. */
+export interface AdmissionContext {
+  readonly context: Context;
+  readonly inventory: ClusterState;
+  /**
+   * Present on the embedded stack: admission is the only moment at which it hears of an object, so it keeps objects,
+   * reserves for workloads, and stores pools and claims there and then. In a cluster controllers do that.
+   */
+  readonly embedded?: ObjectStore;
+  /** Who may use which pool; present in a cluster. */
+  readonly access?: PoolAccess;
+  /** Who may read what refusals tell of others; absent: everybody may. */
+  readonly readAccess?: ReadAccess;
+  /** What becomes of pods that ask other systems for addresses; `warn` if absent. */
+  readonly foreignRequests?: ForeignChoice;
+  /** How many claims wait for their pods; present in a cluster, where anybody may reach the webhook. */
+  readonly holds?: PendingClaimLimiter;
+  /** Waits for what the view has not heard of yet, and tells whether it has now; absent where the view is never behind. */
+  readonly catchUp?: () => Promise<boolean>;
+  /** A claim lost what it was kept for: judge it soon instead of at the next pass. */
+  readonly suspect: (claim: Claim) => void;
+}
+
+/** Of any name, and of what one is made of (RFC 1123). */
+const NAME_LIMIT = 253;
+
+/** The object of a review, its namespace and name filled in from the request as the API server does. */
+export function objectOf(request: AdmissionRequest, which: "object" | "oldObject"): KubeObject | Refusal {
+  const object = readObject(request[which]);
+  if (isRefusal(object)) return object;
+  const namespace = request.namespace === "" ? object.metadata.namespace : request.namespace;
+  const name = object.metadata.name === "" ? request.name : object.metadata.name;
+  if ([name, namespace].some((part) => part !== "" && !isName(part))) {
+    return refuse(
+      "OBJECT_INVALID",
+      "metadata.name and metadata.namespace are made of lower-case letters, digits, - and .",
+    );
+  }
+  // the API server looks at it after the webhooks, and cuts what it makes a name of
+  if (object.metadata.generateName.length > NAME_LIMIT) {
+    return refuse("OBJECT_INVALID", `metadata.generateName has at most ${NAME_LIMIT} characters`);
+  }
+  const { owner } = object.metadata;
+  if (owner !== undefined && !isName(owner.name)) {
+    return refuse(
+      "OBJECT_INVALID",
+      "the name of the owner that controls the object is made of lower-case letters, digits, - and .",
+    );
+  }
+  return { ...object, metadata: { ...object.metadata, namespace, name } };
+}
+
+const CLUSTER_SCOPED: ReadonlySet<string> = new Set(["IPPool", "Namespace"]);
+
+/** One of the kinds that the route is for, or the words for whoever configured the webhook wrongly. */
+export function expectKind(object: KubeObject, kinds: readonly string[]): Refusal | undefined {
+  if (kinds.includes(object.kind)) {
+    const odd = malformedField(object);
+    if (odd !== undefined) return refuse("OBJECT_INVALID", `${odd} must be an object`, { kind: object.kind });
+    if (CLUSTER_SCOPED.has(object.kind) || object.metadata.namespace !== "") return undefined;
+    return refuse("OBJECT_INVALID", "the object has no namespace", { kind: object.kind });
+  }
+  return refuse(
+    "OBJECT_INVALID",
+    `this webhook decides about ${kinds.join(", ")}, and the object is a ${object.kind}`,
+    {
+      kind: object.kind,
+    },
+  );
+}
+
+/**
+ * Why no pod can come to be in the namespace: the API server asks no webhook about such a pod, but anybody else may, and
+ * addresses would be held for it. On the embedded stack every namespace is there.
+ */
+export function closedNamespace(
+  { embedded }: Pick<AdmissionContext, "embedded">,
+  name: string,
+  known: NamespaceState | undefined,
+): Refusal | undefined {
+  if (embedded !== undefined || (known !== undefined && known.terminating !== true)) return undefined;
+  const words =
+    known === undefined
+      ? `namespace ${name} does not exist; create it first`
+      : `namespace ${name} is being deleted; create the pod in another one`;
+  return refuse("CLAIM_REFUSED", words, { namespace: name });
+}

@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import { type Refusal, type RefusalCode, refuse } from "../../allocator/base/errors.ts";
+import type { RecordReader } from "../../allocator/cache/reader.ts";
+import { parseAddress } from "../../allocator/ip/address.ts";
+import { addressElsewhere, quoted } from "../../allocator/planning/refusal-messages.ts";
+import type { UserInfo } from "../review/admission-review.ts";
+
+/** What one has to be allowed to read to see for oneself what a refusal tells. */
+export interface Subject {
+  readonly verb: "get" | "list";
+  readonly resource: "ipclaims" | "ippools";
+  /** Empty: in the whole cluster. */
+  readonly namespace: string;
+}
+
+/** Who may read what, by the API server's own rules. */
+export interface ReadAccess {
+  /** False also where that cannot be told. */
+  mayRead(user: UserInfo, subject: Subject): Promise<boolean>;
+}
+
+/** Which of these it is tells which pools there are, and what they contain. */
+const ABOUT_POOLS: ReadonlySet<RefusalCode> = new Set(["ADDRESS_OUTSIDE", "POOL_FORBIDDEN", "POOL_UNKNOWN"]);
+/** Pools that a message names. */
+const NAMED = 5;
+
+/** What a refusal tells beyond the namespace that it is for; undefined: nothing. */
+export function subjectOf({ code, details }: Refusal, namespace: string): Subject | undefined {
+  if (ABOUT_POOLS.has(code)) return { verb: "list", resource: "ippools", namespace: "" };
+  if (code === "POOL_IN_USE") return { verb: "list", resource: "ipclaims", namespace: "" };
+  const holder = details["holder"]?.split("/")[0];
+  if (holder === undefined || holder === namespace) return undefined;
+  return { verb: "get", resource: "ipclaims", namespace: holder };
+}
+
+/**
+ * The refusal for those who may not read what others have: callers without the right, and everything that whoever reads the
+ * namespace can read, such as events.
+ */
+export function withheld(view: RecordReader, refusal: Refusal, namespace: string): Refusal {
+  if (subjectOf(refusal, namespace) === undefined) return refusal;
+  const { code, details } = refusal;
+  if (ABOUT_POOLS.has(code)) return noOpenPool(view, namespace);
+  const { pool: name = "", address = "" } = details;
+  if (code === "POOL_IN_USE") {
+    const words = `pool ${name} is in use: reservations stand in what would go; release them first, or set disabled: true and wait`;
+    return refuse(code, words, { pool: name });
+  }
+  const parsed = parseAddress(address);
+  return parsed === undefined ? refusal : addressElsewhere(view, view.pool(name), parsed);
+}
+
+function noOpenPool(view: RecordReader, namespace: string): Refusal {
+  const open = view.pools().filter(({ spec, authorization, disabled }) => {
+    return spec.namespaceSelector === undefined && authorization !== "ServiceAccount" && !disabled;
+  });
+  const some = open.slice(0, NAMED).map(({ name }) => quoted(name));
+  const instead = some.length === 0 ? "" : `; open to all: ${some.join(", ")}`;
+  const words = `what is asked for is in no pool that is open to it in namespace ${namespace}${instead}; ask whoever runs the network`;
+  return refuse("POOL_FORBIDDEN", words, { namespace });
+}
+
+/** Their refusals become events of the object's namespace, which whoever reads that namespace reads. */
+const CONTROLLERS = /^system:(?:kube-controller-manager$|serviceaccount:kube-system:)/;
+
+/** The refusal as this caller may read it. */
+export async function disclosed(
+  { view, access }: { readonly view: RecordReader; readonly access: ReadAccess },
+  { user, namespace }: { readonly user: UserInfo; readonly namespace: string },
+  refusal: Refusal,
+): Promise<Refusal> {
+  const subject = subjectOf(refusal, namespace);
+  if (subject === undefined) return refusal;
+  const may = !CONTROLLERS.test(user.username) && (await access.mayRead(user, subject));
+  return may ? refusal : withheld(view, refusal, namespace);
+}

@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: Apache-2.0
+import assert from "node:assert/strict";
+import { describe, it } from "node:test";
+import { bindingTo, DB_POOL } from "../../test/support/fixtures.ts";
+import { deniedAs, type Json, pod, workload } from "../../test/support/objects.ts";
+import { createPod, send } from "../../test/support/reviewing.ts";
+import { openWorld, type World } from "../../test/support/world.ts";
+
+const BEFORE = "10.20.0.70;10.20.0.71;10.20.0.72";
+
+function set(ips: string, spec: Json = {}): Json {
+  const annotations = { "berth.dev/ips": ips };
+  return workload("StatefulSet", "mysql", { replicas: 3, annotations, spec });
+}
+
+/** The set, whose pods all run. */
+async function running(): Promise<World> {
+  const world = await openWorld({ pools: [DB_POOL] });
+  assert.equal(deniedAs(await send(world, "/validate/workloads", set(BEFORE))), "");
+  for (const name of ["mysql-0", "mysql-1", "mysql-2"]) {
+    const seen = await world.authority.get("claim", `shop/${name}`);
+    assert.ok(seen);
+    await world.authority.replace("claim", seen, { ...seen.record, binding: bindingTo(name, "node-a") });
+  }
+  await world.settle();
+  return world;
+}
+
+async function edited(world: World, object: Json): Promise<string> {
+  return deniedAs(await send(world, "/validate/workloads", object, { operation: "UPDATE" }));
+}
+
+describe("an edited list", () => {
+  it("whose entries are exchanged is refused: they wait for each other", async () => {
+    await using world = await running();
+    const words = await edited(world, set("10.20.0.71;10.20.0.70;10.20.0.72"));
+    assert.equal(
+      words,
+      "ADDRESS_TAKEN: these wait for each other for ever: mysql-0 waits for 10.20.0.71, which mysql-1 has, and mysql-1 waits for 10.20.0.70, which mysql-0 has; give one of them an address that is free first, and exchange them in two steps",
+    );
+    const onDelete = { updateStrategy: { type: "OnDelete" } };
+    assert.match(
+      await edited(world, set("10.20.0.71;10.20.0.72;10.20.0.70", onDelete)),
+      /wait for each other/,
+    );
+  });
+
+  it("that is shifted is refused where the rollout comes to the holder later, and passes where it came before", async () => {
+    await using world = await running();
+    assert.equal(
+      await edited(world, set("10.20.0.80;10.20.0.70;10.20.0.71")),
+      "ADDRESS_TAKEN: mysql-1 waits for 10.20.0.70, which mysql-0 has, and mysql-0 gives it up only after mysql-1 is running again: such a rollout does not end; leave the addresses where they are and give new ones to those that change",
+    );
+    assert.equal(await edited(world, set("10.20.0.71;10.20.0.72;10.20.0.80")), "");
+    const onDelete = { updateStrategy: { type: "OnDelete" } };
+    assert.equal(await edited(world, set("10.20.0.80;10.20.0.70;10.20.0.71", onDelete)), "");
+  });
+
+  it("is refused where a partition keeps what another pod waits for", async () => {
+    await using world = await running();
+    const kept = { updateStrategy: { type: "RollingUpdate", rollingUpdate: { partition: 2 } } };
+    assert.match(
+      await edited(world, set("10.20.0.80;10.20.0.81;10.20.0.71", kept)),
+      /^ADDRESS_TAKEN: mysql-2 waits for 10\.20\.0\.71, which mysql-1 has/,
+    );
+    assert.equal(await edited(world, set("10.20.0.71;10.20.0.70;10.20.0.80", kept)), "");
+  });
+
+  it("is refused, and not only warned of, where somebody else has an address of it", async () => {
+    await using world = await running();
+    await createPod(world, pod("other", { annotations: { "berth.dev/ips": "10.20.0.90" } }), "other");
+    assert.match(
+      await edited(world, set("10.20.0.70;10.20.0.71;10.20.0.90")),
+      /^ADDRESS_TAKEN: pod mysql-2: address 10\.20\.0\.90 in pool "db" is held by shop\/other/,
+    );
+  });
+});

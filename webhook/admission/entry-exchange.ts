@@ -1,0 +1,158 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import { type Refusal, refuse } from "../../allocator/base/errors.ts";
+import type { Context } from "../../allocator/cache/context.ts";
+import type { Reading } from "../../allocator/cache/read-ahead.ts";
+import { readClaim } from "../../allocator/cache/reader.ts";
+import type { Address } from "../../allocator/ip/address.ts";
+import { isDetached, isSame } from "../../allocator/lifecycle/bind.ts";
+import type { AllocationRequest } from "../../allocator/lifecycle/reserve.ts";
+import type { KubeObject } from "../../allocator/manifest/kubernetes-object.ts";
+import { type Claim, claimKey, isReserved } from "../../allocator/model/claim.ts";
+import { addressTaken } from "../../allocator/planning/refusal-messages.ts";
+
+/** One pod of a workload whose claim is to have other addresses. */
+interface Move {
+  /** Of the claim, which is the pod's where pods have ordinals. */
+  readonly name: string;
+  readonly at: number;
+  readonly claim: Claim;
+  readonly intent: AllocationRequest;
+}
+
+/** An address that one waits for because another of the same workload has it. */
+interface Wait {
+  readonly move: Move;
+  readonly address: Address;
+  readonly holder: Move;
+}
+
+type Known = Pick<Context, "view"> & { readonly store: Reading };
+
+/**
+ * Why the workload's new list can never come true: a claim changes when its pod is created again, and then the address
+ * must be free. Addresses that are exchanged wait for each other; one that is shifted waits for a pod whose turn is later.
+ */
+export async function neverEnds(
+  context: Known,
+  object: KubeObject,
+  allocations: readonly AllocationRequest[],
+): Promise<Refusal | undefined> {
+  const moves = await movesOf(context, allocations);
+  const ordered = object.kind === "StatefulSet" ? turnsOf(object) : undefined;
+  const first = ordered?.first ?? 0;
+  const waits: Wait[] = [];
+  for (const move of moves.filter(({ at, intent }) => (intent.identity.ordinal ?? at) >= first)) {
+    for (const address of move.intent.ask.entry ?? []) {
+      const holder = move.claim.addresses.includes(address) ? undefined : holderOf(moves, address);
+      if (holder !== undefined) waits.push({ move, address, holder });
+    }
+  }
+  const circle = circleIn(waits);
+  if (circle !== undefined) return inCircle(circle);
+  const stuck = waits.find((wait) => (ordered === undefined ? !recreates(object) : !ordered.ends(wait)));
+  return stuck && inVain(stuck);
+}
+
+/** Why a claim in use cannot have its new addresses whenever its pod is made again: they are somebody else's. */
+export async function heldElsewhere(
+  { view, store }: Known,
+  allocation: AllocationRequest,
+  own: ReadonlySet<string>,
+): Promise<Refusal | undefined> {
+  for (const address of allocation.ask.entry ?? []) {
+    const found = view.reservation(address) ?? (await store.get("reservation", address));
+    const pool = view.poolOf(address);
+    if (found === undefined || found.record.releasedAt !== undefined || pool === undefined) continue;
+    if (!own.has(claimKey(found.record.claim))) return addressTaken(view, pool, address, found.record);
+  }
+  return undefined;
+}
+
+async function movesOf(context: Known, allocations: readonly AllocationRequest[]): Promise<Move[]> {
+  const moves: Move[] = [];
+  for (const [at, intent] of allocations.entries()) {
+    const claim = (await readClaim(context, claimKey(intent.key)))?.record;
+    const { entry } = intent.ask;
+    if (claim === undefined || !isReserved(claim) || entry === undefined) continue;
+    if (!isSame(entry, claim.addresses)) moves.push({ name: intent.key.name, at, claim, intent });
+  }
+  return moves;
+}
+
+function holderOf(moves: readonly Move[], address: Address): Move | undefined {
+  return moves.find(({ claim }) => claim.addresses.includes(address));
+}
+
+interface Turns {
+  /** Ordinals below it keep what they have. */
+  readonly first: number;
+  readonly ends: (wait: Wait) => boolean;
+}
+
+/**
+ * A StatefulSet creates what is missing first, from the lowest ordinal on, and then updates from the highest one down, each
+ * after the one before it is ready. With OnDelete a person chooses the order.
+ */
+function turnsOf({ spec }: KubeObject): Turns {
+  const strategy = spec.at("updateStrategy");
+  const onDelete = strategy.text("type") === "OnDelete";
+  const parallel = spec.text("podManagementPolicy") === "Parallel";
+  const first = onDelete ? 0 : strategy.at("rollingUpdate").count("partition", 0);
+  const ends = ({ move, holder }: Wait) => {
+    const [isThere, holderIsThere] = [!isDetached(move.claim), !isDetached(holder.claim)];
+    if (onDelete && isThere) return true;
+    if ((holder.intent.identity.ordinal ?? holder.at) < first) return false;
+    if (isThere) return !holderIsThere || holder.at > move.at;
+    return !holderIsThere && (parallel || holder.at < move.at);
+  };
+  return { first, ends };
+}
+
+/** Old pods end before new ones begin, so that any slot is free for whoever comes. */
+function recreates({ kind, spec }: KubeObject): boolean {
+  return kind === "Deployment" && spec.at("strategy").text("type") === "Recreate";
+}
+
+/** Those that wait for each other in a circle: what is left when all have gone that wait for nobody. */
+function circleIn(waits: readonly Wait[]): readonly Wait[] | undefined {
+  let left = waits;
+  for (let before = left.length + 1; left.length < before; ) {
+    before = left.length;
+    const waiting = new Set(left.map(({ move }) => move));
+    left = left.filter(({ holder }) => waiting.has(holder));
+  }
+  const path: Wait[] = [];
+  for (let wait = left[0]; wait !== undefined; ) {
+    const { holder } = wait;
+    if (path.includes(wait)) return path.slice(path.indexOf(wait));
+    path.push(wait);
+    wait = left.find(({ move }) => move === holder);
+  }
+  return undefined;
+}
+
+function inCircle(circle: readonly Wait[]): Refusal {
+  const told = circle.slice(0, 4).map(saidOf).join(", and ");
+  return refuse(
+    "ADDRESS_TAKEN",
+    `these wait for each other for ever: ${told}; give one of them an address that is free first, and exchange them in two steps`,
+    detailsOf(circle[0]),
+  );
+}
+
+function inVain(wait: Wait): Refusal {
+  return refuse(
+    "ADDRESS_TAKEN",
+    `${saidOf(wait)}, and ${wait.holder.name} gives it up only after ${wait.move.name} is running again: such a rollout does not end; leave the addresses where they are and give new ones to those that change`,
+    detailsOf(wait),
+  );
+}
+
+function saidOf({ move, address, holder }: Wait): string {
+  return `${move.name} waits for ${address}, which ${holder.name} has`;
+}
+
+function detailsOf(wait: Wait | undefined): Readonly<Record<string, string>> {
+  return wait === undefined ? {} : { address: wait.address, holder: claimKey(wait.holder.claim) };
+}

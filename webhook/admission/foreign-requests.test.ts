@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0
+import assert from "node:assert/strict";
+import { describe, it } from "node:test";
+import type { ForeignChoice } from "../../allocator/manifest/foreign-requests.ts";
+import { DB_POOL } from "../../test/support/fixtures.ts";
+import { deniedAs, type Json, namespaceObject, pod, review, workload } from "../../test/support/objects.ts";
+import { send } from "../../test/support/reviewing.ts";
+import { openWorld, type World } from "../../test/support/world.ts";
+import type { Operation } from "../review/admission-review.ts";
+import { validatePods } from "./mutate-pod.ts";
+import { validateWorkloads } from "./validate-workload.ts";
+
+const ASKING = { "ipam.antrea.io/pod-ips": "10.2.0.15" };
+const WORDS =
+  "annotation ipam.antrea.io/pod-ips is Antrea's, and berth does not read it; write berth.dev/ips for an address of berth's";
+
+/** What a replica in a cluster says. */
+async function said(
+  world: World,
+  object: Json,
+  foreignRequests: ForeignChoice,
+  [operation, oldObject]: readonly [Operation, Json | null] = ["CREATE", null],
+) {
+  const { embedded: _, ...desk } = world.desk;
+  const validate = object["kind"] === "Pod" ? validatePods : validateWorkloads;
+  const request = review(object, operation, { oldObject });
+  return await validate({ ...desk, foreignRequests })(request, new AbortController().signal);
+}
+
+describe("a request to another system", () => {
+  const asking = pod("a", { annotations: ASKING });
+  const set = workload("StatefulSet", "mysql", { annotations: ASKING, replicas: 1 });
+
+  it("of a pod or template is told, refused or let be", async () => {
+    await using world = await openWorld({ pools: [DB_POOL] });
+    for (const object of [asking, set]) {
+      assert.deepEqual((await said(world, object, "warn")).warnings, [WORDS]);
+      assert.equal(deniedAs(await said(world, object, "refuse")), `REQUEST_INVALID: ${WORDS}, or remove it`);
+      assert.equal((await said(world, object, "ignore")).warnings, undefined);
+    }
+  });
+
+  it("that stood in the template before is no reason to refuse a change of it", async () => {
+    await using world = await openWorld({ pools: [DB_POOL] });
+    const more = workload("StatefulSet", "mysql", { annotations: ASKING, replicas: 2 });
+    assert.equal((await said(world, more, "refuse", ["UPDATE", set])).allowed, true);
+    const moved = workload("StatefulSet", "mysql", {
+      annotations: { "ipam.antrea.io/pod-ips": "10.2.0.16" },
+    });
+    assert.equal((await said(world, moved, "refuse", ["UPDATE", set])).allowed, false);
+  });
+
+  it("alone gets no default of a namespace that does not send its pods through berth", async () => {
+    await using world = await openWorld({ pools: [DB_POOL] });
+    for (const [labels, admitted] of [
+      [{}, true],
+      [{ "berth.dev/admission": "enabled" }, false],
+    ] as const) {
+      await send(world, "/validate/namespaces", namespaceObject("shop", { "berth.dev/pools": "db" }, labels));
+      assert.equal((await said(world, asking, "warn")).allowed, admitted);
+    }
+  });
+
+  it("is told on one host, too, and not of a pod on the host's network", async () => {
+    await using world = await openWorld({ pools: [DB_POOL] });
+    assert.deepEqual((await send(world, "/validate/pods", asking)).warnings, [WORDS]);
+    const host = pod("b", { annotations: ASKING, spec: { hostNetwork: true } });
+    assert.equal((await send(world, "/validate/pods", host)).warnings, undefined);
+  });
+});

@@ -1,0 +1,285 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import { isRefusal, type Refusal, refuse } from "../../allocator/base/errors.ts";
+import { settlePod } from "../../allocator/demand/admitted-pod.ts";
+import { isSatisfied } from "../../allocator/demand/cache-prediction.ts";
+import { describeDryRun } from "../../allocator/demand/dry-run.ts";
+import {
+  dryRunPod,
+  isExempt,
+  type PodAllocation,
+  readPod,
+  resolvePod,
+} from "../../allocator/demand/pod-allocation.ts";
+import { allocateSlot } from "../../allocator/demand/slots.ts";
+import { notKept } from "../../allocator/demand/unkept-requests.ts";
+import { bind } from "../../allocator/lifecycle/bind.ts";
+import { isHeldForAnother } from "../../allocator/lifecycle/claim-conflicts.ts";
+import { type Reserved, reserve } from "../../allocator/lifecycle/reserve.ts";
+import {
+  ASSIGNED_ADDRESSES,
+  ASSIGNED_CLAIM,
+  ASSIGNED_TOKEN,
+  readRequest,
+} from "../../allocator/manifest/annotations.ts";
+import { type KubeObject, podMetadata } from "../../allocator/manifest/kubernetes-object.ts";
+import { type Claim, claimKey } from "../../allocator/model/claim.ts";
+import { bareNamespace } from "../../allocator/model/cluster-state.ts";
+import type { PodIdentity } from "../../allocator/model/identity.ts";
+import {
+  type AdmissionRequest,
+  type AdmissionResponse,
+  allowed,
+  denied,
+  type Handler,
+  type Operation,
+} from "../review/admission-review.ts";
+import {
+  type AdmissionContext,
+  closedNamespace,
+  expectKind,
+  type ObjectStore,
+  objectOf,
+} from "./admission-context.ts";
+import { admitForeign, onlyForeign } from "./foreign-requests.ts";
+import { beforeOf, unknownIn } from "./own-keys.ts";
+import { answer, nodesOf } from "./pod-answer.ts";
+import { confirmClaim } from "./pod-created.ts";
+import { statusSeen, suspectClaimsOf } from "./pod-status.ts";
+import { withUsablePools } from "./pool-access.ts";
+import { assignedChanged, changed, missingClaim } from "./validate-pod.ts";
+
+/** `/mutate/pods`: reserves what a pod asks for, or finds its claim, and writes both into the pod. */
+export function mutatePods(admission: AdmissionContext): Handler {
+  return async (request) => {
+    if (request.operation !== "CREATE" || request.subResource !== "") return allowed(request.uid);
+    const pod = objectOf(request, "object");
+    if (isRefusal(pod)) return denied(request.uid, pod);
+    const exempt = isExempt(pod);
+    const wrong = expectKind(pod, ["Pod"]) ?? (exempt ? undefined : unknownIn(request, pod, "Pod"));
+    if (wrong !== undefined) return denied(request.uid, wrong);
+    return exempt ? allowed(request.uid) : await decide(admission, request, pod);
+  };
+}
+
+async function decide(
+  admission: AdmissionContext,
+  request: AdmissionRequest,
+  pod: KubeObject,
+): Promise<AdmissionResponse> {
+  const known = await admission.inventory.namespace(pod.metadata.namespace);
+  const namespace = known ?? bareNamespace(pod.metadata.namespace);
+  const input = await readPod(admission.context, admission.inventory, pod, namespace);
+  if (isRefusal(input)) return denied(request.uid, input);
+  const plain = await resolvePod(admission.context, input);
+  if (plain === undefined) return answer(request, pod, {});
+  if (isRefusal(plain)) return denied(request.uid, plain);
+  const closed = closedNamespace(admission, namespace.name, known);
+  if (closed !== undefined) return denied(request.uid, closed);
+  const resolved = await permitted(admission, pod, plain);
+  const warnings = lostLater(pod, input.standing);
+  return request.dryRun
+    ? await rehearse(admission, request, resolved, warnings)
+    : await admit(admission, request, { pod, wish: resolved, warnings });
+}
+
+/** Of what the pod asks for itself: a default of its namespace is for pods of any kind. */
+function lostLater(
+  { metadata: { annotations, owner } }: KubeObject,
+  podIdentity: PodIdentity,
+): readonly string[] {
+  const request = readRequest(annotations);
+  return isRefusal(request)
+    ? []
+    : notKept({ standing: podIdentity, request, ...(owner === undefined ? {} : { owner }) });
+}
+
+/** What is to be allocated, with the pools that the pod's service account may use. */
+async function permitted(
+  admission: AdmissionContext,
+  pod: KubeObject,
+  resolved: PodAllocation,
+): Promise<PodAllocation> {
+  const { namespace } = pod.metadata;
+  if (resolved.kind === "any")
+    return { ...resolved, slots: await withUsablePools(admission, namespace, pod.spec, resolved.slots) };
+  const [intent = resolved.intent] = await withUsablePools(admission, namespace, pod.spec, [resolved.intent]);
+  return { ...resolved, intent };
+}
+
+async function rehearse(
+  admission: AdmissionContext,
+  request: AdmissionRequest,
+  resolved: PodAllocation,
+  warnings: readonly string[],
+): Promise<AdmissionResponse> {
+  const { context, inventory } = admission;
+  const would = await dryRunPod(context, inventory, resolved);
+  if (isRefusal(would)) return denied(request.uid, would);
+  return allowed(request.uid, [describeDryRun("this pod", would), ...warnings]);
+}
+
+interface Admitted {
+  readonly pod: KubeObject;
+  readonly wish: PodAllocation;
+  readonly warnings: readonly string[];
+}
+
+async function admit(
+  admission: AdmissionContext,
+  request: AdmissionRequest,
+  { pod, wish, warnings }: Admitted,
+): Promise<AdmissionResponse> {
+  const got = await reserveFor(admission, pod.metadata.namespace, wish);
+  if (isRefusal(got)) return denied(request.uid, got);
+  const { record } = got.claim;
+  const token = tokenFor(record, wish);
+  if (isRefusal(token)) return denied(request.uid, token);
+  const assigned = {
+    [ASSIGNED_CLAIM]: record.name,
+    [ASSIGNED_ADDRESSES]: got.addresses.join(","),
+    ...(token === "" ? {} : { [ASSIGNED_TOKEN]: token }),
+  };
+  // what a person made outlives pods and workloads
+  const told = record.handMade === true ? [] : warnings;
+  return answer(request, pod, assigned, { nodes: nodesOf(admission, got.addresses), warnings: told });
+}
+
+/** The token of this review's own promise. That of another pod's is told to nobody: whoever has it may have the claim. */
+function tokenFor(claim: Claim, resolved: PodAllocation): string | Refusal {
+  const { node = "", token = "" } = claim.binding ?? {};
+  if (node !== "" || token === "") return "";
+  const own = resolved.kind === "one" ? resolved.intent.promise?.token : resolved.slots[0]?.promise?.token;
+  return token === own ? token : isHeldForAnother(claim);
+}
+
+/** Whatever it would take is counted: a claim, a promise, an address beside a claim. What has all that it asks for takes nothing. */
+async function reserveFor(
+  { context, inventory, holds }: AdmissionContext,
+  namespace: string,
+  resolved: PodAllocation,
+): Promise<Reserved | Refusal> {
+  const make = () =>
+    resolved.kind === "one"
+      ? reserve(context, resolved.intent, "nothing")
+      : allocateSlot(context, inventory, resolved.slots);
+  const hasAll = resolved.kind === "one" && isSatisfied(context, resolved.intent);
+  return holds === undefined || hasAll ? await make() : await holds.during(namespace, make);
+}
+
+/**
+ * `/validate/pods`: that a pod which asks for an address has a claim, and keeps it. On the embedded stack this is also
+ * where the pod comes to be, with its name and uid, and where it ends; in a cluster the binder hears of both from its
+ * watch.
+ */
+export function validatePods(admission: AdmissionContext): Handler {
+  return async (request) => {
+    if (request.subResource !== "") return await statusSeen(admission, request);
+    return admission.embedded === undefined
+      ? await guardPod(admission, request)
+      : await podMade(admission, admission.embedded, request);
+  };
+}
+
+async function podMade(
+  admission: AdmissionContext,
+  keeper: ObjectStore,
+  request: AdmissionRequest,
+): Promise<AdmissionResponse> {
+  if (request.operation === "DELETE") return await podGone(admission, keeper, request);
+  const pod = objectOf(request, "object");
+  if (isRefusal(pod)) return denied(request.uid, pod);
+  const wrong = expectKind(pod, ["Pod"]) ?? asChanged(request, pod) ?? (await missingClaim(admission, pod));
+  if (wrong !== undefined) return denied(request.uid, wrong);
+  const there = await anotherOf(admission, request.operation, pod);
+  if (there !== undefined) return denied(request.uid, there, 409);
+  const told = admitForeign(admission, request, pod);
+  if (request.dryRun || !told.allowed) return told;
+  const refusal = (await meet(admission, pod)) ?? (await keepPod(admission, keeper, request.operation, pod));
+  return refusal === undefined ? told : denied(request.uid, refusal);
+}
+
+function asChanged(request: AdmissionRequest, pod: KubeObject): Refusal | undefined {
+  const before = beforeOf(request);
+  return before && changed(before, pod);
+}
+
+/** As an API server says of a second pod of a name; here nobody else does. */
+async function anotherOf(
+  { inventory }: AdmissionContext,
+  operation: Operation,
+  { metadata: { namespace, name, uid } }: KubeObject,
+): Promise<Refusal | undefined> {
+  const there = operation === "CREATE" ? await inventory.pod(namespace, name) : undefined;
+  if (there === undefined || there.uid === uid) return undefined;
+  const words = `pod ${namespace}/${name} exists already; delete it first`;
+  return refuse("OBJECT_INVALID", words, { namespace, pod: name });
+}
+
+async function guardPod(admission: AdmissionContext, request: AdmissionRequest): Promise<AdmissionResponse> {
+  if (request.operation !== "CREATE" && request.operation !== "UPDATE") return allowed(request.uid);
+  const pod = objectOf(request, "object");
+  if (isRefusal(pod)) return denied(request.uid, pod);
+  const wrong = expectKind(pod, ["Pod"]) ?? (await objection(admission, request, pod));
+  return wrong === undefined ? admitForeign(admission, request, pod) : denied(request.uid, wrong);
+}
+
+async function objection(
+  admission: AdmissionContext,
+  request: AdmissionRequest,
+  pod: KubeObject,
+): Promise<Refusal | undefined> {
+  // a rehearsal gives the pod no claim
+  if (request.operation === "CREATE") {
+    return request.dryRun || (await onlyForeign(admission, pod))
+      ? undefined
+      : await missingClaim(admission, pod);
+  }
+  const before = objectOf(request, "oldObject");
+  return isRefusal(before) ? before : (assignedChanged(before, pod) ?? changed(before, pod));
+}
+
+async function keepPod(
+  admission: AdmissionContext,
+  keeper: ObjectStore,
+  operation: Operation,
+  pod: KubeObject,
+): Promise<Refusal | undefined> {
+  const { context, inventory } = admission;
+  await keeper.keep(pod);
+  if (operation !== "CREATE") return undefined;
+  const { namespace, uid } = pod.metadata;
+  const origin = { ...podMetadata(pod, namespace), uid };
+  const lost = (await settlePod(context, inventory, origin)) ?? (await confirmClaim(context, pod));
+  // another one that came first is not this review's to take away
+  const own = lost !== undefined && (await anotherOf(admission, operation, pod)) === undefined;
+  if (own) await keeper.forget("Pod", namespace, pod.metadata.name);
+  return lost;
+}
+
+/** Finds the claim that was promised to the pod, and tells it the pod's name. */
+async function meet(admission: AdmissionContext, pod: KubeObject): Promise<Refusal | undefined> {
+  const { namespace, name, uid, annotations } = pod.metadata;
+  const claim = annotations[ASSIGNED_CLAIM];
+  const token = annotations[ASSIGNED_TOKEN];
+  if (claim === undefined || token === undefined) return undefined;
+  const target = { name, uid, token, node: "" };
+  const met = await bind(admission.context, claimKey({ namespace, name: claim }), target, async () => ({
+    fenced: false,
+    promiseOver: false,
+  }));
+  return isRefusal(met) ? met : undefined;
+}
+
+async function podGone(
+  admission: AdmissionContext,
+  keeper: ObjectStore,
+  request: AdmissionRequest,
+): Promise<AdmissionResponse> {
+  const pod = objectOf(request, "oldObject");
+  const { namespace, name } = isRefusal(pod) ? request : pod.metadata;
+  if (request.dryRun) return allowed(request.uid);
+  await keeper.forget("Pod", namespace, name);
+  suspectClaimsOf(admission, namespace, name);
+  return allowed(request.uid);
+}

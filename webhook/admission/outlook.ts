@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import { isRefusal, type Refusal } from "../../allocator/base/errors.ts";
+import { readingAhead } from "../../allocator/cache/read-ahead.ts";
+import { readClaim } from "../../allocator/cache/reader.ts";
+import { type DryRun, describeDryRun, dryRun } from "../../allocator/demand/dry-run.ts";
+import type { Address } from "../../allocator/ip/address.ts";
+import { HOLD_TIMEOUT_MS } from "../../allocator/lifecycle/bind.ts";
+import type { AllocationRequest } from "../../allocator/lifecycle/reserve.ts";
+import { wasUsed } from "../../allocator/lifecycle/retention-limits.ts";
+import type { KubeObject } from "../../allocator/manifest/kubernetes-object.ts";
+import { claimKey } from "../../allocator/model/claim.ts";
+import type { AdmissionContext } from "./admission-context.ts";
+import { heldElsewhere, neverEnds } from "./entry-exchange.ts";
+
+/** Why not; `intent` is of the pod that it is about. */
+export interface Objection {
+  readonly refusal: Refusal;
+  readonly intent?: AllocationRequest;
+}
+
+/** What is worth telling of the pods' addresses, or why they cannot have them. There may be two records to read for each of them. */
+export async function lookAt(
+  { context: { view, clock, store } }: AdmissionContext,
+  object: KubeObject,
+  allocations: readonly AllocationRequest[],
+  tell: boolean,
+): Promise<string[] | Objection> {
+  return await readingAhead(store, async (known) => {
+    const context = { view, clock, store: known };
+    const never = await neverEnds(context, object, allocations);
+    return never === undefined ? await previewAll(context, allocations, tell) : { refusal: never };
+  });
+}
+
+/**
+ * Each after the ones before it, so that two do not count on one address. What the previews say is told if `tell`;
+ * a claim in use that will change later is always worth a warning.
+ */
+async function previewAll(
+  context: DryRun,
+  allocations: readonly AllocationRequest[],
+  tell: boolean,
+): Promise<string[] | Objection> {
+  const told: string[] = [];
+  const spoken = new Set<Address>();
+  const own = new Set(allocations.map(({ key }) => claimKey(key)));
+  for (const allocation of allocations) {
+    const would = await dryRun(context, allocation, spoken);
+    if (isRefusal(would)) {
+      const words = await wordsFor(context, allocation, would, own);
+      if (typeof words !== "string") return words;
+      told.push(words);
+      continue;
+    }
+    for (const { address } of would.addresses) spoken.add(address);
+    if (tell) told.push(describeDryRun(allocation.key.name, would));
+  }
+  return told;
+}
+
+/** A warning for what passes by itself, or when the pods are replaced; else the objection. */
+async function wordsFor(
+  context: DryRun,
+  allocation: AllocationRequest,
+  would: Refusal,
+  own: ReadonlySet<string>,
+): Promise<string | Objection> {
+  if (would.code !== "CLAIM_CHANGED")
+    return (await heldUnderItsName(context, allocation)) ?? { refusal: would, intent: allocation };
+  const refusal = await heldElsewhere(context, allocation, own);
+  return refusal === undefined ? would.message : { refusal, intent: allocation };
+}
+
+/**
+ * The words, if nothing but a review for a bare pod stands under the slot's name. Whoever sends such a review must not
+ * keep a workload from being applied: the hold ends by itself, and the workload's pods have the other slots meanwhile.
+ */
+async function heldUnderItsName(
+  context: DryRun,
+  { key, identity }: AllocationRequest,
+): Promise<string | undefined> {
+  if (identity.slot === undefined) return undefined;
+  const claim = (await readClaim(context, claimKey(key)))?.record;
+  if (claim === undefined || claim.identity.slot !== undefined) return undefined;
+  if (claim.binding !== undefined || claim.handMade === true || wasUsed(claim)) return undefined;
+  return `claim ${claimKey(key)} is held for a ${claim.identity.kind} of that name that was not seen; the slot is free in ${HOLD_TIMEOUT_MS / 60_000} minutes, or when that pod is gone`;
+}

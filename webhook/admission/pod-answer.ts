@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import type { Labels } from "../../allocator/base/ports.ts";
+import type { Address } from "../../allocator/ip/address.ts";
+import type { KubeObject } from "../../allocator/manifest/kubernetes-object.ts";
+import type { LabelExpression } from "../../allocator/pool/label-selector.ts";
+import { type AdmissionRequest, type AdmissionResponse, patched } from "../review/admission-review.ts";
+import { addNodeAffinity, annotate, applyAndVerify, type PatchOp, pointer } from "../review/json-patch.ts";
+import type { AdmissionContext } from "./admission-context.ts";
+import { ASSIGNED } from "./opt-in.ts";
+
+/** The nodes where every one of the addresses is routed, from the selectors of its pools. */
+export function nodesOf(
+  { context: { view } }: AdmissionContext,
+  addresses: readonly Address[],
+): LabelExpression[] {
+  const pools = new Set(addresses.flatMap((address) => view.poolOf(address) ?? []));
+  return [...pools].flatMap((pool) => [
+    ...Object.entries(pool.spec.nodeSelector?.matchLabels ?? {}).map(
+      ([key, value]): LabelExpression => ({ key, operator: "In", values: [value] }),
+    ),
+    ...(pool.spec.nodeSelector?.matchExpressions ?? []),
+  ]);
+}
+
+/** What goes with the addresses: where the pod may run, and what its owner should know. */
+export interface Besides {
+  readonly nodes?: readonly LabelExpression[];
+  readonly warnings?: readonly string[];
+}
+
+/**
+ * The patch, proven on the object before it is sent. Assigned annotations that the pod brought along, from a template
+ * or copied from another pod, go: they are ours to write and nobody's to inherit.
+ */
+export function answer(
+  request: AdmissionRequest,
+  pod: KubeObject,
+  assigned: Labels,
+  { nodes = [], warnings = [] }: Besides = {},
+): AdmissionResponse {
+  const { annotations } = pod.metadata;
+  const brought = Object.keys(annotations).filter(
+    (key) => ASSIGNED.includes(key) && assigned[key] === undefined,
+  );
+  const own = Object.entries(annotations).filter(([key]) => !ASSIGNED.includes(key));
+  const written: PatchOp[] =
+    brought.length > 0
+      ? [
+          {
+            op: "replace",
+            path: pointer("metadata", "annotations"),
+            value: { ...Object.fromEntries(own), ...assigned },
+          },
+        ]
+      : annotate(pod.json.at("metadata").get("annotations") as Labels | undefined, assigned);
+  const ops = [...written, ...addNodeAffinity(pod.json.value, nodes)];
+  applyAndVerify(pod.json.value, ops);
+  return patched(request.uid, ops, warnings);
+}

@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import { denied, type Handler, type Route, refusalOf } from "../review/admission-review.ts";
+import type { AdmissionContext } from "./admission-context.ts";
+import { retryWhenFresh } from "./cache-wait.ts";
+import { disclosed } from "./disclosure.ts";
+import { mutatePods, validatePods } from "./mutate-pod.ts";
+import { validateClaims } from "./validate-claim.ts";
+import { validateNamespaces } from "./validate-namespace.ts";
+import { validatePools } from "./validate-pool.ts";
+import { validateWorkloads } from "./validate-workload.ts";
+
+/** Which decision answers which route. */
+export function createHandlers(admission: AdmissionContext): Readonly<Record<Route, Handler>> {
+  return {
+    "/mutate/pods": disclosing(admission, retryWhenFresh(admission, mutatePods(admission))),
+    "/validate/pods": disclosing(admission, validatePods(admission)),
+    "/validate/workloads": disclosing(admission, retryWhenFresh(admission, validateWorkloads(admission))),
+    "/validate/pools": disclosing(admission, validatePools(admission)),
+    "/validate/claims": disclosing(admission, retryWhenFresh(admission, validateClaims(admission))),
+    "/validate/namespaces": disclosing(admission, validateNamespaces(admission)),
+  };
+}
+
+/** Refusals in the words that whoever asks may read. */
+function disclosing({ readAccess: access, context }: AdmissionContext, handler: Handler): Handler {
+  if (access === undefined) return handler;
+  return async (request, signal) => {
+    const response = await handler(request, signal);
+    const refusal = refusalOf(response);
+    if (refusal === undefined) return response;
+    const { userInfo: user, namespace } = request;
+    const told = await disclosed({ view: context.view, access }, { user, namespace }, refusal);
+    return told === refusal ? response : denied(request.uid, told);
+  };
+}

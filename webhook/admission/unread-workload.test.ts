@@ -1,0 +1,159 @@
+// SPDX-License-Identifier: Apache-2.0
+// Owners whose pods' identity Berth does not know: what they ask to keep and will not is said when they are applied.
+import assert from "node:assert/strict";
+import { describe, it } from "node:test";
+import { assertClean } from "../../test/support/books.ts";
+import { attachmentOf, bindingTo, DB_POOL } from "../../test/support/fixtures.ts";
+import {
+  annotationsOf,
+  applied,
+  claimObject,
+  deniedAs,
+  type Json,
+  ownedBy,
+  pod,
+  workload,
+} from "../../test/support/objects.ts";
+import { send } from "../../test/support/reviewing.ts";
+import { openWorld, type World } from "../../test/support/world.ts";
+
+const POOLS = [DB_POOL];
+const PINNED = { "berth.dev/ips": "10.20.0.70" };
+const STICKY = { "berth.dev/sticky": "true" };
+const VMI = "kubevirt.io/v1";
+
+function owner(kind: string, apiVersion: string, annotations: Readonly<Record<string, string>>): Json {
+  return { ...workload(kind, "edge", { annotations }), apiVersion };
+}
+
+/** The warnings, or the refusal. */
+async function said(world: World, object: Json, over = {}): Promise<string> {
+  const response = await send(world, "/validate/workloads", object, over);
+  return response.allowed ? (response.warnings ?? []).join(" | ") : deniedAs(response);
+}
+
+function launcher(id: string, annotations: Readonly<Record<string, string>>): Json {
+  const instance = ownedBy("VirtualMachineInstance", "win", VMI);
+  return pod(`virt-launcher-win-${id}`, { annotations, owner: instance });
+}
+
+async function toldOf(world: World, object: Json): Promise<string> {
+  return ((await send(world, "/mutate/pods", object)).warnings ?? []).join(" | ");
+}
+
+/** The launcher comes, runs on a node, and is over. Its address, and what its review said. */
+async function lives(
+  world: World,
+  object: Json,
+): Promise<{ readonly address: string; readonly said: string }> {
+  const reviewed = await send(world, "/mutate/pods", object);
+  assert.equal(deniedAs(reviewed), "");
+  const mutated = applied(object, reviewed);
+  const { name } = object["metadata"] as { readonly name: string };
+  const made = { ...mutated, metadata: { ...(mutated["metadata"] as Json), uid: `uid-of-${name}` } };
+  assert.equal(deniedAs(await send(world, "/validate/pods", made)), "");
+  const annotations = annotationsOf(made);
+  const [claim] = await world.all("claim");
+  assert.ok(claim !== undefined);
+  const binding = bindingTo(name, "node-a", { token: annotations["berth.dev/token"] ?? "" });
+  const bound = await world.authority.replace("claim", claim, { ...claim.record, binding });
+  assert.ok(bound.kind === "replaced");
+  const attachment = attachmentOf(name, { detached: true });
+  await world.authority.report(bound.stored, { phase: "Detached", attachment });
+  await send(world, "/validate/pods", made, { operation: "DELETE" });
+  await settleDown(world);
+  return {
+    address: annotations["berth.dev/addresses"] ?? "",
+    said: (reviewed.warnings ?? []).join(" | "),
+  };
+}
+
+/** Nothing is waited for any more. */
+async function settleDown(world: World): Promise<void> {
+  for (let pass = 0; pass < 4; pass++) {
+    world.clock.advance(100_000);
+    await world.settle();
+    await world.reaper().pass();
+  }
+  await world.settle();
+}
+
+describe("a workload that is not read", () => {
+  for (const [kind, apiVersion] of [
+    ["DaemonSet", "apps/v1"],
+    ["ReplicaSet", "apps/v1"],
+    ["Rollout", "argoproj.io/v1alpha1"],
+    ["StatefulSet", "apps.pingcap.com/v1alpha1"],
+    ["VirtualMachine", VMI],
+  ] as const) {
+    it(`is told what it will not keep: ${kind} of ${apiVersion}`, async () => {
+      await using world = await openWorld({ pools: POOLS });
+      const before = world.dump();
+      assert.match(await said(world, owner(kind, apiVersion, PINNED)), /held only while|goes with its pod/);
+      assert.notEqual(await said(world, owner(kind, apiVersion, STICKY)), "");
+      assert.equal(await said(world, owner(kind, apiVersion, {})), "");
+      assert.equal(world.dump(), before, "and nothing is reserved for it, or kept");
+    });
+  }
+
+  it("is refused what all its pods would be refused for", async () => {
+    await using world = await openWorld({ pools: POOLS });
+    const list = { "berth.dev/ips": "10.20.0.70;10.20.0.71" };
+    assert.match(
+      await said(world, owner("DaemonSet", "apps/v1", list)),
+      /^REQUEST_INVALID: the request lists addresses for 2 pods, and this pod has no ordinal to choose by/,
+    );
+    assert.doesNotMatch(
+      await said(world, owner("Rollout", "argoproj.io/v1alpha1", list)),
+      /^REQUEST_INVALID/,
+    );
+    assert.match(
+      await said(world, owner("DaemonSet", "apps/v1", { "berth.dev/ips": "10.20.0" })),
+      /^REQUEST_INVALID: /,
+    );
+  });
+
+  it("has pods that are told the same, unless their namespace asks for them", async () => {
+    await using world = await openWorld({ pools: POOLS });
+    const made = (annotations: Readonly<Record<string, string>>) =>
+      pod("", { generateName: "edge-", annotations, owner: ownedBy("DaemonSet", "edge") });
+    assert.match(
+      await toldOf(world, made(STICKY)),
+      /^berth.dev\/sticky has no effect on the pods of a DaemonSet/,
+    );
+    assert.match(await toldOf(world, made(PINNED)), /^an address is held only while a pod of the DaemonSet/);
+    const rehearsed = await send(world, "/mutate/pods", made(STICKY), { dryRun: true });
+    assert.match(
+      (rehearsed.warnings ?? []).join(" | "),
+      /^this pod would get .* \| berth.dev\/sticky has no/,
+    );
+    await assertClean(world);
+  });
+});
+
+describe("a virtual machine that is stopped", () => {
+  it("loses its address, and its launcher is told so", async () => {
+    await using world = await openWorld({ pools: POOLS });
+    const { said: told } = await lives(world, launcher("a", PINNED));
+    assert.match(told, /^the address of virtual machine win is held only while it runs; /);
+    assert.deepEqual(await world.holdings(), {});
+  });
+
+  it("keeps it when it is told to, as the warning says, for the next launcher", async () => {
+    await using world = await openWorld({ pools: POOLS });
+    const annotations = { "berth.dev/pools": "db", "berth.dev/when-deleted": "Retain" };
+    const first = await lives(world, launcher("a", annotations));
+    assert.match(first.said, /^the address of virtual machine win stays for limits.retention of its pool /);
+    assert.deepEqual(Object.keys(await world.holdings()), ["shop/win"]);
+    assert.equal((await lives(world, launcher("b", annotations))).address, first.address);
+  });
+
+  it("keeps it for good by a claim that a person made, and nothing is said", async () => {
+    await using world = await openWorld({ pools: POOLS });
+    await send(world, "/validate/claims", claimObject("win", { request: { addresses: ["10.20.0.70"] } }));
+    for (const id of ["a", "b"]) {
+      assert.deepEqual(await lives(world, launcher(id, PINNED)), { address: "10.20.0.70", said: "" });
+    }
+    assert.deepEqual(Object.keys(await world.holdings()), ["shop/win"]);
+  });
+});

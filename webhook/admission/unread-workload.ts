@@ -1,0 +1,20 @@
+// SPDX-License-Identifier: Apache-2.0
+import { isRefusal, type Refusal } from "../../allocator/base/errors.ts";
+import { requestFor } from "../../allocator/demand/build-request.ts";
+import { notKept, standingOfPods } from "../../allocator/demand/unkept-requests.ts";
+import { ownerOf, type Template } from "../../allocator/demand/workload-allocation.ts";
+import type { KubeObject } from "../../allocator/manifest/kubernetes-object.ts";
+import { requestsAddress } from "../../allocator/model/address-request.ts";
+
+/** Of a workload that Berth does not read nothing is kept but what its pods have: said here, where its author reads it. */
+export function considerUnread(
+  object: KubeObject,
+  { request, exempt, applicant }: Template,
+): string[] | Refusal {
+  if (!requestsAddress(request) || exempt) return [];
+  const { standing, owner } = standingOfPods(ownerOf(object));
+  const resolved = standing.kind === "set" ? undefined : requestFor(applicant(standing));
+  return isRefusal(resolved)
+    ? resolved
+    : notKept({ standing, request, ...(owner === undefined ? {} : { owner }) });
+}

@@ -1,0 +1,253 @@
+// SPDX-License-Identifier: Apache-2.0
+import assert from "node:assert/strict";
+import { describe, it } from "node:test";
+import type { Store } from "../../allocator/store/store.ts";
+import { assertClean } from "../../test/support/books.ts";
+import { addrs, attachmentOf, bindingTo, DB_POOL, poolRecord } from "../../test/support/fixtures.ts";
+import { claimObject, deniedAs, type Json, pod, review } from "../../test/support/objects.ts";
+import { overlay } from "../../test/support/overlay.ts";
+import { admitPod, send } from "../../test/support/reviewing.ts";
+import { openWorld, type World } from "../../test/support/world.ts";
+import { validateClaims } from "./validate-claim.ts";
+
+const ROUTE = "/validate/claims";
+const POOLS = [
+  DB_POOL,
+  poolRecord("vault", "10.50.0.0/29", { namespaceSelector: { matchLabels: { team: "bank" } } }),
+];
+const resolved = (addresses: readonly string[], more: Json = {}) =>
+  claimObject("licence", { request: { addresses }, ...more });
+
+async function said(world: World, object: Json, over = {}): Promise<string> {
+  const response = await send(world, ROUTE, object, over);
+  return response.allowed ? (response.warnings ?? []).join(" | ") : deniedAs(response);
+}
+
+async function stored(world: World, key = "shop/licence") {
+  return (await world.authority.get("claim", key))?.record;
+}
+
+/** What it is asked for first is not there yet. */
+function blindOnce(store: Store): Store {
+  let looks = 0;
+  return overlay(store, {
+    get: async (kind, key) => (looks++ === 0 ? undefined : await store.get(kind, key)),
+  });
+}
+
+/** Somebody acts just before the second look. */
+function overtaken(store: Store, act: () => Promise<void>): Store {
+  let looks = 0;
+  return overlay(store, {
+    get: async (kind, key) => {
+      if (looks++ === 1) await act();
+      return await store.get(kind, key);
+    },
+  });
+}
+
+describe("a claim made by hand", () => {
+  it("is reserved there and then, and its author's", async () => {
+    await using world = await openWorld({ pools: POOLS });
+    assert.equal(
+      await said(world, resolved(["10.20.0.70", "fd00:20::7"], { retention: { ttl: "48h" } })),
+      "",
+    );
+    const claim = await stored(world);
+    assert.deepEqual(
+      [claim?.addresses, claim?.handMade, claim?.retention.ttlMs],
+      [addrs("10.20.0.70", "fd00:20::7"), true, 172_800_000],
+    );
+    await assertClean(world);
+    world.clock.advance(1e9);
+    await world.reaper().pass();
+    assert.ok(await stored(world));
+  });
+
+  it("may be sent again without changing anything", async () => {
+    await using world = await openWorld({ pools: POOLS });
+    const object = resolved(["10.20.0.70"]);
+    await said(world, object);
+    const before = world.dump();
+    assert.equal(await said(world, object), "");
+    assert.equal(await said(world, object, { operation: "UPDATE" }), "");
+    assert.equal(world.dump(), before);
+  });
+
+  it("may be changed by its author, who is believed in all of it", async () => {
+    await using world = await openWorld({ pools: POOLS });
+    await said(world, resolved(["10.20.0.70"], { interface: "net1" }));
+    const identity = { kind: "VirtualMachineInstance", apiVersion: "kubevirt.io/v1", name: "win11" };
+    const anew = resolved(["10.20.0.71"], { retention: { whenDeleted: "Retain" }, identity });
+    assert.equal(await said(world, anew, { operation: "UPDATE" }), "");
+    const claim = await stored(world);
+    assert.deepEqual(claim?.addresses, addrs("10.20.0.71"));
+    assert.deepEqual(claim?.request, { addresses: addrs("10.20.0.71") });
+    assert.deepEqual(
+      [claim?.retention.whenDeleted, claim?.identity, claim?.interface],
+      ["Retain", identity, undefined],
+    );
+    await assertClean(world);
+  });
+
+  const refused: readonly (readonly [string, Json, string])[] = [
+    [
+      "for an address that is taken",
+      resolved(["10.20.0.90"]),
+      'ADDRESS_TAKEN: address 10.20.0.90 in pool "db" is held by shop/other (Pod other); free nearby: 10.20.0.89, 10.20.0.91, 10.20.0.88; or release it with: berthctl release shop/other',
+    ],
+    [
+      "for an address outside",
+      resolved(["192.0.2.1"]),
+      'ADDRESS_OUTSIDE: address 192.0.2.1 is in no pool; pools have "db" 10.20.0.50-10.20.0.199, "vault" 10.50.0.1-10.50.0.6',
+    ],
+    [
+      "of a pool that is not open to it",
+      resolved(["10.50.0.1"]),
+      'POOL_FORBIDDEN: pool "vault" is not open to namespace shop; open to it: "db"',
+    ],
+    [
+      "that nobody can read",
+      resolved(["10.20.0.7/24"]),
+      'REQUEST_INVALID: spec.request.addresses[0] "10.20.0.7/24" is not an IP address',
+    ],
+    [
+      "with what is Berth's to write",
+      resolved(["10.20.0.70"], { nonce: "mine" }),
+      "REQUEST_INVALID: spec.nonce is written by Berth; leave it out",
+    ],
+    [
+      "under the name of a claim that Berth made",
+      claimObject("other", { request: { addresses: ["10.20.0.90"] } }),
+      "CLAIM_BUSY: claim shop/other exists already and holds 10.20.0.90; release it first, or choose another name",
+    ],
+    [
+      "that is none",
+      { ...resolved(["10.20.0.70"]), kind: "IPPool" },
+      "OBJECT_INVALID: this webhook decides about IPClaim, and the object is a IPPool",
+    ],
+  ];
+  for (const [title, object, words] of refused) {
+    it(`${title} is refused and does not stay, dry or not`, async () => {
+      await using world = await openWorld({ pools: POOLS });
+      await admitPod(world, pod("other", { annotations: { "berth.dev/ips": "10.20.0.90" } }));
+      assert.equal(await said(world, object, { dryRun: true }), words);
+      assert.equal(await said(world, object), words);
+      assert.deepEqual(await world.holdings(), { "shop/other": "10.20.0.90" });
+      await assertClean(world);
+    });
+  }
+
+  it("in a dry run says what it would get", async () => {
+    await using world = await openWorld({ pools: POOLS });
+    const before = world.dump();
+    assert.equal(
+      await said(world, resolved(["10.20.0.70"]), { dryRun: true }),
+      "claim shop/licence would get 10.20.0.70 from pool db",
+    );
+    assert.equal(world.dump(), before);
+  });
+});
+
+describe("a claim that is deleted", () => {
+  async function used(world: World, detached: boolean): Promise<void> {
+    await said(world, resolved(["10.20.0.70"]));
+    const seen = await world.authority.get("claim", "shop/licence");
+    assert.ok(seen);
+    const bound = await world.authority.replace("claim", seen, {
+      ...seen.record,
+      binding: bindingTo("licence", "node-a"),
+    });
+    assert.ok(bound.kind === "replaced");
+    await world.authority.report(bound.stored, {
+      phase: "Attached",
+      attachment: attachmentOf("licence", { detached }),
+    });
+    await world.settle();
+  }
+
+  it("gives its addresses back", async () => {
+    await using world = await openWorld({ pools: POOLS });
+    await used(world, true);
+    const before = world.dump();
+    assert.equal(await said(world, resolved(["10.20.0.70"]), { operation: "DELETE", dryRun: true }), "");
+    assert.equal(world.dump(), before);
+    assert.equal(await said(world, resolved(["10.20.0.70"]), { operation: "DELETE" }), "");
+    assert.deepEqual(await world.holdings(), {});
+    assert.equal((await world.all("reservation"))[0]?.record.releasedAt, world.clock.now());
+    assert.equal(await said(world, resolved(["10.20.0.70"]), { operation: "DELETE" }), "");
+    await assertClean(world);
+  });
+
+  it("stays as long as a pod uses it", async () => {
+    await using world = await openWorld({ pools: POOLS });
+    await used(world, false);
+    assert.equal(
+      await said(world, resolved(["10.20.0.70"]), { operation: "DELETE" }),
+      "CLAIM_BUSY: claim shop/licence is in use by pod licence on node node-a; delete the pod first",
+    );
+    assert.equal((await stored(world))?.releasing, undefined);
+  });
+
+  it("goes all the same when the node of that pod is fenced", async () => {
+    await using world = await openWorld({ pools: POOLS });
+    await used(world, false);
+    const inventory = {
+      pod: world.shelf.pod.bind(world.shelf),
+      workload: world.shelf.workload.bind(world.shelf),
+      namespace: world.shelf.namespace.bind(world.shelf),
+      fenced: async (node: string) => node === "node-a",
+    };
+    const validate = validateClaims({ ...world.desk, inventory });
+    const response = await validate(review(resolved(["10.20.0.70"]), "DELETE"), new AbortController().signal);
+    assert.equal(response.allowed, true);
+    assert.deepEqual(await world.holdings(), {});
+  });
+
+  it("is not made of one that a pod came to have while it was looked at", async () => {
+    await using world = await openWorld({ pools: POOLS });
+    await admitPod(world, pod("licence", { annotations: { "berth.dev/ips": "10.20.0.71" } }));
+    const validate = validateClaims({
+      ...world.desk,
+      context: { ...world.context, store: blindOnce(world.authority) },
+    });
+    assert.equal(
+      deniedAs(await validate(review(resolved(["10.20.0.70"])), new AbortController().signal)),
+      "CLAIM_BUSY: claim shop/licence exists already and holds 10.20.0.71; release it first, or choose another name",
+    );
+    assert.deepEqual((await stored(world))?.addresses, addrs("10.20.0.71"));
+  });
+});
+
+describe("a claim that is deleted while its addresses are reserved", () => {
+  for (const [title, next, words] of [
+    [
+      "is not made again",
+      undefined,
+      "CLAIM_RELEASING: claim shop/licence was deleted while its addresses were reserved; create it again if it is wanted",
+    ],
+    [
+      "leaves that of a pod, which came after it, as it is",
+      "10.20.0.71",
+      "CLAIM_BUSY: claim shop/licence exists already and holds 10.20.0.71; release it first, or choose another name",
+    ],
+  ] as const) {
+    it(title, async () => {
+      await using world = await openWorld({ pools: POOLS });
+      const store = overtaken(world.authority, async () => {
+        const made = await world.authority.get("claim", "shop/licence");
+        if (made !== undefined) await world.authority.remove("claim", made);
+        if (next !== undefined)
+          await admitPod(world, pod("licence", { annotations: { "berth.dev/ips": next } }));
+      });
+      const validate = validateClaims({ ...world.desk, context: { ...world.another(2), store } });
+      assert.equal(
+        deniedAs(await validate(review(resolved(["10.20.0.70"])), new AbortController().signal)),
+        words,
+      );
+      assert.deepEqual(await world.holdings(), next === undefined ? {} : { "shop/licence": next });
+      assert.notEqual((await stored(world))?.handMade, true);
+      await assertClean(world);
+    });
+  }
+});

@@ -1,0 +1,175 @@
+// SPDX-License-Identifier: Apache-2.0
+import { isDeepStrictEqual } from "node:util";
+import { isRefusal, type Refusal, refuse } from "../../allocator/base/errors.ts";
+import { requestFromSpec } from "../../allocator/demand/build-request.ts";
+import { describeDryRun, dryRun } from "../../allocator/demand/dry-run.ts";
+import { isDetached } from "../../allocator/lifecycle/bind.ts";
+import { isOwnClaim } from "../../allocator/lifecycle/claim-conflicts.ts";
+import { release } from "../../allocator/lifecycle/release.ts";
+import { type AllocationRequest, reserve } from "../../allocator/lifecycle/reserve.ts";
+import { readClaimRequest } from "../../allocator/manifest/claim-spec.ts";
+import type { KubeObject } from "../../allocator/manifest/kubernetes-object.ts";
+import { type Claim, claimKey } from "../../allocator/model/claim.ts";
+import { type NamespaceState, namespaceOf } from "../../allocator/model/cluster-state.ts";
+import type { Store, Stored } from "../../allocator/store/store.ts";
+import {
+  type AdmissionRequest,
+  type AdmissionResponse,
+  allowed,
+  denied,
+  type Handler,
+} from "../review/admission-review.ts";
+import { type AdmissionContext, expectKind, objectOf } from "./admission-context.ts";
+import { readClaimUpdate } from "./claim-update.ts";
+import { warnIgnoredPod } from "./opt-in.ts";
+import { unknownIn } from "./own-keys.ts";
+
+/**
+ * `/validate/claims`: claims that people make by hand, to have an address before anything exists that wants it. On
+ * the embedded stack it is reserved there and then; in a cluster a controller does, once the claim is stored.
+ */
+export function validateClaims(admission: AdmissionContext): Handler {
+  return async (request) => {
+    if (request.subResource !== "") return allowed(request.uid);
+    const object = claimOf(request);
+    if (isRefusal(object)) return denied(request.uid, object);
+    if (request.operation === "DELETE") return await claimGone(admission, request, object);
+    if (request.operation === "UPDATE" && admission.embedded === undefined) {
+      return await amend(admission, request, object);
+    }
+    const claim = readClaimRequest(object);
+    if (isRefusal(claim)) return denied(request.uid, claim);
+    return await consider(admission, request, claim);
+  };
+}
+
+function claimOf(request: AdmissionRequest): KubeObject | Refusal {
+  const object = objectOf(request, request.operation === "DELETE" ? "oldObject" : "object");
+  if (isRefusal(object)) return object;
+  return expectKind(object, ["IPClaim"]) ?? unknownIn(request, object, "IPClaim") ?? object;
+}
+
+async function consider(
+  admission: AdmissionContext,
+  request: AdmissionRequest,
+  claim: Claim,
+): Promise<AdmissionResponse> {
+  const namespace = await namespaceOf(admission.inventory, claim.namespace);
+  const allocation = intentFor(admission, claim, namespace);
+  const there = await admission.context.store.get("claim", claimKey(claim));
+  if (there !== undefined && there.record.handMade !== true) {
+    return denied(request.uid, isOwnClaim(there.record));
+  }
+  if (admission.embedded === undefined) {
+    return await foretell(admission, request, claim, {
+      intent: allocation,
+      warnings: warnIgnoredPod(namespace, claim.name),
+    });
+  }
+  if (request.dryRun) return await foretell(admission, request, claim, { intent: allocation, warnings: [] });
+  const refusal = await make(admission, claim, allocation);
+  return refusal === undefined ? allowed(request.uid) : denied(request.uid, refusal);
+}
+
+/** Whether the claim could have its addresses now; told in words to a rehearsal. */
+async function foretell(
+  admission: AdmissionContext,
+  request: AdmissionRequest,
+  claim: Claim,
+  about: { readonly intent: AllocationRequest; readonly warnings: readonly string[] },
+): Promise<AdmissionResponse> {
+  const would = await dryRun(admission.context, about.intent);
+  if (isRefusal(would)) return denied(request.uid, would);
+  const told = request.dryRun ? [describeDryRun(`claim ${claimKey(claim)}`, would)] : [];
+  return allowed(request.uid, [...about.warnings, ...told]);
+}
+
+/** A claim that is stored already, changed by a person: what is asked for may change while no pod has the addresses. */
+async function amend(
+  admission: AdmissionContext,
+  request: AdmissionRequest,
+  object: KubeObject,
+): Promise<AdmissionResponse> {
+  const before = objectOf(request, "oldObject");
+  if (isRefusal(before)) return denied(request.uid, before);
+  const amendment = readClaimUpdate(before, object);
+  if (isRefusal(amendment)) return denied(request.uid, amendment);
+  const { claim, asksAnew, warnings } = amendment;
+  if (!asksAnew) return allowed(request.uid, warnings);
+  const namespace = await namespaceOf(admission.inventory, claim.namespace);
+  return await foretell(admission, request, claim, {
+    intent: intentFor(admission, claim, namespace),
+    warnings,
+  });
+}
+
+function intentFor(admission: AdmissionContext, claim: Claim, namespace: NamespaceState): AllocationRequest {
+  const { clock, random } = admission.context;
+  return requestFromSpec(claim, namespace, { token: random.token(), now: clock.now() });
+}
+
+/** Stores the claim, then reserves for it; a claim that cannot have its addresses does not stay. */
+async function make(
+  admission: AdmissionContext,
+  claim: Claim,
+  allocation: AllocationRequest,
+): Promise<Refusal | undefined> {
+  const { store } = admission.context;
+  const created = await store.create("claim", claim);
+  if (created.kind === "exists" && created.stored.record.handMade !== true)
+    return isOwnClaim(created.stored.record);
+  const got = await reserve(admission.context, { ...allocation, byHand: true }, "pod");
+  if (isRefusal(got)) {
+    if (created.kind === "created") await store.remove("claim", created.stored);
+    return got;
+  }
+  if (created.kind === "exists") await rewrite(store, got.claim.key, claim);
+  return undefined;
+}
+
+/** `reserve` leaves what a person wrote as it is; this is the person, writing it anew. */
+async function rewrite(store: Store, key: string, said: Claim): Promise<void> {
+  for (;;) {
+    const seen = await store.get("claim", key);
+    if (seen?.record.handMade !== true || seen.record.releasing === true) return;
+    const { interface: _, ...kept } = seen.record;
+    const { identity, request, retention } = said;
+    const where = said.interface === undefined ? {} : { interface: said.interface };
+    const next = { ...kept, identity, request, retention, ...where };
+    if (isDeepStrictEqual(next, seen.record)) return;
+    if ((await store.replace("claim", seen, next)).kind === "replaced") return;
+  }
+}
+
+/**
+ * The API server deletes exactly the claim that it shows here or a later one that it shows again (its deletion compares
+ * and sets), and what is read now is that one or a later one: a claim that is bound meanwhile is not deleted.
+ */
+async function claimGone(
+  admission: AdmissionContext,
+  request: AdmissionRequest,
+  object: KubeObject,
+): Promise<AdmissionResponse> {
+  const { namespace, name } = object.metadata;
+  const seen = await admission.context.store.get("claim", claimKey({ namespace, name }));
+  if (seen === undefined) return allowed(request.uid);
+  const fenced =
+    !isDetached(seen.record) && (await admission.inventory.fenced(seen.record.binding?.node ?? ""));
+  const refusal = fenced ? undefined : inUse(seen);
+  if (refusal !== undefined) return denied(request.uid, refusal);
+  if (admission.embedded !== undefined && !request.dryRun) await release(admission.context, seen);
+  return allowed(request.uid);
+}
+
+function inUse({ key, record }: Stored<"claim">): Refusal | undefined {
+  if (isDetached(record)) return undefined;
+  const pod = record.binding?.podName ?? "";
+  return refuse(
+    "CLAIM_BUSY",
+    `claim ${key} is in use by pod ${pod} on node ${record.binding?.node ?? ""}; delete the pod first`,
+    {
+      claim: key,
+      pod,
+    },
+  );
+}

@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+import assert from "node:assert/strict";
+import { describe, it } from "node:test";
+import { deniedAs, namespaceObject, pod, review } from "../../test/support/objects.ts";
+import { send } from "../../test/support/reviewing.ts";
+import { openWorld } from "../../test/support/world.ts";
+import { validateNamespaces } from "./validate-namespace.ts";
+
+const ROUTE = "/validate/namespaces";
+
+describe("a namespace", () => {
+  it("is kept with its labels and defaults, under its name alone", async () => {
+    await using world = await openWorld();
+    const shop = namespaceObject("shop", { "berth.dev/pools": "db" }, { team: "shop" });
+    assert.equal((await send(world, ROUTE, shop, { namespace: "shop" })).allowed, true);
+    assert.deepEqual(await world.shelf.namespace("shop"), {
+      name: "shop",
+      labels: { team: "shop", "kubernetes.io/metadata.name": "shop" },
+      annotations: { "berth.dev/pools": "db" },
+    });
+    const changed = namespaceObject("shop", {}, { team: "bank" });
+    await send(world, ROUTE, changed, { operation: "UPDATE", namespace: "shop" });
+    assert.deepEqual((await world.shelf.namespace("shop"))?.annotations, {});
+  });
+
+  it("cannot pretend to be another one", async () => {
+    await using world = await openWorld();
+    await send(world, ROUTE, namespaceObject("shop", {}, { "kubernetes.io/metadata.name": "bank" }));
+    assert.equal((await world.shelf.namespace("shop"))?.labels["kubernetes.io/metadata.name"], "shop");
+  });
+
+  it("that is deleted has no defaults any more", async () => {
+    await using world = await openWorld();
+    const shop = namespaceObject("shop", { "berth.dev/pools": "db" });
+    await send(world, ROUTE, shop);
+    await send(world, ROUTE, shop, { operation: "DELETE", namespace: "shop" });
+    assert.deepEqual((await world.shelf.namespace("shop"))?.annotations, {});
+  });
+
+  it("may be deleted though nobody can read its defaults", async () => {
+    await using world = await openWorld();
+    const broken = namespaceObject("shop", { "berth.dev/ttl": "soon" });
+    assert.equal(
+      deniedAs(await send(world, ROUTE, broken)),
+      'REQUEST_INVALID: annotation berth.dev/ttl: "soon" is not a duration; write 30s, 5m or 48h',
+    );
+    assert.equal((await send(world, ROUTE, broken, { operation: "DELETE" })).allowed, true);
+  });
+
+  it("in a dry run, or in a cluster, is looked at and not kept", async () => {
+    await using world = await openWorld();
+    const before = world.dump();
+    const shop = namespaceObject("shop", { "berth.dev/pools": "db" });
+    assert.deepEqual(await send(world, ROUTE, shop, { dryRun: true }), { uid: "review-1", allowed: true });
+    const { embedded: _, ...desk } = world.desk;
+    await validateNamespaces(desk)(review(shop), new AbortController().signal);
+    assert.equal(world.dump(), before);
+    assert.equal(
+      deniedAs(await send(world, ROUTE, pod("a"))),
+      "OBJECT_INVALID: this webhook decides about Namespace, and the object is a Pod",
+    );
+  });
+});

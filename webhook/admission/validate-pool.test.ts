@@ -1,0 +1,219 @@
+// SPDX-License-Identifier: Apache-2.0
+import assert from "node:assert/strict";
+import { describe, it } from "node:test";
+import { assertClean } from "../../test/support/books.ts";
+import { deniedAs, type Json, pod, poolObject, review } from "../../test/support/objects.ts";
+import { admitPod, send } from "../../test/support/reviewing.ts";
+import { openWorld, type World } from "../../test/support/world.ts";
+import { validatePools } from "./validate-pool.ts";
+
+const ROUTE = "/validate/pools";
+const DB = poolObject("db", { ranges: [{ cidr: "10.20.0.0/24", gateway: "10.20.0.1" }], cooldown: "10s" });
+
+async function said(world: World, object: Json, over = {}): Promise<string> {
+  const response = await send(world, ROUTE, object, over);
+  return response.allowed ? (response.warnings ?? []).join(" | ") : deniedAs(response);
+}
+
+async function opened(): Promise<World> {
+  const world = await openWorld({});
+  assert.equal(await said(world, DB), "");
+  return world;
+}
+
+async function names(world: World): Promise<string[]> {
+  return (await world.all("pool")).map(({ key }) => key);
+}
+
+const pin = (name: string, address: string) => pod(name, { annotations: { "berth.dev/ips": address } });
+
+describe("a pool", () => {
+  it("that passes can be used at once", async () => {
+    await using world = await opened();
+    assert.equal(await admitPod(world, pin("a", "10.20.0.70")), "10.20.0.70");
+    await assertClean(world);
+  });
+
+  const wrong: readonly (readonly [string, Json, string])[] = [
+    ["without ranges", poolObject("p", {}), "POOL_INVALID: spec.ranges is missing"],
+    [
+      "of host bits",
+      poolObject("p", { ranges: [{ cidr: "10.9.0.7/24" }] }),
+      "POOL_INVALID: spec.ranges[0].cidr 10.9.0.7/24 has host bits; write 10.9.0.0/24",
+    ],
+    [
+      "with a misspelt field",
+      poolObject("p", { ranges: [{ cidr: "10.9.0.0/24" }], cooldwn: "5s" }),
+      'POOL_INVALID: spec has an unknown field "cooldwn"; did you mean cooldown?',
+    ],
+    [
+      "without a name",
+      poolObject("", { ranges: [{ cidr: "10.9.0.0/24" }] }),
+      'POOL_INVALID: metadata.name "" is not a DNS subdomain: lower-case letters, digits, - and .',
+    ],
+    [
+      "that overlaps another",
+      poolObject("p", { ranges: [{ cidr: "10.0.0.0/8", from: "10.20.0.250", to: "10.21.0.7" }] }),
+      "POOL_OVERLAPS: pools p and db both contain 10.20.0.250-10.20.0.254; change from, to or cidr of one of them",
+    ],
+    [
+      "that shares one address with another",
+      poolObject("p", { ranges: [{ cidr: "10.20.0.0/24", from: "10.20.0.9", to: "10.20.0.9" }] }),
+      "POOL_OVERLAPS: pools p and db both contain 10.20.0.9; change from, to or cidr of one of them",
+    ],
+    [
+      "whose gateway another pool could give out",
+      poolObject("p", {
+        ranges: [{ cidr: "10.20.0.0/16", from: "10.20.5.0", to: "10.20.5.9", gateway: "10.20.0.77" }],
+      }),
+      "POOL_OVERLAPS: the gateway 10.20.0.77 of pool p could be given out by pool db; exclude it there",
+    ],
+    [
+      "that is none",
+      { ...DB, kind: "IPBlock" },
+      "OBJECT_INVALID: this webhook decides about IPPool, and the object is a IPBlock",
+    ],
+  ];
+  for (const [title, object, words] of wrong) {
+    it(`${title} is refused, dry or not`, async () => {
+      await using world = await opened();
+      assert.equal(await said(world, object), words);
+      assert.equal(await said(world, object, { dryRun: true }), words);
+      assert.deepEqual(await names(world), ["db"]);
+    });
+  }
+
+  it("whose addresses hold another pool's gateway is refused", async () => {
+    await using world = await openWorld({});
+    await said(
+      world,
+      poolObject("edge", {
+        ranges: [{ cidr: "10.20.0.0/16", from: "10.20.9.1", to: "10.20.9.9", gateway: "10.20.0.50" }],
+      }),
+    );
+    assert.equal(
+      await said(world, DB),
+      "POOL_OVERLAPS: the gateway 10.20.0.50 of pool edge could be given out by pool db; exclude it there",
+    );
+    const aware = poolObject("db", { ranges: [{ cidr: "10.20.0.0/24", exclude: ["10.20.0.50"] }] });
+    assert.equal(await said(world, aware), "");
+  });
+
+  it("beside another of the same network is no overlap", async () => {
+    await using world = await opened();
+    assert.equal(
+      await said(
+        world,
+        poolObject("p", { ranges: [{ cidr: "10.20.0.0/16", from: "10.20.1.0", to: "10.20.1.9" }] }),
+      ),
+      "",
+    );
+    assert.equal(await said(world, DB, { operation: "UPDATE" }), "");
+  });
+
+  it("of two that overlap and come at the same moment is one too many", async () => {
+    await using world = await openWorld({});
+    const pools = Array.from({ length: 5 }, (_, n) =>
+      poolObject(`p${n}`, { ranges: [{ cidr: "10.20.0.0/24" }] }),
+    );
+    const answers = await Promise.all(pools.map((object) => said(world, object)));
+    assert.equal(answers.filter((answer) => answer === "").length, 1, answers.join("\n"));
+    assert.equal((await names(world)).length, 1);
+  });
+});
+
+describe("a pool in use", () => {
+  it("keeps the addresses that are reserved", async () => {
+    await using world = await opened();
+    for (let n = 0; n < 7; n++) await admitPod(world, pin(`pod-${n}`, `10.20.0.7${n}`));
+    const shrunk = (over: Json) => poolObject("db", { ranges: [{ cidr: "10.20.0.0/24", ...over }] });
+    const before = world.dump();
+    const inUse = (which: string) =>
+      `POOL_IN_USE: pool db is in use: the change would leave out ${which}; release them first, or set disabled: true and wait`;
+    assert.equal(
+      await said(world, shrunk({ from: "10.20.0.72" }), { operation: "UPDATE" }),
+      inUse("10.20.0.70 (shop/pod-0), 10.20.0.71 (shop/pod-1)"),
+    );
+    assert.equal(
+      await said(world, shrunk({ exclude: ["10.20.0.75"] }), { operation: "UPDATE" }),
+      inUse("10.20.0.75 (shop/pod-5)"),
+    );
+    assert.equal(
+      await said(world, shrunk({ gateway: "10.20.0.76" }), { operation: "UPDATE" }),
+      inUse("10.20.0.76 (shop/pod-6)"),
+    );
+    assert.equal(
+      await said(world, shrunk({ to: "10.20.0.9" }), { operation: "UPDATE" }),
+      inUse(
+        "10.20.0.70 (shop/pod-0), 10.20.0.71 (shop/pod-1), 10.20.0.72 (shop/pod-2), 10.20.0.73 (shop/pod-3), 10.20.0.74 (shop/pod-4) and 2 more",
+      ),
+    );
+    assert.equal(world.dump(), before);
+    assert.equal(
+      await said(world, shrunk({ from: "10.20.0.70", to: "10.20.0.76" }), { operation: "UPDATE" }),
+      "",
+    );
+    assert.equal(
+      await said(world, poolObject("db", { ranges: [{ cidr: "10.20.0.0/24" }], reserved: ["10.20.0.70"] }), {
+        operation: "UPDATE",
+      }),
+      "",
+    );
+    await assertClean(world);
+  });
+
+  it("is not deleted until nothing is held", async () => {
+    await using world = await opened();
+    await admitPod(world, pin("a", "10.20.0.70"));
+    assert.equal(
+      await said(world, DB, { operation: "DELETE" }),
+      "POOL_IN_USE: pool db is in use: it still holds 10.20.0.70 (shop/a); release them first, or set disabled: true and wait",
+    );
+    world.clock.advance(120_000);
+    const collector = world.reaper();
+    await collector.pass();
+    await world.settle();
+    assert.equal(await said(world, DB, { operation: "DELETE", dryRun: true }), "");
+    assert.deepEqual(await names(world), ["db"]);
+    assert.equal(await said(world, DB, { operation: "DELETE" }), "");
+    assert.deepEqual(await names(world), []);
+    await assertClean(world);
+    await collector.pass();
+    assert.deepEqual(await world.all("reservation"), []);
+    assert.equal(await said(world, DB, { operation: "DELETE" }), "");
+  });
+
+  it("that is disabled gives nothing new and keeps what it gave", async () => {
+    await using world = await opened();
+    await admitPod(world, pin("a", "10.20.0.70"));
+    const spec = DB["spec"] as Json;
+    assert.equal(
+      await said(world, poolObject("db", { ...spec, disabled: true }), { operation: "UPDATE" }),
+      "",
+    );
+    assert.equal(
+      await admitPod(world, pin("b", "10.20.0.71")),
+      'POOL_DISABLED: pool "db" takes no new reservations; name another pool',
+    );
+    assert.equal(await admitPod(world, pin("a", "10.20.0.70")), "10.20.0.70");
+  });
+});
+
+describe("a review of a pool", () => {
+  it("of its status is none of ours, and in a cluster nothing is written", async () => {
+    await using world = await opened();
+    assert.equal(await said(world, poolObject("db", {}), { subResource: "status" }), "");
+    const { embedded: _, ...desk } = world.desk;
+    const handler = validatePools(desk);
+    const live = new AbortController().signal;
+    const before = world.dump();
+    const other = poolObject("other", { ranges: [{ cidr: "10.21.0.0/24" }] });
+    assert.equal((await handler(review(other), live)).allowed, true);
+    assert.equal((await handler(review(DB, "DELETE"), live)).allowed, true);
+    assert.match(
+      deniedAs(await handler(review(poolObject("other", { ranges: [{ cidr: "10.20.0.0/24" }] })), live)),
+      /^POOL_OVERLAPS: /,
+    );
+    assert.equal(world.dump(), before);
+  });
+});

@@ -1,0 +1,150 @@
+// SPDX-License-Identifier: Apache-2.0
+import { isDeepStrictEqual } from "node:util";
+import { isRefusal, type Refusal, refuse } from "../../allocator/base/errors.ts";
+import { invalidPool } from "../../allocator/base/validation.ts";
+import type { RecordReader } from "../../allocator/cache/reader.ts";
+import type { KubeObject } from "../../allocator/manifest/kubernetes-object.ts";
+import type { Reservation } from "../../allocator/model/reservation.ts";
+import { findOverlap } from "../../allocator/pool/overlap.ts";
+import {
+  classify,
+  type Pool,
+  type PoolRecord,
+  parsePool,
+  parseStoredPool,
+} from "../../allocator/pool/pool.ts";
+import {
+  type AdmissionRequest,
+  type AdmissionResponse,
+  allowed,
+  denied,
+  type Handler,
+} from "../review/admission-review.ts";
+import { type AdmissionContext, expectKind, objectOf } from "./admission-context.ts";
+import { beforeOf, unknownIn } from "./own-keys.ts";
+
+/** `/validate/pools`: a pool that passes is one that the allocator can use, and takes nothing from anybody. */
+export function validatePools(admission: AdmissionContext): Handler {
+  return async (request) => {
+    if (request.subResource !== "") return allowed(request.uid);
+    // Two pools that overlap each other must not be judged at the same moment, by this process at least.
+    return await admission.context.serial.run("pools", () => decide(admission, request));
+  };
+}
+
+async function decide(admission: AdmissionContext, request: AdmissionRequest): Promise<AdmissionResponse> {
+  const object = objectOf(request, request.operation === "DELETE" ? "oldObject" : "object");
+  if (isRefusal(object)) return denied(request.uid, object);
+  const refusal = expectKind(object, ["IPPool"]) ?? (await judge(admission, request, object));
+  if (refusal !== undefined) return denied(request.uid, refusal);
+  if (admission.embedded !== undefined && !request.dryRun) await store(admission, request, object);
+  return allowed(request.uid);
+}
+
+async function judge(
+  admission: AdmissionContext,
+  request: AdmissionRequest,
+  object: KubeObject,
+): Promise<Refusal | undefined> {
+  if (request.operation === "DELETE") return judgeRemoval(admission, object);
+  const unknown = unknownIn(request, object, "IPPool");
+  if (unknown !== undefined) return unknown;
+  if (isSameSpec(request, object)) return undefined;
+  const unready = blocks(request, object);
+  if (unready !== undefined) return unready;
+  return judgePool(admission.context.view, await poolsNow(admission), object);
+}
+
+/** Its labels and finalizers may change whatever stands beside it by now. */
+function isSameSpec(request: AdmissionRequest, object: KubeObject): boolean {
+  if (request.operation !== "UPDATE") return false;
+  const before = objectOf(request, "oldObject");
+  return !isRefusal(before) && isDeepStrictEqual(before.spec.value, object.spec.value);
+}
+
+/** Nothing is cut into blocks yet. A pool that was stored with the field keeps it, which does nothing. */
+function blocks(request: AdmissionRequest, object: KubeObject): Refusal | undefined {
+  const asked = object.spec.get("blockSize");
+  const stood = beforeOf(request)?.spec.get("blockSize");
+  if (asked === undefined || isDeepStrictEqual(asked, stood)) return undefined;
+  return invalidPool(
+    "spec.blockSize",
+    "does not work yet: every address is reserved one by one; leave the field out",
+  );
+}
+
+function recordOf(object: KubeObject): PoolRecord {
+  // `parsePool` has read every field of it.
+  return { name: object.metadata.name, spec: object.spec.value as unknown as PoolRecord["spec"] };
+}
+
+/**
+ * The pool that was stored a moment ago counts, whether or not the view shows it yet. Two that two replicas judge at the
+ * same moment pass all the same, in a cluster: the pools controller says so, and an address has one reservation anyway.
+ */
+async function poolsNow(admission: AdmissionContext): Promise<readonly Pool[]> {
+  const pools: Pool[] = [];
+  for await (const { record } of admission.context.store.list("pool")) {
+    const pool = parseStoredPool(record);
+    if (!isRefusal(pool)) pools.push(pool);
+  }
+  return pools;
+}
+
+function judgePool(view: RecordReader, pools: readonly Pool[], object: KubeObject): Refusal | undefined {
+  const pool = parsePool(recordOf(object));
+  if (isRefusal(pool)) return pool;
+  return findOverlap(pools, pool) ?? robs(view, pool);
+}
+
+/** No reservation may find itself outside, or on an address that is not given out. */
+function robs(view: RecordReader, pool: Pool): Refusal | undefined {
+  const lost: Reservation[] = [];
+  for (const { record } of view.reservations()) {
+    if (record.pool !== pool.name) continue;
+    const kind = classify(pool, record.address);
+    if (kind !== "open" && kind !== "reserved") lost.push(record);
+  }
+  return lost.length === 0 ? undefined : inUse(pool.name, lost, "the change would leave out");
+}
+
+function judgeRemoval(admission: AdmissionContext, object: KubeObject): Refusal | undefined {
+  const { name } = object.metadata;
+  const held: Reservation[] = [];
+  for (const { record } of admission.context.view.reservations()) {
+    if (record.pool === name && record.releasedAt === undefined) held.push(record);
+  }
+  return held.length === 0 ? undefined : inUse(name, held, "it still holds");
+}
+
+function inUse(pool: string, reservations: readonly Reservation[], why: string): Refusal {
+  const some = reservations.slice(0, 5).map((r) => `${r.address} (${r.claim.namespace}/${r.claim.name})`);
+  const more = reservations.length > 5 ? ` and ${reservations.length - 5} more` : "";
+  return refuse(
+    "POOL_IN_USE",
+    `pool ${pool} is in use: ${why} ${some.join(", ")}${more}; release them first, or set disabled: true and wait`,
+    {
+      pool,
+    },
+  );
+}
+
+/** On the embedded stack the review is the write. */
+async function store(
+  admission: AdmissionContext,
+  request: AdmissionRequest,
+  object: KubeObject,
+): Promise<void> {
+  const { store } = admission.context;
+  const next = recordOf(object);
+  for (;;) {
+    const seen = await store.get("pool", next.name);
+    if (request.operation === "DELETE") {
+      if (seen === undefined || (await store.remove("pool", seen)).kind === "removed") return;
+    } else if (seen === undefined) {
+      if ((await store.create("pool", next)).kind === "created") return;
+    } else if ((await store.replace("pool", seen, next)).kind === "replaced") {
+      return;
+    }
+  }
+}

@@ -1,0 +1,294 @@
+// SPDX-License-Identifier: Apache-2.0
+import assert from "node:assert/strict";
+import { describe, it } from "node:test";
+import { assertClean } from "../../test/support/books.ts";
+import { attachmentOf, bindingTo, DB_POOL, poolRecord, refTo } from "../../test/support/fixtures.ts";
+import { deniedAs, type Json, pod, review, workload } from "../../test/support/objects.ts";
+import { admitPod, send } from "../../test/support/reviewing.ts";
+import { openWorld, type World } from "../../test/support/world.ts";
+import { validateWorkloads } from "./validate-workload.ts";
+
+const ROUTE = "/validate/workloads";
+const POOLS = [DB_POOL, poolRecord("tiny", "10.80.0.0/30")];
+const IPS = "berth.dev/ips";
+
+function set(replicas: number, annotations: Readonly<Record<string, string>>, spec: Json = {}): Json {
+  return workload("StatefulSet", "mysql", { replicas, annotations, spec });
+}
+
+const LIST = { [IPS]: "10.20.0.70;10.20.0.71;10.20.0.72" };
+
+/** "" when it was let through without a word, else its warnings or the refusal. */
+async function said(world: World, object: Json, over = {}): Promise<string> {
+  const response = await send(world, ROUTE, object, over);
+  return response.allowed ? (response.warnings ?? []).join(" | ") : deniedAs(response);
+}
+
+describe("a StatefulSet", () => {
+  it("has its ordinals reserved before any pod exists", async () => {
+    await using world = await openWorld({ pools: POOLS });
+    assert.equal(await said(world, set(3, LIST)), "");
+    assert.deepEqual(await world.holdings(), {
+      "shop/mysql-0": "10.20.0.70",
+      "shop/mysql-1": "10.20.0.71",
+      "shop/mysql-2": "10.20.0.72",
+    });
+    const [claim] = await world.all("claim");
+    assert.deepEqual(claim?.record.identity, {
+      kind: "StatefulSet",
+      apiVersion: "apps/v1",
+      name: "mysql",
+      ordinal: 0,
+    });
+    assert.equal((await world.shelf.workload(refTo("StatefulSet", "mysql"))) !== "unknown", true);
+    await assertClean(world);
+    const before = world.dump();
+    assert.equal(await said(world, set(3, LIST), { operation: "UPDATE" }), "");
+    assert.equal(world.dump(), before);
+  });
+
+  it("gets all or none", async () => {
+    await using world = await openWorld({ pools: POOLS });
+    assert.equal(await admitPod(world, pod("other", { annotations: { [IPS]: "10.20.0.72" } })), "10.20.0.72");
+    assert.equal(
+      await said(world, set(3, LIST)),
+      'ADDRESS_TAKEN: pod mysql-2: address 10.20.0.72 in pool "db" is held by shop/other (Pod other); free nearby: 10.20.0.71, 10.20.0.73, 10.20.0.70; or release it with: berthctl release shop/other',
+    );
+    assert.deepEqual(await world.holdings(), { "shop/other": "10.20.0.72" });
+    assert.equal(await world.shelf.workload(refTo("StatefulSet", "mysql")), "unknown");
+    await assertClean(world);
+  });
+
+  it("does not take more than its pool has, dry or not", async () => {
+    await using world = await openWorld({ pools: POOLS });
+    const greedy = set(3, { "berth.dev/pools": "tiny" });
+    const words =
+      'POOL_EXHAUSTED: pod mysql-2: no free IPv4 address in pool "tiny": 0 are held or cooling, and the pods before this one get 2; add a range, or release claims that are not needed';
+    assert.equal(await said(world, greedy, { dryRun: true }), words);
+    assert.equal(await said(world, greedy), words);
+    assert.deepEqual(await world.holdings(), {});
+  });
+
+  it("keeps what stood before when a larger one is refused", async () => {
+    await using world = await openWorld({ pools: POOLS });
+    await said(world, set(2, { "berth.dev/pools": "tiny" }));
+    const before = await world.holdings();
+    assert.match(
+      await said(world, set(4, { "berth.dev/pools": "tiny" }), { operation: "UPDATE" }),
+      /^POOL_EXHAUSTED: pod mysql-2: /,
+    );
+    assert.deepEqual(await world.holdings(), before);
+    assert.equal(Object.keys(before).length, 2);
+  });
+
+  it("leaves the addresses as they are when its new list is refused", async () => {
+    await using world = await openWorld({ pools: POOLS });
+    await admitPod(world, pod("other", { annotations: { [IPS]: "10.20.0.81" } }));
+    await said(world, set(2, LIST));
+    const before = world.dump();
+    const refused = await said(world, set(2, { [IPS]: "10.20.0.80;10.20.0.81" }), { operation: "UPDATE" });
+    assert.match(refused, /^ADDRESS_TAKEN: pod mysql-1: /);
+    assert.equal(world.dump(), before);
+  });
+
+  it("is counted from ordinals.start, and its list must reach to the end", async () => {
+    await using world = await openWorld({ pools: POOLS });
+    const start = { ordinals: { start: 5 } };
+    assert.equal(
+      await said(world, set(4, LIST, start)),
+      "LIST_TOO_SHORT: the list has 3 entries, for ordinals 5 to 7, and none for ordinal 8; add an entry or lower replicas",
+    );
+    assert.equal(await said(world, set(3, LIST, start)), "");
+    assert.deepEqual(Object.keys(await world.holdings()), ["shop/mysql-5", "shop/mysql-6", "shop/mysql-7"]);
+  });
+
+  it("gets more when it is scaled up", async () => {
+    await using world = await openWorld({ pools: POOLS });
+    await said(world, set(1, LIST));
+    await said(world, set(3, LIST), { operation: "UPDATE" });
+    assert.equal(Object.values(await world.holdings()).join(" "), "10.20.0.70 10.20.0.71 10.20.0.72");
+  });
+
+  for (const [policy, left] of [
+    ["Retain", 3],
+    ["Release", 1],
+  ] as const) {
+    it(`scaled down with ${policy} has ${left} addresses left`, async () => {
+      await using world = await openWorld({ pools: POOLS });
+      const annotations = { ...LIST, "berth.dev/when-scaled": policy };
+      await said(world, set(3, annotations));
+      world.suspects.length = 0;
+      await said(world, set(1, annotations), { operation: "UPDATE" });
+      assert.deepEqual(
+        world.suspects.map(({ name }) => name),
+        ["mysql-0", "mysql-1", "mysql-2"],
+      );
+      await world.reaper().pass();
+      await world.settle();
+      assert.equal(Object.keys(await world.holdings()).length, left);
+      const retained = (await world.all("claim")).filter(({ record }) => record.retained !== undefined);
+      assert.equal(retained.length, left - 1);
+      await assertClean(world);
+    });
+  }
+
+  it("that is deleted lets go of its addresses", async () => {
+    await using world = await openWorld({ pools: POOLS });
+    await said(world, set(2, LIST));
+    assert.equal(await said(world, set(2, LIST), { operation: "DELETE" }), "");
+    assert.equal(await world.shelf.workload(refTo("StatefulSet", "mysql")), undefined);
+    await world.reaper().pass();
+    await world.settle();
+    assert.deepEqual(await world.holdings(), {});
+  });
+
+  it("with another list changes nothing yet, and warns where a pod still runs", async () => {
+    await using world = await openWorld({ pools: POOLS });
+    await said(world, set(2, LIST));
+    const seen = await world.authority.get("claim", "shop/mysql-1");
+    assert.ok(seen);
+    await world.authority.replace("claim", seen, { ...seen.record, binding: bindingTo("mysql-1", "node-a") });
+    await world.settle();
+    const other = set(2, { [IPS]: "10.20.0.80;10.20.0.81" });
+    const warning =
+      "claim shop/mysql-1 holds 10.20.0.71 and is in use by pod mysql-1, but the request is now for 10.20.0.81; it changes when that pod is deleted and created again";
+    assert.equal(
+      await said(world, other, { operation: "UPDATE", dryRun: true }),
+      `mysql-0 would get 10.20.0.80 from pool db | ${warning}`,
+    );
+    assert.equal(await said(world, other, { operation: "UPDATE" }), warning);
+    const before = { "shop/mysql-0": "10.20.0.70", "shop/mysql-1": "10.20.0.71" };
+    assert.deepEqual(await world.holdings(), before);
+    const bound = await world.authority.get("claim", "shop/mysql-1");
+    assert.ok(bound);
+    const attachment = attachmentOf("mysql-1", { detached: true });
+    await world.authority.report(bound, { phase: "Detached", attachment });
+    await world.settle();
+    assert.equal(await said(world, other, { operation: "UPDATE" }), "");
+    assert.deepEqual(await world.holdings(), before, "until their pods are made anew");
+  });
+
+  it("of more than a thousand is not reserved in advance, and is told so", async () => {
+    await using world = await openWorld({ pools: POOLS });
+    assert.equal(
+      await said(world, set(1001, { "berth.dev/pools": "db" })),
+      "addresses of more than 1000 replicas are not reserved in advance; each pod reserves its own",
+    );
+    assert.deepEqual(await world.holdings(), {});
+  });
+
+  it("reserves nothing for pods that are let through untouched", async () => {
+    await using world = await openWorld({ pools: POOLS });
+    const template = { metadata: { annotations: LIST }, spec: { hostNetwork: true } };
+    assert.equal(await said(world, set(1, {}, { template })), "");
+    assert.equal(
+      await said(
+        world,
+        workload("StatefulSet", "dns", { namespace: "kube-system", replicas: 1, annotations: LIST }),
+      ),
+      "",
+    );
+    assert.deepEqual(await world.holdings(), {});
+  });
+});
+
+describe("any workload", () => {
+  it("is told about annotations that stand in the wrong place", async () => {
+    await using world = await openWorld({ pools: POOLS });
+    const own = { [IPS]: "10.20.0.70", "cni.projectcalico.org/ipv4pools": '["db"]', app: "web" };
+    const misplaced = (kind: string) => workload(kind, "web", { replicas: 1, own });
+    const words = (key: string, kind: string) =>
+      `annotation ${key} on the ${kind} itself has no effect; move it to spec.template.metadata.annotations`;
+    for (const kind of ["StatefulSet", "Deployment", "CloneSet"]) {
+      assert.equal(
+        await said(world, misplaced(kind)),
+        `${words(IPS, kind)} | ${words("cni.projectcalico.org/ipv4pools", kind)}`,
+      );
+    }
+    assert.equal(
+      await said(world, workload("StatefulSet", "web", { replicas: 1, own: LIST, annotations: LIST })),
+      "",
+    );
+  });
+
+  it("is refused what its pods would be refused for", async () => {
+    await using world = await openWorld({ pools: POOLS });
+    const web = (annotations: Readonly<Record<string, string>>) =>
+      workload("Deployment", "web", { replicas: 2, annotations });
+    assert.equal(
+      await said(world, web({ [IPS]: "10.20.0.70;192.0.2.1;10.20.0.72" })),
+      'ADDRESS_OUTSIDE: address 192.0.2.1 is in no pool; pools have "db" 10.20.0.50-10.20.0.199, "tiny" 10.80.0.1-10.80.0.2',
+    );
+    assert.match(
+      await said(world, web({ [IPS]: "junk" })),
+      /^REQUEST_INVALID: annotation berth\.dev\/ips: entry 1, "junk", /,
+    );
+    assert.equal(
+      await said(world, web({ [IPS]: "10.20.0.70" })),
+      "LIST_TOO_SHORT: the set has 1 entries for 2 replicas; add entries or lower replicas",
+    );
+    assert.match(
+      await said(world, web({ [IPS]: "10.20.0.70;10.20.0.71" })),
+      /^LIST_TOO_SHORT: a rolling update may want 3 pods at once /,
+    );
+    assert.equal(await said(world, web({ [IPS]: "10.20.0.70-10.20.0.72" })), "");
+    assert.deepEqual(await world.holdings(), {});
+  });
+
+  it("that asks a set to be sticky is told that a set has no identity", async () => {
+    await using world = await openWorld({ pools: POOLS });
+    assert.equal(
+      await said(world, workload("Deployment", "web", { annotations: { "berth.dev/sticky": "true" } })),
+      "berth.dev/sticky has no effect on the pods of a Deployment, which have no identity; give it a set with berth.dev/ips",
+    );
+  });
+
+  it("that asks for nothing is kept and not looked into", async () => {
+    await using world = await openWorld({ pools: [] });
+    assert.equal(await said(world, workload("StatefulSet", "mysql", { replicas: 3 })), "");
+    const facts = await world.shelf.workload(refTo("StatefulSet", "mysql"));
+    assert.ok(facts !== undefined && facts !== "unknown");
+    assert.deepEqual([facts.replicas, facts.start], [3, 0]);
+  });
+
+  it("in a dry run says what would happen and changes nothing", async () => {
+    await using world = await openWorld({ pools: POOLS });
+    await said(world, set(1, LIST));
+    const before = world.dump();
+    assert.equal(
+      await said(world, set(3, LIST), { operation: "UPDATE", dryRun: true }),
+      "mysql-0 would get 10.20.0.70 (its own) | mysql-1 would get 10.20.0.71 from pool db | mysql-2 would get 10.20.0.72 from pool db",
+    );
+    assert.equal(await said(world, set(3, LIST), { operation: "DELETE", dryRun: true }), "");
+    assert.equal(world.dump(), before);
+  });
+
+  it("in a cluster is judged and not written", async () => {
+    await using world = await openWorld({ pools: POOLS });
+    const { embedded: _, ...desk } = world.desk;
+    const handler = validateWorkloads(desk);
+    const before = world.dump();
+    const live = new AbortController().signal;
+    assert.deepEqual(await handler(review(set(3, LIST)), live), { uid: "review-1", allowed: true });
+    assert.match(
+      deniedAs(await handler(review(set(3, { "berth.dev/pools": "tiny" })), live)),
+      /^POOL_EXHAUSTED: pod mysql-2: /,
+    );
+    assert.equal((await handler(review(set(3, LIST), "DELETE"), live)).allowed, true);
+    assert.equal(world.dump(), before);
+  });
+
+  it("is of a kind that has pods, and of some namespace", async () => {
+    await using world = await openWorld({ pools: POOLS });
+    assert.match(
+      await said(world, workload("CronJob", "report")),
+      /^OBJECT_INVALID: this webhook decides about StatefulSet, Deployment, .*, and the object is a CronJob$/,
+    );
+    assert.equal(
+      await said(world, workload("Deployment", "web", { namespace: "" })),
+      "OBJECT_INVALID: the object has no namespace",
+    );
+    assert.equal(await said(world, set(3, LIST), { subResource: "status" }), "");
+    assert.deepEqual(await world.holdings(), {});
+  });
+});

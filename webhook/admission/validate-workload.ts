@@ -1,0 +1,260 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import { isDeepStrictEqual } from "node:util";
+import { isRefusal, type Refusal } from "../../allocator/base/errors.ts";
+import { readClaim } from "../../allocator/cache/reader.ts";
+import { listTooShort, slotRequests } from "../../allocator/demand/build-request.ts";
+import { notKept } from "../../allocator/demand/unkept-requests.ts";
+import {
+  MAX_PRERESERVED_ORDINALS,
+  ordinalRequests,
+  ownerOf,
+  readTemplate,
+  type Template,
+} from "../../allocator/demand/workload-allocation.ts";
+import { release } from "../../allocator/lifecycle/release.ts";
+import { type AllocationRequest, type Reserved, reserve } from "../../allocator/lifecycle/reserve.ts";
+import { ANNOTATION_FORMATS } from "../../allocator/manifest/annotations.ts";
+import type { KubeObject } from "../../allocator/manifest/kubernetes-object.ts";
+import { unknownKey } from "../../allocator/manifest/own-keys.ts";
+import { requestsAddress } from "../../allocator/model/address-request.ts";
+import { claimKey, isReserved } from "../../allocator/model/claim.ts";
+import { namespaceOf } from "../../allocator/model/cluster-state.ts";
+import { isFollowed } from "../../allocator/model/workload-kinds.ts";
+import {
+  type AdmissionRequest,
+  type AdmissionResponse,
+  allowed,
+  denied,
+  type Handler,
+} from "../review/admission-review.ts";
+import { type AdmissionContext, expectKind, type ObjectStore, objectOf } from "./admission-context.ts";
+import { foreignInTemplate } from "./foreign-requests.ts";
+import { takeOver } from "./ordinal-claims.ts";
+import { lookAt } from "./outlook.ts";
+import { templateOf, unknownInTemplate } from "./own-keys.ts";
+import { withUsablePools } from "./pool-access.ts";
+import { checkRollout } from "./rollout.ts";
+import { considerUnread } from "./unread-workload.ts";
+
+const KINDS = [
+  "StatefulSet",
+  "Deployment",
+  "CloneSet",
+  "DaemonSet",
+  "ReplicaSet",
+  "ReplicationController",
+  "Rollout",
+  "VirtualMachine",
+];
+
+/**
+ * `/validate/workloads`: refuses early what its pods would be refused for later. On the embedded stack the ordinals
+ * of a StatefulSet are reserved there and then, all or none.
+ */
+export function validateWorkloads(admission: AdmissionContext): Handler {
+  return async (request) => {
+    if (request.subResource !== "") return allowed(request.uid);
+    if (request.operation === "DELETE") return await workloadGone(admission, request);
+    const object = objectOf(request, "object");
+    if (isRefusal(object)) return denied(request.uid, object);
+    const wrong = expectKind(object, KINDS);
+    if (wrong !== undefined) return denied(request.uid, wrong);
+    const namespace = await namespaceOf(admission.inventory, object.metadata.namespace);
+    const template = readTemplate(admission.context, object, namespace);
+    if (isRefusal(template)) return denied(request.uid, template);
+    const told = await judgeChange(admission, request, object, template);
+    if (isRefusal(told)) return denied(request.uid, told);
+    return allowed(request.uid, [...misplaced(object), ...told]);
+  };
+}
+
+/** In a cluster nothing new is asked for; an owner must be able to label what could not be made today. */
+function isSameSpec(admission: AdmissionContext, request: AdmissionRequest, object: KubeObject): boolean {
+  if (admission.embedded !== undefined || request.operation !== "UPDATE") return false;
+  const before = objectOf(request, "oldObject");
+  return !isRefusal(before) && isDeepStrictEqual(before.spec.value, object.spec.value);
+}
+
+async function judgeChange(
+  admission: AdmissionContext,
+  request: AdmissionRequest,
+  object: KubeObject,
+  template: Template,
+): Promise<string[] | Refusal> {
+  if (isSameSpec(admission, request, object)) return [];
+  if (template.exempt) return await judgeSpec(admission, request, object, template);
+  const foreign = foreignInTemplate(admission, request, object);
+  const unknown = unknownInTemplate(request, object) ?? (isRefusal(foreign) ? foreign : undefined);
+  const told = unknown ?? (await judgeSpec(admission, request, object, template));
+  return isRefusal(told) || isRefusal(foreign) ? told : [...told, ...foreign];
+}
+
+async function judgeSpec(
+  admission: AdmissionContext,
+  request: AdmissionRequest,
+  object: KubeObject,
+  template: Template,
+): Promise<string[] | Refusal> {
+  return isFollowed(object.apiVersion, object.kind)
+    ? await considerAndKeep(admission, request, object, template)
+    : considerUnread(object, template);
+}
+
+async function considerAndKeep(
+  admission: AdmissionContext,
+  request: AdmissionRequest,
+  object: KubeObject,
+  template: Template,
+): Promise<string[] | Refusal> {
+  const keeper = admission.embedded;
+  if (keeper === undefined || request.dryRun) return await consider(admission, request, object, template);
+  const reviewed = keeper.expect?.(object);
+  try {
+    const told = await consider(admission, request, object, template);
+    if (isRefusal(told)) return told;
+    await keeper.keep(object);
+    suspectAll(admission, object);
+    return told;
+  } finally {
+    reviewed?.();
+  }
+}
+
+function suspectAll(admission: AdmissionContext, object: KubeObject): void {
+  for (const { record } of admission.context.view.claims()) {
+    const { identity, namespace } = record;
+    const its = identity.kind === object.kind && identity.name === object.metadata.name;
+    if (its && namespace === object.metadata.namespace) admission.suspect(record);
+  }
+}
+
+/** On the object an annotation does nothing; that it belongs to the template is the commonest mistake of all. */
+function misplaced(object: KubeObject): string[] {
+  const template = templateOf(object);
+  const unknown = unknownKey("Pod", object.metadata.annotations);
+  const known = ANNOTATION_FORMATS.map(({ key }) => key)
+    .filter((key) => object.metadata.annotations[key] !== undefined && template[key] === undefined)
+    .map(
+      (key) =>
+        `annotation ${key} on the ${object.kind} itself has no effect; move it to spec.template.metadata.annotations`,
+    );
+  return unknown === undefined ? known : [...known, unknown.message];
+}
+
+/** Warnings, or why not. */
+async function consider(
+  admission: AdmissionContext,
+  request: AdmissionRequest,
+  object: KubeObject,
+  template: Template,
+): Promise<string[] | Refusal> {
+  if (!requestsAddress(template.request) || template.exempt) return [];
+  if (object.kind === "StatefulSet") return await considerOrdinals(admission, request, object, template);
+  return await considerSet(admission, object, template);
+}
+
+async function considerOrdinals(
+  admission: AdmissionContext,
+  request: AdmissionRequest,
+  object: KubeObject,
+  template: Template,
+): Promise<string[] | Refusal> {
+  const { workload } = template;
+  const { entries } = template.request;
+  if (entries !== undefined && entries.length < workload.replicas) {
+    return listTooShort(entries.length, workload.start + entries.length, workload.start);
+  }
+  if (workload.replicas > MAX_PRERESERVED_ORDINALS) {
+    return [
+      `addresses of more than ${MAX_PRERESERVED_ORDINALS} replicas are not reserved in advance; each pod reserves its own`,
+    ];
+  }
+  const plain: AllocationRequest[] = [];
+  for (const { intent } of ordinalRequests(object, template)) {
+    if (isRefusal(intent)) return intent;
+    plain.push(intent);
+  }
+  const allocations = await permitted(admission, object, plain);
+  // Looked at first, so that a refusal leaves claims that would have been changed as they are.
+  const told = await lookAt(admission, object, allocations, request.dryRun);
+  if (!Array.isArray(told))
+    return told.intent === undefined ? told.refusal : about(told.intent, told.refusal);
+  if (admission.embedded === undefined || request.dryRun) return told;
+  const refusal = await reserveAll(admission, allocations);
+  return refusal ?? [...new Set([...told, ...(await takeOver(admission.context, allocations))])];
+}
+
+/**
+ * All or none: what this review made is given back when one of them is refused, unless somebody has come to use it. A
+ * pod of the set may be admitted at the same moment, by another replica: what that one made is not given back. A claim
+ * that is there stays as it is until the next pod comes (ADR 0007).
+ */
+async function reserveAll(
+  admission: AdmissionContext,
+  allocations: readonly AllocationRequest[],
+): Promise<Refusal | undefined> {
+  const made: Reserved[] = [];
+  for (const allocation of allocations) {
+    const there = await readClaim(admission.context, claimKey(allocation.key));
+    if (there !== undefined && isReserved(there.record)) continue;
+    const got = await reserve(admission.context, allocation, "nothing");
+    if (isRefusal(got)) {
+      for (const { claim } of made) await release(admission.context, claim);
+      return about(allocation, got);
+    }
+    if (got.made) made.push(got);
+  }
+  return undefined;
+}
+
+function about(allocation: AllocationRequest, refusal: Refusal): Refusal {
+  return { ...refusal, message: `pod ${allocation.key.name}: ${refusal.message}` };
+}
+
+/** With the pools that the service account of the template may use. */
+async function permitted(
+  admission: AdmissionContext,
+  object: KubeObject,
+  allocations: readonly AllocationRequest[],
+): Promise<readonly AllocationRequest[]> {
+  const podSpec = object.spec.at("template").at("spec");
+  return await withUsablePools(admission, object.metadata.namespace, podSpec, allocations);
+}
+
+/** A set must be as long as the pods that live at once, or a rolling update waits for ever. */
+async function considerSet(
+  admission: AdmissionContext,
+  object: KubeObject,
+  template: Template,
+): Promise<string[] | Refusal> {
+  const { workload, applicant } = template;
+  const { entries } = template.request;
+  const identity = ownerOf(object);
+  if (entries === undefined) {
+    const podIdentity = { kind: "set", workload: identity.name, identity } as const;
+    return notKept({ standing: podIdentity, owner: identity, request: template.request });
+  }
+  const plain = slotRequests(applicant({ kind: "set", workload: identity.name, identity }), identity.name);
+  const slots = await permitted(admission, object, plain);
+  const told = await lookAt(admission, object, slots, false);
+  if (!Array.isArray(told)) return told.refusal;
+  const enough = checkRollout(object, workload.replicas, entries.length);
+  return isRefusal(enough) ? enough : [...told, ...enough];
+}
+
+async function workloadGone(
+  admission: AdmissionContext,
+  request: AdmissionRequest,
+): Promise<AdmissionResponse> {
+  if (request.dryRun || admission.embedded === undefined) return allowed(request.uid);
+  const old = objectOf(request, "oldObject");
+  if (isRefusal(old)) return denied(request.uid, old);
+  await forget(admission, admission.embedded, old);
+  return allowed(request.uid);
+}
+
+async function forget(admission: AdmissionContext, keeper: ObjectStore, object: KubeObject): Promise<void> {
+  await keeper.forget(object.kind, object.metadata.namespace, object.metadata.name);
+  suspectAll(admission, object);
+}

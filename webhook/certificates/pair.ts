@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+import { createPrivateKey, X509Certificate } from "node:crypto";
+import { BerthError, messageOf } from "../../allocator/base/errors.ts";
+
+/** A certificate (others of its chain may follow it) and its private key, both PEM. */
+export interface CertificatePair {
+  readonly cert: string;
+  readonly key: string;
+}
+
+/** Renewal is due when so much of the life is over: one third is left to notice that it fails. */
+const DUE_AFTER = 2 / 3;
+
+/** @throws BerthError CERTIFICATE_INVALID when it cannot be read */
+export function readCertificate(pem: string): X509Certificate {
+  try {
+    return new X509Certificate(pem);
+  } catch (error) {
+    throw invalid(`the certificate cannot be read: ${messageOf(error)}`, error);
+  }
+}
+
+/**
+ * Reads the first certificate of a pair that a server can use.
+ * @throws BerthError CERTIFICATE_INVALID when one of the two cannot be read, or they do not belong together
+ */
+export function readPair({ cert, key }: CertificatePair): X509Certificate {
+  const certificate = readCertificate(cert);
+  let belongs: boolean;
+  try {
+    belongs = certificate.checkPrivateKey(createPrivateKey(key));
+  } catch (error) {
+    throw invalid(`the private key cannot be read: ${messageOf(error)}`, error);
+  }
+  if (!belongs) throw invalid("the private key is not that of the certificate");
+  return certificate;
+}
+
+/**
+ * As `readPair`, for now.
+ * @throws BerthError CERTIFICATE_INVALID when the certificate has expired, too; `now` in milliseconds since 1970
+ */
+export function readServingPair(pair: CertificatePair, now: number): X509Certificate {
+  const certificate = readPair(pair);
+  if (certificate.validToDate.getTime() > now) return certificate;
+  throw invalid(`the certificate expired on ${certificate.validToDate.toISOString()}; renew it`);
+}
+
+/** Whether two thirds of the certificate's life are over. @throws BerthError CERTIFICATE_INVALID */
+export function needsRenewal(cert: string, now: number): boolean {
+  const { validFromDate, validToDate } = readCertificate(cert);
+  const life = validToDate.getTime() - validFromDate.getTime();
+  return now >= validFromDate.getTime() + life * DUE_AFTER;
+}
+
+function invalid(message: string, cause?: unknown): BerthError {
+  return new BerthError("CERTIFICATE_INVALID", message, { cause });
+}

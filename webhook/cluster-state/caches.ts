@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import { KeyedMutex } from "../../allocator/base/keyed-mutex.ts";
+import {
+  type Clock,
+  type Logger,
+  type Metrics,
+  noopMetrics,
+  type Random,
+} from "../../allocator/base/ports.ts";
+import { RecordCache } from "../../allocator/cache/cache.ts";
+import type { Context } from "../../allocator/cache/context.ts";
+import { openKubernetesStore } from "../../allocator/store/kubernetes/store.ts";
+import type { Connection } from "../../kube/api/connection.ts";
+import { WatchMetrics } from "../../kube/watch/watch-metrics.ts";
+import { type RunningInformers, startInformers } from "./informers.ts";
+import { type ClusterStates, clusterStates } from "./live-and-cached.ts";
+import { syncRecords } from "./record-cache.ts";
+
+export interface CachesOptions {
+  /** Stays open when the replica is closed: it belongs to whoever opened it. */
+  readonly connection: Connection;
+  readonly clock: Clock;
+  readonly random: Random;
+  readonly log: Logger;
+  readonly metrics?: Metrics;
+}
+
+/** What one process of the webhook knows of the cluster, before it serves or controls anything. */
+export interface ClusterCaches {
+  readonly connection: Connection;
+  /** Its view is `mirror`. */
+  readonly context: Context;
+  readonly mirror: RecordCache;
+  readonly watches: RunningInformers;
+  readonly inventory: ClusterStates;
+  /** Resolves once records and cluster were listed whole; never, when the replica is closed before it. */
+  readonly synced: Promise<void>;
+  /** Whether admission can decide now, and what it waits for. */
+  ready(): { readonly ready: boolean; readonly reason: string };
+  /** Ends all watches. Repeatable. */
+  close(): Promise<void>;
+}
+
+/** Begins to follow Berth's records and the cluster's objects; answers before anything is loaded. */
+export async function openCaches(options: CachesOptions): Promise<ClusterCaches> {
+  const { connection, clock, random, log, metrics = noopMetrics } = options;
+  const stop = new AbortController();
+  const health = new WatchMetrics(clock, metrics);
+  const store = openKubernetesStore({ connection, clock, random, log, health, metrics });
+  const cache = new RecordCache(log);
+  const records = syncRecords({ store, mirror: cache, clock, log }, stop.signal);
+  const informers = startInformers({ connection, clock, random, log, health }, stop.signal);
+  const inventory = clusterStates({ watches: informers, connection, clock });
+  const context: Context = { store, view: cache, clock, random, log, serial: new KeyedMutex() };
+  let closing: Promise<void> | undefined;
+  const end = async () => {
+    stop.abort();
+    await Promise.all([records.ended, informers.ended]);
+    await store.close();
+  };
+  return {
+    ...{ connection, context, mirror: cache, watches: informers, inventory },
+    synced: Promise.all([records.synced, informers.synced]).then(() => undefined),
+    ready: () => readiness(cache, informers),
+    close: () => {
+      closing ??= end();
+      return closing;
+    },
+  };
+}
+
+function readiness(cache: RecordCache, informers: RunningInformers): { ready: boolean; reason: string } {
+  if (!cache.ready) return { ready: false, reason: "records are not loaded" };
+  if (!informers.isSynced()) return { ready: false, reason: "what is in the cluster is not loaded" };
+  return { ready: true, reason: "" };
+}

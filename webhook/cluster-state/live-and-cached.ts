@@ -1,0 +1,163 @@
+// SPDX-License-Identifier: Apache-2.0
+import { BerthError } from "../../allocator/base/errors.ts";
+import type { Clock } from "../../allocator/base/ports.ts";
+import type {
+  ClusterState,
+  NamespaceState,
+  PodState,
+  WorkloadRef,
+  WorkloadState,
+} from "../../allocator/model/cluster-state.ts";
+import { isSameGroup } from "../../allocator/model/workload-kinds.ts";
+import { Client } from "../../kube/api/client.ts";
+import type { Connection } from "../../kube/api/connection.ts";
+import { apiVersionOf, type KubeItem, type ObjectName, type Resource } from "../../kube/api/resource.ts";
+import { isGroupServed } from "./discovery.ts";
+import type { RunningInformers } from "./informers.ts";
+import { NodeAbsences } from "./node-grace.ts";
+import { namespaceFacts, observedNode, observedPod, observedWorkload } from "./projections.ts";
+import { APPS, JOBS, KRUISE, NAMESPACES, NODES, PODS } from "./resources.ts";
+
+export interface ClusterStates {
+  /** From the watches: costs nothing, may lag, and so must not decide to let anything go. NOT_READY before they are synced. */
+  readonly cached: ClusterState;
+  /** From the API server, at each question. */
+  readonly live: ClusterState;
+  /** For admission: what decides whether a claim may pass on is live, the rest is from the watches where they have it. */
+  readonly admission: ClusterState;
+}
+
+export interface ClusterStateDeps {
+  readonly watches: RunningInformers;
+  readonly connection: Connection;
+  readonly clock: Pick<Clock, "monotonic">;
+}
+
+/** The inventories of a cluster. They share what this process has seen of nodes that went. */
+export function clusterStates({ watches, connection, clock }: ClusterStateDeps): ClusterStates {
+  const absences = new NodeAbsences(clock);
+  watches.nodes.onChange((node, now) => {
+    if (now === undefined) absences.absent(node);
+    else absences.present(node);
+  });
+  const cached = new CachedInventory(watches, absences);
+  const live = new LiveInventory(connection, absences);
+  const admission: ClusterState = {
+    pod: (namespace, name) => live.pod(namespace, name),
+    fenced: (node) => live.fenced(node),
+    workload: async (ref) => cached.workloadSeen(ref) ?? (await live.workload(ref)),
+    namespace: async (name) => {
+      const seen = watches.namespaces.get(name);
+      // one of the name may be there again
+      return seen === undefined || seen.terminating === true ? await live.namespace(name) : seen;
+    },
+  };
+  return { cached, live, admission };
+}
+
+class CachedInventory implements ClusterState {
+  readonly #watches: RunningInformers;
+  readonly #absences: NodeAbsences;
+
+  constructor(informers: RunningInformers, absences: NodeAbsences) {
+    this.#watches = informers;
+    this.#absences = absences;
+  }
+
+  async pod(namespace: string, name: string): Promise<PodState | undefined> {
+    return this.#whole().pods.get(`${namespace}/${name}`);
+  }
+
+  /** Jobs are not watched, for there are many: none is to be seen here, so that whoever lets go asks the live one. */
+  async workload(ref: WorkloadRef): Promise<WorkloadState | "unknown" | undefined> {
+    const known = this.#whole().workloads.some((watch) => isOf(watch, ref)) || isOf(JOBS_SEEN, ref);
+    return known ? this.workloadSeen(ref) : "unknown";
+  }
+
+  async namespace(name: string): Promise<NamespaceState | undefined> {
+    return this.#whole().namespaces.get(name);
+  }
+
+  async fenced(node: string): Promise<boolean> {
+    const seen = this.#whole().nodes.get(node);
+    if (seen !== undefined) return seen.fenced;
+    return node !== "" && this.#absences.absent(node);
+  }
+
+  /** Undefined says nothing before the watches are synced. */
+  workloadSeen(ref: WorkloadRef): WorkloadState | undefined {
+    for (const watch of this.#watches.workloads) {
+      const seen = isOf(watch, ref) ? watch.reflector.get(`${ref.namespace}/${ref.name}`) : undefined;
+      if (seen !== undefined) return seen.facts;
+    }
+    return undefined;
+  }
+
+  #whole(): RunningInformers {
+    if (this.#watches.isSynced()) return this.#watches;
+    throw new BerthError("NOT_READY", "what is in the cluster is not loaded yet");
+  }
+}
+
+const WORKLOADS: readonly Resource[] = [...APPS, ...KRUISE, JOBS];
+const JOBS_SEEN = { kind: JOBS.kind, apiVersion: apiVersionOf(JOBS) };
+
+function isOf(one: Pick<WorkloadRef, "kind" | "apiVersion">, ref: WorkloadRef): boolean {
+  return one.kind === ref.kind && isSameGroup(one.apiVersion, ref.apiVersion);
+}
+
+class LiveInventory implements ClusterState {
+  readonly #connection: Connection;
+  readonly #absences: NodeAbsences;
+
+  constructor(connection: Connection, absences: NodeAbsences) {
+    this.#connection = connection;
+    this.#absences = absences;
+  }
+
+  async pod(namespace: string, name: string): Promise<PodState | undefined> {
+    const item = await this.#get(PODS, { namespace, name });
+    return item && observedPod(item);
+  }
+
+  async workload(ref: WorkloadRef): Promise<WorkloadState | "unknown" | undefined> {
+    const { namespace, name } = ref;
+    const resources = WORKLOADS.filter((one) => isOf({ kind: one.kind, apiVersion: apiVersionOf(one) }, ref));
+    let absent: "unknown" | undefined = resources.length === 0 ? "unknown" : undefined;
+    for (const resource of resources) {
+      const found = await this.#workload(resource, { namespace, name });
+      if (found === "unknown") absent = found;
+      else if (found !== undefined) return found;
+    }
+    return absent;
+  }
+
+  async namespace(name: string): Promise<NamespaceState | undefined> {
+    const item = await this.#get(NAMESPACES, { name });
+    return item && namespaceFacts(item);
+  }
+
+  async fenced(node: string): Promise<boolean> {
+    if (node === "") return false;
+    const item = await this.#get(NODES, { name: node });
+    if (item === undefined) return this.#absences.absent(node);
+    this.#absences.present(node);
+    return observedNode(item).fenced;
+  }
+
+  async #get(resource: Resource, place: ObjectName): Promise<KubeItem | undefined> {
+    return await new Client(this.#connection, resource).get(place);
+  }
+
+  /** `unknown` where its group is served and this version of it is not: the object may be there in another one. */
+  async #workload(resource: Resource, place: ObjectName): Promise<WorkloadState | "unknown" | undefined> {
+    try {
+      const item = await this.#get(resource, place);
+      return item && observedWorkload(resource, item).facts;
+    } catch (error) {
+      const notServed = error instanceof BerthError && error.details["status"] === "404";
+      if (!notServed) throw error;
+      return (await isGroupServed(this.#connection, resource)) ? "unknown" : undefined;
+    }
+  }
+}

@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import type { KubeObject } from "../../allocator/manifest/kubernetes-object.ts";
+import type { PodState, WorkloadState } from "../../allocator/model/cluster-state.ts";
+
+/** A pod as far as its claim is concerned. */
+export interface ObservedPod extends PodState {
+  /** Pending, Running, Succeeded, Failed. */
+  readonly phase: string;
+  /** It has a deletionTimestamp: its containers are being stopped. */
+  readonly deleting: boolean;
+  /** Host network, mirror pod or exempt namespace: none of Berth's business. */
+  readonly exempt: boolean;
+}
+
+/** A workload, and what `allocator/demand/workload-allocation.ts` reads of it: everything else of the object is left out. */
+export interface ObservedWorkload {
+  readonly facts: WorkloadState;
+  readonly object: KubeObject;
+}
+
+export interface ObservedNode {
+  readonly name: string;
+  readonly uid: string;
+  /** By the out-of-service taint, or by an operator's word (the annotation FENCED). */
+  readonly fenced: boolean;
+}

@@ -1,0 +1,211 @@
+// SPDX-License-Identifier: Apache-2.0
+import assert from "node:assert/strict";
+import { describe, it } from "node:test";
+import fc from "fast-check";
+import { ANNOTATION_FORMATS } from "../../allocator/manifest/annotations.ts";
+import type { KubeItem } from "../../kube/api/resource.ts";
+import { refTo } from "../../test/support/fixtures.ts";
+import {
+  FENCED,
+  namespaceFacts,
+  OUT_OF_SERVICE,
+  observedNode,
+  observedPod,
+  observedWorkload,
+} from "./projections.ts";
+import { APPS, KRUISE } from "./resources.ts";
+
+/** An object as a list has it: without kind and apiVersion, and with what nobody needs. */
+function item(more: Readonly<Record<string, unknown>> = {}): KubeItem {
+  const { metadata, ...rest } = more;
+  const given = {
+    ...{ name: "mysql-0", namespace: "shop", uid: "u", resourceVersion: "7" },
+    managedFields: [{ manager: "kubelet" }],
+    ...(metadata as object | undefined),
+  };
+  return { metadata: given, ...rest };
+}
+
+const [statefulSets, deployments] = APPS;
+const [kruiseSets, cloneSets] = KRUISE;
+assert.ok(statefulSets && deployments && kruiseSets && cloneSets);
+
+describe("podSeen", () => {
+  it("keeps every annotation that asks for or says something, and those labels that say whose the pod is", () => {
+    const said = [
+      ...ANNOTATION_FORMATS.map(({ key }) => key),
+      "berth.dev/claim",
+      "berth.dev/addresses",
+      "berth.dev/token",
+    ];
+    const more = ["kubernetes.io/config.mirror", "batch.kubernetes.io/job-completion-index"];
+    const annotations = Object.fromEntries(
+      [...said, ...more, "other", "berth.dev/other"].map((key) => [key, "x"]),
+    );
+    const labels = { app: "x", "pod-template-hash": "h", "rollouts-pod-template-hash": "r" };
+    const seen = observedPod(item({ metadata: { annotations, labels } }));
+    assert.deepEqual(Object.keys(seen.annotations).sort(), [...said, ...more].sort());
+    assert.deepEqual(seen.labels, { "pod-template-hash": "h", "rollouts-pod-template-hash": "r" });
+  });
+
+  it("is small for a pod that has nothing to do with Berth", () => {
+    assert.deepEqual(
+      observedPod(item({ metadata: { labels: { app: "x" } }, spec: { nodeName: "a" }, status: {} })),
+      {
+        ...{ namespace: "shop", name: "mysql-0", uid: "u", node: "a", labels: {}, annotations: {} },
+        ...{ phase: "", deleting: false, exempt: false, ended: false },
+      },
+    );
+  });
+
+  it("tells what it does, whether it is being deleted, and whether it is none of Berth's", () => {
+    const rows: [Record<string, unknown>, string, boolean, boolean][] = [
+      [{ status: { phase: "Running" } }, "Running", false, false],
+      [{ metadata: { deletionTimestamp: "2026-01-01T00:00:00Z" } }, "", true, false],
+      [{ spec: { hostNetwork: true } }, "", false, true],
+      [{ metadata: { namespace: "kube-system" } }, "", false, true],
+      [{ metadata: { annotations: { "kubernetes.io/config.mirror": "x" } } }, "", false, true],
+    ];
+    for (const [object, phase, deleting, exempt] of rows) {
+      const seen = observedPod(item(object));
+      assert.deepEqual(
+        [seen.phase, seen.deleting, seen.exempt],
+        [phase, deleting, exempt],
+        JSON.stringify(object),
+      );
+    }
+  });
+
+  it("keeps nothing of what others wrote, whatever it is", () => {
+    fc.assert(
+      fc.property(fc.dictionary(fc.string(), fc.string()), (texts) => {
+        const seen = observedPod(item({ metadata: { annotations: texts, labels: texts } }));
+        assert.deepEqual([seen.annotations, seen.labels], [{}, {}]);
+      }),
+    );
+  });
+});
+
+describe("workloadSeen", () => {
+  const annotations = { "berth.dev/ips": "10.20.0.51;10.20.0.52", other: "x" };
+  const template = {
+    metadata: { labels: { app: "x" }, annotations },
+    spec: { hostNetwork: true, serviceAccountName: "s", containers: [{ name: "main" }] },
+  };
+
+  it("rebuilds the object from what is read of it", () => {
+    const spec = { replicas: 2, ordinals: { start: 5 }, volumeClaimTemplates: [{}], template };
+    const { facts, object } = observedWorkload(
+      statefulSets,
+      item({ metadata: { name: "mysql", annotations }, spec }),
+    );
+    assert.deepEqual(facts, {
+      ...refTo("StatefulSet", "mysql"),
+      ...{ uid: "u", replicas: 2, start: 5, hostNetwork: true },
+      annotations: { "berth.dev/ips": annotations["berth.dev/ips"] },
+    });
+    assert.deepEqual(object.json.value, {
+      ...{ apiVersion: "apps/v1", kind: "StatefulSet" },
+      metadata: {
+        name: "mysql",
+        namespace: "shop",
+        uid: "u",
+        annotations: { "berth.dev/ips": annotations["berth.dev/ips"] },
+      },
+      spec: {
+        ...{ replicas: 2, ordinals: { start: 5 } },
+        template: {
+          metadata: { labels: { app: "x" }, annotations: { "berth.dev/ips": annotations["berth.dev/ips"] } },
+          spec: { hostNetwork: true, serviceAccountName: "s" },
+        },
+      },
+    });
+  });
+
+  it("counts the entries of a set", () => {
+    for (const resource of [deployments, cloneSets]) {
+      assert.equal(observedWorkload(resource, item({ spec: { template } })).facts.slots, 2);
+    }
+  });
+
+  it("takes one that asks for nothing, or for nonsense", () => {
+    assert.deepEqual(observedWorkload(deployments, item()).facts, {
+      ...refTo("Deployment", "mysql-0"),
+      ...{ uid: "u", replicas: 1, start: 0, slots: 0, annotations: {}, hostNetwork: false },
+    });
+    const nonsense = { metadata: { annotations: { "berth.dev/ips": "x" } } };
+    assert.equal(
+      observedWorkload(deployments, item({ spec: { template: nonsense } })).facts.slots,
+      undefined,
+    );
+  });
+
+  it("counts ordinals that OpenKruise leaves out up to the last one that it wants", () => {
+    const rows: [unknown, number, number][] = [
+      [[], 3, 3],
+      [[1], 3, 4], // 0 2 3
+      [[0, 1, 2], 3, 6], // 3 4 5
+      [["1-2", 4], 3, 6], // 0 3 5
+      [["4", "1-2"], 3, 6],
+      [["1-3", "2-4"], 3, 7], // 0 5 6
+      [[3], 3, 3],
+      [["5-1", "x", -1, null, "2-"], 3, 3],
+      ["1", 3, 3],
+      [[0], 0, 0],
+    ];
+    for (const [reserveOrdinals, replicas, expected] of rows) {
+      const seen = observedWorkload(kruiseSets, item({ spec: { replicas, reserveOrdinals } }));
+      assert.equal(seen.facts.replicas, expected, JSON.stringify(reserveOrdinals));
+    }
+  });
+
+  it("counts them from the first ordinal on", () => {
+    const spec = { replicas: 2, ordinals: { start: 4 }, reserveOrdinals: ["2-5"] };
+    const { facts } = observedWorkload(kruiseSets, item({ spec })); // 6 7
+    assert.deepEqual([facts.start, facts.replicas], [4, 4]);
+  });
+
+  it("counts as OpenKruise does, whatever is left out", () => {
+    const holes = fc.array(fc.nat(12), { maxLength: 8 });
+    fc.assert(
+      fc.property(holes, fc.nat(6), fc.nat(4), (reserveOrdinals, replicas, start) => {
+        const wanted: number[] = [];
+        for (let n = start; wanted.length < replicas; n++) if (!reserveOrdinals.includes(n)) wanted.push(n);
+        const spec = { replicas, ordinals: { start }, reserveOrdinals };
+        const { facts } = observedWorkload(kruiseSets, item({ spec }));
+        assert.equal(facts.start + facts.replicas, (wanted.at(-1) ?? start - 1) + 1);
+      }),
+    );
+  });
+});
+
+describe("namespaceFacts", () => {
+  it("keeps every label, for pools select by them, and the defaults for pods", () => {
+    const metadata = {
+      name: "shop",
+      labels: { a: "b" },
+      annotations: { "berth.dev/pools": "db", other: "x" },
+    };
+    const facts = { name: "shop", labels: { a: "b" }, annotations: { "berth.dev/pools": "db" } };
+    assert.deepEqual(namespaceFacts(item({ metadata })), facts);
+    const going = item({ metadata: { deletionTimestamp: "2026-01-01T00:00:00Z" } });
+    assert.equal(namespaceFacts(going).terminating, true);
+    assert.deepEqual(namespaceFacts(item()), { name: "mysql-0", labels: {}, annotations: {} });
+  });
+});
+
+describe("nodeSeen", () => {
+  it("is fenced by the taint, whatever its effect, or by an operator's word", () => {
+    const tainted = (key: string, effect: string) =>
+      item({ spec: { taints: [{ key: "a" }, { key, effect }] } });
+    const annotated = (value: string) => item({ metadata: { annotations: { [FENCED]: value } } });
+    assert.deepEqual(observedNode(item()), { name: "mysql-0", uid: "u", fenced: false });
+    for (const effect of ["NoExecute", "NoSchedule"])
+      assert.equal(observedNode(tainted(OUT_OF_SERVICE, effect)).fenced, true);
+    assert.equal(observedNode(tainted("node.kubernetes.io/unreachable", "NoExecute")).fenced, false);
+    assert.deepEqual(
+      ["true", "false", "yes", ""].map((value) => observedNode(annotated(value)).fenced),
+      [true, false, false, false],
+    );
+  });
+});

@@ -1,0 +1,150 @@
+// SPDX-License-Identifier: Apache-2.0
+import { isDeepStrictEqual } from "node:util";
+import { BerthError, isRefusal } from "../../allocator/base/errors.ts";
+import type { Labels } from "../../allocator/base/ports.ts";
+import { isExempt, MIRROR_POD_ANNOTATION } from "../../allocator/demand/pod-allocation.ts";
+import {
+  ANNOTATION_FORMATS,
+  ASSIGNED_ADDRESSES,
+  ASSIGNED_CLAIM,
+  ASSIGNED_TOKEN,
+} from "../../allocator/manifest/annotations.ts";
+import {
+  Fields,
+  type KubeObject,
+  podState,
+  readObject,
+  workloadState,
+} from "../../allocator/manifest/kubernetes-object.ts";
+import type { NamespaceState, WorkloadState } from "../../allocator/model/cluster-state.ts";
+import { IDENTITY_ANNOTATIONS, IDENTITY_LABELS, type PodOwner } from "../../allocator/model/identity.ts";
+import { apiVersionOf, type KubeItem, type Resource } from "../../kube/api/resource.ts";
+import { reservedOrdinalsOf } from "./kruise-ordinals.ts";
+import type { ObservedNode, ObservedPod, ObservedWorkload } from "./observed-objects.ts";
+import { PODS } from "./resources.ts";
+
+/** KEP-2268: somebody vouches that the node is down and that nothing runs on it. */
+export const OUT_OF_SERVICE = "node.kubernetes.io/out-of-service";
+/** On a Node: an operator vouches for the same, where the taint would do too much. */
+export const FENCED = "berth.dev/fenced";
+
+const REQUESTS = ANNOTATION_FORMATS.map(({ key }) => key);
+const OF_POD = [
+  ...REQUESTS,
+  ASSIGNED_CLAIM,
+  ASSIGNED_ADDRESSES,
+  ASSIGNED_TOKEN,
+  MIRROR_POD_ANNOTATION,
+  ...IDENTITY_ANNOTATIONS,
+];
+/** Shared by the many objects that have nothing to be kept. */
+const NONE: Labels = Object.freeze({});
+
+/** Of its labels and annotations only what Berth reads: there may be 100,000 pods. */
+export function observedPod(item: KubeItem): ObservedPod {
+  const pod = objectOf(PODS, item);
+  const { labels, annotations, owner } = pod.metadata;
+  return {
+    ...podState(pod),
+    ...(owner === undefined ? {} : { owner: shared(owner) }),
+    labels: only(labels, IDENTITY_LABELS),
+    annotations: only(annotations, OF_POD),
+    phase: pod.json.at("status").text("phase"),
+    deleting: item.metadata.deletionTimestamp !== undefined,
+    exempt: isExempt(pod),
+  };
+}
+
+/** Pods of one owner come one after the other, and share what they say of it. */
+const OWNERS = new Map<string, PodOwner>(); // uid -> owner
+const MOST_OWNERS = 1_000;
+
+function shared(owner: PodOwner): PodOwner {
+  const known = OWNERS.get(owner.uid);
+  if (known !== undefined && isDeepStrictEqual(known, owner)) return known;
+  if (OWNERS.size >= MOST_OWNERS) OWNERS.clear();
+  OWNERS.set(owner.uid, owner);
+  return owner;
+}
+
+/** The object is rebuilt from what is read of it, so that nothing else of it stays in memory. */
+export function observedWorkload(resource: Resource, item: KubeItem): ObservedWorkload {
+  const { name, namespace, uid, annotations = {} } = item.metadata;
+  const spec = new Fields(item).at("spec");
+  const template = spec.at("template");
+  const meta = template.at("metadata");
+  const object = objectOf(resource, {
+    metadata: { name, namespace, uid, annotations: only(annotations, REQUESTS) },
+    spec: {
+      ...parts(spec, [
+        "replicas",
+        "completions",
+        "ordinals",
+        "reserveOrdinals",
+        "strategy",
+        "updateStrategy",
+      ]),
+      template: {
+        metadata: { labels: meta.texts("labels"), annotations: only(meta.texts("annotations"), REQUESTS) },
+        spec: parts(template.at("spec"), ["hostNetwork", "serviceAccountName"]),
+      },
+    },
+    ...(resource.kind === "Job" ? parts(new Fields(item), ["status"]) : {}),
+  });
+  return { facts: withHoles(workloadState(object), object), object };
+}
+
+export function namespaceFacts(item: KubeItem): NamespaceState {
+  const { name, labels = NONE, annotations = NONE } = item.metadata;
+  const terminating = item.metadata.deletionTimestamp === undefined ? {} : { terminating: true as const };
+  return { name, labels, annotations: only(annotations, REQUESTS), ...terminating };
+}
+
+export function observedNode(item: KubeItem): ObservedNode {
+  const { name, uid, annotations = NONE } = item.metadata;
+  const taints = new Fields(item).at("spec").list("taints");
+  const outOfService = taints.some((taint) => new Fields(taint).text("key") === OUT_OF_SERVICE);
+  return { name, uid, fenced: outOfService || annotations[FENCED] === "true" };
+}
+
+/** The items of a list do not say what they are. */
+function objectOf(resource: Resource, item: object): KubeObject {
+  const object = readObject({ ...item, kind: resource.kind, apiVersion: apiVersionOf(resource) });
+  if (isRefusal(object)) throw new BerthError("INTERNAL", object.message);
+  return object;
+}
+
+function only(all: Labels, keys: readonly string[]): Labels {
+  const kept = keys.flatMap((key) => {
+    const value = Object.hasOwn(all, key) ? all[key] : undefined;
+    return value === undefined ? [] : [[key, value] as const];
+  });
+  return kept.length === 0 ? NONE : Object.fromEntries(kept);
+}
+
+function parts(of: Fields, keys: readonly string[]): Readonly<Record<string, unknown>> {
+  const there = keys.flatMap((key) => {
+    const value = of.get(key);
+    return value === undefined ? [] : [[key, value] as const];
+  });
+  return Object.fromEntries(there);
+}
+
+/**
+ * OpenKruise's StatefulSet leaves ordinals out (`reserveOrdinals`, numbers and ranges "3-5"), so that its last one is
+ * higher. What was left out counts as wanted here: that keeps a claim for longer than it need be, and releases none
+ * under a pod that comes back.
+ */
+function withHoles(facts: WorkloadState, object: KubeObject): WorkloadState {
+  const holes = reservedOrdinalsOf(object).toSorted((a, b) => a.from - b.from);
+  let end = facts.start + facts.replicas;
+  let counted = facts.start;
+  for (const { from, to } of holes) {
+    const first = Math.max(from, counted);
+    if (first >= end) break;
+    if (to < first) continue;
+    end += to - first + 1;
+    counted = to + 1;
+  }
+  return { ...facts, replicas: end - facts.start };
+}

@@ -1,0 +1,276 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import { BerthError, isRefusal, messageOf, type Refusal } from "../../../allocator/base/errors.ts";
+import { admissionAnswerOf, isSettled, requestAsAnswered } from "../../../allocator/demand/admitted-pod.ts";
+import { type BindTarget, bind } from "../../../allocator/lifecycle/bind.ts";
+import type { Claim } from "../../../allocator/model/claim.ts";
+import { namespaceOf } from "../../../allocator/model/cluster-state.ts";
+import type { Stored } from "../../../allocator/store/store.ts";
+import type { Controller } from "../../../kube/controller/run-queue.ts";
+import { DONE, type Outcome, WorkQueue } from "../../../kube/controller/workqueue.ts";
+
+import type { ObservedNode, ObservedPod } from "../../cluster-state/informers.ts";
+import type { ControllerDeps } from "../controller.ts";
+import { type BindDecision, decideBinding } from "./decision.ts";
+import { gatherEvidence } from "./facts.ts";
+import { BindingMetrics } from "./metrics.ts";
+import { type Blocker, PodEvents } from "./pod-events.ts";
+import { recreateClaim } from "./recreate-claim.ts";
+import { StateTimer } from "./state-timer.ts";
+import { WaitIndex } from "./wait-index.ts";
+
+/** Most of a binding is waiting for the API server's answers. */
+const AT_A_TIME = 16;
+/** A replica that does not lead leaves the leader this long. */
+const STEP_IN_MS = 2_000;
+/** The record of a claim may come after that of its pod; what lasts longer is no such delay. */
+const LOST_AFTER_MS = 500;
+/** What passes sooner is not told: the records of a pod may come after it, and a node's report takes its time. */
+const TELL_AFTER_MS = 2_000;
+/** Until everything was listed once. */
+const GLANCE_MS = 50;
+/** The change is on its way here: this is for the one that got lost. */
+const ECHO_MS = 1_000;
+/** While a node's object is absent its grace runs out without anything changing. */
+const GRACE_LOOK_MS = 5_000;
+/** Faults that pass by themselves; nobody can do anything about them at the pod. */
+const PASSING: ReadonlySet<string> = new Set([
+  "STORE_UNAVAILABLE",
+  "TIMED_OUT",
+  "REVISION_CONFLICT",
+  "NOT_READY",
+]);
+
+type Waits = Extract<BindDecision, { kind: "waits" }>;
+type Again = Extract<Outcome, { kind: "again" }>;
+
+/**
+ * Lends claims to the pods that they are for, as soon as those are scheduled (design 7: Binding), and moves them under
+ * invariant 3 alone. Runs on every replica: the leader acts at once, another one steps in after 2 s. Decides from the
+ * watches; a binding costs a read of each reservation and one write, and a pod that is bound or waits costs nothing.
+ */
+export function startBinder(deps: ControllerDeps): Controller {
+  return new Binder(deps);
+}
+
+class Binder implements Controller {
+  readonly #deps: ControllerDeps;
+  readonly #queue: WorkQueue;
+  readonly #waiters = new WaitIndex();
+  readonly #notices: PodEvents;
+  readonly #meter: BindingMetrics;
+  /** How long bindings have been due, and obstacles in their way. */
+  readonly #due: StateTimer;
+  readonly #blocked: StateTimer;
+  readonly #replaced = new Map<string, string>(); // pod key -> revision of its claim that was replaced here last
+  readonly #stop = new AbortController();
+  readonly #unsubscribe: readonly (() => void)[];
+  readonly #ended: Promise<void>;
+
+  constructor(deps: ControllerDeps) {
+    this.#deps = deps;
+    const { watches, mirror, leadership, events, metrics } = deps;
+    const { clock, random, log } = deps.context;
+    this.#notices = new PodEvents(events);
+    this.#meter = new BindingMetrics(clock, metrics);
+    this.#due = new StateTimer(clock, random);
+    this.#blocked = new StateTimer(clock, random);
+    const work = (key: string) => this.#work(key);
+    const paced = { concurrency: AT_A_TIME, metrics };
+    this.#queue = new WorkQueue({ name: "binder", work, clock, random, log, ...paced });
+    this.#unsubscribe = [
+      watches.pods.onChange((key, now, before) => this.#podChanged(key, now, before)),
+      watches.nodes.onChange((name, now, before) => this.#nodeChanged(name, now, before)),
+      mirror.onChange("claim", (key, now, before) => this.#claimChanged(key, now?.record, before?.record)),
+      leadership.onGain(() => this.#addAll()),
+    ];
+    this.#ended = this.#run();
+  }
+
+  async close(): Promise<void> {
+    for (const unsubscribe of this.#unsubscribe) unsubscribe();
+    this.#stop.abort();
+    await this.#ended;
+  }
+
+  async #run(): Promise<void> {
+    const { context, mirror, watches } = this.#deps;
+    const { signal } = this.#stop;
+    while (!signal.aborted && !(mirror.ready && watches.pods.isSynced && watches.nodes.isSynced)) {
+      await context.clock.sleep(GLANCE_MS, signal);
+    }
+    this.#addAll();
+    await this.#queue.run(signal);
+  }
+
+  #addAll(): void {
+    for (const [key, pod] of this.#deps.watches.pods.all()) if (!pod.exempt) this.#queue.add(key);
+  }
+
+  #podChanged(key: string, now: ObservedPod | undefined, before: ObservedPod | undefined): void {
+    if (now?.exempt !== true) this.#queue.add(key);
+    if (before === undefined || before.exempt) return;
+    const gone = now?.uid !== before.uid;
+    if (!gone && (before.ended || !now.ended)) return;
+    for (const claim of this.#deps.mirror.claimsOfPod(before.namespace, before.name)) {
+      this.#deps.suspect(claim.record);
+      this.#wakeWaitersOf(claim.key);
+    }
+  }
+
+  /** Nodes change every few seconds, and hardly ever in this. */
+  #nodeChanged(name: string, now: ObservedNode | undefined, before: ObservedNode | undefined): void {
+    if (now !== undefined && now.fenced === (before?.fenced ?? false)) return;
+    for (const { key } of this.#deps.mirror.claimsOnNode(name)) this.#wakeWaitersOf(key);
+  }
+
+  #claimChanged(key: string, now: Claim | undefined, before: Claim | undefined): void {
+    const namespace = (now ?? before)?.namespace ?? "";
+    const names = [now?.binding?.podName ?? "", before?.binding?.podName ?? ""];
+    const pods = [key, ...names.filter((name) => name !== "").map((name) => `${namespace}/${name}`)];
+    for (const pod of pods) if (this.#deps.watches.pods.get(pod)?.exempt === false) this.#queue.add(pod);
+    this.#wakeWaitersOf(key);
+  }
+
+  #wakeWaitersOf(claim: string): void {
+    for (const pod of this.#waiters.of(claim)) this.#queue.add(pod);
+  }
+
+  async #work(key: string): Promise<Outcome> {
+    const pod = this.#deps.watches.pods.get(key);
+    if (pod === undefined) return this.#seenSettled(key);
+    try {
+      return await this.#lookAt(key, pod);
+    } catch (error) {
+      const code = error instanceof BerthError ? error.code : "INTERNAL";
+      this.#deps.context.log.warn("pod cannot be bound, and is tried again", { pod: key, code, error });
+      return this.#obstructed(key, pod, { code, message: messageOf(error) });
+    }
+  }
+
+  async #lookAt(key: string, pod: ObservedPod): Promise<Outcome> {
+    const { context, inventory, watches } = this.#deps;
+    const { view, clock } = context;
+    const now = clock.now();
+    if (pod.node !== "") this.#meter.scheduled(key, pod.uid);
+    const cached = { inventory: inventory.cached, pods: watches.pods };
+    const hints = (claim: Claim, target: BindTarget) => gatherEvidence(cached, claim, target, now);
+    const look = await decideBinding(pod, { view, hints, now });
+    switch (look.kind) {
+      case "settled":
+        return this.#seenSettled(key);
+      case "waits":
+        this.#waiters.wait(key, look.claims);
+        return await this.#wait(key, pod, look);
+      case "early":
+        this.#waiters.wait(key, [look.claim.key]);
+        return { kind: "again", afterMs: look.afterMs };
+      default:
+        return await this.#act(key, pod, look);
+    }
+  }
+
+  /** Nobody else will make a claim that is gone, or change one as its next pod was told: the pod was admitted already. */
+  async #wait(key: string, pod: ObservedPod, { refusal, settles }: Waits): Promise<Outcome> {
+    const { code, message } = refusal;
+    const age = this.#blocked.ageOf(key, `${pod.uid} ${code} ${message}`);
+    const waits = settles ? this.#patienceFor(code) - age : undefined;
+    const made = waits !== undefined && waits <= 0 ? await recreateClaim(this.#deps, pod) : undefined;
+    if (made?.kind === "reserved") return { kind: "again", afterMs: ECHO_MS };
+    const look = this.#awaited(refusal, this.#obstructed(key, pod, made ?? refusal));
+    return waits === undefined || waits <= 0
+      ? look
+      : { kind: "again", afterMs: Math.min(waits, look.afterMs) };
+  }
+
+  /** The pod's ADD waits for its claim: the leader makes it at once, another replica steps in. */
+  #patienceFor(code: Refusal["code"]): number {
+    const late = code === "CLAIM_MISSING" ? LOST_AFTER_MS : 0;
+    return late + (this.#deps.leadership.leads() ? 0 : STEP_IN_MS);
+  }
+
+  async #act(
+    key: string,
+    pod: ObservedPod,
+    { claim, bindee }: Extract<BindDecision, { kind: "due" }>,
+  ): Promise<Outcome> {
+    this.#waiters.wait(key, [claim.key]);
+    if (this.#replaced.get(key) === claim.revision) return { kind: "again", afterMs: ECHO_MS };
+    const age = this.#due.ageOf(key, `${pod.uid} ${pod.node} ${claim.uid} ${claim.revision}`);
+    if (!this.#deps.leadership.leads() && age < STEP_IN_MS) {
+      return { kind: "again", afterMs: STEP_IN_MS - age };
+    }
+    const { context, inventory, watches } = this.#deps;
+    const live = { inventory: inventory.live, pods: watches.pods };
+    const settled = await this.#settledWith(pod, claim);
+    let last = settled.record;
+    const bound = await bind(context, settled, bindee, (seen) => {
+      last = seen;
+      return gatherEvidence(live, seen, bindee, context.clock.now());
+    });
+    if (isRefusal(bound)) return this.#obstructed(key, pod, bound);
+    this.#replaced.set(key, claim.revision);
+    if (pod.node !== "" && !isBoundTo(last, pod)) this.#tellBound(pod, bound);
+    return this.#settled(key);
+  }
+
+  /** The claim with the pod's owner, request and retention: its review wrote nothing of them. */
+  async #settledWith(pod: ObservedPod, claim: Stored<"claim">): Promise<Stored<"claim">> {
+    const { context, inventory } = this.#deps;
+    const told = admissionAnswerOf(pod.annotations);
+    if (told === undefined) return claim;
+    const namespace = await namespaceOf(inventory.cached, pod.namespace);
+    const of = { pod: { ...pod, generateName: "" }, namespace, told };
+    const allocation = await requestAsAnswered(context, inventory.cached, of);
+    if (allocation === undefined || isRefusal(allocation)) return claim;
+    if (await isSettled(claim.record, allocation)) return claim;
+    const made = await recreateClaim(this.#deps, pod);
+    return made?.kind === "reserved" ? made.claim : claim;
+  }
+
+  #tellBound(pod: ObservedPod, { key, record }: Stored<"claim">): void {
+    const { context } = this.#deps;
+    this.#notices.bound(pod, record);
+    this.#meter.bound(`${pod.namespace}/${pod.name}`, pod.uid);
+    context.log.info("claim is bound", {
+      claim: key,
+      pod: `${pod.namespace}/${pod.name}`,
+      uid: pod.uid,
+      node: pod.node,
+    });
+  }
+
+  /** Told by the leader alone, if it lasts; looked at again when something changes, and now and then. */
+  #obstructed(key: string, pod: ObservedPod, { code, message }: Blocker): Again {
+    this.#meter.blocked(key, code);
+    const age = this.#blocked.ageOf(key, `${pod.uid} ${code} ${message}`);
+    const tell = age >= TELL_AFTER_MS && !PASSING.has(code) && this.#deps.leadership.leads();
+    if (tell) this.#notices.blocked(pod, { code, message });
+    return { kind: "again", afterMs: this.#blocked.next(key) };
+  }
+
+  #awaited({ details }: Refusal, { afterMs }: Again): Again {
+    const { node } = details;
+    const absent = node !== undefined && this.#deps.watches.nodes.get(node) === undefined;
+    return { kind: "again", afterMs: absent ? Math.min(afterMs, GRACE_LOOK_MS) : afterMs };
+  }
+
+  #seenSettled(key: string): Outcome {
+    this.#replaced.delete(key);
+    return this.#settled(key);
+  }
+
+  #settled(key: string): Outcome {
+    this.#waiters.forget(key);
+    this.#notices.forget(key);
+    this.#meter.forget(key);
+    this.#due.forget(key);
+    this.#blocked.forget(key);
+    return DONE;
+  }
+}
+
+/** Another replica was faster. */
+function isBoundTo({ binding }: Claim, pod: ObservedPod): boolean {
+  return binding?.podUID === pod.uid && binding.node === pod.node;
+}

@@ -1,0 +1,169 @@
+// SPDX-License-Identifier: Apache-2.0
+import assert from "node:assert/strict";
+import { describe, it } from "node:test";
+import type { BindingEvidence } from "../../../allocator/lifecycle/bind.ts";
+import {
+  ASSIGNED_ADDRESSES,
+  ASSIGNED_CLAIM,
+  ASSIGNED_TOKEN,
+} from "../../../allocator/manifest/annotations.ts";
+import type { Claim } from "../../../allocator/model/claim.ts";
+import { bindingTo, claimRecord, NOW, viewOf } from "../../../test/support/fixtures.ts";
+import type { ObservedPod } from "../../cluster-state/observed-objects.ts";
+import { type BindDecision, decideBinding, RESOLVE_TOKEN_AFTER_MS } from "./decision.ts";
+
+const NONE: BindingEvidence = { fenced: false, promiseOver: false };
+const POD: ObservedPod = {
+  ...{ namespace: "shop", name: "mysql-0", uid: "u1", node: "x" },
+  ...{
+    labels: {},
+    annotations: { "berth.dev/sticky": "true" },
+    phase: "Pending",
+    deleting: false,
+    exempt: false,
+    ended: false,
+  },
+};
+const TOKENED: ObservedPod = {
+  ...POD,
+  name: "web-5d9c7b-abcde",
+  annotations: { [ASSIGNED_CLAIM]: "c-1", [ASSIGNED_TOKEN]: "t1", [ASSIGNED_ADDRESSES]: "10.20.0.70" },
+};
+const promise = (since: number) => bindingTo("", "", { token: "t1", podUID: "", since });
+const promised = claimRecord({ name: "c-1", binding: promise(NOW) });
+
+async function look(
+  pod: ObservedPod,
+  claims: readonly Claim[],
+  facts = NONE,
+  now = NOW,
+): Promise<BindDecision> {
+  return await decideBinding(pod, { view: viewOf({ claims }), hints: async () => facts, now });
+}
+
+/** The outcome in a word or two. */
+async function outcome(pod: ObservedPod, claims: readonly Claim[], facts = NONE, now = NOW): Promise<string> {
+  const seen = await look(pod, claims, facts, now);
+  if (seen.kind === "waits") return `waits: ${seen.refusal.code}`;
+  return seen.kind === "early" ? `early: ${seen.afterMs}` : seen.kind;
+}
+
+describe("lookAt", () => {
+  const own = claimRecord();
+  const elsewhere = claimRecord({ binding: bindingTo("mysql-0", "y") });
+  const rows: readonly (readonly [
+    string,
+    string,
+    ObservedPod,
+    readonly Claim[],
+    BindingEvidence?,
+    number?,
+  ])[] = [
+    ["due", "scheduled, its claim free", POD, [own]],
+    [
+      "settled",
+      "scheduled, bound already",
+      POD,
+      [claimRecord({ binding: bindingTo("mysql-0", "x", { podUID: "u1" }) })],
+    ],
+    [
+      "due",
+      "its predecessor was on the same node",
+      POD,
+      [claimRecord({ binding: bindingTo("mysql-0", "x") })],
+    ],
+    ["waits: CLAIM_BUSY", "its predecessor was on another node", POD, [elsewhere]],
+    ["due", "that node may be fenced", POD, [elsewhere], { ...NONE, fenced: true }],
+    ["waits: CLAIM_RELEASING", "its claim is given back", POD, [claimRecord({ releasing: true })]],
+    [
+      "waits: CLAIM_MISSING",
+      "its claim was made by hand and is not reserved",
+      POD,
+      [claimRecord({ nonce: "", addresses: [] })],
+    ],
+    ["settled", "it never asked for anything", POD, []],
+    [
+      "settled",
+      "its name has a slot of a set",
+      POD,
+      [claimRecord({ identity: { ...own.identity, slot: 0 } })],
+    ],
+    ["settled", "not scheduled, its claim kept for its name", { ...POD, node: "" }, [own]],
+    ["settled", "exempt", { ...POD, exempt: true }, [own]],
+    ["settled", "being deleted", { ...POD, deleting: true }, [own]],
+    ["settled", "it asks for nothing and was given none", { ...POD, annotations: {} }, [own]],
+    ["settled", "succeeded", { ...POD, ended: true }, [own]],
+    ["settled", "failed, without a claim", { ...POD, ended: true }, []],
+    ["due", "running, and not bound: it was when the binder could not", { ...POD, phase: "Running" }, [own]],
+
+    ["due", "by token, scheduled", TOKENED, [promised]],
+    ["waits: CLAIM_MISSING", "by token, the claim not there", TOKENED, []],
+    [
+      "waits: CLAIM_MISSING",
+      "by token, promised to another by now",
+      TOKENED,
+      [claimRecord({ name: "c-1", binding: { ...promise(NOW), token: "t2" } })],
+    ],
+    [
+      "waits: CLAIM_CHANGED",
+      "by token, admitted with another address",
+      { ...TOKENED, annotations: { ...TOKENED.annotations, [ASSIGNED_ADDRESSES]: "10.20.0.71" } },
+      [promised],
+    ],
+    ["early: 10000", "by token, not scheduled, just admitted", { ...TOKENED, node: "" }, [promised]],
+    [
+      "early: 1",
+      "by token, not scheduled, a while ago",
+      { ...TOKENED, node: "" },
+      [promised],
+      NONE,
+      NOW + RESOLVE_TOKEN_AFTER_MS - 1,
+    ],
+    [
+      "due",
+      "by token, not scheduled, for longer",
+      { ...TOKENED, node: "" },
+      [promised],
+      NONE,
+      NOW + RESOLVE_TOKEN_AFTER_MS,
+    ],
+    [
+      "early: 10000",
+      "by token, not scheduled, promised by a clock that is ahead",
+      { ...TOKENED, node: "" },
+      [promised],
+      NONE,
+      NOW - 60_000,
+    ],
+    [
+      "settled",
+      "by token, not scheduled, met already",
+      { ...TOKENED, node: "" },
+      [claimRecord({ name: "c-1", binding: bindingTo(TOKENED.name, "", { token: "t1", podUID: "u1" }) })],
+    ],
+  ];
+  for (const [expected, title, pod, claims, facts, now] of rows) {
+    it(`${title}: ${expected}`, async () => assert.equal(await outcome(pod, claims, facts, now), expected));
+  }
+
+  it("says who is to be bound with what, and by what it was seen", async () => {
+    const seen = await look(TOKENED, [promised]);
+    assert.ok(seen.kind === "due");
+    assert.equal(seen.claim.key, "shop/c-1");
+    assert.deepEqual(seen.bindee, {
+      ...{ name: TOKENED.name, uid: "u1", node: "x", token: "t1", assigned: ["10.20.0.70"] },
+    });
+  });
+
+  it("waits for every claim that may be its own", async () => {
+    const seen = await look(TOKENED, []);
+    assert.ok(seen.kind === "waits");
+    assert.deepEqual(seen.claims, ["shop/c-1", `shop/${TOKENED.name}`]);
+    assert.equal(
+      seen.refusal.message,
+      `claim shop/c-1, with which pod ${TOKENED.name} was admitted, is gone or kept for another pod by now; delete the pod and create it again`,
+    );
+    const named = await look({ ...POD, annotations: { [ASSIGNED_CLAIM]: "mysql-0" } }, []);
+    assert.deepEqual(named.kind === "waits" && named.claims, ["shop/mysql-0"]);
+  });
+});

@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import { isRefusal, type Refusal, refuse } from "../../../allocator/base/errors.ts";
+import type { RecordReader } from "../../../allocator/cache/reader.ts";
+import {
+  type BindingEvidence,
+  type BindTarget,
+  isDetached,
+  isSame,
+  planBind,
+} from "../../../allocator/lifecycle/bind.ts";
+import { ASSIGNED_ADDRESSES, ASSIGNED_CLAIM } from "../../../allocator/manifest/annotations.ts";
+import {
+  type ClaimRef,
+  claimRefsFor,
+  doesWithout,
+  matchesRef,
+} from "../../../allocator/manifest/pod-claim.ts";
+import type { Claim } from "../../../allocator/model/claim.ts";
+import type { Stored } from "../../../allocator/store/store.ts";
+import type { ObservedPod } from "../../cluster-state/informers.ts";
+
+/** What there is to do for a pod, so far as is known. */
+export type BindDecision =
+  /** Bound already, or none of the binder's business. */
+  | { readonly kind: "settled" }
+  /** Until one of these claims changes, or what they are bound to. */
+  | {
+      readonly kind: "waits";
+      readonly claims: readonly string[];
+      readonly refusal: Refusal;
+      /** Its claim is gone, or is to be changed as the pod was told: nobody but the binder does. */
+      readonly settles: boolean;
+    }
+  /** Its promise holds for a while yet, and it may be scheduled meanwhile. */
+  | { readonly kind: "early"; readonly claim: Stored<"claim">; readonly afterMs: number }
+  | { readonly kind: "due"; readonly claim: Stored<"claim">; readonly bindee: BindTarget };
+
+/** What decides: the records, what may be true of a claim's binding, and the time. */
+export interface DecisionInput {
+  readonly view: Pick<RecordReader, "claim">;
+  readonly hints: (claim: Claim, bindee: BindTarget) => Promise<BindingEvidence>;
+  readonly now: number;
+}
+
+/** So long before a pod that is not scheduled meets its promise: most are scheduled by then, which saves a write. */
+export const RESOLVE_TOKEN_AFTER_MS = 10_000;
+
+const SETTLED: BindDecision = { kind: "settled" };
+
+/** Looks at a pod without asking the API server. */
+export async function decideBinding(pod: ObservedPod, sight: DecisionInput): Promise<BindDecision> {
+  if (pod.exempt || pod.deleting || pod.ended) return SETTLED;
+  const claimRefs = claimRefsFor(pod, pod.annotations);
+  const lead = claimRefs.find((each) => leadsSomewhere(each, sight.view));
+  const claim = lead && sight.view.claim(lead.key);
+  if (claim === undefined) return withoutClaim(pod, claimRefs);
+  if (doesWithout(pod.annotations, claim.record)) return SETTLED;
+  const target = bindeeOf(pod, lead?.token ?? "");
+  const { assigned = claim.record.addresses } = target;
+  // its name keeps the claim for it
+  if (pod.node === "" && lead?.token === "" && isSame(assigned, claim.record.addresses)) return SETTLED;
+  const plan = planBind(claim.record, target, await sight.hints(claim.record, target), sight.now);
+  if (isRefusal(plan)) {
+    const settles = plan.code === "CLAIM_CHANGED" && isDetached(claim.record);
+    return { kind: "waits", claims: [claim.key], refusal: plan, settles };
+  }
+  if (plan.kind === "bound") return SETTLED;
+  const afterMs = pod.node === "" ? untilMeeting(claim.record, sight.now) : 0;
+  return afterMs > 0 ? { kind: "early", claim, afterMs } : { kind: "due", claim, bindee: target };
+}
+
+function leadsSomewhere(lead: ClaimRef, view: DecisionInput["view"]): boolean {
+  const claim = view.claim(lead.key);
+  return claim !== undefined && matchesRef(lead, claim.record);
+}
+
+/** A pod that passed the webhook was given a claim; it may not have come by yet, or be somebody else's by now. */
+function withoutClaim(pod: ObservedPod, claimRefs: readonly ClaimRef[]): BindDecision {
+  const named = pod.annotations[ASSIGNED_CLAIM];
+  if (named === undefined) return SETTLED;
+  const claim = `${pod.namespace}/${named}`;
+  const refusal = refuse(
+    "CLAIM_MISSING",
+    `claim ${claim}, with which pod ${pod.name} was admitted, is gone or kept for another pod by now; delete the pod and create it again`,
+    { claim, pod: pod.name },
+  );
+  const claims = [...new Set([claim, ...claimRefs.map(({ key }) => key)])];
+  return { kind: "waits", claims, refusal, settles: true };
+}
+
+function bindeeOf({ name, uid, node, annotations }: ObservedPod, token: string): BindTarget {
+  const assigned = annotations[ASSIGNED_ADDRESSES]?.split(",");
+  return { name, uid, node, token, ...(assigned === undefined ? {} : { assigned }) };
+}
+
+/** Clocks of two hosts differ: a promise of tomorrow waits no longer than one of now. */
+function untilMeeting({ binding }: Claim, now: number): number {
+  return Math.min(RESOLVE_TOKEN_AFTER_MS, RESOLVE_TOKEN_AFTER_MS - (now - (binding?.since ?? 0)));
+}

@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import { isRefusal } from "../../../allocator/base/errors.ts";
+import {
+  type BindingEvidence,
+  type BindTarget,
+  HOLD_TIMEOUT_MS,
+  planBind,
+} from "../../../allocator/lifecycle/bind.ts";
+import type { Binding, Claim } from "../../../allocator/model/claim.ts";
+import type { ClusterState } from "../../../allocator/model/cluster-state.ts";
+import type { Informers } from "../../cluster-state/informers.ts";
+
+/** Who knows what became of the pod and node that a claim is bound to. */
+export interface EvidenceSource {
+  /** Says what is over: the cached one to see whether it is worth while to ask the live one. */
+  readonly inventory: Pick<ClusterState, "pod" | "fenced">;
+  /** Says what is not over: a stale copy only keeps a binding longer. */
+  readonly pods: Pick<Informers["pods"], "get">;
+}
+
+/** What decides whether the pod may have the claim; the inventory is not asked where its answer makes no difference. */
+export async function gatherEvidence(
+  { inventory, pods }: EvidenceSource,
+  claim: Claim,
+  pod: BindTarget,
+  now: number,
+): Promise<BindingEvidence> {
+  const { namespace, binding } = claim;
+  const nothing: BindingEvidence = { fenced: false, promiseOver: false };
+  if (binding === undefined) return nothing;
+  const { podName, node } = binding;
+  const holder = podName === "" ? undefined : pods.get(`${namespace}/${podName}`);
+  const holderThere = node !== "" && holder?.uid === binding.podUID && !holder.ended;
+  const facts = holderThere ? { ...nothing, holderThere } : nothing;
+  if (!isRefusal(planBind(claim, pod, facts, now))) return facts;
+  if (node !== "") return { ...facts, fenced: await inventory.fenced(node) };
+  const there = podName === "" ? undefined : await inventory.pod(namespace, podName);
+  return { ...facts, promiseOver: isOver(binding, there?.ended === false ? there.uid : undefined, now) };
+}
+
+/** A pod that was seen once and is gone, or has ended, does not come back; one that nobody saw has its time. */
+function isOver({ podUID, since }: Binding, there: string | undefined, now: number): boolean {
+  if (podUID !== "") return there !== podUID;
+  return there === undefined && now - since >= HOLD_TIMEOUT_MS;
+}

@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+import assert from "node:assert/strict";
+import { describe, it } from "node:test";
+import type { EventInput } from "../../../kube/controller/event-recorder.ts";
+import { addrs, bindingTo, claimRecord } from "../../../test/support/fixtures.ts";
+import { PodEvents } from "./pod-events.ts";
+
+const POD = { namespace: "shop", name: "mysql-0", uid: "u1" };
+const BUSY = { code: "CLAIM_BUSY", message: "claim shop/mysql-0 is still lent" };
+
+function begin() {
+  const recorded: EventInput[] = [];
+  return { recorded, notices: new PodEvents({ record: (notice) => void recorded.push(notice) }) };
+}
+
+describe("PodNotices", () => {
+  it("says on exactly this pod what was bound, and where", () => {
+    const { recorded, notices } = begin();
+    const addresses = addrs("10.20.0.51", "fd00:20::51");
+    notices.bound(POD, claimRecord({ addresses, binding: bindingTo("mysql-0", "node-a") }));
+    assert.deepEqual(recorded, [
+      {
+        regarding: { apiVersion: "v1", kind: "Pod", namespace: "shop", name: "mysql-0", uid: "u1" },
+        type: "Normal",
+        reason: "AddressBound",
+        action: "Binding",
+        note: "claim shop/mysql-0 (10.20.0.51, fd00:20::51) is bound to node-a",
+      },
+    ]);
+  });
+
+  it("says what is in the way once, and again when it is something else, another pod, or back", () => {
+    const { recorded, notices } = begin();
+    const said = () => recorded.splice(0).map(({ type, reason, note }) => `${type} ${reason}: ${note}`);
+    const busy = `Warning ClaimBusy: ${BUSY.message}`;
+    notices.blocked(POD, BUSY);
+    notices.blocked(POD, { ...BUSY });
+    assert.deepEqual(said(), [busy]);
+    notices.blocked(POD, { code: "STORE_READ_ONLY", message: "may not write" });
+    notices.blocked(POD, BUSY);
+    assert.deepEqual(said(), ["Warning StoreReadOnly: may not write", busy]);
+    notices.blocked({ ...POD, uid: "u2" }, BUSY);
+    assert.deepEqual(said(), [busy]);
+    notices.forget("shop/mysql-0");
+    notices.blocked({ ...POD, uid: "u2" }, BUSY);
+    assert.deepEqual(said(), [busy]);
+  });
+});

@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import { isRefusal, type Refusal } from "../../../allocator/base/errors.ts";
+import {
+  admissionAnswerOf,
+  requestAsAnswered,
+  settleAnswer,
+} from "../../../allocator/demand/admitted-pod.ts";
+import { allocateSlot } from "../../../allocator/demand/slots.ts";
+import type { Reserved } from "../../../allocator/lifecycle/reserve.ts";
+import { podMetadata, readObject } from "../../../allocator/manifest/kubernetes-object.ts";
+import { namespaceOf } from "../../../allocator/model/cluster-state.ts";
+import { Client } from "../../../kube/api/client.ts";
+
+import { withUsablePools } from "../../admission/pool-access.ts";
+import type { ObservedPod } from "../../cluster-state/informers.ts";
+import { PODS } from "../../cluster-state/resources.ts";
+import type { ControllerDeps } from "../controller.ts";
+
+type Deps = Pick<ControllerDeps, "context" | "inventory" | "connection" | "access">;
+
+/**
+ * Writes into its claim what the pod says, which the API server has: its review changed nothing of a claim that was there.
+ * It also makes a claim again that is gone: one that stands costs admission no call, so it may be let go, its last pod
+ * being gone, while the next one is on its way from admission to the API server's store. The same is decided as at
+ * admission, from what the pod asks for itself and who it is. Undefined: the pod is gone, it asks for nothing that would
+ * have led to such a claim, or the claim is another's by now.
+ */
+export async function recreateClaim(
+  deps: Deps,
+  { namespace, name, uid }: Pick<ObservedPod, "namespace" | "name" | "uid">,
+): Promise<Reserved | Refusal | undefined> {
+  const { context, inventory, connection } = deps;
+  const item = await new Client(connection, PODS).get({ namespace, name });
+  if (item?.metadata.uid !== uid) return undefined;
+  const pod = readObject({ apiVersion: "v1", kind: "Pod", ...item });
+  if (isRefusal(pod)) return pod;
+  const told = admissionAnswerOf(pod.metadata.annotations);
+  if (told === undefined) return undefined;
+  const facts = await namespaceOf(inventory.live, namespace);
+  const of = { pod: podMetadata(pod, namespace), namespace: facts, told };
+  const plain = await requestAsAnswered(context, inventory.live, of);
+  if (plain === undefined || isRefusal(plain)) return plain;
+  const [open = plain] = await withUsablePools(deps, namespace, pod.spec, [plain]);
+  const isThere = async () => (await inventory.live.pod(namespace, name))?.uid === uid;
+  const allocation = { ...open, isThere };
+  const settled = await settleAnswer(context, allocation, told);
+  if (settled !== undefined || told.token === "") return settled;
+  // its promise is over, and the slot may be free again
+  const lent = await allocateSlot(context, inventory.live, [allocation]);
+  return isRefusal(lent) ? lent : await settleAnswer(context, allocation, told);
+}

@@ -1,0 +1,213 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import { isRefusal } from "../../../allocator/base/errors.ts";
+import { requestFromSpec } from "../../../allocator/demand/build-request.ts";
+import { predictFromCache } from "../../../allocator/demand/cache-prediction.ts";
+import { isDetached } from "../../../allocator/lifecycle/bind.ts";
+import { startCooldownIfDropped } from "../../../allocator/lifecycle/release.ts";
+import { reserve } from "../../../allocator/lifecycle/reserve.ts";
+import type { Claim } from "../../../allocator/model/claim.ts";
+import { namespaceOf } from "../../../allocator/model/cluster-state.ts";
+import type { Stored } from "../../../allocator/store/store.ts";
+import { Client } from "../../../kube/api/client.ts";
+import { apiVersionOf, CLAIMS, type KubeItem } from "../../../kube/api/resource.ts";
+import { type Controller, runQueue } from "../../../kube/controller/run-queue.ts";
+import { DONE, type Outcome, WorkQueue } from "../../../kube/controller/workqueue.ts";
+import { conditionsOf, withoutManagedFields } from "../conditions.ts";
+import type { ControllerDeps } from "../controller.ts";
+import { disclosedRefusal } from "../disclosed-refusal.ts";
+import { onAddressFreed, Waiting } from "../retry-on-release.ts";
+import { type ClaimReport, type ClaimVerdict, onlyMessageChanged, readyOf, reportOn } from "./status.ts";
+
+/** Until then the first full pass of the watches is over, or nearly. */
+const UNREADY_MS = 200;
+/** Until then the watch has brought what was just written, or what somebody else wrote. */
+const BEHIND_MS = 100;
+/** The same refusal is put into newer words so often at most. */
+const REWORD_MS = 60_000;
+
+/**
+ * Reserves for the claims that people make, says in their status what has become of it, and gives back at once what a
+ * claim held that was deleted by hand, whoever made it. Whoever deletes one that a pod uses is told what it waits for.
+ */
+export function startClaims(deps: ControllerDeps): Controller {
+  return new Claims(deps).start();
+}
+
+/** What was decided, and of which revision of the claim it is true. */
+interface Decided {
+  readonly verdict: ClaimVerdict;
+  readonly revision: string;
+}
+
+class Claims {
+  readonly #deps: ControllerDeps;
+  readonly #client: Client;
+  readonly #queue: WorkQueue;
+  readonly #waiting: Waiting;
+  readonly #gone = new Map<string, Claim[]>(); // namespace/name -> what was deleted and held addresses
+  readonly #writtenAt = new Map<string, number>(); // namespace/name -> monotonic time of the last report
+  readonly #told = new Map<string, string>(); // namespace/name -> UID of the claim whose deleter was told
+  readonly #items = new Map<string, KubeItem>(); // namespace/name -> the object as it was last seen
+
+  constructor(deps: ControllerDeps) {
+    this.#deps = deps;
+    this.#client = new Client(deps.connection, CLAIMS);
+    const { clock, random, log } = deps.context;
+    const { metrics } = deps;
+    const work = (key: string) => this.#work(key);
+    this.#queue = new WorkQueue({ name: "claims", work, clock, random, log, metrics });
+    this.#waiting = new Waiting({ clock, random, later: (key, ms) => this.#queue.addAfter(key, ms) });
+  }
+
+  start(): Controller {
+    const { leadership, mirror, watches } = this.#deps;
+    const undo = [
+      leadership.onGain(() => this.#addAll()),
+      ...onAddressFreed(mirror, this.#waiting),
+      mirror.onChange("claim", (key, now, before) => this.#changed(key, now, before)),
+      watches.namespaces.onChange(() => this.#waiting.freed()),
+    ];
+    this.#addAll();
+    return runQueue(this.#queue, undo);
+  }
+
+  #addAll(): void {
+    if (!this.#deps.leadership.leads()) return;
+    for (const { key, record } of this.#deps.mirror.claims()) if (concerns(record)) this.#queue.add(key);
+  }
+
+  #changed(key: string, now: Stored<"claim"> | undefined, before: Stored<"claim"> | undefined): void {
+    if (!this.#deps.leadership.leads()) return;
+    if (before !== undefined && before.uid !== now?.uid) this.#lost(key, before.record);
+    if ((now !== undefined && concerns(now.record)) || this.#gone.has(key)) this.#queue.add(key);
+  }
+
+  /** A sandbox may still have the addresses of a claim that was in use: those are left to the reaper. */
+  #lost(key: string, claim: Claim): void {
+    this.#forget(key);
+    if (claim.nonce === "" || claim.releasing === true || !isDetached(claim)) return;
+    this.#gone.set(key, [...(this.#gone.get(key) ?? []), claim]);
+  }
+
+  async #work(key: string): Promise<Outcome> {
+    const { leadership, mirror, watches } = this.#deps;
+    if (!leadership.leads()) return this.#forget(key);
+    if (!mirror.ready || !watches.namespaces.isSynced) return { kind: "again", afterMs: UNREADY_MS };
+    await this.#giveBack(key);
+    const seen = mirror.claim(key);
+    if (seen?.record.deleting === true) return this.#outlast(key, seen);
+    if (seen?.record.handMade !== true || seen.record.releasing === true) return this.#forget(key);
+    this.#waiting.enter(key);
+    const decided = await this.#decide(seen);
+    if (!(await this.#report(key, decided))) return { kind: "again", afterMs: BEHIND_MS };
+    if (isRefusal(decided.verdict)) return this.#waiting.refused(key);
+    this.#waiting.leave(key);
+    return DONE;
+  }
+
+  /** It is deleted, and stays until the reaper lets it go. */
+  #outlast(key: string, { uid, record }: Stored<"claim">): Outcome {
+    const { addresses, binding, name, namespace } = record;
+    const waits = record.releasing !== true && !isDetached(record);
+    if (waits && this.#told.get(key) !== uid) {
+      const pod = `pod ${binding?.podName ?? ""} on node ${binding?.node ?? ""}`;
+      const then = "until its sandbox has ended; delete that pod, or fence its node if it is lost";
+      this.#deps.events.record({
+        regarding: { apiVersion: apiVersionOf(CLAIMS), kind: CLAIMS.kind, namespace, name, uid },
+        ...{ type: "Normal", reason: "InUse", action: "Deleting" },
+        note: `the claim is deleted, and stays with ${addresses.join(" and ")} for ${pod} ${then}`,
+      });
+    }
+    const outcome = this.#forget(key);
+    if (waits) this.#told.set(key, uid);
+    return outcome;
+  }
+
+  #forget(key: string): Outcome {
+    this.#items.delete(key);
+    this.#told.delete(key);
+    this.#writtenAt.delete(key);
+    this.#waiting.leave(key);
+    if (!this.#deps.leadership.leads()) this.#gone.delete(key);
+    return DONE;
+  }
+
+  /** By compare-and-set, and only what no claim of the name relies on: there may be a new one already. */
+  async #giveBack(key: string): Promise<void> {
+    const { context } = this.#deps;
+    const lost = this.#gone.get(key) ?? [];
+    for (const { addresses, nonce } of lost) {
+      for (const address of addresses) await startCooldownIfDropped(context, address, nonce);
+      context.log.info("claim was deleted by hand", { claim: key, address: addresses.join(",") });
+    }
+    const since = this.#gone.get(key)?.slice(lost.length) ?? [];
+    if (since.length > 0) this.#gone.set(key, since);
+    else this.#gone.delete(key);
+  }
+
+  async #decide(seen: Stored<"claim">): Promise<Decided> {
+    const { context, inventory } = this.#deps;
+    const { clock, random } = context;
+    const namespace = await namespaceOf(inventory.cached, seen.record.namespace);
+    const allocation = requestFromSpec(seen.record, namespace, { token: random.token(), now: clock.now() });
+    const foreseen = predictFromCache(context, allocation);
+    if (isRefusal(foreseen)) return { verdict: foreseen, revision: seen.revision };
+    const got = foreseen.kind === "try" ? await reserve(context, allocation, "pod") : foreseen;
+    if (isRefusal(got)) return { verdict: got, revision: seen.revision };
+    const { record, revision } = got.claim;
+    return { verdict: { kind: "reserved", addresses: record.addresses }, revision };
+  }
+
+  /** False: the claim is another one by now, so that nothing was said. */
+  async #report(key: string, { verdict, revision }: Decided): Promise<boolean> {
+    const item = await this.#item(key, revision);
+    if (item === undefined) return false;
+    const said = isRefusal(verdict)
+      ? disclosedRefusal(this.#deps, verdict, key.split("/")[0] ?? "")
+      : verdict;
+    const report = reportOn(item, said, this.#deps.context.clock.now());
+    if (report === undefined || (onlyMessageChanged(item, report) && this.#isRecent(key))) return true;
+    const { name, namespace = "", uid, resourceVersion } = item.metadata;
+    const body = { metadata: { uid, resourceVersion }, status: report };
+    const written = await this.#client.patch({ namespace, name }, { type: "merge", body }, "status");
+    if (written === undefined) return false;
+    this.#items.set(key, withoutManagedFields(written));
+    this.#writtenAt.set(key, this.#deps.context.clock.monotonic());
+    this.#tell(item, report);
+    return true;
+  }
+
+  #isRecent(key: string): boolean {
+    const writtenAt = this.#writtenAt.get(key) ?? Number.NEGATIVE_INFINITY;
+    return this.#deps.context.clock.monotonic() - writtenAt < REWORD_MS;
+  }
+
+  /** The object as of that revision: conditions and generation are not in the record. */
+  async #item(key: string, revision: string): Promise<KubeItem | undefined> {
+    const known = this.#items.get(key);
+    if (known?.metadata.resourceVersion === revision) return known;
+    const [namespace = "", name = ""] = key.split("/");
+    const item = await this.#client.get({ namespace, name });
+    if (item?.metadata.resourceVersion !== revision) return undefined;
+    this.#items.set(key, withoutManagedFields(item));
+    return item;
+  }
+
+  /** Once for each thing that is new; what goes on for long stands in the condition. */
+  #tell(item: KubeItem, { conditions }: ClaimReport): void {
+    const [now, before] = [readyOf(conditions), readyOf(conditionsOf(item))];
+    if (now === undefined || (now.reason === before?.reason && now.message === before.message)) return;
+    const { namespace = "", name, uid } = item.metadata;
+    this.#deps.events.record({
+      regarding: { apiVersion: apiVersionOf(CLAIMS), kind: CLAIMS.kind, namespace, name, uid },
+      type: now.status === "True" ? "Normal" : "Warning",
+      ...{ reason: now.reason, action: "Reserving", note: now.message },
+    });
+  }
+}
+
+/** Whether there is anything to do for the claim. */
+function concerns({ handMade, deleting }: Claim): boolean {
+  return handMade === true || deleting === true;
+}

@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: Apache-2.0
+import assert from "node:assert/strict";
+import { describe, it } from "node:test";
+import { refuse } from "../../../allocator/base/errors.ts";
+import { addrs, NOW } from "../../../test/support/fixtures.ts";
+import { type ClaimVerdict, onlyMessageChanged, reportOn } from "./status.ts";
+
+const RESERVED: ClaimVerdict = { kind: "reserved", addresses: addrs("10.20.0.70", "fd00:20::70") };
+const TAKEN = refuse("ADDRESS_TAKEN", "address 10.20.0.70 is held by shop/other");
+
+function item(status: unknown, spec: unknown = {}) {
+  const metadata = {
+    ...{ name: "a", namespace: "shop", uid: "u", resourceVersion: "1" },
+    generation: 2,
+  };
+  return { metadata, spec, status };
+}
+
+describe("the status of a claim made by hand", () => {
+  it("says what is reserved, and nothing more once it says that", () => {
+    const report = reportOn(item({ phase: "Pending", message: "held" }), RESERVED, NOW);
+    assert.deepEqual(report, {
+      phase: "Reserved",
+      message: null,
+      conditions: [
+        {
+          type: "Ready",
+          status: "True",
+          reason: "Reserved",
+          message: "10.20.0.70 and fd00:20::70 are reserved",
+          observedGeneration: 2,
+          lastTransitionTime: "2026-01-01T00:00:00Z",
+        },
+      ],
+    });
+    const written = { phase: report?.phase, conditions: report?.conditions };
+    assert.equal(reportOn(item(written), RESERVED, NOW + 60_000), undefined);
+  });
+
+  it("says why there are no addresses, in the message too", () => {
+    const report = reportOn(item(undefined), TAKEN, NOW);
+    assert.equal(report?.phase, "Pending");
+    assert.equal(report?.message, TAKEN.message);
+    assert.deepEqual(
+      report?.conditions.map(({ status, reason, message }) => `${status} ${reason}: ${message}`),
+      [`False AddressTaken: ${TAKEN.message}`],
+    );
+  });
+
+  it("tells a refusal in other words from another refusal, and from the same for another request", () => {
+    const told = reportOn(item(undefined), TAKEN, NOW);
+    assert.ok(told);
+    const reworded = reportOn(item(told), { ...TAKEN, message: "held; free nearby: 10.20.0.71" }, NOW);
+    const other = reportOn(item(told), refuse("POOL_EXHAUSTED", "all taken"), NOW);
+    const reserved = reportOn(item(told), RESERVED, NOW);
+    assert.ok(reworded && other && reserved);
+    assert.equal(onlyMessageChanged(item(told), reworded), true);
+    assert.equal(onlyMessageChanged(item(told), other), false);
+    assert.equal(onlyMessageChanged(item(told), reserved), false);
+    assert.equal(onlyMessageChanged(item(undefined), told), false);
+    const older = { ...told, conditions: told.conditions.map((c) => ({ ...c, observedGeneration: 1 })) };
+    assert.equal(onlyMessageChanged(item(older), reworded), false);
+  });
+
+  it("stays what the agent said while a pod has the claim", () => {
+    const attached = { phase: "Attached", attachment: { node: "node-a" } };
+    assert.equal(reportOn(item(attached), RESERVED, NOW)?.phase, "Attached");
+    assert.equal(reportOn(item(attached), TAKEN, NOW)?.phase, "Attached");
+  });
+
+  it("is reserved still for a claim that cannot have other addresses", () => {
+    const held = item({ phase: "Reserved" }, { nonce: "n1" });
+    assert.equal(reportOn(held, TAKEN, NOW)?.phase, "Reserved");
+    assert.equal(reportOn(item({ phase: "Reserved" }, { nonce: "" }), TAKEN, NOW)?.phase, "Pending");
+  });
+});

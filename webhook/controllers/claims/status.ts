@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0
+import { isDeepStrictEqual } from "node:util";
+import { isRefusal, type Refusal } from "../../../allocator/base/errors.ts";
+import type { Address } from "../../../allocator/ip/address.ts";
+import { Fields } from "../../../allocator/manifest/kubernetes-object.ts";
+import type { KubeItem } from "../../../kube/api/resource.ts";
+import {
+  type Condition,
+  type ConditionInput,
+  conditionsOf,
+  generationOf,
+  mergeConditions,
+  reasonOf,
+} from "../conditions.ts";
+
+/** What has become of a claim that a person made. */
+export type ClaimVerdict = { readonly kind: "reserved"; readonly addresses: readonly Address[] } | Refusal;
+
+/** What of a claim's status is the controller's to write. */
+export interface ClaimReport {
+  readonly phase: string;
+  readonly message: string | null;
+  readonly conditions: readonly Condition[];
+}
+
+/** The status that the claim should have, or undefined when it has it. Agents write the phase once a pod has the claim. */
+export function reportOn(item: KubeItem, verdict: ClaimVerdict, now: number): ClaimReport | undefined {
+  const object = new Fields(item);
+  const status = object.at("status");
+  const before: ClaimReport = {
+    phase: status.text("phase"),
+    message: status.text("message") === "" ? null : status.text("message"),
+    conditions: conditionsOf(item),
+  };
+  const holds = !isRefusal(verdict) || object.at("spec").text("nonce") !== "";
+  const unused = before.phase === "" || before.phase === "Pending" || before.phase === "Reserved";
+  const next: ClaimReport = {
+    phase: unused ? (holds ? "Reserved" : "Pending") : before.phase,
+    message: isRefusal(verdict) ? verdict.message : null,
+    conditions: mergeConditions(before.conditions, [readiness(verdict)], {
+      generation: generationOf(item),
+      now,
+    }),
+  };
+  return isDeepStrictEqual(next, before) ? undefined : next;
+}
+
+/** The same refusal in other words, for the free neighbours that it names come and go. */
+export function onlyMessageChanged(item: KubeItem, { conditions }: ClaimReport): boolean {
+  const [before, next] = [readyOf(conditionsOf(item)), readyOf(conditions)];
+  return (
+    next?.status === "False" &&
+    next.status === before?.status &&
+    next.reason === before.reason &&
+    next.observedGeneration === before.observedGeneration
+  );
+}
+
+export function readyOf(conditions: readonly Condition[]): Condition | undefined {
+  return conditions.find(({ type }) => type === "Ready");
+}
+
+function readiness(verdict: ClaimVerdict): ConditionInput {
+  if (isRefusal(verdict)) {
+    return { type: "Ready", status: "False", reason: reasonOf(verdict.code), message: verdict.message };
+  }
+  return { type: "Ready", status: "True", reason: "Reserved", message: wordsFor(verdict.addresses) };
+}
+
+function wordsFor(addresses: readonly Address[]): string {
+  return `${addresses.join(" and ")} ${addresses.length === 1 ? "is" : "are"} reserved`;
+}

@@ -1,0 +1,223 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import { isRefusal, messageOf } from "../../../allocator/base/errors.ts";
+import { Fields } from "../../../allocator/manifest/kubernetes-object.ts";
+import { isBound } from "../../../allocator/model/claim.ts";
+import { findOverlap } from "../../../allocator/pool/overlap.ts";
+import { parseStoredPool } from "../../../allocator/pool/pool.ts";
+import { IN_USE } from "../../../allocator/store/kubernetes/objects.ts";
+import type { Stored } from "../../../allocator/store/store.ts";
+import { Client } from "../../../kube/api/client.ts";
+import { apiVersionOf, type KubeItem, POOLS, RESERVATIONS } from "../../../kube/api/resource.ts";
+import { type Controller, runQueue } from "../../../kube/controller/run-queue.ts";
+import { DONE, type Outcome, WorkQueue } from "../../../kube/controller/workqueue.ts";
+import { type Condition, conditionsOf, withoutManagedFields } from "../conditions.ts";
+import type { ControllerDeps } from "../controller.ts";
+import {
+  countPoolUsage,
+  exhaustedOf,
+  type PoolReport,
+  type PoolState,
+  type PoolUsage,
+  reportOn,
+  UNUSED,
+} from "./status.ts";
+
+/** A pool is written so often at most. */
+const EVERY_MS = 2_000;
+/** After a pass, however much has changed by then, and 20 times as long as the pass counted: 5 % of a processor. */
+const REST_MS = 100;
+const REST_FACTOR = 20;
+/** Until then the first full pass of the watches is over, or nearly. */
+const UNREADY_MS = 200;
+const ALL = "pools";
+
+/** Keeps status, conditions and finalizer of the pools as the records say. */
+export function startPools(deps: ControllerDeps): Controller {
+  return new Pools(deps).start();
+}
+
+class Pools {
+  readonly #deps: ControllerDeps;
+  readonly #client: Client;
+  readonly #reservations: Client;
+  readonly #queue: WorkQueue;
+  readonly #items = new Map<string, KubeItem>(); // pool -> the object as it was last seen
+  readonly #writtenAt = new Map<string, number>(); // pool -> monotonic time of the last write
+  /** Monotonic: the next pass begins no sooner. */
+  #restsUntil = Number.NEGATIVE_INFINITY;
+
+  constructor(deps: ControllerDeps) {
+    this.#deps = deps;
+    this.#client = new Client(deps.connection, POOLS);
+    this.#reservations = new Client(deps.connection, RESERVATIONS);
+    const { clock, random, log } = deps.context;
+    const { metrics } = deps;
+    const work = (_: string, signal: AbortSignal) => this.#pass(signal);
+    this.#queue = new WorkQueue({ name: "pools", work, clock, random, log, metrics });
+  }
+
+  start(): Controller {
+    const { leadership, mirror } = this.#deps;
+    const undo = [
+      leadership.onGain(() => this.#soon()),
+      mirror.onChange("pool", (name, now) => {
+        if (now === undefined || this.#items.get(name)?.metadata.resourceVersion !== now.revision)
+          this.#soon();
+      }),
+      mirror.onChange("reservation", () => this.#soon()),
+      mirror.onChange("claim", (_, now, before) => {
+        if (boundTo(now) !== boundTo(before)) this.#soon();
+      }),
+    ];
+    this.#soon();
+    return runQueue(this.#queue, undo);
+  }
+
+  /** Whatever happens until then is covered by one pass over all pools. */
+  #soon(): void {
+    if (!this.#deps.leadership.leads()) return;
+    const { clock } = this.#deps.context;
+    this.#queue.addAfter(ALL, Math.max(0, this.#restsUntil - clock.monotonic()));
+  }
+
+  async #pass(signal: AbortSignal): Promise<Outcome> {
+    const { leadership, mirror, context } = this.#deps;
+    if (!leadership.leads()) {
+      this.#items.clear();
+      return DONE;
+    }
+    if (!mirror.ready) return { kind: "again", afterMs: UNREADY_MS };
+    const began = context.clock.monotonic();
+    const census = await countPoolUsage(mirror, () => context.clock.sleep(0));
+    const ended = context.clock.monotonic();
+    this.#restsUntil = ended + REST_MS + REST_FACTOR * (ended - began);
+    this.#forgetGone();
+    const waits: number[] = [];
+    for (const stored of [...mirror.poolRecords()]) {
+      if (signal.aborted || !leadership.leads()) return DONE;
+      waits.push(await this.#settleSafely(stored, census.get(stored.key) ?? UNUSED));
+    }
+    const afterMs = Math.min(...waits.filter((ms) => ms > 0));
+    return Number.isFinite(afterMs) ? { kind: "again", afterMs } : DONE;
+  }
+
+  #forgetGone(): void {
+    for (const kept of [this.#items, this.#writtenAt]) {
+      for (const name of kept.keys()) if (this.#deps.mirror.poolRecord(name) === undefined) kept.delete(name);
+    }
+  }
+
+  /** One pool that cannot be written must not keep the others from their turn. */
+  async #settleSafely(stored: Stored<"pool">, use: PoolUsage): Promise<number> {
+    try {
+      return await this.#settle(stored, use);
+    } catch (error) {
+      const fields = { pool: stored.key, error: messageOf(error) };
+      this.#deps.context.log.warn("state of a pool cannot be written; it is tried again", fields);
+      return EVERY_MS;
+    }
+  }
+
+  /** One write at most. Gives 0 when everything is as it should be, or the ms until the next look. */
+  async #settle(stored: Stored<"pool">, use: PoolUsage): Promise<number> {
+    const { context } = this.#deps;
+    const wait = (this.#writtenAt.get(stored.key) ?? Number.NEGATIVE_INFINITY) + EVERY_MS;
+    const item = await this.#item(stored);
+    if (item === undefined) return 0; // it went, and the mirror hears of it
+    const finalizers = await this.#finalizersFor(item, use);
+    const report = reportOn(item, this.#stateOf(stored, use), context.clock.now());
+    if (finalizers === undefined && report === undefined) return 0;
+    const ms = wait - context.clock.monotonic();
+    if (ms > 0) return ms;
+    this.#writtenAt.set(stored.key, context.clock.monotonic());
+    if (finalizers !== undefined) await this.#writeFinalizers(item, finalizers);
+    else if (report !== undefined) await this.#writeReport(item, report);
+    return EVERY_MS;
+  }
+
+  /** The object as the mirror has it, or as it is now when that is newer. */
+  async #item({ key, revision }: Stored<"pool">): Promise<KubeItem | undefined> {
+    const known = this.#items.get(key);
+    if (known?.metadata.resourceVersion === revision) return known;
+    const item = await this.#client.get({ name: key });
+    this.#remember(item);
+    return item;
+  }
+
+  #remember(item: KubeItem | undefined): void {
+    if (item !== undefined) this.#items.set(item.metadata.name, withoutManagedFields(item));
+  }
+
+  /** The list as it should be, if it is not: a pool that is deleted, past every webhook, stays until it holds nothing. What lets a pool go asks the authority, not the mirror. */
+  async #finalizersFor(
+    { metadata }: KubeItem,
+    { reserved }: PoolUsage,
+  ): Promise<readonly string[] | undefined> {
+    const { finalizers = [], name, deletionTimestamp } = metadata;
+    const there = finalizers.includes(IN_USE);
+    if (reserved > 0) return there || deletionTimestamp !== undefined ? undefined : [...finalizers, IN_USE];
+    if (!there || (await this.#holdsAny(name))) return undefined;
+    return finalizers.filter((finalizer) => finalizer !== IN_USE);
+  }
+
+  /** What cools holds nothing. */
+  async #holdsAny(pool: string): Promise<boolean> {
+    const selection = { fieldSelector: `spec.pool=${pool}` };
+    for await (const { items } of this.#reservations.pages(selection, 500)) {
+      if (items.some((item) => !isCooling(item))) return true;
+    }
+    return false;
+  }
+
+  #stateOf({ record }: Stored<"pool">, use: PoolUsage): PoolState {
+    const pool = parseStoredPool(record);
+    const { mirror } = this.#deps;
+    const deleting = record.deleting === true;
+    const { reviewersBy } = this.#deps;
+    if (isRefusal(pool)) return { pool, deleting, use, exhausted: [], reviewersBy };
+    const exhausted = exhaustedOf(mirror, pool);
+    return { pool, deleting, use, exhausted, collides: findOverlap(mirror.pools(), pool), reviewersBy };
+  }
+
+  async #writeFinalizers({ metadata }: KubeItem, finalizers: readonly string[]): Promise<void> {
+    const { name, uid, resourceVersion } = metadata;
+    const body = { metadata: { uid, resourceVersion, finalizers } };
+    this.#remember(await this.#client.patch({ name }, { type: "merge", body }));
+  }
+
+  async #writeReport(item: KubeItem, status: PoolReport): Promise<void> {
+    const { name, uid, resourceVersion } = item.metadata;
+    const body = { metadata: { uid, resourceVersion }, status };
+    const written = await this.#client.patch({ name }, { type: "merge", body }, "status");
+    if (written === undefined) return;
+    this.#remember(written);
+    this.#tell(item, conditionsOf(item), status.conditions);
+  }
+
+  /** An event for each condition that turned for the worse, or back again. */
+  #tell({ metadata }: KubeItem, before: readonly Condition[], now: readonly Condition[]): void {
+    const { name, uid } = metadata;
+    for (const { type, status, reason, message } of now) {
+      const last = before.find((condition) => condition.type === type);
+      const bad = type === "Ready" ? "False" : "True";
+      const worse = status === bad && (last?.status !== bad || last.reason !== reason);
+      const better = last?.status === bad && status !== bad && status !== "Unknown";
+      if (type === "Invalid" || !(worse || better)) continue; // Ready says that too
+      this.#deps.events.record({
+        regarding: { apiVersion: apiVersionOf(POOLS), kind: POOLS.kind, name, uid },
+        type: worse ? "Warning" : "Normal",
+        ...{ reason, action: "Watching", note: message },
+      });
+    }
+  }
+}
+
+function boundTo(claim: Stored<"claim"> | undefined): string {
+  if (claim === undefined || !isBound(claim.record)) return "";
+  return claim.record.addresses.join(",");
+}
+
+function isCooling(item: KubeItem): boolean {
+  return new Fields(item).at("spec").get("releasedAt") !== undefined;
+}

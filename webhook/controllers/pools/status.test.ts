@@ -1,0 +1,160 @@
+// SPDX-License-Identifier: Apache-2.0
+import assert from "node:assert/strict";
+import { describe, it } from "node:test";
+import { findOverlap } from "../../../allocator/pool/overlap.ts";
+import { parsePool } from "../../../allocator/pool/pool.ts";
+import {
+  addrs,
+  bindingTo,
+  claimRecord,
+  DB_POOL,
+  NOW,
+  parsed,
+  poolRecord,
+  reservationRecord,
+  reservationsOf,
+  viewOf,
+} from "../../../test/support/fixtures.ts";
+import { countPoolUsage, exhaustedOf, type PoolState, reportOn, UNUSED } from "./status.ts";
+
+function item(status: unknown = {}) {
+  return { metadata: { name: "db", uid: "u", resourceVersion: "1", generation: 4 }, status };
+}
+
+function state(over: Partial<PoolState> = {}): PoolState {
+  return { pool: parsed(DB_POOL), deleting: false, use: UNUSED, exhausted: [], ...over };
+}
+
+function conditionsOf(given: PoolState): readonly string[] {
+  const conditions = reportOn(item(), given, NOW)?.conditions ?? [];
+  return conditions.map(({ type, status, reason, message }) => `${type}=${status} ${reason}: ${message}`);
+}
+
+describe("the census", () => {
+  it("counts what is reserved, cooling and bound, and names some holders", async () => {
+    const bound = claimRecord({ binding: bindingTo("mysql-0", "node-a") });
+    const promised = claimRecord({
+      name: "mysql-1",
+      addresses: addrs("10.20.0.71"),
+      binding: bindingTo("mysql-1", ""),
+    });
+    const liar = claimRecord({
+      name: "mysql-2",
+      nonce: "n2",
+      addresses: addrs("10.20.0.71"),
+      binding: bindingTo("mysql-2", "node-a"),
+    });
+    const cache = viewOf({
+      pools: [DB_POOL],
+      claims: [bound, promised, liar],
+      reservations: [
+        ...[...reservationsOf(bound), ...reservationsOf(promised)],
+        reservationRecord("10.20.0.80", { releasedAt: NOW }),
+        reservationRecord("10.99.0.1", { pool: "gone" }),
+      ],
+    });
+    const census = await countPoolUsage(cache, async () => {});
+    assert.deepEqual(Object.fromEntries(census), {
+      db: {
+        reserved: 2,
+        cooling: 1,
+        bound: 1,
+        some: ["10.20.0.70 (shop/mysql-0)", "10.20.0.71 (shop/mysql-1)"],
+      },
+      gone: { reserved: 1, cooling: 0, bound: 0, some: ["10.99.0.1 (shop/mysql-0)"] },
+    });
+  });
+
+  it("lets others have their turn when there is much to count", async () => {
+    const reservations = Array.from({ length: 2_500 }, (_, n) =>
+      reservationRecord(`10.20.${10 + Math.floor(n / 250)}.${n % 250}`),
+    );
+    let turns = 0;
+    const census = await countPoolUsage(viewOf({ reservations }), async () => void turns++);
+    assert.equal(turns, 2);
+    assert.equal(census.get("db")?.reserved, 2_500);
+  });
+});
+
+describe("the status of a pool", () => {
+  it("has numbers of any size as text, and is not written again", () => {
+    const use = { reserved: 3, cooling: 1, bound: 2, some: [] };
+    const report = reportOn(item(), state({ use }), NOW);
+    const { conditions, ...numbers } = report ?? { conditions: [] };
+    // 150 of IPv4 less gateway and ten excluded, and a /64 less the address of the network
+    assert.deepEqual(numbers, {
+      capacity: String(139n + 2n ** 64n - 1n),
+      reserved: 3,
+      bound: 2,
+      free: String(139n + 2n ** 64n - 1n - 4n),
+    });
+    assert.deepEqual(
+      conditions.map(({ observedGeneration }) => observedGeneration),
+      [4, 4, 4],
+    );
+    assert.equal(reportOn(item(report), state({ use }), NOW + 60_000), undefined);
+    assert.notEqual(reportOn(item(report), state({ use: { ...use, bound: 3 } }), NOW), undefined);
+  });
+
+  it("is open", () => {
+    assert.deepEqual(conditionsOf(state()), [
+      "Ready=True Open: takes reservations",
+      "Exhausted=False AddressesFree: addresses are free",
+      "Invalid=False Valid: its spec can be used",
+    ]);
+  });
+
+  it("says what keeps strangers from sending reviews, where that is known", () => {
+    const said = (reviewersBy: PoolState["reviewersBy"]) =>
+      conditionsOf(state({ reviewersBy }))
+        .slice(3)
+        .map((condition) => condition.split(":")[0]);
+    assert.deepEqual(said("nothing"), ["ReviewsOpen=True AnyClient"]);
+    assert.deepEqual(said("NetworkPolicy"), ["ReviewsOpen=Unknown NetworkPolicy"]);
+    assert.deepEqual(said("ClientCertificate"), ["ReviewsOpen=False ClientCertificate"]);
+  });
+
+  it("says of both pools that they have addresses in common", () => {
+    const [one, two] = [parsed(poolRecord("one", "10.40.0.0/24")), parsed(poolRecord("two", "10.40.0.0/25"))];
+    const said = (pool: typeof one) =>
+      conditionsOf(state({ pool, collides: findOverlap([one, two], pool) })).slice(0, 1);
+    const advice = "both contain 10.40.0.1-10.40.0.126; change from, to or cidr of one of them";
+    assert.deepEqual(said(one), [`Ready=False PoolOverlaps: pools one and two ${advice}`]);
+    assert.deepEqual(said(two), [`Ready=False PoolOverlaps: pools two and one ${advice}`]);
+  });
+
+  it("says which family is used up, of which addresses by explicit request may be left", () => {
+    const pool = poolRecord("db", ["10.20.0.0/30", "fd00:20::/64"], { reserved: ["10.20.0.1"] });
+    const taken = viewOf({ pools: [pool], reservations: [reservationRecord("10.20.0.2")] });
+    assert.deepEqual(exhaustedOf(taken, parsed(pool)), ["IPv4"]);
+    assert.deepEqual(exhaustedOf(viewOf({ pools: [pool] }), parsed(pool)), []);
+    assert.deepEqual(conditionsOf(state({ exhausted: ["IPv4"] })).slice(1, 2), [
+      "Exhausted=True PoolExhausted: every IPv4 address that may be had without naming it is taken; add a range or release claims",
+    ]);
+  });
+
+  it("says what keeps a deleted pool", () => {
+    const some = ["10.20.0.70 (shop/mysql-0)"];
+    const use = { reserved: 5, cooling: 0, bound: 0, some };
+    assert.deepEqual(conditionsOf(state({ deleting: true, use })).slice(0, 1), [
+      "Ready=False Deleting: it was deleted and goes when what it still holds is released: 10.20.0.70 (shop/mysql-0) and 4 more",
+    ]);
+    assert.deepEqual(conditionsOf(state({ deleting: true })).slice(0, 1), [
+      "Ready=False Deleting: it was deleted and is about to go",
+    ]);
+  });
+
+  it("says that a pool is disabled or cannot be used, and then has no capacity", () => {
+    const closed = parsed({ ...DB_POOL, spec: { ...DB_POOL.spec, disabled: true } });
+    assert.deepEqual(conditionsOf(state({ pool: closed })).slice(0, 1), [
+      "Ready=False PoolDisabled: takes no new reservations: spec.disabled is true",
+    ]);
+    const invalid = state({ pool: parsePool({ name: "db", spec: { ranges: [] } }) });
+    const [ready, exhausted, wrong] = conditionsOf(invalid);
+    assert.match(ready ?? "", /^Ready=False PoolInvalid: spec\.ranges is empty/);
+    assert.match(exhausted ?? "", /^Exhausted=Unknown PoolInvalid/);
+    assert.match(wrong ?? "", /^Invalid=True PoolInvalid: spec\.ranges is empty/);
+    const { capacity, free } = reportOn(item(), invalid, NOW) ?? {};
+    assert.deepEqual({ capacity, free }, { capacity: null, free: null });
+  });
+});

@@ -1,0 +1,244 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import { isDeepStrictEqual } from "node:util";
+import { isRefusal, type Refusal } from "../../allocator/base/errors.ts";
+import { predictFromCache } from "../../allocator/demand/cache-prediction.ts";
+import { ordinalRequests, readTemplate } from "../../allocator/demand/workload-allocation.ts";
+import { neededBy } from "../../allocator/lifecycle/claim-owner.ts";
+import { type AllocationRequest, reserve } from "../../allocator/lifecycle/reserve.ts";
+import type { Fields } from "../../allocator/manifest/kubernetes-object.ts";
+import { requestsAddress } from "../../allocator/model/address-request.ts";
+import { workloadOf } from "../../allocator/model/claim-workload.ts";
+import { namespaceOf } from "../../allocator/model/cluster-state.ts";
+import { isSameGroup } from "../../allocator/model/workload-kinds.ts";
+import { type Controller, runQueue } from "../../kube/controller/run-queue.ts";
+import { DONE, type Outcome, WorkQueue } from "../../kube/controller/workqueue.ts";
+
+import { withUsablePools } from "../admission/pool-access.ts";
+import type { ObservedWorkload, WorkloadInformer } from "../cluster-state/informers.ts";
+import { isReservedOrdinal } from "../cluster-state/kruise-ordinals.ts";
+import { reasonOf } from "./conditions.ts";
+import type { ControllerDeps } from "./controller.ts";
+
+import { disclosedRefusal } from "./disclosed-refusal.ts";
+import { onAddressFreed, Waiting } from "./retry-on-release.ts";
+
+/** Ordinals of one workload that are looked at before others have their turn. */
+const AT_ONCE = 50;
+/** The same refusal is told again so often at most, for it names free neighbours that come and go. */
+const TELL_AGAIN_MS = 60_000;
+/** Until then the first full pass of the watches is over, or nearly. */
+const UNREADY_MS = 200;
+
+/**
+ * Reserves the ordinals of StatefulSets in advance, each for itself: what one cannot have keeps no other from its
+ * address. What a workload needs no longer is pointed out to the reaper.
+ */
+export function startWorkloads(deps: ControllerDeps): Controller {
+  return new Workloads(deps).start();
+}
+
+type Ordinals = Iterator<{ readonly name: string; readonly intent: AllocationRequest | Refusal }>;
+
+/** One walk over the ordinals of a workload, as it was when the walk began. */
+interface Round {
+  readonly ordinals: Ordinals;
+  /** Of its template, for the service account. */
+  readonly podSpec: Fields;
+  readonly refused: { readonly name: string; readonly refusal: Refusal }[];
+}
+
+class Workloads {
+  readonly #deps: ControllerDeps;
+  readonly #queue: WorkQueue;
+  readonly #waiting: Waiting;
+  readonly #told = new Map<string, { readonly what: string; readonly at: number }>(); // workload -> what was told, monotonic time
+  readonly #rounds = new Map<string, Round>(); // workload -> its walk that is under way
+
+  constructor(deps: ControllerDeps) {
+    this.#deps = deps;
+    const { clock, random, log } = deps.context;
+    const { metrics } = deps;
+    const work = (key: string, signal: AbortSignal) => this.#work(key, signal);
+    this.#queue = new WorkQueue({ name: "workloads", work, clock, random, log, metrics });
+    const later = (key: string, ms: number) => this.#queue.addAfter(key, ms);
+    this.#waiting = new Waiting({ clock, random, later });
+  }
+
+  start(): Controller {
+    const { leadership, mirror, watches } = this.#deps;
+    const undo = [
+      leadership.onGain(() => this.#addAll()),
+      ...onAddressFreed(mirror, this.#waiting),
+      ...watches.workloads.map((watch) =>
+        watch.reflector.onChange((key, now, before) => this.#changed(watch, key, { now, before })),
+      ),
+      watches.namespaces.onChange((name, now, before) => {
+        if (!isDeepStrictEqual(now, before)) this.#addAll(name);
+      }),
+    ];
+    this.#addAll();
+    return runQueue(this.#queue, undo);
+  }
+
+  /** All workloads that have ordinals, or those of one namespace. */
+  #addAll(namespace?: string): void {
+    if (!this.#deps.leadership.leads()) return;
+    for (const watch of this.#deps.watches.workloads.filter(hasOrdinals)) {
+      for (const [key, { facts }] of watch.reflector.all()) {
+        if (namespace === undefined || facts.namespace === namespace) this.#add(watch, key);
+      }
+    }
+  }
+
+  #add(watch: WorkloadInformer, name: string): void {
+    const key = queueKey(watch, name);
+    this.#rounds.delete(key);
+    this.#queue.add(key);
+  }
+
+  /** A change of its status alone changes nothing here. */
+  #changed(watch: WorkloadInformer, key: string, is: { now?: Seen; before?: Seen }): void {
+    if (!this.#deps.leadership.leads() || isSame(is.now, is.before)) return;
+    this.#suspect(watch, key, is.now);
+    if (hasOrdinals(watch)) this.#add(watch, key);
+  }
+
+  /** Claims that are not kept as they should be now; the reaper's passes find them too, later. */
+  #suspect({ apiVersion, kind }: WorkloadInformer, key: string, now: Seen): void {
+    const [namespace = "", name = ""] = key.split("/");
+    for (const { record } of this.#deps.mirror.claimsOfWorkload(kind, namespace, name)) {
+      const ref = workloadOf(record);
+      if (ref === undefined || !isSameGroup(ref.apiVersion, apiVersion)) continue;
+      const needed = now !== undefined && neededBy(now.facts, record.identity) === "needed";
+      if (now === undefined || needed === (record.retained !== undefined)) this.#deps.suspect(record);
+    }
+  }
+
+  async #work(key: string, signal: AbortSignal): Promise<Outcome> {
+    const { leadership, mirror, watches } = this.#deps;
+    const seen = this.#find(key);
+    if (!leadership.leads() || seen === undefined) {
+      this.#rounds.delete(key);
+      this.#settled(key);
+      return DONE;
+    }
+    if (!mirror.ready || !watches.namespaces.isSynced) return { kind: "again", afterMs: UNREADY_MS };
+    this.#waiting.enter(key);
+    try {
+      const round = this.#rounds.get(key) ?? (await this.#begin(key, seen));
+      if (round === undefined) return DONE;
+      const over = await this.#goOn(round, signal);
+      if (this.#rounds.get(key) !== round) return DONE; // it changed meanwhile, and waits in the queue
+      return over ? this.#finish(key, seen, round) : { kind: "again", afterMs: 0 };
+    } catch (error) {
+      this.#rounds.delete(key);
+      throw error;
+    }
+  }
+
+  #find(key: string): Seen {
+    for (const watch of this.#deps.watches.workloads) {
+      const prefix = queueKey(watch, "");
+      if (key.startsWith(prefix)) return watch.reflector.get(key.slice(prefix.length));
+    }
+    return undefined;
+  }
+
+  /** Undefined: its pods ask for nothing that could be reserved, or for something that nobody understands. */
+  async #begin(key: string, seen: ObservedWorkload): Promise<Round | undefined> {
+    const { context, inventory } = this.#deps;
+    const namespace = await namespaceOf(inventory.cached, seen.facts.namespace);
+    const template = readTemplate(context, seen.object, namespace);
+    if (isRefusal(template)) this.#tell(key, seen, { refusal: template, note: template.message });
+    if (isRefusal(template) || template.exempt || !requestsAddress(template.request)) {
+      this.#waiting.leave(key);
+      return undefined;
+    }
+    const ordinals = ordinalRequests(seen.object, { ...template, workload: seen.facts }); // the facts count the holes
+    const round = {
+      ordinals: ordinals.filter(({ ordinal }) => !isReservedOrdinal(seen.object, ordinal)),
+      podSpec: seen.object.spec.at("template").at("spec"),
+      refused: [],
+    };
+    this.#rounds.set(key, round);
+    return round;
+  }
+
+  /** True: the walk is over. */
+  async #goOn({ ordinals, podSpec, refused }: Round, signal: AbortSignal): Promise<boolean> {
+    for (let n = 0; n < AT_ONCE; n++) {
+      if (signal.aborted || !this.#deps.leadership.leads()) return false;
+      const next = ordinals.next();
+      if (next.done === true) return true;
+      const { name, intent } = next.value;
+      const refusal = isRefusal(intent) ? intent : await this.#provide(intent, podSpec);
+      if (refusal !== undefined) refused.push({ name, refusal });
+    }
+    return false;
+  }
+
+  /** A claim that stands costs no call, but for the review of who may use its pool, which is remembered for a while. */
+  async #provide(plain: AllocationRequest, podSpec: Fields): Promise<Refusal | undefined> {
+    const { context } = this.#deps;
+    const [intent = plain] = await withUsablePools(this.#deps, plain.key.namespace, podSpec, [plain]);
+    const foreseen = predictFromCache(context, intent);
+    if (foreseen.kind !== "try") return isRefusal(foreseen) ? foreseen : undefined;
+    const got = await reserve(context, intent, "workload");
+    return isRefusal(got) ? got : undefined;
+  }
+
+  #finish(key: string, seen: ObservedWorkload, { refused }: Round): Outcome {
+    this.#rounds.delete(key);
+    if (refused.length === 0) {
+      this.#settled(key);
+      return DONE;
+    }
+    // a claim in use changes when its pod is replaced, as a rolling update does
+    const lacking = refused.filter(({ refusal }) => refusal.code !== "CLAIM_CHANGED");
+    const [first] = lacking;
+    if (first !== undefined) {
+      const many = `${lacking.length} pods cannot have their addresses now; the first, `;
+      const refusal = disclosedRefusal(this.#deps, first.refusal, seen.facts.namespace);
+      const words = `pod ${first.name}: ${refusal.message}`;
+      const note = lacking.length > 1 ? `${many}${words}` : words;
+      this.#tell(key, seen, { refusal, note });
+    }
+    return this.#waiting.refused(key);
+  }
+
+  #settled(key: string): void {
+    this.#waiting.leave(key);
+    this.#told.delete(key);
+  }
+
+  #tell(key: string, { object }: ObservedWorkload, about: { refusal: Refusal; note: string }): void {
+    const { apiVersion, kind, metadata } = object;
+    const { namespace, name, uid } = metadata;
+    const { code, details } = about.refusal;
+    const what = JSON.stringify([uid, code, details]);
+    const at = this.#deps.context.clock.monotonic();
+    const last = this.#told.get(key);
+    if (last?.what === what && at - last.at < TELL_AGAIN_MS) return;
+    this.#told.set(key, { what, at });
+    const regarding = { apiVersion, kind, namespace, name, uid };
+    const said = { type: "Warning", reason: reasonOf(code), action: "Reserving", note: about.note } as const;
+    this.#deps.events.record({ regarding, ...said });
+  }
+}
+
+type Seen = ObservedWorkload | undefined;
+
+function hasOrdinals({ kind }: WorkloadInformer): boolean {
+  return kind === "StatefulSet";
+}
+
+function queueKey({ apiVersion, kind }: WorkloadInformer, name: string): string {
+  return `${apiVersion} ${kind} ${name}`;
+}
+
+function isSame(a: Seen, b: Seen): boolean {
+  return (
+    isDeepStrictEqual(a?.facts, b?.facts) && isDeepStrictEqual(a?.object.json.value, b?.object.json.value)
+  );
+}

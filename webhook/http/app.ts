@@ -1,0 +1,191 @@
+// SPDX-License-Identifier: Apache-2.0
+import express, { type ErrorRequestHandler, type Request, type RequestHandler, type Response } from "express";
+import { BerthError } from "../../allocator/base/errors.ts";
+import type { Clock, Logger, Metrics, Readiness } from "../../allocator/base/ports.ts";
+import { limitedLogger } from "../../system/limited-logger.ts";
+import {
+  type AdmissionReview,
+  errored,
+  type Handler,
+  ROUTES,
+  type Route,
+  reviewOf,
+} from "../review/admission-review.ts";
+import { DEADLINE_MS, withDeadline } from "../review/deadline.ts";
+import { type Busy, Intake, peerOf } from "../review/intake.ts";
+import type { GivenUp } from "../review/request-body.ts";
+import { answerEarly, mayHaveBody } from "./early-answer.ts";
+import { readReview, type Unread } from "./read-review.ts";
+
+export interface AppDeps {
+  readonly handlers: Readonly<Record<Route, Handler>>;
+  readonly ready: () => Readiness;
+  readonly metrics: Metrics & { expose(): Promise<{ readonly contentType: string; readonly body: string }> };
+  readonly log: Logger;
+  readonly clock: Clock;
+  /** What may be read and decided at a time; that of `INTAKE_LIMITS` if absent. */
+  readonly intake?: Intake;
+}
+
+/**
+ * The webhook's routes; knows nothing of TLS, of ports, or of what is decided. An admission route answers every
+ * request with an AdmissionReview. Its HTTP status is 200 once the body was JSON with a uid, because the API server
+ * reads no other answer; otherwise it is that of the review's own status.
+ */
+export function createApp(given: AppDeps): express.Express {
+  // whoever reaches the port makes lines by sending what is no review
+  const deps = { intake: new Intake(), ...given, log: limitedLogger(given.log, given.clock) };
+  const app = express();
+  app.disable("x-powered-by");
+  app.disable("etag");
+  app.enable("strict routing");
+  app.enable("case sensitive routing");
+  app.use((request, response, next) => {
+    // nobody reads such a body: it must not go on for as long as its sender likes
+    if (request.method !== "POST" && mayHaveBody(request)) response.set("Connection", "close");
+    next();
+  });
+  for (const route of ROUTES) {
+    app.route(route).post(admit(route, deps)).all(refuseMethod(deps.clock));
+  }
+  app.get("/healthz", (_request, response) => {
+    response.type("text/plain").send("ok\n");
+  });
+  app.get("/readyz", (_request, response) => {
+    const { ready, reason } = deps.ready();
+    response.status(ready ? 200 : 503).type("text/plain");
+    response.send(`${ready ? "ok" : reason}\n`);
+  });
+  const scrape = shared(() => deps.metrics.expose());
+  app.get("/metrics", async (_request, response) => {
+    const { contentType, body } = await scrape();
+    response.set("Content-Type", contentType).send(body);
+  });
+  app.use((_request, response) => {
+    sendEarly(response.status(404), { error: "not found" }, deps.clock);
+  });
+  app.use(answerFault(deps.log));
+  return app;
+}
+
+function admit(route: Route, deps: Required<AppDeps>): RequestHandler {
+  const { intake } = deps;
+  const handle = withDeadline(deps.handlers[route], { route, ...deps });
+  return async (request, response) => {
+    const late = new AbortController();
+    const place = intake.enter(peerOf(request), () => late.abort("busy" satisfies GivenUp));
+    if (typeof place === "string") {
+      turnAway(deps, route, response, place);
+      return;
+    }
+    try {
+      const started = deps.clock.monotonic();
+      const deadlineMs = deadlineOf(request);
+      const asked = await readReview(request, { deadlineMs, late, place, clock: deps.clock });
+      if (asked.kind === "lost") return;
+      if (asked.kind === "busy") {
+        turnAway(deps, route, response, asked.whose);
+        return;
+      }
+      if (asked.kind === "unreadable") {
+        refuseUnread(deps, route, response, asked);
+        return;
+      }
+      const leftMs = deadlineMs - (deps.clock.monotonic() - started);
+      const answer = await handle(asked.request, hangUpSignal(response), leftMs);
+      send(response, 200, reviewOf(answer));
+    } finally {
+      place.leave();
+    }
+  };
+}
+
+/** The API server tries again by itself, for as long as it would wait, when it is told when. */
+const RETRY_AFTER_S = 1;
+
+/** As text: of an answer that is no review, that is what an API server passes on to whoever asked it. */
+function turnAway({ log, metrics, clock }: AppDeps, route: Route, response: Response, whose: Busy): void {
+  const code = whose === "peer" ? 429 : 503;
+  const words =
+    whose === "peer"
+      ? "berth decides as many reviews of this address as it may have at a time; try again"
+      : "berth decides as many reviews as it can at a time; try again";
+  log.warn("admission review turned away", { route, code });
+  metrics.increment("berth_admission_reviews_total", countOf(route, code));
+  response.set({ Connection: "close", "Retry-After": String(RETRY_AFTER_S) });
+  response.status(code).type("text/plain");
+  answerEarly(response.req, response, words, clock);
+}
+
+function refuseUnread(
+  { log, metrics, clock }: AppDeps,
+  route: Route,
+  response: Response,
+  unread: Unread,
+): void {
+  const { uid, why, httpCode, apiVersion, status } = unread;
+  log.warn("admission review could not be read", { route, code: httpCode, uid });
+  metrics.increment("berth_admission_reviews_total", countOf(route, httpCode));
+  sendEarly(response.status(status), reviewOf(errored(uid, why, { httpCode }), apiVersion), clock);
+}
+
+function countOf(route: Route, code: number) {
+  return { route, operation: "", outcome: "unreadable", code: String(code) };
+}
+
+/** Aborts when the connection goes before the answer is out. */
+function hangUpSignal(response: Response): AbortSignal {
+  const controller = new AbortController();
+  response.once("close", () => {
+    if (!response.writableFinished) controller.abort(new BerthError("TIMED_OUT", "the client hung up"));
+  });
+  return controller.signal;
+}
+
+/**
+ * `?timeout=10s` is how long the API server waits; a tenth of it is for the way there and back. Whoever sends it can make
+ * it shorter than Berth's own time, and not longer.
+ */
+function deadlineOf(request: Request): number {
+  const seconds = /^([1-9][0-9]?)s$/.exec(String(request.query["timeout"]))?.[1];
+  return seconds === undefined ? DEADLINE_MS : Math.min(DEADLINE_MS, Number(seconds) * 900);
+}
+
+function send(response: Response, status: number, review: AdmissionReview): void {
+  response.status(status).json(review);
+}
+
+function refuseMethod(clock: Clock): RequestHandler {
+  return (_request, response) => {
+    sendEarly(response.status(405).set("Allow", "POST"), { error: "method not allowed" }, clock);
+  };
+}
+
+/** As `response.json`, where the body may not be read. */
+function sendEarly(response: Response, what: unknown, clock: Clock): void {
+  response.type("application/json");
+  answerEarly(response.req, response, JSON.stringify(what), clock);
+}
+
+/** Those who ask while it is under way get what the first one gets. */
+function shared<T>(ask: () => Promise<T>): () => Promise<T> {
+  let asked: Promise<T> | undefined;
+  return () => {
+    asked ??= ask().finally(() => {
+      asked = undefined;
+    });
+    return asked;
+  };
+}
+
+/** Last in the chain, for a scrape that failed, or a defect. Says nothing about the inside. */
+function answerFault(log: Logger): ErrorRequestHandler {
+  return (error: unknown, request, response, next) => {
+    if (response.headersSent) {
+      next(error);
+      return;
+    }
+    log.error("request failed", { path: request.path, error });
+    response.status(500).json({ error: "internal error" });
+  };
+}

@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: Apache-2.0
+import "../certificates/reflect-metadata.ts";
+import assert from "node:assert/strict";
+import { once } from "node:events";
+import { connect as connectTcp, type Socket } from "node:net";
+import { afterEach, before, describe, it } from "node:test";
+import { eventually } from "../../test/support/eventually.ts";
+import { TlsBench } from "../testing/tls-bench.ts";
+import type { TlsServer } from "./tls-server.ts";
+
+let bench: TlsBench;
+
+/** Around the tests of a suite: not of the whole file, whose process others may share. */
+function setUp(): void {
+  before(async () => {
+    bench = await TlsBench.open();
+  });
+  afterEach(async () => {
+    for (const socket of sockets.splice(0)) socket.destroy();
+    await bench.clear();
+  });
+}
+const sockets: Socket[] = [];
+
+/** A connection from an address of the loopback that says nothing. */
+async function mute({ address }: TlsServer, from: string): Promise<Socket> {
+  const socket = connectTcp({ host: "127.0.0.1", port: address.port, localAddress: from });
+  sockets.push(socket);
+  socket.on("error", () => {});
+  await once(socket, "connect");
+  return socket;
+}
+
+async function isCut(socket: Socket): Promise<void> {
+  if (!socket.closed) await once(socket.resume(), "close");
+}
+
+describe("connections", () => {
+  setUp();
+
+  it("of one address are bounded: those beyond are closed at once, and others are served", async () => {
+    const server = await bench.serve({ connections: { inAll: 100, perPeer: 3 } });
+    const its = [];
+    for (let i = 0; i < 3; i++) its.push(await mute(server, "127.0.0.2"));
+    await isCut(await mute(server, "127.0.0.2"));
+    assert.deepEqual(
+      its.map(({ closed }) => closed),
+      [false, false, false],
+    );
+    assert.equal((await bench.get(server)).status, 200);
+    its[0]?.destroy();
+    await eventually("there is room again", async () => {
+      const next = await mute(server, "127.0.0.2");
+      const cut = isCut(next).then(() => undefined);
+      return await Promise.race([cut, bench.clock.sleep(100).then(() => true as const)]);
+    });
+  });
+
+  it("are bounded in all: the address with the most loses the one that was not used for longest", async () => {
+    const server = await bench.serve({ connections: { inAll: 4, perPeer: 4 } });
+    const crowd = [];
+    for (let i = 0; i < 4; i++) crowd.push(await mute(server, "127.0.0.2"));
+    assert.equal((await bench.get(server)).status, 200);
+    await isCut(crowd[0] ?? assert.fail());
+    assert.deepEqual(
+      crowd.map(({ destroyed }) => destroyed),
+      [true, false, false, false],
+    );
+  });
+
+  it("whose request is under way are not cut for others", async () => {
+    const { promise: gate, resolve: release } = Promise.withResolvers<void>();
+    const { promise: entered, resolve: enter } = Promise.withResolvers<void>();
+    const server = await bench.serve({
+      connections: { inAll: 3, perPeer: 3 },
+      app: (_request, response) => {
+        enter();
+        void gate.then(() => response.end("done"));
+      },
+    });
+    const asking = bench.get(server);
+    await entered;
+    for (let i = 0; i < 2; i++) await mute(server, "127.0.0.1");
+    await mute(server, "127.0.0.2");
+    release();
+    assert.equal((await asking).text, "done");
+  });
+});

@@ -1,0 +1,140 @@
+// SPDX-License-Identifier: Apache-2.0
+import "../certificates/reflect-metadata.ts";
+import assert from "node:assert/strict";
+import { once } from "node:events";
+import { createServer, type RequestListener } from "node:http";
+import { type AddressInfo, connect as connectTcp } from "node:net";
+import { afterEach, before, describe, it } from "node:test";
+import { connect } from "node:tls";
+import { type LogFields, type Logger, noopLogger } from "../../allocator/base/ports.ts";
+import { ManualClock } from "../../system/testing/manual-clock.ts";
+import { TlsBench } from "../testing/tls-bench.ts";
+
+let bench: TlsBench;
+
+/** Around the tests of a suite: not of the whole file, whose process others may share. */
+function setUp(): void {
+  before(async () => {
+    bench = await TlsBench.open();
+  });
+  afterEach(() => bench.clear());
+}
+
+describe("TLS server: close", () => {
+  setUp();
+
+  /** An app whose answers wait until they are let go. */
+  function held() {
+    const { promise: gate, resolve: release } = Promise.withResolvers<void>();
+    const { promise: entered, resolve: enter } = Promise.withResolvers<void>();
+    const app: RequestListener = (_request, response) => {
+      enter();
+      void gate.then(() => response.end("done"));
+    };
+    return { app, entered, release };
+  }
+
+  it("answers what is under way, and takes nothing new", async () => {
+    const { app, entered, release } = held();
+    const server = await bench.serve({ app });
+    const asking = bench.get(server, { agent: bench.keepAlive() });
+    await entered;
+    let closed = false;
+    const closing = server.close().then(() => {
+      closed = true;
+    });
+    await assert.rejects(bench.get(server), { code: "ECONNREFUSED" });
+    assert.equal(closed, false);
+    release();
+    const reply = await asking;
+    assert.deepEqual([reply.status, reply.text, reply.headers.connection], [200, "done", "close"]);
+    await closing;
+  });
+
+  it("still serves a connection that was open and not used yet, once", async () => {
+    const server = await bench.serve();
+    const client = connect({ host: "127.0.0.1", port: server.address.port, ca: bench.authority.cert });
+    await once(client, "secureConnect");
+    // the handshake ends later for the server than for the client
+    await bench.get(server);
+    const closing = server.close();
+    client.write("GET / HTTP/1.1\r\nHost: berth\r\n\r\n");
+    const chunks: Buffer[] = [];
+    client.on("data", (chunk: Buffer) => chunks.push(chunk));
+    await once(client, "close");
+    assert.match(Buffer.concat(chunks).toString(), /^HTTP\/1\.1 200 OK\r\nConnection: close\r\n/);
+    await closing;
+  });
+
+  it("does not wait for idle connections", async () => {
+    const server = await bench.serve({ clock: new ManualClock() });
+    const agent = bench.keepAlive();
+    await bench.get(server, { agent });
+    await server.close();
+    await assert.rejects(bench.get(server), { code: "ECONNREFUSED" });
+  });
+
+  it("closes a connection whose answer had begun before", async () => {
+    const { promise: gate, resolve: release } = Promise.withResolvers<void>();
+    const { promise: begun, resolve: begin } = Promise.withResolvers<void>();
+    const server = await bench.serve({
+      clock: new ManualClock(),
+      app: (_request, response) => {
+        response.write("be");
+        begin();
+        void gate.then(() => response.end("gun"));
+      },
+    });
+    const asking = bench.get(server, { agent: bench.keepAlive() });
+    await begun;
+    const closing = server.close();
+    release();
+    assert.equal((await asking).text, "begun");
+    await closing;
+  });
+
+  it("cuts off what is still under way when the time is over, handshakes too", async () => {
+    const manual = new ManualClock();
+    const warned: (LogFields | undefined)[] = [];
+    const log: Logger = { ...noopLogger, warn: (_message, fields) => warned.push(fields) };
+    const { app, entered, release } = held();
+    const server = await bench.serve({ app, clock: manual, log, drainMs: 2000 });
+    const asking = bench.get(server);
+    const mute = connectTcp(server.address.port, "127.0.0.1");
+    mute.on("error", () => {});
+    await Promise.all([entered, once(mute, "connect")]);
+    let closed = false;
+    const closing = server.close().then(() => {
+      closed = true;
+    });
+    manual.advance(1999);
+    await bench.clock.sleep(10);
+    assert.equal(closed, false);
+    const cut = assert.rejects(asking, { code: "ECONNRESET" });
+    const hungUp = once(mute, "close");
+    manual.advance(1);
+    await Promise.all([closing, cut, hungUp]);
+    assert.deepEqual(warned, [{ connections: 2, answers: 1 }]);
+    release();
+  });
+
+  it("is idempotent, and leaves no timer behind", async () => {
+    const manual = new ManualClock();
+    const server = await bench.serve({ clock: manual });
+    const closing = server.close();
+    assert.equal(server.close(), closing);
+    await closing;
+    await server.close();
+    assert.equal(manual.sleeping, 0);
+  });
+
+  it("frees the port", async () => {
+    const server = await bench.serve();
+    await server.close();
+    const next = createServer();
+    next.listen(server.address.port, "127.0.0.1");
+    await once(next, "listening");
+    assert.equal((next.address() as AddressInfo).port, server.address.port);
+    next.close();
+  });
+});

@@ -1,0 +1,171 @@
+// SPDX-License-Identifier: Apache-2.0
+import type { IncomingMessage, RequestListener, ServerResponse } from "node:http";
+import { createServer, type Server } from "node:https";
+import { createSecureContext, type SecureContextOptions } from "node:tls";
+import { BerthError, messageOf } from "../../allocator/base/errors.ts";
+import type { Clock, Logger } from "../../allocator/base/ports.ts";
+import { type CertificatePair, readCertificate, readPair, readServingPair } from "../certificates/pair.ts";
+import type { Bound } from "../review/intake.ts";
+import { fitLine } from "../review/warnings.ts";
+import { clientObjection, TRUSTED_CLIENTS, type TrustedClients } from "./client-check.ts";
+import { CONNECTION_LIMITS, Connections } from "./connections.ts";
+import { answerEarly } from "./early-answer.ts";
+
+export interface TlsServerOptions {
+  readonly app: RequestListener;
+  readonly host: string;
+  /** 0: any that is free. */
+  readonly port: number;
+  readonly certificate: CertificatePair;
+  /**
+   * PEM of the authority whose clients may change something. Absent: anyone may. Reading stays open to all, because
+   * probes and scrapes bring no certificate.
+   */
+  readonly clientAuthority?: string;
+  /** Which clients of that authority; `TRUSTED_CLIENTS` if absent. */
+  readonly trusted?: TrustedClients;
+  /** `CONNECTION_LIMITS` if absent. */
+  readonly connections?: Bound;
+  readonly log: Logger;
+  readonly clock: Clock;
+  /** How long `close` waits for answers that are under way. */
+  readonly drainMs?: number;
+}
+
+export interface TlsServer {
+  readonly address: { readonly host: string; readonly port: number };
+  /**
+   * New handshakes get the new certificate, connections that stand live on.
+   * @throws BerthError CERTIFICATE_INVALID, and the old one stays
+   */
+  reload(certificate: CertificatePair): void;
+  /**
+   * From the next handshake on, clients of this authority may change something; those that stand may go on.
+   * @throws BerthError CERTIFICATE_INVALID, and the old one stays; for a server that asks for none
+   */
+  trustClients(authority: string): void;
+  /**
+   * Stops accepting, answers what is under way, closes the rest. Whoever calls it has said before that he is not
+   * ready, and waited until nobody sends any more. Idempotent; never rejects.
+   */
+  close(): Promise<void>;
+}
+
+export const HTTP_TIMES = {
+  /** The API server keeps idle connections for 90 s (Go, net/http DefaultTransport) and must be first to close them. */
+  keepAliveTimeout: 125_000,
+  /** Above it: Node counts the silence of a connection that was opened and not used yet as a slow request. */
+  headersTimeout: 130_000,
+  /** Beyond which Node cuts a request off; the app bounds admission bodies much sooner, and answers. */
+  requestTimeout: 150_000,
+} as const;
+/** As Go's: an API server has its own limit of 10 s for a handshake (net/http, TLSHandshakeTimeout). */
+const HANDSHAKE_MS = 10_000;
+/** Bytes of a refusal: a name that is quoted in it may be of any length. */
+const LONGEST_WORDS = 1_024;
+/** Below the 30 s that Kubernetes gives a pod to end. */
+export const DRAIN_MS = 10_000;
+
+/**
+ * Serves the app over TLS.
+ * @throws BerthError CERTIFICATE_INVALID for the pair, CONFIG_INVALID when host and port cannot be listened on
+ */
+export async function serveTls(options: TlsServerOptions): Promise<TlsServer> {
+  const { log, clock, trusted = TRUSTED_CLIENTS } = options;
+  let { certificate, clientAuthority } = options;
+  readServingPair(certificate, clock.now());
+  const server = createServer({
+    ...contextOf({ certificate, clientAuthority }),
+    // judged request by request: refusing the handshake would refuse probes
+    requestCert: clientAuthority !== undefined,
+    rejectUnauthorized: false,
+    ...HTTP_TIMES,
+    handshakeTimeout: HANDSHAKE_MS,
+  });
+  const connections = new Connections(server, options.connections ?? CONNECTION_LIMITS);
+  server.on("request", (request, response) => {
+    connections.enter(response);
+    const objection = clientAuthority === undefined ? undefined : clientObjection(request, trusted);
+    if (objection === undefined) options.app(request, response);
+    else refuse(request, response, objection, clock);
+  });
+  server.on("tlsClientError", (error) => {
+    log.debug("handshake failed", { error });
+  });
+  await listen(server, options);
+  server.on("error", (error) => log.error("server failed", { error }));
+  let closing: Promise<void> | undefined;
+  return {
+    address: addressOf(server),
+    reload(next) {
+      if (!outlives(next, certificate)) readServingPair(next, clock.now());
+      server.setSecureContext(contextOf({ certificate: next, clientAuthority }));
+      certificate = next;
+    },
+    trustClients(next) {
+      if (clientAuthority === undefined) throw invalid("this server asks no client for a certificate");
+      server.setSecureContext(contextOf({ certificate, clientAuthority: next }));
+      clientAuthority = next;
+    },
+    close() {
+      closing ??= connections.drain(clock, options.drainMs ?? DRAIN_MS, log);
+      return closing;
+    },
+  };
+}
+
+/** Checks before it hands over: `setSecureContext` takes an expired certificate, and half of one that is broken. */
+function contextOf(from: {
+  readonly certificate: CertificatePair;
+  readonly clientAuthority: string | undefined;
+}): SecureContextOptions {
+  const { certificate, clientAuthority } = from;
+  readPair(certificate);
+  if (clientAuthority !== undefined) readCertificate(clientAuthority);
+  const { cert, key } = certificate;
+  const ca = clientAuthority === undefined ? {} : { ca: clientAuthority };
+  const context: SecureContextOptions = { cert, key, minVersion: "TLSv1.2", ...ca };
+  try {
+    createSecureContext(context);
+  } catch (cause) {
+    throw invalid(`the certificate cannot be used: ${messageOf(cause)}`, cause);
+  }
+  return context;
+}
+
+/** By a clock that is wrong both have expired: the one that ends later serves longer by every other clock. */
+function outlives(next: CertificatePair, served: CertificatePair): boolean {
+  return readPair(next).validToDate > readPair(served).validToDate;
+}
+
+function invalid(message: string, cause?: unknown): BerthError {
+  return new BerthError("CERTIFICATE_INVALID", message, { cause });
+}
+
+/** As text: of an answer that is no review, that is what an API server passes on to whoever asked it. */
+function refuse(request: IncomingMessage, response: ServerResponse, words: string, clock: Clock): void {
+  response.statusCode = 403;
+  response.setHeader("Content-Type", "text/plain; charset=utf-8");
+  response.setHeader("Connection", "close");
+  answerEarly(request, response, fitLine(words, LONGEST_WORDS), clock);
+}
+
+function listen(server: Server, { host, port }: TlsServerOptions): Promise<void> {
+  return new Promise((resolve, reject) => {
+    server.once("error", (cause) => {
+      const message = `cannot listen on ${host} port ${port}: ${messageOf(cause)}`;
+      reject(new BerthError("CONFIG_INVALID", message, { cause }));
+    });
+    server.listen({ host, port }, () => {
+      server.removeAllListeners("error");
+      resolve();
+    });
+  });
+}
+
+function addressOf(server: Server): TlsServer["address"] {
+  const address = server.address();
+  if (address === null || typeof address === "string")
+    throw new BerthError("INTERNAL", "no address to serve on");
+  return { host: address.address, port: address.port };
+}

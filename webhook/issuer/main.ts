@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import { messageOf } from "../../allocator/base/errors.ts";
+import { accessOf } from "../../kube/api/access.ts";
+import { connect } from "../../kube/api/connection.ts";
+import { EventRecorder } from "../../kube/controller/event-recorder.ts";
+import { kubeEventSink } from "../../kube/controller/event-sink.ts";
+import manifest from "../../package.json" with { type: "json" };
+import { createClock } from "../../system/clock.ts";
+import { createLogger, standardError } from "../../system/logger.ts";
+import { createRandom } from "../../system/random.ts";
+import { withCleanup } from "../../system/shutdown.ts";
+import { untilEndingSignal } from "../../system/signals.ts";
+import { termsOf } from "../certificates/terms.ts";
+import { loadConfig } from "./config.ts";
+import { startIssuer } from "./issuer.ts";
+import { serveProbes } from "./probes.ts";
+
+try {
+  await run();
+} catch (error) {
+  standardError().write(`berth-issuer: ${messageOf(error)}\n`);
+  process.exitCode = 1;
+}
+
+/** Keeps certificates until the process is told to end. What is wrong with its surroundings at the start is thrown. */
+async function run(): Promise<void> {
+  const { api, logLevel, host, port, secrets, podName, ...config } = loadConfig();
+  const clock = createClock();
+  const random = createRandom();
+  const log = createLogger({ stream: standardError(), level: logLevel, clock });
+  const connection = connect(await accessOf(api), { clock, userAgent: `berth-issuer/${manifest.version}` });
+  const ended = untilEndingSignal();
+  try {
+    const parts = await withCleanup(async (closers) => {
+      const sink = kubeEventSink(connection, { controller: "berth.dev/issuer", instance: podName });
+      const events = new EventRecorder({ sink, clock, random, log });
+      const stop = new AbortController();
+      const sending = events.run(stop.signal);
+      closers.push(async () => {
+        stop.abort();
+        await sending;
+      });
+      const terms = termsOf(secrets.namespace, config);
+      const issuer = startIssuer({ connection, clock, random, log, events, secrets, terms });
+      closers.push(() => issuer.close());
+      const probes = await serveProbes({ host, port, isReady: () => issuer.ready() });
+      closers.push(() => probes.close());
+      return { port: probes.port };
+    });
+    log.info("issuer runs", { port: parts.port, version: manifest.version });
+    const signal = await ended;
+    log.info("issuer ends", { signal });
+    await parts.close();
+  } finally {
+    connection.close();
+  }
+  await log.flush();
+}

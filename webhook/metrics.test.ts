@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: Apache-2.0
+import assert from "node:assert/strict";
+import { describe, it } from "node:test";
+import { createClock } from "../system/clock.ts";
+import { exposed } from "../test/support/exposed.ts";
+import {
+  claimRecord,
+  NOW,
+  poolRecord,
+  reservationRecord,
+  storedAs,
+  viewOf,
+} from "../test/support/fixtures.ts";
+import { issueAuthority } from "./certificates/issue.ts";
+import { withMetrics, withReplicaMetrics } from "./metrics.ts";
+
+const TINY = poolRecord("tiny", "10.0.0.0/29");
+
+describe("what is measured of the records", () => {
+  it("is how full each pool is: states add up to the capacity", async () => {
+    const { metrics, of } = exposed();
+    const reservations = [
+      reservationRecord("10.0.0.2", { pool: "tiny" }),
+      reservationRecord("10.0.0.3", { pool: "tiny" }),
+      reservationRecord("10.0.0.4", { pool: "tiny", releasedAt: NOW }),
+    ];
+    withMetrics(metrics, viewOf({ pools: [TINY], reservations }));
+    assert.deepEqual(await of("berth_pool_capacity_addresses"), ['{pool="tiny",family="IPv4"} 6']);
+    assert.deepEqual(await of("berth_pool_addresses"), [
+      '{pool="tiny",family="IPv4",state="held"} 2',
+      '{pool="tiny",family="IPv4",state="cooling"} 1',
+      '{pool="tiny",family="IPv4",state="free"} 3',
+    ]);
+    assert.deepEqual(await of("berth_reservations"), ["3"]);
+  });
+
+  it("is what claims and pools are doing", async () => {
+    const { metrics, of } = exposed();
+    const claims = [
+      claimRecord({ status: { phase: "Bound" } }),
+      claimRecord({ name: "mysql-1", status: { phase: "Bound" } }),
+      claimRecord({ name: "mysql-2", status: { phase: "Retained" } }),
+    ];
+    const view = viewOf({ pools: [TINY, { name: "off", spec: { ...TINY.spec, disabled: true } }], claims });
+    const broken = { name: "broken", spec: { ranges: [{ cidr: "nonsense" }] } };
+    view.apply("pool", { type: "put", stored: storedAs("pool", broken) });
+    withMetrics(metrics, view);
+    assert.deepEqual(await of("berth_claims"), ['{phase="Bound"} 2', '{phase="Retained"} 1']);
+    assert.deepEqual(await of("berth_pools"), [
+      '{state="open"} 1',
+      '{state="disabled"} 1',
+      '{state="unusable"} 1',
+    ]);
+  });
+});
+
+describe("what is measured of a replica", () => {
+  it("is its version, whether it is ready, and when its certificates end", async () => {
+    const { metrics, of } = exposed();
+    const { cert } = await issueAuthority(createClock());
+    let ready = false;
+    let certificates: Readonly<Record<string, string>> = {};
+    withReplicaMetrics(metrics, { version: "1.2.3", ready: () => ready, certificates: () => certificates });
+    assert.deepEqual(await of("berth_build_info"), ['{component="webhook",version="1.2.3"} 1']);
+    assert.deepEqual(await of("berth_ready"), ["0"]);
+    assert.deepEqual(await of("berth_certificate_expiry_timestamp_seconds"), []);
+    ready = true;
+    certificates = { serving: cert };
+    assert.deepEqual(await of("berth_ready"), ["1"]);
+    const [line = ""] = await of("berth_certificate_expiry_timestamp_seconds");
+    const days = (Number(line.split(" ")[1]) - Date.now() / 1000) / 86_400;
+    assert.match(line, /^\{certificate="serving"\} /);
+    assert.ok(days > 3_000 && days < 4_000, `${days} days`);
+  });
+});

@@ -1,0 +1,123 @@
+// SPDX-License-Identifier: Apache-2.0
+import { setImmediate as turn } from "node:timers/promises";
+import type { Sample } from "../allocator/base/ports.ts";
+import type { RecordCache } from "../allocator/cache/cache.ts";
+import { FAMILIES, type Family, familyOf } from "../allocator/ip/address.ts";
+import { capacity, familiesOf, type Pool } from "../allocator/pool/pool.ts";
+import type { MetricsRegistry } from "../system/metrics.ts";
+import { readCertificate } from "./certificates/pair.ts";
+
+/** Gauges of what is known of the records, computed when they are asked for. */
+export function withMetrics(metrics: MetricsRegistry, cache: RecordCache): void {
+  metrics.gauge("berth_reservations", async () => [
+    { labels: {}, value: await sizeOf(cache.reservations()) },
+  ]);
+  metrics.gauge("berth_claims", () => phasesOf(cache));
+  metrics.gauge("berth_pools", () => poolsOf(cache));
+  metrics.gauge("berth_pool_capacity_addresses", () =>
+    cache.pools().flatMap((pool) =>
+      familiesIn(pool).map((family) => ({
+        labels: { pool: pool.name, family },
+        value: Number(capacity(pool, family)),
+      })),
+    ),
+  );
+  metrics.gauge("berth_pool_addresses", () => addressesOf(cache));
+}
+
+/** Gauges of what one replica is. */
+export function withReplicaMetrics(
+  metrics: MetricsRegistry,
+  replica: {
+    readonly version: string;
+    readonly ready: () => boolean;
+    /** PEM by what it is for (`serving`, `authority`), as they are at this moment. */
+    readonly certificates: () => Readonly<Record<string, string>>;
+  },
+): void {
+  const { version, ready, certificates } = replica;
+  metrics.gauge("berth_build_info", () => [{ labels: { component: "webhook", version }, value: 1 }]);
+  metrics.gauge("berth_ready", () => [{ labels: {}, value: ready() ? 1 : 0 }]);
+  metrics.gauge("berth_certificate_expiry_timestamp_seconds", () =>
+    Object.entries(certificates()).map(([certificate, pem]) => ({
+      labels: { certificate },
+      value: readCertificate(pem).validToDate.getTime() / 1000,
+    })),
+  );
+}
+
+/** Records looked at in one go, in 1 ms or so: reviews have their turn between two. */
+const SLICE = 2_000;
+
+async function each<T>(items: Iterable<T>, look: (item: T) => void): Promise<void> {
+  let n = 0;
+  for (const item of items) {
+    look(item);
+    if (++n % SLICE === 0) await turn();
+  }
+}
+
+async function sizeOf(items: Iterable<unknown>): Promise<number> {
+  let n = 0;
+  await each(items, () => {
+    n++;
+  });
+  return n;
+}
+
+async function phasesOf(cache: RecordCache): Promise<Sample[]> {
+  const counts = new Map<string, number>(); // phase -> claims
+  await each(cache.claims(), ({ record }) => {
+    const { phase } = record.status;
+    counts.set(phase, (counts.get(phase) ?? 0) + 1);
+  });
+  return [...counts].map(([phase, value]) => ({ labels: { phase }, value }));
+}
+
+function poolsOf(cache: RecordCache): Sample[] {
+  const usable = cache.pools();
+  const disabled = usable.filter((pool) => pool.disabled).length;
+  const unusable = [...cache.poolRecords()].length - usable.length;
+  const states = { open: usable.length - disabled, disabled, unusable };
+  return Object.entries(states).map(([state, value]) => ({ labels: { state }, value }));
+}
+
+interface Count {
+  held: number;
+  cooling: number;
+}
+
+/** `free` of an IPv6 pool is rounded to what a double holds. */
+async function addressesOf(cache: RecordCache): Promise<Sample[]> {
+  const counts = await countsOf(cache);
+  return cache.pools().flatMap((pool) =>
+    familiesIn(pool).flatMap((family) => {
+      const { held, cooling } = counts.get(pool.name)?.[family] ?? { held: 0, cooling: 0 };
+      const free = Math.max(0, Number(capacity(pool, family)) - held - cooling);
+      return Object.entries({ held, cooling, free }).map(([state, value]) => ({
+        labels: { pool: pool.name, family, state },
+        value,
+      }));
+    }),
+  );
+}
+
+/** Once over 100,000 reservations at every scrape: nothing is made for each of them. */
+async function countsOf(cache: RecordCache): Promise<ReadonlyMap<string, Readonly<Record<Family, Count>>>> {
+  const counts = new Map<string, Record<Family, Count>>(); // pool -> family -> addresses
+  await each(cache.reservations(), ({ record }) => {
+    let pool = counts.get(record.pool);
+    if (pool === undefined) {
+      pool = { IPv4: { held: 0, cooling: 0 }, IPv6: { held: 0, cooling: 0 } };
+      counts.set(record.pool, pool);
+    }
+    const count = pool[familyOf(record.address)];
+    if (record.releasedAt === undefined) count.held++;
+    else count.cooling++;
+  });
+  return counts;
+}
+
+function familiesIn(pool: Pool): readonly Family[] {
+  return FAMILIES.filter((family) => familiesOf(pool).includes(family));
+}

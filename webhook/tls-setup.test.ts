@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: Apache-2.0
+import assert from "node:assert/strict";
+import { mkdtemp, rm, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterEach, beforeEach, describe, it } from "node:test";
+import { noopLogger } from "../allocator/base/ports.ts";
+import { ScriptedConnection } from "../kube/testing/scripted-connection.ts";
+import { createClock } from "../system/clock.ts";
+import { createRandom } from "../system/random.ts";
+import type { CleanupStack } from "../system/shutdown.ts";
+import { ManualClock } from "../system/testing/manual-clock.ts";
+import { issueAuthority, issueServingCertificate } from "./certificates/issue.ts";
+import { call } from "./testing/api-server.ts";
+import { openCertificates, serveCertificates } from "./tls-setup.ts";
+
+const NAMES = { dnsNames: [], addresses: ["127.0.0.1"] };
+
+describe("certificates from files", () => {
+  let folder = "";
+  let clock: ManualClock;
+  let closers: CleanupStack = [];
+  const lines: string[] = [];
+  beforeEach(async () => {
+    folder = await mkdtemp(join(tmpdir(), "berth-serving-"));
+    clock = new ManualClock(createClock().now());
+    lines.splice(0);
+  });
+  afterEach(async () => {
+    for (const close of closers.reverse()) await close();
+    closers = [];
+    await rm(folder, { recursive: true });
+  });
+
+  const write = (name: string, text: string) => writeFile(join(folder, name), text);
+  const authority = issueAuthority(createClock());
+  const leaf = async () => await issueServingCertificate(await authority, NAMES, createClock());
+
+  async function serve() {
+    const options = {
+      ...{ connection: new ScriptedConnection(), namespace: "berth-system", certificates: folder },
+      ...{ host: "127.0.0.1", port: 0, clock, random: createRandom() },
+      log: { ...noopLogger, warn: (message: string) => void lines.push(message) },
+    };
+    const opened = await openCertificates(options);
+    const serving = await serveCertificates(options, {
+      opened,
+      app: (_request, response) => response.end("ok"),
+      closers,
+    });
+    const { port } = serving.address;
+    const get = async () => {
+      const { cert: ca } = await authority;
+      return (await call({ port, ca, path: "/", method: "GET", body: "", agent: false })).text;
+    };
+    return { serving, get };
+  }
+
+  it("are waited for, not ready, while certificate and key do not belong together", async () => {
+    const [old, next] = [await leaf(), await leaf()];
+    await write("tls.crt", next.cert);
+    await write("tls.key", old.key);
+    const { serving, get } = await serve();
+    assert.deepEqual(serving.ready(), {
+      ready: false,
+      reason: `the certificate in ${folder} cannot be used: the private key is not that of the certificate`,
+    });
+    assert.deepEqual(serving.certificates(), {});
+    assert.deepEqual(lines, ["certificate files hold no pair; waiting for one"]);
+    await assert.rejects(
+      get(),
+      /self-signed|unable to verify|issuer/i,
+      "nobody trusts what it has meanwhile",
+    );
+    await write("tls.key", next.key);
+    while (!serving.ready().ready) {
+      clock.advance(5_000);
+      await new Promise((tick) => setTimeout(tick, 5));
+    }
+    assert.deepEqual(serving.certificates(), { serving: next.cert });
+    assert.equal(await get(), "ok");
+  });
+
+  it("are served at once when they are a pair, and said to be missing when they are", async () => {
+    await assert.rejects(serve(), {
+      code: "CONFIG_INVALID",
+      message: /the certificate cannot be read: ENOENT/,
+    });
+    const { cert, key } = await leaf();
+    await write("tls.crt", cert);
+    await write("tls.key", key);
+    const { serving, get } = await serve();
+    assert.equal(serving.ready().ready, true);
+    assert.equal(await get(), "ok");
+    assert.deepEqual(lines, []);
+  });
+});
