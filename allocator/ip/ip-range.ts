@@ -8,6 +8,7 @@ import {
   type Cidr,
   type Family,
   familyOf,
+  formatCidr,
   fromNumber,
   lastOf,
   parseAddress,
@@ -85,6 +86,22 @@ export function intersection(a: Interval, b: Interval): Interval | undefined {
   if (b.first > first) first = b.first;
   if (b.last < last) last = b.last;
   return first > last ? undefined : { first, last };
+}
+
+/** The fewest networks that are the interval together, in ascending order. */
+export function networksOf({ first, last }: Interval, family: Family): readonly Cidr[] {
+  const networks: Cidr[] = [];
+  for (let base = first; base <= last; ) {
+    let hostLength = 0;
+    for (; hostLength < bitsOf(family); hostLength++) {
+      const next = 1n << BigInt(hostLength + 1);
+      if (base % next !== 0n || base + next - 1n > last) break;
+    }
+    const network = { family, base, prefixLength: bitsOf(family) - hostLength };
+    networks.push({ ...network, hostBits: false, text: formatCidr(network) });
+    base += 1n << BigInt(hostLength);
+  }
+  return networks;
 }
 
 /** How many addresses. */
@@ -218,4 +235,22 @@ export function merge(intervals: readonly Interval[]): readonly Interval[] {
     else if (next.last > last.last) merged[merged.length - 1] = { first: last.first, last: next.last };
   }
   return merged;
+}
+
+/** What is in the ascending intervals and in none of the others, which are ascending too. */
+export function without(intervals: readonly Interval[], taken: Iterable<Interval>): readonly Interval[] {
+  const left: Interval[] = [];
+  const runs = [...taken];
+  let at = 0;
+  for (const { first, last } of intervals) {
+    let from = first;
+    while (at < runs.length && (runs[at]?.last ?? 0n) < first) at++;
+    for (const run of runs.slice(at)) {
+      if (run.first > last) break;
+      if (run.first > from) left.push({ first: from, last: run.first - 1n });
+      from = run.last + 1n;
+    }
+    if (from <= last) left.push({ first: from, last });
+  }
+  return left;
 }

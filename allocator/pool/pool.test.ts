@@ -164,6 +164,14 @@ describe("parsePool", () => {
       message: "spec.blockSize.ipv4 23 makes blocks larger than 10.20.0.0/24; give 24 or more",
     },
     {
+      spec: { ranges: [{ cidr: "10.0.0.0/8" }], blockSize: { ipv4: 19 } },
+      message: "spec.blockSize.ipv4 19 makes blocks of more than 4096 addresses; give 20 or more",
+    },
+    {
+      spec: { ranges: [{ cidr: "fd00::/64" }], blockSize: { ipv6: 115 } },
+      message: "spec.blockSize.ipv6 115 makes blocks of more than 4096 addresses; give 116 or more",
+    },
+    {
       spec: { ranges, blockSize: { ipv6: 122 } },
       message: "spec.blockSize.ipv6 is given and the pool has no IPv6 range; drop it",
     },

@@ -3,9 +3,10 @@
 import { isRefusal, type Refusal } from "../base/errors.ts";
 import { parseDuration } from "../base/go-duration.ts";
 import { invalidPool, quote } from "../base/validation.ts";
-import { type Address, type Family, fromNumber, parseAddress } from "../ip/address.ts";
+import { type Address, bitsOf, type Family, fromNumber, parseAddress } from "../ip/address.ts";
 import { intersection } from "../ip/ip-range.ts";
 import { type AddressSpace, capacity, rangeOf, readSpace } from "./address-space.ts";
+import { MOST_BLOCK_BITS } from "./blocks.ts";
 import { type Bound, boundsOf } from "./namespace-bounds.ts";
 import { type PoolSpec, readPoolSpec, readStoredPoolSpec } from "./pool-spec.ts";
 import { checkRoutes } from "./routes.ts";
@@ -56,7 +57,23 @@ type UnreadPool = Omit<PoolRecord, "spec"> & { readonly spec: unknown };
 
 /** Reads a pool that somebody writes; a refusal names the field and says what to write instead. */
 export function parsePool(record: UnreadPool): Pool | Refusal {
-  return named(record, readPool(record, readPoolSpec(record.spec)));
+  const pool = readPool(record, readPoolSpec(record.spec));
+  return named(record, isRefusal(pool) ? pool : (largeBlocks(pool.spec) ?? pool));
+}
+
+/** A pool that is stored keeps such a size, and has no blocks. */
+function largeBlocks({ blockSize = {} }: PoolSpec): Refusal | undefined {
+  const sizes = [
+    ["IPv4", blockSize.ipv4, "spec.blockSize.ipv4"] as const,
+    ["IPv6", blockSize.ipv6, "spec.blockSize.ipv6"] as const,
+  ];
+  for (const [family, length, field] of sizes) {
+    const least = bitsOf(family) - MOST_BLOCK_BITS;
+    if (length === undefined || length >= least) continue;
+    const most = 2 ** MOST_BLOCK_BITS;
+    return invalidPool(field, `${length} makes blocks of more than ${most} addresses; give ${least} or more`);
+  }
+  return undefined;
 }
 
 /** Reads a pool that is stored: what a newer Berth wrote into it is ignored. */
