@@ -16,6 +16,7 @@ import { BerthError } from "../base/errors.ts";
 import { type Logger, noopLogger } from "../base/ports.ts";
 import { FAMILIES, fromNumber, toNumber } from "../ip/address.ts";
 import { pickFree } from "../ip/free-address.ts";
+import type { Block } from "../model/block.ts";
 import { intervalsOf, type PoolRecord } from "../pool/pool.ts";
 import type { Change, Kind, Records, Store, Stored } from "../store/store.ts";
 import { RecordCache, syncCache } from "./cache.ts";
@@ -190,6 +191,30 @@ describe("counts", () => {
     cache.apply("reservation", { type: "gone", key: "10.0.0.5" });
     assert.deepEqual([held(cache, "db", "shop"), held(cache, "db", "bank")], [0, 1]);
   });
+
+  it("leaves to a node what its block has, but for the holes", () => {
+    const cache = new RecordCache(noopLogger);
+    put(cache, "pool", poolRecord("db", "10.0.0.0/29", { blockSize: { ipv4: 30 } }));
+    const block: Block = {
+      cidr: "10.0.0.4/30",
+      pool: "db",
+      node: "node-a",
+      nodeUID: "u",
+      holes: ["10.0.0.5/32"],
+    };
+    assert.equal(pickable(cache, "db"), "10.0.0.1 10.0.0.2 10.0.0.3 10.0.0.4 10.0.0.5 10.0.0.6");
+    put(cache, "block", block);
+    put(cache, "reservation", reservationRecord("10.0.0.6"));
+    cache.apply("reservation", { type: "gone", key: "10.0.0.6" });
+    assert.equal(pickable(cache, "db"), "10.0.0.1 10.0.0.2 10.0.0.3 10.0.0.5");
+    assert.deepEqual(
+      [...cache.blocksOf("db")].map(({ record }) => record),
+      [block],
+    );
+    cache.apply("block", { type: "gone", key: block.cidr });
+    assert.equal(pickable(cache, "db"), "10.0.0.1 10.0.0.2 10.0.0.3 10.0.0.4 10.0.0.5 10.0.0.6");
+    assert.deepEqual([...cache.blocksOf("db")], []);
+  });
 });
 
 const POOLS: readonly PoolRecord[] = [
@@ -211,12 +236,14 @@ const ADDRESSES = addrs(
   "fd00::1",
 );
 
+const BLOCKS = ["10.0.0.2/31", "10.0.0.4/30", "10.0.1.2/31", "fd00::/127"];
+
 type Step = { readonly kind: Kind; readonly change: Change<Kind> } | "look";
 
 const steps: fc.Arbitrary<Step> = fc.oneof(
   fc.constant<Step>("look"),
   fc
-    .constantFrom<Kind>("pool", "claim", "reservation")
+    .constantFrom<Kind>("pool", "claim", "reservation", "block")
     .chain((kind) =>
       fc.constantFrom("relist" as const, "synced" as const).map((type): Step => ({ kind, change: { type } })),
     ),
@@ -239,6 +266,17 @@ const steps: fc.Arbitrary<Step> = fc.oneof(
       };
     }),
   fc.constantFrom(...ADDRESSES).map((key): Step => ({ kind: "reservation", change: { type: "gone", key } })),
+  fc
+    .record({
+      cidr: fc.constantFrom(...BLOCKS),
+      pool: fc.constantFrom("tiny", "twin"),
+      holes: fc.subarray(["10.0.0.2/32", "10.0.0.4/31"]),
+    })
+    .map(({ cidr, pool, holes }): Step => {
+      const block: Block = { cidr, pool, node: "node-a", nodeUID: "", holes };
+      return { kind: "block", change: { type: "put", stored: storedAs("block", block) } };
+    }),
+  fc.constantFrom(...BLOCKS).map((key): Step => ({ kind: "block", change: { type: "gone", key } })),
 );
 
 /** Everything that a view tells, as one value. */
@@ -248,8 +286,22 @@ function told(view: RecordCache): unknown {
     pools: view.pools().map(({ name, spec }) => ({ name, spec, pickable: pickable(view, name) })),
     reservations: [...view.reservations()].sort(byKey),
     held: ["tiny", "twin"].flatMap((pool) => ["shop", "bank"].map((namespace) => view.held(pool, namespace))),
+    blocks: BLOCKS.map((cidr) => view.block(cidr)),
     homes: ADDRESSES.map((address) => [toNumber(address), view.poolOf(address)?.name]),
   };
+}
+
+/** A mirror that has seen only what is left in this one. */
+function afreshFrom(cache: RecordCache): RecordCache {
+  const fresh = new RecordCache(noopLogger);
+  for (const stored of cache.reservations()) fresh.apply("reservation", { type: "put", stored });
+  for (const stored of ["twin", "tiny"].flatMap((pool) => [...cache.blocksOf(pool)]))
+    fresh.apply("block", { type: "put", stored });
+  for (const name of ["twin", "tiny"]) {
+    const stored = cache.poolRecord(name);
+    if (stored !== undefined) fresh.apply("pool", { type: "put", stored });
+  }
+  return fresh;
 }
 
 describe("a mirror after any changes", () => {
@@ -261,12 +313,7 @@ describe("a mirror after any changes", () => {
           if (step === "look") told(cache);
           else cache.apply(step.kind, step.change);
         }
-        const fresh = new RecordCache(noopLogger);
-        for (const stored of cache.reservations()) fresh.apply("reservation", { type: "put", stored });
-        for (const name of ["twin", "tiny"]) {
-          const stored = cache.poolRecord(name);
-          if (stored !== undefined) fresh.apply("pool", { type: "put", stored });
-        }
+        const fresh = afreshFrom(cache);
         assert.deepEqual(told(cache), told(fresh));
       }),
       { numRuns: runsOf(2_000) },

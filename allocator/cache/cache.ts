@@ -2,7 +2,7 @@
 import { isDeepStrictEqual } from "node:util";
 import { isRefusal } from "../base/errors.ts";
 import type { Logger } from "../base/ports.ts";
-import { type Address, type Family, familyOf, toNumber } from "../ip/address.ts";
+import { type Address, type Family, familyOf, fromNumber, toNumber } from "../ip/address.ts";
 import type { IntervalSet } from "../ip/interval-set.ts";
 import { claimKey } from "../model/claim.ts";
 import {
@@ -15,6 +15,7 @@ import {
   unavailableByDefault,
 } from "../pool/pool.ts";
 import type { Change, Kind, Store, Stored } from "../store/store.ts";
+import { BlockIndex, ownedIn } from "./block-index.ts";
 import { ClaimIndex } from "./claim-index.ts";
 import { RecordInterner } from "./interning.ts";
 import type { RecordReader } from "./reader.ts";
@@ -32,6 +33,9 @@ const NONE: Held = { IPv4: 0, IPv6: 0 };
 
 type Handlers = { readonly [K in Kind]: Set<RecordHandler<K>> };
 
+/** Blocks are followed by those alone who have to do with them. */
+const FOLLOWED: readonly Kind[] = ["pool", "claim", "reservation"];
+
 /**
  * A view kept in memory from the store's watches. One owner applies changes; readers see whole changes only,
  * because nothing here awaits.
@@ -46,17 +50,20 @@ export class RecordCache implements RecordReader {
   readonly #stale = new Map<Kind, Set<string>>(); // kind -> keys not seen again in the running relist
   readonly #synced = new Set<Kind>();
   readonly #claims = new ClaimIndex();
+  readonly #blocks = new BlockIndex();
   readonly #thrift = new RecordInterner();
-  readonly #handlers: Handlers = { pool: new Set(), claim: new Set(), reservation: new Set() };
+  readonly #handlers: Handlers = {
+    ...{ pool: new Set(), claim: new Set(), reservation: new Set(), block: new Set() },
+  };
   #ordered: readonly Pool[] = [];
 
   constructor(log: Logger) {
     this.#log = log;
   }
 
-  /** Every kind was listed whole at least once. */
+  /** Every kind that all need was listed whole at least once. */
   get ready(): boolean {
-    return this.#synced.size === 3;
+    return FOLLOWED.every((kind) => this.#synced.has(kind));
   }
 
   pool(name: string): Pool | undefined {
@@ -86,6 +93,14 @@ export class RecordCache implements RecordReader {
 
   reservations(): Iterable<Stored<"reservation">> {
     return this.#reservations.values();
+  }
+
+  block(cidr: string): Stored<"block"> | undefined {
+    return this.#blocks.blocks.get(cidr);
+  }
+
+  blocksOf(pool: string): Iterable<Stored<"block">> {
+    return this.#blocks.ofPool(pool);
   }
 
   claim(key: string): Stored<"claim"> | undefined {
@@ -125,16 +140,16 @@ export class RecordCache implements RecordReader {
 
   unpickable(pool: Pool, family: Family): IntervalSet {
     const key = `${pool.name}/${family}`;
-    let runs = this.#unpickable.get(key);
-    if (runs === undefined) {
-      runs = unavailableByDefault(pool, family);
-      for (const { record } of this.#reservations.values()) {
-        if (familyOf(record.address) === family && classify(pool, record.address) !== "outside") {
-          runs.add(toNumber(record.address));
-        }
+    const known = this.#unpickable.get(key);
+    if (known !== undefined) return known;
+    const runs = unavailableByDefault(pool, family);
+    for (const { record } of this.#reservations.values()) {
+      if (familyOf(record.address) === family && classify(pool, record.address) !== "outside") {
+        runs.add(toNumber(record.address));
       }
-      this.#unpickable.set(key, runs);
     }
+    for (const interval of this.#blocks.owned(pool.name, family)) runs.addInterval(interval);
+    this.#unpickable.set(key, runs);
     return runs;
   }
 
@@ -181,13 +196,18 @@ export class RecordCache implements RecordReader {
       const reservation = address === undefined ? undefined : this.#reservations.get(address)?.record;
       return this.#thrift.claim(stored as Stored<"claim">, reservation);
     }
-    if (kind === "pool") return stored;
+    if (kind === "pool" || kind === "block") return stored;
     const { claim } = (stored as Stored<"reservation">).record;
     return this.#thrift.reservation(stored as Stored<"reservation">, this.claim(claimKey(claim))?.record);
   }
 
   #of<K extends Kind>(kind: K): ReadonlyMap<string, Stored<K>> {
-    const records = { pool: this.#poolRecords, claim: this.#claims.claims, reservation: this.#reservations };
+    const records = {
+      pool: this.#poolRecords,
+      claim: this.#claims.claims,
+      reservation: this.#reservations,
+      block: this.#blocks.blocks,
+    };
     return records[kind] as ReadonlyMap<string, Stored<Kind>> as ReadonlyMap<string, Stored<K>>;
   }
 
@@ -198,6 +218,8 @@ export class RecordCache implements RecordReader {
     } else if (kind === "reservation") {
       this.#dropReservation(stored.key);
       this.#addReservation(stored as Stored<"reservation">);
+    } else if (kind === "block") {
+      this.#putBlock(stored as Stored<"block">);
     } else {
       this.#putPool(stored as Stored<"pool">);
     }
@@ -208,10 +230,36 @@ export class RecordCache implements RecordReader {
       this.#dropClaim(key);
     } else if (kind === "reservation") {
       this.#dropReservation(key);
+    } else if (kind === "block") {
+      this.#dropBlock(key);
     } else {
       this.#poolRecords.delete(key);
       this.#pools.delete(key);
       this.#reorder(key);
+    }
+  }
+
+  #putBlock(stored: Stored<"block">): void {
+    this.#dropBlock(stored.key);
+    this.#blocks.enter(stored);
+    const owned = ownedIn(stored.record);
+    const runs = this.#unpickable.get(`${stored.record.pool}/${owned.family}`);
+    for (const interval of owned.intervals) runs?.addInterval(interval);
+  }
+
+  #dropBlock(key: string): void {
+    const stored = this.#blocks.blocks.get(key);
+    if (stored === undefined) return;
+    this.#blocks.leave(stored);
+    const { family, intervals } = ownedIn(stored.record);
+    const home = this.#pools.get(stored.record.pool);
+    const runs = this.#unpickable.get(`${stored.record.pool}/${family}`);
+    if (home === undefined || runs === undefined) return;
+    for (const { first, last } of intervals) {
+      for (let n = first; n <= last; n++) {
+        const address = fromNumber(n, family);
+        if (classify(home, address) === "open" && !this.#reservations.has(address)) runs.remove(n);
+      }
     }
   }
 
@@ -258,7 +306,8 @@ export class RecordCache implements RecordReader {
     this.#reservations.delete(key);
     if (releasedAt === undefined) this.#count(`${pool}/${claim.namespace}`, familyOf(address), -1);
     for (const { pool: home, runs } of this.#runsOf(address)) {
-      if (classify(home, address) === "open") runs.remove(toNumber(address));
+      if (classify(home, address) === "open" && !this.#blocks.has(home.name, address))
+        runs.remove(toNumber(address));
     }
   }
 
@@ -291,9 +340,8 @@ export interface CacheSync {
 
 /** Keeps the mirror up to date until `signal` aborts. Its promises reject with what a watch throws (STATE_CORRUPT). */
 export function syncCache(store: Store, cache: RecordCache, signal: AbortSignal): CacheSync {
-  const kinds: readonly Kind[] = ["pool", "claim", "reservation"];
-  const waits = kinds.map(() => Promise.withResolvers<void>());
-  const pumps = kinds.map((kind, i) =>
+  const waits = FOLLOWED.map(() => Promise.withResolvers<void>());
+  const pumps = FOLLOWED.map((kind, i) =>
     pump(store, cache, { kind, signal, synced: () => waits[i]?.resolve() }),
   );
   const ended = Promise.all(pumps).then(() => undefined);

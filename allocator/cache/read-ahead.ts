@@ -32,7 +32,7 @@ export async function readingAhead<T>(store: Source, decide: (store: Reading) =>
   return await decide(known);
 }
 
-const KINDS: readonly Kind[] = ["pool", "claim", "reservation"];
+const KINDS: readonly Kind[] = ["pool", "claim", "reservation", "block"];
 
 type Outcome<T> = { readonly value: T } | { readonly fault: unknown };
 
@@ -56,10 +56,10 @@ type Found<K extends Kind> = Outcome<Stored<K> | undefined>;
 class Known implements Reading {
   readonly #store: Source;
   readonly #found: { readonly [K in Kind]: Map<string, Found<K>> } = {
-    ...{ pool: new Map(), claim: new Map(), reservation: new Map() },
+    ...{ pool: new Map(), claim: new Map(), reservation: new Map(), block: new Map() },
   };
   readonly #asked: { readonly [K in Kind]: Set<string> } = {
-    ...{ pool: new Set(), claim: new Set(), reservation: new Set() },
+    ...{ pool: new Set(), claim: new Set(), reservation: new Set(), block: new Set() },
   };
 
   constructor(store: Source) {

@@ -22,7 +22,8 @@ describe("reserve, where a record cannot be read", () => {
       wrap: (store) =>
         altered(store, {
           create: async (kind, record) => {
-            if ("address" in record ? record.address === "10.0.0.1" : record.name === "broken") throw CORRUPT;
+            if ("address" in record && record.address === "10.0.0.1") throw CORRUPT;
+            if ("name" in record && record.name === "broken") throw CORRUPT;
             return await store.create(kind, record);
           },
           get: async (kind, key) => {

@@ -1,7 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import { BerthError, messageOf } from "../base/errors.ts";
-import { type Address, familyOf, parseAddress, toNumber } from "../ip/address.ts";
+import {
+  type Address,
+  type Cidr,
+  familyOf,
+  fromNumber,
+  parseAddress,
+  parseCidr,
+  toNumber,
+} from "../ip/address.ts";
 import { claimKey } from "../model/claim.ts";
 import { malformed, plainObject } from "./decode.ts";
 import { readRecord, readStored } from "./record.ts";
@@ -15,9 +23,10 @@ const KEYS: { readonly [K in Kind]: (record: Records[K]) => string } = {
   pool: (pool) => pool.name,
   claim: claimKey,
   reservation: (reservation) => reservation.address,
+  block: (block) => block.cidr,
 };
 
-/** What a record is stored under: a pool's name, a claim's namespace/name, a reservation's address. */
+/** What a record is stored under: a pool's name, a claim's namespace/name, a reservation's address, a block's CIDR. */
 export function keyOf<K extends Kind>(kind: K, record: Records[K]): string {
   return KEYS[kind](record);
 }
@@ -68,4 +77,17 @@ export function reservationName(address: Address): string {
 export function addressOfName(name: string): Address | undefined {
   const address = parseAddress(name.replaceAll("-", ":"));
   return address !== undefined && reservationName(address) === name ? address : undefined;
+}
+
+/** The name of a block's object in Kubernetes: that of its first address, and the prefix length (10.30.4.0-26). */
+export function blockName({ family, base, prefixLength }: Cidr): string {
+  return `${reservationName(fromNumber(base, family))}-${prefixLength}`;
+}
+
+/** The CIDR that a block's name stands for; undefined for any name that blockName does not give. */
+export function cidrOfName(name: string): Cidr | undefined {
+  const dash = name.lastIndexOf("-");
+  const first = addressOfName(name.slice(0, dash));
+  const cidr = first === undefined ? undefined : parseCidr(`${first}/${name.slice(dash + 1)}`);
+  return cidr !== undefined && blockName(cidr) === name ? cidr : undefined;
 }

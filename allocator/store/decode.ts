@@ -2,7 +2,7 @@
 
 import { BerthError } from "../base/errors.ts";
 import { quote } from "../base/validation.ts";
-import { type Address, parseAddress } from "../ip/address.ts";
+import { type Address, parseAddress, parseCidr } from "../ip/address.ts";
 import type { Unknown } from "./store.ts";
 
 /**
@@ -111,6 +111,13 @@ export function list<T>(read: Decoder<T>): Decoder<readonly T[]> {
     if (!Array.isArray(value)) throw malformed(field, `must be a list, not ${quote(value)}`);
     return value.map((entry, i) => read(entry, `${field}[${i}]`));
   };
+}
+
+/** A network in canonical form, without host bits. */
+export function network(value: unknown, field: string): string {
+  const found = text(value, field);
+  if (parseCidr(found)?.text === found) return found;
+  throw malformed(field, `must be a network, not ${quote(value)}`);
 }
 
 export function plainObject(value: unknown, field: string): Readonly<Record<string, unknown>> {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import { isRefusal } from "../base/errors.ts";
+import type { Block } from "../model/block.ts";
 import type {
   Binding,
   Claim,
@@ -24,6 +25,7 @@ import {
   malformed,
   milliseconds,
   name,
+  network,
   object,
   oneOf,
   optional,
@@ -121,6 +123,16 @@ const reservation = object<Reservation>({
   releasedAt: optional(milliseconds),
 });
 
+const block = object<Block>({
+  cidr: network,
+  pool: name,
+  node: name,
+  nodeUID: text,
+  holes: list(network),
+  granted: optional(flag),
+  releasedAt: optional(milliseconds),
+});
+
 /** The form only: a pool that is wrong in itself is for parsePool to refuse, in words for its author. */
 function spec(value: unknown, field: string): PoolSpec {
   const found = readStoredPoolSpec(value);
@@ -132,6 +144,7 @@ const READS: { readonly [K in Kind]: Decoder<Records[K]> } = {
   pool: object<PoolRecord>({ name, spec, deleting: optional(flag) }),
   claim,
   reservation,
+  block,
 };
 
 /** Makes a record of parsed JSON, complete and with canonical addresses. Throws STATE_CORRUPT naming the field. */

@@ -1,13 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
+import type { Block } from "../model/block.ts";
 import type { Claim, ClaimStatus } from "../model/claim.ts";
 import type { Reservation } from "../model/reservation.ts";
 import type { PoolRecord } from "../pool/pool.ts";
 
-/** What is stored, by kind. Keys: a pool's name, a claim's namespace/name, a reservation's address. */
+/** What is stored, by kind. Keys: a pool's name, a claim's namespace/name, a reservation's address, a block's CIDR. */
 export interface Records {
   readonly pool: PoolRecord;
   readonly claim: Claim;
   readonly reservation: Reservation;
+  readonly block: Block;
 }
 export type Kind = keyof Records;
 

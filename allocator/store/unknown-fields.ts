@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import { isDeepStrictEqual } from "node:util";
+import type { Block } from "../model/block.ts";
 import type { Claim } from "../model/claim.ts";
 import type { Reservation } from "../model/reservation.ts";
 import type { Kind, Records, Unknown } from "./store.ts";
@@ -35,11 +36,12 @@ function put(into: object, [part, ...path]: readonly string[], one: Unknown): ob
 }
 
 /**
- * What is not known goes with what it describes: that of one pod's binding would be a lie about the next pod's, and
- * that of an address's last holder about the next holder.
+ * What is not known goes with what it describes: that of one pod's binding would be a lie about the next pod's, that of an
+ * address's last holder about the next holder, and that of a block's last owner about the next one.
  */
 function describesSame(kind: Kind, path: readonly string[], before: object, next: object): boolean {
   if (kind === "reservation") return (before as Reservation).nonce === (next as Reservation).nonce;
+  if (kind === "block") return (before as Block).nodeUID === (next as Block).nodeUID;
   if (kind === "pool") return true;
   const [old, now] = [before as Claim, next as Claim];
   switch (path.join(".")) {

@@ -11,6 +11,7 @@ import {
   parseCidr,
 } from "../../allocator/ip/address.ts";
 import type { RangeSpec } from "../../allocator/ip/ip-range.ts";
+import type { Block } from "../../allocator/model/block.ts";
 import type { Claim } from "../../allocator/model/claim.ts";
 import type { Reservation } from "../../allocator/model/reservation.ts";
 import type { LabelSelector } from "../../allocator/pool/label-selector.ts";
@@ -158,6 +159,21 @@ const anyNetwork = fc
   .map(({ address, prefixLength }) => parseCidr(`${address}/${prefixLength}`))
   .filter((cidr) => cidr !== undefined)
   .filter((cidr) => formatCidr(cidr).includes(":") === (cidr.family === "IPv6"));
+
+const network = anyNetwork.map((cidr) => cidr.text);
+
+export const anyBlock: fc.Arbitrary<Block> = fc.record(
+  {
+    cidr: network,
+    pool: word,
+    node: word,
+    nodeUID: text,
+    holes: fc.array(network, { maxLength: 5 }),
+    granted: fc.boolean(),
+    releasedAt: time,
+  },
+  { requiredKeys: ["cidr", "pool", "node", "nodeUID", "holes"], ...JSONLIKE },
+);
 
 const anyRange: fc.Arbitrary<RangeSpec> = anyNetwork.chain((cidr) => {
   const inside = fc

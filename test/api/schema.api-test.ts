@@ -8,6 +8,7 @@ import type { PoolSpec } from "../../allocator/pool/pool.ts";
 import { keyOf } from "../../allocator/store/codec.ts";
 import {
   addr,
+  fullBlock,
   fullClaim,
   poolOf,
   reservationOf,
@@ -38,7 +39,7 @@ import { createRandom } from "../../system/random.ts";
 import { havePartsOrSkip } from "./binaries.ts";
 import { clear, definitions, installDefinitions, makeNamespaces, wipe } from "./crds.ts";
 import type { ControlPlane } from "./plane.ts";
-import { anyAddress, anyClaim, anyIPv6, anyPool, anyReservation } from "./records.ts";
+import { anyAddress, anyBlock, anyClaim, anyIPv6, anyPool, anyReservation } from "./records.ts";
 import { assertSameFields, type Schema, spoiled } from "./schema.ts";
 import { openControlPlane } from "./shared-plane.ts";
 
@@ -82,13 +83,15 @@ const FULL: { readonly [K in Kind]: Records[K] } = {
   pool: { name: "db", spec: FULL_POOL },
   claim: fullClaim("mysql-0"),
   reservation: reservationOf(addr("fd00:20::51"), { marked: true, releasedAt: 1 }),
+  block: fullBlock("10.20.0.64/26"),
 };
 const ANY: { readonly [K in Kind]: fc.Arbitrary<Records[K]> } = {
   pool: anyPool,
   claim: anyClaim,
   reservation: anyReservation,
+  block: anyBlock,
 };
-const KINDS: readonly Kind[] = ["pool", "claim", "reservation"];
+const KINDS: readonly Kind[] = ["pool", "claim", "reservation", "block"];
 
 /** The schema of the version that is served, of `spec` or `status`. */
 function schemaOf(plural: string, part: "spec" | "status"): Schema {

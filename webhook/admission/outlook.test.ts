@@ -20,7 +20,7 @@ function listOf(entries: number): Readonly<Record<string, string>> {
 /** The review of a workload in a cluster: what comes of it, lists, claims and reservations that it read, and how many of that at a time. */
 async function reviewed(world: World, object: Json, view: RecordReader = world.mirror) {
   const { embedded: _, ...desk } = world.desk;
-  const reads = { claim: 0, reservation: 0, pool: 0 };
+  const reads = { claim: 0, reservation: 0, pool: 0, block: 0 };
   let lists = 0;
   let now = 0;
   let together = 0;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import { type Address, fromNumber, parseAddress } from "../../ip/address.ts";
+import type { Block } from "../../model/block.ts";
 import type {
   Binding,
   Claim,
@@ -99,4 +100,18 @@ export function fullClaim(name: string): FullClaim {
 
 export function poolOf(name: string, other: Partial<PoolRecord["spec"]> = {}): PoolRecord {
   return { name, spec: { ranges: [{ cidr: "10.20.0.0/16", gateway: "10.20.255.254" }], ...other } };
+}
+
+export function blockOf(cidr: string, other: Partial<Block> = {}): Block {
+  return { cidr, pool: "db", node: "node-a", nodeUID: "u-1", holes: [], ...other };
+}
+
+/** With every field set. */
+export function fullBlock(cidr: string): Required<Block> {
+  return {
+    ...blockOf(cidr),
+    holes: ["10.20.0.64/32", "10.20.0.66/31"],
+    granted: true,
+    releasedAt: 1_700_000_000_004,
+  };
 }

@@ -4,8 +4,8 @@ import { describe } from "node:test";
 import type { Address } from "../../ip/address.ts";
 import type { ClaimStatus } from "../../model/claim.ts";
 import type { Kind, Store, Stored } from "../store.ts";
-import { addr, bareClaim, fullClaim, nth, poolOf, reservationOf } from "./samples.ts";
-import { caseOf, created, expectReplaced, listed, type Open } from "./subject.ts";
+import { addr, bareClaim, blockOf, fullBlock, fullClaim, nth, poolOf, reservationOf } from "./samples.ts";
+import { caseOf, converges, created, expectReplaced, listed, type Open, syncedWatch } from "./subject.ts";
 
 const HELD: ClaimStatus = { phase: "Held" };
 
@@ -15,6 +15,7 @@ export function writeContract(open: Open): void {
   describe("keys", () => keyCases(open));
   describe("compare-and-set", () => changeCases(open));
   describe("status", () => statusCases(open));
+  describe("blocks", () => blockCases(open));
 }
 
 function createCases(open: Open): void {
@@ -99,6 +100,60 @@ function keyCases(open: Open): void {
     }
     assert.equal(await store.get("reservation", "fd00:20::52"), undefined);
     assert.equal((await listed(store, "reservation")).length, 5);
+  });
+}
+
+function blockCases(open: Open): void {
+  caseOf(open, "have one owner, whoever asks at once", async ({ store }) => {
+    const results = await Promise.all(
+      Array.from({ length: 20 }, (_, i) =>
+        store.create("block", blockOf("10.20.4.0/26", { node: `node-${i}` })),
+      ),
+    );
+    const winners = results.filter((result) => result.kind === "created");
+    assert.equal(winners.length, 1);
+    for (const result of results) assert.deepEqual(result.stored, winners[0]?.stored);
+  });
+
+  caseOf(open, "are kept under their CIDR with every field, of both families", async ({ store }) => {
+    const blocks = ["10.20.0.64/26", "10.20.0.64/32", "fd00:20::40/122", "::/116"].map(fullBlock);
+    for (const block of blocks) {
+      const stored = await created(store, "block", block);
+      assert.deepEqual([stored.key, stored.record], [block.cidr, block]);
+      assert.deepEqual(await store.get("block", block.cidr), stored);
+    }
+    assert.equal(await store.get("block", "10.20.0.64/27"), undefined);
+    assert.deepEqual(
+      (await listed(store, "block")).map(({ key }) => key).sort(),
+      blocks.map(({ cidr }) => cidr).sort(),
+    );
+  });
+
+  caseOf(open, "are granted, and given back, by compare-and-set", async ({ store }) => {
+    const made = await created(store, "block", blockOf("10.20.4.0/26"));
+    const granted = expectReplaced(
+      await store.replace("block", made, { ...made.record, holes: ["10.20.4.7/32"], granted: true }),
+    );
+    assert.deepEqual(granted.record, blockOf("10.20.4.0/26", { holes: ["10.20.4.7/32"], granted: true }));
+    assert.deepEqual(await store.replace("block", made, made.record), { kind: "conflict" });
+    assert.deepEqual(await store.remove("block", made), { kind: "conflict" });
+    const cooling = expectReplaced(
+      await store.replace("block", granted, { ...granted.record, releasedAt: 5 }),
+    );
+    assert.deepEqual(await store.remove("block", cooling), { kind: "removed" });
+    const again = await created(store, "block", blockOf("10.20.4.0/26", { node: "node-b" }));
+    assert.notEqual(again.uid, made.uid);
+  });
+
+  caseOf(open, "are told by a watch", async ({ store }) => {
+    const watching = await syncedWatch(store, "block");
+    const made = await created(store, "block", blockOf("fd00:20::40/122"));
+    await converges(watching, [made]);
+    const granted = expectReplaced(await store.replace("block", made, { ...made.record, granted: true }));
+    await converges(watching, [granted]);
+    await store.remove("block", granted);
+    await converges(watching, []);
+    await watching.stop();
   });
 }
 

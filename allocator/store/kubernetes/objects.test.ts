@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import fc from "fast-check";
 import type { KubeItem } from "../../../kube/api/resource.ts";
-import { anyAddress, anyClaim, anyPool, anyReservation } from "../../../test/api/records.ts";
+import { anyAddress, anyBlock, anyClaim, anyPool, anyReservation } from "../../../test/api/records.ts";
 import { isRefusal } from "../../base/errors.ts";
 import type { Claim } from "../../model/claim.ts";
 import { parsePool } from "../../pool/pool.ts";
@@ -46,6 +46,7 @@ describe("objects of records", () => {
     ["pool", anyPool],
     ["claim", anyClaim],
     ["reservation", anyReservation],
+    ["block", anyBlock],
   ];
   for (const [kind, any] of cases) {
     it(`give back every ${kind}`, () => {
@@ -97,6 +98,33 @@ describe("names of objects", () => {
         assert.ok(place);
         assert.match(place.name, /^[0-9a-f.-]{7,39}$/);
         assert.equal(keyOfPlace("reservation", place), address);
+      }),
+    );
+  });
+
+  it("of blocks are that of the first address, and the prefix length", () => {
+    assert.deepEqual(placeOf("block", "10.30.4.0/26"), { name: "10.30.4.0-26" });
+    const name = "fd00-0020-0000-0000-0000-0000-0000-0040-122";
+    assert.deepEqual(placeOf("block", "fd00:20::40/122"), { name });
+    assert.equal(keyOfPlace("block", { name }), "fd00:20::40/122");
+    for (const key of ["10.30.4.1/26", "10.30.4.0", "10.30.4.0/33", "FD00:20::40/122", "db", ""])
+      assert.equal(placeOf("block", key), undefined, key);
+    for (const other of [
+      "10.30.4.1-26",
+      "10.30.4.0",
+      "10.30.4.0-026",
+      "fd00-20-122",
+      "10.30.4.0-33",
+      "-26",
+      "",
+    ])
+      assert.equal(keyOfPlace("block", { name: other }), undefined, other);
+    fc.assert(
+      fc.property(anyBlock, ({ cidr }) => {
+        const place = placeOf("block", cidr);
+        assert.ok(place);
+        assert.match(place.name, /^[0-9a-f.-]{9,43}$/);
+        assert.equal(keyOfPlace("block", place), cidr);
       }),
     );
   });

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import {
+  BLOCKS,
   CLAIMS,
   type KubeItem,
   type ObjectName,
@@ -9,13 +10,14 @@ import {
 } from "../../../kube/api/resource.ts";
 import { BerthError, isRefusal, messageOf } from "../../base/errors.ts";
 import { formatDuration, parseDuration } from "../../base/go-duration.ts";
-import { parseAddress } from "../../ip/address.ts";
+import { parseAddress, parseCidr } from "../../ip/address.ts";
 import { readClaimRequest } from "../../manifest/claim-spec.ts";
 import { Fields, readObject } from "../../manifest/kubernetes-object.ts";
+import type { Block } from "../../model/block.ts";
 import { type Claim, type ClaimStatus, isBound } from "../../model/claim.ts";
 import type { Reservation } from "../../model/reservation.ts";
 import type { PoolRecord } from "../../pool/pool.ts";
-import { addressOfName, keyOf, reservationName } from "../codec.ts";
+import { addressOfName, blockName, cidrOfName, keyOf, reservationName } from "../codec.ts";
 import { malformed } from "../decode.ts";
 import { readRecord, readStored } from "../record.ts";
 import type { Kind, Records, Stored } from "../store.ts";
@@ -75,6 +77,26 @@ const reservations: Form<Reservation> = {
   },
 };
 
+const blocks: Form<Block> = {
+  resource: BLOCKS,
+  place: (key) => {
+    const cidr = parseCidr(key);
+    return cidr === undefined || cidr.text !== key ? undefined : { name: blockName(cidr) };
+  },
+  key: ({ name }) => cidrOfName(name)?.text,
+  spec: ({ releasedAt, ...rest }) => ({
+    ...rest,
+    ...(releasedAt === undefined ? {} : { releasedAt: timeOf(releasedAt) }),
+  }),
+  json: (item) => {
+    const spec = fieldsOf(item).at("spec").value;
+    if (spec["cidr"] !== cidrOfName(item.metadata.name)?.text) {
+      throw malformed("its name", `is not that of the CIDR ${String(spec["cidr"])}`);
+    }
+    return withTimes(spec, ["releasedAt"]);
+  },
+};
+
 const claims: Form<Claim> = {
   resource: CLAIMS,
   place: (key) => {
@@ -104,6 +126,7 @@ const FORMS: { readonly [K in Kind]: Form<Records[K]> } = {
   pool: pools,
   claim: claims,
   reservation: reservations,
+  block: blocks,
 };
 
 export function resourceOf(kind: Kind): Resource {

@@ -70,7 +70,12 @@ class KubernetesStore implements Store {
   constructor(deps: KubernetesStoreDeps) {
     this.#deps = deps;
     const client = (kind: Kind) => new Client(deps.connection, resourceOf(kind));
-    this.#clients = { pool: client("pool"), claim: client("claim"), reservation: client("reservation") };
+    this.#clients = {
+      pool: client("pool"),
+      claim: client("claim"),
+      reservation: client("reservation"),
+      block: client("block"),
+    };
   }
 
   async create<K extends Kind>(kind: K, record: Records[K]): Promise<CreateResult<K>> {

@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0
+import { BerthError } from "../base/errors.ts";
+import { type Address, type Family, parseCidr } from "../ip/address.ts";
+import { fullInterval, type Interval, without } from "../ip/ip-range.ts";
+import { type Block, holesOf, isHole } from "../model/block.ts";
+import type { Stored } from "../store/store.ts";
+
+/** The blocks that were seen, and what of them is not to be picked for anybody else. */
+export class BlockIndex {
+  readonly blocks = new Map<string, Stored<"block">>(); // CIDR -> block
+  readonly #ofPool = new Map<string, Map<string, Stored<"block">>>(); // pool -> CIDR -> block
+  readonly #lengths = new Map<string, number>(); // prefix length -> how many blocks have it
+
+  enter(stored: Stored<"block">): void {
+    this.blocks.set(stored.key, stored);
+    const { pool } = stored.record;
+    const own = this.#ofPool.get(pool) ?? new Map<string, Stored<"block">>();
+    this.#ofPool.set(pool, own.set(stored.key, stored));
+    this.#count(stored.key, 1);
+  }
+
+  leave({ key, record: { pool } }: Stored<"block">): void {
+    this.blocks.delete(key);
+    const own = this.#ofPool.get(pool);
+    own?.delete(key);
+    if (own?.size === 0) this.#ofPool.delete(pool);
+    this.#count(key, -1);
+  }
+
+  /** Whether the address is the owner's of a block of the pool. */
+  has(pool: string, address: Address): boolean {
+    for (const length of this.#lengths.keys()) {
+      const block = this.blocks.get(parseCidr(`${address}/${length}`)?.text ?? "")?.record;
+      if (block?.pool === pool && !isHole(block, address)) return true;
+    }
+    return false;
+  }
+
+  /** What owners of blocks of the pool have for themselves. */
+  *owned(pool: string, family: Family): Generator<Interval, void, undefined> {
+    for (const { record } of this.ofPool(pool)) {
+      const owned = ownedIn(record);
+      if (owned.family === family) yield* owned.intervals;
+    }
+  }
+
+  #count(cidr: string, by: number): void {
+    const length = cidr.slice(cidr.indexOf("/") + 1);
+    const count = (this.#lengths.get(length) ?? 0) + by;
+    if (count === 0) this.#lengths.delete(length);
+    else this.#lengths.set(length, count);
+  }
+
+  ofPool(pool: string): Iterable<Stored<"block">> {
+    return this.#ofPool.get(pool)?.values() ?? [];
+  }
+}
+
+/** The addresses that the block's owner has for itself: all but the holes. Before it is granted, too: it soon will be. */
+export function ownedIn(block: Block): { readonly family: Family; readonly intervals: readonly Interval[] } {
+  const cidr = parseCidr(block.cidr);
+  if (cidr === undefined) throw new BerthError("INTERNAL", `${block.cidr} is no block`);
+  return { family: cidr.family, intervals: without([fullInterval(cidr)], holesOf(block)) };
+}
