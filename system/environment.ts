@@ -44,3 +44,17 @@ export function apiServerOf(
 export function invalid(variable: string, why: string): BerthError {
   return new BerthError("CONFIG_INVALID", `${variable} ${why}`, { details: { variable } });
 }
+
+/** One of those; throws CONFIG_INVALID naming the variable and them. */
+export function choiceOf<C extends string>(
+  env: Environment,
+  name: string,
+  choices: readonly C[],
+  otherwise: C,
+): C {
+  const given = envString(env, name, otherwise);
+  const choice = choices.find((one) => one === given);
+  if (choice !== undefined) return choice;
+  const all = `${choices.slice(0, -1).join(", ")} or ${choices.at(-1)}`;
+  throw invalid(name, `is ${JSON.stringify(given)}; give it ${all}`);
+}

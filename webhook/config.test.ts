@@ -19,6 +19,7 @@ describe("the webhook's environment", () => {
       networkPolicy: false,
       refusalsNameAll: false,
       foreignRequests: "warn",
+      calico: "own",
       logLevel: "info",
       api: { host: "10.96.0.1", port: "443" },
     });
@@ -46,6 +47,7 @@ describe("the webhook's environment", () => {
       networkPolicy: true,
       refusalsNameAll: false,
       foreignRequests: "warn",
+      calico: "own",
       api: { kubeconfig: "/tmp/kubeconfig" },
       departMs: 1_500,
       logLevel: "debug",

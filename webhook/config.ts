@@ -2,10 +2,16 @@
 import { hostname } from "node:os";
 import { resolve } from "node:path";
 import { formatDuration, parseDuration } from "../allocator/base/go-duration.ts";
-import { FOREIGN_CHOICES, type ForeignChoice } from "../allocator/manifest/foreign-requests.ts";
+import {
+  CALICO_CHOICES,
+  type CalicoChoice,
+  FOREIGN_CHOICES,
+  type ForeignChoice,
+} from "../allocator/manifest/foreign-requests.ts";
 import type { ApiServer } from "../kube/api/access.ts";
 import {
   apiServerOf,
+  choiceOf,
   type Environment,
   envString,
   invalid,
@@ -44,6 +50,8 @@ export interface Config {
   readonly refusalsNameAll: boolean;
   /** What becomes of pods that ask other systems for addresses. */
   readonly foreignRequests: ForeignChoice;
+  /** Which requests in Calico's words are for Berth. */
+  readonly calico: CalicoChoice;
   /** A NetworkPolicy says who reaches the port. */
   readonly networkPolicy: boolean;
   readonly api: ApiServer;
@@ -73,6 +81,7 @@ export function loadConfig(): Config {
  * | `BERTH_REVIEWERS_BY` | `NetworkPolicy`: one says who reaches the port              | nothing does             |
  * | `BERTH_REFUSALS_NAME` | `All`: refusals tell everybody who holds what; `Readable`: who may read it | `Readable`  |
  * | `BERTH_FOREIGN_REQUESTS` | `warn`, `refuse` or `ignore`: pods that ask other systems for addresses | `warn`          |
+ * | `BERTH_CALICO`     | `own`, `all` or `none`: which requests in Calico's words are for Berth | `own`   |
  * | `BERTH_KUBECONFIG` | a kubeconfig, to run outside the cluster                  | the pod's service account |
  * | `BERTH_DEPART`     | Go duration between SIGTERM and the end of serving        | 5s                       |
  * | `BERTH_LOG_LEVEL`  | debug, info, warn, error or silent                        | info                     |
@@ -99,7 +108,8 @@ export function configOf(env: Environment, host: string): Config {
       organizations: listOf(text("BERTH_CLIENT_ORGANIZATIONS", TRUSTED_CLIENTS.organizations.join())),
     },
     refusalsNameAll: namingOf(text("BERTH_REFUSALS_NAME", "Readable")),
-    foreignRequests: foreignOf(text("BERTH_FOREIGN_REQUESTS", "warn")),
+    foreignRequests: choiceOf(env, "BERTH_FOREIGN_REQUESTS", FOREIGN_CHOICES, "warn"),
+    calico: choiceOf(env, "BERTH_CALICO", CALICO_CHOICES, "own"),
     networkPolicy: text("BERTH_REVIEWERS_BY", "") === "NetworkPolicy",
     api: apiServerOf(env),
     departMs: departOf(text("BERTH_DEPART", "5s")),
@@ -110,12 +120,6 @@ export function configOf(env: Environment, host: string): Config {
 function namingOf(given: string): boolean {
   if (given === "All" || given === "Readable") return given === "All";
   throw invalid("BERTH_REFUSALS_NAME", `is ${JSON.stringify(given)}; give it Readable or All`);
-}
-
-function foreignOf(given: string): ForeignChoice {
-  const choice = FOREIGN_CHOICES.find((one) => one === given);
-  if (choice !== undefined) return choice;
-  throw invalid("BERTH_FOREIGN_REQUESTS", `is ${JSON.stringify(given)}; give it warn, refuse or ignore`);
 }
 
 function listOf(text: string): readonly string[] {

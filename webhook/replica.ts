@@ -3,7 +3,7 @@
 import type { RequestListener } from "node:http";
 import { BerthError } from "../allocator/base/errors.ts";
 import type { Clock, Logger, Random, Readiness } from "../allocator/base/ports.ts";
-import type { ForeignChoice } from "../allocator/manifest/foreign-requests.ts";
+import type { CalicoChoice, ForeignChoice } from "../allocator/manifest/foreign-requests.ts";
 import type { Connection } from "../kube/api/connection.ts";
 import { withRequestMetrics } from "../kube/api/metered-connection.ts";
 import { EventRecorder } from "../kube/controller/event-recorder.ts";
@@ -60,6 +60,8 @@ export interface WebhookOptions {
   readonly refusalsNameAll?: boolean;
   /** `warn` if absent. */
   readonly foreignRequests?: ForeignChoice;
+  /** Which requests in Calico's words are for Berth; `all` if absent. */
+  readonly calico?: CalicoChoice;
   /** How long it serves on after `close` was called, for those who have not heard yet. */
   readonly departMs: number;
   readonly clock: Clock;
@@ -123,6 +125,7 @@ async function assemble(options: Metered, closers: CleanupStack): Promise<Omit<C
       access,
       ...(options.refusalsNameAll === true ? {} : { readAccess: new ReviewedReadAccess(connection, clock) }),
       ...(options.foreignRequests === undefined ? {} : { foreignRequests: options.foreignRequests }),
+      ...calicoOf(options),
       holds: trackPendingClaims(replica, { clock, log: limitedLogger(log, clock) }),
       catchUp: () => waitForPools(replica.context, replica.mirror),
       suspect: (claim) => house.suspect(claim),
@@ -140,6 +143,10 @@ async function assemble(options: Metered, closers: CleanupStack): Promise<Omit<C
     await clock.sleep(departMs);
   });
   return { address: serving.address, ready };
+}
+
+function calicoOf({ calico }: WebhookOptions): { readonly calico?: CalicoChoice } {
+  return calico === undefined ? {} : { calico };
 }
 
 /** Decisions need the whole view: an address that is missing from half of one looks free, a pool unknown. */
@@ -199,7 +206,15 @@ function startControllers(
   closers.push(() => house.close());
   const suspect: ControllerDeps["suspect"] = (claim) => house.suspect(claim);
   const knows = { context, mirror, watches, inventory, leadership, connection, access };
-  const deps: ControllerDeps = { ...knows, events, metrics, suspect, reviewersBy, refusalsNameAll };
+  const deps: ControllerDeps = {
+    ...knows,
+    events,
+    metrics,
+    suspect,
+    reviewersBy,
+    refusalsNameAll,
+    ...calicoOf(options),
+  };
   const controllers = [
     startGcTriggers({ mirror, watches, clock, suspect }),
     ...[startBinder, startWorkloads, startClaims, startPools, startPhases].map((start) => start(deps)),

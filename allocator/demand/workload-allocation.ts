@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import { isRefusal, type Refusal } from "../base/errors.ts";
+import type { Labels } from "../base/ports.ts";
 import type { Context } from "../cache/context.ts";
 import type { AllocationRequest } from "../lifecycle/reserve.ts";
 import { EXEMPT_NAMESPACE, readRequest, withDefaults } from "../manifest/annotations.ts";
@@ -23,14 +24,16 @@ export interface Template {
   readonly applicant: (standing: PodIdentity) => AllocationInput;
 }
 
+/** `annotations`: those of the template that Berth answers, if not all of them. */
 export function readTemplate(
   context: Pick<Context, "clock" | "random">,
   object: KubeObject,
   namespace: NamespaceState,
+  annotations: Labels = templateAnnotations(object),
 ): Template | Refusal {
   const template = object.spec.at("template");
   const meta = template.at("metadata");
-  const request = readRequest(withDefaults(meta.texts("annotations"), namespace));
+  const request = readRequest(withDefaults(annotations, namespace));
   if (isRefusal(request)) return request;
   const workload = workloadState(object);
   return {
@@ -47,6 +50,10 @@ export function readTemplate(
       now: context.clock.now(),
     }),
   };
+}
+
+export function templateAnnotations(object: KubeObject): Labels {
+  return object.spec.at("template").at("metadata").texts("annotations");
 }
 
 /** Who the workload's pods are, without an ordinal or slot. */

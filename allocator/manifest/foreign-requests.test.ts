@@ -42,12 +42,12 @@ describe("what a pod asks of other systems", () => {
   });
 
   it("is a warning, a refusal or nothing, as the administrator says", () => {
-    const asking = { "ovn.kubernetes.io/ip_address": "10.16.0.15" };
+    const asking = foreignRequests({ "ovn.kubernetes.io/ip_address": "10.16.0.15" });
     const words =
       "annotation ovn.kubernetes.io/ip_address is kube-ovn's, and berth does not read it; write berth.dev/ips for an address of berth's";
     assert.deepEqual(judgeForeign(asking, "warn"), [words]);
     assert.deepEqual(judgeForeign(asking, "ignore"), []);
-    assert.deepEqual(judgeForeign({}, "refuse"), []);
+    assert.deepEqual(judgeForeign([], "refuse"), []);
     const refused = judgeForeign(asking, "refuse");
     assert.equal("message" in refused && refused.message, `${words}, or remove it`);
   });

@@ -16,6 +16,7 @@ import {
   readRequest,
   withDefaults,
 } from "../../allocator/manifest/annotations.ts";
+import { withoutCalico } from "../../allocator/manifest/foreign-requests.ts";
 import type { KubeObject } from "../../allocator/manifest/kubernetes-object.ts";
 import { requestsAddress } from "../../allocator/model/address-request.ts";
 import type { Claim } from "../../allocator/model/claim.ts";
@@ -53,7 +54,7 @@ export function diagnosePod(pod: KubeObject, facts: PodFacts): Diagnosis {
   return bound(pod, claim.record, facts);
 }
 
-function standingWithoutClaim(pod: KubeObject, { namespaceAnnotations }: PodFacts): Diagnosis {
+function standingWithoutClaim(pod: KubeObject, { namespaceAnnotations, place }: PodFacts): Diagnosis {
   const { namespace, name, annotations } = pod.metadata;
   const space = { name: namespace, labels: {}, annotations: namespaceAnnotations };
   const request = readRequest(withDefaults(annotations, space));
@@ -62,6 +63,15 @@ function standingWithoutClaim(pod: KubeObject, { namespaceAnnotations }: PodFact
   }
   if (!requestsAddress(request)) {
     return ok("asks for no fixed address; the network's configuration gives it any");
+  }
+  const otherwise = readRequest(withDefaults(withoutCalico(annotations), space));
+  if (place === "cluster" && !isRefusal(otherwise) && !requestsAddress(otherwise)) {
+    return {
+      words:
+        "asks for its address in Calico's words, and was left to Calico; in a network of Berth's it cannot start",
+      stuck: false,
+      next: ["if Berth is to give it an address, write berth.dev/ips or berth.dev/pools and create it again"],
+    };
   }
   return blocked(
     "asks for a fixed address and has no claim: it was never admitted by Berth's webhook; it cannot start",

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import type { Clock, Logger, Metrics, Random } from "../../allocator/base/ports.ts";
+import type { CalicoChoice } from "../../allocator/manifest/foreign-requests.ts";
 import { openKubernetesStore } from "../../allocator/store/kubernetes/store.ts";
 import type { Database } from "../../allocator/store/sqlite/database.ts";
 import type { Stored } from "../../allocator/store/store.ts";
@@ -34,6 +35,8 @@ export interface NodeAgentOptions {
   readonly random: Random;
   readonly log: Logger;
   readonly metrics: Metrics;
+  /** Which requests in Calico's words are for Berth; `all` if absent. */
+  readonly calico?: CalicoChoice;
 }
 
 export interface NodeAgent extends Agent {
@@ -69,6 +72,7 @@ export async function startNodeAgent(options: NodeAgentOptions): Promise<NodeAge
   });
   const claims = new NodeClaims({
     ...{ node, clock, log, view: watch },
+    ...(options.calico === undefined ? {} : { calico: options.calico }),
     reports: new StatusWriter({ store, node, clock }),
     livePod: podsOf(impatient),
     suspect: (claim, afterMs) => queue.addAfter(claim, afterMs),

@@ -24,6 +24,7 @@ describe("the agent's environment", () => {
       dataDir: "/var/lib/berth",
       listen: { host: "127.0.0.1", port: 9469 },
       logLevel: "info",
+      calico: "own",
       api: { host: "10.96.0.1", port: "443" },
     });
     assert.equal(databaseOf(config), "/var/lib/berth/agent.db");
@@ -49,6 +50,7 @@ describe("the agent's environment", () => {
       dataDir: "/data",
       listen: { host: "::", port: 0 },
       logLevel: "debug",
+      calico: "own",
       plugin: { from: "/opt/berth/bin/berth", folder: "/host/cni/bin" },
       conflist: { from: "/etc/berth/05-berth.conflist", folder: "/host/cni/net.d" },
       api: { kubeconfig: "/etc/kubeconfig" },

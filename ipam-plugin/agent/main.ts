@@ -63,7 +63,10 @@ async function serve(config: AgentConfig): Promise<void> {
   const probes = await serveProbes({ ...listen, isReady: () => isReady(), metrics, log });
   closers.push(() => probes.close());
   const { signal } = stop;
-  const agent = await startNodeAgent({ node, connection, database, socketPath, bootId, signal, ...deps });
+  const agent = await startNodeAgent({
+    ...{ node, connection, database, socketPath, bootId, signal, calico: config.calico },
+    ...deps,
+  });
   closers.push(() => agent.close());
   const isServing = () => agent.isReady;
   const podCidrs = () => podCidrsOf(connection, node);

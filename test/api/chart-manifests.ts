@@ -52,6 +52,18 @@ export const VALUE_SETS: Readonly<Record<string, Values>> = {
   },
 };
 
+/** With everything that says which requests Berth answers. */
+export const NARROWED: Values = {
+  webhook: {
+    namespaceSelector: { matchExpressions: [{ key: "berth", operator: "Exists" }] },
+    objectSelector: { matchLabels: { net: "berth" } },
+    timeoutSeconds: 5,
+    failurePolicy: "Ignore",
+    foreignRequests: "refuse",
+  },
+  dialects: { calico: "none" },
+};
+
 export interface Container {
   readonly name: string;
   readonly image: string;

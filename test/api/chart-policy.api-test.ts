@@ -11,6 +11,7 @@ import { havePartsOrSkip } from "./binaries.ts";
 import {
   CERTIFICATE,
   isForeign,
+  NARROWED,
   rulesOf,
   templateNamed,
   templatesOf,
@@ -29,6 +30,70 @@ const CONFIGURATIONS = {
 };
 
 if (havePartsOrSkip(["helm"])) {
+  describe("which requests berth answers, as the values have it", () => {
+    interface Entry {
+      readonly name: string;
+      readonly failurePolicy: string;
+      readonly timeoutSeconds: number;
+      readonly namespaceSelector?: { readonly matchExpressions: readonly { readonly key: string }[] };
+      readonly objectSelector?: unknown;
+      readonly matchConditions?: readonly { readonly name: string; readonly expression: string }[];
+    }
+    const CALICO = ["ipAddrs", "ipv4pools", "ipv6pools"].map((key) => `'cni.projectcalico.org/${key}'`);
+    const entriesOf = (manifests: readonly Manifest[]) =>
+      Object.values(CONFIGURATIONS).flatMap((kind) => only(manifests, kind)["webhooks"] as readonly Entry[]);
+    const condition = (entries: readonly Entry[], name: string, of: string) =>
+      entries.find((entry) => entry.name === name)?.matchConditions?.find((one) => one.name === of)
+        ?.expression ?? assert.fail(name);
+    const asksOf = (manifests: readonly Manifest[]) =>
+      JSON.stringify(only(manifests, "ValidatingAdmissionPolicy", "pods.berth.dev").spec);
+    const has = (text: string) => CALICO.map((key) => text.includes(key));
+
+    it("in Calico's words: those for its own pools, all, or none", async () => {
+      for (const [calico, [opted, elsewhere, policy]] of Object.entries({
+        own: [true, false, false],
+        all: [true, false, true],
+        none: [false, true, false],
+      })) {
+        const manifests = await render({ dialects: { calico } });
+        const entries = entriesOf(manifests);
+        const thrice = (is = false) => [is, is, is];
+        assert.deepEqual(has(condition(entries, "pods.berth.dev", "opted-in")), thrice(opted), calico);
+        const told = condition(entries, "foreign.pods.berth.dev", "asks-elsewhere");
+        assert.deepEqual(has(told), thrice(elsewhere), calico);
+        // a template is looked at either way, for there it is told
+        assert.deepEqual(has(condition(entries, "workloads.berth.dev", "opted-in")), thrice(true), calico);
+        assert.deepEqual(has(asksOf(manifests)), thrice(policy), calico);
+        for (const name of ["berth-webhook", "berth-agent"]) {
+          const [container] = templateNamed(manifests, name).spec.containers;
+          const variable = container?.env.find((one) => one.name === "BERTH_CALICO");
+          assert.equal(variable?.value, calico, name);
+        }
+      }
+    });
+
+    it("of the namespaces and pods that they select, and no longer than they say", async () => {
+      const manifests = await render(NARROWED);
+      const entries = entriesOf(manifests);
+      for (const entry of entries) {
+        assert.equal(entry.timeoutSeconds, 5);
+        const keys = entry.namespaceSelector?.matchExpressions.map(({ key }) => key);
+        if (keys !== undefined)
+          assert.deepEqual([keys[0], keys.at(-1)], ["kubernetes.io/metadata.name", "berth"]);
+        const pods = /pods\.berth\.dev$/.test(entry.name);
+        assert.deepEqual(entry.objectSelector, pods ? { matchLabels: { net: "berth" } } : undefined);
+        const closed = !pods || entry.name === "changes.pods.berth.dev";
+        const preview = /workloads\.berth\.dev$/.test(entry.name);
+        // foreignRequests: refuse, of a namespace; a pod follows failurePolicy
+        assert.equal(entry.failurePolicy, closed && !preview ? "Fail" : "Ignore", entry.name);
+      }
+      const policy = asksOf(manifests);
+      assert.ok(policy.includes('"net":"berth"') && policy.includes('"key":"berth"'));
+      const binding = only(manifests, "ValidatingAdmissionPolicyBinding", "pods.berth.dev");
+      assert.deepEqual((binding.spec as { validationActions: unknown }).validationActions, ["Warn"]);
+    });
+  });
+
   for (const [title, values] of Object.entries(VALUE_SETS)) {
     describe(`the manifests of the chart: ${title}`, () => {
       let manifests: readonly Manifest[];
@@ -287,7 +352,7 @@ if (havePartsOrSkip(["helm", "etcd", "kube-apiserver"])) {
       return await judged({ apiVersion: "v1", kind: "Pod", metadata: { ...metadata, ...place }, spec });
     }
 
-    for (const [title, values] of Object.entries(VALUE_SETS)) {
+    for (const [title, values] of Object.entries({ ...VALUE_SETS, narrowed: NARROWED })) {
       it(`are taken without a field that it does not know: ${title}`, async () => {
         const manifests = await render(values);
         for (const manifest of manifests.filter((each) => !isForeign(each)))

@@ -3,7 +3,7 @@
 import type { Refusal } from "../../allocator/base/errors.ts";
 import { isRefusal, refuse } from "../../allocator/base/errors.ts";
 import type { Context } from "../../allocator/cache/context.ts";
-import type { ForeignChoice } from "../../allocator/manifest/foreign-requests.ts";
+import type { CalicoChoice, ForeignChoice } from "../../allocator/manifest/foreign-requests.ts";
 import {
   isName,
   type KubeObject,
@@ -49,6 +49,8 @@ export interface AdmissionContext {
   readonly readAccess?: ReadAccess;
   /** What becomes of pods that ask other systems for addresses; `warn` if absent. */
   readonly foreignRequests?: ForeignChoice;
+  /** Which requests in Calico's words are for Berth; `all` if absent. */
+  readonly calico?: CalicoChoice;
   /** How many claims wait for their pods; present in a cluster, where anybody may reach the webhook. */
   readonly holds?: PendingClaimLimiter;
   /** Waits for what the view has not heard of yet, and tells whether it has now; absent where the view is never behind. */

@@ -2,15 +2,19 @@
 
 import { isRefusal, type Refusal } from "../../allocator/base/errors.ts";
 import type { Labels } from "../../allocator/base/ports.ts";
+import { type OwnAnnotations, ownAnnotations } from "../../allocator/demand/foreign-pools.ts";
 import { isExempt } from "../../allocator/demand/pod-allocation.ts";
+import { templateAnnotations } from "../../allocator/demand/workload-allocation.ts";
 import {
+  CALICO_KEYS,
   FOREIGN_KEYS,
+  foreignDefaults,
   foreignRequests,
   judgeForeign,
   NETWORKS,
 } from "../../allocator/manifest/foreign-requests.ts";
 import type { KubeObject } from "../../allocator/manifest/kubernetes-object.ts";
-import { namespaceOf } from "../../allocator/model/cluster-state.ts";
+import { type NamespaceState, namespaceOf } from "../../allocator/model/cluster-state.ts";
 import {
   type AdmissionRequest,
   type AdmissionResponse,
@@ -19,10 +23,42 @@ import {
 } from "../review/admission-review.ts";
 import type { AdmissionContext } from "./admission-context.ts";
 import { OPT_IN_ANNOTATIONS, optsIn } from "./opt-in.ts";
-import { beforeOf, templateOf } from "./own-keys.ts";
+import { beforeOf } from "./own-keys.ts";
 
 /** The annotations by which the webhook configurations find such objects. */
 export const FOREIGN_ANNOTATIONS: readonly string[] = [...FOREIGN_KEYS.map(({ key }) => key), NETWORKS];
+
+/**
+ * What of the annotations is for Berth. Before anything is left to another system the view hears of every pool that there is:
+ * the pool may have been made a moment before the pod.
+ */
+export async function ownOf(
+  { context: { view }, calico, catchUp }: AdmissionContext,
+  annotations: Labels,
+  namespace: NamespaceState,
+): Promise<OwnAnnotations> {
+  const own = ownAnnotations(view, annotations, namespace, calico);
+  const heard = own.left.length > 0 && catchUp !== undefined && (await catchUp());
+  return heard ? ownAnnotations(view, annotations, namespace, calico) : own;
+}
+
+/** The pod with what of its annotations is for Berth; its JSON stays as it came. */
+export async function ownPod(
+  admission: AdmissionContext,
+  pod: KubeObject,
+  namespace: NamespaceState,
+): Promise<{ readonly own: KubeObject; readonly left: readonly string[] }> {
+  const { annotations, left } = await ownOf(admission, pod.metadata.annotations, namespace);
+  return { own: { ...pod, metadata: { ...pod.metadata, annotations } }, left };
+}
+
+/** What is left to another system, as the administrator wants it. */
+export function judgeLeft(
+  { foreignRequests: choice = "warn" }: AdmissionContext,
+  left: readonly string[],
+): readonly string[] | Refusal {
+  return judgeForeign(left, choice);
+}
 
 /** Lets a new pod through, with what it asks of other systems told; or refuses it for that. */
 export function admitForeign(
@@ -37,12 +73,13 @@ export function admitForeign(
 
 /** Here for what it asks of others alone: it never came to `/mutate/pods`, and what its namespace says is not for it. */
 export async function onlyForeign(
-  { inventory }: AdmissionContext,
+  { inventory, calico }: AdmissionContext,
   { metadata }: KubeObject,
 ): Promise<boolean> {
   const { annotations, namespace } = metadata;
-  if (foreignRequests(annotations).length === 0) return false;
-  if (OPT_IN_ANNOTATIONS.some((key) => annotations[key] !== undefined)) return false;
+  if (foreignRequests(annotations, calico).length === 0) return false;
+  const sends = (key: string) => calico !== "none" || !CALICO_KEYS.includes(key);
+  if (OPT_IN_ANNOTATIONS.some((key) => sends(key) && annotations[key] !== undefined)) return false;
   return !optsIn((await namespaceOf(inventory, namespace)).labels);
 }
 
@@ -52,19 +89,30 @@ export function foreignInTemplate(
   request: AdmissionRequest,
   object: KubeObject,
 ): readonly string[] | Refusal {
-  const now = templateOf(object);
+  const now = templateAnnotations(object);
   const before = beforeOf(request);
   if (admission.foreignRequests !== "refuse" || before === undefined) return judge(admission, now);
-  const was = templateOf(before);
+  const was = templateAnnotations(before);
   return judge(
     admission,
     Object.fromEntries(Object.entries(now).filter(([key, value]) => was[key] !== value)),
   );
 }
 
+/** The same of a namespace. */
+export function foreignInNamespace(
+  admission: AdmissionContext,
+  request: AdmissionRequest,
+  { metadata: { annotations } }: KubeObject,
+): readonly string[] | Refusal {
+  const was = beforeOf(request)?.metadata.annotations ?? {};
+  const now = Object.entries(annotations).filter(([key, value]) => was[key] !== value);
+  return judgeForeign(foreignDefaults(Object.fromEntries(now)), admission.foreignRequests ?? "warn");
+}
+
 function judge(
-  { foreignRequests = "warn" }: AdmissionContext,
+  { foreignRequests: choice = "warn", calico }: AdmissionContext,
   annotations: Labels,
 ): readonly string[] | Refusal {
-  return judgeForeign(annotations, foreignRequests);
+  return judgeForeign(foreignRequests(annotations, calico), choice);
 }

@@ -41,7 +41,7 @@ import {
   type ObjectStore,
   objectOf,
 } from "./admission-context.ts";
-import { admitForeign, onlyForeign } from "./foreign-requests.ts";
+import { admitForeign, judgeLeft, onlyForeign, ownPod } from "./foreign-requests.ts";
 import { beforeOf, unknownIn } from "./own-keys.ts";
 import { answer, nodesOf } from "./pod-answer.ts";
 import { confirmClaim } from "./pod-created.ts";
@@ -69,15 +69,19 @@ async function decide(
 ): Promise<AdmissionResponse> {
   const known = await admission.inventory.namespace(pod.metadata.namespace);
   const namespace = known ?? bareNamespace(pod.metadata.namespace);
-  const input = await readPod(admission.context, admission.inventory, pod, namespace);
+  const { own, left } = await ownPod(admission, pod, namespace);
+  const input = await readPod(admission.context, admission.inventory, own, namespace);
   if (isRefusal(input)) return denied(request.uid, input);
   const plain = await resolvePod(admission.context, input);
-  if (plain === undefined) return answer(request, pod, {});
+  if (plain === undefined) {
+    const told = judgeLeft(admission, left);
+    return isRefusal(told) ? denied(request.uid, told) : answer(request, pod, {}, { warnings: told });
+  }
   if (isRefusal(plain)) return denied(request.uid, plain);
   const closed = closedNamespace(admission, namespace.name, known);
   if (closed !== undefined) return denied(request.uid, closed);
   const resolved = await permitted(admission, pod, plain);
-  const warnings = lostLater(pod, input.standing);
+  const warnings = lostLater(own, input.standing);
   return request.dryRun
     ? await rehearse(admission, request, resolved, warnings)
     : await admit(admission, request, { pod, wish: resolved, warnings });

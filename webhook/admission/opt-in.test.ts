@@ -4,6 +4,7 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import { ANNOTATION_FORMATS, EXEMPT_NAMESPACE } from "../../allocator/manifest/annotations.ts";
+import { FOREIGN_NAMESPACE_KEYS } from "../../allocator/manifest/foreign-requests.ts";
 import { OWN_REQUESTS } from "../../allocator/manifest/own-keys.ts";
 import { configuration, type Entry } from "../../test/api/webhooks.ts";
 import { ROUTES } from "../review/admission-review.ts";
@@ -52,12 +53,20 @@ describe("the webhook configurations", () => {
     for (const key of FOREIGN_ANNOTATIONS) {
       assert.ok(workloads && condition(workloads, "opted-in")?.includes(`'${key}'`), key);
     }
-    for (const name of ["workloads.berth.dev", "namespaces.berth.dev"]) {
+    for (const [name, its] of [
+      ["workloads.berth.dev", keys],
+      ["namespaces.berth.dev", OWN_REQUESTS],
+    ] as const) {
       assert.deepEqual(
         named(VALIDATING, name).map((entry) => listed(condition(entry, "opted-in"))),
-        [keys],
+        [its],
       );
     }
+    const [spaces] = named(VALIDATING, "foreign.namespaces.berth.dev");
+    assert.deepEqual(
+      spaces && listed(condition(spaces, "asks-elsewhere")),
+      FOREIGN_NAMESPACE_KEYS.map(({ key }) => key),
+    );
     const [changes] = named(VALIDATING, "changes.pods.berth.dev");
     assert.deepEqual(changes && listed(condition(changes, "assigned-changes")), [
       ...OWN_REQUESTS,
@@ -105,7 +114,7 @@ describe("the webhook configurations", () => {
     assert.deepEqual([...paths].sort(), [...ROUTES].sort());
     for (const entry of ALL) {
       const isPreview = entry.clientConfig.service.path === "/validate/workloads";
-      const isAdvice = isPreview || entry.name === "foreign.pods.berth.dev";
+      const isAdvice = isPreview || entry.name.startsWith("foreign.");
       assert.equal(entry["failurePolicy"], isAdvice ? "Ignore" : "Fail", entry.name);
       assert.equal(entry["timeoutSeconds"], 10);
       assert.deepEqual(entry["admissionReviewVersions"], ["v1"]);

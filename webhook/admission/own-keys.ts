@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import { isRefusal, type Refusal } from "../../allocator/base/errors.ts";
-import type { Labels } from "../../allocator/base/ports.ts";
+import { templateAnnotations } from "../../allocator/demand/workload-allocation.ts";
 import type { KubeObject } from "../../allocator/manifest/kubernetes-object.ts";
 import { type Carrier, unknownKey } from "../../allocator/manifest/own-keys.ts";
 import type { AdmissionRequest } from "../review/admission-review.ts";
@@ -26,9 +26,9 @@ export function unknownIn(
 /** The same of the template of a workload. */
 export function unknownInTemplate(request: AdmissionRequest, object: KubeObject): Refusal | undefined {
   const before = beforeOf(request);
-  return unknownKey("Pod", templateOf(object), before === undefined ? {} : templateOf(before));
-}
-
-export function templateOf(object: KubeObject): Labels {
-  return object.spec.at("template").at("metadata").texts("annotations");
+  return unknownKey(
+    "Pod",
+    templateAnnotations(object),
+    before === undefined ? {} : templateAnnotations(before),
+  );
 }

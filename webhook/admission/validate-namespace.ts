@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import { isRefusal, type Refusal } from "../../allocator/base/errors.ts";
-import { readRequest } from "../../allocator/manifest/annotations.ts";
+import { NAMESPACE_DEFAULTS, readRequest } from "../../allocator/manifest/annotations.ts";
 import type { KubeObject } from "../../allocator/manifest/kubernetes-object.ts";
 import {
   type AdmissionRequest,
@@ -11,6 +11,7 @@ import {
   type Operation,
 } from "../review/admission-review.ts";
 import { type AdmissionContext, expectKind, type ObjectStore, objectOf } from "./admission-context.ts";
+import { foreignInNamespace } from "./foreign-requests.ts";
 import { idleDefaults, warnIgnoredDefaults } from "./opt-in.ts";
 import { unknownIn } from "./own-keys.ts";
 
@@ -21,13 +22,25 @@ export function validateNamespaces(admission: AdmissionContext): Handler {
     if (isRefusal(object)) return denied(request.uid, object);
     const wrong = expectKind(object, ["Namespace"]) ?? unreadable(request, object);
     if (wrong !== undefined) return denied(request.uid, wrong);
-    const idle = request.operation === "DELETE" ? [] : idleDefaults(object);
+    const told = toldOf(admission, request, object);
+    if (isRefusal(told)) return denied(request.uid, told);
     if (admission.embedded === undefined) {
-      return allowed(request.uid, [...idle, ...warnIgnoredDefaults(request.operation, object)]);
+      return allowed(request.uid, [...told, ...warnIgnoredDefaults(request.operation, object)]);
     }
     if (!request.dryRun) await keep(admission.embedded, request.operation, object);
-    return allowed(request.uid, idle);
+    return allowed(request.uid, told);
   };
+}
+
+/** What it says that does nothing. */
+function toldOf(
+  admission: AdmissionContext,
+  request: AdmissionRequest,
+  object: KubeObject,
+): readonly string[] | Refusal {
+  if (request.operation === "DELETE") return [];
+  const foreign = foreignInNamespace(admission, request, object);
+  return isRefusal(foreign) ? foreign : [...idleDefaults(object), ...foreign];
 }
 
 /** One that goes may say what it likes. */
@@ -35,7 +48,13 @@ function unreadable(request: AdmissionRequest, object: KubeObject): Refusal | un
   if (request.operation === "DELETE") return undefined;
   const unknown = unknownIn(request, object, "Namespace");
   if (unknown !== undefined) return unknown;
-  const defaults = readRequest(object.metadata.annotations);
+  const { annotations } = object.metadata;
+  // what another system reads on a namespace is not Berth's to judge
+  const own = NAMESPACE_DEFAULTS.flatMap((key) => {
+    const value = annotations[key];
+    return value === undefined ? [] : [[key, value] as const];
+  });
+  const defaults = readRequest(Object.fromEntries(own));
   return isRefusal(defaults) ? defaults : undefined;
 }
 

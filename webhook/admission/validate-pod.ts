@@ -4,23 +4,28 @@ import { isRefusal, type Refusal, refuse } from "../../allocator/base/errors.ts"
 import { admissionAnswerOf, requestAsAnswered } from "../../allocator/demand/admitted-pod.ts";
 import { isExempt } from "../../allocator/demand/pod-allocation.ts";
 import { ASSIGNED_CLAIM, readRequest, withDefaults } from "../../allocator/manifest/annotations.ts";
+import { withoutCalico } from "../../allocator/manifest/foreign-requests.ts";
 import { type KubeObject, podMetadata } from "../../allocator/manifest/kubernetes-object.ts";
 import { OWN_REQUESTS, unknownKey } from "../../allocator/manifest/own-keys.ts";
 import { requestsAddress } from "../../allocator/model/address-request.ts";
 import { bareNamespace, namespaceOf } from "../../allocator/model/cluster-state.ts";
 import { unconstrained } from "../../allocator/planning/address-plan.ts";
 import type { AdmissionContext } from "./admission-context.ts";
+import { ownOf } from "./foreign-requests.ts";
 import { ASSIGNED } from "./opt-in.ts";
 
 /** An opted-in pod that did not pass the mutating webhook would start without its address, or wait for ever. */
 export async function missingClaim(
   admission: AdmissionContext,
-  pod: KubeObject,
+  given: KubeObject,
 ): Promise<Refusal | undefined> {
+  const pod = admission.calico === "none" ? asIfWithoutCalico(given) : given;
   const { namespace, name, annotations } = pod.metadata;
   if (isExempt(pod)) return undefined;
   if (Object.hasOwn(annotations, ASSIGNED_CLAIM)) return await contradicted(admission, pod);
-  const request = readRequest(withDefaults(annotations, await namespaceOf(admission.inventory, namespace)));
+  const space = await namespaceOf(admission.inventory, namespace);
+  const own = await ownOf(admission, annotations, space);
+  const request = readRequest(withDefaults(own.annotations, space));
   if (!isRefusal(request) && !requestsAddress(request)) return undefined;
   const remedy =
     admission.embedded === undefined
@@ -31,6 +36,10 @@ export async function missingClaim(
     `pod ${namespace}/${name} asks for an address and no claim was made for it; ${remedy}`,
     { namespace, pod: name },
   );
+}
+
+function asIfWithoutCalico(pod: KubeObject): KubeObject {
+  return { ...pod, metadata: { ...pod.metadata, annotations: withoutCalico(pod.metadata.annotations) } };
 }
 
 /**

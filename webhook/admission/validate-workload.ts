@@ -11,10 +11,12 @@ import {
   ownerOf,
   readTemplate,
   type Template,
+  templateAnnotations,
 } from "../../allocator/demand/workload-allocation.ts";
 import { release } from "../../allocator/lifecycle/release.ts";
 import { type AllocationRequest, type Reserved, reserve } from "../../allocator/lifecycle/reserve.ts";
 import { ANNOTATION_FORMATS } from "../../allocator/manifest/annotations.ts";
+import { CALICO_KEYS } from "../../allocator/manifest/foreign-requests.ts";
 import type { KubeObject } from "../../allocator/manifest/kubernetes-object.ts";
 import { unknownKey } from "../../allocator/manifest/own-keys.ts";
 import { requestsAddress } from "../../allocator/model/address-request.ts";
@@ -29,10 +31,10 @@ import {
   type Handler,
 } from "../review/admission-review.ts";
 import { type AdmissionContext, expectKind, type ObjectStore, objectOf } from "./admission-context.ts";
-import { foreignInTemplate } from "./foreign-requests.ts";
+import { foreignInTemplate, judgeLeft, ownOf } from "./foreign-requests.ts";
 import { takeOver } from "./ordinal-claims.ts";
 import { lookAt } from "./outlook.ts";
-import { templateOf, unknownInTemplate } from "./own-keys.ts";
+import { beforeOf, unknownInTemplate } from "./own-keys.ts";
 import { withUsablePools } from "./pool-access.ts";
 import { checkRollout } from "./rollout.ts";
 import { considerUnread } from "./unread-workload.ts";
@@ -60,13 +62,31 @@ export function validateWorkloads(admission: AdmissionContext): Handler {
     if (isRefusal(object)) return denied(request.uid, object);
     const wrong = expectKind(object, KINDS);
     if (wrong !== undefined) return denied(request.uid, wrong);
-    const namespace = await namespaceOf(admission.inventory, object.metadata.namespace);
-    const template = readTemplate(admission.context, object, namespace);
-    if (isRefusal(template)) return denied(request.uid, template);
-    const told = await judgeChange(admission, request, object, template);
+    const told = await judgeWorkload(admission, request, object);
     if (isRefusal(told)) return denied(request.uid, told);
-    return allowed(request.uid, [...misplaced(object), ...told]);
+    return allowed(request.uid, [...misplaced(admission, object), ...told]);
   };
+}
+
+async function judgeWorkload(
+  admission: AdmissionContext,
+  request: AdmissionRequest,
+  object: KubeObject,
+): Promise<readonly string[] | Refusal> {
+  const namespace = await namespaceOf(admission.inventory, object.metadata.namespace);
+  const { annotations, left } = await ownOf(admission, templateAnnotations(object), namespace);
+  const template = readTemplate(admission.context, object, namespace, annotations);
+  if (isRefusal(template)) return template;
+  const told = await judgeChange(admission, request, object, template);
+  if (isRefusal(told)) return told;
+  const others = judgeLeft(admission, isNew(request, object) ? left : []);
+  return isRefusal(others) ? others : [...told, ...others];
+}
+
+/** Asked for by this change, and not there before it. */
+function isNew(request: AdmissionRequest, object: KubeObject): boolean {
+  const before = beforeOf(request);
+  return before === undefined || !isDeepStrictEqual(templateAnnotations(before), templateAnnotations(object));
 }
 
 /** In a cluster nothing new is asked for; an owner must be able to label what could not be made today. */
@@ -130,10 +150,11 @@ function suspectAll(admission: AdmissionContext, object: KubeObject): void {
 }
 
 /** On the object an annotation does nothing; that it belongs to the template is the commonest mistake of all. */
-function misplaced(object: KubeObject): string[] {
-  const template = templateOf(object);
+function misplaced({ calico }: AdmissionContext, object: KubeObject): string[] {
+  const template = templateAnnotations(object);
   const unknown = unknownKey("Pod", object.metadata.annotations);
   const known = ANNOTATION_FORMATS.map(({ key }) => key)
+    .filter((key) => calico !== "none" || !CALICO_KEYS.includes(key))
     .filter((key) => object.metadata.annotations[key] !== undefined && template[key] === undefined)
     .map(
       (key) =>

@@ -10,6 +10,7 @@ import {
 } from "../../allocator/base/ports.ts";
 import { RecordCache } from "../../allocator/cache/cache.ts";
 import type { Context } from "../../allocator/cache/context.ts";
+import type { CalicoChoice } from "../../allocator/manifest/foreign-requests.ts";
 import { openKubernetesStore } from "../../allocator/store/kubernetes/store.ts";
 import type { Connection } from "../../kube/api/connection.ts";
 import { WatchMetrics } from "../../kube/watch/watch-metrics.ts";
@@ -24,6 +25,8 @@ export interface CachesOptions {
   readonly random: Random;
   readonly log: Logger;
   readonly metrics?: Metrics;
+  /** Which requests in Calico's words are for Berth; `all` if absent. */
+  readonly calico?: CalicoChoice;
 }
 
 /** What one process of the webhook knows of the cluster, before it serves or controls anything. */
@@ -50,8 +53,8 @@ export async function openCaches(options: CachesOptions): Promise<ClusterCaches>
   const store = openKubernetesStore({ connection, clock, random, log, health, metrics });
   const cache = new RecordCache(log);
   const records = syncRecords({ store, mirror: cache, clock, log }, stop.signal);
-  const informers = startInformers({ connection, clock, random, log, health }, stop.signal);
-  const inventory = clusterStates({ watches: informers, connection, clock });
+  const informers = startInformers({ ...options, health }, stop.signal);
+  const inventory = clusterStates({ ...options, watches: informers });
   const context: Context = { store, view: cache, clock, random, log, serial: new KeyedMutex() };
   let closing: Promise<void> | undefined;
   const end = async () => {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import { messageOf } from "../../allocator/base/errors.ts";
 import type { Clock, Logger, Random } from "../../allocator/base/ports.ts";
+import type { CalicoChoice } from "../../allocator/manifest/foreign-requests.ts";
 import type { NamespaceState } from "../../allocator/model/cluster-state.ts";
 import { Backoff } from "../../kube/api/backoff.ts";
 import type { Connection } from "../../kube/api/connection.ts";
@@ -9,7 +10,7 @@ import { Reflector } from "../../kube/watch/reflector.ts";
 import type { WatchMetrics } from "../../kube/watch/watch-metrics.ts";
 import { isServed } from "./discovery.ts";
 import type { ObservedNode, ObservedPod, ObservedWorkload } from "./observed-objects.ts";
-import { namespaceFacts, observedNode, observedPod, observedWorkload } from "./projections.ts";
+import { isReadWith, namespaceFacts, observedNode, observedPod, observedWorkload } from "./projections.ts";
 import { APPS, KRUISE, NAMESPACES, NODES, PODS } from "./resources.ts";
 
 export type { ObservedNode, ObservedPod, ObservedWorkload } from "./observed-objects.ts";
@@ -47,6 +48,8 @@ export interface InformerDeps {
   readonly clock: Clock;
   readonly random: Random;
   readonly log: Logger;
+  /** `all` if absent. */
+  readonly calico?: CalicoChoice;
   /** Told how the watches are. */
   readonly health?: WatchMetrics;
 }
@@ -57,12 +60,13 @@ const FAILED = { base: 500, longest: 30_000 };
 
 /** Watches what claims are kept for. Nothing here throws: what cannot be reached is tried again. */
 export function startInformers(deps: InformerDeps, signal: AbortSignal): RunningInformers {
+  const isRead = isReadWith(deps.calico ?? "all");
   const reflector = <P>(resource: Resource, project: (item: KubeItem) => P) =>
     new Reflector({ ...deps, resource, project });
   const pods = new Reflector<ObservedPod>({
     ...deps,
     resource: PODS,
-    project: observedPod,
+    project: (item) => observedPod(item, isRead),
     indexes: { node: ({ node }) => (node === "" ? [] : [node]) },
   });
   const namespaces = reflector<NamespaceState>(NAMESPACES, namespaceFacts);
@@ -70,7 +74,7 @@ export function startInformers(deps: InformerDeps, signal: AbortSignal): Running
   const workload = (resource: Resource): WorkloadInformer & { readonly resource: Resource } => ({
     kind: resource.kind,
     apiVersion: apiVersionOf(resource),
-    reflector: reflector<ObservedWorkload>(resource, (item) => observedWorkload(resource, item)),
+    reflector: reflector<ObservedWorkload>(resource, (item) => observedWorkload(resource, item, isRead)),
     resource,
   });
   const [apps, kruise] = [APPS.map(workload), KRUISE.map(workload)];

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import { BerthError } from "../../allocator/base/errors.ts";
 import type { Clock } from "../../allocator/base/ports.ts";
+import type { CalicoChoice } from "../../allocator/manifest/foreign-requests.ts";
 import type {
   ClusterState,
   NamespaceState,
@@ -15,7 +16,7 @@ import { apiVersionOf, type KubeItem, type ObjectName, type Resource } from "../
 import { isGroupServed } from "./discovery.ts";
 import type { RunningInformers } from "./informers.ts";
 import { NodeAbsences } from "./node-grace.ts";
-import { namespaceFacts, observedNode, observedPod, observedWorkload } from "./projections.ts";
+import { isReadWith, namespaceFacts, observedNode, observedPod, observedWorkload } from "./projections.ts";
 import { APPS, JOBS, KRUISE, NAMESPACES, NODES, PODS } from "./resources.ts";
 
 export interface ClusterStates {
@@ -31,17 +32,19 @@ export interface ClusterStateDeps {
   readonly watches: RunningInformers;
   readonly connection: Connection;
   readonly clock: Pick<Clock, "monotonic">;
+  /** `all` if absent. */
+  readonly calico?: CalicoChoice;
 }
 
 /** The inventories of a cluster. They share what this process has seen of nodes that went. */
-export function clusterStates({ watches, connection, clock }: ClusterStateDeps): ClusterStates {
+export function clusterStates({ watches, connection, clock, calico }: ClusterStateDeps): ClusterStates {
   const absences = new NodeAbsences(clock);
   watches.nodes.onChange((node, now) => {
     if (now === undefined) absences.absent(node);
     else absences.present(node);
   });
   const cached = new CachedInventory(watches, absences);
-  const live = new LiveInventory(connection, absences);
+  const live = new LiveInventory(connection, absences, calico);
   const admission: ClusterState = {
     pod: (namespace, name) => live.pod(namespace, name),
     fenced: (node) => live.fenced(node),
@@ -108,16 +111,18 @@ function isOf(one: Pick<WorkloadRef, "kind" | "apiVersion">, ref: WorkloadRef): 
 
 class LiveInventory implements ClusterState {
   readonly #connection: Connection;
+  readonly #isRead: (key: string) => boolean;
   readonly #absences: NodeAbsences;
 
-  constructor(connection: Connection, absences: NodeAbsences) {
+  constructor(connection: Connection, absences: NodeAbsences, calico: CalicoChoice = "all") {
     this.#connection = connection;
+    this.#isRead = isReadWith(calico);
     this.#absences = absences;
   }
 
   async pod(namespace: string, name: string): Promise<PodState | undefined> {
     const item = await this.#get(PODS, { namespace, name });
-    return item && observedPod(item);
+    return item && observedPod(item, this.#isRead);
   }
 
   async workload(ref: WorkloadRef): Promise<WorkloadState | "unknown" | undefined> {
@@ -153,7 +158,7 @@ class LiveInventory implements ClusterState {
   async #workload(resource: Resource, place: ObjectName): Promise<WorkloadState | "unknown" | undefined> {
     try {
       const item = await this.#get(resource, place);
-      return item && observedWorkload(resource, item).facts;
+      return item && observedWorkload(resource, item, this.#isRead).facts;
     } catch (error) {
       const notServed = error instanceof BerthError && error.details["status"] === "404";
       if (!notServed) throw error;

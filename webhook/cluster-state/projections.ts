@@ -9,6 +9,7 @@ import {
   ASSIGNED_CLAIM,
   ASSIGNED_TOKEN,
 } from "../../allocator/manifest/annotations.ts";
+import { CALICO_KEYS, type CalicoChoice } from "../../allocator/manifest/foreign-requests.ts";
 import {
   Fields,
   type KubeObject,
@@ -29,8 +30,7 @@ export const OUT_OF_SERVICE = "node.kubernetes.io/out-of-service";
 export const FENCED = "berth.dev/fenced";
 
 const REQUESTS = ANNOTATION_FORMATS.map(({ key }) => key);
-const OF_POD = [
-  ...REQUESTS,
+const ALWAYS = [
   ASSIGNED_CLAIM,
   ASSIGNED_ADDRESSES,
   ASSIGNED_TOKEN,
@@ -40,15 +40,24 @@ const OF_POD = [
 /** Shared by the many objects that have nothing to be kept. */
 const NONE: Labels = Object.freeze({});
 
+/** Whether a key of requests is one that the administrator wants read. */
+type IsRead = (key: string) => boolean;
+
+export function isReadWith(calico: CalicoChoice): IsRead {
+  return (key) => calico !== "none" || !CALICO_KEYS.includes(key);
+}
+
+const EVERY: IsRead = () => true;
+
 /** Of its labels and annotations only what Berth reads: there may be 100,000 pods. */
-export function observedPod(item: KubeItem): ObservedPod {
+export function observedPod(item: KubeItem, isRead: IsRead = EVERY): ObservedPod {
   const pod = objectOf(PODS, item);
   const { labels, annotations, owner } = pod.metadata;
   return {
     ...podState(pod),
     ...(owner === undefined ? {} : { owner: shared(owner) }),
     labels: only(labels, IDENTITY_LABELS),
-    annotations: only(annotations, OF_POD),
+    annotations: only(annotations, [...REQUESTS.filter(isRead), ...ALWAYS]),
     phase: pod.json.at("status").text("phase"),
     deleting: item.metadata.deletionTimestamp !== undefined,
     exempt: isExempt(pod),
@@ -68,13 +77,18 @@ function shared(owner: PodOwner): PodOwner {
 }
 
 /** The object is rebuilt from what is read of it, so that nothing else of it stays in memory. */
-export function observedWorkload(resource: Resource, item: KubeItem): ObservedWorkload {
+export function observedWorkload(
+  resource: Resource,
+  item: KubeItem,
+  isRead: IsRead = EVERY,
+): ObservedWorkload {
+  const requests = REQUESTS.filter(isRead);
   const { name, namespace, uid, annotations = {} } = item.metadata;
   const spec = new Fields(item).at("spec");
   const template = spec.at("template");
   const meta = template.at("metadata");
   const object = objectOf(resource, {
-    metadata: { name, namespace, uid, annotations: only(annotations, REQUESTS) },
+    metadata: { name, namespace, uid, annotations: only(annotations, requests) },
     spec: {
       ...parts(spec, [
         "replicas",
@@ -85,7 +99,7 @@ export function observedWorkload(resource: Resource, item: KubeItem): ObservedWo
         "updateStrategy",
       ]),
       template: {
-        metadata: { labels: meta.texts("labels"), annotations: only(meta.texts("annotations"), REQUESTS) },
+        metadata: { labels: meta.texts("labels"), annotations: only(meta.texts("annotations"), requests) },
         spec: parts(template.at("spec"), ["hostNetwork", "serviceAccountName"]),
       },
     },

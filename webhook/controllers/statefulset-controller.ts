@@ -3,7 +3,12 @@
 import { isDeepStrictEqual } from "node:util";
 import { isRefusal, type Refusal } from "../../allocator/base/errors.ts";
 import { predictFromCache } from "../../allocator/demand/cache-prediction.ts";
-import { ordinalRequests, readTemplate } from "../../allocator/demand/workload-allocation.ts";
+import { ownAnnotations } from "../../allocator/demand/foreign-pools.ts";
+import {
+  ordinalRequests,
+  readTemplate,
+  templateAnnotations,
+} from "../../allocator/demand/workload-allocation.ts";
 import { neededBy } from "../../allocator/lifecycle/claim-owner.ts";
 import { type AllocationRequest, reserve } from "../../allocator/lifecycle/reserve.ts";
 import type { Fields } from "../../allocator/manifest/kubernetes-object.ts";
@@ -149,7 +154,13 @@ class Workloads {
   async #begin(key: string, seen: ObservedWorkload): Promise<Round | undefined> {
     const { context, inventory } = this.#deps;
     const namespace = await namespaceOf(inventory.cached, seen.facts.namespace);
-    const template = readTemplate(context, seen.object, namespace);
+    const { annotations } = ownAnnotations(
+      context.view,
+      templateAnnotations(seen.object),
+      namespace,
+      this.#deps.calico,
+    );
+    const template = readTemplate(context, seen.object, namespace, annotations);
     if (isRefusal(template)) this.#tell(key, seen, { refusal: template, note: template.message });
     if (isRefusal(template) || template.exempt || !requestsAddress(template.request)) {
       this.#waiting.leave(key);

@@ -46,6 +46,47 @@ app.kubernetes.io/component: {{ . }}
 {{- .Values.agent.namespace | default .Release.Namespace }}
 {{- end }}
 
+{{- /* Narrows what passes through Berth to what the values select, in place: the object that has the selectors, its values, and whether
+       it is about pods themselves, whose labels they may be selected by. */ -}}
+{{- define "berth.narrow" -}}
+{{- $own := .of.namespaceSelector | default dict }}
+{{- with .webhook.namespaceSelector }}
+{{- $_ := set $own "matchExpressions" (concat ($own.matchExpressions | default list) (.matchExpressions | default list)) }}
+{{- with .matchLabels }}{{ $_ := set $own "matchLabels" . }}{{ end }}
+{{- end }}
+{{- if .pods }}
+{{- with .webhook.objectSelector }}{{ $_ := set $.of "objectSelector" . }}{{ end }}
+{{- end }}
+{{- end }}
+
+{{- /* An expression as it is with the value dialects.calico: what is not read is another system's (`none`), and what Berth may leave to
+       Calico no policy can ask a claim for (`own`): expression, calico, policy. */ -}}
+{{- define "berth.dialects" -}}
+{{- $keys := list "'cni.projectcalico.org/ipAddrs'" "'cni.projectcalico.org/ipv4pools'" "'cni.projectcalico.org/ipv6pools'" }}
+{{- $text := .expression }}
+{{- if or (eq .calico "none") (and .policy (eq .calico "own")) }}
+{{- range $keys }}{{ $text = $text | replace (printf ", %s" .) "" }}{{ end }}
+{{- end }}
+{{- if eq .calico "none" }}
+{{- $first := "['cni.projectcalico.org/ipAddrsNoIpam'" }}
+{{- $text = $text | replace $first (printf "[%s, %s" (join ", " $keys) (trimPrefix "[" $first)) }}
+{{- end }}
+{{- $text }}
+{{- end }}
+
+{{- /* The policy that pods which ask have a claim, as the values have it, in place: root, object. */ -}}
+{{- define "berth.podPolicy" -}}
+{{- $values := .root.Values }}
+{{- if eq .object.kind "ValidatingAdmissionPolicy" }}
+{{- include "berth.narrow" (dict "of" .object.spec.matchConstraints "webhook" $values.webhook "pods" true) }}
+{{- range .object.spec.variables }}
+{{- $_ := set . "expression" (include "berth.dialects" (dict "expression" .expression "calico" $values.dialects.calico "policy" true)) }}
+{{- end }}
+{{- else if eq $values.webhook.failurePolicy "Ignore" }}
+{{- $_ := set .object.spec "validationActions" (list "Warn") }}
+{{- end }}
+{{- end }}
+
 {{- /* The objects of a file, with the chart's labels, and annotations if there are any: root, path, annotations. */ -}}
 {{- /* Pods ask for a token themselves. What only an authority of Berth's own needs goes with it: the issuer, and what the webhook
        sees of its certificate. */ -}}
@@ -58,6 +99,7 @@ app.kubernetes.io/component: {{ . }}
 {{- if and $object.kind (or $self (not (has $object.metadata.name (list "berth-issuer" "trust.berth.dev")))) }}
 {{- $_ := set $object.metadata "labels" (merge dict ($object.metadata.labels | default dict) $labels) }}
 {{- with $.annotations }}{{ $_ := set $object.metadata "annotations" . }}{{ end }}
+{{- if eq $object.metadata.name "pods.berth.dev" }}{{ include "berth.podPolicy" (dict "root" $.root "object" $object) }}{{ end }}
 {{- if eq $object.kind "ServiceAccount" }}{{ $_ := set $object "automountServiceAccountToken" false }}{{ end }}
 {{- if and $object.rules (not $self) }}
 {{- $rules := list }}

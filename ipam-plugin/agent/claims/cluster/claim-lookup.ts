@@ -8,8 +8,9 @@ import {
   EXEMPT_NAMESPACE,
   readRequest,
 } from "../../../../allocator/manifest/annotations.ts";
+import { type CalicoChoice, withoutCalico } from "../../../../allocator/manifest/foreign-requests.ts";
 import { claimRefsFor } from "../../../../allocator/manifest/pod-claim.ts";
-import { requestsAddress } from "../../../../allocator/model/address-request.ts";
+import { type Request, requestsAddress } from "../../../../allocator/model/address-request.ts";
 import type { Stored } from "../../../../allocator/store/store.ts";
 import { isReplaced, missing, NO_CLAIM, podReplaced } from "../claim-result.ts";
 import type { AttachRequest, ClaimMatch, NoClaim } from "../claim-source.ts";
@@ -29,6 +30,8 @@ export interface LookupInput {
   readonly node: string;
   /** The only interface of the pod that the claim serves; undefined: any, so far. */
   readonly interfaceOf: (claim: Stored<"claim">) => string | undefined;
+  /** `none`: requests in Calico's words are none of Berth's. */
+  readonly calico?: CalicoChoice;
 }
 
 /**
@@ -52,21 +55,25 @@ export function lookUpClaim(
 ): ClaimMatch | NoClaim | Refusal | Pending {
   const { view, node } = searcher;
   if (request.pod.namespace === EXEMPT_NAMESPACE) return NO_CLAIM;
-  if (!view.isSynced) return isFree(request) ? NO_CLAIM : until(() => notLoaded(node));
+  const asks = (annotations: Labels) =>
+    readRequest(searcher.calico === "none" ? withoutCalico(annotations) : annotations);
+  if (!view.isSynced) return isFree(request, asks) ? NO_CLAIM : until(() => notLoaded(node));
   const there = view.pod(request.pod);
   const lent = lentTo(view, request, there);
   if (lent !== undefined) return foundFor(lent, there, { searcher, request });
   if (there !== undefined && isReplaced(there, request)) return until(() => podReplaced(request.pod));
   const annotations = there?.annotations ?? request.annotations;
   if (annotations === undefined) return until(() => unknown(request, node));
-  return unlent(request, annotations, node);
+  return unlent(request, annotations, { node, asked: asks(annotations) });
 }
 
+type Asks = (annotations: Labels) => Request | Refusal;
+
 /** Before anything is loaded: what the runtime says of the pod is enough to see that Berth has no part in it. */
-function isFree({ annotations, pools }: AttachRequest): boolean {
+function isFree({ annotations, pools }: AttachRequest, asks: Asks): boolean {
   if (annotations === undefined || pools.length > 0 || annotations[ASSIGNED_CLAIM] !== undefined)
     return false;
-  const asked = readRequest(annotations);
+  const asked = asks(annotations);
   return !isRefusal(asked) && !requestsAddress(asked);
 }
 
@@ -105,10 +112,13 @@ function foundFor(
 }
 
 /** No claim is bound to the pod, so far as is known. */
-function unlent(request: AttachRequest, annotations: Labels, node: string): NoClaim | Refusal | Pending {
+function unlent(
+  request: AttachRequest,
+  annotations: Labels,
+  { node, asked }: { readonly node: string; readonly asked: Request | Refusal },
+): NoClaim | Refusal | Pending {
   const named = annotations[ASSIGNED_CLAIM];
   if (named !== undefined) return until(() => notBound(request.pod, named, node));
-  const asked = readRequest(annotations);
   if (isRefusal(asked)) return asked;
   if (requestsAddress(asked)) return until(() => missing(request.pod));
   return request.pools.length === 0 ? NO_CLAIM : notAdmitted(request);

@@ -3,6 +3,7 @@
 import { isRefusal, type Refusal } from "../../../../allocator/base/errors.ts";
 import type { Clock, Logger } from "../../../../allocator/base/ports.ts";
 import { isDetached, planBind } from "../../../../allocator/lifecycle/bind.ts";
+import type { CalicoChoice } from "../../../../allocator/manifest/foreign-requests.ts";
 import type { Binding, Claim, ClaimAttachment } from "../../../../allocator/model/claim.ts";
 import type { Stored } from "../../../../allocator/store/store.ts";
 import { changed, NO_CLAIM, requestMismatch, resultOf, throwIfCancelled } from "../claim-result.ts";
@@ -30,6 +31,8 @@ export interface NodeClaimsOptions {
   readonly suspect: (claim: string, afterMs: number) => void;
   readonly clock: Clock;
   readonly log: Logger;
+  /** Which requests in Calico's words are for Berth; `all` if absent. */
+  readonly calico?: CalicoChoice;
 }
 
 /** After the answer, which must not wait for it. */
@@ -166,8 +169,8 @@ export class NodeClaims implements ClaimSource {
   }
 
   #search(request: AttachRequest) {
-    const { view, node } = this.#options;
-    return lookUpClaim({ view, node, interfaceOf: (claim) => this.#interfaceOf(claim) }, request);
+    const { view, node, calico = "all" } = this.#options;
+    return lookUpClaim({ view, node, calico, interfaceOf: (claim) => this.#interfaceOf(claim) }, request);
   }
 
   /** Another interface of the pod may have the claim already; it keeps it for all sandboxes of the pod. */

@@ -1,0 +1,146 @@
+// SPDX-License-Identifier: Apache-2.0
+// Pods in Calico's words in a cluster that may have a Calico of its own.
+import assert from "node:assert/strict";
+import { describe, it } from "node:test";
+import type { Labels } from "../../allocator/base/ports.ts";
+import type { CalicoChoice, ForeignChoice } from "../../allocator/manifest/foreign-requests.ts";
+import { DB_POOL } from "../../test/support/fixtures.ts";
+import { namespaceObject, pod, review, workload } from "../../test/support/objects.ts";
+import { send } from "../../test/support/reviewing.ts";
+import { openWorld, type World } from "../../test/support/world.ts";
+import type { AdmissionContext } from "./admission-context.ts";
+import { mutatePods, validatePods } from "./mutate-pod.ts";
+import { validateNamespaces } from "./validate-namespace.ts";
+import { validateWorkloads } from "./validate-workload.ts";
+
+const ADDRESSES = "cni.projectcalico.org/ipAddrs";
+const POOLS = "cni.projectcalico.org/ipv4pools";
+const THEIRS = { [ADDRESSES]: '["10.244.0.5"]' };
+const OURS = { [ADDRESSES]: '["10.20.0.70"]' };
+const LEFT =
+  "annotation cni.projectcalico.org/ipAddrs asks for 10.244.0.5, and berth has no such address in its pools: it is left to Calico, and berth gives this pod no address; write berth.dev/ips if berth is to";
+const OUTSIDE = 'address 10.244.0.5 is in no pool; pools have "db" 10.20.0.50-10.20.0.199';
+
+interface Wanted {
+  readonly calico?: CalicoChoice;
+  readonly foreignRequests?: ForeignChoice;
+  readonly catchUp?: () => Promise<boolean>;
+}
+
+/** A replica of a cluster. Namespace shop is there. */
+async function replica(world: World, wanted: Wanted): Promise<AdmissionContext> {
+  await send(world, "/validate/namespaces", namespaceObject("shop", {}, {}));
+  const { embedded: _, ...desk } = world.desk;
+  return { ...desk, ...wanted };
+}
+
+async function mutated(world: World, annotations: Labels, wanted: Wanted = { calico: "own" }) {
+  const admission = await replica(world, wanted);
+  const request = review(pod("a", { annotations }), "CREATE", { oldObject: null });
+  const answer = await mutatePods(admission)(request, new AbortController().signal);
+  const validated = await validatePods(admission)(request, new AbortController().signal);
+  await world.settle();
+  return { answer, validated, claims: [...world.mirror.claims()].length };
+}
+
+describe("a request in Calico's words", () => {
+  it("for no address of berth's is Calico's matter, with a warning, and takes nothing", async () => {
+    await using world = await openWorld({ pools: [DB_POOL] });
+    for (const [annotations, words] of [
+      [THEIRS, LEFT],
+      [
+        { [POOLS]: '["default-ipv4-ippool"]' },
+        "annotation cni.projectcalico.org/ipv4pools asks for default-ipv4-ippool, and berth has no such pool: it is left to Calico, and berth gives this pod no address; write berth.dev/pools if berth is to",
+      ],
+    ] as const) {
+      const { answer, validated, claims } = await mutated(world, annotations);
+      assert.deepEqual([answer.allowed, answer.warnings, claims], [true, [words], 0]);
+      assert.equal(validated.allowed, true);
+      assert.equal(answer.patch, undefined);
+    }
+  });
+
+  it("for an address of berth's is served by berth, and not without a claim", async () => {
+    await using world = await openWorld({ pools: [DB_POOL] });
+    const { answer, validated, claims } = await mutated(world, OURS);
+    assert.deepEqual([answer.allowed, claims], [true, 1]);
+    assert.equal(validated.allowed, false);
+  });
+
+  it("is berth's all the same beside a request to berth, or to be sticky, or in a namespace of berth's", async () => {
+    await using world = await openWorld({ pools: [DB_POOL] });
+    for (const annotations of [
+      { ...THEIRS, "berth.dev/pools": "db" },
+      { ...THEIRS, "berth.dev/sticky": "true" },
+    ])
+      assert.equal((await mutated(world, annotations)).answer.allowed, false);
+    await send(world, "/validate/namespaces", namespaceObject("shop", { "berth.dev/pools": "db" }, {}));
+    const { embedded: _, ...desk } = world.desk;
+    const request = review(pod("a", { annotations: THEIRS }), "CREATE", { oldObject: null });
+    const answer = await mutatePods({ ...desk, calico: "own" })(request, new AbortController().signal);
+    assert.equal(answer.allowed, false);
+  });
+
+  it("is refused as the administrator says: for other systems, or in all words of Calico", async () => {
+    await using world = await openWorld({ pools: [DB_POOL] });
+    const strict = await mutated(world, THEIRS, { calico: "own", foreignRequests: "refuse" });
+    assert.equal(strict.answer.status?.message?.includes(LEFT), true, strict.answer.status?.message);
+    const quiet = await mutated(world, THEIRS, { calico: "own", foreignRequests: "ignore" });
+    assert.deepEqual([quiet.answer.allowed, quiet.answer.warnings], [true, undefined]);
+    const all = await mutated(world, THEIRS, { calico: "all" });
+    assert.equal(all.answer.allowed, false);
+    assert.equal(all.answer.status?.message?.includes(OUTSIDE), true, all.answer.status?.message);
+  });
+
+  it("that is not read is another system's, whatever it asks for", async () => {
+    await using world = await openWorld({ pools: [DB_POOL] });
+    const { answer, validated, claims } = await mutated(world, OURS, { calico: "none" });
+    assert.deepEqual([answer.allowed, answer.warnings, claims], [true, undefined, 0]);
+    assert.deepEqual(
+      [validated.allowed, validated.warnings],
+      [
+        true,
+        [
+          "annotation cni.projectcalico.org/ipAddrs is Calico's, and berth does not read it; write berth.dev/ips for an address of berth's",
+        ],
+      ],
+    );
+  });
+
+  it("is left to nobody before the view has heard of every pool", async () => {
+    await using world = await openWorld({ pools: [] });
+    const catchUp = async () => {
+      await world.authority.create("pool", DB_POOL);
+      await world.settle();
+      return true;
+    };
+    const { answer, claims } = await mutated(world, OURS, { calico: "own", catchUp });
+    assert.deepEqual([answer.allowed, claims], [true, 1]);
+  });
+
+  it("in a template is told at the workload, and reserves nothing", async () => {
+    await using world = await openWorld({ pools: [DB_POOL] });
+    const admission = await replica(world, { calico: "own" });
+    const set = workload("StatefulSet", "mysql", { annotations: THEIRS, replicas: 1 });
+    const answer = await validateWorkloads(admission)(review(set, "CREATE"), new AbortController().signal);
+    assert.deepEqual([answer.allowed, answer.warnings], [true, [LEFT]]);
+  });
+
+  it("on a namespace is told of, and never read: what is not JSON is Calico's to refuse", async () => {
+    await using world = await openWorld({ pools: [DB_POOL] });
+    const admission = await replica(world, { calico: "own" });
+    const space = namespaceObject("shop", { [POOLS]: "nonsense", "ipam.antrea.io/ippools": "x" }, {});
+    const ask = async (over: Wanted) =>
+      await validateNamespaces({ ...admission, ...over })(
+        review(space, "CREATE"),
+        new AbortController().signal,
+      );
+    const words = ["cni.projectcalico.org/ipv4pools is Calico's", "ipam.antrea.io/ippools is Antrea's"].map(
+      (what) =>
+        `annotation ${what}, and berth does not read it; write berth.dev/pools for an address of berth's`,
+    );
+    assert.deepEqual((await ask({})).warnings, words);
+    assert.equal((await ask({ foreignRequests: "refuse" })).allowed, false);
+    assert.equal((await ask({ foreignRequests: "ignore" })).warnings, undefined);
+  });
+});
