@@ -306,23 +306,23 @@ if (havePartsOrSkip(["etcd", "kube-apiserver", "kubectl"])) {
           ((await get(CLAIMS, name, namespace))["spec"] as Json)["nonce"] ? true : undefined,
         );
       assert.match(
-        await apply(resolved("byhand", "shop", "10.20.0.110")),
+        await apply(resolved("byhand", "shop", "10.20.0.53")),
         /^Warning: pod byhand gets these addresses if /,
       );
       await plane.kubectl(["label", "namespace", "opted", "berth.dev/admission=enabled"]);
       await eventually("the label is known", async () => {
-        const warned = await apply(resolved("quiet", "opted", "10.20.0.111"), "--dry-run=server");
+        const warned = await apply(resolved("quiet", "opted", "10.20.0.54"), "--dry-run=server");
         return warned.includes("asks for them itself") ? undefined : true;
       });
-      assert.equal(await apply(resolved("quiet", "opted", "10.20.0.111")), "");
+      assert.equal(await apply(resolved("quiet", "opted", "10.20.0.54")), "");
       await Promise.all([reserved("shop", "byhand"), reserved("opted", "quiet")]);
       assert.equal(await apply(pod("byhand")), "");
       assert.equal(await addressesOf("byhand"), undefined);
       await plane.kubectl(["delete", "pod", "byhand", "-n", "shop", "--force", "--grace-period=0"]);
-      assert.equal(await apply(pod("byhand", { annotations: { "berth.dev/ips": "10.20.0.110" } })), "");
-      assert.equal(await addressesOf("byhand"), "10.20.0.110");
+      assert.equal(await apply(pod("byhand", { annotations: { "berth.dev/ips": "10.20.0.53" } })), "");
+      assert.equal(await addressesOf("byhand"), "10.20.0.53");
       assert.equal(await apply(pod("quiet", { namespace: "opted" })), "");
-      assert.equal(await addressesOf("quiet", "opted"), "10.20.0.111");
+      assert.equal(await addressesOf("quiet", "opted"), "10.20.0.54");
     });
 
     it("goes on without the webhook, for every pod but those that ask for an address", async () => {
@@ -347,7 +347,7 @@ if (havePartsOrSkip(["etcd", "kube-apiserver", "kubectl"])) {
         "--overwrite",
       ]);
       assert.equal(noted.rc, 0, noted.stderr);
-      const refused = await apply(pod("pinned", { annotations: { "berth.dev/ips": "10.20.0.120" } }));
+      const refused = await apply(pod("pinned", { annotations: { "berth.dev/ips": "10.20.0.55" } }));
       assert.match(
         refused,
         /^Error from server \(InternalError\): .*failed calling webhook "pods\.berth\.dev"/,
@@ -358,7 +358,7 @@ if (havePartsOrSkip(["etcd", "kube-apiserver", "kubectl"])) {
       );
       replica.process.start();
       await replicas.ready(replica);
-      assert.equal(await apply(pod("pinned", { annotations: { "berth.dev/ips": "10.20.0.120" } })), "");
+      assert.equal(await apply(pod("pinned", { annotations: { "berth.dev/ips": "10.20.0.55" } })), "");
       for (const name of ["plain", "host", "mirror"]) assert.equal(await addressesOf(name), undefined);
     });
   });
