@@ -22,8 +22,8 @@ export type RunRecord =
 
 type Data<Type extends TestEvent["type"]> = Extract<TestEvent, { type: Type }>["data"];
 
-/** Of a kubectl table below a message, too. */
-const LINES = 15;
+/** Of a kubectl table below a message, too, or of what led to a broken invariant. */
+const LINES = 200;
 
 // biome-ignore lint/style/noDefaultExport: node:test takes a reporter's default export
 export default async function* records(events: AsyncIterable<TestEvent>): AsyncGenerator<string> {

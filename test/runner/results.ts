@@ -64,7 +64,7 @@ export function add(a: Counts, b: Counts): Counts {
 const SLOWEST = 10;
 /** Of the failures that are repeated; all of them are in failures.txt. */
 const SHOWN = 5;
-const LONGEST_LINE = 300;
+const LONGEST_LINE = 600;
 
 /** The ten files that took longest; one that ran several times counts with all of them. */
 export function slowest(times: readonly FileTime[]): readonly FileTime[] {
