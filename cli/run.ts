@@ -2,6 +2,7 @@
 import { existsSync } from "node:fs";
 import { resolve } from "node:path";
 import { BerthError, messageOf } from "../allocator/base/errors.ts";
+import { nearestWord } from "../allocator/base/nearest-word.ts";
 import { describePathError } from "../system/path-error.ts";
 import { reportError } from "./apply/report.ts";
 import { databaseOf } from "./backend/embedded-backend.ts";
@@ -18,7 +19,6 @@ import { version } from "./commands/version.ts";
 import { who } from "./commands/who.ts";
 import { type Arguments, readArguments } from "./terminal/arguments.ts";
 import type { Command, CommandContext, ExitCode } from "./terminal/command.ts";
-import { nearestWord } from "./terminal/did-you-mean.ts";
 import { usageError } from "./terminal/flags.ts";
 import { commandList, helpOf, type Program } from "./terminal/help.ts";
 import { NO_CLUSTER, targetOf } from "./terminal/target.ts";

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
+
 import { type Refusal, refuse } from "./errors.ts";
+import { nearestWord } from "./nearest-word.ts";
 
 /**
  * Says what is wrong with a value that came from outside as JSON, naming the field (`spec.ranges[1].cidr`);
@@ -124,22 +126,7 @@ function isObject(value: unknown): value is Readonly<Record<string, unknown>> {
 
 function unknownField(name: string, fields: Readonly<Record<string, Validator>>, field: string): Refusal {
   const known = Object.keys(fields);
-  const near = name.length > 40 ? undefined : known.find((candidate) => isNear(name, candidate));
+  const near = nearestWord(name, known);
   const advice = near === undefined ? `known here: ${known.join(", ")}` : `did you mean ${near}?`;
   return invalidPool(field, `has an unknown field ${quote(name)}; ${advice}`);
-}
-
-/** Differs in case, or by at most two letters put in, left out or exchanged. */
-export function isNear(a: string, b: string): boolean {
-  if (a.toLowerCase() === b.toLowerCase()) return true;
-  let above = Array.from({ length: b.length + 1 }, (_, j) => j); // edit distances from a's prefix to each of b's
-  for (let i = 1; i <= a.length; i++) {
-    const row = [i];
-    for (let j = 1; j <= b.length; j++) {
-      const exchanged = (above[j - 1] ?? 0) + (a[i - 1] === b[j - 1] ? 0 : 1);
-      row.push(Math.min(exchanged, (above[j] ?? 0) + 1, (row[j - 1] ?? 0) + 1));
-    }
-    above = row;
-  }
-  return (above[b.length] ?? 0) <= Math.min(2, Math.floor(b.length / 2));
 }

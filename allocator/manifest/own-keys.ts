@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import { type Refusal, refuse } from "../base/errors.ts";
+import { nearestWord } from "../base/nearest-word.ts";
 import type { Labels } from "../base/ports.ts";
-import { isNear } from "../base/validation.ts";
 import {
   ANNOTATION_FORMATS,
   ASSIGNED_ADDRESSES,
@@ -71,9 +71,11 @@ function adviceOn(carrier: Carrier, key: string): string {
 /** The key that was probably meant: one that is written nearly the same, or one of the same thing. */
 function meantBy(key: string): string | undefined {
   const name = key.slice(OWN_PREFIX.length);
-  if (name.length > 40) return undefined;
-  const near = OWN_REQUESTS.find((one) => isNear(name, one.slice(OWN_PREFIX.length)));
-  return near ?? SAME_THING.find(([form]) => form.test(name))?.[1];
+  const near = nearestWord(
+    name,
+    OWN_REQUESTS.map((one) => one.slice(OWN_PREFIX.length)),
+  );
+  return near === undefined ? SAME_THING.find(([form]) => form.test(name))?.[1] : `${OWN_PREFIX}${near}`;
 }
 
 /** Names that other systems have for the same. */

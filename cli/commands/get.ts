@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import { isRefusal } from "../../allocator/base/errors.ts";
+import { nearestWord } from "../../allocator/base/nearest-word.ts";
 import { reportError } from "../apply/report.ts";
 import type { Backend } from "../backend/backend.ts";
 import { withBackend } from "../backend/open-backend.ts";
@@ -11,7 +12,6 @@ import { pools } from "../listings/pools.ts";
 import { reservations } from "../listings/reservations.ts";
 import type { Arguments } from "../terminal/arguments.ts";
 import type { Command } from "../terminal/command.ts";
-import { nearestWord } from "../terminal/did-you-mean.ts";
 import { NAMESPACE, TARGET_FLAGS, usageError } from "../terminal/flags.ts";
 import { FORMATS, formatOf } from "../terminal/output.ts";
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import { parseArgs } from "node:util";
 import type { BerthError } from "../../allocator/base/errors.ts";
-import { nearestWord } from "./did-you-mean.ts";
+import { nearestWord } from "../../allocator/base/nearest-word.ts";
 import { type Flag, type Flags, usageError, withHelp } from "./flags.ts";
 
 /** The arguments of one call, checked against the command's flags. */

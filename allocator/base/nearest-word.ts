@@ -1,7 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 
+/** Nobody meant a word by a text that is longer, and to compare it costs. */
+const LONGEST = 40;
+
 /** The word that `text` was probably meant to be: the one with the fewest letters changed, a third of them at most. */
 export function nearestWord(text: string, words: readonly string[]): string | undefined {
+  if (text.length > LONGEST) return undefined;
   const scored = words
     .map((word) => ({ word, distance: distance(text.toLowerCase(), word.toLowerCase()) }))
     .filter(({ word, distance }) => distance <= Math.max(1, Math.floor(word.length / 3)))

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import assert from "node:assert/strict";
 import { it } from "node:test";
-import { nearestWord } from "./did-you-mean.ts";
+import { nearestWord } from "./nearest-word.ts";
 
 const WORDS = ["apply", "check", "explain", "get", "release", "reserve"];
 
