@@ -10,7 +10,7 @@ import { BEGIN } from "./process.ts";
 import { changesOf, sayingOf } from "./sayings.ts";
 import type { Schedule } from "./schedule.ts";
 import { releasedTooSoon } from "./terms.ts";
-import { isUsed, type Want, wantOf } from "./wants.ts";
+import { isOfWorkload, isUsed, type Want, wantOf } from "./wants.ts";
 
 const UNWANTED: readonly Want[] = ["scaled", "gone"];
 
@@ -84,7 +84,10 @@ export class LettingGo {
     return was.handMade === true || undone ? undefined : this.#judgeChange(before as Stored<"claim">, is, by);
   }
 
-  /** ADR 0007: a claim that is there changes as a pod says which is in the cluster, and not as its review said. */
+  /**
+   * ADR 0007: a claim that is there changes as a pod says which is in the cluster, and not as its review said; or it
+   * becomes an ordinal's whose StatefulSet is in the cluster and wants it, with the addresses that it has.
+   */
   #judgeChange(
     { key, revision, record: was }: Stored<"claim">,
     is: Claim,
@@ -92,8 +95,10 @@ export class LettingGo {
   ): string | undefined {
     const since = (by && this.#reads.get(by)?.get(`${key}@${revision}`)) ?? 0;
     const now = this.#cluster.all("Pod").map(sayingOf);
+    const becameOrdinals = was.identity.kind !== "StatefulSet" && isOfWorkload(is);
     for (const [aspect, words] of changesOf(was, is)) {
       const said = now.some((saying) => saying?.claim === key && saying.aspects[aspect] === words);
+      if (aspect !== "addresses" && becameOrdinals && this.#wantOf(is) === "wanted") continue;
       if (said || (this.#last.get(`${aspect} ${words}/${key}`) ?? -1) >= since) continue;
       return `the ${aspect} of claim ${key} became ${words}, and no pod that is there said so`;
     }

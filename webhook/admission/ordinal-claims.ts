@@ -1,19 +1,109 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import { isRefusal } from "../../allocator/base/errors.ts";
+import { isRefusal, type Refusal } from "../../allocator/base/errors.ts";
 import type { Context } from "../../allocator/cache/context.ts";
-import { type AllocationRequest, reserve } from "../../allocator/lifecycle/reserve.ts";
-import { type Claim, claimKey } from "../../allocator/model/claim.ts";
+import { readClaim } from "../../allocator/cache/reader.ts";
+import { listTooShort } from "../../allocator/demand/build-request.ts";
+import {
+  MAX_PRERESERVED_ORDINALS,
+  ordinalRequests,
+  type Template,
+} from "../../allocator/demand/workload-allocation.ts";
+import { release } from "../../allocator/lifecycle/release.ts";
+import { type AllocationRequest, type Reserved, reserve } from "../../allocator/lifecycle/reserve.ts";
+import type { KubeObject } from "../../allocator/manifest/kubernetes-object.ts";
+import { requestsAddress } from "../../allocator/model/address-request.ts";
+import { type Claim, claimKey, isReserved } from "../../allocator/model/claim.ts";
+import type { AdmissionRequest } from "../review/admission-review.ts";
+import type { AdmissionContext } from "./admission-context.ts";
+import { lookAt } from "./outlook.ts";
+import { withPoolsOfTemplate } from "./pool-access.ts";
+
+/** Warnings, or why not. On the embedded stack the ordinals are reserved there and then, all or none. */
+export async function considerOrdinals(
+  admission: AdmissionContext,
+  request: AdmissionRequest,
+  object: KubeObject,
+  template: Template,
+): Promise<string[] | Refusal> {
+  const { workload } = template;
+  const { entries } = template.request;
+  if (entries !== undefined && entries.length < workload.replicas) {
+    return listTooShort(entries.length, workload.start + entries.length, workload.start);
+  }
+  if (workload.replicas > MAX_PRERESERVED_ORDINALS) {
+    return [
+      `addresses of more than ${MAX_PRERESERVED_ORDINALS} replicas are not reserved in advance; each pod reserves its own`,
+    ];
+  }
+  const allocations = await ordinalAllocations(admission, object, template);
+  if (isRefusal(allocations)) return allocations;
+  // Looked at first, so that a refusal leaves claims that would have been changed as they are.
+  const told = await lookAt(admission, object, allocations, request.dryRun);
+  if (!Array.isArray(told))
+    return told.intent === undefined ? told.refusal : about(told.intent, told.refusal);
+  if (admission.embedded === undefined || request.dryRun) return told;
+  return (await reserveAll(admission, allocations)) ?? told;
+}
+
+async function ordinalAllocations(
+  admission: AdmissionContext,
+  object: KubeObject,
+  template: Template,
+): Promise<readonly AllocationRequest[] | Refusal> {
+  const plain: AllocationRequest[] = [];
+  for (const { intent } of ordinalRequests(object, template)) {
+    if (isRefusal(intent)) return intent;
+    plain.push(intent);
+  }
+  return await withPoolsOfTemplate(admission, object, plain);
+}
+
+/** After the StatefulSet was kept; what is told is of ordinals that have no address of their own yet. */
+export async function takeOverOrdinals(
+  admission: AdmissionContext,
+  object: KubeObject,
+  template: Template,
+): Promise<string[]> {
+  if (!requestsAddress(template.request) || template.exempt || object.kind !== "StatefulSet") return [];
+  if (template.workload.replicas > MAX_PRERESERVED_ORDINALS) return [];
+  const allocations = await ordinalAllocations(admission, object, template);
+  return isRefusal(allocations) ? [] : await takeOver(admission.context, allocations);
+}
+
+/**
+ * All or none: what this review made is given back when one of them is refused, unless somebody has come to use it. A
+ * pod of the set may be admitted at the same moment, by another replica: what that one made is not given back. A claim
+ * that is there stays as it is until the next pod comes (ADR 0007).
+ */
+async function reserveAll(
+  admission: AdmissionContext,
+  allocations: readonly AllocationRequest[],
+): Promise<Refusal | undefined> {
+  const made: Reserved[] = [];
+  for (const allocation of allocations) {
+    const there = await readClaim(admission.context, claimKey(allocation.key));
+    if (there !== undefined && isReserved(there.record)) continue;
+    const got = await reserve(admission.context, allocation, "nothing");
+    if (isRefusal(got)) {
+      for (const { claim } of made) await release(admission.context, claim);
+      return about(allocation, got);
+    }
+    if (got.made) made.push(got);
+  }
+  return undefined;
+}
+
+function about(allocation: AllocationRequest, refusal: Refusal): Refusal {
+  return { ...refusal, message: `pod ${allocation.key.name}: ${refusal.message}` };
+}
 
 /**
  * On the embedded stack: a claim of an ordinal's name that was made for another owner, as for a pod without one, becomes
  * the ordinal's with the addresses that it has, as a controller would make it in a cluster. What cannot is told: that
  * ordinal has no address of its own yet.
  */
-export async function takeOver(
-  context: Context,
-  allocations: readonly AllocationRequest[],
-): Promise<string[]> {
+async function takeOver(context: Context, allocations: readonly AllocationRequest[]): Promise<string[]> {
   const told: string[] = [];
   for (const allocation of allocations) {
     const there = (await context.store.get("claim", claimKey(allocation.key)))?.record;

@@ -3,7 +3,7 @@
 import type { Clock } from "../../allocator/base/ports.ts";
 import type { RecordReader } from "../../allocator/cache/reader.ts";
 import type { AllocationRequest } from "../../allocator/lifecycle/reserve.ts";
-import type { Fields } from "../../allocator/manifest/kubernetes-object.ts";
+import type { Fields, KubeObject } from "../../allocator/manifest/kubernetes-object.ts";
 import { matches } from "../../allocator/pool/label-selector.ts";
 import type { Pool } from "../../allocator/pool/pool.ts";
 import type { Connection } from "../../kube/api/connection.ts";
@@ -83,4 +83,14 @@ export class SubjectAccessChecker implements PoolAccess {
     if (answer.status !== 201) throw toBerthError(answer, `ask who may use pool ${pool}`);
     return isAllowed(answer);
   }
+}
+
+/** With the pools that the service account of the template may use. */
+export async function withPoolsOfTemplate(
+  admission: AdmissionContext,
+  object: KubeObject,
+  allocations: readonly AllocationRequest[],
+): Promise<readonly AllocationRequest[]> {
+  const podSpec = object.spec.at("template").at("spec");
+  return await withUsablePools(admission, object.metadata.namespace, podSpec, allocations);
 }

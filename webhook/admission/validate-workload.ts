@@ -2,25 +2,19 @@
 
 import { isDeepStrictEqual } from "node:util";
 import { isRefusal, type Refusal } from "../../allocator/base/errors.ts";
-import { readClaim } from "../../allocator/cache/reader.ts";
-import { listTooShort, slotRequests } from "../../allocator/demand/build-request.ts";
+import { slotRequests } from "../../allocator/demand/build-request.ts";
 import { notKept } from "../../allocator/demand/unkept-requests.ts";
 import {
-  MAX_PRERESERVED_ORDINALS,
-  ordinalRequests,
   ownerOf,
   readTemplate,
   type Template,
   templateAnnotations,
 } from "../../allocator/demand/workload-allocation.ts";
-import { release } from "../../allocator/lifecycle/release.ts";
-import { type AllocationRequest, type Reserved, reserve } from "../../allocator/lifecycle/reserve.ts";
 import { ANNOTATION_FORMATS } from "../../allocator/manifest/annotations.ts";
 import { CALICO_KEYS } from "../../allocator/manifest/foreign-requests.ts";
 import type { KubeObject } from "../../allocator/manifest/kubernetes-object.ts";
 import { unknownKey } from "../../allocator/manifest/own-keys.ts";
 import { requestsAddress } from "../../allocator/model/address-request.ts";
-import { claimKey, isReserved } from "../../allocator/model/claim.ts";
 import { namespaceOf } from "../../allocator/model/cluster-state.ts";
 import { isFollowed } from "../../allocator/model/workload-kinds.ts";
 import {
@@ -32,10 +26,10 @@ import {
 } from "../review/admission-review.ts";
 import { type AdmissionContext, expectKind, type ObjectStore, objectOf } from "./admission-context.ts";
 import { foreignInTemplate, judgeLeft, ownOf } from "./foreign-requests.ts";
-import { takeOver } from "./ordinal-claims.ts";
+import { considerOrdinals, takeOverOrdinals } from "./ordinal-claims.ts";
 import { lookAt } from "./outlook.ts";
 import { beforeOf, unknownInTemplate } from "./own-keys.ts";
-import { withUsablePools } from "./pool-access.ts";
+import { withPoolsOfTemplate } from "./pool-access.ts";
 import { checkRollout } from "./rollout.ts";
 import { considerUnread } from "./unread-workload.ts";
 
@@ -135,7 +129,8 @@ async function considerAndKeep(
     if (isRefusal(told)) return told;
     await keeper.keep(object);
     suspectAll(admission, object);
-    return told;
+    // Claims that exist change by what is kept, and not by a review (ADR 0007).
+    return [...new Set([...told, ...(await takeOverOrdinals(admission, object, template))])];
   } finally {
     reviewed?.();
   }
@@ -175,74 +170,6 @@ async function consider(
   return await considerSet(admission, object, template);
 }
 
-async function considerOrdinals(
-  admission: AdmissionContext,
-  request: AdmissionRequest,
-  object: KubeObject,
-  template: Template,
-): Promise<string[] | Refusal> {
-  const { workload } = template;
-  const { entries } = template.request;
-  if (entries !== undefined && entries.length < workload.replicas) {
-    return listTooShort(entries.length, workload.start + entries.length, workload.start);
-  }
-  if (workload.replicas > MAX_PRERESERVED_ORDINALS) {
-    return [
-      `addresses of more than ${MAX_PRERESERVED_ORDINALS} replicas are not reserved in advance; each pod reserves its own`,
-    ];
-  }
-  const plain: AllocationRequest[] = [];
-  for (const { intent } of ordinalRequests(object, template)) {
-    if (isRefusal(intent)) return intent;
-    plain.push(intent);
-  }
-  const allocations = await permitted(admission, object, plain);
-  // Looked at first, so that a refusal leaves claims that would have been changed as they are.
-  const told = await lookAt(admission, object, allocations, request.dryRun);
-  if (!Array.isArray(told))
-    return told.intent === undefined ? told.refusal : about(told.intent, told.refusal);
-  if (admission.embedded === undefined || request.dryRun) return told;
-  const refusal = await reserveAll(admission, allocations);
-  return refusal ?? [...new Set([...told, ...(await takeOver(admission.context, allocations))])];
-}
-
-/**
- * All or none: what this review made is given back when one of them is refused, unless somebody has come to use it. A
- * pod of the set may be admitted at the same moment, by another replica: what that one made is not given back. A claim
- * that is there stays as it is until the next pod comes (ADR 0007).
- */
-async function reserveAll(
-  admission: AdmissionContext,
-  allocations: readonly AllocationRequest[],
-): Promise<Refusal | undefined> {
-  const made: Reserved[] = [];
-  for (const allocation of allocations) {
-    const there = await readClaim(admission.context, claimKey(allocation.key));
-    if (there !== undefined && isReserved(there.record)) continue;
-    const got = await reserve(admission.context, allocation, "nothing");
-    if (isRefusal(got)) {
-      for (const { claim } of made) await release(admission.context, claim);
-      return about(allocation, got);
-    }
-    if (got.made) made.push(got);
-  }
-  return undefined;
-}
-
-function about(allocation: AllocationRequest, refusal: Refusal): Refusal {
-  return { ...refusal, message: `pod ${allocation.key.name}: ${refusal.message}` };
-}
-
-/** With the pools that the service account of the template may use. */
-async function permitted(
-  admission: AdmissionContext,
-  object: KubeObject,
-  allocations: readonly AllocationRequest[],
-): Promise<readonly AllocationRequest[]> {
-  const podSpec = object.spec.at("template").at("spec");
-  return await withUsablePools(admission, object.metadata.namespace, podSpec, allocations);
-}
-
 /** A set must be as long as the pods that live at once, or a rolling update waits for ever. */
 async function considerSet(
   admission: AdmissionContext,
@@ -257,7 +184,7 @@ async function considerSet(
     return notKept({ standing: podIdentity, owner: identity, request: template.request });
   }
   const plain = slotRequests(applicant({ kind: "set", workload: identity.name, identity }), identity.name);
-  const slots = await permitted(admission, object, plain);
+  const slots = await withPoolsOfTemplate(admission, object, plain);
   const told = await lookAt(admission, object, slots, false);
   if (!Array.isArray(told)) return told.refusal;
   const enough = checkRollout(object, workload.replicas, entries.length);
