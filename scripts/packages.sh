@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 # Installs the Debian packages that building and the real-plugin tests need, or with `fuzz` those of the fuzzer, with
-# `cluster` what the nodes of a cluster run, and says in one line what cannot be had.
+# `cluster` what the nodes of a cluster run, with `release` the compiler for the other architecture, and says in one line
+# what cannot be had.
 set -u
 
 missing=()
@@ -35,6 +36,16 @@ if [ "${1:-}" = fuzz ]; then
     need "$(clang -print-resource-dir)/lib/linux/libclang_rt.fuzzer-$(uname -m).a" "libclang-rt-${version%%.*}-dev"
     install
   fi
+elif [ "${1:-}" = release ]; then
+  need openssl openssl
+  case $(uname -m) in
+    x86_64)
+      need aarch64-linux-gnu-gcc gcc-aarch64-linux-gnu
+      need qemu-aarch64 qemu-user # what was made for arm64 is tried
+      ;;
+    *) need x86_64-linux-gnu-gcc gcc-x86-64-linux-gnu ;;
+  esac
+  install
 elif [ "${1:-}" = cluster ]; then
   need containerd containerd
   need runc runc

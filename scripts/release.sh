@@ -1,9 +1,10 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# Leaves in build/release what a release is: the image's archive, the chart, the bill of materials, their digests, and the
-# provenance that says from which commit they were made, for whoever publishes to sign. docs/releasing.md says how. The same
-# bytes for the same commit on the same system.
-#   HELM  the program that packages the chart
+# Leaves in build/release what a release is: for each architecture the image's archive, the CNI plugin, berthctl as one file and
+# the bill of materials; the chart, the examples, the changelog; their digests, and the provenance that says from which commit they
+# were made, for whoever publishes to sign. docs/releasing.md says how. The same bytes for the same commit on the same system.
+#   RELEASE_ARCHITECTURES   amd64 and arm64
+#   RELEASE_OUT             the folder
 set -euo pipefail
 cd "$(dirname "$0")/.."
 version=$(sed -n 's/^  "version": "\(.*\)",$/\1/p' package.json)
@@ -17,12 +18,43 @@ fi
 rm -rf "$out"
 mkdir -p "$out"
 
-IMAGE_OUT=$out/berth-image-$version.tar bash scripts/image.sh
-tar -cf - --format=gnu --sort=name --mtime=@0 --owner=0 --group=0 --numeric-owner --mode=u=rwX,go=rX -C charts berth |
-  gzip -n -9 >"$out/berth-chart-$version.tgz"
-node scripts/sbom.mjs >"$out/berth-$version.cdx.json"
-install -m 755 "${PLUGIN:-build/berth}" "$out/berth-cni-$version-$(uname -m)"
-(cd "$out" && sha256sum -- berth-* >SHA256SUMS)
+case $(uname -m) in
+  x86_64) here=amd64 ;;
+  aarch64) here=arm64 ;;
+  *) here=$(uname -m) ;;
+esac
+
+# pack NAME FOLDER PARENT: the same bytes for the same files
+pack() {
+  tar -cf - --format=gnu --sort=name --mtime=@0 --owner=0 --group=0 --numeric-owner --mode=u=rwX,go=rX -C "$3" "$2" |
+    gzip -n -9 >"$out/$1"
+}
+
+for arch in ${RELEASE_ARCHITECTURES:-amd64 arm64}; do
+  case $arch in
+    amd64) node_arch=x64 cpu=x86_64 ;;
+    arm64) node_arch=arm64 cpu=aarch64 ;;
+    *) echo "nothing is released for $arch" >&2; exit 2 ;;
+  esac
+  plugin=$out/berth-cni-$version-linux-$arch parts= debs=
+  if [ "$arch" = "$here" ]; then
+    install -m 755 "${PLUGIN:-build/berth}" "$plugin"
+    node=node_modules/node-linux-$node_arch/bin/node strip=strip
+  else
+    parts=build/cross/$arch
+    bash scripts/packages.sh release
+    bash scripts/cross-parts.sh "$arch" "$parts"
+    make --no-print-directory -s -C ipam-plugin/client OUT="$plugin" CC="$PWD/$parts/cc"
+    node=$parts/node strip=$cpu-linux-gnu-strip debs=$PWD/$parts/debs
+  fi
+  STRIP=$strip bash scripts/standalone.sh "$node" "$out/berthctl-$version-linux-$arch"
+  ARCH=$arch PLUGIN=$plugin IMAGE_OUT=$out/berth-image-$version-linux-$arch.tar bash scripts/image.sh
+  ARCH=$node_arch DEBS=$debs node scripts/sbom.mjs >"$out/berth-$version-linux-$arch.cdx.json"
+done
+pack "berth-chart-$version.tgz" berth charts
+pack "berth-examples-$version.tgz" examples .
+install -m 644 CHANGELOG.md LICENSE "$out"
+(cd "$out" && sha256sum -- berth* CHANGELOG.md LICENSE >SHA256SUMS)
 
 # https://slsa.dev/provenance/v1 in https://in-toto.io/Statement/v1; `cosign attest-blob` and `cosign attest` sign it.
 node - "$out" "$version" "$commit" "$made" >"$out/provenance.json" <<'JS'

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // sbom.mjs: prints what an image of this checkout is made of, as CycloneDX: the packages of packages.cdx.json, Node.js, the
 // libraries of this host and of the CNI plugin. The same bytes for the same parts. Plain JavaScript, for any Node.js that builds.
-// ARCH: x64 or arm64, if it is not this machine's.
+// ARCH: x64 or arm64, if it is not this machine's; DEBS: then the folder of Debian's packages that scripts/cross-parts.sh took.
 // sbom.mjs --write: has `npm sbom` tell packages.cdx.json anew from the lock; a test holds the two together.
 import { execFileSync } from "node:child_process";
 import { createHash } from "node:crypto";
-import { readFileSync, writeFileSync } from "node:fs";
+import { readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 
@@ -18,11 +18,17 @@ const run = (command, ...args) => {
   return execFileSync(command, args, options);
 };
 
-/** As Debian has it installed here; nothing where it has not. */
+const debs = process.env.DEBS;
+const fileOf = (wanted) => join(debs, readdirSync(debs).find((file) => file.startsWith(`${wanted}_`)));
+
+/** As Debian has it installed here, or as it was taken; nothing where it has not. */
 function debianPackage(wanted, what) {
   try {
     const format = "${source:Package} ${Version} ${Architecture}";
-    const [source, number, machine] = run("dpkg-query", "--show", `--showformat=${format}`, wanted).split(" ");
+    const told = debs
+      ? run("dpkg-deb", "--show", `--showformat=${format}`, fileOf(wanted))
+      : run("dpkg-query", "--show", `--showformat=${format}`, wanted);
+    const [source, number, machine] = told.split(" ");
     const purl = `pkg:deb/debian/${wanted}@${encodeURIComponent(number)}?arch=${machine}`;
     return [{ type: "library", "bom-ref": purl, name: wanted, version: number, purl, description: `${what} (source ${source})` }];
   } catch {
