@@ -2,6 +2,8 @@
 import { readFile } from "node:fs/promises";
 import { join, resolve } from "node:path";
 import { adopt as adoptJournal } from "../../ipam-plugin/agent/journal/adopt.ts";
+import { linuxHost } from "../../ipam-plugin/agent/journal/host.ts";
+import { RESULT_FOLDERS, recordsIn } from "../../ipam-plugin/agent/journal/runtime-records.ts";
 import { databaseOf } from "../backend/embedded-backend.ts";
 import type { Command } from "../terminal/command.ts";
 import { DATA } from "../terminal/flags.ts";
@@ -27,6 +29,7 @@ export const adopt: Command = {
       socketPath: resolve(args.text("socket") ?? join(dataDir, "agent.sock")),
       bootId: (await readFile(BOOT_ID, "utf8")).trim(),
       confirmed: args.has("yes"),
+      runtimeRecords: recordsIn(RESULT_FOLDERS, linuxHost),
     });
     for (const line of lines) io.stdout.write(`${line}\n`);
     return 0;

@@ -16,6 +16,8 @@ import { openDatabase } from "../../allocator/store/sqlite/database.ts";
 import { openSqliteStore } from "../../allocator/store/sqlite/store.ts";
 import { startAgent } from "../../ipam-plugin/agent/agent.ts";
 import { EmbeddedClaims } from "../../ipam-plugin/agent/claims/embedded.ts";
+import { linuxHost } from "../../ipam-plugin/agent/journal/host.ts";
+import { RESULT_FOLDERS, recordsIn } from "../../ipam-plugin/agent/journal/runtime-records.ts";
 import { AnchoredClock } from "../../system/anchored-clock.ts";
 import { writeDurably } from "../../system/durable-file.ts";
 import { createMetrics } from "../../system/metrics.ts";
@@ -116,6 +118,7 @@ async function assemble(
     random,
     log,
     bootId,
+    runtimeRecords: recordsIn(RESULT_FOLDERS, linuxHost),
     metrics,
   });
   closers.push(() => agent.close());

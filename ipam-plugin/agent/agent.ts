@@ -8,6 +8,7 @@ import { replaySpool, watchSpool } from "./background/spool.ts";
 import { createHandler } from "./commands/dispatch.ts";
 import { type Attachment, attachedNoticeOf } from "./journal/attachment.ts";
 import { bindToBoot, markFileOf } from "./journal/boot-mark.ts";
+import type { RuntimeRecords } from "./journal/runtime-records.ts";
 import { measureNode } from "./metrics.ts";
 import { serveSocket } from "./rpc/server.ts";
 import { createServices, type ServicesOptions } from "./services/services.ts";
@@ -15,6 +16,8 @@ import { createServices, type ServicesOptions } from "./services/services.ts";
 export interface AgentOptions extends ServicesOptions {
   /** Of the unix socket; the spool is the folder `spool` beside it, and the mark of the boot. */
   readonly socketPath: string;
+  /** What the runtime says of this node's sandboxes; absent: nothing. */
+  readonly runtimeRecords?: RuntimeRecords;
 }
 
 export interface Agent {
@@ -39,11 +42,10 @@ export async function startAgent(options: AgentOptions): Promise<Agent> {
   await makeFolder(dirname(options.socketPath)).catch((error: unknown) => {
     throw new BerthError("CONFIG_INVALID", `${options.socketPath} cannot be used: ${messageOf(error)}`);
   });
-  await bindToBoot(
-    markFileOf(options.socketPath),
-    { bootId: options.bootId, journal },
-    options.database.path,
-  );
+  const { bootId, database, runtimeRecords = async () => [] } = options;
+  const strangers = async () => (await runtimeRecords()).filter((record) => !attachments.knows(record));
+  const candidate = { bootId, journal, place: database.path, strangers };
+  await bindToBoot(markFileOf(options.socketPath), candidate);
   const handle = createHandler(services);
   const folder = join(dirname(options.socketPath), "spool");
   measureNode(services, folder);

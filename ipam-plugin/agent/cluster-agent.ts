@@ -17,6 +17,7 @@ import { NodeInformers, nodePod, PODS } from "./claims/cluster/node-informers.ts
 import { StatusWriter } from "./claims/cluster/status-writer.ts";
 import { StrayDetector } from "./claims/cluster/stray-detector.ts";
 import { markFileOf } from "./journal/boot-mark.ts";
+import type { RuntimeRecords } from "./journal/runtime-records.ts";
 import { gaugeOf } from "./metrics.ts";
 import { startWhenBound } from "./refuse-until-adopted.ts";
 
@@ -29,6 +30,8 @@ export interface NodeAgentOptions {
   readonly database: Database;
   readonly socketPath: string;
   readonly bootId: string;
+  /** What the runtime says of this node's sandboxes. */
+  readonly runtimeRecords: RuntimeRecords;
   /** Aborts when the process is told to end: one that must not serve waits for a person until then. */
   readonly signal: AbortSignal;
   readonly clock: Clock;
@@ -88,9 +91,9 @@ export async function startNodeAgent(options: NodeAgentOptions): Promise<NodeAge
   });
   const notReady = () => (watch.isSynced ? undefined : notLoadedWords(node));
   gaugeOf(metrics, "berth_ready", () => (watch.isSynced ? 1 : 0));
-  const { socketPath, signal } = options;
+  const { socketPath, signal, runtimeRecords } = options;
   const agent = await startWhenBound(() => startAgent({ ...options, mooring: claims, notReady }), {
-    ...{ socketPath, signal, clock, log },
+    ...{ socketPath, signal, clock, log, runtimeRecords },
     mark: markFileOf(socketPath),
   });
   started.resolve(agent);

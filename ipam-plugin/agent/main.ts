@@ -19,6 +19,8 @@ import { warnAboutHost } from "./install/host-checks.ts";
 import { installPlugin } from "./install/plugin-binary.ts";
 import { podCidrsOf } from "./install/pod-cidr.ts";
 import { adopt } from "./journal/adopt.ts";
+import { linuxHost } from "./journal/host.ts";
+import { RESULT_FOLDERS, recordsIn } from "./journal/runtime-records.ts";
 import { serveProbes } from "./probes.ts";
 
 const BOOT_ID = "/proc/sys/kernel/random/boot_id";
@@ -63,10 +65,9 @@ async function serve(config: AgentConfig): Promise<void> {
   const probes = await serveProbes({ ...listen, isReady: () => isReady(), metrics, log });
   closers.push(() => probes.close());
   const { signal } = stop;
-  const agent = await startNodeAgent({
-    ...{ node, connection, database, socketPath, bootId, signal, calico: config.calico },
-    ...deps,
-  });
+  const runtimeRecords = recordsIn(RESULT_FOLDERS, linuxHost);
+  const here = { node, connection, database, socketPath, bootId, runtimeRecords, calico: config.calico };
+  const agent = await startNodeAgent({ ...here, signal, ...deps });
   closers.push(() => agent.close());
   const isServing = () => agent.isReady;
   const podCidrs = () => podCidrsOf(connection, node);
@@ -83,7 +84,9 @@ async function serve(config: AgentConfig): Promise<void> {
 async function adoptJournal(config: AgentConfig): Promise<void> {
   const { socketPath } = config;
   const confirmed = process.argv[3] === "--yes";
-  const adoption = { database: databaseOf(config), socketPath, bootId: await bootIdOf(), confirmed };
+  const runtimeRecords = recordsIn(RESULT_FOLDERS, linuxHost);
+  const bootId = await bootIdOf();
+  const adoption = { database: databaseOf(config), socketPath, bootId, confirmed, runtimeRecords };
   for (const line of await adopt(adoption)) process.stdout.write(`${line}\n`);
 }
 

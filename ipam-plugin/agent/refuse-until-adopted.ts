@@ -4,6 +4,7 @@ import type { Clock, Logger } from "../../allocator/base/ports.ts";
 import { fromThrown } from "../cni/errors.ts";
 import { readRequest } from "./commands/dispatch.ts";
 import type { MarkFile } from "./journal/boot-mark.ts";
+import type { RuntimeRecords } from "./journal/runtime-records.ts";
 import type { Handler } from "./rpc/connection.ts";
 import { errorVersion, fail, notAccepted } from "./rpc/reply.ts";
 import { serveSocket } from "./rpc/server.ts";
@@ -13,6 +14,7 @@ const LOOK_EVERY_MS = 1_000;
 export interface RefusingOptions {
   readonly socketPath: string;
   readonly mark: MarkFile;
+  readonly runtimeRecords: RuntimeRecords;
   readonly clock: Clock;
   readonly log: Logger;
   /** Aborts when the process is told to end. */
@@ -30,13 +32,13 @@ export function refusing(why: BerthError): Handler {
 }
 
 /**
- * Starts what binds itself to the boot. As long as another journal has served in it, every call is refused in words,
- * and each time the mark has changed it is tried again: a person has confirmed this journal. Rejects when the signal
- * aborts before that.
+ * Starts what binds itself to the boot. As long as another journal has served in it, every call is refused in words. It is
+ * tried again each time the mark has changed, for a person has confirmed this journal, and each time the runtime has
+ * other records: the last sandbox that the journal does not know may have ended. Rejects when the signal aborts before that.
  */
 export async function startWhenBound<T>(start: () => Promise<T>, options: RefusingOptions): Promise<T> {
   for (;;) {
-    const seen = await options.mark.read();
+    const seen = await evidence(options);
     try {
       return await start();
     } catch (error) {
@@ -47,18 +49,20 @@ export async function startWhenBound<T>(start: () => Promise<T>, options: Refusi
   }
 }
 
-async function refuseUntilChanged(
-  why: BerthError,
-  seen: string | undefined,
-  { socketPath, mark, clock, log, signal }: RefusingOptions,
-): Promise<void> {
+/** What a start is decided by. */
+async function evidence({ mark, runtimeRecords }: RefusingOptions): Promise<string> {
+  return JSON.stringify([await mark.read(), (await runtimeRecords()).map(({ path }) => path)]);
+}
+
+async function refuseUntilChanged(why: BerthError, seen: string, options: RefusingOptions): Promise<void> {
+  const { socketPath, mark, clock, log, signal } = options;
   log.error("another journal has served this node since it booted; nothing is served", {
     path: mark.path,
     error: why.message,
   });
   const server = await serveSocket({ path: socketPath, handle: refusing(why), log, clock });
   try {
-    while (!signal.aborted && (await mark.read()) === seen) await clock.sleep(LOOK_EVERY_MS, signal);
+    while (!signal.aborted && (await evidence(options)) === seen) await clock.sleep(LOOK_EVERY_MS, signal);
   } finally {
     await server.close();
   }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // An agent that comes up with another journal in the same boot, as after a change of `agent.dataDir`.
 import assert from "node:assert/strict";
-import { mkdtemp, readdir, rm } from "node:fs/promises";
+import { mkdir, mkdtemp, readdir, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, before, describe, it } from "node:test";
@@ -10,6 +10,8 @@ import { openDatabase } from "../../allocator/store/sqlite/database.ts";
 import { type Agent, startAgent } from "../../ipam-plugin/agent/agent.ts";
 import { adopt } from "../../ipam-plugin/agent/journal/adopt.ts";
 import { markFileOf } from "../../ipam-plugin/agent/journal/boot-mark.ts";
+import { linuxHost } from "../../ipam-plugin/agent/journal/host.ts";
+import { recordsIn } from "../../ipam-plugin/agent/journal/runtime-records.ts";
 import { startWhenBound } from "../../ipam-plugin/agent/refuse-until-adopted.ts";
 import { createClock } from "../../system/clock.ts";
 import { createRandom } from "../../system/random.ts";
@@ -41,9 +43,14 @@ describe("another journal in the same boot", () => {
     const { socket: socketPath } = caller;
     const stop = new AbortController();
     const services = { clock: createClock(), random: createRandom(), log: noopLogger };
-    const start = () => startAgent({ database, socketPath, mooring: unmoored, bootId, ...services });
+    const runtimeRecords = recordsIn([join(folder, "results")], linuxHost);
+    const start = () =>
+      startAgent({ database, socketPath, mooring: unmoored, bootId, runtimeRecords, ...services });
     const mark = markFileOf(socketPath);
-    const started = startWhenBound(start, { socketPath, mark, signal: stop.signal, ...services });
+    const started = startWhenBound(start, {
+      ...{ socketPath, mark, runtimeRecords, signal: stop.signal },
+      ...services,
+    });
     started.catch(() => undefined);
     let ending: Promise<void> | undefined;
     const endAll = async () => {
@@ -95,7 +102,7 @@ describe("another journal in the same boot", () => {
       WORDS.test(await refusal("STATUS")) ? true : undefined,
     );
     const call = { database: join(folder, "other.db"), socketPath: caller.socket, bootId: "boot-1" };
-    await adopt({ ...call, confirmed: true });
+    await adopt({ ...call, confirmed: true, runtimeRecords: async () => [] });
     await adopted.started;
     await caller.silently("STATUS");
     await adopted.end();
@@ -105,5 +112,52 @@ describe("another journal in the same boot", () => {
     const agent = agentOn("third.db", "boot-2");
     await agent.started;
     assert.deepEqual(await caller.add({ cid: "fresh" }), ["10.1.2.2/24"]);
+    await agent.end();
   });
+
+  it("serves nothing with everything of its own lost, while the runtime knows of a sandbox that is up", async () => {
+    const before = agentOn("fourth.db", "boot-3");
+    await before.started;
+    const netns = join(folder, "netns", "kept");
+    assert.deepEqual(await caller.add({ cid: "kept", netns }), ["10.1.2.2/24"]);
+    await keptByRuntime("kept", netns, "10.1.2.2/24");
+    await keptByRuntime("rebooted", join(folder, "netns", "rebooted"), "10.1.2.9/24");
+    await rm(join(folder, "netns", "rebooted"));
+    await before.end();
+
+    // Its own record is enough: nobody is asked when the journal knows them all.
+    await rm(`${caller.socket}.journal`);
+    const again = agentOn("fourth.db", "boot-3");
+    assert.deepEqual((await again.started).held(), ["10.1.2.2"]);
+    await again.end();
+
+    await rm(`${caller.socket}.journal`);
+    const empty = agentOn("fifth.db", "boot-3");
+    await eventually("it refuses in words", async () =>
+      WORDS.test(await refusal("STATUS")) ? true : undefined,
+    );
+    assert.match(await refusal("ADD", { cid: "next" }), /container kept, eth0, with 10.1.2.2 in network net/);
+    await caller.del({ cid: "kept", netns });
+    await rm(join(folder, "results", "net-kept-eth0"));
+    await empty.started;
+    assert.deepEqual(await caller.add({ cid: "next" }), ["10.1.2.2/24"], "nobody has it any more");
+  });
+
+  /** What libcni writes once an ADD has succeeded. */
+  async function keptByRuntime(cid: string, sandbox: string, address: string): Promise<void> {
+    for (const name of ["results", "netns"]) await mkdir(join(folder, name), { recursive: true });
+    await writeFile(sandbox, "");
+    const config = {
+      cniVersion: "1.0.0",
+      name: "net",
+      plugins: [{ type: "bridge", ipam: { type: "berth" } }],
+    };
+    const record = {
+      kind: "cniCacheV1",
+      ...{ containerId: cid, ifName: "eth0", networkName: "net" },
+      config: Buffer.from(JSON.stringify(config)).toString("base64"),
+      result: { cniVersion: "1.0.0", interfaces: [{ name: "eth0", sandbox }], ips: [{ address }] },
+    };
+    await writeFile(join(folder, "results", `net-${cid}-eth0`), JSON.stringify(record));
+  }
 });

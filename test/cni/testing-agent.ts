@@ -6,7 +6,7 @@ import { noopLogger } from "../../allocator/base/ports.ts";
 import { type Database, openDatabase } from "../../allocator/store/sqlite/database.ts";
 import { type Agent, startAgent } from "../../ipam-plugin/agent/agent.ts";
 import type { ClaimSource } from "../../ipam-plugin/agent/claims/claim-source.ts";
-import { type Host, linuxHost } from "../../ipam-plugin/agent/services/host.ts";
+import { type Host, linuxHost } from "../../ipam-plugin/agent/journal/host.ts";
 import { createClock } from "../../system/clock.ts";
 import { createRandom } from "../../system/random.ts";
 import { eventually } from "../support/eventually.ts";

@@ -8,9 +8,10 @@ import { createHandler } from "../../ipam-plugin/agent/commands/dispatch.ts";
 import { attachedNoticeOf } from "../../ipam-plugin/agent/journal/attachment.ts";
 import type { AttachmentCache } from "../../ipam-plugin/agent/journal/attachment-cache.ts";
 import { bindToBoot, type MarkFile } from "../../ipam-plugin/agent/journal/boot-mark.ts";
+import type { Host } from "../../ipam-plugin/agent/journal/host.ts";
+import type { RuntimeRecords } from "../../ipam-plugin/agent/journal/runtime-records.ts";
 import type { Answer, Handler } from "../../ipam-plugin/agent/rpc/connection.ts";
 import type { Call } from "../../ipam-plugin/agent/rpc/frame.ts";
-import type { Host } from "../../ipam-plugin/agent/services/host.ts";
 import { createServices } from "../../ipam-plugin/agent/services/services.ts";
 import { diskOf } from "./journal-disk.ts";
 import type { Process } from "./process.ts";
@@ -23,6 +24,7 @@ export interface Premises {
   /** Which journal has served in this boot. */
   readonly mark: MarkFile;
   readonly bootId: string;
+  readonly runtimeRecords: RuntimeRecords;
   readonly host: Host;
   /** Releases that wait on the disk; what was done is taken out. */
   readonly spool: Set<Call>;
@@ -35,11 +37,13 @@ export class Agent {
   /** What it read from its journal and has done since; undefined while it starts. */
   attachments: AttachmentCache | undefined;
   readonly #premises: Premises;
+  readonly #setting: Setting;
   #handle: Handler | undefined;
 
   constructor(process: Process, premises: Premises, setting: Setting) {
     this.process = process;
     this.#premises = premises;
+    this.#setting = setting;
     const { context, inventory, mirror, synced } = outfit(process, setting, "agent");
     this.mirror = mirror;
     const claims = new EmbeddedClaims({
@@ -87,7 +91,10 @@ export class Agent {
   async #start(options: Parameters<typeof createServices>[0], mark: MarkFile): Promise<void> {
     const services = await createServices(options);
     const journal = await services.journal.id(options.random);
-    await bindToBoot(mark, { bootId: options.bootId, journal }, "of this life");
+    const { tampering } = this.#setting;
+    const records = tampering.runtimeRecords ?? this.#premises.runtimeRecords;
+    const strangers = async () => (await records()).filter((record) => !services.attachments.knows(record));
+    await bindToBoot(mark, { bootId: options.bootId, journal, place: "of this life", strangers });
     this.attachments = services.attachments;
     const handle = createHandler(services);
     await releasePreviousBoot(services);

@@ -70,12 +70,12 @@ const reboot: Act = (world, { a, b }) => {
 };
 
 /** Of one node at a time: what is lost with it nobody else knows. */
-const journal: Act = (world, { a }) => {
+const journal: Act = (world, { a, b }) => {
   const node = world.nodes.find(({ hasOtherJournal }) => hasOtherJournal) ?? nodeOf(world, a);
   if (node?.on !== true) return "idle";
   world.schedule.tell(node.name, () => `its journal is ${node.hasOtherJournal ? "BACK" : "LOST"}`);
   if (node.hasOtherJournal) node.findJournal();
-  else node.loseJournal();
+  else node.loseJournal(b % 2 === 0);
   return "done";
 };
 

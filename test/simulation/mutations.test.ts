@@ -18,6 +18,7 @@ import {
   removingAnything,
   replacingAnything,
   servingFromAnyJournal,
+  servingWithoutAsking,
   storeOf,
   takingAnyway,
   trustingHosts,
@@ -78,6 +79,7 @@ const MUTATIONS: readonly Mutation[] = [
   { name: "an agent does not read its journal", tampering: { disk: forgetful } },
   { name: "a review writes what only its pod may", tampering: writingAtReview },
   { name: "an agent serves from any journal", tampering: servingFromAnyJournal },
+  { name: "an agent without a mark does not ask the runtime", tampering: servingWithoutAsking },
   {
     name: "a pod of a Deployment that asks by pool leaves its claim to the Deployment",
     tampering: inventoryOf("webhook", rememberingPods),

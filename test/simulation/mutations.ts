@@ -149,6 +149,13 @@ export function forgetful(database: Database): Database {
 /** Whatever journal is there serves, and what only claims tell of a sandbox counts for nothing. */
 export const servingFromAnyJournal: Tampering = {
   mark: (mark) => altered(mark, { read: async () => undefined }),
+  runtimeRecords: async () => [],
+  mooring: (claimSource) => altered(claimSource, { lastSandbox: async () => undefined }),
+};
+
+/** Where no mark is left nobody asks the runtime, and what only claims tell of a sandbox counts for nothing. */
+export const servingWithoutAsking: Tampering = {
+  runtimeRecords: async () => [],
   mooring: (claimSource) => altered(claimSource, { lastSandbox: async () => undefined }),
 };
 

@@ -2,9 +2,10 @@
 import { messageOf } from "../../allocator/base/errors.ts";
 import type { Database } from "../../allocator/store/sqlite/database.ts";
 import type { MarkFile } from "../../ipam-plugin/agent/journal/boot-mark.ts";
+import type { Host } from "../../ipam-plugin/agent/journal/host.ts";
+import type { RuntimeRecord } from "../../ipam-plugin/agent/journal/runtime-records.ts";
 import type { Answer } from "../../ipam-plugin/agent/rpc/connection.ts";
 import { type Call, NOT_ACCEPTED } from "../../ipam-plugin/agent/rpc/frame.ts";
-import type { Host } from "../../ipam-plugin/agent/services/host.ts";
 import { SeededRandom } from "../support/random.ts";
 import { Agent } from "./agent.ts";
 import { addressesIn, type CniCall, callOf, failureIn, netnsOf, type Sandbox } from "./cni-call.ts";
@@ -47,6 +48,7 @@ export class Node {
   /** That of the boot, while another one is in its place. */
   #lost: Database | undefined;
   #mark: string | undefined;
+  #markAtLoss: string | undefined;
   #boots = 1;
   #bootedAt = 0;
   #stamps = 0;
@@ -79,16 +81,21 @@ export class Node {
     return this.#lost !== undefined;
   }
 
-  /** The agent's next life has an empty one: its folder was another one's, or is gone. */
-  loseJournal(): void {
+  /** The agent's next life has an empty one: its folder was another one's, or is gone, with `/run/berth` or without. */
+  loseJournal(withMark: boolean): void {
+    if (withMark) this.#mark = undefined;
+    this.#markAtLoss = this.#mark;
     this.#lost = this.#journal;
     this.#journal = this.#options.spare();
     this.#restart();
   }
 
+  /** The old one is put back, unless the other has begun to serve: then the node is that one's. */
   findJournal(): void {
-    this.#journal = this.#lost ?? this.#journal;
+    const old = this.#lost;
     this.#lost = undefined;
+    if (old === undefined || this.#mark !== this.#markAtLoss) return;
+    this.#journal = old;
     this.#restart();
   }
 
@@ -210,9 +217,22 @@ export class Node {
       database: this.#journal,
       mark: this.#markFile(),
       bootId: `boot-${this.#boots}`,
+      runtimeRecords: async () => this.#records(),
       host: this.#host(),
       spool: this.#spool,
     };
+  }
+
+  /** What the runtime was answered and has not ended since, and whose namespace is there. */
+  #records(): readonly RuntimeRecord[] {
+    const up = this.#sandboxes.filter(
+      (sandbox) => sandbox.phase === "up" && this.#netns.has(netnsOf(sandbox)),
+    );
+    return up.map((sandbox) => ({
+      ...{ path: `/var/lib/cni/results/net-${sandbox.id}-eth0`, network: "net" },
+      ...{ containerID: sandbox.id, interface: "eth0", netns: netnsOf(sandbox) },
+      addresses: sandbox.addresses,
+    }));
   }
 
   #markFile(): MarkFile {

@@ -13,6 +13,7 @@ import type { Database } from "../../allocator/store/sqlite/database.ts";
 import type { Store } from "../../allocator/store/store.ts";
 import type { ClaimSource } from "../../ipam-plugin/agent/claims/claim-source.ts";
 import type { MarkFile } from "../../ipam-plugin/agent/journal/boot-mark.ts";
+import type { RuntimeRecords } from "../../ipam-plugin/agent/journal/runtime-records.ts";
 import { AnchoredClock } from "../../system/anchored-clock.ts";
 import type { Books } from "../model/books.ts";
 import type { Cluster } from "./cluster.ts";
@@ -36,6 +37,7 @@ export interface Tampering {
   /** Who keeps house. */
   readonly reaper?: (reaper: GarbageCollector, context: Context, inventory: ClusterState) => GarbageCollector;
   readonly mark?: (mark: MarkFile) => MarkFile;
+  readonly runtimeRecords?: RuntimeRecords;
   /** Another boot id than the host's. */
   readonly bootId?: (bootId: string) => string;
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import { readFile } from "node:fs/promises";
 import type { Logger } from "../../../allocator/base/ports.ts";
-import { linuxHost } from "../services/host.ts";
+import { linuxHost } from "../journal/host.ts";
 
 /** Where container runtimes name the network namespaces of sandboxes; /var/run is a link to /run. */
 const NAMED_NETNS = "/run/netns";

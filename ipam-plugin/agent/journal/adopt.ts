@@ -3,8 +3,10 @@ import { existsSync } from "node:fs";
 import { readdir, realpath } from "node:fs/promises";
 import { BerthError } from "../../../allocator/base/errors.ts";
 import { openDatabase } from "../../../allocator/store/sqlite/database.ts";
-import { judgeMark, markFileOf, markText } from "./boot-mark.ts";
+import type { Attachment, AttachmentId } from "./attachment.ts";
+import { describeRecord, judgeMark, markFileOf, markText } from "./boot-mark.ts";
 import { Journal } from "./journal.ts";
+import type { RuntimeRecord, RuntimeRecords } from "./runtime-records.ts";
 
 /** Where container runtimes name the network namespaces of sandboxes. */
 const NAMED_NETNS: readonly string[] = ["/run/netns", "/var/run/netns", "/run/docker/netns"];
@@ -16,6 +18,7 @@ export interface Adoption {
   readonly bootId: string;
   /** A person has said that it is to be done. */
   readonly confirmed: boolean;
+  readonly runtimeRecords: RuntimeRecords;
   readonly netnsFolders?: readonly string[];
 }
 
@@ -28,19 +31,22 @@ export async function adopt(adoption: Adoption): Promise<readonly string[]> {
   const journal = journalOf(database);
   const mark = markFileOf(socketPath);
   const own = { bootId, journal: journal.id };
-  switch (judgeMark(await mark.read(), own)) {
-    case "ours":
-      return [`${database} serves this node since it booted; there is nothing to adopt`];
-    case "none":
-      return [
-        `no other journal has served at ${socketPath} since this host booted; start Berth on ${database}`,
-      ];
-    case "another":
-  }
+  const verdict = judgeMark(await mark.read(), own);
+  if (verdict === "ours") return [`${database} serves this node since it booted; there is nothing to adopt`];
+  const strangers = (await adoption.runtimeRecords()).filter(
+    (record) => !journal.attachments.some(isOf(record)),
+  );
+  if (verdict === "none" && strangers.length === 0)
+    return [
+      `no other journal has served at ${socketPath} since this host booted; start Berth on ${database}`,
+    ];
+  const known = journal.attachments.filter(({ state }) => state === "attached");
   const seen = await namedNetns(adoption.netnsFolders ?? NAMED_NETNS);
   const told = [
-    `${database} knows ${journal.attached.length} sandboxes of this boot; another journal has served it before`,
-    ...journal.attached.map((line) => `  known: ${line}`),
+    `${database} knows ${known.length} sandboxes of this boot; another journal has served it before`,
+    ...known.map(({ containerID, netns }) => `  known: container ${containerID}, ${netns}`),
+    `sandboxes that only the runtime knows: ${strangers.length}`,
+    ...strangers.map((record) => `  ${describeRecord(record)} (${record.path})`),
     `network namespaces on this host: ${seen.length}`,
     ...seen.map((path) => `  ${path}`),
     "Once it is adopted, an address of a sandbox that is up and not known may be given to another one.",
@@ -51,7 +57,11 @@ export async function adopt(adoption: Adoption): Promise<readonly string[]> {
   return [...told, `${database} is adopted: it serves this node from now on`];
 }
 
-function journalOf(path: string): { readonly id: string; readonly attached: readonly string[] } {
+function isOf(record: RuntimeRecord): (known: AttachmentId) => boolean {
+  return (known) => known.containerID === record.containerID && known.interface === record.interface;
+}
+
+function journalOf(path: string): { readonly id: string; readonly attachments: readonly Attachment[] } {
   const missing = new BerthError("CONFIG_INVALID", `${path} has no journal yet; start Berth on it once`);
   if (!existsSync(path)) throw missing;
   const database = openDatabase(path, { readOnly: true });
@@ -59,8 +69,7 @@ function journalOf(path: string): { readonly id: string; readonly attached: read
     const journal = new Journal(database);
     const id = journal.knownId();
     if (id === undefined) throw missing;
-    const attached = journal.load().attachments.filter(({ state }) => state === "attached");
-    return { id, attached: attached.map(({ containerID, netns }) => `container ${containerID}, ${netns}`) };
+    return { id, attachments: journal.load().attachments };
   } finally {
     database.close();
   }

@@ -9,8 +9,18 @@ import { middling } from "../testing/node-bench.ts";
 import { adopt } from "./adopt.ts";
 import { bindToBoot, judgeMark, markFileOf, markText } from "./boot-mark.ts";
 import { Journal } from "./journal.ts";
+import type { RuntimeRecord } from "./runtime-records.ts";
 
 const OURS = { bootId: "boot-1", journal: "ours" };
+/** A sandbox that is up, as the runtime knows it. */
+const UP: RuntimeRecord = {
+  ...{ path: "/var/lib/cni/results/net-up-eth0", network: "net", containerID: "up", interface: "eth0" },
+  ...{ addresses: ["10.1.2.3"], netns: "/run/netns/up" },
+};
+
+function asking(mark: typeof OURS, place: string, ...strangers: readonly RuntimeRecord[]) {
+  return { ...mark, place, strangers: async () => strangers };
+}
 
 describe("the mark of a boot", () => {
   const rows: readonly [string, string | undefined, string][] = [
@@ -38,28 +48,44 @@ describe("a node", () => {
 
   it("is bound to the first journal that serves, until the next boot", async () => {
     const file = markFileOf(socketPath);
-    await bindToBoot(file, OURS, "/a.db");
-    await bindToBoot(file, OURS, "/a.db");
+    await bindToBoot(file, asking(OURS, "/a.db"));
+    await bindToBoot(file, asking(OURS, "/a.db"));
     const other = { ...OURS, journal: "other" };
-    await assert.rejects(bindToBoot(file, other, "/b.db"), {
+    await assert.rejects(bindToBoot(file, asking(other, "/b.db")), {
       code: "JOURNAL_MISMATCH",
       message:
         /^the journal \/b.db is not the one that has served this node since it booted: .*berthctl adopt/,
     });
     assert.equal(await file.read(), markText(OURS), "a refused one leaves the mark alone");
-    await bindToBoot(file, { ...other, bootId: "boot-2" }, "/b.db");
-    await assert.rejects(bindToBoot(file, { ...OURS, bootId: "boot-2" }, "/a.db"), {
+    await bindToBoot(file, asking({ ...other, bootId: "boot-2" }, "/b.db"));
+    await assert.rejects(bindToBoot(file, asking({ ...OURS, bootId: "boot-2" }, "/a.db")), {
       code: "JOURNAL_MISMATCH",
     });
   });
 
+  it("is not bound while the runtime knows of a sandbox that the journal does not, and no mark is left", async () => {
+    const file = markFileOf(socketPath);
+    const unknown = asking(OURS, "/a.db", UP, { ...UP, containerID: "up2" });
+    await assert.rejects(bindToBoot(file, unknown), {
+      code: "JOURNAL_MISMATCH",
+      message:
+        /sandboxes that are up \(container up, eth0, with 10.1.2.3 in network net, by \/var\/lib\/cni\/results\/net-up-eth0 and 1 more\), and would give/,
+    });
+    assert.equal(await file.read(), undefined);
+    await file.write(markText(OURS));
+    await bindToBoot(file, unknown);
+    await assert.rejects(bindToBoot(file, { ...unknown, bootId: "boot-2" }), { code: "JOURNAL_MISMATCH" });
+  });
+
   it("does not serve when the mark cannot be written or read", async () => {
-    await assert.rejects(bindToBoot(markFileOf(join(folder, "none/agent.sock")), OURS, "/a.db"), {
+    await assert.rejects(bindToBoot(markFileOf(join(folder, "none/agent.sock")), asking(OURS, "/a.db")), {
       code: "CONFIG_INVALID",
       message: /none\/agent.sock.journal, which says what journal serves this node, cannot be used/,
     });
     await mkdir(`${socketPath}.journal`);
-    await assert.rejects(bindToBoot(markFileOf(socketPath), OURS, "/a.db"), { code: "CONFIG_INVALID" });
+    await assert.rejects(bindToBoot(markFileOf(socketPath), asking(OURS, "/a.db")), {
+      code: "CONFIG_INVALID",
+    });
   });
 
   it("is adopted by a journal when a person has said so, who is told of what is up", async () => {
@@ -67,21 +93,35 @@ describe("a node", () => {
     const netns = join(folder, "netns");
     await mkdir(netns);
     await writeFile(join(netns, "cni-1"), "");
-    const call = { database, socketPath, bootId: "boot-1", confirmed: false, netnsFolders: [netns] };
+    const runtimeRecords = async () => [];
+    const call = {
+      database,
+      socketPath,
+      bootId: "boot-1",
+      confirmed: false,
+      netnsFolders: [netns],
+      runtimeRecords,
+    };
     await assert.rejects(adopt(call), { message: `${database} has no journal yet; start Berth on it once` });
     const opened = openDatabase(database);
     const journal = await new Journal(opened).id(middling);
     assert.equal(await new Journal(opened).id(middling), journal, "the id stays");
     opened.close();
     assert.match((await adopt(call)).join("\n"), /^no other journal has served/);
+    const withRecord = (await adopt({ ...call, runtimeRecords: async () => [UP] })).join("\n");
+    assert.ok(
+      withRecord.includes("only the runtime knows: 1\n  container up, eth0, with 10.1.2.3"),
+      withRecord,
+    );
+    assert.match(withRecord, /Nothing was changed. To adopt it: the same with --yes$/);
     const file = markFileOf(socketPath);
-    await bindToBoot(file, { bootId: "boot-1", journal: "other" }, "/other.db");
+    await bindToBoot(file, asking({ bootId: "boot-1", journal: "other" }, "/other.db"));
     const asked = (await adopt(call)).join("\n");
     assert.ok(asked.includes(`network namespaces on this host: 1\n  ${netns}/cni-1\n`), asked);
     assert.match(asked, /Nothing was changed. To adopt it: the same with --yes$/);
     assert.match(await readFile(file.path, "utf8"), /other/);
     assert.match((await adopt({ ...call, confirmed: true })).join("\n"), /is adopted/);
-    await bindToBoot(file, { bootId: "boot-1", journal }, database);
+    await bindToBoot(file, asking({ bootId: "boot-1", journal }, database));
     assert.match((await adopt(call)).join("\n"), /nothing to adopt$/);
   });
 });

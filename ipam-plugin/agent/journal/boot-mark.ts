@@ -2,6 +2,7 @@
 import { readFile } from "node:fs/promises";
 import { BerthError, messageOf } from "../../../allocator/base/errors.ts";
 import { writeDurably } from "../../../system/durable-file.ts";
+import type { RuntimeRecord } from "./runtime-records.ts";
 
 /** Which journal served this node, in which boot. */
 interface Mark {
@@ -56,20 +57,45 @@ export function judgeMark(text: string | undefined, { bootId, journal }: Mark): 
   return mark.journal === journal ? "ours" : "another";
 }
 
+/** The journal that asks to serve. */
+export interface Candidate extends Mark {
+  /** Its file. */
+  readonly place: string;
+  /** What the runtime says of sandboxes that are up and that the journal knows nothing of, not even a tombstone. */
+  readonly strangers: () => Promise<readonly RuntimeRecord[]>;
+}
+
 /**
  * Binds the node to this journal until the next boot: to be done before anything is served. Throws JOURNAL_MISMATCH when
- * another one has served in this boot: this one does not know the sandboxes that are up, and would give their addresses
- * away.
+ * another one has served in this boot, by the mark or, where none is left, by the runtime's records: this one does not
+ * know the sandboxes that are up, and would give their addresses away.
  */
-export async function bindToBoot(file: MarkFile, own: Mark, place: string): Promise<void> {
+export async function bindToBoot(file: MarkFile, { place, strangers, ...own }: Candidate): Promise<void> {
   const verdict = judgeMark(await file.read(), own);
   if (verdict === "ours") return;
-  if (verdict === "none") return await file.write(markText(own));
+  if (verdict === "another") throw mismatch(place, file, "");
+  const unknown = await strangers();
+  if (unknown[0] !== undefined) throw mismatch(place, file, strangerWords(unknown[0], unknown.length - 1));
+  await file.write(markText(own));
+}
+
+function mismatch(place: string, { path }: MarkFile, example: string): BerthError {
   const words =
     `the journal ${place} is not the one that has served this node since it booted: it does not know the sandboxes ` +
-    "that are up, and would give their addresses away; start Berth on the journal that did, or reboot the node; if " +
-    `it is lost: "berthctl adopt", docs/recovery.md (mark: ${file.path})`;
-  throw new BerthError("JOURNAL_MISMATCH", words, { details: { path: file.path } });
+    `that are up${example}, and would give their addresses away; start Berth on the journal that did, or reboot the node; if ` +
+    `it is lost: "berthctl adopt", docs/recovery.md (mark: ${path})`;
+  return new BerthError("JOURNAL_MISMATCH", words, { details: { path } });
+}
+
+function strangerWords(record: RuntimeRecord, others: number): string {
+  const more = others === 0 ? "" : ` and ${others} more`;
+  return ` (${describeRecord(record)}, by ${record.path}${more})`;
+}
+
+/** `container 1f0c, eth0, with 10.1.2.3 in network net` */
+export function describeRecord(record: RuntimeRecord): string {
+  const { containerID, interface: name, addresses, network } = record;
+  return `container ${containerID}, ${name}, with ${addresses.join(" and ") || "no address"} in network ${network}`;
 }
 
 function readMark(text: string): Mark | undefined {

@@ -12,11 +12,11 @@ import type { NetworkConfig } from "../../cni/config.ts";
 import type { Invocation } from "../../cni/environment.ts";
 import type { ClaimSource } from "../claims/claim-source.ts";
 import { AttachmentCache } from "../journal/attachment-cache.ts";
+import { type Host, linuxHost } from "../journal/host.ts";
 import { Journal } from "../journal/journal.ts";
 import type { Call } from "../rpc/frame.ts";
 import { DeliveryTracker } from "./delivery-tracker.ts";
 import { DetachReporter } from "./detach-reporter.ts";
-import { type Host, linuxHost } from "./host.ts";
 import { InFlight } from "./in-flight.ts";
 
 /** The namespace that this process runs in: the host's, for an agent that is set up as it should be. */

@@ -16,8 +16,8 @@ import type {
   SandboxEvent,
 } from "../claims/claim-source.ts";
 import { createHandler } from "../commands/dispatch.ts";
+import type { Host, Presence } from "../journal/host.ts";
 import type { Answer, Handler, Outcome } from "../rpc/connection.ts";
-import type { Host, Presence } from "../services/host.ts";
 import { type AgentServices, createServices } from "../services/services.ts";
 
 /** Takes the middle, always. */
