@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
+import { countPoolUsage } from "../../allocator/cache/pool-usage.ts";
 import {
   addrs,
   attachmentOf,
@@ -10,16 +11,10 @@ import {
   NOW,
   reservationRecord,
   storedAs,
+  viewOf,
 } from "../../test/support/fixtures.ts";
 import { attachment } from "../testing/folder.ts";
-import {
-  attachmentManifest,
-  claimManifest,
-  listOf,
-  poolManifest,
-  reservationManifest,
-  useOf,
-} from "./manifest.ts";
+import { attachmentManifest, claimManifest, listOf, poolManifest, reservationManifest } from "./manifest.ts";
 
 const AT = "2026-01-01T00:00:00Z";
 
@@ -83,7 +78,7 @@ describe("manifests", () => {
     });
   });
 
-  it("counts a pool's addresses, more than JSON could", () => {
+  it("counts a pool's addresses by family, more than JSON could", async () => {
     const claims = [
       claimRecord({ addresses: addrs("10.20.0.70", "fd00:20::51"), binding: bindingTo("mysql-0", "node-a") }),
       claimRecord({ name: "mysql-1", addresses: addrs("10.20.0.71") }),
@@ -91,19 +86,20 @@ describe("manifests", () => {
     const reservations = [
       reservationRecord("10.20.0.70"),
       reservationRecord("fd00:20::51"),
-      reservationRecord("10.20.0.71"),
+      reservationRecord("10.20.0.71", { releasedAt: NOW }),
       reservationRecord("10.9.0.1", { pool: "other" }),
     ];
     const pool = storedAs("pool", DB_POOL);
-    const { spec, status } = poolManifest(pool, useOf(pool, reservations, claims));
+    const use = await countPoolUsage(viewOf({ pools: [DB_POOL], claims, reservations }), async () => {});
+    const { spec, status } = poolManifest(pool, use.get("db"));
     assert.equal(spec, DB_POOL.spec);
     // IPv4: .50 to .199 less the gateway and ten excluded; IPv6: a /64 less the anycast address.
-    const capacity = 139n + 2n ** 64n - 1n;
+    const large = 2n ** 64n - 1n;
     assert.deepEqual(status, {
-      capacity: String(capacity),
-      reserved: 3,
+      reserved: 2,
       bound: 2,
-      free: String(capacity - 3n),
+      ipv4: { capacity: "139", reserved: 1, cooling: 1, bound: 1, free: "137" },
+      ipv6: { capacity: String(large), reserved: 1, cooling: 0, bound: 1, free: String(large - 1n) },
     });
   });
 

@@ -2,10 +2,11 @@
 
 import { isRefusal } from "../../allocator/base/errors.ts";
 import { formatDuration } from "../../allocator/base/go-duration.ts";
+import type { PoolUsage } from "../../allocator/cache/pool-usage.ts";
 import type { Claim } from "../../allocator/model/claim.ts";
 import { phaseOf } from "../../allocator/model/phase.ts";
-import type { Reservation } from "../../allocator/model/reservation.ts";
-import { capacity, familiesOf, parseStoredPool } from "../../allocator/pool/pool.ts";
+import { parseStoredPool } from "../../allocator/pool/pool.ts";
+import { figuresOf } from "../../allocator/pool/pool-figures.ts";
 import { reservationName } from "../../allocator/store/codec.ts";
 import type { Kind, Stored } from "../../allocator/store/store.ts";
 import type { AttachmentUse } from "../backend/attachment-report.ts";
@@ -23,13 +24,6 @@ export interface Manifest {
   readonly status?: unknown;
 }
 
-/** What of a pool's addresses is given out; cooling ones are reserved still. */
-export interface PoolUse {
-  readonly capacity: bigint;
-  readonly reserved: number;
-  readonly bound: number;
-}
-
 /** Several objects as kubectl prints them. */
 export function listOf(items: readonly unknown[]): Manifest & { readonly items: readonly unknown[] } {
   return { apiVersion: "v1", kind: "List", metadata: {}, items };
@@ -40,28 +34,8 @@ function metadataOf(stored: Stored<Kind>, name: { name: string; namespace?: stri
   return { ...name, uid, resourceVersion: revision, creationTimestamp: timeOf(createdAt) };
 }
 
-/** Counts addresses of the pool that reservations hold, of all families together. */
-export function useOf(
-  pool: Stored<"pool">,
-  reservations: Iterable<Reservation>,
-  claims: Iterable<Claim>,
-): PoolUse {
-  const own = new Set<string>(); // addresses reserved in the pool
-  for (const { address, pool: home } of reservations) if (home === pool.key) own.add(address);
-  let bound = 0;
-  for (const { addresses, binding } of claims) {
-    if (binding === undefined || binding.node === "") continue;
-    bound += addresses.filter((address) => own.has(address)).length;
-  }
-  const parsed = parseStoredPool(pool.record);
-  const all = isRefusal(parsed)
-    ? 0n
-    : familiesOf(parsed).reduce((sum, family) => sum + capacity(parsed, family), 0n);
-  return { capacity: all, reserved: own.size, bound };
-}
-
-/** `capacity` and `free` are text: a /64 has more addresses than JSON's numbers can count. */
-export function poolManifest(stored: Stored<"pool">, use?: PoolUse): Manifest {
+/** With its use as the status of a cluster's pool has it. */
+export function poolManifest(stored: Stored<"pool">, use?: PoolUsage): Manifest {
   const manifest = {
     apiVersion: API_VERSION,
     kind: "IPPool",
@@ -69,15 +43,10 @@ export function poolManifest(stored: Stored<"pool">, use?: PoolUse): Manifest {
     spec: stored.record.spec,
   };
   if (use === undefined) return manifest;
-  return {
-    ...manifest,
-    status: {
-      capacity: String(use.capacity),
-      reserved: use.reserved,
-      bound: use.bound,
-      free: String(use.capacity - BigInt(use.reserved)),
-    },
-  };
+  const parsed = parseStoredPool(stored.record);
+  const figures = isRefusal(parsed) ? {} : figuresOf(parsed, use.byFamily);
+  const bound = use.byFamily.IPv4.bound + use.byFamily.IPv6.bound;
+  return { ...manifest, status: { reserved: use.reserved, bound, ...figures } };
 }
 
 export function claimManifest(stored: Stored<"claim">): Manifest {

@@ -67,6 +67,30 @@ describe("berthctl get", () => {
     ]);
   });
 
+  it("says which pools are full, what a namespace may have, and which has how much", async (t) => {
+    const small = poolRecord("small", "10.8.0.0/30", { reserved: ["10.8.0.2"], limits: { perNamespace: 1 } });
+    const first = claimRecord({ name: "a", addresses: addrs("10.8.0.1"), nonce: "n-a" });
+    const data = await Folder.of(t, {
+      pools: [DB_POOL, small],
+      claims: [mysql, first],
+      reservations: [...reservationsOf(mysql), ...reservationsOf(first, "small")],
+    });
+    const { stdout } = await data.call("get", "pools", "-o", "wide");
+    const [head = "", ...rows] = stdout.trimEnd().split("\n");
+    const cell = (row: string, title: string) => row.slice(head.indexOf(title)).split(/ {3,}/)[0];
+    for (const [title, db, full] of [
+      ["IPV4 TAKEN", "1 of 139", "1 of 2"],
+      ["STATE", "open", "full"],
+      ["A NAMESPACE AT MOST", "126 IPv4 1.6e19 IPv6", "1"],
+      ["BY NAMESPACE", "shop: 1 IPv4 1 IPv6", "shop: 1 IPv4"],
+    ] as const)
+      assert.deepEqual(
+        rows.map((row) => cell(row, title)),
+        [db, full],
+        title,
+      );
+  });
+
   it("lists claims of one namespace, default unless told", async (t) => {
     const data = await folder(t);
     const ofShop = await data.call("get", "claims", "-n", "shop");

@@ -1,22 +1,30 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import { isRefusal, type Refusal } from "../../allocator/base/errors.ts";
+import type { RecordCache } from "../../allocator/cache/cache.ts";
+import { countPoolUsage, exhaustedOf, type PoolUsage, UNUSED } from "../../allocator/cache/pool-usage.ts";
 import type { Family } from "../../allocator/ip/address.ts";
-import { familyOf } from "../../allocator/ip/address.ts";
 import { capacity, familiesOf, type Pool, parseStoredPool } from "../../allocator/pool/pool.ts";
 import type { Stored } from "../../allocator/store/store.ts";
-import { type PoolUse, poolManifest, useOf } from "../apply/manifest.ts";
+import { poolManifest } from "../apply/manifest.ts";
 import { rangesOf } from "../apply/object-addresses.ts";
-import { allOf } from "../backend/embedded-backend.ts";
+import { allOf, loadCache } from "../backend/embedded-backend.ts";
 import { ageOf, countOf } from "../terminal/output.ts";
 import { listing } from "./listing.ts";
 
 interface Row {
   readonly stored: Stored<"pool">;
   readonly pool: Pool | Refusal;
-  readonly use: PoolUse;
-  /** Reserved or cooling, by family. */
-  readonly taken: Readonly<Record<Family, number>>;
+  readonly use: PoolUsage;
+  /** Of which nothing is left but for requests by address. */
+  readonly full: readonly Family[];
+  /** What claims of each namespace hold, most first. */
+  readonly holders: readonly Holder[];
+}
+
+interface Holder {
+  readonly namespace: string;
+  readonly held: Readonly<Record<Family, number>>;
 }
 
 export const pools = listing<Row>({
@@ -24,17 +32,13 @@ export const pools = listing<Row>({
   noun: "pool",
   scope: "cluster",
   async load({ store }) {
-    const reservations = (await allOf(store, "reservation")).map(({ record }) => record);
-    const claims = (await allOf(store, "claim")).map(({ record }) => record);
+    const cache = await loadCache(store);
+    const census = await countPoolUsage(cache, async () => {});
     return (await allOf(store, "pool")).map((stored) => {
-      const own = reservations.filter(({ pool }) => pool === stored.key);
-      const ipv6 = own.filter(({ address }) => familyOf(address) === "IPv6").length;
-      return {
-        stored,
-        pool: parseStoredPool(stored.record),
-        use: useOf(stored, own, claims),
-        taken: { IPv4: own.length - ipv6, IPv6: ipv6 },
-      };
+      const pool = parseStoredPool(stored.record);
+      const full = isRefusal(pool) ? [] : exhaustedOf(cache, pool);
+      const use = census.get(stored.key) ?? UNUSED;
+      return { stored, pool, use, full, holders: holdersOf(cache, stored.key) };
     });
   },
   keyOf: ({ stored }) => ({ namespace: "", name: stored.key }),
@@ -44,7 +48,7 @@ export const pools = listing<Row>({
     { title: "RANGES", cell: ({ stored }) => rangesOf(stored.record.spec.ranges) },
     { title: "IPV4 TAKEN", cell: (row) => takenOf(row, "IPv4") },
     { title: "IPV6 TAKEN", cell: (row) => takenOf(row, "IPv6") },
-    { title: "STATE", cell: ({ pool }) => stateOf(pool) },
+    { title: "STATE", cell: stateOf },
     { title: "PRIORITY", wide: true, cell: ({ stored }) => String(stored.record.spec.priority ?? 0) },
     { title: "COOLDOWN", wide: true, cell: ({ stored }) => stored.record.spec.cooldown ?? "30s" },
     {
@@ -57,16 +61,58 @@ export const pools = listing<Row>({
       wide: true,
       cell: ({ stored }) => stored.record.spec.reserved?.join(", ") ?? "",
     },
+    { title: "A NAMESPACE AT MOST", wide: true, cell: ({ pool }) => boundsOf(pool) },
+    { title: "BY NAMESPACE", wide: true, cell: ({ holders }) => byNamespace(holders) },
     { title: "AGE", cell: ({ stored }) => ageOf(stored.createdAt, now) },
   ],
 });
 
-function takenOf({ pool, taken }: Row, family: Family): string {
-  if (isRefusal(pool) || !familiesOf(pool).includes(family)) return "";
-  return `${taken[family]} of ${countOf(capacity(pool, family))}`;
+function holdersOf(cache: RecordCache, pool: string): readonly Holder[] {
+  const namespaces = new Set<string>();
+  for (const { record } of cache.reservations())
+    if (record.pool === pool) namespaces.add(record.claim.namespace);
+  return [...namespaces]
+    .map((namespace) => ({ namespace, held: cache.held(pool, namespace) }))
+    .filter(({ held }) => sumOf(held) > 0)
+    .toSorted((a, b) => sumOf(b.held) - sumOf(a.held) || (a.namespace < b.namespace ? -1 : 1));
 }
 
-function stateOf(pool: Pool | Refusal): string {
+function sumOf({ IPv4, IPv6 }: Holder["held"]): number {
+  return IPv4 + IPv6;
+}
+
+/** Namespaces that a line has room for. */
+const SHOWN = 5;
+
+/** `shop: 3 IPv4 1 IPv6, bank: 1 IPv4`. */
+function byNamespace(holders: readonly Holder[]): string {
+  const shown = holders.slice(0, SHOWN).map(({ namespace, held: { IPv4, IPv6 } }) => {
+    const counts = [IPv4 > 0 ? `${IPv4} IPv4` : "", IPv6 > 0 ? `${IPv6} IPv6` : ""].filter(
+      (one) => one !== "",
+    );
+    return `${namespace}: ${counts.join(" ")}`;
+  });
+  const more = holders.length - shown.length;
+  return [...shown, ...(more > 0 ? [`${more} more`] : [])].join(", ");
+}
+
+function boundsOf(pool: Pool | Refusal): string {
+  if (isRefusal(pool)) return "";
+  const bounds = pool.bounds.map((bound) =>
+    bound.kind === "said" ? countOf(BigInt(bound.most)) : `${countOf(BigInt(bound.most))} ${bound.family}`,
+  );
+  return bounds.length === 0 ? "all" : bounds.join(" ");
+}
+
+function takenOf({ pool, use }: Row, family: Family): string {
+  if (isRefusal(pool) || !familiesOf(pool).includes(family)) return "";
+  const { reserved, cooling } = use.byFamily[family];
+  return `${reserved + cooling} of ${countOf(capacity(pool, family))}`;
+}
+
+function stateOf({ pool, full }: Row): string {
   if (isRefusal(pool)) return `invalid: ${pool.message}`;
-  return pool.disabled ? "disabled" : "open";
+  if (pool.disabled) return "disabled";
+  if (full.length === 0) return "open";
+  return full.length === familiesOf(pool).length ? "full" : `no ${full.join()} left`;
 }

@@ -268,7 +268,7 @@ if (havePartsOrSkip(["etcd", "kube-apiserver", "kubectl"])) {
         ["shop", "mysql-0", "Attached", '["10.20.0.51","fd00:20::51"]', "mysql-0", "node-a"],
       ]);
       assert.deepEqual(await get("ippool"), [
-        ["NAME", "CIDR", "CAPACITY", "RESERVED", "BOUND", "FREE", "READY", "DISABLED"],
+        ["NAME", "CIDR", "FREE IPV4", "FREE IPV6", "RESERVED", "BOUND", "READY", "STATE", "DISABLED"],
         ["db", "10.20.0.0/24", "true"],
       ]);
       const all = await plane.kubectl(["get", "berth", "-A", "-o", "name"]);

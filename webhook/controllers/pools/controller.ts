@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import { isRefusal, messageOf } from "../../../allocator/base/errors.ts";
+import { countPoolUsage, exhaustedOf, type PoolUsage, UNUSED } from "../../../allocator/cache/pool-usage.ts";
 import { Fields } from "../../../allocator/manifest/kubernetes-object.ts";
 import { isBound } from "../../../allocator/model/claim.ts";
 import { findOverlap } from "../../../allocator/pool/overlap.ts";
@@ -13,15 +14,7 @@ import { type Controller, runQueue } from "../../../kube/controller/run-queue.ts
 import { DONE, type Outcome, WorkQueue } from "../../../kube/controller/workqueue.ts";
 import { type Condition, conditionsOf, withoutManagedFields } from "../conditions.ts";
 import type { ControllerDeps } from "../controller.ts";
-import {
-  countPoolUsage,
-  exhaustedOf,
-  type PoolReport,
-  type PoolState,
-  type PoolUsage,
-  reportOn,
-  UNUSED,
-} from "./status.ts";
+import { type PoolReport, type PoolState, reportOn } from "./status.ts";
 
 /** A pool is written so often at most. */
 const EVERY_MS = 2_000;

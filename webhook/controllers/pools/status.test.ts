@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
+import { countPoolUsage, exhaustedOf, UNUSED } from "../../../allocator/cache/pool-usage.ts";
 import { findOverlap } from "../../../allocator/pool/overlap.ts";
 import { parsePool } from "../../../allocator/pool/pool.ts";
 import {
@@ -15,7 +16,9 @@ import {
   reservationsOf,
   viewOf,
 } from "../../../test/support/fixtures.ts";
-import { countPoolUsage, exhaustedOf, type PoolState, reportOn, UNUSED } from "./status.ts";
+import { type PoolState, reportOn } from "./status.ts";
+
+const NOTHING = { reserved: 0, cooling: 0, bound: 0 };
 
 function item(status: unknown = {}) {
   return { metadata: { name: "db", uid: "u", resourceVersion: "1", generation: 4 }, status };
@@ -56,12 +59,15 @@ describe("the census", () => {
     const census = await countPoolUsage(cache, async () => {});
     assert.deepEqual(Object.fromEntries(census), {
       db: {
+        byFamily: { IPv4: { reserved: 2, cooling: 1, bound: 1 }, IPv6: NOTHING },
         reserved: 2,
-        cooling: 1,
-        bound: 1,
         some: ["10.20.0.70 (shop/mysql-0)", "10.20.0.71 (shop/mysql-1)"],
       },
-      gone: { reserved: 1, cooling: 0, bound: 0, some: ["10.99.0.1 (shop/mysql-0)"] },
+      gone: {
+        byFamily: { IPv4: { ...NOTHING, reserved: 1 }, IPv6: NOTHING },
+        reserved: 1,
+        some: ["10.99.0.1 (shop/mysql-0)"],
+      },
     });
   });
 
@@ -78,22 +84,28 @@ describe("the census", () => {
 
 describe("the status of a pool", () => {
   it("has numbers of any size as text, and is not written again", () => {
-    const use = { reserved: 3, cooling: 1, bound: 2, some: [] };
+    const ipv4 = { reserved: 2, cooling: 1, bound: 1 };
+    const ipv6 = { reserved: 1, cooling: 0, bound: 1 };
+    const use = { byFamily: { IPv4: ipv4, IPv6: ipv6 }, reserved: 3, some: [] };
     const report = reportOn(item(), state({ use }), NOW);
     const { conditions, ...numbers } = report ?? { conditions: [] };
     // 150 of IPv4 less gateway and ten excluded, and a /64 less the address of the network
     assert.deepEqual(numbers, {
-      capacity: String(139n + 2n ** 64n - 1n),
       reserved: 3,
       bound: 2,
-      free: String(139n + 2n ** 64n - 1n - 4n),
+      ipv4: { capacity: "139", ...ipv4, free: "136" },
+      ipv6: { capacity: String(2n ** 64n - 1n), ...ipv6, free: String(2n ** 64n - 2n) },
+      // a sum of both families says nothing
+      capacity: null,
+      free: null,
     });
     assert.deepEqual(
       conditions.map(({ observedGeneration }) => observedGeneration),
       [4, 4, 4],
     );
     assert.equal(reportOn(item(report), state({ use }), NOW + 60_000), undefined);
-    assert.notEqual(reportOn(item(report), state({ use: { ...use, bound: 3 } }), NOW), undefined);
+    assert.notEqual(reportOn(item(report), state({ use: { ...use, reserved: 4 } }), NOW), undefined);
+    assert.notEqual(reportOn(item({ ...report, free: "7" }), state({ use }), NOW), undefined);
   });
 
   it("is open", () => {
@@ -135,7 +147,7 @@ describe("the status of a pool", () => {
 
   it("says what keeps a deleted pool", () => {
     const some = ["10.20.0.70 (shop/mysql-0)"];
-    const use = { reserved: 5, cooling: 0, bound: 0, some };
+    const use = { ...UNUSED, reserved: 5, some };
     assert.deepEqual(conditionsOf(state({ deleting: true, use })).slice(0, 1), [
       "Ready=False Deleting: it was deleted and goes when what it still holds is released: 10.20.0.70 (shop/mysql-0) and 4 more",
     ]);
@@ -154,7 +166,7 @@ describe("the status of a pool", () => {
     assert.match(ready ?? "", /^Ready=False PoolInvalid: spec\.ranges is empty/);
     assert.match(exhausted ?? "", /^Exhausted=Unknown PoolInvalid/);
     assert.match(wrong ?? "", /^Invalid=True PoolInvalid: spec\.ranges is empty/);
-    const { capacity, free } = reportOn(item(), invalid, NOW) ?? {};
-    assert.deepEqual({ capacity, free }, { capacity: null, free: null });
+    const { ipv4, ipv6 } = reportOn(item(), invalid, NOW) ?? {};
+    assert.deepEqual({ ipv4, ipv6 }, { ipv4: null, ipv6: null });
   });
 });

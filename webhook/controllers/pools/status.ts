@@ -1,13 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 import { isDeepStrictEqual } from "node:util";
 import { isRefusal, type Refusal } from "../../../allocator/base/errors.ts";
-import type { RecordCache } from "../../../allocator/cache/cache.ts";
-import type { Address } from "../../../allocator/ip/address.ts";
-import { sizeOf } from "../../../allocator/ip/ip-range.ts";
+import type { PoolUsage } from "../../../allocator/cache/pool-usage.ts";
 import { Fields } from "../../../allocator/manifest/kubernetes-object.ts";
-import { claimKey, isBound } from "../../../allocator/model/claim.ts";
-import type { Reservation } from "../../../allocator/model/reservation.ts";
-import { capacity, familiesOf, intervalsOf, type Pool } from "../../../allocator/pool/pool.ts";
+import type { Pool } from "../../../allocator/pool/pool.ts";
+import { type FamilyFigures, figuresOf } from "../../../allocator/pool/pool-figures.ts";
 import type { KubeItem } from "../../../kube/api/resource.ts";
 import {
   type Condition,
@@ -19,68 +16,14 @@ import {
 } from "../conditions.ts";
 import type { ReviewersBy } from "../controller.ts";
 
-/** What a pool's addresses are used for. */
-export interface PoolUsage {
-  readonly reserved: number;
-  readonly cooling: number;
-  /** Reserved for a claim that is bound to a pod on a node. */
-  readonly bound: number;
-  /** Some that are reserved and whose they are, for messages: address (claim). */
-  readonly some: readonly string[];
-}
-
-export const UNUSED: PoolUsage = { reserved: 0, cooling: 0, bound: 0, some: [] };
-
-/** Holders that a message names. */
-const NAMED = 3;
-/** Records counted in one go, in less than 1 ms. */
-const SLICE = 1_000;
-
-type Counts = Map<string, { reserved: number; cooling: number; bound: number; some: string[] }>; // pool -> use
-
-/** By pool, what its addresses are used for; `rest` lets others have their turn between slices. */
-export async function countPoolUsage(
-  cache: RecordCache,
-  rest: () => Promise<void>,
-): Promise<ReadonlyMap<string, PoolUsage>> {
-  const census: Counts = new Map();
-  for (const [n, { record }] of [...cache.reservations()].entries()) {
-    if (n % SLICE === SLICE - 1) await rest();
-    count(census, record);
-  }
-  for (const [n, { record }] of [...cache.claims()].entries()) {
-    if (n % SLICE === SLICE - 1) await rest();
-    if (!isBound(record)) continue;
-    for (const address of record.addresses) {
-      const use = census.get(poolHolding(cache, address, record.nonce) ?? "");
-      if (use !== undefined) use.bound++;
-    }
-  }
-  return census;
-}
-
-function count(census: Counts, { address, pool, claim, releasedAt }: Reservation): void {
-  const use = census.get(pool) ?? { ...UNUSED, some: [] };
-  census.set(pool, use);
-  if (releasedAt !== undefined) {
-    use.cooling++;
-    return;
-  }
-  use.reserved++;
-  if (use.some.length < NAMED) use.some.push(`${address} (${claimKey(claim)})`);
-}
-
-function poolHolding(cache: RecordCache, address: Address, nonce: string): string | undefined {
-  const reservation = cache.reservation(address)?.record;
-  return reservation?.nonce === nonce && reservation.releasedAt === undefined ? reservation.pool : undefined;
-}
-
-/** Null takes a field away: an invalid pool has no capacity. Numbers of addresses are text: a /64 has more than JSON counts. */
+/** Null takes a field away: an invalid pool has no figures, and sums of both families were written by older versions. */
 export interface PoolReport {
-  readonly capacity: string | null;
   readonly reserved: number;
   readonly bound: number;
-  readonly free: string | null;
+  readonly ipv4: FamilyFigures | null;
+  readonly ipv6: FamilyFigures | null;
+  readonly capacity: null;
+  readonly free: null;
   readonly conditions: readonly Condition[];
 }
 
@@ -100,11 +43,13 @@ export interface PoolState {
 /** The status that the pool should have, or undefined when it has it. */
 export function reportOn(item: KubeItem, state: PoolState, now: number): PoolReport | undefined {
   const status = new Fields(item).at("status");
-  const before: PoolReport = {
-    capacity: textOrNull(status.get("capacity")),
+  const before = {
     reserved: status.count("reserved", -1),
     bound: status.count("bound", -1),
-    free: textOrNull(status.get("free")),
+    ipv4: status.get("ipv4") ?? null,
+    ipv6: status.get("ipv6") ?? null,
+    capacity: status.get("capacity") ?? null,
+    free: status.get("free") ?? null,
     conditions: conditionsOf(item),
   };
   const at = { generation: generationOf(item), now };
@@ -115,24 +60,10 @@ export function reportOn(item: KubeItem, state: PoolState, now: number): PoolRep
   return isDeepStrictEqual(next, before) ? undefined : next;
 }
 
-function textOrNull(value: unknown): string | null {
-  return typeof value === "string" ? value : null;
-}
-
-function numbersOf({ pool, use }: PoolState): Omit<PoolReport, "conditions"> {
-  const { reserved, cooling, bound } = use;
-  if (isRefusal(pool)) return { capacity: null, reserved, bound, free: null };
-  const all = familiesOf(pool).reduce((sum, family) => sum + capacity(pool, family), 0n);
-  const free = all - BigInt(reserved + cooling);
-  return { capacity: String(all), reserved, bound, free: String(free < 0n ? 0n : free) };
-}
-
-/** Of which families nothing is left but what may be had by explicit request. */
-export function exhaustedOf(cache: RecordCache, pool: Pool): readonly string[] {
-  return familiesOf(pool).filter((family) => {
-    const all = intervalsOf(pool, family).reduce((sum, interval) => sum + sizeOf(interval), 0n);
-    return cache.unpickable(pool, family).size >= all;
-  });
+function numbersOf({ pool, use: { byFamily, reserved } }: PoolState): Omit<PoolReport, "conditions"> {
+  const bound = byFamily.IPv4.bound + byFamily.IPv6.bound;
+  const { ipv4 = null, ipv6 = null } = isRefusal(pool) ? {} : figuresOf(pool, byFamily);
+  return { reserved, bound, ipv4, ipv6, capacity: null, free: null };
 }
 
 function conditionsFor(state: PoolState): readonly ConditionInput[] {
@@ -157,7 +88,7 @@ function openness(by: ReviewersBy): ConditionInput {
   return { type, status: "True", reason: "AnyClient", message };
 }
 
-function readiness({ pool, deleting, use, collides }: PoolState): ConditionInput {
+function readiness({ pool, deleting, use, collides, exhausted }: PoolState): ConditionInput {
   const no = (reason: string, message: string): ConditionInput => ({
     type: "Ready",
     status: "False",
@@ -172,6 +103,10 @@ function readiness({ pool, deleting, use, collides }: PoolState): ConditionInput
   if (isRefusal(pool)) return no(reasonOf(pool.code), pool.message);
   if (collides !== undefined) return no(reasonOf(collides.code), collides.message);
   if (pool.disabled) return no("PoolDisabled", "takes no new reservations: spec.disabled is true");
+  if (exhausted.length > 0) {
+    const message = `has no ${exhausted.join(" and ")} address left for requests that name none`;
+    return { type: "Ready", status: "True", reason: "Full", message };
+  }
   return { type: "Ready", status: "True", reason: "Open", message: "takes reservations" };
 }
 

@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: Apache-2.0
+import { type Address, type Family, familyOf } from "../ip/address.ts";
+import { sizeOf } from "../ip/ip-range.ts";
+import { claimKey, isBound } from "../model/claim.ts";
+import type { Reservation } from "../model/reservation.ts";
+import { familiesOf, intervalsOf, type Pool } from "../pool/pool.ts";
+import { type UsageByFamily, unused } from "../pool/pool-figures.ts";
+import type { RecordCache } from "./cache.ts";
+
+/** What a pool's addresses are used for. */
+export interface PoolUsage {
+  readonly byFamily: UsageByFamily;
+  readonly reserved: number;
+  /** Some that are reserved and whose they are, for messages: address (claim). */
+  readonly some: readonly string[];
+}
+
+export const UNUSED: PoolUsage = { byFamily: unused(), reserved: 0, some: [] };
+
+/** Holders that a message names. */
+const NAMED = 3;
+/** Records counted in one go, in less than 1 ms. */
+const SLICE = 1_000;
+
+interface Count {
+  byFamily: ReturnType<typeof unused>;
+  reserved: number;
+  some: string[];
+}
+type Counts = Map<string, Count>; // pool -> use
+
+/** By pool, what its addresses are used for; `rest` lets others have their turn between slices. */
+export async function countPoolUsage(
+  cache: RecordCache,
+  rest: () => Promise<void>,
+): Promise<ReadonlyMap<string, PoolUsage>> {
+  const census: Counts = new Map();
+  for (const [n, { record }] of [...cache.reservations()].entries()) {
+    if (n % SLICE === SLICE - 1) await rest();
+    count(census, record);
+  }
+  for (const [n, { record }] of [...cache.claims()].entries()) {
+    if (n % SLICE === SLICE - 1) await rest();
+    if (!isBound(record)) continue;
+    for (const address of record.addresses) {
+      const use = census.get(poolHolding(cache, address, record.nonce) ?? "");
+      if (use !== undefined) use.byFamily[familyOf(address)].bound++;
+    }
+  }
+  return census;
+}
+
+function count(census: Counts, { address, pool, claim, releasedAt }: Reservation): void {
+  const use = census.get(pool) ?? { byFamily: unused(), reserved: 0, some: [] };
+  census.set(pool, use);
+  if (releasedAt !== undefined) {
+    use.byFamily[familyOf(address)].cooling++;
+    return;
+  }
+  use.byFamily[familyOf(address)].reserved++;
+  use.reserved++;
+  if (use.some.length < NAMED) use.some.push(`${address} (${claimKey(claim)})`);
+}
+
+function poolHolding(cache: RecordCache, address: Address, nonce: string): string | undefined {
+  const reservation = cache.reservation(address)?.record;
+  return reservation?.nonce === nonce && reservation.releasedAt === undefined ? reservation.pool : undefined;
+}
+
+/** Of which families nothing is left but what may be had by explicit request. */
+export function exhaustedOf(cache: RecordCache, pool: Pool): readonly Family[] {
+  return familiesOf(pool).filter((family) => {
+    const all = intervalsOf(pool, family).reduce((sum, interval) => sum + sizeOf(interval), 0n);
+    return cache.unpickable(pool, family).size >= all;
+  });
+}
