@@ -17,6 +17,7 @@ import { openSqliteStore } from "../../allocator/store/sqlite/store.ts";
 import { startAgent } from "../../ipam-plugin/agent/agent.ts";
 import { EmbeddedClaims } from "../../ipam-plugin/agent/claims/embedded.ts";
 import { linuxHost } from "../../ipam-plugin/agent/journal/host.ts";
+import { leasesOn } from "../../ipam-plugin/agent/journal/host-local-leases.ts";
 import { RESULT_FOLDERS, recordsIn } from "../../ipam-plugin/agent/journal/runtime-records.ts";
 import { AnchoredClock } from "../../system/anchored-clock.ts";
 import { writeDurably } from "../../system/durable-file.ts";
@@ -119,6 +120,8 @@ async function assemble(
     log,
     bootId,
     runtimeRecords: recordsIn(RESULT_FOLDERS, linuxHost),
+    // files are written by the host's own clock
+    hostLocalLeases: leasesOn(linuxHost, RESULT_FOLDERS, () => options.clock.now()),
     metrics,
   });
   closers.push(() => agent.close());

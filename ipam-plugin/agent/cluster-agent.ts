@@ -17,6 +17,7 @@ import { NodeInformers, nodePod, PODS } from "./claims/cluster/node-informers.ts
 import { StatusWriter } from "./claims/cluster/status-writer.ts";
 import { StrayDetector } from "./claims/cluster/stray-detector.ts";
 import { markFileOf } from "./journal/boot-mark.ts";
+import type { HostLocalLeases } from "./journal/host-local-leases.ts";
 import type { RuntimeRecords } from "./journal/runtime-records.ts";
 import { gaugeOf } from "./metrics.ts";
 import { startWhenBound } from "./refuse-until-adopted.ts";
@@ -32,6 +33,8 @@ export interface NodeAgentOptions {
   readonly bootId: string;
   /** What the runtime says of this node's sandboxes. */
   readonly runtimeRecords: RuntimeRecords;
+  /** What host-local gave away before its network was Berth's. */
+  readonly hostLocalLeases?: HostLocalLeases;
   /** Aborts when the process is told to end: one that must not serve waits for a person until then. */
   readonly signal: AbortSignal;
   readonly clock: Clock;

@@ -20,6 +20,7 @@ import { installPlugin } from "./install/plugin-binary.ts";
 import { podCidrsOf } from "./install/pod-cidr.ts";
 import { adopt } from "./journal/adopt.ts";
 import { linuxHost } from "./journal/host.ts";
+import { leasesOn } from "./journal/host-local-leases.ts";
 import { RESULT_FOLDERS, recordsIn } from "./journal/runtime-records.ts";
 import { serveProbes } from "./probes.ts";
 
@@ -66,8 +67,10 @@ async function serve(config: AgentConfig): Promise<void> {
   closers.push(() => probes.close());
   const { signal } = stop;
   const runtimeRecords = recordsIn(RESULT_FOLDERS, linuxHost);
-  const here = { node, connection, database, socketPath, bootId, runtimeRecords, calico: config.calico };
-  const agent = await startNodeAgent({ ...here, signal, ...deps });
+  // files are written by the host's own clock
+  const hostLocalLeases = leasesOn(linuxHost, RESULT_FOLDERS, () => clock.now());
+  const here = { node, connection, database, socketPath, bootId, calico: config.calico };
+  const agent = await startNodeAgent({ ...here, runtimeRecords, hostLocalLeases, signal, ...deps });
   closers.push(() => agent.close());
   const isServing = () => agent.isReady;
   const podCidrs = () => podCidrsOf(connection, node);

@@ -4,7 +4,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { noopLogger } from "../../allocator/base/ports.ts";
 import { type Database, openDatabase } from "../../allocator/store/sqlite/database.ts";
-import { type Agent, startAgent } from "../../ipam-plugin/agent/agent.ts";
+import { type Agent, type AgentOptions, startAgent } from "../../ipam-plugin/agent/agent.ts";
 import type { ClaimSource } from "../../ipam-plugin/agent/claims/claim-source.ts";
 import { type Host, linuxHost } from "../../ipam-plugin/agent/journal/host.ts";
 import { createClock } from "../../system/clock.ts";
@@ -37,14 +37,20 @@ export class TestingAgent {
   #agent: Agent | undefined;
   #database: Database | undefined;
 
-  private constructor(folder: string, claimSource: ClaimSource) {
+  readonly #more: Pick<AgentOptions, "hostLocalLeases">;
+
+  private constructor(folder: string, claimSource: ClaimSource, more: Pick<AgentOptions, "hostLocalLeases">) {
     this.folder = folder;
+    this.#more = more;
     this.socket = join(folder, "run", "agent.sock");
     this.#mooring = claimSource;
   }
 
-  static async start(claimSource: ClaimSource = unmoored): Promise<TestingAgent> {
-    const agent = new TestingAgent(await mkdtemp(join(tmpdir(), "berth-cni-")), claimSource);
+  static async start(
+    claimSource: ClaimSource = unmoored,
+    more: Pick<AgentOptions, "hostLocalLeases"> = {},
+  ): Promise<TestingAgent> {
+    const agent = new TestingAgent(await mkdtemp(join(tmpdir(), "berth-cni-")), claimSource, more);
     await agent.start();
     return agent;
   }
@@ -63,6 +69,7 @@ export class TestingAgent {
       log: noopLogger,
       bootId: this.#bootId,
       host: this.#host(),
+      ...this.#more,
     });
   }
 

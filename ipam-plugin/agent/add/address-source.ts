@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-import { isRefusal } from "../../../allocator/base/errors.ts";
+import { isRefusal, type Refusal } from "../../../allocator/base/errors.ts";
+import type { NetworkKey } from "../../cni/config.ts";
 import { type CniError, cniError, fromRefusal, isCniError } from "../../cni/errors.ts";
 import { staticAddresses } from "../../cni/static.ts";
 import type { Attachment } from "../journal/attachment.ts";
@@ -8,6 +9,7 @@ import type { AddRequest } from "./add-request.ts";
 import { cancelledError, commitAttachment } from "./commit.ts";
 import { assignFromClaim } from "./from-claim.ts";
 import { pickAddresses } from "./from-ranges.ts";
+import { withLeases } from "./leased-space.ts";
 
 /** Claims first: a pod that has one must never get another address. Then what the configuration itself holds. */
 export async function assignAddresses(
@@ -24,11 +26,21 @@ export async function assignAddresses(
 
 async function lendFromRanges(ask: AddRequest, services: AgentServices): Promise<Attachment | CniError> {
   const { scope, ipam, requested, dns } = ask;
-  const pick = pickAddresses(services.attachments.space(scope), ipam.rangeSets, requested);
-  if (isRefusal(pick)) return fromRefusal(pick);
+  const leases = await services.hostLocalLeases(scope);
+  // from here to the commit nothing waits: two ADDs cannot choose the same
+  const space = withLeases(services.attachments.space(scope), leases);
+  const pick = pickAddresses(space, ipam.rangeSets, requested);
+  if (isRefusal(pick))
+    return fromRefusal(leases.size === 0 ? pick : withLeaseWords(pick, leases.size, scope));
   const positions = pick.addresses.map(({ address }, rangeSet) => ({ scope, rangeSet, address }));
   const result = { addresses: pick.addresses, routes: ipam.routes, dns };
   return commitAttachment(ask, services, { source: "ranges", result, positions });
+}
+
+/** Switching a network from host-local to Berth under running pods may leave few: whoever reads it sees where they are. */
+function withLeaseWords(refusal: Refusal, count: number, { dataDir, network }: NetworkKey): Refusal {
+  const words = `host-local holds ${count} for containers that may be up, by its files in ${dataDir}/${network}; they are free when those end, or the node boots`;
+  return { ...refusal, message: `${refusal.message}; ${words}` };
 }
 
 async function lendStatic(ask: AddRequest, services: AgentServices): Promise<Attachment | CniError> {

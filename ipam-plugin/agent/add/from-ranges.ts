@@ -5,8 +5,8 @@ import { type Address, fromNumber, lastOf, toNumber } from "../../../allocator/i
 import { contains, type Interval, intersection } from "../../../allocator/ip/ip-range.ts";
 import { formatSet, type RangeSet, type Subnet, subnetOf } from "../../cni/range-set.ts";
 import type { ResultAddress } from "../../cni/result.ts";
-import type { AddressSet } from "../journal/address-set.ts";
 import { nameOf } from "../journal/attachment.ts";
+import type { TakenAddresses } from "./leased-space.ts";
 
 /** What an ADD would take: one address of each range set, in their order. */
 export interface RangeResult {
@@ -23,7 +23,7 @@ interface Window {
  * last that was given away, round all subnets of the set. All sets or none; takes nothing itself.
  */
 export function pickAddresses(
-  space: AddressSet,
+  space: TakenAddresses,
   sets: readonly RangeSet[],
   requested: readonly Address[],
 ): RangeResult | Refusal {
@@ -41,7 +41,7 @@ export function pickAddresses(
   return refuse("ADDRESS_OUTSIDE", `failed to allocate all requested IPs: ${[...wanted].join(" ")}`);
 }
 
-function pickRequested(space: AddressSet, set: RangeSet, address: Address): ResultAddress | Refusal {
+function pickRequested(space: TakenAddresses, set: RangeSet, address: Address): ResultAddress | Refusal {
   const subnet = subnetOf(set, address) ?? set[0];
   if (address === subnet.gateway)
     return refuse("ADDRESS_EXCLUDED", `requested ip ${address} is subnet's gateway`);
@@ -59,7 +59,7 @@ function pickRequested(space: AddressSet, set: RangeSet, address: Address): Resu
   return refuse("ADDRESS_TAKEN", words, { address });
 }
 
-function pickNext(space: AddressSet, set: RangeSet, index: number): ResultAddress | Refusal {
+function pickNext(space: TakenAddresses, set: RangeSet, index: number): ResultAddress | Refusal {
   for (const { subnet, interval } of windows(set, space.position(index))) {
     const address = firstFree(space, subnet, interval);
     if (address !== undefined) return resultOf(subnet, address);
@@ -87,7 +87,7 @@ function part(subnet: Subnet, bounds: Interval): readonly Window[] {
   return interval === undefined ? [] : [{ subnet, interval }];
 }
 
-function firstFree(space: AddressSet, subnet: Subnet, { first, last }: Interval): Address | undefined {
+function firstFree(space: TakenAddresses, subnet: Subnet, { first, last }: Interval): Address | undefined {
   const gateway = toNumber(subnet.gateway);
   const n = space.nextFree(subnet.family, first, last);
   const free = n === gateway ? space.nextFree(subnet.family, n + 1n, last) : n;

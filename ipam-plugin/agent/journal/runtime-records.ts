@@ -50,17 +50,20 @@ export function readRecord(path: string, text: string): RuntimeRecord | undefine
   const [containerID, name] = [textOf(record["containerId"]), textOf(record["ifName"])];
   if (containerID === "" || name === "" || !isBerths(config)) return undefined;
   const result = fieldsOf(record["result"]);
-  const netns =
-    textOf(record["netns"]) ||
-    listOf(result["interfaces"])
-      .map((one) => textOf(fieldsOf(one)["sandbox"]))
-      .find((sandbox) => sandbox !== "");
+  const netns = textOf(record["netns"]) || sandboxOf(record);
   const addresses = listOf(result["ips"]).map((ip) => textOf(fieldsOf(ip)["address"]).split("/", 1)[0] ?? "");
   return {
     ...{ path, containerID, interface: name, netns },
     network: textOf(record["networkName"]),
     addresses: addresses.filter((address) => address !== ""),
   };
+}
+
+/** The network namespace that the result names. */
+export function sandboxOf(record: Partial<Record<string, unknown>>): string | undefined {
+  return listOf(fieldsOf(record["result"])["interfaces"])
+    .map((one) => textOf(fieldsOf(one)["sandbox"]))
+    .find((sandbox) => sandbox !== "");
 }
 
 /**
@@ -82,7 +85,7 @@ async function mayBeUp(
 }
 
 /** Milliseconds since 1970, by the kernel's own reckoning; 0 when it cannot be read: then nothing is of an older boot. */
-async function bootTime(host: Pick<Host, "read">): Promise<number> {
+export async function bootTime(host: Pick<Host, "read">): Promise<number> {
   const text = await host.read("/proc/stat").catch(() => "");
   return Number(/^btime (\d+)$/m.exec(text)?.[1] ?? 0) * 1000;
 }
@@ -95,7 +98,7 @@ function isBerths(config: unknown): boolean {
   );
 }
 
-function parsed(text: string): unknown {
+export function parsed(text: string): unknown {
   try {
     return JSON.parse(text);
   } catch {
@@ -103,7 +106,7 @@ function parsed(text: string): unknown {
   }
 }
 
-function fieldsOf(value: unknown): Partial<Record<string, unknown>> {
+export function fieldsOf(value: unknown): Partial<Record<string, unknown>> {
   return typeof value === "object" && value !== null ? { ...value } : {};
 }
 
@@ -111,6 +114,6 @@ function listOf(value: unknown): readonly unknown[] {
   return Array.isArray(value) ? value : [];
 }
 
-function textOf(value: unknown): string {
+export function textOf(value: unknown): string {
   return typeof value === "string" ? value : "";
 }

@@ -13,6 +13,7 @@ import type { Invocation } from "../../cni/environment.ts";
 import type { ClaimSource } from "../claims/claim-source.ts";
 import { AttachmentCache } from "../journal/attachment-cache.ts";
 import { type Host, linuxHost } from "../journal/host.ts";
+import { type HostLocalLeases, noLeases } from "../journal/host-local-leases.ts";
 import { Journal } from "../journal/journal.ts";
 import type { Call } from "../rpc/frame.ts";
 import { DeliveryTracker } from "./delivery-tracker.ts";
@@ -33,6 +34,8 @@ export interface ServicesOptions {
   /** /proc/sys/kernel/random/boot_id: what another boot attached is gone. */
   readonly bootId: string;
   readonly host?: Host;
+  /** What host-local gave away before its network was Berth's; absent: nothing. */
+  readonly hostLocalLeases?: HostLocalLeases;
   /** Why no claim can be served yet; undefined once they can, and from then on. Absent: they always can. */
   readonly notReady?: () => string | undefined;
 }
@@ -49,6 +52,7 @@ export interface AgentServices {
   readonly mooring: ClaimSource;
   readonly host: Host;
   readonly notReady: () => string | undefined;
+  readonly hostLocalLeases: HostLocalLeases;
   readonly clock: Clock;
   readonly log: Logger;
   readonly metrics: Metrics;
@@ -69,7 +73,7 @@ export interface Request {
 /** Reads the journal. Throws BerthError of the database, STATE_CORRUPT for a row that does not decode. */
 export async function createServices(options: ServicesOptions): Promise<AgentServices> {
   const { mooring, clock, random, log, metrics = noopMetrics, bootId, host = linuxHost } = options;
-  const { notReady = () => undefined } = options;
+  const { notReady = () => undefined, hostLocalLeases = noLeases } = options;
   const journal = new Journal(options.database);
   const attachments = new AttachmentCache(journal);
   return {
@@ -82,6 +86,7 @@ export async function createServices(options: ServicesOptions): Promise<AgentSer
     mooring,
     host,
     notReady,
+    hostLocalLeases,
     clock,
     log,
     metrics,

@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: Apache-2.0
+import { readdir, readFile, stat } from "node:fs/promises";
+import { join } from "node:path";
+import { type Address, parseAddress } from "../../../allocator/ip/address.ts";
+import type { NetworkKey } from "../../cni/config.ts";
+import { attachmentKey } from "./attachment.ts";
+import type { Host, Presence } from "./host.ts";
+import { bootTime, fieldsOf, parsed, sandboxOf, textOf } from "./runtime-records.ts";
+
+/** What host-local wrote when it gave an address away: a file of the address's name, in the folder of the network. */
+export interface Lease {
+  readonly address: Address;
+  readonly containerID: string;
+  readonly interface: string;
+  /** Milliseconds since 1970. */
+  readonly writtenAt: number;
+}
+
+/** What the runtime keeps of the lease's container. `unsaid`: it has a record, which names no network namespace. */
+export type Evidence = "no record" | "unsaid" | Presence;
+
+export interface Circumstances {
+  readonly bootedAt: number;
+  readonly now: number;
+  /** Whether the runtime keeps records of this network at all. */
+  readonly keepsRecords: boolean;
+}
+
+/** A lease is written before the runtime's record: so long an ADD may take. */
+const ADD_MS = 10 * 60_000;
+
+/**
+ * Whether the container may be up. host-local forgets to give back what no DEL came for, so a lease alone proves nothing. No
+ * sandbox outlives the boot. Where the runtime keeps records of the network, one that is missing was taken away by
+ * its DEL; where it keeps none, nothing is known, and the lease holds until the next boot.
+ */
+export function isLive({ writtenAt }: Lease, evidence: Evidence, around: Circumstances): boolean {
+  if (evidence === "present") return true;
+  if (evidence === "gone" || writtenAt < around.bootedAt) return false;
+  if (evidence !== "no record" || !around.keepsRecords) return true;
+  return writtenAt > around.now - ADD_MS;
+}
+
+/** Undefined for what is no lease: the lock, the positions. Before 0.8 of host-local a lease named no interface. */
+export function readLease(name: string, text: string, writtenAt: number): Lease | undefined {
+  const address = parseAddress(name);
+  const [containerID = "", interfaceName = ""] = text.trim().split(/\r?\n/);
+  if (address === undefined || containerID === "") return undefined;
+  return { address, containerID, interface: interfaceName, writtenAt };
+}
+
+/** Address -> id of the place that has it from host-local, of a container that may be up. */
+export type HostLocalLeases = (scope: NetworkKey) => Promise<ReadonlyMap<Address, string>>;
+
+export const noLeases: HostLocalLeases = async () => new Map();
+
+/** Reads host-local's own folder of the network, and what the runtime keeps of its containers in `results`. */
+export function leasesOn(
+  host: Pick<Host, "look" | "read">,
+  results: readonly string[],
+  now: () => number,
+): HostLocalLeases {
+  return async (scope) => {
+    const folder = join(scope.dataDir, scope.network);
+    const leases: Lease[] = [];
+    for (const name of await readdir(folder).catch(() => [])) {
+      const lease = parseAddress(name) === undefined ? undefined : await leaseAt(folder, name);
+      if (lease !== undefined) leases.push(lease);
+    }
+    if (leases.length === 0) return new Map();
+    const names = await Promise.all(results.map((path) => readdir(path).catch(() => [])));
+    const keepsRecords = names.flat().some((name) => name.startsWith(`${scope.network}-`));
+    const around = { bootedAt: await bootTime(host), now: now(), keepsRecords };
+    const live = new Map<Address, string>();
+    for (const lease of leases) {
+      if (!isLive(lease, await evidenceOf(lease, scope, results, host), around)) continue;
+      live.set(lease.address, attachmentKey({ scope, ...lease }));
+    }
+    return live;
+  };
+}
+
+async function leaseAt(folder: string, name: string): Promise<Lease | undefined> {
+  const path = join(folder, name);
+  const [text, seen] = await Promise.all([
+    readFile(path, "utf8").catch(() => ""),
+    stat(path).catch(() => undefined),
+  ]);
+  return seen === undefined ? undefined : readLease(name, text, seen.mtimeMs);
+}
+
+async function evidenceOf(
+  { containerID, interface: name }: Lease,
+  { network }: NetworkKey,
+  results: readonly string[],
+  host: Pick<Host, "look">,
+): Promise<Evidence> {
+  for (const folder of results) {
+    const text = await readFile(join(folder, `${network}-${containerID}-${name}`), "utf8").catch(() => "");
+    if (text === "") continue;
+    const record = fieldsOf(parsed(text));
+    const netns = textOf(record["netns"]) || sandboxOf(record);
+    // the path of a process may be another one's by now
+    if (netns === undefined || netns.startsWith("/proc/")) return "unsaid";
+    return await host.look(netns);
+  }
+  return "no record";
+}
