@@ -20,6 +20,8 @@ export const REASONS: Readonly<Record<string, Account>> = {
       "ippools.berth.dev": "which addresses there are; the finalizer of a pool that is in use",
       "ipclaims.berth.dev": "what this is about: claims are made, bound, changed and let go",
       "ipreservations.berth.dev": "making one is what takes an address",
+      "ipblocks.berth.dev":
+        "which pieces of a pool are a node's, so that no fixed address is given out of one",
       "ippools.berth.dev/status": "how many addresses are taken, and what is wrong with a pool",
       "ipclaims.berth.dev/status": "phase and conditions of a claim",
       pods: "whether a claim's pod lives, and on which node; read again before anything is let go",
@@ -78,6 +80,7 @@ export const REASONS: Readonly<Record<string, Account>> = {
       "ippools.berth.dev": "which addresses there are (with a binding in the whole cluster alone)",
       "ipclaims.berth.dev": "who has which, in the namespace",
       "ipreservations.berth.dev": "the same by address (with a binding in the whole cluster alone)",
+      "ipblocks.berth.dev": "which pieces of a pool are a node's (with a binding in the whole cluster alone)",
     },
   },
   "berth-edit": {
@@ -94,6 +97,7 @@ export const REASONS: Readonly<Record<string, Account>> = {
         "pools are people's; `use` is for pods of pools with `authorization: ServiceAccount`",
       "ipclaims.berth.dev": "who has which",
       "ipreservations.berth.dev": "the same by address",
+      "ipblocks.berth.dev": "which pieces of a pool are a node's",
     },
   },
 };

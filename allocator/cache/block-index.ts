@@ -27,13 +27,13 @@ export class BlockIndex {
     this.#count(key, -1);
   }
 
-  /** Whether the address is the owner's of a block of the pool. */
-  has(pool: string, address: Address): boolean {
+  /** The block of the pool whose owner has the address for itself. */
+  owning(pool: string, address: Address): Block | undefined {
     for (const length of this.#lengths.keys()) {
       const block = this.blocks.get(parseCidr(`${address}/${length}`)?.text ?? "")?.record;
-      if (block?.pool === pool && !isHole(block, address)) return true;
+      if (block?.pool === pool && !isHole(block, address)) return block;
     }
-    return false;
+    return undefined;
   }
 
   /** What owners of blocks of the pool have for themselves. */

@@ -4,6 +4,7 @@ import { isRefusal } from "../base/errors.ts";
 import type { Logger } from "../base/ports.ts";
 import { type Address, type Family, familyOf, fromNumber, toNumber } from "../ip/address.ts";
 import type { IntervalSet } from "../ip/interval-set.ts";
+import type { Block } from "../model/block.ts";
 import { claimKey } from "../model/claim.ts";
 import {
   classify,
@@ -33,8 +34,8 @@ const NONE: Held = { IPv4: 0, IPv6: 0 };
 
 type Handlers = { readonly [K in Kind]: Set<RecordHandler<K>> };
 
-/** Blocks are followed by those alone who have to do with them. */
-const FOLLOWED: readonly Kind[] = ["pool", "claim", "reservation"];
+/** What everybody follows. Blocks are followed by those alone who have to do with them. */
+export const FOLLOWED: readonly Kind[] = ["pool", "claim", "reservation"];
 
 /**
  * A view kept in memory from the store's watches. One owner applies changes; readers see whole changes only,
@@ -97,6 +98,11 @@ export class RecordCache implements RecordReader {
 
   block(cidr: string): Stored<"block"> | undefined {
     return this.#blocks.blocks.get(cidr);
+  }
+
+  blockOwning(address: Address): Block | undefined {
+    const home = this.poolOf(address);
+    return home && this.#blocks.owning(home.name, address);
   }
 
   blocksOf(pool: string): Iterable<Stored<"block">> {
@@ -306,7 +312,7 @@ export class RecordCache implements RecordReader {
     this.#reservations.delete(key);
     if (releasedAt === undefined) this.#count(`${pool}/${claim.namespace}`, familyOf(address), -1);
     for (const { pool: home, runs } of this.#runsOf(address)) {
-      if (classify(home, address) === "open" && !this.#blocks.has(home.name, address))
+      if (classify(home, address) === "open" && this.#blocks.owning(home.name, address) === undefined)
         runs.remove(toNumber(address));
     }
   }
@@ -338,10 +344,15 @@ export interface CacheSync {
   readonly ended: Promise<void>;
 }
 
-/** Keeps the mirror up to date until `signal` aborts. Its promises reject with what a watch throws (STATE_CORRUPT). */
-export function syncCache(store: Store, cache: RecordCache, signal: AbortSignal): CacheSync {
-  const waits = FOLLOWED.map(() => Promise.withResolvers<void>());
-  const pumps = FOLLOWED.map((kind, i) =>
+/** Keeps the mirror up to date in these kinds until `signal` aborts. Its promises reject with what a watch throws (STATE_CORRUPT). */
+export function syncCache(
+  store: Store,
+  cache: RecordCache,
+  signal: AbortSignal,
+  kinds: readonly Kind[] = FOLLOWED,
+): CacheSync {
+  const waits = kinds.map(() => Promise.withResolvers<void>());
+  const pumps = kinds.map((kind, i) =>
     pump(store, cache, { kind, signal, synced: () => waits[i]?.resolve() }),
   );
   const ended = Promise.all(pumps).then(() => undefined);

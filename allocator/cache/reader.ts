@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import type { Address, Family } from "../ip/address.ts";
 import type { IntervalSet } from "../ip/interval-set.ts";
+import type { Block } from "../model/block.ts";
 import type { Claim } from "../model/claim.ts";
 import type { Reservation } from "../model/reservation.ts";
 import type { Pool } from "../pool/pool.ts";
@@ -20,6 +21,8 @@ export interface RecordReader {
   claim(key: string): Stored<"claim"> | undefined;
   claims(): Iterable<Stored<"claim">>;
   reservations(): Iterable<Stored<"reservation">>;
+  /** The block of a node that has the address for itself. Absent: blocks are not followed. */
+  blockOwning?(address: Address): Block | undefined;
   /** Everything of the pool's space that must not be picked: taken, cooling, excluded, reserved, gateways. */
   unpickable(pool: Pool, family: Family): IntervalSet;
   /** Addresses of the pool that claims of the namespace hold. */

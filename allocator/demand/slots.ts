@@ -3,7 +3,7 @@ import { isDeepStrictEqual } from "node:util";
 import { isRefusal, type Refusal, type RefusalCode, refuse } from "../base/errors.ts";
 import { type Context, MAX_ATTEMPTS } from "../cache/context.ts";
 import { deletionPending, HOLD_TIMEOUT_MS, isDetached } from "../lifecycle/bind.ts";
-import { ensureUnmarked } from "../lifecycle/orphan-mark.ts";
+import { ensureReliable } from "../lifecycle/block-conflict.ts";
 import { type AllocationRequest, type Reserved, reserve } from "../lifecycle/reserve.ts";
 import { decideRetention, observeOwner } from "../lifecycle/retention.ts";
 import { type Binding, type Claim, claimKey } from "../model/claim.ts";
@@ -198,7 +198,7 @@ async function promiseTo(
   binding: Binding,
 ): Promise<Stored<"claim"> | undefined> {
   for (const address of seen.record.addresses) {
-    if (!(await ensureUnmarked(context.store, address, seen.record.nonce))) return undefined;
+    if (!(await ensureReliable(context, address, seen.record.nonce))) return undefined;
   }
   const result = await context.store.replace("claim", seen, { ...seen.record, binding });
   return result.kind === "replaced" ? result.stored : undefined;

@@ -1,17 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import type { Context } from "../cache/context.ts";
+import type { Address } from "../ip/address.ts";
 import { acquireCandidate, rollback } from "../lifecycle/acquire.ts";
 import { isDetached } from "../lifecycle/bind.ts";
+import { blockAgainst } from "../lifecycle/block-conflict.ts";
 import { ensureUnmarked } from "../lifecycle/orphan-mark.ts";
 import { release } from "../lifecycle/release.ts";
-import { isReserved } from "../model/claim.ts";
+import { type Claim, isReserved } from "../model/claim.ts";
 import type { Stored } from "../store/store.ts";
 
 /**
  * Reserves again what a claim lists and has lost. A reserver that was reaped while it paused and crashed after it wrote
  * its claim leaves such a claim behind: nobody can bind it, and nobody else would repair it. If another identity has an
- * address by now the claim is given up. `later`: somebody is at work on it, or its pool is gone.
+ * address by now, or a node's block does, the claim is given up. `later`: somebody is at work on it, or its pool is gone.
  */
 export async function repairClaim(
   context: Context,
@@ -19,19 +21,32 @@ export async function repairClaim(
 ): Promise<"whole" | "mended" | "given up" | "later"> {
   const seen = await context.store.get("claim", hint.key);
   if (seen === undefined || !isReserved(seen.record)) return "whole";
-  const { namespace, name, nonce, addresses } = seen.record;
   let outcome: "whole" | "mended" = "whole";
-  for (const address of addresses) {
-    if (await ensureUnmarked(context.store, address, nonce)) continue;
+  for (const address of seen.record.addresses) {
+    const state = await restore(context, seen.record, address);
+    if (state === "later") return "later";
+    if (state === "lost") return await giveUp(context, seen);
+    if (state === "mended") outcome = "mended";
+  }
+  return outcome;
+}
+
+async function restore(
+  context: Context,
+  { namespace, name, nonce }: Claim,
+  address: Address,
+): Promise<"whole" | "mended" | "lost" | "later"> {
+  const stands = await ensureUnmarked(context.store, address, nonce);
+  if (!stands) {
     const pool = context.view.poolOf(address)?.name;
     if (pool === undefined) return "later";
     const got = await acquireCandidate(context, { address, pool, claim: { namespace, name }, nonce });
     if (got.kind === "contended") return "later";
-    if (got.kind === "taken") return await giveUp(context, seen);
+    if (got.kind === "taken") return "lost";
     await rollback(context, [got]); // stays, unless the claim has stopped listing the address meanwhile
-    outcome = "mended";
   }
-  return outcome;
+  if ((await blockAgainst(context, address)) !== undefined) return "lost";
+  return stands ? "whole" : "mended";
 }
 
 /** A claim that a person made waits again, as it did before it was reserved. */

@@ -93,7 +93,8 @@ export function findBroken(
     const { key, revision, record } = stored;
     const lacks = (address: Address) => {
       const reservation = view.reservation(address)?.record;
-      return reservation === undefined || !isHeldBy(reservation, record.nonce);
+      if (reservation === undefined || !isHeldBy(reservation, record.nonce)) return true;
+      return view.blockOwning?.(address) !== undefined;
     };
     if (!isReserved(record) || !record.addresses.some(lacks)) continue;
     const seen = firstSeen.get(key);

@@ -2,11 +2,14 @@
 
 import { BerthError, isDefinite, type Refusal } from "../base/errors.ts";
 import type { Context } from "../cache/context.ts";
+import type { Address } from "../ip/address.ts";
+import type { Block } from "../model/block.ts";
 import { type ClaimKey, claimKey } from "../model/claim.ts";
 import type { Reservation } from "../model/reservation.ts";
 import type { FamilyPlan } from "../planning/address-plan.ts";
-import { addressTaken } from "../planning/refusal-messages.ts";
+import { addressInBlock, addressTaken } from "../planning/refusal-messages.ts";
 import type { Stored } from "../store/store.ts";
+import { blockAgainst } from "./block-conflict.ts";
 import { cooldownOrphan, deleteOrphan, ensureUnmarked } from "./orphan-mark.ts";
 
 /** After this long a reservation without its claim was left by a crash, not by a reserver at work. A guess: reaping is safe at any time. */
@@ -168,15 +171,38 @@ export async function rollbackUnused(
   }
 }
 
-/** Reads them back: a reaper may have thought them orphans before their claim was written. What cools is left to cool. */
-export async function verifyHeld(
+/** Why what was taken is not the claim's after all. */
+export type Loss =
+  | { readonly kind: "lost" }
+  | { readonly kind: "block"; readonly address: Address; readonly block: Block };
+
+/**
+ * Reads them back: the garbage collector may have thought them orphans before their claim was written, and a node may
+ * have the block that they are in. What cools is left to cool.
+ */
+export async function lossOf(
   context: Context,
   took: readonly Acquired[],
   nonce: string,
-): Promise<boolean> {
+): Promise<Loss | undefined> {
   for (const { stored } of took) {
-    if (stored.record.releasedAt !== undefined) continue;
-    if (!(await ensureUnmarked(context.store, stored.key, nonce))) return false;
+    const { address, releasedAt } = stored.record;
+    if (releasedAt !== undefined) continue;
+    if (!(await ensureUnmarked(context.store, address, nonce))) return { kind: "lost" };
+    const block = await blockAgainst(context, address);
+    if (block !== undefined) return { kind: "block", address, block };
   }
-  return true;
+  return undefined;
+}
+
+/** What comes of an attempt that lost what it took: of an address that was named nobody can have another. */
+export function afterLoss(
+  { view }: Context,
+  lots: readonly FamilyPlan[],
+  loss: Loss | undefined,
+): Refusal | Contended | { readonly kind: "again" } {
+  if (loss?.kind !== "block") return { kind: "again" };
+  const pool = view.poolOf(loss.address);
+  const exact = pool !== undefined && lots.some((lot) => lot.exact);
+  return exact ? addressInBlock(view, pool, loss.address, loss.block) : { kind: "contended" };
 }

@@ -4,7 +4,7 @@ import { BerthError, isRefusal, type Refusal, refuse } from "../base/errors.ts";
 import { type Context, MAX_ATTEMPTS } from "../cache/context.ts";
 import { type Binding, type Claim, type ClaimAttachment, claimKey, isBound } from "../model/claim.ts";
 import type { Stored } from "../store/store.ts";
-import { ensureUnmarked } from "./orphan-mark.ts";
+import { ensureReliable } from "./block-conflict.ts";
 
 /** The pod that wants its claim. `node` is empty while it is not scheduled; `token` as its annotation says. */
 export interface BindTarget {
@@ -208,10 +208,13 @@ async function bindSeen(
   return lent && (await standUp(context, lent, pod));
 }
 
-/** Read from the authority after the claim was seen: what is unmarked then, the reaper finds relied on. */
-async function reliesOnAll({ store }: Context, { addresses, nonce }: Claim): Promise<boolean> {
+/**
+ * Read from the authority after the claim was seen: what is unmarked then, the garbage collector finds relied on, and
+ * what is in no node's block stays so.
+ */
+async function reliesOnAll(context: Context, { addresses, nonce }: Claim): Promise<boolean> {
   for (const address of addresses) {
-    if (!(await ensureUnmarked(store, address, nonce))) return false;
+    if (!(await ensureReliable(context, address, nonce))) return false;
   }
   return true;
 }

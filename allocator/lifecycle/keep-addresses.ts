@@ -5,7 +5,7 @@ import type { Context } from "../cache/context.ts";
 import { compareAddresses } from "../ip/address.ts";
 import type { Plan } from "../planning/address-plan.ts";
 import type { Stored } from "../store/store.ts";
-import { acquireAll, holdCandidate, rollback, verifyHeld } from "./acquire.ts";
+import { acquireAll, afterLoss, holdCandidate, lossOf, rollback } from "./acquire.ts";
 import type { AllocationRequest, Attempt, Reserved } from "./allocation-request.ts";
 import { HOLD_TIMEOUT_MS } from "./bind.ts";
 
@@ -28,9 +28,10 @@ export async function hold(
   const { nonce } = known.record;
   const took = await acquireAll({ context, claim: allocation.key, nonce, take: holdCandidate }, plan.lots);
   if (!Array.isArray(took)) return took;
-  if (!(await verifyHeld(context, took, nonce))) {
+  const loss = await lossOf(context, took, nonce);
+  if (loss !== undefined) {
     await rollback(context, took);
-    return { kind: "again" };
+    return afterLoss(context, plan.lots, loss);
   }
   const addresses = [...plan.keep, ...took.map(({ stored }) => stored.record.address)].sort(compareAddresses);
   const held = took.filter(({ stood }) => stood !== true).map(({ stored }) => stored.record.address);

@@ -9,8 +9,9 @@ import { type Claim, claimKey, isReserved } from "../model/claim.ts";
 import { isHeldBy } from "../model/reservation.ts";
 import { isAsPlanned, type Plan, planAddresses } from "../planning/address-plan.ts";
 import type { Stored } from "../store/store.ts";
-import { acquireAll, acquireCandidate, rollback, rollbackUnused, verifyHeld } from "./acquire.ts";
+import { acquireAll, acquireCandidate, afterLoss, lossOf, rollback, rollbackUnused } from "./acquire.ts";
 import type { AllocationRequest, Attempt, Reserved, Seen } from "./allocation-request.ts";
+import { ensureReliable } from "./block-conflict.ts";
 import {
   claimConflict,
   heldByOtherPod,
@@ -23,7 +24,6 @@ import {
 import { withClaimOwner, withClaimSpec } from "./existing-claim.ts";
 import { heldAddresses, hold, wait, waitsLong } from "./keep-addresses.ts";
 import { inTurn, quotaExceededNow, takenBack } from "./namespace-limit.ts";
-import { ensureUnmarked } from "./orphan-mark.ts";
 import { planBeside } from "./plan-beside.ts";
 import { release, startCooldownIfDropped } from "./release.ts";
 import { claimOf, refusedBefore, refusedBy, undo, writeClaim } from "./write-claim.ts";
@@ -194,8 +194,9 @@ async function sureOf(context: Context, listed: readonly Address[], nonce: strin
   const sure: Address[] = [];
   for (const address of listed) {
     const shown = context.view.reservation(address)?.record;
-    const stands = shown !== undefined && isHeldBy(shown, nonce);
-    if (stands || (await ensureUnmarked(context.store, address, nonce))) sure.push(address);
+    const stands =
+      shown !== undefined && isHeldBy(shown, nonce) && context.view.blockOwning?.(address) === undefined;
+    if (stands || (await ensureReliable(context, address, nonce))) sure.push(address);
   }
   return sure;
 }
@@ -224,7 +225,8 @@ async function take(
     return refusedBy(error, next);
   });
   if (isRefusal(written)) return written;
-  if (written !== undefined && (await verifyHeld(context, took, nonce))) {
+  const loss = written === undefined ? undefined : await lossOf(context, took, nonce);
+  if (written !== undefined && loss === undefined) {
     const made = known === undefined;
     const beyond = took.length === 0 ? undefined : await quotaExceededNow(context, written.record, took);
     if (beyond === undefined || (await takenBack(context, written, known)) === "kept")
@@ -234,7 +236,7 @@ async function take(
   }
   if (written !== undefined) await undo(context, written, known);
   await rollback(context, took);
-  return { kind: "again" };
+  return afterLoss(context, plan.lots, loss);
 }
 
 /** Nothing about the claim would be written again, and it does not wait for its pod for so long that its time is almost over. */

@@ -10,6 +10,7 @@ import type { ByFamily } from "../pool/namespace-bounds.ts";
 import { familiesOf, intervalsOf, type Pool, rangeOf } from "../pool/pool.ts";
 import { type EligibilityInput, ineligibility, poolDisabled, quotaExceeded } from "./eligibility.ts";
 import {
+  addressInBlock,
   addressOutside,
   addressTaken,
   entryRefusal,
@@ -79,7 +80,8 @@ function planExact(view: RecordReader, ask: AddressConstraints, entry: AddressEn
     const why =
       notNamed(pool, ask, address) ??
       ineligibility(view, pool, ask, held)?.() ??
-      entryRefusal(view, pool, address);
+      entryRefusal(view, pool, address) ??
+      inBlock(view, pool, address);
     if (why !== undefined) return why;
     count(wanted, pool, familyOf(address));
     if (held) keep.push(address);
@@ -87,6 +89,11 @@ function planExact(view: RecordReader, ask: AddressConstraints, entry: AddressEn
   }
   const beyond = lots.length === 0 ? undefined : beyondLimits(view, ask, wanted);
   return beyond ?? { kind: "take", keep, lots };
+}
+
+function inBlock(view: RecordReader, pool: Pool, address: Address): Refusal | undefined {
+  const block = view.blockOwning?.(address);
+  return block && addressInBlock(view, pool, address, block);
 }
 
 function beyondLimits(

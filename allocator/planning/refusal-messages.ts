@@ -4,6 +4,7 @@ import { type Refusal, refuse } from "../base/errors.ts";
 import { holderOf, type RecordReader } from "../cache/reader.ts";
 import { type Address, type Family, familyOf, fromNumber, toNumber } from "../ip/address.ts";
 import { freeNeighbours } from "../ip/free-address.ts";
+import type { Block } from "../model/block.ts";
 import type { Claim } from "../model/claim.ts";
 import { describeIdentity } from "../model/identity.ts";
 
@@ -51,6 +52,19 @@ export function addressTaken(
       holder: key,
     },
   );
+}
+
+/** The words for an address that a node has for pods which need no fixed one. */
+export function addressInBlock(view: RecordReader, pool: Pool, address: Address, block: Block): Refusal {
+  const words = `address ${address} in pool ${quoted(pool.name)} is in block ${block.cidr} of node ${block.node}, for pods that need no fixed address`;
+  const next =
+    "list it in spec.reserved of the pool, which takes effect when the node has given the block back";
+  const near = instead(view, pool, address);
+  return refuse("ADDRESS_TAKEN", `${words}${near}${near === "" ? "; " : "; or "}${next}`, {
+    address,
+    pool: pool.name,
+    node: block.node,
+  });
 }
 
 /** How it is held, and what to do about it. */

@@ -120,6 +120,8 @@ export const UNUSED: Readonly<Record<Account, readonly string[]>> = {
     // OpenKruise, which is not installed here
     ...["get", "list", "watch"].map((verb) => `${verb} clonesets.apps.kruise.io`),
     ...["get", "list", "watch"].map((verb) => `${verb} statefulsets.apps.kruise.io`),
+    // no pool has blocks yet
+    ...["get", "list", "watch", "create", "patch", "delete"].map((verb) => `${verb} ipblocks.berth.dev`),
     // certificates come from a folder there; issuer.api-test.ts has the life that uses these
     ...["list", "watch"].flatMap((verb) => CERTIFICATES.map((resource) => `${verb} ${resource}`)),
   ],

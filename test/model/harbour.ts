@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import type { Address } from "../../allocator/ip/address.ts";
 import { HOLD_TIMEOUT_MS, isDetached } from "../../allocator/lifecycle/bind.ts";
+import { type Block, holesOf } from "../../allocator/model/block.ts";
 import { type Claim, claimKey, isReserved } from "../../allocator/model/claim.ts";
 import type { Reservation } from "../../allocator/model/reservation.ts";
 import type { Pool } from "../../allocator/pool/pool.ts";
@@ -36,6 +37,8 @@ export class Harbour {
   readonly broken: string[] = [];
   readonly versions = new Map<string, Version>(); // claim in words -> what is known of it
   readonly uses = new Map<string, Use>(); // sandbox -> what it was given
+  /** What nodes gave out of their blocks, by sandbox. */
+  readonly dynamic = new Map<string, { readonly block: Stored<"block">; readonly address: Address }>();
   readonly promises = new Map<string, { token: string; until: number }>(); // claim -> the pod that was told that it has it
   readonly retaken = new Map<string, string>(); // address -> the process that took it back while it was cooling
   now = BEGIN;
@@ -101,7 +104,18 @@ export class Harbour {
     } else if (kind === "reservation") {
       this.#checkCooldown(key, was as Reservation | undefined, is as Reservation | undefined);
       if (is !== undefined) this.#prove(is as Reservation);
+    } else if (kind === "block" && is !== undefined) {
+      this.#checkHoles(key, was as Block | undefined, is as Block);
     }
+  }
+
+  /** What a node may give can only become more, as long as it has the block. */
+  #checkHoles(key: string, was: Block | undefined, is: Block): void {
+    if (was?.granted !== true) return;
+    const before = holesOf(was);
+    const isMore = [...holesOf(is)].some(({ first, last }) => before.nextFree(first, last) !== undefined);
+    if (isMore || is.granted !== true || is.node !== was.node)
+      this.broken.push(`block ${key} of ${was.node} was granted, and was changed under its owner`);
   }
 
   #noteClaim(key: string, claim: Claim): void {

@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import type { Address } from "../../allocator/ip/address.ts";
+import { ownedIn } from "../../allocator/cache/block-index.ts";
+import { type Address, familyOf, toNumber } from "../../allocator/ip/address.ts";
+import { contains } from "../../allocator/ip/ip-range.ts";
 import { isDetached } from "../../allocator/lifecycle/bind.ts";
+import type { Block } from "../../allocator/model/block.ts";
 import { type Harbour, inWords } from "./harbour.ts";
 import { defectOf, type Process } from "./process.ts";
 
@@ -11,6 +14,8 @@ export function firstBroken(harbour: Harbour, processes: readonly Process[]): st
     harbour.broken[0] ??
     brokenClaim(harbour) ??
     brokenUse(harbour) ??
+    brokenBlock(harbour) ??
+    brokenGift(harbour) ??
     brokenPromise(harbour) ??
     processes.map(defectOf).find((words) => words !== undefined)
   );
@@ -41,6 +46,38 @@ function brokenUse(harbour: Harbour): string | undefined {
     if (lost !== undefined) return `sandbox ${sandbox} uses ${lost}, and claim ${key} does not hold it`;
   }
   return undefined;
+}
+
+/** What a node gives out of its block no claim in use has. */
+function brokenBlock(harbour: Harbour): string | undefined {
+  const users = harbour.books.list("claim").filter(({ record }) => !isDetached(record));
+  for (const { key, record } of harbour.books.list("block")) {
+    const user = users.find(
+      (claim) => record.granted === true && claim.record.addresses.some((a) => isInside(record, a)),
+    );
+    if (user !== undefined)
+      return `${inWords(user.record)} is bound, and block ${key} of ${record.node} has its address to give`;
+  }
+  return undefined;
+}
+
+/** What a node gave out it gave once, and it has the block as long as that is used. */
+function brokenGift({ dynamic, books }: Harbour): string | undefined {
+  const users = new Map<Address, string>(); // address -> sandbox
+  for (const [sandbox, { block, address }] of dynamic) {
+    const other = users.get(address);
+    if (other !== undefined) return `${address} is given twice: to ${other} and to ${sandbox}`;
+    users.set(address, sandbox);
+    const now = books.get("block", block.key);
+    if (now?.uid !== block.uid || now.record.releasedAt !== undefined)
+      return `${sandbox} uses ${address}, and its node does not have block ${block.key} any more`;
+  }
+  return undefined;
+}
+
+function isInside(block: Block, address: Address): boolean {
+  const { family, intervals } = ownedIn(block);
+  return family === familyOf(address) && intervals.some((interval) => contains(interval, toNumber(address)));
 }
 
 /** A slot that a pod was promised stays promised to it for its time. */

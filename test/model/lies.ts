@@ -58,3 +58,29 @@ export function withoutLookingAgain(store: Store): Store {
       kind === "claim" && written.has(key) ? (written.get(key) as Stored<K>) : store.get(kind, key),
   });
 }
+
+/** To whoever reserves or binds: no node has a block. */
+export function withoutBlocks(store: Store): Store {
+  return overlay(store, {
+    get: async <K extends Kind>(kind: K, key: string) =>
+      kind === "block" ? undefined : await store.get(kind, key),
+  });
+}
+
+/** To whoever grants a block: nothing in it is reserved. */
+export function withoutReservations(store: Store): Store {
+  return overlay(store, {
+    get: async <K extends Kind>(kind: K, key: string) =>
+      kind === "reservation" ? undefined : await store.get(kind, key),
+  });
+}
+
+/** To whoever puts a hole into a block that is not granted: it is there, and is not. */
+export function withoutHoles(store: Store): Store {
+  return overlay(store, {
+    replace: (kind, seen, next) =>
+      kind === "block"
+        ? Promise.resolve({ kind: "replaced", stored: { ...seen, record: next } })
+        : store.replace(kind, seen, next),
+  });
+}

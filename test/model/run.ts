@@ -161,7 +161,7 @@ export class Run {
     if (Object.values(lags).includes("start")) {
       copies.start = new Books(books);
       // What it will be shown is settled from here on, whatever it looks at and when.
-      for (const kind of ["claim", "reservation"] as const) {
+      for (const kind of ["claim", "reservation", "block"] as const) {
         for (const stored of books.list(kind)) process.learn({ text: "as of now", kind, stored });
       }
     }

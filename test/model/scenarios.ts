@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+import { BLOCKS } from "./blocks.ts";
 import { BROKEN_OFF, HAND_MADE } from "./broken-off.ts";
 import { COOLING, SANDBOXES, SWAPS } from "./change.ts";
 import { FORGED } from "./forged.ts";
@@ -15,6 +16,7 @@ export const CHANGES: readonly Scenario[] = [
   ...BROKEN_OFF,
   ...SETS,
   ...FORGED,
+  ...BLOCKS,
 ];
 
 /** The choices of so many racers, under views that lag in every way. */

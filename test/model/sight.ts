@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import { ownedIn } from "../../allocator/cache/block-index.ts";
 import type { RecordReader } from "../../allocator/cache/reader.ts";
 import { type Address, type Family, familyOf, toNumber } from "../../allocator/ip/address.ts";
 import type { IntervalSet } from "../../allocator/ip/interval-set.ts";
+import { type Block, isHole } from "../../allocator/model/block.ts";
+import { blockAround } from "../../allocator/pool/blocks.ts";
 import { classify, type Pool, poolOf, unavailableByDefault } from "../../allocator/pool/pool.ts";
 import type { Kind, Stored } from "../../allocator/store/store.ts";
 import { Books } from "./books.ts";
@@ -77,6 +80,14 @@ export class Sight implements RecordReader {
     return this.#one("reservation", address, this.#reservations.get("reservation", address));
   }
 
+  blockOwning(address: Address): Block | undefined {
+    const cidr = this.pool(poolOf(this.#pools, address)?.name ?? "");
+    const around = cidr && blockAround(cidr, address)?.text;
+    if (around === undefined) return undefined;
+    const block = this.#one("block", around, this.#reservations.get("block", around))?.record;
+    return block === undefined || isHole(block, address) ? undefined : block;
+  }
+
   claim(key: string): Stored<"claim"> | undefined {
     return this.#one("claim", key, this.#claims.get("claim", key));
   }
@@ -103,11 +114,17 @@ export class Sight implements RecordReader {
 
   unpickable(pool: Pool, family: Family): IntervalSet {
     const runs = unavailableByDefault(pool, family);
-    const taken: Address[] = [];
+    const taken: string[] = [];
     for (const { record } of this.#reservations.list("reservation")) {
       if (familyOf(record.address) !== family || classify(pool, record.address) === "outside") continue;
       runs.add(toNumber(record.address));
       taken.push(record.address);
+    }
+    for (const { record } of this.#reservations.list("block")) {
+      const owned = ownedIn(record);
+      if (record.pool !== pool.name || owned.family !== family) continue;
+      for (const interval of owned.intervals) runs.addInterval(interval);
+      taken.push(record.cidr, ...record.holes);
     }
     this.#reader?.learn({ text: `unpickable ${taken.join(" ")}` });
     return runs;

@@ -79,7 +79,7 @@ class StateText {
 
   /** What the onlooker remembers and may hold against a later step. Of a token that nobody knows nobody can speak. */
   ofOnlooker(): string[] {
-    const { versions, uses, promises, retaken, now } = this.#harbour;
+    const { versions, uses, promises, retaken, dynamic, now } = this.#harbour;
     const known = [...versions.values()].filter(({ nonce }) => this.#isKnown(nonce));
     const said = known
       .map((v) => `${v.key} ${this.#token(v.nonce)} ${v.listed} ${[...v.unproven].join()}`)
@@ -90,7 +90,9 @@ class StateText {
     const kept = [...promises].map(
       ([key, { token, until }]) => `${key} ${token} ${Math.max(0, until - now)}`,
     );
-    return [...said, ...used.sort(), ...kept.sort(), ...[...retaken].map((pair) => pair.join(" ")).sort()];
+    const given = [...dynamic].map(([sandbox, { block, address }]) => `${sandbox} ${block.uid} ${address}`);
+    const again = [...retaken].map((pair) => pair.join(" "));
+    return [...said, ...used.sort(), ...kept.sort(), ...again.sort(), ...given.sort()];
   }
 
   #glimpse({ text, time, kind, stored }: Glimpse): string {

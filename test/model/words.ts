@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+import type { Block } from "../../allocator/model/block.ts";
 import type { Claim } from "../../allocator/model/claim.ts";
 import type { Reservation } from "../../allocator/model/reservation.ts";
 import type { Kind, Records } from "../../allocator/store/store.ts";
@@ -6,6 +7,7 @@ import type { Kind, Records } from "../../allocator/store/store.ts";
 /** A record in a few words, as a schedule shows it. */
 export function inShort<K extends Kind>(kind: K, record: Records[K]): string {
   if (kind === "claim") return ofClaim(record as Claim);
+  if (kind === "block") return ofBlock(record as Block);
   return kind === "reservation" ? ofReservation(record as Reservation) : JSON.stringify(record);
 }
 
@@ -27,6 +29,11 @@ function ofClaim({ addresses, nonce, binding, releasing, handMade, retained, sta
 function ofReservation({ address, claim, nonce, marked, releasedAt }: Reservation): string {
   const cooling = releasedAt !== undefined && "cooling";
   return words([`${address} for ${claim.name}`, `nonce ${nonce}`, marked && "marked", cooling]);
+}
+
+function ofBlock({ node, holes, granted, releasedAt }: Block): string {
+  const without = holes.length > 0 && `without ${holes.join(" ")}`;
+  return words([`for ${node}`, without, granted && "granted", releasedAt !== undefined && "cooling"]);
 }
 
 function words(parts: readonly (string | false | undefined)[]): string {

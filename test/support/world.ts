@@ -3,7 +3,7 @@
 import { setImmediate as nextTurn } from "node:timers/promises";
 import { KeyedMutex } from "../../allocator/base/keyed-mutex.ts";
 import { noopLogger } from "../../allocator/base/ports.ts";
-import { RecordCache, syncCache } from "../../allocator/cache/cache.ts";
+import { FOLLOWED, RecordCache, syncCache } from "../../allocator/cache/cache.ts";
 import type { Context } from "../../allocator/cache/context.ts";
 import { GarbageCollector } from "../../allocator/gc/garbage-collector.ts";
 import type { Claim } from "../../allocator/model/claim.ts";
@@ -50,7 +50,7 @@ export class World {
     this.authority = openSqliteStore(this.#database, deps);
     this.store = options.wrap?.(this.authority) ?? this.authority;
     this.shelf = openAdmittedObjects(this.#database);
-    this.#following = syncCache(this.authority, this.mirror, this.#abort.signal);
+    this.#following = syncCache(this.authority, this.mirror, this.#abort.signal, [...FOLLOWED, "block"]);
     this.context = { ...deps, store: this.store, view: this.mirror, serial: new KeyedMutex() };
     const suspect = (claim: Claim) => void this.suspects.push(claim);
     this.desk = { context: this.context, inventory: this.shelf, embedded: this.shelf, suspect };
@@ -111,7 +111,10 @@ export class World {
     const claims = await this.all("claim");
     const reservations = await this.all("reservation");
     const pools = await this.all("pool");
+    const blocks = await this.all("block");
     return (
+      blocks.every(({ key, revision }) => mirror.block(key)?.revision === revision) &&
+      sizeOf(mirror.pools().flatMap(({ name }) => [...mirror.blocksOf(name)])) === blocks.length &&
       sizeOf(mirror.claims()) === claims.length &&
       sizeOf(mirror.reservations()) === reservations.length &&
       claims.every(({ key, revision }) => mirror.claim(key)?.revision === revision) &&

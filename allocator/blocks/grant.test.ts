@@ -1,0 +1,249 @@
+// SPDX-License-Identifier: Apache-2.0
+import assert from "node:assert/strict";
+import { describe, it } from "node:test";
+import fc from "fast-check";
+import { altered } from "../../test/simulation/altered.ts";
+import {
+  addr,
+  granted as orThrow,
+  parsed,
+  poolRecord,
+  refusalOf,
+  reservationRecord,
+  viewOf,
+} from "../../test/support/fixtures.ts";
+import { entries, podIntent } from "../../test/support/intents.ts";
+import { runsOf } from "../../test/support/runs.ts";
+import { openWorld, type World } from "../../test/support/world.ts";
+import { BerthError } from "../base/errors.ts";
+import { familyOf, parseCidr, toNumber } from "../ip/address.ts";
+import { IntervalSet } from "../ip/interval-set.ts";
+import { contains, fullInterval } from "../ip/ip-range.ts";
+import { bind } from "../lifecycle/bind.ts";
+import { reserve } from "../lifecycle/reserve.ts";
+import { holesOf, isHole } from "../model/block.ts";
+import type { PoolRecord } from "../pool/pool.ts";
+import type { Stored } from "../store/store.ts";
+import { type BlockRequest, finishGrant, grantBlock } from "./grant.ts";
+
+const WEB = poolRecord("web", "10.0.0.0/28", { blockSize: { ipv4: 30 } });
+
+function of(node: string, over: Partial<BlockRequest> = {}): BlockRequest {
+  return { family: "IPv4", node, nodeUID: `uid-of-${node}`, ...over };
+}
+
+async function grantTo(
+  world: World,
+  node: string,
+  { pool = WEB, ...over }: Partial<BlockRequest> & { readonly pool?: PoolRecord } = {},
+): Promise<Stored<"block"> | undefined> {
+  const got = await grantBlock(world.context, parsed(pool), of(node, over), new IntervalSet());
+  await world.settle();
+  return got;
+}
+
+describe("a grant", () => {
+  it("makes a block of the pool the node's, without what the pool keeps back", async () => {
+    await using world = await openWorld({ pools: [WEB] });
+    const got = await grantTo(world, "node-a");
+    assert.ok(got);
+    const { cidr, holes, ...rest } = got.record;
+    assert.deepEqual(rest, { pool: "web", node: "node-a", nodeUID: "uid-of-node-a", granted: true });
+    assert.deepEqual(
+      (await world.all("block")).map(({ record }) => record),
+      [got.record],
+    );
+    for (let i = 0; i < 3; i++) assert.ok(await grantTo(world, `node-${i}`));
+    assert.equal(await grantTo(world, "node-late"), undefined);
+    const first = (await world.all("block")).find(({ key }) => key === "10.0.0.0/30");
+    const last = (await world.all("block")).find(({ key }) => key === "10.0.0.12/30");
+    assert.deepEqual([first?.record.holes, last?.record.holes], [["10.0.0.0/32"], ["10.0.0.15/32"]]);
+    assert.ok(cidr !== "10.0.0.4/30" || holes.length === 0);
+  });
+
+  it("leaves what is reserved in it, cools or is marked to those who have it", async () => {
+    const pool = poolRecord("web", "10.0.0.4/30", { blockSize: { ipv4: 30 }, cooldown: "1h" });
+    for (const over of [{}, { releasedAt: 0 }, { marked: true }]) {
+      await using world = await openWorld({ pools: [pool] });
+      await world.authority.create("reservation", reservationRecord("10.0.0.5", { pool: "web", ...over }));
+      const got = await grantTo(world, "node-a", { pool });
+      assert.deepEqual(got?.record.holes, ["10.0.0.4/31", "10.0.0.7/32"]);
+    }
+  });
+
+  it("lists the reservations for a block of more than 64 addresses, of its family alone", async () => {
+    const pool = poolRecord("web", ["10.0.0.0/24", "fd00::/64"], { blockSize: { ipv4: 25, ipv6: 121 } });
+    await using world = await openWorld({ pools: [pool] });
+    for (const text of ["10.0.0.9", "10.0.0.200", "fd00::9", "10.9.0.9"])
+      await world.authority.create("reservation", reservationRecord(text, { pool: "web" }));
+    for (const node of ["node-a", "node-b"]) assert.ok(await grantTo(world, node, { pool }));
+    const holes = (await world.all("block")).map(({ key, record }) => [key, record.holes]);
+    assert.deepEqual(Object.fromEntries(holes), {
+      "10.0.0.0/25": ["10.0.0.0/32", "10.0.0.9/32"],
+      "10.0.0.128/25": ["10.0.0.200/32", "10.0.0.255/32"],
+    });
+    const six = await grantTo(world, "node-a", { pool, family: "IPv6" });
+    assert.equal(parseCidr(six?.record.cidr ?? "")?.prefixLength, 121);
+  });
+
+  it("takes a block away again that has nothing to give, and goes on to the next", async () => {
+    await using world = await openWorld({ pools: [WEB] });
+    for (let n = 1; n < 15; n++) {
+      if (n !== 9)
+        await world.authority.create("reservation", reservationRecord(`10.0.0.${n}`, { pool: "web" }));
+    }
+    const got = await grantTo(world, "node-a");
+    assert.deepEqual([got?.key, got?.record.holes], ["10.0.0.8/30", ["10.0.0.8/32", "10.0.0.10/31"]]);
+    assert.equal(await grantTo(world, "node-b"), undefined);
+    assert.equal((await world.all("block")).length, 1);
+  });
+
+  it("takes a reservation that cannot be read for somebody's", async () => {
+    const pool = poolRecord("web", "10.0.0.4/30", { blockSize: { ipv4: 30 } });
+    await using world = await openWorld({
+      pools: [pool],
+      wrap: (store) =>
+        altered(store, {
+          get: async (kind, key) => {
+            if (key === "10.0.0.6") throw new BerthError("STATE_CORRUPT", "cannot be read");
+            return await store.get(kind, key);
+          },
+        }),
+    });
+    assert.deepEqual((await grantTo(world, "node-a", { pool }))?.record.holes, [
+      "10.0.0.4/32",
+      "10.0.0.6/31",
+    ]);
+  });
+
+  it("that broke off is finished by whoever comes upon it, for its owner", async () => {
+    await using world = await openWorld({ pools: [WEB] });
+    const record = { cidr: "10.0.0.4/30", pool: "web", node: "node-a", nodeUID: "u", holes: [] };
+    const made = await world.authority.create("block", record);
+    const [one, other] = await Promise.all([
+      finishGrant(world.context, made.stored),
+      finishGrant(world.context, made.stored),
+    ]);
+    assert.deepEqual(one?.record, { ...record, granted: true });
+    assert.deepEqual(other, one);
+    await world.authority.remove("block", one as Stored<"block">);
+    assert.equal(await finishGrant(world.context, made.stored), undefined);
+  });
+
+  it("is none of a pool that is disabled, or has no blocks of the family", async () => {
+    await using world = await openWorld();
+    const disabled = { ...WEB, spec: { ...WEB.spec, disabled: true } };
+    assert.equal(await grantTo(world, "node-a", { pool: disabled }), undefined);
+    assert.equal(await grantTo(world, "node-a", { family: "IPv6" }), undefined);
+    assert.equal(await grantTo(world, "node-a", { pool: poolRecord("web", "10.0.0.0/28") }), undefined);
+    assert.deepEqual(await world.all("block"), []);
+  });
+});
+
+describe("a fixed address", () => {
+  const fixed = (world: World, name: string, address: string) =>
+    reserve(world.context, podIntent(world, name, entries(address)), "pod");
+
+  it("in a block of a node is refused, with node, block and addresses beside it", async () => {
+    const pool = poolRecord("web", "10.0.0.0/28", { blockSize: { ipv4: 29 } });
+    await using world = await openWorld({ pools: [pool] });
+    const got = await grantTo(world, "node-a", { pool });
+    const inside = got?.key === "10.0.0.0/29" ? "10.0.0.5" : "10.0.0.9";
+    const near =
+      got?.key === "10.0.0.0/29" ? "10.0.0.8, 10.0.0.9, 10.0.0.10" : "10.0.0.7, 10.0.0.6, 10.0.0.5";
+    assert.equal(
+      refusalOf(await fixed(world, "a", inside)),
+      `ADDRESS_TAKEN: address ${inside} in pool "web" is in block ${got?.key} of node node-a, for pods that need no fixed address; ` +
+        `free nearby: ${near}; or list it in spec.reserved of the pool, which takes effect when the node has given the block back`,
+    );
+    assert.deepEqual([await world.all("claim"), await world.all("reservation")], [[], []]);
+  });
+
+  it("is refused the same when the cache does not know the block yet, and leaves nothing behind", async () => {
+    await using world = await openWorld({ pools: [WEB] });
+    const block = {
+      cidr: "10.0.0.4/30",
+      pool: "web",
+      node: "node-a",
+      nodeUID: "u",
+      holes: [],
+      granted: true,
+    };
+    await world.authority.create("block", block);
+    const behind = { ...world.context, view: viewOf({ pools: [WEB] }) };
+    const got = await reserve(behind, podIntent(world, "a", entries("10.0.0.5")), "pod");
+    assert.match(
+      refusalOf(got),
+      /^ADDRESS_TAKEN: address 10\.0\.0\.5 in pool "web" is in block 10\.0\.0\.4\/30 of node node-a/,
+    );
+    assert.deepEqual([await world.all("claim"), await world.all("reservation")], [[], []]);
+  });
+
+  it("that is a hole of the block, or kept back by the pool, is given all the same", async () => {
+    const pool = poolRecord("web", "10.0.0.0/29", { blockSize: { ipv4: 29 }, reserved: ["10.0.0.6"] });
+    await using world = await openWorld({ pools: [pool] });
+    orThrow(await fixed(world, "a", "10.0.0.5"));
+    const got = await grantTo(world, "node-a", { pool });
+    assert.deepEqual(got?.record.holes, ["10.0.0.0/32", "10.0.0.5/32", "10.0.0.6/31"]);
+    assert.deepEqual(orThrow(await fixed(world, "b", "10.0.0.6")).addresses, ["10.0.0.6"]);
+    assert.match(refusalOf(await fixed(world, "c", "10.0.0.4")), /^ADDRESS_TAKEN/);
+  });
+
+  it("of any choice is one that no node has", async () => {
+    await using world = await openWorld({ pools: [WEB] });
+    for (const node of ["a", "b", "c"]) await grantTo(world, `node-${node}`);
+    const names = ["a", "b", "c", "d"];
+    const outcomes = [];
+    for (const name of names) {
+      outcomes.push(await reserve(world.context, podIntent(world, name, { pools: ["web"] }), "pod"));
+      await world.settle();
+    }
+    const blocks = (await world.all("block")).map(({ record }) => record);
+    const open = 14 - blocks.reduce((sum, block) => sum + 4 - [...holesOf(block)].length, 0);
+    const given = outcomes.flatMap((got) => (got.kind === "refused" ? [] : got.addresses));
+    assert.equal(given.length, Math.min(open, names.length));
+    for (const address of given)
+      assert.ok(!blocks.some((block) => has(block.cidr, address) && !isHole(block, address)));
+  });
+});
+
+function has(cidr: string, text: string): boolean {
+  const network = parseCidr(cidr);
+  const address = addr(text);
+  return network?.family === familyOf(address) && contains(fullInterval(network), toNumber(address));
+}
+
+describe("fixed addresses and grants at once", () => {
+  it("never have an address both, whatever comes in between", async () => {
+    const any = fc.record({
+      seed: fc.nat(),
+      acts: fc.array(fc.constantFrom("grant", "any", "exact"), { minLength: 2, maxLength: 14 }),
+      length: fc.constantFrom(29, 30, 31, 32),
+    });
+    const property = fc.asyncProperty(any, async ({ seed, acts, length }) => {
+      const pool = poolRecord("web", "10.0.0.0/28", { blockSize: { ipv4: length } });
+      await using world = await openWorld({ pools: [pool], seed });
+      const work = acts.map(async (act, i) => {
+        if (act === "grant")
+          return void (await grantBlock(world.another(i), parsed(pool), of(`node-${i}`), new IntervalSet()));
+        const request = act === "any" ? { pools: ["web"] } : entries(`10.0.0.${1 + ((seed + i) % 14)}`);
+        const context = world.another(i);
+        const got = await reserve(context, podIntent(world, `p-${i}`, request), "pod");
+        if (got.kind === "refused") return;
+        const target = { name: `p-${i}`, uid: `u-${i}`, node: "n", token: "" };
+        await bind(context, got.claim.key, target, async () => ({ fenced: false, promiseOver: false }));
+      });
+      await Promise.all(work);
+      const blocks = (await world.all("block")).map(({ record }) => record);
+      for (const { record } of await world.all("claim")) {
+        for (const address of record.binding?.node === "n" ? record.addresses : []) {
+          const owner = blocks.find(
+            (block) => block.granted === true && has(block.cidr, address) && !isHole(block, address),
+          );
+          assert.equal(owner, undefined, `${address} is bound and in a block`);
+        }
+      }
+    });
+    await fc.assert(property, { numRuns: runsOf(300) });
+  });
+});

@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import type { Context } from "../cache/context.ts";
+import type { Address } from "../ip/address.ts";
+import { type Block, isHole, withHole } from "../model/block.ts";
+import { blockAround } from "../pool/blocks.ts";
+import { ensureUnmarked } from "./orphan-mark.ts";
+
+type Books = Pick<Context, "store" | "view">;
+
+/**
+ * The block whose owner has the address for itself; undefined: a reservation of it is good. Reads the authority, and makes
+ * the address a hole of a block that is not granted yet, which the grant then finds.
+ *
+ * To be asked after the reservation was made, or read again: the reservation is there before the block is looked for, and
+ * a block is there before the reservations in it are, so that at least one side sees the other (ADR 0020). What was good
+ * stays so as long as the reservation stands.
+ */
+export async function blockAgainst({ store, view }: Books, address: Address): Promise<Block | undefined> {
+  const pool = view.poolOf(address);
+  const cidr = pool && blockAround(pool, address);
+  if (cidr === undefined) return undefined;
+  for (;;) {
+    const seen = await store.get("block", cidr.text);
+    if (seen === undefined || isHole(seen.record, address)) return undefined;
+    if (seen.record.granted === true) return seen.record;
+    if ((await store.replace("block", seen, withHole(seen.record, address))).kind === "replaced")
+      return undefined;
+  }
+}
+
+/**
+ * Makes sure that a claim may rely on its reservation: there, of its nonce, not cooling, without a mark, and not in a block
+ * that a node has. False: it may not.
+ */
+export async function ensureReliable(books: Books, address: Address, nonce: string): Promise<boolean> {
+  if (!(await ensureUnmarked(books.store, address, nonce))) return false;
+  return (await blockAgainst(books, address)) === undefined;
+}

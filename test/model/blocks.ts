@@ -1,0 +1,187 @@
+// SPDX-License-Identifier: Apache-2.0
+import { endCooldown, giveBack } from "../../allocator/blocks/give-back.ts";
+import { finishGrant, grantBlock } from "../../allocator/blocks/grant.ts";
+import type { Address } from "../../allocator/ip/address.ts";
+import { IntervalSet } from "../../allocator/ip/interval-set.ts";
+import { type Block, isHole } from "../../allocator/model/block.ts";
+import type { PoolRecord } from "../../allocator/pool/pool.ts";
+import { admission, binder, intentOf, mender, reapOf, releaser, reserver, visit } from "./actors.ts";
+import { BEGIN } from "./harbour.ts";
+import type { Actor, Scenario, Seed } from "./run.ts";
+import { held, POOLS, reserved, X, Y, Z } from "./seeds.ts";
+import { BLIND, LIVE } from "./sight.ts";
+
+/** Y and Z, in one block of two. */
+const PAIR: PoolRecord = {
+  name: "y",
+  spec: {
+    ranges: [{ cidr: "10.0.0.0/24", from: Y, to: Z }],
+    blockSize: { ipv4: 31 },
+    cooldown: "30s",
+  },
+};
+/** The same of Y alone: the fewest steps. */
+const SINGLE: PoolRecord = {
+  name: "y",
+  spec: { ranges: [{ cidr: "10.0.0.0/24", from: Y, to: Y }], blockSize: { ipv4: 32 }, cooldown: "30s" },
+};
+const PAIR_CIDR = "10.0.0.2/31";
+const SINGLE_CIDR = "10.0.0.2/32";
+
+type Extra = Omit<Partial<Actor>, "act">;
+
+/** A controller that hands out a block of the pool. */
+export function granter(node: string, extra: Extra = {}): Actor {
+  return {
+    name: `grant to ${node}`,
+    ...extra,
+    async act({ context }) {
+      const pool = context.view.pool("y");
+      if (pool === undefined) return;
+      await grantBlock(context, pool, { family: "IPv4", node, nodeUID: `of ${node}` }, new IntervalSet());
+    },
+  };
+}
+
+/** A controller that comes upon a block whose grant broke off. */
+export function finisher(cidr: string): Actor {
+  return {
+    name: `finish ${cidr}`,
+    async act({ context }) {
+      const seen = await context.store.get("block", cidr);
+      if (seen !== undefined) await finishGrant(context, seen);
+    },
+  };
+}
+
+/** A pod that asks for nothing, on the node: it gets the address out of the node's block, if that has it. */
+export function giver(cidr: string, node: string, address: Address): Actor {
+  return {
+    name: `give ${address} on ${node}`,
+    async act({ name, context, harbour }) {
+      const block = await context.store.get("block", cidr);
+      if (block === undefined || block.record.node !== node || block.record.releasedAt !== undefined) return;
+      if (block.record.granted === true && !isHole(block.record, address))
+        harbour.dynamic.set(name, { block, address });
+    },
+  };
+}
+
+/** The node's agent has no sandbox in the block and says so; then the block cools, and goes. */
+export function returner(cidr: string): Actor {
+  return {
+    name: `return ${cidr}`,
+    async act({ context, harbour, wait }) {
+      const seen = await context.store.get("block", cidr);
+      if (seen === undefined || [...harbour.dynamic.values()].some(({ block }) => block.uid === seen.uid))
+        return;
+      await giveBack(context, seen, { kind: "returned", uid: seen.uid });
+      await wait(30_000);
+      const cooled = await context.store.get("block", cidr);
+      if (cooled !== undefined) await endCooldown(context, cooled);
+    },
+  };
+}
+
+function block(cidr: string, node: string, more: Partial<Block> = {}): Seed {
+  return { kind: "block", record: { cidr, pool: "y", node, nodeUID: `of ${node}`, holes: [], ...more } };
+}
+
+const blind = { lags: BLIND };
+const live = { lags: LIVE };
+/** Asks for exactly Y, by a view that shows nothing, or everything. */
+const wantsY = (name: string, extra: Extra = blind) => reserver(intentOf(name, { exact: [Y] }), extra);
+
+/** Fixed addresses and blocks. */
+export const BLOCKS: readonly Scenario[] = [
+  {
+    title: "two controllers grant the same block",
+    pools: [PAIR],
+    actors: [granter("n1"), granter("n2"), finisher(PAIR_CIDR)],
+  },
+  {
+    title: "a block of one, and a fixed address in it",
+    pools: [SINGLE],
+    actors: [granter("n1"), wantsY("a"), binder({ claim: "a" })],
+  },
+  {
+    title: "a block of two, and a fixed address in it",
+    pools: [PAIR],
+    actors: [granter("n1"), wantsY("a"), binder({ claim: "a" }), giver(PAIR_CIDR, "n1", Z)],
+  },
+  {
+    title: "a block whose grant broke off, and both addresses of it",
+    pools: [PAIR],
+    seed: [block(PAIR_CIDR, "n1")],
+    actors: [finisher(PAIR_CIDR), visit("a", [Y], blind), visit("b", [Z], blind)],
+  },
+  {
+    title: "two controllers, and a fixed address of the block",
+    long: true,
+    pools: [SINGLE],
+    actors: [granter("n1"), granter("n2"), wantsY("a"), binder({ claim: "a" })],
+  },
+  {
+    title: "a fixed address, the garbage collector, and a block",
+    pools: [SINGLE],
+    actors: [wantsY("a"), reapOf(Y), binder({ claim: "a" }), granter("n1")],
+  },
+  {
+    title: "two of one identity, the garbage collector between them, and a block",
+    long: true,
+    pools: [SINGLE, ...POOLS.filter(({ name }) => name === "x")],
+    seed: held("a", [X]),
+    actors: [
+      wantsY("a"),
+      { ...wantsY("a"), name: "reserve a too" },
+      reapOf(Y),
+      binder({ claim: "a" }),
+      granter("n1"),
+    ],
+  },
+  {
+    title: "a claim whose reserver broke off before it looked for a block",
+    pools: [SINGLE],
+    seed: [...held("a", [Y]), block(SINGLE_CIDR, "n1", { granted: true })],
+    actors: [binder({ claim: "a" }), mender("a"), giver(SINGLE_CIDR, "n1", Y), wantsY("a", live)],
+  },
+  {
+    title: "any address of a pool that is one block",
+    long: true,
+    pools: [PAIR],
+    actors: [reserver(intentOf("a", { pools: ["y"] }), live), granter("n1"), binder({ claim: "a" })],
+  },
+  {
+    title: "a fixed address is released while its block is granted, and given to another",
+    long: true,
+    pools: [SINGLE],
+    seed: held("a", [Y]),
+    actors: [releaser("a"), granter("n1"), wantsY("b"), binder({ claim: "b" })],
+    time: [30_000],
+  },
+  {
+    title: "an address that cools when its block is granted is taken back",
+    pools: [SINGLE],
+    seed: [reserved(Y, "a", { releasedAt: BEGIN })],
+    actors: [granter("n1"), admission("a", Y), binder({ claim: "a" })],
+  },
+  {
+    title: "a block is given back, and granted to another node",
+    long: true,
+    pools: [SINGLE],
+    seed: [block(SINGLE_CIDR, "n1", { granted: true })],
+    actors: [
+      returner(SINGLE_CIDR),
+      granter("n2"),
+      wantsY("a"),
+      binder({ claim: "a" }),
+      giver(SINGLE_CIDR, "n2", Y),
+    ],
+  },
+  {
+    title: "a block is asked back while its node gives an address of it",
+    pools: [SINGLE],
+    seed: [block(SINGLE_CIDR, "n1", { granted: true })],
+    actors: [giver(SINGLE_CIDR, "n1", Y), wantsY("a"), binder({ claim: "a" })],
+  },
+];
