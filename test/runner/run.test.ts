@@ -42,16 +42,19 @@ describe("a run of a suite", () => {
   });
   afterEach(() => rmSync(report, { recursive: true }));
 
-  async function runOf(file: string, isolation: "none" | "process", more: NodeJS.ProcessEnv = {}) {
+  async function runOf(
+    name: string | readonly string[],
+    isolation: "none" | "process",
+    more: NodeJS.ProcessEnv = {},
+    globalSetup?: string,
+  ) {
     // what node's runner tells the processes that it starts would make ours one of them
     const { NODE_TEST_CONTEXT: _, ...env } = process.env;
     const run = new SuiteRun("example", { ...env, ...more, BERTH_REPORT: report }, { output: "ignore" });
-    const path = `test/runner/examples/${file}`;
-    const isPassed = await run.pass({
-      group: { name: "host", files: [path], isolation },
-      files: [path],
-      runs: 1,
-    });
+    const files = [name].flat().map((file) => `test/runner/examples/${file}`);
+    const setUp = globalSetup === undefined ? {} : { globalSetup: `test/runner/examples/${globalSetup}` };
+    const group = { name: "host", files, isolation, ...setUp };
+    const isPassed = await run.pass({ group, files, runs: 1 });
     return { isPassed, ...(await run.finish()) };
   }
 
@@ -114,18 +117,18 @@ describe("a run of a suite", () => {
     );
   });
 
-  for (const isolation of ["none", "process"] as const) {
-    it(`names what is not through at the deadline, and is green (isolation: ${isolation})`, async () => {
+  for (const [isolation, setUp] of [["none"], ["process"], ["process", "setup.ts"]] as const) {
+    it(`names what is not through at the deadline, and is green (isolation: ${isolation}, ${setUp ?? "nothing"} shared)`, async () => {
       const deadline = Math.ceil(Date.now() / 1000) + 1;
-      const { summary, text } = await runOf("endless.ts", isolation, { BERTH_DEADLINE: String(deadline) });
+      const files = ["endless.ts", "fails.ts", "leaves.ts"];
+      const { summary, text } = await runOf(files, isolation, { BERTH_DEADLINE: String(deadline) }, setUp);
       const { leftOut, failures, complaints } = summary;
-      assert.deepEqual(
-        { leftOut, failures, complaints },
-        { leftOut: [ENDLESS], failures: [], complaints: [] },
-      );
+      const all = files.map((file) => `test/runner/examples/${file}`);
+      assert.deepEqual({ leftOut, failures, complaints }, { leftOut: all, failures: [], complaints: [] });
       assert.equal(isGreen(summary), true);
-      assert.ok(text.includes(`left out of example, as its time was over:\n${ENDLESS}\n`), text);
-      assert.equal(readFileSync(join(report, "left-out.txt"), "utf8"), `example: ${ENDLESS}\n`);
+      assert.ok(text.includes(`left out of example, as its time was over:\n${all.join("\n")}\n`), text);
+      const kept = all.map((file) => `example: ${file}\n`).join("");
+      assert.equal(readFileSync(join(report, "left-out.txt"), "utf8"), kept);
     });
   }
 

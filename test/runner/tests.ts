@@ -125,15 +125,30 @@ function outcomeOf(records: readonly RunRecord[], asked: Asked, isCutOff: boolea
   const failures = records
     .filter((record) => record.kind === "failure")
     .sort((a, b) => Number(a.isCancelled) - Number(b.isCancelled));
-  const unfinished = records.filter((record) => record.kind === "unfinished").map(({ file }) => file);
-  const through = new Set(
-    times.filter(({ file }) => !unfinished.includes(file)).map(({ file }) => relative(ROOT, file)),
+  const all = failures.map((record) => ({ record, failure: failureOf(record, asked) }));
+  const isWholeFile = ({ record, failure }: (typeof all)[number]) =>
+    record.isCancelled && failure.path.length === 0;
+  const unfinished = new Set(
+    records.filter((record) => record.kind === "unfinished").map(({ file }) => relative(ROOT, file)),
   );
+  // With a global teardown node's runner goes on after the interrupt, and says of each file that it was cancelled.
+  for (const each of all) if (isCutOff && isWholeFile(each)) unfinished.add(each.failure.file);
+  const ended = times.map(({ file, seconds }) => ({ file: relative(ROOT, file), seconds }));
+  const through = new Set(ended.filter(({ file }) => !unfinished.has(file)).map(({ file }) => file));
+  const leftOut = isCutOff ? asked.files.filter((file) => !through.has(file)) : [];
+  const isOurs = ({ record, failure }: (typeof all)[number]) =>
+    record.isCancelled && leftOut.includes(failure.file);
+  const counts = ends.at(-1) ?? NOTHING;
+  const cancelledByUs = Math.min(counts.cancelled, all.filter(isOurs).length);
   return {
-    leftOut: isCutOff ? asked.files.filter((file) => !through.has(file)) : [],
-    counts: ends.at(-1) ?? NOTHING,
-    times: times.map(({ file, seconds }) => ({ file: relative(ROOT, file), seconds })),
-    failures: failures.map((record) => failureOf(record, asked)),
+    leftOut,
+    counts: {
+      ...counts,
+      tests: counts.tests - cancelledByUs,
+      cancelled: counts.cancelled - cancelledByUs,
+    },
+    times: ended,
+    failures: all.filter((one) => !isOurs(one)).map(({ failure }) => failure),
   };
 }
 
