@@ -171,6 +171,14 @@ describe("refusals of annotations", () => {
     });
   }
 
+  it("a value that is longer than an API server keeps, before it is read", () => {
+    const refused = readRequest({ "berth.dev/ips": "10.20.0.70;".repeat(30_000) });
+    assert.equal(
+      refusalOf(refused),
+      "REQUEST_INVALID: annotation berth.dev/ips: it is longer than 262144 characters",
+    );
+  });
+
   it("has a row for each annotation here", () => {
     const tested = new Set(cases.map(([key]) => key));
     assert.deepEqual(

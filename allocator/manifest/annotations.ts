@@ -42,6 +42,8 @@ const MAX_OF_A_POD = 2;
 const MAX_POOLS = 64;
 /** Of a Kubernetes name; no CIDR is longer. */
 const LONGEST_NAME = 253;
+/** An API server keeps no annotations that are longer together: what is was not sent by one, and would only cost time. */
+const LONGEST_VALUE = 256 * 1024;
 
 type Reader = (value: string, key: string) => Request | Refusal;
 
@@ -75,6 +77,8 @@ export function readRequest(annotations: Labels): Request | Refusal {
   for (const dialect of ANNOTATION_FORMATS) {
     const value = annotations[dialect.key];
     if (value === undefined) continue;
+    if (value.length > LONGEST_VALUE)
+      return bad(dialect.key, `it is longer than ${LONGEST_VALUE} characters`);
     const said = dialect.read(value, dialect.key);
     if (isRefusal(said)) return said;
     const clash = merge(asked, said, dialect.key);

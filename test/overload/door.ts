@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A webhook over TLS that takes reviews from anybody, as a process of its own. It prints its port and its authority's
-// certificate, and for each line that it is sent what it has taken since the last one.
+// A webhook over TLS as a process of its own, which takes reviews from anybody or, with the argument `proven`, from who shows a
+// certificate. It prints its port, its authority's certificate and that of an API server, and for each line that it is sent what it has taken since the last one.
 import { readFileSync } from "node:fs";
 import type { IncomingMessage, ServerResponse } from "node:http";
 import { monitorEventLoopDelay } from "node:perf_hooks";
@@ -9,7 +9,7 @@ import { noopLogger } from "../../allocator/base/ports.ts";
 import { createClock } from "../../system/clock.ts";
 import { createMetrics } from "../../system/metrics.ts";
 import { createHandlers } from "../../webhook/admission/routes.ts";
-import { issueAuthority, issueServingCertificate } from "../../webhook/certificates/issue.ts";
+import { issueAuthority, issueClient, issueServingCertificate } from "../../webhook/certificates/issue.ts";
 import { createApp } from "../../webhook/http/app.ts";
 import { serveTls } from "../../webhook/http/tls-server.ts";
 import { quantile } from "../bench/statistics.ts";
@@ -41,6 +41,11 @@ const certificate = await issueServingCertificate(
   { dnsNames: [], addresses: ["127.0.0.1"] },
   clock,
 );
+const client = await issueClient(
+  authority,
+  { name: "kube-apiserver", organization: "berth.dev:reviewers" },
+  clock,
+);
 const world = await openWorld({ pools: [DB_POOL, poolRecord("web", "10.30.0.0/16")] });
 const app = createApp({
   handlers: createHandlers(world.desk),
@@ -69,10 +74,13 @@ const server = await serveTls({
   host: "127.0.0.1",
   port: 0,
   certificate,
+  ...(process.argv.includes("proven") ? { clientAuthority: authority.cert } : {}),
   log: noopLogger,
   clock,
 });
-console.log(JSON.stringify({ port: server.address.port, ca: authority.cert }));
+console.log(
+  JSON.stringify({ port: server.address.port, ca: authority.cert, cert: client.cert, key: client.key }),
+);
 
 const delay = monitorEventLoopDelay({ resolution: 1 });
 delay.enable();

@@ -21,21 +21,26 @@ const ARRIVAL_MS = isFull ? 8_000 : 2_000;
 /** Connections, and reviews in a second, of the API server. */
 const LINES = 8;
 const PER_SECOND = 100;
-/** What is done before half of the reviews are answered, beside quiet times. */
+/** What is done before reviews are answered, beside quiet times. */
 const MOST_TIMES = 3;
 const MIB = 1024 * 1024;
-/** For 1,000 connections over TLS with a body under way on each, in all. */
-const MOST_GROWTH = 400 * MIB;
+/** Of the webhook: 32 MiB of bodies that are under way, 4 times that once they are decoded, and connections over TLS. */
+const MOST_GROWTH = 256 * MIB;
+/** As the chart and the image start it. */
+const WEBHOOK_FLAGS = ["--max-semi-space-size=4", "--optimize-for-size"];
 
 /** A program of this folder that answers a line with a line. */
 class Companion {
   readonly started: Started;
   readonly #lines: AsyncIterator<string>;
 
-  constructor(file: string) {
+  constructor(
+    file: string,
+    { flags = [], args = [] }: { flags?: readonly string[]; args?: readonly string[] } = {},
+  ) {
     const path = fileURLToPath(new URL(file, import.meta.url));
     const env = { PATH: "/usr/bin:/bin", ...compileCache() };
-    this.started = start(process.execPath, [path], { env, stdin: "later" });
+    this.started = start(process.execPath, [...flags, path, ...args], { env, stdin: "later" });
     const { stdout, stderr } = this.started.child;
     stderr?.pipe(process.stderr);
     if (stdout === null) throw new Error("it has no output");
@@ -69,84 +74,106 @@ interface Window {
   readonly burden: Burden;
 }
 
-describe("a crowd of strangers", () => {
-  let door: Companion;
-  let port = 0;
-  let lines: readonly ReviewLine[] = [];
+/** Who is asked for a certificate, and what strangers are told. */
+const DOORS = [
+  { name: "where the API server shows a certificate", args: ["proven"], told: ["403"], isProven: true },
+  { name: "where anybody may send reviews", args: [], told: ["200", "400"], isProven: false },
+] as const;
 
-  before(async () => {
-    door = new Companion("./door.ts");
-    const said = await door.next<{ readonly port: number; readonly ca: string }>();
-    port = said.port;
-    lines = await Promise.all(Array.from({ length: LINES }, () => ReviewLine.open(said)));
-  });
-  after(async () => {
-    for (const line of lines) line.close();
-    await door?.end();
-  });
+for (const { name, args, told: answers, isProven } of DOORS)
+  describe(`a crowd of strangers, ${name}`, () => {
+    let door: Companion;
+    let port = 0;
+    let lines: readonly ReviewLine[] = [];
 
-  /** Dry runs, so that the books are as large for the last as for the first. */
-  const request = reviewRequest({
-    apiVersion: "admission.k8s.io/v1",
-    kind: "AdmissionReview",
-    request: review(pod("ours", { annotations: { "berth.dev/pools": "web" } }), "CREATE", { dryRun: true }),
-  });
+    before(async () => {
+      door = new Companion("./door.ts", { flags: WEBHOOK_FLAGS, args });
+      const said = await door.next<{ readonly port: number; readonly ca: string }>();
+      port = said.port;
+      lines = await Promise.all(Array.from({ length: LINES }, () => ReviewLine.open(said)));
+    });
+    after(async () => {
+      for (const line of lines) line.close();
+      await door?.end();
+    });
 
-  async function measure(ms = SIZE.ms): Promise<Window> {
-    await door.ask<Burden>();
-    const ask = async (line: number) => await lines[line]?.ask(request);
-    const times = await openLoop(ask, LINES, { perSecond: PER_SECOND, ms });
-    return { p50: median(times), p99: quantile(times, 0.99), burden: await door.ask<Burden>() };
-  }
+    /** Dry runs, so that the books are as large for the last as for the first. */
+    const request = reviewRequest({
+      apiVersion: "admission.k8s.io/v1",
+      kind: "AdmissionReview",
+      request: review(pod("ours", { annotations: { "berth.dev/pools": "web" } }), "CREATE", { dryRun: true }),
+    });
 
-  async function measureAmongStrangers(): Promise<{
-    readonly arriving: Window;
-    readonly window: Window;
-    readonly deeds: Deeds;
-  }> {
-    const crowd = new Companion("./strangers.ts");
-    try {
-      const order: StrangersOrder = { port, count: SIZE.strangers, large: SIZE.large };
-      await crowd.ask<string>(JSON.stringify(order));
-      crowd.say("go");
-      const arriving = await measure(ARRIVAL_MS);
-      const window = await measure();
-      return { arriving, window, deeds: await crowd.ask<Deeds>() };
-    } finally {
-      await crowd.end();
+    async function measure(ms = SIZE.ms): Promise<Window> {
+      await door.ask<Burden>();
+      const ask = async (line: number) => await lines[line]?.ask(request);
+      const times = await openLoop(ask, LINES, { perSecond: PER_SECOND, ms });
+      return { p50: median(times), p99: quantile(times, 0.99), burden: await door.ask<Burden>() };
     }
-  }
 
-  it("keeps an API server waiting not much longer, and costs a bounded memory", async () => {
-    await measure(); // code and caches are warm
-    const quiet: Window[] = [];
-    const crowded: Window[] = [];
-    for (let round = 0; round < SIZE.rounds; round++) {
-      quiet.push(await measure());
-      const { arriving, window, deeds } = await measureAmongStrangers();
-      crowded.push(window);
-      console.log(told("quiet", quiet.at(-1)));
-      console.log(told(`${SIZE.strangers} strangers come`, arriving));
-      console.log(told(`${SIZE.strangers} strangers`, window));
-      console.log(JSON.stringify(deeds));
-      assert.ok((deeds["400"] ?? 0) + (deeds["200"] ?? 0) > 0, "they were answered");
+    async function measureAmongStrangers(): Promise<{
+      readonly arriving: Window;
+      readonly window: Window;
+      readonly deeds: Deeds;
+    }> {
+      const crowd = new Companion("./strangers.ts");
+      try {
+        const order: StrangersOrder = { port, count: SIZE.strangers, large: SIZE.large };
+        await crowd.ask<string>(JSON.stringify(order));
+        crowd.say("go");
+        const arriving = await measure(ARRIVAL_MS);
+        const window = await measure();
+        return { arriving, window, deeds: await crowd.ask<Deeds>() };
+      } finally {
+        await crowd.end();
+      }
     }
-    const growth = Math.max(...crowded.map(({ burden }) => burden.peak)) - (quiet[0]?.burden.resident ?? 0);
-    assert.ok(growth < MOST_GROWTH, `it grew by ${Math.round(growth / MIB)} MiB`);
-    const times = (of: (window: Window) => number) => median(crowded.map(of)) / median(quiet.map(of));
-    const waited = times(({ p99 }) => p99).toFixed(1);
-    const worst = times(({ burden }) => burden.workP99).toFixed(1);
-    const worked = times(({ burden }) => burden.workP50);
-    console.log(
-      `beside quiet times: p99 of reviews ${waited} times, of work before an answer ${worst} times`,
-    );
-    // what passes on the clock, and how much piles up in one turn of the loop, depend on who else is on the machine
-    assert.ok(
-      worked < MOST_TIMES,
-      `${worked.toFixed(1)} times as much was done before a review was answered`,
-    );
+
+    it("keeps an API server waiting not much longer, and costs a bounded memory", async () => {
+      await measure(); // code and caches are warm
+      const quiet: Window[] = [];
+      const coming: Window[] = [];
+      const there: Window[] = [];
+      for (let round = 0; round < SIZE.rounds; round++) {
+        quiet.push(await measure());
+        const { arriving, window, deeds } = await measureAmongStrangers();
+        coming.push(arriving);
+        there.push(window);
+        console.log(told("quiet", quiet.at(-1)));
+        console.log(told(`${SIZE.strangers} strangers come`, arriving));
+        console.log(told(`${SIZE.strangers} strangers`, window));
+        console.log(JSON.stringify(deeds));
+        assert.ok(
+          answers.some((status) => (deeds[status] ?? 0) > 0),
+          "they were answered",
+        );
+      }
+      const growth = Math.max(...there.map(({ burden }) => burden.peak)) - (quiet[0]?.burden.resident ?? 0);
+      assert.ok(growth < MOST_GROWTH, `it grew by ${Math.round(growth / MIB)} MiB`);
+      for (const [when, crowded] of [
+        ["they come", coming],
+        ["they are there", there],
+      ] as const) {
+        const times = (of: (window: Window) => number) => median(crowded.map(of)) / median(quiet.map(of));
+        const waited = times(({ p99 }) => p99).toFixed(1);
+        const worst = times(({ burden }) => burden.workP99);
+        const worked = times(({ burden }) => burden.workP50);
+        console.log(
+          `beside quiet times, while ${when}: p99 of reviews ${waited} times, of work before an answer ${worst.toFixed(1)} times`,
+        );
+        // what passes on the clock depends on who else is on the machine; what was done in that time does not
+        assert.ok(
+          worked < MOST_TIMES,
+          `${worked.toFixed(1)} times as much was done before half of the reviews were answered`,
+        );
+        if (isFull && isProven)
+          assert.ok(
+            worst < MOST_TIMES,
+            `${worst.toFixed(1)} times as much was done before nearly all of them were`,
+          );
+      }
+    });
   });
-});
 
 function told(name: string, window: Window | undefined): string {
   if (window === undefined) return name;

@@ -12,6 +12,7 @@ import {
   reviewOf,
 } from "../review/admission-review.ts";
 import { DEADLINE_MS, withDeadline } from "../review/deadline.ts";
+import { DecodeQueue } from "../review/decode-queue.ts";
 import { type Busy, Intake, peerOf } from "../review/intake.ts";
 import type { GivenUp } from "../review/request-body.ts";
 import { answerEarly, mayHaveBody } from "./early-answer.ts";
@@ -34,7 +35,12 @@ export interface AppDeps {
  */
 export function createApp(given: AppDeps): express.Express {
   // whoever reaches the port makes lines by sending what is no review
-  const deps = { intake: new Intake(), ...given, log: limitedLogger(given.log, given.clock) };
+  const deps = {
+    intake: new Intake(),
+    queue: new DecodeQueue(),
+    ...given,
+    log: limitedLogger(given.log, given.clock),
+  };
   const app = express();
   app.disable("x-powered-by");
   app.disable("etag");
@@ -68,8 +74,8 @@ export function createApp(given: AppDeps): express.Express {
   return app;
 }
 
-function admit(route: Route, deps: Required<AppDeps>): RequestHandler {
-  const { intake } = deps;
+function admit(route: Route, deps: Required<AppDeps> & { readonly queue: DecodeQueue }): RequestHandler {
+  const { intake, queue, clock } = deps;
   const handle = withDeadline(deps.handlers[route], { route, ...deps });
   return async (request, response) => {
     const late = new AbortController();
@@ -79,9 +85,9 @@ function admit(route: Route, deps: Required<AppDeps>): RequestHandler {
       return;
     }
     try {
-      const started = deps.clock.monotonic();
+      const started = clock.monotonic();
       const deadlineMs = deadlineOf(request);
-      const asked = await readReview(request, { deadlineMs, late, place, clock: deps.clock });
+      const asked = await readReview(request, { deadlineMs, late, place, queue, clock });
       if (asked.kind === "lost") return;
       if (asked.kind === "busy") {
         turnAway(deps, route, response, asked.whose);
@@ -91,7 +97,7 @@ function admit(route: Route, deps: Required<AppDeps>): RequestHandler {
         refuseUnread(deps, route, response, asked);
         return;
       }
-      const leftMs = deadlineMs - (deps.clock.monotonic() - started);
+      const leftMs = deadlineMs - (clock.monotonic() - started);
       const answer = await handle(asked.request, hangUpSignal(response), leftMs);
       send(response, 200, reviewOf(answer));
     } finally {

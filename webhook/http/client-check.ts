@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import type { IncomingMessage } from "node:http";
+import type { Socket } from "node:net";
 import { TLSSocket } from "node:tls";
 
 /**
@@ -31,6 +32,11 @@ export function clientObjection(
 ): string | undefined {
   const isReading = method === "GET" || method === "HEAD";
   if (isReading && trusted.readers !== "trusted") return undefined;
+  return certificateObjection(socket, trusted);
+}
+
+/** The same for whatever is sent on a connection. */
+export function certificateObjection(socket: Socket, trusted: TrustedClients): string | undefined {
   const { advice } = trusted;
   const none = advised(
     "berth takes reviews only from a client with a certificate, and this one brought none",

@@ -5,6 +5,7 @@ import { once } from "node:events";
 import { connect as connectTcp, type Socket } from "node:net";
 import { afterEach, before, describe, it } from "node:test";
 import { eventually } from "../../test/support/eventually.ts";
+import { issueAuthority, issueClient } from "../certificates/issue.ts";
 import { TlsBench } from "../testing/tls-bench.ts";
 import type { TlsServer } from "./tls-server.ts";
 
@@ -66,6 +67,47 @@ describe("connections", () => {
       crowd.map(({ destroyed }) => destroyed),
       [true, false, false, false],
     );
+  });
+
+  describe("where callers prove themselves", () => {
+    const few = { inAll: 20, perPeer: 10, unproven: { inAll: 4, perPeer: 2 } };
+
+    async function proving() {
+      const authority = await issueAuthority(bench.clock);
+      const certificate = await issueClient(
+        authority,
+        { name: "kube-apiserver", organization: "berth.dev:reviewers" },
+        bench.clock,
+      );
+      const server = await bench.serve({ clientAuthority: authority.cert, connections: few });
+      const agents = Array.from({ length: 5 }, () => bench.keepAlive());
+      const post = async (agent = bench.keepAlive()) =>
+        (await bench.get(server, { method: "POST", certificate, agent })).status;
+      return { server, agents, post };
+    }
+
+    it("share fewer places without a certificate, of one address and in all", async () => {
+      const { server } = await proving();
+      for (let i = 0; i < 2; i++) await mute(server, "127.0.0.2");
+      await isCut(await mute(server, "127.0.0.2"));
+      for (let i = 0; i < 2; i++) await mute(server, "127.0.0.3");
+      // one that is new takes the place of whoever has most, and has it longest
+      const [first] = sockets;
+      await mute(server, "127.0.0.4");
+      await isCut(first ?? assert.fail());
+      // and nobody gets a second one while all are taken
+      await isCut(await mute(server, "127.0.0.4"));
+    });
+
+    it("have room with one, however many strangers there are", async () => {
+      const { server, agents, post } = await proving();
+      for (let i = 0; i < 8; i++) await mute(server, `127.0.0.${10 + i}`);
+      for (const agent of agents) assert.equal(await post(agent), 200);
+      for (let i = 0; i < 8; i++) await mute(server, `127.0.0.${20 + i}`);
+      // those that stand were not cut, and there is room for more
+      for (const agent of agents) assert.equal(await post(agent), 200);
+      assert.equal(await post(), 200);
+    });
   });
 
   it("whose request is under way are not cut for others", async () => {

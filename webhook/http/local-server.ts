@@ -6,6 +6,7 @@ import { BerthError, messageOf } from "../../allocator/base/errors.ts";
 import type { Clock, Logger } from "../../allocator/base/ports.ts";
 import { makeFolder } from "../../system/folders.ts";
 import { Connections } from "./connections.ts";
+import { HeaderWatch } from "./header-watch.ts";
 import { DRAIN_MS, HTTP_TIMES } from "./tls-server.ts";
 
 export interface LocalServerOptions {
@@ -29,6 +30,7 @@ export interface LocalServer {
 export async function serveLocally({ app, path, log, clock }: LocalServerOptions): Promise<LocalServer> {
   const server = createServer(HTTP_TIMES);
   const connections = new Connections(server);
+  new HeaderWatch(server, clock);
   server.on("request", (request, response) => {
     connections.enter(response);
     app(request, response);

@@ -2,8 +2,8 @@
 import type { IncomingMessage } from "node:http";
 import type { Clock } from "../../allocator/base/ports.ts";
 import { type AdmissionRequest, parseReview } from "../review/admission-review.ts";
+import type { DecodeQueue } from "../review/decode-queue.ts";
 import type { Busy, Place } from "../review/intake.ts";
-import { decode } from "../review/json.ts";
 import { BODY_LIMIT, type GivenUp, readBody, uidFromPrefix } from "../review/request-body.ts";
 
 /** What is no review, and how it is answered. */
@@ -33,6 +33,7 @@ export async function readReview(
     readonly deadlineMs: number;
     readonly late: AbortController;
     readonly place: Place;
+    readonly queue: DecodeQueue;
     readonly clock: Clock;
   },
 ): Promise<ReadReview> {
@@ -55,7 +56,7 @@ export async function readReview(
   if (!json) return unreadable(415, "the body must be application/json in UTF-8 and not compressed");
   if (body.kind === "too large") return unreadable(413, `the body is larger than ${BODY_LIMIT} bytes`);
   place.complete();
-  const decoded = decode(bytes);
+  const decoded = await by.queue.decode(bytes);
   if (decoded.kind === "unreadable") return unreadable(400, `the body cannot be read: ${decoded.why}`);
   const parsed = parseReview(decoded.value);
   if ("request" in parsed) return { kind: "review", request: parsed.request };

@@ -5,11 +5,22 @@ import { createSecureContext, type SecureContextOptions } from "node:tls";
 import { BerthError, messageOf } from "../../allocator/base/errors.ts";
 import type { Clock, Logger } from "../../allocator/base/ports.ts";
 import { type CertificatePair, readCertificate, readPair, readServingPair } from "../certificates/pair.ts";
-import type { Bound } from "../review/intake.ts";
 import { fitLine } from "../review/warnings.ts";
-import { clientObjection, TRUSTED_CLIENTS, type TrustedClients } from "./client-check.ts";
-import { CONNECTION_LIMITS, Connections } from "./connections.ts";
+import {
+  certificateObjection,
+  clientObjection,
+  TRUSTED_CLIENTS,
+  type TrustedClients,
+} from "./client-check.ts";
+import {
+  CONNECTION_LIMITS,
+  type ConnectionLimits,
+  Connections,
+  HANDSHAKE_MS,
+  UNPROVEN_LIMITS,
+} from "./connections.ts";
 import { answerEarly } from "./early-answer.ts";
+import { HeaderWatch } from "./header-watch.ts";
 
 export interface TlsServerOptions {
   readonly app: RequestListener;
@@ -24,8 +35,8 @@ export interface TlsServerOptions {
   readonly clientAuthority?: string;
   /** Which clients of that authority; `TRUSTED_CLIENTS` if absent. */
   readonly trusted?: TrustedClients;
-  /** `CONNECTION_LIMITS` if absent. */
-  readonly connections?: Bound;
+  /** If absent `CONNECTION_LIMITS`, with `UNPROVEN_LIMITS` where clients are asked for a certificate. */
+  readonly connections?: ConnectionLimits;
   readonly log: Logger;
   readonly clock: Clock;
   /** How long `close` waits for answers that are under way. */
@@ -54,13 +65,11 @@ export interface TlsServer {
 export const HTTP_TIMES = {
   /** The API server keeps idle connections for 90 s (Go, net/http DefaultTransport) and must be first to close them. */
   keepAliveTimeout: 125_000,
-  /** Above it: Node counts the silence of a connection that was opened and not used yet as a slow request. */
+  /** Above it: Node counts the silence of a connection that was opened and not used yet as a slow request; see `HeaderWatch`. */
   headersTimeout: 130_000,
   /** Beyond which Node cuts a request off; the app bounds admission bodies much sooner, and answers. */
   requestTimeout: 150_000,
 } as const;
-/** As Go's: an API server has its own limit of 10 s for a handshake (net/http, TLSHandshakeTimeout). */
-const HANDSHAKE_MS = 10_000;
 /** Bytes of a refusal: a name that is quoted in it may be of any length. */
 const LONGEST_WORDS = 1_024;
 /** Below the 30 s that Kubernetes gives a pod to end. */
@@ -82,7 +91,13 @@ export async function serveTls(options: TlsServerOptions): Promise<TlsServer> {
     ...HTTP_TIMES,
     handshakeTimeout: HANDSHAKE_MS,
   });
-  const connections = new Connections(server, options.connections ?? CONNECTION_LIMITS);
+  const asked = clientAuthority === undefined ? {} : { unproven: UNPROVEN_LIMITS };
+  const connections = new Connections(server, options.connections ?? { ...CONNECTION_LIMITS, ...asked });
+  server.on("secureConnection", (socket) => {
+    if (clientAuthority !== undefined && certificateObjection(socket, trusted) === undefined)
+      connections.prove(socket);
+  });
+  new HeaderWatch(server, clock);
   server.on("request", (request, response) => {
     connections.enter(response);
     const objection = clientAuthority === undefined ? undefined : clientObjection(request, trusted);

@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import fc from "fast-check";
-import { decode } from "./json.ts";
+import { type Decoded, decode, decodeInSteps } from "./json.ts";
 import { BODY_LIMIT } from "./request-body.ts";
 
 const BEGINNING =
@@ -154,6 +154,46 @@ describe("decode", () => {
     });
   });
 
+  it("comes to the same in steps, however short they are", () => {
+    const keys = ["a", "containers", "volumes", "managedFields", "__proto__", '\\"'];
+    const value = fc.letrec((tie) => ({
+      value: fc.oneof(
+        { depthSize: "small" },
+        fc.constantFrom(0, "", "text", '"\\', "\\\\", "[{", "€"),
+        fc.array(tie("value"), { maxLength: 4 }),
+        fc.array(fc.tuple(fc.constantFrom(...keys), tie("value")), { maxLength: 4 }).map(Object.fromEntries),
+      ),
+    })).value;
+    const text = fc.oneof(
+      fc
+        .tuple(value, fc.constantFrom(undefined, 1))
+        .map(([from, indent]) => JSON.stringify(from, null, indent)),
+      fc.array(fc.constantFrom(...'[]{}"\\:,1 a', '"volumes":')).map((parts) => parts.join("")),
+    );
+    fc.assert(
+      fc.property(text, fc.integer({ min: 1, max: 9 }), (body, stepBytes) => {
+        assert.deepEqual(inSteps(Buffer.from(body), stepBytes).decoded, decode(Buffer.from(body)));
+      }),
+      { numRuns: 500 },
+    );
+  });
+
+  for (const { name, body } of [
+    { name: "one text", body: JSON.stringify("\u0000".repeat(1_000_000)) },
+    { name: "texts", body: JSON.stringify(Array.from({ length: 20_000 }, () => "x".repeat(60))) },
+    {
+      name: "what is left out",
+      body: JSON.stringify({ containers: ["x".repeat(600_000), [["x".repeat(600_000)]]] }),
+    },
+    { name: "space", body: `[${" ".repeat(1_000_000)}]` },
+  ]) {
+    it(`takes a step for each so many bytes: ${name}`, () => {
+      const { steps, decoded } = inSteps(Buffer.from(body), 50_000);
+      assert.equal(decoded.kind, "json");
+      assert.ok(steps >= Math.floor(body.length / 50_000) / 2, `${steps} steps for ${body.length} bytes`);
+    });
+  }
+
   it("never throws, whatever the bytes", () => {
     fc.assert(
       fc.property(fc.uint8Array({ maxLength: 300 }), (bytes) => {
@@ -163,3 +203,11 @@ describe("decode", () => {
     );
   });
 });
+
+function inSteps(bytes: Buffer, stepBytes: number): { readonly decoded: Decoded; readonly steps: number } {
+  const working = decodeInSteps(bytes, stepBytes);
+  for (let steps = 1; ; steps++) {
+    const { done, value } = working.next();
+    if (done === true) return { decoded: value, steps };
+  }
+}

@@ -4,6 +4,8 @@ export type Decoded =
   | { readonly kind: "json"; readonly value: unknown }
   | { readonly kind: "unreadable"; readonly why: string };
 
+/** Of a pass over the bytes: some tenths of a millisecond. */
+export const STEP_BYTES = 128 * 1024;
 /** Deeper than any object that Berth admits. Decoding is bounded by it, in memory and in stack. */
 const DEEPEST = 1000;
 
@@ -30,8 +32,17 @@ const UNREAD: readonly string[] = [
  * refused wherever it stands, for no object of Kubernetes has one.
  */
 export function decode(bytes: Buffer): Decoded {
-  const scan = new Scan(bytes);
-  const why = scan.run();
+  const steps = decodeInSteps(bytes);
+  for (;;) {
+    const { done, value } = steps.next();
+    if (done === true) return value;
+  }
+}
+
+/** As `decode`, for who has something else to do between the steps. What comes after the last one is done in one piece. */
+export function* decodeInSteps(bytes: Buffer, stepBytes = STEP_BYTES): Generator<void, Decoded, void> {
+  const scan = new Scan(bytes, stepBytes);
+  const why = yield* scan.run();
   if (why !== undefined) return { kind: "unreadable", why };
   try {
     return { kind: "json", value: JSON.parse(textOf(bytes, scan.length)) };
@@ -68,33 +79,42 @@ class Scan {
   /** Of what is left to decode. */
   length: number;
   readonly #bytes: Buffer;
+  readonly #stepBytes: number;
   readonly #mostWeight: number;
   #weight = 0;
   #depth = 0;
+  /** Of the last text: the byte before what follows, whether that is never read, and whether it was a key `__proto__`. */
+  #before = 0;
+  #isLeftOut = false;
+  #isForbidden = false;
   /** What was read up to here stands at the beginning already, up to `#written`. */
   #moved = 0;
   #written = 0;
 
-  constructor(bytes: Buffer) {
+  constructor(bytes: Buffer, stepBytes: number) {
     this.#bytes = bytes;
+    this.#stepBytes = stepBytes;
     this.length = bytes.length;
     this.#mostWeight = ALLOWANCE.floor + ALLOWANCE.factor * bytes.length;
   }
 
   /** Why the bytes are not to be decoded; undefined: those up to `length` are. */
-  run(): string | undefined {
+  *run(): Generator<void, string | undefined, void> {
     const bytes = this.#bytes;
+    let pauseAt = this.#stepBytes;
     for (let at = 0; at < bytes.length; at++) {
+      if (at >= pauseAt) {
+        yield;
+        pauseAt = at + this.#stepBytes;
+      }
       const role = ROLES[bytes[at] ?? 0] ?? 0;
       if (role === 0) continue;
-      if (role !== QUOTE) this.#step(role);
-      else {
-        const next = this.#text(at);
-        if (next === undefined) return "it has a key __proto__";
-        at = next;
-      }
-      if (this.#depth > DEEPEST) return `it is nested deeper than ${DEEPEST}`;
-      if (this.#weight > this.#mostWeight) return "it is made of more values than its size allows";
+      if (role === QUOTE) {
+        const end = endOfText(bytes, at + 1, at + this.#stepBytes);
+        at = this.#text(at, end) ?? (yield* this.#long(at, end));
+      } else this.#step(role);
+      const why = this.#objection();
+      if (why !== undefined) return why;
     }
     if (this.#moved > 0) this.#move(bytes.length);
     return undefined;
@@ -109,28 +129,59 @@ class Scan {
     }
   }
 
-  /** Index of the last byte of the text that begins at `start`, or of the key with what is left out; undefined: a forbidden key. */
-  #text(start: number): number | undefined {
+  #objection(): string | undefined {
+    if (this.#isForbidden) return "it has a key __proto__";
+    if (this.#depth > DEEPEST) return `it is nested deeper than ${DEEPEST}`;
+    if (this.#weight > this.#mostWeight) return "it is made of more values than its size allows";
+    return undefined;
+  }
+
+  /** Index of the last byte before what follows a text; undefined: it does not end yet, or something is left out, see `#long`. */
+  #text(start: number, end: number): number | undefined {
+    if (!isEnd(this.#bytes, end)) return undefined;
+    this.#read(start, end);
+    return this.#isLeftOut ? undefined : this.#before;
+  }
+
+  /** The same, in steps. */
+  *#long(start: number, from: number): Generator<void, number, void> {
+    if (!isEnd(this.#bytes, from)) {
+      let end = from;
+      while (!isEnd(this.#bytes, end)) {
+        yield;
+        end = endOfText(this.#bytes, end, end + this.#stepBytes);
+      }
+      this.#read(start, end);
+    }
+    return this.#isLeftOut ? yield* this.#leaveOut(this.#before + 1) : this.#before;
+  }
+
+  /** Reads the text, or the key, from `start` to `end`. */
+  #read(start: number, end: number): void {
     const bytes = this.#bytes;
-    const end = endOfText(bytes, start);
     const colon = afterSpace(bytes, end + 1);
+    this.#isLeftOut = false;
+    this.#before = end;
     if (bytes[colon] !== COLON) {
       this.#weight += WEIGHTS.text;
-      return end;
+      return;
     }
     this.#weight += WEIGHTS.key;
-    if (isPrototype(bytes, start + 1, end)) return undefined;
+    this.#isForbidden = isPrototype(bytes, start + 1, end);
     const value = afterSpace(bytes, colon + 1);
-    if (ROLES[bytes[value] ?? 0] !== OPENING || !isUnread(bytes, start + 1, end)) return value - 1;
-    return this.#leaveOut(value);
+    this.#before = value - 1;
+    this.#isLeftOut = ROLES[bytes[value] ?? 0] === OPENING && isUnread(bytes, start + 1, end);
   }
 
   /** Writes null for the list or map that begins at `start`. Index of its last byte. */
-  #leaveOut(start: number): number {
-    const end = endOfValue(this.#bytes, start);
+  *#leaveOut(start: number): Generator<void, number, void> {
+    const bytes = this.#bytes;
+    const skip = { at: start, depth: 0, isText: false };
+    while (!skipValue(bytes, skip, skip.at + this.#stepBytes)) yield;
+    const end = Math.min(skip.at, bytes.length - 1);
     if (end - start + 1 >= NULL.length) {
       this.#move(start);
-      this.#written += NULL.copy(this.#bytes, this.#written);
+      this.#written += NULL.copy(bytes, this.#written);
       this.length = this.#written;
       this.#moved = end + 1;
     }
@@ -147,24 +198,38 @@ class Scan {
 
 const NULL = Buffer.from("null");
 
-/** Index of the quote that ends the text which begins at `start`, or the end. */
-function endOfText(bytes: Buffer, start: number): number {
-  let at = start + 1;
-  while (at < bytes.length && bytes[at] !== QUOTE) at += bytes[at] === BACKSLASH ? 2 : 1;
+/** Index of the quote that ends a text of which `from` is inside, or of where to go on: at the limit, or at the end. */
+function endOfText(bytes: Buffer, from: number, limit: number): number {
+  const most = Math.min(limit, bytes.length);
+  let at = from;
+  while (at < most && bytes[at] !== QUOTE) at += bytes[at] === BACKSLASH ? 2 : 1;
   return at;
 }
 
-/** Index of the bracket that ends the value which begins at `start`, or of the last byte. */
-function endOfValue(bytes: Buffer, start: number): number {
-  let depth = 0;
-  let at = start;
-  for (; at < bytes.length; at++) {
-    const role = ROLES[bytes[at] ?? 0];
-    if (role === QUOTE) at = endOfText(bytes, at);
-    else if (role === OPENING) depth++;
-    else if (role === CLOSING && --depth === 0) return at;
+/** Whether `skip.at` is the bracket that ends the value which it began at, or the end; otherwise it goes on from there. */
+function skipValue(
+  bytes: Buffer,
+  skip: { at: number; depth: number; isText: boolean },
+  limit: number,
+): boolean {
+  const most = Math.min(limit, bytes.length);
+  for (; skip.at < most; skip.at++) {
+    if (skip.isText) {
+      skip.at = endOfText(bytes, skip.at, most);
+      if (skip.at >= most) break;
+      skip.isText = bytes[skip.at] !== QUOTE;
+      continue;
+    }
+    const role = ROLES[bytes[skip.at] ?? 0];
+    if (role === QUOTE) skip.isText = true;
+    else if (role === OPENING) skip.depth++;
+    else if (role === CLOSING && --skip.depth === 0) return true;
   }
-  return bytes.length - 1;
+  return skip.at >= bytes.length;
+}
+
+function isEnd(bytes: Buffer, at: number): boolean {
+  return at >= bytes.length || bytes[at] === QUOTE;
 }
 
 function afterSpace(bytes: Buffer, start: number): number {
