@@ -187,18 +187,24 @@ if (havePartsOrSkip(["helm"])) {
             const caBundle = Buffer.from(CERTIFICATE).toString("base64");
             return { ...entry, clientConfig: { service, ...(isGiven ? { caBundle } : {}) } };
           });
-          assert.deepEqual(only(manifests, kind)["webhooks"], filled);
+          // the files know no agents that are apart
+          const agents = ',"berth-system-agents"]';
+          const rendered = JSON.stringify(only(manifests, kind)["webhooks"]);
+          assert.ok(rendered.includes(agents));
+          assert.deepEqual(JSON.parse(rendered.replaceAll(agents, "]")), filled);
         }
       });
 
-      it("have the chart's labels on every object, and a place in no namespace but the release's", () => {
+      it("have the chart's labels on every object, and a place in no namespace but the release's and the agents'", () => {
         for (const { metadata, kind } of manifests as readonly (Manifest & {
           metadata: { labels?: object };
         })[]) {
           const labels: Readonly<Record<string, unknown>> = { ...metadata.labels };
           assert.equal(labels["app.kubernetes.io/name"], "berth", `${kind} ${metadata.name}`);
           assert.equal(labels["app.kubernetes.io/managed-by"], "Helm", `${kind} ${metadata.name}`);
-          assert.ok([undefined, "berth-system"].includes(metadata.namespace));
+          const isAgents = metadata.name === "berth-agent" || metadata.name === "berth-conflist";
+          const own = isAgents ? "berth-system-agents" : "berth-system";
+          assert.ok([undefined, own].includes(metadata.namespace), `${kind} ${metadata.name}`);
         }
       });
     });
@@ -249,6 +255,21 @@ if (havePartsOrSkip(["helm"])) {
         assert.equal(namespace, name === "berth-agent" ? "nodes" : "berth-system");
       const given = await render({ agent: { namespace: "nodes", createNamespace: false } });
       assert.ok(!given.some(({ kind }) => kind === "Namespace"));
+    });
+
+    it("names the agents' namespace after the release's, or has them in that one where it is said", async () => {
+      const longest = "n".repeat(63);
+      for (const [release, agents] of [
+        ["berth-system", "berth-system-agents"],
+        [longest, `${"n".repeat(56)}-agents`],
+      ] as const) {
+        const { metadata } = only(await render({}, release), "DaemonSet");
+        assert.equal(metadata.namespace, agents);
+      }
+      const together = await render({ agent: { namespace: "berth-system" } });
+      assert.equal(only(together, "DaemonSet").metadata.namespace, "berth-system");
+      assert.ok(!together.some(({ kind }) => kind === "Namespace"));
+      assert.ok(!JSON.stringify(together).includes("berth-system-agents"));
     });
 
     it("has alerts and dashboard as the files have them", async () => {
@@ -330,7 +351,7 @@ if (havePartsOrSkip(["helm", "etcd", "kube-apiserver"])) {
     let plane: ControlPlane;
     before(async () => {
       plane = await startControlPlane(); // without Berth's definitions, which are judged too
-      await makeNamespaces(plane.connect(), ["berth-system"]);
+      await makeNamespaces(plane.connect(), ["berth-system", "berth-system-agents"]);
       const labels = { "pod-security.kubernetes.io/enforce": "restricted" };
       const body = { apiVersion: "v1", kind: "Namespace", metadata: { name: "strict", labels } };
       await plane.connect().call({ method: "POST", path: "/api/v1/namespaces", body });
@@ -355,8 +376,13 @@ if (havePartsOrSkip(["helm", "etcd", "kube-apiserver"])) {
     for (const [title, values] of Object.entries({ ...VALUE_SETS, narrowed: NARROWED })) {
       it(`are taken without a field that it does not know: ${title}`, async () => {
         const manifests = await render(values);
-        for (const manifest of manifests.filter((each) => !isForeign(each)))
-          assert.equal(await judged(manifest), "", `${manifest.kind} ${manifest.metadata.name}`);
+        for (const manifest of manifests.filter((each) => !isForeign(each))) {
+          const { kind, metadata } = manifest;
+          // that of the agents is there, for what is in it
+          const isThere = kind === "Namespace";
+          const object = isThere ? { ...manifest, metadata: { ...metadata, name: "another" } } : manifest;
+          assert.equal(await judged(object), "", `${kind} ${metadata.name}`);
+        }
       });
     }
 
@@ -386,12 +412,12 @@ if (havePartsOrSkip(["helm", "etcd", "kube-apiserver"])) {
       );
     });
 
-    it("have, with agents apart, no pod in the release's namespace that Pod Security's restricted refuses", async () => {
-      const manifests = await render({ agent: { namespace: "nodes" } });
+    it("have no pod in the release's namespace that Pod Security's restricted refuses", async () => {
+      const manifests = await render();
       const own = manifests.filter(({ metadata }) => metadata.namespace === "berth-system");
       const names = [...templatesOf(own).keys()];
       assert.deepEqual(names.sort(), ["berth-issuer", "berth-webhook"]);
-      for (const name of names) assert.equal(await security(name, { agent: { namespace: "nodes" } }), "");
+      for (const name of names) assert.equal(await security(name), "");
     });
 
     it("have an issuer that meets it, where Berth is its own authority, and none elsewhere", async () => {

@@ -3,7 +3,7 @@
 import assert from "node:assert/strict";
 import { after, before, describe, it } from "node:test";
 import { setTimeout as pause } from "node:timers/promises";
-import { BERTH_NAMESPACE } from "./berth.ts";
+import { AGENT_NAMESPACE, BERTH_NAMESPACE } from "./berth.ts";
 import { caseOptions, Times } from "./cases.ts";
 import { startApi } from "./control-plane.ts";
 import { Lab, type Running } from "./lab.ts";
@@ -12,6 +12,7 @@ import { Sandboxes } from "./observer.ts";
 
 const AWAY_MS = 60_000;
 const IN_BERTH = { namespace: BERTH_NAMESPACE };
+const OF_AGENTS = { namespace: AGENT_NAMESPACE };
 
 let lab: Lab;
 before(async () => {
@@ -30,15 +31,15 @@ const addresses = (pods: readonly Running[]) =>
 /** Where no node has the label, the agents go. */
 async function selectNodes(value: string | null): Promise<void> {
   const patch = { spec: { template: { spec: { nodeSelector: { "berth.dev/none": value } } } } };
-  await lab.must(["patch", "daemonset/berth-agent", "--type=merge", "-p", JSON.stringify(patch)], IN_BERTH);
+  await lab.must(["patch", "daemonset/berth-agent", "--type=merge", "-p", JSON.stringify(patch)], OF_AGENTS);
 }
 
 async function agents(): Promise<string> {
-  return await lab.must(["get", "pods", "-l", "app.kubernetes.io/component=agent", "-o", "name"], IN_BERTH);
+  return await lab.must(["get", "pods", "-l", "app.kubernetes.io/component=agent", "-o", "name"], OF_AGENTS);
 }
 
-async function rolledOut(what: string): Promise<void> {
-  await lab.must(["rollout", "status", what, "--timeout=180s"], IN_BERTH);
+async function rolledOut(what: string, where = IN_BERTH): Promise<void> {
+  await lab.must(["rollout", "status", what, "--timeout=180s"], where);
 }
 
 describe("absences", () => {
@@ -62,7 +63,7 @@ describe("absences", () => {
       } finally {
         await selectNodes(null);
       }
-      await rolledOut("daemonset/berth-agent");
+      await rolledOut("daemonset/berth-agent", OF_AGENTS);
       times.step("agents back");
       const now = await lab.runsAgain(db0.name, db0.uid);
       times.step("pod back");
@@ -79,9 +80,9 @@ describe("absences", () => {
     async () => {
       const times = new Times("E0542");
       const were = addresses(await lab.runs("app=db", 2));
-      await lab.must(["rollout", "restart", "daemonset/berth-agent"], IN_BERTH);
+      await lab.must(["rollout", "restart", "daemonset/berth-agent"], OF_AGENTS);
       let isOver = false;
-      const rollout = rolledOut("daemonset/berth-agent").finally(() => {
+      const rollout = rolledOut("daemonset/berth-agent", OF_AGENTS).finally(() => {
         isOver = true;
       });
       let rounds = 0;

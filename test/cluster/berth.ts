@@ -11,6 +11,8 @@ import { importImage } from "./node.ts";
 
 const ROOT = fileURLToPath(new URL("../../", import.meta.url));
 export const BERTH_NAMESPACE = "berth-system";
+/** As the chart calls it, if nothing is said. */
+export const AGENT_NAMESPACE = "berth-system-agents";
 export const CHART = `${ROOT}charts/berth`;
 const IMAGE = `${ROOT}build/berth-image.tar`;
 const CONFLIST = "/etc/cni/net.d/10-berth.conflist";

@@ -41,9 +41,9 @@ app.kubernetes.io/component: {{ . }}
 {{- $text | replace "berth-system" $release }}
 {{- end }}
 
-{{- /* Where the agents are: apart from webhook and issuer, if it is said. */ -}}
+{{- /* Where the agents are: apart from webhook and issuer, unless the release's own is said. */ -}}
 {{- define "berth.agentNamespace" -}}
-{{- .Values.agent.namespace | default .Release.Namespace }}
+{{- .Values.agent.namespace | default (printf "%s-agents" (.Release.Namespace | trunc 56 | trimSuffix "-")) }}
 {{- end }}
 
 {{- /* Narrows what passes through Berth to what the values select, in place: the object that has the selectors, its values, and whether
