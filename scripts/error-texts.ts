@@ -6,54 +6,61 @@ export const REMEDIES: Readonly<Record<RefusalCode | FaultCode, string>> = {
   REQUEST_INVALID:
     "Correct the annotation or field that the message names. `berthctl explain -f FILE` says what Berth makes of a file before it is applied.",
   ADDRESS_OUTSIDE:
-    "Ask for an address of a pool (`berthctl get pools`), name the pool that has it, or add a range to a pool.",
+    "Ask for an address of a pool: `berthctl get pools` (in a cluster `kubectl get ippools`) lists them. Or have the range added to a pool.",
   ADDRESS_EXCLUDED: "Ask for another address; the message names free ones nearby.",
   ADDRESS_TAKEN:
-    "Take a free address nearby, as the message proposes, or release the holder's claim if it is not needed any more. `berthctl who ADDRESS` tells who has it and why. A cooling address is free once its pool's cooldown is over.",
-  POOL_UNKNOWN: "Correct the name, or create the pool first. `berthctl get pools` lists them.",
+    "Ask for a free address, as the message proposes. Or, if nobody needs the holder's claim any more, `berthctl release NAMESPACE/NAME`. `berthctl who ADDRESS` says who has the address and why. An address that is cooling down is free when its pool's `cooldown` is over.",
+  POOL_UNKNOWN: "Correct the name (`berthctl get pools` lists the pools), or create the pool first.",
   POOL_DISABLED:
-    "Name another pool, or take `disabled: true` off the pool. What it gave before stays where it is.",
+    'Name another pool, or set `disabled: false` on this one: `kubectl patch ippool NAME --type merge -p \'{"spec":{"disabled":false}}\'`. Addresses that it gave before stay where they are.',
   POOL_FORBIDDEN:
-    "Name a pool that is open to the pod, label the namespace or the pod as the pool's selectors want, or ask the pool's administrator.",
+    "Name a pool that is open to the pod. Or label the namespace or pod as the pool's selectors want (`kubectl get ippool NAME -o yaml`), or ask the pool's administrator.",
   POOL_EXHAUSTED:
-    "Add a range to the pool, or find claims that nobody needs (`berthctl get claims -A`) and release them. Given-back addresses are free after the cooldown.",
-  POOL_INVALID: "Correct the field that the message names.",
-  POOL_OVERLAPS: "Change `cidr`, `from`, `to` or `exclude` of one of the two pools.",
+    "Release claims that nobody needs: `berthctl get claims -A` lists them, `berthctl release NAMESPACE/NAME` gives one back. Or add a range to the pool. An address that was given back is free when the pool's `cooldown` is over.",
+  POOL_INVALID: "Correct the field that the message names, and apply the pool again.",
+  POOL_OVERLAPS:
+    "Change `cidr`, `from`, `to` or `exclude` of one of the two pools: an address belongs to one pool at most.",
   POOL_IN_USE:
-    "Release the claims that the message names, or set `disabled: true` and wait until they are gone.",
-  FAMILY_UNAVAILABLE: "Ask for another family, or add a range of it to the pool.",
+    "Release the claims that the message names (`berthctl release NAMESPACE/NAME`), or set `disabled: true` on the pool and wait until they are gone.",
+  FAMILY_UNAVAILABLE:
+    "Ask for the other family in `berth.dev/families`, or have a range of the missing family added to the pool.",
   LIST_TOO_SHORT:
-    "Add entries until there is one for every ordinal, or for every pod that may live at once; or lower replicas or maxSurge.",
+    "Add an entry to `berth.dev/ips` for every ordinal, or for every pod that may exist at once (replicas and maxSurge). Or lower those.",
   SET_EXHAUSTED:
-    "Wait until an old pod and its sandbox are gone, or add entries for the replicas and maxSurge.",
+    "Wait until an old pod has ended, with its sandbox. If it happens at every rollout: add entries to `berth.dev/ips` for maxSurge, or set maxSurge to 0.",
   LIMIT_REACHED:
-    "Release a claim of the namespace, or ask whoever runs the pool for a higher `limits.perNamespace`: a pool that says none leaves a tenth of its addresses to other namespaces, and one that names one namespace in its `namespaceSelector`, or as many addresses as it has, leaves none. If it is what is held for pods that have not come: try again, it is let go after 120 s.",
+    "Release a claim of the namespace, or ask the pool's administrator for a higher `limits.perNamespace` ([limits.md](limits.md)). If the message says that addresses are held for pods that have not come: wait, they are free after 120 s.",
   CLAIM_CHANGED:
-    "Delete the pod that has the claim: the next one of its name gets what is asked for now. To keep the old addresses, take the change back.",
-  CLAIM_RELEASING: "Try again; it takes a moment. Controllers do so by themselves.",
+    "Delete the pod that has the claim: `kubectl delete pod NAME`. The next pod of that name gets what is asked for now. To keep the old address, take the change back.",
+  CLAIM_RELEASING: "Wait a moment and try again. Controllers do so by themselves.",
   CLAIM_MISSING:
-    "Delete the pod and create it again, through the webhook. If that does not help, look whether the webhook is called for its namespace.",
+    "Delete the pod and create it again. If that does not help, the webhook was not asked: `kubectl get mutatingwebhookconfiguration berth -o yaml` says for which namespaces and pods it is.",
   CLAIM_BUSY:
-    "Wait until the other pod's sandbox is gone. If its node is lost for good, delete the Node or taint it out-of-service.",
+    "Delete the other pod, or wait until its sandbox has ended. If its node is lost for good: switch it off, then `kubectl delete node NODE`, or taint it with `node.kubernetes.io/out-of-service` ([when an address moves](cluster.md#when-an-address-moves)).",
   CLAIM_REFUSED:
-    "If it is a quota: release claims of the namespace that nobody needs, or raise it. If it is a policy: ask whoever made it. Otherwise create the pod in a namespace that is there and not being deleted.",
-  OBJECT_INVALID: "Send the object to the webhook's route for its kind, with a name and a namespace.",
+    "If the message names a quota: release claims of the namespace, or raise the quota. If it names a policy: ask whoever made the policy. Otherwise create the pod in a namespace that exists and is not being deleted.",
+  OBJECT_INVALID:
+    "If you wrote the object: correct what the message names. If the message is about a kind: the webhook configuration sends objects to the wrong path; install it from the chart.",
   STORE_UNAVAILABLE:
-    "See whether the store runs and can be reached. Nothing was decided; ask again. Pods that run are not touched.",
-  STORE_FULL: "Make room on the disk under the store.",
+    "Check that the API server (or, on one host, the disk) can be reached, then try again. Nothing was changed, and running pods are not affected.",
+  STORE_FULL: "Free space on the disk that the message names.",
   STORE_READ_ONLY:
-    "Make the file and its folder writable for the user that Berth runs as; in a cluster, give its service accounts the roles of the chart.",
-  WRITE_REFUSED: "The message has the API server's own words: raise the quota, or change the policy.",
+    "Make the file and its folder writable for the user that runs Berth. In a cluster: give its service accounts the chart's roles (`helm upgrade`).",
+  WRITE_REFUSED: "The message quotes the API server: raise the quota, or change the policy, that it names.",
   STATE_CORRUPT:
-    "Keep a copy of the store and put a backup in its place; the message names the record. Do not start over with an empty store: addresses in use would be given out again.",
+    "Copy the store, then restore a backup ([recovery.md](recovery.md)); the message names the record. Do not start with an empty store: addresses in use would be given out again.",
   JOURNAL_MISMATCH:
-    "Start the agent on the journal that has served (`agent.dataDir` as it was), or drain and reboot the node. If that journal is lost: end the node's sandboxes, then `berthctl adopt` (see recovery.md).",
-  REVISION_CONFLICT: "Try again. If it comes again and again, two writers fight over the record: look who.",
-  NOT_READY: "Wait until the process has loaded its state; its readiness says when.",
-  TIMED_OUT: "Try again. If it stays, look at the load and at the store.",
-  CONFIG_INVALID: "Correct the flag, variable or file that the message names.",
-  CERTIFICATE_INVALID: "Give a certificate and key that belong together, in PEM, and that are in force.",
-  INTERNAL: "Report it, with the lines of the log around it.",
+    "Start the agent with the journal that served before (the old `agent.dataDir`), or drain and reboot the node. If the journal is lost: end the node's sandboxes, then `berthctl adopt` ([recovery.md](recovery.md)).",
+  REVISION_CONFLICT:
+    "Try again. If it keeps happening, something else writes the same record: `kubectl get ipclaim NAME -o yaml --show-managed-fields` says what.",
+  NOT_READY:
+    "Wait until the process has loaded its records. If it takes longer than a minute, its log says what it waits for.",
+  TIMED_OUT: "Try again. If it keeps happening, check the load of the node, the API server and its etcd.",
+  CONFIG_INVALID: "Correct the flag, variable or file that the message names, and start again.",
+  CERTIFICATE_INVALID:
+    "Provide a certificate and a key that belong together, in PEM, and that have not expired.",
+  INTERNAL:
+    "Report it ([SECURITY.md](../SECURITY.md) if addresses are affected), with the log lines before and after it.",
 };
 
 /** What a person reads, word for word; a test produces each of them. */
@@ -67,7 +74,7 @@ export const EXAMPLES: Readonly<Record<RefusalCode, string>> = {
     'address 10.20.0.70 in pool "db" is held by shop/mysql-0 (StatefulSet mysql, ordinal 0); free nearby: 10.20.0.71, 10.20.0.72, 10.20.0.73; or release it with: berthctl release shop/mysql-0',
   POOL_UNKNOWN: 'there is no pool "dbs"; there are "db"',
   POOL_DISABLED: 'pool "db" takes no new reservations; name another pool',
-  POOL_FORBIDDEN: 'pool "db" is not open to namespace shop',
+  POOL_FORBIDDEN: 'pool "db" is not open to namespace shop; ask its administrator',
   POOL_EXHAUSTED:
     'no free IPv4 address in pool "tiny": 1 are held or cooling; add a range, or release claims that are not needed',
   POOL_INVALID: "spec.ranges[0].cidr 10.20.0.7/24 has host bits; write 10.20.0.0/24",
@@ -86,7 +93,7 @@ export const EXAMPLES: Readonly<Record<RefusalCode, string>> = {
     "claim shop/mysql-0 holds 10.20.0.70 and is in use by pod mysql-0, but the request is now for 10.20.0.71; it changes when that pod is deleted and created again",
   CLAIM_RELEASING: "the addresses of claim shop/mysql-0 are being given back; try again in a moment",
   CLAIM_MISSING:
-    "pod shop/licence asks for an address and no claim was made for it; send it through /mutate/pods first",
+    "pod shop/licence asks for an address and no claim was made for it; Berth was not asked before; use: berthctl apply -f FILE",
   CLAIM_BUSY: "claim shop/mysql-0 is in use by pod mysql-0 on node node-a; delete the pod first",
   CLAIM_REFUSED:
     'the API server refuses to create ipclaims shop/licence with 403: ipclaims.berth.dev "licence" is forbidden: exceeded quota: claims, requested: count/ipclaims.berth.dev=1, used: count/ipclaims.berth.dev=5, limited: count/ipclaims.berth.dev=5; release claims of the namespace that nobody needs, or raise the quota',

@@ -2,29 +2,29 @@
 
 /** A refusal is an expected answer: the asker can read it and do something. Code -> what it means. */
 export const REFUSALS = {
-  REQUEST_INVALID: "an annotation, or a field of a claim, cannot be read",
+  REQUEST_INVALID: "an annotation, or a field of a claim, is not valid",
   ADDRESS_OUTSIDE: "no pool contains the address",
   ADDRESS_EXCLUDED: "the address is a gateway, a network or broadcast address, or excluded from its pool",
   ADDRESS_TAKEN: "another identity holds the address",
   POOL_UNKNOWN: "there is no pool of that name",
   POOL_DISABLED: "the pool takes no new reservations",
   POOL_FORBIDDEN: "the pool is not open to this namespace, pod or service account",
-  POOL_EXHAUSTED: "every address of the pools that may serve the request is taken",
-  POOL_INVALID: "the pool itself is wrong: a range, gateway, route or selector",
+  POOL_EXHAUSTED: "no pool that may serve the request has a free address",
+  POOL_INVALID: "a field of the pool is not valid: a range, gateway, route or selector",
   POOL_OVERLAPS: "two pools would contain the same address",
-  POOL_IN_USE: "reservations stand in what the change would remove",
-  FAMILY_UNAVAILABLE: "no pool that may serve the request has an address family that it asks for",
+  POOL_IN_USE: "addresses that the change would remove from the pool are reserved",
+  FAMILY_UNAVAILABLE: "the request asks for an address family that no eligible pool has",
   LIST_TOO_SHORT: "the list of addresses has no entry for this ordinal",
-  SET_EXHAUSTED: "every entry of the Deployment's set of addresses is bound to a pod",
+  SET_EXHAUSTED: "every address of the Deployment's list is in use by a pod",
   LIMIT_REACHED:
-    "the namespace has as many addresses of the pool as the pool allows one namespace, or as much is held as may be for pods that were admitted and have not come",
-  CLAIM_CHANGED: "the identity holds other addresses than it asks for now",
-  CLAIM_RELEASING: "the identity's addresses are being given back at this moment",
+    "the namespace has as many addresses of the pool as one namespace may have, or too many addresses are held for pods that were admitted and have not started",
+  CLAIM_CHANGED: "the pod's claim has other addresses than are asked for now, and a pod is using it",
+  CLAIM_RELEASING: "the claim's addresses are being given back",
   CLAIM_MISSING: "the pod asked for a fixed address and has no claim",
-  CLAIM_BUSY: "the claim is bound to another pod whose sandbox may still be alive",
+  CLAIM_BUSY: "another pod has the claim, and its sandbox may still be running",
   CLAIM_REFUSED:
-    "the API server takes no claim for the pod: by a ResourceQuota, by an admission policy, or because its namespace does not exist or is being deleted",
-  OBJECT_INVALID: "the object is not of the kind or the form that is expected here",
+    "the API server refuses to store a claim for the pod: because of a ResourceQuota or an admission policy, or because its namespace does not exist or is being deleted",
+  OBJECT_INVALID: "the object has the wrong kind or form",
 } as const;
 
 /** A fault is nobody's expected answer: something is broken, missing or overloaded. Code -> what it means. */
@@ -33,14 +33,14 @@ export const FAULTS = {
   STORE_FULL: "the disk under the store is full",
   STORE_READ_ONLY: "the store cannot be written",
   WRITE_REFUSED:
-    "the API server refuses the record itself: by a quota, a policy, or because its namespace is not there",
+    "the API server refuses to store the record: because of a quota or a policy, or because its namespace does not exist",
   STATE_CORRUPT: "a stored record cannot be decoded, or the file itself is damaged",
   JOURNAL_MISMATCH:
-    "the node's agent was started with another journal than the one that has served since the host booted",
-  REVISION_CONFLICT: "a record kept changing under the writer",
-  NOT_READY: "the state is not loaded yet",
-  TIMED_OUT: "something did not happen in its time",
-  CONFIG_INVALID: "a flag, variable or file that the administrator gave is wrong",
+    "the node's agent was started with another journal than the one that was used since the node booted",
+  REVISION_CONFLICT: "a record was changed by others each time it was about to be written",
+  NOT_READY: "the process has not loaded its records yet",
+  TIMED_OUT: "something took too long",
+  CONFIG_INVALID: "a flag, an environment variable or a configuration file is not valid",
   CERTIFICATE_INVALID: "a certificate or key cannot be read or used",
   INTERNAL: "a defect of Berth itself",
 } as const;

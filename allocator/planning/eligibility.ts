@@ -66,7 +66,8 @@ function otherNamespace(
     .pools()
     .filter((other) => !other.disabled && opensTo(other.spec.namespaceSelector, namespaceLabels))
     .map((other) => quoted(other.name));
-  const instead = others.length > 0 ? `; open to it: ${others.slice(0, 5).join(", ")}` : "";
+  const instead =
+    others.length > 0 ? `; open to it: ${others.slice(0, 5).join(", ")}` : "; ask its administrator";
   return `pool ${quoted(pool.name)} is not open to namespace ${namespace}${instead}`;
 }
 

@@ -139,7 +139,7 @@ describe("requests", () => {
       kind: "refused",
       reason: "CLAIM_MISSING",
       message:
-        "pod shop/sneak asks for an address and no claim was made for it; send it through /mutate/pods first",
+        "pod shop/sneak asks for an address and no claim was made for it; Berth was not asked before; use: berthctl apply -f FILE",
     });
     const sandbox = sandboxOf({ namespace: "shop", name: "sneak", uid: "" }, { annotations });
     for (const ipam of [{}, { pools: ["web"] }, { ranges: [[{ subnet: "10.77.0.0/24" }]] }]) {

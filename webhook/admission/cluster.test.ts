@@ -67,7 +67,7 @@ describe("the guard over pods in a cluster", () => {
     const late = pod("a", { annotations: PIN });
     assert.equal(
       await said(world, "/validate/pods", late),
-      "CLAIM_MISSING: pod shop/a asks for an address and no claim was made for it; another webhook asked for it after berth was asked: write the annotation into the pod itself",
+      "CLAIM_MISSING: pod shop/a asks for an address and no claim was made for it; another webhook added the annotation after Berth was asked; write it into the pod itself",
     );
     assert.equal(await said(world, "/validate/pods", late, { dryRun: true }), "");
     const made = applied(late, await send(world, "/mutate/pods", late));

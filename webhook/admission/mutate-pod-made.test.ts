@@ -87,7 +87,7 @@ describe("a pod that was made", () => {
   it("without a claim is refused if it asks for an address, whoever asks for it", async () => {
     await using world = await openWorld({ pools: [DB_POOL] });
     const words = (name: string) =>
-      `CLAIM_MISSING: pod shop/${name} asks for an address and no claim was made for it; send it through /mutate/pods first`;
+      `CLAIM_MISSING: pod shop/${name} asks for an address and no claim was made for it; Berth was not asked before; use: berthctl apply -f FILE`;
     assert.equal(await said(world, pod("a", { annotations: PIN })), words("a"));
     assert.equal(await said(world, pod("b", { annotations: { "berth.dev/ips": "junk" } })), words("b"));
     await send(world, "/validate/namespaces", namespaceObject("shop", { "berth.dev/sticky": "true" }));

@@ -167,7 +167,10 @@ describe("defaults of a namespace", () => {
     });
     await using world = await openWorld({ pools: [closed] });
     const asking = pod("a", { annotations: { "berth.dev/pools": "vault" } });
-    assert.equal(await admitPod(world, asking), 'POOL_FORBIDDEN: pool "vault" is not open to namespace shop');
+    assert.equal(
+      await admitPod(world, asking),
+      'POOL_FORBIDDEN: pool "vault" is not open to namespace shop; ask its administrator',
+    );
     await send(world, "/validate/namespaces", namespaceObject("shop", {}, { team: "bank" }));
     assert.match(await admitPod(world, asking), /^10\.40\.0\./);
   });

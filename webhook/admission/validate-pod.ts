@@ -29,8 +29,8 @@ export async function missingClaim(
   if (!isRefusal(request) && !requestsAddress(request)) return undefined;
   const remedy =
     admission.embedded === undefined
-      ? "another webhook asked for it after berth was asked: write the annotation into the pod itself"
-      : "send it through /mutate/pods first";
+      ? "another webhook added the annotation after Berth was asked; write it into the pod itself"
+      : "Berth was not asked before; use: berthctl apply -f FILE";
   return refuse(
     "CLAIM_MISSING",
     `pod ${namespace}/${name} asks for an address and no claim was made for it; ${remedy}`,
