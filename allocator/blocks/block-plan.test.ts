@@ -1,0 +1,141 @@
+// SPDX-License-Identifier: Apache-2.0
+import assert from "node:assert/strict";
+import { describe, it } from "node:test";
+import fc from "fast-check";
+import { BLOCKS_AHEAD, type Holding, type PoolSituation, planBlocks } from "./block-plan.ts";
+
+function situation(
+  over: Partial<Omit<PoolSituation, "nodes">> & { readonly pods: readonly number[] },
+): PoolSituation {
+  const { pods, total = 100n, size = 64, held = [] } = over;
+  return {
+    total,
+    size,
+    held,
+    nodes: pods.map((count, i) => ({ node: `n${i}`, nodeUID: `u${i}`, pods: count })),
+  };
+}
+
+function full(node: string, usable = 64): Holding {
+  return { node, usable };
+}
+
+/** Who gets how many. */
+function shares(of: PoolSituation): Record<string, number> {
+  const counts: Record<string, number> = {};
+  for (const { node } of planBlocks(of).grants) counts[node] = (counts[node] ?? 0) + 1;
+  return counts;
+}
+
+describe("the plan of blocks", () => {
+  it("gives each node what its pods need, and two ahead", () => {
+    assert.deepEqual(shares(situation({ pods: [0, 1, 64, 65] })), { n0: 2, n1: 3, n2: 3, n3: 4 });
+  });
+
+  it("gives the next one before the last is full", () => {
+    const held = [full("n0"), full("n0"), full("n0")];
+    assert.deepEqual(shares(situation({ pods: [64], held })), {});
+    assert.deepEqual(shares(situation({ pods: [65], held })), { n0: 1 });
+  });
+
+  it("counts what is a hole as missing", () => {
+    assert.deepEqual(shares(situation({ pods: [0], held: [full("n0", 60), full("n0", 60)] })), { n0: 1 });
+  });
+
+  it("gives first what is needed, and ahead only while one is left for each that has none", () => {
+    assert.deepEqual(shares(situation({ total: 3n, pods: [100, 10, 0] })), { n0: 2, n1: 1 });
+    assert.deepEqual(shares(situation({ total: 4n, pods: [64, 0, 0, 0] })), { n0: 1, n1: 1, n2: 1, n3: 1 });
+    assert.deepEqual(shares(situation({ total: 6n, pods: [64, 0, 0, 0] })), { n0: 3, n1: 1, n2: 1, n3: 1 });
+  });
+
+  it("asks those who can spare one when somebody lacks one", () => {
+    const held = [full("n0"), full("n0"), full("n0"), full("n1"), full("n1")];
+    const plan = planBlocks(situation({ total: 5n, held, pods: [1, 1, 70] }));
+    assert.deepEqual(plan.grants, []);
+    assert.deepEqual(plan.short, [{ node: "n2", missing: 70 }]);
+    assert.deepEqual(plan.recalls, [{ node: "n0", blocks: 2 }]);
+  });
+
+  it("asks nobody for what its pods need, and says who is short", () => {
+    const held = [full("n0"), full("n1")];
+    const plan = planBlocks(situation({ total: 2n, held, pods: [1, 1, 1] }));
+    assert.deepEqual([plan.grants, plan.recalls, plan.short], [[], [], [{ node: "n2", missing: 1 }]]);
+  });
+
+  it("takes a block that cools for neither free nor anybody's", () => {
+    const plan = planBlocks(situation({ total: 2n, held: ["cooling", "cooling"], pods: [1] }));
+    assert.deepEqual([plan.grants, plan.short], [[], [{ node: "n0", missing: 1 }]]);
+  });
+
+  it("knows no blocks of a node that is not there any more, and does not give them away", () => {
+    assert.deepEqual(shares(situation({ total: 3n, held: [full("gone"), full("gone")], pods: [1] })), {
+      n0: 1,
+    });
+  });
+});
+
+const any = fc
+  .record({
+    size: fc.constantFrom(1, 2, 4, 64),
+    total: fc.bigInt(0n, 40n),
+    pods: fc.array(fc.nat(150), { maxLength: 12 }),
+    held: fc.array(fc.record({ node: fc.nat(13), usable: fc.nat(64) }), { maxLength: 40 }),
+    cooling: fc.nat(3),
+  })
+  .map(({ size, total, pods, held, cooling }): PoolSituation => {
+    const own = held.map(({ node, usable }) => full(`n${node}`, Math.min(usable, size)));
+    const all = [...own, ...Array.from({ length: cooling }, () => "cooling" as const)];
+    return situation({ size, total, pods, held: all.slice(0, Number(total)) });
+  });
+
+describe("any plan of blocks", () => {
+  it("gives no more than there is, and nobody more than it needs and two", () => {
+    const property = fc.property(any, (of) => {
+      const plan = planBlocks(of);
+      assert.ok(BigInt(plan.grants.length + of.held.length) <= of.total);
+      const after = carriedOut(of);
+      for (const need of of.nodes) {
+        const before = spareOf(of, need.node);
+        const now = spareOf(after, need.node);
+        assert.ok(now === before || now < (BLOCKS_AHEAD + 1) * of.size, `${need.node} has ${now} to spare`);
+        const recalled = plan.recalls.find(({ node }) => node === need.node)?.blocks ?? 0;
+        assert.ok(recalled === 0 || now - recalled * of.size >= 0, `${need.node} is asked for what it needs`);
+      }
+    });
+    fc.assert(property);
+  });
+
+  it("leaves no need unmet while a block is free, and nobody ahead while one is short", () => {
+    const property = fc.property(any, (of) => {
+      const { short } = planBlocks(of);
+      const after = carriedOut(of);
+      const lacking = after.nodes.filter(({ node }) => spareOf(after, node) < 0).map(({ node }) => node);
+      assert.deepEqual(
+        short.map(({ node }) => node),
+        lacking,
+      );
+      if (lacking.length === 0) return;
+      assert.equal(BigInt(after.held.length), of.total);
+      for (const { node } of planBlocks(of).grants) assert.ok(spareOf(of, node) < 0, `${node} lacks nothing`);
+    });
+    fc.assert(property);
+  });
+
+  it("carried out, plans nothing more", () => {
+    const property = fc.property(any, (of) => assert.deepEqual(planBlocks(carriedOut(of)).grants, []));
+    fc.assert(property);
+  });
+});
+
+function carriedOut(of: PoolSituation): PoolSituation {
+  const given = planBlocks(of).grants.map(({ node }) => full(node, of.size));
+  return { ...of, held: [...of.held, ...given] };
+}
+
+function spareOf({ held, nodes }: PoolSituation, node: string): number {
+  const usable = held.reduce(
+    (sum, block) => sum + (block !== "cooling" && block.node === node ? block.usable : 0),
+    0,
+  );
+  return usable - (nodes.find((need) => need.node === node)?.pods ?? 0);
+}

@@ -1,0 +1,299 @@
+// SPDX-License-Identifier: Apache-2.0
+import assert from "node:assert/strict";
+import { describe, it } from "node:test";
+import fc from "fast-check";
+import { ManualClock } from "../../system/testing/manual-clock.ts";
+import { poolRecord, reservationRecord } from "../../test/support/fixtures.ts";
+import { runsOf } from "../../test/support/runs.ts";
+import { openWorld, type World } from "../../test/support/world.ts";
+import { ownedIn } from "../cache/block-index.ts";
+import { fromNumber, parseCidr } from "../ip/address.ts";
+import { fullInterval, sizeOf } from "../ip/ip-range.ts";
+import type { PoolRecord } from "../pool/pool.ts";
+import type { Stored } from "../store/store.ts";
+import type { NodeNeed } from "./block-plan.ts";
+import { BlockDistributor, type BlockFacts } from "./distributor.ts";
+import type { BlockEvidence } from "./give-back.ts";
+
+/** Nodes and their pods, and what is known of their ends. */
+class Nodes implements BlockFacts {
+  readonly pods = new Map<string, number>(); // node -> pods that need an address
+  readonly fenced = new Set<string>();
+  readonly returned = new Set<string>(); // uids of blocks that their agents gave back
+
+  nodesFor(): readonly NodeNeed[] {
+    return [...this.pods].map(([node, pods]) => ({ node, nodeUID: `uid-of-${node}`, pods }));
+  }
+
+  async evidence({ uid, record }: Stored<"block">): Promise<BlockEvidence | undefined> {
+    if (this.returned.has(uid)) return { kind: "returned", uid };
+    return this.fenced.has(record.node) ? { kind: "fenced", node: record.node } : undefined;
+  }
+}
+
+function distributor(world: World, nodes: Nodes): BlockDistributor {
+  return new BlockDistributor({ ...world.context, view: world.mirror }, nodes);
+}
+
+/** How many addresses each node may give. */
+async function capacities(world: World): Promise<Record<string, number>> {
+  const found: Record<string, number> = {};
+  for (const { record } of await world.all("block")) {
+    if (record.granted !== true || record.releasedAt !== undefined) continue;
+    const usable = ownedIn(record).intervals.reduce((sum, interval) => sum + sizeOf(interval), 0n);
+    found[record.node] = (found[record.node] ?? 0) + Number(usable);
+  }
+  return found;
+}
+
+/** No address is in two blocks, each block is the pool's own size, and what is reserved is nobody's to give. */
+async function check(world: World, length: number): Promise<void> {
+  const owner = new Map<bigint, string>(); // address -> block
+  const reserved = new Set((await world.all("reservation")).map(({ key }) => key));
+  for (const { key, record } of await world.all("block")) {
+    const network = parseCidr(key);
+    assert.ok(network && network.prefixLength === length);
+    for (let n = fullInterval(network).first; n <= fullInterval(network).last; n++) {
+      assert.equal(owner.get(n), undefined, `in ${owner.get(n)} and in ${key}`);
+      owner.set(n, key);
+    }
+    if (record.granted !== true) continue;
+    for (const { first, last } of ownedIn(record).intervals) {
+      for (let n = first; n <= last; n++)
+        assert.ok(
+          !reserved.has(fromNumber(n, "IPv4")),
+          `${fromNumber(n, "IPv4")} is reserved, and in ${key}`,
+        );
+    }
+  }
+}
+
+describe("the distributor of blocks", () => {
+  it("serves a range that two nodes share to its last address, one address at a time", async () => {
+    const pool = shared(32);
+    await using world = await openWorld({ pools: [pool] });
+    const nodes = new Nodes();
+    const blocks = distributor(world, nodes);
+    nodes.pods.set("node-a", 20).set("node-b", 1);
+    assert.deepEqual(await blocks.pass(), []);
+    await world.settle();
+    assert.deepEqual(await capacities(world), { "node-a": 20, "node-b": 1 });
+    nodes.pods.set("node-b", 2);
+    const [shortage] = await blocks.pass();
+    assert.deepEqual(shortage, {
+      pool: "web",
+      family: "IPv4",
+      recalls: [],
+      short: [{ node: "node-b", missing: 1 }],
+    });
+    nodes.pods.set("node-a", 19);
+    const [asked] = await blocks.pass();
+    assert.deepEqual(asked?.recalls, [{ node: "node-a", blocks: 1 }]);
+    const one = (await world.all("block")).find(({ record }) => record.node === "node-a");
+    nodes.returned.add(one?.uid ?? "");
+    for (let pass = 0; pass < 3; pass++) {
+      await blocks.pass();
+      await world.settle();
+      world.clock.advance(30_000);
+    }
+    assert.deepEqual(await blocks.pass(), []);
+    assert.deepEqual(await capacities(world), { "node-a": 19, "node-b": 2 });
+  });
+
+  it("takes no block from a node that is only silent, and all from one that is fenced", async () => {
+    await using world = await openWorld({ pools: [shared(30)], clock: new ManualClock() });
+    const nodes = new Nodes();
+    const blocks = distributor(world, nodes);
+    nodes.pods.set("node-a", 3).set("node-b", 0);
+    await blocks.pass();
+    await world.settle();
+    const before = await capacities(world);
+    nodes.pods.delete("node-a");
+    world.clock.advance(3_600_000);
+    await blocks.pass();
+    await world.settle();
+    assert.equal((await capacities(world))["node-a"], before["node-a"]);
+    nodes.fenced.add("node-a");
+    await blocks.pass();
+    await world.settle();
+    assert.equal((await capacities(world))["node-a"], undefined);
+    assert.ok(
+      (await world.all("block")).some(({ record }) => record.node === "node-a"),
+      "they cool",
+    );
+    world.clock.advance(30_000);
+    await blocks.pass();
+    await world.settle();
+    assert.ok(!(await world.all("block")).some(({ record }) => record.node === "node-a"));
+  });
+
+  it("counts what it has granted before the cache shows it", async () => {
+    await using world = await openWorld({
+      pools: [poolRecord("web", "10.16.0.0/16", { blockSize: { ipv4: 30 } })],
+    });
+    const nodes = new Nodes();
+    const blocks = distributor(world, nodes);
+    nodes.pods.set("node-a", 1);
+    await blocks.pass();
+    await blocks.pass();
+    assert.equal((await world.all("block")).length, 3);
+  });
+
+  it("finishes what broke off, and passes over what cannot be settled", async () => {
+    await using world = await openWorld({ pools: [shared(30)] });
+    await world.authority.create("block", {
+      cidr: "10.0.0.52/30",
+      pool: "web",
+      node: "node-a",
+      nodeUID: "u",
+      holes: [],
+    });
+    await world.authority.create("block", {
+      cidr: "10.0.0.56/30",
+      pool: "web",
+      node: "node-b",
+      nodeUID: "u",
+      holes: [],
+    });
+    await world.settle();
+    const nodes = new Nodes();
+    nodes.evidence = async ({ record }) => {
+      if (record.node === "node-a") throw new Error("no node");
+      return undefined;
+    };
+    await distributor(world, nodes).pass();
+    const states = (await world.all("block")).map(({ key, record }) => [key, record.granted === true]);
+    assert.deepEqual(Object.fromEntries(states), { "10.0.0.52/30": false, "10.0.0.56/30": true });
+  });
+
+  it("gives a thousand nodes of a /12 their blocks, and each its own", async () => {
+    const count = runsOf(1_000, 100);
+    await using world = await openWorld({
+      pools: [poolRecord("web", "10.16.0.0/12", { blockSize: { ipv4: 28 } })],
+    });
+    const nodes = new Nodes();
+    for (let i = 0; i < count; i++) nodes.pods.set(`node-${i}`, i % 30);
+    assert.deepEqual(await distributor(world, nodes).pass(), []);
+    await world.settle();
+    await check(world, 28);
+    const found = await capacities(world);
+    for (const [node, pods] of nodes.pods) {
+      const spare = (found[node] ?? 0) - pods;
+      assert.ok(spare >= 16 && spare < 48, `${node} with ${pods} pods has ${spare} to spare`);
+    }
+  });
+});
+
+function shared(length: number): PoolRecord {
+  return {
+    name: "web",
+    spec: {
+      ranges: [{ cidr: "10.0.0.0/24", from: "10.0.0.50", to: "10.0.0.70" }],
+      blockSize: { ipv4: length },
+      cooldown: "30s",
+    },
+  };
+}
+
+type Step =
+  | { readonly act: "pods"; readonly node: string; readonly count: number }
+  | { readonly act: "fence" | "forget"; readonly node: string }
+  | { readonly act: "reserve" | "free"; readonly n: number }
+  | { readonly act: "return"; readonly n: number }
+  | { readonly act: "pass" | "both" | "settle" | "time" };
+
+const node = fc.constantFrom("node-a", "node-b", "node-c");
+const step: fc.Arbitrary<Step> = fc.oneof(
+  fc.record({ act: fc.constant("pods" as const), node, count: fc.nat(12) }),
+  fc.record({ act: fc.constantFrom("fence" as const, "forget" as const), node }),
+  fc.record({
+    act: fc.constantFrom("reserve" as const, "free" as const),
+    n: fc.integer({ min: 50, max: 70 }),
+  }),
+  fc.record({ act: fc.constant("return" as const), n: fc.nat(20) }),
+  fc.record({
+    act: fc.constantFrom(
+      "pass" as const,
+      "pass" as const,
+      "both" as const,
+      "settle" as const,
+      "time" as const,
+    ),
+  }),
+);
+
+/** Two replicas that hand out blocks, nodes that come, grow and end, and fixed addresses in between. */
+class Life {
+  readonly #world: World;
+  readonly #nodes = new Nodes();
+  readonly #replicas: readonly BlockDistributor[];
+
+  constructor(world: World) {
+    this.#world = world;
+    this.#replicas = [distributor(world, this.#nodes), distributor(world, this.#nodes)];
+  }
+
+  async take(step: Step): Promise<void> {
+    const [first, second] = this.#replicas;
+    if (step.act === "pods") {
+      if (!this.#nodes.fenced.has(step.node)) this.#nodes.pods.set(step.node, step.count);
+    } else if (step.act === "fence" || step.act === "forget") {
+      if (step.act === "fence") this.#nodes.fenced.add(step.node);
+      this.#nodes.pods.delete(step.node);
+    } else if (step.act === "reserve" || step.act === "free") await this.#fixed(step.act, `10.0.0.${step.n}`);
+    else if (step.act === "return") await this.#return(step.n);
+    else if (step.act === "settle") await this.#world.settle();
+    else if (step.act === "time") this.#world.clock.advance(20_000);
+    else await Promise.all([first?.pass(), step.act === "both" ? second?.pass() : undefined]);
+  }
+
+  /** A fixed address is reserved only where no node has it, as whoever relies on one finds out. */
+  async #fixed(act: "reserve" | "free", address: string): Promise<void> {
+    const { authority } = this.#world;
+    const there = await authority.get("reservation", address);
+    if (act === "free" && there !== undefined) await authority.remove("reservation", there);
+    const blocks = await this.#world.all("block");
+    const isOwned = blocks.some(({ record }) => {
+      const n = 0x0a00_0000n + BigInt(address.slice("10.0.0.".length));
+      return ownedIn(record).intervals.some(({ first, last }) => n >= first && n <= last);
+    });
+    if (act === "reserve" && there === undefined && !isOwned)
+      await authority.create("reservation", reservationRecord(address, { pool: "web" }));
+  }
+
+  async #return(n: number): Promise<void> {
+    const blocks = await this.#world.all("block");
+    const block = blocks[n % Math.max(1, blocks.length)];
+    if (block !== undefined) this.#nodes.returned.add(block.uid);
+  }
+
+  /** All nodes end: nothing may be left. */
+  async end(): Promise<number> {
+    for (const name of ["node-a", "node-b", "node-c"]) await this.take({ act: "fence", node: name });
+    for (let pass = 0; pass < 4; pass++) {
+      await this.#world.settle();
+      await this.#replicas[0]?.pass();
+      this.#world.clock.advance(60_000);
+    }
+    return (await this.#world.all("block")).length;
+  }
+}
+
+describe("any life of blocks", () => {
+  it("has no overlap, nothing reserved in a node's hands, and leaves nothing behind", async () => {
+    const lives = fc.record({
+      length: fc.constantFrom(29, 30, 31, 32),
+      steps: fc.array(step, { maxLength: 30 }),
+    });
+    const property = fc.asyncProperty(lives, async ({ length, steps }) => {
+      await using world = await openWorld({ pools: [shared(length)], clock: new ManualClock() });
+      const life = new Life(world);
+      for (const one of steps) {
+        await life.take(one);
+        await check(world, length);
+      }
+      assert.equal(await life.end(), 0);
+    });
+    await fc.assert(property, { numRuns: runsOf(500) });
+  });
+});

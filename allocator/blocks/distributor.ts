@@ -1,0 +1,143 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import { BerthError, messageOf } from "../base/errors.ts";
+import { ownedIn } from "../cache/block-index.ts";
+import type { RecordCache } from "../cache/cache.ts";
+import type { Context } from "../cache/context.ts";
+import { bitsOf, type Family, parseCidr } from "../ip/address.ts";
+import { IntervalSet } from "../ip/interval-set.ts";
+import { sizeOf } from "../ip/ip-range.ts";
+import type { Block } from "../model/block.ts";
+import { BlockSpace, blockLength } from "../pool/blocks.ts";
+import type { Pool } from "../pool/pool.ts";
+import type { Stored } from "../store/store.ts";
+import { type BlockPlan, type Holding, type NodeNeed, planBlocks } from "./block-plan.ts";
+import { type BlockEvidence, endCooldown, giveBack } from "./give-back.ts";
+import { finishGrant, grantBlock } from "./grant.ts";
+
+/** What the distributor goes by besides the records. */
+export interface BlockFacts {
+  /** The nodes that may have blocks of the pool now, and what their pods need of it. May be behind. */
+  nodesFor(pool: Pool, family: Family): readonly NodeNeed[];
+  /** What proves that the block may be taken from its node: never a cache's word alone. */
+  evidence(block: Stored<"block">): Promise<BlockEvidence | undefined>;
+}
+
+type Deps = Context & { readonly view: Pick<RecordCache, "pools" | "blocksOf" | "block"> };
+
+/** A node that needs more than there is, for people and for whoever asks for blocks back. */
+export interface Shortage extends Pick<BlockPlan, "recalls" | "short"> {
+  readonly pool: string;
+  readonly family: Family;
+}
+
+/** After this long a block that was granted here and is not in the cache is no longer counted: it has gone again. */
+const SHOWN_MS = 60_000;
+/** Faults of the store itself: what comes next would meet them too. */
+const OF_ALL: ReadonlySet<string> = new Set([
+  "STORE_UNAVAILABLE",
+  "STORE_FULL",
+  "STORE_READ_ONLY",
+  "TIMED_OUT",
+  "NOT_READY",
+]);
+
+/**
+ * Hands blocks out and takes them back, pass by pass: level-based, from whatever is there. Any number of them may run; one at a
+ * time saves work. What it has granted itself it counts before the cache shows it.
+ */
+export class BlockDistributor {
+  readonly #context: Deps;
+  readonly #facts: BlockFacts;
+  readonly #mayWrite: () => boolean;
+  readonly #granted = new Map<string, { readonly block: Stored<"block">; readonly until: number }>(); // by CIDR
+
+  constructor(context: Deps, facts: BlockFacts, mayWrite: () => boolean = () => true) {
+    this.#context = context;
+    this.#facts = facts;
+    this.#mayWrite = mayWrite;
+  }
+
+  async pass(): Promise<readonly Shortage[]> {
+    this.#forgetShown();
+    const shortages: Shortage[] = [];
+    for (const pool of this.#context.view.pools()) {
+      for (const stored of [...this.#context.view.blocksOf(pool.name)]) await this.#settleSafely(stored);
+      for (const family of pool.families) {
+        const shortage = await this.#spread(pool, family);
+        if (shortage !== undefined) shortages.push(shortage);
+      }
+    }
+    return shortages;
+  }
+
+  /** What is wrong with one block says nothing about the next one; what is wrong with the store does. */
+  async #settleSafely(stored: Stored<"block">): Promise<void> {
+    if (!this.#mayWrite()) return;
+    try {
+      await this.#settle(stored);
+    } catch (error) {
+      if (error instanceof BerthError && OF_ALL.has(error.code)) throw error;
+      this.#context.log.error("block cannot be settled", {
+        kind: "block",
+        key: stored.key,
+        error: messageOf(error),
+      });
+    }
+  }
+
+  async #settle(stored: Stored<"block">): Promise<void> {
+    if (stored.record.releasedAt !== undefined) return void (await endCooldown(this.#context, stored));
+    const evidence = await this.#facts.evidence(stored);
+    if (evidence !== undefined) return void (await giveBack(this.#context, stored, evidence));
+    if (stored.record.granted !== true) await finishGrant(this.#context, stored);
+  }
+
+  async #spread(pool: Pool, family: Family): Promise<Shortage | undefined> {
+    const length = blockLength(pool, family);
+    if (length === undefined || pool.disabled) return undefined;
+    const space = new BlockSpace(pool, family, length);
+    const blocks = this.#blocksOf(pool.name, family);
+    const plan = planBlocks({
+      total: space.count,
+      size: 2 ** (bitsOf(family) - length),
+      held: blocks.map(holdingOf),
+      nodes: this.#facts.nodesFor(pool, family),
+    });
+    const taken = new IntervalSet();
+    for (const { cidr } of blocks) taken.add(space.numberOf(networkOf(cidr)));
+    for (const { node, nodeUID } of plan.grants) {
+      if (!this.#mayWrite()) break;
+      const got = await grantBlock(this.#context, pool, { family, node, nodeUID }, taken);
+      if (got === undefined) break;
+      this.#granted.set(got.key, { block: got, until: this.#context.clock.monotonic() + SHOWN_MS });
+    }
+    const { recalls, short } = plan;
+    return short.length === 0 ? undefined : { pool: pool.name, family, recalls, short };
+  }
+
+  #blocksOf(pool: string, family: Family): readonly Block[] {
+    const own = [...this.#granted.values()].map(({ block }) => block);
+    const all = [...this.#context.view.blocksOf(pool), ...own.filter(({ record }) => record.pool === pool)];
+    return all.map(({ record }) => record).filter(({ cidr }) => networkOf(cidr).family === family);
+  }
+
+  #forgetShown(): void {
+    const now = this.#context.clock.monotonic();
+    for (const [cidr, { until }] of this.#granted) {
+      if (now >= until || this.#context.view.block(cidr) !== undefined) this.#granted.delete(cidr);
+    }
+  }
+}
+
+function holdingOf(block: Block): Holding | "cooling" {
+  if (block.releasedAt !== undefined) return "cooling";
+  const usable = ownedIn(block).intervals.reduce((sum, interval) => sum + sizeOf(interval), 0n);
+  return { node: block.node, usable: Number(usable) };
+}
+
+function networkOf(text: string) {
+  const cidr = parseCidr(text);
+  if (cidr === undefined) throw new BerthError("INTERNAL", `${text} is no block`);
+  return cidr;
+}
