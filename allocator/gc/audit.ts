@@ -39,7 +39,10 @@ export interface Finding {
     | "unclaimed-use" // a live sandbox with addresses of a claim that is gone or has others
     | "half-released" // a claim on its way out
     | "unreserved-request" // a claim made by hand that has no addresses yet
-    | "unneeded"; // a claim that no living pod, workload, person or retention needs; not of the records alone (cli/explain/unneeded-claims.ts)
+    // not of the records alone:
+    | "unneeded" // a claim that no living pod, workload, person or retention needs (cli/explain/unneeded-claims.ts)
+    | "missing" // an ordinal that its StatefulSet wants and that has no claim (cli/explain/ordinals-without-claim.ts)
+    | "of-another"; // the same, and the claim of its name is another identity's
   readonly subject: string;
   readonly message: string;
 }

@@ -34,15 +34,22 @@ export const check: Command = {
   },
 };
 
+function wellBut(findings: CheckResult["findings"]): string {
+  const idle = findings.filter(({ kind }) => kind === "unneeded").length;
+  const lacking = findings.filter(({ kind }) => kind === "missing" || kind === "of-another").length;
+  const notes = [
+    ...(idle === 0 ? [] : [`${idle} ${idle === 1 ? "claim is" : "claims are"} needed by nobody`]),
+    ...(lacking === 0 ? [] : [`${lacking} ${lacking === 1 ? "ordinal has" : "ordinals have"} no claim`]),
+  ];
+  return notes.length === 0 ? "ok" : `ok, but ${notes.join(" and ")}`;
+}
+
 function print({ stdout, stderr }: Io, { counts, findings, unlooked }: CheckResult, sound: boolean): void {
   const rows = findings.map(({ severity, kind, message }) => [severity, kind, printable(message)]);
   stdout.write(columns(rows));
   const all = Object.entries(counts).map(([what, n]) => `${n} ${what}`);
   const defects = findings.filter(isDefect).length;
-  const idle = findings.filter(({ kind }) => kind === "unneeded").length;
-  const wellButIdle =
-    idle === 0 ? "ok" : `ok, but ${idle} ${idle === 1 ? "claim is" : "claims are"} needed by nobody`;
-  const verdict = sound ? wellButIdle : `${defects} ${defects === 1 ? "defect" : "defects"}`;
+  const verdict = sound ? wellBut(findings) : `${defects} ${defects === 1 ? "defect" : "defects"}`;
   stdout.write(`${verdict}: ${all.join(", ")}\n`);
   if (unlooked !== undefined) stderr.write(`${unlooked}\n`);
 }

@@ -10,6 +10,7 @@ import type { Stored } from "../../allocator/store/store.ts";
 import type { AttachmentUse } from "../backend/attachment-report.ts";
 import type { Backend } from "../backend/backend.ts";
 import { allOf, toAuditAttachment } from "../backend/embedded-backend.ts";
+import { ordinalsWithoutClaim } from "./ordinals-without-claim.ts";
 import { unneeded } from "./unneeded-claims.ts";
 
 /** Longer than any one act takes. */
@@ -18,7 +19,7 @@ const GRACE_MS = 1_000;
 const MORE_LOOKS = 2;
 
 const UNLOOKED =
-  "whether claims are needed was not looked at: this user may not list pods, or read workloads";
+  "who needs claims was not looked at in full: this user may not list pods and StatefulSets, or read workloads";
 
 /** What was compared, and what is wrong with it. */
 export interface CheckResult {
@@ -58,10 +59,12 @@ export async function checkBackend(backend: Backend, clock: Clock): Promise<Chec
     seen = now;
   }
   const idle = await unneeded({ claims: all.claims, now: clock.now() }, backend);
+  const lacking = await ordinalsWithoutClaim(all.claims, backend, clock);
+  const pending = found.filter((finding) => !isDefect(finding));
   return {
     counts,
-    findings: [...suspects, ...found.filter((finding) => !isDefect(finding)), ...(idle ?? [])],
-    ...(idle === undefined ? { unlooked: UNLOOKED } : {}),
+    findings: [...suspects, ...pending, ...(idle ?? []), ...(lacking ?? [])],
+    ...(idle === undefined || lacking === undefined ? { unlooked: UNLOOKED } : {}),
   };
 }
 

@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: Apache-2.0
+import assert from "node:assert/strict";
+import { describe, it, type TestContext } from "node:test";
+import type { Claim, Identity } from "../../allocator/model/claim.ts";
+import {
+  addrs,
+  attachmentOf,
+  bindingTo,
+  claimRecord,
+  DB_POOL,
+  reservationsOf,
+} from "../../test/support/fixtures.ts";
+import { pod, workload } from "../../test/support/objects.ts";
+import { Folder } from "../testing/folder.ts";
+
+const IPS = "berth.dev/ips";
+const LIST = { [IPS]: "10.20.0.70;10.20.0.71" };
+
+function claimOf(name: string, address: string, identity: Identity): Claim {
+  return claimRecord({ name, identity, nonce: `n-${name}`, addresses: addrs(address) });
+}
+
+function ordinalOf(ordinal: number): Identity {
+  return { kind: "StatefulSet", apiVersion: "apps/v1", name: "mysql", ordinal };
+}
+
+/** What `check` says of a StatefulSet of that size beside these claims. */
+async function checked(
+  t: TestContext,
+  claims: readonly Claim[],
+  { replicas = 2, annotations = LIST, objects = [] as readonly unknown[], spec = {} } = {},
+): Promise<string> {
+  const set = workload("StatefulSet", "mysql", { replicas, annotations, spec });
+  const reservations = claims.flatMap((claim) => reservationsOf(claim));
+  const data = await Folder.of(t, { pools: [DB_POOL], claims, reservations, objects: [set, ...objects] });
+  const { code, stdout, stderr } = await data.call("check");
+  assert.deepEqual([code, stderr], [0, ""]);
+  return stdout;
+}
+
+const FIRST = claimOf("mysql-0", "10.20.0.70", ordinalOf(0));
+const SECOND = claimOf("mysql-1", "10.20.0.71", ordinalOf(1));
+
+describe("berthctl check of the ordinals of a StatefulSet", () => {
+  it("says nothing where each has its claim, or the template asks for nothing", async (t) => {
+    assert.equal(await checked(t, [FIRST, SECOND]), "ok: 1 pools, 2 claims, 2 reservations, 0 attachments\n");
+    assert.match(await checked(t, [], { annotations: {} as typeof LIST }), /^ok: /);
+    assert.match(await checked(t, [FIRST], { replicas: 1 }), /^ok: /);
+  });
+
+  it("names one that has none, and what to do", async (t) => {
+    assert.equal(
+      await checked(t, [FIRST]),
+      "pending   missing   StatefulSet mysql, ordinal 1 has no claim shop/mysql-1: no address is kept for its pod, which asks when it is created; see: kubectl -n shop describe statefulset mysql, or the log of Berth's webhook\n" +
+        "ok, but 1 ordinal has no claim: 1 pools, 1 claims, 1 reservations, 0 attachments\n",
+    );
+  });
+
+  it("counts from the first ordinal, and says why one can have none", async (t) => {
+    const spec = { ordinals: { start: 1 } };
+    const text = await checked(t, [claimOf("mysql-1", "10.20.0.70", ordinalOf(1))], { replicas: 3, spec });
+    assert.match(text, /^pending +missing +StatefulSet mysql, ordinal 2 has no claim shop\/mysql-2: /);
+    assert.match(
+      text,
+      /\npending +missing +StatefulSet mysql, ordinal 3 has no claim shop\/mysql-3 \(.*2.*\): /,
+    );
+    assert.match(text, /\nok, but 2 ordinals have no claim: /);
+  });
+
+  it("names one whose name has a claim of another identity", async (t) => {
+    const bare: Identity = { kind: "Pod", apiVersion: "v1", name: "mysql-1" };
+    const used = {
+      ...claimOf("mysql-1", "10.20.0.80", bare),
+      binding: bindingTo("mysql-1", "node-a"),
+      status: { phase: "Attached", attachment: attachmentOf("mysql-1") } as const,
+    };
+    const running = { ...pod("mysql-1", { uid: "uid-of-mysql-1" }), status: { phase: "Running" } };
+    assert.equal(
+      await checked(t, [FIRST, used], { objects: [running] }),
+      "pending   of-another   StatefulSet mysql, ordinal 1 has no claim: claim shop/mysql-1 (10.20.0.80) belongs to Pod mysql-1; it passes to the StatefulSet when pod mysql-1 is gone, or give it back: berthctl release shop/mysql-1\n" +
+        "ok, but 1 ordinal has no claim: 1 pools, 2 claims, 2 reservations, 0 attachments\n",
+    );
+    const kruise = claimOf("mysql-1", "10.20.0.71", {
+      ...ordinalOf(1),
+      apiVersion: "apps.kruise.io/v1beta1",
+    });
+    assert.match(
+      await checked(t, [FIRST, kruise]),
+      /^pending +of-another +StatefulSet mysql, ordinal 1 has no claim: /,
+    );
+  });
+
+  it("takes a claim that a person made for whoever has the name", async (t) => {
+    const made = {
+      ...claimOf("mysql-1", "10.20.0.71", { kind: "Pod", apiVersion: "v1", name: "mysql-1" }),
+      handMade: true,
+    } as const;
+    assert.match(await checked(t, [FIRST, made]), /^ok: /);
+  });
+});

@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import { BerthError, isRefusal, type Refusal } from "../../allocator/base/errors.ts";
+import type { Clock } from "../../allocator/base/ports.ts";
+import { ordinalRequests, readTemplate } from "../../allocator/demand/workload-allocation.ts";
+import type { Finding } from "../../allocator/gc/audit.ts";
+import type { KubeObject } from "../../allocator/manifest/kubernetes-object.ts";
+import { requestsAddress } from "../../allocator/model/address-request.ts";
+import { type Claim, claimKey, type Identity } from "../../allocator/model/claim.ts";
+import { namespaceOf } from "../../allocator/model/cluster-state.ts";
+import { describeIdentity } from "../../allocator/model/identity.ts";
+import { isSameGroup } from "../../allocator/model/workload-kinds.ts";
+import { isReservedOrdinal } from "../../webhook/cluster-state/kruise-ordinals.ts";
+import type { Backend, Objects } from "../backend/backend.ts";
+
+/** One ordinal that its StatefulSet wants, and what there is instead of its claim. */
+interface Lack {
+  /** namespace/name */
+  readonly key: string;
+  readonly identity: Identity;
+  /** Of another identity. */
+  readonly claim: Claim | undefined;
+  /** Why it can have none, by its template alone. */
+  readonly refusal: Refusal | undefined;
+}
+
+type Claims = (key: string) => Promise<Claim | undefined>;
+
+/** What is made at once is made by then. */
+const GRACE_MS = 1_000;
+const UNTOLD = { random: { token: () => "", fraction: () => 0 } };
+
+/**
+ * Ordinals that a StatefulSet wants and that have no claim, or whose name has one of another identity: their addresses
+ * are kept for nobody. Looked at twice, the second time one by one. Undefined: this user may not list StatefulSets.
+ */
+export async function ordinalsWithoutClaim(
+  claims: readonly { readonly key: string; readonly record: Claim }[],
+  backend: Backend,
+  clock: Clock,
+): Promise<readonly Finding[] | undefined> {
+  const known = new Map(claims.map(({ key, record }) => [key, record]));
+  try {
+    const sets = await backend.world.objects("StatefulSet");
+    const seen = { world: backend.world, clock, claim: async (key: string) => known.get(key) };
+    const suspects = await lacksOf(sets, seen);
+    if (suspects.length === 0) return [];
+    await clock.sleep(GRACE_MS);
+    const names = new Set(suspects.map(({ key }) => key));
+    const now: Claims = async (key) =>
+      names.has(key) ? (await backend.store.get("claim", key))?.record : known.get(key);
+    const again = await lacksOf(await stillThere(sets, suspects, backend.world), { ...seen, claim: now });
+    return again.filter(({ key }) => names.has(key)).map(found);
+  } catch (error) {
+    if (error instanceof BerthError && error.code === "STORE_READ_ONLY") return undefined;
+    throw error;
+  }
+}
+
+async function stillThere(
+  sets: readonly KubeObject[],
+  suspects: readonly Lack[],
+  world: Objects,
+): Promise<readonly KubeObject[]> {
+  const names = new Set(suspects.map(({ key, identity }) => `${key.split("/", 1)[0]}/${identity.name}`));
+  const now: KubeObject[] = [];
+  for (const { kind, apiVersion, metadata } of sets) {
+    const { namespace, name } = metadata;
+    if (!names.has(`${namespace}/${name}`)) continue;
+    const object = await world.object(kind, namespace, name);
+    if (object !== undefined && object.apiVersion === apiVersion) now.push(object);
+  }
+  return now;
+}
+
+async function lacksOf(
+  sets: readonly KubeObject[],
+  { world, clock, claim }: { readonly world: Objects; readonly clock: Clock; readonly claim: Claims },
+): Promise<Lack[]> {
+  const lacks: Lack[] = [];
+  for (const set of sets) {
+    const { namespace } = set.metadata;
+    const template = readTemplate({ clock, ...UNTOLD }, set, await namespaceOf(world, namespace));
+    if (isRefusal(template) || template.exempt || !requestsAddress(template.request)) continue;
+    const { kind, apiVersion, metadata } = set;
+    for (const { name, ordinal, intent } of ordinalRequests(set, template)) {
+      if (isReservedOrdinal(set, ordinal)) continue;
+      const key = claimKey({ namespace, name });
+      const there = await claim(key);
+      const identity = { kind, apiVersion, name: metadata.name, ordinal };
+      if (there !== undefined && isIts(there, identity)) continue;
+      lacks.push({ key, identity, claim: there, refusal: isRefusal(intent) ? intent : undefined });
+    }
+  }
+  return lacks;
+}
+
+/** What a person wrote is for whoever has the name; what is being given back is found as such. */
+function isIts({ handMade, releasing, identity }: Claim, wanted: Identity): boolean {
+  if (handMade === true || releasing === true) return true;
+  const { kind, apiVersion, name, ordinal } = identity;
+  const isSame = kind === wanted.kind && name === wanted.name && ordinal === wanted.ordinal;
+  return isSame && isSameGroup(apiVersion, wanted.apiVersion);
+}
+
+function found({ key, identity, claim, refusal }: Lack): Finding {
+  const who = describeIdentity(identity);
+  if (claim === undefined) {
+    const [namespace = ""] = key.split("/", 1);
+    const why = refusal === undefined ? "" : ` (${refusal.message})`;
+    const next = `see: kubectl -n ${namespace} describe ${identity.kind.toLowerCase()} ${identity.name}, or the log of Berth's webhook`;
+    const message = `${who} has no claim ${key}${why}: no address is kept for its pod, which asks when it is created; ${next}`;
+    return { severity: "pending", kind: "missing", subject: key, message };
+  }
+  const has = `claim ${key} (${claim.addresses.join(", ")}) belongs to ${describeIdentity(claim.identity)}`;
+  const { binding } = claim;
+  const pod = binding === undefined || binding.podName === "" ? "" : ` when pod ${binding.podName} is gone`;
+  const message = `${who} has no claim: ${has}; it passes to the StatefulSet${pod}, or give it back: berthctl release ${key}`;
+  return { severity: "pending", kind: "of-another", subject: key, message };
+}
