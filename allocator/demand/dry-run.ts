@@ -6,10 +6,11 @@ import type { Reading } from "../cache/read-ahead.ts";
 import { readClaim } from "../cache/reader.ts";
 import type { Address } from "../ip/address.ts";
 import { isCooldownOver } from "../lifecycle/acquire.ts";
-import { claimConflict, inUseConflict, wantedByWorkload } from "../lifecycle/claim-conflicts.ts";
+import { claimConflict, inUseConflict, keptForWorkload } from "../lifecycle/claim-conflicts.ts";
 import { withClaimOwner, withClaimSpec } from "../lifecycle/existing-claim.ts";
+import { planBeside } from "../lifecycle/plan-beside.ts";
 import type { AllocationRequest } from "../lifecycle/reserve.ts";
-import { type Claim, claimKey } from "../model/claim.ts";
+import { type Claim, claimKey, isReserved } from "../model/claim.ts";
 import { isHeldBy } from "../model/reservation.ts";
 import { type FamilyPlan, isAsPlanned, planAddresses } from "../planning/address-plan.ts";
 import { addressTaken } from "../planning/refusal-messages.ts";
@@ -38,17 +39,19 @@ export async function dryRun(
   if (barred !== undefined) return barred;
   const held = await standingOf(context, claim);
   const { ask } = withClaimSpec(allocation, claim);
-  const plan = planAddresses(context.view, { ...ask, holds: held });
+  const direct = planAddresses(context.view, { ...ask, holds: held });
+  const stands = claim !== undefined && isReserved(claim);
+  const plan = stands ? await planBeside(context, { ask }, { claim, held }, direct) : direct;
   if (isRefusal(plan)) return plan;
   const moves = !isAsPlanned(plan, claim?.addresses ?? []);
   const isOthers = claim !== undefined && (await withClaimOwner(allocation, claim)) !== allocation;
-  if (moves && isOthers && held.length > 0) return wantedByWorkload(claim, ask);
+  if (moves && isOthers && held.length > 0) return keptForWorkload(claim, ask);
   const stuck = moves && held.length > 0 ? inUseConflict(claim, ask) : undefined;
   if (stuck !== undefined) return stuck;
   const addresses = plan.keep.map((address) => ({
     address,
     pool: context.view.poolOf(address)?.name ?? "",
-    held: true,
+    held: held.includes(address),
   }));
   for (const lot of plan.lots) {
     const got = await previewLot(context, lot, key, spoken);

@@ -6,10 +6,12 @@ import { assertClean } from "../../test/support/books.ts";
 import { addrs, bindingTo, DB_POOL, granted, NOW, poolRecord } from "../../test/support/fixtures.ts";
 import { entries, ordinalIntent, podIntent } from "../../test/support/intents.ts";
 import { openWorld, type World } from "../../test/support/world.ts";
+import { isRefusal } from "../base/errors.ts";
 import { HOLD_TIMEOUT_MS } from "../lifecycle/bind.ts";
 import { reserve } from "../lifecycle/reserve.ts";
 import type { Claim } from "../model/claim.ts";
 import { settleAnswer } from "./admitted-pod.ts";
+import { describeDryRun, dryRun } from "./dry-run.ts";
 
 async function claimOf(world: World, name: string): Promise<Claim> {
   return (await world.authority.get("claim", `shop/${name}`))?.record ?? assert.fail("no claim");
@@ -91,6 +93,27 @@ describe("a review for a claim that is there", () => {
     assert.equal((await claimOf(world, "keep")).addresses.join(), "10.20.0.70");
     await reap(world);
     await assertClean(world);
+  });
+
+  it("is foretold the address that is held beside it, and by a dry run that takes none", async () => {
+    await using world = await openWorld({
+      pools: [DB_POOL, poolRecord("web", "10.70.0.0/28", { limits: { perNamespace: 3 } })],
+    });
+    granted(await reserve(world.context, podIntent(world, "victim", entries("10.20.0.70")), "pod"));
+    await world.settle();
+    const byPool = podIntent(world, "victim", { pools: ["web"] });
+    const told = granted(await reserve(world.context, byPool, "nothing"));
+    await world.settle();
+    const before = world.dump();
+    const would = await dryRun(world.context, byPool);
+    assert.equal(world.dump(), before);
+    assert.ok(!isRefusal(would));
+    assert.deepEqual(
+      would.addresses.map(({ address }) => address),
+      told.addresses,
+    );
+    assert.match(describeDryRun("pod victim", would), /^pod victim would get 10\.70\.0\.\d+ from pool web$/);
+    assert.deepEqual(granted(await reserve(world.context, byPool, "nothing")).addresses, told.addresses);
   });
 
   it("moves it once the pod is there: what it had cools", async () => {

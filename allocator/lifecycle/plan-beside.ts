@@ -2,6 +2,7 @@
 
 import { isRefusal, type Refusal } from "../base/errors.ts";
 import type { Context } from "../cache/context.ts";
+import type { Reading } from "../cache/read-ahead.ts";
 import { type Address, type Family, familyOf } from "../ip/address.ts";
 import { type Claim, claimKey } from "../model/claim.ts";
 import { isHeldBy } from "../model/reservation.ts";
@@ -14,8 +15,8 @@ import type { AllocationRequest } from "./allocation-request.ts";
  * `direct` is the plan without them; it stands if it takes nothing, or if none of them fits.
  */
 export async function planBeside(
-  context: Context,
-  allocation: AllocationRequest,
+  context: Pick<Context, "view"> & { readonly store: Reading },
+  allocation: Pick<AllocationRequest, "ask">,
   { claim, held }: { readonly claim: Claim; readonly held: readonly Address[] },
   direct: Plan | Refusal,
 ): Promise<Plan | Refusal> {
@@ -41,7 +42,7 @@ export async function planBeside(
 }
 
 /** Reserved for the claim, and not listed by it. All reservations are looked through: it is rare that anybody asks so. */
-function heldBeside({ view }: Context, claim: Claim): readonly Address[] {
+function heldBeside({ view }: Pick<Context, "view">, claim: Claim): readonly Address[] {
   const key = claimKey(claim);
   const found: Address[] = [];
   for (const { record } of view.reservations()) {
