@@ -174,6 +174,13 @@ if (havePartsOrSkip(["etcd", "kube-apiserver"])) {
       const whenDeleted = async () => (await cluster.claim("moves-0"))?.record.retention.whenDeleted;
       await eventually("the retention", async () => ((await whenDeleted()) === "Retain" ? true : undefined));
       await cluster.holds("moves-", { "moves-0": "10.20.4.1", "moves-1": "10.20.4.2" });
+      await eventually("the event", () => (cluster.told("moves").length > 0 ? true : undefined));
+      await cluster.tells("moves", ["Normal ClaimChanged"]);
+      const [notice] = cluster.notices.all.filter(({ regarding }) => regarding.name === "moves");
+      assert.match(
+        notice?.note ?? "",
+        /^pod moves-1: claim shop\/moves-1 holds 10\.20\.4\.2, and the request is now for 10\.20\.4\.9; it changes when /,
+      );
       await cluster.sound();
     });
 

@@ -205,17 +205,20 @@ class Workloads {
       this.#settled(key);
       return DONE;
     }
-    // a claim in use changes when its pod is replaced, as a rolling update does
     const lacking = refused.filter(({ refusal }) => refusal.code !== "CLAIM_CHANGED");
-    const [first] = lacking;
-    if (first !== undefined) {
-      const many = `${lacking.length} pods cannot have their addresses now; the first, `;
-      const refusal = disclosedRefusal(this.#deps, first.refusal, seen.facts.namespace);
-      const words = `pod ${first.name}: ${refusal.message}`;
-      const note = lacking.length > 1 ? `${many}${words}` : words;
-      this.#tell(key, seen, { refusal, note });
-    }
+    // a claim in use changes when its pod is replaced: a rolling update does that, `partition` and `OnDelete` do not
+    if (lacking.length > 0) this.#tellFirst(key, seen, lacking, "cannot have their addresses now");
+    else this.#tellFirst(key, seen, refused, "have other addresses when they are created again");
     return this.#waiting.refused(key);
+  }
+
+  #tellFirst(key: string, seen: ObservedWorkload, refused: Round["refused"], what: string): void {
+    const [first] = refused;
+    if (first === undefined) return;
+    const refusal = disclosedRefusal(this.#deps, first.refusal, seen.facts.namespace);
+    const words = `pod ${first.name}: ${refusal.message}`;
+    const note = refused.length > 1 ? `${refused.length} pods ${what}; the first, ${words}` : words;
+    this.#tell(key, seen, { refusal, note });
   }
 
   #settled(key: string): void {
@@ -227,13 +230,15 @@ class Workloads {
     const { apiVersion, kind, metadata } = object;
     const { namespace, name, uid } = metadata;
     const { code, details } = about.refusal;
-    const what = JSON.stringify([uid, code, details]);
+    const waits = code === "CLAIM_CHANGED"; // for its pods, one after the other
+    const what = JSON.stringify([uid, code, waits ? {} : details]);
     const at = this.#deps.context.clock.monotonic();
     const last = this.#told.get(key);
     if (last?.what === what && at - last.at < TELL_AGAIN_MS) return;
     this.#told.set(key, { what, at });
     const regarding = { apiVersion, kind, namespace, name, uid };
-    const said = { type: "Warning", reason: reasonOf(code), action: "Reserving", note: about.note } as const;
+    const type = waits ? "Normal" : "Warning";
+    const said = { type, reason: reasonOf(code), action: "Reserving", note: about.note } as const;
     this.#deps.events.record({ regarding, ...said });
   }
 }
