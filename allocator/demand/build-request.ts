@@ -29,7 +29,7 @@ export interface AllocationInput {
   /** Milliseconds since 1970, for the promise. */
   readonly now: number;
   /** As an allocation request has it. */
-  readonly isWanted?: AllocationRequest["isWanted"];
+  readonly isKeptForOwner?: AllocationRequest["isKeptForOwner"];
 }
 
 /** The request of one pod; for a set see `slotRequests`. */
@@ -102,7 +102,7 @@ function wish(
     retention: Retention;
   },
 ): AllocationRequest {
-  const { request, namespace, podLabels, usable, token, now, isWanted } = input;
+  const { request, namespace, podLabels, usable, token, now, isKeptForOwner } = input;
   const wanted: ClaimRequest = {
     ...(own.entry === undefined ? {} : { addresses: own.entry }),
     ...(request.pools === undefined ? {} : { pools: request.pools }),
@@ -123,7 +123,7 @@ function wish(
       ...(request.families === undefined ? {} : { families: request.families }),
       ...(usable === undefined ? {} : { usable }),
     },
-    ...(isWanted === undefined ? {} : { isWanted }),
+    ...(isKeptForOwner === undefined ? {} : { isKeptForOwner }),
     ...(own.promised ? { promise: { token, podName: "", podUID: "", node: "", since: now } } : {}),
   };
 }

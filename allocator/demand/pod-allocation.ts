@@ -4,7 +4,7 @@ import { isRefusal, type Refusal } from "../base/errors.ts";
 import type { Context } from "../cache/context.ts";
 import { readClaim } from "../cache/reader.ts";
 import { nameConflict } from "../lifecycle/claim-conflicts.ts";
-import { isWanted } from "../lifecycle/claim-owner.ts";
+import { isKeptForOwner } from "../lifecycle/claim-owner.ts";
 import type { AllocationRequest } from "../lifecycle/reserve.ts";
 import { EXEMPT_NAMESPACE, readRequest, withDefaults } from "../manifest/annotations.ts";
 import { type KubeObject, podMetadata } from "../manifest/kubernetes-object.ts";
@@ -62,7 +62,7 @@ export async function readPodAs(
     start: podIdentity.identity.kind === "StatefulSet" ? (workload?.start ?? 0) : 0,
     token: context.random.token(),
     now: context.clock.now(),
-    isWanted: (claim) => isWanted(claim, inventory),
+    isKeptForOwner: (claim) => isKeptForOwner(claim, podIdentity.identity, inventory),
   };
 }
 

@@ -30,10 +30,10 @@ export interface AllocationRequest {
    */
   readonly isThere?: () => Promise<boolean>;
   /**
-   * Whether a workload that exists wants the claim of the name, which is then the workload's whoever's pod comes with that
-   * name. Asked of the claim as it is before it is written. Absent: a claim may pass to this identity.
+   * Whether the claim of the name stays its workload's, whoever's pod comes with that name. Asked of the claim as it is
+   * before it is written. Absent: a claim may pass to this identity.
    */
-  readonly isWanted?: (claim: Claim) => Promise<boolean>;
+  readonly isKeptForOwner?: (claim: Claim) => Promise<boolean>;
   /** A person asks, for the claim that he has made: no other claim of the name will do. */
   readonly byHand?: true;
 }

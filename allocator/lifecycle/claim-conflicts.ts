@@ -44,13 +44,13 @@ export function movesWithItsPod(claim: Claim, ask: AddressConstraints): Refusal 
   );
 }
 
-/** The words for other addresses than those of a claim that a living workload wants, to a pod that is not the workload's. */
-export function wantedByWorkload(claim: Claim, ask: AddressConstraints): Refusal {
+/** The words for other addresses than those of a claim that is kept for a workload, to a pod that is not the workload's. */
+export function keptForWorkload(claim: Claim, ask: AddressConstraints): Refusal {
   const key = claimKey(claim);
   const owner = describeIdentity(claim.identity);
   return refuse(
     "CLAIM_BUSY",
-    `claim ${key} holds ${claim.addresses.join(", ")} for ${owner}, which wants it, and this pod, which is not its own, asks for ${wanted(ask)}; give this pod another name`,
+    `claim ${key} holds ${claim.addresses.join(", ")} for ${owner}, whose it stays, and this pod, which is not its own, asks for ${wanted(ask)}; give this pod another name, or give the claim back if ${claim.identity.kind} ${claim.identity.name} is not to come back: berthctl release ${key}`,
     { claim: key, address: claim.addresses.join(",") },
   );
 }

@@ -3,7 +3,7 @@
 import { isRefusal } from "../base/errors.ts";
 import { ASSIGNED_CLAIM, readRequest, withDefaults } from "../manifest/annotations.ts";
 import { requestsAddress } from "../model/address-request.ts";
-import type { Claim, Identity } from "../model/claim.ts";
+import { type Claim, type Identity, isBound } from "../model/claim.ts";
 import { workloadOf } from "../model/claim-workload.ts";
 import type { ClusterState, NamespaceState, PodState, WorkloadState } from "../model/cluster-state.ts";
 
@@ -29,12 +29,38 @@ export function neededBy(
   return isSuccessor || workload.kind === "Job" ? "deleted" : "scaled";
 }
 
-/** Whether the claim is of a place that a workload wants which is known to exist: it stays that workload's. */
-export async function isWanted(claim: Claim, inventory: Pick<ClusterState, "workload">): Promise<boolean> {
+/**
+ * Whether the claim stays with the place of a workload that it is of, whoever's pod comes with its name.
+ *
+ * | the workload            | a pod of another workload | a pod by itself                       |
+ * |-------------------------|---------------------------|---------------------------------------|
+ * | wants the place         | stays                     | stays                                 |
+ * | is there, scaled down   | passes                    | stays, if `whenScaled` is to retain  |
+ * | is gone                 | passes                    | stays, if `whenDeleted` is to retain |
+ * | is not known            | passes                    | stays, if a pod has used the claim    |
+ *
+ * A workload that has come under the name inherits. A pod by itself leaves nothing behind: what it took over would be
+ * given back with it, although its retention has not let go (invariant 5).
+ */
+export async function isKeptForOwner(
+  claim: Claim,
+  asker: Identity,
+  inventory: Pick<ClusterState, "workload">,
+): Promise<boolean> {
   const ref = workloadOf(claim);
-  const workload = ref && (await inventory.workload(ref));
-  if (workload === undefined || workload === "unknown") return false;
-  return neededBy(workload, claim.identity) === "needed";
+  if (ref === undefined) return false;
+  const workload = await inventory.workload(ref);
+  const isPodAlone = asker.kind === "Pod";
+  if (workload === "unknown") return isPodAlone && wasUsed(claim);
+  const state = workload === undefined ? "deleted" : neededBy(workload, claim.identity);
+  if (state === "needed") return true;
+  const { whenScaled, whenDeleted } = claim.retention;
+  return isPodAlone && (state === "scaled" ? whenScaled : whenDeleted) === "Retain";
+}
+
+/** A pod has had it. */
+export function wasUsed(claim: Claim): boolean {
+  return isBound(claim) || claim.retained !== undefined || claim.status.attachment !== undefined;
 }
 
 /**

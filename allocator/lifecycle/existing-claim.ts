@@ -35,8 +35,8 @@ export function withClaimSpec<T extends Follower>(allocation: T, claim: Claim | 
 }
 
 /**
- * A claim that a living workload wants stays that workload's: a pod of its name that is not the workload's own may use it,
- * and changes neither its owner nor its retention or request. The same allocation, if nobody's claim is in its way.
+ * A claim that is kept for a workload's place stays that workload's: a pod of its name that is not the workload's own may
+ * use it, and changes neither its owner nor its retention or request. The same allocation, if nobody's claim is in its way.
  */
 export async function withClaimOwner(
   allocation: AllocationRequest,
@@ -44,7 +44,7 @@ export async function withClaimOwner(
 ): Promise<AllocationRequest> {
   if (claim === undefined || claim.handMade === true || isOfSame(claim.identity, allocation.identity))
     return allocation;
-  if ((await allocation.isWanted?.(claim)) !== true) return allocation;
+  if ((await allocation.isKeptForOwner?.(claim)) !== true) return allocation;
   const { identity, retention, request } = claim;
   return { ...allocation, identity, retention, request };
 }

@@ -16,10 +16,10 @@ import {
   claimConflict,
   heldByOtherPod,
   inUseConflict,
+  keptForWorkload,
   movesWithItsPod,
   podGone,
   userClaimConflict,
-  wantedByWorkload,
 } from "./claim-conflicts.ts";
 import { withClaimOwner, withClaimSpec } from "./existing-claim.ts";
 import { heldAddresses, hold, wait, waitsLong } from "./keep-addresses.ts";
@@ -171,7 +171,7 @@ function immovable(
     isOthers,
   }: Wanted & { readonly holds: readonly Address[]; readonly isOthers: boolean },
 ): Refusal | undefined {
-  if (claim !== undefined && isOthers && holds.length > 0) return wantedByWorkload(claim, intent.ask);
+  if (claim !== undefined && isOthers && holds.length > 0) return keptForWorkload(claim, intent.ask);
   const promised = heldByOtherPod(claim, intent);
   if (promised !== undefined || claim === undefined || holds.length === 0) return promised;
   return (

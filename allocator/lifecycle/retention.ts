@@ -5,7 +5,7 @@ import { type Claim, isBound } from "../model/claim.ts";
 import { workloadOf } from "../model/claim-workload.ts";
 import type { ClusterState, PodState } from "../model/cluster-state.ts";
 import { HOLD_TIMEOUT_MS, isDetached } from "./bind.ts";
-import { isDeclined, neededBy } from "./claim-owner.ts";
+import { isDeclined, neededBy, wasUsed } from "./claim-owner.ts";
 
 /** What is known, at one moment, of what a claim is kept for. */
 export interface OwnerState {
@@ -158,6 +158,5 @@ async function ownerState(
 
 function stateByPod(claim: Claim, pod: PodState | undefined): "needed" | "deleted" | "unborn" {
   if (isAlive(pod)) return "needed";
-  const isUsed = isBound(claim) || claim.retained !== undefined || claim.status.attachment !== undefined;
-  return isUsed ? "deleted" : "unborn";
+  return wasUsed(claim) ? "deleted" : "unborn";
 }

@@ -20,7 +20,16 @@ import { havePartsOrSkip } from "./binaries.ts";
 import { makeNamespaces } from "./crds.ts";
 import { ForwardClock } from "./forward-clock.ts";
 import type { ControlPlane } from "./plane.ts";
-import { DEPLOYMENTS, forceDelete, make, makeNode, STATEFUL_SETS, workloadSpec } from "./replica-objects.ts";
+import {
+  change,
+  DEPLOYMENTS,
+  forceDelete,
+  make,
+  makeNode,
+  makeStatefulSet,
+  STATEFUL_SETS,
+  workloadSpec,
+} from "./replica-objects.ts";
 import { createPod, madePod, type RunningWebhook, runWebhook } from "./running-webhook.ts";
 import { openControlPlane } from "./shared-plane.ts";
 
@@ -186,6 +195,47 @@ if (havePartsOrSkip(["etcd", "kube-apiserver"])) {
       assert.deepEqual(await kept("ledger-0"), before);
       assert.equal(before?.identity?.kind, "StatefulSet");
     });
+
+    for (const [what, name, replicas] of [
+      ["a StatefulSet wants", "wanted", 2],
+      ["a StatefulSet retains beyond its replicas", "scaled", 1],
+    ] as const) {
+      it(`a pod by itself uses the claim of the ordinal that ${what}, and gives it back`, async () => {
+        const list = name === "wanted" ? "10.70.0.73;10.70.0.74" : "10.70.0.75;10.70.0.76";
+        const [, second = ""] = list.split(";");
+        const annotations = { [IPS]: list, "berth.dev/when-scaled": "Retain" };
+        const place = { namespace: NAMESPACE, name };
+        const set = await makeStatefulSet(admin, place, { replicas: 2, annotations });
+        const key = `${name}-1`;
+        await eventually("its claim is made", async () => await claimOf(key));
+        if (replicas === 1) {
+          const owner = ownedBy("StatefulSet", name, "apps/v1", set.metadata.uid);
+          const own = await madePod(plane, statefulPod(name, 1, { annotations, owner }), NAMESPACE);
+          await bound(own);
+          await detached(own, key);
+          await remove(own);
+          await change(admin, STATEFUL_SETS, place, { spec: { replicas } });
+          await eventually("it is retained", async () => (await claimOf(key))?.record.retained, LET_GO_MS);
+        }
+        const before = await kept(key);
+        assert.equal(before?.identity?.kind, "StatefulSet");
+
+        const other = pod(key, { annotations: { [IPS]: "10.70.0.77" } });
+        assert.match(
+          String(await createPod(plane, other, NAMESPACE)),
+          /for StatefulSet .*, ordinal 1, whose it stays/,
+        );
+        const made = await madePod(plane, pod(key, { annotations: { [IPS]: second } }), NAMESPACE);
+        assert.deepEqual((await bound(made)).record.addresses, [second]);
+        assert.deepEqual(await kept(key), before, "it uses the address, and changes nothing");
+        await detached(made, key);
+        await remove(made);
+        clock.forward(PROMISE_MS);
+        await passes(2);
+        assert.deepEqual(await kept(key), before, "it was given back");
+        assert.equal((await store.get("reservation", second))?.record.releasedAt, undefined);
+      });
+    }
 
     it("the next pod of a name has its claim as it says itself, from when it is there, and not before", async () => {
       const first = { [IPS]: "10.70.0.71", "berth.dev/when-deleted": "Retain" };

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import { IPS } from "../../allocator/manifest/annotations.ts";
 import { claimObject, deploymentPod, pod, statefulPod, workload } from "../support/objects.ts";
 import type { Act } from "./act.ts";
 import {
@@ -29,6 +30,7 @@ export const ACTS: Readonly<Record<StepKind, Act>> = {
   race,
   forge,
   twice,
+  namesake,
   apply: applyWorkload,
   withdraw,
   claim: makeClaim,
@@ -90,6 +92,18 @@ function twice(world: World, { a, b }: Pick<Step, "a" | "b">): Outcome {
   const { name, annotations } = pick(pods, a >> 1).metadata;
   const asked = a % 2 === 0 ? annotations : pick(POD_REQUESTS, b);
   void world.clients.createPod(pod(name, { annotations: asked }), { node: pick(NODES, a), webhook: b });
+  return "done";
+}
+
+/** As a restore that leaves the owners out while the StatefulSet is there, or retains what its pods had. */
+function namesake(world: World, { a, b }: Pick<Step, "a" | "b">): Outcome {
+  const ordinals = Array.from({ length: MOST_REPLICAS + 1 }, (_, ordinal) => `${STATEFUL_SET}-${ordinal}`);
+  const name = absent(world, ordinals, a);
+  if (name === undefined) return "idle";
+  const addresses = world.books.get("claim", `${NAMESPACE}/${name}`)?.record.addresses ?? [];
+  const own = addresses.length > 0 && b % 3 !== 0;
+  const annotations = own ? { [IPS]: addresses.join(",") } : pick(POD_REQUESTS, b >> 2);
+  void world.clients.createPod(pod(name, { annotations }), { node: pick(NODES, a >> 2), webhook: b });
   return "done";
 }
 

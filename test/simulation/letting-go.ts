@@ -7,7 +7,7 @@ import type { Cluster } from "./cluster.ts";
 import type { Doubt } from "./doubt.ts";
 import type { Process } from "./process.ts";
 import { BEGIN } from "./process.ts";
-import { changesOf, sayingOf } from "./sayings.ts";
+import { changesOf, type Saying, sayingOf, sayingsOfSet } from "./sayings.ts";
 import type { Schedule } from "./schedule.ts";
 import { releasedTooSoon } from "./terms.ts";
 import { isOfWorkload, isUsed, type Want, wantOf } from "./wants.ts";
@@ -63,8 +63,7 @@ export class LettingGo {
     for (const { key, record } of this.#books.list("claim")) {
       this.#last.set(`${this.#wantOf(record)}/${key}`, this.#schedule.count);
     }
-    for (const pod of this.#cluster.all("Pod")) {
-      const { claim, aspects } = sayingOf(pod) ?? { claim: "", aspects: {} };
+    for (const { claim, aspects } of this.#sayings()) {
       for (const [aspect, words] of Object.entries(aspects)) {
         this.#last.set(`${aspect} ${words}/${claim}`, this.#schedule.count);
       }
@@ -94,15 +93,39 @@ export class LettingGo {
     by: Process | undefined,
   ): string | undefined {
     const since = (by && this.#reads.get(by)?.get(`${key}@${revision}`)) ?? 0;
-    const now = this.#cluster.all("Pod").map(sayingOf);
+    const taken = this.#judgeTaking(key, { was, is }, since);
+    if (taken !== undefined) return taken;
+    const now = this.#sayings();
     const becameOrdinals = was.identity.kind !== "StatefulSet" && isOfWorkload(is);
     for (const [aspect, words] of changesOf(was, is)) {
-      const said = now.some((saying) => saying?.claim === key && saying.aspects[aspect] === words);
+      const said = now.some((saying) => saying.claim === key && saying.aspects[aspect] === words);
       if (aspect !== "addresses" && becameOrdinals && this.#wantOf(is) === "wanted") continue;
       if (said || (this.#last.get(`${aspect} ${words}/${key}`) ?? -1) >= since) continue;
-      return `the ${aspect} of claim ${key} became ${words}, and no pod that is there said so`;
+      return `the ${aspect} of claim ${key} became ${words}, and nothing that is there said so`;
     }
     return undefined;
+  }
+
+  /** Of all pods, and of the StatefulSets that own places. */
+  #sayings(): readonly Saying[] {
+    const ofPods = this.#cluster.all("Pod").flatMap((pod) => sayingOf(pod) ?? []);
+    return [...ofPods, ...this.#cluster.all("StatefulSet").flatMap(sayingsOfSet)];
+  }
+
+  /** A place's claim stays its workload's, whoever's pod has the name, until that does not want it and nothing retains it. */
+  #judgeTaking(key: string, { was, is }: { was: Claim; is: Claim }, since: number): string | undefined {
+    if (!isOfWorkload(was) || is.identity.kind !== "Pod") return undefined;
+    const wants = this.#wantsSince(key, was, since);
+    const owner = `${was.identity.kind} ${was.identity.name}`;
+    if (wants.length === 0) return `claim ${key} was taken from ${owner}, which wanted it all the time`;
+    const isKept = wants.every((want) => retentionOf(was, want) === "Retain");
+    return isKept ? `claim ${key} was taken from ${owner} although its retention keeps it` : undefined;
+  }
+
+  /** How it was not wanted, now or at some moment since then. */
+  #wantsSince(key: string, claim: Claim, since: number): readonly Want[] {
+    const now = this.#wantOf(claim);
+    return UNWANTED.filter((want) => now === want || (this.#last.get(`${want}/${key}`) ?? -1) >= since);
   }
 
   #judgeRelease(stored: Stored<"claim">, by: Process | undefined): string | undefined {
@@ -115,10 +138,7 @@ export class LettingGo {
     if (soon !== undefined) return soon;
     if (claim.handMade === true) return `claim ${key} was made by hand and released by nobody's`;
     const since = (by && this.#reads.get(by)?.get(`${key}@${revision}`)) ?? 0;
-    const now = this.#wantOf(claim);
-    const wants = UNWANTED.filter(
-      (want) => now === want || (this.#last.get(`${want}/${key}`) ?? -1) >= since,
-    );
+    const wants = this.#wantsSince(key, claim, since);
     if (wants.length === 0) return `claim ${key} was released although its owner wanted it all the time`;
     const isKept = (want: Want) => used && retentionOf(claim, want) === "Retain" && !expires(claim);
     return wants.every(isKept) ? `claim ${key} was released although its retention keeps it` : undefined;

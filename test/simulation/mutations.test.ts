@@ -27,6 +27,7 @@ import {
   withoutReadingBack,
   withoutReport,
   writingAtReview,
+  yieldingToNamesakes,
 } from "./mutations.ts";
 import { trial } from "./property.ts";
 import type { Tampering } from "./setting.ts";
@@ -85,6 +86,10 @@ const MUTATIONS: readonly Mutation[] = [
     tampering: inventoryOf("webhook", rememberingPods),
   },
   { name: "a pod that has ended keeps what it had", tampering: inventoryOf("webhook", blindToEnds) },
+  {
+    name: "a pod by itself takes the claim of the ordinal that it is called like",
+    tampering: { inventory: yieldingToNamesakes },
+  },
   { name: "an owner that nobody reads is taken for gone", tampering: releasingUnowned },
   { name: "every process goes by its host's wall clock", tampering: trustingHosts },
 ];

@@ -16,6 +16,7 @@ import type { Work } from "../../allocator/store/sqlite/sql.ts";
 import type { Kind, Store, Stored } from "../../allocator/store/store.ts";
 import type { ClaimSource } from "../../ipam-plugin/agent/claims/claim-source.ts";
 import { altered } from "./altered.ts";
+import { MOST_REPLICAS } from "./cast.ts";
 import type { Role, Tampering } from "./setting.ts";
 
 /** The reaper deletes what it did not mark. */
@@ -188,6 +189,22 @@ export function rememberingPods(inventory: ClusterState): ClusterState {
 
 function deploymentOf({ owner, labels }: PodState): string {
   return (owner?.name ?? "").replace(`-${labels["pod-template-hash"]}`, "");
+}
+
+/** An ordinal whose name a pod by itself has counts as given up by its StatefulSet. */
+export function yieldingToNamesakes(inventory: ClusterState): ClusterState {
+  return altered(inventory, {
+    workload: async (ref) => {
+      const there = await inventory.workload(ref);
+      if (there === undefined || there === "unknown" || ref.kind !== "StatefulSet") return there;
+      const taken = new Set<number>();
+      for (let ordinal = 0; ordinal < MOST_REPLICAS; ordinal++) {
+        const namesake = await inventory.pod(ref.namespace, `${ref.name}-${ordinal}`);
+        if (namesake !== undefined && namesake.owner === undefined) taken.add(ordinal);
+      }
+      return { ...there, isDone: (ordinal) => taken.has(ordinal) };
+    },
+  });
 }
 
 /** A pod whose object is there needs what it has, whatever its phase. */

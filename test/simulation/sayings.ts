@@ -1,13 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 import { isDeepStrictEqual } from "node:util";
 import { isRefusal } from "../../allocator/base/errors.ts";
+import type { Context } from "../../allocator/cache/context.ts";
 import { admissionAnswerOf } from "../../allocator/demand/admitted-pod.ts";
 import { anonymousName, requestFor, slotRequests } from "../../allocator/demand/build-request.ts";
+import { ordinalRequests, readTemplate } from "../../allocator/demand/workload-allocation.ts";
 import { readRequest } from "../../allocator/manifest/annotations.ts";
 import { type KubeObject, podMetadata } from "../../allocator/manifest/kubernetes-object.ts";
 import { requestsAddress } from "../../allocator/model/address-request.ts";
 import type { Claim } from "../../allocator/model/claim.ts";
+import type { NamespaceState } from "../../allocator/model/cluster-state.ts";
 import { identityOf } from "../../allocator/model/identity.ts";
+import { ManualClock } from "../../system/testing/manual-clock.ts";
+import { SeededRandom } from "../support/random.ts";
+import { NAMESPACE } from "./cast.ts";
 
 /** What a pod that is in the cluster says of its claim. */
 export interface Saying {
@@ -61,6 +67,29 @@ function readSaying(pod: KubeObject): Saying | undefined {
     claim,
     aspects: { ...aspects, retention: JSON.stringify(retention), request: JSON.stringify(wanted) },
   };
+}
+
+const FACTS: NamespaceState = { name: NAMESPACE, labels: {}, annotations: {} };
+const FIXED: Pick<Context, "clock" | "random"> = { clock: new ManualClock(), random: new SeededRandom() };
+const templates = new WeakMap<KubeObject, readonly Saying[]>();
+
+/** What a StatefulSet that is in the cluster says of the claims of its ordinals: all but their addresses. */
+export function sayingsOfSet(set: KubeObject): readonly Saying[] {
+  const known = templates.get(set) ?? readSet(set);
+  templates.set(set, known);
+  return known;
+}
+
+function readSet(set: KubeObject): readonly Saying[] {
+  const template = readTemplate(FIXED, set, FACTS);
+  if (isRefusal(template) || !requestsAddress(template.request)) return [];
+  const owner = `${set.kind} ${set.metadata.name}`;
+  return [...ordinalRequests(set, template)].flatMap(({ name, intent }) => {
+    if (isRefusal(intent)) return [];
+    const { retention, request } = intent;
+    const aspects = { owner, retention: JSON.stringify(retention), request: JSON.stringify(request) };
+    return [{ claim: `${NAMESPACE}/${name}`, aspects }];
+  });
 }
 
 /** What the write changed, as it is now. */

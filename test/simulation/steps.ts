@@ -9,6 +9,7 @@ export const WEIGHTS = {
   race: 4, // two replicas are asked for one pod at once, or for one address
   forge: 3, // a review without a pod: forged, or its pod is refused later
   twice: 3, // a pod is created whose name another one has
+  namesake: 3, // a pod without an owner is called like an ordinal
   delete: 6, // its kubelet stops it, then its object goes
   force: 4, // its object goes at once
   end: 6, // it fails, completes or is evicted, and its object stays

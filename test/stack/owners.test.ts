@@ -187,7 +187,7 @@ describe("who needs a claim", () => {
     assert.equal(await claims("shop"), wanted, "the address stays with the ordinal");
     assert.deepEqual((await site.stack.claim("shop/orders-0"))?.identity, before);
     const other = await site.api.refusal(pod("shop", "orders-0", { "berth.dev/ips": "10.30.0.110" }));
-    assert.match(other.message, /holds 10\.30\.0\.100 for StatefulSet orders, ordinal 0, which wants it/);
+    assert.match(other.message, /holds 10\.30\.0\.100 for StatefulSet orders, ordinal 0, whose it stays/);
     const own = await site.run(podOf(set, 0));
     assert.deepEqual(own.addresses, bare.addresses);
     await site.end(own);

@@ -2,38 +2,42 @@
 // A pod without an owner that is called as an ordinal of a StatefulSet which wants its claim.
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
+import { BerthError } from "../../allocator/base/errors.ts";
 import { bind } from "../../allocator/lifecycle/bind.ts";
 import type { Stored } from "../../allocator/store/store.ts";
 import { assertClean } from "../../test/support/books.ts";
 import { DB_POOL } from "../../test/support/fixtures.ts";
-import { deniedAs, type Json, pod, workload } from "../../test/support/objects.ts";
+import { deniedAs, type Json, pod, review, workload } from "../../test/support/objects.ts";
 import { admitPod, createPod, send } from "../../test/support/reviewing.ts";
 import { openWorld, type World } from "../../test/support/world.ts";
+import type { ObjectStore } from "./admission-context.ts";
+import { validateWorkloads } from "./validate-workload.ts";
 
 const IPS = "berth.dev/ips";
 const LIST = { [IPS]: "10.20.0.71;10.20.0.72", "berth.dev/when-deleted": "Retain" };
 const BARE = pod("mysql-0", { annotations: { [IPS]: "10.20.0.71" } });
 
-function set(replicas = 2): Json {
-  return workload("StatefulSet", "mysql", { replicas, annotations: LIST, spec: {} });
+function set(replicas = 2, annotations: Readonly<Record<string, string>> = LIST): Json {
+  return workload("StatefulSet", "mysql", { replicas, annotations, spec: {} });
 }
 
-async function claimOf(world: World): Promise<Stored<"claim">> {
-  return (await world.authority.get("claim", "shop/mysql-0")) ?? assert.fail("no claim");
+async function claimOf(world: World, ordinal = 0): Promise<Stored<"claim">> {
+  return (await world.authority.get("claim", `shop/mysql-${ordinal}`)) ?? assert.fail("no claim");
 }
 
 /** Owner, retention and request: what is the workload's. */
-async function ownOf(world: World): Promise<unknown> {
-  const { identity, retention, request } = (await claimOf(world)).record;
+async function ownOf(world: World, ordinal = 0): Promise<unknown> {
+  const { identity, retention, request } = (await claimOf(world, ordinal)).record;
   return { identity, retention, request };
 }
 
 /** The pod runs, and its sandbox has ended. */
-async function ran(world: World, uid: string): Promise<void> {
-  const target = { name: "mysql-0", uid, node: "here", token: "" };
-  await bind(world.context, "shop/mysql-0", target, async () => ({ fenced: false, promiseOver: false }));
+async function ran(world: World, uid: string, ordinal = 0): Promise<void> {
+  const target = { name: `mysql-${ordinal}`, uid, node: "here", token: "" };
+  const evidence = async () => ({ fenced: false, promiseOver: false });
+  await bind(world.context, `shop/mysql-${ordinal}`, target, evidence);
   const sandbox = { node: "here", containerID: "box", interface: "eth0", podUID: uid, since: 0 };
-  await world.store.report(await claimOf(world), {
+  await world.store.report(await claimOf(world, ordinal), {
     phase: "Detached",
     attachment: { ...sandbox, detached: true },
   });
@@ -61,20 +65,57 @@ describe("a pod by itself that is called as an ordinal", () => {
     await send(world, "/validate/workloads", set());
     const other = pod("mysql-0", { annotations: { [IPS]: "10.20.0.80" } });
     const words =
-      "CLAIM_BUSY: claim shop/mysql-0 holds 10.20.0.71 for StatefulSet mysql, ordinal 0, which wants it, and this pod, which is not its own, asks for 10.20.0.80; give this pod another name";
+      "CLAIM_BUSY: claim shop/mysql-0 holds 10.20.0.71 for StatefulSet mysql, ordinal 0, whose it stays, and this pod, which is not its own, asks for 10.20.0.80; give this pod another name, or give the claim back if StatefulSet mysql is not to come back: berthctl release shop/mysql-0";
     assert.equal(deniedAs(await send(world, "/mutate/pods", other, { dryRun: true })), words);
     assert.equal(await admitPod(world, other), words);
     assert.deepEqual(await world.holdings(), { "shop/mysql-0": "10.20.0.71", "shop/mysql-1": "10.20.0.72" });
     await assertClean(world);
   });
 
-  it("has the claim for itself when the StatefulSet is gone", async () => {
+  it("has the claim for itself when the StatefulSet is gone and nothing retains its addresses", async () => {
     await using world = await openWorld({ pools: [DB_POOL] });
-    await send(world, "/validate/workloads", set());
-    await send(world, "/validate/workloads", set(), { operation: "DELETE" });
+    const released = set(2, { ...LIST, "berth.dev/when-deleted": "Release" });
+    await send(world, "/validate/workloads", released);
+    await send(world, "/validate/workloads", released, { operation: "DELETE" });
     await createPod(world, BARE, "mysql-0", "uid-bare");
     assert.equal((await claimOf(world)).record.identity.kind, "Pod");
   });
+
+  for (const [what, next] of [
+    ["beyond the replicas", set(1)],
+    ["of a StatefulSet that is gone", undefined],
+  ] as const) {
+    it(`uses an ordinal's claim ${what} that is retained, and takes neither owner nor retention`, async () => {
+      await using world = await openWorld({ pools: [DB_POOL] });
+      await send(world, "/validate/workloads", set());
+      await ran(world, "uid-own", 1);
+      if (next === undefined) await send(world, "/validate/workloads", set(), { operation: "DELETE" });
+      else await send(world, "/validate/workloads", next, { operation: "UPDATE", oldObject: set() });
+      await world.reaper().judgeClaim(await claimOf(world, 1));
+      await world.settle();
+      assert.ok((await claimOf(world, 1)).record.retained !== undefined, "it is retained");
+      const before = await ownOf(world, 1);
+
+      const other = pod("mysql-1", { annotations: { [IPS]: "10.20.0.80" } });
+      assert.match(
+        await admitPod(world, other),
+        /^CLAIM_BUSY: .* whose it stays, .*berthctl release shop\/mysql-1$/,
+      );
+      assert.match(deniedAs(await send(world, "/mutate/pods", other, { dryRun: true })), /^CLAIM_BUSY: /);
+      const bare = pod("mysql-1", { annotations: { [IPS]: "10.20.0.72" } });
+      const made = await createPod(world, bare, "mysql-1", "uid-bare");
+      assert.deepEqual(await ownOf(world, 1), before);
+      await ran(world, "uid-bare", 1);
+      await send(world, "/validate/pods", made, { operation: "DELETE" });
+      await world.reaper().judgeClaim(await claimOf(world, 1));
+      await world.settle();
+      const { addresses, retained } = (await claimOf(world, 1)).record;
+      assert.deepEqual(await ownOf(world, 1), before);
+      assert.equal(addresses.join(), "10.20.0.72");
+      assert.ok(retained !== undefined, "its retention begins anew");
+      await assertClean(world);
+    });
+  }
 
   it("that came first leaves its claim to the StatefulSet that comes", async () => {
     await using world = await openWorld({ pools: [DB_POOL] });
@@ -84,6 +125,22 @@ describe("a pod by itself that is called as an ordinal", () => {
     assert.deepEqual([answer.allowed, answer.warnings ?? []], [true, []]);
     const { identity, addresses } = (await claimOf(world)).record;
     assert.deepEqual([identity.kind, identity.ordinal, addresses.join()], ["StatefulSet", 0, "10.20.0.71"]);
+  });
+
+  it("keeps its claim when the review of a StatefulSet that comes breaks off before that is kept", async () => {
+    await using world = await openWorld({ pools: [DB_POOL] });
+    await createPod(world, BARE, "mysql-0", "uid-bare");
+    const before = await ownOf(world);
+    const keeps = world.desk.embedded ?? assert.fail("nothing is kept");
+    const embedded: ObjectStore = {
+      forget: (...of) => keeps.forget(...of),
+      keep: async () => {
+        throw new BerthError("STORE_UNAVAILABLE", "the disk is away");
+      },
+    };
+    const handle = validateWorkloads({ ...world.desk, embedded });
+    await assert.rejects(handle(review(set()), new AbortController().signal), { code: "STORE_UNAVAILABLE" });
+    assert.deepEqual(await ownOf(world), before);
   });
 
   it("that came first with another address is named to whoever applies the StatefulSet", async () => {
