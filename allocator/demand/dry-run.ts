@@ -12,7 +12,7 @@ import { planBeside } from "../lifecycle/plan-beside.ts";
 import type { AllocationRequest } from "../lifecycle/reserve.ts";
 import { type Claim, claimKey, isReserved } from "../model/claim.ts";
 import { isHeldBy } from "../model/reservation.ts";
-import { type FamilyPlan, isAsPlanned, planAddresses } from "../planning/address-plan.ts";
+import { type FamilyPlan, isAsPlanned, type Plan, planAddresses } from "../planning/address-plan.ts";
 import { addressTaken } from "../planning/refusal-messages.ts";
 
 /** What an identity would get, if nobody came in between. Nothing is written. */
@@ -39,9 +39,7 @@ export async function dryRun(
   if (barred !== undefined) return barred;
   const held = await standingOf(context, claim);
   const { ask } = withClaimSpec(allocation, claim);
-  const direct = planAddresses(context.view, { ...ask, holds: held });
-  const stands = claim !== undefined && isReserved(claim);
-  const plan = stands ? await planBeside(context, { ask }, { claim, held }, direct) : direct;
+  const plan = await planFor(context, ask, claim, held);
   if (isRefusal(plan)) return plan;
   const moves = !isAsPlanned(plan, claim?.addresses ?? []);
   const isOthers = claim !== undefined && (await withClaimOwner(allocation, claim)) !== allocation;
@@ -59,6 +57,18 @@ export async function dryRun(
     addresses.push({ ...got, held: false });
   }
   return { kind: "preview", addresses };
+}
+
+/** As a review plans it: with what is held beside the claim already. */
+async function planFor(
+  context: DryRun,
+  ask: AllocationRequest["ask"],
+  claim: Claim | undefined,
+  held: readonly Address[],
+): Promise<Plan | Refusal> {
+  const direct = planAddresses(context.view, { ...ask, holds: held });
+  if (claim === undefined || !isReserved(claim)) return direct;
+  return await planBeside(context, { ask }, { claim, held }, direct);
 }
 
 /** The addresses of the claim that are reserved for it. */

@@ -73,24 +73,31 @@ async function stillThere(
   return now;
 }
 
-async function lacksOf(
-  sets: readonly KubeObject[],
-  { world, clock, claim }: { readonly world: Objects; readonly clock: Clock; readonly claim: Claims },
-): Promise<Lack[]> {
+interface Sight {
+  readonly world: Objects;
+  readonly clock: Clock;
+  readonly claim: Claims;
+}
+
+async function lacksOf(sets: readonly KubeObject[], sight: Sight): Promise<Lack[]> {
   const lacks: Lack[] = [];
-  for (const set of sets) {
-    const { namespace } = set.metadata;
-    const template = readTemplate({ clock, ...UNTOLD }, set, await namespaceOf(world, namespace));
-    if (isRefusal(template) || template.exempt || !requestsAddress(template.request)) continue;
-    const { kind, apiVersion, metadata } = set;
-    for (const { name, ordinal, intent } of ordinalRequests(set, template)) {
-      if (isReservedOrdinal(set, ordinal)) continue;
-      const key = claimKey({ namespace, name });
-      const there = await claim(key);
-      const identity = { kind, apiVersion, name: metadata.name, ordinal };
-      if (there !== undefined && isIts(there, identity)) continue;
-      lacks.push({ key, identity, claim: there, refusal: isRefusal(intent) ? intent : undefined });
-    }
+  for (const set of sets) lacks.push(...(await lacksOfSet(set, sight)));
+  return lacks;
+}
+
+async function lacksOfSet(set: KubeObject, { world, clock, claim }: Sight): Promise<Lack[]> {
+  const { kind, apiVersion, metadata } = set;
+  const { namespace } = metadata;
+  const template = readTemplate({ clock, ...UNTOLD }, set, await namespaceOf(world, namespace));
+  if (isRefusal(template) || template.exempt || !requestsAddress(template.request)) return [];
+  const lacks: Lack[] = [];
+  for (const { name, ordinal, intent } of ordinalRequests(set, template)) {
+    if (isReservedOrdinal(set, ordinal)) continue;
+    const key = claimKey({ namespace, name });
+    const there = await claim(key);
+    const identity = { kind, apiVersion, name: metadata.name, ordinal };
+    if (there !== undefined && isIts(there, identity)) continue;
+    lacks.push({ key, identity, claim: there, refusal: isRefusal(intent) ? intent : undefined });
   }
   return lacks;
 }
