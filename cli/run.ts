@@ -21,7 +21,8 @@ import { type Arguments, readArguments } from "./terminal/arguments.ts";
 import type { Command, CommandContext, ExitCode } from "./terminal/command.ts";
 import { usageError } from "./terminal/flags.ts";
 import { commandList, helpOf, type Program } from "./terminal/help.ts";
-import { NO_CLUSTER, targetOf } from "./terminal/target.ts";
+import { printable } from "./terminal/output.ts";
+import { type EnvDefaults, NO_CLUSTER, targetOf } from "./terminal/target.ts";
 
 /** In the order of the help. */
 export const COMMANDS: readonly Command[] = [
@@ -78,8 +79,17 @@ function placed(command: Command, args: Arguments, scene: CommandContext): Comma
   const dataDir = data === undefined ? scene.dataDir : resolve(data);
   if (command.flags["kubeconfig"] === undefined) return { ...scene, dataDir };
   const folder = { dataDir, used: () => existsSync(databaseOf(dataDir)) };
-  const cluster = targetOf({ data, kubeconfig, context }, scene.setting ?? NO_CLUSTER, folder);
+  const setting = scene.setting ?? NO_CLUSTER;
+  const cluster = targetOf({ data, kubeconfig, context }, setting, folder);
+  const unsaid = data === undefined && cluster === undefined && setting.kubeconfigs.length > 0;
+  if (unsaid) scene.io.stderr.write(`${printable(beside(dataDir, setting))}\n`);
   return cluster === undefined ? { ...scene, dataDir } : { ...scene, dataDir, cluster };
+}
+
+/** Two places may be meant, and nobody said which. */
+function beside(dataDir: string, { dataNamed, kubeconfigs }: EnvDefaults): string {
+  const why = dataNamed ? "BERTH_DATA names it" : "a stack has been there";
+  return `on the data folder ${dataDir} (${why}), not on the cluster of ${kubeconfigs.join(", ")}: say --data or --context to choose`;
 }
 
 function unknownCommand(name: string): BerthError {

@@ -24,7 +24,9 @@ export async function holdingsOf(store: Store, object: Json): Promise<string> {
       return rangesOf(fields.at("spec").list("ranges"));
     case "StatefulSet":
     case "Deployment":
-      return describeClaims(await claimsOf(store, { kind: fields.text("kind"), namespace, name }));
+      return describeClaims(
+        (await claimsOf(store, { kind: fields.text("kind"), namespace, name })).filter(wantedIn(fields)),
+      );
     default:
       return "";
   }
@@ -65,6 +67,16 @@ export async function claimsOf(
 
 function placeOf({ identity }: Claim): number {
   return identity.ordinal ?? identity.slot ?? 0;
+}
+
+/** What is kept of a set that was larger is no claim that it has now. */
+function wantedIn(object: Fields): (claim: Claim) => boolean {
+  const [start, replicas] = [
+    object.at("spec").at("ordinals").count("start", 0),
+    object.at("spec").count("replicas", 1),
+  ];
+  return ({ identity: { ordinal } }) =>
+    ordinal === undefined || (ordinal >= start && ordinal < start + replicas);
 }
 
 function describeClaims(claims: readonly Claim[]): string {

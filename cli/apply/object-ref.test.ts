@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import { isRefusal } from "../../allocator/base/errors.ts";
 import { kindNamed, kindOf, MANAGED } from "./kinds.ts";
-import { claimKeyOf, keyOfOperand, subjectOf, titleOf } from "./object-ref.ts";
+import { claimKeyOf, keyOfOperand, keysOfOperands, subjectOf, titleOf } from "./object-ref.ts";
 
 function kind(name: string) {
   const found = kindNamed(name);
@@ -71,8 +71,8 @@ describe("operands", () => {
       "service/shop/web",
       '"service" is no kind that berth keeps; there are namespace, ippool, ipclaim, statefulset, deployment, pod',
     ],
-    ["pod/web", '"pod/web" is not of the form pod/NAMESPACE/NAME'],
-    ["pod//web", '"pod//web" is not of the form pod/NAMESPACE/NAME'],
+    ["pod/a/b/c", '"pod/a/b/c" is not of the form pod/[NAMESPACE/]NAME'],
+    ["pod//web", '"pod//web" is not of the form pod/[NAMESPACE/]NAME'],
     ["ippool/shop/db", '"ippool/shop/db" is not of the form ippool/NAME'],
     ["pod/shop/Web", '"Web" is no name: lower-case letters, digits, - and ., at most 253'],
   ] as const) {
@@ -81,10 +81,19 @@ describe("operands", () => {
     });
   }
 
+  it("reads a kind and names, as kubectl does, with the namespace in front of a name or beside it", () => {
+    const keys = (operands: readonly string[], namespace?: string) =>
+      keysOfOperands(operands, namespace).map((key) => (isRefusal(key) ? key.message : titleOf(key)));
+    assert.deepEqual(keys(["ippool", "db", "web"]), ["ippool/db", "ippool/web"]);
+    assert.deepEqual(keys(["pod", "shop/web-1", "web-2"]), ["pod/shop/web-1", "pod/default/web-2"]);
+    assert.deepEqual(keys(["pod/web-1", "sts/bank/db"], "shop"), ["pod/shop/web-1", "statefulset/bank/db"]);
+    assert.deepEqual(keys(["pod"]), ["name the pod: pod/[NAMESPACE/]NAME"]);
+  });
+
   it("reads the key of a claim", () => {
     assert.deepEqual(claimKeyOf("shop/mysql-0"), { namespace: "shop", name: "mysql-0" });
-    assert.equal(refusal(claimKeyOf("mysql-0")), '"mysql-0" is not of the form NAMESPACE/NAME');
-    assert.equal(refusal(claimKeyOf("a/b/c")), '"a/b/c" is not of the form NAMESPACE/NAME');
+    assert.equal(refusal(claimKeyOf("mysql-0")), '"mysql-0" is not of the form [NAMESPACE/]NAME');
+    assert.equal(refusal(claimKeyOf("a/b/c")), '"a/b/c" is not of the form [NAMESPACE/]NAME');
   });
 });
 

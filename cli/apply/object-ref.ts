@@ -47,22 +47,44 @@ export function titleOf({ kind, namespace, name, generateName = "" }: SubjectKey
   return [kind.names[0] ?? kind.kind, namespace, last].filter((part) => part !== "").join("/");
 }
 
-/** Reads `pod/shop/web-1` or `ippool/db`. */
-export function keyOfOperand(operand: string): SubjectKey | Refusal {
+/**
+ * Reads `pod/shop/web-1`, `pod/web-1` or `ippool/db`, each by itself, or as kubectl has it: a kind, then names such as
+ * `shop/web-1` or `web-1`.
+ */
+export function keysOfOperands(
+  operands: readonly string[],
+  namespace: string = DEFAULT_NAMESPACE,
+): (SubjectKey | Refusal)[] {
+  const [first = "", ...names] = operands;
+  const kind = first.includes("/") ? undefined : kindNamed(first);
+  if (kind === undefined) return operands.map((operand) => keyOfOperand(operand, namespace));
+  if (names.length === 0) return [refuse("OBJECT_INVALID", `name the ${kind.names[0]}: ${formOf(kind)}`)];
+  return names.map((name) => keyOf(kind, name, namespace));
+}
+
+/** One by itself. */
+export function keyOfOperand(operand: string, namespace = DEFAULT_NAMESPACE): SubjectKey | Refusal {
   const [kindName = "", ...rest] = operand.split("/");
   const kind = kindNamed(kindName);
-  if (kind === undefined) {
-    const known = MANAGED.map(({ names }) => names[0]).join(", ");
-    return refuse("OBJECT_INVALID", `${quote(kindName)} is no kind that berth keeps; there are ${known}`);
-  }
-  const [first = "", second] = rest;
-  const complete = rest.length === (kind.namespaced ? 2 : 1) && !rest.includes("");
-  if (!complete) {
-    const form = `${kind.names[0]}/${kind.namespaced ? "NAMESPACE/NAME" : "NAME"}`;
-    return refuse("OBJECT_INVALID", `${quote(operand)} is not of the form ${form}`);
-  }
-  const [namespace, name] = second === undefined ? ["", first] : [first, second];
+  if (kind !== undefined) return keyOf(kind, rest.join("/"), namespace);
+  const known = MANAGED.map(({ names }) => names[0]).join(", ");
+  return refuse("OBJECT_INVALID", `${quote(kindName)} is no kind that berth keeps; there are ${known}`);
+}
+
+function keyOf(kind: KindFacts, text: string, usual: string): SubjectKey | Refusal {
+  const parts = text.split("/");
+  if (parts.includes("") || parts.length > (kind.namespaced ? 2 : 1))
+    return refuse(
+      "OBJECT_INVALID",
+      `${quote(`${kind.names[0]}/${text}`)} is not of the form ${formOf(kind)}`,
+    );
+  const name = parts.at(-1) ?? "";
+  const namespace = kind.namespaced ? (parts.length === 2 ? (parts[0] ?? "") : usual) : "";
   return badName(name, namespace) ?? { kind, namespace, name };
+}
+
+function formOf(kind: KindFacts): string {
+  return `${kind.names[0]}/${kind.namespaced ? "[NAMESPACE/]NAME" : "NAME"}`;
 }
 
 /** Reads NAMESPACE/NAME, or NAME where the namespace is known. */
@@ -72,7 +94,7 @@ export function claimKeyOf(operand: string, known?: string): { namespace: string
   }
   const [namespace = "", name = "", ...more] = operand.split("/");
   if (namespace === "" || name === "" || more.length > 0)
-    return refuse("OBJECT_INVALID", `${quote(operand)} is not of the form NAMESPACE/NAME`);
+    return refuse("OBJECT_INVALID", `${quote(operand)} is not of the form [NAMESPACE/]NAME`);
   return badName(name, namespace) ?? { namespace, name };
 }
 

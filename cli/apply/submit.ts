@@ -82,7 +82,10 @@ async function readableOf(backend: EmbeddedBackend, key: SubjectKey): Promise<Js
 }
 
 /** The object as it is kept now: pools and claims as records, the others as they were admitted. */
-export async function currentOf(backend: EmbeddedBackend, key: SubjectKey): Promise<Json | undefined> {
+export async function currentOf(
+  backend: Pick<EmbeddedBackend, "store" | "shelf">,
+  key: SubjectKey,
+): Promise<Json | undefined> {
   const { kind, namespace, name } = key;
   switch (kind.kind) {
     case "IPPool": {
@@ -110,12 +113,34 @@ export function isUnchanged({ kind, json }: Pick<Subject, "kind" | "json">, curr
       return now.at("spec").flag("handMade") && isSameClaim(now, json);
     default:
       return (
-        isDeepStrictEqual(now.at("spec").value, next.at("spec").value) &&
+        isDeepStrictEqual(
+          withoutUnread(now.at("spec").value),
+          withoutUnread(asKept(next.at("spec").value, now.at("spec").value)),
+        ) &&
         ["labels", "annotations"].every((part) =>
           isDeepStrictEqual(now.at("metadata").at(part).value, next.at("metadata").at(part).value),
         )
       );
   }
+}
+
+/** A review leaves out what Berth does not read, as containers: null is kept in their place. */
+export function withoutUnread(value: unknown): unknown {
+  if (Array.isArray(value)) return value.map(withoutUnread);
+  if (typeof value !== "object" || value === null) return value;
+  return Object.fromEntries(
+    Object.entries(value).flatMap(([key, inner]) => (inner === null ? [] : [[key, withoutUnread(inner)]])),
+  );
+}
+
+/** What a review would have kept of it, as it has kept of `kept`. */
+function asKept(value: unknown, kept: unknown): unknown {
+  if (kept === null) return null;
+  if (typeof value !== "object" || value === null || Array.isArray(value)) return value;
+  const before = new Fields(kept);
+  return Object.fromEntries(
+    Object.entries(value).map(([key, inner]) => [key, asKept(inner, before.get(key))]),
+  );
 }
 
 function annotationsOf(object: Fields): Labels {

@@ -34,9 +34,9 @@ export interface Backend {
   giveBack(context: Context, seen: Stored<"claim">): Promise<"released" | "changed">;
 }
 
-/** The namespace of an operand without one: a data folder has no usual one, and a wrong guess would hit another's. */
-export function namespaceFor(backend: Backend, given: string | undefined): string | undefined {
-  return given ?? (backend.place === "cluster" ? backend.namespace : undefined);
+/** The namespace of an operand without one: as `apply` and `get` have it. */
+export function namespaceFor(backend: Backend, given: string | undefined): string {
+  return given ?? backend.namespace;
 }
 
 /** A view of all pools, and of these addresses alone: their reservations, and the claims that those are for. */

@@ -2,13 +2,13 @@
 import { isRefusal, type Refusal } from "../../allocator/base/errors.ts";
 import { readDocuments } from "../apply/documents.ts";
 import { MANAGED } from "../apply/kinds.ts";
-import { keyOfOperand, type SubjectKey, subjectOf, titleOf } from "../apply/object-ref.ts";
+import { keysOfOperands, type SubjectKey, subjectOf, titleOf } from "../apply/object-ref.ts";
 import { reportError, reportSubmitted } from "../apply/report.ts";
 import { withWebhook } from "../apply/review-client.ts";
 import { deleteObject, type ReviewTarget } from "../apply/submit.ts";
 import { type EmbeddedBackend, withEmbeddedBackend } from "../backend/embedded-backend.ts";
 import type { Command, ExitCode, Io } from "../terminal/command.ts";
-import { DATA, DRY_RUN, usageError, WAIT, waitMsOf } from "../terminal/flags.ts";
+import { DATA, DRY_RUN, NAMESPACE, usageError, WAIT, waitMsOf } from "../terminal/flags.ts";
 
 /** `berthctl delete` */
 export const remove: Command = {
@@ -16,8 +16,8 @@ export const remove: Command = {
   summary: "delete objects through admission, as kubectl delete does",
   usage: [
     "delete -f FILE|DIR|- [--dry-run] [--wait DURATION] [--data DIR]",
-    "delete KIND/NAMESPACE/NAME [--dry-run] [--wait DURATION] [--data DIR]",
-    "delete ippool/NAME [--dry-run] [--wait DURATION] [--data DIR]",
+    "delete KIND [NAMESPACE/]NAME... [-n NS] [--dry-run] [--wait DURATION] [--data DIR]",
+    "delete KIND/[NAMESPACE/]NAME... [-n NS] [--dry-run] [--wait DURATION] [--data DIR]",
   ],
   flags: {
     file: {
@@ -27,18 +27,26 @@ export const remove: Command = {
       value: "FILE|DIR|-",
       about: "what to delete, as it was applied; may be given more than once",
     },
+    namespace: NAMESPACE,
     "dry-run": DRY_RUN,
     wait: WAIT,
     data: DATA,
   },
   inCluster: "delete with: kubectl delete",
-  examples: ["berthctl delete pod/shop/web-1", "berthctl delete -f examples/ --dry-run"],
+  examples: [
+    "berthctl delete pod shop/web-1",
+    "berthctl delete ippool db",
+    "berthctl delete -f examples/ --dry-run",
+  ],
   async run(args, scene) {
     const files = args.texts("file");
     if ((files.length === 0) === (args.operands.length === 0)) {
-      throw usageError("say what to delete, either with -f FILE or as KIND/NAMESPACE/NAME");
+      throw usageError("say what to delete, either with -f FILE or as KIND [NAMESPACE/]NAME");
     }
-    const keys = files.length === 0 ? args.operands.map(keyOfOperand) : await keysIn(files, scene.io);
+    const keys =
+      files.length === 0
+        ? keysOfOperands(args.operands, args.text("namespace"))
+        : await keysIn(files, scene.io);
     const dryRun = args.has("dry-run");
     const waitMs = waitMsOf(args.text("wait"));
     return await withWebhook({ ...scene, waitMs }, (webhook) =>
@@ -79,7 +87,7 @@ async function deleteOne(
 ): Promise<boolean> {
   const title = titleOf(key);
   if (key.name === "") {
-    reportError(io, `${title}: its name was generated; delete it as pod/NAMESPACE/NAME`);
+    reportError(io, `${title}: its name was generated; delete it as pod NAMESPACE/NAME`);
     return false;
   }
   const inside = key.kind.kind === "Namespace" ? await contentsOf(counter.ledger, key.name) : [];

@@ -1,7 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 import assert from "node:assert/strict";
 import { describe, it, type TestContext } from "node:test";
-import { claimRecord, DB_POOL, reservationsOf } from "../../test/support/fixtures.ts";
+import {
+  attachmentOf,
+  bindingTo,
+  claimRecord,
+  DB_POOL,
+  reservationsOf,
+} from "../../test/support/fixtures.ts";
 import { pod, workload } from "../../test/support/objects.ts";
 import { Folder } from "../testing/folder.ts";
 
@@ -101,14 +107,36 @@ describe("berthctl explain", () => {
     assert.equal((await data.call("explain", "10.20.0.99")).stdout, "10.20.0.99 is free\n  pool   db\n");
   });
 
+  it("says of a pod whose sandbox is up that it has its addresses", async (t) => {
+    const claim = claimRecord({
+      binding: { ...bindingTo("mysql-0", "this-host"), podUID: "uid-of-mysql-0" },
+      status: { phase: "Attached", attachment: { ...attachmentOf("mysql-0"), podUID: "uid-of-mysql-0" } },
+    });
+    const data = await Folder.of(t, {
+      pools: [DB_POOL],
+      claims: [claim],
+      reservations: reservationsOf(claim),
+      // as on one host: nobody has written a node into it
+      objects: [pod("mysql-0", { uid: "uid-of-mysql-0", annotations: { "berth.dev/claim": "mysql-0" } })],
+    });
+    const { code, stdout } = await data.call("explain", "pod", "shop/mysql-0");
+    assert.equal(stdout.split("\n")[0], "pod/shop/mysql-0 has its addresses");
+    assert.equal(code, 0);
+  });
+
   for (const [argv, code, message] of [
     [["pod/shop/x"], 1, "there is no pod shop/x; see what there is with: berthctl get pods -A"],
     [["claim/shop/x"], 1, "there is no claim shop/x; see what there is with: berthctl get claims -A"],
     [["10.9.0.1"], 1, 'address 10.9.0.1 is in no pool; pools have "db" 10.20.0.50-10.20.0.199'],
-    [["pod/x"], 2, '"x" is not of the form NAMESPACE/NAME'],
-    [["sts/shop/x"], 2, '"sts/shop/x" is neither pod/NAMESPACE/NAME, claim/NAMESPACE/NAME nor an address'],
-    [["pod/a/b", "pod/a/c"], 2, '"pod/a/c" is one argument too many'],
-    [[], 2, "say what to explain: pod/NAMESPACE/NAME, claim/NAMESPACE/NAME, an address, or -f FILE"],
+    [["pod/x"], 1, "there is no pod default/x; see what there is with: berthctl get pods -A"],
+    [["pod", "shop/x"], 1, "there is no pod shop/x; see what there is with: berthctl get pods -A"],
+    [
+      ["sts/shop/x"],
+      2,
+      '"sts/shop/x" is neither pod/[NAMESPACE/]NAME, claim/[NAMESPACE/]NAME nor an address',
+    ],
+    [["pod", "a/b", "a/c"], 2, '"a/c" is one argument too many'],
+    [[], 2, "say what to explain: pod [NAMESPACE/]NAME, claim [NAMESPACE/]NAME, an address, or -f FILE"],
   ] as const) {
     it(`answers explain ${argv.join(" ")} in a line`, async (t) => {
       const data = await folder(t);

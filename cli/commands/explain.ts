@@ -26,7 +26,7 @@ export const explain: Command = {
   name: "explain",
   summary: "say why a pod, claim or address stands as it does, or what the pods of a file would get",
   usage: [
-    "explain pod/[NAMESPACE/]NAME | claim/[NAMESPACE/]NAME | ADDRESS [-n NS] [--data DIR | --context NAME]",
+    "explain pod [NAMESPACE/]NAME | claim [NAMESPACE/]NAME | ADDRESS [-n NS] [--data DIR | --context NAME]",
     "explain -f FILE|DIR|- [-f ...] [--data DIR | --context NAME]",
   ],
   flags: {
@@ -53,12 +53,13 @@ export const explain: Command = {
       const { objects } = await readDocuments(files, scene.io);
       return await withBackend(scene, "read", (backend) => explainAll(backend, objects, scene));
     }
-    if (args.operands.length === 0)
+    const [operand, name, needless] = args.operands;
+    if (operand === undefined)
       throw usageError(
-        "say what to explain: pod/NAMESPACE/NAME, claim/NAMESPACE/NAME, an address, or -f FILE",
+        "say what to explain: pod [NAMESPACE/]NAME, claim [NAMESPACE/]NAME, an address, or -f FILE",
       );
-    const [operand = ""] = args.expect("pod/NAMESPACE/NAME, claim/NAMESPACE/NAME, an address, or -f FILE");
-    const subject = subjectNamed(operand);
+    if (needless !== undefined) throw usageError(`${JSON.stringify(needless)} is one argument too many`);
+    const subject = subjectNamed(name === undefined ? operand : `${operand}/${name}`);
     return await withBackend(scene, "read", (backend) => {
       if (subject.kind === "address") return explainAddress(backend, subject.address, scene);
       const key = claimKeyOf(subject.rest, namespaceFor(backend, args.text("namespace")));
@@ -79,7 +80,7 @@ function subjectNamed(operand: string): Named {
   const kind = rest.length === 0 ? undefined : kindNamed(name)?.kind;
   if (kind === "Pod" || kind === "IPClaim") return { kind, rest: rest.join("/") };
   throw usageError(
-    `${JSON.stringify(operand)} is neither pod/NAMESPACE/NAME, claim/NAMESPACE/NAME nor an address`,
+    `${JSON.stringify(operand)} is neither pod/[NAMESPACE/]NAME, claim/[NAMESPACE/]NAME nor an address`,
   );
 }
 

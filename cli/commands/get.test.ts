@@ -67,6 +67,19 @@ describe("berthctl get", () => {
     ]);
   });
 
+  it("takes a namespace in front of a name, and what the tool itself prints", async (t) => {
+    const data = await folder(t);
+    const named = await data.call("get", "claim", "mysql-0", "-n", "shop");
+    for (const argv of [["claim", "shop/mysql-0"], ["claim/shop/mysql-0"]])
+      assert.deepEqual(await data.call("get", ...argv), named);
+    const pods = JSON.parse((await data.call("get", "pod/bank/web", "-o", "json")).stdout) as object;
+    assert.equal(JSON.stringify(pods).includes("null"), false);
+    const pool = await data.call("get", "pool", "shop/db");
+    assert.deepEqual([pool.code, pool.stderr], [2, 'Error: "shop/db" is not of the form NAME\n']);
+    const twice = await data.call("get", "claim", "shop/mysql-0", "-n", "bank");
+    assert.equal(twice.stderr, "Error: give the namespace once: in front of the name, or with -n\n");
+  });
+
   it("says which pools are full, what a namespace may have, and which has how much", async (t) => {
     const small = poolRecord("small", "10.8.0.0/30", { reserved: ["10.8.0.2"], limits: { perNamespace: 1 } });
     const first = claimRecord({ name: "a", addresses: addrs("10.8.0.1"), nonce: "n-a" });

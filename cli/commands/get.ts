@@ -23,7 +23,7 @@ export const get: Command = {
   name: "get",
   summary: "list pools, claims, reservations, attachments, pods or workloads",
   usage: [
-    `get ${NAMES.join("|")} [NAME] [-n NS | -A] [-o ${FORMATS.join("|")}] [--data DIR | --context NAME]`,
+    `get ${NAMES.join("|")} [[NAMESPACE/]NAME] [-n NS | -A] [-o ${FORMATS.join("|")}] [--data DIR | --context NAME]`,
   ],
   flags: {
     namespace: NAMESPACE,
@@ -37,7 +37,7 @@ export const get: Command = {
     "berthctl get claim mysql-0 -n shop -o yaml",
   ],
   async run(args, scene) {
-    const [what, name, needless] = args.operands;
+    const { what, name, needless } = operandsOf(args.operands);
     if (needless !== undefined) throw usageError(`${JSON.stringify(needless)} is one argument too many`);
     const found = listingNamed(what);
     const query = queryOf(args, found, name);
@@ -54,6 +54,33 @@ export const get: Command = {
   },
 };
 
+/** `claim shop/mysql-0`, or `claim/shop/mysql-0`, as the tool itself names it. */
+function operandsOf([first, ...rest]: readonly string[]): {
+  readonly what: string | undefined;
+  readonly name: string | undefined;
+  readonly needless: string | undefined;
+} {
+  const slash = first?.indexOf("/") ?? -1;
+  const parts = first === undefined || slash < 0 ? [first] : [first.slice(0, slash), first.slice(slash + 1)];
+  const [what, name, needless] = [...parts, ...rest];
+  return { what, name, needless };
+}
+
+interface Place {
+  readonly namespace?: string;
+  readonly name: string;
+}
+
+/** The namespace in front of a name, if there is one. */
+function placeOf(text: string, scope: AnyListing["scope"]): Place {
+  const [namespace = "", name, ...more] = text.split("/");
+  if (name === undefined) return { name: text };
+  if (namespace !== "" && name !== "" && more.length === 0 && scope !== "cluster") return { namespace, name };
+  throw usageError(
+    `${JSON.stringify(text)} is not of the form ${scope === "cluster" ? "NAME" : "[NAMESPACE/]NAME"}`,
+  );
+}
+
 function listingNamed(what: string | undefined): AnyListing {
   if (what === undefined) throw usageError(`say what to list: ${NAMES.join(", ")}`);
   const found = LISTINGS.find(({ names }) => names.includes(what.toLowerCase()));
@@ -67,10 +94,14 @@ function listingNamed(what: string | undefined): AnyListing {
 function queryOf(
   args: Arguments,
   { scope }: AnyListing,
-  name: string | undefined,
+  operand: string | undefined,
 ): (registry: Pick<Backend, "namespace" | "place">) => Query {
   const all = args.has("all-namespaces");
-  const given = args.text("namespace");
+  const place: Partial<Place> = operand === undefined ? {} : placeOf(operand, scope);
+  const { name } = place;
+  const given = place.namespace ?? args.text("namespace");
+  if (place.namespace !== undefined && args.text("namespace") !== undefined)
+    throw usageError("give the namespace once: in front of the name, or with -n");
   if (all && given !== undefined) throw usageError("give -n or -A, not both");
   const format = formatOf(args.text("output"));
   return ({ namespace: usual, place }) => {

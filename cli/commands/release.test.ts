@@ -94,7 +94,8 @@ describe("berthctl release", () => {
       "10.20.0.81",
       "address 10.20.0.81 was given back by shop/mysql-0 already and is free for others at 2026-01-01T00:00:30Z",
     ],
-    ["mysql-0", '"mysql-0" is not of the form NAMESPACE/NAME'],
+    ["mysql-0", "there is no claim default/mysql-0; see what there is with: berthctl get claims -A"],
+    ["a/b/c", '"a/b/c" is not of the form [NAMESPACE/]NAME'],
   ] as const) {
     it(`has nothing to let go for ${operand}`, async (t) => {
       const data = await folder(t, {

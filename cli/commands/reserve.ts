@@ -53,7 +53,7 @@ export const reserve: Command = {
         return reserveInCluster(cluster, subject, { io: scene.io, dryRun, timeoutMs });
       });
     }
-    const subject = subjectIn(args.text("namespace"));
+    const subject = subjectIn(args.text("namespace") ?? "default");
     const done = await withWebhook({ ...scene, waitMs }, (webhook) =>
       withEmbeddedBackend(scene, "read", (backend) =>
         reserveFor({ webhook, ledger: backend, io: scene.io, dryRun }, subject, scene),

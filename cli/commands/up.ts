@@ -14,7 +14,11 @@ export const up: Command = {
   flags: {
     data: DATA,
     socket: { type: "string", value: "PATH", about: "where the CNI plugin finds the agent" },
-    pools: { type: "string", value: "FILE", about: "IPPools to make when the stack starts" },
+    pools: {
+      type: "string",
+      value: "FILE",
+      about: "IPPools and Namespaces to make at the start; those that are there stay as they are",
+    },
     "webhook-port": {
       type: "string",
       value: "N",

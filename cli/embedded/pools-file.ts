@@ -1,23 +1,29 @@
 // SPDX-License-Identifier: Apache-2.0
-import { BerthError } from "../../allocator/base/errors.ts";
+import { BerthError, isRefusal } from "../../allocator/base/errors.ts";
 import { Fields } from "../../allocator/manifest/kubernetes-object.ts";
+import type { AdmittedObjects } from "../../allocator/store/sqlite/admitted-objects.ts";
 import type { Store } from "../../allocator/store/store.ts";
 import type { AdmissionRequest, Handler, Route } from "../../webhook/review/admission-review.ts";
-
 import { type ManifestObject, readDocuments } from "../apply/documents.ts";
+import { subjectOf, titleOf } from "../apply/object-ref.ts";
+import { currentOf, isUnchanged } from "../apply/submit.ts";
 
 interface Into {
   readonly handlers: Readonly<Record<Route, Handler>>;
   readonly store: Store;
+  readonly shelf: AdmittedObjects;
   readonly uuid: () => string;
+  /** Of an object that is there and that the file has otherwise. */
+  readonly told: (title: string) => void;
 }
 
 const AT_START = ["Namespace", "IPPool"];
 const PATIENCE_MS = 9_000;
 
 /**
- * Applies the pools and namespaces of a file, judged by the same rules as everybody's. Throws CONFIG_INVALID naming
- * the file and the object: a stack with half of its pools must not start.
+ * Makes the pools and namespaces of a file that are not there yet, judged by the same rules as everybody's. One that is there
+ * stays: it may have been changed since, and pods live by it; `told` hears of what the file says otherwise. Throws CONFIG_INVALID
+ * naming the file and the object: a stack with half of its pools must not start.
  */
 export async function loadPools(path: string, into: Into): Promise<void> {
   const { objects } = await readDocuments([path], { stdin: () => Promise.resolve("") });
@@ -29,7 +35,13 @@ export async function loadPools(path: string, into: Into): Promise<void> {
     );
   }
   for (const object of objects) {
-    const request = await requestFor(object, into);
+    const subject = subjectOf(object);
+    const current = isRefusal(subject) ? undefined : await currentOf(into, subject);
+    if (!isRefusal(subject) && current !== undefined) {
+      if (!isUnchanged(subject, current)) into.told(titleOf(subject));
+      continue;
+    }
+    const request = requestFor(object, into);
     const answer = await into.handlers[object.kind.route](request, AbortSignal.timeout(PATIENCE_MS));
     if (!answer.allowed) {
       throw invalid(path, `${object.kind.kind} ${request.name}: ${answer.status?.message ?? "refused"}`);
@@ -37,9 +49,8 @@ export async function loadPools(path: string, into: Into): Promise<void> {
   }
 }
 
-async function requestFor({ kind, json }: ManifestObject, { store, uuid }: Into): Promise<AdmissionRequest> {
+function requestFor({ kind, json }: ManifestObject, { uuid }: Into): AdmissionRequest {
   const name = new Fields(json).at("metadata").text("name");
-  const known = kind.kind === "IPPool" ? await store.get("pool", name) : undefined;
   const { group, version, plural } = kind;
   return {
     uid: uuid(),
@@ -48,7 +59,7 @@ async function requestFor({ kind, json }: ManifestObject, { store, uuid }: Into)
     subResource: "",
     name,
     namespace: "",
-    operation: known === undefined ? "CREATE" : "UPDATE",
+    operation: "CREATE",
     userInfo: { username: "berthctl up", uid: "", groups: [] },
     object: json,
     oldObject: null,

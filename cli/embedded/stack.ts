@@ -108,7 +108,13 @@ async function assemble(
   });
   if (options.poolsFile !== undefined) {
     await synced;
-    await loadPools(options.poolsFile, { handlers, store, uuid: randomUUID });
+    const path = options.poolsFile;
+    const told = (key: string) =>
+      log.warn("what the file has otherwise is there and stays as it is; berthctl apply -f changes it", {
+        key,
+        file: path,
+      });
+    await loadPools(path, { handlers, store, shelf: admittedObjects, uuid: randomUUID, told });
   }
   const bootId = (await readFile(BOOT_ID, "utf8")).trim();
   const agent = await startAgent({

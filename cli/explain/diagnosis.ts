@@ -45,7 +45,7 @@ export function diagnosePod(pod: KubeObject, facts: PodFacts): Diagnosis {
     const gone = `was admitted with claim ${annotations[ASSIGNED_CLAIM]}, which is gone; it cannot start`;
     return blocked(gone, `delete pod ${namespace}/${name} and create it again`);
   }
-  const plan = planBind(claim.record, bindeeOf(pod), bindFactsOf(facts), facts.now);
+  const plan = planBind(claim.record, bindeeOf(pod, facts), bindFactsOf(facts), facts.now);
   if (isRefusal(plan)) return { words: `waits: ${plan.message}`, stuck: true, next: adviceFor(plan, facts) };
   const lost = lostOf(facts);
   if (lost !== undefined) return lost;
@@ -80,13 +80,16 @@ function standingWithoutClaim(pod: KubeObject, { namespaceAnnotations, place }: 
   );
 }
 
-function bindeeOf(pod: KubeObject): BindTarget {
+/** On a data folder nobody schedules: every pod is on the one host. */
+function bindeeOf(pod: KubeObject, { place, claim }: PodFacts): BindTarget {
   const { name, uid, annotations } = pod.metadata;
+  const scheduled = pod.spec.text("nodeName");
+  const here = place === "data" ? (claim?.record.binding?.node ?? "") : "";
   const assigned = annotations[ASSIGNED_ADDRESSES];
   return {
     name,
     uid,
-    node: pod.spec.text("nodeName"),
+    node: scheduled === "" ? here : scheduled,
     token: annotations[ASSIGNED_TOKEN] ?? "",
     ...(assigned === undefined ? {} : { assigned: assigned.split(",").map((address) => address.trim()) }),
   };

@@ -5,6 +5,7 @@ import {
   ASSIGNED_CLAIM,
 } from "../../allocator/manifest/annotations.ts";
 import { type Fields, type KubeObject, workloadState } from "../../allocator/manifest/kubernetes-object.ts";
+import { withoutUnread } from "../apply/submit.ts";
 import type { Backend } from "../backend/backend.ts";
 import { ageOf } from "../terminal/output.ts";
 import { listing, type Query } from "./listing.ts";
@@ -19,7 +20,7 @@ export const pods = listing<KubeObject>({
     return backend.place === "data" ? pods : pods.filter(shown);
   },
   keyOf: ({ metadata }) => metadata,
-  manifest: ({ json }) => json.value,
+  manifest: ({ json }) => withoutUnread(json.value),
   columns: ({ now }) => [
     { title: "NAMESPACE", cell: ({ metadata }) => metadata.namespace },
     { title: "NAME", cell: ({ metadata }) => metadata.name },
@@ -63,7 +64,7 @@ export const workloads = listing<Row>({
     return backend.place === "data" ? rows : rows.filter((row) => isShown(row, query));
   },
   keyOf: ({ object }) => object.metadata,
-  manifest: ({ object }) => object.json.value,
+  manifest: ({ object }) => withoutUnread(object.json.value),
   columns: ({ now }) => [
     { title: "NAMESPACE", cell: ({ object }) => object.metadata.namespace },
     { title: "KIND", cell: ({ object }) => object.kind },

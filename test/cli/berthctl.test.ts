@@ -284,6 +284,34 @@ describe("berthctl up", () => {
     assert.match((await stack.call("get", "pools")).stdout, /^db /m);
     assert.ok((await readdir(dataDir)).includes("other.sock"));
   });
+
+  it("leaves a pool that is there as it is, and says so", async (t) => {
+    const dataDir = await folderFor(t);
+    const file = join(dataDir, "pools.json");
+    await writeFile(file, JSON.stringify(POOL));
+    const first = await Stack.up(dataDir, "--pools", file);
+    await first.apply({ ...POOL, spec: { ...(POOL["spec"] as object), disabled: true } });
+    await first.stop();
+    const second = await Stack.up(dataDir, "--pools", file);
+    t.after(() => second.stop());
+    assert.match((await second.call("get", "pools")).stdout, /^db .* disabled /m);
+    assert.match(
+      (await second.stop()).stderr,
+      /"key":"ippool\/db".*stays as it is; berthctl apply -f changes it/,
+    );
+  });
+
+  it("fails where its output cannot be written, and not where nobody reads on", async (t) => {
+    const dataDir = await folderFor(t);
+    const stack = await Stack.up(dataDir);
+    t.after(() => stack.stop());
+    const shell = (line: string) =>
+      run("/bin/bash", ["-c", `set -o pipefail; ${line}`, "bash", BERTHCTL, dataDir], { env: ENV });
+    const full = await shell('"$1" get pools --data "$2" >/dev/full');
+    assert.equal(full.rc, 2);
+    assert.match(full.stderr, /^Error: the output cannot be written \(.*ENOSPC.*\)/m);
+    assert.equal((await shell('"$1" get pools --data "$2" | true')).rc, 0);
+  });
 });
 
 describe("the launcher", () => {

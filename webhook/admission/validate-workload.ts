@@ -31,6 +31,7 @@ import { lookAt } from "./outlook.ts";
 import { beforeOf, unknownInTemplate } from "./own-keys.ts";
 import { withPoolsOfTemplate } from "./pool-access.ts";
 import { checkRollout } from "./rollout.ts";
+import { toldOfScaleDown } from "./scale-down.ts";
 import { considerUnread } from "./unread-workload.ts";
 
 const KINDS = [
@@ -74,7 +75,10 @@ async function judgeWorkload(
   const told = await judgeChange(admission, request, object, template);
   if (isRefusal(told)) return told;
   const others = judgeLeft(admission, isNew(request, object) ? left : []);
-  return isRefusal(others) ? others : [...told, ...others];
+  if (isRefusal(others)) return others;
+  const before = object.kind === "StatefulSet" ? beforeOf(request) : undefined;
+  const lost = before === undefined ? [] : toldOfScaleDown(admission.context.view, before, object);
+  return [...told, ...others, ...lost];
 }
 
 /** Asked for by this change, and not there before it. */

@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+import assert from "node:assert/strict";
+import { describe, it } from "node:test";
+import { DB_POOL } from "../../test/support/fixtures.ts";
+import { workload } from "../../test/support/objects.ts";
+import { send } from "../../test/support/reviewing.ts";
+import { openWorld } from "../../test/support/world.ts";
+
+const PATH = "/validate/workloads";
+const set = (replicas: number, more = {}) =>
+  workload("StatefulSet", "mysql", {
+    replicas,
+    annotations: { "berth.dev/ips": "10.20.0.70-10.20.0.77", ...more },
+  });
+
+describe("a StatefulSet that is scaled down", () => {
+  for (const [title, annotations, words] of [
+    [
+      "is told what is kept, and for how long",
+      {},
+      "keeps 10.20.0.71 for 720h0m0s after its pod is gone; to give it back then: berthctl release shop/mysql-1",
+    ],
+    [
+      "by a ttl of its own",
+      { "berth.dev/ttl": "48h" },
+      "keeps 10.20.0.71 for 48h0m0s after its pod is gone; to give it back then: berthctl release shop/mysql-1",
+    ],
+    [
+      "and what is given back",
+      { "berth.dev/when-scaled": "Release" },
+      "gives 10.20.0.71 back once its pod is gone",
+    ],
+  ] as const) {
+    it(title, async () => {
+      await using world = await openWorld({ pools: [DB_POOL] });
+      await send(world, PATH, set(2, annotations));
+      const change = { operation: "UPDATE", oldObject: set(2, annotations) } as const;
+      const { allowed, warnings } = await send(world, PATH, set(1, annotations), change);
+      assert.deepEqual([allowed, warnings], [true, [`mysql-1 ${words}`]]);
+    });
+  }
+
+  it("is told nothing when it grows, or stays, and not of hundreds one by one", async () => {
+    await using world = await openWorld({ pools: [DB_POOL] });
+    await send(world, PATH, set(8));
+    for (const replicas of [8, 7]) {
+      const change = { operation: "UPDATE", oldObject: set(7) } as const;
+      assert.equal((await send(world, PATH, set(replicas), change)).warnings, undefined);
+    }
+    const { warnings = [] } = await send(world, PATH, set(0), { operation: "UPDATE", oldObject: set(8) });
+    assert.equal(warnings.length, 6);
+    assert.equal(warnings.at(-1), "and so for 3 more; see: berthctl get claims");
+  });
+});

@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import { formatDuration } from "../../allocator/base/go-duration.ts";
+import type { RecordReader } from "../../allocator/cache/reader.ts";
+import { neededBy } from "../../allocator/lifecycle/claim-owner.ts";
+import { allowedTtlMs } from "../../allocator/lifecycle/retention-limits.ts";
+import { type KubeObject, workloadState } from "../../allocator/manifest/kubernetes-object.ts";
+import { type Claim, claimKey } from "../../allocator/model/claim.ts";
+
+/** Claims that are named; a set may lose hundreds of ordinals. */
+const NAMED = 5;
+
+/** What becomes of the addresses of the ordinals that a StatefulSet loses by this change, a line for each. */
+export function toldOfScaleDown(
+  view: Pick<RecordReader, "claims" | "poolOf">,
+  before: KubeObject,
+  now: KubeObject,
+): string[] {
+  const [was, is] = [workloadState(before), workloadState(now)];
+  if (was.start + was.replicas <= is.start + is.replicas && was.start >= is.start) return [];
+  const lost: Claim[] = [];
+  for (const { record } of view.claims()) {
+    const { identity, namespace } = record;
+    const its = identity.kind === now.kind && identity.name === is.name && namespace === is.namespace;
+    if (!its || record.releasing === true || record.handMade === true || identity.ordinal === undefined)
+      continue;
+    if (neededBy(was, identity) === "needed" && neededBy(is, identity) === "scaled") lost.push(record);
+  }
+  const told = lost
+    .toSorted((a, b) => (a.identity.ordinal ?? 0) - (b.identity.ordinal ?? 0))
+    .map((claim) => fateOf(view, claim));
+  const more = told.length - NAMED;
+  return more > 0 ? [...told.slice(0, NAMED), `and so for ${more} more; see: berthctl get claims`] : told;
+}
+
+function fateOf(view: Pick<RecordReader, "poolOf">, claim: Claim): string {
+  const { name, addresses, retention } = claim;
+  const what = addresses.join(", ");
+  if (retention.whenScaled === "Release") return `${name} gives ${what} back once its pod is gone`;
+  const pools = addresses.flatMap((address) => view.poolOf(address) ?? []);
+  const ttlMs = allowedTtlMs(retention, pools);
+  const until =
+    ttlMs === null ? "until it is released" : `for ${formatDuration(ttlMs)} after its pod is gone`;
+  return `${name} keeps ${what} ${until}; to give it back then: berthctl release ${claimKey(claim)}`;
+}
