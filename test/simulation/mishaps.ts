@@ -75,7 +75,8 @@ const journal: Act = (world, { a, b }) => {
   if (node?.on !== true) return "idle";
   world.schedule.tell(node.name, () => `its journal is ${node.hasOtherJournal ? "BACK" : "LOST"}`);
   if (node.hasOtherJournal) node.findJournal();
-  else node.loseJournal(b % 2 === 0);
+  // An answer that is on its way to the runtime when both go is in no record yet: nobody can know of it (ADR 0009).
+  else node.loseJournal(b % 2 === 0 && node.starting.length === 0);
   return "done";
 };
 
