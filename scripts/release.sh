@@ -26,7 +26,7 @@ esac
 
 # pack NAME FOLDER PARENT: the same bytes for the same files
 pack() {
-  tar -cf - --format=gnu --sort=name --mtime=@0 --owner=0 --group=0 --numeric-owner --mode=u=rwX,go=rX -C "$3" "$2" |
+  tar -cf - --exclude=demo.sh --format=gnu --sort=name --mtime=@0 --owner=0 --group=0 --numeric-owner --mode=u=rwX,go=rX -C "$3" "$2" |
     gzip -n -9 >"$out/$1"
 }
 
