@@ -2,7 +2,7 @@
 # `make help` lists the targets. Everything sets itself up; the second run does not set up again.
 SHELL := /bin/bash
 .DELETE_ON_ERROR:
-.PHONY: help setup build image release audit check unit test soak proof demo bench bench-api simulate control-plane controllers api-test load-test cluster cluster-down cluster-test clean
+.PHONY: help setup build image release audit check unit test soak proof demo bench bench-api simulate control-plane controllers scorer api-test load-test cluster cluster-down cluster-test clean
 
 NODE := node_modules/.bin/node
 CLIENT := $(wildcard ipam-plugin/client/*.c ipam-plugin/client/*.h) ipam-plugin/client/Makefile
@@ -58,7 +58,7 @@ test: build ## set up and pass all tests that need no API server, a tenth of wha
 soak: control-plane controllers build ## what repeats, kills, mutates, overloads, fuzzes and simulates, at length; LIVES=100000: as many simulated
 	@BERTH_LIVES="$(LIVES)" $(SUITE) soak
 
-proof: control-plane controllers build ## everything once and in full: on this host, with an API server, on a whole cluster
+proof: control-plane controllers scorer build ## everything once and in full: on this host, with an API server, on a whole cluster
 	@$(SUITE) proof
 	@$(MAKE) --no-print-directory cluster-test
 
@@ -78,6 +78,9 @@ control-plane: setup ## build kube-apiserver, kubectl, etcd and helm once, from 
 
 controllers: setup ## the same for the controllers and the scheduler of Kubernetes, without which api-test leaves a day in a cluster out
 	@bash test/control-plane/build.sh kube-controller-manager kube-scheduler >/dev/null
+
+scorer: control-plane ## the same for kube-score, without which what it says of the chart is not asked
+	@bash test/control-plane/build.sh kube-score >/dev/null
 
 api-test: control-plane build ## what needs a real API server: the Kubernetes store, webhook, controllers and agents as processes
 	@$(SUITE) api-test

@@ -11,7 +11,8 @@ export type Part =
   | "kubelet"
   | "kubectl"
   | "helm"
-  | "cert-manager";
+  | "cert-manager"
+  | "kube-score";
 
 export type Environment = Readonly<Record<string, string | undefined>>;
 

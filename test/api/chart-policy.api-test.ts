@@ -432,7 +432,7 @@ if (havePartsOrSkip(["helm", "etcd", "kube-apiserver"])) {
         "host namespaces (hostNetwork=true)",
         'hostPort (container "agent" uses hostPort 9469)',
         'probe or lifecycle host (container "agent" uses probe or lifecycle host "127.0.0.1")',
-        'restricted volume types (volumes "run", "data", "netns", "cni-bin" use restricted volume type "hostPath")',
+        'restricted volume types (volumes "run", "data", "netns", "cni-results", "cni-bin" use restricted volume type "hostPath")',
         'runAsNonRoot != true (pod or container "agent" must set securityContext.runAsNonRoot=true)',
         "runAsUser=0 (pod must not set runAsUser=0)",
       ];

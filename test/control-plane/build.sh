@@ -3,8 +3,8 @@
 # Makes sure that the control plane of the API tests is there, and prints the folder of what was built here.
 #   build.sh [NAME...]    default: kube-apiserver etcd kubectl helm
 # A binary that TEST_ASSET_<NAME> names, or that lies in KUBEBUILDER_ASSETS, is not built. The rest is built once
-# from the modules that go.mod pins, and kept outside the work tree by version. Helm and cert-manager, which need a
-# Kubernetes of their own, come from a go.mod of their own. Lines on standard error, the folder on standard output.
+# from the modules that go.mod pins, and kept outside the work tree by version. Helm, cert-manager and kube-score, which
+# need a Kubernetes of their own, come from a go.mod of their own. Lines on standard error, the folder on standard output.
 set -euo pipefail
 
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
@@ -13,6 +13,7 @@ kubernetes=$(version_of k8s.io/kubernetes)
 etcd=$(version_of go.etcd.io/etcd/server/v3)
 helm=$(version_of helm.sh/helm/v3 helm/go.mod)
 issuer=$(version_of github.com/cert-manager/cert-manager cert-manager/go.mod)
+score=$(version_of github.com/zegl/kube-score kube-score/go.mod)
 folder=${XDG_CACHE_HOME:-$HOME/.cache}/berth/control-plane/$kubernetes-etcd-$etcd
 
 package_of() {
@@ -22,6 +23,7 @@ package_of() {
       echo "k8s.io/kubernetes/cmd/$1" ;;
     helm) echo helm.sh/helm/v3/cmd/helm ;;
     cert-manager) echo . ;;
+    kube-score) echo github.com/zegl/kube-score/cmd/kube-score ;;
     *)
       echo "$1 is no part of the control plane" >&2
       exit 64 ;;
@@ -32,6 +34,7 @@ package_of() {
 file_of() {
   case $1 in
     helm) echo "helm-$helm" ;;
+    kube-score) echo "kube-score-$score" ;;
     cert-manager) echo "cert-manager-$issuer-$(cksum <"$here/cert-manager/main.go" | cut -d' ' -f1)" ;;
     *) echo "$1" ;;
   esac
@@ -47,7 +50,7 @@ is_there() {
 # Without these kubectl finds itself too old for the server, the server calls itself v0.0.0, and helm renders for 1.20.
 linked() {
   local package=k8s.io/component-base/version major minor
-  if [[ $1 == cert-manager ]]; then
+  if [[ $1 == cert-manager || $1 == kube-score ]]; then
     printf -- '-s -w'
     return
   fi
