@@ -28,7 +28,7 @@ for (const name of [
     const text = read(name);
 
     it("names tests and sources that are there", () => {
-      const paths = [...text.matchAll(/`((?:test|ipam-plugin|webhook|charts)\/[^` ]+)`/g)].map(
+      const paths = [...text.matchAll(/`((?:test|ipam-plugin|webhook|charts|scripts)\/[^` ]+)`/g)].map(
         ([, path = ""]) => path,
       );
       const more = [...text.matchAll(/`([a-z-]+\*?\.api-test\.ts)`/g)].map(
