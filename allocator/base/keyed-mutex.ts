@@ -7,6 +7,11 @@
 export class KeyedMutex {
   readonly #tails = new Map<string, Promise<unknown>>(); // key -> end of its queue
 
+  /** Work for the key is under way, or waits. */
+  isBusy(key: string): boolean {
+    return this.#tails.has(key);
+  }
+
   async run<T>(key: string, work: () => Promise<T>): Promise<T> {
     const before = this.#tails.get(key) ?? Promise.resolve();
     const mine = before.then(work, work);

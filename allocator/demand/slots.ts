@@ -21,11 +21,13 @@ export async function allocateSlot(
   slots: readonly AllocationRequest[],
 ): Promise<Reserved | Refusal> {
   const obstacles = new Map<AllocationRequest, Refusal>(); // slot -> why not that one
-  for (const group of inGrowingGroups(likelyFreeFirst(context, slots))) {
-    const looks = group.map((allocation) => lookAt(context, inventory, allocation));
+  for (const group of inGrowingGroups(context, slots)) {
+    const looks = group.length === 1 ? [] : group.map((allocation) => lookAt(context, inventory, allocation));
     await Promise.allSettled(looks); // a claim that cannot be read is no matter where one before it is free
     for (const [at, intent] of group.entries()) {
-      const got = await lendOne(context, inventory, intent, await looks[at]);
+      const got = await context.serial.run(turnAt(intent), async () =>
+        lendOne(context, inventory, intent, await looks[at]),
+      );
       if (got.kind === "reserved") return got;
       if (!PASSING.has(got.code)) return got;
       obstacles.set(intent, got);
@@ -39,12 +41,24 @@ const MOST_AT_ONCE = 16;
 
 /**
  * The first slot alone, for it is free almost always; then ever more at a time, for pods of a set come together, and each
- * of them looks past what those before it were given a moment ago.
+ * of them looks past what those before it were given a moment ago. Where another review of this process is at a slot,
+ * that one goes last: pods that come together would all wait for their turn at the first, then at the second.
  */
-function* inGrowingGroups(slots: readonly AllocationRequest[]): Generator<readonly AllocationRequest[]> {
-  for (let from = 0, size = 1; from < slots.length; from += size, size = Math.min(2 * size, MOST_AT_ONCE)) {
-    yield slots.slice(from, from + size);
+function* inGrowingGroups(
+  context: Context,
+  slots: readonly AllocationRequest[],
+): Generator<readonly AllocationRequest[]> {
+  const isTried = (slot: AllocationRequest) => context.serial.isBusy(turnAt(slot));
+  let left = slots;
+  for (let size = 1; left.length > 0; size = Math.min(2 * size, MOST_AT_ONCE)) {
+    const group = new Set(likelyFreeFirst(context, left, isTried).slice(0, size));
+    left = left.filter((slot) => !group.has(slot));
+    yield [...group];
   }
+}
+
+function turnAt({ key }: AllocationRequest): string {
+  return `slot ${claimKey(key)}`;
 }
 
 /** A slot refused for one of these leaves the others to try. */
@@ -57,6 +71,7 @@ const PASSING: ReadonlySet<RefusalCode> = new Set(["CLAIM_BUSY", "ADDRESS_TAKEN"
 function likelyFreeFirst(
   { view, clock }: Context,
   slots: readonly AllocationRequest[],
+  isTried: (slot: AllocationRequest) => boolean = () => false,
 ): readonly AllocationRequest[] {
   const looksFree = ({ key, ask }: AllocationRequest) => {
     const claim = view.claim(claimKey(key))?.record;
@@ -70,7 +85,8 @@ function likelyFreeFirst(
     return binding.node === "" ? clock.now() - binding.since >= HOLD_TIMEOUT_MS : isDetached(claim);
   };
   const { free = [], others = [] } = Object.groupBy(slots, (slot) => (looksFree(slot) ? "free" : "others"));
-  return [...free, ...others];
+  const { idle = [], tried = [] } = Object.groupBy(free, (slot) => (isTried(slot) ? "tried" : "idle"));
+  return [...idle, ...tried, ...others];
 }
 
 function usedUp(slots: readonly AllocationRequest[], met: ReadonlyMap<AllocationRequest, Refusal>): Refusal {
