@@ -9,6 +9,7 @@ import {
   ordinalRequests,
   type Template,
 } from "../../allocator/demand/workload-allocation.ts";
+import { neededBy } from "../../allocator/lifecycle/claim-owner.ts";
 import { release } from "../../allocator/lifecycle/release.ts";
 import { type AllocationRequest, type Reserved, reserve } from "../../allocator/lifecycle/reserve.ts";
 import type { KubeObject } from "../../allocator/manifest/kubernetes-object.ts";
@@ -68,7 +69,13 @@ export async function takeOverOrdinals(
   if (!requestsAddress(template.request) || template.exempt || object.kind !== "StatefulSet") return [];
   if (template.workload.replicas > MAX_PRERESERVED_ORDINALS) return [];
   const allocations = await ordinalAllocations(admission, object, template);
-  return isRefusal(allocations) ? [] : await takeOver(admission.context, allocations);
+  if (isRefusal(allocations)) return [];
+  // A review that took long may be of a StatefulSet that is gone or another one by now.
+  const { apiVersion, kind } = object;
+  const kept = await admission.inventory.workload({ apiVersion, kind, ...object.metadata });
+  if (kept === undefined || kept === "unknown") return [];
+  const needed = allocations.filter(({ identity }) => neededBy(kept, identity) === "needed");
+  return await takeOver(admission.context, needed);
 }
 
 /**
