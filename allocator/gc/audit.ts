@@ -7,6 +7,7 @@ import { classify, type Pool, poolOf } from "../pool/pool.ts";
 /** One live use of addresses on a node, as its agent's journal has it. */
 export interface AuditedAttachment {
   readonly node: string;
+  /** What addresses that only the node knows are unique in: one text for each network and dataDir. */
   readonly network: string;
   readonly containerID: string;
   readonly interface: string;
