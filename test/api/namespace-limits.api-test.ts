@@ -77,7 +77,7 @@ if (havePartsOrSkip(["etcd", "kube-apiserver"])) {
       });
       assert.match(
         String(await createPod(plane, pod("late", { annotations: { "berth.dev/pools": "few" } }), "shop")),
-        /holds 2 addresses of pool "few"/,
+        /holds 2 of the 2 addresses that pool "few"/,
       );
     });
 
