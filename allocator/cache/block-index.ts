@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import { BerthError } from "../base/errors.ts";
-import { type Address, type Family, parseCidr } from "../ip/address.ts";
-import { fullInterval, type Interval, without } from "../ip/ip-range.ts";
+import { type Address, type Family, familyOf, parseCidr, toNumber } from "../ip/address.ts";
+import { contains, fullInterval, type Interval, without } from "../ip/ip-range.ts";
 import { type Block, holesOf, isHole } from "../model/block.ts";
 import type { Stored } from "../store/store.ts";
 
@@ -61,4 +61,11 @@ export function ownedIn(block: Block): { readonly family: Family; readonly inter
   const cidr = parseCidr(block.cidr);
   if (cidr === undefined) throw new BerthError("INTERNAL", `${block.cidr} is no block`);
   return { family: cidr.family, intervals: without([fullInterval(cidr)], holesOf(block)) };
+}
+
+/** Whether the block's owner has the address for itself. */
+export function isOwnedIn(block: Block, address: Address): boolean {
+  const cidr = parseCidr(block.cidr);
+  if (cidr === undefined || cidr.family !== familyOf(address)) return false;
+  return contains(fullInterval(cidr), toNumber(address)) && !isHole(block, address);
 }

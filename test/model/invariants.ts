@@ -1,10 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import { ownedIn } from "../../allocator/cache/block-index.ts";
-import { type Address, familyOf, toNumber } from "../../allocator/ip/address.ts";
-import { contains } from "../../allocator/ip/ip-range.ts";
+import { isOwnedIn } from "../../allocator/cache/block-index.ts";
+import type { Address } from "../../allocator/ip/address.ts";
 import { isDetached } from "../../allocator/lifecycle/bind.ts";
-import type { Block } from "../../allocator/model/block.ts";
 import { type Harbour, inWords } from "./harbour.ts";
 import { defectOf, type Process } from "./process.ts";
 
@@ -53,7 +51,7 @@ function brokenBlock(harbour: Harbour): string | undefined {
   const users = harbour.books.list("claim").filter(({ record }) => !isDetached(record));
   for (const { key, record } of harbour.books.list("block")) {
     const user = users.find(
-      (claim) => record.granted === true && claim.record.addresses.some((a) => isInside(record, a)),
+      (claim) => record.granted === true && claim.record.addresses.some((a) => isOwnedIn(record, a)),
     );
     if (user !== undefined)
       return `${inWords(user.record)} is bound, and block ${key} of ${record.node} has its address to give`;
@@ -73,11 +71,6 @@ function brokenGift({ dynamic, books }: Harbour): string | undefined {
       return `${sandbox} uses ${address}, and its node does not have block ${block.key} any more`;
   }
   return undefined;
-}
-
-function isInside(block: Block, address: Address): boolean {
-  const { family, intervals } = ownedIn(block);
-  return family === familyOf(address) && intervals.some((interval) => contains(interval, toNumber(address)));
 }
 
 /** A slot that a pod was promised stays promised to it for its time. */

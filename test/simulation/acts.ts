@@ -3,6 +3,7 @@
 import { IPS } from "../../allocator/manifest/annotations.ts";
 import { claimObject, deploymentPod, pod, statefulPod, workload } from "../support/objects.ts";
 import type { Act } from "./act.ts";
+import { block } from "./block-acts.ts";
 import {
   CLAIM_NAMES,
   CLAIM_SPECS,
@@ -35,6 +36,7 @@ export const ACTS: Readonly<Record<StepKind, Act>> = {
   withdraw,
   claim: makeClaim,
   release: releaseClaim,
+  block,
   quota,
   end,
   ...nodeActs,

@@ -20,6 +20,9 @@ export const WEBHOOKS: readonly string[] = ["w1", "w2", "w3"];
 export const HOUSEKEEPERS: readonly string[] = ["w1", "w2"];
 export const NODES: readonly string[] = ["n1", "n2"];
 
+/** The pool that nodes have blocks of. */
+export const WEB = "web";
+
 export const POOL_RECORDS: readonly PoolRecord[] = [
   {
     name: "db",
@@ -32,7 +35,7 @@ export const POOL_RECORDS: readonly PoolRecord[] = [
       priority: 1,
     },
   },
-  { name: "web", spec: { ranges: [{ cidr: "10.0.1.0/29" }], cooldown: "5s" } },
+  { name: WEB, spec: { ranges: [{ cidr: "10.0.1.0/29" }], blockSize: { ipv4: 31 }, cooldown: "5s" } },
 ];
 
 /** What a pod without an owner asks for: names are few, so that one name asks for different things. */

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+import { isOwnedIn } from "../../allocator/cache/block-index.ts";
+import type { Address } from "../../allocator/ip/address.ts";
 import { type Claim, claimKey, isReserved } from "../../allocator/model/claim.ts";
 import type { Reservation } from "../../allocator/model/reservation.ts";
 import type { Books, Written } from "../model/books.ts";
@@ -11,7 +13,8 @@ interface State {
 
 /**
  * Which claims may be relied on. A reserver writes its claim and looks then whether the reservations are still there:
- * until they were, without a mark and beside the claim, the claim is a try, and nobody may have been told of it.
+ * until they were, without a mark, beside the claim and in no node's block, the claim is a try, and nobody may have been told of
+ * it.
  */
 export class Doubt {
   readonly #books: Books;
@@ -40,6 +43,12 @@ export class Doubt {
   note({ kind, key, after }: Written): void {
     if (kind === "claim") this.#noteClaim(key, after?.record as Claim | undefined);
     else if (kind === "reservation" && after !== undefined) this.#prove(after.record as Reservation);
+    else if (kind === "block") for (const { record } of this.#books.list("reservation")) this.#prove(record);
+  }
+
+  /** A node has the address in a block, or is about to: ADR 0020. */
+  #isNodes(address: Address): boolean {
+    return this.#books.list("block").some(({ record }) => isOwnedIn(record, address));
   }
 
   #noteClaim(key: string, claim: Claim | undefined): void {
@@ -58,7 +67,7 @@ export class Doubt {
   }
 
   #prove({ address, claim, nonce, marked, releasedAt }: Reservation): void {
-    if (marked === true || releasedAt !== undefined) return;
+    if (marked === true || releasedAt !== undefined || this.#isNodes(address)) return;
     const there = this.#books.get("claim", claimKey(claim))?.record;
     if (!this.#nonces.has(`${claimKey(claim)} ${nonce}`)) return;
     this.#proven.add(`${claimKey(claim)} ${address}`); // or held beside it for a pod that is told so

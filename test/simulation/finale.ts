@@ -31,8 +31,9 @@ const FREE_BY_MS = 140_000;
  */
 export async function finish(world: World, leavesFenced: boolean): Promise<void> {
   heal(world, leavesFenced);
-  await passes(world, SETTLED_BY_MS, () => false);
-  await passes(world, FAIR_BY_MS, () => unfairness(world) === undefined);
+  await passes(world, SETTLED_BY_MS, () => false, returnBlocks);
+  const isFair = () => world.books.list("block").length === 0 && unfairness(world) === undefined;
+  await passes(world, FAIR_BY_MS, isFair, returnBlocks);
   const unfair = unfairness(world) ?? (await refusedReplacement(world, (done) => letBe(world, done)));
   if (unfair !== undefined) throw new Violation(`invariant 6: when all was well, ${unfair}`);
   await deleteAll(world);
@@ -43,6 +44,12 @@ export async function finish(world: World, leavesFenced: boolean): Promise<void>
   await passes(world, FREE_BY_MS, () => leftIn(world) === undefined, releaseByHand);
   const words = leftIn(world);
   if (words !== undefined) throw new Violation(`invariant 6: at the end ${words}`);
+}
+
+/** Nodes need no blocks any more, and say so until it is true. */
+async function returnBlocks(world: World): Promise<void> {
+  const blocks = world.books.list("block");
+  await Promise.all(blocks.map((block) => world.webhook(0)?.takeBack(block)));
 }
 
 /** What is retained, and what people made, goes when they say so; they say it until it is true. */
@@ -121,6 +128,8 @@ function leftInStore({ books }: World): string | undefined {
   const [claim] = books.list("claim");
   if (claim !== undefined) return `claim ${claim.key} is left`;
   const [reservation] = books.list("reservation");
+  const [block] = books.list("block");
+  if (block !== undefined) return `block ${block.key} is left with ${block.record.node}`;
   return reservation && `address ${reservation.key} is left reserved for ${reservation.record.claim.name}`;
 }
 

@@ -8,9 +8,11 @@ import { Disks } from "./journal-disk.ts";
 import { STALL_WAIT } from "./mishaps.ts";
 import {
   answeringEarly,
+  blindToBlocks,
   blindToEnds,
   fencingAll,
   forgetful,
+  grantingBlindly,
   inventoryOf,
   mistakingSandboxes,
   releasingUnowned,
@@ -48,6 +50,18 @@ const REAPED_BETWEEN = stepsOf({ race: 20, force: 15, wait: 10, calm: 10 }, [0.1
 const REAPED_IN_TIME = REAPED_BETWEEN.map((steps) =>
   steps.map((step) => (step.kind === "wait" ? { ...step, a: STALL_WAIT } : step)),
 );
+
+/** Pods, and blocks of the pool that they ask for. */
+const WITH_BLOCKS = stepsOf({
+  block: 20,
+  pod: 20,
+  delete: 10,
+  apply: 10,
+  add: 10,
+  wait: 5,
+  deaf: 5,
+  calm: 5,
+});
 
 const MUTATIONS: readonly Mutation[] = [
   { name: "the reaper does not mark", tampering: storeOf("webhook", withoutMark), lives: REAPED_BETWEEN },
@@ -91,6 +105,16 @@ const MUTATIONS: readonly Mutation[] = [
     tampering: { inventory: yieldingToNamesakes },
   },
   { name: "an owner that nobody reads is taken for gone", tampering: releasingUnowned },
+  {
+    name: "a binder does not look for blocks of nodes, nor does who reserves",
+    tampering: { store: blindToBlocks },
+    lives: WITH_BLOCKS,
+  },
+  {
+    name: "a block is granted without a look at what is reserved in it",
+    tampering: storeOf("webhook", grantingBlindly),
+    lives: WITH_BLOCKS,
+  },
   { name: "every process goes by its host's wall clock", tampering: trustingHosts },
 ];
 

@@ -8,6 +8,7 @@ import { isDetached } from "../../allocator/lifecycle/bind.ts";
 import { release } from "../../allocator/lifecycle/release.ts";
 import { IPS } from "../../allocator/manifest/annotations.ts";
 import { podMetadata } from "../../allocator/manifest/kubernetes-object.ts";
+import type { Block } from "../../allocator/model/block.ts";
 import type { Claim } from "../../allocator/model/claim.ts";
 import type { ClusterState, PodState } from "../../allocator/model/cluster-state.ts";
 import type { Reservation } from "../../allocator/model/reservation.ts";
@@ -42,6 +43,26 @@ export function withoutReadingBack(store: Store): Store {
       const known = kind === "reservation" ? (created.get(key) as Stored<K> | undefined) : undefined;
       created.delete(key);
       return known ?? (await store.get(kind, key));
+    },
+  });
+}
+
+/** No node has a block. */
+export function blindToBlocks(store: Store): Store {
+  return altered(store, {
+    get: async <K extends Kind>(kind: K, key: string) =>
+      kind === "block" ? undefined : await store.get(kind, key),
+  });
+}
+
+/** Nothing in a block that is being granted is reserved. */
+export function grantingBlindly(store: Store): Store {
+  return altered(store, {
+    replace: async (kind, seen, next) => {
+      const grants =
+        kind === "block" && (next as Block).granted === true && (seen.record as Block).granted !== true;
+      const holes = (seen.record as Block).holes;
+      return await store.replace(kind, seen, grants ? { ...next, holes } : next);
     },
   });
 }

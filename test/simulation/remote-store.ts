@@ -188,7 +188,12 @@ function shown<K extends Kind>(kind: K, stored: Stored<K>): string {
 export function describe<K extends Kind>(kind: K, record: Records[K]): string {
   if (kind === "claim") return describeClaim(record as Records["claim"]);
   if (kind === "reservation") return describeReservation(record as Records["reservation"]);
-  return keyOf(kind, record);
+  return kind === "block" ? describeBlock(record as Records["block"]) : keyOf(kind, record);
+}
+
+function describeBlock({ cidr, node, holes, granted, releasedAt }: Records["block"]): string {
+  const state = `${granted === true ? " GRANTED" : ""}${releasedAt === undefined ? "" : " cooling"}`;
+  return `${cidr} of ${node} without ${holes.join("+") || "holes"}${state}`;
 }
 
 function describeReservation({ address, claim, nonce, marked, releasedAt }: Records["reservation"]): string {

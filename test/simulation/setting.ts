@@ -3,7 +3,7 @@
 import { BerthError } from "../../allocator/base/errors.ts";
 import { KeyedMutex } from "../../allocator/base/keyed-mutex.ts";
 import type { Clock, Logger } from "../../allocator/base/ports.ts";
-import { RecordCache, syncCache } from "../../allocator/cache/cache.ts";
+import { FOLLOWED, RecordCache, syncCache } from "../../allocator/cache/cache.ts";
 import type { Context } from "../../allocator/cache/context.ts";
 import type { GarbageCollector } from "../../allocator/gc/garbage-collector.ts";
 import type { KubeObject } from "../../allocator/manifest/kubernetes-object.ts";
@@ -72,7 +72,7 @@ export function outfit(process: Process, setting: Setting, role: Role): Outfit {
     onRead: (who, kind, stored) => witness.onRead(who, kind, stored),
   });
   const store = tampering.store?.(remote, { role, mirror: cache }) ?? remote;
-  const following = syncCache(remote, cache, new AbortController().signal);
+  const following = syncCache(remote, cache, new AbortController().signal, [...FOLLOWED, "block"]);
   const cluster = new RemoteCluster(setting.cluster, process);
   const inventory = tampering.inventory?.(cluster, role) ?? cluster;
   const { random } = process;

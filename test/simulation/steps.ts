@@ -17,6 +17,7 @@ export const WEIGHTS = {
   withdraw: 3, // and deleted
   claim: 3, // a person makes a claim
   release: 2, // or gives one back
+  block: 5, // a node gets a block of a pool, or gives one back
   quota: 2, // the API server takes no more claims than there are, or again any number
   add: 8, // a kubelet starts a sandbox at once
   restart: 5, // and stops it, to start another one

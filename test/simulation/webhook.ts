@@ -1,17 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import { BerthError } from "../../allocator/base/errors.ts";
 import { noopMetrics } from "../../allocator/base/ports.ts";
+import { endCooldown, giveBack } from "../../allocator/blocks/give-back.ts";
+import { finishGrant, grantBlock } from "../../allocator/blocks/grant.ts";
 import type { RecordCache } from "../../allocator/cache/cache.ts";
 import type { Context } from "../../allocator/cache/context.ts";
 import { GarbageCollector } from "../../allocator/gc/garbage-collector.ts";
 import { type GcLoop, startGcLoop } from "../../allocator/gc/gc-loop.ts";
+import { IntervalSet } from "../../allocator/ip/interval-set.ts";
 import type { Claim } from "../../allocator/model/claim.ts";
 import type { ClusterState } from "../../allocator/model/cluster-state.ts";
+import type { Stored } from "../../allocator/store/store.ts";
 import { createHandlers } from "../../webhook/admission/routes.ts";
 import type { AdmissionRequest, AdmissionResponse, Route } from "../../webhook/review/admission-review.ts";
 import { withDeadline } from "../../webhook/review/deadline.ts";
 
 import { applied, type Json } from "../support/objects.ts";
+import { WEB } from "./cast.ts";
 import { objectOf } from "./cluster.ts";
 import type { Permit } from "./letting-go.ts";
 import type { Process } from "./process.ts";
@@ -62,6 +68,35 @@ export class Webhook {
     const options = { route, log: this.#log, metrics: noopMetrics, clock };
     const decide = withDeadline((asked, signal) => this.#handle(route, asked, signal), options);
     return await process.run(new AbortController(), (signal) => decide(request, signal));
+  }
+
+  /** Hands a block of the pool out, as a controller does. */
+  async grant(node: string): Promise<void> {
+    const pool = this.#context.view.pool(WEB);
+    const request = { family: "IPv4", node, nodeUID: `uid-of-${node}` } as const;
+    if (pool !== undefined)
+      await this.#alone(() => grantBlock(this.#context, pool, request, new IntervalSet()));
+  }
+
+  /** Goes on with a grant that broke off. */
+  async finish(block: Stored<"block">): Promise<void> {
+    await this.#alone(() => finishGrant(this.#context, block));
+  }
+
+  /** The block's node says that nothing of it is used any more. */
+  async takeBack(block: Stored<"block">): Promise<void> {
+    await this.#alone(async () => {
+      if (block.record.releasedAt !== undefined) await endCooldown(this.#context, block);
+      else await giveBack(this.#context, block, { kind: "returned", uid: block.uid });
+    });
+  }
+
+  async #alone(work: () => Promise<unknown>): Promise<void> {
+    try {
+      await this.process.run(new AbortController(), work);
+    } catch (error) {
+      if (!(error instanceof BerthError) || error.code === "INTERNAL") throw error;
+    }
   }
 
   async #handle(route: Route, request: AdmissionRequest, signal: AbortSignal): Promise<AdmissionResponse> {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import { isRefusal } from "../../allocator/base/errors.ts";
+import { isOwnedIn } from "../../allocator/cache/block-index.ts";
 import { type AuditedAttachment, audit } from "../../allocator/gc/audit.ts";
 import type { Address } from "../../allocator/ip/address.ts";
 import { type Claim, claimKey } from "../../allocator/model/claim.ts";
@@ -125,7 +126,10 @@ export class Witness {
       for (const sandbox of node.sandboxes) {
         if (sandbox.phase !== "up") continue;
         const words =
-          sharedUse(users, sandbox) ?? this.#judgeLent(node, sandbox) ?? judgeJournal(node, sandbox);
+          sharedUse(users, sandbox) ??
+          this.#judgeLent(node, sandbox) ??
+          this.#judgeBlocks(sandbox) ??
+          judgeJournal(node, sandbox);
         if (words !== undefined) return words;
       }
     }
@@ -153,6 +157,17 @@ export class Witness {
       if (record.binding?.node !== node.name) {
         return `invariant 3: ${who}, and claim ${stored.key} is bound to ${record.binding?.podName ?? "nobody"} on ${record.binding?.node || "no node"}`;
       }
+    }
+    return undefined;
+  }
+
+  /** A node may give what its block has to a pod which asked for nothing, at any moment. */
+  #judgeBlocks({ id, addresses }: Sandbox): string | undefined {
+    const blocks = this.#options.books.list("block").filter(({ record }) => record.granted === true);
+    for (const address of addresses) {
+      const block = blocks.find(({ record }) => isOwnedIn(record, address));
+      if (block !== undefined)
+        return `invariant 3: sandbox ${id} uses ${address}, and block ${block.key} of ${block.record.node} has it to give`;
     }
     return undefined;
   }

@@ -1,0 +1,21 @@
+// SPDX-License-Identifier: Apache-2.0
+import type { Act } from "./act.ts";
+import { NODES } from "./cast.ts";
+import { pick } from "./pod-kinds.ts";
+
+/**
+ * A controller hands a block out, goes on with one whose grant broke off, or takes one back that its node's agent gave up. Of a
+ * block that is granted every address counts as used, until it is taken back.
+ */
+export const block: Act = (world, { a, b }) => {
+  const webhook = world.webhook(a);
+  if (webhook?.process.alive !== true || !webhook.mirror.ready) return "idle";
+  const blocks = world.books.list("block");
+  if (blocks.length === 0 || b % 2 === 0) {
+    void webhook.grant(pick(NODES, b >> 1));
+    return "done";
+  }
+  const one = pick(blocks, a >> 2);
+  void (b % 3 === 0 && one.record.granted !== true ? webhook.finish(one) : webhook.takeBack(one));
+  return "done";
+};
