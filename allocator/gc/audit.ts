@@ -1,13 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 import { type Address, familyOf } from "../ip/address.ts";
+import type { Block } from "../model/block.ts";
 import { type Claim, claimKey } from "../model/claim.ts";
 import { isBackedByClaim, type Reservation } from "../model/reservation.ts";
 import { classify, type Pool, poolOf } from "../pool/pool.ts";
+import { auditBlocks } from "./audit-blocks.ts";
+import { defect, type Finding, pending } from "./finding.ts";
+
+export type { Finding } from "./finding.ts";
 
 /** One live use of addresses on a node, as its agent's journal has it. */
 export interface AuditedAttachment {
   readonly node: string;
-  /** What addresses that only the node knows are unique in: one text for each network and dataDir. */
   readonly network: string;
   readonly containerID: string;
   readonly interface: string;
@@ -21,31 +25,8 @@ export interface AuditInput {
   readonly claims: readonly Claim[];
   readonly reservations: readonly Reservation[];
   readonly attachments: readonly AuditedAttachment[];
-}
-
-/**
- * `defect`: an invariant is broken and a person must look. `pending`: the trace of an act that is under way or broke
- * off; the reaper repairs it within 120 s.
- */
-export interface Finding {
-  readonly severity: "defect" | "pending";
-  readonly kind:
-    | "double-claim" // two claims list one address
-    | "double-use" // two live sandboxes use one address
-    | "unreserved" // a claim lists an address that is not reserved for it
-    | "orphan" // a reservation that no claim relies on
-    | "outside" // a reservation that no pool contains, or that its pool excludes
-    | "misfiled" // a reservation filed under another pool than the one that contains it
-    | "two-of-a-family" // a claim with two addresses of one family
-    | "unclaimed-use" // a live sandbox with addresses of a claim that is gone or has others
-    | "half-released" // a claim on its way out
-    | "unreserved-request" // a claim made by hand that has no addresses yet
-    // not of the records alone:
-    | "unneeded" // a claim that no living pod, workload, person or retention needs (cli/explain/unneeded-claims.ts)
-    | "missing" // an ordinal that its StatefulSet wants and that has no claim (cli/explain/ordinals-without-claim.ts)
-    | "of-another"; // the same, and the claim of its name is another identity's
-  readonly subject: string;
-  readonly message: string;
+  /** Absent: nobody looked at them. */
+  readonly blocks?: readonly Block[];
 }
 
 /** Compares the records with each other, in both directions. Pure: same books in, same findings out. */
@@ -59,6 +40,7 @@ export function audit(auditInput: AuditInput): Finding[] {
       auditReservation(reservation, claims, auditInput.pools),
     ),
     ...auditUse(auditInput.attachments, claims),
+    ...auditBlocks(auditInput.blocks ?? [], auditInput.claims, auditInput.pools),
   ];
 }
 
@@ -187,12 +169,4 @@ function auditClaimedUse(
       `address ${address} is used by ${who}, and claim ${attachment.claim} does not have it`,
     ),
   );
-}
-
-function defect(kind: Finding["kind"], subject: string, message: string): Finding {
-  return { severity: "defect", kind, subject, message };
-}
-
-function pending(kind: Finding["kind"], subject: string, message: string): Finding {
-  return { severity: "pending", kind, subject, message };
 }

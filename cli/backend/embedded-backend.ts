@@ -95,8 +95,7 @@ export function toAuditAttachment(use: AttachmentUse, host: string): AuditedAtta
   const { scope, containerID, claim, result } = use;
   return {
     node: use.node ?? host,
-    // as the agent does: networks of one name are told apart by their dataDir
-    network: `${scope.dataDir}/${scope.network}`,
+    network: scope.network,
     containerID,
     interface: use.interface,
     ...(claim === undefined ? {} : { claim }),

@@ -25,7 +25,7 @@ import { timeOf } from "../terminal/output.ts";
 /** `berthctl release` */
 export const release: Command = {
   name: "release",
-  summary: "give a claim's addresses back",
+  summary: "give the addresses of a claim back",
   usage: ["release [NAMESPACE/]NAME | ADDRESS [-n NS] [--force] [--data DIR | --context NAME]"],
   flags: {
     force: {

@@ -182,6 +182,7 @@ export class Witness {
       pools: this.#pools,
       claims: claims.map(({ record }) => record),
       reservations: books.list("reservation").map(({ record }) => record),
+      blocks: books.list("block").map(({ record }) => record),
       attachments: this.#nodes.flatMap((node) =>
         node.sandboxes.flatMap((sandbox) => this.#audited(node, sandbox)),
       ),

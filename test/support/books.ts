@@ -19,6 +19,7 @@ export async function auditWorld(
     claims: (await world.all("claim")).map(({ record }) => record),
     reservations: (await world.all("reservation")).map(({ record }) => record),
     attachments,
+    blocks: (await world.all("block")).map(({ record }) => record),
   });
 }
 

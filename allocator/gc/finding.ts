@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0
+
+/**
+ * `defect`: an invariant is broken and a person must look. `pending`: the trace of an act that is under way or broke
+ * off; the reaper repairs it within 120 s.
+ */
+export interface Finding {
+  readonly severity: "defect" | "pending";
+  readonly kind:
+    | "double-claim" // two claims list one address
+    | "double-use" // two live sandboxes use one address
+    | "unreserved" // a claim lists an address that is not reserved for it
+    | "orphan" // a reservation that no claim relies on
+    | "outside" // a reservation that no pool contains, or that its pool excludes
+    | "misfiled" // a reservation filed under another pool than the one that contains it
+    | "block-overlap" // two blocks share addresses
+    | "stray-block" // a block of a pool that is not there, or that has blocks of another size
+    | "in-block" // a claim lists an address that a node may give from its block
+    | "ungranted-block" // a block that its node cannot use yet
+    | "two-of-a-family" // a claim with two addresses of one family
+    | "unclaimed-use" // a live sandbox with addresses of a claim that is gone or has others
+    | "half-released" // a claim on its way out
+    | "unreserved-request" // a claim made by hand that has no addresses yet
+    // not of the records alone:
+    | "unneeded" // a claim that no living pod, workload, person or retention needs (cli/explain/unneeded-claims.ts)
+    | "missing" // an ordinal that its StatefulSet wants and that has no claim (cli/explain/ordinals-without-claim.ts)
+    | "of-another"; // the same, and the claim of its name is another identity's
+  readonly subject: string;
+  readonly message: string;
+}
+
+export function defect(kind: Finding["kind"], subject: string, message: string): Finding {
+  return { severity: "defect", kind, subject, message };
+}
+
+export function pending(kind: Finding["kind"], subject: string, message: string): Finding {
+  return { severity: "pending", kind, subject, message };
+}
