@@ -118,7 +118,8 @@ export class LettingGo {
     const wants = this.#wantsSince(key, was, since);
     const owner = `${was.identity.kind} ${was.identity.name}`;
     if (wants.length === 0) return `claim ${key} was taken from ${owner}, which wanted it all the time`;
-    const isKept = wants.every((want) => retentionOf(was, want) === "Retain");
+    // what no pod ever had has given nobody an address to rely on: its workload may never have come to be
+    const isKept = isUsed(was) && wants.every((want) => retentionOf(was, want) === "Retain");
     return isKept ? `claim ${key} was taken from ${owner} although its retention keeps it` : undefined;
   }
 
