@@ -97,7 +97,7 @@ start mysql-0 c4
 grep -q 10.20.0.71/24 "$dir/answer" || fail "mysql-0 came back as $(address_of <"$dir/answer")"
 
 say "a pod that wants an address that is taken is refused, before it exists"
-if run $berthctl apply -f examples/conflict.yaml; then fail "the conflict was not refused"; fi
+if run $berthctl apply -f examples/refused/conflict.yaml; then fail "the conflict was not refused"; fi
 
 say "who holds what"
 run $berthctl get claims -A

@@ -45,7 +45,7 @@ describe("README", () => {
         times.step(`block ${n + 1}`);
       }
       t.diagnostic(printed.join("\n"));
-      const refused = await run("kubectl", ["apply", "-f", `${ROOT}examples/conflict.yaml`], { env });
+      const refused = await run("kubectl", ["apply", "-f", `${ROOT}examples/refused/conflict.yaml`], { env });
       assert.notEqual(refused.rc, 0);
       assert.match(
         refused.stderr,

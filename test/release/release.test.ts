@@ -127,7 +127,7 @@ async function showsStack({ command, dataDir, examples }: Machine): Promise<void
     const applied = await berthctl("apply", "-f", join(examples, "pods.yaml"), "--wait", "120s");
     assert.equal(applied.rc, 0, applied.stderr);
     assert.match(applied.stdout, /^pod\/shop\/licence created +10\.20\.0\.51$/m);
-    const refused = await berthctl("apply", "-f", join(examples, "conflict.yaml"));
+    const refused = await berthctl("apply", "-f", join(examples, "refused", "conflict.yaml"));
     assert.match(refused.stderr, /is held by shop\/licence/);
     const { stdout } = await berthctl("get", "claims", "-A");
     assert.match(stdout, /^shop +licence +10\.20\.0\.51 /m);

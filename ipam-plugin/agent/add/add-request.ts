@@ -31,6 +31,28 @@ export function attachmentIdOf({ invocation, config }: Request): AttachmentId {
   return { scope: networkKeyOf(config), containerID: invocation.containerID, interface: invocation.ifname };
 }
 
+function readIpamFor(
+  { invocation, config }: Request,
+  version: Version,
+): Pick<AddRequest, "args" | "ipam"> | CniError {
+  const args = readArgs(invocation.args);
+  if (isCniError(args)) return args;
+  const ipam = readIpam(config.fields, version, args);
+  return isCniError(ipam) ? ipam : { args, ipam };
+}
+
+/** What an ADD would say of the configuration alone, before it knows of whom. */
+export async function configurationFault(
+  request: Request,
+  version: Version,
+  services: AgentServices,
+): Promise<CniError | undefined> {
+  const read = readIpamFor(request, version);
+  if (isCniError(read)) return read;
+  const dns = await readDns(read.ipam, services);
+  return isCniError(dns) ? dns : undefined;
+}
+
 /** Everything that can refuse an ADD before anything is taken for it. */
 export async function readAddRequest(
   request: Request,
@@ -39,10 +61,9 @@ export async function readAddRequest(
   const { call, invocation, config } = request;
   const version = readVersion(config, "ADD");
   if (isCniError(version)) return version;
-  const args = readArgs(invocation.args);
-  if (isCniError(args)) return args;
-  const ipam = readIpam(config.fields, version, args);
-  if (isCniError(ipam)) return ipam;
+  const read = readIpamFor(request, version);
+  if (isCniError(read)) return read;
+  const { args, ipam } = read;
   if (!invocation.netnsOverride && (await isHostNetns(invocation.netns, services))) {
     // The reference library looks only after its callback, when an address has been taken and printed.
     return cniError("INVALID_NETNS", "plugin's netns and netns from CNI_NETNS should not be the same");

@@ -46,13 +46,24 @@ function withLeaseWords(refusal: Refusal, count: number, { dataDir, network }: N
 async function lendStatic(ask: AddRequest, services: AgentServices): Promise<Attachment | CniError> {
   const addresses = staticAddresses(ask.ipam, ask.version, ask.args);
   if (isCniError(addresses)) return addresses;
-  if (addresses.length === 0) return nothingConfigured(ask);
+  if (addresses.length === 0) return nothingConfigured(ask, services);
   const result = { addresses, routes: ask.ipam.routes, dns: ask.dns };
   return commitAttachment(ask, services, { source: "static", result });
 }
 
 /** The static plugin prints a success without addresses here, on which every main plugin fails without a reason. */
-function nothingConfigured({ scope, ipam, args }: AddRequest): CniError {
+function nothingConfigured(
+  { scope, ipam, args, containerID, interface: name }: AddRequest,
+  { attachments }: AgentServices,
+): CniError {
+  const first = attachments
+    .attached()
+    .find((one) => one.containerID === containerID && one.claim !== undefined && one.interface !== name);
+  if (first !== undefined) {
+    const has = first.result.addresses.map(({ address }) => address).join(", ");
+    const words = `a claim serves one interface of its pod, and claim ${first.claim} serves ${first.interface} with ${has}: give network ${scope.network} ipam.ranges or ipam.addresses for ${name}`;
+    return cniError("INVALID_CONFIG", words);
+  }
   if (ipam.pools.length > 0) {
     // With pools only an interface beside the one that has the claim comes here.
     const words =

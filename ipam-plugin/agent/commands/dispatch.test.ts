@@ -66,6 +66,18 @@ describe("STATUS", () => {
     assert.deepEqual(await status(), { exitStatus: 0, stdout: "", stderr: "" });
   });
 
+  it("says of a configuration what every ADD would say of it", async () => {
+    for (const [ipam, msg] of [
+      [{ subnet: "nonsense" }, undefined],
+      [{ etcdConfig: {} }, "ipam.etcdConfig is not supported yet; take it out, or name pools in ipam.pools"],
+      [{ resolvConf: "/nonexistent/resolv.conf" }, undefined],
+    ] as const) {
+      const refused = errorOf(await node.call("ADD", { cid: "c", ipam }));
+      const told = errorOf(await node.call("STATUS", { cid: "", ifname: "", netns: "", ipam }));
+      assert.deepEqual([told.code, told.msg], [refused.code, msg ?? refused.msg]);
+    }
+  });
+
   it("says 51 while the journal cannot be written, and finds out by itself that it can again", async () => {
     node.diskFault = FULL_DISK;
     await node.call("ADD");

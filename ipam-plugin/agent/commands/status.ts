@@ -2,21 +2,23 @@
 import { messageOf } from "../../../allocator/base/errors.ts";
 import { readVersion } from "../../cni/config.ts";
 import { cniError, isCniError } from "../../cni/errors.ts";
+import { configurationFault } from "../add/add-request.ts";
 import type { Answer } from "../rpc/connection.ts";
 import { errorVersion, fail, succeed } from "../rpc/reply.ts";
 import type { AgentServices, Request } from "../services/services.ts";
 
 /**
  * Whether ADD can be served. An error makes the node NotReady and in the end evicts its pods, so an exhausted range
- * is none: other networks of the node may have plenty. 50 is said by the CNI binary when there is no agent, and here
+ * is none: other networks of the node may have plenty. A configuration that every ADD would refuse is one, in the same words. 50 is said by the CNI binary when there is no agent, and here
  * for as long as the agent has not loaded what pods may have claimed.
  */
-export async function status(
-  { config }: Request,
-  { journal, clock, notReady }: AgentServices,
-): Promise<Answer> {
+export async function status(request: Request, services: AgentServices): Promise<Answer> {
+  const { config } = request;
+  const { journal, clock, notReady } = services;
   const version = readVersion(config, "STATUS");
   if (isCniError(version)) return fail(errorVersion(config.fields), version);
+  const fault = await configurationFault(request, version, services);
+  if (fault !== undefined) return fail(version, fault);
   const why = notReady();
   if (why !== undefined) return fail(version, cniError("NOT_AVAILABLE", why));
   if (!journal.failing) return succeed();
