@@ -24,11 +24,21 @@ type Environment = Readonly<Record<string, string | undefined>>;
 const TOKEN = "/var/run/secrets/kubernetes.io/serviceaccount/token";
 
 /** Reads the process's own environment. */
-export function loadConfig(): Config & { readonly setting: EnvDefaults } {
+export function loadConfig(): Config & { readonly setting: EnvDefaults; readonly self: readonly string[] } {
   const who = account();
   // The launcher of a checkout says in the environment by which name it was called; one executable sees it itself.
   const env = { BERTHCTL_CALLED: basename(process.argv0), ...process.env };
-  return { ...configOf(env, who), setting: settingOf(env, who, existsSync) };
+  return { ...configOf(env, who), setting: settingOf(env, who, existsSync), self: selfOf(process) };
+}
+
+/** What starts this program again: Node.js with its script, or the one executable that is both. */
+export function selfOf({
+  execPath,
+  execArgv,
+  argv,
+}: Pick<NodeJS.Process, "execPath" | "execArgv" | "argv">): readonly string[] {
+  const script = argv[1] ?? "";
+  return /\.[cm]?[jt]s$/.test(script) ? [execPath, ...execArgv, script] : [execPath];
 }
 
 /** `BERTHCTL_CALLED` is the name that the launcher was called by. */

@@ -64,7 +64,7 @@ describe("misuse", () => {
     [["aply"], 'there is no command "aply"; did you mean apply?'],
     [
       ["frobnicate"],
-      'there is no command "frobnicate"; there are up, apply, delete, get, who, explain, check, release, reserve, adopt, version',
+      'there is no command "frobnicate"; there are up, down, apply, delete, get, who, explain, check, release, reserve, adopt, version',
     ],
     [["get"], "say what to list: pools, claims, reservations, attachments, pods, workloads"],
     [["get", "clams"], '"clams" cannot be listed; did you mean claims?'],
@@ -121,7 +121,7 @@ describe("without a stack", () => {
       assert.deepEqual(await folder.call(...argv, "--data", dataDir), {
         code: 2,
         stdout: "",
-        stderr: `Error: there is nothing in ${dataDir} yet; start a stack with: berthctl up --data ${dataDir}\n`,
+        stderr: `nothing is there on ${dataDir}; waiting for it up to 5s (--wait)\nError: there is nothing in ${dataDir} yet; start a stack with: berthctl up --data ${dataDir}\n`,
       });
       assert.deepEqual(await readdir(dataDir), []);
     });

@@ -10,6 +10,7 @@ import { adopt } from "./commands/adopt.ts";
 import { apply } from "./commands/apply.ts";
 import { check } from "./commands/check.ts";
 import { remove } from "./commands/delete.ts";
+import { down } from "./commands/down.ts";
 import { explain } from "./commands/explain.ts";
 import { get } from "./commands/get.ts";
 import { release } from "./commands/release.ts";
@@ -19,7 +20,7 @@ import { version } from "./commands/version.ts";
 import { who } from "./commands/who.ts";
 import { type Arguments, readArguments } from "./terminal/arguments.ts";
 import type { Command, CommandContext, ExitCode } from "./terminal/command.ts";
-import { usageError } from "./terminal/flags.ts";
+import { usageError, waitMsOf } from "./terminal/flags.ts";
 import { commandList, helpOf, type Program } from "./terminal/help.ts";
 import { printable } from "./terminal/output.ts";
 import { type EnvDefaults, NO_CLUSTER, targetOf } from "./terminal/target.ts";
@@ -27,6 +28,7 @@ import { type EnvDefaults, NO_CLUSTER, targetOf } from "./terminal/target.ts";
 /** In the order of the help. */
 export const COMMANDS: readonly Command[] = [
   up,
+  down,
   apply,
   remove,
   get,
@@ -83,7 +85,8 @@ function placed(command: Command, args: Arguments, scene: CommandContext): Comma
   const cluster = targetOf({ data, kubeconfig, context }, setting, folder);
   const unsaid = data === undefined && cluster === undefined && setting.kubeconfigs.length > 0;
   if (unsaid) scene.io.stderr.write(`${printable(beside(dataDir, setting))}\n`);
-  return cluster === undefined ? { ...scene, dataDir } : { ...scene, dataDir, cluster };
+  const waitMs = waitMsOf(args.text("wait"));
+  return cluster === undefined ? { ...scene, dataDir, waitMs } : { ...scene, dataDir, cluster };
 }
 
 /** Two places may be meant, and nobody said which. */

@@ -1,9 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
+import { statSync } from "node:fs";
+import { formatDuration } from "../../allocator/base/go-duration.ts";
 import { release } from "../../allocator/lifecycle/release.ts";
 import type { CommandContext } from "../terminal/command.ts";
+import { WAIT_MS } from "../terminal/flags.ts";
+import { printable } from "../terminal/output.ts";
 import type { Backend } from "./backend.ts";
-import { allOf, type EmbeddedBackend, withEmbeddedBackend } from "./embedded-backend.ts";
-import { readStackFile } from "./stack-file.ts";
+import { allOf, databaseOf, type EmbeddedBackend, withEmbeddedBackend } from "./embedded-backend.ts";
+import { isStarting, readStackFile } from "./stack-file.ts";
 
 /** Opens what the scene is about for `work` and closes it again. Throws what either cannot do, in one line. */
 export async function withBackend<T>(
@@ -12,11 +16,43 @@ export async function withBackend<T>(
   work: (registry: Backend) => Promise<T>,
 ): Promise<T> {
   if (scene.cluster === undefined) {
+    await untilStarted(scene, scene.waitMs ?? WAIT_MS);
     return await withEmbeddedBackend(scene, mode, (backend) => work(registryOf(backend, scene.dataDir)));
   }
   // What authenticates takes longer to load than the rest of berthctl takes to run.
   const { withCluster } = await import("./cluster-backend.ts");
   return await withCluster(scene.io, scene.cluster, work);
+}
+
+const LOOK_EVERY_MS = 100;
+/** Of a folder with nothing in it: whoever typed `berthctl up &` a moment ago has a process that has not got so far. */
+const EMPTY_MS = 5_000;
+
+/** Waits while a stack starts on the folder: what is in its file till then is not all yet. */
+async function untilStarted(
+  { dataDir, io }: Pick<CommandContext, "dataDir" | "io">,
+  waitMs: number,
+): Promise<void> {
+  const began = io.clock.monotonic();
+  for (let told = false; ; told = true) {
+    const empty = isEmpty(dataDir);
+    const patience = isStarting(dataDir) ? waitMs : empty ? Math.min(waitMs, EMPTY_MS) : 0;
+    if (io.clock.monotonic() - began >= patience) return;
+    if (!told) {
+      const words = `${empty ? "nothing is there" : "a stack starts"} on ${dataDir}; waiting for it up to ${formatDuration(patience)} (--wait)`;
+      io.stderr.write(`${printable(words)}\n`);
+    }
+    await io.clock.sleep(LOOK_EVERY_MS);
+  }
+}
+
+/** A folder that is closed to this user may have anything in it: opening it says so. */
+function isEmpty(dataDir: string): boolean {
+  try {
+    return statSync(databaseOf(dataDir), { throwIfNoEntry: false }) === undefined;
+  } catch {
+    return false;
+  }
 }
 
 function registryOf({ store, shelf, attachments }: EmbeddedBackend, dataDir: string): Backend {

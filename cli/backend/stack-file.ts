@@ -26,6 +26,29 @@ export function stackFileOf(dataDir: string): string {
   return join(dataDir, "stack.json");
 }
 
+/** The file that a stack writes when it begins to start, and removes when it serves or ends. */
+export function startingFileOf(dataDir: string): string {
+  return join(dataDir, "starting.json");
+}
+
+/** Whether a stack is about to serve on the folder: one that was killed has left its file. */
+export function isStarting(dataDir: string): boolean {
+  try {
+    return isStack(new Fields(JSON.parse(readFileSync(startingFileOf(dataDir), "utf8"))).count("pid", 0));
+  } catch {
+    return false;
+  }
+}
+
+/** Whether the process is a stack; its pid may be somebody else's by now. */
+export function isStack(pid: number): boolean {
+  try {
+    return readFileSync(`/proc/${pid}/cmdline`, "utf8").split("\0").includes("up");
+  } catch {
+    return false;
+  }
+}
+
 /** Where a stack takes reviews: a folder of its own, which its server closes to others. */
 export function reviewsSocketOf(dataDir: string): string {
   return join(dataDir, "run", "webhook.sock");

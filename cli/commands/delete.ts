@@ -45,7 +45,7 @@ export const remove: Command = {
     }
     const keys =
       files.length === 0
-        ? keysOfOperands(args.operands, args.text("namespace"))
+        ? keysOfOperands(args.operands, args.text("namespace")).map(orMisuse)
         : await keysIn(files, scene.io);
     const dryRun = args.has("dry-run");
     const waitMs = waitMsOf(args.text("wait"));
@@ -56,6 +56,12 @@ export const remove: Command = {
     );
   },
 };
+
+/** An operand is typed wrongly, where an object of a file may be one of many. */
+function orMisuse(key: SubjectKey | Refusal): SubjectKey {
+  if (isRefusal(key)) throw usageError(key.message);
+  return key;
+}
 
 /** What others need goes last. */
 async function keysIn(files: readonly string[], io: Io): Promise<(SubjectKey | Refusal)[]> {

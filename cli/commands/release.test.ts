@@ -106,7 +106,7 @@ describe("berthctl release", () => {
         ],
       });
       assert.deepEqual(await data.call("release", operand), {
-        code: 1,
+        code: operand === "a/b/c" ? 2 : 1,
         stdout: "",
         stderr: `Error: ${message}\n`,
       });

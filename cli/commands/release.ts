@@ -19,7 +19,7 @@ import { parseDenial } from "../backend/admission-denial.ts";
 import { type Backend, namespaceFor, type Objects, partialCache } from "../backend/backend.ts";
 import { withBackend } from "../backend/open-backend.ts";
 import type { Command, Io } from "../terminal/command.ts";
-import { NAMESPACE, TARGET_FLAGS } from "../terminal/flags.ts";
+import { NAMESPACE, TARGET_FLAGS, usageError } from "../terminal/flags.ts";
 import { timeOf } from "../terminal/output.ts";
 
 /** `berthctl release` */
@@ -45,7 +45,7 @@ export const release: Command = {
       const view = await partialCache(store, address === undefined ? [] : [address]);
       const context = { store, view, clock, random, log: noopLogger, serial: new KeyedMutex() };
       const named = namespaceFor(backend, args.text("namespace"));
-      const key = address === undefined ? claimKeyOf(operand, named) : holderOf(view, address, clock.now());
+      const key = address === undefined ? keyNamed(operand, named) : holderOf(view, address, clock.now());
       if (isRefusal(key)) return key;
       return await releaseOne(context, backend, claimKey(key), { force: args.has("force") });
     });
@@ -57,6 +57,12 @@ export const release: Command = {
     return 0;
   },
 };
+
+function keyNamed(operand: string, namespace: string): ClaimKey {
+  const key = claimKeyOf(operand, namespace);
+  if (isRefusal(key)) throw usageError(key.message);
+  return key;
+}
 
 interface Released {
   readonly kind: "released";

@@ -11,7 +11,7 @@ import { currentOf, isUnchanged, type ReviewTarget, submit } from "../apply/subm
 import { withEmbeddedBackend } from "../backend/embedded-backend.ts";
 import type { Arguments } from "../terminal/arguments.ts";
 import type { Command, CommandContext } from "../terminal/command.ts";
-import { DRY_RUN, NAMESPACE, TARGET_FLAGS, usageError, WAIT, waitMsOf } from "../terminal/flags.ts";
+import { DRY_RUN, NAMESPACE, TARGET_FLAGS, usageError, waitMsOf } from "../terminal/flags.ts";
 
 /** A controller takes milliseconds; the one that leads may just be another one than a moment ago. */
 const TIMEOUT_MS = 30_000;
@@ -32,7 +32,6 @@ export const reserve: Command = {
       value: "DURATION",
       about: "in a cluster, how long to wait for the addresses (default: 30s)",
     },
-    wait: WAIT,
     namespace: NAMESPACE,
     ...TARGET_FLAGS,
   },

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import { flushCompileCache } from "node:module";
 import { createLogger, LOG_LEVELS, type LogLevel } from "../../system/logger.ts";
+import { detach } from "../embedded/detach.ts";
 import type { StackOptions } from "../embedded/stack.ts";
 import type { Arguments } from "../terminal/arguments.ts";
 import type { Command, CommandContext } from "../terminal/command.ts";
@@ -10,7 +11,9 @@ import { DATA, usageError } from "../terminal/flags.ts";
 export const up: Command = {
   name: "up",
   summary: "run webhook, allocator and agent on this host, on one file, without Kubernetes",
-  usage: ["up [--data DIR] [--socket PATH] [--pools FILE] [--webhook-port N] [--node NAME] [--log-level L]"],
+  usage: [
+    "up [--data DIR] [--socket PATH] [--pools FILE] [--webhook-port N] [--node NAME] [--detach [--wait DURATION]] [--log-level L]",
+  ],
   flags: {
     data: DATA,
     socket: { type: "string", value: "PATH", about: "where the CNI plugin finds the agent" },
@@ -25,19 +28,31 @@ export const up: Command = {
       about: "TLS port on 127.0.0.1, for clients that show DIR/tls/client.crt (default: any)",
     },
     node: { type: "string", value: "NAME", about: "name of this node (default: the host's)" },
+    detach: {
+      type: "boolean",
+      short: "d",
+      about: "go to the background once it serves; stop it with: berthctl down",
+    },
+    wait: {
+      type: "string",
+      value: "DURATION",
+      about: "with --detach, how long it may take to serve (default: 30s)",
+    },
     "log-level": { type: "string", value: "L", about: `one of ${LOG_LEVELS.join(", ")} (default: info)` },
   },
   inCluster: "install Berth's chart instead",
-  examples: ["berthctl up --data ./berth --pools examples/pools.yaml"],
+  examples: ["berthctl up --data ./berth --pools examples/pools.yaml", "berthctl up --detach --data ./berth"],
   async run(args, scene) {
     args.expect();
     const level = levelOf(args.text("log-level"));
     const { io } = scene;
+    const options = optionsOf(args, scene);
+    if (args.has("detach")) return await detach(args, scene);
     const ending = io.ending();
     const log = createLogger({ stream: io.stderr, level, clock: io.clock });
     // The webhook's libraries take longer to load than any other command takes to run.
     const { startStack } = await import("../embedded/stack.ts");
-    const stack = await startStack({ ...optionsOf(args, scene), log });
+    const stack = await startStack({ ...options, log });
     try {
       io.stdout.write("ready\n");
       // A stack that is killed would not leave what it has compiled to the next one (see berthctl.sh).

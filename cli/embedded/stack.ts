@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import { randomUUID } from "node:crypto";
-import { readFileSync, rmSync } from "node:fs";
+import { rmSync, writeFileSync } from "node:fs";
 import { readFile } from "node:fs/promises";
 import { hostname } from "node:os";
 import { join } from "node:path";
@@ -28,7 +28,13 @@ import { createHandlers } from "../../webhook/admission/routes.ts";
 import { createApp } from "../../webhook/http/app.ts";
 import { withMetrics } from "../../webhook/metrics.ts";
 import { databaseOf } from "../backend/embedded-backend.ts";
-import { readStackFile, type StackFile, stackFileOf } from "../backend/stack-file.ts";
+import {
+  isStack,
+  readStackFile,
+  type StackFile,
+  stackFileOf,
+  startingFileOf,
+} from "../backend/stack-file.ts";
 import { loadPools } from "./pools-file.ts";
 import { ensurePrivate } from "./private-folder.ts";
 import { startWebhook } from "./stack-webhook.ts";
@@ -76,6 +82,9 @@ async function assemble(
   const clock = new AnchoredClock(options.clock); // what a record says is compared with what a later one says
   await ensurePrivate(dataDir);
   refuseSecond(dataDir);
+  const starting = startingFileOf(dataDir);
+  writeFileSync(starting, JSON.stringify({ pid: process.pid }), { mode: 0o600 });
+  closers.push(() => rmSync(starting, { force: true }));
   const node = options.node ?? hostname();
   const socketPath = options.socketPath ?? join(dataDir, "agent.sock");
   const database = openDatabase(databaseOf(dataDir), { clock, log });
@@ -141,6 +150,7 @@ async function assemble(
   });
   const webhook = await startWebhook({ ...options, app }, closers);
   await announce(dataDir, { pid: process.pid, ...webhook, socket: socketPath, node }, closers);
+  rmSync(starting, { force: true });
   return { webhookUrl: webhook.webhook, socketPath };
 }
 
@@ -177,12 +187,4 @@ function refuseSecond(dataDir: string): void {
     `a berth stack (pid ${other.pid}) runs on ${dataDir} already; stop it first, or choose another --data folder`,
     { details: { path: dataDir } },
   );
-}
-
-function isStack(pid: number): boolean {
-  try {
-    return readFileSync(`/proc/${pid}/cmdline`, "utf8").split("\0").includes("up");
-  } catch {
-    return false;
-  }
 }

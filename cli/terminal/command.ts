@@ -32,6 +32,10 @@ export interface CommandContext {
   readonly setting?: EnvDefaults;
   /** The cluster that this call is about; absent: the data folder. */
   readonly cluster?: ClusterTarget;
+  /** How long a stack that starts on the folder is waited for; 30 s if absent. */
+  readonly waitMs?: number;
+  /** The program and its arguments up to the command, for one that goes on in the background. */
+  readonly self?: readonly string[];
 }
 
 export interface Command {

@@ -20,6 +20,11 @@ export const DATA: Flag = {
   value: "DIR",
   about: "data folder (default: $BERTH_DATA, else /var/lib/berth for root, ~/.local/share/berth for others)",
 };
+export const WAIT: Flag = {
+  type: "string",
+  value: "DURATION",
+  about: "on a data folder, how long to wait for its stack to be ready; 0 not at all (default: 30s)",
+};
 /** What chooses between a data folder and a cluster, for commands that work on both. */
 export const TARGET_FLAGS: Flags = {
   data: DATA,
@@ -29,6 +34,7 @@ export const TARGET_FLAGS: Flags = {
     about:
       "the cluster of this kubeconfig (default: $KUBECONFIG, else ~/.kube/config, else this pod's account)",
   },
+  wait: WAIT,
   context: { type: "string", value: "NAME", about: "a context of the kubeconfig (default: its current one)" },
 };
 export const DRY_RUN: Flag = { type: "boolean", about: "say what would happen and write nothing" };
@@ -38,12 +44,7 @@ export const NAMESPACE: Flag = {
   value: "NS",
   about: "namespace (default: that of the kubeconfig's context, else default)",
 };
-export const WAIT: Flag = {
-  type: "string",
-  value: "DURATION",
-  about: "on a data folder, how long to wait for its stack to be ready; 0 not at all (default: 30s)",
-};
-const WAIT_MS = 30_000;
+export const WAIT_MS = 30_000;
 const HELP: Flag = { type: "boolean", short: "h", about: "print this" };
 
 /** Called wrongly: exit code 2. */

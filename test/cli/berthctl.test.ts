@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 import assert from "node:assert/strict";
 import { readdir, symlink, writeFile } from "node:fs/promises";
-import { join } from "node:path";
+import { dirname, join } from "node:path";
 import { after, before, describe, it } from "node:test";
+import { fileURLToPath } from "node:url";
 import { eventually } from "../support/eventually.ts";
 import { claimObject, namespaceObject, pod, poolObject, statefulPod, workload } from "../support/objects.ts";
 import { run } from "../support/process.ts";
@@ -301,6 +302,46 @@ describe("berthctl up", () => {
     );
   });
 
+  it("goes to the background, is waited for by whoever reads, and is taken down", async (t) => {
+    const dataDir = join(await folderFor(t), "data");
+    const file = join(dirname(dataDir), "pools.json");
+    await writeFile(file, JSON.stringify(POOL));
+    t.after(() => berthctl(dataDir, ["down"]));
+    // at once: nothing is there yet
+    const reading = berthctl(dataDir, ["get", "pools"]);
+    const up = await berthctl(dataDir, ["up", "--detach", "--pools", file]);
+    assert.match(up.stdout, /^ready \(pid \d+, log .*stack\.log\)\n$/, up.stderr);
+    assert.match((await reading).stdout, /^db /m);
+    assert.match((await berthctl(dataDir, ["up", "-d"])).stdout, /^ready \(pid \d+, which was there\)\n$/);
+    const down = await berthctl(dataDir, ["down"]);
+    assert.match(down.stdout, /^stopped \(pid \d+\)\n$/);
+    assert.deepEqual(await berthctl(dataDir, ["down"]), {
+      rc: 0,
+      signal: null,
+      stdout: "",
+      stderr: `no berth stack runs on ${dataDir}\n`,
+    });
+    await writeFile(file, JSON.stringify(poolObject("db", { ranges: [] })));
+    const broken = join(dirname(dataDir), "broken");
+    const wrong = await berthctl(broken, ["up", "--detach", "--pools", file]);
+    assert.equal(wrong.rc, 2);
+    assert.match(
+      wrong.stderr,
+      /^Error: the stack ended before it was ready: .*IPPool db: spec\.ranges is empty/,
+    );
+  });
+
+  it("applies the examples in any order of their files", async (t) => {
+    const dataDir = await folderFor(t);
+    const stack = await Stack.up(dataDir);
+    t.after(() => stack.stop());
+    const folder = fileURLToPath(new URL("../../examples/", import.meta.url));
+    const { rc, stderr } = await stack.call("apply", "-f", folder);
+    assert.deepEqual([rc, stderr], [0, ""]);
+    const again = await stack.call("apply", "-f", folder);
+    assert.doesNotMatch(again.stdout, /configured|created/);
+  });
+
   it("fails where its output cannot be written, and not where nobody reads on", async (t) => {
     const dataDir = await folderFor(t);
     const stack = await Stack.up(dataDir);
@@ -330,7 +371,9 @@ describe("the launcher", () => {
 
   it("takes its data folder from BERTH_DATA", async (t) => {
     const folder = await folderFor(t);
-    const { rc, stderr } = await run(BERTHCTL, ["get", "pools"], { env: { ...ENV, BERTH_DATA: folder } });
+    const { rc, stderr } = await run(BERTHCTL, ["get", "pools", "--wait", "0"], {
+      env: { ...ENV, BERTH_DATA: folder },
+    });
     assert.deepEqual(
       { rc, stderr },
       {

@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+import { spawn } from "node:child_process";
+import { once } from "node:events";
+import { closeSync, openSync, readFileSync } from "node:fs";
+import { join } from "node:path";
+import { Writable } from "node:stream";
+import { BerthError } from "../../allocator/base/errors.ts";
+import { waitForStack } from "../apply/stack-wait.ts";
+import { isStack, readStackFile } from "../backend/stack-file.ts";
+import type { Arguments } from "../terminal/arguments.ts";
+import type { CommandContext, ExitCode } from "../terminal/command.ts";
+import { waitMsOf } from "../terminal/flags.ts";
+import { ensurePrivate } from "./private-folder.ts";
+
+const TEXTS = ["socket", "pools", "webhook-port", "node", "log-level"];
+/** Lines of the log that say why it did not start. */
+const SHOWN = 5;
+
+/** Starts the stack in a process of its own, whose log is in the data folder, and waits until it serves. */
+export async function detach(args: Arguments, scene: CommandContext): Promise<ExitCode> {
+  const { dataDir, io, self = [] } = scene;
+  const [program, ...before] = self;
+  if (program === undefined) throw new BerthError("CONFIG_INVALID", "--detach needs berthctl as a program");
+  const there = readStackFile(dataDir);
+  if (there !== undefined && isStack(there.pid)) {
+    io.stdout.write(`ready (pid ${there.pid}, which was there)\n`);
+    return 0;
+  }
+  await ensurePrivate(dataDir);
+  const log = join(dataDir, "stack.log");
+  const flags = TEXTS.flatMap((flag) => {
+    const text = args.text(flag);
+    return text === undefined ? [] : [`--${flag}`, text];
+  });
+  const output = openSync(log, "w", 0o600);
+  const child = spawn(program, [...before, "up", "--data", dataDir, ...flags], {
+    detached: true,
+    stdio: ["ignore", output, output],
+  });
+  closeSync(output);
+  const over = once(child, "exit").then(() => {
+    throw notStarted(log);
+  });
+  // it is this process that starts it: there is nothing to be told
+  const stderr = new Writable({ write: (_chunk, _encoding, done) => done() });
+  const quiet = { dataDir, io: { ...io, stderr } };
+  await Promise.race([waitForStack(quiet, waitMsOf(args.text("wait"))), over]);
+  over.catch(() => {}); // it may end as it likes from here on
+  child.unref();
+  io.stdout.write(`ready (pid ${child.pid}, log ${log})\n`);
+  return 0;
+}
+
+function notStarted(log: string): BerthError {
+  const lines = readFileSync(log, "utf8").trimEnd().split("\n").slice(-SHOWN);
+  const words = `the stack ended before it was ready: ${lines.join(" | ")}; see ${log}`;
+  return new BerthError("CONFIG_INVALID", words, { details: { path: log } });
+}
