@@ -29,7 +29,7 @@ RUN set -eu; \
 COPY package.json package-lock.json .npmrc ./
 COPY scripts/lock-subset.mjs scripts/
 # A registry's configuration may be given as the secret `npmrc`. Node.js and tools for another machine are wanted too.
-RUN --mount=type=secret,id=npmrc,target=/root/.npmrc . /src/.target; \
+RUN --mount=type=secret,id=npmrc,target=/root/.npmrc set -eu; . /src/.target; \
     node scripts/lock-subset.mjs /src/locked; cp .npmrc /src/locked; cd /src/locked; \
     npm ci --ignore-scripts --no-progress --loglevel=error; \
     mv node_modules /src/; \

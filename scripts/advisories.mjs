@@ -76,7 +76,7 @@ function isAffected(version, { versions = [], ranges = [] }) {
     if (type === "GIT") return false;
     let affected = false;
     const at = (event) => event.introduced ?? event.fixed ?? event.last_affected ?? event.limit;
-    for (const event of events.toSorted((a, b) => (at(a) === "0" ? -1 : at(b) === "0" ? 1 : compare(at(a), at(b))))) {
+    for (const event of [...events].sort((a, b) => (at(a) === "0" ? -1 : at(b) === "0" ? 1 : compare(at(a), at(b))))) {
       if (event.introduced !== undefined && (event.introduced === "0" || compare(version, event.introduced) >= 0))
         affected = true;
       if (event.fixed !== undefined && compare(version, event.fixed) >= 0) affected = false;

@@ -12,6 +12,7 @@ export type { Finding } from "./finding.ts";
 /** One live use of addresses on a node, as its agent's journal has it. */
 export interface AuditedAttachment {
   readonly node: string;
+  /** What addresses that only the node knows are unique in: one text for each network and dataDir. */
   readonly network: string;
   readonly containerID: string;
   readonly interface: string;

@@ -58,7 +58,7 @@ describe("limits.perNamespace", () => {
     const more = await reserve(context, podIntent(world, "b", entries("10.30.0.7")), "pod");
     assert.deepEqual(isRefusal(more) && [more.code, more.message], [
       "LIMIT_REACHED",
-      'namespace shop holds 2 addresses of pool "web", which allows 2; release one or ask for a higher limit',
+      'namespace shop holds 2 of the 2 addresses that pool "web" allows one namespace; release one, or ask for a higher limits.perNamespace',
     ]);
     assert.equal(
       (await reserve(context, podIntent(world, "b", { pools: ["web"] }, "bank"), "pod")).kind,

@@ -107,7 +107,7 @@ export function limitReached(
 function reached({ name }: Pool, namespace: string, bound: Bound, held: number): Refusal {
   const words =
     bound.kind === "said"
-      ? `namespace ${namespace} holds ${held} addresses of pool ${quoted(name)}, which allows ${bound.most}; release one or ask for a higher limit`
+      ? `namespace ${namespace} holds ${held} of the ${bound.most} addresses that pool ${quoted(name)} allows one namespace; release one, or ask for a higher limits.perNamespace`
       : `namespace ${namespace} holds ${held} of the ${bound.size} ${bound.family} addresses of pool ${quoted(name)}, which leaves ${bound.size - bound.most} to other namespaces; release one, or ask for limits.perNamespace in the pool`;
   return refuse("LIMIT_REACHED", words, { pool: name, namespace });
 }

@@ -19,12 +19,20 @@ it("tells the sandboxes that claims report, as the audit compares them", () => {
   assert.deepEqual(use.pod, { namespace: "shop", name: "mysql-0", uid: "uid-of-mysql-0" });
   assert.deepEqual(toAuditAttachment(use, "here"), {
     node: "node-a",
-    network: "",
+    network: "/",
     containerID: "sandbox-of-mysql-0",
     interface: "eth0",
     claim: "shop/mysql-0",
     addresses: ["10.20.0.70", "fd00:20::70"],
   });
+});
+
+it("tells networks of one name apart by their dataDir, as the agent does", () => {
+  const [use] = usesOf([attached]);
+  assert.ok(use);
+  const scopes = ["/a", "/b"].map((dataDir) => ({ network: "net", dataDir }));
+  const networks = scopes.map((scope) => toAuditAttachment({ ...use, scope }, "here").network);
+  assert.deepEqual(networks, ["/a/net", "/b/net"]);
 });
 
 it("leaves out what was seen to end, and never was", () => {

@@ -95,7 +95,8 @@ export function toAuditAttachment(use: AttachmentUse, host: string): AuditedAtta
   const { scope, containerID, claim, result } = use;
   return {
     node: use.node ?? host,
-    network: scope.network,
+    // as the agent does: networks of one name are told apart by their dataDir
+    network: `${scope.dataDir}/${scope.network}`,
     containerID,
     interface: use.interface,
     ...(claim === undefined ? {} : { claim }),

@@ -13,7 +13,7 @@ const BOOT_ID = "/proc/sys/kernel/random/boot_id";
 /** `berthctl adopt` */
 export const adopt: Command = {
   name: "adopt",
-  summary: "let a data folder serve that is not the one which has served since this host booted",
+  summary: "accept a data folder other than the one that was used since this host booted",
   usage: ["adopt [--data DIR] [--socket PATH] [--yes]"],
   flags: {
     data: DATA,

@@ -24,7 +24,7 @@ import { columns, printable } from "../terminal/output.ts";
 /** `berthctl explain` */
 export const explain: Command = {
   name: "explain",
-  summary: "say why a pod, claim or address stands as it does, or what the pods of a file would get",
+  summary: "say why a pod, claim or address is in its state, or what the pods of a file would get",
   usage: [
     "explain pod [NAMESPACE/]NAME | claim [NAMESPACE/]NAME | ADDRESS [-n NS] [--data DIR | --context NAME]",
     "explain -f FILE|DIR|- [-f ...] [--data DIR | --context NAME]",

@@ -25,7 +25,7 @@ import { timeOf } from "../terminal/output.ts";
 /** `berthctl release` */
 export const release: Command = {
   name: "release",
-  summary: "give the addresses of a claim back",
+  summary: "give a claim's addresses back",
   usage: ["release [NAMESPACE/]NAME | ADDRESS [-n NS] [--force] [--data DIR | --context NAME]"],
   flags: {
     force: {

@@ -46,6 +46,12 @@ describe("berthctl check of the ordinals of a StatefulSet", () => {
     assert.equal(await checked(t, [FIRST, SECOND]), "ok: 1 pools, 2 claims, 2 reservations, 0 attachments\n");
     assert.match(await checked(t, [], { annotations: {} as typeof LIST }), /^ok: /);
     assert.match(await checked(t, [FIRST], { replicas: 1 }), /^ok: /);
+    const byPool = { "berth.dev/pools": "db" } as unknown as typeof LIST;
+    assert.match(
+      await checked(t, [], { replicas: 1001, annotations: byPool }),
+      /^ok: /,
+      "none is reserved ahead",
+    );
   });
 
   it("names one that has none, and what to do", async (t) => {

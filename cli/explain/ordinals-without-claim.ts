@@ -2,7 +2,11 @@
 
 import { BerthError, isRefusal, type Refusal } from "../../allocator/base/errors.ts";
 import type { Clock } from "../../allocator/base/ports.ts";
-import { ordinalRequests, readTemplate } from "../../allocator/demand/workload-allocation.ts";
+import {
+  MAX_PRERESERVED_ORDINALS,
+  ordinalRequests,
+  readTemplate,
+} from "../../allocator/demand/workload-allocation.ts";
 import type { Finding } from "../../allocator/gc/audit.ts";
 import type { KubeObject } from "../../allocator/manifest/kubernetes-object.ts";
 import { requestsAddress } from "../../allocator/model/address-request.ts";
@@ -42,7 +46,8 @@ export async function ordinalsWithoutClaim(
   const known = new Map(claims.map(({ key, record }) => [key, record]));
   try {
     const sets = await backend.world.objects("StatefulSet");
-    const seen = { world: backend.world, clock, claim: async (key: string) => known.get(key) };
+    const { world, place } = backend;
+    const seen = { world, place, clock, claim: async (key: string) => known.get(key) };
     const suspects = await lacksOf(sets, seen);
     if (suspects.length === 0) return [];
     await clock.sleep(GRACE_MS);
@@ -77,6 +82,7 @@ interface Sight {
   readonly world: Objects;
   readonly clock: Clock;
   readonly claim: Claims;
+  readonly place: Backend["place"];
 }
 
 async function lacksOf(sets: readonly KubeObject[], sight: Sight): Promise<Lack[]> {
@@ -85,11 +91,13 @@ async function lacksOf(sets: readonly KubeObject[], sight: Sight): Promise<Lack[
   return lacks;
 }
 
-async function lacksOfSet(set: KubeObject, { world, clock, claim }: Sight): Promise<Lack[]> {
+async function lacksOfSet(set: KubeObject, { world, clock, claim, place }: Sight): Promise<Lack[]> {
   const { kind, apiVersion, metadata } = set;
   const { namespace } = metadata;
   const template = readTemplate({ clock, ...UNTOLD }, set, await namespaceOf(world, namespace));
   if (isRefusal(template) || template.exempt || !requestsAddress(template.request)) return [];
+  // on one host nothing is reserved ahead for so many
+  if (place === "data" && template.workload.replicas > MAX_PRERESERVED_ORDINALS) return [];
   const lacks: Lack[] = [];
   for (const { name, ordinal, intent } of ordinalRequests(set, template)) {
     if (isReservedOrdinal(set, ordinal)) continue;

@@ -12,12 +12,12 @@ const EXIT_CODES = [
 ].join("\n");
 
 const OF_BERTHCTL = [
-  "It works on the data folder of a stack without Kubernetes, or on a cluster:",
+  "It works on a stack on one host (its data folder), or on a cluster:",
   "  --data DIR or $BERTH_DATA                    that data folder",
   "  --kubeconfig FILE, --context NAME            that cluster, with the rights of its user",
   "  neither: $KUBECONFIG, else a stack's data in /var/lib/berth (root) or ~/.local/share/berth (others),",
   "  else ~/.kube/config, else the service account of the pod that it runs in",
-  "Called as kubectl-berth it works on the cluster always. up, down, apply and delete are for data folders.",
+  "Called as kubectl-berth it always works on a cluster. up, down, apply and delete are for data folders.",
   "",
   "Examples:",
   "  berthctl up --detach --data ./berth   (until: berthctl down --data ./berth)",
@@ -41,7 +41,7 @@ export function commandList(commands: readonly Command[], program: Program = "be
   const kubectl = program === "kubectl berth";
   const shown = commands.filter(({ inCluster }) => !kubectl || inCluster === undefined);
   return [
-    `${program} looks after fixed IP addresses of pods: pools, claims and who has what.`,
+    `${program} manages fixed IP addresses of pods: pools, claims, and who has which address.`,
     "",
     kubectl
       ? "Usage: kubectl berth COMMAND [flags]"
@@ -51,7 +51,7 @@ export function commandList(commands: readonly Command[], program: Program = "be
     columns(shown.map(({ name, summary }) => [`  ${name}`, summary])),
     ...(kubectl ? OF_KUBECTL : OF_BERTHCTL),
     "",
-    `${program} COMMAND --help tells more of a command.`,
+    `${program} COMMAND --help describes a command.`,
     EXIT_CODES,
   ].join("\n");
 }

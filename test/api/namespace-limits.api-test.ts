@@ -67,7 +67,7 @@ if (havePartsOrSkip(["etcd", "kube-apiserver"])) {
       for (const words of refused) {
         assert.match(
           words,
-          /namespace shop holds \d+ addresses of pool "few", which allows 2; release one or ask for a higher limit$/,
+          /namespace shop holds \d+ of the 2 addresses that pool "few" allows one namespace; release one, or ask for a higher limits\.perNamespace$/,
         );
       }
       await eventually("there is room up to the limit for those who try again", async () => {
@@ -77,7 +77,7 @@ if (havePartsOrSkip(["etcd", "kube-apiserver"])) {
       });
       assert.match(
         String(await createPod(plane, pod("late", { annotations: { "berth.dev/pools": "few" } }), "shop")),
-        /holds 2 addresses of pool "few"/,
+        /holds 2 of the 2 addresses that pool "few"/,
       );
     });
 

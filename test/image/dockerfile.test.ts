@@ -69,6 +69,7 @@ describe("the Dockerfile", () => {
       [],
     );
     for (const command of all("RUN")) {
+      assert.match(command, /^(--mount=\S+ )?set -eu; /, "nothing goes on after what failed");
       assert.doesNotMatch(command, /\b(curl|wget|git clone|npm install|npx|pip|:latest)\b/);
       for (const [npm] of command.matchAll(/npm [^;]*/g))
         if (!npm.startsWith("npm ca-")) assert.match(npm, /^npm ci --ignore-scripts /);

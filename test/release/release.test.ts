@@ -84,6 +84,23 @@ describe("the files of a release", () => {
   });
 });
 
+describe("the README's section Install", () => {
+  it("can be pasted in the folder of a release", async () => {
+    const [, section = ""] = readFileSync(join(ROOT, "README.md"), "utf8").split("\n## Install\n");
+    const block = /\n```\n(.*?)\n```\n/s.exec(section)?.[1] ?? "";
+    assert.match(block, /sha256sum/);
+    const [pasted, bin] = [join(folder, "pasted"), join(folder, "bin")];
+    const here = block.replaceAll("/usr/local/bin", bin).replaceAll("linux-amd64", `linux-${HERE}`);
+    const script = `set -e\nmkdir '${bin}'\ncp -al '${out}' '${pasted}'\ncd '${pasted}'\n${here}\n`;
+    const { rc, stderr } = await run("bash", ["-c", script], { env: { PATH } });
+    assert.equal(rc, 0, stderr);
+    const { stdout } = await run(join(bin, "berthctl"), ["version"], { env: { HOME: folder } });
+    assert.equal(stdout, `berthctl ${VERSION}\n`);
+    assert.deepEqual(readdirSync(bin), ["berthctl", "kubectl-berth"]);
+    assert.ok(readdirSync(join(pasted, "examples")).includes("pools.yaml"));
+  });
+});
+
 describe("the released berthctl", () => {
   it("runs a stack where there is neither a checkout nor Node.js", async (t) => {
     const why = await whyNotRootFolder();

@@ -6,6 +6,7 @@ import { MIRROR_POD_ANNOTATION } from "../../../allocator/demand/pod-allocation.
 import { ASSIGNED_CLAIM } from "../../../allocator/manifest/annotations.ts";
 import { type Claim, claimKey } from "../../../allocator/model/claim.ts";
 import type { PodState } from "../../../allocator/model/cluster-state.ts";
+import { describeIdentity } from "../../../allocator/model/identity.ts";
 import { type Pool, rangeOf } from "../../../allocator/pool/pool.ts";
 import type { ResultAddress } from "../../cni/result.ts";
 import type { AttachRequest, ClaimResult, NoClaim, PodRef } from "./claim-source.ts";
@@ -75,6 +76,13 @@ export function podReplaced(pod: PodRef): Refusal {
 
 export function changed(key: string): Refusal {
   const words = `claim ${key} was changed or given back while it was being attached; try again`;
+  return refuse("CLAIM_BUSY", words, { claim: key });
+}
+
+/** For a pod that asked for nothing, on a network with pools, and is called like an ordinal or a slot that has a claim. */
+export function ofWorkload(claim: Claim, pools: readonly string[]): Refusal {
+  const key = claimKey(claim);
+  const words = `claim ${key} is kept for ${describeIdentity(claim.identity)}, and this pod did not ask for it: it gets no address of ${pools.join(", ")} under this name before the claim is released; wait, or give this pod another name`;
   return refuse("CLAIM_BUSY", words, { claim: key });
 }
 

@@ -4,7 +4,7 @@ import { describe, it } from "node:test";
 import { isRefusal } from "../../../allocator/base/errors.ts";
 import { reserve } from "../../../allocator/lifecycle/reserve.ts";
 import type { Claim } from "../../../allocator/model/claim.ts";
-import { addrs, DB_POOL } from "../../../test/support/fixtures.ts";
+import { addrs, DB_POOL, granted, poolRecord } from "../../../test/support/fixtures.ts";
 import { openWorld } from "../../../test/support/world.ts";
 import { attach, claimAt, claimsOf, keepPod, moored, pin } from "../testing/claims-bench.ts";
 import { ask } from "../testing/node-world.ts";
@@ -126,6 +126,26 @@ describe("Claims", () => {
     const right = { "berth.dev/claim": "web-slot-0", "berth.dev/token": "secret" };
     assert.equal((await moored(claims, ask("web-1", { annotations: right }))).claim, "shop/web-slot-0");
     assert.match(await refused(claims, ask("web-2", { annotations: guess })), /^CLAIM_MISSING/);
+  });
+
+  it("holds nothing for a pod that asked for nothing and is called like an ordinal that has a claim", async () => {
+    const other = poolRecord("other", "10.30.0.0/24");
+    await using world = await openWorld({ pools: [DB_POOL, other] });
+    const key = { namespace: "shop", name: "mysql-0" };
+    const identity = { kind: "StatefulSet", apiVersion: "apps/v1", name: "mysql", ordinal: 0 };
+    const retention = { whenDeleted: "Retain", whenScaled: "Retain", ttlMs: null } as const;
+    const constraints = { ...key, namespaceLabels: {}, podLabels: {}, entry: addrs("10.20.0.70") };
+    granted(
+      await reserve(world.context, { key, identity, request: {}, retention, ask: constraints }, "nothing"),
+    );
+    await keepPod(world, "mysql-0", {});
+    assert.equal(
+      await refused(claimsOf(world), ask("mysql-0", { pools: ["other"] })),
+      "CLAIM_BUSY: claim shop/mysql-0 is kept for StatefulSet mysql, ordinal 0, and this pod did not ask for it: it gets no address of other under this name before the claim is released; wait, or give this pod another name",
+    );
+    const held = [];
+    for await (const { record } of world.authority.list("reservation")) held.push(record.address);
+    assert.deepEqual(held, addrs("10.20.0.70"));
   });
 
   it("refuses addresses that the runtime asks for and the claim does not have", async () => {

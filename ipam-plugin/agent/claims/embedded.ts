@@ -22,7 +22,7 @@ import {
 } from "../../../allocator/manifest/annotations.ts";
 import { claimRefsFor, doesWithout, matchesRef } from "../../../allocator/manifest/pod-claim.ts";
 import { requestsAddress } from "../../../allocator/model/address-request.ts";
-import type { Claim, ClaimAttachment } from "../../../allocator/model/claim.ts";
+import { type Claim, type ClaimAttachment, claimKey } from "../../../allocator/model/claim.ts";
 import type { ClusterState } from "../../../allocator/model/cluster-state.ts";
 import type { Stored } from "../../../allocator/store/store.ts";
 import {
@@ -30,6 +30,7 @@ import {
   isReplaced,
   missing,
   NO_CLAIM,
+  ofWorkload,
   podReplaced,
   requestMismatch,
   resultOf,
@@ -180,6 +181,9 @@ export class EmbeddedClaims implements ClaimSource {
     });
     if (isRefusal(allocation)) return allocation;
     await this.#options.whole;
+    // Its name is in use: what would be reserved beside that claim could never be this pod's.
+    const named = (await context.store.get("claim", claimKey(allocation.key)))?.record;
+    if (named !== undefined && doesWithout(annotations, named)) return ofWorkload(named, request.pools);
     // a claim that a review made meanwhile, for the next pod of the name, is not this one's to change
     const got = await reserve(context, allocation, "nothing");
     if (!isRefusal(got) && !isSame(got.addresses, got.claim.record.addresses)) return changed(got.claim.key);
