@@ -17,8 +17,7 @@ export function unfairness(world: World): string | undefined {
   }
   for (const { key, record } of world.books.list("reservation")) {
     const claim = world.books.get("claim", claimKey(record.claim))?.record;
-    const isListed = claim?.addresses.includes(record.address) === true;
-    if (record.releasedAt === undefined && !isListed && !isAskedForInVain(world, claim))
+    if (record.releasedAt === undefined && claim?.addresses.includes(record.address) !== true)
       return `address ${key} is held for ${record.claim.name}, which does not have it`;
   }
   for (const node of world.nodes) {
@@ -38,16 +37,6 @@ function isNeeded(world: World, { record: claim }: Stored<"claim">): boolean {
   if (isLentToLiving(world, claim) || isTold(world, claim)) return true;
   if (claim.addresses.some((address) => isInUse(world, address))) return true;
   return wantOf(world.cluster, claim) === "wanted" && claim.identity.kind !== "Pod";
-}
-
-/**
- * A pod by itself that was told another address, while a StatefulSet came to have the claim of its name, asks again and
- * again, and each time something is held beside the claim for a while. It ends when somebody deletes the pod.
- */
-function isAskedForInVain({ cluster }: World, claim: Claim | undefined): boolean {
-  if (claim?.identity.kind !== "StatefulSet") return false;
-  const pod = cluster.pod(claim.namespace, claim.name);
-  return pod?.ended === false && pod.owner === undefined;
 }
 
 /** A pod that is there and has not ended was told that it has it. */
