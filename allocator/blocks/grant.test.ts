@@ -3,6 +3,7 @@ import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import fc from "fast-check";
 import { altered } from "../../test/simulation/altered.ts";
+import { entries, podAllocation } from "../../test/support/allocation-requests.ts";
 import {
   addr,
   granted as orThrow,
@@ -12,7 +13,6 @@ import {
   reservationRecord,
   viewOf,
 } from "../../test/support/fixtures.ts";
-import { entries, podIntent } from "../../test/support/intents.ts";
 import { runsOf } from "../../test/support/runs.ts";
 import { openWorld, type World } from "../../test/support/world.ts";
 import { BerthError } from "../base/errors.ts";
@@ -142,7 +142,7 @@ describe("a grant", () => {
 
 describe("a fixed address", () => {
   const fixed = (world: World, name: string, address: string) =>
-    reserve(world.context, podIntent(world, name, entries(address)), "pod");
+    reserve(world.context, podAllocation(world, name, entries(address)), "pod");
 
   it("in a block of a node is refused, with node, block and addresses beside it", async () => {
     const pool = poolRecord("web", "10.0.0.0/28", { blockSize: { ipv4: 29 } });
@@ -171,7 +171,7 @@ describe("a fixed address", () => {
     };
     await world.authority.create("block", block);
     const behind = { ...world.context, view: viewOf({ pools: [WEB] }) };
-    const got = await reserve(behind, podIntent(world, "a", entries("10.0.0.5")), "pod");
+    const got = await reserve(behind, podAllocation(world, "a", entries("10.0.0.5")), "pod");
     assert.match(
       refusalOf(got),
       /^ADDRESS_TAKEN: address 10\.0\.0\.5 in pool "web" is in block 10\.0\.0\.4\/30 of node node-a/,
@@ -195,7 +195,7 @@ describe("a fixed address", () => {
     const names = ["a", "b", "c", "d"];
     const outcomes = [];
     for (const name of names) {
-      outcomes.push(await reserve(world.context, podIntent(world, name, { pools: ["web"] }), "pod"));
+      outcomes.push(await reserve(world.context, podAllocation(world, name, { pools: ["web"] }), "pod"));
       await world.settle();
     }
     const blocks = (await world.all("block")).map(({ record }) => record);
@@ -228,7 +228,7 @@ describe("fixed addresses and grants at once", () => {
           return void (await grantBlock(world.another(i), parsed(pool), of(`node-${i}`), new IntervalSet()));
         const request = act === "any" ? { pools: ["web"] } : entries(`10.0.0.${1 + ((seed + i) % 14)}`);
         const context = world.another(i);
-        const got = await reserve(context, podIntent(world, `p-${i}`, request), "pod");
+        const got = await reserve(context, podAllocation(world, `p-${i}`, request), "pod");
         if (got.kind === "refused") return;
         const target = { name: `p-${i}`, uid: `u-${i}`, node: "n", token: "" };
         await bind(context, got.claim.key, target, async () => ({ fenced: false, promiseOver: false }));

@@ -52,7 +52,7 @@ export class RecordCache implements RecordReader {
   readonly #synced = new Set<Kind>();
   readonly #claims = new ClaimIndex();
   readonly #blocks = new BlockIndex();
-  readonly #thrift = new RecordInterner();
+  readonly #interned = new RecordInterner();
   readonly #handlers: Handlers = {
     ...{ pool: new Set(), claim: new Set(), reservation: new Set(), block: new Set() },
   };
@@ -183,7 +183,7 @@ export class RecordCache implements RecordReader {
   #change<K extends Kind>(kind: K, key: string, came?: Stored<K>): void {
     const before = this.#of(kind).get(key);
     if (before?.revision === came?.revision && before?.uid === came?.uid) return;
-    const now = came && (this.#thrifty(kind, came) as Stored<K>);
+    const now = came && (this.#intern(kind, came) as Stored<K>);
     if (now === undefined) this.#drop(kind, key);
     else this.#put(kind, now);
     for (const handler of this.#handlers[kind] as Set<RecordHandler<K>>) {
@@ -195,16 +195,16 @@ export class RecordCache implements RecordReader {
     }
   }
 
-  #thrifty(kind: Kind, stored: Stored<Kind>): Stored<Kind> {
+  #intern(kind: Kind, stored: Stored<Kind>): Stored<Kind> {
     if (kind === "claim") {
       const { record } = stored as Stored<"claim">;
       const [address] = record.addresses;
       const reservation = address === undefined ? undefined : this.#reservations.get(address)?.record;
-      return this.#thrift.claim(stored as Stored<"claim">, reservation);
+      return this.#interned.claim(stored as Stored<"claim">, reservation);
     }
     if (kind === "pool" || kind === "block") return stored;
     const { claim } = (stored as Stored<"reservation">).record;
-    return this.#thrift.reservation(stored as Stored<"reservation">, this.claim(claimKey(claim))?.record);
+    return this.#interned.reservation(stored as Stored<"reservation">, this.claim(claimKey(claim))?.record);
   }
 
   #of<K extends Kind>(kind: K): ReadonlyMap<string, Stored<K>> {

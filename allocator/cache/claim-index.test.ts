@@ -64,10 +64,10 @@ describe("ClaimIndex", () => {
         name: fc.constantFrom("a", "b", "c"),
         podName: fc.constantFrom("a", "b", ""),
         node: fc.constantFrom("x", "y", ""),
-        lent: fc.boolean(),
+        bound: fc.boolean(),
       })
-      .map(({ name, podName, node, lent }) =>
-        storedAs("claim", claimRecord({ name, ...(lent ? { binding: bindingTo(podName, node) } : {}) })),
+      .map(({ name, podName, node, bound }) =>
+        storedAs("claim", claimRecord({ name, ...(bound ? { binding: bindingTo(podName, node) } : {}) })),
       );
     fc.assert(
       fc.property(fc.array(fc.tuple(anyClaim, fc.boolean()), { maxLength: 20 }), (steps) => {

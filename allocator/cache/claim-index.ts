@@ -39,9 +39,9 @@ export class ClaimIndex {
 
   /** Those bound to, or held for, a pod of that name, and the one that is called like it. */
   ofPod(namespace: string, name: string): readonly Seen[] {
-    const lent = this.#by(podValue(namespace, name));
+    const bound = this.#by(podValue(namespace, name));
     const own = this.#claims.get(`${namespace}/${name}`);
-    return own === undefined ? lent : [own, ...lent];
+    return own === undefined ? bound : [own, ...bound];
   }
 
   ofWorkload(kind: string, namespace: string, name: string): readonly Seen[] {

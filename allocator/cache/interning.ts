@@ -50,10 +50,10 @@ export class RecordInterner {
       status: this.#status(status),
       admittedAt: admittedAt ?? 0,
     };
-    const lent = binding === undefined ? {} : { binding: { ...binding, node: this.#text(binding.node) } };
-    if (admittedAt !== undefined) return { ...lean, ...lent, ...seldom };
+    const bound = binding === undefined ? {} : { binding: { ...binding, node: this.#text(binding.node) } };
+    if (admittedAt !== undefined) return { ...lean, ...bound, ...seldom };
     const { admittedAt: _, ...unadmitted } = lean;
-    return { ...unadmitted, ...lent, ...seldom };
+    return { ...unadmitted, ...bound, ...seldom };
   }
 
   #identity({ kind, apiVersion, name, uid, ordinal, ...rest }: Identity): Identity {

@@ -52,7 +52,7 @@ export async function requestAsAnswered(
   if (isRefusal(input)) return input;
   const resolved = await resolvePod(knowledge, told.token === "" ? input : { ...input, token: told.token });
   if (resolved === undefined || isRefusal(resolved)) return resolved;
-  const allocations = resolved.kind === "one" ? [resolved.intent] : resolved.slots;
+  const allocations = resolved.kind === "one" ? [resolved.allocation] : resolved.slots;
   const allocation = allocations.find(({ key }) => key.name === told.claim);
   if (allocation === undefined) return undefined;
   return (

@@ -31,14 +31,14 @@ const ANONYMOUS: PodIdentity = {
 const LIST = [addrs("10.20.0.70"), addrs("10.20.0.71", "fd00:20::71"), addrs("10.20.0.72")];
 
 function listFor(podIdentity: PodIdentity, start: number): AllocationInput {
-  return applicantOf({ standing: podIdentity, start, request: { entries: LIST } });
+  return applicantOf({ podIdentity, start, request: { entries: LIST } });
 }
 
 describe("intentOf an ordinal", () => {
   it("is complete", () => {
     const usable = new Set(["db"]);
     const request = { pools: ["db"], families: ["IPv4"] as const, sticky: true };
-    assert.deepEqual(requestFor(applicantOf({ standing: ordinal(1), request, usable })), {
+    assert.deepEqual(requestFor(applicantOf({ podIdentity: ordinal(1), request, usable })), {
       key: { namespace: "shop", name: "mysql-1" },
       identity: { kind: "StatefulSet", apiVersion: "apps/v1", name: "mysql", uid: "u-1", ordinal: 1 },
       request: { pools: ["db"], families: ["IPv4"] },
@@ -78,7 +78,7 @@ describe("intentOf an ordinal", () => {
       refusalOf(requestFor(listFor(ordinal(4), 5))),
       "LIST_TOO_SHORT: the list has 3 entries, for ordinals 5 to 7, and none for ordinal 4; add an entry or lower replicas",
     );
-    const one = applicantOf({ standing: ordinal(1), request: { entries: [addrs("10.20.0.70")] } });
+    const one = applicantOf({ podIdentity: ordinal(1), request: { entries: [addrs("10.20.0.70")] } });
     assert.equal(
       refusalOf(requestFor(one)),
       "LIST_TOO_SHORT: the list has 1 entry, for ordinals 0 to 0, and none for ordinal 1; add an entry or lower replicas",
@@ -89,7 +89,7 @@ describe("intentOf an ordinal", () => {
 describe("intentOf a pod without an ordinal", () => {
   it("takes the only entry", () => {
     const allocation = granted(
-      requestFor(applicantOf({ standing: BARE, request: { entries: [addrs("10.20.0.70")] } })),
+      requestFor(applicantOf({ podIdentity: BARE, request: { entries: [addrs("10.20.0.70")] } })),
     );
     assert.deepEqual([allocation.key.name, allocation.ask.entry], ["licence", addrs("10.20.0.70")]);
   });
@@ -104,7 +104,9 @@ describe("intentOf a pod without an ordinal", () => {
   });
 
   it("is found again by its token when nothing else tells it from its like", () => {
-    const allocation = granted(requestFor(applicantOf({ standing: ANONYMOUS, request: { pools: ["db"] } })));
+    const allocation = granted(
+      requestFor(applicantOf({ podIdentity: ANONYMOUS, request: { pools: ["db"] } })),
+    );
     assert.equal(allocation.key.name, "c-tokentokento");
     assert.equal(allocation.ask.name, "c-tokentokento");
     assert.deepEqual(allocation.promise, {
@@ -123,22 +125,22 @@ describe("retention of an intent", () => {
     ["a sticky ordinal goes by its set", { request: { sticky: true } }, DEFAULT_RETENTION],
     [
       "a sticky bare pod survives its own deletion",
-      { standing: BARE, request: { sticky: true } },
+      { podIdentity: BARE, request: { sticky: true } },
       { ...DEFAULT_RETENTION, whenDeleted: "Retain" },
     ],
     [
       "a bare pod that is not sticky does not",
-      { standing: BARE, request: { pools: ["db"] } },
+      { podIdentity: BARE, request: { pools: ["db"] } },
       DEFAULT_RETENTION,
     ],
     [
       "nobody comes back for an anonymous one",
-      { standing: ANONYMOUS, request: { sticky: true } },
+      { podIdentity: ANONYMOUS, request: { sticky: true } },
       DEFAULT_RETENTION,
     ],
     [
       "what is said goes",
-      { standing: BARE, request: { sticky: true, retention: { whenDeleted: "Release", ttlMs: 5 } } },
+      { podIdentity: BARE, request: { sticky: true, retention: { whenDeleted: "Release", ttlMs: 5 } } },
       { whenDeleted: "Release", whenScaled: "Retain", ttlMs: 5 },
     ],
     [
@@ -160,7 +162,7 @@ describe("slotIntents", () => {
 
   it("gives one promised wish for each entry", () => {
     const request = { entries: LIST, pools: ["db"], retention: { whenDeleted: "Retain" as const } };
-    const slots = slotRequests(applicantOf({ standing: set, request }), "web");
+    const slots = slotRequests(applicantOf({ podIdentity: set, request }), "web");
     assert.deepEqual(
       slots.map(({ key, identity: { slot }, ask, request: wanted }) => [key.name, slot, ask.entry, wanted]),
       LIST.map((entry, n) => [`web-slot-${n}`, n, entry, { addresses: entry, pools: ["db"] }]),
@@ -173,7 +175,7 @@ describe("slotIntents", () => {
   });
 
   it("gives none without entries", () => {
-    assert.deepEqual(slotRequests(applicantOf({ standing: set, request: { sticky: true } }), "web"), []);
+    assert.deepEqual(slotRequests(applicantOf({ podIdentity: set, request: { sticky: true } }), "web"), []);
   });
 });
 
@@ -181,7 +183,7 @@ describe("intentForClaim", () => {
   it("wants what a reserved claim holds, whatever it once asked for", () => {
     const claim = claimRecord({ request: { pools: ["db"] }, retention: { ...DEFAULT_RETENTION, ttlMs: 7 } });
     const allocation = requestForClaim(
-      applicantOf({ standing: ordinal(0), request: { families: ["IPv6"] } }),
+      applicantOf({ podIdentity: ordinal(0), request: { families: ["IPv6"] } }),
       claim,
     );
     assert.deepEqual(allocation.ask.entry, addrs("10.20.0.70"));

@@ -16,7 +16,7 @@ import { type PodIdentity, slotName } from "../model/identity.ts";
 
 /** Everything about a pod that decides what it is given. */
 export interface AllocationInput {
-  readonly standing: PodIdentity;
+  readonly podIdentity: PodIdentity;
   readonly request: Request;
   readonly namespace: NamespaceState;
   readonly podLabels: Labels;
@@ -34,15 +34,15 @@ export interface AllocationInput {
 
 /** The request of one pod; for a set see `slotRequests`. */
 export function requestFor(input: AllocationInput): AllocationRequest | Refusal {
-  const { standing, request } = input;
+  const { podIdentity, request } = input;
   const entry = entryFor(input);
   if (entry !== undefined && "kind" in entry) return entry;
-  const named = standing.kind === "named";
-  const allocation = wish(input, named ? standing.claim : anonymousName(input.token), {
-    identity: standing.identity,
+  const named = podIdentity.kind === "named";
+  const allocation = requestOf(input, named ? podIdentity.claim : anonymousName(input.token), {
+    identity: podIdentity.identity,
     entry,
-    promised: !named || standing.byToken === true,
-    retention: retentionOf(request, named && standing.identity.kind === "Pod"),
+    promised: !named || podIdentity.byToken === true,
+    retention: retentionOf(request, named && podIdentity.identity.kind === "Pod"),
   });
   return saysWhat(request) ? allocation : { ...allocation, followsClaim: "handMade" };
 }
@@ -64,8 +64,8 @@ export function requestForClaim(input: AllocationInput, claim: Claim): Allocatio
     ...(claim.request.families === undefined ? {} : { families: claim.request.families }),
   };
   const entry = isReserved(claim) ? claim.addresses : claim.request.addresses;
-  const own = { identity: input.standing.identity, entry, promised: false, retention: claim.retention };
-  return { ...wish({ ...input, request }, claim.name, own), request: claim.request };
+  const own = { identity: input.podIdentity.identity, entry, promised: false, retention: claim.retention };
+  return { ...requestOf({ ...input, request }, claim.name, own), request: claim.request };
 }
 
 /** What the author of a claim wrote, whatever the claim holds by now. */
@@ -75,15 +75,15 @@ export function requestFromSpec(
   given: Pick<AllocationInput, "token" | "now">,
 ): AllocationRequest {
   const podIdentity = { kind: "named", claim: claim.name, identity: claim.identity } as const;
-  const input = { standing: podIdentity, request: {}, namespace, podLabels: {}, start: 0, ...given };
+  const input = { podIdentity, request: {}, namespace, podLabels: {}, start: 0, ...given };
   return requestForClaim(input, { ...claim, addresses: [], nonce: "" });
 }
 
 /** The requests of a Deployment's set, one for each slot, in the order of the list. */
 export function slotRequests(input: AllocationInput, workload: string): AllocationRequest[] {
-  const { identity } = input.standing;
+  const { identity } = input.podIdentity;
   return (input.request.entries ?? []).map((entry, slot) =>
-    wish(input, slotName(workload, slot), {
+    requestOf(input, slotName(workload, slot), {
       identity: { ...identity, slot },
       entry,
       promised: true,
@@ -92,7 +92,7 @@ export function slotRequests(input: AllocationInput, workload: string): Allocati
   );
 }
 
-function wish(
+function requestOf(
   input: AllocationInput,
   name: string,
   own: {
@@ -137,10 +137,11 @@ function retentionOf(request: Request, ownIdentity: boolean): Retention {
   return { ...base, ...request.retention };
 }
 
-function entryFor({ standing, request, start }: AllocationInput): AddressEntry | undefined | Refusal {
+function entryFor({ podIdentity, request, start }: AllocationInput): AddressEntry | undefined | Refusal {
   const { entries } = request;
   if (entries === undefined) return undefined;
-  const ordinal = standing.kind === "named" ? (standing.identity.ordinal ?? standing.ordinal) : undefined;
+  const ordinal =
+    podIdentity.kind === "named" ? (podIdentity.identity.ordinal ?? podIdentity.ordinal) : undefined;
   if (ordinal === undefined) {
     if (entries.length === 1) return entries[0];
     return refuse(

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
+import { entries, ordinalAllocation, podAllocation } from "../../test/support/allocation-requests.ts";
 import {
   attachmentOf,
   bindingTo,
@@ -9,7 +10,6 @@ import {
   refusalOf,
   reservationRecord,
 } from "../../test/support/fixtures.ts";
-import { entries, ordinalIntent, podIntent } from "../../test/support/intents.ts";
 import type { SeededRandom } from "../../test/support/random.ts";
 import { skipAllBut } from "../../test/support/runs.ts";
 import { openWorld, type World } from "../../test/support/world.ts";
@@ -37,7 +37,7 @@ const LISTS = [
   "fd02::3",
   "10.9.0.1",
 ];
-const WISHES: readonly Request[] = [
+const REQUESTS: readonly Request[] = [
   ...LISTS.map(entries),
   { sticky: true },
   { pools: ["dual"] },
@@ -46,10 +46,12 @@ const WISHES: readonly Request[] = [
   { pools: ["four"], families: ["IPv6"] },
 ];
 
-function anyIntent(world: World, random: SeededRandom): AllocationRequest {
-  const request = random.pick(WISHES);
+function anyAllocation(world: World, random: SeededRandom): AllocationRequest {
+  const request = random.pick(REQUESTS);
   const name = `db${random.below(7)}-0`;
-  return random.below(2) === 0 ? ordinalIntent(world, name, request) : podIntent(world, name, request);
+  return random.below(2) === 0
+    ? ordinalAllocation(world, name, request)
+    : podAllocation(world, name, request);
 }
 
 /** In words: the addresses, or the refusal. */
@@ -74,7 +76,7 @@ async function done(world: World, allocation: AllocationRequest): Promise<string
 /** One thing that changes what the next identity would get. */
 async function disturb(world: World, random: SeededRandom): Promise<void> {
   if (random.below(4) === 0) world.clock.advance(random.below(15_000));
-  if (random.below(6) === 0) await world.reaper().pass();
+  if (random.below(6) === 0) await world.collector().pass();
   await world.settle();
   const claims = await world.all("claim");
   if (claims.length === 0 || random.below(2) === 0) return;
@@ -103,7 +105,7 @@ describe("preview", () => {
       const seen = new Map<string, number>(); // outcome -> how often
       for (let n = 0; n < 150; n++) {
         await disturb(world, world.random);
-        const allocation = anyIntent(world, world.random);
+        const allocation = anyAllocation(world, world.random);
         const said = await foreseen(world, allocation);
         assert.equal(await done(world, allocation), said, `step ${n}`);
         const outcome = said.split(":")[0] ?? "";
@@ -124,9 +126,9 @@ describe("preview", () => {
 
   it("knows a claim that the view does not show yet", async () => {
     await using world = await openWorld({ pools: POOLS });
-    granted(await reserve(world.context, podIntent(world, "db-0", { pools: ["four"] }), "pod"));
+    granted(await reserve(world.context, podAllocation(world, "db-0", { pools: ["four"] }), "pod"));
     // no settle: the mirror has not heard of it
-    const would = granted(await dryRun(world.context, podIntent(world, "db-0", { pools: ["four"] })));
+    const would = granted(await dryRun(world.context, podAllocation(world, "db-0", { pools: ["four"] })));
     assert.deepEqual(
       would.addresses.map(({ held }) => held),
       [true],
@@ -136,12 +138,12 @@ describe("preview", () => {
 
   it("takes addresses that others of the same review would get for taken", async () => {
     await using world = await openWorld({ pools: POOLS });
-    const allocation = podIntent(world, "db-0", { pools: ["four"] });
+    const allocation = podAllocation(world, "db-0", { pools: ["four"] });
     const [first] = granted(await dryRun(world.context, allocation)).addresses;
     assert.ok(first);
     const [second] = granted(await dryRun(world.context, allocation, new Set([first.address]))).addresses;
     assert.ok(second && second.address !== first.address);
-    const named = podIntent(world, "db-1", entries(first.address));
+    const named = podAllocation(world, "db-1", entries(first.address));
     assert.match(
       refusalOf(await dryRun(world.context, named, new Set([first.address]))),
       new RegExp(`^ADDRESS_TAKEN: address ${first.address} in pool "four" is taken`),
@@ -156,13 +158,13 @@ describe("preview", () => {
 describe("describePreview", () => {
   it("says where each address is from, or that it is the identity's own", async () => {
     await using world = await openWorld({ pools: POOLS });
-    const would = (request: Request) => dryRun(world.context, podIntent(world, "db-0", request));
+    const would = (request: Request) => dryRun(world.context, podAllocation(world, "db-0", request));
     const list = entries("10.2.0.2,fd02::2");
     assert.equal(
       describeDryRun("this pod", granted(await would(list))),
       "this pod would get 10.2.0.2 from pool dual and fd02::2 from pool dual",
     );
-    granted(await reserve(world.context, podIntent(world, "db-0", entries("10.2.0.2")), "pod"));
+    granted(await reserve(world.context, podAllocation(world, "db-0", entries("10.2.0.2")), "pod"));
     await world.settle();
     assert.equal(
       describeDryRun("this pod", granted(await would(list))),

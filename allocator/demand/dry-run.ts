@@ -37,7 +37,7 @@ export async function dryRun(
   const claim = known?.releasing === true && known.deleting !== true ? undefined : known;
   const barred = claimConflict(claim, allocation.identity);
   if (barred !== undefined) return barred;
-  const held = await standingOf(context, claim);
+  const held = await reservedOf(context, claim);
   const { ask } = withClaimSpec(allocation, claim);
   const plan = await planFor(context, ask, claim, held);
   if (isRefusal(plan)) return plan;
@@ -72,7 +72,7 @@ async function planFor(
 }
 
 /** The addresses of the claim that are reserved for it. */
-async function standingOf(context: DryRun, claim: Claim | undefined): Promise<Address[]> {
+async function reservedOf(context: DryRun, claim: Claim | undefined): Promise<Address[]> {
   const reserved: Address[] = [];
   for (const address of claim?.addresses ?? []) {
     const shown = context.view.reservation(address) ?? (await context.store.get("reservation", address));

@@ -25,19 +25,20 @@ function handMade(request: Claim["request"]): Claim {
 
 function applicant(world: World, request: Request): AllocationInput {
   const podIdentity = { kind: "named", claim: "licence", identity: SELF } as const;
-  return applicantOf({ standing: podIdentity, request, token: world.random.token(), now: world.clock.now() });
+  return applicantOf({ podIdentity, request, token: world.random.token(), now: world.clock.now() });
 }
 
-async function wishFor(world: World, request: Request): Promise<AllocationRequest> {
+async function requestFor(world: World, request: Request): Promise<AllocationRequest> {
   const resolved = granted(
     (await resolvePod(world.context, applicant(world, request))) ?? assert.fail("no wish"),
   );
   assert.ok(resolved.kind === "one");
-  return resolved.intent;
+  return resolved.allocation;
 }
 
 async function got(world: World, request: Request): Promise<readonly string[]> {
-  return granted(await reserve(world.context, await wishFor(world, request), "pod")).claim.record.addresses;
+  return granted(await reserve(world.context, await requestFor(world, request), "pod")).claim.record
+    .addresses;
 }
 
 /** What is read of the store for a new claim. */
@@ -70,7 +71,7 @@ describe("a pod that is only sticky", () => {
         assert.deepEqual(await got(world, {}), ["10.20.0.70"]);
         await world.settle();
       }
-      const resolved = await wishFor(world, { sticky: true });
+      const resolved = await requestFor(world, { sticky: true });
       const would = granted(await dryRun(world.context, resolved));
       assert.deepEqual(would.addresses, [{ address: "10.20.0.70", pool: "db", held: reserved }]);
       assert.equal(predictFromCache(world.context, resolved).kind, reserved ? "stands" : "try");
@@ -85,7 +86,7 @@ describe("a pod that is only sticky", () => {
   it("gets that even if the view has not heard of the claim", async () => {
     await using world = await openWorld({ pools: [DB_POOL] });
     await world.settle();
-    const resolved = await wishFor(world, { sticky: true });
+    const resolved = await requestFor(world, { sticky: true });
     await world.authority.create("claim", handMade({ families: ["IPv4"] }));
     const { claim } = granted(await reserve(world.context, resolved, "pod"));
     assert.equal(claim.record.addresses.length, 1);
@@ -114,10 +115,10 @@ describe("a pod that says what it wants", () => {
 describe("a claim that was made for a pod", () => {
   it("has what its pod asks for, which is all families when that is only sticky", async () => {
     await using world = await openWorld({ pools: [DB_POOL] });
-    assert.equal((await wishFor(world, { sticky: true })).followsClaim, "handMade");
+    assert.equal((await requestFor(world, { sticky: true })).followsClaim, "handMade");
     assert.equal((await got(world, { sticky: true })).length, 2);
     await world.settle();
-    const resolved = await wishFor(world, { sticky: true });
+    const resolved = await requestFor(world, { sticky: true });
     assert.equal(predictFromCache(world.context, resolved).kind, "stands");
   });
 });

@@ -22,7 +22,7 @@ export const MIRROR_POD_ANNOTATION = "kubernetes.io/config.mirror";
 
 /** One claim for the pod alone, or any of those that pods like it take over from each other. */
 export type PodAllocation =
-  | { readonly kind: "one"; readonly intent: AllocationRequest }
+  | { readonly kind: "one"; readonly allocation: AllocationRequest }
   | { readonly kind: "any"; readonly slots: readonly AllocationRequest[] };
 
 /** Pods that have no network of their own, or that no webhook may touch. */
@@ -55,7 +55,7 @@ export async function readPodAs(
   const podIdentity = identityOf(pod);
   const workload = await workloadFor(inventory, podIdentity, namespace.name);
   return {
-    standing: withUid(podIdentity, workload?.uid),
+    podIdentity: withUid(podIdentity, workload?.uid),
     request,
     namespace,
     podLabels: pod.labels,
@@ -89,21 +89,21 @@ export async function resolvePod(
   context: Pick<Context, "view" | "store">,
   input: AllocationInput,
 ): Promise<PodAllocation | Refusal | undefined> {
-  const { standing, request } = input;
+  const { podIdentity, request } = input;
   if (!requestsAddress(request)) {
     const waiting = await waitingClaim(context, input);
     if (waiting === undefined) return undefined;
-    return { kind: "one", intent: { ...requestForClaim(input, waiting), followsClaim: "any" } };
+    return { kind: "one", allocation: { ...requestForClaim(input, waiting), followsClaim: "any" } };
   }
-  const workload = sharerOf(standing);
+  const workload = sharerOf(podIdentity);
   if (workload !== undefined && request.entries !== undefined) {
     return { kind: "any", slots: slotRequests(input, workload) };
   }
   const allocation = requestFor(input);
   if (isRefusal(allocation)) return allocation;
   // A Job's next pod takes over from the last one as the next pod of a set does.
-  const takesOver = standing.kind === "named" && standing.byToken === true;
-  return takesOver ? { kind: "any", slots: [allocation] } : { kind: "one", intent: allocation };
+  const takesOver = podIdentity.kind === "named" && podIdentity.byToken === true;
+  return takesOver ? { kind: "any", slots: [allocation] } : { kind: "one", allocation };
 }
 
 /** Whose pods share a list of addresses: a name such as CloneSets give does not say which entry is the pod's. */
@@ -118,15 +118,15 @@ function sharerOf(podIdentity: PodIdentity): string | undefined {
  */
 async function waitingClaim(
   context: Pick<Context, "view" | "store">,
-  { standing, namespace }: AllocationInput,
+  { podIdentity, namespace }: AllocationInput,
 ): Promise<Claim | undefined> {
-  if (standing.kind !== "named") return undefined;
-  const key = claimKey({ namespace: namespace.name, name: standing.claim });
+  if (podIdentity.kind !== "named") return undefined;
+  const key = claimKey({ namespace: namespace.name, name: podIdentity.claim });
   const claim = (await readClaim(context, key))?.record;
   if (claim === undefined || claim.releasing === true) return undefined;
   // an ordinal whose template has stopped asking does without: what it had goes back
   if (claim.handMade !== true && workloadOf(claim) !== undefined) return undefined;
-  if (nameConflict(claim, standing.identity)) return undefined;
+  if (nameConflict(claim, podIdentity.identity)) return undefined;
   return claim.handMade === true || isReserved(claim) ? claim : undefined;
 }
 
@@ -137,6 +137,6 @@ export async function dryRunPod(
   resolved: PodAllocation,
 ): Promise<DryRunResult | Refusal> {
   return resolved.kind === "one"
-    ? await dryRun(context, resolved.intent)
+    ? await dryRun(context, resolved.allocation)
     : await dryRunSlot(context, inventory, resolved.slots);
 }

@@ -2,9 +2,9 @@
 // A review may be forged, and its pod may never be: what it does to a claim that is there (ADR 0007).
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
+import { entries, ordinalAllocation, podAllocation } from "../../test/support/allocation-requests.ts";
 import { assertClean } from "../../test/support/books.ts";
 import { addrs, bindingTo, DB_POOL, granted, NOW, poolRecord } from "../../test/support/fixtures.ts";
-import { entries, ordinalIntent, podIntent } from "../../test/support/intents.ts";
 import { openWorld, type World } from "../../test/support/world.ts";
 import { isRefusal } from "../base/errors.ts";
 import { HOLD_TIMEOUT_MS } from "../lifecycle/bind.ts";
@@ -23,8 +23,8 @@ async function holderOf(world: World, address: string): Promise<string> {
 }
 
 /** Passes of the garbage collector for as long as an orphan may live. */
-async function reap(world: World, ms = 90_000): Promise<void> {
-  const collector = world.reaper();
+async function collect(world: World, ms = 90_000): Promise<void> {
+  const collector = world.collector();
   for (let passed = 0; passed <= ms; passed += 10_000) {
     await collector.pass();
     await world.settle();
@@ -35,10 +35,10 @@ async function reap(world: World, ms = 90_000): Promise<void> {
 describe("a review for a claim that is there", () => {
   it("changes nothing of it: owner, retention, request, addresses", async () => {
     await using world = await openWorld({ pools: [DB_POOL] });
-    granted(await reserve(world.context, ordinalIntent(world, "mysql-0", entries("10.20.0.70")), "pod"));
+    granted(await reserve(world.context, ordinalAllocation(world, "mysql-0", entries("10.20.0.70")), "pod"));
     await world.settle();
     const before = await claimOf(world, "mysql-0");
-    const forged = podIntent(world, "mysql-0", {
+    const forged = podAllocation(world, "mysql-0", {
       ...entries("10.20.0.80"),
       retention: { whenDeleted: "Release", whenScaled: "Release" },
     });
@@ -56,12 +56,12 @@ describe("a review for a claim that is there", () => {
     granted(
       await reserve(
         world.context,
-        podIntent(world, "victim", { ...entries("10.20.0.70"), sticky: true }),
+        podAllocation(world, "victim", { ...entries("10.20.0.70"), sticky: true }),
         "pod",
       ),
     );
-    const other = podIntent(world, "victim", entries("10.20.0.80"));
-    const collector = world.reaper();
+    const other = podAllocation(world, "victim", entries("10.20.0.80"));
+    const collector = world.collector();
     let freed = false;
     for (let n = 0; n < 9 && !freed; n++) {
       const got = granted(await reserve(world.context, other, "nothing"));
@@ -80,9 +80,9 @@ describe("a review for a claim that is there", () => {
   it("holds one address beside it, however often a pod that never comes asks by pool", async () => {
     const other = poolRecord("web", ["10.30.0.0/28"], { limits: { perNamespace: 2 } });
     await using world = await openWorld({ pools: [DB_POOL, other] });
-    granted(await reserve(world.context, podIntent(world, "keep", entries("10.20.0.70")), "pod"));
+    granted(await reserve(world.context, podAllocation(world, "keep", entries("10.20.0.70")), "pod"));
     await world.settle();
-    const next = podIntent(world, "keep", { pools: ["web"] });
+    const next = podAllocation(world, "keep", { pools: ["web"] });
     const first = granted(await reserve(world.context, next, "nothing"));
     assert.equal(first.held.length, 1);
     for (let n = 0; n < 4; n++) {
@@ -91,7 +91,7 @@ describe("a review for a claim that is there", () => {
       assert.deepEqual([again.addresses, again.held], [first.addresses, []]);
     }
     assert.equal((await claimOf(world, "keep")).addresses.join(), "10.20.0.70");
-    await reap(world);
+    await collect(world);
     await assertClean(world);
   });
 
@@ -99,9 +99,9 @@ describe("a review for a claim that is there", () => {
     await using world = await openWorld({
       pools: [DB_POOL, poolRecord("web", "10.70.0.0/28", { limits: { perNamespace: 3 } })],
     });
-    granted(await reserve(world.context, podIntent(world, "victim", entries("10.20.0.70")), "pod"));
+    granted(await reserve(world.context, podAllocation(world, "victim", entries("10.20.0.70")), "pod"));
     await world.settle();
-    const byPool = podIntent(world, "victim", { pools: ["web"] });
+    const byPool = podAllocation(world, "victim", { pools: ["web"] });
     const told = granted(await reserve(world.context, byPool, "nothing"));
     await world.settle();
     const before = world.dump();
@@ -118,9 +118,9 @@ describe("a review for a claim that is there", () => {
 
   it("moves it once the pod is there: what it had cools", async () => {
     await using world = await openWorld({ pools: [DB_POOL] });
-    granted(await reserve(world.context, podIntent(world, "licence", entries("10.20.0.70")), "pod"));
+    granted(await reserve(world.context, podAllocation(world, "licence", entries("10.20.0.70")), "pod"));
     await world.settle();
-    const next = podIntent(world, "licence", entries("10.20.0.80"));
+    const next = podAllocation(world, "licence", entries("10.20.0.80"));
     const { addresses } = granted(await reserve(world.context, next, "nothing"));
     await world.settle();
     const told = { claim: "licence", token: "", addresses };
@@ -133,10 +133,10 @@ describe("a review for a claim that is there", () => {
 
   it("leaves two changes of one claim to the pod that comes", async () => {
     await using world = await openWorld({ pools: [DB_POOL] });
-    granted(await reserve(world.context, podIntent(world, "licence", entries("10.20.0.70")), "pod"));
-    const real = podIntent(world, "licence", entries("10.20.0.80"));
+    granted(await reserve(world.context, podAllocation(world, "licence", entries("10.20.0.70")), "pod"));
+    const real = podAllocation(world, "licence", entries("10.20.0.80"));
     granted(await reserve(world.context, real, "nothing"));
-    granted(await reserve(world.context, podIntent(world, "licence", entries("10.20.0.90")), "nothing"));
+    granted(await reserve(world.context, podAllocation(world, "licence", entries("10.20.0.90")), "nothing"));
     await world.settle();
     granted(
       (await settleAnswer(world.context, real, {
@@ -146,7 +146,7 @@ describe("a review for a claim that is there", () => {
       })) ?? assert.fail("another's"),
     );
     await world.settle();
-    await reap(world);
+    await collect(world);
     assert.deepEqual(await world.holdings(), { "shop/licence": "10.20.0.80" });
     await assertClean(world);
   });
@@ -154,23 +154,23 @@ describe("a review for a claim that is there", () => {
   it("leaves an address that cools as it is, for as long as its pool says", async () => {
     const pool = poolRecord("db", "10.20.0.0/24", { cooldown: "10m" });
     await using world = await openWorld({ pools: [pool] });
-    const first = podIntent(world, "licence", entries("10.20.0.70"));
+    const first = podAllocation(world, "licence", entries("10.20.0.70"));
     granted(await reserve(world.context, first, "pod"));
-    granted(await reserve(world.context, podIntent(world, "licence", entries("10.20.0.80")), "pod"));
+    granted(await reserve(world.context, podAllocation(world, "licence", entries("10.20.0.80")), "pod"));
     await world.settle();
     const { held, addresses } = granted(await reserve(world.context, first, "nothing"));
     assert.deepEqual([held, addresses], [[], addrs("10.20.0.70")]);
-    await reap(world);
+    await collect(world);
     assert.equal((await world.authority.get("reservation", "10.20.0.70"))?.record.releasedAt, NOW);
   });
 
   it("gives it more time once, and no more", async () => {
     await using world = await openWorld({ pools: [DB_POOL] });
-    const allocation = podIntent(world, "ghost", entries("10.20.0.70"));
+    const allocation = podAllocation(world, "ghost", entries("10.20.0.70"));
     const made = granted(await reserve(world.context, allocation, "nothing"));
     assert.deepEqual([made.made, made.waits], [true, true]);
     const waits: boolean[] = [];
-    const collector = world.reaper();
+    const collector = world.collector();
     for (let ms = 0; ms <= 2 * HOLD_TIMEOUT_MS + 20_000; ms += 10_000) {
       await world.settle();
       await collector.pass();
@@ -186,9 +186,9 @@ describe("a review for a claim that is there", () => {
 describe("a workload that is there", () => {
   it("does not move a claim under a pod that may be there", async () => {
     await using world = await openWorld({ pools: [DB_POOL] });
-    granted(await reserve(world.context, ordinalIntent(world, "mysql-0", entries("10.20.0.70")), "pod"));
+    granted(await reserve(world.context, ordinalAllocation(world, "mysql-0", entries("10.20.0.70")), "pod"));
     await world.settle();
-    const edited = ordinalIntent(world, "mysql-0", entries("10.20.0.80"));
+    const edited = ordinalAllocation(world, "mysql-0", entries("10.20.0.80"));
     const answer = await reserve(world.context, edited, "workload");
     assert.equal(
       answer.kind === "refused" ? `${answer.code}: ${answer.message}` : "moved",
@@ -200,14 +200,14 @@ describe("a workload that is there", () => {
   it("holds no claim for a next pod by changing it after its pod", async () => {
     await using world = await openWorld({ pools: [DB_POOL] });
     const { claim } = granted(
-      await reserve(world.context, ordinalIntent(world, "mysql-0", entries("10.20.0.70")), "pod"),
+      await reserve(world.context, ordinalAllocation(world, "mysql-0", entries("10.20.0.70")), "pod"),
     );
     const binding = bindingTo("mysql-0", "node-a", { since: world.clock.now() });
     await world.authority.replace("claim", claim, { ...claim.record, binding });
     await world.settle();
     const before = await claimOf(world, "mysql-0");
     world.clock.advance(1_000);
-    const edited = ordinalIntent(world, "mysql-0", {
+    const edited = ordinalAllocation(world, "mysql-0", {
       ...entries("10.20.0.70"),
       retention: { whenDeleted: "Release", whenScaled: "Release" },
     });

@@ -2,9 +2,9 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import { setImmediate as nextTurn } from "node:timers/promises";
+import { entries, podAllocation, slotsFor } from "../../test/support/allocation-requests.ts";
 import { assertClean } from "../../test/support/books.ts";
 import { addrs, attachmentOf, DB_POOL, granted, refusalOf, viewOf } from "../../test/support/fixtures.ts";
-import { entries, podIntent, slotsFor } from "../../test/support/intents.ts";
 import { deploymentPod, workload } from "../../test/support/objects.ts";
 import { overlay } from "../../test/support/overlay.ts";
 import { openWorld, type World } from "../../test/support/world.ts";
@@ -21,7 +21,7 @@ const FOUR = entries("10.20.0.70;10.20.0.71;10.20.0.72;10.20.0.73");
 
 async function opened(): Promise<World> {
   const world = await openWorld({ pools: [DB_POOL] });
-  await world.shelf.keep(granted(readObject(workload("Deployment", "web", { replicas: 4 }))));
+  await world.objects.keep(granted(readObject(workload("Deployment", "web", { replicas: 4 }))));
   return world;
 }
 
@@ -31,7 +31,7 @@ async function admit(
   list = FOUR,
   context: Context = world.context,
 ): Promise<{ slot: string; token: string } | string> {
-  const got = await allocateSlot(context, world.shelf, slotsFor(world, list));
+  const got = await allocateSlot(context, world.objects, slotsFor(world, list));
   await world.settle();
   if (isRefusal(got)) return refusalOf(got);
   return { slot: got.claim.record.name, token: got.claim.record.binding?.token ?? "" };
@@ -45,12 +45,12 @@ async function slotOf(world: World, list = FOUR): Promise<string> {
 const NO_PROOF = async () => ({ fenced: false, promiseOver: false });
 
 /** The pod appears under a name of its own and is bound to a node. */
-async function start(world: World, name: string, lent: { slot: string; token: string }): Promise<void> {
+async function start(world: World, name: string, bound: { slot: string; token: string }): Promise<void> {
   const made = deploymentPod("web", { uid: `uid-of-${name}` });
   const metadata = { ...(made["metadata"] as object), name };
-  await world.shelf.keep(granted(readObject({ ...made, metadata })));
-  const target = { name, uid: `uid-of-${name}`, node: "node-a", token: lent.token };
-  granted(await bind(world.context, `shop/${lent.slot}`, target, NO_PROOF));
+  await world.objects.keep(granted(readObject({ ...made, metadata })));
+  const target = { name, uid: `uid-of-${name}`, node: "node-a", token: bound.token };
+  granted(await bind(world.context, `shop/${bound.slot}`, target, NO_PROOF));
   await world.settle();
 }
 
@@ -64,11 +64,11 @@ async function detach(world: World, name: string, slot: string): Promise<void> {
   await world.settle();
 }
 
-async function lentTo(world: World, name: string): Promise<{ slot: string; token: string }> {
-  const lent = await admit(world);
-  assert.ok(typeof lent !== "string", String(lent));
-  await start(world, name, lent);
-  return lent;
+async function boundTo(world: World, name: string): Promise<{ slot: string; token: string }> {
+  const bound = await admit(world);
+  assert.ok(typeof bound !== "string", String(bound));
+  await start(world, name, bound);
+  return bound;
 }
 
 /** The claims that were read, all that were under way together in one text. */
@@ -122,15 +122,15 @@ describe("a set of fifty", () => {
   it("of which one slot is free costs the reads of that one", async () => {
     await using world = await opened();
     const list = entries(Array.from({ length: 50 }, (_, i) => `10.20.0.${110 + i}`).join(";"));
-    const lent: { slot: string; token: string }[] = [];
+    const bound: { slot: string; token: string }[] = [];
     for (let i = 0; i < 50; i++) {
       const got = await admit(world, list);
       assert.ok(typeof got !== "string");
-      lent.push(got);
+      bound.push(got);
       await start(world, `web-${i}`, got);
     }
-    assert.equal(new Set(lent.map(({ slot }) => slot)).size, 50);
-    await world.shelf.forget("Pod", "shop", "web-37");
+    assert.equal(new Set(bound.map(({ slot }) => slot)).size, 50);
+    await world.objects.forget("Pod", "shop", "web-37");
     await detach(world, "web-37", "web-slot-37");
     await world.settle();
     const read: string[] = [];
@@ -141,7 +141,7 @@ describe("a set of fifty", () => {
         return await authority.get(kind, key);
       },
     });
-    const got = await allocateSlot({ ...world.context, store }, world.shelf, slotsFor(world, list));
+    const got = await allocateSlot({ ...world.context, store }, world.objects, slotsFor(world, list));
     assert.equal(granted(got).claim.record.name, "web-slot-37");
     assert.deepEqual(read, ["shop/web-slot-37"]);
   });
@@ -181,8 +181,8 @@ describe("a set of four", () => {
 
   it("lends a slot again when its pod and its sandbox are gone, and not before", async () => {
     await using world = await opened();
-    for (const name of ["web-a", "web-b", "web-c", "web-d"]) await lentTo(world, name);
-    await world.shelf.forget("Pod", "shop", "web-c");
+    for (const name of ["web-a", "web-b", "web-c", "web-d"]) await boundTo(world, name);
+    await world.objects.forget("Pod", "shop", "web-c");
     assert.match(await slotOf(world), /^SET_EXHAUSTED: .*\(web-slot-2\) is bound to pod web-c;/);
     await detach(world, "web-c", "web-slot-2");
     assert.equal(await slotOf(world), "web-slot-2");
@@ -206,7 +206,7 @@ describe("a set of four", () => {
 
   it("passes over an address that somebody else has", async () => {
     await using world = await opened();
-    granted(await reserve(world.context, podIntent(world, "other", entries("10.20.0.70")), "pod"));
+    granted(await reserve(world.context, podAllocation(world, "other", entries("10.20.0.70")), "pod"));
     await world.settle();
     assert.equal(await slotOf(world), "web-slot-1");
   });
@@ -221,20 +221,22 @@ describe("a set of four", () => {
 
   it("follows a list that was edited where its pods are gone", async () => {
     await using world = await opened();
-    const lent = await lentTo(world, "web-a");
+    const bound = await boundTo(world, "web-a");
     assert.equal(await slotOf(world, entries("10.20.0.80;10.20.0.71")), "web-slot-1");
-    await world.shelf.forget("Pod", "shop", "web-a");
-    await detach(world, "web-a", lent.slot);
+    await world.objects.forget("Pod", "shop", "web-a");
+    await detach(world, "web-a", bound.slot);
     const edited = entries("10.20.0.80;10.20.0.71");
     const next = await admit(world, edited);
     assert.ok(typeof next !== "string", String(next));
     assert.equal(next.slot, "web-slot-0");
     assert.equal((await world.holdings())["shop/web-slot-0"], "10.20.0.70", "until the pod is there");
     const told = { claim: next.slot, token: next.token, addresses: addrs("10.20.0.80") };
-    const [intent] = slotsFor(world, edited);
-    const promise = intent?.promise && { ...intent.promise, token: next.token };
-    assert.ok(intent && promise);
-    granted((await settleAnswer(world.context, { ...intent, promise }, told)) ?? assert.fail("another's"));
+    const [allocation] = slotsFor(world, edited);
+    const promise = allocation?.promise && { ...allocation.promise, token: next.token };
+    assert.ok(allocation && promise);
+    granted(
+      (await settleAnswer(world.context, { ...allocation, promise }, told)) ?? assert.fail("another's"),
+    );
     assert.equal((await world.holdings())["shop/web-slot-0"], "10.20.0.80");
     await assertClean(world);
   });
@@ -242,13 +244,13 @@ describe("a set of four", () => {
   it("is there again at once when its Deployment was deleted with Retain and comes back", async () => {
     await using world = await opened();
     const kept = { ...entries("10.20.0.70"), retention: { whenDeleted: "Retain" as const } };
-    const lent = await admit(world, kept);
-    assert.ok(typeof lent !== "string");
-    await start(world, "web-a", lent);
-    await world.shelf.forget("Pod", "shop", "web-a");
-    await detach(world, "web-a", lent.slot);
-    await world.shelf.forget("Deployment", "shop", "web");
-    assert.equal((await world.reaper().pass()).retained, 1);
+    const bound = await admit(world, kept);
+    assert.ok(typeof bound !== "string");
+    await start(world, "web-a", bound);
+    await world.objects.forget("Pod", "shop", "web-a");
+    await detach(world, "web-a", bound.slot);
+    await world.objects.forget("Deployment", "shop", "web");
+    assert.equal((await world.collector().pass()).retained, 1);
     await world.settle();
     const back = await admit(world, kept);
     assert.ok(typeof back !== "string", String(back));
@@ -275,7 +277,11 @@ describe("a set of four", () => {
         create: (kind, record) => counted(() => store.create(kind, record)),
         replace: (kind, seen, next) => counted(() => store.replace(kind, seen, next)),
       });
-      const got = await allocateSlot({ ...world.context, store: remote }, world.shelf, slotsFor(world, list));
+      const got = await allocateSlot(
+        { ...world.context, store: remote },
+        world.objects,
+        slotsFor(world, list),
+      );
       return granted(got).claim.record.name;
     });
     const slots = await Promise.all(asks);
@@ -292,11 +298,11 @@ describe("a set of four", () => {
     const answers = await Promise.all(
       Array.from({ length: 7 }, (_, n) => admit(world, FOUR, n % 2 === 0 ? world.context : world.another(n))),
     );
-    const lent = answers.filter((answer) => typeof answer !== "string");
-    assert.ok(lent.length <= 4 && lent.length >= 1);
-    assert.equal(new Set(lent.map(({ slot }) => slot)).size, lent.length);
+    const bound = answers.filter((answer) => typeof answer !== "string");
+    assert.ok(bound.length <= 4 && bound.length >= 1);
+    assert.equal(new Set(bound.map(({ slot }) => slot)).size, bound.length);
     assert.ok(answers.every((answer) => typeof answer !== "string" || answer.startsWith("SET_EXHAUSTED: ")));
-    for (const { slot, token } of lent) {
+    for (const { slot, token } of bound) {
       assert.equal((await world.authority.get("claim", `shop/${slot}`))?.record.binding?.token, token);
     }
     await assertClean(world);
@@ -307,7 +313,7 @@ describe("previewSlot", () => {
   it("stops where lending would", async () => {
     await using world = await opened();
     const list = entries("10.99.0.1;10.20.0.70");
-    const would = await dryRunSlot(world.context, world.shelf, slotsFor(world, list));
+    const would = await dryRunSlot(world.context, world.objects, slotsFor(world, list));
     assert.equal(refusalOf(would), await slotOf(world, list));
   });
 
@@ -315,7 +321,7 @@ describe("previewSlot", () => {
     await using world = await opened();
     for (let n = 0; n <= 4; n++) {
       const before = world.dump();
-      const would = await dryRunSlot(world.context, world.shelf, slotsFor(world, FOUR));
+      const would = await dryRunSlot(world.context, world.objects, slotsFor(world, FOUR));
       assert.equal(world.dump(), before);
       if (n < 4)
         assert.equal(describeDryRun("pod", granted(would)), `pod would get 10.20.0.7${n} from pool db`);

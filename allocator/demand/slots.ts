@@ -24,13 +24,13 @@ export async function allocateSlot(
   for (const group of inGrowingGroups(context, slots)) {
     const looks = group.length === 1 ? [] : group.map((allocation) => lookAt(context, inventory, allocation));
     await Promise.allSettled(looks); // a claim that cannot be read is no matter where one before it is free
-    for (const [at, intent] of group.entries()) {
-      const got = await context.serial.run(turnAt(intent), async () =>
-        lendOne(context, inventory, intent, await looks[at]),
+    for (const [at, allocation] of group.entries()) {
+      const got = await context.serial.run(turnAt(allocation), async () =>
+        allocateOne(context, inventory, allocation, await looks[at]),
       );
       if (got.kind === "reserved") return got;
       if (!PASSING.has(got.code)) return got;
-      obstacles.set(intent, got);
+      obstacles.set(allocation, got);
     }
   }
   return usedUp(slots, obstacles);
@@ -117,8 +117,8 @@ export async function dryRunSlot(
   return usedUp(slots, obstacles);
 }
 
-/** Of what its last pod needed no more the reaper may let go at this moment: then it is reserved anew. */
-async function lendOne(
+/** Of what its last pod needed no more the garbage collector may let go at this moment: then it is reserved anew. */
+async function allocateOne(
   context: Context,
   inventory: ClusterState,
   allocation: AllocationRequest,
@@ -126,7 +126,7 @@ async function lendOne(
 ): Promise<Reserved | Refusal> {
   let look = first ?? (await lookAt(context, inventory, allocation));
   for (let round = 0; ; round++) {
-    const got = await tryLend(context, inventory, allocation, look);
+    const got = await tryAllocate(context, inventory, allocation, look);
     if (got.kind !== "released") return got;
     if (round === MAX_ATTEMPTS) return busy(got.claim);
     look = await lookAt(context, inventory, allocation);
@@ -148,7 +148,7 @@ async function lookAt(
   return { before, free: before === undefined || (await isFree({ clock }, inventory, before)) };
 }
 
-async function tryLend(
+async function tryAllocate(
   context: Context,
   inventory: ClusterState,
   allocation: AllocationRequest,
@@ -169,7 +169,7 @@ interface Released {
   readonly claim: Claim;
 }
 
-/** `reserve` answers from the view, which may lag, and the reaper may take the last promise back at this moment. */
+/** `reserve` answers from the view, which may lag, and the garbage collector may take the last promise back at this moment. */
 async function promiseFree(
   context: Context,
   inventory: ClusterState,
@@ -180,8 +180,8 @@ async function promiseFree(
   for (let round = 0; round < MAX_ATTEMPTS; round++) {
     if (seen.record.releasing === true) return { kind: "released", claim: seen.record };
     const free = await isFree(context, inventory, seen);
-    const lent = free ? await promiseTo(context, seen, promise) : undefined;
-    if (lent !== undefined) return { ...got, claim: lent, waits: true };
+    const bound = free ? await promiseTo(context, seen, promise) : undefined;
+    if (bound !== undefined) return { ...got, claim: bound, waits: true };
     const now = await context.store.get("claim", seen.key);
     if (now === undefined) return { kind: "released", claim: seen.record };
     if (now.revision === seen.revision) break;
@@ -201,7 +201,7 @@ async function isFree(
   if (record.deleting === true) return false;
   if (record.binding === undefined) return true;
   const facts = await observeOwner(record, inventory);
-  // Its Deployment may be back before the reaper saw that: what was set aside is wanted now. And what a person made is
+  // Its Deployment may be back before the garbage collector saw that: what was set aside is wanted now. And what a person made is
   // kept whatever becomes of its pods, but it is bound to one after the other like any.
   const { retained: _, handMade: __, ...wanted } = record;
   const verdict = decideRetention(wanted, { ...facts, owner: "needed" }, createdAt, clock.now());

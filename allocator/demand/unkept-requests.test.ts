@@ -6,7 +6,7 @@ import type { Labels } from "../base/ports.ts";
 import { readRequest } from "../manifest/annotations.ts";
 import type { Request } from "../model/address-request.ts";
 import { identityOf, type PodMetadata, type PodOwner } from "../model/identity.ts";
-import { notKept, standingOfPods } from "./unkept-requests.ts";
+import { identityOfPods, notKept } from "./unkept-requests.ts";
 
 const STICKY = { "berth.dev/sticky": "true" };
 const PINNED = { "berth.dev/ips": "10.20.0.70" };
@@ -31,13 +31,13 @@ function origin(over: Partial<PodMetadata>): PodMetadata {
 /** What is said of a pod. */
 function ofPod(pod: PodMetadata, annotations: Labels): string[] {
   const whose = pod.owner === undefined ? {} : { owner: pod.owner };
-  return notKept({ standing: identityOf(pod), request: requestOf(annotations), ...whose });
+  return notKept({ podIdentity: identityOf(pod), request: requestOf(annotations), ...whose });
 }
 
 /** What is said of a template. */
 function ofTemplate(kind: string, apiVersion: string, annotations: Labels): string[] {
   const request = requestOf(annotations);
-  return notKept({ ...standingOfPods({ kind, apiVersion, name: "edge" }), request });
+  return notKept({ ...identityOfPods({ kind, apiVersion, name: "edge" }), request });
 }
 
 const FOREIGN_SET = origin({
@@ -181,7 +181,7 @@ describe("what is not kept", () => {
         ["VirtualMachine", "kubevirt.io/v1"],
       ] as const) {
         const said = notKept({
-          ...standingOfPods({ kind, apiVersion: group, name: long }),
+          ...identityOfPods({ kind, apiVersion: group, name: long }),
           request: requestOf(annotations),
         });
         for (const line of said) assert.ok(Buffer.byteLength(line) <= LONGEST_BYTES, line);

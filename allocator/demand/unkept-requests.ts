@@ -7,7 +7,7 @@ import { groupOf, isFollowed } from "../model/workload-kinds.ts";
 
 /** A pod, or the pods of a template: whose they are, and what they ask for. */
 export interface Keepsake {
-  readonly standing: PodIdentity;
+  readonly podIdentity: PodIdentity;
   /** The controller of the pods; absent: they have none. */
   readonly owner?: Pick<PodOwner, "apiVersion" | "kind" | "name">;
   readonly request: Request;
@@ -20,19 +20,19 @@ const SHARING: ReadonlySet<string> = new Set(["Deployment", "CloneSet", "Replica
  * What is asked to be kept and will not be, in words for the person who applies it, each with what to do; none if all
  * of it is kept. Each line fits into a warning of the API server (256 bytes) with names of usual length.
  */
-export function notKept({ standing, owner, request }: Keepsake): string[] {
+export function notKept({ podIdentity, owner, request }: Keepsake): string[] {
   if (!requestsAddress(request)) return [];
-  const { kind, apiVersion } = standing.identity;
-  if (standing.kind === "anonymous")
+  const { kind, apiVersion } = podIdentity.identity;
+  if (podIdentity.kind === "anonymous")
     return owner === undefined ? nameless(request) : alike(owner.kind, request);
-  if (standing.kind === "set" || kind === "CloneSet") {
+  if (podIdentity.kind === "set" || kind === "CloneSet") {
     if (request.entries === undefined) return alike(kind, request);
     return isFollowed(apiVersion, kind) ? [] : [unread(kind)];
   }
-  if (kind === "VirtualMachineInstance") return machine(standing.identity.name, request);
+  if (kind === "VirtualMachineInstance") return machine(podIdentity.identity.name, request);
   if (kind === "Pod" && owner?.kind === "StatefulSet") {
-    return standing.ordinal === undefined
-      ? misnamed(standing.identity.name, owner, request)
+    return podIdentity.ordinal === undefined
+      ? misnamed(podIdentity.identity.name, owner, request)
       : foreign(owner, request);
   }
   return [];
@@ -113,17 +113,21 @@ function outlivesPods({ sticky, retention }: Request): boolean {
  * How the pods of a template stand whose owner is not read, and who controls them. Only a pod itself says who it is; this is
  * one of them, as it will be.
  */
-export function standingOfPods({ apiVersion, kind, name }: Identity): Pick<Keepsake, "standing" | "owner"> {
+export function identityOfPods({
+  apiVersion,
+  kind,
+  name,
+}: Identity): Pick<Keepsake, "podIdentity" | "owner"> {
   const owner = { apiVersion, kind, name, uid: "" };
   const pod = { namespace: "", name: "", generateName: `${name}-`, labels: {}, annotations: {}, owner };
   switch (`${kind} ${groupOf(apiVersion)}`) {
     case "Rollout argoproj.io":
-      return { standing: { kind: "set", workload: name, identity: { apiVersion, kind, name } }, owner };
+      return { podIdentity: { kind: "set", workload: name, identity: { apiVersion, kind, name } }, owner };
     case "VirtualMachine kubevirt.io": {
       const instance = { ...owner, kind: "VirtualMachineInstance" };
-      return { standing: identityOf({ ...pod, owner: instance }), owner: instance };
+      return { podIdentity: identityOf({ ...pod, owner: instance }), owner: instance };
     }
     default:
-      return { standing: identityOf({ ...pod, name: `${name}-0` }), owner };
+      return { podIdentity: identityOf({ ...pod, name: `${name}-0` }), owner };
   }
 }

@@ -21,7 +21,7 @@ export interface Template {
   readonly request: Request;
   /** Its pods are let through untouched, so nothing may be reserved for them. */
   readonly exempt: boolean;
-  readonly applicant: (standing: PodIdentity) => AllocationInput;
+  readonly applicant: (podIdentity: PodIdentity) => AllocationInput;
 }
 
 /** `annotations`: those of the template that Berth answers, if not all of them. */
@@ -41,7 +41,7 @@ export function readTemplate(
     request,
     exempt: template.at("spec").flag("hostNetwork") || namespace.name === EXEMPT_NAMESPACE,
     applicant: (podIdentity) => ({
-      standing: podIdentity,
+      podIdentity,
       request,
       namespace,
       podLabels: meta.texts("labels"),
@@ -69,7 +69,7 @@ export function* ordinalRequests(
 ): Generator<{
   readonly name: string;
   readonly ordinal: number;
-  readonly intent: AllocationRequest | Refusal;
+  readonly allocation: AllocationRequest | Refusal;
 }> {
   const owner = ownerOf(object);
   const end = workload.start + Math.min(workload.replicas, MAX_PRERESERVED_ORDINALS);
@@ -78,7 +78,7 @@ export function* ordinalRequests(
     yield {
       name,
       ordinal,
-      intent: requestFor(applicant({ kind: "named", claim: name, identity: { ...owner, ordinal } })),
+      allocation: requestFor(applicant({ kind: "named", claim: name, identity: { ...owner, ordinal } })),
     };
   }
 }

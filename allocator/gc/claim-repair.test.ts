@@ -124,9 +124,9 @@ describe("mend", () => {
 
   it("is what the reaper does with a claim that lacked a reservation for 30 s", async () => {
     await using world = await openWorld({ pools: POOLS });
-    await world.shelf.keep(granted(readObject(workload("StatefulSet", "mysql", { replicas: 1 }))));
+    await world.objects.keep(granted(readObject(workload("StatefulSet", "mysql", { replicas: 1 }))));
     await put(world, HELD);
-    const collector = world.reaper();
+    const collector = world.collector();
     await collector.pass();
     world.clock.advance(29_999);
     await collector.pass();

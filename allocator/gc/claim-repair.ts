@@ -11,7 +11,7 @@ import { type Claim, isReserved } from "../model/claim.ts";
 import type { Stored } from "../store/store.ts";
 
 /**
- * Reserves again what a claim lists and has lost. A reserver that was reaped while it paused and crashed after it wrote
+ * Reserves again what a claim lists and has lost. A reserver that was collected while it paused and crashed after it wrote
  * its claim leaves such a claim behind: nobody can bind it, and nobody else would repair it. If another identity has an
  * address by now, or a node's block does, the claim is given up. `later`: somebody is at work on it, or its pool is gone.
  */

@@ -2,7 +2,7 @@
 
 /**
  * `defect`: an invariant is broken and a person must look. `pending`: the trace of an act that is under way or broke
- * off; the reaper repairs it within 120 s.
+ * off; the garbage collector repairs it within 120 s.
  */
 export interface Finding {
   readonly severity: "defect" | "pending";

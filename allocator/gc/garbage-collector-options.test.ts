@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// A reaper of a cluster: its hints may lag, it may have to leave the work to another process, records may be broken.
+// A garbage collector of a cluster: its hints may lag, it may have to leave the work to another process, records may be broken.
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import { altered } from "../../test/simulation/altered.ts";
+import { entries, ordinalAllocation } from "../../test/support/allocation-requests.ts";
 import {
   claimRecord,
   DB_POOL,
@@ -10,7 +11,6 @@ import {
   reservationRecord,
   workloadFactsOf,
 } from "../../test/support/fixtures.ts";
-import { entries, ordinalIntent } from "../../test/support/intents.ts";
 import { workload } from "../../test/support/objects.ts";
 import { openWorld, type World } from "../../test/support/world.ts";
 import { BerthError } from "../base/errors.ts";
@@ -23,11 +23,11 @@ import { GarbageCollector } from "./garbage-collector.ts";
 const POOLS = [DB_POOL];
 
 async function keep(world: World, object: unknown): Promise<void> {
-  await world.shelf.keep(granted(readObject(object)));
+  await world.objects.keep(granted(readObject(object)));
 }
 
 async function ordinal(world: World, request: Request = entries("10.20.0.70")): Promise<void> {
-  granted(await reserve(world.context, ordinalIntent(world, "mysql-0", request), "pod"));
+  granted(await reserve(world.context, ordinalAllocation(world, "mysql-0", request), "pod"));
   await world.settle();
 }
 
@@ -72,7 +72,7 @@ describe("a pass of a reaper in a cluster", () => {
     await using world = await openWorld({ pools: POOLS });
     await ordinal(world);
     const asked: string[] = [];
-    const live = asking(world.shelf, asked);
+    const live = asking(world.objects, asked);
     const collector = new GarbageCollector(world.context, live, { hints: wanting(1) });
     for (let n = 0; n < 3; n++) assert.equal(await pass(world, collector, 60_000), NOTHING);
     assert.deepEqual(asked, []);
@@ -83,7 +83,7 @@ describe("a pass of a reaper in a cluster", () => {
     assert.equal(await pass(world, late), NOTHING);
     assert.deepEqual(asked, ["pod mysql-0", "StatefulSet mysql"]);
     assert.equal(world.dump(), before);
-    await world.shelf.forget("StatefulSet", "shop", "mysql");
+    await world.objects.forget("StatefulSet", "shop", "mysql");
     assert.equal(await pass(world, late), "0 orphans, 0 cooled, 1 released, 0 retained");
   });
 
@@ -97,10 +97,10 @@ describe("a pass of a reaper in a cluster", () => {
     );
     await world.settle();
     let leads = true;
-    const collector = new GarbageCollector(world.context, world.shelf, { mayWrite: () => leads });
+    const collector = new GarbageCollector(world.context, world.objects, { mayWrite: () => leads });
     await keep(world, workload("StatefulSet", "mysql", { replicas: 1 }));
     assert.equal(await pass(world, collector), "0 orphans, 1 cooled, 0 released, 0 retained");
-    await world.shelf.forget("StatefulSet", "shop", "mysql");
+    await world.objects.forget("StatefulSet", "shop", "mysql");
     leads = false;
     const before = world.dump();
     assert.equal(await pass(world, collector, 60_000), NOTHING);
@@ -112,9 +112,9 @@ describe("a pass of a reaper in a cluster", () => {
   it("lets go of nothing when it has to stop between its last look and the act", async () => {
     await using world = await openWorld({ pools: POOLS });
     await ordinal(world);
-    await world.shelf.forget("StatefulSet", "shop", "mysql");
+    await world.objects.forget("StatefulSet", "shop", "mysql");
     let leads = true;
-    const live = asking(world.shelf, [], () => {
+    const live = asking(world.objects, [], () => {
       leads = false;
     });
     const before = world.dump();
@@ -131,7 +131,7 @@ describe("a pass of a reaper in a cluster", () => {
     await world.authority.create("claim", claimRecord({ releasing: true }));
     await world.settle();
     const before = world.dump();
-    const collector = new GarbageCollector(world.context, world.shelf, { mayWrite: () => false });
+    const collector = new GarbageCollector(world.context, world.objects, { mayWrite: () => false });
     const [hint] = [...world.context.view.claims()];
     assert.ok(hint);
     assert.deepEqual(await collector.judgeClaim(hint), { kind: "keep" });
@@ -156,7 +156,7 @@ describe("a pass of a reaper in a cluster", () => {
     await world.settle();
     const said: unknown[] = [];
     const log = { ...world.context.log, error: (...line: unknown[]) => void said.push(line) };
-    const collector = new GarbageCollector({ ...world.context, log }, world.shelf);
+    const collector = new GarbageCollector({ ...world.context, log }, world.objects);
     await pass(world, collector);
     assert.equal(await pass(world, collector, 30_000), "1 orphans, 0 cooled, 0 released, 0 retained");
     assert.deepEqual(
@@ -174,7 +174,7 @@ describe("a pass of a reaper in a cluster", () => {
     for (const code of ["STORE_UNAVAILABLE", "TIMED_OUT", "NOT_READY"] as const) {
       const fault = new BerthError(code, "no answer");
       const hints = { ...wanting(1), workload: () => Promise.reject(fault) };
-      await assert.rejects(new GarbageCollector(world.context, world.shelf, { hints }).pass(), fault);
+      await assert.rejects(new GarbageCollector(world.context, world.objects, { hints }).pass(), fault);
     }
   });
 });

@@ -1,6 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
+import {
+  anonymousAllocation,
+  entries,
+  ordinalAllocation,
+  podAllocation,
+} from "../../test/support/allocation-requests.ts";
 import { assertClean } from "../../test/support/books.ts";
 import {
   addr,
@@ -14,7 +20,6 @@ import {
   reservationsOf,
   viewOf,
 } from "../../test/support/fixtures.ts";
-import { anonymousIntent, entries, ordinalIntent, podIntent } from "../../test/support/intents.ts";
 import { pod, statefulPod, workload } from "../../test/support/objects.ts";
 import { openWorld, type World } from "../../test/support/world.ts";
 import { reserve } from "../lifecycle/reserve.ts";
@@ -26,11 +31,11 @@ import { findOrphans, GarbageCollector } from "./garbage-collector.ts";
 const POOLS = [DB_POOL];
 
 async function keep(world: World, object: unknown): Promise<void> {
-  await world.shelf.keep(granted(readObject(object)));
+  await world.objects.keep(granted(readObject(object)));
 }
 
 async function ordinal(world: World, request: Request = entries("10.20.0.70")): Promise<void> {
-  granted(await reserve(world.context, ordinalIntent(world, "mysql-0", request), "pod"));
+  granted(await reserve(world.context, ordinalAllocation(world, "mysql-0", request), "pod"));
   await world.settle();
 }
 
@@ -117,7 +122,7 @@ describe("a time that is a year ahead", () => {
     });
     await world.authority.create("reservation", { ...cooling, releasedAt: ahead });
     await world.settle();
-    const collector = world.reaper();
+    const collector = world.collector();
     assert.equal(await pass(world, collector), NOTHING);
     assert.equal(await pass(world, collector, 29_999), NOTHING);
     assert.equal(await pass(world, collector, 1), "0 orphans, 1 cooled, 0 released, 0 retained");
@@ -129,7 +134,7 @@ describe("a time that is a year ahead", () => {
     for (const reservation of reservationsOf(claim)) await world.authority.create("reservation", reservation);
     await world.authority.create("claim", claim);
     await world.settle();
-    const collector = world.reaper();
+    const collector = world.collector();
     const released = async (ms: number) => (await pass(world, collector, ms)).includes("1 released");
     assert.deepEqual([await released(0), await released(119_999), await released(1)], [false, false, true]);
   });
@@ -142,7 +147,7 @@ describe("a pass", () => {
     await ordinal(world);
     await used(world, "shop/mysql-0", "mysql-0");
     const before = world.dump();
-    const collector = world.reaper();
+    const collector = world.collector();
     for (let n = 0; n < 5; n++) assert.equal(await pass(world, collector, 3_600_000), NOTHING);
     assert.equal(world.dump(), before);
   });
@@ -152,8 +157,8 @@ describe("a pass", () => {
     await keep(world, workload("StatefulSet", "mysql", { replicas: 1 }));
     await ordinal(world);
     await used(world, "shop/mysql-0", "mysql-0");
-    await world.shelf.forget("StatefulSet", "shop", "mysql");
-    const collector = world.reaper();
+    await world.objects.forget("StatefulSet", "shop", "mysql");
+    const collector = world.collector();
     assert.equal(await pass(world, collector), "0 orphans, 0 cooled, 1 released, 0 retained");
     assert.equal(await pass(world, collector, 29_999), NOTHING);
     assert.equal(await pass(world, collector, 1), "0 orphans, 1 cooled, 0 released, 0 retained");
@@ -166,7 +171,7 @@ describe("a pass", () => {
     await ordinal(world);
     await used(world, "shop/mysql-0", "mysql-0");
     await keep(world, workload("StatefulSet", "mysql", { replicas: 0 }));
-    const collector = world.reaper();
+    const collector = world.collector();
     assert.equal(await pass(world, collector), "0 orphans, 0 cooled, 0 released, 1 retained");
     assert.deepEqual((await claimOf(world))?.retained, { since: world.clock.now(), because: "scaled" });
     assert.equal(await pass(world, collector, 1e9), NOTHING);
@@ -181,19 +186,19 @@ describe("a pass", () => {
     await using world = await openWorld({ pools: POOLS });
     await keep(world, workload("StatefulSet", "mysql", { replicas: 0 }));
     await ordinal(world, { ...entries("10.20.0.70"), retention: { whenScaled: "Release" } });
-    assert.equal(await pass(world, world.reaper()), "0 orphans, 0 cooled, 1 released, 0 retained");
+    assert.equal(await pass(world, world.collector()), "0 orphans, 0 cooled, 1 released, 0 retained");
     world.clock.advance(30_000);
     const retention = { whenDeleted: "Retain" as const, ttlMs: 60_000 };
     granted(
       await reserve(
         world.context,
-        podIntent(world, "licence", { ...entries("10.20.0.71"), retention }),
+        podAllocation(world, "licence", { ...entries("10.20.0.71"), retention }),
         "pod",
       ),
     );
     await world.settle();
     await used(world, "shop/licence", "licence");
-    const collector = world.reaper();
+    const collector = world.collector();
     assert.equal(await pass(world, collector), "0 orphans, 1 cooled, 0 released, 1 retained");
     assert.equal(await pass(world, collector, 59_999), NOTHING);
     assert.equal(await pass(world, collector, 1), "0 orphans, 0 cooled, 1 released, 0 retained");
@@ -204,26 +209,26 @@ describe("a pass", () => {
     await ordinal(world, { ...entries("10.20.0.70"), retention: { whenScaled: "Release" } });
     await keep(world, workload("StatefulSet", "mysql", { replicas: 0 }));
     await keep(world, statefulPod("mysql", 0, { uid: "uid-of-mysql-0" }));
-    const collector = world.reaper();
+    const collector = world.collector();
     assert.equal(await pass(world, collector, 1e9), NOTHING);
     const seen = await world.authority.get("claim", "shop/mysql-0");
     assert.ok(seen);
     await world.authority.replace("claim", seen, { ...seen.record, binding: bindingTo("mysql-0", "node-a") });
-    await world.shelf.forget("Pod", "shop", "mysql-0");
+    await world.objects.forget("Pod", "shop", "mysql-0");
     await world.settle();
     assert.equal(await pass(world, collector, 1e9), NOTHING);
   });
 
   it("takes back what was reserved for a pod that never came, 120 s after its admission", async () => {
     await using world = await openWorld({ pools: POOLS });
-    granted(await reserve(world.context, podIntent(world, "licence", entries("10.20.0.70")), "pod"));
+    granted(await reserve(world.context, podAllocation(world, "licence", entries("10.20.0.70")), "pod"));
     granted(
-      await reserve(world.context, anonymousIntent(world, { pools: ["db"], families: ["IPv4"] }), "pod"),
+      await reserve(world.context, anonymousAllocation(world, { pools: ["db"], families: ["IPv4"] }), "pod"),
     );
     await keep(world, pod("came"));
-    granted(await reserve(world.context, podIntent(world, "came", entries("10.20.0.72")), "pod"));
+    granted(await reserve(world.context, podAllocation(world, "came", entries("10.20.0.72")), "pod"));
     await world.settle();
-    const collector = world.reaper();
+    const collector = world.collector();
     assert.equal(await pass(world, collector, 119_999), NOTHING);
     assert.equal(await pass(world, collector, 1), "0 orphans, 0 cooled, 2 released, 0 retained");
     assert.deepEqual(await world.holdings(), { "shop/came": "10.20.0.72" });
@@ -234,9 +239,9 @@ describe("a pass", () => {
     await world.authority.create("claim", claimRecord({ handMade: true }));
     await world.authority.create("reservation", reservationRecord("10.20.0.70"));
     await world.settle();
-    assert.equal(await pass(world, world.reaper(), 1e9), NOTHING);
+    assert.equal(await pass(world, world.collector(), 1e9), NOTHING);
     await used(world, "shop/mysql-0", "mysql-0");
-    assert.equal(await pass(world, world.reaper(), 1e9), NOTHING);
+    assert.equal(await pass(world, world.collector(), 1e9), NOTHING);
   });
 
   it("reaps an orphan on the second look, and a young claim's reservation never", async () => {
@@ -245,7 +250,7 @@ describe("a pass", () => {
     await ordinal(world);
     await world.authority.create("reservation", reservationRecord("10.20.0.90", { nonce: "left" }));
     await world.settle();
-    const collector = world.reaper();
+    const collector = world.collector();
     assert.deepEqual(
       [await pass(world, collector), await pass(world, collector, 29_999)],
       [NOTHING, NOTHING],
@@ -257,14 +262,14 @@ describe("a pass", () => {
   it("asks the authority again before it does anything", async () => {
     await using world = await openWorld({ pools: POOLS });
     await ordinal(world);
-    // What the reaper sees is older than the store by a binding, an admission and a claim.
+    // What the garbage collector sees is older than the store by a binding, an admission and a claim.
     const stale = viewOf({
       pools: POOLS,
       claims: [claimRecord({ name: "mysql-1", nonce: "n2", addresses: [] })],
       reservations: [reservationRecord("10.20.0.70", { nonce: "unseen" })],
     });
-    await world.shelf.forget("StatefulSet", "shop", "mysql");
-    const collector = new GarbageCollector({ ...world.context, view: stale }, world.shelf);
+    await world.objects.forget("StatefulSet", "shop", "mysql");
+    const collector = new GarbageCollector({ ...world.context, view: stale }, world.objects);
     const before = world.dump();
     for (let n = 0; n < 4; n++) await pass(world, collector, 60_000);
     assert.equal(world.dump(), before);
@@ -276,13 +281,13 @@ describe("a pass", () => {
       ["broken", "10.20.0.70"],
       ["licence", "10.20.0.71"],
     ] as const) {
-      granted(await reserve(world.context, podIntent(world, name, entries(address)), "pod"));
+      granted(await reserve(world.context, podAllocation(world, name, entries(address)), "pod"));
     }
     await world.settle();
-    const failing = Object.create(world.shelf) as typeof world.shelf;
+    const failing = Object.create(world.objects) as typeof world.objects;
     failing.pod = async (namespace, name) => {
       if (name === "broken") throw new Error("the informer is not ready");
-      return await world.shelf.pod(namespace, name);
+      return await world.objects.pod(namespace, name);
     };
     const said: unknown[] = [];
     const log = { ...world.context.log, error: (...line: unknown[]) => void said.push(line) };

@@ -156,7 +156,7 @@ export class GarbageCollector {
       if (verdict.kind === "retain") retained++;
     }
     await this.#mendAll();
-    const plan = await this.#planReap();
+    const plan = await this.#planCollection();
     this.#sightings = plan.sightings;
     const orphans = await this.#countRemoved(plan.orphans, (stored) => deleteOrphan(this.#context, stored));
     const cooled = await this.#countRemoved(
@@ -190,7 +190,7 @@ export class GarbageCollector {
     }
   }
 
-  async #planReap(): Promise<OrphanPlan> {
+  async #planCollection(): Promise<OrphanPlan> {
     const { view, clock } = this.#context;
     const now = clock.now();
     const parts = await this.#inSlices(view.reservations(), (part) =>

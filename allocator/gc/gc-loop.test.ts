@@ -2,10 +2,10 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import { altered } from "../../test/simulation/altered.ts";
+import { entries, ordinalAllocation } from "../../test/support/allocation-requests.ts";
 import { ManualClock } from "../../test/support/clock.ts";
 import { eventually } from "../../test/support/eventually.ts";
 import { claimRecord, DB_POOL, granted } from "../../test/support/fixtures.ts";
-import { entries, ordinalIntent } from "../../test/support/intents.ts";
 import { workload } from "../../test/support/objects.ts";
 import { openWorld, type World } from "../../test/support/world.ts";
 import { noopMetrics } from "../base/ports.ts";
@@ -37,7 +37,9 @@ class Gate {
 
 async function ordinals(world: World, ...names: readonly string[]): Promise<void> {
   for (const [n, name] of names.entries()) {
-    granted(await reserve(world.context, ordinalIntent(world, name, entries(`10.20.0.${70 + n}`)), "pod"));
+    granted(
+      await reserve(world.context, ordinalAllocation(world, name, entries(`10.20.0.${70 + n}`)), "pod"),
+    );
   }
   await world.settle();
 }
@@ -46,10 +48,10 @@ describe("keepHouse", () => {
   it("judges a suspect without waiting for the next pass", async () => {
     const clock = new ManualClock();
     await using world = await openWorld({ pools: [DB_POOL], clock });
-    await world.shelf.keep(granted(readObject(workload("StatefulSet", "mysql"))));
-    const house = startGcLoop(world.context, world.reaper(), noopMetrics);
+    await world.objects.keep(granted(readObject(workload("StatefulSet", "mysql"))));
+    const house = startGcLoop(world.context, world.collector(), noopMetrics);
     await ordinals(world, "mysql-0");
-    await world.shelf.forget("StatefulSet", "shop", "mysql");
+    await world.objects.forget("StatefulSet", "shop", "mysql");
     house.suspect(claimRecord());
     await eventually("it is released", async () =>
       Object.keys(await world.holdings()).length === 0 ? true : undefined,
@@ -62,7 +64,7 @@ describe("keepHouse", () => {
     const gate = new Gate();
     const clock = new ManualClock();
     await using world = await openWorld({ pools: [DB_POOL], clock, wrap: (store) => gate.wrap(store) });
-    const house = startGcLoop(world.context, new GarbageCollector(world.context, world.shelf), noopMetrics);
+    const house = startGcLoop(world.context, new GarbageCollector(world.context, world.objects), noopMetrics);
     for (const name of ["mysql-0", "mysql-1", "mysql-2"]) house.suspect(claimRecord({ name }));
     await new Promise((resolve) => setImmediate(resolve));
     const closed = house.close();

@@ -16,7 +16,7 @@ export interface GcLoop {
   close(): Promise<void>;
 }
 
-/** Runs the reaper in the background. A pass that fails is logged and tried again; it never stops by itself. */
+/** Runs the garbage collector in the background. A pass that fails is logged and tried again; it never stops by itself. */
 export function startGcLoop(context: Context, collector: GarbageCollector, metrics: Metrics): GcLoop {
   const stop = new AbortController();
   const suspects = new Map<string, Claim>(); // namespace/name -> claim as it was when it was suspected

@@ -12,7 +12,7 @@ import type { Stored } from "../store/store.ts";
 import { blockAgainst } from "./block-conflict.ts";
 import { cooldownOrphan, deleteOrphan, ensureUnmarked } from "./orphan-mark.ts";
 
-/** After this long a reservation without its claim was left by a crash, not by a reserver at work. A guess: reaping is safe at any time. */
+/** After this long a reservation without its claim was left by a crash, not by a reserver at work. A guess: collecting is safe at any time. */
 const BROKEN_OFF_MS = 1_500;
 
 /** Another process is at work on the same identity. */
@@ -125,8 +125,8 @@ async function takeOwn(context: Context, found: Stored<"reservation">, wanted: R
     return { kind: "took", stored: retaken.stored, ...(cooling === undefined ? {} : { cooling }) };
   }
   if (context.clock.now() - found.createdAt < BROKEN_OFF_MS) return { kind: "contended" };
-  const reaped = await deleteOrphan(context, found);
-  return reaped === "removed" ? await createAgain(context, wanted) : { kind: "contended" };
+  const collected = await deleteOrphan(context, found);
+  return collected === "removed" ? await createAgain(context, wanted) : { kind: "contended" };
 }
 
 async function createAgain(context: Context, wanted: Reservation): Promise<Take> {
@@ -146,7 +146,7 @@ export function isCooldownOver(
 }
 
 /**
- * Newest first; what was cooling goes on cooling. A reservation that somebody has come to rely on stays: the reaper's
+ * Newest first; what was cooling goes on cooling. A reservation that somebody has come to rely on stays: the garbage collector's
  * rule decides.
  */
 export async function rollback(context: Context, took: readonly Acquired[]): Promise<void> {

@@ -20,7 +20,7 @@ import { type BindTarget, bind, isDetached } from "./bind.ts";
 const POD: BindTarget = { name: "a", uid: "uid-of-a", node: "node-a", token: "", interface: "eth0" };
 
 /** A claim of pod a, whose last sandbox was seen to end, or is up. */
-async function lent(world: World, detached: boolean, over: Partial<Claim> = {}): Promise<Stored<"claim">> {
+async function bound(world: World, detached: boolean, over: Partial<Claim> = {}): Promise<Stored<"claim">> {
   const attachment = attachmentOf("a", { detached });
   const claim = claimRecord({
     addresses: [addr("10.20.0.70")],
@@ -40,7 +40,7 @@ async function bindAgain(world: World, key: string, pod: BindTarget): Promise<St
 describe("bind of a pod that has the claim already", () => {
   it("reports the new sandbox when the last one was seen to end, so that nobody moves the claim", async () => {
     await using world = await openWorld({ pools: [DB_POOL] });
-    const seen = await lent(world, true);
+    const seen = await bound(world, true);
     assert.equal(isDetached(seen.record), true);
     const { record } = await bindAgain(world, seen.key, { ...POD, containerID: "next" });
     assert.equal(isDetached(record), false);
@@ -52,7 +52,7 @@ describe("bind of a pod that has the claim already", () => {
 
   it("does so too when the binding was taken away meanwhile", async () => {
     await using world = await openWorld({ pools: [DB_POOL] });
-    const { binding: _, ...unbound } = (await lent(world, true)).record;
+    const { binding: _, ...unbound } = (await bound(world, true)).record;
     const seen = await world.authority.get("claim", `${unbound.namespace}/${unbound.name}`);
     assert.ok(seen);
     await world.authority.replace("claim", seen, unbound);
@@ -63,7 +63,7 @@ describe("bind of a pod that has the claim already", () => {
 
   it("writes nothing while a sandbox is up, or when none is going up", async () => {
     await using world = await openWorld({ pools: [DB_POOL] });
-    const up = await lent(world, false);
+    const up = await bound(world, false);
     const before = world.dump();
     assert.deepEqual(await bindAgain(world, up.key, { ...POD, containerID: "next" }), up);
     assert.deepEqual(await bindAgain(world, up.key, POD), up);
@@ -89,7 +89,7 @@ describe("bind of a pod that says what it was admitted with", () => {
   for (const [title, assigned, words] of rows) {
     it(`${words === undefined ? "grants" : "refuses"} ${title}`, async () => {
       await using world = await openWorld({ pools: [DB_POOL] });
-      const seen = await lent(world, false);
+      const seen = await bound(world, false);
       const pod = { ...POD, ...(assigned === undefined ? {} : { assigned }) };
       const got = await bind(world.context, seen.key, pod, async () => ({
         fenced: false,
@@ -116,7 +116,7 @@ describe("bind by what was seen of a claim", () => {
         },
       });
     const world = await openWorld({ pools: [DB_POOL], wrap: counting });
-    const seen = await lent(world, true);
+    const seen = await bound(world, true);
     const next: BindTarget = { name: "a", uid: "next", node: "node-b", token: "" };
     const tryBind = (pod: BindTarget) => bind(world.context, seen, pod, async () => NONE);
     return { world, seen, next, tryBind, reads: () => reads };

@@ -166,7 +166,7 @@ export function isDetached(claim: Claim): boolean {
 }
 
 /**
- * Lends the claim to the pod. Reads the authority, makes sure that every reservation may be relied on, then
+ * Binds the claim to the pod. Reads the authority, makes sure that every reservation may be relied on, then
  * compares and sets. A claim that was seen before, given instead of its key, saves that read if it has not changed.
  * Throws REVISION_CONFLICT when the claim keeps changing.
  */
@@ -185,8 +185,8 @@ export async function bind(
     const plan = planBind(seen.record, pod, await facts(seen.record), context.clock.now());
     if (isRefusal(plan)) return plan;
     if (!(await reliesOnAll(context, seen.record))) return missing(key);
-    const lent = plan.kind === "bound" ? seen : await lend(context, seen, plan.binding);
-    const stood = lent && (await standUp(context, lent, pod));
+    const bound = plan.kind === "bound" ? seen : await writeBinding(context, seen, plan.binding);
+    const stood = bound && (await standUp(context, bound, pod));
     if (stood !== undefined) return stood;
   }
   throw new BerthError("REVISION_CONFLICT", `claim ${key} kept changing while it was bound`, {
@@ -204,8 +204,8 @@ async function bindSeen(
   const plan = planBind(seen.record, pod, await facts(seen.record), context.clock.now());
   if (isRefusal(plan) || plan.kind === "bound" || !(await reliesOnAll(context, seen.record)))
     return undefined;
-  const lent = await lend(context, seen, plan.binding);
-  return lent && (await standUp(context, lent, pod));
+  const bound = await writeBinding(context, seen, plan.binding);
+  return bound && (await standUp(context, bound, pod));
 }
 
 /**
@@ -219,7 +219,7 @@ async function reliesOnAll(context: Context, { addresses, nonce }: Claim): Promi
   return true;
 }
 
-async function lend(
+async function writeBinding(
   context: Context,
   seen: Stored<"claim">,
   binding: Binding,

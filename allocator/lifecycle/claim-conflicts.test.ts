@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
+import { entries, ordinalAllocation, podAllocation } from "../../test/support/allocation-requests.ts";
 import { claimRecord, DB_POOL, granted, refusalOf, reservationRecord } from "../../test/support/fixtures.ts";
-import { entries, ordinalIntent, podIntent } from "../../test/support/intents.ts";
 import { openWorld } from "../../test/support/world.ts";
 import { dryRun } from "../demand/dry-run.ts";
 import type { Claim } from "../model/claim.ts";
@@ -37,11 +37,13 @@ describe("a claim of the same name", () => {
       await world.settle();
       const before = world.dump();
       assert.equal(
-        refusalOf(await reserve(world.context, podIntent(world, "train-0", entries("10.20.0.70")), "pod")),
+        refusalOf(
+          await reserve(world.context, podAllocation(world, "train-0", entries("10.20.0.70")), "pod"),
+        ),
         `CLAIM_BUSY: claim shop/train-0 belongs to ${words}; give this pod another name`,
       );
       assert.equal(
-        refusalOf(await dryRun(world.context, podIntent(world, "train-0", entries("10.20.0.70")))),
+        refusalOf(await dryRun(world.context, podAllocation(world, "train-0", entries("10.20.0.70")))),
         `CLAIM_BUSY: claim shop/train-0 belongs to ${words}; give this pod another name`,
       );
       assert.equal(world.dump(), before);
@@ -50,10 +52,10 @@ describe("a claim of the same name", () => {
 
   it("that is of an ordinal is for the pod of that name: there is only one", async () => {
     await using world = await openWorld({ pools: [DB_POOL] });
-    granted(await reserve(world.context, ordinalIntent(world, "mysql-0", entries("10.20.0.70")), "pod"));
+    granted(await reserve(world.context, ordinalAllocation(world, "mysql-0", entries("10.20.0.70")), "pod"));
     await world.settle();
     const { claim } = granted(
-      await reserve(world.context, podIntent(world, "mysql-0", entries("10.20.0.70")), "pod"),
+      await reserve(world.context, podAllocation(world, "mysql-0", entries("10.20.0.70")), "pod"),
     );
     assert.equal(claim.record.identity.kind, "Pod");
   });

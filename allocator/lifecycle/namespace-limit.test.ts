@@ -3,8 +3,8 @@ import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import { setImmediate as nextTurn } from "node:timers/promises";
 import { altered } from "../../test/simulation/altered.ts";
+import { entries, podAllocation } from "../../test/support/allocation-requests.ts";
 import { NOW, poolRecord } from "../../test/support/fixtures.ts";
-import { entries, podIntent } from "../../test/support/intents.ts";
 import { openWorld, type World } from "../../test/support/world.ts";
 import { isRefusal } from "../base/errors.ts";
 import { noopLogger } from "../base/ports.ts";
@@ -35,7 +35,7 @@ describe("limits.perNamespace", () => {
       await using world = await openWorld({ pools: [LIMITED] });
       const contexts = blind(world, processes);
       const ask = (n: number) => {
-        const allocation = podIntent(world, `p-${n}`, { pools: ["web"], families: ["IPv4"] });
+        const allocation = podAllocation(world, `p-${n}`, { pools: ["web"], families: ["IPv4"] });
         return reserve(contexts[n % processes] as Context, allocation, "pod");
       };
       const got = await Promise.all(Array.from({ length: 40 }, (_, n) => ask(n)));
@@ -53,15 +53,15 @@ describe("limits.perNamespace", () => {
     await using world = await openWorld({ pools: [LIMITED] });
     const [context] = blind(world, 1);
     assert.ok(context);
-    const both = podIntent(world, "a", { pools: ["web"] });
+    const both = podAllocation(world, "a", { pools: ["web"] });
     assert.equal((await reserve(context, both, "pod")).kind, "reserved");
-    const more = await reserve(context, podIntent(world, "b", entries("10.30.0.7")), "pod");
+    const more = await reserve(context, podAllocation(world, "b", entries("10.30.0.7")), "pod");
     assert.deepEqual(isRefusal(more) && [more.code, more.message], [
       "LIMIT_REACHED",
       'namespace shop holds 2 of the 2 addresses that pool "web" allows one namespace; release one, or ask for a higher limits.perNamespace',
     ]);
     assert.equal(
-      (await reserve(context, podIntent(world, "b", { pools: ["web"] }, "bank"), "pod")).kind,
+      (await reserve(context, podAllocation(world, "b", { pools: ["web"] }, "bank"), "pod")).kind,
       "reserved",
     );
     assert.equal((await reserve(context, both, "pod")).kind, "reserved", "who has his addresses keeps them");
@@ -83,7 +83,7 @@ describe("limits.perNamespace", () => {
     const clock = { now: () => NOW, monotonic: () => 0, sleep: async () => void (await nextTurn()) };
     const contexts = [1, 2, 3].map((seed) => ({ ...world.another(seed), clock }));
     const ask = (n: number) =>
-      reserve(contexts[n % 3] as Context, podIntent(world, `p-${n}`, { pools: ["web"] }), "pod");
+      reserve(contexts[n % 3] as Context, podAllocation(world, `p-${n}`, { pools: ["web"] }), "pod");
     for (let n = 0; n < 24; n++) assert.equal((await ask(n)).kind, "reserved");
     assert.equal(lists, 0);
     const got = await Promise.all(Array.from({ length: 20 }, (_, n) => ask(100 + n)));
@@ -111,7 +111,7 @@ describe("limits.perNamespace", () => {
             },
           }),
       });
-      const got = await reserve(world.context, podIntent(world, "a", { pools: ["web"] }), "pod");
+      const got = await reserve(world.context, podAllocation(world, "a", { pools: ["web"] }), "pod");
       assert.equal(got.kind, "reserved");
       assert.equal(lists, 0, JSON.stringify(pool.spec));
     }
@@ -122,7 +122,7 @@ describe("a pool that says no limit", () => {
   const SHARED = poolRecord("web", ["10.30.0.0/26", "fd00:30::/64"]);
   const SHARE = 56;
   const ask = (world: World, context: Context, name: string, namespace = "shop") =>
-    reserve(context, podIntent(world, name, { pools: ["web"], families: ["IPv4"] }, namespace), "pod");
+    reserve(context, podAllocation(world, name, { pools: ["web"], families: ["IPv4"] }, namespace), "pod");
 
   it("leaves a tenth to other namespaces, however many one asks for at once, in several processes whose views lag", async () => {
     await using world = await openWorld({ pools: [SHARED] });
@@ -150,7 +150,8 @@ describe("a pool that says no limit", () => {
 
   it("counts each family by itself, and takes nothing away", async () => {
     await using world = await openWorld({ pools: [poolRecord("web", ["10.30.0.0/28", "fd00:30::/124"])] });
-    const both = (name: string) => reserve(world.context, podIntent(world, name, { pools: ["web"] }), "pod");
+    const both = (name: string) =>
+      reserve(world.context, podAllocation(world, name, { pools: ["web"] }), "pod");
     for (let n = 0; n < 13; n++) {
       assert.equal((await both(`p-${n}`)).kind, "reserved");
       await world.settle();

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
+import { entries, ordinalAllocation, podAllocation } from "../../test/support/allocation-requests.ts";
 import { assertClean, assertSound, auditWorld } from "../../test/support/books.ts";
 import { FailingStore, type Failure } from "../../test/support/failing-store.ts";
 import { DB_POOL, granted, refusalOf } from "../../test/support/fixtures.ts";
-import { entries, ordinalIntent, podIntent } from "../../test/support/intents.ts";
 import { statefulPod, workload } from "../../test/support/objects.ts";
 import { openWorld, type World } from "../../test/support/world.ts";
 import type { Context } from "../cache/context.ts";
@@ -19,15 +19,15 @@ const BOTH = "10.20.0.70,fd00:20::7";
 
 async function claimed(world: World): Promise<Stored<"claim">> {
   const { claim } = granted(
-    await reserve(world.context, ordinalIntent(world, "mysql-0", entries(BOTH)), "pod"),
+    await reserve(world.context, ordinalAllocation(world, "mysql-0", entries(BOTH)), "pod"),
   );
   await world.settle();
   return claim;
 }
 
-/** Reaper passes every 20 s for as long as anything may stay behind, and half a minute of cooling. */
+/** Garbage collection passes every 20 s for as long as anything may stay behind, and half a minute of cooling. */
 async function housekeeping(world: World): Promise<void> {
-  const collector = world.reaper();
+  const collector = world.collector();
   for (let ms = 0; ms <= 150_000; ms += 20_000) {
     await collector.pass();
     await world.settle();
@@ -74,7 +74,7 @@ describe("release", () => {
     }));
     assert.match(refusalOf(bound), /^CLAIM_RELEASING: /);
     const again = granted(
-      await reserve(world.context, ordinalIntent(world, "mysql-0", entries(BOTH)), "pod"),
+      await reserve(world.context, ordinalAllocation(world, "mysql-0", entries(BOTH)), "pod"),
     );
     assert.notEqual(again.claim.uid, claim.uid);
     assert.deepEqual(again.claim.record.addresses, claim.record.addresses);
@@ -104,25 +104,25 @@ const ACTS: readonly Act[] = [
   {
     title: "the first reservation",
     before: async () => undefined,
-    run: (world, context) => reserve(context, ordinalIntent(world, "mysql-0", entries(BOTH)), "pod"),
+    run: (world, context) => reserve(context, ordinalAllocation(world, "mysql-0", entries(BOTH)), "pod"),
     outcomes: [{ "shop/mysql-0": BOTH }, {}],
   },
   {
     title: "a swap of both addresses",
     before: claimed,
     run: (world, context) =>
-      reserve(context, ordinalIntent(world, "mysql-0", entries("10.20.0.80,fd00:20::8")), "pod"),
+      reserve(context, ordinalAllocation(world, "mysql-0", entries("10.20.0.80,fd00:20::8")), "pod"),
     outcomes: [{ "shop/mysql-0": BOTH }, { "shop/mysql-0": "10.20.0.80,fd00:20::8" }],
   },
   {
     title: "a refusal that gives the first family back",
     before: async (world) => {
       await claimed(world);
-      granted(await reserve(world.context, podIntent(world, "other", entries("fd00:20::9")), "pod"));
+      granted(await reserve(world.context, podAllocation(world, "other", entries("fd00:20::9")), "pod"));
       await world.settle();
     },
     run: (world, context) =>
-      reserve(context, podIntent(world, "late", entries("10.20.0.90,fd00:20::9")), "pod"),
+      reserve(context, podAllocation(world, "late", entries("10.20.0.90,fd00:20::9")), "pod"),
     outcomes: [{ "shop/mysql-0": BOTH, "shop/other": "fd00:20::9" }],
   },
   {
@@ -139,9 +139,9 @@ const ACTS: readonly Act[] = [
 
 /** The owners of all claims here exist, so that what is left is what the act left. */
 async function settlers(world: World): Promise<void> {
-  await world.shelf.keep(granted(readObject(workload("StatefulSet", "mysql", { replicas: 1 }))));
+  await world.objects.keep(granted(readObject(workload("StatefulSet", "mysql", { replicas: 1 }))));
   const bare = { kind: "Pod", metadata: { name: "other", namespace: "shop", uid: "u" } };
-  await world.shelf.keep(granted(readObject(bare)));
+  await world.objects.keep(granted(readObject(bare)));
 }
 
 describe("a crash at each write of", () => {
@@ -174,12 +174,12 @@ describe("a crash at each write of", () => {
 
   it("the reaper that tidies up, again and again", async () => {
     const dies = (world: World, at: number, failure: Failure) =>
-      new GarbageCollector(world.another(at, new FailingStore(world.authority, at, failure)), world.shelf);
+      new GarbageCollector(world.another(at, new FailingStore(world.authority, at, failure)), world.objects);
     for (const failure of ["before", "after"] as const) {
       await using world = await openWorld({ pools: [DB_POOL] });
       const claim = await claimed(world);
       await assert.rejects(release(world.another(5, new FailingStore(world.authority, 2)), claim), /killed/);
-      const orphan = podIntent(world, "gone", entries("10.20.0.90"));
+      const orphan = podAllocation(world, "gone", entries("10.20.0.90"));
       await assert.rejects(
         reserve(world.another(6, new FailingStore(world.authority, 2)), orphan, "pod"),
         /killed/,
@@ -203,12 +203,12 @@ describe("a pod that lives through it", () => {
   it("keeps its addresses, whatever was broken off and tidied up", async () => {
     await using world = await openWorld({ pools: [DB_POOL] });
     const claim = await claimed(world);
-    await world.shelf.keep(
+    await world.objects.keep(
       granted(readObject(statefulPod("mysql", 0, { uid: "p-1", spec: { nodeName: "node-a" } }))),
     );
     const pod = { name: "mysql-0", uid: "p-1", node: "node-a", token: "" };
     granted(await bind(world.context, claim.key, pod, async () => ({ fenced: false, promiseOver: false })));
-    await world.shelf.forget("StatefulSet", "shop", "mysql");
+    await world.objects.forget("StatefulSet", "shop", "mysql");
     await housekeeping(world);
     assert.deepEqual(await world.holdings(), { "shop/mysql-0": BOTH });
     assert.equal((await world.authority.get("claim", claim.key))?.record.binding?.podUID, "p-1");

@@ -8,7 +8,7 @@ import { cooldownOrphan } from "./orphan-mark.ts";
 
 /**
  * Gives a claim's addresses back: the claim goes to releasing, from where nobody may use it, then its reservations
- * cool, then it is deleted. A crash in between is finished by the reaper. `changed`: the claim is no longer the one
+ * cool, then it is deleted. A crash in between is finished by the garbage collector. `changed`: the claim is no longer the one
  * that was judged; nothing was done.
  */
 export async function release(context: Context, seen: Stored<"claim">): Promise<"released" | "changed"> {

@@ -2,6 +2,7 @@
 // Addresses that were somebody's before: cooling, left by a crash, or wanted by two at once.
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
+import { entries, ordinalAllocation, podAllocation } from "../../test/support/allocation-requests.ts";
 import { assertClean, assertSound } from "../../test/support/books.ts";
 import { FailingStore } from "../../test/support/failing-store.ts";
 import {
@@ -15,7 +16,6 @@ import {
   reservationsOf,
   viewOf,
 } from "../../test/support/fixtures.ts";
-import { entries, ordinalIntent, podIntent } from "../../test/support/intents.ts";
 import { runsOf } from "../../test/support/runs.ts";
 import { openWorld, type World } from "../../test/support/world.ts";
 import { isRefusal } from "../base/errors.ts";
@@ -40,11 +40,11 @@ async function giveBack(world: World, key: string): Promise<void> {
 describe("a cooling address", () => {
   it("goes back to its identity at once", async () => {
     await using world = await openWorld({ pools: [DB_POOL] });
-    await take(world, podIntent(world, "licence", entries("10.20.0.70")));
+    await take(world, podAllocation(world, "licence", entries("10.20.0.70")));
     await giveBack(world, "shop/licence");
     assert.deepEqual(await world.holdings(), {});
     assert.equal((await world.all("reservation"))[0]?.record.releasedAt, world.clock.now());
-    assert.equal(await take(world, podIntent(world, "licence", entries("10.20.0.70"))), "10.20.0.70");
+    assert.equal(await take(world, podAllocation(world, "licence", entries("10.20.0.70"))), "10.20.0.70");
     assert.equal((await world.all("reservation"))[0]?.record.releasedAt, undefined);
     await assertClean(world);
   });
@@ -53,9 +53,9 @@ describe("a cooling address", () => {
     await using world = await openWorld({
       pools: [{ ...DB_POOL, spec: { ...DB_POOL.spec, cooldown: "10s" } }],
     });
-    await take(world, podIntent(world, "licence", entries("10.20.0.70")));
+    await take(world, podAllocation(world, "licence", entries("10.20.0.70")));
     await giveBack(world, "shop/licence");
-    const other = podIntent(world, "other", entries("10.20.0.70"));
+    const other = podAllocation(world, "other", entries("10.20.0.70"));
     const no =
       'ADDRESS_TAKEN: address 10.20.0.70 in pool "db" was given back by shop/licence and is cooling down; free nearby: 10.20.0.71, 10.20.0.72, 10.20.0.73; or try again later';
     assert.equal(refusalOf(await reserve(world.context, other, "pod")), no);
@@ -68,11 +68,11 @@ describe("a cooling address", () => {
 
   it("is passed over by whoever takes any", async () => {
     await using world = await openWorld({ pools: [poolRecord("p", "10.9.0.0/30")] });
-    const first = await take(world, podIntent(world, "a", { pools: ["p"] }));
+    const first = await take(world, podAllocation(world, "a", { pools: ["p"] }));
     await giveBack(world, "shop/a");
-    assert.notEqual(await take(world, podIntent(world, "b", { pools: ["p"] })), first);
+    assert.notEqual(await take(world, podAllocation(world, "b", { pools: ["p"] })), first);
     assert.match(
-      refusalOf(await reserve(world.context, podIntent(world, "c", { pools: ["p"] }), "pod")),
+      refusalOf(await reserve(world.context, podAllocation(world, "c", { pools: ["p"] }), "pod")),
       /^POOL_EXHAUSTED: /,
     );
   });
@@ -80,7 +80,7 @@ describe("a cooling address", () => {
   it("of a swap goes back when the swap is taken back", async () => {
     await using world = await openWorld({ pools: [DB_POOL] });
     for (const address of ["10.20.0.70", "10.20.0.71", "10.20.0.70"]) {
-      assert.equal(await take(world, ordinalIntent(world, "mysql-0", entries(address))), address);
+      assert.equal(await take(world, ordinalAllocation(world, "mysql-0", entries(address))), address);
     }
     await assertClean(world);
   });
@@ -89,7 +89,7 @@ describe("a cooling address", () => {
 describe("what a crash left", () => {
   it("of its own identity is taken again, once the crash can be told from a reserver at work", async () => {
     await using world = await openWorld({ pools: [DB_POOL] });
-    const allocation = ordinalIntent(world, "mysql-0", entries("10.20.0.70,fd00:20::7"));
+    const allocation = ordinalAllocation(world, "mysql-0", entries("10.20.0.70,fd00:20::7"));
     await assert.rejects(
       reserve(world.another(9, new FailingStore(world.authority, 3)), allocation, "pod"),
       /killed/,
@@ -103,7 +103,7 @@ describe("what a crash left", () => {
 
   it("of its own identity just now costs a wait, and no refusal", async () => {
     await using world = await openWorld({ pools: [DB_POOL] });
-    const allocation = ordinalIntent(world, "mysql-0", entries("10.20.0.70"));
+    const allocation = ordinalAllocation(world, "mysql-0", entries("10.20.0.70"));
     await assert.rejects(
       reserve(world.another(9, new FailingStore(world.authority, 2)), allocation, "pod"),
       /killed/,
@@ -116,18 +116,18 @@ describe("what a crash left", () => {
 
   it("of another identity is refused until the reaper was there", async () => {
     await using world = await openWorld({ pools: [DB_POOL] });
-    const allocation = ordinalIntent(world, "mysql-0", entries("10.20.0.70"));
+    const allocation = ordinalAllocation(world, "mysql-0", entries("10.20.0.70"));
     await assert.rejects(
       reserve(world.another(9, new FailingStore(world.authority, 2)), allocation, "pod"),
       /killed/,
     );
     await world.settle();
-    const other = podIntent(world, "other", entries("10.20.0.70"));
+    const other = podAllocation(world, "other", entries("10.20.0.70"));
     assert.match(
       refusalOf(await reserve(world.context, other, "pod")),
       /^ADDRESS_TAKEN: .* is held by shop\/mysql-0/,
     );
-    const collector = world.reaper();
+    const collector = world.collector();
     await collector.pass();
     world.clock.advance(30_000);
     assert.equal((await collector.pass()).orphans, 1);
@@ -141,8 +141,8 @@ describe("what a crash left", () => {
     for (let at = 1; at <= 6; at++) {
       for (const failure of ["before", "after"] as const) {
         await using world = await openWorld({ pools: [DB_POOL] });
-        await take(world, ordinalIntent(world, "mysql-0", entries("10.20.0.70")));
-        const swap = ordinalIntent(world, "mysql-0", entries("10.20.0.71"));
+        await take(world, ordinalAllocation(world, "mysql-0", entries("10.20.0.70")));
+        const swap = ordinalAllocation(world, "mysql-0", entries("10.20.0.71"));
         const dying = new FailingStore(world.authority, at, failure);
         await reserve(world.another(9, dying), swap, "pod").catch(() => undefined);
         await world.settle();
@@ -167,7 +167,7 @@ describe("two at once", () => {
       const names = [`left-${n}`, `right-${n}`] as const;
       const [left, right] = await Promise.all(
         processes.map((process, i) =>
-          reserve(process, podIntent(world, names[i] ?? "", entries(address)), "pod"),
+          reserve(process, podAllocation(world, names[i] ?? "", entries(address)), "pod"),
         ),
       );
       assert.ok(left && right);
@@ -191,7 +191,7 @@ describe("two at once", () => {
       const processes = [world.context, world.context, world.another(n + 1_000), world.another(n + 2_000)];
       const got = await Promise.all(
         processes.map((process) =>
-          reserve(process, ordinalIntent(world, "mysql-0", { pools: ["db"] }), "pod"),
+          reserve(process, ordinalAllocation(world, "mysql-0", { pools: ["db"] }), "pod"),
         ),
       );
       const answers = new Set(got.map((answer) => granted(answer).claim.record.addresses.join(",")));
@@ -206,7 +206,9 @@ describe("two at once", () => {
     await using world = await openWorld({ pools: [poolRecord("p", ["10.9.0.0/28", "fd09::/126"])] });
     const processes = Array.from({ length: 12 }, (_, n) => world.another(100 + n));
     const got = await Promise.all(
-      processes.map((process, n) => reserve(process, podIntent(world, `pod-${n}`, { pools: ["p"] }), "pod")),
+      processes.map((process, n) =>
+        reserve(process, podAllocation(world, `pod-${n}`, { pools: ["p"] }), "pod"),
+      ),
     );
     assert.equal(got.filter((answer) => !isRefusal(answer)).length, 3);
     await world.settle();
@@ -218,19 +220,19 @@ describe("two at once", () => {
     await using world = await openWorld({ pools: [DB_POOL] });
     for (let n = 0; n < runsOf(100); n++) {
       const [four, six] = addrs(`10.20.0.${100 + 1 + (n % 90)}`, `fd00:20::${n + 1}`);
-      const wishes = [
-        podIntent(world, `a-${n}`, entries(`${four},${six}`)),
-        podIntent(world, `b-${n}`, entries(`${six},${four}`)),
+      const requests = [
+        podAllocation(world, `a-${n}`, entries(`${four},${six}`)),
+        podAllocation(world, `b-${n}`, entries(`${six},${four}`)),
       ];
       const got = await Promise.all(
-        wishes.map((resolved, i) => reserve(world.another(n * 2 + i + 50), resolved, "pod")),
+        requests.map((resolved, i) => reserve(world.another(n * 2 + i + 50), resolved, "pod")),
       );
       assert.ok(got.filter(isRefusal).length >= 1);
       await world.settle();
       await assertClean(world);
       for (const key of Object.keys(await world.holdings())) await giveBack(world, key);
       world.clock.advance(30_000);
-      await world.reaper().pass();
+      await world.collector().pass();
       await world.settle();
       assert.equal((await world.all("reservation")).length, 0);
     }
@@ -242,11 +244,11 @@ describe("a pod that asks for nothing", () => {
 
   it("gets what its claim holds, not what an older claim of the name held", async () => {
     await using world = await openWorld({ pools: [DB_POOL] });
-    await take(world, podIntent(world, "licence", entries("10.20.0.70")));
+    await take(world, podAllocation(world, "licence", entries("10.20.0.70")));
     const older = (await world.all("claim"))[0]?.record;
     assert.ok(older);
     await giveBack(world, "shop/licence");
-    await take(world, podIntent(world, "licence", { ...entries("10.20.0.71"), retention: { ttlMs: 7 } }));
+    await take(world, podAllocation(world, "licence", { ...entries("10.20.0.71"), retention: { ttlMs: 7 } }));
     const retained = { since: world.clock.now(), because: "deleted" } as const;
     const view = viewOf({
       pools: [DB_POOL],
@@ -255,13 +257,13 @@ describe("a pod that asks for nothing", () => {
     });
     const context = { ...world.another(2), view };
     const input = applicantOf({
-      standing: { kind: "named", claim: "licence", identity: licence },
+      podIdentity: { kind: "named", claim: "licence", identity: licence },
       request: {},
     });
     const resolved = await resolvePod(context, input);
     assert.ok(resolved !== undefined && resolved.kind === "one");
-    assert.deepEqual(resolved.intent.ask.entry, older.addresses);
-    const { claim } = granted(await reserve(context, resolved.intent, "pod"));
+    assert.deepEqual(resolved.allocation.ask.entry, older.addresses);
+    const { claim } = granted(await reserve(context, resolved.allocation, "pod"));
     assert.deepEqual(claim.record.addresses, addrs("10.20.0.71"));
     assert.deepEqual(claim.record.request, { addresses: addrs("10.20.0.71") });
     assert.equal(claim.record.retention.ttlMs, 7);
@@ -281,12 +283,12 @@ describe("a pod that asks for nothing", () => {
     });
     const context = { ...world.another(2), view };
     const input = applicantOf({
-      standing: { kind: "named", claim: "licence", identity: licence },
+      podIdentity: { kind: "named", claim: "licence", identity: licence },
       request: {},
     });
     const resolved = await resolvePod(context, input);
     assert.ok(resolved !== undefined && resolved.kind === "one");
-    const { claim } = granted(await reserve(context, resolved.intent, "pod"));
+    const { claim } = granted(await reserve(context, resolved.allocation, "pod"));
     assert.deepEqual(claim.record.addresses, addrs("10.20.0.71"));
     await world.settle();
     await assertClean(world);

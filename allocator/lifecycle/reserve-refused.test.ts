@@ -3,8 +3,8 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import { altered } from "../../test/simulation/altered.ts";
+import { entries, podAllocation } from "../../test/support/allocation-requests.ts";
 import { poolRecord, refusalOf } from "../../test/support/fixtures.ts";
-import { entries, podIntent } from "../../test/support/intents.ts";
 import { openWorld } from "../../test/support/world.ts";
 import { BerthError, type FaultCode } from "../base/errors.ts";
 import type { Kind, Records } from "../store/store.ts";
@@ -33,7 +33,7 @@ describe("reserve, where the claim is refused", () => {
   it("gives every address back at once, and says why in the API server's own words", async () => {
     await using there = await refusing("WRITE_REFUSED");
     for (const wanted of [{ pools: ["tiny"] }, entries("10.0.0.1,fd00::1")]) {
-      const got = await reserve(there.context, podIntent(there, "a", wanted), "pod");
+      const got = await reserve(there.context, podAllocation(there, "a", wanted), "pod");
       assert.equal(refusalOf(got), `CLAIM_REFUSED: ${WORDS}`);
       assert.deepEqual(await there.all("reservation"), []);
     }
@@ -42,7 +42,7 @@ describe("reserve, where the claim is refused", () => {
   it("gives every address back after any fault that says that nothing was written", async () => {
     for (const code of ["STORE_READ_ONLY", "REVISION_CONFLICT", "INTERNAL"] as const) {
       await using there = await refusing(code);
-      await assert.rejects(reserve(there.context, podIntent(there, "a", { pools: ["tiny"] }), "pod"), {
+      await assert.rejects(reserve(there.context, podAllocation(there, "a", { pools: ["tiny"] }), "pod"), {
         code,
       });
       assert.deepEqual(await there.all("reservation"), []);
@@ -53,7 +53,7 @@ describe("reserve, where the claim is refused", () => {
     for (const code of ["STORE_UNAVAILABLE", "TIMED_OUT"] as const) {
       for (const wrote of ["nothing", "everything"] as const) {
         await using there = await refusing(code, wrote);
-        await assert.rejects(reserve(there.context, podIntent(there, "a", { pools: ["tiny"] }), "pod"), {
+        await assert.rejects(reserve(there.context, podAllocation(there, "a", { pools: ["tiny"] }), "pod"), {
           code,
         });
         assert.equal((await there.all("reservation")).length, 2, `${code}, ${wrote} written`);
@@ -63,7 +63,7 @@ describe("reserve, where the claim is refused", () => {
 
   it("gives the first family's address back when the second one's is refused", async () => {
     await using there = await refusing("WRITE_REFUSED", "nothing", "reservation");
-    const both = podIntent(there, "a", entries("10.0.0.1,fd00::1"));
+    const both = podAllocation(there, "a", entries("10.0.0.1,fd00::1"));
     await assert.rejects(reserve(there.context, both, "pod"), { code: "WRITE_REFUSED" });
     assert.deepEqual(await there.all("reservation"), []);
   });
@@ -84,7 +84,7 @@ describe("reserve, where the claim is refused", () => {
           },
         }),
     });
-    const got = await reserve(there.context, podIntent(there, "a", { pools: ["tiny"] }), "pod");
+    const got = await reserve(there.context, podAllocation(there, "a", { pools: ["tiny"] }), "pod");
     assert.equal(refusalOf(got), `CLAIM_REFUSED: ${WORDS}`);
     assert.deepEqual(counts, { asked: 1, creates: 0 });
   });

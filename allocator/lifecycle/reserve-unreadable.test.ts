@@ -3,8 +3,8 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import { altered } from "../../test/simulation/altered.ts";
+import { anonymousAllocation, entries, podAllocation } from "../../test/support/allocation-requests.ts";
 import { granted, poolRecord } from "../../test/support/fixtures.ts";
-import { anonymousIntent, entries, podIntent } from "../../test/support/intents.ts";
 import { openWorld } from "../../test/support/world.ts";
 import { BerthError, isRefusal } from "../base/errors.ts";
 import { reserve } from "./reserve.ts";
@@ -36,9 +36,11 @@ describe("reserve, where a record cannot be read", () => {
   it("leaves its address alone, wherever the picking begins", async () => {
     for (let seed = 1; seed <= 8; seed++) {
       await using there = await world(seed);
-      const got = granted(await reserve(there.context, anonymousIntent(there, { pools: ["tiny"] }), "pod"));
+      const got = granted(
+        await reserve(there.context, anonymousAllocation(there, { pools: ["tiny"] }), "pod"),
+      );
       assert.deepEqual(got.claim.record.addresses, ["10.0.0.2"]);
-      const next = await reserve(there.context, anonymousIntent(there, { pools: ["tiny"] }), "pod");
+      const next = await reserve(there.context, anonymousAllocation(there, { pools: ["tiny"] }), "pod");
       assert.equal(isRefusal(next) ? next.code : next.kind, "POOL_EXHAUSTED");
     }
   });
@@ -46,7 +48,7 @@ describe("reserve, where a record cannot be read", () => {
   it("says so to whoever asks for that address by name", async () => {
     await using there = await world();
     await assert.rejects(
-      reserve(there.context, podIntent(there, "whole", entries("10.0.0.1")), "pod"),
+      reserve(there.context, podAllocation(there, "whole", entries("10.0.0.1")), "pod"),
       CORRUPT,
     );
     assert.deepEqual(await there.holdings(), {});
@@ -55,7 +57,7 @@ describe("reserve, where a record cannot be read", () => {
   it("keeps nothing for an identity whose claim it is", async () => {
     await using there = await world();
     for (const wanted of [entries("10.0.0.2"), { pools: ["tiny"] }]) {
-      await assert.rejects(reserve(there.context, podIntent(there, "broken", wanted), "pod"), CORRUPT);
+      await assert.rejects(reserve(there.context, podAllocation(there, "broken", wanted), "pod"), CORRUPT);
       assert.deepEqual(await there.holdings(), {});
     }
   });

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
+import { entries, ordinalAllocation, podAllocation } from "../../test/support/allocation-requests.ts";
 import { assertClean, assertSound } from "../../test/support/books.ts";
 import { FailingStore } from "../../test/support/failing-store.ts";
 import {
@@ -14,7 +15,6 @@ import {
   refusalOf,
   reservationRecord,
 } from "../../test/support/fixtures.ts";
-import { entries, ordinalIntent, podIntent } from "../../test/support/intents.ts";
 import { openWorld, type World } from "../../test/support/world.ts";
 import { dryRun } from "../demand/dry-run.ts";
 import type { Claim } from "../model/claim.ts";
@@ -53,7 +53,7 @@ async function counting(pools = [DB_POOL]): Promise<{ world: World; store: Faili
 describe("reserve for a new identity", () => {
   it("makes its claim and its reservations, of one nonce", async () => {
     await using world = await openWorld({ pools: [DB_POOL] });
-    const allocation = ordinalIntent(world, "mysql-0", { pools: ["db"] });
+    const allocation = ordinalAllocation(world, "mysql-0", { pools: ["db"] });
     const { claim, fresh } = await take(world, allocation);
     assert.equal(fresh, true);
     const { nonce, addresses } = claim.record;
@@ -82,20 +82,20 @@ describe("reserve for a new identity", () => {
   it("costs two writes, and none once its claim stands", async () => {
     const { world, store } = await counting();
     await using _ = world;
-    await take(world, ordinalIntent(world, "mysql-0", entries("10.20.0.70")));
+    await take(world, ordinalAllocation(world, "mysql-0", entries("10.20.0.70")));
     assert.deepEqual([store.writes, store.reads <= 2], [2, true]);
     const before = world.dump();
-    const again = await take(world, ordinalIntent(world, "mysql-0", entries("10.20.0.70")));
+    const again = await take(world, ordinalAllocation(world, "mysql-0", entries("10.20.0.70")));
     assert.deepEqual([store.writes, store.reads <= 2, again.fresh], [2, true, false]);
     assert.equal(world.dump(), before);
   });
 
   it("takes all families or none", async () => {
     await using world = await openWorld({ pools: [DB_POOL] });
-    await take(world, podIntent(world, "first", entries("fd00:20::7")));
+    await take(world, podAllocation(world, "first", entries("fd00:20::7")));
     const refused = await reserve(
       world.context,
-      podIntent(world, "second", entries("10.20.0.70,fd00:20::7")),
+      podAllocation(world, "second", entries("10.20.0.70,fd00:20::7")),
       "pod",
     );
     assert.match(
@@ -109,8 +109,8 @@ describe("reserve for a new identity", () => {
   it("gives the first family back when the second is exhausted", async () => {
     const pools = [poolRecord("p", ["10.9.0.0/29", "fd09::/127"])];
     await using world = await openWorld({ pools });
-    for (const name of ["a", "b"]) await take(world, podIntent(world, name, { pools: ["p"] }));
-    const refused = await reserve(world.context, podIntent(world, "c", { pools: ["p"] }), "pod");
+    for (const name of ["a", "b"]) await take(world, podAllocation(world, name, { pools: ["p"] }));
+    const refused = await reserve(world.context, podAllocation(world, "c", { pools: ["p"] }), "pod");
     assert.equal(
       refusalOf(refused),
       'POOL_EXHAUSTED: no free IPv6 address in pool "p": 2 are held or cooling; add a range, or release claims that are not needed',
@@ -122,7 +122,7 @@ describe("reserve for a new identity", () => {
 
   it("passes over what the view does not know to be taken", async () => {
     await using world = await openWorld({ pools: [DB_POOL] });
-    const allocation = podIntent(world, "a", { pools: ["db"], families: ["IPv4"] });
+    const allocation = podAllocation(world, "a", { pools: ["db"], families: ["IPv4"] });
     const would = granted(await dryRun(world.context, allocation)).addresses[0];
     assert.ok(would);
     await world.authority.create(
@@ -143,20 +143,20 @@ describe("reserve for a new identity", () => {
 describe("reserve for an identity that has its claim", () => {
   it("keeps what it holds of what it asks for, whatever else is free", async () => {
     await using world = await openWorld({ pools: [DB_POOL] });
-    const first = await take(world, ordinalIntent(world, "mysql-0", { sticky: true }));
+    const first = await take(world, ordinalAllocation(world, "mysql-0", { sticky: true }));
     await world.authority.create(
       "pool",
       poolRecord("better", ["10.77.0.0/24", "fd77::/64"], { priority: 9 }),
     );
     await world.settle();
-    const again = await take(world, ordinalIntent(world, "mysql-0", { sticky: true }));
+    const again = await take(world, ordinalAllocation(world, "mysql-0", { sticky: true }));
     assert.deepEqual(again.claim.record.addresses, first.claim.record.addresses);
   });
 
   it("swaps at rest when the request changed, and cools what it gave up", async () => {
     await using world = await openWorld({ pools: [DB_POOL] });
-    const first = await take(world, ordinalIntent(world, "mysql-0", entries("10.20.0.70,fd00:20::7")));
-    const second = await take(world, ordinalIntent(world, "mysql-0", entries("10.20.0.71,fd00:20::7")));
+    const first = await take(world, ordinalAllocation(world, "mysql-0", entries("10.20.0.70,fd00:20::7")));
+    const second = await take(world, ordinalAllocation(world, "mysql-0", entries("10.20.0.71,fd00:20::7")));
     assert.equal(second.claim.record.nonce, first.claim.record.nonce);
     assert.deepEqual(await world.holdings(), { "shop/mysql-0": "10.20.0.71,fd00:20::7" });
     const given = await world.authority.get("reservation", "10.20.0.70");
@@ -166,9 +166,9 @@ describe("reserve for an identity that has its claim", () => {
 
   it("swaps after its sandbox was seen to end, and not before", async () => {
     await using world = await openWorld({ pools: [DB_POOL] });
-    await take(world, ordinalIntent(world, "mysql-0", entries("10.20.0.70")));
+    await take(world, ordinalAllocation(world, "mysql-0", entries("10.20.0.70")));
     await change(world, "shop/mysql-0", { binding: bindingTo("mysql-0", "node-a") });
-    const wanted = ordinalIntent(world, "mysql-0", entries("10.20.0.71"));
+    const wanted = ordinalAllocation(world, "mysql-0", entries("10.20.0.71"));
     const before = world.dump();
     assert.equal(
       refusalOf(await reserve(world.context, wanted, "pod")),
@@ -184,10 +184,10 @@ describe("reserve for an identity that has its claim", () => {
 
   it("writes down a new owner, request or retention, and that it is wanted again", async () => {
     await using world = await openWorld({ pools: [DB_POOL] });
-    await take(world, ordinalIntent(world, "mysql-0", entries("10.20.0.70")));
+    await take(world, ordinalAllocation(world, "mysql-0", entries("10.20.0.70")));
     await change(world, "shop/mysql-0", { retained: { since: 5, because: "scaled" } });
     const retention = { whenDeleted: "Retain" as const };
-    const wanted = ordinalIntent(world, "mysql-0", { ...entries("10.20.0.70"), retention }, "u-2");
+    const wanted = ordinalAllocation(world, "mysql-0", { ...entries("10.20.0.70"), retention }, "u-2");
     const { claim, fresh } = await take(world, wanted);
     assert.equal(fresh, true);
     assert.equal(claim.record.retained, undefined);
@@ -198,7 +198,7 @@ describe("reserve for an identity that has its claim", () => {
 
   it("notes the admission again when its pod is long in coming", async () => {
     await using world = await openWorld({ pools: [DB_POOL] });
-    const allocation = ordinalIntent(world, "mysql-0", entries("10.20.0.70"));
+    const allocation = ordinalAllocation(world, "mysql-0", entries("10.20.0.70"));
     await take(world, allocation);
     world.clock.advance(60_000);
     assert.equal((await take(world, allocation)).fresh, false);
@@ -210,7 +210,10 @@ describe("reserve for an identity that has its claim", () => {
   it("never takes a binding away", async () => {
     await using world = await openWorld({ pools: [DB_POOL] });
     const promised = (retention: { whenDeleted: "Retain" } | undefined): AllocationRequest => {
-      const plain = podIntent(world, "web", { ...entries("10.20.0.70"), ...(retention && { retention }) });
+      const plain = podAllocation(world, "web", {
+        ...entries("10.20.0.70"),
+        ...(retention && { retention }),
+      });
       return { ...plain, promise: bindingTo("", "", { token: "late", podUID: "" }) };
     };
     await take(world, promised(undefined));
@@ -224,9 +227,9 @@ describe("reserve for an identity that has its claim", () => {
 
   it("takes its addresses back from a release that stopped half-way", async () => {
     await using world = await openWorld({ pools: [DB_POOL] });
-    await take(world, ordinalIntent(world, "mysql-0", entries("10.20.0.70")));
+    await take(world, ordinalAllocation(world, "mysql-0", entries("10.20.0.70")));
     await change(world, "shop/mysql-0", { releasing: true });
-    const { claim } = await take(world, ordinalIntent(world, "mysql-0", entries("10.20.0.70")));
+    const { claim } = await take(world, ordinalAllocation(world, "mysql-0", entries("10.20.0.70")));
     assert.deepEqual(claim.record.addresses, ["10.20.0.70"]);
     assert.equal(claim.record.releasing, undefined);
     assert.deepEqual(await world.holdings(), { "shop/mysql-0": "10.20.0.70" });
@@ -249,24 +252,24 @@ describe("reserve for a claim made by hand", () => {
     await world.settle();
     const { claim } = await take(
       world,
-      podIntent(world, "licence", { pools: ["db"], families: ["IPv4"], sticky: true }),
+      podAllocation(world, "licence", { pools: ["db"], families: ["IPv4"], sticky: true }),
     );
     const { addresses, nonce, admittedAt, ...rest } = claim.record;
     const { addresses: _, nonce: __, ...said } = resolved;
     assert.deepEqual(rest, said);
     assert.deepEqual([addresses.length, nonce.length, admittedAt], [1, 26, world.clock.now()]);
     await assertClean(world);
-    const again = podIntent(world, "licence", { pools: ["db"], families: ["IPv4"], sticky: true });
+    const again = podAllocation(world, "licence", { pools: ["db"], families: ["IPv4"], sticky: true });
     assert.equal((await take(world, again)).fresh, false);
   });
 
   it("leaves it as it is when it cannot be had", async () => {
     await using world = await openWorld({ pools: [DB_POOL] });
-    await take(world, podIntent(world, "other", entries("10.20.0.70")));
+    await take(world, podAllocation(world, "other", entries("10.20.0.70")));
     const resolved = claimRecord({ name: "licence", addresses: [], nonce: "", handMade: true });
     await world.authority.create("claim", resolved);
     await world.settle();
-    refusalOf(await reserve(world.context, podIntent(world, "licence", entries("10.20.0.70")), "pod"));
+    refusalOf(await reserve(world.context, podAllocation(world, "licence", entries("10.20.0.70")), "pod"));
     assert.deepEqual((await world.authority.get("claim", "shop/licence"))?.record, resolved);
     await assertSound(world);
   });

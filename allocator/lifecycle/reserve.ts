@@ -35,7 +35,7 @@ export type { AllocationRequest, Reserved, Seen } from "./allocation-request.ts"
  * if it still fits. Two writes and a read for a new identity, none for one that has its claim.
  *
  * Reservations first, each created under the address's name, which is what makes two winners impossible; then the
- * claim; then the reservations are read back, because a reaper may have thought them orphans in between.
+ * claim; then the reservations are read back, because a garbage collector may have thought them orphans in between.
  * Throws REVISION_CONFLICT when records keep changing, and what the store throws.
  */
 export async function reserve(
@@ -116,14 +116,14 @@ async function tryReserve(
   if (isRefusal(plan)) return plan;
   const moves = !isAsPlanned(plan, listed);
   const isOthers = allocation !== asked;
-  const stuck = moves ? immovable(before, { intent: allocation, holds: held, seen, isOthers }) : undefined;
+  const stuck = moves ? immovable(before, { allocation, holds: held, seen, isOthers }) : undefined;
   if (stuck !== undefined) return stuck;
   if (known === undefined || !isReserved(known.record))
-    return await take(context, { intent: allocation, seen }, known, plan);
+    return await take(context, { allocation, seen }, known, plan);
   if (seen === "nothing")
     return moves ? await hold(context, allocation, known, plan) : await wait(context, known);
   if (!moves && isCurrent(known, allocation, context.clock.now())) return heldAddresses(known);
-  return await change(context, { intent: allocation, seen }, known, plan);
+  return await change(context, { allocation, seen }, known, plan);
 }
 
 async function planFor(
@@ -139,7 +139,7 @@ async function planFor(
 
 /** What is asked for, and by what. */
 interface Wanted {
-  readonly intent: AllocationRequest;
+  readonly allocation: AllocationRequest;
   readonly seen: Seen;
 }
 
@@ -150,8 +150,8 @@ async function change(
   known: Stored<"claim">,
   plan: Plan,
 ): Promise<Attempt> {
-  const { intent } = wanted;
-  if (intent.isThere !== undefined && !(await intent.isThere())) return podGone(intent.key);
+  const { allocation } = wanted;
+  if (allocation.isThere !== undefined && !(await allocation.isThere())) return podGone(allocation.key);
   const attempt = await take(context, wanted, known, plan);
   if (attempt.kind !== "reserved") return attempt;
   const { addresses, nonce } = attempt.claim.record;
@@ -165,17 +165,18 @@ async function change(
 function immovable(
   claim: Claim | undefined,
   {
-    intent,
+    allocation,
     holds,
     seen,
     isOthers,
   }: Wanted & { readonly holds: readonly Address[]; readonly isOthers: boolean },
 ): Refusal | undefined {
-  if (claim !== undefined && isOthers && holds.length > 0) return keptForWorkload(claim, intent.ask);
-  const promised = heldByOtherPod(claim, intent);
+  if (claim !== undefined && isOthers && holds.length > 0) return keptForWorkload(claim, allocation.ask);
+  const promised = heldByOtherPod(claim, allocation);
   if (promised !== undefined || claim === undefined || holds.length === 0) return promised;
   return (
-    inUseConflict(claim, intent.ask) ?? (seen === "workload" ? movesWithItsPod(claim, intent.ask) : undefined)
+    inUseConflict(claim, allocation.ask) ??
+    (seen === "workload" ? movesWithItsPod(claim, allocation.ask) : undefined)
   );
 }
 
@@ -188,7 +189,7 @@ function barredFor(
 
 /**
  * Which of its addresses a claim may rely on: those that the view shows reserved for it cost nothing, the others are
- * looked up. A reserver that was reaped while it paused may be about to take its claim back, or may have crashed.
+ * looked up. A reserver that was collected while it paused may be about to take its claim back, or may have crashed.
  */
 async function sureOf(context: Context, listed: readonly Address[], nonce: string): Promise<Address[]> {
   const sure: Address[] = [];
@@ -204,7 +205,7 @@ async function sureOf(context: Context, listed: readonly Address[], nonce: strin
 /** Reservations, then the claim, then the reservations once more; whatever breaks off is undone. */
 async function take(
   context: Context,
-  { intent, seen }: Wanted,
+  { allocation, seen }: Wanted,
   known: Stored<"claim"> | undefined,
   plan: Plan,
 ): Promise<Attempt> {
@@ -213,13 +214,13 @@ async function take(
   const now = context.clock.now();
   const refused =
     known === undefined
-      ? await refusedBefore(context, claimOf(intent, before, { addresses: [], nonce, now, seen }))
+      ? await refusedBefore(context, claimOf(allocation, before, { addresses: [], nonce, now, seen }))
       : undefined;
   if (refused !== undefined) return refused;
-  const took = await acquireAll({ context, claim: intent.key, nonce, take: acquireCandidate }, plan.lots);
+  const took = await acquireAll({ context, claim: allocation.key, nonce, take: acquireCandidate }, plan.lots);
   if (!Array.isArray(took)) return took;
   const addresses = [...plan.keep, ...took.map(({ stored }) => stored.record.address)];
-  const next = claimOf(intent, before, { addresses, nonce, now: context.clock.now(), seen });
+  const next = claimOf(allocation, before, { addresses, nonce, now: context.clock.now(), seen });
   const written = await writeClaim(context, known, next).catch(async (error: unknown) => {
     if (isDefinite(error)) await (known === undefined ? rollbackUnused : rollback)(context, took);
     return refusedBy(error, next);

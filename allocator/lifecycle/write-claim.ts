@@ -19,16 +19,16 @@ export function claimOf(
     request: allocation.request,
   };
   // A claim that somebody else made meanwhile may be bound already.
-  const lent =
+  const bound =
     allocation.promise === undefined || known?.binding !== undefined ? {} : { binding: allocation.promise };
   const where = allocation.interface === undefined ? {} : { interface: allocation.interface };
   const addresses = [...to.addresses].sort(compareAddresses);
   const got = { addresses, nonce: to.nonce, ...admission(known, to) };
   if (known === undefined)
-    return { ...allocation.key, ...said, ...where, ...lent, ...got, status: { phase: "Pending" } };
+    return { ...allocation.key, ...said, ...where, ...bound, ...got, status: { phase: "Pending" } };
   const { retained: _, ...kept } = known;
   // What a person wrote into a claim stays theirs.
-  return known.handMade === true ? { ...kept, ...got } : { ...kept, ...said, ...where, ...lent, ...got };
+  return known.handMade === true ? { ...kept, ...got } : { ...kept, ...said, ...where, ...bound, ...got };
 }
 
 /**

@@ -33,8 +33,8 @@ export function claimRefsFor(
  * then it is no slot of a set, and promised to nobody in particular.
  */
 export function matchesRef({ token }: ClaimRef, { identity, binding }: Claim): boolean {
-  const lent = binding?.token ?? "";
-  return token === "" ? identity.slot === undefined && lent === "" : lent === token;
+  const bound = binding?.token ?? "";
+  return token === "" ? identity.slot === undefined && bound === "" : bound === token;
 }
 
 /**

@@ -2,6 +2,7 @@
 // A claim that somebody deleted past admission while a pod had it. Only Kubernetes has such claims; here they are written.
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
+import { entries, ordinalAllocation, slotsFor } from "../../test/support/allocation-requests.ts";
 import {
   attachmentOf,
   bindingTo,
@@ -12,7 +13,6 @@ import {
   reservationsOf,
   viewOf,
 } from "../../test/support/fixtures.ts";
-import { entries, ordinalIntent, slotsFor } from "../../test/support/intents.ts";
 import { openWorld, type World } from "../../test/support/world.ts";
 import { readClaim } from "../cache/reader.ts";
 import { predictFromCache } from "../demand/cache-prediction.ts";
@@ -51,7 +51,7 @@ describe("a claim that is being deleted", () => {
       await using world = await openWorld({ pools: [DB_POOL] });
       await put(world, claim);
       for (const asked of ["10.20.0.70", "10.20.0.71"]) {
-        const allocation = ordinalIntent(world, "mysql-0", entries(asked));
+        const allocation = ordinalAllocation(world, "mysql-0", entries(asked));
         assert.equal(refusalOf(await dryRun(world.context, allocation)), words);
         assert.deepEqual(predictFromCache(world.context, allocation), { kind: "try" });
         if (claim.releasing === true) continue; // whoever finds that goes on with it
@@ -66,7 +66,7 @@ describe("a claim that is being deleted", () => {
     await using world = await openWorld({ pools: [DB_POOL] });
     await put(world, DOOMED);
     const refusal = refusalOf(
-      await reserve(world.context, ordinalIntent(world, "pg-0", entries("10.20.0.70")), "pod"),
+      await reserve(world.context, ordinalAllocation(world, "pg-0", entries("10.20.0.70")), "pod"),
     );
     assert.match(refusal, /^ADDRESS_TAKEN: address 10\.20\.0\.70 in pool "db" is held by shop\/mysql-0 /);
   });
@@ -75,7 +75,7 @@ describe("a claim that is being deleted", () => {
     await using world = await openWorld({ pools: [DB_POOL] });
     const stale = { ...world.context, view: viewOf({ pools: [DB_POOL], claims: [DOOMED] }) };
     assert.equal(await readClaim(stale, "shop/mysql-0"), undefined);
-    const allocation = ordinalIntent(world, "mysql-0", entries("10.20.0.70"));
+    const allocation = ordinalAllocation(world, "mysql-0", entries("10.20.0.70"));
     assert.equal(granted(await dryRun(stale, allocation)).kind, "preview");
     assert.equal(granted(await reserve(stale, allocation, "pod")).made, true);
   });
@@ -92,10 +92,10 @@ describe("a claim that is being deleted", () => {
     const words =
       "SET_EXHAUSTED: all 1 entries of the set are in use: claim shop/web-slot-0 is being deleted; try again in a moment; " +
       "add entries for replicas and maxSurge, or lower them";
-    assert.equal(refusalOf(await dryRunSlot(world.context, world.shelf, one)), words);
-    assert.equal(refusalOf(await allocateSlot(world.context, world.shelf, one)), words);
-    const lent = granted(await allocateSlot(world.context, world.shelf, both));
-    assert.equal(lent.claim.record.name, "web-slot-1");
+    assert.equal(refusalOf(await dryRunSlot(world.context, world.objects, one)), words);
+    assert.equal(refusalOf(await allocateSlot(world.context, world.objects, one)), words);
+    const bound = granted(await allocateSlot(world.context, world.objects, both));
+    assert.equal(bound.claim.record.name, "web-slot-1");
   });
 
   it("is not lent while nobody has it either", async () => {
@@ -103,7 +103,7 @@ describe("a claim that is being deleted", () => {
     const { binding: _, ...unbound } = DOOMED;
     const identity = { kind: "Deployment", apiVersion: "apps/v1", name: "web", slot: 0 };
     await put(world, { ...unbound, name: "web-slot-0", identity });
-    const got = await allocateSlot(world.context, world.shelf, slotsFor(world, entries("10.20.0.70")));
+    const got = await allocateSlot(world.context, world.objects, slotsFor(world, entries("10.20.0.70")));
     assert.match(refusalOf(got), /claim shop\/web-slot-0 is being deleted; try again in a moment/);
   });
 

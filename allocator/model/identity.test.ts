@@ -12,194 +12,196 @@ function owned(kind: string, name: string, apiVersion: string, over: Partial<Pod
 }
 
 /** What each creator of pods gives them at CREATE, and what follows from it. */
-const CREATORS: readonly { readonly title: string; readonly pod: PodMetadata; readonly standing: unknown }[] =
-  [
-    {
-      title: "StatefulSet: the ordinal is in the name",
-      pod: owned("StatefulSet", "mysql", "apps/v1", { name: "mysql-12" }),
-      standing: {
-        kind: "named",
-        claim: "mysql-12",
-        identity: { kind: "StatefulSet", apiVersion: "apps/v1", name: "mysql", uid: "u-1", ordinal: 12 },
+const CREATORS: readonly {
+  readonly title: string;
+  readonly pod: PodMetadata;
+  readonly podIdentity: unknown;
+}[] = [
+  {
+    title: "StatefulSet: the ordinal is in the name",
+    pod: owned("StatefulSet", "mysql", "apps/v1", { name: "mysql-12" }),
+    podIdentity: {
+      kind: "named",
+      claim: "mysql-12",
+      identity: { kind: "StatefulSet", apiVersion: "apps/v1", name: "mysql", uid: "u-1", ordinal: 12 },
+    },
+  },
+  {
+    title: "StatefulSet whose name looks like a pod of it",
+    pod: owned("StatefulSet", "mysql-0", "apps/v1", { name: "mysql-0-3" }),
+    podIdentity: {
+      kind: "named",
+      claim: "mysql-0-3",
+      identity: { kind: "StatefulSet", apiVersion: "apps/v1", name: "mysql-0", uid: "u-1", ordinal: 3 },
+    },
+  },
+  {
+    title: "Advanced StatefulSet with a hole: the name counts, not the index",
+    pod: owned("StatefulSet", "mysql", "apps.kruise.io/v1beta1", {
+      name: "mysql-7",
+      labels: { "apps.kubernetes.io/pod-index": "7" },
+    }),
+    podIdentity: {
+      kind: "named",
+      claim: "mysql-7",
+      identity: {
+        kind: "StatefulSet",
+        apiVersion: "apps.kruise.io/v1beta1",
+        name: "mysql",
+        uid: "u-1",
+        ordinal: 7,
       },
     },
-    {
-      title: "StatefulSet whose name looks like a pod of it",
-      pod: owned("StatefulSet", "mysql-0", "apps/v1", { name: "mysql-0-3" }),
-      standing: {
-        kind: "named",
-        claim: "mysql-0-3",
-        identity: { kind: "StatefulSet", apiVersion: "apps/v1", name: "mysql-0", uid: "u-1", ordinal: 3 },
-      },
+  },
+  {
+    title: "StatefulSet pod that is named otherwise: itself, and no ordinal",
+    pod: owned("StatefulSet", "mysql", "apps/v1", {
+      name: "db",
+      labels: { "apps.kubernetes.io/pod-index": "4" },
+    }),
+    podIdentity: { kind: "named", claim: "db", identity: { kind: "Pod", apiVersion: "v1", name: "db" } },
+  },
+  {
+    title: "StatefulSet of another API group, which nobody reads: its pod, and the entry that its name says",
+    pod: owned("StatefulSet", "tikv", "apps.pingcap.com/v1", { name: "tikv-2" }),
+    podIdentity: {
+      kind: "named",
+      claim: "tikv-2",
+      identity: { kind: "Pod", apiVersion: "v1", name: "tikv-2" },
+      ordinal: 2,
     },
-    {
-      title: "Advanced StatefulSet with a hole: the name counts, not the index",
-      pod: owned("StatefulSet", "mysql", "apps.kruise.io/v1beta1", {
-        name: "mysql-7",
-        labels: { "apps.kubernetes.io/pod-index": "7" },
-      }),
-      standing: {
-        kind: "named",
-        claim: "mysql-7",
-        identity: {
-          kind: "StatefulSet",
-          apiVersion: "apps.kruise.io/v1beta1",
-          name: "mysql",
-          uid: "u-1",
-          ordinal: 7,
-        },
-      },
+  },
+  {
+    title: "Deployment: the ReplicaSet's name without the hash of its template",
+    pod: owned("ReplicaSet", "web-5d9c7b", "apps/v1", {
+      generateName: "web-5d9c7b-",
+      labels: { "pod-template-hash": "5d9c7b" },
+    }),
+    podIdentity: {
+      kind: "set",
+      workload: "web",
+      identity: { kind: "Deployment", apiVersion: "apps/v1", name: "web" },
     },
-    {
-      title: "StatefulSet pod that is named otherwise: itself, and no ordinal",
-      pod: owned("StatefulSet", "mysql", "apps/v1", {
-        name: "db",
-        labels: { "apps.kubernetes.io/pod-index": "4" },
-      }),
-      standing: { kind: "named", claim: "db", identity: { kind: "Pod", apiVersion: "v1", name: "db" } },
+  },
+  {
+    title: "ReplicaSet that no Deployment made",
+    pod: owned("ReplicaSet", "web-blue", "apps/v1", { generateName: "web-blue-" }),
+    podIdentity: {
+      kind: "set",
+      workload: "web-blue",
+      identity: { kind: "ReplicaSet", apiVersion: "apps/v1", name: "web-blue", uid: "u-1" },
     },
-    {
-      title:
-        "StatefulSet of another API group, which nobody reads: its pod, and the entry that its name says",
-      pod: owned("StatefulSet", "tikv", "apps.pingcap.com/v1", { name: "tikv-2" }),
-      standing: {
-        kind: "named",
-        claim: "tikv-2",
-        identity: { kind: "Pod", apiVersion: "v1", name: "tikv-2" },
-        ordinal: 2,
-      },
+  },
+  {
+    title: "ReplicaSet of an Argo Rollout",
+    pod: owned("ReplicaSet", "web-6f7b", "apps/v1", {
+      generateName: "web-6f7b-",
+      labels: { "rollouts-pod-template-hash": "6f7b" },
+    }),
+    podIdentity: {
+      kind: "set",
+      workload: "web",
+      identity: { kind: "Rollout", apiVersion: "argoproj.io/v1alpha1", name: "web" },
     },
-    {
-      title: "Deployment: the ReplicaSet's name without the hash of its template",
-      pod: owned("ReplicaSet", "web-5d9c7b", "apps/v1", {
-        generateName: "web-5d9c7b-",
-        labels: { "pod-template-hash": "5d9c7b" },
-      }),
-      standing: {
-        kind: "set",
-        workload: "web",
-        identity: { kind: "Deployment", apiVersion: "apps/v1", name: "web" },
-      },
+  },
+  {
+    title: "a ReplicaSet of another API group",
+    pod: owned("ReplicaSet", "web-5d9c7b", "apps.example.com/v1", {
+      generateName: "web-5d9c7b-",
+      labels: { "pod-template-hash": "5d9c7b" },
+    }),
+    podIdentity: { kind: "anonymous", identity: { kind: "Pod", apiVersion: "v1", name: "web-5d9c7b-" } },
+  },
+  {
+    title: "a Job of another API group",
+    pod: owned("Job", "train", "batch.volcano.sh/v1alpha1", {
+      name: "train-2",
+      annotations: { "batch.kubernetes.io/job-completion-index": "2" },
+    }),
+    podIdentity: { kind: "anonymous", identity: { kind: "Pod", apiVersion: "v1", name: "" } },
+  },
+  {
+    title: "DaemonSet: nothing tells one from the next",
+    pod: owned("DaemonSet", "agent", "apps/v1", { generateName: "agent-" }),
+    podIdentity: { kind: "anonymous", identity: { kind: "Pod", apiVersion: "v1", name: "agent-" } },
+  },
+  {
+    title: "indexed Job, by annotation",
+    pod: owned("Job", "train", "batch/v1", {
+      generateName: "train-2-",
+      annotations: { "batch.kubernetes.io/job-completion-index": "2" },
+    }),
+    podIdentity: {
+      kind: "named",
+      claim: "train-2",
+      byToken: true,
+      identity: { kind: "Job", apiVersion: "batch/v1", name: "train", uid: "u-1", ordinal: 2 },
     },
-    {
-      title: "ReplicaSet that no Deployment made",
-      pod: owned("ReplicaSet", "web-blue", "apps/v1", { generateName: "web-blue-" }),
-      standing: {
-        kind: "set",
-        workload: "web-blue",
-        identity: { kind: "ReplicaSet", apiVersion: "apps/v1", name: "web-blue", uid: "u-1" },
-      },
+  },
+  {
+    title: "indexed Job, by label",
+    pod: owned("Job", "train", "batch/v1", {
+      generateName: "train-0-",
+      labels: { "batch.kubernetes.io/job-completion-index": "0" },
+    }),
+    podIdentity: {
+      kind: "named",
+      claim: "train-0",
+      byToken: true,
+      identity: { kind: "Job", apiVersion: "batch/v1", name: "train", uid: "u-1", ordinal: 0 },
     },
-    {
-      title: "ReplicaSet of an Argo Rollout",
-      pod: owned("ReplicaSet", "web-6f7b", "apps/v1", {
-        generateName: "web-6f7b-",
-        labels: { "rollouts-pod-template-hash": "6f7b" },
-      }),
-      standing: {
-        kind: "set",
-        workload: "web",
-        identity: { kind: "Rollout", apiVersion: "argoproj.io/v1alpha1", name: "web" },
-      },
+  },
+  {
+    title: "Job without indexes, as of a CronJob",
+    pod: owned("Job", "report-28999", "batch/v1", { generateName: "report-28999-" }),
+    podIdentity: { kind: "anonymous", identity: { kind: "Pod", apiVersion: "v1", name: "report-28999-" } },
+  },
+  {
+    title: "bare pod with a name",
+    pod: origin({ name: "licence" }),
+    podIdentity: {
+      kind: "named",
+      claim: "licence",
+      identity: { kind: "Pod", apiVersion: "v1", name: "licence" },
     },
-    {
-      title: "a ReplicaSet of another API group",
-      pod: owned("ReplicaSet", "web-5d9c7b", "apps.example.com/v1", {
-        generateName: "web-5d9c7b-",
-        labels: { "pod-template-hash": "5d9c7b" },
-      }),
-      standing: { kind: "anonymous", identity: { kind: "Pod", apiVersion: "v1", name: "web-5d9c7b-" } },
+  },
+  {
+    title: "bare pod from generateName",
+    pod: origin({ generateName: "licence-" }),
+    podIdentity: { kind: "anonymous", identity: { kind: "Pod", apiVersion: "v1", name: "licence-" } },
+  },
+  {
+    title: "virt-launcher: the machine, whichever pod runs it",
+    pod: owned("VirtualMachineInstance", "win11", "kubevirt.io/v1", {
+      generateName: "virt-launcher-win11-",
+    }),
+    podIdentity: {
+      kind: "named",
+      claim: "win11",
+      byToken: true,
+      identity: { kind: "VirtualMachineInstance", apiVersion: "kubevirt.io/v1", name: "win11", uid: "u-1" },
     },
-    {
-      title: "a Job of another API group",
-      pod: owned("Job", "train", "batch.volcano.sh/v1alpha1", {
-        name: "train-2",
-        annotations: { "batch.kubernetes.io/job-completion-index": "2" },
-      }),
-      standing: { kind: "anonymous", identity: { kind: "Pod", apiVersion: "v1", name: "" } },
+  },
+  {
+    title: "CloneSet: the instance id is in the name",
+    pod: owned("CloneSet", "web", "apps.kruise.io/v1alpha1", { name: "web-x7k2p" }),
+    podIdentity: {
+      kind: "named",
+      claim: "web-x7k2p",
+      identity: { kind: "CloneSet", apiVersion: "apps.kruise.io/v1alpha1", name: "web", uid: "u-1" },
     },
-    {
-      title: "DaemonSet: nothing tells one from the next",
-      pod: owned("DaemonSet", "agent", "apps/v1", { generateName: "agent-" }),
-      standing: { kind: "anonymous", identity: { kind: "Pod", apiVersion: "v1", name: "agent-" } },
-    },
-    {
-      title: "indexed Job, by annotation",
-      pod: owned("Job", "train", "batch/v1", {
-        generateName: "train-2-",
-        annotations: { "batch.kubernetes.io/job-completion-index": "2" },
-      }),
-      standing: {
-        kind: "named",
-        claim: "train-2",
-        byToken: true,
-        identity: { kind: "Job", apiVersion: "batch/v1", name: "train", uid: "u-1", ordinal: 2 },
-      },
-    },
-    {
-      title: "indexed Job, by label",
-      pod: owned("Job", "train", "batch/v1", {
-        generateName: "train-0-",
-        labels: { "batch.kubernetes.io/job-completion-index": "0" },
-      }),
-      standing: {
-        kind: "named",
-        claim: "train-0",
-        byToken: true,
-        identity: { kind: "Job", apiVersion: "batch/v1", name: "train", uid: "u-1", ordinal: 0 },
-      },
-    },
-    {
-      title: "Job without indexes, as of a CronJob",
-      pod: owned("Job", "report-28999", "batch/v1", { generateName: "report-28999-" }),
-      standing: { kind: "anonymous", identity: { kind: "Pod", apiVersion: "v1", name: "report-28999-" } },
-    },
-    {
-      title: "bare pod with a name",
-      pod: origin({ name: "licence" }),
-      standing: {
-        kind: "named",
-        claim: "licence",
-        identity: { kind: "Pod", apiVersion: "v1", name: "licence" },
-      },
-    },
-    {
-      title: "bare pod from generateName",
-      pod: origin({ generateName: "licence-" }),
-      standing: { kind: "anonymous", identity: { kind: "Pod", apiVersion: "v1", name: "licence-" } },
-    },
-    {
-      title: "virt-launcher: the machine, whichever pod runs it",
-      pod: owned("VirtualMachineInstance", "win11", "kubevirt.io/v1", {
-        generateName: "virt-launcher-win11-",
-      }),
-      standing: {
-        kind: "named",
-        claim: "win11",
-        byToken: true,
-        identity: { kind: "VirtualMachineInstance", apiVersion: "kubevirt.io/v1", name: "win11", uid: "u-1" },
-      },
-    },
-    {
-      title: "CloneSet: the instance id is in the name",
-      pod: owned("CloneSet", "web", "apps.kruise.io/v1alpha1", { name: "web-x7k2p" }),
-      standing: {
-        kind: "named",
-        claim: "web-x7k2p",
-        identity: { kind: "CloneSet", apiVersion: "apps.kruise.io/v1alpha1", name: "web", uid: "u-1" },
-      },
-    },
-    {
-      title: "an owner that nobody here knows",
-      pod: owned("Workflow", "etl", "argoproj.io/v1alpha1", { generateName: "etl-" }),
-      standing: { kind: "anonymous", identity: { kind: "Pod", apiVersion: "v1", name: "etl-" } },
-    },
-  ];
+  },
+  {
+    title: "an owner that nobody here knows",
+    pod: owned("Workflow", "etl", "argoproj.io/v1alpha1", { generateName: "etl-" }),
+    podIdentity: { kind: "anonymous", identity: { kind: "Pod", apiVersion: "v1", name: "etl-" } },
+  },
+];
 
 describe("standingOf", () => {
-  for (const { title, pod, standing } of CREATORS) {
+  for (const { title, pod, podIdentity } of CREATORS) {
     it(title, () => {
-      assert.deepEqual(identityOf(pod), standing);
+      assert.deepEqual(identityOf(pod), podIdentity);
     });
   }
 

@@ -9,7 +9,7 @@ export interface Reservation {
   readonly claim: ClaimKey;
   /** Equals that of its claim. A reservation whose nonce no claim carries was left by a crash. */
   readonly nonce: string;
-  /** The reaper means to delete it and is looking at the claim once more (ADR 0001, reserve and reap). */
+  /** The garbage collector means to delete it and is looking at the claim once more (ADR 0001, reserve and collect). */
   readonly marked?: boolean;
   /** Milliseconds since 1970: given back, cooling until its pool's cooldown is over. Only `claim` may have it sooner. */
   readonly releasedAt?: number;

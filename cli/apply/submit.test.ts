@@ -32,7 +32,7 @@ async function worldFor(t: TestContext, options?: WorldOptions): Promise<World> 
 
 /** A counter at the real decisions, without the network between them; `asked` has every question. */
 function counterAt(world: World, dryRun = false): { counter: ReviewTarget; asked: Asked[] } {
-  const handlers = createHandlers(world.desk);
+  const handlers = createHandlers(world.admission);
   const asked: Asked[] = [];
   let uuids = 0;
   const counter: ReviewTarget = {
@@ -42,7 +42,7 @@ function counterAt(world: World, dryRun = false): { counter: ReviewTarget; asked
       random: { token: () => "", fraction: () => 0.5 },
       uuid: () => `uuid-${++uuids}`,
     },
-    ledger: { store: world.authority, shelf: world.shelf, attachments: () => [] },
+    ledger: { store: world.authority, admitted: world.objects, attachments: () => [] },
     webhook: {
       review: async (route, question) => {
         asked.push({ route, ...structuredClone(question) });
@@ -118,7 +118,7 @@ describe("a pod", () => {
         { operation: "CREATE", name: "web", namespace: "shop", oldObject: null, dryRun: false },
       );
     }
-    assert.equal((await world.shelf.pod("shop", "web"))?.uid, "uuid-1");
+    assert.equal((await world.objects.pod("shop", "web"))?.uid, "uuid-1");
   });
 
   it("gets its name between the two when it has none", async (t) => {
@@ -163,7 +163,7 @@ describe("a pod", () => {
       /^refused: address 10\.20\.0\.70 .* is held by/,
     );
     assert.equal(asked.length, 3);
-    assert.equal(await world.shelf.pod("shop", "other"), undefined);
+    assert.equal(await world.objects.pod("shop", "other"), undefined);
   });
 
   it("is told about on a dry run, and nothing is written", async (t) => {
@@ -259,7 +259,7 @@ describe("other objects", () => {
     const { counter } = counterAt(world);
     const licence = pod("licence", { annotations: { "berth.dev/ips": "10.20.0.70" } });
     const kept = object(await send(counter, licence));
-    await world.shelf.keep({ ...kept, json: new Fields({}) });
+    await world.objects.keep({ ...kept, json: new Fields({}) });
     await assert.rejects(send(counter, licence), { code: "STATE_CORRUPT" });
     assert.equal(said(await deleteObject(counter, granted(keyOfOperand("pod/shop/licence")))), "deleted");
     assert.equal(said(await send(counter, licence)), "created");

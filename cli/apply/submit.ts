@@ -83,7 +83,7 @@ async function readableOf(backend: EmbeddedBackend, key: SubjectKey): Promise<Js
 
 /** The object as it is kept now: pools and claims as records, the others as they were admitted. */
 export async function currentOf(
-  backend: Pick<EmbeddedBackend, "store" | "shelf">,
+  backend: Pick<EmbeddedBackend, "store" | "admitted">,
   key: SubjectKey,
 ): Promise<Json | undefined> {
   const { kind, namespace, name } = key;
@@ -97,7 +97,7 @@ export async function currentOf(
       return claim && { ...claimManifest(claim) };
     }
     default:
-      return (await backend.shelf.object(kind.kind, namespace, name))?.json.value;
+      return (await backend.admitted.object(kind.kind, namespace, name))?.json.value;
   }
 }
 
@@ -246,6 +246,6 @@ async function generatedName(
       NAME_LETTERS.charAt(Math.floor(io.random.fraction() * NAME_LETTERS.length)),
     );
     const name = generateName.slice(0, LONGEST_PREFIX) + letters.join("");
-    if ((await ledger.shelf.object("Pod", namespace, name)) === undefined) return name;
+    if ((await ledger.admitted.object("Pod", namespace, name)) === undefined) return name;
   }
 }

@@ -18,7 +18,7 @@ import { notYours } from "./stack-file.ts";
 /** Everything that a stack keeps, whether it runs or not. */
 export interface EmbeddedBackend {
   readonly store: Store;
-  readonly shelf: AdmittedObjects;
+  readonly admitted: AdmittedObjects;
   /** Live ones only, as the agent's journal has them. */
   readonly attachments: () => readonly Attachment[];
 }
@@ -47,7 +47,7 @@ export async function withEmbeddedBackend<T>(
       const journal = new Journal(database);
       return await work({
         store,
-        shelf: openAdmittedObjects(database),
+        admitted: openAdmittedObjects(database),
         attachments: () => journal.load().attachments.filter(({ state }) => state === "attached"),
       });
     } finally {

@@ -55,11 +55,11 @@ function isEmpty(dataDir: string): boolean {
   }
 }
 
-function registryOf({ store, shelf, attachments }: EmbeddedBackend, dataDir: string): Backend {
+function registryOf({ store, admitted, attachments }: EmbeddedBackend, dataDir: string): Backend {
   return {
     place: "data",
     store,
-    world: shelf,
+    world: admitted,
     namespace: "default",
     /** Not everybody asks, and the file may be damaged. */
     get node() {

@@ -56,8 +56,8 @@ async function applyAll(
   io: Io,
 ): Promise<ExitCode> {
   const ordered = objects.toSorted((a, b) => MANAGED.indexOf(a.kind) - MANAGED.indexOf(b.kind));
-  const { store, shelf } = counter.ledger;
-  const forecast = counter.dryRun ? await PodForecast.on(store, shelf, io) : undefined;
+  const { store, admitted } = counter.ledger;
+  const forecast = counter.dryRun ? await PodForecast.on(store, admitted, io) : undefined;
   let code: ExitCode = 0;
   for (const object of ordered) {
     if (!(await applyOne(counter, object, { io, forecast }))) code = 1;

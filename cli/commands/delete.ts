@@ -115,11 +115,11 @@ async function deleteOne(
 }
 
 /** A cluster deletes what is in a namespace along with it; here nothing is deleted that was not named. */
-async function contentsOf({ shelf }: EmbeddedBackend, namespace: string): Promise<string[]> {
+async function contentsOf({ admitted }: EmbeddedBackend, namespace: string): Promise<string[]> {
   const titles: string[] = [];
   for (const kind of MANAGED) {
     if (kind.kind === "Namespace" || kind.group === "berth.dev") continue;
-    for (const { metadata } of await shelf.objects(kind.kind)) {
+    for (const { metadata } of await admitted.objects(kind.kind)) {
       if (metadata.namespace === namespace) titles.push(titleOf({ kind, namespace, name: metadata.name }));
     }
   }

@@ -11,7 +11,7 @@ import { currentOf, isUnchanged } from "../apply/submit.ts";
 interface Into {
   readonly handlers: Readonly<Record<Route, Handler>>;
   readonly store: Store;
-  readonly shelf: AdmittedObjects;
+  readonly admitted: AdmittedObjects;
   readonly uuid: () => string;
   /** Of an object that is there and that the file has otherwise. */
   readonly told: (title: string) => void;

@@ -123,13 +123,13 @@ async function assemble(
         key,
         file: path,
       });
-    await loadPools(path, { handlers, store, shelf: admittedObjects, uuid: randomUUID, told });
+    await loadPools(path, { handlers, store, admitted: admittedObjects, uuid: randomUUID, told });
   }
   const bootId = (await readFile(BOOT_ID, "utf8")).trim();
   const agent = await startAgent({
     database,
     socketPath,
-    mooring: claimSource,
+    claimSource,
     clock,
     random,
     log,

@@ -11,7 +11,7 @@ import { describePhase } from "../backend/phase.ts";
 import { columns, printable, timeOf } from "../terminal/output.ts";
 
 /**
- * - `held`: reserved for a claim. `beside`: kept for a pod that was admitted with the claim, which does not have it. `orphaned`: reserved, and the claim is gone; the reaper frees it.
+ * - `held`: reserved for a claim. `beside`: kept for a pod that was admitted with the claim, which does not have it. `orphaned`: reserved, and the claim is gone; the garbage collector frees it.
  * - `cooling`: given back; for now only the same identity may have it.
  * - `free`: for anyone. `reserved`: free, and given by explicit request only.
  * - `gateway`, `excluded`: in a pool that never gives it. `outside`: in no pool.

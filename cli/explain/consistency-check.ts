@@ -15,7 +15,7 @@ import { unneeded } from "./unneeded-claims.ts";
 
 /** Longer than any one act takes. */
 const GRACE_MS = 1_000;
-/** As the reaper: what looks wrong counts when it has looked the same, unchanged, for so many graces. */
+/** As the garbage collector: what looks wrong counts when it has looked the same, unchanged, for so many graces. */
 const MORE_LOOKS = 2;
 
 const UNLOOKED =

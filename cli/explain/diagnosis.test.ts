@@ -12,7 +12,7 @@ import {
   storedAs,
 } from "../../test/support/fixtures.ts";
 import { type Json, pod as podObject } from "../../test/support/objects.ts";
-import { facts, lent } from "../testing/facts.ts";
+import { bound, facts } from "../testing/facts.ts";
 import { diagnosePod } from "./diagnosis.ts";
 
 function object(json: Json): KubeObject {
@@ -64,7 +64,7 @@ describe("standingOfPod", () => {
     [
       "node gone",
       podWith(),
-      facts(lent),
+      facts(bound),
       BUSY,
       [
         "node node-a is gone: the claim moves when Berth has missed it for 45 s; if it does not, look at the log of its webhook",
@@ -73,14 +73,14 @@ describe("standingOfPod", () => {
     [
       "node well",
       podWith(),
-      facts(lent, { node: nodeWith("True") }),
+      facts(bound, { node: nodeWith("True") }),
       BUSY,
       ["look at Berth's agent on node-a, which has not reported the end of the sandbox"],
     ],
     [
       "node away",
       podWith(),
-      facts(lent, { node: nodeWith("Unknown") }),
+      facts(bound, { node: nodeWith("Unknown") }),
       BUSY,
       [
         "bring node-a back, and its agent reports",
@@ -91,14 +91,14 @@ describe("standingOfPod", () => {
     [
       "node hidden",
       podWith(),
-      facts(lent, { node: "hidden" }),
+      facts(bound, { node: "hidden" }),
       BUSY,
       ["ask whoever may read nodes how node-a is"],
     ],
     [
       "the old pod still being deleted",
       podWith({ name: "other" }),
-      facts(lent, { holder: podWith({ uid: "uid-of-mysql-0", deleting: true }) }),
+      facts(bound, { holder: podWith({ uid: "uid-of-mysql-0", deleting: true }) }),
       "waits: claim shop/mysql-0 is bound to pod mysql-0 on node node-a, which is still there; it moves when that pod is gone",
       ["pod mysql-0 is still being deleted on node-a; see: kubectl describe pod mysql-0 -n shop"],
     ],
@@ -164,19 +164,19 @@ describe("standingOfPod", () => {
     [
       "its own sandbox",
       podWith(),
-      facts({ ...lent, binding: own, status: { phase: "Attached", attachment: reported } }),
+      facts({ ...bound, binding: own, status: { phase: "Attached", attachment: reported } }),
       "has its addresses",
     ],
     [
       "bound, no sandbox yet",
       podWith(),
-      facts({ ...lent, binding: own }),
+      facts({ ...bound, binding: own }),
       "is bound to its claim, and its sandbox is not reported yet",
     ],
     [
       "fenced",
       podWith(),
-      facts(lent, { fenced: true }),
+      facts(bound, { fenced: true }),
       "may have claim shop/mysql-0, and is not bound to it yet",
     ],
     [
@@ -188,13 +188,13 @@ describe("standingOfPod", () => {
     [
       "ended",
       podWith({ phase: "Failed" }),
-      facts(lent),
+      facts(bound),
       "has ended (Failed) and needs its addresses no more",
     ],
     [
       "host network",
       podWith({ spec: { hostNetwork: true } }),
-      facts(lent),
+      facts(bound),
       "is none of Berth's business: it is on its host's network, or a mirror pod",
     ],
     [

@@ -39,7 +39,7 @@ export function diagnosePod(pod: KubeObject, facts: PodFacts): Diagnosis {
   const { namespace, name, annotations } = pod.metadata;
   if (isExempt(pod)) return ok("is none of Berth's business: it is on its host's network, or a mirror pod");
   const { claim, key } = facts;
-  if (key === "") return standingWithoutClaim(pod, facts);
+  if (key === "") return diagnosisWithoutClaim(pod, facts);
   if (hasEnded(pod)) return ok(`has ended (${podPhase(pod)}) and needs its addresses no more`);
   if (claim === undefined) {
     const gone = `was admitted with claim ${annotations[ASSIGNED_CLAIM]}, which is gone; it cannot start`;
@@ -54,7 +54,7 @@ export function diagnosePod(pod: KubeObject, facts: PodFacts): Diagnosis {
   return bound(pod, claim.record, facts);
 }
 
-function standingWithoutClaim(pod: KubeObject, { namespaceAnnotations, place }: PodFacts): Diagnosis {
+function diagnosisWithoutClaim(pod: KubeObject, { namespaceAnnotations, place }: PodFacts): Diagnosis {
   const { namespace, name, annotations } = pod.metadata;
   const space = { name: namespace, labels: {}, annotations: namespaceAnnotations };
   const request = readRequest(withDefaults(annotations, space));

@@ -35,7 +35,7 @@ async function worldFor(t: TestContext, options?: WorldOptions): Promise<World> 
 /** Each outlook as a line: who, and the addresses, or why not. */
 async function foretold(world: World, ...objects: readonly Json[]): Promise<string[]> {
   const view = await loadCache(world.authority);
-  const forecast = new PodForecast({ ...world.context, view }, world.shelf);
+  const forecast = new PodForecast({ ...world.context, view }, world.objects);
   const lines: string[] = [];
   for (const object of objects) {
     for (const { subject, outcome } of await forecast.of(granted(readObject(object)))) {

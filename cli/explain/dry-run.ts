@@ -127,7 +127,8 @@ export class PodForecast {
       return nothing(subject, "it asks for no fixed address; the network's configuration gives it any");
     }
     if (isRefusal(resolved)) return { subject, outcome: resolved, request };
-    if (resolved.kind === "one") return { subject, outcome: await this.#foresee(resolved.intent), request };
+    if (resolved.kind === "one")
+      return { subject, outcome: await this.#foresee(resolved.allocation), request };
     return { subject, outcome: await dryRunSlot(this.#context, this.#inventory, resolved.slots), request };
   }
 
@@ -142,8 +143,8 @@ export class PodForecast {
       return [nothing(subject, "its host's network or its namespace keeps Berth away from it")];
     if (object.kind !== "StatefulSet") return await this.#ofSet(object, subject, template);
     const outlooks: DryRunner[] = [];
-    for (const { name, intent } of ordinalRequests(object, template)) {
-      const outcome = isRefusal(intent) ? intent : await this.#foresee(intent);
+    for (const { name, allocation } of ordinalRequests(object, template)) {
+      const outcome = isRefusal(allocation) ? allocation : await this.#foresee(allocation);
       outlooks.push({ subject: `pod/${namespace}/${name}`, outcome, request });
     }
     return outlooks;
@@ -158,8 +159,12 @@ export class PodForecast {
     const one = applicant({ kind: "set", workload: identity.name, identity });
     if (request.entries === undefined) return [await this.#ofApplicant(`${subject}, each pod`, one)];
     const outlooks: DryRunner[] = [];
-    for (const [slot, intent] of slotRequests(one, identity.name).entries()) {
-      outlooks.push({ subject: `${subject}, slot ${slot}`, outcome: await this.#foresee(intent), request });
+    for (const [slot, allocation] of slotRequests(one, identity.name).entries()) {
+      outlooks.push({
+        subject: `${subject}, slot ${slot}`,
+        outcome: await this.#foresee(allocation),
+        request,
+      });
     }
     return outlooks;
   }
@@ -202,7 +207,7 @@ export class PodForecast {
 
   #applicant(podIdentity: PodIdentity, request: Request, namespace: NamespaceState): AllocationInput {
     const token = this.#context.random.token();
-    return { standing: podIdentity, request, namespace, podLabels: {}, start: 0, token, now: this.#now() };
+    return { podIdentity, request, namespace, podLabels: {}, start: 0, token, now: this.#now() };
   }
 
   async #namespace(name: string): Promise<NamespaceState> {

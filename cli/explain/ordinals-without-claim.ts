@@ -99,7 +99,7 @@ async function lacksOfSet(set: KubeObject, { world, clock, claim, place }: Sight
   // on one host nothing is reserved ahead for so many
   if (place === "data" && template.workload.replicas > MAX_PRERESERVED_ORDINALS) return [];
   const lacks: Lack[] = [];
-  for (const { name, ordinal, intent } of ordinalRequests(set, template)) {
+  for (const { name, ordinal, allocation: intent } of ordinalRequests(set, template)) {
     if (isReservedOrdinal(set, ordinal)) continue;
     const key = claimKey({ namespace, name });
     const there = await claim(key);

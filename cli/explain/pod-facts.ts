@@ -41,7 +41,7 @@ export interface PodFacts {
   /** The node that the claim is bound to; undefined when it is bound to none, and when the node is gone. */
   readonly node: KubeObject | "hidden" | undefined;
   readonly fenced: boolean;
-  /** What the reaper would do with the claim now. */
+  /** What the garbage collector would do with the claim now. */
   readonly verdict: RetentionDecision;
 }
 

@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import type { PoolSpec } from "../../allocator/pool/pool-spec.ts";
 import { addrs, bindingTo, claimRecord, NOW, parsed, poolRecord } from "../../test/support/fixtures.ts";
-import { facts, lent } from "../testing/facts.ts";
+import { bound, facts } from "../testing/facts.ts";
 import type { PodFacts } from "./pod-facts.ts";
 import { explainClaim } from "./render.ts";
 
@@ -67,14 +67,14 @@ describe("explainClaim", () => {
     ],
     [
       "its pod is gone and nobody said so",
-      lent,
+      bound,
       {},
       "is still bound to pod mysql-0 on node-a, which is gone; its sandbox was not seen to end",
       true,
     ],
     [
       "its node is fenced",
-      lent,
+      bound,
       { fenced: true },
       "was bound to pod mysql-0 on node-a, whose sandbox is over",
       false,

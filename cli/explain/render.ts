@@ -27,10 +27,10 @@ export function explainPod(pod: KubeObject, facts: PodFacts): { text: string; st
 export function explainClaim(claim: Claim, facts: PodFacts): { text: string; stuck: boolean } {
   const { pod } = facts;
   const rows = [...(pod === undefined ? [] : rowsOfPod(pod)), ...rowsOfClaim(facts)];
-  return written(`ipclaim/${claim.namespace}/${claim.name}`, standingOfClaim(claim, facts), rows);
+  return written(`ipclaim/${claim.namespace}/${claim.name}`, stateOfClaim(claim, facts), rows);
 }
 
-function standingOfClaim(claim: Claim, facts: PodFacts): Diagnosis {
+function stateOfClaim(claim: Claim, facts: PodFacts): Diagnosis {
   const { binding, status } = claim;
   const { pod } = facts;
   if (claim.releasing === true)

@@ -44,7 +44,7 @@ export const reservations = listing<Row>({
   ],
 });
 
-/** `held`, `cooling until ...`, or that the reaper is looking at it. */
+/** `held`, `cooling until ...`, or that the garbage collector is looking at it. */
 export function reservationState(
   { releasedAt, marked }: Pick<Reservation, "releasedAt" | "marked">,
   cooldownMs: number,

@@ -9,8 +9,8 @@ import {
 } from "../../test/support/fixtures.ts";
 import type { PodFacts } from "../explain/pod-facts.ts";
 
-/** Lent to the first pod of its name, on node-a. */
-export const lent = claimRecord({
+/** Bound to the first pod of its name, on node-a. */
+export const bound = claimRecord({
   binding: bindingTo("mysql-0", "node-a"),
   status: { phase: "Attached", attachment: attachmentOf("mysql-0") },
 });

@@ -51,8 +51,8 @@ export async function startAgent(options: AgentOptions): Promise<Agent> {
   measureNode(services, folder);
   await releasePreviousBoot(services);
   await replaySpool(folder, handle, log);
-  const lent = attachments.attached().flatMap((attachment) => attachedNoticeOf(attachment) ?? []);
-  for (const notice of lent) await options.mooring.attached(notice);
+  const bound = attachments.attached().flatMap((attachment) => attachedNoticeOf(attachment) ?? []);
+  for (const notice of bound) await options.claimSource.attached(notice);
   const server = await serveSocket({ path: options.socketPath, handle, log, clock });
   const stop = new AbortController();
   const spool = watchSpool({ folder, handle, log, clock, signal: stop.signal });

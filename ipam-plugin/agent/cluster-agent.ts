@@ -95,7 +95,7 @@ export async function startNodeAgent(options: NodeAgentOptions): Promise<NodeAge
   const notReady = () => (watch.isSynced ? undefined : notLoadedWords(node));
   gaugeOf(metrics, "berth_ready", () => (watch.isSynced ? 1 : 0));
   const { socketPath, signal, runtimeRecords } = options;
-  const agent = await startWhenBound(() => startAgent({ ...options, mooring: claims, notReady }), {
+  const agent = await startWhenBound(() => startAgent({ ...options, claimSource: claims, notReady }), {
     ...{ socketPath, signal, clock, log, runtimeRecords },
     mark: markFileOf(socketPath),
   });

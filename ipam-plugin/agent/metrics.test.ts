@@ -6,7 +6,7 @@ import { join } from "node:path";
 import { afterEach, beforeEach, describe, it } from "node:test";
 import { exposed } from "../../test/support/exposed.ts";
 import { measureNode } from "./metrics.ts";
-import { lends, NodeBench, podArgs } from "./testing/node-bench.ts";
+import { claimResult, NodeBench, podArgs } from "./testing/node-bench.ts";
 
 let node: NodeBench;
 let folder: string;
@@ -34,7 +34,7 @@ describe("what is measured of a node", () => {
 
   it("is who has addresses, and whose end is not told yet", async () => {
     const of = measured();
-    node.mooring.answers.set("shop/db-0", lends("shop/db-0", "10.20.0.10/24"));
+    node.claimSource.answers.set("shop/db-0", claimResult("shop/db-0", "10.20.0.10/24"));
     const claimed = { cid: "claimed", args: podArgs("db-0", "u1") };
     await node.add({ cid: "a" });
     await node.add(claimed);

@@ -224,17 +224,19 @@ if (havePartsOrSkip(["etcd", "kube-apiserver", "kubectl"])) {
         assert.match(await sent(pinned("unwanted", "shop", "10.20.0.90")), /'unwanted'/);
         assert.match(await sent(pinned("beyond", "full", "10.20.0.91")), /exceeded quota: pods/);
         const left = ["10.20.0.90", "10.20.0.91"];
-        const standing = async () => (await names(RESERVATIONS)).filter((name) => left.includes(name));
-        assert.deepEqual(await standing(), left);
+        const podIdentity = async () => (await names(RESERVATIONS)).filter((name) => left.includes(name));
+        assert.deepEqual(await podIdentity(), left);
         clock.forward(100_000);
         await pause(1_200);
-        assert.deepEqual(await standing(), left);
+        assert.deepEqual(await podIdentity(), left);
         clock.forward(21_000);
         await eventually("they cool", async () =>
           (await names(CLAIMS)).some((name) => ["unwanted", "beyond"].includes(name)) ? undefined : true,
         );
         clock.forward(30_000);
-        await eventually("they are gone", async () => ((await standing()).length === 0 ? true : undefined));
+        await eventually("they are gone", async () =>
+          (await podIdentity()).length === 0 ? true : undefined,
+        );
       });
 
       it("asks the API server whether a service account may use a pool", async () => {

@@ -27,12 +27,10 @@ const REPLICAS = 4;
 const { each, cidr } = isFull ? { each: 8, cidr: "10.64.0.0/23" } : { each: 2, cidr: "10.64.0.0/25" };
 const USABLE = ALLOCATORS * each - 2;
 
-function wish(name: string): AllocationRequest {
+function requestOf(name: string): AllocationRequest {
   const identity = { kind: "Pod", apiVersion: "v1", name };
   const podIdentity = { kind: "named", claim: name, identity } as const;
-  return granted(
-    requestFor(applicantOf({ standing: podIdentity, request: { pools: ["hot"] }, token: name, now: 0 })),
-  );
+  return granted(requestFor(applicantOf({ podIdentity, request: { pools: ["hot"] }, token: name, now: 0 })));
 }
 
 /** As in another process: only the copy of the records is shared. */
@@ -81,7 +79,7 @@ if (havePartsOrSkip(["etcd", "kube-apiserver"])) {
         const context = apart(replicaOf(i));
         const got: string[] = [];
         for (let n = 0; n < each; n++) {
-          const answer = await reserve(context, wish(`p-${i}-${n}`), "pod");
+          const answer = await reserve(context, requestOf(`p-${i}-${n}`), "pod");
           got.push(isRefusal(answer) ? answer.code : answer.claim.record.addresses.join());
         }
         return got;
@@ -107,7 +105,7 @@ if (havePartsOrSkip(["etcd", "kube-apiserver"])) {
     it("give one identity one claim", async () => {
       await make(poolRecord("hot", "10.65.0.0/24"));
       const answers = await Promise.all(
-        Array.from({ length: ALLOCATORS }, (_, i) => reserve(apart(replicaOf(i)), wish("one"), "pod")),
+        Array.from({ length: ALLOCATORS }, (_, i) => reserve(apart(replicaOf(i)), requestOf("one"), "pod")),
       );
       const got = answers.map((answer) =>
         isRefusal(answer) ? answer.code : answer.claim.record.addresses.join(),

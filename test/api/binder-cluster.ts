@@ -297,5 +297,5 @@ function podPath(name: string): string {
 
 function applicant(podIdentity: PodIdentity, addresses: string, token: string): AllocationRequest {
   const request = { entries: [addrs(...addresses.split(","))] };
-  return granted(requestFor(applicantOf({ standing: podIdentity, request, token, now: Date.now() })));
+  return granted(requestFor(applicantOf({ podIdentity, request, token, now: Date.now() })));
 }

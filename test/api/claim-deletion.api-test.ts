@@ -14,6 +14,7 @@ import { OUT_OF_SERVICE } from "../../webhook/cluster-state/projections.ts";
 import { NAMESPACES, NODES, PODS } from "../../webhook/cluster-state/resources.ts";
 import { startClaims } from "../../webhook/controllers/claims/controller.ts";
 import { startGcTriggers } from "../../webhook/controllers/gc-triggers.ts";
+import { entries } from "../support/allocation-requests.ts";
 import { eventually } from "../support/eventually.ts";
 import { FailingStore } from "../support/failing-store.ts";
 import {
@@ -25,7 +26,6 @@ import {
   poolRecord,
   refusalOf,
 } from "../support/fixtures.ts";
-import { entries } from "../support/intents.ts";
 import { havePartsOrSkip } from "./binaries.ts";
 import { ControllersCluster, NAMESPACE } from "./controllers-cluster.ts";
 import { makeNamespaces } from "./crds.ts";
@@ -63,20 +63,20 @@ if (havePartsOrSkip(["etcd", "kube-apiserver", "kubectl"])) {
       const podIdentity = { kind: "named", claim: `mysql-${n}`, identity } as const;
       const { entries: [entry] = [] } = entries(address);
       const request = { pools: ["db"], ...(entry === undefined ? {} : { entries: Array(9).fill(entry) }) };
-      return granted(requestFor(applicantOf({ standing: podIdentity, request, now: Date.now() })));
+      return granted(requestFor(applicantOf({ podIdentity, request, now: Date.now() })));
     };
     const made = async (n: number, address: string): Promise<Stored<"claim">> =>
       granted(await reserve(cluster.context, allocation(n, address), "pod")).claim;
     const podOn = (node: string, name: string, uid = `uid-of-${name}`): BindTarget => ({
       ...{ name, uid, node, token: "" },
     });
-    const lend = async (key: string, pod: BindTarget, facts = NO_PROOF): Promise<Stored<"claim">> => {
+    const bindIt = async (key: string, pod: BindTarget, facts = NO_PROOF): Promise<Stored<"claim">> => {
       await cluster.caughtUp();
       return granted(await bind(cluster.context, key, pod, facts));
     };
-    const lent = async (n: number, address: string, node = "node-a"): Promise<Stored<"claim">> => {
+    const boundClaim = async (n: number, address: string, node = "node-a"): Promise<Stored<"claim">> => {
       const { key, record } = await made(n, address);
-      return await lend(key, podOn(node, record.name));
+      return await bindIt(key, podOn(node, record.name));
     };
     const finalizersOf = async (name: string) => (await cluster.claimItem(name)).metadata.finalizers ?? [];
     const reservation = async (address: string) =>
@@ -106,25 +106,28 @@ if (havePartsOrSkip(["etcd", "kube-apiserver", "kubectl"])) {
       it("for as long as it is bound to a node, in the writes that bind it and end that", async () => {
         const { key } = await made(0, "10.20.1.0");
         assert.deepEqual(await finalizersOf("mysql-0"), []);
-        await lend(key, podOn("", "mysql-0"));
+        await bindIt(key, podOn("", "mysql-0"));
         assert.deepEqual(await finalizersOf("mysql-0"), []);
         const before = await patches();
-        await lend(key, podOn("node-a", "mysql-0"));
+        await bindIt(key, podOn("node-a", "mysql-0"));
         assert.deepEqual(await finalizersOf("mysql-0"), [IN_USE]);
-        const bound = await lend(key, podOn("node-b", "mysql-0", "another"), FENCED);
+        const bound = await bindIt(key, podOn("node-b", "mysql-0", "another"), FENCED);
         assert.deepEqual(await finalizersOf("mysql-0"), [IN_USE]);
         const { binding: _, ...rest } = bound.record;
         assert.equal((await cluster.store.replace("claim", bound, rest)).kind, "replaced");
         assert.deepEqual(await finalizersOf("mysql-0"), []);
         assert.equal((await patches()) - before, 3);
-        assert.equal(await release(cluster.context, await lend(key, podOn("node-a", "mysql-0"))), "released");
+        assert.equal(
+          await release(cluster.context, await bindIt(key, podOn("node-a", "mysql-0"))),
+          "released",
+        );
         assert.equal(await cluster.claim("mysql-0"), undefined);
       });
 
       it("beside those of others, which stay", async () => {
         const { key } = await made(0, "10.20.1.0");
         await cluster.patch(CLAIMS, "mysql-0", { metadata: { finalizers: [ANOTHER] } });
-        const bound = await lend(key, podOn("node-a", "mysql-0"));
+        const bound = await bindIt(key, podOn("node-a", "mysql-0"));
         assert.deepEqual(await finalizersOf("mysql-0"), [ANOTHER, IN_USE]);
         const { binding: _, ...rest } = bound.record;
         await cluster.store.replace("claim", bound, rest);
@@ -137,7 +140,7 @@ if (havePartsOrSkip(["etcd", "kube-apiserver", "kubectl"])) {
     });
 
     it("stays with its pod, is nobody else's, and goes when its sandbox has ended", async () => {
-      const bound = await lent(1, "10.20.1.1,fd00:20::1:1");
+      const bound = await boundClaim(1, "10.20.1.1,fd00:20::1:1");
       keepHouse();
       const { rc, stdout } = await cluster.plane.kubectl([
         "delete",
@@ -159,7 +162,7 @@ if (havePartsOrSkip(["etcd", "kube-apiserver", "kubectl"])) {
       await cluster.caughtUp();
 
       // the sandbox of the same pod may be made again
-      const { revision } = await lend(bound.key, podOn("node-a", "mysql-1"));
+      const { revision } = await bindIt(bound.key, podOn("node-a", "mysql-1"));
       assert.equal(revision, (await cluster.claim("mysql-1"))?.revision);
       const waits =
         "CLAIM_RELEASING: claim shop/mysql-1 is being deleted; its addresses are given back when the sandbox of pod mysql-1 " +
@@ -171,7 +174,7 @@ if (havePartsOrSkip(["etcd", "kube-apiserver", "kubectl"])) {
       assert.equal(refusalOf(await reserve(cluster.context, again, "pod")), waits);
       const other = await reserve(cluster.context, allocation(2, "10.20.1.1"), "pod");
       assert.match(refusalOf(other), /^ADDRESS_TAKEN: /);
-      await cluster.reapAt(600_000, 3);
+      await cluster.collectAt(600_000, 3);
       assert.equal((await reservation("10.20.1.1"))?.releasedAt, undefined);
       assert.deepEqual((await cluster.claim("mysql-1"))?.record.addresses, bound.record.addresses);
 
@@ -191,7 +194,10 @@ if (havePartsOrSkip(["etcd", "kube-apiserver", "kubectl"])) {
     it("goes when its node is fenced, before or after", async () => {
       const nodes = ["node-f", "node-g"] as const;
       for (const node of nodes) await makeNode(cluster.connection, node);
-      const [before, later] = [await lent(3, "10.20.1.3", "node-f"), await lent(4, "10.20.1.4", "node-g")];
+      const [before, later] = [
+        await boundClaim(3, "10.20.1.3", "node-f"),
+        await boundClaim(4, "10.20.1.4", "node-g"),
+      ];
       keepHouse();
       const taints = [{ key: OUT_OF_SERVICE, value: "lost", effect: "NoExecute" }];
       await change(cluster.connection, NODES, { name: "node-f" }, { spec: { taints } });
@@ -208,7 +214,7 @@ if (havePartsOrSkip(["etcd", "kube-apiserver", "kubectl"])) {
 
     it("goes at once when no node has it, promised or not, whoever made it, and its addresses cool", async () => {
       const promised = await made(5, "10.20.1.5");
-      await lend(promised.key, podOn("", "mysql-5"));
+      await bindIt(promised.key, podOn("", "mysql-5"));
       await made(6, "10.20.1.6");
       keepHouse();
       await cluster.applyClaim("licence", { addresses: ["10.20.1.7"] });
@@ -229,7 +235,7 @@ if (havePartsOrSkip(["etcd", "kube-apiserver", "kubectl"])) {
       await cluster.applyClaim("console", { addresses: ["10.20.1.8"] }, { retention });
       await cluster.condition(CLAIMS, "console", "Ready=True Reserved");
       await cluster.patch(CLAIMS, "console", { metadata: { finalizers: [ANOTHER] } });
-      await lend("shop/console", podOn("node-a", "console"));
+      await bindIt("shop/console", podOn("node-a", "console"));
       await cluster.deleteClaim("console");
       await cluster.tells("console", ["Normal Reserved", "Normal InUse"]);
       await detach("shop/console");
@@ -237,7 +243,7 @@ if (havePartsOrSkip(["etcd", "kube-apiserver", "kubectl"])) {
       const { record } = (await cluster.claim("console")) ?? {};
       assert.deepEqual([record?.deleting, record?.releasing, record?.binding], [true, true, undefined]);
       assert.deepEqual(await finalizersOf("console"), [ANOTHER]);
-      await cluster.reapAt(0);
+      await cluster.collectAt(0);
       await cluster.patch(CLAIMS, "console", { metadata: { finalizers: null } });
       await gone("shop/console");
     });
@@ -246,7 +252,7 @@ if (havePartsOrSkip(["etcd", "kube-apiserver", "kubectl"])) {
       const died: string[] = [];
       for (const failure of ["before", "after"] as const) {
         for (let write = 1; write <= 3; write++) {
-          const { key, record } = await lent(7, "10.20.1.9,fd00:20::9");
+          const { key, record } = await boundClaim(7, "10.20.1.9,fd00:20::9");
           await cluster.deleteClaim(record.name);
           await detach(key);
           const seen = await cluster.claim(record.name);
@@ -257,7 +263,7 @@ if (havePartsOrSkip(["etcd", "kube-apiserver", "kubectl"])) {
           died.push(
             `${failure} ${write}: ${(await cluster.claim(record.name)) === undefined ? "gone" : "there"}`,
           );
-          await cluster.reapAt(0, 4);
+          await cluster.collectAt(0, 4);
           assert.equal(await cluster.claim(record.name), undefined);
           for (const address of record.addresses) assert.equal(await reservation(address), undefined);
         }
@@ -282,9 +288,9 @@ if (havePartsOrSkip(["etcd", "kube-apiserver", "kubectl"])) {
         const podIdentity = { kind: "named", claim: name, identity: identity(name) } as const;
         const namespace = { name: "doomed", labels: {}, annotations: {} };
         const request = { entries: [addrs(`10.20.2.${n + 1}`)] };
-        const input = applicantOf({ standing: podIdentity, request, namespace, now: Date.now() });
+        const input = applicantOf({ podIdentity, request, namespace, now: Date.now() });
         const { claim } = granted(await reserve(cluster.context, granted(requestFor(input)), "pod"));
-        await lend(claim.key, podOn("node-a", name, metadata.uid));
+        await bindIt(claim.key, podOn("node-a", name, metadata.uid));
         keys.set(name, claim.key);
       }
       await cluster.caughtUp();
@@ -306,7 +312,7 @@ if (havePartsOrSkip(["etcd", "kube-apiserver", "kubectl"])) {
 
     it("is no obstacle to a claim that is made anew under its name", async () => {
       keepHouse();
-      const { key } = await lent(8, "10.20.1.10");
+      const { key } = await boundClaim(8, "10.20.1.10");
       await cluster.deleteClaim("mysql-8");
       await cluster.caughtUp();
       const again = allocation(8, "10.20.1.10");

@@ -41,10 +41,7 @@ if (havePartsOrSkip(["etcd", "kube-apiserver", "kubectl"])) {
     const admitPodOf = async (claim: Stored<"claim">) => {
       const identity = { kind: "Pod", apiVersion: "v1", name: claim.record.name };
       const podIdentity = { kind: "named", claim: claim.record.name, identity } as const;
-      const allocation = requestForClaim(
-        applicantOf({ standing: podIdentity, now: Date.now() }),
-        claim.record,
-      );
+      const allocation = requestForClaim(applicantOf({ podIdentity, now: Date.now() }), claim.record);
       return granted(await reserve(cluster.context, allocation, "pod"));
     };
 
@@ -80,10 +77,10 @@ if (havePartsOrSkip(["etcd", "kube-apiserver", "kubectl"])) {
       await cluster.applyClaim("bound", { pools: ["quick"] });
       const { lastTransitionTime } = await ready("bound");
       const target = { name: "bound", uid: "uid-of-bound", node: "node-a", token: "" };
-      const lent = granted(await bind(cluster.context, "shop/bound", target, async () => FREE));
+      const bound = granted(await bind(cluster.context, "shop/bound", target, async () => FREE));
       const attached = { phase: "Attached", attachment: attachmentOf("bound") } as const;
       await eventually("the report", async () => {
-        const seen = (await cluster.claim("bound")) ?? lent;
+        const seen = (await cluster.claim("bound")) ?? bound;
         return (await cluster.store.report(seen, attached)).kind === "replaced" ? true : undefined;
       });
       const item = await eventually("the generation is observed", async () => {
@@ -203,7 +200,7 @@ if (havePartsOrSkip(["etcd", "kube-apiserver", "kubectl"])) {
       await cluster.deleteClaim("marker");
       await eventually("the marker cools", async () => (await reservationOf("10.20.3.21"))?.releasedAt);
       assert.equal((await reservationOf("10.20.3.20"))?.releasedAt, undefined);
-      await cluster.reapAt(0, 2);
+      await cluster.collectAt(0, 2);
     });
 
     it("writes nothing when nothing has changed, and leaves claims of Berth's own making alone", async () => {
@@ -213,7 +210,7 @@ if (havePartsOrSkip(["etcd", "kube-apiserver", "kubectl"])) {
       granted(
         await reserve(
           cluster.context,
-          granted(requestFor(applicantOf({ standing: podIdentity, request, now: Date.now() }))),
+          granted(requestFor(applicantOf({ podIdentity, request, now: Date.now() }))),
           "pod",
         ),
       );
@@ -285,7 +282,7 @@ if (havePartsOrSkip(["etcd", "kube-apiserver", "kubectl"])) {
         }
       }
       assert.deepEqual(Object.keys(await cluster.holdings("crash-")), ["crash-after-3", "crash-before-3"]);
-      await cluster.reapAt(0, 3);
+      await cluster.collectAt(0, 3);
       await cluster.sound();
       const held = (await cluster.all("reservation")).filter(({ record }) =>
         record.claim.name.startsWith("crash-"),

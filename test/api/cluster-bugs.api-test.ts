@@ -43,7 +43,10 @@ function ahead(ms: number): Clock {
   };
 }
 
-function wish(name: string, request: { addresses?: string; pools?: readonly string[] }): AllocationRequest {
+function requestOf(
+  name: string,
+  request: { addresses?: string; pools?: readonly string[] },
+): AllocationRequest {
   const addresses = request.addresses === undefined ? undefined : addrs(request.addresses);
   const { pools } = request;
   return {
@@ -103,7 +106,7 @@ if (havePartsOrSkip(["etcd", "kube-apiserver"])) {
     const fromMemory = async (_: Claim) => ({ fenced: false, promiseOver: true });
 
     it("B5 a reaper that is behind does not delete a reservation that its identity took back", async () => {
-      const licence = wish("licence", { addresses: ADDRESS });
+      const licence = requestOf("licence", { addresses: ADDRESS });
       granted(await reserve(await remembering(), licence, "pod"));
       await release(await remembering(), await claimOf("licence"));
       const behind = await remembering({ clock: ahead(3_600_000) });
@@ -114,14 +117,14 @@ if (havePartsOrSkip(["etcd", "kube-apiserver"])) {
     });
 
     it("B8 two that bind by what they remember do not lend one claim twice", async () => {
-      granted(await reserve(await remembering(), wish("copied", { addresses: "10.20.0.52" }), "pod"));
+      granted(await reserve(await remembering(), requestOf("copied", { addresses: "10.20.0.52" }), "pod"));
       const seen = await claimOf("copied");
-      const lendTo = async (node: string) => {
+      const bindTo = async (node: string) => {
         const target = { name: "copied", uid: `uid-${node}`, node, token: "" };
         return await bind(await remembering(), seen, target, fromMemory);
       };
-      granted(await lendTo("n1"));
-      assert.match(refusalOf(await lendTo("n2")), /^CLAIM_BUSY/);
+      granted(await bindTo("n1"));
+      assert.match(refusalOf(await bindTo("n2")), /^CLAIM_BUSY/);
     });
 
     it("B10 two binders that both believe to lead bind each pod once, and move nothing that runs", async () => {
@@ -130,7 +133,7 @@ if (havePartsOrSkip(["etcd", "kube-apiserver"])) {
       try {
         const names = Array.from({ length: 10 }, (_, n) => `pod-${n}`);
         for (const name of names)
-          granted(await reserve(await remembering(), wish(name, { pools: ["db"] }), "pod"));
+          granted(await reserve(await remembering(), requestOf(name, { pools: ["db"] }), "pod"));
         const bound = async (name: string, node: string) => {
           const place = { namespace: NAMESPACE, name };
           const annotations = { "berth.dev/claim": name };
@@ -138,7 +141,7 @@ if (havePartsOrSkip(["etcd", "kube-apiserver"])) {
           return metadata.uid;
         };
         const uids = await Promise.all(names.map((name) => bound(name, "n1")));
-        const lent = async () =>
+        const bindings = async () =>
           await Promise.all(
             names.map(async (name) => {
               const { binding } = (await claimOf(name)).record;
@@ -147,12 +150,12 @@ if (havePartsOrSkip(["etcd", "kube-apiserver"])) {
           );
         const wanted = uids.map((uid) => `${uid} on n1`);
         await eventually("all are bound", async () =>
-          (await lent()).join() === wanted.join() ? true : undefined,
+          (await bindings()).join() === wanted.join() ? true : undefined,
         );
         for (const name of names) await forceDelete(plane.connect(), PODS, { namespace: NAMESPACE, name });
         await Promise.all(names.map((name) => bound(name, "n2")));
         await pause(1_500);
-        assert.deepEqual(await lent(), wanted);
+        assert.deepEqual(await bindings(), wanted);
       } finally {
         for (const part of [...binders, ...replicas]) await part.close();
       }
@@ -161,7 +164,7 @@ if (havePartsOrSkip(["etcd", "kube-apiserver"])) {
     it("a pod that was admitted while its claim was let go has it again", async () => {
       const name = "raced";
       const addresses = "10.20.0.55";
-      granted(await reserve(await remembering(), wish(name, { addresses }), "pod"));
+      granted(await reserve(await remembering(), requestOf(name, { addresses }), "pod"));
       await release(await remembering(), await claimOf(name));
       const replica = await openTestReplica(plane.connect());
       const binder = startBinder(controllerDeps(replica));
@@ -185,8 +188,8 @@ if (havePartsOrSkip(["etcd", "kube-apiserver"])) {
     });
 
     it("B12 an API server that dies between two records leaks nothing and forgets nothing that it took", async () => {
-      const lost = wish("lost", { addresses: "10.20.0.56" });
-      const kept = wish("kept", { addresses: "10.20.0.57" });
+      const lost = requestOf("lost", { addresses: "10.20.0.56" });
+      const kept = requestOf("kept", { addresses: "10.20.0.57" });
       for (const allocation of [lost, kept]) {
         const dying = dyingAfterCreate();
         await assert.rejects(reserve(await remembering({ store: dying }), allocation, "pod"), {
@@ -197,7 +200,7 @@ if (havePartsOrSkip(["etcd", "kube-apiserver"])) {
       assert.deepEqual(await holders(), ["lost", "kept"]);
       assert.equal(await store.get("claim", `${NAMESPACE}/kept`), undefined);
       granted(await reserve(await remembering(), kept, "pod"));
-      await reapFor(await remembering(), 240_000);
+      await collectFor(await remembering(), 240_000);
       assert.deepEqual(await holders(), [undefined, "kept"]);
       assert.deepEqual((await claimOf("kept")).record.addresses, ["10.20.0.57"]);
     });
@@ -220,8 +223,8 @@ if (havePartsOrSkip(["etcd", "kube-apiserver"])) {
       };
     }
 
-    /** What a reaper does in that time, a look each minute. */
-    async function reapFor(context: Context, ms: number): Promise<void> {
+    /** What a garbage collector does in that time, a look each minute. */
+    async function collectFor(context: Context, ms: number): Promise<void> {
       let later = 0;
       const host = createClock();
       const clock: Clock = {
@@ -244,7 +247,7 @@ if (havePartsOrSkip(["etcd", "kube-apiserver"])) {
       const contexts = await Promise.all(Array.from({ length: 8 }, () => remembering()));
       const reserving = contexts.flatMap((context, i) =>
         Array.from({ length: 5 }, async (_, n) => {
-          const got = granted(await reserve(context, wish(`pod-${i}-${n}`, { pools: ["big"] }), "pod"));
+          const got = granted(await reserve(context, requestOf(`pod-${i}-${n}`, { pools: ["big"] }), "pod"));
           return got.claim.record.addresses.join();
         }),
       );

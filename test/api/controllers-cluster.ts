@@ -123,7 +123,7 @@ export class ControllersCluster {
     return controller;
   }
 
-  /** The reaper of a leader; give its `suspect` to controllers. */
+  /** The garbage collector of a leader; give its `suspect` to controllers. */
   keepHouse(): (claim: Claim) => void {
     const collector = new GarbageCollector(this.context, this.replica.inventory.live);
     const house = startGcLoop(this.context, collector, noopMetrics);
@@ -135,8 +135,8 @@ export class ControllersCluster {
     for (const part of [...this.#controllers.splice(0), ...this.#houses.splice(0)]) await part.close();
   }
 
-  /** What a reaper does whose wall clock is so much ahead. */
-  async reapAt(aheadMs: number, passes = 1): Promise<void> {
+  /** What a garbage collector does whose wall clock is so much ahead. */
+  async collectAt(aheadMs: number, passes = 1): Promise<void> {
     let ahead = aheadMs;
     const host = createClock();
     const clock: Clock = {

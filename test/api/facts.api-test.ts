@@ -324,7 +324,7 @@ if (havePartsOrSkip(["etcd", "kube-apiserver"])) {
       }
     });
 
-    /** The reaper looks at everything so often, from the beginning to the end. */
+    /** The garbage collector looks at everything so often, from the beginning to the end. */
     async function passes(count: number): Promise<void> {
       const first = await passesMade();
       await eventually(

@@ -162,16 +162,16 @@ class Generator {
     const tier = this.#chance(0.3) ? "gold" : "tin";
     const forged = this.#chance(0.25);
     const hostNetwork = this.#chance(0.02);
-    const { labels, ...standing } = this.#standing();
+    const { labels, ...podIdentity } = this.#claimsThere();
     const asked =
-      standing["name"] === undefined && labels[HASH] !== undefined ? this.#asksOfSet() : this.#asks();
+      podIdentity["name"] === undefined && labels[HASH] !== undefined ? this.#asksOfSet() : this.#asks();
     const annotations = { ...asked, ...(forged ? this.#forgery() : {}) };
     const spec = {
       containers: [{ name: "main", image: "registry.example/app:1" }],
       ...(account === "" ? {} : { serviceAccountName: account }),
       ...(hostNetwork ? { hostNetwork } : {}),
     };
-    const metadata = { namespace: namespace.name, annotations, labels: { tier, ...labels }, ...standing };
+    const metadata = { namespace: namespace.name, annotations, labels: { tier, ...labels }, ...podIdentity };
     return {
       ...{ namespace, account: account === "" ? "default" : account, tier },
       object: { apiVersion: "v1", kind: "Pod", metadata, spec },
@@ -192,7 +192,7 @@ class Generator {
   }
 
   /** By its own name, without one, of a StatefulSet, of a Deployment. */
-  #standing(): Json & { readonly labels: Json } {
+  #claimsThere(): Json & { readonly labels: Json } {
     const owner = (kind: string, name: string) => ({
       ownerReferences: [{ apiVersion: "apps/v1", kind, name, uid: `uid-${name}`, controller: true }],
     });

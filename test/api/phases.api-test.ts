@@ -36,9 +36,7 @@ if (havePartsOrSkip(["etcd", "kube-apiserver", "kubectl"])) {
       const identity = { kind: "Pod", apiVersion: "v1", name };
       const podIdentity = { kind: "named", claim: name, identity } as const;
       const request = { pools: ["db"] };
-      const allocation = granted(
-        requestFor(applicantOf({ standing: podIdentity, request, now: Date.now() })),
-      );
+      const allocation = granted(requestFor(applicantOf({ podIdentity, request, now: Date.now() })));
       granted(await reserve(cluster.context, allocation, "pod"));
       await cluster.caughtUp();
     };

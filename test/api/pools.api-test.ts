@@ -39,7 +39,7 @@ if (havePartsOrSkip(["etcd", "kube-apiserver", "kubectl"])) {
     const take = async (pool: string, name: string) => {
       const identity = { kind: "Pod", apiVersion: "v1", name };
       const podIdentity = { kind: "named", claim: name, identity } as const;
-      const input = applicantOf({ standing: podIdentity, request: { pools: [pool] }, now: Date.now() });
+      const input = applicantOf({ podIdentity, request: { pools: [pool] }, now: Date.now() });
       return await reserve(cluster.context, granted(requestFor(input)), "pod");
     };
 
@@ -155,7 +155,7 @@ if (havePartsOrSkip(["etcd", "kube-apiserver", "kubectl"])) {
       await cluster.condition(POOLS, "tiny", "Ready=True Full");
       await cluster.tells("tiny", ["Warning PoolExhausted"]);
       await letGo(claim);
-      await cluster.reapAt(1_000);
+      await cluster.collectAt(1_000);
       await cluster.condition(POOLS, "tiny", "Exhausted=False AddressesFree");
       await cluster.tells("tiny", ["Warning PoolExhausted", "Normal AddressesFree"]);
     });
@@ -182,7 +182,7 @@ if (havePartsOrSkip(["etcd", "kube-apiserver", "kubectl"])) {
       await eventually("the pool goes", async () =>
         (await cluster.find(POOLS, "doomed")) === undefined ? true : undefined,
       );
-      await cluster.reapAt(1_000);
+      await cluster.collectAt(1_000);
     });
 
     it("lets an empty pool be deleted at once", async () => {

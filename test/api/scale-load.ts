@@ -190,12 +190,12 @@ function reservationObject(n: number): Made {
 function claimObject(n: number, node?: string): Made {
   const { namespace, name, set, ordinal, address } = ordinalOf(n);
   const podUID = uidOf("pod", n);
-  const lent = { node: node ?? "", interface: "eth0", podUID, since: SINCE };
+  const bound = { node: node ?? "", interface: "eth0", podUID, since: SINCE };
   const containerID = n.toString(16).padStart(64, "c");
   const status: Claim["status"] =
     node === undefined
       ? { phase: "Reserved" }
-      : { phase: "Attached", attachment: { ...lent, containerID, detached: false } };
+      : { phase: "Attached", attachment: { ...bound, containerID, detached: false } };
   const claim: Claim = {
     ...{ namespace, name, nonce: nonceOf(n), addresses: [address], admittedAt: SINCE, status },
     identity: {
@@ -204,7 +204,7 @@ function claimObject(n: number, node?: string): Made {
     },
     request: { pools: [POOL.name] },
     retention: DEFAULT_RETENTION,
-    ...(node === undefined ? {} : { binding: { ...lent, token: "", podName: name } }),
+    ...(node === undefined ? {} : { binding: { ...bound, token: "", podName: name } }),
   };
   const metadata = node === undefined ? {} : { finalizers: [IN_USE] };
   const written = { spec: specOf("claim", claim), status: statusPatch(status) };

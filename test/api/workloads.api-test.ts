@@ -158,9 +158,9 @@ if (havePartsOrSkip(["etcd", "kube-apiserver"])) {
       await cluster.holds("never-", {});
       const retained = async () => (await cluster.claim("stays-0"))?.record.retained?.because;
       assert.equal(await eventually("stays-0 is retained", retained), "deleted");
-      await cluster.reapAt(59 * 60_000);
+      await cluster.collectAt(59 * 60_000);
       await cluster.holds("stays-", { "stays-0": "10.20.3.1" });
-      await cluster.reapAt(61 * 60_000);
+      await cluster.collectAt(61 * 60_000);
       await cluster.holds("stays-", {});
       await cluster.sound();
     });
@@ -195,7 +195,7 @@ if (havePartsOrSkip(["etcd", "kube-apiserver"])) {
       });
       const podIdentity = { kind: "named", claim: "squatter", identity } as const;
       const request = { ...wanted, request: { addresses: claimRecord().addresses } };
-      const allocation = requestForClaim(applicantOf({ standing: podIdentity }), request);
+      const allocation = requestForClaim(applicantOf({ podIdentity }), request);
       const squatter = granted(await reserve(cluster.context, allocation, "pod")).claim;
       const [address] = squatter.record.addresses;
       assert.equal(address, "10.20.0.70");
@@ -253,7 +253,7 @@ if (havePartsOrSkip(["etcd", "kube-apiserver"])) {
         Object.keys(await cluster.holdings("twice-")).length === 20 ? true : undefined,
       );
       await cluster.endAll();
-      await cluster.reapAt(0, 2);
+      await cluster.collectAt(0, 2);
       await cluster.sound();
       const held = (await cluster.all("reservation")).filter(({ record }) =>
         record.claim.name.startsWith("twice-"),
@@ -289,7 +289,7 @@ if (havePartsOrSkip(["etcd", "kube-apiserver"])) {
       for (const failure of failures) {
         for (let at = 1; at <= 6; at++) await crash(cluster, `crash-${failure}-${at}`, { at, failure });
       }
-      await cluster.reapAt(0, 3);
+      await cluster.collectAt(0, 3);
       await cluster.sound();
     });
   });

@@ -39,9 +39,7 @@ export class BerthAllocator implements Contender {
     const namespace = namespaceFacts(NAMESPACE);
     const now = Date.now();
     const allocation = granted(
-      requestFor(
-        applicantOf({ standing: podIdentity, namespace, request: { pools: [POOL] }, token: name, now }),
-      ),
+      requestFor(applicantOf({ podIdentity, namespace, request: { pools: [POOL] }, token: name, now })),
     );
     const answer = await reserve(this.#replica.context, allocation, "pod");
     if (isRefusal(answer)) throw new Error(`${name} is refused: ${answer.message}`);

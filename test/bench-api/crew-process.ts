@@ -10,10 +10,10 @@ import { LeaseAround, OneObject } from "./models.ts";
 import type { Order, Reply } from "./orders.ts";
 import { type Shift, workShift } from "./shift.ts";
 
-type Desk = Readonly<Record<ContenderName, Contender>> & { readonly berth: BerthAllocator };
+type Place = Readonly<Record<ContenderName, Contender>> & { readonly berth: BerthAllocator };
 
 const clock = createClock();
-const desks: Desk[] = [];
+const desks: Place[] = [];
 /** Behind the addresses that are taken from the beginning. */
 const PARTS_FROM = 100_000;
 const MOST_REPLICAS = 8;

@@ -44,7 +44,7 @@ export interface FixedPod {
 /** What a stack keeps in its data folder, written by the code that writes it there; no stack may run on it. */
 export class Books {
   readonly #store: Store;
-  readonly #shelf: AdmittedObjects;
+  readonly #objects: AdmittedObjects;
   readonly #journal: Journal;
   readonly #close: () => Promise<void>;
   readonly #random = createRandom();
@@ -54,12 +54,12 @@ export class Books {
 
   private constructor(made: {
     store: Store;
-    shelf: AdmittedObjects;
+    objects: AdmittedObjects;
     journal: Journal;
     close: () => Promise<void>;
   }) {
     this.#store = made.store;
-    this.#shelf = made.shelf;
+    this.#objects = made.objects;
     this.#journal = made.journal;
     this.#close = made.close;
   }
@@ -76,7 +76,7 @@ export class Books {
     };
     const auditInput = new Books({
       store,
-      shelf: openAdmittedObjects(database),
+      objects: openAdmittedObjects(database),
       journal: new Journal(database),
       close,
     });
@@ -100,7 +100,7 @@ export class Books {
     return pods;
   }
 
-  /** The pods exist: on the shelf, as after their admission. */
+  /** The pods exist: among the admitted objects, as after their admission. */
   async admit(pods: readonly FixedPod[]): Promise<void> {
     for (const { namespace, name, uid } of pods) {
       const [set = "", ordinal = ""] = name.split(/-(?=\d+$)/);
@@ -195,7 +195,7 @@ export class Books {
   async #keep(json: Json): Promise<void> {
     const object = readObject(json);
     if (isRefusal(object)) throw new Error(object.message);
-    await this.#do(this.#shelf.keep(object));
+    await this.#do(this.#objects.keep(object));
   }
 
   async #do(work: Promise<unknown>): Promise<void> {

@@ -19,10 +19,10 @@ import { turns } from "../../kube/testing/turns.ts";
 import { Reflector } from "../../kube/watch/reflector.ts";
 import { PODS } from "../../webhook/cluster-state/resources.ts";
 import { startGcController } from "../../webhook/controllers/gc-controller.ts";
+import { entries, podAllocation } from "../support/allocation-requests.ts";
 import { assertSound } from "../support/books.ts";
 import { ManualClock } from "../support/clock.ts";
 import { DB_POOL, granted, refusalOf } from "../support/fixtures.ts";
-import { entries, podIntent } from "../support/intents.ts";
 import { type Json, pod } from "../support/objects.ts";
 import { createPod, send } from "../support/reviewing.ts";
 import { openWorld, type World } from "../support/world.ts";
@@ -52,7 +52,12 @@ function keepHouse(world: World, context: Context, cached: ClusterState) {
   const over = new AbortController();
   let begin = (_: LeaderTerm): void => {};
   const house = startGcController({
-    ...{ context, inventory: { cached, live: world.shelf }, metrics: noopMetrics, synced: Promise.resolve() },
+    ...{
+      context,
+      inventory: { cached, live: world.objects },
+      metrics: noopMetrics,
+      synced: Promise.resolve(),
+    },
     events: { record: () => {} },
     leadership: {
       onGain(handler) {
@@ -67,7 +72,7 @@ function keepHouse(world: World, context: Context, cached: ClusterState) {
 
 /** What the world's inventory was before any pod came to be. */
 function blind(world: World): ClusterState {
-  return Object.assign(Object.create(world.shelf), { pod: async () => undefined });
+  return Object.assign(Object.create(world.objects), { pod: async () => undefined });
 }
 
 describe("bugs of others, in a cluster's records", () => {
@@ -101,24 +106,24 @@ describe("bugs of others, in a cluster's records", () => {
 
   it("B8 two that bind by what they remember do not lend one claim twice", async () => {
     await using world = await openWorld({ pools: [DB_POOL] });
-    granted(await reserve(world.context, podIntent(world, "licence", entries("10.20.0.70")), "pod"));
+    granted(await reserve(world.context, podAllocation(world, "licence", entries("10.20.0.70")), "pod"));
     const remembered = await claimOf(world);
-    const lendTo = async (node: string, n: number) => {
+    const bindTo = async (node: string, n: number) => {
       const target = { name: "licence", uid: `uid-${node}`, node, token: "" };
       return await bind(world.another(n), remembered, target, FROM_MEMORY);
     };
-    granted(await lendTo("n1", 1));
-    assert.match(refusalOf(await lendTo("n2", 2)), /^CLAIM_BUSY/);
+    granted(await bindTo("n1", 1));
+    assert.match(refusalOf(await bindTo("n2", 2)), /^CLAIM_BUSY/);
   });
 
   it("B10 two replicas that both believe to lead free nothing that is used, and leave nothing that is not", async () => {
     await using world = await openWorld({ pools: [DB_POOL], clock: new ManualClock() });
     await createPod(world, LICENCE, "licence", "uid-1");
     await runOnce(world, "uid-1");
-    const lost = podIntent(world, "lost", entries("10.20.0.71"));
+    const lost = podAllocation(world, "lost", entries("10.20.0.71"));
     granted(await reserve(world.context, lost, "pod"));
     const sleeper: Context = { ...world.another(7), view: await remembered(world), serial: new KeyedMutex() };
-    const houses = [keepHouse(world, world.context, world.shelf), keepHouse(world, sleeper, blind(world))];
+    const houses = [keepHouse(world, world.context, world.objects), keepHouse(world, sleeper, blind(world))];
     for (let pass = 0; pass < 20; pass++) {
       await turns(100);
       (world.clock as ManualClock).advance(10_000);
@@ -141,7 +146,7 @@ describe("bugs of others, in a cluster's records", () => {
 
   it("B14 a view is what the last full pass told, and nothing else", async () => {
     await using world = await openWorld({ pools: [DB_POOL] });
-    granted(await reserve(world.context, podIntent(world, "licence", entries("10.20.0.70")), "pod"));
+    granted(await reserve(world.context, podAllocation(world, "licence", entries("10.20.0.70")), "pod"));
     const cache = await remembered(world);
     assert.equal([...cache.claims()].length, 1);
     for (const type of ["relist", "synced"] as const) cache.apply("claim", { type });
@@ -214,7 +219,7 @@ describe("bugs of others, on a cluster's node", () => {
 
   it("B4 between two sandboxes of a pod its claim is not let go", async () => {
     node = await NodeWorld.open();
-    await node.moor("a", "10.20.0.70");
+    await node.assign("a", "10.20.0.70");
     assert.equal(await node.said(ask("a")), "10.20.0.70 of shop/a");
     await node.claims.report("shop/a");
     await node.hear("a");
@@ -229,7 +234,7 @@ describe("bugs of others, on a cluster's node", () => {
 
   it("B6 an agent that has not seen its pods yet lets none of their claims go", async () => {
     node = await NodeWorld.open();
-    await node.moor("a", "10.20.0.70");
+    await node.assign("a", "10.20.0.70");
     node.view.seePod({ namespace: "shop", name: "a" }, undefined);
     node.claims = node.another();
     await node.claims.settle("shop/a");
@@ -246,14 +251,14 @@ describe("bugs of others, on a cluster's node", () => {
       node.said(ask("a", { annotations })),
       /^BerthError: the claims of node node-a are not loaded/,
     );
-    await node.moor("a", "10.20.0.70");
+    await node.assign("a", "10.20.0.70");
     node.view.isSynced = true;
     assert.equal(await node.said(ask("a", { annotations })), "10.20.0.70 of shop/a");
   });
 
   it("B13 an ADD whose claim may have been let go asks the authority", async () => {
     node = await NodeWorld.open();
-    await node.moor("a", "10.20.0.70");
+    await node.assign("a", "10.20.0.70");
     node.pods.delete("shop/a"); // gone, and the watch has not told yet
     node.view.seePod({ namespace: "shop", name: "a" }, undefined);
     await node.claims.settle("shop/a");

@@ -11,8 +11,8 @@ import { releasePreviousBoot } from "../../ipam-plugin/agent/background/orphan-s
 import type { Answer } from "../../ipam-plugin/agent/rpc/connection.ts";
 import {
   addressesOf,
+  claimResult,
   errorOf,
-  lends,
   NodeBench,
   podArgs,
 } from "../../ipam-plugin/agent/testing/node-bench.ts";
@@ -38,7 +38,7 @@ describe("bugs of others, on the node", () => {
   afterEach(() => node.close());
 
   function sandbox(cid: string, uid: string) {
-    node.mooring.answers.set("shop/mysql-0", lends("shop/mysql-0", "10.20.0.70/24"));
+    node.claimSource.answers.set("shop/mysql-0", claimResult("shop/mysql-0", "10.20.0.70/24"));
     return { cid, args: podArgs("mysql-0", uid), netns: `/run/netns/${cid}` };
   }
 
@@ -100,7 +100,7 @@ describe("bugs of others, on the node", () => {
   });
 
   it("B9 an ADD that cannot go on ends in its time, and keeps nobody waiting longer", async () => {
-    node.mooring.finding = new Promise(() => {});
+    node.claimSource.finding = new Promise(() => {});
     const adding = node.call("ADD", sandbox("a", "uid-1"));
     assert.equal(await answeredAtOnce(adding), undefined);
     node.clock.advance(25_000);
@@ -108,7 +108,7 @@ describe("bugs of others, on the node", () => {
   });
 
   it("B9 a DEL does not wait for the ADD of its sandbox", async () => {
-    node.mooring.finding = new Promise(() => {});
+    node.claimSource.finding = new Promise(() => {});
     const adding = node.call("ADD", sandbox("a", "uid-1"));
     assert.equal(await answeredAtOnce(adding), undefined);
     const deleting = node.call("DEL", sandbox("a", "uid-1"));

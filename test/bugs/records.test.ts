@@ -12,10 +12,10 @@ import { type BindingEvidence, bind } from "../../allocator/lifecycle/bind.ts";
 import { release } from "../../allocator/lifecycle/release.ts";
 import { reserve } from "../../allocator/lifecycle/reserve.ts";
 import type { Stored } from "../../allocator/store/store.ts";
+import { entries, podAllocation } from "../support/allocation-requests.ts";
 import { assertClean, assertSound } from "../support/books.ts";
 import { FailingStore } from "../support/failing-store.ts";
 import { addr, DB_POOL, granted, poolRecord } from "../support/fixtures.ts";
-import { entries, podIntent } from "../support/intents.ts";
 import { deniedAs, type Json, pod, poolObject } from "../support/objects.ts";
 import { createPod, send } from "../support/reviewing.ts";
 import { openWorld, type World } from "../support/world.ts";
@@ -67,9 +67,9 @@ describe("bugs of others, in the records", () => {
     await runOnce(world, "licence", "uid-1");
     await send(world, "/validate/pods", first, { operation: "DELETE" });
     let looks = 0;
-    const inventory = Object.assign(Object.create(world.shelf), {
+    const inventory = Object.assign(Object.create(world.objects), {
       pod: async (namespace: string, name: string) => {
-        const found = await world.shelf.pod(namespace, name);
+        const found = await world.objects.pod(namespace, name);
         if (++looks === 1) await createPod(world, LICENCE, "licence", "uid-2");
         return found;
       },
@@ -82,7 +82,7 @@ describe("bugs of others, in the records", () => {
     await using world = await openWorld({ pools: [DB_POOL] });
     await createPod(world, LICENCE, "licence");
     world.clock.advance(3_600_000);
-    const collector = world.reaper();
+    const collector = world.collector();
     for (let pass = 0; pass < 5; pass++) {
       await collector.pass();
       world.clock.advance(30_000);
@@ -92,7 +92,7 @@ describe("bugs of others, in the records", () => {
 
   it("B5 a reaper that is behind does not free an address that its identity took back", async () => {
     await using world = await openWorld({ pools: [DB_POOL] });
-    const allocation = () => podIntent(world, "licence", entries("10.20.0.70"));
+    const allocation = () => podAllocation(world, "licence", entries("10.20.0.70"));
     granted(await reserve(world.context, allocation(), "pod"));
     await release(world.context, await claimOf(world, "shop/licence"));
     await world.settle();
@@ -100,7 +100,7 @@ describe("bugs of others, in the records", () => {
     for (const stored of await world.all("reservation")) behind.apply("reservation", { type: "put", stored });
     granted(await reserve(world.context, allocation(), "pod"));
     world.clock.advance(3_600_000);
-    await new GarbageCollector({ ...world.context, view: behind }, world.shelf).pass();
+    await new GarbageCollector({ ...world.context, view: behind }, world.objects).pass();
     await assertClean(world);
     assert.deepEqual(await world.holdings(), { "shop/licence": "10.20.0.70" });
   });
@@ -109,8 +109,8 @@ describe("bugs of others, in the records", () => {
     await using world = await openWorld({ pools: [DB_POOL] });
     const [one, other] = await processes(world, 2);
     assert.ok(one !== undefined && other !== undefined);
-    granted(await reserve(one, podIntent(world, "licence", entries("10.20.0.70")), "pod"));
-    const got = await reserve(other, podIntent(world, "imitator", entries("10.20.0.70")), "pod");
+    granted(await reserve(one, podAllocation(world, "licence", entries("10.20.0.70")), "pod"));
+    const got = await reserve(other, podAllocation(world, "imitator", entries("10.20.0.70")), "pod");
     assert.equal(got.kind === "refused" && got.code, "ADDRESS_TAKEN");
     await assertSound(world);
     assert.deepEqual(await world.holdings(), { "shop/licence": "10.20.0.70" });
@@ -129,12 +129,12 @@ describe("bugs of others, in the records", () => {
     await using world = await openWorld({ pools: [DB_POOL] });
     const dying = new FailingStore(world.authority, at, failure);
     const request = entries("10.20.0.70,fd00:20::70");
-    await reserve(world.another(1, dying), podIntent(world, "licence", request), "pod").catch(
+    await reserve(world.another(1, dying), podAllocation(world, "licence", request), "pod").catch(
       () => undefined,
     );
     if (!dying.died) return false;
     await world.settle();
-    const collector = world.reaper();
+    const collector = world.collector();
     for (let pass = 0; pass < 18; pass++) {
       world.clock.advance(10_000);
       await collector.pass();
@@ -153,7 +153,7 @@ describe("bugs of others, in the records", () => {
       await world.authority.create("reservation", { address, pool: "big", claim, nonce: `n${i}` });
     }
     await world.settle();
-    const collector = world.reaper();
+    const collector = world.collector();
     const began = world.clock.now();
     while (world.clock.now() - began < 60_000) {
       await collector.pass();
@@ -168,7 +168,7 @@ describe("bugs of others, in the records", () => {
     const request = { pools: ["big"] };
     const reserving = contexts.flatMap((context, i) =>
       Array.from({ length: 20 }, async (_, n) => {
-        const got = granted(await reserve(context, podIntent(world, `pod-${i}-${n}`, request), "pod"));
+        const got = granted(await reserve(context, podAllocation(world, `pod-${i}-${n}`, request), "pod"));
         return got.claim.record.addresses.join();
       }),
     );
@@ -188,7 +188,7 @@ describe("bugs of others, in the records", () => {
   it("B17 a pool gives its last address, then says that it is full, and gives again what is let go", async () => {
     await using world = await openWorld({ pools: [SMALL] });
     const take = (name: string) =>
-      reserve(world.context, podIntent(world, name, { pools: ["small"] }), "pod");
+      reserve(world.context, podAllocation(world, name, { pools: ["small"] }), "pod");
     const given: string[] = [];
     for (let i = 0; i < 6; i++) {
       given.push(granted(await take(`pod-${i}`)).claim.record.addresses.join());
@@ -200,7 +200,7 @@ describe("bugs of others, in the records", () => {
     for (const i of [0, 3, 5]) {
       await release(world.context, await claimOf(world, `shop/pod-${i}`));
       world.clock.advance(1_000);
-      await world.reaper().pass();
+      await world.collector().pass();
       await world.settle();
       assert.equal(granted(await take(`next-${i}`)).claim.record.addresses.join(), given[i]);
       await world.settle();

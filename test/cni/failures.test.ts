@@ -6,7 +6,7 @@ import { once } from "node:events";
 import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { afterEach, before, beforeEach, describe, it } from "node:test";
-import { lends, podArgs, ScriptedMooring } from "../../ipam-plugin/agent/testing/node-bench.ts";
+import { claimResult, podArgs, ScriptedClaims } from "../../ipam-plugin/agent/testing/node-bench.ts";
 import { BINARY, follow } from "../../ipam-plugin/client/testing/client-process.ts";
 import { eventually } from "../support/eventually.ts";
 import { addressesOf, Caller, errorOf, type Said } from "./caller.ts";
@@ -16,13 +16,13 @@ import { TestingAgent } from "./testing-agent.ts";
 /** Room for one address beside the gateway. */
 const LAST_ONE = { subnet: "10.1.2.0/30" };
 
-let claimSource: ScriptedMooring;
+let claimSource: ScriptedClaims;
 let agent: TestingAgent;
 let caller: Caller;
 
 before(buildPlugin);
 beforeEach(async () => {
-  claimSource = new ScriptedMooring();
+  claimSource = new ScriptedClaims();
   agent = await TestingAgent.start(claimSource);
   caller = new Caller(agent.socket);
 });
@@ -102,17 +102,17 @@ describe("an ADD that is cut off", () => {
   });
 
   it("C0006 an ADD that is killed before it was answered gives its claim back", async () => {
-    claimSource.answers.set("shop/db-0", lends("shop/db-0", "10.9.0.1/24"));
+    claimSource.answers.set("shop/db-0", claimResult("shop/db-0", "10.9.0.1/24"));
     const { promise, resolve: open } = Promise.withResolvers<void>();
     claimSource.gate = promise;
     const { child, finish } = await caller.begin("ADD", pod);
     const ended = finish();
-    await eventually("the mooring works on it", () => claimSource.asked.length > 0 || undefined);
+    await eventually("the claim source works on it", () => claimSource.asked.length > 0 || undefined);
     child.kill("SIGKILL");
     await ended;
     await caller.silently("STATUS"); // the agent has seen that it is gone, too
     open();
-    await eventually("the mooring is told", () => claimSource.told.length > 0 || undefined);
+    await eventually("the claim source is told", () => claimSource.told.length > 0 || undefined);
     const attachment = { network: "net", containerID: "c2", interface: "eth0" };
     const ref = { namespace: "shop", name: "db-0", uid: "u1" };
     assert.deepEqual(claimSource.told, [{ claim: "shop/db-0", pod: ref, attachment }]);

@@ -45,7 +45,7 @@ describe("another journal in the same boot", () => {
     const services = { clock: createClock(), random: createRandom(), log: noopLogger };
     const runtimeRecords = recordsIn([join(folder, "results")], linuxHost);
     const start = () =>
-      startAgent({ database, socketPath, mooring: unmoored, bootId, runtimeRecords, ...services });
+      startAgent({ database, socketPath, claimSource: unmoored, bootId, runtimeRecords, ...services });
     const mark = markFileOf(socketPath);
     const started = startWhenBound(start, {
       ...{ socketPath, mark, runtimeRecords, signal: stop.signal },

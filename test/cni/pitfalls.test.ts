@@ -4,7 +4,7 @@ import assert from "node:assert/strict";
 import { readdir } from "node:fs/promises";
 import { join } from "node:path";
 import { afterEach, before, beforeEach, describe, it } from "node:test";
-import { ScriptedMooring } from "../../ipam-plugin/agent/testing/node-bench.ts";
+import { ScriptedClaims } from "../../ipam-plugin/agent/testing/node-bench.ts";
 import { Caller, type Said } from "./caller.ts";
 import { buildPlugin } from "./plugin.ts";
 import { TestingAgent } from "./testing-agent.ts";
@@ -12,12 +12,12 @@ import { TestingAgent } from "./testing-agent.ts";
 const DUAL = { ranges: [[{ subnet: "10.1.2.0/24" }], [{ subnet: "2001:db8::/64" }]] };
 
 describe("pitfalls", () => {
-  let claimSource: ScriptedMooring;
+  let claimSource: ScriptedClaims;
   let agent: TestingAgent;
   let caller: Caller;
   before(buildPlugin);
   beforeEach(async () => {
-    claimSource = new ScriptedMooring();
+    claimSource = new ScriptedClaims();
     agent = await TestingAgent.start(claimSource);
     caller = new Caller(agent.socket);
   });

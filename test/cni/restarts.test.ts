@@ -4,28 +4,28 @@ import assert from "node:assert/strict";
 import { afterEach, before, beforeEach, describe, it } from "node:test";
 import { BerthError } from "../../allocator/base/errors.ts";
 import type { SandboxEvent } from "../../ipam-plugin/agent/claims/claim-source.ts";
-import { lends, podArgs, ScriptedMooring } from "../../ipam-plugin/agent/testing/node-bench.ts";
+import { claimResult, podArgs, ScriptedClaims } from "../../ipam-plugin/agent/testing/node-bench.ts";
 import { eventually } from "../support/eventually.ts";
 import { addressesOf, Caller, type Said } from "./caller.ts";
 import { buildPlugin } from "./plugin.ts";
 import { TestingAgent } from "./testing-agent.ts";
 
-let claimSource: ScriptedMooring;
+let claimSource: ScriptedClaims;
 let agent: TestingAgent;
 let caller: Caller;
 
 before(buildPlugin);
 beforeEach(async () => {
-  claimSource = new ScriptedMooring();
+  claimSource = new ScriptedClaims();
   agent = await TestingAgent.start(claimSource);
   caller = new Caller(agent.socket);
 });
 afterEach(() => agent.remove());
 
-/** The n-th pod, whose claim lends 10.9.0.n, in its sandbox `s<n>`. */
+/** The n-th pod, whose claim gives 10.9.0.n, in its sandbox `s<n>`. */
 function sandbox(n: number): Said & { readonly notice: SandboxEvent } {
   const name = `db-${n}`;
-  claimSource.answers.set(`shop/${name}`, lends(`shop/${name}`, `10.9.0.${n}/24`));
+  claimSource.answers.set(`shop/${name}`, claimResult(`shop/${name}`, `10.9.0.${n}/24`));
   const notice = {
     claim: `shop/${name}`,
     pod: { namespace: "shop", name, uid: `u${n}` },
@@ -68,7 +68,7 @@ describe("the journal of an agent", () => {
     agent.reboot();
     await agent.start();
     assert.deepEqual(agent.held, []);
-    await eventually("the mooring is told", () => claimSource.told.length > 0 || undefined);
+    await eventually("the claim source is told", () => claimSource.told.length > 0 || undefined);
     assert.deepEqual([claimSource.told, claimSource.known], [[sandbox(1).notice], []]);
     await caller.add({ cid: "new" });
     await caller.add(sandbox(2));
@@ -115,26 +115,26 @@ describe("the claims of sandboxes", () => {
     assert.equal(claimSource.told.length, 0);
     await caller.del({ cid: "new", args });
     assert.deepEqual(agent.held, []);
-    await eventually("the mooring is told", () => claimSource.told.length > 0 || undefined);
+    await eventually("the claim source is told", () => claimSource.told.length > 0 || undefined);
     assert.deepEqual(
       claimSource.told.map(({ attachment }) => attachment.containerID),
       ["new"],
     );
   });
 
-  it("C0044 a detachment is told again and again, by the next agent too, until the mooring takes it", async () => {
+  it("C0044 a detachment is told again and again, by the next agent too, until the claim source takes it", async () => {
     const { notice, ...said } = sandbox(1);
     claimSource.fault = new BerthError("STORE_UNAVAILABLE", "nobody answers");
     await caller.add(said);
     await caller.del(said);
-    await eventually("the mooring does not understand", () => claimSource.attempts > 0 || undefined);
+    await eventually("the claim source does not understand", () => claimSource.attempts > 0 || undefined);
     await agent.crash();
     const before = claimSource.attempts;
     await agent.start();
     await eventually("the next agent tells", () => claimSource.attempts > before || undefined);
     assert.deepEqual(claimSource.told, []);
     claimSource.fault = undefined;
-    await eventually("the mooring understands", () => claimSource.told.length > 0 || undefined);
+    await eventually("the claim source understands", () => claimSource.told.length > 0 || undefined);
     await agent.restart();
     await caller.silently("STATUS");
     assert.deepEqual(claimSource.told, [notice]);
@@ -153,7 +153,7 @@ describe("the claims of sandboxes", () => {
       await gate;
     };
     const starting = agent.start();
-    await eventually("the start waits for the mooring", () => claimSource.known.length > 0 || undefined);
+    await eventually("the start waits for the claim source", () => claimSource.known.length > 0 || undefined);
     const order: string[] = [];
     const adding = caller.add({ cid: "c4" }).finally(() => order.push("served"));
     const words = `50 berth agent is not running (no socket at ${agent.socket})`;

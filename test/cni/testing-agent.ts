@@ -13,8 +13,8 @@ import { eventually } from "../support/eventually.ts";
 
 /** A node without claims: every pod is served from the configuration. */
 export const unmoored: ClaimSource = {
-  find: async () => ({ kind: "unmoored" }),
-  attach: async () => ({ kind: "unmoored" }),
+  find: async () => ({ kind: "unclaimed" }),
+  attach: async () => ({ kind: "unclaimed" }),
   attached: async () => {},
   detached: async () => {},
   lastSandbox: async () => undefined,
@@ -32,7 +32,7 @@ export class TestingAgent {
   gate: Promise<void> = Promise.resolve();
   /** ADDs that came as far as the gate. */
   atGate = 0;
-  readonly #mooring: ClaimSource;
+  readonly #claimSource: ClaimSource;
   #bootId = "boot-1";
   #agent: Agent | undefined;
   #database: Database | undefined;
@@ -43,7 +43,7 @@ export class TestingAgent {
     this.folder = folder;
     this.#more = more;
     this.socket = join(folder, "run", "agent.sock");
-    this.#mooring = claimSource;
+    this.#claimSource = claimSource;
   }
 
   static async start(
@@ -63,7 +63,7 @@ export class TestingAgent {
     this.#agent = await startAgent({
       database: this.#database,
       socketPath: this.socket,
-      mooring: this.#mooring,
+      claimSource: this.#claimSource,
       clock: createClock(),
       random: createRandom(),
       log: noopLogger,

@@ -188,8 +188,8 @@ function subjectsOf(socket: string): readonly Subject[] {
   });
   const ordinals = Array.from({ length: 8 }, (_, i) => new PodSubject(`set-${i}`, true, () => podOf(SET, i)));
   const local = new Runtime({ socket, network: LOCAL });
-  const lent = new Runtime({ socket, network: networkOf({ pools: ["lent"] }, { name: "lent" }) });
+  const bound = new Runtime({ socket, network: networkOf({ pools: ["lent"] }, { name: "lent" }) });
   const containers = Array.from({ length: 8 }, () => new PlainSubject(local));
-  const strangers = Array.from({ length: 4 }, (_, i) => new PlainSubject(lent, `stranger-${i}`));
+  const strangers = Array.from({ length: 4 }, (_, i) => new PlainSubject(bound, `stranger-${i}`));
   return [...pinned, ...ordinals, ...containers, ...strangers];
 }

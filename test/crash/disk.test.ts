@@ -218,7 +218,7 @@ describe("a disk that takes no more", await skipWithoutMount(), () => {
   let stack: ChildStack;
   let disk: SmallDisk;
   let runtime: Runtime;
-  let standing: Sandbox;
+  let podIdentity: Sandbox;
 
   before(async () => {
     stack = await ChildStack.start({ manifests: [namespace("shop"), pool("db", ["10.20.0.0/24"])] });
@@ -228,8 +228,8 @@ describe("a disk that takes no more", await skipWithoutMount(), () => {
     const local = { ranges: [[{ subnet: "10.30.0.0/24" }]] };
     runtime = new Runtime({ socket: stack.socket, network: networkOf(local) });
     const kept = await create("p0", "10.20.0.10");
-    standing = sandboxOf(kept.kind === "kept" ? kept.object : undefined);
-    assert.deepEqual(await runtime.attach(standing), ["10.20.0.10/24"]);
+    podIdentity = sandboxOf(kept.kind === "kept" ? kept.object : undefined);
+    assert.deepEqual(await runtime.attach(podIdentity), ["10.20.0.10/24"]);
   });
   after(async () => {
     await stack?.kill9().catch(() => {});
@@ -262,9 +262,9 @@ describe("a disk that takes no more", await skipWithoutMount(), () => {
       assert.ok(outcome.kind === "refused" && outcome.reason === "STORE_FULL", JSON.stringify(outcome));
       assert.match(outcome.message, FULL);
     }
-    assert.deepEqual(await runtime.check(standing), DONE);
+    assert.deepEqual(await runtime.check(podIdentity), DONE);
     assert.equal(await status(), "1 51");
-    await runtime.detach(standing); // to the spool, which is on another disk
+    await runtime.detach(podIdentity); // to the spool, which is on another disk
     assert.equal(await stack.dump(), before);
   });
 

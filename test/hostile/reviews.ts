@@ -106,7 +106,7 @@ export class Webhook {
       this.#thrown = fields?.["error"];
     };
     const log = { ...noopLogger, error: remember };
-    const handlers = createHandlers(world.desk);
+    const handlers = createHandlers(world.admission);
     const options = { log, metrics: noopMetrics, clock: createClock() };
     this.#handlers = new Map(
       ROUTES.map((route) => [route, withDeadline(handlers[route], { ...options, route })]),

@@ -18,14 +18,14 @@ import { keyOf } from "./seeds.ts";
 const RELEASE: Retention = { whenDeleted: "Release", whenScaled: "Release", ttlMs: null };
 
 /** What an identity asks for: exactly these addresses, or any of the pools in this order. */
-export type Wish = { readonly exact: readonly Address[] } | { readonly pools: readonly string[] };
+export type Wanted = { readonly exact: readonly Address[] } | { readonly pools: readonly string[] };
 
 type Extra = Omit<Partial<Actor>, "act">;
 
 /** The intent of a StatefulSet's only pod. */
-export function intentOf(
+export function allocationOf(
   name: string,
-  resolved: Wish,
+  resolved: Wanted,
   more: Partial<AllocationRequest> = {},
 ): AllocationRequest {
   const asked = "exact" in resolved ? { entry: resolved.exact } : { pools: resolved.pools };
@@ -55,7 +55,7 @@ export function reserver(allocation: AllocationRequest, extra: Extra = {}): Acto
 /** Admission of a pod that asks for exactly these. */
 export function admission(name: string, ...exact: readonly Address[]): Actor {
   const title = `${name} asks for ${exact.join(" and ")}`;
-  return reserver(intentOf(name, { exact }, { request: { addresses: exact } }), { name: title });
+  return reserver(allocationOf(name, { exact }, { request: { addresses: exact } }), { name: title });
 }
 
 /** Admission of a pod of a set; `token` finds its promise again. */
@@ -68,11 +68,11 @@ export function lender(
     name: "lend",
     forgets: slots.length === 1,
     ...extra,
-    async act({ name, context, harbour, answered }) {
+    async act({ name, context, state, answered }) {
       const got = await allocateSlot(context, inventory, slots);
       if (isRefusal(got)) return;
       answered(got.claim);
-      harbour.promised(name, got.claim);
+      state.promised(name, got.claim);
     },
   };
 }
@@ -86,8 +86,8 @@ export function review(allocation: AllocationRequest, extra: Extra = {}): Actor 
     name: `review ${allocation.key.name}`,
     forgets: true,
     ...extra,
-    async act({ context, harbour, name, answered }) {
-      harbour.reviewers.add(name);
+    async act({ context, state, name, answered }) {
+      state.reviewers.add(name);
       const got = await reserve(context, allocation, "nothing");
       if (!isRefusal(got) && got.held.length === 0 && isSame(got.addresses, got.claim.record.addresses))
         answered(got.claim);
@@ -102,7 +102,7 @@ export function forged(
   more: Partial<AllocationRequest> = {},
 ): Actor {
   const title = `forged: ${name} asks for ${exact.join(" and ")}`;
-  return review(intentOf(name, { exact }, { request: { addresses: exact }, ...more }), { name: title });
+  return review(allocationOf(name, { exact }, { request: { addresses: exact }, ...more }), { name: title });
 }
 
 /** A pod that asks for its claim at ADD. */
@@ -121,34 +121,34 @@ export function binder(pod: Pod, extra: Extra = {}): Actor {
   return {
     name: `bind ${claim}`,
     ...extra,
-    async act({ name, context, harbour }) {
+    async act({ name, context, state }) {
       const target = { name: claim, uid, node, token, containerID: `of ${name}` };
       const key = claimKey(keyOf(claim));
       // As the cluster's binder does: by what it knows of the claim, which may be old when it writes.
       const known = (await context.store.get("claim", key)) ?? key;
-      const lent = await bind(context, known, target, async () => facts);
-      if (!isRefusal(lent)) harbour.moor(name, lent);
+      const bound = await bind(context, known, target, async () => facts);
+      if (!isRefusal(bound)) state.assign(name, bound);
     },
   };
 }
 
 /** A pod that asks for exactly these, from its admission to its ADD. */
 export function visit(claim: string, exact: readonly Address[], extra: Extra = {}): Actor {
-  const allocation = intentOf(claim, { exact }, { request: { addresses: exact } });
+  const allocation = allocationOf(claim, { exact }, { request: { addresses: exact } });
   return {
     name: `pod ${claim} with ${exact.join(" and ")}`,
     ...extra,
-    async act({ name, context, harbour, answered }) {
+    async act({ name, context, state, answered }) {
       const got = await reserve(context, allocation, "pod");
       if (isRefusal(got)) return;
       answered(got.claim);
       const assigned = got.claim.record.addresses;
       const target = { name: claim, uid: name, node: "n1", token: "", containerID: `of ${name}`, assigned };
       const facts = async () => ({ fenced: false, promiseOver: false });
-      const lent = await bind(context, got.claim.key, target, facts);
-      if (isRefusal(lent)) return;
-      harbour.moor(name, lent);
-      harbour.mustHave(name, exact);
+      const bound = await bind(context, got.claim.key, target, facts);
+      if (isRefusal(bound)) return;
+      state.assign(name, bound);
+      state.mustHave(name, exact);
     },
   };
 }
@@ -179,8 +179,8 @@ export function releaser(claim: string, extra: Extra = {}): Actor {
   };
 }
 
-/** The reaper's step on one address, at any moment: it needs no grace to be safe. */
-export function reapOf(address: Address, extra: Extra = {}): Actor {
+/** The garbage collector's step on one address, at any moment: it needs no grace to be safe. */
+export function collectionOf(address: Address, extra: Extra = {}): Actor {
   return {
     name: `reap ${address}`,
     ...extra,
@@ -191,7 +191,7 @@ export function reapOf(address: Address, extra: Extra = {}): Actor {
   };
 }
 
-/** The reaper's step on one claim that may lack a reservation. */
+/** The garbage collector's step on one claim that may lack a reservation. */
 export function mender(claim: string, extra: Extra = {}): Actor {
   return {
     name: `mend ${claim}`,
@@ -204,7 +204,7 @@ export function mender(claim: string, extra: Extra = {}): Actor {
 }
 
 /** The whole reaper: two passes, with the grace of an orphan in between. */
-export function reaper(inventory: ClusterState, extra: Extra = {}): Actor {
+export function collector(inventory: ClusterState, extra: Extra = {}): Actor {
   return {
     name: "reaper",
     ...extra,

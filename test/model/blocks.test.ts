@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
-import { binder, intentOf, reserver } from "./actors.ts";
+import { allocationOf, binder, reserver } from "./actors.ts";
 import { BLOCKS, granter } from "./blocks.ts";
 import { explore } from "./explore.ts";
 import { withoutBlocks, withoutHoles, withoutReservations } from "./lies.ts";
@@ -13,7 +13,7 @@ import { BLIND } from "./sight.ts";
 describe("the checker of blocks", () => {
   const TWICE = /^claim shop\/a .* is bound, and block 10\.0\.0\.2\/32 of n1 has its address to give$/;
   const scenario = BLOCKS.find(({ title }) => title === "a block of one, and a fixed address in it");
-  const wants = reserver(intentOf("a", { exact: [Y] }), { lags: BLIND });
+  const wants = reserver(allocationOf("a", { exact: [Y] }), { lags: BLIND });
   const rows: readonly (readonly [string, readonly Actor[]])[] = [
     [
       "a reserver and a binder that do not look for blocks",

@@ -5,9 +5,18 @@ import type { Address } from "../../allocator/ip/address.ts";
 import { IntervalSet } from "../../allocator/ip/interval-set.ts";
 import { type Block, isHole } from "../../allocator/model/block.ts";
 import type { PoolRecord } from "../../allocator/pool/pool.ts";
-import { admission, binder, intentOf, mender, reapOf, releaser, reserver, visit } from "./actors.ts";
-import { BEGIN } from "./harbour.ts";
+import {
+  admission,
+  allocationOf,
+  binder,
+  collectionOf,
+  mender,
+  releaser,
+  reserver,
+  visit,
+} from "./actors.ts";
 import type { Actor, Scenario, Seed } from "./run.ts";
+import { BEGIN } from "./run-state.ts";
 import { held, POOLS, reserved, X, Y, Z } from "./seeds.ts";
 import { BLIND, LIVE } from "./sight.ts";
 
@@ -58,11 +67,11 @@ export function finisher(cidr: string): Actor {
 export function giver(cidr: string, node: string, address: Address): Actor {
   return {
     name: `give ${address} on ${node}`,
-    async act({ name, context, harbour }) {
+    async act({ name, context, state }) {
       const block = await context.store.get("block", cidr);
       if (block === undefined || block.record.node !== node || block.record.releasedAt !== undefined) return;
       if (block.record.granted === true && !isHole(block.record, address))
-        harbour.dynamic.set(name, { block, address });
+        state.dynamic.set(name, { block, address });
     },
   };
 }
@@ -71,9 +80,9 @@ export function giver(cidr: string, node: string, address: Address): Actor {
 export function returner(cidr: string): Actor {
   return {
     name: `return ${cidr}`,
-    async act({ context, harbour, wait }) {
+    async act({ context, state, wait }) {
       const seen = await context.store.get("block", cidr);
-      if (seen === undefined || [...harbour.dynamic.values()].some(({ block }) => block.uid === seen.uid))
+      if (seen === undefined || [...state.dynamic.values()].some(({ block }) => block.uid === seen.uid))
         return;
       await giveBack(context, seen, { kind: "returned", uid: seen.uid });
       await wait(30_000);
@@ -90,7 +99,7 @@ function block(cidr: string, node: string, more: Partial<Block> = {}): Seed {
 const blind = { lags: BLIND };
 const live = { lags: LIVE };
 /** Asks for exactly Y, by a view that shows nothing, or everything. */
-const wantsY = (name: string, extra: Extra = blind) => reserver(intentOf(name, { exact: [Y] }), extra);
+const wantsY = (name: string, extra: Extra = blind) => reserver(allocationOf(name, { exact: [Y] }), extra);
 
 /** Fixed addresses and blocks. */
 export const BLOCKS: readonly Scenario[] = [
@@ -124,7 +133,7 @@ export const BLOCKS: readonly Scenario[] = [
   {
     title: "a fixed address, the garbage collector, and a block",
     pools: [SINGLE],
-    actors: [wantsY("a"), reapOf(Y), binder({ claim: "a" }), granter("n1")],
+    actors: [wantsY("a"), collectionOf(Y), binder({ claim: "a" }), granter("n1")],
   },
   {
     title: "two of one identity, the garbage collector between them, and a block",
@@ -134,7 +143,7 @@ export const BLOCKS: readonly Scenario[] = [
     actors: [
       wantsY("a"),
       { ...wantsY("a"), name: "reserve a too" },
-      reapOf(Y),
+      collectionOf(Y),
       binder({ claim: "a" }),
       granter("n1"),
     ],
@@ -149,7 +158,7 @@ export const BLOCKS: readonly Scenario[] = [
     title: "any address of a pool that is one block",
     long: true,
     pools: [PAIR],
-    actors: [reserver(intentOf("a", { pools: ["y"] }), live), granter("n1"), binder({ claim: "a" })],
+    actors: [reserver(allocationOf("a", { pools: ["y"] }), live), granter("n1"), binder({ claim: "a" })],
   },
   {
     title: "a fixed address is released while its block is granted, and given to another",

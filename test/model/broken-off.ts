@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-import { admission, binder, mender, reapOf, releaser } from "./actors.ts";
+import { admission, binder, collectionOf, mender, releaser } from "./actors.ts";
 import type { Scenario } from "./run.ts";
 import { claim, handMade, held, POOLS, reserved, V, X } from "./seeds.ts";
 
@@ -26,7 +26,7 @@ export const HAND_MADE: readonly Scenario[] = [
     long: true,
     pools,
     seed: [handMade("a")],
-    actors: [admission("a", X), reapOf(X), binder({ claim: "a" }), releaser("a")],
+    actors: [admission("a", X), collectionOf(X), binder({ claim: "a" }), releaser("a")],
   },
 ];
 
@@ -38,7 +38,7 @@ export const BROKEN_OFF: readonly Scenario[] = [
     long: true,
     pools,
     seed: [reserved(X, "a")],
-    actors: [admission("a", X), { ...admission("a", X), name: "a too" }, reapOf(X), admission("b", X)],
+    actors: [admission("a", X), { ...admission("a", X), name: "a too" }, collectionOf(X), admission("b", X)],
   },
   {
     title: "an attempt that is slow, and another of its identity that takes it for broken off",
@@ -52,20 +52,20 @@ export const BROKEN_OFF: readonly Scenario[] = [
     long: true,
     pools,
     seed: held("b", [V]),
-    actors: [admission("a", X, V), reapOf(X), admission("c", X), releaser("b")],
+    actors: [admission("a", X, V), collectionOf(X), admission("c", X), releaser("b")],
   },
   {
     title: "both families or none: the reaper is at both",
     long: true,
     pools,
-    actors: [admission("a", X, V), reapOf(X), reapOf(V), binder({ claim: "a" })],
+    actors: [admission("a", X, V), collectionOf(X), collectionOf(V), binder({ claim: "a" })],
   },
   {
     title: "a claim gets its second family, the reaper at it, and a pod",
     long: true,
     pools,
     seed: held("a", [X]),
-    actors: [admission("a", X, V), reapOf(V), binder({ claim: "a" }), admission("b", V)],
+    actors: [admission("a", X, V), collectionOf(V), binder({ claim: "a" }), admission("b", V)],
   },
   {
     title:

@@ -2,16 +2,16 @@
 import {
   admission,
   binder,
+  collectionOf,
+  collector,
   detacher,
   inventoryOf,
   mender,
-  reaper,
-  reapOf,
   releaser,
   visit,
 } from "./actors.ts";
-import { BEGIN } from "./harbour.ts";
 import type { Scenario } from "./run.ts";
+import { BEGIN } from "./run-state.ts";
 import { bound, held, POOLS, reserved, V, X, Y, Z } from "./seeds.ts";
 
 const pools = POOLS;
@@ -22,13 +22,13 @@ export const SWAPS: readonly Scenario[] = [
     title: "swap against the reaper of the new address, and a pod",
     pools,
     seed: held("a", [X]),
-    actors: [admission("a", Y), reapOf(Y), binder({ claim: "a" })],
+    actors: [admission("a", Y), collectionOf(Y), binder({ claim: "a" })],
   },
   {
     title: "swap against the reaper of the old address, and another identity that wants it",
     pools,
     seed: held("a", [X]),
-    actors: [admission("a", Y), reapOf(X), admission("b", X)],
+    actors: [admission("a", Y), collectionOf(X), admission("b", X)],
     time: [30_000],
   },
   {
@@ -48,14 +48,14 @@ export const SWAPS: readonly Scenario[] = [
     long: true,
     pools,
     seed: held("a", [X]),
-    actors: [admission("a", Y), reapOf(Y), admission("b", Y), binder({ claim: "a" })],
+    actors: [admission("a", Y), collectionOf(Y), admission("b", Y), binder({ claim: "a" })],
   },
   {
     title: "swap against the reaper of the old address, another identity that wants it, and a pod",
     long: true,
     pools,
     seed: held("a", [X]),
-    actors: [admission("a", Y), reapOf(X), admission("b", X), binder({ claim: "a" })],
+    actors: [admission("a", Y), collectionOf(X), admission("b", X), binder({ claim: "a" })],
     time: [30_000],
   },
   {
@@ -70,7 +70,7 @@ export const SWAPS: readonly Scenario[] = [
     long: true,
     pools,
     seed: held("a", [X]),
-    actors: [admission("a", Y), admission("a", X), reapOf(X), admission("b", X)],
+    actors: [admission("a", Y), admission("a", X), collectionOf(X), admission("b", X)],
   },
   {
     title: "swaps to two different addresses, and a pod",
@@ -84,21 +84,21 @@ export const SWAPS: readonly Scenario[] = [
     long: true,
     pools,
     seed: held("a", [X]),
-    actors: [admission("a", Y), admission("a", Z), reapOf(Y)],
+    actors: [admission("a", Y), admission("a", Z), collectionOf(Y)],
   },
   {
     title: "swap against a release, the reaper, and another identity that wants the old address",
     long: true,
     pools,
     seed: held("a", [X]),
-    actors: [admission("a", Y), releaser("a"), reapOf(Y), admission("b", X)],
+    actors: [admission("a", Y), releaser("a"), collectionOf(Y), admission("b", X)],
   },
   {
     title: "swap against the reaper of both addresses",
     long: true,
     pools,
     seed: held("a", [X]),
-    actors: [admission("a", Y), reapOf(X), reapOf(Y), mender("a")],
+    actors: [admission("a", Y), collectionOf(X), collectionOf(Y), mender("a")],
   },
 ];
 
@@ -114,7 +114,7 @@ export const SANDBOXES: readonly Scenario[] = [
     title: "the sandbox of a pod is made anew while its claim is released, and by the reaper too",
     pools,
     seed: held("a", [X], bound("a", "ended")),
-    actors: [binder({ claim: "a" }), releaser("a"), reaper(inventoryOf("none"))],
+    actors: [binder({ claim: "a" }), releaser("a"), collector(inventoryOf("none"))],
   },
   {
     title: "a pod, and one of the same name that asks for something else and is never made",
@@ -130,7 +130,7 @@ export const SANDBOXES: readonly Scenario[] = [
     actors: [
       visit("a", [X], { lags: { claims: "start", reservations: "start" } }),
       admission("a", Y),
-      reapOf(X),
+      collectionOf(X),
     ],
   },
   {
@@ -162,13 +162,13 @@ export const COOLING: readonly Scenario[] = [
     long: true,
     pools,
     seed: [reserved(X, "a", { releasedAt: BEGIN })],
-    actors: [admission("a", X), releaser("a"), reapOf(X), binder({ claim: "a" })],
+    actors: [admission("a", X), releaser("a"), collectionOf(X), binder({ claim: "a" })],
   },
   {
     title: "an address has cooled: the reaper, its identity and another one",
     pools,
     seed: [reserved(X, "a", { releasedAt: BEGIN - 30_000 })],
-    actors: [reaper(inventoryOf("all")), admission("a", X), admission("b", X)],
+    actors: [collector(inventoryOf("all")), admission("a", X), admission("b", X)],
   },
   {
     title: "a release that broke off is finished by the reaper, twice, while the identity is admitted again",
@@ -176,7 +176,7 @@ export const COOLING: readonly Scenario[] = [
     pools,
     seed: held("a", [X], { releasing: true }),
     actors: [
-      reaper(inventoryOf("all")),
+      collector(inventoryOf("all")),
       { ...releaser("a"), name: "reaper 2" },
       admission("a", X),
       binder({ claim: "a" }),
@@ -186,7 +186,7 @@ export const COOLING: readonly Scenario[] = [
     title: "a release that broke off, and another identity that wants the address when it has cooled",
     pools,
     seed: held("a", [X], { releasing: true }),
-    actors: [reaper(inventoryOf("all")), admission("b", X), binder({ claim: "b" })],
+    actors: [collector(inventoryOf("all")), admission("b", X), binder({ claim: "b" })],
     time: [30_000],
   },
 ];

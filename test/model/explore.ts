@@ -18,7 +18,7 @@ export interface Violation {
 export interface Explored {
   readonly title: string;
   readonly states: number;
-  /** Contents of the books among them, each of which was left to the reaper once. */
+  /** Contents of the books among them, each of which was left to the garbage collector once. */
   readonly books: number;
   /** Runs from the beginning, for it is the only way to come back to a state. */
   readonly runs: number;
@@ -128,10 +128,10 @@ class Explorer {
   async #brokenWords(run: Run): Promise<string | undefined> {
     const words = run.broken();
     if (words !== undefined) return words;
-    const auditInput = booksKey(run.harbour);
+    const auditInput = booksKey(run.state);
     if (this.books.has(auditInput)) return undefined;
     this.books.add(auditInput);
-    return await brokenForGood(run.harbour);
+    return await brokenForGood(run.state);
   }
 
   /** Whoever went last goes on first, so that the schedules that are found read well. */
@@ -156,7 +156,7 @@ async function replay(stage: Stage, schedule: Schedule): Promise<Violation | und
     const words = run.broken();
     if (words !== undefined) return { words, schedule: taken, said };
   }
-  const words = await brokenForGood(run.harbour);
+  const words = await brokenForGood(run.state);
   return words === undefined ? undefined : { words, schedule: taken, said };
 }
 

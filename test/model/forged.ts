@@ -1,7 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 // Reviews that are not what they say: in another's name, for other addresses, as another kind of owner.
 import type { AllocationRequest } from "../../allocator/lifecycle/reserve.ts";
-import { admission, binder, forged, inventoryOf, reaper, reapOf, releaser, visit } from "./actors.ts";
+import {
+  admission,
+  binder,
+  collectionOf,
+  collector,
+  forged,
+  inventoryOf,
+  releaser,
+  visit,
+} from "./actors.ts";
 import type { Scenario } from "./run.ts";
 import { bound, held, POOLS, reserved, V, X, Y } from "./seeds.ts";
 
@@ -24,7 +33,7 @@ export const FORGED: readonly Scenario[] = [
     title: "a review in the name of a claim at rest, and the reaper of both addresses",
     pools,
     seed: held("a", [X]),
-    actors: [forged("a", [Y]), reapOf(X), reapOf(Y)],
+    actors: [forged("a", [Y]), collectionOf(X), collectionOf(Y)],
   },
   {
     title: "two reviews in the name of a claim at rest, and the pod that asks for the third address",
@@ -50,7 +59,7 @@ export const FORGED: readonly Scenario[] = [
     long: true,
     pools,
     seed: held("a", [X]),
-    actors: [forged("a", [Y], AS_POD), reaper(inventoryOf("none")), admission("b", X)],
+    actors: [forged("a", [Y], AS_POD), collector(inventoryOf("none")), admission("b", X)],
   },
   {
     title: "a review that comes before the pod, which asks for something else",

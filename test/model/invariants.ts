@@ -3,29 +3,29 @@
 import { isOwnedIn } from "../../allocator/cache/block-index.ts";
 import type { Address } from "../../allocator/ip/address.ts";
 import { isDetached } from "../../allocator/lifecycle/bind.ts";
-import { type Harbour, inWords } from "./harbour.ts";
 import { defectOf, type Process } from "./process.ts";
+import { inWords, type RunState } from "./run-state.ts";
 
 /** What must hold in every state of every run. Gives the words for the first that does not. */
-export function firstBroken(harbour: Harbour, processes: readonly Process[]): string | undefined {
+export function firstBroken(state: RunState, processes: readonly Process[]): string | undefined {
   return (
-    harbour.broken[0] ??
-    brokenClaim(harbour) ??
-    brokenUse(harbour) ??
-    brokenBlock(harbour) ??
-    brokenGift(harbour) ??
-    brokenPromise(harbour) ??
+    state.broken[0] ??
+    brokenClaim(state) ??
+    brokenUse(state) ??
+    brokenBlock(state) ??
+    brokenGift(state) ??
+    brokenPromise(state) ??
     processes.map(defectOf).find((words) => words !== undefined)
   );
 }
 
 /** A claim in use has its reservations, and no two claims in use share an address. */
-function brokenClaim(harbour: Harbour): string | undefined {
+function brokenClaim(state: RunState): string | undefined {
   const users = new Map<Address, string>(); // address -> claim
-  for (const { key, record } of harbour.books.list("claim")) {
+  for (const { key, record } of state.books.list("claim")) {
     if (isDetached(record)) continue;
     for (const address of record.addresses) {
-      if (!harbour.holds(address, record.nonce))
+      if (!state.holds(address, record.nonce))
         return `${inWords(record)} is bound and ${address} is not reserved for it`;
       const other = users.get(address);
       if (other !== undefined) return `${address} is bound twice: by ${other} and by ${key}`;
@@ -36,20 +36,20 @@ function brokenClaim(harbour: Harbour): string | undefined {
 }
 
 /** What a live sandbox was given is its claim's as long as it lives. */
-function brokenUse(harbour: Harbour): string | undefined {
-  for (const [sandbox, { key, nonce, addresses }] of harbour.uses) {
-    const claim = harbour.books.get("claim", key)?.record;
+function brokenUse(state: RunState): string | undefined {
+  for (const [sandbox, { key, nonce, addresses }] of state.uses) {
+    const claim = state.books.get("claim", key)?.record;
     const its = claim?.nonce === nonce && claim.releasing !== true;
-    const lost = addresses.find((a) => !its || !claim.addresses.includes(a) || !harbour.holds(a, nonce));
+    const lost = addresses.find((a) => !its || !claim.addresses.includes(a) || !state.holds(a, nonce));
     if (lost !== undefined) return `sandbox ${sandbox} uses ${lost}, and claim ${key} does not hold it`;
   }
   return undefined;
 }
 
 /** What a node gives out of its block no claim in use has. */
-function brokenBlock(harbour: Harbour): string | undefined {
-  const users = harbour.books.list("claim").filter(({ record }) => !isDetached(record));
-  for (const { key, record } of harbour.books.list("block")) {
+function brokenBlock(state: RunState): string | undefined {
+  const users = state.books.list("claim").filter(({ record }) => !isDetached(record));
+  for (const { key, record } of state.books.list("block")) {
     const user = users.find(
       (claim) => record.granted === true && claim.record.addresses.some((a) => isOwnedIn(record, a)),
     );
@@ -60,7 +60,7 @@ function brokenBlock(harbour: Harbour): string | undefined {
 }
 
 /** What a node gave out it gave once, and it has the block as long as that is used. */
-function brokenGift({ dynamic, books }: Harbour): string | undefined {
+function brokenGift({ dynamic, books }: RunState): string | undefined {
   const users = new Map<Address, string>(); // address -> sandbox
   for (const [sandbox, { block, address }] of dynamic) {
     const other = users.get(address);
@@ -74,7 +74,7 @@ function brokenGift({ dynamic, books }: Harbour): string | undefined {
 }
 
 /** A slot that a pod was promised stays promised to it for its time. */
-function brokenPromise({ promises, books, now }: Harbour): string | undefined {
+function brokenPromise({ promises, books, now }: RunState): string | undefined {
   for (const [key, { token, until }] of promises) {
     if (now >= until) continue;
     const binding = books.get("claim", key)?.record.binding;

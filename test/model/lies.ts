@@ -7,7 +7,7 @@ import { overlay } from "../support/overlay.ts";
  * the harm. The product code stays as it is.
  */
 
-/** To a reaper: the mark is set, and is not. He deletes what he looked at before. */
+/** To a garbage collector: the mark is set, and is not. He deletes what he looked at before. */
 export function withoutMarks(store: Store): Store {
   return overlay(store, {
     replace: (kind, seen, next) =>

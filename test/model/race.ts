@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-import { binder, intentOf, reapOf, releaser, reserver } from "./actors.ts";
+import { allocationOf, binder, collectionOf, releaser, reserver } from "./actors.ts";
 import type { Actor, Scenario } from "./run.ts";
 import { POOLS, X } from "./seeds.ts";
 import { BLIND, type Lags, LIVE } from "./sight.ts";
 
-/** Those of reserve_model.py: two admissions of a, one of b, the reaper, both binders, and a release of a. */
+/** Those of reserve_model.py: two admissions of a, one of b, the garbage collector, both binders, and a release of a. */
 export function racers(lags: Lags): readonly Actor[] {
   return [
-    reserver(intentOf("a", { pools: ["x", "y"] }), { name: "a XY", lags }),
-    reserver(intentOf("a", { pools: ["y", "x"] }), { name: "a YX", lags }),
-    reserver(intentOf("b", { exact: [X] }), { name: "b X", lags }),
-    reapOf(X, { name: "reap X" }),
+    reserver(allocationOf("a", { pools: ["x", "y"] }), { name: "a XY", lags }),
+    reserver(allocationOf("a", { pools: ["y", "x"] }), { name: "a YX", lags }),
+    reserver(allocationOf("b", { exact: [X] }), { name: "b X", lags }),
+    collectionOf(X, { name: "reap X" }),
     binder({ claim: "a" }),
     binder({ claim: "b" }),
     releaser("a"),

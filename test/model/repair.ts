@@ -10,7 +10,7 @@ import { type Claim, isBound } from "../../allocator/model/claim.ts";
 import type { ClusterState, PodState } from "../../allocator/model/cluster-state.ts";
 import { podFactsOf, workloadFactsOf } from "../support/fixtures.ts";
 import { Books } from "./books.ts";
-import type { Harbour } from "./harbour.ts";
+import type { RunState } from "./run-state.ts";
 import { Sight } from "./sight.ts";
 import { BookStore } from "./store.ts";
 
@@ -19,17 +19,17 @@ const BETWEEN_PASSES_MS = 45_000;
 const PASSES = 5;
 
 /**
- * What is left if everybody crashes at this moment and only the reaper goes on: first while the owners stay, when
+ * What is left if everybody crashes at this moment and only the garbage collector goes on: first while the owners stay, when
  * the books must come clean; then when they are gone, when nothing may be left but what people made by hand.
  * Gives the words for what is not as it must be.
  */
-export async function brokenForGood(harbour: Harbour): Promise<string | undefined> {
-  const after = new Aftermath(harbour);
-  await after.reap(ownersStay(after.books));
-  const dirt = after.dirt(harbour);
+export async function brokenForGood(state: RunState): Promise<string | undefined> {
+  const after = new Aftermath(state);
+  await after.collect(ownersStay(after.books));
+  const dirt = after.dirt(state);
   if (dirt !== undefined) return `after a crash of all, reaped while their owners stay: ${dirt}`;
   after.endSandboxes();
-  await after.reap(OWNERS_GONE);
+  await after.collect(OWNERS_GONE);
   const leak = after.leak();
   return leak && `after a crash of all, reaped when their owners are gone: ${leak}`;
 }
@@ -40,7 +40,7 @@ class Aftermath {
   readonly #context: Context;
   #now: number;
 
-  constructor({ books, pools, now }: Harbour) {
+  constructor({ books, pools, now }: RunState) {
     this.books = new Books(books);
     this.#now = now;
     const clock = { now: () => this.#now, monotonic: () => this.#now, sleep: async () => {} };
@@ -54,7 +54,7 @@ class Aftermath {
     };
   }
 
-  async reap(inventory: ClusterState): Promise<void> {
+  async collect(inventory: ClusterState): Promise<void> {
     const collector = new GarbageCollector(this.#context, inventory);
     for (let pass = 0; pass < PASSES; pass++) {
       await collector.pass();
@@ -73,7 +73,7 @@ class Aftermath {
     }
   }
 
-  dirt({ pools, uses }: Harbour): string | undefined {
+  dirt({ pools, uses }: RunState): string | undefined {
     const attachments = [...uses].map(([sandbox, { key, addresses }]) => ({
       node: "n",
       network: "net",

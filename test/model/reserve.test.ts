@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { describe, it, type TestContext } from "node:test";
 import { reserve as reserveAs } from "../../allocator/lifecycle/reserve.ts";
 import { isFull, runsOf } from "../support/runs.ts";
-import { binder, intentOf, reapOf, reserver, review } from "./actors.ts";
+import { allocationOf, binder, collectionOf, reserver, review } from "./actors.ts";
 import { type Bounds, explore } from "./explore.ts";
 import { withoutDoubt, withoutLookingAgain, withoutMarks, withoutReadingBack } from "./lies.ts";
 import { races } from "./race.ts";
@@ -54,29 +54,29 @@ describe("every interleaving of what changes a claim", () => {
 describe("the checker", () => {
   const pools = POOLS;
   const lags = BLIND;
-  const reserve = reserver(intentOf("a", { exact: [X] }), { lags });
+  const reserve = reserver(allocationOf("a", { exact: [X] }), { lags });
   const bind = binder({ claim: "a" });
-  const reap = reapOf(X, { name: "reap" });
-  const swap = reserver(intentOf("a", { exact: [Y] }), { name: "swap" });
-  const back = reserver(intentOf("a", { exact: [X] }), { name: "back" });
+  const collect = collectionOf(X, { name: "reap" });
+  const swap = reserver(allocationOf("a", { exact: [Y] }), { name: "swap" });
+  const back = reserver(allocationOf("a", { exact: [X] }), { name: "back" });
   const UNRESERVED = /is bound and 10\.0\.0\.1 is not reserved for it$/;
   const rows: readonly (readonly [string, RegExp, Omit<Scenario, "title">, Actor])[] = [
     [
       "a reaper that does not mark",
       UNRESERVED,
       { pools, actors: [reserve, bind] },
-      { ...reap, store: withoutMarks },
+      { ...collect, store: withoutMarks },
     ],
     [
       "a reserver that does not read back",
       /^reserve a was answered with claim shop\/a .* was never sure of all its addresses$/,
-      { pools, actors: [reap] },
+      { pools, actors: [collect] },
       { ...reserve, store: withoutReadingBack },
     ],
     [
       "a binder that does not look at the reservations",
       UNRESERVED,
-      { pools, actors: [reserve, reap] },
+      { pools, actors: [reserve, collect] },
       { ...bind, store: withoutDoubt },
     ],
     [
@@ -101,11 +101,11 @@ describe("the checker", () => {
   }
 
   it("finds a review that writes what only its pod may", async () => {
-    const allocation = intentOf("a", { exact: [Y] }, { request: { addresses: [Y] } });
+    const allocation = allocationOf("a", { exact: [Y] }, { request: { addresses: [Y] } });
     const writing: Actor = {
       name: "review",
-      async act({ name, context, harbour }) {
-        harbour.reviewers.add(name);
+      async act({ name, context, state }) {
+        state.reviewers.add(name);
         await reserveAs(context, allocation, "pod");
       },
     };
@@ -117,7 +117,7 @@ describe("the checker", () => {
   });
 
   it("tells the schedule of a reaper that does not mark, step by step", async () => {
-    const actors = [reserve, { ...reap, store: withoutMarks }, bind];
+    const actors = [reserve, { ...collect, store: withoutMarks }, bind];
     const { violation } = await explore({ title: "told", pools, actors });
     assert.deepEqual(violation && narrate(violation).split("\n"), [
       "  1  reserve a  starts",
@@ -138,12 +138,12 @@ describe("the checker", () => {
   });
 
   it("loses no content of the books by going on from each state once", async () => {
-    const other = reserver(intentOf("b", { exact: [X] }), { lags });
+    const other = reserver(allocationOf("b", { exact: [X] }), { lags });
     const lagging: Lags = { claims: "start", reservations: "start" };
-    const late = reserver(intentOf("c", { pools: ["x", "y"] }), { lags: lagging });
+    const late = reserver(allocationOf("c", { pools: ["x", "y"] }), { lags: lagging });
     for (const actors of [
       [reserve, other],
-      [reserve, reap],
+      [reserve, collect],
       [late, other],
     ]) {
       const scenario = { title: "two", pools, actors };
@@ -169,7 +169,7 @@ async function everyBooks(scenario: Scenario): Promise<Set<string>> {
   for (let schedule = open.pop(); schedule !== undefined; schedule = open.pop()) {
     const run = new Run(stage);
     for (const turn of schedule) await run.step(turn);
-    found.add(booksKey(run.harbour));
+    found.add(booksKey(run.state));
     for (const turn of run.enabled()) open.push([...schedule, turn]);
   }
   return found;

@@ -7,20 +7,20 @@ import type { Context } from "../../allocator/cache/context.ts";
 import { type Pool, type PoolRecord, parsePool } from "../../allocator/pool/pool.ts";
 import type { Kind, Records, Store, Stored } from "../../allocator/store/store.ts";
 import { Books } from "./books.ts";
-import { BEGIN, Harbour } from "./harbour.ts";
 import { firstBroken } from "./invariants.ts";
 import { Process, type Said } from "./process.ts";
 import { ProcessStore, processClock, processRandom } from "./process-store.ts";
+import { BEGIN, RunState } from "./run-state.ts";
 import { booksFor, type Lags, LIVE, Sight } from "./sight.ts";
 
 /** A record that is there when the run begins. */
 export type Seed = { readonly [K in Kind]: { readonly kind: K; readonly record: Records[K] } }[Kind];
 
 /** What an actor has before him: the product's own context, and the world to tell what he was given. */
-export interface Desk {
+export interface Seat {
   readonly name: string;
   readonly context: Context;
-  readonly harbour: Harbour;
+  readonly state: RunState;
   /** The actor was told that the claim is his. */
   answered(claim: Stored<"claim">): void;
   /** A step in which nothing happens but that time goes by, for everybody. */
@@ -30,7 +30,7 @@ export interface Desk {
 /** One process of a scenario. It has a context of its own, as a replica has. */
 export interface Actor {
   readonly name: string;
-  readonly act: (desk: Desk) => Promise<void>;
+  readonly act: (seat: Seat) => Promise<void>;
   /** How far its view lags; absent: not at all. */
   readonly lags?: Lags;
   /**
@@ -91,13 +91,13 @@ function passing(time: readonly number[]): Actor {
 
 /** One run of a scenario's processes, stepped from outside. */
 export class Run {
-  readonly harbour: Harbour;
+  readonly state: RunState;
   readonly processes: readonly Process[];
   readonly #stage: Stage;
 
   constructor(stage: Stage) {
     this.#stage = stage;
-    this.harbour = new Harbour(stage.pools, stage.seed);
+    this.state = new RunState(stage.pools, stage.seed);
     const { actors, time = TIME } = stage.scenario;
     const all = time.length === 0 ? actors : [...actors, passing(time)];
     this.processes = all.map((actor) => this.#processOf(actor));
@@ -112,24 +112,24 @@ export class Run {
   async step(i: number): Promise<() => Said> {
     const process = this.processes[i];
     if (process === undefined) throw new RangeError(`there is no process ${i}`);
-    this.harbour.acting = process.name;
+    this.state.acting = process.name;
     return await process.step();
   }
 
   /** The words for what is wrong now. */
   broken(): string | undefined {
-    return firstBroken(this.harbour, this.processes);
+    return firstBroken(this.state, this.processes);
   }
 
   #processOf(actor: Actor): Process {
-    const process: Process = new Process(actor, () => actor.act(this.#deskOf(actor, process)));
+    const process: Process = new Process(actor, () => actor.act(this.#seatOf(actor, process)));
     return process;
   }
 
-  #deskOf(actor: Actor, process: Process): Desk {
-    const { harbour } = this;
-    const now = () => harbour.now;
-    const store = new ProcessStore(process, harbour.books, now);
+  #seatOf(actor: Actor, process: Process): Seat {
+    const { state } = this;
+    const now = () => state.now;
+    const store = new ProcessStore(process, state.books, now);
     const context: Context = {
       store: actor.store?.(store) ?? store,
       view: this.#sightOf(actor.lags ?? LIVE, process),
@@ -142,21 +142,21 @@ export class Run {
       process.turn({
         call: () => `${ms / 1_000} s go by`,
         perform: () => {
-          harbour.now += ms;
+          state.now += ms;
         },
         learn: () => ({ text: "later" }),
       });
-    return { name: actor.name, context, harbour, answered: (claim) => this.#answered(actor, claim), wait };
+    return { name: actor.name, context, state, answered: (claim) => this.#answered(actor, claim), wait };
   }
 
   /** A view that lags may answer with what is gone, or was never sure. Binding, which reads the store, finds out. */
   #answered({ name, lags = LIVE }: Actor, claim: Stored<"claim">): void {
     const lagging = Object.values(lags).some((lag) => lag === "seed" || lag === "start");
-    if (!lagging) this.harbour.answered(name, claim);
+    if (!lagging) this.state.answered(name, claim);
   }
 
   #sightOf(lags: Lags, process: Process): Sight {
-    const { books } = this.harbour;
+    const { books } = this.state;
     const copies = { seed: this.#stage.seed, start: books };
     if (Object.values(lags).includes("start")) {
       copies.start = new Books(books);

@@ -3,8 +3,8 @@ import { type Address, parseAddress } from "../../allocator/ip/address.ts";
 import type { Claim, ClaimKey } from "../../allocator/model/claim.ts";
 import type { Reservation } from "../../allocator/model/reservation.ts";
 import type { PoolRecord } from "../../allocator/pool/pool.ts";
-import { BEGIN } from "./harbour.ts";
 import type { Seed } from "./run.ts";
+import { BEGIN } from "./run-state.ts";
 
 function addressOf(text: string): Address {
   const address = parseAddress(text);

@@ -2,9 +2,9 @@
 import type { Address } from "../../allocator/ip/address.ts";
 import type { AllocationRequest } from "../../allocator/lifecycle/reserve.ts";
 import type { Claim } from "../../allocator/model/claim.ts";
-import { binder, intentOf, inventoryOf, lender, reaper, reapOf } from "./actors.ts";
-import { BEGIN } from "./harbour.ts";
+import { allocationOf, binder, collectionOf, collector, inventoryOf, lender } from "./actors.ts";
 import type { Actor, Scenario } from "./run.ts";
+import { BEGIN } from "./run-state.ts";
 import { BEFORE, claim, held, POOLS, X, Y } from "./seeds.ts";
 
 const ALL = inventoryOf("all");
@@ -12,7 +12,7 @@ const pools = POOLS;
 
 /** One slot of the set of Deployment d, wanted by the pod of this token. */
 function slot(n: number, address: Address, token: string): AllocationRequest {
-  return intentOf(
+  return allocationOf(
     `s${n}`,
     { exact: [address] },
     {
@@ -24,7 +24,7 @@ function slot(n: number, address: Address, token: string): AllocationRequest {
 }
 
 /** The claim of a slot, whose last pod was promised it long ago, or a minute ago, or is gone. */
-function lent(n: number, address: Address, more: Partial<Claim>): ReturnType<typeof held> {
+function bound(n: number, address: Address, more: Partial<Claim>): ReturnType<typeof held> {
   const identity = { kind: "Deployment", apiVersion: "apps/v1", name: "d", slot: n };
   return held(`s${n}`, [address], { identity, request: { addresses: [address] }, ...more });
 }
@@ -54,28 +54,28 @@ export const SETS: readonly Scenario[] = [
   {
     title: "two pods and one slot that is free, and the reaper at its address",
     pools,
-    seed: lent(0, X, {}),
-    actors: [one("t1"), one("t2"), reapOf(X), binder({ claim: "s0", token: "t1" })],
+    seed: bound(0, X, {}),
+    actors: [one("t1"), one("t2"), collectionOf(X), binder({ claim: "s0", token: "t1" })],
   },
   {
     title: "two pods and a slot whose promise is over, and the reaper takes it back",
     long: true,
     pools,
-    seed: lent(0, X, {
+    seed: bound(0, X, {
       binding: { token: "t0", podName: "", podUID: "", node: "", since: BEFORE - 60_000 },
     }),
-    actors: [one("t1"), one("t2"), reaper(ALL), binder({ claim: "s0", token: "t1" })],
+    actors: [one("t1"), one("t2"), collector(ALL), binder({ claim: "s0", token: "t1" })],
   },
   {
     title: "two pods and two slots",
     pools,
-    seed: [...lent(0, X, {}), claim("b", [])],
+    seed: [...bound(0, X, {}), claim("b", [])],
     actors: [any("t1"), any("t2")],
   },
   {
     title: "three pods and two slots",
     pools,
-    seed: [...lent(0, X, {}), ...lent(1, Y, {})],
+    seed: [...bound(0, X, {}), ...bound(1, Y, {})],
     actors: [any("t1"), any("t2"), any("t3")],
   },
 ];

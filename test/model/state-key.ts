@@ -2,9 +2,9 @@
 import { hash } from "node:crypto";
 import type { Kind, Stored } from "../../allocator/store/store.ts";
 import { slotOf } from "./books.ts";
-import type { Harbour } from "./harbour.ts";
 import { DRAWN, type Glimpse, type Process } from "./process.ts";
 import type { Run } from "./run.ts";
+import type { RunState } from "./run-state.ts";
 
 /**
  * What decides about everything that can still happen: the books, and for each process what it has learnt. A process
@@ -13,14 +13,14 @@ import type { Run } from "./run.ts";
  */
 export function stateKey(run: Run): string {
   const living = run.processes.filter((process) => !process.ended);
-  const text = new StateText(run.harbour, living);
+  const text = new StateText(run.state, living);
   const histories = run.processes.map((process) => text.ofProcess(process));
   return digest([...text.ofBooks(), ...histories, ...text.ofOnlooker()]);
 }
 
 /** What is stored, whoever has learnt of it: repairs depend on nothing else. */
-export function booksKey(harbour: Harbour): string {
-  const text = new StateText(harbour, []);
+export function booksKey(state: RunState): string {
+  const text = new StateText(state, []);
   return digest([...text.ofBooks(), ...text.ofOnlooker()]);
 }
 
@@ -53,13 +53,13 @@ class Ranks {
 }
 
 class StateText {
-  readonly #harbour: Harbour;
+  readonly #state: RunState;
   readonly #revisions = new Ranks(); // by kind/key
   readonly #tokens = new Ranks(); // by the process that drew them
 
-  constructor(harbour: Harbour, living: readonly Process[]) {
-    this.#harbour = harbour;
-    for (const [slot, stored] of harbour.books.rows()) this.#note(slot, stored);
+  constructor(state: RunState, living: readonly Process[]) {
+    this.#state = state;
+    for (const [slot, stored] of state.books.rows()) this.#note(slot, stored);
     for (const { learnt, lastToken } of living) {
       if (lastToken !== undefined) this.#noteToken(lastToken);
       for (const { kind, stored } of learnt) if (kind && stored) this.#note(slotOf(kind, stored.key), stored);
@@ -67,7 +67,7 @@ class StateText {
   }
 
   ofBooks(): string[] {
-    return [...this.#harbour.books.rows()]
+    return [...this.#state.books.rows()]
       .map(([slot, stored]) => `${slot}=${this.#record(slot, stored)}`)
       .sort();
   }
@@ -79,7 +79,7 @@ class StateText {
 
   /** What the onlooker remembers and may hold against a later step. Of a token that nobody knows nobody can speak. */
   ofOnlooker(): string[] {
-    const { versions, uses, promises, retaken, dynamic, now } = this.#harbour;
+    const { versions, uses, promises, retaken, dynamic, now } = this.#state;
     const known = [...versions.values()].filter(({ nonce }) => this.#isKnown(nonce));
     const said = known
       .map((v) => `${v.key} ${this.#token(v.nonce)} ${v.listed} ${[...v.unproven].join()}`)
@@ -109,7 +109,7 @@ class StateText {
   }
 
   #age(time: number): number {
-    return Math.min(this.#harbour.now - time, LONG_AGO_MS);
+    return Math.min(this.#state.now - time, LONG_AGO_MS);
   }
 
   #token(token: string): string {

@@ -48,7 +48,7 @@ const client = await issueClient(
 );
 const world = await openWorld({ pools: [DB_POOL, poolRecord("web", "10.30.0.0/16")] });
 const app = createApp({
-  handlers: createHandlers(world.desk),
+  handlers: createHandlers(world.admission),
   ready: () => ({ ready: true, reason: "" }),
   metrics: createMetrics(noopLogger),
   log: noopLogger,

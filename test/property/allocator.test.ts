@@ -44,7 +44,7 @@ const WEB = workload("Deployment", "web", {
 class Life {
   readonly cluster: LittleCluster;
   readonly random: SeededRandom;
-  readonly reaper: GarbageCollector;
+  readonly collector: GarbageCollector;
   readonly replicas = new Map<string, number>(); // StatefulSet -> replicas, if it exists
   readonly #kept = new Map<string, string>(); // claim of an ordinal -> the addresses that it must keep
   #pods = 0;
@@ -52,7 +52,7 @@ class Life {
   constructor(cluster: LittleCluster) {
     this.cluster = cluster;
     this.random = cluster.world.random;
-    this.reaper = cluster.world.reaper();
+    this.collector = cluster.world.collector();
   }
 
   async step(): Promise<string> {
@@ -157,7 +157,7 @@ class Life {
   }
 
   async #pass(): Promise<void> {
-    await this.reaper.pass();
+    await this.collector.pass();
     await this.cluster.world.settle();
   }
 

@@ -46,7 +46,7 @@ export class LittleCluster {
 
   private constructor(world: World) {
     this.world = world;
-    const { context, shelf: inventory } = world;
+    const { context, objects: inventory } = world;
     for (const node of NODES) {
       this.#agents.set(node, new EmbeddedClaims({ context, inventory, node, suspect: () => undefined }));
     }
@@ -57,12 +57,12 @@ export class LittleCluster {
   }
 
   async #ask(
-    handler: (desk: World["desk"]) => Handler,
+    handler: (admission: World["admission"]) => Handler,
     object: Json,
     operation: "CREATE" | "UPDATE" | "DELETE",
   ) {
     const request = review(object, operation);
-    const response = await handler(this.world.desk)(request, LIVE);
+    const response = await handler(this.world.admission)(request, LIVE);
     await this.world.settle();
     const code = deniedAs(response).split(":")[0] ?? "";
     if (code !== "") this.refusals.set(code, (this.refusals.get(code) ?? 0) + 1);
@@ -110,8 +110,8 @@ export class LittleCluster {
     const found = await agent.find(asked, LIVE);
     const got = found.kind === "found" ? await agent.attach(found, asked, LIVE) : found;
     await this.world.settle();
-    assert.notEqual(got.kind, "unmoored", `${pod.ref.name} would start without its fixed address`);
-    if (got.kind !== "moored") {
+    assert.notEqual(got.kind, "unclaimed", `${pod.ref.name} would start without its fixed address`);
+    if (got.kind !== "claimed") {
       const code = got.kind === "refused" ? got.code : "";
       this.refusals.set(code, (this.refusals.get(code) ?? 0) + 1);
       return false;

@@ -53,12 +53,12 @@ export class Agent {
       suspect: setting.suspect,
       whole: synced,
     });
-    const claimSource = setting.tampering.mooring?.(claims, context) ?? claims;
+    const claimSource = setting.tampering.claimSource?.(claims, context) ?? claims;
     const disk = diskOf(premises.database, process);
     const database = setting.tampering.disk?.(disk, process) ?? disk;
     const { clock, random, log } = context;
     const bootId = setting.tampering.bootId?.(premises.bootId) ?? premises.bootId;
-    const options = { database, mooring: claimSource, clock, random, log, bootId, host: premises.host };
+    const options = { database, claimSource, clock, random, log, bootId, host: premises.host };
     const mark = setting.tampering.mark?.(premises.mark) ?? premises.mark;
     synced
       .then(() => this.#start(options, mark))
@@ -99,8 +99,8 @@ export class Agent {
     const handle = createHandler(services);
     await releasePreviousBoot(services);
     await this.#replaySpool(handle);
-    const lent = services.attachments.attached().flatMap((attachment) => attachedNoticeOf(attachment) ?? []);
-    for (const notice of lent) await options.mooring.attached(notice);
+    const bound = services.attachments.attached().flatMap((attachment) => attachedNoticeOf(attachment) ?? []);
+    for (const notice of bound) await options.claimSource.attached(notice);
     this.#handle = handle;
     new OrphanSweeper(services).start();
     services.notices.start();

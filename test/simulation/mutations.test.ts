@@ -43,11 +43,11 @@ interface Mutation {
   readonly lives?: fc.Arbitrary<readonly Step[]>;
 }
 
-/** A reserver must be reaped between its two creates, by another one that asks for the same. */
-const REAPED_BETWEEN = stepsOf({ race: 20, force: 15, wait: 10, calm: 10 }, [0.1]);
+/** A reserver must be collected between its two creates, by another one that asks for the same. */
+const COLLECTED_BETWEEN = stepsOf({ race: 20, force: 15, wait: 10, calm: 10 }, [0.1]);
 
 /** The same, and he goes on in time to be heard: time moves on by as much as a call stalls. */
-const REAPED_IN_TIME = REAPED_BETWEEN.map((steps) =>
+const COLLECTED_IN_TIME = COLLECTED_BETWEEN.map((steps) =>
   steps.map((step) => (step.kind === "wait" ? { ...step, a: STALL_WAIT } : step)),
 );
 
@@ -64,7 +64,7 @@ const WITH_BLOCKS = stepsOf({
 });
 
 const MUTATIONS: readonly Mutation[] = [
-  { name: "the reaper does not mark", tampering: storeOf("webhook", withoutMark), lives: REAPED_BETWEEN },
+  { name: "the reaper does not mark", tampering: storeOf("webhook", withoutMark), lives: COLLECTED_BETWEEN },
   {
     name: "release does not look whether the claim is at rest",
     tampering: inventoryOf("webhook", fencingAll),
@@ -72,13 +72,13 @@ const MUTATIONS: readonly Mutation[] = [
   { name: "bind ignores invariant 3", tampering: inventoryOf("agent", fencingAll) },
   {
     name: "a DEL does not compare container ids",
-    tampering: { mooring: (claimSource, { store }) => mistakingSandboxes(claimSource, store) },
+    tampering: { claimSource: (claimSource, { store }) => mistakingSandboxes(claimSource, store) },
   },
   { name: "the journal answers before its commit", tampering: { disk: answeringEarly } },
   {
     name: "the reserver does not read back",
     tampering: storeOf("webhook", withoutReadingBack),
-    lives: REAPED_IN_TIME,
+    lives: COLLECTED_IN_TIME,
   },
   {
     name: "the mirror is trusted instead of the store",

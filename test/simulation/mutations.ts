@@ -20,7 +20,7 @@ import { altered } from "./altered.ts";
 import { MOST_REPLICAS } from "./cast.ts";
 import type { Role, Tampering } from "./setting.ts";
 
-/** The reaper deletes what it did not mark. */
+/** The garbage collector deletes what it did not mark. */
 export function withoutMark(store: Store): Store {
   return altered(store, {
     replace: async (kind, seen, next) => {
@@ -172,13 +172,13 @@ export function forgetful(database: Database): Database {
 export const servingFromAnyJournal: Tampering = {
   mark: (mark) => altered(mark, { read: async () => undefined }),
   runtimeRecords: async () => [],
-  mooring: (claimSource) => altered(claimSource, { lastSandbox: async () => undefined }),
+  claimSource: (claimSource) => altered(claimSource, { lastSandbox: async () => undefined }),
 };
 
 /** Where no mark is left nobody asks the runtime, and what only claims tell of a sandbox counts for nothing. */
 export const servingWithoutAsking: Tampering = {
   runtimeRecords: async () => [],
-  mooring: (claimSource) => altered(claimSource, { lastSandbox: async () => undefined }),
+  claimSource: (claimSource) => altered(claimSource, { lastSandbox: async () => undefined }),
 };
 
 /** Puts it between the store and the processes of one role. */
@@ -240,7 +240,7 @@ export function blindToEnds(inventory: ClusterState): ClusterState {
 
 /** Who has no owner of a kind and name that is known is taken for a leftover, however young. */
 export const releasingUnowned: Tampering = {
-  reaper: (collector, context, inventory) =>
+  collector: (collector, context, inventory) =>
     altered(collector, {
       pass: async () => {
         for (const { key } of [...context.view.claims()]) {

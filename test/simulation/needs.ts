@@ -34,7 +34,7 @@ function isNeeded(world: World, { record: claim }: Stored<"claim">): boolean {
   if (claim.releasing === true) return false;
   if (claim.handMade === true || !isReserved(claim)) return true;
   if (claim.retained !== undefined && isUsed(claim)) return true;
-  if (isLentToLiving(world, claim) || isTold(world, claim)) return true;
+  if (isBoundToLiving(world, claim) || isTold(world, claim)) return true;
   if (claim.addresses.some((address) => isInUse(world, address))) return true;
   return wantOf(world.cluster, claim) === "wanted" && claim.identity.kind !== "Pod";
 }
@@ -49,7 +49,7 @@ function isTold({ cluster }: World, { name, binding }: Claim): boolean {
 }
 
 /** It is bound to a pod that is there and has not ended. */
-function isLentToLiving({ cluster }: World, claim: Claim): boolean {
+function isBoundToLiving({ cluster }: World, claim: Claim): boolean {
   const { namespace, name, binding } = claim;
   const pod = cluster.pod(namespace, binding?.podName || name);
   if (pod === undefined || pod.ended || hasAnother(pod, claim)) return false;
@@ -72,7 +72,7 @@ function waitsInVain(world: World, node: Node, pod: Pod): string | undefined {
   if (there?.uid !== pod.uid || there.ended || told === undefined) return undefined;
   if (node.currentOf(pod)?.phase === "up") return undefined;
   const claim = world.books.get("claim", claimKey({ namespace: pod.namespace, name: told.claim }))?.record;
-  if (claim?.binding === undefined || claim.binding.podName === "" || isLentToLiving(world, claim))
+  if (claim?.binding === undefined || claim.binding.podName === "" || isBoundToLiving(world, claim))
     return undefined;
   if (told.addresses.some((address) => isInUse(world, address) || !isFor(world, address, claim)))
     return undefined;

@@ -12,7 +12,7 @@ const REMOTE_FATES: readonly Fate[] = [
   ...(["slow", "slow", "stalls", "stalls", "hangs"] as const),
   ...(["lost", "unheard", "diesBefore", "diesAfter"] as const),
 ];
-/** Longer than a reserver waits for another one; longer than a reaper waits between its two looks. */
+/** Longer than a reserver waits for another one; longer than a garbage collector waits between its two looks. */
 const STALL_MS = 2_000;
 const HANG_MS = 45_000;
 

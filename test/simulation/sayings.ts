@@ -50,7 +50,7 @@ function readSaying(pod: KubeObject): Saying | undefined {
   if (!requestsAddress(request)) return { claim, aspects };
   const facts = { name: namespace, labels: {}, annotations: {} };
   const input = {
-    standing: podIdentity,
+    podIdentity,
     request,
     namespace: facts,
     podLabels: labels,
@@ -84,7 +84,7 @@ function readSet(set: KubeObject): readonly Saying[] {
   const template = readTemplate(FIXED, set, FACTS);
   if (isRefusal(template) || !requestsAddress(template.request)) return [];
   const owner = `${set.kind} ${set.metadata.name}`;
-  return [...ordinalRequests(set, template)].flatMap(({ name, intent }) => {
+  return [...ordinalRequests(set, template)].flatMap(({ name, allocation: intent }) => {
     if (isRefusal(intent)) return [];
     const { retention, request } = intent;
     const aspects = { owner, retention: JSON.stringify(retention), request: JSON.stringify(request) };

@@ -28,14 +28,18 @@ export type Role = "webhook" | "agent";
 export interface Tampering {
   readonly store?: (store: Store, of: { readonly role: Role; readonly mirror: RecordCache }) => Store;
   readonly inventory?: (inventory: ClusterState, role: Role) => ClusterState;
-  readonly mooring?: (mooring: ClaimSource, context: Context) => ClaimSource;
+  readonly claimSource?: (claimSource: ClaimSource, context: Context) => ClaimSource;
   readonly disk?: (database: Database, process: Process) => Database;
   /** After a review has let a pod in. */
   readonly reviewed?: (context: Context, inventory: ClusterState, pod: KubeObject) => Promise<void>;
   /** Instead of one that is the API server's. */
   readonly clock?: (ofHost: Clock) => Clock;
   /** Who keeps house. */
-  readonly reaper?: (reaper: GarbageCollector, context: Context, inventory: ClusterState) => GarbageCollector;
+  readonly collector?: (
+    collector: GarbageCollector,
+    context: Context,
+    inventory: ClusterState,
+  ) => GarbageCollector;
   readonly mark?: (mark: MarkFile) => MarkFile;
   readonly runtimeRecords?: RuntimeRecords;
   /** Another boot id than the host's. */

@@ -23,7 +23,7 @@ import type { Permit } from "./letting-go.ts";
 import type { Process } from "./process.ts";
 import { outfit, type Setting } from "./setting.ts";
 
-/** One replica of the webhook, with its housekeeping if it has one. */
+/** One replica of the webhook, with its garbage collector if it has one. */
 export class Webhook {
   readonly process: Process;
   readonly mirror: RecordCache;
@@ -47,7 +47,7 @@ export class Webhook {
     if (!keepsHouse) return;
     void synced.then(() => {
       const collector = new GarbageCollector(context, inventory);
-      const tampered = setting.tampering.reaper?.(collector, context, inventory) ?? collector;
+      const tampered = setting.tampering.collector?.(collector, context, inventory) ?? collector;
       this.#house = startGcLoop(context, tampered, noopMetrics);
     });
   }

@@ -127,7 +127,7 @@ export class Witness {
         if (sandbox.phase !== "up") continue;
         const words =
           sharedUse(users, sandbox) ??
-          this.#judgeLent(node, sandbox) ??
+          this.#judgeBound(node, sandbox) ??
           this.#judgeBlocks(sandbox) ??
           judgeJournal(node, sandbox);
         if (words !== undefined) return words;
@@ -137,7 +137,7 @@ export class Witness {
   }
 
   /** Invariants 3 and 8: what a live sandbox uses is its claim's, and the claim is bound to its node. */
-  #judgeLent(node: Node, sandbox: Sandbox): string | undefined {
+  #judgeBound(node: Node, sandbox: Sandbox): string | undefined {
     for (const address of sandbox.addresses) {
       const who = `sandbox ${sandbox.id} of pod ${sandbox.pod.name}/${sandbox.pod.uid} on ${node.name} uses ${address}`;
       const reservation = this.#options.books.get("reservation", address)?.record;

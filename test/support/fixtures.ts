@@ -202,7 +202,7 @@ export function askFor(over: Partial<AddressConstraints> = {}): AddressConstrain
 export function applicantOf(over: Partial<AllocationInput> = {}): AllocationInput {
   const identity = { kind: "StatefulSet", apiVersion: "apps/v1", name: "mysql", ordinal: 0 };
   return {
-    standing: { kind: "named", claim: "mysql-0", identity },
+    podIdentity: { kind: "named", claim: "mysql-0", identity },
     request: {},
     namespace: namespaceFacts(),
     podLabels: { app: "mysql" },

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Sends objects through the handlers of a world's desk, without HTTP.
+// Sends objects through the handlers of a world's admission, without HTTP.
 
 import { createHandlers } from "../../webhook/admission/routes.ts";
 import type {
@@ -19,7 +19,7 @@ export async function send(
   object: Json,
   over: Partial<AdmissionRequest> & { readonly operation?: Operation } = {},
 ): Promise<AdmissionResponse> {
-  const handler = createHandlers(world.desk)[route];
+  const handler = createHandlers(world.admission)[route];
   const { operation = "CREATE", ...rest } = over;
   const response = await handler(review(object, operation, rest), new AbortController().signal);
   await world.settle();

@@ -119,13 +119,13 @@ export abstract class StackFolder {
 
   /** Everything that is kept, as text to compare. */
   async dump(): Promise<string> {
-    return await this.read(async ({ store, shelf, attachments }) => {
+    return await this.read(async ({ store, admitted: objects, attachments }) => {
       const kept: unknown[] = [...attachments()];
       for (const kind of ["pool", "claim", "reservation"] as const) {
         for await (const stored of store.list(kind)) kept.push(stored);
       }
       for (const kind of ["Namespace", "Pod", "StatefulSet", "Deployment"])
-        kept.push(await shelf.objects(kind));
+        kept.push(await objects.objects(kind));
       return JSON.stringify(kept, (_, value) => (typeof value === "bigint" ? String(value) : value), 1);
     });
   }

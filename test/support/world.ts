@@ -33,9 +33,9 @@ export class World {
   readonly store: Store;
   readonly authority: Store;
   readonly mirror = new RecordCache(noopLogger);
-  readonly shelf: AdmittedObjects;
+  readonly objects: AdmittedObjects;
   readonly context: Context;
-  readonly desk: AdmissionContext;
+  readonly admission: AdmissionContext;
   /** Claims that admission pointed out to be judged soon. */
   readonly suspects: Claim[] = [];
   readonly #database: Database;
@@ -49,11 +49,11 @@ export class World {
     const deps = { clock: this.clock, random: this.random, log: noopLogger };
     this.authority = openSqliteStore(this.#database, deps);
     this.store = options.wrap?.(this.authority) ?? this.authority;
-    this.shelf = openAdmittedObjects(this.#database);
+    this.objects = openAdmittedObjects(this.#database);
     this.#following = syncCache(this.authority, this.mirror, this.#abort.signal, [...FOLLOWED, "block"]);
     this.context = { ...deps, store: this.store, view: this.mirror, serial: new KeyedMutex() };
     const suspect = (claim: Claim) => void this.suspects.push(claim);
-    this.desk = { context: this.context, inventory: this.shelf, embedded: this.shelf, suspect };
+    this.admission = { context: this.context, inventory: this.objects, embedded: this.objects, suspect };
   }
 
   /** The context of another process on the same store: what one does alone, two do against each other. */
@@ -61,8 +61,8 @@ export class World {
     return { ...this.context, store, random: new SeededRandom(seed), serial: new KeyedMutex() };
   }
 
-  reaper(context: Context = this.context): GarbageCollector {
-    return new GarbageCollector(context, this.shelf);
+  collector(context: Context = this.context): GarbageCollector {
+    return new GarbageCollector(context, this.objects);
   }
 
   /** Waits until the mirror shows what the store has. */

@@ -20,7 +20,7 @@ import type { PendingClaimLimiter } from "./pending-claims.ts";
 export interface ObjectStore {
   keep(object: KubeObject): Promise<void>;
   forget(kind: string, namespace: string, name: string): Promise<void>;
-  /** A workload counts as kept while its review reserves for it, or a reaper that passes takes that for waste. Returns the end of it. */
+  /** A workload counts as kept while its review reserves for it, or a garbage collector that passes takes that for waste. Returns the end of it. */
   expect?(object: KubeObject): () => void;
 }
 

@@ -53,7 +53,7 @@ describe("a pod by itself that is called as an ordinal", () => {
     assert.deepEqual(await ownOf(world), before);
     await ran(world, "uid-bare");
     await send(world, "/validate/pods", made, { operation: "DELETE" });
-    await world.reaper().judgeClaim(await claimOf(world));
+    await world.collector().judgeClaim(await claimOf(world));
     await world.settle();
     assert.deepEqual(await ownOf(world), before);
     assert.deepEqual(await world.holdings(), { "shop/mysql-0": "10.20.0.71", "shop/mysql-1": "10.20.0.72" });
@@ -91,7 +91,7 @@ describe("a pod by itself that is called as an ordinal", () => {
       await ran(world, "uid-own", 1);
       if (next === undefined) await send(world, "/validate/workloads", set(), { operation: "DELETE" });
       else await send(world, "/validate/workloads", next, { operation: "UPDATE", oldObject: set() });
-      await world.reaper().judgeClaim(await claimOf(world, 1));
+      await world.collector().judgeClaim(await claimOf(world, 1));
       await world.settle();
       assert.ok((await claimOf(world, 1)).record.retained !== undefined, "it is retained");
       const before = await ownOf(world, 1);
@@ -107,7 +107,7 @@ describe("a pod by itself that is called as an ordinal", () => {
       assert.deepEqual(await ownOf(world, 1), before);
       await ran(world, "uid-bare", 1);
       await send(world, "/validate/pods", made, { operation: "DELETE" });
-      await world.reaper().judgeClaim(await claimOf(world, 1));
+      await world.collector().judgeClaim(await claimOf(world, 1));
       await world.settle();
       const { addresses, retained } = (await claimOf(world, 1)).record;
       assert.deepEqual(await ownOf(world, 1), before);
@@ -131,14 +131,14 @@ describe("a pod by itself that is called as an ordinal", () => {
     await using world = await openWorld({ pools: [DB_POOL] });
     await createPod(world, BARE, "mysql-0", "uid-bare");
     const before = await ownOf(world);
-    const keeps = world.desk.embedded ?? assert.fail("nothing is kept");
+    const keeps = world.admission.embedded ?? assert.fail("nothing is kept");
     const embedded: ObjectStore = {
       forget: (...of) => keeps.forget(...of),
       keep: async () => {
         throw new BerthError("STORE_UNAVAILABLE", "the disk is away");
       },
     };
-    const handle = validateWorkloads({ ...world.desk, embedded });
+    const handle = validateWorkloads({ ...world.admission, embedded });
     await assert.rejects(handle(review(set()), new AbortController().signal), { code: "STORE_UNAVAILABLE" });
     assert.deepEqual(await ownOf(world), before);
   });

@@ -10,7 +10,7 @@ import { waitForPools } from "./cache-wait.ts";
 import { createHandlers } from "./routes.ts";
 
 const POOL = poolRecord("db", "10.20.0.0/24");
-const WISH = pod("a", { annotations: { "berth.dev/ips": "10.20.0.70" } });
+const REQUEST = pod("a", { annotations: { "berth.dev/ips": "10.20.0.70" } });
 
 /** The mirror hears of what the store has now. */
 async function tell(world: World, cache: RecordCache): Promise<void> {
@@ -27,10 +27,10 @@ describe("a view that is behind", () => {
       await world.settle();
       return true;
     };
-    const handle = createHandlers({ ...world.desk, catchUp })["/mutate/pods"];
+    const handle = createHandlers({ ...world.admission, catchUp })["/mutate/pods"];
     const live = new AbortController().signal;
-    const response = await handle(review(WISH), live);
-    assert.equal(annotationsOf(applied(WISH, response))["berth.dev/addresses"], "10.20.0.70");
+    const response = await handle(review(REQUEST), live);
+    assert.equal(annotationsOf(applied(REQUEST, response))["berth.dev/addresses"], "10.20.0.70");
     const outside = pod("b", { annotations: { "berth.dev/ips": "192.0.2.1" } });
     assert.match(deniedAs(await handle(review(outside), live)), /^ADDRESS_OUTSIDE: /);
     assert.equal(waits, 2);

@@ -30,8 +30,8 @@ interface Wanted {
 /** A replica of a cluster. Namespace shop is there. */
 async function replica(world: World, wanted: Wanted): Promise<AdmissionContext> {
   await send(world, "/validate/namespaces", namespaceObject("shop", {}, {}));
-  const { embedded: _, ...desk } = world.desk;
-  return { ...desk, ...wanted };
+  const { embedded: _, ...admission } = world.admission;
+  return { ...admission, ...wanted };
 }
 
 async function mutated(world: World, annotations: Labels, wanted: Wanted = { calico: "own" }) {
@@ -75,9 +75,9 @@ describe("a request in Calico's words", () => {
     ])
       assert.equal((await mutated(world, annotations)).answer.allowed, false);
     await send(world, "/validate/namespaces", namespaceObject("shop", { "berth.dev/pools": "db" }, {}));
-    const { embedded: _, ...desk } = world.desk;
+    const { embedded: _, ...admission } = world.admission;
     const request = review(pod("a", { annotations: THEIRS }), "CREATE", { oldObject: null });
-    const answer = await mutatePods({ ...desk, calico: "own" })(request, new AbortController().signal);
+    const answer = await mutatePods({ ...admission, calico: "own" })(request, new AbortController().signal);
     assert.equal(answer.allowed, false);
   });
 

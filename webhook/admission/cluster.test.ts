@@ -31,7 +31,7 @@ const POOLS = [
 
 type Sending = Partial<AdmissionRequest> & {
   readonly operation?: Operation;
-  readonly desk?: Partial<AdmissionContext>;
+  readonly admission?: Partial<AdmissionContext>;
 };
 
 async function send(
@@ -40,9 +40,9 @@ async function send(
   object: Json,
   over: Sending = {},
 ): Promise<AdmissionResponse> {
-  const { embedded: _, ...desk } = world.desk;
-  const { operation = "CREATE", desk: more, ...rest } = over;
-  const handler = createHandlers({ ...desk, ...more })[route];
+  const { embedded: _, ...admission } = world.admission;
+  const { operation = "CREATE", admission: more, ...rest } = over;
+  const handler = createHandlers({ ...admission, ...more })[route];
   const response = await handler(review(object, operation, rest), new AbortController().signal);
   await world.settle();
   return response;
@@ -128,7 +128,9 @@ describe("a claim that people change in a cluster", () => {
       }),
     };
     assert.equal(
-      await said(world, "/validate/claims", resolved({ addresses: ["10.20.0.70"] }), { desk: { inventory } }),
+      await said(world, "/validate/claims", resolved({ addresses: ["10.20.0.70"] }), {
+        admission: { inventory },
+      }),
       "",
     );
     assert.match(
@@ -196,7 +198,7 @@ describe("a claim that people change in a cluster", () => {
 
 describe("a namespace in which nothing can be created", () => {
   const knowing = (world: World, facts: NamespaceState | undefined): Sending => ({
-    desk: { inventory: { ...bound(world), namespace: async () => facts } },
+    admission: { inventory: { ...bound(world), namespace: async () => facts } },
   });
 
   it("has no pod reserve anything, if it is not there or is being deleted", async () => {
@@ -238,7 +240,7 @@ describe("pools that need the verb use", () => {
     const { asked, access } = asking(({ name }) => name === "teller");
     const claimed = async (name: string, annotations: Record<string, string>, spec: Json = {}) => {
       const object = pod(name, { annotations, spec });
-      const response = await send(world, "/mutate/pods", object, { desk: { access } });
+      const response = await send(world, "/mutate/pods", object, { admission: { access } });
       return response.allowed
         ? annotationsOf(applied(object, response))["berth.dev/addresses"]
         : deniedAs(response);
@@ -268,9 +270,9 @@ describe("pools that need the verb use", () => {
           },
         },
       });
-    assert.equal(await said(world, "/validate/workloads", set("teller"), { desk: { access } }), "");
+    assert.equal(await said(world, "/validate/workloads", set("teller"), { admission: { access } }), "");
     assert.match(
-      await said(world, "/validate/workloads", set("other"), { desk: { access } }),
+      await said(world, "/validate/workloads", set("other"), { admission: { access } }),
       /^POOL_FORBIDDEN: pod mysql-0: pool "vault" is only/,
     );
     assert.deepEqual(asked, ["shop/teller vault", "shop/other vault"]);
@@ -304,11 +306,11 @@ describe("what stays as it is in a cluster", () => {
   });
 });
 
-function bound({ shelf }: World) {
+function bound({ objects }: World) {
   return {
-    pod: shelf.pod.bind(shelf),
-    workload: shelf.workload.bind(shelf),
-    namespace: shelf.namespace.bind(shelf),
-    fenced: shelf.fenced.bind(shelf),
+    pod: objects.pod.bind(objects),
+    workload: objects.workload.bind(objects),
+    namespace: objects.namespace.bind(objects),
+    fenced: objects.fenced.bind(objects),
   };
 }

@@ -43,7 +43,7 @@ async function toldTo(
   };
   const object = pod("curious", { namespace, annotations });
   const request = review(object, "CREATE", { namespace, userInfo: user });
-  const handle = createHandlers({ ...world.desk, readAccess })["/mutate/pods"];
+  const handle = createHandlers({ ...world.admission, readAccess })["/mutate/pods"];
   const response = await handle(request, new AbortController().signal);
   return `${codeOf(response)}: ${response.status?.message ?? "allowed"}`;
 }
@@ -52,7 +52,7 @@ async function worldWithHolder(): Promise<World> {
   const world = await openWorld({ pools: [DB_POOL, SECRET] });
   const object = pod("ledger", { namespace: "bank", annotations: { "berth.dev/ips": "10.20.0.70" } });
   const request = review(object, "CREATE", { namespace: "bank" });
-  const made = await createHandlers(world.desk)["/mutate/pods"](request, new AbortController().signal);
+  const made = await createHandlers(world.admission)["/mutate/pods"](request, new AbortController().signal);
   assert.equal(made.allowed, true, made.status?.message);
   await world.settle();
   return world;

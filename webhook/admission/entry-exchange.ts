@@ -17,7 +17,7 @@ interface Move {
   readonly name: string;
   readonly at: number;
   readonly claim: Claim;
-  readonly intent: AllocationRequest;
+  readonly allocation: AllocationRequest;
 }
 
 /** An address that one waits for because another of the same workload has it. */
@@ -42,8 +42,8 @@ export async function neverEnds(
   const ordered = object.kind === "StatefulSet" ? turnsOf(object) : undefined;
   const first = ordered?.first ?? 0;
   const waits: Wait[] = [];
-  for (const move of moves.filter(({ at, intent }) => (intent.identity.ordinal ?? at) >= first)) {
-    for (const address of move.intent.ask.entry ?? []) {
+  for (const move of moves.filter(({ at, allocation }) => (allocation.identity.ordinal ?? at) >= first)) {
+    for (const address of move.allocation.ask.entry ?? []) {
       const holder = move.claim.addresses.includes(address) ? undefined : holderOf(moves, address);
       if (holder !== undefined) waits.push({ move, address, holder });
     }
@@ -71,11 +71,11 @@ export async function heldElsewhere(
 
 async function movesOf(context: Known, allocations: readonly AllocationRequest[]): Promise<Move[]> {
   const moves: Move[] = [];
-  for (const [at, intent] of allocations.entries()) {
-    const claim = (await readClaim(context, claimKey(intent.key)))?.record;
-    const { entry } = intent.ask;
+  for (const [at, allocation] of allocations.entries()) {
+    const claim = (await readClaim(context, claimKey(allocation.key)))?.record;
+    const { entry } = allocation.ask;
     if (claim === undefined || !isReserved(claim) || entry === undefined) continue;
-    if (!isSame(entry, claim.addresses)) moves.push({ name: intent.key.name, at, claim, intent });
+    if (!isSame(entry, claim.addresses)) moves.push({ name: allocation.key.name, at, claim, allocation });
   }
   return moves;
 }
@@ -102,7 +102,7 @@ function turnsOf({ spec }: KubeObject): Turns {
   const ends = ({ move, holder }: Wait) => {
     const [isThere, holderIsThere] = [!isDetached(move.claim), !isDetached(holder.claim)];
     if (onDelete && isThere) return true;
-    if ((holder.intent.identity.ordinal ?? holder.at) < first) return false;
+    if ((holder.allocation.identity.ordinal ?? holder.at) < first) return false;
     if (isThere) return !holderIsThere || holder.at > move.at;
     return !holderIsThere && (parallel || holder.at < move.at);
   };

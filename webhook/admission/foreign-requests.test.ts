@@ -21,10 +21,10 @@ async function said(
   foreignRequests: ForeignChoice,
   [operation, oldObject]: readonly [Operation, Json | null] = ["CREATE", null],
 ) {
-  const { embedded: _, ...desk } = world.desk;
+  const { embedded: _, ...admission } = world.admission;
   const validate = object["kind"] === "Pod" ? validatePods : validateWorkloads;
   const request = review(object, operation, { oldObject });
-  return await validate({ ...desk, foreignRequests })(request, new AbortController().signal);
+  return await validate({ ...admission, foreignRequests })(request, new AbortController().signal);
 }
 
 describe("a request to another system", () => {

@@ -33,7 +33,7 @@ describe("a pod that was made", () => {
   it("is kept, with what it was assigned", async () => {
     await using world = await openWorld({ pools: [DB_POOL] });
     await createPod(world, pod("licence", { annotations: PIN }), "licence");
-    const facts = await world.shelf.pod("shop", "licence");
+    const facts = await world.objects.pod("shop", "licence");
     assert.deepEqual(
       [facts?.uid, facts?.annotations["berth.dev/addresses"]],
       ["uid-of-licence", "10.20.0.70"],
@@ -52,7 +52,7 @@ describe("a pod that was made", () => {
     const { podName, podUID, node, token } = claim?.record.binding ?? {};
     assert.deepEqual([podName, podUID, node, token?.length], ["etl-x", "uid-of-etl-x", "", 26]);
     world.clock.advance(1e9);
-    await world.reaper().pass();
+    await world.collector().pass();
     await world.settle();
     assert.equal((await world.all("claim")).length, 1);
   });
@@ -66,7 +66,7 @@ describe("a pod that was made", () => {
       await said(world, named(mutated, "web-y")),
       "CLAIM_BUSY: claim shop/web-slot-0 is held for another pod of its set; it is free again when that pod is gone",
     );
-    assert.equal(await world.shelf.pod("shop", "web-y"), undefined);
+    assert.equal(await world.objects.pod("shop", "web-y"), undefined);
     assert.equal(await said(world, named(mutated, "web-x"), { operation: "UPDATE" }), "");
   });
 
@@ -92,9 +92,9 @@ describe("a pod that was made", () => {
     assert.equal(await said(world, pod("b", { annotations: { "berth.dev/ips": "junk" } })), words("b"));
     await send(world, "/validate/namespaces", namespaceObject("shop", { "berth.dev/sticky": "true" }));
     assert.equal(await said(world, pod("c")), words("c"));
-    assert.equal(await world.shelf.pod("shop", "c"), undefined);
+    assert.equal(await world.objects.pod("shop", "c"), undefined);
     assert.equal(await said(world, pod("d", { spec: { hostNetwork: true }, annotations: PIN })), "");
-    assert.ok(await world.shelf.pod("shop", "d"));
+    assert.ok(await world.objects.pod("shop", "d"));
   });
 
   it("in a dry run is not kept", async () => {
@@ -112,7 +112,7 @@ describe("a pod that is deleted", () => {
     const made = await createPod(world, statefulPod("mysql", 0, { annotations: PIN }), "mysql-0");
     await createPod(world, pod("other", { annotations: { "berth.dev/ips": "10.20.0.80" } }), "other");
     assert.equal(await said(world, made, { operation: "DELETE" }), "");
-    assert.equal(await world.shelf.pod("shop", "mysql-0"), undefined);
+    assert.equal(await world.objects.pod("shop", "mysql-0"), undefined);
     assert.deepEqual(
       world.suspects.map(({ name }) => name),
       ["mysql-0"],
@@ -134,14 +134,14 @@ describe("a pod that is deleted", () => {
     await using world = await openWorld({ pools: [DB_POOL] });
     await createPod(world, pod("a", { annotations: PIN }), "a");
     await said(world, pod("a"), { operation: "DELETE", oldObject: null });
-    assert.equal(await world.shelf.pod("shop", "a"), undefined);
+    assert.equal(await world.objects.pod("shop", "a"), undefined);
   });
 });
 
 describe("the handlers", () => {
   it("are there for every route, and answer whatever they are sent with a decision", async () => {
     await using world = await openWorld({ pools: [DB_POOL] });
-    const handlers = createHandlers(world.desk);
+    const handlers = createHandlers(world.admission);
     const junk: readonly unknown[] = [
       null,
       7,

@@ -161,7 +161,7 @@ describe("/mutate/pods refuses", () => {
 
   it("what is no pod, or has no name that a claim could have", async () => {
     await using world = await openWorld({ pools: POOLS });
-    const handler = mutatePods(world.desk);
+    const handler = mutatePods(world.admission);
     const answer = async (object: unknown) => {
       const response = await handler(
         { ...review(pod("a")), object, name: "", namespace: "" },

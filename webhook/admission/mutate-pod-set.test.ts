@@ -97,7 +97,7 @@ describe("a pod whose name has a claim", () => {
   it("made by hand a moment ago gets it, though the mirror has not seen it", async () => {
     await using world = await openWorld({ pools: POOLS });
     const empty = viewOf({ pools: POOLS });
-    const admission = { ...world.desk, context: { ...world.context, view: empty } };
+    const admission = { ...world.admission, context: { ...world.context, view: empty } };
     await send(world, "/validate/claims", claimObject("licence", { request: { addresses: ["10.20.0.70"] } }));
     const response = await mutatePods(admission)(review(pod("licence")), new AbortController().signal);
     assert.equal(annotationsOf(applied(pod("licence"), response))["berth.dev/addresses"], "10.20.0.70");

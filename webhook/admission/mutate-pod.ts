@@ -81,10 +81,10 @@ async function decide(
   const closed = closedNamespace(admission, namespace.name, known);
   if (closed !== undefined) return denied(request.uid, closed);
   const resolved = await permitted(admission, pod, plain);
-  const warnings = lostLater(own, input.standing);
+  const warnings = lostLater(own, input.podIdentity);
   return request.dryRun
     ? await rehearse(admission, request, resolved, warnings)
-    : await admit(admission, request, { pod, wish: resolved, warnings });
+    : await admit(admission, request, { pod, allocation: resolved, warnings });
 }
 
 /** Of what the pod asks for itself: a default of its namespace is for pods of any kind. */
@@ -95,7 +95,7 @@ function lostLater(
   const request = readRequest(annotations);
   return isRefusal(request)
     ? []
-    : notKept({ standing: podIdentity, request, ...(owner === undefined ? {} : { owner }) });
+    : notKept({ podIdentity, request, ...(owner === undefined ? {} : { owner }) });
 }
 
 /** What is to be allocated, with the pools that the pod's service account may use. */
@@ -107,8 +107,10 @@ async function permitted(
   const { namespace } = pod.metadata;
   if (resolved.kind === "any")
     return { ...resolved, slots: await withUsablePools(admission, namespace, pod.spec, resolved.slots) };
-  const [intent = resolved.intent] = await withUsablePools(admission, namespace, pod.spec, [resolved.intent]);
-  return { ...resolved, intent };
+  const [allocation = resolved.allocation] = await withUsablePools(admission, namespace, pod.spec, [
+    resolved.allocation,
+  ]);
+  return { ...resolved, allocation };
 }
 
 async function rehearse(
@@ -125,19 +127,19 @@ async function rehearse(
 
 interface Admitted {
   readonly pod: KubeObject;
-  readonly wish: PodAllocation;
+  readonly allocation: PodAllocation;
   readonly warnings: readonly string[];
 }
 
 async function admit(
   admission: AdmissionContext,
   request: AdmissionRequest,
-  { pod, wish, warnings }: Admitted,
+  { pod, allocation, warnings }: Admitted,
 ): Promise<AdmissionResponse> {
-  const got = await reserveFor(admission, pod.metadata.namespace, wish);
+  const got = await reserveFor(admission, pod.metadata.namespace, allocation);
   if (isRefusal(got)) return denied(request.uid, got);
   const { record } = got.claim;
-  const token = tokenFor(record, wish);
+  const token = tokenFor(record, allocation);
   if (isRefusal(token)) return denied(request.uid, token);
   const assigned = {
     [ASSIGNED_CLAIM]: record.name,
@@ -153,7 +155,8 @@ async function admit(
 function tokenFor(claim: Claim, resolved: PodAllocation): string | Refusal {
   const { node = "", token = "" } = claim.binding ?? {};
   if (node !== "" || token === "") return "";
-  const own = resolved.kind === "one" ? resolved.intent.promise?.token : resolved.slots[0]?.promise?.token;
+  const own =
+    resolved.kind === "one" ? resolved.allocation.promise?.token : resolved.slots[0]?.promise?.token;
   return token === own ? token : isHeldForAnother(claim);
 }
 
@@ -165,9 +168,9 @@ async function reserveFor(
 ): Promise<Reserved | Refusal> {
   const make = () =>
     resolved.kind === "one"
-      ? reserve(context, resolved.intent, "nothing")
+      ? reserve(context, resolved.allocation, "nothing")
       : allocateSlot(context, inventory, resolved.slots);
-  const hasAll = resolved.kind === "one" && isSatisfied(context, resolved.intent);
+  const hasAll = resolved.kind === "one" && isSatisfied(context, resolved.allocation);
   return holds === undefined || hasAll ? await make() : await holds.during(namespace, make);
 }
 

@@ -42,7 +42,7 @@ export async function considerOrdinals(
   // Looked at first, so that a refusal leaves claims that would have been changed as they are.
   const told = await lookAt(admission, object, allocations, request.dryRun);
   if (!Array.isArray(told))
-    return told.intent === undefined ? told.refusal : about(told.intent, told.refusal);
+    return told.allocation === undefined ? told.refusal : about(told.allocation, told.refusal);
   if (admission.embedded === undefined || request.dryRun) return told;
   return (await reserveAll(admission, allocations)) ?? told;
 }
@@ -53,9 +53,9 @@ async function ordinalAllocations(
   template: Template,
 ): Promise<readonly AllocationRequest[] | Refusal> {
   const plain: AllocationRequest[] = [];
-  for (const { intent } of ordinalRequests(object, template)) {
-    if (isRefusal(intent)) return intent;
-    plain.push(intent);
+  for (const { allocation } of ordinalRequests(object, template)) {
+    if (isRefusal(allocation)) return allocation;
+    plain.push(allocation);
   }
   return await withPoolsOfTemplate(admission, object, plain);
 }

@@ -19,7 +19,7 @@ function listOf(entries: number): Readonly<Record<string, string>> {
 
 /** The review of a workload in a cluster: what comes of it, lists, claims and reservations that it read, and how many of that at a time. */
 async function reviewed(world: World, object: Json, view: RecordReader = world.mirror) {
-  const { embedded: _, ...desk } = world.desk;
+  const { embedded: _, ...admission } = world.admission;
   const reads = { claim: 0, reservation: 0, pool: 0, block: 0 };
   let lists = 0;
   let now = 0;
@@ -37,7 +37,7 @@ async function reviewed(world: World, object: Json, view: RecordReader = world.m
       return await world.authority.get(kind, key);
     },
   });
-  const handlers = createHandlers({ ...desk, context: { ...desk.context, store, view } });
+  const handlers = createHandlers({ ...admission, context: { ...admission.context, store, view } });
   const request = review(object);
   const response = await handlers["/validate/workloads"](request, new AbortController().signal);
   await world.settle();

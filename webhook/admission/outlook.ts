@@ -16,7 +16,7 @@ import { heldElsewhere, neverEnds } from "./entry-exchange.ts";
 /** Why not; `intent` is of the pod that it is about. */
 export interface Objection {
   readonly refusal: Refusal;
-  readonly intent?: AllocationRequest;
+  readonly allocation?: AllocationRequest;
 }
 
 /** What is worth telling of the pods' addresses, or why they cannot have them. There may be two records to read for each of them. */
@@ -67,9 +67,9 @@ async function wordsFor(
   own: ReadonlySet<string>,
 ): Promise<string | Objection> {
   if (would.code !== "CLAIM_CHANGED")
-    return (await heldUnderItsName(context, allocation)) ?? { refusal: would, intent: allocation };
+    return (await heldUnderItsName(context, allocation)) ?? { refusal: would, allocation };
   const refusal = await heldElsewhere(context, allocation, own);
-  return refusal === undefined ? would.message : { refusal, intent: allocation };
+  return refusal === undefined ? would.message : { refusal, allocation };
 }
 
 /**

@@ -28,9 +28,9 @@ function annotated(object: Json, annotations: Json): Json {
 
 /** What a replica in a cluster says of a change of a pod. */
 async function updated(world: World, before: Json, now: Json) {
-  const { embedded: _, ...desk } = world.desk;
+  const { embedded: _, ...admission } = world.admission;
   const request = review(now, "UPDATE", { oldObject: before });
-  return await validatePods(desk)(request, new AbortController().signal);
+  return await validatePods(admission)(request, new AbortController().signal);
 }
 
 describe("an unknown annotation of Berth's own", () => {

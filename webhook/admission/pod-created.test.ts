@@ -33,7 +33,7 @@ describe("a pod whose predecessor is just gone", () => {
   it("has its claim made again when it was let go between its two reviews", async () => {
     await using world = await openWorld({ pools: [DB_POOL] });
     const made = await successor(world);
-    await world.reaper().judgeClaim(await claimOf(world));
+    await world.collector().judgeClaim(await claimOf(world));
     assert.deepEqual(await world.holdings(), {});
     assert.equal(deniedAs(await send(world, "/validate/pods", made)), "");
     assert.deepEqual(await world.holdings(), { "shop/licence": "10.20.0.70" });
@@ -42,7 +42,7 @@ describe("a pod whose predecessor is just gone", () => {
   it("is refused, and not kept, when somebody else has the address by then", async () => {
     await using world = await openWorld({ pools: [poolRecord("db", "10.20.0.0/24", { cooldown: "0s" })] });
     const made = await successor(world);
-    await world.reaper().judgeClaim(await claimOf(world));
+    await world.collector().judgeClaim(await claimOf(world));
     await world.settle();
     const other = pod("other", { annotations: { "berth.dev/ips": "10.20.0.70" } });
     await createPod(world, other, "other");
@@ -50,7 +50,7 @@ describe("a pod whose predecessor is just gone", () => {
       deniedAs(await send(world, "/validate/pods", made)),
       /^ADDRESS_TAKEN: .* is held by shop\/other/,
     );
-    assert.equal(await world.shelf.pod("shop", "licence"), undefined);
+    assert.equal(await world.objects.pod("shop", "licence"), undefined);
   });
 
   it("is refused, and not kept, when another pod of its name has changed the claim that it was to follow", async () => {
@@ -67,7 +67,7 @@ describe("a pod whose predecessor is just gone", () => {
       deniedAs(await send(world, "/validate/pods", made)),
       /^CLAIM_CHANGED: claim shop\/licence holds 10\.20\.0\.80 now, and this pod was given 10\.20\.0\.70/,
     );
-    assert.equal(await world.shelf.pod("shop", "licence"), undefined);
+    assert.equal(await world.objects.pod("shop", "licence"), undefined);
   });
 
   it("keeps its claim from a reaper that looked for the pod before it was there", async () => {
@@ -75,10 +75,10 @@ describe("a pod whose predecessor is just gone", () => {
     const made = await successor(world);
     let looks = 0;
     const inventory = {
-      ...world.shelf,
+      ...world.objects,
       workload: async () => "unknown" as const,
       pod: async () => {
-        const found = await world.shelf.pod("shop", "licence");
+        const found = await world.objects.pod("shop", "licence");
         looks++;
         if (looks === 2) assert.equal(deniedAs(await send(world, "/validate/pods", made)), "");
         return found;
@@ -99,26 +99,26 @@ describe("a pod whose predecessor is just gone", () => {
     // it came to be while this one was under review
     const looks = { first: true };
     const pods = async (namespace: string, name: string) => {
-      const there = looks.first ? undefined : await world.shelf.pod(namespace, name);
+      const there = looks.first ? undefined : await world.objects.pod(namespace, name);
       looks.first = false;
       return there;
     };
-    const { shelf } = world;
+    const { objects } = world;
     const inventory = {
       pod: pods,
-      workload: shelf.workload.bind(shelf),
-      namespace: shelf.namespace.bind(shelf),
-      fenced: shelf.fenced.bind(shelf),
+      workload: objects.workload.bind(objects),
+      namespace: objects.namespace.bind(objects),
+      fenced: objects.fenced.bind(objects),
       keep: async () => {},
-      forget: shelf.forget.bind(shelf),
+      forget: objects.forget.bind(objects),
     };
-    const admission = { ...world.desk, inventory, embedded: inventory };
+    const admission = { ...world.admission, inventory, embedded: inventory };
     const answer = await createHandlers(admission)["/validate/pods"](
       review(made),
       new AbortController().signal,
     );
     assert.match(deniedAs(answer), /^CLAIM_BUSY: another pod shop\/licence is there/);
-    assert.equal((await world.shelf.pod("shop", "licence"))?.uid, "uid-1");
+    assert.equal((await world.objects.pod("shop", "licence"))?.uid, "uid-1");
     assert.deepEqual((await claimOf(world)).record, before);
   });
 

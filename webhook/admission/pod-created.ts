@@ -11,7 +11,7 @@ import { claimKey, isReserved } from "../../allocator/model/claim.ts";
 /**
  * Makes sure that the claim of a pod which was just kept is still there. Between its two reviews the pod existed for
  * nobody, and the claim of its predecessor may have been let go, or changed for another pod of the name. The pod is kept first and its claim written after;
- * a reaper reads the claim, then the pods, then compares and sets: one of the two notices the other.
+ * a garbage collector reads the claim, then the pods, then compares and sets: one of the two notices the other.
  * Throws REVISION_CONFLICT when the claim keeps changing.
  */
 export async function confirmClaim(

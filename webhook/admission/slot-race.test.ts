@@ -36,7 +36,10 @@ function remote(store: Store, random: SeededRandom): Store {
 /** Asks as a pod of the Deployment whose template lists this address alone; undefined when it is refused. */
 async function admitted(world: World, address: string): Promise<string | undefined> {
   const object = deploymentPod("web", { annotations: { "berth.dev/ips": address } });
-  const answer = createHandlers(world.desk)["/mutate/pods"](review(object), new AbortController().signal);
+  const answer = createHandlers(world.admission)["/mutate/pods"](
+    review(object),
+    new AbortController().signal,
+  );
   return annotationsOf(applied(object, await answer))["berth.dev/addresses"];
 }
 

@@ -73,7 +73,7 @@ async function settleDown(world: World): Promise<void> {
   for (let pass = 0; pass < 4; pass++) {
     world.clock.advance(100_000);
     await world.settle();
-    await world.reaper().pass();
+    await world.collector().pass();
   }
   await world.settle();
 }

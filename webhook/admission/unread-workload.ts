@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import { isRefusal, type Refusal } from "../../allocator/base/errors.ts";
 import { requestFor } from "../../allocator/demand/build-request.ts";
-import { notKept, standingOfPods } from "../../allocator/demand/unkept-requests.ts";
+import { identityOfPods, notKept } from "../../allocator/demand/unkept-requests.ts";
 import { ownerOf, type Template } from "../../allocator/demand/workload-allocation.ts";
 import type { KubeObject } from "../../allocator/manifest/kubernetes-object.ts";
 import { requestsAddress } from "../../allocator/model/address-request.ts";
@@ -12,9 +12,9 @@ export function considerUnread(
   { request, exempt, applicant }: Template,
 ): string[] | Refusal {
   if (!requestsAddress(request) || exempt) return [];
-  const { standing, owner } = standingOfPods(ownerOf(object));
-  const resolved = standing.kind === "set" ? undefined : requestFor(applicant(standing));
+  const { podIdentity, owner } = identityOfPods(ownerOf(object));
+  const resolved = podIdentity.kind === "set" ? undefined : requestFor(applicant(podIdentity));
   return isRefusal(resolved)
     ? resolved
-    : notKept({ standing, request, ...(owner === undefined ? {} : { owner }) });
+    : notKept({ podIdentity, request, ...(owner === undefined ? {} : { owner }) });
 }

@@ -60,7 +60,7 @@ describe("a claim made by hand", () => {
     );
     await assertClean(world);
     world.clock.advance(1e9);
-    await world.reaper().pass();
+    await world.collector().pass();
     assert.ok(await stored(world));
   });
 
@@ -193,12 +193,12 @@ describe("a claim that is deleted", () => {
     await using world = await openWorld({ pools: POOLS });
     await used(world, false);
     const inventory = {
-      pod: world.shelf.pod.bind(world.shelf),
-      workload: world.shelf.workload.bind(world.shelf),
-      namespace: world.shelf.namespace.bind(world.shelf),
+      pod: world.objects.pod.bind(world.objects),
+      workload: world.objects.workload.bind(world.objects),
+      namespace: world.objects.namespace.bind(world.objects),
       fenced: async (node: string) => node === "node-a",
     };
-    const validate = validateClaims({ ...world.desk, inventory });
+    const validate = validateClaims({ ...world.admission, inventory });
     const response = await validate(review(resolved(["10.20.0.70"]), "DELETE"), new AbortController().signal);
     assert.equal(response.allowed, true);
     assert.deepEqual(await world.holdings(), {});
@@ -208,7 +208,7 @@ describe("a claim that is deleted", () => {
     await using world = await openWorld({ pools: POOLS });
     await admitPod(world, pod("licence", { annotations: { "berth.dev/ips": "10.20.0.71" } }));
     const validate = validateClaims({
-      ...world.desk,
+      ...world.admission,
       context: { ...world.context, store: blindOnce(world.authority) },
     });
     assert.equal(
@@ -240,7 +240,7 @@ describe("a claim that is deleted while its addresses are reserved", () => {
         if (next !== undefined)
           await admitPod(world, pod("licence", { annotations: { "berth.dev/ips": next } }));
       });
-      const validate = validateClaims({ ...world.desk, context: { ...world.another(2), store } });
+      const validate = validateClaims({ ...world.admission, context: { ...world.another(2), store } });
       assert.equal(
         deniedAs(await validate(review(resolved(["10.20.0.70"])), new AbortController().signal)),
         words,

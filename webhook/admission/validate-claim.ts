@@ -55,18 +55,18 @@ async function consider(
   claim: Claim,
 ): Promise<AdmissionResponse> {
   const namespace = await namespaceOf(admission.inventory, claim.namespace);
-  const allocation = intentFor(admission, claim, namespace);
+  const allocation = allocationFor(admission, claim, namespace);
   const there = await admission.context.store.get("claim", claimKey(claim));
   if (there !== undefined && there.record.handMade !== true) {
     return denied(request.uid, isOwnClaim(there.record));
   }
   if (admission.embedded === undefined) {
     return await foretell(admission, request, claim, {
-      intent: allocation,
+      allocation,
       warnings: warnIgnoredPod(namespace, claim.name),
     });
   }
-  if (request.dryRun) return await foretell(admission, request, claim, { intent: allocation, warnings: [] });
+  if (request.dryRun) return await foretell(admission, request, claim, { allocation, warnings: [] });
   const refusal = await make(admission, claim, allocation);
   return refusal === undefined ? allowed(request.uid) : denied(request.uid, refusal);
 }
@@ -76,9 +76,9 @@ async function foretell(
   admission: AdmissionContext,
   request: AdmissionRequest,
   claim: Claim,
-  about: { readonly intent: AllocationRequest; readonly warnings: readonly string[] },
+  about: { readonly allocation: AllocationRequest; readonly warnings: readonly string[] },
 ): Promise<AdmissionResponse> {
-  const would = await dryRun(admission.context, about.intent);
+  const would = await dryRun(admission.context, about.allocation);
   if (isRefusal(would)) return denied(request.uid, would);
   const told = request.dryRun ? [describeDryRun(`claim ${claimKey(claim)}`, would)] : [];
   return allowed(request.uid, [...about.warnings, ...told]);
@@ -98,12 +98,16 @@ async function amend(
   if (!asksAnew) return allowed(request.uid, warnings);
   const namespace = await namespaceOf(admission.inventory, claim.namespace);
   return await foretell(admission, request, claim, {
-    intent: intentFor(admission, claim, namespace),
+    allocation: allocationFor(admission, claim, namespace),
     warnings,
   });
 }
 
-function intentFor(admission: AdmissionContext, claim: Claim, namespace: NamespaceState): AllocationRequest {
+function allocationFor(
+  admission: AdmissionContext,
+  claim: Claim,
+  namespace: NamespaceState,
+): AllocationRequest {
   const { clock, random } = admission.context;
   return requestFromSpec(claim, namespace, { token: random.token(), now: clock.now() });
 }

@@ -13,20 +13,20 @@ describe("a namespace", () => {
     await using world = await openWorld();
     const shop = namespaceObject("shop", { "berth.dev/pools": "db" }, { team: "shop" });
     assert.equal((await send(world, ROUTE, shop, { namespace: "shop" })).allowed, true);
-    assert.deepEqual(await world.shelf.namespace("shop"), {
+    assert.deepEqual(await world.objects.namespace("shop"), {
       name: "shop",
       labels: { team: "shop", "kubernetes.io/metadata.name": "shop" },
       annotations: { "berth.dev/pools": "db" },
     });
     const changed = namespaceObject("shop", {}, { team: "bank" });
     await send(world, ROUTE, changed, { operation: "UPDATE", namespace: "shop" });
-    assert.deepEqual((await world.shelf.namespace("shop"))?.annotations, {});
+    assert.deepEqual((await world.objects.namespace("shop"))?.annotations, {});
   });
 
   it("cannot pretend to be another one", async () => {
     await using world = await openWorld();
     await send(world, ROUTE, namespaceObject("shop", {}, { "kubernetes.io/metadata.name": "bank" }));
-    assert.equal((await world.shelf.namespace("shop"))?.labels["kubernetes.io/metadata.name"], "shop");
+    assert.equal((await world.objects.namespace("shop"))?.labels["kubernetes.io/metadata.name"], "shop");
   });
 
   it("that is deleted has no defaults any more", async () => {
@@ -34,7 +34,7 @@ describe("a namespace", () => {
     const shop = namespaceObject("shop", { "berth.dev/pools": "db" });
     await send(world, ROUTE, shop);
     await send(world, ROUTE, shop, { operation: "DELETE", namespace: "shop" });
-    assert.deepEqual((await world.shelf.namespace("shop"))?.annotations, {});
+    assert.deepEqual((await world.objects.namespace("shop"))?.annotations, {});
   });
 
   it("may be deleted though nobody can read its defaults", async () => {
@@ -52,8 +52,8 @@ describe("a namespace", () => {
     const before = world.dump();
     const shop = namespaceObject("shop", { "berth.dev/pools": "db" });
     assert.deepEqual(await send(world, ROUTE, shop, { dryRun: true }), { uid: "review-1", allowed: true });
-    const { embedded: _, ...desk } = world.desk;
-    await validateNamespaces(desk)(review(shop), new AbortController().signal);
+    const { embedded: _, ...admission } = world.admission;
+    await validateNamespaces(admission)(review(shop), new AbortController().signal);
     assert.equal(world.dump(), before);
     assert.equal(
       deniedAs(await send(world, ROUTE, pod("a"))),

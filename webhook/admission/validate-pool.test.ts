@@ -170,7 +170,7 @@ describe("a pool in use", () => {
       "POOL_IN_USE: pool db is in use: it still holds 10.20.0.70 (shop/a); release them first, or set disabled: true and wait",
     );
     world.clock.advance(120_000);
-    const collector = world.reaper();
+    const collector = world.collector();
     await collector.pass();
     await world.settle();
     assert.equal(await said(world, DB, { operation: "DELETE", dryRun: true }), "");
@@ -203,8 +203,8 @@ describe("a review of a pool", () => {
   it("of its status is none of ours, and in a cluster nothing is written", async () => {
     await using world = await opened();
     assert.equal(await said(world, poolObject("db", {}), { subResource: "status" }), "");
-    const { embedded: _, ...desk } = world.desk;
-    const handler = validatePools(desk);
+    const { embedded: _, ...admission } = world.admission;
+    const handler = validatePools(admission);
     const live = new AbortController().signal;
     const before = world.dump();
     const other = poolObject("other", { ranges: [{ cidr: "10.21.0.0/24" }] });

@@ -30,12 +30,12 @@ function interrupted(store: Store, before: (address: string) => Promise<void>): 
 
 describe("a StatefulSet that is refused half-way", () => {
   it("neither changes nor gives back what another replica made for a pod that runs", async () => {
-    const lent = claimRecord({ nonce: "theirs", binding: bindingTo("mysql-0", "node-a") });
+    const bound = claimRecord({ nonce: "theirs", binding: bindingTo("mysql-0", "node-a") });
     const wrap = (store: Store) =>
       interrupted(store, async (address) => {
         if (address === "10.20.0.70") {
-          for (const reservation of reservationsOf(lent)) await store.create("reservation", reservation);
-          await store.create("claim", lent);
+          for (const reservation of reservationsOf(bound)) await store.create("reservation", reservation);
+          await store.create("claim", bound);
         } else {
           const other = { claim: { namespace: "shop", name: "other" }, nonce: "other's" };
           await store.create("reservation", reservationRecord(address, other));
@@ -48,9 +48,9 @@ describe("a StatefulSet that is refused half-way", () => {
     );
     const claim = await world.authority.get("claim", "shop/mysql-0");
     assert.equal(claim?.record.retention.whenScaled, "Retain");
-    assert.deepEqual(claim.record.binding, lent.binding);
+    assert.deepEqual(claim.record.binding, bound.binding);
     assert.deepEqual(claim.record.addresses, [addr("10.20.0.70")]);
-    const [reservation] = reservationsOf(lent);
+    const [reservation] = reservationsOf(bound);
     assert.deepEqual((await world.authority.get("reservation", "10.20.0.70"))?.record, reservation);
   });
 

@@ -40,7 +40,7 @@ describe("a StatefulSet", () => {
       name: "mysql",
       ordinal: 0,
     });
-    assert.equal((await world.shelf.workload(refTo("StatefulSet", "mysql"))) !== "unknown", true);
+    assert.equal((await world.objects.workload(refTo("StatefulSet", "mysql"))) !== "unknown", true);
     await assertClean(world);
     const before = world.dump();
     assert.equal(await said(world, set(3, LIST), { operation: "UPDATE" }), "");
@@ -55,7 +55,7 @@ describe("a StatefulSet", () => {
       'ADDRESS_TAKEN: pod mysql-2: address 10.20.0.72 in pool "db" is held by shop/other (Pod other); free nearby: 10.20.0.71, 10.20.0.73, 10.20.0.70; or release it with: berthctl release shop/other',
     );
     assert.deepEqual(await world.holdings(), { "shop/other": "10.20.0.72" });
-    assert.equal(await world.shelf.workload(refTo("StatefulSet", "mysql")), "unknown");
+    assert.equal(await world.objects.workload(refTo("StatefulSet", "mysql")), "unknown");
     await assertClean(world);
   });
 
@@ -123,7 +123,7 @@ describe("a StatefulSet", () => {
         world.suspects.map(({ name }) => name),
         ["mysql-0", "mysql-1", "mysql-2"],
       );
-      await world.reaper().pass();
+      await world.collector().pass();
       await world.settle();
       assert.equal(Object.keys(await world.holdings()).length, left);
       const retained = (await world.all("claim")).filter(({ record }) => record.retained !== undefined);
@@ -136,8 +136,8 @@ describe("a StatefulSet", () => {
     await using world = await openWorld({ pools: POOLS });
     await said(world, set(2, LIST));
     assert.equal(await said(world, set(2, LIST), { operation: "DELETE" }), "");
-    assert.equal(await world.shelf.workload(refTo("StatefulSet", "mysql")), undefined);
-    await world.reaper().pass();
+    assert.equal(await world.objects.workload(refTo("StatefulSet", "mysql")), undefined);
+    await world.collector().pass();
     await world.settle();
     assert.deepEqual(await world.holdings(), {});
   });
@@ -246,7 +246,7 @@ describe("any workload", () => {
   it("that asks for nothing is kept and not looked into", async () => {
     await using world = await openWorld({ pools: [] });
     assert.equal(await said(world, workload("StatefulSet", "mysql", { replicas: 3 })), "");
-    const facts = await world.shelf.workload(refTo("StatefulSet", "mysql"));
+    const facts = await world.objects.workload(refTo("StatefulSet", "mysql"));
     assert.ok(facts !== undefined && facts !== "unknown");
     assert.deepEqual([facts.replicas, facts.start], [3, 0]);
   });
@@ -265,8 +265,8 @@ describe("any workload", () => {
 
   it("in a cluster is judged and not written", async () => {
     await using world = await openWorld({ pools: POOLS });
-    const { embedded: _, ...desk } = world.desk;
-    const handler = validateWorkloads(desk);
+    const { embedded: _, ...admission } = world.admission;
+    const handler = validateWorkloads(admission);
     const before = world.dump();
     const live = new AbortController().signal;
     assert.deepEqual(await handler(review(set(3, LIST)), live), { uid: "review-1", allowed: true });

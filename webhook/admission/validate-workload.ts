@@ -185,7 +185,7 @@ async function considerSet(
   const identity = ownerOf(object);
   if (entries === undefined) {
     const podIdentity = { kind: "set", workload: identity.name, identity } as const;
-    return notKept({ standing: podIdentity, owner: identity, request: template.request });
+    return notKept({ podIdentity, owner: identity, request: template.request });
   }
   const plain = slotRequests(applicant({ kind: "set", workload: identity.name, identity }), identity.name);
   const slots = await withPoolsOfTemplate(admission, object, plain);

@@ -135,7 +135,7 @@ export function plan(known: ObservedCerts, since: ObservedSince, terms: Rotation
   if (kept.beside !== bundle) return { kind: "share" };
   const wrong = known.trusted.some((bundles) => bundles?.some((one) => one !== bundle));
   if (wrong) return { kind: "trust", bundle };
-  const at = { kept, authorities, newest, standing: since, terms, moment };
+  const at = { kept, authorities, newest, observed: since, terms, moment };
   return planLeaf(at) ?? planRetirement(at) ?? planAuthority(at);
 }
 
@@ -162,7 +162,7 @@ interface At {
   readonly kept: CertSecret;
   readonly authorities: readonly X509Certificate[];
   readonly newest: X509Certificate;
-  readonly standing: ObservedSince;
+  readonly observed: ObservedSince;
   readonly terms: RotationPolicy;
   readonly moment: Now;
 }
@@ -179,7 +179,7 @@ function replaceAuthority(known: ObservedCerts, own: readonly X509Certificate[],
 }
 
 function planLeaf(at: At): Step | undefined {
-  const { kept, authorities, newest, standing, terms, moment } = at;
+  const { kept, authorities, newest, observed, terms, moment } = at;
   const why = reasonForLeaf(at);
   if (why === undefined) return undefined;
   const leaf = leafCertificate(kept.leaf);
@@ -187,8 +187,8 @@ function planLeaf(at: At): Step | undefined {
   // who trusts the leaf that was there, or had nobody else to trust, trusts the next one too
   const { retireAfter } = kept;
   if (succeeds || authorities.length === 1) return { kind: "leaf", retireAfter, why };
-  const trustedMs = standing.trustedSince === undefined ? 0 : moment.monotonic - standing.trustedSince;
-  if (standing.trustedSince === undefined || trustedMs < terms.settleMs) {
+  const trustedMs = observed.trustedSince === undefined ? 0 : moment.monotonic - observed.trustedSince;
+  if (observed.trustedSince === undefined || trustedMs < terms.settleMs) {
     return { kind: "wait", ms: terms.settleMs - trustedMs };
   }
   const last = Math.max(moment.now + terms.leafMs, leaf?.validToDate.getTime() ?? 0);
@@ -220,10 +220,10 @@ function reasonForLeaf({ kept, newest, terms, moment }: At): string | undefined 
 
 /** As long as somebody may serve a leaf of an older authority, that authority stays. */
 function planRetirement(at: At): Step | undefined {
-  const { kept, authorities, newest, standing, terms, moment } = at;
+  const { kept, authorities, newest, observed, terms, moment } = at;
   const older = authorities.slice(1);
   if (older.length === 0 || kept.rotate === "authority") return undefined;
-  const leadsMs = standing.leadsSince === undefined ? 0 : moment.monotonic - standing.leadsSince;
+  const leadsMs = observed.leadsSince === undefined ? 0 : moment.monotonic - observed.leadsSince;
   const times = timesIn(kept.retireAfter);
   const waits = older.map((authority, n) => {
     const until = times[times.length - older.length + n] ?? "";

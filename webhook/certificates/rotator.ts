@@ -47,7 +47,7 @@ const BACKDATED = 1 / 10;
 /** Carries out one step after the other. Any number of processes may do so at once: what was read decides. */
 export class CertificateRotator {
   readonly #options: RotatorOptions;
-  #standing: ObservedSince | undefined;
+  #observedSince: ObservedSince | undefined;
 
   constructor(options: RotatorOptions) {
     this.#options = options;
@@ -57,8 +57,8 @@ export class CertificateRotator {
   observe(known: ObservedCerts): Step {
     const { clock, terms } = this.#options;
     const [now, monotonic] = [clock.now(), clock.monotonic()];
-    this.#standing = observedSinceOf(this.#standing, known, monotonic);
-    return plan(known, this.#standing, terms, { now, monotonic });
+    this.#observedSince = observedSinceOf(this.#observedSince, known, monotonic);
+    return plan(known, this.#observedSince, terms, { now, monotonic });
   }
 
   /** Looks, and does what is to be done. Throws what `look` and writing throw. */

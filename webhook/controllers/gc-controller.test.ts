@@ -7,9 +7,9 @@ import { readObject } from "../../allocator/manifest/kubernetes-object.ts";
 import type { EventInput } from "../../kube/controller/event-recorder.ts";
 import type { LeaderTerm } from "../../kube/controller/leader-election.ts";
 import { turns } from "../../kube/testing/turns.ts";
+import { entries, ordinalAllocation } from "../../test/support/allocation-requests.ts";
 import { ManualClock } from "../../test/support/clock.ts";
 import { claimRecord, DB_POOL, granted } from "../../test/support/fixtures.ts";
-import { entries, ordinalIntent } from "../../test/support/intents.ts";
 import { workload } from "../../test/support/objects.ts";
 import { openWorld, type World } from "../../test/support/world.ts";
 import { startGcController } from "./gc-controller.ts";
@@ -46,16 +46,16 @@ async function openHouse(world: World, synced: Promise<void> = Promise.resolve()
     record: ({ reason, regarding, note }: EventInput) =>
       void notes.push(`${reason} ${regarding.kind} ${regarding.name}: ${note}`),
   };
-  const inventory = { cached: world.shelf, live: world.shelf };
+  const inventory = { cached: world.objects, live: world.objects };
   const deps = { context: world.context, inventory, leadership: terms, metrics: noopMetrics, events, synced };
   return { terms, notes, house: startGcController(deps) };
 }
 
 /** A claim of ordinal 0 that nobody needs. */
 async function forsaken(world: World): Promise<void> {
-  granted(await reserve(world.context, ordinalIntent(world, "mysql-0", entries("10.20.0.70")), "pod"));
-  await world.shelf.keep(granted(readObject(workload("StatefulSet", "mysql"))));
-  await world.shelf.forget("StatefulSet", "shop", "mysql");
+  granted(await reserve(world.context, ordinalAllocation(world, "mysql-0", entries("10.20.0.70")), "pod"));
+  await world.objects.keep(granted(readObject(workload("StatefulSet", "mysql"))));
+  await world.objects.forget("StatefulSet", "shop", "mysql");
   await world.settle();
 }
 
@@ -127,11 +127,11 @@ describe("startHousekeeper", () => {
   it("tells at the claim which limit lets it go although it asks to be retained", async () => {
     const clock = new ManualClock();
     await using world = await openWorld({ pools: [DB_POOL], clock });
-    const allocation = ordinalIntent(world, "mysql-0", entries("10.20.0.70"));
+    const allocation = ordinalAllocation(world, "mysql-0", entries("10.20.0.70"));
     const retention = { ...allocation.retention, whenDeleted: "Retain" } as const;
     granted(await reserve(world.context, { ...allocation, retention }, "pod"));
-    await world.shelf.keep(granted(readObject(workload("StatefulSet", "mysql"))));
-    await world.shelf.forget("StatefulSet", "shop", "mysql");
+    await world.objects.keep(granted(readObject(workload("StatefulSet", "mysql"))));
+    await world.objects.forget("StatefulSet", "shop", "mysql");
     clock.advance(200_000);
     await world.settle();
     const { terms, notes, house } = await openHouse(world);

@@ -29,7 +29,7 @@ export interface GcController extends Controller {
   suspect(claim: Claim): void;
 }
 
-/** Runs the reaper for as long as this replica leads. */
+/** Runs the garbage collector for as long as this replica leads. */
 export function startGcController(deps: GcControllerDeps): GcController {
   const stop = new AbortController();
   let house: GcLoop | undefined;
@@ -45,7 +45,7 @@ export function startGcController(deps: GcControllerDeps): GcController {
     const over = AbortSignal.any([stop.signal, term.signal]);
     await Promise.race([deps.synced, untilAborted(over)]);
     if (over.aborted) return;
-    collector = reaperOf(deps, () => !over.aborted && term.holds());
+    collector = collectorOf(deps, () => !over.aborted && term.holds());
     house = startGcLoop(deps.context, collector, deps.metrics);
     await untilAborted(over);
     const ended = house;
@@ -66,7 +66,7 @@ export function startGcController(deps: GcControllerDeps): GcController {
   };
 }
 
-function reaperOf(
+function collectorOf(
   { context, inventory, events }: GcControllerDeps,
   mayWrite: () => boolean,
 ): GarbageCollector {

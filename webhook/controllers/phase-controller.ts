@@ -19,7 +19,7 @@ type PhasesDeps = Pick<ControllerDeps, "context" | "mirror" | "leadership">;
 
 /**
  * Writes where claims stand into their status, for `kubectl get ipclaim`: nothing else depends on it. Admission,
- * binder and reaper leave it to this, and agents write what they see themselves.
+ * binder and garbage collector leave it to this, and agents write what they see themselves.
  */
 export function startPhases(deps: PhasesDeps): Controller {
   return new Phases(deps).start();

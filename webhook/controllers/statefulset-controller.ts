@@ -37,13 +37,13 @@ const UNREADY_MS = 200;
 
 /**
  * Reserves the ordinals of StatefulSets in advance, each for itself: what one cannot have keeps no other from its
- * address. What a workload needs no longer is pointed out to the reaper.
+ * address. What a workload needs no longer is pointed out to the garbage collector.
  */
 export function startWorkloads(deps: ControllerDeps): Controller {
   return new Workloads(deps).start();
 }
 
-type Ordinals = Iterator<{ readonly name: string; readonly intent: AllocationRequest | Refusal }>;
+type Ordinals = Iterator<{ readonly name: string; readonly allocation: AllocationRequest | Refusal }>;
 
 /** One walk over the ordinals of a workload, as it was when the walk began. */
 interface Round {
@@ -109,7 +109,7 @@ class Workloads {
     if (hasOrdinals(watch)) this.#add(watch, key);
   }
 
-  /** Claims that are not kept as they should be now; the reaper's passes find them too, later. */
+  /** Claims that are not kept as they should be now; the garbage collector's passes find them too, later. */
   #suspect({ apiVersion, kind }: WorkloadInformer, key: string, now: Seen): void {
     const [namespace = "", name = ""] = key.split("/");
     for (const { record } of this.#deps.mirror.claimsOfWorkload(kind, namespace, name)) {
@@ -182,8 +182,8 @@ class Workloads {
       if (signal.aborted || !this.#deps.leadership.leads()) return false;
       const next = ordinals.next();
       if (next.done === true) return true;
-      const { name, intent } = next.value;
-      const refusal = isRefusal(intent) ? intent : await this.#provide(intent, podSpec);
+      const { name, allocation } = next.value;
+      const refusal = isRefusal(allocation) ? allocation : await this.#provide(allocation, podSpec);
       if (refusal !== undefined) refused.push({ name, refusal });
     }
     return false;
@@ -192,10 +192,10 @@ class Workloads {
   /** A claim that stands costs no call, but for the review of who may use its pool, which is remembered for a while. */
   async #provide(plain: AllocationRequest, podSpec: Fields): Promise<Refusal | undefined> {
     const { context } = this.#deps;
-    const [intent = plain] = await withUsablePools(this.#deps, plain.key.namespace, podSpec, [plain]);
-    const foreseen = predictFromCache(context, intent);
+    const [allocation = plain] = await withUsablePools(this.#deps, plain.key.namespace, podSpec, [plain]);
+    const foreseen = predictFromCache(context, allocation);
     if (foreseen.kind !== "try") return isRefusal(foreseen) ? foreseen : undefined;
-    const got = await reserve(context, intent, "workload");
+    const got = await reserve(context, allocation, "workload");
     return isRefusal(got) ? got : undefined;
   }
 

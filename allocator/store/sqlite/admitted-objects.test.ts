@@ -8,7 +8,9 @@ import { type KubeObject, readObject } from "../../manifest/kubernetes-object.ts
 import { type AdmittedObjects, openAdmittedObjects } from "./admitted-objects.ts";
 import { type Database, openDatabase } from "./database.ts";
 
-async function withShelf(work: (shelf: AdmittedObjects, database: Database) => Promise<void>): Promise<void> {
+async function withAdmittedObjects(
+  work: (objects: AdmittedObjects, database: Database) => Promise<void>,
+): Promise<void> {
   const database = openDatabase(":memory:");
   try {
     await work(openAdmittedObjects(database), database);
@@ -21,7 +23,7 @@ const object = (json: unknown): KubeObject => granted(readObject(json));
 
 describe("the shelf", () => {
   it("gives objects back as they were kept, the newest of each name", () =>
-    withShelf(async (admittedObjects) => {
+    withAdmittedObjects(async (admittedObjects) => {
       const made = object(statefulPod("mysql", 0, { uid: "p-1", spec: { nodeName: "node-a" } }));
       await admittedObjects.keep(object(statefulPod("mysql", 0, { uid: "p-0" })));
       await admittedObjects.keep(made);
@@ -33,7 +35,7 @@ describe("the shelf", () => {
     }));
 
   it("lists the objects of a kind that are there, by namespace and name", () =>
-    withShelf(async (admittedObjects) => {
+    withAdmittedObjects(async (admittedObjects) => {
       for (const [name, namespace] of [
         ["b", "shop"],
         ["a", "shop"],
@@ -51,7 +53,7 @@ describe("the shelf", () => {
     }));
 
   it("tells a workload that is gone from one that nobody heard of", () =>
-    withShelf(async (admittedObjects) => {
+    withAdmittedObjects(async (admittedObjects) => {
       assert.equal(await admittedObjects.workload(refTo("StatefulSet", "mysql")), "unknown");
       await admittedObjects.keep(
         object(
@@ -78,7 +80,7 @@ describe("the shelf", () => {
     }));
 
   it("knows a namespace that nobody described by its name", () =>
-    withShelf(async (admittedObjects) => {
+    withAdmittedObjects(async (admittedObjects) => {
       const bare = { name: "shop", labels: { "kubernetes.io/metadata.name": "shop" }, annotations: {} };
       assert.deepEqual(await admittedObjects.namespace("shop"), bare);
       await admittedObjects.keep(object(namespaceObject("shop", { "berth.dev/pools": "db" }, { team: "a" })));
@@ -93,7 +95,7 @@ describe("the shelf", () => {
     }));
 
   it("takes name and namespace from where the object lies, whatever it says itself", () =>
-    withShelf(async (admittedObjects) => {
+    withAdmittedObjects(async (admittedObjects) => {
       const sent = object({ kind: "Pod", metadata: { annotations: { a: "b" } } });
       await admittedObjects.keep({ ...sent, metadata: { ...sent.metadata, namespace: "shop", name: "a" } });
       const kept = await admittedObjects.object("Pod", "shop", "a");
@@ -104,7 +106,7 @@ describe("the shelf", () => {
     }));
 
   it("says which object cannot be read", () =>
-    withShelf(async (admittedObjects, database) => {
+    withAdmittedObjects(async (admittedObjects, database) => {
       await admittedObjects.keep(object(pod("a")));
       for (const body of ["{", "7", "null", "{}"]) {
         await database.write((sql) => sql.run("UPDATE objects SET body = ?", body));

@@ -37,10 +37,10 @@ export interface AdmittedObjects extends ClusterState {
 /** Opens the table of admitted objects in a database, making its tables if they are not there. */
 export function openAdmittedObjects(database: Database): AdmittedObjects {
   database.migrate("shelf", SCHEMA);
-  return new SqliteShelf(database);
+  return new SqliteAdmittedObjects(database);
 }
 
-class SqliteShelf implements AdmittedObjects {
+class SqliteAdmittedObjects implements AdmittedObjects {
   readonly #database: Database;
   readonly #expected = new Set<KubeObject>();
 

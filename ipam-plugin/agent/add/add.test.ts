@@ -184,7 +184,7 @@ describe("ADD", () => {
     const args = "K8S_POD_NAMESPACE=shop;K8S_POD_NAME=p";
     const gone = errorOf(await node.call("ADD", { args, signal: AbortSignal.abort() }));
     assert.equal(gone.code, 11);
-    assert.deepEqual(node.mooring.asked, []);
+    assert.deepEqual(node.claimSource.asked, []);
     assert.deepEqual(node.held, []);
   });
 });

@@ -18,13 +18,13 @@ export async function assignAddresses(
   signal: AbortSignal,
 ): Promise<Attachment | CniError> {
   const { pod } = ask.args;
-  const moored = pod === undefined ? undefined : await assignFromClaim({ ...ask, pod }, services, signal);
-  if (moored !== undefined) return moored;
+  const fromClaim = pod === undefined ? undefined : await assignFromClaim({ ...ask, pod }, services, signal);
+  if (fromClaim !== undefined) return fromClaim;
   if (signal.aborted) return cancelledError(ask);
-  return ask.ipam.rangeSets.length > 0 ? lendFromRanges(ask, services) : lendStatic(ask, services);
+  return ask.ipam.rangeSets.length > 0 ? assignFromRanges(ask, services) : assignStatic(ask, services);
 }
 
-async function lendFromRanges(ask: AddRequest, services: AgentServices): Promise<Attachment | CniError> {
+async function assignFromRanges(ask: AddRequest, services: AgentServices): Promise<Attachment | CniError> {
   const { scope, ipam, requested, dns } = ask;
   const leases = await services.hostLocalLeases(scope);
   // from here to the commit nothing waits: two ADDs cannot choose the same
@@ -43,7 +43,7 @@ function withLeaseWords(refusal: Refusal, count: number, { dataDir, network }: N
   return { ...refusal, message: `${refusal.message}; ${words}` };
 }
 
-async function lendStatic(ask: AddRequest, services: AgentServices): Promise<Attachment | CniError> {
+async function assignStatic(ask: AddRequest, services: AgentServices): Promise<Attachment | CniError> {
   const addresses = staticAddresses(ask.ipam, ask.version, ask.args);
   if (isCniError(addresses)) return addresses;
   if (addresses.length === 0) return nothingConfigured(ask, services);

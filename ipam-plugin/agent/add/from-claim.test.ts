@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { afterEach, beforeEach, describe, it } from "node:test";
 import { BerthError, refuse } from "../../../allocator/base/errors.ts";
-import { address, addressesOf, errorOf, lends, NodeBench, podArgs } from "../testing/node-bench.ts";
+import { address, addressesOf, claimResult, errorOf, NodeBench, podArgs } from "../testing/node-bench.ts";
 
 const CLAIM = "shop/db-0";
 
@@ -12,7 +12,7 @@ let node: NodeBench;
 function setUp(): void {
   beforeEach(async () => {
     node = await NodeBench.open();
-    node.mooring.answers.set("shop/db-0", lends(CLAIM, "10.20.0.51/24", "fd00:20::51/64"));
+    node.claimSource.answers.set("shop/db-0", claimResult(CLAIM, "10.20.0.51/24", "fd00:20::51/64"));
   });
   afterEach(() => node.close());
 }
@@ -34,7 +34,7 @@ describe("a pod with a claim", () => {
     assert.deepEqual(await node.add(sandbox("a", "u1")), ["10.20.0.51", "fd00:20::51"]);
     assert.deepEqual(await node.add({ cid: "b", args: podArgs("web-0", "u2") }), ["10.1.2.2"]);
     assert.deepEqual(await node.add({ cid: "c" }), ["10.1.2.3"]);
-    assert.equal(node.mooring.asked.length, 2, "nobody is asked about a sandbox without a pod");
+    assert.equal(node.claimSource.asked.length, 2, "nobody is asked about a sandbox without a pod");
   });
 
   it("is asked for with all that the runtime says", async () => {
@@ -44,7 +44,7 @@ describe("a pod with a claim", () => {
       ipam: { pools: ["db"] },
       conf: { runtimeConfig: { ips: ["10.20.0.51/24"], [key]: { "berth.dev/ips": "10.20.0.51" } } },
     });
-    assert.deepEqual(node.mooring.asked, [
+    assert.deepEqual(node.claimSource.asked, [
       {
         pod: { namespace: "shop", name: "db-0", uid: "u1" },
         attachment: { network: "net", containerID: "a", interface: "eth0" },
@@ -58,11 +58,11 @@ describe("a pod with a claim", () => {
   it("has routes and name servers of its pool, or else those of the configuration", async () => {
     const ipam = { routes: [{ dst: "10.0.0.0/8" }], dns: { nameservers: ["10.0.0.2"] } };
     const own = {
-      ...lends("shop/web-0", "10.20.0.52/24"),
+      ...claimResult("shop/web-0", "10.20.0.52/24"),
       routes: [{ dst: "0.0.0.0/0" }],
       dns: { domain: "x.test" },
     };
-    node.mooring.answers.set("shop/web-0", own);
+    node.claimSource.answers.set("shop/web-0", own);
     const [plain, rich] = [
       await node.call("ADD", { ...sandbox("a", "u1"), ipam }),
       await node.call("ADD", { cid: "b", args: podArgs("web-0", "u2"), ipam }),
@@ -72,7 +72,7 @@ describe("a pod with a claim", () => {
   });
 
   it("that is refused does not get another address", async () => {
-    node.mooring.answers.set(
+    node.claimSource.answers.set(
       "shop/db-0",
       refuse("CLAIM_MISSING", "the pod asked for 10.20.0.51 and has no claim"),
     );
@@ -82,9 +82,9 @@ describe("a pod with a claim", () => {
       msg: "the pod asked for 10.20.0.51 and has no claim",
       details: "CLAIM_MISSING",
     });
-    node.mooring.answers.set("shop/db-0", refuse("CLAIM_RELEASING", "wait"));
+    node.claimSource.answers.set("shop/db-0", refuse("CLAIM_RELEASING", "wait"));
     assert.equal(errorOf(await node.call("ADD", sandbox("b", "u1"))).code, 11);
-    node.mooring.answers.set("shop/db-0", new BerthError("NOT_READY", "claims are being listed"));
+    node.claimSource.answers.set("shop/db-0", new BerthError("NOT_READY", "claims are being listed"));
     const unready = errorOf(await node.call("ADD", sandbox("c", "u1")));
     assert.deepEqual(
       [unready.code, unready.msg, unready.details],
@@ -97,7 +97,7 @@ describe("a pod with a claim", () => {
     const first = await node.add(sandbox("a", "u1"));
     await node.restart();
     assert.deepEqual(await node.add(sandbox("a", "u1")), first);
-    assert.equal(node.mooring.asked.length, 1);
+    assert.equal(node.claimSource.asked.length, 1);
   });
 
   it("is refused when something else on the node has the address", async () => {
@@ -115,7 +115,7 @@ describe("a pod with a claim", () => {
 
   it("is refused when a sandbox in another network has the address from a claim", async () => {
     const given = await node.add(sandbox("a", "u1"));
-    node.mooring.answers.set("shop/db-1", lends("shop/db-1", "10.20.0.51/24"));
+    node.claimSource.answers.set("shop/db-1", claimResult("shop/db-1", "10.20.0.51/24"));
     const conf = { name: "other" };
     const other = { cid: "b", args: podArgs("db-1", "u9"), conf };
     const error = errorOf(await node.call("ADD", other));
@@ -139,13 +139,13 @@ describe("a pod with a claim", () => {
     const attachment = { network: "net", containerID: "a", interface: "eth0" };
     const pod = { namespace: "shop", name: "db-0", uid: "u1" };
     await until(() => node.parts.attachments.untold().length === 0);
-    assert.deepEqual(node.mooring.told, [{ claim: CLAIM, pod, attachment }]);
+    assert.deepEqual(node.claimSource.told, [{ claim: CLAIM, pod, attachment }]);
   });
 
   it("is told about when the answer was lost", async () => {
     node.parts.notices.start();
     await node.add(sandbox("a", "u1"), "lost");
-    await until(() => node.mooring.told.length === 1);
+    await until(() => node.claimSource.told.length === 1);
     assert.deepEqual(node.held, []);
   });
 });
@@ -162,7 +162,7 @@ describe("a claim that another sandbox has", () => {
     await node.del(sandbox("old", "u1"));
     await until(() => node.parts.attachments.untold().length === 0);
     assert.deepEqual(node.held, [...given].sort());
-    assert.deepEqual(node.mooring.told, []);
+    assert.deepEqual(node.claimSource.told, []);
     await node.restart();
     assert.deepEqual(node.held, [...given].sort());
   });
@@ -200,15 +200,15 @@ describe("a claim that another sandbox has", () => {
   it("stays with a sandbox of another journal, until its network namespace is gone", async () => {
     const attachment = { node: "n", containerID: "old", interface: "eth0", podUID: "u1", since: 0 };
     const told = { ...attachment, detached: false, netns: "/run/netns/old", bootID: "boot-1" };
-    node.mooring.sandboxes.set(CLAIM, told);
+    node.claimSource.sandboxes.set(CLAIM, told);
     node.host.present.add("/run/netns/old");
     const error = errorOf(await node.call("ADD", sandbox("new", "u2")));
     assert.deepEqual([error.code, error.details], [11, "CLAIM_BUSY"]);
     assert.match(error.msg, /container old of another pod still uses it/);
-    node.mooring.sandboxes.set(CLAIM, { ...told, bootID: "boot-0" });
+    node.claimSource.sandboxes.set(CLAIM, { ...told, bootID: "boot-0" });
     assert.equal((await node.add(sandbox("later", "u2"))).length, 2, "of a boot that is over");
     await node.del(sandbox("later", "u2"));
-    node.mooring.sandboxes.set(CLAIM, told);
+    node.claimSource.sandboxes.set(CLAIM, told);
     node.host.present.delete("/run/netns/old");
     assert.equal((await node.add(sandbox("new", "u2"))).length, 2);
   });
@@ -241,7 +241,7 @@ describe("a claim that another sandbox has", () => {
     );
     assert.deepEqual(node.held, [...given].sort());
     assert.deepEqual(
-      node.mooring.lent.map(({ attachment }) => attachment.containerID),
+      node.claimSource.assigned.map(({ attachment }) => attachment.containerID),
       ["old"],
     );
     assert.equal(errorOf(await node.call("CHECK", sandbox("new", "u2"))).code, 151);
@@ -288,30 +288,30 @@ describe("a claim that another sandbox has", () => {
   });
 });
 
-describe("a mooring that answers late", () => {
+describe("a claim source that answers late", () => {
   setUp();
 
   it("is told that the sandbox is not attached, when nobody waits any more", async () => {
     const { promise, resolve } = Promise.withResolvers<void>();
-    node.mooring.gate = promise;
+    node.claimSource.gate = promise;
     const adding = node.call("ADD", sandbox("a", "u1"));
-    await until(() => node.mooring.asked.length === 1);
+    await until(() => node.claimSource.asked.length === 1);
     node.clock.advance(25_000);
     assert.equal(errorOf(await adding).code, 11);
     node.parts.notices.start();
     resolve();
-    await until(() => node.mooring.told.length === 1);
+    await until(() => node.claimSource.told.length === 1);
     assert.deepEqual(node.held, []);
   });
 
   it("does not take from a sandbox that was attached meanwhile", async () => {
     const { promise, resolve } = Promise.withResolvers<void>();
-    node.mooring.gate = promise;
+    node.claimSource.gate = promise;
     const adding = node.call("ADD", sandbox("a", "u1"));
-    await until(() => node.mooring.asked.length === 1);
+    await until(() => node.claimSource.asked.length === 1);
     node.clock.advance(25_000);
     await adding;
-    node.mooring.gate = Promise.resolve();
+    node.claimSource.gate = Promise.resolve();
     const given = await node.add(sandbox("a", "u1"));
     resolve();
     await new Promise(setImmediate);

@@ -30,12 +30,12 @@ export async function assignFromClaim(
   services: AgentServices,
   signal: AbortSignal,
 ): Promise<Attachment | CniError | undefined> {
-  const found = await orAborted(services.mooring.find(requestOf(ask, services), signal), signal);
+  const found = await orAborted(services.claimSource.find(requestOf(ask, services), signal), signal);
   if (found === undefined) return cancelledError(ask);
   if (isRefusal(found)) return fromRefusal(found);
-  if (found.kind === "unmoored") return undefined;
+  if (found.kind === "unclaimed") return undefined;
   const attached = await services.turns.run(`claim\0${found.claim}`, () =>
-    moorTo(found, { ask, parts: services, signal }),
+    assignTo(found, { ask, parts: services, signal }),
   );
   return isRefusal(attached) ? fromRefusal(attached) : attached;
 }
@@ -52,7 +52,7 @@ function requestOf(ask: PodAsk, { bootId }: AgentServices): AttachRequest {
 }
 
 /** The claim moves to this sandbox only when no other of this node can have it any more (invariant 3c). */
-async function moorTo(
+async function assignTo(
   found: ClaimMatch,
   taking: Taking,
 ): Promise<Attachment | CniError | Refusal | undefined> {
@@ -60,16 +60,16 @@ async function moorTo(
   const superseded = await endOthers(found.claim, taking);
   if (isRefusal(superseded)) return superseded;
   if (signal.aborted) return cancelledError(ask);
-  const lent = await attachTo(found, taking);
-  if (lent === undefined) return cancelledError(ask);
-  if (isRefusal(lent)) return lent;
-  if (lent.kind === "unmoored") return undefined;
+  const bound = await attachTo(found, taking);
+  if (bound === undefined) return cancelledError(ask);
+  if (isRefusal(bound)) return bound;
+  if (bound.kind === "unclaimed") return undefined;
   try {
-    const attached = await take(lent, superseded, taking);
-    if (isRefusal(attached)) await giveBack(lent, ask, parts);
+    const attached = await take(bound, superseded, taking);
+    if (isRefusal(attached)) await giveBack(bound, ask, parts);
     return attached;
   } catch (error) {
-    await giveBack(lent, ask, parts);
+    await giveBack(bound, ask, parts);
     throw error;
   }
 }
@@ -79,11 +79,11 @@ async function attachTo(
   found: ClaimMatch,
   { ask, parts, signal }: Taking,
 ): Promise<ClaimResult | NoClaim | Refusal | undefined> {
-  const answer = parts.mooring.attach(found, requestOf(ask, parts), signal);
+  const answer = parts.claimSource.attach(found, requestOf(ask, parts), signal);
   const first = await orAborted(answer, signal);
   if (first === undefined) {
     giveBackLate(answer, ask, parts).catch((error: unknown) => {
-      parts.log.debug("mooring answered too late", { error: messageOf(error) });
+      parts.log.debug("the claim source answered too late", { error: messageOf(error) });
     });
   }
   return first;
@@ -95,7 +95,7 @@ async function giveBackLate(
   services: AgentServices,
 ): Promise<void> {
   const late = await answer;
-  if (late.kind === "moored")
+  if (late.kind === "claimed")
     await services.turns.run(attachmentKey(ask), () => giveBack(late, ask, services));
 }
 
@@ -106,26 +106,26 @@ interface Taking {
 }
 
 async function take(
-  lent: ClaimResult,
+  bound: ClaimResult,
   superseded: readonly Attachment[],
   { ask, parts, signal }: Taking,
 ): Promise<Attachment | Refusal> {
-  if (lent.addresses.length === 0) {
+  if (bound.addresses.length === 0) {
     throw new BerthError(
       "INTERNAL",
-      `claim ${lent.claim} of pod ${ask.pod.namespace}/${ask.pod.name} has no address`,
+      `claim ${bound.claim} of pod ${ask.pod.namespace}/${ask.pod.name} has no address`,
     );
   }
-  const taken = findTaken(lent, ask, { parts, superseded });
+  const taken = findTaken(bound, ask, { parts, superseded });
   if (taken !== undefined) return taken;
-  if (signal.aborted) return busy(lent.claim, "the ADD was cancelled or took too long; try again");
+  if (signal.aborted) return busy(bound.claim, "the ADD was cancelled or took too long; try again");
   return commitAttachment(ask, parts, {
-    source: lent.claim === undefined ? "ranges" : "claim",
-    ...(lent.claim === undefined ? {} : { claim: lent.claim }),
+    source: bound.claim === undefined ? "ranges" : "claim",
+    ...(bound.claim === undefined ? {} : { claim: bound.claim }),
     result: {
-      addresses: lent.addresses,
-      routes: lent.routes.length > 0 ? lent.routes : ask.ipam.routes,
-      dns: Object.keys(lent.dns).length > 0 ? lent.dns : ask.dns,
+      addresses: bound.addresses,
+      routes: bound.routes.length > 0 ? bound.routes : ask.ipam.routes,
+      dns: Object.keys(bound.dns).length > 0 ? bound.dns : ask.dns,
     },
     superseded,
   });
@@ -190,14 +190,14 @@ function stillUsed(claim: string, { containerID }: { readonly containerID: strin
  * An address of the claim that something else on this node has: pool and host-local ranges of the network overlap,
  * or a sandbox of any network still has it from a claim that is not its pod's any more. */
 function findTaken(
-  lent: ClaimResult,
+  bound: ClaimResult,
   ask: AddRequest,
   { parts, superseded }: { parts: AgentServices; superseded: readonly Attachment[] },
 ): Refusal | undefined {
   const space = parts.attachments.space(ask.scope);
   const ours = new Set(superseded.map(attachmentKey));
-  for (const { address } of lent.addresses) {
-    const holder = [space.holderOf(address), ...parts.attachments.lentTo(address)].find(
+  for (const { address } of bound.addresses) {
+    const holder = [space.holderOf(address), ...parts.attachments.placesOf(address)].find(
       (id) => id !== undefined && !ours.has(id),
     );
     if (holder === undefined) continue;

@@ -8,9 +8,14 @@ import type { AgentServices } from "../services/services.ts";
  */
 export async function unknownSandbox(
   claim: string,
-  { attachments, mooring, host, bootId }: Pick<AgentServices, "attachments" | "mooring" | "host" | "bootId">,
+  {
+    attachments,
+    claimSource,
+    host,
+    bootId,
+  }: Pick<AgentServices, "attachments" | "claimSource" | "host" | "bootId">,
 ): Promise<ClaimAttachment | undefined> {
-  const told = await mooring.lastSandbox(claim);
+  const told = await claimSource.lastSandbox(claim);
   if (told?.netns === undefined || told.bootID !== bootId || attachments.knows(told)) return undefined;
   return (await host.look(told.netns)) === "gone" ? undefined : told;
 }

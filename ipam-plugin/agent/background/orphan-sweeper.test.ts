@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import assert from "node:assert/strict";
 import { afterEach, beforeEach, describe, it } from "node:test";
-import { lends, NodeBench, podArgs } from "../testing/node-bench.ts";
+import { claimResult, NodeBench, podArgs } from "../testing/node-bench.ts";
 import { OrphanSweeper, releasePreviousBoot } from "./orphan-sweeper.ts";
 
 let node: NodeBench;
@@ -12,7 +12,7 @@ function setUp(): void {
   beforeEach(async () => {
     node = await NodeBench.open();
     sweep = new OrphanSweeper(node.parts);
-    node.mooring.answers.set("shop/db-0", lends("shop/db-0", "10.20.0.10/24"));
+    node.claimSource.answers.set("shop/db-0", claimResult("shop/db-0", "10.20.0.10/24"));
   });
   afterEach(async () => {
     await sweep.close();
@@ -67,29 +67,29 @@ describe("a claim that another journal's sandbox has", () => {
   const told = { ...attachment, detached: false, netns: "/run/netns/old", bootID: "boot-1" };
 
   it("is not absent before its network namespace is gone", async () => {
-    node.mooring.used = ["shop/db-0"];
-    node.mooring.sandboxes.set("shop/db-0", told);
+    node.claimSource.used = ["shop/db-0"];
+    node.claimSource.sandboxes.set("shop/db-0", told);
     node.host.present.add("/run/netns/old");
     await sweep.look();
     node.host.present.delete("/run/netns/old");
     node.host.unknown.add("/run/netns/old");
     await sweep.look();
-    assert.deepEqual(node.mooring.freed, []);
+    assert.deepEqual(node.claimSource.freed, []);
     node.host.unknown.delete("/run/netns/old");
     await sweep.look();
-    assert.deepEqual(node.mooring.freed, ["shop/db-0"]);
+    assert.deepEqual(node.claimSource.freed, ["shop/db-0"]);
   });
 
   it("is absent when it is of another boot, or when its DEL came", async () => {
-    node.mooring.used = ["shop/db-0"];
+    node.claimSource.used = ["shop/db-0"];
     node.host.present.add("/run/netns/old");
-    node.mooring.sandboxes.set("shop/db-0", { ...told, bootID: "boot-0" });
+    node.claimSource.sandboxes.set("shop/db-0", { ...told, bootID: "boot-0" });
     await sweep.look();
-    node.mooring.sandboxes.set("shop/db-0", told);
+    node.claimSource.sandboxes.set("shop/db-0", told);
     await sweep.look();
     await node.del({ cid: "old" });
     await sweep.look();
-    assert.deepEqual(node.mooring.freed, ["shop/db-0", "shop/db-0"]);
+    assert.deepEqual(node.claimSource.freed, ["shop/db-0", "shop/db-0"]);
   });
 });
 
@@ -167,15 +167,15 @@ describe("what counts as in use on this node", () => {
     await node.add(claimed);
     const busy = Promise.withResolvers<void>();
     const turn = node.parts.turns.run("claim\0shop/coming", () => busy.promise);
-    node.mooring.used = ["shop/db-0", "shop/lost", "shop/coming"];
+    node.claimSource.used = ["shop/db-0", "shop/lost", "shop/coming"];
     const look = sweep.look();
     for (let i = 0; i < 100; i++) await new Promise(setImmediate);
-    assert.deepEqual(node.mooring.freed, ["shop/lost"]);
-    node.mooring.answers.set("shop/coming", lends("shop/coming", "10.20.0.11/24"));
+    assert.deepEqual(node.claimSource.freed, ["shop/lost"]);
+    node.claimSource.answers.set("shop/coming", claimResult("shop/coming", "10.20.0.11/24"));
     busy.resolve();
     await turn;
     await look;
-    assert.deepEqual(node.mooring.freed, ["shop/lost", "shop/coming"]);
+    assert.deepEqual(node.claimSource.freed, ["shop/lost", "shop/coming"]);
   });
 });
 

@@ -12,7 +12,7 @@ const AT_ONCE = 100;
 
 type Swept = Pick<
   AgentServices,
-  "attachments" | "turns" | "host" | "notices" | "bootId" | "clock" | "log" | "mooring"
+  "attachments" | "turns" | "host" | "notices" | "bootId" | "clock" | "log" | "claimSource"
 >;
 
 /** Sandboxes do not survive a reboot: lets go of everything that another boot attached. */
@@ -33,7 +33,7 @@ export async function releasePreviousBoot({ attachments, bootId, clock, log }: S
  */
 export async function ifUnused(
   claim: string,
-  services: Pick<AgentServices, "attachments" | "turns" | "mooring" | "host" | "bootId" | "log">,
+  services: Pick<AgentServices, "attachments" | "turns" | "claimSource" | "host" | "bootId" | "log">,
   work: () => Promise<void>,
 ): Promise<void> {
   await services.turns.run(`claim\0${claim}`, async () => {
@@ -93,10 +93,10 @@ export class OrphanSweeper {
   }
 
   async #lookAtClaims(): Promise<void> {
-    const { mooring, attachments } = this.#parts;
-    for (const claim of mooring.inUse()) {
+    const { claimSource, attachments } = this.#parts;
+    for (const claim of claimSource.inUse()) {
       if (attachments.ofClaim(claim).length > 0) continue;
-      await ifUnused(claim, this.#parts, () => mooring.absent(claim));
+      await ifUnused(claim, this.#parts, () => claimSource.absent(claim));
     }
   }
 

@@ -13,7 +13,7 @@ import type { AttachRequest, ClaimResult, NoClaim, PodRef } from "./claim-source
 
 // What an ADD is answered is the same whoever keeps the claims: this process, or an API server.
 
-export const NO_CLAIM: NoClaim = { kind: "unmoored" };
+export const NO_CLAIM: NoClaim = { kind: "unclaimed" };
 
 /** The addresses of the claim, with what its pools say about reaching it. */
 export function resultOf(view: Pick<RecordReader, "poolOf">, claim: Claim): ClaimResult | Refusal {
@@ -39,7 +39,7 @@ export function resultOf(view: Pick<RecordReader, "poolOf">, claim: Claim): Clai
   const families = new Set(claim.addresses.map((address) => address.includes(":")));
   const routes = [...pools].flatMap((pool) => pool.spec.routes ?? []);
   return {
-    kind: "moored",
+    kind: "claimed",
     claim: claimKey(claim),
     addresses,
     routes: routes.filter((route) => families.has(route.dst.includes(":"))),

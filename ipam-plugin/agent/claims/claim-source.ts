@@ -21,14 +21,14 @@ export interface AttachmentKey {
 
 /** What an attachment is given, wherever it came from: a claim, a range of the configuration, a static list. */
 export interface ClaimResult extends IpamResult {
-  readonly kind: "moored";
+  readonly kind: "claimed";
   /** namespace/name of the claim that the addresses come from; absent for addresses that only this node knows. */
   readonly claim?: string;
 }
 
 /** The pod did not ask for a fixed address and no pool is configured: other sources of the configuration serve it. */
 export interface NoClaim {
-  readonly kind: "unmoored";
+  readonly kind: "unclaimed";
 }
 
 export interface AttachRequest {
@@ -76,7 +76,7 @@ export interface ClaimSource {
   /** Which claim serves the pod. Nothing is bound yet: another sandbox of this node may have to end first. */
   find(request: AttachRequest, signal: AbortSignal): Promise<ClaimMatch | NoClaim | Refusal>;
   /**
-   * Lends the claim to this pod, node and sandbox; it counts as in use when this resolves. Once `signal` aborts, other
+   * Binds the claim to this pod, node and sandbox; it counts as in use when this resolves. Once `signal` aborts, other
    * ADDs may have the claim: nothing may be written for this one that does not compare with what was read before.
    */
   attach(

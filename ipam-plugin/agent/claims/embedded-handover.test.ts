@@ -7,7 +7,16 @@ import type { Store } from "../../../allocator/store/store.ts";
 import { addrs, DB_POOL, refusalOf } from "../../../test/support/fixtures.ts";
 import { overlay } from "../../../test/support/overlay.ts";
 import { openWorld, type World } from "../../../test/support/world.ts";
-import { attach, claimAt, claimsOf, keepPod, LIVE, moored, optionsOf, pin } from "../testing/claims-bench.ts";
+import {
+  assignedClaim,
+  attach,
+  claimAt,
+  claimsOf,
+  keepPod,
+  LIVE,
+  optionsOf,
+  pin,
+} from "../testing/claims-bench.ts";
 import { ask } from "../testing/node-world.ts";
 import { EmbeddedClaims } from "./embedded.ts";
 
@@ -41,10 +50,10 @@ describe("Claims, from one sandbox to the next", () => {
     await using world = await openWorld({ pools: [DB_POOL] });
     await pin(world, "a", "10.20.0.70");
     const claims = claimsOf(world);
-    await moored(claims, ask("a"));
+    await assignedClaim(claims, ask("a"));
     const pod = { namespace: "shop", name: "a", uid: "uid-second" };
     const attachment = { network: "net", containerID: "box-second", interface: "eth0" };
-    await moored(claims, ask("a", { pod, attachment }));
+    await assignedClaim(claims, ask("a", { pod, attachment }));
     await claims.attached({ claim: "shop/a", pod, attachment });
     const before = await claimAt(world, "shop/a");
     await claims.attached({ claim: "shop/a", pod, attachment });
@@ -58,7 +67,7 @@ describe("Claims, from one sandbox to the next", () => {
     await using world = await openWorld({ pools: [DB_POOL] });
     for (const [i, name] of ["bound", "ended"].entries()) {
       await pin(world, name, `10.20.0.7${i}`);
-      await moored(claimsOf(world), ask(name));
+      await assignedClaim(claimsOf(world), ask(name));
     }
     await pin(world, "elsewhere", "10.20.0.79");
     const target = { name: "elsewhere", uid: "u", node: "there", token: "" };
@@ -78,7 +87,7 @@ describe("Claims, from one sandbox to the next", () => {
     );
     assert.ok(isDetached((await claimAt(world, "shop/bound")).record));
     assert.ok(!isDetached((await claimAt(world, "shop/elsewhere")).record));
-    await moored(claims, ask("bound"));
+    await assignedClaim(claims, ask("bound"));
     assert.ok(!isDetached((await claimAt(world, "shop/bound")).record));
   });
 
@@ -94,7 +103,7 @@ describe("Claims, from one sandbox to the next", () => {
     assert.equal(refusalOf(await attach(claims, of("uid-before"))), gone);
     assert.equal(refusalOf(await attach(claims, of("", {}))), gone);
     assert.deepEqual(
-      (await moored(claims, of(""))).addresses.map(({ address }) => address),
+      (await assignedClaim(claims, of(""))).addresses.map(({ address }) => address),
       ["10.20.0.70"],
     );
   });
@@ -124,7 +133,7 @@ describe("Claims, from one sandbox to the next", () => {
     await pin(world, "a", "10.20.0.70");
     const silent = ask("a", { pod: { namespace: "shop", name: "a", uid: "" } });
     const here = claimsOf(world);
-    await moored(here, silent);
+    await assignedClaim(here, silent);
     const { pod, attachment } = silent;
     let late = true;
     const store = altering(world, async () => {
@@ -132,7 +141,10 @@ describe("Claims, from one sandbox to the next", () => {
       late = false;
       await here.detached({ claim: "shop/a", pod, attachment });
       const there = new EmbeddedClaims({ ...optionsOf(world), node: "there" });
-      await moored(there, ask("a", { attachment: { network: "net", containerID: "b", interface: "eth0" } }));
+      await assignedClaim(
+        there,
+        ask("a", { attachment: { network: "net", containerID: "b", interface: "eth0" } }),
+      );
     });
     const again = new EmbeddedClaims({ ...optionsOf(world), context: { ...world.context, store } });
     const next = { ...silent, attachment: { ...attachment, containerID: "next" } };
@@ -140,17 +152,20 @@ describe("Claims, from one sandbox to the next", () => {
       refusalOf(await attach(again, next)),
       "CLAIM_BUSY: claim shop/a was changed or given back while it was being attached; try again",
     );
-    const lent = await claimAt(world, "shop/a");
-    assert.deepEqual([lent.record.binding?.node, lent.record.status.attachment?.containerID], ["there", "b"]);
+    const bound = await claimAt(world, "shop/a");
+    assert.deepEqual(
+      [bound.record.binding?.node, bound.record.status.attachment?.containerID],
+      ["there", "b"],
+    );
     await here.detached({ claim: "shop/a", pod, attachment: { ...attachment, containerID: "b" } });
-    assert.deepEqual(await claimAt(world, "shop/a"), lent);
+    assert.deepEqual(await claimAt(world, "shop/a"), bound);
   });
 
   it("does not lend what was changed while it was being attached", async () => {
     await using world = await openWorld({ pools: [DB_POOL] });
     await pin(world, "a", "10.20.0.70");
     const claims = claimsOf(world);
-    await moored(claims, ask("a"));
+    await assignedClaim(claims, ask("a"));
     const changes = changingBeforeReport(world, "shop/a", "10.20.0.71");
     const again = new EmbeddedClaims({ ...optionsOf(world), context: { ...world.context, store: changes } });
     const next = ask("a", { attachment: { network: "net", containerID: "next", interface: "eth0" } });

@@ -6,7 +6,7 @@ import { reserve } from "../../../allocator/lifecycle/reserve.ts";
 import type { Claim } from "../../../allocator/model/claim.ts";
 import { addrs, DB_POOL, granted, poolRecord } from "../../../test/support/fixtures.ts";
 import { openWorld } from "../../../test/support/world.ts";
-import { attach, claimAt, claimsOf, keepPod, moored, pin } from "../testing/claims-bench.ts";
+import { assignedClaim, attach, claimAt, claimsOf, keepPod, pin } from "../testing/claims-bench.ts";
 import { ask } from "../testing/node-world.ts";
 import type { AttachRequest } from "./claim-source.ts";
 import type { EmbeddedClaims } from "./embedded.ts";
@@ -28,9 +28,9 @@ describe("Claims", () => {
       ],
     });
     await pin(world, "a", "10.20.0.70", "fd00:20::70");
-    const got = await moored(claimsOf(world), ask("a"));
+    const got = await assignedClaim(claimsOf(world), ask("a"));
     assert.deepEqual(got, {
-      kind: "moored",
+      kind: "claimed",
       claim: "shop/a",
       addresses: [
         { address: "10.20.0.70", prefixLength: 24, gateway: "10.20.0.100" },
@@ -63,7 +63,7 @@ describe("Claims", () => {
     const pod = { namespace: "kube-system", name: "dns", uid: "u" };
     const annotations = { "berth.dev/ips": "10.20.0.70" };
     assert.deepEqual(await attach(claimsOf(world), ask("dns", { pod, annotations })), {
-      kind: "unmoored",
+      kind: "unclaimed",
     });
   });
 
@@ -71,8 +71,8 @@ describe("Claims", () => {
     await using world = await openWorld({ pools: [DB_POOL] });
     const suspects: Claim[] = [];
     const claims = claimsOf(world, suspects);
-    assert.deepEqual(await attach(claims, ask("c")), { kind: "unmoored" });
-    const got = await moored(claims, ask("c", { pools: ["db"] }));
+    assert.deepEqual(await attach(claims, ask("c")), { kind: "unclaimed" });
+    const got = await assignedClaim(claims, ask("c", { pools: ["db"] }));
     assert.equal(got.claim, "shop/c");
     assert.equal(got.addresses.length, 2);
     await claims.detached({ claim: "shop/c", pod: ask("c").pod, attachment: ask("c").attachment });
@@ -80,7 +80,7 @@ describe("Claims", () => {
       suspects.map(({ name }) => name),
       ["c"],
     );
-    await world.reaper().judgeClaim(await claimAt(world, "shop/c"));
+    await world.collector().judgeClaim(await claimAt(world, "shop/c"));
     assert.equal(await world.authority.get("claim", "shop/c"), undefined);
   });
 
@@ -88,10 +88,10 @@ describe("Claims", () => {
     await using world = await openWorld({ pools: [DB_POOL] });
     await pin(world, "a", "10.20.0.70");
     const claims = claimsOf(world);
-    await moored(claims, ask("a"));
+    await assignedClaim(claims, ask("a"));
     const second = ask("a", { attachment: { network: "net2", containerID: "box-a", interface: "net1" } });
-    assert.deepEqual(await attach(claims, second), { kind: "unmoored" });
-    await moored(
+    assert.deepEqual(await attach(claims, second), { kind: "unclaimed" });
+    await assignedClaim(
       claims,
       ask("a", { attachment: { network: "net", containerID: "box-a2", interface: "eth0" } }),
     );
@@ -101,7 +101,7 @@ describe("Claims", () => {
     await using world = await openWorld({ pools: [DB_POOL] });
     await keepPod(world, "a", { "kubernetes.io/config.mirror": "0123" });
     const pod = { namespace: "shop", name: "a", uid: "0123" };
-    assert.equal((await attach(claimsOf(world), ask("a", { pod, pools: ["db"] }))).kind, "moored");
+    assert.equal((await attach(claimsOf(world), ask("a", { pod, pools: ["db"] }))).kind, "claimed");
   });
 
   it("finds a pod without a name of its own by its token, and only by that", async () => {
@@ -122,9 +122,12 @@ describe("Claims", () => {
     const claims = claimsOf(world);
     const guess = { "berth.dev/claim": "web-slot-0", "berth.dev/token": "guess" };
     assert.match(await refused(claims, ask("web-1", { annotations: guess })), /^CLAIM_MISSING/);
-    assert.deepEqual(await attach(claims, ask("web-slot-0")), { kind: "unmoored" });
+    assert.deepEqual(await attach(claims, ask("web-slot-0")), { kind: "unclaimed" });
     const right = { "berth.dev/claim": "web-slot-0", "berth.dev/token": "secret" };
-    assert.equal((await moored(claims, ask("web-1", { annotations: right }))).claim, "shop/web-slot-0");
+    assert.equal(
+      (await assignedClaim(claims, ask("web-1", { annotations: right }))).claim,
+      "shop/web-slot-0",
+    );
     assert.match(await refused(claims, ask("web-2", { annotations: guess })), /^CLAIM_MISSING/);
   });
 
@@ -156,6 +159,6 @@ describe("Claims", () => {
       words,
       "CLAIM_CHANGED: the runtime asks for 10.20.0.71, and claim shop/a holds 10.20.0.70; remove one of the two requests",
     );
-    await moored(claimsOf(world), ask("a", { addresses: addrs("10.20.0.70") }));
+    await assignedClaim(claimsOf(world), ask("a", { addresses: addrs("10.20.0.70") }));
   });
 });

@@ -93,9 +93,9 @@ export class EmbeddedClaims implements ClaimSource {
     { pod, attachment }: AttachRequest,
   ): ClaimMatch | NoClaim {
     const { binding } = record;
-    const lentToIt =
+    const isBoundToIt =
       binding?.node === this.#options.node && binding.podName === pod.name && binding.podUID === pod.uid;
-    const only = record.interface ?? (lentToIt ? binding.interface : undefined);
+    const only = record.interface ?? (isBoundToIt ? binding.interface : undefined);
     return only === undefined || only === attachment.interface
       ? { kind: "found", claim: key, ...said }
       : NO_CLAIM;
@@ -171,7 +171,7 @@ export class EmbeddedClaims implements ClaimSource {
     const entry = request.addresses.length === 0 ? {} : { entries: [request.addresses] };
     const identity = { kind: "Pod", apiVersion: "v1", name: request.pod.name };
     const allocation = requestFor({
-      standing: { kind: "named", claim: request.pod.name, identity },
+      podIdentity: { kind: "named", claim: request.pod.name, identity },
       request: { pools: request.pools, ...entry },
       namespace,
       podLabels: {},
@@ -202,9 +202,9 @@ export class EmbeddedClaims implements ClaimSource {
     const seen = request.seenAt === undefined ? {} : { seenAt: request.seenAt };
     const target = { name, uid, node, token, interface: attachTo, containerID, ...said, ...seen };
     const tryBind = () =>
-      bind(context, claim, target, async (lent) => {
+      bind(context, claim, target, async (bound) => {
         throwIfCancelled(signal);
-        return await this.#factsOf(lent);
+        return await this.#factsOf(bound);
       });
     const bound = await tryBind();
     if (!isRefusal(bound) || bound.code !== "CLAIM_CHANGED") return bound;

@@ -81,9 +81,9 @@ describe("DEL", () => {
 
   it("ends an ADD that waits, and what the ADD would have given", async () => {
     const { promise, resolve } = Promise.withResolvers<void>();
-    node.mooring.finding = promise;
+    node.claimSource.finding = promise;
     const adding = node.call("ADD", { args: "K8S_POD_NAMESPACE=shop;K8S_POD_NAME=p" });
-    while (node.mooring.asked.length === 0) await new Promise(setImmediate);
+    while (node.claimSource.asked.length === 0) await new Promise(setImmediate);
     await node.del();
     assert.equal(errorOf(await adding).code, 11);
     resolve();

@@ -13,7 +13,7 @@ export class AttachmentCache {
   readonly #journal: Journal;
   readonly #byPlace = new Map<string, Attachment>(); // id of the place -> attachment or tombstone
   readonly #byClaim = new Map<string, Set<string>>(); // claim -> ids of attached places
-  readonly #lent = new Map<Address, Set<string>>(); // address of a claim -> ids of attached places
+  readonly #byClaimedAddress = new Map<Address, Set<string>>(); // address of a claim -> ids of attached places
   readonly #pending = new Set<string>(); // ids of places whose detachment has yet to be told
   readonly #spaces = new Map<string, AddressSet>(); // id of the scope -> addresses taken in it
   readonly #waiting = new Map<string, Set<() => void>>(); // id of the place -> who waits for its detachment
@@ -52,8 +52,8 @@ export class AttachmentCache {
   }
 
   /** Ids of the places, in any network, that have the address from a claim. */
-  lentTo(address: Address): readonly string[] {
-    return [...(this.#lent.get(address) ?? [])];
+  placesOf(address: Address): readonly string[] {
+    return [...(this.#byClaimedAddress.get(address) ?? [])];
   }
 
   ofClaim(claim: string): readonly Attachment[] {
@@ -123,7 +123,7 @@ export class AttachmentCache {
     }
     if (source === "claim") {
       for (const { address } of result.addresses)
-        this.#lent.set(address, (this.#lent.get(address) ?? new Set()).add(id));
+        this.#byClaimedAddress.set(address, (this.#byClaimedAddress.get(address) ?? new Set()).add(id));
     }
     if (source === "static") return; // written out by the configuration: nobody keeps them apart
     for (const { address } of result.addresses) this.space(scope).hold(address, id);
@@ -133,8 +133,8 @@ export class AttachmentCache {
     this.#pending.delete(id);
     for (const { address } of result.addresses) {
       this.space(scope).release(address, id);
-      const places = this.#lent.get(address);
-      if (places?.delete(id) === true && places.size === 0) this.#lent.delete(address);
+      const places = this.#byClaimedAddress.get(address);
+      if (places?.delete(id) === true && places.size === 0) this.#byClaimedAddress.delete(address);
     }
     const ids = claim === undefined ? undefined : this.#byClaim.get(claim);
     if (claim === undefined || ids === undefined) return;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import assert from "node:assert/strict";
 import { afterEach, beforeEach, describe, it } from "node:test";
-import { lends, NodeBench, podArgs } from "../testing/node-bench.ts";
+import { claimResult, NodeBench, podArgs } from "../testing/node-bench.ts";
 
 let node: NodeBench;
 
@@ -10,7 +10,7 @@ function setUp(): void {
   beforeEach(async () => {
     node = await NodeBench.open();
     for (let i = 0; i < 20; i++)
-      node.mooring.answers.set(`shop/db-${i}`, lends(`shop/db-${i}`, `10.20.0.${i + 10}/24`));
+      node.claimSource.answers.set(`shop/db-${i}`, claimResult(`shop/db-${i}`, `10.20.0.${i + 10}/24`));
   });
   afterEach(() => node.close());
 }
@@ -21,7 +21,7 @@ async function until(holds: () => boolean): Promise<void> {
 }
 
 const sandbox = (i: number) => ({ cid: `c${i}`, args: podArgs(`db-${i}`, `u${i}`) });
-const toldContainers = () => node.mooring.told.map(({ attachment }) => attachment.containerID).sort();
+const toldContainers = () => node.claimSource.told.map(({ attachment }) => attachment.containerID).sort();
 
 async function attachAndDetach(count: number): Promise<void> {
   for (let i = 0; i < count; i++) {
@@ -43,14 +43,14 @@ describe("notices of detachments", () => {
   });
 
   it("do not keep a DEL waiting", async () => {
-    node.mooring.fault = new Error("the API server is down");
+    node.claimSource.fault = new Error("the API server is down");
     node.parts.notices.start();
     await attachAndDetach(1);
     assert.deepEqual(node.held, []);
   });
 
   it("are tried again, later each time, until they are understood", async () => {
-    node.mooring.fault = new Error("the API server is down");
+    node.claimSource.fault = new Error("the API server is down");
     node.parts.notices.start();
     await attachAndDetach(1);
     // Three quarters of 1, 2 and 4 s: the test's randomness takes the middle.
@@ -63,29 +63,29 @@ describe("notices of detachments", () => {
       await until(() => node.clock.sleeping === 0);
     }
     await until(() => node.clock.sleeping === 1);
-    node.mooring.fault = undefined;
+    node.claimSource.fault = undefined;
     node.clock.advance(60_000);
-    await until(() => node.mooring.told.length === 1);
+    await until(() => node.claimSource.told.length === 1);
   });
 
   it("go out by themselves when another fails", async () => {
     node.parts.notices.start();
-    node.mooring.fault = new Error("down");
+    node.claimSource.fault = new Error("down");
     await attachAndDetach(1);
     await until(() => node.clock.sleeping === 1);
-    node.mooring.fault = undefined;
+    node.claimSource.fault = undefined;
     await node.add(sandbox(1));
     await node.del(sandbox(1));
-    await until(() => node.mooring.told.length === 1);
+    await until(() => node.claimSource.told.length === 1);
     assert.deepEqual(toldContainers(), ["c1"], "the one that failed waits for its time");
   });
 
   it("survive a restart", async () => {
-    node.mooring.fault = new Error("down");
+    node.claimSource.fault = new Error("down");
     node.parts.notices.start();
     await attachAndDetach(2);
     await node.restart();
-    node.mooring.fault = undefined;
+    node.claimSource.fault = undefined;
     node.parts.notices.start();
     await until(() => node.parts.attachments.untold().length === 0);
     assert.deepEqual(toldContainers(), ["c0", "c1"]);
@@ -95,33 +95,33 @@ describe("notices of detachments", () => {
     await attachAndDetach(1);
     await node.add(sandbox(0));
     assert.deepEqual(toldContainers(), ["c0"]);
-    assert.equal(node.mooring.asked.length, 2);
+    assert.equal(node.claimSource.asked.length, 2);
     assert.deepEqual(node.parts.attachments.untold(), []);
     await node.del(sandbox(0));
-    node.mooring.fault = new Error("down");
+    node.claimSource.fault = new Error("down");
     const answer = await node.call("ADD", sandbox(0));
     assert.equal(answer.exitStatus, 1);
-    assert.equal(node.mooring.asked.length, 2, "nothing is asked for a place that is not cleared");
+    assert.equal(node.claimSource.asked.length, 2, "nothing is asked for a place that is not cleared");
     assert.deepEqual(node.held, []);
   });
 
   it("under way are waited for by an ADD of their place, and not sent twice", async () => {
     const { promise, resolve } = Promise.withResolvers<void>();
-    node.mooring.telling = promise;
+    node.claimSource.telling = promise;
     await attachAndDetach(1);
     node.parts.notices.start();
-    await until(() => node.mooring.attempts === 1);
+    await until(() => node.claimSource.attempts === 1);
     const adding = node.add(sandbox(0));
     await new Promise(setImmediate);
-    assert.equal(node.mooring.asked.length, 1);
+    assert.equal(node.claimSource.asked.length, 1);
     resolve();
     assert.equal((await adding).length, 1);
-    assert.equal(node.mooring.attempts, 1);
+    assert.equal(node.claimSource.attempts, 1);
   });
 
   it("stop when the agent closes, also while one is under way", async () => {
     await attachAndDetach(1);
-    node.mooring.telling = new Promise(() => {});
+    node.claimSource.telling = new Promise(() => {});
     node.parts.notices.start();
     await new Promise(setImmediate);
     await node.parts.notices.close();

@@ -19,7 +19,7 @@ interface Retry {
 
 export interface DetachReporterOptions {
   readonly attachments: AttachmentCache;
-  readonly mooring: ClaimSource;
+  readonly claimSource: ClaimSource;
   readonly clock: Clock;
   readonly random: Random;
   readonly log: Logger;
@@ -104,9 +104,9 @@ export class DetachReporter {
   }
 
   async #send(attachment: Attachment): Promise<void> {
-    const { mooring, attachments } = this.#options;
+    const { claimSource, attachments } = this.#options;
     const notice = noticeOf(attachment);
-    if (notice !== undefined) await mooring.detached(notice);
+    if (notice !== undefined) await claimSource.detached(notice);
     await attachments.commit({ told: [attachment] });
   }
 

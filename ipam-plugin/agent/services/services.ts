@@ -26,7 +26,7 @@ const OWN_NETNS = "/proc/self/ns/net";
 export interface ServicesOptions {
   /** Where the journal is kept; stays the caller's to close. */
   readonly database: Database;
-  readonly mooring: ClaimSource;
+  readonly claimSource: ClaimSource;
   readonly clock: Clock;
   readonly random: Random;
   readonly log: Logger;
@@ -49,7 +49,7 @@ export interface AgentServices {
   readonly inFlight: InFlight;
   readonly receipts: DeliveryTracker;
   readonly notices: DetachReporter;
-  readonly mooring: ClaimSource;
+  readonly claimSource: ClaimSource;
   readonly host: Host;
   readonly notReady: () => string | undefined;
   readonly hostLocalLeases: HostLocalLeases;
@@ -72,7 +72,7 @@ export interface Request {
 
 /** Reads the journal. Throws BerthError of the database, STATE_CORRUPT for a row that does not decode. */
 export async function createServices(options: ServicesOptions): Promise<AgentServices> {
-  const { mooring, clock, random, log, metrics = noopMetrics, bootId, host = linuxHost } = options;
+  const { claimSource, clock, random, log, metrics = noopMetrics, bootId, host = linuxHost } = options;
   const { notReady = () => undefined, hostLocalLeases = noLeases } = options;
   const journal = new Journal(options.database);
   const attachments = new AttachmentCache(journal);
@@ -82,8 +82,8 @@ export async function createServices(options: ServicesOptions): Promise<AgentSer
     turns: new KeyedMutex(),
     inFlight: new InFlight(),
     receipts: new DeliveryTracker(),
-    notices: new DetachReporter({ attachments, mooring, clock, random, log }),
-    mooring,
+    notices: new DetachReporter({ attachments, claimSource, clock, random, log }),
+    claimSource,
     host,
     notReady,
     hostLocalLeases,

@@ -14,8 +14,8 @@ import { EmbeddedClaims, type EmbeddedClaimsOptions } from "../claims/embedded.t
 export const LIVE = new AbortController().signal;
 
 /** Of the agent on node `here`; claims that may have lost what they were kept for go to `suspects`. */
-export function optionsOf({ context, shelf }: World, suspects: Claim[] = []): EmbeddedClaimsOptions {
-  return { context, inventory: shelf, node: "here", suspect: (claim) => void suspects.push(claim) };
+export function optionsOf({ context, objects }: World, suspects: Claim[] = []): EmbeddedClaimsOptions {
+  return { context, inventory: objects, node: "here", suspect: (claim) => void suspects.push(claim) };
 }
 
 /** What `optionsOf` gives, running. */
@@ -50,7 +50,7 @@ export async function keepPod(
   const metadata = { namespace: "shop", name, uid: `uid-${name}`, annotations };
   const pod = readObject({ apiVersion: "v1", kind: "Pod", metadata, spec: {} });
   if (isRefusal(pod)) throw new TypeError(pod.message);
-  await world.shelf.keep(pod);
+  await world.objects.keep(pod);
 }
 
 /** Found and, if there is a claim, attached. */
@@ -63,9 +63,9 @@ export async function attach(
 }
 
 /** Attached; fails the test if it is not. */
-export async function moored(claims: EmbeddedClaims, request: AttachRequest): Promise<ClaimResult> {
+export async function assignedClaim(claims: EmbeddedClaims, request: AttachRequest): Promise<ClaimResult> {
   const got = await attach(claims, request);
-  assert.equal(got.kind, "moored", JSON.stringify(got));
+  assert.equal(got.kind, "claimed", JSON.stringify(got));
   return got as ClaimResult;
 }
 

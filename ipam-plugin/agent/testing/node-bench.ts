@@ -45,17 +45,17 @@ export class PlainHost implements Host {
   }
 }
 
-/** What a claim lends: `10.0.0.1/24` each. */
-export function lends(claim: string, ...hosts: readonly string[]): ClaimResult {
+/** What a claim gives: `10.0.0.1/24` each. */
+export function claimResult(claim: string, ...hosts: readonly string[]): ClaimResult {
   const addresses = hosts.map((text) => parseHost(text) ?? assert.fail(text));
-  return { kind: "moored", claim, addresses, routes: [], dns: {} };
+  return { kind: "claimed", claim, addresses, routes: [], dns: {} };
 }
 
-/** Lends what the test says, pod by pod, and remembers what it was asked and told. */
-export class ScriptedMooring implements ClaimSource {
+/** Answers what the test says, pod by pod, and remembers what it was asked and told. */
+export class ScriptedClaims implements ClaimSource {
   readonly answers = new Map<string, ClaimResult | Refusal | Error>(); // namespace/name of the pod -> answer
   readonly asked: AttachRequest[] = [];
-  readonly lent: AttachRequest[] = [];
+  readonly assigned: AttachRequest[] = [];
   readonly told: SandboxEvent[] = [];
   readonly sandboxes = new Map<string, ClaimAttachment>(); // claim -> the one that its status has
   /** Sandboxes that were there at the start. */
@@ -78,7 +78,7 @@ export class ScriptedMooring implements ClaimSource {
     this.asked.push(request);
     await this.finding;
     const answer = this.#answerTo(request);
-    if (answer.kind !== "moored") return answer;
+    if (answer.kind !== "claimed") return answer;
     return { kind: "found", claim: answer.claim ?? "", token: "" };
   }
 
@@ -87,13 +87,13 @@ export class ScriptedMooring implements ClaimSource {
     request: AttachRequest,
     _signal: AbortSignal,
   ): Promise<ClaimResult | NoClaim | Refusal> {
-    this.lent.push(request);
+    this.assigned.push(request);
     await this.gate;
     return this.#answerTo(request);
   }
 
   #answerTo(request: AttachRequest): ClaimResult | NoClaim | Refusal {
-    const answer = this.answers.get(`${request.pod.namespace}/${request.pod.name}`) ?? { kind: "unmoored" };
+    const answer = this.answers.get(`${request.pod.namespace}/${request.pod.name}`) ?? { kind: "unclaimed" };
     if (answer instanceof Error) throw answer;
     return answer;
   }
@@ -140,7 +140,7 @@ export interface Asked {
 export class NodeBench {
   readonly clock = new ManualClock();
   readonly host = new PlainHost();
-  readonly mooring = new ScriptedMooring();
+  readonly claimSource = new ScriptedClaims();
   /** Makes commits fail while it is set. */
   diskFault: Error | undefined;
   /** How many transactions were committed. */
@@ -173,7 +173,7 @@ export class NodeBench {
     await this.#parts?.notices.close();
     this.#parts = await createServices({
       database: this.#database,
-      mooring: this.mooring,
+      claimSource: this.claimSource,
       clock: this.clock,
       random: middling,
       log: noopLogger,

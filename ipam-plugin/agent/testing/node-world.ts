@@ -111,7 +111,7 @@ export class NodeWorld {
   }
 
   /** A pod whose claim is bound to it here, and everybody knows. */
-  async moor(name: string, address: string, uid = `uid-${name}`): Promise<void> {
+  async assign(name: string, address: string, uid = `uid-${name}`): Promise<void> {
     await this.pin(name, address);
     assert.ok(!isRefusal(await this.bind(name, uid)));
     this.see(podOf(name, { uid }));
@@ -128,7 +128,7 @@ export class NodeWorld {
 
   /** What an ADD does, and the status that is written behind it. */
   async addAndReport(name: string): Promise<void> {
-    assert.equal((await this.add(ask(name))).kind, "moored");
+    assert.equal((await this.add(ask(name))).kind, "claimed");
     await this.claims.report(`shop/${name}`);
     await this.hear(name);
   }
@@ -136,7 +136,7 @@ export class NodeWorld {
   /** `10.20.0.70 of shop/a`, or `CODE: words`. */
   async said(request: AttachRequest, claims: NodeClaims = this.claims): Promise<string> {
     const got = await this.add(request, { claims });
-    if (got.kind === "unmoored") return "unmoored";
+    if (got.kind === "unclaimed") return "unclaimed";
     if (isRefusal(got)) return `${got.code}: ${got.message}`;
     return `${got.addresses.map(({ address }) => address).join(",")} of ${got.claim}`;
   }

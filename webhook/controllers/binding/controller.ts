@@ -45,7 +45,7 @@ type Waits = Extract<BindDecision, { kind: "waits" }>;
 type Again = Extract<Outcome, { kind: "again" }>;
 
 /**
- * Lends claims to the pods that they are for, as soon as those are scheduled (design 7: Binding), and moves them under
+ * Binds claims to the pods that they are for, as soon as those are scheduled (design 7: Binding), and moves them under
  * invariant 3 alone. Runs on every replica: the leader acts at once, another one steps in after 2 s. Decides from the
  * watches; a binding costs a read of each reservation and one write, and a pod that is bound or waits costs nothing.
  */

@@ -28,7 +28,10 @@ const NOBODY: PoolAccess = { mayUse: async () => false };
 
 /** What the API server has of the pod, from admission on. */
 async function stored(world: World, object: Json, access: PoolAccess): Promise<Json> {
-  const response = await mutatePods({ ...world.desk, access })(review(object), new AbortController().signal);
+  const response = await mutatePods({ ...world.admission, access })(
+    review(object),
+    new AbortController().signal,
+  );
   await world.settle();
   const made = applied(object, response);
   const metadata = made["metadata"] as Json;
@@ -47,7 +50,7 @@ function serving(object: Json): Connection {
 
 async function again(world: World, object: Json, access: PoolAccess = TELLER) {
   const { name, namespace, uid } = object["metadata"] as Readonly<Record<string, string>>;
-  const inventory = { live: world.shelf, cached: world.shelf };
+  const inventory = { live: world.objects, cached: world.objects };
   const deps = { context: world.context, inventory, connection: serving(object), access };
   const got = await recreateClaim(deps, { name: name ?? "", namespace: namespace ?? "", uid: uid ?? "" });
   await world.settle();

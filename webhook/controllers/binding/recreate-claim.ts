@@ -47,6 +47,6 @@ export async function recreateClaim(
   const settled = await settleAnswer(context, allocation, told);
   if (settled !== undefined || told.token === "") return settled;
   // its promise is over, and the slot may be free again
-  const lent = await allocateSlot(context, inventory.live, [allocation]);
-  return isRefusal(lent) ? lent : await settleAnswer(context, allocation, told);
+  const bound = await allocateSlot(context, inventory.live, [allocation]);
+  return isRefusal(bound) ? bound : await settleAnswer(context, allocation, told);
 }

@@ -83,7 +83,7 @@ class Claims {
     if ((now !== undefined && concerns(now.record)) || this.#gone.has(key)) this.#queue.add(key);
   }
 
-  /** A sandbox may still have the addresses of a claim that was in use: those are left to the reaper. */
+  /** A sandbox may still have the addresses of a claim that was in use: those are left to the garbage collector. */
   #lost(key: string, claim: Claim): void {
     this.#forget(key);
     if (claim.nonce === "" || claim.releasing === true || !isDetached(claim)) return;
@@ -106,7 +106,7 @@ class Claims {
     return DONE;
   }
 
-  /** It is deleted, and stays until the reaper lets it go. */
+  /** It is deleted, and stays until the garbage collector lets it go. */
   #outlast(key: string, { uid, record }: Stored<"claim">): Outcome {
     const { addresses, binding, name, namespace } = record;
     const waits = record.releasing !== true && !isDetached(record);

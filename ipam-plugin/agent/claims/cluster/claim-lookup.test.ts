@@ -46,7 +46,7 @@ describe("the claim of a pod", () => {
   setUp();
 
   it("is the one that was bound to its UID, whatever its annotations say", async () => {
-    await node.moor("a", "10.20.0.70");
+    await node.assign("a", "10.20.0.70");
     assert.equal(await found(), "found shop/a");
     assert.equal(await found(ask("a", { annotations: { "berth.dev/claim": "b" } })), "found shop/a");
     const other = ask("a", { pod: { namespace: "shop", name: "a", uid: "uid-0" } });
@@ -54,7 +54,7 @@ describe("the claim of a pod", () => {
   });
 
   it("is found for a runtime that says no UID by the pod that is seen, unless its annotations differ", async () => {
-    await node.moor("a", "10.20.0.70");
+    await node.assign("a", "10.20.0.70");
     const nameless = { namespace: "shop", name: "a", uid: "" };
     assert.equal(await found(ask("a", { pod: nameless })), "found shop/a");
     assert.equal(await found(ask("a", { pod: nameless, annotations: admitted })), SUCCEEDED);
@@ -63,14 +63,14 @@ describe("the claim of a pod", () => {
   });
 
   it("is waited for while the pod is not seen, and then left to the API server", async () => {
-    await node.moor("a", "10.20.0.70");
+    await node.assign("a", "10.20.0.70");
     node.forget("a");
     assert.equal(await found(), "found shop/a");
     assert.ok(node.world.clock.monotonic() >= 5_000);
   });
 
   it("of several is the one that its annotations name", async () => {
-    await node.moor("a", "10.20.0.70");
+    await node.assign("a", "10.20.0.70");
     await node.pin("b", "10.20.0.71");
     const seen = await node.world.authority.get("claim", "shop/b");
     const { binding } = node.view.claim("shop/a")?.record ?? {};
@@ -88,7 +88,7 @@ describe("a pod without a claim", () => {
   setUp();
 
   for (const { what, annotations, over = {}, is } of [
-    { what: "asks for nothing", annotations: { team: "data" }, is: "unmoored" },
+    { what: "asks for nothing", annotations: { team: "data" }, is: "unclaimed" },
     { what: "was given a claim at admission", annotations: admitted, is: NOT_BOUND },
     { what: "asks and was given none", annotations: { "berth.dev/sticky": "true" }, is: MISSING },
     {
@@ -120,13 +120,13 @@ describe("a pod without a claim", () => {
   it("of kube-system is none of Berth's business, and never waits", async () => {
     node.view.isSynced = false;
     const pod = { namespace: "kube-system", name: "dns", uid: "u" };
-    assert.equal(await found(ask("dns", { pod, pools: ["db"], annotations: admitted })), "unmoored");
+    assert.equal(await found(ask("dns", { pod, pools: ["db"], annotations: admitted })), "unclaimed");
     assert.equal(node.world.clock.monotonic(), 0);
   });
 
   it("that kubelet made of a file has another UID than its object", async () => {
     node.see(podOf("a", { uid: "of-the-mirror", annotations: { "kubernetes.io/config.mirror": "x" } }));
-    assert.equal(await found(), "unmoored");
+    assert.equal(await found(), "unclaimed");
   });
 
   it("is not judged before the claims are loaded, unless the runtime says that it asks for nothing", async () => {
@@ -134,7 +134,7 @@ describe("a pod without a claim", () => {
     for (const annotations of [undefined, admitted, { "berth.dev/sticky": "true" }, { "berth.dev/ips": "?" }])
       assert.equal(await found(ask("a", { annotations })), NOT_LOADED);
     assert.equal(await found(ask("a", { annotations: {}, pools: ["db"] })), NOT_LOADED);
-    assert.equal(await found(ask("a", { annotations: {} })), "unmoored");
+    assert.equal(await found(ask("a", { annotations: {} })), "unclaimed");
   });
 });
 
@@ -165,7 +165,7 @@ describe("an ADD that waits", () => {
     await waits();
     node.see(podOf("a", { annotations: admitted }));
     await waits();
-    await node.moor("a", "10.20.0.70");
+    await node.assign("a", "10.20.0.70");
     assert.deepEqual(await finding, { kind: "found", claim: "shop/a", token: "" });
     const second = claims.find(ask("b"), NEVER);
     await waits();

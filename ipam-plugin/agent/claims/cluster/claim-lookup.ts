@@ -59,8 +59,8 @@ export function lookUpClaim(
     readRequest(searcher.calico === "none" ? withoutCalico(annotations) : annotations);
   if (!view.isSynced) return isFree(request, asks) ? NO_CLAIM : until(() => notLoaded(node));
   const there = view.pod(request.pod);
-  const lent = lentTo(view, request, there);
-  if (lent !== undefined) return foundFor(lent, there, { searcher, request });
+  const bound = boundTo(view, request, there);
+  if (bound !== undefined) return foundFor(bound, there, { searcher, request });
   if (there !== undefined && isReplaced(there, request)) return until(() => podReplaced(request.pod));
   const annotations = there?.annotations ?? request.annotations;
   if (annotations === undefined) return until(() => unknown(request, node));
@@ -78,7 +78,7 @@ function isFree({ annotations, pools }: AttachRequest, asks: Asks): boolean {
 }
 
 /** A pod whose UID the runtime does not say is the one that is seen here. */
-function lentTo(
+function boundTo(
   view: NodeCache,
   request: AttachRequest,
   there: NodePod | undefined,
@@ -86,10 +86,10 @@ function lentTo(
   const { pod, annotations } = request;
   if (pod.uid === "" && there !== undefined && isReplaced(there, request)) return undefined;
   const uid = pod.uid === "" ? there?.uid : pod.uid;
-  const lent = view.claimsOf(pod).filter(({ record }) => record.binding?.podUID === uid);
+  const bound = view.claimsOf(pod).filter(({ record }) => record.binding?.podUID === uid);
   const claimRefs = claimRefsFor(pod, annotations ?? there?.annotations ?? {});
-  const led = claimRefs.flatMap((lead) => lent.find(({ key }) => key === lead.key) ?? []);
-  return led[0] ?? lent[0];
+  const led = claimRefs.flatMap((lead) => bound.find(({ key }) => key === lead.key) ?? []);
+  return led[0] ?? bound[0];
 }
 
 function foundFor(

@@ -25,7 +25,7 @@ describe("a claim without a sandbox", () => {
   setUp();
 
   it("is kept while its pod is there", async () => {
-    await node.moor("a", "10.20.0.70");
+    await node.assign("a", "10.20.0.70");
     assert.deepEqual(node.claims.inUse(), ["shop/a"]);
     await node.addAndReport("a");
     await delAndSettle("a");
@@ -34,7 +34,7 @@ describe("a claim without a sandbox", () => {
   });
 
   it("is kept when only the watch says that the pod is gone, or ended, or when nobody can say", async () => {
-    await node.moor("a", "10.20.0.70");
+    await node.assign("a", "10.20.0.70");
     node.view.seePod({ namespace: "shop", name: "a" }, undefined);
     await node.claims.settle("shop/a");
     node.fault = lost();
@@ -52,7 +52,7 @@ describe("a claim without a sandbox", () => {
     ["ended", () => node.see(podOf("a", { finished: true }))],
   ] as const) {
     it(`is let go when its pod is ${how}`, async () => {
-      await node.moor("a", "10.20.0.70");
+      await node.assign("a", "10.20.0.70");
       await node.addAndReport("a");
       end();
       await delAndSettle("a");
@@ -65,7 +65,7 @@ describe("a claim without a sandbox", () => {
   }
 
   it("is let go for a pod that never had one, and may go to another node then", async () => {
-    await node.moor("a", "10.20.0.70");
+    await node.assign("a", "10.20.0.70");
     node.forget("a");
     assert.ok(isRefusal(await node.bind("a", "uid-2", "node-b")));
     await node.claims.settle("shop/a");
@@ -74,7 +74,7 @@ describe("a claim without a sandbox", () => {
   });
 
   it("is not let go for a pod that it is bound to meanwhile", async () => {
-    await node.moor("a", "10.20.0.70");
+    await node.assign("a", "10.20.0.70");
     node.forget("a");
     assert.ok(!isRefusal(await node.bind("a", "uid-2"))); // the watch is behind
     await node.claims.settle("shop/a");
@@ -88,7 +88,7 @@ describe("a claim without a sandbox", () => {
   });
 
   it("whose status others keep changing is tried again later", async () => {
-    await node.moor("a", "10.20.0.70");
+    await node.assign("a", "10.20.0.70");
     node.forget("a");
     node.reporting = async () => ({ kind: "conflict" });
     await assert.rejects(node.claims.settle("shop/a"), /the status of claim shop\/a kept changing/);
@@ -99,7 +99,7 @@ describe("an ADD after its claim was let go, or may have been", () => {
   setUp();
 
   it("asks the authority and writes to it first", async () => {
-    await node.moor("a", "10.20.0.70");
+    await node.assign("a", "10.20.0.70");
     node.forget("a");
     await node.claims.settle("shop/a");
     node.calls.length = 0;
@@ -110,7 +110,7 @@ describe("an ADD after its claim was let go, or may have been", () => {
   });
 
   it("is refused when the claim has moved", async () => {
-    await node.moor("a", "10.20.0.70");
+    await node.assign("a", "10.20.0.70");
     node.forget("a");
     await node.claims.settle("shop/a");
     assert.ok(!isRefusal(await node.bind("a", "uid-2", "node-b")));
@@ -124,7 +124,7 @@ describe("an ADD after its claim was let go, or may have been", () => {
 
   for (const outcome of ["written", "not written"] as const) {
     it(`does not believe its memory when nobody knows whether that was written: ${outcome}`, async () => {
-      await node.moor("a", "10.20.0.70");
+      await node.assign("a", "10.20.0.70");
       node.forget("a");
       node.reporting = async (real, seen, status) => {
         if (outcome === "written") await real(seen, status);
@@ -142,7 +142,7 @@ describe("an ADD after its claim was let go, or may have been", () => {
   }
 
   it("a write that comes late finds that the sandbox has it", async () => {
-    await node.moor("a", "10.20.0.70");
+    await node.assign("a", "10.20.0.70");
     node.forget("a");
     const landing = Promise.withResolvers<() => Promise<string>>();
     node.reporting = async (real, seen, status) => {
@@ -159,7 +159,7 @@ describe("an ADD after its claim was let go, or may have been", () => {
   });
 
   it("another process may have let it go for a pod that this one does not see alive", async () => {
-    await node.moor("a", "10.20.0.70");
+    await node.assign("a", "10.20.0.70");
     node.forget("a");
     const next = node.another();
     await node.claims.settle("shop/a"); // of the process before it: the view of the next one is older
@@ -170,7 +170,7 @@ describe("an ADD after its claim was let go, or may have been", () => {
   });
 
   it("is refused without the API server, and is not counted as attached", async () => {
-    await node.moor("a", "10.20.0.70");
+    await node.assign("a", "10.20.0.70");
     node.forget("a");
     await node.claims.settle("shop/a");
     node.see(podOf("a"));
@@ -185,7 +185,7 @@ describe("an ADD after its claim was let go, or may have been", () => {
   });
 
   it("that was given up writes nothing any more, or is looked at again", async () => {
-    await node.moor("a", "10.20.0.70");
+    await node.assign("a", "10.20.0.70");
     node.forget("a");
     await node.claims.settle("shop/a");
     await node.hear("a");

@@ -19,9 +19,9 @@ describe("an ADD of a pod whose claim is known", () => {
   setUp();
 
   it("asks nobody, and the status is written once, behind it", async () => {
-    await node.moor("a", "10.20.0.70");
+    await node.assign("a", "10.20.0.70");
     assert.deepEqual(await node.add(ask("a")), {
-      kind: "moored",
+      kind: "claimed",
       claim: "shop/a",
       addresses: [{ address: "10.20.0.70", prefixLength: 24, gateway: "10.20.0.100" }],
       routes: [],
@@ -36,24 +36,24 @@ describe("an ADD of a pod whose claim is known", () => {
   });
 
   it("serves one interface of the pod, the first that asks, for all its sandboxes", async () => {
-    await node.moor("a", "10.20.0.70");
+    await node.assign("a", "10.20.0.70");
     const over = (containerID: string, name: string) =>
       ask("a", { attachment: { network: "net", containerID, interface: name } });
     assert.equal(await node.said(over("box-1", "net1")), "10.20.0.70 of shop/a");
-    assert.equal(await node.said(over("box-1", "eth0")), "unmoored");
+    assert.equal(await node.said(over("box-1", "eth0")), "unclaimed");
     await node.claims.detached({ ...noticeOf("a", "box-1"), attachment: over("box-1", "net1").attachment });
     await node.claims.settle("shop/a");
-    assert.equal(await node.said(over("box-2", "eth0")), "unmoored");
+    assert.equal(await node.said(over("box-2", "eth0")), "unclaimed");
     assert.equal(await node.said(over("box-2", "net1")), "10.20.0.70 of shop/a");
     await node.claims.report("shop/a");
     await node.hear("a");
     const next = node.another();
-    assert.equal(await node.said(over("box-3", "eth0"), next), "unmoored");
+    assert.equal(await node.said(over("box-3", "eth0"), next), "unclaimed");
     assert.equal(await node.said(over("box-3", "net1"), next), "10.20.0.70 of shop/a");
   });
 
   it("is refused what contradicts the claim, in the words of the embedded stack", async () => {
-    await node.moor("a", "10.20.0.70");
+    await node.assign("a", "10.20.0.70");
     const annotations = { "berth.dev/claim": "a", "berth.dev/addresses": "10.20.0.71" };
     assert.deepEqual(
       [
@@ -68,7 +68,7 @@ describe("an ADD of a pod whose claim is known", () => {
   });
 
   it("is refused when the claim is given back, or went while another sandbox ended", async () => {
-    await node.moor("a", "10.20.0.70");
+    await node.assign("a", "10.20.0.70");
     const found = await node.claims.find(ask("a"), new AbortController().signal);
     assert.ok(found.kind === "found");
     node.view.seeClaim("shop/a", undefined);
@@ -94,28 +94,28 @@ describe("the status of a claim", () => {
   setUp();
 
   it("names the sandbox of the journal after a start, whatever it said before", async () => {
-    await node.moor("a", "10.20.0.70");
+    await node.assign("a", "10.20.0.70");
     await node.claims.attached(noticeOf("a", "box-of-old"));
     await node.claims.report("shop/a");
     assert.equal(await node.status("a"), "Attached box-of-old for uid-a");
   });
 
   it("names the newest sandbox; the end of an older one changes nothing", async () => {
-    await node.moor("a", "10.20.0.70");
+    await node.assign("a", "10.20.0.70");
     await node.addAndReport("a");
     const second = ask("a", { attachment: { network: "net", containerID: "box-2", interface: "eth0" } });
-    assert.equal((await node.add(second)).kind, "moored");
+    assert.equal((await node.add(second)).kind, "claimed");
     await node.claims.detached(noticeOf("a"));
     await node.claims.report("shop/a");
     assert.equal(await node.status("a"), "Attached box-2 for uid-a");
   });
 
   it("says nothing about a sandbox that ended before it was written, or one that the claim is not bound to", async () => {
-    await node.moor("a", "10.20.0.70");
-    assert.equal((await node.add(ask("a"))).kind, "moored");
+    await node.assign("a", "10.20.0.70");
+    assert.equal((await node.add(ask("a"))).kind, "claimed");
     await node.claims.detached(noticeOf("a"));
     await node.claims.report("shop/a");
-    assert.equal((await node.add(ask("a"))).kind, "moored");
+    assert.equal((await node.add(ask("a"))).kind, "claimed");
     node.forget("a");
     assert.ok(!isRefusal(await node.bind("a", "uid-2")));
     await node.claims.report("shop/a"); // seen as it was
@@ -126,7 +126,7 @@ describe("the status of a claim", () => {
   });
 
   it("a sandbox whose claim was taken from the node is told of", async () => {
-    await node.moor("a", "10.20.0.70");
+    await node.assign("a", "10.20.0.70");
     await node.addAndReport("a");
     node.claims.changed("shop/a", node.view.claim("shop/a"));
     assert.deepEqual(node.warnings, []);

@@ -77,12 +77,12 @@ export class NodeClaims implements ClaimSource {
     const seen = view.claim(found.claim);
     if (seen === undefined) return changed(found.claim);
     const answer = this.#answer(seen.record, found, request);
-    if (answer.kind !== "moored") return answer;
+    if (answer.kind !== "claimed") return answer;
     const notice = noticeOf(found, request);
     try {
-      const lent = this.#isProven(seen) ? answer : await this.#prove(found, request, signal);
-      if (lent.kind === "moored") this.#holders.set(found.claim, { ...notice, live: true });
-      return lent;
+      const bound = this.#isProven(seen) ? answer : await this.#prove(found, request, signal);
+      if (bound.kind === "claimed") this.#holders.set(found.claim, { ...notice, live: true });
+      return bound;
     } finally {
       suspect(found.claim, REPORT_MS);
     }
@@ -222,11 +222,11 @@ export class NodeClaims implements ClaimSource {
       throwIfCancelled(signal);
       const answer = this.#answer(claim, found, request);
       judged.push(answer);
-      return answer.kind === "moored";
+      return answer.kind === "claimed";
     });
     throwIfCancelled(signal); // the turn of the claim may be another's by now
     const last = judged.at(-1);
-    if (last === undefined || (written === undefined && last.kind === "moored")) return changed(found.claim);
+    if (last === undefined || (written === undefined && last.kind === "claimed")) return changed(found.claim);
     if (written !== undefined) reports.forget(found.claim);
     return last;
   }

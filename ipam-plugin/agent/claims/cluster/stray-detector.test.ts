@@ -4,7 +4,7 @@ import { afterEach, beforeEach, describe, it } from "node:test";
 import { noopLogger } from "../../../../allocator/base/ports.ts";
 import { ManualClock } from "../../../../system/testing/manual-clock.ts";
 import { bindingTo, claimRecord, storedAs, viewOf } from "../../../../test/support/fixtures.ts";
-import { lends, NodeBench, podArgs } from "../../testing/node-bench.ts";
+import { claimResult, NodeBench, podArgs } from "../../testing/node-bench.ts";
 import { PlainView } from "../../testing/plain-view.ts";
 import { StrayDetector } from "./stray-detector.ts";
 
@@ -28,7 +28,7 @@ function setUp(): void {
         error: (message, fields) => told.push([message, fields?.containerID, fields?.address]),
       },
     });
-    node.mooring.answers.set("shop/db-0", lends("shop/db-0", "10.20.0.10/24"));
+    node.claimSource.answers.set("shop/db-0", claimResult("shop/db-0", "10.20.0.10/24"));
     await node.add({ cid: "claimed", args: podArgs("db-0", "u1") });
     await node.add({ cid: "plain" });
   });
@@ -36,7 +36,7 @@ function setUp(): void {
 }
 
 /** The claim is bound to a pod of that UID. */
-function lent(podUID: string): void {
+function bound(podUID: string): void {
   const record = claimRecord({ name: "db-0", binding: bindingTo("db-0", "node-a", { podUID }) });
   view.seeClaim("shop/db-0", storedAs("claim", record));
 }
@@ -48,9 +48,9 @@ describe("a stray sandbox", () => {
 
   it("is one whose claim is bound to another pod, or not to this node, and nobody's without a claim", () => {
     assert.deepEqual(found(), ["claimed"]);
-    lent("u1");
+    bound("u1");
     assert.deepEqual(found(), []);
-    lent("u2");
+    bound("u2");
     assert.deepEqual(found(), ["claimed"]);
   });
 
@@ -66,9 +66,9 @@ describe("a stray sandbox", () => {
     strays.look();
     strays.look();
     assert.deepEqual(told, [line]);
-    lent("u1");
+    bound("u1");
     strays.look();
-    lent("u2");
+    bound("u2");
     strays.look();
     strays.look();
     assert.deepEqual(told, [line, line]);
@@ -76,7 +76,7 @@ describe("a stray sandbox", () => {
 
   it("is not told of when it was the watch that was behind", () => {
     strays.look();
-    lent("u1");
+    bound("u1");
     strays.look();
     strays.look();
     assert.deepEqual(told, []);

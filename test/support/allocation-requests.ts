@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Complete wishes of identities, as admission makes them.
+// Complete allocation requests of identities, as admission makes them.
 
 import { type AllocationInput, requestFor, slotRequests } from "../../allocator/demand/build-request.ts";
 import type { AllocationRequest } from "../../allocator/lifecycle/reserve.ts";
@@ -13,11 +13,11 @@ export function entries(list: string): Request {
   return { entries: list.split(";").map((entry) => entry.split(",").map((text) => addr(text))) };
 }
 
-type Over = Partial<Pick<AllocationInput, "start" | "podLabels" | "namespace" | "standing">>;
+type Over = Partial<Pick<AllocationInput, "start" | "podLabels" | "namespace" | "podIdentity">>;
 
 function applying(world: World, podIdentity: PodIdentity, request: Request, over: Over): AllocationInput {
   return applicantOf({
-    standing: podIdentity,
+    podIdentity,
     request,
     token: world.random.token(),
     now: world.clock.now(),
@@ -26,7 +26,12 @@ function applying(world: World, podIdentity: PodIdentity, request: Request, over
 }
 
 /** The pod of that name of a StatefulSet in namespace shop: `mysql-0`. */
-export function ordinalIntent(world: World, pod: string, request: Request, uid?: string): AllocationRequest {
+export function ordinalAllocation(
+  world: World,
+  pod: string,
+  request: Request,
+  uid?: string,
+): AllocationRequest {
   const dash = pod.lastIndexOf("-");
   const name = pod.slice(0, dash);
   const owner = { kind: "StatefulSet", apiVersion: "apps/v1", name, uid: uid ?? `uid-of-${name}` };
@@ -35,7 +40,7 @@ export function ordinalIntent(world: World, pod: string, request: Request, uid?:
 }
 
 /** A bare pod, in namespace shop unless said otherwise. */
-export function podIntent(
+export function podAllocation(
   world: World,
   name: string,
   request: Request,
@@ -47,7 +52,7 @@ export function podIntent(
 }
 
 /** What a pod that nothing tells from its like asks for. */
-export function anonymousIntent(world: World, request: Request): AllocationRequest {
+export function anonymousAllocation(world: World, request: Request): AllocationRequest {
   const identity = { kind: "Pod", apiVersion: "v1", name: "etl-" };
   return granted(requestFor(applying(world, { kind: "anonymous", identity }, request, {})));
 }

@@ -31,7 +31,7 @@ interface Version {
  * The world of one run: the books, the time, and what only an onlooker knows, who sees every write as it happens.
  * Whatever breaks a rule is put down in `broken`.
  */
-export class Harbour {
+export class RunState {
   readonly books: Books;
   readonly pools: readonly Pool[];
   readonly broken: string[] = [];
@@ -74,7 +74,7 @@ export class Harbour {
   }
 
   /** A sandbox goes up with the claim's addresses. */
-  moor(sandbox: string, { key, record }: Stored<"claim">): void {
+  assign(sandbox: string, { key, record }: Stored<"claim">): void {
     this.uses.set(sandbox, { key, nonce: record.nonce, addresses: record.addresses });
   }
 
@@ -131,7 +131,7 @@ export class Harbour {
     }
   }
 
-  /** A claim that is there, and after that its reservation without a mark: from here nobody reaps it. */
+  /** A claim that is there, and after that its reservation without a mark: from here nobody collects it. */
   #prove({ address, claim, nonce, marked, releasedAt }: Reservation): void {
     if (marked === true || releasedAt !== undefined) return;
     for (const version of this.versions.values()) {
