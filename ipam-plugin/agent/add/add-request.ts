@@ -41,13 +41,13 @@ function readIpamFor(
   return isCniError(ipam) ? ipam : { args, ipam };
 }
 
-/** What an ADD would say of the configuration alone, before it knows of whom. */
+/** What an ADD would say of the configuration alone: whoever asks for STATUS names no attachment, and CNI_ARGS is one's. */
 export async function configurationFault(
   request: Request,
   version: Version,
   services: AgentServices,
 ): Promise<CniError | undefined> {
-  const read = readIpamFor(request, version);
+  const read = readIpamFor({ ...request, invocation: { ...request.invocation, args: "" } }, version);
   if (isCniError(read)) return read;
   const dns = await readDns(read.ipam, services);
   return isCniError(dns) ? dns : undefined;
