@@ -25,7 +25,8 @@ export async function writeDurably(path: string, content: string | Uint8Array, m
     await rename(temporary, path);
   } catch (error) {
     await rm(temporary, { force: true });
-    throw error;
+    // node names no path when a file that is open cannot be written
+    throw error instanceof Error && !("path" in error) ? Object.assign(error, { path }) : error;
   }
   await syncFolder(folder);
 }

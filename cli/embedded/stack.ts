@@ -74,6 +74,24 @@ export async function startStack(options: StackOptions): Promise<Stack> {
   return await withCleanup((closers) => assemble(options, closers));
 }
 
+/** For whoever waits for the stack. A disk that takes no more is told of by the database, in better words. */
+function sayStarting(dataDir: string): () => void {
+  const path = startingFileOf(dataDir);
+  const remove = () => {
+    try {
+      rmSync(path, { force: true });
+    } catch {
+      // on a disk that can only be read the process id in it says that it is old
+    }
+  };
+  try {
+    writeFileSync(path, JSON.stringify({ pid: process.pid }), { mode: 0o600 });
+  } catch {
+    remove();
+  }
+  return remove;
+}
+
 async function assemble(
   options: StackOptions,
   closers: CleanupStack,
@@ -82,9 +100,8 @@ async function assemble(
   const clock = new AnchoredClock(options.clock); // what a record says is compared with what a later one says
   await ensurePrivate(dataDir);
   refuseSecond(dataDir);
-  const starting = startingFileOf(dataDir);
-  writeFileSync(starting, JSON.stringify({ pid: process.pid }), { mode: 0o600 });
-  closers.push(() => rmSync(starting, { force: true }));
+  const started = sayStarting(dataDir);
+  closers.push(started);
   const node = options.node ?? hostname();
   const socketPath = options.socketPath ?? join(dataDir, "agent.sock");
   const database = openDatabase(databaseOf(dataDir), { clock, log });
@@ -150,7 +167,7 @@ async function assemble(
   });
   const webhook = await startWebhook({ ...options, app }, closers);
   await announce(dataDir, { pid: process.pid, ...webhook, socket: socketPath, node }, closers);
-  rmSync(starting, { force: true });
+  started();
   return { webhookUrl: webhook.webhook, socketPath };
 }
 
