@@ -139,6 +139,11 @@ describe("retention of an intent", () => {
       DEFAULT_RETENTION,
     ],
     [
+      "nor if it asks to be retained",
+      { podIdentity: ANONYMOUS, request: { sticky: true, retention: { whenDeleted: "Retain" } } },
+      DEFAULT_RETENTION,
+    ],
+    [
       "what is said goes",
       { podIdentity: BARE, request: { sticky: true, retention: { whenDeleted: "Release", ttlMs: 5 } } },
       { whenDeleted: "Release", whenScaled: "Retain", ttlMs: 5 },
@@ -157,6 +162,31 @@ describe("retention of an intent", () => {
 });
 
 describe("slotIntents", () => {
+  it("retains nothing for an owner that is not read", () => {
+    const request = { entries: LIST, retention: { whenDeleted: "Retain" as const } };
+    for (const identity of [
+      { kind: "ReplicaSet", apiVersion: "apps/v1", name: "web" },
+      { kind: "Rollout", apiVersion: "argoproj.io/v1alpha1", name: "web" },
+    ]) {
+      const podIdentity: PodIdentity = { kind: "set", workload: "web", identity };
+      const slots = slotRequests(applicantOf({ podIdentity, request }), "web");
+      assert.deepEqual(
+        slots.map(({ retention }) => retention),
+        LIST.map(() => DEFAULT_RETENTION),
+      );
+    }
+  });
+
+  it("retains the list of a CloneSet, and not what one of its pods has by pool", () => {
+    const identity = { kind: "CloneSet", apiVersion: "apps.kruise.io/v1alpha1", name: "web" };
+    const podIdentity: PodIdentity = { kind: "named", claim: "web-x7k", identity };
+    const retention = { whenDeleted: "Retain" as const };
+    const [slot] = slotRequests(applicantOf({ podIdentity, request: { entries: LIST, retention } }), "web");
+    assert.equal(slot?.retention.whenDeleted, "Retain");
+    const byPool = granted(requestFor(applicantOf({ podIdentity, request: { pools: ["db"], retention } })));
+    assert.equal(byPool.retention.whenDeleted, "Release");
+  });
+
   const identity = { kind: "Deployment", apiVersion: "apps/v1", name: "web" };
   const set: PodIdentity = { kind: "set", workload: "web", identity };
 

@@ -13,6 +13,7 @@ import {
 } from "../model/claim.ts";
 import type { NamespaceState } from "../model/cluster-state.ts";
 import { type PodIdentity, slotName } from "../model/identity.ts";
+import { isFollowed } from "../model/workload-kinds.ts";
 
 /** Everything about a pod that decides what it is given. */
 export interface AllocationInput {
@@ -42,7 +43,8 @@ export function requestFor(input: AllocationInput): AllocationRequest | Refusal 
     identity: podIdentity.identity,
     entry,
     promised: !named || podIdentity.byToken === true,
-    retention: retentionOf(request, named && podIdentity.identity.kind === "Pod"),
+    // a CloneSet's pods have names, and the next one has another
+    retention: retentionOf(input, named && podIdentity.identity.kind !== "CloneSet"),
   });
   return saysWhat(request) ? allocation : { ...allocation, followsClaim: "handMade" };
 }
@@ -87,7 +89,7 @@ export function slotRequests(input: AllocationInput, workload: string): Allocati
       identity: { ...identity, slot },
       entry,
       promised: true,
-      retention: retentionOf(input.request, false),
+      retention: retentionOf(input, isFollowed(identity.apiVersion, identity.kind)),
     }),
   );
 }
@@ -129,12 +131,14 @@ function requestOf(
 }
 
 /** A pod that asked to be sticky and has no owner is its own identity: deleting it is what it wants to survive. */
-function retentionOf(request: Request, ownIdentity: boolean): Retention {
+function retentionOf({ podIdentity, request }: AllocationInput, isFoundAgain: boolean): Retention {
+  const ownIdentity = podIdentity.kind === "named" && podIdentity.identity.kind === "Pod";
   const base: Retention =
     ownIdentity && request.sticky === true
       ? { ...DEFAULT_RETENTION, whenDeleted: "Retain" }
       : DEFAULT_RETENTION;
-  return { ...base, ...request.retention };
+  const asked = { ...base, ...request.retention };
+  return isFoundAgain ? asked : { ...asked, whenDeleted: "Release" };
 }
 
 function entryFor({ podIdentity, request, start }: AllocationInput): AddressEntry | undefined | Refusal {

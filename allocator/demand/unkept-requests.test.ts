@@ -91,7 +91,10 @@ describe("what is not kept", () => {
     assert.deepEqual(ofPod(pod, STICKY), [sticky]);
     assert.deepEqual(ofTemplate("DaemonSet", "apps/v1", STICKY), [sticky]);
     assert.match(ofPod(pod, PINNED).join(), /^an address is held only while a pod of the DaemonSet has it/);
-    assert.match(ofPod(pod, RETAIN).join(), /^berth.dev\/when-deleted=Retain holds .* leave it out$/);
+    assert.match(
+      ofPod(pod, RETAIN).join(),
+      /^berth.dev\/when-deleted=Retain has no effect on the pods of a DaemonSet: .* leave it out$/,
+    );
     const unnamed = origin({ generateName: "job-" });
     assert.match(
       ofPod(unnamed, STICKY).join(),
@@ -114,6 +117,19 @@ describe("what is not kept", () => {
         `an address is held only while a pod of the ${kind} has it, and not between one pod and the next; list it under "reserved" of its pool, and nobody else gets it who does not ask for it by name`,
       ]);
     }
+    const retained = { ...PINNED, "berth.dev/when-deleted": "Retain" };
+    for (const [said, kind] of [
+      [ofPod(bare, retained), "ReplicaSet"],
+      [ofTemplate("ReplicaSet", "apps/v1", retained), "ReplicaSet"],
+      [ofPod(ofRollout, retained), "Rollout"],
+      [ofTemplate("Rollout", "argoproj.io/v1alpha1", retained), "Rollout"],
+    ] as const) {
+      assert.equal(
+        said[0],
+        `berth.dev/when-deleted=Retain has no effect on the pods of a ${kind}: when one is gone its address is free; leave it out`,
+      );
+      assert.match(said[1] ?? "", /^an address is held only while /);
+    }
     assert.match(
       ofTemplate("Rollout", "argoproj.io/v1alpha1", STICKY).join(),
       /which have no identity; give it a set with berth.dev\/ips$/,
@@ -123,7 +139,7 @@ describe("what is not kept", () => {
   it("is said of a CloneSet's pods without a set", () => {
     const pod = origin({ name: "web-a", owner: owner("CloneSet", "apps.kruise.io/v1alpha1", "web") });
     assert.match(ofPod(pod, STICKY).join(), /no effect on the pods of a CloneSet, .* berth.dev\/ips$/);
-    assert.match(ofPod(pod, RETAIN).join(), /when-deleted=Retain holds the addresses of pods of a CloneSet /);
+    assert.match(ofPod(pod, RETAIN).join(), /when-deleted=Retain has no effect on the pods of a CloneSet: /);
   });
 
   it("is said of another group's StatefulSet: how long, and how to keep it", () => {

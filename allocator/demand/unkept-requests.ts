@@ -27,7 +27,7 @@ export function notKept({ podIdentity, owner, request }: Keepsake): string[] {
     return owner === undefined ? nameless(request) : alike(owner.kind, request);
   if (podIdentity.kind === "set" || kind === "CloneSet") {
     if (request.entries === undefined) return alike(kind, request);
-    return isFollowed(apiVersion, kind) ? [] : [unread(kind)];
+    return isFollowed(apiVersion, kind) ? [] : [...unretained(kind, request), unread(kind)];
   }
   if (kind === "VirtualMachineInstance") return machine(podIdentity.identity.name, request);
   if (kind === "Pod" && owner?.kind === "StatefulSet") {
@@ -47,7 +47,8 @@ function nameless({ sticky, retention }: Request): string[] {
 }
 
 /** Nothing tells one of the pods from the next one. */
-function alike(kind: string, { sticky, retention, entries }: Request): string[] {
+function alike(kind: string, request: Request): string[] {
+  const { sticky, entries } = request;
   const told: string[] = [];
   if (sticky === true) {
     const [why, next] = SHARING.has(kind)
@@ -58,12 +59,15 @@ function alike(kind: string, { sticky, retention, entries }: Request): string[] 
         ];
     told.push(`berth.dev/sticky has no effect on the pods of a ${kind}, ${why}; ${next}`);
   }
-  if (retention?.whenDeleted === "Retain") {
-    told.push(
-      `berth.dev/when-deleted=Retain holds the addresses of pods of a ${kind} that are gone, and no later pod finds them again; leave it out`,
-    );
-  }
+  told.push(...unretained(kind, request));
   return entries === undefined ? told : [...told, unread(kind)];
+}
+
+function unretained(kind: string, { retention }: Request): string[] {
+  if (retention?.whenDeleted !== "Retain") return [];
+  return [
+    `berth.dev/when-deleted=Retain has no effect on the pods of a ${kind}: when one is gone its address is free; leave it out`,
+  ];
 }
 
 /** Of an owner that Berth does not read, whose pods ask for addresses by name. */

@@ -43,6 +43,23 @@ describe("judge", () => {
     ],
     ["release deleted", "deleted, Release", claimRecord(), {}],
     ["retain deleted", "deleted, Retain", kept({ whenDeleted: "Retain" }), {}],
+    ["retain deleted", "a slot of a Deployment that is gone, Retain", slot(RETAIN), {}],
+    [
+      "release deleted",
+      "a slot of an owner that is not read, Retain",
+      slot({ ...RETAIN, identity: { kind: "ReplicaSet", apiVersion: "apps/v1", name: "ro-abc", slot: 0 } }),
+      {},
+    ],
+    [
+      "release deleted",
+      "a slot of an owner that is not read, retained before",
+      slot({
+        ...RETAIN,
+        identity: { kind: "Rollout", apiVersion: "argoproj.io/v1alpha1", name: "ro", slot: 0 },
+        retained: { since: NOW, because: "deleted" },
+      }),
+      {},
+    ],
     ["release scaled", "scaled, Release", kept({ whenScaled: "Release" }), { owner: "scaled" }],
     ["retain scaled", "scaled, Retain", claimRecord(), { owner: "scaled" }],
     ["keep", "deleted, its pod is there", claimRecord(), { podLives: true }],

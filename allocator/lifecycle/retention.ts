@@ -4,6 +4,7 @@ import { ASSIGNED_CLAIM } from "../manifest/annotations.ts";
 import { type Claim, isBound } from "../model/claim.ts";
 import { workloadOf } from "../model/claim-workload.ts";
 import type { ClusterState, PodState } from "../model/cluster-state.ts";
+import { isFollowed } from "../model/workload-kinds.ts";
 import { HOLD_TIMEOUT_MS, isDetached } from "./bind.ts";
 import { isDeclined, neededBy, wasUsed } from "./claim-owner.ts";
 
@@ -47,7 +48,8 @@ const KEEP: RetentionDecision = { kind: "keep" };
  * |---------|-------------|------------------------------------------------------------------|
  * | needed  |             | keep; a slot's promise to a pod that never came is taken back    |
  * | scaled  | whenScaled  | release, or retain until the ttl                                 |
- * | deleted | whenDeleted | release, or retain until the ttl; so too a slot that the list has lost |
+ * | deleted | whenDeleted | release, or retain until the ttl; so too a slot that the list has lost; |
+ * |         |             | a slot of an owner that is not read is released                  |
  * | unborn  | 120 s       | release: the pod was refused later, or never created             |
  *
  * Whoever the owner is, what was promised to a pod stays its own for 120 s. A pod that has ended needs nothing, once
@@ -83,10 +85,13 @@ function promisedSince(claim: Claim, { owner }: OwnerState, createdAt: number): 
 }
 
 function judgeUnneeded(
-  { retention, retained }: Claim,
+  { identity, retention, retained }: Claim,
   because: "scaled" | "deleted",
   now: number,
 ): RetentionDecision {
+  // what owns the slot is not read: whether it is gone or only this pod of it is not known, so nothing is kept for it
+  if (identity.slot !== undefined && !isFollowed(identity.apiVersion, identity.kind))
+    return { kind: "release", reason: "deleted" };
   const choice = because === "scaled" ? retention.whenScaled : retention.whenDeleted;
   if (choice === "Release") return { kind: "release", reason: because };
   if (retained === undefined) return { kind: "retain", because };
