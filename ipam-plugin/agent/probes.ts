@@ -3,6 +3,7 @@ import { createServer, type ServerResponse } from "node:http";
 import { BerthError, messageOf } from "../../allocator/base/errors.ts";
 import type { Logger } from "../../allocator/base/ports.ts";
 import type { MetricsRegistry } from "../../system/metrics.ts";
+import { ONE_REQUEST } from "../../system/one-request.ts";
 
 export interface ProbesOptions {
   readonly host: string;
@@ -25,7 +26,7 @@ export interface Probes {
  */
 export async function serveProbes(options: ProbesOptions): Promise<Probes> {
   const { host, port, log } = options;
-  const server = createServer((request, response) => {
+  const server = createServer(ONE_REQUEST, (request, response) => {
     request.resume();
     answer(request.url ?? "", response, options).catch((error: unknown) => {
       log.error("request failed", { path: request.url, error });

@@ -5,6 +5,7 @@ import { dirname } from "node:path";
 import { BerthError, messageOf } from "../../allocator/base/errors.ts";
 import type { Clock, Logger } from "../../allocator/base/ports.ts";
 import { makeFolder } from "../../system/folders.ts";
+import { ONE_REQUEST } from "../../system/one-request.ts";
 import { Connections } from "./connections.ts";
 import { HeaderWatch } from "./header-watch.ts";
 import { DRAIN_MS, HTTP_TIMES } from "./tls-server.ts";
@@ -28,7 +29,7 @@ export interface LocalServer {
  * @throws BerthError CONFIG_INVALID when the path cannot be listened on
  */
 export async function serveLocally({ app, path, log, clock }: LocalServerOptions): Promise<LocalServer> {
-  const server = createServer(HTTP_TIMES);
+  const server = createServer({ ...HTTP_TIMES, ...ONE_REQUEST });
   const connections = new Connections(server);
   new HeaderWatch(server, clock);
   server.on("request", (request, response) => {

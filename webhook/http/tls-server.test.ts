@@ -100,6 +100,27 @@ describe("TLS server", () => {
     assert.equal((await bench.get(server)).status, 200);
   });
 
+  it("takes no second request before the first has its answer, also from the API server", async () => {
+    const certificate = await clientOf();
+    let asked = 0;
+    const server = await bench.serve({
+      clientAuthority: certificate.authority.cert,
+      app: (_request, response) => {
+        asked++;
+        response.end("ok");
+      },
+    });
+    const { cert, key } = certificate;
+    const its = { host: "127.0.0.1", port: server.address.port, ca: bench.authority.cert };
+    for (const as of [{}, { cert, key }]) {
+      const client = connect({ ...its, ...as });
+      client.on("error", () => {});
+      client.write("GET / HTTP/1.1\r\nHost: a\r\n\r\n".repeat(2_000));
+      await new Promise((resolve) => client.resume().once("close", resolve));
+    }
+    assert.equal(asked, 2);
+  });
+
   describe("reload", () => {
     it("shows the new certificate to new connections while old ones live on", async () => {
       const server = await bench.serve();

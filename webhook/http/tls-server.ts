@@ -4,6 +4,7 @@ import { createServer, type Server } from "node:https";
 import { createSecureContext, type SecureContextOptions } from "node:tls";
 import { BerthError, messageOf } from "../../allocator/base/errors.ts";
 import type { Clock, Logger } from "../../allocator/base/ports.ts";
+import { ONE_REQUEST } from "../../system/one-request.ts";
 import { type CertificatePair, readCertificate, readPair, readServingPair } from "../certificates/pair.ts";
 import { fitLine } from "../review/warnings.ts";
 import {
@@ -84,6 +85,7 @@ export async function serveTls(options: TlsServerOptions): Promise<TlsServer> {
   let { certificate, clientAuthority } = options;
   readServingPair(certificate, clock.now());
   const server = createServer({
+    ...ONE_REQUEST,
     ...contextOf({ certificate, clientAuthority }),
     // judged request by request: refusing the handshake would refuse probes
     requestCert: clientAuthority !== undefined,

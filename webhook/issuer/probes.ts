@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import { createServer } from "node:http";
 import { BerthError, messageOf } from "../../allocator/base/errors.ts";
+import { ONE_REQUEST } from "../../system/one-request.ts";
 
 export interface Probes {
   readonly port: number;
@@ -14,7 +15,7 @@ export async function serveProbes(at: {
   readonly port: number;
   readonly isReady: () => boolean;
 }): Promise<Probes> {
-  const server = createServer((request, response) => {
+  const server = createServer(ONE_REQUEST, (request, response) => {
     request.resume();
     const status = { "/healthz": 200, "/readyz": at.isReady() ? 200 : 503 }[request.url ?? ""] ?? 404;
     response.writeHead(status, { "Content-Type": "text/plain" }).end(status === 200 ? "ok\n" : "no\n");
