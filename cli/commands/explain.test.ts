@@ -6,6 +6,7 @@ import {
   bindingTo,
   claimRecord,
   DB_POOL,
+  NOW,
   reservationsOf,
 } from "../../test/support/fixtures.ts";
 import { pod, workload } from "../../test/support/objects.ts";
@@ -122,6 +123,58 @@ describe("berthctl explain", () => {
     const { code, stdout } = await data.call("explain", "pod", "shop/mysql-0");
     assert.equal(stdout.split("\n")[0], "pod/shop/mysql-0 has its addresses");
     assert.equal(code, 0);
+  });
+
+  for (const [what, name, claim] of [
+    [
+      "that its Deployment's pod has by its token",
+      "c-nudvtkyqhg3n",
+      claimRecord({
+        name: "c-nudvtkyqhg3n",
+        identity: { kind: "Deployment", apiVersion: "apps/v1", name: "c" },
+        binding: bindingTo("c-5d9c7b-x", "node-a", { token: "token-of-another" }),
+      }),
+    ],
+    [
+      "that is kept for the ordinal of a StatefulSet",
+      "mysql-1",
+      claimRecord({
+        name: "mysql-1",
+        identity: { kind: "StatefulSet", apiVersion: "apps/v1", name: "mysql", ordinal: 1 },
+        retained: { since: NOW, because: "deleted" },
+      }),
+    ],
+  ] as const) {
+    it(`does not give a pod that asked for nothing the claim of its name ${what}`, async (t) => {
+      const data = await Folder.of(t, {
+        pools: [DB_POOL],
+        claims: [claim],
+        reservations: reservationsOf(claim),
+        objects: [pod(name, { uid: "uid-of-a-bare-pod" })],
+      });
+      const { code, stdout } = await data.call("explain", `pod/shop/${name}`);
+      assert.deepEqual(
+        [code, stdout.split("\n")[0]],
+        [0, `pod/shop/${name} asks for no fixed address; the network's configuration gives it any`],
+      );
+      const ofClaim = await data.call("explain", `claim/shop/${name}`);
+      assert.doesNotMatch(ofClaim.stdout, /wanted by|uid-of-a-bare-pod/);
+    });
+  }
+
+  it("gives a pod without annotations the claim of its name that it is bound to", async (t) => {
+    const claim = claimRecord({
+      binding: bindingTo("mysql-0", "this-host"),
+      status: { phase: "Attached", attachment: attachmentOf("mysql-0") },
+    });
+    const data = await Folder.of(t, {
+      pools: [DB_POOL],
+      claims: [claim],
+      reservations: reservationsOf(claim),
+      objects: [pod("mysql-0", { uid: "uid-of-mysql-0" })],
+    });
+    const { stdout } = await data.call("explain", "pod/shop/mysql-0");
+    assert.equal(stdout.split("\n")[0], "pod/shop/mysql-0 has its addresses");
   });
 
   for (const [argv, code, message] of [

@@ -23,7 +23,7 @@ import type { Claim } from "../../allocator/model/claim.ts";
 import { isHeldBy } from "../../allocator/model/reservation.ts";
 import { FENCED, OUT_OF_SERVICE } from "../../webhook/cluster-state/projections.ts";
 import { readinessOf } from "../backend/node-state.ts";
-import { isDeleting, type PodFacts, podPhase, unschedulable } from "./pod-facts.ts";
+import { hasEnded, isDeleting, type PodFacts, podPhase, unschedulable } from "./pod-facts.ts";
 
 /** How it stands with a pod or claim: one sentence, whether it is stuck, and what to do. */
 export interface Diagnosis {
@@ -102,10 +102,6 @@ function bindFactsOf({ claim, fenced, holder, now }: PodFacts): BindingEvidence 
   if (binding.node !== "") return { fenced, promiseOver: false, holderThere: there };
   const waited = binding.podUID !== "" || now - binding.since >= HOLD_TIMEOUT_MS;
   return { fenced: false, promiseOver: holder === undefined && waited };
-}
-
-function hasEnded(pod: KubeObject): boolean {
-  return podPhase(pod) === "Succeeded" || podPhase(pod) === "Failed";
 }
 
 /** The claim lists an address that is not reserved for it: the pod is not given it then. */

@@ -10,6 +10,7 @@ import {
 import { allowedTtlMs } from "../../allocator/lifecycle/retention-limits.ts";
 import { ASSIGNED_CLAIM } from "../../allocator/manifest/annotations.ts";
 import { Fields, type KubeObject } from "../../allocator/manifest/kubernetes-object.ts";
+import { doesWithout, matchesRef } from "../../allocator/manifest/pod-claim.ts";
 import type { Pool } from "../../allocator/pool/pool.ts";
 import type { Stored } from "../../allocator/store/store.ts";
 import type { Objects } from "../backend/backend.ts";
@@ -56,7 +57,8 @@ export async function factsOfPod(
   const pod = await backend.world.object("Pod", namespace, name);
   if (pod === undefined) return undefined;
   const assigned = pod.metadata.annotations[ASSIGNED_CLAIM] ?? "";
-  const claim = await backend.store.get("claim", `${namespace}/${assigned === "" ? name : assigned}`);
+  const found = await backend.store.get("claim", `${namespace}/${assigned === "" ? name : assigned}`);
+  const claim = found !== undefined && isFor(pod, found) ? found : undefined;
   const key = assigned === "" ? (claim?.key ?? "") : `${namespace}/${assigned}`;
   return await around(backend, { key, claim, pod, namespace }, now);
 }
@@ -70,8 +72,21 @@ export async function factsOfClaim(
   const claim = await backend.store.get("claim", `${namespace}/${name}`);
   if (claim === undefined) return undefined;
   const podName = claim.record.binding?.podName || name;
-  const pod = await backend.world.object("Pod", namespace, podName);
+  const found = await backend.world.object("Pod", namespace, podName);
+  const pod = found !== undefined && isFor(found, claim) ? found : undefined;
   return await around(backend, { key: claim.key, claim, pod, namespace }, now);
+}
+
+/**
+ * Whether the pod has the claim or was admitted with it; one that was admitted with none has that of its name by the
+ * rule of the binder and of the embedded agent.
+ */
+function isFor({ metadata }: KubeObject, { key, record }: Stored<"claim">): boolean {
+  const { namespace, uid, annotations } = metadata;
+  if (uid !== "" && record.binding?.podUID === uid) return true;
+  const assigned = annotations[ASSIGNED_CLAIM] ?? "";
+  if (assigned !== "") return key === `${namespace}/${assigned}`;
+  return matchesRef({ key, token: "" }, record) && !doesWithout(annotations, record);
 }
 
 interface Subject extends Pick<PodFacts, "key" | "claim" | "pod"> {
@@ -151,6 +166,11 @@ async function verdictOf(
 /** Pending, Running, Succeeded or Failed; empty on the embedded stack, where nobody runs pods. */
 export function podPhase({ json }: KubeObject): string {
   return json.at("status").text("phase");
+}
+
+/** It runs no container any more, and none again. */
+export function hasEnded(pod: KubeObject): boolean {
+  return podPhase(pod) === "Succeeded" || podPhase(pod) === "Failed";
 }
 
 export function isDeleting({ json }: KubeObject): boolean {

@@ -1,8 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
+import { readObject } from "../../allocator/manifest/kubernetes-object.ts";
 import type { PoolSpec } from "../../allocator/pool/pool-spec.ts";
-import { addrs, bindingTo, claimRecord, NOW, parsed, poolRecord } from "../../test/support/fixtures.ts";
+import {
+  addrs,
+  attachmentOf,
+  bindingTo,
+  claimRecord,
+  granted,
+  NOW,
+  parsed,
+  poolRecord,
+} from "../../test/support/fixtures.ts";
+import { pod } from "../../test/support/objects.ts";
 import { bound, facts } from "../testing/facts.ts";
 import type { PodFacts } from "./pod-facts.ts";
 import { explainClaim } from "./render.ts";
@@ -11,6 +22,15 @@ const RETAINED = claimRecord({
   retained: { since: NOW, because: "scaled" },
   retention: { whenDeleted: "Retain", whenScaled: "Retain", ttlMs: null },
 });
+
+/** Its pod has ended, and its sandbox too. */
+const OVER = claimRecord({
+  binding: bindingTo("mysql-0", "node-a"),
+  status: { phase: "Detached", attachment: attachmentOf("mysql-0", { detached: true }) },
+});
+const ENDED = granted(
+  readObject({ ...pod("mysql-0", { uid: "uid-of-mysql-0" }), status: { phase: "Succeeded" } }),
+);
 
 /** Of a claim with an address in pool db. */
 function poolFacts(spec: Partial<PoolSpec>): Pick<PodFacts, "addresses"> {
@@ -77,6 +97,45 @@ describe("explainClaim", () => {
       bound,
       { fenced: true },
       "was bound to pod mysql-0 on node-a, whose sandbox is over",
+      false,
+    ],
+    [
+      "its pod has ended, and its owner may want it again",
+      OVER,
+      { holder: ENDED, pod: ENDED },
+      "was bound to pod mysql-0 on node-a, which has ended (Succeeded); it keeps its addresses; nobody has them now",
+      false,
+    ],
+    [
+      "its pod has ended, and it is retained",
+      {
+        ...OVER,
+        retained: { since: NOW, because: "deleted" },
+        retention: { ...RETAINED.retention, ttlMs: 3_600_000 },
+      },
+      { holder: ENDED, pod: ENDED },
+      "was bound to pod mysql-0 on node-a, which has ended (Succeeded); it keeps its addresses until 2026-01-01T01:00:00Z (1h0m0s); its owner is deleted since 2026-01-01T00:00:00Z",
+      false,
+    ],
+    [
+      "its pod has ended, and nobody needs it",
+      OVER,
+      { holder: ENDED, pod: ENDED, verdict: { kind: "release", reason: "deleted" } },
+      "was bound to pod mysql-0 on node-a, which has ended (Succeeded); it is released soon",
+      false,
+    ],
+    [
+      "its pod has ended, and its sandbox may be up",
+      bound,
+      { holder: ENDED, pod: ENDED },
+      "is still bound to pod mysql-0 on node-a, which has ended (Succeeded); its sandbox was not seen to end",
+      true,
+    ],
+    [
+      "a pod that has ended was admitted with it",
+      RETAINED,
+      { pod: ENDED, ...poolFacts({}) },
+      'keeps its addresses until 2026-01-31T00:00:00Z (720h0m0s, the most that pool "db" allows); its owner is scaled since 2026-01-01T00:00:00Z',
       false,
     ],
     [

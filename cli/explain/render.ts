@@ -12,7 +12,7 @@ import { describePhase } from "../backend/phase.ts";
 import { reservationState } from "../listings/reservations.ts";
 import { columns, printable, timeOf } from "../terminal/output.ts";
 import { blocked, type Diagnosis, diagnosePod, ok, requestedBy, waitingFor } from "./diagnosis.ts";
-import { type AddressFacts, isBlocked, isDeleting, type PodFacts, podPhase } from "./pod-facts.ts";
+import { type AddressFacts, hasEnded, isBlocked, isDeleting, type PodFacts, podPhase } from "./pod-facts.ts";
 
 type Row = readonly [label: string, text: string];
 
@@ -36,17 +36,31 @@ function stateOfClaim(claim: Claim, facts: PodFacts): Diagnosis {
   if (claim.releasing === true)
     return ok("is being given back; others get its addresses when they have cooled");
   if (claim.nonce === "") return blocked(`has no addresses yet: ${status.message ?? "not reserved"}`);
-  if (pod !== undefined && pod.metadata.uid !== binding?.podUID) {
+  if (pod !== undefined && pod.metadata.uid !== binding?.podUID && !hasEnded(pod)) {
     const { words, ...rest } = diagnosePod(pod, facts);
     return { words: `is wanted by pod ${pod.metadata.name}, which ${words}`, ...rest };
   }
   if (binding === undefined) return ok(restOf(claim, facts.addresses));
   if (!isBound(claim)) return ok(`is held for ${binding.podName || "a pod that has no name yet"}`);
-  const { podName, node } = binding;
-  if (facts.holder !== undefined) return ok(`is bound to pod ${podName} on ${node}`);
-  if (!isBlocked(facts)) return ok(`was bound to pod ${podName} on ${node}, whose sandbox is over`);
-  const words = `is still bound to pod ${podName} on ${node}, which is gone; its sandbox was not seen to end`;
-  return { words, stuck: true, next: facts.place === "data" ? [] : waitingFor(facts, podName, node) };
+  return stateOfBound(claim, binding, facts);
+}
+
+/** A claim stays bound when its pod has ended or is gone, until it is released or another pod gets it. */
+function stateOfBound(
+  claim: Claim,
+  { podName, node }: NonNullable<Claim["binding"]>,
+  facts: PodFacts,
+): Diagnosis {
+  const { holder } = facts;
+  if (holder !== undefined && !hasEnded(holder)) return ok(`is bound to pod ${podName} on ${node}`);
+  const over = holder === undefined ? "is gone" : `has ended (${podPhase(holder)})`;
+  if (isBlocked(facts)) {
+    const words = `is still bound to pod ${podName} on ${node}, which ${over}; its sandbox was not seen to end`;
+    return { words, stuck: true, next: facts.place === "data" ? [] : waitingFor(facts, podName, node) };
+  }
+  if (holder === undefined) return ok(`was bound to pod ${podName} on ${node}, whose sandbox is over`);
+  const rest = facts.verdict.kind === "release" ? "is released soon" : restOf(claim, facts.addresses);
+  return ok(`was bound to pod ${podName} on ${node}, which ${over}; it ${rest}`);
 }
 
 function restOf({ retained, retention }: Claim, addresses: readonly AddressFacts[]): string {
