@@ -143,6 +143,11 @@ describe("refusals of claims made by hand", () => {
     ["ttl", { ...db, retention: { ttl: "2 days" } }, "spec.retention.ttl is no duration such as 48h"],
     ["ttl as a number", { ...db, retention: { ttl: -5 } }, "spec.retention.ttl is no duration such as 48h"],
     [
+      "slot",
+      { ...db, identity: { kind: "Deployment", name: "web", slot: 0 } },
+      "spec.identity.slot is given by Berth alone: a slot's claim cannot be made by hand; write the address into berth.dev/ips of the workload's template",
+    ],
+    [
       "ordinal",
       { ...db, identity: { kind: "StatefulSet", ordinal: 1.5 } },
       "spec.identity.ordinal takes 0, 1, 2 and so on",

@@ -50,6 +50,7 @@ export function readClaimRequest(object: KubeObject): Claim | Refusal {
 function readIdentity(identity: Fields, name: string): Identity | Refusal {
   const kind = identity.text("kind");
   if (kind === "") return { kind: "Pod", apiVersion: "v1", name };
+  if ((identity.get("slot") ?? undefined) !== undefined) return slotByHand();
   const ordinal = identity.get("ordinal") ?? undefined;
   const known = identity.count("ordinal", -1);
   if (ordinal !== undefined && known < 0) return bad("spec.identity.ordinal", "takes 0, 1, 2 and so on");
@@ -59,6 +60,13 @@ function readIdentity(identity: Fields, name: string): Identity | Refusal {
     name: identity.text("name") === "" ? name : identity.text("name"),
     ...(ordinal === undefined ? {} : { ordinal: known }),
   };
+}
+
+/** Which entry of the list a slot is of is only known from its workload; without its slot the claim would be in its way. */
+export function slotByHand(): Refusal {
+  const why =
+    "is given by Berth alone: a slot's claim cannot be made by hand; write the address into berth.dev/ips of the workload's template";
+  return bad("spec.identity.slot", why);
 }
 
 function readRequested(request: Fields): ClaimRequest | Refusal {

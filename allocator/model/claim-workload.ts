@@ -10,14 +10,21 @@ import { FOLLOWED, groupOf } from "./workload-kinds.ts";
  * pods of its StatefulSet are, and for what is owned by anything that is not read.
  */
 export function workloadOf({ namespace, name, identity }: Claim): WorkloadRef | undefined {
-  const { apiVersion, kind, ordinal, slot } = identity;
-  const followed = FOLLOWED.find(
-    (one) => one.kind === kind && (apiVersion === "" || one.group === groupOf(apiVersion)),
-  );
-  if (followed === undefined) return undefined;
-  if (followed.place === "slot") return slot === undefined ? undefined : refOf(namespace, identity);
-  const isPlace = ordinal !== undefined && name === `${identity.name}-${ordinal}`;
-  return isPlace ? refOf(namespace, identity) : undefined;
+  const place = placeOf(identity);
+  if (place === undefined) return undefined;
+  if (place === "slot") return identity.slot === undefined ? undefined : refOf(namespace, identity);
+  return name === nameOfOrdinal(identity) ? refOf(namespace, identity) : undefined;
+}
+
+/** What the claim of an ordinal or index is called: its pod looks for no other. Undefined: it is for none. */
+export function nameOfOrdinal(identity: Identity): string | undefined {
+  const { name, ordinal } = identity;
+  return ordinal !== undefined && placeOf(identity) === "ordinal" ? `${name}-${ordinal}` : undefined;
+}
+
+function placeOf({ apiVersion, kind }: Identity): "ordinal" | "slot" | undefined {
+  return FOLLOWED.find((one) => one.kind === kind && (apiVersion === "" || one.group === groupOf(apiVersion)))
+    ?.place;
 }
 
 function refOf(namespace: string, { apiVersion, kind, name }: Identity): WorkloadRef {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import { isDeepStrictEqual } from "node:util";
 import { isRefusal, type Refusal, refuse } from "../../allocator/base/errors.ts";
-import { readClaimRequest } from "../../allocator/manifest/claim-spec.ts";
+import { readClaimRequest, slotByHand } from "../../allocator/manifest/claim-spec.ts";
 import { Fields, type KubeObject } from "../../allocator/manifest/kubernetes-object.ts";
 import type { Claim } from "../../allocator/model/claim.ts";
 import { describeIdentity } from "../../allocator/model/identity.ts";
@@ -34,6 +34,8 @@ export function readClaimUpdate(before: KubeObject, now: KubeObject): ClaimUpdat
   const byHand = spec.before.get("nonce") === undefined || spec.before.flag("handMade");
   const identities = [spec.before.get("identity"), spec.now.get("identity")];
   if (!byHand && !isDeepStrictEqual(identities[0], identities[1])) return notYours("spec.identity");
+  const slot = spec.now.at("identity").get("slot") ?? undefined;
+  if (slot !== undefined && slot !== spec.before.at("identity").get("slot")) return slotByHand();
   const [old, claim] = [said(before), said(now)];
   if (isRefusal(claim)) return claim;
   const same =
@@ -44,10 +46,11 @@ export function readClaimUpdate(before: KubeObject, now: KubeObject): ClaimUpdat
 
 /** What a person says in it. A claim that Berth made says more about its identity than people do. */
 function said(object: KubeObject): Claim | Refusal {
-  const people = Object.entries(object.spec.value).filter(([key]) => !isOwn(key));
+  const identity = object.spec.at("identity");
+  const { slot: _, ...named } = identity.value;
+  const people = Object.entries({ ...object.spec.value, identity: named }).filter(([key]) => !isOwn(key));
   const claim = readClaimRequest({ ...object, spec: new Fields(Object.fromEntries(people)) });
   if (isRefusal(claim)) return claim;
-  const identity = object.spec.at("identity");
   const uid = identity.text("uid");
   const slot = identity.count("slot", -1);
   return {

@@ -160,6 +160,10 @@ describe("a claim that people change in a cluster", () => {
     assert.equal(await now({ retention: { whenDeleted: "Retain", ttl: "48h" } }), "");
     assert.equal(await now({ request: { addresses: ["10.20.0.71"] } }), "");
     assert.match(await now({ request: { addresses: ["192.0.2.1"] } }), /^ADDRESS_OUTSIDE: /);
+    assert.match(
+      await now({ identity: { kind: "Deployment", name: "web", slot: 0 } }),
+      /identity\.slot is given/,
+    );
     const words = (field: string) => `REQUEST_INVALID: spec.${field} is written by berth; leave it as it is`;
     const forged = {
       addresses: ["10.20.0.71"],
@@ -173,6 +177,17 @@ describe("a claim that people change in a cluster", () => {
     for (const [field, value] of Object.entries(forged)) {
       assert.equal(await now({ [field]: value }), words(field));
     }
+  });
+
+  it("of a slot may be changed as any that berth made: its slot comes along", async () => {
+    await using world = await openWorld({ pools: POOLS });
+    const identity = { kind: "Deployment", apiVersion: "apps/v1", name: "web", slot: 0 };
+    const claim = (more: Json) => claimObject("web-slot-0", { identity, nonce: "n1", ...more });
+    const oldObject = claim({ request: { addresses: ["10.20.0.70"] } });
+    const next = claim({ request: { addresses: ["10.20.0.71"] } });
+    const over: Sending = { operation: "UPDATE", oldObject };
+    assert.equal(await said(world, "/validate/claims", oldObject, over), "");
+    assert.match(await said(world, "/validate/claims", next, over), /^claim shop\/web-slot-0 was made for /);
   });
 
   it("that berth made stays what it is for, and people are told that its pod overrules them", async () => {

@@ -117,6 +117,13 @@ describe("a claim made by hand", () => {
       "REQUEST_INVALID: spec.nonce is written by Berth; leave it out",
     ],
     [
+      "for a slot",
+      resolved(["10.20.0.70"], {
+        identity: { kind: "Deployment", apiVersion: "apps/v1", name: "web", slot: 0 },
+      }),
+      "REQUEST_INVALID: spec.identity.slot is given by Berth alone: a slot's claim cannot be made by hand; write the address into berth.dev/ips of the workload's template",
+    ],
+    [
       "under the name of a claim that Berth made",
       claimObject("other", { request: { addresses: ["10.20.0.90"] } }),
       "CLAIM_BUSY: claim shop/other exists already and holds 10.20.0.90; release it first, or choose another name",
@@ -137,6 +144,18 @@ describe("a claim made by hand", () => {
       await assertClean(world);
     });
   }
+
+  it("for an ordinal whose pods are called otherwise is made with a warning", async () => {
+    await using world = await openWorld({ pools: POOLS });
+    const identity = { kind: "StatefulSet", apiVersion: "apps/v1", name: "s9", ordinal: 0 };
+    const words =
+      "claim shop/licence is for StatefulSet s9, ordinal 0, and does not serve it: only a claim that is called s9-0 does; make it under that name";
+    const dry = await said(world, resolved(["10.20.0.70"], { identity }), { dryRun: true });
+    assert.equal(dry, `${words} | claim shop/licence would get 10.20.0.70 from pool db`);
+    assert.equal(await said(world, resolved(["10.20.0.70"], { identity })), words);
+    const named = claimObject("s9-0", { identity, request: { addresses: ["10.20.0.71"] } });
+    assert.equal(await said(world, named), "");
+  });
 
   it("in a dry run says what it would get", async () => {
     await using world = await openWorld({ pools: POOLS });

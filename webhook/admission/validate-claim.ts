@@ -10,7 +10,9 @@ import { type AllocationRequest, reserve } from "../../allocator/lifecycle/reser
 import { readClaimRequest } from "../../allocator/manifest/claim-spec.ts";
 import type { KubeObject } from "../../allocator/manifest/kubernetes-object.ts";
 import { type Claim, claimKey } from "../../allocator/model/claim.ts";
+import { nameOfOrdinal } from "../../allocator/model/claim-workload.ts";
 import { type NamespaceState, namespaceOf } from "../../allocator/model/cluster-state.ts";
+import { describeIdentity } from "../../allocator/model/identity.ts";
 import type { Store, Stored } from "../../allocator/store/store.ts";
 import {
   type AdmissionRequest,
@@ -56,6 +58,7 @@ async function consider(
 ): Promise<AdmissionResponse> {
   const namespace = await namespaceOf(admission.inventory, claim.namespace);
   const allocation = allocationFor(admission, claim, namespace);
+  const warnings = warnOrdinalUnserved(claim);
   const there = await admission.context.store.get("claim", claimKey(claim));
   if (there !== undefined && there.record.handMade !== true) {
     return denied(request.uid, isOwnClaim(there.record));
@@ -63,12 +66,21 @@ async function consider(
   if (admission.embedded === undefined) {
     return await foretell(admission, request, claim, {
       allocation,
-      warnings: warnIgnoredPod(namespace, claim.name),
+      warnings: [...warnIgnoredPod(namespace, claim.name), ...warnings],
     });
   }
-  if (request.dryRun) return await foretell(admission, request, claim, { allocation, warnings: [] });
+  if (request.dryRun) return await foretell(admission, request, claim, { allocation, warnings });
   const refusal = await make(admission, claim, allocation);
-  return refusal === undefined ? allowed(request.uid) : denied(request.uid, refusal);
+  return refusal === undefined ? allowed(request.uid, warnings) : denied(request.uid, refusal);
+}
+
+/** A claim that says it is for an ordinal, whose pod finds it by its own name and not by what the claim says. */
+function warnOrdinalUnserved(claim: Claim): string[] {
+  const name = nameOfOrdinal(claim.identity);
+  if (name === undefined || name === claim.name) return [];
+  return [
+    `claim ${claimKey(claim)} is for ${describeIdentity(claim.identity)}, and does not serve it: only a claim that is called ${name} does; make it under that name`,
+  ];
 }
 
 /** Whether the claim could have its addresses now; told in words to a rehearsal. */
@@ -99,7 +111,7 @@ async function amend(
   const namespace = await namespaceOf(admission.inventory, claim.namespace);
   return await foretell(admission, request, claim, {
     allocation: allocationFor(admission, claim, namespace),
-    warnings,
+    warnings: [...warnings, ...warnOrdinalUnserved(claim)],
   });
 }
 
