@@ -22,6 +22,7 @@ export interface Finding {
     | "half-released" // a claim on its way out
     | "unreserved-request" // a claim made by hand that has no addresses yet
     // not of the records alone:
+    | "journal-refused" // a stack would not start on the folder: another journal has served since the host booted
     | "unneeded" // a claim that no living pod, workload, person or retention needs (cli/explain/unneeded-claims.ts)
     | "missing" // an ordinal that its StatefulSet wants and that has no claim (cli/explain/ordinals-without-claim.ts)
     | "of-another"; // the same, and the claim of its name is another identity's

@@ -42,7 +42,12 @@ function counterAt(world: World, dryRun = false): { counter: ReviewTarget; asked
       random: { token: () => "", fraction: () => 0.5 },
       uuid: () => `uuid-${++uuids}`,
     },
-    ledger: { store: world.authority, admitted: world.objects, attachments: () => [] },
+    ledger: {
+      store: world.authority,
+      admitted: world.objects,
+      attachments: () => [],
+      journalId: () => undefined,
+    },
     webhook: {
       review: async (route, question) => {
         asked.push({ route, ...structuredClone(question) });

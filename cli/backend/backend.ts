@@ -30,6 +30,8 @@ export interface Backend {
   claims(namespace?: string): Promise<readonly Stored<"claim">[]>;
   /** What uses the addresses of these claims; on a data folder everything that its journal has. */
   uses(claims: Iterable<Claim>): readonly AttachmentUse[];
+  /** Why no stack may start on the data folder, in words; absent in a cluster, where agents say it themselves. */
+  readonly refusedJournal?: () => Promise<string | undefined>;
   /** Lets go of exactly the claim that was seen; `changed`: it is no longer that, and nothing was done. */
   giveBack(context: Context, seen: Stored<"claim">): Promise<"released" | "changed">;
 }

@@ -21,6 +21,8 @@ export interface EmbeddedBackend {
   readonly admitted: AdmittedObjects;
   /** Live ones only, as the agent's journal has them. */
   readonly attachments: () => readonly Attachment[];
+  /** The id that the journal has of itself; undefined: no agent has begun to serve from it. */
+  readonly journalId: () => string | undefined;
 }
 
 /** The file that a stack keeps everything in. */
@@ -49,6 +51,7 @@ export async function withEmbeddedBackend<T>(
         store,
         admitted: openAdmittedObjects(database),
         attachments: () => journal.load().attachments.filter(({ state }) => state === "attached"),
+        journalId: () => journal.knownId(),
       });
     } finally {
       await store.close();

@@ -1,13 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 import { statSync } from "node:fs";
+import { readFile } from "node:fs/promises";
+import { join } from "node:path";
 import { formatDuration } from "../../allocator/base/go-duration.ts";
 import { release } from "../../allocator/lifecycle/release.ts";
+import { markFileOf, refusalByMark } from "../../ipam-plugin/agent/journal/boot-mark.ts";
 import type { CommandContext } from "../terminal/command.ts";
 import { WAIT_MS } from "../terminal/flags.ts";
 import { printable } from "../terminal/output.ts";
 import type { Backend } from "./backend.ts";
 import { allOf, databaseOf, type EmbeddedBackend, withEmbeddedBackend } from "./embedded-backend.ts";
-import { isStarting, readStackFile } from "./stack-file.ts";
+import { isStack, isStarting, readStackFile } from "./stack-file.ts";
 
 /** Opens what the scene is about for `work` and closes it again. Throws what either cannot do, in one line. */
 export async function withBackend<T>(
@@ -24,6 +27,7 @@ export async function withBackend<T>(
   return await withCluster(scene.io, scene.cluster, work);
 }
 
+const BOOT_ID = "/proc/sys/kernel/random/boot_id";
 const LOOK_EVERY_MS = 100;
 /** Of a folder with nothing in it: whoever typed `berthctl up &` a moment ago has a process that has not got so far. */
 const EMPTY_MS = 5_000;
@@ -55,7 +59,7 @@ function isEmpty(dataDir: string): boolean {
   }
 }
 
-function registryOf({ store, admitted, attachments }: EmbeddedBackend, dataDir: string): Backend {
+function registryOf({ store, admitted, attachments, journalId }: EmbeddedBackend, dataDir: string): Backend {
   return {
     place: "data",
     store,
@@ -67,6 +71,18 @@ function registryOf({ store, admitted, attachments }: EmbeddedBackend, dataDir: 
     },
     claims: () => allOf(store, "claim"),
     uses: attachments,
+    refusedJournal: () => refusedJournal(dataDir, journalId()),
     giveBack: release,
   };
+}
+
+/** By the mark beside the socket. A stack that runs has been let serve; one that was killed has left word where its socket is. */
+async function refusedJournal(dataDir: string, journal = ""): Promise<string | undefined> {
+  const stack = readStackFile(dataDir);
+  if (isStarting(dataDir) || (stack !== undefined && isStack(stack.pid))) return undefined;
+  const socket = stack?.socket || join(dataDir, "agent.sock");
+  const mark = markFileOf(socket);
+  if ((await mark.read()) === undefined) return undefined;
+  const bootId = (await readFile(BOOT_ID, "utf8")).trim();
+  return await refusalByMark(mark, { place: databaseOf(dataDir), bootId, journal });
 }

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import assert from "node:assert/strict";
+import { readFile, writeFile } from "node:fs/promises";
+import { join } from "node:path";
 import { describe, it } from "node:test";
 import { claimRecord, DB_POOL, NOW, reservationRecord, reservationsOf } from "../../test/support/fixtures.ts";
 import { attachment, Folder } from "../testing/folder.ts";
@@ -31,6 +33,24 @@ describe("berthctl check", () => {
         "ok: 1 pools, 0 claims, 1 reservations, 0 attachments\n",
       stderr: "",
     });
+  });
+
+  it("fails for a journal that another one has served after", async (t) => {
+    const data = await Folder.of(t, { pools: [DB_POOL] });
+    const bootId = (await readFile("/proc/sys/kernel/random/boot_id", "utf8")).trim();
+    const path = join(data.dataDir, "agent.sock.journal");
+    const mark = (boot: string) => writeFile(path, JSON.stringify({ bootId: boot, journal: "another" }));
+    await mark(bootId);
+    const { code, stdout } = await data.call("check");
+    assert.equal(code, 1);
+    assert.ok(stdout.startsWith("defect   journal-refused   the journal "), stdout);
+    assert.match(stdout, /is not the one that has served this node since it booted: .*"berthctl adopt"/);
+    await mark("an-earlier-boot");
+    assert.equal((await data.call("check")).code, 0, "the sandboxes of an earlier boot are gone");
+    await mark(bootId);
+    const stack = { pid: process.pid, webhook: "https://127.0.0.1:1", ca: "ca", socket: "/none/agent.sock" };
+    await writeFile(join(data.dataDir, "stack.json"), JSON.stringify(stack));
+    assert.equal((await data.call("check")).code, 0, "its stack had its socket elsewhere");
   });
 
   it("fails for defects that stay", async (t) => {

@@ -3,6 +3,7 @@
 import { BerthError, isRefusal } from "../../allocator/base/errors.ts";
 import type { Clock } from "../../allocator/base/ports.ts";
 import { type AuditInput, audit, type Finding } from "../../allocator/gc/audit.ts";
+import { defect } from "../../allocator/gc/finding.ts";
 import { parseAddress } from "../../allocator/ip/address.ts";
 import { claimKey } from "../../allocator/model/claim.ts";
 import { type Pool, parseStoredPool } from "../../allocator/pool/pool.ts";
@@ -60,10 +61,12 @@ export async function checkBackend(backend: Backend, clock: Clock): Promise<Chec
   }
   const idle = await unneeded({ claims: all.claims, now: clock.now() }, backend);
   const lacking = await ordinalsWithoutClaim(all.claims, backend, clock);
+  const refused = await backend.refusedJournal?.();
+  const journal = refused === undefined ? [] : [defect("journal-refused", "journal", refused)];
   const pending = found.filter((finding) => !isDefect(finding));
   return {
     counts,
-    findings: [...suspects, ...pending, ...(idle ?? []), ...(lacking ?? [])],
+    findings: [...suspects, ...journal, ...pending, ...(idle ?? []), ...(lacking ?? [])],
     ...(idle === undefined || lacking === undefined ? { unlooked: UNLOOKED } : {}),
   };
 }

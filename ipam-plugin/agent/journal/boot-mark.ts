@@ -79,6 +79,14 @@ export async function bindToBoot(file: MarkFile, { place, strangers, ...own }: C
   await file.write(markText(own));
 }
 
+/** Why the mark forbids the journal to serve; undefined: it does not. */
+export async function refusalByMark(
+  file: MarkFile,
+  { place, ...own }: Omit<Candidate, "strangers">,
+): Promise<string | undefined> {
+  return judgeMark(await file.read(), own) === "another" ? mismatch(place, file, "").message : undefined;
+}
+
 function mismatch(place: string, { path }: MarkFile, example: string): BerthError {
   const words =
     `the journal ${place} is not the one that has served this node since it booted: it does not know the sandboxes ` +
