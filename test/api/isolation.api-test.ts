@@ -67,7 +67,8 @@ if (havePartsOrSkip(["etcd", "kube-apiserver", "kubectl"])) {
       connection = plane.connect();
       await installDefinitions(connection);
       for (const space of SPACES) await makeNamespace(connection, space.name, metadataOf(space));
-      replicas = await startReplicas(plane);
+      // the policies are those of the files, which the chart would narrow: what is in Calico's words is for Berth
+      replicas = await startReplicas(plane, { env: { BERTH_CALICO: "all" } });
       await installPolicies(connection);
       for (const object of poolObjects()) await applied(object);
       for (const { name: namespace } of SPACES) {
