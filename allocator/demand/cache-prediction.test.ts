@@ -75,7 +75,7 @@ describe("what is foreseen of a reservation", () => {
     });
     assert.match(
       refusalOf(foreseen({ claims: [slot] })),
-      /^CLAIM_BUSY: claim shop\/mysql-0 belongs to Deployment web/,
+      /^CLAIM_BUSY: the name of ordinal 0 is taken by claim shop\/mysql-0 of Deployment web, slot 0/,
     );
   });
 

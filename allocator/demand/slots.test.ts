@@ -175,7 +175,41 @@ describe("a set of four", () => {
     );
     assert.equal(
       await slotOf(world, entries("10.20.0.70")),
-      "SET_EXHAUSTED: all 1 entries of the set are in use: 10.20.0.70 (web-slot-0) is bound to pod web-a; add entries for replicas and maxSurge, or lower them",
+      "SET_EXHAUSTED: the only entry of the set is in use: 10.20.0.70 (web-slot-0) is bound to pod web-a; add entries for replicas and maxSurge, or lower them",
+    );
+  });
+
+  it("whose slots' names bare pods have names these pods, and not their addresses as entries", async () => {
+    await using world = await opened();
+    for (let n = 0; n < 2; n++) {
+      const stranger = podAllocation(world, `web-slot-${n}`, entries(`10.20.0.17${n}`));
+      granted(await reserve(world.context, stranger, "pod"));
+    }
+    await world.settle();
+    const running = { name: "web-slot-1", uid: "u1", node: "node-a", token: "" };
+    granted(await bind(world.context, "shop/web-slot-1", running, NO_PROOF));
+    await world.settle();
+    const taken = (n: number) =>
+      `the name of slot ${n} is taken by claim shop/web-slot-${n} of Pod web-slot-${n}, which holds 10.20.0.17${n}: give pod web-slot-${n} another name, or delete it`;
+    const list = entries("10.20.0.70;10.20.0.71");
+    const refused = `SET_EXHAUSTED: none of the 2 entries of the set can be used: ${taken(0)}; ${taken(1)}`;
+    assert.equal(await slotOf(world, list), refused);
+    const would = await dryRunSlot(world.context, world.objects, slotsFor(world, list));
+    assert.equal(refusalOf(would), refused);
+    assert.equal(await slotOf(world, entries("10.20.0.70;10.20.0.71;10.20.0.72")), "web-slot-2");
+    assert.equal(
+      await slotOf(world, entries("10.20.0.70;10.20.0.71;10.20.0.72")),
+      `SET_EXHAUSTED: none of the 3 entries of the set can be used: ${taken(0)}; ${taken(1)}; 10.20.0.72 (web-slot-2) is bound to a pod that was admitted less than 120 s ago; add entries for replicas and maxSurge, or lower them`,
+    );
+  });
+
+  it("says how many more there are than it names", async () => {
+    await using world = await opened();
+    const list = entries("10.20.0.70;10.20.0.71;10.20.0.72;10.20.0.73;10.20.0.74;10.20.0.75");
+    for (let n = 0; n < 6; n++) assert.equal(await slotOf(world, list), `web-slot-${n}`);
+    assert.match(
+      await slotOf(world, list),
+      /^SET_EXHAUSTED: all 6 .* \(web-slot-3\) is bound to [^;]*; and 2 more; add entries for replicas/,
     );
   });
 

@@ -4,6 +4,7 @@ import { isRefusal, type Refusal, type RefusalCode, refuse } from "../base/error
 import { type Context, MAX_ATTEMPTS } from "../cache/context.ts";
 import { deletionPending, HOLD_TIMEOUT_MS, isDetached } from "../lifecycle/bind.ts";
 import { ensureReliable } from "../lifecycle/block-conflict.ts";
+import { isNamesake, nameConflict, namesake } from "../lifecycle/claim-conflicts.ts";
 import { type AllocationRequest, type Reserved, reserve } from "../lifecycle/reserve.ts";
 import { decideRetention, observeOwner } from "../lifecycle/retention.ts";
 import { type Binding, type Claim, claimKey } from "../model/claim.ts";
@@ -93,13 +94,25 @@ function usedUp(slots: readonly AllocationRequest[], met: ReadonlyMap<Allocation
   const obstacles = slots.flatMap((slot) => met.get(slot) ?? []);
   const only = slots[0]?.identity.slot === undefined ? obstacles[0] : undefined;
   if (only !== undefined) return only;
-  const why = obstacles.slice(0, 4).map((obstacle) => obstacle.message);
-  return refuse(
-    "SET_EXHAUSTED",
-    `all ${slots.length} entries of the set are in use: ${why.join("; ")}; add entries for replicas and maxSurge, or lower them`,
-    { namespace: slots[0]?.key.namespace ?? "" },
-  );
+  const why = obstacles.slice(0, MOST_NAMED).map((obstacle) => obstacle.message);
+  if (obstacles.length > MOST_NAMED) why.push(`and ${obstacles.length - MOST_NAMED} more`);
+  if (!obstacles.every(isNamesake)) why.push("add entries for replicas and maxSurge, or lower them");
+  const state = obstacles.some(isNamesake) ? NONE_FREE : ALL_IN_USE;
+  const words = `${slots.length === 1 ? state.one : state.many(slots.length)}: ${why.join("; ")}`;
+  return refuse("SET_EXHAUSTED", words, { namespace: slots[0]?.key.namespace ?? "" });
 }
+
+/** So many slots are spoken of in a refusal. */
+const MOST_NAMED = 4;
+
+const ALL_IN_USE = {
+  one: "the only entry of the set is in use",
+  many: (entries: number) => `all ${entries} entries of the set are in use`,
+};
+const NONE_FREE = {
+  one: "the only entry of the set cannot be used",
+  many: (entries: number) => `none of the ${entries} entries of the set can be used`,
+};
 
 /** What `allocateSlot` would answer now; writes nothing. */
 export async function dryRunSlot(
@@ -110,7 +123,8 @@ export async function dryRunSlot(
   const obstacles = new Map<AllocationRequest, Refusal>(); // slot -> why not that one
   for (const allocation of likelyFreeFirst(context, slots)) {
     const { before, free } = await lookAt(context, inventory, allocation);
-    const got = before === undefined || free ? await dryRun(context, allocation) : busy(before.record);
+    const got =
+      before === undefined || free ? await dryRun(context, allocation) : busy(before.record, allocation);
     if (!isRefusal(got) || !PASSING.has(got.code)) return got;
     obstacles.set(allocation, got);
   }
@@ -128,7 +142,7 @@ async function allocateOne(
   for (let round = 0; ; round++) {
     const got = await tryAllocate(context, inventory, allocation, look);
     if (got.kind !== "released") return got;
-    if (round === MAX_ATTEMPTS) return busy(got.claim);
+    if (round === MAX_ATTEMPTS) return busy(got.claim, allocation);
     look = await lookAt(context, inventory, allocation);
   }
 }
@@ -154,13 +168,13 @@ async function tryAllocate(
   allocation: AllocationRequest,
   { before, free }: Look,
 ): Promise<Reserved | Refusal | Released> {
-  if (before !== undefined && !free) return busy(before.record);
+  if (before !== undefined && !free) return busy(before.record, allocation);
   const { promise, ...plain } = allocation;
   const instead = before?.record.binding?.token ?? "";
   const got = await reserve(context, before === undefined ? allocation : { ...plain, instead }, "nothing");
   if (isRefusal(got) || promise === undefined) return got;
   if (got.claim.record.binding?.token === promise.token) return got;
-  return await promiseFree(context, inventory, got, promise);
+  return await promiseFree(context, inventory, got, { ...allocation, promise });
 }
 
 interface Released {
@@ -174,13 +188,13 @@ async function promiseFree(
   context: Context,
   inventory: ClusterState,
   got: Reserved,
-  promise: Binding,
+  allocation: AllocationRequest & { readonly promise: Binding },
 ): Promise<Reserved | Refusal | Released> {
   let seen = got.claim;
   for (let round = 0; round < MAX_ATTEMPTS; round++) {
     if (seen.record.releasing === true) return { kind: "released", claim: seen.record };
     const free = await isFree(context, inventory, seen);
-    const bound = free ? await promiseTo(context, seen, promise) : undefined;
+    const bound = free ? await promiseTo(context, seen, allocation.promise) : undefined;
     if (bound !== undefined) return { ...got, claim: bound, waits: true };
     const now = await context.store.get("claim", seen.key);
     if (now === undefined) return { kind: "released", claim: seen.record };
@@ -189,7 +203,7 @@ async function promiseFree(
     if (!isDeepStrictEqual(now.record.addresses, got.claim.record.addresses)) break;
     seen = now;
   }
-  return busy(seen.record);
+  return busy(seen.record, allocation);
 }
 
 /** Nobody has the slot, or the pod that had it is gone and so is its sandbox. */
@@ -220,7 +234,8 @@ async function promiseTo(
   return result.kind === "replaced" ? result.stored : undefined;
 }
 
-function busy(claim: Claim): Refusal {
+function busy(claim: Claim, { identity }: AllocationRequest): Refusal {
+  if (nameConflict(claim, identity)) return namesake(claim, identity);
   if (claim.deleting === true) return deletionPending(claim);
   const key = claimKey(claim);
   const { binding } = claim;

@@ -6,6 +6,7 @@ import { claimRecord, DB_POOL, granted, refusalOf, reservationRecord } from "../
 import { openWorld } from "../../test/support/world.ts";
 import { dryRun } from "../demand/dry-run.ts";
 import type { Claim } from "../model/claim.ts";
+import { claimConflict } from "./claim-conflicts.ts";
 import { reserve } from "./reserve.ts";
 
 describe("a claim of the same name", () => {
@@ -47,6 +48,46 @@ describe("a claim of the same name", () => {
         `CLAIM_BUSY: claim shop/train-0 belongs to ${words}; give this pod another name`,
       );
       assert.equal(world.dump(), before);
+    });
+  }
+
+  const slot0 = { kind: "Deployment", apiVersion: "apps/v1", name: "web", slot: 0 };
+  const told: readonly (readonly [string, Partial<Claim>, Claim["identity"], string])[] = [
+    [
+      "a pod, to a slot",
+      { name: "web-slot-0", identity: { kind: "Pod", apiVersion: "v1", name: "web-slot-0" } },
+      slot0,
+      "the name of slot 0 is taken by claim shop/web-slot-0 of Pod web-slot-0, which holds 10.20.0.70: give pod web-slot-0 another name, or delete it",
+    ],
+    [
+      "a person, to a slot",
+      {
+        name: "web-slot-0",
+        handMade: true,
+        addresses: [],
+        identity: { kind: "Pod", apiVersion: "v1", name: "web-slot-0" },
+      },
+      slot0,
+      "the name of slot 0 is taken by claim shop/web-slot-0 of Pod web-slot-0: delete that claim, or create it under another name",
+    ],
+    [
+      "a Job that may be gone, to a StatefulSet's ordinal",
+      { name: "ji-0", identity: { kind: "Job", apiVersion: "batch/v1", name: "ji", ordinal: 0 } },
+      { kind: "StatefulSet", apiVersion: "apps/v1", name: "ji", ordinal: 0 },
+      "the name of ordinal 0 is taken by claim shop/ji-0 of Job ji, ordinal 0, which holds 10.20.0.70: rename or delete Job ji; if it is gone, the claim is released when its pods are gone: try again in a moment",
+    ],
+    [
+      "a Deployment that is gone and keeps it, to an ordinal",
+      { name: "web-slot-0", identity: slot0, retained: { since: 0, because: "deleted" } },
+      { kind: "StatefulSet", apiVersion: "apps/v1", name: "web-slot", ordinal: 0 },
+      "the name of ordinal 0 is taken by claim shop/web-slot-0 of Deployment web, slot 0, which holds 10.20.0.70: if Deployment web is not to come back, give the claim back: berthctl release shop/web-slot-0",
+    ],
+  ];
+  for (const [title, over, asker, words] of told) {
+    it(`that is of ${title}: says who can make way`, () => {
+      const refusal = claimConflict(claimRecord(over), asker);
+      assert.ok(refusal);
+      assert.equal(refusalOf(refusal), `CLAIM_BUSY: ${words}`);
     });
   }
 

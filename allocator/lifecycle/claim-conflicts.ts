@@ -9,7 +9,7 @@ import { deletionPending, isDetached } from "./bind.ts";
 /** Why the claim is not for this identity, or for nobody any more. */
 export function claimConflict(claim: Claim | undefined, identity: Identity): Refusal | undefined {
   if (claim === undefined) return undefined;
-  if (nameConflict(claim, identity)) return namesake(claim);
+  if (nameConflict(claim, identity)) return namesake(claim, identity);
   return claim.deleting === true ? deletionPending(claim) : undefined;
 }
 
@@ -68,10 +68,41 @@ export function nameConflict(claim: Claim, identity: Identity): boolean {
   return !canInherit(claim.identity, identity);
 }
 
-function namesake(claim: Claim): Refusal {
+/** The words for a claim that another identity has by the same name, to the one who asks. */
+export function namesake(claim: Claim, asker: Identity): Refusal {
   const key = claimKey(claim);
   const owner = describeIdentity(claim.identity);
-  return refuse("CLAIM_BUSY", `claim ${key} belongs to ${owner}; give this pod another name`, { claim: key });
+  const words =
+    asker.kind === "Pod"
+      ? `claim ${key} belongs to ${owner}; give this pod another name`
+      : `the name of ${placeOf(asker)} is taken by claim ${key} of ${owner}${holding(claim)}: ${nextStep(claim)}`;
+  return refuse("CLAIM_BUSY", words, { claim: key, owner });
+}
+
+/** Whether it was refused because the claim of its name is another identity's. */
+export function isNamesake({ code, details }: Refusal): boolean {
+  return code === "CLAIM_BUSY" && details["owner"] !== undefined;
+}
+
+function placeOf(identity: Identity): string {
+  const { kind, name, slot, ordinal } = identity;
+  if (slot !== undefined) return `slot ${slot}`;
+  return ordinal === undefined ? `${kind} ${name}` : `ordinal ${ordinal}`;
+}
+
+function holding({ addresses }: Claim): string {
+  return addresses.length === 0 ? "" : `, which holds ${addresses.join(", ")}`;
+}
+
+/** Places of a workload have the names that they have, so it is the other one that can make way. */
+function nextStep(claim: Claim): string {
+  const { handMade, retained, identity } = claim;
+  const { kind, name } = identity;
+  if (handMade === true) return "delete that claim, or create it under another name";
+  if (kind === "Pod") return `give pod ${name} another name, or delete it`;
+  if (retained !== undefined)
+    return `if ${kind} ${name} is not to come back, give the claim back: berthctl release ${claimKey(claim)}`;
+  return `rename or delete ${kind} ${name}; if it is gone, the claim is released when its pods are gone: try again in a moment`;
 }
 
 function changed(claim: Claim, ask: AddressConstraints): Refusal {

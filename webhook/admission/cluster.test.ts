@@ -113,7 +113,7 @@ describe("a claim that people change in a cluster", () => {
     await using world = await openWorld({ pools: POOLS });
     const before = world.dump();
     const hint =
-      "pod licence gets these addresses if it asks for them itself, with an annotation such as berth.dev/ips, or once namespace shop has the label berth.dev/admission=enabled";
+      "a pod licence that asks for nothing is bound to this claim, but may start before that, with another address: ask for these with berth.dev/ips in the pod, or label namespace shop berth.dev/admission=enabled";
     assert.equal(await said(world, "/validate/claims", resolved({ addresses: ["10.20.0.70"] })), hint);
     assert.equal(
       await said(world, "/validate/claims", resolved({ addresses: ["10.20.0.70"] }), { dryRun: true }),

@@ -57,6 +57,6 @@ export function idleDefaults({ metadata: { annotations } }: KubeObject): string[
 export function warnIgnoredPod(namespace: NamespaceState, claim: string): string[] {
   if (optsIn(namespace.labels)) return [];
   return [
-    `pod ${claim} gets these addresses if it asks for them itself, with an annotation such as berth.dev/ips, or once namespace ${namespace.name} has the label ${OPT_IN_LABEL}=${OPT_IN_VALUE}`,
+    `a pod ${claim} that asks for nothing is bound to this claim, but may start before that, with another address: ask for these with berth.dev/ips in the pod, or label namespace ${namespace.name} ${OPT_IN_LABEL}=${OPT_IN_VALUE}`,
   ];
 }

@@ -8,13 +8,13 @@ import { type Json, workload } from "../../test/support/objects.ts";
 import { checkRollout } from "./rollout.ts";
 
 const needs = (pods: number, replicas: number, surge: number, entries: number) =>
-  `a rolling update may want ${pods} pods at once (${replicas} replicas and maxSurge ${surge}), and the set has ${entries} entries`;
+  `a rolling update may want ${pods} pods at once (${replicas} replica${replicas === 1 ? "" : "s"} and maxSurge ${surge}), and the set has ${entries} ${entries === 1 ? "entry" : "entries"}`;
 const waits = (pods: number, replicas: number, surge: number, entries: number) =>
   `${needs(pods, replicas, surge, entries)}; its surge pods wait until old ones are gone`;
 const never = (pods: number, replicas: number, surge: number, entries: number) =>
   `LIST_TOO_SHORT: ${needs(pods, replicas, surge, entries)}; with maxUnavailable 0 it would never end: add entries, or set maxSurge 0 and maxUnavailable 1`;
 const short = (entries: number, replicas: number) =>
-  `LIST_TOO_SHORT: the set has ${entries} entries for ${replicas} replicas; add entries or lower replicas`;
+  `LIST_TOO_SHORT: the set has ${entries} ${entries === 1 ? "entry" : "entries"} for ${replicas} replicas; add entries or lower replicas`;
 
 describe("enoughFor a Deployment", () => {
   const rolling = (rollingUpdate: Json) => ({ strategy: { type: "RollingUpdate", rollingUpdate } });
@@ -25,6 +25,13 @@ describe("enoughFor a Deployment", () => {
     ["one replica and one entry", 1, 1, {}, never(2, 1, 1, 1)],
     ["no replicas", 0, 0, {}, ""],
     ["fewer entries than replicas", 2, 3, {}, short(2, 3)],
+    [
+      "one entry",
+      1,
+      3,
+      {},
+      "LIST_TOO_SHORT: the set has 1 entry for 3 replicas; add entries or lower replicas",
+    ],
     ["no surge", 3, 3, rolling({ maxSurge: 0, maxUnavailable: 1 }), ""],
     ["no surge in per cent", 3, 3, rolling({ maxSurge: "0%", maxUnavailable: "25%" }), ""],
     ["a surge of its own", 4, 3, rolling({ maxSurge: 2 }), never(5, 3, 2, 4)],

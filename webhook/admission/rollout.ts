@@ -12,12 +12,12 @@ export function checkRollout(object: KubeObject, replicas: number, entries: numb
   if (entries < replicas) {
     return refuse(
       "LIST_TOO_SHORT",
-      `the set has ${entries} entries for ${replicas} replicas; add entries or lower replicas`,
+      `the set has ${inWords(entries)} for ${replicas} ${replicas === 1 ? "replica" : "replicas"}; add entries or lower replicas`,
       details,
     );
   }
   if (entries >= replicas + surge) return [];
-  const needs = `a rolling update may want ${replicas + surge} pods at once (${replicas} replicas and maxSurge ${surge}), and the set has ${entries} entries`;
+  const needs = `a rolling update may want ${replicas + surge} pods at once (${replicas} ${replicas === 1 ? "replica" : "replicas"} and maxSurge ${surge}), and the set has ${inWords(entries)}`;
   if (unavailable === 0 && !recreates) {
     return refuse(
       "LIST_TOO_SHORT",
@@ -26,6 +26,10 @@ export function checkRollout(object: KubeObject, replicas: number, entries: numb
     );
   }
   return [`${needs}; its surge pods wait until old ones are gone`];
+}
+
+function inWords(entries: number): string {
+  return entries === 1 ? "1 entry" : `${entries} entries`;
 }
 
 interface Rollout {

@@ -225,7 +225,7 @@ describe("any workload", () => {
     );
     assert.equal(
       await said(world, web({ [IPS]: "10.20.0.70" })),
-      "LIST_TOO_SHORT: the set has 1 entries for 2 replicas; add entries or lower replicas",
+      "LIST_TOO_SHORT: the set has 1 entry for 2 replicas; add entries or lower replicas",
     );
     assert.match(
       await said(world, web({ [IPS]: "10.20.0.70;10.20.0.71" })),
