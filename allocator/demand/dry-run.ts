@@ -6,6 +6,7 @@ import type { Reading } from "../cache/read-ahead.ts";
 import { readClaim } from "../cache/reader.ts";
 import type { Address } from "../ip/address.ts";
 import { isCooldownOver } from "../lifecycle/acquire.ts";
+import { isInGrantedBlock } from "../lifecycle/block-conflict.ts";
 import { claimConflict, inUseConflict, keptForWorkload } from "../lifecycle/claim-conflicts.ts";
 import { withClaimOwner, withClaimSpec } from "../lifecycle/existing-claim.ts";
 import { planBeside } from "../lifecycle/plan-beside.ts";
@@ -68,7 +69,8 @@ async function planFor(
 ): Promise<Plan | Refusal> {
   const direct = planAddresses(context.view, { ...ask, holds: held });
   if (claim === undefined || !isReserved(claim)) return direct;
-  return await planBeside(context, { ask }, { claim, held }, direct);
+  const isFreeOfBlocks = async (address: Address) => !(await isInGrantedBlock(context, address));
+  return await planBeside(context, { ask }, { claim, held, isFreeOfBlocks }, direct);
 }
 
 /** The addresses of the claim that are reserved for it. */

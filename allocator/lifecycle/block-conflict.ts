@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import type { Context } from "../cache/context.ts";
+import type { Reading } from "../cache/read-ahead.ts";
 import type { Address } from "../ip/address.ts";
 import { type Block, isHole, withHole } from "../model/block.ts";
 import { blockAround } from "../pool/blocks.ts";
@@ -36,4 +37,15 @@ export async function blockAgainst({ store, view }: Books, address: Address): Pr
 export async function ensureReliable(books: Books, address: Address, nonce: string): Promise<boolean> {
   if (!(await ensureUnmarked(books.store, address, nonce))) return false;
   return (await blockAgainst(books, address)) === undefined;
+}
+
+/** The same question for a decision that writes nothing. */
+export async function isInGrantedBlock(
+  { store, view }: Pick<Context, "view"> & { readonly store: Reading },
+  address: Address,
+): Promise<boolean> {
+  const pool = view.poolOf(address);
+  const cidr = pool && blockAround(pool, address);
+  const seen = cidr && (await store.get("block", cidr.text));
+  return seen?.record.granted === true && !isHole(seen.record, address);
 }

@@ -9,6 +9,15 @@ import { isHeldBy } from "../model/reservation.ts";
 import { type Plan, planAddresses } from "../planning/address-plan.ts";
 import type { AllocationRequest } from "./allocation-request.ts";
 
+/** The claim that is there, and how an address that is held beside it is looked at. */
+interface Present {
+  readonly claim: Claim;
+  /** Those of its addresses that it may rely on. */
+  readonly held: readonly Address[];
+  /** Asked after the reservation was read: whether no node has the address in a block (ADR 0020). */
+  readonly isFreeOfBlocks: (address: Address) => Promise<boolean>;
+}
+
 /**
  * The plan for a pod whose claim has other addresses, with those that an earlier review holds beside the claim already:
  * creates that fail one after another (a quota, a retrying controller, a forger) take one address, not one each.
@@ -17,7 +26,7 @@ import type { AllocationRequest } from "./allocation-request.ts";
 export async function planBeside(
   context: Pick<Context, "view"> & { readonly store: Reading },
   allocation: Pick<AllocationRequest, "ask">,
-  { claim, held }: { readonly claim: Claim; readonly held: readonly Address[] },
+  { claim, held, isFreeOfBlocks }: Present,
   direct: Plan | Refusal,
 ): Promise<Plan | Refusal> {
   const isRefused = isRefusal(direct);
@@ -36,7 +45,8 @@ export async function planBeside(
   for (const address of chosen) {
     if (kept.includes(address)) continue;
     const found = await context.store.get("reservation", address);
-    if (found === undefined || !isHeldBy(found.record, claim.nonce)) return direct;
+    const stands = found !== undefined && isHeldBy(found.record, claim.nonce);
+    if (!(stands && (await isFreeOfBlocks(address)))) return direct;
   }
   return { ...again, keep: chosen };
 }

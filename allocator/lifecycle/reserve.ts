@@ -11,7 +11,7 @@ import { isAsPlanned, type Plan, planAddresses } from "../planning/address-plan.
 import type { Stored } from "../store/store.ts";
 import { acquireAll, acquireCandidate, afterLoss, lossOf, rollback, rollbackUnused } from "./acquire.ts";
 import type { AllocationRequest, Attempt, Reserved, Seen } from "./allocation-request.ts";
-import { ensureReliable } from "./block-conflict.ts";
+import { blockAgainst, ensureReliable } from "./block-conflict.ts";
 import {
   claimConflict,
   heldByOtherPod,
@@ -134,7 +134,8 @@ async function planFor(
   const { claim, held, seen } = now;
   const direct = planAddresses(context.view, { ...allocation.ask, holds: held });
   if (seen !== "nothing" || claim === undefined || !isReserved(claim)) return direct;
-  return await planBeside(context, allocation, { claim, held }, direct);
+  const isFreeOfBlocks = async (address: Address) => (await blockAgainst(context, address)) === undefined;
+  return await planBeside(context, allocation, { claim, held, isFreeOfBlocks }, direct);
 }
 
 /** What is asked for, and by what. */
