@@ -3,6 +3,8 @@ import express, { type ErrorRequestHandler, type Request, type RequestHandler, t
 import { BerthError } from "../../allocator/base/errors.ts";
 import type { Clock, Logger, Metrics, Readiness } from "../../allocator/base/ports.ts";
 import { limitedLogger } from "../../system/limited-logger.ts";
+import { peerOf } from "../../system/peer.ts";
+import { shared } from "../../system/shared.ts";
 import {
   type AdmissionReview,
   errored,
@@ -13,7 +15,7 @@ import {
 } from "../review/admission-review.ts";
 import { DEADLINE_MS, withDeadline } from "../review/deadline.ts";
 import { DecodeQueue } from "../review/decode-queue.ts";
-import { type Busy, Intake, peerOf } from "../review/intake.ts";
+import { type Busy, Intake } from "../review/intake.ts";
 import type { GivenUp } from "../review/request-body.ts";
 import { answerEarly, mayHaveBody } from "./early-answer.ts";
 import { readReview, type Unread } from "./read-review.ts";
@@ -79,7 +81,7 @@ function admit(route: Route, deps: Required<AppDeps> & { readonly queue: DecodeQ
   const handle = withDeadline(deps.handlers[route], { route, ...deps });
   return async (request, response) => {
     const late = new AbortController();
-    const place = intake.enter(peerOf(request), () => late.abort("busy" satisfies GivenUp));
+    const place = intake.enter(peerOf(request.socket), () => late.abort("busy" satisfies GivenUp));
     if (typeof place === "string") {
       turnAway(deps, route, response, place);
       return;
@@ -171,17 +173,6 @@ function refuseMethod(clock: Clock): RequestHandler {
 function sendEarly(response: Response, what: unknown, clock: Clock): void {
   response.type("application/json");
   answerEarly(response.req, response, JSON.stringify(what), clock);
-}
-
-/** Those who ask while it is under way get what the first one gets. */
-function shared<T>(ask: () => Promise<T>): () => Promise<T> {
-  let asked: Promise<T> | undefined;
-  return () => {
-    asked ??= ask().finally(() => {
-      asked = undefined;
-    });
-    return asked;
-  };
 }
 
 /** Last in the chain, for a scrape that failed, or a defect. Says nothing about the inside. */

@@ -69,6 +69,48 @@ describe("connections", () => {
     );
   });
 
+  it("at that bound one goes that never asked, though every address has but one", async () => {
+    const server = await bench.serve({ connections: { inAll: 4, perPeer: 4 } });
+    const agent = bench.keepAlive();
+    assert.equal((await bench.get(server, { agent })).status, 200);
+    const crowd = [];
+    for (let i = 0; i < 3; i++) crowd.push(await mute(server, `127.0.0.${10 + i}`));
+    crowd.push(await mute(server, "127.0.0.20"));
+    await isCut(crowd[0] ?? assert.fail());
+    assert.equal((await bench.get(server)).status, 200);
+    await isCut(crowd[1] ?? assert.fail());
+    assert.deepEqual(
+      crowd.map(({ destroyed }) => destroyed),
+      [true, true, false, false],
+    );
+    assert.equal((await bench.get(server, { agent })).status, 200);
+  });
+
+  it("at that bound one goes that waits for nothing, though the address with the most has none", async () => {
+    const { promise: gate, resolve: release } = Promise.withResolvers<void>();
+    const { promise: entered, resolve: enter } = Promise.withResolvers<void>();
+    let asked = 0;
+    const server = await bench.serve({
+      connections: { inAll: 4, perPeer: 4 },
+      app: ({ url }, response) => {
+        if (url !== "/slow") {
+          response.end("ok");
+          return;
+        }
+        if (++asked === 3) enter();
+        void gate.then(() => response.end("done"));
+      },
+    });
+    const slow = [0, 1, 2].map(() => bench.get(server, { path: "/slow" }));
+    await entered;
+    const idle = await mute(server, "127.0.0.2");
+    const next = await mute(server, "127.0.0.3");
+    await isCut(idle);
+    assert.equal(next.destroyed, false);
+    release();
+    for (const one of slow) assert.equal((await one).text, "done");
+  });
+
   describe("where callers prove themselves", () => {
     const few = { inAll: 20, perPeer: 10, unproven: { inAll: 4, perPeer: 2 } };
 
@@ -95,8 +137,10 @@ describe("connections", () => {
       const [first] = sockets;
       await mute(server, "127.0.0.4");
       await isCut(first ?? assert.fail());
-      // and nobody gets a second one while all are taken
-      await isCut(await mute(server, "127.0.0.4"));
+      // and its second one that of whoever has most then
+      const second = await mute(server, "127.0.0.4");
+      await isCut(sockets[3] ?? assert.fail());
+      assert.equal(second.destroyed, false);
     });
 
     it("have room with one, however many strangers there are", async () => {

@@ -4,9 +4,9 @@ import { createServer, type RequestListener } from "node:http";
 import { dirname } from "node:path";
 import { BerthError, messageOf } from "../../allocator/base/errors.ts";
 import type { Clock, Logger } from "../../allocator/base/ports.ts";
+import { Connections } from "../../system/connections.ts";
 import { makeFolder } from "../../system/folders.ts";
 import { ONE_REQUEST } from "../../system/one-request.ts";
-import { Connections } from "./connections.ts";
 import { HeaderWatch } from "./header-watch.ts";
 import { DRAIN_MS, HTTP_TIMES } from "./tls-server.ts";
 

@@ -4,6 +4,13 @@ import { createServer, type Server } from "node:https";
 import { createSecureContext, type SecureContextOptions } from "node:tls";
 import { BerthError, messageOf } from "../../allocator/base/errors.ts";
 import type { Clock, Logger } from "../../allocator/base/ports.ts";
+import {
+  CONNECTION_LIMITS,
+  type ConnectionLimits,
+  Connections,
+  HANDSHAKE_MS,
+  UNPROVEN_LIMITS,
+} from "../../system/connections.ts";
 import { ONE_REQUEST } from "../../system/one-request.ts";
 import { type CertificatePair, readCertificate, readPair, readServingPair } from "../certificates/pair.ts";
 import { fitLine } from "../review/warnings.ts";
@@ -13,13 +20,6 @@ import {
   TRUSTED_CLIENTS,
   type TrustedClients,
 } from "./client-check.ts";
-import {
-  CONNECTION_LIMITS,
-  type ConnectionLimits,
-  Connections,
-  HANDSHAKE_MS,
-  UNPROVEN_LIMITS,
-} from "./connections.ts";
 import { answerEarly } from "./early-answer.ts";
 import { HeaderWatch } from "./header-watch.ts";
 

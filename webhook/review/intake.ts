@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-import type { IncomingMessage } from "node:http";
-
-/** A bound for all callers together and one for each peer, which is a remote address. */
+/** A bound for all callers together and one for each peer, which is what `peerOf` makes of a remote address. */
 export interface Bound {
   readonly inAll: number;
   readonly perPeer: number;
@@ -45,11 +43,6 @@ interface Entry {
   bytes: number;
   left: boolean;
   readonly giveUp: () => void;
-}
-
-/** The peer of a request; over a unix socket there is one. */
-export function peerOf({ socket }: Pick<IncomingMessage, "socket">): string {
-  return socket.remoteAddress ?? "local";
 }
 
 /**

@@ -3,27 +3,35 @@ import type { Server as HttpServer, ServerResponse } from "node:http";
 import type { Server as HttpsServer } from "node:https";
 import type { Socket } from "node:net";
 import { Server as TlsServer } from "node:tls";
-import type { Clock, Logger } from "../../allocator/base/ports.ts";
-import type { Bound } from "../review/intake.ts";
+import type { Clock, Logger } from "../allocator/base/ports.ts";
+import { addressOf, peerOf } from "./peer.ts";
+import { victimOf } from "./victim.ts";
+
+/** A bound for all callers together and one for each peer, which is what `peerOf` makes of a remote address. */
+export interface Bound {
+  readonly inAll: number;
+  readonly perPeer: number;
+}
 
 /** An API server opens one for each review under way and keeps it; it changes 200 objects at a time unless told otherwise. */
 export const CONNECTION_LIMITS: Bound = { inAll: 2_048, perPeer: 512 };
 /** Of those that brought no certificate to a server that asks for one: probes, scrapes, and strangers. */
 export const UNPROVEN_LIMITS: Bound = { inAll: 512, perPeer: 64 };
 /** Addresses of which somebody proved himself are remembered, the last of them. */
-const MOST_PROVEN_PEERS = 64;
+const MOST_PROVEN = 64;
 /** As Go's: an API server has its own limit of 10 s for a handshake (net/http, TLSHandshakeTimeout). */
 export const HANDSHAKE_MS = 10_000;
 /** Handshakes that begin in one turn of the event loop: what came before is not to wait behind a crowd that comes now. */
 const HANDSHAKES_A_TURN = 1;
 
-/** Fewer than any that has one. */
-const NOTHING = -1;
-
 interface Connection {
   readonly key: unknown;
   readonly socket: Socket;
+  readonly address: string;
   readonly peer: string;
+  hasAsked: boolean;
+  /** When it was opened or used, among all. */
+  used: number;
   /** Requests without an answer. */
   answers: number;
   /** Whether its certificate may change something. */
@@ -40,15 +48,16 @@ type Begin = (socket: Socket) => void;
 
 /**
  * What is under way: connections from their first byte on, handshakes too, and requests without an answer. Connections are
- * bounded for each peer and in all; at the latter bound the peer with the most of them loses the one that was not used for
- * longest, so that one peer cannot keep the others out. Peers take turns in beginning. Where callers prove themselves, those who have not share
+ * bounded for each peer and in all; at the latter bound one goes on which nothing is being answered (`victimOf`), so that nobody keeps
+ * others out with connections that he does not use. Peers take turns in beginning. Where callers prove themselves, those who have not share
  * fewer places, and an address of which somebody has comes before all others.
  */
 export class Connections {
   readonly #server: Server;
   readonly #limits: ConnectionLimits;
-  readonly #provenPeers = new Set<string>();
+  readonly #provenAddresses = new Set<string>();
   #unproven = 0;
+  #uses = 0;
   /** By peer, each in the order in which they were last used. */
   readonly #peers = new Map<string, Set<Connection>>();
   /** By what `keyOf` makes of a socket. */
@@ -79,10 +88,11 @@ export class Connections {
     if (connection === undefined || connection.isProven) return;
     connection.isProven = true;
     this.#unproven--;
-    this.#provenPeers.delete(connection.peer);
-    this.#provenPeers.add(connection.peer);
-    const [oldest] = this.#provenPeers;
-    if (this.#provenPeers.size > MOST_PROVEN_PEERS && oldest !== undefined) this.#provenPeers.delete(oldest);
+    this.#provenAddresses.delete(connection.address);
+    this.#provenAddresses.add(connection.address);
+    const [oldest] = this.#provenAddresses;
+    if (this.#provenAddresses.size > MOST_PROVEN && oldest !== undefined)
+      this.#provenAddresses.delete(oldest);
   }
 
   get size(): number {
@@ -92,7 +102,10 @@ export class Connections {
   enter(response: ServerResponse): void {
     this.#answers.add(response);
     const connection = this.#open.get(keyOf(response.req.socket));
-    if (connection !== undefined) this.#use(connection, 1);
+    if (connection !== undefined) {
+      connection.hasAsked = true;
+      this.#use(connection, 1);
+    }
     if (this.#draining) response.setHeader("Connection", "close");
     response.once("close", () => {
       this.#answers.delete(response);
@@ -122,15 +135,19 @@ export class Connections {
   }
 
   #arrive(socket: Socket): void {
-    const peer = socket.remoteAddress ?? "local";
-    const its = this.#peers.get(peer) ?? new Set();
-    if (!this.#hasRoom(peer, its)) {
+    const address = addressOf(socket);
+    // a proven one shares its bounds with nobody of its network
+    const peer = this.#provenAddresses.has(address) ? address : peerOf(socket);
+    if (!this.#hasRoom(peer, address)) {
       socket.destroy();
       return;
     }
     const key = keyOf(socket);
-    const connection: Connection = { key, socket, peer, answers: 0, isProven: false };
+    const fresh = { answers: 0, hasAsked: false, used: ++this.#uses, isProven: false };
+    const connection: Connection = { key, socket, address, peer, ...fresh };
     this.#unproven++;
+    // one that was displaced may have been its last
+    const its = this.#peers.get(peer) ?? new Set();
     this.#peers.set(peer, its.add(connection));
     this.#open.set(key, connection);
     socket.once("close", () => this.#leave(connection));
@@ -153,17 +170,18 @@ export class Connections {
   }
 
   /** Nothing of TLS was done for it yet. */
-  #hasRoom(peer: string, its: ReadonlySet<Connection>): boolean {
+  #hasRoom(peer: string, address: string): boolean {
     const { inAll, perPeer, unproven } = this.#limits;
-    if (its.size >= perPeer) return false;
-    const isProven = this.#provenPeers.has(peer);
-    // whoever proved himself here will do it again, and whoever is new may be about to: he has the place of any stranger
-    const has = isProven || (unproven !== undefined && its.size === 0) ? NOTHING : its.size;
-    if (unproven !== undefined && !isProven) {
-      if (its.size >= unproven.perPeer) return false;
-      if (this.#unproven >= unproven.inAll && !this.#displace(has)) return false;
-    }
-    return this.#open.size < inAll || this.#displace(has);
+    const its = this.#peers.get(peer) ?? new Set();
+    // whoever proved himself here will do it again
+    const asStranger = this.#provenAddresses.has(address) ? undefined : unproven;
+    const most = Math.min(perPeer, asStranger?.perPeer ?? perPeer);
+    // the addresses of a network take its places from each other, and not from themselves
+    const others = [its.values().filter((connection) => connection.address !== address)];
+    if (its.size >= most && !this.#displace(others.values())) return false;
+    const isFull =
+      this.#open.size >= inAll || (asStranger !== undefined && this.#unproven >= asStranger.inAll);
+    return !isFull || this.#displace(this.#peers.values());
   }
 
   /** One of each peer, and those that have more go to the end of the line. */
@@ -183,32 +201,28 @@ export class Connections {
   }
 
   #next(): [string, Socket[]] {
-    for (const peer of this.#provenPeers) {
-      const sockets = this.#waiting.get(peer);
-      if (sockets !== undefined) return [peer, sockets];
+    for (const address of this.#provenAddresses) {
+      const sockets = this.#waiting.get(address);
+      if (sockets !== undefined) return [address, sockets];
     }
     const [first = ["", []]] = this.#waiting;
     return first;
   }
 
-  /** Whether a peer with more connections than the one that comes lost one that waits for nothing. */
-  #displace(has: number): boolean {
-    let most: ReadonlySet<Connection> = new Set();
-    for (const [peer, connections] of this.#peers) {
-      if (connections.size > most.size && !this.#provenPeers.has(peer)) most = connections;
-    }
-    if (most.size <= has + 1) return false;
-    for (const connection of most) {
-      if (connection.answers > 0) continue;
-      this.#leave(connection);
-      connection.socket.destroy();
-      return true;
-    }
-    return false;
+  /** Whether one went for the one that comes. Those that proved themselves stay, and whoever comes from where they do. */
+  #displace(peers: IteratorObject<Iterable<Connection>>): boolean {
+    const mayGo = ({ answers, isProven, address }: Connection) =>
+      answers === 0 && !isProven && !this.#provenAddresses.has(address);
+    const victim = victimOf(peers.map((its) => [...its].filter(mayGo)));
+    if (victim === undefined) return false;
+    this.#leave(victim);
+    victim.socket.destroy();
+    return true;
   }
 
   #use(connection: Connection, answers: number): void {
     connection.answers += answers;
+    connection.used = ++this.#uses;
     const its = this.#peers.get(connection.peer);
     if (its?.delete(connection)) its.add(connection);
   }
