@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import assert from "node:assert/strict";
+import { subscribe, unsubscribe } from "node:diagnostics_channel";
+import type { IncomingMessage } from "node:http";
 import { describe, it } from "node:test";
 import { noopLogger } from "../../allocator/base/ports.ts";
 import { serveProbes } from "./probes.ts";
@@ -29,6 +31,38 @@ describe("the agent's probes", () => {
       });
     } finally {
       await Promise.all([probes.close(), probes.close()]);
+    }
+  });
+
+  it("gather metrics once for those who ask at the same time", async () => {
+    const { promise: gate, resolve: release } = Promise.withResolvers<void>();
+    let gathered = 0;
+    const slow = {
+      expose: async () => {
+        gathered++;
+        await gate;
+        return await metrics.expose();
+      },
+    };
+    const options = { host: "127.0.0.1", port: 0, isReady: () => true, metrics: slow, log: noopLogger };
+    const probes = await serveProbes(options);
+    const get = async () => await (await fetch(`http://127.0.0.1:${probes.port}/metrics`)).text();
+    const { promise: allAsked, resolve: allCame } = Promise.withResolvers<void>();
+    let asked = 0;
+    const onRequest = (message: unknown) => {
+      const { request } = message as { readonly request: IncomingMessage };
+      if (request.socket.localPort === probes.port && ++asked === 3) allCame();
+    };
+    subscribe("http.server.request.start", onRequest);
+    try {
+      const answers = [get(), get(), get()];
+      await allAsked;
+      release();
+      for (const text of await Promise.all(answers)) assert.equal(text, "up 1\n");
+      assert.equal(gathered, 1);
+    } finally {
+      unsubscribe("http.server.request.start", onRequest);
+      await probes.close();
     }
   });
 
