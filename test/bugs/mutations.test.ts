@@ -1,12 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 // Each bug of the catalogue is put into Berth, for one process, and the test that is there for it must notice.
 import assert from "node:assert/strict";
+import { readFile } from "node:fs/promises";
+import { join, resolve } from "node:path";
 import { before, describe, it } from "node:test";
 import { fileURLToPath } from "node:url";
+import { CLUSTER_MUTATIONS } from "../api/cluster-bugs-mutations.ts";
 import { run } from "../support/process.ts";
 import { skipAllBut } from "../support/runs.ts";
 import { MUTATIONS, type Mutation } from "./mutations.ts";
 
+const ROOT = resolve(import.meta.dirname, "../..");
 const MUTATE = new URL("./mutate.ts", import.meta.url).href;
 /** Some mutations make a test wait for ever. */
 const LIMIT_MS = 15_000;
@@ -31,6 +35,16 @@ async function runTests(file: string, begin: string, mutation?: Mutation): Promi
     Number(new RegExp(`^# ${what} (\\d+)$`, "m").exec(stdout)?.[1] ?? Number.NaN);
   return { passed: count("pass"), failed: count("fail") + count("cancelled"), printed: `${stdout}${stderr}` };
 }
+
+// A few are put in each time; that all of them still can be is seen each time.
+it("the places where bugs are put in are there, each once", async () => {
+  const gone = [];
+  for (const { name, file, from } of [...MUTATIONS, ...CLUSTER_MUTATIONS]) {
+    const text = await readFile(join(ROOT, file), "utf8");
+    if (text.split(from).length !== 2) gone.push(`${name} in ${file}`);
+  }
+  assert.deepEqual(gone, []);
+});
 
 describe("a bug of the catalogue that is put in", () => {
   before(async () => {

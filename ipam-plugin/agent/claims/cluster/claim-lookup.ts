@@ -64,7 +64,7 @@ export function lookUpClaim(
   if (there !== undefined && isReplaced(there, request)) return until(() => podReplaced(request.pod));
   const annotations = there?.annotations ?? request.annotations;
   if (annotations === undefined) return until(() => unknown(request, node));
-  return unlent(request, annotations, { node, asked: asks(annotations) });
+  return unbound(request, annotations, { node, asked: asks(annotations) });
 }
 
 type Asks = (annotations: Labels) => Request | Refusal;
@@ -112,7 +112,7 @@ function foundFor(
 }
 
 /** No claim is bound to the pod, so far as is known. */
-function unlent(
+function unbound(
   request: AttachRequest,
   annotations: Labels,
   { node, asked }: { readonly node: string; readonly asked: Request | Refusal },
