@@ -22,7 +22,7 @@ import {
 } from "../../../allocator/manifest/annotations.ts";
 import { claimRefsFor, doesWithout, matchesRef } from "../../../allocator/manifest/pod-claim.ts";
 import { requestsAddress } from "../../../allocator/model/address-request.ts";
-import { type Claim, type ClaimAttachment, claimKey } from "../../../allocator/model/claim.ts";
+import type { Claim, ClaimAttachment } from "../../../allocator/model/claim.ts";
 import type { ClusterState } from "../../../allocator/model/cluster-state.ts";
 import type { Stored } from "../../../allocator/store/store.ts";
 import {
@@ -76,14 +76,18 @@ export class EmbeddedClaims implements ClaimSource {
     // The sandbox's own annotations, where the runtime sends them: the object may be another pod's of the name.
     const assigned = (request.annotations ?? annotations)[ASSIGNED_ADDRESSES]?.split(",");
     const said = assigned === undefined ? {} : { assigned };
+    let declined: Claim | undefined;
     for (const lead of claimRefsFor(request.pod, annotations)) {
       const claim = await context.store.get("claim", lead.key);
       if (claim === undefined || !matchesRef(lead, claim.record)) continue;
       const isItsOwn = claim.record.binding?.podUID === request.pod.uid;
-      if (pod !== undefined && !isItsOwn && doesWithout(annotations, claim.record)) continue;
+      if (pod !== undefined && !isItsOwn && doesWithout(annotations, claim.record)) {
+        declined = claim.record;
+        continue;
+      }
       return this.#foundFor(claim, { token: lead.token, ...said }, request);
     }
-    return await this.#make(request, annotations);
+    return await this.#make(request, annotations, declined);
   }
 
   /** Another interface of the pod may have the claim already; this one is then served like that of a pod without any. */
@@ -160,7 +164,11 @@ export class EmbeddedClaims implements ClaimSource {
   }
 
   /** No claim: a pod that asked for one is refused, one that did not is given an address of the configured pools. */
-  async #make(request: AttachRequest, annotations: Labels): Promise<ClaimMatch | NoClaim | Refusal> {
+  async #make(
+    request: AttachRequest,
+    annotations: Labels,
+    declined: Claim | undefined,
+  ): Promise<ClaimMatch | NoClaim | Refusal> {
     const { context, inventory } = this.#options;
     const { namespace: name } = request.pod;
     const namespace = (await inventory.namespace(name)) ?? { name, labels: {}, annotations: {} };
@@ -180,10 +188,9 @@ export class EmbeddedClaims implements ClaimSource {
       now: context.clock.now(),
     });
     if (isRefusal(allocation)) return allocation;
-    await this.#options.whole;
     // Its name is in use: what would be reserved beside that claim could never be this pod's.
-    const named = (await context.store.get("claim", claimKey(allocation.key)))?.record;
-    if (named !== undefined && doesWithout(annotations, named)) return ofWorkload(named, request.pools);
+    if (declined !== undefined) return ofWorkload(declined, request.pools);
+    await this.#options.whole;
     // a claim that a review made meanwhile, for the next pod of the name, is not this one's to change
     const got = await reserve(context, allocation, "nothing");
     if (!isRefusal(got) && !isSame(got.addresses, got.claim.record.addresses)) return changed(got.claim.key);
