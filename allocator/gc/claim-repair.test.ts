@@ -161,13 +161,13 @@ describe("planMend", () => {
     ["waits", { ...HELD, addresses: [], nonce: "" }, [], 0],
     ["is on its way out", { ...HELD, releasing: true }, [], 0],
   ];
-  for (const [title, claim, reservations, bereft] of rows) {
-    it(`${bereft === 0 ? "passes over" : "looks at"} a claim that ${title}`, () => {
+  for (const [title, claim, reservations, broken] of rows) {
+    it(`${broken === 0 ? "passes over" : "looks at"} a claim that ${title}`, () => {
       const view = viewOf({ pools: POOLS, claims: [claim], reservations });
       const first = findBroken(view, new Map(), NOW);
-      assert.equal(first.bereft.length, 0);
-      assert.equal(findBroken(view, first.sightings, NOW + 29_999).bereft.length, 0);
-      assert.equal(findBroken(view, first.sightings, NOW + 30_000).bereft.length, bereft);
+      assert.equal(first.broken.length, 0);
+      assert.equal(findBroken(view, first.firstSeen, NOW + 29_999).broken.length, 0);
+      assert.equal(findBroken(view, first.firstSeen, NOW + 30_000).broken.length, broken);
     });
   }
 
@@ -175,6 +175,6 @@ describe("planMend", () => {
     const view = viewOf({ pools: POOLS, claims: [HELD], reservations: [] });
     const first = findBroken(view, new Map(), NOW);
     const changed = viewOf({ pools: POOLS, claims: [{ ...HELD, admittedAt: NOW }], reservations: [] });
-    assert.deepEqual(findBroken(changed, first.sightings, NOW + 30_000).bereft, []);
+    assert.deepEqual(findBroken(changed, first.firstSeen, NOW + 30_000).broken, []);
   });
 });

@@ -73,16 +73,16 @@ describe("planReap", () => {
   it("looks twice, with 30 s in between, and only takes what did not change", () => {
     const view = viewOf({ pools: POOLS, claims: [claim], reservations: [...reservationsOf(claim), stray] });
     const first = findOrphans(view, new Map(), NOW);
-    assert.deepEqual([first.orphans, [...first.sightings.keys()]], [[], ["10.20.0.90"]]);
-    assert.deepEqual(findOrphans(view, first.sightings, NOW + 29_999).orphans, []);
-    const second = findOrphans(view, first.sightings, NOW + 30_000);
+    assert.deepEqual([first.orphans, [...first.firstSeen.keys()]], [[], ["10.20.0.90"]]);
+    assert.deepEqual(findOrphans(view, first.firstSeen, NOW + 29_999).orphans, []);
+    const second = findOrphans(view, first.firstSeen, NOW + 30_000);
     assert.deepEqual(
       second.orphans.map(({ key }) => key),
       ["10.20.0.90"],
     );
     const touched = viewOf({ pools: POOLS, reservations: [stray] });
-    const third = findOrphans(touched, second.sightings, NOW + 60_000);
-    assert.deepEqual([third.orphans, third.sightings.get(addr("10.20.0.90"))?.at], [[], NOW + 60_000]);
+    const third = findOrphans(touched, second.firstSeen, NOW + 60_000);
+    assert.deepEqual([third.orphans, third.firstSeen.get(addr("10.20.0.90"))?.at], [[], NOW + 60_000]);
   });
 
   it("forgets a sighting that did not come true", () => {
@@ -93,7 +93,7 @@ describe("planReap", () => {
       claims: [claimRecord({ name: "gone", nonce: "x", addresses: [stray.address] })],
       reservations: [stray],
     });
-    assert.equal(findOrphans(cured, first.sightings, NOW + 10_000).sightings.size, 0);
+    assert.equal(findOrphans(cured, first.firstSeen, NOW + 10_000).firstSeen.size, 0);
   });
 
   it("frees what cooled for as long as its pool says, and at once where the pool is gone", () => {
@@ -107,7 +107,7 @@ describe("planReap", () => {
   it("takes the reservations of a releasing claim for its own", () => {
     const claims = [claimRecord({ releasing: true, addresses: [] })];
     const view = viewOf({ pools: POOLS, claims, reservations: reservationsOf(claim) });
-    assert.equal(findOrphans(view, new Map(), NOW).sightings.size, 0);
+    assert.equal(findOrphans(view, new Map(), NOW).firstSeen.size, 0);
   });
 });
 

@@ -33,7 +33,7 @@ export interface GcReport {
   readonly retained: number;
 }
 
-/** When a record was first seen without its counterpart, and as which revision: address or claim -> sighting. */
+/** When a record was first seen without its counterpart, and as which revision: address or claim -> first seen. */
 export type FirstSeen = ReadonlyMap<string, { readonly revision: string; readonly at: number }>;
 
 export interface OrphanPlan {
@@ -41,7 +41,7 @@ export interface OrphanPlan {
   readonly cooled: readonly Stored<"reservation">[];
   /** Seen without a claim twice, unchanged, with the grace in between. */
   readonly orphans: readonly Stored<"reservation">[];
-  readonly sightings: FirstSeen;
+  readonly firstSeen: FirstSeen;
 }
 
 /** Decides which of the reservations, all of them if absent, to look at; the deletion itself asks the authority again. */
@@ -71,13 +71,13 @@ export function findOrphans(
     next.set(record.address, { revision, at });
     if (now - at >= ORPHAN_GRACE_MS) orphans.push(stored);
   }
-  return { cooled, orphans, sightings: next };
+  return { cooled, orphans, firstSeen: next };
 }
 
 export interface RepairPlan {
   /** Seen twice, unchanged, with the grace in between, without all that they list. */
-  readonly bereft: readonly Stored<"claim">[];
-  readonly sightings: FirstSeen;
+  readonly broken: readonly Stored<"claim">[];
+  readonly firstSeen: FirstSeen;
 }
 
 /** Decides which of the claims, all of them if absent, list an address that is not reserved for them. */
@@ -87,7 +87,7 @@ export function findBroken(
   now: number,
   claims: Iterable<Stored<"claim">> = view.claims(),
 ): RepairPlan {
-  const bereft: Stored<"claim">[] = [];
+  const broken: Stored<"claim">[] = [];
   const next = new Map<string, { revision: string; at: number }>();
   for (const stored of claims) {
     const { key, revision, record } = stored;
@@ -100,9 +100,9 @@ export function findBroken(
     const seen = firstSeen.get(key);
     const at = seen?.revision === revision ? seen.at : now;
     next.set(key, { revision, at });
-    if (now - at >= ORPHAN_GRACE_MS) bereft.push(stored);
+    if (now - at >= ORPHAN_GRACE_MS) broken.push(stored);
   }
-  return { bereft, sightings: next };
+  return { broken, firstSeen: next };
 }
 
 export interface GarbageCollectorOptions {
@@ -125,8 +125,8 @@ export class GarbageCollector {
   readonly #mayWrite: () => boolean;
   readonly #limits: RetentionLimits;
   readonly #notRetained: (claim: Stored<"claim">, because: string) => void;
-  #sightings: FirstSeen = new Map();
-  #bereft: FirstSeen = new Map();
+  #firstSeen: FirstSeen = new Map();
+  #broken: FirstSeen = new Map();
   readonly #stamps = new ServerTimes();
 
   constructor(context: Context, inventory: ClusterState, options: GarbageCollectorOptions = {}) {
@@ -140,7 +140,7 @@ export class GarbageCollector {
 
   /** Wall clock, ms: since when the oldest suspect record has looked the same; undefined when none is suspect. */
   get oldestSuspicion(): number | undefined {
-    const all = [...this.#sightings.values(), ...this.#bereft.values()];
+    const all = [...this.#firstSeen.values(), ...this.#broken.values()];
     return all.length === 0 ? undefined : all.reduce((oldest, { at }) => Math.min(oldest, at), Infinity);
   }
 
@@ -157,7 +157,7 @@ export class GarbageCollector {
     }
     await this.#mendAll();
     const plan = await this.#planCollection();
-    this.#sightings = plan.sightings;
+    this.#firstSeen = plan.firstSeen;
     const orphans = await this.#countRemoved(plan.orphans, (stored) => deleteOrphan(this.#context, stored));
     const cooled = await this.#countRemoved(
       plan.cooled,
@@ -194,12 +194,12 @@ export class GarbageCollector {
     const { view, clock } = this.#context;
     const now = clock.now();
     const parts = await this.#inSlices(view.reservations(), (part) =>
-      findOrphans(view, this.#sightings, now, { reservations: part, stamps: this.#stamps }),
+      findOrphans(view, this.#firstSeen, now, { reservations: part, stamps: this.#stamps }),
     );
     return {
       cooled: parts.flatMap(({ cooled }) => cooled),
       orphans: parts.flatMap(({ orphans }) => orphans),
-      sightings: new Map(parts.flatMap(({ sightings }) => [...sightings])),
+      firstSeen: new Map(parts.flatMap(({ firstSeen }) => [...firstSeen])),
     };
   }
 
@@ -217,9 +217,9 @@ export class GarbageCollector {
   async #mendAll(): Promise<void> {
     const { view, clock, log } = this.#context;
     const now = clock.now();
-    const plans = await this.#inSlices(view.claims(), (part) => findBroken(view, this.#bereft, now, part));
-    this.#bereft = new Map(plans.flatMap(({ sightings }) => [...sightings]));
-    for (const stored of plans.flatMap(({ bereft }) => bereft)) {
+    const plans = await this.#inSlices(view.claims(), (part) => findBroken(view, this.#broken, now, part));
+    this.#broken = new Map(plans.flatMap(({ firstSeen }) => [...firstSeen]));
+    for (const stored of plans.flatMap(({ broken }) => broken)) {
       if (!this.#mayWrite()) break;
       try {
         const outcome = await repairClaim(this.#context, stored);

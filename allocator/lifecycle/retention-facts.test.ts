@@ -44,7 +44,7 @@ describe("gatherFacts", () => {
   const rows: readonly (readonly [string, string, Partial<Claim>, ClusterState])[] = [
     ["needed, no pod", "an ordinal that the set wants", {}, inventory([], set(1))],
     ["needed, pod", "a pod by itself", bare, inventory([given], undefined)],
-    ["unborn, no pod", "a pod of whose name one has another claim", bare, inventory([another], undefined)],
+    ["unseen, no pod", "a pod of whose name one has another claim", bare, inventory([another], undefined)],
     [
       "deleted, no pod",
       "a used one of whose name one has another claim",
@@ -62,7 +62,7 @@ describe("gatherFacts", () => {
     ["scaled, no pod", "an ordinal below the start", {}, inventory([], set(3, 1))],
     ["deleted, no pod", "a set that is gone", {}, inventory([], undefined)],
     ["deleted, pod", "a set that is gone, its pod is not", {}, inventory([own], undefined)],
-    ["unborn, no pod", "a set that nobody heard of", {}, inventory([], "unknown")],
+    ["unseen, no pod", "a set that nobody heard of", {}, inventory([], "unknown")],
     ["needed, pod", "a set that nobody heard of, its pod is there", {}, inventory([own], "unknown")],
     ["needed, no pod", "a set that nobody heard of, used before", used, inventory([], "unknown")],
     [
@@ -87,7 +87,7 @@ describe("gatherFacts", () => {
     ["needed, no pod", "an ordinal without a pod whose template asks for nothing", used, inventory([], mute)],
     ["needed, no pod", "an ordinal whose pod was made to ask by others", used, inventory([given], mute)],
     ["needed, pod", "an ordinal whose pod has its address from before", used, inventory([own], mute)],
-    ["unborn, no pod", "a StatefulSet of another API group", { identity: foreign }, inventory([], undefined)],
+    ["unseen, no pod", "a StatefulSet of another API group", { identity: foreign }, inventory([], undefined)],
     [
       "needed, pod",
       "a StatefulSet of another API group, its pod is there",
@@ -107,7 +107,7 @@ describe("gatherFacts", () => {
       inventory([], set(1)),
     ],
     [
-      "unborn, no pod",
+      "unseen, no pod",
       "a pod of a Deployment that asks by pool, not come",
       { ...anonymous, binding: bindingTo("", "", { token: "t", podUID: "" }) },
       inventory([], set(1)),
@@ -160,7 +160,7 @@ describe("gatherFacts", () => {
         job(() => true),
       ),
     ],
-    ["unborn, no pod", "an index of a Job that nobody heard of", index, inventory([], "unknown")],
+    ["unseen, no pod", "an index of a Job that nobody heard of", index, inventory([], "unknown")],
     [
       "deleted, no pod",
       "an index of a Job that nobody heard of, its pod is gone",
@@ -170,12 +170,12 @@ describe("gatherFacts", () => {
     ["needed, pod", "a bare pod", bare, inventory([own], undefined)],
     ["deleted, no pod", "a bare pod that has ended", { ...bare, ...used }, inventory([failed], undefined)],
     [
-      "unborn, no pod",
+      "unseen, no pod",
       "a bare pod that has ended before it had a node",
       bare,
       inventory([failed], undefined),
     ],
-    ["unborn, no pod", "a bare pod that never came", bare, inventory([], undefined)],
+    ["unseen, no pod", "a bare pod that never came", bare, inventory([], undefined)],
     ["deleted, no pod", "a bare pod that is gone", { ...bare, ...used }, inventory([], undefined)],
     [
       "deleted, no pod",
@@ -189,9 +189,9 @@ describe("gatherFacts", () => {
       { ...bare, ...used },
       inventory([podFacts("mysql-0", "u2")], undefined),
     ],
-    ["unborn, no pod", "a promise to a pod without a name", promisedTo(""), inventory([own], undefined)],
+    ["unseen, no pod", "a promise to a pod without a name", promisedTo(""), inventory([own], undefined)],
     [
-      "unborn, no pod",
+      "unseen, no pod",
       "a promise to no pod, and one that is called like the claim",
       promisedTo(""),
       inventory([podFacts("c-1", "u2")], undefined),

@@ -79,8 +79,8 @@ describe("judge", () => {
     ["keep", "made by hand", claimRecord({ handMade: true }), {}],
     ["keep", "releasing already", claimRecord({ releasing: true }), {}],
     ["keep", "not reserved", claimRecord({ nonce: "", addresses: [] }), {}],
-    ["keep", "unborn, young", claimRecord(), { owner: "unborn" }],
-    ["keep", "unborn, bound", claimRecord(live), { owner: "unborn" }],
+    ["keep", "unseen, young", claimRecord(), { owner: "unseen" }],
+    ["keep", "unseen, bound", claimRecord(live), { owner: "unseen" }],
     ["keep", "a slot that nobody has", slot({}), { owner: "needed" }],
     ["keep", "a slot whose pod lives", slot(live), { owner: "needed", podLives: true }],
     ["keep", "a slot whose pod is gone and its sandbox is not", slot(live), { owner: "needed" }],
@@ -122,16 +122,16 @@ describe("judge", () => {
   });
 
   it("gives a pod 120 s to come, from its last admission", () => {
-    assert.equal(verdict(claimRecord(), { owner: "unborn" }, NOW + 119_999), "keep");
-    assert.equal(verdict(claimRecord(), { owner: "unborn" }, NOW + 120_000), "release never-came");
+    assert.equal(verdict(claimRecord(), { owner: "unseen" }, NOW + 119_999), "keep");
+    assert.equal(verdict(claimRecord(), { owner: "unseen" }, NOW + 120_000), "release never-came");
     const again = claimRecord({ admittedAt: NOW + 60_000 });
-    assert.equal(verdict(again, { owner: "unborn" }, NOW + 179_999), "keep");
-    assert.equal(verdict(again, { owner: "unborn" }, NOW + 180_000), "release never-came");
-    assert.equal(verdict(claimRecord(), { owner: "unborn", podLives: true }, NOW + 1e9), "keep");
+    assert.equal(verdict(again, { owner: "unseen" }, NOW + 179_999), "keep");
+    assert.equal(verdict(again, { owner: "unseen" }, NOW + 180_000), "release never-came");
+    assert.equal(verdict(claimRecord(), { owner: "unseen", podLives: true }, NOW + 1e9), "keep");
   });
 
   it("keeps what was promised to a pod for 120 s, whatever is known of the owner", () => {
-    for (const owner of ["deleted", "scaled", "unborn"] as const) {
+    for (const owner of ["deleted", "scaled", "unseen"] as const) {
       const claim = kept({ whenScaled: "Release" });
       assert.equal(verdict({ ...claim, binding: promise }, { owner }, NOW + 119_999), "keep", owner);
       assert.match(verdict({ ...claim, binding: promise }, { owner }, NOW + 120_000), /^release /, owner);
@@ -143,8 +143,8 @@ describe("judge", () => {
 
   it("keeps a claim that nobody ever used for 120 s after it was promised anew", () => {
     const anew = claimRecord({ binding: { ...promise, since: NOW + 100_000 } });
-    assert.equal(verdict(anew, { owner: "unborn" }, NOW + 219_999), "keep");
-    assert.equal(verdict(anew, { owner: "unborn" }, NOW + 220_000), "release never-came");
+    assert.equal(verdict(anew, { owner: "unseen" }, NOW + 219_999), "keep");
+    assert.equal(verdict(anew, { owner: "unseen" }, NOW + 220_000), "release never-came");
   });
 
   it("takes a slot's promise back after 120 s without its pod", () => {
@@ -164,7 +164,7 @@ describe("judge", () => {
       slot: fc.option(fc.constant(0), { nil: undefined }),
     });
     const facts = fc.record({
-      owner: fc.constantFrom("needed" as const, "scaled" as const, "deleted" as const, "unborn" as const),
+      owner: fc.constantFrom("needed" as const, "scaled" as const, "deleted" as const, "unseen" as const),
       podLives: fc.boolean(),
     });
     fc.assert(

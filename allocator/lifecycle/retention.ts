@@ -14,9 +14,9 @@ export interface OwnerState {
    * - `needed`: the owner exists and wants this identity.
    * - `scaled`: the owner exists and does not want it now.
    * - `deleted`: the owner is gone.
-   * - `unborn`: nobody used the claim yet and no owner was ever seen.
+   * - `unseen`: nobody used the claim yet and no owner was ever seen.
    */
-  readonly owner: "needed" | "scaled" | "deleted" | "unborn";
+  readonly owner: "needed" | "scaled" | "deleted" | "unseen";
   /** The pod that the claim is promised or bound to exists and has not ended. */
   readonly podLives: boolean;
   /** The node that it is bound to will never run a pod again: nobody is left there to say that it is detached. */
@@ -50,7 +50,7 @@ const KEEP: RetentionDecision = { kind: "keep" };
  * | scaled  | whenScaled  | release, or retain until the ttl                                 |
  * | deleted | whenDeleted | release, or retain until the ttl; so too a slot that the list has lost; |
  * |         |             | a slot of an owner that is not read is released                  |
- * | unborn  | 120 s       | release: the pod was refused later, or never created             |
+ * | unseen  | 120 s       | release: the pod was refused later, or never created             |
  *
  * Whoever the owner is, what was promised to a pod stays its own for 120 s. A pod that has ended needs nothing, once
  * its sandbox is known to be gone: its phase is no proof of that. A claim that somebody deleted is released as soon as
@@ -69,7 +69,7 @@ export function decideRetention(
   if (facts.podLives || !rests(claim, facts)) return KEEP;
   const since = promisedSince(claim, facts, createdAt);
   if (since !== undefined && now - since < HOLD_TIMEOUT_MS) return KEEP;
-  if (facts.owner === "unborn") return { kind: "release", reason: "never-came" };
+  if (facts.owner === "unseen") return { kind: "release", reason: "never-came" };
   return judgeUnneeded(claim, facts.owner, now);
 }
 
@@ -78,7 +78,7 @@ function promisedSince(claim: Claim, { owner }: OwnerState, createdAt: number): 
   const { binding, admittedAt = 0 } = claim;
   const promised = binding?.node === "" ? binding.since : undefined;
   // one that was never used may be promised anew: to a Job's next pod, when the first has ended before it had a sandbox
-  if (owner === "unborn") return Math.max(createdAt, admittedAt, promised ?? 0);
+  if (owner === "unseen") return Math.max(createdAt, admittedAt, promised ?? 0);
   if (promised !== undefined) return promised;
   // admitted again, for the next pod of the name
   return binding !== undefined && admittedAt > binding.since ? admittedAt : undefined;
@@ -161,7 +161,7 @@ async function ownerState(
   return isDeclined(claim, pod, workload, namespace) ? "deleted" : state;
 }
 
-function stateByPod(claim: Claim, pod: PodState | undefined): "needed" | "deleted" | "unborn" {
+function stateByPod(claim: Claim, pod: PodState | undefined): "needed" | "deleted" | "unseen" {
   if (isAlive(pod)) return "needed";
-  return wasUsed(claim) ? "deleted" : "unborn";
+  return wasUsed(claim) ? "deleted" : "unseen";
 }

@@ -88,14 +88,14 @@ function subjectNamed(operand: string): Named {
 async function explainAddress(backend: Backend, address: Address, scene: CommandContext): Promise<ExitCode> {
   const view = await partialCache(backend.store, [address]);
   const claims = [...view.claims()].map(({ record }) => record);
-  const sighting = addressReportOf(view, backend.uses(claims), address);
-  if (sighting.state === "outside" && sighting.sandboxes.length === 0) {
+  const report = addressReportOf(view, backend.uses(claims), address);
+  if (report.state === "outside" && report.sandboxes.length === 0) {
     reportError(scene.io, addressOutside(view, address).message);
     return 1;
   }
-  const [holder] = sighting.state === "held" ? claims : [];
+  const [holder] = report.state === "held" ? claims : [];
   if (holder === undefined) {
-    scene.io.stdout.write(describeAddress(sighting));
+    scene.io.stdout.write(describeAddress(report));
     return 0;
   }
   scene.io.stdout.write(`${address} is held\n`);

@@ -26,11 +26,11 @@ export const who: Command = {
     return await withBackend(scene, "read", async ({ store, uses }) => {
       const view = await partialCache(store, [address]);
       const claims = [...view.claims()].map(({ record }) => record);
-      const sighting = addressReportOf(view, uses(claims), address);
-      const unknown = sighting.state === "outside" && sighting.sandboxes.length === 0;
-      if (format === "json" || format === "yaml") scene.io.stdout.write(document(sighting, format));
+      const report = addressReportOf(view, uses(claims), address);
+      const unknown = report.state === "outside" && report.sandboxes.length === 0;
+      if (format === "json" || format === "yaml") scene.io.stdout.write(document(report, format));
       else if (unknown) reportError(scene.io, addressOutside(view, address).message);
-      else scene.io.stdout.write(describeAddress(sighting));
+      else scene.io.stdout.write(describeAddress(report));
       return unknown ? 1 : 0;
     });
   },

@@ -129,8 +129,8 @@ const SENTENCES: { readonly [S in State]: string } = {
 };
 
 /** For people: a sentence, then what is known, a line each. */
-export function describeAddress(sighting: AddressReport): string {
-  const { address, state, pool, claim, identity, phase, pod, node, since, coolingUntil } = sighting;
+export function describeAddress(report: AddressReport): string {
+  const { address, state, pool, claim, identity, phase, pod, node, since, coolingUntil } = report;
   const known: readonly (readonly [string, string | undefined])[] = [
     ["pool", pool],
     ["claim", claim],
@@ -140,7 +140,7 @@ export function describeAddress(sighting: AddressReport): string {
     ["node", node],
     ["since", since],
     ["cooling until", coolingUntil],
-    ...sighting.sandboxes.map((sandbox) => ["sandbox", describeSandbox(sandbox)] as const),
+    ...report.sandboxes.map((sandbox) => ["sandbox", describeSandbox(sandbox)] as const),
   ];
   const lines = known.flatMap(([what, value]) =>
     value === undefined ? [] : [[`  ${what}`, printable(value)]],
