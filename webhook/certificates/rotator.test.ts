@@ -68,6 +68,25 @@ describe("certificates kept by several replicas", () => {
     );
   });
 
+  it("an authority that came and was lost while a replica was reading is trusted on", async () => {
+    const world = new CertificateWorld(REPLICAS);
+    await world.settle();
+    const reads = { kind: "go", replica: 0 } as const;
+    // the configurations have been read, the authority has not
+    for (const one of [reads, reads]) await world.act(one);
+    await world.act({ kind: "demand", what: "authority" });
+    for (let n = 0; n < 3; n++) {
+      await world.act({ kind: "rest", replica: 1 });
+      await world.act({ kind: "pass", ms: TERMS.settleMs });
+    }
+    assert.equal(world.written.length, 2, "the second authority's certificate is served");
+    await world.act({ kind: "damage", what: "all" });
+    await world.act({ kind: "rest", replica: 0 });
+    await world.settle();
+    world.judgeRest();
+    assert.equal(world.authorities, 3, "the first, the one that was lost, and a new one");
+  });
+
   it("authorities come and go, and a quiet year leaves one", async () => {
     const world = new CertificateWorld(REPLICAS);
     await world.settle();

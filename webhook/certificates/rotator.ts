@@ -16,6 +16,8 @@ import {
 /** What was read at one moment, and can be changed if nothing of it has changed since. */
 export interface Snapshot {
   readonly known: ObservedCerts;
+  /** What the configurations trust now, read after the Secrets: what is `known` of it may be older than they are. */
+  rereadTrust(): Promise<ObservedCerts["trusted"]>;
   /** Writes the authority's Secret; false when somebody else has changed it since. */
   keepAuthority(kept: CertSecret): Promise<boolean>;
   /** The same of the Secret that is served, which has nothing of the authority's key. */
@@ -61,10 +63,19 @@ export class CertificateRotator {
     return plan(known, this.#observedSince, terms, { now, monotonic });
   }
 
+  /**
+   * Where an authority is lost, the configurations alone say whose certificates are served. What was read of them before its
+   * Secret may be older than an authority that has come and gone since; that Secret is written only if it is still the same.
+   */
+  async #withTrustReread({ known, rereadTrust }: Snapshot, step: Step): Promise<Step> {
+    if (step.kind !== "authority") return step;
+    return this.observe({ ...known, trusted: await rereadTrust() });
+  }
+
   /** Looks, and does what is to be done. Throws what `look` and writing throw. */
   async turn(): Promise<StepResult> {
     const sight = await this.#options.look();
-    const step = this.observe(sight.known);
+    const step = await this.#withTrustReread(sight, this.observe(sight.known));
     if (step.kind === "wait") return { kind: "rests", ms: step.ms };
     const done = step.kind === "trust" ? await sight.trust(step.bundle) : await this.#write(sight, step);
     return done ? { kind: "done", step } : { kind: "lost" };

@@ -104,8 +104,7 @@ export class CertificateRecords {
 
   /** As they are now: the configurations, then what is served, then the authority. */
   async look(): Promise<Snapshot> {
-    const found = await Promise.all(this.#configurations.map((client) => client.get(CONFIGURATION)));
-    const seen = found.map((item) => (item === undefined ? undefined : configurationSeen(item)));
+    const seen = await this.#lookAtTrust();
     const { namespace, ...names } = this.#names;
     const served = await this.#secrets.get({ namespace, name: names.served });
     const authority = await this.#secrets.get({ namespace, name: names.authority });
@@ -113,6 +112,7 @@ export class CertificateRecords {
     const known: ObservedCerts = { kept: readSecret(own, shared), trusted: seen.map((one) => one?.bundles) };
     return {
       known,
+      rereadTrust: async () => (await this.#lookAtTrust()).map((one) => one?.bundles),
       keepAuthority: async (kept) => {
         const data = { "ca.crt": encoded(kept.bundle), "ca.key": encoded(kept.authorityKey) };
         const annotations = { [ROTATE]: kept.rotate || null, [RETIRE_AFTER]: kept.retireAfter || null };
@@ -131,6 +131,11 @@ export class CertificateRecords {
         return (await Promise.all(writes)).every((written) => written);
       },
     };
+  }
+
+  async #lookAtTrust(): Promise<readonly (ConfigurationSeen | undefined)[]> {
+    const found = await Promise.all(this.#configurations.map((client) => client.get(CONFIGURATION)));
+    return found.map((item) => (item === undefined ? undefined : configurationSeen(item)));
   }
 
   /** Only if it is still the one that was seen. */

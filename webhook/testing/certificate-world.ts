@@ -137,6 +137,10 @@ export class CertificateWorld {
     const authority = { revision: this.authority.revision, now: this.authority.now };
     return {
       known: { kept: { ...authority.now, ...served }, trusted: trusts.map(({ bundle }) => [bundle]) },
+      rereadTrust: async () => {
+        await gate();
+        return this.configurations.map(({ now }) => [now.bundle]);
+      },
       keepAuthority: async ({ bundle, authorityKey, rotate, retireAfter }) => {
         await gate();
         if (this.authority.revision !== authority.revision) return false;
