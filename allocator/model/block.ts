@@ -21,8 +21,30 @@ export interface Block {
   readonly holes: readonly string[];
   /** The reservations in it were read after it was made: from here on its owner may give what is no hole. */
   readonly granted?: boolean;
+  /** Milliseconds since 1970: another node has none, and its owner is asked to give it back as soon as nobody uses it. */
+  readonly recalledAt?: number;
   /** Milliseconds since 1970: given back, cooling until its pool's cooldown is over. Nobody gives from it. */
   readonly releasedAt?: number;
+  /** What the agent of its node says of it. It is written apart: a block is made without one, and a replace leaves it alone. */
+  readonly status?: BlockStatus;
+}
+
+/** All of a block that an agent writes. */
+export interface BlockStatus {
+  /** Whose agent wrote it. */
+  readonly node: string;
+  /** How many of its addresses sandboxes had when that was last said: for people and for choosing, never a proof. */
+  readonly used: number;
+  /**
+   * Milliseconds since 1970: the agent's word that no sandbox has an address of the block, and that none will get one. It is
+   * about this incarnation of the block, and never taken back.
+   */
+  readonly returnedAt?: number;
+}
+
+/** The owner's word that it uses the block no more. */
+export function isReturned({ node, status }: Pick<Block, "node" | "status">): boolean {
+  return status?.returnedAt !== undefined && status.node === node;
 }
 
 /** The addresses of the block that its owner does not give. */

@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import fc from "fast-check";
-import { anyAddress, anyBlock, anyClaim, anyPool, anyReservation } from "../../test/api/records.ts";
+import { anyAddress, anyClaim, anyPool, anyReservation, anyStoredBlock } from "../../test/api/records.ts";
 import { BerthError } from "../base/errors.ts";
 import { familyOf } from "../ip/address.ts";
 import type { Claim, ClaimStatus } from "../model/claim.ts";
@@ -15,7 +15,7 @@ const anyRecord: fc.Arbitrary<{ [K in Kind]: { kind: K; record: Records[K] } }[K
   anyPool.map((record) => ({ kind: "pool" as const, record })),
   anyClaim.map((record) => ({ kind: "claim" as const, record })),
   anyReservation.map((record) => ({ kind: "reservation" as const, record })),
-  anyBlock.map((record) => ({ kind: "block" as const, record })),
+  anyStoredBlock.map((record) => ({ kind: "block" as const, record })),
 );
 
 /** Decodes a text that must be refused, and gives the words. */

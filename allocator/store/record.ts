@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import { isRefusal } from "../base/errors.ts";
-import type { Block } from "../model/block.ts";
+import type { Block, BlockStatus } from "../model/block.ts";
 import type {
   Binding,
   Claim,
@@ -123,6 +123,8 @@ const reservation = object<Reservation>({
   releasedAt: optional(milliseconds),
 });
 
+const blockStatus = object<BlockStatus>({ node: text, used: index, returnedAt: optional(milliseconds) });
+
 const block = object<Block>({
   cidr: network,
   pool: name,
@@ -130,7 +132,9 @@ const block = object<Block>({
   nodeUID: text,
   holes: list(network),
   granted: optional(flag),
+  recalledAt: optional(milliseconds),
   releasedAt: optional(milliseconds),
+  status: optional(blockStatus),
 });
 
 /** The form only: a pool that is wrong in itself is for parsePool to refuse, in words for its author. */

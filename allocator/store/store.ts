@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-import type { Block } from "../model/block.ts";
+import type { Block, BlockStatus } from "../model/block.ts";
 import type { Claim, ClaimStatus } from "../model/claim.ts";
 import type { Reservation } from "../model/reservation.ts";
 import type { PoolRecord } from "../pool/pool.ts";
@@ -87,6 +87,8 @@ export interface Store {
   replace<K extends Kind>(kind: K, seen: Stored<K>, next: Records[K]): Promise<ReplaceResult<K>>;
   /** Writes the status of a claim and nothing else. */
   report(seen: Stored<"claim">, status: ClaimStatus): Promise<ReplaceResult<"claim">>;
+  /** Writes the status of a block and nothing else. */
+  reportBlock(seen: Stored<"block">, status: BlockStatus): Promise<ReplaceResult<"block">>;
   /**
    * Deletes exactly what was seen (uid and revision); `conflict` when that is no longer what is stored. In Kubernetes a
    * claim that is bound to a node is only marked (`deleting`), and goes when it is bound no more.

@@ -216,6 +216,7 @@ if (havePartsOrSkip(["etcd", "kube-apiserver"])) {
         get: store.get.bind(store),
         replace: store.replace.bind(store),
         report: store.report.bind(store),
+        reportBlock: store.reportBlock.bind(store),
         remove: store.remove.bind(store),
         list: store.list.bind(store),
         watch: store.watch.bind(store),

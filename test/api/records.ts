@@ -11,7 +11,7 @@ import {
   parseCidr,
 } from "../../allocator/ip/address.ts";
 import type { RangeSpec } from "../../allocator/ip/ip-range.ts";
-import type { Block } from "../../allocator/model/block.ts";
+import type { Block, BlockStatus } from "../../allocator/model/block.ts";
 import type { Claim } from "../../allocator/model/claim.ts";
 import type { Reservation } from "../../allocator/model/reservation.ts";
 import type { LabelSelector } from "../../allocator/pool/label-selector.ts";
@@ -170,10 +170,22 @@ export const anyBlock: fc.Arbitrary<Block> = fc.record(
     nodeUID: text,
     holes: fc.array(network, { maxLength: 5 }),
     granted: fc.boolean(),
+    recalledAt: time,
     releasedAt: time,
   },
   { requiredKeys: ["cidr", "pool", "node", "nodeUID", "holes"], ...JSONLIKE },
 );
+
+/** What an agent may write of a block. */
+const anyBlockStatus: fc.Arbitrary<BlockStatus> = fc.record(
+  { node: word, used: fc.nat(4096), returnedAt: time },
+  { requiredKeys: ["node", "used"], ...JSONLIKE },
+);
+
+/** A block as it is read. */
+export const anyStoredBlock: fc.Arbitrary<Block> = fc
+  .tuple(anyBlock, fc.option(anyBlockStatus))
+  .map(([block, status]) => (status === null ? block : { ...block, status }));
 
 const anyRange: fc.Arbitrary<RangeSpec> = anyNetwork.chain((cidr) => {
   const inside = fc

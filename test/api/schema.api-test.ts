@@ -8,6 +8,7 @@ import type { PoolSpec } from "../../allocator/pool/pool.ts";
 import { keyOf } from "../../allocator/store/codec.ts";
 import {
   addr,
+  blockOf,
   fullBlock,
   fullClaim,
   poolOf,
@@ -15,6 +16,7 @@ import {
   SAMPLE_NAMESPACES,
 } from "../../allocator/store/contract/samples.ts";
 import {
+  blockStatusPatch,
   placeOf,
   resourceOf,
   specOf,
@@ -115,6 +117,14 @@ describe("the fields of the definitions", () => {
     assert.ok(conditions && repeat);
     assertSameFields({ ...schema, properties: own }, statusPatch(fullClaim("mysql-0").status), "status");
   });
+
+  it("are those of a block's status, and what only Kubernetes has", () => {
+    const schema = schemaOf("ipblocks", "status");
+    const { repeat, ...own } = schema.properties ?? {};
+    assert.ok(repeat);
+    const status = blockStatusPatch({ node: "node-a", used: 1, returnedAt: 1 });
+    assertSameFields({ ...schema, properties: own }, status, "status");
+  });
 });
 
 if (havePartsOrSkip(["etcd", "kube-apiserver", "kubectl"])) {
@@ -174,6 +184,21 @@ if (havePartsOrSkip(["etcd", "kube-apiserver", "kubectl"])) {
         await assert.rejects(clientOf(RESERVATIONS).patch({ name: address }, patch), words);
       }
       assert.deepEqual(await store.get("reservation", address), made.stored);
+    });
+
+    it("keep the word that a block was given back", async () => {
+      const made = await store.create("block", blockOf("10.20.8.0/26", { granted: true }));
+      const returned = { node: "node-a", used: 0, returnedAt: 1_700_000_000_000 };
+      const given = await store.reportBlock(made.stored, returned);
+      assert.ok(given.kind === "replaced");
+      const { returnedAt: _, ...taken } = returned;
+      for (const status of [taken, { ...returned, returnedAt: 1_700_000_000_001 }])
+        await assert.rejects(store.reportBlock(given.stored, status), /status.returnedAt stays/);
+      assert.deepEqual(await store.get("block", "10.20.8.0/26"), given.stored);
+      assert.deepEqual(await store.remove("block", given.stored), { kind: "removed" });
+      const again = await store.create("block", blockOf("10.20.8.0/26"));
+      assert.deepEqual([again.kind, again.stored.record.status], ["created", undefined]);
+      await store.remove("block", again.stored);
     });
 
     it("say in words what is wrong with a pool", async () => {

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
+import type { BlockStatus } from "../../allocator/model/block.ts";
 import type { ClaimStatus } from "../../allocator/model/claim.ts";
 import { keyOf } from "../../allocator/store/codec.ts";
+import { asCreated, withStatusOf } from "../../allocator/store/status.ts";
 import type {
   CreateResult,
   Kind,
@@ -49,7 +51,10 @@ export class Books {
     const there = this.get(kind, key);
     if (there !== undefined) return { kind: "exists", stored: there };
     const uid = `${slotOf(kind, key)}#${this.#writes.get(slotOf(kind, key)) ?? 0}`;
-    return { kind: "created", stored: this.#put(kind, { key, record, uid, createdAt: Math.floor(now) }) };
+    return {
+      kind: "created",
+      stored: this.#put(kind, { key, record: asCreated(kind, record), uid, createdAt: Math.floor(now) }),
+    };
   }
 
   get<K extends Kind>(kind: K, key: string): Stored<K> | undefined {
@@ -59,7 +64,7 @@ export class Books {
   replace<K extends Kind>(kind: K, seen: Stored<K>, next: Records[K]): ReplaceResult<K> {
     const there = this.#seen(kind, seen);
     if (there === undefined) return { kind: "conflict" };
-    const record = "status" in there.record ? { ...next, status: there.record.status } : next;
+    const record = withStatusOf<K>(there.record, next);
     return { kind: "replaced", stored: this.#put(kind, { ...there, record }) };
   }
 
@@ -69,6 +74,15 @@ export class Books {
     return {
       kind: "replaced",
       stored: this.#put("claim", { ...there, record: { ...there.record, status } }),
+    };
+  }
+
+  reportBlock(seen: Stored<"block">, status: BlockStatus): ReplaceResult<"block"> {
+    const there = this.#seen("block", seen);
+    if (there === undefined) return { kind: "conflict" };
+    return {
+      kind: "replaced",
+      stored: this.#put("block", { ...there, record: { ...there.record, status } }),
     };
   }
 

@@ -2,6 +2,7 @@
 
 import { BerthError } from "../../allocator/base/errors.ts";
 import type { Clock, Random } from "../../allocator/base/ports.ts";
+import type { BlockStatus } from "../../allocator/model/block.ts";
 import type { ClaimStatus } from "../../allocator/model/claim.ts";
 import { keyOf } from "../../allocator/store/codec.ts";
 import type {
@@ -64,6 +65,15 @@ export class ProcessStore implements Store {
         `report claim ${seen.key} r${seen.revision}: ${status.attachment?.detached === true ? "detached" : "attached"}`,
       perform: () => this.#books.report(seen, status),
       learn: (result) => replaced("claim", result),
+    });
+  }
+
+  reportBlock(seen: Stored<"block">, status: BlockStatus): Promise<ReplaceResult<"block">> {
+    const word = status.returnedAt === undefined ? `used ${status.used}` : "returned";
+    return this.#process.turn({
+      call: () => `report block ${seen.key} r${seen.revision}: ${word}`,
+      perform: () => this.#books.reportBlock(seen, status),
+      learn: (result) => replaced("block", result),
     });
   }
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import type { Clock } from "../../allocator/base/ports.ts";
+import type { BlockStatus } from "../../allocator/model/block.ts";
 import type { ClaimStatus } from "../../allocator/model/claim.ts";
 import type {
   Change,
@@ -38,6 +39,10 @@ export class BookStore implements Store {
 
   async report(seen: Stored<"claim">, status: ClaimStatus): Promise<ReplaceResult<"claim">> {
     return this.#books.report(seen, status);
+  }
+
+  async reportBlock(seen: Stored<"block">, status: BlockStatus): Promise<ReplaceResult<"block">> {
+    return this.#books.reportBlock(seen, status);
   }
 
   async remove<K extends Kind>(kind: K, seen: Stored<K>): Promise<RemoveResult> {

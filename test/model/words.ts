@@ -31,9 +31,16 @@ function ofReservation({ address, claim, nonce, marked, releasedAt }: Reservatio
   return words([`${address} for ${claim.name}`, `nonce ${nonce}`, marked && "marked", cooling]);
 }
 
-function ofBlock({ node, holes, granted, releasedAt }: Block): string {
+function ofBlock({ node, holes, granted, recalledAt, releasedAt, status }: Block): string {
   const without = holes.length > 0 && `without ${holes.join(" ")}`;
-  return words([`for ${node}`, without, granted && "granted", releasedAt !== undefined && "cooling"]);
+  return words([
+    `for ${node}`,
+    without,
+    granted && "granted",
+    recalledAt !== undefined && "recalled",
+    status?.returnedAt !== undefined && "returned",
+    releasedAt !== undefined && "cooling",
+  ]);
 }
 
 function words(parts: readonly (string | false | undefined)[]): string {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import { BerthError } from "../../allocator/base/errors.ts";
+import type { BlockStatus } from "../../allocator/model/block.ts";
 import type { Claim, ClaimStatus } from "../../allocator/model/claim.ts";
 import { keyOf } from "../../allocator/store/codec.ts";
 import type {
@@ -100,6 +101,15 @@ export class RemoteStore implements Store {
       what: () =>
         `report ${seen.key} ${revision(seen)} ${status.phase} ${status.attachment?.containerID ?? ""}`,
       act: () => this.#books.report(seen, status),
+      tell: told,
+    });
+  }
+
+  reportBlock(seen: Stored<"block">, status: BlockStatus): Promise<ReplaceResult<"block">> {
+    const word = status.returnedAt === undefined ? `used ${status.used}` : "returned";
+    return this.#process.call({
+      what: () => `report ${seen.key} ${revision(seen)} ${word}`,
+      act: () => this.#books.reportBlock(seen, status),
       tell: told,
     });
   }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import { BerthError } from "../../allocator/base/errors.ts";
+import type { BlockStatus } from "../../allocator/model/block.ts";
 import type { ClaimStatus } from "../../allocator/model/claim.ts";
 import type {
   Change,
@@ -52,6 +53,10 @@ export class FailingStore implements Store {
 
   report(seen: Stored<"claim">, status: ClaimStatus): Promise<ReplaceResult<"claim">> {
     return this.#write(() => this.#inner.report(seen, status));
+  }
+
+  reportBlock(seen: Stored<"block">, status: BlockStatus): Promise<ReplaceResult<"block">> {
+    return this.#write(() => this.#inner.reportBlock(seen, status));
   }
 
   remove<K extends Kind>(kind: K, seen: Stored<K>): Promise<RemoveResult> {

@@ -8,6 +8,7 @@ export function overlay(store: Store, verbs: Partial<Store>): Store {
     get: (kind, key) => store.get(kind, key),
     replace: (kind, seen, next) => store.replace(kind, seen, next),
     report: (seen, status) => store.report(seen, status),
+    reportBlock: (seen, status) => store.reportBlock(seen, status),
     remove: (kind, seen) => store.remove(kind, seen),
     list: (kind) => store.list(kind),
     watch: (kind, signal) => store.watch(kind, signal),

@@ -106,12 +106,13 @@ export function blockOf(cidr: string, other: Partial<Block> = {}): Block {
   return { cidr, pool: "db", node: "node-a", nodeUID: "u-1", holes: [], ...other };
 }
 
-/** With every field set. */
-export function fullBlock(cidr: string): Required<Block> {
+/** With every field set that is made with it. */
+export function fullBlock(cidr: string): Required<Omit<Block, "status">> {
   return {
     ...blockOf(cidr),
     holes: ["10.20.0.64/32", "10.20.0.66/31"],
     granted: true,
+    recalledAt: 1_700_000_000_005,
     releasedAt: 1_700_000_000_004,
   };
 }

@@ -3,14 +3,15 @@ import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import fc from "fast-check";
 import type { KubeItem } from "../../../kube/api/resource.ts";
-import { anyAddress, anyBlock, anyClaim, anyPool, anyReservation } from "../../../test/api/records.ts";
+import { anyAddress, anyClaim, anyPool, anyReservation, anyStoredBlock } from "../../../test/api/records.ts";
 import { isRefusal } from "../../base/errors.ts";
 import type { Claim } from "../../model/claim.ts";
 import { parsePool } from "../../pool/pool.ts";
 import { keyOf } from "../codec.ts";
-import { addr, bareClaim, fullClaim, poolOf, reservationOf } from "../contract/samples.ts";
+import { addr, bareClaim, blockOf, fullClaim, poolOf, reservationOf } from "../contract/samples.ts";
 import type { Kind, Records } from "../store.ts";
 import {
+  blockStatusPatch,
   finalizersFor,
   IN_USE,
   isGone,
@@ -29,11 +30,16 @@ type Fields = Readonly<Record<string, unknown>>;
 /** An object as the API server gives it back: through JSON, and without what merging a null takes away. */
 function itemOf<K extends Kind>(kind: K, record: Records[K], more: Fields = {}): KubeItem {
   const place = placeOf(kind, keyOf(kind, record));
-  const status = "status" in record ? { status: statusPatch(record.status) } : {};
+  const status = statusOf(record);
   const object = { metadata: { ...place, ...META }, spec: specOf(kind, record), ...status, ...more };
   return JSON.parse(
     JSON.stringify(object, (key, value) => (value === null && key !== "ttl" ? undefined : value)),
   );
+}
+
+function statusOf(record: Records[Kind]): Fields {
+  if ("request" in record) return { status: statusPatch(record.status) };
+  return "holes" in record && record.status ? { status: blockStatusPatch(record.status) } : {};
 }
 
 function claimItem(spec: Fields, more: Fields = {}): KubeItem {
@@ -46,7 +52,7 @@ describe("objects of records", () => {
     ["pool", anyPool],
     ["claim", anyClaim],
     ["reservation", anyReservation],
-    ["block", anyBlock],
+    ["block", anyStoredBlock],
   ];
   for (const [kind, any] of cases) {
     it(`give back every ${kind}`, () => {
@@ -120,7 +126,7 @@ describe("names of objects", () => {
     ])
       assert.equal(keyOfPlace("block", { name: other }), undefined, other);
     fc.assert(
-      fc.property(anyBlock, ({ cidr }) => {
+      fc.property(anyStoredBlock, ({ cidr }) => {
         const place = placeOf("block", cidr);
         assert.ok(place);
         assert.match(place.name, /^[0-9a-f.-]{9,43}$/);
@@ -164,6 +170,34 @@ describe("the status of a claim", () => {
     const status = { phase: "Held", conditions: [{ type: "Ready" }], repeat: "x" };
     const item = itemOf("claim", bareClaim("mysql-0"), { status });
     assert.deepEqual(storedOf("claim", item).record.status, { phase: "Held" });
+  });
+});
+
+describe("the status of a block", () => {
+  const record = blockOf("10.30.4.0/26", { granted: true });
+  const stored = (status: Fields) => storedOf("block", itemOf("block", record, { status })).record.status;
+
+  it("is none until its agent has written", () => {
+    assert.equal(stored({}), undefined);
+    assert.equal(stored({ conditions: [] }), undefined);
+    assert.deepEqual(stored({ node: "node-a", used: 0, repeat: "x" }), { node: "node-a", used: 0 });
+    assert.throws(() => stored({ node: "node-a" }), { code: "STATE_CORRUPT" });
+  });
+
+  it("takes away a word that was not given", () => {
+    assert.deepEqual(blockStatusPatch({ node: "node-a", used: 2 }), {
+      node: "node-a",
+      used: 2,
+      returnedAt: null,
+    });
+    const returned = { node: "node-a", used: 0, returnedAt: 1_700_000_000_000 };
+    const patch = blockStatusPatch(returned);
+    assert.equal(patch["returnedAt"], "2023-11-14T22:13:20.000Z");
+    assert.deepEqual(stored(patch), returned);
+  });
+
+  it("is no part of what is written of the block", () => {
+    assert.equal("status" in specOf("block", { ...record, status: { node: "node-a", used: 1 } }), false);
   });
 });
 

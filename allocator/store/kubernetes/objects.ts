@@ -13,7 +13,7 @@ import { formatDuration, parseDuration } from "../../base/go-duration.ts";
 import { parseAddress, parseCidr } from "../../ip/address.ts";
 import { readClaimRequest } from "../../manifest/claim-spec.ts";
 import { Fields, readObject } from "../../manifest/kubernetes-object.ts";
-import type { Block } from "../../model/block.ts";
+import type { Block, BlockStatus } from "../../model/block.ts";
 import { type Claim, type ClaimStatus, isBound } from "../../model/claim.ts";
 import type { Reservation } from "../../model/reservation.ts";
 import type { PoolRecord } from "../../pool/pool.ts";
@@ -84,8 +84,9 @@ const blocks: Form<Block> = {
     return cidr === undefined || cidr.text !== key ? undefined : { name: blockName(cidr) };
   },
   key: ({ name }) => cidrOfName(name)?.text,
-  spec: ({ releasedAt, ...rest }) => ({
+  spec: ({ recalledAt, releasedAt, status: _, ...rest }) => ({
     ...rest,
+    ...(recalledAt === undefined ? {} : { recalledAt: timeOf(recalledAt) }),
     ...(releasedAt === undefined ? {} : { releasedAt: timeOf(releasedAt) }),
   }),
   json: (item) => {
@@ -93,7 +94,7 @@ const blocks: Form<Block> = {
     if (spec["cidr"] !== cidrOfName(item.metadata.name)?.text) {
       throw malformed("its name", `is not that of the CIDR ${String(spec["cidr"])}`);
     }
-    return withTimes(spec, ["releasedAt"]);
+    return { ...withTimes(spec, ["recalledAt", "releasedAt"]), ...blockStatusJson(item) };
   },
 };
 
@@ -169,6 +170,11 @@ export function statusPatch(status: ClaimStatus, seen?: Stored<"claim">): Json {
   const over = isSame ? {} : Object.fromEntries(others.map(({ key }) => [key, null]));
   const optional = { netns: null, bootID: null };
   return { phase, attachment: { ...over, ...optional, ...attachmentJson(attachment) }, message };
+}
+
+/** The status of a block to merge: as that of a claim. */
+export function blockStatusPatch({ node, used, returnedAt }: BlockStatus): Json {
+  return { node, used, returnedAt: returnedAt === undefined ? null : timeOf(returnedAt) };
 }
 
 /**
@@ -253,6 +259,14 @@ function statusJson(item: KubeItem): unknown {
   const status = fieldsOf(item).at("status");
   const { phase = "Pending", message } = status.value;
   return { phase, ...timed(status, "attachment"), ...(message === undefined ? {} : { message }) };
+}
+
+/** Of the status what its owner's agent writes; nothing before it has written. */
+function blockStatusJson(item: KubeItem): Json {
+  const { node, used, returnedAt } = fieldsOf(item).at("status").value;
+  if (node === undefined) return {};
+  const returned = returnedAt === undefined ? {} : withTimes({ returnedAt }, ["returnedAt"]);
+  return { status: { node, used, ...returned } };
 }
 
 function attachmentJson({ since, ...rest }: NonNullable<ClaimStatus["attachment"]>): Json {

@@ -6,6 +6,7 @@ import { listAndWatch } from "../../../kube/watch/list-watch.ts";
 import type { WatchMetrics } from "../../../kube/watch/watch-metrics.ts";
 import { BerthError } from "../../base/errors.ts";
 import type { Clock, Logger, Metrics, Random } from "../../base/ports.ts";
+import type { BlockStatus } from "../../model/block.ts";
 import type { Claim, ClaimStatus } from "../../model/claim.ts";
 import { keyOf } from "../codec.ts";
 import type {
@@ -19,6 +20,7 @@ import type {
   Stored,
 } from "../store.ts";
 import {
+  blockStatusPatch,
   finalizersFor,
   isGone,
   keyOfPlace,
@@ -80,7 +82,7 @@ class KubernetesStore implements Store {
 
   async create<K extends Kind>(kind: K, record: Records[K]): Promise<CreateResult<K>> {
     const place = this.#place(kind, keyOf(kind, record));
-    const status = "status" in record ? record.status : undefined;
+    const status = "request" in record ? record.status : undefined;
     const finalizers = finalizersFor(undefined, record);
     const body = { spec: specOf(kind, record), metadata: finalizers ? { finalizers } : {} };
     for (let round = 0; round < CREATE_ROUNDS; round++) {
@@ -150,12 +152,20 @@ class KubernetesStore implements Store {
   }
 
   async report(seen: Stored<"claim">, status: ClaimStatus): Promise<ReplaceResult<"claim">> {
-    const place = this.#place("claim", seen.key);
+    return await this.#reportOf("claim", seen, statusPatch(status, seen));
+  }
+
+  async reportBlock(seen: Stored<"block">, status: BlockStatus): Promise<ReplaceResult<"block">> {
+    return await this.#reportOf("block", seen, blockStatusPatch(status));
+  }
+
+  async #reportOf<K extends Kind>(kind: K, seen: Stored<K>, status: Body): Promise<ReplaceResult<K>> {
+    const place = this.#place(kind, seen.key);
     const metadata = sightOf(seen);
-    const item = await this.#report(place, { metadata, status: statusPatch(status, seen) });
-    if (item?.metadata.resourceVersion !== seen.revision) return this.#resultOf("claim", item);
+    const item = await this.#report(kind, place, { metadata, status });
+    if (item?.metadata.resourceVersion !== seen.revision) return this.#resultOf(kind, item);
     const repeat = { metadata, status: { repeat: this.#deps.random.token() } };
-    return this.#resultOf("claim", await this.#report(place, repeat));
+    return this.#resultOf(kind, await this.#report(kind, place, repeat));
   }
 
   async remove<K extends Kind>(kind: K, seen: Stored<K>): Promise<RemoveResult> {
@@ -223,7 +233,7 @@ class KubernetesStore implements Store {
     for (;;) {
       const { uid, resourceVersion } = item.metadata;
       const body = { metadata: { uid, resourceVersion }, status: statusPatch(status) };
-      const reported = await this.#report(place, body);
+      const reported = await this.#report("claim", place, body);
       if (reported !== undefined) return reported;
       const now = await this.#clients.claim.get(place);
       if (now?.metadata.uid !== uid) return item;
@@ -231,8 +241,8 @@ class KubernetesStore implements Store {
     }
   }
 
-  #report(place: ObjectName, body: Readonly<Record<string, unknown>>): Promise<KubeItem | undefined> {
-    return this.#clients.claim.patch(place, { type: "merge", body }, "status");
+  #report(kind: Kind, place: ObjectName, body: Body): Promise<KubeItem | undefined> {
+    return this.#clients[kind].patch(place, { type: "merge", body }, "status");
   }
 
   #resultOf<K extends Kind>(kind: K, item: KubeItem | undefined): ReplaceResult<K> {

@@ -2,8 +2,10 @@
 import { setImmediate as nextTurn } from "node:timers/promises";
 import { BerthError } from "../../base/errors.ts";
 import type { Clock, Logger, Random } from "../../base/ports.ts";
+import type { BlockStatus } from "../../model/block.ts";
 import type { ClaimStatus } from "../../model/claim.ts";
 import { encodeRecord, keyOf } from "../codec.ts";
+import { asCreated, withStatusOf } from "../status.ts";
 import type {
   Change,
   CreateResult,
@@ -56,7 +58,7 @@ class SqliteStore implements Store {
 
   async create<K extends Kind>(kind: K, record: Records[K]): Promise<CreateResult<K>> {
     const key = keyOf(kind, record);
-    const body = encodeRecord(kind, record);
+    const body = encodeRecord(kind, asCreated(kind, record));
     const createdAt = Math.floor(this.#clock.now());
     return this.#write((sql) => {
       const there = readOne(sql, kind, key);
@@ -76,11 +78,15 @@ class SqliteStore implements Store {
     if (keyOf(kind, next) !== seen.key) {
       throw new BerthError("INTERNAL", `${kind} ${seen.key} cannot become ${keyOf(kind, next)}`);
     }
-    return this.#change(kind, seen, (there) => withStatusOf(there, next));
+    return this.#change(kind, seen, (there) => withStatusOf<K>(there, next));
   }
 
   async report(seen: Stored<"claim">, status: ClaimStatus): Promise<ReplaceResult<"claim">> {
     return this.#change("claim", seen, (there) => ({ ...there, status }));
+  }
+
+  async reportBlock(seen: Stored<"block">, status: BlockStatus): Promise<ReplaceResult<"block">> {
+    return this.#change("block", seen, (there) => ({ ...there, status }));
   }
 
   async remove<K extends Kind>(kind: K, seen: Stored<K>): Promise<RemoveResult> {
@@ -158,11 +164,6 @@ class SqliteStore implements Store {
 function readSeen(sql: Sql, kind: Kind, seen: Stored<Kind>): Row | undefined {
   const row = readOne(sql, kind, seen.key);
   return row?.["uid"] === seen.uid && String(row["revision"]) === seen.revision ? row : undefined;
-}
-
-/** `next` with the status of what is there, for the kind that has one. */
-function withStatusOf<R extends Records[Kind]>(there: R, next: R): R {
-  return "status" in there ? { ...next, status: there.status } : next;
 }
 
 /** Records of rows that were read, with a turn for others now and then. */
