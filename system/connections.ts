@@ -32,8 +32,8 @@ interface Connection {
   hasAsked: boolean;
   /** When it was opened or used, among all. */
   used: number;
-  /** Requests without an answer. */
-  answers: number;
+  /** Answers that are not out. */
+  readonly answers: Set<ServerResponse>;
   /** Whether its certificate may change something. */
   isProven: boolean;
 }
@@ -48,9 +48,9 @@ type Begin = (socket: Socket) => void;
 
 /**
  * What is under way: connections from their first byte on, handshakes too, and requests without an answer. Connections are
- * bounded for each peer and in all; at the latter bound one goes on which nothing is being answered (`victimOf`), so that nobody keeps
- * others out with connections that he does not use. Peers take turns in beginning. Where callers prove themselves, those who have not share
- * fewer places, and an address of which somebody has comes before all others.
+ * bounded for each peer and in all; at either bound one goes on which nothing is being answered (`victimOf`), so that nobody keeps
+ * others out with connections that he does not use, or with answers that he does not take. Peers take turns in beginning. Where
+ * callers prove themselves, those who have not share fewer places, and an address of which somebody has comes before all others.
  */
 export class Connections {
   readonly #server: Server;
@@ -104,12 +104,13 @@ export class Connections {
     const connection = this.#open.get(keyOf(response.req.socket));
     if (connection !== undefined) {
       connection.hasAsked = true;
-      this.#use(connection, 1);
+      connection.answers.add(response);
+      this.#use(connection);
     }
     if (this.#draining) response.setHeader("Connection", "close");
     response.once("close", () => {
       this.#answers.delete(response);
-      if (connection !== undefined) this.#use(connection, -1);
+      if (connection?.answers.delete(response) === true) this.#use(connection);
       // an answer whose headers were out before the drain began leaves its connection open
       if (this.#draining) this.#server.closeIdleConnections();
     });
@@ -143,7 +144,12 @@ export class Connections {
       return;
     }
     const key = keyOf(socket);
-    const fresh = { answers: 0, hasAsked: false, used: ++this.#uses, isProven: false };
+    const fresh = {
+      answers: new Set<ServerResponse>(),
+      hasAsked: false,
+      used: ++this.#uses,
+      isProven: false,
+    };
     const connection: Connection = { key, socket, address, peer, ...fresh };
     this.#unproven++;
     // one that was displaced may have been its last
@@ -176,9 +182,9 @@ export class Connections {
     // whoever proved himself here will do it again
     const asStranger = this.#provenAddresses.has(address) ? undefined : unproven;
     const most = Math.min(perPeer, asStranger?.perPeer ?? perPeer);
-    // the addresses of a network take its places from each other, and not from themselves
-    const others = [its.values().filter((connection) => connection.address !== address)];
-    if (its.size >= most && !this.#displace(others.values())) return false;
+    // others may hold connections from the same address, behind a tunnel or on the same node, or from the same network
+    const byAddress = () => Map.groupBy(its, (connection) => connection.address).values();
+    if (its.size >= most && !this.#displace(byAddress(), address)) return false;
     const isFull =
       this.#open.size >= inAll || (asStranger !== undefined && this.#unproven >= asStranger.inAll);
     return !isFull || this.#displace(this.#peers.values());
@@ -209,19 +215,23 @@ export class Connections {
     return first;
   }
 
-  /** Whether one went for the one that comes. Those that proved themselves stay, and whoever comes from where they do. */
-  #displace(peers: IteratorObject<Iterable<Connection>>): boolean {
+  /**
+   * Whether one went for the one that comes. Those that proved themselves stay, and whoever comes from where they do, unless for one that
+   * comes from there as well.
+   */
+  #displace(groups: IteratorObject<Iterable<Connection>>, comer?: string): boolean {
     const mayGo = ({ answers, isProven, address }: Connection) =>
-      answers === 0 && !isProven && !this.#provenAddresses.has(address);
-    const victim = victimOf(peers.map((its) => [...its].filter(mayGo)));
+      [...answers].every((answer) => answer.writableEnded) &&
+      !isProven &&
+      (address === comer || !this.#provenAddresses.has(address));
+    const victim = victimOf(groups.map((its) => [...its].filter(mayGo)));
     if (victim === undefined) return false;
     this.#leave(victim);
     victim.socket.destroy();
     return true;
   }
 
-  #use(connection: Connection, answers: number): void {
-    connection.answers += answers;
+  #use(connection: Connection): void {
     connection.used = ++this.#uses;
     const its = this.#peers.get(connection.peer);
     if (its?.delete(connection)) its.add(connection);

@@ -4,6 +4,7 @@ import assert from "node:assert/strict";
 import { once } from "node:events";
 import { connect as connectTcp, type Socket } from "node:net";
 import { afterEach, before, describe, it } from "node:test";
+import { connect } from "node:tls";
 import { eventually } from "../../test/support/eventually.ts";
 import { issueAuthority, issueClient } from "../certificates/issue.ts";
 import { TlsBench } from "../testing/tls-bench.ts";
@@ -32,6 +33,18 @@ async function mute({ address }: TlsServer, from: string): Promise<Socket> {
   return socket;
 }
 
+/** A connection whose client asked for the metrics and reads nothing but the beginning. */
+async function unread({ address }: TlsServer, from: string): Promise<Socket> {
+  const to = { host: "127.0.0.1", port: address.port, localAddress: from };
+  const socket = connect({ ...to, ca: bench.authority.cert });
+  sockets.push(socket);
+  socket.on("error", () => {});
+  await once(socket, "secureConnect");
+  socket.write("GET /metrics HTTP/1.1\r\nHost: berth\r\n\r\n");
+  await once(socket, "readable");
+  return socket;
+}
+
 async function isCut(socket: Socket): Promise<void> {
   if (!socket.closed) await once(socket.resume(), "close");
 }
@@ -39,22 +52,62 @@ async function isCut(socket: Socket): Promise<void> {
 describe("connections", () => {
   setUp();
 
-  it("of one address are bounded: those beyond are closed at once, and others are served", async () => {
+  it("of one address are bounded: at the bound the silent one that it has longest goes, and others are served", async () => {
     const server = await bench.serve({ connections: { inAll: 100, perPeer: 3 } });
     const its = [];
-    for (let i = 0; i < 3; i++) its.push(await mute(server, "127.0.0.2"));
-    await isCut(await mute(server, "127.0.0.2"));
-    assert.deepEqual(
-      its.map(({ closed }) => closed),
-      [false, false, false],
-    );
+    for (let i = 0; i < 5; i++) its.push(await mute(server, "127.0.0.2"));
+    await isCut(its[1] ?? assert.fail());
     assert.equal((await bench.get(server)).status, 200);
-    its[0]?.destroy();
+    assert.deepEqual(
+      its.map(({ destroyed }) => destroyed),
+      [true, true, false, false, false],
+    );
+  });
+
+  it("of one address give way to a caller behind it, which strangers behind it would keep out", async () => {
+    const server = await bench.serve({ connections: { inAll: 100, perPeer: 3 } });
+    for (let i = 0; i < 3; i++) await mute(server, "127.0.0.1");
+    const agent = bench.keepAlive();
+    for (let i = 0; i < 3; i++) {
+      assert.equal((await bench.get(server, { agent })).status, 200);
+      await mute(server, "127.0.0.1");
+    }
+  });
+
+  it("of one address are refused beyond the bound while it waits for an answer on all of them", async () => {
+    const { promise: gate, resolve: release } = Promise.withResolvers<void>();
+    const { promise: entered, resolve: enter } = Promise.withResolvers<void>();
+    let asked = 0;
+    const server = await bench.serve({
+      connections: { inAll: 100, perPeer: 3 },
+      app: (_request, response) => {
+        if (++asked === 3) enter();
+        void gate.then(() => response.end("done"));
+      },
+    });
+    const asking = [0, 1, 2].map(() => bench.get(server));
+    await entered;
+    await isCut(await mute(server, "127.0.0.1"));
+    release();
+    for (const one of asking) assert.equal((await one).text, "done");
     await eventually("there is room again", async () => {
-      const next = await mute(server, "127.0.0.2");
+      const next = await mute(server, "127.0.0.1");
       const cut = isCut(next).then(() => undefined);
       return await Promise.race([cut, bench.clock.sleep(100).then(() => true as const)]);
     });
+  });
+
+  it("on which an answer is not taken go for one that comes", async () => {
+    const server = await bench.serve({
+      connections: { inAll: 3, perPeer: 3 },
+      app: ({ url }, response) => {
+        response.end(url === "/metrics" ? Buffer.alloc(16 * 1024 * 1024) : "ok");
+      },
+    });
+    const crowd = [];
+    for (const from of ["127.0.0.2", "127.0.0.2", "127.0.0.3"]) crowd.push(await unread(server, from));
+    assert.equal((await bench.get(server)).text, "ok");
+    await isCut(crowd[0] ?? assert.fail());
   });
 
   it("are bounded in all: the address with the most loses the one that was not used for longest", async () => {
@@ -130,17 +183,17 @@ describe("connections", () => {
 
     it("share fewer places without a certificate, of one address and in all", async () => {
       const { server } = await proving();
-      for (let i = 0; i < 2; i++) await mute(server, "127.0.0.2");
-      await isCut(await mute(server, "127.0.0.2"));
+      for (let i = 0; i < 3; i++) await mute(server, "127.0.0.2");
+      const [first, second, third] = sockets;
+      await isCut(first ?? assert.fail());
       for (let i = 0; i < 2; i++) await mute(server, "127.0.0.3");
       // one that is new takes the place of whoever has most, and has it longest
-      const [first] = sockets;
       await mute(server, "127.0.0.4");
-      await isCut(first ?? assert.fail());
+      await isCut(second ?? assert.fail());
       // and its second one that of whoever has most then
-      const second = await mute(server, "127.0.0.4");
+      const last = await mute(server, "127.0.0.4");
       await isCut(sockets[3] ?? assert.fail());
-      assert.equal(second.destroyed, false);
+      assert.deepEqual([third?.destroyed, last.destroyed], [false, false]);
     });
 
     it("have room with one, however many strangers there are", async () => {

@@ -7,7 +7,7 @@ import type { Clock, Logger } from "../../allocator/base/ports.ts";
 import { Connections } from "../../system/connections.ts";
 import { makeFolder } from "../../system/folders.ts";
 import { ONE_REQUEST } from "../../system/one-request.ts";
-import { HeaderWatch } from "./header-watch.ts";
+import { SlowClients } from "./slow-clients.ts";
 import { DRAIN_MS, HTTP_TIMES } from "./tls-server.ts";
 
 export interface LocalServerOptions {
@@ -31,7 +31,7 @@ export interface LocalServer {
 export async function serveLocally({ app, path, log, clock }: LocalServerOptions): Promise<LocalServer> {
   const server = createServer({ ...HTTP_TIMES, ...ONE_REQUEST });
   const connections = new Connections(server);
-  new HeaderWatch(server, clock);
+  new SlowClients(server, clock);
   server.on("request", (request, response) => {
     connections.enter(response);
     app(request, response);

@@ -21,7 +21,7 @@ import {
   type TrustedClients,
 } from "./client-check.ts";
 import { answerEarly } from "./early-answer.ts";
-import { HeaderWatch } from "./header-watch.ts";
+import { SlowClients } from "./slow-clients.ts";
 
 export interface TlsServerOptions {
   readonly app: RequestListener;
@@ -66,7 +66,7 @@ export interface TlsServer {
 export const HTTP_TIMES = {
   /** The API server keeps idle connections for 90 s (Go, net/http DefaultTransport) and must be first to close them. */
   keepAliveTimeout: 125_000,
-  /** Above it: Node counts the silence of a connection that was opened and not used yet as a slow request; see `HeaderWatch`. */
+  /** Above it: Node counts the silence of a connection that was opened and not used yet as a slow request; see `SlowClients`. */
   headersTimeout: 130_000,
   /** Beyond which Node cuts a request off; the app bounds admission bodies much sooner, and answers. */
   requestTimeout: 150_000,
@@ -99,7 +99,7 @@ export async function serveTls(options: TlsServerOptions): Promise<TlsServer> {
     if (clientAuthority !== undefined && certificateObjection(socket, trusted) === undefined)
       connections.prove(socket);
   });
-  new HeaderWatch(server, clock);
+  new SlowClients(server, clock);
   server.on("request", (request, response) => {
     connections.enter(response);
     const objection = clientAuthority === undefined ? undefined : clientObjection(request, trusted);

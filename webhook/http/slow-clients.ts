@@ -7,23 +7,27 @@ import type { Clock } from "../../allocator/base/ports.ts";
 
 /** From the first byte of a request on. Whoever means it sends all of its headers at once. */
 export const HEADERS_MS = 10_000;
-/** How often it is looked at. */
+/** From when an answer is written on. Whoever wants it takes it as fast as it comes. */
+export const TAKE_MS = 10_000;
+/** How often they are looked at. */
 const LOOK_MS = 1_000;
 
 interface Watched {
   /** Bytes that had come when the last request was answered. */
   answered: number;
-  /** When bytes of the next one were first seen. */
+  /** When bytes of the next one, or an answer that is not taken, were first seen. */
   since?: number;
-  /** Requests without an answer, whose headers are there. */
-  requests: number;
+  /** Answers that are not out, of requests whose headers are there. */
+  readonly answers: Set<ServerResponse>;
 }
 
 /**
- * Ends connections on which a request began whose headers do not end. Node's own bound counts the silence of a connection that was
- * opened and not used yet as well, which an API server may keep for 90 s; here the time runs from the first byte.
+ * Ends connections on which a request began whose headers do not end, or whose client does not take an answer that is written: its
+ * bytes are kept for as long as he likes. Node's own bound of headers counts the silence of a connection that was opened and not used
+ * yet as well, which an API server may keep for 90 s; here the time runs from the first byte. Of answers Node has none but one of silence, and
+ * whoever takes a byte now and then is not silent.
  */
-export class HeaderWatch {
+export class SlowClients {
   readonly #clock: Clock;
   readonly #watched = new Map<Socket, Watched>();
   #looking: AbortController | undefined;
@@ -38,7 +42,7 @@ export class HeaderWatch {
   }
 
   #watch(socket: Socket): void {
-    this.#watched.set(socket, { answered: socket.bytesRead, requests: 0 });
+    this.#watched.set(socket, { answered: socket.bytesRead, answers: new Set() });
     socket.once("close", () => {
       this.#watched.delete(socket);
       if (this.#watched.size === 0) this.#looking?.abort("nothing is left"); // a reason of one's own costs no stack trace
@@ -49,11 +53,12 @@ export class HeaderWatch {
   #enter({ socket }: IncomingMessage, response: ServerResponse): void {
     const watched = this.#watched.get(socket);
     if (watched === undefined) return;
-    watched.requests++;
+    watched.answers.add(response);
     delete watched.since;
     response.once("close", () => {
-      watched.requests--;
+      watched.answers.delete(response);
       watched.answered = socket.bytesRead;
+      delete watched.since;
     });
   }
 
@@ -64,12 +69,19 @@ export class HeaderWatch {
       await this.#clock.sleep(LOOK_MS, looking.signal);
       const now = this.#clock.monotonic();
       for (const [socket, watched] of this.#watched) {
-        if (watched.requests > 0 || socket.bytesRead === watched.answered) continue;
+        const patience = patienceWith(watched, socket);
+        if (patience === undefined) continue;
         watched.since ??= now;
-        if (now - watched.since >= HEADERS_MS) socket.destroy();
+        if (now - watched.since >= patience) socket.destroy();
       }
     }
     this.#looking = undefined;
     if (this.#watched.size > 0) void this.#look();
   }
+}
+
+/** How long the client has for what he does now; undefined: he waits, or nothing has begun. */
+function patienceWith({ answers, answered }: Watched, socket: Socket): number | undefined {
+  if (answers.size > 0) return [...answers].some((answer) => answer.writableEnded) ? TAKE_MS : undefined;
+  return socket.bytesRead === answered ? undefined : HEADERS_MS;
 }

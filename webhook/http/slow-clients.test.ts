@@ -7,7 +7,8 @@ import { connect, type TLSSocket } from "node:tls";
 import { ManualClock } from "../../system/testing/manual-clock.ts";
 import { eventually } from "../../test/support/eventually.ts";
 import { TlsBench } from "../testing/tls-bench.ts";
-import { HEADERS_MS } from "./header-watch.ts";
+import { HEADERS_MS, TAKE_MS } from "./slow-clients.ts";
+import type { TlsServerOptions } from "./tls-server.ts";
 
 let bench: TlsBench;
 let clock: ManualClock;
@@ -25,9 +26,9 @@ function setUp(): void {
 }
 
 /** A client of a server whose time stands still. */
-async function open(): Promise<TLSSocket> {
+async function open(over: Partial<TlsServerOptions> = {}): Promise<TLSSocket> {
   clock = new ManualClock();
-  const server = await bench.serve({ clock });
+  const server = await bench.serve({ clock, ...over });
   const client = connect({ host: "127.0.0.1", port: server.address.port, ca: bench.authority.cert });
   clients.push(client);
   client.on("error", () => {});
@@ -43,6 +44,11 @@ async function pass(ms: number): Promise<void> {
     clock.advance(1_000);
     await new Promise((turn) => setImmediate(turn));
   }
+}
+
+/** Time passes until somebody stops waiting; the runner bounds it. */
+async function passing(): Promise<void> {
+  for (const client of clients) while (!client.destroyed) await pass(1_000);
 }
 
 async function answerOf(client: TLSSocket): Promise<string> {
@@ -72,11 +78,6 @@ describe("headers that do not end", () => {
     }
   });
 
-  /** Time passes until somebody stops waiting; the runner bounds it. */
-  async function passing(): Promise<void> {
-    for (const client of clients) while (!client.destroyed) await pass(1_000);
-  }
-
   it("do so between two requests as well", async () => {
     const client = await open();
     client.write(`${LINE}\r\n`);
@@ -94,5 +95,44 @@ describe("headers that do not end", () => {
     await pass(3 * HEADERS_MS);
     client.write(`${LINE}\r\n`);
     assert.match(await answerOf(client), /^HTTP\/1\.1 200 /);
+  });
+});
+
+describe("an answer that is not taken", () => {
+  setUp();
+
+  /** More than a kernel keeps for whoever does not read. */
+  const ANSWER = Buffer.alloc(16 * 1024 * 1024, "x");
+
+  it("ends the connection, also where a little of it is taken now and then", async () => {
+    for (const isSipping of [false, true]) {
+      const { promise: over, resolve } = Promise.withResolvers<boolean>();
+      const client = await open({
+        app(_request, response) {
+          response.once("close", () => resolve(response.writableFinished));
+          response.end(ANSWER);
+        },
+      });
+      client.pause();
+      client.write(`${LINE}\r\n`);
+      const sipping = setInterval(() => isSipping && client.read(1), 5);
+      try {
+        assert.equal(await Promise.race([over, passing()]), false);
+      } finally {
+        clearInterval(sipping);
+      }
+    }
+  });
+
+  it("is waited for while it is being made, and while it may still be taken", async () => {
+    const { promise: asked, resolve: ask } = Promise.withResolvers<() => void>();
+    const client = await open({ app: (_request, response) => ask(() => response.end("late")) });
+    client.write(`${LINE}\r\n`);
+    const answer = await asked;
+    await pass(3 * TAKE_MS);
+    answer();
+    assert.match(await answerOf(client), /late$/);
+    await pass(3 * TAKE_MS);
+    assert.equal(client.destroyed, false);
   });
 });
