@@ -231,7 +231,7 @@ describe("fixed addresses and grants at once", () => {
         const got = await reserve(context, podAllocation(world, `p-${i}`, request), "pod");
         if (got.kind === "refused") return;
         const target = { name: `p-${i}`, uid: `u-${i}`, node: "n", token: "" };
-        await bind(context, got.claim.key, target, async () => ({ fenced: false, promiseOver: false }));
+        await bind(context, got.claim.key, target, async () => ({ fenced: false, holdExpired: false }));
       });
       await Promise.all(work);
       const blocks = (await world.all("block")).map(({ record }) => record);

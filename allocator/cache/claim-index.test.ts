@@ -42,7 +42,7 @@ describe("ClaimIndex", () => {
     assert.deepEqual(index.ofWorkload("StatefulSet", "shop", "mysql-0"), []);
   });
 
-  it("finds the claims that are bound on a node; a promise is on none", () => {
+  it("finds the claims that are bound on a node; a hold is on none", () => {
     const promise = bindingTo("", "", { token: "t" });
     const index = indexOf(
       { binding: bindingTo("mysql-0", "node-a") },

@@ -19,7 +19,7 @@ function copy<T>(value: T): T {
   return structuredClone(value);
 }
 
-describe("Thrift", () => {
+describe("RecordInterner", () => {
   it("keeps what is equal to what came, and gives it again", () => {
     const anyClaim: fc.Arbitrary<Claim> = fc
       .record(

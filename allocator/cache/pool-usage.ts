@@ -34,25 +34,25 @@ export async function countPoolUsage(
   cache: RecordCache,
   rest: () => Promise<void>,
 ): Promise<ReadonlyMap<string, PoolUsage>> {
-  const census: Counts = new Map();
+  const usage: Counts = new Map();
   for (const [n, { record }] of [...cache.reservations()].entries()) {
     if (n % SLICE === SLICE - 1) await rest();
-    count(census, record);
+    count(usage, record);
   }
   for (const [n, { record }] of [...cache.claims()].entries()) {
     if (n % SLICE === SLICE - 1) await rest();
     if (!isBound(record)) continue;
     for (const address of record.addresses) {
-      const use = census.get(poolHolding(cache, address, record.nonce) ?? "");
+      const use = usage.get(poolHolding(cache, address, record.nonce) ?? "");
       if (use !== undefined) use.byFamily[familyOf(address)].bound++;
     }
   }
-  return census;
+  return usage;
 }
 
-function count(census: Counts, { address, pool, claim, releasedAt }: Reservation): void {
-  const use = census.get(pool) ?? { byFamily: unused(), reserved: 0, some: [] };
-  census.set(pool, use);
+function count(usage: Counts, { address, pool, claim, releasedAt }: Reservation): void {
+  const use = usage.get(pool) ?? { byFamily: unused(), reserved: 0, some: [] };
+  usage.set(pool, use);
   if (releasedAt !== undefined) {
     use.byFamily[familyOf(address)].cooling++;
     return;

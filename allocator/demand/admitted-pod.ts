@@ -37,7 +37,7 @@ export function admissionAnswerOf(annotations: Labels): AdmissionAnswer | undefi
 type Knowledge = Pick<Context, "view" | "store" | "clock" | "random">;
 
 /**
- * What the pod asks for and what it was told, as one intent: the addresses are those that it was told. A refusal if the
+ * What the pod asks for and what it was told, as one request: the addresses are those that it was told. A refusal if the
  * two are not the same: it must not start with others than it asks for (invariant 7). Undefined: it asks for nothing, or
  * what it was told is another pod's.
  */
@@ -80,7 +80,7 @@ function asksForOthers(
 /**
  * Writes into its claim what a pod says that is in the store: from here, and not from its review, the claim is of this
  * owner, with this request and retention, and has the addresses that the pod was told (ADR 0007). A claim that was let go
- * meanwhile is made again. Undefined: by now the claim is bound or promised to another pod.
+ * meanwhile is made again. Undefined: by now the claim is bound to or held for another pod.
  */
 export async function settleAnswer(
   context: Context,
@@ -88,14 +88,14 @@ export async function settleAnswer(
   told: AdmissionAnswer,
 ): Promise<Reserved | Refusal | undefined> {
   const before = await context.store.get("claim", claimKey(allocation.key));
-  if (before !== undefined && !isPromisedTo(before.record, told)) return undefined;
+  if (before !== undefined && !isHeldFor(before.record, told)) return undefined;
   const got = await reserve(context, allocation, "pod");
   if (isRefusal(got)) return got;
-  return isSame(got.addresses, told.addresses) && isPromisedTo(got.claim.record, told) ? got : undefined;
+  return isSame(got.addresses, told.addresses) && isHeldFor(got.claim.record, told) ? got : undefined;
 }
 
 /** By its token, or, for a pod without one, to nobody in particular. */
-function isPromisedTo({ binding }: Claim, { token }: AdmissionAnswer): boolean {
+function isHeldFor({ binding }: Claim, { token }: AdmissionAnswer): boolean {
   return (binding?.token ?? "") === token;
 }
 

@@ -65,7 +65,7 @@ describe("intentOf an ordinal", () => {
       const allocation = granted(requestFor(listFor(ordinal(n), start)));
       assert.deepEqual(allocation.ask.entry, entry);
       assert.deepEqual(allocation.request, { addresses: entry });
-      assert.equal(allocation.promise, undefined);
+      assert.equal(allocation.hold, undefined);
     }
   });
 
@@ -109,7 +109,7 @@ describe("intentOf a pod without an ordinal", () => {
     );
     assert.equal(allocation.key.name, "c-tokentokento");
     assert.equal(allocation.ask.name, "c-tokentokento");
-    assert.deepEqual(allocation.promise, {
+    assert.deepEqual(allocation.hold, {
       token: "tokentokentokentokentokent",
       podName: "",
       podUID: "",
@@ -119,7 +119,7 @@ describe("intentOf a pod without an ordinal", () => {
   });
 });
 
-describe("retention of an intent", () => {
+describe("retention of a request", () => {
   const cases: readonly (readonly [string, Partial<AllocationInput>, unknown])[] = [
     ["defaults", { request: { pools: ["db"] } }, DEFAULT_RETENTION],
     ["a sticky ordinal goes by its set", { request: { sticky: true } }, DEFAULT_RETENTION],
@@ -190,7 +190,7 @@ describe("slotIntents", () => {
   const identity = { kind: "Deployment", apiVersion: "apps/v1", name: "web" };
   const set: PodIdentity = { kind: "set", workload: "web", identity };
 
-  it("gives one promised wish for each entry", () => {
+  it("gives one held request for each entry", () => {
     const request = { entries: LIST, pools: ["db"], retention: { whenDeleted: "Retain" as const } };
     const slots = slotRequests(applicantOf({ podIdentity: set, request }), "web");
     assert.deepEqual(
@@ -199,7 +199,7 @@ describe("slotIntents", () => {
     );
     for (const slot of slots) {
       assert.deepEqual(slot.retention, { ...DEFAULT_RETENTION, whenDeleted: "Retain" });
-      assert.equal(slot.promise?.token, "tokentokentokentokentokent");
+      assert.equal(slot.hold?.token, "tokentokentokentokentokent");
       assert.equal(slot.identity.kind, "Deployment");
     }
   });

@@ -27,7 +27,7 @@ export interface AllocationInput {
   readonly usable?: ReadonlySet<string>;
   /** Names the claim of a pod that nothing else tells from its like. */
   readonly token: string;
-  /** Milliseconds since 1970, for the promise. */
+  /** Milliseconds since 1970, for the hold. */
   readonly now: number;
   /** As an allocation request has it. */
   readonly isKeptForOwner?: AllocationRequest["isKeptForOwner"];
@@ -42,7 +42,7 @@ export function requestFor(input: AllocationInput): AllocationRequest | Refusal 
   const allocation = requestOf(input, named ? podIdentity.claim : anonymousName(input.token), {
     identity: podIdentity.identity,
     entry,
-    promised: !named || podIdentity.byToken === true,
+    held: !named || podIdentity.byToken === true,
     // a CloneSet's pods have names, and the next one has another
     retention: retentionOf(input, named && podIdentity.identity.kind !== "CloneSet"),
   });
@@ -66,7 +66,7 @@ export function requestForClaim(input: AllocationInput, claim: Claim): Allocatio
     ...(claim.request.families === undefined ? {} : { families: claim.request.families }),
   };
   const entry = isReserved(claim) ? claim.addresses : claim.request.addresses;
-  const own = { identity: input.podIdentity.identity, entry, promised: false, retention: claim.retention };
+  const own = { identity: input.podIdentity.identity, entry, held: false, retention: claim.retention };
   return { ...requestOf({ ...input, request }, claim.name, own), request: claim.request };
 }
 
@@ -88,7 +88,7 @@ export function slotRequests(input: AllocationInput, workload: string): Allocati
     requestOf(input, slotName(workload, slot), {
       identity: { ...identity, slot },
       entry,
-      promised: true,
+      held: true,
       retention: retentionOf(input, isFollowed(identity.apiVersion, identity.kind)),
     }),
   );
@@ -100,7 +100,7 @@ function requestOf(
   own: {
     identity: AllocationRequest["identity"];
     entry: AddressEntry | undefined;
-    promised: boolean;
+    held: boolean;
     retention: Retention;
   },
 ): AllocationRequest {
@@ -126,7 +126,7 @@ function requestOf(
       ...(usable === undefined ? {} : { usable }),
     },
     ...(isKeptForOwner === undefined ? {} : { isKeptForOwner }),
-    ...(own.promised ? { promise: { token, podName: "", podUID: "", node: "", since: now } } : {}),
+    ...(own.held ? { hold: { token, podName: "", podUID: "", node: "", since: now } } : {}),
   };
 }
 

@@ -25,13 +25,13 @@ export interface DryRunResult {
 export type DryRun = Pick<Context, "view" | "clock"> & { readonly store: Reading };
 
 /**
- * The same planning as `reserve`, with reads of the authority in place of creates. `spoken`: addresses that others
+ * The same planning as `reserve`, with reads of the authority in place of creates. `claimedEarlier`: addresses that others
  * of the same review would get before it.
  */
 export async function dryRun(
   context: DryRun,
   allocation: AllocationRequest,
-  spoken: ReadonlySet<Address> = new Set(),
+  claimedEarlier: ReadonlySet<Address> = new Set(),
 ): Promise<DryRunResult | Refusal> {
   const key = claimKey(allocation.key);
   const known = (await readClaim(context, key))?.record;
@@ -53,7 +53,7 @@ export async function dryRun(
     held: held.includes(address),
   }));
   for (const lot of plan.lots) {
-    const got = await previewLot(context, lot, key, spoken);
+    const got = await previewLot(context, lot, key, claimedEarlier);
     if (isRefusal(got)) return got;
     addresses.push({ ...got, held: false });
   }
@@ -87,12 +87,12 @@ async function previewLot(
   context: DryRun,
   lot: FamilyPlan,
   key: string,
-  spoken: ReadonlySet<Address>,
+  claimedEarlier: ReadonlySet<Address>,
 ): Promise<{ address: Address; pool: string } | Refusal> {
-  let besides = 0;
+  let skipped = 0;
   for (const candidate of lot.candidates) {
-    if (spoken.has(candidate.address)) {
-      besides++;
+    if (claimedEarlier.has(candidate.address)) {
+      skipped++;
       continue;
     }
     const found = await context.store.get("reservation", candidate.address);
@@ -104,7 +104,7 @@ async function previewLot(
       ? lot.exhausted()
       : addressTaken(context.view, pool, candidate.address, found.record);
   }
-  return lot.exhausted(besides);
+  return lot.exhausted(skipped);
 }
 
 /** In words, for warnings of a dry run. */

@@ -23,14 +23,14 @@ function handMade(request: Claim["request"]): Claim {
   });
 }
 
-function applicant(world: World, request: Request): AllocationInput {
+function inputOf(world: World, request: Request): AllocationInput {
   const podIdentity = { kind: "named", claim: "licence", identity: SELF } as const;
   return applicantOf({ podIdentity, request, token: world.random.token(), now: world.clock.now() });
 }
 
 async function requestFor(world: World, request: Request): Promise<AllocationRequest> {
   const resolved = granted(
-    (await resolvePod(world.context, applicant(world, request))) ?? assert.fail("no wish"),
+    (await resolvePod(world.context, inputOf(world, request))) ?? assert.fail("no request"),
   );
   assert.ok(resolved.kind === "one");
   return resolved.allocation;

@@ -42,7 +42,7 @@ async function slotOf(world: World, list = FOUR): Promise<string> {
   return typeof got === "string" ? got : got.slot;
 }
 
-const NO_PROOF = async () => ({ fenced: false, promiseOver: false });
+const NO_PROOF = async () => ({ fenced: false, holdExpired: false });
 
 /** The pod appears under a name of its own and is bound to a node. */
 async function start(world: World, name: string, bound: { slot: string; token: string }): Promise<void> {
@@ -109,7 +109,7 @@ describe("a set of fifty", () => {
     assert.equal(new Set(waves.flat()).size, 50);
   });
 
-  it("lends a slot before one whose claim cannot be read", async () => {
+  it("allocates a slot before one whose claim cannot be read", async () => {
     await using world = await opened();
     assert.equal(await slotOf(world), "web-slot-0");
     const behind = viewOf({ pools: [DB_POOL] });
@@ -213,7 +213,7 @@ describe("a set of four", () => {
     );
   });
 
-  it("lends a slot again when its pod and its sandbox are gone, and not before", async () => {
+  it("allocates a slot again when its pod and its sandbox are gone, and not before", async () => {
     await using world = await opened();
     for (const name of ["web-a", "web-b", "web-c", "web-d"]) await boundTo(world, name);
     await world.objects.forget("Pod", "shop", "web-c");
@@ -224,7 +224,7 @@ describe("a set of four", () => {
     await assertClean(world);
   });
 
-  it("lends a slot again when the pod that it was promised to never came", async () => {
+  it("allocates a slot again when the pod that it was held for never came", async () => {
     await using world = await opened();
     const first = await admit(world, entries("10.20.0.70"));
     assert.ok(typeof first !== "string");
@@ -266,11 +266,9 @@ describe("a set of four", () => {
     assert.equal((await world.holdings())["shop/web-slot-0"], "10.20.0.70", "until the pod is there");
     const told = { claim: next.slot, token: next.token, addresses: addrs("10.20.0.80") };
     const [allocation] = slotsFor(world, edited);
-    const promise = allocation?.promise && { ...allocation.promise, token: next.token };
-    assert.ok(allocation && promise);
-    granted(
-      (await settleAnswer(world.context, { ...allocation, promise }, told)) ?? assert.fail("another's"),
-    );
+    const hold = allocation?.hold && { ...allocation.hold, token: next.token };
+    assert.ok(allocation && hold);
+    granted((await settleAnswer(world.context, { ...allocation, hold }, told)) ?? assert.fail("another's"));
     assert.equal((await world.holdings())["shop/web-slot-0"], "10.20.0.80");
     await assertClean(world);
   });
@@ -327,7 +325,7 @@ describe("a set of four", () => {
     await assertClean(world);
   });
 
-  it("lends each slot once, however many ask at the same time", async () => {
+  it("allocates each slot once, however many ask at the same time", async () => {
     await using world = await opened();
     const answers = await Promise.all(
       Array.from({ length: 7 }, (_, n) => admit(world, FOUR, n % 2 === 0 ? world.context : world.another(n))),
@@ -344,7 +342,7 @@ describe("a set of four", () => {
 });
 
 describe("previewSlot", () => {
-  it("stops where lending would", async () => {
+  it("stops where the allocation would", async () => {
     await using world = await opened();
     const list = entries("10.99.0.1;10.20.0.70");
     const would = await dryRunSlot(world.context, world.objects, slotsFor(world, list));

@@ -14,7 +14,7 @@ import { type DryRunResult, dryRun } from "./dry-run.ts";
 
 /**
  * Promises one free slot of a set to the pod that is being admitted: the first whose addresses nobody else has and
- * whose last pod is gone. The slots' claims stay when pods go; only their promise moves on.
+ * whose last pod is gone. The slots' claims stay when pods go; only their hold moves on.
  */
 export async function allocateSlot(
   context: Context,
@@ -169,12 +169,12 @@ async function tryAllocate(
   { before, free }: Look,
 ): Promise<Reserved | Refusal | Released> {
   if (before !== undefined && !free) return busy(before.record, allocation);
-  const { promise, ...plain } = allocation;
+  const { hold, ...plain } = allocation;
   const instead = before?.record.binding?.token ?? "";
   const got = await reserve(context, before === undefined ? allocation : { ...plain, instead }, "nothing");
-  if (isRefusal(got) || promise === undefined) return got;
-  if (got.claim.record.binding?.token === promise.token) return got;
-  return await promiseFree(context, inventory, got, { ...allocation, promise });
+  if (isRefusal(got) || hold === undefined) return got;
+  if (got.claim.record.binding?.token === hold.token) return got;
+  return await holdFree(context, inventory, got, { ...allocation, hold });
 }
 
 interface Released {
@@ -183,18 +183,18 @@ interface Released {
   readonly claim: Claim;
 }
 
-/** `reserve` answers from the view, which may lag, and the garbage collector may take the last promise back at this moment. */
-async function promiseFree(
+/** `reserve` answers from the view, which may lag, and the garbage collector may take the last hold back at this moment. */
+async function holdFree(
   context: Context,
   inventory: ClusterState,
   got: Reserved,
-  allocation: AllocationRequest & { readonly promise: Binding },
+  allocation: AllocationRequest & { readonly hold: Binding },
 ): Promise<Reserved | Refusal | Released> {
   let seen = got.claim;
   for (let round = 0; round < MAX_ATTEMPTS; round++) {
     if (seen.record.releasing === true) return { kind: "released", claim: seen.record };
     const free = await isFree(context, inventory, seen);
-    const bound = free ? await promiseTo(context, seen, allocation.promise) : undefined;
+    const bound = free ? await holdFor(context, seen, allocation.hold) : undefined;
     if (bound !== undefined) return { ...got, claim: bound, waits: true };
     const now = await context.store.get("claim", seen.key);
     if (now === undefined) return { kind: "released", claim: seen.record };
@@ -219,10 +219,10 @@ async function isFree(
   // kept whatever becomes of its pods, but it is bound to one after the other like any.
   const { retained: _, handMade: __, ...wanted } = record;
   const verdict = decideRetention(wanted, { ...facts, owner: "needed" }, createdAt, clock.now());
-  return verdict.kind === "unpromise";
+  return verdict.kind === "release-hold";
 }
 
-async function promiseTo(
+async function holdFor(
   context: Context,
   seen: Stored<"claim">,
   binding: Binding,

@@ -21,7 +21,7 @@ export interface Template {
   readonly request: Request;
   /** Its pods are let through untouched, so nothing may be reserved for them. */
   readonly exempt: boolean;
-  readonly applicant: (podIdentity: PodIdentity) => AllocationInput;
+  readonly inputOf: (podIdentity: PodIdentity) => AllocationInput;
 }
 
 /** `annotations`: those of the template that Berth answers, if not all of them. */
@@ -40,7 +40,7 @@ export function readTemplate(
     workload,
     request,
     exempt: template.at("spec").flag("hostNetwork") || namespace.name === EXEMPT_NAMESPACE,
-    applicant: (podIdentity) => ({
+    inputOf: (podIdentity) => ({
       podIdentity,
       request,
       namespace,
@@ -65,7 +65,7 @@ export function ownerOf(object: KubeObject): Identity {
 /** The claim's name and the request of each ordinal of a StatefulSet, from `ordinals.start` on. */
 export function* ordinalRequests(
   object: KubeObject,
-  { workload, applicant }: Template,
+  { workload, inputOf }: Template,
 ): Generator<{
   readonly name: string;
   readonly ordinal: number;
@@ -78,7 +78,7 @@ export function* ordinalRequests(
     yield {
       name,
       ordinal,
-      allocation: requestFor(applicant({ kind: "named", claim: name, identity: { ...owner, ordinal } })),
+      allocation: requestFor(inputOf({ kind: "named", claim: name, identity: { ...owner, ordinal } })),
     };
   }
 }

@@ -194,8 +194,8 @@ describe("audit", () => {
     ],
     [
       "a claim made by hand that waits",
-      { claims: [mysql, claimRecord({ name: "wish", addresses: [], nonce: "", handMade: true })] },
-      ["pending unreserved-request shop/wish: claim shop/wish was made by hand and has no addresses yet"],
+      { claims: [mysql, claimRecord({ name: "asked", addresses: [], nonce: "", handMade: true })] },
+      ["pending unreserved-request shop/asked: claim shop/asked was made by hand and has no addresses yet"],
     ],
   ];
   for (const [title, over, findings] of rows) {

@@ -45,12 +45,12 @@ async function nonces(world: World): Promise<string[]> {
   );
 }
 
-describe("mend", () => {
+describe("repairClaim", () => {
   it("writes nothing for a claim that has what it lists", async () => {
     await using world = await openWorld({ pools: POOLS });
     const stored = await put(world, HELD, ...reservationsOf(HELD));
     const before = world.dump();
-    assert.equal(await repairClaim(world.context, stored), "whole");
+    assert.equal(await repairClaim(world.context, stored), "intact");
     assert.equal(world.dump(), before);
   });
 
@@ -58,15 +58,15 @@ describe("mend", () => {
     await using world = await openWorld({ pools: POOLS });
     const stored = await put(world, { ...HELD, releasing: true });
     const before = world.dump();
-    assert.equal(await repairClaim(world.context, stored), "whole");
-    assert.equal(await repairClaim(world.context, { ...stored, key: "shop/nobody" }), "whole");
+    assert.equal(await repairClaim(world.context, stored), "intact");
+    assert.equal(await repairClaim(world.context, { ...stored, key: "shop/nobody" }), "intact");
     assert.equal(world.dump(), before);
   });
 
   it("reserves again what is free", async () => {
     await using world = await openWorld({ pools: POOLS });
     const stored = await put(world, HELD, ...reservationsOf(HELD).slice(1));
-    assert.equal(await repairClaim(world.context, stored), "mended");
+    assert.equal(await repairClaim(world.context, stored), "repaired");
     assert.deepEqual(await nonces(world), ["10.20.0.70 mine", "fd00:20::7 mine"]);
     assert.deepEqual((await world.authority.get("claim", stored.key))?.revision, stored.revision);
     await assertClean(world);
@@ -82,7 +82,7 @@ describe("mend", () => {
       { ...ipv4, releasedAt: world.clock.now() },
       { ...ipv6, marked: true },
     );
-    assert.equal(await repairClaim(world.context, stored), "mended");
+    assert.equal(await repairClaim(world.context, stored), "repaired");
     assert.deepEqual(await nonces(world), ["10.20.0.70 mine", "fd00:20::7 mine"]);
   });
 
@@ -93,7 +93,7 @@ describe("mend", () => {
     assert.ok(ipv6);
     await put(world, other, ...reservationsOf(other));
     const stored = await put(world, HELD, ipv6);
-    assert.equal(await repairClaim(world.context, stored), "given up");
+    assert.equal(await repairClaim(world.context, stored), "abandoned");
     assert.equal(await world.authority.get("claim", stored.key), undefined);
     assert.deepEqual(await nonces(world), ["10.20.0.70 theirs", "fd00:20::7 mine cooling"]);
     await world.settle();
@@ -105,7 +105,7 @@ describe("mend", () => {
     const other = claimRecord({ name: "other", addresses: BOTH, nonce: "theirs" });
     await put(world, other, ...reservationsOf(other));
     const stored = await put(world, { ...HELD, handMade: true });
-    assert.equal(await repairClaim(world.context, stored), "given up");
+    assert.equal(await repairClaim(world.context, stored), "abandoned");
     const left = (await world.authority.get("claim", stored.key))?.record;
     assert.deepEqual(left, { ...HELD, handMade: true, addresses: [], nonce: "" });
   });
@@ -117,12 +117,12 @@ describe("mend", () => {
     const inUse = await put(world, { ...HELD, binding: bindingTo("mysql-0", "node-a") });
     const elsewhere = await put(world, { ...HELD, name: "elsewhere", addresses: [addr("192.0.2.1")] });
     const before = world.dump();
-    assert.equal(await repairClaim(world.context, inUse), "later");
-    assert.equal(await repairClaim(world.context, elsewhere), "later");
+    assert.equal(await repairClaim(world.context, inUse), "retry");
+    assert.equal(await repairClaim(world.context, elsewhere), "retry");
     assert.equal(world.dump(), before);
   });
 
-  it("is what the reaper does with a claim that lacked a reservation for 30 s", async () => {
+  it("is what the garbage collector does with a claim that lacked a reservation for 30 s", async () => {
     await using world = await openWorld({ pools: POOLS });
     await world.objects.keep(granted(readObject(workload("StatefulSet", "mysql", { replicas: 1 }))));
     await put(world, HELD);

@@ -18,15 +18,15 @@ import type { Stored } from "../store/store.ts";
 export async function repairClaim(
   context: Context,
   hint: Stored<"claim">,
-): Promise<"whole" | "mended" | "given up" | "later"> {
+): Promise<"intact" | "repaired" | "abandoned" | "retry"> {
   const seen = await context.store.get("claim", hint.key);
-  if (seen === undefined || !isReserved(seen.record)) return "whole";
-  let outcome: "whole" | "mended" = "whole";
+  if (seen === undefined || !isReserved(seen.record)) return "intact";
+  let outcome: "intact" | "repaired" = "intact";
   for (const address of seen.record.addresses) {
     const state = await restore(context, seen.record, address);
-    if (state === "later") return "later";
+    if (state === "retry") return "retry";
     if (state === "lost") return await giveUp(context, seen);
-    if (state === "mended") outcome = "mended";
+    if (state === "repaired") outcome = "repaired";
   }
   return outcome;
 }
@@ -35,27 +35,27 @@ async function restore(
   context: Context,
   { namespace, name, nonce }: Claim,
   address: Address,
-): Promise<"whole" | "mended" | "lost" | "later"> {
+): Promise<"intact" | "repaired" | "lost" | "retry"> {
   const stands = await ensureUnmarked(context.store, address, nonce);
   if (!stands) {
     const pool = context.view.poolOf(address)?.name;
-    if (pool === undefined) return "later";
+    if (pool === undefined) return "retry";
     const got = await acquireCandidate(context, { address, pool, claim: { namespace, name }, nonce });
-    if (got.kind === "contended") return "later";
+    if (got.kind === "contended") return "retry";
     if (got.kind === "taken") return "lost";
     await rollback(context, [got]); // stays, unless the claim has stopped listing the address meanwhile
   }
   if ((await blockAgainst(context, address)) !== undefined) return "lost";
-  return stands ? "whole" : "mended";
+  return stands ? "intact" : "repaired";
 }
 
 /** A claim that a person made waits again, as it did before it was reserved. */
-async function giveUp(context: Context, seen: Stored<"claim">): Promise<"given up" | "later"> {
-  if (!isDetached(seen.record)) return "later";
+async function giveUp(context: Context, seen: Stored<"claim">): Promise<"abandoned" | "retry"> {
+  if (!isDetached(seen.record)) return "retry";
   if (seen.record.handMade !== true) {
-    return (await release(context, seen)) === "released" ? "given up" : "later";
+    return (await release(context, seen)) === "released" ? "abandoned" : "retry";
   }
   const { binding: _, ...rest } = seen.record;
   const waiting = await context.store.replace("claim", seen, { ...rest, addresses: [], nonce: "" });
-  return waiting.kind === "replaced" ? "given up" : "later";
+  return waiting.kind === "replaced" ? "abandoned" : "retry";
 }

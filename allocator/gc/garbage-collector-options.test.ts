@@ -67,7 +67,7 @@ function asking(inventory: ClusterState, asked: string[], then: () => void = () 
   };
 }
 
-describe("a pass of a reaper in a cluster", () => {
+describe("a pass of a garbage collector in a cluster", () => {
   it("asks the authority only about claims that its hints would let go", async () => {
     await using world = await openWorld({ pools: POOLS });
     await ordinal(world);

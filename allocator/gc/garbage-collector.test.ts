@@ -85,7 +85,7 @@ describe("planReap", () => {
     assert.deepEqual([third.orphans, third.firstSeen.get(addr("10.20.0.90"))?.at], [[], NOW + 60_000]);
   });
 
-  it("forgets a sighting that did not come true", () => {
+  it("forgets an orphan that turned out to be none", () => {
     const view = viewOf({ pools: POOLS, reservations: [stray] });
     const first = findOrphans(view, new Map(), NOW);
     const cured = viewOf({

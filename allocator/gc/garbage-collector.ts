@@ -223,12 +223,12 @@ export class GarbageCollector {
       if (!this.#mayWrite()) break;
       try {
         const outcome = await repairClaim(this.#context, stored);
-        if (outcome === "mended")
+        if (outcome === "repaired")
           log.warn("claim lacked a reservation and has it again", { claim: stored.key });
-        if (outcome === "given up")
+        if (outcome === "abandoned")
           log.error("claim lost its address and was given up", { claim: stored.key });
       } catch (error) {
-        this.#passOver("claim cannot be mended", { claim: stored.key }, error);
+        this.#passOver("claim cannot be repaired", { claim: stored.key }, error);
       }
     }
   }
@@ -288,7 +288,7 @@ export class GarbageCollector {
         await this.#rewrite(seen, rest);
         return;
       }
-      case "unpromise": {
+      case "release-hold": {
         const { binding: _, ...rest } = seen.record;
         await this.#rewrite(seen, rest);
         return;

@@ -16,8 +16,8 @@ export interface AllocationRequest {
   readonly retention: Retention;
   readonly ask: AddressConstraints;
   /** Promise the claim to this pod in the same write. */
-  readonly promise?: Binding;
-  /** Token of the promise that was found to be over, whose place this may take; absent: of none. */
+  readonly hold?: Binding;
+  /** Token of the hold that had expired, whose place this may take; absent: of none. */
   readonly instead?: string;
   /**
    * What the claim of the name says goes, as it is when it is written: whatever claim it is, for a pod that asks for
@@ -25,7 +25,7 @@ export interface AllocationRequest {
    */
   readonly followsClaim?: "any" | "handMade";
   /**
-   * Whether the pod is there that the intent is of. Asked after the claim was read and before it is changed: a writer may
+   * Whether the pod is there that the request is of. Asked after the claim was read and before it is changed: a writer may
    * have stood still since it saw the pod. Absent: there is no need to ask.
    */
   readonly isThere?: () => Promise<boolean>;
@@ -42,7 +42,7 @@ export interface AllocationRequest {
  * What the caller has seen in the store, and so how far a claim that is there may be changed (ADR 0007); a new claim is
  * made in any case.
  *
- * | pod      | its pod: all that the intent says is written                                              |
+ * | pod      | its pod: all that the request says is written                                              |
  * | workload | its workload: all but other addresses, for a pod may be there that was told the present ones |
  * | nothing  | a review, which anybody may send and no pod may follow: other addresses are held beside the claim |
  */
@@ -55,7 +55,7 @@ export interface Reserved {
   readonly addresses: readonly Address[];
   /** Those of them that this call took beside what the claim has. */
   readonly held: readonly Address[];
-  /** From here the claim waits for the pod of this call: it was made, promised, or given more time. */
+  /** From here the claim waits for the pod of this call: it was made, held, or given more time. */
   readonly waits: boolean;
   /** Made or changed by this call; otherwise it stood already. */
   readonly fresh: boolean;

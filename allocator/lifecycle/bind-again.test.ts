@@ -34,7 +34,7 @@ async function bound(world: World, detached: boolean, over: Partial<Claim> = {})
 }
 
 async function bindAgain(world: World, key: string, pod: BindTarget): Promise<Stored<"claim">> {
-  return granted(await bind(world.context, key, pod, async () => ({ fenced: false, promiseOver: false })));
+  return granted(await bind(world.context, key, pod, async () => ({ fenced: false, holdExpired: false })));
 }
 
 describe("bind of a pod that has the claim already", () => {
@@ -93,7 +93,7 @@ describe("bind of a pod that says what it was admitted with", () => {
       const pod = { ...POD, ...(assigned === undefined ? {} : { assigned }) };
       const got = await bind(world.context, seen.key, pod, async () => ({
         fenced: false,
-        promiseOver: false,
+        holdExpired: false,
       }));
       assert.equal(
         isRefusal(got) ? `${got.code}: ${got.message}` : undefined,
@@ -104,7 +104,7 @@ describe("bind of a pod that says what it was admitted with", () => {
 });
 
 describe("bind by what was seen of a claim", () => {
-  const NONE = { fenced: false, promiseOver: false };
+  const NONE = { fenced: false, holdExpired: false };
 
   async function begin() {
     let reads = 0;

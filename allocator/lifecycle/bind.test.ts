@@ -6,7 +6,7 @@ import { isRefusal } from "../base/errors.ts";
 import type { Claim } from "../model/claim.ts";
 import { type BindingEvidence, type BindTarget, isDetached, planBind } from "./bind.ts";
 
-const NONE: BindingEvidence = { fenced: false, promiseOver: false };
+const NONE: BindingEvidence = { fenced: false, holdExpired: false };
 
 function podOn(name: string, node: string, over: Partial<BindTarget> = {}): BindTarget {
   return { name, uid: `uid-of-${name}`, node, token: "", ...over };
@@ -24,7 +24,7 @@ function answer(claim: Claim, pod: BindTarget, facts: Partial<BindingEvidence> =
 }
 
 const free = claimRecord();
-const promised = (over = {}) =>
+const held = (over = {}) =>
   claimRecord({ binding: { ...bindingTo("", "", { token: "t1", podUID: "" }), ...over } });
 const bound = (over: Partial<Claim> = {}) => claimRecord({ binding: bindingTo("a", "x"), ...over });
 const attached = (detached: boolean, podUID = "uid-of-a") =>
@@ -36,54 +36,48 @@ describe("planBind", () => {
     ["bind", "bound to nobody, wanted before it is scheduled", free, podOn("a", "")],
     ["bind", "with the interface that wants it", free, podOn("a", "x", { interface: "net1" })],
 
-    ["bind", "a promise, its token", promised(), podOn("a", "x", { token: "t1" })],
-    ["bind", "a promise, its token, not scheduled", promised(), podOn("a", "", { token: "t1" })],
-    ["CLAIM_BUSY", "a promise, another token", promised(), podOn("a", "x", { token: "t2" })],
-    ["CLAIM_BUSY", "a promise, no token", promised(), podOn("a", "x")],
+    ["bind", "a hold, its token", held(), podOn("a", "x", { token: "t1" })],
+    ["bind", "a hold, its token, not scheduled", held(), podOn("a", "", { token: "t1" })],
+    ["CLAIM_BUSY", "a hold, another token", held(), podOn("a", "x", { token: "t2" })],
+    ["CLAIM_BUSY", "a hold, no token", held(), podOn("a", "x")],
     [
       "bind",
-      "a promise that is over, another token",
-      promised(),
+      "a hold that has expired, another token",
+      held(),
       podOn("a", "x", { token: "t2" }),
-      { promiseOver: true },
+      { holdExpired: true },
     ],
-    ["bind", "a promise that is over, no token", promised(), podOn("a", "x"), { promiseOver: true }],
-    [
-      "CLAIM_BUSY",
-      "a promise: fencing of no node says nothing",
-      promised(),
-      podOn("b", "x"),
-      { fenced: true },
-    ],
+    ["bind", "a hold that has expired, no token", held(), podOn("a", "x"), { holdExpired: true }],
+    ["CLAIM_BUSY", "a hold: fencing of no node says nothing", held(), podOn("b", "x"), { fenced: true }],
     [
       "bound",
-      "a promise that has met its pod",
-      promised(bindingTo("a", "", { token: "t1" })),
+      "a hold that has met its pod",
+      held(bindingTo("a", "", { token: "t1" })),
       podOn("a", "", { token: "t1" }),
     ],
     [
       "bind",
-      "a promise that has met its pod, now scheduled",
-      promised(bindingTo("a", "", { token: "t1" })),
+      "a hold that has met its pod, now scheduled",
+      held(bindingTo("a", "", { token: "t1" })),
       podOn("a", "x", { token: "t1" }),
     ],
     [
       "CLAIM_BUSY",
       "a copied pod with the token of the first",
-      promised(bindingTo("a", "", { token: "t1" })),
+      held(bindingTo("a", "", { token: "t1" })),
       podOn("b", "x", { token: "t1" }),
     ],
     [
       "bind",
       "a copied pod, the first is gone",
-      promised(bindingTo("a", "", { token: "t1" })),
+      held(bindingTo("a", "", { token: "t1" })),
       podOn("b", "x", { token: "t1" }),
-      { promiseOver: true },
+      { holdExpired: true },
     ],
     [
       "bind",
-      "promised to a pod found by its name, wanted by its successor",
-      promised(bindingTo("a", "")),
+      "held for a pod found by its name, wanted by its successor",
+      held(bindingTo("a", "")),
       podOn("a", "x", { uid: "u2" }),
     ],
 
@@ -102,10 +96,10 @@ describe("planBind", () => {
     ["CLAIM_BUSY", "A on X, B not scheduled", bound(), podOn("b", "")],
     [
       "CLAIM_BUSY",
-      "A on X, B on Y: a promise's end is no proof",
+      "A on X, B on Y: a hold's end is no proof",
       bound(),
       podOn("b", "y"),
-      { promiseOver: true },
+      { holdExpired: true },
     ],
     ["bind", "A on X, B on Y, X fenced (b)", bound(), podOn("b", "y"), { fenced: true }],
     ["bind", "A on X, B not scheduled, X fenced (b)", bound(), podOn("b", ""), { fenced: true }],
@@ -160,8 +154,8 @@ describe("planBind", () => {
     ["CLAIM_RELEASING", "being deleted, bound to nobody", { ...free, deleting: true }, podOn("a", "x")],
     [
       "CLAIM_RELEASING",
-      "being deleted, a promise that has met its pod",
-      { ...promised(bindingTo("a", "", { token: "t1" })), deleting: true },
+      "being deleted, a hold that has met its pod",
+      { ...held(bindingTo("a", "", { token: "t1" })), deleting: true },
       podOn("a", "", { token: "t1" }),
     ],
     [
@@ -197,7 +191,7 @@ describe("planBind", () => {
       "claim shop/mysql-0 is still bound to pod a on node x, whose sandbox was not seen to end; it moves when that node's agent reports, the node is deleted, or it is tainted out-of-service",
       { claim: "shop/mysql-0", pod: "a", node: "x" },
     ]);
-    assert.deepEqual(words(promised(), podOn("b", "y")), [
+    assert.deepEqual(words(held(), podOn("b", "y")), [
       "claim shop/mysql-0 is held for another pod of its set; it is free again when that pod is gone",
       { claim: "shop/mysql-0", pod: "" },
     ]);
@@ -216,8 +210,8 @@ describe("planBind", () => {
 describe("isAtRest", () => {
   const rows: readonly (readonly [boolean, string, Claim])[] = [
     [true, "bound to nobody", free],
-    [true, "promised", promised()],
-    [true, "promised to a pod that is not scheduled", promised(bindingTo("a", ""))],
+    [true, "held", held()],
+    [true, "held for a pod that is not scheduled", held(bindingTo("a", ""))],
     [false, "bound", bound()],
     [false, "attached", attached(false)],
     [true, "detached", attached(true)],

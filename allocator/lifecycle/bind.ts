@@ -25,13 +25,13 @@ export interface BindTarget {
 export interface BindingEvidence {
   /** The node of the present binding will never run its pods again. */
   readonly fenced: boolean;
-  /** The pod of the present promise is known to be gone, or never came in its time. */
-  readonly promiseOver: boolean;
+  /** The pod of the present hold is known to be gone, or never came in its time. */
+  readonly holdExpired: boolean;
   /** The pod of the present binding, of another name, is there and has not ended. Absent: nobody looked. */
   readonly holderThere?: boolean;
 }
 
-/** A promise made at admission to a pod that does not exist yet holds this long. */
+/** A claim is held this long for a pod that does not exist yet. */
 export const HOLD_TIMEOUT_MS = 120_000;
 
 export type BindPlan =
@@ -45,8 +45,8 @@ export type BindPlan =
  * | bound to now            | wanted by   | answer                                                            |
  * |------------------------|-------------|-------------------------------------------------------------------|
  * | nobody                 | anyone      | bind                                                              |
- * | a promise, same token  | its pod     | bind                                                              |
- * | a promise, other token | another pod | only when the promise is over                                     |
+ * | a hold, same token     | its pod     | bind                                                              |
+ * | a hold, other token    | another pod | only when the hold has expired                                    |
  * | pod A on X             | A on X      | bound already                                                     |
  * | pod A on X             | B on X      | bind: X's agent takes A's sandbox down before it sets B's up (c)  |
  * | pod A on X             | B on Y      | only when X's agent said that A is detached (a), or X is fenced (b) |
@@ -129,19 +129,19 @@ function bindingOf(pod: BindTarget, since: number): Binding {
 
 function ofPromise(
   claim: Claim,
-  promise: Binding,
+  hold: Binding,
   pod: BindTarget,
   facts: BindingEvidence,
 ): Refusal | undefined {
-  const its = promise.token === pod.token && (promise.podUID === "" || samePod(promise, pod));
-  if (its || promise.token === "" || facts.promiseOver) return undefined;
+  const its = hold.token === pod.token && (hold.podUID === "" || samePod(hold, pod));
+  if (its || hold.token === "" || facts.holdExpired) return undefined;
   const key = claimKey(claim);
   return refuse(
     "CLAIM_BUSY",
     `claim ${key} is held for another pod of its set; it is free again when that pod is gone`,
     {
       claim: key,
-      pod: promise.podName,
+      pod: hold.podName,
     },
   );
 }

@@ -120,15 +120,15 @@ function wanted({ entry, pools }: AddressConstraints): string {
 }
 
 /**
- * Whoever was promised the slot of a set was told its addresses: nobody changes them under him. `instead` is the token
- * of a promise that was found to be over.
+ * Whoever holds the slot of a set was told its addresses: nobody changes them under him. `instead` is the token
+ * of a hold that had expired.
  */
 export function heldByOtherPod(
   claim: Claim | undefined,
-  asker: { readonly identity: Identity; readonly instead?: string; readonly promise?: Binding },
+  asker: { readonly identity: Identity; readonly instead?: string; readonly hold?: Binding },
 ): Refusal | undefined {
   const { node = "", token = "" } = claim?.binding ?? {};
-  const isMine = token === (asker.instead ?? asker.promise?.token);
+  const isMine = token === (asker.instead ?? asker.hold?.token);
   if (claim === undefined || asker.identity.slot === undefined || node !== "" || token === "" || isMine)
     return undefined;
   return isHeldForAnother(claim);

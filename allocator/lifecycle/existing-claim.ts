@@ -17,16 +17,16 @@ function askOfClaim(ask: AddressConstraints, claim: Claim): AddressConstraints {
   };
 }
 
-/** Of an intent, what a claim may say in its place. */
-interface Follower {
+/** Of a request, what a claim may say in its place. */
+interface Constrained {
   readonly request: Claim["request"];
   readonly retention: Claim["retention"];
   readonly ask: AddressConstraints;
   readonly followsClaim?: "any" | "handMade";
 }
 
-/** The intent with what the claim says, where that goes. One that was made from a view may be about an older claim of the name. */
-export function withClaimSpec<T extends Follower>(allocation: T, claim: Claim | undefined): T {
+/** The request with what the claim says, where that goes. One that was made from a view may be about an older claim of the name. */
+export function withClaimSpec<T extends Constrained>(allocation: T, claim: Claim | undefined): T {
   const { followsClaim } = allocation;
   if (followsClaim === undefined || claim === undefined) return allocation;
   if (followsClaim === "handMade" && claim.handMade !== true) return allocation;

@@ -55,7 +55,7 @@ describe("release", () => {
     await using world = await openWorld({ pools: [DB_POOL] });
     const seen = await claimed(world);
     const pod = { name: "mysql-0", uid: "p-1", node: "node-a", token: "" };
-    granted(await bind(world.context, seen.key, pod, async () => ({ fenced: false, promiseOver: false })));
+    granted(await bind(world.context, seen.key, pod, async () => ({ fenced: false, holdExpired: false })));
     const before = world.dump();
     assert.equal(await release(world.context, seen), "changed");
     assert.equal(world.dump(), before);
@@ -70,7 +70,7 @@ describe("release", () => {
     const pod = { name: "mysql-0", uid: "p-1", node: "node-a", token: "" };
     const bound = await bind(world.context, claim.key, pod, async () => ({
       fenced: true,
-      promiseOver: true,
+      holdExpired: true,
     }));
     assert.match(refusalOf(bound), /^CLAIM_RELEASING: /);
     const again = granted(
@@ -172,7 +172,7 @@ describe("a crash at each write of", () => {
     });
   }
 
-  it("the reaper that tidies up, again and again", async () => {
+  it("the garbage collector that tidies up, again and again", async () => {
     const dies = (world: World, at: number, failure: Failure) =>
       new GarbageCollector(world.another(at, new FailingStore(world.authority, at, failure)), world.objects);
     for (const failure of ["before", "after"] as const) {
@@ -207,7 +207,7 @@ describe("a pod that lives through it", () => {
       granted(readObject(statefulPod("mysql", 0, { uid: "p-1", spec: { nodeName: "node-a" } }))),
     );
     const pod = { name: "mysql-0", uid: "p-1", node: "node-a", token: "" };
-    granted(await bind(world.context, claim.key, pod, async () => ({ fenced: false, promiseOver: false })));
+    granted(await bind(world.context, claim.key, pod, async () => ({ fenced: false, holdExpired: false })));
     await world.objects.forget("StatefulSet", "shop", "mysql");
     await housekeeping(world);
     assert.deepEqual(await world.holdings(), { "shop/mysql-0": BOTH });

@@ -114,7 +114,7 @@ describe("what a crash left", () => {
     await assertClean(world);
   });
 
-  it("of another identity is refused until the reaper was there", async () => {
+  it("of another identity is refused until the garbage collector was there", async () => {
     await using world = await openWorld({ pools: [DB_POOL] });
     const allocation = ordinalAllocation(world, "mysql-0", entries("10.20.0.70"));
     await assert.rejects(

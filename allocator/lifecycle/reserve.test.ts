@@ -209,18 +209,18 @@ describe("reserve for an identity that has its claim", () => {
 
   it("never takes a binding away", async () => {
     await using world = await openWorld({ pools: [DB_POOL] });
-    const promised = (retention: { whenDeleted: "Retain" } | undefined): AllocationRequest => {
+    const held = (retention: { whenDeleted: "Retain" } | undefined): AllocationRequest => {
       const plain = podAllocation(world, "web", {
         ...entries("10.20.0.70"),
         ...(retention && { retention }),
       });
-      return { ...plain, promise: bindingTo("", "", { token: "late", podUID: "" }) };
+      return { ...plain, hold: bindingTo("", "", { token: "late", podUID: "" }) };
     };
-    await take(world, promised(undefined));
+    await take(world, held(undefined));
     const binding = bindingTo("web-x", "node-a", { token: "early" });
     await change(world, "shop/web", { binding });
     // Admitted before the claim stood, written after a pod was bound, with something else to write.
-    const { claim } = await take(world, promised({ whenDeleted: "Retain" }));
+    const { claim } = await take(world, held({ whenDeleted: "Retain" }));
     assert.deepEqual(claim.record.binding, binding);
     assert.equal(claim.record.retention.whenDeleted, "Retain");
   });

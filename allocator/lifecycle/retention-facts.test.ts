@@ -36,7 +36,7 @@ describe("gatherFacts", () => {
   const job = (isDone: (index: number) => boolean) => workloadFactsOf({ kind: "Job", isDone });
   const bare: Partial<Claim> = { identity: { kind: "Pod", apiVersion: "v1", name: "mysql-0" } };
   const used: Partial<Claim> = { binding: bindingTo("mysql-0", "x") };
-  const promisedTo = (podName: string): Partial<Claim> => ({
+  const heldFor = (podName: string): Partial<Claim> => ({
     ...bare,
     name: "c-1",
     binding: bindingTo(podName, "", { token: "t", podUID: "" }),
@@ -189,17 +189,17 @@ describe("gatherFacts", () => {
       { ...bare, ...used },
       inventory([podFacts("mysql-0", "u2")], undefined),
     ],
-    ["unseen, no pod", "a promise to a pod without a name", promisedTo(""), inventory([own], undefined)],
+    ["unseen, no pod", "a hold for a pod without a name", heldFor(""), inventory([own], undefined)],
     [
       "unseen, no pod",
-      "a promise to no pod, and one that is called like the claim",
-      promisedTo(""),
+      "a hold for no pod, and one that is called like the claim",
+      heldFor(""),
       inventory([podFacts("c-1", "u2")], undefined),
     ],
     [
       "needed, pod",
-      "a promise to a pod that is there",
-      promisedTo("web-x"),
+      "a hold for a pod that is there",
+      heldFor("web-x"),
       inventory([podFacts("web-x", "u2")], undefined),
     ],
     [

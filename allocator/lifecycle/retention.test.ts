@@ -67,8 +67,8 @@ describe("judge", () => {
     ["release deleted", "deleted, bound to a node that is fenced", claimRecord(live), { fenced: true }],
     ["keep", "needed, bound to a node that is fenced", claimRecord(live), { owner: "needed", fenced: true }],
     ["release deleted", "deleted, detached", claimRecord(ended), {}],
-    ["keep", "deleted, promised just now", claimRecord({ binding: promise }), {}],
-    ["keep", "scaled, promised just now", claimRecord({ binding: promise }), { owner: "scaled" }],
+    ["keep", "deleted, held just now", claimRecord({ binding: promise }), {}],
+    ["keep", "scaled, held just now", claimRecord({ binding: promise }), { owner: "scaled" }],
     ["keep", "deleted, admitted again just now", claimRecord({ ...ended, admittedAt: NOW + 1 }), {}],
     [
       "release deleted",
@@ -84,9 +84,14 @@ describe("judge", () => {
     ["keep", "a slot that nobody has", slot({}), { owner: "needed" }],
     ["keep", "a slot whose pod lives", slot(live), { owner: "needed", podLives: true }],
     ["keep", "a slot whose pod is gone and its sandbox is not", slot(live), { owner: "needed" }],
-    ["unpromise", "a slot whose pod and sandbox are gone", slot(passedOn), { owner: "needed" }],
-    ["unpromise", "a Job's index whose pod and sandbox are gone", claimRecord(passedOn), { owner: "needed" }],
-    ["keep", "a slot promised just now", slot({ binding: promise }), { owner: "needed" }],
+    ["release-hold", "a slot whose pod and sandbox are gone", slot(passedOn), { owner: "needed" }],
+    [
+      "release-hold",
+      "a Job's index whose pod and sandbox are gone",
+      claimRecord(passedOn),
+      { owner: "needed" },
+    ],
+    ["keep", "a slot held just now", slot({ binding: promise }), { owner: "needed" }],
     ["keep", "no slot: its binding stays", claimRecord(ended), { owner: "needed" }],
     ["keep", "deleted by hand, in use", doomed(live), { owner: "needed", podLives: true }],
     ["keep", "deleted by hand, its pod is gone and its sandbox is not", doomed(live), {}],
@@ -130,7 +135,7 @@ describe("judge", () => {
     assert.equal(verdict(claimRecord(), { owner: "unseen", podLives: true }, NOW + 1e9), "keep");
   });
 
-  it("keeps what was promised to a pod for 120 s, whatever is known of the owner", () => {
+  it("keeps what is held for a pod for 120 s, whatever is known of the owner", () => {
     for (const owner of ["deleted", "scaled", "unseen"] as const) {
       const claim = kept({ whenScaled: "Release" });
       assert.equal(verdict({ ...claim, binding: promise }, { owner }, NOW + 119_999), "keep", owner);
@@ -141,16 +146,16 @@ describe("judge", () => {
     assert.equal(verdict(again, {}, NOW + 121_000), "release deleted");
   });
 
-  it("keeps a claim that nobody ever used for 120 s after it was promised anew", () => {
+  it("keeps a claim that nobody ever used for 120 s after it was held anew", () => {
     const anew = claimRecord({ binding: { ...promise, since: NOW + 100_000 } });
     assert.equal(verdict(anew, { owner: "unseen" }, NOW + 219_999), "keep");
     assert.equal(verdict(anew, { owner: "unseen" }, NOW + 220_000), "release never-came");
   });
 
-  it("takes a slot's promise back after 120 s without its pod", () => {
+  it("takes a slot's hold back after 120 s without its pod", () => {
     const facts: Partial<OwnerState> = { owner: "needed" };
     assert.equal(verdict(slot({ binding: promise }), facts, NOW + 119_999), "keep");
-    assert.equal(verdict(slot({ binding: promise }), facts, NOW + 120_000), "unpromise");
+    assert.equal(verdict(slot({ binding: promise }), facts, NOW + 120_000), "release-hold");
     assert.equal(verdict(slot({ binding: promise }), { ...facts, podLives: true }, NOW + 1e9), "keep");
   });
 

@@ -17,7 +17,7 @@ export interface OwnerState {
    * - `unseen`: nobody used the claim yet and no owner was ever seen.
    */
   readonly owner: "needed" | "scaled" | "deleted" | "unseen";
-  /** The pod that the claim is promised or bound to exists and has not ended. */
+  /** The pod that the claim is held for or bound to exists and has not ended. */
   readonly podLives: boolean;
   /** The node that it is bound to will never run a pod again: nobody is left there to say that it is detached. */
   readonly fenced?: boolean;
@@ -35,8 +35,8 @@ export type RetentionDecision =
   | { readonly kind: "retain"; readonly because: "deleted" | "scaled" }
   /** The owner wants it again. */
   | { readonly kind: "unretain" }
-  /** The pod that it was promised to never came, or is gone: the next one may have it. */
-  | { readonly kind: "unpromise" };
+  /** The pod that it was held for never came, or is gone: the next one may have it. */
+  | { readonly kind: "release-hold" };
 
 const KEEP: RetentionDecision = { kind: "keep" };
 
@@ -46,13 +46,13 @@ const KEEP: RetentionDecision = { kind: "keep" };
  *
  * | owner   | decided by  | verdict                                                          |
  * |---------|-------------|------------------------------------------------------------------|
- * | needed  |             | keep; a slot's promise to a pod that never came is taken back    |
+ * | needed  |             | keep; a slot's hold for a pod that never came is taken back      |
  * | scaled  | whenScaled  | release, or retain until the ttl                                 |
  * | deleted | whenDeleted | release, or retain until the ttl; so too a slot that the list has lost; |
  * |         |             | a slot of an owner that is not read is released                  |
  * | unseen  | 120 s       | release: the pod was refused later, or never created             |
  *
- * Whoever the owner is, what was promised to a pod stays its own for 120 s. A pod that has ended needs nothing, once
+ * Whoever the owner is, what is held for a pod stays its own for 120 s. A pod that has ended needs nothing, once
  * its sandbox is known to be gone: its phase is no proof of that. A claim that somebody deleted is released as soon as
  * no sandbox can have its addresses, whoever wants it.
  */
@@ -76,10 +76,10 @@ export function decideRetention(
 /** Since when it waits for a pod that was admitted and has not come; undefined: it waits for none. */
 function promisedSince(claim: Claim, { owner }: OwnerState, createdAt: number): number | undefined {
   const { binding, admittedAt = 0 } = claim;
-  const promised = binding?.node === "" ? binding.since : undefined;
-  // one that was never used may be promised anew: to a Job's next pod, when the first has ended before it had a sandbox
-  if (owner === "unseen") return Math.max(createdAt, admittedAt, promised ?? 0);
-  if (promised !== undefined) return promised;
+  const heldSince = binding?.node === "" ? binding.since : undefined;
+  // one that was never used may be held anew: to a Job's next pod, when the first has ended before it had a sandbox
+  if (owner === "unseen") return Math.max(createdAt, admittedAt, heldSince ?? 0);
+  if (heldSince !== undefined) return heldSince;
   // admitted again, for the next pod of the name
   return binding !== undefined && admittedAt > binding.since ? admittedAt : undefined;
 }
@@ -104,7 +104,7 @@ function judgeNeeded(claim: Claim, facts: OwnerState, now: number): RetentionDec
   const { binding } = claim;
   if (binding === undefined || facts.podLives || binding.token === "") return KEEP;
   const over = isBound(claim) ? rests(claim, facts) : now - binding.since >= HOLD_TIMEOUT_MS;
-  return over ? { kind: "unpromise" } : KEEP;
+  return over ? { kind: "release-hold" } : KEEP;
 }
 
 /** No sandbox can have its addresses (invariant 3, a and b). */
@@ -117,7 +117,7 @@ function rests(claim: Claim, { fenced }: OwnerState): boolean {
  * is seen, and one that goes is judged next time.
  */
 export async function observeOwner(claim: Claim, inventory: ClusterState): Promise<OwnerState> {
-  // Whom a promise is for is not known before its pod appears; a pod of the claim's own name is somebody else.
+  // Whom a hold is for is not known before its pod appears; a pod of the claim's own name is somebody else.
   const podName = claim.binding === undefined ? claim.name : claim.binding.podName;
   const found = podName === "" ? undefined : await inventory.pod(claim.namespace, podName);
   const pod = found !== undefined && hasAnother(found, claim) ? undefined : found;

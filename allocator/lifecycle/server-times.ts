@@ -13,7 +13,7 @@ const MOST = 10_000;
 export class ServerTimes {
   readonly #met = new Map<string, { readonly stamp: number; readonly at: number }>(); // what it is of -> when it was met
 
-  /** The claim by times that are past: one that is ahead would hold a promise, or what is retained, for as long as it is. */
+  /** The claim by times that are past: one that is ahead would keep a hold, or what is retained, for as long as it is. */
   met({ key, record, createdAt, ...stored }: Stored<"claim">, now: number): Stored<"claim"> {
     const past = (field: string, stamp: number) => this.past(`${key} ${field}`, stamp, now);
     const { admittedAt, binding, retained } = record;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// One write of a claim for an intent, and what is undone when it does not stand.
+// One write of a claim for a request, and what is undone when it does not stand.
 
 import { BerthError, type Refusal, refuse } from "../base/errors.ts";
 import type { Context } from "../cache/context.ts";
@@ -20,7 +20,7 @@ export function claimOf(
   };
   // A claim that somebody else made meanwhile may be bound already.
   const bound =
-    allocation.promise === undefined || known?.binding !== undefined ? {} : { binding: allocation.promise };
+    allocation.hold === undefined || known?.binding !== undefined ? {} : { binding: allocation.hold };
   const where = allocation.interface === undefined ? {} : { interface: allocation.interface };
   const addresses = [...to.addresses].sort(compareAddresses);
   const got = { addresses, nonce: to.nonce, ...admission(known, to) };

@@ -28,16 +28,16 @@ describe("leadsOf", () => {
 
 describe("isLedTo", () => {
   const byToken: ClaimRef = { key: "shop/mysql-0", token: "t1" };
-  const promised = (token: string) => claimRecord({ binding: bindingTo("", "", { token }) });
+  const heldFor = (token: string) => claimRecord({ binding: bindingTo("", "", { token }) });
   const identity = { kind: "Deployment", apiVersion: "apps/v1", name: "web", slot: 0 };
   const rows: readonly (readonly [boolean, string, ClaimRef, Claim])[] = [
     [true, "by name: bound to nobody", OWN, claimRecord()],
     [true, "by name: bound to an older pod of the name", OWN, claimRecord({ binding: bindingTo("a", "x") })],
-    [false, "by name: promised to a token", OWN, promised("t1")],
+    [false, "by name: held for a token", OWN, heldFor("t1")],
     [false, "by name: a slot of a set", OWN, claimRecord({ identity })],
-    [true, "by token: promised to it", byToken, promised("t1")],
-    [false, "by token: promised to another", byToken, promised("t2")],
-    [false, "by token: promised to nobody", byToken, claimRecord()],
+    [true, "by token: held for it", byToken, heldFor("t1")],
+    [false, "by token: held for another", byToken, heldFor("t2")],
+    [false, "by token: held for nobody", byToken, claimRecord()],
   ];
   for (const [expected, title, lead, claim] of rows) {
     it(`${title}: ${expected ? "its" : "not its"}`, () => assert.equal(matchesRef(lead, claim), expected));

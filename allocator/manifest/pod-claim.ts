@@ -30,7 +30,7 @@ export function claimRefsFor(
 
 /**
  * Whether the claim under the lead's key is the pod's: by its token, or, for a pod that has none, by its name alone:
- * then it is no slot of a set, and promised to nobody in particular.
+ * then it is no slot of a set, and held for nobody in particular.
  */
 export function matchesRef({ token }: ClaimRef, { identity, binding }: Claim): boolean {
   const bound = binding?.token ?? "";

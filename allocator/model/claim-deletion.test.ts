@@ -80,7 +80,7 @@ describe("a claim that is being deleted", () => {
     assert.equal(granted(await reserve(stale, allocation, "pod")).made, true);
   });
 
-  it("is not lent as a slot, and the next one is", async () => {
+  it("is not allocated as a slot, and the next one is", async () => {
     await using world = await openWorld({ pools: [DB_POOL] });
     const identity = { kind: "Deployment", apiVersion: "apps/v1", name: "web", slot: 0 };
     const binding = bindingTo("web-x", "node-a", { token: "t1" });
@@ -98,7 +98,7 @@ describe("a claim that is being deleted", () => {
     assert.equal(bound.claim.record.name, "web-slot-1");
   });
 
-  it("is not lent while nobody has it either", async () => {
+  it("is not allocated while nobody has it either", async () => {
     await using world = await openWorld({ pools: [DB_POOL] });
     const { binding: _, ...unbound } = DOOMED;
     const identity = { kind: "Deployment", apiVersion: "apps/v1", name: "web", slot: 0 };

@@ -33,7 +33,7 @@ export interface Retention {
 }
 
 /**
- * The pod that a claim is bound to. First only promised (at admission a pod has no UID, and one from generateName
+ * The pod that a claim is bound to. First only held (at admission a pod has no UID, and one from generateName
  * has no name: `token` finds it again), then bound.
  */
 export interface Binding {
@@ -41,7 +41,7 @@ export interface Binding {
   readonly token: string;
   readonly podName: string;
   readonly podUID: string;
-  /** Empty: promised, not bound. */
+  /** Empty: held, not bound. */
   readonly node: string;
   /** The interface of the sandbox that got the addresses; another one of the same pod does not get them too. */
   readonly interface?: string;

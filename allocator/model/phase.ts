@@ -7,7 +7,7 @@ import { type Claim, type ClaimPhase, isBound } from "./claim.ts";
  *
  * | Pending  | made by hand, no addresses yet       | Attached | a sandbox uses the addresses                   |
  * | Reserved | nobody has it                        | Detached | its pod's sandbox was seen to end              |
- * | Held     | promised to a pod, not yet on a node | Retained | its owner is gone, retention keeps the addresses |
+ * | Held     | held for a pod, not yet on a node  | Retained | its owner is gone, retention keeps the addresses |
  * | Bound    | bound to a pod on a node              |
  */
 export function phaseOf(claim: Claim): ClaimPhase {

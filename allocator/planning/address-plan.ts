@@ -44,8 +44,8 @@ export interface FamilyPlan {
   readonly exact: boolean;
   /** Lazy and endless only as far as free addresses go; walk it once. */
   readonly candidates: Iterable<Candidate>;
-  /** What to say when no candidate could be created; `besides` of them are for others of the same review. */
-  readonly exhausted: (besides?: number) => Refusal;
+  /** What to say when no candidate could be created; `skipped` of them are for others of the same review. */
+  readonly exhausted: (skipped?: number) => Refusal;
 }
 
 export interface Plan {
@@ -167,11 +167,11 @@ function planAny(view: RecordReader, ask: AddressConstraints): Plan | Refusal {
     (address) => families.includes(familyOf(address)) && sources.some(({ part }) => isIn(part, address)),
   );
   const lots: FamilyPlan[] = [];
-  const spoken = new Map<Pool, ByFamily>(); // pool -> addresses of it that are kept or that earlier lots may take
-  for (const address of keep) count(spoken, view.poolOf(address), familyOf(address));
+  const counted = new Map<Pool, ByFamily>(); // pool -> addresses of it that are kept or that earlier lots may take
+  for (const address of keep) count(counted, view.poolOf(address), familyOf(address));
   for (const family of families) {
     if (keep.some((address) => familyOf(address) === family)) continue;
-    const lot = lotOf(view, ask, family, { sources, spoken });
+    const lot = lotOf(view, ask, family, { sources, counted });
     if (isRefusal(lot)) return lot;
     if (lot !== undefined) lots.push(lot);
   }
@@ -183,7 +183,7 @@ function lotOf(
   view: RecordReader,
   ask: AddressConstraints,
   family: Family,
-  from: { sources: readonly Source[]; spoken: Map<Pool, ByFamily> },
+  from: { sources: readonly Source[]; counted: Map<Pool, ByFamily> },
 ): FamilyPlan | Refusal | undefined {
   const having = from.sources.filter(({ part }) => familiesOf(part).includes(family));
   const pools = having.map(({ pool }) => pool);
@@ -198,16 +198,16 @@ function lotOf(
     return ask.families === undefined || first === undefined ? undefined : poolDisabled(first, ask.namespace);
   }
   const limits = serving.map(({ pool }) =>
-    quotaExceeded(view, pool, ask, oneMore(from.spoken.get(pool), family)),
+    quotaExceeded(view, pool, ask, oneMore(from.counted.get(pool), family)),
   );
   const allowed = serving.filter((_, i) => limits[i] === undefined);
   if (allowed.length === 0) return limits[0];
-  for (const { pool } of allowed) count(from.spoken, pool, family);
+  for (const { pool } of allowed) count(from.counted, pool, family);
   return {
     family,
     exact: false,
     candidates: walk(view, allowed, family, `${ask.namespace}/${ask.name}`),
-    exhausted: (besides) => poolExhausted(view, pools, family, besides),
+    exhausted: (skipped) => poolExhausted(view, pools, family, skipped),
   };
 }
 

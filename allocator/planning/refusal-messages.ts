@@ -141,19 +141,19 @@ export function noFamily(pools: readonly Pool[], family: Family): Refusal {
   );
 }
 
-/** `besides`: addresses that others of the same review would get. */
+/** `skipped`: addresses that others of the same review would get. */
 export function poolExhausted(
   view: RecordReader,
   pools: readonly Pool[],
   family: Family,
-  besides = 0,
+  skipped = 0,
 ): Refusal {
   const names = pools.map((pool) => pool.name);
   let held = 0;
   for (const { record } of view.reservations()) {
     if (names.includes(record.pool) && familyOf(record.address) === family) held++;
   }
-  const others = besides === 0 ? "" : `, and the pods before this one get ${besides}`;
+  const others = skipped === 0 ? "" : `, and the pods before this one get ${skipped}`;
   return refuse(
     "POOL_EXHAUSTED",
     `no free ${family} address in pool ${names.map(quoted).join(", ")}: ${held} are held or cooling${others}; add a range, or release claims that are not needed`,

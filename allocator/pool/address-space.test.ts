@@ -55,7 +55,7 @@ const db = spaceFrom({
   ],
 });
 
-describe("standing", () => {
+describe("classify", () => {
   for (const [text, expected] of [
     ["10.20.0.49", "outside"],
     ["10.20.0.50", "reserved"],

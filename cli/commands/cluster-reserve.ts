@@ -57,7 +57,7 @@ export async function reserveInCluster(
   }
   const verb = made.kind === "there" ? "unchanged" : "created";
   const warnings = made.kind === "made" ? made.warnings : [];
-  if (asking.dryRun) return await foretell(cluster, subject, asking, { verb, warnings });
+  if (asking.dryRun) return await dryRunOf(cluster, subject, asking, { verb, warnings });
   for (const warning of warnings) reportWarning(asking.io, warning);
   return await awaitAddresses(cluster, subject, asking, verb);
 }
@@ -89,7 +89,7 @@ async function create({ connection }: Cluster, subject: Subject, { dryRun }: Res
 }
 
 /** The API server's own answer to a dry run says only that it would take the claim, unless Berth's webhook was asked. */
-async function foretell(
+async function dryRunOf(
   { store, world }: Cluster,
   subject: Subject,
   asking: ReserveOptions,
@@ -99,8 +99,8 @@ async function foretell(
   const view = await loadCache(store);
   const context = { store, view, clock, random, log: noopLogger, serial: new KeyedMutex() };
   const object = readObject(subject.json);
-  const [outlook] = isRefusal(object) ? [] : await new PodForecast(context, world).of(object);
-  const outcome = outlook?.outcome ?? { kind: "nothing", why: "" };
+  const [forecast] = isRefusal(object) ? [] : await new PodForecast(context, world).of(object);
+  const outcome = forecast?.outcome ?? { kind: "nothing", why: "" };
   if (isRefusal(outcome)) return refused(asking, `${titleOf(subject)}: ${outcome.message}`);
   stdout.write(`${titleOf(subject)} ${answer.verb} (dry run)\n`);
   const own = `claim ${subject.namespace}/${subject.name}`;

@@ -182,7 +182,7 @@ describe("berthctl get", () => {
     assert.deepEqual(none.items, []);
   });
 
-  it("prints an object of the shelf as it was admitted", async (t) => {
+  it("prints an admitted object as it was admitted", async (t) => {
     const data = await folder(t);
     const { stdout } = await data.call("get", "workload", "mysql", "-n", "shop", "-o", "json");
     assert.equal(JSON.parse(stdout).spec.replicas, 3);

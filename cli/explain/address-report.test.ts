@@ -73,10 +73,10 @@ describe("sightingOf", () => {
   }
 
   it("finds an address that only this node knows", () => {
-    const sighting = addressReportOf(view, [attachment("web", "10.9.0.1")], addr("10.9.0.1"));
-    assert.equal(sighting.state, "outside");
+    const report = addressReportOf(view, [attachment("web", "10.9.0.1")], addr("10.9.0.1"));
+    assert.equal(report.state, "outside");
     assert.equal(
-      describeAddress(sighting),
+      describeAddress(report),
       "10.9.0.1 is in no pool\n" +
         "  sandbox   sandbox-of-web eth0, network net, pod shop/web, since 2026-01-01T00:00:00Z\n",
     );

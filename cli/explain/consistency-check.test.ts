@@ -42,13 +42,13 @@ describe("auditRegistry", () => {
   });
 
   for (const when of [1, 2]) {
-    it(`passes over what is mended before look ${when + 1}`, async (t) => {
+    it(`passes over what is repaired before look ${when + 1}`, async (t) => {
       const data = await Folder.of(t, { pools: [DB_POOL], claims: [lost] });
       const [reservation] = reservationsOf(lost) as [Reservation];
-      const mend = async ({ store }: Backend, wait: number) => {
+      const repair = async ({ store }: Backend, wait: number) => {
         if (wait === when) await store.create("reservation", reservation);
       };
-      assert.deepEqual(await auditOf(data, mend), { findings: [], waits: when });
+      assert.deepEqual(await auditOf(data, repair), { findings: [], waits: when });
     });
 
     it(`calls pending what somebody wrote to before look ${when + 1}`, async (t) => {

@@ -139,7 +139,7 @@ async function readAgain({ store, uses }: Backend, keys: Keys): Promise<Reading>
   return { pools, claims, reservations, uses: uses(claims.map(({ record }) => record)) };
 }
 
-/** Nobody wrote to what the suspicion is about between two looks. */
+/** Nobody wrote to what the finding is about between two looks. */
 function isUntouched(suspect: Finding, before: Reading, now: Reading): boolean {
   const keys = keysOf(before, [suspect]);
   return revisionsOf(partOf(before, keys)) === revisionsOf(partOf(now, keys));

@@ -97,11 +97,11 @@ function bindeeOf(pod: KubeObject, { place, claim }: PodFacts): BindTarget {
 
 function bindFactsOf({ claim, fenced, holder, now }: PodFacts): BindingEvidence {
   const binding = claim?.record.binding;
-  if (binding === undefined) return { fenced: false, promiseOver: true };
+  if (binding === undefined) return { fenced: false, holdExpired: true };
   const there = holder !== undefined && !hasEnded(holder) && binding.podUID !== "";
-  if (binding.node !== "") return { fenced, promiseOver: false, holderThere: there };
+  if (binding.node !== "") return { fenced, holdExpired: false, holderThere: there };
   const waited = binding.podUID !== "" || now - binding.since >= HOLD_TIMEOUT_MS;
-  return { fenced: false, promiseOver: holder === undefined && waited };
+  return { fenced: false, holdExpired: holder === undefined && waited };
 }
 
 /** The claim lists an address that is not reserved for it: the pod is not given it then. */

@@ -32,7 +32,7 @@ async function worldFor(t: TestContext, options?: WorldOptions): Promise<World> 
   return world;
 }
 
-/** Each outlook as a line: who, and the addresses, or why not. */
+/** Each forecast as a line: who, and the addresses, or why not. */
 async function foretold(world: World, ...objects: readonly Json[]): Promise<string[]> {
   const view = await loadCache(world.authority);
   const forecast = new PodForecast({ ...world.context, view }, world.objects);

@@ -102,8 +102,8 @@ export class PodForecast {
     const claim = readClaimRequest(object);
     if (isRefusal(claim)) return { subject, outcome: claim, request: {} };
     const podIdentity = { kind: "named", claim: name, identity: claim.identity } as const;
-    const input = this.#applicant(podIdentity, {}, await this.#namespace(namespace));
-    const outcome = await this.#foresee(requestForClaim(input, claim));
+    const input = this.#input(podIdentity, {}, await this.#namespace(namespace));
+    const outcome = await this.#predict(requestForClaim(input, claim));
     const { addresses, pools } = claim.request;
     const asked = { ...(addresses && { entries: [addresses] }), ...(pools && { pools }) };
     return { subject, outcome, request: asked };
@@ -128,7 +128,7 @@ export class PodForecast {
     }
     if (isRefusal(resolved)) return { subject, outcome: resolved, request };
     if (resolved.kind === "one")
-      return { subject, outcome: await this.#foresee(resolved.allocation), request };
+      return { subject, outcome: await this.#predict(resolved.allocation), request };
     return { subject, outcome: await dryRunSlot(this.#context, this.#inventory, resolved.slots), request };
   }
 
@@ -144,7 +144,7 @@ export class PodForecast {
     if (object.kind !== "StatefulSet") return await this.#ofSet(object, subject, template);
     const outlooks: DryRunner[] = [];
     for (const { name, allocation } of ordinalRequests(object, template)) {
-      const outcome = isRefusal(allocation) ? allocation : await this.#foresee(allocation);
+      const outcome = isRefusal(allocation) ? allocation : await this.#predict(allocation);
       outlooks.push({ subject: `pod/${namespace}/${name}`, outcome, request });
     }
     return outlooks;
@@ -153,16 +153,16 @@ export class PodForecast {
   async #ofSet(
     object: KubeObject,
     subject: string,
-    { applicant, request }: Template,
+    { inputOf, request }: Template,
   ): Promise<readonly DryRunner[]> {
     const identity = ownerOf(object);
-    const one = applicant({ kind: "set", workload: identity.name, identity });
+    const one = inputOf({ kind: "set", workload: identity.name, identity });
     if (request.entries === undefined) return [await this.#ofApplicant(`${subject}, each pod`, one)];
     const outlooks: DryRunner[] = [];
     for (const [slot, allocation] of slotRequests(one, identity.name).entries()) {
       outlooks.push({
         subject: `${subject}, slot ${slot}`,
-        outcome: await this.#foresee(allocation),
+        outcome: await this.#predict(allocation),
         request,
       });
     }
@@ -171,11 +171,11 @@ export class PodForecast {
 
   async #ofApplicant(subject: string, input: AllocationInput): Promise<DryRunner> {
     const allocation = requestFor(input);
-    const outcome = isRefusal(allocation) ? allocation : await this.#foresee(allocation);
+    const outcome = isRefusal(allocation) ? allocation : await this.#predict(allocation);
     return { subject, outcome, request: input.request };
   }
 
-  async #foresee(allocation: AllocationRequest): Promise<DryRunResult | Refusal> {
+  async #predict(allocation: AllocationRequest): Promise<DryRunResult | Refusal> {
     const key = claimKey(allocation.key);
     const would = await dryRun(this.#context, allocation);
     if (isRefusal(would)) return would;
@@ -205,7 +205,7 @@ export class PodForecast {
     return undefined;
   }
 
-  #applicant(podIdentity: PodIdentity, request: Request, namespace: NamespaceState): AllocationInput {
+  #input(podIdentity: PodIdentity, request: Request, namespace: NamespaceState): AllocationInput {
     const token = this.#context.random.token();
     return { podIdentity, request, namespace, podLabels: {}, start: 0, token, now: this.#now() };
   }

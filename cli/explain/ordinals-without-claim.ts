@@ -99,13 +99,13 @@ async function lacksOfSet(set: KubeObject, { world, clock, claim, place }: Sight
   // on one host nothing is reserved ahead for so many
   if (place === "data" && template.workload.replicas > MAX_PRERESERVED_ORDINALS) return [];
   const lacks: Lack[] = [];
-  for (const { name, ordinal, allocation: intent } of ordinalRequests(set, template)) {
+  for (const { name, ordinal, allocation } of ordinalRequests(set, template)) {
     if (isReservedOrdinal(set, ordinal)) continue;
     const key = claimKey({ namespace, name });
     const there = await claim(key);
     const identity = { kind, apiVersion, name: metadata.name, ordinal };
     if (there !== undefined && isIts(there, identity)) continue;
-    lacks.push({ key, identity, claim: there, refusal: isRefusal(intent) ? intent : undefined });
+    lacks.push({ key, identity, claim: there, refusal: isRefusal(allocation) ? allocation : undefined });
   }
   return lacks;
 }

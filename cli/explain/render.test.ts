@@ -152,7 +152,7 @@ describe("explainClaim", () => {
     });
   }
 
-  it("tells what the reaper will do", () => {
+  it("tells what the garbage collector will do", () => {
     const verdict = { kind: "release", reason: "never-came" } as const;
     const { text } = explainClaim(claimRecord(), facts(claimRecord(), { verdict }));
     assert.match(text, /^ {2}next +Berth releases the claim at its next pass: its pod never came$/m);

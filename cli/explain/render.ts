@@ -143,7 +143,7 @@ function describeVerdict(verdict: RetentionDecision): string {
       return `Berth releases the claim at its next pass: ${REASONS[verdict.reason]}`;
     case "retain":
       return `Berth keeps the addresses from its next pass on, by retention: ${REASONS[verdict.because]}`;
-    case "unpromise":
+    case "release-hold":
       return "Berth ends the hold at its next pass: its pod never came, or is gone";
     default:
       return "";

@@ -105,7 +105,7 @@ describe("berthctl check of who needs a claim", () => {
     );
   });
 
-  it("says nothing of what is promised, made by hand, retained, or of an owner that it does not know", async (t) => {
+  it("says nothing of what is held, made by hand, retained, or of an owner that it does not know", async (t) => {
     assert.equal(await checked(t, LEAKED, [web], 60_000), SOUND);
     assert.equal(await checked(t, { ...LEAKED, handMade: true }, [web]), SOUND);
     const retained = { since: 0, because: "deleted" } as const;

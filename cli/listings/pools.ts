@@ -33,11 +33,11 @@ export const pools = listing<Row>({
   scope: "cluster",
   async load({ store }) {
     const cache = await loadCache(store);
-    const census = await countPoolUsage(cache, async () => {});
+    const usage = await countPoolUsage(cache, async () => {});
     return (await allOf(store, "pool")).map((stored) => {
       const pool = parseStoredPool(stored.record);
       const full = isRefusal(pool) ? [] : exhaustedOf(cache, pool);
-      const use = census.get(stored.key) ?? UNUSED;
+      const use = usage.get(stored.key) ?? UNUSED;
       return { stored, pool, use, full, holders: holdersOf(cache, stored.key) };
     });
   },

@@ -54,7 +54,7 @@ export function listAndWatch(
   options: ListWatchOptions,
   signal: AbortSignal,
 ): AsyncGenerator<ItemChange, void, void> {
-  return new Follower(options, signal).run();
+  return new ListWatch(options, signal).run();
 }
 
 /** Where a watch is that began with a full pass. */
@@ -62,7 +62,7 @@ interface Streaming {
   pass: "none" | "asked" | "running";
 }
 
-class Follower {
+class ListWatch {
   readonly #options: ListWatchOptions;
   readonly #signal: AbortSignal;
   readonly #client: Client;

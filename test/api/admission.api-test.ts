@@ -34,7 +34,7 @@ import { requestCounts } from "./request-counts.ts";
 import { openControlPlane } from "./shared-plane.ts";
 import { registerWebhooks } from "./webhooks.ts";
 
-/** The time of this host, which can be set forward; passes of the housekeeper come every half second. */
+/** The time of this host, which can be set forward; passes of the garbage collector come every half second. */
 class EagerClock implements Clock {
   readonly #real = createClock();
   #ahead = 0;

@@ -87,7 +87,7 @@ export class AgentCluster {
   /** What the binder does for a pod that is scheduled. */
   async bind(pod: TestPod, node: string, name = pod.name): Promise<Stored<"claim"> | Refusal> {
     const target = { name: pod.name, uid: pod.uid, node, token: "" };
-    const nothing = async () => ({ fenced: false, promiseOver: false });
+    const nothing = async () => ({ fenced: false, holdExpired: false });
     return await bind(this.context, `${NAMESPACE}/${name}`, target, nothing);
   }
 

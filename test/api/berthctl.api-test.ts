@@ -232,7 +232,7 @@ if (havePartsOrSkip(["etcd", "kube-apiserver", "kubectl"])) {
           annotations: { "berth.dev/claim": "early", "berth.dev/addresses": "10.20.0.81" },
         });
         await cluster.makePod("strayed", { annotations: { "berth.dev/ips": "10.20.0.82" } });
-        await cluster.makePod("bereft", { annotations: { "berth.dev/claim": "bereft" } });
+        await cluster.makePod("claimless", { annotations: { "berth.dev/claim": "claimless" } });
         const first = async (name: string) => {
           const { code, stdout } = await cluster.call("explain", `pod/${name}`);
           return [code, stdout.split("\n")[0]];
@@ -245,9 +245,9 @@ if (havePartsOrSkip(["etcd", "kube-apiserver", "kubectl"])) {
           1,
           "pod/shop/strayed asks for a fixed address and has no claim: it was never admitted by Berth's webhook; it cannot start",
         ]);
-        assert.deepEqual(await first("bereft"), [
+        assert.deepEqual(await first("claimless"), [
           1,
-          "pod/shop/bereft was admitted with claim bereft, which is gone; it cannot start",
+          "pod/shop/claimless was admitted with claim claimless, which is gone; it cannot start",
         ]);
       });
     });
@@ -267,7 +267,7 @@ if (havePartsOrSkip(["etcd", "kube-apiserver", "kubectl"])) {
         assert.match(stdout, /^1 defect: 1 pools, \d+ claims, \d+ reservations, 2 attachments\n$/m);
       });
 
-      it("calls pending what somebody is at work on, and passes over what was mended meanwhile", async () => {
+      it("calls pending what somebody is at work on, and passes over what was repaired meanwhile", async () => {
         let rounds = 0;
         const stop = new AbortController();
         const touching = (async () => {
@@ -288,11 +288,11 @@ if (havePartsOrSkip(["etcd", "kube-apiserver", "kubectl"])) {
         await touching;
         assert.equal(busy.code, 0);
         assert.match(busy.stdout, /^pending +unreserved +claim shop\/lost lists 10\.20\.0\.99/m);
-        const mended = cluster.call("check");
+        const second = cluster.call("check");
         const claim = { namespace: "shop", name: "lost" };
         await createClock().sleep(500);
         await cluster.store.create("reservation", reservationRecord("10.20.0.99", { claim, nonce: "n9" }));
-        const { code, stdout } = await mended;
+        const { code, stdout } = await second;
         assert.equal(code, 0);
         // that nobody needs the claim is another matter
         assert.doesNotMatch(stdout, /unreserved/);

@@ -132,13 +132,13 @@ export class BinderCluster {
   /** A claim of the pod of that name. */
   async claim(name: string, address: string): Promise<Stored<"claim">> {
     const identity = { kind: "Pod", apiVersion: "v1", name };
-    return await this.#reserve(applicant({ kind: "named", claim: name, identity }, address, ""));
+    return await this.#reserve(requestOf({ kind: "named", claim: name, identity }, address, ""));
   }
 
   /** A claim that is held for whoever has the token. */
-  async promise(token: string, address: string): Promise<Stored<"claim">> {
+  async hold(token: string, address: string): Promise<Stored<"claim">> {
     const identity = { kind: "Pod", apiVersion: "v1", name: "etl-" };
-    return await this.#reserve(applicant({ kind: "anonymous", identity }, address, token));
+    return await this.#reserve(requestOf({ kind: "anonymous", identity }, address, token));
   }
 
   /** As the webhook lets it pass; gives its name and uid. */
@@ -295,7 +295,7 @@ function podPath(name: string): string {
   return itemPath(PODS, { namespace: NAMESPACE, name });
 }
 
-function applicant(podIdentity: PodIdentity, addresses: string, token: string): AllocationRequest {
+function requestOf(podIdentity: PodIdentity, addresses: string, token: string): AllocationRequest {
   const request = { entries: [addrs(...addresses.split(","))] };
   return granted(requestFor(applicantOf({ podIdentity, request, token, now: Date.now() })));
 }

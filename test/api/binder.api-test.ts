@@ -59,7 +59,7 @@ if (havePartsOrSkip(["etcd", "kube-apiserver", "kubectl"])) {
       `Warning ClaimBusy: claim shop/${name} is still bound to pod ${holder} on node ${node}, whose sandbox was not seen to end; ` +
       "it moves when that node's agent reports, the node is deleted, or it is tainted out-of-service";
 
-    it("lends a claim to the pod of its name for one read and one write, and says so on the pod", async () => {
+    it("binds a claim to the pod of its name with one read and one write, and says so on the pod", async () => {
       await binder();
       const claim = await cluster.claim("plain", "10.20.1.1");
       const start = await requestCounts(cluster.connection);
@@ -77,7 +77,7 @@ if (havePartsOrSkip(["etcd", "kube-apiserver", "kubectl"])) {
       );
     });
 
-    it("lends both addresses of a claim", async () => {
+    it("binds a claim with both its addresses", async () => {
       await binder();
       const { uid } = await cluster.run(
         "dual",
@@ -89,11 +89,11 @@ if (havePartsOrSkip(["etcd", "kube-apiserver", "kubectl"])) {
       await eventually(said, async () => (await cluster.events("dual")).includes(said) || undefined);
     });
 
-    it("keeps the promise to a pod with a generated name that is scheduled late", async () => {
+    it("keeps the hold for a pod with a generated name that is scheduled late", async () => {
       const replica = await binder();
-      const claim = await cluster.promise("slowslowslowslowslowslowsl", "10.20.1.3");
+      const claim = await cluster.hold("slowslowslowslowslowslowsl", "10.20.1.3");
       const { name, uid } = await cluster.pod({ generateName: "etl-" }, claim);
-      await eventually("the pod meets its promise", async () => {
+      await eventually("the claim is bound to the pod", async () => {
         replica.clock.skip(1_000);
         return (await cluster.read(claim.record.name)).binding?.podUID === uid || undefined;
       });
@@ -109,7 +109,7 @@ if (havePartsOrSkip(["etcd", "kube-apiserver", "kubectl"])) {
 
     it("writes once for a pod with a generated name that is scheduled soon", async () => {
       await binder();
-      const claim = await cluster.promise("soonsoonsoonsoonsoonsoonso", "10.20.1.4");
+      const claim = await cluster.hold("soonsoonsoonsoonsoonsoonso", "10.20.1.4");
       const { name, uid } = await cluster.pod({ generateName: "etl-" }, claim);
       await overtaken("after-soon", "10.20.1.5");
       await cluster.schedule(name, "node-a");
@@ -117,7 +117,7 @@ if (havePartsOrSkip(["etcd", "kube-apiserver", "kubectl"])) {
       assert.equal(await cluster.generation(claim.record.name), 2);
     });
 
-    it("lends a claim that comes by after its pod", async () => {
+    it("binds a claim that comes after its pod", async () => {
       const replica = await binder();
       const token = "lagslagslagslagslagslagsla";
       const { record } = await cluster.claim("before-lags", "10.20.1.27");
@@ -127,7 +127,7 @@ if (havePartsOrSkip(["etcd", "kube-apiserver", "kubectl"])) {
       };
       const { uid } = await cluster.run("lags", "node-a", told);
       await settled(replica);
-      const claim = await cluster.promise(token, "10.20.1.28");
+      const claim = await cluster.hold(token, "10.20.1.28");
       await cluster.bound(claim.record.name, uid, "node-a");
     });
 
@@ -221,7 +221,7 @@ if (havePartsOrSkip(["etcd", "kube-apiserver", "kubectl"])) {
 
     it("gives a copy of a pod's token nothing while the pod is there", async () => {
       const replica = await binder();
-      const claim = await cluster.promise("copycopycopycopycopycopyco", "10.20.1.13");
+      const claim = await cluster.hold("copycopycopycopycopycopyco", "10.20.1.13");
       const first = await cluster.run("original", "node-a", claim);
       await cluster.bound(claim.record.name, first.uid, "node-a");
       const copy = await cluster.run("copy", "node-a", claim);
@@ -243,7 +243,7 @@ if (havePartsOrSkip(["etcd", "kube-apiserver", "kubectl"])) {
       }
       await cluster.end("ended");
       await cluster.deleteSlowly("deleted");
-      const claim = await cluster.promise("lostlostlostlostlostlostlo", "10.20.1.22");
+      const claim = await cluster.hold("lostlostlostlostlostlostlo", "10.20.1.22");
       const stolen = { ...claim, record: { ...claim.record, binding: { ...NOBODYS, token: TOKEN } } };
       await cluster.run("late", "node-a", stolen);
       const replica = await binder();

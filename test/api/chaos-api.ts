@@ -17,7 +17,7 @@ export interface ChaosPod {
   readonly assigned: readonly string[];
 }
 
-/** Longer than any outage of a run, and than the time that a lease or a promise takes to run out. */
+/** Longer than any outage of a run, and than the time that a lease or a hold takes to run out. */
 export const PATIENCE_MS = 150_000;
 const AGAIN_MS = 200;
 

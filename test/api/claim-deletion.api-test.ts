@@ -33,8 +33,8 @@ import { change, forceDelete, makeNode, makePod } from "./replica-objects.ts";
 import { requestCounts } from "./request-counts.ts";
 
 const ANOTHER = "example.org/backup";
-const NO_PROOF = async () => ({ fenced: false, promiseOver: false });
-const FENCED = async () => ({ fenced: true, promiseOver: false });
+const NO_PROOF = async () => ({ fenced: false, holdExpired: false });
+const FENCED = async () => ({ fenced: true, holdExpired: false });
 
 if (havePartsOrSkip(["etcd", "kube-apiserver", "kubectl"])) {
   describe("a claim that is deleted past the webhook", () => {
@@ -212,7 +212,7 @@ if (havePartsOrSkip(["etcd", "kube-apiserver", "kubectl"])) {
       await cluster.sound();
     });
 
-    it("goes at once when no node has it, promised or not, whoever made it, and its addresses cool", async () => {
+    it("goes at once when no node has it, held or not, whoever made it, and its addresses cool", async () => {
       const promised = await made(5, "10.20.1.5");
       await bindIt(promised.key, podOn("", "mysql-5"));
       await made(6, "10.20.1.6");

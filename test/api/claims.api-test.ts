@@ -17,7 +17,7 @@ import { SeededRandom } from "../support/random.ts";
 import { havePartsOrSkip } from "./binaries.ts";
 import { ControllersCluster, NAMESPACE, SwitchedLeadership } from "./controllers-cluster.ts";
 
-const FREE = { fenced: false, promiseOver: true };
+const FREE = { fenced: false, holdExpired: true };
 
 if (havePartsOrSkip(["etcd", "kube-apiserver", "kubectl"])) {
   describe("the claims controller on a real API server", () => {

@@ -103,9 +103,9 @@ if (havePartsOrSkip(["etcd", "kube-apiserver"])) {
       return (await store.get("claim", `${NAMESPACE}/${name}`)) ?? assert.fail(`claim ${name} is gone`);
     }
 
-    const fromMemory = async (_: Claim) => ({ fenced: false, promiseOver: true });
+    const fromMemory = async (_: Claim) => ({ fenced: false, holdExpired: true });
 
-    it("B5 a reaper that is behind does not delete a reservation that its identity took back", async () => {
+    it("B5 a garbage collector that is behind does not delete a reservation that its identity took back", async () => {
       const licence = requestOf("licence", { addresses: ADDRESS });
       granted(await reserve(await remembering(), licence, "pod"));
       await release(await remembering(), await claimOf("licence"));
@@ -116,7 +116,7 @@ if (havePartsOrSkip(["etcd", "kube-apiserver"])) {
       assert.equal(kept?.record.nonce, (await claimOf("licence")).record.nonce);
     });
 
-    it("B8 two that bind by what they remember do not lend one claim twice", async () => {
+    it("B8 two that bind by what they remember do not bind one claim twice", async () => {
       granted(await reserve(await remembering(), requestOf("copied", { addresses: "10.20.0.52" }), "pod"));
       const seen = await claimOf("copied");
       const bindTo = async (node: string) => {

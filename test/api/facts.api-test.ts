@@ -304,7 +304,7 @@ if (havePartsOrSkip(["etcd", "kube-apiserver"])) {
       });
     }
 
-    it("what was promised to a pod of an owner that is not read is its own until it comes", async () => {
+    it("what is held for a pod of an owner that is not read is its own until it comes", async () => {
       const foreign = ownedBy("StatefulSet", "tidb", "apps.pingcap.com/v1alpha1");
       const objects = [
         pod("", { generateName: "edge-", annotations: ASKS, owner: ownedBy("ReplicaSet", "edge") }),

@@ -16,7 +16,7 @@ import { havePartsOrSkip } from "./binaries.ts";
 import { ControllersCluster, NAMESPACE } from "./controllers-cluster.ts";
 import { requestCounts } from "./request-counts.ts";
 
-const FREE = { fenced: false, promiseOver: true };
+const FREE = { fenced: false, holdExpired: true };
 
 if (havePartsOrSkip(["etcd", "kube-apiserver", "kubectl"])) {
   describe("the phase of a claim in kubectl", () => {

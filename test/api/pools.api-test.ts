@@ -102,7 +102,7 @@ if (havePartsOrSkip(["etcd", "kube-apiserver", "kubectl"])) {
       assert.deepEqual(await finalizersOf("both"), [IN_USE]);
       const target = { name: "dual", uid: "uid-of-dual", node: "node-a", token: "" };
       granted(
-        await bind(cluster.context, "shop/dual", target, async () => ({ fenced: false, promiseOver: true })),
+        await bind(cluster.context, "shop/dual", target, async () => ({ fenced: false, holdExpired: true })),
       );
       await counts("both", {
         reserved: 2,

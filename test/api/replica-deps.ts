@@ -47,7 +47,7 @@ export class Notices {
   }
 }
 
-/** What a controller works with, on that replica: it leads, suspicions come to nothing and nothing is counted. */
+/** What a controller works with, on that replica: it leads, what is queued for the garbage collector comes to nothing and nothing is counted. */
 export function controllerDeps(replica: ClusterCaches, over: Partial<ControllerDeps> = {}): ControllerDeps {
   const { context, mirror, watches, inventory, connection } = replica;
   return {

@@ -19,7 +19,7 @@ import { installKruise } from "./replica-kruise.ts";
 import { requestCounts } from "./request-counts.ts";
 
 const IPS = "berth.dev/ips";
-const FREE: BindingEvidence = { fenced: false, promiseOver: false };
+const FREE: BindingEvidence = { fenced: false, holdExpired: false };
 
 if (havePartsOrSkip(["etcd", "kube-apiserver"])) {
   describe("the workloads controller on a real API server", () => {

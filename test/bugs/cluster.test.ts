@@ -29,7 +29,7 @@ import { openWorld, type World } from "../support/world.ts";
 
 const LICENCE = pod("licence", { annotations: { "berth.dev/ips": "10.20.0.70" } });
 const HELD = { "shop/licence": "10.20.0.70" };
-const FROM_MEMORY: () => Promise<BindingEvidence> = async () => ({ fenced: false, promiseOver: true });
+const FROM_MEMORY: () => Promise<BindingEvidence> = async () => ({ fenced: false, holdExpired: true });
 
 async function claimOf(world: World): Promise<Stored<"claim">> {
   return (await world.authority.get("claim", "shop/licence")) ?? assert.fail("the claim is gone");
@@ -104,7 +104,7 @@ describe("bugs of others, in a cluster's records", () => {
     assert.equal(granted(await on("uid-2", "n2")).record.binding?.node, "n2");
   });
 
-  it("B8 two that bind by what they remember do not lend one claim twice", async () => {
+  it("B8 two that bind by what they remember do not bind one claim twice", async () => {
     await using world = await openWorld({ pools: [DB_POOL] });
     granted(await reserve(world.context, podAllocation(world, "licence", entries("10.20.0.70")), "pod"));
     const remembered = await claimOf(world);

@@ -149,7 +149,7 @@ describe("bugs of others, on the node", () => {
     assert.equal((await node.add({ cid: "a" })).length, 1);
   });
 
-  it("B16 an address of a pool that a range of this node has given away is not lent", async () => {
+  it("B16 an address of a pool that a range of this node has given away is not given again", async () => {
     const given = await node.add({ cid: "a", ipam: { ranges: [[{ subnet: "10.20.0.68/30" }]] } });
     assert.deepEqual(given, ["10.20.0.70"]);
     const answer = await node.call("ADD", sandbox("b", "uid-1"));

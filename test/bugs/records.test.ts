@@ -22,7 +22,7 @@ import { openWorld, type World } from "../support/world.ts";
 
 const LICENCE = pod("licence", { annotations: { "berth.dev/ips": "10.20.0.70" } });
 const SMALL = poolRecord("small", "10.40.0.0/29", { cooldown: "1s" }); // 6 addresses
-const NOT_OVER: () => Promise<BindingEvidence> = async () => ({ fenced: false, promiseOver: false });
+const NOT_OVER: () => Promise<BindingEvidence> = async () => ({ fenced: false, holdExpired: false });
 
 async function claimOf(world: World, key: string): Promise<Stored<"claim">> {
   return (await world.authority.get("claim", key)) ?? assert.fail(`no claim ${key}`);
@@ -61,7 +61,7 @@ async function processes(world: World, count: number): Promise<readonly Context[
 }
 
 describe("bugs of others, in the records", () => {
-  it("B1 a claim whose pod comes back while the reaper looks keeps its address", async () => {
+  it("B1 a claim whose pod comes back while the garbage collector looks keeps its address", async () => {
     await using world = await openWorld({ pools: [DB_POOL] });
     const first = await createPod(world, LICENCE, "licence", "uid-1");
     await runOnce(world, "licence", "uid-1");
@@ -90,7 +90,7 @@ describe("bugs of others, in the records", () => {
     assert.deepEqual(await world.holdings(), { "shop/licence": "10.20.0.70" });
   });
 
-  it("B5 a reaper that is behind does not free an address that its identity took back", async () => {
+  it("B5 a garbage collector that is behind does not free an address that its identity took back", async () => {
     await using world = await openWorld({ pools: [DB_POOL] });
     const allocation = () => podAllocation(world, "licence", entries("10.20.0.70"));
     granted(await reserve(world.context, allocation(), "pod"));

@@ -163,10 +163,10 @@ describe("berthctl on a running stack", () => {
       (await stack.call("get", "attachments", "-n", "shop")).stdout,
       /^shop +mysql-0 +10\.20\.0\.51, fd00:20::51 +shop\/mysql-0 +net +sandbox-of-m +eth0 /m,
     );
-    const sighting = JSON.parse((await stack.call("who", "10.20.0.51", "-o", "json")).stdout);
-    assert.equal(sighting.phase, "Attached");
-    assert.equal(sighting.node, "node-a");
-    assert.equal(sighting.sandboxes[0].containerID, "sandbox-of-mysql-0");
+    const found = JSON.parse((await stack.call("who", "10.20.0.51", "-o", "json")).stdout);
+    assert.equal(found.phase, "Attached");
+    assert.equal(found.node, "node-a");
+    assert.equal(found.sandboxes[0].containerID, "sandbox-of-mysql-0");
     assert.match(
       (await stack.call("check")).stdout,
       /^ok: 1 pools, 5 claims, 9 reservations, 1 attachments\n$/,
@@ -239,7 +239,7 @@ describe("berthctl on a running stack", () => {
     assert.deepEqual((await readdir(stack.dataDir)).sort(), ["agent.sock.journal", "berth.db", "run", "tls"]);
   });
 
-  it("can be read and mended when it is down, and not written", async () => {
+  it("can be read and repaired when it is down, and not written", async () => {
     assert.equal((await stack.call("get", "claims", "-n", "shop")).rc, 0);
     assert.match((await stack.call("who", "10.20.0.80")).stdout, /^10\.20\.0\.80 is held\n/);
     assert.match((await stack.call("check")).stdout, /^ok: /m);

@@ -24,7 +24,7 @@ const MANIFESTS = [
   namespace("shop"),
   pool("pinned", ["10.20.0.0/24", "fd00:20::/64"]),
   pool("any", ["10.21.0.0/24"]),
-  pool("lent", ["10.22.0.0/20"]),
+  pool("bound", ["10.22.0.0/20"]),
 ];
 const LOCAL = networkOf({ ranges: [[{ subnet: "10.30.0.0/24" }]] }, { name: "local" });
 
@@ -188,7 +188,7 @@ function subjectsOf(socket: string): readonly Subject[] {
   });
   const ordinals = Array.from({ length: 8 }, (_, i) => new PodSubject(`set-${i}`, true, () => podOf(SET, i)));
   const local = new Runtime({ socket, network: LOCAL });
-  const bound = new Runtime({ socket, network: networkOf({ pools: ["lent"] }, { name: "lent" }) });
+  const bound = new Runtime({ socket, network: networkOf({ pools: ["bound"] }, { name: "bound" }) });
   const containers = Array.from({ length: 8 }, () => new PlainSubject(local));
   const strangers = Array.from({ length: 4 }, (_, i) => new PlainSubject(bound, `stranger-${i}`));
   return [...pinned, ...ordinals, ...containers, ...strangers];

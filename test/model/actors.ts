@@ -22,7 +22,7 @@ export type Wanted = { readonly exact: readonly Address[] } | { readonly pools: 
 
 type Extra = Omit<Partial<Actor>, "act">;
 
-/** The intent of a StatefulSet's only pod. */
+/** The request of a StatefulSet's only pod. */
 export function allocationOf(
   name: string,
   resolved: Wanted,
@@ -58,14 +58,14 @@ export function admission(name: string, ...exact: readonly Address[]): Actor {
   return reserver(allocationOf(name, { exact }, { request: { addresses: exact } }), { name: title });
 }
 
-/** Admission of a pod of a set; `token` finds its promise again. */
+/** Admission of a pod of a set; `token` finds its hold again. */
 export function lender(
   slots: readonly AllocationRequest[],
   inventory: ClusterState,
   extra: Extra = {},
 ): Actor {
   return {
-    name: "lend",
+    name: "allocate slot",
     forgets: slots.length === 1,
     ...extra,
     async act({ name, context, state, answered }) {
@@ -117,7 +117,7 @@ export interface Pod {
 /** CNI ADD of a pod: the claim is bound, and a sandbox goes up with its addresses. */
 export function binder(pod: Pod, extra: Extra = {}): Actor {
   const { claim, node = "n1", uid = `u-${claim}`, token = "" } = pod;
-  const facts: BindingEvidence = { fenced: false, promiseOver: false, ...pod.facts };
+  const facts: BindingEvidence = { fenced: false, holdExpired: false, ...pod.facts };
   return {
     name: `bind ${claim}`,
     ...extra,
@@ -144,7 +144,7 @@ export function visit(claim: string, exact: readonly Address[], extra: Extra = {
       answered(got.claim);
       const assigned = got.claim.record.addresses;
       const target = { name: claim, uid: name, node: "n1", token: "", containerID: `of ${name}`, assigned };
-      const facts = async () => ({ fenced: false, promiseOver: false });
+      const facts = async () => ({ fenced: false, holdExpired: false });
       const bound = await bind(context, got.claim.key, target, facts);
       if (isRefusal(bound)) return;
       state.assign(name, bound);
@@ -182,7 +182,7 @@ export function releaser(claim: string, extra: Extra = {}): Actor {
 /** The garbage collector's step on one address, at any moment: it needs no grace to be safe. */
 export function collectionOf(address: Address, extra: Extra = {}): Actor {
   return {
-    name: `reap ${address}`,
+    name: `collect ${address}`,
     ...extra,
     async act({ context }) {
       const seen = await context.store.get("reservation", address);
@@ -194,7 +194,7 @@ export function collectionOf(address: Address, extra: Extra = {}): Actor {
 /** The garbage collector's step on one claim that may lack a reservation. */
 export function mender(claim: string, extra: Extra = {}): Actor {
   return {
-    name: `mend ${claim}`,
+    name: `repair ${claim}`,
     ...extra,
     async act({ context }) {
       const seen = await context.store.get("claim", claimKey(keyOf(claim)));
@@ -203,10 +203,10 @@ export function mender(claim: string, extra: Extra = {}): Actor {
   };
 }
 
-/** The whole reaper: two passes, with the grace of an orphan in between. */
+/** The whole garbage collector: two passes, with the grace of an orphan in between. */
 export function collector(inventory: ClusterState, extra: Extra = {}): Actor {
   return {
-    name: "reaper",
+    name: "gc",
     ...extra,
     async act({ context, wait }) {
       const collector = new GarbageCollector(context, inventory);

@@ -22,7 +22,7 @@ export const HAND_MADE: readonly Scenario[] = [
     time: [1_500],
   },
   {
-    title: "a claim made by hand is completed, against the reaper and a pod",
+    title: "a claim made by hand is completed, against the garbage collector and a pod",
     long: true,
     pools,
     seed: [handMade("a")],
@@ -34,7 +34,7 @@ export const HAND_MADE: readonly Scenario[] = [
 export const BROKEN_OFF: readonly Scenario[] = [
   {
     title:
-      "a reservation that broke off long ago: two of its identity, the reaper, and another one that wants it",
+      "a reservation that broke off long ago: two of its identity, the garbage collector, and another one that wants it",
     long: true,
     pools,
     seed: [reserved(X, "a")],
@@ -48,20 +48,20 @@ export const BROKEN_OFF: readonly Scenario[] = [
     time: [1_500],
   },
   {
-    title: "both families or none: the second one is taken, and the reaper is at the first",
+    title: "both families or none: the second one is taken, and the garbage collector is at the first",
     long: true,
     pools,
     seed: held("b", [V]),
     actors: [admission("a", X, V), collectionOf(X), admission("c", X), releaser("b")],
   },
   {
-    title: "both families or none: the reaper is at both",
+    title: "both families or none: the garbage collector is at both",
     long: true,
     pools,
     actors: [admission("a", X, V), collectionOf(X), collectionOf(V), binder({ claim: "a" })],
   },
   {
-    title: "a claim gets its second family, the reaper at it, and a pod",
+    title: "a claim gets its second family, the garbage collector at it, and a pod",
     long: true,
     pools,
     seed: held("a", [X]),
@@ -69,13 +69,13 @@ export const BROKEN_OFF: readonly Scenario[] = [
   },
   {
     title:
-      "a claim without its reservation: mended twice, admitted, bound, and another identity wants the address",
+      "a claim without its reservation: repaired twice, admitted, bound, and another identity wants the address",
     long: true,
     pools,
     seed: [claim("a", [X])],
     actors: [
       mender("a"),
-      { ...mender("a"), name: "mend a too" },
+      { ...mender("a"), name: "repair a too" },
       admission("a", X),
       binder({ claim: "a" }),
       admission("b", X),

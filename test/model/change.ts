@@ -19,13 +19,13 @@ const pools = POOLS;
 /** A claim at rest whose request changes. */
 export const SWAPS: readonly Scenario[] = [
   {
-    title: "swap against the reaper of the new address, and a pod",
+    title: "swap against the garbage collector of the new address, and a pod",
     pools,
     seed: held("a", [X]),
     actors: [admission("a", Y), collectionOf(Y), binder({ claim: "a" })],
   },
   {
-    title: "swap against the reaper of the old address, and another identity that wants it",
+    title: "swap against the garbage collector of the old address, and another identity that wants it",
     pools,
     seed: held("a", [X]),
     actors: [admission("a", Y), collectionOf(X), admission("b", X)],
@@ -44,14 +44,14 @@ export const SWAPS: readonly Scenario[] = [
     actors: [admission("a", Y), releaser("a"), binder({ claim: "a" })],
   },
   {
-    title: "swap against the reaper of the new address, another identity that wants it, and a pod",
+    title: "swap against the garbage collector of the new address, another identity that wants it, and a pod",
     long: true,
     pools,
     seed: held("a", [X]),
     actors: [admission("a", Y), collectionOf(Y), admission("b", Y), binder({ claim: "a" })],
   },
   {
-    title: "swap against the reaper of the old address, another identity that wants it, and a pod",
+    title: "swap against the garbage collector of the old address, another identity that wants it, and a pod",
     long: true,
     pools,
     seed: held("a", [X]),
@@ -66,7 +66,7 @@ export const SWAPS: readonly Scenario[] = [
     actors: [admission("a", Y), admission("a", X), binder({ claim: "a" })],
   },
   {
-    title: "swap and swap back, the reaper of the old address, and another identity that wants it",
+    title: "swap and swap back, the garbage collector of the old address, and another identity that wants it",
     long: true,
     pools,
     seed: held("a", [X]),
@@ -80,21 +80,21 @@ export const SWAPS: readonly Scenario[] = [
     actors: [admission("a", Y), admission("a", Z), binder({ claim: "a" })],
   },
   {
-    title: "swaps to two different addresses, and the reaper of one of them",
+    title: "swaps to two different addresses, and the garbage collector of one of them",
     long: true,
     pools,
     seed: held("a", [X]),
     actors: [admission("a", Y), admission("a", Z), collectionOf(Y)],
   },
   {
-    title: "swap against a release, the reaper, and another identity that wants the old address",
+    title: "swap against a release, the garbage collector, and another identity that wants the old address",
     long: true,
     pools,
     seed: held("a", [X]),
     actors: [admission("a", Y), releaser("a"), collectionOf(Y), admission("b", X)],
   },
   {
-    title: "swap against the reaper of both addresses",
+    title: "swap against the garbage collector of both addresses",
     long: true,
     pools,
     seed: held("a", [X]),
@@ -111,7 +111,7 @@ export const SANDBOXES: readonly Scenario[] = [
     actors: [binder({ claim: "a" }), admission("a", Y), admission("b", X)],
   },
   {
-    title: "the sandbox of a pod is made anew while its claim is released, and by the reaper too",
+    title: "the sandbox of a pod is made anew while its claim is released, and by the garbage collector too",
     pools,
     seed: held("a", [X], bound("a", "ended")),
     actors: [binder({ claim: "a" }), releaser("a"), collector(inventoryOf("none"))],
@@ -165,19 +165,20 @@ export const COOLING: readonly Scenario[] = [
     actors: [admission("a", X), releaser("a"), collectionOf(X), binder({ claim: "a" })],
   },
   {
-    title: "an address has cooled: the reaper, its identity and another one",
+    title: "an address has cooled: the garbage collector, its identity and another one",
     pools,
     seed: [reserved(X, "a", { releasedAt: BEGIN - 30_000 })],
     actors: [collector(inventoryOf("all")), admission("a", X), admission("b", X)],
   },
   {
-    title: "a release that broke off is finished by the reaper, twice, while the identity is admitted again",
+    title:
+      "a release that broke off is finished by the garbage collector, twice, while the identity is admitted again",
     long: true,
     pools,
     seed: held("a", [X], { releasing: true }),
     actors: [
       collector(inventoryOf("all")),
-      { ...releaser("a"), name: "reaper 2" },
+      { ...releaser("a"), name: "gc 2" },
       admission("a", X),
       binder({ claim: "a" }),
     ],

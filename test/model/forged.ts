@@ -30,7 +30,7 @@ export const FORGED: readonly Scenario[] = [
     actors: [forged("a", [Y]), admission("b", X), binder({ claim: "a" })],
   },
   {
-    title: "a review in the name of a claim at rest, and the reaper of both addresses",
+    title: "a review in the name of a claim at rest, and the garbage collector of both addresses",
     pools,
     seed: held("a", [X]),
     actors: [forged("a", [Y]), collectionOf(X), collectionOf(Y)],
@@ -55,7 +55,8 @@ export const FORGED: readonly Scenario[] = [
     actors: [forged("a", [X], AS_POD), releaser("a"), binder({ claim: "a" })],
   },
   {
-    title: "a review as another kind of owner for another address, and the reaper when the owner is gone",
+    title:
+      "a review as another kind of owner for another address, and the garbage collector when the owner is gone",
     long: true,
     pools,
     seed: held("a", [X]),

@@ -10,7 +10,7 @@ export function racers(lags: Lags): readonly Actor[] {
     reserver(allocationOf("a", { pools: ["x", "y"] }), { name: "a XY", lags }),
     reserver(allocationOf("a", { pools: ["y", "x"] }), { name: "a YX", lags }),
     reserver(allocationOf("b", { exact: [X] }), { name: "b X", lags }),
-    collectionOf(X, { name: "reap X" }),
+    collectionOf(X, { name: "collect X" }),
     binder({ claim: "a" }),
     binder({ claim: "b" }),
     releaser("a"),

@@ -14,7 +14,7 @@ import type { RunState } from "./run-state.ts";
 import { Sight } from "./sight.ts";
 import { BookStore } from "./store.ts";
 
-/** Longer than the grace of an orphan and any cooldown of a scenario; three of them are longer than a promise. */
+/** Longer than the grace of an orphan and any cooldown of a scenario; three of them are longer than a hold. */
 const BETWEEN_PASSES_MS = 45_000;
 const PASSES = 5;
 

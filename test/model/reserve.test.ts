@@ -37,7 +37,7 @@ describe("every interleaving of three that meet over one address", () => {
 });
 
 describe("every interleaving of four that meet over one address", () => {
-  const four = ["a XY, b X, reap X, bind a", "a XY, b X, reap X, bind b"];
+  const four = ["a XY, b X, collect X, bind a", "a XY, b X, collect X, bind b"];
   for (const scenario of races(4, "views that show nothing")) {
     if (four.some((names) => scenario.title.startsWith(`${names}:`))) {
       it(scenario.title, (t) => assertHolds(t, scenario, RACE));
@@ -56,13 +56,13 @@ describe("the checker", () => {
   const lags = BLIND;
   const reserve = reserver(allocationOf("a", { exact: [X] }), { lags });
   const bind = binder({ claim: "a" });
-  const collect = collectionOf(X, { name: "reap" });
+  const collect = collectionOf(X, { name: "collect" });
   const swap = reserver(allocationOf("a", { exact: [Y] }), { name: "swap" });
   const back = reserver(allocationOf("a", { exact: [X] }), { name: "back" });
   const UNRESERVED = /is bound and 10\.0\.0\.1 is not reserved for it$/;
   const rows: readonly (readonly [string, RegExp, Omit<Scenario, "title">, Actor])[] = [
     [
-      "a reaper that does not mark",
+      "a garbage collector that does not mark",
       UNRESERVED,
       { pools, actors: [reserve, bind] },
       { ...collect, store: withoutMarks },
@@ -116,23 +116,23 @@ describe("the checker", () => {
     assert.equal(control.violation, undefined);
   });
 
-  it("tells the schedule of a reaper that does not mark, step by step", async () => {
+  it("tells the schedule of a garbage collector that does not mark, step by step", async () => {
     const actors = [reserve, { ...collect, store: withoutMarks }, bind];
     const { violation } = await explore({ title: "told", pools, actors });
     assert.deepEqual(violation && narrate(violation).split("\n"), [
       "  1  reserve a  starts",
       "  2  reserve a  get claim shop/a -> none",
       "  3  reserve a  create reservation 10.0.0.1: 10.0.0.1 for a, nonce reserve a~1 -> created 10.0.0.1 for a, nonce reserve a~1 (r1)",
-      "  4  reap       starts",
-      "  5  reap       get reservation 10.0.0.1 -> found 10.0.0.1 for a, nonce reserve a~1 (r1)",
-      "  6  reap       get claim shop/a -> none",
-      "  7  reap       get claim shop/a -> none",
+      "  4  collect    starts",
+      "  5  collect    get reservation 10.0.0.1 -> found 10.0.0.1 for a, nonce reserve a~1 (r1)",
+      "  6  collect    get claim shop/a -> none",
+      "  7  collect    get claim shop/a -> none",
       "  8  reserve a  create claim shop/a: [10.0.0.1], nonce reserve a~1 -> created [10.0.0.1], nonce reserve a~1 (r1)",
       "  9  bind a     starts",
       " 10  bind a     get claim shop/a -> found [10.0.0.1], nonce reserve a~1 (r1)",
       " 11  bind a     get reservation 10.0.0.1 -> found 10.0.0.1 for a, nonce reserve a~1 (r1)",
       " 12  bind a     replace claim shop/a r1: [10.0.0.1], nonce reserve a~1, bound to u-a on n1 -> replaced [10.0.0.1], nonce reserve a~1, bound to u-a on n1 (r2)",
-      " 13  reap       remove reservation 10.0.0.1 r1 -> removed",
+      " 13  collect    remove reservation 10.0.0.1 r1 -> removed",
       "then: claim shop/a (10.0.0.1, nonce reserve a~1) is bound and 10.0.0.1 is not reserved for it",
     ]);
   });

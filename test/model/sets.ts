@@ -18,7 +18,7 @@ function slot(n: number, address: Address, token: string): AllocationRequest {
     {
       identity: { kind: "Deployment", apiVersion: "apps/v1", name: "d", slot: n },
       request: { addresses: [address] },
-      promise: { token, podName: "", podUID: "", node: "", since: BEGIN },
+      hold: { token, podName: "", podUID: "", node: "", since: BEGIN },
     },
   );
 }
@@ -30,11 +30,11 @@ function bound(n: number, address: Address, more: Partial<Claim>): ReturnType<ty
 }
 
 function one(token: string): Actor {
-  return lender([slot(0, X, token)], ALL, { name: `lend to ${token}` });
+  return lender([slot(0, X, token)], ALL, { name: `slot for ${token}` });
 }
 
 function any(token: string): Actor {
-  return lender([slot(0, X, token), slot(1, Y, token)], ALL, { name: `lend to ${token}` });
+  return lender([slot(0, X, token), slot(1, Y, token)], ALL, { name: `slot for ${token}` });
 }
 
 /** Pods of a Deployment that share a set of addresses. */
@@ -46,19 +46,19 @@ export const SETS: readonly Scenario[] = [
     actors: [
       one("t1"),
       lender([{ ...slot(0, X, "t2"), request: { addresses: [X], pools: ["x"] } }], ALL, {
-        name: "lend to t2",
+        name: "slot for t2",
       }),
       binder({ claim: "s0", token: "t1" }),
     ],
   },
   {
-    title: "two pods and one slot that is free, and the reaper at its address",
+    title: "two pods and one slot that is free, and the garbage collector at its address",
     pools,
     seed: bound(0, X, {}),
     actors: [one("t1"), one("t2"), collectionOf(X), binder({ claim: "s0", token: "t1" })],
   },
   {
-    title: "two pods and a slot whose promise is over, and the reaper takes it back",
+    title: "two pods and a slot whose hold has expired, and the garbage collector takes it back",
     long: true,
     pools,
     seed: bound(0, X, {

@@ -68,7 +68,7 @@ class Life {
       [3, "a set is scaled or comes", () => this.#scale()],
       [1, "a workload is deleted", () => this.#deleteWorkload()],
       [1, "the Deployment comes", () => this.cluster.putWorkload(WEB)],
-      [3, "the reaper passes", () => this.#pass()],
+      [3, "the garbage collector passes", () => this.#pass()],
       [2, "time passes", async () => this.cluster.world.clock.advance(this.random.below(40_000))],
     ];
     let n = this.random.below(moves.reduce((sum, [weight]) => sum + weight, 0));

@@ -64,7 +64,11 @@ const WITH_BLOCKS = stepsOf({
 });
 
 const MUTATIONS: readonly Mutation[] = [
-  { name: "the reaper does not mark", tampering: storeOf("webhook", withoutMark), lives: COLLECTED_BETWEEN },
+  {
+    name: "the garbage collector does not mark",
+    tampering: storeOf("webhook", withoutMark),
+    lives: COLLECTED_BETWEEN,
+  },
   {
     name: "release does not look whether the claim is at rest",
     tampering: inventoryOf("webhook", fencingAll),

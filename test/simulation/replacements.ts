@@ -70,7 +70,7 @@ function isFree(
   if (claim === undefined) return true;
   if (claim.handMade === true) return false;
   const { podName = "", node = "", since = 0 } = claim.binding ?? {};
-  // a promise is kept for its time, whoever it was made to
+  // a hold is kept for its time, whoever it is for
   if (claim.binding !== undefined && node === "" && BEGIN + schedule.time - since < HOLD_TIMEOUT_MS)
     return false;
   if (podName === "") return claim.binding === undefined;

@@ -84,9 +84,9 @@ function readSet(set: KubeObject): readonly Saying[] {
   const template = readTemplate(FIXED, set, FACTS);
   if (isRefusal(template) || !requestsAddress(template.request)) return [];
   const owner = `${set.kind} ${set.metadata.name}`;
-  return [...ordinalRequests(set, template)].flatMap(({ name, allocation: intent }) => {
-    if (isRefusal(intent)) return [];
-    const { retention, request } = intent;
+  return [...ordinalRequests(set, template)].flatMap(({ name, allocation }) => {
+    if (isRefusal(allocation)) return [];
+    const { retention, request } = allocation;
     const aspects = { owner, retention: JSON.stringify(retention), request: JSON.stringify(request) };
     return [{ claim: `${NAMESPACE}/${name}`, aspects }];
   });

@@ -49,7 +49,7 @@ export class World {
     const { books, cluster, schedule } = this;
     for (const pool of POOL_RECORDS) books.create("pool", pool, BEGIN);
     this.witness = new Witness({ books, cluster, schedule, pools: POOL_RECORDS });
-    const suspect = (claim: Parameters<Setting["suspect"]>[0]) => this.#housekeeper()?.suspect(claim);
+    const suspect = (claim: Parameters<Setting["suspect"]>[0]) => this.#leader()?.suspect(claim);
     const setting = { books, cluster, quota: this.quota, witness: this.witness, tampering, suspect };
     const webhooks = WEBHOOKS.map((name) => this.#postOf(name, setting));
     this.nodes = NODES.map((name) => this.#nodeOf(name, setting));
@@ -114,7 +114,7 @@ export class World {
     this.node(pod.node)?.admit(pod);
   }
 
-  #housekeeper(): Webhook | undefined {
+  #leader(): Webhook | undefined {
     return [...this.#webhooks.values()].find(({ keepsHouse, process }) => keepsHouse && process.alive);
   }
 }

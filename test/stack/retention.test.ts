@@ -201,7 +201,7 @@ describe("retention", () => {
     await rm(netns);
   });
 
-  it("E0139 a slot that was promised to a pod that never came goes to another", async () => {
+  it("E0139 a slot that was held for a pod that never came goes to another", async () => {
     const annotations = { "berth.dev/ips": "10.30.0.139" };
     const gate = await site.api.create(deployment("shop", "gate", { replicas: 1 }, annotations));
     await site.api.ask({

@@ -89,7 +89,7 @@ const ACTS: Readonly<Record<string, () => Promise<void>>> = {
       if (records !== 1) throw new Error(`${records} of ${kind}`);
     }
     const pod = { name: "mysql-0", uid: "p-1", node: "node-a", token: "" };
-    const bound = await bind(context, KEY, pod, async () => ({ fenced: false, promiseOver: false }));
+    const bound = await bind(context, KEY, pod, async () => ({ fenced: false, holdExpired: false }));
     if ("kind" in bound) throw new Error(bound.message);
     const at = { node: "node-a", containerID: "c1", interface: "eth0", podUID: "p-1", since: 1 };
     await store.report(await claim(), { phase: "Attached", attachment: { ...at, detached: false } });

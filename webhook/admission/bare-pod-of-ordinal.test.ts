@@ -34,7 +34,7 @@ async function ownOf(world: World, ordinal = 0): Promise<unknown> {
 /** The pod runs, and its sandbox has ended. */
 async function ran(world: World, uid: string, ordinal = 0): Promise<void> {
   const target = { name: `mysql-${ordinal}`, uid, node: "here", token: "" };
-  const evidence = async () => ({ fenced: false, promiseOver: false });
+  const evidence = async () => ({ fenced: false, holdExpired: false });
   await bind(world.context, `shop/mysql-${ordinal}`, target, evidence);
   const sandbox = { node: "here", containerID: "box", interface: "eth0", podUID: uid, since: 0 };
   await world.store.report(await claimOf(world, ordinal), {

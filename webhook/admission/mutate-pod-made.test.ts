@@ -40,7 +40,7 @@ describe("a pod that was made", () => {
     );
   });
 
-  it("tells the claim that was promised to it its name", async () => {
+  it("tells the claim that is held for it its name", async () => {
     await using world = await openWorld({ pools: [DB_POOL] });
     const object = pod("", {
       generateName: "etl-",

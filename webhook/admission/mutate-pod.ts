@@ -151,16 +151,15 @@ async function admit(
   return answer(request, pod, assigned, { nodes: nodesOf(admission, got.addresses), warnings: told });
 }
 
-/** The token of this review's own promise. That of another pod's is told to nobody: whoever has it may have the claim. */
+/** The token of this review's own hold. That of another pod's is told to nobody: whoever has it may have the claim. */
 function tokenFor(claim: Claim, resolved: PodAllocation): string | Refusal {
   const { node = "", token = "" } = claim.binding ?? {};
   if (node !== "" || token === "") return "";
-  const own =
-    resolved.kind === "one" ? resolved.allocation.promise?.token : resolved.slots[0]?.promise?.token;
+  const own = resolved.kind === "one" ? resolved.allocation.hold?.token : resolved.slots[0]?.hold?.token;
   return token === own ? token : isHeldForAnother(claim);
 }
 
-/** Whatever it would take is counted: a claim, a promise, an address beside a claim. What has all that it asks for takes nothing. */
+/** Whatever it would take is counted: a claim, a hold, an address beside a claim. What has all that it asks for takes nothing. */
 async function reserveFor(
   { context, inventory, holds }: AdmissionContext,
   namespace: string,
@@ -273,7 +272,7 @@ async function meet(admission: AdmissionContext, pod: KubeObject): Promise<Refus
   const target = { name, uid, token, node: "" };
   const met = await bind(admission.context, claimKey({ namespace, name: claim }), target, async () => ({
     fenced: false,
-    promiseOver: false,
+    holdExpired: false,
   }));
   return isRefusal(met) ? met : undefined;
 }

@@ -13,7 +13,7 @@ import { claimKey } from "../../allocator/model/claim.ts";
 import type { AdmissionContext } from "./admission-context.ts";
 import { heldElsewhere, neverEnds } from "./entry-exchange.ts";
 
-/** Why not; `intent` is of the pod that it is about. */
+/** Why not; `allocation` is of the pod that it is about. */
 export interface Objection {
   readonly refusal: Refusal;
   readonly allocation?: AllocationRequest;
@@ -43,17 +43,17 @@ async function previewAll(
   tell: boolean,
 ): Promise<string[] | Objection> {
   const told: string[] = [];
-  const spoken = new Set<Address>();
+  const claimedEarlier = new Set<Address>();
   const own = new Set(allocations.map(({ key }) => claimKey(key)));
   for (const allocation of allocations) {
-    const would = await dryRun(context, allocation, spoken);
+    const would = await dryRun(context, allocation, claimedEarlier);
     if (isRefusal(would)) {
       const words = await wordsFor(context, allocation, would, own);
       if (typeof words !== "string") return words;
       told.push(words);
       continue;
     }
-    for (const { address } of would.addresses) spoken.add(address);
+    for (const { address } of would.addresses) claimedEarlier.add(address);
     if (tell) told.push(describeDryRun(allocation.key.name, would));
   }
   return told;

@@ -69,7 +69,7 @@ export interface PendingClaimsDeps {
 interface Hold {
   readonly namespace: string;
   readonly since: number;
-  /** Of the promise that was made; absent: none was. */
+  /** Of the hold that was made; absent: none was. */
   readonly token?: string;
 }
 
@@ -107,7 +107,7 @@ export class PendingClaimLimiter {
     }
   }
 
-  /** A pod was seen that was admitted with the claim, or has the address, or what was held is gone; or that promise is. */
+  /** A pod was seen that was admitted with the claim, or has the address, or what was held is gone; or that hold is. */
   settled(what: string, token?: string): void {
     const hold = this.#held.get(what);
     if (hold === undefined || (token !== undefined && hold.token !== token)) return;

@@ -16,7 +16,7 @@ const LICENCE = pod("licence", { annotations: { "berth.dev/ips": "10.20.0.70" } 
 async function successor(world: World): Promise<Json> {
   const first = await createPod(world, LICENCE, "licence", "uid-1");
   const target = { name: "licence", uid: "uid-1", node: "here", token: "" };
-  await bind(world.context, "shop/licence", target, async () => ({ fenced: false, promiseOver: false }));
+  await bind(world.context, "shop/licence", target, async () => ({ fenced: false, holdExpired: false }));
   const attachment = { node: "here", containerID: "box", interface: "eth0", podUID: "uid-1", since: 0 };
   const status = { phase: "Detached", attachment: { ...attachment, detached: true } } as const;
   await world.store.report(await claimOf(world), status);
@@ -70,7 +70,7 @@ describe("a pod whose predecessor is just gone", () => {
     assert.equal(await world.objects.pod("shop", "licence"), undefined);
   });
 
-  it("keeps its claim from a reaper that looked for the pod before it was there", async () => {
+  it("keeps its claim from a garbage collector that looked for the pod before it was there", async () => {
     await using world = await openWorld({ pools: [DB_POOL] });
     const made = await successor(world);
     let looks = 0;

@@ -9,11 +9,11 @@ import { requestsAddress } from "../../allocator/model/address-request.ts";
 /** Of a workload that Berth does not read nothing is kept but what its pods have: said here, where its author reads it. */
 export function considerUnread(
   object: KubeObject,
-  { request, exempt, applicant }: Template,
+  { request, exempt, inputOf }: Template,
 ): string[] | Refusal {
   if (!requestsAddress(request) || exempt) return [];
   const { podIdentity, owner } = identityOfPods(ownerOf(object));
-  const resolved = podIdentity.kind === "set" ? undefined : requestFor(applicant(podIdentity));
+  const resolved = podIdentity.kind === "set" ? undefined : requestFor(inputOf(podIdentity));
   return isRefusal(resolved)
     ? resolved
     : notKept({ podIdentity, request, ...(owner === undefined ? {} : { owner }) });

@@ -64,12 +64,12 @@ async function consider(
     return denied(request.uid, isOwnClaim(there.record));
   }
   if (admission.embedded === undefined) {
-    return await foretell(admission, request, claim, {
+    return await dryRunOf(admission, request, claim, {
       allocation,
       warnings: [...warnIgnoredPod(namespace, claim.name), ...warnings],
     });
   }
-  if (request.dryRun) return await foretell(admission, request, claim, { allocation, warnings });
+  if (request.dryRun) return await dryRunOf(admission, request, claim, { allocation, warnings });
   const refusal = await make(admission, claim, allocation);
   return refusal === undefined ? allowed(request.uid, warnings) : denied(request.uid, refusal);
 }
@@ -84,7 +84,7 @@ function warnOrdinalUnserved(claim: Claim): string[] {
 }
 
 /** Whether the claim could have its addresses now; told in words to a rehearsal. */
-async function foretell(
+async function dryRunOf(
   admission: AdmissionContext,
   request: AdmissionRequest,
   claim: Claim,
@@ -109,7 +109,7 @@ async function amend(
   const { claim, asksAnew, warnings } = amendment;
   if (!asksAnew) return allowed(request.uid, warnings);
   const namespace = await namespaceOf(admission.inventory, claim.namespace);
-  return await foretell(admission, request, claim, {
+  return await dryRunOf(admission, request, claim, {
     allocation: allocationFor(admission, claim, namespace),
     warnings: [...warnings, ...warnOrdinalUnserved(claim)],
   });

@@ -180,14 +180,14 @@ async function considerSet(
   object: KubeObject,
   template: Template,
 ): Promise<string[] | Refusal> {
-  const { workload, applicant } = template;
+  const { workload, inputOf } = template;
   const { entries } = template.request;
   const identity = ownerOf(object);
   if (entries === undefined) {
     const podIdentity = { kind: "set", workload: identity.name, identity } as const;
     return notKept({ podIdentity, owner: identity, request: template.request });
   }
-  const plain = slotRequests(applicant({ kind: "set", workload: identity.name, identity }), identity.name);
+  const plain = slotRequests(inputOf({ kind: "set", workload: identity.name, identity }), identity.name);
   const slots = await withPoolsOfTemplate(admission, object, plain);
   const told = await lookAt(admission, object, slots, false);
   if (!Array.isArray(told)) return told.refusal;

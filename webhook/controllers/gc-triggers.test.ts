@@ -59,7 +59,7 @@ async function suspected(claims: readonly Claim[], script: Script, ...advances: 
   };
   const found: string[] = [];
   const suspect = ({ name }: Claim) => void found.push(name);
-  const suspicions = startGcTriggers({ mirror: cache, watches: informers, clock, suspect });
+  const triggers = startGcTriggers({ mirror: cache, watches: informers, clock, suspect });
   const ended = [informers.pods, informers.nodes].map((one) => one.run(stop.signal));
   for (const claim of script.claims ?? []) {
     if (claim === undefined) cache.apply("claim", { type: "gone", key: "shop/mysql-0" });
@@ -72,7 +72,7 @@ async function suspected(claims: readonly Claim[], script: Script, ...advances: 
     await turns();
     told.push(found.splice(0).join(" "));
   }
-  await suspicions.close();
+  await triggers.close();
   stop.abort();
   await Promise.all(ended);
   assert.equal(clock.sleeping, 0);
@@ -81,7 +81,7 @@ async function suspected(claims: readonly Claim[], script: Script, ...advances: 
 
 const BOUND = claimRecord({ binding: bindingTo("mysql-0", "node-a") });
 
-describe("suspicion falls on the claims", () => {
+describe("what is queued for the garbage collector: the claims", () => {
   it("of a pod that is gone, or is another one", async () => {
     const claims = [BOUND, claimRecord({ name: "web-slot-0", binding: bindingTo("web-x", "node-a") })];
     assert.deepEqual(

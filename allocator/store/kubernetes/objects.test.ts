@@ -315,7 +315,7 @@ describe("objects that are no records", () => {
 describe("the finalizers of a claim", () => {
   const free = bareClaim("mysql-0");
   const bound = bareClaim("mysql-0", { binding: fullClaim("mysql-0").binding });
-  const promised = bareClaim("mysql-0", { binding: { ...fullClaim("mysql-0").binding, node: "" } });
+  const held = bareClaim("mysql-0", { binding: { ...fullClaim("mysql-0").binding, node: "" } });
   const releasing = { ...bound, releasing: true };
   const seen = (record: Claim, ...finalizers: readonly string[]) => {
     const item = itemOf("claim", record);
@@ -330,17 +330,13 @@ describe("the finalizers of a claim", () => {
     readonly string[] | undefined,
   ])[] = [
     ["come when it is made bound", [undefined, bound], [IN_USE]],
-    ["are none when it is made", [undefined, promised], undefined],
+    ["are none when it is made", [undefined, held], undefined],
     ["come when it is bound", [seen(free), bound], [IN_USE]],
-    [
-      "come when a promise is kept, after those of others",
-      [seen(promised, another), bound],
-      [another, IN_USE],
-    ],
+    ["come when the pod is there, after those of others", [seen(held, another), bound], [another, IN_USE]],
     ["stay when it is bound anew", [seen(bound, IN_USE), bound], undefined],
-    ["are not there while it is promised", [seen(free), promised], undefined],
+    ["are not there while it is held", [seen(free), held], undefined],
     ["go when it is let go", [seen(bound, IN_USE), free], []],
-    ["go when it is promised anew", [seen(bound, IN_USE), promised], []],
+    ["go when it is held anew", [seen(bound, IN_USE), held], []],
     [
       "go when it is released, and leave those of others",
       [seen(bound, IN_USE, another), releasing],

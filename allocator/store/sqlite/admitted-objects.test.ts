@@ -21,7 +21,7 @@ async function withAdmittedObjects(
 
 const object = (json: unknown): KubeObject => granted(readObject(json));
 
-describe("the shelf", () => {
+describe("the admitted objects", () => {
   it("gives objects back as they were kept, the newest of each name", () =>
     withAdmittedObjects(async (admittedObjects) => {
       const made = object(statefulPod("mysql", 0, { uid: "p-1", spec: { nodeName: "node-a" } }));

@@ -36,20 +36,21 @@ export function cancelledError({ containerID }: AddRequest): CniError {
 export async function commitAttachment(
   ask: AddRequest,
   services: AgentServices,
-  loan: Assignment,
+  assignment: Assignment,
 ): Promise<Attachment> {
   const { attachments, clock } = services;
-  const attachment = attachmentOf(ask, services, loan);
+  const attachment = attachmentOf(ask, services, assignment);
   const [space, id, now] = [attachments.space(ask.scope), attachmentKey(ask), clock.now()];
-  const kept = loan.source === "static" ? [] : loan.result.addresses.map(({ address }) => address);
+  const kept =
+    assignment.source === "static" ? [] : assignment.result.addresses.map(({ address }) => address);
   const before = kept.map((address) => ({ address, holder: space.holderOf(address) }));
   for (const address of kept) space.hold(address, id);
-  for (const { rangeSet, address } of loan.positions ?? []) space.advance(rangeSet, address);
-  const ended = (loan.superseded ?? []).map((old) =>
+  for (const { rangeSet, address } of assignment.positions ?? []) space.advance(rangeSet, address);
+  const ended = (assignment.superseded ?? []).map((old) =>
     detached(old, { now, deadlineNs: ask.startNs, superseded: true }),
   );
   try {
-    await attachments.commit({ put: [...ended, attachment], positions: loan.positions ?? [] });
+    await attachments.commit({ put: [...ended, attachment], positions: assignment.positions ?? [] });
   } catch (error) {
     for (const { address, holder } of before) {
       // The one before may have been deleted while the journal tried.

@@ -224,7 +224,7 @@ describe("a claim that another sandbox has", () => {
     assert.equal(node.clock.sleeping, 0);
   });
 
-  it("is refused for now when that DEL does not come, and is not lent before", async () => {
+  it("is refused for now when that DEL does not come, and is not bound before", async () => {
     node.host.present.add("/run/netns/old");
     const given = await node.add(sandbox("old", "u1"));
     const adding = node.call("ADD", sandbox("new", "u2"));

@@ -71,7 +71,7 @@ describe("Claims, from one sandbox to the next", () => {
     }
     await pin(world, "elsewhere", "10.20.0.79");
     const target = { name: "elsewhere", uid: "u", node: "there", token: "" };
-    await bind(world.context, "shop/elsewhere", target, async () => ({ fenced: false, promiseOver: false }));
+    await bind(world.context, "shop/elsewhere", target, async () => ({ fenced: false, holdExpired: false }));
     const suspects: Claim[] = [];
     const claims = claimsOf(world, suspects);
     const { pod, attachment } = ask("ended");
@@ -161,7 +161,7 @@ describe("Claims, from one sandbox to the next", () => {
     assert.deepEqual(await claimAt(world, "shop/a"), bound);
   });
 
-  it("does not lend what was changed while it was being attached", async () => {
+  it("does not give what was changed while it was being attached", async () => {
     await using world = await openWorld({ pools: [DB_POOL] });
     await pin(world, "a", "10.20.0.70");
     const claims = claimsOf(world);

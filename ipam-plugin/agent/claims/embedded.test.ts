@@ -18,7 +18,7 @@ async function refused(claims: EmbeddedClaims, request: AttachRequest): Promise<
 }
 
 describe("Claims", () => {
-  it("lends the claim of the pod's name with what its pool says about reaching it", async () => {
+  it("binds the claim of the pod's name, with what its pool says about reaching it", async () => {
     await using world = await openWorld({
       pools: [
         {
@@ -84,7 +84,7 @@ describe("Claims", () => {
     assert.equal(await world.authority.get("claim", "shop/c"), undefined);
   });
 
-  it("lends to the first interface that asks, and to the same one again", async () => {
+  it("gives it to the first interface that asks, and to the same one again", async () => {
     await using world = await openWorld({ pools: [DB_POOL] });
     await pin(world, "a", "10.20.0.70");
     const claims = claimsOf(world);
@@ -115,7 +115,7 @@ describe("Claims", () => {
         request: { addresses: entry },
         retention: { whenDeleted: "Release", whenScaled: "Retain", ttlMs: null },
         ask: { namespace: "shop", name: "web-slot-0", namespaceLabels: {}, podLabels: {}, entry },
-        promise: { token: "secret", podName: "", podUID: "", node: "", since: world.clock.now() },
+        hold: { token: "secret", podName: "", podUID: "", node: "", since: world.clock.now() },
       },
       "pod",
     );

@@ -232,12 +232,12 @@ export class EmbeddedClaims implements ClaimSource {
 
   async #factsOf({ namespace, binding }: Claim): Promise<BindingEvidence> {
     const { inventory, context } = this.#options;
-    if (binding === undefined) return { fenced: false, promiseOver: true };
-    if (binding.node !== "") return { fenced: await inventory.fenced(binding.node), promiseOver: false };
+    if (binding === undefined) return { fenced: false, holdExpired: true };
+    if (binding.node !== "") return { fenced: await inventory.fenced(binding.node), holdExpired: false };
     const pod = binding.podName === "" ? undefined : await inventory.pod(namespace, binding.podName);
     return {
       fenced: false,
-      promiseOver: pod?.ended !== false && context.clock.now() - binding.since >= HOLD_TIMEOUT_MS,
+      holdExpired: pod?.ended !== false && context.clock.now() - binding.since >= HOLD_TIMEOUT_MS,
     };
   }
 

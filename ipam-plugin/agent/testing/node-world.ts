@@ -88,7 +88,7 @@ export class NodeWorld {
     const target = { name, uid, node, token: "" };
     return await bind(this.world.context, `shop/${name}`, target, async () => ({
       fenced: false,
-      promiseOver: false,
+      holdExpired: false,
     }));
   }
 

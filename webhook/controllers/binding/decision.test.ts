@@ -12,7 +12,7 @@ import { bindingTo, claimRecord, NOW, viewOf } from "../../../test/support/fixtu
 import type { ObservedPod } from "../../cluster-state/observed-objects.ts";
 import { type BindDecision, decideBinding, RESOLVE_TOKEN_AFTER_MS } from "./decision.ts";
 
-const NONE: BindingEvidence = { fenced: false, promiseOver: false };
+const NONE: BindingEvidence = { fenced: false, holdExpired: false };
 const POD: ObservedPod = {
   ...{ namespace: "shop", name: "mysql-0", uid: "u1", node: "x" },
   ...{

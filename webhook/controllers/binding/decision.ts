@@ -32,7 +32,7 @@ export type BindDecision =
       /** Its claim is gone, or is to be changed as the pod was told: nobody but the binder does. */
       readonly settles: boolean;
     }
-  /** Its promise holds for a while yet, and it may be scheduled meanwhile. */
+  /** It is held for a while yet, and it may be scheduled meanwhile. */
   | { readonly kind: "early"; readonly claim: Stored<"claim">; readonly afterMs: number }
   | { readonly kind: "due"; readonly claim: Stored<"claim">; readonly bindee: BindTarget };
 
@@ -43,7 +43,7 @@ export interface DecisionInput {
   readonly now: number;
 }
 
-/** So long before a pod that is not scheduled meets its promise: most are scheduled by then, which saves a write. */
+/** So long before a pod that is not scheduled is bound by its token: most are scheduled by then, which saves a write. */
 export const RESOLVE_TOKEN_AFTER_MS = 10_000;
 
 const SETTLED: BindDecision = { kind: "settled" };
@@ -94,7 +94,7 @@ function bindeeOf({ name, uid, node, annotations }: ObservedPod, token: string):
   return { name, uid, node, token, ...(assigned === undefined ? {} : { assigned }) };
 }
 
-/** Clocks of two hosts differ: a promise of tomorrow waits no longer than one of now. */
+/** Clocks of two hosts differ: a hold of tomorrow waits no longer than one of now. */
 function untilMeeting({ binding }: Claim, now: number): number {
   return Math.min(RESOLVE_TOKEN_AFTER_MS, RESOLVE_TOKEN_AFTER_MS - (now - (binding?.since ?? 0)));
 }

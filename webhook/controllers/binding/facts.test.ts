@@ -48,8 +48,8 @@ const detached = bound({
 });
 const met = claimRecord({ binding: bindingTo("a", "", { token: "t1" }) });
 const unmet = claimRecord({ binding: bindingTo("", "", { token: "t2", podUID: "" }) });
-const NONE: BindingEvidence = { fenced: false, promiseOver: false };
-const OVER: BindingEvidence = { fenced: false, promiseOver: true };
+const NONE: BindingEvidence = { fenced: false, holdExpired: false };
+const OVER: BindingEvidence = { fenced: false, holdExpired: true };
 
 describe("factsFor", () => {
   const a = podSeen("a");
@@ -99,7 +99,7 @@ describe("factsFor", () => {
     });
   }
 
-  it("holds a promise to nobody seen yet for its time", async () => {
+  it("keeps a hold for nobody seen yet for its time", async () => {
     const { asked, witness } = witnessOf({});
     assert.deepEqual(await gatherEvidence(witness, unmet, b("y"), NOW + HOLD_TIMEOUT_MS), OVER);
     assert.deepEqual(asked, []);

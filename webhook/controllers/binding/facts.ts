@@ -27,7 +27,7 @@ export async function gatherEvidence(
   now: number,
 ): Promise<BindingEvidence> {
   const { namespace, binding } = claim;
-  const nothing: BindingEvidence = { fenced: false, promiseOver: false };
+  const nothing: BindingEvidence = { fenced: false, holdExpired: false };
   if (binding === undefined) return nothing;
   const { podName, node } = binding;
   const holder = podName === "" ? undefined : pods.get(`${namespace}/${podName}`);
@@ -36,7 +36,7 @@ export async function gatherEvidence(
   if (!isRefusal(planBind(claim, pod, facts, now))) return facts;
   if (node !== "") return { ...facts, fenced: await inventory.fenced(node) };
   const there = podName === "" ? undefined : await inventory.pod(namespace, podName);
-  return { ...facts, promiseOver: isOver(binding, there?.ended === false ? there.uid : undefined, now) };
+  return { ...facts, holdExpired: isOver(binding, there?.ended === false ? there.uid : undefined, now) };
 }
 
 /** A pod that was seen once and is gone, or has ended, does not come back; one that nobody saw has its time. */

@@ -6,7 +6,7 @@ import { addrs, bindingTo, claimRecord } from "../../../test/support/fixtures.ts
 import { PodEvents } from "./pod-events.ts";
 
 const POD = { namespace: "shop", name: "mysql-0", uid: "u1" };
-const BUSY = { code: "CLAIM_BUSY", message: "claim shop/mysql-0 is still lent" };
+const BUSY = { code: "CLAIM_BUSY", message: "claim shop/mysql-0 is still bound" };
 
 function begin() {
   const recorded: EventInput[] = [];

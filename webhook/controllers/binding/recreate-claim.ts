@@ -46,7 +46,7 @@ export async function recreateClaim(
   const allocation = { ...open, isThere };
   const settled = await settleAnswer(context, allocation, told);
   if (settled !== undefined || told.token === "") return settled;
-  // its promise is over, and the slot may be free again
+  // its hold has expired, and the slot may be free again
   const bound = await allocateSlot(context, inventory.live, [allocation]);
   return isRefusal(bound) ? bound : await settleAnswer(context, allocation, told);
 }

@@ -82,14 +82,14 @@ class Pools {
     }
     if (!mirror.ready) return { kind: "again", afterMs: UNREADY_MS };
     const began = context.clock.monotonic();
-    const census = await countPoolUsage(mirror, () => context.clock.sleep(0));
+    const usage = await countPoolUsage(mirror, () => context.clock.sleep(0));
     const ended = context.clock.monotonic();
     this.#restsUntil = ended + REST_MS + REST_FACTOR * (ended - began);
     this.#forgetGone();
     const waits: number[] = [];
     for (const stored of [...mirror.poolRecords()]) {
       if (signal.aborted || !leadership.leads()) return DONE;
-      waits.push(await this.#settleSafely(stored, census.get(stored.key) ?? UNUSED));
+      waits.push(await this.#settleSafely(stored, usage.get(stored.key) ?? UNUSED));
     }
     const afterMs = Math.min(...waits.filter((ms) => ms > 0));
     return Number.isFinite(afterMs) ? { kind: "again", afterMs } : DONE;

@@ -33,7 +33,7 @@ function conditionsOf(given: PoolState): readonly string[] {
   return conditions.map(({ type, status, reason, message }) => `${type}=${status} ${reason}: ${message}`);
 }
 
-describe("the census", () => {
+describe("the usage", () => {
   it("counts what is reserved, cooling and bound, and names some holders", async () => {
     const bound = claimRecord({ binding: bindingTo("mysql-0", "node-a") });
     const promised = claimRecord({
@@ -56,8 +56,8 @@ describe("the census", () => {
         reservationRecord("10.99.0.1", { pool: "gone" }),
       ],
     });
-    const census = await countPoolUsage(cache, async () => {});
-    assert.deepEqual(Object.fromEntries(census), {
+    const usage = await countPoolUsage(cache, async () => {});
+    assert.deepEqual(Object.fromEntries(usage), {
       db: {
         byFamily: { IPv4: { reserved: 2, cooling: 1, bound: 1 }, IPv6: NOTHING },
         reserved: 2,
@@ -76,9 +76,9 @@ describe("the census", () => {
       reservationRecord(`10.20.${10 + Math.floor(n / 250)}.${n % 250}`),
     );
     let turns = 0;
-    const census = await countPoolUsage(viewOf({ reservations }), async () => void turns++);
+    const usage = await countPoolUsage(viewOf({ reservations }), async () => void turns++);
     assert.equal(turns, 2);
-    assert.equal(census.get("db")?.reserved, 2_500);
+    assert.equal(usage.get("db")?.reserved, 2_500);
   });
 });
 

@@ -188,7 +188,7 @@ export class NodeClaims implements ClaimSource {
     const { name, uid } = request.pod;
     const said = found.assigned === undefined ? {} : { assigned: found.assigned };
     const target = { name, uid, node, token: found.token, ...said };
-    const plan = planBind(claim, target, { fenced: false, promiseOver: false }, clock.now());
+    const plan = planBind(claim, target, { fenced: false, holdExpired: false }, clock.now());
     if (isRefusal(plan)) return plan;
     if (plan.kind === "bind") return changed(found.claim);
     const only = claim.interface ?? claim.binding?.interface ?? request.attachment.interface;

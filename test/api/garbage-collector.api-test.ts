@@ -85,11 +85,11 @@ if (havePartsOrSkip(["etcd", "kube-apiserver"])) {
     });
   });
 
-  describe("a housekeeper of a real cluster", () => {
+  describe("the garbage collector of a real cluster", () => {
     const clock = new LeapingClock();
     let replica: ClusterCaches;
     let house: GcController;
-    let suspicions: { close(): Promise<void> };
+    let triggers: { close(): Promise<void> };
     const suspects: string[] = [];
 
     beforeEach(async () => {
@@ -97,7 +97,7 @@ if (havePartsOrSkip(["etcd", "kube-apiserver"])) {
       await replica.context.store.create("pool", DB_POOL);
     });
     afterEach(async () => {
-      await suspicions?.close();
+      await triggers?.close();
       await house?.close();
       await replica.close();
       await clear(plane);
@@ -114,7 +114,7 @@ if (havePartsOrSkip(["etcd", "kube-apiserver"])) {
       };
       const workloads = startWorkloads(controllerDeps(replica, { suspect }));
       const pointsOut = [startGcTriggers({ mirror, watches, clock, suspect }), workloads];
-      suspicions = { close: async () => void (await Promise.all(pointsOut.map((one) => one.close()))) };
+      triggers = { close: async () => void (await Promise.all(pointsOut.map((one) => one.close()))) };
     };
 
     /** The claim of ordinal 0 of that set, with the reservation, in use by the pod on the node. */
