@@ -4,7 +4,7 @@
 export interface ClusterMutation {
   readonly name: string;
   readonly file: string;
-  /** Stands in the file exactly once. */
+  /** Stands in the file exactly once, however its lines are broken. */
   readonly from: string;
   readonly to: string;
   /** How the test's name begins. */

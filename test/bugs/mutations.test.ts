@@ -9,6 +9,7 @@ import { CLUSTER_MUTATIONS } from "../api/cluster-bugs-mutations.ts";
 import { run } from "../support/process.ts";
 import { skipAllBut } from "../support/runs.ts";
 import { MUTATIONS, type Mutation } from "./mutations.ts";
+import { mutated } from "./put-in.ts";
 
 const ROOT = resolve(import.meta.dirname, "../..");
 const MUTATE = new URL("./mutate.ts", import.meta.url).href;
@@ -38,12 +39,19 @@ async function runTests(file: string, begin: string, mutation?: Mutation): Promi
 
 // A few are put in each time; that all of them still can be is seen each time.
 it("the places where bugs are put in are there, each once", async () => {
-  const gone = [];
-  for (const { name, file, from } of [...MUTATIONS, ...CLUSTER_MUTATIONS]) {
-    const text = await readFile(join(ROOT, file), "utf8");
-    if (text.split(from).length !== 2) gone.push(`${name} in ${file}`);
-  }
-  assert.deepEqual(gone, []);
+  for (const mutation of [...MUTATIONS, ...CLUSTER_MUTATIONS])
+    mutated(await readFile(join(ROOT, mutation.file), "utf8"), mutation);
+});
+
+it("a place is found however its lines are broken, and only when it is there once", () => {
+  const mutation = { name: "X", file: "x.ts", from: "if (a) call(one, [two]);", to: "" };
+  assert.equal(
+    mutated("x; if (a)\n  call(\n    one,\n    [\n      two,\n    ],\n  );\ny;", mutation),
+    "x; \ny;",
+  );
+  for (const source of ["if (a) call(one, [too]);", "if (a) call(one, [two]); if (a) call(one, [two]);"])
+    assert.throws(() => mutated(source, mutation), /^AssertionError.*X: its place is gone from x\.ts/s);
+  assert.throws(() => mutated("call();", { ...mutation, from: "call()", to: "call()" }), /nothing changes/);
 });
 
 describe("a bug of the catalogue that is put in", () => {

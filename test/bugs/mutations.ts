@@ -7,7 +7,7 @@ export interface Mutation {
   /** `B1`, or `B11-sync` where one bug has several ways in. */
   readonly name: string;
   readonly file: string;
-  /** Stands in the file exactly once. */
+  /** Stands in the file exactly once, however its lines are broken. */
   readonly from: string;
   readonly to: string;
   /** In this folder. */
