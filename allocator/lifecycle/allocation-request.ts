@@ -25,8 +25,8 @@ export interface AllocationRequest {
    */
   readonly followsClaim?: "any" | "handMade";
   /**
-   * Whether the pod is there that the request is of. Asked after the claim was read and before it is changed: a writer may
-   * have stood still since it saw the pod. Absent: there is no need to ask.
+   * Whether the pod or workload is there that the request is of. Asked after the claim was read and before it is changed: a
+   * writer may have stood still since it saw it. Absent: there is no need to ask.
    */
   readonly isThere?: () => Promise<boolean>;
   /**

@@ -4,9 +4,10 @@ import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import { BerthError } from "../../allocator/base/errors.ts";
 import { bind } from "../../allocator/lifecycle/bind.ts";
+import { readObject } from "../../allocator/manifest/kubernetes-object.ts";
 import type { Stored } from "../../allocator/store/store.ts";
 import { assertClean } from "../../test/support/books.ts";
-import { DB_POOL } from "../../test/support/fixtures.ts";
+import { DB_POOL, granted } from "../../test/support/fixtures.ts";
 import { deniedAs, type Json, pod, review, workload } from "../../test/support/objects.ts";
 import { admitPod, createPod, send } from "../../test/support/reviewing.ts";
 import { openWorld, type World } from "../../test/support/world.ts";
@@ -125,6 +126,30 @@ describe("a pod by itself that is called as an ordinal", () => {
     assert.deepEqual([answer.allowed, answer.warnings ?? []], [true, []]);
     const { identity, addresses } = (await claimOf(world)).record;
     assert.deepEqual([identity.kind, identity.ordinal, addresses.join()], ["StatefulSet", 0, "10.20.0.71"]);
+  });
+
+  it("leaves its claim to the StatefulSet that is kept, and not to one that was applied at the same time", async () => {
+    await using world = await openWorld({ pools: [DB_POOL] });
+    await createPod(world, BARE, "mysql-0", "uid-bare");
+    await ran(world, "uid-bare");
+    const before = await ownOf(world);
+    const other = set(2, { [IPS]: "10.20.0.71;10.20.0.72", "berth.dev/ttl": "1h" });
+    const keeps = world.admission.embedded ?? assert.fail("nothing is kept");
+    const embedded: ObjectStore = {
+      forget: (...of) => keeps.forget(...of),
+      expect: (object) => world.objects.expect(object),
+      keep: async (object) => {
+        await keeps.keep(object);
+        await keeps.keep(granted(readObject(other)));
+      },
+    };
+    const handle = validateWorkloads({ ...world.admission, embedded });
+    const answer = await handle(review(set()), new AbortController().signal);
+    await world.settle();
+    assert.deepEqual([answer.allowed, answer.warnings ?? []], [true, []]);
+    assert.deepEqual(await ownOf(world), before);
+    await send(world, "/validate/workloads", other);
+    assert.equal((await claimOf(world)).record.retention.ttlMs, 3_600_000);
   });
 
   it("keeps its claim when the review of a StatefulSet that comes breaks off before that is kept", async () => {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import { isDeepStrictEqual } from "node:util";
 import { isRefusal, type Refusal } from "../../allocator/base/errors.ts";
 import type { Context } from "../../allocator/cache/context.ts";
 import { readClaim } from "../../allocator/cache/reader.ts";
@@ -9,7 +10,6 @@ import {
   ordinalRequests,
   type Template,
 } from "../../allocator/demand/workload-allocation.ts";
-import { neededBy } from "../../allocator/lifecycle/claim-owner.ts";
 import { release } from "../../allocator/lifecycle/release.ts";
 import { type AllocationRequest, type Reserved, reserve } from "../../allocator/lifecycle/reserve.ts";
 import type { KubeObject } from "../../allocator/manifest/kubernetes-object.ts";
@@ -70,12 +70,13 @@ export async function takeOverOrdinals(
   if (template.workload.replicas > MAX_PRERESERVED_ORDINALS) return [];
   const allocations = await ordinalAllocations(admission, object, template);
   if (isRefusal(allocations)) return [];
-  // A review that took long may be of a StatefulSet that is gone or another one by now.
+  // Two may be applied at once, and a review may take long: whichever is kept has the word, and its own review.
   const { apiVersion, kind } = object;
-  const kept = await admission.inventory.workload({ apiVersion, kind, ...object.metadata });
-  if (kept === undefined || kept === "unknown") return [];
-  const needed = allocations.filter(({ identity }) => neededBy(kept, identity) === "needed");
-  return await takeOver(admission.context, needed);
+  const isKept = async () => {
+    const kept = await admission.inventory.workload({ apiVersion, kind, ...object.metadata });
+    return isDeepStrictEqual(kept, template.workload);
+  };
+  return await takeOver(admission.context, allocations, isKept);
 }
 
 /**
@@ -110,13 +111,18 @@ function about(allocation: AllocationRequest, refusal: Refusal): Refusal {
  * the ordinal's with the addresses that it has, as a controller would make it in a cluster. What cannot is told: that
  * ordinal has no address of its own yet.
  */
-async function takeOver(context: Context, allocations: readonly AllocationRequest[]): Promise<string[]> {
+async function takeOver(
+  context: Context,
+  allocations: readonly AllocationRequest[],
+  isThere: () => Promise<boolean>,
+): Promise<string[]> {
   const told: string[] = [];
   for (const allocation of allocations) {
     const there = (await context.store.get("claim", claimKey(allocation.key)))?.record;
     if (there === undefined || there.handMade === true || isOf(there, allocation)) continue;
-    const got = await reserve(context, allocation, "workload");
-    if (isRefusal(got)) told.push(got.message);
+    if (!(await isThere())) return told;
+    const got = await reserve(context, { ...allocation, isThere }, "workload");
+    if (isRefusal(got) && (await isThere())) told.push(got.message);
   }
   return told;
 }

@@ -133,6 +133,7 @@ async function considerAndKeep(
     if (isRefusal(told)) return told;
     await keeper.keep(object);
     suspectAll(admission, object);
+    reviewed?.(); // what is kept counts from here
     // Claims that exist change by what is kept, and not by a review (ADR 0007).
     return [...new Set([...told, ...(await takeOverOrdinals(admission, object, template))])];
   } finally {
