@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import { BerthError } from "../base/errors.ts";
-import { type Context, MAX_ATTEMPTS } from "../cache/context.ts";
+import type { Context } from "../cache/context.ts";
 import { type Cidr, type Family, fromNumber, parseCidr, toNumber } from "../ip/address.ts";
 import { IntervalSet } from "../ip/interval-set.ts";
 import { fullInterval, type Interval, sizeOf, without } from "../ip/ip-range.ts";
 import { type Block, holesOf, holesText } from "../model/block.ts";
 import { BlockSpace, blockLength, closedIn } from "../pool/blocks.ts";
 import type { Pool } from "../pool/pool.ts";
+import { retryOnConflict } from "../store/retry-on-conflict.ts";
 import type { Store, Stored } from "../store/store.ts";
 
 type Books = Pick<Context, "store">;
@@ -62,21 +63,15 @@ export async function finishGrant(
   { store }: Books,
   made: Stored<"block">,
 ): Promise<Stored<"block"> | undefined> {
-  let seen: Stored<"block"> | undefined = made;
-  for (let round = 0; round < MAX_ATTEMPTS && seen !== undefined; round++) {
-    if (seen.record.granted === true) return seen;
+  const change = { kind: "block", key: made.key, doing: "it was granted", seen: made } as const;
+  return await retryOnConflict(store, change, async (seen) => {
+    if (seen === undefined || seen.record.granted === true) return seen;
     const granted = await holed(store, seen.record);
-    if (granted === undefined) {
-      if ((await store.remove("block", seen)).kind === "removed") return undefined;
-    } else {
-      const result = await store.replace("block", seen, granted);
-      if (result.kind === "replaced") return result.stored;
-    }
-    seen = await store.get("block", made.key);
-  }
-  if (seen === undefined) return undefined;
-  const words = `block ${made.key} kept changing while it was granted`;
-  throw new BerthError("REVISION_CONFLICT", words, { details: { block: made.key } });
+    if (granted === undefined)
+      return (await store.remove("block", seen)).kind === "removed" ? undefined : "conflict";
+    const result = await store.replace("block", seen, granted);
+    return result.kind === "replaced" ? result.stored : "conflict";
+  });
 }
 
 /** Granted, without what is reserved in it; undefined: nothing is left. */

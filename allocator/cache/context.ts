@@ -14,6 +14,3 @@ export interface Context {
   /** By claim key: racing requests for one identity wait for each other instead of undoing each other. */
   readonly serial: KeyedMutex;
 }
-
-/** How often an act starts again when records change under it, before it gives up with REVISION_CONFLICT. */
-export const MAX_ATTEMPTS = 16;

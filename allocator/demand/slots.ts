@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import { isDeepStrictEqual } from "node:util";
 import { isRefusal, type Refusal, type RefusalCode, refuse } from "../base/errors.ts";
-import { type Context, MAX_ATTEMPTS } from "../cache/context.ts";
+import type { Context } from "../cache/context.ts";
 import { deletionPending, HOLD_TIMEOUT_MS, isDetached } from "../lifecycle/bind.ts";
 import { ensureReliable } from "../lifecycle/block-conflict.ts";
 import { isNamesake, nameConflict, namesake } from "../lifecycle/claim-conflicts.ts";
@@ -9,6 +9,7 @@ import { type AllocationRequest, type Reserved, reserve } from "../lifecycle/res
 import { decideRetention, observeOwner } from "../lifecycle/retention.ts";
 import { type Binding, type Claim, claimKey } from "../model/claim.ts";
 import type { ClusterState } from "../model/cluster-state.ts";
+import { MAX_ATTEMPTS } from "../store/retry-on-conflict.ts";
 import type { Stored } from "../store/store.ts";
 import { type DryRunResult, dryRun } from "./dry-run.ts";
 

@@ -10,7 +10,7 @@ import type { FamilyPlan } from "../planning/address-plan.ts";
 import { addressInBlock, addressTaken } from "../planning/refusal-messages.ts";
 import type { Stored } from "../store/store.ts";
 import { blockAgainst } from "./block-conflict.ts";
-import { cooldownOrphan, deleteOrphan, ensureUnmarked } from "./orphan-mark.ts";
+import { cooldown, cooldownOrphan, deleteOrphan, ensureUnmarked } from "./orphan-mark.ts";
 
 /** After this long a reservation without its claim was left by a crash, not by a reserver at work. A guess: collecting is safe at any time. */
 const BROKEN_OFF_MS = 1_500;
@@ -162,12 +162,12 @@ export async function rollback(context: Context, took: readonly Acquired[]): Pro
  * `rollback` it does not read the claim, which may be one that cannot be read.
  */
 export async function rollbackUnused(
-  { store }: Pick<Context, "store">,
+  context: Pick<Context, "store">,
   took: readonly Acquired[],
 ): Promise<void> {
   for (const { stored, cooling } of [...took].reverse()) {
-    if (cooling === undefined) await store.remove("reservation", stored);
-    else await store.replace("reservation", stored, { ...stored.record, releasedAt: cooling });
+    if (cooling === undefined) await context.store.remove("reservation", stored);
+    else await cooldown(context, stored, cooling);
   }
 }
 

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import { BerthError, isRefusal, type Refusal, refuse } from "../base/errors.ts";
-import { type Context, MAX_ATTEMPTS } from "../cache/context.ts";
+import { isRefusal, type Refusal, refuse } from "../base/errors.ts";
+import type { Context } from "../cache/context.ts";
 import { type Binding, type Claim, type ClaimAttachment, claimKey, isBound } from "../model/claim.ts";
+import { retryOnConflict } from "../store/retry-on-conflict.ts";
 import type { Stored } from "../store/store.ts";
 import { ensureReliable } from "./block-conflict.ts";
 
@@ -179,18 +180,13 @@ export async function bind(
   const key = typeof claim === "string" ? claim : claim.key;
   const soon = typeof claim === "string" ? undefined : await bindSeen(context, claim, pod, facts);
   if (soon !== undefined) return soon;
-  for (let round = 0; round < MAX_ATTEMPTS; round++) {
-    const seen = await context.store.get("claim", key);
+  return await retryOnConflict(context.store, { kind: "claim", key, doing: "it was bound" }, async (seen) => {
     if (seen === undefined) return missing(key);
     const plan = planBind(seen.record, pod, await facts(seen.record), context.clock.now());
     if (isRefusal(plan)) return plan;
     if (!(await reliesOnAll(context, seen.record))) return missing(key);
     const bound = plan.kind === "bound" ? seen : await writeBinding(context, seen, plan.binding);
-    const stood = bound && (await standUp(context, bound, pod));
-    if (stood !== undefined) return stood;
-  }
-  throw new BerthError("REVISION_CONFLICT", `claim ${key} kept changing while it was bound`, {
-    details: { claim: key },
+    return (bound && (await standUp(context, bound, pod))) ?? "conflict";
   });
 }
 

@@ -5,6 +5,7 @@ import type { Reading } from "../cache/read-ahead.ts";
 import type { Address } from "../ip/address.ts";
 import { type Block, isHole, withHole } from "../model/block.ts";
 import { blockAround } from "../pool/blocks.ts";
+import { retryOnConflict } from "../store/retry-on-conflict.ts";
 import { ensureUnmarked } from "./orphan-mark.ts";
 
 type Books = Pick<Context, "store" | "view">;
@@ -21,13 +22,13 @@ export async function blockAgainst({ store, view }: Books, address: Address): Pr
   const pool = view.poolOf(address);
   const cidr = pool && blockAround(pool, address);
   if (cidr === undefined) return undefined;
-  for (;;) {
-    const seen = await store.get("block", cidr.text);
+  const change = { kind: "block", key: cidr.text, doing: `${address} was made a hole of it` } as const;
+  return await retryOnConflict(store, change, async (seen) => {
     if (seen === undefined || isHole(seen.record, address)) return undefined;
     if (seen.record.granted === true) return seen.record;
-    if ((await store.replace("block", seen, withHole(seen.record, address))).kind === "replaced")
-      return undefined;
-  }
+    const { kind } = await store.replace("block", seen, withHole(seen.record, address));
+    return kind === "replaced" ? undefined : kind;
+  });
 }
 
 /**

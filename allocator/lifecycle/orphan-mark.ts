@@ -3,6 +3,7 @@
 import type { Context } from "../cache/context.ts";
 import { claimKey } from "../model/claim.ts";
 import { isBackedByClaim, type Reservation } from "../model/reservation.ts";
+import { retryOnConflict } from "../store/retry-on-conflict.ts";
 import type { Store, Stored } from "../store/store.ts";
 
 /** `relied`: a claim relies on it. `changed`: somebody else was at it in between; whoever it was settles it. */
@@ -18,7 +19,7 @@ type LetGo = "gone" | "relied" | "changed";
 async function letGo(
   store: Store,
   seen: Stored<"reservation">,
-  end: (marked: Stored<"reservation">) => Promise<{ readonly kind: string }>,
+  end: (marked: Stored<"reservation">) => Promise<"gone" | "changed">,
 ): Promise<LetGo> {
   if (await reliedOn(store, seen.record)) return "relied";
   const marked = seen.record.marked === true ? seen : await mark(store, seen, true);
@@ -27,7 +28,7 @@ async function letGo(
     await mark(store, marked, false);
     return "relied";
   }
-  return (await end(marked)).kind === "conflict" ? "changed" : "gone";
+  return await end(marked);
 }
 
 /** Deletes a reservation that no claim relies on. */
@@ -35,7 +36,9 @@ export async function deleteOrphan(
   { store }: Pick<Context, "store">,
   seen: Stored<"reservation">,
 ): Promise<"removed" | "kept"> {
-  const outcome = await letGo(store, seen, (marked) => store.remove("reservation", marked));
+  const outcome = await letGo(store, seen, async (marked) =>
+    (await store.remove("reservation", marked)).kind === "removed" ? "gone" : "changed",
+  );
   return outcome === "gone" ? "removed" : "kept";
 }
 
@@ -45,8 +48,18 @@ export async function cooldownOrphan(
   seen: Stored<"reservation">,
   releasedAt: number,
 ): Promise<LetGo> {
+  return await letGo(store, seen, (marked) => cooldown({ store }, marked, releasedAt));
+}
+
+/** The same for one that nobody can rely on any more: its claim is releasing, or was never created. */
+export async function cooldown(
+  { store }: Pick<Context, "store">,
+  seen: Stored<"reservation">,
+  releasedAt: number,
+): Promise<"gone" | "changed"> {
   const { marked: _, ...rest } = seen.record;
-  return await letGo(store, seen, (marked) => store.replace("reservation", marked, { ...rest, releasedAt }));
+  const result = await store.replace("reservation", seen, { ...rest, releasedAt });
+  return result.kind === "replaced" ? "gone" : "changed";
 }
 
 async function reliedOn(store: Store, reservation: Reservation): Promise<boolean> {
@@ -69,11 +82,11 @@ async function mark(
  * Reads the authority; takes a mark away by compare-and-set. False: it may not.
  */
 export async function ensureUnmarked(store: Store, address: string, nonce: string): Promise<boolean> {
-  for (;;) {
-    const seen = await store.get("reservation", address);
+  const change = { kind: "reservation", key: address, doing: "its mark was taken away" } as const;
+  return await retryOnConflict(store, change, async (seen) => {
     if (seen === undefined || seen.record.nonce !== nonce || seen.record.releasedAt !== undefined)
       return false;
     if (seen.record.marked !== true) return true;
-    if ((await mark(store, seen, false)) !== undefined) return true;
-  }
+    return (await mark(store, seen, false)) === undefined ? "conflict" : true;
+  });
 }

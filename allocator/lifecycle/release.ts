@@ -3,8 +3,9 @@
 import type { Context } from "../cache/context.ts";
 import type { Address } from "../ip/address.ts";
 import { claimKey } from "../model/claim.ts";
+import { retryOnConflict } from "../store/retry-on-conflict.ts";
 import type { Stored } from "../store/store.ts";
-import { cooldownOrphan } from "./orphan-mark.ts";
+import { cooldown, cooldownOrphan } from "./orphan-mark.ts";
 
 /**
  * Gives a claim's addresses back: the claim goes to releasing, from where nobody may use it, then its reservations
@@ -21,7 +22,7 @@ export async function release(context: Context, seen: Stored<"claim">): Promise<
 
 async function finishRelease(context: Context, seen: Stored<"claim">): Promise<"released" | "changed"> {
   const { record } = seen;
-  for (const address of record.addresses) await cool(context, address, record.nonce);
+  for (const address of record.addresses) await startCooldown(context, address, record.nonce);
   // One that somebody deleted went with the write that ended its binding, or goes when others let it go.
   const removed = record.deleting === true || (await context.store.remove("claim", seen)).kind === "removed";
   if (!removed) return "changed";
@@ -33,14 +34,8 @@ async function finishRelease(context: Context, seen: Stored<"claim">): Promise<"
  * Sets the reservation of a releasing claim to cooling if it is the nonce's own. Until its pool's cooldown is over only
  * the same identity may have the address again: connections and caches of the old holder die out first.
  */
-async function cool(context: Context, address: Address, nonce: string): Promise<void> {
-  for (;;) {
-    const seen = await context.store.get("reservation", address);
-    if (seen === undefined || seen.record.nonce !== nonce || seen.record.releasedAt !== undefined) return;
-    const { marked: _, ...rest } = seen.record;
-    const next = { ...rest, releasedAt: context.clock.now() };
-    if ((await context.store.replace("reservation", seen, next)).kind === "replaced") return;
-  }
+async function startCooldown(context: Context, address: Address, nonce: string): Promise<void> {
+  await cooldownBy(context, { address, nonce }, (seen, now) => cooldown(context, seen, now));
 }
 
 /** The same for an address that a living claim has stopped listing, unless it has come to list it again. */
@@ -49,9 +44,18 @@ export async function startCooldownIfDropped(
   address: Address,
   nonce: string,
 ): Promise<void> {
-  for (;;) {
-    const seen = await context.store.get("reservation", address);
+  await cooldownBy(context, { address, nonce }, (seen, now) => cooldownOrphan(context, seen, now));
+}
+
+/** By `end`, if the reservation is there, the nonce's own, and not cooling already. */
+async function cooldownBy(
+  { store, clock }: Context,
+  { address, nonce }: { readonly address: Address; readonly nonce: string },
+  end: (seen: Stored<"reservation">, releasedAt: number) => Promise<"gone" | "relied" | "changed">,
+): Promise<void> {
+  const change = { kind: "reservation", key: address, doing: "it was set to cooling" } as const;
+  await retryOnConflict(store, change, async (seen) => {
     if (seen === undefined || seen.record.nonce !== nonce || seen.record.releasedAt !== undefined) return;
-    if ((await cooldownOrphan(context, seen, context.clock.now())) !== "changed") return;
-  }
+    return (await end(seen, clock.now())) === "changed" ? "conflict" : undefined;
+  });
 }

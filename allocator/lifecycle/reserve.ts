@@ -2,12 +2,13 @@
 
 import { isDeepStrictEqual } from "node:util";
 import { BerthError, isDefinite, isRefusal, type Refusal } from "../base/errors.ts";
-import { type Context, MAX_ATTEMPTS } from "../cache/context.ts";
+import type { Context } from "../cache/context.ts";
 import { readClaim } from "../cache/reader.ts";
 import type { Address } from "../ip/address.ts";
 import { type Claim, claimKey, isReserved } from "../model/claim.ts";
 import { isHeldBy } from "../model/reservation.ts";
 import { isAsPlanned, type Plan, planAddresses } from "../planning/address-plan.ts";
+import { MAX_ATTEMPTS } from "../store/retry-on-conflict.ts";
 import type { Stored } from "../store/store.ts";
 import { acquireAll, acquireCandidate, afterLoss, lossOf, rollback, rollbackUnused } from "./acquire.ts";
 import type { AllocationRequest, Attempt, Reserved, Seen } from "./allocation-request.ts";

@@ -3,7 +3,7 @@
 import { BerthError, isRefusal, type Refusal, refuse } from "../../allocator/base/errors.ts";
 import { KeyedMutex } from "../../allocator/base/keyed-mutex.ts";
 import { noopLogger } from "../../allocator/base/ports.ts";
-import { type Context, MAX_ATTEMPTS } from "../../allocator/cache/context.ts";
+import type { Context } from "../../allocator/cache/context.ts";
 import type { RecordReader } from "../../allocator/cache/reader.ts";
 import { type Address, parseAddress } from "../../allocator/ip/address.ts";
 import { isDetached } from "../../allocator/lifecycle/bind.ts";
@@ -11,6 +11,7 @@ import { ASSIGNED_CLAIM } from "../../allocator/manifest/annotations.ts";
 import { type Claim, type ClaimKey, claimKey } from "../../allocator/model/claim.ts";
 import type { Reservation } from "../../allocator/model/reservation.ts";
 import { addressOutside, isBeside, quoted } from "../../allocator/planning/refusal-messages.ts";
+import { MAX_ATTEMPTS } from "../../allocator/store/retry-on-conflict.ts";
 import type { Stored } from "../../allocator/store/store.ts";
 import { FENCED } from "../../webhook/cluster-state/projections.ts";
 import { claimKeyOf } from "../apply/object-ref.ts";

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import { BerthError, type Refusal, refuse } from "../../allocator/base/errors.ts";
-import { type Context, MAX_ATTEMPTS } from "../../allocator/cache/context.ts";
+import { type Refusal, refuse } from "../../allocator/base/errors.ts";
+import type { Context } from "../../allocator/cache/context.ts";
 import { admissionAnswerOf } from "../../allocator/demand/admitted-pod.ts";
 import { isSame } from "../../allocator/lifecycle/bind.ts";
 import { ASSIGNED_CLAIM, ASSIGNED_TOKEN } from "../../allocator/manifest/annotations.ts";
 import type { KubeObject } from "../../allocator/manifest/kubernetes-object.ts";
 import { claimKey, isReserved } from "../../allocator/model/claim.ts";
+import { retryOnConflict } from "../../allocator/store/retry-on-conflict.ts";
 
 /**
  * Makes sure that the claim of a pod which was just kept is still there. Between its two reviews the pod existed for
@@ -22,16 +23,14 @@ export async function confirmClaim(
   // Whoever has a token met the claim by it.
   if (annotations[ASSIGNED_CLAIM] !== name || annotations[ASSIGNED_TOKEN] !== undefined) return undefined;
   const key = claimKey({ namespace, name });
-  for (let round = 0; round < MAX_ATTEMPTS; round++) {
-    const seen = await store.get("claim", key);
+  const change = { kind: "claim", key, doing: "its pod was admitted" } as const;
+  return await retryOnConflict(store, change, async (seen) => {
     if (seen === undefined || !isReserved(seen.record)) return released(key);
     const told = admissionAnswerOf(annotations)?.addresses ?? [];
     if (!isSame(told, seen.record.addresses)) return movedOn(key, seen.record.addresses, told);
     const next = { ...seen.record, admittedAt: clock.now() };
-    if ((await store.replace("claim", seen, next)).kind === "replaced") return undefined;
-  }
-  throw new BerthError("REVISION_CONFLICT", `claim ${key} kept changing while its pod was admitted`, {
-    details: { claim: key },
+    const { kind } = await store.replace("claim", seen, next);
+    return kind === "replaced" ? undefined : kind;
   });
 }
 

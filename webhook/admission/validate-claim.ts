@@ -13,6 +13,7 @@ import { type Claim, claimKey } from "../../allocator/model/claim.ts";
 import { nameOfOrdinal } from "../../allocator/model/claim-workload.ts";
 import { type NamespaceState, namespaceOf } from "../../allocator/model/cluster-state.ts";
 import { describeIdentity } from "../../allocator/model/identity.ts";
+import { retryOnConflict } from "../../allocator/store/retry-on-conflict.ts";
 import type { Store, Stored } from "../../allocator/store/store.ts";
 import {
   type AdmissionRequest,
@@ -145,16 +146,16 @@ async function make(
 
 /** `reserve` leaves what a person wrote as it is; this is the person, writing it anew. */
 async function rewrite(store: Store, key: string, said: Claim): Promise<void> {
-  for (;;) {
-    const seen = await store.get("claim", key);
+  await retryOnConflict(store, { kind: "claim", key, doing: "it was written" }, async (seen) => {
     if (seen?.record.handMade !== true || seen.record.releasing === true) return;
     const { interface: _, ...kept } = seen.record;
     const { identity, request, retention } = said;
     const where = said.interface === undefined ? {} : { interface: said.interface };
     const next = { ...kept, identity, request, retention, ...where };
     if (isDeepStrictEqual(next, seen.record)) return;
-    if ((await store.replace("claim", seen, next)).kind === "replaced") return;
-  }
+    const { kind } = await store.replace("claim", seen, next);
+    return kind === "replaced" ? undefined : kind;
+  });
 }
 
 /**

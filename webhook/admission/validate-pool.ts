@@ -13,6 +13,7 @@ import {
   parsePool,
   parseStoredPool,
 } from "../../allocator/pool/pool.ts";
+import { retryOnConflict } from "../../allocator/store/retry-on-conflict.ts";
 import {
   type AdmissionRequest,
   type AdmissionResponse,
@@ -137,14 +138,13 @@ async function store(
 ): Promise<void> {
   const { store } = admission.context;
   const next = recordOf(object);
-  for (;;) {
-    const seen = await store.get("pool", next.name);
-    if (request.operation === "DELETE") {
-      if (seen === undefined || (await store.remove("pool", seen)).kind === "removed") return;
-    } else if (seen === undefined) {
-      if ((await store.create("pool", next)).kind === "created") return;
-    } else if ((await store.replace("pool", seen, next)).kind === "replaced") {
-      return;
-    }
-  }
+  await retryOnConflict(store, { kind: "pool", key: next.name, doing: "it was stored" }, async (seen) => {
+    if (request.operation === "DELETE" && seen === undefined) return undefined;
+    const { kind } = await (request.operation === "DELETE" && seen !== undefined
+      ? store.remove("pool", seen)
+      : seen === undefined
+        ? store.create("pool", next)
+        : store.replace("pool", seen, next));
+    return kind === "conflict" || kind === "exists" ? "conflict" : undefined;
+  });
 }

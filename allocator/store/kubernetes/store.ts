@@ -9,6 +9,7 @@ import type { Clock, Logger, Metrics, Random } from "../../base/ports.ts";
 import type { BlockStatus } from "../../model/block.ts";
 import type { Claim, ClaimStatus } from "../../model/claim.ts";
 import { keyOf } from "../codec.ts";
+import { MAX_ATTEMPTS } from "../retry-on-conflict.ts";
 import type {
   Change,
   CreateResult,
@@ -230,7 +231,7 @@ class KubernetesStore implements Store {
   /** The status of a claim that was just made; whoever changes the claim meanwhile must not make it fail. */
   async #reportFirst(place: ObjectName, made: KubeItem, status: ClaimStatus): Promise<KubeItem> {
     let item = made;
-    for (;;) {
+    for (let round = 0; round < MAX_ATTEMPTS; round++) {
       const { uid, resourceVersion } = item.metadata;
       const body = { metadata: { uid, resourceVersion }, status: statusPatch(status) };
       const reported = await this.#report("claim", place, body);
@@ -239,6 +240,7 @@ class KubernetesStore implements Store {
       if (now?.metadata.uid !== uid) return item;
       item = now;
     }
+    return item;
   }
 
   #report(kind: Kind, place: ObjectName, body: Body): Promise<KubeItem | undefined> {

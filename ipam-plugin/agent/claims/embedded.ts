@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 import { isDeepStrictEqual } from "node:util";
-import { BerthError, isRefusal, type Refusal } from "../../../allocator/base/errors.ts";
+import { isRefusal, type Refusal } from "../../../allocator/base/errors.ts";
 import type { Labels } from "../../../allocator/base/ports.ts";
-import { type Context, MAX_ATTEMPTS } from "../../../allocator/cache/context.ts";
+import type { Context } from "../../../allocator/cache/context.ts";
 import { settlePod } from "../../../allocator/demand/admitted-pod.ts";
 import { requestFor } from "../../../allocator/demand/build-request.ts";
 import {
@@ -24,6 +24,7 @@ import { claimRefsFor, doesWithout, matchesRef } from "../../../allocator/manife
 import { requestsAddress } from "../../../allocator/model/address-request.ts";
 import type { Claim, ClaimAttachment } from "../../../allocator/model/claim.ts";
 import type { ClusterState } from "../../../allocator/model/cluster-state.ts";
+import { retryOnConflict } from "../../../allocator/store/retry-on-conflict.ts";
 import type { Stored } from "../../../allocator/store/store.ts";
 import {
   changed,
@@ -249,8 +250,8 @@ export class EmbeddedClaims implements ClaimSource {
   ): Promise<Stored<"claim"> | undefined> {
     const { claim: key, attachment, seenAt } = notice;
     const { context, node } = this.#options;
-    for (let round = 0; round < MAX_ATTEMPTS; round++) {
-      const seen = await context.store.get("claim", key);
+    const change = { kind: "claim", key, doing: "its status was written" } as const;
+    return await retryOnConflict(context.store, change, async (seen) => {
       if (seen === undefined) return undefined;
       const bearing = judgeNews(seen.record, notice, news, node);
       if (bearing !== "new") return bearing === "known" ? seen : undefined;
@@ -266,10 +267,7 @@ export class EmbeddedClaims implements ClaimSource {
       };
       const phase = next.detached ? "Detached" : "Attached";
       const result = await context.store.report(seen, { phase, attachment: next });
-      if (result.kind === "replaced") return result.stored;
-    }
-    throw new BerthError("REVISION_CONFLICT", `the status of claim ${key} kept changing`, {
-      details: { claim: key },
+      return result.kind === "replaced" ? result.stored : "conflict";
     });
   }
 }

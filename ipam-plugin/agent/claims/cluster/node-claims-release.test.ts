@@ -91,7 +91,10 @@ describe("a claim without a sandbox", () => {
     await node.assign("a", "10.20.0.70");
     node.forget("a");
     node.reporting = async () => ({ kind: "conflict" });
-    await assert.rejects(node.claims.settle("shop/a"), /the status of claim shop\/a kept changing/);
+    await assert.rejects(
+      node.claims.settle("shop/a"),
+      /claim shop\/a kept changing while its status was written/,
+    );
   });
 });
 

@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import { BerthError } from "../../../../allocator/base/errors.ts";
 import type { Clock } from "../../../../allocator/base/ports.ts";
-import { MAX_ATTEMPTS } from "../../../../allocator/cache/context.ts";
 import { isDetached } from "../../../../allocator/lifecycle/bind.ts";
 import type { Binding, Claim, ClaimAttachment, ClaimStatus } from "../../../../allocator/model/claim.ts";
+import { retryOnConflict } from "../../../../allocator/store/retry-on-conflict.ts";
 import type { Store, Stored } from "../../../../allocator/store/store.ts";
 import type { SandboxEvent } from "../claim-source.ts";
 
@@ -101,16 +100,13 @@ export class StatusWriter {
   ): Promise<Stored<"claim"> | undefined> {
     const { store } = this.#options;
     const key = typeof claim === "string" ? claim : claim.key;
-    let seen = typeof claim === "string" ? await store.get("claim", key) : claim;
-    for (let round = 0; round < MAX_ATTEMPTS; round++) {
+    const known = typeof claim === "string" ? {} : { seen: claim };
+    const change = { kind: "claim", key, doing: "its status was written", ...known } as const;
+    return await retryOnConflict(store, change, async (seen) => {
       const status = seen && next(seen.record);
       if (seen === undefined || status === undefined) return undefined;
       const result = await store.report(seen, status);
-      if (result.kind === "replaced") return result.stored;
-      seen = await store.get("claim", key);
-    }
-    throw new BerthError("REVISION_CONFLICT", `the status of claim ${key} kept changing`, {
-      details: { claim: key },
+      return result.kind === "replaced" ? result.stored : "conflict";
     });
   }
 }
