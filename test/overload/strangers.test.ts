@@ -1,15 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // A crowd that sends a webhook what no API server sends, whole, slowly or not at all, while an API server's reviews go on.
 import assert from "node:assert/strict";
-import { createInterface } from "node:readline";
 import { after, before, describe, it } from "node:test";
-import { fileURLToPath } from "node:url";
 import { openLoop } from "../bench/load.ts";
 import { ReviewLine, reviewRequest } from "../bench/review-line.ts";
 import { median, quantile } from "../bench/statistics.ts";
 import { pod, review } from "../support/objects.ts";
-import { compileCache, type Started, start } from "../support/process.ts";
 import { isFull } from "../support/runs.ts";
+import { Companion, WEBHOOK_FLAGS } from "./companion.ts";
 import type { Burden } from "./door.ts";
 import type { Deeds, StrangersOrder } from "./strangers.ts";
 
@@ -26,47 +24,6 @@ const MOST_TIMES = 3;
 const MIB = 1024 * 1024;
 /** Of the webhook: 32 MiB of bodies that are under way, 4 times that once they are decoded, and connections over TLS. */
 const MOST_GROWTH = 256 * MIB;
-/** As the chart and the image start it. */
-const WEBHOOK_FLAGS = ["--max-semi-space-size=4", "--optimize-for-size"];
-
-/** A program of this folder that answers a line with a line. */
-class Companion {
-  readonly started: Started;
-  readonly #lines: AsyncIterator<string>;
-
-  constructor(
-    file: string,
-    { flags = [], args = [] }: { flags?: readonly string[]; args?: readonly string[] } = {},
-  ) {
-    const path = fileURLToPath(new URL(file, import.meta.url));
-    const env = { PATH: "/usr/bin:/bin", ...compileCache() };
-    this.started = start(process.execPath, [...flags, path, ...args], { env, stdin: "later" });
-    const { stdout, stderr } = this.started.child;
-    stderr?.pipe(process.stderr);
-    if (stdout === null) throw new Error("it has no output");
-    this.#lines = createInterface({ input: stdout })[Symbol.asyncIterator]();
-  }
-
-  async next<T>(): Promise<T> {
-    const { done, value } = await this.#lines.next();
-    if (done === true) throw new Error("it ended before it answered");
-    return JSON.parse(value);
-  }
-
-  async ask<T>(line = "?"): Promise<T> {
-    this.say(line);
-    return await this.next();
-  }
-
-  say(line: string): void {
-    this.started.child.stdin?.write(`${line}\n`);
-  }
-
-  async end(): Promise<void> {
-    this.started.child.kill("SIGKILL");
-    await this.started.ended;
-  }
-}
 
 interface Window {
   readonly p50: number;

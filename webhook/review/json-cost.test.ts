@@ -3,6 +3,7 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import { collect } from "../../test/hostile/growth.ts";
+import { SIZED_BODIES } from "../../test/hostile/sized-bodies.ts";
 import { decode } from "./json.ts";
 
 const MIB = 1024 * 1024;
@@ -13,62 +14,6 @@ const MOST_TIME = 10;
 const MOST_MEMORY = 4;
 /** Beside what values take: pieces of the heap that are half empty. */
 const SLACK = 0.25;
-
-const POD = {
-  apiVersion: "v1",
-  kind: "Pod",
-  metadata: { name: "web-0", namespace: "shop", labels: { app: "web" }, annotations: { a: "10.20.0.70" } },
-  spec: { nodeName: "node-a", hostNetwork: false, tolerations: [{ key: "a", operator: "Exists" }] },
-};
-
-/** The piece again and again, `SIZE` bytes long with what is around it. */
-function repeated(piece: string, open = "[", close = "1]"): string {
-  const times = Math.floor((SIZE - open.length - close.length) / Buffer.byteLength(piece));
-  return `${open}${piece.repeat(times)}${close}`;
-}
-
-function keyed(key: (i: number) => string, value: string): string {
-  const parts: string[] = [];
-  for (let size = 0; size < SIZE; size += parts.at(-1)?.length ?? 1) {
-    parts.push(`${JSON.stringify(key(parts.length))}:${value},`);
-  }
-  return `{${parts.join("")}"last":0}`;
-}
-
-const text = (length: number) => `"${"x".repeat(length)}",`;
-const BODIES: Readonly<Record<string, string>> = {
-  "a list of pods": repeated(`${JSON.stringify(POD)},`),
-  "__proto__ in a value, as long as it gets": repeated("__proto__", '["', '"]'),
-  "values __proto__": repeated('"__proto__",'),
-  "objects with a value __proto__": repeated('{"a":"__proto__"},'),
-  "keys that look like __proto__ until their end": keyed(
-    (i) => `__proto_${i}`,
-    '"'.concat("v".repeat(150), '"'),
-  ),
-  "keys of escapes": keyed((i) => `\u0001\u0002__proto__${i}`, '"'.concat("v".repeat(150), '"')),
-  "one text": repeated("x", '["', '"]'),
-  "one text with a character of two bytes": repeated("x", '["€', '"]'),
-  "one text of characters of three bytes": repeated("€", '["', '"]'),
-  "one text of escapes": repeated("\\u0000", '["', '"]'),
-  "one text of backslashes": repeated("\\\\", '["', '"]'),
-  "texts of 20": repeated(text(20)),
-  "texts of 100": repeated(text(100)),
-  "empty objects": repeated("{},"),
-  "empty lists": repeated("[],"),
-  "numbers of one digit": repeated("1,"),
-  "long numbers": repeated("0.12345678901234567,"),
-  "numbers that are hard to read": repeated("1e308,"),
-  "keys of their own": keyed((i) => `${"k".repeat(150)}${i}`, "0"),
-  "keys that are numbers": keyed((i) => String(4_000_000_000 - 97 * i), `"${"v".repeat(200)}"`),
-  "lists in lists": repeated(`${"[".repeat(900)}${"]".repeat(900)},`),
-  "brackets that open": repeated("[", "", ""),
-  space: repeated(" "),
-  "space after keys": repeated(`"a"${" ".repeat(1_000)},`),
-  "space between keys and values": repeated(`{"a"${" ".repeat(1_000)}:${" ".repeat(1_000)}1},`),
-  "what is left out": repeated('{"name":"x"},', '{"containers":[', "1]}"),
-  "what is left out, again and again": repeated('{"containers":[1,2,3,4],"volumes":{}},'),
-  "what is left out and does not end": repeated('{"containers":[{"volumes":{', "", ""),
-};
 
 /** Of the processor, whatever else the machine does: the least of three times. */
 function costOf(work: () => void): number {
@@ -104,9 +49,10 @@ function inUse(): number {
 }
 
 describe("decoding a body", () => {
-  const ordinary = costOf(() => parsed(BODIES["a list of pods"] ?? ""));
+  const ordinary = costOf(() => parsed(SIZED_BODIES["a list of pods"]?.(SIZE) ?? ""));
 
-  for (const [name, body] of Object.entries(BODIES)) {
+  for (const [name, make] of Object.entries(SIZED_BODIES)) {
+    const body = make(SIZE);
     it(`costs no more than its size allows: ${name}`, () => {
       const cost = costOf(() => void decode(bytesOf(body)));
       const times = cost / ordinary;

@@ -130,10 +130,25 @@ describe("decode", () => {
       ['{"a":{}}', 50_000],
       ["1", 500_000],
       ['""', 500_000],
-      ['"__proto__"', 300_000],
+      ['"__proto__"', 100_000],
     ] as const) {
       it(`are refused: ${n} of ${value}`, () => {
         assert.deepEqual(decode(Buffer.from(list(value, n))), { kind: "unreadable", why });
+      });
+    }
+
+    // what JSON.parse reads in one piece, with 8 MiB about it: without a bound of their number each is taken
+    for (const [what, value, n] of [
+      ["texts", `"${"x".repeat(40)}"`, 150_000],
+      ["lists", `["${"x".repeat(100)}"]`, 60_000],
+      ["numbers", "0.1234567890", 600_000],
+      ["keys", `{"${"x".repeat(140)}":0}`, 40_000],
+    ] as const) {
+      it(`are refused however large the body is: ${n} ${what}`, () => {
+        const told = "it is made of more values than two objects of Kubernetes may have";
+        assert.deepEqual(decode(Buffer.from(list(value, n))), { kind: "unreadable", why: told });
+        const half = decode(Buffer.from(list(value, n / 2)));
+        assert.equal(half.kind, "json", "half as many are taken");
       });
     }
 
@@ -152,6 +167,16 @@ describe("decode", () => {
       const text = JSON.stringify({ kind: "ConfigMap", data });
       assert.deepEqual(decode(Buffer.from(text)), { kind: "json", value: JSON.parse(text) });
     });
+  });
+
+  it("takes two lists of 20,000 addresses, as the change of a pool has them", () => {
+    const excluded = Array.from(
+      { length: 20_000 },
+      (_, i) => `2001:db8:${(i >> 8).toString(16)}::${i & 255}`,
+    );
+    const object = { spec: { ranges: [{ cidr: "2001:db8::/32", excluded }] } };
+    const text = JSON.stringify({ request: { object, oldObject: object } });
+    assert.equal(decode(Buffer.from(text)).kind, "json");
   });
 
   it("comes to the same in steps, however short they are", () => {

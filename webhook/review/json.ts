@@ -11,11 +11,14 @@ const DEEPEST = 1000;
 
 /** Bytes of memory that values take beside their texts, measured: an object or list, a key of its own, a text, a place in a list. */
 const WEIGHTS = { container: 64, key: 136, text: 24, place: 8 } as const;
+const MIB = 1024 * 1024;
 /**
- * What all values of a body may weigh: so much, and so many times the size of the body. Without a bound a list of empty
- * objects would weigh 21 times its size, and take a quarter of a second for each MiB.
+ * What all values of a body may weigh: so much, and so many times the size of the body, and no more than `most`. Without a bound a list
+ * of empty objects would weigh 21 times its size, and take a quarter of a second for each MiB; and 8 MiB of short keys and values,
+ * which `JSON.parse` reads in one piece, would keep all others waiting for 80 ms. The most that is there to be decoded is two objects of 1.5 MiB,
+ * which is what etcd takes (--max-request-bytes): for those it is 1.3 times their size, and 25,000 keys.
  */
-const ALLOWANCE = { floor: 256 * 1024, factor: 1.5 } as const;
+const ALLOWANCE = { floor: 0.25 * MIB, factor: 1.5, most: 4 * MIB } as const;
 
 /** Lists and maps of Kubernetes that Berth never reads, and that are the most of an object: they are not decoded. */
 const UNREAD: readonly string[] = [
@@ -95,7 +98,7 @@ class Scan {
     this.#bytes = bytes;
     this.#stepBytes = stepBytes;
     this.length = bytes.length;
-    this.#mostWeight = ALLOWANCE.floor + ALLOWANCE.factor * bytes.length;
+    this.#mostWeight = Math.min(ALLOWANCE.most, ALLOWANCE.floor + ALLOWANCE.factor * bytes.length);
   }
 
   /** Why the bytes are not to be decoded; undefined: those up to `length` are. */
@@ -132,6 +135,8 @@ class Scan {
   #objection(): string | undefined {
     if (this.#isForbidden) return "it has a key __proto__";
     if (this.#depth > DEEPEST) return `it is nested deeper than ${DEEPEST}`;
+    if (this.#weight > ALLOWANCE.most)
+      return "it is made of more values than two objects of Kubernetes may have";
     if (this.#weight > this.#mostWeight) return "it is made of more values than its size allows";
     return undefined;
   }
