@@ -16,8 +16,18 @@ import type {
 import { isSameGroup } from "../../allocator/model/workload-kinds.ts";
 import { Client, type Selection } from "../../kube/api/client.ts";
 import type { Connection } from "../../kube/api/connection.ts";
-import { apiVersionOf, type KubeItem, type ObjectName, type Resource } from "../../kube/api/resource.ts";
-import { APPS, JOBS, KRUISE, NAMESPACES, NODES, PODS } from "../../webhook/cluster-state/resources.ts";
+import {
+  APPS,
+  apiVersionOf,
+  JOBS,
+  KRUISE,
+  type KubeItem,
+  NAMESPACES,
+  NODES,
+  type ObjectName,
+  PODS,
+  type Resource,
+} from "../../kube/api/resource.ts";
 import type { Objects } from "./backend.ts";
 import { fencedBy } from "./node-state.ts";
 

@@ -2,7 +2,8 @@
 
 import { isRefusal } from "../../allocator/base/errors.ts";
 import { parseDuration } from "../../allocator/base/go-duration.ts";
-import { apiVersionOf, IP_CLAIM } from "../apply/kinds.ts";
+import { apiVersionOf } from "../../kube/api/resource.ts";
+import { IP_CLAIM } from "../apply/kinds.ts";
 import { holdingsOf } from "../apply/object-addresses.ts";
 import { claimKeyOf, type Subject, subjectOf, titleOf } from "../apply/object-ref.ts";
 import { reportError, reportSubmitted } from "../apply/report.ts";

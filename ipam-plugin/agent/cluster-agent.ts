@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+
 import type { Clock, Logger, Metrics, Random } from "../../allocator/base/ports.ts";
 import type { CalicoChoice } from "../../allocator/manifest/foreign-requests.ts";
 import { openKubernetesStore } from "../../allocator/store/kubernetes/store.ts";
@@ -7,13 +8,14 @@ import type { Stored } from "../../allocator/store/store.ts";
 import { Client } from "../../kube/api/client.ts";
 import type { Connection } from "../../kube/api/connection.ts";
 import { withRequestMetrics } from "../../kube/api/metered-connection.ts";
+import { PODS } from "../../kube/api/resource.ts";
 import { DONE, type Outcome, WorkQueue } from "../../kube/controller/workqueue.ts";
 import { WatchMetrics } from "../../kube/watch/watch-metrics.ts";
 import { type Agent, startAgent } from "./agent.ts";
 import { notLoadedWords } from "./claims/cluster/claim-lookup.ts";
 import type { NodePod, PodName } from "./claims/cluster/node-cache.ts";
 import { NodeClaims } from "./claims/cluster/node-claims.ts";
-import { NodeInformers, nodePod, PODS } from "./claims/cluster/node-informers.ts";
+import { NodeInformers, nodePod } from "./claims/cluster/node-informers.ts";
 import { StatusWriter } from "./claims/cluster/status-writer.ts";
 import { StrayDetector } from "./claims/cluster/stray-detector.ts";
 import { markFileOf } from "./journal/boot-mark.ts";

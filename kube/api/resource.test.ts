@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import {
@@ -9,11 +10,9 @@ import {
   describeObject,
   itemKey,
   itemPath,
+  PODS,
   RESERVATIONS,
-  type Resource,
 } from "./resource.ts";
-
-const PODS: Resource = { group: "", version: "v1", plural: "pods", kind: "Pod", namespaced: true };
 
 describe("resources", () => {
   it("have paths by group, scope and name", () => {

@@ -35,17 +35,43 @@ export interface ObjectName {
   readonly name: string;
 }
 
-const GROUP = "berth.dev";
-const VERSION = "v1alpha1";
+const REGISTRATION = "admissionregistration.k8s.io/v1";
 
-function berths(kind: string, plural: string, namespaced: boolean): Resource {
-  return { group: GROUP, version: VERSION, plural, kind, namespaced };
+type Scope = "cluster" | "namespace";
+
+function resource(apiVersion: string, kind: string, plural: string, scope: Scope): Resource {
+  const [version = "", group = ""] = apiVersion.split("/").reverse();
+  return { group, version, plural, kind, namespaced: scope === "namespace" };
 }
 
-export const POOLS = berths("IPPool", "ippools", false);
-export const CLAIMS = berths("IPClaim", "ipclaims", true);
-export const RESERVATIONS = berths("IPReservation", "ipreservations", false);
-export const BLOCKS = berths("IPBlock", "ipblocks", false);
+export const POOLS = resource("berth.dev/v1alpha1", "IPPool", "ippools", "cluster");
+export const CLAIMS = resource("berth.dev/v1alpha1", "IPClaim", "ipclaims", "namespace");
+export const RESERVATIONS = resource("berth.dev/v1alpha1", "IPReservation", "ipreservations", "cluster");
+export const BLOCKS = resource("berth.dev/v1alpha1", "IPBlock", "ipblocks", "cluster");
+
+export const PODS = resource("v1", "Pod", "pods", "namespace");
+export const NODES = resource("v1", "Node", "nodes", "cluster");
+export const NAMESPACES = resource("v1", "Namespace", "namespaces", "cluster");
+export const SECRETS = resource("v1", "Secret", "secrets", "namespace");
+export const EVENTS = resource("events.k8s.io/v1", "Event", "events", "namespace");
+export const LEASES = resource("coordination.k8s.io/v1", "Lease", "leases", "namespace");
+/** Where the API server finds out whom it asks about an object, and what it trusts. */
+export const CONFIGURATIONS: readonly Resource[] = [
+  resource(REGISTRATION, "MutatingWebhookConfiguration", "mutatingwebhookconfigurations", "cluster"),
+  resource(REGISTRATION, "ValidatingWebhookConfiguration", "validatingwebhookconfigurations", "cluster"),
+];
+
+export const STATEFULSETS = resource("apps/v1", "StatefulSet", "statefulsets", "namespace");
+export const DEPLOYMENTS = resource("apps/v1", "Deployment", "deployments", "namespace");
+/** Workloads of Kubernetes itself: always served. */
+export const APPS: readonly Resource[] = [STATEFULSETS, DEPLOYMENTS];
+/** Read one by one, and never watched. */
+export const JOBS = resource("batch/v1", "Job", "jobs", "namespace");
+/** OpenKruise's: served where it is installed. */
+export const KRUISE: readonly Resource[] = [
+  resource("apps.kruise.io/v1beta1", "StatefulSet", "statefulsets", "namespace"),
+  resource("apps.kruise.io/v1alpha1", "CloneSet", "clonesets", "namespace"),
+];
 
 /** `berth.dev/v1alpha1`, or `v1` of the core group. */
 export function apiVersionOf({ group, version }: Resource): string {

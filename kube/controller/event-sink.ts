@@ -1,17 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
+
 import { Client } from "../api/client.ts";
 import type { Connection } from "../api/connection.ts";
-import type { Resource } from "../api/resource.ts";
+import { EVENTS } from "../api/resource.ts";
 import type { EventSink, Series } from "./event-recorder.ts";
 import { microTime } from "./lease-lock.ts";
-
-export const EVENTS: Resource = {
-  group: "events.k8s.io",
-  version: "v1",
-  plural: "events",
-  kind: "Event",
-  namespaced: true,
-};
 
 export interface Reporter {
   /** `berth.dev/webhook`. */

@@ -1,17 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
+
 import { BerthError } from "../../allocator/base/errors.ts";
 import { Client } from "../api/client.ts";
 import type { Connection } from "../api/connection.ts";
-import type { KubeItem, ObjectName, Resource } from "../api/resource.ts";
+import { type KubeItem, LEASES, type ObjectName } from "../api/resource.ts";
 import type { LeaseLock, LeaseRecord, ObservedLease } from "./leader-election.ts";
-
-export const LEASES: Resource = {
-  group: "coordination.k8s.io",
-  version: "v1",
-  plural: "leases",
-  kind: "Lease",
-  namespaced: true,
-};
 
 /** Two attempts fit into the time in which a leader must renew. */
 const TIMEOUT_MS = 4_000;

@@ -12,6 +12,7 @@ import {
   CLAIMS,
   collectionPath,
   itemPath,
+  PODS,
   POOLS,
   RESERVATIONS,
   type Resource,
@@ -19,7 +20,6 @@ import {
 import { statusOf } from "../../kube/api/status.ts";
 import { createClock } from "../../system/clock.ts";
 import { createRandom } from "../../system/random.ts";
-import { PODS } from "../../webhook/cluster-state/resources.ts";
 import { type ClusterWebhook, startWebhook } from "../../webhook/replica.ts";
 import { call, podReview } from "../../webhook/testing/api-server.ts";
 import { eventually } from "../support/eventually.ts";

@@ -12,14 +12,13 @@ import { openKubernetesStore } from "../../allocator/store/kubernetes/store.ts";
 import type { Stored } from "../../allocator/store/store.ts";
 import { Client } from "../../kube/api/client.ts";
 import type { Connection } from "../../kube/api/connection.ts";
-import type { Resource } from "../../kube/api/resource.ts";
+import { PODS } from "../../kube/api/resource.ts";
 import { createClock } from "../../system/clock.ts";
 import { createRandom } from "../../system/random.ts";
 import type { Said } from "../cni/caller.ts";
 import { eventually } from "../support/eventually.ts";
 import type { ControlPlane } from "./plane.ts";
 
-const PODS: Resource = { group: "", version: "v1", plural: "pods", kind: "Pod", namespaced: true };
 export const NAMESPACE = "shop";
 
 /** A pod of the API server's, as a runtime knows it. */

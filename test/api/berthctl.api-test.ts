@@ -2,8 +2,8 @@
 import assert from "node:assert/strict";
 import { after, before, describe, it } from "node:test";
 import { Client } from "../../kube/api/client.ts";
+import { NODES } from "../../kube/api/resource.ts";
 import { createClock } from "../../system/clock.ts";
-import { NODES } from "../../webhook/cluster-state/resources.ts";
 import { addrs, attachmentOf, bindingTo, claimRecord, reservationRecord } from "../support/fixtures.ts";
 import { BerthctlCluster, lines, steady } from "./berthctl-cluster.ts";
 import { havePartsOrSkip } from "./binaries.ts";

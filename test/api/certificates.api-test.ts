@@ -4,10 +4,9 @@
 import assert from "node:assert/strict";
 import { after, before, describe, it } from "node:test";
 import { Client } from "../../kube/api/client.ts";
-import { EVENTS } from "../../kube/controller/event-sink.ts";
+import { EVENTS, SECRETS } from "../../kube/api/resource.ts";
 import { parseBundle } from "../../webhook/certificates/ca-bundle.ts";
 import { readPair } from "../../webhook/certificates/pair.ts";
-import { SECRETS } from "../../webhook/certificates/secret.ts";
 import { eventually } from "../support/eventually.ts";
 import { havePartsOrSkip } from "./binaries.ts";
 import type { ControlPlane } from "./plane.ts";

@@ -1,9 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 import { setTimeout as pause } from "node:timers/promises";
 import type { Answer, Call, Connection } from "../../kube/api/connection.ts";
-import { CLAIMS, collectionPath, itemPath, type ObjectName, type Resource } from "../../kube/api/resource.ts";
+import {
+  CLAIMS,
+  collectionPath,
+  itemPath,
+  type ObjectName,
+  PODS,
+  type Resource,
+} from "../../kube/api/resource.ts";
 import { alreadyExists, statusOf } from "../../kube/api/status.ts";
-import { PODS } from "../../webhook/cluster-state/resources.ts";
 import { eventually } from "../support/eventually.ts";
 import { NAMESPACE } from "./agent-cluster.ts";
 import type { ChaosTally } from "./chaos-tally.ts";

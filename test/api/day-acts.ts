@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What happens in a day.
 import type { Connection } from "../../kube/api/connection.ts";
-import type { KubeItem } from "../../kube/api/resource.ts";
-import { PODS } from "../../webhook/cluster-state/resources.ts";
+import { type KubeItem, PODS } from "../../kube/api/resource.ts";
 import { eventually } from "../support/eventually.ts";
 import type { SeededRandom } from "../support/random.ts";
 import {

@@ -9,10 +9,10 @@ import {
   itemPath,
   type KubeItem,
   type ObjectName,
+  PODS,
   type Resource,
 } from "../../kube/api/resource.ts";
 import { statusOf } from "../../kube/api/status.ts";
-import { PODS } from "../../webhook/cluster-state/resources.ts";
 import { type Applied, type Json, NAMESPACE_OF_DAY } from "./day-objects.ts";
 
 /** A slow machine answers late; only a definite answer counts. */

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What must be so at the end of a day.
 import { Fields } from "../../allocator/manifest/kubernetes-object.ts";
-import { CLAIMS, type KubeItem, RESERVATIONS } from "../../kube/api/resource.ts";
-import { JOBS, PODS } from "../../webhook/cluster-state/resources.ts";
+import { CLAIMS, JOBS, type KubeItem, PODS, RESERVATIONS } from "../../kube/api/resource.ts";
 import { appOf, hasEnded, listed, phaseOf } from "./day-calls.ts";
 import { type DayCluster, NODE_NAMES } from "./day-cluster.ts";
 import { type Applied, GENERATED, namesOf } from "./day-objects.ts";

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Every kind of workload that a day in a cluster has.
-import type { Resource } from "../../kube/api/resource.ts";
-import { APPS, JOBS } from "../../webhook/cluster-state/resources.ts";
+import { APPS, JOBS, type Resource } from "../../kube/api/resource.ts";
 import { NAMESPACE } from "./agent-cluster.ts";
 
 export type Json = Readonly<Record<string, unknown>>;

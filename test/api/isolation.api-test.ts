@@ -8,10 +8,10 @@ import {
   CLAIMS,
   collectionPath,
   type KubeItem,
+  PODS,
   RESERVATIONS,
   type Resource,
 } from "../../kube/api/resource.ts";
-import { PODS } from "../../webhook/cluster-state/resources.ts";
 import { eventually } from "../support/eventually.ts";
 import { annotationsOf, claimObject, type Json, pod } from "../support/objects.ts";
 import { runsOf } from "../support/runs.ts";

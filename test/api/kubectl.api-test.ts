@@ -5,8 +5,7 @@ import { join } from "node:path";
 import { after, before, describe, it } from "node:test";
 import { ASSIGNED_TOKEN } from "../../allocator/manifest/annotations.ts";
 import { Client } from "../../kube/api/client.ts";
-import { CLAIMS, type KubeItem, RESERVATIONS, type Resource } from "../../kube/api/resource.ts";
-import { PODS } from "../../webhook/cluster-state/resources.ts";
+import { CLAIMS, type KubeItem, PODS, RESERVATIONS, type Resource } from "../../kube/api/resource.ts";
 import { eventually } from "../support/eventually.ts";
 import {
   annotationsOf,

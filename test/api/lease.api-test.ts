@@ -2,9 +2,9 @@
 import assert from "node:assert/strict";
 import { after, before, describe, it } from "node:test";
 import { noopLogger } from "../../allocator/base/ports.ts";
-import { itemPath } from "../../kube/api/resource.ts";
+import { itemPath, LEASES } from "../../kube/api/resource.ts";
 import { type ElectionOptions, elect, type LeaderTerm } from "../../kube/controller/leader-election.ts";
-import { kubeLeaseLock, LEASES } from "../../kube/controller/lease-lock.ts";
+import { kubeLeaseLock } from "../../kube/controller/lease-lock.ts";
 import { createClock } from "../../system/clock.ts";
 import { createRandom } from "../../system/random.ts";
 import { eventually } from "../support/eventually.ts";

@@ -3,8 +3,14 @@
 import assert from "node:assert/strict";
 import { after, before, describe, it } from "node:test";
 import { Client } from "../../kube/api/client.ts";
-import { CLAIMS, collectionPath, itemPath, POOLS, RESERVATIONS } from "../../kube/api/resource.ts";
-import { NAMESPACES } from "../../webhook/cluster-state/resources.ts";
+import {
+  CLAIMS,
+  collectionPath,
+  itemPath,
+  NAMESPACES,
+  POOLS,
+  RESERVATIONS,
+} from "../../kube/api/resource.ts";
 import { bindingTo, claimRecord, reservationRecord } from "../support/fixtures.ts";
 import { claimObject, poolObject } from "../support/objects.ts";
 import { havePartsOrSkip } from "./binaries.ts";

@@ -3,9 +3,8 @@
 import assert from "node:assert/strict";
 import { after, before, describe, it } from "node:test";
 import { ANNOTATION_FORMATS, EXEMPT_NAMESPACE } from "../../allocator/manifest/annotations.ts";
-import { itemPath } from "../../kube/api/resource.ts";
+import { itemPath, PODS } from "../../kube/api/resource.ts";
 import { ASSIGNED } from "../../webhook/admission/opt-in.ts";
-import { PODS } from "../../webhook/cluster-state/resources.ts";
 import { eventually } from "../support/eventually.ts";
 import { type Json, pod, poolObject } from "../support/objects.ts";
 import { BERTH_NAMESPACE, manifestsOf } from "./accounts.ts";

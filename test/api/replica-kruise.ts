@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 import { Client } from "../../kube/api/client.ts";
 import type { Connection } from "../../kube/api/connection.ts";
-import type { Resource } from "../../kube/api/resource.ts";
+import { KRUISE, type Resource } from "../../kube/api/resource.ts";
 import { isServed } from "../../webhook/cluster-state/discovery.ts";
-import { KRUISE } from "../../webhook/cluster-state/resources.ts";
 import { eventually } from "../support/eventually.ts";
 
 const DEFINITIONS: Resource = {

@@ -2,8 +2,16 @@
 // Objects of a cluster, made and changed as people, the scheduler and kubelet do it.
 import { Client } from "../../kube/api/client.ts";
 import type { Connection } from "../../kube/api/connection.ts";
-import { itemPath, type KubeItem, type ObjectName, type Resource } from "../../kube/api/resource.ts";
-import { APPS, NAMESPACES, NODES, PODS } from "../../webhook/cluster-state/resources.ts";
+import {
+  APPS,
+  itemPath,
+  type KubeItem,
+  NAMESPACES,
+  NODES,
+  type ObjectName,
+  PODS,
+  type Resource,
+} from "../../kube/api/resource.ts";
 
 export type Json = Readonly<Record<string, unknown>>;
 

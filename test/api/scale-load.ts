@@ -8,9 +8,17 @@ import { reservationName } from "../../allocator/store/codec.ts";
 import { IN_USE, specOf, statusPatch } from "../../allocator/store/kubernetes/objects.ts";
 import { type Body, Client } from "../../kube/api/client.ts";
 import type { Connection } from "../../kube/api/connection.ts";
-import { CLAIMS, POOLS, RESERVATIONS, type Resource } from "../../kube/api/resource.ts";
+import {
+  APPS,
+  CLAIMS,
+  NAMESPACES,
+  NODES,
+  PODS,
+  POOLS,
+  RESERVATIONS,
+  type Resource,
+} from "../../kube/api/resource.ts";
 import { createRandom } from "../../system/random.ts";
-import { APPS, NAMESPACES, NODES, PODS } from "../../webhook/cluster-state/resources.ts";
 import { type Entry, Etcd } from "./etcd.ts";
 
 export interface Load {

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import type { Connection } from "../../kube/api/connection.ts";
-import { collectionPath, itemPath } from "../../kube/api/resource.ts";
-import { PODS } from "../../webhook/cluster-state/resources.ts";
+import { collectionPath, itemPath, PODS } from "../../kube/api/resource.ts";
 import { bigPod } from "../bench/big-pod.ts";
 import { pod } from "../support/objects.ts";
 

@@ -3,7 +3,7 @@
 import { messageOf } from "../../allocator/base/errors.ts";
 import type { Clock, Logger, Random, Readiness } from "../../allocator/base/ports.ts";
 import type { Connection } from "../../kube/api/connection.ts";
-import type { ObjectName } from "../../kube/api/resource.ts";
+import { CONFIGURATIONS, type ObjectName, SECRETS } from "../../kube/api/resource.ts";
 import type { Controller } from "../../kube/controller/run-queue.ts";
 import { Reflector } from "../../kube/watch/reflector.ts";
 
@@ -12,7 +12,7 @@ import { MESSAGES } from "./events.ts";
 import type { ServerNames } from "./issue.ts";
 import { type CertificatePair, readCertificate } from "./pair.ts";
 import { allTrust, type Served, validateServingCert } from "./rotation.ts";
-import { CONFIGURATION, CONFIGURATIONS, configurationSeen, SECRETS, secretSeen, servedIn } from "./secret.ts";
+import { CONFIGURATION, configurationSeen, secretSeen, servedIn } from "./secret.ts";
 
 export interface CertificatesOptions {
   readonly connection: Connection;

@@ -1,28 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
+
 import { Client } from "../../kube/api/client.ts";
 import type { Connection } from "../../kube/api/connection.ts";
-import type { KubeItem, ObjectName, Resource } from "../../kube/api/resource.ts";
+import { CONFIGURATIONS, type KubeItem, type ObjectName, SECRETS } from "../../kube/api/resource.ts";
 import { bundleOf, parseBundle } from "./ca-bundle.ts";
 import type { CertSecret, ObservedCerts, Served } from "./rotation.ts";
 import type { Snapshot } from "./rotator.ts";
-
-export const SECRETS: Resource = {
-  group: "",
-  version: "v1",
-  plural: "secrets",
-  kind: "Secret",
-  namespaced: true,
-};
-
-const configurations = (kind: string, plural: string): Resource => {
-  return { group: "admissionregistration.k8s.io", version: "v1", plural, kind, namespaced: false };
-};
-
-/** Where the API server finds out whom it asks, and what it trusts. */
-export const CONFIGURATIONS: readonly Resource[] = [
-  configurations("MutatingWebhookConfiguration", "mutatingwebhookconfigurations"),
-  configurations("ValidatingWebhookConfiguration", "validatingwebhookconfigurations"),
-];
 
 /** Their name. */
 export const CONFIGURATION: ObjectName = { name: "berth" };

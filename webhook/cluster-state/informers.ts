@@ -5,13 +5,21 @@ import type { CalicoChoice } from "../../allocator/manifest/foreign-requests.ts"
 import type { NamespaceState } from "../../allocator/model/cluster-state.ts";
 import { Backoff } from "../../kube/api/backoff.ts";
 import type { Connection } from "../../kube/api/connection.ts";
-import { apiVersionOf, type KubeItem, type Resource } from "../../kube/api/resource.ts";
+import {
+  APPS,
+  apiVersionOf,
+  KRUISE,
+  type KubeItem,
+  NAMESPACES,
+  NODES,
+  PODS,
+  type Resource,
+} from "../../kube/api/resource.ts";
 import { Reflector } from "../../kube/watch/reflector.ts";
 import type { WatchMetrics } from "../../kube/watch/watch-metrics.ts";
 import { isServed } from "./discovery.ts";
 import type { ObservedNode, ObservedPod, ObservedWorkload } from "./observed-objects.ts";
 import { isReadWith, namespaceFacts, observedNode, observedPod, observedWorkload } from "./projections.ts";
-import { APPS, KRUISE, NAMESPACES, NODES, PODS } from "./resources.ts";
 
 export type { ObservedNode, ObservedPod, ObservedWorkload } from "./observed-objects.ts";
 

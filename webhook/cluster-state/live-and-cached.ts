@@ -12,12 +12,22 @@ import type {
 import { isSameGroup } from "../../allocator/model/workload-kinds.ts";
 import { Client } from "../../kube/api/client.ts";
 import type { Connection } from "../../kube/api/connection.ts";
-import { apiVersionOf, type KubeItem, type ObjectName, type Resource } from "../../kube/api/resource.ts";
+import {
+  APPS,
+  apiVersionOf,
+  JOBS,
+  KRUISE,
+  type KubeItem,
+  NAMESPACES,
+  NODES,
+  type ObjectName,
+  PODS,
+  type Resource,
+} from "../../kube/api/resource.ts";
 import { isGroupServed } from "./discovery.ts";
 import type { RunningInformers } from "./informers.ts";
 import { NodeAbsences } from "./node-grace.ts";
 import { isReadWith, namespaceFacts, observedNode, observedPod, observedWorkload } from "./projections.ts";
-import { APPS, JOBS, KRUISE, NAMESPACES, NODES, PODS } from "./resources.ts";
 
 export interface ClusterStates {
   /** From the watches: costs nothing, may lag, and so must not decide to let anything go. NOT_READY before they are synced. */

@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import fc from "fast-check";
 import { ANNOTATION_FORMATS } from "../../allocator/manifest/annotations.ts";
-import type { KubeItem } from "../../kube/api/resource.ts";
+import { APPS, KRUISE, type KubeItem } from "../../kube/api/resource.ts";
 import { refTo } from "../../test/support/fixtures.ts";
 import {
   FENCED,
@@ -13,7 +13,6 @@ import {
   observedPod,
   observedWorkload,
 } from "./projections.ts";
-import { APPS, KRUISE } from "./resources.ts";
 
 /** An object as a list has it: without kind and apiVersion, and with what nobody needs. */
 function item(more: Readonly<Record<string, unknown>> = {}): KubeItem {

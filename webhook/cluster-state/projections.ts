@@ -19,10 +19,9 @@ import {
 } from "../../allocator/manifest/kubernetes-object.ts";
 import type { NamespaceState, WorkloadState } from "../../allocator/model/cluster-state.ts";
 import { IDENTITY_ANNOTATIONS, IDENTITY_LABELS, type PodOwner } from "../../allocator/model/identity.ts";
-import { apiVersionOf, type KubeItem, type Resource } from "../../kube/api/resource.ts";
+import { apiVersionOf, type KubeItem, PODS, type Resource } from "../../kube/api/resource.ts";
 import { reservedOrdinalsOf } from "./kruise-ordinals.ts";
 import type { ObservedNode, ObservedPod, ObservedWorkload } from "./observed-objects.ts";
-import { PODS } from "./resources.ts";
 
 /** KEP-2268: somebody vouches that the node is down and that nothing runs on it. */
 export const OUT_OF_SERVICE = "node.kubernetes.io/out-of-service";

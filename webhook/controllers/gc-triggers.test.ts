@@ -4,14 +4,13 @@ import { describe, it } from "node:test";
 import { noopLogger } from "../../allocator/base/ports.ts";
 import { RecordCache } from "../../allocator/cache/cache.ts";
 import type { Claim } from "../../allocator/model/claim.ts";
-import type { KubeItem, Resource } from "../../kube/api/resource.ts";
+import { type KubeItem, NODES, PODS, type Resource } from "../../kube/api/resource.ts";
 import { ScriptedConnection } from "../../kube/testing/scripted-connection.ts";
 import { turns } from "../../kube/testing/turns.ts";
 import { Reflector } from "../../kube/watch/reflector.ts";
 import { ManualClock } from "../../system/testing/manual-clock.ts";
 import { bindingTo, claimRecord, storedAs } from "../../test/support/fixtures.ts";
 import { OUT_OF_SERVICE, observedNode, observedPod } from "../cluster-state/projections.ts";
-import { NODES, PODS } from "../cluster-state/resources.ts";
 import { startGcTriggers } from "./gc-triggers.ts";
 
 interface Event {

@@ -3,7 +3,7 @@
 import { messageOf } from "../../allocator/base/errors.ts";
 import type { Clock, Logger, Random } from "../../allocator/base/ports.ts";
 import type { Connection } from "../../kube/api/connection.ts";
-import type { ObjectName } from "../../kube/api/resource.ts";
+import { CONFIGURATIONS, type ObjectName, SECRETS } from "../../kube/api/resource.ts";
 import type { EventInput } from "../../kube/controller/event-recorder.ts";
 import { type Controller, runQueue } from "../../kube/controller/run-queue.ts";
 import { DONE, type Outcome, WorkQueue } from "../../kube/controller/workqueue.ts";
@@ -14,10 +14,8 @@ import { CertificateRotator } from "../certificates/rotator.ts";
 import {
   CertificateRecords,
   CONFIGURATION,
-  CONFIGURATIONS,
   configurationSeen,
   readSecret,
-  SECRETS,
   type SecretNames,
   type SecretSeen,
   secretSeen,

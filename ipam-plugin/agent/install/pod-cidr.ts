@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
+
 import { BerthError } from "../../../allocator/base/errors.ts";
 import { Client } from "../../../kube/api/client.ts";
 import type { Connection } from "../../../kube/api/connection.ts";
-import type { KubeItem, Resource } from "../../../kube/api/resource.ts";
-
-const NODES: Resource = { group: "", version: "v1", plural: "nodes", kind: "Node", namespaced: false };
+import { type KubeItem, NODES } from "../../../kube/api/resource.ts";
 
 /** What stands in a list for all nodes in the place of a node's own range, by the words that Calico's installer knows. */
 const PLACES: Readonly<Record<string, (cidr: string) => boolean>> = {

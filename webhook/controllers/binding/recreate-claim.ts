@@ -11,10 +11,9 @@ import type { Reserved } from "../../../allocator/lifecycle/reserve.ts";
 import { podMetadata, readObject } from "../../../allocator/manifest/kubernetes-object.ts";
 import { namespaceOf } from "../../../allocator/model/cluster-state.ts";
 import { Client } from "../../../kube/api/client.ts";
-
+import { PODS } from "../../../kube/api/resource.ts";
 import { withUsablePools } from "../../admission/pool-access.ts";
 import type { ObservedPod } from "../../cluster-state/informers.ts";
-import { PODS } from "../../cluster-state/resources.ts";
 import type { ControllerDeps } from "../controller.ts";
 
 type Deps = Pick<ControllerDeps, "context" | "inventory" | "connection" | "access">;

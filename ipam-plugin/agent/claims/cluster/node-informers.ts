@@ -15,12 +15,10 @@ import { type Pool, parseStoredPool, poolOf } from "../../../../allocator/pool/p
 import { storedOf } from "../../../../allocator/store/kubernetes/objects.ts";
 import type { Stored } from "../../../../allocator/store/store.ts";
 import type { Connection } from "../../../../kube/api/connection.ts";
-import { CLAIMS, type KubeItem, POOLS, type Resource } from "../../../../kube/api/resource.ts";
+import { CLAIMS, type KubeItem, PODS, POOLS } from "../../../../kube/api/resource.ts";
 import { Reflector } from "../../../../kube/watch/reflector.ts";
 import type { WatchMetrics } from "../../../../kube/watch/watch-metrics.ts";
 import { type NodeCache, type NodePod, type PodName, podKey } from "./node-cache.ts";
-
-export const PODS: Resource = { group: "", version: "v1", plural: "pods", kind: "Pod", namespaced: true };
 
 const READ = [
   ...ANNOTATION_FORMATS.map(({ key }) => key),
