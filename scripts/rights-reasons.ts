@@ -60,10 +60,13 @@ export const REASONS: Readonly<Record<string, Account>> = {
   "berth-agent": {
     title: "berth-agent: the agent of a node",
     narrowed:
-      "The policy `agents.berth.dev` leaves it the status of claims that are bound to its own node, told by the node name that the API server writes into its pod's token; a token without one writes nothing. It reads pods and claims of the whole cluster.",
+      "The policy `agents.berth.dev` leaves it the status of claims that are bound to its own node and of blocks that it owns, told by the node name that the API server writes into its pod's token; a token without one writes nothing. It reads pods, claims and blocks of the whole cluster.",
     why: {
       pods: "those of its node, by a field selector that a role cannot ask for",
       "ipclaims.berth.dev": "what is bound to its node, by selector; one claim when memory has none yet",
+      "ipblocks.berth.dev":
+        "which pieces of a pool its node owns, by selector; one block when a status was written meanwhile",
+      "ipblocks.berth.dev/status": "how many addresses of a block are used, and that it gives the block back",
       "ippools.berth.dev": "prefix length, gateway, routes and DNS of an address",
       "ipclaims.berth.dev/status": "which sandbox has the addresses, and that it has ended",
     },

@@ -67,6 +67,11 @@ export class RecordCache implements RecordReader {
     return FOLLOWED.every((kind) => this.#synced.has(kind));
   }
 
+  /** The kind was listed whole at least once. */
+  knows(kind: Kind): boolean {
+    return this.#synced.has(kind);
+  }
+
   pool(name: string): Pool | undefined {
     return this.#pools.get(name);
   }
@@ -107,6 +112,11 @@ export class RecordCache implements RecordReader {
 
   blocksOf(pool: string): Iterable<Stored<"block">> {
     return this.#blocks.ofPool(pool);
+  }
+
+  /** Those of pools that are gone, too. */
+  blocks(): Iterable<Stored<"block">> {
+    return this.#blocks.blocks.values();
   }
 
   claim(key: string): Stored<"claim"> | undefined {

@@ -23,6 +23,8 @@ export interface RecordReader {
   reservations(): Iterable<Stored<"reservation">>;
   /** The block of a node that has the address for itself. Absent: blocks are not followed. */
   blockOwning?(address: Address): Block | undefined;
+  /** All of the pool that nodes have, or that cool. Absent: as above. */
+  blocksOf?(pool: string): Iterable<Stored<"block">>;
   /** Everything of the pool's space that must not be picked: taken, cooling, excluded, reserved, gateways. */
   unpickable(pool: Pool, family: Family): IntervalSet;
   /** Addresses of the pool that claims of the namespace hold. */

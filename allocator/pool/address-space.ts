@@ -15,6 +15,7 @@ import {
   type Range,
   readInterval,
   sizeOf,
+  without,
 } from "../ip/ip-range.ts";
 import type { PoolSpec } from "./pool-spec.ts";
 
@@ -133,6 +134,14 @@ export function intervalsOf(space: AddressSpace, family: Family): readonly Inter
 export function capacity(space: AddressSpace, family: Family): bigint {
   const all = intervalsOf(space, family).reduce((sum, interval) => sum + sizeOf(interval), 0n);
   return all - never(space, family).size;
+}
+
+/** Every address of the family that the pool gives: to anyone, or on explicit request. */
+export function givenIn(space: AddressSpace, family: Family): IntervalSet {
+  const given = new IntervalSet();
+  for (const interval of without(merge(intervalsOf(space, family)), never(space, family)))
+    given.addInterval(interval);
+  return given;
 }
 
 /** What a picker must pass over besides what is taken: gateways, excluded and reserved addresses of the ranges. */

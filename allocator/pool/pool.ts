@@ -15,6 +15,7 @@ export {
   type AddressClass,
   capacity,
   classify,
+  givenIn,
   intervalsOf,
   rangeOf,
   unavailableByDefault,

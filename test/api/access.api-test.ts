@@ -28,6 +28,7 @@ import { openControlPlane } from "./shared-plane.ts";
 /** Set, the snapshots are written anew from what the API server says. */
 const UPDATE = process.env["BERTH_UPDATE_SNAPSHOTS"] === "1";
 const SHOP = "/apis/berth.dev/v1alpha1/namespaces/shop/ipclaims";
+const BLOCKS = "/apis/berth.dev/v1alpha1/ipblocks";
 const PODS_OF_SHOP = "/api/v1/namespaces/shop/pods";
 const CONFIGURATIONS = "/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations";
 
@@ -90,6 +91,9 @@ if (havePartsOrSkip(["etcd", "kube-apiserver", "kubectl"])) {
         const binding = node === undefined ? {} : { binding: bindingTo(name, node) };
         await store.create("claim", { ...made, ...binding });
       }
+      const block = { pool: "web", nodeUID: "u", holes: [], granted: true };
+      await store.create("block", { ...block, cidr: "10.30.0.0/28", node: "node-a" });
+      await store.create("block", { ...block, cidr: "10.30.0.16/28", node: "node-b" });
     });
     after(async () => {
       await store?.close();
@@ -194,6 +198,40 @@ if (havePartsOrSkip(["etcd", "kube-apiserver", "kubectl"])) {
         );
       });
 
+      it("the status of a block that node A owns can be written, of itself alone, and of no other", async () => {
+        const status = { node: "node-a", used: 3 };
+        const returned = { ...status, used: 0, returnedAt: "2026-01-01T00:00:00Z" };
+        assert.equal(await told(agent, merge(`${BLOCKS}/10.30.0.0-28/status`, { status })), "200");
+        assert.equal(await told(agent, merge(`${BLOCKS}/10.30.0.0-28/status`, { status: returned })), "200");
+        const stranger = { ...returned, node: "node-b" };
+        const words =
+          "the agent of node node-a may write of blocks that its node owns, and this one is of node-b";
+        assert.match(
+          await told(agent, merge(`${BLOCKS}/10.30.0.16-28/status`, { status: returned })),
+          denied("agents.berth.dev", words),
+        );
+        const own = "an agent says of a block what is on its own node: status.node must be its node";
+        assert.match(
+          await told(agent, merge(`${BLOCKS}/10.30.0.0-28/status`, { status: stranger })),
+          denied("agents.berth.dev", own),
+        );
+        // the main resource takes no status, and a status nothing of the spec
+        const taken = merge(`${BLOCKS}/10.30.0.16-28/status`, { spec: { node: "node-a" } });
+        assert.match(await told(agent, taken), denied("agents.berth.dev", words));
+        assert.match(
+          await told(agent, merge(`${BLOCKS}/10.30.0.0-28`, { spec: { node: "node-b" } })),
+          /^403 .*cannot patch resource "ipblocks"/,
+        );
+        assert.deepEqual((await store.get("block", "10.30.0.0/28"))?.record.status, {
+          node: "node-a",
+          used: 0,
+          returnedAt: Date.UTC(2026, 0, 1),
+        });
+        assert.equal((await store.get("block", "10.30.0.16/28"))?.record.status, undefined);
+        const mine = { method: "GET", path: BLOCKS, query: { fieldSelector: "spec.node=node-a" } } as const;
+        assert.equal(await told(agent, mine), "200");
+      });
+
       it("no secret, no pod, no webhook configuration, no record can be written, by its role", async () => {
         const forbidden = (verb: string, resource: string, group: string) =>
           new RegExp(
@@ -264,7 +302,7 @@ if (havePartsOrSkip(["etcd", "kube-apiserver", "kubectl"])) {
       before(async () => {
         const rule = {
           apiGroups: ["berth.dev"],
-          resources: ["ipclaims", "ipclaims/status", "ippools", "ipreservations"],
+          resources: ["ipclaims", "ipclaims/status", "ippools", "ipreservations", "ipblocks"],
           verbs: ["create", "update", "patch", "delete"],
         };
         const admin = plane.connect();
@@ -282,7 +320,10 @@ if (havePartsOrSkip(["etcd", "kube-apiserver", "kubectl"])) {
       });
 
       it("an agent still creates, changes and deletes nothing, not even of its own node", async () => {
-        const words = denied("agents.berth.dev", "an agent writes the status of claims and nothing else");
+        const words = denied(
+          "agents.berth.dev",
+          "an agent writes the status of claims and blocks and nothing else",
+        );
         const body = {
           ...{ apiVersion: "berth.dev/v1alpha1", kind: "IPClaim", metadata: { name: "new" } },
           spec: { request: { addresses: ["10.20.0.71"] } },
@@ -290,6 +331,8 @@ if (havePartsOrSkip(["etcd", "kube-apiserver", "kubectl"])) {
         assert.match(await told(agent, { method: "POST", path: SHOP, body }), words);
         assert.match(await told(agent, merge(`${SHOP}/here`, { metadata: { labels: { a: "b" } } })), words);
         assert.match(await told(agent, { method: "DELETE", path: `${SHOP}/here` }), words);
+        assert.match(await told(agent, { method: "DELETE", path: `${BLOCKS}/10.30.0.0-28` }), words);
+        assert.match(await told(agent, merge(`${BLOCKS}/10.30.0.0-28`, { spec: { node: "node-a" } })), words);
         const pool = {
           ...{ apiVersion: "berth.dev/v1alpha1", kind: "IPPool", metadata: { name: "mine" } },
           spec: { ranges: [{ cidr: "10.0.0.0/24" }] },

@@ -121,7 +121,7 @@ export const UNUSED: Readonly<Record<Account, readonly string[]>> = {
     ...["get", "list", "watch"].map((verb) => `${verb} clonesets.apps.kruise.io`),
     ...["get", "list", "watch"].map((verb) => `${verb} statefulsets.apps.kruise.io`),
     // no pool has blocks yet
-    ...["get", "list", "watch", "create", "patch", "delete"].map((verb) => `${verb} ipblocks.berth.dev`),
+    ...["get", "list", "create", "patch", "delete"].map((verb) => `${verb} ipblocks.berth.dev`),
     // certificates come from a folder there; issuer.api-test.ts has the life that uses these
     ...["list", "watch"].flatMap((verb) => CERTIFICATES.map((resource) => `${verb} ${resource}`)),
   ],
@@ -131,5 +131,10 @@ export const UNUSED: Readonly<Record<Account, readonly string[]>> = {
     "patch events.events.k8s.io",
   ],
   // a claim is read when a status was written by somebody else meanwhile, or an ADD goes by more than memory
-  "berth-agent": ["get ipclaims.berth.dev", "list ipclaims.berth.dev", "list ippools.berth.dev", "list pods"],
+  "berth-agent": [
+    ...["get ipclaims.berth.dev", "list ipclaims.berth.dev", "list ippools.berth.dev", "list pods"],
+    // no node has blocks yet
+    ...["get", "list", "watch"].map((verb) => `${verb} ipblocks.berth.dev`),
+    "patch ipblocks.berth.dev/status",
+  ],
 };

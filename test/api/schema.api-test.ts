@@ -186,6 +186,33 @@ if (havePartsOrSkip(["etcd", "kube-apiserver", "kubectl"])) {
       assert.deepEqual(await store.get("reservation", address), made.stored);
     });
 
+    it("keep the size of a pool's blocks, and that it has some or none", async () => {
+      const client = clientOf(resourceOf("pool"));
+      const sizes: readonly (PoolSpec["blockSize"] | null)[] = [
+        null,
+        {},
+        { ipv4: 26 },
+        { ipv4: 26, ipv6: 122 },
+      ];
+      const ranges = [{ cidr: "10.50.0.0/24" }, { cidr: "fd00:50::/64" }];
+      for (const [i, before] of sizes.entries()) {
+        const place = { name: `cut-${i}` };
+        await client.create(place, { spec: { ranges, ...(before && { blockSize: before }) } });
+        for (const after of [...sizes, { ipv4: 27, ipv6: 122 }, { ipv6: 122 }]) {
+          const spec = { priority: 1, blockSize: after && { ipv4: null, ipv6: null, ...after } };
+          const change = client.patch(place, { type: "merge", body: { spec } });
+          if (after === before) assert.ok(await change);
+          else
+            await assert.rejects(
+              change,
+              /spec.blockSize: Invalid value: .*never changes/,
+              JSON.stringify([before, after]),
+            );
+        }
+        await client.patch(place, { type: "merge", body: { metadata: { labels: { a: "b" } } } });
+      }
+    });
+
     it("keep the word that a block was given back", async () => {
       const made = await store.create("block", blockOf("10.20.8.0/26", { granted: true }));
       const returned = { node: "node-a", used: 0, returnedAt: 1_700_000_000_000 };

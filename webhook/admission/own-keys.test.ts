@@ -136,5 +136,7 @@ describe("blockSize of a pool", () => {
     const wider = poolObject("web", { ...SPEC, priority: 3, blockSize: { ipv4: 26 } });
     const told = await send(world, "/validate/pools", wider, { operation: "UPDATE", oldObject: cut });
     assert.equal(told.allowed, true);
+    const none = await send(world, "/validate/pools", poolObject("db", { ...SPEC, blockSize: { ipv4: 26 } }));
+    assert.match(deniedAs(none), /blockSize does not work yet/);
   });
 });

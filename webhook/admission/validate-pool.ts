@@ -23,6 +23,7 @@ import {
 } from "../review/admission-review.ts";
 import { type AdmissionContext, expectKind, objectOf } from "./admission-context.ts";
 import { beforeOf, unknownIn } from "./own-keys.ts";
+import { changedBlockSize, heldByNodes, robsNodes, withoutBlocks } from "./pool-blocks.ts";
 
 /** `/validate/pools`: a pool that passes is one that the allocator can use, and takes nothing from anybody. */
 export function validatePools(admission: AdmissionContext): Handler {
@@ -51,9 +52,10 @@ async function judge(
   const unknown = unknownIn(request, object, "IPPool");
   if (unknown !== undefined) return unknown;
   if (isSameSpec(request, object)) return undefined;
-  const unready = blocks(request, object);
-  if (unready !== undefined) return unready;
-  return judgePool(admission.context.view, await poolsNow(admission), object);
+  const pools = await poolsNow(admission);
+  return (
+    judgeBlockSize(admission, request, object, pools) ?? judgePool(admission.context.view, pools, object)
+  );
 }
 
 /** Its labels and finalizers may change whatever stands beside it by now. */
@@ -63,11 +65,18 @@ function isSameSpec(request: AdmissionRequest, object: KubeObject): boolean {
   return !isRefusal(before) && isDeepStrictEqual(before.spec.value, object.spec.value);
 }
 
-/** Nothing is cut into blocks yet. A pool that was stored with the field keeps it, which does nothing. */
-function blocks(request: AdmissionRequest, object: KubeObject): Refusal | undefined {
+/** On the embedded stack what is stored is what stood; in a cluster the API server says it. */
+function judgeBlockSize(
+  { blocks }: AdmissionContext,
+  request: AdmissionRequest,
+  object: KubeObject,
+  pools: readonly Pool[],
+): Refusal | undefined {
   const asked = object.spec.get("blockSize");
-  const stood = beforeOf(request)?.spec.get("blockSize");
-  if (asked === undefined || isDeepStrictEqual(asked, stood)) return undefined;
+  const before =
+    beforeOf(request)?.spec.value ?? pools.find(({ name }) => name === object.metadata.name)?.spec;
+  if (before !== undefined) return changedBlockSize(asked, before["blockSize"]);
+  if (asked === undefined || blocks === "accepted") return undefined;
   return invalidPool(
     "spec.blockSize",
     "does not work yet: every address is reserved one by one; leave the field out",
@@ -95,7 +104,7 @@ async function poolsNow(admission: AdmissionContext): Promise<readonly Pool[]> {
 function judgePool(view: RecordReader, pools: readonly Pool[], object: KubeObject): Refusal | undefined {
   const pool = parsePool(recordOf(object));
   if (isRefusal(pool)) return pool;
-  return findOverlap(pools, pool) ?? robs(view, pool);
+  return findOverlap(pools, pool) ?? withoutBlocks(pool) ?? robs(view, pool) ?? robsNodes(view, pool);
 }
 
 /** No reservation may find itself outside, or on an address that is not given out. */
@@ -115,7 +124,8 @@ function judgeRemoval(admission: AdmissionContext, object: KubeObject): Refusal 
   for (const { record } of admission.context.view.reservations()) {
     if (record.pool === name && record.releasedAt === undefined) held.push(record);
   }
-  return held.length === 0 ? undefined : inUse(name, held, "it still holds");
+  if (held.length > 0) return inUse(name, held, "it still holds");
+  return heldByNodes(admission.context.view, name);
 }
 
 function inUse(pool: string, reservations: readonly Reservation[], why: string): Refusal {

@@ -74,7 +74,7 @@ export async function openCaches(options: CachesOptions): Promise<ClusterCaches>
 }
 
 function readiness(cache: RecordCache, informers: RunningInformers): { ready: boolean; reason: string } {
-  if (!cache.ready) return { ready: false, reason: "records are not loaded" };
+  if (!(cache.ready && cache.knows("block"))) return { ready: false, reason: "records are not loaded" };
   if (!informers.isSynced()) return { ready: false, reason: "what is in the cluster is not loaded" };
   return { ready: true, reason: "" };
 }

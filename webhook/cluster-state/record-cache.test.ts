@@ -49,7 +49,7 @@ describe("followRecords", () => {
     await following.synced;
     await turns();
     assert.ok(cache.claim("shop/mysql-0"));
-    assert.equal(seen.under, 3);
+    assert.equal(seen.under, 4);
     stop.abort();
     await following.ended;
     assert.deepEqual([seen.under, clock.sleeping, errors.length], [0, 0, 1]);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import { messageOf } from "../../allocator/base/errors.ts";
 import type { Clock, Logger } from "../../allocator/base/ports.ts";
-import { type CacheSync, type RecordCache, syncCache } from "../../allocator/cache/cache.ts";
+import { type CacheSync, FOLLOWED, type RecordCache, syncCache } from "../../allocator/cache/cache.ts";
 import type { Store } from "../../allocator/store/store.ts";
 
 /** A watch of records that failed for good is begun anew after this. */
@@ -26,7 +26,10 @@ export function syncRecords(
   const run = async () => {
     while (!signal.aborted) {
       const cut = new AbortController();
-      const following = syncCache(store, mirror, AbortSignal.any([signal, cut.signal]));
+      const following = syncCache(store, mirror, AbortSignal.any([signal, cut.signal]), [
+        ...FOLLOWED,
+        "block",
+      ]);
       following.synced.then(
         () => mirror.ready && synced.resolve(),
         () => {}, // `ended` says the same

@@ -9,7 +9,7 @@ import { parseStoredPool } from "../../../allocator/pool/pool.ts";
 import { IN_USE } from "../../../allocator/store/kubernetes/objects.ts";
 import type { Stored } from "../../../allocator/store/store.ts";
 import { Client } from "../../../kube/api/client.ts";
-import { apiVersionOf, type KubeItem, POOLS, RESERVATIONS } from "../../../kube/api/resource.ts";
+import { apiVersionOf, BLOCKS, type KubeItem, POOLS, RESERVATIONS } from "../../../kube/api/resource.ts";
 import { type Controller, runQueue } from "../../../kube/controller/run-queue.ts";
 import { DONE, type Outcome, WorkQueue } from "../../../kube/controller/workqueue.ts";
 import { type Condition, conditionsOf, withoutManagedFields } from "../conditions.ts";
@@ -34,6 +34,7 @@ class Pools {
   readonly #deps: ControllerDeps;
   readonly #client: Client;
   readonly #reservations: Client;
+  readonly #blocks: Client;
   readonly #queue: WorkQueue;
   readonly #items = new Map<string, KubeItem>(); // pool -> the object as it was last seen
   readonly #writtenAt = new Map<string, number>(); // pool -> monotonic time of the last write
@@ -44,6 +45,7 @@ class Pools {
     this.#deps = deps;
     this.#client = new Client(deps.connection, POOLS);
     this.#reservations = new Client(deps.connection, RESERVATIONS);
+    this.#blocks = new Client(deps.connection, BLOCKS);
     const { clock, random, log } = deps.context;
     const { metrics } = deps;
     const work = (_: string, signal: AbortSignal) => this.#pass(signal);
@@ -59,6 +61,7 @@ class Pools {
           this.#soon();
       }),
       mirror.onChange("reservation", () => this.#soon()),
+      mirror.onChange("block", () => this.#soon()),
       mirror.onChange("claim", (_, now, before) => {
         if (boundTo(now) !== boundTo(before)) this.#soon();
       }),
@@ -149,14 +152,24 @@ class Pools {
   ): Promise<readonly string[] | undefined> {
     const { finalizers = [], name, deletionTimestamp } = metadata;
     const there = finalizers.includes(IN_USE);
-    if (reserved > 0) return there || deletionTimestamp !== undefined ? undefined : [...finalizers, IN_USE];
+    if (reserved > 0 || this.#isForBlocks(name))
+      return there || deletionTimestamp !== undefined ? undefined : [...finalizers, IN_USE];
     if (!there || (await this.#holdsAny(name))) return undefined;
     return finalizers.filter((finalizer) => finalizer !== IN_USE);
   }
 
-  /** What cools holds nothing. */
+  /** It has blocks, or nodes may get some at any moment: then it is kept beforehand. */
+  #isForBlocks(name: string): boolean {
+    const { mirror } = this.#deps;
+    const pool = mirror.pool(name);
+    const mayHave = pool !== undefined && !pool.deleting && pool.spec.blockSize !== undefined;
+    return mayHave || !isEmpty(mirror.blocksOf(name));
+  }
+
+  /** A reservation that cools holds nothing. A block that cools does: whoever ends that asks the pool how long it takes. */
   async #holdsAny(pool: string): Promise<boolean> {
     const selection = { fieldSelector: `spec.pool=${pool}` };
+    for await (const { items } of this.#blocks.pages(selection, 1)) if (items.length > 0) return true;
     for await (const { items } of this.#reservations.pages(selection, 500)) {
       if (items.some((item) => !isCooling(item))) return true;
     }
@@ -209,6 +222,11 @@ class Pools {
 function boundTo(claim: Stored<"claim"> | undefined): string {
   if (claim === undefined || !isBound(claim.record)) return "";
   return claim.record.addresses.join(",");
+}
+
+function isEmpty(items: Iterable<unknown>): boolean {
+  for (const _ of items) return false;
+  return true;
 }
 
 function isCooling(item: KubeItem): boolean {
