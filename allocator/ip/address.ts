@@ -70,6 +70,22 @@ function readIPv6(text: string): bigint | undefined {
   }
 }
 
+/** The canonical text, which has at most one `::` and no dotted quad, by hand: records are compared again and again. */
+function canonicalIPv6(text: Address): bigint {
+  const [head = "", tail] = text.split("::");
+  const before = groupsOf(head);
+  const upper = numberOf(before);
+  return tail === undefined ? upper : (upper << BigInt(16 * (8 - before.length))) | numberOf(groupsOf(tail));
+}
+
+function groupsOf(part: string): readonly string[] {
+  return part === "" ? [] : part.split(":");
+}
+
+function numberOf(groups: readonly string[]): bigint {
+  return groups.reduce((sum, group) => (sum << 16n) | BigInt(Number.parseInt(group, 16)), 0n);
+}
+
 function writeIPv4(n: number): Address {
   return `${n >>> 24}.${(n >>> 16) & 255}.${(n >>> 8) & 255}.${n & 255}` as Address;
 }
@@ -88,7 +104,7 @@ export function familyOf(address: Address): Family {
 /** The address as an unsigned integer of 32 or 128 bits. */
 export function toNumber(address: Address): bigint {
   const small = readIPv4(address);
-  return small === undefined ? new Address6(address).bigInt() : BigInt(small);
+  return small === undefined ? canonicalIPv6(address) : BigInt(small);
 }
 
 /**
