@@ -1,14 +1,26 @@
 // SPDX-License-Identifier: Apache-2.0
-// The lives of one seed, in a process of its own: node batch.ts RUNS SEED. What came of them goes to the parent.
+// Lives of one seed after the other, in a process of its own: the parent sends RUNS and a SEED, and is told what came of them.
+import type { Ask, Said } from "./crew.ts";
 import { Disks } from "./journal-disk.ts";
 import { describe, trial } from "./property.ts";
 import { Tally } from "./tally.ts";
 
-const [runs = 0, seed = 0] = process.argv.slice(2).map(Number);
 const disks = new Disks();
-const tally = new Tally();
-const failure = await trial({ disks, tally, runs, seed });
-const told = failure && (await describe(failure, { disks }));
-disks.close();
-process.send?.({ counts: tally.counts(), ...(told !== undefined && { told }) });
-process.disconnect?.();
+
+async function live({ runs, seed }: Ask): Promise<Said> {
+  const tally = new Tally();
+  const failure = await trial({ disks, tally, runs, seed });
+  const told = failure && (await describe(failure, { disks }));
+  return { counts: tally.counts(), ...(told !== undefined && { told }) };
+}
+
+process.on("message", (ask: Ask) => {
+  live(ask).then(
+    (said) => process.send?.(said),
+    (error: unknown) => {
+      console.error(error);
+      process.exit(1);
+    },
+  );
+});
+process.on("disconnect", () => disks.close());

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Many lives, on all processors. Each process has the lives of one seed: node:test would follow every promise of its own.
-import { fork } from "node:child_process";
+// Many lives, on all processors, in processes of their own: node:test would follow every promise of its own.
+import { type ChildProcess, fork } from "node:child_process";
 import { once } from "node:events";
 import { join } from "node:path";
 import { type Counts, Tally } from "./tally.ts";
@@ -22,8 +22,14 @@ export interface Lived {
   readonly told: string | undefined;
 }
 
-/** What a process of one seed says at its end. */
-interface Said {
+/** What a process is asked to live. */
+export interface Ask {
+  readonly runs: number;
+  readonly seed: number;
+}
+
+/** What it says of that. */
+export interface Said {
   readonly counts: Counts;
   readonly told?: string;
 }
@@ -34,25 +40,35 @@ export async function live({ runs, seed, processes, onSeed }: Campaign): Promise
   let told: string | undefined;
   let begun = 0;
   const work = async () => {
+    // read and compiled once: that takes as long as some forty lives
+    const child = fork(join(import.meta.dirname, "batch.ts"));
     while (told === undefined && begun * RUNS_OF_A_SEED < runs) {
       const n = begun++;
-      const said = await liveSeed(Math.min(RUNS_OF_A_SEED, runs - n * RUNS_OF_A_SEED), seed + n);
+      const ask = { runs: Math.min(RUNS_OF_A_SEED, runs - n * RUNS_OF_A_SEED), seed: seed + n };
+      const said = await liveSeed(child, ask);
       tally.add(said.counts);
       told ??= said.told;
-      onSeed?.(seed + n, tally);
+      onSeed?.(ask.seed, tally);
     }
+    child.disconnect();
   };
   await Promise.all(Array.from({ length: processes }, work));
   return { tally, told };
 }
 
-async function liveSeed(runs: number, seed: number): Promise<Said> {
-  const child = fork(join(import.meta.dirname, "batch.ts"), [String(runs), String(seed)]);
-  let said: Said | undefined;
-  child.on("message", (message) => {
-    said = message as Said;
+async function liveSeed(child: ChildProcess, ask: Ask): Promise<Said> {
+  const over = new AbortController();
+  const { signal } = over;
+  const dead = once(child, "exit", { signal }).then(([code]) => {
+    throw new Error(`the lives of seed ${ask.seed} ended with exit status ${code}`);
   });
-  const [code] = await once(child, "exit");
-  if (said === undefined) throw new Error(`the lives of seed ${seed} ended with exit status ${code}`);
-  return said;
+  const said = once(child, "message", { signal });
+  child.send(ask);
+  try {
+    const [message] = await Promise.race([said, dead]);
+    return message as Said;
+  } finally {
+    over.abort();
+    await Promise.allSettled([said, dead]);
+  }
 }

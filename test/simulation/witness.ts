@@ -105,7 +105,9 @@ export class Witness {
     const stirred = this.#stirred;
     this.#stirred = false;
     const words =
-      this.#objections[0] ?? this.#judgeSandboxes() ?? (stirred ? this.#judgeRecords() : undefined);
+      this.#objections[0] ??
+      (stirred ? (this.#judgeUse() ?? this.#judgeRecords()) : undefined) ??
+      this.#judgeJournals();
     if (words !== undefined) throw new Violation(words);
   }
 
@@ -120,18 +122,24 @@ export class Witness {
     this.#doubt.note(written);
   }
 
-  #judgeSandboxes(): string | undefined {
+  /** Of what sandboxes use: it changes with the records, and when one goes up. */
+  #judgeUse(): string | undefined {
     const users = new Map<Address, Sandbox>(); // address -> live sandbox
     for (const node of this.#nodes) {
       for (const sandbox of node.sandboxes) {
         if (sandbox.phase !== "up") continue;
         const words =
-          sharedUse(users, sandbox) ??
-          this.#judgeBound(node, sandbox) ??
-          this.#judgeBlocks(sandbox) ??
-          judgeJournal(node, sandbox);
+          sharedUse(users, sandbox) ?? this.#judgeBound(node, sandbox) ?? this.#judgeBlocks(sandbox);
         if (words !== undefined) return words;
       }
+    }
+    return undefined;
+  }
+
+  #judgeJournals(): string | undefined {
+    for (const node of this.#nodes) {
+      const words = judgeJournal(node);
+      if (words !== undefined) return words;
     }
     return undefined;
   }
@@ -212,14 +220,19 @@ function sharedUse(users: Map<Address, Sandbox>, sandbox: Sandbox): string | und
 }
 
 /** Invariant 4: what an ADD answered is in the journal, also in that which a new process has read. */
-function judgeJournal({ name, agent }: Node, { id, addresses }: Sandbox): string | undefined {
+function judgeJournal({ name, agent, sandboxes }: Node): string | undefined {
   if (agent?.attachments === undefined || !agent.process.alive) return undefined;
-  const found = agent.attachments.attached().find(({ containerID }) => containerID === id);
-  if (found === undefined)
-    return `invariant 4: sandbox ${id} is up, and the journal of ${name} does not have it`;
-  const known = found.result.addresses.map(({ address }) => address);
-  if (sameAddresses(known, addresses)) return undefined;
-  return `invariant 4: sandbox ${id} uses ${addresses.join("+")}, and the journal of ${name} has ${known.join("+")}`;
+  const up = sandboxes.filter(({ phase }) => phase === "up");
+  const attached = up.length === 0 ? [] : agent.attachments.attached();
+  for (const { id, addresses } of up) {
+    const found = attached.find(({ containerID }) => containerID === id);
+    if (found === undefined)
+      return `invariant 4: sandbox ${id} is up, and the journal of ${name} does not have it`;
+    const known = found.result.addresses.map(({ address }) => address);
+    if (!sameAddresses(known, addresses))
+      return `invariant 4: sandbox ${id} uses ${addresses.join("+")}, and the journal of ${name} has ${known.join("+")}`;
+  }
+  return undefined;
 }
 
 /** Invariant 2, of identities that are counted. */
@@ -237,7 +250,8 @@ function twoClaims(claims: readonly Claim[]): string | undefined {
 }
 
 export function sameAddresses(a: readonly string[], b: readonly string[]): boolean {
-  return a.toSorted().join() === b.toSorted().join();
+  if (a.length !== b.length) return false;
+  return a.every((one, n) => one === b[n]) || a.toSorted().join() === b.toSorted().join();
 }
 
 export function parsedPool(record: PoolRecord): Pool {
