@@ -62,12 +62,12 @@ describe("what is not kept", () => {
     [
       "a slot of a Deployment's set",
       origin({ owner: owner("ReplicaSet", "apps/v1", "web-5d9"), labels: { "pod-template-hash": "5d9" } }),
-      PINNED,
+      { ...PINNED, ...STICKY },
     ],
     [
       "a slot of a CloneSet's set",
       origin({ name: "web-a", owner: owner("CloneSet", "apps.kruise.io/v1alpha1", "web") }),
-      PINNED,
+      { ...PINNED, ...STICKY },
     ],
     [
       "an index of a Job",
@@ -130,6 +130,19 @@ describe("what is not kept", () => {
       );
       assert.match(said[1] ?? "", /^an address is held only while /);
     }
+    const kept = { ...PINNED, ...STICKY };
+    for (const [said, kind] of [
+      [ofPod(bare, kept), "ReplicaSet"],
+      [ofTemplate("ReplicaSet", "apps/v1", kept), "ReplicaSet"],
+      [ofPod(ofRollout, kept), "Rollout"],
+      [ofTemplate("Rollout", "argoproj.io/v1alpha1", kept), "Rollout"],
+    ] as const) {
+      assert.equal(
+        said[0],
+        `berth.dev/sticky has no effect on the pods of a ${kind}: when one is gone its address is free, and the next takes any free entry of the list; leave it out, or use a Deployment`,
+      );
+      assert.match(said[1] ?? "", /^an address is held only while /);
+    }
     assert.match(
       ofTemplate("Rollout", "argoproj.io/v1alpha1", STICKY).join(),
       /which have no identity; give it a set with berth.dev\/ips$/,
@@ -189,7 +202,7 @@ describe("what is not kept", () => {
 
   it("fits into a warning, with a long name", () => {
     const long = "a".repeat(40);
-    for (const annotations of [STICKY, PINNED, RETAIN]) {
+    for (const annotations of [STICKY, PINNED, RETAIN, { ...PINNED, ...STICKY }]) {
       for (const [kind, group] of [
         ["Rollout", "argoproj.io/v1"],
         ["DaemonSet", "apps/v1"],

@@ -27,7 +27,9 @@ export function notKept({ podIdentity, owner, request }: Keepsake): string[] {
     return owner === undefined ? nameless(request) : alike(owner.kind, request);
   if (podIdentity.kind === "set" || kind === "CloneSet") {
     if (request.entries === undefined) return alike(kind, request);
-    return isFollowed(apiVersion, kind) ? [] : [...unretained(kind, request), unread(kind)];
+    return isFollowed(apiVersion, kind)
+      ? []
+      : [...unstuck(kind, request), ...unretained(kind, request), unread(kind)];
   }
   if (kind === "VirtualMachineInstance") return machine(podIdentity.identity.name, request);
   if (kind === "Pod" && owner?.kind === "StatefulSet") {
@@ -61,6 +63,14 @@ function alike(kind: string, request: Request): string[] {
   }
   told.push(...unretained(kind, request));
   return entries === undefined ? told : [...told, unread(kind)];
+}
+
+/** Of a list whose slots are given back with their pods. */
+function unstuck(kind: string, { sticky }: Request): string[] {
+  if (sticky !== true) return [];
+  return [
+    `berth.dev/sticky has no effect on the pods of a ${kind}: when one is gone its address is free, and the next takes any free entry of the list; leave it out, or use a Deployment`,
+  ];
 }
 
 function unretained(kind: string, { retention }: Request): string[] {

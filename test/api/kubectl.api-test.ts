@@ -170,6 +170,12 @@ if (havePartsOrSkip(["etcd", "kube-apiserver", "kubectl"])) {
         await apply(unread("ReplicaSet", "bare", { "berth.dev/ips": "10.20.0.91" })),
         /^Warning: an address is held only while a pod of the ReplicaSet has it, /,
       );
+      assert.match(
+        await apply(
+          unread("ReplicaSet", "stuck", { "berth.dev/ips": "10.20.0.91", "berth.dev/sticky": "true" }),
+        ),
+        /^Warning: berth.dev\/sticky has no effect on the pods of a ReplicaSet: .*\nWarning: an address is held only /,
+      );
       assert.equal(
         await apply(poolObject("db2", { ranges: [{ cidr: "10.20.0.192/28" }] })),
         `${refused("pools")}pools db2 and db both contain 10.20.0.193-10.20.0.199; change from, to or cidr of one of them`,
