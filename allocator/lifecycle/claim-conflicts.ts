@@ -68,8 +68,11 @@ export function nameConflict(claim: Claim, identity: Identity): boolean {
   return !canInherit(claim.identity, identity);
 }
 
-/** The words for a claim that another identity has by the same name, to the one who asks. */
-export function namesake(claim: Claim, asker: Identity): Refusal {
+/** What is told of a claim to whoever comes with its name. */
+type Namesake = Pick<Claim, "namespace" | "name" | "addresses" | "handMade" | "retained" | "identity">;
+
+/** The words for a claim that another identity has by the same name, or will have, to the one who asks. */
+export function namesake(claim: Namesake, asker: Identity): Refusal {
   const key = claimKey(claim);
   const owner = describeIdentity(claim.identity);
   const words =
@@ -90,12 +93,12 @@ function placeOf(identity: Identity): string {
   return ordinal === undefined ? `${kind} ${name}` : `ordinal ${ordinal}`;
 }
 
-function holding({ addresses }: Claim): string {
+function holding({ addresses }: Namesake): string {
   return addresses.length === 0 ? "" : `, which holds ${addresses.join(", ")}`;
 }
 
 /** Places of a workload have the names that they have, so it is the other one that can make way. */
-function nextStep(claim: Claim): string {
+function nextStep(claim: Namesake): string {
   const { handMade, retained, identity } = claim;
   const { kind, name } = identity;
   if (handMade === true) return "delete that claim, or create it under another name";

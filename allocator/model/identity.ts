@@ -152,6 +152,12 @@ export function slotName(workload: string, slot: number): string {
   return `${workload}-slot-${slot}`;
 }
 
+/** Which slot of which set has a claim of that name; undefined: none has. */
+export function placeInSet(name: string): { readonly workload: string; readonly slot: number } | undefined {
+  const [, workload = "", slot = ""] = /^(.+)-slot-(0|[1-9]\d{0,8})$/.exec(name) ?? [];
+  return workload === "" ? undefined : { workload, slot: Number(slot) };
+}
+
 /** The identity in words: `StatefulSet mysql, ordinal 0`. */
 export function describeIdentity(identity: Identity): string {
   const part =

@@ -29,3 +29,9 @@ export function isFollowed(apiVersion: string, kind: string): boolean {
     (one) => one.kind === kind && (apiVersion === "" || one.group === groupOf(apiVersion)),
   );
 }
+
+/** The kinds of those whose pods share a list. Only the group of the version counts. */
+export function slotKinds(): readonly { readonly apiVersion: string; readonly kind: string }[] {
+  const sets = FOLLOWED.filter(({ place }) => place === "slot");
+  return sets.map(({ group, kind }) => ({ apiVersion: `${group}/v1`, kind }));
+}

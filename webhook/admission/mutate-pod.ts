@@ -47,6 +47,7 @@ import { answer, nodesOf } from "./pod-answer.ts";
 import { confirmClaim } from "./pod-created.ts";
 import { statusSeen, suspectClaimsOf } from "./pod-status.ts";
 import { withUsablePools } from "./pool-access.ts";
+import { isSlotOfSet } from "./slot-names.ts";
 import { assignedChanged, changed, missingClaim } from "./validate-pod.ts";
 
 /** `/mutate/pods`: reserves what a pod asks for, or finds its claim, and writes both into the pod. */
@@ -78,6 +79,9 @@ async function decide(
     return isRefusal(told) ? denied(request.uid, told) : answer(request, pod, {}, { warnings: told });
   }
   if (isRefusal(plain)) return denied(request.uid, plain);
+  const named = plain.kind === "one" && input.podIdentity.kind === "named" ? plain.allocation : undefined;
+  const slots = named && (await isSlotOfSet(admission, named.key, named.identity));
+  if (slots !== undefined) return denied(request.uid, slots);
   const closed = closedNamespace(admission, namespace.name, known);
   if (closed !== undefined) return denied(request.uid, closed);
   const resolved = await permitted(admission, pod, plain);

@@ -26,6 +26,7 @@ import { type AdmissionContext, expectKind, objectOf } from "./admission-context
 import { readClaimUpdate } from "./claim-update.ts";
 import { warnIgnoredPod } from "./opt-in.ts";
 import { unknownIn } from "./own-keys.ts";
+import { isSlotByHand } from "./slot-names.ts";
 
 /**
  * `/validate/claims`: claims that people make by hand, to have an address before anything exists that wants it. On
@@ -64,6 +65,8 @@ async function consider(
   if (there !== undefined && there.record.handMade !== true) {
     return denied(request.uid, isOwnClaim(there.record));
   }
+  const slots = there === undefined ? await isSlotByHand(admission, claim) : undefined;
+  if (slots !== undefined) return denied(request.uid, slots);
   if (admission.embedded === undefined) {
     return await dryRunOf(admission, request, claim, {
       allocation,
