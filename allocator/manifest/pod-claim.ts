@@ -38,12 +38,13 @@ export function matchesRef({ token }: ClaimRef, { identity, binding }: Claim): b
 }
 
 /**
- * Whether the pod does without the claim of its name: the claim is for the ordinal of a workload, whose template has
- * stopped asking, and the pod was given none. It must not find one when its next sandbox starts.
+ * Whether a pod that was given none and asks for none does without the claim of its name: the claim is for the ordinal of
+ * a workload, whose template has stopped asking; or the pod is up, with an address that it keeps as long as it lives. It
+ * must not find one when its next sandbox starts.
  */
-export function doesWithout(annotations: Labels, claim: Claim): boolean {
-  if (annotations[ASSIGNED_CLAIM] !== undefined || claim.handMade === true) return false;
-  if (workloadOf(claim) === undefined) return false;
+export function doesWithout(annotations: Labels, claim: Claim, isUp: boolean): boolean {
+  if (annotations[ASSIGNED_CLAIM] !== undefined) return false;
+  if (!isUp && (claim.handMade === true || workloadOf(claim) === undefined)) return false;
   const asked = readRequest(annotations);
   return !isRefusal(asked) && !requestsAddress(asked);
 }

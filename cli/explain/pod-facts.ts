@@ -81,12 +81,13 @@ export async function factsOfClaim(
  * Whether the pod has the claim or was admitted with it; one that was admitted with none has that of its name by the
  * rule of the binder and of the embedded agent.
  */
-function isFor({ metadata }: KubeObject, { key, record }: Stored<"claim">): boolean {
+function isFor({ metadata, json }: KubeObject, { key, record }: Stored<"claim">): boolean {
   const { namespace, uid, annotations } = metadata;
   if (uid !== "" && record.binding?.podUID === uid) return true;
   const assigned = annotations[ASSIGNED_CLAIM] ?? "";
   if (assigned !== "") return key === `${namespace}/${assigned}`;
-  return matchesRef({ key, token: "" }, record) && !doesWithout(annotations, record);
+  const isUp = json.at("status").text("podIP") !== "";
+  return matchesRef({ key, token: "" }, record) && !doesWithout(annotations, record, isUp);
 }
 
 interface Subject extends Pick<PodFacts, "key" | "claim" | "pod"> {

@@ -7,6 +7,8 @@ import type { PodState, WorkloadState } from "../../allocator/model/cluster-stat
 export interface ObservedPod extends PodState {
   /** Pending, Running, Succeeded, Failed. */
   readonly phase: string;
+  /** A sandbox of it has been up, with an address from somewhere. */
+  readonly up: boolean;
   /** It has a deletionTimestamp: its containers are being stopped. */
   readonly deleting: boolean;
   /** Host network, mirror pod or exempt namespace: none of Berth's business. */

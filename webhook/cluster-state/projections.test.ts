@@ -52,7 +52,7 @@ describe("podSeen", () => {
       observedPod(item({ metadata: { labels: { app: "x" } }, spec: { nodeName: "a" }, status: {} })),
       {
         ...{ namespace: "shop", name: "mysql-0", uid: "u", node: "a", labels: {}, annotations: {} },
-        ...{ phase: "", deleting: false, exempt: false, ended: false },
+        ...{ phase: "", up: false, deleting: false, exempt: false, ended: false },
       },
     );
   });

@@ -58,6 +58,7 @@ export function observedPod(item: KubeItem, isRead: IsRead = EVERY): ObservedPod
     labels: only(labels, IDENTITY_LABELS),
     annotations: only(annotations, [...REQUESTS.filter(isRead), ...ALWAYS]),
     phase: pod.json.at("status").text("phase"),
+    up: pod.json.at("status").text("podIP") !== "",
     deleting: item.metadata.deletionTimestamp !== undefined,
     exempt: isExempt(pod),
   };

@@ -7,19 +7,25 @@ import type { Attachment } from "../journal/attachment.ts";
 import type { AgentServices } from "../services/services.ts";
 import type { AddRequest } from "./add-request.ts";
 import { cancelledError, commitAttachment } from "./commit.ts";
+import { wasServedWithoutClaim } from "./earlier-sandbox.ts";
 import { assignFromClaim } from "./from-claim.ts";
 import { pickAddresses } from "./from-ranges.ts";
 import { withLeases } from "./leased-space.ts";
 
-/** Claims first: a pod that has one must never get another address. Then what the configuration itself holds. */
+/**
+ * Claims first: a pod that has one must never get another address. Then what the configuration itself holds; a pod that was
+ * served from there goes on so.
+ */
 export async function assignAddresses(
   ask: AddRequest,
   services: AgentServices,
   signal: AbortSignal,
 ): Promise<Attachment | CniError> {
   const { pod } = ask.args;
-  const fromClaim = pod === undefined ? undefined : await assignFromClaim({ ...ask, pod }, services, signal);
-  if (fromClaim !== undefined) return fromClaim;
+  if (pod !== undefined && !wasServedWithoutClaim(ask, services.attachments)) {
+    const fromClaim = await assignFromClaim({ ...ask, pod }, services, signal);
+    if (fromClaim !== undefined) return fromClaim;
+  }
   if (signal.aborted) return cancelledError(ask);
   return ask.ipam.rangeSets.length > 0 ? assignFromRanges(ask, services) : assignStatic(ask, services);
 }

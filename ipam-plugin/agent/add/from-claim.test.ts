@@ -37,6 +37,33 @@ describe("a pod with a claim", () => {
     assert.equal(node.claimSource.asked.length, 2, "nobody is asked about a sandbox without a pod");
   });
 
+  it("of its name that came after its address goes to the next pod, whatever sandboxes this one has", async () => {
+    const { claimSource } = node;
+    const claim = claimSource.answers.get("shop/db-0") ?? assert.fail();
+    claimSource.answers.delete("shop/db-0");
+    assert.deepEqual(await node.add(sandbox("a", "u1")), ["10.1.2.2"]);
+    claimSource.answers.set("shop/db-0", claim);
+    await node.del(sandbox("a", "u1"));
+    assert.deepEqual(await node.add(sandbox("b", "u1")), ["10.1.2.3"]);
+    await node.restart();
+    assert.deepEqual(await node.add(sandbox("c", "u1")), ["10.1.2.4"], "without a DEL, by the next agent");
+    const other = { ...sandbox("c", "u1", "net1"), conf: { name: "other" } };
+    assert.deepEqual(await node.add(other), ["10.20.0.51", "fd00:20::51"], "in a network it was not in");
+    await node.del(other);
+    for (const cid of ["b", "c"]) await node.del(sandbox(cid, "u1"));
+    assert.deepEqual(await node.add(sandbox("d", "u2")), ["10.20.0.51", "fd00:20::51"]);
+  });
+
+  it("goes to a pod that had the configuration's own address, where the runtime does not say who it is", async () => {
+    const { claimSource } = node;
+    const claim = claimSource.answers.get("shop/db-0") ?? assert.fail();
+    claimSource.answers.delete("shop/db-0");
+    await node.add(sandbox("a", ""));
+    claimSource.answers.set("shop/db-0", claim);
+    await node.del(sandbox("a", ""));
+    assert.deepEqual(await node.add(sandbox("b", "")), ["10.20.0.51", "fd00:20::51"]);
+  });
+
   it("is asked for with all that the runtime says", async () => {
     const key = "io.kubernetes.cri.pod-annotations";
     await node.add({

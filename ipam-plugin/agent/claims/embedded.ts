@@ -82,7 +82,7 @@ export class EmbeddedClaims implements ClaimSource {
       const claim = await context.store.get("claim", lead.key);
       if (claim === undefined || !matchesRef(lead, claim.record)) continue;
       const isItsOwn = claim.record.binding?.podUID === request.pod.uid;
-      if (pod !== undefined && !isItsOwn && doesWithout(annotations, claim.record)) {
+      if (pod !== undefined && !isItsOwn && doesWithout(annotations, claim.record, false)) {
         declined = claim.record;
         continue;
       }

@@ -19,6 +19,7 @@ const POD: ObservedPod = {
     labels: {},
     annotations: { "berth.dev/sticky": "true" },
     phase: "Pending",
+    up: false,
     deleting: false,
     exempt: false,
     ended: false,
@@ -142,6 +143,36 @@ describe("lookAt", () => {
       [claimRecord({ name: "c-1", binding: bindingTo(TOKENED.name, "", { token: "t1", podUID: "u1" }) })],
     ],
   ];
+  const plain: ObservedPod = { ...POD, annotations: {} };
+  const byHand = claimRecord({
+    handMade: true,
+    identity: { kind: "Pod", apiVersion: "v1", name: "mysql-0" },
+  });
+  for (const [expected, title, pod, claims] of [
+    ["due", "asks for nothing and is not up yet: a claim made by hand", plain, [byHand]],
+    [
+      "settled",
+      "is up with an address from elsewhere: a claim made by hand",
+      { ...plain, up: true },
+      [byHand],
+    ],
+    [
+      "settled",
+      "is up with it: a claim made by hand",
+      { ...plain, up: true },
+      [{ ...byHand, binding: bindingTo("mysql-0", "x", { podUID: "u1" }) }],
+    ],
+    ["due", "is up and asks: a claim made by hand", { ...POD, up: true }, [byHand]],
+    [
+      "due",
+      "is up and was given it: a claim made by hand",
+      { ...plain, up: true, annotations: { [ASSIGNED_CLAIM]: "mysql-0" } },
+      [byHand],
+    ],
+  ] as const) {
+    it(`a pod that ${title}: ${expected}`, async () => assert.equal(await outcome(pod, claims), expected));
+  }
+
   for (const [expected, title, pod, claims, facts, now] of rows) {
     it(`${title}: ${expected}`, async () => assert.equal(await outcome(pod, claims, facts, now), expected));
   }

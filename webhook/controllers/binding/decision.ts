@@ -55,7 +55,7 @@ export async function decideBinding(pod: ObservedPod, sight: DecisionInput): Pro
   const lead = claimRefs.find((each) => leadsSomewhere(each, sight.view));
   const claim = lead && sight.view.claim(lead.key);
   if (claim === undefined) return withoutClaim(pod, claimRefs);
-  if (doesWithout(pod.annotations, claim.record)) return SETTLED;
+  if (doesWithout(pod.annotations, claim.record, pod.up)) return SETTLED;
   const target = bindeeOf(pod, lead?.token ?? "");
   const { assigned = claim.record.addresses } = target;
   // its name keeps the claim for it

@@ -10,7 +10,7 @@ import { gatherEvidence } from "./facts.ts";
 function podSeen(name: string, over: Partial<ObservedPod> = {}): ObservedPod {
   const ids = { namespace: "shop", name, uid: `uid-of-${name}`, node: "x" };
   const ended = over.phase === "Succeeded" || over.phase === "Failed";
-  const is = { phase: "Running", deleting: false, exempt: false, ended };
+  const is = { phase: "Running", up: true, deleting: false, exempt: false, ended };
   return { ...ids, labels: {}, annotations: {}, ...is, ...over };
 }
 

@@ -6,6 +6,7 @@ import { predictFromCache } from "../../../allocator/demand/cache-prediction.ts"
 import { isDetached } from "../../../allocator/lifecycle/bind.ts";
 import { startCooldownIfDropped } from "../../../allocator/lifecycle/release.ts";
 import { reserve } from "../../../allocator/lifecycle/reserve.ts";
+import { doesWithout, matchesRef } from "../../../allocator/manifest/pod-claim.ts";
 import type { Claim } from "../../../allocator/model/claim.ts";
 import { namespaceOf } from "../../../allocator/model/cluster-state.ts";
 import type { Stored } from "../../../allocator/store/store.ts";
@@ -17,7 +18,7 @@ import { conditionsOf, withoutManagedFields } from "../conditions.ts";
 import type { ControllerDeps } from "../controller.ts";
 import { disclosedRefusal } from "../disclosed-refusal.ts";
 import { onAddressFreed, Waiting } from "../retry-on-release.ts";
-import { type ClaimReport, type ClaimVerdict, onlyMessageChanged, readyOf, reportOn } from "./status.ts";
+import { type ClaimReport, type ClaimVerdict, onlyMessageChanged, reportOn } from "./status.ts";
 
 /** Until then the first full pass of the watches is over, or nearly. */
 const UNREADY_MS = 200;
@@ -38,6 +39,11 @@ export function startClaims(deps: ControllerDeps): Controller {
 interface Decided {
   readonly verdict: ClaimVerdict;
   readonly revision: string;
+}
+
+/** What of a pod makes a difference here. */
+interface IsUp {
+  readonly up: boolean;
 }
 
 class Claims {
@@ -67,6 +73,7 @@ class Claims {
       ...onAddressFreed(mirror, this.#waiting),
       mirror.onChange("claim", (key, now, before) => this.#changed(key, now, before)),
       watches.namespaces.onChange(() => this.#waiting.freed()),
+      watches.pods.onChange((key, now, before) => this.#podChanged(key, now, before)),
     ];
     this.#addAll();
     return runQueue(this.#queue, undo);
@@ -81,6 +88,19 @@ class Claims {
     if (!this.#deps.leadership.leads()) return;
     if (before !== undefined && before.uid !== now?.uid) this.#lost(key, before.record);
     if ((now !== undefined && concerns(now.record)) || this.#gone.has(key)) this.#queue.add(key);
+  }
+
+  /** Pods change often, and hardly ever in this. */
+  #podChanged(key: string, now: IsUp | undefined, before: IsUp | undefined): void {
+    if (!this.#deps.leadership.leads() || (now?.up ?? false) === (before?.up ?? false)) return;
+    if (this.#deps.mirror.claim(key)?.record.handMade === true) this.#queue.add(key);
+  }
+
+  /** The pod of its name is up with another address. */
+  #isKeptOut({ key, record }: Stored<"claim">): boolean {
+    const pod = this.#deps.watches.pods.get(key);
+    if (pod === undefined || pod.exempt || pod.ended || record.binding?.podUID === pod.uid) return false;
+    return matchesRef({ key, token: "" }, record) && doesWithout(pod.annotations, record, pod.up);
   }
 
   /** A sandbox may still have the addresses of a claim that was in use: those are left to the garbage collector. */
@@ -100,7 +120,8 @@ class Claims {
     if (seen?.record.handMade !== true || seen.record.releasing === true) return this.#forget(key);
     this.#waiting.enter(key);
     const decided = await this.#decide(seen);
-    if (!(await this.#report(key, decided))) return { kind: "again", afterMs: BEHIND_MS };
+    if (!(await this.#report(key, decided, this.#isKeptOut(seen))))
+      return { kind: "again", afterMs: BEHIND_MS };
     if (isRefusal(decided.verdict)) return this.#waiting.refused(key);
     this.#waiting.leave(key);
     return DONE;
@@ -160,13 +181,13 @@ class Claims {
   }
 
   /** False: the claim is another one by now, so that nothing was said. */
-  async #report(key: string, { verdict, revision }: Decided): Promise<boolean> {
+  async #report(key: string, { verdict, revision }: Decided, isKeptOut: boolean): Promise<boolean> {
     const item = await this.#item(key, revision);
     if (item === undefined) return false;
     const said = isRefusal(verdict)
       ? disclosedRefusal(this.#deps, verdict, key.split("/")[0] ?? "")
       : verdict;
-    const report = reportOn(item, said, this.#deps.context.clock.now());
+    const report = reportOn(item, said, this.#deps.context.clock.now(), isKeptOut);
     if (report === undefined || (onlyMessageChanged(item, report) && this.#isRecent(key))) return true;
     const { name, namespace = "", uid, resourceVersion } = item.metadata;
     const body = { metadata: { uid, resourceVersion }, status: report };
@@ -196,14 +217,17 @@ class Claims {
 
   /** Once for each thing that is new; what goes on for long stands in the condition. */
   #tell(item: KubeItem, { conditions }: ClaimReport): void {
-    const [now, before] = [readyOf(conditions), readyOf(conditionsOf(item))];
-    if (now === undefined || (now.reason === before?.reason && now.message === before.message)) return;
+    const said = conditionsOf(item);
     const { namespace = "", name, uid } = item.metadata;
-    this.#deps.events.record({
-      regarding: { apiVersion: apiVersionOf(CLAIMS), kind: CLAIMS.kind, namespace, name, uid },
-      type: now.status === "True" ? "Normal" : "Warning",
-      ...{ reason: now.reason, action: "Reserving", note: now.message },
-    });
+    for (const { type, status, reason, message } of conditions) {
+      const before = said.find((one) => one.type === type);
+      if (reason === before?.reason && message === before.message) continue;
+      this.#deps.events.record({
+        regarding: { apiVersion: apiVersionOf(CLAIMS), kind: CLAIMS.kind, namespace, name, uid },
+        type: status === "True" ? "Normal" : "Warning",
+        ...{ reason, action: type === "Ready" ? "Reserving" : "Binding", note: message },
+      });
+    }
   }
 }
 

@@ -62,6 +62,21 @@ describe("the status of a claim made by hand", () => {
     assert.equal(onlyMessageChanged(item(older), reworded), false);
   });
 
+  it("says that a pod of its name is up without it, and that it is gone", () => {
+    const told = reportOn(item(undefined), RESERVED, NOW, true);
+    assert.ok(told);
+    const words = (report = told) =>
+      report.conditions.map(({ type, status, reason, message }) => `${type}=${status} ${reason}: ${message}`);
+    assert.deepEqual(words(), [
+      "Ready=True Reserved: 10.20.0.70 and fd00:20::70 are reserved",
+      "Bindable=False PodKeepsAddress: pod a was given no claim when it was created, and is up with another address, which it keeps; the next pod of the name has this claim: delete the pod and create it again",
+    ]);
+    assert.equal(reportOn(item(told), RESERVED, NOW + 60_000, true), undefined);
+    const gone = reportOn(item(told), RESERVED, NOW + 60_000);
+    assert.equal(words(gone)[1], "Bindable=True Free: the next pod a has this claim");
+    assert.equal(reportOn(item(gone), RESERVED, NOW + 90_000), undefined);
+  });
+
   it("stays what the agent said while a pod has the claim", () => {
     const attached = { phase: "Attached", attachment: { node: "node-a" } };
     assert.equal(reportOn(item(attached), RESERVED, NOW)?.phase, "Attached");

@@ -23,8 +23,13 @@ export interface ClaimReport {
   readonly conditions: readonly Condition[];
 }
 
-/** The status that the claim should have, or undefined when it has it. Agents write the phase once a pod has the claim. */
-export function reportOn(item: KubeItem, verdict: ClaimVerdict, now: number): ClaimReport | undefined {
+/** The status that the claim should have, or undefined when it has it; `isKeptOut` by a pod that does without it. Agents write the phase once a pod has the claim. */
+export function reportOn(
+  item: KubeItem,
+  verdict: ClaimVerdict,
+  now: number,
+  isKeptOut = false,
+): ClaimReport | undefined {
   const object = new Fields(item);
   const status = object.at("status");
   const before: ClaimReport = {
@@ -37,10 +42,11 @@ export function reportOn(item: KubeItem, verdict: ClaimVerdict, now: number): Cl
   const next: ClaimReport = {
     phase: unused ? (holds ? "Reserved" : "Pending") : before.phase,
     message: isRefusal(verdict) ? verdict.message : null,
-    conditions: mergeConditions(before.conditions, [readiness(verdict)], {
-      generation: generationOf(item),
-      now,
-    }),
+    conditions: mergeConditions(
+      before.conditions,
+      [readiness(verdict), ...bindability(item, before.conditions, isKeptOut)],
+      { generation: generationOf(item), now },
+    ),
   };
   return isDeepStrictEqual(next, before) ? undefined : next;
 }
@@ -56,7 +62,7 @@ export function onlyMessageChanged(item: KubeItem, { conditions }: ClaimReport):
   );
 }
 
-export function readyOf(conditions: readonly Condition[]): Condition | undefined {
+function readyOf(conditions: readonly Condition[]): Condition | undefined {
   return conditions.find(({ type }) => type === "Ready");
 }
 
@@ -65,6 +71,21 @@ function readiness(verdict: ClaimVerdict): ConditionInput {
     return { type: "Ready", status: "False", reason: reasonOf(verdict.code), message: verdict.message };
   }
   return { type: "Ready", status: "True", reason: "Reserved", message: wordsFor(verdict.addresses) };
+}
+
+/** Said once there was something to say. */
+function bindability(
+  { metadata: { name } }: KubeItem,
+  before: readonly Condition[],
+  isKeptOut: boolean,
+): readonly ConditionInput[] {
+  const type = "Bindable";
+  if (isKeptOut) {
+    const message = `pod ${name} was given no claim when it was created, and is up with another address, which it keeps; the next pod of the name has this claim: delete the pod and create it again`;
+    return [{ type, status: "False", reason: "PodKeepsAddress", message }];
+  }
+  if (!before.some((condition) => condition.type === type)) return [];
+  return [{ type, status: "True", reason: "Free", message: `the next pod ${name} has this claim` }];
 }
 
 function wordsFor(addresses: readonly Address[]): string {
