@@ -56,6 +56,8 @@ export interface PoolSpec {
   readonly podSelector?: LabelSelector;
   /** Among the pools that match: higher first, then the name. Default 0. */
   readonly priority?: number;
+  /** Serves pods that ask for nothing where no other pool with blocks selects them. */
+  readonly default?: boolean;
   readonly limits?: LimitsSpec;
   /** ServiceAccount: the pod's ServiceAccount needs the verb `use` on the pool. Default Namespace. */
   readonly authorization?: "Namespace" | "ServiceAccount";
@@ -113,6 +115,7 @@ const spec = (fields: ObjectShape, authorization: Validator): Validator =>
       namespaceSelector: checkSelector,
       podSelector: checkSelector,
       priority: whole(-2_147_483_648, 2_147_483_647),
+      default: flag,
       limits: fields({
         perNamespace: whole(1, 2_147_483_647),
         retention: fields({ perNamespace: whole(0, 2_147_483_647), ttl: text() }),

@@ -75,6 +75,7 @@ const FULL_POOL: Whole<PoolSpec> = {
   namespaceSelector: SELECTOR,
   podSelector: SELECTOR,
   priority: 1,
+  default: true,
   limits: { perNamespace: 50, retention: { perNamespace: 20, ttl: "720h" } },
   authorization: "Namespace",
   cooldown: "30s",
