@@ -7,13 +7,11 @@ import { readClaim } from "../cache/reader.ts";
 import type { Address } from "../ip/address.ts";
 import { isCooldownOver } from "../lifecycle/acquire.ts";
 import { isInGrantedBlock } from "../lifecycle/block-conflict.ts";
-import { claimConflict, inUseConflict, keptForWorkload } from "../lifecycle/claim-conflicts.ts";
-import { withClaimOwner, withClaimSpec } from "../lifecycle/existing-claim.ts";
-import { planBeside } from "../lifecycle/plan-beside.ts";
+import { decide, type Mode } from "../lifecycle/decision.ts";
 import type { AllocationRequest } from "../lifecycle/reserve.ts";
-import { type Claim, claimKey, isReserved } from "../model/claim.ts";
+import { type Claim, claimKey } from "../model/claim.ts";
 import { isHeldBy } from "../model/reservation.ts";
-import { type FamilyPlan, isAsPlanned, type Plan, planAddresses } from "../planning/address-plan.ts";
+import type { FamilyPlan } from "../planning/address-plan.ts";
 import { addressTaken } from "../planning/refusal-messages.ts";
 
 /** What an identity would get, if nobody came in between. Nothing is written. */
@@ -36,17 +34,11 @@ export async function dryRun(
   const key = claimKey(allocation.key);
   const known = (await readClaim(context, key))?.record;
   const claim = known?.releasing === true && known.deleting !== true ? undefined : known;
-  const barred = claimConflict(claim, allocation.identity);
-  if (barred !== undefined) return barred;
-  const held = await reservedOf(context, claim);
-  const { ask } = withClaimSpec(allocation, claim);
-  const plan = await planFor(context, ask, claim, held);
-  if (isRefusal(plan)) return plan;
-  const moves = !isAsPlanned(plan, claim?.addresses ?? []);
-  const isOthers = claim !== undefined && (await withClaimOwner(allocation, claim)) !== allocation;
-  if (moves && isOthers && held.length > 0) return keptForWorkload(claim, ask);
-  const stuck = moves && held.length > 0 ? inUseConflict(claim, ask) : undefined;
-  if (stuck !== undefined) return stuck;
+  // that a slot is free, although another pod was told of it, is for whoever asks about slots to say
+  const instead = claim?.binding?.token ?? "";
+  const decision = await decide(context, { ...allocation, instead }, claim, dryRunning(context));
+  if (isRefusal(decision)) return decision;
+  const { plan, held } = decision;
   const addresses = plan.keep.map((address) => ({
     address,
     pool: context.view.poolOf(address)?.name ?? "",
@@ -60,25 +52,21 @@ export async function dryRun(
   return { kind: "preview", addresses };
 }
 
-/** As a review plans it: with what is held beside the claim already. */
-async function planFor(
-  context: DryRun,
-  ask: AllocationRequest["ask"],
-  claim: Claim | undefined,
-  held: readonly Address[],
-): Promise<Plan | Refusal> {
-  const direct = planAddresses(context.view, { ...ask, holds: held });
-  if (claim === undefined || !isReserved(claim)) return direct;
-  const isFreeOfBlocks = async (address: Address) => !(await isInGrantedBlock(context, address));
-  return await planBeside(context, { ask }, { claim, held, isFreeOfBlocks }, direct);
+/** As a review decides, which has seen no pod, and without a write. */
+function dryRunning(context: DryRun): Mode {
+  return {
+    seen: "nothing",
+    heldBy: (claim) => reservedOf(context, claim),
+    isFreeOfBlocks: async (address) => !(await isInGrantedBlock(context, address)),
+  };
 }
 
 /** The addresses of the claim that are reserved for it. */
-async function reservedOf(context: DryRun, claim: Claim | undefined): Promise<Address[]> {
+async function reservedOf(context: DryRun, { addresses, nonce }: Claim): Promise<Address[]> {
   const reserved: Address[] = [];
-  for (const address of claim?.addresses ?? []) {
+  for (const address of addresses) {
     const shown = context.view.reservation(address) ?? (await context.store.get("reservation", address));
-    if (shown !== undefined && isHeldBy(shown.record, claim?.nonce ?? "")) reserved.push(address);
+    if (shown !== undefined && isHeldBy(shown.record, nonce)) reserved.push(address);
   }
   return reserved;
 }

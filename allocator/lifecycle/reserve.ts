@@ -7,25 +7,16 @@ import { readClaim } from "../cache/reader.ts";
 import type { Address } from "../ip/address.ts";
 import { type Claim, claimKey, isReserved } from "../model/claim.ts";
 import { isHeldBy } from "../model/reservation.ts";
-import { isAsPlanned, type Plan, planAddresses } from "../planning/address-plan.ts";
+import type { Plan } from "../planning/address-plan.ts";
 import { MAX_ATTEMPTS } from "../store/retry-on-conflict.ts";
 import type { Stored } from "../store/store.ts";
 import { acquireAll, acquireCandidate, afterLoss, lossOf, rollback, rollbackUnused } from "./acquire.ts";
 import type { AllocationRequest, Attempt, Reserved, Seen } from "./allocation-request.ts";
 import { blockAgainst, ensureReliable } from "./block-conflict.ts";
-import {
-  claimConflict,
-  heldByOtherPod,
-  inUseConflict,
-  keptForWorkload,
-  movesWithItsPod,
-  podGone,
-  userClaimConflict,
-} from "./claim-conflicts.ts";
-import { withClaimOwner, withClaimSpec } from "./existing-claim.ts";
+import { podGone } from "./claim-conflicts.ts";
+import { decide, type Mode } from "./decision.ts";
 import { heldAddresses, hold, wait, waitsLong } from "./keep-addresses.ts";
 import { inTurn, quotaExceededNow, takenBack } from "./namespace-limit.ts";
-import { planBeside } from "./plan-beside.ts";
 import { release, startCooldownIfDropped } from "./release.ts";
 import { claimOf, refusedBefore, refusedBy, undo, writeClaim } from "./write-claim.ts";
 
@@ -58,7 +49,7 @@ async function reserveAlone(
   for (let round = 0; round < MAX_ATTEMPTS; round++) {
     const current = await finished(context, known);
     const attempt = await inTurn(context, allocation.ask, () =>
-      tryReserve(context, withClaimSpec(allocation, current?.record), current, seen),
+      tryReserve(context, allocation, current, seen),
     );
     if (attempt.kind === "reserved" || (attempt.kind === "refused" && sure)) return attempt;
     if (attempt.kind === "contended" && sure)
@@ -102,23 +93,14 @@ async function finished(
 
 async function tryReserve(
   context: Context,
-  asked: AllocationRequest,
+  requested: AllocationRequest,
   known: Stored<"claim"> | undefined,
   seen: Seen,
 ): Promise<Attempt> {
-  const before = known?.record;
-  if (before?.releasing === true) return { kind: "contended" };
-  const barred = barredFor(before, asked);
-  if (barred !== undefined) return barred;
-  const allocation = await withClaimOwner(asked, before);
-  const listed = before?.addresses ?? [];
-  const held = await sureOf(context, listed, before?.nonce ?? "");
-  const plan = await planFor(context, allocation, { claim: before, held, seen });
-  if (isRefusal(plan)) return plan;
-  const moves = !isAsPlanned(plan, listed);
-  const isOthers = allocation !== asked;
-  const stuck = moves ? immovable(before, { allocation, holds: held, seen, isOthers }) : undefined;
-  if (stuck !== undefined) return stuck;
+  if (known?.record.releasing === true) return { kind: "contended" };
+  const decision = await decide(context, requested, known?.record, committing(context, seen));
+  if (isRefusal(decision)) return decision;
+  const { allocation, plan, moves } = decision;
   if (known === undefined || !isReserved(known.record))
     return await take(context, { allocation, seen }, known, plan);
   if (seen === "nothing")
@@ -127,16 +109,12 @@ async function tryReserve(
   return await change(context, { allocation, seen }, known, plan);
 }
 
-async function planFor(
-  context: Context,
-  allocation: AllocationRequest,
-  now: { readonly claim: Claim | undefined; readonly held: readonly Address[]; readonly seen: Seen },
-): Promise<Plan | Refusal> {
-  const { claim, held, seen } = now;
-  const direct = planAddresses(context.view, { ...allocation.ask, holds: held });
-  if (seen !== "nothing" || claim === undefined || !isReserved(claim)) return direct;
-  const isFreeOfBlocks = async (address: Address) => (await blockAgainst(context, address)) === undefined;
-  return await planBeside(context, allocation, { claim, held, isFreeOfBlocks }, direct);
+function committing(context: Context, seen: Seen): Mode {
+  return {
+    seen,
+    heldBy: ({ addresses, nonce }) => sureOf(context, addresses, nonce),
+    isFreeOfBlocks: async (address) => (await blockAgainst(context, address)) === undefined,
+  };
 }
 
 /** What is asked for, and by what. */
@@ -161,32 +139,6 @@ async function change(
     if (!addresses.includes(address)) await startCooldownIfDropped(context, address, nonce);
   }
   return attempt;
-}
-
-/** Why the claim cannot have other addresses now. */
-function immovable(
-  claim: Claim | undefined,
-  {
-    allocation,
-    holds,
-    seen,
-    isOthers,
-  }: Wanted & { readonly holds: readonly Address[]; readonly isOthers: boolean },
-): Refusal | undefined {
-  if (claim !== undefined && isOthers && holds.length > 0) return keptForWorkload(claim, allocation.ask);
-  const promised = heldByOtherPod(claim, allocation);
-  if (promised !== undefined || claim === undefined || holds.length === 0) return promised;
-  return (
-    inUseConflict(claim, allocation.ask) ??
-    (seen === "workload" ? movesWithItsPod(claim, allocation.ask) : undefined)
-  );
-}
-
-function barredFor(
-  claim: Claim | undefined,
-  { identity, byHand, key }: AllocationRequest,
-): Refusal | undefined {
-  return claimConflict(claim, identity) ?? (byHand === true ? userClaimConflict(claim, key) : undefined);
 }
 
 /**

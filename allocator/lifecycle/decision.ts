@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: Apache-2.0
+// What an identity is to have, decided once for those who write it and those who only ask.
+
+import { isRefusal, type Refusal } from "../base/errors.ts";
+import type { Context } from "../cache/context.ts";
+import type { Reading } from "../cache/read-ahead.ts";
+import type { Address } from "../ip/address.ts";
+import { type Claim, isReserved } from "../model/claim.ts";
+import { isAsPlanned, type Plan, planAddresses } from "../planning/address-plan.ts";
+import type { AllocationRequest, Seen } from "./allocation-request.ts";
+import {
+  claimConflict,
+  heldByOtherPod,
+  inUseConflict,
+  keptForWorkload,
+  movesWithItsPod,
+  userClaimConflict,
+} from "./claim-conflicts.ts";
+import { withClaimOwner, withClaimSpec } from "./existing-claim.ts";
+import { planBeside } from "./plan-beside.ts";
+
+/** Who decides: whoever is to write may write to find out (takes a mark away, makes a hole in a block), a dry run reads. */
+export interface Mode {
+  readonly seen: Seen;
+  /** Which of its addresses the claim may rely on. */
+  readonly heldBy: (claim: Claim) => Promise<readonly Address[]>;
+  /** Asked after the reservation was read: whether no node has the address in a block (ADR 0020). */
+  readonly isFreeOfBlocks: (address: Address) => Promise<boolean>;
+}
+
+export interface Decision {
+  readonly kind: "decided";
+  /** What was asked for, with what the claim says in its place. */
+  readonly allocation: AllocationRequest;
+  /** Of the claim's addresses, those that it may rely on. */
+  readonly held: readonly Address[];
+  readonly plan: Plan;
+  /** The claim would have other addresses than it has. */
+  readonly moves: boolean;
+}
+
+/** In this order: whose claim it is, what it asks for, which addresses that comes to, and whether it may have them now. */
+export async function decide(
+  context: Pick<Context, "view"> & { readonly store: Reading },
+  requested: AllocationRequest,
+  claim: Claim | undefined,
+  mode: Mode,
+): Promise<Decision | Refusal> {
+  const asked = withClaimSpec(requested, claim);
+  const barred = barredFor(claim, asked);
+  if (barred !== undefined) return barred;
+  const allocation = await withClaimOwner(asked, claim);
+  const held = claim === undefined ? [] : await mode.heldBy(claim);
+  const plan = await planFor(context, allocation, { claim, held, mode });
+  if (isRefusal(plan)) return plan;
+  const moves = !isAsPlanned(plan, claim?.addresses ?? []);
+  const isOthers = allocation !== asked;
+  const stuck = moves ? immovable(claim, { allocation, held, seen: mode.seen, isOthers }) : undefined;
+  return stuck ?? { kind: "decided", allocation, held, plan, moves };
+}
+
+function barredFor(
+  claim: Claim | undefined,
+  { identity, byHand, key }: AllocationRequest,
+): Refusal | undefined {
+  return claimConflict(claim, identity) ?? (byHand === true ? userClaimConflict(claim, key) : undefined);
+}
+
+async function planFor(
+  context: Pick<Context, "view"> & { readonly store: Reading },
+  { ask }: AllocationRequest,
+  now: { readonly claim: Claim | undefined; readonly held: readonly Address[]; readonly mode: Mode },
+): Promise<Plan | Refusal> {
+  const { claim, held, mode } = now;
+  const direct = planAddresses(context.view, { ...ask, holds: held });
+  if (mode.seen !== "nothing" || claim === undefined || !isReserved(claim)) return direct;
+  return await planBeside(context, { ask }, { claim, held, isFreeOfBlocks: mode.isFreeOfBlocks }, direct);
+}
+
+interface Move {
+  readonly allocation: AllocationRequest;
+  readonly held: readonly Address[];
+  readonly seen: Seen;
+  /** The claim stays its workload's, whoever asks. */
+  readonly isOthers: boolean;
+}
+
+/** Why the claim cannot have other addresses now. */
+function immovable(
+  claim: Claim | undefined,
+  { allocation, held, seen, isOthers }: Move,
+): Refusal | undefined {
+  if (claim !== undefined && isOthers && held.length > 0) return keptForWorkload(claim, allocation.ask);
+  const others = heldByOtherPod(claim, allocation);
+  if (others !== undefined || claim === undefined || held.length === 0) return others;
+  return (
+    inUseConflict(claim, allocation.ask) ??
+    (seen === "workload" ? movesWithItsPod(claim, allocation.ask) : undefined)
+  );
+}
