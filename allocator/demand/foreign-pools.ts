@@ -3,7 +3,7 @@
 import { isRefusal } from "../base/errors.ts";
 import type { Labels } from "../base/ports.ts";
 import type { RecordReader } from "../cache/reader.ts";
-import { IPS, POOLS, readRequest, withDefaults } from "../manifest/annotations.ts";
+import { IPS, POOLS, readRequest } from "../manifest/annotations.ts";
 import { CALICO_KEYS, type CalicoChoice, withoutCalico } from "../manifest/foreign-requests.ts";
 import { type Request, requestsAddress } from "../model/address-request.ts";
 import type { NamespaceState } from "../model/cluster-state.ts";
@@ -33,7 +33,7 @@ export function ownAnnotations(
   if (calico === "all" || keys.length === 0) return { annotations, left: [] };
   const rest = withoutCalico(annotations);
   if (calico === "none") return { annotations: rest, left: [] };
-  const otherwise = readRequest(withDefaults(rest, namespace));
+  const otherwise = readRequest(rest, namespace);
   const asked = readRequest(annotations);
   if (isRefusal(otherwise) || isRefusal(asked) || requestsAddress(otherwise) || isOwn(view, asked))
     return { annotations, left: [] };

@@ -6,7 +6,7 @@ import { readClaim } from "../cache/reader.ts";
 import { nameConflict } from "../lifecycle/claim-conflicts.ts";
 import { isKeptForOwner } from "../lifecycle/claim-owner.ts";
 import type { AllocationRequest } from "../lifecycle/reserve.ts";
-import { EXEMPT_NAMESPACE, readRequest, withDefaults } from "../manifest/annotations.ts";
+import { EXEMPT_NAMESPACE, readRequest } from "../manifest/annotations.ts";
 import { type KubeObject, podMetadata } from "../manifest/kubernetes-object.ts";
 import { requestsAddress } from "../model/address-request.ts";
 import { type Claim, claimKey, isReserved } from "../model/claim.ts";
@@ -50,7 +50,7 @@ export async function readPodAs(
   pod: PodMetadata,
   namespace: NamespaceState,
 ): Promise<AllocationInput | Refusal> {
-  const request = readRequest(withDefaults(pod.annotations, namespace));
+  const request = readRequest(pod.annotations, namespace);
   if (isRefusal(request)) return request;
   const podIdentity = identityOf(pod);
   const workload = await workloadFor(inventory, podIdentity, namespace.name);

@@ -4,7 +4,7 @@ import { isRefusal, type Refusal } from "../base/errors.ts";
 import type { Labels } from "../base/ports.ts";
 import type { Context } from "../cache/context.ts";
 import type { AllocationRequest } from "../lifecycle/reserve.ts";
-import { EXEMPT_NAMESPACE, readRequest, withDefaults } from "../manifest/annotations.ts";
+import { EXEMPT_NAMESPACE, readRequest } from "../manifest/annotations.ts";
 import { type KubeObject, workloadState } from "../manifest/kubernetes-object.ts";
 import type { Request } from "../model/address-request.ts";
 import type { Identity } from "../model/claim.ts";
@@ -33,7 +33,7 @@ export function readTemplate(
 ): Template | Refusal {
   const template = object.spec.at("template");
   const meta = template.at("metadata");
-  const request = readRequest(withDefaults(annotations, namespace));
+  const request = readRequest(annotations, namespace);
   if (isRefusal(request)) return request;
   const workload = workloadState(object);
   return {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import { isRefusal } from "../base/errors.ts";
-import { ASSIGNED_CLAIM, readRequest, withDefaults } from "../manifest/annotations.ts";
+import { ASSIGNED_CLAIM, readRequest } from "../manifest/annotations.ts";
 import { requestsAddress } from "../model/address-request.ts";
 import { type Claim, type Identity, isBound } from "../model/claim.ts";
 import { workloadOf } from "../model/claim-workload.ts";
@@ -77,6 +77,6 @@ export function isDeclined(
   if (pod.ended || pod.uid === claim.binding?.podUID || pod.annotations[ASSIGNED_CLAIM] !== undefined)
     return false;
   if (hostNetwork) return true;
-  const request = readRequest(namespace === undefined ? annotations : withDefaults(annotations, namespace));
+  const request = readRequest(annotations, namespace);
   return !isRefusal(request) && !requestsAddress(request);
 }

@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import { granted, namespaceFacts, refusalOf } from "../../test/support/fixtures.ts";
 import { requestsAddress } from "../model/address-request.ts";
-import { ANNOTATION_FORMATS, readRequest, withDefaults } from "./annotations.ts";
+import { ANNOTATION_FORMATS, readRequest } from "./annotations.ts";
 
 const IPS = "berth.dev/ips";
 const CALICO = "cni.projectcalico.org";
@@ -215,7 +215,7 @@ describe("two annotations that speak of the same thing", () => {
   });
 });
 
-describe("withDefaults", () => {
+describe("the request of a pod in a namespace with defaults", () => {
   const shop = namespaceFacts("shop", {
     "berth.dev/pools": "db",
     "berth.dev/sticky": "true",
@@ -223,31 +223,30 @@ describe("withDefaults", () => {
     "berth.dev/ttl": "5m",
   });
 
-  it("gives a silent pod what its namespace asks for and how long it is kept, but no address", () => {
-    assert.deepEqual(withDefaults({ app: "mysql" }, shop), {
-      app: "mysql",
-      "berth.dev/pools": "db",
-      "berth.dev/sticky": "true",
-      "berth.dev/ttl": "5m",
+  it("is for a silent pod what its namespace asks for and how long it is kept, but no address", () => {
+    assert.deepEqual(readRequest({ app: "mysql" }, shop), {
+      pools: ["db"],
+      sticky: true,
+      retention: { ttlMs: 300_000 },
     });
-    assert.deepEqual(withDefaults({}, namespaceFacts("bank")), {});
+    assert.deepEqual(readRequest({}, namespaceFacts("bank")), {});
   });
 
-  it("leaves a pod alone that asks for something itself, or that nobody can read", () => {
+  it("is its own if it asks for something itself, or cannot be read", () => {
     for (const own of [{ [IPS]: "10.20.0.7" }, { "berth.dev/pools": "web" }, { [IPS]: "junk" }]) {
-      assert.deepEqual(withDefaults(own, shop), own);
+      assert.deepEqual(readRequest(own, shop), readRequest(own));
     }
   });
 
   it("does not overrule a pod that says that it does not want to be sticky", () => {
-    const request = granted(readRequest(withDefaults({ "berth.dev/sticky": "false" }, shop)));
+    const request = granted(readRequest({ "berth.dev/sticky": "false" }, shop));
     assert.deepEqual(request, { pools: ["db"], retention: { ttlMs: 300_000 } });
   });
 
   it("adds to families and retention, which ask for nothing alone", () => {
     const own = { "berth.dev/families": "IPv4", "berth.dev/ttl": "1h" };
     assert.equal(requestsAddress(granted(readRequest(own))), false);
-    assert.deepEqual(readRequest(withDefaults(own, shop)), {
+    assert.deepEqual(readRequest(own, shop), {
       pools: ["db"],
       sticky: true,
       families: ["IPv4"],

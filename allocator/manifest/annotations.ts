@@ -1,13 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import { isRefusal, type Refusal, refuse } from "../base/errors.ts";
-import { parseDuration } from "../base/go-duration.ts";
+import { isRefusal, type Refusal } from "../base/errors.ts";
 import type { Labels } from "../base/ports.ts";
-import { type Address, type Family, familyOf, fromNumber, parseAddress } from "../ip/address.ts";
-import { parseInterval } from "../ip/ip-range.ts";
 import { type AddressEntry, type Request, requestsAddress } from "../model/address-request.ts";
-import type { Retention, RetentionChoice } from "../model/claim.ts";
 import type { NamespaceState } from "../model/cluster-state.ts";
+import {
+  bad,
+  readAddressArray,
+  readChoice,
+  readEntries,
+  readFamilies,
+  readPoolArray,
+  readPools,
+  readSticky,
+  readTtl,
+  retention,
+} from "./annotation-values.ts";
 
 /** Annotations that people write. */
 export const IPS = "berth.dev/ips";
@@ -35,20 +43,13 @@ export const NAMESPACE_DEFAULTS: readonly string[] = [
 /** Kubernetes' own namespace: nothing of Berth may stand between its pods and their start, so none of them asks. */
 export const EXEMPT_NAMESPACE = "kube-system";
 
-/** The longest list that one annotation may carry; a template is copied into every pod. */
-const MAX_ENTRIES = 1024;
-/** One address of each family. */
-const MAX_OF_A_POD = 2;
-const MAX_POOLS = 64;
-/** Of a Kubernetes name; no CIDR is longer. */
-const LONGEST_NAME = 253;
 /** An API server keeps no annotations that are longer together: what is was not sent by one, and would only cost time. */
 const LONGEST_VALUE = 256 * 1024;
 
 type Reader = (value: string, key: string) => Request | Refusal;
 
 /** One annotation that another system, or Berth, understands. */
-interface Dialect {
+interface AnnotationFormat {
   readonly system: string;
   readonly key: string;
   readonly read: Reader;
@@ -58,7 +59,7 @@ interface Dialect {
  * Every annotation that asks for something. Another system's annotation is one more row. When two rows speak of
  * the same thing they must say the same: which one to believe is not ours to guess.
  */
-export const ANNOTATION_FORMATS: readonly Dialect[] = [
+export const ANNOTATION_FORMATS: readonly AnnotationFormat[] = [
   { system: "Berth", key: IPS, read: readEntries },
   { system: "Berth", key: POOLS, read: (value, key) => readPools(value.split(","), key) },
   { system: "Berth", key: STICKY, read: readSticky },
@@ -71,33 +72,33 @@ export const ANNOTATION_FORMATS: readonly Dialect[] = [
   { system: "Calico", key: "cni.projectcalico.org/ipv6pools", read: readPoolArray },
 ];
 
-/** What the annotations ask for; a refusal names the annotation, its value and the syntax. */
-export function readRequest(annotations: Labels): Request | Refusal {
-  const asked: Record<string, { value: unknown; key: string }> = {};
-  for (const dialect of ANNOTATION_FORMATS) {
-    const value = annotations[dialect.key];
-    if (value === undefined) continue;
-    if (value.length > LONGEST_VALUE)
-      return bad(dialect.key, `it is longer than ${LONGEST_VALUE} characters`);
-    const said = dialect.read(value, dialect.key);
-    if (isRefusal(said)) return said;
-    const clash = merge(asked, said, dialect.key);
-    if (clash !== undefined) return clash;
-  }
-  return Object.fromEntries(Object.entries(asked).map(([aspect, { value }]) => [aspect, value])) as Request;
-}
-
-/** A namespace may ask for pods that do not ask themselves: for a pool or to be sticky, of which families, and how long it is kept. */
-export function withDefaults(annotations: Labels, namespace: NamespaceState): Labels {
-  const own = readRequest(annotations);
-  if (isRefusal(own) || requestsAddress(own)) return annotations;
+/**
+ * What the annotations ask for; a refusal names the annotation, its value and the syntax. Of a pod, with its namespace: that
+ * one may ask for pods that do not ask themselves, for a pool or to be sticky, of which families, and how long it is kept.
+ */
+export function readRequest(annotations: Labels, namespace?: NamespaceState): Request | Refusal {
+  const own = readEach(annotations);
+  if (namespace === undefined || isRefusal(own) || requestsAddress(own)) return own;
   const defaults = NAMESPACE_DEFAULTS.filter(
     (key) => annotations[key] === undefined && namespace.annotations[key] !== undefined,
   );
-  return {
-    ...annotations,
-    ...Object.fromEntries(defaults.map((key) => [key, namespace.annotations[key] ?? ""])),
-  };
+  if (defaults.length === 0) return own;
+  const added = Object.fromEntries(defaults.map((key) => [key, namespace.annotations[key] ?? ""]));
+  return readEach({ ...annotations, ...added });
+}
+
+function readEach(annotations: Labels): Request | Refusal {
+  const asked: Record<string, { value: unknown; key: string }> = {};
+  for (const format of ANNOTATION_FORMATS) {
+    const value = annotations[format.key];
+    if (value === undefined) continue;
+    if (value.length > LONGEST_VALUE) return bad(format.key, `it is longer than ${LONGEST_VALUE} characters`);
+    const said = format.read(value, format.key);
+    if (isRefusal(said)) return said;
+    const clash = merge(asked, said, format.key);
+    if (clash !== undefined) return clash;
+  }
+  return Object.fromEntries(Object.entries(asked).map(([aspect, { value }]) => [aspect, value])) as Request;
 }
 
 function merge(
@@ -129,172 +130,4 @@ function meaningOf(aspect: string, value: unknown): string {
 
 function bothOf(a: string, b: string, prefix: string): boolean {
   return a.startsWith(prefix) && b.startsWith(prefix);
-}
-
-function bad(key: string, why: string): Refusal {
-  return refuse("REQUEST_INVALID", `annotation ${key}: ${why}`, { annotation: key });
-}
-
-/** A value as it may stand in a message: quoted, and never longer than a line. */
-function quote(value: string): string {
-  return JSON.stringify(value.length > 60 ? `${value.slice(0, 57)}...` : value);
-}
-
-/** `a` · `a,b` or `a/b` of two families · entries apart by `;` · ranges `a-b`, in pairs `a-b/c-d`. */
-function readEntries(value: string, key: string): Request | Refusal {
-  const entries: AddressEntry[] = [];
-  const items = value.split(";", MAX_ENTRIES + 2).map((item) => item.trim());
-  if (items.at(-1) === "") items.pop();
-  if (items.length === 0) return bad(key, "it is empty; write an address such as 10.20.0.51");
-  for (const [n, item] of items.entries()) {
-    const read = readEntry(item, key, n);
-    if (isRefusal(read)) return read;
-    entries.push(...read);
-    if (entries.length > MAX_ENTRIES) return bad(key, `it has more than ${MAX_ENTRIES} entries`);
-  }
-  return repeated(entries, key) ?? { entries };
-}
-
-/** The second pod with the address could never start. */
-function repeated(entries: readonly AddressEntry[], key: string): Refusal | undefined {
-  const seen = new Set<Address>();
-  for (const [n, entry] of entries.entries()) {
-    const again = entry.find((address) => seen.has(address));
-    if (again !== undefined)
-      return bad(key, `entry ${n + 1} has ${again} again; give each pod addresses of its own`);
-    for (const address of entry) seen.add(address);
-  }
-  return undefined;
-}
-
-function readEntry(item: string, key: string, n: number): readonly AddressEntry[] | Refusal {
-  const prefixed = item.split(",", MAX_OF_A_POD).find((part) => WITH_PREFIX.test(part.trim()));
-  if (prefixed !== undefined) return bad(key, hasPrefix(prefixed.trim(), n));
-  const parts = item.split(/[,/]/, MAX_OF_A_POD + 1);
-  if (parts.length > MAX_OF_A_POD) return bad(key, tooManyFor(item));
-  const columns: AddressEntry[] = [];
-  for (const part of parts) {
-    const read = readPart(part.trim(), key, n);
-    if (isRefusal(read)) return read;
-    columns.push(read);
-  }
-  const rows = columns[0]?.length ?? 0;
-  if (columns.some((column) => column.length !== rows)) {
-    return bad(key, `the ranges in ${quote(item)} are not equally long`);
-  }
-  const entries = Array.from({ length: rows }, (_, row) => columns.flatMap((column) => column[row] ?? []));
-  return entries.every(oneOfEachFamily) ? entries : bad(key, twoOfAFamily(item));
-}
-
-/** A slash sets two families apart, too: what stands behind it is an address or nothing of this entry's. */
-const WITH_PREFIX = /^[\d.a-f:-]+\/\d{1,3}$/i;
-
-function hasPrefix(part: string, n: number): string {
-  const bare = part.slice(0, part.indexOf("/"));
-  return `entry ${n + 1}, ${quote(part)}, has a prefix; write ${quote(bare)}, for the pool says the prefix`;
-}
-
-function twoOfAFamily(item: string): string {
-  return `${quote(item)} has two addresses of one family; a pod gets one of each, and the entries of several pods are set apart by ";"`;
-}
-
-function tooManyFor(item: string): string {
-  return `${quote(item)} has more than two addresses; a pod gets one of each family, and the entries of several pods are set apart by ";"`;
-}
-
-function oneOfEachFamily(entry: AddressEntry): boolean {
-  return new Set(entry.map(familyOf)).size === entry.length;
-}
-
-function readPart(part: string, key: string, n: number): readonly Address[] | Refusal {
-  if (!part.includes("-")) return readAddress(part, key, n);
-  const range = parseInterval(part);
-  if (range === undefined) return bad(key, `entry ${n + 1}, ${quote(part)}, is no range of addresses`);
-  const { first, last } = range.interval;
-  if (last - first >= BigInt(MAX_ENTRIES)) return bad(key, `it has more than ${MAX_ENTRIES} entries`);
-  return Array.from({ length: Number(last - first) + 1 }, (_, i) =>
-    fromNumber(first + BigInt(i), range.family),
-  );
-}
-
-function readAddress(text: string, key: string, n: number): readonly Address[] | Refusal {
-  const address = parseAddress(text);
-  if (address !== undefined) return [address];
-  return bad(
-    key,
-    `entry ${n + 1}, ${quote(text)}, is not an IP address (write 10.20.0.51 or fd00:20::51, no prefix)`,
-  );
-}
-
-function readPools(names: readonly string[], key: string): Request | Refusal {
-  const pools = names.map((name) => name.trim()).filter((name) => name !== "");
-  if (pools.length === 0)
-    return bad(key, "it names no pool; write the name of an IPPool, or several with commas");
-  if (pools.length > MAX_POOLS) return bad(key, `it names more than ${MAX_POOLS} pools`);
-  const long = pools.find((name) => name.length > LONGEST_NAME);
-  if (long !== undefined) return bad(key, `${quote(long)} is too long for the name of a pool`);
-  return { pools };
-}
-
-function readSticky(value: string, key: string): Request | Refusal {
-  if (value === "true") return { sticky: true };
-  if (value === "false") return {};
-  return bad(key, `${quote(value)} is neither "true" nor "false"`);
-}
-
-function readFamilies(value: string, key: string): Request | Refusal {
-  const names = value.split(",").map((name) => name.trim());
-  const families = names.filter((name): name is Family => name === "IPv4" || name === "IPv6");
-  if (families.length !== names.length || new Set(families).size !== families.length) {
-    return bad(key, `${quote(value)} is none of IPv4, IPv6, "IPv4,IPv6"`);
-  }
-  return { families };
-}
-
-function readChoice(value: string, key: string): RetentionChoice | Refusal {
-  return value === "Release" || value === "Retain"
-    ? value
-    : bad(key, `${quote(value)} is neither Release nor Retain`);
-}
-
-function retention(choice: RetentionChoice | Refusal, event: keyof Retention): Request | Refusal {
-  return isRefusal(choice) ? choice : { retention: { [event]: choice } };
-}
-
-function readTtl(value: string, key: string): Request | Refusal {
-  const ttlMs = parseDuration(value);
-  return ttlMs === undefined
-    ? bad(key, `${quote(value)} is not a duration; write 30s, 5m or 48h`)
-    : { retention: { ttlMs } };
-}
-
-/** Calico's lists are JSON inside a string: '["10.20.0.51","fd00:20::51"]'. */
-function readArray(value: string, key: string): readonly string[] | Refusal {
-  let parsed: unknown;
-  try {
-    parsed = JSON.parse(value);
-  } catch {
-    return bad(key, `${quote(value)} is not a JSON list of strings, such as '["10.20.0.51"]'`);
-  }
-  if (Array.isArray(parsed) && parsed.length > 0 && parsed.every((item) => typeof item === "string"))
-    return parsed;
-  return bad(key, `${quote(value)} is not a JSON list of strings, such as '["10.20.0.51"]'`);
-}
-
-function readAddressArray(value: string, key: string): Request | Refusal {
-  const texts = readArray(value, key);
-  if (isRefusal(texts)) return texts;
-  if (texts.length > MAX_OF_A_POD) return bad(key, tooManyFor(value));
-  const entry: Address[] = [];
-  for (const [n, text] of texts.entries()) {
-    const read = readAddress(text, key, n);
-    if (isRefusal(read)) return read;
-    entry.push(...read);
-  }
-  return oneOfEachFamily(entry) ? { entries: [entry] } : bad(key, twoOfAFamily(value));
-}
-
-function readPoolArray(value: string, key: string): Request | Refusal {
-  const names = readArray(value, key);
-  return isRefusal(names) ? names : readPools(names, key);
 }

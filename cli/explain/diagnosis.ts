@@ -14,7 +14,6 @@ import {
   ASSIGNED_CLAIM,
   ASSIGNED_TOKEN,
   readRequest,
-  withDefaults,
 } from "../../allocator/manifest/annotations.ts";
 import { withoutCalico } from "../../allocator/manifest/foreign-requests.ts";
 import type { KubeObject } from "../../allocator/manifest/kubernetes-object.ts";
@@ -57,14 +56,14 @@ export function diagnosePod(pod: KubeObject, facts: PodFacts): Diagnosis {
 function diagnosisWithoutClaim(pod: KubeObject, { namespaceAnnotations, place }: PodFacts): Diagnosis {
   const { namespace, name, annotations } = pod.metadata;
   const space = { name: namespace, labels: {}, annotations: namespaceAnnotations };
-  const request = readRequest(withDefaults(annotations, space));
+  const request = readRequest(annotations, space);
   if (isRefusal(request)) {
     return blocked(`asks for something that cannot be read: ${request.message}`, "correct the annotation");
   }
   if (!requestsAddress(request)) {
     return ok("asks for no fixed address; the network's configuration gives it any");
   }
-  const otherwise = readRequest(withDefaults(withoutCalico(annotations), space));
+  const otherwise = readRequest(withoutCalico(annotations), space);
   if (place === "cluster" && !isRefusal(otherwise) && !requestsAddress(otherwise)) {
     return {
       words:

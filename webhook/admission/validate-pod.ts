@@ -3,7 +3,7 @@
 import { isRefusal, type Refusal, refuse } from "../../allocator/base/errors.ts";
 import { admissionAnswerOf, requestAsAnswered } from "../../allocator/demand/admitted-pod.ts";
 import { isExempt } from "../../allocator/demand/pod-allocation.ts";
-import { ASSIGNED_CLAIM, readRequest, withDefaults } from "../../allocator/manifest/annotations.ts";
+import { ASSIGNED_CLAIM, readRequest } from "../../allocator/manifest/annotations.ts";
 import { withoutCalico } from "../../allocator/manifest/foreign-requests.ts";
 import { type KubeObject, podMetadata } from "../../allocator/manifest/kubernetes-object.ts";
 import { OWN_REQUESTS, unknownKey } from "../../allocator/manifest/own-keys.ts";
@@ -25,7 +25,7 @@ export async function missingClaim(
   if (Object.hasOwn(annotations, ASSIGNED_CLAIM)) return await contradicted(admission, pod);
   const space = await namespaceOf(admission.inventory, namespace);
   const own = await ownOf(admission, annotations, space);
-  const request = readRequest(withDefaults(own.annotations, space));
+  const request = readRequest(own.annotations, space);
   if (!isRefusal(request) && !requestsAddress(request)) return undefined;
   const remedy =
     admission.embedded === undefined

@@ -18,7 +18,6 @@ import {
   ASSIGNED_CLAIM,
   EXEMPT_NAMESPACE,
   readRequest,
-  withDefaults,
 } from "../../../allocator/manifest/annotations.ts";
 import { claimRefsFor, doesWithout, matchesRef } from "../../../allocator/manifest/pod-claim.ts";
 import { requestsAddress } from "../../../allocator/model/address-request.ts";
@@ -173,7 +172,7 @@ export class EmbeddedClaims implements ClaimSource {
     const { context, inventory } = this.#options;
     const { namespace: name } = request.pod;
     const namespace = (await inventory.namespace(name)) ?? { name, labels: {}, annotations: {} };
-    const asked = name === EXEMPT_NAMESPACE ? {} : readRequest(withDefaults(annotations, namespace));
+    const asked = name === EXEMPT_NAMESPACE ? {} : readRequest(annotations, namespace);
     if (isRefusal(asked)) return asked;
     if (requestsAddress(asked) || annotations[ASSIGNED_CLAIM] !== undefined) return missing(request.pod);
     if (request.pools.length === 0) return NO_CLAIM;
