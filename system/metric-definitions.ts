@@ -225,7 +225,7 @@ export const METRICS = {
   berth_agent_attachments: {
     type: "gauge",
     by: "agent",
-    help: "Interfaces that have addresses of Berth, by where those are from (claim, ranges, static)",
+    help: "Interfaces that have addresses of Berth, by where those are from (claim, block, ranges, static)",
     labels: ["source"],
   },
   berth_agent_stray_sandboxes: {

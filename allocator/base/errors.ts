@@ -10,6 +10,7 @@ export const REFUSALS = {
   POOL_DISABLED: "the pool takes no new reservations",
   POOL_FORBIDDEN: "the pool is not open to this namespace, pod or service account",
   POOL_EXHAUSTED: "no pool that may serve the request has a free address",
+  BLOCKS_EXHAUSTED: "the node has no block of the pool, or none with a free address",
   POOL_INVALID: "a field of the pool is not valid: a range, gateway, route or selector",
   POOL_OVERLAPS: "two pools would contain the same address",
   POOL_IN_USE: "addresses that the change would remove from the pool are reserved",

@@ -24,6 +24,10 @@ export interface Agent {
   /** Addresses in use on this node, of every network. */
   held(): readonly Address[];
   attached(): readonly Attachment[];
+  /** Whoever keeps the records has told of blocks or pools: what is known of them now is what is given from. */
+  blocksChanged(): Promise<void>;
+  /** Whether pods that ask for nothing are served out of blocks of the pool, so far as is known. */
+  hasBlocks(pool: string): boolean;
   /** Runs `work` in the claim's turn, if no sandbox of this node has the claim: no ADD of it is under way then. */
   unlessInUse(claim: string, work: () => Promise<void>): Promise<void>;
   /** Takes no more calls, ends those under way, stops. Repeatable. */
@@ -37,7 +41,7 @@ export interface Agent {
  */
 export async function startAgent(options: AgentOptions): Promise<Agent> {
   const services = await createServices(options);
-  const { log, clock, attachments, notices } = services;
+  const { log, clock, attachments, notices, blockFollower } = services;
   const journal = await services.journal.id(options.random);
   await makeFolder(dirname(options.socketPath)).catch((error: unknown) => {
     throw new BerthError("CONFIG_INVALID", `${options.socketPath} cannot be used: ${messageOf(error)}`);
@@ -68,6 +72,11 @@ export async function startAgent(options: AgentOptions): Promise<Agent> {
   return {
     held: () => attachments.held(),
     attached: () => attachments.attached(),
+    blocksChanged: () => {
+      blockFollower.follow();
+      return blockFollower.record();
+    },
+    hasBlocks: (pool) => blockFollower.hasBlocks(pool) === true,
     unlessInUse: (claim, work) => ifUnused(claim, services, work),
     close: () => {
       closing ??= closeAll();

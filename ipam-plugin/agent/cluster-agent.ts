@@ -12,6 +12,7 @@ import { PODS } from "../../kube/api/resource.ts";
 import { DONE, type Outcome, WorkQueue } from "../../kube/controller/workqueue.ts";
 import { WatchMetrics } from "../../kube/watch/watch-metrics.ts";
 import { type Agent, startAgent } from "./agent.ts";
+import type { BlockSource } from "./blocks/block-source.ts";
 import { notLoadedWords } from "./claims/cluster/claim-lookup.ts";
 import type { NodePod, PodName } from "./claims/cluster/node-cache.ts";
 import { NodeClaims } from "./claims/cluster/node-claims.ts";
@@ -74,6 +75,7 @@ export async function startNodeAgent(options: NodeAgentOptions): Promise<NodeAge
   const watch = new NodeInformers({ connection, node, clock, random, log, health });
   const store = openKubernetesStore({ connection: impatient, clock, random, log, metrics });
   const started = Promise.withResolvers<Agent>();
+  let serving: Agent | undefined;
   const queue: WorkQueue = new WorkQueue({
     ...{ name: "claims", clock, random, log, concurrency: LOOKS_AT_ONCE, metrics },
     work: (claim) => look(claim, started.promise, claims),
@@ -83,6 +85,7 @@ export async function startNodeAgent(options: NodeAgentOptions): Promise<NodeAge
     ...(options.calico === undefined ? {} : { calico: options.calico }),
     reports: new StatusWriter({ store, node, clock }),
     livePod: podsOf(impatient),
+    hasBlocks: (pool) => serving?.hasBlocks(pool) === true,
     suspect: (claim, afterMs) => queue.addAfter(claim, afterMs),
   });
   watch.onChange({
@@ -97,15 +100,34 @@ export async function startNodeAgent(options: NodeAgentOptions): Promise<NodeAge
   const notReady = () => (watch.isSynced ? undefined : notLoadedWords(node));
   gaugeOf(metrics, "berth_ready", () => (watch.isSynced ? 1 : 0));
   const { socketPath, signal, runtimeRecords } = options;
-  const agent = await startWhenBound(() => startAgent({ ...options, claimSource: claims, notReady }), {
-    ...{ socketPath, signal, clock, log, runtimeRecords },
-    mark: markFileOf(socketPath),
-  });
+  const agent = await startWhenBound(
+    () => startAgent({ ...options, claimSource: claims, blockSource: blocksOf(watch), notReady }),
+    {
+      ...{ socketPath, signal, clock, log, runtimeRecords },
+      mark: markFileOf(socketPath),
+    },
+  );
+  serving = agent;
   started.resolve(agent);
+  const told = () =>
+    void agent.blocksChanged().catch((error: unknown) => {
+      log.warn("blocks of this node were not journalled", { error });
+    });
+  watch.onBlocks(told);
   const strays = new StrayDetector({ view: watch, attached: () => agent.attached(), clock, log });
   gaugeOf(metrics, "berth_agent_claims", () => watch.size);
   gaugeOf(metrics, "berth_agent_stray_sandboxes", () => strays.find().length);
   return inBackground(agent, { watch, queue, strays, connection, clock });
+}
+
+function blocksOf(watch: NodeInformers): BlockSource {
+  return {
+    get isSynced() {
+      return watch.areBlocksSynced;
+    },
+    blocks: () => watch.blocks(),
+    pool: (name) => watch.pool(name),
+  };
 }
 
 /** Brings the claim's status in line with the journal. */

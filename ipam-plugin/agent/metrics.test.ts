@@ -40,6 +40,7 @@ describe("what is measured of a node", () => {
     await node.add(claimed);
     assert.deepEqual(await of("berth_agent_attachments"), [
       '{source="claim"} 1',
+      '{source="block"} 0',
       '{source="ranges"} 1',
       '{source="static"} 0',
     ]);

@@ -20,12 +20,13 @@ describe("CNI errors", () => {
     assert.ok(without.endsWith("}\n"));
   });
 
-  it("ask to try again for a claim that moves, and give every other refusal a code of its own from 100 on", () => {
+  it("ask to try again for a claim that moves or a block that may come, and give every other refusal a code of its own from 100 on", () => {
     const codes = (Object.keys(REFUSALS) as RefusalCode[]).map((code) => fromRefusal(refuse(code, "w")).code);
     assert.equal(fromRefusal(refuse("CLAIM_BUSY", "w")).code, 11);
     assert.equal(fromRefusal(refuse("CLAIM_RELEASING", "w")).code, 11);
+    assert.equal(fromRefusal(refuse("BLOCKS_EXHAUSTED", "w")).code, 11);
     const own = codes.filter((code) => code !== 11);
-    assert.equal(new Set(own).size, Object.keys(REFUSALS).length - 2);
+    assert.equal(new Set(own).size, Object.keys(REFUSALS).length - 3);
     assert.ok(own.every((code) => code >= 100 && code < 150));
   });
 

@@ -5,13 +5,14 @@ import { readFileSync } from "node:fs";
 import { describe, it } from "node:test";
 import { FAULTS, REFUSALS, type RefusalCode } from "../../allocator/base/errors.ts";
 import type { Store } from "../../allocator/store/store.ts";
+import { errorOf, NodeBench } from "../../ipam-plugin/agent/testing/node-bench.ts";
 import { toBerthError } from "../../kube/api/status.ts";
 import { renderErrorReference } from "../../scripts/error-reference.ts";
 import { EXAMPLES } from "../../scripts/error-texts.ts";
 import type { Route } from "../../webhook/review/admission-review.ts";
 
 import { altered } from "../simulation/altered.ts";
-import { bindingTo, DB_POOL, poolRecord } from "../support/fixtures.ts";
+import { bindingTo, DB_POOL, parsed, poolRecord } from "../support/fixtures.ts";
 import {
   claimObject,
   deniedAs,
@@ -77,7 +78,10 @@ function overQuota(store: Store): Store {
   });
 }
 
-const STORIES: Readonly<Record<RefusalCode, Story>> = {
+/** Said by the agent at ADD, and by nobody else. */
+type OfAgent = "BLOCKS_EXHAUSTED";
+
+const STORIES: Readonly<Record<Exclude<RefusalCode, OfAgent>, Story>> = {
   REQUEST_INVALID: { object: wants("10.20.0.70/24") },
   ADDRESS_OUTSIDE: { object: wants("192.0.2.1") },
   ADDRESS_EXCLUDED: { object: wants("10.20.0.100") },
@@ -141,6 +145,21 @@ describe("docs/errors.md", () => {
       headings,
       [...Object.keys(REFUSALS), ...Object.keys(FAULTS)].map((code) => `### ${code}`),
     );
+  });
+
+  it("shows what is really said: BLOCKS_EXHAUSTED", async () => {
+    const node = await NodeBench.open();
+    try {
+      node.blockSource.pools.set("db", parsed(poolRecord("db", "10.20.0.0/24", { blockSize: { ipv4: 30 } })));
+      node.blockSource.grant("db", "10.20.0.68/30");
+      await node.hearBlocks();
+      node.ipam = { pools: ["db"] };
+      for (const cid of ["a", "b", "c", "d"]) await node.add({ cid });
+      const { msg, details } = errorOf(await node.call("ADD", { cid: "e" }));
+      assert.deepEqual([details, msg], ["BLOCKS_EXHAUSTED", EXAMPLES.BLOCKS_EXHAUSTED]);
+    } finally {
+      await node.close();
+    }
   });
 
   for (const [code, story] of Object.entries(STORIES) as [RefusalCode, Story][]) {

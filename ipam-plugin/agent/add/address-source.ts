@@ -8,6 +8,7 @@ import type { AgentServices } from "../services/services.ts";
 import type { AddRequest } from "./add-request.ts";
 import { cancelledError, commitAttachment } from "./commit.ts";
 import { wasServedWithoutClaim } from "./earlier-sandbox.ts";
+import { assignFromBlocks, isServedFromBlocks } from "./from-blocks.ts";
 import { assignFromClaim } from "./from-claim.ts";
 import { pickAddresses } from "./from-ranges.ts";
 import { withLeases } from "./leased-space.ts";
@@ -26,6 +27,10 @@ export async function assignAddresses(
     const fromClaim = await assignFromClaim({ ...ask, pod }, services, signal);
     if (fromClaim !== undefined) return fromClaim;
   }
+  if (signal.aborted) return cancelledError(ask);
+  const { pools } = ask.ipam;
+  if (await isServedFromBlocks(services, pools, signal))
+    return assignFromBlocks(ask, services, { pools, signal });
   if (signal.aborted) return cancelledError(ask);
   return ask.ipam.rangeSets.length > 0 ? assignFromRanges(ask, services) : assignStatic(ask, services);
 }

@@ -15,6 +15,7 @@ import type { AddRequest } from "./add-request.ts";
 export interface Assignment {
   readonly source: Source;
   readonly claim?: string;
+  readonly pool?: string;
   readonly result: IpamResult;
   readonly positions?: readonly Position[];
   /** Attachments of the same claim that end with this one. */
@@ -65,7 +66,7 @@ export async function commitAttachment(
 function attachmentOf(
   ask: AddRequest,
   services: AgentServices,
-  { source, claim, result }: Assignment,
+  { source, claim, pool, result }: Assignment,
 ): Attachment {
   const { scope, containerID, interface: name, netns, netnsSeen, args, startNs } = ask;
   return {
@@ -78,6 +79,7 @@ function attachmentOf(
     netnsSeen,
     ...(args.pod === undefined ? {} : { pod: args.pod }),
     ...(claim === undefined ? {} : { claim }),
+    ...(pool === undefined ? {} : { pool }),
     result,
     startNs,
     attachedAt: services.clock.now(),

@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
+import type { Source } from "../journal/attachment.ts";
 import type { AttachmentCache } from "../journal/attachment-cache.ts";
 import type { AddRequest } from "./add-request.ts";
 
+const WITHOUT_CLAIM: ReadonlySet<Source> = new Set(["block", "ranges", "static"]);
+
 /**
- * Whether the pod has had an address of the configuration itself at this interface, in an earlier sandbox: it goes on so as
+ * Whether the pod has had an address of a block or of the configuration itself at this interface, in an earlier sandbox: it goes on so as
  * long as it lives. A claim of its name that somebody made meanwhile, or that was bound too late, is for the next pod.
  */
 export function wasServedWithoutClaim(
@@ -14,7 +17,7 @@ export function wasServedWithoutClaim(
   for (const known of attachments.all()) {
     const isIts = known.pod?.uid === pod.uid && known.interface === name;
     if (!isIts || known.scope.network !== scope.network || known.scope.dataDir !== scope.dataDir) continue;
-    if (known.source === "ranges" || known.source === "static") return true;
+    if (WITHOUT_CLAIM.has(known.source)) return true;
   }
   return false;
 }

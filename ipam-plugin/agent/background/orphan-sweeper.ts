@@ -21,7 +21,9 @@ export async function releasePreviousBoot({ attachments, bootId, clock, log }: S
   // The other boot's monotonic clock says nothing about this one's.
   const old = [...attachments.all()].filter((a) => a.state === "detached" && a.bootId !== bootId);
   if (lost.length + old.length === 0) return;
-  const ended = lost.map((attachment) => detached(attachment, { now: clock.now(), deadlineNs: 0n }));
+  // Of a block's addresses it is not known when they were free; they have not been in use since the boot.
+  const since = ({ source }: Attachment) => (source === "block" ? 0 : clock.now());
+  const ended = lost.map((attachment) => detached(attachment, { now: since(attachment), deadlineNs: 0n }));
   const put = [...ended, ...old].map((attachment) => ({ ...attachment, deadlineNs: 0n, bootId }));
   await attachments.commit({ put });
   if (lost.length > 0) log.info("host was rebooted, its attachments are freed", { count: lost.length });

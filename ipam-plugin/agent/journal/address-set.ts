@@ -2,6 +2,15 @@
 import { type Address, type Family, familyOf, toNumber } from "../../../allocator/ip/address.ts";
 import { IntervalSet } from "../../../allocator/ip/interval-set.ts";
 
+/** Told of addresses that sandboxes of any network begin to have, and have no more. */
+export interface AddressUse {
+  held(address: Address): void;
+  /** Once for each time that it was held. `at`: milliseconds since 1970; absent: now. */
+  freed(address: Address, at?: number): void;
+  /** It was freed then, before this process began. */
+  wasFreed(address: Address, at: number): void;
+}
+
 /**
  * The addresses of one scope that are taken on this node, each by one holder. The numbers are kept as runs, so that
  * looking for a free one costs the same at 10 and at 60,000.
@@ -14,21 +23,31 @@ export class AddressSet {
   readonly #holders = new Map<Address, string>(); // address -> id of the place that has it
   readonly #positions = new Map<number, Address>(); // index of the range set -> address given away last
 
+  readonly #use: AddressUse | undefined;
+
+  constructor(use?: AddressUse) {
+    this.#use = use;
+  }
+
   holderOf(address: Address): string | undefined {
     return this.#holders.get(address);
   }
 
   /** From now on the address is this holder's, whoever had it. */
   hold(address: Address, holder: string): void {
+    const isNew = !this.#holders.has(address);
     this.#holders.set(address, holder);
+    if (!isNew) return;
     this.#taken[familyOf(address)].add(toNumber(address));
+    this.#use?.held(address);
   }
 
   /** Lets go of an address unless somebody else holds it by now. */
-  release(address: Address, holder: string): void {
+  release(address: Address, holder: string, at?: number): void {
     if (this.#holders.get(address) !== holder) return;
     this.#holders.delete(address);
     this.#taken[familyOf(address)].remove(toNumber(address));
+    this.#use?.freed(address, at);
   }
 
   /** The smallest number from `from` to `last` that nobody holds. */

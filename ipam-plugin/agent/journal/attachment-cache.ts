@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 import type { Address } from "../../../allocator/ip/address.ts";
 import type { NetworkKey } from "../../cni/config.ts";
-import { AddressSet } from "./address-set.ts";
+import { AddressSet, type AddressUse } from "./address-set.ts";
 import { type Attachment, type AttachmentId, attachmentKey, scopeId } from "./attachment.ts";
-import type { Change, Journal } from "./journal.ts";
+import type { Change, Journal, JournalContents } from "./journal.ts";
 
 /**
  * The journal's attachments in memory, with indexes. What is read here is on the disk already: a change is written
@@ -11,18 +11,24 @@ import type { Change, Journal } from "./journal.ts";
  */
 export class AttachmentCache {
   readonly #journal: Journal;
+  readonly #use: AddressUse | undefined;
   readonly #byPlace = new Map<string, Attachment>(); // id of the place -> attachment or tombstone
   readonly #byClaim = new Map<string, Set<string>>(); // claim -> ids of attached places
-  readonly #byClaimedAddress = new Map<Address, Set<string>>(); // address of a claim -> ids of attached places
+  readonly #byPoolAddress = new Map<Address, Set<string>>(); // address of a pool -> ids of attached places
   readonly #pending = new Set<string>(); // ids of places whose detachment has yet to be told
   readonly #spaces = new Map<string, AddressSet>(); // id of the scope -> addresses taken in it
   readonly #waiting = new Map<string, Set<() => void>>(); // id of the place -> who waits for its detachment
 
-  /** Reads the journal. Throws what Journal.load throws. */
-  constructor(journal: Journal) {
+  /** Reads the journal, unless what it has is given. `use` is told of addresses in use. Throws what Journal.load throws. */
+  constructor(journal: Journal, use?: AddressUse, contents: JournalContents = journal.load()) {
     this.#journal = journal;
-    const { attachments, positions } = journal.load();
+    this.#use = use;
+    const { attachments, positions } = contents;
     for (const attachment of attachments) this.#publish(attachment);
+    for (const { state, source, result, detachedAt } of attachments) {
+      if (state === "attached" || source !== "block") continue;
+      for (const { address } of result.addresses) use?.wasFreed(address, detachedAt);
+    }
     for (const { scope, rangeSet, address } of positions) this.space(scope).advance(rangeSet, address);
   }
 
@@ -51,9 +57,9 @@ export class AttachmentCache {
     return false;
   }
 
-  /** Ids of the places, in any network, that have the address from a claim. */
+  /** Ids of the places, in any network, that have the address from a claim or a block. */
   placesOf(address: Address): readonly string[] {
-    return [...(this.#byClaimedAddress.get(address) ?? [])];
+    return [...(this.#byPoolAddress.get(address) ?? [])];
   }
 
   ofClaim(claim: string): readonly Attachment[] {
@@ -70,7 +76,7 @@ export class AttachmentCache {
     const id = scopeId(scope);
     let space = this.#spaces.get(id);
     if (space === undefined) {
-      space = new AddressSet();
+      space = new AddressSet(this.#use);
       this.#spaces.set(id, space);
     }
     return space;
@@ -106,7 +112,8 @@ export class AttachmentCache {
   #publish(attachment: Attachment): void {
     const id = attachmentKey(attachment);
     const before = this.#byPlace.get(id);
-    if (before !== undefined) this.#unindex(id, before);
+    const freedAt = attachment.state === "detached" ? attachment.detachedAt : undefined;
+    if (before !== undefined) this.#unindex(id, before, freedAt);
     this.#byPlace.set(id, attachment);
     if (attachment.state === "attached") {
       this.#index(id, attachment);
@@ -121,20 +128,20 @@ export class AttachmentCache {
       const ids = this.#byClaim.get(claim) ?? new Set();
       this.#byClaim.set(claim, ids.add(id));
     }
-    if (source === "claim") {
+    if (source === "claim" || source === "block") {
       for (const { address } of result.addresses)
-        this.#byClaimedAddress.set(address, (this.#byClaimedAddress.get(address) ?? new Set()).add(id));
+        this.#byPoolAddress.set(address, (this.#byPoolAddress.get(address) ?? new Set()).add(id));
     }
     if (source === "static") return; // written out by the configuration: nobody keeps them apart
     for (const { address } of result.addresses) this.space(scope).hold(address, id);
   }
 
-  #unindex(id: string, { claim, scope, result }: Attachment): void {
+  #unindex(id: string, { claim, scope, result }: Attachment, freedAt: number | undefined): void {
     this.#pending.delete(id);
     for (const { address } of result.addresses) {
-      this.space(scope).release(address, id);
-      const places = this.#byClaimedAddress.get(address);
-      if (places?.delete(id) === true && places.size === 0) this.#byClaimedAddress.delete(address);
+      this.space(scope).release(address, id, freedAt);
+      const places = this.#byPoolAddress.get(address);
+      if (places?.delete(id) === true && places.size === 0) this.#byPoolAddress.delete(address);
     }
     const ids = claim === undefined ? undefined : this.#byClaim.get(claim);
     if (claim === undefined || ids === undefined) return;

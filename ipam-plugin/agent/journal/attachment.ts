@@ -12,8 +12,8 @@ export interface AttachmentId {
 }
 
 /** Where the addresses came from. `unknown`: a DEL came for what was never attached here. */
-export type Source = "claim" | "ranges" | "static" | "unknown";
-export const SOURCES: readonly Source[] = ["claim", "ranges", "static", "unknown"];
+export type Source = "claim" | "block" | "ranges" | "static" | "unknown";
+export const SOURCES: readonly Source[] = ["claim", "block", "ranges", "static", "unknown"];
 
 /**
  * One attachment as the journal has it. A detached one is a tombstone, kept for a while: an ADD that began before
@@ -28,6 +28,8 @@ export interface Attachment extends AttachmentId {
   readonly pod?: PodRef;
   /** namespace/name */
   readonly claim?: string;
+  /** Whose blocks the addresses are of; with source `block` alone. */
+  readonly pool?: string;
   /** Enough to answer a repeated ADD. */
   readonly result: IpamResult;
   /** CLOCK_MONOTONIC of the ADD's client. */

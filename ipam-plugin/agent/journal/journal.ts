@@ -7,6 +7,14 @@ import type { Database } from "../../../allocator/store/sqlite/database.ts";
 import { integerOf, type Row, type Sql, textColumn } from "../../../allocator/store/sqlite/sql.ts";
 import type { IpamResult } from "../../cni/result.ts";
 import { type Attachment, type AttachmentId, type Position, SOURCES } from "./attachment.ts";
+import {
+  BLOCK_STEPS,
+  type BlockChange,
+  decodeBlock,
+  decodePool,
+  type JournalBlock,
+  writeBlocks,
+} from "./owned-blocks.ts";
 
 /**
  * Each step is one statement; steps are only ever added. Times on the monotonic clock are text: in nanoseconds they
@@ -55,7 +63,7 @@ const ID = "SELECT id FROM journal_id";
 
 const PUT = `INSERT OR REPLACE INTO attachments (network, data_dir, container_id, interface, state, source, addresses,
   routes, dns, netns, netns_seen, pod_namespace, pod_name, pod_uid, claim, start_ns, attached_at, boot_id,
-  detached_at, deadline_ns, notice_pending) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`;
+  detached_at, deadline_ns, notice_pending, pool) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`;
 const PUT_POSITION =
   "INSERT OR REPLACE INTO positions (network, data_dir, range_set, address) VALUES (?, ?, ?, ?)";
 const AT = "network = ? AND data_dir = ? AND container_id = ? AND interface = ?";
@@ -70,11 +78,15 @@ export interface Change {
   readonly told?: readonly AttachmentId[];
   /** Tombstones that are old enough. */
   readonly forgotten?: readonly AttachmentId[];
+  readonly blocks?: BlockChange;
 }
 
 export interface JournalContents {
   readonly attachments: readonly Attachment[];
   readonly positions: readonly Position[];
+  readonly blocks: readonly JournalBlock[];
+  /** How addresses of the blocks are reached, as it was last heard. */
+  readonly pools: readonly ReturnType<typeof decodePool>[];
 }
 
 /** The attachments of this node on disk. What ADD and DEL answer is here first. */
@@ -87,6 +99,7 @@ export class Journal {
     this.#database = database;
     database.migrate("attachments", STEPS);
     database.migrate("journal id", ID_STEPS);
+    database.migrate("journal blocks", BLOCK_STEPS);
   }
 
   /** What this journal is told from others by, made when it is asked for first. On the disk when this resolves. */
@@ -114,6 +127,8 @@ export class Journal {
     return this.#database.read((sql) => ({
       attachments: sql.all("SELECT * FROM attachments").map(decode),
       positions: sql.all("SELECT * FROM positions").map(decodePosition),
+      blocks: sql.all("SELECT * FROM blocks").map(decodeBlock),
+      pools: sql.all("SELECT * FROM block_pools").map(decodePool),
     }));
   }
 
@@ -126,6 +141,7 @@ export class Journal {
       }
       for (const place of change.told ?? []) sql.run(TELL, ...primaryKey(place));
       for (const place of change.forgotten ?? []) sql.run(FORGET, ...primaryKey(place));
+      if (change.blocks !== undefined) writeBlocks(sql, change.blocks);
     });
   }
 
@@ -152,11 +168,11 @@ function primaryKey({ scope, containerID, interface: name }: AttachmentId): read
 }
 
 function encode(attachment: Attachment): readonly (string | number)[] {
-  const { state, source, result, netns, netnsSeen, pod, claim = "" } = attachment;
+  const { state, source, result, netns, netnsSeen, pod, claim = "", pool = "" } = attachment;
   return [
     ...primaryKey(attachment),
     state,
-    source,
+    source === "block" ? "ranges" : source,
     JSON.stringify(result.addresses),
     JSON.stringify(result.routes),
     JSON.stringify(result.dns),
@@ -172,6 +188,7 @@ function encode(attachment: Attachment): readonly (string | number)[] {
     attachment.detachedAt,
     String(attachment.deadlineNs),
     Number(attachment.noticePending),
+    pool,
   ];
 }
 
@@ -187,7 +204,8 @@ function decode(row: Row): Attachment {
     uid: textColumn(row, "pod_uid"),
   };
   const claim = textColumn(row, "claim");
-  const source = SOURCES.find((known) => known === textColumn(row, "source"));
+  const pool = textColumn(row, "pool");
+  const source = pool === "" ? SOURCES.find((known) => known === textColumn(row, "source")) : "block";
   if (source === undefined) throw corrupt(place, "source");
   return {
     ...place,
@@ -198,6 +216,7 @@ function decode(row: Row): Attachment {
     netnsSeen: integerOf(row, "netns_seen") !== 0,
     ...(pod.name === "" ? {} : { pod }),
     ...(claim === "" ? {} : { claim }),
+    ...(pool === "" ? {} : { pool }),
     startNs: decodeNs(row, "start_ns", place),
     attachedAt: integerOf(row, "attached_at"),
     bootId: textColumn(row, "boot_id"),

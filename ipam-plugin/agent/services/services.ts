@@ -10,6 +10,9 @@ import {
 import type { Database } from "../../../allocator/store/sqlite/database.ts";
 import type { NetworkConfig } from "../../cni/config.ts";
 import type { Invocation } from "../../cni/environment.ts";
+import { BlockFollower } from "../blocks/block-follower.ts";
+import { type BlockSource, noBlocks } from "../blocks/block-source.ts";
+import { NodeBlocks } from "../blocks/node-blocks.ts";
 import type { ClaimSource } from "../claims/claim-source.ts";
 import { AttachmentCache } from "../journal/attachment-cache.ts";
 import { type Host, linuxHost } from "../journal/host.ts";
@@ -27,6 +30,8 @@ export interface ServicesOptions {
   /** Where the journal is kept; stays the caller's to close. */
   readonly database: Database;
   readonly claimSource: ClaimSource;
+  /** Absent: no pool has blocks. */
+  readonly blockSource?: BlockSource;
   readonly clock: Clock;
   readonly random: Random;
   readonly log: Logger;
@@ -44,6 +49,9 @@ export interface ServicesOptions {
 export interface AgentServices {
   readonly journal: Journal;
   readonly attachments: AttachmentCache;
+  /** Blocks of this node, and which of their addresses may be given. */
+  readonly blocks: NodeBlocks;
+  readonly blockFollower: BlockFollower;
   /** Serialises ADD, DEL and GC of one place, and ADDs of one claim. */
   readonly turns: KeyedMutex;
   readonly inFlight: InFlight;
@@ -73,12 +81,16 @@ export interface Request {
 /** Reads the journal. Throws BerthError of the database, STATE_CORRUPT for a row that does not decode. */
 export async function createServices(options: ServicesOptions): Promise<AgentServices> {
   const { claimSource, clock, random, log, metrics = noopMetrics, bootId, host = linuxHost } = options;
-  const { notReady = () => undefined, hostLocalLeases = noLeases } = options;
+  const { notReady = () => undefined, hostLocalLeases = noLeases, blockSource: source = noBlocks } = options;
   const journal = new Journal(options.database);
-  const attachments = new AttachmentCache(journal);
+  const contents = journal.load();
+  const blocks = new NodeBlocks(() => clock.now());
+  const attachments = new AttachmentCache(journal, blocks, contents);
   return {
     journal,
     attachments,
+    blocks,
+    blockFollower: new BlockFollower({ source, blocks, journal, contents, bootId }),
     turns: new KeyedMutex(),
     inFlight: new InFlight(),
     receipts: new DeliveryTracker(),

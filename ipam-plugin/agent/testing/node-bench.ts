@@ -3,10 +3,14 @@ import assert from "node:assert/strict";
 import type { Refusal } from "../../../allocator/base/errors.ts";
 import { noopLogger, type Random } from "../../../allocator/base/ports.ts";
 import { parseAddress } from "../../../allocator/ip/address.ts";
+import type { Block } from "../../../allocator/model/block.ts";
 import type { ClaimAttachment } from "../../../allocator/model/claim.ts";
+import type { Pool } from "../../../allocator/pool/pool.ts";
 import { type Database, openDatabase } from "../../../allocator/store/sqlite/database.ts";
+import type { Stored } from "../../../allocator/store/store.ts";
 import { ManualClock } from "../../../system/testing/manual-clock.ts";
 import { parseHost } from "../../cni/requested-ips.ts";
+import type { BlockSource } from "../blocks/block-source.ts";
 import type {
   AttachRequest,
   ClaimMatch,
@@ -122,6 +126,27 @@ export class ScriptedClaims implements ClaimSource {
   }
 }
 
+/** Blocks as the watch has them: as far behind as a test wants. */
+export class PlainBlocks implements BlockSource {
+  isSynced = true;
+  readonly records = new Map<string, Stored<"block">>(); // CIDR -> block
+  readonly pools = new Map<string, Pool>();
+
+  blocks(): Iterable<Stored<"block">> {
+    return this.records.values();
+  }
+
+  pool(name: string): Pool | undefined {
+    return this.pools.get(name);
+  }
+
+  /** This node has the block, granted unless it is said otherwise. */
+  grant(pool: string, cidr: string, over: Partial<Block> = {}, uid = `uid of ${cidr}`): void {
+    const record = { cidr, pool, node: "node-a", nodeUID: "u", holes: [], granted: true, ...over };
+    this.records.set(cidr, { key: cidr, record, uid, revision: "1", createdAt: 0 });
+  }
+}
+
 /** A call in few words. */
 export interface Asked {
   readonly cid?: string;
@@ -141,6 +166,7 @@ export class NodeBench {
   readonly clock = new ManualClock();
   readonly host = new PlainHost();
   readonly claimSource = new ScriptedClaims();
+  readonly blockSource = new PlainBlocks();
   /** Makes commits fail while it is set. */
   diskFault: Error | undefined;
   /** How many transactions were committed. */
@@ -174,6 +200,7 @@ export class NodeBench {
     this.#parts = await createServices({
       database: this.#database,
       claimSource: this.claimSource,
+      blockSource: this.blockSource,
       clock: this.clock,
       random: middling,
       log: noopLogger,
@@ -181,6 +208,12 @@ export class NodeBench {
       host: this.host,
     });
     this.#handle = createHandler(this.#parts);
+  }
+
+  /** The watch has told of the blocks as they are now, and the journal knows. */
+  async hearBlocks(): Promise<void> {
+    this.parts.blockFollower.follow();
+    await this.parts.blockFollower.record();
   }
 
   /** The next start is that of another boot. */

@@ -29,6 +29,8 @@ export class NodeWorld {
   readonly warnings: LogFields[] = [];
   /** Pods as the API server has them. */
   readonly pods = new Map<string, NodePod>(); // namespace/name -> pod
+  /** Pools that have blocks. */
+  readonly blockPools = new Set<string>();
   /** How statuses are written, if not plainly. */
   reporting: Reporting | undefined;
   /** What a live look at a pod throws, while it is set. */
@@ -56,6 +58,7 @@ export class NodeWorld {
         if (this.fault !== undefined) throw this.fault;
         return this.pods.get(`${namespace}/${name}`);
       },
+      hasBlocks: (pool) => this.blockPools.has(pool),
       suspect: (claim) => void this.suspects.push(claim),
       log: { ...noopLogger, warn: (_, fields = {}) => void this.warnings.push(fields) },
     });

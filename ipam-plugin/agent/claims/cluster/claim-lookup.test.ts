@@ -53,6 +53,16 @@ describe("the claim of a pod", () => {
     assert.equal(await found(other), SUCCEEDED);
   });
 
+  it("is none for a pod that asks for nothing where a pool has blocks, also before anything is loaded", async () => {
+    node.blockPools.add("db6");
+    const request = ask("a", { annotations: {}, pools: ["db", "db6"] });
+    for (const isSynced of [true, false]) {
+      node.view.isSynced = isSynced;
+      assert.equal(await found(request), "unclaimed");
+    }
+    assert.equal(await found({ ...request, annotations: admitted }), NOT_LOADED);
+  });
+
   it("is found for a runtime that says no UID by the pod that is seen, unless its annotations differ", async () => {
     await node.assign("a", "10.20.0.70");
     const nameless = { namespace: "shop", name: "a", uid: "" };

@@ -32,6 +32,8 @@ export interface LookupInput {
   readonly interfaceOf: (claim: Stored<"claim">) => string | undefined;
   /** `none`: requests in Calico's words are none of Berth's. */
   readonly calico?: CalicoChoice;
+  /** Whether pods that ask for nothing are served out of blocks of the pool, so far as is known. */
+  readonly hasBlocks: (pool: string) => boolean;
 }
 
 /**
@@ -47,7 +49,7 @@ export interface LookupInput {
  * | is not known, nor are its annotations            | wait; then try again                       |
  * | was given a claim at admission                   | wait for its binding; then try again       |
  * | asks for an address and was given none           | wait, for a claim of its name; then refuse |
- * | asks for nothing                                 | other sources of the configuration         |
+ * | asks for nothing                                 | other sources of the configuration, blocks among them |
  */
 export function lookUpClaim(
   searcher: LookupInput,
@@ -57,22 +59,22 @@ export function lookUpClaim(
   if (request.pod.namespace === EXEMPT_NAMESPACE) return NO_CLAIM;
   const asks = (annotations: Labels) =>
     readRequest(searcher.calico === "none" ? withoutCalico(annotations) : annotations);
-  if (!view.isSynced) return isFree(request, asks) ? NO_CLAIM : until(() => notLoaded(node));
+  if (!view.isSynced) return isFree(request, asks, searcher) ? NO_CLAIM : until(() => notLoaded(node));
   const there = view.pod(request.pod);
   const bound = boundTo(view, request, there);
   if (bound !== undefined) return foundFor(bound, there, { searcher, request });
   if (there !== undefined && isReplaced(there, request)) return until(() => podReplaced(request.pod));
   const annotations = there?.annotations ?? request.annotations;
   if (annotations === undefined) return until(() => unknown(request, node));
-  return unbound(request, annotations, { node, asked: asks(annotations) });
+  return unbound(request, annotations, { searcher, asked: asks(annotations) });
 }
 
 type Asks = (annotations: Labels) => Request | Refusal;
 
 /** Before anything is loaded: what the runtime says of the pod is enough to see that Berth has no part in it. */
-function isFree({ annotations, pools }: AttachRequest, asks: Asks): boolean {
-  if (annotations === undefined || pools.length > 0 || annotations[ASSIGNED_CLAIM] !== undefined)
-    return false;
+function isFree({ annotations, pools }: AttachRequest, asks: Asks, { hasBlocks }: LookupInput): boolean {
+  if (annotations === undefined || annotations[ASSIGNED_CLAIM] !== undefined) return false;
+  if (pools.length > 0 && !pools.some(hasBlocks)) return false;
   const asked = asks(annotations);
   return !isRefusal(asked) && !requestsAddress(asked);
 }
@@ -115,13 +117,17 @@ function foundFor(
 function unbound(
   request: AttachRequest,
   annotations: Labels,
-  { node, asked }: { readonly node: string; readonly asked: Request | Refusal },
+  {
+    searcher: { node, hasBlocks },
+    asked,
+  }: { readonly searcher: LookupInput; readonly asked: Request | Refusal },
 ): NoClaim | Refusal | Pending {
   const named = annotations[ASSIGNED_CLAIM];
   if (named !== undefined) return until(() => notBound(request.pod, named, node));
   if (isRefusal(asked)) return asked;
   if (requestsAddress(asked)) return until(() => missing(request.pod));
-  return request.pools.length === 0 ? NO_CLAIM : notAdmitted(request);
+  const served = request.pools.length === 0 || request.pools.some(hasBlocks);
+  return served ? NO_CLAIM : notAdmitted(request);
 }
 
 function until(giveUp: () => ClaimMatch | Refusal): Pending {

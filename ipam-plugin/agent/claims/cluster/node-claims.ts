@@ -33,6 +33,8 @@ export interface NodeClaimsOptions {
   readonly log: Logger;
   /** Which requests in Calico's words are for Berth; `all` if absent. */
   readonly calico?: CalicoChoice;
+  /** Whether pods that ask for nothing are served out of blocks of the pool; absent: of none. */
+  readonly hasBlocks?: (pool: string) => boolean;
 }
 
 /** After the answer, which must not wait for it. */
@@ -169,8 +171,9 @@ export class NodeClaims implements ClaimSource {
   }
 
   #search(request: AttachRequest) {
-    const { view, node, calico = "all" } = this.#options;
-    return lookUpClaim({ view, node, calico, interfaceOf: (claim) => this.#interfaceOf(claim) }, request);
+    const { view, node, calico = "all", hasBlocks = () => false } = this.#options;
+    const interfaceOf = (claim: Stored<"claim">) => this.#interfaceOf(claim);
+    return lookUpClaim({ view, node, calico, hasBlocks, interfaceOf }, request);
   }
 
   /** Another interface of the pod may have the claim already; it keeps it for all sandboxes of the pod. */

@@ -15,7 +15,7 @@ import { type Pool, parseStoredPool, poolOf } from "../../../../allocator/pool/p
 import { storedOf } from "../../../../allocator/store/kubernetes/objects.ts";
 import type { Stored } from "../../../../allocator/store/store.ts";
 import type { Connection } from "../../../../kube/api/connection.ts";
-import { CLAIMS, type KubeItem, PODS, POOLS } from "../../../../kube/api/resource.ts";
+import { BLOCKS, CLAIMS, type KubeItem, PODS, POOLS } from "../../../../kube/api/resource.ts";
 import { Reflector } from "../../../../kube/watch/reflector.ts";
 import type { WatchMetrics } from "../../../../kube/watch/watch-metrics.ts";
 import { type NodeCache, type NodePod, type PodName, podKey } from "./node-cache.ts";
@@ -47,11 +47,12 @@ export interface NodeInformersHandlers {
   pod(claims: readonly string[]): void;
 }
 
-/** The pods and the claims of one node, and all pools: what stays in memory does not grow with the cluster. */
+/** The pods, the claims and the blocks of one node, and all pools: what stays in memory does not grow with the cluster. */
 export class NodeInformers implements NodeCache {
   readonly #pods: Reflector<NodePod>;
   readonly #claims: Reflector<Stored<"claim">>;
   readonly #pools: Reflector<Pool>;
+  readonly #blocks: Reflector<Stored<"block">>;
   readonly #waiting = new Map<string, Set<() => void>>(); // namespace/name of a pod -> who waits for a change of it
   readonly synced: Promise<void>;
 
@@ -70,6 +71,12 @@ export class NodeInformers implements NodeCache {
       indexes: { [BY_POD]: (claim) => podOf(claim).map(podKey) },
     });
     this.#pools = new Reflector({ ...about, resource: POOLS, project: usablePool });
+    this.#blocks = new Reflector({
+      ...about,
+      resource: BLOCKS,
+      selection: { fieldSelector: `spec.node=${node}` },
+      project: (item) => storedOf("block", item),
+    });
     this.#pods.onChange((key) => this.#wake(key));
     this.#claims.onChange((_, now) => {
       for (const pod of now === undefined ? [] : podOf(now)) this.#wake(podKey(pod));
@@ -79,6 +86,27 @@ export class NodeInformers implements NodeCache {
 
   get isSynced(): boolean {
     return this.#pods.isSynced && this.#claims.isSynced && this.#pools.isSynced;
+  }
+
+  /** Blocks are asked about apart: claims are served all the same where they cannot be listed. */
+  get areBlocksSynced(): boolean {
+    return this.#blocks.isSynced && this.#pools.isSynced;
+  }
+
+  /** Blocks whose record names this node. */
+  blocks(): Iterable<Stored<"block">> {
+    return valuesOf(this.#blocks);
+  }
+
+  pool(name: string): Pool | undefined {
+    return this.#pools.get(name);
+  }
+
+  /** Calls the handler at every change of a block or a pool, and when both were listed. */
+  onBlocks(handler: () => void): void {
+    this.#blocks.onChange(handler);
+    this.#pools.onChange(handler);
+    void Promise.all([this.#blocks.synced, this.#pools.synced]).then(handler);
   }
 
   /** How many claims are bound to this node. */
@@ -130,7 +158,8 @@ export class NodeInformers implements NodeCache {
 
   /** Follows until `signal` aborts; never rejects. */
   async run(signal: AbortSignal): Promise<void> {
-    await Promise.all([this.#pods.run(signal), this.#claims.run(signal), this.#pools.run(signal)]);
+    const followed = [this.#pods, this.#claims, this.#pools, this.#blocks];
+    await Promise.all(followed.map((reflector) => reflector.run(signal)));
   }
 
   async #whenSynced(): Promise<void> {

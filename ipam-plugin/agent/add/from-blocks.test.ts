@@ -1,0 +1,304 @@
+// SPDX-License-Identifier: Apache-2.0
+import assert from "node:assert/strict";
+import { afterEach, beforeEach, describe, it } from "node:test";
+import { BerthError } from "../../../allocator/base/errors.ts";
+import { parsed, poolRecord } from "../../../test/support/fixtures.ts";
+import { releasePreviousBoot } from "../background/orphan-sweeper.ts";
+import type { Answer } from "../rpc/connection.ts";
+import { addressesOf, claimResult, errorOf, NodeBench, podArgs } from "../testing/node-bench.ts";
+
+const FULL_DISK = new BerthError("STORE_FULL", "the disk is full");
+
+let node: NodeBench;
+
+/** Around the tests of a suite: not of the whole file, whose process others may share. */
+function setUp(): void {
+  beforeEach(async () => {
+    node = await NodeBench.open();
+    node.ipam = { pools: ["db"] };
+    pool("db", "10.0.0.0/24", { ipv4: 30 });
+  });
+  afterEach(() => node.close());
+}
+
+function pool(name: string, cidrs: string | string[], blockSize: object, spec: object = {}): void {
+  node.blockSource.pools.set(name, parsed(poolRecord(name, cidrs, { blockSize, ...spec })));
+}
+
+async function grant(...cidrs: readonly string[]): Promise<void> {
+  for (const cidr of cidrs) node.blockSource.grant("db", cidr);
+  await node.hearBlocks();
+}
+
+/** The ADD of a node that may get its first block at any moment waits for 5 s. */
+async function ended(answer: Promise<Answer>): Promise<Answer> {
+  const over = answer.then(() => true);
+  while (!(await Promise.race([over, new Promise((resolve) => void setImmediate(resolve, false))])))
+    await node.clock.advance(1_000);
+  return await answer;
+}
+const refused = async (asked: object = {}) => errorOf(await ended(node.call("ADD", asked)));
+const refusal = async (asked: object = {}) => (await refused(asked)).msg;
+
+describe("an ADD that is served from a block", () => {
+  setUp();
+
+  it("gets a free address of it, with the pool's gateway, routes and DNS", async () => {
+    pool(
+      "db",
+      "10.0.0.0/24",
+      { ipv4: 30 },
+      {
+        ranges: [{ cidr: "10.0.0.0/24", gateway: "10.0.0.1" }],
+        routes: [{ dst: "0.0.0.0/0" }],
+        dns: { nameservers: ["10.0.0.2"] },
+      },
+    );
+    await grant("10.0.0.4/30");
+    const answer = await node.call("ADD");
+    assert.equal(answer.exitStatus, 0, answer.stdout);
+    const { ips, routes, dns } = JSON.parse(answer.stdout);
+    assert.deepEqual(
+      [ips, routes, dns],
+      [
+        [{ address: "10.0.0.4/24", gateway: "10.0.0.1" }],
+        [{ dst: "0.0.0.0/0" }],
+        { nameservers: ["10.0.0.2"] },
+      ],
+    );
+    const [{ source, pool: from } = assert.fail()] = node.parts.attachments.attached();
+    assert.deepEqual([source, from], ["block", "db"]);
+  });
+
+  it("is answered the same again, is checked, and freed by its DEL", async () => {
+    await grant("10.0.0.4/30");
+    const first = await node.add();
+    assert.deepEqual(await node.add(), first);
+    await node.restart();
+    assert.deepEqual(await node.add(), first);
+    assert.equal((await node.call("CHECK")).exitStatus, 0);
+    await node.del();
+    assert.equal(errorOf(await node.call("CHECK")).code, 151);
+    assert.deepEqual(node.held, []);
+  });
+
+  it("never gets a hole, an address in use, or one that cools, whatever was restarted", async () => {
+    node.blockSource.grant("db", "10.0.0.4/30", { holes: ["10.0.0.5/32"] });
+    await node.hearBlocks();
+    const given = [...(await node.add({ cid: "a" })), ...(await node.add({ cid: "b" }))];
+    await node.restart();
+    given.push(...(await node.add({ cid: "c" })));
+    assert.deepEqual(given.sort(), ["10.0.0.4", "10.0.0.6", "10.0.0.7"]);
+    await node.del({ cid: "b" });
+    assert.match(
+      await refusal({ cid: "d" }),
+      /10\.0\.0\.4\/30, have no free address: 2 in use, 1 cool, the first for 30s/,
+    );
+    await node.restart();
+    assert.match(await refusal({ cid: "d" }), /2 in use, 1 cool, the first for 30s/);
+    await node.clock.advance(30_000);
+    assert.deepEqual(await node.add({ cid: "d" }), [given[1]]);
+  });
+
+  it("frees what no sandbox was told of, and gives it when it has cooled", async () => {
+    node.blockSource.grant("db", "10.0.0.4/32");
+    await node.hearBlocks();
+    await node.add({ cid: "a" }, "lost");
+    await node.clock.advance(30_000);
+    assert.deepEqual(await node.add({ cid: "b" }), ["10.0.0.4"]);
+  });
+
+  it("takes nothing when the journal cannot be written", async () => {
+    node.blockSource.grant("db", "10.0.0.4/32");
+    await node.hearBlocks();
+    node.diskFault = FULL_DISK;
+    assert.equal(errorOf(await node.call("ADD")).code, 5);
+    node.diskFault = undefined;
+    assert.deepEqual(node.held, []);
+    await node.clock.advance(30_000);
+    assert.deepEqual(await node.add(), ["10.0.0.4"]);
+  });
+
+  it("gets an address that no other has, with 110 at once from four blocks of 32 and in three networks", async () => {
+    pool("db", "10.0.0.0/24", { ipv4: 27 });
+    await grant("10.0.0.32/27", "10.0.0.64/27", "10.0.0.96/27", "10.0.0.128/27");
+    const asked = Array.from({ length: 110 }, (_, i) => ({ cid: `c${i}`, conf: { name: `net-${i % 3}` } }));
+    const answers = await Promise.all(asked.map((one) => node.call("ADD", one)));
+    assert.equal(new Set(answers.flatMap(addressesOf)).size, 110);
+  });
+
+  it("gets one of the fullest block, so that others become empty", async () => {
+    await grant("10.0.0.4/30", "10.0.0.8/30");
+    const addresses = [];
+    for (const cid of ["a", "b", "c", "d"]) addresses.push(...(await node.add({ cid })));
+    const used = [...node.parts.blocks.all()].map(({ space }) => space.used);
+    assert.deepEqual(used.sort(), [0, 4], addresses.join());
+  });
+
+  it("waits for the node's first block, and for what the watch has yet to list", async () => {
+    const first = node.call("ADD", { cid: "a" });
+    await new Promise(setImmediate);
+    await grant("10.0.0.4/32");
+    assert.deepEqual(addressesOf(await first), ["10.0.0.4"]);
+    node.blockSource.isSynced = false;
+    const second = node.call("ADD", { cid: "b" });
+    await new Promise(setImmediate);
+    await grant("10.0.0.8/32");
+    assert.deepEqual(addressesOf(await second), ["10.0.0.8"]);
+  });
+
+  it("that is given up while it waits takes nothing", async () => {
+    const adding = node.call("ADD", { cid: "a" });
+    await new Promise(setImmediate);
+    await node.del({ cid: "a" });
+    assert.equal(errorOf(await adding).code, 11);
+    await grant("10.0.0.4/32");
+    assert.deepEqual(node.held, []);
+  });
+
+  it("gets one of each family, or nothing", async () => {
+    pool("db", ["10.0.0.0/24", "fd00::/64"], { ipv4: 30, ipv6: 126 });
+    await grant("10.0.0.4/30");
+    assert.match(await refusal(), /this node has no IPv6 block of pool "db", whose blocks are \/126/);
+    assert.deepEqual(node.held, []);
+    await grant("fd00::8/126");
+    assert.deepEqual(await node.add(), ["10.0.0.4", "fd00::8"]);
+  });
+
+  it("gets the address that the runtime asks for, if it is free in a block of the node", async () => {
+    await grant("10.0.0.4/30");
+    assert.deepEqual(await node.add({ cid: "a", args: "IP=10.0.0.6" }), ["10.0.0.6"]);
+    assert.match(
+      await refusal({ cid: "b", args: "IP=10.0.0.6" }),
+      /10\.0\.0\.6, which the runtime asks for, is no free/,
+    );
+    assert.match(
+      await refusal({ cid: "b", args: "IP=10.0.0.9" }),
+      /10\.0\.0\.9, which the runtime asks for, is no free/,
+    );
+    assert.match(
+      await refusal({ cid: "b", args: "IP=fd00::1" }),
+      /fd00::1, which the runtime asks for, is no free/,
+    );
+  });
+
+  it("gets one of the next pool when the first has none, and is told of each when none has", async () => {
+    pool("more", "10.9.0.0/24", { ipv4: 30 });
+    node.ipam = { pools: ["none", "db", "more"] };
+    await grant("10.0.0.4/30");
+    node.blockSource.grant("more", "10.9.0.4/32");
+    await node.hearBlocks();
+    for (const cid of ["a", "b", "c", "d"]) await node.add({ cid });
+    assert.deepEqual(await node.add({ cid: "e" }), ["10.9.0.4"]);
+    const error = await refused({ cid: "f" });
+    assert.deepEqual([error.code, error.details], [11, "BLOCKS_EXHAUSTED"]);
+    assert.match(error.msg, /no pool "none"; .* of pool "db", .* 4 in use.*; .* of pool "more", .* 1 in use/);
+    assert.equal((await node.call("STATUS", { cid: "", ifname: "", netns: "" })).exitStatus, 0);
+  });
+
+  it("never gets what a sandbox has from elsewhere, whatever the records say", async () => {
+    node.claimSource.answers.set("shop/db-0", claimResult("shop/db-0", "10.0.0.4/24"));
+    await node.add({ cid: "fixed", args: podArgs("db-0", "u1"), conf: { name: "other" } });
+    await node.add({ cid: "local", ipam: { ranges: [[{ subnet: "10.0.0.0/24", rangeStart: "10.0.0.5" }]] } });
+    await grant("10.0.0.4/30");
+    assert.deepEqual(await node.add({ cid: "a" }), ["10.0.0.6"]);
+    assert.deepEqual(await node.add({ cid: "b" }), ["10.0.0.7"]);
+    assert.match(await refusal({ cid: "c" }), /4 in use/);
+  });
+});
+
+describe("the blocks of a node", () => {
+  setUp();
+
+  it("are given from before the API server has answered, in the boot in which they were seen", async () => {
+    await grant("10.0.0.4/32", "10.0.0.8/32");
+    await node.add({ cid: "a" });
+    node.blockSource.isSynced = false;
+    node.blockSource.records.clear();
+    node.blockSource.pools.clear();
+    await node.restart();
+    await node.add({ cid: "b" });
+    assert.deepEqual(node.held, ["10.0.0.4", "10.0.0.8"]);
+  });
+
+  it("are not given from in another boot before their records are seen: the node may have been fenced", async () => {
+    await grant("10.0.0.4/32", "10.0.0.8/32");
+    node.blockSource.isSynced = false;
+    node.blockSource.records.clear();
+    node.reboot();
+    await node.restart();
+    assert.match(await refusal(), /this node has no IPv4 block/);
+    await grant("10.0.0.8/32");
+    assert.deepEqual(await node.add(), ["10.0.0.8"]);
+    node.blockSource.records.clear();
+    await node.restart();
+    assert.match(await refusal({ cid: "b" }), /10\.0\.0\.8\/32, have no free address/);
+  });
+
+  it("of another boot have no addresses that cool: a node starts all its pods at once", async () => {
+    await grant("10.0.0.4/32");
+    await node.add({ cid: "a" });
+    node.reboot();
+    await node.restart();
+    await releasePreviousBoot(node.parts);
+    assert.deepEqual(await node.add({ cid: "b" }), ["10.0.0.4"]);
+  });
+
+  it("are not given from when the record is not granted, cools, or is gone after all was listed", async () => {
+    for (const over of [{ granted: false }, { releasedAt: 1 }]) {
+      node.blockSource.grant("db", "10.0.0.4/30", over);
+      await node.hearBlocks();
+      assert.match(await refusal(), /this node has no IPv4 block/);
+    }
+    await grant("10.0.0.4/30");
+    await node.add({ cid: "a" });
+    node.blockSource.records.clear();
+    await node.hearBlocks();
+    assert.match(await refusal({ cid: "b" }), /this node has no IPv4 block/);
+    assert.deepEqual(node.held, ["10.0.0.4"]);
+    assert.deepEqual(node.parts.journal.load().blocks, []);
+  });
+
+  it("that are granted anew keep the addresses of sandboxes that were there before", async () => {
+    await grant("10.0.0.4/31");
+    await node.add({ cid: "a" });
+    node.blockSource.grant("db", "10.0.0.4/31", {}, "another");
+    await node.hearBlocks();
+    assert.deepEqual(await node.add({ cid: "b" }), ["10.0.0.5"]);
+    assert.match(await refusal({ cid: "c" }), /2 in use/);
+  });
+
+  it("that are given back give nothing any more, in this process and in the next, by the same record", async () => {
+    await grant("10.0.0.4/31");
+    const { blockFollower, clock } = node.parts;
+    await node.add({ cid: "a" });
+    assert.equal(await blockFollower.giveUp("10.0.0.4/31", clock.now()), false);
+    await node.del({ cid: "a" });
+    await node.clock.advance(60_000);
+    assert.equal(await blockFollower.giveUp("10.0.0.4/31", clock.now()), true);
+    const words = /no IPv4 block of pool "db", whose blocks are \/30 \(10\.0\.0\.4\/31 is being given back\)/;
+    for (const again of [() => node.hearBlocks(), () => node.restart(), () => node.hearBlocks()]) {
+      await again();
+      assert.match(await refusal({ cid: "b" }), words);
+    }
+    node.blockSource.grant("db", "10.0.0.4/31", {}, "another");
+    await node.hearBlocks();
+    await node.add({ cid: "b" });
+  });
+
+  it("are not given back when that cannot be put down", async () => {
+    await grant("10.0.0.4/31");
+    node.diskFault = FULL_DISK;
+    await assert.rejects(node.parts.blockFollower.giveUp("10.0.0.4/31", 1), FULL_DISK);
+    node.diskFault = undefined;
+    await node.add();
+  });
+
+  it("are given back or given from, never both, when both begin at once", async () => {
+    await grant("10.0.0.4/31");
+    const adding = node.call("ADD");
+    const given = await node.parts.blockFollower.giveUp("10.0.0.4/31", 1);
+    const answer = await ended(adding);
+    assert.equal(given, answer.exitStatus !== 0, answer.stdout);
+  });
+});

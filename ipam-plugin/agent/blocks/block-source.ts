@@ -1,0 +1,18 @@
+// SPDX-License-Identifier: Apache-2.0
+import type { Pool } from "../../../allocator/pool/pool.ts";
+import type { Stored } from "../../../allocator/store/store.ts";
+
+/**
+ * What the agent knows of the blocks that are its node's, from whoever keeps the records: the watch of the API server in a
+ * cluster. It may lag; what it does not have is not proven to be gone before everything was listed.
+ */
+export interface BlockSource {
+  /** Every block of this node, and every pool, was listed once since this process began. */
+  readonly isSynced: boolean;
+  /** Those whose record names this node, granted or not. */
+  blocks(): Iterable<Stored<"block">>;
+  pool(name: string): Pool | undefined;
+}
+
+/** There are none. */
+export const noBlocks: BlockSource = { isSynced: true, blocks: () => [], pool: () => undefined };

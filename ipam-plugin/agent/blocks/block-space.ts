@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: Apache-2.0
+import { BerthError } from "../../../allocator/base/errors.ts";
+import { type Cidr, type Family, parseCidr } from "../../../allocator/ip/address.ts";
+import type { IntervalSet } from "../../../allocator/ip/interval-set.ts";
+import { contains, fullInterval, type Interval, sizeOf } from "../../../allocator/ip/ip-range.ts";
+import { holesOf } from "../../../allocator/model/block.ts";
+import type { OwnedBlock } from "../journal/owned-blocks.ts";
+
+/**
+ * The addresses of one block of this node. What is not to be given (holes, addresses in use, those that cool) is kept as
+ * runs, so that the next free address costs the same in a block of 4 and of 4,096.
+ */
+export class BlockSpace {
+  readonly block: OwnedBlock;
+  readonly network: Cidr;
+  readonly #whole: Interval;
+  readonly #holes: IntervalSet;
+  readonly #closed: IntervalSet;
+  readonly #used = new Set<bigint>();
+  readonly #cooling = new Map<bigint, number>(); // address -> when it was freed, in that order
+  #next: bigint;
+
+  constructor(block: OwnedBlock) {
+    const network = parseCidr(block.cidr);
+    if (network === undefined) throw new BerthError("INTERNAL", `${block.cidr} is no block`);
+    this.block = block;
+    this.network = network;
+    this.#whole = fullInterval(network);
+    this.#holes = holesOf(block);
+    this.#closed = holesOf(block);
+    this.#next = this.#whole.first;
+  }
+
+  get family(): Family {
+    return this.network.family;
+  }
+
+  /** How many addresses the node may give. */
+  get usable(): number {
+    return Number(sizeOf(this.#whole) - this.#holes.size);
+  }
+
+  /** How many of them sandboxes have. */
+  get used(): number {
+    return this.#used.size;
+  }
+
+  has(n: bigint): boolean {
+    return contains(this.#whole, n);
+  }
+
+  isHole(n: bigint): boolean {
+    return this.#holes.has(n);
+  }
+
+  isUsed(n: bigint): boolean {
+    return this.#used.has(n);
+  }
+
+  /** From now on a sandbox has the address. */
+  hold(n: bigint): void {
+    this.#cooling.delete(n);
+    if (this.#holes.has(n)) return;
+    this.#used.add(n);
+    this.#closed.add(n);
+    this.#next = n + 1n;
+  }
+
+  /** No sandbox has the address any more; it cools, from `at` on. */
+  free(n: bigint, at: number): void {
+    if (this.#holes.has(n)) return;
+    this.#used.delete(n);
+    this.#cooling.delete(n);
+    this.#cooling.set(n, at);
+    this.#closed.add(n);
+  }
+
+  /** Opens what was freed at `before` or earlier. */
+  endCooling(before: number): void {
+    for (const [n, at] of this.#cooling) {
+      if (at > before) return;
+      this.#cooling.delete(n);
+      this.#closed.remove(n);
+    }
+  }
+
+  /** How many addresses cool, and when the first of them was freed. */
+  get cooling(): { readonly count: number; readonly since: number | undefined } {
+    return { count: this.#cooling.size, since: this.#cooling.values().next().value };
+  }
+
+  /** How many addresses may be given at this moment. */
+  get available(): number {
+    return Number(sizeOf(this.#whole) - this.#closed.size);
+  }
+
+  isFree(n: bigint): boolean {
+    return this.has(n) && !this.#closed.has(n);
+  }
+
+  /** The next address that may be given, behind the last one that was. Takes nothing. */
+  nextFree(): bigint | undefined {
+    const { first, last } = this.#whole;
+    const behind = this.#next <= last ? this.#closed.nextFree(this.#next, last) : undefined;
+    return behind ?? this.#closed.nextFree(first, last);
+  }
+}

@@ -1,0 +1,204 @@
+// SPDX-License-Identifier: Apache-2.0
+import {
+  type Address,
+  bitsOf,
+  type Family,
+  familyOf,
+  fromNumber,
+  toNumber,
+} from "../../../allocator/ip/address.ts";
+import type { AddressUse } from "../journal/address-set.ts";
+import type { OwnedBlock } from "../journal/owned-blocks.ts";
+import { BlockSpace } from "./block-space.ts";
+
+/** Freed addresses are remembered for so long, in case that their block is heard of only then. */
+const REMEMBERED_MS = 600_000;
+
+/** Why the node's blocks of a pool give no address of the family. */
+export interface BlockShortage {
+  readonly kind: "shortage";
+  readonly family: Family;
+  /** Blocks that are given from, and how many addresses of them are whose. */
+  readonly blocks: readonly string[];
+  readonly used: number;
+  readonly cooling: number;
+  /** Until the first of those that cool may be given. */
+  readonly coolsForMs: number;
+  /** Blocks that are being given back. */
+  readonly returning: readonly string[];
+}
+
+/** What the record and the journal allow. */
+export type BlockState = "giving" | "returning";
+
+interface Entry {
+  readonly space: BlockSpace;
+  state: BlockState;
+}
+
+/**
+ * The blocks of this node in memory: which addresses pods may be given that ask for none. It is told of every address
+ * that any sandbox of the node has, wherever from; so nothing that is in use is chosen, whatever the records say.
+ */
+export class NodeBlocks implements AddressUse {
+  readonly #now: () => number;
+  readonly #blocks = new Map<string, Entry>(); // CIDR -> block
+  readonly #ofPool = new Map<string, Set<Entry>>(); // pool -> its blocks
+  readonly #lengths = new Map<string, number>(); // family and prefix length -> how many blocks have it
+  readonly #byNumber = new Map<string, Entry>(); // family, length and number of the block -> block
+  readonly #holders = new Map<Address, number>(); // address in use -> how many networks have it
+  readonly #freed = new Map<Address, number>(); // address -> when it was freed, in that order
+
+  constructor(now: () => number) {
+    this.#now = now;
+  }
+
+  held(address: Address): void {
+    const count = this.#holders.get(address) ?? 0;
+    this.#holders.set(address, count + 1);
+    this.#freed.delete(address);
+    if (count === 0) this.#around(address)?.space.hold(toNumber(address));
+  }
+
+  freed(address: Address, at: number = this.#now()): void {
+    const count = this.#holders.get(address) ?? 0;
+    if (count > 1) {
+      this.#holders.set(address, count - 1);
+      return;
+    }
+    this.#holders.delete(address);
+    this.#forgetFreed();
+    this.#freed.delete(address);
+    this.#freed.set(address, at);
+    this.#around(address)?.space.free(toNumber(address), at);
+  }
+
+  wasFreed(address: Address, at: number): void {
+    if (!this.#holders.has(address) && at > (this.#freed.get(address) ?? 0)) this.freed(address, at);
+  }
+
+  /** The node has the block. One of the same CIDR, which was another incarnation, goes. */
+  put(block: OwnedBlock, state: BlockState): void {
+    const there = this.#blocks.get(block.cidr);
+    if (there?.space.block.uid === block.uid && there.space.block.holes.join() === block.holes.join()) {
+      there.state = state;
+      return;
+    }
+    this.remove(block.cidr);
+    const entry: Entry = { space: new BlockSpace(block), state };
+    this.#blocks.set(block.cidr, entry);
+    this.#ofPool.set(block.pool, (this.#ofPool.get(block.pool) ?? new Set()).add(entry));
+    const { family, prefixLength, base } = entry.space.network;
+    const kind = `${family}/${prefixLength}`;
+    this.#lengths.set(kind, (this.#lengths.get(kind) ?? 0) + 1);
+    this.#byNumber.set(numberOf(kind, base), entry);
+    const inIt = (address: Address) => familyOf(address) === family && entry.space.has(toNumber(address));
+    for (const address of this.#holders.keys()) if (inIt(address)) entry.space.hold(toNumber(address));
+    const freed = [...this.#freed].filter(([address]) => inIt(address)).sort(([, a], [, b]) => a - b);
+    for (const [address, at] of freed) entry.space.free(toNumber(address), at);
+  }
+
+  /** The block is another's, or nobody's. What sandboxes have of it they keep. */
+  remove(cidr: string): void {
+    const entry = this.#blocks.get(cidr);
+    if (entry === undefined) return;
+    const { block, network } = entry.space;
+    this.#blocks.delete(cidr);
+    const own = this.#ofPool.get(block.pool);
+    own?.delete(entry);
+    if (own?.size === 0) this.#ofPool.delete(block.pool);
+    const kind = `${network.family}/${network.prefixLength}`;
+    const count = (this.#lengths.get(kind) ?? 0) - 1;
+    if (count > 0) this.#lengths.set(kind, count);
+    else this.#lengths.delete(kind);
+    this.#byNumber.delete(numberOf(kind, network.base));
+  }
+
+  /** Every block with what is known of its addresses. */
+  *all(): Generator<{ readonly space: BlockSpace; readonly state: BlockState }, void, undefined> {
+    yield* this.#blocks.values();
+  }
+
+  get(cidr: string): { readonly space: BlockSpace; readonly state: BlockState } | undefined {
+    return this.#blocks.get(cidr);
+  }
+
+  /** Whether there is a block of the pool that is given from, be it full. */
+  isGivingFrom(pool: string): boolean {
+    return [...(this.#ofPool.get(pool) ?? [])].some(({ state }) => state === "giving");
+  }
+
+  /** No address of it is given from here on, unless one is in use: then it stays as it is. Nothing comes between the two. */
+  stopGiving(cidr: string): boolean {
+    const entry = this.#blocks.get(cidr);
+    if (entry === undefined || entry.space.used > 0) return false;
+    entry.state = "returning";
+    return true;
+  }
+
+  /** Whether a block of the pool that is given from has the address, and it may be given. */
+  isFree(pool: string, address: Address, cooldownMs: number): boolean {
+    const entry = this.#around(address);
+    if (entry?.state !== "giving" || entry.space.block.pool !== pool) return false;
+    entry.space.endCooling(this.#now() - cooldownMs);
+    return entry.space.isFree(toNumber(address));
+  }
+
+  /** A free address of the pool's blocks, out of the one with the fewest, so that others become empty. Takes nothing. */
+  pick(pool: string, family: Family, cooldownMs: number): Address | BlockShortage {
+    let best: BlockSpace | undefined;
+    let least = Number.POSITIVE_INFINITY;
+    for (const { space, state } of this.#ofPool.get(pool) ?? []) {
+      if (state !== "giving" || space.family !== family) continue;
+      space.endCooling(this.#now() - cooldownMs);
+      const { available } = space;
+      if (available > 0 && available < least) [best, least] = [space, available];
+    }
+    const n = best?.nextFree();
+    return n === undefined ? this.#shortage(pool, family, cooldownMs) : fromNumber(n, family);
+  }
+
+  #shortage(pool: string, family: Family, cooldownMs: number): BlockShortage {
+    const entries = [...(this.#ofPool.get(pool) ?? [])].filter(({ space }) => space.family === family);
+    const giving = entries.filter(({ state }) => state === "giving").map(({ space }) => space);
+    const since = giving.flatMap(({ cooling }) => cooling.since ?? []);
+    const first = since.length === 0 ? 0 : Math.min(...since) + cooldownMs - this.#now();
+    return {
+      kind: "shortage",
+      family,
+      blocks: giving.map(({ block }) => block.cidr).sort(),
+      used: giving.reduce((sum, { used }) => sum + used, 0),
+      cooling: giving.reduce((sum, { cooling }) => sum + cooling.count, 0),
+      coolsForMs: Math.max(0, first),
+      returning: entries
+        .filter(({ state }) => state === "returning")
+        .map(({ space }) => space.block.cidr)
+        .sort(),
+    };
+  }
+
+  #around(address: Address): Entry | undefined {
+    const family = familyOf(address);
+    const n = toNumber(address);
+    for (const kind of this.#lengths.keys()) {
+      const [of = "", length = ""] = kind.split("/");
+      if (of !== family) continue;
+      const bits = BigInt(bitsOf(family) - Number(length));
+      const found = this.#byNumber.get(numberOf(kind, (n >> bits) << bits));
+      if (found !== undefined) return found;
+    }
+    return undefined;
+  }
+
+  #forgetFreed(): void {
+    const oldest = this.#now() - REMEMBERED_MS;
+    for (const [address, at] of this.#freed) {
+      if (at > oldest) return;
+      this.#freed.delete(address);
+    }
+  }
+}
+
+function numberOf(kind: string, base: bigint): string {
+  return `${kind}/${base}`;
+}

@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: Apache-2.0
+import { BerthError } from "../../../allocator/base/errors.ts";
+import { parseCidr } from "../../../allocator/ip/address.ts";
+import type { PoolRecord } from "../../../allocator/pool/pool.ts";
+import { integerOf, type Row, type Sql, textColumn } from "../../../allocator/store/sqlite/sql.ts";
+
+/**
+ * A series of its own, so that a version that knows of no blocks reads the journal all the same. To that one an address
+ * out of a block is one of its network's ranges: it keeps it for the sandbox, and frees it at DEL.
+ */
+export const BLOCK_STEPS: readonly string[] = [
+  `CREATE TABLE blocks (
+    cidr TEXT NOT NULL,
+    uid TEXT NOT NULL,
+    pool TEXT NOT NULL,
+    holes TEXT NOT NULL,
+    boot_id TEXT NOT NULL,
+    returning_at INTEGER NOT NULL,
+    PRIMARY KEY (cidr, uid)
+  ) STRICT, WITHOUT ROWID`,
+  "CREATE TABLE block_pools (name TEXT PRIMARY KEY, spec TEXT NOT NULL) STRICT, WITHOUT ROWID",
+  "ALTER TABLE attachments ADD COLUMN pool TEXT NOT NULL DEFAULT ''",
+];
+
+/** A block of this node: one incarnation of its record. */
+export interface OwnedBlock {
+  readonly cidr: string;
+  readonly uid: string;
+  readonly pool: string;
+  readonly holes: readonly string[];
+}
+
+/** The same as the journal has it. */
+export interface JournalBlock extends OwnedBlock {
+  /** The boot in which its record was last seen to be this node's. */
+  readonly bootId: string;
+  /** Milliseconds since 1970: it is given back, and nothing of it is given any more; 0 before. */
+  readonly returningAt: number;
+}
+
+/** What changes of the blocks. */
+export interface BlockChange {
+  readonly put?: readonly JournalBlock[];
+  /** Their records are gone. */
+  readonly gone?: readonly Pick<OwnedBlock, "cidr" | "uid">[];
+  /** How addresses of blocks are reached. */
+  readonly pools?: readonly PoolRecord[];
+}
+
+export function writeBlocks(sql: Sql, { put = [], gone = [], pools = [] }: BlockChange): void {
+  for (const { cidr, uid, pool, holes, bootId, returningAt } of put) {
+    const values = [cidr, uid, pool, JSON.stringify(holes), bootId, Math.ceil(returningAt)];
+    sql.run(
+      "INSERT OR REPLACE INTO blocks (cidr, uid, pool, holes, boot_id, returning_at) VALUES (?, ?, ?, ?, ?, ?)",
+      ...values,
+    );
+  }
+  for (const { name, spec } of pools)
+    sql.run("INSERT OR REPLACE INTO block_pools (name, spec) VALUES (?, ?)", name, JSON.stringify(spec));
+  for (const { cidr, uid } of gone) sql.run("DELETE FROM blocks WHERE cidr = ? AND uid = ?", cidr, uid);
+  if (gone.length > 0) sql.run("DELETE FROM block_pools WHERE name NOT IN (SELECT pool FROM blocks)");
+}
+
+export function decodeBlock(row: Row): JournalBlock {
+  const cidr = textColumn(row, "cidr");
+  const holes = parsedOf(textColumn(row, "holes"));
+  const isWhole = parseCidr(cidr)?.text === cidr && Array.isArray(holes) && holes.every(isNetwork);
+  if (!isWhole) throw corrupt(`block ${cidr}`);
+  return {
+    cidr,
+    uid: textColumn(row, "uid"),
+    pool: textColumn(row, "pool"),
+    holes,
+    bootId: textColumn(row, "boot_id"),
+    returningAt: integerOf(row, "returning_at"),
+  };
+}
+
+/** What the spec says is for parseStoredPool to read. */
+export function decodePool(row: Row): Pick<PoolRecord, "name"> & { readonly spec: unknown } {
+  const name = textColumn(row, "name");
+  const spec = parsedOf(textColumn(row, "spec"));
+  if (spec === undefined) throw corrupt(`pool ${name}`);
+  return { name, spec };
+}
+
+function isNetwork(text: unknown): text is string {
+  return typeof text === "string" && parseCidr(text) !== undefined;
+}
+
+function parsedOf(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return undefined;
+  }
+}
+
+function corrupt(what: string): BerthError {
+  return new BerthError("STATE_CORRUPT", `the journal's ${what} cannot be read; restore it from a backup`);
+}
