@@ -78,7 +78,11 @@ export function requestFromSpec(
 ): AllocationRequest {
   const podIdentity = { kind: "named", claim: claim.name, identity: claim.identity } as const;
   const input = { podIdentity, request: {}, namespace, podLabels: {}, start: 0, ...given };
-  return requestForClaim(input, { ...claim, addresses: [], nonce: "" });
+  const request = requestForClaim(input, { ...claim, addresses: [], nonce: "" });
+  const { takesOver } = claim;
+  if (takesOver === undefined) return request;
+  const ask = { ...request.ask, takesOver };
+  return { ...request, ask, takesOver: { name: takesOver, wasUnused: false } };
 }
 
 /** The requests of a Deployment's set, one for each slot, in the order of the list. */

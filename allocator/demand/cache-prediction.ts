@@ -2,12 +2,12 @@
 
 import { isRefusal, type Refusal } from "../base/errors.ts";
 import type { Context } from "../cache/context.ts";
-import { isCooldownOver } from "../lifecycle/acquire.ts";
+import { isCooldownOver, isLeftBy } from "../lifecycle/acquire.ts";
 import { claimConflict } from "../lifecycle/claim-conflicts.ts";
 import { withClaimSpec } from "../lifecycle/existing-claim.ts";
 import { type AllocationRequest, isUpToDate } from "../lifecycle/reserve.ts";
 import { claimKey, isReserved } from "../model/claim.ts";
-import { isHeldBy } from "../model/reservation.ts";
+import { isBackedByClaim, isHeldBy, type Reservation } from "../model/reservation.ts";
 import { isAsPlanned, type Plan, planAddresses } from "../planning/address-plan.ts";
 import type { Stored } from "../store/store.ts";
 
@@ -60,10 +60,22 @@ function takenAlready(
       const found = context.view.reservation(address);
       if (found === undefined || claimKey(found.record.claim) === key || isCooldownOver(context, found))
         continue;
+      if (mayTakeOver(context, allocation, found.record)) continue;
       return lot.exhausted();
     }
   }
   return undefined;
+}
+
+/** It was left by the claim that this one takes over from. */
+function mayTakeOver(
+  { view }: Pick<Context, "view">,
+  { key, takesOver }: AllocationRequest,
+  found: Reservation,
+): boolean {
+  return (
+    isLeftBy(takesOver, found, key) && !isBackedByClaim(view.claim(claimKey(found.claim))?.record, found)
+  );
 }
 
 function stands(

@@ -9,7 +9,7 @@ import { isCooldownOver } from "../lifecycle/acquire.ts";
 import { isInGrantedBlock } from "../lifecycle/block-conflict.ts";
 import { decide, type Mode } from "../lifecycle/decision.ts";
 import type { AllocationRequest } from "../lifecycle/reserve.ts";
-import { type Claim, claimKey } from "../model/claim.ts";
+import { type Claim, claimKey, isPredecessor } from "../model/claim.ts";
 import { isHeldBy } from "../model/reservation.ts";
 import type { FamilyPlan } from "../planning/address-plan.ts";
 import { addressTaken } from "../planning/refusal-messages.ts";
@@ -45,7 +45,7 @@ export async function dryRun(
     held: held.includes(address),
   }));
   for (const lot of plan.lots) {
-    const got = await previewLot(context, lot, key, claimedEarlier);
+    const got = await previewLot(context, lot, allocation, claimedEarlier);
     if (isRefusal(got)) return got;
     addresses.push({ ...got, held: false });
   }
@@ -74,7 +74,7 @@ async function reservedOf(context: DryRun, { addresses, nonce }: Claim): Promise
 async function previewLot(
   context: DryRun,
   lot: FamilyPlan,
-  key: string,
+  { key, takesOver }: AllocationRequest,
   claimedEarlier: ReadonlySet<Address>,
 ): Promise<{ address: Address; pool: string } | Refusal> {
   let skipped = 0;
@@ -84,8 +84,9 @@ async function previewLot(
       continue;
     }
     const found = await context.store.get("reservation", candidate.address);
-    const own = found === undefined || claimKey(found.record.claim) === key;
-    if (own || isCooldownOver(context, found)) return candidate;
+    if (found === undefined || isCooldownOver(context, found)) return candidate;
+    const { claim: holder } = found.record;
+    if (claimKey(holder) === claimKey(key) || isPredecessor(holder, key, takesOver?.name)) return candidate;
     if (!lot.exact) continue;
     const pool = context.view.pool(candidate.pool);
     return pool === undefined

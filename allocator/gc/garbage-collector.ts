@@ -5,14 +5,14 @@ import type { LogFields } from "../base/ports.ts";
 import type { Context } from "../cache/context.ts";
 import type { RecordReader } from "../cache/reader.ts";
 import type { Address } from "../ip/address.ts";
-import { deleteOrphan } from "../lifecycle/orphan-mark.ts";
+import { cooldownOrphan, deleteOrphan } from "../lifecycle/orphan-mark.ts";
 import { release } from "../lifecycle/release.ts";
 import { observeOwner, type RetentionDecision } from "../lifecycle/retention.ts";
 import { RetentionLimits } from "../lifecycle/retention-limits.ts";
 import { ServerTimes } from "../lifecycle/server-times.ts";
 import { type Claim, claimKey, isReserved } from "../model/claim.ts";
 import type { ClusterState } from "../model/cluster-state.ts";
-import { isBackedByClaim, isHeldBy } from "../model/reservation.ts";
+import { isBackedByClaim, isHeldBy, type Reservation } from "../model/reservation.ts";
 import type { Stored } from "../store/store.ts";
 import { repairClaim } from "./claim-repair.ts";
 
@@ -72,6 +72,22 @@ export function findOrphans(
     if (now - at >= ORPHAN_GRACE_MS) orphans.push(stored);
   }
   return { cooled, orphans, firstSeen: next };
+}
+
+/** What a claim waits to take over cools, so that it may have the address and nobody else; anything else is free. */
+async function freeOrphan(context: Context, stored: Stored<"reservation">): Promise<"removed" | "kept"> {
+  if (!hasSuccessor(context.view, stored.record)) return await deleteOrphan(context, stored);
+  const outcome = await cooldownOrphan(context, stored, context.clock.now());
+  return outcome === "gone" ? "removed" : "kept";
+}
+
+function hasSuccessor(view: RecordReader, { claim, address }: Reservation): boolean {
+  for (const { record } of view.claims()) {
+    const waits = record.handMade === true && record.nonce === "" && record.takesOver === claim.name;
+    if (waits && record.namespace === claim.namespace && record.request.addresses?.includes(address) === true)
+      return true;
+  }
+  return false;
 }
 
 export interface RepairPlan {
@@ -158,7 +174,7 @@ export class GarbageCollector {
     await this.#mendAll();
     const plan = await this.#planCollection();
     this.#firstSeen = plan.firstSeen;
-    const orphans = await this.#countRemoved(plan.orphans, (stored) => deleteOrphan(this.#context, stored));
+    const orphans = await this.#countRemoved(plan.orphans, (stored) => freeOrphan(this.#context, stored));
     const cooled = await this.#countRemoved(
       plan.cooled,
       async (stored) => (await this.#context.store.remove("reservation", stored)).kind,

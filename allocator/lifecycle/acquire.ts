@@ -4,13 +4,14 @@ import { BerthError, isDefinite, type Refusal } from "../base/errors.ts";
 import type { Context } from "../cache/context.ts";
 import type { Address } from "../ip/address.ts";
 import type { Block } from "../model/block.ts";
-import { type ClaimKey, claimKey } from "../model/claim.ts";
+import { type ClaimKey, claimKey, isPredecessor } from "../model/claim.ts";
 import type { Reservation } from "../model/reservation.ts";
 import type { FamilyPlan } from "../planning/address-plan.ts";
 import { addressInBlock, addressTaken } from "../planning/refusal-messages.ts";
 import type { Stored } from "../store/store.ts";
+import type { Predecessor } from "./allocation-request.ts";
 import { blockAgainst } from "./block-conflict.ts";
-import { cooldown, cooldownOrphan, deleteOrphan, ensureUnmarked } from "./orphan-mark.ts";
+import { cooldown, cooldownOrphan, deleteOrphan, ensureUnmarked, handOverOrphan } from "./orphan-mark.ts";
 
 /** After this long a reservation without its claim was left by a crash, not by a reserver at work. A guess: collecting is safe at any time. */
 const BROKEN_OFF_MS = 1_500;
@@ -103,6 +104,36 @@ export async function holdCandidate(context: Context, wanted: Reservation): Prom
     return { kind: "took", stored: found, stood: true };
   }
   return await takeFound(context, found, wanted);
+}
+
+/**
+ * The same for a claim that takes over from another one of its namespace: what that has given back is this one's at once.
+ * What merely lies there without a claim may still be in a sandbox, unless the claim was seen unused.
+ */
+export function takeFrom(from: Predecessor | undefined): Taking["take"] {
+  if (from === undefined) return acquireCandidate;
+  return async (context, wanted) => {
+    const result = await context.store.create("reservation", wanted);
+    if (result.kind === "created") return { kind: "took", stored: result.stored };
+    const { stored: found } = result;
+    if (!isLeftBy(from, found.record, wanted.claim)) return await takeFound(context, found, wanted);
+    const outcome = await handOverOrphan(context, found, wanted);
+    if (outcome === "relied") return { kind: "taken", by: found.record };
+    if (outcome === "changed") return { kind: "contended" };
+    // given back, it cools like any other: the claim that it was taken from is gone
+    const cooling = found.record.releasedAt ?? context.clock.now();
+    return { kind: "took", stored: outcome.stored, cooling };
+  };
+}
+
+/** Whether the reservation is the predecessor's, and may be taken if no claim relies on it. */
+export function isLeftBy(
+  from: Predecessor | undefined,
+  { claim, releasedAt }: Reservation,
+  to: ClaimKey,
+): boolean {
+  if (from === undefined || !isPredecessor(claim, to, from.name)) return false;
+  return from.wasUnused || releasedAt !== undefined;
 }
 
 async function takeFound(context: Context, found: Stored<"reservation">, wanted: Reservation): Promise<Take> {

@@ -34,8 +34,17 @@ export interface AllocationRequest {
    * before it is written. Absent: a claim may pass to this identity.
    */
   readonly isKeptForOwner?: (claim: Claim) => Promise<boolean>;
+  /** The claim whose addresses this one may take when no claim relies on them. */
+  readonly takesOver?: Predecessor;
   /** A person asks, for the claim that he has made: no other claim of the name will do. */
   readonly byHand?: true;
+}
+
+/** A claim of the same namespace that another one takes over from (ADR 0021). */
+export interface Predecessor {
+  readonly name: string;
+  /** It was seen unused before it went, so that what it left may be taken although it does not cool yet. */
+  readonly wasUnused: boolean;
 }
 
 /**

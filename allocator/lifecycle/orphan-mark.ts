@@ -62,6 +62,23 @@ export async function cooldown(
   return result.kind === "replaced" ? "gone" : "changed";
 }
 
+/** Makes a reservation that no claim relies on another claim's, in one write: nobody else can have the address in between. */
+export async function handOverOrphan(
+  { store }: Pick<Context, "store">,
+  seen: Stored<"reservation">,
+  next: Reservation,
+): Promise<{ readonly kind: "taken over"; readonly stored: Stored<"reservation"> } | "relied" | "changed"> {
+  let taken: Stored<"reservation"> | undefined;
+  const outcome = await letGo(store, seen, async (marked) => {
+    const result = await store.replace("reservation", marked, next);
+    if (result.kind === "conflict") return "changed";
+    taken = result.stored;
+    return "gone";
+  });
+  if (outcome !== "gone") return outcome;
+  return taken === undefined ? "changed" : { kind: "taken over", stored: taken };
+}
+
 async function reliedOn(store: Store, reservation: Reservation): Promise<boolean> {
   const claim = await store.get("claim", claimKey(reservation.claim));
   return isBackedByClaim(claim?.record, reservation);

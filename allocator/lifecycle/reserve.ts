@@ -10,7 +10,7 @@ import { isHeldBy } from "../model/reservation.ts";
 import type { Plan } from "../planning/address-plan.ts";
 import { MAX_ATTEMPTS } from "../store/retry-on-conflict.ts";
 import type { Stored } from "../store/store.ts";
-import { acquireAll, acquireCandidate, afterLoss, lossOf, rollback, rollbackUnused } from "./acquire.ts";
+import { acquireAll, afterLoss, lossOf, rollback, rollbackUnused, takeFrom } from "./acquire.ts";
 import type { AllocationRequest, Attempt, Reserved, Seen } from "./allocation-request.ts";
 import { blockAgainst, ensureReliable } from "./block-conflict.ts";
 import { podGone } from "./claim-conflicts.ts";
@@ -171,7 +171,8 @@ async function take(
       ? await refusedBefore(context, claimOf(allocation, before, { addresses: [], nonce, now, seen }))
       : undefined;
   if (refused !== undefined) return refused;
-  const took = await acquireAll({ context, claim: allocation.key, nonce, take: acquireCandidate }, plan.lots);
+  const { key: claim, takesOver } = allocation;
+  const took = await acquireAll({ context, claim, nonce, take: takeFrom(takesOver) }, plan.lots);
   if (!Array.isArray(took)) return took;
   const addresses = [...plan.keep, ...took.map(({ stored }) => stored.record.address)];
   const next = claimOf(allocation, before, { addresses, nonce, now: context.clock.now(), seen });

@@ -36,6 +36,7 @@ describe("readClaimRequest", () => {
       read({
         identity: { kind: "StatefulSet", apiVersion: "apps/v1", name: "mysql", ordinal: 0 },
         interface: "net1",
+        takesOver: "licence",
         request: {
           addresses: ["::ffff:10.20.0.51", "FD00:20:0::51"],
           pools: ["db"],
@@ -57,6 +58,7 @@ describe("readClaimRequest", () => {
       ordinal: 0,
     });
     assert.equal(claim.interface, "net1");
+    assert.equal(claim.takesOver, "licence");
   });
 
   it("names an identity of a kind after the claim when it has no name", () => {
@@ -129,6 +131,21 @@ describe("refusals of claims made by hand", () => {
       "a family twice",
       { request: { pools: ["db"], families: ["IPv4", "IPv4"] } },
       "spec.request.families takes IPv4 and IPv6, each once",
+    ],
+    [
+      "taking over from itself",
+      { request: { addresses: ["10.0.0.1"] }, takesOver: "mysql-0" },
+      "spec.takesOver names the claim itself; name the one that has the addresses now",
+    ],
+    [
+      "taking over from another namespace",
+      { request: { addresses: ["10.0.0.1"] }, takesOver: "bank/ledger" },
+      'spec.takesOver "bank/ledger" is not the name of a claim of this namespace',
+    ],
+    [
+      "taking over any address",
+      { ...db, takesOver: "licence" },
+      "spec.takesOver needs spec.request.addresses: name the addresses that go over",
     ],
     [
       "whenDeleted",

@@ -33,11 +33,14 @@ export function readClaimRequest(object: KubeObject): Claim | Refusal {
   const identity = readIdentity(spec.at("identity"), metadata.name);
   if (isRefusal(identity)) return identity;
   const attachTo = spec.text("interface");
+  const takesOver = readTakesOver(spec, metadata.name, request);
+  if (isRefusal(takesOver)) return takesOver;
   return {
     namespace: metadata.namespace,
     name: metadata.name,
     identity,
     ...(attachTo === "" ? {} : { interface: attachTo }),
+    ...(takesOver === "" ? {} : { takesOver }),
     request,
     retention,
     addresses: [],
@@ -45,6 +48,18 @@ export function readClaimRequest(object: KubeObject): Claim | Refusal {
     handMade: true,
     status: { phase: "Pending" },
   };
+}
+
+/** Empty: it takes over from nobody. Only addresses that are named can go over: any address of a pool need not be another's. */
+function readTakesOver(spec: Fields, name: string, { addresses }: ClaimRequest): string | Refusal {
+  const other = spec.text("takesOver");
+  if (other === "") return "";
+  if (!isName(other))
+    return bad("spec.takesOver", `${quote(other)} is not the name of a claim of this namespace`);
+  if (other === name)
+    return bad("spec.takesOver", "names the claim itself; name the one that has the addresses now");
+  if (addresses !== undefined) return other;
+  return bad("spec.takesOver", "needs spec.request.addresses: name the addresses that go over");
 }
 
 function readIdentity(identity: Fields, name: string): Identity | Refusal {

@@ -81,6 +81,8 @@ export interface Claim {
   readonly identity: Identity;
   /** The pod's interface that gets the addresses; absent: the first that asks. */
   readonly interface?: string;
+  /** Name of a claim of the same namespace. When that one is deleted, what is asked for here goes over to this claim (ADR 0021). */
+  readonly takesOver?: string;
   readonly request: ClaimRequest;
   readonly retention: Retention;
   /** Empty, with an empty nonce: made by hand and not reserved yet. At most one of each family. */
@@ -112,6 +114,11 @@ export interface ClaimKey {
 /** The claim's name in words and in the store: namespace/name. */
 export function claimKey(claim: ClaimKey): string {
   return `${claim.namespace}/${claim.name}`;
+}
+
+/** Whether a claim of that name may go over to the claim with this key: only within a namespace. */
+export function isPredecessor(claim: ClaimKey, key: ClaimKey, takesOver: string | undefined): boolean {
+  return claim.name === takesOver && claim.namespace === key.namespace;
 }
 
 export const DEFAULT_RETENTION: Retention = { whenDeleted: "Release", whenScaled: "Retain", ttlMs: null };

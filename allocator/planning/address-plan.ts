@@ -5,6 +5,7 @@ import type { RecordReader } from "../cache/reader.ts";
 import { type Address, type Family, familyOf, fromNumber } from "../ip/address.ts";
 import { pickFree, startOffset } from "../ip/free-address.ts";
 import type { AddressEntry } from "../model/address-request.ts";
+import { isPredecessor } from "../model/claim.ts";
 import type { AddressSpace } from "../pool/address-space.ts";
 import type { ByFamily } from "../pool/namespace-bounds.ts";
 import { familiesOf, intervalsOf, type Pool, rangeOf } from "../pool/pool.ts";
@@ -30,6 +31,8 @@ export interface AddressConstraints extends EligibilityInput {
   /** Names of pools or CIDRs of their ranges. */
   readonly pools?: readonly string[];
   readonly families?: readonly Family[];
+  /** Name of the claim that it gets the entry from. */
+  readonly takesOver?: string;
 }
 
 export interface Candidate {
@@ -87,8 +90,18 @@ function planExact(view: RecordReader, ask: AddressConstraints, entry: AddressEn
     if (held) keep.push(address);
     else lots.push(exactLot(view, pool, address));
   }
-  const beyond = lots.length === 0 ? undefined : beyondLimits(view, ask, wanted);
+  const counted = [...(ask.holds ?? []), ...goingOver(view, ask, entry)];
+  const beyond = lots.length === 0 ? undefined : beyondLimits(view, { ...ask, holds: counted }, wanted);
   return beyond ?? { kind: "take", keep, lots };
+}
+
+/** What counts for the namespace already, as the claim's that this one takes over from. */
+function goingOver(view: RecordReader, ask: AddressConstraints, entry: AddressEntry): Address[] {
+  if (ask.takesOver === undefined) return [];
+  return entry.filter((address) => {
+    const holder = view.reservation(address)?.record.claim;
+    return holder !== undefined && isPredecessor(holder, ask, ask.takesOver);
+  });
 }
 
 function inBlock(view: RecordReader, pool: Pool, address: Address): Refusal | undefined {

@@ -101,6 +101,7 @@ const claim = object<Claim>({
   name,
   identity,
   interface: optional(text),
+  takesOver: optional(name),
   request,
   retention,
   addresses: list(address),

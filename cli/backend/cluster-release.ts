@@ -14,8 +14,7 @@ export async function releaseInCluster(
   context: Context,
   seen: Stored<"claim">,
 ): Promise<"released" | "changed"> {
-  const removed = await context.store.remove("claim", seen);
-  if (removed.kind === "conflict") return "changed";
+  if ((await deleteInCluster(context, seen)) === "changed") return "changed";
   const { addresses, nonce } = seen.record;
   try {
     for (const address of addresses) await startCooldownIfDropped(context, address, nonce);
@@ -25,4 +24,12 @@ export async function releaseInCluster(
     if (!barred) throw error;
   }
   return "released";
+}
+
+/** Deletes exactly the claim that was seen, and leaves its reservations as they are: for the claim that takes over. */
+export async function deleteInCluster(
+  { store }: Pick<Context, "store">,
+  seen: Stored<"claim">,
+): Promise<"released" | "changed"> {
+  return (await store.remove("claim", seen)).kind === "conflict" ? "changed" : "released";
 }

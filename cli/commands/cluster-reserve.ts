@@ -68,7 +68,11 @@ function refused({ io }: ReserveOptions, message: string): ExitCode {
 }
 
 /** Create-if-absent. What a webhook, a policy or the schema says to it is a refusal; throws what else goes wrong. */
-async function create({ connection }: Cluster, subject: Subject, { dryRun }: ReserveOptions): Promise<Made> {
+export async function create(
+  { connection }: Cluster,
+  subject: Subject,
+  { dryRun }: ReserveOptions,
+): Promise<Made> {
   const { namespace, json } = subject;
   const answer = await connection.call({
     method: "POST",

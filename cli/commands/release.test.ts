@@ -23,6 +23,11 @@ async function state(data: Folder, address: string): Promise<string> {
   return JSON.parse((await data.call("who", address, "-o", "json")).stdout).state;
 }
 
+async function holder(data: Folder, address: string): Promise<string> {
+  const { claim: by } = JSON.parse((await data.call("who", address, "-o", "json")).stdout);
+  return typeof by === "string" ? by : `${by.namespace}/${by.name}`;
+}
+
 const RECEIPT =
   "ipclaim/shop/mysql-0 released\n" +
   "  10.20.0.70 is free for others in 30 s, at 2026-01-01T00:00:30Z\n" +
@@ -112,4 +117,72 @@ describe("berthctl release", () => {
       });
     });
   }
+
+  describe("--to", () => {
+    it("hands all addresses to a new claim, which has them at once", async (t) => {
+      const data = await folder(t);
+      assert.deepEqual(await data.call("release", "shop/mysql-0", "--to", "mysql-new"), {
+        code: 0,
+        stdout: "ipclaim/shop/mysql-0 released\nipclaim/shop/mysql-new created   10.20.0.70, fd00:20::70\n",
+        stderr: "",
+      });
+      assert.equal(await state(data, "10.20.0.70"), "held");
+      assert.equal(await holder(data, "fd00:20::70"), "shop/mysql-new");
+      assert.equal((await data.call("check")).code, 0);
+      assert.equal((await data.call("release", "10.20.0.70", "--to", "shop/third")).code, 0);
+      assert.equal(await holder(data, "10.20.0.70"), "shop/third");
+    });
+
+    it("does so for a namespace that has all the addresses that it may have", async (t) => {
+      const full = { ...DB_POOL, spec: { ...DB_POOL.spec, limits: { perNamespace: 2 } } };
+      const data = await folder(t, { pools: [full] });
+      assert.equal((await data.call("release", "shop/mysql-0", "--to", "mysql-new")).code, 0);
+      assert.equal(await holder(data, "10.20.0.70"), "shop/mysql-new");
+    });
+
+    it("refuses what release refuses, and leaves everything as it is", async (t) => {
+      const bound = { ...claim, binding: bindingTo("mysql-0", "node-a") };
+      const data = await folder(t, { claims: [bound] });
+      const { code, stderr } = await data.call("release", "shop/mysql-0", "--to", "mysql-new");
+      assert.equal(code, 1);
+      assert.match(stderr, /^Error: claim shop\/mysql-0 \(.*\) is bound to pod mysql-0 on node node-a/);
+      assert.equal(await holder(data, "10.20.0.70"), "shop/mysql-0");
+      assert.doesNotMatch((await data.call("get", "claims", "-A")).stdout, /mysql-new/);
+      assert.equal((await data.call("release", "shop/mysql-0", "--to", "mysql-new", "--force")).code, 0);
+    });
+
+    it("refuses a successor that the pool is not open to", async (t) => {
+      const closed = {
+        ...DB_POOL,
+        spec: { ...DB_POOL.spec, namespaceSelector: { matchLabels: { team: "bank" } } },
+      };
+      const data = await folder(t, { pools: [closed] });
+      const { code, stderr } = await data.call("release", "shop/mysql-0", "--to", "mysql-new");
+      assert.equal(code, 1);
+      assert.match(stderr, /^Error: pool "db" /);
+      assert.equal(await holder(data, "10.20.0.70"), "shop/mysql-0");
+    });
+
+    for (const [to, code, message] of [
+      [
+        "bank/other",
+        1,
+        "claim shop/mysql-0 can only be handed over within its namespace; to let bank have its addresses, release it, then: berthctl reserve bank/other --address 10.20.0.70,fd00:20::70",
+      ],
+      ["mysql-0", 2, "--to mysql-0 is the claim itself; name a new one"],
+      ["taken", 1, "claim shop/taken exists already and holds 10.20.0.90; name a claim that does not exist"],
+      ["a/b/c", 2, '--to: "a/b/c" is not of the form [NAMESPACE/]NAME'],
+    ] as const) {
+      it(`does not hand over to ${to}`, async (t) => {
+        const taken = claimRecord({ name: "taken", nonce: "n2", addresses: addrs("10.20.0.90") });
+        const data = await folder(t, {
+          claims: [claim, taken],
+          reservations: [...reservationsOf(claim), ...reservationsOf(taken)],
+        });
+        const called = await data.call("release", "shop/mysql-0", "--to", to);
+        assert.deepEqual(called, { code, stdout: "", stderr: `Error: ${message}\n` });
+        assert.equal(await holder(data, "10.20.0.70"), "shop/mysql-0");
+      });
+    }
+  });
 });

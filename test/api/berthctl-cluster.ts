@@ -254,7 +254,7 @@ export class BerthctlCluster {
 }
 
 /** A file with a kubeconfig of that user, whose context has namespace shop. */
-function kubeconfigOf(plane: ControlPlane, user: string, change = (text: string) => text): string {
+export function kubeconfigOf(plane: ControlPlane, user: string, change = (text: string) => text): string {
   const file = join(plane.folder, `${randomUUID()}.kubeconfig`);
   const config = JSON.parse(plane.kubeConfig(user).exportConfig());
   config.contexts[0].context.namespace = "shop";

@@ -179,7 +179,8 @@ if (havePartsOrSkip(["etcd", "kube-apiserver", "kubectl"])) {
       const metadata = { uid, resourceVersion: revision };
       for (const [spec, words] of [
         [{ address: "10.20.0.52" }, /spec.address: Invalid value: "10.20.0.52": is immutable/],
-        [{ claim: { name: "other" } }, /spec.claim: Invalid value: is immutable/],
+        [{ claim: { name: "other" } }, /spec.claim: Invalid value: .*is immutable/],
+        [{ claim: { name: "other" }, nonce: "n2" }, /spec.claim: Invalid value: .*is immutable/],
       ] as const) {
         const patch = { type: "merge", body: { metadata, spec } } as const;
         await assert.rejects(clientOf(RESERVATIONS).patch({ name: address }, patch), words);

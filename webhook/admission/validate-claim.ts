@@ -151,9 +151,12 @@ async function make(
 async function rewrite(store: Store, key: string, said: Claim): Promise<void> {
   await retryOnConflict(store, { kind: "claim", key, doing: "it was written" }, async (seen) => {
     if (seen?.record.handMade !== true || seen.record.releasing === true) return;
-    const { interface: _, ...kept } = seen.record;
+    const { interface: _, takesOver: __, ...kept } = seen.record;
     const { identity, request, retention } = said;
-    const where = said.interface === undefined ? {} : { interface: said.interface };
+    const where = {
+      ...(said.interface === undefined ? {} : { interface: said.interface }),
+      ...(said.takesOver === undefined ? {} : { takesOver: said.takesOver }),
+    };
     const next = { ...kept, identity, request, retention, ...where };
     if (isDeepStrictEqual(next, seen.record)) return;
     const { kind } = await store.replace("claim", seen, next);

@@ -61,6 +61,7 @@ export function fullClaim(name: string): FullClaim {
     name,
     identity: { kind: "StatefulSet", apiVersion: "apps/v1", name: "mysql", uid: "u-1", ordinal: 0, slot: 3 },
     interface: "net1",
+    takesOver: "licence",
     request: {
       addresses: [addr("10.20.0.51"), addr("fd00:20::51")],
       pools: ["db", "db6"],

@@ -19,6 +19,7 @@ import type { ControllerDeps } from "../controller.ts";
 import { disclosedRefusal } from "../disclosed-refusal.ts";
 import { onAddressFreed, Waiting } from "../retry-on-release.ts";
 import { type ClaimReport, type ClaimVerdict, onlyMessageChanged, reportOn } from "./status.ts";
+import { Successors } from "./successors.ts";
 
 /** Until then the first full pass of the watches is over, or nearly. */
 const UNREADY_MS = 200;
@@ -52,6 +53,7 @@ class Claims {
   readonly #queue: WorkQueue;
   readonly #waiting: Waiting;
   readonly #gone = new Map<string, Claim[]>(); // namespace/name -> what was deleted and held addresses
+  readonly #successors = new Successors();
   readonly #writtenAt = new Map<string, number>(); // namespace/name -> monotonic time of the last report
   readonly #told = new Map<string, string>(); // namespace/name -> UID of the claim whose deleter was told
   readonly #items = new Map<string, KubeItem>(); // namespace/name -> the object as it was last seen
@@ -81,10 +83,14 @@ class Claims {
 
   #addAll(): void {
     if (!this.#deps.leadership.leads()) return;
-    for (const { key, record } of this.#deps.mirror.claims()) if (concerns(record)) this.#queue.add(key);
+    for (const { key, record } of this.#deps.mirror.claims()) {
+      this.#successors.changed(key, record);
+      if (concerns(record)) this.#queue.add(key);
+    }
   }
 
   #changed(key: string, now: Stored<"claim"> | undefined, before: Stored<"claim"> | undefined): void {
+    this.#successors.changed(key, now?.record);
     if (!this.#deps.leadership.leads()) return;
     if (before !== undefined && before.uid !== now?.uid) this.#lost(key, before.record);
     if ((now !== undefined && concerns(now.record)) || this.#gone.has(key)) this.#queue.add(key);
@@ -159,6 +165,7 @@ class Claims {
     const { context } = this.#deps;
     const lost = this.#gone.get(key) ?? [];
     for (const { addresses, nonce } of lost) {
+      for (const successor of this.#successors.of(key)) await this.#takeOver(successor);
       for (const address of addresses) await startCooldownIfDropped(context, address, nonce);
       context.log.info("claim was deleted by hand", { claim: key, address: addresses.join(",") });
     }
@@ -167,11 +174,21 @@ class Claims {
     else this.#gone.delete(key);
   }
 
-  async #decide(seen: Stored<"claim">): Promise<Decided> {
+  /** What the claim left that is gone: it was unused, so that nothing has to cool first. */
+  async #takeOver(key: string): Promise<void> {
+    const seen = this.#deps.mirror.claim(key);
+    if (seen !== undefined) await this.#decide(seen, { wasUnused: true });
+    this.#queue.add(key); // its status has yet to say what has become of it
+  }
+
+  async #decide(seen: Stored<"claim">, { wasUnused } = { wasUnused: false }): Promise<Decided> {
     const { context, inventory } = this.#deps;
     const { clock, random } = context;
     const namespace = await namespaceOf(inventory.cached, seen.record.namespace);
-    const allocation = requestFromSpec(seen.record, namespace, { token: random.token(), now: clock.now() });
+    const wanted = requestFromSpec(seen.record, namespace, { token: random.token(), now: clock.now() });
+    const { takesOver } = wanted;
+    const allocation =
+      takesOver === undefined ? wanted : { ...wanted, takesOver: { ...takesOver, wasUnused } };
     const foreseen = predictFromCache(context, allocation);
     if (isRefusal(foreseen)) return { verdict: foreseen, revision: seen.revision };
     const got = foreseen.kind === "try" ? await reserve(context, allocation, "pod") : foreseen;

@@ -1,0 +1,144 @@
+// SPDX-License-Identifier: Apache-2.0
+// Which claim is to be released, whether it may be, and which pods will miss it.
+
+import { BerthError, isRefusal, type Refusal, refuse } from "../../allocator/base/errors.ts";
+import type { RecordReader } from "../../allocator/cache/reader.ts";
+import { type Address, parseAddress } from "../../allocator/ip/address.ts";
+import { isDetached } from "../../allocator/lifecycle/bind.ts";
+import { ASSIGNED_CLAIM } from "../../allocator/manifest/annotations.ts";
+import { type Claim, type ClaimKey, claimKey } from "../../allocator/model/claim.ts";
+import { addressOutside, isBeside, quoted } from "../../allocator/planning/refusal-messages.ts";
+import type { Stored } from "../../allocator/store/store.ts";
+import { FENCED } from "../../webhook/cluster-state/projections.ts";
+import { claimKeyOf } from "../apply/object-ref.ts";
+import { reportWarning } from "../apply/report.ts";
+import { parseDenial } from "../backend/admission-denial.ts";
+import type { Backend, Objects } from "../backend/backend.ts";
+import type { Io } from "../terminal/command.ts";
+import { usageError } from "../terminal/flags.ts";
+import { timeOf } from "../terminal/output.ts";
+
+/** The claim that is called so, or that holds the address; `view` has what is known of that. */
+export function claimMeant(
+  operand: string,
+  namespace: string,
+  view: RecordReader,
+  now: number,
+): ClaimKey | Refusal {
+  const address = parseAddress(operand);
+  return address === undefined ? keyNamed(operand, namespace) : holderOf(view, address, now);
+}
+
+export function keyNamed(operand: string, namespace: string): ClaimKey {
+  const key = claimKeyOf(operand, namespace);
+  if (isRefusal(key)) throw usageError(key.message);
+  return key;
+}
+
+/** The claim that holds the address. */
+function holderOf(view: RecordReader, address: Address, now: number): ClaimKey | Refusal {
+  const reservation = view.reservation(address)?.record;
+  if (reservation === undefined) {
+    const pool = view.poolOf(address);
+    if (pool === undefined) return addressOutside(view, address);
+    return refuse("CLAIM_MISSING", `address ${address} in pool ${quoted(pool.name)} is held by nobody`, {
+      address,
+    });
+  }
+  const key = claimKey(reservation.claim);
+  const claim = view.claim(key)?.record;
+  if (claim !== undefined && isBeside(claim, reservation)) {
+    const words = `address ${address} is kept beside claim ${key}, which has ${claim.addresses.join(", ")}, for a pod that was admitted; it is free again within 120 s if that does not come`;
+    return refuse("CLAIM_MISSING", words, { address });
+  }
+  if (reservation.releasedAt === undefined) return reservation.claim;
+  const until = reservation.releasedAt + (view.pool(reservation.pool)?.cooldownMs ?? 0);
+  const when = until <= now ? "is free for others from now on" : `is free for others at ${timeOf(until)}`;
+  return refuse("CLAIM_MISSING", `address ${address} was given back by ${key} already and ${when}`, {
+    address,
+  });
+}
+
+export function noClaim(key: string): Refusal {
+  return refuse("CLAIM_MISSING", `there is no claim ${key}; see what there is with: berthctl get claims -A`, {
+    claim: key,
+  });
+}
+
+/** On a data folder the journal is asked too: it knows of sandboxes before their claim's status does. */
+export async function busy(
+  { key, record }: Stored<"claim">,
+  { uses, world }: Backend,
+): Promise<Refusal | undefined> {
+  const sandbox = uses([record]).find(({ claim }) => claim === key);
+  if (sandbox === undefined && isDetached(record)) return undefined;
+  const pod = record.binding?.podName || sandbox?.pod?.name || "unknown";
+  const node = record.binding?.node || sandbox?.node || "this one";
+  if (await world.fenced(node)) return undefined; // invariant 3b
+  return refuse(
+    "CLAIM_BUSY",
+    `claim ${key} (${record.addresses.join(", ")}) is bound to pod ${pod} on node ${node}, whose sandbox may be alive; ` +
+      "delete the pod first, or use --force if you know that its sandbox is gone",
+    { claim: key, pod },
+  );
+}
+
+/** What admission says to it is a refusal like our own; force does not help against it. */
+export async function unlessDenied(
+  backend: Backend,
+  seen: Stored<"claim">,
+  giveBack: () => Promise<"released" | "changed">,
+): Promise<"released" | "changed" | Refusal> {
+  const { key, record } = seen;
+  if (record.releasing === true && backend.place === "cluster") {
+    return refuse(
+      "CLAIM_RELEASING",
+      `claim ${key} is being given back already; see: berthctl explain claim/${key}`,
+    );
+  }
+  try {
+    return await giveBack();
+  } catch (error) {
+    const denial = error instanceof BerthError ? parseDenial(error.message) : undefined;
+    if (denial === undefined) throw error;
+    const node = record.binding?.node ?? "";
+    const advice =
+      node === "" || isDetached(record)
+        ? ""
+        : `; if you know that its sandbox is gone, vouch for its node: kubectl annotate node ${node} ${FENCED}=true`;
+    return refuse("CLAIM_BUSY", `${denial}${advice}`, { claim: key });
+  }
+}
+
+/** The claim is released whether its pods may be read or not. */
+export async function podsOf(
+  { namespace, name }: Claim,
+  world: Objects,
+): Promise<readonly string[] | undefined> {
+  try {
+    const pods = (await world.objects("Pod", namespace)).map(({ metadata }) => metadata);
+    const own = pods.filter((pod) => pod.namespace === namespace && pod.annotations[ASSIGNED_CLAIM] === name);
+    return own.map((pod) => pod.name);
+  } catch (error) {
+    if (error instanceof BerthError && error.code === "STORE_READ_ONLY") return undefined;
+    throw error;
+  }
+}
+
+/** Pods that were admitted with a claim that is gone. */
+export function warnOfPods(
+  io: Pick<Io, "stderr">,
+  { namespace }: ClaimKey,
+  orphans: readonly string[] | undefined,
+): void {
+  if (orphans === undefined) {
+    const words = `the pods of namespace ${namespace} may not be read; one that was admitted with this claim cannot start without it`;
+    reportWarning(io, words);
+  }
+  for (const pod of orphans ?? []) {
+    reportWarning(
+      io,
+      `pod ${namespace}/${pod} was admitted with this claim and cannot start without it; create it anew`,
+    );
+  }
+}

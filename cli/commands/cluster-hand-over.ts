@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import { BerthError, refuse } from "../../allocator/base/errors.ts";
+import type { Context } from "../../allocator/cache/context.ts";
+import type { Cluster } from "../backend/cluster-backend.ts";
+import { deleteInCluster } from "../backend/cluster-release.ts";
+import type { Io } from "../terminal/command.ts";
+import { unlessDenied } from "./claim-to-release.ts";
+import { create } from "./cluster-reserve.ts";
+import { type Moved, successorConflict, type Transfer } from "./transfer.ts";
+
+/** A controller takes milliseconds; the one that leads may just be another one than a moment ago. */
+const TIMEOUT_MS = 30_000;
+const LOOK_MS = 100;
+
+/**
+ * With the rights of a person, who may make and delete claims and nothing more: the new claim says whom it takes over
+ * from, and when the old one is deleted the controller makes its reservations the new one's.
+ */
+export async function moveInCluster(
+  cluster: Cluster,
+  context: Context,
+  transfer: Transfer,
+  io: Io,
+): Promise<Moved> {
+  const { seen, subject } = transfer;
+  const key = `${subject.namespace}/${subject.name}`;
+  const made = await create(cluster, subject, { io, dryRun: false, timeoutMs: TIMEOUT_MS });
+  if (made.kind === "refused") return refuse("CLAIM_REFUSED", `ipclaim/${key}: ${made.why}`);
+  const successor = await cluster.store.get("claim", key);
+  if (successor === undefined) return "changed";
+  const conflict = made.kind === "there" ? successorConflict(successor, transfer) : undefined;
+  if (conflict !== undefined) return conflict;
+  const released = await unlessDenied(cluster, seen, () => deleteInCluster(context, seen));
+  if (released === "released") return await reservedFor(cluster, key, io);
+  await withdraw(cluster, key);
+  return released;
+}
+
+/** The new claim must not wait for the next deletion, which nobody means for it. */
+async function withdraw({ store }: Cluster, key: string): Promise<void> {
+  for (;;) {
+    const seen = await store.get("claim", key);
+    if (seen === undefined || (await store.remove("claim", seen)).kind === "removed") return;
+  }
+}
+
+async function reservedFor({ store }: Cluster, key: string, { clock }: Io): Promise<Moved> {
+  for (const until = clock.monotonic() + TIMEOUT_MS; ; await clock.sleep(LOOK_MS)) {
+    const claim = (await store.get("claim", key))?.record;
+    if (claim === undefined) return refuse("CLAIM_MISSING", `somebody has deleted claim ${key}`);
+    if (claim.nonce !== "") return { kind: "moved", addresses: claim.addresses };
+    if (clock.monotonic() < until) continue;
+    const why = claim.status.message ?? "is Berth's webhook running?";
+    const words = `the old claim is deleted, and claim ${key} has no addresses after ${TIMEOUT_MS / 1000} s: ${why}; it gets them when it can: kubectl get ipclaim -n ${claim.namespace}`;
+    throw new BerthError("NOT_READY", words, { details: { claim: key } });
+  }
+}
