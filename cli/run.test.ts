@@ -126,6 +126,12 @@ describe("without a stack", () => {
       assert.deepEqual(await readdir(dataDir), []);
     });
   }
+
+  it("waits as long as it is told to in an empty folder, and 5 s if nobody says", async (t) => {
+    const folder = await Folder.empty(t);
+    const { stderr } = await folder.call("get", "pools", "--data", folder.dataDir, "--wait", "7s");
+    assert.match(stderr, /^nothing is there on .*; waiting for it up to 7s \(--wait\)\n/);
+  });
 });
 
 it("prints its version", async (t) => {

@@ -85,8 +85,9 @@ function placed(command: Command, args: Arguments, scene: CommandContext): Comma
   const cluster = targetOf({ data, kubeconfig, context }, setting, folder);
   const unsaid = data === undefined && cluster === undefined && setting.kubeconfigs.length > 0;
   if (unsaid) scene.io.stderr.write(`${printable(beside(dataDir, setting))}\n`);
-  const waitMs = waitMsOf(args.text("wait"));
-  return cluster === undefined ? { ...scene, dataDir, waitMs } : { ...scene, dataDir, cluster };
+  if (cluster !== undefined) return { ...scene, dataDir, cluster };
+  const wait = args.text("wait");
+  return wait === undefined ? { ...scene, dataDir } : { ...scene, dataDir, waitMs: waitMsOf(wait) };
 }
 
 /** Two places may be meant, and nobody said which. */

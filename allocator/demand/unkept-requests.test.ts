@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
+import { poolRecord, viewOf } from "../../test/support/fixtures.ts";
 import { isRefusal } from "../base/errors.ts";
 import type { Labels } from "../base/ports.ts";
 import { readRequest } from "../manifest/annotations.ts";
 import type { Request } from "../model/address-request.ts";
 import { identityOf, type PodMetadata, type PodOwner } from "../model/identity.ts";
-import { identityOfPods, notKept } from "./unkept-requests.ts";
+import { cappedTtl, identityOfPods, notKept } from "./unkept-requests.ts";
 
 const STICKY = { "berth.dev/sticky": "true" };
 const PINNED = { "berth.dev/ips": "10.20.0.70" };
@@ -217,4 +218,24 @@ describe("what is not kept", () => {
       }
     }
   });
+});
+
+describe("a ttl that a pool cuts short", () => {
+  const limits = { retention: { ttl: "48h" } };
+  const view = viewOf({ pools: [poolRecord("db", "10.20.0.0/24", { limits })] });
+  const words =
+    'berth.dev/ttl=100h0m0s is longer than pool "db" keeps addresses: they are released after 48h0m0s; raise limits.retention.ttl of the pool, or ask for less';
+
+  for (const [asked, ttl, told] of [
+    [PINNED, "100h", [words]],
+    [POOL, "100h", [words]],
+    [POOL, "48h", []],
+    [STICKY, "100h", []],
+  ] as const) {
+    it(`is told of for ${Object.keys(asked)[0]} and ${ttl}: ${told.length}`, () => {
+      const request = requestOf({ ...asked, "berth.dev/ttl": ttl });
+      assert.deepEqual(cappedTtl(view, request), told);
+      for (const line of told) assert.ok(Buffer.byteLength(line) <= LONGEST_BYTES);
+    });
+  }
 });

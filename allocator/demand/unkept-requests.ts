@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import { formatDuration } from "../base/go-duration.ts";
+import type { RecordReader } from "../cache/reader.ts";
 import { type Request, requestsAddress } from "../model/address-request.ts";
 import type { Identity } from "../model/claim.ts";
 import { identityOf, type PodIdentity, type PodOwner } from "../model/identity.ts";
@@ -38,6 +40,20 @@ export function notKept({ podIdentity, owner, request }: Keepsake): string[] {
       : foreign(owner, request);
   }
   return [];
+}
+
+/** A ttl that is longer than a pool lets addresses be kept. Of a request that names neither addresses nor pools it is not known which serves. */
+export function cappedTtl(view: Pick<RecordReader, "pool" | "poolOf">, request: Request): string[] {
+  const { retention, entries = [], pools = [] } = request;
+  const ttlMs = retention?.ttlMs ?? null;
+  if (ttlMs === null) return [];
+  const named = [...entries.flat().map((one) => view.poolOf(one)), ...pools.map((name) => view.pool(name))];
+  const shorter = named.find((pool) => pool !== undefined && pool.retention.ttlMs < ttlMs);
+  if (shorter === undefined) return [];
+  const most = formatDuration(shorter.retention.ttlMs);
+  return [
+    `berth.dev/ttl=${formatDuration(ttlMs)} is longer than pool ${JSON.stringify(shorter.name)} keeps addresses: they are released after ${most}; raise limits.retention.ttl of the pool, or ask for less`,
+  ];
 }
 
 /** A pod from generateName that nobody owns. */

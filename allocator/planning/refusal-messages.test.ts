@@ -92,6 +92,20 @@ describe("taken", () => {
       'address 10.9.0.1 in pool "pair" is taken',
     );
   });
+
+  it("proposes others that are kept for requests by name to whoever named one of those", () => {
+    const pool = poolRecord("kept", "10.9.1.0/24", { reserved: ["10.9.1.10-10.9.1.12"] });
+    const held = claimRecord({ addresses: addrs("10.9.1.11"), nonce: "n4" });
+    const some = viewOf({ pools: [pool], reservations: reservationsOf(held, "kept") });
+    assert.equal(
+      addressTaken(some, parsed(pool), addr("10.9.1.11"), undefined).message,
+      'address 10.9.1.11 in pool "kept" is taken; free nearby: 10.9.1.10, 10.9.1.12, 10.9.1.9',
+    );
+    assert.equal(
+      addressTaken(some, parsed(pool), addr("10.9.1.13"), undefined).message,
+      'address 10.9.1.13 in pool "kept" is taken; free nearby: 10.9.1.14, 10.9.1.15, 10.9.1.16',
+    );
+  });
 });
 
 describe("the other refusals", () => {

@@ -7,9 +7,13 @@ import { freeNeighbours } from "../ip/free-address.ts";
 import type { Block } from "../model/block.ts";
 import type { Claim } from "../model/claim.ts";
 import { describeIdentity } from "../model/identity.ts";
-
 import { isBackedByClaim, type Reservation } from "../model/reservation.ts";
 import { classify, familiesOf, intervalsOf, type Pool } from "../pool/pool.ts";
+
+/** So many free addresses are named in place of one that is not to be had. */
+const NEARBY = 3;
+/** How far they are looked for among those that a pool keeps for requests by name. */
+const FAR = 256n;
 
 export function entryRefusal(view: RecordReader, pool: Pool, address: Address): Refusal | undefined {
   const kind = classify(pool, address);
@@ -96,8 +100,30 @@ export function addressElsewhere(view: RecordReader, pool: Pool | undefined, add
 
 function instead(view: RecordReader, pool: Pool, address: Address): string {
   const family = familyOf(address);
-  const near = freeNeighbours(intervalsOf(pool, family), view.unpickable(pool, family), toNumber(address), 3);
+  const asked = toNumber(address);
+  const open = freeNeighbours(intervalsOf(pool, family), view.unpickable(pool, family), asked, NEARBY);
+  // whoever names an address of these may have another one of them, which nobody gets who names none
+  const reserved = classify(pool, address) === "reserved" ? freeReserved(view, pool, address) : [];
+  const near = [...reserved, ...open].slice(0, NEARBY);
   return near.length === 0 ? "" : `; free nearby: ${near.map((n) => fromNumber(n, family)).join(", ")}`;
+}
+
+/** Free addresses around this one that the pool keeps for requests by name, the nearest first. */
+function freeReserved(view: RecordReader, pool: Pool, address: Address): bigint[] {
+  const family = familyOf(address);
+  const asked = toNumber(address);
+  const spans = intervalsOf(pool, family);
+  const isFree = (n: bigint) => {
+    if (!spans.some(({ first, last }) => first <= n && n <= last)) return false;
+    const candidate = fromNumber(n, family);
+    if (classify(pool, candidate) !== "reserved" || view.reservation(candidate) !== undefined) return false;
+    return view.blockOwning?.(candidate) === undefined;
+  };
+  const found: bigint[] = [];
+  for (let away = 1n; away <= FAR && found.length < NEARBY; away++) {
+    found.push(...[asked - away, asked + away].filter(isFree));
+  }
+  return found.slice(0, NEARBY);
 }
 
 export function addressOutside(view: RecordReader, address: Address): Refusal {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import assert from "node:assert/strict";
 import { describe, it, type TestContext } from "node:test";
+import { release } from "../../allocator/lifecycle/release.ts";
 import { Fields, type KubeObject, readObject } from "../../allocator/manifest/kubernetes-object.ts";
 import { DB_POOL, granted } from "../../test/support/fixtures.ts";
 import {
@@ -144,6 +145,20 @@ describe("a pod", () => {
     await send(counter, pod("web", sticky));
     assert.equal(said(await send(counter, pod("web", sticky))), "unchanged");
     assert.equal(asked.length, 2);
+  });
+
+  it("that is there already, and whose claim was released, is told of", async (t) => {
+    const world = await worldFor(t, { pools: [DB_POOL] });
+    const { counter } = counterAt(world);
+    await send(counter, pod("web", sticky));
+    const claim = await world.authority.get("claim", "shop/web");
+    assert.ok(claim);
+    assert.equal(await release(world.context, claim), "released");
+    const again = await send(counter, pod("web", sticky));
+    assert.equal(said(again), "unchanged");
+    assert.deepEqual(again.warnings, [
+      "its claim shop/web was released, and without it the pod cannot start; delete it with: berthctl delete pod/shop/web, and apply it again",
+    ]);
   });
 
   it("that is there already, and asks for something else now, is refused with what to do", async (t) => {

@@ -2,6 +2,7 @@
 import { isDeepStrictEqual } from "node:util";
 import { BerthError, isRefusal } from "../../allocator/base/errors.ts";
 import type { Labels } from "../../allocator/base/ports.ts";
+import { ASSIGNED_CLAIM } from "../../allocator/manifest/annotations.ts";
 import { readClaimRequest } from "../../allocator/manifest/claim-spec.ts";
 import { Fields, readObject } from "../../allocator/manifest/kubernetes-object.ts";
 import { OWN_REQUESTS, unknownKey } from "../../allocator/manifest/own-keys.ts";
@@ -50,7 +51,8 @@ export async function submit(counter: ReviewTarget, subject: Subject): Promise<S
       : await write(counter, subject, { object: born(subject.json, counter.io), oldObject: null });
   }
   if (isUnchanged(subject, current)) {
-    return { kind: "done", verb: "unchanged", object: current, warnings: [] };
+    const warnings = subject.kind.kind === "Pod" ? await warnOfRelease(counter.ledger, current) : [];
+    return { kind: "done", verb: "unchanged", object: current, warnings };
   }
   const old = new Fields(current).at("metadata");
   const kept = { uid: old.get("uid"), creationTimestamp: old.get("creationTimestamp") };
@@ -58,6 +60,17 @@ export async function submit(counter: ReviewTarget, subject: Subject): Promise<S
     object: withMetadata(subject.json, kept),
     oldObject: current,
   });
+}
+
+/** A pod that is there although the claim that it was admitted with is not. */
+async function warnOfRelease({ store }: Pick<EmbeddedBackend, "store">, pod: Json): Promise<string[]> {
+  const metadata = new Fields(pod).at("metadata");
+  const [namespace, name] = [metadata.text("namespace"), metadata.text("name")];
+  const claim = metadata.at("annotations").text(ASSIGNED_CLAIM);
+  if (claim === "" || (await store.get("claim", `${namespace}/${claim}`)) !== undefined) return [];
+  return [
+    `its claim ${namespace}/${claim} was released, and without it the pod cannot start; delete it with: berthctl delete pod/${namespace}/${name}, and apply it again`,
+  ];
 }
 
 /** Deletes the object of that key; `undefined` when there is none. */

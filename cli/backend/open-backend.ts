@@ -19,7 +19,7 @@ export async function withBackend<T>(
   work: (registry: Backend) => Promise<T>,
 ): Promise<T> {
   if (scene.cluster === undefined) {
-    await untilStarted(scene, scene.waitMs ?? WAIT_MS);
+    await untilStarted(scene);
     return await withEmbeddedBackend(scene, mode, (backend) => work(registryOf(backend, scene.dataDir)));
   }
   // What authenticates takes longer to load than the rest of berthctl takes to run.
@@ -33,14 +33,15 @@ const LOOK_EVERY_MS = 100;
 const EMPTY_MS = 5_000;
 
 /** Waits while a stack starts on the folder: what is in its file till then is not all yet. */
-async function untilStarted(
-  { dataDir, io }: Pick<CommandContext, "dataDir" | "io">,
-  waitMs: number,
-): Promise<void> {
+async function untilStarted({
+  dataDir,
+  io,
+  waitMs,
+}: Pick<CommandContext, "dataDir" | "io" | "waitMs">): Promise<void> {
   const began = io.clock.monotonic();
   for (let told = false; ; told = true) {
     const empty = isEmpty(dataDir);
-    const patience = isStarting(dataDir) ? waitMs : empty ? Math.min(waitMs, EMPTY_MS) : 0;
+    const patience = isStarting(dataDir) ? (waitMs ?? WAIT_MS) : empty ? (waitMs ?? EMPTY_MS) : 0;
     if (io.clock.monotonic() - began >= patience) return;
     if (!told) {
       const words = `${empty ? "nothing is there" : "a stack starts"} on ${dataDir}; waiting for it up to ${formatDuration(patience)} (--wait)`;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import { randomUUID } from "node:crypto";
-import { rmSync, writeFileSync } from "node:fs";
+import { existsSync, rmSync, writeFileSync } from "node:fs";
 import { readFile } from "node:fs/promises";
 import { hostname } from "node:os";
 import { join } from "node:path";
@@ -63,6 +63,8 @@ export interface Stack {
   close(): Promise<void>;
 }
 
+/** SQLite's own, beside the database. */
+const DATABASE_FILES = ["", "-wal", "-shm"];
 const BOOT_ID = "/proc/sys/kernel/random/boot_id";
 
 /**
@@ -102,6 +104,8 @@ async function assemble(
   refuseSecond(dataDir);
   const started = sayStarting(dataDir);
   closers.push(started);
+  const unused = removeIfNew(dataDir);
+  closers.push(unused.close);
   const node = options.node ?? hostname();
   const socketPath = options.socketPath ?? join(dataDir, "agent.sock");
   const database = openDatabase(databaseOf(dataDir), { clock, log });
@@ -143,6 +147,7 @@ async function assemble(
     await loadPools(path, { handlers, store, admitted: admittedObjects, uuid: randomUUID, told });
   }
   const bootId = (await readFile(BOOT_ID, "utf8")).trim();
+  unused.keep(); // from here on an ADD may be answered
   const agent = await startAgent({
     database,
     socketPath,
@@ -169,6 +174,19 @@ async function assemble(
   await announce(dataDir, { pid: process.pid, ...webhook, socket: socketPath, node }, closers);
   started();
   return { webhookUrl: webhook.webhook, socketPath };
+}
+
+/** A stack that was never there before and cannot start leaves no database, which would look like a stack that ended. */
+function removeIfNew(dataDir: string): { readonly keep: () => void; readonly close: () => void } {
+  const path = databaseOf(dataDir);
+  let isUnused = !existsSync(path);
+  const keep = () => {
+    isUnused = false;
+  };
+  const close = () => {
+    if (isUnused) for (const suffix of DATABASE_FILES) rmSync(`${path}${suffix}`, { force: true });
+  };
+  return { keep, close };
 }
 
 function startMirror(

@@ -23,7 +23,8 @@ export const DATA: Flag = {
 export const WAIT: Flag = {
   type: "string",
   value: "DURATION",
-  about: "on a data folder, how long to wait for its stack to be ready; 0 not at all (default: 30s)",
+  about:
+    "on a data folder, how long to wait for its stack to be ready; 0 not at all (default: 30s; to read an empty folder, 5s)",
 };
 /** What chooses between a data folder and a cluster, for commands that work on both. */
 export const TARGET_FLAGS: Flags = {

@@ -12,7 +12,7 @@ import {
   resolvePod,
 } from "../../allocator/demand/pod-allocation.ts";
 import { allocateSlot } from "../../allocator/demand/slots.ts";
-import { notKept } from "../../allocator/demand/unkept-requests.ts";
+import { cappedTtl, notKept } from "../../allocator/demand/unkept-requests.ts";
 import { bind } from "../../allocator/lifecycle/bind.ts";
 import { isHeldForAnother } from "../../allocator/lifecycle/claim-conflicts.ts";
 import { type Reserved, reserve } from "../../allocator/lifecycle/reserve.ts";
@@ -85,7 +85,7 @@ async function decide(
   const closed = closedNamespace(admission, namespace.name, known);
   if (closed !== undefined) return denied(request.uid, closed);
   const resolved = await permitted(admission, pod, plain);
-  const warnings = lostLater(own, input.podIdentity);
+  const warnings = lostLater(admission, own, input.podIdentity);
   return request.dryRun
     ? await rehearse(admission, request, resolved, warnings)
     : await admit(admission, request, { pod, allocation: resolved, warnings });
@@ -93,13 +93,14 @@ async function decide(
 
 /** Of what the pod asks for itself: a default of its namespace is for pods of any kind. */
 function lostLater(
+  { context }: AdmissionContext,
   { metadata: { annotations, owner } }: KubeObject,
   podIdentity: PodIdentity,
 ): readonly string[] {
   const request = readRequest(annotations);
-  return isRefusal(request)
-    ? []
-    : notKept({ podIdentity, request, ...(owner === undefined ? {} : { owner }) });
+  if (isRefusal(request)) return [];
+  const lost = notKept({ podIdentity, request, ...(owner === undefined ? {} : { owner }) });
+  return [...lost, ...cappedTtl(context.view, request)];
 }
 
 /** What is to be allocated, with the pools that the pod's service account may use. */

@@ -3,7 +3,7 @@
 import { isDeepStrictEqual } from "node:util";
 import { isRefusal, type Refusal } from "../../allocator/base/errors.ts";
 import { slotRequests } from "../../allocator/demand/build-request.ts";
-import { notKept } from "../../allocator/demand/unkept-requests.ts";
+import { cappedTtl, notKept } from "../../allocator/demand/unkept-requests.ts";
 import {
   ownerOf,
   readTemplate,
@@ -171,8 +171,11 @@ async function consider(
   template: Template,
 ): Promise<string[] | Refusal> {
   if (!requestsAddress(template.request) || template.exempt) return [];
-  if (object.kind === "StatefulSet") return await considerOrdinals(admission, request, object, template);
-  return await considerSet(admission, object, template);
+  const told =
+    object.kind === "StatefulSet"
+      ? await considerOrdinals(admission, request, object, template)
+      : await considerSet(admission, object, template);
+  return isRefusal(told) ? told : [...told, ...cappedTtl(admission.context.view, template.request)];
 }
 
 /** A set must be as long as the pods that live at once, or a rolling update waits for ever. */
