@@ -32,6 +32,7 @@ const FREE_BY_MS = 140_000;
 export async function finish(world: World, leavesFenced: boolean): Promise<void> {
   heal(world, leavesFenced);
   await passes(world, SETTLED_BY_MS, () => false, returnBlocks);
+  hearOfDeletions(world);
   const isFair = () => world.books.list("block").length === 0 && unfairness(world) === undefined;
   await passes(world, FAIR_BY_MS, isFair, returnBlocks);
   const unfair = unfairness(world) ?? (await refusedReplacement(world, (done) => letBe(world, done)));
@@ -81,6 +82,11 @@ function heal(world: World, leavesFenced: boolean): void {
     if (!node.on && !world.cluster.fenced.has(node.name)) fence(world, node, 0);
     if (node.on) hearOfAll(world, node);
   }
+}
+
+/** Also of what was being deleted when everybody became well. */
+function hearOfDeletions(world: World): void {
+  for (const node of world.nodes) if (node.on) hearOfAll(world, node);
 }
 
 /** Its kubelet ends what is deleted, and starts what is not. */

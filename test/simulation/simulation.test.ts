@@ -9,6 +9,7 @@ import { live } from "./crew.ts";
 import { Disks } from "./journal-disk.ts";
 import { storeOf, takingAnyway } from "./mutations.ts";
 import { describe as described, trial } from "./property.ts";
+import { UNTIL_QUIET } from "./schedule.ts";
 import { simulate } from "./simulation.ts";
 import { MOST_STEPS, type StepKind, stepsOf, USUAL, WEIGHTS } from "./steps.ts";
 import { tellStory } from "./story.ts";
@@ -57,6 +58,18 @@ describe("random lives of a small cluster", () => {
       assert.ok(once.length > 0);
       assert.deepEqual(again, once);
     }
+  });
+
+  it("let a kubelet hear of a pod that was deleted in the last moment, and give its place to the next one", async () => {
+    const step = { a: 0, b: 0, events: UNTIL_QUIET, order: "old", trouble: 0, seed: 0 } as const;
+    const { violation } = await simulate(
+      [
+        { ...step, kind: "pod", a: 346 },
+        { ...step, kind: "force", b: 221, events: 0 },
+      ],
+      { disks },
+    );
+    assert.equal(violation, undefined);
   });
 
   it("that break an invariant are made small, told, and lived again from seed and path", async () => {
