@@ -14,7 +14,8 @@ interface State {
 /**
  * Which claims may be relied on. A reserver writes its claim and looks then whether the reservations are still there:
  * until they were, without a mark, beside the claim and in no node's block, the claim is a try, and nobody may have been told of
- * it.
+ * it. When the block goes that stood against it, a pod may be told; but the reserver may have read the block, and takes its
+ * try back unless the claim is written again before (ADR 0020).
  */
 export class Doubt {
   readonly #books: Books;
@@ -43,7 +44,14 @@ export class Doubt {
   note({ kind, key, after }: Written): void {
     if (kind === "claim") this.#noteClaim(key, after?.record as Claim | undefined);
     else if (kind === "reservation" && after !== undefined) this.#prove(after.record as Reservation);
-    else if (kind === "block") for (const { record } of this.#books.list("reservation")) this.#prove(record);
+    else if (kind === "block") this.#noteBlock(after !== undefined);
+  }
+
+  #noteBlock(isThere: boolean): void {
+    for (const { record } of this.#books.list("reservation")) {
+      if (isThere) this.#prove(record);
+      else this.#believe(record);
+    }
   }
 
   /** A node has the address in a block, or is about to: ADR 0020. */
@@ -58,21 +66,29 @@ export class Doubt {
     }
     this.#nonces.add(`${key} ${claim.nonce}`);
     const words = wordsOf(claim);
-    if (this.#states.get(key)?.words === words) return;
-    this.#states.set(key, { words, unproven: new Set(claim.addresses) });
+    const state = this.#states.get(key);
+    if (state?.words !== words) this.#states.set(key, { words, unproven: new Set(claim.addresses) });
+    else if (state.unproven.size === 0) return;
     for (const address of claim.addresses) {
       const reservation = this.#books.get("reservation", address)?.record;
       if (reservation !== undefined) this.#prove(reservation);
     }
   }
 
-  #prove({ address, claim, nonce, marked, releasedAt }: Reservation): void {
-    if (marked === true || releasedAt !== undefined || this.#isNodes(address)) return;
+  #prove(reservation: Reservation): void {
+    if (!this.#believe(reservation)) return;
+    const { address, claim, nonce } = reservation;
     const there = this.#books.get("claim", claimKey(claim))?.record;
-    if (!this.#nonces.has(`${claimKey(claim)} ${nonce}`)) return;
-    this.#proven.add(`${claimKey(claim)} ${address}`); // or held beside it for a pod that is told so
     if (there?.nonce !== nonce || !there.addresses.includes(address)) return;
     this.#states.get(claimKey(claim))?.unproven.delete(address);
+  }
+
+  /** It stands, beside the claim or held for a pod that is told so. */
+  #believe({ address, claim, nonce, marked, releasedAt }: Reservation): boolean {
+    if (marked === true || releasedAt !== undefined || this.#isNodes(address)) return false;
+    if (!this.#nonces.has(`${claimKey(claim)} ${nonce}`)) return false;
+    this.#proven.add(`${claimKey(claim)} ${address}`);
+    return true;
   }
 }
 

@@ -37,10 +37,7 @@ export const WEIGHTS = {
 
 export type StepKind = keyof typeof WEIGHTS;
 
-/**
- * Of a life that nothing else is said of. Without blocks: `blockSize` is refused until nodes serve from them, and one life in some
- * 1,500 with them has a reserver that takes its claim back after the block that stood against it was given back (seed 37000015).
- */
+/** Of a life that nothing else is said of. Without blocks: `blockSize` is refused until nodes serve from them. */
 export const USUAL: Readonly<Partial<Record<StepKind, number>>> = { ...WEIGHTS, block: 0 };
 
 /** One step: an act, chosen among what there is by `a` and `b`, and what happens after it. */

@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+import assert from "node:assert/strict";
+import { describe, it } from "node:test";
+import type { Block } from "../../allocator/model/block.ts";
+import { Books } from "../model/books.ts";
+import { claimRecord, reservationsOf } from "../support/fixtures.ts";
+import { Doubt } from "./doubt.ts";
+
+const CLAIM = claimRecord();
+const [KEY, ADDRESSES] = ["shop/mysql-0", CLAIM.addresses];
+const BLOCK: Block = {
+  cidr: "10.20.0.64/26",
+  pool: "db",
+  node: "node-a",
+  nodeUID: "uid-of-node-a",
+  holes: [],
+  granted: true,
+};
+
+/** A reserver has written its claim, and a node has the block that its address is in. */
+function tried() {
+  const books = new Books();
+  const doubt = new Doubt(books);
+  books.listen((written) => doubt.note(written));
+  const block = books.create("block", BLOCK, 0).stored;
+  for (const reservation of reservationsOf(CLAIM)) books.create("reservation", reservation, 0);
+  const claim = books.create("claim", CLAIM, 0).stored;
+  const isSure = () => doubt.isSure(books.get("claim", KEY) ?? assert.fail());
+  return { books, doubt, block, claim, isSure };
+}
+
+describe("a claim with an address in a node's block", () => {
+  it("is a try, and nobody may be told of it", () => {
+    const { doubt, isSure } = tried();
+    assert.deepEqual([isSure(), doubt.wasSure(KEY, ADDRESSES)], [false, false]);
+  });
+
+  it("may be told of when the block is gone, and taken back until somebody writes it", () => {
+    const { books, doubt, block, claim, isSure } = tried();
+    books.remove("block", block);
+    assert.deepEqual([isSure(), doubt.wasSure(KEY, ADDRESSES)], [false, true]);
+    books.replace("claim", claim, { ...CLAIM, admittedAt: 1 });
+    assert.equal(isSure(), true);
+  });
+
+  it("is sure at once when it becomes a hole of the block, which stays one", () => {
+    const { books, block, isSure } = tried();
+    books.replace("block", block, { ...BLOCK, holes: ADDRESSES.map((address) => `${address}/32`) });
+    assert.equal(isSure(), true);
+  });
+});
