@@ -20,6 +20,8 @@ import { openWorld } from "../support/world.ts";
 export interface Burden {
   /** Of the processor's time. */
   readonly cpu: number;
+  /** In which its thread could have run, and others had the processors. */
+  readonly waited: number;
   /**
    * What this process did for whomever, of the processor's time, while a review of the API server was on its way through it.
    * Unlike the time that passed it does not depend on who else has the processor.
@@ -85,13 +87,18 @@ console.log(
 const delay = monitorEventLoopDelay({ resolution: 1 });
 delay.enable();
 let before = process.cpuUsage();
+/** Milliseconds, in all (Documentation/scheduler/sched-stats.rst: the second figure). */
+const waitedSoFar = () => Number(readFileSync("/proc/self/schedstat", "utf8").split(" ")[1]) / 1e6;
+let waitedBefore = waitedSoFar();
 for await (const _ of createInterface({ input: process.stdin })) {
   const status = readFileSync("/proc/self/status", "utf8");
   const bytes = (name: string) => Number(new RegExp(`^${name}:\\s+(\\d+) kB`, "m").exec(status)?.[1]) * 1024;
   const { user, system } = process.cpuUsage(before);
   before = process.cpuUsage();
+  const waited = waitedSoFar();
   const burden: Burden = {
     cpu: (user + system) / 1000,
+    waited: waited - waitedBefore,
     workP50: works.length === 0 ? 0 : quantile(works, 0.5),
     workP99: works.length === 0 ? 0 : quantile(works, 0.99),
     delayP50: delay.percentile(50) / 1e6,
@@ -100,6 +107,7 @@ for await (const _ of createInterface({ input: process.stdin })) {
     resident: bytes("VmRSS"),
     peak: bytes("VmHWM"),
   };
+  waitedBefore = waited;
   delay.reset();
   works = [];
   console.log(JSON.stringify(burden));

@@ -21,6 +21,8 @@ const LINES = 8;
 const PER_SECOND = 100;
 /** What is done before reviews are answered, beside quiet times. */
 const MOST_TIMES = 3;
+/** Of a window, in which others had the processors that the webhook wanted: with more than that the machine was measured, and not Berth. */
+const MOST_WAITED = 0.05;
 const MIB = 1024 * 1024;
 /** Of the webhook: 32 MiB of bodies that are under way, 4 times that once they are decoded, and connections over TLS. */
 const MOST_GROWTH = 256 * MIB;
@@ -28,6 +30,8 @@ const MOST_GROWTH = 256 * MIB;
 interface Window {
   readonly p50: number;
   readonly p99: number;
+  /** How long it was measured. */
+  readonly ms: number;
   readonly burden: Burden;
 }
 
@@ -63,9 +67,11 @@ for (const { name, args, told: answers, isProven } of DOORS)
 
     async function measure(ms = SIZE.ms): Promise<Window> {
       await door.ask<Burden>();
+      const began = performance.now();
       const ask = async (line: number) => await lines[line]?.ask(request);
       const times = await openLoop(ask, LINES, { perSecond: PER_SECOND, ms });
-      return { p50: median(times), p99: quantile(times, 0.99), burden: await door.ask<Burden>() };
+      const burden = await door.ask<Burden>();
+      return { p50: median(times), p99: quantile(times, 0.99), ms: performance.now() - began, burden };
     }
 
     async function measureAmongStrangers(): Promise<{
@@ -126,7 +132,12 @@ for (const { name, args, told: answers, isProven } of DOORS)
         // nearly all of them, in one of several tries: a machine that others use has bad moments
         const least = Math.min(...crowded.map(({ burden }) => burden.workP99));
         const usual = Math.max(...quiet.map(({ burden }) => burden.workP99));
-        if (isFull && isProven)
+        const waits = [...quiet, ...crowded].map(({ burden, ms }) => burden.waited / ms);
+        // where the webhook waits for a processor, what comes meanwhile is done in one turn, and counts as before the next answer
+        const isJudged = median(waits) < MOST_WAITED;
+        if (!isJudged)
+          console.log(`the machine was busy (${waits.map(percent).join(", ")}): p99 is not judged`);
+        if (isFull && isProven && isJudged)
           assert.ok(
             least < MOST_TIMES * usual,
             `${least} ms were worked before nearly all were, and ${usual} ms`,
@@ -135,14 +146,18 @@ for (const { name, args, told: answers, isProven } of DOORS)
     });
   });
 
+function percent(share: number): string {
+  return `${Math.round(100 * share)} %`;
+}
+
 function told(name: string, window: Window | undefined): string {
   if (window === undefined) return name;
-  const { p50, p99, burden } = window;
+  const { p50, p99, burden, ms: long } = window;
   const ms = (value: number) => `${value.toFixed(1)} ms`;
   const mib = (value: number) => `${Math.round(value / MIB)} MiB`;
   return (
     `${name}: reviews ${ms(p50)}, p99 ${ms(p99)}; work before an answer ${ms(burden.workP50)}, ` +
     `p99 ${ms(burden.workP99)}; loop ${ms(burden.delayP50)}, p99 ${ms(burden.delayP99)}, ` +
-    `most ${ms(burden.delayMost)}; processor ${ms(burden.cpu)}; ${mib(burden.resident)}, at the most ${mib(burden.peak)}`
+    `most ${ms(burden.delayMost)}; processor ${ms(burden.cpu)}, waited for one ${percent(burden.waited / long)}; ${mib(burden.resident)}, at the most ${mib(burden.peak)}`
   );
 }
