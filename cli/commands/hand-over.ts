@@ -149,7 +149,8 @@ async function moveHere(backend: Backend, context: Context, transfer: Transfer):
     await store.remove("claim", created.stored);
     return "changed";
   }
-  const got = await reserve({ ...context, view: await loadCache(store) }, allocation.request, "pod");
+  const now = { ...context, view: await loadCache(store) };
+  const got = await reserve(now, { ...allocation.request, byHand: true }, "pod");
   if (!isRefusal(got)) return { kind: "moved", addresses: got.claim.record.addresses };
   await store.remove("claim", created.stored);
   for (const address of seen.record.addresses)
@@ -169,5 +170,5 @@ async function allocationFor(
   const namespace = await namespaceOf(world, claim.namespace);
   const request = requestFromSpec(claim, namespace, { token: random.token(), now: clock.now() });
   const takesOver = { name: claim.takesOver ?? "", wasUnused: true };
-  return { claim, request: { ...request, takesOver, byHand: true } };
+  return { claim, request: { ...request, takesOver } };
 }
