@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: Apache-2.0
+// Reviews of pods that nobody creates, of a replica in a cluster: what they are told, and how much they may take.
+import assert from "node:assert/strict";
+import { describe, it } from "node:test";
+import { noopLogger } from "../../allocator/base/ports.ts";
+import { DB_POOL } from "../../test/support/fixtures.ts";
+import {
+  annotationsOf,
+  applied,
+  deniedAs,
+  deploymentPod,
+  type Json,
+  pod,
+  review,
+} from "../../test/support/objects.ts";
+import { openWorld, type World } from "../../test/support/world.ts";
+import { type PendingClaimLimiter as Limiter, PendingClaimLimiter } from "./pending-claims.ts";
+import { createHandlers } from "./routes.ts";
+
+const ASKS = { "berth.dev/pools": "db" };
+
+/** What the review is told: the annotations, or the refusal. */
+async function told(world: World, object: Json, holds?: Limiter): Promise<Record<string, string> | string> {
+  const { embedded: _, ...admission } = world.admission;
+  const handlers = createHandlers({ ...admission, ...(holds && { holds }) });
+  const response = await handlers["/mutate/pods"](review(object), new AbortController().signal);
+  await world.settle();
+  return response.allowed ? annotationsOf(applied(object, response)) : deniedAs(response);
+}
+
+describe("a forged review", () => {
+  it("under the name of another pod's claim is not told that pod's token", async () => {
+    await using world = await openWorld({ pools: [DB_POOL] });
+    const own = await told(world, pod("", { generateName: "etl-", annotations: ASKS }));
+    assert.ok(typeof own !== "string", String(own));
+    const [claim = "", token = ""] = [own["berth.dev/claim"], own["berth.dev/token"]];
+    assert.notEqual(token, "");
+    const forged = await told(world, pod(claim, { annotations: ASKS }));
+    assert.ok(!JSON.stringify(forged).includes(token), JSON.stringify(forged));
+    assert.match(String(forged), /^CLAIM_BUSY: .* was given to another pod at this moment; try again$/);
+  });
+
+  it("takes no more than the limit, be it a claim, a slot or an address beside a claim", async () => {
+    await using world = await openWorld({ pools: [DB_POOL] });
+    const ips = (address: string) => ({ annotations: { "berth.dev/ips": address } });
+    assert.equal(typeof (await told(world, pod("victim", ips("10.20.0.70")))), "object");
+    const deps = { clock: world.clock, log: noopLogger, view: world.mirror };
+    const holds = new PendingClaimLimiter(deps, { perNamespace: 3, inAll: 10 });
+    for (const object of [
+      pod("new", ips("10.20.0.71")),
+      deploymentPod("web", ips("10.20.0.72;10.20.0.73;10.20.0.74")),
+      pod("victim", ips("10.20.0.75")),
+    ])
+      assert.equal(typeof (await told(world, object, holds)), "object", JSON.stringify(object));
+    assert.equal(holds.size, 3);
+    const before = world.dump();
+    for (const object of [
+      pod("newer", ips("10.20.0.76")),
+      deploymentPod("web", ips("10.20.0.72;10.20.0.73;10.20.0.74")),
+      pod("victim", ips("10.20.0.77")),
+    ])
+      assert.match(String(await told(world, object, holds)), /^LIMIT_REACHED: namespace shop has 3 claims, /);
+    assert.equal(world.dump(), before);
+    assert.equal(typeof (await told(world, pod("victim", ips("10.20.0.70")), holds)), "object");
+  });
+});
