@@ -102,6 +102,14 @@ export const GROUPS: readonly Group[] = [
     globalSetup: CONTROL_PLANES,
   },
   {
+    // needs etcd and nothing else of the control plane
+    name: "etcd",
+    files: ["test/etcd/*.etcd-test.ts"],
+    isolation: "process",
+    concurrency: 1,
+    timeoutMs: TEN_MINUTES,
+  },
+  {
     name: "cluster",
     files: ["test/cluster/*.cluster-test.ts"],
     isolation: "process",
@@ -117,11 +125,13 @@ export const SUITES: Readonly<Record<string, readonly Part[]>> = {
   unit: [{ group: "unit", runs: SHORT }],
   test: ["unit", "processes", "host", "long"].map((group) => ({ group, runs: SHORT })),
   soak: ["unit", "long", "api-load", "api-day", "api-alone"].map((group) => ({ group, runs: 1 })),
-  proof: ["unit", "processes", "host", "long", "api", "api-load", "api-day", "api-alone"].map((group) => ({
-    group,
-    runs: 1,
-  })),
-  "api-test": ["api", "api-day"].map((group) => ({ group, runs: SHORT })),
+  proof: ["unit", "processes", "host", "long", "etcd", "api", "api-load", "api-day", "api-alone"].map(
+    (group) => ({
+      group,
+      runs: 1,
+    }),
+  ),
+  "api-test": ["etcd", "api", "api-day"].map((group) => ({ group, runs: SHORT })),
   "load-test": [{ group: "api-load", runs: SHORT }],
 };
 

@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: Apache-2.0
+import { readFileSync, statSync } from "node:fs";
+import { createSecureContext } from "node:tls";
+import { BerthError, messageOf } from "../../base/errors.ts";
+import type { TlsMaterial } from "./grpc-connection.ts";
+
+/** How an etcd cluster is reached. */
+export interface EtcdAccess {
+  /** http://host:port or https://host:port, at least one. Certificates count for https alone. */
+  readonly endpoints: readonly string[];
+  /** Paths of PEM files, which may change at any time. */
+  readonly caFile?: string;
+  readonly certFile?: string;
+  readonly keyFile?: string;
+  /** For an etcd whose users have passwords. */
+  readonly user?: string;
+  /** The file of the password; a line break at its end is not of it. */
+  readonly passwordFile?: string;
+}
+
+/** Reads `etcdURL`: URLs with commas between them. Throws CONFIG_INVALID naming the one that is none. */
+export function readEndpoints(text: string): readonly string[] {
+  const given = text.split(",").map((part) => part.trim());
+  const endpoints = given.filter((part) => part !== "").map(endpointOf);
+  if (endpoints.length > 0) return [...new Set(endpoints)];
+  throw new BerthError("CONFIG_INVALID", "no URL of etcd is given; say for example https://10.0.0.1:2379");
+}
+
+function endpointOf(text: string): string {
+  const url = URL.canParse(text) ? new URL(text) : undefined;
+  const isEndpoint = url !== undefined && /^https?:$/.test(url.protocol) && url.hostname !== "";
+  const isBare = isEndpoint && url.username === "" && /^\/?$/.test(url.pathname) && url.search === "";
+  if (isBare) return url.origin;
+  const words = `${JSON.stringify(text)} is no URL of etcd, such as https://10.0.0.1:2379`;
+  throw new BerthError("CONFIG_INVALID", words);
+}
+
+/** The certificates of an access, as they are on disk now. */
+export class CertificateFiles {
+  readonly #files: { readonly [K in keyof TlsMaterial]?: string };
+  #seen = "";
+
+  constructor({ caFile, certFile, keyFile }: EtcdAccess) {
+    this.#files = {
+      ...(caFile === undefined ? {} : { ca: caFile }),
+      ...(certFile === undefined ? {} : { cert: certFile }),
+      ...(keyFile === undefined ? {} : { key: keyFile }),
+    };
+    if ((certFile === undefined) !== (keyFile === undefined)) {
+      throw new BerthError("CONFIG_INVALID", "a client certificate of etcd and its key go together");
+    }
+  }
+
+  /** Throws CERTIFICATE_INVALID, naming the files, for what cannot be read or does not fit together. */
+  read(): TlsMaterial {
+    try {
+      this.#seen = this.#stamp();
+      const read = Object.entries(this.#files).map(([part, file]) => [part, readFileSync(file)]);
+      const material: TlsMaterial = Object.fromEntries(read);
+      createSecureContext(material);
+      return material;
+    } catch (error) {
+      const files = Object.values(this.#files).join(", ");
+      const words = `the certificates for etcd cannot be used (${messageOf(error)}); check ${files}`;
+      throw new BerthError("CERTIFICATE_INVALID", words, { cause: error });
+    }
+  }
+
+  /** Whether other files lie there than were read last, and can be used: a pair may be half written. */
+  hasChanged(): boolean {
+    const before = this.#seen;
+    if (this.#stamp() === before) return false;
+    try {
+      this.read();
+      return true;
+    } catch {
+      this.#seen = before; // looked at again
+      return false;
+    }
+  }
+
+  /** Of all files: a rename in a mounted folder, as Kubernetes does it, gives others too. */
+  #stamp(): string {
+    return Object.values(this.#files).map(stampOf).join(" ");
+  }
+}
+
+function stampOf(file: string): string {
+  const found = statSync(file, { throwIfNoEntry: false });
+  return found === undefined ? "none" : `${found.ino}:${found.mtimeMs}:${found.size}`;
+}
+
+/** The password as it is on disk now. Throws CONFIG_INVALID naming the file. */
+export function readPassword(file: string): string {
+  try {
+    return readFileSync(file, "utf8").replace(/\r?\n$/, "");
+  } catch (error) {
+    const words = `the password for etcd cannot be read (${messageOf(error)})`;
+    throw new BerthError("CONFIG_INVALID", words, { cause: error });
+  }
+}

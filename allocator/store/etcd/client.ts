@@ -1,0 +1,230 @@
+// SPDX-License-Identifier: Apache-2.0
+import { BerthError, messageOf } from "../../base/errors.ts";
+import type { Clock, Logger, Random } from "../../base/ports.ts";
+import { CertificateFiles, type EtcdAccess, readPassword } from "./access.ts";
+import { faultOf, isCompacted, remedyFor } from "./errors.ts";
+import { GrpcConnection } from "./grpc-connection.ts";
+import { GrpcError } from "./grpc-frames.ts";
+import {
+  authenticateRequest,
+  type Change,
+  type ChangeResult,
+  changeRequest,
+  METHODS,
+  type Range,
+  type RangeResult,
+  rangeRequest,
+  readChange,
+  readRange,
+  readToken,
+  readWatch,
+  type WatchNews,
+  watchRequest,
+} from "./messages.ts";
+
+/** The answer to a write; `lost`: it may have been done, and may be done yet. */
+export type ChangeAnswer =
+  | ({ readonly kind: "answer" } & ChangeResult)
+  | { readonly kind: "lost"; readonly error: BerthError };
+
+export interface EtcdClientDeps {
+  readonly clock: Clock;
+  readonly random: Random;
+  readonly log: Logger;
+}
+
+/** For a call with all its attempts; a pod waits for it. */
+const CALL_MS = 10_000;
+/** For one attempt: a member that hangs is left for another one. */
+const ATTEMPT_MS = 3_000;
+/** Rounds over all members; an election is over before the last one. */
+const ROUNDS = 5;
+const WAIT_MS = 100;
+/** How often a change of the certificates on disk is looked for. */
+const FILES_MS = 5_000;
+/** Without a leader among its peers a member ends a watch instead of being silent. */
+const NEEDS_LEADER = { hasleader: "true" };
+
+/** One etcd cluster: goes from member to member until one answers. */
+export class EtcdClient {
+  /** The endpoints, for people. */
+  readonly place: string;
+  readonly #access: EtcdAccess;
+  readonly #deps: EtcdClientDeps;
+  readonly #files: CertificateFiles;
+  readonly #members: readonly GrpcConnection[];
+  #at: number;
+  #token: Promise<string> | undefined;
+  #filesSeen: number;
+
+  /** Throws CONFIG_INVALID. Connects with the first call. */
+  constructor(access: EtcdAccess, deps: EtcdClientDeps) {
+    this.#access = access;
+    this.#deps = deps;
+    this.place = access.endpoints.join(", ");
+    this.#files = new CertificateFiles(access);
+    this.#members = access.endpoints.map(
+      (origin) => new GrpcConnection(origin, () => this.#files.read(), deps.clock),
+    );
+    this.#at = Math.floor(deps.random.fraction() * this.#members.length);
+    this.#filesSeen = deps.clock.monotonic();
+  }
+
+  /** Throws BerthError; a GrpcError of compaction comes as it is. */
+  async range(range: Range): Promise<RangeResult> {
+    const answer = await this.#call(METHODS.range, rangeRequest(range).bytes(), "read");
+    return decoded(() => readRange(answer));
+  }
+
+  /** One write. What has surely not been done is tried again. Throws BerthError for what has not been done. */
+  async change(change: Change): Promise<ChangeAnswer> {
+    let answer: Buffer;
+    try {
+      answer = await this.#call(METHODS.txn, changeRequest(change).bytes(), "write");
+    } catch (error) {
+      if (error instanceof LostAnswer) return { kind: "lost", error: error.fault };
+      throw error;
+    }
+    return { kind: "answer", ...decoded(() => readChange(answer)) };
+  }
+
+  /** What happens to the range, until `signal` aborts or the member ends it: then it throws GrpcError, or just ends. */
+  async *watch(
+    range: Required<Pick<Range, "key" | "end" | "revision">>,
+    signal: AbortSignal,
+  ): AsyncGenerator<WatchNews, void, void> {
+    await this.#refresh();
+    const member = this.#member();
+    try {
+      const headers = { ...(await this.#headers(member)), ...NEEDS_LEADER };
+      const how = { headers, signal };
+      for await (const message of member.follow(METHODS.watch, watchRequest(range).bytes(), how)) {
+        const news = decoded(() => readWatch(message));
+        if (news.canceled && news.compactRevision === 0) this.#token = undefined; // perhaps for its sake
+        yield news;
+      }
+    } catch (error) {
+      if (error instanceof GrpcError && remedyFor(error) === "authenticate") this.#token = undefined;
+      this.#leave(member);
+      throw error;
+    }
+  }
+
+  async close(): Promise<void> {
+    await Promise.all(this.#members.map((member) => member.close()));
+  }
+
+  async #call(path: string, message: Buffer, verb: "read" | "write"): Promise<Buffer> {
+    await this.#refresh();
+    const { clock } = this.#deps;
+    const until = clock.monotonic() + CALL_MS;
+    for (let attempt = 1; ; attempt++) {
+      const member = this.#member();
+      try {
+        const timeoutMs = Math.min(ATTEMPT_MS, Math.max(1, until - clock.monotonic()));
+        return await member.unary(path, message, { headers: await this.#headers(member), timeoutMs });
+      } catch (error) {
+        const left = until - clock.monotonic();
+        this.#judge(error, { verb, member, isLast: left <= 0 || attempt >= ROUNDS * this.#members.length });
+      }
+      if (attempt % this.#members.length === 0) await this.#pause(attempt / this.#members.length);
+    }
+  }
+
+  /** Throws what the caller is told; returns when the call is to be tried again. */
+  #judge(
+    error: unknown,
+    { verb, member, isLast }: { verb: "read" | "write"; member: GrpcConnection; isLast: boolean },
+  ): void {
+    if (!(error instanceof GrpcError)) throw error;
+    const remedy = remedyFor(error);
+    if (remedy === "none" && verb === "read" && isCompacted(error)) throw error;
+    const fault = faultOf(error, this.place);
+    if (remedy === "none") throw fault;
+    if (remedy === "authenticate") {
+      const mayHelp = this.#token !== undefined && this.#access.user !== undefined;
+      this.#token = undefined;
+      if (isLast || !mayHelp) throw fault;
+      return;
+    }
+    this.#leave(member);
+    if (remedy === "judge" && verb === "write") throw new LostAnswer(fault);
+    if (isLast) throw fault;
+  }
+
+  #pause(round: number): Promise<void> {
+    const { clock, random } = this.#deps;
+    return clock.sleep(WAIT_MS * 2 ** round * (0.5 + 0.5 * random.fraction()));
+  }
+
+  #member(): GrpcConnection {
+    const member = this.#members[this.#at % this.#members.length];
+    if (member === undefined) throw new BerthError("CONFIG_INVALID", "etcd has no endpoint");
+    return member;
+  }
+
+  /** The next call goes to another one, unless somebody has left this one already. */
+  #leave(member: GrpcConnection): void {
+    if (this.#member() === member) this.#at = (this.#at + 1) % this.#members.length;
+  }
+
+  async #headers(member: GrpcConnection): Promise<Readonly<Record<string, string>>> {
+    const { user } = this.#access;
+    if (user === undefined) return {};
+    this.#token ??= this.#authenticate(member, user);
+    const asked = this.#token;
+    try {
+      const token = await asked;
+      return token === "" ? {} : { token };
+    } catch (error) {
+      if (this.#token === asked) this.#token = undefined;
+      throw error;
+    }
+  }
+
+  async #authenticate(member: GrpcConnection, user: string): Promise<string> {
+    const { passwordFile } = this.#access;
+    const password = passwordFile === undefined ? "" : readPassword(passwordFile);
+    const request = authenticateRequest(user, password).bytes();
+    try {
+      const answer = await member.unary(METHODS.authenticate, request, {
+        headers: {},
+        timeoutMs: ATTEMPT_MS,
+      });
+      return readToken(answer);
+    } catch (error) {
+      if (error instanceof GrpcError && /authentication is not enabled/.test(error.message)) return "";
+      // whatever became of it, the call that needs the token was not made
+      throw error instanceof GrpcError ? new GrpcError(error.code, error.message, false) : error;
+    }
+  }
+
+  /** Certificates are renewed on disk: what was connected with the old ones is connected anew. */
+  async #refresh(): Promise<void> {
+    const now = this.#deps.clock.monotonic();
+    if (now - this.#filesSeen < FILES_MS) return;
+    this.#filesSeen = now;
+    if (!this.#files.hasChanged()) return;
+    this.#deps.log.info("certificates for etcd have changed; connecting again", { host: this.place });
+    await Promise.all(this.#members.map((member) => member.retire()));
+  }
+}
+
+/** A write that was sent and not answered. */
+class LostAnswer extends Error {
+  readonly fault: BerthError;
+  constructor(fault: BerthError) {
+    super(fault.message);
+    this.fault = fault;
+  }
+}
+
+function decoded<T>(read: () => T): T {
+  try {
+    return read();
+  } catch (error) {
+    throw new BerthError("INTERNAL", `etcd answered what cannot be read: ${messageOf(error)}`, {
+      cause: error,
+    });
+  }
+}

@@ -1,0 +1,133 @@
+// SPDX-License-Identifier: Apache-2.0
+import { BerthError, messageOf } from "../../base/errors.ts";
+import type { Clock, Logger, Random } from "../../base/ports.ts";
+import type { Change, Kind, Stored } from "../store.ts";
+import type { EtcdClient } from "./client.ts";
+import { GrpcError } from "./grpc-frames.ts";
+import type { KeyValue, WatchNews } from "./messages.ts";
+
+interface Page {
+  readonly entries: readonly KeyValue[];
+  readonly revision: number;
+}
+
+export interface Following<K extends Kind> {
+  readonly kind: K;
+  readonly client: EtcdClient;
+  readonly clock: Clock;
+  readonly random: Random;
+  readonly log: Logger;
+  readonly range: { readonly key: string; readonly end: string };
+  readonly pages: () => AsyncIterable<Page>;
+  /** Throws STATE_CORRUPT. */
+  readonly read: (entry: KeyValue) => Stored<K>;
+  readonly signal: AbortSignal;
+}
+
+const FIRST_WAIT_MS = 100;
+const LONGEST_WAIT_MS = 5_000;
+
+/** How far a watch has come. */
+interface Cursor {
+  /** Every change up to this revision was told; undefined: a full pass is needed. */
+  at: number | undefined;
+  /** Since something was told last. */
+  failures: number;
+}
+
+/** A full pass, and then the changes: resumed after what broke off, begun anew after a compaction. */
+export async function* followKind<K extends Kind>(
+  following: Following<K>,
+): AsyncGenerator<Change<K>, void, void> {
+  const { kind, clock, random, log, signal } = following;
+  const cursor: Cursor = { at: undefined, failures: 0 };
+  while (!signal.aborted) {
+    try {
+      if (cursor.at === undefined) yield* pass(following, cursor);
+      else yield* changes(following, cursor.at, cursor);
+    } catch (error) {
+      if (!(error instanceof GrpcError) && !(error instanceof BerthError)) throw error;
+      log.warn("watch of etcd broke off and is resumed", { kind, error: messageOf(error) });
+    }
+    if (signal.aborted) return;
+    if (cursor.at !== undefined && cursor.failures === 0) {
+      cursor.failures = 1;
+      continue;
+    }
+    const longest = Math.min(LONGEST_WAIT_MS, FIRST_WAIT_MS * 2 ** Math.min(cursor.failures++, 10));
+    await clock.sleep(longest * (0.5 + 0.5 * random.fraction()), signal);
+  }
+}
+
+async function* pass<K extends Kind>(
+  following: Following<K>,
+  cursor: Cursor,
+): AsyncGenerator<Change<K>, void, void> {
+  const { pages, signal } = following;
+  yield { type: "relist" };
+  let revision = 0;
+  for await (const page of pages()) {
+    revision = page.revision;
+    for (const entry of page.entries) {
+      if (signal.aborted) return;
+      const stored = readable(following, entry);
+      if (stored !== undefined) yield { type: "put", stored };
+    }
+  }
+  if (signal.aborted) return;
+  yield { type: "synced" };
+  cursor.at = revision;
+  cursor.failures = 0;
+}
+
+async function* changes<K extends Kind>(
+  following: Following<K>,
+  from: number,
+  cursor: Cursor,
+): AsyncGenerator<Change<K>, void, void> {
+  const { client, range, signal, log, kind } = following;
+  for await (const news of client.watch({ ...range, revision: from + 1 }, signal)) {
+    if (signal.aborted) return;
+    if (news.compactRevision > 0) {
+      log.info("etcd was compacted past what a watch had seen; it starts over", { kind });
+      cursor.at = undefined;
+      return;
+    }
+    if (news.canceled) throw new BerthError("STORE_UNAVAILABLE", `etcd ended a watch (${news.reason})`);
+    cursor.failures = 0;
+    for (const event of news.events) {
+      if (signal.aborted) return;
+      yield changeOf(following, event);
+    }
+    cursor.at = Math.max(cursor.at ?? 0, toldUpTo(news));
+  }
+}
+
+/** Complete revisions come in one message. Without events it says how far there is nothing to tell, but for the first one. */
+function toldUpTo({ events, created, revision }: WatchNews): number {
+  return events.at(-1)?.entry.modRevision ?? (created ? 0 : revision);
+}
+
+function changeOf<K extends Kind>(
+  following: Following<K>,
+  { gone, entry }: { readonly gone: boolean; readonly entry: KeyValue },
+): Change<K> {
+  const stored = gone ? undefined : readable(following, entry);
+  return stored === undefined
+    ? { type: "gone", key: entry.key.slice(following.range.key.length) }
+    : { type: "put", stored };
+}
+
+/**
+ * Undefined for what is no record: it is logged, and is as if it were gone, since everybody who may write into etcd
+ * may write anything, and that must not end what all hosts live by. Its key stays taken, for creates decide about that.
+ */
+function readable<K extends Kind>({ kind, read, log }: Following<K>, entry: KeyValue): Stored<K> | undefined {
+  try {
+    return read(entry);
+  } catch (error) {
+    if (!(error instanceof BerthError) || error.code !== "STATE_CORRUPT") throw error;
+    log.error("record cannot be read and is passed over", { kind, key: entry.key, error: error.message });
+    return undefined;
+  }
+}

@@ -1,0 +1,237 @@
+// SPDX-License-Identifier: Apache-2.0
+import { BerthError } from "../../base/errors.ts";
+import type { Clock, Logger, Metrics, Random } from "../../base/ports.ts";
+import type { BlockStatus } from "../../model/block.ts";
+import type { ClaimStatus } from "../../model/claim.ts";
+import { keyOf } from "../codec.ts";
+import { asCreated, withStatusOf } from "../status.ts";
+import type {
+  Change,
+  CreateResult,
+  Kind,
+  Records,
+  RemoveResult,
+  ReplaceResult,
+  Store,
+  Stored,
+} from "../store.ts";
+import type { EtcdClient } from "./client.ts";
+import { etcdKey, headOf, PREFIX, rangeOf, storedOf, textOf } from "./entry.ts";
+import { isCompacted } from "./errors.ts";
+import { followKind } from "./follow.ts";
+import { judgeLost } from "./lost-answers.ts";
+import type { KeyValue } from "./messages.ts";
+
+export interface EtcdStoreDeps {
+  readonly client: EtcdClient;
+  readonly clock: Clock;
+  readonly random: Random;
+  readonly log: Logger;
+  /** Before the keys of all records; /berth/v1 if absent. */
+  readonly prefix?: string;
+  /** Records in a page of a list, 500 if absent. */
+  readonly pageSize?: number;
+  readonly metrics?: Metrics;
+}
+
+const PAGE_SIZE = 500;
+/** How often a write is sent whose answers are lost, and until when. */
+const SENDS = 4;
+const SEND_MS = 10_000;
+
+/**
+ * The store in etcd. Every write is one transaction on the revision at which its key was written last, 0 for a key that
+ * is not there. Closing the store ends its watches; the client belongs to whoever made it.
+ */
+export function openEtcdStore(deps: EtcdStoreDeps): Store {
+  return new EtcdStore(deps);
+}
+
+class EtcdStore implements Store {
+  readonly #deps: EtcdStoreDeps;
+  readonly #prefix: string;
+  readonly #pageSize: number;
+  readonly #closing = new AbortController();
+  /** What was read here and is as it was read: no second look is needed before it is changed. */
+  readonly #read = new WeakSet<Stored<Kind>>();
+
+  constructor(deps: EtcdStoreDeps) {
+    this.#deps = deps;
+    this.#prefix = deps.prefix ?? PREFIX;
+    this.#pageSize = deps.pageSize ?? PAGE_SIZE;
+  }
+
+  async create<K extends Kind>(kind: K, record: Records[K]): Promise<CreateResult<K>> {
+    this.#mustBeOpen();
+    const { client, clock, random } = this.#deps;
+    const key = this.#keyOf(kind, keyOf(kind, record));
+    const createdAt = Math.floor(clock.now());
+    const sent = new Set<string>(); // of each write that was sent
+    let lost: BerthError | undefined;
+    for (const _ of this.#sends()) {
+      const write = random.token();
+      const value = textOf(kind, { uid: write, createdAt, write }, asCreated(kind, record));
+      sent.add(write);
+      const answer = await client.change({ key, modRevision: 0, value });
+      if (answer.kind === "lost") lost = answer.error;
+      else if (answer.done) return { kind: "created", stored: this.#own(kind, key, value, answer.revision) };
+      else if (answer.there !== undefined) {
+        // whoever has written it since has kept its uid
+        const ours = lost !== undefined && sent.has(headOf(answer.there).uid);
+        return { kind: ours ? "created" : "exists", stored: this.#stored(kind, answer.there) };
+      }
+    }
+    throw lost ?? new BerthError("INTERNAL", `etcd neither made ${key} nor has it`);
+  }
+
+  async get<K extends Kind>(kind: K, key: string): Promise<Stored<K> | undefined> {
+    this.#mustBeOpen();
+    const { entries } = await this.#deps.client.range({ key: this.#keyOf(kind, key) });
+    return entries[0] && this.#stored(kind, entries[0]);
+  }
+
+  async replace<K extends Kind>(kind: K, seen: Stored<K>, next: Records[K]): Promise<ReplaceResult<K>> {
+    if (keyOf(kind, next) !== seen.key) {
+      throw new BerthError("INTERNAL", `${kind} ${seen.key} cannot become ${keyOf(kind, next)}`);
+    }
+    return await this.#change(kind, seen, (there) => withStatusOf<K>(there, next));
+  }
+
+  async report(seen: Stored<"claim">, status: ClaimStatus): Promise<ReplaceResult<"claim">> {
+    return await this.#change("claim", seen, (there) => ({ ...there, status }));
+  }
+
+  async reportBlock(seen: Stored<"block">, status: BlockStatus): Promise<ReplaceResult<"block">> {
+    return await this.#change("block", seen, (there) => ({ ...there, status }));
+  }
+
+  async remove<K extends Kind>(kind: K, seen: Stored<K>): Promise<RemoveResult> {
+    this.#mustBeOpen();
+    const there = await this.#asSeen(kind, seen);
+    if (there === undefined) return this.#conflict();
+    const change = { key: this.#keyOf(kind, seen.key), modRevision: Number(there.revision) };
+    let lost: BerthError | undefined;
+    for (const _ of this.#sends()) {
+      const answer = await this.#deps.client.change(change);
+      if (answer.kind === "lost") lost = answer.error;
+      else if (answer.done) return { kind: "removed" };
+      // the same incarnation is there, so the lost one has not deleted it
+      else if (lost === undefined || (answer.there && headOf(answer.there).uid === there.uid)) {
+        return this.#conflict();
+      } else break; // gone, by this hand or another's
+    }
+    throw lost ?? new BerthError("INTERNAL", `etcd neither deletes ${change.key} nor says why`);
+  }
+
+  async *list<K extends Kind>(kind: K, namespace?: string): AsyncGenerator<Stored<K>, void, void> {
+    this.#mustBeOpen();
+    const range = rangeOf(kind, this.#prefix, namespace);
+    for await (const { entries } of this.#pages(range)) {
+      for (const entry of entries) yield this.#stored(kind, entry);
+    }
+  }
+
+  watch<K extends Kind>(kind: K, signal: AbortSignal): AsyncIterable<Change<K>> {
+    const { client, clock, random, log } = this.#deps;
+    const range = rangeOf(kind, this.#prefix);
+    const pages = () => this.#pages(range);
+    const read = (entry: KeyValue) => this.#stored(kind, entry);
+    const ends = AbortSignal.any([signal, this.#closing.signal]);
+    return followKind({ kind, client, clock, random, log, range, pages, read, signal: ends });
+  }
+
+  async close(): Promise<void> {
+    this.#closing.abort();
+  }
+
+  /** Pages of one moment. Throws STORE_UNAVAILABLE when it is compacted away before the last page. */
+  async *#pages(range: { readonly key: string; readonly end: string }) {
+    let revision: number | undefined;
+    for (let key = range.key; ; ) {
+      const page = await this.#page({ key, end: range.end, ...(revision === undefined ? {} : { revision }) });
+      revision ??= page.revision;
+      yield { entries: page.entries, revision };
+      const last = page.entries.at(-1);
+      if (!page.more || last === undefined) return;
+      key = `${last.key}\0`;
+    }
+  }
+
+  async #page(range: { key: string; end: string; revision?: number }) {
+    try {
+      return await this.#deps.client.range({ ...range, limit: this.#pageSize });
+    } catch (error) {
+      if (!isCompacted(error)) throw error;
+      const words = "etcd was compacted while its records were listed; try again";
+      throw new BerthError("STORE_UNAVAILABLE", words, { cause: error });
+    }
+  }
+
+  /** Compare-and-set on the revision that was seen. */
+  async #change<K extends Kind>(
+    kind: K,
+    seen: Stored<K>,
+    next: (there: Records[K]) => Records[K],
+  ): Promise<ReplaceResult<K>> {
+    this.#mustBeOpen();
+    const there = await this.#asSeen(kind, seen);
+    if (there === undefined) return this.#conflict();
+    const { client, random } = this.#deps;
+    const key = this.#keyOf(kind, seen.key);
+    const modRevision = Number(there.revision);
+    const write = random.token();
+    const { uid, createdAt } = there;
+    const value = textOf(kind, { uid, createdAt, write }, next(there.record), there);
+    let lost: BerthError | undefined;
+    for (const _ of this.#sends()) {
+      const answer = await client.change({ key, modRevision, value });
+      if (answer.kind === "lost") {
+        lost = answer.error;
+        continue;
+      }
+      if (answer.done) return { kind: "replaced", stored: this.#own(kind, key, value, answer.revision) };
+      if (lost === undefined) return this.#conflict();
+      const ours = await judgeLost(client, { there: answer.there, modRevision, write });
+      if (ours === "unknown") throw lost;
+      return ours === "not done" ? this.#conflict() : { kind: "replaced", stored: this.#stored(kind, ours) };
+    }
+    throw lost ?? new BerthError("INTERNAL", `etcd neither writes ${key} nor says why`);
+  }
+
+  *#sends(): Generator<number, void, void> {
+    const { clock } = this.#deps;
+    const until = clock.monotonic() + SEND_MS;
+    for (let send = 0; send < SENDS && (send === 0 || clock.monotonic() < until); send++) yield send;
+  }
+
+  /** What is stored, if it is exactly what was seen. */
+  async #asSeen<K extends Kind>(kind: K, seen: Stored<K>): Promise<Stored<K> | undefined> {
+    if (this.#read.has(seen)) return seen;
+    const there = await this.get(kind, seen.key);
+    return there?.uid === seen.uid && there.revision === seen.revision ? there : undefined;
+  }
+
+  /** What was just written. */
+  #own<K extends Kind>(kind: K, key: string, value: string, revision: number): Stored<K> {
+    return this.#stored(kind, { key, value, createRevision: revision, modRevision: revision });
+  }
+
+  #stored<K extends Kind>(kind: K, entry: KeyValue): Stored<K> {
+    const stored = storedOf(kind, entry, this.#prefix);
+    this.#read.add(stored);
+    return stored;
+  }
+
+  #keyOf(kind: Kind, key: string): string {
+    return etcdKey(kind, key, this.#prefix);
+  }
+
+  #conflict(): { readonly kind: "conflict" } {
+    this.#deps.metrics?.increment("berth_store_conflicts_total");
+    return { kind: "conflict" };
+  }
+
+  #mustBeOpen(): void {
+    if (this.#closing.signal.aborted) throw new BerthError("STORE_UNAVAILABLE", "the store is closed");
+  }
+}

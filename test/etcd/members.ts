@@ -1,0 +1,121 @@
+// SPDX-License-Identifier: Apache-2.0
+import { mkdirSync, mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { setTimeout as pause } from "node:timers/promises";
+import { partOf } from "../api/binaries.ts";
+import { Daemon } from "../api/daemon.ts";
+import { freePorts } from "../api/ports.ts";
+
+/** One etcd of several that are one cluster. */
+export interface Member {
+  readonly name: string;
+  readonly url: string;
+  readonly daemon: Daemon;
+}
+
+export interface Members {
+  readonly all: readonly Member[];
+  readonly urls: readonly string[];
+  /** The JSON gateway of the first member that answers: past what is tested. */
+  ask(path: string, body: unknown): Promise<Readonly<Record<string, unknown>>>;
+  /** Waits until a majority takes writes. */
+  ready(): Promise<void>;
+  /** Ends all, and removes what they wrote. */
+  close(): Promise<void>;
+}
+
+export interface MembersOptions {
+  /** Three if absent. */
+  readonly count?: number;
+  /** Further flags of each. */
+  readonly flags?: readonly string[];
+  /** Paths of the server's certificate and its key, and of the authority of clients' certificates. */
+  readonly tls?: { readonly cert: string; readonly key: string; readonly ca: string };
+}
+
+const PATIENCE_MS = 60_000;
+
+/** Starts a cluster of etcd on free ports of this host, with its data below the folder for temporary files. */
+export async function startMembers({ count = 3, flags = [], tls }: MembersOptions = {}): Promise<Members> {
+  const folder = mkdtempSync(join(tmpdir(), "etcd-"));
+  const ports = await freePorts(2 * count);
+  const scheme = tls === undefined ? "http" : "https";
+  const places = Array.from({ length: count }, (_, i) => ({
+    name: `m${i}`,
+    url: `${scheme}://127.0.0.1:${ports[2 * i]}`,
+    peer: `http://127.0.0.1:${ports[2 * i + 1]}`,
+  }));
+  const cluster = places.map(({ name, peer }) => `${name}=${peer}`).join(",");
+  const secure = tls && [`--cert-file=${tls.cert}`, `--key-file=${tls.key}`, `--trusted-ca-file=${tls.ca}`];
+  const all = places.map(({ name, url, peer }) => {
+    mkdirSync(join(folder, name), { mode: 0o700 });
+    const command = [
+      partOf("etcd"),
+      ...[`--name=${name}`, `--data-dir=${join(folder, name)}`, "--unsafe-no-fsync", "--log-level=warn"],
+      ...[`--listen-client-urls=${url}`, `--advertise-client-urls=${url}`],
+      ...[`--listen-peer-urls=${peer}`, `--initial-advertise-peer-urls=${peer}`],
+      ...[`--initial-cluster=${cluster}`, `--initial-cluster-token=${folder}`],
+      ...(secure === undefined ? [] : [...secure, "--client-cert-auth"]),
+      ...flags,
+    ];
+    return { name, url, daemon: new Daemon(name, command, join(folder, `${name}.log`)) };
+  });
+  for (const { daemon } of all) daemon.start();
+  const members = new LocalMembers(all, folder);
+  try {
+    if (tls === undefined) await members.ready();
+    return members;
+  } catch (error) {
+    await members.close();
+    throw error;
+  }
+}
+
+class LocalMembers implements Members {
+  readonly all: readonly Member[];
+  readonly #folder: string;
+
+  constructor(all: readonly Member[], folder: string) {
+    this.all = all;
+    this.#folder = folder;
+  }
+
+  get urls(): readonly string[] {
+    return this.all.map(({ url }) => url);
+  }
+
+  async ask(path: string, body: unknown): Promise<Readonly<Record<string, unknown>>> {
+    let last: unknown;
+    for (const { url } of this.all) {
+      try {
+        const init = { method: "POST", body: JSON.stringify(body), signal: AbortSignal.timeout(5_000) };
+        const answer = await fetch(`${url}/v3/${path}`, init);
+        if (answer.ok) return (await answer.json()) as Readonly<Record<string, unknown>>;
+        last = new Error(`${path}: ${await answer.text()}`);
+      } catch (error) {
+        last = error;
+      }
+    }
+    throw last;
+  }
+
+  async ready(): Promise<void> {
+    const key = Buffer.from("ready").toString("base64");
+    for (const deadline = Date.now() + PATIENCE_MS; ; await pause(100)) {
+      try {
+        await this.ask("kv/put", { key, value: key });
+        return;
+      } catch (error) {
+        if (Date.now() < deadline) continue;
+        const tails = this.all.map(({ daemon }) => daemon.tail(5)).join("\n");
+        throw new Error(`etcd does not become ready:\n${tails}`, { cause: error });
+      }
+    }
+  }
+
+  async close(): Promise<void> {
+    await Promise.all(this.all.map(({ daemon }) => daemon.stop("SIGKILL")));
+    rmSync(this.#folder, { recursive: true, force: true });
+  }
+}
