@@ -5,13 +5,14 @@ import type { Address } from "../../allocator/ip/address.ts";
 import { makeFolder } from "../../system/folders.ts";
 import { ifUnused, OrphanSweeper, releasePreviousBoot } from "./background/orphan-sweeper.ts";
 import { replaySpool, watchSpool } from "./background/spool.ts";
+import { BlockReporter } from "./blocks/block-reporter.ts";
 import { createHandler } from "./commands/dispatch.ts";
 import { type Attachment, attachedNoticeOf } from "./journal/attachment.ts";
 import { bindToBoot, markFileOf } from "./journal/boot-mark.ts";
 import type { RuntimeRecords } from "./journal/runtime-records.ts";
 import { measureNode } from "./metrics.ts";
 import { serveSocket } from "./rpc/server.ts";
-import { createServices, type ServicesOptions } from "./services/services.ts";
+import { type AgentServices, createServices, type ServicesOptions } from "./services/services.ts";
 
 export interface AgentOptions extends ServicesOptions {
   /** Of the unix socket; the spool is the folder `spool` beside it, and the mark of the boot. */
@@ -63,10 +64,12 @@ export async function startAgent(options: AgentOptions): Promise<Agent> {
   const sweep = new OrphanSweeper(services);
   sweep.start();
   notices.start();
+  const reporter = reporterOf(options, services);
+  reporter?.start();
   const closeAll = async () => {
     await server.close();
     stop.abort();
-    await Promise.all([spool, sweep.close(), notices.close()]);
+    await Promise.all([spool, sweep.close(), notices.close(), reporter?.close()]);
   };
   let closing: Promise<void> | undefined;
   return {
@@ -74,6 +77,7 @@ export async function startAgent(options: AgentOptions): Promise<Agent> {
     attached: () => attachments.attached(),
     blocksChanged: () => {
       blockFollower.follow();
+      reporter?.kick();
       return blockFollower.record();
     },
     hasBlocks: (pool) => blockFollower.hasBlocks(pool) === true,
@@ -83,4 +87,11 @@ export async function startAgent(options: AgentOptions): Promise<Agent> {
       return closing;
     },
   };
+}
+
+function reporterOf({ blockSource }: AgentOptions, services: AgentServices): BlockReporter | undefined {
+  const { blocks, blockFollower: follower, clock, log } = services;
+  const { statuses } = blockSource ?? {};
+  if (blockSource === undefined || statuses === undefined) return undefined;
+  return new BlockReporter({ source: blockSource, ...statuses, blocks, follower, clock, log });
 }

@@ -101,7 +101,13 @@ export async function startNodeAgent(options: NodeAgentOptions): Promise<NodeAge
   gaugeOf(metrics, "berth_ready", () => (watch.isSynced ? 1 : 0));
   const { socketPath, signal, runtimeRecords } = options;
   const agent = await startWhenBound(
-    () => startAgent({ ...options, claimSource: claims, blockSource: blocksOf(watch), notReady }),
+    () =>
+      startAgent({
+        ...options,
+        claimSource: claims,
+        blockSource: blocksOf(watch, { node, store }),
+        notReady,
+      }),
     {
       ...{ socketPath, signal, clock, log, runtimeRecords },
       mark: markFileOf(socketPath),
@@ -120,8 +126,9 @@ export async function startNodeAgent(options: NodeAgentOptions): Promise<NodeAge
   return inBackground(agent, { watch, queue, strays, connection, clock });
 }
 
-function blocksOf(watch: NodeInformers): BlockSource {
+function blocksOf(watch: NodeInformers, statuses: BlockSource["statuses"]): BlockSource {
   return {
+    ...(statuses && { statuses }),
     get isSynced() {
       return watch.areBlocksSynced;
     },

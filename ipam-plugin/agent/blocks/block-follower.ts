@@ -52,6 +52,12 @@ export class BlockFollower {
     return source.pool(name) ?? (source.isSynced ? undefined : this.#pools.get(name));
   }
 
+  /** When the journal was told that the block is given back; undefined: it was not. */
+  returningSince(block: Pick<OwnedBlock, "cidr" | "uid">): number | undefined {
+    const at = this.#journalled.get(idOf(block))?.returningAt ?? 0;
+    return at > 0 ? at : undefined;
+  }
+
   /** Whether pods that ask for nothing are served out of blocks of the pool; undefined: it is not known. */
   hasBlocks(name: string): boolean | undefined {
     const pool = this.pool(name);
@@ -130,7 +136,7 @@ export class BlockFollower {
 
   #stateOf(block: OwnedBlock): BlockState {
     const id = idOf(block);
-    const isGivenBack = this.#givingUp.has(id) || (this.#journalled.get(id)?.returningAt ?? 0) > 0;
+    const isGivenBack = this.#givingUp.has(id) || this.returningSince(block) !== undefined;
     return isGivenBack ? "returning" : "giving";
   }
 

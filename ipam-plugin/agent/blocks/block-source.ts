@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import type { Pool } from "../../../allocator/pool/pool.ts";
-import type { Stored } from "../../../allocator/store/store.ts";
+import type { Store, Stored } from "../../../allocator/store/store.ts";
 
 /**
  * What the agent knows of the blocks that are its node's, from whoever keeps the records: the watch of the API server in a
@@ -12,6 +12,8 @@ export interface BlockSource {
   /** Those whose record names this node, granted or not. */
   blocks(): Iterable<Stored<"block">>;
   pool(name: string): Pool | undefined;
+  /** How this node's agent says something of its blocks; absent where nobody is to be told. */
+  readonly statuses?: { readonly node: string; readonly store: Pick<Store, "get" | "reportBlock"> };
 }
 
 /** There are none. */

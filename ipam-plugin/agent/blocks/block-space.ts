@@ -19,6 +19,7 @@ export class BlockSpace {
   readonly #used = new Set<bigint>();
   readonly #cooling = new Map<bigint, number>(); // address -> when it was freed, in that order
   #next: bigint;
+  #given = 0;
 
   constructor(block: OwnedBlock) {
     const network = parseCidr(block.cidr);
@@ -38,6 +39,11 @@ export class BlockSpace {
   /** How many addresses the node may give. */
   get usable(): number {
     return Number(sizeOf(this.#whole) - this.#holes.size);
+  }
+
+  /** How often an address of it was given since it is known. */
+  get given(): number {
+    return this.#given;
   }
 
   /** How many of them sandboxes have. */
@@ -64,6 +70,7 @@ export class BlockSpace {
     this.#used.add(n);
     this.#closed.add(n);
     this.#next = n + 1n;
+    this.#given++;
   }
 
   /** No sandbox has the address any more; it cools, from `at` on. */

@@ -1,0 +1,259 @@
+// SPDX-License-Identifier: Apache-2.0
+import assert from "node:assert/strict";
+import { afterEach, beforeEach, describe, it } from "node:test";
+import { BerthError } from "../../../allocator/base/errors.ts";
+import { noopLogger } from "../../../allocator/base/ports.ts";
+import type { Block } from "../../../allocator/model/block.ts";
+import { type Database, openDatabase } from "../../../allocator/store/sqlite/database.ts";
+import { openSqliteStore } from "../../../allocator/store/sqlite/store.ts";
+import type { Store } from "../../../allocator/store/store.ts";
+import { parsed, poolRecord } from "../../../test/support/fixtures.ts";
+import { SeededRandom } from "../../../test/support/random.ts";
+import { NodeBench } from "../testing/node-bench.ts";
+import { BlockReporter, EMPTY_MS } from "./block-reporter.ts";
+
+const LOST = new BerthError("STORE_UNAVAILABLE", "no answer");
+const ONE = "10.0.0.4/31";
+
+let node: NodeBench;
+let database: Database;
+let authority: Store;
+/** What happens around the write of a status. */
+let around: (write: () => ReturnType<Store["reportBlock"]>) => ReturnType<Store["reportBlock"]>;
+let written: number;
+let reporter: BlockReporter;
+
+/** Around the tests of a suite: not of the whole file, whose process others may share. */
+function setUp(): void {
+  beforeEach(async () => {
+    node = await NodeBench.open();
+    node.ipam = { pools: ["db"] };
+    node.blockSource.pools.set("db", parsed(poolRecord("db", "10.0.0.0/24", { blockSize: { ipv4: 31 } })));
+    database = openDatabase(":memory:");
+    const random = new SeededRandom(1);
+    authority = openSqliteStore(database, { clock: node.clock, random, log: noopLogger });
+    around = (write) => write();
+    written = 0;
+    reporter = reporterOfNode();
+  });
+  afterEach(async () => {
+    await node.close();
+    await authority.close();
+    database.close();
+  });
+}
+
+function reporterOfNode(): BlockReporter {
+  const { blocks, blockFollower: follower, clock, log } = node.parts;
+  const store: Pick<Store, "get" | "reportBlock"> = {
+    get: (kind, key) => authority.get(kind, key),
+    reportBlock: (seen, status) => {
+      written++;
+      return around(() => authority.reportBlock(seen, status));
+    },
+  };
+  return new BlockReporter({ source: node.blockSource, blocks, follower, store, node: "node-a", clock, log });
+}
+
+/** Another process on the same journal. */
+async function restart(): Promise<void> {
+  await node.restart();
+  reporter = reporterOfNode();
+}
+
+async function grant(...cidrs: readonly string[]): Promise<void> {
+  for (const cidr of cidrs) {
+    const record = { cidr, pool: "db", node: "node-a", nodeUID: "u", holes: [], granted: true };
+    assert.equal((await authority.create("block", record)).kind, "created");
+  }
+  await hear();
+}
+
+async function change(cidr: string, over: Partial<Block>): Promise<void> {
+  const seen = (await authority.get("block", cidr)) ?? assert.fail(cidr);
+  assert.equal((await authority.replace("block", seen, { ...seen.record, ...over })).kind, "replaced");
+}
+
+/** The watch has come as far as the authority. */
+async function hear(): Promise<void> {
+  node.blockSource.records.clear();
+  for await (const stored of authority.list("block")) node.blockSource.records.set(stored.key, stored);
+  await node.hearBlocks();
+}
+
+const statusOf = async (cidr: string) => (await authority.get("block", cidr))?.record.status;
+const isReturned = async (cidr: string) => (await statusOf(cidr))?.returnedAt !== undefined;
+const given = () => node.parts.blocks.get(ONE)?.state;
+
+describe("a block that is given back", () => {
+  setUp();
+
+  it("at once when it is asked back and nobody uses it, and not before its last sandbox has ended", async () => {
+    await grant(ONE);
+    await node.add();
+    await change(ONE, { recalledAt: 1 });
+    await hear();
+    await reporter.look();
+    assert.deepEqual(await statusOf(ONE), { node: "node-a", used: 1 });
+    await node.del();
+    await reporter.look();
+    assert.equal(await isReturned(ONE), true);
+    assert.equal(given(), "returning");
+  });
+
+  it("when it was empty for five minutes and there is room for two blocks without it", async () => {
+    await grant(ONE, "10.0.0.6/31");
+    await reporter.look();
+    await node.clock.advance(EMPTY_MS);
+    await reporter.look();
+    assert.equal(written, 0, "two addresses beside it are too few");
+    await grant("10.0.0.8/31");
+    await reporter.look();
+    await node.clock.advance(EMPTY_MS - 1);
+    await reporter.look();
+    const returned = async () => {
+      const all = [ONE, "10.0.0.6/31", "10.0.0.8/31"].map(isReturned);
+      return (await Promise.all(all)).filter((one) => one).length;
+    };
+    assert.equal(await returned(), 1, "and then the others are needed");
+    await node.clock.advance(EMPTY_MS * 3);
+    await reporter.look();
+    assert.equal(await returned(), 1);
+  });
+
+  it("five minutes after its last sandbox, be it one that came and went between two looks", async () => {
+    await grant(ONE);
+    await reporter.look();
+    await node.clock.advance(EMPTY_MS - 1);
+    await node.add();
+    await node.del();
+    await grant("10.0.0.6/31", "10.0.0.8/31");
+    await node.clock.advance(1);
+    await reporter.look();
+    assert.equal(await isReturned(ONE), false);
+    await node.clock.advance(EMPTY_MS);
+    await reporter.look();
+    const returned = await Promise.all([ONE, "10.0.0.6/31", "10.0.0.8/31"].map(isReturned));
+    assert.deepEqual(returned, [true, false, false]);
+  });
+
+  it("is in the journal before it is said", async () => {
+    await grant(ONE);
+    await change(ONE, { recalledAt: 1 });
+    await hear();
+    around = async (write) => {
+      assert.deepEqual(
+        node.parts.journal.load().blocks.map(({ cidr, returningAt }) => [cidr, returningAt > 0]),
+        [[ONE, true]],
+      );
+      return await write();
+    };
+    await reporter.look();
+    assert.equal(written, 1);
+  });
+
+  it("is not said when it cannot be put down, and is given from again", async () => {
+    await grant(ONE);
+    await change(ONE, { recalledAt: 1 });
+    await hear();
+    node.diskFault = new BerthError("STORE_FULL", "full");
+    await assert.rejects(reporter.look(), { code: "STORE_FULL" });
+    node.diskFault = undefined;
+    assert.deepEqual([written, given()], [0, "giving"]);
+  });
+
+  for (const [what, isWritten] of [
+    ["before the word has arrived", false],
+    ["after it has, and before it was answered", true],
+  ] as const) {
+    it(`is said until the record has it, by the next process too, if one ends ${what}`, async () => {
+      await grant(ONE);
+      await change(ONE, { recalledAt: 1 });
+      await hear();
+      around = async (write) => {
+        if (isWritten) await write();
+        throw LOST;
+      };
+      await assert.rejects(reporter.look(), LOST);
+      around = (write) => write();
+      for (const next of [() => restart(), () => hear(), () => reporter.look(), () => hear()]) {
+        await next();
+        assert.equal(given(), "returning");
+      }
+      assert.equal(await isReturned(ONE), true);
+      const before = written;
+      around = () => assert.fail("once the record has it nobody says it again");
+      await reporter.look();
+      assert.equal(written, before);
+    });
+  }
+
+  it("stays so when an older word about its use arrives late", async () => {
+    await grant(ONE);
+    await node.add();
+    const late = Promise.withResolvers<void>();
+    around = async (write) => {
+      await late.promise;
+      return await write();
+    };
+    const reporting = reporter.look();
+    await new Promise(setImmediate);
+    await node.del();
+    await change(ONE, { recalledAt: 1 });
+    await hear();
+    around = (write) => write();
+    await reporterOfNode().look();
+    assert.equal(await isReturned(ONE), true);
+    late.resolve();
+    await reporting;
+    assert.equal(await isReturned(ONE), true);
+  });
+
+  it("is said of this incarnation alone, and of one that is this node's", async () => {
+    await grant(ONE);
+    await change(ONE, { recalledAt: 1 });
+    await hear();
+    const seen = (await authority.get("block", ONE)) ?? assert.fail();
+    await authority.remove("block", seen);
+    await authority.create("block", { ...seen.record, recalledAt: 2 });
+    await reporter.look();
+    assert.equal(await statusOf(ONE), undefined);
+    await hear();
+    await change(ONE, { node: "node-b" });
+    await reporter.look();
+    assert.equal(await statusOf(ONE), undefined);
+  });
+});
+
+describe("what is said of a block's use", () => {
+  setUp();
+
+  it("is said once in 30 s at most, and only when it has changed", async () => {
+    await grant(ONE);
+    await reporter.look();
+    assert.equal(written, 0);
+    await node.add({ cid: "a" });
+    await reporter.look();
+    await node.add({ cid: "b" });
+    await reporter.look();
+    await hear();
+    await reporter.look();
+    assert.deepEqual([written, (await statusOf(ONE))?.used], [1, 1]);
+    await node.clock.advance(30_000);
+    await reporter.look();
+    await hear();
+    await node.clock.advance(30_000);
+    await reporter.look();
+    assert.deepEqual([written, (await statusOf(ONE))?.used], [2, 2]);
+  });
+
+  it("is said of a few blocks in one look", async () => {
+    const cidrs = Array.from({ length: 6 }, (_, i) => `10.0.0.${i * 2}/31`);
+    await grant(...cidrs);
+    for (let i = 0; i < 12; i++) await node.add({ cid: `c${i}` });
+    for (const expected of [4, 6, 6]) {
+      await reporter.look();
+      assert.equal(written, expected);
+    }
+  });
+});

@@ -1,0 +1,197 @@
+// SPDX-License-Identifier: Apache-2.0
+import { BerthError } from "../../../allocator/base/errors.ts";
+import type { Clock, Logger } from "../../../allocator/base/ports.ts";
+import { bitsOf } from "../../../allocator/ip/address.ts";
+import { type BlockStatus, isReturned } from "../../../allocator/model/block.ts";
+import type { Store, Stored } from "../../../allocator/store/store.ts";
+import type { BlockFollower } from "./block-follower.ts";
+import type { BlockSource } from "./block-source.ts";
+import type { BlockSpace } from "./block-space.ts";
+import type { NodeBlocks } from "./node-blocks.ts";
+
+/** How long a block that nobody has asked back stays empty before it is given back. */
+export const EMPTY_MS = 300_000;
+/** A node keeps as much room as this many blocks besides one that it gives back. */
+const BLOCKS_KEPT = 2;
+const LOOK_MS = 10_000;
+/** How often it is said of one block how many of its addresses are used. */
+const USED_MS = 30_000;
+/** How many statuses about use alone are written in one look. */
+const REPORTS_AT_ONCE = 4;
+const LONGEST_PAUSE_MS = 60_000;
+const ROUNDS = 8;
+
+export interface BlockReporterOptions {
+  readonly source: BlockSource;
+  readonly blocks: NodeBlocks;
+  readonly follower: BlockFollower;
+  readonly store: Pick<Store, "get" | "reportBlock">;
+  /** This node's name. */
+  readonly node: string;
+  readonly clock: Clock;
+  readonly log: Logger;
+}
+
+interface Emptiness {
+  /** How many addresses of the block had been given by then. */
+  readonly given: number;
+  /** On the monotonic clock. */
+  readonly since: number;
+}
+
+interface Said {
+  readonly used: number;
+  /** On the monotonic clock. */
+  readonly at: number;
+}
+
+/**
+ * Gives blocks back, and says how much of the others is used. The word that a block is given back is in the journal before it
+ * is said, and it is said until the record has it or is gone; so it does not matter where this process ends.
+ */
+export class BlockReporter {
+  readonly #options: BlockReporterOptions;
+  readonly #empty = new Map<string, Emptiness>(); // UID of a block -> since when it has been seen empty
+  readonly #said = new Map<string, Said>(); // UID of a block -> what its status says of use, by this process
+  readonly #stop = new AbortController();
+  #wake = new AbortController();
+  #running: Promise<void> | undefined;
+
+  constructor(options: BlockReporterOptions) {
+    this.#options = options;
+  }
+
+  start(): void {
+    this.#running ??= this.#run();
+  }
+
+  /** Something of the blocks has changed. */
+  kick(): void {
+    this.#wake.abort("blocks have changed");
+  }
+
+  async close(): Promise<void> {
+    this.#stop.abort();
+    this.#wake.abort();
+    await this.#running;
+  }
+
+  /** One look at every block. Rejects with what the API server or the journal made of the first that failed. */
+  async look(): Promise<void> {
+    const { source, blocks } = this.#options;
+    const faults: unknown[] = [];
+    const attempt = (work: Promise<void>) => work.catch((error: unknown) => void faults.push(error));
+    const records = [...source.blocks()];
+    this.#forget(records);
+    let reports = 0;
+    for (const stored of records) {
+      const entry = blocks.get(stored.key);
+      if (entry === undefined || entry.space.block.uid !== stored.uid) continue;
+      if (entry.state === "giving") await attempt(this.#giveUpIfDue(stored, entry.space));
+      if (blocks.get(stored.key)?.state === "returning") await attempt(this.#sayReturned(stored));
+      else if (reports < REPORTS_AT_ONCE && this.#isNews(stored, entry.space)) {
+        reports++;
+        await attempt(this.#sayUsed(stored, entry.space));
+      }
+    }
+    if (faults.length > 0) throw faults[0];
+  }
+
+  async #run(): Promise<void> {
+    const { clock, log } = this.#options;
+    let pause = LOOK_MS;
+    while (!this.#stop.signal.aborted) {
+      this.#wake = new AbortController();
+      try {
+        await this.look();
+        pause = LOOK_MS;
+      } catch (error) {
+        log.warn("what this node's blocks are used for was not told", { error });
+        pause = Math.min(pause * 2, LONGEST_PAUSE_MS);
+      }
+      if (!this.#stop.signal.aborted) await clock.sleep(pause, this.#wake.signal);
+    }
+  }
+
+  async #giveUpIfDue(stored: Stored<"block">, space: BlockSpace): Promise<void> {
+    const { clock, follower, log } = this.#options;
+    if (!this.#isDue(stored, space)) return;
+    if (await follower.giveUp(stored.key, clock.now()))
+      log.info("block is given back", { kind: "block", key: stored.key });
+  }
+
+  /** Asked back, or long empty while there is room without it. */
+  #isDue({ uid, record }: Stored<"block">, space: BlockSpace): boolean {
+    const now = this.#options.clock.monotonic();
+    const seen = this.#empty.get(uid);
+    if (space.used > 0) {
+      this.#empty.delete(uid);
+      return false;
+    }
+    if (record.recalledAt !== undefined) return true;
+    if (seen?.given !== space.given) {
+      this.#empty.set(uid, { given: space.given, since: now });
+      return false;
+    }
+    return now - seen.since >= EMPTY_MS && this.#roomBeside(space) >= BLOCKS_KEPT * sizeOf(space);
+  }
+
+  #roomBeside({ block, family }: BlockSpace): number {
+    let room = 0;
+    for (const { space, state } of this.#options.blocks.all()) {
+      const isOther = space.block.pool === block.pool && space.family === family && space.block !== block;
+      if (isOther && state === "giving") room += space.available;
+    }
+    return room;
+  }
+
+  async #sayReturned(stored: Stored<"block">): Promise<void> {
+    const { node, follower } = this.#options;
+    const returnedAt = follower.returningSince({ cidr: stored.key, uid: stored.uid });
+    if (returnedAt === undefined) return; // not in the journal yet, or the record has it
+    await this.#say(stored, () => ({ node, used: 0, returnedAt }));
+  }
+
+  async #sayUsed(stored: Stored<"block">, space: BlockSpace): Promise<void> {
+    const { node, clock, follower } = this.#options;
+    const { used } = space;
+    // by now it may be given back: then this is said no more
+    const next = () =>
+      follower.returningSince({ cidr: stored.key, uid: stored.uid }) ? undefined : { node, used };
+    await this.#say(stored, next);
+    this.#said.set(stored.uid, { used, at: clock.monotonic() });
+  }
+
+  #isNews({ uid, record: { status, node } }: Stored<"block">, { used }: BlockSpace): boolean {
+    const said = this.#said.get(uid);
+    if (said === undefined) return (status?.node === node ? status.used : 0) !== used;
+    return said.used !== used && this.#options.clock.monotonic() - said.at >= USED_MS;
+  }
+
+  /** By compare-and-set on this incarnation, and never over the word that it is given back. */
+  async #say(stored: Stored<"block">, next: () => BlockStatus | undefined): Promise<void> {
+    const { store, node } = this.#options;
+    let seen: Stored<"block"> | undefined = stored;
+    for (let round = 0; round < ROUNDS; round++) {
+      const status = next();
+      if (status === undefined || seen?.uid !== stored.uid) return;
+      if (seen.record.node !== node || isReturned(seen.record) || seen.record.releasedAt !== undefined)
+        return;
+      const result = await store.reportBlock(seen, status);
+      if (result.kind === "replaced") return;
+      seen = await store.get("block", stored.key);
+    }
+    const words = `the status of block ${stored.key} kept changing`;
+    throw new BerthError("REVISION_CONFLICT", words, { details: { block: stored.key } });
+  }
+
+  #forget(records: readonly Stored<"block">[]): void {
+    const there = new Set(records.map(({ uid }) => uid));
+    for (const known of [this.#empty, this.#said])
+      for (const uid of known.keys()) if (!there.has(uid)) known.delete(uid);
+  }
+}
+
+function sizeOf({ network }: BlockSpace): number {
+  return 2 ** (bitsOf(network.family) - network.prefixLength);
+}
