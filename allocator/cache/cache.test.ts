@@ -19,8 +19,9 @@ import { pickFree } from "../ip/free-address.ts";
 import type { Block } from "../model/block.ts";
 import { intervalsOf, type PoolRecord } from "../pool/pool.ts";
 import type { Change, Kind, Records, Store, Stored } from "../store/store.ts";
-import { RecordCache, syncCache } from "./cache.ts";
+import { RecordCache } from "./cache.ts";
 import type { RecordReader } from "./reader.ts";
+import { syncCache } from "./sync.ts";
 
 function put<K extends Kind>(cache: RecordCache, kind: K, ...records: readonly Records[K][]): Stored<K>[] {
   const all = records.map((record) => storedAs(kind, record));

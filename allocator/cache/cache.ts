@@ -1,24 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-import { isDeepStrictEqual } from "node:util";
-import { isRefusal } from "../base/errors.ts";
 import type { Logger } from "../base/ports.ts";
-import { type Address, type Family, familyOf, fromNumber, toNumber } from "../ip/address.ts";
+import type { Address, Family } from "../ip/address.ts";
 import type { IntervalSet } from "../ip/interval-set.ts";
 import type { Block } from "../model/block.ts";
 import { claimKey } from "../model/claim.ts";
-import {
-  classify,
-  type Pool,
-  type PoolRecord,
-  parseStoredPool,
-  poolOf,
-  rangeOf,
-  unavailableByDefault,
-} from "../pool/pool.ts";
-import type { Change, Kind, Store, Stored } from "../store/store.ts";
-import { BlockIndex, ownedIn } from "./block-index.ts";
+import { type Pool, poolOf } from "../pool/pool.ts";
+import type { Change, Kind, Stored } from "../store/store.ts";
+import { AddressUse, type Held } from "./address-use.ts";
+import { BlockIndex } from "./block-index.ts";
 import { ClaimIndex } from "./claim-index.ts";
 import { RecordInterner } from "./interning.ts";
+import { PoolIndex } from "./pool-index.ts";
 import type { RecordReader } from "./reader.ts";
 
 /** What changed under a key; `now` undefined: gone, `before` undefined: new. Only enqueues: it is called in the middle of a change. */
@@ -27,10 +19,6 @@ export type RecordHandler<K extends Kind> = (
   now: Stored<K> | undefined,
   before: Stored<K> | undefined,
 ) => void;
-
-type Held = Readonly<Record<Family, number>>;
-
-const NONE: Held = { IPv4: 0, IPv6: 0 };
 
 type Handlers = { readonly [K in Kind]: Set<RecordHandler<K>> };
 
@@ -43,11 +31,8 @@ export const FOLLOWED: readonly Kind[] = ["pool", "claim", "reservation"];
  */
 export class RecordCache implements RecordReader {
   readonly #log: Logger;
-  readonly #pools = new Map<string, Pool>(); // pool name -> pool
-  readonly #poolRecords = new Map<string, Stored<"pool">>(); // pool name -> record
-  readonly #reservations = new Map<string, Stored<"reservation">>(); // address -> reservation
-  readonly #unpickable = new Map<string, IntervalSet>(); // pool/family -> numbers not to pick
-  readonly #held = new Map<string, Held>(); // pool/namespace -> addresses
+  readonly #pools: PoolIndex;
+  readonly #use: AddressUse;
   readonly #stale = new Map<Kind, Set<string>>(); // kind -> keys not seen again in the running relist
   readonly #synced = new Set<Kind>();
   readonly #claims = new ClaimIndex();
@@ -56,10 +41,11 @@ export class RecordCache implements RecordReader {
   readonly #handlers: Handlers = {
     ...{ pool: new Set(), claim: new Set(), reservation: new Set(), block: new Set() },
   };
-  #ordered: readonly Pool[] = [];
 
   constructor(log: Logger) {
     this.#log = log;
+    this.#pools = new PoolIndex(log);
+    this.#use = new AddressUse(this.#pools, this.#blocks);
   }
 
   /** Every kind that all need was listed whole at least once. */
@@ -73,32 +59,32 @@ export class RecordCache implements RecordReader {
   }
 
   pool(name: string): Pool | undefined {
-    return this.#pools.get(name);
+    return this.#pools.usable.get(name);
   }
 
   poolOf(address: Address): Pool | undefined {
-    return poolOf(this.#ordered, address);
+    return poolOf(this.#pools.ordered, address);
   }
 
   pools(): readonly Pool[] {
-    return this.#ordered;
+    return this.#pools.ordered;
   }
 
   /** Those that cannot be used too. */
   poolRecords(): Iterable<Stored<"pool">> {
-    return this.#poolRecords.values();
+    return this.#pools.records.values();
   }
 
   poolRecord(name: string): Stored<"pool"> | undefined {
-    return this.#poolRecords.get(name);
+    return this.#pools.records.get(name);
   }
 
   reservation(address: Address): Stored<"reservation"> | undefined {
-    return this.#reservations.get(address);
+    return this.#use.reservations.get(address);
   }
 
   reservations(): Iterable<Stored<"reservation">> {
-    return this.#reservations.values();
+    return this.#use.reservations.values();
   }
 
   block(cidr: string): Stored<"block"> | undefined {
@@ -147,7 +133,7 @@ export class RecordCache implements RecordReader {
   }
 
   held(pool: string, namespace: string): Held {
-    return this.#held.get(`${pool}/${namespace}`) ?? NONE;
+    return this.#use.held(pool, namespace);
   }
 
   inOrder(): boolean {
@@ -155,18 +141,7 @@ export class RecordCache implements RecordReader {
   }
 
   unpickable(pool: Pool, family: Family): IntervalSet {
-    const key = `${pool.name}/${family}`;
-    const known = this.#unpickable.get(key);
-    if (known !== undefined) return known;
-    const runs = unavailableByDefault(pool, family);
-    for (const { record } of this.#reservations.values()) {
-      if (familyOf(record.address) === family && classify(pool, record.address) !== "outside") {
-        runs.add(toNumber(record.address));
-      }
-    }
-    for (const interval of this.#blocks.owned(pool.name, family)) runs.addInterval(interval);
-    this.#unpickable.set(key, runs);
-    return runs;
+    return this.#use.unpickable(pool, family);
   }
 
   /** Takes one change of a watch. `gone` of a key never seen is nothing. */
@@ -209,7 +184,7 @@ export class RecordCache implements RecordReader {
     if (kind === "claim") {
       const { record } = stored as Stored<"claim">;
       const [address] = record.addresses;
-      const reservation = address === undefined ? undefined : this.#reservations.get(address)?.record;
+      const reservation = address === undefined ? undefined : this.#use.reservations.get(address)?.record;
       return this.#interned.claim(stored as Stored<"claim">, reservation);
     }
     if (kind === "pool" || kind === "block") return stored;
@@ -219,9 +194,9 @@ export class RecordCache implements RecordReader {
 
   #of<K extends Kind>(kind: K): ReadonlyMap<string, Stored<K>> {
     const records = {
-      pool: this.#poolRecords,
+      pool: this.#pools.records,
       claim: this.#claims.claims,
-      reservation: this.#reservations,
+      reservation: this.#use.reservations,
       block: this.#blocks.blocks,
     };
     return records[kind] as ReadonlyMap<string, Stored<Kind>> as ReadonlyMap<string, Stored<K>>;
@@ -232,12 +207,14 @@ export class RecordCache implements RecordReader {
       this.#dropClaim(stored.key);
       this.#claims.enter(stored as Stored<"claim">);
     } else if (kind === "reservation") {
-      this.#dropReservation(stored.key);
-      this.#addReservation(stored as Stored<"reservation">);
+      this.#use.dropReservation(stored.key);
+      this.#use.addReservation(stored as Stored<"reservation">);
     } else if (kind === "block") {
-      this.#putBlock(stored as Stored<"block">);
-    } else {
-      this.#putPool(stored as Stored<"pool">);
+      this.#dropBlock(stored.key);
+      this.#blocks.enter(stored as Stored<"block">);
+      this.#use.addBlock(stored as Stored<"block">);
+    } else if (this.#pools.put(stored as Stored<"pool">)) {
+      this.#use.recount(stored.key);
     }
   }
 
@@ -245,37 +222,12 @@ export class RecordCache implements RecordReader {
     if (kind === "claim") {
       this.#dropClaim(key);
     } else if (kind === "reservation") {
-      this.#dropReservation(key);
+      this.#use.dropReservation(key);
     } else if (kind === "block") {
       this.#dropBlock(key);
     } else {
-      this.#poolRecords.delete(key);
-      this.#pools.delete(key);
-      this.#reorder(key);
-    }
-  }
-
-  #putBlock(stored: Stored<"block">): void {
-    this.#dropBlock(stored.key);
-    this.#blocks.enter(stored);
-    const owned = ownedIn(stored.record);
-    const runs = this.#unpickable.get(`${stored.record.pool}/${owned.family}`);
-    for (const interval of owned.intervals) runs?.addInterval(interval);
-  }
-
-  #dropBlock(key: string): void {
-    const stored = this.#blocks.blocks.get(key);
-    if (stored === undefined) return;
-    this.#blocks.leave(stored);
-    const { family, intervals } = ownedIn(stored.record);
-    const home = this.#pools.get(stored.record.pool);
-    const runs = this.#unpickable.get(`${stored.record.pool}/${family}`);
-    if (home === undefined || runs === undefined) return;
-    for (const { first, last } of intervals) {
-      for (let n = first; n <= last; n++) {
-        const address = fromNumber(n, family);
-        if (classify(home, address) === "open" && !this.#reservations.has(address)) runs.remove(n);
-      }
+      this.#pools.drop(key);
+      this.#use.recount(key);
     }
   }
 
@@ -284,101 +236,10 @@ export class RecordCache implements RecordReader {
     if (stored !== undefined) this.#claims.leave(stored);
   }
 
-  #putPool(stored: Stored<"pool">): void {
-    const before = this.#poolRecords.get(stored.key);
-    this.#poolRecords.set(stored.key, stored);
-    // its status is written often, and what is made of its spec is dear
-    if (isDeepStrictEqual(before?.record, stored.record)) return;
-    const pool = parseStoredPool(stored.record satisfies PoolRecord);
-    if (isRefusal(pool)) {
-      // It passed the validator once; an unreadable pool hands out nothing rather than something wrong.
-      this.#log.error("pool cannot be used", { pool: stored.key, code: pool.code, error: pool.message });
-      this.#pools.delete(stored.key);
-    } else {
-      this.#pools.set(stored.key, pool);
-    }
-    this.#reorder(stored.key);
-  }
-
-  #reorder(changed: string): void {
-    this.#unpickable.delete(`${changed}/IPv4`);
-    this.#unpickable.delete(`${changed}/IPv6`);
-    this.#ordered = [...this.#pools.values()].sort(
-      (a, b) => b.priority - a.priority || (a.name < b.name ? -1 : 1),
-    );
-  }
-
-  #addReservation(stored: Stored<"reservation">): void {
-    const { address, pool, claim, releasedAt } = stored.record;
-    this.#reservations.set(stored.key, stored);
-    if (releasedAt === undefined) this.#count(`${pool}/${claim.namespace}`, familyOf(address), 1);
-    for (const { runs } of this.#runsOf(address)) runs.add(toNumber(address));
-  }
-
-  #dropReservation(key: string): void {
-    const stored = this.#reservations.get(key);
+  #dropBlock(key: string): void {
+    const stored = this.#blocks.blocks.get(key);
     if (stored === undefined) return;
-    const { address, pool, claim, releasedAt } = stored.record;
-    this.#reservations.delete(key);
-    if (releasedAt === undefined) this.#count(`${pool}/${claim.namespace}`, familyOf(address), -1);
-    for (const { pool: home, runs } of this.#runsOf(address)) {
-      if (classify(home, address) === "open" && this.#blocks.owning(home.name, address) === undefined)
-        runs.remove(toNumber(address));
-    }
-  }
-
-  /** Of every pool that contains the address: two that overlap must not stand, and may for a moment. */
-  #runsOf(address: Address): readonly { readonly pool: Pool; readonly runs: IntervalSet }[] {
-    const family = familyOf(address);
-    return this.#ordered.flatMap((pool) => {
-      const runs = this.#unpickable.get(`${pool.name}/${family}`);
-      return runs === undefined || rangeOf(pool, address) === undefined ? [] : [{ pool, runs }];
-    });
-  }
-
-  #count(key: string, family: Family, by: number): void {
-    const before = this.#held.get(key) ?? NONE;
-    const next = { ...before, [family]: before[family] + by };
-    if (next.IPv4 + next.IPv6 === 0) this.#held.delete(key);
-    else this.#held.set(key, next);
-  }
-}
-
-/**
- * A running follow: `pools` once they were listed whole, `synced` once everything was, `ended` when the signal ended it
- * or a watch failed.
- */
-export interface CacheSync {
-  readonly pools: Promise<void>;
-  readonly synced: Promise<void>;
-  readonly ended: Promise<void>;
-}
-
-/** Keeps the mirror up to date in these kinds until `signal` aborts. Its promises reject with what a watch throws (STATE_CORRUPT). */
-export function syncCache(
-  store: Store,
-  cache: RecordCache,
-  signal: AbortSignal,
-  kinds: readonly Kind[] = FOLLOWED,
-): CacheSync {
-  const waits = kinds.map(() => Promise.withResolvers<void>());
-  const pumps = kinds.map((kind, i) =>
-    pump(store, cache, { kind, signal, synced: () => waits[i]?.resolve() }),
-  );
-  const ended = Promise.all(pumps).then(() => undefined);
-  const pools = Promise.race([waits[0]?.promise, ended]);
-  const synced = Promise.race([Promise.all(waits.map((w) => w.promise)).then(() => undefined), ended]);
-  for (const wait of [pools, synced]) wait.catch(() => {}); // not everybody waits for both, and `ended` says the same
-  return { pools, synced, ended };
-}
-
-async function pump(
-  store: Store,
-  cache: RecordCache,
-  to: { kind: Kind; signal: AbortSignal; synced: () => void },
-): Promise<void> {
-  for await (const change of store.watch(to.kind, to.signal)) {
-    cache.apply(to.kind, change);
-    if (change.type === "synced") to.synced();
+    this.#blocks.leave(stored);
+    this.#use.dropBlock(stored);
   }
 }

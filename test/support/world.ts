@@ -3,8 +3,9 @@
 import { setImmediate as nextTurn } from "node:timers/promises";
 import { KeyedMutex } from "../../allocator/base/keyed-mutex.ts";
 import { noopLogger } from "../../allocator/base/ports.ts";
-import { FOLLOWED, RecordCache, syncCache } from "../../allocator/cache/cache.ts";
+import { FOLLOWED, RecordCache } from "../../allocator/cache/cache.ts";
 import type { Context } from "../../allocator/cache/context.ts";
+import { syncCache } from "../../allocator/cache/sync.ts";
 import { GarbageCollector } from "../../allocator/gc/garbage-collector.ts";
 import type { Claim } from "../../allocator/model/claim.ts";
 import type { PoolRecord } from "../../allocator/pool/pool.ts";

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
+
 import { messageOf } from "../../allocator/base/errors.ts";
 import type { Clock, Logger } from "../../allocator/base/ports.ts";
-import { type CacheSync, FOLLOWED, type RecordCache, syncCache } from "../../allocator/cache/cache.ts";
+import { FOLLOWED, type RecordCache } from "../../allocator/cache/cache.ts";
+import { type CacheSync, syncCache } from "../../allocator/cache/sync.ts";
 import type { Store } from "../../allocator/store/store.ts";
 
 /** A watch of records that failed for good is begun anew after this. */

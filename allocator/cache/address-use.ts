@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: Apache-2.0
+import { type Address, type Family, familyOf, fromNumber, toNumber } from "../ip/address.ts";
+import type { IntervalSet } from "../ip/interval-set.ts";
+import { classify, type Pool, rangeOf, unavailableByDefault } from "../pool/pool.ts";
+import type { Stored } from "../store/store.ts";
+import { type BlockIndex, ownedIn } from "./block-index.ts";
+import type { PoolIndex } from "./pool-index.ts";
+
+/** So many addresses, by family. */
+export type Held = Readonly<Record<Family, number>>;
+
+const NONE: Held = { IPv4: 0, IPv6: 0 };
+
+/** Which addresses are reserved, or in a node's block, and so not to be picked; and how many of them each namespace holds. */
+export class AddressUse {
+  readonly #pools: PoolIndex;
+  readonly #blocks: BlockIndex;
+  readonly reservations = new Map<string, Stored<"reservation">>(); // address -> reservation
+  readonly #unpickable = new Map<string, IntervalSet>(); // pool/family -> numbers not to pick
+  readonly #held = new Map<string, Held>(); // pool/namespace -> addresses
+
+  constructor(pools: PoolIndex, blocks: BlockIndex) {
+    this.#pools = pools;
+    this.#blocks = blocks;
+  }
+
+  held(pool: string, namespace: string): Held {
+    return this.#held.get(`${pool}/${namespace}`) ?? NONE;
+  }
+
+  unpickable(pool: Pool, family: Family): IntervalSet {
+    const key = `${pool.name}/${family}`;
+    const known = this.#unpickable.get(key);
+    if (known !== undefined) return known;
+    const runs = unavailableByDefault(pool, family);
+    for (const { record } of this.reservations.values()) {
+      if (familyOf(record.address) === family && classify(pool, record.address) !== "outside") {
+        runs.add(toNumber(record.address));
+      }
+    }
+    for (const interval of this.#blocks.owned(pool.name, family)) runs.addInterval(interval);
+    this.#unpickable.set(key, runs);
+    return runs;
+  }
+
+  /** After the pool has come, gone or changed its spec. */
+  recount(pool: string): void {
+    this.#unpickable.delete(`${pool}/IPv4`);
+    this.#unpickable.delete(`${pool}/IPv6`);
+  }
+
+  addReservation(stored: Stored<"reservation">): void {
+    const { address, pool, claim, releasedAt } = stored.record;
+    this.reservations.set(stored.key, stored);
+    if (releasedAt === undefined) this.#count(`${pool}/${claim.namespace}`, familyOf(address), 1);
+    for (const { runs } of this.#runsOf(address)) runs.add(toNumber(address));
+  }
+
+  dropReservation(key: string): void {
+    const stored = this.reservations.get(key);
+    if (stored === undefined) return;
+    const { address, pool, claim, releasedAt } = stored.record;
+    this.reservations.delete(key);
+    if (releasedAt === undefined) this.#count(`${pool}/${claim.namespace}`, familyOf(address), -1);
+    for (const { pool: home, runs } of this.#runsOf(address)) {
+      if (classify(home, address) === "open" && this.#blocks.owning(home.name, address) === undefined)
+        runs.remove(toNumber(address));
+    }
+  }
+
+  addBlock({ record }: Stored<"block">): void {
+    const owned = ownedIn(record);
+    const runs = this.#unpickable.get(`${record.pool}/${owned.family}`);
+    for (const interval of owned.intervals) runs?.addInterval(interval);
+  }
+
+  dropBlock({ record }: Stored<"block">): void {
+    const { family, intervals } = ownedIn(record);
+    const home = this.#pools.usable.get(record.pool);
+    const runs = this.#unpickable.get(`${record.pool}/${family}`);
+    if (home === undefined || runs === undefined) return;
+    for (const { first, last } of intervals) {
+      for (let n = first; n <= last; n++) {
+        const address = fromNumber(n, family);
+        if (classify(home, address) === "open" && !this.reservations.has(address)) runs.remove(n);
+      }
+    }
+  }
+
+  /** Of every pool that contains the address: two that overlap must not stand, and may for a moment. */
+  #runsOf(address: Address): readonly { readonly pool: Pool; readonly runs: IntervalSet }[] {
+    const family = familyOf(address);
+    return this.#pools.ordered.flatMap((pool) => {
+      const runs = this.#unpickable.get(`${pool.name}/${family}`);
+      return runs === undefined || rangeOf(pool, address) === undefined ? [] : [{ pool, runs }];
+    });
+  }
+
+  #count(key: string, family: Family, by: number): void {
+    const before = this.#held.get(key) ?? NONE;
+    const next = { ...before, [family]: before[family] + by };
+    if (next.IPv4 + next.IPv6 === 0) this.#held.delete(key);
+    else this.#held.set(key, next);
+  }
+}
