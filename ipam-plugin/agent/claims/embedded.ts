@@ -23,7 +23,6 @@ import { claimRefsFor, doesWithout, matchesRef } from "../../../allocator/manife
 import { requestsAddress } from "../../../allocator/model/address-request.ts";
 import type { Claim, ClaimAttachment } from "../../../allocator/model/claim.ts";
 import type { ClusterState } from "../../../allocator/model/cluster-state.ts";
-import { retryOnConflict } from "../../../allocator/store/retry-on-conflict.ts";
 import type { Stored } from "../../../allocator/store/store.ts";
 import {
   changed,
@@ -44,6 +43,7 @@ import type {
   NoClaim,
   SandboxEvent,
 } from "./claim-source.ts";
+import { type News, reportSandbox, statusOf } from "./sandbox-status.ts";
 
 export interface EmbeddedClaimsOptions {
   readonly context: Context;
@@ -155,7 +155,7 @@ export class EmbeddedClaims implements ClaimSource {
     const { containerID = "", interface: name = binding?.interface ?? "" } = status.attachment ?? {};
     const of = { node, containerID, interface: name, podUID: binding?.podUID ?? "" };
     const attachment = { ...of, since: context.clock.now(), detached: true };
-    const result = await context.store.report(seen, { phase: "Detached", attachment });
+    const result = await context.store.report(seen, statusOf(attachment));
     if (result.kind === "replaced") suspect(result.stored.record);
   }
 
@@ -241,57 +241,12 @@ export class EmbeddedClaims implements ClaimSource {
     };
   }
 
-  /** The claim as it stands once the news is in it; undefined when it is not this pod's any more, or says more already. */
   async #report(
     notice: SandboxEvent,
     news: News,
     signal?: AbortSignal,
   ): Promise<Stored<"claim"> | undefined> {
-    const { claim: key, attachment, seenAt } = notice;
     const { context, node } = this.#options;
-    const change = { kind: "claim", key, doing: "its status was written" } as const;
-    return await retryOnConflict(context.store, change, async (seen) => {
-      if (seen === undefined) return undefined;
-      const bearing = judgeNews(seen.record, notice, news, node);
-      if (bearing !== "new") return bearing === "known" ? seen : undefined;
-      throwIfCancelled(signal);
-      const next: ClaimAttachment = {
-        node,
-        containerID: attachment.containerID,
-        interface: attachment.interface,
-        podUID: seen.record.binding?.podUID ?? "",
-        since: context.clock.now(),
-        detached: news === "detached",
-        ...(news === "attached" && seenAt),
-      };
-      const phase = next.detached ? "Detached" : "Attached";
-      const result = await context.store.report(seen, { phase, attachment: next });
-      return result.kind === "replaced" ? result.stored : "conflict";
-    });
+    return await reportSandbox({ ...context, node }, notice, news, signal);
   }
-}
-
-type News = "attached" | "detached";
-
-/**
- * What a piece of news means for the claim. A late DEL of an older sandbox says nothing about the one that came after
- * it (invariant 8), nor does anything about a pod that the claim is not bound to: pods of one name are told apart by
- * UID, which not every runtime says, and by node.
- */
-function judgeNews(
-  claim: Claim,
-  { pod, attachment }: SandboxEvent,
-  news: News,
-  node: string,
-): "new" | "known" | "foreign" {
-  const { binding, status } = claim;
-  if (claim.releasing === true || binding === undefined || binding.podName !== pod.name) return "foreign";
-  if (binding.node !== node) return "foreign";
-  if (pod.uid !== "" && binding.podUID !== "" && binding.podUID !== pod.uid) return "foreign";
-  const known = status.attachment;
-  if (known === undefined || known.podUID !== binding.podUID) return "new";
-  const same = known.containerID === attachment.containerID;
-  if (news === "attached") return same && !known.detached ? "known" : "new";
-  if (!same) return "foreign";
-  return known.detached ? "known" : "new";
 }

@@ -6,6 +6,7 @@ import type { Binding, Claim, ClaimAttachment, ClaimStatus } from "../../../../a
 import { retryOnConflict } from "../../../../allocator/store/retry-on-conflict.ts";
 import type { Store, Stored } from "../../../../allocator/store/store.ts";
 import type { SandboxEvent } from "../claim-source.ts";
+import { statusOf } from "../sandbox-status.ts";
 
 export interface StatusWriterOptions {
   readonly store: Pick<Store, "get" | "report">;
@@ -81,7 +82,7 @@ export class StatusWriter {
   ): ClaimStatus {
     const { node, clock } = this.#options;
     const seenAt = netns === undefined || bootID === undefined ? {} : { netns, bootID };
-    const attachment = {
+    return statusOf({
       node,
       containerID,
       interface: name,
@@ -89,8 +90,7 @@ export class StatusWriter {
       since: clock.now(),
       detached,
       ...seenAt,
-    };
-    return { phase: detached ? "Detached" : "Attached", attachment };
+    });
   }
 
   /** From what was seen if it is given, and from the authority whenever that is not what is stored any more. */

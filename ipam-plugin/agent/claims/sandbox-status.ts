@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a claim's status says of the sandbox that has it.
+
+import type { Clock } from "../../../allocator/base/ports.ts";
+import type { Claim, ClaimAttachment, ClaimStatus } from "../../../allocator/model/claim.ts";
+import { retryOnConflict } from "../../../allocator/store/retry-on-conflict.ts";
+import type { Store, Stored } from "../../../allocator/store/store.ts";
+import { throwIfCancelled } from "./claim-result.ts";
+import type { SandboxEvent } from "./claim-source.ts";
+
+export type News = "attached" | "detached";
+
+export interface Reporter {
+  readonly store: Pick<Store, "get" | "report">;
+  readonly clock: Pick<Clock, "now">;
+  /** The name of the node that the sandbox is on. */
+  readonly node: string;
+}
+
+export function statusOf(attachment: ClaimAttachment): ClaimStatus {
+  return { phase: attachment.detached ? "Detached" : "Attached", attachment };
+}
+
+/** The claim as it stands once the news is in it; undefined when it is not this pod's any more, or says more already. */
+export async function reportSandbox(
+  { store, clock, node }: Reporter,
+  notice: SandboxEvent,
+  news: News,
+  signal?: AbortSignal,
+): Promise<Stored<"claim"> | undefined> {
+  const { claim: key, attachment, seenAt } = notice;
+  const change = { kind: "claim", key, doing: "its status was written" } as const;
+  return await retryOnConflict(store, change, async (seen) => {
+    if (seen === undefined) return undefined;
+    const bearing = judgeNews(seen.record, notice, news, node);
+    if (bearing !== "new") return bearing === "known" ? seen : undefined;
+    throwIfCancelled(signal);
+    const next = statusOf({
+      node,
+      containerID: attachment.containerID,
+      interface: attachment.interface,
+      podUID: seen.record.binding?.podUID ?? "",
+      since: clock.now(),
+      detached: news === "detached",
+      ...(news === "attached" && seenAt),
+    });
+    const result = await store.report(seen, next);
+    return result.kind === "replaced" ? result.stored : "conflict";
+  });
+}
+
+/**
+ * What a piece of news means for the claim. A late DEL of an older sandbox says nothing about the one that came after
+ * it (invariant 8), nor does anything about a pod that the claim is not bound to: pods of one name are told apart by
+ * UID, which not every runtime says, and by node.
+ */
+function judgeNews(
+  claim: Claim,
+  { pod, attachment }: SandboxEvent,
+  news: News,
+  node: string,
+): "new" | "known" | "foreign" {
+  const { binding, status } = claim;
+  if (claim.releasing === true || binding === undefined || binding.podName !== pod.name) return "foreign";
+  if (binding.node !== node) return "foreign";
+  if (pod.uid !== "" && binding.podUID !== "" && binding.podUID !== pod.uid) return "foreign";
+  const known = status.attachment;
+  if (known === undefined || known.podUID !== binding.podUID) return "new";
+  const same = known.containerID === attachment.containerID;
+  if (news === "attached") return same && !known.detached ? "known" : "new";
+  if (!same) return "foreign";
+  return known.detached ? "known" : "new";
+}
