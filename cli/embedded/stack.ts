@@ -12,8 +12,8 @@ import type { Context } from "../../allocator/cache/context.ts";
 import { type CacheSync, syncCache } from "../../allocator/cache/sync.ts";
 import { GarbageCollector } from "../../allocator/gc/garbage-collector.ts";
 import { startGcLoop } from "../../allocator/gc/gc-loop.ts";
-import { openAdmittedObjects } from "../../allocator/store/sqlite/admitted-objects.ts";
-import { openDatabase } from "../../allocator/store/sqlite/database.ts";
+import { type AdmittedObjects, openAdmittedObjects } from "../../allocator/store/sqlite/admitted-objects.ts";
+import { type Database, openDatabase } from "../../allocator/store/sqlite/database.ts";
 import { openSqliteStore } from "../../allocator/store/sqlite/store.ts";
 import { startAgent } from "../../ipam-plugin/agent/agent.ts";
 import { EmbeddedClaims } from "../../ipam-plugin/agent/claims/embedded.ts";
@@ -109,68 +109,30 @@ async function assemble(
   closers.push(unused.close);
   const node = options.node ?? hostname();
   const socketPath = options.socketPath ?? join(dataDir, "agent.sock");
-  const database = openDatabase(databaseOf(dataDir), { clock, log });
-  closers.push(() => database.close());
-  const store = openSqliteStore(database, { clock, random, log });
-  closers.push(() => store.close());
-  const admittedObjects = openAdmittedObjects(database);
-  const { view, pools, synced } = startMirror({ store, log }, closers);
-  await pools;
-  const context: Context = { store, view, clock, random, log, serial: new KeyedMutex() };
+  const records = await openRecords({ ...options, clock }, closers);
+  const { context, view, admitted, synced } = records;
   const metrics = createMetrics(log);
   withMetrics(metrics, view);
-  const house = startGcLoop(context, new GarbageCollector(context, admittedObjects), metrics);
-  closers.push(() => house.close());
-  const suspect = house.suspect.bind(house);
-  const claimSource = new EmbeddedClaims({
-    context,
-    inventory: admittedObjects,
-    node,
-    suspect,
-    whole: synced,
-  });
+  const collector = startGcLoop(context, new GarbageCollector(context, admitted), metrics);
+  closers.push(() => collector.close());
+  const suspect = collector.suspect.bind(collector);
   const catchUp = () => waitForPools(context, view);
-  const handlers = createHandlers({
-    context,
-    inventory: admittedObjects,
-    embedded: admittedObjects,
-    suspect,
-    catchUp,
-  });
-  if (options.poolsFile !== undefined) {
-    await synced;
-    const path = options.poolsFile;
-    const told = (key: string) =>
-      log.warn("what the file has otherwise is there and stays as it is; berthctl apply -f changes it", {
-        key,
-        file: path,
-      });
-    await loadPools(path, { handlers, store, admitted: admittedObjects, uuid: randomUUID, told });
-  }
+  const handlers = createHandlers({ context, inventory: admitted, embedded: admitted, suspect, catchUp });
+  if (options.poolsFile !== undefined) await loadFile(options.poolsFile, handlers, records);
+  const claimSource = new EmbeddedClaims({ context, inventory: admitted, node, suspect, whole: synced });
+  const { database } = records;
   const bootId = (await readFile(BOOT_ID, "utf8")).trim();
   unused.keep(); // from here on an ADD may be answered
   const agent = await startAgent({
-    database,
-    socketPath,
-    claimSource,
-    clock,
-    random,
-    log,
-    bootId,
+    ...{ database, socketPath, claimSource, clock, random, log, bootId, metrics },
     runtimeRecords: recordsIn(RESULT_FOLDERS, linuxHost),
     // files are written by the host's own clock
     hostLocalLeases: leasesOn(linuxHost, RESULT_FOLDERS, () => options.clock.now()),
-    metrics,
   });
   closers.push(() => agent.close());
   await synced;
-  const app = createApp({
-    handlers,
-    ready: () => ({ ready: view.ready, reason: "records are not loaded" }),
-    metrics,
-    log,
-    clock,
-  });
+  const ready = () => ({ ready: view.ready, reason: "records are not loaded" });
+  const app = createApp({ handlers, ready, metrics, log, clock });
   const webhook = await startWebhook({ ...options, app }, closers);
   await announce(dataDir, { pid: process.pid, ...webhook, socket: socketPath, node }, closers);
   started();
@@ -188,6 +150,46 @@ function removeIfNew(dataDir: string): { readonly keep: () => void; readonly clo
     if (isUnused) for (const suffix of DATABASE_FILES) rmSync(`${path}${suffix}`, { force: true });
   };
   return { keep, close };
+}
+
+/** What is stored in the data folder, and kept in memory of it. */
+interface StoredRecords {
+  readonly database: Database;
+  readonly admitted: AdmittedObjects;
+  readonly context: Context;
+  readonly view: RecordCache;
+  /** Every record is in memory. */
+  readonly synced: Promise<void>;
+}
+
+/** Ready once the pools are in memory. */
+async function openRecords(
+  { dataDir, clock, random, log }: StackOptions,
+  closers: CleanupStack,
+): Promise<StoredRecords> {
+  const database = openDatabase(databaseOf(dataDir), { clock, log });
+  closers.push(() => database.close());
+  const store = openSqliteStore(database, { clock, random, log });
+  closers.push(() => store.close());
+  const admitted = openAdmittedObjects(database);
+  const { view, pools, synced } = startMirror({ store, log }, closers);
+  await pools;
+  const context = { store, view, clock, random, log, serial: new KeyedMutex() };
+  return { database, admitted, context, view, synced };
+}
+
+async function loadFile(
+  path: string,
+  handlers: ReturnType<typeof createHandlers>,
+  { context: { store, log }, admitted, synced }: StoredRecords,
+): Promise<void> {
+  await synced;
+  const told = (key: string) =>
+    log.warn("what the file has otherwise is there and stays as it is; berthctl apply -f changes it", {
+      key,
+      file: path,
+    });
+  await loadPools(path, { handlers, store, admitted, uuid: randomUUID, told });
 }
 
 function startMirror(
