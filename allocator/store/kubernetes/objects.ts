@@ -1,147 +1,31 @@
 // SPDX-License-Identifier: Apache-2.0
-import {
-  BLOCKS,
-  CLAIMS,
-  type KubeItem,
-  type ObjectName,
-  POOLS,
-  RESERVATIONS,
-  type Resource,
-} from "../../../kube/api/resource.ts";
-import { BerthError, isRefusal, messageOf } from "../../base/errors.ts";
-import { formatDuration, parseDuration } from "../../base/go-duration.ts";
-import { parseAddress, parseCidr } from "../../ip/address.ts";
-import { readClaimRequest } from "../../manifest/claim-spec.ts";
-import { Fields, readObject } from "../../manifest/kubernetes-object.ts";
-import type { Block, BlockStatus } from "../../model/block.ts";
-import { type Claim, type ClaimStatus, isBound } from "../../model/claim.ts";
-import type { Reservation } from "../../model/reservation.ts";
-import type { PoolRecord } from "../../pool/pool.ts";
-import { addressOfName, blockName, cidrOfName, keyOf, reservationName } from "../codec.ts";
-import { malformed } from "../decode.ts";
+import type { KubeItem, ObjectName, Resource } from "../../../kube/api/resource.ts";
+import { BerthError, messageOf } from "../../base/errors.ts";
+import type { BlockStatus } from "../../model/block.ts";
+import { type ClaimStatus, isBound } from "../../model/claim.ts";
+import { keyOf } from "../codec.ts";
 import { readRecord, readStored } from "../record.ts";
 import type { Kind, Records, Stored } from "../store.ts";
 import { isSameAttachment, withUnknown } from "../unknown-fields.ts";
-
-type Json = Readonly<Record<string, unknown>>;
-
-/** What is written of a record: `spec`, `status` where it is written apart, annotations of the create. */
-interface Form<R> {
-  readonly resource: Resource;
-  /** Where the record of a key is; undefined for a key that no record can have. */
-  place(key: string): ObjectName | undefined;
-  /** The key of an object that is gone, by its name. */
-  key(place: ObjectName): string | undefined;
-  spec(record: R): Json;
-  /** The object's fields as JSON of the record, which readStored checks; or the record. */
-  json(item: KubeItem): unknown;
-}
-
-/** RFC 1123: what the API server asks of names, and what is safe in a path. */
-const NAME = /^[a-z0-9](?:[-a-z0-9]*[a-z0-9])?(?:\.[a-z0-9](?:[-a-z0-9]*[a-z0-9])?)*$/;
+import { type Json, MAPPINGS, timeOf } from "./crd-mapping.ts";
 
 /** The finalizer of what must not go while it is in use: pools that hold reservations, claims that are bound to a node. */
 export const IN_USE = "berth.dev/in-use";
 /** That of nearly every bound claim, once for all of them. */
 const BY_USE: readonly string[] = [IN_USE];
 
-const pools: Form<PoolRecord> = {
-  resource: POOLS,
-  place: (key) => (isName(key) ? { name: key } : undefined),
-  key: ({ name }) => name,
-  spec: (pool) => ({ ...pool.spec }),
-  json: (item) => ({
-    name: item.metadata.name,
-    spec: fieldsOf(item).get("spec"),
-    ...deletion(item),
-  }),
-};
-
-const reservations: Form<Reservation> = {
-  resource: RESERVATIONS,
-  place: (key) => {
-    const address = parseAddress(key);
-    return address === undefined ? undefined : { name: reservationName(address) };
-  },
-  key: ({ name }) => addressOfName(name),
-  spec: ({ releasedAt, ...rest }) => ({
-    ...rest,
-    ...(releasedAt === undefined ? {} : { releasedAt: timeOf(releasedAt) }),
-  }),
-  json: (item) => {
-    const spec = fieldsOf(item).at("spec").value;
-    if (spec["address"] !== addressOfName(item.metadata.name)) {
-      throw malformed("its name", `is not that of the address ${String(spec["address"])}`);
-    }
-    return withTimes(spec, ["releasedAt"]);
-  },
-};
-
-const blocks: Form<Block> = {
-  resource: BLOCKS,
-  place: (key) => {
-    const cidr = parseCidr(key);
-    return cidr === undefined || cidr.text !== key ? undefined : { name: blockName(cidr) };
-  },
-  key: ({ name }) => cidrOfName(name)?.text,
-  spec: ({ recalledAt, releasedAt, status: _, ...rest }) => ({
-    ...rest,
-    ...(recalledAt === undefined ? {} : { recalledAt: timeOf(recalledAt) }),
-    ...(releasedAt === undefined ? {} : { releasedAt: timeOf(releasedAt) }),
-  }),
-  json: (item) => {
-    const spec = fieldsOf(item).at("spec").value;
-    if (spec["cidr"] !== cidrOfName(item.metadata.name)?.text) {
-      throw malformed("its name", `is not that of the CIDR ${String(spec["cidr"])}`);
-    }
-    return { ...withTimes(spec, ["recalledAt", "releasedAt"]), ...blockStatusJson(item) };
-  },
-};
-
-const claims: Form<Claim> = {
-  resource: CLAIMS,
-  place: (key) => {
-    const [namespace = "", name = "", ...rest] = key.split("/");
-    return rest.length === 0 && isName(namespace) && isName(name) ? { namespace, name } : undefined;
-  },
-  key: ({ namespace, name }) => (namespace === undefined ? undefined : `${namespace}/${name}`),
-  spec: ({ namespace: _, name: __, status: ___, deleting: ____, ...written }) => {
-    const { retention, binding, retained, admittedAt, ...rest } = written;
-    const { ttlMs, ...choices } = retention;
-    return {
-      ...rest,
-      retention: { ...choices, ttl: ttlMs === null ? null : formatDuration(ttlMs) },
-      ...(binding === undefined ? {} : { binding: { ...binding, since: timeOf(binding.since) } }),
-      ...(retained === undefined ? {} : { retained: { ...retained, since: timeOf(retained.since) } }),
-      ...(admittedAt === undefined ? {} : { admittedAt: timeOf(admittedAt) }),
-    };
-  },
-  json: (item) => {
-    const spec = fieldsOf(item).at("spec");
-    // Berth always writes a nonce, be it empty: without one, a person has made the claim
-    return spec.get("nonce") === undefined ? byHand(item) : byBerth(item, spec);
-  },
-};
-
-const FORMS: { readonly [K in Kind]: Form<Records[K]> } = {
-  pool: pools,
-  claim: claims,
-  reservation: reservations,
-  block: blocks,
-};
-
 export function resourceOf(kind: Kind): Resource {
-  return FORMS[kind].resource;
+  return MAPPINGS[kind].resource;
 }
 
 /** Where the record of a key is; undefined for a key that no record can have. */
 export function placeOf(kind: Kind, key: string): ObjectName | undefined {
-  return FORMS[kind].place(key);
+  return MAPPINGS[kind].place(key);
 }
 
 /** The key of an object by its name; undefined for an object that is no record. */
 export function keyOfPlace(kind: Kind, place: ObjectName): string | undefined {
-  return FORMS[kind].key(place);
+  return MAPPINGS[kind].key(place);
 }
 
 /**
@@ -150,7 +34,7 @@ export function keyOfPlace(kind: Kind, place: ObjectName): string | undefined {
  */
 export function specOf<K extends Kind>(kind: K, record: Records[K], seen?: Stored<K>): Json {
   try {
-    return FORMS[kind].spec(withUnknown(kind, readRecord(kind, record), seen));
+    return MAPPINGS[kind].spec(withUnknown(kind, readRecord(kind, record), seen));
   } catch (error) {
     const key = keyOf(kind, record);
     const words = `${kind} ${key} cannot be stored: ${messageOf(error)}`;
@@ -207,11 +91,11 @@ export function storedOf<K extends Kind>(kind: K, item: KubeItem): Stored<K> {
   const { uid, resourceVersion, creationTimestamp = "" } = item.metadata;
   const key = keyOfPlace(kind, item.metadata) ?? item.metadata.name;
   try {
-    const read = readStored(kind, FORMS[kind].json(item));
+    const read = readStored(kind, MAPPINGS[kind].json(item));
     const createdAt = Date.parse(creationTimestamp);
     return { key, ...read, uid, revision: resourceVersion, createdAt, ...finalizersOf(kind, item) };
   } catch (error) {
-    const words = `the ${FORMS[kind].resource.kind} ${key} cannot be read: ${messageOf(error)}; correct or delete it`;
+    const words = `the ${MAPPINGS[kind].resource.kind} ${key} cannot be read: ${messageOf(error)}; correct or delete it`;
     throw new BerthError("STATE_CORRUPT", words, { details: { kind, key }, cause: error });
   }
 }
@@ -228,76 +112,6 @@ function finalizersOf(
   return { finalizers: finalizers.length === 1 && finalizers[0] === IN_USE ? BY_USE : finalizers };
 }
 
-function deletion({ metadata }: KubeItem): { deleting?: true } {
-  return metadata.deletionTimestamp === undefined ? {} : { deleting: true };
-}
-
-function byBerth(item: KubeItem, spec: Fields): unknown {
-  const { ttl = null, ...choices } = spec.at("retention").value;
-  return {
-    ...withTimes(spec.value, ["admittedAt"]),
-    namespace: item.metadata.namespace,
-    name: item.metadata.name,
-    retention: { ...choices, ttlMs: typeof ttl === "string" ? parseDuration(ttl) : ttl },
-    ...timed(spec, "binding"),
-    ...timed(spec, "retained"),
-    ...deletion(item),
-    status: statusJson(item),
-  };
-}
-
-/** What a person leaves out is filled in, as at admission. */
-function byHand(item: KubeItem): unknown {
-  const object = readObject({ ...item, kind: CLAIMS.kind });
-  const claim = isRefusal(object) ? object : readClaimRequest(object);
-  if (isRefusal(claim)) throw malformed("what was written by hand", claim.message);
-  return { ...claim, ...deletion(item), status: statusJson(item) };
-}
-
-/** Of the status, what is Berth's own: conditions are for people. */
-function statusJson(item: KubeItem): unknown {
-  const status = fieldsOf(item).at("status");
-  const { phase = "Pending", message } = status.value;
-  return { phase, ...timed(status, "attachment"), ...(message === undefined ? {} : { message }) };
-}
-
-/** Of the status what its owner's agent writes; nothing before it has written. */
-function blockStatusJson(item: KubeItem): Json {
-  const { node, used, returnedAt } = fieldsOf(item).at("status").value;
-  if (node === undefined) return {};
-  const returned = returnedAt === undefined ? {} : withTimes({ returnedAt }, ["returnedAt"]);
-  return { status: { node, used, ...returned } };
-}
-
 function attachmentJson({ since, ...rest }: NonNullable<ClaimStatus["attachment"]>): Json {
   return { ...rest, since: timeOf(since) };
-}
-
-function fieldsOf(item: KubeItem): Fields {
-  return new Fields(item);
-}
-
-/** A part with a `since`, if it is there. */
-function timed(parent: Fields, key: string): Json {
-  return parent.get(key) === undefined ? {} : { [key]: withTimes(parent.at(key).value, ["since"]) };
-}
-
-/** Times as records have them. One that cannot be read stays as it is, for the record's reader to refuse. */
-function withTimes(json: Json, fields: readonly string[]): Json {
-  const read = { ...json };
-  for (const field of fields) {
-    const value = json[field];
-    const ms = typeof value === "string" ? Date.parse(value) : Number.NaN;
-    if (!Number.isNaN(ms)) read[field] = ms;
-  }
-  return read;
-}
-
-/** RFC 3339 with milliseconds: times must come back as they were. */
-function timeOf(ms: number): string {
-  return new Date(ms).toISOString();
-}
-
-function isName(text: string): boolean {
-  return text.length <= 253 && NAME.test(text);
 }
