@@ -159,9 +159,24 @@ function describeFindings(code: number, text: string): string {
 }
 
 /** Makes the folder, in which the file of pools is all that there is yet. */
-export async function prepareFolder({ manifests = [] }: TestStackOptions): Promise<string> {
+async function prepareFolder({ manifests = [] }: TestStackOptions): Promise<string> {
   const folder = await mkdtemp(join(tmpdir(), "berth-stack-"));
   const documents = manifests.map((manifest) => JSON.stringify(manifest));
   await writeFile(join(folder, "pools.yaml"), documents.join("\n---\n"));
   return folder;
+}
+
+/** Starts a stack in a folder of its own; one that does not start leaves nothing behind. */
+export async function startIn<S extends { start(): Promise<void>; remove(): Promise<void> }>(
+  options: TestStackOptions,
+  make: (folder: string) => S,
+): Promise<S> {
+  const stack = make(await prepareFolder(options));
+  try {
+    await stack.start();
+  } catch (error) {
+    await stack.remove();
+    throw error;
+  }
+  return stack;
 }

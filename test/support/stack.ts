@@ -2,21 +2,14 @@
 import type { ChildProcess } from "node:child_process";
 import { rm } from "node:fs/promises";
 import { type Ended, type Started, start } from "./process.ts";
-import { BERTHCTL, prepareFolder, StackFolder, type TestStackOptions } from "./stack-folder.ts";
+import { BERTHCTL, StackFolder, startIn, type TestStackOptions } from "./stack-folder.ts";
 
 /** `berthctl up` as a process of its own, which can be stopped, killed and started again on the same data. */
 export class ChildStack extends StackFolder {
   #running: Started | undefined;
 
-  static async start(options: TestStackOptions = {}): Promise<ChildStack> {
-    const stack = new ChildStack(await prepareFolder(options));
-    try {
-      await stack.start();
-    } catch (error) {
-      await stack.remove();
-      throw error;
-    }
-    return stack;
+  static start(options: TestStackOptions = {}): Promise<ChildStack> {
+    return startIn(options, (folder) => new ChildStack(folder));
   }
 
   async start(): Promise<void> {

@@ -5,7 +5,7 @@ import { noopLogger } from "../../allocator/base/ports.ts";
 import { type Stack, startStack } from "../../cli/embedded/stack.ts";
 import { createRandom } from "../../system/random.ts";
 import { LeapingClock } from "./leaping-clock.ts";
-import { prepareFolder, StackFolder, type TestStackOptions } from "./stack-folder.ts";
+import { StackFolder, startIn, type TestStackOptions } from "./stack-folder.ts";
 
 const STEP_MS = 5_000;
 /** A call's own time limits must not pass while it is still on its way to what it waits for. */
@@ -17,15 +17,8 @@ export class TimedStack extends StackFolder {
   readonly clock = new LeapingClock();
   #stack: Stack | undefined;
 
-  static async start(options: TestStackOptions = {}): Promise<TimedStack> {
-    const stack = new TimedStack(await prepareFolder(options));
-    try {
-      await stack.start();
-    } catch (error) {
-      await stack.remove();
-      throw error;
-    }
-    return stack;
+  static start(options: TestStackOptions = {}): Promise<TimedStack> {
+    return startIn(options, (folder) => new TimedStack(folder));
   }
 
   async start(): Promise<void> {
