@@ -8,7 +8,6 @@ import { namespaceOf } from "../../../allocator/model/cluster-state.ts";
 import type { Stored } from "../../../allocator/store/store.ts";
 import type { Controller } from "../../../kube/controller/run-queue.ts";
 import { DONE, type Outcome, WorkQueue } from "../../../kube/controller/workqueue.ts";
-
 import type { ObservedNode, ObservedPod } from "../../cluster-state/informers.ts";
 import type { ControllerDeps } from "../controller.ts";
 import { type BindDecision, decideBinding } from "./decision.ts";
@@ -112,10 +111,8 @@ class Binder implements Controller {
     if (before === undefined || before.exempt) return;
     const gone = now?.uid !== before.uid;
     if (!gone && (before.ended || !now.ended)) return;
-    for (const claim of this.#deps.mirror.claimsOfPod(before.namespace, before.name)) {
-      this.#deps.suspect(claim.record);
-      this.#wakeWaitersOf(claim.key);
-    }
+    for (const { key: claim } of this.#deps.mirror.claimsOfPod(before.namespace, before.name))
+      this.#wakeWaitersOf(claim);
   }
 
   /** Nodes change every few seconds, and hardly ever in this. */
