@@ -2,6 +2,7 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import { bind, isDetached } from "../../../allocator/lifecycle/bind.ts";
+import { reserve } from "../../../allocator/lifecycle/reserve.ts";
 import type { Claim } from "../../../allocator/model/claim.ts";
 import type { Store } from "../../../allocator/store/store.ts";
 import { addrs, DB_POOL, refusalOf } from "../../../test/support/fixtures.ts";
@@ -61,6 +62,28 @@ describe("Claims, from one sandbox to the next", () => {
     assert.deepEqual(await claimAt(world, "shop/a"), before);
     await claims.detached({ claim: "shop/a", pod, attachment });
     assert.equal((await claimAt(world, "shop/a")).record.status.attachment?.detached, true);
+  });
+
+  it("gives a claim to a pod by itself before it binds it, whose StatefulSet was reviewed and never kept", async () => {
+    await using world = await openWorld({ pools: [DB_POOL] });
+    const told = { "berth.dev/ips": "10.20.0.70", "berth.dev/claim": "mysql-0" };
+    const entry = addrs("10.20.0.70");
+    const key = { namespace: "shop", name: "mysql-0" };
+    const identity = { kind: "StatefulSet", apiVersion: "apps/v1", name: "mysql", ordinal: 0 };
+    const retention = { whenDeleted: "Release", whenScaled: "Retain", ttlMs: null } as const;
+    const ask70 = { ...key, namespaceLabels: {}, podLabels: {}, entry };
+    const request = { addresses: entry };
+    await reserve(world.context, { key, identity, request, retention, ask: ask70 }, "nothing");
+    await keepPod(world, "mysql-0", { ...told, "berth.dev/addresses": "10.20.0.70" });
+    const claims = claimsOf(world);
+    const { pod, attachment } = ask("mysql-0");
+    await assignedClaim(claims, ask("mysql-0"));
+    assert.equal((await claimAt(world, "shop/mysql-0")).record.identity.kind, "Pod");
+
+    await claims.detached({ claim: "shop/mysql-0", pod, attachment });
+    await world.objects.forget("Pod", "shop", "mysql-0");
+    await world.collector().judgeClaim(await claimAt(world, "shop/mysql-0"));
+    assert.deepEqual(await world.holdings(), {});
   });
 
   it("lets go of what counts as in use on this node when nothing here has it", async () => {

@@ -22,7 +22,8 @@ import {
 import { claimRefsFor, doesWithout, matchesRef } from "../../../allocator/manifest/pod-claim.ts";
 import { requestsAddress } from "../../../allocator/model/address-request.ts";
 import type { Claim, ClaimAttachment } from "../../../allocator/model/claim.ts";
-import type { ClusterState } from "../../../allocator/model/cluster-state.ts";
+import { workloadOf } from "../../../allocator/model/claim-workload.ts";
+import type { ClusterState, PodState } from "../../../allocator/model/cluster-state.ts";
 import type { Stored } from "../../../allocator/store/store.ts";
 import {
   changed,
@@ -67,7 +68,7 @@ export class EmbeddedClaims implements ClaimSource {
     this.#options = options;
   }
 
-  async find(request: AttachRequest, _signal: AbortSignal): Promise<ClaimMatch | NoClaim | Refusal> {
+  async find(request: AttachRequest, signal: AbortSignal): Promise<ClaimMatch | NoClaim | Refusal> {
     const { context, inventory } = this.#options;
     const { namespace, name } = request.pod;
     const pod = await inventory.pod(namespace, name);
@@ -85,6 +86,8 @@ export class EmbeddedClaims implements ClaimSource {
         declined = claim.record;
         continue;
       }
+      if (pod !== undefined && !isItsOwn && isNamesake(pod, claim.record))
+        await this.#settle(request, signal);
       return this.#foundFor(claim, { token: lead.token, ...said }, request);
     }
     return await this.#make(request, annotations, declined);
@@ -249,4 +252,13 @@ export class EmbeddedClaims implements ClaimSource {
     const { context, node } = this.#options;
     return await reportSandbox({ ...context, node }, notice, news, signal);
   }
+}
+
+/**
+ * Whether a pod by itself is called as a place whose claim it finds. Bound before that is settled, it would look as if the
+ * workload's own pod had used the claim, which would stay for a workload that nobody may ever have kept. What the settling
+ * refuses is decided when it is bound.
+ */
+function isNamesake({ owner }: PodState, claim: Claim): boolean {
+  return owner === undefined && workloadOf(claim) !== undefined;
 }
