@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+import { KeyedMutex } from "../../allocator/base/keyed-mutex.ts";
+import { noopLogger } from "../../allocator/base/ports.ts";
+import { RecordCache } from "../../allocator/cache/cache.ts";
+import type { Context } from "../../allocator/cache/context.ts";
+import { syncCache } from "../../allocator/cache/sync.ts";
+import { GarbageCollector } from "../../allocator/gc/garbage-collector.ts";
+import { openAdmittedObjects } from "../../allocator/store/sqlite/admitted-objects.ts";
+import { openDatabase } from "../../allocator/store/sqlite/database.ts";
+import { EmbeddedClaims } from "../../ipam-plugin/agent/claims/embedded.ts";
+import { createClock } from "../../system/clock.ts";
+import { createRandom } from "../../system/random.ts";
+import { openHandle } from "./handles.ts";
+
+/** What decides about addresses on one host that shares etcd with others: everything of an agent but its socket. */
+export interface Host {
+  readonly node: string;
+  readonly context: Context;
+  readonly claims: EmbeddedClaims;
+  readonly collector: GarbageCollector;
+  close(): Promise<void>;
+}
+
+export async function openHost(node: string, endpoints: readonly string[]): Promise<Host> {
+  const handle = openHandle({ endpoints });
+  const { store } = handle;
+  const view = new RecordCache(noopLogger);
+  const stop = new AbortController();
+  const following = syncCache(store, view, stop.signal);
+  const deps = { clock: createClock(), random: createRandom(), log: noopLogger, serial: new KeyedMutex() };
+  const context: Context = { ...deps, store, view };
+  // of this host alone: the others know nothing of what was admitted here
+  const database = openDatabase(":memory:");
+  const inventory = openAdmittedObjects(database);
+  await following.synced;
+  return {
+    node,
+    context,
+    claims: new EmbeddedClaims({ context, inventory, node, suspect: () => undefined }),
+    collector: new GarbageCollector(context, inventory),
+    async close() {
+      stop.abort();
+      await following.ended;
+      await handle.close();
+      database.close();
+    },
+  };
+}
