@@ -54,14 +54,19 @@ export class AgentNode {
     await writeFile(join(this.folder, "kubeconfig"), kubeConfig.exportConfig(), { mode: 0o600 });
   }
 
-  /** Starts the agent and waits until it serves. */
-  async serve(): Promise<void> {
+  /** Starts the agent, which may refuse to serve. */
+  launch(): void {
     this.#log = "";
     const started = startAgentProcess(agentEnvironment(this.folder, this.name));
     this.#started = started;
     started.child.stderr?.on("data", (text: string) => {
       this.#log += text;
     });
+  }
+
+  /** Starts the agent and waits until it serves. */
+  async serve(): Promise<void> {
+    this.launch();
     await eventually(`the agent of ${this.name} serves`, () => this.port, 30_000);
   }
 
