@@ -20,7 +20,7 @@ import type { Claim } from "../model/claim.ts";
 import type { Reservation } from "../model/reservation.ts";
 import type { Stored } from "../store/store.ts";
 import { repairClaim } from "./claim-repair.ts";
-import { findBroken } from "./garbage-collector.ts";
+import { findBroken } from "./orphans.ts";
 
 const POOLS = [DB_POOL];
 const BOTH = [addr("10.20.0.70"), addr("fd00:20::7")];

@@ -26,7 +26,8 @@ import { reserve } from "../lifecycle/reserve.ts";
 import { readObject } from "../manifest/kubernetes-object.ts";
 import type { Request } from "../model/address-request.ts";
 import type { Claim } from "../model/claim.ts";
-import { findOrphans, GarbageCollector } from "./garbage-collector.ts";
+import { GarbageCollector } from "./garbage-collector.ts";
+import { findOrphans } from "./orphans.ts";
 
 const POOLS = [DB_POOL];
 

@@ -6,31 +6,26 @@ import { type Address, type Family, familyOf, fromNumber } from "../ip/address.t
 import { pickFree, startOffset } from "../ip/free-address.ts";
 import type { AddressEntry } from "../model/address-request.ts";
 import { isPredecessor } from "../model/claim.ts";
-import type { AddressSpace } from "../pool/address-space.ts";
 import type { ByFamily } from "../pool/namespace-bounds.ts";
-import { familiesOf, intervalsOf, type Pool, rangeOf } from "../pool/pool.ts";
-import { type EligibilityInput, ineligibility, poolDisabled, quotaExceeded } from "./eligibility.ts";
+import { familiesOf, intervalsOf, type Pool } from "../pool/pool.ts";
+import { ineligibility, poolDisabled, quotaExceeded } from "./eligibility.ts";
+import { familiesFor, isIn, type PoolConstraints, partOf, type Source, sourcesFor } from "./pool-choice.ts";
 import {
   addressInBlock,
   addressOutside,
   addressTaken,
   entryRefusal,
   noFamily,
-  noPool,
   poolExhausted,
   quoted,
-  unknownPool,
 } from "./refusal-messages.ts";
 
 /** What one identity needs, with everything that decides which pools are open to it. */
-export interface AddressConstraints extends EligibilityInput {
+export interface AddressConstraints extends PoolConstraints {
   /** Of the claim; seeds the choice, so that an identity tends to the same address. */
   readonly name: string;
   /** Exactly these addresses. */
   readonly entry?: AddressEntry;
-  /** Names of pools or CIDRs of their ranges. */
-  readonly pools?: readonly string[];
-  readonly families?: readonly Family[];
   /** Name of the claim that it gets the entry from. */
   readonly takesOver?: string;
 }
@@ -166,12 +161,6 @@ function exactLot(view: RecordReader, pool: Pool, address: Address): FamilyPlan 
   };
 }
 
-/** A pool, and which of its ranges may serve: all of them, or those of the CIDR that the request names. */
-interface Source {
-  readonly pool: Pool;
-  readonly part: AddressSpace;
-}
-
 function planAny(view: RecordReader, ask: AddressConstraints): Plan | Refusal {
   const sources = sourcesFor(view, ask);
   if (isRefusal(sources)) return sources;
@@ -245,80 +234,4 @@ function* walk(
       yield { address: fromNumber(n, family), pool: pool.name };
     }
   }
-}
-
-/** Named pools in the order of their naming, else every open pool by priority. */
-function sourcesFor(view: RecordReader, ask: AddressConstraints): readonly Source[] | Refusal {
-  return ask.pools === undefined ? openSources(view, ask) : namedSources(view, ask, ask.pools);
-}
-
-function openSources(view: RecordReader, ask: AddressConstraints): readonly Source[] | Refusal {
-  const open: Source[] = [];
-  const closed: (() => Refusal)[] = [];
-  for (const pool of view.pools()) {
-    const why = ineligibility(view, pool, ask, keepsOf(view, pool, ask));
-    if (why === undefined) open.push({ pool, part: pool });
-    else closed.push(why);
-  }
-  if (open.length > 0) return open;
-  const [only] = closed;
-  return only !== undefined && closed.length === 1 ? only() : noPool(view, ask.namespace);
-}
-
-function namedSources(
-  view: RecordReader,
-  ask: AddressConstraints,
-  names: readonly string[],
-): readonly Source[] | Refusal {
-  const named: Source[] = [];
-  for (const name of names) {
-    const source = sourceNamed(view, name);
-    if (source === undefined) return unknownPool(view, name);
-    const why = ineligibility(view, source.pool, ask, keepsOf(view, source.pool, ask));
-    if (why !== undefined) return why();
-    named.push(source);
-  }
-  return named;
-}
-
-function sourceNamed(view: RecordReader, name: string): Source | undefined {
-  for (const pool of view.pools()) {
-    const part = partOf(pool, name);
-    if (part !== undefined) return { pool, part };
-  }
-  return undefined;
-}
-
-/** What of the pool a name or a CIDR means. */
-function partOf(pool: Pool, name: string): AddressSpace | undefined {
-  if (pool.name === name) return pool;
-  const ranges = pool.ranges.filter((range) => range.cidr.text === name);
-  const [range] = ranges;
-  return range && { ...pool, ranges, families: [range.family] };
-}
-
-function isIn(part: AddressSpace | undefined, address: Address): boolean {
-  return part !== undefined && rangeOf(part, address) !== undefined;
-}
-
-function keepsOf(view: RecordReader, pool: Pool, { holds = [] }: AddressConstraints): boolean {
-  return holds.some((address) => view.poolOf(address) === pool);
-}
-
-/**
- * Of named pools every family that any of them has; of unnamed ones those of the first that would serve, or of those
- * that the identity has its addresses from: a pool that is new must not take them away.
- */
-function familiesFor(
-  view: RecordReader,
-  ask: AddressConstraints,
-  sources: readonly Source[],
-): readonly Family[] {
-  if (ask.families !== undefined) return [...new Set(ask.families)];
-  const homes = sources.filter(({ pool }) => keepsOf(view, pool, ask));
-  const unnamed = homes.length > 0 ? homes : sources.slice(0, 1);
-  const from = ask.pools === undefined ? unnamed : sources;
-  return (["IPv4", "IPv6"] as const).filter((family) =>
-    from.some(({ part }) => familiesOf(part).includes(family)),
-  );
 }

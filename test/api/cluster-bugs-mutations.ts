@@ -38,7 +38,7 @@ export const CLUSTER_MUTATIONS: readonly ClusterMutation[] = [
   },
   {
     name: "B12-orphans",
-    file: "allocator/gc/garbage-collector.ts",
+    file: "allocator/gc/orphans.ts",
     from: "if (now - at >= ORPHAN_GRACE_MS) orphans.push(stored);",
     to: "",
     test: "B12 ",

@@ -145,7 +145,7 @@ export const MUTATIONS: readonly Mutation[] = [
   },
   {
     name: "B12",
-    file: "allocator/gc/garbage-collector.ts",
+    file: "allocator/gc/orphans.ts",
     from: "if (now - at >= ORPHAN_GRACE_MS) orphans.push(stored);",
     to: "",
     caughtBy: "records.test.ts",

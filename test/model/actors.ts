@@ -3,7 +3,8 @@
 import { isRefusal } from "../../allocator/base/errors.ts";
 import { allocateSlot } from "../../allocator/demand/slots.ts";
 import { repairClaim } from "../../allocator/gc/claim-repair.ts";
-import { GarbageCollector, ORPHAN_GRACE_MS } from "../../allocator/gc/garbage-collector.ts";
+import { GarbageCollector } from "../../allocator/gc/garbage-collector.ts";
+import { ORPHAN_GRACE_MS } from "../../allocator/gc/orphans.ts";
 import type { Address } from "../../allocator/ip/address.ts";
 import { type BindingEvidence, bind, isDetached, isSame } from "../../allocator/lifecycle/bind.ts";
 import { deleteOrphan } from "../../allocator/lifecycle/orphan-mark.ts";

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import { syncCache } from "../../allocator/cache/sync.ts";
 import { BerthError } from "../../allocator/base/errors.ts";
 import { KeyedMutex } from "../../allocator/base/keyed-mutex.ts";
 import type { Clock, Logger } from "../../allocator/base/ports.ts";
 import { FOLLOWED, RecordCache } from "../../allocator/cache/cache.ts";
 import type { Context } from "../../allocator/cache/context.ts";
+import { syncCache } from "../../allocator/cache/sync.ts";
 import type { GarbageCollector } from "../../allocator/gc/garbage-collector.ts";
 import type { KubeObject } from "../../allocator/manifest/kubernetes-object.ts";
 import type { Claim } from "../../allocator/model/claim.ts";

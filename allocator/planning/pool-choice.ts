@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: Apache-2.0
+// Which pools may serve a request, in which order, and of which families.
+
+import type { Refusal } from "../base/errors.ts";
+import type { RecordReader } from "../cache/reader.ts";
+import type { Address, Family } from "../ip/address.ts";
+import type { AddressSpace } from "../pool/address-space.ts";
+import { familiesOf, type Pool, rangeOf } from "../pool/pool.ts";
+import { type EligibilityInput, ineligibility } from "./eligibility.ts";
+import { noPool, unknownPool } from "./refusal-messages.ts";
+
+/** What decides which pools are asked. */
+export interface PoolConstraints extends EligibilityInput {
+  /** Names of pools or CIDRs of their ranges. */
+  readonly pools?: readonly string[];
+  readonly families?: readonly Family[];
+}
+
+/** A pool, and which of its ranges may serve: all of them, or those of the CIDR that the request names. */
+export interface Source {
+  readonly pool: Pool;
+  readonly part: AddressSpace;
+}
+
+/** Named pools in the order of their naming, else every open pool by priority. */
+export function sourcesFor(view: RecordReader, ask: PoolConstraints): readonly Source[] | Refusal {
+  return ask.pools === undefined ? openSources(view, ask) : namedSources(view, ask, ask.pools);
+}
+
+function openSources(view: RecordReader, ask: PoolConstraints): readonly Source[] | Refusal {
+  const open: Source[] = [];
+  const closed: (() => Refusal)[] = [];
+  for (const pool of view.pools()) {
+    const why = ineligibility(view, pool, ask, keepsOf(view, pool, ask));
+    if (why === undefined) open.push({ pool, part: pool });
+    else closed.push(why);
+  }
+  if (open.length > 0) return open;
+  const [only] = closed;
+  return only !== undefined && closed.length === 1 ? only() : noPool(view, ask.namespace);
+}
+
+function namedSources(
+  view: RecordReader,
+  ask: PoolConstraints,
+  names: readonly string[],
+): readonly Source[] | Refusal {
+  const named: Source[] = [];
+  for (const name of names) {
+    const source = sourceNamed(view, name);
+    if (source === undefined) return unknownPool(view, name);
+    const why = ineligibility(view, source.pool, ask, keepsOf(view, source.pool, ask));
+    if (why !== undefined) return why();
+    named.push(source);
+  }
+  return named;
+}
+
+function sourceNamed(view: RecordReader, name: string): Source | undefined {
+  for (const pool of view.pools()) {
+    const part = partOf(pool, name);
+    if (part !== undefined) return { pool, part };
+  }
+  return undefined;
+}
+
+/** What of the pool a name or a CIDR means. */
+export function partOf(pool: Pool, name: string): AddressSpace | undefined {
+  if (pool.name === name) return pool;
+  const ranges = pool.ranges.filter((range) => range.cidr.text === name);
+  const [range] = ranges;
+  return range && { ...pool, ranges, families: [range.family] };
+}
+
+export function isIn(part: AddressSpace | undefined, address: Address): boolean {
+  return part !== undefined && rangeOf(part, address) !== undefined;
+}
+
+function keepsOf(view: RecordReader, pool: Pool, { holds = [] }: PoolConstraints): boolean {
+  return holds.some((address) => view.poolOf(address) === pool);
+}
+
+/**
+ * Of named pools every family that any of them has; of unnamed ones those of the first that would serve, or of those
+ * that the identity has its addresses from: a pool that is new must not take them away.
+ */
+export function familiesFor(
+  view: RecordReader,
+  ask: PoolConstraints,
+  sources: readonly Source[],
+): readonly Family[] {
+  if (ask.families !== undefined) return [...new Set(ask.families)];
+  const homes = sources.filter(({ pool }) => keepsOf(view, pool, ask));
+  const unnamed = homes.length > 0 ? homes : sources.slice(0, 1);
+  const from = ask.pools === undefined ? unnamed : sources;
+  return (["IPv4", "IPv6"] as const).filter((family) =>
+    from.some(({ part }) => familiesOf(part).includes(family)),
+  );
+}
