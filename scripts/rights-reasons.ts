@@ -60,9 +60,11 @@ export const REASONS: Readonly<Record<string, Account>> = {
   "berth-agent": {
     title: "berth-agent: the agent of a node",
     narrowed:
-      "The policy `agents.berth.dev` leaves it the status of claims that are bound to its own node and of blocks that it owns, told by the node name that the API server writes into its pod's token; a token without one writes nothing. It reads pods, claims and blocks of the whole cluster.",
+      "The policy `agents.berth.dev` leaves it the status of claims that are bound to its own node and of blocks that it owns, told by the node name that the API server writes into its pod's token; a token without one writes nothing. It reads pods, claims, blocks, nodes and namespaces of the whole cluster.",
     why: {
       pods: "those of its node, by a field selector that a role cannot ask for",
+      namespaces: "their labels: which pools are open to a pod that asks for nothing",
+      nodes: "the labels of its own, by a field selector: the same",
       "ipclaims.berth.dev": "what is bound to its node, by selector; one claim when memory has none yet",
       "ipblocks.berth.dev":
         "which pieces of a pool its node owns, by selector; one block when a status was written meanwhile",

@@ -27,6 +27,8 @@ export interface Agent {
   attached(): readonly Attachment[];
   /** Whoever keeps the records has told of blocks or pools: what is known of them now is what is given from. */
   blocksChanged(): Promise<void>;
+  /** What decides which pools are open to a pod was heard of. */
+  factsChanged(): void;
   /** Whether pods that ask for nothing are served out of blocks of the pool, so far as is known. */
   hasBlocks(pool: string): boolean;
   /** Runs `work` in the claim's turn, if no sandbox of this node has the claim: no ADD of it is under way then. */
@@ -80,6 +82,7 @@ export async function startAgent(options: AgentOptions): Promise<Agent> {
       reporter?.kick();
       return blockFollower.record();
     },
+    factsChanged: () => blockFollower.wake(),
     hasBlocks: (pool) => blockFollower.hasBlocks(pool) === true,
     unlessInUse: (claim, work) => ifUnused(claim, services, work),
     close: () => {

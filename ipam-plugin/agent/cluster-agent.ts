@@ -120,6 +120,7 @@ export async function startNodeAgent(options: NodeAgentOptions): Promise<NodeAge
       log.warn("blocks of this node were not journalled", { error });
     });
   watch.onBlocks(told);
+  watch.onFacts(() => agent.factsChanged());
   const strays = new StrayDetector({ view: watch, attached: () => agent.attached(), clock, log });
   gaugeOf(metrics, "berth_agent_claims", () => watch.size);
   gaugeOf(metrics, "berth_agent_stray_sandboxes", () => strays.find().length);
@@ -134,6 +135,8 @@ function blocksOf(watch: NodeInformers, statuses: BlockSource["statuses"]): Bloc
     },
     blocks: () => watch.blocks(),
     pool: (name) => watch.pool(name),
+    pools: () => watch.pools(),
+    factsOf: (pod) => watch.factsOf(pod),
   };
 }
 

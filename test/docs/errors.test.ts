@@ -150,7 +150,10 @@ describe("docs/errors.md", () => {
   it("shows what is really said: BLOCKS_EXHAUSTED", async () => {
     const node = await NodeBench.open();
     try {
-      node.blockSource.pools.set("db", parsed(poolRecord("db", "10.20.0.0/24", { blockSize: { ipv4: 30 } })));
+      node.blockSource.stored.set(
+        "db",
+        parsed(poolRecord("db", "10.20.0.0/24", { blockSize: { ipv4: 30 } })),
+      );
       node.blockSource.grant("db", "10.20.0.68/30");
       await node.hearBlocks();
       node.ipam = { pools: ["db"] };

@@ -6,9 +6,10 @@ import { staticAddresses } from "../../cni/static.ts";
 import type { Attachment } from "../journal/attachment.ts";
 import type { AgentServices } from "../services/services.ts";
 import type { AddRequest } from "./add-request.ts";
+import { poolsFor } from "./chosen-pools.ts";
 import { cancelledError, commitAttachment } from "./commit.ts";
 import { wasServedWithoutClaim } from "./earlier-sandbox.ts";
-import { assignFromBlocks, isServedFromBlocks } from "./from-blocks.ts";
+import { assignFromBlocks, hasBlocks } from "./from-blocks.ts";
 import { assignFromClaim } from "./from-claim.ts";
 import { pickAddresses } from "./from-ranges.ts";
 import { withLeases } from "./leased-space.ts";
@@ -28,11 +29,24 @@ export async function assignAddresses(
     if (fromClaim !== undefined) return fromClaim;
   }
   if (signal.aborted) return cancelledError(ask);
-  const { pools } = ask.ipam;
-  if (await isServedFromBlocks(services, pools, signal))
-    return assignFromBlocks(ask, services, { pools, signal });
-  if (signal.aborted) return cancelledError(ask);
+  const fromBlocks = await assignFromChosen(ask, services, signal);
+  if (fromBlocks !== undefined) return fromBlocks;
   return ask.ipam.rangeSets.length > 0 ? assignFromRanges(ask, services) : assignStatic(ask, services);
+}
+
+/** Undefined: no pool serves the pod out of blocks. A network that has addresses of its own and names no pool has none. */
+async function assignFromChosen(
+  ask: AddRequest,
+  services: AgentServices,
+  signal: AbortSignal,
+): Promise<Attachment | CniError | undefined> {
+  const { pools, rangeSets, addresses } = ask.ipam;
+  if (pools.length === 0 && rangeSets.length + addresses.length > 0) return undefined;
+  const choice = await poolsFor(ask, services, signal);
+  if (signal.aborted) return cancelledError(ask);
+  if (choice === undefined) return undefined;
+  if (isRefusal(choice)) return fromRefusal(choice);
+  return hasBlocks(choice) ? assignFromBlocks(ask, services, { choice, signal }) : undefined;
 }
 
 async function assignFromRanges(ask: AddRequest, services: AgentServices): Promise<Attachment | CniError> {

@@ -22,7 +22,7 @@ function setUp(): void {
 }
 
 function pool(name: string, cidrs: string | string[], blockSize: object, spec: object = {}): void {
-  node.blockSource.pools.set(name, parsed(poolRecord(name, cidrs, { blockSize, ...spec })));
+  node.blockSource.stored.set(name, parsed(poolRecord(name, cidrs, { blockSize, ...spec })));
 }
 
 async function grant(...cidrs: readonly string[]): Promise<void> {
@@ -184,7 +184,7 @@ describe("an ADD that is served from a block", () => {
 
   it("gets one of the next pool when the first has none, and is told of each when none has", async () => {
     pool("more", "10.9.0.0/24", { ipv4: 30 });
-    node.ipam = { pools: ["none", "db", "more"] };
+    node.ipam = { pools: ["db", "more"] };
     await grant("10.0.0.4/30");
     node.blockSource.grant("more", "10.9.0.4/32");
     await node.hearBlocks();
@@ -192,7 +192,9 @@ describe("an ADD that is served from a block", () => {
     assert.deepEqual(await node.add({ cid: "e" }), ["10.9.0.4"]);
     const error = await refused({ cid: "f" });
     assert.deepEqual([error.code, error.details], [11, "BLOCKS_EXHAUSTED"]);
-    assert.match(error.msg, /no pool "none"; .* of pool "db", .* 4 in use.*; .* of pool "more", .* 1 in use/);
+    assert.match(error.msg, / of pool "db", .* 4 in use.*; .* of pool "more", .* 1 in use/);
+    const unknown = await refused({ cid: "g", ipam: { pools: ["db", "none"] } });
+    assert.deepEqual([unknown.code, unknown.details], [104, "POOL_UNKNOWN"]);
     assert.equal((await node.call("STATUS", { cid: "", ifname: "", netns: "" })).exitStatus, 0);
   });
 
@@ -215,7 +217,7 @@ describe("the blocks of a node", () => {
     await node.add({ cid: "a" });
     node.blockSource.isSynced = false;
     node.blockSource.records.clear();
-    node.blockSource.pools.clear();
+    node.blockSource.stored.clear();
     await node.restart();
     await node.add({ cid: "b" });
     assert.deepEqual(node.held, ["10.0.0.4", "10.0.0.8"]);

@@ -1,138 +1,116 @@
 // SPDX-License-Identifier: Apache-2.0
-import { BerthError, isRefusal, type Refusal, refuse } from "../../../allocator/base/errors.ts";
+import { isRefusal, type Refusal, refuse } from "../../../allocator/base/errors.ts";
 import { formatDuration } from "../../../allocator/base/go-duration.ts";
-import { type Address, familyOf, toNumber } from "../../../allocator/ip/address.ts";
+import { type Address, type Family, familyOf, toNumber } from "../../../allocator/ip/address.ts";
 import { contains, fullInterval } from "../../../allocator/ip/ip-range.ts";
 import { blockLength } from "../../../allocator/pool/blocks.ts";
-import type { Pool } from "../../../allocator/pool/pool.ts";
+import type { Pool, RouteSpec } from "../../../allocator/pool/pool.ts";
+import type { PoolChoice } from "../../../allocator/pool/pool-choice.ts";
 import { type CniError, fromRefusal } from "../../cni/errors.ts";
 import type { ResultAddress } from "../../cni/result.ts";
-import type { BlockShortage } from "../blocks/node-blocks.ts";
+import type { BlockShortage, NodeBlocks } from "../blocks/node-blocks.ts";
 import { within } from "../claims/deadline.ts";
 import type { Attachment } from "../journal/attachment.ts";
 import type { AgentServices } from "../services/services.ts";
 import type { AddRequest } from "./add-request.ts";
 import { cancelledError, commitAttachment } from "./commit.ts";
 
-type Blocks = Pick<AgentServices, "blocks" | "blockFollower">;
-
-/** One address of each family that the pool has blocks of: all or none. */
+/** An address of each family, each with the pool that it is of. */
 export interface BlockResult {
-  readonly pool: Pool;
-  readonly addresses: readonly ResultAddress[];
+  readonly given: readonly { readonly pool: Pool; readonly address: ResultAddress }[];
 }
 
 /** How long an ADD waits for the node's first block of a pool, or for the watch to have listed them. */
 const EXPECTED_MS = 5_000;
 
-/** Attaches addresses of this node's blocks: of the first of the pools that has them. Asks nobody. */
+/** Attaches addresses of this node's blocks: of each family out of the first of the pools that has one. Asks nobody. */
 export async function assignFromBlocks(
   ask: AddRequest,
   services: AgentServices,
-  { pools, signal }: { readonly pools: readonly string[]; readonly signal: AbortSignal },
+  { choice, signal }: { readonly choice: PoolChoice; readonly signal: AbortSignal },
 ): Promise<Attachment | CniError> {
-  await whileExpected(
-    services,
-    signal,
-    () => isRefusal(pickFromBlocks(services, pools, ask.requested)),
-    pools,
-  );
+  const pick = () => pickFromBlocks(services.blocks, choice, ask.requested);
+  await whileExpected(services, { choice, signal }, () => isRefusal(pick()));
   if (signal.aborted) return cancelledError(ask);
   // from here to the commit nothing waits: two ADDs cannot choose the same
-  const pick = pickFromBlocks(services, pools, ask.requested);
-  if (isRefusal(pick)) return fromRefusal(pick);
-  const { pool, addresses } = pick;
-  const { routes = [], dns = {} } = pool.spec;
-  const families = new Set(addresses.map(({ address }) => familyOf(address)));
-  const own = routes.filter(({ dst }) => families.has(dst.includes(":") ? "IPv6" : "IPv4"));
+  const picked = pick();
+  if (isRefusal(picked)) return fromRefusal(picked);
+  const { given } = picked;
+  const routes = given.flatMap(({ pool, address }) => routesOf(pool, address.address));
+  const dns = given.find(({ pool }) => pool.spec.dns !== undefined)?.pool.spec.dns ?? {};
   return commitAttachment(ask, services, {
     source: "block",
-    pool: pool.name,
+    pool: [...new Set(given.map(({ pool }) => pool.name))].join(","),
     result: {
-      addresses,
-      routes: own.length > 0 ? own : ask.ipam.routes,
+      addresses: given.map(({ address }) => address),
+      routes: routes.length > 0 ? routes : ask.ipam.routes,
       dns: Object.keys(dns).length > 0 ? dns : ask.dns,
     },
   });
 }
 
-/**
- * Whether the pod is served out of blocks of one of the pools. What is not known of them is waited for. Throws NOT_READY when it
- * does not come: it may be that the pod must get its address from there.
- */
-export async function isServedFromBlocks(
-  { blockFollower, clock }: AgentServices,
-  pools: readonly string[],
-  signal: AbortSignal,
-): Promise<boolean> {
-  const known = () => pools.map((name) => blockFollower.hasBlocks(name));
-  if (!known().includes(true) && known().includes(undefined)) {
-    await within({ ms: EXPECTED_MS, clock, signals: [signal] }, async (late) => {
-      while (!late.aborted && !known().includes(true) && known().includes(undefined))
-        await blockFollower.heard(late);
-    });
-  }
-  if (known().includes(true)) return true;
-  if (!known().includes(undefined)) return false;
-  const words = `pools ${pools.join(", ")} are not loaded on this node: the API server has not answered since the agent started; try again`;
-  throw new BerthError("NOT_READY", words, { details: { pool: pools.join(",") } });
+/** Whether one of the pools has blocks. Others are for claims. */
+export function hasBlocks({ pools }: PoolChoice): boolean {
+  return pools.some((pool) => pool.families.some((family) => blockLength(pool, family) !== undefined));
 }
 
 /** A pod may be faster on its node than the block that is made for it. */
 async function whileExpected(
   { blockFollower, clock }: AgentServices,
-  signal: AbortSignal,
+  { choice, signal }: { readonly choice: PoolChoice; readonly signal: AbortSignal },
   isWithout: () => boolean,
-  pools: readonly string[],
 ): Promise<void> {
-  const isExpecting = () => pools.some((name) => blockFollower.isExpecting(name)) && isWithout();
+  const isExpecting = () => choice.pools.some(({ name }) => blockFollower.isExpecting(name)) && isWithout();
   if (!isExpecting()) return;
   await within({ ms: EXPECTED_MS, clock, signals: [signal] }, async (late) => {
     while (!late.aborted && isExpecting()) await blockFollower.heard(late);
   });
 }
 
-/** Takes nothing. The refusal says of each pool why it has none. */
+/** All families or none; takes nothing. The refusal says of each pool why it has no address. */
 export function pickFromBlocks(
-  services: Blocks,
-  pools: readonly string[],
+  blocks: NodeBlocks,
+  { pools, families }: Pick<PoolChoice, "pools" | "families">,
   requested: readonly Address[],
 ): BlockResult | Refusal {
-  const refusals: Refusal[] = [];
-  for (const name of pools) {
-    const got = pickFrom(services, name, requested);
-    if (!isRefusal(got)) return got;
-    refusals.push(got);
+  const given: BlockResult["given"][number][] = [];
+  for (const family of families) {
+    const wanted = requested.find((address) => familyOf(address) === family);
+    const refusals: Refusal[] = [];
+    let got: BlockResult["given"][number] | undefined;
+    for (const pool of pools.filter((one) => blockLength(one, family) !== undefined)) {
+      const address = pickFrom(blocks, pool, { family, wanted });
+      if (!isRefusal(address)) got ??= { pool, address };
+      else refusals.push(address);
+      if (got !== undefined) break;
+    }
+    if (got === undefined) return allOf(refusals, family);
+    given.push(got);
   }
-  const [first, ...others] = refusals;
-  if (first === undefined) return refuse("POOL_UNKNOWN", "no pool is named");
-  const words = refusals.map(({ message }) => message).join("; ");
+  const other = requested.find((wanted) => given.every(({ address }) => address.address !== wanted));
+  return other === undefined ? { given } : notFree(pools, other);
+}
+
+function allOf(refusals: readonly Refusal[], family: Family): Refusal {
   // one that may pass says more than one that will not
-  const last = others.find(({ code }) => code === "BLOCKS_EXHAUSTED") ?? first;
-  return { ...last, message: words };
+  const last = refusals.find(({ code }) => code === "BLOCKS_EXHAUSTED") ?? refusals[0];
+  if (last === undefined) return refuse("FAMILY_UNAVAILABLE", `none of the pools has ${family} blocks`);
+  return { ...last, message: refusals.map(({ message }) => message).join("; ") };
 }
 
 function pickFrom(
-  { blocks, blockFollower }: Blocks,
-  name: string,
-  requested: readonly Address[],
-): BlockResult | Refusal {
-  const pool = blockFollower.pool(name);
-  if (pool === undefined) return refuse("POOL_UNKNOWN", `there is no pool "${name}"`, { pool: name });
-  const families = pool.families.filter((family) => blockLength(pool, family) !== undefined);
-  const addresses: ResultAddress[] = [];
-  for (const family of families) {
-    const wanted = requested.find((address) => familyOf(address) === family);
-    if (wanted !== undefined && !blocks.isFree(name, wanted, pool.cooldownMs)) return notFree(pool, wanted);
-    const got = wanted ?? blocks.pick(name, family, pool.cooldownMs);
-    if (typeof got !== "string") return exhausted(pool, got);
-    const reached = resultOf(pool, got);
-    if (isRefusal(reached)) return reached;
-    addresses.push(reached);
-  }
-  const other = requested.find((wanted) => addresses.every(({ address }) => address !== wanted));
-  if (other !== undefined) return notFree(pool, other);
-  return addresses.length > 0 ? { pool, addresses } : withoutBlocks(name);
+  blocks: NodeBlocks,
+  pool: Pool,
+  { family, wanted }: { readonly family: Family; readonly wanted: Address | undefined },
+): ResultAddress | Refusal {
+  const { name, cooldownMs } = pool;
+  if (wanted !== undefined && !blocks.isFree(name, wanted, cooldownMs)) return notFree([pool], wanted);
+  const got = wanted ?? blocks.pick(name, family, cooldownMs);
+  return typeof got === "string" ? resultOf(pool, got) : exhausted(pool, got);
+}
+
+function routesOf({ spec: { routes = [] } }: Pool, address: Address): readonly RouteSpec[] {
+  return routes.filter(({ dst }) => dst.includes(":") === address.includes(":"));
 }
 
 /** What may be given is in the record alone; how it is reached is for the pool to say. */
@@ -147,12 +125,8 @@ function resultOf(pool: Pool, address: Address): ResultAddress | Refusal {
   return { address, prefixLength, ...(gateway === undefined ? {} : { gateway }) };
 }
 
-function withoutBlocks(name: string): Refusal {
-  const words = `pool "${name}" has no blocks, and an agent claims no addresses: ask for one with berth.dev/pools: ${name}`;
-  return refuse("CLAIM_MISSING", words, { pool: name });
-}
-
-function notFree({ name }: Pool, address: Address): Refusal {
+function notFree(pools: readonly Pool[], address: Address): Refusal {
+  const name = pools.map((pool) => pool.name).join(", ");
   const words = `${address}, which the runtime asks for, is no free address of this node's blocks of pool "${name}"`;
   return refuse("ADDRESS_TAKEN", words, { address, pool: name });
 }

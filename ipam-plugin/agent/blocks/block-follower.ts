@@ -4,9 +4,10 @@ import { type Block, isReturned } from "../../../allocator/model/block.ts";
 import { blockLength } from "../../../allocator/pool/blocks.ts";
 import { type Pool, parseStoredPool } from "../../../allocator/pool/pool.ts";
 import type { Stored } from "../../../allocator/store/store.ts";
+import type { PodRef } from "../claims/claim-source.ts";
 import type { Journal, JournalContents } from "../journal/journal.ts";
 import type { BlockChange, JournalBlock, OwnedBlock } from "../journal/owned-blocks.ts";
-import type { BlockSource } from "./block-source.ts";
+import type { BlockSource, PodFacts } from "./block-source.ts";
 import type { BlockState, NodeBlocks } from "./node-blocks.ts";
 
 export interface BlockFollowerOptions {
@@ -46,6 +47,22 @@ export class BlockFollower {
     this.follow();
   }
 
+  /** All that are known; without an API server those of this node's blocks. */
+  pools(): readonly Pool[] {
+    const { source } = this.#options;
+    const known = new Map([...source.pools()].map((pool) => [pool.name, pool]));
+    if (!source.isSynced) for (const [name, pool] of this.#pools) if (!known.has(name)) known.set(name, pool);
+    return [...known.values()];
+  }
+
+  get isSynced(): boolean {
+    return this.#options.source.isSynced;
+  }
+
+  factsOf(pod: PodRef): PodFacts {
+    return this.#options.source.factsOf(pod);
+  }
+
   /** As it is known now; as the journal has it while that is not known yet. */
   pool(name: string): Pool | undefined {
     const { source } = this.#options;
@@ -83,6 +100,11 @@ export class BlockFollower {
     this.#waiting.delete(wake);
   }
 
+  /** Something that an ADD may wait for has become known. */
+  wake(): void {
+    for (const wake of this.#waiting) wake();
+  }
+
   /** Brings memory in line with the records, at once. To be called whenever they have changed. */
   follow(): void {
     const { source, blocks } = this.#options;
@@ -96,7 +118,7 @@ export class BlockFollower {
     else
       for (const { space } of [...blocks.all()])
         if (!seen.has(space.block.cidr)) blocks.remove(space.block.cidr);
-    for (const wake of this.#waiting) wake();
+    this.wake();
   }
 
   /** Brings the journal in line with the records. What this rejects with leaves it as it was. */

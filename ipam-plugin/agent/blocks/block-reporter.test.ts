@@ -28,7 +28,7 @@ function setUp(): void {
   beforeEach(async () => {
     node = await NodeBench.open();
     node.ipam = { pools: ["db"] };
-    node.blockSource.pools.set("db", parsed(poolRecord("db", "10.0.0.0/24", { blockSize: { ipv4: 31 } })));
+    node.blockSource.stored.set("db", parsed(poolRecord("db", "10.0.0.0/24", { blockSize: { ipv4: 31 } })));
     database = openDatabase(":memory:");
     const random = new SeededRandom(1);
     authority = openSqliteStore(database, { clock: node.clock, random, log: noopLogger });

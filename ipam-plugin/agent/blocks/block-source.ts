@@ -1,6 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
+import type { Labels } from "../../../allocator/base/ports.ts";
 import type { Pool } from "../../../allocator/pool/pool.ts";
 import type { Store, Stored } from "../../../allocator/store/store.ts";
+import type { PodRef } from "../claims/claim-source.ts";
+
+/** What decides which pools are open to a pod. A part that is not known is absent, which does not say that there is none. */
+export interface PodFacts {
+  readonly podLabels?: Labels;
+  readonly namespaceLabels?: Labels;
+  readonly nodeLabels?: Labels;
+}
 
 /**
  * What the agent knows of the blocks that are its node's, from whoever keeps the records: the watch of the API server in a
@@ -12,9 +21,17 @@ export interface BlockSource {
   /** Those whose record names this node, granted or not. */
   blocks(): Iterable<Stored<"block">>;
   pool(name: string): Pool | undefined;
+  pools(): Iterable<Pool>;
+  factsOf(pod: PodRef): PodFacts;
   /** How this node's agent says something of its blocks; absent where nobody is to be told. */
   readonly statuses?: { readonly node: string; readonly store: Pick<Store, "get" | "reportBlock"> };
 }
 
 /** There are none. */
-export const noBlocks: BlockSource = { isSynced: true, blocks: () => [], pool: () => undefined };
+export const noBlocks: BlockSource = {
+  isSynced: true,
+  blocks: () => [],
+  pool: () => undefined,
+  pools: () => [],
+  factsOf: () => ({}),
+};

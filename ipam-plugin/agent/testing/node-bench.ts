@@ -10,7 +10,7 @@ import { type Database, openDatabase } from "../../../allocator/store/sqlite/dat
 import type { Stored } from "../../../allocator/store/store.ts";
 import { ManualClock } from "../../../system/testing/manual-clock.ts";
 import { parseHost } from "../../cni/requested-ips.ts";
-import type { BlockSource } from "../blocks/block-source.ts";
+import type { BlockSource, PodFacts } from "../blocks/block-source.ts";
 import type {
   AttachRequest,
   ClaimMatch,
@@ -130,14 +130,24 @@ export class ScriptedClaims implements ClaimSource {
 export class PlainBlocks implements BlockSource {
   isSynced = true;
   readonly records = new Map<string, Stored<"block">>(); // CIDR -> block
-  readonly pools = new Map<string, Pool>();
+  readonly stored = new Map<string, Pool>(); // name -> pool
 
   blocks(): Iterable<Stored<"block">> {
     return this.records.values();
   }
 
+  facts: PodFacts = {};
+
   pool(name: string): Pool | undefined {
-    return this.pools.get(name);
+    return this.stored.get(name);
+  }
+
+  pools(): Iterable<Pool> {
+    return this.stored.values();
+  }
+
+  factsOf(): PodFacts {
+    return this.facts;
   }
 
   /** This node has the block, granted unless it is said otherwise. */

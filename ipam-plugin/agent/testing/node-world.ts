@@ -174,7 +174,15 @@ export class NodeWorld {
 }
 
 export function podOf(name: string, over: Partial<NodePod> = {}): NodePod {
-  return { namespace: "shop", name, uid: `uid-${name}`, annotations: {}, finished: false, ...over };
+  return {
+    namespace: "shop",
+    name,
+    uid: `uid-${name}`,
+    annotations: {},
+    labels: {},
+    finished: false,
+    ...over,
+  };
 }
 
 /** An ADD of the pod's sandbox `box-<name>`. */

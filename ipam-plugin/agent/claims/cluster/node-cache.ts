@@ -14,6 +14,7 @@ export interface NodePod extends PodName {
   readonly uid: string;
   /** Those that Berth reads. */
   readonly annotations: Labels;
+  readonly labels: Labels;
   /** Succeeded or Failed: its sandbox ends, and no other one will be made for it. */
   readonly finished: boolean;
 }

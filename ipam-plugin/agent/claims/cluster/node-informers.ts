@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import { BerthError, isRefusal } from "../../../../allocator/base/errors.ts";
-import type { Clock, Logger, Random } from "../../../../allocator/base/ports.ts";
+import type { Clock, Labels, Logger, Random } from "../../../../allocator/base/ports.ts";
 import { MIRROR_POD_ANNOTATION } from "../../../../allocator/demand/pod-allocation.ts";
 import type { Address } from "../../../../allocator/ip/address.ts";
 import {
@@ -15,9 +15,18 @@ import { type Pool, parseStoredPool, poolOf } from "../../../../allocator/pool/p
 import { storedOf } from "../../../../allocator/store/kubernetes/objects.ts";
 import type { Stored } from "../../../../allocator/store/store.ts";
 import type { Connection } from "../../../../kube/api/connection.ts";
-import { BLOCKS, CLAIMS, type KubeItem, PODS, POOLS } from "../../../../kube/api/resource.ts";
+import {
+  BLOCKS,
+  CLAIMS,
+  type KubeItem,
+  NAMESPACES,
+  NODES,
+  PODS,
+  POOLS,
+} from "../../../../kube/api/resource.ts";
 import { Reflector } from "../../../../kube/watch/reflector.ts";
 import type { WatchMetrics } from "../../../../kube/watch/watch-metrics.ts";
+import type { PodFacts } from "../../blocks/block-source.ts";
 import { type NodeCache, type NodePod, type PodName, podKey } from "./node-cache.ts";
 
 const READ = [
@@ -53,6 +62,8 @@ export class NodeInformers implements NodeCache {
   readonly #claims: Reflector<Stored<"claim">>;
   readonly #pools: Reflector<Pool>;
   readonly #blocks: Reflector<Stored<"block">>;
+  readonly #namespaces: Reflector<Labels>;
+  readonly #nodes: Reflector<Labels>;
   readonly #waiting = new Map<string, Set<() => void>>(); // namespace/name of a pod -> who waits for a change of it
   readonly synced: Promise<void>;
 
@@ -77,6 +88,13 @@ export class NodeInformers implements NodeCache {
       selection: { fieldSelector: `spec.node=${node}` },
       project: (item) => storedOf("block", item),
     });
+    this.#namespaces = new Reflector({ ...about, resource: NAMESPACES, project: labelsOf });
+    this.#nodes = new Reflector({
+      ...about,
+      resource: NODES,
+      selection: { fieldSelector: `metadata.name=${node}` },
+      project: labelsOf,
+    });
     this.#pods.onChange((key) => this.#wake(key));
     this.#claims.onChange((_, now) => {
       for (const pod of now === undefined ? [] : podOf(now)) this.#wake(podKey(pod));
@@ -100,6 +118,28 @@ export class NodeInformers implements NodeCache {
 
   pool(name: string): Pool | undefined {
     return this.#pools.get(name);
+  }
+
+  pools(): Iterable<Pool> {
+    return valuesOf(this.#pools);
+  }
+
+  /** Labels of a pod of this node, of its namespace and of the node: those that are known. */
+  factsOf(ref: PodName & { readonly uid: string }): PodFacts {
+    const pod = this.pod(ref);
+    const isIts = pod !== undefined && (ref.uid === "" || pod.uid === ref.uid);
+    const namespaceLabels = this.#namespaces.get(ref.namespace);
+    const [nodeLabels] = [...valuesOf(this.#nodes)];
+    return {
+      ...(isIts && { podLabels: pod.labels }),
+      ...(namespaceLabels && { namespaceLabels }),
+      ...(nodeLabels && { nodeLabels }),
+    };
+  }
+
+  /** Calls the handler at every change of what `factsOf` says. */
+  onFacts(handler: () => void): void {
+    for (const known of [this.#pods, this.#namespaces, this.#nodes]) known.onChange(handler);
   }
 
   /** Calls the handler at every change of a block or a pool, and when both were listed. */
@@ -158,7 +198,7 @@ export class NodeInformers implements NodeCache {
 
   /** Follows until `signal` aborts; never rejects. */
   async run(signal: AbortSignal): Promise<void> {
-    const followed = [this.#pods, this.#claims, this.#pools, this.#blocks];
+    const followed = [this.#pods, this.#claims, this.#pools, this.#blocks, this.#namespaces, this.#nodes];
     await Promise.all(followed.map((reflector) => reflector.run(signal)));
   }
 
@@ -177,20 +217,24 @@ function podOf({ record }: Stored<"claim">): readonly PodName[] {
   return binding === undefined ? [] : [{ namespace, name: binding.podName }];
 }
 
+function labelsOf({ metadata }: KubeItem): Labels {
+  return metadata.labels ?? {};
+}
+
 function* valuesOf<P>(reflector: Reflector<P>): Generator<P, void, void> {
   for (const [, value] of reflector.all()) yield value;
 }
 
 /** Of its annotations only what Berth reads. */
 export function nodePod({ metadata, ...rest }: KubeItem): NodePod {
-  const { namespace = "", name, uid, annotations = {} } = metadata;
+  const { namespace = "", name, uid, annotations = {}, labels = {} } = metadata;
   const phase = new Fields(rest).at("status").text("phase");
   const read = READ.flatMap((key) => {
     const value = annotations[key];
     return value === undefined ? [] : [[key, value] as const];
   });
   const finished = phase === "Succeeded" || phase === "Failed";
-  return { namespace, name, uid, annotations: Object.fromEntries(read), finished };
+  return { namespace, name, uid, annotations: Object.fromEntries(read), labels, finished };
 }
 
 function usablePool(item: KubeItem): Pool {

@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: Apache-2.0
+import assert from "node:assert/strict";
+import { afterEach, beforeEach, describe, it } from "node:test";
+import { parsed, poolRecord } from "../../../test/support/fixtures.ts";
+import { addressesOf, errorOf, NodeBench, podArgs } from "../testing/node-bench.ts";
+
+let node: NodeBench;
+
+/** Around the tests of a suite: not of the whole file, whose process others may share. */
+function setUp(): void {
+  beforeEach(async () => {
+    node = await NodeBench.open();
+    node.ipam = {};
+    const team = (name: string) => ({ namespaceSelector: { matchLabels: { team: name } } });
+    pool("bank", "10.1.0.0/24", team("bank"));
+    pool("shop", "10.2.0.0/24", team("shop"));
+    pool("rest", "10.3.0.0/24", { default: true });
+    for (const [i, name] of ["bank", "shop", "rest"].entries())
+      node.blockSource.grant(name, `10.${i + 1}.0.4/30`);
+    await node.hearBlocks();
+  });
+  afterEach(() => node.close());
+}
+
+function pool(name: string, cidr: string, spec: object): void {
+  node.blockSource.stored.set(name, parsed(poolRecord(name, cidr, { blockSize: { ipv4: 30 }, ...spec })));
+}
+
+const known = (team: string) => ({ podLabels: {}, namespaceLabels: { team }, nodeLabels: {} });
+const pod = (cid: string, ipam: object = {}) => ({ cid, args: podArgs(cid, `uid-${cid}`), ipam });
+
+describe("the pool of a pod that asks for nothing", () => {
+  setUp();
+
+  it("is the one that selects its namespace, else the default one", async () => {
+    const got = [];
+    for (const team of ["bank", "shop", "other"]) {
+      node.blockSource.facts = known(team);
+      got.push(...(await node.add(pod(team))));
+    }
+    assert.deepEqual(got, ["10.1.0.4", "10.2.0.4", "10.3.0.4"]);
+  });
+
+  it("is one that its network names, and none that is closed to its namespace", async () => {
+    node.blockSource.facts = known("shop");
+    assert.deepEqual(await node.add(pod("a", { pools: ["bank", "shop"] })), ["10.2.0.4"]);
+    const refused = errorOf(await node.call("ADD", pod("b", { pools: ["bank"] })));
+    assert.deepEqual([refused.code, refused.details], [106, "POOL_FORBIDDEN"]);
+  });
+
+  it("is not asked for where the network has addresses of its own", async () => {
+    node.blockSource.facts = known("shop");
+    assert.deepEqual(await node.add(pod("a", { subnet: "10.9.0.0/24" })), ["10.9.0.2"]);
+  });
+
+  it("is waited for while labels are not known that a selector asks about", async () => {
+    const adding = node.call("ADD", pod("a"));
+    await new Promise(setImmediate);
+    node.blockSource.facts = known("bank");
+    node.parts.blockFollower.wake();
+    assert.deepEqual(addressesOf(await adding), ["10.1.0.4"]);
+  });
+
+  it("is not guessed: without the labels the pod is to try again, and others are served", async () => {
+    const adding = node.call("ADD", pod("a"));
+    const other = await node.add(pod("b", { pools: ["rest"] }));
+    assert.deepEqual(other, ["10.3.0.4"], "nothing selects pods or namespaces for this pool");
+    let over = false;
+    void adding.then(() => {
+      over = true;
+    });
+    while (!over) {
+      await node.clock.advance(1_000);
+      await new Promise(setImmediate);
+    }
+    const { code, msg } = errorOf(await adding);
+    const words =
+      "the labels of the namespace of pod shop/a are not known on this node: the API server has not told of it; try again";
+    assert.deepEqual([code, msg], [11, words]);
+  });
+
+  it("of a family is the first that has an address: two pools serve one pod of two families", async () => {
+    const v6 = { ranges: [{ cidr: "fd00::/64" }], blockSize: { ipv6: 126 } };
+    pool("six", "10.0.0.0/24", v6);
+    node.blockSource.grant("six", "fd00::8/126");
+    await node.hearBlocks();
+    assert.deepEqual(await node.add(pod("a", { pools: ["rest", "six"] })), ["10.3.0.4", "fd00::8"]);
+    const [{ pool: from } = assert.fail()] = node.parts.attachments.attached();
+    assert.equal(from, "rest,six");
+  });
+});

@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: Apache-2.0
+import { BerthError, type Refusal } from "../../../allocator/base/errors.ts";
+import type { Pool } from "../../../allocator/pool/pool.ts";
+import { choosePools, type PoolChoice } from "../../../allocator/pool/pool-choice.ts";
+import type { PodFacts } from "../blocks/block-source.ts";
+import type { PodRef } from "../claims/claim-source.ts";
+import { within } from "../claims/deadline.ts";
+import type { AgentServices } from "../services/services.ts";
+import type { AddRequest } from "./add-request.ts";
+
+/** How long an ADD waits for what decides which pools are open to its pod. */
+const KNOWN_MS = 5_000;
+
+type Known = Pick<AgentServices, "blockFollower">;
+
+/**
+ * The pools that serve a pod which has no claim; undefined: none of Berth's. What is not known is waited for, and only if it
+ * matters: labels that no selector asks about decide nothing. Throws NOT_READY when it does not come.
+ */
+export async function poolsFor(
+  ask: AddRequest,
+  { blockFollower, clock }: Pick<AgentServices, "blockFollower" | "clock">,
+  signal: AbortSignal,
+): Promise<PoolChoice | Refusal | undefined> {
+  const choose = () => chooseNow(ask, { blockFollower });
+  if (typeof choose() === "string")
+    await within({ ms: KNOWN_MS, clock, signals: [signal] }, async (late) => {
+      while (!late.aborted && typeof choose() === "string") await blockFollower.heard(late);
+    });
+  const last = choose();
+  if (typeof last !== "string") return last;
+  const words = `${last} not known on this node: the API server has not told of it; try again`;
+  throw new BerthError("NOT_READY", words);
+}
+
+/** What is missing, in words, where that may decide. */
+function chooseNow(
+  { args: { pod }, ipam: { pools: names } }: AddRequest,
+  { blockFollower }: Known,
+): PoolChoice | Refusal | undefined | string {
+  const all = blockFollower.pools();
+  if (blockFollower.isSynced ? all.length === 0 : !isAmong(names, all))
+    return blockFollower.isSynced ? undefined : poolsMissing(names);
+  const facts = pod === undefined ? {} : blockFollower.factsOf(pod);
+  const asked = names.length === 0 ? all : all.filter(({ name }) => names.includes(name));
+  const missing = missingOf(asked, facts);
+  if (missing !== undefined) return `${missing} of ${nameOf(pod)} are`;
+  const { podLabels = {}, namespaceLabels = {}, nodeLabels = {} } = facts;
+  const labels = { podLabels, namespaceLabels, nodeLabels };
+  const network = names.length === 0 ? {} : { network: names };
+  return choosePools(all, { namespace: pod?.namespace ?? "", ...labels, ...network });
+}
+
+/** Before everything is listed: the pools that are named are known; where none is named, it cannot be said. */
+function isAmong(names: readonly string[], pools: readonly Pool[]): boolean {
+  return names.length > 0 && names.every((name) => pools.some((pool) => pool.name === name));
+}
+
+function poolsMissing(names: readonly string[]): string {
+  return names.length === 0 ? "which pools there are is" : `what pools ${names.join(", ")} have is`;
+}
+
+function nameOf(pod: PodRef | undefined): string {
+  return pod === undefined ? "a pod that the runtime does not name" : `pod ${pod.namespace}/${pod.name}`;
+}
+
+/** Labels that a selector asks about, and that are not known. */
+function missingOf(pools: readonly Pool[], facts: PodFacts): string | undefined {
+  const asks = (selector: "namespaceSelector" | "podSelector" | "nodeSelector") =>
+    pools.some(({ spec }) => spec[selector] !== undefined);
+  if (facts.namespaceLabels === undefined && asks("namespaceSelector")) return "the labels of the namespace";
+  if (facts.podLabels === undefined && asks("podSelector")) return "the labels";
+  if (facts.nodeLabels === undefined && asks("nodeSelector")) return "the labels of the node";
+  return undefined;
+}
