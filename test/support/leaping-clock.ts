@@ -21,13 +21,28 @@ export class LeapingClock implements Clock {
   readonly #sleepers = new Set<Sleeper>();
   readonly #begun = new Map<number, number>(); // length of a sleep in ms -> how many began
   #ahead = 0;
+  #stoppedAt: number | undefined; // the host's monotonic time
 
   now(): number {
-    return this.#host.now() + this.#ahead;
+    return this.#host.now() + this.#ahead - this.#stoodStill();
   }
 
   monotonic(): number {
-    return this.#host.monotonic() + this.#ahead;
+    return this.#host.monotonic() + this.#ahead - this.#stoodStill();
+  }
+
+  /** Until `start` only `leap` and `skip` move it: what is done meanwhile takes no time, however slow the machine. */
+  stop(): void {
+    this.#stoppedAt ??= this.#host.monotonic();
+  }
+
+  start(): void {
+    this.#ahead -= this.#stoodStill();
+    this.#stoppedAt = undefined;
+  }
+
+  #stoodStill(): number {
+    return this.#stoppedAt === undefined ? 0 : this.#host.monotonic() - this.#stoppedAt;
   }
 
   async sleep(ms: number, signal?: AbortSignal): Promise<void> {
