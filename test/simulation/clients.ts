@@ -71,6 +71,7 @@ export class Clients {
     const pod = { ...patched, metadata, spec: { ...(patched["spec"] as Json), nodeName, ...runtime } };
     if (cluster.pod(String(metadata["namespace"]), name) !== undefined) {
       tally.note("create pod", "refused");
+      tally.note("failed create", "done");
       return undefined;
     }
     const second = await this.#ask(webhook >> 1, "/validate/pods", review(pod));

@@ -74,6 +74,7 @@ const journal: Act = (world, { a, b }) => {
   const node = world.nodes.find(({ hasOtherJournal }) => hasOtherJournal) ?? nodeOf(world, a);
   if (node?.on !== true) return "idle";
   world.schedule.tell(node.name, () => `its journal is ${node.hasOtherJournal ? "BACK" : "LOST"}`);
+  world.tally.note(node.hasOtherJournal ? "found journal" : "lost journal", "done");
   if (node.hasOtherJournal) node.findJournal();
   // An answer that is on its way to the runtime when both go is in no record yet: nobody can know of it (ADR 0009).
   else node.loseJournal(b % 2 === 0 && node.starting.length === 0);

@@ -71,7 +71,10 @@ const MAKERS: Readonly<Record<PodKind, Maker>> = {
 
 /** Undefined: every pod that might be made is there. */
 export function podJson(world: World, a: number, b: number): Json | undefined {
-  return MAKERS[pick(POD_KINDS, a)](world, b >> 2);
+  const kind = pick(POD_KINDS, a);
+  const json = MAKERS[kind](world, b >> 2);
+  world.tally.note(`${kind} pod`, json === undefined ? "idle" : "done");
+  return json;
 }
 
 /** A controller may not have heard yet that the set was scaled down. */
