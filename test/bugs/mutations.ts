@@ -70,8 +70,8 @@ export const MUTATIONS: readonly Mutation[] = [
   {
     name: "B6",
     file: "ipam-plugin/agent/journal/attachment-cache.ts",
-    from: "const { attachments, positions } = journal.load();",
-    to: "const { attachments, positions } = { attachments: [], positions: [] };",
+    from: "const { attachments, positions } = contents;",
+    to: "const { attachments, positions } = { ...contents, attachments: [], positions: [] };",
     caughtBy: "node.test.ts",
     test: "B6 ",
   },
