@@ -2,12 +2,11 @@
 // Two hosts that share a small range in etcd, through the same port to claims that an agent serves ADDs from.
 import assert from "node:assert/strict";
 import { after, before, describe, it } from "node:test";
-import { BerthError, isRefusal } from "../../allocator/base/errors.ts";
+import { BerthError } from "../../allocator/base/errors.ts";
 import { listed } from "../../allocator/store/contract/subject.ts";
-import type { AttachRequest } from "../../ipam-plugin/agent/claims/claim-source.ts";
-import { LIVE } from "../../ipam-plugin/agent/testing/claims-bench.ts";
 import { havePartsOrSkip } from "../api/binaries.ts";
 import { eventually } from "../support/eventually.ts";
+import { addRequest, claimAddress } from "./containers.ts";
 import { type Host, openHost } from "./host.ts";
 import { type Members, startMembers } from "./members.ts";
 import { OneWayProxy } from "./one-way-proxy.ts";
@@ -23,31 +22,10 @@ const LAN = {
   },
 };
 
-function ask(name: string): AttachRequest {
-  return {
-    pod: { namespace: "default", name, uid: "" },
-    attachment: { network: "macvlan", containerID: `box-${name}`, interface: "eth0" },
-    pools: ["lan"],
-    addresses: [],
-    annotations: undefined,
-  };
-}
-
-/** An ADD: its address, or why there is none. A fault passes, as for a runtime that calls again. */
-async function add({ claims }: Host, name: string): Promise<string> {
-  const request = ask(name);
-  const found = await claims.find(request, LIVE);
-  if (isRefusal(found)) return `${found.code}: ${found.message}`;
-  assert.equal(found.kind, "found");
-  const given = await claims.attach(found, request, LIVE);
-  if (isRefusal(given)) return `${given.code}: ${given.message}`;
-  assert.equal(given.kind, "claimed");
-  return given.addresses.map(({ address }) => address).join(",");
-}
-
+/** A fault passes, as for a runtime that calls again. */
 function addAgain(host: Host, name: string): Promise<string> {
   return eventually(`an answer for ${name}`, () =>
-    add(host, name).catch((error: unknown) => {
+    claimAddress(host, addRequest(name)).catch((error: unknown) => {
       assert.ok(error instanceof BerthError, String(error));
       return undefined;
     }),
@@ -56,7 +34,7 @@ function addAgain(host: Host, name: string): Promise<string> {
 
 /** A DEL, and what the host does afterwards until the address is free. */
 async function remove({ claims, collector, context }: Host, name: string): Promise<void> {
-  const { pod, attachment } = ask(name);
+  const { pod, attachment } = addRequest(name);
   const claim = `default/${name}`;
   const seen = await context.store.get("claim", claim);
   assert.ok(seen);
@@ -135,7 +113,7 @@ if (havePartsOrSkip(["etcd"])) {
       const freed = await addAgain(a, first);
       await remove(a, first);
       const next = await eventually("the address is free on the other host", async () => {
-        const got = await add(b, "next");
+        const got = await claimAddress(b, addRequest("next"));
         return got.startsWith("POOL_EXHAUSTED") ? undefined : got;
       });
       assert.equal(next, freed);
@@ -146,7 +124,7 @@ if (havePartsOrSkip(["etcd"])) {
       await remove(b, "next");
       const before = await addresses();
       for (const proxy of proxies) proxy.loses = "requests";
-      await assert.rejects(add(b, "late"), (error: unknown) => {
+      await assert.rejects(claimAddress(b, addRequest("late")), (error: unknown) => {
         assert.ok(error instanceof BerthError);
         assert.match(error.code, /^(STORE_UNAVAILABLE|TIMED_OUT)$/);
         assert.match(error.message, /^etcd at http:.* (cannot be reached|did not answer in time)/);
