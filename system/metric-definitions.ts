@@ -66,6 +66,18 @@ export const METRICS = {
     help: "Addresses of a pool by family and state: held, cooling (released, kept back for a while) or free; their sum is the capacity",
     labels: ["pool", "family", "state"],
   },
+  berth_pool_blocks: {
+    type: "gauge",
+    by: "webhook",
+    help: "Blocks of a pool by family and state: owned by a node, cooling (given back, kept back for a while) or free",
+    labels: ["pool", "family", "state"],
+  },
+  berth_blocks_short_nodes: {
+    type: "gauge",
+    by: "webhook",
+    help: "Nodes whose pods lack addresses of a pool of which no block is free; of the replica that leads",
+    labels: ["pool", "family"],
+  },
   berth_binding_delay_seconds: {
     type: "histogram",
     by: "webhook",

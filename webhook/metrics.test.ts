@@ -34,6 +34,24 @@ describe("what is measured of the records", () => {
     assert.deepEqual(await of("berth_reservations"), ["3"]);
   });
 
+  it("is whose the blocks of pools are, where they are cut into some", async () => {
+    const { metrics, of } = exposed();
+    const cut = poolRecord("cut", ["10.1.0.0/28", "fd00::/64"], { blockSize: { ipv4: 30 } });
+    const view = viewOf({ pools: [TINY, cut] });
+    const block = { pool: "cut", node: "a", nodeUID: "u", holes: [], granted: true };
+    for (const one of [
+      { ...block, cidr: "10.1.0.0/30" },
+      { ...block, cidr: "10.1.0.4/30", releasedAt: NOW },
+    ])
+      view.apply("block", { type: "put", stored: storedAs("block", one) });
+    withMetrics(metrics, view);
+    assert.deepEqual(await of("berth_pool_blocks"), [
+      '{pool="cut",family="IPv4",state="owned"} 1',
+      '{pool="cut",family="IPv4",state="cooling"} 1',
+      '{pool="cut",family="IPv4",state="free"} 2',
+    ]);
+  });
+
   it("is what claims and pools are doing", async () => {
     const { metrics, of } = exposed();
     const claims = [

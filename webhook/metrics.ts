@@ -2,7 +2,8 @@
 import { setImmediate as turn } from "node:timers/promises";
 import type { Sample } from "../allocator/base/ports.ts";
 import type { RecordCache } from "../allocator/cache/cache.ts";
-import { FAMILIES, type Family, familyOf } from "../allocator/ip/address.ts";
+import { FAMILIES, type Family, familyOf, parseCidr } from "../allocator/ip/address.ts";
+import { BlockSpace, blockLength } from "../allocator/pool/blocks.ts";
 import { capacity, familiesOf, type Pool } from "../allocator/pool/pool.ts";
 import type { MetricsRegistry } from "../system/metrics.ts";
 import { readCertificate } from "./certificates/pair.ts";
@@ -23,6 +24,7 @@ export function withMetrics(metrics: MetricsRegistry, cache: RecordCache): void 
     ),
   );
   metrics.gauge("berth_pool_addresses", () => addressesOf(cache));
+  metrics.gauge("berth_pool_blocks", () => blocksOf(cache));
 }
 
 /** Gauges of what one replica is. */
@@ -80,6 +82,24 @@ function poolsOf(cache: RecordCache): Sample[] {
   const unusable = [...cache.poolRecords()].length - usable.length;
   const states = { open: usable.length - disabled, disabled, unusable };
   return Object.entries(states).map(([state, value]) => ({ labels: { state }, value }));
+}
+
+/** Of pools that are cut into blocks alone. */
+function blocksOf(cache: RecordCache): Sample[] {
+  return cache.pools().flatMap((pool) =>
+    familiesIn(pool).flatMap((family) => {
+      const length = blockLength(pool, family);
+      if (length === undefined) return [];
+      const own = [...cache.blocksOf(pool.name)].filter(({ key }) => parseCidr(key)?.family === family);
+      const cooling = own.filter(({ record }) => record.releasedAt !== undefined).length;
+      const total = Number(new BlockSpace(pool, family, length).count);
+      const states = { owned: own.length - cooling, cooling, free: Math.max(0, total - own.length) };
+      return Object.entries(states).map(([state, value]) => ({
+        labels: { pool: pool.name, family, state },
+        value,
+      }));
+    }),
+  );
 }
 
 interface Count {

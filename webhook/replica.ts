@@ -22,6 +22,7 @@ import { createHandlers } from "./admission/routes.ts";
 import { type ClusterCaches, openCaches } from "./cluster-state/caches.ts";
 import type { Issued } from "./config.ts";
 import { startBinder } from "./controllers/binding/controller.ts";
+import { startBlocks } from "./controllers/blocks/controller.ts";
 import { startClaims } from "./controllers/claims/controller.ts";
 import type { ControllerDeps } from "./controllers/controller.ts";
 import { type GcController, startGcController } from "./controllers/gc-controller.ts";
@@ -220,7 +221,9 @@ function startControllers(
   };
   const controllers = [
     startGcTriggers({ mirror, watches, clock, suspect }),
-    ...[startBinder, startWorkloads, startClaims, startPools, startPhases].map((start) => start(deps)),
+    ...[startBinder, startWorkloads, startClaims, startPools, startBlocks, startPhases].map((start) =>
+      start(deps),
+    ),
   ];
   closers.push(async () => {
     await Promise.all(controllers.map((controller) => controller.close()));

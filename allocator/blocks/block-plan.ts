@@ -120,6 +120,26 @@ class Spread {
   }
 }
 
+/** A block as far as it may be asked back. */
+export interface Recallable {
+  readonly node: string;
+  /** Addresses that its owner's sandboxes have, so far as it said. */
+  readonly used: number;
+  readonly recalled: boolean;
+}
+
+/** Which blocks their owners are asked for: those that are used least, and no more than were not asked for already. */
+export function blocksToRecall<B extends Recallable>(
+  blocks: readonly B[],
+  recalls: BlockPlan["recalls"],
+): readonly B[] {
+  return recalls.flatMap(({ node, blocks: count }) => {
+    const own = blocks.filter((block) => block.node === node);
+    const open = own.filter(({ recalled }) => !recalled).toSorted((a, b) => a.used - b.used);
+    return open.slice(0, Math.max(0, count - (own.length - open.length)));
+  });
+}
+
 /** Those who have most to spare are asked first, each for whole blocks only, and nobody for what its pods need. */
 function recallsFor(nodes: readonly NodeShare[], size: number): BlockPlan["recalls"] {
   let missing = nodes.reduce((sum, share) => sum + (share.lacks ? Math.ceil(-share.spare / size) : 0), 0);

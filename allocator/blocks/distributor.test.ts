@@ -3,6 +3,7 @@ import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import fc from "fast-check";
 import { ManualClock } from "../../system/testing/manual-clock.ts";
+import { FailingStore, type Failure } from "../../test/support/failing-store.ts";
 import { poolRecord, reservationRecord } from "../../test/support/fixtures.ts";
 import { runsOf } from "../../test/support/runs.ts";
 import { openWorld, type World } from "../../test/support/world.ts";
@@ -166,6 +167,92 @@ describe("the distributor of blocks", () => {
     assert.deepEqual(Object.fromEntries(states), { "10.0.0.52/30": false, "10.0.0.56/30": true });
   });
 
+  it("takes the agent's word from the block, and counts what was given back as nobody's at once", async () => {
+    await using world = await openWorld({ pools: [shared(32)], clock: new ManualClock() });
+    const nodes = new Nodes();
+    const blocks = distributor(world, nodes);
+    nodes.pods.set("node-a", 21);
+    await blocks.pass();
+    nodes.pods.set("node-a", 20).set("node-b", 1);
+    const [mine] = await world.all("block");
+    assert.ok(mine);
+    const status = { node: "node-b", used: 0, returnedAt: 5 };
+    assert.ok((await world.authority.reportBlock(mine, status)).kind === "replaced");
+    await world.settle();
+    await blocks.pass();
+    const stranger = await world.authority.get("block", mine.key);
+    assert.equal(stranger?.record.releasedAt, undefined, "another node's word is none");
+    assert.ok(stranger);
+    await world.authority.reportBlock(stranger, { ...status, node: "node-a" });
+    await world.settle();
+    await blocks.pass();
+    assert.equal((await world.authority.get("block", mine.key))?.record.releasedAt, world.clock.now());
+    for (let pass = 0; pass < 3; pass++) {
+      world.clock.advance(30_000);
+      await world.settle();
+      await blocks.pass();
+    }
+    assert.equal((await world.authority.get("block", mine.key))?.record.node, "node-b");
+  });
+
+  it("asks those back that are used least, and no more than others lack", async () => {
+    await using world = await openWorld({ pools: [shared(30)] });
+    const nodes = new Nodes();
+    const blocks = distributor(world, nodes);
+    nodes.pods.set("node-a", 21);
+    await blocks.pass();
+    await world.settle();
+    for (const [i, seen] of (await world.all("block")).entries())
+      await world.authority.reportBlock(seen, { node: "node-a", used: 4 - (i % 4) });
+    nodes.pods.set("node-a", 9).set("node-b", 5);
+    for (let pass = 0; pass < 3; pass++) {
+      await world.settle();
+      await blocks.pass();
+    }
+    const asked = (await world.all("block")).filter(({ record }) => record.recalledAt !== undefined);
+    assert.deepEqual(asked.map(({ record }) => record.status?.used).sort(), [1, 2]);
+  });
+
+  it("asks for all of a pool that is disabled or gone, and takes away what was never granted", async () => {
+    const pool = shared(30);
+    await using world = await openWorld({ pools: [pool], clock: new ManualClock() });
+    const nodes = new Nodes();
+    const blocks = distributor(world, nodes);
+    nodes.pods.set("node-a", 5);
+    await blocks.pass();
+    const before = (await world.all("block")).length;
+    const half = { cidr: "10.0.9.0/30", pool: "gone", node: "node-b", nodeUID: "u", holes: [] };
+    await world.authority.create("block", half);
+    await world.authority.create("block", { ...half, cidr: "10.0.9.4/30", granted: true });
+    const seen = await world.authority.get("pool", "web");
+    assert.ok(seen);
+    await world.authority.replace("pool", seen, { ...pool, spec: { ...pool.spec, disabled: true } });
+    await world.settle();
+    assert.deepEqual(await blocks.pass(), []);
+    const all = await world.all("block");
+    assert.equal(all.length, before + 1);
+    assert.ok(all.every(({ record }) => record.recalledAt === world.clock.now()));
+    for (const block of all)
+      await world.authority.reportBlock(block, { node: block.record.node, used: 0, returnedAt: 1 });
+    for (let pass = 0; pass < 2; pass++) {
+      await world.settle();
+      await blocks.pass();
+      world.clock.advance(30_000);
+    }
+    assert.deepEqual(await world.all("block"), []);
+  });
+
+  it("killed before or after any of its writes, is gone on with by the next one", async () => {
+    const reference = await lifeKilledAt(0, "before");
+    assert.ok(reference.writes > 20, String(reference.writes));
+    for (const failure of ["before", "after"] as const) {
+      for (let at = 1; at <= reference.writes; at++) {
+        const { capacities: found } = await lifeKilledAt(at, failure);
+        assert.deepEqual(found, reference.capacities, `${failure} write ${at}`);
+      }
+    }
+  });
+
   it("gives a thousand nodes of a /12 their blocks, and each its own", async () => {
     const count = runsOf(1_000, 100);
     await using world = await openWorld({
@@ -183,6 +270,43 @@ describe("the distributor of blocks", () => {
     }
   });
 });
+
+/**
+ * Two nodes get blocks, one gives one back that the other lacks, and the distributor's process dies at its n-th write (0: never),
+ * to be followed by another one.
+ */
+async function lifeKilledAt(at: number, failure: Failure) {
+  await using world = await openWorld({ pools: [shared(30)], clock: new ManualClock() });
+  const nodes = new Nodes();
+  const store = new FailingStore(world.authority, at, failure);
+  let blocks = new BlockDistributor({ ...world.context, store, view: world.mirror }, nodes);
+  const pass = async () => {
+    await world.settle();
+    try {
+      await blocks.pass();
+    } catch {
+      assert.ok(store.died);
+      blocks = distributor(world, nodes);
+      await world.settle();
+      await blocks.pass();
+    }
+    await world.settle();
+    await check(world, 30);
+  };
+  nodes.pods.set("node-a", 12);
+  await pass();
+  await pass();
+  nodes.pods.set("node-a", 7).set("node-b", 12);
+  for (let round = 0; round < 6; round++) {
+    await pass();
+    for (const seen of await world.all("block")) {
+      if (seen.record.recalledAt !== undefined && seen.record.status === undefined)
+        await world.authority.reportBlock(seen, { node: seen.record.node, used: 0, returnedAt: 1 });
+    }
+    world.clock.advance(20_000);
+  }
+  return { writes: store.writes, capacities: await capacities(world) };
+}
 
 function shared(length: number): PoolRecord {
   return {

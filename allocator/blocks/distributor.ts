@@ -7,23 +7,25 @@ import type { Context } from "../cache/context.ts";
 import { bitsOf, type Family, parseCidr } from "../ip/address.ts";
 import { IntervalSet } from "../ip/interval-set.ts";
 import { sizeOf } from "../ip/ip-range.ts";
-import type { Block } from "../model/block.ts";
+import { type Block, isReturned } from "../model/block.ts";
 import { BlockSpace, blockLength } from "../pool/blocks.ts";
 import type { Pool } from "../pool/pool.ts";
 import type { Stored } from "../store/store.ts";
-import { type BlockPlan, type Holding, type NodeNeed, planBlocks } from "./block-plan.ts";
-import { type BlockEvidence, endCooldown, giveBack } from "./give-back.ts";
+import { type BlockPlan, blocksToRecall, type Holding, type NodeNeed, planBlocks } from "./block-plan.ts";
+import { type BlockEvidence, endCooldown, giveBack, recall, returnedBy } from "./give-back.ts";
 import { finishGrant, grantBlock } from "./grant.ts";
 
 /** What the distributor goes by besides the records. */
 export interface BlockFacts {
   /** The nodes that may have blocks of the pool now, and what their pods need of it. May be behind. */
   nodesFor(pool: Pool, family: Family): readonly NodeNeed[];
-  /** What proves that the block may be taken from its node: never a cache's word alone. */
+  /** What proves that the block may be taken from its node, besides its agent's word: never a cache's word alone. */
   evidence(block: Stored<"block">): Promise<BlockEvidence | undefined>;
 }
 
-type Deps = Context & { readonly view: Pick<RecordCache, "pools" | "blocksOf" | "block"> };
+type Deps = Context & {
+  readonly view: Pick<RecordCache, "pools" | "pool" | "blocks" | "blocksOf" | "block">;
+};
 
 /** A node that needs more than there is, for people and for whoever asks for blocks back. */
 export interface Shortage extends Pick<BlockPlan, "recalls" | "short"> {
@@ -61,8 +63,8 @@ export class BlockDistributor {
   async pass(): Promise<readonly Shortage[]> {
     this.#forgetShown();
     const shortages: Shortage[] = [];
+    for (const stored of [...this.#context.view.blocks()]) await this.#settleSafely(stored);
     for (const pool of this.#context.view.pools()) {
-      for (const stored of [...this.#context.view.blocksOf(pool.name)]) await this.#settleSafely(stored);
       for (const family of pool.families) {
         const shortage = await this.#spread(pool, family);
         if (shortage !== undefined) shortages.push(shortage);
@@ -88,9 +90,16 @@ export class BlockDistributor {
 
   async #settle(stored: Stored<"block">): Promise<void> {
     if (stored.record.releasedAt !== undefined) return void (await endCooldown(this.#context, stored));
-    const evidence = await this.#facts.evidence(stored);
+    const evidence = returnedBy(stored) ?? (await this.#facts.evidence(stored));
     if (evidence !== undefined) return void (await giveBack(this.#context, stored, evidence));
+    if (this.#context.view.pool(stored.record.pool)?.disabled !== false) return await this.#drain(stored);
     if (stored.record.granted !== true) await finishGrant(this.#context, stored);
+  }
+
+  /** Its pool gives nothing more, or is gone: the owner is asked for it, and what nobody was granted goes at once. */
+  async #drain(stored: Stored<"block">): Promise<void> {
+    if (stored.record.granted === true) return await recall(this.#context, stored);
+    await this.#context.store.remove("block", stored);
   }
 
   async #spread(pool: Pool, family: Family): Promise<Shortage | undefined> {
@@ -113,7 +122,19 @@ export class BlockDistributor {
       this.#granted.set(got.key, { block: got, until: this.#context.clock.monotonic() + SHOWN_MS });
     }
     const { recalls, short } = plan;
+    await this.#recall(pool.name, family, recalls);
     return short.length === 0 ? undefined : { pool: pool.name, family, recalls, short };
+  }
+
+  async #recall(pool: string, family: Family, recalls: BlockPlan["recalls"]): Promise<void> {
+    const held = [...this.#context.view.blocksOf(pool)].filter(({ record }) => isHeld(record, family));
+    const blocks = held.map((stored) => {
+      const { node, status, recalledAt } = stored.record;
+      return { stored, node, used: status?.used ?? 0, recalled: recalledAt !== undefined };
+    });
+    for (const { stored } of blocksToRecall(blocks, recalls)) {
+      if (this.#mayWrite()) await recall(this.#context, stored);
+    }
   }
 
   #blocksOf(pool: string, family: Family): readonly Block[] {
@@ -130,8 +151,13 @@ export class BlockDistributor {
   }
 }
 
+function isHeld(block: Block, family: Family): boolean {
+  return block.granted === true && holdingOf(block) !== "cooling" && networkOf(block.cidr).family === family;
+}
+
+/** What was given back is nobody's any more, before anybody has written that. */
 function holdingOf(block: Block): Holding | "cooling" {
-  if (block.releasedAt !== undefined) return "cooling";
+  if (block.releasedAt !== undefined || isReturned(block)) return "cooling";
   const usable = ownedIn(block).intervals.reduce((sum, interval) => sum + sizeOf(interval), 0n);
   return { node: block.node, usable: Number(usable) };
 }

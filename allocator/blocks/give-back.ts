@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import type { Context } from "../cache/context.ts";
-import type { Block } from "../model/block.ts";
+import { type Block, isReturned } from "../model/block.ts";
 import type { Stored } from "../store/store.ts";
 
 /** What proves that no sandbox has an address of the block, and that none will get one (invariant 3). */
@@ -10,6 +10,11 @@ export type BlockEvidence =
   | { readonly kind: "returned"; readonly uid: string }
   /** The node will never run its pods again. */
   | { readonly kind: "fenced"; readonly node: string };
+
+/** What the block itself says: whoever acts on it compares with exactly this revision of it. */
+export function returnedBy({ uid, record }: Stored<"block">): BlockEvidence | undefined {
+  return isReturned(record) ? { kind: "returned", uid } : undefined;
+}
 
 /** Whether the evidence is about this block. A time that has passed is none. */
 export function mayGiveBack(block: Stored<"block">, evidence: BlockEvidence): boolean {
@@ -32,6 +37,16 @@ export async function giveBack(
   if (!mayGiveBack(seen, evidence)) return "in use";
   const cooling: Block = { ...seen.record, releasedAt: clock.now() };
   return (await store.replace("block", seen, cooling)).kind === "replaced" ? "cooling" : "changed";
+}
+
+/** Asks the owner to give the block back as soon as nobody uses it. */
+export async function recall(
+  { store, clock }: Pick<Context, "store" | "clock">,
+  seen: Stored<"block">,
+): Promise<void> {
+  const { granted, recalledAt, releasedAt } = seen.record;
+  if (granted !== true || recalledAt !== undefined || releasedAt !== undefined) return;
+  await store.replace("block", seen, { ...seen.record, recalledAt: clock.now() });
 }
 
 /** Deletes a block that has cooled: anybody may have its addresses. */

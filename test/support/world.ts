@@ -115,7 +115,7 @@ export class World {
     const blocks = await this.all("block");
     return (
       blocks.every(({ key, revision }) => mirror.block(key)?.revision === revision) &&
-      sizeOf(mirror.pools().flatMap(({ name }) => [...mirror.blocksOf(name)])) === blocks.length &&
+      sizeOf(mirror.blocks()) === blocks.length &&
       sizeOf(mirror.claims()) === claims.length &&
       sizeOf(mirror.reservations()) === reservations.length &&
       claims.every(({ key, revision }) => mirror.claim(key)?.revision === revision) &&

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import type { Labels } from "../../allocator/base/ports.ts";
 import type { KubeObject } from "../../allocator/manifest/kubernetes-object.ts";
 import type { PodState, WorkloadState } from "../../allocator/model/cluster-state.ts";
 
@@ -13,6 +14,8 @@ export interface ObservedPod extends PodState {
   readonly deleting: boolean;
   /** Host network, mirror pod or exempt namespace: none of Berth's business. */
   readonly exempt: boolean;
+  /** It is on its host's network and has no address of its own. */
+  readonly onHostNetwork?: true;
 }
 
 /** A workload, and what `allocator/demand/workload-allocation.ts` reads of it: everything else of the object is left out. */
@@ -26,4 +29,5 @@ export interface ObservedNode {
   readonly uid: string;
   /** By the out-of-service taint, or by an operator's word (the annotation FENCED). */
   readonly fenced: boolean;
+  readonly labels: Labels;
 }

@@ -198,7 +198,7 @@ describe("nodeSeen", () => {
     const tainted = (key: string, effect: string) =>
       item({ spec: { taints: [{ key: "a" }, { key, effect }] } });
     const annotated = (value: string) => item({ metadata: { annotations: { [FENCED]: value } } });
-    assert.deepEqual(observedNode(item()), { name: "mysql-0", uid: "u", fenced: false });
+    assert.deepEqual(observedNode(item()), { name: "mysql-0", uid: "u", fenced: false, labels: {} });
     for (const effect of ["NoExecute", "NoSchedule"])
       assert.equal(observedNode(tainted(OUT_OF_SERVICE, effect)).fenced, true);
     assert.equal(observedNode(tainted("node.kubernetes.io/unreachable", "NoExecute")).fenced, false);

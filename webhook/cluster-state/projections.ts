@@ -61,6 +61,7 @@ export function observedPod(item: KubeItem, isRead: IsRead = EVERY): ObservedPod
     up: pod.json.at("status").text("podIP") !== "",
     deleting: item.metadata.deletionTimestamp !== undefined,
     exempt: isExempt(pod),
+    ...(pod.spec.get("hostNetwork") === true ? { onHostNetwork: true } : {}),
   };
 }
 
@@ -115,10 +116,10 @@ export function namespaceFacts(item: KubeItem): NamespaceState {
 }
 
 export function observedNode(item: KubeItem): ObservedNode {
-  const { name, uid, annotations = NONE } = item.metadata;
+  const { name, uid, labels = NONE, annotations = NONE } = item.metadata;
   const taints = new Fields(item).at("spec").list("taints");
   const outOfService = taints.some((taint) => new Fields(taint).text("key") === OUT_OF_SERVICE);
-  return { name, uid, fenced: outOfService || annotations[FENCED] === "true" };
+  return { name, uid, fenced: outOfService || annotations[FENCED] === "true", labels };
 }
 
 /** The items of a list do not say what they are. */

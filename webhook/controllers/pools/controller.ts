@@ -183,7 +183,9 @@ class Pools {
     const { reviewersBy } = this.#deps;
     if (isRefusal(pool)) return { pool, deleting, use, exhausted: [], reviewersBy };
     const exhausted = exhaustedOf(mirror, pool);
-    return { pool, deleting, use, exhausted, collides: findOverlap(mirror.pools(), pool), reviewersBy };
+    const cut = pool.spec.blockSize === undefined ? {} : { blocks: [...mirror.blocksOf(pool.name)].length };
+    const collides = findOverlap(mirror.pools(), pool);
+    return { pool, deleting, use, ...cut, exhausted, collides, reviewersBy };
   }
 
   async #writeFinalizers({ metadata }: KubeItem, finalizers: readonly string[]): Promise<void> {

@@ -108,6 +108,14 @@ describe("the status of a pool", () => {
     assert.notEqual(reportOn(item({ ...report, free: "7" }), state({ use }), NOW), undefined);
   });
 
+  it("has the number of its blocks, where it is cut into some", () => {
+    const report = reportOn(item(), state({ blocks: 3 }), NOW);
+    assert.equal(report?.blocks, 3);
+    assert.equal(reportOn(item(report), state({ blocks: 3 }), NOW), undefined);
+    assert.equal(reportOn(item(report), state({ blocks: 0 }), NOW)?.blocks, 0);
+    assert.equal("blocks" in (reportOn(item(), state(), NOW) ?? {}), false);
+  });
+
   it("is open", () => {
     assert.deepEqual(conditionsOf(state()), [
       "Ready=True Open: takes reservations",

@@ -20,6 +20,8 @@ import type { ReviewersBy } from "../controller.ts";
 export interface PoolReport {
   readonly reserved: number;
   readonly bound: number;
+  /** Of a pool that is cut into blocks: how many nodes have, or cool. */
+  readonly blocks?: number;
   readonly ipv4: FamilyFigures | null;
   readonly ipv6: FamilyFigures | null;
   readonly capacity: null;
@@ -32,6 +34,8 @@ export interface PoolState {
   readonly pool: Pool | Refusal;
   readonly deleting: boolean;
   readonly use: PoolUsage;
+  /** How many blocks of it there are; absent: it is not cut into any. */
+  readonly blocks?: number;
   /** Families of which nothing is free that anybody could get. */
   readonly exhausted: readonly string[];
   /** Another pool has some of its addresses: both were admitted at the same moment, or past the webhook. */
@@ -46,6 +50,7 @@ export function reportOn(item: KubeItem, state: PoolState, now: number): PoolRep
   const before = {
     reserved: status.count("reserved", -1),
     bound: status.count("bound", -1),
+    ...(status.get("blocks") === undefined ? {} : { blocks: status.count("blocks", -1) }),
     ipv4: status.get("ipv4") ?? null,
     ipv6: status.get("ipv6") ?? null,
     capacity: status.get("capacity") ?? null,
@@ -60,10 +65,11 @@ export function reportOn(item: KubeItem, state: PoolState, now: number): PoolRep
   return isDeepStrictEqual(next, before) ? undefined : next;
 }
 
-function numbersOf({ pool, use: { byFamily, reserved } }: PoolState): Omit<PoolReport, "conditions"> {
+function numbersOf({ pool, blocks, use: { byFamily, reserved } }: PoolState): Omit<PoolReport, "conditions"> {
   const bound = byFamily.IPv4.bound + byFamily.IPv6.bound;
   const { ipv4 = null, ipv6 = null } = isRefusal(pool) ? {} : figuresOf(pool, byFamily);
-  return { reserved, bound, ipv4, ipv6, capacity: null, free: null };
+  const cut = blocks === undefined ? {} : { blocks };
+  return { reserved, bound, ...cut, ipv4, ipv6, capacity: null, free: null };
 }
 
 function conditionsFor(state: PoolState): readonly ConditionInput[] {

@@ -1,0 +1,141 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import { isRefusal } from "../../../allocator/base/errors.ts";
+import type { NodeNeed } from "../../../allocator/blocks/block-plan.ts";
+import type { RecordCache } from "../../../allocator/cache/cache.ts";
+import { type Family, parseCidr } from "../../../allocator/ip/address.ts";
+import { ASSIGNED_CLAIM, readRequest } from "../../../allocator/manifest/annotations.ts";
+import { isReturned } from "../../../allocator/model/block.ts";
+import type { NamespaceState } from "../../../allocator/model/cluster-state.ts";
+import { blockLength } from "../../../allocator/pool/blocks.ts";
+import { matches } from "../../../allocator/pool/label-selector.ts";
+import type { Pool } from "../../../allocator/pool/pool.ts";
+import { type ChoiceInput, choosePools } from "../../../allocator/pool/pool-choice.ts";
+import type { Informers, ObservedNode, ObservedPod } from "../../cluster-state/informers.ts";
+
+export interface DemandSource {
+  readonly mirror: Pick<RecordCache, "pools" | "blocks" | "claimsOfPod">;
+  readonly watches: {
+    readonly pods: Pick<Informers["pods"], "all">;
+    readonly nodes: Pick<Informers["nodes"], "all" | "get">;
+    readonly namespaces: Pick<Informers["namespaces"], "get">;
+  };
+}
+
+/** Pods that are looked at in one go, in some ms: others have their turn between. */
+const SLICE = 500;
+
+/** How many addresses of each pool with blocks the nodes' pods need, as of one moment. */
+export class BlockDemand {
+  readonly #counts = new Map<string, Map<string, number>>(); // pool/family -> node -> addresses
+  readonly #nodes: readonly ObservedNode[];
+
+  constructor(nodes: Iterable<ObservedNode>) {
+    this.#nodes = [...nodes].filter(({ fenced }) => !fenced).sort((a, b) => (a.name < b.name ? -1 : 1));
+  }
+
+  /** The nodes that may have blocks of the pool. */
+  needs(pool: Pool, family: Family): readonly NodeNeed[] {
+    const counts = this.#counts.get(`${pool.name}/${family}`);
+    return this.#nodes
+      .filter(({ labels }) => matches(pool.spec.nodeSelector, labels))
+      .map(({ name, uid }) => ({ node: name, nodeUID: uid, pods: counts?.get(name) ?? 0 }));
+  }
+
+  count(pool: string, family: Family, node: string): void {
+    const counts = this.#of(pool, family);
+    counts.set(node, (counts.get(node) ?? 0) + 1);
+  }
+
+  atLeast(pool: string, family: Family, node: string, addresses: number): void {
+    const counts = this.#of(pool, family);
+    counts.set(node, Math.max(counts.get(node) ?? 0, addresses));
+  }
+
+  #of(pool: string, family: Family): Map<string, number> {
+    const key = `${pool}/${family}`;
+    const counts = this.#counts.get(key) ?? new Map<string, number>();
+    this.#counts.set(key, counts);
+    return counts;
+  }
+}
+
+/**
+ * Counts demand twice, and the larger counts: pods by the choice that the agent makes too, which is known before they have
+ * addresses, and what agents said is used, which knows of networks that name pools, and of pods that a label selects.
+ */
+export async function countDemand(source: DemandSource, rest: () => Promise<void>): Promise<BlockDemand> {
+  const { pods, nodes } = source.watches;
+  const demand = new BlockDemand(valuesOf(nodes.all()));
+  const pools = source.mirror.pools().filter(({ spec }) => spec.blockSize !== undefined);
+  let n = 0;
+  for (const pod of [...valuesOf(pods.all())]) {
+    if (++n % SLICE === 0) await rest();
+    const choice = choiceOf(source, pools, pod);
+    if (choice === undefined || isRefusal(choice)) continue;
+    for (const family of choice.families) {
+      const home = choice.pools.find((pool) => blockLength(pool, family) !== undefined);
+      if (home !== undefined) demand.count(home.name, family, pod.node);
+    }
+  }
+  for (const [key, used] of usedByNode(source)) {
+    const [pool = "", family, node = ""] = key;
+    demand.atLeast(pool, family, node, used);
+  }
+  return demand;
+}
+
+/** Where the pod's agent will serve it from, so far as is known here. */
+function choiceOf({ mirror, watches }: DemandSource, pools: readonly Pool[], pod: ObservedPod) {
+  if (pools.length === 0 || !needsAddress(pod)) return undefined;
+  const node = watches.nodes.get(pod.node);
+  const namespace = watches.namespaces.get(pod.namespace);
+  if (node === undefined || namespace === undefined) return undefined;
+  if (mirror.claimsOfPod(pod.namespace, pod.name).length > 0) return undefined;
+  const asked = poolsAsked(pod, namespace);
+  const input: ChoiceInput = {
+    namespace: namespace.name,
+    namespaceLabels: namespace.labels,
+    podLabels: {},
+    nodeLabels: node.labels,
+    ...(asked === undefined ? {} : { annotation: asked }),
+  };
+  return mayBeSelected(pools, input) ? undefined : choosePools(pools, input);
+}
+
+function needsAddress({ node, ended, onHostNetwork, annotations }: ObservedPod): boolean {
+  return node !== "" && !ended && onHostNetwork !== true && annotations[ASSIGNED_CLAIM] === undefined;
+}
+
+function poolsAsked(pod: ObservedPod, namespace: NamespaceState): readonly string[] | undefined {
+  const request = readRequest(pod.annotations, namespace);
+  return isRefusal(request) ? undefined : request.pools;
+}
+
+/** Labels of pods are not kept here, for there may be 100,000: where they may decide, only what is used is counted. */
+function mayBeSelected(pools: readonly Pool[], { namespaceLabels, nodeLabels }: ChoiceInput): boolean {
+  return pools.some(
+    ({ spec }) =>
+      spec.podSelector !== undefined &&
+      matches(spec.namespaceSelector, namespaceLabels) &&
+      matches(spec.nodeSelector, nodeLabels),
+  );
+}
+
+function usedByNode({
+  mirror,
+}: DemandSource): Iterable<readonly [readonly [string, Family, string], number]> {
+  const sums = new Map<string, readonly [readonly [string, Family, string], number]>(); // pool/family/node -> used
+  for (const { record } of mirror.blocks()) {
+    const family = parseCidr(record.cidr)?.family;
+    if (family === undefined || record.releasedAt !== undefined || isReturned(record)) continue;
+    const key = `${record.pool}/${family}/${record.node}`;
+    const before = sums.get(key)?.[1] ?? 0;
+    sums.set(key, [[record.pool, family, record.node], before + (record.status?.used ?? 0)]);
+  }
+  return sums.values();
+}
+
+function* valuesOf<T>(entries: Iterable<readonly [string, T]>): Generator<T, void, void> {
+  for (const [, value] of entries) yield value;
+}
