@@ -1,18 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // Each bug of the catalogue is put into Berth, for one process, and the test that is there for it must notice.
 import assert from "node:assert/strict";
-import { readFile } from "node:fs/promises";
-import { join, resolve } from "node:path";
 import { before, describe, it } from "node:test";
 import { fileURLToPath } from "node:url";
-import { messageOf } from "../../allocator/base/errors.ts";
-import { CLUSTER_MUTATIONS } from "../api/cluster-bugs-mutations.ts";
 import { run } from "../support/process.ts";
 import { skipAllBut } from "../support/runs.ts";
 import { MUTATIONS, type Mutation } from "./mutations.ts";
-import { mutated } from "./put-in.ts";
 
-const ROOT = resolve(import.meta.dirname, "../..");
 const MUTATE = new URL("./mutate.ts", import.meta.url).href;
 /** Some mutations make a test wait for ever. */
 const LIMIT_MS = 15_000;
@@ -37,31 +31,6 @@ async function runTests(file: string, begin: string, mutation?: Mutation): Promi
     Number(new RegExp(`^# ${what} (\\d+)$`, "m").exec(stdout)?.[1] ?? Number.NaN);
   return { passed: count("pass"), failed: count("fail") + count("cancelled"), printed: `${stdout}${stderr}` };
 }
-
-// A few are put in each time; that all of them still can be is seen each time.
-it("the places where bugs are put in are there, each once", async () => {
-  const gone: string[] = [];
-  for (const mutation of [...MUTATIONS, ...CLUSTER_MUTATIONS]) {
-    const source = await readFile(join(ROOT, mutation.file), "utf8");
-    try {
-      mutated(source, mutation);
-    } catch (error) {
-      gone.push(messageOf(error));
-    }
-  }
-  assert.deepEqual(gone, []);
-});
-
-it("a place is found however its lines are broken, and only when it is there once", () => {
-  const mutation = { name: "X", file: "x.ts", from: "if (a) call(one, [two]);", to: "" };
-  assert.equal(
-    mutated("x; if (a)\n  call(\n    one,\n    [\n      two,\n    ],\n  );\ny;", mutation),
-    "x; \ny;",
-  );
-  for (const source of ["if (a) call(one, [too]);", "if (a) call(one, [two]); if (a) call(one, [two]);"])
-    assert.throws(() => mutated(source, mutation), /^AssertionError.*X: its place is gone from x\.ts/s);
-  assert.throws(() => mutated("call();", { ...mutation, from: "call()", to: "call()" }), /nothing changes/);
-});
 
 describe("a bug of the catalogue that is put in", () => {
   before(async () => {

@@ -46,7 +46,10 @@ export const GROUPS: readonly Group[] = [
   },
   {
     name: "unit",
-    files: ["{allocator,cli,ipam-plugin,kube,scripts,system,webhook}/**/*.test.ts"],
+    files: [
+      "{allocator,cli,ipam-plugin,kube,scripts,system,webhook}/**/*.test.ts",
+      "test/bugs/places.test.ts",
+    ],
     isolation: "none",
     timeoutMs: TEN_MINUTES,
   },
