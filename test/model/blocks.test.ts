@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import { allocationOf, binder, reserver } from "./actors.ts";
-import { BLOCKS, granter } from "./blocks.ts";
+import { BLOCKS, granter, taker, watcher, word } from "./blocks.ts";
 import { explore } from "./explore.ts";
 import { withoutBlocks, withoutHoles, withoutReservations } from "./lies.ts";
 import { narrate } from "./report.ts";
@@ -32,6 +32,20 @@ describe("the checker of blocks", () => {
       [{ ...wants, store: withoutHoles }, binder({ claim: "a" }, { store: withoutHoles }), granter("n1")],
     ],
   ];
+  it("finds an agent that gives from a block after it has said that it gives it back", async (t) => {
+    const told = BLOCKS.find(({ title }) => title.startsWith("an agent's word"));
+    assert.ok(told);
+    const cidr = "10.0.0.2/32";
+    const gives = (looksAt: "journal" | "watch alone") => {
+      return { ...told, actors: [word(cidr, "n1"), taker(cidr), watcher(cidr, Y, looksAt)] };
+    };
+    const { violation } = await explore(gives("watch alone"));
+    assert.ok(violation, "no violation found");
+    t.diagnostic(narrate(violation));
+    assert.match(violation.words, /its node does not have block 10\.0\.0\.2\/32 any more$/);
+    assert.equal((await explore(gives("journal"))).violation, undefined);
+  });
+
   for (const [title, actors] of rows) {
     it(`finds ${title}`, async (t) => {
       assert.ok(scenario);

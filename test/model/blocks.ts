@@ -3,7 +3,7 @@ import { endCooldown, giveBack } from "../../allocator/blocks/give-back.ts";
 import { finishGrant, grantBlock } from "../../allocator/blocks/grant.ts";
 import type { Address } from "../../allocator/ip/address.ts";
 import { IntervalSet } from "../../allocator/ip/interval-set.ts";
-import { type Block, isHole } from "../../allocator/model/block.ts";
+import { type Block, isHole, isReturned } from "../../allocator/model/block.ts";
 import type { PoolRecord } from "../../allocator/pool/pool.ts";
 import {
   admission,
@@ -88,6 +88,54 @@ export function returner(cidr: string): Actor {
       await wait(30_000);
       const cooled = await context.store.get("block", cidr);
       if (cooled !== undefined) await endCooldown(context, cooled);
+    },
+  };
+}
+
+/** The agent's word: nobody uses the block, the journal says that it is given back, and then its status does. */
+export function word(cidr: string, node: string): Actor {
+  return {
+    name: `word of ${node} on ${cidr}`,
+    async act({ context, state }) {
+      const seen = await context.store.get("block", cidr);
+      if (seen?.record.node !== node || seen.record.granted !== true) return;
+      if ([...state.dynamic.values()].some(({ block }) => block.uid === seen.uid)) return;
+      state.givenUp.add(seen.uid);
+      await context.store.reportBlock(seen, { node, used: 0, returnedAt: state.now });
+    },
+  };
+}
+
+/** A controller that goes by the word in the status; then the block cools, and goes. */
+export function taker(cidr: string): Actor {
+  return {
+    name: `take back ${cidr}`,
+    async act({ context, wait }) {
+      const seen = await context.store.get("block", cidr);
+      if (seen === undefined || !isReturned(seen.record)) return;
+      await giveBack(context, seen, { kind: "returned", uid: seen.uid });
+      await wait(30_000);
+      const cooled = await context.store.get("block", cidr);
+      if (cooled !== undefined) await endCooldown(context, cooled);
+    },
+  };
+}
+
+/** As `giver`, by a watch that is behind: what it goes by beside that is the journal, unless it is one that does not look. */
+export function watcher(
+  cidr: string,
+  address: Address,
+  looksAt: "journal" | "watch alone" = "journal",
+): Actor {
+  return {
+    name: `give ${address} by the watch`,
+    async act({ name, context, state }) {
+      const shown = await context.store.get("block", cidr);
+      await context.store.get("pool", "y"); // it is some while ago
+      if (shown?.record.node !== "n1" || shown.record.granted !== true) return;
+      if (shown.record.releasedAt !== undefined || isReturned(shown.record)) return;
+      if (looksAt === "journal" && state.givenUp.has(shown.uid)) return;
+      if (!isHole(shown.record, address)) state.dynamic.set(name, { block: shown, address });
     },
   };
 }
@@ -185,6 +233,19 @@ export const BLOCKS: readonly Scenario[] = [
       wantsY("a"),
       binder({ claim: "a" }),
       giver(SINGLE_CIDR, "n2", Y),
+    ],
+  },
+  {
+    title: "an agent's word, a sandbox by a watch that is behind, and a fixed address",
+    long: true,
+    pools: [SINGLE],
+    seed: [block(SINGLE_CIDR, "n1", { granted: true })],
+    actors: [
+      word(SINGLE_CIDR, "n1"),
+      taker(SINGLE_CIDR),
+      watcher(SINGLE_CIDR, Y),
+      wantsY("a"),
+      binder({ claim: "a" }),
     ],
   },
   {

@@ -39,6 +39,8 @@ export class RunState {
   readonly uses = new Map<string, Use>(); // sandbox -> what it was given
   /** What nodes gave out of their blocks, by sandbox. */
   readonly dynamic = new Map<string, { readonly block: Stored<"block">; readonly address: Address }>();
+  /** UIDs of blocks that the journal of their node says are given back. */
+  readonly givenUp = new Set<string>();
   readonly promises = new Map<string, { token: string; until: number }>(); // claim -> the pod that was told that it has it
   readonly retaken = new Map<string, string>(); // address -> the process that took it back while it was cooling
   now = BEGIN;

@@ -79,7 +79,7 @@ class StateText {
 
   /** What the onlooker remembers and may hold against a later step. Of a token that nobody knows nobody can speak. */
   ofOnlooker(): string[] {
-    const { versions, uses, promises, retaken, dynamic, now } = this.#state;
+    const { versions, uses, promises, retaken, dynamic, givenUp, now } = this.#state;
     const known = [...versions.values()].filter(({ nonce }) => this.#isKnown(nonce));
     const said = known
       .map((v) => `${v.key} ${this.#token(v.nonce)} ${v.listed} ${[...v.unproven].join()}`)
@@ -92,7 +92,8 @@ class StateText {
     );
     const given = [...dynamic].map(([sandbox, { block, address }]) => `${sandbox} ${block.uid} ${address}`);
     const again = [...retaken].map((pair) => pair.join(" "));
-    return [...said, ...used.sort(), ...kept.sort(), ...again.sort(), ...given.sort()];
+    const back = [...givenUp].map((uid) => `back ${uid}`);
+    return [...said, ...used.sort(), ...kept.sort(), ...again.sort(), ...given.sort(), ...back.sort()];
   }
 
   #glimpse({ text, time, kind, stored }: Glimpse): string {
