@@ -16,6 +16,7 @@ import type { Database } from "../../allocator/store/sqlite/database.ts";
 import type { Work } from "../../allocator/store/sqlite/sql.ts";
 import type { Kind, Store, Stored } from "../../allocator/store/store.ts";
 import type { ClaimSource } from "../../ipam-plugin/agent/claims/claim-source.ts";
+import type { JournalContents } from "../../ipam-plugin/agent/journal/journal.ts";
 import { altered } from "./altered.ts";
 import { MOST_REPLICAS } from "./cast.ts";
 import type { Role, Tampering } from "./setting.ts";
@@ -165,7 +166,8 @@ export function answeringEarly(database: Database): Database {
 
 /** The journal is there, and nobody reads it. */
 export function forgetful(database: Database): Database {
-  return altered(database, { read: <T>() => ({ attachments: [], positions: [] }) as T });
+  const empty: JournalContents = { attachments: [], positions: [], blocks: [], pools: [] };
+  return altered(database, { read: <T>() => empty as T });
 }
 
 /** Whatever journal is there serves, and what only claims tell of a sandbox counts for nothing. */
