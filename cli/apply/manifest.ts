@@ -3,11 +3,13 @@
 import { isRefusal } from "../../allocator/base/errors.ts";
 import { formatDuration } from "../../allocator/base/go-duration.ts";
 import type { PoolUsage } from "../../allocator/cache/pool-usage.ts";
+import { parseCidr } from "../../allocator/ip/address.ts";
+import type { BlockStatus } from "../../allocator/model/block.ts";
 import type { Claim } from "../../allocator/model/claim.ts";
 import { phaseOf } from "../../allocator/model/phase.ts";
 import { parseStoredPool } from "../../allocator/pool/pool.ts";
 import { figuresOf } from "../../allocator/pool/pool-figures.ts";
-import { reservationName } from "../../allocator/store/codec.ts";
+import { blockName, reservationName } from "../../allocator/store/codec.ts";
 import type { Kind, Stored } from "../../allocator/store/store.ts";
 import type { AttachmentUse } from "../backend/attachment-report.ts";
 import { timeOf } from "../terminal/output.ts";
@@ -85,6 +87,31 @@ export function reservationManifest(stored: Stored<"reservation">): Manifest {
     metadata: metadataOf(stored, { name: reservationName(stored.record.address) }),
     spec: { ...rest, ...(releasedAt === undefined ? {} : { releasedAt: timeOf(releasedAt) }) },
   };
+}
+
+export function blockManifest(stored: Stored<"block">): Manifest {
+  const { recalledAt, releasedAt, status, ...rest } = stored.record;
+  return {
+    apiVersion: API_VERSION,
+    kind: "IPBlock",
+    metadata: metadataOf(stored, { name: nameOfBlock(stored) }),
+    spec: {
+      ...rest,
+      ...(recalledAt === undefined ? {} : { recalledAt: timeOf(recalledAt) }),
+      ...(releasedAt === undefined ? {} : { releasedAt: timeOf(releasedAt) }),
+    },
+    ...(status === undefined ? {} : { status: blockStatusOf(status) }),
+  };
+}
+
+function blockStatusOf({ node, used, returnedAt }: BlockStatus): object {
+  return { node, used, ...(returnedAt === undefined ? {} : { returnedAt: timeOf(returnedAt) }) };
+}
+
+/** As it is called in Kubernetes. */
+export function nameOfBlock({ key }: Stored<"block">): string {
+  const cidr = parseCidr(key);
+  return cidr === undefined ? key : blockName(cidr);
 }
 
 /** An attachment is no API object of its own; it is printed as if it were one. */

@@ -7,6 +7,7 @@ import type { Address } from "../../allocator/ip/address.ts";
 import type { KubeObject } from "../../allocator/manifest/kubernetes-object.ts";
 import { type Claim, claimKey } from "../../allocator/model/claim.ts";
 import type { ClusterState } from "../../allocator/model/cluster-state.ts";
+import { blockAround } from "../../allocator/pool/blocks.ts";
 import type { Kind, Store, Stored } from "../../allocator/store/store.ts";
 import type { AttachmentUse } from "./attachment-report.ts";
 
@@ -41,12 +42,16 @@ export function namespaceFor(backend: Backend, given: string | undefined): strin
   return given ?? backend.namespace;
 }
 
-/** A view of all pools, and of these addresses alone: their reservations, and the claims that those are for. */
+/** A view of all pools, and of these addresses alone: their reservations, the claims that those are for, and the blocks that they are in. */
 export async function partialCache(store: Store, addresses: readonly Address[]): Promise<RecordCache> {
   const cache = new RecordCache(noopLogger);
   const put = <K extends Kind>(kind: K, stored: Stored<K>) => cache.apply(kind, { type: "put", stored });
   for await (const stored of store.list("pool")) put("pool", stored);
   for (const address of addresses) {
+    const pool = cache.poolOf(address);
+    const cidr = pool && blockAround(pool, address);
+    const block = cidr && (await store.get("block", cidr.text));
+    if (block !== undefined) put("block", block);
     const reservation = await store.get("reservation", address);
     if (reservation === undefined) continue;
     put("reservation", reservation);

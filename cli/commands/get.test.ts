@@ -14,6 +14,7 @@ import {
   reservationsOf,
 } from "../../test/support/fixtures.ts";
 import { namespaceObject, pod, workload } from "../../test/support/objects.ts";
+import { withBackend } from "../backend/open-backend.ts";
 import { attachment, Folder } from "../testing/folder.ts";
 
 const mysql = claimRecord({
@@ -52,6 +53,38 @@ function folder(t: TestContext): Promise<Folder> {
     ],
   });
 }
+
+describe("blocks of pools", () => {
+  it("are listed with their node, what is done with them, and how much of them is used", async (t) => {
+    const cut = poolRecord("web", "10.40.0.0/24", { blockSize: { ipv4: 28 } });
+    const data = await Folder.of(t, { pools: [cut] });
+    const block = { pool: "web", node: "node-b", nodeUID: "u", holes: ["10.40.0.32/32"], granted: true };
+    await withBackend(data.scene(), "write", async ({ store }) => {
+      const { stored } = await store.create("block", { ...block, cidr: "10.40.0.32/28" });
+      await store.reportBlock(stored, { node: "node-b", used: 3 });
+      await store.create("block", { ...block, cidr: "10.40.0.0/28", holes: [], recalledAt: 5 });
+      const given = await store.create("block", { ...block, cidr: "10.40.0.128/28", holes: [] });
+      await store.reportBlock(given.stored, { node: "node-b", used: 0, returnedAt: 5 });
+    });
+    const { stdout } = await data.call("get", "blocks");
+    assert.deepEqual(
+      stdout
+        .trimEnd()
+        .split("\n")
+        .map((line) => line.trim().replaceAll(/ +/g, " ").replace(/ \S+$/, "")),
+      [
+        "CIDR POOL NODE STATE USED OF",
+        "10.40.0.0/28 web node-b asked back - 16",
+        "10.40.0.32/28 web node-b owned 3 15",
+        "10.40.0.128/28 web node-b returned 0 16",
+      ],
+    );
+    const one = JSON.parse((await data.call("get", "block", "10.40.0.128-28", "-o", "json")).stdout);
+    const names = [one.kind, one.metadata.name, one.spec.cidr];
+    assert.deepEqual(names, ["IPBlock", "10.40.0.128-28", "10.40.0.128/28"]);
+    assert.deepEqual(one.status, { node: "node-b", used: 0, returnedAt: "1970-01-01T00:00:00Z" });
+  });
+});
 
 describe("berthctl get", () => {
   it("lists pools with what is taken of each family", async (t) => {

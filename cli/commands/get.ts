@@ -5,6 +5,7 @@ import { reportError } from "../apply/report.ts";
 import type { Backend } from "../backend/backend.ts";
 import { withBackend } from "../backend/open-backend.ts";
 import { attachments } from "../listings/attachments.ts";
+import { blocks } from "../listings/blocks.ts";
 import { claims } from "../listings/claims.ts";
 import type { AnyListing, Query } from "../listings/listing.ts";
 import { pods, workloads } from "../listings/pods-and-workloads.ts";
@@ -15,13 +16,13 @@ import type { Command } from "../terminal/command.ts";
 import { NAMESPACE, TARGET_FLAGS, usageError } from "../terminal/flags.ts";
 import { FORMATS, formatOf } from "../terminal/output.ts";
 
-const LISTINGS: readonly AnyListing[] = [pools, claims, reservations, attachments, pods, workloads];
+const LISTINGS: readonly AnyListing[] = [pools, claims, reservations, blocks, attachments, pods, workloads];
 const NAMES = LISTINGS.map(({ names }) => names[0] ?? "");
 
 /** `berthctl get` */
 export const get: Command = {
   name: "get",
-  summary: "list pools, claims, reservations, attachments, pods or workloads",
+  summary: "list pools, claims, reservations, blocks, attachments, pods or workloads",
   usage: [
     `get ${NAMES.join("|")} [[NAMESPACE/]NAME] [-n NS | -A] [-o ${FORMATS.join("|")}] [--data DIR | --context NAME]`,
   ],

@@ -7,8 +7,10 @@ import {
   claimRecord,
   DB_POOL,
   NOW,
+  poolRecord,
   reservationRecord,
   reservationsOf,
+  storedAs,
   viewOf,
 } from "../../test/support/fixtures.ts";
 import { attachment } from "../testing/folder.ts";
@@ -71,6 +73,34 @@ describe("sightingOf", () => {
       assert.deepEqual(addressReportOf(view, [], addr(address)), { address, ...rest, sandboxes: [] });
     });
   }
+
+  it("says which node has it in a block, and until when a block cools that was given back", () => {
+    const cut = poolRecord("web", "10.40.0.0/24", { blockSize: { ipv4: 28 }, cooldown: "30s" });
+    const blocks = viewOf({ pools: [cut], reservations: [reservationRecord("10.40.0.9", { pool: "web" })] });
+    const owned = { pool: "web", node: "node-b", nodeUID: "u", granted: true };
+    for (const block of [
+      { ...owned, cidr: "10.40.0.0/28", holes: ["10.40.0.0/32", "10.40.0.9/32"] },
+      { ...owned, cidr: "10.40.0.16/28", holes: [], releasedAt: NOW },
+    ])
+      blocks.apply("block", { type: "put", stored: storedAs("block", block) });
+    const report = addressReportOf(blocks, [], addr("10.40.0.5"));
+    const own = { pool: "web", state: "in-block", block: "10.40.0.0/28", node: "node-b", sandboxes: [] };
+    assert.deepEqual(report, { address: "10.40.0.5", ...own });
+    assert.match(
+      describeAddress(report),
+      /^10\.40\.0\.5 is in a block of a node, which gives it to pods that need no fixed address\n {2}pool +web\n {2}block +10\.40\.0\.0\/28\n {2}node +node-b\n$/,
+    );
+    assert.deepEqual(addressReportOf(blocks, [], addr("10.40.0.20")), {
+      address: "10.40.0.20",
+      pool: "web",
+      state: "block-cooling",
+      block: "10.40.0.16/28",
+      coolingUntil: "2026-01-01T00:00:30Z",
+      sandboxes: [],
+    });
+    const states = ["10.40.0.9", "10.40.0.40"].map((text) => addressReportOf(blocks, [], addr(text)).state);
+    assert.deepEqual(states, ["orphaned", "free"]);
+  });
 
   it("finds an address that only this node knows", () => {
     const report = addressReportOf(view, [attachment("web", "10.9.0.1")], addr("10.9.0.1"));

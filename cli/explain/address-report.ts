@@ -13,6 +13,7 @@ import { columns, printable, timeOf } from "../terminal/output.ts";
 /**
  * - `held`: reserved for a claim. `beside`: kept for a pod that was admitted with the claim, which does not have it. `orphaned`: reserved, and the claim is gone; the garbage collector frees it.
  * - `cooling`: given back; for now only the same identity may have it.
+ * - `in-block`: a node has it for pods that need no fixed address. `block-cooling`: that node has given the block back.
  * - `free`: for anyone. `reserved`: free, and given by explicit request only.
  * - `gateway`, `excluded`: in a pool that never gives it. `outside`: in no pool.
  */
@@ -21,6 +22,8 @@ export type State =
   | "beside"
   | "orphaned"
   | "cooling"
+  | "in-block"
+  | "block-cooling"
   | "free"
   | "reserved"
   | "gateway"
@@ -36,6 +39,8 @@ export interface AddressReport {
   readonly claim?: string;
   readonly identity?: string;
   readonly phase?: string;
+  /** The CIDR of the node's block that it is in. */
+  readonly block?: string;
   readonly pod?: { readonly namespace: string; readonly name: string; readonly uid: string };
   readonly node?: string;
   /** When the pod got the claim. */
@@ -76,7 +81,7 @@ type Holder = Pick<AddressReport, "state"> & Partial<AddressReport>;
 
 function holderOf(view: RecordReader, address: Address): Holder {
   const reservation = view.reservation(address)?.record;
-  if (reservation === undefined) return { state: vacancyOf(view, address) };
+  if (reservation === undefined) return ownerOf(view, address) ?? { state: vacancyOf(view, address) };
   const key = claimKey(reservation.claim);
   if (reservation.releasedAt !== undefined) {
     const cooldownMs = view.pool(reservation.pool)?.cooldownMs ?? 0;
@@ -97,6 +102,16 @@ function holderOf(view: RecordReader, address: Address): Holder {
       : { pod: { namespace, name: binding.podName, uid: binding.podUID }, since: timeOf(binding.since) }),
     ...(binding === undefined || binding.node === "" ? {} : { node: binding.node }),
   };
+}
+
+/** Which pod of the node has it is for the node alone to know. */
+function ownerOf(view: RecordReader, address: Address): Holder | undefined {
+  const block = view.blockOwning?.(address);
+  if (block === undefined) return undefined;
+  const { cidr, node, pool, releasedAt } = block;
+  if (releasedAt === undefined) return { state: "in-block", block: cidr, node };
+  const cooldownMs = view.pool(pool)?.cooldownMs ?? 0;
+  return { state: "block-cooling", block: cidr, coolingUntil: timeOf(releasedAt + cooldownMs) };
 }
 
 function vacancyOf(view: RecordReader, address: Address): State {
@@ -121,6 +136,8 @@ const SENTENCES: { readonly [S in State]: string } = {
     "is kept for a pod that was admitted, beside a claim that does not have it; if the pod does not come it is free again within 120 s",
   orphaned: "is reserved for a claim that is gone; it is free again within 120 s",
   cooling: "was given back and is cooling down",
+  "in-block": "is in a block of a node, which gives it to pods that need no fixed address",
+  "block-cooling": "is in a block that a node has given back, which is cooling down",
   free: "is free",
   reserved: "is free, and given by explicit request only",
   gateway: "is a gateway, which no pod gets",
@@ -130,12 +147,13 @@ const SENTENCES: { readonly [S in State]: string } = {
 
 /** For people: a sentence, then what is known, a line each. */
 export function describeAddress(report: AddressReport): string {
-  const { address, state, pool, claim, identity, phase, pod, node, since, coolingUntil } = report;
+  const { address, state, pool, claim, identity, phase, block, pod, node, since, coolingUntil } = report;
   const known: readonly (readonly [string, string | undefined])[] = [
     ["pool", pool],
     ["claim", claim],
     ["identity", identity],
     ["phase", phase],
+    ["block", block],
     ["pod", pod && `${pod.namespace}/${pod.name}${pod.uid === "" ? "" : ` (uid ${pod.uid})`}`],
     ["node", node],
     ["since", since],

@@ -3,7 +3,14 @@ import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import type { Claim } from "../../allocator/model/claim.ts";
 import type { Reservation } from "../../allocator/model/reservation.ts";
-import { claimRecord, DB_POOL, reservationsOf } from "../../test/support/fixtures.ts";
+import {
+  addrs,
+  bindingTo,
+  claimRecord,
+  DB_POOL,
+  poolRecord,
+  reservationsOf,
+} from "../../test/support/fixtures.ts";
 import type { Backend } from "../backend/backend.ts";
 import { allOf, withEmbeddedBackend } from "../backend/embedded-backend.ts";
 import { withBackend } from "../backend/open-backend.ts";
@@ -59,6 +66,39 @@ describe("auditRegistry", () => {
       assert.deepEqual(await auditOf(data, write), { findings: ["pending unreserved"], waits: 2 });
     });
   }
+
+  it("compares blocks, with claims and pools, and counts them where there are any", async (t) => {
+    const cut = poolRecord("web", "10.40.0.0/24", { blockSize: { ipv4: 28 } });
+    const claim = claimRecord({
+      name: "a",
+      addresses: addrs("10.40.0.5"),
+      binding: bindingTo("a", "node-a"),
+    });
+    const data = await Folder.of(t, {
+      pools: [cut],
+      claims: [claim],
+      reservations: reservationsOf(claim, "web"),
+    });
+    const block = { pool: "web", node: "node-b", nodeUID: "u", holes: [], granted: true };
+    await withBackend(data.scene(), "write", async ({ store }) => {
+      await store.create("block", { ...block, cidr: "10.40.0.0/28" });
+      await store.create("block", { ...block, cidr: "10.40.0.32/29" });
+    });
+    const told = ["defect in-block", "defect stray-block"];
+    const found = await auditOf(data, async () => {});
+    assert.deepEqual([found.findings.toSorted(), found.waits], [told, 2]);
+    const write = async ({ store }: Backend, wait: number) => {
+      for (const seen of wait === 2 ? await allOf(store, "block") : [])
+        await store.reportBlock(seen, { node: "node-b", used: 1 });
+    };
+    const busy = await auditOf(data, write);
+    assert.deepEqual(busy.findings.toSorted(), ["pending in-block", "pending stray-block"]);
+    const clock = { now: () => data.clock.now(), monotonic: () => 0, sleep: async () => {} };
+    const counts = await withBackend(data.scene(), "read", async (backend) => {
+      return (await checkBackend(backend, clock)).counts;
+    });
+    assert.deepEqual(counts, { pools: 1, claims: 1, reservations: 1, blocks: 2, attachments: 0 });
+  });
 
   it("does not take up what goes wrong only later: that is for the next call", async (t) => {
     const data = await Folder.of(t, { pools: [DB_POOL], claims: [lost] });

@@ -24,7 +24,10 @@ const UNLOOKED =
 
 /** What was compared, and what is wrong with it. */
 export interface CheckResult {
-  readonly counts: Readonly<Record<"pools" | "claims" | "reservations" | "attachments", number>>;
+  readonly counts: Readonly<Record<"pools" | "claims" | "reservations" | "attachments", number>> & {
+    /** Absent: there are none. */
+    readonly blocks?: number;
+  };
   readonly findings: readonly Finding[];
   /** What could not be compared, in words; absent: everything was. */
   readonly unlooked?: string;
@@ -35,6 +38,7 @@ interface Reading {
   readonly pools: readonly Stored<"pool">[];
   readonly claims: readonly Stored<"claim">[];
   readonly reservations: readonly Stored<"reservation">[];
+  readonly blocks: readonly Stored<"block">[];
   readonly uses: readonly AttachmentUse[];
 }
 
@@ -88,7 +92,8 @@ async function readAll(backend: Backend): Promise<Reading> {
   const claims = await backend.claims();
   const reservations = await allOf(backend.store, "reservation");
   const pools = await allOf(backend.store, "pool");
-  return { pools, claims, reservations, uses: backend.uses(claims.map(({ record }) => record)) };
+  const blocks = await allOf(backend.store, "block");
+  return { pools, claims, reservations, blocks, uses: backend.uses(claims.map(({ record }) => record)) };
 }
 
 /** The records that findings are about: claims by key, and addresses. */
@@ -97,11 +102,15 @@ interface Keys {
   readonly addresses: ReadonlySet<string>;
 }
 
-function keysOf({ claims, reservations, uses }: Reading, findings: readonly Finding[]): Keys {
+function keysOf({ claims, reservations, blocks, uses }: Reading, findings: readonly Finding[]): Keys {
   const subjects = new Set(findings.map(({ subject }) => subject));
   const keys = new Set<string>();
   const addresses = new Set<string>();
-  for (const subject of subjects) (parseAddress(subject) === undefined ? keys : addresses).add(subject);
+  const cidrs = new Set(blocks.map(({ key }) => key));
+  for (const subject of subjects) {
+    if (parseAddress(subject) !== undefined) addresses.add(subject);
+    else if (!cidrs.has(subject)) keys.add(subject);
+  }
   for (const { key, record } of claims) {
     if (record.addresses.some((address) => subjects.has(address))) keys.add(key);
   }
@@ -114,11 +123,12 @@ function keysOf({ claims, reservations, uses }: Reading, findings: readonly Find
   return { claims: keys, addresses };
 }
 
-function partOf({ pools, claims, reservations, uses }: Reading, keys: Keys): Reading {
+function partOf({ pools, claims, reservations, blocks, uses }: Reading, keys: Keys): Reading {
   return {
     pools,
     claims: claims.filter(({ key }) => keys.claims.has(key)),
     reservations: reservations.filter(({ key }) => keys.addresses.has(key)),
+    blocks,
     uses,
   };
 }
@@ -136,27 +146,36 @@ async function readAgain({ store, uses }: Backend, keys: Keys): Promise<Reading>
     if (reservation !== undefined) reservations.push(reservation);
   }
   const pools = await allOf(store, "pool");
-  return { pools, claims, reservations, uses: uses(claims.map(({ record }) => record)) };
+  const blocks = await allOf(store, "block"); // far fewer than addresses
+  return { pools, claims, reservations, blocks, uses: uses(claims.map(({ record }) => record)) };
 }
 
 /** Nobody wrote to what the finding is about between two looks. */
 function isUntouched(suspect: Finding, before: Reading, now: Reading): boolean {
   const keys = keysOf(before, [suspect]);
-  return revisionsOf(partOf(before, keys)) === revisionsOf(partOf(now, keys));
+  const about = ({ blocks, ...rest }: Reading) =>
+    revisionsOf({ ...partOf({ ...rest, blocks }, keys), blocks: blocksAbout(blocks, suspect) });
+  return about(before) === about(now);
 }
 
-function revisionsOf({ claims, reservations }: Reading): string {
-  return [...claims, ...reservations]
+/** A finding names the blocks that it is about. */
+function blocksAbout(blocks: Reading["blocks"], { subject, message }: Finding): Reading["blocks"] {
+  return blocks.filter(({ key }) => key === subject || message.includes(key));
+}
+
+function revisionsOf({ claims, reservations, blocks }: Reading): string {
+  return [...claims, ...reservations, ...blocks]
     .map(({ key, uid, revision }) => `${key} ${uid} ${revision}`)
     .sort()
     .join("\n");
 }
 
-function findingsOf({ pools, claims, reservations, uses }: Reading, { node }: Backend): Finding[] {
+function findingsOf({ pools, claims, reservations, blocks, uses }: Reading, { node }: Backend): Finding[] {
   const auditInput: AuditInput = {
     pools: pools.map(({ record }) => readable(parseStoredPool(record), record.name)),
     claims: claims.map(({ record }) => record),
     reservations: reservations.map(({ record }) => record),
+    blocks: blocks.map(({ record }) => record),
     attachments: uses.map((use) => toAuditAttachment(use, node === "" ? "this node" : node)),
   };
   return audit(auditInput);
@@ -170,11 +189,12 @@ function readable(pool: ReturnType<typeof parseStoredPool>, name: string): Pool 
   });
 }
 
-function countsOf({ pools, claims, reservations, uses }: Reading): CheckResult["counts"] {
+function countsOf({ pools, claims, reservations, blocks, uses }: Reading): CheckResult["counts"] {
   return {
     pools: pools.length,
     claims: claims.length,
     reservations: reservations.length,
+    ...(blocks.length === 0 ? {} : { blocks: blocks.length }),
     attachments: uses.length,
   };
 }

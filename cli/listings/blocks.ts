@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import { isRefusal } from "../../allocator/base/errors.ts";
+import { ownedIn } from "../../allocator/cache/block-index.ts";
+import { compareAddresses, parseAddress } from "../../allocator/ip/address.ts";
+import { sizeOf } from "../../allocator/ip/ip-range.ts";
+import { type Block, isReturned } from "../../allocator/model/block.ts";
+import { parseStoredPool } from "../../allocator/pool/pool.ts";
+import type { Stored } from "../../allocator/store/store.ts";
+import { blockManifest, nameOfBlock } from "../apply/manifest.ts";
+import { allOf } from "../backend/embedded-backend.ts";
+import { ageOf, timeOf } from "../terminal/output.ts";
+import { listing } from "./listing.ts";
+
+interface Row {
+  readonly stored: Stored<"block">;
+  /** Of its pool, milliseconds. */
+  readonly cooldownMs: number;
+}
+
+export const blocks = listing<Row>({
+  names: ["blocks", "block", "ipblocks", "ipblock"],
+  noun: "block",
+  scope: "cluster",
+  async load({ store }) {
+    const cooldowns = new Map<string, number>(); // pool -> milliseconds
+    for (const { key, record } of await allOf(store, "pool")) {
+      const pool = parseStoredPool(record);
+      if (!isRefusal(pool)) cooldowns.set(key, pool.cooldownMs);
+    }
+    const all = await allOf(store, "block");
+    return all
+      .sort((a, b) => compareFirst(a.record, b.record))
+      .map((stored) => ({ stored, cooldownMs: cooldowns.get(stored.record.pool) ?? 0 }));
+  },
+  keyOf: ({ stored }) => ({ namespace: "", name: nameOfBlock(stored) }),
+  manifest: ({ stored }) => blockManifest(stored),
+  columns: ({ now }) => [
+    { title: "CIDR", cell: ({ stored }) => stored.key },
+    { title: "POOL", cell: ({ stored }) => stored.record.pool },
+    { title: "NODE", cell: ({ stored }) => stored.record.node },
+    { title: "STATE", cell: ({ stored, cooldownMs }) => blockState(stored.record, cooldownMs) },
+    { title: "USED", cell: ({ stored }) => String(stored.record.status?.used ?? "") },
+    { title: "OF", cell: ({ stored }) => String(usableIn(stored.record)) },
+    { title: "HOLES", wide: true, cell: ({ stored }) => stored.record.holes.join(", ") },
+    { title: "AGE", cell: ({ stored }) => ageOf(stored.createdAt, now) },
+  ],
+});
+
+/** `owned`, or what its owner or Berth is about to do with it. */
+export function blockState(block: Block, cooldownMs: number): string {
+  if (block.releasedAt !== undefined) return `cooling until ${timeOf(block.releasedAt + cooldownMs)}`;
+  if (isReturned(block)) return "returned";
+  if (block.granted !== true) return "being granted";
+  return block.recalledAt === undefined ? "owned" : "asked back";
+}
+
+function usableIn(block: Block): bigint {
+  return ownedIn(block).intervals.reduce((sum, interval) => sum + sizeOf(interval), 0n);
+}
+
+function compareFirst(a: Block, b: Block): number {
+  const [one, other] = [a, b].map(({ cidr }) => parseAddress(cidr.slice(0, cidr.indexOf("/"))));
+  return one === undefined || other === undefined ? 0 : compareAddresses(one, other);
+}
