@@ -101,7 +101,7 @@ describe("the webhook's environment", () => {
       wrong({ BERTH_PORT: port }, words);
     }
     for (const depart of ["5", "-5s", "61s"]) {
-      const words = `BERTH_DEPART is "${depart}"; give it a duration such as 5s, 1m0s at most`;
+      const words = `BERTH_DEPART is "${depart}"; give it a duration such as 5s, 1m at most`;
       wrong({ BERTH_DEPART: depart }, words);
     }
     wrong(

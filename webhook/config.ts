@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import { hostname } from "node:os";
 import { resolve } from "node:path";
-import { formatDuration, parseDuration } from "../allocator/base/go-duration.ts";
+import { parseDuration, shortDuration } from "../allocator/base/go-duration.ts";
 import {
   CALICO_CHOICES,
   type CalicoChoice,
@@ -139,7 +139,7 @@ const LONGEST_DEPART_MS = 60_000;
 function departOf(given: string): number {
   const ms = parseDuration(given);
   if (ms !== undefined && ms <= LONGEST_DEPART_MS) return ms;
-  const most = formatDuration(LONGEST_DEPART_MS);
+  const most = shortDuration(LONGEST_DEPART_MS);
   throw invalid(
     "BERTH_DEPART",
     `is ${JSON.stringify(given)}; give it a duration such as 5s, ${most} at most`,

@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import fc from "fast-check";
-import { formatDuration, parseDuration } from "./go-duration.ts";
+import { formatDuration, parseDuration, shortDuration } from "./go-duration.ts";
 
 describe("parseDuration", () => {
   for (const [text, ms] of [
@@ -75,4 +75,24 @@ describe("formatDuration", () => {
       }),
     );
   });
+});
+
+describe("shortDuration", () => {
+  for (const [ms, text] of [
+    [0, "0s"],
+    [500, "500ms"],
+    [30_000, "30s"],
+    [300_000, "5m"],
+    [310_000, "5m10s"],
+    [600_000, "10m"],
+    [5_400_000, "1h30m"],
+    [3_610_000, "1h0m10s"],
+    [72_000_000, "20h"],
+    [172_800_000, "48h"],
+  ] as const) {
+    it(`writes ${ms} ms as ${text}`, () => {
+      assert.equal(shortDuration(ms), text);
+      assert.equal(parseDuration(text), ms);
+    });
+  }
 });

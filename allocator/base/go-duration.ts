@@ -45,3 +45,10 @@ export function formatDuration(ms: number): string {
   if (hours > 0) return `${hours}h${minutes}m${seconds}`;
   return minutes > 0 ? `${minutes}m${seconds}` : seconds;
 }
+
+/** For people: without the zeros that end what Go prints, `48h` and `1h30m`. */
+export function shortDuration(ms: number): string {
+  return formatDuration(ms)
+    .replace(/(?<=[hm])0s$/, "")
+    .replace(/(?<=h)0m$/, "");
+}

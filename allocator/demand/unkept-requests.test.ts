@@ -224,7 +224,7 @@ describe("a ttl that a pool cuts short", () => {
   const limits = { retention: { ttl: "48h" } };
   const view = viewOf({ pools: [poolRecord("db", "10.20.0.0/24", { limits })] });
   const words =
-    'berth.dev/ttl=100h0m0s is longer than pool "db" keeps addresses: they are released after 48h0m0s; raise limits.retention.ttl of the pool, or ask for less';
+    'berth.dev/ttl=100h is longer than pool "db" keeps addresses: they are released after 48h; raise limits.retention.ttl of the pool, or ask for less';
 
   for (const [asked, ttl, told] of [
     [PINNED, "100h", [words]],

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import { formatDuration } from "../base/go-duration.ts";
+import { shortDuration } from "../base/go-duration.ts";
 import type { RecordReader } from "../cache/reader.ts";
 import { type Request, requestsAddress } from "../model/address-request.ts";
 import type { Identity } from "../model/claim.ts";
@@ -50,9 +50,9 @@ export function cappedTtl(view: Pick<RecordReader, "pool" | "poolOf">, request: 
   const named = [...entries.flat().map((one) => view.poolOf(one)), ...pools.map((name) => view.pool(name))];
   const shorter = named.find((pool) => pool !== undefined && pool.retention.ttlMs < ttlMs);
   if (shorter === undefined) return [];
-  const most = formatDuration(shorter.retention.ttlMs);
+  const most = shortDuration(shorter.retention.ttlMs);
   return [
-    `berth.dev/ttl=${formatDuration(ttlMs)} is longer than pool ${JSON.stringify(shorter.name)} keeps addresses: they are released after ${most}; raise limits.retention.ttl of the pool, or ask for less`,
+    `berth.dev/ttl=${shortDuration(ttlMs)} is longer than pool ${JSON.stringify(shorter.name)} keeps addresses: they are released after ${most}; raise limits.retention.ttl of the pool, or ask for less`,
   ];
 }
 

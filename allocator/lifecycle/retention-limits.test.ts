@@ -104,7 +104,7 @@ describe("how much may be retained", () => {
     const brief = { ...retained(1, HOUR / 2), retention: { ...RETAIN, ttlMs: HOUR / 2 } };
     assert.equal(judged(brief, [], hour).is, "expired");
     assert.deepEqual(judged(retained(1, 720 * HOUR), []).reasons, [
-      'it was retained for 720h0m0s, the most that pool "db" allows; raise limits.retention.ttl of the pool for others',
+      'it was retained for 720h, the most that pool "db" allows; raise limits.retention.ttl of the pool for others',
     ]);
     assert.deepEqual(judged(brief, []).reasons, [], "it asked for no more");
   });

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import { formatDuration } from "../base/go-duration.ts";
+import { shortDuration } from "../base/go-duration.ts";
 import type { Context } from "../cache/context.ts";
 import type { RecordReader } from "../cache/reader.ts";
 import { type Claim, claimKey, isBound, type Retention } from "../model/claim.ts";
@@ -79,7 +79,7 @@ export class RetentionLimits {
     const pools = poolsOf(this.#context.view, { addresses });
     const shorter = pools.find(({ retention }) => ttlMs === null || retention.ttlMs < ttlMs);
     if (shorter === undefined) return undefined;
-    const most = formatDuration(shorter.retention.ttlMs);
+    const most = shortDuration(shorter.retention.ttlMs);
     return `it was retained for ${most}, the most that pool ${JSON.stringify(shorter.name)} allows; raise limits.retention.ttl of the pool for others`;
   }
 

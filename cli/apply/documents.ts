@@ -55,8 +55,19 @@ async function readTexts(path: string, io: Pick<Io, "stdin">): Promise<readonly 
     const files = statSync(path).isDirectory() ? filesIn(path) : [path];
     return files.map((file) => ({ name: file, text: readFileSync(file, "utf8") }));
   } catch (error) {
-    throw usageError(`${path} cannot be read: ${messageOf(error)}`);
+    throw usageError(`${path} cannot be read: ${whyUnread(error)}`);
   }
+}
+
+const UNREAD: Readonly<Record<string, string>> = {
+  ENOENT: "there is no such file or folder; name one that is there",
+  ENOTDIR: "a part of the path is not a folder; name a file that is there",
+  EACCES: "you may not read it; run as a user who may, or name another file",
+};
+
+function whyUnread(error: unknown): string {
+  const code = error instanceof Error && "code" in error ? String(error.code) : "";
+  return UNREAD[code] ?? `${messageOf(error)}; name another file`;
 }
 
 function nameOf(path: string): string {

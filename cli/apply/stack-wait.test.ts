@@ -41,7 +41,7 @@ describe("waitForStack", () => {
     };
     const found = await waitForStack({ dataDir, io: { ...io, clock: { ...real, sleep } } }, 600_000);
     assert.deepEqual([found.reviews, looked], [reviews, 3]);
-    assert.equal(out.stderr, `no berth stack is ready on ${dataDir}; waiting for one up to 10m0s (--wait)\n`);
+    assert.equal(out.stderr, `no berth stack is ready on ${dataDir}; waiting for one up to 10m (--wait)\n`);
   });
 
   it("does not wait when it was told not to", async (t) => {

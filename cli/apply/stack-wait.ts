@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import { connect } from "node:net";
-import { formatDuration } from "../../allocator/base/go-duration.ts";
+import { shortDuration } from "../../allocator/base/go-duration.ts";
 import { noStack, readStackFile, type StackFile } from "../backend/stack-file.ts";
 import type { CommandContext } from "../terminal/command.ts";
 import { printable } from "../terminal/output.ts";
@@ -22,7 +22,7 @@ export async function waitForStack(
     if (stack !== undefined && (stack.reviews === "" || (await isListening(stack.reviews)))) return stack;
     if (io.clock.monotonic() >= until) throw noStack(dataDir);
     if (!told) {
-      const words = `no berth stack is ready on ${dataDir}; waiting for one up to ${formatDuration(waitMs)} (--wait)`;
+      const words = `no berth stack is ready on ${dataDir}; waiting for one up to ${shortDuration(waitMs)} (--wait)`;
       io.stderr.write(`${printable(words)}\n`);
     }
     await io.clock.sleep(LOOK_EVERY_MS);

@@ -2,7 +2,7 @@
 import { statSync } from "node:fs";
 import { readFile } from "node:fs/promises";
 import { join } from "node:path";
-import { formatDuration } from "../../allocator/base/go-duration.ts";
+import { shortDuration } from "../../allocator/base/go-duration.ts";
 import { release } from "../../allocator/lifecycle/release.ts";
 import { markFileOf, refusalByMark } from "../../ipam-plugin/agent/journal/boot-mark.ts";
 import type { CommandContext } from "../terminal/command.ts";
@@ -44,7 +44,7 @@ async function untilStarted({
     const patience = isStarting(dataDir) ? (waitMs ?? WAIT_MS) : empty ? (waitMs ?? EMPTY_MS) : 0;
     if (io.clock.monotonic() - began >= patience) return;
     if (!told) {
-      const words = `${empty ? "nothing is there" : "a stack starts"} on ${dataDir}; waiting for it up to ${formatDuration(patience)} (--wait)`;
+      const words = `${empty ? "nothing is there" : "a stack starts"} on ${dataDir}; waiting for it up to ${shortDuration(patience)} (--wait)`;
       io.stderr.write(`${printable(words)}\n`);
     }
     await io.clock.sleep(LOOK_EVERY_MS);

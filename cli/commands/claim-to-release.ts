@@ -125,12 +125,17 @@ export async function podsOf(
   }
 }
 
-/** Pods that were admitted with a claim that is gone. */
+/** Pods that were admitted with a claim that is gone, and whose addresses the successor has, if one is named. */
 export function warnOfPods(
   io: Pick<Io, "stderr">,
   { namespace }: ClaimKey,
   orphans: readonly string[] | undefined,
+  successor?: string,
 ): void {
+  const advice =
+    successor === undefined
+      ? "create it anew"
+      : `its addresses are ${successor}'s now: delete it, or create it anew with other addresses`;
   if (orphans === undefined) {
     const words = `the pods of namespace ${namespace} may not be read; one that was admitted with this claim cannot start without it`;
     reportWarning(io, words);
@@ -138,7 +143,7 @@ export function warnOfPods(
   for (const pod of orphans ?? []) {
     reportWarning(
       io,
-      `pod ${namespace}/${pod} was admitted with this claim and cannot start without it; create it anew`,
+      `pod ${namespace}/${pod} was admitted with this claim and cannot start without it; ${advice}`,
     );
   }
 }

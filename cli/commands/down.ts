@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import { BerthError } from "../../allocator/base/errors.ts";
-import { formatDuration } from "../../allocator/base/go-duration.ts";
+import { shortDuration } from "../../allocator/base/go-duration.ts";
 import { isStack, readStackFile } from "../backend/stack-file.ts";
 import type { Command, CommandContext } from "../terminal/command.ts";
 import { DATA, WAIT, waitMsOf } from "../terminal/flags.ts";
@@ -39,7 +39,7 @@ async function untilGone(
   const until = io.clock.monotonic() + waitMs;
   while (isStack(pid)) {
     if (io.clock.monotonic() >= until) {
-      const words = `the berth stack on ${dataDir} (pid ${pid}) was told to end and has not in ${formatDuration(waitMs)}; look at its log`;
+      const words = `the berth stack on ${dataDir} (pid ${pid}) was told to end and has not in ${shortDuration(waitMs)}; look at its log`;
       throw new BerthError("TIMED_OUT", words, { details: { path: dataDir } });
     }
     await io.clock.sleep(LOOK_EVERY_MS);

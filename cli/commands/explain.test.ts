@@ -108,22 +108,26 @@ describe("berthctl explain", () => {
     assert.equal((await data.call("explain", "10.20.0.99")).stdout, "10.20.0.99 is free\n  pool   db\n");
   });
 
-  it("says of a pod whose sandbox is up that it has its addresses", async (t) => {
-    const claim = claimRecord({
-      binding: { ...bindingTo("mysql-0", "this-host"), podUID: "uid-of-mysql-0" },
-      status: { phase: "Attached", attachment: { ...attachmentOf("mysql-0"), podUID: "uid-of-mysql-0" } },
+  for (const [what, podUID] of [
+    ["with its UID", "uid-of-mysql-0"],
+    ["whose UID the runtime did not say", ""],
+  ] as const)
+    it(`says of a pod ${what} and with a sandbox that is up that it has its addresses`, async (t) => {
+      const claim = claimRecord({
+        binding: { ...bindingTo("mysql-0", "this-host"), podUID },
+        status: { phase: "Attached", attachment: { ...attachmentOf("mysql-0"), podUID } },
+      });
+      const data = await Folder.of(t, {
+        pools: [DB_POOL],
+        claims: [claim],
+        reservations: reservationsOf(claim),
+        // as on one host: nobody has written a node into it
+        objects: [pod("mysql-0", { uid: "uid-of-mysql-0", annotations: { "berth.dev/claim": "mysql-0" } })],
+      });
+      const { code, stdout } = await data.call("explain", "pod", "shop/mysql-0");
+      assert.equal(stdout.split("\n")[0], "pod/shop/mysql-0 has its addresses");
+      assert.equal(code, 0);
     });
-    const data = await Folder.of(t, {
-      pools: [DB_POOL],
-      claims: [claim],
-      reservations: reservationsOf(claim),
-      // as on one host: nobody has written a node into it
-      objects: [pod("mysql-0", { uid: "uid-of-mysql-0", annotations: { "berth.dev/claim": "mysql-0" } })],
-    });
-    const { code, stdout } = await data.call("explain", "pod", "shop/mysql-0");
-    assert.equal(stdout.split("\n")[0], "pod/shop/mysql-0 has its addresses");
-    assert.equal(code, 0);
-  });
 
   for (const [what, name, claim] of [
     [

@@ -74,7 +74,7 @@ async function untilMoved(
     const { key, record } = transfer.seen;
     const holdings = printable(moved.addresses.join(", "));
     io.stdout.write(`ipclaim/${key} released\n${titleOf(transfer.subject)} created   ${holdings}\n`);
-    warnOfPods(io, record, await podsOf(record, backend.world));
+    warnOfPods(io, record, await podsOf(record, backend.world), claimKey(transfer.subject));
     return 0;
   }
   throw new BerthError(

@@ -133,6 +133,15 @@ describe("berthctl release", () => {
       assert.equal(await holder(data, "10.20.0.70"), "shop/third");
     });
 
+    it("tells a pod of the old claim who has its addresses now", async (t) => {
+      const admitted = pod("mysql-0", { annotations: { "berth.dev/claim": "mysql-0" } });
+      const data = await folder(t, { objects: [admitted] });
+      assert.equal(
+        (await data.call("release", "shop/mysql-0", "--to", "mysql-new")).stderr,
+        "Warning: pod shop/mysql-0 was admitted with this claim and cannot start without it; its addresses are shop/mysql-new's now: delete it, or create it anew with other addresses\n",
+      );
+    });
+
     it("does so for a namespace that has all the addresses that it may have", async (t) => {
       const full = { ...DB_POOL, spec: { ...DB_POOL.spec, limits: { perNamespace: 2 } } };
       const data = await folder(t, { pools: [full] });

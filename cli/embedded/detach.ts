@@ -10,6 +10,7 @@ import { isStack, readStackFile } from "../backend/stack-file.ts";
 import type { Arguments } from "../terminal/arguments.ts";
 import type { CommandContext, ExitCode } from "../terminal/command.ts";
 import { waitMsOf } from "../terminal/flags.ts";
+import { readPools } from "./pools-file.ts";
 import { ensurePrivate } from "./private-folder.ts";
 
 const TEXTS = ["socket", "pools", "webhook-port", "node", "log-level"];
@@ -26,6 +27,8 @@ export async function detach(args: Arguments, scene: CommandContext): Promise<Ex
     io.stdout.write(`ready (pid ${there.pid}, which was there)\n`);
     return 0;
   }
+  const pools = args.text("pools");
+  if (pools !== undefined) await readPools(pools); // a file that cannot be read leaves no folder behind
   await ensurePrivate(dataDir);
   const log = join(dataDir, "stack.log");
   const flags = TEXTS.flatMap((flag) => {

@@ -20,20 +20,27 @@ interface Into {
 const AT_START = ["Namespace", "IPPool"];
 const PATIENCE_MS = 9_000;
 
+/** A file of pools and namespaces. */
+export interface PoolsFile {
+  readonly path: string;
+  readonly objects: readonly ManifestObject[];
+}
+
+/** @throws BerthError CONFIG_INVALID naming the file, when it cannot be read or holds anything else */
+export async function readPools(path: string): Promise<PoolsFile> {
+  const { objects } = await readDocuments([path], { stdin: () => Promise.resolve("") });
+  const alien = objects.find(({ kind }) => !AT_START.includes(kind.kind));
+  if (alien === undefined) return { path, objects };
+  const why = `it holds a ${alien.kind.kind}; apply it when the stack runs, with: berthctl apply -f`;
+  throw invalid(path, why);
+}
+
 /**
  * Makes the pools and namespaces of a file that are not there yet, judged by the same rules as everybody's. One that is there
  * stays: it may have been changed since, and pods live by it; `told` hears of what the file says otherwise. Throws CONFIG_INVALID
  * naming the file and the object: a stack with half of its pools must not start.
  */
-export async function loadPools(path: string, into: Into): Promise<void> {
-  const { objects } = await readDocuments([path], { stdin: () => Promise.resolve("") });
-  const alien = objects.find(({ kind }) => !AT_START.includes(kind.kind));
-  if (alien !== undefined) {
-    throw invalid(
-      path,
-      `it holds a ${alien.kind.kind}; apply it when the stack runs, with: berthctl apply -f`,
-    );
-  }
+export async function loadPools({ path, objects }: PoolsFile, into: Into): Promise<void> {
   for (const object of objects) {
     const subject = subjectOf(object);
     const current = isRefusal(subject) ? undefined : await currentOf(into, subject);

@@ -36,7 +36,7 @@ import {
   stackFileOf,
   startingFileOf,
 } from "../backend/stack-file.ts";
-import { loadPools } from "./pools-file.ts";
+import { loadPools, type PoolsFile, readPools } from "./pools-file.ts";
 import { ensurePrivate } from "./private-folder.ts";
 import { startWebhook } from "./stack-webhook.ts";
 
@@ -101,6 +101,8 @@ async function assemble(
 ): Promise<Pick<Stack, "webhookUrl" | "socketPath">> {
   const { dataDir, random, log } = options;
   const clock = new AnchoredClock(options.clock); // what a record says is compared with what a later one says
+  // first: a file that cannot be read leaves no folder behind
+  const pools = options.poolsFile === undefined ? undefined : await readPools(options.poolsFile);
   await ensurePrivate(dataDir);
   refuseSecond(dataDir);
   const started = sayStarting(dataDir);
@@ -118,7 +120,7 @@ async function assemble(
   const suspect = collector.suspect.bind(collector);
   const catchUp = () => waitForPools(context, view);
   const handlers = createHandlers({ context, inventory: admitted, embedded: admitted, suspect, catchUp });
-  if (options.poolsFile !== undefined) await loadFile(options.poolsFile, handlers, records);
+  if (pools !== undefined) await makePools(pools, handlers, records);
   const claimSource = new EmbeddedClaims({ context, inventory: admitted, node, suspect, whole: synced });
   const { database } = records;
   const bootId = (await readFile(BOOT_ID, "utf8")).trim();
@@ -178,8 +180,8 @@ async function openRecords(
   return { database, admitted, context, view, synced };
 }
 
-async function loadFile(
-  path: string,
+async function makePools(
+  pools: PoolsFile,
   handlers: ReturnType<typeof createHandlers>,
   { context: { store, log }, admitted, synced }: StoredRecords,
 ): Promise<void> {
@@ -187,9 +189,9 @@ async function loadFile(
   const told = (key: string) =>
     log.warn("what the file has otherwise is there and stays as it is; berthctl apply -f changes it", {
       key,
-      file: path,
+      file: pools.path,
     });
-  await loadPools(path, { handlers, store, admitted, uuid: randomUUID, told });
+  await loadPools(pools, { handlers, store, admitted, uuid: randomUUID, told });
 }
 
 function startMirror(

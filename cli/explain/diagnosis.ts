@@ -79,15 +79,20 @@ function diagnosisWithoutClaim(pod: KubeObject, { namespaceAnnotations, place }:
   );
 }
 
-/** On a data folder nobody schedules: every pod is on the one host. */
+/**
+ * On a data folder nobody schedules: every pod is on the one host. A runtime that does not say the pod's UID is bound by the
+ * pod's name alone.
+ */
 function bindeeOf(pod: KubeObject, { place, claim }: PodFacts): BindTarget {
   const { name, uid, annotations } = pod.metadata;
   const scheduled = pod.spec.text("nodeName");
-  const here = place === "data" ? (claim?.record.binding?.node ?? "") : "";
+  const binding = place === "data" ? claim?.record.binding : undefined;
+  const here = binding?.node ?? "";
+  const byName = here !== "" && binding?.podUID === "" && binding.podName === name;
   const assigned = annotations[ASSIGNED_ADDRESSES];
   return {
     name,
-    uid,
+    uid: byName ? "" : uid,
     node: scheduled === "" ? here : scheduled,
     token: annotations[ASSIGNED_TOKEN] ?? "",
     ...(assigned === undefined ? {} : { assigned: assigned.split(",").map((address) => address.trim()) }),
@@ -134,9 +139,10 @@ function unbound({ place, key }: PodFacts): Diagnosis {
   };
 }
 
-function bound(pod: KubeObject, claim: Claim, { place }: PodFacts): Diagnosis {
+function bound(pod: KubeObject, claim: Claim, facts: PodFacts): Diagnosis {
+  const { place } = facts;
   const { attachment } = claim.status;
-  const { uid } = pod.metadata;
+  const { uid } = bindeeOf(pod, facts);
   if (attachment?.podUID === uid && !attachment.detached) return ok("has its addresses");
   if (isDeleting(pod)) return ok("is being deleted, and its sandbox has ended");
   const node = pod.spec.text("nodeName");

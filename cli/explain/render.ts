@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import { formatDuration } from "../../allocator/base/go-duration.ts";
+import { shortDuration } from "../../allocator/base/go-duration.ts";
 import type { RetentionDecision } from "../../allocator/lifecycle/retention.ts";
 import { allowedTtlMs } from "../../allocator/lifecycle/retention-limits.ts";
 import { ASSIGNED_ADDRESSES, ASSIGNED_CLAIM } from "../../allocator/manifest/annotations.ts";
@@ -72,7 +72,7 @@ function restOf({ retained, retention }: Claim, addresses: readonly AddressFacts
   const until =
     ttlMs === null
       ? "until it is released"
-      : `until ${timeOf(retained.since + ttlMs)} (${formatDuration(ttlMs)}${most})`;
+      : `until ${timeOf(retained.since + ttlMs)} (${shortDuration(ttlMs)}${most})`;
   return `keeps its addresses ${until}; its owner is ${retained.because} since ${timeOf(retained.since)}`;
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import { formatDuration } from "../../allocator/base/go-duration.ts";
+import { shortDuration } from "../../allocator/base/go-duration.ts";
 import { describeIdentity } from "../../allocator/model/identity.ts";
 import type { Stored } from "../../allocator/store/store.ts";
 import { claimManifest } from "../apply/manifest.ts";
@@ -32,7 +32,7 @@ export const claims = listing<Stored<"claim">>({
     {
       title: "TTL",
       wide: true,
-      cell: ({ record: { retention } }) => (retention.ttlMs === null ? "" : formatDuration(retention.ttlMs)),
+      cell: ({ record: { retention } }) => (retention.ttlMs === null ? "" : shortDuration(retention.ttlMs)),
     },
     {
       title: "SANDBOX",

@@ -287,6 +287,19 @@ describe("berthctl up", () => {
     assert.ok((await readdir(dataDir)).includes("other.sock"));
   });
 
+  for (const detached of [[], ["--detach"]]) {
+    it(`makes no folder for a file of pools that is not there: up ${detached.join(" ")}`, async (t) => {
+      const parent = await folderFor(t);
+      const wrong = await berthctl(join(parent, "data"), ["up", "--pools", "/nowhere/x.yaml", ...detached]);
+      assert.deepEqual([wrong.rc, wrong.stdout], [2, ""]);
+      assert.match(
+        wrong.stderr,
+        /^Error: \/nowhere\/x\.yaml cannot be read: there is no such file or folder; name one that is there$/m,
+      );
+      assert.deepEqual(await readdir(parent), []);
+    });
+  }
+
   it("leaves a pool that is there as it is, and says so", async (t) => {
     const dataDir = await folderFor(t);
     const file = join(dataDir, "pools.json");

@@ -18,12 +18,12 @@ describe("a StatefulSet that is scaled down", () => {
     [
       "is told what is kept, and for how long",
       {},
-      "keeps 10.20.0.71 for 720h0m0s after its pod is gone; to give it back then: berthctl release shop/mysql-1",
+      "keeps 10.20.0.71 for 720h after its pod is gone; to give it back then: berthctl release shop/mysql-1",
     ],
     [
       "by a ttl of its own",
       { "berth.dev/ttl": "48h" },
-      "keeps 10.20.0.71 for 48h0m0s after its pod is gone; to give it back then: berthctl release shop/mysql-1",
+      "keeps 10.20.0.71 for 48h after its pod is gone; to give it back then: berthctl release shop/mysql-1",
     ],
     [
       "and what is given back",

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import { formatDuration } from "../../allocator/base/go-duration.ts";
+import { shortDuration } from "../../allocator/base/go-duration.ts";
 import type { RecordReader } from "../../allocator/cache/reader.ts";
 import { neededBy } from "../../allocator/lifecycle/claim-owner.ts";
 import { allowedTtlMs } from "../../allocator/lifecycle/retention-limits.ts";
@@ -39,7 +39,6 @@ function fateOf(view: Pick<RecordReader, "poolOf">, claim: Claim): string {
   if (retention.whenScaled === "Release") return `${name} gives ${what} back once its pod is gone`;
   const pools = addresses.flatMap((address) => view.poolOf(address) ?? []);
   const ttlMs = allowedTtlMs(retention, pools);
-  const until =
-    ttlMs === null ? "until it is released" : `for ${formatDuration(ttlMs)} after its pod is gone`;
+  const until = ttlMs === null ? "until it is released" : `for ${shortDuration(ttlMs)} after its pod is gone`;
   return `${name} keeps ${what} ${until}; to give it back then: berthctl release ${claimKey(claim)}`;
 }

@@ -31,7 +31,7 @@ describe("the issuer's environment", () => {
     wrong({ BERTH_LEAF_LIFE: "90d" }, `BERTH_LEAF_LIFE is "90d"${least} 5s at least`);
     wrong(
       { BERTH_LEAF_LIFE: "1h", BERTH_AUTHORITY_LIFE: "2h59m" },
-      `BERTH_AUTHORITY_LIFE is "2h59m"${least} 3h0m0s at least`,
+      `BERTH_AUTHORITY_LIFE is "2h59m"${least} 3h at least`,
     );
   });
 });

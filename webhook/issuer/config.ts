@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import { hostname } from "node:os";
-import { formatDuration, parseDuration } from "../../allocator/base/go-duration.ts";
+import { parseDuration, shortDuration } from "../../allocator/base/go-duration.ts";
 import type { ApiServer } from "../../kube/api/access.ts";
 import {
   apiServerOf,
@@ -84,6 +84,6 @@ const SHORTEST_LEAF_MS = 5_000;
 function lifeOf(variable: string, given: string, leastMs: number): number {
   const ms = parseDuration(given);
   if (ms !== undefined && ms >= leastMs) return ms;
-  const least = formatDuration(leastMs);
+  const least = shortDuration(leastMs);
   throw invalid(variable, `is ${JSON.stringify(given)}; give it a duration such as 2160h, ${least} at least`);
 }

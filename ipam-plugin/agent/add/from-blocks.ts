@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import { isRefusal, type Refusal, refuse } from "../../../allocator/base/errors.ts";
-import { formatDuration } from "../../../allocator/base/go-duration.ts";
+import { shortDuration } from "../../../allocator/base/go-duration.ts";
 import { type Address, type Family, familyOf, toNumber } from "../../../allocator/ip/address.ts";
 import { contains, fullInterval } from "../../../allocator/ip/ip-range.ts";
 import { blockLength } from "../../../allocator/pool/blocks.ts";
@@ -145,6 +145,6 @@ function wordsOf(pool: Pool, shortage: BlockShortage): string {
   const cools =
     cooling === 0
       ? ""
-      : `, ${cooling} cool, the first for ${formatDuration(Math.ceil(coolsForMs / 1000) * 1000)}`;
+      : `, ${cooling} cool, the first for ${shortDuration(Math.ceil(coolsForMs / 1000) * 1000)}`;
   return `the ${family} blocks that this node has of ${about}, ${blocks.join(", ")}, have no free address: ${used} in use${cools}${back}; a controller gives it another block as soon as one is free`;
 }
