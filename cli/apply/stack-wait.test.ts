@@ -44,6 +44,24 @@ describe("waitForStack", () => {
     assert.equal(out.stderr, `no berth stack is ready on ${dataDir}; waiting for one up to 10m (--wait)\n`);
   });
 
+  it("waits no longer when it is given up", async (t) => {
+    const folder = await Folder.empty(t);
+    const out = { stdout: "", stderr: "" };
+    const { dataDir, io } = folder.scene(out);
+    const given = new AbortController();
+    let looked = 0;
+    const sleep = async () => {
+      assert.equal(++looked, 1);
+      given.abort();
+    };
+    const waiting = waitForStack(
+      { dataDir, io: { ...io, clock: { ...createClock(), sleep } } },
+      600_000,
+      given.signal,
+    );
+    await assert.rejects(waiting, { code: "NOT_READY" });
+  });
+
   it("does not wait when it was told not to", async (t) => {
     const folder = await Folder.empty(t);
     const out = { stdout: "", stderr: "" };

@@ -9,18 +9,19 @@ const LOOK_EVERY_MS = 100;
 
 /**
  * The stack of the folder, once it serves: whoever types `berthctl up &` types the next command at once. A stack that was
- * killed leaves its file, so it must take connections, too. Throws NOT_READY when `waitMs` are over.
+ * killed leaves its file, so it must take connections, too. Throws NOT_READY when `waitMs` are over, or at `givenUp`.
  */
 export async function waitForStack(
   { dataDir, io }: Pick<CommandContext, "dataDir" | "io">,
   waitMs: number,
+  givenUp?: AbortSignal,
 ): Promise<StackFile> {
   const until = io.clock.monotonic() + waitMs;
   for (let told = false; ; told = true) {
     const stack = readStackFile(dataDir);
     // one of an older version has no socket; its caller says so
     if (stack !== undefined && (stack.reviews === "" || (await isListening(stack.reviews)))) return stack;
-    if (io.clock.monotonic() >= until) throw noStack(dataDir);
+    if (givenUp?.aborted === true || io.clock.monotonic() >= until) throw noStack(dataDir);
     if (!told) {
       const words = `no berth stack is ready on ${dataDir}; waiting for one up to ${shortDuration(waitMs)} (--wait)`;
       io.stderr.write(`${printable(words)}\n`);

@@ -41,13 +41,16 @@ export async function detach(args: Arguments, scene: CommandContext): Promise<Ex
     stdio: ["ignore", output, output],
   });
   closeSync(output);
+  const ended = new AbortController();
   const over = once(child, "exit").then(() => {
+    ended.abort(); // whoever typed it gets the terminal back at once
     throw notStarted(log);
   });
   // it is this process that starts it: there is nothing to be told
   const stderr = new Writable({ write: (_chunk, _encoding, done) => done() });
   const quiet = { dataDir, io: { ...io, stderr } };
-  await Promise.race([waitForStack(quiet, waitMsOf(args.text("wait"))), over]);
+  const ready = waitForStack(quiet, waitMsOf(args.text("wait")), ended.signal);
+  await Promise.race([over, ready]);
   over.catch(() => {}); // it may end as it likes from here on
   child.unref();
   io.stdout.write(`ready (pid ${child.pid}, log ${log})\n`);
