@@ -19,7 +19,8 @@ export const REMEDIES: Readonly<Record<RefusalCode | FaultCode, string>> = {
     "Release claims that nobody needs: `berthctl get claims -A` lists them, `berthctl release NAMESPACE/NAME` gives one back. Or add a range to the pool. An address that was given back is free when the pool's `cooldown` is over.",
   BLOCKS_EXHAUSTED:
     "Wait: a controller gives the node another block as soon as one is free, and the pod is started again by itself. If it stays so, the pool is too small for its nodes: end pods, or add a range. `kubectl get ipblocks` says which node has how many blocks, and how many addresses of them are in use.",
-  POOL_INVALID: "Correct the field that the message names, and apply the pool again.",
+  POOL_INVALID:
+    "Correct the field that the message names, and apply the pool again (`kubectl explain ippool.spec` describes each field).",
   POOL_OVERLAPS:
     "Change `cidr`, `from`, `to` or `exclude` of one of the two pools: an address belongs to one pool at most.",
   POOL_IN_USE:
@@ -29,9 +30,9 @@ export const REMEDIES: Readonly<Record<RefusalCode | FaultCode, string>> = {
   LIST_TOO_SHORT:
     "Add an entry to `berth.dev/ips` for every ordinal, or for every pod that may exist at once (replicas and maxSurge). Or lower those.",
   SET_EXHAUSTED:
-    "Wait until an old pod has ended, with its sandbox. If it happens at every rollout: add entries to `berth.dev/ips` for maxSurge, or set maxSurge to 0.",
+    "Wait until an old pod has ended, with its sandbox; `berthctl who ADDRESS` says which pod has an entry. If it happens at every rollout: add entries to `berth.dev/ips` for maxSurge, or set maxSurge to 0.",
   LIMIT_REACHED:
-    "Release a claim of the namespace, or ask the pool's administrator for a higher `limits.perNamespace` ([limits.md](limits.md)). If the message says that addresses are held for pods that have not come: wait, they are free after 120 s.",
+    "Release a claim of the namespace (`berthctl get claims -n NAMESPACE`, then `berthctl release NAMESPACE/NAME`), or ask the pool's administrator for a higher `limits.perNamespace` ([limits.md](limits.md)). If the message says that addresses are held for pods that have not come: wait, they are free after 120 s.",
   CLAIM_CHANGED:
     "Delete the pod that has the claim: `kubectl delete pod NAME`. The next pod of that name gets what is asked for now. To keep the old address, take the change back.",
   CLAIM_RELEASING: "Wait a moment and try again. Controllers do so by themselves.",
@@ -40,15 +41,17 @@ export const REMEDIES: Readonly<Record<RefusalCode | FaultCode, string>> = {
   CLAIM_BUSY:
     "Delete the other pod, or wait until its sandbox has ended. If its node is lost for good: switch it off, then `kubectl delete node NODE`, or taint it with `node.kubernetes.io/out-of-service` ([when an address moves](cluster.md#when-an-address-moves)).",
   CLAIM_REFUSED:
-    "If the message names a quota: release claims of the namespace, or raise the quota. If it names a policy: ask whoever made the policy. Otherwise create the pod in a namespace that exists and is not being deleted.",
+    "If the message names a quota: release claims of the namespace (`berthctl release NAMESPACE/NAME`), or raise the quota (`kubectl edit resourcequota -n NAMESPACE`). If it names a policy: ask whoever made the policy. Otherwise create the pod in a namespace that exists and is not being deleted.",
   OBJECT_INVALID:
     "If you wrote the object: correct what the message names. If the message is about a kind: the webhook configuration sends objects to the wrong path; install it from the chart.",
   STORE_UNAVAILABLE:
-    "Check that the API server (or, on one host, the disk) can be reached, then try again. Nothing was changed, and running pods are not affected.",
-  STORE_FULL: "Free space on the disk that the message names.",
+    "Check that the API server (`kubectl get --raw /readyz`; on one host, the disk: `df -h DIR`) can be reached, then try again. Nothing was changed, and running pods are not affected.",
+  STORE_FULL:
+    "Free space on the disk that the message names; `df -h DIR` says how much there is. Then try again.",
   STORE_READ_ONLY:
-    "Make the file and its folder writable for the user that runs Berth. In a cluster: give its service accounts the chart's roles (`helm upgrade`).",
-  WRITE_REFUSED: "The message quotes the API server: raise the quota, or change the policy, that it names.",
+    "Make the file and its folder writable for the user that runs Berth (`ls -ld DIR` says whose it is). In a cluster: give its service accounts the chart's roles (`helm upgrade`).",
+  WRITE_REFUSED:
+    "The message quotes the API server: raise the quota (`kubectl describe resourcequota -n NAMESPACE` says how much is used), or change the policy, that it names.",
   STATE_CORRUPT:
     "Copy the store, then restore a backup ([recovery.md](recovery.md)); the message names the record. Do not start with an empty store: addresses in use would be given out again.",
   JOURNAL_MISMATCH:
@@ -56,11 +59,11 @@ export const REMEDIES: Readonly<Record<RefusalCode | FaultCode, string>> = {
   REVISION_CONFLICT:
     "Try again. If it keeps happening, something else writes the same record: `kubectl get ipclaim NAME -o yaml --show-managed-fields` says what.",
   NOT_READY:
-    "Wait until the process has loaded its records. If it takes longer than a minute, its log says what it waits for.",
+    "Wait until the process has loaded its records. If it takes longer than a minute, its log says what it waits for: in a cluster `kubectl logs -n berth-system deployment/berth-webhook`.",
   TIMED_OUT: "Try again. If it keeps happening, check the load of the node, the API server and its etcd.",
   CONFIG_INVALID: "Correct the flag, variable or file that the message names, and start again.",
   CERTIFICATE_INVALID:
-    "Provide a certificate and a key that belong together, in PEM, and that have not expired.",
+    "Provide a certificate and a key that belong together, in PEM, and that have not expired: `openssl x509 -in FILE -noout -subject -enddate`.",
   INTERNAL:
     "Report it ([SECURITY.md](../SECURITY.md) if addresses are affected), with the log lines before and after it.",
 };

@@ -158,9 +158,14 @@ describe("what Berth writes", () => {
     const copy = pod("debug", { annotations });
     const response = await send(world, "/mutate/pods", copy);
     assert.deepEqual(annotationsOf(applied(copy, response)), { app: "shell" });
+    assert.deepEqual(response.warnings, [
+      "annotations that berth alone writes ask for nothing, and are removed from this pod: berth.dev/claim, berth.dev/addresses, berth.dev/token; for an address write berth.dev/ips or berth.dev/pools",
+    ]);
     assert.deepEqual(await world.holdings(), {});
     const pinned = pod("debug", { annotations: { ...annotations, [IPS]: "10.20.0.71" } });
-    assert.deepEqual(annotationsOf(applied(pinned, await send(world, "/mutate/pods", pinned))), {
+    const asked = await send(world, "/mutate/pods", pinned);
+    assert.equal(asked.warnings, undefined);
+    assert.deepEqual(annotationsOf(applied(pinned, asked)), {
       app: "shell",
       [IPS]: "10.20.0.71",
       "berth.dev/claim": "debug",

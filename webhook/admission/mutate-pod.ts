@@ -23,6 +23,7 @@ import {
   readRequest,
 } from "../../allocator/manifest/annotations.ts";
 import { type KubeObject, podMetadata } from "../../allocator/manifest/kubernetes-object.ts";
+import { writtenByOthers } from "../../allocator/manifest/own-keys.ts";
 import { type Claim, claimKey } from "../../allocator/model/claim.ts";
 import { bareNamespace } from "../../allocator/model/cluster-state.ts";
 import type { PodIdentity } from "../../allocator/model/identity.ts";
@@ -76,7 +77,9 @@ async function decide(
   const plain = await resolvePod(admission.context, input);
   if (plain === undefined) {
     const told = judgeLeft(admission, left);
-    return isRefusal(told) ? denied(request.uid, told) : answer(request, pod, {}, { warnings: told });
+    if (isRefusal(told)) return denied(request.uid, told);
+    const warnings = [...writtenByOthers(pod.metadata.annotations), ...told];
+    return answer(request, pod, {}, { warnings });
   }
   if (isRefusal(plain)) return denied(request.uid, plain);
   const named = plain.kind === "one" && input.podIdentity.kind === "named" ? plain.allocation : undefined;
