@@ -273,7 +273,10 @@ if (havePartsOrSkip(["etcd", "kube-apiserver", "kubectl"])) {
         [],
       );
       const assigned = { "berth.dev/claim": "licence", "berth.dev/addresses": "10.20.0.70" };
-      assert.equal(await apply(pod("forger", { annotations: assigned })), "");
+      assert.equal(
+        await apply(pod("forger", { annotations: assigned })),
+        "Warning: annotations that berth alone writes ask for nothing, and are removed from this pod: berth.dev/claim, berth.dev/addresses; for an address write berth.dev/ips or berth.dev/pools",
+      );
       assert.equal(annotationsOf(await get(PODS, "forger"))["berth.dev/claim"], undefined);
     });
 
