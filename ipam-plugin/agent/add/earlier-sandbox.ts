@@ -11,13 +11,16 @@ const WITHOUT_CLAIM: ReadonlySet<Source> = new Set(["block", "ranges", "static"]
  */
 export function wasServedWithoutClaim(
   { args: { pod }, scope, interface: name }: AddRequest,
-  attachments: Pick<AttachmentCache, "all">,
+  attachments: Pick<AttachmentCache, "ofPod">,
 ): boolean {
   if (pod === undefined || pod.uid === "") return false;
-  for (const known of attachments.all()) {
-    const isIts = known.pod?.uid === pod.uid && known.interface === name;
-    if (!isIts || known.scope.network !== scope.network || known.scope.dataDir !== scope.dataDir) continue;
-    if (WITHOUT_CLAIM.has(known.source)) return true;
-  }
-  return false;
+  return attachments
+    .ofPod(pod.uid)
+    .some(
+      (known) =>
+        WITHOUT_CLAIM.has(known.source) &&
+        known.interface === name &&
+        known.scope.network === scope.network &&
+        known.scope.dataDir === scope.dataDir,
+    );
 }

@@ -14,6 +14,7 @@ export class AttachmentCache {
   readonly #use: AddressUse | undefined;
   readonly #byPlace = new Map<string, Attachment>(); // id of the place -> attachment or tombstone
   readonly #byClaim = new Map<string, Set<string>>(); // claim -> ids of attached places
+  readonly #byPod = new Map<string, Set<string>>(); // UID of the pod -> ids of places, with tombstones
   readonly #byPoolAddress = new Map<Address, Set<string>>(); // address of a pool -> ids of attached places
   readonly #pending = new Set<string>(); // ids of places whose detachment has yet to be told
   readonly #spaces = new Map<string, AddressSet>(); // id of the scope -> addresses taken in it
@@ -63,13 +64,17 @@ export class AttachmentCache {
   }
 
   ofClaim(claim: string): readonly Attachment[] {
-    const ids = [...(this.#byClaim.get(claim) ?? [])];
-    return ids.map((id) => this.#byPlace.get(id)).filter((found) => found !== undefined);
+    return this.#at(this.#byClaim.get(claim));
+  }
+
+  /** Attachments and tombstones of the pod with that UID. */
+  ofPod(uid: string): readonly Attachment[] {
+    return this.#at(this.#byPod.get(uid));
   }
 
   /** Detached, and the claim's status does not say so yet. */
   untold(): readonly Attachment[] {
-    return [...this.#pending].map((id) => this.#byPlace.get(id)).filter((found) => found !== undefined);
+    return this.#at(this.#pending);
   }
 
   space(scope: NetworkKey): AddressSet {
@@ -115,6 +120,8 @@ export class AttachmentCache {
     const freedAt = attachment.state === "detached" ? attachment.detachedAt : undefined;
     if (before !== undefined) this.#unindex(id, before, freedAt);
     this.#byPlace.set(id, attachment);
+    if (before?.pod?.uid !== attachment.pod?.uid) remove(this.#byPod, before?.pod?.uid, id);
+    add(this.#byPod, attachment.pod?.uid, id);
     if (attachment.state === "attached") {
       this.#index(id, attachment);
     } else {
@@ -124,14 +131,9 @@ export class AttachmentCache {
   }
 
   #index(id: string, { claim, scope, source, result }: Attachment): void {
-    if (claim !== undefined) {
-      const ids = this.#byClaim.get(claim) ?? new Set();
-      this.#byClaim.set(claim, ids.add(id));
-    }
-    if (source === "claim" || source === "block") {
-      for (const { address } of result.addresses)
-        this.#byPoolAddress.set(address, (this.#byPoolAddress.get(address) ?? new Set()).add(id));
-    }
+    add(this.#byClaim, claim, id);
+    if (source === "claim" || source === "block")
+      for (const { address } of result.addresses) add(this.#byPoolAddress, address, id);
     if (source === "static") return; // written out by the configuration: nobody keeps them apart
     for (const { address } of result.addresses) this.space(scope).hold(address, id);
   }
@@ -140,13 +142,13 @@ export class AttachmentCache {
     this.#pending.delete(id);
     for (const { address } of result.addresses) {
       this.space(scope).release(address, id, freedAt);
-      const places = this.#byPoolAddress.get(address);
-      if (places?.delete(id) === true && places.size === 0) this.#byPoolAddress.delete(address);
+      remove(this.#byPoolAddress, address, id);
     }
-    const ids = claim === undefined ? undefined : this.#byClaim.get(claim);
-    if (claim === undefined || ids === undefined) return;
-    ids.delete(id);
-    if (ids.size === 0) this.#byClaim.delete(claim);
+    remove(this.#byClaim, claim, id);
+  }
+
+  #at(ids: Iterable<string> = []): readonly Attachment[] {
+    return [...ids].map((id) => this.#byPlace.get(id)).filter((found) => found !== undefined);
   }
 
   #publishTold(place: AttachmentId): void {
@@ -157,6 +159,18 @@ export class AttachmentCache {
   #forget(place: AttachmentId): void {
     const current = this.get(place);
     if (current?.state !== "detached" || current.noticePending) return;
-    this.#byPlace.delete(attachmentKey(place));
+    const id = attachmentKey(place);
+    this.#byPlace.delete(id);
+    remove(this.#byPod, current.pod?.uid, id);
   }
+}
+
+function add<K>(index: Map<K, Set<string>>, key: K | undefined, id: string): void {
+  if (key !== undefined) index.set(key, (index.get(key) ?? new Set()).add(id));
+}
+
+function remove<K>(index: Map<K, Set<string>>, key: K | undefined, id: string): void {
+  if (key === undefined) return;
+  const ids = index.get(key);
+  if (ids?.delete(id) === true && ids.size === 0) index.delete(key);
 }

@@ -217,6 +217,33 @@ describe("attachments", () => {
     assert.deepEqual([attachments.get(a)?.state, attachments.get(b)], ["detached", undefined]);
   });
 
+  it("are found by their pod, in every sandbox that it had, until they are forgotten", async () => {
+    const [a, b] = [detached(attachment("a"), AT), attachment("b")];
+    const other = attachment("c", { pod: { namespace: "shop", name: "db-0", uid: "u2" } });
+    await new AttachmentCache(open()).commit({ put: [a, b, other] });
+    database.close();
+    const attachments = new AttachmentCache(open());
+    assert.deepEqual(attachments.ofPod("u1"), [a, b]);
+    assert.deepEqual(attachments.ofPod("u2"), [other]);
+    await attachments.commit({
+      put: [detached(b, AT), { ...other, ...(b.pod === undefined ? {} : { pod: b.pod }) }],
+    });
+    assert.deepEqual(
+      attachments.ofPod("u1").map(({ containerID, state }) => [containerID, state]),
+      [
+        ["a", "detached"],
+        ["b", "detached"],
+        ["c", "attached"],
+      ],
+    );
+    assert.deepEqual(attachments.ofPod("u2"), []);
+    await attachments.commit({ told: [a, b], forgotten: [a, b] });
+    assert.deepEqual(
+      attachments.ofPod("u1").map(({ containerID }) => containerID),
+      ["c"],
+    );
+  });
+
   it("let those go on who wait for a detachment", async () => {
     const attachments = new AttachmentCache(open());
     const one = attachment("a");
