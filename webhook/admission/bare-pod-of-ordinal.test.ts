@@ -152,6 +152,30 @@ describe("a pod by itself that is called as an ordinal", () => {
     assert.equal((await claimOf(world)).record.retention.ttlMs, 3_600_000);
   });
 
+  it("writes nothing of what it found before the StatefulSet was kept", async () => {
+    await using world = await openWorld({ pools: [DB_POOL] });
+    const keeps = world.admission.embedded ?? assert.fail("nothing is kept");
+    let found: Stored<"claim"> | undefined;
+    const embedded: ObjectStore = {
+      forget: (...of) => keeps.forget(...of),
+      keep: async (object) => {
+        found = await claimOf(world);
+        await keeps.keep(object);
+      },
+    };
+    const answer = await validateWorkloads({ ...world.admission, embedded })(
+      review(set()),
+      new AbortController().signal,
+    );
+    assert.equal(answer.allowed, true);
+    const before = found ?? assert.fail("it was not kept");
+    const identity = { kind: "Pod", apiVersion: "v1", name: "mysql-0" };
+    const late = await world.store.replace("claim", before, { ...before.record, identity });
+    assert.equal(late.kind, "conflict");
+    assert.equal((await claimOf(world)).record.identity.kind, "StatefulSet");
+    await assertClean(world);
+  });
+
   it("keeps its claim when the review of a StatefulSet that comes breaks off before that is kept", async () => {
     await using world = await openWorld({ pools: [DB_POOL] });
     await createPod(world, BARE, "mysql-0", "uid-bare");

@@ -15,6 +15,8 @@ import { type AllocationRequest, type Reserved, reserve } from "../../allocator/
 import type { KubeObject } from "../../allocator/manifest/kubernetes-object.ts";
 import { requestsAddress } from "../../allocator/model/address-request.ts";
 import { type Claim, claimKey, isReserved } from "../../allocator/model/claim.ts";
+import { retryOnConflict } from "../../allocator/store/retry-on-conflict.ts";
+import type { Store } from "../../allocator/store/store.ts";
 import type { AdmissionRequest } from "../review/admission-review.ts";
 import type { AdmissionContext } from "./admission-context.ts";
 import { lookAt } from "./outlook.ts";
@@ -60,11 +62,15 @@ async function ordinalAllocations(
   return await withPoolsOfTemplate(admission, object, plain);
 }
 
-/** After the StatefulSet was kept; what is told is of ordinals that have no address of their own yet. */
+/**
+ * After the StatefulSet was kept; what is told is of ordinals that have no address of their own yet. `changed`: it was not
+ * there before, or wanted other ordinals.
+ */
 export async function takeOverOrdinals(
   admission: AdmissionContext,
   object: KubeObject,
   template: Template,
+  changed: boolean,
 ): Promise<string[]> {
   if (!requestsAddress(template.request) || template.exempt || object.kind !== "StatefulSet") return [];
   if (template.workload.replicas > MAX_PRERESERVED_ORDINALS) return [];
@@ -76,7 +82,7 @@ export async function takeOverOrdinals(
     const kept = await admission.inventory.workload({ apiVersion, kind, ...object.metadata });
     return isDeepStrictEqual(kept, template.workload);
   };
-  return await takeOver(admission.context, allocations, isKept);
+  return await takeOver(admission.context, allocations, { isThere: isKept, changed });
 }
 
 /**
@@ -114,17 +120,32 @@ function about(allocation: AllocationRequest, refusal: Refusal): Refusal {
 async function takeOver(
   context: Context,
   allocations: readonly AllocationRequest[],
-  isThere: () => Promise<boolean>,
+  { isThere, changed }: { readonly isThere: () => Promise<boolean>; readonly changed: boolean },
 ): Promise<string[]> {
   const told: string[] = [];
   for (const allocation of allocations) {
-    const there = (await context.store.get("claim", claimKey(allocation.key)))?.record;
-    if (there === undefined || there.handMade === true || isOf(there, allocation)) continue;
+    if (!(await isToBeTaken(context.store, allocation, changed))) continue;
     if (!(await isThere())) return told;
     const got = await reserve(context, { ...allocation, isThere }, "workload");
     if (isRefusal(got) && (await isThere())) told.push(got.message);
   }
   return told;
+}
+
+/**
+ * Whether the ordinal's claim is another owner's. One that is the ordinal's own and has no pod is written once more as it
+ * is when its StatefulSet is new: a pod by itself of that name, which found no StatefulSet that wants it, may be about to
+ * make it its own. That one's write conflicts now, and it looks again.
+ */
+async function isToBeTaken(store: Store, allocation: AllocationRequest, changed: boolean): Promise<boolean> {
+  const change = { kind: "claim", key: claimKey(allocation.key), doing: "its StatefulSet was kept" } as const;
+  return await retryOnConflict(store, change, async (there) => {
+    if (there === undefined || there.record.handMade === true) return false;
+    if (!isOf(there.record, allocation)) return true;
+    if (!changed || there.record.binding !== undefined || !isReserved(there.record)) return false;
+    const { kind } = await store.replace("claim", there, there.record);
+    return kind === "replaced" ? false : kind;
+  });
 }
 
 function isOf({ identity: its }: Claim, { identity }: AllocationRequest): boolean {

@@ -127,6 +127,8 @@ async function considerAndKeep(
 ): Promise<string[] | Refusal> {
   const keeper = admission.embedded;
   if (keeper === undefined || request.dryRun) return await consider(admission, request, object, template);
+  const { apiVersion, kind, metadata } = object;
+  const before = await admission.inventory.workload({ apiVersion, kind, ...metadata });
   const reviewed = keeper.expect?.(object);
   try {
     const told = await consider(admission, request, object, template);
@@ -135,7 +137,8 @@ async function considerAndKeep(
     suspectAll(admission, object);
     reviewed?.(); // what is kept counts from here
     // Claims that exist change by what is kept, and not by a review (ADR 0007).
-    return [...new Set([...told, ...(await takeOverOrdinals(admission, object, template))])];
+    const changed = !isDeepStrictEqual(before, template.workload);
+    return [...new Set([...told, ...(await takeOverOrdinals(admission, object, template, changed))])];
   } finally {
     reviewed?.();
   }
