@@ -33,7 +33,7 @@ else if (values.watch) await watch(asked(), (some) => pass(some));
 else process.exitCode = (await pass(asked())) ? 0 : 1;
 
 function asked(): readonly Asked[] {
-  return partsOf(suite)
+  const all = partsOf(suite)
     .map(({ group: name, runs }) => {
       const group = groupNamed(name);
       const files = filesOf(group).filter((file) => named.length === 0 || named.includes(file));
@@ -45,6 +45,10 @@ function asked(): readonly Asked[] {
       };
     })
     .filter(({ files }) => files.length > 0);
+  // a run without the tests that were asked for would look green
+  const absent = named.filter((file) => !all.some(({ files }) => files.includes(file)));
+  if (absent.length > 0) throw new Error(`${suite} has no file of tests called ${absent.join(", ")}`);
+  return all;
 }
 
 function partsOf(name: string): readonly Part[] {

@@ -11,6 +11,18 @@ import { GROUPS, SUITES } from "./suites.ts";
 const WITHOUT_A_SUITE = ["cluster"];
 
 describe("suites", () => {
+  it("has the files that are asked for, or says so", () => {
+    const list = (...args: string[]) =>
+      spawnSync(process.execPath, [join(ROOT, "test/runner/main.ts"), "--list", ...args], {
+        encoding: "utf8",
+      });
+    const there = "test/docs/links.test.ts";
+    assert.equal(list("test", there).stdout.trim(), there);
+    const { status, stderr } = list("unit", there);
+    assert.notEqual(status, 0);
+    assert.match(stderr, /unit has no file of tests called test\/docs\/links\.test\.ts/);
+  });
+
   it("have every file of tests that there is, each in one group", () => {
     const files = spawnSync("git", ["ls-files", "*test.ts"], { cwd: ROOT, encoding: "utf8" });
     const tracked = files.stdout.split("\n").filter((name) => name !== "");
