@@ -133,6 +133,7 @@ export const UNUSED: Readonly<Record<Account, readonly string[]>> = {
   // a claim is read when a status was written by somebody else meanwhile, or an ADD goes by more than memory
   "berth-agent": [
     ...["get ipclaims.berth.dev", "list ipclaims.berth.dev", "list ippools.berth.dev", "list pods"],
+    ...["list namespaces", "list nodes"],
     // no node has blocks yet
     ...["get", "list", "watch"].map((verb) => `${verb} ipblocks.berth.dev`),
     "patch ipblocks.berth.dev/status",

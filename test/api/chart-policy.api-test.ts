@@ -165,16 +165,14 @@ if (havePartsOrSkip(["helm"])) {
         );
       });
 
-      it("let agents read nodes only where their conflist asks for the node's range", () => {
+      it("let agents get a node only where their conflist asks for the node's range, and watch their own for pools that select nodes", () => {
         const agents = manifests.filter(
           ({ kind, metadata }) => kind === "ClusterRole" && metadata.name.startsWith("berth-agent"),
         );
         const nodes = rulesOf(agents).filter(({ resources }) => resources.includes("nodes"));
         const asks = JSON.stringify(values["cni"] ?? {}).includes("usePodCidr");
-        assert.deepEqual(
-          nodes.map(({ verbs }) => verbs),
-          asks ? [["get"]] : [],
-        );
+        const verbs = nodes.map((rule) => rule.verbs.join()).sort();
+        assert.deepEqual(verbs, asks ? ["get", "list,watch"] : ["list,watch"]);
       });
 
       it("have the webhook configurations of the files, and in each entry where the webhook is", () => {
