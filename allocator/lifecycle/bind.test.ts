@@ -182,6 +182,14 @@ describe("planBind", () => {
     it(`${title}: ${outcome}`, () => assert.equal(answer(claim, pod, facts), outcome));
   }
 
+  it("is since its admission at the earliest, whatever the clock of whoever binds it says", () => {
+    const since = (admittedAt: number) => {
+      const plan = planBind(claimRecord({ admittedAt }), podOn("a", "x"), NONE, NOW);
+      return isRefusal(plan) || plan.kind !== "bind" ? plan.kind : plan.binding.since;
+    };
+    assert.deepEqual([since(NOW - 500), since(NOW + 500)], [NOW, NOW + 500]);
+  });
+
   it("says who has it and what it is waiting for", () => {
     const words = (claim: Claim, pod: BindTarget) => {
       const plan = planBind(claim, pod, NONE, NOW);

@@ -59,7 +59,8 @@ export function planBind(claim: Claim, pod: BindTarget, facts: BindingEvidence, 
   const unfit = unfitFor(claim, pod);
   if (unfit !== undefined) return unfit;
   const key = claimKey(claim);
-  const binding = bindingOf(pod, now);
+  // Never before the admission that it follows, though another process's clock, a second ahead, may have said when that was.
+  const binding = bindingOf(pod, Math.max(now, claim.admittedAt ?? 0));
   const current = claim.binding;
   if (current === undefined) return { kind: "bind", binding };
   if (isWith(current, pod)) return { kind: "bound" };

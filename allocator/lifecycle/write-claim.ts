@@ -39,7 +39,10 @@ function admission(
   known: Claim | undefined,
   { now, seen }: { now: number; seen: Seen },
 ): Pick<Claim, "admittedAt"> {
-  if (seen !== "workload" || known === undefined || !isBound(known)) return { admittedAt: now };
+  // after what it is bound to, whatever the clock says by which that was bound
+  const earliest = known?.binding === undefined ? 0 : known.binding.since + 1;
+  if (seen !== "workload" || known === undefined || !isBound(known))
+    return { admittedAt: Math.max(now, earliest) };
   return known.admittedAt === undefined ? {} : { admittedAt: known.admittedAt };
 }
 
