@@ -15,6 +15,8 @@ export const REMEDIES: Readonly<Record<RefusalCode | FaultCode, string>> = {
     'Name another pool, or set `disabled: false` on this one: `kubectl patch ippool NAME --type merge -p \'{"spec":{"disabled":false}}\'`. Addresses that it gave before stay where they are.',
   POOL_FORBIDDEN:
     "Name a pool that is open to the pod. Or label the namespace or pod as the pool's selectors want (`kubectl get ippool NAME -o yaml`), or ask the pool's administrator.",
+  NODE_MISMATCH:
+    "Change the pod's `nodeName`, `nodeSelector` or required node affinity so that it may run where the pool's `nodeSelector` says, or name a pool of its own nodes. An address that is kept for the pod and is of the other nodes is given back by `berthctl release NAMESPACE/NAME`; then the pod gets one where it runs.",
   POOL_EXHAUSTED:
     "Release claims that nobody needs: `berthctl get claims -A` lists them, `berthctl release NAMESPACE/NAME` gives one back. Or add a range to the pool. An address that was given back is free when the pool's `cooldown` is over.",
   BLOCKS_EXHAUSTED:
@@ -80,6 +82,8 @@ export const EXAMPLES: Readonly<Record<RefusalCode, string>> = {
   POOL_UNKNOWN: 'there is no pool "dbs"; there are "db"',
   POOL_DISABLED: 'pool "db" takes no new reservations; name another pool',
   POOL_FORBIDDEN: 'pool "db" is not open to namespace shop; ask its administrator',
+  NODE_MISMATCH:
+    'pool "beijing" is for nodes with topology.kubernetes.io/zone=beijing, where this pod cannot run by its own nodeName, nodeSelector or node affinity; name a pool of the pod\'s nodes, or change where the pod may run',
   POOL_EXHAUSTED:
     'no free IPv4 address in pool "tiny": 1 are held or cooling; add a range, or release claims that are not needed',
   BLOCKS_EXHAUSTED:

@@ -7,12 +7,14 @@ import { nameConflict } from "../lifecycle/claim-conflicts.ts";
 import { isKeptForOwner } from "../lifecycle/claim-owner.ts";
 import type { AllocationRequest } from "../lifecycle/reserve.ts";
 import { EXEMPT_NAMESPACE, readRequest } from "../manifest/annotations.ts";
-import { type KubeObject, podMetadata } from "../manifest/kubernetes-object.ts";
+import { type Fields, type KubeObject, podMetadata } from "../manifest/kubernetes-object.ts";
+import { nodeTermsOf } from "../manifest/pod-nodes.ts";
 import { requestsAddress } from "../model/address-request.ts";
 import { type Claim, claimKey, isReserved } from "../model/claim.ts";
 import { workloadOf } from "../model/claim-workload.ts";
 import type { ClusterState, NamespaceState, WorkloadState } from "../model/cluster-state.ts";
 import { identityOf, type PodIdentity, type PodMetadata } from "../model/identity.ts";
+import type { PodNodes } from "../model/node-terms.ts";
 import { type AllocationInput, requestFor, requestForClaim, slotRequests } from "./build-request.ts";
 import { type DryRunResult, dryRun } from "./dry-run.ts";
 import { dryRunSlot } from "./slots.ts";
@@ -37,11 +39,21 @@ export function isExempt(pod: KubeObject): boolean {
 /** Everything that decides about the pod: what it says itself, what its namespace says, and whose it is. */
 export async function readPod(
   context: Pick<Context, "clock" | "random">,
-  inventory: Pick<ClusterState, "workload">,
+  inventory: Pick<ClusterState, "workload" | "nodes">,
   pod: KubeObject,
   namespace: NamespaceState,
 ): Promise<AllocationInput | Refusal> {
-  return await readPodAs(context, inventory, podMetadata(pod, namespace.name), namespace);
+  const input = await readPodAs(context, inventory, podMetadata(pod, namespace.name), namespace);
+  return isRefusal(input) ? input : { ...input, ...nodesAsked(pod.spec, inventory) };
+}
+
+/** Where a pod of this spec may run, among the nodes that are known. */
+export function nodesAsked(
+  spec: Fields,
+  { nodes }: Pick<ClusterState, "nodes">,
+): { readonly nodes?: PodNodes } {
+  const terms = nodeTermsOf(spec);
+  return terms === undefined ? {} : { nodes: { terms, ...(nodes === undefined ? {} : { known: nodes }) } };
 }
 
 export async function readPodAs(

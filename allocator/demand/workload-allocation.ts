@@ -8,9 +8,10 @@ import { EXEMPT_NAMESPACE, readRequest } from "../manifest/annotations.ts";
 import { type KubeObject, workloadState } from "../manifest/kubernetes-object.ts";
 import type { Request } from "../model/address-request.ts";
 import type { Identity } from "../model/claim.ts";
-import type { NamespaceState, WorkloadState } from "../model/cluster-state.ts";
+import type { ClusterState, NamespaceState, WorkloadState } from "../model/cluster-state.ts";
 import type { PodIdentity } from "../model/identity.ts";
 import { type AllocationInput, requestFor } from "./build-request.ts";
+import { nodesAsked } from "./pod-allocation.ts";
 
 /** The most ordinals that are looked at in advance; each pod beyond them reserves for itself. */
 export const MAX_PRERESERVED_ORDINALS = 1000;
@@ -26,7 +27,7 @@ export interface Template {
 
 /** `annotations`: those of the template that Berth answers, if not all of them. */
 export function readTemplate(
-  context: Pick<Context, "clock" | "random">,
+  context: Pick<Context, "clock" | "random"> & Pick<ClusterState, "nodes">,
   object: KubeObject,
   namespace: NamespaceState,
   annotations: Labels = templateAnnotations(object),
@@ -45,6 +46,7 @@ export function readTemplate(
       request,
       namespace,
       podLabels: meta.texts("labels"),
+      ...nodesAsked(template.at("spec"), context),
       start: workload.start,
       token: context.random.token(),
       now: context.clock.now(),

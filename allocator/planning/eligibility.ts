@@ -4,6 +4,7 @@ import { type Refusal, refuse } from "../base/errors.ts";
 import type { Labels } from "../base/ports.ts";
 import type { RecordReader } from "../cache/reader.ts";
 import { type Address, familyOf } from "../ip/address.ts";
+import type { PodNodes } from "../model/node-terms.ts";
 import { type LabelSelector, matches } from "../pool/label-selector.ts";
 import { type Bound, type ByFamily, countedBy } from "../pool/namespace-bounds.ts";
 import type { Pool } from "../pool/pool.ts";
@@ -14,6 +15,8 @@ export interface EligibilityInput {
   readonly namespace: string;
   readonly namespaceLabels: Labels;
   readonly podLabels: Labels;
+  /** Where the pod may run by its own spec; absent: anywhere, or not known. */
+  readonly nodes?: PodNodes;
   /** Pools with `authorization: ServiceAccount` that the pod's service account may use. */
   readonly usable?: ReadonlySet<string>;
   /** What the identity's claim holds already: kept where it still fits, and not counted against limits. */

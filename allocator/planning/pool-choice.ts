@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // Which pools may serve a request, in which order, and of which families.
 
-import type { Refusal } from "../base/errors.ts";
+import { isRefusal, type Refusal } from "../base/errors.ts";
 import type { RecordReader } from "../cache/reader.ts";
 import type { Address, Family } from "../ip/address.ts";
 import type { AddressSpace } from "../pool/address-space.ts";
 import { familiesOf, type Pool, rangeOf } from "../pool/pool.ts";
 import { type EligibilityInput, ineligibility } from "./eligibility.ts";
+import { keptElsewhere, nodeFits, onOtherNodes } from "./node-fit.ts";
 import { noPool, unknownPool } from "./refusal-messages.ts";
 
 /** What decides which pools are asked. */
@@ -22,9 +23,31 @@ export interface Source {
   readonly part: AddressSpace;
 }
 
-/** Named pools in the order of their naming, else every open pool by priority. */
+/**
+ * Named pools in the order of their naming, else every open pool by priority. Those that the pod could not use, because it may
+ * run on none of their nodes, are passed over; those that have none of its nodes now come last.
+ */
 export function sourcesFor(view: RecordReader, ask: PoolConstraints): readonly Source[] | Refusal {
-  return ask.pools === undefined ? openSources(view, ask) : namedSources(view, ask, ask.pools);
+  const sources = ask.pools === undefined ? openSources(view, ask) : namedSources(view, ask, ask.pools);
+  return isRefusal(sources) || ask.nodes === undefined ? sources : onItsNodes(view, ask, sources);
+}
+
+function onItsNodes(
+  view: RecordReader,
+  { nodes, namespace, holds = [] }: PoolConstraints,
+  sources: readonly Source[],
+): readonly Source[] | Refusal {
+  const pools = sources.map(({ pool }) => pool);
+  const fits = nodeFits(nodes, pools);
+  const having = (fit: (typeof fits)[number]) => sources.filter((_, i) => fits[i] === fit);
+  const elsewhere = having("never");
+  for (const address of holds) {
+    const source = elsewhere.find(({ part }) => isIn(part, address));
+    if (source !== undefined && view.poolOf(address) === source.pool)
+      return keptElsewhere(source.pool, address, namespace);
+  }
+  if (elsewhere.length === sources.length) return onOtherNodes(pools, namespace);
+  return [...having("now"), ...having("later")];
 }
 
 function openSources(view: RecordReader, ask: PoolConstraints): readonly Source[] | Refusal {

@@ -89,6 +89,17 @@ const STORIES: Readonly<Record<Exclude<RefusalCode, OfAgent>, Story>> = {
   POOL_UNKNOWN: { object: from("dbs") },
   POOL_DISABLED: { pools: db({ disabled: true }), object: from("db") },
   POOL_FORBIDDEN: { pools: db({ namespaceSelector: { matchLabels: { team: "bank" } } }), object: from("db") },
+  NODE_MISMATCH: {
+    pools: [
+      poolRecord("beijing", "10.1.0.0/24", {
+        nodeSelector: { matchLabels: { "topology.kubernetes.io/zone": "beijing" } },
+      }),
+    ],
+    object: pod("licence", {
+      annotations: { "berth.dev/pools": "beijing" },
+      spec: { nodeSelector: { "topology.kubernetes.io/zone": "shanghai" } },
+    }),
+  },
   POOL_EXHAUSTED: {
     pools: [TINY],
     before: admitted(pod("other", { annotations: { "berth.dev/pools": "tiny" } })),

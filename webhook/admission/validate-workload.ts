@@ -70,7 +70,8 @@ async function judgeWorkload(
 ): Promise<readonly string[] | Refusal> {
   const namespace = await namespaceOf(admission.inventory, object.metadata.namespace);
   const { annotations, left } = await ownOf(admission, templateAnnotations(object), namespace);
-  const template = readTemplate(admission.context, object, namespace, annotations);
+  const { nodes } = admission.inventory;
+  const template = readTemplate({ ...admission.context, nodes }, object, namespace, annotations);
   if (isRefusal(template)) return template;
   const told = await judgeChange(admission, request, object, template);
   if (isRefusal(told)) return told;

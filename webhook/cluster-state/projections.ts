@@ -101,7 +101,10 @@ export function observedWorkload(
       ]),
       template: {
         metadata: { labels: meta.texts("labels"), annotations: only(meta.texts("annotations"), requests) },
-        spec: parts(template.at("spec"), ["hostNetwork", "serviceAccountName"]),
+        spec: {
+          ...parts(template.at("spec"), ["hostNetwork", "serviceAccountName", "nodeName", "nodeSelector"]),
+          ...requiredAffinity(template.at("spec")),
+        },
       },
     },
     ...(resource.kind === "Job" ? parts(new Fields(item), ["status"]) : {}),
@@ -135,6 +138,12 @@ function only(all: Labels, keys: readonly string[]): Labels {
     return value === undefined ? [] : [[key, value] as const];
   });
   return kept.length === 0 ? NONE : Object.fromEntries(kept);
+}
+
+function requiredAffinity(spec: Fields): object {
+  const required = "requiredDuringSchedulingIgnoredDuringExecution";
+  const terms = spec.at("affinity").at("nodeAffinity").get(required);
+  return terms === undefined ? {} : { affinity: { nodeAffinity: { [required]: terms } } };
 }
 
 function parts(of: Fields, keys: readonly string[]): Readonly<Record<string, unknown>> {
