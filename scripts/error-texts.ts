@@ -74,12 +74,12 @@ export const REMEDIES: Readonly<Record<RefusalCode | FaultCode, string>> = {
 export const EXAMPLES: Readonly<Record<RefusalCode, string>> = {
   REQUEST_INVALID:
     'annotation berth.dev/ips: entry 1, "10.20.0.70/24", has a prefix; write "10.20.0.70", for the pool says the prefix',
-  ADDRESS_OUTSIDE: 'address 192.0.2.1 is in no pool; pools have "db" 10.20.0.50-10.20.0.199',
+  ADDRESS_OUTSIDE: 'address 192.0.2.1 is in no pool; name one of a pool: "db" 10.20.0.50-10.20.0.199',
   ADDRESS_EXCLUDED:
     'address 10.20.0.100 is the gateway of pool "db"; free nearby: 10.20.0.99, 10.20.0.101, 10.20.0.98',
   ADDRESS_TAKEN:
     'address 10.20.0.70 in pool "db" is held by shop/mysql-0 (StatefulSet mysql, ordinal 0); free nearby: 10.20.0.71, 10.20.0.72, 10.20.0.73; or release it with: berthctl release shop/mysql-0',
-  POOL_UNKNOWN: 'there is no pool "dbs"; there are "db"',
+  POOL_UNKNOWN: 'there is no pool "dbs"; name one of "db"',
   POOL_DISABLED: 'pool "db" takes no new reservations; name another pool',
   POOL_FORBIDDEN: 'pool "db" is not open to namespace shop; ask its administrator',
   NODE_MISMATCH:
@@ -109,5 +109,5 @@ export const EXAMPLES: Readonly<Record<RefusalCode, string>> = {
   CLAIM_REFUSED:
     'the API server refuses to create ipclaims shop/licence with 403: ipclaims.berth.dev "licence" is forbidden: exceeded quota: claims, requested: count/ipclaims.berth.dev=1, used: count/ipclaims.berth.dev=5, limited: count/ipclaims.berth.dev=5; release claims of the namespace that nobody needs, or raise the quota',
   OBJECT_INVALID:
-    "this webhook decides about StatefulSet, Deployment, CloneSet, DaemonSet, ReplicaSet, ReplicationController, Rollout, VirtualMachine, and the object is a CronJob",
+    "this webhook decides about IPPool, and the object is a IPBlock; install the webhook configurations from the chart",
 };

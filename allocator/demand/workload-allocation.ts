@@ -5,7 +5,7 @@ import type { Labels } from "../base/ports.ts";
 import type { Context } from "../cache/context.ts";
 import type { AllocationRequest } from "../lifecycle/reserve.ts";
 import { EXEMPT_NAMESPACE, readRequest } from "../manifest/annotations.ts";
-import { type KubeObject, workloadState } from "../manifest/kubernetes-object.ts";
+import { type Fields, type KubeObject, workloadState } from "../manifest/kubernetes-object.ts";
 import type { Request } from "../model/address-request.ts";
 import type { Identity } from "../model/claim.ts";
 import type { ClusterState, NamespaceState, WorkloadState } from "../model/cluster-state.ts";
@@ -32,7 +32,7 @@ export function readTemplate(
   namespace: NamespaceState,
   annotations: Labels = templateAnnotations(object),
 ): Template | Refusal {
-  const template = object.spec.at("template");
+  const template = podTemplate(object);
   const meta = template.at("metadata");
   const request = readRequest(annotations, namespace);
   if (isRefusal(request)) return request;
@@ -55,7 +55,27 @@ export function readTemplate(
 }
 
 export function templateAnnotations(object: KubeObject): Labels {
-  return object.spec.at("template").at("metadata").texts("annotations");
+  return podTemplate(object).at("metadata").texts("annotations");
+}
+
+function podTemplate(object: KubeObject): Fields {
+  return (object.kind === "CronJob" ? jobSpec(object) : object.spec).at("template");
+}
+
+function jobSpec({ kind, spec }: KubeObject): Fields {
+  return kind === "CronJob" ? spec.at("jobTemplate").at("spec") : spec;
+}
+
+/** The last index of a Job whose pods have one each, or of the Jobs of a CronJob. */
+export function lastIndexOf(object: KubeObject): number | undefined {
+  if (!isJob(object)) return undefined;
+  const spec = jobSpec(object);
+  const isIndexed = spec.text("completionMode") === "Indexed";
+  return isIndexed ? Math.max(0, spec.count("completions", 1) - 1) : undefined;
+}
+
+export function isJob({ kind }: Pick<KubeObject, "kind">): boolean {
+  return kind === "Job" || kind === "CronJob";
 }
 
 /** Who the workload's pods are, without an ordinal or slot. */

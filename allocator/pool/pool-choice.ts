@@ -93,7 +93,9 @@ function poolsNamed(pools: readonly Pool[], names: readonly string[]): readonly 
     const pool = pools.find((one) => one.name === name);
     if (pool === undefined) {
       const there =
-        pools.length === 0 ? "there are no pools" : `there are ${listOf(pools.map((p) => p.name))}`;
+        pools.length === 0
+          ? "there are no pools yet, create an IPPool first"
+          : `name one of ${listOf(pools.map((p) => p.name))}`;
       return refuse("POOL_UNKNOWN", `there is no pool "${name}"; ${there}`, { pool: name });
     }
     found.push(pool);

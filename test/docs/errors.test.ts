@@ -21,7 +21,6 @@ import {
   pod,
   poolObject,
   statefulPod,
-  workload,
 } from "../support/objects.ts";
 import { send } from "../support/reviewing.ts";
 import { openWorld, type World, type WorldOptions } from "../support/world.ts";
@@ -141,7 +140,10 @@ const STORIES: Readonly<Record<Exclude<RefusalCode, OfAgent>, Story>> = {
     object: claimObject("mysql-0", {}),
   },
   CLAIM_REFUSED: { wrap: overQuota, object: from("db") },
-  OBJECT_INVALID: { route: "/validate/workloads", object: workload("CronJob", "report") },
+  OBJECT_INVALID: {
+    route: "/validate/pools",
+    object: { apiVersion: "berth.dev/v1alpha1", kind: "IPBlock", metadata: { name: "b" } },
+  },
 };
 
 describe("docs/errors.md", () => {
