@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import { isRefusal, type Refusal } from "../base/errors.ts";
+import type { Labels } from "../base/ports.ts";
 import type { Context } from "../cache/context.ts";
 import { readClaim } from "../cache/reader.ts";
 import { nameConflict } from "../lifecycle/claim-conflicts.ts";
@@ -8,6 +9,7 @@ import { isKeptForOwner } from "../lifecycle/claim-owner.ts";
 import type { AllocationRequest } from "../lifecycle/reserve.ts";
 import { EXEMPT_NAMESPACE, readRequest } from "../manifest/annotations.ts";
 import { type Fields, type KubeObject, podMetadata } from "../manifest/kubernetes-object.ts";
+import { networkAttachments } from "../manifest/network-attachments.ts";
 import { nodeTermsOf } from "../manifest/pod-nodes.ts";
 import { requestsAddress } from "../model/address-request.ts";
 import { type Claim, claimKey, isReserved } from "../model/claim.ts";
@@ -44,7 +46,15 @@ export async function readPod(
   namespace: NamespaceState,
 ): Promise<AllocationInput | Refusal> {
   const input = await readPodAs(context, inventory, podMetadata(pod, namespace.name), namespace);
-  return isRefusal(input) ? input : { ...input, ...nodesAsked(pod.spec, inventory) };
+  if (isRefusal(input)) return input;
+  const networks = networksAsked(pod.metadata.annotations, namespace.name);
+  return { ...input, networks, ...nodesAsked(pod.spec, inventory) };
+}
+
+/** That of the cluster is not known here: the pod may be attached to others. */
+export function networksAsked(annotations: Labels, namespace: string): AllocationInput["networks"] & object {
+  const names = networkAttachments(annotations, namespace).map(({ network }) => network);
+  return { names, isAll: false };
 }
 
 /** Where a pod of this spec may run, among the nodes that are known. */

@@ -11,7 +11,7 @@ import type { Identity } from "../model/claim.ts";
 import type { ClusterState, NamespaceState, WorkloadState } from "../model/cluster-state.ts";
 import type { PodIdentity } from "../model/identity.ts";
 import { type AllocationInput, requestFor } from "./build-request.ts";
-import { nodesAsked } from "./pod-allocation.ts";
+import { networksAsked, nodesAsked } from "./pod-allocation.ts";
 
 /** The most ordinals that are looked at in advance; each pod beyond them reserves for itself. */
 export const MAX_PRERESERVED_ORDINALS = 1000;
@@ -46,6 +46,7 @@ export function readTemplate(
       request,
       namespace,
       podLabels: meta.texts("labels"),
+      networks: networksAsked(meta.texts("annotations"), namespace.name),
       ...nodesAsked(template.at("spec"), context),
       start: workload.start,
       token: context.random.token(),

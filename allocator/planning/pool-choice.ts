@@ -6,6 +6,8 @@ import type { RecordReader } from "../cache/reader.ts";
 import type { Address, Family } from "../ip/address.ts";
 import type { AddressSpace } from "../pool/address-space.ts";
 import { familiesOf, type Pool, rangeOf } from "../pool/pool.ts";
+import { selectsSome } from "../pool/pool-choice.ts";
+import { isOnNetwork, otherNetwork } from "../pool/pool-networks.ts";
 import { type EligibilityInput, ineligibility } from "./eligibility.ts";
 import { keptElsewhere, nodeFits, onOtherNodes } from "./node-fit.ts";
 import { noPool, unknownPool } from "./refusal-messages.ts";
@@ -54,13 +56,26 @@ function openSources(view: RecordReader, ask: PoolConstraints): readonly Source[
   const open: Source[] = [];
   const closed: (() => Refusal)[] = [];
   for (const pool of view.pools()) {
-    const why = ineligibility(view, pool, ask, keepsOf(view, pool, ask));
+    const keeps = keepsOf(view, pool, ask);
+    const why = ineligibility(view, pool, ask, keeps) ?? (keeps ? undefined : networkUnknown(pool, ask));
     if (why === undefined) open.push({ pool, part: pool });
     else closed.push(why);
   }
-  if (open.length > 0) return open;
+  if (open.length > 0) return open.sort((a, b) => b.pool.priority - a.pool.priority || rank(a) - rank(b));
   const [only] = closed;
   return only !== undefined && closed.length === 1 ? only() : noPool(view, ask.namespace);
+}
+
+/** Of one priority: those that say whom they are for, then the default, then the others. */
+function rank({ pool }: Source): number {
+  if (selectsSome(pool)) return 0;
+  return pool.spec.default === true ? 1 : 2;
+}
+
+/** A pool that is for some networks is for pods that are known to be on one of them, and for those that name it. */
+function networkUnknown(pool: Pool, { networks, namespace }: PoolConstraints): (() => Refusal) | undefined {
+  const names = networks?.names ?? [];
+  return isOnNetwork(pool, names) ? undefined : () => otherNetwork(pool, names, namespace);
 }
 
 function namedSources(

@@ -17,6 +17,7 @@ import {
   readObject,
   workloadState,
 } from "../../allocator/manifest/kubernetes-object.ts";
+import { NETWORK_ANNOTATIONS } from "../../allocator/manifest/network-attachments.ts";
 import type { NamespaceState, WorkloadState } from "../../allocator/model/cluster-state.ts";
 import { IDENTITY_ANNOTATIONS, IDENTITY_LABELS, type PodOwner } from "../../allocator/model/identity.ts";
 import { apiVersionOf, type KubeItem, PODS, type Resource } from "../../kube/api/resource.ts";
@@ -100,7 +101,10 @@ export function observedWorkload(
         "updateStrategy",
       ]),
       template: {
-        metadata: { labels: meta.texts("labels"), annotations: only(meta.texts("annotations"), requests) },
+        metadata: {
+          labels: meta.texts("labels"),
+          annotations: only(meta.texts("annotations"), [...requests, ...NETWORK_ANNOTATIONS]),
+        },
         spec: {
           ...parts(template.at("spec"), ["hostNetwork", "serviceAccountName", "nodeName", "nodeSelector"]),
           ...requiredAffinity(template.at("spec")),
