@@ -209,7 +209,8 @@ describe("a pass", () => {
     await using world = await openWorld({ pools: POOLS });
     await ordinal(world, { ...entries("10.20.0.70"), retention: { whenScaled: "Release" } });
     await keep(world, workload("StatefulSet", "mysql", { replicas: 0 }));
-    await keep(world, statefulPod("mysql", 0, { uid: "uid-of-mysql-0" }));
+    const annotations = { "berth.dev/claim": "mysql-0" };
+    await keep(world, statefulPod("mysql", 0, { uid: "uid-of-mysql-0", annotations }));
     const collector = world.collector();
     assert.equal(await pass(world, collector, 1e9), NOTHING);
     const seen = await world.authority.get("claim", "shop/mysql-0");
@@ -226,7 +227,7 @@ describe("a pass", () => {
     granted(
       await reserve(world.context, anonymousAllocation(world, { pools: ["db"], families: ["IPv4"] }), "pod"),
     );
-    await keep(world, pod("came"));
+    await keep(world, pod("came", { annotations: { "berth.dev/claim": "came" } }));
     granted(await reserve(world.context, podAllocation(world, "came", entries("10.20.0.72")), "pod"));
     await world.settle();
     const collector = world.collector();

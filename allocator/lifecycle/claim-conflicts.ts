@@ -2,7 +2,7 @@
 
 import { type Refusal, refuse } from "../base/errors.ts";
 import { type Binding, type Claim, type ClaimKey, claimKey, type Identity } from "../model/claim.ts";
-import { canInherit, describeIdentity } from "../model/identity.ts";
+import { canInherit, describeIdentity, isAnonymous, isFoundByName } from "../model/identity.ts";
 import type { AddressConstraints } from "../planning/address-plan.ts";
 import { deletionPending, isDetached } from "./bind.ts";
 
@@ -62,10 +62,22 @@ export function podGone(of: ClaimKey): Refusal {
   return refuse("CLAIM_BUSY", words, { claim: key });
 }
 
-/** What a person wrote is for whoever has the name, but no set takes its slots from there. */
-export function nameConflict(claim: Claim, identity: Identity): boolean {
-  if (claim.handMade === true) return claim.identity.slot !== identity.slot;
-  return !canInherit(claim.identity, identity);
+/**
+ * Names of claims alone do not tell everything apart:
+ *
+ * | called like              | is the claim of                     | or of                                       |
+ * |--------------------------|-------------------------------------|---------------------------------------------|
+ * | `web-0`                  | a pod, an ordinal, a CloneSet's pod | an index of a Job, a machine                |
+ * | `web-slot-0`             | a slot of any kind of set           | all of those above                          |
+ * | `c-` and part of a token | a pod without a name of its own     | a pod that somebody called so, or a machine |
+ *
+ * Only those of the first entry pass from one to another, for one pod at a time has the name. What a person wrote is for
+ * whoever has the name, but no set takes its slots from there, and what is for a Job or a machine is for no other.
+ */
+export function nameConflict({ name, identity: its, handMade }: Claim, identity: Identity): boolean {
+  if (handMade === true)
+    return its.slot !== identity.slot || !(isFoundByName(its) || canInherit(its, identity));
+  return isAnonymous(name, its) !== isAnonymous(name, identity) || !canInherit(its, identity);
 }
 
 /** What is told of a claim to whoever comes with its name. */

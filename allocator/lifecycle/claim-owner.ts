@@ -51,16 +51,21 @@ export async function isKeptForOwner(
   if (ref === undefined) return false;
   const workload = await inventory.workload(ref);
   const isPodAlone = asker.kind === "Pod";
-  if (workload === "unknown") return isPodAlone && wasUsed(claim);
+  if (typeof workload === "string") return isPodAlone && hadPodOrIsRetained(claim);
   const state = workload === undefined ? "deleted" : neededBy(workload, claim.identity);
   if (state === "needed") return true;
   const { whenScaled, whenDeleted } = claim.retention;
   return isPodAlone && (state === "scaled" ? whenScaled : whenDeleted) === "Retain";
 }
 
-/** A pod has had it. */
-export function wasUsed(claim: Claim): boolean {
-  return isBound(claim) || claim.retained !== undefined || claim.status.attachment !== undefined;
+/** A pod was bound to it, or a sandbox had its addresses. */
+export function hadPod(claim: Claim): boolean {
+  return isBound(claim) || claim.status.attachment !== undefined;
+}
+
+/** It is not one that waits for its first pod: an ordinal that never had a pod may be retained, when its workload was scaled down. */
+export function hadPodOrIsRetained(claim: Claim): boolean {
+  return hadPod(claim) || claim.retained !== undefined;
 }
 
 /**

@@ -140,7 +140,8 @@ const ACTS: readonly Act[] = [
 /** The owners of all claims here exist, so that what is left is what the act left. */
 async function settlers(world: World): Promise<void> {
   await world.objects.keep(granted(readObject(workload("StatefulSet", "mysql", { replicas: 1 }))));
-  const bare = { kind: "Pod", metadata: { name: "other", namespace: "shop", uid: "u" } };
+  const annotations = { "berth.dev/claim": "other" };
+  const bare = { kind: "Pod", metadata: { name: "other", namespace: "shop", uid: "u", annotations } };
   await world.objects.keep(granted(readObject(bare)));
 }
 

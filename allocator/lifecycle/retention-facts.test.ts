@@ -3,24 +3,22 @@ import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import { bindingTo, claimRecord, podFactsOf, workloadFactsOf } from "../../test/support/fixtures.ts";
 import type { Claim } from "../model/claim.ts";
-import type { ClusterState, PodState, WorkloadState } from "../model/cluster-state.ts";
+import type { ClusterState, PodState, WorkloadAnswer } from "../model/cluster-state.ts";
 import { observeOwner } from "./retention.ts";
 
 describe("gatherFacts", () => {
   const podFacts = (name: string, uid: string) => podFactsOf(name, { uid });
   const set = (replicas: number, start = 0) => workloadFactsOf({ replicas, start });
-  const inventory = (
-    pods: readonly PodState[],
-    workload: WorkloadState | "unknown" | undefined,
-  ): ClusterState => ({
+  const inventory = (pods: readonly PodState[], workload: WorkloadAnswer): ClusterState => ({
     pod: async (_, name) => pods.find((pod) => pod.name === name),
     workload: async () => workload,
     namespace: async () => undefined,
     fenced: async () => false,
   });
-  const own = podFacts("mysql-0", "uid-of-mysql-0");
+  const own = podFactsOf("mysql-0", { annotations: { "berth.dev/claim": "mysql-0" } });
   const failed = podFactsOf("mysql-0", { ended: true });
   const plain = podFacts("mysql-0", "u2");
+  const asks = podFactsOf("mysql-0", { uid: "u2", annotations: { "berth.dev/pools": "db" } });
   const given = podFactsOf("mysql-0", { uid: "u2", annotations: { "berth.dev/claim": "mysql-0" } });
   const another = podFactsOf("mysql-0", { annotations: { "berth.dev/claim": "c-2" } });
   const mute = workloadFactsOf({ annotations: {} });
@@ -45,6 +43,26 @@ describe("gatherFacts", () => {
     ["needed, no pod", "an ordinal that the set wants", {}, inventory([], set(1))],
     ["needed, pod", "a pod by itself", bare, inventory([given], undefined)],
     ["unseen, no pod", "a pod of whose name one has another claim", bare, inventory([another], undefined)],
+    ["unseen, no pod", "a pod of whose name one asks for nothing", bare, inventory([plain], undefined)],
+    [
+      "deleted, no pod",
+      "an ordinal of a set that is gone, whose name one has that asks for nothing",
+      {},
+      inventory([plain], undefined),
+    ],
+    ["needed, pod", "a pod of whose name one asks, which no review saw", bare, inventory([asks], undefined)],
+    [
+      "deleted, no pod",
+      "a used one of whose name another asks for nothing",
+      { ...bare, binding: bindingTo("mysql-0", "x", { podUID: "u0" }) },
+      inventory([plain], undefined),
+    ],
+    [
+      "needed, pod",
+      "a used one whose pod's UID the runtime did not say",
+      { ...bare, binding: bindingTo("mysql-0", "x", { podUID: "" }) },
+      inventory([plain], undefined),
+    ],
     [
       "deleted, no pod",
       "a used one of whose name one has another claim",
@@ -62,9 +80,12 @@ describe("gatherFacts", () => {
     ["scaled, no pod", "an ordinal below the start", {}, inventory([], set(3, 1))],
     ["deleted, no pod", "a set that is gone", {}, inventory([], undefined)],
     ["deleted, pod", "a set that is gone, its pod is not", {}, inventory([own], undefined)],
-    ["unseen, no pod", "a set that nobody heard of", {}, inventory([], "unknown")],
-    ["needed, pod", "a set that nobody heard of, its pod is there", {}, inventory([own], "unknown")],
-    ["needed, no pod", "a set that nobody heard of, used before", used, inventory([], "unknown")],
+    ["unseen, no pod", "a set that cannot be read", {}, inventory([], "unknown")],
+    ["needed, pod", "a set that cannot be read, its pod is there", {}, inventory([own], "unknown")],
+    ["needed, no pod", "a set that cannot be read, used before", used, inventory([], "unknown")],
+    ["unseen, no pod", "a set that nobody applied", {}, inventory([], "never admitted")],
+    ["needed, pod", "a set that nobody applied, its pod is there", {}, inventory([own], "never admitted")],
+    ["scaled, no pod", "a set that nobody applied, used before", used, inventory([], "never admitted")],
     [
       "deleted, no pod",
       "an ordinal of a set that was replaced by a smaller one",
@@ -167,7 +188,7 @@ describe("gatherFacts", () => {
       { ...index, ...used },
       inventory([], "unknown"),
     ],
-    ["needed, pod", "a bare pod", bare, inventory([own], undefined)],
+    ["needed, pod", "a bare pod", bare, inventory([given], undefined)],
     ["deleted, no pod", "a bare pod that has ended", { ...bare, ...used }, inventory([failed], undefined)],
     [
       "unseen, no pod",
@@ -187,7 +208,7 @@ describe("gatherFacts", () => {
       "needed, no pod",
       "a bare pod with a successor of its name",
       { ...bare, ...used },
-      inventory([podFacts("mysql-0", "u2")], undefined),
+      inventory([given], undefined),
     ],
     ["unseen, no pod", "a hold for a pod without a name", heldFor(""), inventory([own], undefined)],
     [

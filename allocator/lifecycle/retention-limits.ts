@@ -3,9 +3,10 @@
 import { shortDuration } from "../base/go-duration.ts";
 import type { Context } from "../cache/context.ts";
 import type { RecordReader } from "../cache/reader.ts";
-import { type Claim, claimKey, isBound, type Retention } from "../model/claim.ts";
+import { type Claim, claimKey, type Retention } from "../model/claim.ts";
 import { type Pool, poolOf } from "../pool/pool.ts";
 import type { Stored } from "../store/store.ts";
+import { hadPod } from "./claim-owner.ts";
 import { decideRetention, type OwnerState, type RetentionDecision } from "./retention.ts";
 import { ServerTimes } from "./server-times.ts";
 
@@ -50,7 +51,7 @@ export class RetentionLimits {
 
   of(claim: Claim): AllowedRetention {
     const { retained } = claim;
-    const unused = retained === undefined && !wasUsed(claim) && claim.retention.whenDeleted === "Retain";
+    const unused = retained === undefined && !hadPod(claim) && claim.retention.whenDeleted === "Retain";
     const retention: Retention = unused ? { ...claim.retention, whenDeleted: "Release" } : claim.retention;
     const pools = poolsOf(this.#context.view, claim);
     for (const pool of pools) {
@@ -117,11 +118,6 @@ export function allowedTtlMs(
 /** Its retention has a choice that is not known here. */
 function saysMore({ unknown = [] }: Stored<"claim">): boolean {
   return unknown.some((one) => one.path[0] === "retention" && "takenFor" in one);
-}
-
-/** A pod was bound to it, or a sandbox had its addresses. */
-export function wasUsed(claim: Claim): boolean {
-  return isBound(claim) || claim.status.attachment !== undefined;
 }
 
 function none(retention: Retention): Retention {

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import { ASSIGNED_CLAIM } from "../manifest/annotations.ts";
+import { doesWithout } from "../manifest/pod-claim.ts";
 import { type Claim, isBound } from "../model/claim.ts";
 import { workloadOf } from "../model/claim-workload.ts";
-import type { ClusterState, PodState } from "../model/cluster-state.ts";
+import type { ClusterState, PodState, WorkloadRef } from "../model/cluster-state.ts";
 import { isFollowed } from "../model/workload-kinds.ts";
 import { HOLD_TIMEOUT_MS, isDetached } from "./bind.ts";
-import { isDeclined, neededBy, wasUsed } from "./claim-owner.ts";
+import { hadPodOrIsRetained, isDeclined, neededBy } from "./claim-owner.ts";
 
 /** What is known, at one moment, of what a claim is kept for. */
 export interface OwnerState {
@@ -120,21 +121,25 @@ export async function observeOwner(claim: Claim, inventory: ClusterState): Promi
   // Whom a hold is for is not known before its pod appears; a pod of the claim's own name is somebody else.
   const podName = claim.binding === undefined ? claim.name : claim.binding.podName;
   const found = podName === "" ? undefined : await inventory.pod(claim.namespace, podName);
-  const pod = found !== undefined && hasAnother(found, claim) ? undefined : found;
-  const uid = claim.binding?.podUID ?? "";
-  const podLives = isAlive(pod) && (uid === "" || uid === pod.uid);
-  const owner = await ownerState(claim, inventory, pod);
+  const pod = found !== undefined && isNamesakeOnly(found, claim) ? undefined : found;
+  const podLives = isAlive(pod) && [pod.uid, undefined, ""].includes(claim.binding?.podUID);
+  const owner = await ownerState(claim, inventory, { pod, namesake: found });
   const fenced = !isDetached(claim) && (await inventory.fenced(claim.binding?.node ?? ""));
   return { owner, podLives, fenced };
 }
 
 /**
- * It was given another claim at its admission: a second create of a Deployment's pod, without its owner, is refused by the
- * API server and leaves a claim of the name.
+ * The pod has the claim's name and not the claim. It was given another one at its admission: a second create of a
+ * Deployment's pod, without its owner, is refused by the API server and leaves a claim of the name. Or it was given none
+ * and asks for none, and the claim is of another pod of the name: of a second create, or of one that came and went while
+ * this one was between its reviews. It would take the claim if it started now, and is promised nothing.
  */
-function hasAnother({ uid, annotations }: PodState, { name, binding }: Claim): boolean {
+function isNamesakeOnly({ uid, annotations }: PodState, claim: Claim): boolean {
+  const { podUID } = claim.binding ?? {};
   const given = annotations[ASSIGNED_CLAIM];
-  return given !== undefined && given !== name && uid !== binding?.podUID;
+  if (uid === podUID) return false;
+  if (given !== undefined) return given !== claim.name;
+  return podUID !== "" && doesWithout(annotations, claim, true);
 }
 
 function isAlive(pod: PodState | undefined): pod is PodState {
@@ -144,24 +149,34 @@ function isAlive(pod: PodState | undefined): pod is PodState {
 async function ownerState(
   claim: Claim,
   inventory: ClusterState,
-  pod: PodState | undefined,
+  { pod, namesake }: { readonly pod: PodState | undefined; readonly namesake: PodState | undefined },
 ): Promise<OwnerState["owner"]> {
   const ref = workloadOf(claim);
   if (ref === undefined) return stateByPod(claim, pod);
   const workload = await inventory.workload(ref);
   if (workload === undefined) return "deleted";
-  if (workload === "unknown") {
-    const state = stateByPod(claim, pod);
-    // of a Job that nobody heard of only the pods can be seen, as of what is not read at all
-    return state === "deleted" && ref.kind !== "Job" ? "needed" : state;
-  }
+  if (typeof workload === "string") return stateWithout(workload, ref, stateByPod(claim, pod));
   const state = neededBy(workload, claim.identity);
-  if (state !== "needed" || pod === undefined) return state;
+  if (state !== "needed" || namesake === undefined) return state;
   const namespace = await inventory.namespace(claim.namespace);
-  return isDeclined(claim, pod, workload, namespace) ? "deleted" : state;
+  return isDeclined(claim, namesake, workload, namespace) ? "deleted" : state;
+}
+
+/**
+ * Of a workload that cannot be looked at. One that nobody applied on this host may never come, and pods of its name may be
+ * there all the same, one after the other: an address is kept from one to the next for as long as its retention says.
+ */
+function stateWithout(
+  workload: "unknown" | "never admitted",
+  { kind }: WorkloadRef,
+  byPod: "needed" | "deleted" | "unseen",
+): OwnerState["owner"] {
+  // of a Job only the pods can be seen, as of what is not read at all
+  if (byPod !== "deleted" || kind === "Job") return byPod;
+  return workload === "unknown" ? "needed" : "scaled";
 }
 
 function stateByPod(claim: Claim, pod: PodState | undefined): "needed" | "deleted" | "unseen" {
   if (isAlive(pod)) return "needed";
-  return wasUsed(claim) ? "deleted" : "unseen";
+  return hadPodOrIsRetained(claim) ? "deleted" : "unseen";
 }

@@ -5,6 +5,7 @@ import type { Labels } from "../base/ports.ts";
 import { requestsAddress } from "../model/address-request.ts";
 import { type Claim, claimKey } from "../model/claim.ts";
 import { workloadOf } from "../model/claim-workload.ts";
+import { isFoundByName } from "../model/identity.ts";
 import { ASSIGNED_CLAIM, ASSIGNED_TOKEN, readRequest } from "./annotations.ts";
 
 /** A claim that may be the pod's, and what the pod says to prove it. */
@@ -30,11 +31,11 @@ export function claimRefsFor(
 
 /**
  * Whether the claim under the lead's key is the pod's: by its token, or, for a pod that has none, by its name alone:
- * then it is no slot of a set, and held for nobody in particular.
+ * then it is no slot of a set, no Job's and no machine's, and held for nobody in particular.
  */
 export function matchesRef({ token }: ClaimRef, { identity, binding }: Claim): boolean {
   const bound = binding?.token ?? "";
-  return token === "" ? identity.slot === undefined && bound === "" : bound === token;
+  return token === "" ? isFoundByName(identity) && bound === "" : bound === token;
 }
 
 /**

@@ -2,7 +2,6 @@
 
 import type { Labels } from "../base/ports.ts";
 import type { PodOwner } from "./identity.ts";
-import type { NodeFacts } from "./node-terms.ts";
 
 /** A pod as far as addresses are concerned. */
 export interface PodState {
@@ -57,19 +56,25 @@ export interface NamespaceState {
 }
 
 /**
+ * What is known of a workload.
+ *
+ * | unknown        | it may be there: its group is served, and not in a version that is read                     |
+ * | never admitted | nobody has applied it on this host, where all that is there was; its pods may be there alone |
+ * | undefined      | it is not there                                                                             |
+ */
+export type WorkloadAnswer = WorkloadState | "unknown" | "never admitted" | undefined;
+
+/**
  * The world outside Berth's records: what the API server holds in a cluster, what was admitted on the embedded
  * stack. `undefined` means that the authority has no such object now. Throws BerthError NOT_READY or
  * STORE_UNAVAILABLE when it cannot know: absence is never guessed.
  */
 export interface ClusterState {
   pod(namespace: string, name: string): Promise<PodState | undefined>;
-  /** `unknown`: never heard of, as on the embedded stack a workload that nobody applied; that is no proof of absence. */
-  workload(ref: WorkloadRef): Promise<WorkloadState | "unknown" | undefined>;
+  workload(ref: WorkloadRef): Promise<WorkloadAnswer>;
   namespace(name: string): Promise<NamespaceState | undefined>;
   /** Known never to run its pods again: deleted with its grace over, out-of-service, or fenced by an operator. */
   fenced(node: string): Promise<boolean>;
-  /** What is known of nodes now, which only proposes; absent or undefined: nothing. */
-  readonly nodes?: (() => Iterable<NodeFacts> | undefined) | undefined;
 }
 
 /** A namespace that the inventory does not know yet has the one label that every namespace has. */

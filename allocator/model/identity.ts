@@ -43,7 +43,7 @@ export type PodIdentity =
 const HASH_LABEL = "pod-template-hash";
 /** On the pods and ReplicaSets of Argo Rollouts. */
 const ROLLOUT_HASH_LABEL = "rollouts-pod-template-hash";
-export const COMPLETION_INDEX = "batch.kubernetes.io/job-completion-index";
+const COMPLETION_INDEX = "batch.kubernetes.io/job-completion-index";
 /** What of a pod's labels and annotations `standingOf` reads. */
 export const IDENTITY_LABELS: readonly string[] = [HASH_LABEL, ROLLOUT_HASH_LABEL, COMPLETION_INDEX];
 export const IDENTITY_ANNOTATIONS: readonly string[] = [COMPLETION_INDEX];
@@ -135,6 +135,19 @@ function withoutHash(replicaSet: string, hash = ""): string | undefined {
 
 /** Kinds whose claims are called like their pods, of which one at a time can have the name, whoever owns it. */
 const NAMED_LIKE_PODS: ReadonlySet<string> = new Set(["Pod", "StatefulSet", "CloneSet"]);
+
+/** Kinds whose pods are called otherwise than their claims: a pod that has the claim's name is none of theirs. */
+const FOUND_BY_TOKEN: ReadonlySet<string> = new Set(["Job", "VirtualMachineInstance"]);
+
+/** Whether a pod finds the claim of its own name, if it is one of this identity: not slots, indexes of Jobs and machines. */
+export function isFoundByName({ kind, slot }: Identity): boolean {
+  return slot === undefined && !FOUND_BY_TOKEN.has(kind);
+}
+
+/** Whether a claim of that name is of a pod that nothing tells from its like: it is called by its token, and by no pod's name. */
+export function isAnonymous(claim: string, { kind, name }: Identity): boolean {
+  return kind === "Pod" && name !== claim;
+}
 
 /**
  * Whether a claim may pass from one identity to another whose claim has the same name. Slots, machines and indexes

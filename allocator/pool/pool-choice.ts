@@ -5,7 +5,6 @@ import { FAMILIES, type Family } from "../ip/address.ts";
 import { blockLength } from "./blocks.ts";
 import { matches } from "./label-selector.ts";
 import type { Pool } from "./pool.ts";
-import { isOnNetwork, otherNetwork } from "./pool-networks.ts";
 
 /** What decides which pools a pod without a claim is served from. */
 export interface ChoiceInput {
@@ -14,8 +13,6 @@ export interface ChoiceInput {
   readonly podLabels: Labels;
   /** Of the node that it is on. */
   readonly nodeLabels: Labels;
-  /** Names of the network that it is attached to; absent: not known. */
-  readonly networks?: readonly string[];
   /** `ipam.pools` of the network's configuration. */
   readonly network?: readonly string[];
   /** What the pod's annotation names; where it has none, its namespace's. */
@@ -96,9 +93,7 @@ function poolsNamed(pools: readonly Pool[], names: readonly string[]): readonly 
     const pool = pools.find((one) => one.name === name);
     if (pool === undefined) {
       const there =
-        pools.length === 0
-          ? "there are no pools yet, create an IPPool first"
-          : `name one of ${listOf(pools.map((p) => p.name))}`;
+        pools.length === 0 ? "there are no pools" : `there are ${listOf(pools.map((p) => p.name))}`;
       return refuse("POOL_UNKNOWN", `there is no pool "${name}"; ${there}`, { pool: name });
     }
     found.push(pool);
@@ -108,14 +103,10 @@ function poolsNamed(pools: readonly Pool[], names: readonly string[]): readonly 
 
 /** Why the pool does not serve the pod where it is. */
 function closedTo(pool: Pool, pod: ChoiceInput): Refusal | undefined {
-  const why = closedToPod(pool, pod) ?? closedToNetwork(pool, pod);
+  const why = closedToPod(pool, pod);
   if (why !== undefined || matches(pool.spec.nodeSelector, pod.nodeLabels)) return why;
   const words = `pool "${pool.name}" is for nodes with other labels than this one's (its nodeSelector)`;
   return refuse("POOL_FORBIDDEN", words, { pool: pool.name, namespace: pod.namespace });
-}
-
-function closedToNetwork(pool: Pool, { networks = [], namespace }: ChoiceInput): Refusal | undefined {
-  return isOnNetwork(pool, networks) ? undefined : otherNetwork(pool, networks, namespace);
 }
 
 /** Why it serves the pod nowhere. Who may `use` a pool is asked at admission, and without a claim there was none. */
@@ -138,9 +129,8 @@ function closedToPod(pool: Pool, pod: ChoiceInput): Refusal | undefined {
 }
 
 /** It says whom it is for; one that does not is for those who name it. */
-export function selectsSome({ spec }: Pool): boolean {
-  const said = [spec.namespaceSelector, spec.podSelector, spec.nodeSelector, spec.networks];
-  return said.some((one) => one !== undefined);
+function selectsSome({ spec }: Pool): boolean {
+  return [spec.namespaceSelector, spec.podSelector, spec.nodeSelector].some((one) => one !== undefined);
 }
 
 function hasBlocks(pool: Pool): boolean {

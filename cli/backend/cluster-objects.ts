@@ -1,19 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 import { BerthError, isRefusal } from "../../allocator/base/errors.ts";
-import {
-  Fields,
-  type KubeObject,
-  podState,
-  readObject,
-  workloadState,
-} from "../../allocator/manifest/kubernetes-object.ts";
+import { Fields, type KubeObject, readObject } from "../../allocator/manifest/kubernetes-object.ts";
 import type {
   NamespaceState,
   PodState,
+  WorkloadAnswer,
   WorkloadRef,
-  WorkloadState,
 } from "../../allocator/model/cluster-state.ts";
-import { isSameGroup } from "../../allocator/model/workload-kinds.ts";
 import { Client, type Selection } from "../../kube/api/client.ts";
 import type { Connection } from "../../kube/api/connection.ts";
 import {
@@ -28,8 +21,8 @@ import {
   PODS,
   type Resource,
 } from "../../kube/api/resource.ts";
+import { LiveObjects } from "../../webhook/cluster-state/live-objects.ts";
 import type { Objects } from "./backend.ts";
-import { fencedBy } from "./node-state.ts";
 
 const PAGE_SIZE = 500;
 
@@ -38,16 +31,18 @@ const RESOURCES: readonly Resource[] = [PODS, NODES, NAMESPACES, ...APPS, ...KRU
 /** Objects as the API server has them at this moment, read one by one. Throws what kube/api/client.ts throws. */
 export class ClusterObjects implements Objects {
   readonly #connection: Connection;
+  readonly #live: LiveObjects;
 
   constructor(connection: Connection) {
     this.#connection = connection;
+    this.#live = new LiveObjects(connection);
   }
 
   async object(kind: string, namespace: string, name: string): Promise<KubeObject | undefined> {
-    for (const client of this.#clients(kind)) {
-      const place: ObjectName = client.resource.namespaced ? { namespace, name } : { name };
-      const item = await served(client, () => client.get(place));
-      if (item !== undefined) return objectOf(item, client.resource);
+    for (const resource of resourcesOf(kind)) {
+      const place: ObjectName = resource.namespaced ? { namespace, name } : { name };
+      const found = await this.#live.find([resource], place);
+      if (typeof found === "object") return objectOf(found.item, resource);
     }
     return undefined;
   }
@@ -55,49 +50,34 @@ export class ClusterObjects implements Objects {
   async objects(kind: string, namespace?: string): Promise<readonly KubeObject[]> {
     const selection: Selection = namespace === undefined ? {} : { namespace };
     const objects: KubeObject[] = [];
-    for (const client of this.#clients(kind)) {
+    for (const resource of resourcesOf(kind)) {
+      const client = new Client(this.#connection, resource);
       const all = await served(client, () => itemsOf(client, selection));
-      objects.push(...(all ?? []).map((item) => objectOf(item, client.resource)));
+      objects.push(...(all ?? []).map((item) => objectOf(item, resource)));
     }
     return objects;
   }
 
   async pod(namespace: string, name: string): Promise<PodState | undefined> {
-    const object = await this.object("Pod", namespace, name);
-    return object && podState(object);
+    return await this.#live.pod(namespace, name);
   }
 
-  async workload({
-    apiVersion,
-    kind,
-    namespace,
-    name,
-  }: WorkloadRef): Promise<WorkloadState | "unknown" | undefined> {
-    const clients = this.#clients(kind).filter(({ resource }) =>
-      isSameGroup(apiVersionOf(resource), apiVersion),
-    );
-    for (const client of clients) {
-      const item = await served(client, () => client.get({ namespace, name }));
-      if (item !== undefined) return workloadState(objectOf(item, client.resource));
-    }
-    return clients.length === 0 ? "unknown" : undefined;
+  async workload(ref: WorkloadRef): Promise<WorkloadAnswer> {
+    return await this.#live.workload(ref);
   }
 
   async namespace(name: string): Promise<NamespaceState | undefined> {
-    const object = await this.object("Namespace", "", name);
-    return object && { name, labels: object.metadata.labels, annotations: object.metadata.annotations };
+    return await this.#live.namespace(name);
   }
 
   /** By taint or an operator's word. That a node has been absent for long enough, one look cannot tell. */
   async fenced(node: string): Promise<boolean> {
-    const object = node === "" ? undefined : await this.object("Node", "", node);
-    return object !== undefined && fencedBy(object) !== undefined;
+    return node !== "" && (await this.#live.node(node))?.fenced === true;
   }
+}
 
-  #clients(kind: string): readonly Client[] {
-    const resources = RESOURCES.filter((resource) => resource.kind === kind);
-    return resources.map((resource) => new Client(this.#connection, resource));
-  }
+function resourcesOf(kind: string): readonly Resource[] {
+  return RESOURCES.filter((resource) => resource.kind === kind);
 }
 
 async function itemsOf(client: Client, selection: Selection): Promise<KubeItem[]> {

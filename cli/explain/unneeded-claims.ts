@@ -7,7 +7,7 @@ import { neededBy } from "../../allocator/lifecycle/claim-owner.ts";
 import { ASSIGNED_CLAIM } from "../../allocator/manifest/annotations.ts";
 import { podState } from "../../allocator/manifest/kubernetes-object.ts";
 import { type Claim, claimKey } from "../../allocator/model/claim.ts";
-import type { PodState, WorkloadState } from "../../allocator/model/cluster-state.ts";
+import type { PodState, WorkloadAnswer } from "../../allocator/model/cluster-state.ts";
 import { describeIdentity } from "../../allocator/model/identity.ts";
 import type { Stored } from "../../allocator/store/store.ts";
 import type { Backend, Objects } from "../backend/backend.ts";
@@ -49,7 +49,7 @@ async function listed(world: Objects): Promise<Sources> {
   for (const object of await world.objects("Pod")) {
     pods.set(claimKey(object.metadata), podState(object));
   }
-  const workloads = new Map<string, Promise<WorkloadState | "unknown" | undefined>>();
+  const workloads = new Map<string, Promise<WorkloadAnswer>>();
   return {
     pod: async (namespace, name) => pods.get(claimKey({ namespace, name })),
     workload: (ref) => {
@@ -98,6 +98,7 @@ async function isWanted({ namespace, name, identity, retention }: Claim, sources
   if (!isPlace) return retention.whenDeleted === "Retain";
   const owner = await sources.workload({ apiVersion, kind, namespace, name: identity.name });
   if (owner === "unknown") return true;
+  if (owner === "never admitted") return retention.whenScaled === "Retain";
   const state = owner === undefined ? "deleted" : neededBy(owner, identity);
   if (state === "needed") return true;
   return (state === "scaled" ? retention.whenScaled : retention.whenDeleted) === "Retain";

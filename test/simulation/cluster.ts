@@ -10,8 +10,8 @@ import type {
   ClusterState,
   NamespaceState,
   PodState,
+  WorkloadAnswer,
   WorkloadRef,
-  WorkloadState,
 } from "../../allocator/model/cluster-state.ts";
 import { isSameGroup } from "../../allocator/model/workload-kinds.ts";
 import type { ObjectStore } from "../../webhook/admission/admission-context.ts";
@@ -78,9 +78,9 @@ export class Cluster {
     return object === undefined || object === "deleted" ? undefined : podFactsOf(object);
   }
 
-  workload({ apiVersion, kind, namespace, name }: WorkloadRef): WorkloadState | "unknown" | undefined {
+  workload({ apiVersion, kind, namespace, name }: WorkloadRef): WorkloadAnswer {
     const object = this.find(kind, namespace, name);
-    if (object === undefined) return "unknown";
+    if (object === undefined) return "never admitted";
     if (object === "deleted") return undefined;
     return isSameGroup(object.apiVersion, apiVersion) ? workloadFactsOf(object) : "unknown";
   }
@@ -135,7 +135,7 @@ export class RemoteCluster implements ClusterState, ObjectStore {
     );
   }
 
-  async workload(ref: WorkloadRef): Promise<WorkloadState | "unknown" | undefined> {
+  async workload(ref: WorkloadRef): Promise<WorkloadAnswer> {
     return await this.#read(
       () => `${ref.kind} ${ref.name}`,
       () => this.#cluster.workload(ref),

@@ -23,6 +23,7 @@ import {
   servingWithoutAsking,
   storeOf,
   takingAnyway,
+  takingNamesakes,
   trustingHosts,
   trustingMirror,
   withoutMark,
@@ -60,6 +61,17 @@ const WITH_BLOCKS = stepsOf({
   add: 10,
   wait: 5,
   deaf: 5,
+  calm: 5,
+});
+
+/** Pods without an owner under the names of ordinals, whose StatefulSets come and go. */
+const AMONG_NAMESAKES = stepsOf({
+  namesake: 20,
+  twice: 10,
+  apply: 20,
+  withdraw: 10,
+  pod: 10,
+  wait: 10,
   calm: 5,
 });
 
@@ -107,6 +119,11 @@ const MUTATIONS: readonly Mutation[] = [
   {
     name: "a pod by itself takes the claim of the ordinal that it is called like",
     tampering: { inventory: yieldingToNamesakes },
+  },
+  {
+    name: "a claim is kept for a pod that is only called like it, and was given none",
+    tampering: inventoryOf("webhook", takingNamesakes),
+    lives: AMONG_NAMESAKES,
   },
   { name: "an owner that nobody reads is taken for gone", tampering: releasingUnowned },
   {

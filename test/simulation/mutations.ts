@@ -6,7 +6,7 @@ import type { RecordCache } from "../../allocator/cache/cache.ts";
 import { admissionAnswerOf, requestAsAnswered, settleAnswer } from "../../allocator/demand/admitted-pod.ts";
 import { isDetached } from "../../allocator/lifecycle/bind.ts";
 import { release } from "../../allocator/lifecycle/release.ts";
-import { IPS } from "../../allocator/manifest/annotations.ts";
+import { ASSIGNED_CLAIM, IPS } from "../../allocator/manifest/annotations.ts";
 import { podMetadata } from "../../allocator/manifest/kubernetes-object.ts";
 import type { Block } from "../../allocator/model/block.ts";
 import type { Claim } from "../../allocator/model/claim.ts";
@@ -205,7 +205,7 @@ export function rememberingPods(inventory: ClusterState): ClusterState {
       if (last === undefined || there?.ended === false) return there;
       const of = { apiVersion: "apps/v1", kind: "Deployment", namespace, name: deploymentOf(last) };
       const workload = await inventory.workload(of);
-      return workload === undefined || workload === "unknown" ? there : { ...last, ended: false };
+      return typeof workload !== "object" ? there : { ...last, ended: false };
     },
   });
 }
@@ -214,12 +214,22 @@ function deploymentOf({ owner, labels }: PodState): string {
   return (owner?.name ?? "").replace(`-${labels["pod-template-hash"]}`, "");
 }
 
+/** Any pod that has a claim's name counts as one that was given it. */
+export function takingNamesakes(inventory: ClusterState): ClusterState {
+  return altered(inventory, {
+    pod: async (namespace, name) => {
+      const there = await inventory.pod(namespace, name);
+      return there && { ...there, annotations: { [ASSIGNED_CLAIM]: name, ...there.annotations } };
+    },
+  });
+}
+
 /** An ordinal whose name a pod by itself has counts as given up by its StatefulSet. */
 export function yieldingToNamesakes(inventory: ClusterState): ClusterState {
   return altered(inventory, {
     workload: async (ref) => {
       const there = await inventory.workload(ref);
-      if (there === undefined || there === "unknown" || ref.kind !== "StatefulSet") return there;
+      if (typeof there !== "object" || ref.kind !== "StatefulSet") return there;
       const taken = new Set<number>();
       for (let ordinal = 0; ordinal < MOST_REPLICAS; ordinal++) {
         const namesake = await inventory.pod(ref.namespace, `${ref.name}-${ordinal}`);
@@ -260,7 +270,7 @@ async function isUnowned(claim: Claim, inventory: ClusterState): Promise<boolean
   if (claim.handMade === true || !isDetached(claim) || (kind !== "ReplicaSet" && kind !== "Rollout"))
     return false;
   const workload = await inventory.workload({ apiVersion: "apps/v1", kind: "Deployment", namespace, name });
-  return workload === undefined || workload === "unknown";
+  return typeof workload !== "object";
 }
 
 /** Every process goes by the wall clock of its host. */

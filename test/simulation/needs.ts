@@ -7,7 +7,7 @@ import { type Claim, claimKey, isReserved } from "../../allocator/model/claim.ts
 import type { Stored } from "../../allocator/store/store.ts";
 import type { Node } from "./node.ts";
 import type { Pod } from "./pod.ts";
-import { hasAnother, isUsed, wantOf } from "./wants.ts";
+import { isNamesakeOnly, isUsed, wantOf } from "./wants.ts";
 import type { World } from "./world.ts";
 
 /** Whether every address is held for somebody who needs it, and nobody waits for what somebody has who has ended. */
@@ -48,12 +48,12 @@ function isTold({ cluster }: World, { name, binding }: Claim): boolean {
   });
 }
 
-/** It is bound to a pod that is there and has not ended. */
+/** It is bound to a pod that is there and has not ended. One that is bound to nobody is for who was told that he has it. */
 function isBoundToLiving({ cluster }: World, claim: Claim): boolean {
-  const { namespace, name, binding } = claim;
-  const pod = cluster.pod(namespace, binding?.podName || name);
-  if (pod === undefined || pod.ended || hasAnother(pod, claim)) return false;
-  return (binding?.podUID ?? "") === "" || binding?.podUID === pod.uid;
+  const { namespace, binding } = claim;
+  const pod = binding && cluster.pod(namespace, binding.podName);
+  if (pod === undefined || pod.ended || isNamesakeOnly(pod, claim)) return false;
+  return binding?.podUID === "" || binding?.podUID === pod.uid;
 }
 
 function isInUse({ nodes }: World, address: string): boolean {

@@ -13,18 +13,21 @@ export function wantOf(cluster: Cluster, claim: Claim): Want {
   const { namespace, name, identity, binding } = claim;
   if (!isOfWorkload(claim)) {
     const pod = cluster.pod(namespace, binding?.podName || name);
-    return pod === undefined || pod.ended || hasAnother(pod, claim) ? "gone" : "wanted";
+    return pod === undefined || pod.ended || isNamesakeOnly(pod, claim) ? "gone" : "wanted";
   }
   const { apiVersion, kind } = identity;
   const workload = cluster.workload({ apiVersion, kind, namespace, name: identity.name });
-  return workload === undefined || workload === "unknown" ? "gone" : wantedBy(workload, identity);
+  return typeof workload !== "object" ? "gone" : wantedBy(workload, identity);
 }
 
-/** The pod was given another claim, and this one is only called like it. */
-export function hasAnother({ uid, annotations }: PodState, { name, binding }: Claim): boolean {
-  const { [ASSIGNED_CLAIM]: told = name } = annotations;
-  return told !== name && uid !== binding?.podUID;
+/** The pod was given another claim, or none and asks for none: this one is only called like it. */
+export function isNamesakeOnly({ uid, annotations }: PodState, { name, binding }: Claim): boolean {
+  const asksForNothing = !Object.keys(annotations).some((key) => ASKING.has(key));
+  const { [ASSIGNED_CLAIM]: told = asksForNothing ? undefined : name } = annotations;
+  return told !== name && uid !== binding?.podUID && binding?.podUID !== "";
 }
+
+const ASKING: ReadonlySet<string> = new Set(["berth.dev/ips", "berth.dev/pools", "berth.dev/sticky"]);
 
 function wantedBy({ uid, start, replicas, slots }: WorkloadState, { ordinal = 0, ...of }: Identity): Want {
   if (of.slot !== undefined) return of.slot < (slots ?? Number.POSITIVE_INFINITY) ? "wanted" : "gone";

@@ -74,6 +74,20 @@ describe("retention", () => {
     await untilLeft("scaled", "scaled-0");
   });
 
+  it("a pod of a StatefulSet that nobody applied leaves its address to the next one, for as long as its pool keeps it", async () => {
+    const asks = { "berth.dev/pools": "few" };
+    const never = { ...statefulSet("shop", "never", { replicas: 2 }, asks), uid: "uid-of-never" };
+    const reviewed = { route: "/validate/workloads", operation: "CREATE", oldObject: null } as const;
+    await site.api.ask({ ...reviewed, object: never, dryRun: true });
+    const first = await site.run(podOf(never, 0));
+    await site.end(first);
+    await site.stack.clock.leap(HOUR_MS / 2, HOUR_MS / 10);
+    const second = await site.run(podOf(never, 0));
+    assert.deepEqual(second.addresses, first.addresses);
+    await site.end(second);
+    await untilLeft("never", "", HOUR_MS + FREE_WITHIN_MS);
+  });
+
   it("E0132 deleting a StatefulSet lets go by default, and of nothing that a sandbox uses", async () => {
     const set = await site.api.create(sized("gone", 2));
     const running = await site.run(podOf(set, 0));
@@ -131,31 +145,6 @@ describe("retention", () => {
     await site.stack.clock.leap(HOUR_MS - 2 * FREE_WITHIN_MS, HOUR_MS / 10);
     assert.equal((await claims("few")).split(" ").length, 2);
     await untilLeft("few", "", 3 * FREE_WITHIN_MS);
-  });
-
-  it("E0143 ttl, when-deleted and when-scaled of a namespace hold for its StatefulSets that ask for nothing", async () => {
-    const annotations = {
-      "berth.dev/pools": "db",
-      "berth.dev/when-scaled": "Release",
-      "berth.dev/when-deleted": "Retain",
-      "berth.dev/ttl": "30m",
-    };
-    await site.api.create(namespace("brief", { annotations, labels: { "berth.dev/admission": "enabled" } }));
-    const left = async () => Object.keys(await site.stack.claims("brief")).join(" ");
-    const until = (names: string, withinMs: number) =>
-      site.stack.passTime(`claims "${names}" are left`, withinMs, async () =>
-        (await left()) === names ? true : undefined,
-      );
-    const set = await site.api.create(statefulSet("brief", "db", { replicas: 2 }, {}));
-    const [first, second] = [await site.run(podOf(set, 0)), await site.run(podOf(set, 1))];
-    await site.api.create(statefulSet("brief", "db", { replicas: 1 }, {}));
-    await site.end(second);
-    await until("db-0", FREE_WITHIN_MS);
-    await site.end(first);
-    await site.api.delete(set);
-    await site.stack.clock.leap(HOUR_MS / 2 - FREE_WITHIN_MS, HOUR_MS / 20);
-    assert.equal(await left(), "db-0", "a default of Berth would have let it go with the StatefulSet");
-    await until("", 2 * FREE_WITHIN_MS);
   });
 
   it("E0135 an address whose pod never came is free again", async () => {

@@ -48,7 +48,7 @@ import { answer, nodesOf } from "./pod-answer.ts";
 import { confirmClaim } from "./pod-created.ts";
 import { statusSeen, suspectClaimsOf } from "./pod-status.ts";
 import { withUsablePools } from "./pool-access.ts";
-import { isSlotOfSet } from "./slot-names.ts";
+import { isSlotOfAnother } from "./slot-names.ts";
 import { assignedChanged, changed, missingClaim } from "./validate-pod.ts";
 
 /** `/mutate/pods`: reserves what a pod asks for, or finds its claim, and writes both into the pod. */
@@ -78,13 +78,13 @@ async function decide(
   if (plain === undefined) {
     const told = judgeLeft(admission, left);
     if (isRefusal(told)) return denied(request.uid, told);
-    const warnings = [...writtenByOthers(pod.metadata.annotations, "are removed from this pod"), ...told];
+    const warnings = [...writtenByOthers(pod.metadata.annotations), ...told];
     return answer(request, pod, {}, { warnings });
   }
   if (isRefusal(plain)) return denied(request.uid, plain);
-  const named = plain.kind === "one" && input.podIdentity.kind === "named" ? plain.allocation : undefined;
-  const slots = named && (await isSlotOfSet(admission, named.key, named.identity));
-  if (slots !== undefined) return denied(request.uid, slots);
+  const wanted = plain.kind === "one" ? [plain.allocation] : plain.slots;
+  const slot = input.podIdentity.kind === "named" ? await isSlotOfAnother(admission, wanted) : undefined;
+  if (slot !== undefined) return denied(request.uid, slot.refusal);
   const closed = closedNamespace(admission, namespace.name, known);
   if (closed !== undefined) return denied(request.uid, closed);
   const resolved = await permitted(admission, pod, plain);

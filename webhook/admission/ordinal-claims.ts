@@ -21,6 +21,7 @@ import type { AdmissionRequest } from "../review/admission-review.ts";
 import type { AdmissionContext } from "./admission-context.ts";
 import { lookAt } from "./outlook.ts";
 import { withPoolsOfTemplate } from "./pool-access.ts";
+import { isSlotOfAnother } from "./slot-names.ts";
 
 /** Warnings, or why not. On the embedded stack the ordinals are reserved there and then, all or none. */
 export async function considerOrdinals(
@@ -41,10 +42,12 @@ export async function considerOrdinals(
   }
   const allocations = await ordinalAllocations(admission, object, template);
   if (isRefusal(allocations)) return allocations;
+  const slot = await isSlotOfAnother(admission, allocations);
+  if (slot !== undefined) return about(slot.name, slot.refusal);
   // Looked at first, so that a refusal leaves claims that would have been changed as they are.
   const told = await lookAt(admission, object, allocations, request.dryRun);
   if (!Array.isArray(told))
-    return told.allocation === undefined ? told.refusal : about(told.allocation, told.refusal);
+    return told.allocation === undefined ? told.refusal : about(told.allocation.key.name, told.refusal);
   if (admission.embedded === undefined || request.dryRun) return told;
   return (await reserveAll(admission, allocations)) ?? told;
 }
@@ -101,15 +104,15 @@ async function reserveAll(
     const got = await reserve(admission.context, allocation, "nothing");
     if (isRefusal(got)) {
       for (const { claim } of made) await release(admission.context, claim);
-      return about(allocation, got);
+      return about(allocation.key.name, got);
     }
     if (got.made) made.push(got);
   }
   return undefined;
 }
 
-function about(allocation: AllocationRequest, refusal: Refusal): Refusal {
-  return { ...refusal, message: `pod ${allocation.key.name}: ${refusal.message}` };
+function about(pod: string, refusal: Refusal): Refusal {
+  return { ...refusal, message: `pod ${pod}: ${refusal.message}` };
 }
 
 /**

@@ -6,10 +6,12 @@ import { readClaim } from "../../allocator/cache/reader.ts";
 import { type DryRun, describeDryRun, dryRun } from "../../allocator/demand/dry-run.ts";
 import type { Address } from "../../allocator/ip/address.ts";
 import { HOLD_TIMEOUT_MS } from "../../allocator/lifecycle/bind.ts";
+import { hadPod, neededBy } from "../../allocator/lifecycle/claim-owner.ts";
 import type { AllocationRequest } from "../../allocator/lifecycle/reserve.ts";
-import { wasUsed } from "../../allocator/lifecycle/retention-limits.ts";
 import type { KubeObject } from "../../allocator/manifest/kubernetes-object.ts";
-import { claimKey } from "../../allocator/model/claim.ts";
+import { type Claim, claimKey } from "../../allocator/model/claim.ts";
+import { workloadOf } from "../../allocator/model/claim-workload.ts";
+import type { ClusterState } from "../../allocator/model/cluster-state.ts";
 import type { AdmissionContext } from "./admission-context.ts";
 import { heldElsewhere, neverEnds } from "./entry-exchange.ts";
 
@@ -19,15 +21,20 @@ export interface Objection {
   readonly allocation?: AllocationRequest;
 }
 
+/** What previews go by, and whom claims of other names are of. */
+interface Sight extends DryRun {
+  readonly inventory: Pick<ClusterState, "workload">;
+}
+
 /** What is worth telling of the pods' addresses, or why they cannot have them. There may be two records to read for each of them. */
 export async function lookAt(
-  { context: { view, clock, store } }: AdmissionContext,
+  { context: { view, clock, store }, inventory }: AdmissionContext,
   object: KubeObject,
   allocations: readonly AllocationRequest[],
   tell: boolean,
 ): Promise<string[] | Objection> {
   return await readingAhead(store, async (known) => {
-    const context = { view, clock, store: known };
+    const context = { view, clock, store: known, inventory };
     const never = await neverEnds(context, object, allocations);
     return never === undefined ? await previewAll(context, allocations, tell) : { refusal: never };
   });
@@ -38,7 +45,7 @@ export async function lookAt(
  * a claim in use that will change later is always worth a warning.
  */
 async function previewAll(
-  context: DryRun,
+  context: Sight,
   allocations: readonly AllocationRequest[],
   tell: boolean,
 ): Promise<string[] | Objection> {
@@ -61,7 +68,7 @@ async function previewAll(
 
 /** A warning for what passes by itself, or when the pods are replaced; else the objection. */
 async function wordsFor(
-  context: DryRun,
+  context: Sight,
   allocation: AllocationRequest,
   would: Refusal,
   own: ReadonlySet<string>,
@@ -73,16 +80,24 @@ async function wordsFor(
 }
 
 /**
- * The words, if nothing but a review for a bare pod stands under the slot's name. Whoever sends such a review must not
- * keep a workload from being applied: the hold ends by itself, and the workload's pods have the other slots meanwhile.
+ * The words, if nothing but a review stands under the slot's name. Whoever sends such a review must not keep a workload
+ * from being applied: the hold ends by itself, and the workload's pods have the other slots meanwhile. An ordinal that its
+ * StatefulSet wants stays.
  */
 async function heldUnderItsName(
-  context: DryRun,
+  context: Sight,
   { key, identity }: AllocationRequest,
 ): Promise<string | undefined> {
   if (identity.slot === undefined) return undefined;
   const claim = (await readClaim(context, claimKey(key)))?.record;
   if (claim === undefined || claim.identity.slot !== undefined) return undefined;
-  if (claim.binding !== undefined || claim.handMade === true || wasUsed(claim)) return undefined;
+  if (claim.binding !== undefined || claim.handMade === true || hadPod(claim)) return undefined;
+  if (await isWanted(context, claim)) return undefined;
   return `claim ${claimKey(key)} is held for a ${claim.identity.kind} of that name that was not seen; the slot is free in ${HOLD_TIMEOUT_MS / 60_000} minutes, or when that pod is gone`;
+}
+
+async function isWanted({ inventory }: Sight, claim: Claim): Promise<boolean> {
+  const ref = workloadOf(claim);
+  const workload = ref && (await inventory.workload(ref));
+  return typeof workload === "object" && neededBy(workload, claim.identity) === "needed";
 }

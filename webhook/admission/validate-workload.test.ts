@@ -40,7 +40,7 @@ describe("a StatefulSet", () => {
       name: "mysql",
       ordinal: 0,
     });
-    assert.equal((await world.objects.workload(refTo("StatefulSet", "mysql"))) !== "unknown", true);
+    assert.equal(typeof (await world.objects.workload(refTo("StatefulSet", "mysql"))), "object");
     await assertClean(world);
     const before = world.dump();
     assert.equal(await said(world, set(3, LIST), { operation: "UPDATE" }), "");
@@ -55,7 +55,7 @@ describe("a StatefulSet", () => {
       'ADDRESS_TAKEN: pod mysql-2: address 10.20.0.72 in pool "db" is held by shop/other (Pod other); free nearby: 10.20.0.71, 10.20.0.73, 10.20.0.70; or release it with: berthctl release shop/other',
     );
     assert.deepEqual(await world.holdings(), { "shop/other": "10.20.0.72" });
-    assert.equal(await world.objects.workload(refTo("StatefulSet", "mysql")), "unknown");
+    assert.equal(await world.objects.workload(refTo("StatefulSet", "mysql")), "never admitted");
     await assertClean(world);
   });
 
@@ -217,7 +217,7 @@ describe("any workload", () => {
       workload("Deployment", "web", { replicas: 2, annotations });
     assert.equal(
       await said(world, web({ [IPS]: "10.20.0.70;192.0.2.1;10.20.0.72" })),
-      'ADDRESS_OUTSIDE: address 192.0.2.1 is in no pool; name one of a pool: "db" 10.20.0.50-10.20.0.199, "tiny" 10.80.0.1-10.80.0.2',
+      'ADDRESS_OUTSIDE: address 192.0.2.1 is in no pool; pools have "db" 10.20.0.50-10.20.0.199, "tiny" 10.80.0.1-10.80.0.2',
     );
     assert.match(
       await said(world, web({ [IPS]: "junk" })),
@@ -247,7 +247,7 @@ describe("any workload", () => {
     await using world = await openWorld({ pools: [] });
     assert.equal(await said(world, workload("StatefulSet", "mysql", { replicas: 3 })), "");
     const facts = await world.objects.workload(refTo("StatefulSet", "mysql"));
-    assert.ok(facts !== undefined && facts !== "unknown");
+    assert.ok(typeof facts === "object");
     assert.deepEqual([facts.replicas, facts.start], [3, 0]);
   });
 
@@ -281,8 +281,8 @@ describe("any workload", () => {
   it("is of a kind that has pods, and of some namespace", async () => {
     await using world = await openWorld({ pools: POOLS });
     assert.match(
-      await said(world, workload("ServiceMonitor", "report")),
-      /^OBJECT_INVALID: this webhook decides about StatefulSet, Deployment, .*, and the object is a ServiceMonitor; install the webhook configurations from the chart$/,
+      await said(world, workload("CronJob", "report")),
+      /^OBJECT_INVALID: this webhook decides about StatefulSet, Deployment, .*, and the object is a CronJob$/,
     );
     assert.equal(
       await said(world, workload("Deployment", "web", { namespace: "" })),

@@ -5,7 +5,6 @@ import { isRefusal, type Refusal } from "../../allocator/base/errors.ts";
 import { slotRequests } from "../../allocator/demand/build-request.ts";
 import { cappedTtl, notKept } from "../../allocator/demand/unkept-requests.ts";
 import {
-  isJob,
   ownerOf,
   readTemplate,
   type Template,
@@ -14,7 +13,7 @@ import {
 import { ANNOTATION_FORMATS } from "../../allocator/manifest/annotations.ts";
 import { CALICO_KEYS } from "../../allocator/manifest/foreign-requests.ts";
 import type { KubeObject } from "../../allocator/manifest/kubernetes-object.ts";
-import { unknownKey, writtenByOthers } from "../../allocator/manifest/own-keys.ts";
+import { unknownKey } from "../../allocator/manifest/own-keys.ts";
 import { requestsAddress } from "../../allocator/model/address-request.ts";
 import { namespaceOf } from "../../allocator/model/cluster-state.ts";
 import { isFollowed } from "../../allocator/model/workload-kinds.ts";
@@ -44,8 +43,6 @@ const KINDS = [
   "ReplicationController",
   "Rollout",
   "VirtualMachine",
-  "Job",
-  "CronJob",
 ];
 
 /**
@@ -73,26 +70,15 @@ async function judgeWorkload(
 ): Promise<readonly string[] | Refusal> {
   const namespace = await namespaceOf(admission.inventory, object.metadata.namespace);
   const { annotations, left } = await ownOf(admission, templateAnnotations(object), namespace);
-  const { nodes } = admission.inventory;
-  const template = readTemplate({ ...admission.context, nodes }, object, namespace, annotations);
+  const template = readTemplate(admission.context, object, namespace, annotations);
   if (isRefusal(template)) return template;
   const told = await judgeChange(admission, request, object, template);
   if (isRefusal(told)) return told;
-  const isChange = isNew(request, object);
-  const others = judgeLeft(admission, isChange ? left : []);
+  const others = judgeLeft(admission, isNew(request, object) ? left : []);
   if (isRefusal(others)) return others;
   const before = object.kind === "StatefulSet" ? beforeOf(request) : undefined;
   const lost = before === undefined ? [] : toldOfScaleDown(admission.context.view, before, object);
-  return [...told, ...(isChange ? idleInTemplate(object, template) : []), ...others, ...lost];
-}
-
-/** What Berth writes into pods asks for no address in a template either, nor on the object. */
-function idleInTemplate(object: KubeObject, { request, exempt }: Template): string[] {
-  if (exempt || requestsAddress(request)) return [];
-  return [
-    ...writtenByOthers(templateAnnotations(object), "are removed from its pods"),
-    ...writtenByOthers(object.metadata.annotations, `do nothing on a ${object.kind}`),
-  ];
+  return [...told, ...others, ...lost];
 }
 
 /** Asked for by this change, and not there before it. */
@@ -128,8 +114,7 @@ async function judgeSpec(
   object: KubeObject,
   template: Template,
 ): Promise<string[] | Refusal> {
-  // the pods of a Job reserve for themselves
-  return isFollowed(object.apiVersion, object.kind) && !isJob(object)
+  return isFollowed(object.apiVersion, object.kind)
     ? await considerAndKeep(admission, request, object, template)
     : considerUnread(object, template);
 }
@@ -176,13 +161,9 @@ function misplaced({ calico }: AdmissionContext, object: KubeObject): string[] {
     .filter((key) => object.metadata.annotations[key] !== undefined && template[key] === undefined)
     .map(
       (key) =>
-        `annotation ${key} on the ${object.kind} itself has no effect; move it to ${templateOf(object)}.metadata.annotations`,
+        `annotation ${key} on the ${object.kind} itself has no effect; move it to spec.template.metadata.annotations`,
     );
   return unknown === undefined ? known : [...known, unknown.message];
-}
-
-function templateOf({ kind }: KubeObject): string {
-  return kind === "CronJob" ? "spec.jobTemplate.spec.template" : "spec.template";
 }
 
 /** Warnings, or why not. */

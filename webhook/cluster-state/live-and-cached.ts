@@ -6,29 +6,17 @@ import type {
   ClusterState,
   NamespaceState,
   PodState,
+  WorkloadAnswer,
   WorkloadRef,
   WorkloadState,
 } from "../../allocator/model/cluster-state.ts";
-import type { NodeFacts } from "../../allocator/model/node-terms.ts";
 import { isSameGroup } from "../../allocator/model/workload-kinds.ts";
-import { Client } from "../../kube/api/client.ts";
 import type { Connection } from "../../kube/api/connection.ts";
-import {
-  APPS,
-  apiVersionOf,
-  JOBS,
-  KRUISE,
-  type KubeItem,
-  NAMESPACES,
-  NODES,
-  type ObjectName,
-  PODS,
-  type Resource,
-} from "../../kube/api/resource.ts";
-import { isGroupServed } from "./discovery.ts";
+import { apiVersionOf, JOBS } from "../../kube/api/resource.ts";
 import type { RunningInformers } from "./informers.ts";
+import { LiveObjects } from "./live-objects.ts";
 import { NodeAbsences } from "./node-grace.ts";
-import { isReadWith, namespaceFacts, observedNode, observedPod, observedWorkload } from "./projections.ts";
+import { isReadWith } from "./projections.ts";
 
 export interface ClusterStates {
   /** From the watches: costs nothing, may lag, and so must not decide to let anything go. NOT_READY before they are synced. */
@@ -57,7 +45,6 @@ export function clusterStates({ watches, connection, clock, calico }: ClusterSta
   const cached = new CachedInventory(watches, absences);
   const live = new LiveInventory(connection, absences, calico);
   const admission: ClusterState = {
-    nodes: cached.nodes,
     pod: (namespace, name) => live.pod(namespace, name),
     fenced: (node) => live.fenced(node),
     workload: async (ref) => cached.workloadSeen(ref) ?? (await live.workload(ref)),
@@ -71,15 +58,12 @@ export function clusterStates({ watches, connection, clock, calico }: ClusterSta
 }
 
 class CachedInventory implements ClusterState {
-  readonly nodes: () => Iterable<NodeFacts> | undefined;
   readonly #watches: RunningInformers;
   readonly #absences: NodeAbsences;
 
   constructor(informers: RunningInformers, absences: NodeAbsences) {
     this.#watches = informers;
     this.#absences = absences;
-    const { nodes } = informers;
-    this.nodes = () => (nodes.isSynced ? valuesOf(nodes.all()) : undefined);
   }
 
   async pod(namespace: string, name: string): Promise<PodState | undefined> {
@@ -87,7 +71,7 @@ class CachedInventory implements ClusterState {
   }
 
   /** Jobs are not watched, for there are many: none is to be seen here, so that whoever lets go asks the live one. */
-  async workload(ref: WorkloadRef): Promise<WorkloadState | "unknown" | undefined> {
+  async workload(ref: WorkloadRef): Promise<WorkloadAnswer> {
     const known = this.#whole().workloads.some((watch) => isOf(watch, ref)) || isOf(JOBS_SEEN, ref);
     return known ? this.workloadSeen(ref) : "unknown";
   }
@@ -117,11 +101,6 @@ class CachedInventory implements ClusterState {
   }
 }
 
-function* valuesOf<T>(entries: Iterable<readonly [string, T]>): Generator<T, void, void> {
-  for (const [, value] of entries) yield value;
-}
-
-const WORKLOADS: readonly Resource[] = [...APPS, ...KRUISE, JOBS];
 const JOBS_SEEN = { kind: JOBS.kind, apiVersion: apiVersionOf(JOBS) };
 
 function isOf(one: Pick<WorkloadRef, "kind" | "apiVersion">, ref: WorkloadRef): boolean {
@@ -129,59 +108,31 @@ function isOf(one: Pick<WorkloadRef, "kind" | "apiVersion">, ref: WorkloadRef): 
 }
 
 class LiveInventory implements ClusterState {
-  readonly #connection: Connection;
-  readonly #isRead: (key: string) => boolean;
+  readonly #objects: LiveObjects;
   readonly #absences: NodeAbsences;
 
   constructor(connection: Connection, absences: NodeAbsences, calico: CalicoChoice = "all") {
-    this.#connection = connection;
-    this.#isRead = isReadWith(calico);
+    this.#objects = new LiveObjects(connection, isReadWith(calico));
     this.#absences = absences;
   }
 
   async pod(namespace: string, name: string): Promise<PodState | undefined> {
-    const item = await this.#get(PODS, { namespace, name });
-    return item && observedPod(item, this.#isRead);
+    return await this.#objects.pod(namespace, name);
   }
 
-  async workload(ref: WorkloadRef): Promise<WorkloadState | "unknown" | undefined> {
-    const { namespace, name } = ref;
-    const resources = WORKLOADS.filter((one) => isOf({ kind: one.kind, apiVersion: apiVersionOf(one) }, ref));
-    let absent: "unknown" | undefined = resources.length === 0 ? "unknown" : undefined;
-    for (const resource of resources) {
-      const found = await this.#workload(resource, { namespace, name });
-      if (found === "unknown") absent = found;
-      else if (found !== undefined) return found;
-    }
-    return absent;
+  async workload(ref: WorkloadRef): Promise<WorkloadAnswer> {
+    return await this.#objects.workload(ref);
   }
 
   async namespace(name: string): Promise<NamespaceState | undefined> {
-    const item = await this.#get(NAMESPACES, { name });
-    return item && namespaceFacts(item);
+    return await this.#objects.namespace(name);
   }
 
-  async fenced(node: string): Promise<boolean> {
-    if (node === "") return false;
-    const item = await this.#get(NODES, { name: node });
-    if (item === undefined) return this.#absences.absent(node);
-    this.#absences.present(node);
-    return observedNode(item).fenced;
-  }
-
-  async #get(resource: Resource, place: ObjectName): Promise<KubeItem | undefined> {
-    return await new Client(this.#connection, resource).get(place);
-  }
-
-  /** `unknown` where its group is served and this version of it is not: the object may be there in another one. */
-  async #workload(resource: Resource, place: ObjectName): Promise<WorkloadState | "unknown" | undefined> {
-    try {
-      const item = await this.#get(resource, place);
-      return item && observedWorkload(resource, item, this.#isRead).facts;
-    } catch (error) {
-      const notServed = error instanceof BerthError && error.details["status"] === "404";
-      if (!notServed) throw error;
-      return (await isGroupServed(this.#connection, resource)) ? "unknown" : undefined;
-    }
+  async fenced(name: string): Promise<boolean> {
+    if (name === "") return false;
+    const node = await this.#objects.node(name);
+    if (node === undefined) return this.#absences.absent(name);
+    this.#absences.present(name);
+    return node.fenced;
   }
 }

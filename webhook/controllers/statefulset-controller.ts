@@ -9,17 +9,18 @@ import {
   readTemplate,
   templateAnnotations,
 } from "../../allocator/demand/workload-allocation.ts";
-import { neededBy } from "../../allocator/lifecycle/claim-owner.ts";
+import { isKeptForOwner, neededBy } from "../../allocator/lifecycle/claim-owner.ts";
 import { type AllocationRequest, reserve } from "../../allocator/lifecycle/reserve.ts";
 import type { Fields } from "../../allocator/manifest/kubernetes-object.ts";
 import { requestsAddress } from "../../allocator/model/address-request.ts";
+import type { Claim } from "../../allocator/model/claim.ts";
 import { workloadOf } from "../../allocator/model/claim-workload.ts";
 import { namespaceOf } from "../../allocator/model/cluster-state.ts";
 import { isSameGroup } from "../../allocator/model/workload-kinds.ts";
 import { type Controller, runQueue } from "../../kube/controller/run-queue.ts";
 import { DONE, type Outcome, WorkQueue } from "../../kube/controller/workqueue.ts";
-
 import { withUsablePools } from "../admission/pool-access.ts";
+import { isSlotOfAnother } from "../admission/slot-names.ts";
 import type { ObservedWorkload, WorkloadInformer } from "../cluster-state/informers.ts";
 import { isReservedOrdinal } from "../cluster-state/kruise-ordinals.ts";
 import { reasonOf } from "./conditions.ts";
@@ -160,8 +161,7 @@ class Workloads {
       namespace,
       this.#deps.calico,
     );
-    const { nodes } = inventory.cached;
-    const template = readTemplate({ ...context, nodes }, seen.object, namespace, annotations);
+    const template = readTemplate(context, seen.object, namespace, annotations);
     if (isRefusal(template)) this.#tell(key, seen, { refusal: template, note: template.message });
     if (isRefusal(template) || template.exempt || !requestsAddress(template.request)) {
       this.#waiting.leave(key);
@@ -192,12 +192,23 @@ class Workloads {
 
   /** A claim that stands costs no call, but for the review of who may use its pool, which is remembered for a while. */
   async #provide(plain: AllocationRequest, podSpec: Fields): Promise<Refusal | undefined> {
-    const { context } = this.#deps;
+    const { context, inventory } = this.#deps;
     const [allocation = plain] = await withUsablePools(this.#deps, plain.key.namespace, podSpec, [plain]);
     const foreseen = predictFromCache(context, allocation);
     if (foreseen.kind !== "try") return isRefusal(foreseen) ? foreseen : undefined;
-    const got = await reserve(context, allocation, "workload");
+    const slot = await isSlotOfAnother({ context, inventory: inventory.live }, [allocation]);
+    if (slot !== undefined) return slot.refusal;
+    const got = await reserve(
+      context,
+      { ...allocation, isKeptForOwner: this.#isKeptFor(allocation) },
+      "workload",
+    );
     return isRefusal(got) ? got : undefined;
+  }
+
+  /** One ordinal's name may be that of another workload's, of another API group: whose pods are there has the claim. */
+  #isKeptFor({ identity }: AllocationRequest): (claim: Claim) => Promise<boolean> {
+    return (claim) => isKeptForOwner(claim, identity, this.#deps.inventory.live);
   }
 
   #finish(key: string, seen: ObservedWorkload, { refused }: Round): Outcome {

@@ -54,7 +54,7 @@ describe("the admitted objects", () => {
 
   it("tells a workload that is gone from one that nobody heard of", () =>
     withAdmittedObjects(async (admittedObjects) => {
-      assert.equal(await admittedObjects.workload(refTo("StatefulSet", "mysql")), "unknown");
+      assert.equal(await admittedObjects.workload(refTo("StatefulSet", "mysql")), "never admitted");
       await admittedObjects.keep(
         object(
           workload("StatefulSet", "mysql", { uid: "u-1", replicas: 3, spec: { ordinals: { start: 2 } } }),
@@ -72,11 +72,11 @@ describe("the admitted objects", () => {
         await admittedObjects.workload(refTo("StatefulSet", "mysql", "apps.kruise.io/v1beta1")),
         "unknown",
       );
-      assert.equal(await admittedObjects.workload(refTo("Deployment", "mysql")), "unknown");
+      assert.equal(await admittedObjects.workload(refTo("Deployment", "mysql")), "never admitted");
       await admittedObjects.forget("StatefulSet", "shop", "mysql");
       assert.equal(await admittedObjects.workload(refTo("StatefulSet", "mysql")), undefined);
       await admittedObjects.forget("Deployment", "shop", "never");
-      assert.equal(await admittedObjects.workload(refTo("Deployment", "never")), "unknown");
+      assert.equal(await admittedObjects.workload(refTo("Deployment", "never")), "never admitted");
     }));
 
   it("knows a namespace that nobody described by its name", () =>

@@ -5,8 +5,8 @@ import type {
   ClusterState,
   NamespaceState,
   PodState,
+  WorkloadAnswer,
   WorkloadRef,
-  WorkloadState,
 } from "../../model/cluster-state.ts";
 import { isSameGroup } from "../../model/workload-kinds.ts";
 import type { Database } from "./database.ts";
@@ -22,7 +22,7 @@ const SCHEMA = [
 
 /**
  * The objects that were admitted on the embedded stack, where there is no API server to keep them: pods, workloads
- * and namespaces. What was never admitted is unknown, what was deleted is known to be gone.
+ * and namespaces. What was never admitted may come yet, what was deleted is known to be gone.
  */
 export interface AdmittedObjects extends ClusterState {
   keep(object: KubeObject): Promise<void>;
@@ -89,7 +89,7 @@ class SqliteAdmittedObjects implements AdmittedObjects {
     return object && podState(object);
   }
 
-  async workload(ref: WorkloadRef): Promise<WorkloadState | "unknown" | undefined> {
+  async workload(ref: WorkloadRef): Promise<WorkloadAnswer> {
     const { kind, namespace, name } = ref;
     for (const object of this.#expected) {
       const { metadata } = object;
@@ -97,7 +97,7 @@ class SqliteAdmittedObjects implements AdmittedObjects {
       if (its && isSameGroup(object.apiVersion, ref.apiVersion)) return workloadState(object);
     }
     const row = this.#row(kind, namespace, name);
-    if (row === undefined) return "unknown";
+    if (row === undefined) return "never admitted";
     if (row["body"] === null) return undefined;
     const object = decode(row);
     return isSameGroup(object.apiVersion, ref.apiVersion) ? workloadState(object) : "unknown";
