@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a run of tests has left on this host. Other runs happen at the same time: only what bears this run's mark is its.
+// What a run of tests has left on this host. Other runs happen at the same time: where a run has no namespaces of its own
+// (namespaces.ts), only what bears its mark is known as its.
 import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { setTimeout as pause } from "node:timers/promises";
@@ -21,61 +22,80 @@ export interface Left {
 /** A process that was just killed is not gone at once. */
 const GRACE_MS = 5_000;
 
-/** The processes of a run that still live, after some time to end. */
-export async function processesLeft(mark: Mark): Promise<readonly Left[]> {
+/** What `running` gives once it gives nothing more, or after some time in which it could have ended. */
+export async function leftAfterGrace(running: () => readonly Left[]): Promise<readonly Left[]> {
   const until = Date.now() + GRACE_MS;
   for (;;) {
-    const left = processesOf(mark);
+    const left = running();
     if (left.length === 0 || Date.now() > until) return left;
     await pause(50);
   }
 }
 
-export function killAll(left: readonly Left[]): void {
+export function killAll(left: readonly Pick<Left, "pid">[], signal: NodeJS.Signals = "SIGKILL"): void {
   for (const { pid } of left) {
     try {
-      process.kill(pid, "SIGKILL");
+      process.kill(pid, signal);
     } catch {
       // it has ended meanwhile
     }
   }
 }
 
-export function processesOf(mark: Mark): readonly Left[] {
-  return readdirSync("/proc")
-    .filter((name) => /^\d+$/.test(name))
-    .map(Number)
-    .filter((pid) => pid !== process.pid && isOf(mark, pid))
-    .map((pid) => ({ pid, command: (read(pid, "cmdline") ?? "").replaceAll("\0", " ").trim() }));
-}
-
-function isOf({ id, sessions }: Mark, pid: number): boolean {
-  // pid (command) state parent group session …; the command may have anything in it
-  const [state, , , session] =
-    read(pid, "stat")
-      ?.replace(/^.*\) /s, "")
-      .split(" ") ?? [];
-  if (state === undefined || state === "Z" || state === "X") return false;
-  return (
-    sessions.has(Number(session)) || (read(pid, "environ")?.split("\0").includes(`BERTH_RUN=${id}`) ?? false)
+/** The processes that bear a run's mark. */
+export function processesOf({ id, sessions }: Mark): readonly Left[] {
+  return runningIn("/proc").filter(
+    ({ pid }) =>
+      pid !== process.pid &&
+      (sessions.has(statusOf("/proc", pid)?.session ?? 0) ||
+        (read(`/proc/${pid}/environ`)?.split("\0").includes(`BERTH_RUN=${id}`) ?? false)),
   );
 }
 
+/** All that live, as this /proc has them. */
+export function runningIn(proc: string): readonly Left[] {
+  return readdirSync(proc)
+    .filter((name) => /^\d+$/.test(name))
+    .map(Number)
+    .filter((pid) => statusOf(proc, pid) !== undefined)
+    .map((pid) => ({ pid, command: (read(`${proc}/${pid}/cmdline`) ?? "").replaceAll("\0", " ").trim() }));
+}
+
+interface Status {
+  readonly parent: number;
+  readonly session: number;
+}
+
+/** Undefined: it has ended. */
+export function statusOf(proc: string, pid: number): Status | undefined {
+  // pid (command) state parent group session …; the command may have anything in it
+  const [state, parent, , session] =
+    read(`${proc}/${pid}/stat`)
+      ?.replace(/^.*\) /s, "")
+      .split(" ") ?? [];
+  if (state === undefined || state === "Z" || state === "X") return undefined;
+  return { parent: Number(parent), session: Number(session) };
+}
+
 /** Undefined: it is gone, or not to be read by us. */
-function read(pid: number, what: string): string | undefined {
+function read(file: string): string | undefined {
   try {
-    return readFileSync(`/proc/${pid}/${what}`, "utf8");
+    return readFileSync(file, "utf8");
   } catch {
     return undefined;
   }
 }
 
+/** Of a file mountinfo. */
+export function mountPoints(mountinfo: string): readonly string[] {
+  return mountinfo.split("\n").flatMap((line) => line.split(" ")[4] ?? []);
+}
+
 /** Mount points in the run's folder. */
 export function mountsLeft({ folder }: Mark): readonly string[] {
-  return readFileSync("/proc/self/mountinfo", "utf8")
-    .split("\n")
-    .map((line) => line.split(" ")[4] ?? "")
-    .filter((point) => point.startsWith(`${folder}/`));
+  return mountPoints(readFileSync("/proc/self/mountinfo", "utf8")).filter((point) =>
+    point.startsWith(`${folder}/`),
+  );
 }
 
 /** Named network namespaces that have the run's id in their names. */
@@ -88,9 +108,9 @@ export function namespacesLeft({ id }: Mark): readonly string[] {
 }
 
 /** What is in the temporary directory, by kind: `berth-stack-* (12)`. */
-export function filesLeft({ folder }: Mark): readonly string[] {
+export function filesLeft(folder: string, furnished: readonly string[]): readonly string[] {
   const kinds = new Map<string, number>();
-  for (const name of readdirSync(folder)) {
+  for (const name of readdirSync(folder).filter((one) => !furnished.includes(one))) {
     const kind = name.replace(/-[A-Za-z0-9]{6}$/, "-*");
     kinds.set(kind, (kinds.get(kind) ?? 0) + 1);
   }

@@ -9,10 +9,11 @@ import { spawnSync } from "node:child_process";
 import { join } from "node:path";
 import { parseArgs } from "node:util";
 import { filesOf, ROOT } from "./files.ts";
+import type { Asked } from "./outcome.ts";
 import { isGreen } from "./results.ts";
 import { SuiteRun } from "./run.ts";
 import { GROUPS, groupNamed, type Part, SUITES } from "./suites.ts";
-import type { Asked } from "./tests.ts";
+
 import { watch } from "./watch.ts";
 
 const { values, positionals } = parseArgs({

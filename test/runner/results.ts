@@ -23,11 +23,17 @@ export interface Failure {
   readonly message: string;
   /** The command that runs it alone. */
   readonly again: string;
+  /** How many tests were not run, or not to their end, because of it. */
+  readonly cancelled: number;
 }
+
+/** `incomplete`: nothing failed, but there was not the time for all of it. */
+export type Verdict = "passed" | "failed" | "incomplete";
 
 /** A line of suites.jsonl. */
 export interface Summary extends Counts {
   readonly suite: string;
+  readonly verdict: Verdict;
   readonly seconds: number;
   /** Of all processes that it started and waited for. */
   readonly cpuSeconds: number;
@@ -64,6 +70,8 @@ export function add(a: Counts, b: Counts): Counts {
 const SLOWEST = 10;
 /** Of the failures that are repeated; all of them are in failures.txt. */
 const SHOWN = 5;
+/** Of a message: the two values of an assertion too. */
+const MESSAGE_LINES = 8;
 const LONGEST_LINE = 600;
 
 /** The ten files that took longest; one that ran several times counts with all of them. */
@@ -76,19 +84,39 @@ export function slowest(times: readonly FileTime[]): readonly FileTime[] {
     .slice(0, SLOWEST);
 }
 
-export function isGreen({ failed, cancelled, complaints, tests, leftOut }: Summary): boolean {
-  return (tests > 0 || leftOut.length > 0) && failed === 0 && cancelled === 0 && complaints.length === 0;
+type Given = Pick<Summary, "failed" | "cancelled" | "complaints" | "failures" | "tests" | "leftOut">;
+
+export function verdictOf({ failed, cancelled, complaints, failures, tests, leftOut }: Given): Verdict {
+  // a hook that fails after the last test is a failure that no test counts
+  if (failed + cancelled + complaints.length + failures.length > 0) return "failed";
+  if (leftOut.length > 0) return "incomplete";
+  return tests > 0 ? "passed" : "failed";
+}
+
+export function isGreen({ verdict }: Pick<Summary, "verdict">): boolean {
+  return verdict === "passed";
 }
 
 /** What and where, why, and how to run it alone. */
-export function wordsOf({ file, path, message, again }: Failure): readonly string[] {
+export function wordsOf({ file, path, message, again, cancelled }: Failure): readonly string[] {
   const where = path.length === 0 ? file : `${file}: ${path.join(" › ")}`;
-  return [where, `  ${firstLine(message)}`, `  again: ${again}`];
+  const tests = cancelled === 1 ? "1 test was" : `${cancelled} tests were`;
+  const others = cancelled === 0 ? [] : [`  ${tests} not run because of it`];
+  return [where, ...firstLines(message).map((line) => `  ${line}`), ...others, `  again: ${again}`];
 }
 
-function firstLine(message: string): string {
-  const line = message.split("\n").find((one) => one.trim() !== "") ?? "";
-  return line.length > LONGEST_LINE ? `${line.slice(0, LONGEST_LINE)}…` : line;
+function firstLines(message: string): readonly string[] {
+  const lines = message.split("\n").filter((one) => one.trim() !== "");
+  return lines
+    .slice(0, MESSAGE_LINES)
+    .map((line) => (line.length > LONGEST_LINE ? `${line.slice(0, LONGEST_LINE)}…` : line));
+}
+
+function verdictWords({ verdict, tests, leftOut }: Summary): string {
+  if (verdict === "passed") return "passed";
+  if (verdict === "failed") return "FAILED";
+  const files = leftOut.length === 1 ? "1 file was" : `${leftOut.length} files were`;
+  return `NOT ${tests === 0 ? "RUN" : "WHOLE"}: ${files} left out`;
 }
 
 /** The last lines of a run. They end as those of node's own runner do, which tools read. */
@@ -101,7 +129,7 @@ export function ending(summary: Summary, whereAll: string): string {
   if (failures.length > SHOWN) lines.push(`and ${failures.length - SHOWN} more, all in ${whereAll}`);
   if (complaints.length > 0) lines.push("", `wrong after ${suite}:`, ...complaints);
   if (leftOut.length > 0) lines.push("", `left out of ${suite}, as its time was over:`, ...leftOut);
-  lines.push("", `${suite}: ${isGreen(summary) ? "passed" : "FAILED"}, ${cpuSeconds.toFixed(1)} s of CPU`);
+  lines.push("", `${suite}: ${verdictWords(summary)}, ${cpuSeconds.toFixed(1)} s of CPU`);
   const numbers = {
     tests: summary.tests,
     suites: summary.suites,

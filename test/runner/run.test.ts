@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { spawn } from "node:child_process";
 import { once } from "node:events";
-import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs";
+import { existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, it } from "node:test";
@@ -35,6 +35,12 @@ function environments(): readonly (readonly string[])[] {
 const hasMark = (variables: readonly string[]) =>
   variables.some((pair) => pair.startsWith("BERTH_RUN=") && pair !== `BERTH_RUN=${process.env["BERTH_RUN"]}`);
 
+interface More {
+  readonly env?: NodeJS.ProcessEnv;
+  readonly options?: { readonly isApart: boolean };
+  readonly globalSetup?: string | undefined;
+}
+
 describe("a run of a suite", () => {
   let report: string;
   beforeEach(() => {
@@ -42,16 +48,16 @@ describe("a run of a suite", () => {
   });
   afterEach(() => rmSync(report, { recursive: true }));
 
-  async function runOf(
-    name: string | readonly string[],
-    isolation: "none" | "process",
-    more: NodeJS.ProcessEnv = {},
-    globalSetup?: string,
-  ) {
+  async function runOf(name: string | readonly string[], isolation: "none" | "process", more: More = {}) {
     // what node's runner tells the processes that it starts would make ours one of them
     const { NODE_TEST_CONTEXT: _, ...env } = process.env;
-    const run = new SuiteRun("example", { ...env, ...more, BERTH_REPORT: report }, { output: "ignore" });
+    const run = new SuiteRun(
+      "example",
+      { ...env, ...more.env, BERTH_REPORT: report },
+      { output: "ignore", ...more.options },
+    );
     const files = [name].flat().map((file) => `test/runner/examples/${file}`);
+    const { globalSetup } = more;
     const setUp = globalSetup === undefined ? {} : { globalSetup: `test/runner/examples/${globalSetup}` };
     const group = { name: "host", files, isolation, ...setUp };
     const isPassed = await run.pass({ group, files, runs: 1 });
@@ -80,18 +86,26 @@ describe("a run of a suite", () => {
           path: ["sums", "are wrong (it's meant so)"],
           message: "one and one\nare two\n\n2 !== 3\n",
           again,
+          cancelled: 0,
         },
       ]);
-      const words = `test/runner/examples/fails.ts: sums › are wrong (it's meant so)\n  one and one\n  again: ${again}\n`;
+      const words = `test/runner/examples/fails.ts: sums › are wrong (it's meant so)\n  one and one\n  are two\n  2 !== 3\n  again: ${again}\n`;
       assert.ok(text.includes(words), text);
       assert.match(text, /\nℹ tests 3\nℹ suites 1\nℹ pass 1\nℹ fail 1\nℹ cancelled 0\nℹ skipped 1\n/);
       assert.equal(readFileSync(join(report, "failures.txt"), "utf8"), `example:\n${words}`);
       const written: Summary = JSON.parse(readFileSync(join(report, "suites.jsonl"), "utf8"));
       assert.deepEqual(written, summary);
     });
+  }
 
-    it(`fails on folders and processes that are left (isolation: ${isolation})`, async () => {
-      const { summary } = await runOf("leaves.ts", isolation);
+  for (const [isolation, isApart] of [
+    ["none", true],
+    ["process", true],
+    ["process", false],
+  ] as const) {
+    const where = isApart ? "" : ", among all others";
+    it(`fails on folders and processes that are left (isolation: ${isolation}${where})`, async () => {
+      const { summary } = await runOf("leaves.ts", isolation, { options: { isApart } });
       assert.deepEqual([summary.tests, summary.failed], [3, 0]);
       assert.equal(isGreen(summary), false);
       const said = summary.complaints.join("\n");
@@ -104,29 +118,30 @@ describe("a run of a suite", () => {
     });
   }
 
-  it("says first what failed by itself, then what was cancelled with it", async () => {
-    const { summary } = await runOf("hook.ts", "process");
+  it("says what failed by itself, and how many were cancelled with it", async () => {
+    const { summary, text } = await runOf("hook.ts", "process");
     assert.equal(isGreen(summary), false);
     assert.deepEqual(
-      summary.failures.map(({ path, message }) => [path.at(-1), message]),
-      [
-        ["a suite", "nothing is there"],
-        ["is not run", "test did not finish before its parent and was cancelled"],
-        ["is not run either", "test did not finish before its parent and was cancelled"],
-      ],
+      summary.failures.map(({ path, message, cancelled }) => [path, message, cancelled]),
+      [[["a suite"], "nothing is there", 2]],
     );
+    assert.ok(text.includes("a suite\n  nothing is there\n  2 tests were not run because of it\n"), text);
   });
 
   for (const [isolation, setUp] of [["none"], ["process"], ["process", "setup.ts"]] as const) {
-    it(`names what is not through at the deadline, and is green (isolation: ${isolation}, ${setUp ?? "nothing"} shared)`, async () => {
+    it(`names what is not through at the deadline, and is not whole (isolation: ${isolation}, ${setUp ?? "nothing"} shared)`, async () => {
       const deadline = Math.ceil(Date.now() / 1000) + 1;
       const files = ["endless.ts", "fails.ts", "leaves.ts"];
-      const { summary, text } = await runOf(files, isolation, { BERTH_DEADLINE: String(deadline) }, setUp);
+      const { summary, text } = await runOf(files, isolation, {
+        env: { BERTH_DEADLINE: String(deadline) },
+        globalSetup: setUp,
+      });
       const { leftOut, failures, complaints } = summary;
       const all = files.map((file) => `test/runner/examples/${file}`);
       assert.deepEqual({ leftOut, failures, complaints }, { leftOut: all, failures: [], complaints: [] });
-      assert.equal(isGreen(summary), true);
+      assert.equal(summary.verdict, "incomplete");
       assert.ok(text.includes(`left out of example, as its time was over:\n${all.join("\n")}\n`), text);
+      assert.match(text, /\nexample: NOT RUN: 3 files were left out, /);
       const kept = all.map((file) => `example: ${file}\n`).join("");
       assert.equal(readFileSync(join(report, "left-out.txt"), "utf8"), kept);
     });
@@ -135,9 +150,11 @@ describe("a run of a suite", () => {
   for (const isolation of ["none", "process"] as const) {
     it(`leaves nothing behind when it is killed (isolation: ${isolation})`, async () => {
       const { NODE_TEST_CONTEXT: _, ...env } = process.env;
+      const folder = join(report, "tmp");
+      mkdirSync(folder);
       const runner = spawn(process.execPath, ["--input-type=module", "--eval", KILLED, isolation, ENDLESS], {
         cwd: ROOT,
-        env: { ...env, BERTH_REPORT: report },
+        env: { ...env, BERTH_REPORT: report, TMPDIR: folder },
         stdio: ["ignore", "ignore", "inherit"],
       });
       const ended = once(runner, "exit");
@@ -147,17 +164,19 @@ describe("a run of a suite", () => {
       // with isolation none the tests are in the process that counts them
       const inTests = isolation === "process" ? ofTests : () => ofRun().filter(hasMark);
       while (inTests().length === 0) await pause(50);
-      const [folder = ""] = inTests().flatMap((each) => each.filter((pair) => pair.startsWith("TMPDIR=")));
+      assert.equal(readdirSync(folder).length, 1);
       runner.kill("SIGKILL");
       await ended;
       while (ofRun().length > 0) await pause(50);
-      assert.ok(!existsSync(folder.slice("TMPDIR=".length)), folder);
+      assert.deepEqual(readdirSync(folder), []);
     });
   }
 
   it("begins nothing after the deadline", async () => {
-    const { summary } = await runOf("fails.ts", "process", { BERTH_DEADLINE: "1" });
+    const { summary, text } = await runOf("fails.ts", "process", { env: { BERTH_DEADLINE: "1" } });
     assert.deepEqual([summary.tests, summary.leftOut], [0, ["test/runner/examples/fails.ts"]]);
+    assert.equal(isGreen(summary), false);
+    assert.match(text, /\nexample: NOT RUN: 1 file was left out, /);
   });
 
   it("fails when there was nothing to run, or the runner itself failed", async () => {

@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // A run of a suite: a temporary directory and a mark of its own, the groups one after another, and the account at the end.
-import { type ChildProcess, spawn } from "node:child_process";
+import { spawn } from "node:child_process";
 import { appendFileSync, mkdirSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
-import { join } from "node:path";
+import { dirname, join } from "node:path";
 import type { Writable } from "node:stream";
 import { ROOT } from "./files.ts";
-import { filesLeft, killAll, mountsLeft, namespacesLeft, processesLeft } from "./leftovers.ts";
+import { filesLeft, killAll, leftAfterGrace, mountsLeft, namespacesLeft, processesOf } from "./leftovers.ts";
+import { type Namespaces, openNamespaces, pathsToKeep } from "./namespaces.ts";
+import type { Asked } from "./outcome.ts";
 import {
   add,
   type Counts,
@@ -16,9 +18,10 @@ import {
   NOTHING,
   type Summary,
   slowest,
+  verdictOf,
   wordsOf,
 } from "./results.ts";
-import { type Asked, runTests } from "./tests.ts";
+import { runTests } from "./tests.ts";
 
 /** Said to the guard when the run ends by itself. */
 const OVER = "over";
@@ -41,14 +44,17 @@ interface Options {
   readonly output?: "inherit" | "ignore";
   /** False: what these tests start may outlive them, and somebody else looks for it. */
   readonly isMarked?: boolean;
+  /** False: it has no namespaces of its own, even where it could. */
+  readonly isApart?: boolean;
+  /** For so long nothing may be heard of any test; absent: as long as one may take, and a minute. */
+  readonly silenceMs?: number;
 }
 
 export class SuiteRun {
   readonly #suite: string;
   readonly #env: NodeJS.ProcessEnv;
   readonly #report: string;
-  readonly #output: "inherit" | "ignore";
-  readonly #isMarked: boolean;
+  readonly #options: Options;
   /** Short too: it is part of the names of interfaces. */
   readonly #id = Math.random().toString(36).slice(2, 7).padEnd(5, "0");
   /** Short: the path of a unix socket in it has at most 107 characters. */
@@ -63,7 +69,12 @@ export class SuiteRun {
   readonly #complaints: string[] = [];
   readonly #leftOut: string[] = [];
   #counts: Counts = NOTHING;
-  #child: ChildProcess | undefined;
+  /** Ends the tests that are under way. */
+  #end: (signal: NodeJS.Signals) => void = () => {};
+  #namespaces: Namespaces | undefined;
+  #isOpen = false;
+  /** Of the tests that were asked for. */
+  #name: string | undefined;
   /** Ends what the tests started if this process is killed. */
   readonly #guard: Writable | undefined;
   #isInterrupted = false;
@@ -72,9 +83,12 @@ export class SuiteRun {
     return this.#isInterrupted;
   }
 
+  get #isMarked(): boolean {
+    return this.#options.isMarked ?? true;
+  }
+
   constructor(suite: string, env: NodeJS.ProcessEnv, options: Options = {}) {
-    this.#output = options.output ?? "inherit";
-    this.#isMarked = options.isMarked ?? true;
+    this.#options = options;
     this.#suite = suite;
     this.#report = reportFolder(suite, env);
     this.#records = join(this.#report, `records-${this.#id}`);
@@ -89,7 +103,7 @@ export class SuiteRun {
   /** Ends the tests that are under way, and starts no more. */
   interrupt(signal: NodeJS.Signals): void {
     this.#isInterrupted = true;
-    this.#child?.kill(signal);
+    this.#end(signal);
   }
 
   /** Makes the run fail, with this reason at its end. */
@@ -105,19 +119,22 @@ export class SuiteRun {
       this.#leftOut.push(...asked.files);
       return true;
     }
+    if (!this.#isOpen) await this.#open();
+    if (asked.name !== undefined) this.#name = asked.name;
     const { counts, times, failures, complaint, leftOut } = await runTests(asked, {
-      env: this.#env,
+      env: { ...this.#env, ...(this.#namespaces && { TMPDIR: "/tmp" }) },
+      namespaces: this.#namespaces,
       deadline,
+      silenceMs: this.#options.silenceMs,
       records: this.#records,
-      output: this.#output,
-      started: (child) => {
-        this.#child = child;
-        if (child.pid === undefined) return;
-        this.#sessions.add(child.pid);
-        this.#guard?.write(`${child.pid}\n`);
+      output: this.#options.output ?? "inherit",
+      started: (session, end) => {
+        this.#end = end;
+        if (session === undefined) return;
+        this.#sessions.add(session);
+        this.#guard?.write(`${session}\n`);
       },
     });
-    rmSync(this.#records, { force: true });
     this.#counts = add(this.#counts, counts);
     this.#times.push(...times);
     this.#failures.push(...failures);
@@ -126,23 +143,20 @@ export class SuiteRun {
     return complaint === undefined && failures.length === 0;
   }
 
+  async #open(): Promise<void> {
+    this.#isOpen = true;
+    if (!this.#isMarked || this.#options.isApart === false) return;
+    const kept = pathsToKeep(this.#env, [ROOT, this.#report, dirname(process.execPath)]);
+    this.#namespaces = await openNamespaces(this.#folder, kept, this.#env);
+  }
+
   /** Looks for what was left behind, writes the report, and gives what there is to say. */
   async finish(): Promise<{ readonly summary: Summary; readonly text: string }> {
     if (this.#isInterrupted) this.#complaints.push("it was interrupted");
     if (this.#isMarked) await this.#lookAround();
     else rmSync(this.#folder, { recursive: true });
     this.#guard?.end(`${OVER}\n`);
-    const seconds = (performance.now() - this.#started) / 1000;
-    const summary: Summary = {
-      suite: this.#suite,
-      ...this.#counts,
-      seconds,
-      cpuSeconds: childrenSeconds() - this.#cpuBefore,
-      slowest: slowest(this.#times),
-      failures: this.#failures,
-      complaints: this.#complaints,
-      leftOut: this.#leftOut,
-    };
+    const summary = this.#summary();
     appendFileSync(join(this.#report, SUITES_FILE), `${JSON.stringify(summary)}\n`);
     const leftOut = this.#leftOut.map((file) => `${this.#suite}: ${file}\n`);
     appendFileSync(join(this.#report, "left-out.txt"), leftOut.join(""));
@@ -152,27 +166,43 @@ export class SuiteRun {
     return { summary, text: ending(summary, failures) };
   }
 
+  #summary(): Summary {
+    const [failures, leftOut, complaints] = [this.#failures, this.#leftOut, this.#complaints];
+    const given = { ...this.#counts, failures, leftOut, complaints };
+    if (given.tests === 0 && verdictOf(given) === "failed" && failures.length + complaints.length === 0)
+      complaints.push(this.#name === undefined ? "no test was run" : `no test is called ${this.#name}`);
+    return {
+      suite: this.#suite,
+      verdict: verdictOf(given),
+      ...given,
+      seconds: (performance.now() - this.#started) / 1000,
+      cpuSeconds: childrenSeconds() - this.#cpuBefore,
+      slowest: slowest(this.#times),
+    };
+  }
+
   async #lookAround(): Promise<void> {
     const mark = { id: this.#id, folder: this.#folder, sessions: this.#sessions };
-    // what was ended at the deadline could not clean up behind itself: we do, and do not complain
-    const isCutOff = this.#leftOut.length > 0;
-    const processes = await processesLeft(mark);
-    if (!isCutOff) {
-      for (const { pid, command } of processes)
-        this.#complaints.push(`left running, and killed: ${pid} ${command}`);
-    }
-    killAll(processes);
-    const mounts = mountsLeft(mark);
-    const namespaces = namespacesLeft(mark);
-    const files = filesLeft(mark);
+    const apart = this.#namespaces;
+    const running = () => (apart === undefined ? processesOf(mark) : apart.processes());
+    const processes = await leftAfterGrace(running);
+    const mounts = apart?.mounts() ?? mountsLeft(mark);
     const left = [
+      ...processes.map(({ pid, command }) => `left running, and killed: ${pid} ${command}`),
       ...mounts.map((point) => `left mounted: ${point}`),
-      ...namespaces.map((name) => `left behind: the network namespace ${name}`),
-      ...files.map((what) => `left in the temporary directory: ${what}`),
+      ...(apart?.networkNamespaces() ?? namespacesLeft(mark)).map(
+        (name) => `left behind: the network namespace ${name}`,
+      ),
+      ...filesLeft(this.#folder, apart?.furnished ?? []).map(
+        (what) => `left in the temporary directory: ${what}`,
+      ),
     ];
-    if (!isCutOff) this.#complaints.push(...left);
-    // what is mounted there is not ours to remove
-    if (mounts.length === 0) rmSync(this.#folder, { recursive: true, force: true });
+    // what was ended at the deadline could not clean up behind itself: we do, and do not complain
+    if (this.#leftOut.length === 0) this.#complaints.push(...left);
+    if (apart === undefined) killAll(processes);
+    await apart?.close();
+    // what is mounted among all others is not ours to remove
+    if (apart !== undefined || mounts.length === 0) rmSync(this.#folder, { recursive: true, force: true });
   }
 }
 

@@ -1,21 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// One run of node's test runner over some files: what it is started with, and what it gave.
+// One run of node's test runner over some files: what it is started with, and how it is ended.
 import { type ChildProcess, spawn } from "node:child_process";
-import { existsSync, readFileSync } from "node:fs";
+import { existsSync, readFileSync, rmSync, statSync } from "node:fs";
 import { join, relative } from "node:path";
 import { ROOT } from "./files.ts";
-import type { FailureRecord, RunRecord } from "./record.ts";
-import { type Counts, type Failure, type FileTime, NOTHING } from "./results.ts";
-import type { Group } from "./suites.ts";
-
-export interface Asked {
-  readonly group: Group;
-  readonly files: readonly string[];
-  /** The share of random runs and repetitions. */
-  readonly runs: number;
-  /** Only tests whose full name matches. */
-  readonly name?: string | undefined;
-}
+import type { Namespaces } from "./namespaces.ts";
+import { type Asked, type Outcome, outcomeOf } from "./outcome.ts";
+import type { RunRecord } from "./record.ts";
 
 export interface Surroundings {
   /** The environment of every process. */
@@ -24,72 +15,128 @@ export interface Surroundings {
   readonly records: string;
   /** Whether what it prints is shown. */
   readonly output: "inherit" | "ignore";
-  /** Called with the process, which leads a session of its own. */
-  readonly started: (child: ChildProcess) => void;
+  /** Where its processes are; absent: among all others. */
+  readonly namespaces?: Namespaces | undefined;
+  /** Called with the session that it leads, and what ends it. */
+  readonly started: (session: number | undefined, end: (signal: NodeJS.Signals) => void) => void;
   /** Milliseconds since 1970: what is under way then is ended, and left out. Absent: there is time. */
   readonly deadline?: number | undefined;
+  /** For so long nothing may be heard of any test. Absent: the time of one test, and a minute. */
+  readonly silenceMs?: number | undefined;
 }
 
-export interface Outcome {
-  readonly counts: Counts;
-  readonly times: readonly FileTime[];
-  readonly failures: readonly Failure[];
+export interface Given extends Outcome {
   /** Why the runner itself failed although no test did. */
   readonly complaint?: string;
-  /** Files that were not through at the deadline. */
-  readonly leftOut: readonly string[];
 }
 
-const NODE = "node_modules/.bin/node";
-
-export async function runTests(
-  asked: Asked,
-  { env, records, output, started, deadline }: Surroundings,
-): Promise<Outcome> {
-  const { group, files, runs } = asked;
-  const child = spawn(process.execPath, argumentsFor(asked, records), {
-    cwd: ROOT,
-    env: { ...env, ...group.env, BERTH_RUNS: String(runs) },
-    stdio: ["ignore", output, output],
-    // a session of its own, by which its processes are known when they have no environment
-    detached: true,
-  });
-  started(child);
-  const cutOff = endAt(child, deadline);
+export async function runTests(asked: Asked, surroundings: Surroundings): Promise<Given> {
+  const { records, deadline } = surroundings;
+  const child = start(asked, surroundings);
+  const end = ending(child, surroundings.namespaces);
+  surroundings.started(child.pid, end);
+  const cutOff = endAt(deadline, end);
+  const silenced = endInSilence(asked, surroundings, end);
   const status = await new Promise<string>((resolve, reject) => {
     child.once("error", reject);
     child.once("close", (code, signal) => resolve(signal ?? String(code)));
   });
   const isCutOff = cutOff();
-  const outcome = outcomeOf(readRecords(records), asked, isCutOff);
+  const silence = silenced();
+  const all = [...readRecords(records), ...readRecords(exitsBeside(records))];
+  for (const file of [records, exitsBeside(records)]) rmSync(file, { force: true });
+  const outcome = outcomeOf(all, asked, isCutOff);
+  if (silence !== undefined) return { ...outcome, complaint: `${silence}, ${lastBegun(all)}` };
   const isExplained = status === "0" || isCutOff || outcome.failures.length > 0;
-  const which = files.length === 1 ? files[0] : `${files.length} files`;
-  return isExplained ? outcome : { ...outcome, complaint: `tests of ${which} ended with ${status}` };
+  const which = asked.files.length === 1 ? asked.files[0] : `${asked.files.length} files`;
+  if (isExplained) return outcome;
+  return { ...outcome, complaint: `tests of ${which} ended with ${status}, ${lastBegun(all)}` };
+}
+
+function start(asked: Asked, { env, records, output, namespaces }: Surroundings): ChildProcess {
+  const { group, files, runs } = asked;
+  const argv = [process.execPath, ...argumentsFor(asked, records)];
+  const [command = "", ...rest] = namespaces?.commandFor(argv, ROOT) ?? argv;
+  const shared = group.isolation === "none" ? JSON.stringify(files.map((file) => join(ROOT, file))) : "[]";
+  return spawn(command, rest, {
+    cwd: ROOT,
+    env: {
+      ...env,
+      ...group.env,
+      BERTH_RUNS: String(runs),
+      BERTH_EXITS: exitsBeside(records),
+      BERTH_SHARED: shared,
+    },
+    stdio: ["ignore", output, output],
+    // a session of its own, by which its processes are known when they have no environment
+    detached: true,
+  });
 }
 
 /** Node's runner ends the tests of its files by itself when it is interrupted; what does not heed it is killed. */
 const HEED_MS = 10_000;
 /** The longest that a timer of Node.js takes. */
 const LONGEST_MS = 2 ** 31 - 1;
+const MINUTE_MS = 60_000;
+const LOOK_MS = 250;
+
+/** What ends the tests. */
+function ending(child: ChildProcess, namespaces: Namespaces | undefined): (signal: NodeJS.Signals) => void {
+  const send = (signal: NodeJS.Signals) => {
+    if (child.exitCode !== null || child.signalCode !== null) return;
+    if (namespaces === undefined) child.kill(signal);
+    else namespaces.kill(child, signal);
+  };
+  return (signal) => {
+    send(signal);
+    if (signal !== "SIGKILL") setTimeout(() => send("SIGKILL"), HEED_MS).unref();
+  };
+}
 
 /** Ends the run at the deadline; what it gives says, once the run is over, whether that happened. */
-function endAt(child: ChildProcess, deadline: number | undefined): () => boolean {
+function endAt(deadline: number | undefined, end: (signal: NodeJS.Signals) => void): () => boolean {
   if (deadline === undefined) return () => false;
   let isCutOff = false;
-  let kill: NodeJS.Timeout | undefined;
   const interrupt = setTimeout(
     () => {
       isCutOff = true;
-      child.kill("SIGINT");
-      kill = setTimeout(() => child.kill("SIGKILL"), HEED_MS);
+      end("SIGINT");
     },
     Math.min(Math.max(deadline - Date.now(), 0), LONGEST_MS),
   );
   return () => {
     clearTimeout(interrupt);
-    clearTimeout(kill);
     return isCutOff;
   };
+}
+
+/** A test that blocks its process, or a process that does not end with its tests, would hold the run for ever. */
+function endInSilence(
+  { group }: Asked,
+  { records, silenceMs }: Surroundings,
+  end: (signal: NodeJS.Signals) => void,
+): () => string | undefined {
+  const longest = silenceMs ?? (group.timeoutMs === undefined ? undefined : group.timeoutMs + MINUTE_MS);
+  if (longest === undefined) return () => undefined;
+  let [size, heard, isSilent] = [0, performance.now(), false];
+  const looking = setInterval(() => {
+    const now = existsSync(records) ? statSync(records).size : 0;
+    if (now !== size) [size, heard] = [now, performance.now()];
+    if (isSilent || performance.now() - heard < longest) return;
+    isSilent = true;
+    end("SIGKILL");
+  }, LOOK_MS);
+  return () => {
+    clearInterval(looking);
+    return isSilent ? `nothing was heard of any test for ${Math.round(longest / 1000)} s` : undefined;
+  };
+}
+
+function lastBegun(records: readonly RunRecord[]): string {
+  const last = records.findLast((record) => record.kind === "begun");
+  return last === undefined
+    ? "and none had begun"
+    : `and the last that had begun was ${relative(ROOT, last.file)}: ${last.path.join(" › ")}`;
 }
 
 function argumentsFor({ group, files, name }: Asked, records: string): readonly string[] {
@@ -99,6 +146,7 @@ function argumentsFor({ group, files, name }: Asked, records: string): readonly 
   ];
   return [
     ...(group.nodeArgs ?? []),
+    `--import=${join(import.meta.dirname, "exits.ts")}`,
     "--test",
     `--test-isolation=${group.isolation}`,
     `--test-concurrency=${group.concurrency ?? 1}`,
@@ -111,77 +159,13 @@ function argumentsFor({ group, files, name }: Asked, records: string): readonly 
   ];
 }
 
+/** The reporter's own file is written over from where it is. */
+const exitsBeside = (records: string) => `${records}-exits`;
+
 /** None: the runner did not come as far as that. */
 function readRecords(file: string): readonly RunRecord[] {
   if (!existsSync(file)) return [];
   const lines = readFileSync(file, "utf8").split("\n");
-  return lines.filter((line) => line !== "").map((line): RunRecord => JSON.parse(line));
-}
-
-function outcomeOf(records: readonly RunRecord[], asked: Asked, isCutOff: boolean): Outcome {
-  const ends = records.filter((record) => record.kind === "end");
-  const times = records.filter((record) => record.kind === "file");
-  // what failed by itself comes first
-  const failures = records
-    .filter((record) => record.kind === "failure")
-    .sort((a, b) => Number(a.isCancelled) - Number(b.isCancelled));
-  const all = failures.map((record) => ({ record, failure: failureOf(record, asked) }));
-  const isWholeFile = ({ record, failure }: (typeof all)[number]) =>
-    record.isCancelled && failure.path.length === 0;
-  const unfinished = new Set(
-    records.filter((record) => record.kind === "unfinished").map(({ file }) => relative(ROOT, file)),
-  );
-  // With a global teardown node's runner goes on after the interrupt, and says of each file that it was cancelled.
-  for (const each of all) if (isCutOff && isWholeFile(each)) unfinished.add(each.failure.file);
-  const ended = times.map(({ file, seconds }) => ({ file: relative(ROOT, file), seconds }));
-  const through = new Set(ended.filter(({ file }) => !unfinished.has(file)).map(({ file }) => file));
-  const leftOut = isCutOff ? asked.files.filter((file) => !through.has(file)) : [];
-  const isOurs = ({ record, failure }: (typeof all)[number]) =>
-    record.isCancelled && leftOut.includes(failure.file);
-  const counts = ends.at(-1) ?? NOTHING;
-  const cancelledByUs = Math.min(counts.cancelled, all.filter(isOurs).length);
-  return {
-    leftOut,
-    counts: {
-      ...counts,
-      tests: counts.tests - cancelledByUs,
-      cancelled: counts.cancelled - cancelledByUs,
-    },
-    times: ended,
-    failures: all.filter((one) => !isOurs(one)).map(({ failure }) => failure),
-  };
-}
-
-/** A file that failed as a whole is a test that has the file's name. */
-function failureOf({ file, path, message }: FailureRecord, { group, runs }: Asked): Failure {
-  const [first = ""] = path;
-  const isFile = path.length === 1 && (file === undefined || join(ROOT, first) === file || first === file);
-  const name = relative(ROOT, file ?? join(ROOT, first));
-  return {
-    file: name,
-    path: isFile ? [] : path,
-    message,
-    again: again({ group, runs, file: name, path: isFile ? [] : path }),
-  };
-}
-
-interface Alone {
-  readonly group: Group;
-  readonly runs: number;
-  readonly file: string;
-  readonly path: readonly string[];
-}
-
-function again({ group, runs, file, path }: Alone): string {
-  const name = path.length === 0 ? "" : ` --name ${quoted(`^${escaped(path.join(" "))}$`)}`;
-  const share = runs === 1 ? "" : ` --runs ${runs}`;
-  return `${NODE} test/runner/main.ts ${group.name} ${file}${name}${share}`;
-}
-
-function escaped(text: string): string {
-  return text.replace(/[.*+?^${}()|[\]\\/]/g, "\\$&");
-}
-
-function quoted(text: string): string {
-  return `'${text.replaceAll("'", "'\\''")}'`;
+  // the last one may have been cut off
+  return lines.filter((line) => line.endsWith("}")).map((line): RunRecord => JSON.parse(line));
 }

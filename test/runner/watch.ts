@@ -3,7 +3,7 @@
 import { globSync, readFileSync, watch as watchFolder } from "node:fs";
 import { dirname, join, relative } from "node:path";
 import { ROOT } from "./files.ts";
-import type { Asked } from "./tests.ts";
+import type { Asked } from "./outcome.ts";
 
 const FOLDERS = ["allocator", "cli", "ipam-plugin", "kube", "scripts", "system", "test", "webhook"];
 /** An editor writes a file in several steps. */

@@ -1,0 +1,138 @@
+// SPDX-License-Identifier: Apache-2.0
+// A run in namespaces of its own: whatever its tests leave is seen and ends with it, and nobody else is blamed.
+import assert from "node:assert/strict";
+import { spawn, spawnSync } from "node:child_process";
+import {
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  writeFileSync,
+} from "node:fs";
+import { tmpdir } from "node:os";
+import { join, relative } from "node:path";
+import { afterEach, beforeEach, describe, it } from "node:test";
+import { ROOT } from "./files.ts";
+import { mountPoints } from "./leftovers.ts";
+import { pathsToKeep } from "./namespaces.ts";
+import { SuiteRun } from "./run.ts";
+
+const skip = process.getuid?.() === 0 ? false : "needs root";
+
+/** Leaves what bears no mark of its run. */
+const LEAVES = `
+  import { execFileSync } from "node:child_process";
+  import { mkdirSync, mkdtempSync } from "node:fs";
+  import { tmpdir } from "node:os";
+  import { it } from "node:test";
+  it("leaves a network namespace", () => execFileSync("ip", ["netns", "add", "example"]));
+  it("leaves mounts", () => {
+    execFileSync("mount", ["-t", "tmpfs", "tmpfs", mkdtempSync(tmpdir() + "/berth-mounted-")]);
+    execFileSync("mount", ["-t", "tmpfs", "tmpfs", "/mnt"]);
+  });
+  it("leaves a folder straight in /tmp", () => mkdirSync("/tmp/berth-straight"));
+  it("leaves a daemon", () => execFileSync("env", ["-i", "setsid", "-f", "sleep", "2345"], { stdio: "ignore" }));
+`;
+
+describe("namespaces of a run", () => {
+  let folder: string;
+  let examples: string;
+  beforeEach(() => {
+    folder = mkdtempSync(join(tmpdir(), "berth-outside-"));
+    mkdirSync(join(ROOT, "build"), { recursive: true });
+    examples = mkdtempSync(join(ROOT, "build/example-"));
+  });
+  afterEach(() => {
+    rmSync(folder, { recursive: true });
+    rmSync(examples, { recursive: true });
+  });
+
+  async function runOf(source: string, more: NodeJS.ProcessEnv = {}) {
+    writeFileSync(join(examples, "a.test.ts"), source);
+    // what node's runner tells the processes that it starts would make ours one of them
+    const { NODE_TEST_CONTEXT: _, ...env } = process.env;
+    const run = new SuiteRun("example", { ...env, ...more, BERTH_REPORT: folder }, { output: "ignore" });
+    const files = [relative(ROOT, join(examples, "a.test.ts"))];
+    await run.pass({ group: { name: "host", files, isolation: "process" }, files, runs: 1 });
+    return (await run.finish()).summary;
+  }
+
+  it("name all that is left, and end it", { skip }, async () => {
+    const { tests, passed, complaints } = await runOf(LEAVES);
+    assert.deepEqual([tests, passed], [4, 4], complaints.join("\n"));
+    const said = complaints.map((line) =>
+      line.replace(/\d+ sleep/, "PID sleep").replace(/-\w{6}(?=\/|$)/g, "-*"),
+    );
+    assert.deepEqual(said.map((line) => line.replace(/directory: .*\//, "directory: ")).sort(), [
+      "left behind: the network namespace example",
+      "left in the temporary directory: berth-mounted-* (1)",
+      "left in the temporary directory: berth-straight (1)",
+      "left mounted: /mnt",
+      "left mounted: /tmp/berth-mounted-*",
+      "left running, and killed: PID sleep 2345",
+    ]);
+    assert.ok(!existsSync("/tmp/berth-straight"));
+    assert.ok(!existsSync("/run/netns/example"));
+    assert.ok(!mountPoints(readFileSync("/proc/self/mountinfo", "utf8")).includes("/mnt"));
+    const commands = readdirSync("/proc").filter((pid) => /^\d+$/.test(pid));
+    assert.ok(!commands.some((pid) => spawnSync("cat", [`/proc/${pid}/cmdline`]).stdout.includes("2345")));
+    assert.deepEqual(readdirSync(examples), ["a.test.ts"]);
+  });
+
+  it("do not blame a run for what others leave meanwhile", { skip }, async () => {
+    const other = spawn("sleep", ["5432"], { detached: true, stdio: "ignore" });
+    const others = join(folder, "others");
+    const source = `
+      import { existsSync, statSync } from "node:fs";
+      import { it } from "node:test";
+      it("waits for the others", async () => {
+        while (!existsSync(${JSON.stringify(join(examples, "go"))})) await new Promise((next) => setTimeout(next, 20));
+      });`;
+    const running = runOf(source);
+    mkdirSync(others);
+    spawnSync("mount", ["-t", "tmpfs", "tmpfs", others]);
+    const name = `n-${process.pid}`;
+    spawnSync("ip", ["netns", "add", name]);
+    mkdirSync(join(tmpdir(), name));
+    try {
+      writeFileSync(join(examples, "go"), "");
+      assert.deepEqual((await running).complaints, []);
+    } finally {
+      other.kill();
+      spawnSync("umount", [others]);
+      spawnSync("ip", ["netns", "del", name]);
+      rmSync(join(tmpdir(), name), { recursive: true });
+    }
+  });
+
+  it("show a run what its variables name below /tmp, to read and to write", { skip }, async () => {
+    writeFileSync(join(folder, "config"), "kept");
+    const source = `
+      import { readdirSync, readFileSync, writeFileSync } from "node:fs";
+      import { it } from "node:test";
+      it("reads and writes", () => {
+        if (readFileSync(process.env.EXAMPLE + "/config", "utf8") !== "kept") throw new Error("another file");
+        writeFileSync(process.env.EXAMPLE + "/written", readdirSync("/tmp").join(" "));
+      });`;
+    const { passed, complaints, failures } = await runOf(source, { EXAMPLE: folder });
+    assert.deepEqual([passed, complaints, failures], [1, [], []]);
+    const [first = ""] = relative("/tmp", folder).split("/");
+    assert.equal(readFileSync(join(folder, "written"), "utf8"), first);
+  });
+
+  it("keep each path once, and nothing that is not there or not below /tmp", () => {
+    const env = {
+      HOME: folder,
+      CACHE: join(folder, "inner"),
+      PATH: `/usr/bin:${examples}`,
+      TMPDIR: "/tmp/of-somebody",
+      ABSENT: "/tmp/nobody-has-this",
+      ROUND: `${folder}/../x`,
+    };
+    mkdirSync(join(folder, "inner"));
+    const expected = [folder, examples].filter((path) => path.startsWith("/tmp/")).sort();
+    assert.deepEqual(pathsToKeep(env, [folder]), expected);
+  });
+});

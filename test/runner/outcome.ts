@@ -1,0 +1,153 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the records of one run of node's test runner come to. Pure.
+import { join, relative } from "node:path";
+import { ROOT } from "./files.ts";
+import type { FailureRecord, RunRecord } from "./record.ts";
+import { type Counts, type Failure, type FileTime, NOTHING } from "./results.ts";
+import type { Group } from "./suites.ts";
+
+export interface Asked {
+  readonly group: Group;
+  readonly files: readonly string[];
+  /** The share of random runs and repetitions. */
+  readonly runs: number;
+  /** Only tests whose full name matches. */
+  readonly name?: string | undefined;
+}
+
+export interface Outcome {
+  readonly counts: Counts;
+  readonly times: readonly FileTime[];
+  readonly failures: readonly Failure[];
+  /** Files that were not through at the deadline. */
+  readonly leftOut: readonly string[];
+}
+
+const NODE = "node_modules/.bin/node";
+const UNTOLD = "its process ended before it had told of its tests: it has none, or one of them ended it";
+
+export function outcomeOf(records: readonly RunRecord[], asked: Asked, isCutOff: boolean): Outcome {
+  const of = <Kind extends RunRecord["kind"]>(kind: Kind) =>
+    records.filter((record): record is Extract<RunRecord, { kind: Kind }> => record.kind === kind);
+  const times = of("file").map(({ file, seconds }) => ({ file: relative(ROOT, file), seconds }));
+  const unfinished = new Set(of("unfinished").map(({ file }) => relative(ROOT, file)));
+  const all = of("failure").map((record) => ({ record, failure: failureOf(record, asked) }));
+  // With a global teardown node's runner goes on after the interrupt, and says of each file that it was cancelled.
+  for (const { record, failure } of all)
+    if (isCutOff && record.isCancelled && failure.path.length === 0) unfinished.add(failure.file);
+  const through = new Set(times.filter(({ file }) => !unfinished.has(file)).map(({ file }) => file));
+  const leftOut = isCutOff ? asked.files.filter((file) => !through.has(file)) : [];
+  const isOurs = ({ record, failure }: Told) => record.isCancelled && leftOut.includes(failure.file);
+  const counts = of("end").at(-1) ?? NOTHING;
+  const cancelledByUs = Math.min(counts.cancelled, all.filter(isOurs).length);
+  const lastBegun = of("begun").at(-1)?.file ?? "";
+  const exits = of("exit").map(({ file, message }) =>
+    wholeFile(relative(ROOT, file === "" ? lastBegun : file), message, asked),
+  );
+  const told = withoutRepeats([...exits.map(asTold), ...all.filter((one) => !isOurs(one))]);
+  const isWhole = of("end").length > 0 && unfinished.size === 0 && !isCutOff;
+  return {
+    leftOut,
+    counts: {
+      ...countsOf(counts),
+      tests: counts.tests - cancelledByUs,
+      cancelled: counts.cancelled - cancelledByUs,
+    },
+    times,
+    failures: [...withCancelled(told), ...(isWhole ? untold(records, asked, told) : [])],
+  };
+}
+
+interface Told {
+  readonly record: Pick<FailureRecord, "isCancelled">;
+  readonly failure: Failure;
+}
+
+const asTold = (failure: Failure): Told => ({ record: { isCancelled: false }, failure });
+
+function countsOf({ tests, suites, passed, failed, cancelled, skipped, todo }: Counts): Counts {
+  return { tests, suites, passed, failed, cancelled, skipped, todo };
+}
+
+/** A file fails as a whole once, for the first reason that is known. */
+function withoutRepeats(told: readonly Told[]): readonly Told[] {
+  const files = new Set<string>();
+  return told.filter(({ failure: { file, path } }) => {
+    if (path.length > 0) return true;
+    const isNew = !files.has(file);
+    files.add(file);
+    return isNew;
+  });
+}
+
+/** What failed by itself, each with the number of those that were cancelled with it; then what else was cancelled. */
+function withCancelled(told: readonly Told[]): readonly Failure[] {
+  const own = told.filter(({ record }) => !record.isCancelled).map(({ failure }) => failure);
+  const cancelled = told.filter(({ record }) => record.isCancelled).map(({ failure }) => failure);
+  const causeOf = (one: Failure) => own.find((cause) => isWithin(one, cause));
+  return [
+    ...own.map((cause) => ({
+      ...cause,
+      cancelled: cancelled.filter((one) => causeOf(one) === cause).length,
+    })),
+    ...cancelled.filter((one) => causeOf(one) === undefined),
+  ];
+}
+
+function isWithin(one: Failure, cause: Failure): boolean {
+  return one.file === cause.file && cause.path.every((name, depth) => one.path[depth] === name);
+}
+
+/** Files that are through without a test, or without having said so. */
+function untold(records: readonly RunRecord[], asked: Asked, told: readonly Told[]): readonly Failure[] {
+  const having = (kind: "file" | "empty") =>
+    new Set(records.flatMap((one) => (one.kind === kind ? [relative(ROOT, one.file)] : [])));
+  const [timed, empty] = [having("file"), having("empty")];
+  const failed = new Set(told.map(({ failure }) => failure.file));
+  return asked.files
+    .filter((file) => !failed.has(file))
+    .flatMap((file) => {
+      if (asked.group.isolation === "process" && !timed.has(file)) return [wholeFile(file, UNTOLD, asked)];
+      // by a name some files are left with none
+      return empty.has(file) && asked.name === undefined ? [wholeFile(file, "it has no test", asked)] : [];
+    });
+}
+
+function wholeFile(file: string, message: string, asked: Asked): Failure {
+  return { file, path: [], message, again: again({ ...asked, file, path: [] }), cancelled: 0 };
+}
+
+/** A file that failed as a whole is a test that has the file's name. */
+function failureOf({ file, path, message }: FailureRecord, { group, runs }: Asked): Failure {
+  const [first = ""] = path;
+  const isFile = path.length === 1 && (file === undefined || join(ROOT, first) === file || first === file);
+  const name = relative(ROOT, file ?? join(ROOT, first));
+  return {
+    file: name,
+    path: isFile ? [] : path,
+    message,
+    again: again({ group, runs, file: name, path: isFile ? [] : path }),
+    cancelled: 0,
+  };
+}
+
+interface Alone {
+  readonly group: Group;
+  readonly runs: number;
+  readonly file: string;
+  readonly path: readonly string[];
+}
+
+function again({ group, runs, file, path }: Alone): string {
+  const name = path.length === 0 ? "" : ` --name ${quoted(`^${escaped(path.join(" "))}$`)}`;
+  const share = runs === 1 ? "" : ` --runs ${runs}`;
+  return `${NODE} test/runner/main.ts ${group.name} ${file}${name}${share}`;
+}
+
+function escaped(text: string): string {
+  return text.replace(/[.*+?^${}()|[\]\\/]/g, "\\$&");
+}
+
+function quoted(text: string): string {
+  return `'${text.replaceAll("'", "'\\''")}'`;
+}
