@@ -27,29 +27,33 @@ const { values, positionals } = parseArgs({
   },
 });
 const [suite = "", ...named] = positionals;
+/** As a shell has it for what SIGINT ended. */
+const INTERRUPTED = 130;
 
+checkNamed();
 if (values.list) for (const { files } of asked()) console.log(files.join("\n"));
 else if (values.names) process.exitCode = printNames();
-else if (values.watch) await watch(asked(), (some) => pass(some));
-else process.exitCode = (await pass(asked())) ? 0 : 1;
+else if (values.watch) {
+  await watch(asked, pass);
+  process.exitCode = INTERRUPTED;
+} else process.exitCode = (await pass(asked())).isGreen ? 0 : 1;
 
 function asked(): readonly Asked[] {
-  const all = partsOf(suite)
+  return partsOf(suite)
     .map(({ group: name, runs }) => {
       const group = groupNamed(name);
       const files = filesOf(group).filter((file) => named.length === 0 || named.includes(file));
-      return {
-        group,
-        files,
-        runs: values.runs === undefined ? runs : Number(values.runs),
-        name: values.name,
-      };
+      const share = values.runs === undefined ? runs : Number(values.runs);
+      return { group, files, runs: share, name: values.name };
     })
     .filter(({ files }) => files.length > 0);
-  // a run without the tests that were asked for would look green
+}
+
+/** A run without the tests that were asked for would look green. */
+function checkNamed(): void {
+  const all = asked();
   const absent = named.filter((file) => !all.some(({ files }) => files.includes(file)));
   if (absent.length > 0) throw new Error(`${suite} has no file of tests called ${absent.join(", ")}`);
-  return all;
 }
 
 function partsOf(name: string): readonly Part[] {
@@ -67,7 +71,7 @@ function printNames(): number {
   return spawnSync(process.execPath, [...how, ...files], { cwd: ROOT, stdio: "inherit" }).status ?? 1;
 }
 
-async function pass(all: readonly Asked[]): Promise<boolean> {
+async function pass(all: readonly Asked[]) {
   const run = new SuiteRun(suite, process.env);
   const interrupt = (signal: NodeJS.Signals) => run.interrupt(signal);
   for (const signal of ["SIGINT", "SIGTERM"] as const) process.on(signal, interrupt);
@@ -75,5 +79,5 @@ async function pass(all: readonly Asked[]): Promise<boolean> {
   const { summary, text } = await run.finish();
   console.log(text);
   for (const signal of ["SIGINT", "SIGTERM"] as const) process.off(signal, interrupt);
-  return isGreen(summary);
+  return { isGreen: isGreen(summary), isInterrupted: run.isInterrupted };
 }
