@@ -15,6 +15,8 @@ export const REMEDIES: Readonly<Record<RefusalCode | FaultCode, string>> = {
     'Name another pool, or set `disabled: false` on this one: `kubectl patch ippool NAME --type merge -p \'{"spec":{"disabled":false}}\'`. Addresses that it gave before stay where they are.',
   POOL_FORBIDDEN:
     "Name a pool that is open to the pod. Or label the namespace or pod as the pool's selectors want (`kubectl get ippool NAME -o yaml`), or ask the pool's administrator.",
+  NODE_MISMATCH:
+    "Change the pod's `nodeName`, `nodeSelector` or required node affinity so that it may run where the pool's `nodeSelector` says, or name a pool of its own nodes. An address that is kept for the pod and is of the other nodes is given back by `berthctl release NAMESPACE/NAME`; then the pod gets one where it runs.",
   POOL_EXHAUSTED:
     "Release claims that nobody needs: `berthctl get claims -A` lists them, `berthctl release NAMESPACE/NAME` gives one back. Or add a range to the pool. An address that was given back is free when the pool's `cooldown` is over.",
   BLOCKS_EXHAUSTED:
@@ -72,14 +74,16 @@ export const REMEDIES: Readonly<Record<RefusalCode | FaultCode, string>> = {
 export const EXAMPLES: Readonly<Record<RefusalCode, string>> = {
   REQUEST_INVALID:
     'annotation berth.dev/ips: entry 1, "10.20.0.70/24", has a prefix; write "10.20.0.70", for the pool says the prefix',
-  ADDRESS_OUTSIDE: 'address 192.0.2.1 is in no pool; pools have "db" 10.20.0.50-10.20.0.199',
+  ADDRESS_OUTSIDE: 'address 192.0.2.1 is in no pool; name one of a pool: "db" 10.20.0.50-10.20.0.199',
   ADDRESS_EXCLUDED:
     'address 10.20.0.100 is the gateway of pool "db"; free nearby: 10.20.0.99, 10.20.0.101, 10.20.0.98',
   ADDRESS_TAKEN:
     'address 10.20.0.70 in pool "db" is held by shop/mysql-0 (StatefulSet mysql, ordinal 0); free nearby: 10.20.0.71, 10.20.0.72, 10.20.0.73; or release it with: berthctl release shop/mysql-0',
-  POOL_UNKNOWN: 'there is no pool "dbs"; there are "db"',
+  POOL_UNKNOWN: 'there is no pool "dbs"; name one of "db"',
   POOL_DISABLED: 'pool "db" takes no new reservations; name another pool',
   POOL_FORBIDDEN: 'pool "db" is not open to namespace shop; ask its administrator',
+  NODE_MISMATCH:
+    'pool "beijing" is for nodes with topology.kubernetes.io/zone=beijing, where this pod cannot run by its own nodeName, nodeSelector or node affinity; name a pool of the pod\'s nodes, or change where the pod may run',
   POOL_EXHAUSTED:
     'no free IPv4 address in pool "tiny": 1 are held or cooling; add a range, or release claims that are not needed',
   BLOCKS_EXHAUSTED:
@@ -105,5 +109,5 @@ export const EXAMPLES: Readonly<Record<RefusalCode, string>> = {
   CLAIM_REFUSED:
     'the API server refuses to create ipclaims shop/licence with 403: ipclaims.berth.dev "licence" is forbidden: exceeded quota: claims, requested: count/ipclaims.berth.dev=1, used: count/ipclaims.berth.dev=5, limited: count/ipclaims.berth.dev=5; release claims of the namespace that nobody needs, or raise the quota',
   OBJECT_INVALID:
-    "this webhook decides about StatefulSet, Deployment, CloneSet, DaemonSet, ReplicaSet, ReplicationController, Rollout, VirtualMachine, and the object is a CronJob",
+    "this webhook decides about IPPool, and the object is a IPBlock; install the webhook configurations from the chart",
 };

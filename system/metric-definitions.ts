@@ -246,6 +246,12 @@ export const METRICS = {
     help: "Sandboxes of this node with addresses of a claim that is not bound to their pod: somebody else may be given these addresses",
     labels: [],
   },
+  berth_agent_ranges_in_pools: {
+    type: "gauge",
+    by: "agent",
+    help: "Networks of this node whose own ranges have addresses that the pool gives too; none: not there",
+    labels: ["pool"],
+  },
   berth_agent_untold_detachments: {
     type: "gauge",
     by: "agent",

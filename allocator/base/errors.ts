@@ -9,6 +9,7 @@ export const REFUSALS = {
   POOL_UNKNOWN: "there is no pool of that name",
   POOL_DISABLED: "the pool takes no new reservations",
   POOL_FORBIDDEN: "the pool is not open to this namespace, pod or service account",
+  NODE_MISMATCH: "the pool is for nodes on which the pod cannot run",
   POOL_EXHAUSTED: "no pool that may serve the request has a free address",
   BLOCKS_EXHAUSTED: "the node has no block of the pool, or none with a free address",
   POOL_INVALID: "a field of the pool is not valid: a range, gateway, route or selector",

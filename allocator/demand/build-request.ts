@@ -13,7 +13,9 @@ import {
 } from "../model/claim.ts";
 import type { NamespaceState } from "../model/cluster-state.ts";
 import { type PodIdentity, slotName } from "../model/identity.ts";
+import type { PodNodes } from "../model/node-terms.ts";
 import { isFollowed } from "../model/workload-kinds.ts";
+import type { EligibilityInput } from "../planning/eligibility.ts";
 
 /** Everything about a pod that decides what it is given. */
 export interface AllocationInput {
@@ -21,6 +23,10 @@ export interface AllocationInput {
   readonly request: Request;
   readonly namespace: NamespaceState;
   readonly podLabels: Labels;
+  /** Where the pod may run by its own spec; absent: anywhere, or not known. */
+  readonly nodes?: PodNodes;
+  /** The networks that it is known to be attached to; absent: not known. */
+  readonly networks?: EligibilityInput["networks"];
   /** `spec.ordinals.start`: the first entry of a list belongs to this ordinal. */
   readonly start: number;
   /** Pools with `authorization: ServiceAccount` that the pod's account may use. */
@@ -108,7 +114,7 @@ function requestOf(
     retention: Retention;
   },
 ): AllocationRequest {
-  const { request, namespace, podLabels, usable, token, now, isKeptForOwner } = input;
+  const { request, namespace, podLabels, nodes, networks, usable, token, now, isKeptForOwner } = input;
   const wanted: ClaimRequest = {
     ...(own.entry === undefined ? {} : { addresses: own.entry }),
     ...(request.pools === undefined ? {} : { pools: request.pools }),
@@ -124,6 +130,8 @@ function requestOf(
       name,
       namespaceLabels: namespace.labels,
       podLabels,
+      ...(nodes === undefined ? {} : { nodes }),
+      ...(networks === undefined ? {} : { networks }),
       ...(own.entry === undefined ? {} : { entry: own.entry }),
       ...(request.pools === undefined ? {} : { pools: request.pools }),
       ...(request.families === undefined ? {} : { families: request.families }),

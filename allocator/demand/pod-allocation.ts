@@ -1,18 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import { isRefusal, type Refusal } from "../base/errors.ts";
+import type { Labels } from "../base/ports.ts";
 import type { Context } from "../cache/context.ts";
 import { readClaim } from "../cache/reader.ts";
 import { nameConflict } from "../lifecycle/claim-conflicts.ts";
 import { isKeptForOwner } from "../lifecycle/claim-owner.ts";
 import type { AllocationRequest } from "../lifecycle/reserve.ts";
 import { EXEMPT_NAMESPACE, readRequest } from "../manifest/annotations.ts";
-import { type KubeObject, podMetadata } from "../manifest/kubernetes-object.ts";
+import { type Fields, type KubeObject, podMetadata } from "../manifest/kubernetes-object.ts";
+import { networkAttachments } from "../manifest/network-attachments.ts";
+import { nodeTermsOf } from "../manifest/pod-nodes.ts";
 import { requestsAddress } from "../model/address-request.ts";
 import { type Claim, claimKey, isReserved } from "../model/claim.ts";
 import { workloadOf } from "../model/claim-workload.ts";
 import type { ClusterState, NamespaceState, WorkloadState } from "../model/cluster-state.ts";
 import { identityOf, type PodIdentity, type PodMetadata } from "../model/identity.ts";
+import type { PodNodes } from "../model/node-terms.ts";
 import { type AllocationInput, requestFor, requestForClaim, slotRequests } from "./build-request.ts";
 import { type DryRunResult, dryRun } from "./dry-run.ts";
 import { dryRunSlot } from "./slots.ts";
@@ -37,11 +41,29 @@ export function isExempt(pod: KubeObject): boolean {
 /** Everything that decides about the pod: what it says itself, what its namespace says, and whose it is. */
 export async function readPod(
   context: Pick<Context, "clock" | "random">,
-  inventory: Pick<ClusterState, "workload">,
+  inventory: Pick<ClusterState, "workload" | "nodes">,
   pod: KubeObject,
   namespace: NamespaceState,
 ): Promise<AllocationInput | Refusal> {
-  return await readPodAs(context, inventory, podMetadata(pod, namespace.name), namespace);
+  const input = await readPodAs(context, inventory, podMetadata(pod, namespace.name), namespace);
+  if (isRefusal(input)) return input;
+  const networks = networksAsked(pod.metadata.annotations, namespace.name);
+  return { ...input, networks, ...nodesAsked(pod.spec, inventory) };
+}
+
+/** That of the cluster is not known here: the pod may be attached to others. */
+export function networksAsked(annotations: Labels, namespace: string): AllocationInput["networks"] & object {
+  const names = networkAttachments(annotations, namespace).map(({ network }) => network);
+  return { names, isAll: false };
+}
+
+/** Where a pod of this spec may run, among the nodes that are known. */
+export function nodesAsked(
+  spec: Fields,
+  { nodes }: Pick<ClusterState, "nodes">,
+): { readonly nodes?: PodNodes } {
+  const terms = nodeTermsOf(spec);
+  return terms === undefined ? {} : { nodes: { terms, ...(nodes === undefined ? {} : { known: nodes }) } };
 }
 
 export async function readPodAs(

@@ -64,7 +64,12 @@ function turnAt({ key }: AllocationRequest): string {
 }
 
 /** A slot refused for one of these leaves the others to try. */
-const PASSING: ReadonlySet<RefusalCode> = new Set(["CLAIM_BUSY", "ADDRESS_TAKEN", "CLAIM_RELEASING"]);
+const PASSING: ReadonlySet<RefusalCode> = new Set([
+  "CLAIM_BUSY",
+  "ADDRESS_TAKEN",
+  "CLAIM_RELEASING",
+  "NODE_MISMATCH", // of a DaemonSet each pod is for a node of its own
+]);
 
 /**
  * A set has as many claims to read as it has slots, and most of them are in use: those that look free in the view go
@@ -97,10 +102,15 @@ function usedUp(slots: readonly AllocationRequest[], met: ReadonlyMap<Allocation
   if (only !== undefined) return only;
   const why = obstacles.slice(0, MOST_NAMED).map((obstacle) => obstacle.message);
   if (obstacles.length > MOST_NAMED) why.push(`and ${obstacles.length - MOST_NAMED} more`);
-  if (!obstacles.every(isNamesake)) why.push("add entries for replicas and maxSurge, or lower them");
-  const state = obstacles.some(isNamesake) ? NONE_FREE : ALL_IN_USE;
+  if (!obstacles.every(isForOthers)) why.push("add entries for replicas and maxSurge, or lower them");
+  const state = obstacles.some(isForOthers) ? NONE_FREE : ALL_IN_USE;
   const words = `${slots.length === 1 ? state.one : state.many(slots.length)}: ${why.join("; ")}`;
   return refuse("SET_EXHAUSTED", words, { namespace: slots[0]?.key.namespace ?? "" });
+}
+
+/** It would not be had if nobody used it either. */
+function isForOthers(obstacle: Refusal): boolean {
+  return isNamesake(obstacle) || obstacle.code === "NODE_MISMATCH";
 }
 
 /** So many slots are spoken of in a refusal. */

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import { shortDuration } from "../base/go-duration.ts";
+import type { Labels } from "../base/ports.ts";
 import type { RecordReader } from "../cache/reader.ts";
 import { type Request, requestsAddress } from "../model/address-request.ts";
 import type { Identity } from "../model/claim.ts";
-import { identityOf, type PodIdentity, type PodOwner } from "../model/identity.ts";
+import { COMPLETION_INDEX, identityOf, type PodIdentity, type PodOwner } from "../model/identity.ts";
 import { groupOf, isFollowed } from "../model/workload-kinds.ts";
 
 /** A pod, or the pods of a template: whose they are, and what they ask for. */
@@ -141,15 +142,15 @@ function outlivesPods({ sticky, retention }: Request): boolean {
 
 /**
  * How the pods of a template stand whose owner is not read, and who controls them. Only a pod itself says who it is; this is
- * one of them, as it will be.
+ * one of them, as it will be. `index`: of a Job whose pods have one.
  */
-export function identityOfPods({
-  apiVersion,
-  kind,
-  name,
-}: Identity): Pick<Keepsake, "podIdentity" | "owner"> {
-  const owner = { apiVersion, kind, name, uid: "" };
-  const pod = { namespace: "", name: "", generateName: `${name}-`, labels: {}, annotations: {}, owner };
+export function identityOfPods(
+  { apiVersion, kind, name }: Identity,
+  index?: number,
+): Pick<Keepsake, "podIdentity" | "owner"> {
+  const owner = { apiVersion, kind: kind === "CronJob" ? "Job" : kind, name, uid: "" };
+  const annotations: Labels = index === undefined ? {} : { [COMPLETION_INDEX]: `${index}` };
+  const pod = { namespace: "", name: "", generateName: `${name}-`, labels: {}, annotations, owner };
   switch (`${kind} ${groupOf(apiVersion)}`) {
     case "Rollout argoproj.io":
       return { podIdentity: { kind: "set", workload: name, identity: { apiVersion, kind, name } }, owner };

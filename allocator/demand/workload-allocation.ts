@@ -5,12 +5,13 @@ import type { Labels } from "../base/ports.ts";
 import type { Context } from "../cache/context.ts";
 import type { AllocationRequest } from "../lifecycle/reserve.ts";
 import { EXEMPT_NAMESPACE, readRequest } from "../manifest/annotations.ts";
-import { type KubeObject, workloadState } from "../manifest/kubernetes-object.ts";
+import { type Fields, type KubeObject, workloadState } from "../manifest/kubernetes-object.ts";
 import type { Request } from "../model/address-request.ts";
 import type { Identity } from "../model/claim.ts";
-import type { NamespaceState, WorkloadState } from "../model/cluster-state.ts";
+import type { ClusterState, NamespaceState, WorkloadState } from "../model/cluster-state.ts";
 import type { PodIdentity } from "../model/identity.ts";
 import { type AllocationInput, requestFor } from "./build-request.ts";
+import { networksAsked, nodesAsked } from "./pod-allocation.ts";
 
 /** The most ordinals that are looked at in advance; each pod beyond them reserves for itself. */
 export const MAX_PRERESERVED_ORDINALS = 1000;
@@ -26,12 +27,12 @@ export interface Template {
 
 /** `annotations`: those of the template that Berth answers, if not all of them. */
 export function readTemplate(
-  context: Pick<Context, "clock" | "random">,
+  context: Pick<Context, "clock" | "random"> & Pick<ClusterState, "nodes">,
   object: KubeObject,
   namespace: NamespaceState,
   annotations: Labels = templateAnnotations(object),
 ): Template | Refusal {
-  const template = object.spec.at("template");
+  const template = podTemplate(object);
   const meta = template.at("metadata");
   const request = readRequest(annotations, namespace);
   if (isRefusal(request)) return request;
@@ -45,6 +46,8 @@ export function readTemplate(
       request,
       namespace,
       podLabels: meta.texts("labels"),
+      networks: networksAsked(meta.texts("annotations"), namespace.name),
+      ...nodesAsked(template.at("spec"), context),
       start: workload.start,
       token: context.random.token(),
       now: context.clock.now(),
@@ -53,7 +56,27 @@ export function readTemplate(
 }
 
 export function templateAnnotations(object: KubeObject): Labels {
-  return object.spec.at("template").at("metadata").texts("annotations");
+  return podTemplate(object).at("metadata").texts("annotations");
+}
+
+function podTemplate(object: KubeObject): Fields {
+  return (object.kind === "CronJob" ? jobSpec(object) : object.spec).at("template");
+}
+
+function jobSpec({ kind, spec }: KubeObject): Fields {
+  return kind === "CronJob" ? spec.at("jobTemplate").at("spec") : spec;
+}
+
+/** The last index of a Job whose pods have one each, or of the Jobs of a CronJob. */
+export function lastIndexOf(object: KubeObject): number | undefined {
+  if (!isJob(object)) return undefined;
+  const spec = jobSpec(object);
+  const isIndexed = spec.text("completionMode") === "Indexed";
+  return isIndexed ? Math.max(0, spec.count("completions", 1) - 1) : undefined;
+}
+
+export function isJob({ kind }: Pick<KubeObject, "kind">): boolean {
+  return kind === "Job" || kind === "CronJob";
 }
 
 /** Who the workload's pods are, without an ordinal or slot. */

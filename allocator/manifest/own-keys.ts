@@ -46,12 +46,12 @@ export function unknownKey(carrier: Carrier, annotations: Labels, before: Labels
   return refuse("REQUEST_INVALID", `annotation ${shown}: ${adviceOn(carrier, key)}`, { annotation: shown });
 }
 
-/** Of a pod that asks for nothing: what Berth writes itself, which somebody may have written to ask for an address. */
-export function writtenByOthers(annotations: Labels): string[] {
+/** Of what asks for nothing: annotations that Berth writes itself, and that somebody may have written to ask for an address. */
+export function writtenByOthers(annotations: Labels, effect: string): string[] {
   const keys = ASSIGNED.filter((key) => Object.hasOwn(annotations, key));
   if (keys.length === 0) return [];
   return [
-    `annotations that berth alone writes ask for nothing, and are removed from this pod: ${keys.join(", ")}; for an address write ${IPS} or ${POOLS}`,
+    `annotations that berth alone writes ask for nothing, and ${effect}: ${keys.join(", ")}; for an address write ${IPS} or ${POOLS}`,
   ];
 }
 

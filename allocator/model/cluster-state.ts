@@ -2,6 +2,7 @@
 
 import type { Labels } from "../base/ports.ts";
 import type { PodOwner } from "./identity.ts";
+import type { NodeFacts } from "./node-terms.ts";
 
 /** A pod as far as addresses are concerned. */
 export interface PodState {
@@ -75,6 +76,8 @@ export interface ClusterState {
   namespace(name: string): Promise<NamespaceState | undefined>;
   /** Known never to run its pods again: deleted with its grace over, out-of-service, or fenced by an operator. */
   fenced(node: string): Promise<boolean>;
+  /** What is known of nodes now, which only proposes; absent or undefined: nothing. */
+  readonly nodes?: (() => Iterable<NodeFacts> | undefined) | undefined;
 }
 
 /** A namespace that the inventory does not know yet has the one label that every namespace has. */

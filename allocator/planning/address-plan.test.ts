@@ -75,12 +75,12 @@ describe("addresses asked for by name", () => {
     [
       "in no pool",
       { entry: addrs("10.20.0.49") },
-      'ADDRESS_OUTSIDE: address 10.20.0.49 is in no pool; pools have "db" 10.20.0.50-10.20.0.199, "web" 10.30.0.1-10.30.0.6',
+      'ADDRESS_OUTSIDE: address 10.20.0.49 is in no pool; name one of a pool: "db" 10.20.0.50-10.20.0.199, "web" 10.30.0.1-10.30.0.6',
     ],
     [
       "in no pool, IPv6",
       { entry: addrs("fd00::1") },
-      'ADDRESS_OUTSIDE: address fd00::1 is in no pool; pools have "db" fd00:20::1-fd00:20::ffff:ffff:ffff:ffff, "six" fd00:30::1-fd00:30::3',
+      'ADDRESS_OUTSIDE: address fd00::1 is in no pool; name one of a pool: "db" fd00:20::1-fd00:20::ffff:ffff:ffff:ffff, "six" fd00:30::1-fd00:30::3',
     ],
     [
       "of another pool than is named",
@@ -177,12 +177,12 @@ describe("any address", () => {
     [
       "of a pool that is not there",
       { pools: ["a", "c"] },
-      'POOL_UNKNOWN: there is no pool "c"; there are "a", "b"',
+      'POOL_UNKNOWN: there is no pool "c"; name one of "a", "b"',
     ],
     [
       "of a CIDR that no pool has",
       { pools: ["10.0.0.0/24"] },
-      'POOL_UNKNOWN: there is no pool "10.0.0.0/24"; there are "a", "b"',
+      'POOL_UNKNOWN: there is no pool "10.0.0.0/24"; name one of "a", "b"',
     ],
   ];
   for (const [title, ask, outcome] of cases) {

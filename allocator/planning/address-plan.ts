@@ -9,6 +9,7 @@ import { isPredecessor } from "../model/claim.ts";
 import type { ByFamily } from "../pool/namespace-bounds.ts";
 import { familiesOf, intervalsOf, type Pool } from "../pool/pool.ts";
 import { ineligibility, poolDisabled, quotaExceeded } from "./eligibility.ts";
+import { nodeFits, onOtherNodes } from "./node-fit.ts";
 import { familiesFor, isIn, type PoolConstraints, partOf, type Source, sourcesFor } from "./pool-choice.ts";
 import {
   addressInBlock,
@@ -78,6 +79,7 @@ function planExact(view: RecordReader, ask: AddressConstraints, entry: AddressEn
     const why =
       notNamed(pool, ask, address) ??
       ineligibility(view, pool, ask, held)?.() ??
+      elsewhere(pool, ask) ??
       entryRefusal(view, pool, address) ??
       inBlock(view, pool, address);
     if (why !== undefined) return why;
@@ -88,6 +90,10 @@ function planExact(view: RecordReader, ask: AddressConstraints, entry: AddressEn
   const counted = [...(ask.holds ?? []), ...goingOver(view, ask, entry)];
   const beyond = lots.length === 0 ? undefined : beyondLimits(view, { ...ask, holds: counted }, wanted);
   return beyond ?? { kind: "take", keep, lots };
+}
+
+function elsewhere(pool: Pool, { nodes, namespace }: AddressConstraints): Refusal | undefined {
+  return nodeFits(nodes, [pool])[0] === "never" ? onOtherNodes([pool], namespace) : undefined;
 }
 
 /** What counts for the namespace already, as the claim's that this one takes over from. */

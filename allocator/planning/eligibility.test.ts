@@ -41,6 +41,27 @@ describe("pools that nobody named", () => {
     assert.equal(served(view), "c a b d");
   });
 
+  it("of one priority are those that say whom they are for, then the default, then the others", () => {
+    const pools = [
+      six("a", 1),
+      six("b", 2, { default: true }),
+      six("c", 3, { namespaceSelector: {} }),
+      six("d", 4, { priority: 1 }),
+    ];
+    assert.equal(served(viewOf({ pools })), "d c b a");
+  });
+
+  it("that are for networks are for pods that are known to be on one of them, or that name them", () => {
+    const view = viewOf({ pools: [six("a", 1, { networks: ["shop/vlan10", "net"] }), six("b", 2)] });
+    const on = (...names: string[]) => ({ networks: { names, isAll: false } });
+    assert.equal(served(view), "b");
+    assert.equal(served(view, on("shop/vlan20")), "b");
+    assert.equal(served(view, on("shop/vlan20", "shop/vlan10")), "a b");
+    assert.equal(served(view, { ...on(), pools: ["a"] }), "a");
+    const only = { networks: { names: ["x"], isAll: true }, pools: ["a"] };
+    assert.match(served(view, only), /^POOL_FORBIDDEN: pool "a" is for networks shop\/vlan10, net, and x is/);
+  });
+
   it("are those that select the namespace and the pod", () => {
     const pools = [
       six("a", 1, { namespaceSelector: labelled("team", "bank") }),

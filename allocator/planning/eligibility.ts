@@ -4,9 +4,11 @@ import { type Refusal, refuse } from "../base/errors.ts";
 import type { Labels } from "../base/ports.ts";
 import type { RecordReader } from "../cache/reader.ts";
 import { type Address, familyOf } from "../ip/address.ts";
+import type { PodNodes } from "../model/node-terms.ts";
 import { type LabelSelector, matches } from "../pool/label-selector.ts";
 import { type Bound, type ByFamily, countedBy } from "../pool/namespace-bounds.ts";
 import type { Pool } from "../pool/pool.ts";
+import { isOnNetwork, otherNetwork } from "../pool/pool-networks.ts";
 import { quoted } from "./refusal-messages.ts";
 
 /** Everything about an identity and its namespace that decides which pools are open to it. */
@@ -14,6 +16,10 @@ export interface EligibilityInput {
   readonly namespace: string;
   readonly namespaceLabels: Labels;
   readonly podLabels: Labels;
+  /** The networks that it is attached to, so far as is known. `isAll`: to no other. */
+  readonly networks?: { readonly names: readonly string[]; readonly isAll: boolean };
+  /** Where the pod may run by its own spec; absent: anywhere, or not known. */
+  readonly nodes?: PodNodes;
   /** Pools with `authorization: ServiceAccount` that the pod's service account may use. */
   readonly usable?: ReadonlySet<string>;
   /** What the identity's claim holds already: kept where it still fits, and not counted against limits. */
@@ -38,6 +44,10 @@ export function ineligibility(
   if (!opensTo(pool.spec.podSelector, applying.podLabels)) {
     const words = `pool ${quoted(pool.name)} takes only pods with other labels than this one's (its podSelector)`;
     return () => refuse("POOL_FORBIDDEN", words, details);
+  }
+  const { networks } = applying;
+  if (networks?.isAll === true && !isOnNetwork(pool, networks.names)) {
+    return () => otherNetwork(pool, networks.names, applying.namespace);
   }
   if (pool.authorization === "ServiceAccount" && applying.usable?.has(pool.name) !== true) {
     const words = `pool ${quoted(pool.name)} is only for service accounts with the verb "use" on it; ask its administrator for a role`;

@@ -1,12 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 // Which pools may serve a request, in which order, and of which families.
 
-import type { Refusal } from "../base/errors.ts";
+import { isRefusal, type Refusal } from "../base/errors.ts";
 import type { RecordReader } from "../cache/reader.ts";
 import type { Address, Family } from "../ip/address.ts";
 import type { AddressSpace } from "../pool/address-space.ts";
 import { familiesOf, type Pool, rangeOf } from "../pool/pool.ts";
+import { selectsSome } from "../pool/pool-choice.ts";
+import { isOnNetwork, otherNetwork } from "../pool/pool-networks.ts";
 import { type EligibilityInput, ineligibility } from "./eligibility.ts";
+import { keptElsewhere, nodeFits, onOtherNodes } from "./node-fit.ts";
 import { noPool, unknownPool } from "./refusal-messages.ts";
 
 /** What decides which pools are asked. */
@@ -22,22 +25,57 @@ export interface Source {
   readonly part: AddressSpace;
 }
 
-/** Named pools in the order of their naming, else every open pool by priority. */
+/**
+ * Named pools in the order of their naming, else every open pool by priority. Those that the pod could not use, because it may
+ * run on none of their nodes, are passed over; those that have none of its nodes now come last.
+ */
 export function sourcesFor(view: RecordReader, ask: PoolConstraints): readonly Source[] | Refusal {
-  return ask.pools === undefined ? openSources(view, ask) : namedSources(view, ask, ask.pools);
+  const sources = ask.pools === undefined ? openSources(view, ask) : namedSources(view, ask, ask.pools);
+  return isRefusal(sources) || ask.nodes === undefined ? sources : onItsNodes(view, ask, sources);
+}
+
+function onItsNodes(
+  view: RecordReader,
+  { nodes, namespace, holds = [] }: PoolConstraints,
+  sources: readonly Source[],
+): readonly Source[] | Refusal {
+  const pools = sources.map(({ pool }) => pool);
+  const fits = nodeFits(nodes, pools);
+  const having = (fit: (typeof fits)[number]) => sources.filter((_, i) => fits[i] === fit);
+  const elsewhere = having("never");
+  for (const address of holds) {
+    const source = elsewhere.find(({ part }) => isIn(part, address));
+    if (source !== undefined && view.poolOf(address) === source.pool)
+      return keptElsewhere(source.pool, address, namespace);
+  }
+  if (elsewhere.length === sources.length) return onOtherNodes(pools, namespace);
+  return [...having("now"), ...having("later")];
 }
 
 function openSources(view: RecordReader, ask: PoolConstraints): readonly Source[] | Refusal {
   const open: Source[] = [];
   const closed: (() => Refusal)[] = [];
   for (const pool of view.pools()) {
-    const why = ineligibility(view, pool, ask, keepsOf(view, pool, ask));
+    const keeps = keepsOf(view, pool, ask);
+    const why = ineligibility(view, pool, ask, keeps) ?? (keeps ? undefined : networkUnknown(pool, ask));
     if (why === undefined) open.push({ pool, part: pool });
     else closed.push(why);
   }
-  if (open.length > 0) return open;
+  if (open.length > 0) return open.sort((a, b) => b.pool.priority - a.pool.priority || rank(a) - rank(b));
   const [only] = closed;
   return only !== undefined && closed.length === 1 ? only() : noPool(view, ask.namespace);
+}
+
+/** Of one priority: those that say whom they are for, then the default, then the others. */
+function rank({ pool }: Source): number {
+  if (selectsSome(pool)) return 0;
+  return pool.spec.default === true ? 1 : 2;
+}
+
+/** A pool that is for some networks is for pods that are known to be on one of them, and for those that name it. */
+function networkUnknown(pool: Pool, { networks, namespace }: PoolConstraints): (() => Refusal) | undefined {
+  const names = networks?.names ?? [];
+  return isOnNetwork(pool, names) ? undefined : () => otherNetwork(pool, names, namespace);
 }
 
 function namedSources(

@@ -121,19 +121,22 @@ describe("the other refusals", () => {
   it("outside names the ranges of the family, or that there is none", () => {
     assert.equal(
       addressOutside(viewOf({ pools: [poolRecord("web", "10.30.0.0/29")] }), addr("fd00::1")).message,
-      "address fd00::1 is in no pool; there is no IPv6 pool",
+      "address fd00::1 is in no pool; there is no IPv6 pool, create an IPPool first",
     );
     const many = viewOf({
       pools: Array.from({ length: 9 }, (_, n) => poolRecord(`p${n}`, `10.${n}.0.0/29`)),
     });
     assert.equal(
       addressOutside(many, addr("10.99.0.1")).message,
-      'address 10.99.0.1 is in no pool; pools have "p0" 10.0.0.1-10.0.0.6, "p1" 10.1.0.1-10.1.0.6, "p2" 10.2.0.1-10.2.0.6, "p3" 10.3.0.1-10.3.0.6, "p4" 10.4.0.1-10.4.0.6',
+      'address 10.99.0.1 is in no pool; name one of a pool: "p0" 10.0.0.1-10.0.0.6, "p1" 10.1.0.1-10.1.0.6, "p2" 10.2.0.1-10.2.0.6, "p3" 10.3.0.1-10.3.0.6, "p4" 10.4.0.1-10.4.0.6',
     );
   });
 
   it("unknownPool lists what there is, and is never longer than a screen", () => {
-    assert.equal(unknownPool(viewOf({}), "db").message, 'there is no pool "db"; there are no pools yet');
+    assert.equal(
+      unknownPool(viewOf({}), "db").message,
+      'there is no pool "db"; there are no pools yet, create an IPPool first',
+    );
     const many = viewOf({
       pools: Array.from({ length: 99 }, (_, n) => poolRecord(`p${n}`, `10.${n}.0.0/29`)),
     });

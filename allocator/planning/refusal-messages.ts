@@ -135,13 +135,18 @@ export function addressOutside(view: RecordReader, address: Address): Refusal {
     ),
   );
   const have =
-    ranges.length === 0 ? `there is no ${family} pool` : `pools have ${ranges.slice(0, 5).join(", ")}`;
+    ranges.length === 0
+      ? `there is no ${family} pool, create an IPPool first`
+      : `name one of a pool: ${ranges.slice(0, 5).join(", ")}`;
   return refuse("ADDRESS_OUTSIDE", `address ${address} is in no pool; ${have}`, { address });
 }
 
 export function unknownPool(view: RecordReader, name: string): Refusal {
   const names = view.pools().map((pool) => quoted(pool.name));
-  const have = names.length === 0 ? "there are no pools yet" : `there are ${names.slice(0, 10).join(", ")}`;
+  const have =
+    names.length === 0
+      ? "there are no pools yet, create an IPPool first"
+      : `name one of ${names.slice(0, 10).join(", ")}`;
   return refuse("POOL_UNKNOWN", `there is no pool ${quoted(name)}; ${have}`, { pool: name });
 }
 

@@ -89,7 +89,7 @@ describe("the pools that a network names", () => {
     );
     assert.equal(
       said([WEB, TILL], { network: ["till", "wbe"] }),
-      'POOL_UNKNOWN: there is no pool "wbe"; there are "till", "web"',
+      'POOL_UNKNOWN: there is no pool "wbe"; name one of "till", "web"',
     );
     assert.equal(
       said([WEB], { network: ["web"], namespaceLabels: {} }),

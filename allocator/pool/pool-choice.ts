@@ -5,6 +5,7 @@ import { FAMILIES, type Family } from "../ip/address.ts";
 import { blockLength } from "./blocks.ts";
 import { matches } from "./label-selector.ts";
 import type { Pool } from "./pool.ts";
+import { isOnNetwork, otherNetwork } from "./pool-networks.ts";
 
 /** What decides which pools a pod without a claim is served from. */
 export interface ChoiceInput {
@@ -13,6 +14,8 @@ export interface ChoiceInput {
   readonly podLabels: Labels;
   /** Of the node that it is on. */
   readonly nodeLabels: Labels;
+  /** Names of the network that it is attached to; absent: not known. */
+  readonly networks?: readonly string[];
   /** `ipam.pools` of the network's configuration. */
   readonly network?: readonly string[];
   /** What the pod's annotation names; where it has none, its namespace's. */
@@ -93,7 +96,9 @@ function poolsNamed(pools: readonly Pool[], names: readonly string[]): readonly 
     const pool = pools.find((one) => one.name === name);
     if (pool === undefined) {
       const there =
-        pools.length === 0 ? "there are no pools" : `there are ${listOf(pools.map((p) => p.name))}`;
+        pools.length === 0
+          ? "there are no pools yet, create an IPPool first"
+          : `name one of ${listOf(pools.map((p) => p.name))}`;
       return refuse("POOL_UNKNOWN", `there is no pool "${name}"; ${there}`, { pool: name });
     }
     found.push(pool);
@@ -103,10 +108,14 @@ function poolsNamed(pools: readonly Pool[], names: readonly string[]): readonly 
 
 /** Why the pool does not serve the pod where it is. */
 function closedTo(pool: Pool, pod: ChoiceInput): Refusal | undefined {
-  const why = closedToPod(pool, pod);
+  const why = closedToPod(pool, pod) ?? closedToNetwork(pool, pod);
   if (why !== undefined || matches(pool.spec.nodeSelector, pod.nodeLabels)) return why;
   const words = `pool "${pool.name}" is for nodes with other labels than this one's (its nodeSelector)`;
   return refuse("POOL_FORBIDDEN", words, { pool: pool.name, namespace: pod.namespace });
+}
+
+function closedToNetwork(pool: Pool, { networks = [], namespace }: ChoiceInput): Refusal | undefined {
+  return isOnNetwork(pool, networks) ? undefined : otherNetwork(pool, networks, namespace);
 }
 
 /** Why it serves the pod nowhere. Who may `use` a pool is asked at admission, and without a claim there was none. */
@@ -129,8 +138,9 @@ function closedToPod(pool: Pool, pod: ChoiceInput): Refusal | undefined {
 }
 
 /** It says whom it is for; one that does not is for those who name it. */
-function selectsSome({ spec }: Pool): boolean {
-  return [spec.namespaceSelector, spec.podSelector, spec.nodeSelector].some((one) => one !== undefined);
+export function selectsSome({ spec }: Pool): boolean {
+  const said = [spec.namespaceSelector, spec.podSelector, spec.nodeSelector, spec.networks];
+  return said.some((one) => one !== undefined);
 }
 
 function hasBlocks(pool: Pool): boolean {

@@ -2,6 +2,7 @@
 import type { Refusal } from "../base/errors.ts";
 import {
   flag,
+  invalidPool,
   list,
   object,
   oneOf,
@@ -54,6 +55,8 @@ export interface PoolSpec {
   readonly nodeSelector?: LabelSelector;
   readonly namespaceSelector?: LabelSelector;
   readonly podSelector?: LabelSelector;
+  /** Names of networks, or namespace/name of NetworkAttachmentDefinitions; absent: any. */
+  readonly networks?: readonly string[];
   /** Among the pools that match: higher first, then the name. Default 0. */
   readonly priority?: number;
   /** Serves pods that ask for nothing where no other pool with blocks selects them. */
@@ -72,6 +75,18 @@ const MOST_INTERVALS = 4096;
 /** resolv.conf is lines of words: anything that ends a word or a line would write other directives. */
 const DOMAIN = /^[A-Za-z0-9_.-]+$/;
 const RESOLVER_OPTION = /^[a-z0-9-]+(?::[0-9]+)?$/;
+
+/** As CNI wants a network's name; before the slash the namespace of a NetworkAttachmentDefinition. */
+const NETWORK = /^(?:[a-z0-9](?:[-a-z0-9]{0,61}[a-z0-9])?\/)?[A-Za-z0-9][A-Za-z0-9_.-]{0,252}$/;
+const NETWORKS = list(textLike(NETWORK, "macvlan-conf or shop/net-b"), 64);
+
+function networks(value: unknown, field: string): Refusal | undefined {
+  const isEmpty = Array.isArray(value) && value.length === 0;
+  return (
+    NETWORKS(value, field) ??
+    (isEmpty ? invalidPool(field, "is empty; leave it out for any network") : undefined)
+  );
+}
 
 const INTERVALS = list(text(100), MOST_INTERVALS);
 
@@ -114,6 +129,7 @@ const spec = (fields: ObjectShape, authorization: Validator): Validator =>
       nodeSelector: checkSelector,
       namespaceSelector: checkSelector,
       podSelector: checkSelector,
+      networks,
       priority: whole(-2_147_483_648, 2_147_483_647),
       default: flag,
       limits: fields({

@@ -42,7 +42,7 @@ describe("berthctl explain", () => {
     assert.deepEqual(stdout.split("\n"), [
       "pod/shop/mysql-0   10.20.0.70, fd00:20::70   10.20.0.70: pool db: its claim holds it already; fd00:20::70: pool db: asked for by address",
       "pod/shop/a         10.20.0.71                pool db: asked for by address",
-      'pod/shop/b         refused                   there is no pool "nope"; there are "db"',
+      'pod/shop/b         refused                   there is no pool "nope"; name one of "db"',
       "pod/shop/c         -                         it asks for no fixed address; the network's configuration gives it any",
       "",
     ]);
@@ -184,7 +184,7 @@ describe("berthctl explain", () => {
   for (const [argv, code, message] of [
     [["pod/shop/x"], 1, "there is no pod shop/x; see what there is with: berthctl get pods -A"],
     [["claim/shop/x"], 1, "there is no claim shop/x; see what there is with: berthctl get claims -A"],
-    [["10.9.0.1"], 1, 'address 10.9.0.1 is in no pool; pools have "db" 10.20.0.50-10.20.0.199'],
+    [["10.9.0.1"], 1, 'address 10.9.0.1 is in no pool; name one of a pool: "db" 10.20.0.50-10.20.0.199'],
     [["pod/x"], 1, "there is no pod default/x; see what there is with: berthctl get pods -A"],
     [["pod", "shop/x"], 1, "there is no pod shop/x; see what there is with: berthctl get pods -A"],
     [

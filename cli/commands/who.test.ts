@@ -59,7 +59,7 @@ describe("berthctl who", () => {
     assert.deepEqual(await data.call("who", "10.9.0.1"), {
       code: 1,
       stdout: "",
-      stderr: 'Error: address 10.9.0.1 is in no pool; pools have "db" 10.20.0.50-10.20.0.199\n',
+      stderr: 'Error: address 10.9.0.1 is in no pool; name one of a pool: "db" 10.20.0.50-10.20.0.199\n',
     });
   });
 

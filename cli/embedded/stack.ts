@@ -127,6 +127,7 @@ async function assemble(
   unused.keep(); // from here on an ADD may be answered
   const agent = await startAgent({
     ...{ database, socketPath, claimSource, clock, random, log, bootId, metrics },
+    pools: () => view.pools(),
     runtimeRecords: recordsIn(RESULT_FOLDERS, linuxHost),
     // files are written by the host's own clock
     hostLocalLeases: leasesOn(linuxHost, RESULT_FOLDERS, () => options.clock.now()),

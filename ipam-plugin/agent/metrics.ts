@@ -7,7 +7,8 @@ import { SOURCES } from "./journal/attachment.ts";
 import type { AgentServices } from "./services/services.ts";
 
 /** Gauges of what this node has and has yet to do. `spool` is the folder of the releases that wait. */
-export function measureNode({ metrics, attachments, journal, clock }: AgentServices, spool: string): void {
+export function measureNode(services: AgentServices, spool: string): void {
+  const { metrics, attachments, journal, clock, rangeOverlaps } = services;
   metrics.gauge?.("berth_agent_attachments", () => {
     const attached = attachments.attached();
     return SOURCES.filter((source) => source !== "unknown").map((source) => ({
@@ -17,6 +18,9 @@ export function measureNode({ metrics, attachments, journal, clock }: AgentServi
   });
   gaugeOf(metrics, "berth_agent_untold_detachments", () => attachments.untold().length);
   gaugeOf(metrics, "berth_journal_failing", () => (journal.failing ? 1 : 0));
+  metrics.gauge?.("berth_agent_ranges_in_pools", () =>
+    [...rangeOverlaps.networksByPool()].map(([pool, value]) => ({ labels: { pool }, value })),
+  );
   metrics.gauge?.("berth_agent_spooled_releases", async () => {
     const { waiting, bad } = await listSpool(spool);
     const counts = { waiting: waiting.length, bad: bad.length };

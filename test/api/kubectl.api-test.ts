@@ -136,7 +136,7 @@ if (havePartsOrSkip(["etcd", "kube-apiserver", "kubectl"])) {
       const refusals = {
         "10.20.0.70": held,
         "192.0.2.1":
-          'address 192.0.2.1 is in no pool; pools have "db" 10.20.0.50-10.20.0.199, "vault" 10.50.0.1-10.50.0.6',
+          'address 192.0.2.1 is in no pool; name one of a pool: "db" 10.20.0.50-10.20.0.199, "vault" 10.50.0.1-10.50.0.6',
         "10.20.0.65": `address 10.20.0.65 is excluded from pool "db"; ${nearby}`,
         "10.20.0.100":
           'address 10.20.0.100 is the gateway of pool "db"; free nearby: 10.20.0.99, 10.20.0.101, 10.20.0.98',
@@ -185,6 +185,35 @@ if (havePartsOrSkip(["etcd", "kube-apiserver", "kubectl"])) {
         removed.stderr,
         /"pools\.berth\.dev" denied the request: pool db is in use: it still holds 10\.20\.0\.70 \(shop\/licence\), /,
       );
+    });
+
+    it("hears of the templates of a Job and a CronJob what their pods' controller would not pass on", async () => {
+      const jobs = (annotations: Readonly<Record<string, string>>): readonly Json[] => {
+        const containers = [{ name: "app", image: "registry.example/app:1" }];
+        const template = { metadata: { annotations }, spec: { restartPolicy: "Never", containers } };
+        const metadata = { name: `sums-${Object.keys(annotations).join("").length}`, namespace: "shop" };
+        const spec = { schedule: "@yearly", jobTemplate: { spec: { template } } };
+        return [
+          { apiVersion: "batch/v1", kind: "Job", metadata, spec: { template } },
+          { apiVersion: "batch/v1", kind: "CronJob", metadata, spec },
+        ];
+      };
+      for (const job of jobs({ "berth.dev/ip": "10.20.0.70" }))
+        assert.match(
+          await apply(job),
+          /"workloads\.berth\.dev" denied the request: annotation berth\.dev\/ip: .*did you mean berth\.dev\/ips\?$/,
+        );
+      for (const job of jobs({ "ovn.kubernetes.io/ip_address": "10.20.0.70" }))
+        assert.match(
+          await apply(job),
+          /^Warning: annotation ovn\.kubernetes\.io\/ip_address is kube-ovn's, /,
+        );
+      for (const job of jobs({ "berth.dev/addresses": "10.20.0.70" }))
+        assert.match(
+          await apply(job),
+          /^Warning: annotations that berth alone writes ask for nothing, and are removed from its pods: berth\.dev\/addresses; /,
+        );
+      for (const job of jobs({ note: "x" })) assert.equal(await apply(job), "");
     });
 
     it("rehearses with --dry-run=server and kubectl diff, and writes nothing", async () => {

@@ -244,6 +244,7 @@ export const anyPool: fc.Arbitrary<PoolRecord> = fc.record(
         nodeSelector: anySelector,
         namespaceSelector: anySelector,
         podSelector: anySelector,
+        networks: fc.uniqueArray(fc.constantFrom("net", "macvlan-conf", "shop/net-b"), { minLength: 1 }),
         priority: fc.integer({ min: -2_147_483_648, max: 2_147_483_647 }),
         limits: fc.record(
           { perNamespace: fc.integer({ min: 1, max: 2_147_483_647 }) },

@@ -74,6 +74,7 @@ const FULL_POOL: Whole<PoolSpec> = {
   nodeSelector: SELECTOR,
   namespaceSelector: SELECTOR,
   podSelector: SELECTOR,
+  networks: ["macvlan-conf", "shop/net-b"],
   priority: 1,
   default: true,
   limits: { perNamespace: 50, retention: { perNamespace: 20, ttl: "720h" } },

@@ -25,7 +25,7 @@ const REFUSALS: readonly { readonly what: string; readonly object: Json; readonl
   {
     what: "an address outside of every pool",
     object: pod("outside", ips("10.99.0.1")),
-    words: /address 10\.99\.0\.1 is in no pool; pools have .*"lab" 10\.40\.1\.1-10\.40\.1\.254/,
+    words: /address 10\.99\.0\.1 is in no pool; name one of a pool: .*"lab" 10\.40\.1\.1-10\.40\.1\.254/,
   },
   {
     what: "an excluded address",

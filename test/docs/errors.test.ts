@@ -21,7 +21,6 @@ import {
   pod,
   poolObject,
   statefulPod,
-  workload,
 } from "../support/objects.ts";
 import { send } from "../support/reviewing.ts";
 import { openWorld, type World, type WorldOptions } from "../support/world.ts";
@@ -89,6 +88,17 @@ const STORIES: Readonly<Record<Exclude<RefusalCode, OfAgent>, Story>> = {
   POOL_UNKNOWN: { object: from("dbs") },
   POOL_DISABLED: { pools: db({ disabled: true }), object: from("db") },
   POOL_FORBIDDEN: { pools: db({ namespaceSelector: { matchLabels: { team: "bank" } } }), object: from("db") },
+  NODE_MISMATCH: {
+    pools: [
+      poolRecord("beijing", "10.1.0.0/24", {
+        nodeSelector: { matchLabels: { "topology.kubernetes.io/zone": "beijing" } },
+      }),
+    ],
+    object: pod("licence", {
+      annotations: { "berth.dev/pools": "beijing" },
+      spec: { nodeSelector: { "topology.kubernetes.io/zone": "shanghai" } },
+    }),
+  },
   POOL_EXHAUSTED: {
     pools: [TINY],
     before: admitted(pod("other", { annotations: { "berth.dev/pools": "tiny" } })),
@@ -130,7 +140,10 @@ const STORIES: Readonly<Record<Exclude<RefusalCode, OfAgent>, Story>> = {
     object: claimObject("mysql-0", {}),
   },
   CLAIM_REFUSED: { wrap: overQuota, object: from("db") },
-  OBJECT_INVALID: { route: "/validate/workloads", object: workload("CronJob", "report") },
+  OBJECT_INVALID: {
+    route: "/validate/pools",
+    object: { apiVersion: "berth.dev/v1alpha1", kind: "IPBlock", metadata: { name: "b" } },
+  },
 };
 
 describe("docs/errors.md", () => {

@@ -6,7 +6,10 @@ import { dirname, join, normalize } from "node:path";
 import { describe, it } from "node:test";
 
 const ROOT = join(import.meta.dirname, "../..");
-const DOCUMENTS = globSync(["*.md", "docs/*.md", "charts/**/*.md"], { cwd: ROOT }).toSorted();
+const DOCUMENTS = globSync(
+  ["*.md", "docs/**/*.md", "test/**/*.md", "examples/**/*.md", "ipam-plugin/**/*.md", "charts/**/*.md"],
+  { cwd: ROOT },
+).toSorted();
 const read = (path: string) => readFileSync(join(ROOT, path), "utf8");
 
 /** As GitHub makes anchors of headings. */

@@ -76,13 +76,13 @@ const REFUSED: readonly Refused[] = [
     why: "outside every pool",
     annotations: { "berth.dev/ips": "192.168.1.1" },
     reason: "ADDRESS_OUTSIDE",
-    message: `address 192.168.1.1 is in no pool; pools have ${RANGES}`,
+    message: `address 192.168.1.1 is in no pool; name one of a pool: ${RANGES}`,
   },
   {
     why: "in the network of a pool and not in its range",
     annotations: { "berth.dev/ips": "10.20.0.10" },
     reason: "ADDRESS_OUTSIDE",
-    message: `address 10.20.0.10 is in no pool; pools have ${RANGES}`,
+    message: `address 10.20.0.10 is in no pool; name one of a pool: ${RANGES}`,
   },
   {
     why: "of another pool than the one that is named",
@@ -108,7 +108,7 @@ const REFUSED: readonly Refused[] = [
     why: "of a pool that does not exist",
     annotations: { "berth.dev/pools": "dp" },
     reason: "POOL_UNKNOWN",
-    message: 'there is no pool "dp"; there are "db", "lab", "web"',
+    message: 'there is no pool "dp"; name one of "db", "lab", "web"',
   },
   {
     why: "of a family that the pool does not have",

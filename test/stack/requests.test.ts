@@ -19,6 +19,8 @@ const MANIFESTS = [
   ),
   pool("web", [{ cidr: "10.30.0.0/24", gateway: "10.30.0.1" }], { cooldown: "0s" }),
   pool("lab", ["10.40.0.0/28"], { cooldown: "0s" }),
+  pool("vlan10", ["10.70.0.0/24"], { cooldown: "0s", networks: ["lab/vlan10"], priority: 9 }),
+  pool("vlan20", ["10.80.0.0/24"], { cooldown: "0s", networks: ["vlan20"], priority: 9 }),
   pool("duo", ["10.60.0.0/24", "fd00:60::/64"], { cooldown: "0s" }),
 ];
 describe("requests", () => {
@@ -295,5 +297,38 @@ describe("requests", () => {
       code: 7,
     });
     assert.deepEqual(await site.stack.attachedContainers(), [eth0.containerID]);
+  });
+
+  it("E0115 no network is given an address of a pool that is for others", async () => {
+    const object = await site.api.create(pod("shop", "on-net", { "berth.dev/pools": "vlan20" }));
+    const sandbox = sandboxOf(object);
+    const { msg: words } = failureOf(await site.runtime.add(sandbox));
+    assert.match(words, /pool "vlan20" is for networks vlan20, and net is none of them/);
+    const silent = sandboxOf(await site.api.create(pod("shop", "silent-on-net")));
+    assert.match(
+      failureOf(await runtimeWith({ pools: ["vlan20"] }).add(silent)).msg,
+      /pool "vlan20" is for networks vlan20/,
+    );
+    const vlan20 = new Runtime({ socket: site.stack.socket, network: networkOf({}, { name: "vlan20" }) });
+    assert.match((await vlan20.attach(sandbox)).join(), /^10\.80\.0\.\d+\/24$/);
+    await vlan20.detach(sandbox);
+  });
+
+  it("E0116 a pool that is for an attachment is chosen for pods that have it, and its address goes to that interface", async () => {
+    const networks = { "k8s.v1.cni.cncf.io/networks": "lab/vlan10@data0" };
+    const sticky = { "berth.dev/sticky": "true" };
+    const plain = await site.api.create(pod("shop", "on-one-net", sticky));
+    assert.doesNotMatch(plain.metadata.annotations?.["berth.dev/addresses"] ?? "", /^10\.[78]0\./);
+    const kept = await site.api.create(pod("shop", "on-two-nets", { ...networks, ...sticky }));
+    const address = kept.metadata.annotations?.["berth.dev/addresses"];
+    assert.match(address ?? "", /^10\.70\.0\./);
+    const sandbox = sandboxOf(kept);
+    const first = runtimeWith({ ranges: [[{ subnet: "10.99.0.0/24" }]] });
+    assert.match((await first.attach(sandbox)).join(), /^10\.99\.0\./);
+    const second = { ...sandbox, interface: "data0" };
+    const vlan10 = new Runtime({ socket: site.stack.socket, network: networkOf({}, { name: "bridge-10" }) });
+    assert.deepEqual(await vlan10.attach(second), [`${address}/24`]);
+    await vlan10.detach(second);
+    await first.detach(sandbox);
   });
 });

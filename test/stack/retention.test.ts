@@ -147,6 +147,31 @@ describe("retention", () => {
     await untilLeft("few", "", 3 * FREE_WITHIN_MS);
   });
 
+  it("E0143 ttl, when-deleted and when-scaled of a namespace hold for its StatefulSets that ask for nothing", async () => {
+    const annotations = {
+      "berth.dev/pools": "db",
+      "berth.dev/when-scaled": "Release",
+      "berth.dev/when-deleted": "Retain",
+      "berth.dev/ttl": "30m",
+    };
+    await site.api.create(namespace("brief", { annotations, labels: { "berth.dev/admission": "enabled" } }));
+    const left = async () => Object.keys(await site.stack.claims("brief")).join(" ");
+    const until = (names: string, withinMs: number) =>
+      site.stack.passTime(`claims "${names}" are left`, withinMs, async () =>
+        (await left()) === names ? true : undefined,
+      );
+    const set = await site.api.create(statefulSet("brief", "db", { replicas: 2 }, {}));
+    const [first, second] = [await site.run(podOf(set, 0)), await site.run(podOf(set, 1))];
+    await site.api.create(statefulSet("brief", "db", { replicas: 1 }, {}));
+    await site.end(second);
+    await until("db-0", FREE_WITHIN_MS);
+    await site.end(first);
+    await site.api.delete(set);
+    await site.stack.clock.leap(HOUR_MS / 2 - FREE_WITHIN_MS, HOUR_MS / 20);
+    assert.equal(await left(), "db-0", "a default of Berth would have let it go with the StatefulSet");
+    await until("", 2 * FREE_WITHIN_MS);
+  });
+
   it("E0135 an address whose pod never came is free again", async () => {
     await site.api.ask({
       route: "/mutate/pods",

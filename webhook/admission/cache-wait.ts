@@ -11,6 +11,7 @@ const UNHEARD: ReadonlySet<string> = new Set<RefusalCode>([
   "POOL_UNKNOWN",
   "POOL_DISABLED",
   "POOL_FORBIDDEN",
+  "NODE_MISMATCH",
   "ADDRESS_OUTSIDE",
   "ADDRESS_EXCLUDED",
   "FAMILY_UNAVAILABLE",

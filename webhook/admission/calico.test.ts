@@ -19,7 +19,7 @@ const THEIRS = { [ADDRESSES]: '["10.244.0.5"]' };
 const OURS = { [ADDRESSES]: '["10.20.0.70"]' };
 const LEFT =
   "annotation cni.projectcalico.org/ipAddrs asks for 10.244.0.5, and berth has no such address in its pools: it is left to Calico, and berth gives this pod no address; write berth.dev/ips if berth is to";
-const OUTSIDE = 'address 10.244.0.5 is in no pool; pools have "db" 10.20.0.50-10.20.0.199';
+const OUTSIDE = 'address 10.244.0.5 is in no pool; name one of a pool: "db" 10.20.0.50-10.20.0.199';
 
 interface Wanted {
   readonly calico?: CalicoChoice;

@@ -21,7 +21,12 @@ export interface ReadAccess {
 }
 
 /** Which of these it is tells which pools there are, and what they contain. */
-const ABOUT_POOLS: ReadonlySet<RefusalCode> = new Set(["ADDRESS_OUTSIDE", "POOL_FORBIDDEN", "POOL_UNKNOWN"]);
+const ABOUT_POOLS: ReadonlySet<RefusalCode> = new Set([
+  "ADDRESS_OUTSIDE",
+  "POOL_FORBIDDEN",
+  "POOL_UNKNOWN",
+  "NODE_MISMATCH",
+]);
 /** Pools that a message names. */
 const NAMED = 5;
 
@@ -41,6 +46,7 @@ export function subjectOf({ code, details }: Refusal, namespace: string): Subjec
 export function withheld(view: RecordReader, refusal: Refusal, namespace: string): Refusal {
   if (subjectOf(refusal, namespace) === undefined) return refusal;
   const { code, details } = refusal;
+  if (code === "NODE_MISMATCH") return onOtherNodesToo(namespace);
   if (ABOUT_POOLS.has(code)) return noOpenPool(view, namespace);
   const { pool: name = "", address = "" } = details;
   if (code === "POOL_IN_USE") {
@@ -49,6 +55,13 @@ export function withheld(view: RecordReader, refusal: Refusal, namespace: string
   }
   const parsed = parseAddress(address);
   return parsed === undefined ? refusal : addressElsewhere(view, view.pool(name), parsed);
+}
+
+/** The pools are open to the namespace, and which they are is not said. */
+function onOtherNodesToo(namespace: string): Refusal {
+  const words =
+    "what is asked for, or kept for this pod, is for nodes where it cannot run by its own nodeName, nodeSelector or node affinity; change those, or ask whoever runs the network";
+  return refuse("NODE_MISMATCH", words, { namespace });
 }
 
 function noOpenPool(view: RecordReader, namespace: string): Refusal {

@@ -69,7 +69,7 @@ const CASES: readonly (readonly [string, Json, string])[] = [
   [
     "an address in no pool",
     wanting({ "berth.dev/ips": "192.0.2.1" }),
-    'ADDRESS_OUTSIDE: address 192.0.2.1 is in no pool; pools have "acl" 10.70.0.1-10.70.0.6, "db" 10.20.0.50-10.20.0.199, "gpu" 10.60.0.1-10.60.0.6, "old" 10.40.0.1-10.40.0.6, "tiny" 10.80.0.0-10.80.0.0',
+    'ADDRESS_OUTSIDE: address 192.0.2.1 is in no pool; name one of a pool: "acl" 10.70.0.1-10.70.0.6, "db" 10.20.0.50-10.20.0.199, "gpu" 10.60.0.1-10.60.0.6, "old" 10.40.0.1-10.40.0.6, "tiny" 10.80.0.0-10.80.0.0',
   ],
   [
     "an address of another pool than the named one",
@@ -89,7 +89,7 @@ const CASES: readonly (readonly [string, Json, string])[] = [
   [
     "a pool that is not there",
     wanting({ "berth.dev/pools": "dbs" }),
-    'POOL_UNKNOWN: there is no pool "dbs"; there are "acl", "db", "gpu", "old", "tiny", "vault", "web"',
+    'POOL_UNKNOWN: there is no pool "dbs"; name one of "acl", "db", "gpu", "old", "tiny", "vault", "web"',
   ],
   [
     "a disabled pool",
@@ -172,7 +172,7 @@ describe("/mutate/pods refuses", () => {
     assert.equal(await answer(null), "OBJECT_INVALID: the object has no kind");
     assert.equal(
       await answer({ kind: "ConfigMap" }),
-      "OBJECT_INVALID: this webhook decides about Pod, and the object is a ConfigMap",
+      "OBJECT_INVALID: this webhook decides about Pod, and the object is a ConfigMap; install the webhook configurations from the chart",
     );
     const annotations = { "berth.dev/pools": "db" };
     for (const metadata of [

@@ -78,7 +78,7 @@ async function decide(
   if (plain === undefined) {
     const told = judgeLeft(admission, left);
     if (isRefusal(told)) return denied(request.uid, told);
-    const warnings = [...writtenByOthers(pod.metadata.annotations), ...told];
+    const warnings = [...writtenByOthers(pod.metadata.annotations, "are removed from this pod"), ...told];
     return answer(request, pod, {}, { warnings });
   }
   if (isRefusal(plain)) return denied(request.uid, plain);

@@ -131,6 +131,96 @@ describe("a workload that is not read", () => {
   });
 });
 
+function jobOf(
+  kind: "Job" | "CronJob",
+  annotations: Readonly<Record<string, string>>,
+  spec: Json = {},
+): Json {
+  const job = { template: { metadata: { annotations } }, ...spec };
+  const its = kind === "Job" ? job : { schedule: "@daily", jobTemplate: { spec: job } };
+  return { apiVersion: "batch/v1", kind, metadata: { name: "sums", namespace: "shop" }, spec: its };
+}
+
+describe("a Job and a CronJob", () => {
+  for (const kind of ["Job", "CronJob"] as const) {
+    it(`hear what their pods would be refused for, or would not keep: ${kind}`, async () => {
+      await using world = await openWorld({ pools: POOLS });
+      const before = world.dump();
+      assert.equal(await said(world, jobOf(kind, {})), "");
+      assert.equal(await said(world, jobOf(kind, { "berth.dev/pools": "db" })), "");
+      assert.match(
+        await said(world, jobOf(kind, STICKY)),
+        /^berth.dev\/sticky has no effect on the pods of a Job/,
+      );
+      assert.match(
+        await said(world, jobOf(kind, PINNED)),
+        /^an address is held only while a pod of the Job has it/,
+      );
+      assert.match(
+        await said(world, jobOf(kind, { "berth.dev/ip": "10.20.0.70" })),
+        /^REQUEST_INVALID: annotation berth.dev\/ip: .*did you mean berth.dev\/ips\?$/,
+      );
+      assert.match(
+        await said(world, jobOf(kind, { "ovn.kubernetes.io/ip_address": "10.20.0.70" })),
+        /^annotation ovn.kubernetes.io\/ip_address is kube-ovn's, and berth does not read it/,
+      );
+      assert.equal(world.dump(), before, "and nothing is reserved or kept");
+    });
+
+    it(`whose pods have an index need an entry for each: ${kind}`, async () => {
+      await using world = await openWorld({ pools: POOLS });
+      const list = { "berth.dev/ips": "10.20.0.70;10.20.0.71", ...STICKY };
+      const indexed = (completions: number) => ({ completionMode: "Indexed", completions });
+      assert.equal(await said(world, jobOf(kind, list, indexed(2))), "");
+      assert.match(
+        await said(world, jobOf(kind, list, indexed(3))),
+        /^LIST_TOO_SHORT: the list has 2 entries, for ordinals 0 to 1, and none for ordinal 2/,
+      );
+      assert.match(
+        await said(world, jobOf(kind, list)),
+        /^REQUEST_INVALID: the request lists addresses for 2/,
+      );
+    });
+  }
+
+  it("say where an annotation belongs that stands on the object", async () => {
+    await using world = await openWorld({ pools: POOLS });
+    const cron = jobOf("CronJob", {});
+    const metadata = { name: "sums", namespace: "shop", annotations: STICKY };
+    assert.match(
+      await said(world, { ...cron, metadata }),
+      /on the CronJob itself has no effect; move it to spec.jobTemplate.spec.template.metadata.annotations$/,
+    );
+  });
+});
+
+describe("a template with annotations that Berth alone writes", () => {
+  const ASSIGNED = { "berth.dev/addresses": "10.20.0.70", "berth.dev/claim": "licence" };
+  const words = (effect: string) =>
+    `annotations that berth alone writes ask for nothing, and ${effect}: berth.dev/claim, berth.dev/addresses; for an address write berth.dev/ips or berth.dev/pools`;
+
+  for (const kind of ["StatefulSet", "Deployment", "DaemonSet", "CloneSet"]) {
+    it(`is told that they ask for nothing: ${kind}`, async () => {
+      await using world = await openWorld({ pools: POOLS });
+      const asking = workload(kind, "web", { annotations: ASSIGNED });
+      assert.equal(await said(world, asking), words("are removed from its pods"));
+      const before = { operation: "UPDATE", oldObject: asking } as const;
+      assert.equal(await said(world, asking, before), "", "and no more once it is there");
+      assert.deepEqual(await world.holdings(), {});
+      const copied = workload(kind, "web", { annotations: { ...ASSIGNED, "berth.dev/pools": "db" } });
+      assert.equal(await said(world, copied), "", "and not if it asks as well");
+      const own = workload(kind, "web", { own: ASSIGNED });
+      assert.equal(await said(world, own), words(`do nothing on a ${kind}`));
+    });
+  }
+
+  it("is told of a Job, too", async () => {
+    await using world = await openWorld({ pools: POOLS });
+    for (const kind of ["Job", "CronJob"] as const)
+      assert.equal(await said(world, jobOf(kind, ASSIGNED)), words("are removed from its pods"));
+  });
+});
+
 describe("a virtual machine that is stopped", () => {
   it("loses its address, and its launcher is told so", async () => {
     await using world = await openWorld({ pools: POOLS });

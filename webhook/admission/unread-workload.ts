@@ -2,7 +2,7 @@
 import { isRefusal, type Refusal } from "../../allocator/base/errors.ts";
 import { requestFor } from "../../allocator/demand/build-request.ts";
 import { identityOfPods, notKept } from "../../allocator/demand/unkept-requests.ts";
-import { ownerOf, type Template } from "../../allocator/demand/workload-allocation.ts";
+import { lastIndexOf, ownerOf, type Template } from "../../allocator/demand/workload-allocation.ts";
 import type { KubeObject } from "../../allocator/manifest/kubernetes-object.ts";
 import { requestsAddress } from "../../allocator/model/address-request.ts";
 
@@ -12,7 +12,7 @@ export function considerUnread(
   { request, exempt, inputOf }: Template,
 ): string[] | Refusal {
   if (!requestsAddress(request) || exempt) return [];
-  const { podIdentity, owner } = identityOfPods(ownerOf(object));
+  const { podIdentity, owner } = identityOfPods(ownerOf(object), lastIndexOf(object));
   const resolved = podIdentity.kind === "set" ? undefined : requestFor(inputOf(podIdentity));
   return isRefusal(resolved)
     ? resolved

@@ -99,7 +99,7 @@ describe("a claim made by hand", () => {
     [
       "for an address outside",
       resolved(["192.0.2.1"]),
-      'ADDRESS_OUTSIDE: address 192.0.2.1 is in no pool; pools have "db" 10.20.0.50-10.20.0.199, "vault" 10.50.0.1-10.50.0.6',
+      'ADDRESS_OUTSIDE: address 192.0.2.1 is in no pool; name one of a pool: "db" 10.20.0.50-10.20.0.199, "vault" 10.50.0.1-10.50.0.6',
     ],
     [
       "of a pool that is not open to it",
@@ -131,7 +131,7 @@ describe("a claim made by hand", () => {
     [
       "that is none",
       { ...resolved(["10.20.0.70"]), kind: "IPPool" },
-      "OBJECT_INVALID: this webhook decides about IPClaim, and the object is a IPPool",
+      "OBJECT_INVALID: this webhook decides about IPClaim, and the object is a IPPool; install the webhook configurations from the chart",
     ],
   ];
   for (const [title, object, words] of refused) {

@@ -57,7 +57,7 @@ describe("a namespace", () => {
     assert.equal(world.dump(), before);
     assert.equal(
       deniedAs(await send(world, ROUTE, pod("a"))),
-      "OBJECT_INVALID: this webhook decides about Namespace, and the object is a Pod",
+      "OBJECT_INVALID: this webhook decides about Namespace, and the object is a Pod; install the webhook configurations from the chart",
     );
   });
 });

@@ -71,7 +71,7 @@ describe("a pool", () => {
     [
       "that is none",
       { ...DB, kind: "IPBlock" },
-      "OBJECT_INVALID: this webhook decides about IPPool, and the object is a IPBlock",
+      "OBJECT_INVALID: this webhook decides about IPPool, and the object is a IPBlock; install the webhook configurations from the chart",
     ],
   ];
   for (const [title, object, words] of wrong) {

@@ -217,7 +217,7 @@ describe("any workload", () => {
       workload("Deployment", "web", { replicas: 2, annotations });
     assert.equal(
       await said(world, web({ [IPS]: "10.20.0.70;192.0.2.1;10.20.0.72" })),
-      'ADDRESS_OUTSIDE: address 192.0.2.1 is in no pool; pools have "db" 10.20.0.50-10.20.0.199, "tiny" 10.80.0.1-10.80.0.2',
+      'ADDRESS_OUTSIDE: address 192.0.2.1 is in no pool; name one of a pool: "db" 10.20.0.50-10.20.0.199, "tiny" 10.80.0.1-10.80.0.2',
     );
     assert.match(
       await said(world, web({ [IPS]: "junk" })),
@@ -281,8 +281,8 @@ describe("any workload", () => {
   it("is of a kind that has pods, and of some namespace", async () => {
     await using world = await openWorld({ pools: POOLS });
     assert.match(
-      await said(world, workload("CronJob", "report")),
-      /^OBJECT_INVALID: this webhook decides about StatefulSet, Deployment, .*, and the object is a CronJob$/,
+      await said(world, workload("ServiceMonitor", "report")),
+      /^OBJECT_INVALID: this webhook decides about StatefulSet, Deployment, .*, and the object is a ServiceMonitor; install the webhook configurations from the chart$/,
     );
     assert.equal(
       await said(world, workload("Deployment", "web", { namespace: "" })),

@@ -5,6 +5,7 @@ import { isRefusal, type Refusal } from "../../allocator/base/errors.ts";
 import { slotRequests } from "../../allocator/demand/build-request.ts";
 import { cappedTtl, notKept } from "../../allocator/demand/unkept-requests.ts";
 import {
+  isJob,
   ownerOf,
   readTemplate,
   type Template,
@@ -13,7 +14,7 @@ import {
 import { ANNOTATION_FORMATS } from "../../allocator/manifest/annotations.ts";
 import { CALICO_KEYS } from "../../allocator/manifest/foreign-requests.ts";
 import type { KubeObject } from "../../allocator/manifest/kubernetes-object.ts";
-import { unknownKey } from "../../allocator/manifest/own-keys.ts";
+import { unknownKey, writtenByOthers } from "../../allocator/manifest/own-keys.ts";
 import { requestsAddress } from "../../allocator/model/address-request.ts";
 import { namespaceOf } from "../../allocator/model/cluster-state.ts";
 import { isFollowed } from "../../allocator/model/workload-kinds.ts";
@@ -43,6 +44,8 @@ const KINDS = [
   "ReplicationController",
   "Rollout",
   "VirtualMachine",
+  "Job",
+  "CronJob",
 ];
 
 /**
@@ -70,15 +73,26 @@ async function judgeWorkload(
 ): Promise<readonly string[] | Refusal> {
   const namespace = await namespaceOf(admission.inventory, object.metadata.namespace);
   const { annotations, left } = await ownOf(admission, templateAnnotations(object), namespace);
-  const template = readTemplate(admission.context, object, namespace, annotations);
+  const { nodes } = admission.inventory;
+  const template = readTemplate({ ...admission.context, nodes }, object, namespace, annotations);
   if (isRefusal(template)) return template;
   const told = await judgeChange(admission, request, object, template);
   if (isRefusal(told)) return told;
-  const others = judgeLeft(admission, isNew(request, object) ? left : []);
+  const isChange = isNew(request, object);
+  const others = judgeLeft(admission, isChange ? left : []);
   if (isRefusal(others)) return others;
   const before = object.kind === "StatefulSet" ? beforeOf(request) : undefined;
   const lost = before === undefined ? [] : toldOfScaleDown(admission.context.view, before, object);
-  return [...told, ...others, ...lost];
+  return [...told, ...(isChange ? idleInTemplate(object, template) : []), ...others, ...lost];
+}
+
+/** What Berth writes into pods asks for no address in a template either, nor on the object. */
+function idleInTemplate(object: KubeObject, { request, exempt }: Template): string[] {
+  if (exempt || requestsAddress(request)) return [];
+  return [
+    ...writtenByOthers(templateAnnotations(object), "are removed from its pods"),
+    ...writtenByOthers(object.metadata.annotations, `do nothing on a ${object.kind}`),
+  ];
 }
 
 /** Asked for by this change, and not there before it. */
@@ -114,7 +128,8 @@ async function judgeSpec(
   object: KubeObject,
   template: Template,
 ): Promise<string[] | Refusal> {
-  return isFollowed(object.apiVersion, object.kind)
+  // the pods of a Job reserve for themselves
+  return isFollowed(object.apiVersion, object.kind) && !isJob(object)
     ? await considerAndKeep(admission, request, object, template)
     : considerUnread(object, template);
 }
@@ -161,9 +176,13 @@ function misplaced({ calico }: AdmissionContext, object: KubeObject): string[] {
     .filter((key) => object.metadata.annotations[key] !== undefined && template[key] === undefined)
     .map(
       (key) =>
-        `annotation ${key} on the ${object.kind} itself has no effect; move it to spec.template.metadata.annotations`,
+        `annotation ${key} on the ${object.kind} itself has no effect; move it to ${templateOf(object)}.metadata.annotations`,
     );
   return unknown === undefined ? known : [...known, unknown.message];
+}
+
+function templateOf({ kind }: KubeObject): string {
+  return kind === "CronJob" ? "spec.jobTemplate.spec.template" : "spec.template";
 }
 
 /** Warnings, or why not. */

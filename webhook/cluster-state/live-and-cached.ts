@@ -10,6 +10,7 @@ import type {
   WorkloadRef,
   WorkloadState,
 } from "../../allocator/model/cluster-state.ts";
+import type { NodeFacts } from "../../allocator/model/node-terms.ts";
 import { isSameGroup } from "../../allocator/model/workload-kinds.ts";
 import type { Connection } from "../../kube/api/connection.ts";
 import { apiVersionOf, JOBS } from "../../kube/api/resource.ts";
@@ -45,6 +46,7 @@ export function clusterStates({ watches, connection, clock, calico }: ClusterSta
   const cached = new CachedInventory(watches, absences);
   const live = new LiveInventory(connection, absences, calico);
   const admission: ClusterState = {
+    nodes: cached.nodes,
     pod: (namespace, name) => live.pod(namespace, name),
     fenced: (node) => live.fenced(node),
     workload: async (ref) => cached.workloadSeen(ref) ?? (await live.workload(ref)),
@@ -58,12 +60,15 @@ export function clusterStates({ watches, connection, clock, calico }: ClusterSta
 }
 
 class CachedInventory implements ClusterState {
+  readonly nodes: () => Iterable<NodeFacts> | undefined;
   readonly #watches: RunningInformers;
   readonly #absences: NodeAbsences;
 
   constructor(informers: RunningInformers, absences: NodeAbsences) {
     this.#watches = informers;
     this.#absences = absences;
+    const { nodes } = informers;
+    this.nodes = () => (nodes.isSynced ? valuesOf(nodes.all()) : undefined);
   }
 
   async pod(namespace: string, name: string): Promise<PodState | undefined> {
@@ -99,6 +104,10 @@ class CachedInventory implements ClusterState {
     if (this.#watches.isSynced()) return this.#watches;
     throw new BerthError("NOT_READY", "what is in the cluster is not loaded yet");
   }
+}
+
+function* valuesOf<T>(entries: Iterable<readonly [string, T]>): Generator<T, void, void> {
+  for (const [, value] of entries) yield value;
 }
 
 const JOBS_SEEN = { kind: JOBS.kind, apiVersion: apiVersionOf(JOBS) };

@@ -17,6 +17,7 @@ import {
   readObject,
   workloadState,
 } from "../../allocator/manifest/kubernetes-object.ts";
+import { NETWORK_ANNOTATIONS } from "../../allocator/manifest/network-attachments.ts";
 import type { NamespaceState, WorkloadState } from "../../allocator/model/cluster-state.ts";
 import { IDENTITY_ANNOTATIONS, IDENTITY_LABELS, type PodOwner } from "../../allocator/model/identity.ts";
 import { apiVersionOf, type KubeItem, PODS, type Resource } from "../../kube/api/resource.ts";
@@ -100,8 +101,14 @@ export function observedWorkload(
         "updateStrategy",
       ]),
       template: {
-        metadata: { labels: meta.texts("labels"), annotations: only(meta.texts("annotations"), requests) },
-        spec: parts(template.at("spec"), ["hostNetwork", "serviceAccountName"]),
+        metadata: {
+          labels: meta.texts("labels"),
+          annotations: only(meta.texts("annotations"), [...requests, ...NETWORK_ANNOTATIONS]),
+        },
+        spec: {
+          ...parts(template.at("spec"), ["hostNetwork", "serviceAccountName", "nodeName", "nodeSelector"]),
+          ...requiredAffinity(template.at("spec")),
+        },
       },
     },
     ...(resource.kind === "Job" ? parts(new Fields(item), ["status"]) : {}),
@@ -135,6 +142,12 @@ function only(all: Labels, keys: readonly string[]): Labels {
     return value === undefined ? [] : [[key, value] as const];
   });
   return kept.length === 0 ? NONE : Object.fromEntries(kept);
+}
+
+function requiredAffinity(spec: Fields): object {
+  const required = "requiredDuringSchedulingIgnoredDuringExecution";
+  const terms = spec.at("affinity").at("nodeAffinity").get(required);
+  return terms === undefined ? {} : { affinity: { nodeAffinity: { [required]: terms } } };
 }
 
 function parts(of: Fields, keys: readonly string[]): Readonly<Record<string, unknown>> {

@@ -161,7 +161,8 @@ class Workloads {
       namespace,
       this.#deps.calico,
     );
-    const template = readTemplate(context, seen.object, namespace, annotations);
+    const { nodes } = inventory.cached;
+    const template = readTemplate({ ...context, nodes }, seen.object, namespace, annotations);
     if (isRefusal(template)) this.#tell(key, seen, { refusal: template, note: template.message });
     if (isRefusal(template) || template.exempt || !requestsAddress(template.request)) {
       this.#waiting.leave(key);

@@ -41,16 +41,16 @@ function readIpamFor(
   return isCniError(ipam) ? ipam : { args, ipam };
 }
 
-/** What an ADD would say of the configuration alone: whoever asks for STATUS names no attachment, and CNI_ARGS is one's. */
-export async function configurationFault(
+/** The configuration alone, or what an ADD would say of it: whoever asks for STATUS names no attachment, and CNI_ARGS is one's. */
+export async function readConfiguration(
   request: Request,
   version: Version,
   services: AgentServices,
-): Promise<CniError | undefined> {
+): Promise<IpamConfig | CniError> {
   const read = readIpamFor({ ...request, invocation: { ...request.invocation, args: "" } }, version);
   if (isCniError(read)) return read;
   const dns = await readDns(read.ipam, services);
-  return isCniError(dns) ? dns : undefined;
+  return isCniError(dns) ? dns : read.ipam;
 }
 
 /** Everything that can refuse an ADD before anything is taken for it. */

@@ -51,6 +51,7 @@ async function assignFromChosen(
 
 async function assignFromRanges(ask: AddRequest, services: AgentServices): Promise<Attachment | CniError> {
   const { scope, ipam, requested, dns } = ask;
+  services.rangeOverlaps.look(scope.network, ipam.rangeSets, [...services.pools()]);
   const leases = await services.hostLocalLeases(scope);
   // from here to the commit nothing waits: two ADDs cannot choose the same
   const space = withLeases(services.attachments.space(scope), leases);

@@ -79,6 +79,36 @@ describe("the pool of a pod that asks for nothing", () => {
     assert.deepEqual([code, msg], [11, words]);
   });
 
+  it("is one of its network's, by the name of the configuration or of the attachment", async () => {
+    pool("vlan10", "10.4.0.0/24", { networks: ["bridge-10"] });
+    pool("vlan20", "10.5.0.0/24", { networks: ["shop/vlan20"] });
+    node.blockSource.grant("vlan10", "10.4.0.4/30");
+    node.blockSource.grant("vlan20", "10.5.0.4/30");
+    await node.hearBlocks();
+    const podAnnotations = { "k8s.v1.cni.cncf.io/networks": "vlan20" };
+    node.blockSource.facts = { ...known("other"), podAnnotations };
+    const conf = { name: "bridge-10" };
+    assert.deepEqual(await node.add({ ...pod("a"), conf }), ["10.4.0.4"]);
+    assert.deepEqual(await node.add({ ...pod("a"), ifname: "net1" }), ["10.5.0.4"]);
+    assert.deepEqual(await node.add(pod("a")), ["10.3.0.4"]);
+    const elsewhere = errorOf(await node.call("ADD", pod("b", { pools: ["vlan10"] })));
+    assert.match(elsewhere.msg, /pool "vlan10" is for networks bridge-10, and net is none of them/);
+    assert.deepEqual(await node.add(pod("b", { pools: ["vlan10", "rest"] })), ["10.3.0.5"]);
+  });
+
+  it("waits for the pod's annotations where a pool is for an attachment", async () => {
+    pool("vlan20", "10.5.0.0/24", { networks: ["shop/vlan20"] });
+    node.blockSource.grant("vlan20", "10.5.0.4/30");
+    await node.hearBlocks();
+    node.blockSource.facts = known("other");
+    const adding = node.call("ADD", { ...pod("a"), ifname: "net1" });
+    await new Promise(setImmediate);
+    const podAnnotations = { "k8s.v1.cni.cncf.io/networks": "vlan20" };
+    node.blockSource.facts = { ...known("other"), podAnnotations };
+    node.parts.blockFollower.wake();
+    assert.deepEqual(addressesOf(await adding), ["10.5.0.4"]);
+  });
+
   it("of a family is the first that has an address: two pools serve one pod of two families", async () => {
     const v6 = { ranges: [{ cidr: "fd00::/64" }], blockSize: { ipv6: 126 } };
     pool("six", "10.0.0.0/24", v6);

@@ -2,7 +2,9 @@
 import { BerthError, type Refusal } from "../../../allocator/base/errors.ts";
 import type { Pool } from "../../../allocator/pool/pool.ts";
 import { choosePools, type PoolChoice } from "../../../allocator/pool/pool-choice.ts";
+import { namesAttachments } from "../../../allocator/pool/pool-networks.ts";
 import type { PodFacts } from "../blocks/block-source.ts";
+import { networkNames } from "../claims/claim-networks.ts";
 import type { PodRef } from "../claims/claim-source.ts";
 import { within } from "../claims/deadline.ts";
 import type { AgentServices } from "../services/services.ts";
@@ -35,21 +37,27 @@ export async function poolsFor(
 
 /** What is missing, in words, where that may decide. */
 function chooseNow(
-  { args: { pod }, ipam: { pools: names } }: AddRequest,
+  { args: { pod }, ipam, scope, interface: attachTo }: AddRequest,
   { blockFollower }: Known,
 ): PoolChoice | Refusal | undefined | string {
+  const { pools: names } = ipam;
   const all = blockFollower.pools();
   if (blockFollower.isSynced ? all.length === 0 : !isAmong(names, all))
     return blockFollower.isSynced ? undefined : poolsMissing(names);
   const facts = pod === undefined ? {} : blockFollower.factsOf(pod);
   const asked = names.length === 0 ? all : all.filter(({ name }) => names.includes(name));
-  const missing = missingOf(asked, facts);
+  const annotations = ipam.annotations ?? facts.podAnnotations;
+  const missing = missingOf(asked, { ...facts, ...(annotations && { podAnnotations: annotations }) });
   if (missing !== undefined) return `${missing} of ${nameOf(pod)} are`;
+  const place = { pod: pod ?? NOBODY, attachment: { network: scope.network, interface: attachTo } };
+  const networks = networkNames(place, annotations ?? {});
   const { podLabels = {}, namespaceLabels = {}, nodeLabels = {} } = facts;
   const labels = { podLabels, namespaceLabels, nodeLabels };
   const network = names.length === 0 ? {} : { network: names };
-  return choosePools(all, { namespace: pod?.namespace ?? "", ...labels, ...network });
+  return choosePools(all, { namespace: pod?.namespace ?? "", ...labels, ...network, networks });
 }
+
+const NOBODY: PodRef = { namespace: "", name: "", uid: "" };
 
 /** Before everything is listed: the pools that are named are known; where none is named, it cannot be said. */
 function isAmong(names: readonly string[], pools: readonly Pool[]): boolean {
@@ -71,5 +79,6 @@ function missingOf(pools: readonly Pool[], facts: PodFacts): string | undefined 
   if (facts.namespaceLabels === undefined && asks("namespaceSelector")) return "the labels of the namespace";
   if (facts.podLabels === undefined && asks("podSelector")) return "the labels";
   if (facts.nodeLabels === undefined && asks("nodeSelector")) return "the labels of the node";
+  if (facts.podAnnotations === undefined && pools.some(namesAttachments)) return "the networks";
   return undefined;
 }

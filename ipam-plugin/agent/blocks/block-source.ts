@@ -7,6 +7,7 @@ import type { PodRef } from "../claims/claim-source.ts";
 /** What decides which pools are open to a pod. A part that is not known is absent, which does not say that there is none. */
 export interface PodFacts {
   readonly podLabels?: Labels;
+  readonly podAnnotations?: Labels;
   readonly namespaceLabels?: Labels;
   readonly nodeLabels?: Labels;
 }

@@ -25,6 +25,7 @@ import type { Claim, ClaimAttachment } from "../../../allocator/model/claim.ts";
 import { workloadOf } from "../../../allocator/model/claim-workload.ts";
 import type { ClusterState, PodState } from "../../../allocator/model/cluster-state.ts";
 import type { Stored } from "../../../allocator/store/store.ts";
+import { claimOnNetwork, networkNames } from "./claim-networks.ts";
 import {
   changed,
   isReplaced,
@@ -88,7 +89,7 @@ export class EmbeddedClaims implements ClaimSource {
       }
       if (pod !== undefined && !isItsOwn && isNamesake(pod, claim.record))
         await this.#settle(request, signal);
-      return this.#foundFor(claim, { token: lead.token, ...said }, request);
+      return this.#foundFor(claim, { token: lead.token, ...said }, { ...request, annotations });
     }
     return await this.#make(request, annotations, declined);
   }
@@ -97,8 +98,12 @@ export class EmbeddedClaims implements ClaimSource {
   #foundFor(
     { key, record }: Stored<"claim">,
     said: Pick<ClaimMatch, "token" | "assigned">,
-    { pod, attachment }: AttachRequest,
-  ): ClaimMatch | NoClaim {
+    request: AttachRequest,
+  ): ClaimMatch | NoClaim | Refusal {
+    const { pod, attachment, annotations = {} } = request;
+    const network = claimOnNetwork(this.#options.context.view, record, request, annotations);
+    if (network === "elsewhere") return NO_CLAIM;
+    if (isRefusal(network)) return network;
     const { binding } = record;
     const isBoundToIt =
       binding?.node === this.#options.node && binding.podName === pod.name && binding.podUID === pod.uid;
@@ -186,6 +191,7 @@ export class EmbeddedClaims implements ClaimSource {
       request: { pools: request.pools, ...entry },
       namespace,
       podLabels: {},
+      networks: { names: networkNames(request, annotations), isAll: true },
       start: 0,
       token: "",
       now: context.clock.now(),

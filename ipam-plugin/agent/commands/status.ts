@@ -2,7 +2,7 @@
 import { messageOf } from "../../../allocator/base/errors.ts";
 import { readVersion } from "../../cni/config.ts";
 import { cniError, isCniError } from "../../cni/errors.ts";
-import { configurationFault } from "../add/add-request.ts";
+import { readConfiguration } from "../add/add-request.ts";
 import type { Answer } from "../rpc/connection.ts";
 import { errorVersion, fail, succeed } from "../rpc/reply.ts";
 import type { AgentServices, Request } from "../services/services.ts";
@@ -14,11 +14,12 @@ import type { AgentServices, Request } from "../services/services.ts";
  */
 export async function status(request: Request, services: AgentServices): Promise<Answer> {
   const { config } = request;
-  const { journal, clock, notReady } = services;
+  const { journal, clock, notReady, rangeOverlaps, pools } = services;
   const version = readVersion(config, "STATUS");
   if (isCniError(version)) return fail(errorVersion(config.fields), version);
-  const fault = await configurationFault(request, version, services);
-  if (fault !== undefined) return fail(version, fault);
+  const ipam = await readConfiguration(request, version, services);
+  if (isCniError(ipam)) return fail(version, ipam);
+  rangeOverlaps.look(config.network, ipam.rangeSets, [...pools()]);
   const why = notReady();
   if (why !== undefined) return fail(version, cniError("NOT_AVAILABLE", why));
   if (!journal.failing) return succeed();

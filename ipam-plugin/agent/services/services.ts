@@ -7,6 +7,7 @@ import {
   noopMetrics,
   type Random,
 } from "../../../allocator/base/ports.ts";
+import type { Pool } from "../../../allocator/pool/pool.ts";
 import type { Database } from "../../../allocator/store/sqlite/database.ts";
 import type { NetworkConfig } from "../../cni/config.ts";
 import type { Invocation } from "../../cni/environment.ts";
@@ -22,6 +23,7 @@ import type { Call } from "../rpc/frame.ts";
 import { DeliveryTracker } from "./delivery-tracker.ts";
 import { DetachReporter } from "./detach-reporter.ts";
 import { InFlight } from "./in-flight.ts";
+import { RangeOverlaps } from "./range-overlaps.ts";
 
 /** The namespace that this process runs in: the host's, for an agent that is set up as it should be. */
 const OWN_NETNS = "/proc/self/ns/net";
@@ -32,6 +34,8 @@ export interface ServicesOptions {
   readonly claimSource: ClaimSource;
   /** Absent: no pool has blocks. */
   readonly blockSource?: BlockSource;
+  /** Every pool that is known; absent: those of `blockSource`. */
+  readonly pools?: () => Iterable<Pool>;
   readonly clock: Clock;
   readonly random: Random;
   readonly log: Logger;
@@ -58,6 +62,9 @@ export interface AgentServices {
   readonly receipts: DeliveryTracker;
   readonly notices: DetachReporter;
   readonly claimSource: ClaimSource;
+  readonly pools: () => Iterable<Pool>;
+  /** Which networks' own ranges lie in one of them. */
+  readonly rangeOverlaps: RangeOverlaps;
   readonly host: Host;
   readonly notReady: () => string | undefined;
   readonly hostLocalLeases: HostLocalLeases;
@@ -82,6 +89,7 @@ export interface Request {
 export async function createServices(options: ServicesOptions): Promise<AgentServices> {
   const { claimSource, clock, random, log, metrics = noopMetrics, bootId, host = linuxHost } = options;
   const { notReady = () => undefined, hostLocalLeases = noLeases, blockSource: source = noBlocks } = options;
+  const { pools = () => source.pools() } = options;
   const journal = new Journal(options.database);
   const contents = journal.load();
   const blocks = new NodeBlocks(() => clock.now());
@@ -96,6 +104,8 @@ export async function createServices(options: ServicesOptions): Promise<AgentSer
     receipts: new DeliveryTracker(),
     notices: new DetachReporter({ attachments, claimSource, clock, random, log }),
     claimSource,
+    pools,
+    rangeOverlaps: new RangeOverlaps(log),
     host,
     notReady,
     hostLocalLeases,

@@ -53,6 +53,25 @@ describe("the claim of a pod", () => {
     assert.equal(await found(other), SUCCEEDED);
   });
 
+  it("is for the interface of its pool's network, and none for the others; without such an interface it is refused", async () => {
+    const db = await node.world.authority.get("pool", "db");
+    assert.ok(db);
+    const spec = { ...db.record.spec, networks: ["shop/vlan10"] };
+    await node.world.authority.replace("pool", db, { ...db.record, spec });
+    await node.assign("a", "10.20.0.70");
+    const words =
+      'POOL_FORBIDDEN: pool "db" is for networks shop/vlan10, and net is none of them (its networks)';
+    assert.equal(await found(), words);
+    const annotations = { "k8s.v1.cni.cncf.io/networks": "vlan10" };
+    node.see(podOf("a", { annotations }));
+    const further = { network: "any", containerID: "box-a", interface: "net1" };
+    assert.equal(await found(), "unclaimed");
+    assert.equal(await found(ask("a", { attachment: further })), "found shop/a");
+    node.forget("a");
+    assert.equal(await found(ask("a", { annotations })), "unclaimed");
+    assert.equal(await found(), UNKNOWN);
+  });
+
   it("is none for a pod that asks for nothing where a pool has blocks, also before anything is loaded", async () => {
     node.blockPools.add("db6");
     const request = ask("a", { annotations: {}, pools: ["db", "db6"] });

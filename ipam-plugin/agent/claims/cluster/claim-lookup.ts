@@ -12,6 +12,7 @@ import { type CalicoChoice, withoutCalico } from "../../../../allocator/manifest
 import { claimRefsFor } from "../../../../allocator/manifest/pod-claim.ts";
 import { type Request, requestsAddress } from "../../../../allocator/model/address-request.ts";
 import type { Stored } from "../../../../allocator/store/store.ts";
+import { claimOnNetwork } from "../claim-networks.ts";
 import { isReplaced, missing, NO_CLAIM, podReplaced } from "../claim-result.ts";
 import type { AttachRequest, ClaimMatch, NoClaim } from "../claim-source.ts";
 import { type NodeCache, type NodePod, type PodName, podKey } from "./node-cache.ts";
@@ -44,6 +45,8 @@ export interface LookupInput {
  * |--------------------------------------------------|-------------------------------------------|
  * | is of kube-system                                | is none of Berth's business                |
  * | has a claim and is seen here                     | found                                      |
+ * | has a claim for the network of another interface | other sources of the configuration         |
+ * | has a claim for none of its networks             | refuse                                     |
  * | has a claim and is not seen here yet             | wait; then found, and proven by the API server |
  * | has another UID than the one seen                | wait; then it is deleted, refuse           |
  * | is not known, nor are its annotations            | wait; then try again                       |
@@ -98,11 +101,16 @@ function foundFor(
   claim: Stored<"claim">,
   there: NodePod | undefined,
   { searcher, request }: { searcher: LookupInput; request: AttachRequest },
-): ClaimMatch | NoClaim | Pending {
+): ClaimMatch | NoClaim | Refusal | Pending {
   const only = searcher.interfaceOf(claim);
   if (only !== undefined && only !== request.attachment.interface) return NO_CLAIM;
   // The sandbox's own annotations, where the runtime sends them.
-  const assigned = (request.annotations ?? there?.annotations)?.[ASSIGNED_ADDRESSES]?.split(",");
+  const annotations = request.annotations ?? there?.annotations;
+  const network = claimOnNetwork(searcher.view, claim.record, request, annotations);
+  if (network === "elsewhere") return NO_CLAIM;
+  if (network === "unknown") return until(() => unknown(request, searcher.node));
+  if (network !== "serves") return network;
+  const assigned = annotations?.[ASSIGNED_ADDRESSES]?.split(",");
   const { token = "", podUID } = claim.record.binding ?? {};
   const found = {
     kind: "found",

@@ -11,6 +11,7 @@ import {
   ASSIGNED_TOKEN,
 } from "../../../../allocator/manifest/annotations.ts";
 import { Fields } from "../../../../allocator/manifest/kubernetes-object.ts";
+import { NETWORK_ANNOTATIONS } from "../../../../allocator/manifest/network-attachments.ts";
 import { type Pool, parseStoredPool, poolOf } from "../../../../allocator/pool/pool.ts";
 import { storedOf } from "../../../../allocator/store/kubernetes/objects.ts";
 import type { Stored } from "../../../../allocator/store/store.ts";
@@ -35,6 +36,7 @@ const READ = [
   ASSIGNED_ADDRESSES,
   ASSIGNED_TOKEN,
   MIRROR_POD_ANNOTATION,
+  ...NETWORK_ANNOTATIONS,
 ];
 /** The index of claims by the pod that they are bound to. */
 const BY_POD = "pod";
@@ -131,7 +133,7 @@ export class NodeInformers implements NodeCache {
     const namespaceLabels = this.#namespaces.get(ref.namespace);
     const [nodeLabels] = [...valuesOf(this.#nodes)];
     return {
-      ...(isIts && { podLabels: pod.labels }),
+      ...(isIts && { podLabels: pod.labels, podAnnotations: pod.annotations }),
       ...(namespaceLabels && { namespaceLabels }),
       ...(nodeLabels && { nodeLabels }),
     };

@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: Apache-2.0
+import assert from "node:assert/strict";
+import { describe, it } from "node:test";
+import fc from "fast-check";
+import { parsed, poolRecord } from "../../test/support/fixtures.ts";
+import { Fields } from "../manifest/kubernetes-object.ts";
+import { nodeTermsOf } from "../manifest/pod-nodes.ts";
+import { mayRunOn, type NodeFacts } from "../model/node-terms.ts";
+import { type LabelSelector, matches } from "../pool/label-selector.ts";
+import { type NodeFit, nodeFits } from "./node-fit.ts";
+
+const KEYS = ["zone", "disk"];
+/** 7 is in no expression: a value that nobody thought of. */
+const VALUES = ["1", "2", "3", "7"];
+
+const expression = (operators: readonly string[]) =>
+  fc
+    .record({
+      key: fc.constantFrom(...KEYS),
+      operator: fc.constantFrom(...operators),
+      values: fc.uniqueArray(fc.constantFrom("1", "2", "3"), { minLength: 1, maxLength: 2 }),
+    })
+    .map((one) => (one.operator.includes("Exist") ? { key: one.key, operator: one.operator } : one));
+const ANY = ["In", "NotIn", "Exists", "DoesNotExist"];
+
+const podSpec = fc.record(
+  {
+    nodeName: fc.constantFrom("node-0", "node-5"),
+    nodeSelector: fc.dictionary(fc.constantFrom(...KEYS), fc.constantFrom("1", "2", "3")),
+    terms: fc.array(
+      fc.record({
+        matchExpressions: fc.array(expression([...ANY, "Gt", "Lt"]), { minLength: 1, maxLength: 3 }),
+      }),
+      { minLength: 1, maxLength: 2 },
+    ),
+  },
+  { requiredKeys: [] },
+);
+
+const selector = fc.record({ matchExpressions: fc.array(expression(ANY), { maxLength: 3 }) });
+
+/** Every node that there could be, by these labels. */
+const EVERY: readonly NodeFacts[] = [undefined, ...VALUES].flatMap((zone, i) =>
+  [undefined, ...VALUES].map((disk, j) => ({
+    name: `node-${5 * i + j}`,
+    labels: { ...(zone === undefined ? {} : { zone }), ...(disk === undefined ? {} : { disk }) },
+  })),
+);
+
+function fitOf(spec: object, nodeSelector: object, known?: readonly NodeFacts[]): NodeFit | undefined {
+  const { terms: nodeSelectorTerms, ...rest } = spec as { terms?: unknown };
+  const required = { requiredDuringSchedulingIgnoredDuringExecution: { nodeSelectorTerms } };
+  const terms = nodeTermsOf(
+    new Fields(nodeSelectorTerms === undefined ? rest : { ...rest, affinity: { nodeAffinity: required } }),
+  );
+  if (terms === undefined) return undefined;
+  const pool = parsed(poolRecord("db", "10.0.0.0/24", { nodeSelector: nodeSelector as LabelSelector }));
+  const nodes = known === undefined ? { terms } : { terms, known: () => known };
+  const isThere = EVERY.some(
+    (node) => mayRunOn(terms, node) && matches(nodeSelector as LabelSelector, node.labels),
+  );
+  const [fit] = nodeFits(nodes, [pool]);
+  if (known === EVERY) assert.equal(fit === "now", isThere);
+  else if (fit === "never") assert.ok(!isThere || known !== undefined);
+  return fit;
+}
+
+describe("where a pod may run and where a pool is for", () => {
+  it("exclude each other only if no node could be both", () => {
+    fc.assert(
+      fc.property(podSpec, selector, (spec, nodeSelector) => {
+        const fit = fitOf(spec, nodeSelector);
+        const all = fitOf(spec, nodeSelector, EVERY);
+        // of values that are numbers, those that Gt and Lt leave may be none of these few
+        if (fit === "never") assert.notEqual(all, "now");
+        else if (!JSON.stringify(spec).match(/Gt|Lt|nodeName/)) assert.notEqual(all, "never");
+      }),
+      { numRuns: 3_000 },
+    );
+  });
+
+  it("are told from the nodes that there are, of which one is enough", () => {
+    const at = (name: string, zone: string) => ({ name, labels: { zone, disk: "1" } });
+    const pool = { matchLabels: { zone: "2" } };
+    const disk = { nodeSelector: { disk: "1" } };
+    assert.equal(fitOf(disk, pool, [at("a", "1"), at("b", "2")]), "now");
+    assert.equal(fitOf(disk, pool, [at("a", "1")]), "later");
+    assert.equal(fitOf(disk, pool, []), "later");
+    assert.equal(fitOf(disk, pool), "now");
+    assert.equal(fitOf({ nodeSelector: { zone: "1" } }, pool), "never");
+  });
+
+  it("are settled by the node's labels for a pod that names its node, if the node is known", () => {
+    const pool = { matchLabels: { zone: "2" } };
+    const known = [{ name: "a", labels: { zone: "1" } }];
+    assert.equal(fitOf({ nodeName: "a" }, pool, known), "never");
+    assert.equal(fitOf({ nodeName: "b" }, pool, known), "later");
+    assert.equal(fitOf({ nodeName: "a" }, { matchLabels: { zone: "1" } }, known), "now");
+  });
+
+  it("say nothing by what the API server refuses", () => {
+    for (const terms of [[], [{}], [{ matchExpressions: [{ key: "zone", operator: "Is" }] }]])
+      assert.equal(fitOf({ terms }, { matchLabels: { zone: "2" } }), undefined);
+  });
+});

@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: Apache-2.0
+// Whether a pod may run where the addresses of a pool are routed.
+
+import { type Refusal, refuse } from "../base/errors.ts";
+import type { Address } from "../ip/address.ts";
+import {
+  allows,
+  mayRunOn,
+  type NodeExpression,
+  type NodeFacts,
+  namesIn,
+  type PodNodes,
+} from "../model/node-terms.ts";
+import { type LabelSelector, matches } from "../pool/label-selector.ts";
+import type { Pool } from "../pool/pool.ts";
+import { quoted } from "./refusal-messages.ts";
+
+/**
+ * | now   | the pod asks for no particular nodes, or one of those that it may run on is one of the pool's              |
+ * | later | there is no such node now, but one that is added, or gets other labels, may be                             |
+ * | never | what the pod asks for and what the pool is for exclude each other, or its node is named and is another one |
+ */
+export type NodeFit = "now" | "later" | "never";
+
+/** How well each of the pools suits the pod. */
+export function nodeFits(nodes: PodNodes | undefined, pools: readonly Pool[]): readonly NodeFit[] {
+  if (nodes === undefined || pools.every(({ spec }) => spec.nodeSelector === undefined)) {
+    return pools.map(() => "now");
+  }
+  const { terms } = nodes;
+  const keys = new Set(pools.flatMap(({ spec }) => expressionsOf(spec.nodeSelector)).map(({ key }) => key));
+  const known = nodes.known?.();
+  const places = known === undefined ? undefined : placesOf(nodes, known, keys);
+  return pools.map(({ spec: { nodeSelector } }) => {
+    if (nodeSelector === undefined) return "now";
+    const isPossible = terms.some((term) => !isContradiction([...term, ...expressionsOf(nodeSelector)]));
+    if (!isPossible) return "never";
+    if (places === undefined || places.labels.some((labels) => matches(nodeSelector, labels))) return "now";
+    return places.isAll ? "never" : "later";
+  });
+}
+
+interface Places {
+  /** Of the nodes that the pod may run on, each once, as far as selectors ask about them. */
+  readonly labels: readonly NodeFacts["labels"][];
+  /** The pod may run on no others, whichever come: they are named. */
+  readonly isAll: boolean;
+}
+
+/** There may be thousands of nodes and hundreds of pools, but nodes have few values of what pools ask about. */
+function placesOf({ terms }: PodNodes, known: Iterable<NodeFacts>, keys: ReadonlySet<string>): Places {
+  const missing = new Set(namesIn(terms) ?? []);
+  const isNamed = missing.size > 0;
+  const seen = new Map<string, NodeFacts["labels"]>(); // their values -> labels
+  for (const node of known) {
+    missing.delete(node.name);
+    const values = [...keys].map((key) => (Object.hasOwn(node.labels, key) ? node.labels[key] : null));
+    const place = JSON.stringify(values);
+    if (!seen.has(place) && mayRunOn(terms, node)) seen.set(place, node.labels);
+  }
+  return { labels: [...seen.values()], isAll: isNamed && missing.size === 0 };
+}
+
+function expressionsOf(selector: LabelSelector | undefined): NodeExpression[] {
+  const { matchLabels = {}, matchExpressions = [] } = selector ?? {};
+  return [
+    ...Object.entries(matchLabels).map(
+      ([key, value]): NodeExpression => ({
+        ...{ key, operator: "In", values: [value], of: "labels" },
+      }),
+    ),
+    ...matchExpressions.map(({ values = [], ...one }): NodeExpression => ({ ...one, values, of: "labels" })),
+  ];
+}
+
+/** No node can satisfy all of them, whatever its labels are. */
+function isContradiction(expressions: readonly NodeExpression[]): boolean {
+  const byKey = Map.groupBy(expressions, ({ key, of }) => `${of} ${key}`);
+  return [...byKey.values()].some((about) => {
+    const absent = about.some(({ operator }) => operator === "DoesNotExist");
+    const present = about.filter(({ operator }) => operator !== "DoesNotExist" && operator !== "NotIn");
+    if (absent) return present.length > 0;
+    const [choice, ...others] = about.filter(({ operator }) => operator === "In");
+    const also = [...others, ...about.filter(({ operator }) => operator !== "In")];
+    return choice?.values.every((value) => !also.every((one) => allows(one, value))) ?? false;
+  });
+}
+
+/** The words for pools that the pod could have, were it for other nodes. */
+export function onOtherNodes(pools: readonly Pool[], namespace: string): Refusal {
+  const whose = pools
+    .slice(0, 5)
+    .map((pool) => `${quoted(pool.name)} is for nodes with ${selectorText(pool.spec.nodeSelector)}`);
+  return refuse(
+    "NODE_MISMATCH",
+    `pool ${whose.join(", pool ")}, where this pod cannot run by its own nodeName, nodeSelector or node affinity; name a pool of the pod's nodes, or change where the pod may run`,
+    { pool: pools.map(({ name }) => name).join(","), namespace },
+  );
+}
+
+/** The words for an address that an identity has, and that is not routed to where its pod may run now. */
+export function keptElsewhere(pool: Pool, address: Address, namespace: string): Refusal {
+  return refuse(
+    "NODE_MISMATCH",
+    `address ${address}, which is kept for this pod, is of pool ${quoted(pool.name)}, for nodes with ${selectorText(pool.spec.nodeSelector)}, where the pod cannot run by its own nodeName, nodeSelector or node affinity; change where the pod may run, name another pool, or give the address back (berthctl release)`,
+    { pool: pool.name, address, namespace },
+  );
+}
+
+/** As kubectl takes it. */
+function selectorText(selector: LabelSelector | undefined): string {
+  const parts = expressionsOf(selector).map(({ key, operator, values }) => {
+    if (operator === "Exists") return key;
+    if (operator === "DoesNotExist") return `!${key}`;
+    if (operator === "In" && values.length === 1) return `${key}=${values[0] ?? ""}`;
+    return `${key} ${operator === "In" ? "in" : "notin"} (${values.slice(0, 5).join(",")})`;
+  });
+  return parts.join(",");
+}

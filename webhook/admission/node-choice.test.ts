@@ -1,0 +1,190 @@
+// SPDX-License-Identifier: Apache-2.0
+// A pod with a fixed address runs where that address is routed, so the pool is chosen by where the pod may run.
+import assert from "node:assert/strict";
+import { describe, it } from "node:test";
+import type { NodeFacts } from "../../allocator/model/node-terms.ts";
+import { poolRecord } from "../../test/support/fixtures.ts";
+import {
+  annotationsOf,
+  applied,
+  deniedAs,
+  deploymentPod,
+  type Json,
+  pod,
+  review,
+  statefulPod,
+  workload,
+} from "../../test/support/objects.ts";
+import { openWorld, type World } from "../../test/support/world.ts";
+import type { AdmissionContext } from "./admission-context.ts";
+import { createHandlers } from "./routes.ts";
+
+const ZONE = "topology.kubernetes.io/zone";
+const zone = (name: string) => ({ matchLabels: { [ZONE]: name } });
+const BEIJING = poolRecord("beijing", "10.1.0.0/24", { nodeSelector: zone("beijing") });
+const SHANGHAI = poolRecord("shanghai", "10.2.0.0/24", { nodeSelector: zone("shanghai") });
+const STICKY = { "berth.dev/sticky": "true" };
+
+const inZone = (name: string) => ({ nodeSelector: { [ZONE]: name } });
+const required = (...nodeSelectorTerms: readonly Json[]) => ({
+  affinity: { nodeAffinity: { requiredDuringSchedulingIgnoredDuringExecution: { nodeSelectorTerms } } },
+});
+const node = (name: string, labels: NodeFacts["labels"]): NodeFacts => ({ name, labels });
+const NODES = [
+  node("node-b", { [ZONE]: "beijing", disk: "hdd" }),
+  node("node-s", { [ZONE]: "shanghai", disk: "ssd" }),
+];
+
+/** As in a cluster, whose nodes the webhook watches. */
+function admissionOf(world: World, nodes: readonly NodeFacts[] = NODES): AdmissionContext {
+  const { embedded: _, ...admission } = world.admission;
+  const { objects } = world;
+  const inventory = {
+    pod: objects.pod.bind(objects),
+    workload: objects.workload.bind(objects),
+    namespace: objects.namespace.bind(objects),
+    fenced: objects.fenced.bind(objects),
+    nodes: () => nodes,
+  };
+  return { ...admission, inventory };
+}
+
+/** The addresses that the pod is told, or the words of the refusal. */
+async function given(
+  world: World,
+  object: Json,
+  admission: AdmissionContext = admissionOf(world),
+): Promise<string> {
+  const handler = createHandlers(admission)["/mutate/pods"];
+  const response = await handler(review(object), new AbortController().signal);
+  await world.settle();
+  if (!response.allowed) return deniedAs(response);
+  return annotationsOf(applied(object, response))["berth.dev/addresses"] ?? "none";
+}
+
+let names = 0;
+const sticky = (spec: Json, annotations: Readonly<Record<string, string>> = STICKY) =>
+  pod(`p-${++names}`, { annotations, spec });
+
+describe("the pool of a pod that names none", () => {
+  it("is one of the nodes that its nodeSelector, affinity or nodeName allows", async () => {
+    await using world = await openWorld({ pools: [BEIJING, SHANGHAI] });
+    const only = (key: string, operator: string, ...values: string[]) => ({ key, operator, values });
+    const shanghai: Json[] = [
+      inZone("shanghai"),
+      required({ matchExpressions: [only(ZONE, "In", "shanghai", "shenzhen")] }),
+      required({ matchExpressions: [only(ZONE, "NotIn", "beijing")] }),
+      required({ matchExpressions: [only("disk", "In", "ssd")] }),
+      required({ matchFields: [only("metadata.name", "In", "node-s")] }),
+      { nodeSelector: { disk: "ssd" } },
+      { nodeName: "node-s" },
+    ];
+    for (const spec of shanghai) assert.match(await given(world, sticky(spec)), /^10\.2\.0\./);
+    const either = required(
+      { matchExpressions: [only(ZONE, "In", "shanghai")] },
+      { matchExpressions: [only(ZONE, "In", "beijing")] },
+    );
+    for (const spec of [{}, either, inZone("beijing")])
+      assert.match(await given(world, sticky(spec)), /^10\.1\.0\./);
+  });
+
+  it("has a node of the pod's now rather than later, when nodes are added", async () => {
+    await using world = await openWorld({ pools: [BEIJING, SHANGHAI] });
+    const gpu = { nodeSelector: { gpu: "yes" } };
+    assert.match(await given(world, sticky(gpu)), /^10\.1\.0\./);
+    const more = admissionOf(world, [...NODES, node("node-g", { [ZONE]: "shanghai", gpu: "yes" })]);
+    assert.match(await given(world, sticky(gpu), more), /^10\.2\.0\./);
+    const unknown = { ...more, inventory: { ...more.inventory, nodes: () => undefined } };
+    assert.match(await given(world, sticky(gpu), unknown), /^10\.1\.0\./);
+    assert.match(await given(world, sticky(inZone("shanghai")), unknown), /^10\.2\.0\./);
+  });
+
+  it("is refused in words where there is none", async () => {
+    await using world = await openWorld({ pools: [BEIJING, SHANGHAI] });
+    assert.equal(
+      await given(world, sticky(inZone("shenzhen"))),
+      `NODE_MISMATCH: pool "beijing" is for nodes with ${ZONE}=beijing, pool "shanghai" is for nodes with ${ZONE}=shanghai, where this pod cannot run by its own nodeName, nodeSelector or node affinity; name a pool of the pod's nodes, or change where the pod may run`,
+    );
+  });
+});
+
+describe("pools that are named", () => {
+  const from = (pools: string) => ({ "berth.dev/pools": pools });
+
+  it("are alternatives in their order: one of other nodes is passed over", async () => {
+    await using world = await openWorld({ pools: [BEIJING, SHANGHAI] });
+    assert.match(await given(world, sticky(inZone("shanghai"), from("beijing,shanghai"))), /^10\.2\.0\.\d+$/);
+    assert.match(
+      await given(world, sticky(inZone("shanghai"), from("beijing"))),
+      /^NODE_MISMATCH: pool "bei/,
+    );
+    assert.match(await given(world, sticky({}, from("shanghai,beijing"))), /^10\.2\.0\./);
+  });
+
+  it("do not give an address by name to a pod of other nodes", async () => {
+    await using world = await openWorld({ pools: [BEIJING, SHANGHAI] });
+    const pin = { "berth.dev/ips": "10.1.0.9" };
+    assert.match(
+      await given(world, sticky(inZone("shanghai"), pin)),
+      /^NODE_MISMATCH: pool "beijing" is for/,
+    );
+    assert.equal(await given(world, sticky(inZone("beijing"), pin)), "10.1.0.9");
+  });
+});
+
+describe("an address that a pod has already", () => {
+  it("is kept, and its pod refused where it cannot run: no other address is given in its place", async () => {
+    await using world = await openWorld({ pools: [BEIJING, SHANGHAI] });
+    const mysql = (spec: Json) => statefulPod("mysql", 0, { annotations: STICKY, spec });
+    const address = await given(world, mysql({}));
+    assert.match(address, /^10\.1\.0\./);
+    assert.match(
+      await given(world, mysql(inZone("shanghai"))),
+      new RegExp(`^NODE_MISMATCH: address ${address}, which is kept for this pod, is of pool "beijing"`),
+    );
+    assert.equal(await given(world, mysql(inZone("beijing"))), address);
+  });
+
+  it("moves when the pod names the other pool as well", async () => {
+    await using world = await openWorld({ pools: [BEIJING, SHANGHAI] });
+    const mysql = (annotations: Readonly<Record<string, string>>, spec: Json) =>
+      statefulPod("mysql", 0, { annotations, spec });
+    await given(world, mysql(STICKY, {}));
+    assert.match(
+      await given(world, mysql({ "berth.dev/pools": "shanghai" }, inZone("shanghai"))),
+      /^10\.2\.0\./,
+    );
+  });
+});
+
+describe("a workload", () => {
+  it("is told at once that its template asks for other nodes than its addresses are for", async () => {
+    await using world = await openWorld({ pools: [BEIJING, SHANGHAI] });
+    const handler = createHandlers(admissionOf(world))["/validate/workloads"];
+    const judged = async (object: Json) => {
+      const response = await handler(review(object), new AbortController().signal);
+      return response.allowed ? "allowed" : deniedAs(response);
+    };
+    const template = { ...inZone("shanghai"), containers: [] };
+    const annotations = { "berth.dev/ips": "10.1.0.9;10.1.0.10" };
+    for (const kind of ["StatefulSet", "Deployment"]) {
+      const set = workload(kind, "web", { replicas: 1, annotations });
+      const made = set["spec"] as { template: Json };
+      const moved = { ...set, spec: { ...made, template: { ...made.template, spec: template } } };
+      assert.equal(await judged(set), "allowed");
+      assert.match(await judged(moved), /NODE_MISMATCH: .*pool "beijing" is for nodes/);
+    }
+  });
+
+  it("has a slot for each pod where that pod may run", async () => {
+    await using world = await openWorld({ pools: [BEIJING, SHANGHAI] });
+    const annotations = { "berth.dev/ips": "10.1.0.9;10.2.0.9" };
+    const web = (spec: Json) => deploymentPod("web", { annotations, spec });
+    assert.equal(await given(world, web(inZone("shanghai"))), "10.2.0.9");
+    assert.match(
+      await given(world, web(inZone("shanghai"))),
+      /^SET_EXHAUSTED: none of the 2 entries of the set can be used: /,
+    );
+    assert.equal(await given(world, web({})), "10.1.0.9");
+  });
+});
