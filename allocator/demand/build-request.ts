@@ -72,7 +72,9 @@ export function requestForClaim(input: AllocationInput, claim: Claim): Allocatio
     ...(claim.request.families === undefined ? {} : { families: claim.request.families }),
   };
   const entry = isReserved(claim) ? claim.addresses : claim.request.addresses;
-  const own = { identity: input.podIdentity.identity, entry, held: false, retention: claim.retention };
+  const { podIdentity } = input;
+  const held = podIdentity.kind === "named" && podIdentity.byToken === true;
+  const own = { identity: podIdentity.identity, entry, held, retention: claim.retention };
   return { ...requestOf({ ...input, request }, claim.name, own), request: claim.request };
 }
 

@@ -115,15 +115,18 @@ export async function resolvePod(
   if (!requestsAddress(request)) {
     const waiting = await waitingClaim(context, input);
     if (waiting === undefined) return undefined;
-    return { kind: "one", allocation: { ...requestForClaim(input, waiting), followsClaim: "any" } };
+    return only(podIdentity, { ...requestForClaim(input, waiting), followsClaim: "any" });
   }
   const workload = sharerOf(podIdentity);
   if (workload !== undefined && request.entries !== undefined) {
     return { kind: "any", slots: slotRequests(input, workload) };
   }
   const allocation = requestFor(input);
-  if (isRefusal(allocation)) return allocation;
-  // A Job's next pod takes over from the last one as the next pod of a set does.
+  return isRefusal(allocation) ? allocation : only(podIdentity, allocation);
+}
+
+/** A Job's next pod, or a machine's, takes over from the last one as the next pod of a set does. */
+function only(podIdentity: PodIdentity, allocation: AllocationRequest): PodAllocation {
   const takesOver = podIdentity.kind === "named" && podIdentity.byToken === true;
   return takesOver ? { kind: "any", slots: [allocation] } : { kind: "one", allocation };
 }
