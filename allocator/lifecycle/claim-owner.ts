@@ -5,7 +5,15 @@ import { ASSIGNED_CLAIM, readRequest } from "../manifest/annotations.ts";
 import { requestsAddress } from "../model/address-request.ts";
 import { type Claim, type Identity, isBound } from "../model/claim.ts";
 import { workloadOf } from "../model/claim-workload.ts";
-import type { ClusterState, NamespaceState, PodState, WorkloadState } from "../model/cluster-state.ts";
+import type {
+  ClusterState,
+  NamespaceState,
+  PodState,
+  WorkloadRef,
+  WorkloadState,
+} from "../model/cluster-state.ts";
+import { isSameUid } from "../model/identity.ts";
+import { isSameGroup } from "../model/workload-kinds.ts";
 
 /**
  * What the workload, which exists, wants of the identity.
@@ -39,8 +47,9 @@ export function neededBy(
  * | is gone                 | passes                    | stays, if `whenDeleted` is to retain |
  * | is not known            | passes                    | stays, if a pod has used the claim    |
  *
- * A workload that has come under the name inherits. A pod by itself leaves nothing behind: what it took over would be
- * given back with it, although its retention has not let go (invariant 5).
+ * A workload that has come under the name inherits. A pod by itself leaves nothing behind: what it took over would be given
+ * back with it, although its retention has not let go (invariant 5). So does one whose owner had this name and is gone, as
+ * a pod that was restored with its owner references.
  */
 export async function isKeptForOwner(
   claim: Claim,
@@ -50,12 +59,17 @@ export async function isKeptForOwner(
   const ref = workloadOf(claim);
   if (ref === undefined) return false;
   const workload = await inventory.workload(ref);
-  const isPodAlone = asker.kind === "Pod";
-  if (typeof workload === "string") return isPodAlone && hadPodOrIsRetained(claim);
+  const isPodAlone = asker.kind === "Pod" || isOf(ref, asker);
+  if (typeof workload === "string") return asker.kind === "Pod" && hadPodOrIsRetained(claim);
+  if (workload !== undefined && isOf(ref, asker) && isSameUid(workload.uid, asker.uid)) return false;
   const state = workload === undefined ? "deleted" : neededBy(workload, claim.identity);
   if (state === "needed") return true;
   const { whenScaled, whenDeleted } = claim.retention;
   return isPodAlone && (state === "scaled" ? whenScaled : whenDeleted) === "Retain";
+}
+
+function isOf({ apiVersion, kind, name }: WorkloadRef, asker: Identity): boolean {
+  return kind === asker.kind && name === asker.name && isSameGroup(apiVersion, asker.apiVersion);
 }
 
 /** A pod was bound to it, or a sandbox had its addresses. */

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import { type Claim, type Identity, isReserved } from "../model/claim.ts";
+import { isSameUid } from "../model/identity.ts";
 import { isSameGroup } from "../model/workload-kinds.ts";
 import type { AddressConstraints } from "../planning/address-plan.ts";
 import type { AllocationRequest } from "./allocation-request.ts";
@@ -54,6 +55,7 @@ function isOfSame(one: Identity, other: Identity): boolean {
     one.kind === other.kind &&
     one.name === other.name &&
     one.ordinal === other.ordinal &&
-    isSameGroup(one.apiVersion, other.apiVersion)
+    isSameGroup(one.apiVersion, other.apiVersion) &&
+    isSameUid(one.uid, other.uid)
   );
 }

@@ -160,6 +160,11 @@ export function canInherit(before: Identity, next: Identity): boolean {
   return NAMED_LIKE_PODS.has(before.kind) && NAMED_LIKE_PODS.has(next.kind) && before.slot === undefined;
 }
 
+/** Whether both are of one object. A UID that is not known may be any. */
+export function isSameUid(one = "", other = ""): boolean {
+  return one === "" || other === "" || one === other;
+}
+
 /** The claim of one slot of a Deployment's set. */
 export function slotName(workload: string, slot: number): string {
   return `${workload}-slot-${slot}`;

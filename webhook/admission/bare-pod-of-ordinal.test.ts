@@ -8,7 +8,7 @@ import { readObject } from "../../allocator/manifest/kubernetes-object.ts";
 import type { Stored } from "../../allocator/store/store.ts";
 import { assertClean } from "../../test/support/books.ts";
 import { DB_POOL, granted } from "../../test/support/fixtures.ts";
-import { deniedAs, type Json, pod, review, workload } from "../../test/support/objects.ts";
+import { deniedAs, type Json, ownedBy, pod, review, workload } from "../../test/support/objects.ts";
 import { admitPod, createPod, send } from "../../test/support/reviewing.ts";
 import { openWorld, type World } from "../../test/support/world.ts";
 import type { ObjectStore } from "./admission-context.ts";
@@ -19,7 +19,7 @@ const LIST = { [IPS]: "10.20.0.71;10.20.0.72", "berth.dev/when-deleted": "Retain
 const BARE = pod("mysql-0", { annotations: { [IPS]: "10.20.0.71" } });
 
 function set(replicas = 2, annotations: Readonly<Record<string, string>> = LIST): Json {
-  return workload("StatefulSet", "mysql", { replicas, annotations, spec: {} });
+  return workload("StatefulSet", "mysql", { uid: "uid-set", replicas, annotations, spec: {} });
 }
 
 async function claimOf(world: World, ordinal = 0): Promise<Stored<"claim">> {
@@ -201,5 +201,62 @@ describe("a pod by itself that is called as an ordinal", () => {
       warnings[0] ?? "",
       /^claim shop\/mysql-0 holds 10\.20\.0\.80, .*10\.20\.0\.71; it changes when/,
     );
+  });
+});
+
+/** As it is restored from a backup: its owner has the name of the StatefulSet that is there, and another UID. */
+describe("a pod of a former StatefulSet that is called as an ordinal", () => {
+  const RELEASED = { "berth.dev/when-scaled": "Release", "berth.dev/when-deleted": "Release" };
+  const former = (ips: string) =>
+    pod("mysql-1", {
+      annotations: { [IPS]: `10.20.0.71;${ips}`, ...RELEASED },
+      owner: ownedBy("StatefulSet", "mysql", "apps/v1", "uid-former"),
+    });
+
+  for (const [what, replicas] of [
+    ["wants", 2],
+    ["retains", 1],
+  ] as const) {
+    it(`changes neither owner, retention nor request of one that the StatefulSet ${what}`, async () => {
+      await using world = await openWorld({ pools: [DB_POOL] });
+      await send(world, "/validate/workloads", set());
+      await ran(world, "uid-own", 1);
+      await send(world, "/validate/workloads", set(replicas), { operation: "UPDATE", oldObject: set() });
+      await world.collector().judgeClaim(await claimOf(world, 1));
+      await world.settle();
+      const before = await ownOf(world, 1);
+      assert.match(await admitPod(world, former("10.20.0.80")), /^CLAIM_BUSY: .* whose it stays, /);
+      const made = await createPod(world, former("10.20.0.72"), "mysql-1", "uid-restored");
+      assert.deepEqual(await ownOf(world, 1), before);
+      await ran(world, "uid-restored", 1);
+      await send(world, "/validate/pods", made, { operation: "DELETE" });
+      await send(world, "/validate/workloads", set(1), { operation: "UPDATE", oldObject: set() });
+      await world.collector().judgeClaim(await claimOf(world, 1));
+      await world.settle();
+      assert.deepEqual(await ownOf(world, 1), before);
+      assert.equal((await claimOf(world, 1)).record.retained?.because, "scaled");
+      await assertClean(world);
+    });
+  }
+
+  it("passes what it has to a StatefulSet that has come under the name", async () => {
+    await using world = await openWorld({ pools: [DB_POOL] });
+    await send(world, "/validate/workloads", set());
+    await ran(world, "uid-own", 1);
+    await send(world, "/validate/workloads", set(), { operation: "DELETE" });
+    const next = workload("StatefulSet", "mysql", {
+      uid: "uid-next",
+      replicas: 2,
+      annotations: LIST,
+      spec: {},
+    });
+    await send(world, "/validate/workloads", next);
+    const own = pod("mysql-1", {
+      annotations: LIST,
+      owner: ownedBy("StatefulSet", "mysql", "apps/v1", "uid-next"),
+    });
+    await createPod(world, own, "mysql-1", "uid-of-next");
+    const { identity, addresses } = (await claimOf(world, 1)).record;
+    assert.deepEqual([identity.uid, addresses.join()], ["uid-next", "10.20.0.72"]);
   });
 });
