@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import { IPS } from "../../allocator/manifest/annotations.ts";
-import { claimObject, deploymentPod, pod, statefulPod, workload } from "../support/objects.ts";
+import { claimObject, deploymentPod, ownedBy, pod, statefulPod, workload } from "../support/objects.ts";
 import type { Act } from "./act.ts";
 import { block } from "./block-acts.ts";
 import {
   CLAIM_NAMES,
   CLAIM_SPECS,
   DEPLOYMENT,
+  FORMER_UID,
   MOST_REPLICAS,
   NAMESPACE,
   NODES,
@@ -97,7 +98,10 @@ function twice(world: World, { a, b }: Pick<Step, "a" | "b">): Outcome {
   return "done";
 }
 
-/** As a restore that leaves the owners out while the StatefulSet is there, or retains what its pods had. */
+/**
+ * As a restore that leaves the owners out while the StatefulSet is there, or retains what its pods had; or one that leaves
+ * them in, who are gone.
+ */
 function namesake(world: World, { a, b }: Pick<Step, "a" | "b">): Outcome {
   const ordinals = Array.from({ length: MOST_REPLICAS + 1 }, (_, ordinal) => `${STATEFUL_SET}-${ordinal}`);
   const name = absent(world, ordinals, a);
@@ -105,7 +109,9 @@ function namesake(world: World, { a, b }: Pick<Step, "a" | "b">): Outcome {
   const addresses = world.books.get("claim", `${NAMESPACE}/${name}`)?.record.addresses ?? [];
   const own = addresses.length > 0 && b % 3 !== 0;
   const annotations = own ? { [IPS]: addresses.join(",") } : pick(POD_REQUESTS, b >> 2);
-  void world.clients.createPod(pod(name, { annotations }), { node: pick(NODES, a >> 2), webhook: b });
+  const owner = ownedBy("StatefulSet", STATEFUL_SET, "apps/v1", FORMER_UID);
+  const json = pod(name, { annotations, ...(b % 5 < 2 ? { owner } : {}) });
+  void world.clients.createPod(json, { node: pick(NODES, a >> 2), webhook: b });
   return "done";
 }
 

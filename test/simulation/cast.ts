@@ -53,6 +53,8 @@ export const POD_REQUESTS: readonly Labels[] = [
 ];
 
 export const STATEFUL_SET = "s";
+/** Of a StatefulSet of the name that was there before everything. */
+export const FORMER_UID = "u0";
 export const SET_REQUESTS: readonly Labels[] = [
   { [IPS]: "10.0.0.3;10.0.0.4;10.0.0.5" },
   { [STICKY]: "true" },

@@ -3,6 +3,7 @@ import { isDeepStrictEqual } from "node:util";
 import { type Claim, isReserved, type RetentionChoice } from "../../allocator/model/claim.ts";
 import type { Stored } from "../../allocator/store/store.ts";
 import type { Books, Written } from "../model/books.ts";
+import { FORMER_UID } from "./cast.ts";
 import type { Cluster } from "./cluster.ts";
 import type { Doubt } from "./doubt.ts";
 import type { Process } from "./process.ts";
@@ -114,7 +115,8 @@ export class LettingGo {
 
   /** A place's claim stays its workload's, whoever's pod has the name, until that does not want it and nothing retains it. */
   #judgeTaking(key: string, { was, is }: { was: Claim; is: Claim }, since: number): string | undefined {
-    if (!isOfWorkload(was) || is.identity.kind !== "Pod") return undefined;
+    const isFormers = is.identity.uid === FORMER_UID && was.identity.uid !== FORMER_UID;
+    if (!isOfWorkload(was) || !(is.identity.kind === "Pod" || isFormers)) return undefined;
     const wants = this.#wantsSince(key, was, since);
     const owner = `${was.identity.kind} ${was.identity.name}`;
     if (wants.length === 0) return `claim ${key} was taken from ${owner}, which wanted it all the time`;
