@@ -7,7 +7,7 @@ import { join } from "node:path";
 import { BerthError } from "../../allocator/base/errors.ts";
 import { KeyedMutex } from "../../allocator/base/keyed-mutex.ts";
 import type { Clock, Logger, Random } from "../../allocator/base/ports.ts";
-import { RecordCache } from "../../allocator/cache/cache.ts";
+import { FOLLOWED, RecordCache } from "../../allocator/cache/cache.ts";
 import type { Context } from "../../allocator/cache/context.ts";
 import { type CacheSync, syncCache } from "../../allocator/cache/sync.ts";
 import { GarbageCollector } from "../../allocator/gc/garbage-collector.ts";
@@ -36,6 +36,7 @@ import {
   stackFileOf,
   startingFileOf,
 } from "../backend/stack-file.ts";
+import { HostBlocks } from "./host-blocks.ts";
 import { loadPools, type PoolsFile, readPools } from "./pools-file.ts";
 import { ensurePrivate } from "./private-folder.ts";
 import { startWebhook } from "./stack-webhook.ts";
@@ -119,14 +120,23 @@ async function assemble(
   closers.push(() => collector.close());
   const suspect = collector.suspect.bind(collector);
   const catchUp = () => waitForPools(context, view);
-  const handlers = createHandlers({ context, inventory: admitted, embedded: admitted, suspect, catchUp });
+  const blocks = new HostBlocks({ context: { ...context, view }, admitted, node });
+  closers.push(() => blocks.close());
+  const handlers = createHandlers({
+    ...{ context, inventory: admitted, embedded: admitted, suspect, catchUp },
+    blocks: "accepted",
+  });
   if (pools !== undefined) await makePools(pools, handlers, records);
-  const claimSource = new EmbeddedClaims({ context, inventory: admitted, node, suspect, whole: synced });
+  const claimSource = new EmbeddedClaims({
+    ...{ context, inventory: admitted, node, suspect, whole: synced },
+    hasBlocks: (name) => blocks.isCut(name),
+  });
   const { database } = records;
   const bootId = (await readFile(BOOT_ID, "utf8")).trim();
   unused.keep(); // from here on an ADD may be answered
   const agent = await startAgent({
     ...{ database, socketPath, claimSource, clock, random, log, bootId, metrics },
+    blockSource: blocks.source,
     pools: () => view.pools(),
     runtimeRecords: recordsIn(RESULT_FOLDERS, linuxHost),
     // files are written by the host's own clock
@@ -134,6 +144,7 @@ async function assemble(
   });
   closers.push(() => agent.close());
   await synced;
+  blocks.serve(agent);
   const ready = () => ({ ready: view.ready, reason: "records are not loaded" });
   const app = createApp({ handlers, ready, metrics, log, clock });
   const webhook = await startWebhook({ ...options, app }, closers);
@@ -201,7 +212,7 @@ function startMirror(
 ): { readonly view: RecordCache } & Pick<CacheSync, "pools" | "synced"> {
   const view = new RecordCache(log);
   const stop = new AbortController();
-  const following = syncCache(store, view, stop.signal);
+  const following = syncCache(store, view, stop.signal, [...FOLLOWED, "block"]);
   const ended = following.ended.catch((error: unknown) => {
     log.error("records are no longer followed; restart the stack", { error });
   });

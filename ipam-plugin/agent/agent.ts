@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import { dirname, join } from "node:path";
 import { BerthError, messageOf } from "../../allocator/base/errors.ts";
-import type { Address } from "../../allocator/ip/address.ts";
+import type { Address, Family } from "../../allocator/ip/address.ts";
 import { makeFolder } from "../../system/folders.ts";
 import { ifUnused, OrphanSweeper, releasePreviousBoot } from "./background/orphan-sweeper.ts";
 import { replaySpool, watchSpool } from "./background/spool.ts";
@@ -31,6 +31,8 @@ export interface Agent {
   factsChanged(): void;
   /** Whether pods that ask for nothing are served out of blocks of the pool, so far as is known. */
   hasBlocks(pool: string): boolean;
+  /** Addresses of the pool's blocks that cannot be given now. */
+  blockUse(pool: string, family: Family): number;
   /** Runs `work` in the claim's turn, if no sandbox of this node has the claim: no ADD of it is under way then. */
   unlessInUse(claim: string, work: () => Promise<void>): Promise<void>;
   /** Takes no more calls, ends those under way, stops. Repeatable. */
@@ -84,6 +86,7 @@ export async function startAgent(options: AgentOptions): Promise<Agent> {
     },
     factsChanged: () => blockFollower.wake(),
     hasBlocks: (pool) => blockFollower.hasBlocks(pool) === true,
+    blockUse: (pool, family) => services.blocks.unavailable(pool, family),
     unlessInUse: (claim, work) => ifUnused(claim, services, work),
     close: () => {
       closing ??= closeAll();

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import { BerthError, isRefusal } from "../../base/errors.ts";
+import type { Labels } from "../../base/ports.ts";
 import { type KubeObject, podState, readObject, workloadState } from "../../manifest/kubernetes-object.ts";
 import type {
   ClusterState,
@@ -31,7 +32,15 @@ export interface AdmittedObjects extends ClusterState {
   /** A workload that is under review counts as kept, in this process, until the function that is returned is called. */
   expect(object: KubeObject): () => void;
   object(kind: string, namespace: string, name: string): Promise<KubeObject | undefined>;
+  /** Of a pod and its namespace; none of a pod that nobody applied. */
+  labelsOf(pod: { readonly namespace: string; readonly name: string; readonly uid: string }): AdmittedLabels;
   objects(kind: string): Promise<readonly KubeObject[]>;
+}
+
+export interface AdmittedLabels {
+  readonly podLabels: Labels;
+  readonly podAnnotations: Labels;
+  readonly namespaceLabels: Labels;
 }
 
 /** Opens the table of admitted objects in a database, making its tables if they are not there. */
@@ -73,8 +82,22 @@ class SqliteAdmittedObjects implements AdmittedObjects {
   }
 
   async object(kind: string, namespace: string, name: string): Promise<KubeObject | undefined> {
+    return this.#found(kind, namespace, name);
+  }
+
+  #found(kind: string, namespace: string, name: string): KubeObject | undefined {
     const row = this.#row(kind, namespace, name);
     return row === undefined || row["body"] === null ? undefined : decode(row);
+  }
+
+  labelsOf(pod: { readonly namespace: string; readonly name: string; readonly uid: string }): AdmittedLabels {
+    const found = this.#found("Pod", pod.namespace, pod.name)?.metadata;
+    const isIts = found !== undefined && (pod.uid === "" || found.uid === pod.uid);
+    return {
+      podLabels: isIts ? found.labels : {},
+      podAnnotations: isIts ? found.annotations : {},
+      namespaceLabels: withName(this.#found("Namespace", "", pod.namespace), pod.namespace),
+    };
   }
 
   async objects(kind: string): Promise<readonly KubeObject[]> {
@@ -106,8 +129,7 @@ class SqliteAdmittedObjects implements AdmittedObjects {
   /** A namespace that nobody described exists all the same, with the one label that Kubernetes gives to each. */
   async namespace(name: string): Promise<NamespaceState> {
     const object = await this.object("Namespace", "", name);
-    const labels = { ...object?.metadata.labels, "kubernetes.io/metadata.name": name };
-    return { name, labels, annotations: object?.metadata.annotations ?? {} };
+    return { name, labels: withName(object, name), annotations: object?.metadata.annotations ?? {} };
   }
 
   /** There is one host, and it is this one. */
@@ -134,4 +156,9 @@ function decode(row: Row): KubeObject {
   const what = `${textColumn(row, "kind")} ${key.namespace}/${key.name}`;
   const words = `the stored object ${what} cannot be read; delete it and create it again`;
   throw new BerthError("STATE_CORRUPT", words, { details: { key: what } });
+}
+
+/** The label that Kubernetes gives to each namespace. */
+function withName(namespace: KubeObject | undefined, name: string): Labels {
+  return { ...namespace?.metadata.labels, "kubernetes.io/metadata.name": name };
 }

@@ -30,6 +30,7 @@ export async function assignFromBlocks(
   { choice, signal }: { readonly choice: PoolChoice; readonly signal: AbortSignal },
 ): Promise<Attachment | CniError> {
   const pick = () => pickFromBlocks(services.blocks, choice, ask.requested);
+  while (!signal.aborted && isRefusal(pick()) && (await services.blockFollower.more()));
   await whileExpected(services, { choice, signal }, () => isRefusal(pick()));
   if (signal.aborted) return cancelledError(ask);
   // from here to the commit nothing waits: two ADDs cannot choose the same

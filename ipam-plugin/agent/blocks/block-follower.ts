@@ -88,6 +88,11 @@ export class BlockFollower {
     return !source.isSynced || !blocks.isGivingFrom(pool);
   }
 
+  /** An ADD has found no free address: whether there are more blocks now, where they can be asked for. */
+  async more(): Promise<boolean> {
+    return (await this.#options.source.more?.()) ?? false;
+  }
+
   /** Resolves when something of the blocks was heard, or when the signal aborts. */
   async heard(signal: AbortSignal): Promise<void> {
     if (signal.aborted) return;

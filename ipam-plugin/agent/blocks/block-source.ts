@@ -24,6 +24,8 @@ export interface BlockSource {
   pool(name: string): Pool | undefined;
   pools(): Iterable<Pool>;
   factsOf(pod: PodRef): PodFacts;
+  /** Has more blocks made, and says whether there are; absent where somebody else sees what is needed. */
+  readonly more?: () => Promise<boolean>;
   /** How this node's agent says something of its blocks; absent where nobody is to be told. */
   readonly statuses?: { readonly node: string; readonly store: Pick<Store, "get" | "reportBlock"> };
 }

@@ -128,6 +128,14 @@ export class NodeBlocks implements AddressUse {
     return [...(this.#ofPool.get(pool) ?? [])].some(({ state }) => state === "giving");
   }
 
+  /** Addresses of the pool's blocks that cannot be given now: in use, or cooling. */
+  unavailable(pool: string, family: Family): number {
+    let count = 0;
+    for (const { space } of this.#ofPool.get(pool) ?? [])
+      if (space.family === family) count += space.used + space.cooling.count;
+    return count;
+  }
+
   /** No address of it is given from here on, unless one is in use: then it stays as it is. Nothing comes between the two. */
   stopGiving(cidr: string): boolean {
     const entry = this.#blocks.get(cidr);

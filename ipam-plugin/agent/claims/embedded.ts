@@ -54,6 +54,8 @@ export interface EmbeddedClaimsOptions {
   readonly node: string;
   /** A sandbox is gone: the claim may have lost what it was kept for. */
   readonly suspect: (claim: Claim) => void;
+  /** Whether pods that ask for nothing are served out of blocks of the pool; absent: of none. */
+  readonly hasBlocks?: (pool: string) => boolean;
   /** Resolves once the context's view has every record; until then nothing new is chosen. Absent: it has. */
   readonly whole?: Promise<void>;
 }
@@ -183,7 +185,8 @@ export class EmbeddedClaims implements ClaimSource {
     const asked = name === EXEMPT_NAMESPACE ? {} : readRequest(annotations, namespace);
     if (isRefusal(asked)) return asked;
     if (requestsAddress(asked) || annotations[ASSIGNED_CLAIM] !== undefined) return missing(request.pod);
-    if (request.pools.length === 0) return NO_CLAIM;
+    const { hasBlocks = () => false } = this.#options;
+    if (request.pools.length === 0 || request.pools.some(hasBlocks)) return NO_CLAIM;
     const entry = request.addresses.length === 0 ? {} : { entries: [request.addresses] };
     const identity = { kind: "Pod", apiVersion: "v1", name: request.pod.name };
     const allocation = requestFor({

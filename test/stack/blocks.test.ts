@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: Apache-2.0
+// Pods that ask for nothing, on one host: served from blocks of pools, as in a cluster.
+import assert from "node:assert/strict";
+import { after, afterEach, before, describe, it } from "node:test";
+import { eventually } from "../support/eventually.ts";
+import { namespace, pod, pool } from "../support/manifests.ts";
+import { PlainStack } from "../support/plain-stack.ts";
+import { failureOf, networkOf, Runtime, sandboxOf } from "../support/runtime.ts";
+import { ChildStack } from "../support/stack.ts";
+
+const MANIFESTS = [
+  namespace("shop"),
+  namespace("lab", { labels: { team: "lab" } }),
+  pool("any", [{ cidr: "10.30.0.0/24", from: "10.30.0.50", to: "10.30.0.70" }], {
+    ...{ blockSize: { ipv4: 32 }, default: true, cooldown: "0s" },
+  }),
+  pool("lab", ["10.40.0.0/24"], {
+    ...{ blockSize: { ipv4: 30 }, cooldown: "0s", namespaceSelector: { matchLabels: { team: "lab" } } },
+  }),
+  pool("both", ["10.50.0.0/27", "fd00:50::/64"], { blockSize: { ipv4: 29, ipv6: 126 }, cooldown: "0s" }),
+];
+
+describe("pods that ask for nothing, on one host", () => {
+  let site: PlainStack<ChildStack>;
+
+  before(async () => {
+    site = new PlainStack(await ChildStack.start({ manifests: MANIFESTS }));
+  });
+  after(() => site?.remove());
+  afterEach(async () => {
+    assert.equal(await site.finish(), "");
+  });
+
+  /** A pod that nobody applied: the runtime names it, and no more. */
+  const unseen = (name: string) => sandboxOf({ namespace: "lab", name, uid: `uid-of-${name}` });
+  const silent = async (ns: string, name: string) => sandboxOf(await site.api.create(pod(ns, name)));
+
+  it("E0117 are served from the pool that selects them, else from the default one, to its last address", async () => {
+    const [address] = await site.runtime.attach(await silent("lab", "selected"));
+    assert.match(address ?? "", /^10\.40\.0\.\d+\/24$/);
+    const given = [];
+    for (let n = 50; n <= 70; n++) given.push(...(await site.runtime.attach(await silent("shop", `p${n}`))));
+    const all = Array.from({ length: 21 }, (_, i) => `10.30.0.${50 + i}/24`);
+    assert.deepEqual(given.toSorted(), all);
+    const { code, msg } = failureOf(await site.runtime.add(await silent("shop", "p71")));
+    assert.equal(code, 11);
+    assert.match(msg, /the IPv4 blocks that this node has of pool "any", 10\.30\.0\.50\/32, .* 21 in use/);
+  });
+
+  it("E0118 come at once and have an address each, of both families where the pool has blocks of both", async () => {
+    const runtime = new Runtime({ socket: site.stack.socket, network: networkOf({ pools: ["both"] }) });
+    const names = Array.from({ length: 20 }, (_, i) => `at-once-${i}`);
+    const sandboxes = await Promise.all(names.map((name) => silent("shop", name)));
+    const got = await Promise.all(sandboxes.map((sandbox) => runtime.attach(sandbox)));
+    assert.equal(new Set(got.flat()).size, 40);
+    assert.ok(got.every(([v4, v6]) => v4?.startsWith("10.50.0.") && v6?.startsWith("fd00:50::")));
+  });
+
+  it("E0119 keep their addresses from fixed pods, and fixed pods theirs from them", async () => {
+    const pinned = await site.run(pod("lab", "pinned", { "berth.dev/ips": "10.40.0.200" }));
+    const [address = ""] = await site.runtime.attach(await silent("lab", "beside"));
+    const taken = address.split("/")[0] ?? "";
+    const { message } = await site.api.refusal(pod("lab", "second", { "berth.dev/ips": taken }));
+    assert.match(message, new RegExp(`${taken.replaceAll(".", "\\.")} .*is in block .* of node`));
+    const given = new Set([address, ...pinned.addresses]);
+    for (let n = 0; n < 12; n++)
+      given.add(...((await site.runtime.attach(await silent("lab", `more-${n}`))) as [string]));
+    assert.equal(given.size, 14);
+  });
+
+  it("E0129 keep their addresses when the stack is killed, and no other gets them", async () => {
+    const before = await silent("lab", "before-the-end");
+    const addresses = await site.runtime.attach(before);
+    await site.stack.kill9();
+    await site.stack.start();
+    assert.deepEqual(await site.runtime.attach(before), addresses);
+    const others = await Promise.all([1, 2, 3, 4, 5].map((n) => site.runtime.attach(unseen(`after-${n}`))));
+    assert.ok(!others.flat().includes(addresses[0] ?? ""));
+    await eventually("its blocks are listed", async () =>
+      (await site.stack.berthctl("get", "blocks")).stdout.includes("10.40.0.") ? true : undefined,
+    );
+  });
+});
