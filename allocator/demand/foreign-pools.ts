@@ -51,5 +51,5 @@ function words(keys: readonly string[], { entries = [], pools = [] }: Request): 
   const asked = [...entries.flat(), ...pools].join(", ");
   const shown = asked.length > 100 ? `${asked.slice(0, 97)}...` : asked;
   const instead = entries.length > 0 ? IPS : POOLS;
-  return `annotation ${keys.join(", ")} asks for ${shown}, and berth has no such ${entries.length > 0 ? "address in its pools" : "pool"}: it is left to Calico, and berth gives this pod no address; write ${instead} if berth is to`;
+  return `annotation ${keys.join(", ")} asks for ${shown}, and berth has no such ${entries.length > 0 ? "address in its pools" : "pool"}: it is left to Calico, and berth gives this pod no address; write ${instead} to get one from berth`;
 }

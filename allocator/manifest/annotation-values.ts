@@ -124,14 +124,14 @@ export function readPools(names: readonly string[], key: string): Request | Refu
 export function readSticky(value: string, key: string): Request | Refusal {
   if (value === "true") return { sticky: true };
   if (value === "false") return {};
-  return bad(key, `${quote(value)} is neither "true" nor "false"`);
+  return bad(key, `${quote(value)} is not known here; write "true" or "false"`);
 }
 
 export function readFamilies(value: string, key: string): Request | Refusal {
   const names = value.split(",").map((name) => name.trim());
   const families = names.filter((name): name is Family => name === "IPv4" || name === "IPv6");
   if (families.length !== names.length || new Set(families).size !== families.length) {
-    return bad(key, `${quote(value)} is none of IPv4, IPv6, "IPv4,IPv6"`);
+    return bad(key, `${quote(value)} is not known here; write IPv4, IPv6 or "IPv4,IPv6"`);
   }
   return { families };
 }
@@ -139,7 +139,7 @@ export function readFamilies(value: string, key: string): Request | Refusal {
 export function readChoice(value: string, key: string): RetentionChoice | Refusal {
   return value === "Release" || value === "Retain"
     ? value
-    : bad(key, `${quote(value)} is neither Release nor Retain`);
+    : bad(key, `${quote(value)} is not known here; write Release or Retain`);
 }
 
 export function retention(choice: RetentionChoice | Refusal, event: keyof Retention): Request | Refusal {

@@ -21,7 +21,7 @@ describe("what a pod asks of other systems", () => {
   it("is told of kube-ovn's further interfaces, whatever they are called", () => {
     for (const key of ["macvlan.default.kubernetes.io/ip_address", "a.b.kubernetes.io/ip_pool.net1"]) {
       assert.deepEqual(foreignRequests({ [key]: "10.0.0.1" }), [
-        `annotation ${key} is kube-ovn's, for a further interface; berth does not read it`,
+        `annotation ${key} is kube-ovn's, for a further interface, and berth does not read it`,
       ]);
     }
     assert.deepEqual(foreignRequests({ "node.kubernetes.io/ip_addressing": "x", app: "a" }), []);

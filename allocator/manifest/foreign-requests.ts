@@ -105,11 +105,11 @@ export function foreignRequests(annotations: Labels, calico: CalicoChoice = "all
   const further = Object.keys(annotations).find((key) => !known.has(key) && OF_INTERFACE.test(key));
   if (further !== undefined) {
     const shown = further.length > LONGEST ? `${further.slice(0, LONGEST)}...` : further;
-    told.push(`annotation ${shown} is kube-ovn's, for a further interface; berth does not read it`);
+    told.push(`annotation ${shown} is kube-ovn's, for a further interface, and berth does not read it`);
   }
   if (asksForInterface(annotations[NETWORKS])) {
     told.push(
-      `the ips in annotation ${NETWORKS} are for the plugins of further interfaces, and berth reserves none of them; ${IPS} is for the pod's first interface`,
+      `the ips in annotation ${NETWORKS} are for the plugins of further interfaces, and berth reserves none of them; write ${IPS} for an address of the pod's first interface`,
     );
   }
   return told;
@@ -139,5 +139,5 @@ export function judgeForeign(told: readonly string[], choice: ForeignChoice): re
   if (choice === "ignore") return [];
   const [first] = told;
   if (choice === "warn" || first === undefined) return told;
-  return refuse("REQUEST_INVALID", `${first}, or remove it`);
+  return refuse("REQUEST_INVALID", `${first}${first.includes("; ") ? ", or" : ";"} remove it`);
 }

@@ -12,6 +12,10 @@ import {
   IPS,
   NAMESPACE_DEFAULTS,
   POOLS,
+  STICKY,
+  TTL,
+  WHEN_DELETED,
+  WHEN_SCALED,
 } from "./annotations.ts";
 
 /** What keys of Berth's own begin with. Nobody else writes such keys, so that one that is not known is a mistake. */
@@ -52,6 +56,15 @@ export function writtenByOthers(annotations: Labels, effect: string): string[] {
   if (keys.length === 0) return [];
   return [
     `annotations that berth alone writes ask for nothing, and ${effect}: ${keys.join(", ")}; for an address write ${IPS} or ${POOLS}`,
+  ];
+}
+
+/** Of what asks for no address, nor its namespace for it: annotations that only say more about one. */
+export function idleRequests(annotations: Labels): string[] {
+  const keys = [FAMILIES, WHEN_DELETED, WHEN_SCALED, TTL].filter((key) => Object.hasOwn(annotations, key));
+  if (keys.length === 0) return [];
+  return [
+    `${keys.join(", ")} ${keys.length === 1 ? "asks" : "ask"} for no address; write ${IPS}, ${POOLS} or ${STICKY}: "true" beside it`,
   ];
 }
 

@@ -74,7 +74,8 @@ function planExact(view: RecordReader, ask: AddressConstraints, entry: AddressEn
   const wanted = new Map<Pool, ByFamily>(); // pool -> addresses of it, kept ones too
   for (const address of entry) {
     const pool = view.poolOf(address);
-    if (pool === undefined) return addressOutside(view, address);
+    if (pool === undefined)
+      return addressOutside(view, address, (one) => ineligibility(view, one, ask, false) === undefined);
     const held = ask.holds?.includes(address) === true;
     const why =
       notNamed(pool, ask, address) ??

@@ -126,9 +126,16 @@ function freeReserved(view: RecordReader, pool: Pool, address: Address): bigint[
   return found.slice(0, NEARBY);
 }
 
-export function addressOutside(view: RecordReader, address: Address): Refusal {
+/** Names the pools that may serve whoever asks, if any of them may. */
+export function addressOutside(
+  view: RecordReader,
+  address: Address,
+  isOpen: (pool: Pool) => boolean = () => true,
+): Refusal {
   const family = familyOf(address);
-  const pools = view.pools().filter((pool) => familiesOf(pool).includes(family));
+  const all = view.pools().filter((pool) => familiesOf(pool).includes(family));
+  const open = all.filter(isOpen);
+  const pools = open.length > 0 ? open : all;
   const ranges = pools.flatMap((pool) =>
     intervalsOf(pool, family).map(
       (s) => `${quoted(pool.name)} ${fromNumber(s.first, family)}-${fromNumber(s.last, family)}`,

@@ -148,7 +148,7 @@ describe("standingOfPod", () => {
       facts(undefined, { key: "", namespaceAnnotations: { "berth.dev/pools": "db" } }),
       "asks for a fixed address and has no claim: it was never admitted by Berth's webhook; it cannot start",
       [
-        "look at the webhook configurations: kubectl get mutatingwebhookconfigurations",
+        "look at the webhook configuration and its selectors: kubectl get mutatingwebhookconfiguration berth -o yaml",
         "delete pod shop/mysql-0 and create it again",
       ],
     ],

@@ -67,14 +67,14 @@ function diagnosisWithoutClaim(pod: KubeObject, { namespaceAnnotations, place }:
   if (place === "cluster" && !isRefusal(otherwise) && !requestsAddress(otherwise)) {
     return {
       words:
-        "asks for its address in Calico's words, and was left to Calico; in a network of Berth's it cannot start",
+        "asks for its address in Calico's annotations, and was left to Calico; in a network of Berth's it cannot start, unless the chart's dialects.calico is none",
       stuck: false,
       next: ["if Berth is to give it an address, write berth.dev/ips or berth.dev/pools and create it again"],
     };
   }
   return blocked(
     "asks for a fixed address and has no claim: it was never admitted by Berth's webhook; it cannot start",
-    "look at the webhook configurations: kubectl get mutatingwebhookconfigurations",
+    "look at the webhook configuration and its selectors: kubectl get mutatingwebhookconfiguration berth -o yaml",
     `delete pod ${namespace}/${name} and create it again`,
   );
 }

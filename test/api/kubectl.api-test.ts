@@ -135,8 +135,7 @@ if (havePartsOrSkip(["etcd", "kube-apiserver", "kubectl"])) {
       const held = `address 10.20.0.70 in pool "db" is held by shop/licence (Pod licence); ${nearby}; or release it with: berthctl release shop/licence`;
       const refusals = {
         "10.20.0.70": held,
-        "192.0.2.1":
-          'address 192.0.2.1 is in no pool; name one of a pool: "db" 10.20.0.50-10.20.0.199, "vault" 10.50.0.1-10.50.0.6',
+        "192.0.2.1": 'address 192.0.2.1 is in no pool; name one of a pool: "db" 10.20.0.50-10.20.0.199',
         "10.20.0.65": `address 10.20.0.65 is excluded from pool "db"; ${nearby}`,
         "10.20.0.100":
           'address 10.20.0.100 is the gateway of pool "db"; free nearby: 10.20.0.99, 10.20.0.101, 10.20.0.98',
@@ -272,6 +271,10 @@ if (havePartsOrSkip(["etcd", "kube-apiserver", "kubectl"])) {
         `${denied("claims")}spec.${field} is written by berth; leave it as it is`;
       assert.equal(await annotate("note=x"), "");
       assert.equal(await annotate("berth.dev/claim=mysql-0"), stays("berth.dev/claim"));
+      assert.match(
+        await annotate('cni.projectcalico.org/ipAddrs=["10.20.0.98"]'),
+        /"changes\.pods\.berth\.dev" denied the request: annotation cni\.projectcalico\.org\/ipAddrs of pod shop\/licence is read when the pod is created, /,
+      );
       assert.equal(await annotate("berth.dev/addresses-"), stays("berth.dev/addresses"));
       assert.equal(await patch({ addresses: ["10.20.0.99"] }), own("addresses"));
       assert.equal(await patch({ releasing: true }), own("releasing"));

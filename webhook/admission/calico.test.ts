@@ -18,7 +18,7 @@ const POOLS = "cni.projectcalico.org/ipv4pools";
 const THEIRS = { [ADDRESSES]: '["10.244.0.5"]' };
 const OURS = { [ADDRESSES]: '["10.20.0.70"]' };
 const LEFT =
-  "annotation cni.projectcalico.org/ipAddrs asks for 10.244.0.5, and berth has no such address in its pools: it is left to Calico, and berth gives this pod no address; write berth.dev/ips if berth is to";
+  "annotation cni.projectcalico.org/ipAddrs asks for 10.244.0.5, and berth has no such address in its pools: it is left to Calico, and berth gives this pod no address; write berth.dev/ips to get one from berth";
 const OUTSIDE = 'address 10.244.0.5 is in no pool; name one of a pool: "db" 10.20.0.50-10.20.0.199';
 
 interface Wanted {
@@ -50,7 +50,7 @@ describe("a request in Calico's words", () => {
       [THEIRS, LEFT],
       [
         { [POOLS]: '["default-ipv4-ippool"]' },
-        "annotation cni.projectcalico.org/ipv4pools asks for default-ipv4-ippool, and berth has no such pool: it is left to Calico, and berth gives this pod no address; write berth.dev/pools if berth is to",
+        "annotation cni.projectcalico.org/ipv4pools asks for default-ipv4-ippool, and berth has no such pool: it is left to Calico, and berth gives this pod no address; write berth.dev/pools to get one from berth",
       ],
     ] as const) {
       const { answer, validated, claims } = await mutated(world, annotations);

@@ -113,7 +113,7 @@ describe("what a refusal tells", () => {
     );
     assert.match(
       await toldTo(world, [POOLS], { namespace: "shop", ips: "192.0.2.1" }),
-      /^ADDRESS_OUTSIDE: .*"secret" 10\.40/,
+      /^ADDRESS_OUTSIDE: address 192\.0\.2\.1 is in no pool; name one of a pool: "db" 10\.20/,
     );
   });
 });

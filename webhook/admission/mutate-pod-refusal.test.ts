@@ -69,7 +69,7 @@ const CASES: readonly (readonly [string, Json, string])[] = [
   [
     "an address in no pool",
     wanting({ "berth.dev/ips": "192.0.2.1" }),
-    'ADDRESS_OUTSIDE: address 192.0.2.1 is in no pool; name one of a pool: "acl" 10.70.0.1-10.70.0.6, "db" 10.20.0.50-10.20.0.199, "gpu" 10.60.0.1-10.60.0.6, "old" 10.40.0.1-10.40.0.6, "tiny" 10.80.0.0-10.80.0.0',
+    'ADDRESS_OUTSIDE: address 192.0.2.1 is in no pool; name one of a pool: "db" 10.20.0.50-10.20.0.199, "tiny" 10.80.0.0-10.80.0.0, "web" 10.30.0.1-10.30.0.2',
   ],
   [
     "an address of another pool than the named one",

@@ -23,7 +23,7 @@ import {
   readRequest,
 } from "../../allocator/manifest/annotations.ts";
 import { type KubeObject, podMetadata } from "../../allocator/manifest/kubernetes-object.ts";
-import { writtenByOthers } from "../../allocator/manifest/own-keys.ts";
+import { idleRequests, writtenByOthers } from "../../allocator/manifest/own-keys.ts";
 import { type Claim, claimKey } from "../../allocator/model/claim.ts";
 import { bareNamespace } from "../../allocator/model/cluster-state.ts";
 import type { PodIdentity } from "../../allocator/model/identity.ts";
@@ -78,7 +78,9 @@ async function decide(
   if (plain === undefined) {
     const told = judgeLeft(admission, left);
     if (isRefusal(told)) return denied(request.uid, told);
-    const warnings = [...writtenByOthers(pod.metadata.annotations, "are removed from this pod"), ...told];
+    const { annotations } = pod.metadata;
+    const idle = [...writtenByOthers(annotations, "are removed from this pod"), ...idleRequests(annotations)];
+    const warnings = [...idle, ...told];
     return answer(request, pod, {}, { warnings });
   }
   if (isRefusal(plain)) return denied(request.uid, plain);
@@ -203,7 +205,10 @@ async function podMade(
   if (request.operation === "DELETE") return await podGone(admission, keeper, request);
   const pod = objectOf(request, "object");
   if (isRefusal(pod)) return denied(request.uid, pod);
-  const wrong = expectKind(pod, ["Pod"]) ?? asChanged(request, pod) ?? (await missingClaim(admission, pod));
+  const wrong =
+    expectKind(pod, ["Pod"]) ??
+    asChanged(request, pod, admission.calico) ??
+    (await missingClaim(admission, pod));
   if (wrong !== undefined) return denied(request.uid, wrong);
   const there = await anotherOf(admission, request.operation, pod);
   if (there !== undefined) return denied(request.uid, there, 409);
@@ -213,9 +218,13 @@ async function podMade(
   return refusal === undefined ? told : denied(request.uid, refusal);
 }
 
-function asChanged(request: AdmissionRequest, pod: KubeObject): Refusal | undefined {
+function asChanged(
+  request: AdmissionRequest,
+  pod: KubeObject,
+  calico: AdmissionContext["calico"],
+): Refusal | undefined {
   const before = beforeOf(request);
-  return before && changed(before, pod);
+  return before && changed(before, pod, calico);
 }
 
 /** As an API server says of a second pod of a name; here nobody else does. */
@@ -250,7 +259,9 @@ async function objection(
       : await missingClaim(admission, pod);
   }
   const before = objectOf(request, "oldObject");
-  return isRefusal(before) ? before : (assignedChanged(before, pod) ?? changed(before, pod));
+  return isRefusal(before)
+    ? before
+    : (assignedChanged(before, pod) ?? changed(before, pod, admission.calico));
 }
 
 async function keepPod(

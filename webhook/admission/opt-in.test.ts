@@ -4,7 +4,7 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import { ANNOTATION_FORMATS, EXEMPT_NAMESPACE } from "../../allocator/manifest/annotations.ts";
-import { FOREIGN_NAMESPACE_KEYS } from "../../allocator/manifest/foreign-requests.ts";
+import { CALICO_KEYS, FOREIGN_NAMESPACE_KEYS } from "../../allocator/manifest/foreign-requests.ts";
 import { OWN_REQUESTS } from "../../allocator/manifest/own-keys.ts";
 import { configuration, type Entry } from "../../test/api/webhooks.ts";
 import { ROUTES } from "../review/admission-review.ts";
@@ -72,6 +72,8 @@ describe("the webhook configurations", () => {
       ...OWN_REQUESTS,
       ...ASSIGNED,
     ]);
+    for (const key of CALICO_KEYS)
+      assert.ok(changes && condition(changes, "assigned-changes")?.includes(`'${key}'`), key);
   });
 
   it("send no object through one route twice: the label decides which entry it is", () => {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
+import type { Labels } from "../../allocator/base/ports.ts";
 import { DB_POOL } from "../../test/support/fixtures.ts";
 import {
   claimObject,
@@ -123,6 +124,43 @@ describe("what a pod asks for", () => {
     );
     assert.equal((await updated(world, at("10.20.0.51"), at("10.20.0.51"))).allowed, true);
   });
+
+  it("cannot be changed in Calico's annotations either, if it has a claim of Berth's", async () => {
+    await using world = await openWorld({ pools: [DB_POOL] });
+    const key = "cni.projectcalico.org/ipAddrs";
+    const at = (address: string, more: Labels) =>
+      pod("a", { annotations: { [key]: JSON.stringify([address]), ...more } });
+    const ours = { "berth.dev/claim": "a" };
+    assert.match(
+      deniedAs(await updated(world, at("10.20.0.51", ours), at("10.20.0.52", ours))),
+      /^REQUEST_INVALID: annotation cni\.projectcalico\.org\/ipAddrs of pod shop\/a is read when the pod is created/,
+    );
+    assert.equal((await updated(world, at("10.9.0.51", {}), at("10.9.0.52", {}))).allowed, true);
+    const unread = { ...world.admission, calico: "none" } as const;
+    const request = review(at("10.20.0.52", ours), "UPDATE", { oldObject: at("10.20.0.51", ours) });
+    assert.equal((await validatePods(unread)(request, new AbortController().signal)).allowed, true);
+  });
+
+  for (const [annotations, words] of [
+    [
+      { "berth.dev/families": "IPv6" },
+      'berth.dev/families asks for no address; write berth.dev/ips, berth.dev/pools or berth.dev/sticky: "true" beside it',
+    ],
+    [
+      { "berth.dev/ttl": "2h", "berth.dev/when-deleted": "Retain" },
+      'berth.dev/when-deleted, berth.dev/ttl ask for no address; write berth.dev/ips, berth.dev/pools or berth.dev/sticky: "true" beside it',
+    ],
+  ] as const) {
+    it(`is nothing, with a warning: ${Object.keys(annotations).join(", ")} alone`, async () => {
+      await using world = await openWorld({ pools: [DB_POOL] });
+      const alone = await send(world, "/mutate/pods", pod("a", { annotations }));
+      assert.deepEqual([alone.allowed, alone.warnings], [true, [words]]);
+      const template = workload("StatefulSet", "db", { replicas: 1, annotations });
+      assert.deepEqual((await send(world, "/validate/workloads", template)).warnings, [words]);
+      await send(world, "/validate/namespaces", namespaceObject("shop", { "berth.dev/pools": "db" }));
+      assert.equal((await send(world, "/mutate/pods", pod("b", { annotations }))).warnings, undefined);
+    });
+  }
 });
 
 describe("blockSize of a pool", () => {

@@ -99,7 +99,7 @@ describe("a claim made by hand", () => {
     [
       "for an address outside",
       resolved(["192.0.2.1"]),
-      'ADDRESS_OUTSIDE: address 192.0.2.1 is in no pool; name one of a pool: "db" 10.20.0.50-10.20.0.199, "vault" 10.50.0.1-10.50.0.6',
+      'ADDRESS_OUTSIDE: address 192.0.2.1 is in no pool; name one of a pool: "db" 10.20.0.50-10.20.0.199',
     ],
     [
       "of a pool that is not open to it",

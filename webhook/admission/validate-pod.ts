@@ -4,7 +4,7 @@ import { isRefusal, type Refusal, refuse } from "../../allocator/base/errors.ts"
 import { admissionAnswerOf, requestAsAnswered } from "../../allocator/demand/admitted-pod.ts";
 import { isExempt } from "../../allocator/demand/pod-allocation.ts";
 import { ASSIGNED_CLAIM, readRequest } from "../../allocator/manifest/annotations.ts";
-import { withoutCalico } from "../../allocator/manifest/foreign-requests.ts";
+import { CALICO_KEYS, type CalicoChoice, withoutCalico } from "../../allocator/manifest/foreign-requests.ts";
 import { type KubeObject, podMetadata } from "../../allocator/manifest/kubernetes-object.ts";
 import { OWN_REQUESTS, unknownKey } from "../../allocator/manifest/own-keys.ts";
 import { requestsAddress } from "../../allocator/model/address-request.ts";
@@ -82,11 +82,14 @@ export function assignedChanged(before: KubeObject, now: KubeObject): Refusal | 
 }
 
 /** What a pod asks for is read once. A change would do nothing, and must not look as if it did. */
-export function changed(before: KubeObject, now: KubeObject): Refusal | undefined {
+export function changed(before: KubeObject, now: KubeObject, calico?: CalicoChoice): Refusal | undefined {
   if (isExempt(now)) return undefined;
   const { namespace, name, annotations } = now.metadata;
-  const key = OWN_REQUESTS.find((one) => annotations[one] !== before.metadata.annotations[one]);
-  if (key === undefined) return unknownKey("Pod", annotations, before.metadata.annotations);
+  const had = before.metadata.annotations;
+  // without a claim it is Calico's pod, and Calico's annotation
+  const calicos = calico === "none" || !Object.hasOwn(had, ASSIGNED_CLAIM) ? [] : CALICO_KEYS;
+  const key = [...OWN_REQUESTS, ...calicos].find((one) => annotations[one] !== had[one]);
+  if (key === undefined) return unknownKey("Pod", annotations, had);
   return refuse(
     "REQUEST_INVALID",
     `annotation ${key} of pod ${namespace}/${name} is read when the pod is created, and a change would do nothing; ${remedyFor(now)}`,

@@ -14,7 +14,7 @@ import {
 import { ANNOTATION_FORMATS } from "../../allocator/manifest/annotations.ts";
 import { CALICO_KEYS } from "../../allocator/manifest/foreign-requests.ts";
 import type { KubeObject } from "../../allocator/manifest/kubernetes-object.ts";
-import { unknownKey, writtenByOthers } from "../../allocator/manifest/own-keys.ts";
+import { idleRequests, unknownKey, writtenByOthers } from "../../allocator/manifest/own-keys.ts";
 import { requestsAddress } from "../../allocator/model/address-request.ts";
 import { namespaceOf } from "../../allocator/model/cluster-state.ts";
 import { isFollowed } from "../../allocator/model/workload-kinds.ts";
@@ -90,6 +90,7 @@ async function judgeWorkload(
 function idleInTemplate(object: KubeObject, { request, exempt }: Template): string[] {
   if (exempt || requestsAddress(request)) return [];
   return [
+    ...idleRequests(templateAnnotations(object)),
     ...writtenByOthers(templateAnnotations(object), "are removed from its pods"),
     ...writtenByOthers(object.metadata.annotations, `do nothing on a ${object.kind}`),
   ];

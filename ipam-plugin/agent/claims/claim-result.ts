@@ -86,17 +86,13 @@ export function ofWorkload(claim: Claim, pools: readonly string[]): Refusal {
   return refuse("CLAIM_BUSY", words, { claim: key });
 }
 
-/** For a pod that asked and was never admitted. */
-export function missing(pod: PodRef): Refusal {
+/** For a pod that asked and was never admitted. `inCalicos`: in Calico's annotations alone, so that it may have been left to Calico. */
+export function missing(pod: Pick<PodRef, "namespace" | "name">, inCalicos = false): Refusal {
   const key = `${pod.namespace}/${pod.name}`;
-  return refuse(
-    "CLAIM_MISSING",
-    `pod ${key} asks for a fixed address and has no claim: it did not pass the Berth webhook; delete it and create it again`,
-    {
-      claim: key,
-      pod: pod.name,
-    },
-  );
+  const why = inCalicos
+    ? "asks in Calico's annotations for what no pool of Berth has, or did not pass the Berth webhook; write berth.dev/ips or berth.dev/pools, and create it again"
+    : "asks for a fixed address and has no claim: it did not pass the Berth webhook; delete it and create it again";
+  return refuse("CLAIM_MISSING", `pod ${key} ${why}`, { claim: key, pod: pod.name });
 }
 
 /** For a runtime that asks for addresses which the claim does not have; undefined when it asks for none. */

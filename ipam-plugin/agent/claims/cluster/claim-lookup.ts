@@ -133,9 +133,15 @@ function unbound(
   const named = annotations[ASSIGNED_CLAIM];
   if (named !== undefined) return until(() => notBound(request.pod, named, node));
   if (isRefusal(asked)) return asked;
-  if (requestsAddress(asked)) return until(() => missing(request.pod));
+  if (requestsAddress(asked)) return until(() => missing(request.pod, asksCalico(annotations)));
   const served = request.pools.length === 0 || request.pools.some(hasBlocks);
   return served ? NO_CLAIM : notAdmitted(request);
+}
+
+/** And nobody else. What the pod's namespace asks for is not known here. */
+function asksCalico(annotations: Labels): boolean {
+  const otherwise = readRequest(withoutCalico(annotations));
+  return !isRefusal(otherwise) && !requestsAddress(otherwise);
 }
 
 function until(giveUp: () => ClaimMatch | Refusal): Pending {
