@@ -2,7 +2,7 @@
 # `make help` lists the targets. Everything sets itself up; the second run does not set up again.
 SHELL := /bin/bash
 .DELETE_ON_ERROR:
-.PHONY: help setup build image release audit check unit test soak proof demo bench bench-api simulate control-plane controllers scorer api-test load-test cluster cluster-down cluster-test clean
+.PHONY: help root setup build image release audit check unit test soak proof demo bench bench-api simulate control-plane controllers scorer api-test load-test cluster cluster-down cluster-test clean
 
 NODE := node_modules/.bin/node
 CLIENT := $(wildcard ipam-plugin/client/*.c ipam-plugin/client/*.h) ipam-plugin/client/Makefile
@@ -98,13 +98,16 @@ build/.cluster: build/.packages scripts/packages.sh
 	@bash test/control-plane/build.sh kube-apiserver etcd kubectl helm $(NODES) >/dev/null
 	@touch $@
 
-cluster: build/.cluster image ## bring up a real cluster of two nodes on this machine (root), which stays, and print its KUBECONFIG
+root:
+	@test "$$(id -u)" = 0 || { echo "a cluster needs root: it makes network namespaces and runs containerd"; exit 1; }
+
+cluster: root build/.cluster image ## bring up a real cluster of two nodes on this machine (root), which stays, and print its KUBECONFIG
 	@$(NODE) test/cluster/up.ts
 
 cluster-down: setup ## take it away, and leave nothing behind
 	@$(NODE) test/cluster/down.ts
 
-cluster-test: build/.cluster image ## pods on that cluster, or on one of its own: addresses, pings, drains, power cuts
+cluster-test: root build/.cluster image ## pods on that cluster, or on one of its own: addresses, pings, drains, power cuts
 	@$(NODE) test/cluster/run.ts
 
 clean: ## remove what was built

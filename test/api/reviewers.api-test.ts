@@ -62,7 +62,7 @@ if (havePartsOrSkip(["etcd", "kube-apiserver", "helm"])) {
       assert.deepEqual(sources(text), []);
       assert.match(
         text,
-        /WARNING: ANYBODY WHO REACHES PORT 8443 OF A POD OF THE WEBHOOK MAY SEND IT REVIEWS/,
+        /WARNING: ANYBODY WHO REACHES PORT 8443 OF A POD OF THE WEBHOOK CAN SEND IT REVIEWS/,
       );
       assert.doesNotMatch(text, /BERTH_REVIEWERS_BY/);
     });
@@ -78,7 +78,7 @@ if (havePartsOrSkip(["etcd", "kube-apiserver", "helm"])) {
     });
 
     it("warns where a policy would not count, and is content with a client certificate", async () => {
-      const open = /WARNING: ANYBODY WHO REACHES PORT 8443 OF A NODE OF THE WEBHOOK MAY SEND IT REVIEWS/;
+      const open = /WARNING: ANYBODY WHO REACHES PORT 8443 OF A NODE OF THE WEBHOOK CAN SEND IT REVIEWS/;
       assert.match(await tried({ webhook: { hostNetwork: true } }), open);
       const clientCA = "-----BEGIN CERTIFICATE-----\nMII=\n-----END CERTIFICATE-----\n";
       const text = await tried({ webhook: { hostNetwork: true, clientCA, clientNames: ["a", "b"] } });

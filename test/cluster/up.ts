@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+import { dirname, join } from "node:path";
+import { partOf } from "../api/binaries.ts";
 import { importBerth } from "./berth.ts";
 import { Cluster } from "./cluster.ts";
 import { withLock } from "./lock.ts";
@@ -6,6 +8,12 @@ import { StateFolder } from "./state.ts";
 
 const state = StateFolder.of(process.env);
 const cluster = new Cluster(state);
+/** Where kubectl, helm and `kubectl berth` are. */
+function tools(): readonly string[] {
+  const build = join(import.meta.dirname, "../../build");
+  return [build, ...(["kubectl", "helm"] as const).map((tool) => dirname(partOf(tool)))];
+}
+
 const say = (what: string) => console.error(`${(process.uptime()).toFixed(1)} s: ${what}`);
 try {
   await withLock(state, async () => {
@@ -15,7 +23,9 @@ try {
     await importBerth(cluster);
     say("its nodes have the image of Berth");
   });
+  say("ready; type these two lines in your shell, then go on with README.md, In a cluster");
   console.log(`export KUBECONFIG=${state.kubeconfig}`);
+  console.log(`export PATH=${[...new Set(tools())].join(":")}:$PATH`);
 } catch (error) {
   console.error(`cluster: ${error instanceof Error ? error.message : String(error)}`);
   process.exitCode = 1;
