@@ -26,15 +26,15 @@ interface Right {
 const HEAD = `<!-- SPDX-License-Identifier: Apache-2.0 -->
 # Every right, and why
 
-Written by \`node scripts/rights.ts --write\` from the chart's roles; a test holds them together, another one, on a real API server, that a
-life of the cluster makes use of each (\`test/api/access-life.api-test.ts\`, \`issuer.api-test.ts\`). A role ends at kinds and names; what
-[policies](../charts/berth/files/policies/README.md) take away again from an account is said above its table. No account may
-write pods, read a Secret but those named here, make tokens, or change roles or policies.
+Written by \`node scripts/rights.ts --write\` from the chart's roles. One test compares them; another one shows, on a real API server, that each
+right is used (\`test/api/access-life.api-test.ts\`, \`issuer.api-test.ts\`). A role can name only kinds and objects;
+[policies](../charts/berth/files/policies/README.md) restrict accounts further, as the text above each table says. No account may
+write pods, read Secrets other than those named here, create tokens, or change roles or policies.
 `;
 
 const TAIL = `
-Nobody has \`berth-view\` and \`berth-edit\` by Berth's doing: Kubernetes adds them to its roles view, edit and admin. \`berth-pool-admin\`
-is for whom it is bound to.
+Berth binds \`berth-view\` and \`berth-edit\` to nobody: Kubernetes adds them to its roles view, edit and admin. \`berth-pool-admin\`
+is for the people to whom you bind it.
 `;
 
 /** The document; throws for a right without a reason, and for a reason without its right. */
