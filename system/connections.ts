@@ -4,6 +4,7 @@ import type { Server as HttpsServer } from "node:https";
 import type { Socket } from "node:net";
 import { Server as TlsServer } from "node:tls";
 import type { Clock, Logger } from "../allocator/base/ports.ts";
+import { Handshakes } from "./handshakes.ts";
 import { addressOf, peerOf } from "./peer.ts";
 import { victimOf } from "./victim.ts";
 
@@ -19,11 +20,6 @@ export const CONNECTION_LIMITS: Bound = { inAll: 2_048, perPeer: 512 };
 export const UNPROVEN_LIMITS: Bound = { inAll: 512, perPeer: 64 };
 /** Addresses of which somebody proved himself are remembered, the last of them. */
 const MOST_PROVEN = 64;
-/** As Go's: an API server has its own limit of 10 s for a handshake (net/http, TLSHandshakeTimeout). */
-export const HANDSHAKE_MS = 10_000;
-/** Handshakes that begin in one turn of the event loop: what came before is not to wait behind a crowd that comes now. */
-const HANDSHAKES_A_TURN = 1;
-
 interface Connection {
   readonly key: unknown;
   readonly socket: Socket;
@@ -44,7 +40,6 @@ export interface ConnectionLimits extends Bound {
 }
 
 type Server = HttpServer | HttpsServer;
-type Begin = (socket: Socket) => void;
 
 /**
  * What is under way: connections from their first byte on, handshakes too, and requests without an answer. Connections are
@@ -62,23 +57,22 @@ export class Connections {
   readonly #peers = new Map<string, Set<Connection>>();
   /** By what `keyOf` makes of a socket. */
   readonly #open = new Map<unknown, Connection>();
-  readonly #waiting = new Map<string, Socket[]>(); // peer -> its connections whose handshake has not begun
   readonly #answers = new Set<ServerResponse>();
-  readonly #begin: Begin;
-  readonly #isSecure: boolean;
-  #turn: NodeJS.Immediate | undefined;
+  readonly #begin: (socket: Socket) => void;
+  /** Those that have not begun, of a server that makes any. */
+  readonly #handshakes: Handshakes | undefined;
   #draining = false;
 
   constructor(server: Server, limits: ConnectionLimits = CONNECTION_LIMITS) {
     this.#server = server;
     this.#limits = limits;
-    this.#isSecure = server instanceof TlsServer;
     // the listeners that begin the handshake; from here on they are called when it is a connection's turn
     const listeners = server.listeners("connection");
     server.removeAllListeners("connection");
     this.#begin = (socket) => {
       for (const listener of listeners) listener.call(server, socket);
     };
+    if (server instanceof TlsServer) this.#handshakes = new Handshakes(this.#begin, this.#provenAddresses);
     server.on("connection", (socket: Socket) => this.#arrive(socket));
   }
 
@@ -159,20 +153,8 @@ export class Connections {
     socket.once("close", () => this.#leave(connection));
     // until its handshake begins nobody else listens
     socket.on("error", () => socket.destroy());
-    if (!this.#isSecure) {
-      this.#begin(socket);
-      return;
-    }
-    // what is begun before the client has spoken is done when it does, with all others that speak then
-    socket.setTimeout(HANDSHAKE_MS, () => socket.destroy());
-    socket.once("readable", () => this.#enqueue(peer, socket));
-  }
-
-  #enqueue(peer: string, socket: Socket): void {
-    const waiting = this.#waiting.get(peer) ?? [];
-    waiting.push(socket);
-    this.#waiting.set(peer, waiting);
-    this.#turn ??= setImmediate(() => this.#beginSome());
+    if (this.#handshakes === undefined) this.#begin(socket);
+    else this.#handshakes.expect(peer, socket);
   }
 
   /** Nothing of TLS was done for it yet. */
@@ -190,39 +172,14 @@ export class Connections {
     return !isFull || this.#displace(this.#peers.values());
   }
 
-  /** One of each peer, and those that have more go to the end of the line. */
-  #beginSome(): void {
-    this.#turn = undefined;
-    for (let begun = 0; begun < HANDSHAKES_A_TURN && this.#waiting.size > 0; ) {
-      const [peer, sockets] = this.#next();
-      this.#waiting.delete(peer);
-      const socket = sockets.shift();
-      if (sockets.length > 0) this.#waiting.set(peer, sockets);
-      if (socket === undefined || socket.destroyed) continue;
-      socket.setTimeout(0);
-      this.#begin(socket);
-      begun++;
-    }
-    if (this.#waiting.size > 0) this.#turn = setImmediate(() => this.#beginSome());
-  }
-
-  #next(): [string, Socket[]] {
-    for (const address of this.#provenAddresses) {
-      const sockets = this.#waiting.get(address);
-      if (sockets !== undefined) return [address, sockets];
-    }
-    const [first = ["", []]] = this.#waiting;
-    return first;
-  }
-
   /**
    * Whether one went for the one that comes. Those that proved themselves stay, and whoever comes from where they do, unless for one that
    * comes from there as well.
    */
   #displace(groups: IteratorObject<Iterable<Connection>>, comer?: string): boolean {
     const mayGo = ({ answers, isProven, address }: Connection) =>
-      [...answers].every((answer) => answer.writableEnded) &&
       !isProven &&
+      (answers.size === 0 || [...answers].every((answer) => answer.writableEnded)) &&
       (address === comer || !this.#provenAddresses.has(address));
     const victim = victimOf(groups.map((its) => [...its].filter(mayGo)));
     if (victim === undefined) return false;

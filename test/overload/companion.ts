@@ -24,6 +24,10 @@ export class Companion {
     this.#lines = createInterface({ input: stdout })[Symbol.asyncIterator]();
   }
 
+  get pid(): number {
+    return this.started.child.pid ?? 0;
+  }
+
   async next<T>(): Promise<T> {
     const { done, value } = await this.#lines.next();
     if (done === true) throw new Error("it ended before it answered");

@@ -8,9 +8,9 @@ import {
   CONNECTION_LIMITS,
   type ConnectionLimits,
   Connections,
-  HANDSHAKE_MS,
   UNPROVEN_LIMITS,
 } from "../../system/connections.ts";
+import { HANDSHAKE_MS } from "../../system/handshakes.ts";
 import { ONE_REQUEST } from "../../system/one-request.ts";
 import { type CertificatePair, readCertificate, readPair, readServingPair } from "../certificates/pair.ts";
 import { fitLine } from "../review/warnings.ts";

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+import { giveBack } from "./request-body.ts";
 
 export type Decoded =
   | { readonly kind: "json"; readonly value: unknown }
@@ -46,7 +47,10 @@ export function decode(bytes: Buffer): Decoded {
 export function* decodeInSteps(bytes: Buffer, stepBytes = STEP_BYTES): Generator<void, Decoded, void> {
   const scan = new Scan(bytes, stepBytes);
   const why = yield* scan.run();
-  if (why !== undefined) return { kind: "unreadable", why };
+  if (why !== undefined) {
+    giveBack(bytes);
+    return { kind: "unreadable", why };
+  }
   try {
     return { kind: "json", value: JSON.parse(textOf(bytes, scan.length)) };
   } catch {
@@ -54,16 +58,12 @@ export function* decodeInSteps(bytes: Buffer, stepBytes = STEP_BYTES): Generator
   }
 }
 
-/** Gives the memory of a large body back at once, for the values take as much again. Small ones may share theirs. */
+/** Gives the bytes back, for the values take as much memory again. */
 function textOf(bytes: Buffer, length: number): string {
   const text = bytes.toString("utf8", 0, length);
-  const { buffer } = bytes;
-  if (buffer instanceof ArrayBuffer && buffer.byteLength > SHARED_BYTES) buffer.transfer(0);
+  giveBack(bytes);
   return text;
 }
-
-/** Node cuts small buffers from one piece of memory, of `Buffer.poolSize`. */
-const SHARED_BYTES = 64 * 1024;
 
 const QUOTE = 0x22;
 const BACKSLASH = 0x5c;

@@ -37,7 +37,11 @@ export interface Allowance {
 export function readBody(stream: Readable, { limit, place, signal }: Allowance): Promise<Body> {
   return new Promise((resolve) => {
     const arrived = new Arrived(limit);
+    let isSettled = false;
     const settle = (body: Body) => {
+      if (isSettled) return;
+      isSettled = true;
+      if (body.kind !== "whole") arrived.giveBack();
       stream.off("data", take);
       signal.removeEventListener("abort", giveUp);
       resolve(body);
@@ -83,7 +87,7 @@ class Arrived {
     const most = this.size > this.#limit ? PREFIX_BYTES : this.size;
     if (this.#kept >= most) {
       this.#kept = most;
-      if (this.#bytes.length > PREFIX_BYTES) this.#bytes = this.prefix();
+      if (this.#bytes.length > PREFIX_BYTES) this.#replace(this.prefix());
       return undefined;
     }
     const busy = this.#makeRoom(most, place);
@@ -99,8 +103,20 @@ class Arrived {
     if (busy !== undefined) return busy;
     const grown = Buffer.allocUnsafeSlow(next);
     this.#bytes.copy(grown, 0, 0, this.#kept);
-    this.#bytes = grown;
+    this.#replace(grown);
     return undefined;
+  }
+
+  /** What was there is given back at once: memory that waits for a garbage collection makes more of them. */
+  #replace(next: Buffer): void {
+    giveBack(this.#bytes);
+    this.#bytes = next;
+  }
+
+  /** Nobody reads it any more. */
+  giveBack(): void {
+    this.#replace(Buffer.alloc(0));
+    this.#kept = 0;
   }
 
   prefix(): Buffer {
@@ -111,6 +127,14 @@ class Arrived {
     if (this.size > this.#limit) return { kind: "too large", prefix: this.prefix() };
     return { kind: "whole", bytes: this.#bytes.subarray(0, this.#kept) };
   }
+}
+
+/** Node cuts small buffers from one piece of memory, of `Buffer.poolSize`, which they share. */
+const SHARED_BYTES = 64 * 1024;
+
+/** Gives the memory of a large body back at once. Nothing may read it any more. */
+export function giveBack({ buffer }: Buffer): void {
+  if (buffer instanceof ArrayBuffer && buffer.byteLength > SHARED_BYTES) buffer.transfer(0);
 }
 
 /**
