@@ -3,7 +3,7 @@
 import assert from "node:assert/strict";
 import { after, before, describe, it } from "node:test";
 import { havePartsOrSkip } from "./binaries.ts";
-import { CHART, mustHelm, type Values } from "./chart-release.ts";
+import { CHART, helm, mustHelm, type Values } from "./chart-release.ts";
 import { type OwnControlPlane, startControlPlane } from "./harness.ts";
 
 if (havePartsOrSkip(["etcd", "kube-apiserver", "helm"])) {
@@ -92,6 +92,21 @@ if (havePartsOrSkip(["etcd", "kube-apiserver", "helm"])) {
       const secret = { mode: "secret", secret: { name: "tls", caBundle: "-----BEGIN CERTIFICATE-----" } };
       for (const values of [{ networkPolicy: { enabled: false } }, { certificates: secret }])
         assert.doesNotMatch(await tried(values), /kind: NetworkPolicy\nmetadata:\n {2}name: berth-issuer/);
+    });
+
+    it("installs nothing where it must be said who sends reviews, and is not", async () => {
+      const fails = async (values: Values) => {
+        const given = { ...values, networkPolicy: { required: true, ...(values["networkPolicy"] ?? {}) } };
+        const ended = await helm(["template", "berth", CHART], { values: given });
+        return /nothing would say who sends reviews, and networkPolicy.required is set/.test(ended.stderr);
+      };
+      const clientCA = "-----BEGIN CERTIFICATE-----\nMII=\n-----END CERTIFICATE-----\n";
+      const from = ["198.51.100.0/24"];
+      assert.equal(await fails({}), true);
+      assert.equal(await fails({ networkPolicy: { from, enabled: false } }), true);
+      assert.equal(await fails({ networkPolicy: { from }, webhook: { hostNetwork: true } }), true);
+      assert.equal(await fails({ networkPolicy: { from } }), false);
+      assert.equal(await fails({ webhook: { clientCA, hostNetwork: true } }), false);
     });
 
     it("goes by what is given", async () => {

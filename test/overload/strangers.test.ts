@@ -23,7 +23,7 @@ const PER_SECOND = 100;
 /** Of a review, beside quiet times, without what it waited because others had the processors. */
 const MOST_TIMES = 3;
 /** Of a window, in which others had the processors that the webhook wanted: with more than that the machine was measured, and not Berth. */
-const MOST_WAITED = 0.1;
+const MOST_WAITED = 0.2;
 const MIB = 1024 * 1024;
 /** Of the webhook: 32 MiB of bodies that are under way, 4 times that once they are decoded, and connections over TLS. */
 const MOST_GROWTH = 256 * MIB;

@@ -178,6 +178,8 @@ those of no address.
 certificate
 {{- else if and .Values.networkPolicy.enabled (not .Values.webhook.hostNetwork) (include "berth.reviewSources" .) -}}
 network-policy
+{{- else if .Values.networkPolicy.required -}}
+{{- fail "nothing would say who sends reviews, and networkPolicy.required is set: give webhook.clientCA, or networkPolicy.from (Helm found no addresses of API servers) without webhook.hostNetwork; docs/hardening.md says how" -}}
 {{- else -}}
 nothing
 {{- end -}}
