@@ -56,6 +56,17 @@ describe("the plan of blocks", () => {
     assert.deepEqual(plan.recalls, [{ node: "n0", blocks: 2 }]);
   });
 
+  it("asks for whole blocks, those at the ends of a range with few addresses among them", () => {
+    const held = [full("n0", 3), full("n0", 4), full("n1", 4), full("n1", 2)];
+    const of = (...pods: readonly number[]) =>
+      planBlocks(situation({ total: 4n, size: 4, held, pods })).recalls;
+    assert.deepEqual(of(0, 7), [{ node: "n0", blocks: 1 }]);
+    assert.deepEqual(of(0, 11), [{ node: "n0", blocks: 2 }]);
+    assert.deepEqual(of(4, 7), [{ node: "n0", blocks: 1 }]);
+    assert.deepEqual(of(5, 7), []);
+    assert.deepEqual(of(8, 4), [{ node: "n1", blocks: 1 }]);
+  });
+
   it("asks nobody for what its pods need, and says who is short", () => {
     const held = [full("n0"), full("n1")];
     const plan = planBlocks(situation({ total: 2n, held, pods: [1, 1, 1] }));
@@ -99,7 +110,13 @@ describe("any plan of blocks", () => {
         const now = spareOf(after, need.node);
         assert.ok(now === before || now < (BLOCKS_AHEAD + 1) * of.size, `${need.node} has ${now} to spare`);
         const recalled = plan.recalls.find(({ node }) => node === need.node)?.blocks ?? 0;
-        assert.ok(recalled === 0 || now - recalled * of.size >= 0, `${need.node} is asked for what it needs`);
+        const own = of.held.flatMap((one) =>
+          one !== "cooling" && one.node === need.node ? [one.usable] : [],
+        );
+        const given = own.toSorted((a, b) => a - b).slice(0, recalled);
+        const left = given.reduce((sum, usable) => sum - usable, now);
+        assert.ok(recalled === 0 || left >= 0, `${need.node} is asked for what it needs`);
+        assert.equal(given.length, recalled, `${need.node} has so many`);
       }
     });
     fc.assert(property);

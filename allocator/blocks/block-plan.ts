@@ -60,6 +60,7 @@ export function planBlocks(situation: PoolSituation): BlockPlan {
 class NodeShare {
   readonly need: NodeNeed;
   readonly #size: number;
+  readonly #own: readonly number[]; // addresses of each block that it has, fewest first
   #blocks: number;
   #usable: number;
 
@@ -68,7 +69,17 @@ class NodeShare {
     this.need = need;
     this.#size = size;
     this.#blocks = own.length;
+    this.#own = own.map(({ usable }) => usable).sort((a, b) => a - b);
     this.#usable = own.reduce((sum, block) => sum + block.usable, 0);
+  }
+
+  /** So many blocks it can do without: those at the ends of ranges have fewer addresses than others. */
+  get blocksToSpare(): number {
+    let left = this.spare;
+    return this.#own.filter((usable) => {
+      left -= usable;
+      return left >= 0;
+    }).length;
   }
 
   /** Addresses beyond what its pods need; below zero, so many are missing. */
@@ -126,9 +137,11 @@ export interface Recallable {
   /** Addresses that its owner's sandboxes have, so far as it said. */
   readonly used: number;
   readonly recalled: boolean;
+  /** It was asked for, and may come back any moment. */
+  readonly expected: boolean;
 }
 
-/** Which blocks their owners are asked for: those that are used least, and no more than were not asked for already. */
+/** Which blocks their owners are asked for: those that are used least, and no more than are not expected already. */
 export function blocksToRecall<B extends Recallable>(
   blocks: readonly B[],
   recalls: BlockPlan["recalls"],
@@ -136,7 +149,8 @@ export function blocksToRecall<B extends Recallable>(
   return recalls.flatMap(({ node, blocks: count }) => {
     const own = blocks.filter((block) => block.node === node);
     const open = own.filter(({ recalled }) => !recalled).toSorted((a, b) => a.used - b.used);
-    return open.slice(0, Math.max(0, count - (own.length - open.length)));
+    const expected = own.filter((block) => block.expected).length;
+    return open.slice(0, Math.max(0, count - expected));
   });
 }
 
@@ -144,9 +158,9 @@ export function blocksToRecall<B extends Recallable>(
 function recallsFor(nodes: readonly NodeShare[], size: number): BlockPlan["recalls"] {
   let missing = nodes.reduce((sum, share) => sum + (share.lacks ? Math.ceil(-share.spare / size) : 0), 0);
   const recalls: { node: string; blocks: number }[] = [];
-  for (const { need, spare } of nodes.toSorted((a, b) => b.spare - a.spare)) {
-    const blocks = Math.min(Math.floor(spare / size), missing);
-    if (blocks <= 0) break;
+  for (const { need, blocksToSpare } of nodes.toSorted((a, b) => b.spare - a.spare)) {
+    const blocks = Math.min(blocksToSpare, missing);
+    if (blocks <= 0) continue;
     recalls.push({ node: need.node, blocks });
     missing -= blocks;
   }

@@ -13,7 +13,7 @@ import type { Pool } from "../pool/pool.ts";
 import type { Stored } from "../store/store.ts";
 import { type BlockPlan, blocksToRecall, type Holding, type NodeNeed, planBlocks } from "./block-plan.ts";
 import { type BlockEvidence, endCooldown, giveBack, recall, returnedBy } from "./give-back.ts";
-import { finishGrant, grantBlock } from "./grant.ts";
+import { finishGrant, grantBlocks } from "./grant.ts";
 
 /** What the distributor goes by besides the records. */
 export interface BlockFacts {
@@ -24,7 +24,7 @@ export interface BlockFacts {
 }
 
 type Deps = Context & {
-  readonly view: Pick<RecordCache, "pools" | "pool" | "blocks" | "blocksOf" | "block">;
+  readonly view: Pick<RecordCache, "pools" | "pool" | "blocks" | "blocksOf" | "block" | "reservationCount">;
 };
 
 /** A node that needs more than there is, for people and for whoever asks for blocks back. */
@@ -35,6 +35,10 @@ export interface Shortage extends Pick<BlockPlan, "recalls" | "short"> {
 
 /** After this long a block that was granted here and is not in the cache is no longer counted: it has gone again. */
 const SHOWN_MS = 60_000;
+/** After this long a block that was asked for and is in use was answered: another one came for it, or its owner has none. */
+const ANSWERED_MS = 10_000;
+/** Reservations are looked at once for so many blocks. */
+const GRANTS_AT_ONCE = 256;
 /** Faults of the store itself: what comes next would meet them too. */
 const OF_ALL: ReadonlySet<string> = new Set([
   "STORE_UNAVAILABLE",
@@ -115,11 +119,11 @@ export class BlockDistributor {
     });
     const taken = new IntervalSet();
     for (const { cidr } of blocks) taken.add(space.numberOf(networkOf(cidr)));
-    for (const { node, nodeUID } of plan.grants) {
-      if (!this.#mayWrite()) break;
-      const got = await grantBlock(this.#context, pool, { family, node, nodeUID }, taken);
-      if (got === undefined) break;
-      this.#granted.set(got.key, { block: got, until: this.#context.clock.monotonic() + SHOWN_MS });
+    const requests = plan.grants.map(({ node, nodeUID }) => ({ family, node, nodeUID }));
+    for (let n = 0; n < requests.length && this.#mayWrite(); n += GRANTS_AT_ONCE) {
+      const some = requests.slice(n, n + GRANTS_AT_ONCE);
+      for (const block of await grantBlocks(this.#context, pool, some, taken))
+        this.#granted.set(block.key, { block, until: this.#context.clock.monotonic() + SHOWN_MS });
     }
     const { recalls, short } = plan;
     await this.#recall(pool.name, family, recalls);
@@ -127,10 +131,13 @@ export class BlockDistributor {
   }
 
   async #recall(pool: string, family: Family, recalls: BlockPlan["recalls"]): Promise<void> {
+    const now = this.#context.clock.now();
     const held = [...this.#context.view.blocksOf(pool)].filter(({ record }) => isHeld(record, family));
     const blocks = held.map((stored) => {
       const { node, status, recalledAt } = stored.record;
-      return { stored, node, used: status?.used ?? 0, recalled: recalledAt !== undefined };
+      const used = status?.used ?? 0;
+      const expected = recalledAt !== undefined && (used === 0 || now - recalledAt < ANSWERED_MS);
+      return { stored, node, used, recalled: recalledAt !== undefined, expected };
     });
     for (const { stored } of blocksToRecall(blocks, recalls)) {
       if (this.#mayWrite()) await recall(this.#context, stored);

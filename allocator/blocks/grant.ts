@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import { BerthError } from "../base/errors.ts";
+import { inParallel } from "../base/parallel.ts";
+import type { RecordCache } from "../cache/cache.ts";
 import type { Context } from "../cache/context.ts";
-import { type Cidr, type Family, fromNumber, parseCidr, toNumber } from "../ip/address.ts";
+import { type Cidr, type Family, familyOf, fromNumber, parseCidr, toNumber } from "../ip/address.ts";
 import { IntervalSet } from "../ip/interval-set.ts";
 import { fullInterval, type Interval, sizeOf, without } from "../ip/ip-range.ts";
 import { type Block, holesOf, holesText } from "../model/block.ts";
@@ -20,8 +22,16 @@ export interface BlockRequest {
   readonly nodeUID: string;
 }
 
-/** So many addresses are read one by one; of more all reservations are listed. */
-const MOST_READS = 64n;
+/** So many addresses are read one by one, however many reservations there are; beyond that it depends on their number. */
+const MOST_READS = 64;
+/** A page of 500 reservations costs what 20 reads do. */
+const LISTED_PER_READ = 25;
+/** Blocks that are made, or granted, at the same time. */
+const AT_ONCE = 16;
+
+/** Which addresses of the intervals of a block are reserved, in whatever way: what cools or is marked may be taken back. */
+type Reader = (...asked: Asked) => Promise<readonly bigint[]>;
+type Asked = readonly [cidr: Cidr, intervals: readonly Interval[]];
 
 /**
  * Makes a block of the pool the node's: the first that nobody has, none of `known` (numbers of blocks, which is
@@ -33,23 +43,49 @@ export async function grantBlock(
   request: BlockRequest,
   known: IntervalSet,
 ): Promise<Stored<"block"> | undefined> {
-  const { family, node, nodeUID } = request;
+  for (;;) {
+    const made = await makeBlock(books, pool, request, known);
+    if (made === undefined) return undefined;
+    const granted = await finishGrant(books, made);
+    if (granted?.record.node === request.node) return granted;
+  }
+}
+
+/**
+ * The same for many nodes: all blocks are made first, and then the reservations are looked at once for all of them. Gives the
+ * blocks that were granted, which may be fewer.
+ */
+export async function grantBlocks(
+  books: Books & { readonly view: Pick<RecordCache, "reservationCount"> },
+  pool: Pool,
+  requests: readonly BlockRequest[],
+  known: IntervalSet,
+): Promise<readonly Stored<"block">[]> {
+  const made = await inParallel(requests, AT_ONCE, (one) => makeBlock(books, pool, one, known));
+  const blocks = made.flatMap((one) => one ?? []);
+  const addresses = blocks.reduce((sum, { record }) => sum + openCount(record), 0);
+  const isListed = addresses > Math.max(MOST_READS, books.view.reservationCount / LISTED_PER_READ);
+  const read = isListed ? await listing(books.store) : readerOf(books.store);
+  const granted = await inParallel(blocks, AT_ONCE, (one) => finishGrant(books, one, read));
+  return granted.flatMap((one) => one ?? []);
+}
+
+/** The record of a block that is not granted yet, where nobody has any. */
+async function makeBlock(
+  { store }: Books,
+  pool: Pool,
+  { family, node, nodeUID }: BlockRequest,
+  known: IntervalSet,
+): Promise<Stored<"block"> | undefined> {
   const length = blockLength(pool, family);
   if (length === undefined || pool.disabled) return undefined;
   const space = new BlockSpace(pool, family, length);
   for (const cidr of space.free(known, node)) {
     known.add(space.numberOf(cidr));
     const holes = holesText(closedIn(pool, cidr), family);
-    const made = await books.store.create("block", {
-      cidr: cidr.text,
-      pool: pool.name,
-      node,
-      nodeUID,
-      holes,
-    });
-    if (made.kind === "exists") continue;
-    const granted = await finishGrant(books, made.stored);
-    if (granted?.record.node === node) return granted;
+    const record = { cidr: cidr.text, pool: pool.name, node, nodeUID, holes };
+    const made = await store.create("block", record);
+    if (made.kind !== "exists") return made.stored;
   }
   return undefined;
 }
@@ -57,16 +93,19 @@ export async function grantBlock(
 /**
  * Grants a block that was made: reads the reservations in it, which are holes from here on, and compares and sets. Whoever
  * comes upon a block that is not granted may go on with it, at any time. Undefined: it is gone, or had nothing to give and
- * was taken away again.
+ * was taken away again. `first` has read after the block was made; after a conflict everything is read again.
  */
 export async function finishGrant(
   { store }: Books,
   made: Stored<"block">,
+  first: Reader = readerOf(store),
 ): Promise<Stored<"block"> | undefined> {
   const change = { kind: "block", key: made.key, doing: "it was granted", seen: made } as const;
+  let read = first;
   return await retryOnConflict(store, change, async (seen) => {
     if (seen === undefined || seen.record.granted === true) return seen;
-    const granted = await holed(store, seen.record);
+    const granted = await holed(seen.record, read);
+    read = readerOf(store);
     if (granted === undefined)
       return (await store.remove("block", seen)).kind === "removed" ? undefined : "conflict";
     const result = await store.replace("block", seen, granted);
@@ -75,45 +114,40 @@ export async function finishGrant(
 }
 
 /** Granted, without what is reserved in it; undefined: nothing is left. */
-async function holed(store: Store, block: Block): Promise<Block | undefined> {
-  const cidr = parseCidr(block.cidr);
-  if (cidr === undefined) throw new BerthError("INTERNAL", `${block.cidr} is no block`);
+async function holed(block: Block, read: Reader): Promise<Block | undefined> {
+  const cidr = cidrOf(block);
   const whole = fullInterval(cidr);
   const holes = holesOf(block);
-  for (const n of await reservedIn(store, cidr, without([whole], holes))) holes.add(n);
+  for (const n of await read(cidr, without([whole], holes))) holes.add(n);
   if (without([whole], holes).length === 0) return undefined;
   return { ...block, holes: holesText(holes, cidr.family), granted: true };
 }
 
-/** The addresses of the intervals that are reserved, in whatever way: what cools or is marked may be taken back. */
-async function reservedIn(
-  store: Store,
-  cidr: Cidr,
-  intervals: readonly Interval[],
-): Promise<readonly bigint[]> {
-  const count = intervals.reduce((sum, interval) => sum + sizeOf(interval), 0n);
-  if (count > MOST_READS) return await listedIn(store, cidr, intervals);
-  const found: bigint[] = [];
-  for (const { first, last } of intervals) {
-    for (let n = first; n <= last; n++) {
-      if (await isReserved(store, cidr.family, n)) found.push(n);
-    }
-  }
-  return found;
+/** Reads when it is asked: address by address, or a list of all. */
+function readerOf(store: Store): Reader {
+  return async (cidr, intervals) => {
+    const count = intervals.reduce((sum, interval) => sum + sizeOf(interval), 0n);
+    const read = count > MOST_READS ? await listing(store) : (...asked: Asked) => readEach(store, ...asked);
+    return await read(cidr, intervals);
+  };
 }
 
-async function listedIn(
-  store: Store,
-  cidr: Cidr,
-  intervals: readonly Interval[],
-): Promise<readonly bigint[]> {
-  const asked = new IntervalSet();
-  for (const interval of intervals) asked.addInterval(interval);
-  const found: bigint[] = [];
-  for await (const { record } of store.list("reservation")) {
-    const isOf = record.address.includes(":") === (cidr.family === "IPv6");
-    if (isOf && asked.has(toNumber(record.address))) found.push(toNumber(record.address));
+/** What is reserved as of now. Where one reservation cannot be read it is looked at address by address. */
+async function listing(store: Store): Promise<Reader> {
+  const taken = { IPv4: new IntervalSet(), IPv6: new IntervalSet() };
+  try {
+    for await (const { record } of store.list("reservation"))
+      taken[familyOf(record.address)].add(toNumber(record.address));
+  } catch (error) {
+    if (!isCorrupt(error)) throw error;
+    return (...asked) => readEach(store, ...asked);
   }
+  return async (cidr, intervals) => [...numbersOf(intervals)].filter((n) => taken[cidr.family].has(n));
+}
+
+async function readEach(store: Store, ...[cidr, intervals]: Asked): Promise<readonly bigint[]> {
+  const found: bigint[] = [];
+  for (const n of numbersOf(intervals)) if (await isReserved(store, cidr.family, n)) found.push(n);
   return found;
 }
 
@@ -122,7 +156,27 @@ async function isReserved(store: Store, family: Family, n: bigint): Promise<bool
   try {
     return (await store.get("reservation", fromNumber(n, family))) !== undefined;
   } catch (error) {
-    if (error instanceof BerthError && error.code === "STATE_CORRUPT") return true;
+    if (isCorrupt(error)) return true;
     throw error;
   }
+}
+
+function isCorrupt(error: unknown): boolean {
+  return error instanceof BerthError && error.code === "STATE_CORRUPT";
+}
+
+function* numbersOf(intervals: readonly Interval[]): Generator<bigint, void, void> {
+  for (const { first, last } of intervals) for (let n = first; n <= last; n++) yield n;
+}
+
+/** Addresses that the block's owner may get, if none of them is reserved. */
+function openCount(block: Block): number {
+  const open = without([fullInterval(cidrOf(block))], holesOf(block));
+  return Number(open.reduce((sum, interval) => sum + sizeOf(interval), 0n));
+}
+
+function cidrOf(block: Block): Cidr {
+  const cidr = parseCidr(block.cidr);
+  if (cidr === undefined) throw new BerthError("INTERNAL", `${block.cidr} is no block`);
+  return cidr;
 }

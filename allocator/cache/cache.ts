@@ -87,6 +87,10 @@ export class RecordCache implements RecordReader {
     return this.#use.reservations.values();
   }
 
+  get reservationCount(): number {
+    return this.#use.reservations.size;
+  }
+
   block(cidr: string): Stored<"block"> | undefined {
     return this.#blocks.blocks.get(cidr);
   }

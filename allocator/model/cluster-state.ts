@@ -4,6 +4,9 @@ import type { Labels } from "../base/ports.ts";
 import type { PodOwner } from "./identity.ts";
 import type { NodeFacts } from "./node-terms.ts";
 
+/** A Node object may be deleted and made again under a kubelet that goes on running: only after this its absence counts. */
+export const NODE_GRACE_MS = 45_000;
+
 /** A pod as far as addresses are concerned. */
 export interface PodState {
   readonly namespace: string;
