@@ -16,7 +16,8 @@ import type { BlockSource } from "./blocks/block-source.ts";
 import { notLoadedWords } from "./claims/cluster/claim-lookup.ts";
 import type { NodePod, PodName } from "./claims/cluster/node-cache.ts";
 import { NodeClaims } from "./claims/cluster/node-claims.ts";
-import { NodeInformers, nodePod } from "./claims/cluster/node-informers.ts";
+import { NodeInformers } from "./claims/cluster/node-informers.ts";
+import { nodePod } from "./claims/cluster/node-projections.ts";
 import { StatusWriter } from "./claims/cluster/status-writer.ts";
 import { StrayDetector } from "./claims/cluster/stray-detector.ts";
 import { markFileOf } from "./journal/boot-mark.ts";
@@ -137,6 +138,8 @@ function blocksOf(watch: NodeInformers, statuses: BlockSource["statuses"]): Bloc
     pool: (name) => watch.pool(name),
     pools: () => watch.pools(),
     factsOf: (pod) => watch.factsOf(pod),
+    ownNode: () => watch.ownNode(),
+    ownersOf: (pool) => watch.ownersOf(pool),
   };
 }
 

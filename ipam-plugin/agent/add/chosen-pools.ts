@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import { BerthError, type Refusal } from "../../../allocator/base/errors.ts";
+import { blockLength } from "../../../allocator/pool/blocks.ts";
 import type { Pool } from "../../../allocator/pool/pool.ts";
 import { choosePools, type PoolChoice } from "../../../allocator/pool/pool-choice.ts";
 import { namesAttachments } from "../../../allocator/pool/pool-networks.ts";
@@ -42,8 +43,8 @@ function chooseNow(
 ): PoolChoice | Refusal | undefined | string {
   const { pools: names } = ipam;
   const all = blockFollower.pools();
-  if (blockFollower.isSynced ? all.length === 0 : !isAmong(names, all))
-    return blockFollower.isSynced ? undefined : poolsMissing(names);
+  if (!blockFollower.knowsPools && !isAmong(names, all)) return poolsMissing(names);
+  if (!all.some(isCut)) return undefined;
   const facts = pod === undefined ? {} : blockFollower.factsOf(pod);
   const asked = names.length === 0 ? all : all.filter(({ name }) => names.includes(name));
   const annotations = ipam.annotations ?? facts.podAnnotations;
@@ -58,6 +59,10 @@ function chooseNow(
 }
 
 const NOBODY: PodRef = { namespace: "", name: "", uid: "" };
+
+function isCut(pool: Pool): boolean {
+  return pool.families.some((family) => blockLength(pool, family) !== undefined);
+}
 
 /** Before everything is listed: the pools that are named are known; where none is named, it cannot be said. */
 function isAmong(names: readonly string[], pools: readonly Pool[]): boolean {

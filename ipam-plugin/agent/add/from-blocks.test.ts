@@ -92,11 +92,11 @@ describe("an ADD that is served from a block", () => {
     await node.del({ cid: "b" });
     assert.match(
       await refusal({ cid: "d" }),
-      /10\.0\.0\.4\/30, have no free address: 2 in use, 1 cool, the first for 30s/,
+      /10\.0\.0\.4\/30, have no free address: 2 in use, 1 cool, the first for 25s/,
     );
     await node.restart();
-    assert.match(await refusal({ cid: "d" }), /2 in use, 1 cool, the first for 30s/);
-    await node.clock.advance(30_000);
+    assert.match(await refusal({ cid: "d" }), /2 in use, 1 cool, the first for 20s/);
+    await node.clock.advance(20_000);
     assert.deepEqual(await node.add({ cid: "d" }), [given[1]]);
   });
 
@@ -182,6 +182,27 @@ describe("an ADD that is served from a block", () => {
     );
   });
 
+  it("is told which nodes have how many blocks, when it gets none", async () => {
+    const all = [
+      { node: "node-b", family: "IPv4", blocks: 3 },
+      { node: "node-a", family: "IPv4", blocks: 1 },
+      { node: "node-b", family: "IPv6", blocks: 9 },
+    ] as const;
+    node.blockSource.owners = all;
+    await grant("10.0.0.4/32");
+    await node.add({ cid: "a" });
+    assert.equal(
+      await refusal({ cid: "b" }),
+      'the IPv4 blocks that this node has of pool "db", whose blocks are /30, 10.0.0.4/32, have no free address: 1 in use; a controller gives it a block as soon as one is free; nodes have node-b 3, node-a 1',
+    );
+    node.blockSource.owners = Array.from({ length: 7 }, (_, n) => ({
+      node: `n${n}`,
+      family: "IPv4",
+      blocks: 1,
+    }));
+    assert.match(await refusal({ cid: "b" }), /nodes have n0 1, n1 1, n2 1, n3 1, n4 1 and others$/);
+  });
+
   it("gets one of the next pool when the first has none, and is told of each when none has", async () => {
     pool("more", "10.9.0.0/24", { ipv4: 30 });
     node.ipam = { pools: ["db", "more"] };
@@ -221,6 +242,25 @@ describe("the blocks of a node", () => {
     await node.restart();
     await node.add({ cid: "b" });
     assert.deepEqual(node.held, ["10.0.0.4", "10.0.0.8"]);
+  });
+
+  it("are chosen without an API server as the journal had the pools, where the network names none", async () => {
+    node.ipam = {};
+    pool("db", "10.0.0.0/24", { ipv4: 30 }, { default: true });
+    pool("first", "10.9.0.0/24", { ipv4: 30 }, { default: true, priority: 1 });
+    node.blockSource.grant("first", "10.9.0.4/30");
+    await grant("10.0.0.4/30");
+    const restartAlone = async () => {
+      node.blockSource.isSynced = false;
+      node.blockSource.records.clear();
+      node.blockSource.stored.clear();
+      await node.restart();
+    };
+    await restartAlone();
+    assert.deepEqual(await node.add({ cid: "a" }), ["10.9.0.4"]);
+    node.reboot();
+    await restartAlone();
+    assert.match(await refusal({ cid: "b" }), /which pools there are is not known on this node/);
   });
 
   it("are not given from in another boot before their records are seen: the node may have been fenced", async () => {

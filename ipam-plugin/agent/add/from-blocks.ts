@@ -8,6 +8,7 @@ import type { Pool, RouteSpec } from "../../../allocator/pool/pool.ts";
 import type { PoolChoice } from "../../../allocator/pool/pool-choice.ts";
 import { type CniError, fromRefusal } from "../../cni/errors.ts";
 import type { ResultAddress } from "../../cni/result.ts";
+import type { PoolOwner } from "../blocks/block-source.ts";
 import type { BlockShortage, NodeBlocks } from "../blocks/node-blocks.ts";
 import { within } from "../claims/deadline.ts";
 import type { Attachment } from "../journal/attachment.ts";
@@ -15,13 +16,21 @@ import type { AgentServices } from "../services/services.ts";
 import type { AddRequest } from "./add-request.ts";
 import { cancelledError, commitAttachment } from "./commit.ts";
 
+/** What an address is picked by. */
+export interface KnownBlocks {
+  readonly blocks: NodeBlocks;
+  ownersOf(pool: string): readonly PoolOwner[];
+}
+
 /** An address of each family, each with the pool that it is of. */
 export interface BlockResult {
   readonly given: readonly { readonly pool: Pool; readonly address: ResultAddress }[];
 }
 
-/** How long an ADD waits for the node's first block of a pool, or for the watch to have listed them. */
+/** How long an ADD waits for a block that a controller grants, or for the watch to have listed them. */
 const EXPECTED_MS = 5_000;
+/** Nodes that a refusal names. */
+const NAMED = 5;
 
 /** Attaches addresses of this node's blocks: of each family out of the first of the pools that has one. Asks nobody. */
 export async function assignFromBlocks(
@@ -29,9 +38,11 @@ export async function assignFromBlocks(
   services: AgentServices,
   { choice, signal }: { readonly choice: PoolChoice; readonly signal: AbortSignal },
 ): Promise<Attachment | CniError> {
-  const pick = () => pickFromBlocks(services.blocks, choice, ask.requested);
-  while (!signal.aborted && isRefusal(pick()) && (await services.blockFollower.more()));
-  await whileExpected(services, { choice, signal }, () => isRefusal(pick()));
+  const { blocks, blockFollower } = services;
+  const ownersOf = (pool: string) => blockFollower.ownersOf(pool);
+  const pick = () => pickFromBlocks({ blocks, ownersOf }, choice, ask.requested);
+  while (!signal.aborted && isRefusal(pick()) && (await blockFollower.more()));
+  if (!blockFollower.makesBlocks) await whileExpected(services, signal, () => isRefusal(pick()));
   if (signal.aborted) return cancelledError(ask);
   // from here to the commit nothing waits: two ADDs cannot choose the same
   const picked = pick();
@@ -58,19 +69,18 @@ export function hasBlocks({ pools }: PoolChoice): boolean {
 /** A pod may be faster on its node than the block that is made for it. */
 async function whileExpected(
   { blockFollower, clock }: AgentServices,
-  { choice, signal }: { readonly choice: PoolChoice; readonly signal: AbortSignal },
+  signal: AbortSignal,
   isWithout: () => boolean,
 ): Promise<void> {
-  const isExpecting = () => choice.pools.some(({ name }) => blockFollower.isExpecting(name)) && isWithout();
-  if (!isExpecting()) return;
+  if (!isWithout()) return;
   await within({ ms: EXPECTED_MS, clock, signals: [signal] }, async (late) => {
-    while (!late.aborted && isExpecting()) await blockFollower.heard(late);
+    while (!late.aborted && isWithout()) await blockFollower.heard(late);
   });
 }
 
 /** All families or none; takes nothing. The refusal says of each pool why it has no address. */
 export function pickFromBlocks(
-  blocks: NodeBlocks,
+  known: KnownBlocks,
   { pools, families }: Pick<PoolChoice, "pools" | "families">,
   requested: readonly Address[],
 ): BlockResult | Refusal {
@@ -80,7 +90,7 @@ export function pickFromBlocks(
     const refusals: Refusal[] = [];
     let got: BlockResult["given"][number] | undefined;
     for (const pool of pools.filter((one) => blockLength(one, family) !== undefined)) {
-      const address = pickFrom(blocks, pool, { family, wanted });
+      const address = pickFrom(known, pool, { family, wanted });
       if (!isRefusal(address)) got ??= { pool, address };
       else refusals.push(address);
       if (got !== undefined) break;
@@ -100,14 +110,14 @@ function allOf(refusals: readonly Refusal[], family: Family): Refusal {
 }
 
 function pickFrom(
-  blocks: NodeBlocks,
+  { blocks, ownersOf }: KnownBlocks,
   pool: Pool,
   { family, wanted }: { readonly family: Family; readonly wanted: Address | undefined },
 ): ResultAddress | Refusal {
   const { name, cooldownMs } = pool;
   if (wanted !== undefined && !blocks.isFree(name, wanted, cooldownMs)) return notFree([pool], wanted);
   const got = wanted ?? blocks.pick(name, family, cooldownMs);
-  return typeof got === "string" ? resultOf(pool, got) : exhausted(pool, got);
+  return typeof got === "string" ? resultOf(pool, got) : exhausted(pool, got, ownersOf(name));
 }
 
 function routesOf({ spec: { routes = [] } }: Pool, address: Address): readonly RouteSpec[] {
@@ -132,20 +142,33 @@ function notFree(pools: readonly Pool[], address: Address): Refusal {
   return refuse("ADDRESS_TAKEN", words, { address, pool: name });
 }
 
-function exhausted(pool: Pool, shortage: BlockShortage): Refusal {
+function exhausted(pool: Pool, shortage: BlockShortage, owners: readonly PoolOwner[]): Refusal {
   const { name } = pool;
-  return refuse("BLOCKS_EXHAUSTED", wordsOf(pool, shortage), { pool: name, family: shortage.family });
+  const words = `${wordsOf(pool, shortage)}; ${nextOf(owners, shortage)}`;
+  return refuse("BLOCKS_EXHAUSTED", words, { pool: name, family: shortage.family });
 }
 
-function wordsOf(pool: Pool, shortage: BlockShortage): string {
-  const { blocks, used, cooling, coolsForMs, family, returning } = shortage;
-  const about = `pool "${pool.name}"`;
+function wordsOf(
+  pool: Pool,
+  { blocks, used, cooling, coolsForMs, family, returning }: BlockShortage,
+): string {
+  const about = `pool "${pool.name}", whose blocks are /${blockLength(pool, family) ?? ""}`;
   const back = returning.length === 0 ? "" : ` (${returning.join(", ")} is being given back)`;
-  if (blocks.length === 0)
-    return `this node has no ${family} block of ${about}, whose blocks are /${blockLength(pool, family) ?? ""}${back}; a controller gives it one as soon as one is free: kubectl get ipblocks says who has them`;
+  if (blocks.length === 0) return `this node has no ${family} block of ${about}${back}`;
   const cools =
     cooling === 0
       ? ""
       : `, ${cooling} cool, the first for ${shortDuration(Math.ceil(coolsForMs / 1000) * 1000)}`;
-  return `the ${family} blocks that this node has of ${about}, ${blocks.join(", ")}, have no free address: ${used} in use${cools}${back}; a controller gives it another block as soon as one is free`;
+  const some = `${blocks.slice(0, NAMED).join(", ")}${blocks.length > NAMED ? ` and ${blocks.length - NAMED} more` : ""}`;
+  return `the ${family} blocks that this node has of ${about}, ${some}, have no free address: ${used} in use${cools}${back}`;
+}
+
+/** Who has how many, and what comes next. */
+function nextOf(owners: readonly PoolOwner[], { family }: BlockShortage): string {
+  const own = owners.filter((one) => one.family === family);
+  const some = own.slice(0, NAMED).map(({ node, blocks }) => `${node} ${blocks}`);
+  const more = own.length > NAMED ? " and others" : "";
+  const who =
+    own.length === 0 ? "kubectl get ipblocks says who has them" : `nodes have ${some.join(", ")}${more}`;
+  return `a controller gives it a block as soon as one is free; ${who}`;
 }

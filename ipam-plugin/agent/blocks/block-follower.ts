@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 import { isRefusal } from "../../../allocator/base/errors.ts";
 import { type Block, isReturned } from "../../../allocator/model/block.ts";
+import { NODE_GRACE_MS } from "../../../allocator/model/cluster-state.ts";
 import { blockLength } from "../../../allocator/pool/blocks.ts";
 import { type Pool, parseStoredPool } from "../../../allocator/pool/pool.ts";
 import type { Stored } from "../../../allocator/store/store.ts";
 import type { PodRef } from "../claims/claim-source.ts";
 import type { Journal, JournalContents } from "../journal/journal.ts";
 import type { BlockChange, JournalBlock, OwnedBlock } from "../journal/owned-blocks.ts";
-import type { BlockSource, PodFacts } from "./block-source.ts";
+import type { BlockSource, PodFacts, PoolOwner } from "./block-source.ts";
 import type { BlockState, NodeBlocks } from "./node-blocks.ts";
 
 export interface BlockFollowerOptions {
@@ -28,11 +29,16 @@ export interface BlockFollowerOptions {
  * | the record is not known yet, the journal is of this boot | the same                                           |
  * | the record is not known yet, the journal is of another   | not before the record is seen                      |
  * | all was listed, and the record is not there              | no                                                 |
+ *
+ * A block that the journal does not know is `unproven` until this agent has written its status: an agent with another journal,
+ * that is lost, may have sent word that it is given back, which arrives later; that word is a conflict from then on. One that
+ * was made for another Node object of this name, of whose sandboxes nothing is known here, waits until that one counts as fenced.
  */
 export class BlockFollower {
   readonly #options: BlockFollowerOptions;
   readonly #journalled = new Map<string, JournalBlock>(); // CIDR and UID -> what the journal has of it
   readonly #pools = new Map<string, Pool>(); // name -> what the journal has of it
+  readonly #proven = new Set<string>(); // CIDR and UID of those whose status this process has written
   readonly #givingUp = new Set<string>(); // CIDR and UID of those that are about to be journalled as given back
   readonly #waiting = new Set<() => void>(); // ADDs that wait for news
   #writing: Promise<void> = Promise.resolve();
@@ -47,7 +53,7 @@ export class BlockFollower {
     this.follow();
   }
 
-  /** All that are known; without an API server those of this node's blocks. */
+  /** All that are known; without an API server those that have blocks. */
   pools(): readonly Pool[] {
     const { source } = this.#options;
     const known = new Map([...source.pools()].map((pool) => [pool.name, pool]));
@@ -55,8 +61,10 @@ export class BlockFollower {
     return [...known.values()];
   }
 
-  get isSynced(): boolean {
-    return this.#options.source.isSynced;
+  /** All are known: they were listed, or the journal had them in this boot. */
+  get knowsPools(): boolean {
+    const { source, bootId } = this.#options;
+    return source.isSynced || [...this.#journalled.values()].some((block) => block.bootId === bootId);
   }
 
   factsOf(pod: PodRef): PodFacts {
@@ -82,10 +90,28 @@ export class BlockFollower {
     return pool.families.some((family) => blockLength(pool, family) !== undefined);
   }
 
-  /** There may be news of blocks soon: not everything is known, or this node has none of the pool yet. */
-  isExpecting(pool: string): boolean {
-    const { source, blocks } = this.#options;
-    return !source.isSynced || !blocks.isGivingFrom(pool);
+  /** Who has blocks of the pool, so far as is known. */
+  ownersOf(pool: string): readonly PoolOwner[] {
+    return this.#options.source.ownersOf?.(pool) ?? [];
+  }
+
+  /** Whether the block may be proven now: it is of this Node object, or of one that counts as fenced. */
+  mayProve({ record }: Stored<"block">): boolean {
+    const own = this.#options.source.ownNode?.();
+    if (own === undefined) return this.#options.source.ownNode === undefined;
+    return own.uid === record.nodeUID || own.seenForMs >= NODE_GRACE_MS;
+  }
+
+  /** This agent has written the status of the block, and nothing that was sent before can arrive any more. */
+  async prove({ key, uid }: Stored<"block">): Promise<void> {
+    this.#proven.add(idOf({ cidr: key, uid }));
+    this.follow();
+    await this.record();
+  }
+
+  /** No controller elsewhere grants blocks: there are those that `more` makes. */
+  get makesBlocks(): boolean {
+    return this.#options.source.more !== undefined;
   }
 
   /** An ADD has found no free address: whether there are more blocks now, where they can be asked for. */
@@ -115,9 +141,13 @@ export class BlockFollower {
     const { source, blocks } = this.#options;
     const seen = new Map([...source.blocks()].map((stored) => [stored.key, stored]));
     for (const stored of seen.values()) {
-      if (isGiven(stored.record))
-        blocks.put(ownedOf(stored), isReturned(stored.record) ? "returning" : this.#stateOf(ownedOf(stored)));
-      else blocks.remove(stored.key);
+      if (!isGiven(stored.record)) blocks.remove(stored.key);
+      else
+        blocks.put(
+          ownedOf(stored),
+          isReturned(stored.record) ? "returning" : this.#stateOf(ownedOf(stored)),
+          { recalled: stored.record.recalledAt !== undefined },
+        );
     }
     if (!source.isSynced) this.#trustJournal(seen);
     else
@@ -163,23 +193,32 @@ export class BlockFollower {
 
   #stateOf(block: OwnedBlock): BlockState {
     const id = idOf(block);
-    const isGivenBack = this.#givingUp.has(id) || this.returningSince(block) !== undefined;
-    return isGivenBack ? "returning" : "giving";
+    if (this.#givingUp.has(id) || this.returningSince(block) !== undefined) return "returning";
+    return this.#isProven(id) ? "giving" : "unproven";
+  }
+
+  #isProven(id: string): boolean {
+    return this.#journalled.has(id) || this.#proven.has(id) || this.#options.source.statuses === undefined;
   }
 
   async #record(): Promise<void> {
     const { source } = this.#options;
     const stored = [...source.blocks()].filter(({ record }) => isGiven(record));
-    const put = stored.flatMap((one) => this.#rowFor(one) ?? []);
-    const there = new Set([...source.blocks()].map((one) => idOf(ownedOf(one))));
+    const put = stored.flatMap((one) =>
+      this.#isProven(idOf(ownedOf(one))) ? (this.#rowFor(one) ?? []) : [],
+    );
+    const known = new Set([...source.blocks()].map((one) => idOf(ownedOf(one))));
     const gone = source.isSynced
-      ? [...this.#journalled].filter(([id]) => !there.has(id)).map(([, row]) => row)
+      ? [...this.#journalled].filter(([id]) => !known.has(id)).map(([, row]) => row)
       : [];
-    const names = new Set(stored.map(({ record }) => record.pool));
-    const pools = [...names].flatMap((name) => source.pool(name) ?? []).filter((pool) => this.#isNews(pool));
-    if (put.length + gone.length + pools.length === 0) return;
-    await this.#write({ put, gone, pools: pools.map(({ name, spec }) => ({ name, spec })) });
+    const cut = [...source.pools()].filter(({ spec }) => spec.blockSize !== undefined);
+    const pools = stored.length === 0 ? [] : cut.filter((pool) => this.#isNews(pool));
+    const there = new Set(cut.map(({ name }) => name));
+    const lost = source.isSynced ? [...this.#pools.keys()].filter((name) => !there.has(name)) : [];
+    if (put.length + gone.length + pools.length + lost.length === 0) return;
+    await this.#write({ put, gone, pools: pools.map(({ name, spec }) => ({ name, spec })), poolsGone: lost });
     for (const pool of pools) this.#pools.set(pool.name, pool);
+    for (const name of lost) this.#pools.delete(name);
   }
 
   /** Undefined: the journal says so already. */
@@ -199,7 +238,10 @@ export class BlockFollower {
   async #write(change: BlockChange): Promise<void> {
     await this.#options.journal.write({ blocks: change });
     for (const row of change.put ?? []) this.#journalled.set(idOf(row), row);
-    for (const row of change.gone ?? []) this.#journalled.delete(idOf(row));
+    for (const row of change.gone ?? []) {
+      this.#journalled.delete(idOf(row));
+      this.#proven.delete(idOf(row));
+    }
   }
 }
 

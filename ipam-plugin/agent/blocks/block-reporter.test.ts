@@ -4,6 +4,7 @@ import { afterEach, beforeEach, describe, it } from "node:test";
 import { BerthError } from "../../../allocator/base/errors.ts";
 import { noopLogger } from "../../../allocator/base/ports.ts";
 import type { Block } from "../../../allocator/model/block.ts";
+import { NODE_GRACE_MS } from "../../../allocator/model/cluster-state.ts";
 import { type Database, openDatabase } from "../../../allocator/store/sqlite/database.ts";
 import { openSqliteStore } from "../../../allocator/store/sqlite/store.ts";
 import type { Store } from "../../../allocator/store/store.ts";
@@ -22,6 +23,8 @@ let authority: Store;
 let around: (write: () => ReturnType<Store["reportBlock"]>) => ReturnType<Store["reportBlock"]>;
 let written: number;
 let reporter: BlockReporter;
+/** The agent tells an API server of its blocks, and gives from none before that has heard of it. */
+let isProving = false;
 
 /** Around the tests of a suite: not of the whole file, whose process others may share. */
 function setUp(): void {
@@ -34,6 +37,7 @@ function setUp(): void {
     authority = openSqliteStore(database, { clock: node.clock, random, log: noopLogger });
     around = (write) => write();
     written = 0;
+    isProving = false;
     reporter = reporterOfNode();
   });
   afterEach(async () => {
@@ -52,6 +56,7 @@ function reporterOfNode(): BlockReporter {
       return around(() => authority.reportBlock(seen, status));
     },
   };
+  if (isProving) node.blockSource.statuses = { node: "node-a", store };
   return new BlockReporter({ source: node.blockSource, blocks, follower, store, node: "node-a", clock, log });
 }
 
@@ -222,6 +227,90 @@ describe("a block that is given back", () => {
     await change(ONE, { node: "node-b" });
     await reporter.look();
     assert.equal(await statusOf(ONE), undefined);
+  });
+});
+
+describe("a block that is asked back while it is in use", () => {
+  setUp();
+  const OTHER = "10.0.0.6/31";
+
+  it("stays, an empty one goes in its place, once, and it is said that it is in use", async () => {
+    await grant(ONE);
+    await node.add();
+    await grant(OTHER, "10.0.0.8/31");
+    await change(ONE, { recalledAt: 1 });
+    await hear();
+    for (let look = 0; look < 3; look++) {
+      await reporter.look();
+      await hear();
+    }
+    const returned = await Promise.all([ONE, OTHER, "10.0.0.8/31"].map(isReturned));
+    assert.deepEqual(returned, [false, true, false]);
+    assert.deepEqual(await statusOf(ONE), { node: "node-a", used: 1 });
+  });
+
+  it("is given from last, so that it becomes empty", async () => {
+    await grant(ONE);
+    await node.add({ cid: "a" });
+    await change(ONE, { recalledAt: 1 });
+    await grant(OTHER);
+    const given: string[] = [];
+    for (const cid of ["b", "c", "d"]) given.push(...(await node.add({ cid })));
+    assert.deepEqual(given, ["10.0.0.6", "10.0.0.7", "10.0.0.5"]);
+  });
+});
+
+describe("a block that the journal does not know", () => {
+  setUp();
+  beforeEach(() => {
+    isProving = true;
+    reporter = reporterOfNode();
+  });
+
+  it("is given from when its status is written, and by the next process without that", async () => {
+    await grant(ONE);
+    assert.equal(given(), "unproven");
+    await reporter.look();
+    assert.deepEqual([given(), written], ["giving", 1]);
+    await restart();
+    await hear();
+    assert.equal(given(), "giving");
+  });
+
+  it("is never given from when an agent with a journal that is lost has given it back, whenever its word arrives", async () => {
+    await grant(ONE);
+    const seen = (await authority.get("block", ONE)) ?? assert.fail();
+    const word = { node: "node-a", used: 0, returnedAt: 1 };
+    around = async (write) => {
+      assert.equal((await authority.reportBlock(seen, word)).kind, "replaced");
+      return await write();
+    };
+    await reporter.look();
+    assert.notEqual(given(), "giving");
+    await grant("10.0.0.6/31");
+    const other = (await authority.get("block", "10.0.0.6/31")) ?? assert.fail();
+    around = (write) => write();
+    await reporter.look();
+    assert.equal(node.parts.blocks.get("10.0.0.6/31")?.state, "giving");
+    assert.equal((await authority.reportBlock(other, word)).kind, "conflict", "it comes too late");
+  });
+
+  it("waits until the Node object that it was made for counts as fenced, if it is another one than this node's", async () => {
+    node.blockSource.own = { uid: "made again", seenForMs: NODE_GRACE_MS - 1 };
+    await grant(ONE);
+    await reporter.look();
+    assert.deepEqual([given(), written], ["unproven", 0]);
+    node.blockSource.own = { uid: "made again", seenForMs: NODE_GRACE_MS };
+    await reporter.look();
+    assert.equal(given(), "giving");
+    node.blockSource.own = undefined;
+    await grant("10.0.0.6/31");
+    await reporter.look();
+    assert.equal(
+      node.parts.blocks.get("10.0.0.6/31")?.state,
+      "unproven",
+      "it is not known which this node's is",
+    );
   });
 });
 

@@ -7,7 +7,7 @@ import type { Store, Stored } from "../../../allocator/store/store.ts";
 import type { BlockFollower } from "./block-follower.ts";
 import type { BlockSource } from "./block-source.ts";
 import type { BlockSpace } from "./block-space.ts";
-import type { NodeBlocks } from "./node-blocks.ts";
+import type { BlockEntry, NodeBlocks } from "./node-blocks.ts";
 
 /** How long a block that nobody has asked back stays empty before it is given back. */
 export const EMPTY_MS = 300_000;
@@ -53,6 +53,7 @@ export class BlockReporter {
   readonly #options: BlockReporterOptions;
   readonly #empty = new Map<string, Emptiness>(); // UID of a block -> since when it has been seen empty
   readonly #said = new Map<string, Said>(); // UID of a block -> what its status says of use, by this process
+  readonly #answered = new Map<string, number>(); // UID of a block in use -> the recall that another one was given back for
   readonly #stop = new AbortController();
   #wake = new AbortController();
   #running: Promise<void> | undefined;
@@ -80,21 +81,30 @@ export class BlockReporter {
   async look(): Promise<void> {
     const { source, blocks } = this.#options;
     const faults: unknown[] = [];
-    const attempt = (work: Promise<void>) => work.catch((error: unknown) => void faults.push(error));
     const records = [...source.blocks()];
     this.#forget(records);
     let reports = 0;
     for (const stored of records) {
       const entry = blocks.get(stored.key);
       if (entry === undefined || entry.space.block.uid !== stored.uid) continue;
-      if (entry.state === "giving") await attempt(this.#giveUpIfDue(stored, entry.space));
-      if (blocks.get(stored.key)?.state === "returning") await attempt(this.#sayReturned(stored));
-      else if (reports < REPORTS_AT_ONCE && this.#isNews(stored, entry.space)) {
-        reports++;
-        await attempt(this.#sayUsed(stored, entry.space));
+      try {
+        await this.#settle(stored, entry);
+        const isAskedInVain = this.#isAskedInVain(stored, entry);
+        if (!isAskedInVain && (reports >= REPORTS_AT_ONCE || !this.#isNews(stored, entry))) continue;
+        if (!isAskedInVain) reports++;
+        await this.#sayUsed(stored, entry.space);
+      } catch (error) {
+        faults.push(error);
       }
     }
     if (faults.length > 0) throw faults[0];
+  }
+
+  /** Whether it is this agent's to give from, and whether it goes back. */
+  async #settle(stored: Stored<"block">, { state, space }: BlockEntry): Promise<void> {
+    if (state === "unproven") await this.#prove(stored, space);
+    else if (state === "giving") await this.#giveUpIfDue(stored, space);
+    if (this.#options.blocks.get(stored.key)?.state === "returning") await this.#sayReturned(stored);
   }
 
   async #run(): Promise<void> {
@@ -113,11 +123,47 @@ export class BlockReporter {
     }
   }
 
+  /** A word that an agent with another journal has sent meets a newer revision from here on. */
+  async #prove(stored: Stored<"block">, space: BlockSpace): Promise<void> {
+    const { node, follower } = this.#options;
+    if (!follower.mayProve(stored)) return;
+    if (await this.#say(stored, () => ({ node, used: space.used }))) await follower.prove(stored);
+  }
+
   async #giveUpIfDue(stored: Stored<"block">, space: BlockSpace): Promise<void> {
+    if (this.#isDue(stored, space)) await this.#giveUp(stored.key);
+    else await this.#giveAnother(stored, space);
+  }
+
+  async #giveUp(cidr: string): Promise<boolean> {
     const { clock, follower, log } = this.#options;
-    if (!this.#isDue(stored, space)) return;
-    if (await follower.giveUp(stored.key, clock.now()))
-      log.info("block is given back", { kind: "block", key: stored.key });
+    const isGivenUp = await follower.giveUp(cidr, clock.now());
+    if (isGivenUp) log.info("block is given back", { kind: "block", key: cidr });
+    return isGivenUp;
+  }
+
+  /** Whoever asked for a block in use needs a block, and not this one: an empty one of the pool goes for it. */
+  async #giveAnother({ uid, record }: Stored<"block">, { family }: BlockSpace): Promise<void> {
+    const { recalledAt } = record;
+    if (recalledAt === undefined || this.#answered.get(uid) === recalledAt) return;
+    for (const { space, state, recalled } of [...this.#options.blocks.all()]) {
+      const isOther = space.block.pool === record.pool && space.family === family && !recalled;
+      if (!isOther || state !== "giving" || space.used > 0) continue;
+      if (!(await this.#giveUp(space.block.cidr))) continue;
+      this.#answered.set(uid, recalledAt);
+      return this.kick(); // it may have been looked at already
+    }
+  }
+
+  /** Asked for by somebody who takes it for empty. */
+  #isAskedInVain(stored: Stored<"block">, { state, space: { used } }: BlockEntry): boolean {
+    const { recalledAt, status, node } = stored.record;
+    return (
+      state === "giving" &&
+      recalledAt !== undefined &&
+      used > 0 &&
+      (status?.node !== node || status.used === 0)
+    );
   }
 
   /** Asked back, or long empty while there is room without it. */
@@ -162,23 +208,27 @@ export class BlockReporter {
     this.#said.set(stored.uid, { used, at: clock.monotonic() });
   }
 
-  #isNews({ uid, record: { status, node } }: Stored<"block">, { used }: BlockSpace): boolean {
+  #isNews(
+    { uid, record: { status, node } }: Stored<"block">,
+    { state, space: { used } }: BlockEntry,
+  ): boolean {
+    if (state !== "giving") return false;
     const said = this.#said.get(uid);
     if (said === undefined) return (status?.node === node ? status.used : 0) !== used;
     return said.used !== used && this.#options.clock.monotonic() - said.at >= USED_MS;
   }
 
-  /** By compare-and-set on this incarnation, and never over the word that it is given back. */
-  async #say(stored: Stored<"block">, next: () => BlockStatus | undefined): Promise<void> {
+  /** By compare-and-set on this incarnation, and never over the word that it is given back. False: it was not said. */
+  async #say(stored: Stored<"block">, next: () => BlockStatus | undefined): Promise<boolean> {
     const { store, node } = this.#options;
     let seen: Stored<"block"> | undefined = stored;
     for (let round = 0; round < ROUNDS; round++) {
       const status = next();
-      if (status === undefined || seen?.uid !== stored.uid) return;
+      if (status === undefined || seen?.uid !== stored.uid) return false;
       if (seen.record.node !== node || isReturned(seen.record) || seen.record.releasedAt !== undefined)
-        return;
+        return false;
       const result = await store.reportBlock(seen, status);
-      if (result.kind === "replaced") return;
+      if (result.kind === "replaced") return true;
       seen = await store.get("block", stored.key);
     }
     const words = `the status of block ${stored.key} kept changing`;
@@ -187,7 +237,7 @@ export class BlockReporter {
 
   #forget(records: readonly Stored<"block">[]): void {
     const there = new Set(records.map(({ uid }) => uid));
-    for (const known of [this.#empty, this.#said])
+    for (const known of [this.#empty, this.#said, this.#answered])
       for (const uid of known.keys()) if (!there.has(uid)) known.delete(uid);
   }
 }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import type { Labels } from "../../../allocator/base/ports.ts";
+import type { Family } from "../../../allocator/ip/address.ts";
 import type { Pool } from "../../../allocator/pool/pool.ts";
 import type { Store, Stored } from "../../../allocator/store/store.ts";
 import type { PodRef } from "../claims/claim-source.ts";
@@ -16,6 +17,20 @@ export interface PodFacts {
  * What the agent knows of the blocks that are its node's, from whoever keeps the records: the watch of the API server in a
  * cluster. It may lag; what it does not have is not proven to be gone before everything was listed.
  */
+/** The Node object of this node. */
+export interface OwnNode {
+  readonly uid: string;
+  /** Milliseconds since this process first saw an object of this UID. */
+  readonly seenForMs: number;
+}
+
+/** What the nodes have of a pool: those that have most, first. */
+export interface PoolOwner {
+  readonly node: string;
+  readonly family: Family;
+  readonly blocks: number;
+}
+
 export interface BlockSource {
   /** Every block of this node, and every pool, was listed once since this process began. */
   readonly isSynced: boolean;
@@ -26,6 +41,10 @@ export interface BlockSource {
   factsOf(pod: PodRef): PodFacts;
   /** Has more blocks made, and says whether there are; absent where somebody else sees what is needed. */
   readonly more?: () => Promise<boolean>;
+  /** So far as it is known; absent where nodes are none of its matter. */
+  ownNode?(): OwnNode | undefined;
+  /** Who has blocks of the pool, as its status says; absent where one node has all. */
+  ownersOf?(pool: string): readonly PoolOwner[];
   /** How this node's agent says something of its blocks; absent where nobody is to be told. */
   readonly statuses?: { readonly node: string; readonly store: Pick<Store, "get" | "reportBlock"> };
 }

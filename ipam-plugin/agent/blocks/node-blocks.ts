@@ -7,12 +7,16 @@ import {
   fromNumber,
   toNumber,
 } from "../../../allocator/ip/address.ts";
+import { MOST_BLOCK_BITS } from "../../../allocator/pool/blocks.ts";
 import type { AddressUse } from "../journal/address-set.ts";
 import type { OwnedBlock } from "../journal/owned-blocks.ts";
 import { BlockSpace } from "./block-space.ts";
 
 /** Freed addresses are remembered for so long, in case that their block is heard of only then. */
 const REMEMBERED_MS = 600_000;
+
+/** Beyond what any block has. */
+const RECALLED_RANK = 2 ** (MOST_BLOCK_BITS + 1);
 
 /** Why the node's blocks of a pool give no address of the family. */
 export interface BlockShortage {
@@ -28,12 +32,17 @@ export interface BlockShortage {
   readonly returning: readonly string[];
 }
 
-/** What the record and the journal allow. */
-export type BlockState = "giving" | "returning";
+type Entry = { -readonly [Field in keyof BlockEntry]: BlockEntry[Field] };
 
-interface Entry {
+/** What the record and the journal allow. `unproven`: a word that was sent before this journal was made may still arrive. */
+export type BlockState = "giving" | "returning" | "unproven";
+
+/** A block with what is known of its addresses. */
+export interface BlockEntry {
   readonly space: BlockSpace;
-  state: BlockState;
+  readonly state: BlockState;
+  /** Its owner is asked for it: it is given from last. */
+  readonly recalled: boolean;
 }
 
 /**
@@ -78,14 +87,15 @@ export class NodeBlocks implements AddressUse {
   }
 
   /** The node has the block. One of the same CIDR, which was another incarnation, goes. */
-  put(block: OwnedBlock, state: BlockState): void {
+  put(block: OwnedBlock, state: BlockState, { recalled = false } = {}): void {
     const there = this.#blocks.get(block.cidr);
     if (there?.space.block.uid === block.uid && there.space.block.holes.join() === block.holes.join()) {
       there.state = state;
+      there.recalled = recalled;
       return;
     }
     this.remove(block.cidr);
-    const entry: Entry = { space: new BlockSpace(block), state };
+    const entry: Entry = { space: new BlockSpace(block), state, recalled };
     this.#blocks.set(block.cidr, entry);
     this.#ofPool.set(block.pool, (this.#ofPool.get(block.pool) ?? new Set()).add(entry));
     const { family, prefixLength, base } = entry.space.network;
@@ -115,17 +125,12 @@ export class NodeBlocks implements AddressUse {
   }
 
   /** Every block with what is known of its addresses. */
-  *all(): Generator<{ readonly space: BlockSpace; readonly state: BlockState }, void, undefined> {
+  *all(): Generator<BlockEntry, void, undefined> {
     yield* this.#blocks.values();
   }
 
-  get(cidr: string): { readonly space: BlockSpace; readonly state: BlockState } | undefined {
+  get(cidr: string): BlockEntry | undefined {
     return this.#blocks.get(cidr);
-  }
-
-  /** Whether there is a block of the pool that is given from, be it full. */
-  isGivingFrom(pool: string): boolean {
-    return [...(this.#ofPool.get(pool) ?? [])].some(({ state }) => state === "giving");
   }
 
   /** Addresses of the pool's blocks that cannot be given now: in use, or cooling. */
@@ -152,15 +157,19 @@ export class NodeBlocks implements AddressUse {
     return entry.space.isFree(toNumber(address));
   }
 
-  /** A free address of the pool's blocks, out of the one with the fewest, so that others become empty. Takes nothing. */
+  /**
+   * A free address of the pool's blocks, out of the one with the fewest, so that others become empty; of one that is asked
+   * back only when no other has any. Takes nothing.
+   */
   pick(pool: string, family: Family, cooldownMs: number): Address | BlockShortage {
     let best: BlockSpace | undefined;
     let least = Number.POSITIVE_INFINITY;
-    for (const { space, state } of this.#ofPool.get(pool) ?? []) {
+    for (const { space, state, recalled } of this.#ofPool.get(pool) ?? []) {
       if (state !== "giving" || space.family !== family) continue;
       space.endCooling(this.#now() - cooldownMs);
       const { available } = space;
-      if (available > 0 && available < least) [best, least] = [space, available];
+      const rank = recalled ? available + RECALLED_RANK : available;
+      if (available > 0 && rank < least) [best, least] = [space, rank];
     }
     const n = best?.nextFree();
     return n === undefined ? this.#shortage(pool, family, cooldownMs) : fromNumber(n, family);

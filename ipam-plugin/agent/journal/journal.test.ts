@@ -164,7 +164,7 @@ describe("addresses of blocks in the journal", () => {
     assert.deepEqual(new AttachmentCache(open()).get(one), one);
   });
 
-  it("come with the blocks and how they are reached, until their records are gone", async () => {
+  it("come with the blocks and with the pools that there are, until their records are gone", async () => {
     const journal = open();
     const returning = { ...BLOCK, uid: "u0", returningAt: 5 };
     await journal.write({ blocks: { put: [BLOCK, returning], pools: [DB] } });
@@ -172,7 +172,9 @@ describe("addresses of blocks in the journal", () => {
     await journal.write({ blocks: { gone: [returning] } });
     assert.deepEqual([journal.load().blocks, journal.load().pools], [[BLOCK], [DB]]);
     await journal.write({ blocks: { gone: [BLOCK] } });
-    assert.deepEqual([journal.load().blocks, journal.load().pools], [[], []]);
+    assert.deepEqual([journal.load().blocks, journal.load().pools], [[], [DB]]);
+    await journal.write({ blocks: { poolsGone: [DB.name] } });
+    assert.deepEqual(journal.load().pools, []);
   });
 
   it("that cannot be read are not passed over", async () => {

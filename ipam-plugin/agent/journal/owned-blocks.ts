@@ -43,11 +43,16 @@ export interface BlockChange {
   readonly put?: readonly JournalBlock[];
   /** Their records are gone. */
   readonly gone?: readonly Pick<OwnedBlock, "cidr" | "uid">[];
-  /** How addresses of blocks are reached. */
+  /** How addresses of blocks are reached, and which pools there are to choose from. */
   readonly pools?: readonly PoolRecord[];
+  /** Names of pools that are gone. */
+  readonly poolsGone?: readonly string[];
 }
 
-export function writeBlocks(sql: Sql, { put = [], gone = [], pools = [] }: BlockChange): void {
+export function writeBlocks(
+  sql: Sql,
+  { put = [], gone = [], pools = [], poolsGone = [] }: BlockChange,
+): void {
   for (const { cidr, uid, pool, holes, bootId, returningAt } of put) {
     const values = [cidr, uid, pool, JSON.stringify(holes), bootId, Math.ceil(returningAt)];
     sql.run(
@@ -58,7 +63,7 @@ export function writeBlocks(sql: Sql, { put = [], gone = [], pools = [] }: Block
   for (const { name, spec } of pools)
     sql.run("INSERT OR REPLACE INTO block_pools (name, spec) VALUES (?, ?)", name, JSON.stringify(spec));
   for (const { cidr, uid } of gone) sql.run("DELETE FROM blocks WHERE cidr = ? AND uid = ?", cidr, uid);
-  if (gone.length > 0) sql.run("DELETE FROM block_pools WHERE name NOT IN (SELECT pool FROM blocks)");
+  for (const name of poolsGone) sql.run("DELETE FROM block_pools WHERE name = ?", name);
 }
 
 export function decodeBlock(row: Row): JournalBlock {

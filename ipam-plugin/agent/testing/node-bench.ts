@@ -10,7 +10,7 @@ import { type Database, openDatabase } from "../../../allocator/store/sqlite/dat
 import type { Stored } from "../../../allocator/store/store.ts";
 import { ManualClock } from "../../../system/testing/manual-clock.ts";
 import { parseHost } from "../../cni/requested-ips.ts";
-import type { BlockSource, PodFacts } from "../blocks/block-source.ts";
+import type { BlockSource, OwnNode, PodFacts, PoolOwner } from "../blocks/block-source.ts";
 import type {
   AttachRequest,
   ClaimMatch,
@@ -137,6 +137,19 @@ export class PlainBlocks implements BlockSource {
   }
 
   facts: PodFacts = {};
+  /** This node's Node object, where that matters. */
+  own: OwnNode | undefined = { uid: "u", seenForMs: 0 };
+  owners: readonly PoolOwner[] = [];
+  /** Set: blocks are proven by what is written there before they are given from. */
+  statuses?: NonNullable<BlockSource["statuses"]>;
+
+  ownNode(): OwnNode | undefined {
+    return this.own;
+  }
+
+  ownersOf(): readonly PoolOwner[] {
+    return this.owners;
+  }
 
   pool(name: string): Pool | undefined {
     return this.stored.get(name);

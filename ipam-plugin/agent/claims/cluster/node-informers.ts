@@ -1,43 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import { BerthError, isRefusal } from "../../../../allocator/base/errors.ts";
 import type { Clock, Labels, Logger, Random } from "../../../../allocator/base/ports.ts";
-import { MIRROR_POD_ANNOTATION } from "../../../../allocator/demand/pod-allocation.ts";
 import type { Address } from "../../../../allocator/ip/address.ts";
-import {
-  ANNOTATION_FORMATS,
-  ASSIGNED_ADDRESSES,
-  ASSIGNED_CLAIM,
-  ASSIGNED_TOKEN,
-} from "../../../../allocator/manifest/annotations.ts";
-import { Fields } from "../../../../allocator/manifest/kubernetes-object.ts";
-import { NETWORK_ANNOTATIONS } from "../../../../allocator/manifest/network-attachments.ts";
-import { type Pool, parseStoredPool, poolOf } from "../../../../allocator/pool/pool.ts";
+import { type Pool, poolOf } from "../../../../allocator/pool/pool.ts";
 import { storedOf } from "../../../../allocator/store/kubernetes/objects.ts";
 import type { Stored } from "../../../../allocator/store/store.ts";
 import type { Connection } from "../../../../kube/api/connection.ts";
-import {
-  BLOCKS,
-  CLAIMS,
-  type KubeItem,
-  NAMESPACES,
-  NODES,
-  PODS,
-  POOLS,
-} from "../../../../kube/api/resource.ts";
+import { BLOCKS, CLAIMS, NAMESPACES, NODES, PODS, POOLS } from "../../../../kube/api/resource.ts";
 import { Reflector } from "../../../../kube/watch/reflector.ts";
 import type { WatchMetrics } from "../../../../kube/watch/watch-metrics.ts";
-import type { PodFacts } from "../../blocks/block-source.ts";
+import type { OwnNode, PodFacts, PoolOwner } from "../../blocks/block-source.ts";
 import { type NodeCache, type NodePod, type PodName, podKey } from "./node-cache.ts";
+import { labelsOf, nodePod, type SeenNode, type SeenPool, seenNode, seenPool } from "./node-projections.ts";
 
-const READ = [
-  ...ANNOTATION_FORMATS.map(({ key }) => key),
-  ASSIGNED_CLAIM,
-  ASSIGNED_ADDRESSES,
-  ASSIGNED_TOKEN,
-  MIRROR_POD_ANNOTATION,
-  ...NETWORK_ANNOTATIONS,
-];
 /** The index of claims by the pod that they are bound to. */
 const BY_POD = "pod";
 
@@ -62,10 +37,13 @@ export interface NodeInformersHandlers {
 export class NodeInformers implements NodeCache {
   readonly #pods: Reflector<NodePod>;
   readonly #claims: Reflector<Stored<"claim">>;
-  readonly #pools: Reflector<Pool>;
+  readonly #pools: Reflector<SeenPool>;
   readonly #blocks: Reflector<Stored<"block">>;
   readonly #namespaces: Reflector<Labels>;
-  readonly #nodes: Reflector<Labels>;
+  readonly #nodes: Reflector<SeenNode>;
+  readonly #clock: Clock;
+  /** Monotonic: since when the Node object of now is seen. */
+  #nodeSince = 0;
   readonly #waiting = new Map<string, Set<() => void>>(); // namespace/name of a pod -> who waits for a change of it
   readonly synced: Promise<void>;
 
@@ -83,7 +61,7 @@ export class NodeInformers implements NodeCache {
       project: (item) => storedOf("claim", item),
       indexes: { [BY_POD]: (claim) => podOf(claim).map(podKey) },
     });
-    this.#pools = new Reflector({ ...about, resource: POOLS, project: usablePool });
+    this.#pools = new Reflector({ ...about, resource: POOLS, project: seenPool });
     this.#blocks = new Reflector({
       ...about,
       resource: BLOCKS,
@@ -95,7 +73,11 @@ export class NodeInformers implements NodeCache {
       ...about,
       resource: NODES,
       selection: { fieldSelector: `metadata.name=${node}` },
-      project: labelsOf,
+      project: seenNode,
+    });
+    this.#clock = about.clock;
+    this.#nodes.onChange((_, now, before) => {
+      if (now !== undefined && now.uid !== before?.uid) this.#nodeSince = about.clock.monotonic();
     });
     this.#pods.onChange((key) => this.#wake(key));
     this.#claims.onChange((_, now) => {
@@ -119,11 +101,22 @@ export class NodeInformers implements NodeCache {
   }
 
   pool(name: string): Pool | undefined {
-    return this.#pools.get(name);
+    return this.#pools.get(name)?.pool;
   }
 
-  pools(): Iterable<Pool> {
-    return valuesOf(this.#pools);
+  *pools(): Generator<Pool, void, void> {
+    for (const { pool } of valuesOf(this.#pools)) yield pool;
+  }
+
+  /** Who has blocks of the pool, as its status says. */
+  ownersOf(pool: string): readonly PoolOwner[] {
+    return this.#pools.get(pool)?.owners ?? [];
+  }
+
+  /** This node's Node object, so far as it is known. */
+  ownNode(): OwnNode | undefined {
+    const [node] = [...valuesOf(this.#nodes)];
+    return node && { uid: node.uid, seenForMs: this.#clock.monotonic() - this.#nodeSince };
   }
 
   /** Labels of a pod of this node, of its namespace and of the node: those that are known. */
@@ -131,7 +124,7 @@ export class NodeInformers implements NodeCache {
     const pod = this.pod(ref);
     const isIts = pod !== undefined && (ref.uid === "" || pod.uid === ref.uid);
     const namespaceLabels = this.#namespaces.get(ref.namespace);
-    const [nodeLabels] = [...valuesOf(this.#nodes)];
+    const [{ labels: nodeLabels } = {}] = [...valuesOf(this.#nodes)];
     return {
       ...(isIts && { podLabels: pod.labels, podAnnotations: pod.annotations }),
       ...(namespaceLabels && { namespaceLabels }),
@@ -144,10 +137,13 @@ export class NodeInformers implements NodeCache {
     for (const known of [this.#pods, this.#namespaces, this.#nodes]) known.onChange(handler);
   }
 
-  /** Calls the handler at every change of a block or a pool, and when both were listed. */
+  /** Calls the handler at every change of a block, a pool or the Node object's UID, and when blocks and pools were listed. */
   onBlocks(handler: () => void): void {
     this.#blocks.onChange(handler);
     this.#pools.onChange(handler);
+    this.#nodes.onChange((_, now, before) => {
+      if (now?.uid !== before?.uid) handler();
+    });
     void Promise.all([this.#blocks.synced, this.#pools.synced]).then(handler);
   }
 
@@ -173,7 +169,7 @@ export class NodeInformers implements NodeCache {
   }
 
   poolOf(address: Address): Pool | undefined {
-    return poolOf(valuesOf(this.#pools), address);
+    return poolOf(this.pools(), address);
   }
 
   async changed(pod: PodName, signal: AbortSignal): Promise<void> {
@@ -200,8 +196,24 @@ export class NodeInformers implements NodeCache {
 
   /** Follows until `signal` aborts; never rejects. */
   async run(signal: AbortSignal): Promise<void> {
-    const followed = [this.#pods, this.#claims, this.#pools, this.#blocks, this.#namespaces, this.#nodes];
-    await Promise.all(followed.map((reflector) => reflector.run(signal)));
+    const followed = [this.#pods, this.#claims, this.#pools, this.#blocks];
+    const always = followed.map((reflector) => reflector.run(signal));
+    if (await this.#whenCut(signal)) always.push(this.#namespaces.run(signal), this.#nodes.run(signal));
+    await Promise.all(always);
+  }
+
+  /** Resolves with the first pool that has blocks: before that, no labels decide anything here. False: the signal aborted. */
+  async #whenCut(signal: AbortSignal): Promise<boolean> {
+    const { promise, resolve } = Promise.withResolvers<boolean>();
+    const isCut = () => [...this.pools()].some(({ spec }) => spec.blockSize !== undefined);
+    const stop = this.#pools.onChange(() => {
+      if (isCut()) resolve(true);
+    });
+    if (isCut()) resolve(true);
+    signal.addEventListener("abort", () => resolve(false), { once: true });
+    const found = await promise;
+    stop();
+    return found;
   }
 
   async #whenSynced(): Promise<void> {
@@ -219,28 +231,6 @@ function podOf({ record }: Stored<"claim">): readonly PodName[] {
   return binding === undefined ? [] : [{ namespace, name: binding.podName }];
 }
 
-function labelsOf({ metadata }: KubeItem): Labels {
-  return metadata.labels ?? {};
-}
-
 function* valuesOf<P>(reflector: Reflector<P>): Generator<P, void, void> {
   for (const [, value] of reflector.all()) yield value;
-}
-
-/** Of its annotations only what Berth reads. */
-export function nodePod({ metadata, ...rest }: KubeItem): NodePod {
-  const { namespace = "", name, uid, annotations = {}, labels = {} } = metadata;
-  const phase = new Fields(rest).at("status").text("phase");
-  const read = READ.flatMap((key) => {
-    const value = annotations[key];
-    return value === undefined ? [] : [[key, value] as const];
-  });
-  const finished = phase === "Succeeded" || phase === "Failed";
-  return { namespace, name, uid, annotations: Object.fromEntries(read), labels, finished };
-}
-
-function usablePool(item: KubeItem): Pool {
-  const pool = parseStoredPool(storedOf("pool", item).record);
-  if (isRefusal(pool)) throw new BerthError("STATE_CORRUPT", pool.message, { details: pool.details });
-  return pool;
 }
