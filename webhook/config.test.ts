@@ -16,7 +16,6 @@ describe("the webhook's environment", () => {
       certificates: "/etc/berth/tls",
       departMs: 5_000,
       trusted: TRUSTED_CLIENTS,
-      blocks: false,
       networkPolicy: false,
       refusalsNameAll: false,
       foreignRequests: "warn",
@@ -36,7 +35,6 @@ describe("the webhook's environment", () => {
       BERTH_KUBECONFIG: "/tmp/kubeconfig",
       BERTH_DEPART: "1500ms",
       BERTH_LOG_LEVEL: "debug",
-      BERTH_BLOCKS: "accepted",
       BERTH_REVIEWERS_BY: "NetworkPolicy",
     };
     assert.deepEqual(configOf(env, "host"), {
@@ -46,7 +44,6 @@ describe("the webhook's environment", () => {
       port: 0,
       certificates: "/tmp/tls",
       trusted: TRUSTED_CLIENTS,
-      blocks: true,
       networkPolicy: true,
       refusalsNameAll: false,
       foreignRequests: "warn",

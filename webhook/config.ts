@@ -52,8 +52,6 @@ export interface Config {
   readonly foreignRequests: ForeignChoice;
   /** Which requests in Calico's words are for Berth. */
   readonly calico: CalicoChoice;
-  /** Pools with `blockSize` are accepted: for tests, until ADR 0020 is whole. */
-  readonly blocks: boolean;
   /** A NetworkPolicy says who reaches the port. */
   readonly networkPolicy: boolean;
   readonly api: ApiServer;
@@ -84,7 +82,6 @@ export function loadConfig(): Config {
  * | `BERTH_REFUSALS_NAME` | `All`: refusals tell everybody who holds what; `Readable`: who may read it | `Readable`  |
  * | `BERTH_FOREIGN_REQUESTS` | `warn`, `refuse` or `ignore`: pods that ask other systems for addresses | `warn`          |
  * | `BERTH_CALICO`     | `own`, `all` or `none`: which requests in Calico's words are for Berth | `own`   |
- * | `BERTH_BLOCKS`     | `accepted`: pools with `blockSize`, for tests until they serve | refused             |
  * | `BERTH_KUBECONFIG` | a kubeconfig, to run outside the cluster                  | the pod's service account |
  * | `BERTH_DEPART`     | Go duration between SIGTERM and the end of serving        | 5s                       |
  * | `BERTH_LOG_LEVEL`  | debug, info, warn, error or silent                        | info                     |
@@ -113,7 +110,6 @@ export function configOf(env: Environment, host: string): Config {
     refusalsNameAll: namingOf(text("BERTH_REFUSALS_NAME", "Readable")),
     foreignRequests: choiceOf(env, "BERTH_FOREIGN_REQUESTS", FOREIGN_CHOICES, "warn"),
     calico: choiceOf(env, "BERTH_CALICO", CALICO_CHOICES, "own"),
-    blocks: text("BERTH_BLOCKS", "") === "accepted",
     networkPolicy: text("BERTH_REVIEWERS_BY", "") === "NetworkPolicy",
     api: apiServerOf(env),
     departMs: departOf(text("BERTH_DEPART", "5s")),

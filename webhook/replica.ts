@@ -63,8 +63,6 @@ export interface WebhookOptions {
   readonly foreignRequests?: ForeignChoice;
   /** Which requests in Calico's words are for Berth; `all` if absent. */
   readonly calico?: CalicoChoice;
-  /** Pools with `blockSize` are accepted; refused if absent. */
-  readonly blocks?: boolean;
   /** How long it serves on after `close` was called, for those who have not heard yet. */
   readonly departMs: number;
   readonly clock: Clock;
@@ -129,7 +127,7 @@ async function assemble(options: Metered, closers: CleanupStack): Promise<Omit<C
       ...(options.refusalsNameAll === true ? {} : { readAccess: new ReviewedReadAccess(connection, clock) }),
       ...(options.foreignRequests === undefined ? {} : { foreignRequests: options.foreignRequests }),
       ...calicoOf(options),
-      ...(options.blocks === true ? { blocks: "accepted" } : {}),
+      blocks: "accepted",
       holds: trackPendingClaims(replica, { clock, log: limitedLogger(log, clock) }),
       catchUp: () => waitForPools(replica.context, replica.mirror),
       suspect: (claim) => house.suspect(claim),

@@ -79,7 +79,7 @@ function judgeBlockSize(
   if (asked === undefined || blocks === "accepted") return undefined;
   return invalidPool(
     "spec.blockSize",
-    "does not work yet: every address is reserved one by one; leave the field out",
+    "does not work on one host yet: every address is reserved one by one; leave the field out",
   );
 }
 

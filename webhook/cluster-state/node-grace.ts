@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import type { Clock } from "../../allocator/base/ports.ts";
+import { NODE_GRACE_MS } from "../../allocator/model/cluster-state.ts";
 
-/** A Node object may be deleted and made again under a kubelet that goes on running: only after this its absence counts. */
-export const NODE_GRACE_MS = 45_000;
 /** Nodes whose absence is remembered, so that a cluster which makes and deletes them for years does not fill the memory. */
 const MOST = 10_000;
 

@@ -3,10 +3,10 @@
 import type { Clock } from "../../allocator/base/ports.ts";
 import type { RecordCache } from "../../allocator/cache/cache.ts";
 import type { Claim } from "../../allocator/model/claim.ts";
+import { NODE_GRACE_MS } from "../../allocator/model/cluster-state.ts";
 import type { Stored } from "../../allocator/store/store.ts";
 import type { Controller } from "../../kube/controller/run-queue.ts";
 import type { Informers } from "../cluster-state/informers.ts";
-import { NODE_GRACE_MS } from "../cluster-state/node-grace.ts";
 
 export interface GcTriggerDeps {
   readonly mirror: RecordCache;

@@ -95,7 +95,7 @@ describe("what nodes need of a pool with blocks", () => {
     assert.deepEqual(await needs({ pools, pods, claims: ["claimed"] }), { "web/IPv4": "a:1 b:3" });
   });
 
-  it("goes by the choice that agents make: of annotations, selectors and the default", async () => {
+  it("goes by the choice that agents make: by selectors, then the default, and nothing for who asks for an address", async () => {
     const pools = [
       web({ default: true }),
       web({ nodeSelector: { matchLabels: { zone: "bj" } } }, "bj", "10.1.0.0/24"),
@@ -112,12 +112,12 @@ describe("what nodes need of a pool with blocks", () => {
     };
     assert.deepEqual(await needs({ pools, nodes, pods }), {
       "bj/IPv4": "a:1",
-      "named/IPv4": "a:1 b:1",
+      "named/IPv4": "a:0 b:0",
       "uncut/IPv4": "a:0 b:0",
       "web/IPv4": "a:0 b:1",
     });
     const all = await needs({ pools, nodes, pods, namespace: asked });
-    assert.deepEqual([all["named/IPv4"], all["bj/IPv4"]], ["a:2 b:2", "a:0"]);
+    assert.deepEqual(all["bj/IPv4"], "a:1", "a namespace that asks now asked for nobody who has no claim");
   });
 
   it("is what agents say is used, where that is more, and where pods' labels decide", async () => {

@@ -4,9 +4,9 @@ import { isRefusal } from "../../../allocator/base/errors.ts";
 import type { NodeNeed } from "../../../allocator/blocks/block-plan.ts";
 import type { RecordCache } from "../../../allocator/cache/cache.ts";
 import { type Family, parseCidr } from "../../../allocator/ip/address.ts";
-import { ASSIGNED_CLAIM, readRequest } from "../../../allocator/manifest/annotations.ts";
+import { ASSIGNED_CLAIM, EXEMPT_NAMESPACE, readRequest } from "../../../allocator/manifest/annotations.ts";
+import { requestsAddress } from "../../../allocator/model/address-request.ts";
 import { isReturned } from "../../../allocator/model/block.ts";
-import type { NamespaceState } from "../../../allocator/model/cluster-state.ts";
 import { blockLength } from "../../../allocator/pool/blocks.ts";
 import { matches } from "../../../allocator/pool/label-selector.ts";
 import type { Pool } from "../../../allocator/pool/pool.ts";
@@ -92,24 +92,22 @@ function choiceOf({ mirror, watches }: DemandSource, pools: readonly Pool[], pod
   const namespace = watches.namespaces.get(pod.namespace);
   if (node === undefined || namespace === undefined) return undefined;
   if (mirror.claimsOfPod(pod.namespace, pod.name).length > 0) return undefined;
-  const asked = poolsAsked(pod, namespace);
   const input: ChoiceInput = {
     namespace: namespace.name,
     namespaceLabels: namespace.labels,
     podLabels: {},
     nodeLabels: node.labels,
-    ...(asked === undefined ? {} : { annotation: asked }),
   };
   return mayBeSelected(pools, input) ? undefined : choosePools(pools, input);
 }
 
-function needsAddress({ node, ended, onHostNetwork, annotations }: ObservedPod): boolean {
-  return node !== "" && !ended && onHostNetwork !== true && annotations[ASSIGNED_CLAIM] === undefined;
-}
-
-function poolsAsked(pod: ObservedPod, namespace: NamespaceState): readonly string[] | undefined {
-  const request = readRequest(pod.annotations, namespace);
-  return isRefusal(request) ? undefined : request.pools;
+/** As its agent sees it: a pod that asks for an address is served by a claim or not at all, but for kube-system's. */
+function needsAddress({ node, ended, onHostNetwork, annotations, namespace }: ObservedPod): boolean {
+  if (node === "" || ended || onHostNetwork === true) return false;
+  if (namespace === EXEMPT_NAMESPACE) return true;
+  if (annotations[ASSIGNED_CLAIM] !== undefined) return false;
+  const asked = readRequest(annotations);
+  return !isRefusal(asked) && !requestsAddress(asked);
 }
 
 /** Labels of pods are not kept here, for there may be 100,000: where they may decide, only what is used is counted. */

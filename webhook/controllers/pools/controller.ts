@@ -14,6 +14,7 @@ import { type Controller, runQueue } from "../../../kube/controller/run-queue.ts
 import { DONE, type Outcome, WorkQueue } from "../../../kube/controller/workqueue.ts";
 import { type Condition, conditionsOf, withoutManagedFields } from "../conditions.ts";
 import type { ControllerDeps } from "../controller.ts";
+import { ownersOf } from "./owners.ts";
 import { type PoolReport, type PoolState, reportOn } from "./status.ts";
 
 /** A pool is written so often at most. */
@@ -183,7 +184,10 @@ class Pools {
     const { reviewersBy } = this.#deps;
     if (isRefusal(pool)) return { pool, deleting, use, exhausted: [], reviewersBy };
     const exhausted = exhaustedOf(mirror, pool);
-    const cut = pool.spec.blockSize === undefined ? {} : { blocks: [...mirror.blocksOf(pool.name)].length };
+    const cut =
+      pool.spec.blockSize === undefined
+        ? {}
+        : { blocks: [...mirror.blocksOf(pool.name)].length, owners: ownersOf(mirror, pool.name) };
     const collides = findOverlap(mirror.pools(), pool);
     return { pool, deleting, use, ...cut, exhausted, collides, reviewersBy };
   }

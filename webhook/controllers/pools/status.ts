@@ -15,6 +15,7 @@ import {
   reasonOf,
 } from "../conditions.ts";
 import type { ReviewersBy } from "../controller.ts";
+import type { Owner } from "./owners.ts";
 
 /** Null takes a field away: an invalid pool has no figures, and sums of both families were written by older versions. */
 export interface PoolReport {
@@ -22,6 +23,8 @@ export interface PoolReport {
   readonly bound: number;
   /** Of a pool that is cut into blocks: how many nodes have, or cool. */
   readonly blocks?: number;
+  /** And which nodes have most. */
+  readonly owners?: readonly Owner[];
   readonly ipv4: FamilyFigures | null;
   readonly ipv6: FamilyFigures | null;
   readonly capacity: null;
@@ -36,6 +39,7 @@ export interface PoolState {
   readonly use: PoolUsage;
   /** How many blocks of it there are; absent: it is not cut into any. */
   readonly blocks?: number;
+  readonly owners?: readonly Owner[];
   /** Families of which nothing is free that anybody could get. */
   readonly exhausted: readonly string[];
   /** Another pool has some of its addresses: both were admitted at the same moment, or past the webhook. */
@@ -51,6 +55,7 @@ export function reportOn(item: KubeItem, state: PoolState, now: number): PoolRep
     reserved: status.count("reserved", -1),
     bound: status.count("bound", -1),
     ...(status.get("blocks") === undefined ? {} : { blocks: status.count("blocks", -1) }),
+    ...(status.get("owners") === undefined ? {} : { owners: status.list("owners") }),
     ipv4: status.get("ipv4") ?? null,
     ipv6: status.get("ipv6") ?? null,
     capacity: status.get("capacity") ?? null,
@@ -65,10 +70,15 @@ export function reportOn(item: KubeItem, state: PoolState, now: number): PoolRep
   return isDeepStrictEqual(next, before) ? undefined : next;
 }
 
-function numbersOf({ pool, blocks, use: { byFamily, reserved } }: PoolState): Omit<PoolReport, "conditions"> {
+function numbersOf({
+  pool,
+  blocks,
+  owners,
+  use: { byFamily, reserved },
+}: PoolState): Omit<PoolReport, "conditions"> {
   const bound = byFamily.IPv4.bound + byFamily.IPv6.bound;
   const { ipv4 = null, ipv6 = null } = isRefusal(pool) ? {} : figuresOf(pool, byFamily);
-  const cut = blocks === undefined ? {} : { blocks };
+  const cut = { ...(blocks === undefined ? {} : { blocks }), ...(owners === undefined ? {} : { owners }) };
   return { reserved, bound, ...cut, ipv4, ipv6, capacity: null, free: null };
 }
 
