@@ -131,7 +131,7 @@ async function agentPod(connection: Connection, account: Account, node: string):
   const pods = new Client(connection, PODS);
   await new Client(connection, NODES).create({ name: node }, {});
   const containers = [{ name: "main", image: "registry.example/berth:1" }];
-  const spec = { serviceAccountName: account, containers, nodeName: node };
+  const spec = { serviceAccountName: account, containers, nodeName: node, hostNetwork: true };
   return (await pods.create(place, { spec })) ?? (await pods.get(place)) ?? assert.fail(`no pod ${name}`);
 }
 

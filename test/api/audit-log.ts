@@ -120,7 +120,7 @@ export const UNUSED: Readonly<Record<Account, readonly string[]>> = {
     // OpenKruise, which is not installed here
     ...["get", "list", "watch"].map((verb) => `${verb} clonesets.apps.kruise.io`),
     ...["get", "list", "watch"].map((verb) => `${verb} statefulsets.apps.kruise.io`),
-    // no pool has blocks yet
+    // no pool has blocks there
     ...["get", "list", "create", "patch", "delete"].map((verb) => `${verb} ipblocks.berth.dev`),
     // certificates come from a folder there; issuer.api-test.ts has the life that uses these
     ...["list", "watch"].flatMap((verb) => CERTIFICATES.map((resource) => `${verb} ${resource}`)),
@@ -133,8 +133,8 @@ export const UNUSED: Readonly<Record<Account, readonly string[]>> = {
   // a claim is read when a status was written by somebody else meanwhile, or an ADD goes by more than memory
   "berth-agent": [
     ...["get ipclaims.berth.dev", "list ipclaims.berth.dev", "list ippools.berth.dev", "list pods"],
-    ...["list namespaces", "list nodes"],
-    // no node has blocks yet
+    // no pool has blocks there
+    ...["list", "watch"].flatMap((verb) => [`${verb} namespaces`, `${verb} nodes`]),
     ...["get", "list", "watch"].map((verb) => `${verb} ipblocks.berth.dev`),
     "patch ipblocks.berth.dev/status",
   ],

@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { after, afterEach, before, describe, it } from "node:test";
 import { setTimeout as pause } from "node:timers/promises";
-import { NODE_GRACE_MS } from "../../webhook/cluster-state/node-grace.ts";
+import { NODE_GRACE_MS } from "../../allocator/model/cluster-state.ts";
 import { eventually } from "../support/eventually.ts";
 import { addrs } from "../support/fixtures.ts";
 import { havePartsOrSkip } from "./binaries.ts";

@@ -50,13 +50,16 @@ export async function helm(cluster: Cluster, args: readonly string[]): Promise<s
   return stdout;
 }
 
-/** Writes the node's CNI configuration: macvlan, and the node's own range for pods that do not ask. */
-export async function configureNode(node: Machine, ipam: Ipam): Promise<void> {
-  const text = JSON.stringify(conflistOf(node.name, ipam), undefined, 2);
+/** Where pods that did not ask have their addresses: the node's own range, or Berth's pools. */
+export type Source = "ranges" | "pools";
+
+/** Writes the node's CNI configuration: macvlan, and where pods that do not ask have their addresses. */
+export async function configureNode(node: Machine, ipam: Ipam, source: Source = "ranges"): Promise<void> {
+  const text = JSON.stringify(conflistOf(node.name, ipam, source), undefined, 2);
   await node.must(["sh", "-c", `cat >${CONFLIST}.new && mv ${CONFLIST}.new ${CONFLIST}`], text);
 }
 
-function conflistOf(node: string, ipam: Ipam) {
+function conflistOf(node: string, ipam: Ipam, source: Source) {
   // two plugins, each of which knows its own: no address may be in the ranges of both
   const third = (node === "node-a" ? 1 : 2) + (ipam === "berth" ? 0 : 10);
   const range = { ...SUBNET, rangeStart: `10.244.${third}.10`, rangeEnd: `10.244.${third}.250` };
@@ -68,7 +71,10 @@ function conflistOf(node: string, ipam: Ipam) {
         type: "macvlan",
         master: POD_CABLE,
         capabilities: { "io.kubernetes.cri.pod-annotations": true },
-        ipam: { type: ipam, ranges: [[range]], routes: [{ dst: "0.0.0.0/0" }] },
+        ipam:
+          source === "pools"
+            ? { type: ipam }
+            : { type: ipam, ranges: [[range]], routes: [{ dst: "0.0.0.0/0" }] },
       },
     ],
   };

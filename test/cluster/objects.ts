@@ -39,7 +39,7 @@ export const POOLS: readonly Json[] = [
   }),
 ];
 
-function pool(name: string, spec: Json): Json {
+export function pool(name: string, spec: Json): Json {
   return { apiVersion: "berth.dev/v1alpha1", kind: "IPPool", metadata: { name }, spec };
 }
 

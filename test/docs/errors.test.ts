@@ -170,8 +170,16 @@ describe("docs/errors.md", () => {
       node.blockSource.grant("db", "10.20.0.68/30");
       await node.hearBlocks();
       node.ipam = { pools: ["db"] };
+      node.blockSource.owners = [
+        { node: "node-b", family: "IPv4", blocks: 3 },
+        { node: "node-a", family: "IPv4", blocks: 1 },
+      ];
       for (const cid of ["a", "b", "c", "d"]) await node.add({ cid });
-      const { msg, details } = errorOf(await node.call("ADD", { cid: "e" }));
+      const adding = node.call("ADD", { cid: "e" });
+      const over = adding.then(() => true);
+      const turn = () => new Promise<boolean>((resolve) => void setImmediate(resolve, false));
+      while (!(await Promise.race([over, turn()]))) await node.clock.advance(1_000);
+      const { msg, details } = errorOf(await adding);
       assert.deepEqual([details, msg], ["BLOCKS_EXHAUSTED", EXAMPLES.BLOCKS_EXHAUSTED]);
     } finally {
       await node.close();

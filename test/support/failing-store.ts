@@ -25,6 +25,8 @@ export class FailingStore implements Store {
   /** Reads and writes that were let through. */
   writes = 0;
   reads = 0;
+  /** Writes that were begun: several may be under way. */
+  #begun = 0;
   #dead = false;
 
   constructor(inner: Store, at: number, failure: Failure = "before") {
@@ -77,7 +79,7 @@ export class FailingStore implements Store {
 
   async #write<T>(work: () => Promise<T>): Promise<T> {
     this.#mustLive();
-    const dies = this.writes + 1 === this.#at;
+    const dies = ++this.#begun === this.#at;
     if (dies && this.#failure === "before") this.#die();
     const result = await work();
     this.writes++;

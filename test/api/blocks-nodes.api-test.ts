@@ -1,0 +1,259 @@
+// SPDX-License-Identifier: Apache-2.0
+// Pods that ask for nothing, served out of blocks: real agents on two nodes, a real webhook with its controllers, and a real
+// API server.
+import assert from "node:assert/strict";
+import { after, afterEach, before, describe, it } from "node:test";
+import { setTimeout as pause } from "node:timers/promises";
+import { NODES } from "../../kube/api/resource.ts";
+import { eventually } from "../support/eventually.ts";
+import { havePartsOrSkip } from "./binaries.ts";
+import { BlockCluster, type Box, type PlainPod } from "./block-cluster.ts";
+import { callsBetween, callsSoFar } from "./chaos-calls.ts";
+import { change, forceDelete, makeNode } from "./replica-objects.ts";
+
+const SHARED = { cidr: "10.20.0.0/24", from: "10.20.0.50", to: "10.20.0.70" };
+const COUNTED = ["ipclaims", "ipreservations", "ipblocks", "pods", "namespaces", "nodes", "ippools"];
+const KUBE_SYSTEM = "kube-system";
+
+function last(address: string): number {
+  return Number(address.split("/")[0]?.split(".")[3]);
+}
+
+if (havePartsOrSkip(["etcd", "kube-apiserver"])) {
+  describe("pods that ask for nothing, on nodes with blocks", () => {
+    let cluster: BlockCluster;
+    before(async () => {
+      cluster = await BlockCluster.open();
+    });
+    after(() => cluster?.close());
+    afterEach(() => cluster.clear());
+
+    /** The last parts of all addresses that sandboxes have now. */
+    const given = () =>
+      cluster
+        .addresses()
+        .map(last)
+        .toSorted((a, b) => a - b);
+
+    it("share one range of 21 addresses without one annotation, and the 22nd pod is refused in words", async () => {
+      const [n1, n2] = [cluster.node("n1"), cluster.node("n2")];
+      await cluster.makePool("shared", {
+        ranges: [SHARED],
+        blockSize: { ipv4: 32 },
+        default: true,
+        cooldown: "1s",
+      });
+      const dns = await cluster.up(await cluster.pod(n1, KUBE_SYSTEM, "coredns-0"));
+      const boxes = (await Promise.all([cluster.upAll(n1, 9), cluster.upAll(n2, 11)])).flat();
+      assert.deepEqual(
+        given(),
+        Array.from({ length: 21 }, (_, n) => 50 + n),
+      );
+      assert.match(dns.addresses[0] ?? "", /^10\.20\.0\.\d+\/24$/);
+      await cluster.untilOwned({ n1: 10, n2: 11 });
+      const late = await cluster.pod(n1);
+      const words = await eventually("the words have everything", async () => {
+        const said = await cluster.tryUp(late);
+        assert.equal(typeof said, "string", "there is no address for it");
+        return String(said).includes("n2") ? String(said) : undefined;
+      });
+      console.log(words);
+      assert.match(words, /^11 .*pool "shared".*\/32/);
+      assert.match(words, /n2 11.*n1 10/);
+      for (const node of [n1, n2]) await node.runtime.silently("STATUS");
+      const [one] = boxes.filter(({ pod }) => pod.node === n2);
+      assert.ok(one);
+      await cluster.down(one);
+      const got = await cluster.up(late);
+      assert.deepEqual(got.addresses, one.addresses, "the last free address, from the other node");
+    });
+
+    it("go from one node to the other, down to the last address of blocks of four", async () => {
+      const [n1, n2] = [cluster.node("n1"), cluster.node("n2")];
+      await cluster.makePool("fours", {
+        ranges: [SHARED],
+        blockSize: { ipv4: 30 },
+        default: true,
+        cooldown: "1s",
+      });
+      await eventually(
+        "both have some",
+        async () => Object.keys(await cluster.owned()).length === 2 || undefined,
+      );
+      const all = await cluster.upAll(n1, 21);
+      await cluster.untilOwned({ n1: 6 });
+      for (const box of all) await cluster.down(box);
+      await cluster.upAll(n2, 21);
+      assert.equal(given().length, 21);
+      await cluster.untilOwned({ n2: 6 });
+    });
+
+    it("cost the API server nothing at ADD and DEL", async () => {
+      const n1 = cluster.node("n1");
+      await cluster.makePool("wide", {
+        ranges: [{ cidr: "10.21.0.0/20" }],
+        blockSize: { ipv4: 26 },
+        default: true,
+      });
+      await cluster.untilOwned({ n1: 2, n2: 2 });
+      const pods = await Promise.all(Array.from({ length: 20 }, () => cluster.pod(n1)));
+      const first = await cluster.up(await cluster.pod(n1)); // everything of the pool is known here
+      await cluster.down(first);
+      await pause(1_500);
+      const before = await callsSoFar(cluster.api);
+      const boxes: Box[] = [];
+      for (const pod of pods) boxes.push(await cluster.up(pod));
+      for (const box of boxes) await cluster.end(box);
+      process.kill(n1.pid, "SIGSTOP");
+      const asked = callsBetween(before, await callsSoFar(cluster.api), COUNTED);
+      process.kill(n1.pid, "SIGCONT");
+      // how much of a block is used is said now and then, however many pods there are
+      const { "PATCH ipblocks/status": reports = 0, ...calls } = asked;
+      assert.deepEqual(calls, {});
+      assert.ok(reports <= 2, `${reports} reports for 40 calls`);
+    });
+
+    it("have their addresses once, whoever is killed under load", async () => {
+      await cluster.makePool("busy", {
+        ranges: [{ cidr: "10.22.0.0/26" }],
+        blockSize: { ipv4: 30 },
+        default: true,
+        cooldown: "0s",
+      });
+      const nodes = [cluster.node("n1"), cluster.node("n2")];
+      const over = new AbortController();
+      let lives = 0;
+      const live = async (n: number) => {
+        const node = nodes[n % 2] ?? assert.fail();
+        while (!over.signal.aborted) {
+          const box = await cluster.up(await cluster.pod(node));
+          await pause(20);
+          await cluster.down(box);
+          lives++;
+        }
+      };
+      const lanes = Array.from({ length: 12 }, (_, n) => live(n));
+      for (let round = 0; round < 4; round++) {
+        const node = nodes[round % 2] ?? assert.fail();
+        const until = lives + 20;
+        await Promise.race([eventually("pods live", () => lives >= until || undefined), Promise.all(lanes)]);
+        await node.stop("SIGKILL");
+        await node.start();
+      }
+      over.abort();
+      await Promise.all(lanes);
+      assert.deepEqual(given(), []);
+      console.log(`${lives} lives of pods with four agents killed`);
+    });
+
+    it("end while their agent is away, and their blocks come back", async () => {
+      const n1 = cluster.node("n1");
+      await cluster.makePool("away", {
+        ranges: [{ cidr: "10.23.0.0/28" }],
+        blockSize: { ipv4: 32 },
+        default: true,
+        cooldown: "1s",
+      });
+      const boxes = await cluster.upAll(n1, 14);
+      await cluster.untilOwned({ n1: 14 });
+      await n1.stop("SIGKILL");
+      for (const box of boxes) await cluster.down(box);
+      await n1.start();
+      await cluster.upAll(cluster.node("n2"), 14);
+      await cluster.untilOwned({ n2: 14 });
+    });
+
+    it("are served while the blocks last without an API server, by an agent that starts then, too", async () => {
+      const n1 = cluster.node("n1");
+      await cluster.makePool("alone", {
+        ranges: [{ cidr: "10.24.0.0/24" }],
+        blockSize: { ipv4: 29 },
+        default: true,
+        cooldown: "0s",
+      });
+      await cluster.untilOwned({ n1: 2, n2: 2 });
+      const pods = await Promise.all(Array.from({ length: 40 }, () => cluster.pod(n1)));
+      const first = await cluster.up(pods.pop() ?? assert.fail());
+      await cluster.plane.apiServer.stop("SIGKILL");
+      const up = async (pod: PlainPod) => await cluster.tryUp(pod);
+      for (const pod of pods.splice(0, 5)) assert.notEqual(typeof (await up(pod)), "string");
+      await n1.stop("SIGKILL");
+      await n1.serve();
+      const annotated = { conf: { runtimeConfig: { "io.kubernetes.cri.pod-annotations": {} } } };
+      let words = "";
+      let more = 0;
+      for (const pod of pods.splice(0, 14)) {
+        const said = await cluster.tryUp(pod, annotated);
+        if (typeof said === "string") words = said;
+        else more++;
+      }
+      console.log(`${more} more, and then: ${words}`);
+      assert.match(words, /^11 /);
+      await cluster.plane.start();
+      await n1.untilReady();
+      await cluster.up(pods.pop() ?? assert.fail());
+      assert.ok(first);
+    });
+
+    it("are served 110 at once, after a reboot", async () => {
+      const n1 = cluster.node("n1");
+      await cluster.makePool("many", {
+        ranges: [{ cidr: "10.25.0.0/20" }],
+        blockSize: { ipv4: 26 },
+        default: true,
+        cooldown: "30s",
+      });
+      const before = await cluster.upAll(n1, 110);
+      await cluster.reboot(n1);
+      for (const { pod } of before) await cluster.forget(pod);
+      const began = performance.now();
+      const boxes = await cluster.upAll(n1, 110);
+      console.log(`110 pods at once after a reboot: ${Math.round(performance.now() - began)} ms`);
+      assert.equal(new Set(boxes.flatMap(({ addresses }) => addresses)).size, 110);
+    });
+
+    it("of a node whose Node object is made again go on from the same blocks", async () => {
+      const n1 = cluster.node("n1");
+      await cluster.makePool("again", {
+        ranges: [{ cidr: "10.27.0.0/24" }],
+        ...{ blockSize: { ipv4: 29 }, default: true, cooldown: "1s" },
+      });
+      await cluster.upAll(n1, 4);
+      const blocks = async () =>
+        (await cluster.blocks()).flatMap(({ uid, record }) => (record.node === "n1" ? [uid] : [])).sort();
+      const before = await blocks();
+      await forceDelete(cluster.api, NODES, { name: "n1" });
+      await makeNode(cluster.api, "n1");
+      await cluster.upAll(n1, 4);
+      await n1.stop("SIGKILL");
+      await n1.start();
+      await cluster.upAll(n1, 2);
+      const after = new Set(await blocks());
+      assert.ok(
+        before.every((uid) => after.has(uid)),
+        "none of them was taken",
+      );
+    });
+
+    it("of a node whose power was cut, keep their addresses until it is fenced", async () => {
+      const n3 = await cluster.addNode("n3");
+      await cluster.makePool("power", {
+        ranges: [{ cidr: "10.26.0.0/29" }],
+        blockSize: { ipv4: 32 },
+        default: true,
+        cooldown: "1s",
+      });
+      await cluster.upAll(n3, 6);
+      await cluster.untilOwned({ n3: 6 });
+      await n3.stop("SIGKILL");
+      cluster.lose(n3);
+      const late = await cluster.pod(cluster.node("n1"));
+      assert.match(String(await cluster.tryUp(late)), /^11 /);
+      assert.deepEqual(await cluster.owned(), { n3: 6 }, "nobody has said that it is off");
+      const taint = { key: "node.kubernetes.io/out-of-service", effect: "NoExecute" };
+      await change(cluster.api, NODES, { name: "n3" }, { spec: { taints: [taint] } });
+      await cluster.up(late);
+      await cluster.removeNode("n3");
+    });
+  });
+}
