@@ -20,7 +20,7 @@ export const REMEDIES: Readonly<Record<RefusalCode | FaultCode, string>> = {
   POOL_EXHAUSTED:
     "Release claims that nobody needs: `berthctl get claims -A` lists them, `berthctl release NAMESPACE/NAME` gives one back. Or add a range to the pool. An address that was given back is free when the pool's `cooldown` is over.",
   BLOCKS_EXHAUSTED:
-    "Wait: a controller gives the node another block as soon as one is free, and the pod is started again by itself. If it stays so, the pool is too small for its nodes: end pods, or add a range. `kubectl get ipblocks` says which node has how many blocks, and how many addresses of them are in use.",
+    "Wait: a controller gives the node another block as soon as one is free, and the pod is started again by itself. If it stays so, the pool is too small for its nodes, or its blocks are too large (docs/blocks.md): end pods, or add a range. `kubectl get ipblocks` says which node has how many blocks, and how many addresses of them are in use.",
   POOL_INVALID:
     "Correct the field that the message names, and apply the pool again (`kubectl explain ippool.spec` describes each field).",
   POOL_OVERLAPS:
@@ -87,7 +87,7 @@ export const EXAMPLES: Readonly<Record<RefusalCode, string>> = {
   POOL_EXHAUSTED:
     'no free IPv4 address in pool "tiny": 1 are held or cooling; add a range, or release claims that are not needed',
   BLOCKS_EXHAUSTED:
-    'the IPv4 blocks that this node has of pool "db", 10.20.0.68/30, have no free address: 4 in use; a controller gives it another block as soon as one is free',
+    'the IPv4 blocks that this node has of pool "db", whose blocks are /30, 10.20.0.68/30, have no free address: 4 in use; a controller gives it a block as soon as one is free; nodes have node-b 3, node-a 1',
   POOL_INVALID: "spec.ranges[0].cidr 10.20.0.7/24 has host bits; write 10.20.0.0/24",
   POOL_OVERLAPS:
     "pools web and db both contain 10.20.0.150-10.20.0.199; change from, to or cidr of one of them",
