@@ -21,10 +21,10 @@ import { IntervalSet } from "../ip/interval-set.ts";
 import { contains, fullInterval } from "../ip/ip-range.ts";
 import { bind } from "../lifecycle/bind.ts";
 import { reserve } from "../lifecycle/reserve.ts";
-import { holesOf, isHole } from "../model/block.ts";
+import { holesOf, isHole, withHole } from "../model/block.ts";
 import type { PoolRecord } from "../pool/pool.ts";
 import type { Stored } from "../store/store.ts";
-import { type BlockRequest, finishGrant, grantBlock } from "./grant.ts";
+import { type BlockRequest, finishGrant, grantBlock, grantBlocks } from "./grant.ts";
 
 const WEB = poolRecord("web", "10.0.0.0/28", { blockSize: { ipv4: 30 } });
 
@@ -84,6 +84,71 @@ describe("a grant", () => {
     });
     const six = await grantTo(world, "node-a", { pool, family: "IPv6" });
     assert.equal(parseCidr(six?.record.cidr ?? "")?.prefixLength, 121);
+  });
+
+  it("of many blocks at once lists the reservations once, after the last of them was made, and reads what it cannot list", async () => {
+    const pool = poolRecord("web", "10.0.0.0/23", { blockSize: { ipv4: 27 } });
+    for (const isListed of [true, false]) {
+      const log: string[] = [];
+      await using world = await openWorld({
+        pools: [pool],
+        wrap: (store) =>
+          altered(store, {
+            create: (kind, record) => {
+              log.push(`create ${kind}`);
+              return store.create(kind, record);
+            },
+            get: (kind, key) => {
+              if (kind === "reservation") log.push("get");
+              return store.get(kind, key);
+            },
+            list: (kind, namespace) => {
+              if (kind !== "reservation") return store.list(kind, namespace);
+              log.push("list");
+              if (!isListed) throw new BerthError("STATE_CORRUPT", "cannot be read");
+              return store.list(kind, namespace);
+            },
+          }),
+      });
+      await world.authority.create("reservation", reservationRecord("10.0.0.40", { pool: "web" }));
+      log.length = 0;
+      const view = { reservationCount: 1 };
+      const requests = Array.from({ length: 20 }, (_, n) => of(`node-${n}`));
+      const got = await grantBlocks({ ...world.context, view }, parsed(pool), requests, new IntervalSet());
+      assert.equal(got.length, 16, "there are no more");
+      assert.equal(log.lastIndexOf("create block") < log.indexOf("list"), true);
+      assert.equal(log.filter((what) => what === "list").length, 1);
+      assert.equal(log.includes("get"), !isListed);
+      const holes = got.find(({ key }) => key === "10.0.0.32/27")?.record.holes;
+      assert.deepEqual(holes, ["10.0.0.40/32"]);
+    }
+  });
+
+  it("that a fixed address has changed meanwhile reads again", async () => {
+    const pool = poolRecord("web", "10.0.0.0/23", { blockSize: { ipv4: 24 } });
+    await using world = await openWorld({
+      pools: [pool],
+      wrap: (store) =>
+        altered(store, {
+          list: async function* (kind, namespace) {
+            yield* store.list(kind, namespace);
+            const made = await store.get("block", "10.0.0.0/24");
+            if (kind !== "reservation" || made === undefined) return;
+            if (isHole(made.record, addr("10.0.0.40"))) return;
+            await store.create("reservation", reservationRecord("10.0.0.40", { pool: "web" }));
+            await store.replace("block", made, withHole(made.record, addr("10.0.0.40")));
+          },
+        }),
+    });
+    const view = { reservationCount: 0 };
+    const requests = [of("node-a"), of("node-b")];
+    const got = await grantBlocks({ ...world.context, view }, parsed(pool), requests, new IntervalSet());
+    assert.deepEqual(
+      got.map(({ record }) => record.granted),
+      [true, true],
+    );
+    const block = (await world.all("block")).find(({ key }) => key === "10.0.0.0/24");
+    assert.deepEqual(block?.record.holes, ["10.0.0.0/32", "10.0.0.40/32"]);
   });
 
   it("takes a block away again that has nothing to give, and goes on to the next", async () => {

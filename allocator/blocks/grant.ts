@@ -56,17 +56,18 @@ export async function grantBlock(
  * blocks that were granted, which may be fewer.
  */
 export async function grantBlocks(
-  books: Books & { readonly view: Pick<RecordCache, "reservationCount"> },
+  books: Books & { readonly view: Pick<RecordCache, "reservationCount">; readonly atOnce?: number },
   pool: Pool,
   requests: readonly BlockRequest[],
   known: IntervalSet,
 ): Promise<readonly Stored<"block">[]> {
-  const made = await inParallel(requests, AT_ONCE, (one) => makeBlock(books, pool, one, known));
+  const { atOnce = AT_ONCE } = books;
+  const made = await inParallel(requests, atOnce, (one) => makeBlock(books, pool, one, known));
   const blocks = made.flatMap((one) => one ?? []);
   const addresses = blocks.reduce((sum, { record }) => sum + openCount(record), 0);
   const isListed = addresses > Math.max(MOST_READS, books.view.reservationCount / LISTED_PER_READ);
   const read = isListed ? await listing(books.store) : readerOf(books.store);
-  const granted = await inParallel(blocks, AT_ONCE, (one) => finishGrant(books, one, read));
+  const granted = await inParallel(blocks, atOnce, (one) => finishGrant(books, one, read));
   return granted.flatMap((one) => one ?? []);
 }
 

@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import { allocationOf, binder, reserver } from "./actors.ts";
-import { BLOCKS, granter, taker, watcher, word } from "./blocks.ts";
+import { BLOCKS, granter, lostWord, successor, taker, watcher, word } from "./blocks.ts";
 import { explore } from "./explore.ts";
 import { withoutBlocks, withoutHoles, withoutReservations } from "./lies.ts";
 import { narrate } from "./report.ts";
@@ -44,6 +44,20 @@ describe("the checker of blocks", () => {
     t.diagnostic(narrate(violation));
     assert.match(violation.words, /its node does not have block 10\.0\.0\.2\/32 any more$/);
     assert.equal((await explore(gives("journal"))).violation, undefined);
+  });
+
+  it("finds an agent that gives from a block by another journal while a word of the lost one is on its way", async (t) => {
+    const told = BLOCKS.find(({ title }) => title.startsWith("a word whose journal is lost"));
+    assert.ok(told);
+    const cidr = "10.0.0.2/32";
+    const gives = (proves: "proves" | "does not") => {
+      return { ...told, actors: [lostWord(cidr, "n1"), taker(cidr), successor(cidr, Y, proves)] };
+    };
+    const { violation } = await explore(gives("does not"));
+    assert.ok(violation, "no violation found");
+    t.diagnostic(narrate(violation));
+    assert.match(violation.words, /its node does not have block 10\.0\.0\.2\/32 any more$/);
+    assert.equal((await explore(gives("proves"))).violation, undefined);
   });
 
   for (const [title, actors] of rows) {

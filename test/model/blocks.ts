@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import { endCooldown, giveBack } from "../../allocator/blocks/give-back.ts";
-import { finishGrant, grantBlock } from "../../allocator/blocks/grant.ts";
+import { finishGrant, grantBlock, grantBlocks } from "../../allocator/blocks/grant.ts";
 import type { Address } from "../../allocator/ip/address.ts";
 import { IntervalSet } from "../../allocator/ip/interval-set.ts";
 import { type Block, isHole, isReturned } from "../../allocator/model/block.ts";
@@ -34,6 +34,8 @@ const SINGLE: PoolRecord = {
   name: "y",
   spec: { ranges: [{ cidr: "10.0.0.0/24", from: Y, to: Y }], blockSize: { ipv4: 32 }, cooldown: "30s" },
 };
+/** Y and Z, in blocks of one. */
+const SINGLES: PoolRecord = { ...PAIR, spec: { ...PAIR.spec, blockSize: { ipv4: 32 } } };
 const PAIR_CIDR = "10.0.0.2/31";
 const SINGLE_CIDR = "10.0.0.2/32";
 
@@ -48,6 +50,21 @@ export function granter(node: string, extra: Extra = {}): Actor {
       const pool = context.view.pool("y");
       if (pool === undefined) return;
       await grantBlock(context, pool, { family: "IPv4", node, nodeUID: `of ${node}` }, new IntervalSet());
+    },
+  };
+}
+
+/** A controller that hands out blocks to several nodes at once: all are made before the first reservation is read. */
+export function batch(nodes: readonly string[]): Actor {
+  return {
+    name: `grant to ${nodes.join(" and ")}`,
+    async act({ context }) {
+      const pool = context.view.pool("y");
+      const requests = nodes.map((node) => ({ family: "IPv4", node, nodeUID: `of ${node}` }) as const);
+      if (pool === undefined) return;
+      // one call at a time is what a process of the model makes
+      const books = { store: context.store, view: { reservationCount: 0 }, atOnce: 1 };
+      await grantBlocks(books, pool, requests, new IntervalSet());
     },
   };
 }
@@ -136,6 +153,36 @@ export function watcher(
       if (shown.record.releasedAt !== undefined || isReturned(shown.record)) return;
       if (looksAt === "journal" && state.givenUp.has(shown.uid)) return;
       if (!isHole(shown.record, address)) state.dynamic.set(name, { block: shown, address });
+    },
+  };
+}
+
+/** The same word, by an agent whose journal is lost afterwards: nobody on the node knows of it. */
+export function lostWord(cidr: string, node: string): Actor {
+  return {
+    name: `lost word of ${node} on ${cidr}`,
+    async act({ context, state }) {
+      const seen = await context.store.get("block", cidr);
+      if (seen?.record.node !== node || seen.record.granted !== true) return;
+      if ([...state.dynamic.values()].some(({ block }) => block.uid === seen.uid)) return;
+      await context.store.reportBlock(seen, { node, used: 0, returnedAt: state.now });
+    },
+  };
+}
+
+/** An agent on the next journal: it gives from the block once it has written its status, unless it is one that does not. */
+export function successor(cidr: string, address: Address, proves: "proves" | "does not" = "proves"): Actor {
+  return {
+    name: `give ${address} on another journal`,
+    async act({ name, context, state }) {
+      const shown = await context.store.get("block", cidr);
+      if (shown?.record.node !== "n1" || shown.record.granted !== true) return;
+      if (shown.record.releasedAt !== undefined || isReturned(shown.record)) return;
+      if (proves === "proves") {
+        const written = await context.store.reportBlock(shown, { node: "n1", used: 0 });
+        if (written.kind !== "replaced") return;
+      }
+      state.dynamic.set(name, { block: shown, address });
     },
   };
 }
@@ -247,6 +294,18 @@ export const BLOCKS: readonly Scenario[] = [
       wantsY("a"),
       binder({ claim: "a" }),
     ],
+  },
+  {
+    title: "a word whose journal is lost, and an agent on another journal",
+    pools: [SINGLE],
+    seed: [block(SINGLE_CIDR, "n1", { granted: true })],
+    actors: [lostWord(SINGLE_CIDR, "n1"), taker(SINGLE_CIDR), successor(SINGLE_CIDR, Y), granter("n2")],
+  },
+  {
+    title: "two blocks that are granted together, and fixed addresses of both",
+    long: true,
+    pools: [SINGLES],
+    actors: [batch(["n1", "n2"]), wantsY("a"), binder({ claim: "a" }), visit("b", [Z], blind)],
   },
   {
     title: "a block is asked back while its node gives an address of it",
