@@ -127,7 +127,6 @@ async function assemble(options: Metered, closers: CleanupStack): Promise<Omit<C
       ...(options.refusalsNameAll === true ? {} : { readAccess: new ReviewedReadAccess(connection, clock) }),
       ...(options.foreignRequests === undefined ? {} : { foreignRequests: options.foreignRequests }),
       ...calicoOf(options),
-      blocks: "accepted",
       holds: trackPendingClaims(replica, { clock, log: limitedLogger(log, clock) }),
       catchUp: () => waitForPools(replica.context, replica.mirror),
       suspect: (claim) => house.suspect(claim),

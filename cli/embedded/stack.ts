@@ -124,7 +124,6 @@ async function assemble(
   closers.push(() => blocks.close());
   const handlers = createHandlers({
     ...{ context, inventory: admitted, embedded: admitted, suspect, catchUp },
-    blocks: "accepted",
   });
   if (pools !== undefined) await makePools(pools, handlers, records);
   const claimSource = new EmbeddedClaims({

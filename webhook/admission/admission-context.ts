@@ -49,8 +49,6 @@ export interface AdmissionContext {
   readonly readAccess?: ReadAccess;
   /** What becomes of pods that ask other systems for addresses; `warn` if absent. */
   readonly foreignRequests?: ForeignChoice;
-  /** What becomes of a new pool with `blockSize`: refused if absent, as on the embedded stack, which serves no blocks. */
-  readonly blocks?: "accepted";
   /** Which requests in Calico's words are for Berth; `all` if absent. */
   readonly calico?: CalicoChoice;
   /** How many claims wait for their pods; present in a cluster, where anybody may reach the webhook. */

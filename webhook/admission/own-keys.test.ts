@@ -162,19 +162,3 @@ describe("what a pod asks for", () => {
     });
   }
 });
-
-describe("blockSize of a pool", () => {
-  it("is refused on one host, and stays where it is", async () => {
-    await using world = await openWorld();
-    const cut = poolObject("web", { ...SPEC, blockSize: { ipv4: 26 } });
-    assert.equal(
-      deniedAs(await send(world, "/validate/pools", cut)),
-      "POOL_INVALID: spec.blockSize does not work on one host yet: every address is reserved one by one; leave the field out",
-    );
-    const wider = poolObject("web", { ...SPEC, priority: 3, blockSize: { ipv4: 26 } });
-    const told = await send(world, "/validate/pools", wider, { operation: "UPDATE", oldObject: cut });
-    assert.equal(told.allowed, true);
-    const none = await send(world, "/validate/pools", poolObject("db", { ...SPEC, blockSize: { ipv4: 26 } }));
-    assert.match(deniedAs(none), /blockSize does not work on one host yet/);
-  });
-});

@@ -10,9 +10,9 @@ import { validatePools } from "./validate-pool.ts";
 const RANGES = [{ cidr: "10.20.0.0/24", gateway: "10.20.0.1" }, { cidr: "fd00:20::/64" }];
 const SPEC = { ranges: RANGES, blockSize: { ipv4: 28, ipv6: 124 } };
 
-/** What becomes of the review where blocks are accepted. */
+/** What becomes of the review. */
 async function said(world: World, spec: Json, operation: Operation = "CREATE", over = {}): Promise<string> {
-  const decide = validatePools({ ...world.admission, blocks: "accepted" });
+  const decide = validatePools(world.admission);
   const object = poolObject("web", spec);
   const response = await decide(review(object, operation, over), new AbortController().signal);
   return response.allowed ? "" : deniedAs(response);

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import { isDeepStrictEqual } from "node:util";
 import { isRefusal, type Refusal, refuse } from "../../allocator/base/errors.ts";
-import { invalidPool } from "../../allocator/base/validation.ts";
 import type { RecordReader } from "../../allocator/cache/reader.ts";
 import type { KubeObject } from "../../allocator/manifest/kubernetes-object.ts";
 import type { Reservation } from "../../allocator/model/reservation.ts";
@@ -53,9 +52,7 @@ async function judge(
   if (unknown !== undefined) return unknown;
   if (isSameSpec(request, object)) return undefined;
   const pools = await poolsNow(admission);
-  return (
-    judgeBlockSize(admission, request, object, pools) ?? judgePool(admission.context.view, pools, object)
-  );
+  return judgeBlockSize(request, object, pools) ?? judgePool(admission.context.view, pools, object);
 }
 
 /** Its labels and finalizers may change whatever stands beside it by now. */
@@ -67,20 +64,13 @@ function isSameSpec(request: AdmissionRequest, object: KubeObject): boolean {
 
 /** On the embedded stack what is stored is what stood; in a cluster the API server says it. */
 function judgeBlockSize(
-  { blocks }: AdmissionContext,
   request: AdmissionRequest,
   object: KubeObject,
   pools: readonly Pool[],
 ): Refusal | undefined {
-  const asked = object.spec.get("blockSize");
   const before =
     beforeOf(request)?.spec.value ?? pools.find(({ name }) => name === object.metadata.name)?.spec;
-  if (before !== undefined) return changedBlockSize(asked, before["blockSize"]);
-  if (asked === undefined || blocks === "accepted") return undefined;
-  return invalidPool(
-    "spec.blockSize",
-    "does not work on one host yet: every address is reserved one by one; leave the field out",
-  );
+  return before && changedBlockSize(object.spec.get("blockSize"), before["blockSize"]);
 }
 
 function recordOf(object: KubeObject): PoolRecord {
