@@ -44,7 +44,10 @@ describe("pods that ask for nothing, on one host", () => {
     assert.deepEqual(given.toSorted(), all);
     const { code, msg } = failureOf(await site.runtime.add(await silent("shop", "p71")));
     assert.equal(code, 11);
-    assert.match(msg, /the IPv4 blocks that this node has of pool "any", 10\.30\.0\.50\/32, .* 21 in use/);
+    assert.match(
+      msg,
+      /the IPv4 blocks that this node has of pool "any", whose blocks are \/32, 10\.30\.0\.50\/32, .* 21 in use/,
+    );
   });
 
   it("E0118 come at once and have an address each, of both families where the pool has blocks of both", async () => {

@@ -198,7 +198,9 @@ export class BlockFollower {
   }
 
   #isProven(id: string): boolean {
-    return this.#journalled.has(id) || this.#proven.has(id) || this.#options.source.statuses === undefined;
+    const { statuses, ownNode } = this.#options.source;
+    const isAlone = statuses === undefined || ownNode === undefined; // what it writes is written before it goes on
+    return isAlone || this.#journalled.has(id) || this.#proven.has(id);
   }
 
   async #record(): Promise<void> {
