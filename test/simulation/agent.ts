@@ -2,7 +2,10 @@
 import { BerthError, messageOf } from "../../allocator/base/errors.ts";
 import type { RecordCache } from "../../allocator/cache/cache.ts";
 import type { Database } from "../../allocator/store/sqlite/database.ts";
+import type { Store } from "../../allocator/store/store.ts";
 import { OrphanSweeper, releasePreviousBoot } from "../../ipam-plugin/agent/background/orphan-sweeper.ts";
+import { BlockReporter } from "../../ipam-plugin/agent/blocks/block-reporter.ts";
+import type { BlockSource } from "../../ipam-plugin/agent/blocks/block-source.ts";
 import { EmbeddedClaims } from "../../ipam-plugin/agent/claims/embedded.ts";
 import { createHandler } from "../../ipam-plugin/agent/commands/dispatch.ts";
 import { attachedNoticeOf } from "../../ipam-plugin/agent/journal/attachment.ts";
@@ -12,7 +15,11 @@ import type { Host } from "../../ipam-plugin/agent/journal/host.ts";
 import type { RuntimeRecords } from "../../ipam-plugin/agent/journal/runtime-records.ts";
 import type { Answer, Handler } from "../../ipam-plugin/agent/rpc/connection.ts";
 import type { Call } from "../../ipam-plugin/agent/rpc/frame.ts";
-import { createServices } from "../../ipam-plugin/agent/services/services.ts";
+import {
+  type AgentServices,
+  createServices,
+  type ServicesOptions,
+} from "../../ipam-plugin/agent/services/services.ts";
 import { diskOf } from "./journal-disk.ts";
 import type { Process } from "./process.ts";
 import { outfit, type Setting } from "./setting.ts";
@@ -52,13 +59,19 @@ export class Agent {
       node: premises.name,
       suspect: setting.suspect,
       whole: synced,
+      hasBlocks: (pool) => setting.blocks && mirror.pool(pool)?.spec.blockSize !== undefined,
     });
+    const source = blocksOf(mirror, premises.name, context.store);
+    const blockSource = setting.tampering.blockSource?.(source, mirror) ?? source;
     const claimSource = setting.tampering.claimSource?.(claims, context) ?? claims;
     const disk = diskOf(premises.database, process);
     const database = setting.tampering.disk?.(disk, process) ?? disk;
     const { clock, random, log } = context;
     const bootId = setting.tampering.bootId?.(premises.bootId) ?? premises.bootId;
-    const options = { database, claimSource, clock, random, log, bootId, host: premises.host };
+    const options = {
+      ...{ database, claimSource, clock, random, log, bootId, host: premises.host },
+      ...(setting.blocks ? { blockSource } : {}),
+    };
     const mark = setting.tampering.mark?.(premises.mark) ?? premises.mark;
     synced
       .then(() => this.#start(options, mark))
@@ -104,6 +117,24 @@ export class Agent {
     this.#handle = handle;
     new OrphanSweeper(services).start();
     services.notices.start();
+    this.#followBlocks(services, options);
+  }
+
+  /** As startAgent and a node's agent do. */
+  #followBlocks(services: AgentServices, { blockSource, clock, log }: ServicesOptions): void {
+    const { blocks, blockFollower: follower } = services;
+    const { statuses } = blockSource ?? {};
+    if (blockSource === undefined || statuses === undefined) return;
+    const reporter = new BlockReporter({ source: blockSource, ...statuses, blocks, follower, clock, log });
+    reporter.start();
+    const changed = () => {
+      if (!this.process.alive) return;
+      follower.follow();
+      reporter.kick();
+      follower.record().catch((error: unknown) => log.warn("blocks were not journalled", { error }));
+    };
+    for (const kind of ["pool", "block"] as const) this.mirror.onChange(kind, changed);
+    changed();
   }
 
   async #replaySpool(handle: Handler): Promise<void> {
@@ -114,4 +145,20 @@ export class Agent {
       if (answer.exitStatus === 0) spool.delete(call);
     }
   }
+}
+
+/** The blocks of a node, as its watch has them. */
+function blocksOf(mirror: RecordCache, node: string, store: Store): BlockSource {
+  return {
+    statuses: { node, store },
+    get isSynced() {
+      return mirror.knows("pool") && mirror.knows("block");
+    },
+    *blocks() {
+      for (const stored of mirror.blocks()) if (stored.record.node === node) yield stored;
+    },
+    pool: (name) => mirror.pool(name),
+    pools: () => mirror.pools(),
+    factsOf: () => ({ podLabels: {}, podAnnotations: {}, namespaceLabels: {}, nodeLabels: {} }),
+  };
 }

@@ -7,10 +7,10 @@ import { Tally } from "./tally.ts";
 
 const disks = new Disks();
 
-async function live({ runs, seed }: Ask): Promise<Said> {
+async function live({ runs, seed, blocks }: Ask): Promise<Said> {
   const tally = new Tally();
-  const failure = await trial({ disks, tally, runs, seed });
-  const told = failure && (await describe(failure, { disks }));
+  const failure = await trial({ disks, tally, runs, seed, blocks });
+  const told = failure && (await describe(failure, { disks, blocks }));
   return { counts: tally.counts(), ...(told !== undefined && { told }) };
 }
 

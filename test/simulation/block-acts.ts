@@ -16,6 +16,7 @@ export const block: Act = (world, { a, b }) => {
     return "done";
   }
   const one = pick(blocks, a >> 2);
+  // whether anybody uses it is for its agent to say
   void (b % 3 === 0 && one.record.granted !== true ? webhook.finish(one) : webhook.takeBack(one));
   return "done";
 };

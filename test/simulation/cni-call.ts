@@ -11,6 +11,8 @@ export interface Sandbox {
   readonly id: string;
   readonly pod: Pod;
   phase: "starting" | "up" | "down";
+  /** Its addresses are of a block of its node, and no claim's. */
+  fromBlock: boolean;
   addresses: readonly Address[];
 }
 

@@ -13,6 +13,8 @@ export interface Campaign {
   /** The first; as many follow as there are runs for. */
   readonly seed: number;
   readonly processes: number;
+  /** Every second seed is of lives with blocks; absent: none. */
+  readonly blocks?: "all" | "half";
   readonly onSeed?: (seed: number, tally: Tally) => void;
 }
 
@@ -26,6 +28,7 @@ export interface Lived {
 export interface Ask {
   readonly runs: number;
   readonly seed: number;
+  readonly blocks: boolean;
 }
 
 /** What it says of that. */
@@ -35,7 +38,7 @@ export interface Said {
 }
 
 /** Until all are lived, or one has failed; those that are under way are waited for. */
-export async function live({ runs, seed, processes, onSeed }: Campaign): Promise<Lived> {
+export async function live({ runs, seed, processes, blocks, onSeed }: Campaign): Promise<Lived> {
   const tally = new Tally();
   let told: string | undefined;
   let begun = 0;
@@ -44,7 +47,11 @@ export async function live({ runs, seed, processes, onSeed }: Campaign): Promise
     const child = fork(join(import.meta.dirname, "batch.ts"));
     while (told === undefined && begun * RUNS_OF_A_SEED < runs) {
       const n = begun++;
-      const ask = { runs: Math.min(RUNS_OF_A_SEED, runs - n * RUNS_OF_A_SEED), seed: seed + n };
+      const ask = {
+        runs: Math.min(RUNS_OF_A_SEED, runs - n * RUNS_OF_A_SEED),
+        seed: seed + n,
+        blocks: blocks === "all" || (blocks === "half" && n % 2 === 1),
+      };
       const said = await liveSeed(child, ask);
       tally.add(said.counts);
       told ??= said.told;

@@ -33,16 +33,22 @@ export async function finish(world: World, leavesFenced: boolean): Promise<void>
   heal(world, leavesFenced);
   await passes(world, SETTLED_BY_MS, () => false, returnBlocks);
   hearOfDeletions(world);
-  const isFair = () => world.books.list("block").length === 0 && unfairness(world) === undefined;
+  // blocks that pods use stay until those are gone
+  const areBlocksBack = () => world.servesBlocks || world.books.list("block").length === 0;
+  const isFair = () => areBlocksBack() && unfairness(world) === undefined;
   await passes(world, FAIR_BY_MS, isFair, returnBlocks);
-  const unfair = unfairness(world) ?? (await refusedReplacement(world, (done) => letBe(world, done)));
+  // what a node has in a block is rightly refused
+  const hasBlocks = world.books.list("block").length > 0;
+  const unfair =
+    unfairness(world) ??
+    (hasBlocks ? undefined : await refusedReplacement(world, (done) => letBe(world, done)));
   if (unfair !== undefined) throw new Violation(`invariant 6: when all was well, ${unfair}`);
   await deleteAll(world);
   await passes(world, GONE_BY_MS, () => leftover(world) === undefined);
   const left = leftover(world);
   if (left !== undefined)
     throw new Violation(`invariant 6: claim ${left.key} is left ${GONE_BY_MS / 1_000} s after all`);
-  await passes(world, FREE_BY_MS, () => leftIn(world) === undefined, releaseByHand);
+  await passes(world, FREE_BY_MS, () => leftIn(world) === undefined, releaseAll);
   const words = leftIn(world);
   if (words !== undefined) throw new Violation(`invariant 6: at the end ${words}`);
 }
@@ -51,6 +57,11 @@ export async function finish(world: World, leavesFenced: boolean): Promise<void>
 async function returnBlocks(world: World): Promise<void> {
   const blocks = world.books.list("block");
   await Promise.all(blocks.map((block) => world.webhook(0)?.takeBack(block)));
+}
+
+async function releaseAll(world: World): Promise<void> {
+  await releaseByHand(world);
+  if (world.servesBlocks) await returnBlocks(world);
 }
 
 /** What is retained, and what people made, goes when they say so; they say it until it is true. */

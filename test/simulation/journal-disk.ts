@@ -22,7 +22,7 @@ export class Disks {
 
   async giveBack(database: Database): Promise<void> {
     await database.write((sql) => {
-      for (const table of ["attachments", "positions", "probe", "journal_id"])
+      for (const table of ["attachments", "positions", "probe", "journal_id", "blocks", "block_pools"])
         sql.run(`DELETE FROM ${table}`);
     });
     this.#free.push(database);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Runs the simulation for as long as one likes: node main.ts --runs N --seed N [--processes N] [--at A:B:C]
+// Runs the simulation for as long as one likes: node main.ts --runs N --seed N [--processes N] [--at A:B:C] [--blocks all|half]
 import { availableParallelism } from "node:os";
 import { parseArgs } from "node:util";
 import { live } from "./crew.ts";
@@ -13,6 +13,7 @@ const { values } = parseArgs({
     seed: { type: "string", default: "" },
     processes: { type: "string", default: "" },
     at: { type: "string", default: "" },
+    blocks: { type: "string", default: "" },
   },
 });
 
@@ -33,8 +34,9 @@ function progress(tally: Tally): string {
 /** The life that a failure told of, once more. */
 async function liveAgain(seed: number, path: string, tally: Tally): Promise<string | undefined> {
   const disks = new Disks();
-  const failure = await trial({ disks, tally, seed, runs: 1, path });
-  const told = failure && (await describe(failure, { disks }));
+  const blocks = values.blocks !== "";
+  const failure = await trial({ disks, tally, seed, runs: 1, path, blocks });
+  const told = failure && (await describe(failure, { disks, blocks }));
   disks.close();
   return told;
 }
@@ -47,6 +49,7 @@ const { tally, told } =
         runs: numberOf(values.runs, 0),
         seed,
         processes: numberOf(values.processes, availableParallelism()),
+        ...(values.blocks === "" ? {} : { blocks: values.blocks === "half" ? "half" : "all" }),
         onSeed: (done, soFar) => console.log(`seed ${done}: ${progress(soFar)}`),
       })
     : { tally: again, told: await liveAgain(seed, values.at, again) };

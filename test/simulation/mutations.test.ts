@@ -12,6 +12,7 @@ import {
   blindToEnds,
   fencingAll,
   forgetful,
+  givingFromAll,
   grantingBlindly,
   inventoryOf,
   mistakingSandboxes,
@@ -22,6 +23,7 @@ import {
   servingFromAnyJournal,
   servingWithoutAsking,
   storeOf,
+  takenBackUnasked,
   takingAnyway,
   takingNamesakes,
   trustingHosts,
@@ -40,6 +42,8 @@ import { Tally } from "./tally.ts";
 interface Mutation {
   readonly name: string;
   readonly tampering: Tampering;
+  /** Agents serve pods that ask for nothing out of blocks. */
+  readonly blocks?: true;
   /** Where it is most often to be met, when that is not everywhere. */
   readonly lives?: fc.Arbitrary<readonly Step[]>;
 }
@@ -135,6 +139,18 @@ const MUTATIONS: readonly Mutation[] = [
     name: "a block is granted without a look at what is reserved in it",
     tampering: storeOf("webhook", grantingBlindly),
     lives: WITH_BLOCKS,
+  },
+  {
+    name: "nobody who reserves or binds looks for blocks that agents give from",
+    ...{ tampering: { store: blindToBlocks }, blocks: true, lives: WITH_BLOCKS },
+  },
+  {
+    name: "a controller takes a block back without its agent's word",
+    ...{ tampering: { blockEvidence: takenBackUnasked }, blocks: true },
+  },
+  {
+    name: "an agent gives from blocks of other nodes",
+    ...{ tampering: { blockSource: givingFromAll }, blocks: true },
   },
   { name: "every process goes by its host's wall clock", tampering: trustingHosts },
 ];

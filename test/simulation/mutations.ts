@@ -2,6 +2,7 @@
 // What could be wrong, put between the processes and what they rely on: the simulation must find each of these.
 
 import { isRefusal } from "../../allocator/base/errors.ts";
+import type { BlockEvidence } from "../../allocator/blocks/give-back.ts";
 import type { RecordCache } from "../../allocator/cache/cache.ts";
 import { admissionAnswerOf, requestAsAnswered, settleAnswer } from "../../allocator/demand/admitted-pod.ts";
 import { isDetached } from "../../allocator/lifecycle/bind.ts";
@@ -15,6 +16,7 @@ import type { Reservation } from "../../allocator/model/reservation.ts";
 import type { Database } from "../../allocator/store/sqlite/database.ts";
 import type { Work } from "../../allocator/store/sqlite/sql.ts";
 import type { Kind, Store, Stored } from "../../allocator/store/store.ts";
+import type { BlockSource } from "../../ipam-plugin/agent/blocks/block-source.ts";
 import type { ClaimSource } from "../../ipam-plugin/agent/claims/claim-source.ts";
 import type { JournalContents } from "../../ipam-plugin/agent/journal/journal.ts";
 import { altered } from "./altered.ts";
@@ -54,6 +56,22 @@ export function blindToBlocks(store: Store): Store {
     get: async <K extends Kind>(kind: K, key: string) =>
       kind === "block" ? undefined : await store.get(kind, key),
   });
+}
+
+/** Whoever has it, nobody uses it. */
+export function takenBackUnasked({ uid }: Stored<"block">): BlockEvidence {
+  return { kind: "returned", uid };
+}
+
+/** Every block is this node's. */
+export function givingFromAll(source: BlockSource, mirror: RecordCache): BlockSource {
+  return {
+    ...source,
+    get isSynced() {
+      return source.isSynced;
+    },
+    blocks: () => mirror.blocks(),
+  };
 }
 
 /** Nothing in a block that is being granted is reserved. */

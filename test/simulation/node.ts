@@ -129,7 +129,13 @@ export class Node {
     // What is long gone may still be spoken of, but not for ever.
     const gone = this.#sandboxes.filter(({ phase }) => phase === "down").slice(0, -MOST_GONE);
     this.#sandboxes = this.#sandboxes.filter((sandbox) => !gone.includes(sandbox));
-    const sandbox: Sandbox = { id: `${this.name}c${this.#made}`, pod, phase: "starting", addresses: [] };
+    const sandbox: Sandbox = {
+      id: `${this.name}c${this.#made}`,
+      pod,
+      phase: "starting",
+      fromBlock: false,
+      addresses: [],
+    };
     this.#sandboxes.push(sandbox);
     this.#netns.add(netnsOf(sandbox));
     const call = this.send("ADD", sandbox);
@@ -285,8 +291,11 @@ export class Node {
       this.#message({ what: () => `${verb} ${sandbox.id} breaks off`, run: () => this.#unanswered(call) });
       return;
     }
+    // by the journal of the agent that answered, which may have ended when the answer arrives
+    const attached = agent.attachments?.attached().find(({ containerID }) => containerID === sandbox.id);
+    const fromBlock = attached?.source === "block";
     const run = () => {
-      const outcome = verb === "ADD" ? this.#added(call, answer) : this.#deleted(call, answer);
+      const outcome = verb === "ADD" ? this.#added(call, answer, fromBlock) : this.#deleted(call, answer);
       const delivered = call.heard ? "delivered" : "lost";
       if (agent.process.alive) void settle(answer, delivered);
       this.#calls.delete(call);
@@ -317,7 +326,7 @@ export class Node {
     this.#message({ what: () => "the agent looks at its spool", run, afterMs: SPOOL_POLL_MS });
   }
 
-  #added(call: CniCall, answer: Answer): string {
+  #added(call: CniCall, answer: Answer, fromBlock: boolean): string {
     const { sandbox } = call;
     if (answer.exitStatus !== 0) return this.#failed(call, failureIn(answer));
     const addresses = addressesIn(answer);
@@ -325,6 +334,8 @@ export class Node {
     const again = sandbox.phase === "up";
     sandbox.phase = "up";
     this.#options.tally.note(again ? "repeated ADD" : "ADD", "done");
+    sandbox.fromBlock = fromBlock;
+    if (fromBlock) this.#options.tally.note("ADD from a block", "done");
     this.#options.setting.witness.wentUp(sandbox, addresses);
     sandbox.addresses = addresses;
     return addresses.join("+");

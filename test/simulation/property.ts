@@ -3,7 +3,7 @@ import fc from "fast-check";
 import type { Disks } from "./journal-disk.ts";
 import type { Tampering } from "./setting.ts";
 import { simulate } from "./simulation.ts";
-import { type Step, stepsOf } from "./steps.ts";
+import { type Step, stepsOf, USUAL, WITH_BLOCKS } from "./steps.ts";
 import { tellSteps, tellStory } from "./story.ts";
 import type { Tally } from "./tally.ts";
 
@@ -15,6 +15,8 @@ export interface Trial {
   /** Where in the runs of that seed, as a failure told it: that run alone is made again. */
   readonly path?: string;
   readonly tampering?: Tampering;
+  /** Agents serve pods that ask for nothing out of blocks. */
+  readonly blocks?: boolean;
   /** Other steps than usual. */
   readonly lives?: fc.Arbitrary<readonly Step[]>;
   /** The first failure is enough: it is not made smaller. */
@@ -38,11 +40,12 @@ export async function trial({
   disks,
   tally,
   tampering = {},
-  lives = stepsOf(),
+  blocks = false,
+  lives = stepsOf(blocks ? WITH_BLOCKS : USUAL),
   ...of
 }: Trial): Promise<Failure | undefined> {
   const property = fc.asyncProperty(lives, async (steps) => {
-    const { violation } = await simulate(steps, { disks, tally, tampering });
+    const { violation } = await simulate(steps, { disks, tally, tampering, blocks });
     if (violation !== undefined) throw new Error(violation);
   });
   const again = of.path === undefined ? {} : { path: of.path };
@@ -70,13 +73,13 @@ export async function trial({
 /** The failure for people: which invariant, how to see it again, what was drawn, and what happened. */
 export async function describe(
   failure: Failure,
-  options: Pick<Trial, "disks" | "tampering">,
+  options: Pick<Trial, "disks" | "tampering" | "blocks">,
 ): Promise<string> {
   const { violation, seed, path, runs, steps } = failure;
   const { story } = await simulate(steps, { ...options, tells: true });
   return [
     `run ${runs} of seed ${seed} broke an invariant: ${violation}`,
-    `again: make simulate SEED=${seed} AT=${path}`,
+    `again: make simulate SEED=${seed} AT=${path}${options.blocks === true ? " BLOCKS=1" : ""}`,
     "",
     ...tellSteps(steps),
     "",

@@ -3,6 +3,7 @@
 import { BerthError } from "../../allocator/base/errors.ts";
 import { KeyedMutex } from "../../allocator/base/keyed-mutex.ts";
 import type { Clock, Logger } from "../../allocator/base/ports.ts";
+import type { BlockEvidence } from "../../allocator/blocks/give-back.ts";
 import { FOLLOWED, RecordCache } from "../../allocator/cache/cache.ts";
 import type { Context } from "../../allocator/cache/context.ts";
 import { syncCache } from "../../allocator/cache/sync.ts";
@@ -11,7 +12,8 @@ import type { KubeObject } from "../../allocator/manifest/kubernetes-object.ts";
 import type { Claim } from "../../allocator/model/claim.ts";
 import type { ClusterState } from "../../allocator/model/cluster-state.ts";
 import type { Database } from "../../allocator/store/sqlite/database.ts";
-import type { Store } from "../../allocator/store/store.ts";
+import type { Store, Stored } from "../../allocator/store/store.ts";
+import type { BlockSource } from "../../ipam-plugin/agent/blocks/block-source.ts";
 import type { ClaimSource } from "../../ipam-plugin/agent/claims/claim-source.ts";
 import type { MarkFile } from "../../ipam-plugin/agent/journal/boot-mark.ts";
 import type { RuntimeRecords } from "../../ipam-plugin/agent/journal/runtime-records.ts";
@@ -30,6 +32,9 @@ export interface Tampering {
   readonly store?: (store: Store, of: { readonly role: Role; readonly mirror: RecordCache }) => Store;
   readonly inventory?: (inventory: ClusterState, role: Role) => ClusterState;
   readonly claimSource?: (claimSource: ClaimSource, context: Context) => ClaimSource;
+  readonly blockSource?: (source: BlockSource, mirror: RecordCache) => BlockSource;
+  /** What a controller takes for the proof that a block may go. */
+  readonly blockEvidence?: (block: Stored<"block">) => BlockEvidence;
   readonly disk?: (database: Database, process: Process) => Database;
   /** After a review has let a pod in. */
   readonly reviewed?: (context: Context, inventory: ClusterState, pod: KubeObject) => Promise<void>;
@@ -54,6 +59,8 @@ export interface Setting {
   readonly quota: Quota;
   readonly witness: Witness;
   readonly tampering: Tampering;
+  /** Agents serve pods that ask for nothing out of blocks; else a block that is granted counts as used. */
+  readonly blocks: boolean;
   /** A claim may have lost what it was kept for: whoever keeps house hears of it. */
   readonly suspect: (claim: Claim) => void;
 }

@@ -29,7 +29,12 @@ describe("random lives of a small cluster", () => {
 
   it(`keep the invariants after every step of up to ${MOST_STEPS}, and are eventful`, async (t) => {
     t.diagnostic(`BERTH_SEED=${SEED}`);
-    const { tally, told } = await live({ runs: RUNS, seed: SEED, processes: availableParallelism() });
+    const { tally, told } = await live({
+      runs: RUNS,
+      seed: SEED,
+      processes: availableParallelism(),
+      blocks: "half",
+    });
     assert.equal(told, undefined);
     assert.equal(tally.runs, RUNS);
     t.diagnostic(`${tally.runs} lives, ${tally.events} events`);
@@ -53,6 +58,7 @@ describe("random lives of a small cluster", () => {
       "spooled DEL",
       "given up ADD",
       "repeated ADD",
+      "ADD from a block",
     ]) {
       assert.ok(tally.of(kind).done > RUNS / 20, `${kind} is rare:\n${lines}`);
     }

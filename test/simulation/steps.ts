@@ -37,8 +37,11 @@ export const WEIGHTS = {
 
 export type StepKind = keyof typeof WEIGHTS;
 
-/** Of a life that nothing else is said of. Without blocks: `blockSize` is refused until nodes serve from them. */
+/** Of a life in which every address that a pod asks for nothing is of a claim. */
 export const USUAL: Readonly<Partial<Record<StepKind, number>>> = { ...WEIGHTS, block: 0 };
+
+/** Of a life in which nodes have blocks, and serve pods that ask for nothing out of them. */
+export const WITH_BLOCKS: Readonly<Partial<Record<StepKind, number>>> = { ...WEIGHTS, block: 12 };
 
 /** One step: an act, chosen among what there is by `a` and `b`, and what happens after it. */
 export interface Step {

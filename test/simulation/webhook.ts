@@ -2,7 +2,13 @@
 
 import { BerthError } from "../../allocator/base/errors.ts";
 import { noopMetrics } from "../../allocator/base/ports.ts";
-import { endCooldown, giveBack } from "../../allocator/blocks/give-back.ts";
+import {
+  type BlockEvidence,
+  endCooldown,
+  giveBack,
+  recall,
+  returnedBy,
+} from "../../allocator/blocks/give-back.ts";
 import { finishGrant, grantBlock } from "../../allocator/blocks/grant.ts";
 import type { RecordCache } from "../../allocator/cache/cache.ts";
 import type { Context } from "../../allocator/cache/context.ts";
@@ -83,12 +89,28 @@ export class Webhook {
     await this.#alone(() => finishGrant(this.#context, block));
   }
 
-  /** The block's node says that nothing of it is used any more. */
+  /**
+   * Goes on with taking the block back: its node is fenced, or its agent has given it back; else the agent is asked for it. Where
+   * no agent serves from blocks, nothing of it is used.
+   */
   async takeBack(block: Stored<"block">): Promise<void> {
     await this.#alone(async () => {
+      const evidence = await this.#evidenceOf(block);
       if (block.record.releasedAt !== undefined) await endCooldown(this.#context, block);
-      else await giveBack(this.#context, block, { kind: "returned", uid: block.uid });
+      else if (evidence !== undefined) await giveBack(this.#context, block, evidence);
+      else if (block.record.granted !== true) await finishGrant(this.#context, block);
+      else await recall(this.#context, block);
     });
+  }
+
+  async #evidenceOf(block: Stored<"block">): Promise<BlockEvidence | undefined> {
+    const { blocks, tampering } = this.#setting;
+    if (!blocks) return { kind: "returned", uid: block.uid };
+    if (tampering.blockEvidence !== undefined) return tampering.blockEvidence(block);
+    const { node } = block.record;
+    const returned = returnedBy(block);
+    if (returned !== undefined || block.record.releasedAt !== undefined) return returned;
+    return (await this.#inventory.fenced(node)) ? { kind: "fenced", node } : undefined;
   }
 
   async #alone(work: () => Promise<unknown>): Promise<void> {

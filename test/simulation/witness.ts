@@ -4,6 +4,7 @@ import { isRefusal } from "../../allocator/base/errors.ts";
 import { isOwnedIn } from "../../allocator/cache/block-index.ts";
 import { type AuditedAttachment, audit } from "../../allocator/gc/audit.ts";
 import type { Address } from "../../allocator/ip/address.ts";
+import { isReturned } from "../../allocator/model/block.ts";
 import { type Claim, claimKey } from "../../allocator/model/claim.ts";
 import { type Pool, type PoolRecord, parsePool } from "../../allocator/pool/pool.ts";
 import type { Kind, Stored } from "../../allocator/store/store.ts";
@@ -129,7 +130,10 @@ export class Witness {
       for (const sandbox of node.sandboxes) {
         if (sandbox.phase !== "up") continue;
         const words =
-          sharedUse(users, sandbox) ?? this.#judgeBound(node, sandbox) ?? this.#judgeBlocks(sandbox);
+          sharedUse(users, sandbox) ??
+          (sandbox.fromBlock
+            ? this.#judgeOwned(node, sandbox)
+            : (this.#judgeBound(node, sandbox) ?? this.#judgeBlocks(sandbox)));
         if (words !== undefined) return words;
       }
     }
@@ -169,6 +173,19 @@ export class Witness {
     return undefined;
   }
 
+  /** Invariant 3 for blocks: what a sandbox has of one is of a block that its node owns, and that nobody has taken from it. */
+  #judgeOwned({ name }: Node, { id, addresses }: Sandbox): string | undefined {
+    const blocks = this.#options.books.list("block").map(({ record }) => record);
+    for (const address of addresses) {
+      const block = blocks.find((one) => isOwnedIn(one, address));
+      if (block?.node !== name || block.granted !== true)
+        return `invariant 3: sandbox ${id} on ${name} uses ${address} of a block, which is ${block?.node ?? "nobody"}'s`;
+      if (block.releasedAt !== undefined || isReturned(block))
+        return `invariant 3: sandbox ${id} on ${name} uses ${address}, and its block ${block.cidr} was given back`;
+    }
+    return undefined;
+  }
+
   /** A node may give what its block has to a pod which asked for nothing, at any moment. */
   #judgeBlocks({ id, addresses }: Sandbox): string | undefined {
     const blocks = this.#options.books.list("block").filter(({ record }) => record.granted === true);
@@ -200,11 +217,12 @@ export class Witness {
     return twoClaims(claims.map(({ record }) => record));
   }
 
-  #audited(node: Node, { id, phase, addresses }: Sandbox): AuditedAttachment[] {
+  #audited(node: Node, { id, phase, addresses, fromBlock }: Sandbox): AuditedAttachment[] {
     if (phase !== "up") return [];
     const [first] = addresses;
     const reservation = first && this.#options.books.get("reservation", first)?.record;
-    const claim = reservation ? { claim: claimKey(reservation.claim) } : {};
+    // a reserver that comes to such an address finds the block, and goes on
+    const claim = reservation && !fromBlock ? { claim: claimKey(reservation.claim) } : {};
     return [{ node: node.name, network: "net", containerID: id, interface: "eth0", ...claim, addresses }];
   }
 }

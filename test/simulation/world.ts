@@ -19,6 +19,8 @@ export interface WorldOptions {
   readonly disks: Disks;
   readonly tally?: Tally;
   readonly tampering?: Tampering;
+  /** Agents serve pods that ask for nothing out of blocks. */
+  readonly blocks?: boolean;
   /** Keep the story. */
   readonly tells?: boolean;
 }
@@ -34,11 +36,12 @@ export class World {
   readonly clients: Clients;
   readonly posts: readonly Post[];
   readonly nodes: readonly Node[];
+  readonly servesBlocks: boolean;
   readonly #webhooks = new Map<string, Webhook>(); // name of the post -> webhook of its present life
   readonly #disks: Disks;
   readonly #databases: Database[] = [];
 
-  constructor({ disks, tally = new Tally(), tampering = {}, tells = false }: WorldOptions) {
+  constructor({ disks, tally = new Tally(), tampering = {}, blocks = false, tells = false }: WorldOptions) {
     this.tally = tally;
     this.#disks = disks;
     this.schedule = new Schedule({ tells, onlooker: () => this.witness.judge() });
@@ -49,8 +52,9 @@ export class World {
     const { books, cluster, schedule } = this;
     for (const pool of POOL_RECORDS) books.create("pool", pool, BEGIN);
     this.witness = new Witness({ books, cluster, schedule, pools: POOL_RECORDS });
+    this.servesBlocks = blocks;
     const suspect = (claim: Parameters<Setting["suspect"]>[0]) => this.#leader()?.suspect(claim);
-    const setting = { books, cluster, quota: this.quota, witness: this.witness, tampering, suspect };
+    const setting = { books, cluster, quota: this.quota, witness: this.witness, tampering, blocks, suspect };
     const webhooks = WEBHOOKS.map((name) => this.#postOf(name, setting));
     this.nodes = NODES.map((name) => this.#nodeOf(name, setting));
     this.witness.watchOver(this.nodes);
