@@ -7,7 +7,7 @@ export function errnoOf(error: unknown): string | undefined {
 }
 
 /** What is wrong with a path, and what to do. */
-const WORDS: Readonly<Record<string, string>> = {
+const MESSAGES: Readonly<Record<string, string>> = {
   EACCES: "you may not use it; run as a user who may, or name another path",
   EPERM: "you may not use it; run as a user who may, or name another path",
   EROFS: "its file system is read-only; mount it for writing, or name another path",
@@ -28,7 +28,7 @@ const WORDS: Readonly<Record<string, string>> = {
 export function describePathError(error: unknown): string | undefined {
   const errno = errnoOf(error);
   if (errno === undefined || !(error instanceof Error)) return undefined;
-  const words = WORDS[errno];
+  const words = MESSAGES[errno];
   if (words === undefined || !("path" in error) || typeof error.path !== "string") return undefined;
   return `${error.path} cannot be used (${errno}): ${words}`;
 }

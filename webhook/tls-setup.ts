@@ -62,7 +62,7 @@ export async function openCertificates(options: ServingOptions): Promise<Initial
   const opened =
     issued === undefined
       ? await openFiles(options)
-      : { certificate: await stopgap(namesOf(namespace, issued.service), options.clock) };
+      : { certificate: await temporaryCertificate(namesOf(namespace, issued.service), options.clock) };
   if (clientAuthority === undefined) return { ...opened, clientAuthority };
   return { ...opened, clientAuthority: await readAuthority(clientAuthority) };
 }
@@ -81,7 +81,7 @@ async function openFiles({
   } catch (error) {
     log.warn("certificate files hold no pair; waiting for one", { path: certificates, error });
     const why = `the certificate in ${certificates} cannot be used: ${messageOf(error)}`;
-    return { certificate: await stopgap(NOBODY, clock), unfit: { pair, why } };
+    return { certificate: await temporaryCertificate(NOBODY, clock), unfit: { pair, why } };
   }
 }
 
@@ -162,7 +162,7 @@ function followClients(
 }
 
 /** Nobody trusts it: probes, which verify nothing, are answered with it until the Secret was read. */
-async function stopgap(names: ServerNames, clock: Clock): Promise<CertificatePair> {
+async function temporaryCertificate(names: ServerNames, clock: Clock): Promise<CertificatePair> {
   return await issueServingCertificate(await issueAuthority(clock), names, clock);
 }
 

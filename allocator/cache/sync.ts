@@ -21,7 +21,7 @@ export function syncCache(
 ): CacheSync {
   const waits = kinds.map(() => Promise.withResolvers<void>());
   const pumps = kinds.map((kind, i) =>
-    pump(store, cache, { kind, signal, synced: () => waits[i]?.resolve() }),
+    applyWatch(store, cache, { kind, signal, synced: () => waits[i]?.resolve() }),
   );
   const ended = Promise.all(pumps).then(() => undefined);
   const pools = Promise.race([waits[0]?.promise, ended]);
@@ -30,7 +30,7 @@ export function syncCache(
   return { pools, synced, ended };
 }
 
-async function pump(
+async function applyWatch(
   store: Store,
   cache: RecordCache,
   to: { kind: Kind; signal: AbortSignal; synced: () => void },

@@ -117,7 +117,7 @@ export async function resolvePod(
     if (waiting === undefined) return undefined;
     return only(podIdentity, { ...requestForClaim(input, waiting), followsClaim: "any" });
   }
-  const workload = sharerOf(podIdentity);
+  const workload = sharedSetOwner(podIdentity);
   if (workload !== undefined && request.entries !== undefined) {
     return { kind: "any", slots: slotRequests(input, workload) };
   }
@@ -132,7 +132,7 @@ function only(podIdentity: PodIdentity, allocation: AllocationRequest): PodAlloc
 }
 
 /** Whose pods share a list of addresses: a name such as CloneSets give does not say which entry is the pod's. */
-function sharerOf(podIdentity: PodIdentity): string | undefined {
+function sharedSetOwner(podIdentity: PodIdentity): string | undefined {
   if (podIdentity.kind === "set") return podIdentity.workload;
   return podIdentity.identity.kind === "CloneSet" ? podIdentity.identity.name : undefined;
 }

@@ -24,18 +24,19 @@ export async function allocateSlot(
 ): Promise<Reserved | Refusal> {
   const obstacles = new Map<AllocationRequest, Refusal>(); // slot -> why not that one
   for (const group of inGrowingGroups(context, slots)) {
-    const looks = group.length === 1 ? [] : group.map((allocation) => lookAt(context, inventory, allocation));
+    const looks =
+      group.length === 1 ? [] : group.map((allocation) => inspectSlot(context, inventory, allocation));
     await Promise.allSettled(looks); // a claim that cannot be read is no matter where one before it is free
     for (const [at, allocation] of group.entries()) {
       const got = await context.serial.run(turnAt(allocation), async () =>
         allocateOne(context, inventory, allocation, await looks[at]),
       );
       if (got.kind === "reserved") return got;
-      if (!PASSING.has(got.code)) return got;
+      if (!RETRYABLE.has(got.code)) return got;
       obstacles.set(allocation, got);
     }
   }
-  return usedUp(slots, obstacles);
+  return slotsExhausted(slots, obstacles);
 }
 
 /** So many slots are looked at together at most. */
@@ -64,7 +65,7 @@ function turnAt({ key }: AllocationRequest): string {
 }
 
 /** A slot refused for one of these leaves the others to try. */
-const PASSING: ReadonlySet<RefusalCode> = new Set([
+const RETRYABLE: ReadonlySet<RefusalCode> = new Set([
   "CLAIM_BUSY",
   "ADDRESS_TAKEN",
   "CLAIM_RELEASING",
@@ -96,7 +97,10 @@ function likelyFreeFirst(
   return [...idle, ...tried, ...others];
 }
 
-function usedUp(slots: readonly AllocationRequest[], met: ReadonlyMap<AllocationRequest, Refusal>): Refusal {
+function slotsExhausted(
+  slots: readonly AllocationRequest[],
+  met: ReadonlyMap<AllocationRequest, Refusal>,
+): Refusal {
   const obstacles = slots.flatMap((slot) => met.get(slot) ?? []);
   const only = slots[0]?.identity.slot === undefined ? obstacles[0] : undefined;
   if (only !== undefined) return only;
@@ -133,13 +137,13 @@ export async function dryRunSlot(
 ): Promise<DryRunResult | Refusal> {
   const obstacles = new Map<AllocationRequest, Refusal>(); // slot -> why not that one
   for (const allocation of likelyFreeFirst(context, slots)) {
-    const { before, free } = await lookAt(context, inventory, allocation);
+    const { before, free } = await inspectSlot(context, inventory, allocation);
     const got =
       before === undefined || free ? await dryRun(context, allocation) : busy(before.record, allocation);
-    if (!isRefusal(got) || !PASSING.has(got.code)) return got;
+    if (!isRefusal(got) || !RETRYABLE.has(got.code)) return got;
     obstacles.set(allocation, got);
   }
-  return usedUp(slots, obstacles);
+  return slotsExhausted(slots, obstacles);
 }
 
 /** Of what its last pod needed no more the garbage collector may let go at this moment: then it is reserved anew. */
@@ -147,37 +151,37 @@ async function allocateOne(
   context: Context,
   inventory: ClusterState,
   allocation: AllocationRequest,
-  first: Look | undefined,
+  first: SlotState | undefined,
 ): Promise<Reserved | Refusal> {
-  let look = first ?? (await lookAt(context, inventory, allocation));
+  let look = first ?? (await inspectSlot(context, inventory, allocation));
   for (let round = 0; ; round++) {
     const got = await tryAllocate(context, inventory, allocation, look);
     if (got.kind !== "released") return got;
     if (round === MAX_ATTEMPTS) return busy(got.claim, allocation);
-    look = await lookAt(context, inventory, allocation);
+    look = await inspectSlot(context, inventory, allocation);
   }
 }
 
 /** A slot's claim as the store has it, if it has one, and whether the slot is free. */
-interface Look {
+interface SlotState {
   readonly before: Stored<"claim"> | undefined;
   readonly free: boolean;
 }
 
-async function lookAt(
+async function inspectSlot(
   { store, clock }: Context,
   inventory: ClusterState,
   allocation: AllocationRequest,
-): Promise<Look> {
+): Promise<SlotState> {
   const before = await store.get("claim", claimKey(allocation.key));
-  return { before, free: before === undefined || (await isFree({ clock }, inventory, before)) };
+  return { before, free: before === undefined || (await isSlotFree({ clock }, inventory, before)) };
 }
 
 async function tryAllocate(
   context: Context,
   inventory: ClusterState,
   allocation: AllocationRequest,
-  { before, free }: Look,
+  { before, free }: SlotState,
 ): Promise<Reserved | Refusal | Released> {
   if (before !== undefined && !free) return busy(before.record, allocation);
   const { hold, ...plain } = allocation;
@@ -204,7 +208,7 @@ async function holdFree(
   let seen = got.claim;
   for (let round = 0; round < MAX_ATTEMPTS; round++) {
     if (seen.record.releasing === true) return { kind: "released", claim: seen.record };
-    const free = await isFree(context, inventory, seen);
+    const free = await isSlotFree(context, inventory, seen);
     const bound = free ? await holdFor(context, seen, allocation.hold) : undefined;
     if (bound !== undefined) return { ...got, claim: bound, waits: true };
     const now = await context.store.get("claim", seen.key);
@@ -218,7 +222,7 @@ async function holdFree(
 }
 
 /** Nobody has the slot, or the pod that had it is gone and so is its sandbox. */
-async function isFree(
+async function isSlotFree(
   { clock }: Pick<Context, "clock">,
   inventory: ClusterState,
   { record, createdAt }: Stored<"claim">,

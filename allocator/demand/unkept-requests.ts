@@ -9,7 +9,7 @@ import { COMPLETION_INDEX, identityOf, type PodIdentity, type PodOwner } from ".
 import { groupOf, isFollowed } from "../model/workload-kinds.ts";
 
 /** A pod, or the pods of a template: whose they are, and what they ask for. */
-export interface Keepsake {
+export interface RequestOfPods {
   readonly podIdentity: PodIdentity;
   /** The controller of the pods; absent: they have none. */
   readonly owner?: Pick<PodOwner, "apiVersion" | "kind" | "name">;
@@ -23,7 +23,7 @@ const SHARING: ReadonlySet<string> = new Set(["Deployment", "CloneSet", "Replica
  * What is asked to be kept and will not be, in words for the person who applies it, each with what to do; none if all
  * of it is kept. Each line fits into a warning of the API server (256 bytes) with names of usual length.
  */
-export function notKept({ podIdentity, owner, request }: Keepsake): string[] {
+export function notKept({ podIdentity, owner, request }: RequestOfPods): string[] {
   if (!requestsAddress(request)) return [];
   const { kind, apiVersion } = podIdentity.identity;
   if (podIdentity.kind === "anonymous")
@@ -103,7 +103,7 @@ function unread(kind: string): string {
 }
 
 /** The ordinals of a StatefulSet of a group that Berth does not read: of those it knows the pods by their names. */
-function foreign({ apiVersion, kind }: Required<Keepsake>["owner"], request: Request): string[] {
+function foreign({ apiVersion, kind }: Required<RequestOfPods>["owner"], request: Request): string[] {
   const whose = `Berth does not read a ${kind} of ${groupOf(apiVersion)}: `;
   if (outlivesPods(request)) {
     return [
@@ -115,7 +115,7 @@ function foreign({ apiVersion, kind }: Required<Keepsake>["owner"], request: Req
   ];
 }
 
-function misnamed(pod: string, owner: Required<Keepsake>["owner"], request: Request): string[] {
+function misnamed(pod: string, owner: Required<RequestOfPods>["owner"], request: Request): string[] {
   if (outlivesPods(request)) return [];
   return [
     `pod ${pod} is not called like the pods of ${owner.kind} ${owner.name}, so its address goes with it; berth.dev/sticky keeps it by the pod's name, for limits.retention of its pool`,
@@ -147,7 +147,7 @@ function outlivesPods({ sticky, retention }: Request): boolean {
 export function identityOfPods(
   { apiVersion, kind, name }: Identity,
   index?: number,
-): Pick<Keepsake, "podIdentity" | "owner"> {
+): Pick<RequestOfPods, "podIdentity" | "owner"> {
   const owner = { apiVersion, kind: kind === "CronJob" ? "Job" : kind, name, uid: "" };
   const annotations: Labels = index === undefined ? {} : { [COMPLETION_INDEX]: `${index}` };
   const pod = { namespace: "", name: "", generateName: `${name}-`, labels: {}, annotations, owner };

@@ -20,7 +20,7 @@ const BROKEN_OFF_MS = 1_500;
 type Contended = { readonly kind: "contended" };
 
 /** For whom reservations are taken, and how one is. */
-interface Taking {
+interface AcquireInput {
   readonly context: Context;
   readonly claim: ClaimKey;
   readonly nonce: string;
@@ -29,7 +29,7 @@ interface Taking {
 
 /** One reservation for each lot, or none: what was taken before a refusal is given back. */
 export async function acquireAll(
-  taking: Taking,
+  taking: AcquireInput,
   lots: readonly FamilyPlan[],
 ): Promise<Acquired[] | Refusal | Contended> {
   const took: Acquired[] = [];
@@ -58,7 +58,10 @@ export interface Acquired {
 
 type Take = Acquired | { readonly kind: "taken"; readonly by: Reservation } | Contended;
 
-async function takeOne(taking: Taking, lot: FamilyPlan): Promise<Exclude<Take, { kind: "taken" }> | Refusal> {
+async function takeOne(
+  taking: AcquireInput,
+  lot: FamilyPlan,
+): Promise<Exclude<Take, { kind: "taken" }> | Refusal> {
   const { context, claim, nonce } = taking;
   for (const candidate of lot.candidates) {
     const wanted = { ...candidate, claim, nonce };
@@ -73,7 +76,7 @@ async function takeOne(taking: Taking, lot: FamilyPlan): Promise<Exclude<Take, {
 }
 
 /** Undefined for an address whose reservation cannot be read: it is somebody's, and there are others to pick. */
-async function takeReadable({ context, take }: Taking, wanted: Reservation): Promise<Take | undefined> {
+async function takeReadable({ context, take }: AcquireInput, wanted: Reservation): Promise<Take | undefined> {
   try {
     return await take(context, wanted);
   } catch (error) {
@@ -110,7 +113,7 @@ export async function holdCandidate(context: Context, wanted: Reservation): Prom
  * The same for a claim that takes over from another one of its namespace: what that has given back is this one's at once.
  * What merely lies there without a claim may still be in a sandbox, unless the claim was seen unused.
  */
-export function takeFrom(from: Predecessor | undefined): Taking["take"] {
+export function takeFrom(from: Predecessor | undefined): AcquireInput["take"] {
   if (from === undefined) return acquireCandidate;
   return async (context, wanted) => {
     const result = await context.store.create("reservation", wanted);
@@ -137,7 +140,8 @@ export function isLeftBy(
 }
 
 async function takeFound(context: Context, found: Stored<"reservation">, wanted: Reservation): Promise<Take> {
-  if (claimKey(found.record.claim) === claimKey(wanted.claim)) return await takeOwn(context, found, wanted);
+  if (claimKey(found.record.claim) === claimKey(wanted.claim))
+    return await reacquireOwn(context, found, wanted);
   if (
     isCooldownOver(context, found) &&
     (await context.store.remove("reservation", found)).kind === "removed"
@@ -148,7 +152,11 @@ async function takeFound(context: Context, found: Stored<"reservation">, wanted:
 }
 
 /** The identity's own: cooling, or left by an attempt that broke off, or by one that is still under way elsewhere. */
-async function takeOwn(context: Context, found: Stored<"reservation">, wanted: Reservation): Promise<Take> {
+async function reacquireOwn(
+  context: Context,
+  found: Stored<"reservation">,
+  wanted: Reservation,
+): Promise<Take> {
   const { releasedAt: cooling, nonce } = found.record;
   if (cooling !== undefined || nonce === wanted.nonce) {
     const retaken = await context.store.replace("reservation", found, wanted);

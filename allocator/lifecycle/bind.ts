@@ -56,7 +56,7 @@ export type BindPlan =
  * While A, of another name than B, is known to be there, only fencing moves it: a copy of a pod's token gains nothing.
  */
 export function planBind(claim: Claim, pod: BindTarget, facts: BindingEvidence, now: number): BindPlan {
-  const unfit = unfitFor(claim, pod);
+  const unfit = notBindable(claim, pod);
   if (unfit !== undefined) return unfit;
   const key = claimKey(claim);
   // Never before the admission that it follows, though another process's clock, a second ahead, may have said when that was.
@@ -64,9 +64,9 @@ export function planBind(claim: Claim, pod: BindTarget, facts: BindingEvidence, 
   const current = claim.binding;
   if (current === undefined) return { kind: "bind", binding };
   if (isWith(current, pod)) return { kind: "bound" };
-  if (current.node === "") return ofPromise(claim, current, pod, facts) ?? { kind: "bind", binding };
+  if (current.node === "") return holdConflict(claim, current, pod, facts) ?? { kind: "bind", binding };
   if (facts.fenced) return { kind: "bind", binding };
-  if (facts.holderThere === true) return heldBy(current, key);
+  if (facts.holderThere === true) return boundElsewhere(current, key);
   if (current.node === pod.node || detached(claim)) return { kind: "bind", binding };
   return refuse(
     "CLAIM_BUSY",
@@ -77,7 +77,7 @@ export function planBind(claim: Claim, pod: BindTarget, facts: BindingEvidence, 
 }
 
 /** Why the claim is not for the pod, whoever has it now. */
-function unfitFor(claim: Claim, pod: BindTarget): Refusal | undefined {
+function notBindable(claim: Claim, pod: BindTarget): Refusal | undefined {
   const key = claimKey(claim);
   if (claim.releasing === true) {
     const words = `the addresses of claim ${key} are being given back; try again in a moment`;
@@ -88,7 +88,7 @@ function unfitFor(claim: Claim, pod: BindTarget): Refusal | undefined {
     return refuse("CLAIM_MISSING", words, { claim: key });
   }
   if (pod.assigned !== undefined && !isSame(pod.assigned, claim.addresses)) {
-    return movedOn(claim, pod.name, pod.assigned);
+    return addressesChanged(claim, pod.name, pod.assigned);
   }
   const stays = isBound(claim) && claim.binding !== undefined && isWith(claim.binding, pod);
   return claim.deleting === true && !stays ? deletionPending(claim) : undefined;
@@ -104,7 +104,7 @@ export function deletionPending(claim: Claim): Refusal {
   return refuse("CLAIM_RELEASING", `claim ${key} is being deleted; ${why}`, { claim: key });
 }
 
-function heldBy({ podName, node }: Binding, key: string): Refusal {
+function boundElsewhere({ podName, node }: Binding, key: string): Refusal {
   const words = `claim ${key} is bound to pod ${podName} on node ${node}, which is still there; it moves when that pod is gone`;
   return refuse("CLAIM_BUSY", words, { claim: key, pod: podName, node });
 }
@@ -115,7 +115,7 @@ export function isSame(some: readonly string[], others: readonly string[]): bool
 }
 
 /** Another pod of the name was admitted since, with another request: this one must not start with its addresses. */
-function movedOn(claim: Claim, pod: string, assigned: readonly string[]): Refusal {
+function addressesChanged(claim: Claim, pod: string, assigned: readonly string[]): Refusal {
   const key = claimKey(claim);
   return refuse(
     "CLAIM_CHANGED",
@@ -129,7 +129,7 @@ function bindingOf(pod: BindTarget, since: number): Binding {
   return { token: pod.token, podName: pod.name, podUID: pod.uid, node: pod.node, ...where, since };
 }
 
-function ofPromise(
+function holdConflict(
   claim: Claim,
   hold: Binding,
   pod: BindTarget,
@@ -185,9 +185,9 @@ export async function bind(
     if (seen === undefined) return missing(key);
     const plan = planBind(seen.record, pod, await facts(seen.record), context.clock.now());
     if (isRefusal(plan)) return plan;
-    if (!(await reliesOnAll(context, seen.record))) return missing(key);
+    if (!(await verifyReservations(context, seen.record))) return missing(key);
     const bound = plan.kind === "bound" ? seen : await writeBinding(context, seen, plan.binding);
-    return (bound && (await standUp(context, bound, pod))) ?? "conflict";
+    return (bound && (await markAttached(context, bound, pod))) ?? "conflict";
   });
 }
 
@@ -199,17 +199,17 @@ async function bindSeen(
   facts: (claim: Claim) => Promise<BindingEvidence>,
 ): Promise<Stored<"claim"> | undefined> {
   const plan = planBind(seen.record, pod, await facts(seen.record), context.clock.now());
-  if (isRefusal(plan) || plan.kind === "bound" || !(await reliesOnAll(context, seen.record)))
+  if (isRefusal(plan) || plan.kind === "bound" || !(await verifyReservations(context, seen.record)))
     return undefined;
   const bound = await writeBinding(context, seen, plan.binding);
-  return bound && (await standUp(context, bound, pod));
+  return bound && (await markAttached(context, bound, pod));
 }
 
 /**
  * Read from the authority after the claim was seen: what is unmarked then, the garbage collector finds relied on, and
  * what is in no node's block stays so.
  */
-async function reliesOnAll(context: Context, { addresses, nonce }: Claim): Promise<boolean> {
+async function verifyReservations(context: Context, { addresses, nonce }: Claim): Promise<boolean> {
   for (const address of addresses) {
     if (!(await ensureReliable(context, address, nonce))) return false;
   }
@@ -230,7 +230,7 @@ async function writeBinding(
  * The same pod again, whose last sandbox was seen to end: until the next one is reported the claim looks at rest, and
  * might be changed or released under it. Undefined: somebody changed the claim.
  */
-async function standUp(
+async function markAttached(
   context: Context,
   seen: Stored<"claim">,
   { containerID, interface: name, seenAt }: BindTarget,

@@ -7,7 +7,7 @@ import { retryOnConflict } from "../store/retry-on-conflict.ts";
 import type { Store, Stored } from "../store/store.ts";
 
 /** `relied`: a claim relies on it. `changed`: somebody else was at it in between; whoever it was settles it. */
-type LetGo = "gone" | "relied" | "changed";
+type OrphanOutcome = "gone" | "relied" | "changed";
 
 /**
  * Lets a reservation go that no claim relies on, and only then; `end` does it, by a change of exactly what it is given.
@@ -16,16 +16,16 @@ type LetGo = "gone" | "relied" | "changed";
  * is marked, the claim is read again, and exactly the marked revision is deleted. Whoever relies on a reservation
  * that he finds marked takes the mark away first. Both sides write before they read, so at least one sees the other.
  */
-async function letGo(
+async function deleteIfOrphan(
   store: Store,
   seen: Stored<"reservation">,
   end: (marked: Stored<"reservation">) => Promise<"gone" | "changed">,
-): Promise<LetGo> {
+): Promise<OrphanOutcome> {
   if (await reliedOn(store, seen.record)) return "relied";
-  const marked = seen.record.marked === true ? seen : await mark(store, seen, true);
+  const marked = seen.record.marked === true ? seen : await setMark(store, seen, true);
   if (marked === undefined) return "changed";
   if (await reliedOn(store, marked.record)) {
-    await mark(store, marked, false);
+    await setMark(store, marked, false);
     return "relied";
   }
   return await end(marked);
@@ -36,7 +36,7 @@ export async function deleteOrphan(
   { store }: Pick<Context, "store">,
   seen: Stored<"reservation">,
 ): Promise<"removed" | "kept"> {
-  const outcome = await letGo(store, seen, async (marked) =>
+  const outcome = await deleteIfOrphan(store, seen, async (marked) =>
     (await store.remove("reservation", marked)).kind === "removed" ? "gone" : "changed",
   );
   return outcome === "gone" ? "removed" : "kept";
@@ -47,8 +47,8 @@ export async function cooldownOrphan(
   { store }: Pick<Context, "store">,
   seen: Stored<"reservation">,
   releasedAt: number,
-): Promise<LetGo> {
-  return await letGo(store, seen, (marked) => cooldown({ store }, marked, releasedAt));
+): Promise<OrphanOutcome> {
+  return await deleteIfOrphan(store, seen, (marked) => cooldown({ store }, marked, releasedAt));
 }
 
 /** The same for one that nobody can rely on any more: its claim is releasing, or was never created. */
@@ -69,7 +69,7 @@ export async function handOverOrphan(
   next: Reservation,
 ): Promise<{ readonly kind: "taken over"; readonly stored: Stored<"reservation"> } | "relied" | "changed"> {
   let taken: Stored<"reservation"> | undefined;
-  const outcome = await letGo(store, seen, async (marked) => {
+  const outcome = await deleteIfOrphan(store, seen, async (marked) => {
     const result = await store.replace("reservation", marked, next);
     if (result.kind === "conflict") return "changed";
     taken = result.stored;
@@ -84,7 +84,7 @@ async function reliedOn(store: Store, reservation: Reservation): Promise<boolean
   return isBackedByClaim(claim?.record, reservation);
 }
 
-async function mark(
+async function setMark(
   store: Store,
   seen: Stored<"reservation">,
   marked: boolean,
@@ -104,6 +104,6 @@ export async function ensureUnmarked(store: Store, address: string, nonce: strin
     if (seen === undefined || seen.record.nonce !== nonce || seen.record.releasedAt !== undefined)
       return false;
     if (seen.record.marked !== true) return true;
-    return (await mark(store, seen, false)) === undefined ? "conflict" : true;
+    return (await setMark(store, seen, false)) === undefined ? "conflict" : true;
   });
 }

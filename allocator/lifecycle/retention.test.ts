@@ -25,7 +25,7 @@ const ended: Partial<Claim> = {
 };
 /** As `ended`, of a pod that was found by its token. */
 const passedOn = { ...ended, binding: bindingTo("a", "node-a", { token: "t1" }) };
-const promise = bindingTo("", "", { token: "t1", podUID: "" });
+const hold = bindingTo("", "", { token: "t1", podUID: "" });
 
 /** Somebody deleted it past admission. */
 const doomed = (over: Partial<Claim>) => claimRecord({ deleting: true, ...over });
@@ -67,8 +67,8 @@ describe("judge", () => {
     ["release deleted", "deleted, bound to a node that is fenced", claimRecord(live), { fenced: true }],
     ["keep", "needed, bound to a node that is fenced", claimRecord(live), { owner: "needed", fenced: true }],
     ["release deleted", "deleted, detached", claimRecord(ended), {}],
-    ["keep", "deleted, held just now", claimRecord({ binding: promise }), {}],
-    ["keep", "scaled, held just now", claimRecord({ binding: promise }), { owner: "scaled" }],
+    ["keep", "deleted, held just now", claimRecord({ binding: hold }), {}],
+    ["keep", "scaled, held just now", claimRecord({ binding: hold }), { owner: "scaled" }],
     ["keep", "deleted, admitted again just now", claimRecord({ ...ended, admittedAt: NOW + 1 }), {}],
     [
       "release deleted",
@@ -91,7 +91,7 @@ describe("judge", () => {
       claimRecord(passedOn),
       { owner: "needed" },
     ],
-    ["keep", "a slot held just now", slot({ binding: promise }), { owner: "needed" }],
+    ["keep", "a slot held just now", slot({ binding: hold }), { owner: "needed" }],
     ["keep", "no slot: its binding stays", claimRecord(ended), { owner: "needed" }],
     ["keep", "deleted by hand, in use", doomed(live), { owner: "needed", podLives: true }],
     ["keep", "deleted by hand, its pod is gone and its sandbox is not", doomed(live), {}],
@@ -138,8 +138,8 @@ describe("judge", () => {
   it("keeps what is held for a pod for 120 s, whatever is known of the owner", () => {
     for (const owner of ["deleted", "scaled", "unseen"] as const) {
       const claim = kept({ whenScaled: "Release" });
-      assert.equal(verdict({ ...claim, binding: promise }, { owner }, NOW + 119_999), "keep", owner);
-      assert.match(verdict({ ...claim, binding: promise }, { owner }, NOW + 120_000), /^release /, owner);
+      assert.equal(verdict({ ...claim, binding: hold }, { owner }, NOW + 119_999), "keep", owner);
+      assert.match(verdict({ ...claim, binding: hold }, { owner }, NOW + 120_000), /^release /, owner);
     }
     const again = claimRecord({ ...ended, admittedAt: NOW + 1_000 });
     assert.equal(verdict(again, {}, NOW + 120_999), "keep");
@@ -147,16 +147,16 @@ describe("judge", () => {
   });
 
   it("keeps a claim that nobody ever used for 120 s after it was held anew", () => {
-    const anew = claimRecord({ binding: { ...promise, since: NOW + 100_000 } });
+    const anew = claimRecord({ binding: { ...hold, since: NOW + 100_000 } });
     assert.equal(verdict(anew, { owner: "unseen" }, NOW + 219_999), "keep");
     assert.equal(verdict(anew, { owner: "unseen" }, NOW + 220_000), "release never-came");
   });
 
   it("takes a slot's hold back after 120 s without its pod", () => {
     const facts: Partial<OwnerState> = { owner: "needed" };
-    assert.equal(verdict(slot({ binding: promise }), facts, NOW + 119_999), "keep");
-    assert.equal(verdict(slot({ binding: promise }), facts, NOW + 120_000), "release-hold");
-    assert.equal(verdict(slot({ binding: promise }), { ...facts, podLives: true }, NOW + 1e9), "keep");
+    assert.equal(verdict(slot({ binding: hold }), facts, NOW + 119_999), "keep");
+    assert.equal(verdict(slot({ binding: hold }), facts, NOW + 120_000), "release-hold");
+    assert.equal(verdict(slot({ binding: hold }), { ...facts, podLives: true }, NOW + 1e9), "keep");
   });
 
   it("never lets go while a sandbox may be alive, whatever is known of the owner", () => {

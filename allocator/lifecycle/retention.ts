@@ -64,18 +64,18 @@ export function decideRetention(
   now: number,
 ): RetentionDecision {
   if (claim.releasing === true) return KEEP;
-  if (claim.deleting === true) return rests(claim, facts) ? { kind: "release", reason: "deleted" } : KEEP;
+  if (claim.deleting === true) return isUnused(claim, facts) ? { kind: "release", reason: "deleted" } : KEEP;
   if (claim.handMade === true || claim.nonce === "") return KEEP;
   if (facts.owner === "needed") return judgeNeeded(claim, facts, now);
-  if (facts.podLives || !rests(claim, facts)) return KEEP;
-  const since = promisedSince(claim, facts, createdAt);
+  if (facts.podLives || !isUnused(claim, facts)) return KEEP;
+  const since = heldSince(claim, facts, createdAt);
   if (since !== undefined && now - since < HOLD_TIMEOUT_MS) return KEEP;
   if (facts.owner === "unseen") return { kind: "release", reason: "never-came" };
   return judgeUnneeded(claim, facts.owner, now);
 }
 
 /** Since when it waits for a pod that was admitted and has not come; undefined: it waits for none. */
-function promisedSince(claim: Claim, { owner }: OwnerState, createdAt: number): number | undefined {
+function heldSince(claim: Claim, { owner }: OwnerState, createdAt: number): number | undefined {
   const { binding, admittedAt = 0 } = claim;
   const heldSince = binding?.node === "" ? binding.since : undefined;
   // one that was never used may be held anew: to a Job's next pod, when the first has ended before it had a sandbox
@@ -104,12 +104,12 @@ function judgeNeeded(claim: Claim, facts: OwnerState, now: number): RetentionDec
   if (claim.retained !== undefined) return { kind: "unretain" };
   const { binding } = claim;
   if (binding === undefined || facts.podLives || binding.token === "") return KEEP;
-  const over = isBound(claim) ? rests(claim, facts) : now - binding.since >= HOLD_TIMEOUT_MS;
+  const over = isBound(claim) ? isUnused(claim, facts) : now - binding.since >= HOLD_TIMEOUT_MS;
   return over ? { kind: "release-hold" } : KEEP;
 }
 
 /** No sandbox can have its addresses (invariant 3, a and b). */
-function rests(claim: Claim, { fenced }: OwnerState): boolean {
+function isUnused(claim: Claim, { fenced }: OwnerState): boolean {
   return isDetached(claim) || fenced === true;
 }
 
@@ -132,7 +132,7 @@ export async function observeOwner(claim: Claim, inventory: ClusterState): Promi
  * The pod has the claim's name and not the claim. It was given another one at its admission: a second create of a
  * Deployment's pod, without its owner, is refused by the API server and leaves a claim of the name. Or it was given none
  * and asks for none, and the claim is of another pod of the name: of a second create, or of one that came and went while
- * this one was between its reviews. It would take the claim if it started now, and is promised nothing.
+ * this one was between its reviews. It would take the claim if it started now, and nothing is held for it.
  */
 function isNamesakeOnly({ uid, annotations }: PodState, claim: Claim): boolean {
   const { podUID } = claim.binding ?? {};

@@ -198,7 +198,7 @@ const CREATORS: readonly {
   },
 ];
 
-describe("standingOf", () => {
+describe("identityOf", () => {
   for (const { title, pod, podIdentity } of CREATORS) {
     it(title, () => {
       assert.deepEqual(identityOf(pod), podIdentity);

@@ -44,7 +44,7 @@ const HASH_LABEL = "pod-template-hash";
 /** On the pods and ReplicaSets of Argo Rollouts. */
 const ROLLOUT_HASH_LABEL = "rollouts-pod-template-hash";
 export const COMPLETION_INDEX = "batch.kubernetes.io/job-completion-index";
-/** What of a pod's labels and annotations `standingOf` reads. */
+/** What of a pod's labels and annotations `identityOf` reads. */
 export const IDENTITY_LABELS: readonly string[] = [HASH_LABEL, ROLLOUT_HASH_LABEL, COMPLETION_INDEX];
 export const IDENTITY_ANNOTATIONS: readonly string[] = [COMPLETION_INDEX];
 

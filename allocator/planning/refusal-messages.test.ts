@@ -109,7 +109,7 @@ describe("taken", () => {
 });
 
 describe("the other refusals", () => {
-  it("standingRefusal lets open and reserved addresses pass", () => {
+  it("entryRefusal lets open and reserved addresses pass", () => {
     assert.equal(entryRefusal(view, db, addr("10.20.0.71")), undefined);
     assert.equal(entryRefusal(view, db, addr("10.20.0.50")), undefined);
     assert.deepEqual(entryRefusal(view, db, addr("10.20.0.60"))?.details, {

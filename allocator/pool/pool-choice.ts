@@ -41,7 +41,7 @@ export function choosePools(pools: Iterable<Pool>, pod: ChoiceInput): PoolChoice
   const { network, annotation = [] } = pod;
   if (annotation.length > 0) return byAnnotation(ordered, pod, annotation);
   if (network !== undefined) return byNetwork(ordered, pod, network);
-  const open = ordered.filter((pool) => hasBlocks(pool) && closedTo(pool, pod) === undefined);
+  const open = ordered.filter((pool) => hasBlocks(pool) && ineligibility(pool, pod) === undefined);
   const selecting = open.filter(selectsSome);
   if (selecting.length > 0) return choiceOf("selectors", selecting, selecting.slice(0, 1));
   const [first] = open.filter(({ spec }) => spec.default === true);
@@ -78,7 +78,7 @@ function byNetwork(
 }
 
 function openOf(by: PoolChoice["by"], named: readonly Pool[], pod: ChoiceInput): PoolChoice | Refusal {
-  const why = named.map((pool) => closedTo(pool, pod));
+  const why = named.map((pool) => ineligibility(pool, pod));
   const open = named.filter((_, i) => why[i] === undefined);
   const refusal = why.find((one) => one !== undefined);
   return open.length === 0 && refusal !== undefined ? refusal : choiceOf(by, open, open);
@@ -107,7 +107,7 @@ function poolsNamed(pools: readonly Pool[], names: readonly string[]): readonly 
 }
 
 /** Why the pool does not serve the pod where it is. */
-function closedTo(pool: Pool, pod: ChoiceInput): Refusal | undefined {
+function ineligibility(pool: Pool, pod: ChoiceInput): Refusal | undefined {
   const why = closedToPod(pool, pod) ?? closedToNetwork(pool, pod);
   if (why !== undefined || matches(pool.spec.nodeSelector, pod.nodeLabels)) return why;
   const words = `pool "${pool.name}" is for nodes with other labels than this one's (its nodeSelector)`;

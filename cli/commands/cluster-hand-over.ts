@@ -33,12 +33,12 @@ export async function moveInCluster(
   if (conflict !== undefined) return conflict;
   const released = await unlessDenied(cluster, seen, () => deleteInCluster(context, seen));
   if (released === "released") return await reservedFor(cluster, key, io);
-  await withdraw(cluster, key);
+  await deleteClaim(cluster, key);
   return released;
 }
 
 /** The new claim must not wait for the next deletion, which nobody means for it. */
-async function withdraw({ store }: Cluster, key: string): Promise<void> {
+async function deleteClaim({ store }: Cluster, key: string): Promise<void> {
   for (;;) {
     const seen = await store.get("claim", key);
     if (seen === undefined || (await store.remove("claim", seen)).kind === "removed") return;

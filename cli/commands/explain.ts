@@ -130,7 +130,7 @@ async function explainAll(
   { io }: CommandContext,
 ): Promise<ExitCode> {
   const forecast = await PodForecast.on(store, world, io);
-  const outlooks: DryRunner[] = [];
+  const results: DryRunner[] = [];
   let code: ExitCode = 0;
   for (const object of objects.toSorted((a, b) => MANAGED.indexOf(a.kind) - MANAGED.indexOf(b.kind))) {
     const subject = subjectOf(object);
@@ -146,10 +146,10 @@ async function explainAll(
         `annotation ${key} on ${read.kind} ${read.metadata.name} itself has no effect; move it to its template`,
       );
     }
-    outlooks.push(...(await forecast.of(read)));
+    results.push(...(await forecast.of(read)));
   }
-  io.stdout.write(columns(outlooks.map(rowOf)));
-  return outlooks.some(({ outcome }) => isRefusal(outcome)) ? 1 : code;
+  io.stdout.write(columns(results.map(rowOf)));
+  return results.some(({ outcome }) => isRefusal(outcome)) ? 1 : code;
 }
 
 /** Annotations that stand on a workload and belong into its template. */

@@ -28,7 +28,7 @@ const view = viewOf({
   ],
 });
 
-describe("sightingOf", () => {
+describe("what is said of an address", () => {
   it("tells holder, pod, node and sandbox of a held address", () => {
     const used = [attachment("mysql-0", "10.20.0.70", "shop/mysql-0"), attachment("other", "10.9.0.1")];
     assert.deepEqual(addressReportOf(view, used, addr("10.20.0.70")), {

@@ -59,7 +59,7 @@ const BUSY =
   "waits: claim shop/mysql-0 is still bound to pod mysql-0 on node node-a, whose sandbox was not seen to end; " +
   "it moves when that node's agent reports, the node is deleted, or it is tainted out-of-service";
 
-describe("standingOfPod", () => {
+describe("what is said of a pod", () => {
   for (const [what, pod, circumstances, words, next] of [
     [
       "node gone",

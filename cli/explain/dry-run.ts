@@ -142,12 +142,12 @@ export class PodForecast {
     if (template.exempt)
       return [nothing(subject, "its host's network or its namespace keeps Berth away from it")];
     if (object.kind !== "StatefulSet") return await this.#ofSet(object, subject, template);
-    const outlooks: DryRunner[] = [];
+    const results: DryRunner[] = [];
     for (const { name, allocation } of ordinalRequests(object, template)) {
       const outcome = isRefusal(allocation) ? allocation : await this.#predict(allocation);
-      outlooks.push({ subject: `pod/${namespace}/${name}`, outcome, request });
+      results.push({ subject: `pod/${namespace}/${name}`, outcome, request });
     }
-    return outlooks;
+    return results;
   }
 
   async #ofSet(
@@ -158,15 +158,15 @@ export class PodForecast {
     const identity = ownerOf(object);
     const one = inputOf({ kind: "set", workload: identity.name, identity });
     if (request.entries === undefined) return [await this.#ofApplicant(`${subject}, each pod`, one)];
-    const outlooks: DryRunner[] = [];
+    const results: DryRunner[] = [];
     for (const [slot, allocation] of slotRequests(one, identity.name).entries()) {
-      outlooks.push({
+      results.push({
         subject: `${subject}, slot ${slot}`,
         outcome: await this.#predict(allocation),
         request,
       });
     }
-    return outlooks;
+    return results;
   }
 
   async #ofApplicant(subject: string, input: AllocationInput): Promise<DryRunner> {

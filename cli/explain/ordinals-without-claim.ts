@@ -18,7 +18,7 @@ import { isReservedOrdinal } from "../../webhook/cluster-state/kruise-ordinals.t
 import type { Backend, Objects } from "../backend/backend.ts";
 
 /** One ordinal that its StatefulSet wants, and what there is instead of its claim. */
-interface Lack {
+interface MissingClaim {
   /** namespace/name */
   readonly key: string;
   readonly identity: Identity;
@@ -48,13 +48,16 @@ export async function ordinalsWithoutClaim(
     const sets = await backend.world.objects("StatefulSet");
     const { world, place } = backend;
     const seen = { world, place, clock, claim: async (key: string) => known.get(key) };
-    const suspects = await lacksOf(sets, seen);
+    const suspects = await missingClaimsOf(sets, seen);
     if (suspects.length === 0) return [];
     await clock.sleep(GRACE_MS);
     const names = new Set(suspects.map(({ key }) => key));
     const now: Claims = async (key) =>
       names.has(key) ? (await backend.store.get("claim", key))?.record : known.get(key);
-    const again = await lacksOf(await stillThere(sets, suspects, backend.world), { ...seen, claim: now });
+    const again = await missingClaimsOf(await stillThere(sets, suspects, backend.world), {
+      ...seen,
+      claim: now,
+    });
     return again.filter(({ key }) => names.has(key)).map(found);
   } catch (error) {
     if (error instanceof BerthError && error.code === "STORE_READ_ONLY") return undefined;
@@ -64,7 +67,7 @@ export async function ordinalsWithoutClaim(
 
 async function stillThere(
   sets: readonly KubeObject[],
-  suspects: readonly Lack[],
+  suspects: readonly MissingClaim[],
   world: Objects,
 ): Promise<readonly KubeObject[]> {
   const names = new Set(suspects.map(({ key, identity }) => `${key.split("/", 1)[0]}/${identity.name}`));
@@ -85,20 +88,20 @@ interface Sight {
   readonly place: Backend["place"];
 }
 
-async function lacksOf(sets: readonly KubeObject[], sight: Sight): Promise<Lack[]> {
-  const lacks: Lack[] = [];
+async function missingClaimsOf(sets: readonly KubeObject[], sight: Sight): Promise<MissingClaim[]> {
+  const lacks: MissingClaim[] = [];
   for (const set of sets) lacks.push(...(await lacksOfSet(set, sight)));
   return lacks;
 }
 
-async function lacksOfSet(set: KubeObject, { world, clock, claim, place }: Sight): Promise<Lack[]> {
+async function lacksOfSet(set: KubeObject, { world, clock, claim, place }: Sight): Promise<MissingClaim[]> {
   const { kind, apiVersion, metadata } = set;
   const { namespace } = metadata;
   const template = readTemplate({ clock, ...UNTOLD }, set, await namespaceOf(world, namespace));
   if (isRefusal(template) || template.exempt || !requestsAddress(template.request)) return [];
   // on one host nothing is reserved ahead for so many
   if (place === "data" && template.workload.replicas > MAX_PRERESERVED_ORDINALS) return [];
-  const lacks: Lack[] = [];
+  const lacks: MissingClaim[] = [];
   for (const { name, ordinal, allocation } of ordinalRequests(set, template)) {
     if (isReservedOrdinal(set, ordinal)) continue;
     const key = claimKey({ namespace, name });
@@ -118,7 +121,7 @@ function isIts({ handMade, releasing, identity }: Claim, wanted: Identity): bool
   return isSame && isSameGroup(apiVersion, wanted.apiVersion);
 }
 
-function found({ key, identity, claim, refusal }: Lack): Finding {
+function found({ key, identity, claim, refusal }: MissingClaim): Finding {
   const who = describeIdentity(identity);
   if (claim === undefined) {
     const [namespace = ""] = key.split("/", 1);

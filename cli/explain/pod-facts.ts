@@ -37,7 +37,7 @@ export interface PodFacts {
   /** The pod that has the claim or wants it. */
   readonly pod: KubeObject | undefined;
   readonly namespaceAnnotations: Readonly<Record<string, string>>;
-  /** The pod that the claim is bound or promised to, if it exists still. */
+  /** The pod that the claim is bound to or held for, if it exists still. */
   readonly holder: KubeObject | undefined;
   /** The node that the claim is bound to; undefined when it is bound to none, and when the node is gone. */
   readonly node: KubeObject | "hidden" | undefined;

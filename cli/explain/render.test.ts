@@ -79,7 +79,7 @@ describe("explainClaim", () => {
       false,
     ],
     [
-      "promised",
+      "held for a pod without a name",
       claimRecord({ binding: bindingTo("", "", { podUID: "" }) }),
       {},
       "is held for a pod that has no name yet",

@@ -124,7 +124,7 @@ function describeAddress({ address, reservation, pool }: AddressFacts): string {
 function describeBinding({ podName, podUID, node, since }: NonNullable<Claim["binding"]>): string {
   const pod = podName === "" ? "a pod without a name yet" : `pod ${podName}`;
   const uid = podUID === "" ? "" : ` (uid ${podUID})`;
-  return `${pod}${uid}${node === "" ? ", promised" : ` on ${node}`} since ${timeOf(since)}`;
+  return `${pod}${uid}${node === "" ? ", held for it" : ` on ${node}`} since ${timeOf(since)}`;
 }
 
 /** A report about an earlier pod's sandbox says nothing of the present one. */

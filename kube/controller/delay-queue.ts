@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-interface Appointment {
+interface Entry {
   readonly key: string;
   readonly due: number;
 }
@@ -9,7 +9,7 @@ interface Appointment {
 export class DelayQueue {
   readonly #due = new Map<string, number>(); // key -> when it is due
   /** The soonest first: 2i + 1 and 2i + 2 are no sooner than i. An appointment that is not in `#due` any more is void. */
-  #heap: Appointment[] = [];
+  #heap: Entry[] = [];
 
   get size(): number {
     return this.#due.size;
@@ -50,7 +50,7 @@ export class DelayQueue {
     return first.key;
   }
 
-  #first(): Appointment | undefined {
+  #first(): Entry | undefined {
     for (;;) {
       const [first] = this.#heap;
       if (first === undefined || this.#due.get(first.key) === first.due) return first;

@@ -31,7 +31,7 @@ export const CLUSTER_MUTATIONS: readonly ClusterMutation[] = [
   {
     name: "B10-binder",
     file: "webhook/controllers/binding/controller.ts",
-    from: "if (!this.#deps.leadership.leads() && age < STEP_IN_MS) {",
+    from: "if (!this.#deps.leadership.leads() && age < FOLLOWER_DELAY_MS) {",
     to: "if (age < 0) {",
     test: "B10 ",
     harmless: true,

@@ -112,7 +112,7 @@ if (havePartsOrSkip(["etcd", "kube-apiserver"])) {
       assert.deepEqual([...answers].sort(), [
         ["", MOST],
         [
-          `namespace shop has ${MOST} claims, promises and addresses that are held for pods which were admitted and have not come, and no more is taken until they come or it goes; try again`,
+          `namespace shop has ${MOST} claims and addresses that are held for pods which were admitted and have not come, and no more is taken until they come or it goes; try again`,
           AT_ONCE,
         ],
       ]);
@@ -123,7 +123,7 @@ if (havePartsOrSkip(["etcd", "kube-apiserver"])) {
       assert.equal(await made(pod("clerk", { namespace: "bank", annotations: ASKS })), "");
       assert.match(
         await made(pod("late", { annotations: ASKS })),
-        /namespace shop has 500 claims, promises and addresses that are held/,
+        /namespace shop has 500 claims and addresses that are held/,
       );
       const path = `${collectionPath(PODS, "shop")}/first`;
       const { status } = await admin.call({ method: "DELETE", path, query: { gracePeriodSeconds: "0" } });

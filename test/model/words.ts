@@ -16,9 +16,7 @@ function ofClaim({ addresses, nonce, binding, releasing, handMade, retained, sta
     `[${addresses.join(" ")}]`,
     nonce === "" ? "no nonce" : `nonce ${nonce}`,
     binding &&
-      (binding.node === ""
-        ? `promised to ${binding.token}`
-        : `bound to ${binding.podUID} on ${binding.node}`),
+      (binding.node === "" ? `held for ${binding.token}` : `bound to ${binding.podUID} on ${binding.node}`),
     releasing && "releasing",
     retained && "retained",
     handMade && "made by hand",

@@ -213,7 +213,7 @@ function describeReservation({ address, claim, nonce, marked, releasedAt }: Reco
 
 function describeClaim(claim: Records["claim"]): string {
   const { binding, status, retained, releasing } = claim;
-  const node = binding?.node === "" ? "promised" : `on ${binding?.node}`;
+  const node = binding?.node === "" ? "held" : `on ${binding?.node}`;
   const words = [
     `${claim.name} ${claim.addresses.join("+") || "without addresses"} (${claim.nonce})`,
     binding &&

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Webhooks, agents and reapers over one store, with everything that may go wrong. BERTH_SEED makes the same runs again.
+// Webhooks, agents and garbage collectors over one store, with everything that may go wrong. BERTH_SEED makes the same runs again.
 import assert from "node:assert/strict";
 import { availableParallelism } from "node:os";
 import { after, describe, it } from "node:test";

@@ -16,7 +16,7 @@ const MANIFESTS = [
 ];
 /** Invariant 6: of what nobody needs any more, on a node that lives. */
 const FREE_WITHIN_MS = 60_000;
-/** A promise is over by then, and a few passes. */
+/** A hold is over by then, and a few passes. */
 const LONG_MS = 300_000;
 
 describe("who needs a claim", () => {
@@ -130,7 +130,7 @@ describe("who needs a claim", () => {
       });
       assert.ok(admitted.allowed, admitted.message);
       await site.stack.clock.leap(60_000, 10_000);
-      assert.equal(await claims("shop"), before + 1, "a promise younger than its term is kept");
+      assert.equal(await claims("shop"), before + 1, "a hold younger than its term is kept");
       await site.stack.clock.leap(LONG_MS, LONG_MS / 10);
       assert.equal(await claims("shop"), before, "no longer than that");
       const running = await site.run(owned());

@@ -7,7 +7,7 @@ import { codeOf, type Handler } from "../review/admission-review.ts";
 import type { AdmissionContext } from "./admission-context.ts";
 
 /** What a view says that has not heard yet of a pool which was made, or opened, a moment before the pod. */
-const UNHEARD: ReadonlySet<string> = new Set<RefusalCode>([
+const STALE_CACHE_CODES: ReadonlySet<string> = new Set<RefusalCode>([
   "POOL_UNKNOWN",
   "POOL_DISABLED",
   "POOL_FORBIDDEN",
@@ -22,7 +22,7 @@ export function retryWhenFresh({ catchUp }: AdmissionContext, handler: Handler):
   if (catchUp === undefined) return handler;
   return async (request, signal) => {
     const response = await handler(request, signal);
-    const again = UNHEARD.has(codeOf(response)) && (await catchUp());
+    const again = STALE_CACHE_CODES.has(codeOf(response)) && (await catchUp());
     return again ? await handler(request, signal) : response;
   };
 }

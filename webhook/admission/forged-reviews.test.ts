@@ -62,7 +62,10 @@ describe("a forged review", () => {
       deploymentPod("web", ips("10.20.0.72;10.20.0.73;10.20.0.74")),
       pod("victim", ips("10.20.0.77")),
     ])
-      assert.match(String(await told(world, object, holds)), /^LIMIT_REACHED: namespace shop has 3 claims, /);
+      assert.match(
+        String(await told(world, object, holds)),
+        /^LIMIT_REACHED: namespace shop has 3 claims and addresses /,
+      );
     assert.equal(world.dump(), before);
     assert.equal(typeof (await told(world, pod("victim", ips("10.20.0.70")), holds)), "object");
   });

@@ -92,7 +92,7 @@ async function decide(
   const resolved = await permitted(admission, pod, plain);
   const warnings = lostLater(admission, own, input.podIdentity);
   return request.dryRun
-    ? await rehearse(admission, request, resolved, warnings)
+    ? await dryRunReview(admission, request, resolved, warnings)
     : await admit(admission, request, { pod, allocation: resolved, warnings });
 }
 
@@ -123,7 +123,7 @@ async function permitted(
   return { ...resolved, allocation };
 }
 
-async function rehearse(
+async function dryRunReview(
   admission: AdmissionContext,
   request: AdmissionRequest,
   resolved: PodAllocation,
@@ -193,16 +193,16 @@ export function validatePods(admission: AdmissionContext): Handler {
     if (request.subResource !== "") return await statusSeen(admission, request);
     return admission.embedded === undefined
       ? await guardPod(admission, request)
-      : await podMade(admission, admission.embedded, request);
+      : await reviewPod(admission, admission.embedded, request);
   };
 }
 
-async function podMade(
+async function reviewPod(
   admission: AdmissionContext,
   keeper: ObjectStore,
   request: AdmissionRequest,
 ): Promise<AdmissionResponse> {
-  if (request.operation === "DELETE") return await podGone(admission, keeper, request);
+  if (request.operation === "DELETE") return await onPodDeleted(admission, keeper, request);
   const pod = objectOf(request, "object");
   if (isRefusal(pod)) return denied(request.uid, pod);
   const wrong =
@@ -214,7 +214,8 @@ async function podMade(
   if (there !== undefined) return denied(request.uid, there, 409);
   const told = admitForeign(admission, request, pod);
   if (request.dryRun || !told.allowed) return told;
-  const refusal = (await meet(admission, pod)) ?? (await keepPod(admission, keeper, request.operation, pod));
+  const refusal =
+    (await bindByToken(admission, pod)) ?? (await keepPod(admission, keeper, request.operation, pod));
   return refusal === undefined ? told : denied(request.uid, refusal);
 }
 
@@ -282,8 +283,8 @@ async function keepPod(
   return lost;
 }
 
-/** Finds the claim that was promised to the pod, and tells it the pod's name. */
-async function meet(admission: AdmissionContext, pod: KubeObject): Promise<Refusal | undefined> {
+/** Finds the claim that is held for the pod, and tells it the pod's name. */
+async function bindByToken(admission: AdmissionContext, pod: KubeObject): Promise<Refusal | undefined> {
   const { namespace, name, uid, annotations } = pod.metadata;
   const claim = annotations[ASSIGNED_CLAIM];
   const token = annotations[ASSIGNED_TOKEN];
@@ -296,7 +297,7 @@ async function meet(admission: AdmissionContext, pod: KubeObject): Promise<Refus
   return isRefusal(met) ? met : undefined;
 }
 
-async function podGone(
+async function onPodDeleted(
   admission: AdmissionContext,
   keeper: ObjectStore,
   request: AdmissionRequest,

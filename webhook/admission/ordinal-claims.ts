@@ -19,7 +19,7 @@ import { retryOnConflict } from "../../allocator/store/retry-on-conflict.ts";
 import type { Store } from "../../allocator/store/store.ts";
 import type { AdmissionRequest } from "../review/admission-review.ts";
 import type { AdmissionContext } from "./admission-context.ts";
-import { lookAt } from "./outlook.ts";
+import { dryRunAllocations } from "./dry-run-allocations.ts";
 import { withPoolsOfTemplate } from "./pool-access.ts";
 import { isSlotOfAnother } from "./slot-names.ts";
 
@@ -45,7 +45,7 @@ export async function considerOrdinals(
   const slot = await isSlotOfAnother(admission, allocations);
   if (slot !== undefined) return about(slot.name, slot.refusal);
   // Looked at first, so that a refusal leaves claims that would have been changed as they are.
-  const told = await lookAt(admission, object, allocations, request.dryRun);
+  const told = await dryRunAllocations(admission, object, allocations, request.dryRun);
   if (!Array.isArray(told))
     return told.allocation === undefined ? told.refusal : about(told.allocation.key.name, told.refusal);
   if (admission.embedded === undefined || request.dryRun) return told;

@@ -10,7 +10,7 @@ import { ASSIGNED_CLAIM } from "../../allocator/manifest/annotations.ts";
 import { claimKey } from "../../allocator/model/claim.ts";
 import type { Informers } from "../cluster-state/informers.ts";
 
-/** How much may stand that this replica took for pods which have not come yet: claims and promises, and addresses beside claims. */
+/** How much may stand that this replica took for pods which have not come yet: claims, holds, and addresses beside claims. */
 export interface PendingLimits {
   readonly perNamespace: number;
   readonly inAll: number;
@@ -176,7 +176,7 @@ export class PendingClaimLimiter {
     const where = own ? `namespace ${namespace} has ${perNamespace}` : `the cluster has ${inAll}`;
     return refuse(
       "LIMIT_REACHED",
-      `${where} claims, promises and addresses that are held for pods which were admitted and have not come, and no more is taken until they come or it goes; try again`,
+      `${where} claims and addresses that are held for pods which were admitted and have not come, and no more is taken until they come or it goes; try again`,
       { namespace },
     );
   }

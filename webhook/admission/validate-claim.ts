@@ -37,9 +37,9 @@ export function validateClaims(admission: AdmissionContext): Handler {
     if (request.subResource !== "") return allowed(request.uid);
     const object = claimOf(request);
     if (isRefusal(object)) return denied(request.uid, object);
-    if (request.operation === "DELETE") return await claimGone(admission, request, object);
+    if (request.operation === "DELETE") return await onClaimDeleted(admission, request, object);
     if (request.operation === "UPDATE" && admission.embedded === undefined) {
-      return await amend(admission, request, object);
+      return await updateClaim(admission, request, object);
     }
     const claim = readClaimRequest(object);
     if (isRefusal(claim)) return denied(request.uid, claim);
@@ -101,7 +101,7 @@ async function dryRunOf(
 }
 
 /** A claim that is stored already, changed by a person: what is asked for may change while no pod has the addresses. */
-async function amend(
+async function updateClaim(
   admission: AdmissionContext,
   request: AdmissionRequest,
   object: KubeObject,
@@ -168,7 +168,7 @@ async function rewrite(store: Store, key: string, said: Claim): Promise<void> {
  * The API server deletes exactly the claim that it shows here or a later one that it shows again (its deletion compares
  * and sets), and what is read now is that one or a later one: a claim that is bound meanwhile is not deleted.
  */
-async function claimGone(
+async function onClaimDeleted(
   admission: AdmissionContext,
   request: AdmissionRequest,
   object: KubeObject,

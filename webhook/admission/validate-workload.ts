@@ -26,9 +26,9 @@ import {
   type Handler,
 } from "../review/admission-review.ts";
 import { type AdmissionContext, expectKind, type ObjectStore, objectOf } from "./admission-context.ts";
+import { dryRunAllocations } from "./dry-run-allocations.ts";
 import { foreignInTemplate, judgeLeft, ownOf } from "./foreign-requests.ts";
 import { considerOrdinals, takeOverOrdinals } from "./ordinal-claims.ts";
-import { lookAt } from "./outlook.ts";
 import { beforeOf, unknownInTemplate } from "./own-keys.ts";
 import { withPoolsOfTemplate } from "./pool-access.ts";
 import { checkRollout } from "./rollout.ts";
@@ -216,7 +216,7 @@ async function considerSet(
   }
   const plain = slotRequests(inputOf({ kind: "set", workload: identity.name, identity }), identity.name);
   const slots = await withPoolsOfTemplate(admission, object, plain);
-  const told = await lookAt(admission, object, slots, false);
+  const told = await dryRunAllocations(admission, object, slots, false);
   if (!Array.isArray(told)) return told.refusal;
   const enough = checkRollout(object, workload.replicas, entries.length);
   return isRefusal(enough) ? enough : [...told, ...enough];

@@ -113,7 +113,7 @@ export function observedWorkload(
     },
     ...(resource.kind === "Job" ? parts(new Fields(item), ["status"]) : {}),
   });
-  return { facts: withHoles(workloadState(object), object), object };
+  return { facts: withReservedOrdinals(workloadState(object), object), object };
 }
 
 export function namespaceFacts(item: KubeItem): NamespaceState {
@@ -163,7 +163,7 @@ function parts(of: Fields, keys: readonly string[]): Readonly<Record<string, unk
  * higher. What was left out counts as wanted here: that keeps a claim for longer than it need be, and releases none
  * under a pod that comes back.
  */
-function withHoles(facts: WorkloadState, object: KubeObject): WorkloadState {
+function withReservedOrdinals(facts: WorkloadState, object: KubeObject): WorkloadState {
   const holes = reservedOrdinalsOf(object).toSorted((a, b) => a.from - b.from);
   let end = facts.start + facts.replicas;
   let counted = facts.start;

@@ -57,7 +57,7 @@ async function assignTo(
   taking: Taking,
 ): Promise<Attachment | CniError | Refusal | undefined> {
   const { ask, parts, signal } = taking;
-  const superseded = await endOthers(found.claim, taking);
+  const superseded = await supersedeOthers(found.claim, taking);
   if (isRefusal(superseded)) return superseded;
   if (signal.aborted) return cancelledError(ask);
   const bound = await attachTo(found, taking);
@@ -132,7 +132,7 @@ async function take(
 }
 
 /** Other attachments that the claim is to be taken from, once there is nothing that speaks against it. */
-async function endOthers(
+async function supersedeOthers(
   claim: string,
   { ask, parts, signal }: Taking,
 ): Promise<readonly Attachment[] | Refusal> {

@@ -45,7 +45,7 @@ import type {
   NoClaim,
   SandboxEvent,
 } from "./claim-source.ts";
-import { type News, reportSandbox, statusOf } from "./sandbox-status.ts";
+import { reportSandbox, type SandboxReport, statusOf } from "./sandbox-status.ts";
 
 export interface EmbeddedClaimsOptions {
   readonly context: Context;
@@ -255,7 +255,7 @@ export class EmbeddedClaims implements ClaimSource {
 
   async #report(
     notice: SandboxEvent,
-    news: News,
+    news: SandboxReport,
     signal?: AbortSignal,
   ): Promise<Stored<"claim"> | undefined> {
     const { context, node } = this.#options;

@@ -8,7 +8,7 @@ import type { Store, Stored } from "../../../allocator/store/store.ts";
 import { throwIfCancelled } from "./claim-result.ts";
 import type { SandboxEvent } from "./claim-source.ts";
 
-export type News = "attached" | "detached";
+export type SandboxReport = "attached" | "detached";
 
 export interface Reporter {
   readonly store: Pick<Store, "get" | "report">;
@@ -25,14 +25,14 @@ export function statusOf(attachment: ClaimAttachment): ClaimStatus {
 export async function reportSandbox(
   { store, clock, node }: Reporter,
   notice: SandboxEvent,
-  news: News,
+  news: SandboxReport,
   signal?: AbortSignal,
 ): Promise<Stored<"claim"> | undefined> {
   const { claim: key, attachment, seenAt } = notice;
   const change = { kind: "claim", key, doing: "its status was written" } as const;
   return await retryOnConflict(store, change, async (seen) => {
     if (seen === undefined) return undefined;
-    const bearing = judgeNews(seen.record, notice, news, node);
+    const bearing = classifyReport(seen.record, notice, news, node);
     if (bearing !== "new") return bearing === "known" ? seen : undefined;
     throwIfCancelled(signal);
     const next = statusOf({
@@ -54,10 +54,10 @@ export async function reportSandbox(
  * it (invariant 8), nor does anything about a pod that the claim is not bound to: pods of one name are told apart by
  * UID, which not every runtime says, and by node.
  */
-function judgeNews(
+function classifyReport(
   claim: Claim,
   { pod, attachment }: SandboxEvent,
-  news: News,
+  news: SandboxReport,
   node: string,
 ): "new" | "known" | "foreign" {
   const { binding, status } = claim;

@@ -19,7 +19,7 @@ export interface Lease {
 /** What the runtime keeps of the lease's container. `unsaid`: it has a record, which names no network namespace. */
 export type Evidence = "no record" | "unsaid" | Presence;
 
-export interface Circumstances {
+export interface LeaseEvidence {
   readonly bootedAt: number;
   readonly now: number;
   /** Whether the runtime keeps records of this network at all. */
@@ -34,7 +34,7 @@ const ADD_MS = 10 * 60_000;
  * sandbox outlives the boot. Where the runtime keeps records of the network, one that is missing was taken away by
  * its DEL; where it keeps none, nothing is known, and the lease holds until the next boot.
  */
-export function isLive({ writtenAt }: Lease, evidence: Evidence, around: Circumstances): boolean {
+export function isLive({ writtenAt }: Lease, evidence: Evidence, around: LeaseEvidence): boolean {
   if (evidence === "present") return true;
   if (evidence === "gone" || writtenAt < around.bootedAt) return false;
   if (evidence !== "no record" || !around.keepsRecords) return true;

@@ -21,7 +21,7 @@ import { WaitIndex } from "./wait-index.ts";
 /** Most of a binding is waiting for the API server's answers. */
 const AT_A_TIME = 16;
 /** A replica that does not lead leaves the leader this long. */
-const STEP_IN_MS = 2_000;
+const FOLLOWER_DELAY_MS = 2_000;
 /** The record of a claim may come after that of its pod; what lasts longer is no such delay. */
 const LOST_AFTER_MS = 500;
 /** What passes sooner is not told: the records of a pod may come after it, and a node's report takes its time. */
@@ -183,7 +183,7 @@ class Binder implements Controller {
   /** The pod's ADD waits for its claim: the leader makes it at once, another replica steps in. */
   #patienceFor(code: Refusal["code"]): number {
     const late = code === "CLAIM_MISSING" ? LOST_AFTER_MS : 0;
-    return late + (this.#deps.leadership.leads() ? 0 : STEP_IN_MS);
+    return late + (this.#deps.leadership.leads() ? 0 : FOLLOWER_DELAY_MS);
   }
 
   async #act(
@@ -194,8 +194,8 @@ class Binder implements Controller {
     this.#waiters.wait(key, [claim.key]);
     if (this.#replaced.get(key) === claim.revision) return { kind: "again", afterMs: ECHO_MS };
     const age = this.#due.ageOf(key, `${pod.uid} ${pod.node} ${claim.uid} ${claim.revision}`);
-    if (!this.#deps.leadership.leads() && age < STEP_IN_MS) {
-      return { kind: "again", afterMs: STEP_IN_MS - age };
+    if (!this.#deps.leadership.leads() && age < FOLLOWER_DELAY_MS) {
+      return { kind: "again", afterMs: FOLLOWER_DELAY_MS - age };
     }
     const { context, inventory, watches } = this.#deps;
     const live = { inventory: inventory.live, pods: watches.pods };

@@ -30,8 +30,8 @@ const TOKENED: ObservedPod = {
   name: "web-5d9c7b-abcde",
   annotations: { [ASSIGNED_CLAIM]: "c-1", [ASSIGNED_TOKEN]: "t1", [ASSIGNED_ADDRESSES]: "10.20.0.70" },
 };
-const promise = (since: number) => bindingTo("", "", { token: "t1", podUID: "", since });
-const promised = claimRecord({ name: "c-1", binding: promise(NOW) });
+const hold = (since: number) => bindingTo("", "", { token: "t1", podUID: "", since });
+const held = claimRecord({ name: "c-1", binding: hold(NOW) });
 
 async function look(
   pod: ObservedPod,
@@ -97,26 +97,26 @@ describe("lookAt", () => {
     ["settled", "failed, without a claim", { ...POD, ended: true }, []],
     ["due", "running, and not bound: it was when the binder could not", { ...POD, phase: "Running" }, [own]],
 
-    ["due", "by token, scheduled", TOKENED, [promised]],
+    ["due", "by token, scheduled", TOKENED, [held]],
     ["waits: CLAIM_MISSING", "by token, the claim not there", TOKENED, []],
     [
       "waits: CLAIM_MISSING",
-      "by token, promised to another by now",
+      "by token, held for another by now",
       TOKENED,
-      [claimRecord({ name: "c-1", binding: { ...promise(NOW), token: "t2" } })],
+      [claimRecord({ name: "c-1", binding: { ...hold(NOW), token: "t2" } })],
     ],
     [
       "waits: CLAIM_CHANGED",
       "by token, admitted with another address",
       { ...TOKENED, annotations: { ...TOKENED.annotations, [ASSIGNED_ADDRESSES]: "10.20.0.71" } },
-      [promised],
+      [held],
     ],
-    ["early: 10000", "by token, not scheduled, just admitted", { ...TOKENED, node: "" }, [promised]],
+    ["early: 10000", "by token, not scheduled, just admitted", { ...TOKENED, node: "" }, [held]],
     [
       "early: 1",
       "by token, not scheduled, a while ago",
       { ...TOKENED, node: "" },
-      [promised],
+      [held],
       NONE,
       NOW + RESOLVE_TOKEN_AFTER_MS - 1,
     ],
@@ -124,15 +124,15 @@ describe("lookAt", () => {
       "due",
       "by token, not scheduled, for longer",
       { ...TOKENED, node: "" },
-      [promised],
+      [held],
       NONE,
       NOW + RESOLVE_TOKEN_AFTER_MS,
     ],
     [
       "early: 10000",
-      "by token, not scheduled, promised by a clock that is ahead",
+      "by token, not scheduled, held by a clock that is ahead",
       { ...TOKENED, node: "" },
-      [promised],
+      [held],
       NONE,
       NOW - 60_000,
     ],
@@ -178,7 +178,7 @@ describe("lookAt", () => {
   }
 
   it("says who is to be bound with what, and by what it was seen", async () => {
-    const seen = await look(TOKENED, [promised]);
+    const seen = await look(TOKENED, [held]);
     assert.ok(seen.kind === "due");
     assert.equal(seen.claim.key, "shop/c-1");
     assert.deepEqual(seen.bindee, {

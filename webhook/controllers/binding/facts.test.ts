@@ -78,18 +78,18 @@ describe("factsFor", () => {
         [],
       ],
       ["on the same node, A's successor", bound(), b("x"), { seen: [podSeen("a", { uid: "u2" })] }, NONE, []],
-      ["promised to A, who is there", met, b("y"), { there: [a] }, NONE, ["pod shop/a"]],
-      ["promised to A, who is gone", met, b("y"), { seen: [a] }, OVER, ["pod shop/a"]],
+      ["held for A, who is there", met, b("y"), { there: [a] }, NONE, ["pod shop/a"]],
+      ["held for A, who is gone", met, b("y"), { seen: [a] }, OVER, ["pod shop/a"]],
       [
-        "promised to A, a successor there",
+        "held for A, a successor there",
         met,
         b("y"),
         { there: [podSeen("a", { uid: "u2" })] },
         OVER,
         ["pod shop/a"],
       ],
-      ["promised to A, A asks", met, b("y", { name: "a", uid: "uid-of-a" }), {}, NONE, []],
-      ["promised to nobody seen yet", unmet, b("y"), {}, NONE, []],
+      ["held for A, A asks", met, b("y", { name: "a", uid: "uid-of-a" }), {}, NONE, []],
+      ["held for nobody seen yet", unmet, b("y"), {}, NONE, []],
     ];
   for (const [title, claim, pod, cluster, facts, calls] of rows) {
     it(`${title}: asks ${calls.join(", ") || "nobody"}`, async () => {

@@ -57,7 +57,7 @@ async function again(world: World, object: Json, access: PoolAccess = TELLER) {
   return got;
 }
 
-/** The only claim: its name, addresses, identity and the token of its promise. */
+/** The only claim: its name, addresses, identity and the token of its hold. */
 async function onlyClaim(
   world: World,
 ): Promise<Pick<Claim, "name" | "addresses" | "identity"> & { token: string }> {

@@ -36,7 +36,7 @@ function conditionsOf(given: PoolState): readonly string[] {
 describe("the usage", () => {
   it("counts what is reserved, cooling and bound, and names some holders", async () => {
     const bound = claimRecord({ binding: bindingTo("mysql-0", "node-a") });
-    const promised = claimRecord({
+    const held = claimRecord({
       name: "mysql-1",
       addresses: addrs("10.20.0.71"),
       binding: bindingTo("mysql-1", ""),
@@ -49,9 +49,9 @@ describe("the usage", () => {
     });
     const cache = viewOf({
       pools: [DB_POOL],
-      claims: [bound, promised, liar],
+      claims: [bound, held, liar],
       reservations: [
-        ...[...reservationsOf(bound), ...reservationsOf(promised)],
+        ...[...reservationsOf(bound), ...reservationsOf(held)],
         reservationRecord("10.20.0.80", { releasedAt: NOW }),
         reservationRecord("10.99.0.1", { pool: "gone" }),
       ],

@@ -27,7 +27,7 @@ interface Sight extends DryRun {
 }
 
 /** What is worth telling of the pods' addresses, or why they cannot have them. There may be two records to read for each of them. */
-export async function lookAt(
+export async function dryRunAllocations(
   { context: { view, clock, store }, inventory }: AdmissionContext,
   object: KubeObject,
   allocations: readonly AllocationRequest[],
