@@ -31,6 +31,11 @@ export class AppBench {
   asked: { route: string; request: AdmissionRequest }[] = [];
   /** Of the time that passes. Deadlines that a query asks for come ten times as fast; that of 9 s is not meant to come at all. */
   clockFactor: number | undefined;
+  /** All time that somebody waits for is over once the handler was asked, and none before: a body is never late where the machine is. */
+  isHandlerLate = false;
+  /** What the app's clock shows, if it stands still. */
+  monotonic: number | undefined;
+  readonly #untilAsked = new Set<() => void>();
   #server: TlsServer | undefined;
   #ca = "";
 
@@ -53,6 +58,10 @@ export class AppBench {
         route,
         (request, signal) => {
           this.asked.push({ route, request });
+          // the deadline begins to run after this
+          setImmediate(() => {
+            for (const wake of this.#untilAsked) wake();
+          });
           return this.handler(request, signal);
         },
       ]),
@@ -65,7 +74,11 @@ export class AppBench {
         log: { ...noopLogger, warn: (message) => void this.lines.push(message) },
         clock: {
           ...clock,
-          sleep: (ms, signal) => clock.sleep(ms * (this.clockFactor ?? (ms > 5000 ? 1 : 0.1)), signal),
+          monotonic: () => this.monotonic ?? clock.monotonic(),
+          sleep: (ms, signal) =>
+            this.isHandlerLate
+              ? this.#sleepUntilAsked(signal)
+              : clock.sleep(ms * (this.clockFactor ?? (ms > 5000 ? 1 : 0.1)), signal),
         },
         intake: this.intake,
       }),
@@ -81,6 +94,17 @@ export class AppBench {
     });
   }
 
+  #sleepUntilAsked(signal?: AbortSignal): Promise<void> {
+    return new Promise((resolve) => {
+      const wake = () => {
+        this.#untilAsked.delete(wake);
+        resolve();
+      };
+      this.#untilAsked.add(wake);
+      signal?.addEventListener("abort", wake, { once: true });
+    });
+  }
+
   async close(): Promise<void> {
     await this.#server?.close();
   }
@@ -90,6 +114,8 @@ export class AppBench {
     this.asked = [];
     this.lines.splice(0);
     this.clockFactor = undefined;
+    this.isHandlerLate = false;
+    this.monotonic = undefined;
     this.ready = { ready: true, reason: "" };
     this.handler = async (request) => allowed(request.uid);
     this.scrape = () => this.metrics.expose();
