@@ -46,6 +46,8 @@ export interface Config {
   readonly clientAuthority?: string;
   /** Which clients of that authority. */
   readonly trusted: TrustedClients;
+  /** Absolute: the token that who reads the metrics shows, which may be changed; absent: anyone may read them. */
+  readonly metricsToken?: string;
   /** Refusals tell everybody who holds what, and which pools there are. */
   readonly refusalsNameAll: boolean;
   /** What becomes of pods that ask other systems for addresses. */
@@ -79,6 +81,7 @@ export function loadConfig(): Config {
  * | `BERTH_CLIENT_NAMES` | the names (CN) that their certificates may have, with commas | `TRUSTED_CLIENTS`       |
  * | `BERTH_CLIENT_ORGANIZATIONS` | the organizations (O), of which they have one   | `TRUSTED_CLIENTS`        |
  * | `BERTH_REVIEWERS_BY` | `NetworkPolicy`: one says who reaches the port              | nothing does             |
+ * | `BERTH_METRICS_TOKEN` | a file: the bearer token that who reads the metrics shows | anyone may read them     |
  * | `BERTH_REFUSALS_NAME` | `All`: refusals tell everybody who holds what; `Readable`: who may read it | `Readable`  |
  * | `BERTH_FOREIGN_REQUESTS` | `warn`, `refuse` or `ignore`: pods that ask other systems for addresses | `warn`          |
  * | `BERTH_CALICO`     | `own`, `all` or `none`: which requests in Calico's words are for Berth | `own`   |
@@ -95,6 +98,7 @@ export function configOf(env: Environment, host: string): Config {
     throw invalid("BERTH_NAMESPACE", "is not set; give it the namespace that berth runs in");
   const secret = text("BERTH_TLS_SECRET", "");
   const clientAuthority = text("BERTH_CLIENT_CA", "");
+  const metricsToken = text("BERTH_METRICS_TOKEN", "");
   return {
     namespace,
     podName: text("BERTH_POD_NAME", host),
@@ -107,6 +111,7 @@ export function configOf(env: Environment, host: string): Config {
       names: listOf(text("BERTH_CLIENT_NAMES", TRUSTED_CLIENTS.names.join())),
       organizations: listOf(text("BERTH_CLIENT_ORGANIZATIONS", TRUSTED_CLIENTS.organizations.join())),
     },
+    ...(metricsToken === "" ? {} : { metricsToken: resolve(metricsToken) }),
     refusalsNameAll: namingOf(text("BERTH_REFUSALS_NAME", "Readable")),
     foreignRequests: choiceOf(env, "BERTH_FOREIGN_REQUESTS", FOREIGN_CHOICES, "warn"),
     calico: choiceOf(env, "BERTH_CALICO", CALICO_CHOICES, "own"),

@@ -33,6 +33,7 @@ import { startPools } from "./controllers/pools/controller.ts";
 import { startWorkloads } from "./controllers/statefulset-controller.ts";
 import { createApp } from "./http/app.ts";
 import type { TrustedClients } from "./http/client-check.ts";
+import { whoShowsTokenOf } from "./http/metrics-token.ts";
 import type { TlsServer } from "./http/tls-server.ts";
 import { withMetrics, withReplicaMetrics } from "./metrics.ts";
 import { type AdmissionRequest, type Handler, ROUTES, type Route } from "./review/admission-review.ts";
@@ -57,6 +58,8 @@ export interface WebhookOptions {
   readonly trusted?: TrustedClients;
   /** A NetworkPolicy says who reaches the port; it counts where there is no such authority. */
   readonly networkPolicy?: boolean;
+  /** The file of the token that who reads the metrics shows; absent: anyone may read them. */
+  readonly metricsToken?: string;
   /** Refusals tell everybody who holds what, and which pools there are. */
   readonly refusalsNameAll?: boolean;
   /** `warn` if absent. */
@@ -132,7 +135,12 @@ async function assemble(options: Metered, closers: CleanupStack): Promise<Omit<C
       suspect: (claim) => house.suspect(claim),
     }),
   );
-  const decide = createApp({ handlers, ready, metrics, log, clock });
+  const { metricsToken } = options;
+  const readers =
+    metricsToken === undefined
+      ? {}
+      : { mayReadMetrics: whoShowsTokenOf(metricsToken, limitedLogger(log, clock)) };
+  const decide = createApp({ handlers, ready, metrics, log, clock, ...readers });
   const app: RequestListener = (request, response) => {
     // the API server keeps its connections for as long as they live, wherever new ones go by now
     if (leaving) response.setHeader("Connection", "close");

@@ -26,6 +26,7 @@ export const VALUE_SETS: Readonly<Record<string, Values>> = {
         hostNetwork: true,
         departSeconds: 60,
         clientCA: CERTIFICATE,
+        metricsSecret: "berth-metrics",
         env: { NODE_OPTIONS: "--a" },
       },
       ...{ podLabels: { team: "net" }, podAnnotations: { note: "x" }, tolerations: [{ operator: "Exists" }] },

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Strangers who keep connections to a webhook, in a process of their own: it reads an order and says when it has what it needs,
-// begins with the second line, and with the third one says what they did and ends.
+// begins with the second line, and with each further one says what they did.
 import { connect as connectTcp, type Socket } from "node:net";
 import { setPriority } from "node:os";
 import { createInterface } from "node:readline";
@@ -152,5 +152,5 @@ const strangers = bodiesOf(order).map((bodies, n) => new Stranger(order, n, bodi
 console.log(JSON.stringify("ready"));
 await lines.next();
 for (const stranger of strangers) void stranger.live();
-await lines.next();
-process.stdout.write(`${JSON.stringify(deeds)}\n`, () => process.exit(0));
+while ((await lines.next()).done !== true) console.log(JSON.stringify(deeds));
+process.exit(0);

@@ -18,6 +18,7 @@ import { DecodeQueue } from "../review/decode-queue.ts";
 import { type Busy, Intake } from "../review/intake.ts";
 import type { GivenUp } from "../review/request-body.ts";
 import { answerEarly, mayHaveBody } from "./early-answer.ts";
+import type { MetricsReader } from "./metrics-token.ts";
 import { readReview, type Unread } from "./read-review.ts";
 
 export interface AppDeps {
@@ -26,6 +27,8 @@ export interface AppDeps {
   readonly metrics: Metrics & { expose(): Promise<{ readonly contentType: string; readonly body: string }> };
   readonly log: Logger;
   readonly clock: Clock;
+  /** Absent: whoever reaches the port may read the metrics. */
+  readonly mayReadMetrics?: MetricsReader;
   /** What may be read and decided at a time; that of `INTAKE_LIMITS` if absent. */
   readonly intake?: Intake;
 }
@@ -65,7 +68,16 @@ export function createApp(given: AppDeps): express.Express {
     response.send(`${ready ? "ok" : reason}\n`);
   });
   const scrape = shared(() => deps.metrics.expose());
-  app.get("/metrics", async (_request, response) => {
+  app.get("/metrics", async (request, response) => {
+    if (deps.mayReadMetrics?.(request.headers.authorization) === false) {
+      response.status(401).set("WWW-Authenticate", "Bearer");
+      sendEarly(
+        response,
+        { error: "metrics are for who shows the token of BERTH_METRICS_TOKEN" },
+        deps.clock,
+      );
+      return;
+    }
     const { contentType, body } = await scrape();
     response.set("Content-Type", contentType).send(body);
   });
@@ -76,7 +88,10 @@ export function createApp(given: AppDeps): express.Express {
   return app;
 }
 
-function admit(route: Route, deps: Required<AppDeps> & { readonly queue: DecodeQueue }): RequestHandler {
+function admit(
+  route: Route,
+  deps: Required<Omit<AppDeps, "mayReadMetrics">> & { readonly queue: DecodeQueue },
+): RequestHandler {
   const { intake, queue, clock } = deps;
   const handle = withDeadline(deps.handlers[route], { route, ...deps });
   return async (request, response) => {

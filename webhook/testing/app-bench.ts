@@ -5,6 +5,7 @@ import { createClock } from "../../system/clock.ts";
 import { createMetrics, type MetricsRegistry } from "../../system/metrics.ts";
 import { issueAuthority, issueServingCertificate } from "../certificates/issue.ts";
 import { createApp } from "../http/app.ts";
+import type { MetricsReader } from "../http/metrics-token.ts";
 import { serveTls, type TlsServer } from "../http/tls-server.ts";
 import {
   type AdmissionRequest,
@@ -25,6 +26,7 @@ export class AppBench {
   handler: Handler;
   ready: Readiness = { ready: true, reason: "" };
   intake = new Intake();
+  mayReadMetrics: MetricsReader = () => true;
   readonly lines: string[] = [];
   scrape: MetricsRegistry["expose"] = () => this.metrics.expose();
   /** What the handler was asked since the last reset. */
@@ -70,6 +72,7 @@ export class AppBench {
       app: createApp({
         handlers,
         ready: () => this.ready,
+        mayReadMetrics: (authorization) => this.mayReadMetrics(authorization),
         metrics: { ...this.metrics, expose: () => this.scrape() },
         log: { ...noopLogger, warn: (message) => void this.lines.push(message) },
         clock: {
