@@ -7,12 +7,15 @@ import { DB_POOL } from "../../test/support/fixtures.ts";
 import {
   annotationsOf,
   applied,
+  claimObject,
   deniedAs,
   deploymentPod,
   type Json,
+  ownedBy,
   pod,
   review,
 } from "../../test/support/objects.ts";
+import { send } from "../../test/support/reviewing.ts";
 import { openWorld, type World } from "../../test/support/world.ts";
 import { type PendingClaimLimiter as Limiter, PendingClaimLimiter } from "./pending-claims.ts";
 import { createHandlers } from "./routes.ts";
@@ -41,6 +44,20 @@ describe("a forged review", () => {
       String(forged),
       /^CLAIM_BUSY: claim shop\/c-\w+ belongs to Pod etl-; give this pod another name$/,
     );
+  });
+
+  it("under the name of a claim made by hand, which a machine's pod was promised, is not told that pod's token", async () => {
+    await using world = await openWorld({ pools: [DB_POOL] });
+    await send(world, "/validate/claims", claimObject("win11", { request: { addresses: ["10.20.0.70"] } }));
+    const owner = ownedBy("VirtualMachineInstance", "win11", "kubevirt.io/v1");
+    const own = await told(world, pod("virt-launcher-win11-x", { owner }));
+    assert.ok(typeof own !== "string", String(own));
+    const { "berth.dev/token": token = "" } = own;
+    assert.notEqual(token, "");
+    for (const annotations of [{}, ASKS, { "berth.dev/ips": "10.20.0.70" }]) {
+      const forged = await told(world, pod("win11", { annotations }));
+      assert.ok(!JSON.stringify(forged).includes(token), JSON.stringify(forged));
+    }
   });
 
   it("takes no more than the limit, be it a claim, a slot or an address beside a claim", async () => {
