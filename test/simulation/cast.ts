@@ -77,7 +77,7 @@ export const ANONYMOUS: Labels = { [POOLS]: "web" };
 
 /** Its pods fail, and are tried again while those that failed stay. */
 export const JOB = "j";
-export const JOB_REQUESTS: readonly Labels[] = [{ [IPS]: "10.0.1.4;10.0.1.5" }, { [POOLS]: "web" }];
+export const JOB_REQUESTS: readonly Labels[] = [{ [IPS]: "10.0.1.4;10.0.1.5" }, { [POOLS]: "web" }, {}];
 export const JOB_INDEXES = 2;
 
 /** What owns pods and is read by nobody: a bare ReplicaSet, an Argo Rollout, a StatefulSet of another API group. */
@@ -91,8 +91,8 @@ export const FOREIGN_REQUESTS: readonly Labels[] = [
   { [STICKY]: "true" },
 ];
 
-/** Claims that people make, for pods of that name. */
-export const CLAIM_NAMES: readonly string[] = ["a", "h"];
+/** Claims that people make, for pods of that name, or for an index of the Job. */
+export const CLAIM_NAMES: readonly string[] = ["a", "h", "j-0"];
 export const CLAIM_SPECS: readonly Json[] = [
   { request: { addresses: ["10.0.0.2"] } },
   { request: { pools: ["web"] } },

@@ -63,8 +63,8 @@ function isInUse({ nodes }: World, address: string): boolean {
 }
 
 /**
- * Its own claim is bound to a pod that is not there any more, or has ended, and no sandbox has its addresses, nor another
- * claim.
+ * Its own claim is bound to nobody, or to a pod that is not there any more or has ended, and no sandbox has its addresses,
+ * nor another claim.
  */
 function waitsInVain(world: World, node: Node, pod: Pod): string | undefined {
   const there = world.cluster.pod(pod.namespace, pod.name);
@@ -72,10 +72,11 @@ function waitsInVain(world: World, node: Node, pod: Pod): string | undefined {
   if (there?.uid !== pod.uid || there.ended || told === undefined) return undefined;
   if (node.currentOf(pod)?.phase === "up") return undefined;
   const claim = world.books.get("claim", claimKey({ namespace: pod.namespace, name: told.claim }))?.record;
-  if (claim?.binding === undefined || claim.binding.podName === "" || isBoundToLiving(world, claim))
-    return undefined;
+  if (claim === undefined || claim.binding?.podName === "" || isBoundToLiving(world, claim)) return undefined;
   if (told.addresses.some((address) => isInUse(world, address) || !isFor(world, address, claim)))
     return undefined;
+  if (claim.binding === undefined)
+    return `pod ${pod.name}/${pod.uid} waits for claim ${claim.name}, which is bound to nobody`;
   const { podName, podUID } = claim.binding;
   return `pod ${pod.name}/${pod.uid} waits for claim ${claim.name}, which ${podName}/${podUID} had, who is gone`;
 }

@@ -49,7 +49,7 @@ const MAKERS: Readonly<Record<PodKind, Maker>> = {
     const index = Array.from({ length: JOB_INDEXES }, (_, i) => (n + i) % JOB_INDEXES).find(
       (i) => !livesIndex(world, i),
     );
-    return index === undefined ? undefined : indexPod(index, pick(JOB_REQUESTS, Number(n % 7 === 0)));
+    return index === undefined ? undefined : indexPod(index, pick(JOB_REQUESTS, [1, 2][n % 7] ?? 0));
   },
   replica(_, n) {
     const owner = ownedBy("ReplicaSet", REPLICA_SET);
