@@ -16,7 +16,7 @@ import { booksKey } from "./state-key.ts";
 
 /** What there is time for here; main.ts explores all of it whole. */
 const LONG: Bounds = { states: runsOf(1_000) };
-const CHANGE: Bounds = isFull ? {} : { states: 500 };
+const CHANGE: Bounds = isFull ? {} : { states: 250 };
 const RACE: Bounds = { states: runsOf(5_200) };
 const LAGGING_RACE: Bounds = { states: runsOf(300, 100) };
 

@@ -14,7 +14,7 @@ import type { Deeds, StrangersOrder } from "./strangers.ts";
 
 const SIZE = isFull
   ? { strangers: 1_000, rounds: 3, ms: 15_000, large: true }
-  : { strangers: 150, rounds: 2, ms: 4_000, large: false };
+  : { strangers: 150, rounds: 1, ms: 3_000, large: false };
 /** In which all strangers come, and those with bodies of some MiB send them. */
 const ARRIVAL_MS = isFull ? 8_000 : 2_000;
 /** Connections, and reviews in a second, of the API server. */

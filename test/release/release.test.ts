@@ -8,6 +8,7 @@ import { after, before, describe, it, type TestContext } from "node:test";
 import manifest from "../../package.json" with { type: "json" };
 import { findPart } from "../api/binaries.ts";
 import { type Ended, run, start } from "../support/process.ts";
+import { isFull } from "../support/runs.ts";
 import { type Machine, whyNotRootFolder, withoutCheckout } from "./machine.ts";
 
 const ROOT = join(import.meta.dirname, "../..");
@@ -19,6 +20,7 @@ const PATH = "/usr/sbin:/usr/bin:/sbin:/bin:/usr/local/bin";
 const folder = mkdtempSync(join(tmpdir(), "berth-release-"));
 const out = join(folder, "out");
 const fileOf = (name: string) => join(out, name);
+const inShort = isFull ? false : "make soak and make proof run it";
 /** Empty, or why nothing could be made for the other architecture. */
 let missing = "";
 
@@ -39,6 +41,16 @@ before(async () => {
   assert.equal(one.rc, 0, one.stderr);
 });
 after(() => rmSync(folder, { recursive: true, force: true }));
+
+/** Node.js under emulation takes twenty times its time: in short the other architecture is made, and not run. */
+async function emulatorOrSkip(test: TestContext): Promise<string | undefined> {
+  if (skipsOther(test)) return undefined;
+  const emulator = `qemu-${OTHER === "arm64" ? "aarch64" : "x86_64"}`;
+  const { rc } = await run("sh", ["-c", `command -v ${emulator}`], { env: { PATH } });
+  if (rc === 0) return emulator;
+  test.skip(`no ${emulator}: apt-get install qemu-user`);
+  return undefined;
+}
 
 function skipsOther(test: TestContext): boolean {
   if (missing !== "") test.skip(`nothing could be made for ${OTHER} here: ${missing}`);
@@ -109,11 +121,9 @@ describe("the released berthctl", () => {
     await showsStack(machine);
   });
 
-  it("of the other architecture does the same, under emulation", async (t) => {
-    if (skipsOther(t)) return;
-    const emulator = `qemu-${OTHER === "arm64" ? "aarch64" : "x86_64"}`;
-    const { rc } = await run("sh", ["-c", `command -v ${emulator}`], { env: { PATH } });
-    if (rc !== 0) return t.skip(`no ${emulator}: apt-get install qemu-user`);
+  it("of the other architecture does the same, under emulation", { skip: inShort }, async (t) => {
+    const emulator = await emulatorOrSkip(t);
+    if (emulator === undefined) return;
     const sysroot = join(ROOT, "build/cross", OTHER, "sysroot");
     const berthctl = fileOf(`berthctl-${VERSION}-linux-${OTHER}`);
     await showsStack({
@@ -156,11 +166,11 @@ async function showsStack({ command, dataDir, examples }: Machine): Promise<void
 }
 
 describe("the released images", () => {
-  it("of the other architecture load all that the agent and the webhook are made of, under emulation", async (t) => {
-    if (skipsOther(t)) return;
-    const emulator = `qemu-${OTHER === "arm64" ? "aarch64" : "x86_64"}`;
-    const { rc } = await run("sh", ["-c", `command -v ${emulator}`], { env: { PATH } });
-    if (rc !== 0) return t.skip(`no ${emulator}: apt-get install qemu-user`);
+  it("of the other architecture load all that the agent and the webhook are made of, under emulation", {
+    skip: inShort,
+  }, async (t) => {
+    const emulator = await emulatorOrSkip(t);
+    if (emulator === undefined) return;
     const root = join(folder, "image-root");
     mkdirSync(root);
     for (const layer of ["system", "berth"]) {

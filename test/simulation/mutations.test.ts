@@ -166,7 +166,7 @@ describe("the simulation finds that", () => {
   after(() => disks.close());
 
   for (const [n, { name, ...mutation }] of MUTATIONS.entries()) {
-    it(name, { skip: skipAllBut(4, MUTATIONS.length, n) }, async (t) => {
+    it(name, { skip: skipAllBut(2, MUTATIONS.length, n) }, async (t) => {
       const failure = await trial({
         disks,
         tally: new Tally(),
