@@ -2,6 +2,7 @@
 
 import { BerthError, refuse } from "../../allocator/base/errors.ts";
 import type { Context } from "../../allocator/cache/context.ts";
+import { retryOnConflict } from "../../allocator/store/retry-on-conflict.ts";
 import type { Cluster } from "../backend/cluster-backend.ts";
 import { deleteInCluster } from "../backend/cluster-release.ts";
 import type { Io } from "../terminal/command.ts";
@@ -39,10 +40,10 @@ export async function moveInCluster(
 
 /** The new claim must not wait for the next deletion, which nobody means for it. */
 async function deleteClaim({ store }: Cluster, key: string): Promise<void> {
-  for (;;) {
-    const seen = await store.get("claim", key);
-    if (seen === undefined || (await store.remove("claim", seen)).kind === "removed") return;
-  }
+  await retryOnConflict(store, { kind: "claim", key, doing: "it was taken back" }, async (seen) => {
+    if (seen === undefined) return true;
+    return (await store.remove("claim", seen)).kind === "removed" ? true : "conflict";
+  });
 }
 
 async function reservedFor({ store }: Cluster, key: string, { clock }: Io): Promise<Moved> {

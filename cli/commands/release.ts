@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import { BerthError, isRefusal, type Refusal } from "../../allocator/base/errors.ts";
+import { isRefusal, type Refusal } from "../../allocator/base/errors.ts";
 import { KeyedMutex } from "../../allocator/base/keyed-mutex.ts";
 import { noopLogger } from "../../allocator/base/ports.ts";
 import type { Context } from "../../allocator/cache/context.ts";
 import { parseAddress } from "../../allocator/ip/address.ts";
 import { type Claim, claimKey } from "../../allocator/model/claim.ts";
 import type { Reservation } from "../../allocator/model/reservation.ts";
-import { MAX_ATTEMPTS } from "../../allocator/store/retry-on-conflict.ts";
+import { retryOnConflict } from "../../allocator/store/retry-on-conflict.ts";
 import { reportError } from "../apply/report.ts";
 import { type Backend, namespaceFor, partialCache } from "../backend/backend.ts";
 import { withBackend } from "../backend/open-backend.ts";
@@ -79,17 +79,14 @@ async function releaseOne(
   key: string,
   { force }: { force: boolean },
 ): Promise<Released | Refusal> {
-  for (let round = 0; round < MAX_ATTEMPTS; round++) {
-    const seen = await context.store.get("claim", key);
+  const change = { kind: "claim", key, doing: "it was released" } as const;
+  return await retryOnConflict(context.store, change, async (seen) => {
     if (seen === undefined) return noClaim(key);
     const refusal = force ? undefined : await busy(seen, backend);
     if (refusal !== undefined) return refusal;
     const outcome = await unlessDenied(backend, seen, () => backend.giveBack(context, seen));
     if (isRefusal(outcome)) return outcome;
-    if (outcome === "released") return await receipt(context, backend, seen.record);
-  }
-  throw new BerthError("REVISION_CONFLICT", `claim ${key} kept changing while it was released; try again`, {
-    details: { claim: key },
+    return outcome === "released" ? await receipt(context, backend, seen.record) : "conflict";
   });
 }
 
