@@ -98,7 +98,7 @@ describe("berthctl explain", () => {
     const ofPod = await data.call("explain", "pod/shop/mysql-0");
     assert.deepEqual([ofPod.code, ofPod.stderr], [0, ""]);
     assert.deepEqual(ofPod.stdout.split("\n"), [
-      "pod/shop/mysql-0 may have claim shop/mysql-0, and gets it when its sandbox goes up",
+      "pod/shop/mysql-0 has claim shop/mysql-0, which is bound to it when its sandbox starts",
       ...rows,
     ]);
     const ofClaim = await data.call("explain", "claim/mysql-0", "-n", "shop");

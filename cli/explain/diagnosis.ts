@@ -131,7 +131,7 @@ function unscheduled(pod: KubeObject): Diagnosis {
 }
 
 function unbound({ place, key }: PodFacts): Diagnosis {
-  if (place === "data") return ok(`may have claim ${key}, and gets it when its sandbox goes up`);
+  if (place === "data") return ok(`has claim ${key}, which is bound to it when its sandbox starts`);
   return {
     words: `may have claim ${key}, and is not bound to it yet`,
     stuck: false,
