@@ -98,11 +98,11 @@ describe("berthctl explain", () => {
     const ofPod = await data.call("explain", "pod/shop/mysql-0");
     assert.deepEqual([ofPod.code, ofPod.stderr], [0, ""]);
     assert.deepEqual(ofPod.stdout.split("\n"), [
-      "pod/shop/mysql-0 has claim shop/mysql-0, which is bound to it when its sandbox starts",
+      "pod/shop/mysql-0 has claim shop/mysql-0, and is bound to it when its sandbox starts",
       ...rows,
     ]);
     const ofClaim = await data.call("explain", "claim/mysql-0", "-n", "shop");
-    assert.match(ofClaim.stdout, /^ipclaim\/shop\/mysql-0 is wanted by pod mysql-0, which may have claim/);
+    assert.match(ofClaim.stdout, /^ipclaim\/shop\/mysql-0 is wanted by pod mysql-0, which has claim/);
     const ofAddress = await data.call("explain", "10.20.0.70");
     assert.equal(ofAddress.stdout, `10.20.0.70 is held\n${ofClaim.stdout}`);
     assert.equal((await data.call("explain", "10.20.0.99")).stdout, "10.20.0.99 is free\n  pool   db\n");

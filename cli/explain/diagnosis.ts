@@ -131,7 +131,7 @@ function unscheduled(pod: KubeObject): Diagnosis {
 }
 
 function unbound({ place, key }: PodFacts): Diagnosis {
-  if (place === "data") return ok(`has claim ${key}, which is bound to it when its sandbox starts`);
+  if (place === "data") return ok(`has claim ${key}, and is bound to it when its sandbox starts`);
   return {
     words: `may have claim ${key}, and is not bound to it yet`,
     stuck: false,
