@@ -7,6 +7,7 @@ import {
   claimRecord,
   DB_POOL,
   NOW,
+  poolRecord,
   reservationsOf,
 } from "../../test/support/fixtures.ts";
 import { pod, workload } from "../../test/support/objects.ts";
@@ -165,6 +166,26 @@ describe("berthctl explain", () => {
       assert.doesNotMatch(ofClaim.stdout, /wanted by|uid-of-a-bare-pod/);
     });
   }
+
+  it("says of a pod that asks for nothing which pool it gets an address from, and why", async (t) => {
+    const cut = (name: string, n: number, spec: object) =>
+      poolRecord(name, `10.${n}.0.0/24`, { blockSize: { ipv4: 26 }, ...spec });
+    const shop = { matchLabels: { "kubernetes.io/metadata.name": "shop" } };
+    const data = await Folder.of(t, {
+      pools: [cut("web", 1, { namespaceSelector: shop }), cut("rest", 2, { default: true })],
+      objects: [pod("a", { uid: "u" }), pod("dns", { uid: "u", namespace: "kube-system" })],
+    });
+    const from = async (name: string) => (await data.call("explain", name)).stdout.split("\n")[0];
+    const tail = "from a block of its node, unless its network names pools or has ranges of its own";
+    assert.equal(
+      await from("pod/shop/a"),
+      `pod/shop/a asks for no fixed address; it gets any of pool "web" (which selects it) ${tail}`,
+    );
+    assert.equal(
+      await from("pod/kube-system/dns"),
+      `pod/kube-system/dns asks for no fixed address; it gets any of pool "rest" (the default) ${tail}`,
+    );
+  });
 
   it("gives a pod without annotations the claim of its name that it is bound to", async (t) => {
     const claim = claimRecord({

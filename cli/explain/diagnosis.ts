@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import { isRefusal, type Refusal } from "../../allocator/base/errors.ts";
-import { isExempt } from "../../allocator/demand/pod-allocation.ts";
+import { isExempt, MIRROR_POD_ANNOTATION } from "../../allocator/demand/pod-allocation.ts";
 import {
   type BindingEvidence,
   type BindTarget,
@@ -13,6 +13,7 @@ import {
   ASSIGNED_ADDRESSES,
   ASSIGNED_CLAIM,
   ASSIGNED_TOKEN,
+  EXEMPT_NAMESPACE,
   readRequest,
 } from "../../allocator/manifest/annotations.ts";
 import { withoutCalico } from "../../allocator/manifest/foreign-requests.ts";
@@ -22,6 +23,7 @@ import type { Claim } from "../../allocator/model/claim.ts";
 import { isHeldBy } from "../../allocator/model/reservation.ts";
 import { FENCED, OUT_OF_SERVICE } from "../../webhook/cluster-state/projections.ts";
 import { readinessOf } from "../backend/node-state.ts";
+import { describeDynamic } from "./dynamic-pod.ts";
 import { hasEnded, isDeleting, type PodFacts, podPhase, unschedulable } from "./pod-facts.ts";
 
 /** How it stands with a pod or claim: one sentence, whether it is stuck, and what to do. */
@@ -36,6 +38,10 @@ export interface Diagnosis {
 /** How it stands with the pod, by the same rule as the binder. Pure. */
 export function diagnosePod(pod: KubeObject, facts: PodFacts): Diagnosis {
   const { namespace, name, annotations } = pod.metadata;
+  const { dynamic } = facts;
+  // admission keeps away from the namespace, and agents do not
+  const isSystems = namespace === EXEMPT_NAMESPACE && dynamic !== undefined && !hasNoNetwork(pod);
+  if (isSystems) return ok(describeDynamic(dynamic));
   if (isExempt(pod)) return ok("is none of Berth's business: it is on its host's network, or a mirror pod");
   const { claim, key } = facts;
   if (key === "") return diagnosisWithoutClaim(pod, facts);
@@ -53,7 +59,14 @@ export function diagnosePod(pod: KubeObject, facts: PodFacts): Diagnosis {
   return bound(pod, claim.record, facts);
 }
 
-function diagnosisWithoutClaim(pod: KubeObject, { namespaceAnnotations, place }: PodFacts): Diagnosis {
+function hasNoNetwork({ spec, metadata }: KubeObject): boolean {
+  return spec.flag("hostNetwork") || Object.hasOwn(metadata.annotations, MIRROR_POD_ANNOTATION);
+}
+
+function diagnosisWithoutClaim(
+  pod: KubeObject,
+  { namespaceAnnotations, place, dynamic }: PodFacts,
+): Diagnosis {
   const { namespace, name, annotations } = pod.metadata;
   const space = { name: namespace, labels: {}, annotations: namespaceAnnotations };
   const request = readRequest(annotations, space);
@@ -61,7 +74,7 @@ function diagnosisWithoutClaim(pod: KubeObject, { namespaceAnnotations, place }:
     return blocked(`asks for something that cannot be read: ${request.message}`, "correct the annotation");
   }
   if (!requestsAddress(request)) {
-    return ok("asks for no fixed address; the network's configuration gives it any");
+    return ok(describeDynamic(dynamic ?? { addresses: [], choice: undefined }));
   }
   const otherwise = readRequest(withoutCalico(annotations), space);
   if (place === "cluster" && !isRefusal(otherwise) && !requestsAddress(otherwise)) {

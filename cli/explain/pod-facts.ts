@@ -16,6 +16,7 @@ import type { Stored } from "../../allocator/store/store.ts";
 import type { Objects } from "../backend/backend.ts";
 import { type Backend, partialCache } from "../backend/backend.ts";
 import { fencedBy } from "../backend/node-state.ts";
+import { type DynamicFacts, dynamicFactsOf } from "./dynamic-pod.ts";
 
 /** An address of a claim, and what is reserved there. */
 export interface AddressFacts {
@@ -42,6 +43,8 @@ export interface PodFacts {
   /** The node that the claim is bound to; undefined when it is bound to none, and when the node is gone. */
   readonly node: KubeObject | "hidden" | undefined;
   readonly fenced: boolean;
+  /** Of a pod without a claim. */
+  readonly dynamic?: DynamicFacts;
   /** What the garbage collector would do with the claim now. */
   readonly verdict: RetentionDecision;
 }
@@ -60,7 +63,20 @@ export async function factsOfPod(
   const found = await backend.store.get("claim", `${namespace}/${assigned === "" ? name : assigned}`);
   const claim = found !== undefined && isFor(pod, found) ? found : undefined;
   const key = assigned === "" ? (claim?.key ?? "") : `${namespace}/${assigned}`;
-  return await around(backend, { key, claim, pod, namespace }, now);
+  const facts = await around(backend, { key, claim, pod, namespace }, now);
+  return key === "" ? { ...facts, dynamic: await dynamicOf(backend, pod) } : facts;
+}
+
+async function dynamicOf(backend: Backend, pod: KubeObject): Promise<DynamicFacts> {
+  const { world } = backend;
+  const name = pod.spec.text("nodeName");
+  const namespace = await ifAllowed(() => world.namespace(pod.metadata.namespace), undefined);
+  const node = name === "" ? undefined : await ifAllowed(() => world.object("Node", "", name), undefined);
+  const hostname = backend.node === "" ? {} : { "kubernetes.io/hostname": backend.node };
+  return await dynamicFactsOf(backend, pod, {
+    namespaceLabels: namespace?.labels ?? {},
+    nodeLabels: node?.metadata.labels ?? hostname,
+  });
 }
 
 /** Reads what concerns the claim; undefined when there is none. */

@@ -63,6 +63,19 @@ describe("pods that ask for nothing, on one host", () => {
     const pinned = await site.run(pod("lab", "pinned", { "berth.dev/ips": "10.40.0.200" }));
     const [address = ""] = await site.runtime.attach(await silent("lab", "beside"));
     const taken = address.split("/")[0] ?? "";
+    const has = await site.stack.berthctl("explain", "pod/lab/beside");
+    assert.match(
+      has.stdout,
+      new RegExp(
+        `^pod/lab/beside asks for no fixed address, and has ${taken}, of block .*/30 .* of pool "lab"`,
+      ),
+    );
+    await silent("lab", "not-started");
+    const gets = await site.stack.berthctl("explain", "pod/lab/not-started");
+    assert.match(
+      gets.stdout,
+      /^pod\/lab\/not-started .*; it gets any of pool "lab" \(which selects it\) from a block/,
+    );
     const { message } = await site.api.refusal(pod("lab", "second", { "berth.dev/ips": taken }));
     assert.match(message, new RegExp(`${taken.replaceAll(".", "\\.")} .*is in block .* of node`));
     const given = new Set([address, ...pinned.addresses]);
