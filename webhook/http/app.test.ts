@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import assert from "node:assert/strict";
+import { Agent } from "node:https";
 import { after, before, beforeEach, describe, it } from "node:test";
 import { BerthError } from "../../allocator/base/errors.ts";
 import { createClock } from "../../system/clock.ts";
@@ -188,6 +189,28 @@ describe("app: other routes", () => {
       assert.deepEqual(bench.asked, []);
     });
   }
+
+  it("leaves a connection open after a review, and after nothing else: whoever asks again waits for his turn", async () => {
+    const agent = new Agent({ keepAlive: true });
+    const connectionAfter = async (method: string, path: string, body?: string) => {
+      const { headers } = await bench.request({
+        method,
+        path,
+        agent,
+        ...(body === undefined ? {} : { body }),
+      });
+      return headers.connection;
+    };
+    try {
+      assert.equal(await connectionAfter("POST", "/mutate/pods"), "keep-alive");
+      assert.equal(await connectionAfter("POST", "/mutate/pods", "{"), "close");
+      for (const path of ["/healthz", "/readyz", "/metrics", "/nowhere", "/mutate/pods"])
+        assert.equal(await connectionAfter("GET", path, ""), "close", path);
+      assert.equal(await connectionAfter("POST", "/nowhere"), "close");
+    } finally {
+      agent.destroy();
+    }
+  });
 
   it("does not tell what it is made of", async () => {
     for (const path of ["/mutate/pods", "/healthz", "/nowhere"]) {

@@ -17,7 +17,7 @@ import { DEADLINE_MS, withDeadline } from "../review/deadline.ts";
 import { DecodeQueue } from "../review/decode-queue.ts";
 import { type Busy, Intake } from "../review/intake.ts";
 import type { GivenUp } from "../review/request-body.ts";
-import { answerEarly, mayHaveBody } from "./early-answer.ts";
+import { answerEarly } from "./early-answer.ts";
 import type { MetricsReader } from "./metrics-token.ts";
 import { readReview, type Unread } from "./read-review.ts";
 
@@ -52,8 +52,9 @@ export function createApp(given: AppDeps): express.Express {
   app.enable("strict routing");
   app.enable("case sensitive routing");
   app.use((request, response, next) => {
-    // nobody reads such a body: it must not go on for as long as its sender likes
-    if (request.method !== "POST" && mayHaveBody(request)) response.set("Connection", "close");
+    // an API server sends reviews and nothing else. Whoever reads something comes for each time anew, as probes do, and waits for his
+    // turn (`Handshakes`). Nor does anybody read a body of such a request: it must not go on for as long as its sender likes
+    if (!isReview(request)) response.set("Connection", "close");
     next();
   });
   for (const route of ROUTES) {
@@ -86,6 +87,12 @@ export function createApp(given: AppDeps): express.Express {
   });
   app.use(answerFault(deps.log));
   return app;
+}
+
+const REVIEWS: ReadonlySet<string> = new Set(ROUTES);
+
+function isReview({ method, path }: Request): boolean {
+  return method === "POST" && REVIEWS.has(path);
 }
 
 function admit(
@@ -149,6 +156,7 @@ function refuseUnread(
   const { uid, why, httpCode, apiVersion, status } = unread;
   log.warn("admission review could not be read", { route, code: httpCode, uid });
   metrics.increment("berth_admission_reviews_total", countOf(route, httpCode));
+  response.set("Connection", "close");
   sendEarly(response.status(status), reviewOf(errored(uid, why, { httpCode }), apiVersion), clock);
 }
 
