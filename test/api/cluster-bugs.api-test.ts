@@ -62,9 +62,12 @@ function requestOf(
   };
 }
 
-/** Every pod that is asked for is there, so that nothing is let go. */
+/** Every pod that is asked for is there and was given the claim of its name, so that nothing is let go. */
 const ALL_THERE: ClusterState = {
-  pod: async (namespace, name) => podFactsOf(name, { namespace, uid: "u", node: "n1" }),
+  pod: async (namespace, name) => {
+    const annotations = { "berth.dev/claim": name };
+    return podFactsOf(name, { namespace, uid: "u", node: "n1", annotations });
+  },
   workload: async () => "unknown",
   namespace: async (name) => ({ name, labels: {}, annotations: {} }),
   fenced: async () => false,
