@@ -10,6 +10,8 @@ export interface ObservedPod extends PodState {
   readonly phase: string;
   /** A sandbox of it has been up, with an address from somewhere. */
   readonly up: boolean;
+  /** What its status says that it has, with commas between; absent: nothing, or they are its host's. */
+  readonly addresses?: string;
   /** It has a deletionTimestamp: its containers are being stopped. */
   readonly deleting: boolean;
   /** Host network, mirror pod or exempt namespace: none of Berth's business. */

@@ -62,8 +62,13 @@ export function observedPod(item: KubeItem, isRead: IsRead = EVERY): ObservedPod
     up: pod.json.at("status").text("podIP") !== "",
     deleting: item.metadata.deletionTimestamp !== undefined,
     exempt: isExempt(pod),
-    ...(pod.spec.get("hostNetwork") === true ? { onHostNetwork: true } : {}),
+    ...(pod.spec.get("hostNetwork") === true ? { onHostNetwork: true } : addressesOf(pod.json.at("status"))),
   };
+}
+
+function addressesOf(status: Fields): Pick<ObservedPod, "addresses"> {
+  const ips = status.list("podIPs").map((one) => new Fields(one).text("ip"));
+  return ips.length === 0 ? {} : { addresses: ips.join() };
 }
 
 /** Pods of one owner come one after the other, and share what they say of it. */

@@ -72,7 +72,7 @@ async function needs(scene: Scene): Promise<Record<string, string>> {
   return found;
 }
 
-const web = (over: Partial<PoolSpec> = {}, name = "web", cidr = "10.0.0.0/24") =>
+const web = (over: Partial<PoolSpec> = {}, name = "web", cidr: string | string[] = "10.0.0.0/24") =>
   poolRecord(name, cidr, { blockSize: { ipv4: 28 }, ...over });
 const on = (nodeName: string, more: object = {}) => ({ spec: { nodeName, ...more } });
 
@@ -118,6 +118,31 @@ describe("what nodes need of a pool with blocks", () => {
     });
     const all = await needs({ pools, nodes, pods, namespace: asked });
     assert.deepEqual(all["bj/IPv4"], "a:1", "a namespace that asks now asked for nobody who has no claim");
+  });
+
+  it("is none of a pod that has an address from elsewhere, and of one that has addresses the pools that these are of", async () => {
+    const has = (node: string, ...ips: readonly string[]) => ({
+      ...on(node),
+      status: { podIPs: ips.map((ip) => ({ ip })) },
+    });
+    const pools = [
+      web({ default: true }),
+      web({ blockSize: { ipv4: 28, ipv6: 124 } }, "named", ["10.1.0.0/24", "fd00::/64"]),
+      poolRecord("uncut", "10.3.0.0/24"),
+    ];
+    const pods = {
+      local: has("a", "10.244.1.9"),
+      named: has("a", "10.1.0.9", "fd00::9"),
+      fixed: has("a", "10.3.0.9"),
+      served: has("b", "10.0.0.9"),
+      starts: on("b"),
+    };
+    assert.deepEqual(await needs({ pools, pods }), {
+      "web/IPv4": "a:0 b:2",
+      "named/IPv4": "a:1 b:0",
+      "named/IPv6": "a:1 b:0",
+      "uncut/IPv4": "a:0 b:0",
+    });
   });
 
   it("is what agents say is used, where that is more, and where pods' labels decide", async () => {

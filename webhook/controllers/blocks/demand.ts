@@ -3,7 +3,7 @@
 import { isRefusal } from "../../../allocator/base/errors.ts";
 import type { NodeNeed } from "../../../allocator/blocks/block-plan.ts";
 import type { RecordCache } from "../../../allocator/cache/cache.ts";
-import { type Family, parseCidr } from "../../../allocator/ip/address.ts";
+import { type Family, familyOf, parseAddress, parseCidr } from "../../../allocator/ip/address.ts";
 import { ASSIGNED_CLAIM, EXEMPT_NAMESPACE, readRequest } from "../../../allocator/manifest/annotations.ts";
 import { requestsAddress } from "../../../allocator/model/address-request.ts";
 import { isReturned } from "../../../allocator/model/block.ts";
@@ -14,7 +14,7 @@ import { type ChoiceInput, choosePools } from "../../../allocator/pool/pool-choi
 import type { Informers, ObservedNode, ObservedPod } from "../../cluster-state/informers.ts";
 
 export interface DemandSource {
-  readonly mirror: Pick<RecordCache, "pools" | "blocks" | "claimsOfPod">;
+  readonly mirror: Pick<RecordCache, "pools" | "poolOf" | "blocks" | "claimsOfPod">;
   readonly watches: {
     readonly pods: Pick<Informers["pods"], "all">;
     readonly nodes: Pick<Informers["nodes"], "all" | "get">;
@@ -61,8 +61,8 @@ export class BlockDemand {
 }
 
 /**
- * Counts demand twice, and the larger counts: pods by the choice that the agent makes too, which is known before they have
- * addresses, and what agents said is used, which knows of networks that name pools, and of pods that a label selects.
+ * Counts demand twice, and the larger counts: pods by the addresses that they have, and before they have any by the choice that
+ * the agent makes too; and what agents said is used, which knows of networks that name pools, and of pods that a label selects.
  */
 export async function countDemand(source: DemandSource, rest: () => Promise<void>): Promise<BlockDemand> {
   const { pods, nodes } = source.watches;
@@ -71,12 +71,8 @@ export async function countDemand(source: DemandSource, rest: () => Promise<void
   let n = 0;
   for (const pod of [...valuesOf(pods.all())]) {
     if (++n % SLICE === 0) await rest();
-    const choice = choiceOf(source, pools, pod);
-    if (choice === undefined || isRefusal(choice)) continue;
-    for (const family of choice.families) {
-      const home = choice.pools.find((pool) => blockLength(pool, family) !== undefined);
-      if (home !== undefined) demand.count(home.name, family, pod.node);
-    }
+    if (pools.length === 0 || !needsAddress(pod)) continue;
+    for (const [pool, family] of homesOf(source, pools, pod)) demand.count(pool.name, family, pod.node);
   }
   for (const [key, used] of usedByNode(source)) {
     const [pool = "", family, node = ""] = key;
@@ -85,13 +81,34 @@ export async function countDemand(source: DemandSource, rest: () => Promise<void
   return demand;
 }
 
+/** The pools with blocks whose addresses the pod has; until it has any, those that it will be served from. */
+function homesOf(
+  source: DemandSource,
+  pools: readonly Pool[],
+  pod: ObservedPod,
+): readonly (readonly [Pool, Family])[] {
+  const { mirror } = source;
+  if (mirror.claimsOfPod(pod.namespace, pod.name).length > 0) return [];
+  if (pod.addresses !== undefined) {
+    const addresses = pod.addresses.split(",").flatMap((text) => parseAddress(text) ?? []);
+    return addresses.flatMap((address) => {
+      const [pool, family] = [mirror.poolOf(address), familyOf(address)];
+      return pool !== undefined && blockLength(pool, family) !== undefined ? [[pool, family] as const] : [];
+    });
+  }
+  const choice = choiceOf(source, pools, pod);
+  if (choice === undefined || isRefusal(choice)) return [];
+  return choice.families.flatMap((family) => {
+    const home = choice.pools.find((pool) => blockLength(pool, family) !== undefined);
+    return home === undefined ? [] : [[home, family] as const];
+  });
+}
+
 /** Where the pod's agent will serve it from, so far as is known here. */
-function choiceOf({ mirror, watches }: DemandSource, pools: readonly Pool[], pod: ObservedPod) {
-  if (pools.length === 0 || !needsAddress(pod)) return undefined;
+function choiceOf({ watches }: DemandSource, pools: readonly Pool[], pod: ObservedPod) {
   const node = watches.nodes.get(pod.node);
   const namespace = watches.namespaces.get(pod.namespace);
   if (node === undefined || namespace === undefined) return undefined;
-  if (mirror.claimsOfPod(pod.namespace, pod.name).length > 0) return undefined;
   const input: ChoiceInput = {
     namespace: namespace.name,
     namespaceLabels: namespace.labels,
