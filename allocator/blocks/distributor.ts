@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import { BerthError, messageOf } from "../base/errors.ts";
+import { inParallel } from "../base/parallel.ts";
 import { ownedIn } from "../cache/block-index.ts";
 import type { RecordCache } from "../cache/cache.ts";
 import type { Context } from "../cache/context.ts";
@@ -37,6 +38,8 @@ export interface Shortage extends Pick<BlockPlan, "recalls" | "short"> {
 const SHOWN_MS = 60_000;
 /** After this long a block that was asked for and is in use was answered: another one came for it, or its owner has none. */
 const ANSWERED_MS = 10_000;
+/** Blocks that are settled at the same time: most of them cost nothing. */
+const SETTLED_AT_ONCE = 16;
 /** Reservations are looked at once for so many blocks. */
 const GRANTS_AT_ONCE = 256;
 /** Faults of the store itself: what comes next would meet them too. */
@@ -67,7 +70,7 @@ export class BlockDistributor {
   async pass(): Promise<readonly Shortage[]> {
     this.#forgetShown();
     const shortages: Shortage[] = [];
-    for (const stored of [...this.#context.view.blocks()]) await this.#settleSafely(stored);
+    await inParallel([...this.#context.view.blocks()], SETTLED_AT_ONCE, (one) => this.#settleSafely(one));
     for (const pool of this.#context.view.pools()) {
       for (const family of pool.families) {
         const shortage = await this.#spread(pool, family);

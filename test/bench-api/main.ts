@@ -4,6 +4,7 @@ import type { Figure } from "../bench/figure.ts";
 import { readOptions, USAGE } from "../bench/options.ts";
 import { measureAdmission } from "./admission.ts";
 import { ApiShop } from "./api-shop.ts";
+import { measureBlocks } from "./blocks.ts";
 import { measureCreates } from "./creates.ts";
 import { measureRecreation } from "./recreation.ts";
 
@@ -12,6 +13,7 @@ const FIGURES: Readonly<Record<string, (shop: ApiShop) => Promise<Figure>>> = {
   creates: measureCreates,
   admission: measureAdmission,
   recreation: measureRecreation,
+  blocks: measureBlocks,
 };
 
 try {

@@ -80,7 +80,7 @@ function verbTable(levels: readonly MeasuredLevel[], verb: Verb): Table {
 }
 
 function aloneTable(levels: readonly MeasuredLevel[]): Table {
-  const tags = ["berth ADD", "berth DEL", "claim ADD", "claim DEL", "floor"];
+  const tags = ["berth ADD", "berth DEL", "claim ADD", "claim DEL", "block ADD", "block DEL", "floor"];
   const rows = levels.map(({ taken, alone }) => [
     formatFixed(taken, 0),
     ...tags.flatMap((tag) => cells(alone, tag)),
@@ -131,7 +131,20 @@ function goalsOf(levels: readonly MeasuredLevel[], compared: boolean): readonly 
       formatPart,
     );
   });
-  return [...ratios, ...flat];
+  const [first] = levels;
+  const blocks = valuesOf(first?.alone ?? [], "block ADD");
+  const dynamic =
+    blocks.length === 0
+      ? []
+      : [
+          atMost(
+            "ADD p50 out of a block to a claim's",
+            1.2,
+            compare(blocks, valuesOf(first?.alone ?? [], "claim ADD")).ratio,
+            three,
+          ),
+        ];
+  return [...ratios, ...flat, ...dynamic];
 }
 
 function plotOf(levels: readonly MeasuredLevel[]): Plot {

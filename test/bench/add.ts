@@ -64,7 +64,8 @@ async function warmUp(workshop: Workshop, level: Level, count: number): Promise<
   const steps: Step[] = [{ parallel: 4 }];
   for (let i = 0; i < count; i++) steps.push(...ours(level, "ADD", `warm-${i}`));
   steps.push({ parallel: 4 });
-  for (let i = 0; i < count; i++) steps.push(rangeCall(level, "DEL", `warm-${i}`));
+  for (let i = 0; i < count; i++)
+    steps.push(rangeCall(level, "DEL", `warm-${i}`), blockCall(level, "DEL", `warm-${i}`));
   await drive(workshop.driver, steps);
 }
 
@@ -106,6 +107,7 @@ async function runAlone(
         const { network, socket, taken } = level;
         steps.push({ ...rangeCall(level, verb, name), tag: `${taken} berth ${verb}` });
         steps.push(network.fixed(`${taken} claim ${verb}`, verb, fixedSandbox(pod, name), socket));
+        steps.push({ ...blockCall(level, verb, name), tag: `${taken} block ${verb}` });
       }
       steps.push(level.network.floor(`${level.taken} floor`));
     }
@@ -119,7 +121,11 @@ async function runAlone(
 
 function ours(level: Level, verb: Verb, name: string): readonly Step[] {
   const claim = level.network.fixed(`claim ${verb}`, verb, fixedSandbox(nextPod(level), name), level.socket);
-  return [rangeCall(level, verb, name), claim];
+  return [rangeCall(level, verb, name), claim, blockCall(level, verb, name)];
+}
+
+function blockCall({ network, socket }: Level, verb: Verb, name: string) {
+  return network.block(`block ${verb}`, verb, dynamicSandbox(`${name}-block`), socket);
 }
 
 function rangeCall({ network, socket }: Level, verb: Verb, name: string) {

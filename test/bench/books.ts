@@ -27,6 +27,9 @@ const BOOT_ID = readFileSync("/proc/sys/kernel/random/boot_id", "utf8").trim();
 /** The pool that claims have their addresses from. */
 export const POOL = { name: "fixed", cidr: "10.64.0.0/12" };
 
+/** The pool that pods which ask for nothing have theirs from: the node owns blocks of it. */
+export const CUT = { name: "cut", cidr: "10.96.0.0/12", blockSize: { ipv4: 22 } };
+
 /** The n-th address of a CIDR, counted from its network address. */
 export function nth(cidr: string, n: number): Address {
   const { base, family } = parseCidr(cidr) ?? { base: 0n, family: "IPv4" };
@@ -81,6 +84,8 @@ export class Books {
       close,
     });
     await store.create("pool", { name: POOL.name, spec: { ranges: [{ cidr: POOL.cidr }] } });
+    const { name, cidr, blockSize } = CUT;
+    await store.create("pool", { name, spec: { ranges: [{ cidr }], blockSize } });
     await work(auditInput);
     await auditInput.#settle();
     await auditInput.#close();

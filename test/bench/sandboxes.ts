@@ -3,7 +3,7 @@ import { mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import type { Attachment } from "../../ipam-plugin/agent/journal/attachment.ts";
-import { FIRST_HOST, type FixedPod, nth } from "./books.ts";
+import { CUT, FIRST_HOST, type FixedPod, nth } from "./books.ts";
 import type { Run } from "./driver.ts";
 
 const BERTH = fileURLToPath(new URL("../../build/berth", import.meta.url));
@@ -49,6 +49,7 @@ export class Network {
       this.#configure(type, ipam);
     }
     this.#configure("fixed", { type: "berth" });
+    this.#configure("block", { type: "berth", pools: [CUT.name] });
   }
 
   /** What the agent calls the network's space. */
@@ -78,6 +79,11 @@ export class Network {
   /** build/berth for a pod that has a claim; the configuration names no range. */
   fixed(tag: string, verb: Verb, sandbox: Sandbox, socket: string): Run {
     return { tag, program: BERTH, input: this.#file("fixed"), env: this.#env(verb, sandbox, socket) };
+  }
+
+  /** build/berth for a pod that asks for nothing, served out of the node's blocks of a pool. */
+  block(tag: string, verb: Verb, sandbox: Sandbox, socket: string): Run {
+    return { tag, program: BERTH, input: this.#file("block"), env: this.#env(verb, sandbox, socket) };
   }
 
   hostLocal(tag: string, verb: Verb, sandbox: Sandbox, program: string): Run {

@@ -39,8 +39,15 @@ afterEach(async () => {
   await lab.must(["delete", "deployments,pods", "--all", "--wait=true", "--timeout=120s"]);
   await lab.must(["delete", "pods", "-l", "k8s-app=kube-dns", "--wait=true"], { namespace: "kube-system" });
   await lab.check();
-  await lab.must(["delete", "ippools", "-l", "lab=blocks", "--wait=true", "--timeout=120s"]);
-  assert.equal(await lab.must(["get", "ipblocks", "-o", "name"]), "", "blocks come back with their pool");
+  const pools = (await lab.must(["get", "ippools", "-l", "lab=blocks", "-o", "name"]))
+    .split("\n")
+    .filter(Boolean);
+  for (const one of pools) await lab.must(["patch", one, "--type=merge", "-p", '{"spec":{"disabled":true}}']);
+  await lab.until(
+    "the blocks of a pool that is disabled come back",
+    async () => (await lab.must(["get", "ipblocks", "-o", "name"])) === "",
+  );
+  await lab.must(["delete", "ippools", "-l", "lab=blocks", "--wait=true", "--timeout=60s"]);
 });
 after(async () => {
   for (const node of lab.cluster.nodes) await configureNode(node, "berth");
