@@ -297,7 +297,7 @@ async function lifeKilledAt(at: number, failure: Failure) {
   await pass();
   await pass();
   nodes.pods.set("node-a", 7).set("node-b", 12);
-  for (let round = 0; round < 6; round++) {
+  for (let round = 0; round < 10; round++) {
     await pass();
     for (const seen of await world.all("block")) {
       if (seen.record.recalledAt !== undefined && seen.record.status === undefined)
