@@ -109,7 +109,8 @@ export class Books {
   async admit(pods: readonly FixedPod[]): Promise<void> {
     for (const { namespace, name, uid } of pods) {
       const [set = "", ordinal = ""] = name.split(/-(?=\d+$)/);
-      await this.#keep(statefulPod(set, Number(ordinal), { namespace, uid }));
+      const annotations = { "berth.dev/pools": POOL.name, "berth.dev/claim": name };
+      await this.#keep(statefulPod(set, Number(ordinal), { namespace, uid, annotations }));
     }
   }
 
