@@ -246,7 +246,7 @@ describe("a pass", () => {
     assert.equal(await pass(world, world.collector(), 1e9), NOTHING);
   });
 
-  it("reaps an orphan on the second look, and a young claim's reservation never", async () => {
+  it("collects an orphan on the second look, and a young claim's reservation never", async () => {
     await using world = await openWorld({ pools: POOLS });
     await keep(world, workload("StatefulSet", "mysql", { replicas: 1 }));
     await ordinal(world);

@@ -27,11 +27,11 @@ export async function brokenForGood(state: RunState): Promise<string | undefined
   const after = new Aftermath(state);
   await after.collect(ownersStay(after.books));
   const dirt = after.dirt(state);
-  if (dirt !== undefined) return `after a crash of all, reaped while their owners stay: ${dirt}`;
+  if (dirt !== undefined) return `after a crash of all, collected while their owners stay: ${dirt}`;
   after.endSandboxes();
   await after.collect(OWNERS_GONE);
   const leak = after.leak();
-  return leak && `after a crash of all, reaped when their owners are gone: ${leak}`;
+  return leak && `after a crash of all, collected when their owners are gone: ${leak}`;
 }
 
 /** A copy of the books in which time goes on without the processes of the run. */
