@@ -17,6 +17,9 @@ const BLOCK: Block = {
   granted: true,
 };
 
+/** Another one, of the same pool. */
+const OTHER = "10.20.0.128/26";
+
 /** A reserver has written its claim, and a node has the block that its address is in. */
 function tried() {
   const books = new Books();
@@ -43,9 +46,31 @@ describe("a claim with an address in a node's block", () => {
     assert.equal(isSure(), true);
   });
 
+  it("is not sure because of what becomes of another block", () => {
+    const { books, block, isSure } = tried();
+    books.remove("block", block);
+    const other = books.create("block", { ...BLOCK, cidr: OTHER }, 0).stored;
+    assert.equal(isSure(), false);
+    assert.ok(other);
+    books.replace("block", other, { ...BLOCK, cidr: OTHER, releasedAt: 1 });
+    assert.equal(isSure(), false);
+  });
+
   it("is sure at once when it becomes a hole of the block, which stays one", () => {
     const { books, block, isSure } = tried();
-    books.replace("block", block, { ...BLOCK, holes: ADDRESSES.map((address) => `${address}/32`) });
+    const { granted: _, ...made } = BLOCK;
+    const found = books.replace("block", block, made);
+    assert.equal(isSure(), false);
+    const holes = ADDRESSES.map((address) => `${address}/32`);
+    assert.ok(found.kind === "replaced");
+    books.replace("block", found.stored, { ...made, holes });
     assert.equal(isSure(), true);
+  });
+
+  it("is not sure because the grant of a block has found its reservation: its reserver may be about to take it back", () => {
+    const { books, block, isSure } = tried();
+    books.remove("block", block);
+    books.create("block", { ...BLOCK, holes: ADDRESSES.map((address) => `${address}/32`) }, 0);
+    assert.equal(isSure(), false);
   });
 });

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import { isOwnedIn } from "../../allocator/cache/block-index.ts";
 import type { Address } from "../../allocator/ip/address.ts";
+import type { Block } from "../../allocator/model/block.ts";
 import { type Claim, claimKey, isReserved } from "../../allocator/model/claim.ts";
 import type { Reservation } from "../../allocator/model/reservation.ts";
 import type { Books, Written } from "../model/books.ts";
@@ -41,15 +42,23 @@ export class Doubt {
     return addresses.every((address) => this.#proven.has(`${key} ${address}`));
   }
 
-  note({ kind, key, after }: Written): void {
+  note({ kind, key, before, after }: Written): void {
     if (kind === "claim") this.#noteClaim(key, after?.record as Claim | undefined);
     else if (kind === "reservation" && after !== undefined) this.#prove(after.record as Reservation);
-    else if (kind === "block") this.#noteBlock(after !== undefined);
+    else if (kind === "block")
+      this.#noteBlock((before ?? after)?.record as Block | undefined, after?.record as Block | undefined);
   }
 
-  #noteBlock(isThere: boolean): void {
+  /**
+   * Of the addresses of this block alone: what becomes of it says nothing of a try that another one stood against. A hole that
+   * is made before the block is granted is its reserver's; one that the grant makes is not, and the reserver may know of none.
+   */
+  #noteBlock(block: Block | undefined, now: Block | undefined): void {
+    if (block === undefined) return;
+    const isReservers = now !== undefined && now.granted !== true;
     for (const { record } of this.#books.list("reservation")) {
-      if (isThere) this.#prove(record);
+      if (!isOwnedIn({ ...block, holes: [] }, record.address)) continue;
+      if (isReservers) this.#prove(record);
       else this.#believe(record);
     }
   }
