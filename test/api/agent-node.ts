@@ -21,9 +21,9 @@ export function agentEnvironment(folder: string, node: string): Env {
   };
 }
 
-/** Starts `node ipam-plugin/agent/main.ts` with this environment, and where node keeps what it compiled. */
-export function startAgentProcess(env: Env): Started {
-  return start(process.execPath, [MAIN], { env: { ...compileCache(), ...env } });
+/** Starts `node ipam-plugin/agent/main.ts`, or that of another version, with this environment, and where node keeps what it compiled. */
+export function startAgentProcess(env: Env, main = MAIN): Started {
+  return start(process.execPath, [main], { env: { ...compileCache(), ...env } });
 }
 
 /** A node of a cluster: a real agent process with a folder of its own, and a runtime that calls build/berth. */
@@ -31,6 +31,8 @@ export class AgentNode {
   readonly name: string;
   readonly folder: string;
   readonly runtime: Caller;
+  /** Of the version that the next process is; absent: this one. */
+  main: string | undefined;
   #started: Started | undefined;
   #log = "";
 
@@ -57,7 +59,7 @@ export class AgentNode {
   /** Starts the agent, which may refuse to serve. */
   launch(): void {
     this.#log = "";
-    const started = startAgentProcess(agentEnvironment(this.folder, this.name));
+    const started = startAgentProcess(agentEnvironment(this.folder, this.name), this.main);
     this.#started = started;
     started.child.stderr?.on("data", (text: string) => {
       this.#log += text;

@@ -2,10 +2,12 @@
 // Pods that ask for nothing, served out of blocks: real agents on two nodes, a real webhook with its controllers, and a real
 // API server.
 import assert from "node:assert/strict";
+import { join } from "node:path";
 import { after, afterEach, before, describe, it } from "node:test";
 import { setTimeout as pause } from "node:timers/promises";
 import { NODES } from "../../kube/api/resource.ts";
 import { eventually } from "../support/eventually.ts";
+import { checkOutBaseline } from "../versions/baseline.ts";
 import { havePartsOrSkip } from "./binaries.ts";
 import { BlockCluster, type Box, type PlainPod } from "./block-cluster.ts";
 import { callsBetween, callsSoFar } from "./chaos-calls.ts";
@@ -235,6 +237,41 @@ if (havePartsOrSkip(["etcd", "kube-apiserver"])) {
         before.every((uid) => after.has(uid)),
         "none of them was taken",
       );
+    });
+
+    it("of a node whose agent is of the version before are not served there, and keep what they have through upgrade and rollback", async (t) => {
+      const baseline = await checkOutBaseline();
+      if ("why" in baseline) return t.skip(baseline.why);
+      const n1 = cluster.node("n1");
+      const old = join(baseline.root, "ipam-plugin/agent/main.ts");
+      const as = async (main: string | undefined) => {
+        await n1.stop();
+        n1.main = main;
+        await n1.start();
+      };
+      try {
+        await cluster.makePool("versions", {
+          ranges: [{ cidr: "10.28.0.0/24" }],
+          ...{ blockSize: { ipv4: 29 }, default: true, cooldown: "1s" },
+        });
+        await cluster.untilOwned({ n1: 2, n2: 2 });
+        await as(old);
+        assert.match(String(await cluster.tryUp(await cluster.pod(n1))), /no IP ranges specified/);
+        await cluster.upAll(cluster.node("n2"), 2);
+        await as(undefined);
+        const [kept, gone] = await cluster.upAll(n1, 2);
+        assert.ok(kept && gone);
+        await as(old);
+        assert.deepEqual(await n1.runtime.add(kept.said), kept.addresses, "the same answer again");
+        await cluster.end(gone);
+        await n1.runtime.silently("STATUS");
+        await as(undefined);
+        assert.deepEqual(await n1.runtime.add(kept.said), kept.addresses);
+        await cluster.upAll(n1, 3);
+      } finally {
+        n1.main = undefined;
+        await baseline.remove();
+      }
     });
 
     it("of a node whose power was cut, keep their addresses until it is fenced", async () => {
