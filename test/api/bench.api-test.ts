@@ -62,7 +62,7 @@ if (havePartsOrSkip(["etcd", "kube-apiserver"])) {
     it("makes every figure and every plot", () => {
       assert.deepEqual(
         figures.map(({ name }) => name),
-        ["api-creates", "api-admission", "api-recreation"],
+        ["api-creates", "api-admission", "api-recreation", "api-blocks"],
       );
       for (const plot of ["api-creates", "api-shares", "api-admission", "api-recreation"]) {
         assert.match(readFileSync(join(ROOT, `build/bench-api/${plot}.svg`), "utf8"), /^<svg /);
@@ -112,6 +112,13 @@ if (havePartsOrSkip(["etcd", "kube-apiserver"])) {
       assert.deepEqual([pods, changed], [20, 0]);
       const times = (which: "first" | "again") => median(rounds.map((round) => round[which].ipamMs));
       assert.ok(Math.abs(ratio.ratio / (times("again") / times("first")) - 1) < 1e-9);
+    });
+
+    it("sees no block twice, none left, and how many calls each pod cost", () => {
+      const { nodes, pods, blocks, doubles, left, perPod } = dataOf<Record<string, number>>("api-blocks");
+      assert.deepEqual([nodes, pods, doubles, left], [40, 100, 0, 0]);
+      assert.equal(blocks, 160, "two for the pods of each node, and two ahead");
+      assert.ok(perPod !== undefined && perPod > 0 && perPod < 1, String(perPod));
     });
   });
 }

@@ -5,7 +5,7 @@ import { after, afterEach, before, describe, it } from "node:test";
 import { BERTH_NAMESPACE, configureNode } from "./berth.ts";
 import { caseOptions, Times } from "./cases.ts";
 import { Lab, type Running } from "./lab.ts";
-import { deployment, type Json, namespace, pod, pool } from "./objects.ts";
+import { deployment, type Json, namespace, pod, pool, TEAM } from "./objects.ts";
 
 const ZONE = "topology.kubernetes.io/zone";
 const OUT_OF_SERVICE = "node.kubernetes.io/out-of-service";
@@ -194,6 +194,8 @@ describe("blocks", () => {
           ...range("10.40.32.0", "10.40.63.255"),
           blockSize: { ipv4: 27 },
           nodeSelector: { matchLabels: { [ZONE]: "beijing" } },
+          // else it would serve the other namespaces too, where their own pool has no address
+          namespaceSelector: { matchLabels: TEAM },
         }),
         pool("internal", {
           ...range("10.40.4.0", "10.40.4.127"),
