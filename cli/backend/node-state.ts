@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 import { Fields, type KubeObject } from "../../allocator/manifest/kubernetes-object.ts";
-import { FENCED, OUT_OF_SERVICE } from "../../webhook/cluster-state/projections.ts";
+import { FENCED, fenceOf } from "../../allocator/manifest/node-fence.ts";
 
 /** What stands for invariant 3b on the Node object, in words; undefined: it is not fenced. */
 export function fencedBy(node: KubeObject): string | undefined {
-  if (node.metadata.annotations[FENCED] === "true") return `annotation ${FENCED}`;
-  const tainted = node.spec.list("taints").some((taint) => new Fields(taint).text("key") === OUT_OF_SERVICE);
-  return tainted ? `taint ${OUT_OF_SERVICE}` : undefined;
+  const by = fenceOf(node.metadata.annotations, node.spec);
+  return by && `${by === FENCED ? "annotation" : "taint"} ${by}`;
 }
 
 /** Whether the kubelet says that the node is well, and since when it says so. */

@@ -9,7 +9,7 @@ import { ASSIGNED_CLAIM } from "../../allocator/manifest/annotations.ts";
 import { type Claim, type ClaimKey, claimKey } from "../../allocator/model/claim.ts";
 import { addressOutside, isBeside, quoted } from "../../allocator/planning/refusal-messages.ts";
 import type { Stored } from "../../allocator/store/store.ts";
-import { FENCED } from "../../webhook/cluster-state/projections.ts";
+import { FENCED } from "../../allocator/manifest/node-fence.ts";
 import { claimKeyOf } from "../apply/object-ref.ts";
 import { reportWarning } from "../apply/report.ts";
 import { parseDenial } from "../backend/admission-denial.ts";

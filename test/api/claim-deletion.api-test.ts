@@ -10,7 +10,7 @@ import { reserve } from "../../allocator/lifecycle/reserve.ts";
 import { IN_USE } from "../../allocator/store/kubernetes/objects.ts";
 import type { Stored } from "../../allocator/store/store.ts";
 import { CLAIMS, collectionPath, itemPath, NAMESPACES, NODES, PODS } from "../../kube/api/resource.ts";
-import { OUT_OF_SERVICE } from "../../webhook/cluster-state/projections.ts";
+import { OUT_OF_SERVICE } from "../../allocator/manifest/node-fence.ts";
 import { startClaims } from "../../webhook/controllers/claims/controller.ts";
 import { startGcTriggers } from "../../webhook/controllers/gc-triggers.ts";
 import { entries } from "../support/allocation-requests.ts";

@@ -8,7 +8,7 @@ import { NODES, PODS } from "../../kube/api/resource.ts";
 import { createClock } from "../../system/clock.ts";
 import { createRandom } from "../../system/random.ts";
 import type { ClusterCaches } from "../../webhook/cluster-state/caches.ts";
-import { OUT_OF_SERVICE } from "../../webhook/cluster-state/projections.ts";
+import { OUT_OF_SERVICE } from "../../allocator/manifest/node-fence.ts";
 import { type GcController, startGcController } from "../../webhook/controllers/gc-controller.ts";
 import { startGcTriggers } from "../../webhook/controllers/gc-triggers.ts";
 import { startLeadership } from "../../webhook/controllers/leadership.ts";

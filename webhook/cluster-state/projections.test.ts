@@ -5,14 +5,8 @@ import fc from "fast-check";
 import { ANNOTATION_FORMATS } from "../../allocator/manifest/annotations.ts";
 import { APPS, KRUISE, type KubeItem } from "../../kube/api/resource.ts";
 import { refTo } from "../../test/support/fixtures.ts";
-import {
-  FENCED,
-  namespaceFacts,
-  OUT_OF_SERVICE,
-  observedNode,
-  observedPod,
-  observedWorkload,
-} from "./projections.ts";
+import { FENCED, OUT_OF_SERVICE } from "../../allocator/manifest/node-fence.ts";
+import { namespaceFacts, observedNode, observedPod, observedWorkload } from "./projections.ts";
 
 /** An object as a list has it: without kind and apiVersion, and with what nobody needs. */
 function item(more: Readonly<Record<string, unknown>> = {}): KubeItem {

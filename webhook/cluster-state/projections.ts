@@ -18,16 +18,12 @@ import {
   workloadState,
 } from "../../allocator/manifest/kubernetes-object.ts";
 import { NETWORK_ANNOTATIONS } from "../../allocator/manifest/network-attachments.ts";
+import { fenceOf } from "../../allocator/manifest/node-fence.ts";
 import type { NamespaceState, WorkloadState } from "../../allocator/model/cluster-state.ts";
 import { IDENTITY_ANNOTATIONS, IDENTITY_LABELS, type PodOwner } from "../../allocator/model/identity.ts";
 import { apiVersionOf, type KubeItem, PODS, type Resource } from "../../kube/api/resource.ts";
 import { reservedOrdinalsOf } from "./kruise-ordinals.ts";
 import type { ObservedNode, ObservedPod, ObservedWorkload } from "./observed-objects.ts";
-
-/** KEP-2268: somebody vouches that the node is down and that nothing runs on it. */
-export const OUT_OF_SERVICE = "node.kubernetes.io/out-of-service";
-/** On a Node: an operator vouches for the same, where the taint would do too much. */
-export const FENCED = "berth.dev/fenced";
 
 const REQUESTS = ANNOTATION_FORMATS.map(({ key }) => key);
 const ALWAYS = [
@@ -129,9 +125,8 @@ export function namespaceFacts(item: KubeItem): NamespaceState {
 
 export function observedNode(item: KubeItem): ObservedNode {
   const { name, uid, labels = NONE, annotations = NONE } = item.metadata;
-  const taints = new Fields(item).at("spec").list("taints");
-  const outOfService = taints.some((taint) => new Fields(taint).text("key") === OUT_OF_SERVICE);
-  return { name, uid, fenced: outOfService || annotations[FENCED] === "true", labels };
+  const fenced = fenceOf(annotations, new Fields(item).at("spec")) !== undefined;
+  return { name, uid, fenced, labels };
 }
 
 /** The items of a list do not say what they are. */

@@ -10,7 +10,8 @@ import { turns } from "../../kube/testing/turns.ts";
 import { Reflector } from "../../kube/watch/reflector.ts";
 import { ManualClock } from "../../system/testing/manual-clock.ts";
 import { bindingTo, claimRecord, storedAs } from "../../test/support/fixtures.ts";
-import { OUT_OF_SERVICE, observedNode, observedPod } from "../cluster-state/projections.ts";
+import { OUT_OF_SERVICE } from "../../allocator/manifest/node-fence.ts";
+import { observedNode, observedPod } from "../cluster-state/projections.ts";
 import { startGcTriggers } from "./gc-triggers.ts";
 
 interface Event {

@@ -11,6 +11,9 @@ import type { BlockChange, JournalBlock, OwnedBlock } from "../journal/owned-blo
 import type { BlockSource, PodFacts, PoolOwner } from "./block-source.ts";
 import type { BlockState, NodeBlocks } from "./node-blocks.ts";
 
+/** In place of a boot: the journal's word about the block does not count before it is proven. */
+const DOUBTED = "";
+
 export interface BlockFollowerOptions {
   readonly source: BlockSource;
   readonly blocks: NodeBlocks;
@@ -25,20 +28,23 @@ export interface BlockFollowerOptions {
  *
  * | a block                                                  | is given from                                      |
  * |----------------------------------------------------------|----------------------------------------------------|
- * | its record names this node, is granted, does not cool    | yes, unless the journal says that it is given back |
+ * | its record names this node, is granted, does not cool    | when it is proven, and not given back by journal   |
  * | the record is not known yet, the journal is of this boot | the same                                           |
  * | the record is not known yet, the journal is of another   | not before the record is seen                      |
  * | all was listed, and the record is not there              | no                                                 |
  *
- * A block that the journal does not know is `unproven` until this agent has written its status: an agent with another journal,
- * that is lost, may have sent word that it is given back, which arrives later; that word is a conflict from then on. One that
- * was made for another Node object of this name, of whose sandboxes nothing is known here, waits until that one counts as fenced.
+ * A block that the journal does not know of this boot is `unproven` until this agent has written its status. An agent with another
+ * journal, that is lost, may have sent word that it is given back, or a controller may have seen the node fenced while it was
+ * off; what they write later is a conflict from then on. So none is proven while the Node counts as fenced, and those that
+ * were are proven anew after that. One that was made for another Node object of this name, of whose sandboxes nothing is known
+ * here, waits until that one counts as fenced.
  */
 export class BlockFollower {
   readonly #options: BlockFollowerOptions;
   readonly #journalled = new Map<string, JournalBlock>(); // CIDR and UID -> what the journal has of it
   readonly #pools = new Map<string, Pool>(); // name -> what the journal has of it
   readonly #proven = new Set<string>(); // CIDR and UID of those whose status this process has written
+  readonly #doubted = new Set<string>(); // CIDR and UID of those of which the journal is still to be told that they are unproven
   readonly #givingUp = new Set<string>(); // CIDR and UID of those that are about to be journalled as given back
   readonly #waiting = new Set<() => void>(); // ADDs that wait for news
   #writing: Promise<void> = Promise.resolve();
@@ -95,16 +101,24 @@ export class BlockFollower {
     return this.#options.source.ownersOf?.(pool) ?? [];
   }
 
-  /** Whether the block may be proven now: it is of this Node object, or of one that counts as fenced. */
-  mayProve({ record }: Stored<"block">): boolean {
+  /**
+   * Whether the block may be proven now: the Node object is not fenced, and the block is of it, of this machine by its journal, or
+   * of an object that counts as fenced.
+   */
+  mayProve(stored: Stored<"block">): boolean {
     const own = this.#options.source.ownNode?.();
     if (own === undefined) return this.#options.source.ownNode === undefined;
-    return own.uid === record.nodeUID || own.seenForMs >= NODE_GRACE_MS;
+    if (own.fenced) return false;
+    const isOwn = own.uid === stored.record.nodeUID || this.#journalled.has(idOf(ownedOf(stored)));
+    return isOwn || own.seenForMs >= NODE_GRACE_MS;
   }
 
   /** This agent has written the status of the block, and nothing that was sent before can arrive any more. */
-  async prove({ key, uid }: Stored<"block">): Promise<void> {
-    this.#proven.add(idOf({ cidr: key, uid }));
+  async prove(stored: Stored<"block">): Promise<void> {
+    if (!this.mayProve(stored)) return; // fenced meanwhile
+    const id = idOf(ownedOf(stored));
+    this.#doubted.delete(id);
+    this.#proven.add(id);
     this.follow();
     await this.record();
   }
@@ -139,6 +153,7 @@ export class BlockFollower {
   /** Brings memory in line with the records, at once. To be called whenever they have changed. */
   follow(): void {
     const { source, blocks } = this.#options;
+    if (source.ownNode?.()?.fenced) this.#doubtAll();
     const seen = new Map([...source.blocks()].map((stored) => [stored.key, stored]));
     for (const stored of seen.values()) {
       if (!isGiven(stored.record)) blocks.remove(stored.key);
@@ -200,7 +215,17 @@ export class BlockFollower {
   #isProven(id: string): boolean {
     const { statuses, ownNode } = this.#options.source;
     const isAlone = statuses === undefined || ownNode === undefined; // what it writes is written before it goes on
-    return isAlone || this.#journalled.has(id) || this.#proven.has(id);
+    return isAlone || this.#proven.has(id) || this.#journalled.get(id)?.bootId === this.#options.bootId;
+  }
+
+  /** The node counts as fenced: from here on its blocks may be taken back. The next process is to know that, too. */
+  #doubtAll(): void {
+    this.#proven.clear();
+    for (const [id, row] of this.#journalled) {
+      if (row.bootId === DOUBTED) continue;
+      this.#journalled.set(id, { ...row, bootId: DOUBTED });
+      this.#doubted.add(id);
+    }
   }
 
   async #record(): Promise<void> {
@@ -213,6 +238,9 @@ export class BlockFollower {
     const gone = source.isSynced
       ? [...this.#journalled].filter(([id]) => !known.has(id)).map(([, row]) => row)
       : [];
+    const departed = new Set(gone.map(idOf));
+    for (const id of this.#doubted)
+      if (!departed.has(id)) put.push(...[this.#journalled.get(id) ?? []].flat());
     const cut = [...source.pools()].filter(({ spec }) => spec.blockSize !== undefined);
     const pools = stored.length === 0 ? [] : cut.filter((pool) => this.#isNews(pool));
     const there = new Set(cut.map(({ name }) => name));
@@ -239,8 +267,14 @@ export class BlockFollower {
 
   async #write(change: BlockChange): Promise<void> {
     await this.#options.journal.write({ blocks: change });
-    for (const row of change.put ?? []) this.#journalled.set(idOf(row), row);
+    for (const row of change.put ?? []) {
+      const id = idOf(row);
+      const isOlder = this.#doubted.has(id) && row.bootId !== DOUBTED; // it was on its way when the doubt came
+      this.#journalled.set(id, isOlder ? { ...row, bootId: DOUBTED } : row);
+      if (!isOlder) this.#doubted.delete(id);
+    }
     for (const row of change.gone ?? []) {
+      this.#doubted.delete(idOf(row));
       this.#journalled.delete(idOf(row));
       this.#proven.delete(idOf(row));
     }

@@ -3,6 +3,7 @@ import assert from "node:assert/strict";
 import { afterEach, beforeEach, describe, it } from "node:test";
 import { BerthError } from "../../../allocator/base/errors.ts";
 import { noopLogger } from "../../../allocator/base/ports.ts";
+import { giveBack } from "../../../allocator/blocks/give-back.ts";
 import type { Block } from "../../../allocator/model/block.ts";
 import { NODE_GRACE_MS } from "../../../allocator/model/cluster-state.ts";
 import { type Database, openDatabase } from "../../../allocator/store/sqlite/database.ts";
@@ -296,11 +297,11 @@ describe("a block that the journal does not know", () => {
   });
 
   it("waits until the Node object that it was made for counts as fenced, if it is another one than this node's", async () => {
-    node.blockSource.own = { uid: "made again", seenForMs: NODE_GRACE_MS - 1 };
+    node.blockSource.own = { uid: "made again", seenForMs: NODE_GRACE_MS - 1, fenced: false };
     await grant(ONE);
     await reporter.look();
     assert.deepEqual([given(), written], ["unproven", 0]);
-    node.blockSource.own = { uid: "made again", seenForMs: NODE_GRACE_MS };
+    node.blockSource.own = { uid: "made again", seenForMs: NODE_GRACE_MS, fenced: false };
     await reporter.look();
     assert.equal(given(), "giving");
     node.blockSource.own = undefined;
@@ -311,6 +312,91 @@ describe("a block that the journal does not know", () => {
       "unproven",
       "it is not known which this node's is",
     );
+  });
+});
+
+describe("a block of a node that was fenced", () => {
+  setUp();
+  beforeEach(async () => {
+    isProving = true;
+    reporter = reporterOfNode();
+    await grant(ONE);
+    await reporter.look();
+    assert.deepEqual([given(), written], ["giving", 1]);
+  });
+
+  const fence = async (fenced: boolean) => {
+    node.blockSource.own = { uid: "u", seenForMs: 0, fenced };
+    await hear();
+  };
+
+  /** A controller that has seen the node fenced takes the block, as it was then. */
+  const fencer = async () => {
+    const seen = (await authority.get("block", ONE)) ?? assert.fail();
+    return () => giveBack({ store: authority, clock: node.clock }, seen, { kind: "fenced", node: "node-a" });
+  };
+
+  it("is proven anew in each boot, so that a controller which saw the node fenced while it was off comes too late", async () => {
+    const takes = await fencer();
+    node.reboot();
+    await restart();
+    await hear();
+    assert.equal(given(), "unproven");
+    await reporter.look();
+    assert.deepEqual([given(), written], ["giving", 2]);
+    assert.equal(await takes(), "changed");
+  });
+
+  it("is not given from when that controller was first", async () => {
+    const takes = await fencer();
+    node.reboot();
+    await restart();
+    await hear();
+    around = async (write) => {
+      assert.equal(await takes(), "cooling");
+      return await write();
+    };
+    await reporter.look();
+    await hear();
+    assert.equal(given(), undefined);
+  });
+
+  it("is not given from while it is fenced, and proven anew after that, also by the next process", async () => {
+    await fence(true);
+    await reporter.look();
+    assert.deepEqual([given(), written], ["unproven", 1]);
+    await fence(false);
+    await restart();
+    await hear();
+    assert.equal(given(), "unproven", "the journal says so");
+    const takes = await fencer();
+    await reporter.look();
+    assert.deepEqual([given(), written], ["giving", 2]);
+    assert.equal(await takes(), "changed");
+    await restart();
+    await hear();
+    assert.equal(given(), "giving");
+  });
+
+  it("is not proven by a write that the fence overtook", async () => {
+    await fence(true);
+    await fence(false);
+    around = async (write) => {
+      const result = await write();
+      await fence(true);
+      return result;
+    };
+    await reporter.look();
+    assert.equal(given(), "unproven");
+  });
+
+  it("goes on when the kubelet has registered again after the boot: the journal says that it is this machine's", async () => {
+    node.reboot();
+    await restart();
+    node.blockSource.own = { uid: "made again", seenForMs: 0, fenced: false };
+    await hear();
+    await reporter.look();
+    assert.equal(given(), "giving");
   });
 });
 

@@ -22,6 +22,8 @@ export interface OwnNode {
   readonly uid: string;
   /** Milliseconds since this process first saw an object of this UID. */
   readonly seenForMs: number;
+  /** Somebody vouches that nothing runs on it. */
+  readonly fenced: boolean;
 }
 
 /** What the nodes have of a pool: those that have most, first. */

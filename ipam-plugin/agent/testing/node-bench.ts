@@ -138,7 +138,7 @@ export class PlainBlocks implements BlockSource {
 
   facts: PodFacts = {};
   /** This node's Node object, where that matters. */
-  own: OwnNode | undefined = { uid: "u", seenForMs: 0 };
+  own: OwnNode | undefined = { uid: "u", seenForMs: 0, fenced: false };
   owners: readonly PoolOwner[] = [];
   /** Set: blocks are proven by what is written there before they are given from. */
   statuses?: NonNullable<BlockSource["statuses"]>;

@@ -116,7 +116,9 @@ export class NodeInformers implements NodeCache {
   /** This node's Node object, so far as it is known. */
   ownNode(): OwnNode | undefined {
     const [node] = [...valuesOf(this.#nodes)];
-    return node && { uid: node.uid, seenForMs: this.#clock.monotonic() - this.#nodeSince };
+    if (node === undefined) return undefined;
+    const { uid, fenced } = node;
+    return { uid, fenced, seenForMs: this.#clock.monotonic() - this.#nodeSince };
   }
 
   /** Labels of a pod of this node, of its namespace and of the node: those that are known. */
@@ -137,12 +139,12 @@ export class NodeInformers implements NodeCache {
     for (const known of [this.#pods, this.#namespaces, this.#nodes]) known.onChange(handler);
   }
 
-  /** Calls the handler at every change of a block, a pool or the Node object's UID, and when blocks and pools were listed. */
+  /** Calls the handler at every change of a block, a pool or the Node object's UID or fence, and when blocks and pools were listed. */
   onBlocks(handler: () => void): void {
     this.#blocks.onChange(handler);
     this.#pools.onChange(handler);
     this.#nodes.onChange((_, now, before) => {
-      if (now?.uid !== before?.uid) handler();
+      if (now?.uid !== before?.uid || now?.fenced !== before?.fenced) handler();
     });
     void Promise.all([this.#blocks.synced, this.#pools.synced]).then(handler);
   }

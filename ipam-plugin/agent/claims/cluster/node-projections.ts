@@ -12,6 +12,7 @@ import {
 } from "../../../../allocator/manifest/annotations.ts";
 import { Fields } from "../../../../allocator/manifest/kubernetes-object.ts";
 import { NETWORK_ANNOTATIONS } from "../../../../allocator/manifest/network-attachments.ts";
+import { fenceOf } from "../../../../allocator/manifest/node-fence.ts";
 import { type Pool, parseStoredPool } from "../../../../allocator/pool/pool.ts";
 import { storedOf } from "../../../../allocator/store/kubernetes/objects.ts";
 import type { KubeItem } from "../../../../kube/api/resource.ts";
@@ -46,11 +47,13 @@ export interface SeenPool {
 
 export interface SeenNode {
   readonly uid: string;
+  readonly fenced: boolean;
   readonly labels: Labels;
 }
 
 export function seenNode(item: KubeItem): SeenNode {
-  return { uid: item.metadata.uid, labels: labelsOf(item) };
+  const fenced = fenceOf(item.metadata.annotations ?? {}, new Fields(item).at("spec")) !== undefined;
+  return { uid: item.metadata.uid, fenced, labels: labelsOf(item) };
 }
 
 export function seenPool(item: KubeItem): SeenPool {
