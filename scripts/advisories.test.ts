@@ -4,12 +4,12 @@ import assert from "node:assert/strict";
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { after, describe, it } from "node:test";
+import { after, before, describe, it } from "node:test";
 import { crc32, deflateRawSync } from "node:zlib";
 import { run } from "../test/support/process.ts";
 
 const ROOT = join(import.meta.dirname, "..");
-const folder = mkdtempSync(join(tmpdir(), "berth-advisories-"));
+let folder: string;
 
 /** A zip archive, each second file of which is packed; with a directory for more files than the older form can count. */
 function zipOf(files: readonly string[], isLarge = false): Buffer {
@@ -89,6 +89,9 @@ async function audit(zip: Buffer | string) {
 }
 
 describe("an audit of the lock without a network", () => {
+  before(() => {
+    folder = mkdtempSync(join(tmpdir(), "berth-advisories-"));
+  });
   after(() => rmSync(folder, { recursive: true, force: true }));
 
   for (const { name, zip } of [

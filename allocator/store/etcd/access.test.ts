@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { mkdtempSync, rmSync, utimesSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { after, describe, it } from "node:test";
+import { after, before, describe, it } from "node:test";
 import { createClock } from "../../../system/clock.ts";
 import { issueAuthority, issueClient } from "../../../webhook/certificates/issue.ts";
 import { CertificateFiles, readEndpoints, readPassword } from "./access.ts";
@@ -31,9 +31,14 @@ describe("endpoints of etcd", () => {
 });
 
 describe("certificates of etcd on disk", () => {
-  const folder = mkdtempSync(join(tmpdir(), "etcd-access-"));
+  let folder: string;
+  let certFile: string;
+  let keyFile: string;
+  before(() => {
+    folder = mkdtempSync(join(tmpdir(), "etcd-access-"));
+    [certFile, keyFile] = [join(folder, "etcd.pem"), join(folder, "etcd-key.pem")];
+  });
   after(() => rmSync(folder, { recursive: true, force: true }));
-  const [certFile, keyFile] = [join(folder, "etcd.pem"), join(folder, "etcd-key.pem")];
   let times = 0;
   const write = (file: string, text: string) => {
     writeFileSync(file, text);

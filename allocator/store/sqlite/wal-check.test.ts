@@ -13,8 +13,8 @@ const HEADER = 32;
 const FRAME = 24 + 4096;
 
 describe("a write-ahead log", () => {
-  const folder = mkdtempSync(join(tmpdir(), "berth-wal-"));
-  const path = join(folder, "berth.db");
+  let folder: string;
+  let path: string;
   let log: Buffer;
   /** Of each transaction the offset behind its last frame. */
   let ends: readonly number[];
@@ -22,6 +22,8 @@ describe("a write-ahead log", () => {
   let certain: number;
 
   before(async () => {
+    folder = mkdtempSync(join(tmpdir(), "berth-wal-"));
+    path = join(folder, "berth.db");
     const database = openDatabase(path);
     database.migrate("notes", ["CREATE TABLE notes (text TEXT NOT NULL) STRICT"]);
     for (let i = 0; i < 30; i++) {
