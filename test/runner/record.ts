@@ -22,7 +22,7 @@ export type RunRecord =
   | { readonly kind: "begun"; readonly file: string; readonly path: readonly string[] }
   /** A file in a process of its own that passed without a test, as far as it told. */
   | { readonly kind: "empty"; readonly file: string }
-  /** A test called process.exit (exits.ts). */
+  /** A test called process.exit (exits.ts), or would leave out others (only.ts). */
   | { readonly kind: "exit"; readonly file: string; readonly message: string }
   /** It was under way when the run was ended. */
   | { readonly kind: "unfinished"; readonly file: string }

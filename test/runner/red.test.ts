@@ -88,6 +88,24 @@ describe("a run that is not green", () => {
         assert.deepEqual(complaints, []);
       });
 
+      for (const define of ["it", "test", "describe", "suite"]) {
+        it(`has ${define} with only, which would leave out others`, async () => {
+          const text = `import { ${define} } from "node:test";\n${define}.only("alone", () => {});\n`;
+          const { failures, passed } = await runOf({ "a.test.ts": text, "b.test.ts": PASSES }, isolation);
+          const place = `EXAMPLES/a.test.ts:2:${define.length + 2}`;
+          const why = `.only at ${place} would leave out other tests: all of them are to be run`;
+          assert.equal(only(failures), `EXAMPLES/a.test.ts\n  ${why}`);
+          assert.equal(passed, 1);
+        });
+      }
+
+      it("has a test with the option only", async () => {
+        const text = `${PASSES}it("alone", { only: ${true} }, () => {});\n`;
+        const { failures } = await runOf({ "a.test.ts": text, "b.test.ts": PASSES }, isolation);
+        const why = "the option only would leave out other tests: all of them are to be run";
+        assert.equal(only(failures), `EXAMPLES/a.test.ts\n  ${why}`);
+      });
+
       it("has a file without a test", async () => {
         const { failures, tests } = await runOf({ "a.test.ts": IMPORT, "b.test.ts": PASSES }, isolation);
         assert.match(only(failures), /^EXAMPLES\/a\.test\.ts\n.*(it has no test|of its tests: it has none)/);

@@ -45,12 +45,24 @@ export async function runTests(asked: Asked, surroundings: Surroundings): Promis
   const silence = silenced();
   const all = [...readRecords(records), ...readRecords(exitsBeside(records))];
   for (const file of [records, exitsBeside(records)]) rmSync(file, { force: true });
-  const outcome = outcomeOf(all, asked, isCutOff);
+  const outcome = outcomeOf([...onlyIn(asked.files), ...all], asked, isCutOff);
   if (silence !== undefined) return { ...outcome, complaint: `${silence}, ${lastBegun(all)}` };
   const isExplained = status === "0" || isCutOff || outcome.failures.length > 0;
   const which = asked.files.length === 1 ? asked.files[0] : `${asked.files.length} files`;
   if (isExplained) return outcome;
   return { ...outcome, complaint: `tests of ${which} ended with ${status}, ${lastBegun(all)}` };
+}
+
+/** The option `only` cannot be seen from inside the process (only.ts): its source is looked at. */
+function onlyIn(files: readonly string[]): readonly RunRecord[] {
+  return files
+    .map((file) => join(ROOT, file))
+    .filter((file) => existsSync(file) && /\bonly: ?true\b/.test(readFileSync(file, "utf8")))
+    .map((file) => ({
+      kind: "exit",
+      file,
+      message: "the option only would leave out other tests: all of them are to be run",
+    }));
 }
 
 function start(asked: Asked, { env, records, output, namespaces }: Surroundings): ChildProcess {
@@ -146,7 +158,7 @@ function argumentsFor({ group, files, name }: Asked, records: string): readonly 
   ];
   return [
     ...(group.nodeArgs ?? []),
-    `--import=${join(import.meta.dirname, "exits.ts")}`,
+    `--import=${join(import.meta.dirname, "preload.ts")}`,
     "--test",
     `--test-isolation=${group.isolation}`,
     `--test-concurrency=${group.concurrency ?? 1}`,
