@@ -24,11 +24,14 @@ export interface AdmissionAnswer {
   readonly addresses: AddressEntry;
 }
 
+/** One of each family, and one more shows that it is no answer of ours. */
+const MOST_TOLD = 3;
+
 /** Undefined: it was told no address. */
 export function admissionAnswerOf(annotations: Labels): AdmissionAnswer | undefined {
   const claim = annotations[ASSIGNED_CLAIM];
   const addresses = (annotations[ASSIGNED_ADDRESSES] ?? "")
-    .split(",")
+    .split(",", MOST_TOLD)
     .flatMap((text) => parseAddress(text) ?? []);
   if (claim === undefined || addresses.length === 0) return undefined;
   return { claim, token: annotations[ASSIGNED_TOKEN] ?? "", addresses };

@@ -9,7 +9,7 @@ import { isKeptForOwner } from "../lifecycle/claim-owner.ts";
 import type { AllocationRequest } from "../lifecycle/reserve.ts";
 import { EXEMPT_NAMESPACE, readRequest } from "../manifest/annotations.ts";
 import { type Fields, type KubeObject, podMetadata } from "../manifest/kubernetes-object.ts";
-import { networkAttachments } from "../manifest/network-attachments.ts";
+import { networkAttachments, networksObjection } from "../manifest/network-attachments.ts";
 import { nodeTermsOf } from "../manifest/pod-nodes.ts";
 import { requestsAddress } from "../model/address-request.ts";
 import { type Claim, claimKey, isReserved } from "../model/claim.ts";
@@ -48,11 +48,17 @@ export async function readPod(
   const input = await readPodAs(context, inventory, podMetadata(pod, namespace.name), namespace);
   if (isRefusal(input)) return input;
   const networks = networksAsked(pod.metadata.annotations, namespace.name);
+  if (isRefusal(networks)) return networks;
   return { ...input, networks, ...nodesAsked(pod.spec, inventory) };
 }
 
 /** That of the cluster is not known here: the pod may be attached to others. */
-export function networksAsked(annotations: Labels, namespace: string): AllocationInput["networks"] & object {
+export function networksAsked(
+  annotations: Labels,
+  namespace: string,
+): (AllocationInput["networks"] & object) | Refusal {
+  const objection = networksObjection(annotations);
+  if (objection !== undefined) return objection;
   const names = networkAttachments(annotations, namespace).map(({ network }) => network);
   return { names, isAll: false };
 }

@@ -36,6 +36,10 @@ export function readTemplate(
   const meta = template.at("metadata");
   const request = readRequest(annotations, namespace);
   if (isRefusal(request)) return request;
+  const networks = networksAsked(meta.texts("annotations"), namespace.name);
+  if (isRefusal(networks)) return networks;
+  const nodes = nodesAsked(template.at("spec"), context);
+  const podLabels = meta.texts("labels");
   const workload = workloadState(object);
   return {
     workload,
@@ -45,9 +49,9 @@ export function readTemplate(
       podIdentity,
       request,
       namespace,
-      podLabels: meta.texts("labels"),
-      networks: networksAsked(meta.texts("annotations"), namespace.name),
-      ...nodesAsked(template.at("spec"), context),
+      podLabels,
+      networks,
+      ...nodes,
       start: workload.start,
       token: context.random.token(),
       now: context.clock.now(),

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // What a pod's annotations say of its networks: the "Kubernetes Network Custom Resource Definition De-facto Standard", as Multus reads it.
 
+import type { Refusal } from "../base/errors.ts";
 import type { Labels } from "../base/ports.ts";
+import { bad } from "./annotation-values.ts";
 import { NETWORKS } from "./foreign-requests.ts";
 import { Fields, isName } from "./kubernetes-object.ts";
 
@@ -16,7 +18,21 @@ export interface NetworkAttachment {
   readonly interface: string;
 }
 
-/** Nothing that cannot be read is guessed: Multus refuses such a pod. */
+/** Far beyond what a pod can use: whatever is longer was written to cost time. An interface takes some 100 characters. */
+const LONGEST_VALUE = 64 * 1024;
+const MOST_NETWORKS = 64;
+
+/** Why a pod's networks are not read. */
+export function networksObjection(annotations: Labels): Refusal | undefined {
+  for (const key of NETWORK_ANNOTATIONS) {
+    const read = itemsIn(annotations[key]);
+    if (read === "too long") return bad(key, `it is longer than ${LONGEST_VALUE} characters`);
+    if (read === "too many") return bad(key, `it names more than ${MOST_NETWORKS} networks`);
+  }
+  return undefined;
+}
+
+/** Nothing that cannot be read is guessed: Multus refuses such a pod. Of what is too long, too, nothing is read. */
 export function networkAttachments(annotations: Labels, namespace: string): readonly NetworkAttachment[] {
   const [first] = attachmentsIn(annotations[DEFAULT_NETWORK], namespace, () => "eth0");
   const more = attachmentsIn(annotations[NETWORKS], namespace, (i) => `net${i + 1}`);
@@ -28,9 +44,8 @@ function attachmentsIn(
   namespace: string,
   interfaceAt: (index: number) => string,
 ): readonly NetworkAttachment[] {
-  const text = value?.trim() ?? "";
-  if (text === "") return [];
-  const items = text.startsWith("[") ? jsonItems(text) : text.split(",").map(shortItem);
+  const items = itemsIn(value);
+  if (typeof items === "string") return [];
   return items.flatMap(({ name, ...item }, i) =>
     !isName(name)
       ? []
@@ -41,6 +56,15 @@ function attachmentsIn(
           },
         ],
   );
+}
+
+/** Its length is looked at before anything else is: an API server asks about objects of 3 MiB, whatever it takes afterwards. */
+function itemsIn(value = ""): readonly Item[] | "too long" | "too many" {
+  if (value.length > LONGEST_VALUE) return "too long";
+  const text = value.trim();
+  if (text === "") return [];
+  const items = text.startsWith("[") ? jsonItems(text) : text.split(",", MOST_NETWORKS + 1).map(shortItem);
+  return items.length > MOST_NETWORKS ? "too many" : items;
 }
 
 interface Item {
@@ -63,7 +87,7 @@ function jsonItems(text: string): readonly Item[] {
   } catch {
     return [];
   }
-  return (Array.isArray(items) ? items : []).map((item) => {
+  return (Array.isArray(items) ? items.slice(0, MOST_NETWORKS + 1) : []).map((item) => {
     const fields = new Fields(item);
     return {
       namespace: fields.text("namespace"),

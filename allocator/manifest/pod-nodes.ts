@@ -4,12 +4,24 @@ import type { NodeExpression, NodeTerm } from "../model/node-terms.ts";
 import { Fields } from "./kubernetes-object.ts";
 
 const OPERATORS = ["In", "NotIn", "Exists", "DoesNotExist", "Gt", "Lt"] as const;
+/** Values and expressions together. Each is compared with each node; schedulers find more of them slow, too. */
+const MOST_VALUES = 1024;
 
 /**
  * The nodes that a pod's spec allows: `nodeName`, `nodeSelector` and the required node affinity, all of which must hold.
- * Undefined: any node. What the API server is going to refuse excludes nothing.
+ * Undefined: any node. What the API server is going to refuse excludes nothing, nor does what is too long to be compared.
  */
 export function nodeTermsOf(spec: Fields): readonly NodeTerm[] | undefined {
+  const terms = allTermsOf(spec);
+  let values = 0;
+  for (const term of terms ?? []) {
+    for (const expression of term) values += 1 + expression.values.length;
+    if (values > MOST_VALUES) return undefined;
+  }
+  return terms;
+}
+
+function allTermsOf(spec: Fields): readonly NodeTerm[] | undefined {
   const always = [...nodeName(spec), ...nodeSelector(spec)];
   const alternatives = spec
     .at("affinity")

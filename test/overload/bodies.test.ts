@@ -4,6 +4,9 @@
 import assert from "node:assert/strict";
 import { Agent } from "node:https";
 import { after, before, describe, it } from "node:test";
+import type { Labels } from "../../allocator/base/ports.ts";
+import { ANNOTATION_FORMATS } from "../../allocator/manifest/annotations.ts";
+import { NETWORK_ANNOTATIONS } from "../../allocator/manifest/network-attachments.ts";
 import { call } from "../../webhook/testing/api-server.ts";
 import { SIZED_BODIES } from "../hostile/sized-bodies.ts";
 import { pod, review } from "../support/objects.ts";
@@ -20,14 +23,38 @@ const MOST_GROWTH = (4 * LARGEST + 96) * MIB;
 
 /** The same review with that JSON in the place of a value that Berth does not know. */
 function reviewWith(json: string): string {
-  const object = pod("ours", { annotations: { "berth.dev/pools": "web" }, spec: { unknown: "HERE" } });
-  const whole = JSON.stringify({
+  return reviewOf({ spec: { unknown: "HERE" } }).replace('"HERE"', () => json);
+}
+
+function reviewOf({
+  annotations = {},
+  spec = {},
+}: {
+  annotations?: Labels;
+  spec?: Readonly<Record<string, unknown>>;
+}): string {
+  const object = pod("ours", { annotations: { "berth.dev/pools": "web", ...annotations }, spec });
+  return JSON.stringify({
     apiVersion: "admission.k8s.io/v1",
     kind: "AdmissionReview",
     request: review(object, "CREATE", { dryRun: true }),
   });
-  return whole.replace('"HERE"', () => json);
 }
+
+const listOf = (piece: string, open = "", close = "a") => {
+  return (size: number) => `${open}${piece.repeat(Math.floor(size / piece.length))}${close}`;
+};
+/** Values of annotations that would cost much to read, were they of any length. */
+const ANNOTATIONS: Readonly<Record<string, (size: number) => string>> = {
+  "names apart by commas": listOf("a,"),
+  commas: listOf(","),
+  "names with each sign": listOf("a/a@a,"),
+  slashes: listOf("/"),
+  "a list of objects": listOf('{"name":"a"},', "[", "{}]"),
+  "a list of lists": listOf("[],", "[", "1]"),
+  "addresses apart by semicolons": listOf("10.30.0.1;"),
+};
+const KEYS: readonly string[] = [...ANNOTATION_FORMATS.map(({ key }) => key), ...NETWORK_ANNOTATIONS];
 
 describe("a body of any kind", () => {
   let door: Companion;
@@ -69,6 +96,22 @@ describe("a body of any kind", () => {
     console.log(`it grew by ${Math.round(growth / MIB)} MiB at the most`);
     assert.ok(growth < MOST_GROWTH, `it grew by ${Math.round(growth / MIB)} MiB`);
     assert.equal((await send(reviewWith("0"))).status, 200);
+  });
+
+  it("is refused unread for an annotation longer than any that is kept", async () => {
+    for (const key of KEYS) {
+      for (const [kind, make] of Object.entries(ANNOTATIONS)) {
+        const body = reviewOf({ annotations: { [key]: make(2 * MIB) } });
+        await door.ask<Burden>();
+        const { text } = await send(body);
+        console.log(told(`${key}, ${kind}`, body.length / MIB, await door.ask<Burden>()));
+        assert.match(
+          text,
+          /"message":"annotation [^"]*: it is longer than [0-9]+ characters"/,
+          `${key}: ${kind}`,
+        );
+      }
+    }
   });
 });
 
