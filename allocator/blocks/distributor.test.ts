@@ -3,6 +3,7 @@ import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import fc from "fast-check";
 import { ManualClock } from "../../system/testing/manual-clock.ts";
+import { altered } from "../../test/simulation/altered.ts";
 import { FailingStore, type Failure } from "../../test/support/failing-store.ts";
 import { poolRecord, reservationRecord } from "../../test/support/fixtures.ts";
 import { runsOf } from "../../test/support/runs.ts";
@@ -99,6 +100,37 @@ describe("the distributor of blocks", () => {
     }
     assert.deepEqual(await blocks.pass(), []);
     assert.deepEqual(await capacities(world), { "node-a": 19, "node-b": 2 });
+  });
+
+  it("makes no block of which every address is reserved, and gives it when one is free again", async () => {
+    const made: string[] = [];
+    await using world = await openWorld({
+      pools: [shared(32)],
+      wrap: (store) =>
+        altered(store, {
+          create: (kind, record) => {
+            if (kind === "block") made.push(keyOf(record));
+            return store.create(kind, record);
+          },
+        }),
+    });
+    for (let n = 50; n < 70; n++)
+      await world.authority.create("reservation", reservationRecord(`10.0.0.${n}`, { pool: "web" }));
+    await world.settle();
+    const nodes = new Nodes();
+    const blocks = distributor(world, nodes);
+    nodes.pods.set("node-a", 2);
+    const short = [{ node: "node-a", missing: 1 }];
+    for (let pass = 0; pass < 3; pass++) {
+      assert.deepEqual(await blocks.pass(), [{ pool: "web", family: "IPv4", recalls: [], short }]);
+      await world.settle();
+    }
+    assert.deepEqual(made, ["10.0.0.70/32"]);
+    const one = await world.authority.get("reservation", "10.0.0.60");
+    if (one !== undefined) await world.authority.remove("reservation", one);
+    await world.settle();
+    assert.deepEqual(await blocks.pass(), []);
+    assert.deepEqual(made, ["10.0.0.70/32", "10.0.0.60/32"]);
   });
 
   it("takes no block from a node that is only silent, and all from one that is fenced", async () => {
@@ -306,6 +338,10 @@ async function lifeKilledAt(at: number, failure: Failure) {
     world.clock.advance(20_000);
   }
   return { writes: store.writes, capacities: await capacities(world) };
+}
+
+function keyOf(record: object): string {
+  return "cidr" in record ? String(record.cidr) : "";
 }
 
 function shared(length: number): PoolRecord {

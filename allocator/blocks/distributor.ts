@@ -25,7 +25,10 @@ export interface BlockFacts {
 }
 
 type Deps = Context & {
-  readonly view: Pick<RecordCache, "pools" | "pool" | "blocks" | "blocksOf" | "block" | "reservationCount">;
+  readonly view: Pick<
+    RecordCache,
+    "pools" | "pool" | "blocks" | "blocksOf" | "block" | "reservationCount" | "unpickable"
+  >;
 };
 
 /** A node that needs more than there is, for people and for whoever asks for blocks back. */
@@ -114,14 +117,17 @@ export class BlockDistributor {
     if (length === undefined || pool.disabled) return undefined;
     const space = new BlockSpace(pool, family, length);
     const blocks = this.#blocksOf(pool.name, family);
+    const taken = new IntervalSet();
+    for (const { cidr } of blocks) taken.add(space.numberOf(networkOf(cidr)));
+    // what would be granted and have nothing to give is not there to be granted
+    for (const interval of space.usedUp(this.#context.view.unpickable(pool, family)))
+      taken.addInterval(interval);
     const plan = planBlocks({
-      total: space.count,
+      total: space.count - taken.size + BigInt(blocks.length),
       size: 2 ** (bitsOf(family) - length),
       held: blocks.map(holdingOf),
       nodes: this.#facts.nodesFor(pool, family),
     });
-    const taken = new IntervalSet();
-    for (const { cidr } of blocks) taken.add(space.numberOf(networkOf(cidr)));
     const requests = plan.grants.map(({ node, nodeUID }) => ({ family, node, nodeUID }));
     for (let n = 0; n < requests.length && this.#mayWrite(); n += GRANTS_AT_ONCE) {
       const some = requests.slice(n, n + GRANTS_AT_ONCE);

@@ -51,14 +51,14 @@ export function closedIn(space: AddressSpace, block: Cidr): readonly Interval[] 
 export class BlockSpace {
   readonly family: Family;
   readonly length: number;
+  readonly #open: readonly Interval[]; // addresses that may be given
   readonly #numbers: readonly Interval[]; // numbers of blocks: an address without its host bits
 
   constructor(space: AddressSpace, family: Family, length: number) {
     this.family = family;
     this.length = length;
-    const bits = hostBits(family, length);
-    const open = without(merge(intervalsOf(space, family)), unavailableByDefault(space, family));
-    this.#numbers = merge(open.map(({ first, last }) => ({ first: first >> bits, last: last >> bits })));
+    this.#open = without(merge(intervalsOf(space, family)), unavailableByDefault(space, family));
+    this.#numbers = this.#numbersOf(this.#open);
   }
 
   /** How many blocks there are. */
@@ -69,6 +69,18 @@ export class BlockSpace {
   /** The number of a block of this size, for `taken`. */
   numberOf(block: Cidr): bigint {
     return block.base >> hostBits(this.family, this.length);
+  }
+
+  /** Numbers of blocks that have nothing to give, each of their addresses being among `used`. */
+  usedUp(used: Iterable<Interval>): readonly Interval[] {
+    const left = new IntervalSet();
+    for (const interval of this.#numbersOf(without(this.#open, used))) left.addInterval(interval);
+    return without(this.#numbers, left);
+  }
+
+  #numbersOf(addresses: readonly Interval[]): readonly Interval[] {
+    const bits = hostBits(this.family, this.length);
+    return merge(addresses.map(({ first, last }) => ({ first: first >> bits, last: last >> bits })));
   }
 
   /**

@@ -10,6 +10,7 @@ import { blockLength } from "../../allocator/pool/blocks.ts";
 import { matches } from "../../allocator/pool/label-selector.ts";
 import type { Pool } from "../../allocator/pool/pool.ts";
 import type { AdmittedObjects } from "../../allocator/store/sqlite/admitted-objects.ts";
+import type { Stored } from "../../allocator/store/store.ts";
 import type { BlockSource } from "../../ipam-plugin/agent/blocks/block-source.ts";
 
 /** Blocks cool without anything that would change. */
@@ -69,7 +70,11 @@ export class HostBlocks {
   serve(agent: BlockUser): void {
     this.#agent = agent;
     const { view } = this.#options.context;
-    for (const kind of ["pool", "block"] as const) view.onChange(kind, () => void this.#changed());
+    view.onChange("pool", () => void this.#changed());
+    // one that turned out to have nothing to give is gone before it was anybody's: to try again at once would be for nothing
+    view.onChange("block", (_, now, before) => {
+      if (isGranted(now) || isGranted(before)) void this.#changed();
+    });
     void this.#changed();
     this.#running ??= this.#run();
   }
@@ -166,12 +171,16 @@ export class HostBlocks {
       pools: () => view.pools(),
       factsOf: (pod) => ({ ...admitted.labelsOf(pod), nodeLabels: this.#nodeLabels() }),
       more: async () => {
-        const before = new Set([...view.blocks()].map(({ uid }) => uid));
+        const before = new Set([...view.blocks()].filter(isGranted).map(({ uid }) => uid));
         await this.#pass();
         await this.#shown();
         await this.#changed();
-        return [...view.blocks()].some(({ uid }) => !before.has(uid));
+        return [...view.blocks()].some((block) => isGranted(block) && !before.has(block.uid));
       },
     };
   }
+}
+
+function isGranted(block: Stored<"block"> | undefined): boolean {
+  return block?.record.granted === true;
 }

@@ -18,10 +18,10 @@ import {
 } from "../../allocator/manifest/annotations.ts";
 import { withoutCalico } from "../../allocator/manifest/foreign-requests.ts";
 import type { KubeObject } from "../../allocator/manifest/kubernetes-object.ts";
+import { FENCED, OUT_OF_SERVICE } from "../../allocator/manifest/node-fence.ts";
 import { requestsAddress } from "../../allocator/model/address-request.ts";
 import type { Claim } from "../../allocator/model/claim.ts";
 import { isHeldBy } from "../../allocator/model/reservation.ts";
-import { FENCED, OUT_OF_SERVICE } from "../../allocator/manifest/node-fence.ts";
 import { readinessOf } from "../backend/node-state.ts";
 import { describeDynamic } from "./dynamic-pod.ts";
 import { hasEnded, isDeleting, type PodFacts, podPhase, unschedulable } from "./pod-facts.ts";

@@ -17,6 +17,10 @@ const MANIFESTS = [
   pool("lab", ["10.40.0.0/24"], {
     ...{ blockSize: { ipv4: 30 }, cooldown: "0s", namespaceSelector: { matchLabels: { team: "lab" } } },
   }),
+  pool("last", ["10.60.0.0/29"], {
+    ...{ blockSize: { ipv4: 32 }, cooldown: "0s" },
+    ranges: [{ cidr: "10.60.0.0/29", from: "10.60.0.2", to: "10.60.0.5" }],
+  }),
   pool("both", ["10.50.0.0/27", "fd00:50::/64"], { blockSize: { ipv4: 29, ipv6: 126 }, cooldown: "0s" }),
 ];
 
@@ -82,6 +86,19 @@ describe("pods that ask for nothing, on one host", () => {
     for (let n = 0; n < 12; n++)
       given.add(...((await site.runtime.attach(await silent("lab", `more-${n}`))) as [string]));
     assert.equal(given.size, 14);
+  });
+
+  it("E0575 are refused at once when a fixed claim has the last address, and nothing is left half done", async () => {
+    const runtime = new Runtime({ socket: site.stack.socket, network: networkOf({ pools: ["last"] }) });
+    await site.stack.berthctl("reserve", "shop/fixed", "--pool", "last");
+    for (const name of ["one", "two", "three"]) await runtime.attach(await silent("shop", `last-${name}`));
+    const { code, msg } = failureOf(await runtime.add(await silent("shop", "last-four")));
+    assert.equal(code, 11);
+    assert.match(
+      msg,
+      /this node has of pool "last", whose blocks are \/32, .* have no free address: 3 in use/,
+    );
+    assert.equal(await site.stack.findings(), "");
   });
 
   it("E0129 keep their addresses when the stack is killed, and no other gets them", async () => {
