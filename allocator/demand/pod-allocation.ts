@@ -10,10 +10,10 @@ import type { AllocationRequest } from "../lifecycle/reserve.ts";
 import { EXEMPT_NAMESPACE, readRequest } from "../manifest/annotations.ts";
 import { type Fields, type KubeObject, podMetadata } from "../manifest/kubernetes-object.ts";
 import { networkAttachments, networksObjection } from "../manifest/network-attachments.ts";
+import { speaksForName } from "../manifest/pod-claim.ts";
 import { nodeTermsOf } from "../manifest/pod-nodes.ts";
 import { requestsAddress } from "../model/address-request.ts";
 import { type Claim, claimKey, isReserved } from "../model/claim.ts";
-import { workloadOf } from "../model/claim-workload.ts";
 import type { ClusterState, NamespaceState, WorkloadState } from "../model/cluster-state.ts";
 import { identityOf, type PodIdentity, type PodMetadata } from "../model/identity.ts";
 import type { PodNodes } from "../model/node-terms.ts";
@@ -144,7 +144,7 @@ function sharedSetOwner(podIdentity: PodIdentity): string | undefined {
 }
 
 /**
- * A claim of the pod's name, made by hand or kept from before for a pod by itself, speaks for a pod that asks for nothing. It may have
+ * A claim of the pod's name, made by hand or had by a pod by itself before, speaks for a pod that asks for nothing. It may have
  * been made a moment ago, and a pod that missed it would start with another address.
  */
 async function waitingClaim(
@@ -155,8 +155,7 @@ async function waitingClaim(
   const key = claimKey({ namespace: namespace.name, name: podIdentity.claim });
   const claim = (await readClaim(context, key))?.record;
   if (claim === undefined || claim.releasing === true) return undefined;
-  // an ordinal whose template has stopped asking does without: what it had goes back
-  if (claim.handMade !== true && workloadOf(claim) !== undefined) return undefined;
+  if (!speaksForName(claim)) return undefined;
   if (nameConflict(claim, podIdentity.identity)) return undefined;
   return claim.handMade === true || isReserved(claim) ? claim : undefined;
 }

@@ -3,7 +3,7 @@
 import { isRefusal } from "../base/errors.ts";
 import { ASSIGNED_CLAIM, readRequest } from "../manifest/annotations.ts";
 import { requestsAddress } from "../model/address-request.ts";
-import { type Claim, type Identity, isBound } from "../model/claim.ts";
+import { type Claim, hadPod, type Identity } from "../model/claim.ts";
 import { workloadOf } from "../model/claim-workload.ts";
 import type {
   ClusterState,
@@ -70,11 +70,6 @@ export async function isKeptForOwner(
 
 function isOf({ apiVersion, kind, name }: WorkloadRef, asker: Identity): boolean {
   return kind === asker.kind && name === asker.name && isSameGroup(apiVersion, asker.apiVersion);
-}
-
-/** A pod was bound to it, or a sandbox had its addresses. */
-export function hadPod(claim: Claim): boolean {
-  return isBound(claim) || claim.status.attachment !== undefined;
 }
 
 /** It is not one that waits for its first pod: an ordinal that never had a pod may be retained, when its workload was scaled down. */

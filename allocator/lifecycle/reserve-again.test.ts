@@ -8,6 +8,7 @@ import { FailingStore } from "../../test/support/failing-store.ts";
 import {
   addrs,
   applicantOf,
+  bindingTo,
   claimRecord,
   DB_POOL,
   granted,
@@ -252,7 +253,7 @@ describe("a pod that asks for nothing", () => {
     const retained = { since: world.clock.now(), because: "deleted" } as const;
     const view = viewOf({
       pools: [DB_POOL],
-      claims: [{ ...older, retained }],
+      claims: [{ ...older, retained, binding: bindingTo("licence", "node-a") }],
       reservations: reservationsOf(older),
     });
     const context = { ...world.another(2), view };

@@ -3,10 +3,9 @@
 import { shortDuration } from "../base/go-duration.ts";
 import type { Context } from "../cache/context.ts";
 import type { RecordReader } from "../cache/reader.ts";
-import { type Claim, claimKey, type Retention } from "../model/claim.ts";
+import { type Claim, claimKey, hadPod, type Retention } from "../model/claim.ts";
 import { type Pool, poolOf } from "../pool/pool.ts";
 import type { Stored } from "../store/store.ts";
-import { hadPod } from "./claim-owner.ts";
 import { decideRetention, type OwnerState, type RetentionDecision } from "./retention.ts";
 import { ServerTimes } from "./server-times.ts";
 

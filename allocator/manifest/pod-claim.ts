@@ -3,7 +3,7 @@
 import { isRefusal } from "../base/errors.ts";
 import type { Labels } from "../base/ports.ts";
 import { requestsAddress } from "../model/address-request.ts";
-import { type Claim, claimKey } from "../model/claim.ts";
+import { type Claim, claimKey, hadPod } from "../model/claim.ts";
 import { workloadOf } from "../model/claim-workload.ts";
 import { isFoundByName } from "../model/identity.ts";
 import { ASSIGNED_CLAIM, ASSIGNED_TOKEN, readRequest } from "./annotations.ts";
@@ -39,13 +39,22 @@ export function matchesRef({ token }: ClaimRef, { identity, binding }: Claim): b
 }
 
 /**
- * Whether a pod that was given none and asks for none does without the claim of its name: the claim is for the ordinal of
- * a workload, whose template has stopped asking; or the pod is up, with an address that it keeps as long as it lives. It
- * must not find one when its next sandbox starts.
+ * Whether a pod that was given none and asks for none does without the claim of its name. It does, unless the claim speaks for every pod
+ * of the name. A pod that is up keeps the address that it has as long as it lives, and must not find a claim when its next
+ * sandbox starts.
  */
 export function doesWithout(annotations: Labels, claim: Claim, isUp: boolean): boolean {
   if (annotations[ASSIGNED_CLAIM] !== undefined) return false;
-  if (!isUp && (claim.handMade === true || workloadOf(claim) === undefined)) return false;
+  if (!isUp && speaksForName(claim)) return false;
   const asked = readRequest(annotations);
   return !isRefusal(asked) && !requestsAddress(asked);
+}
+
+/**
+ * Whether it is for a pod that asks for nothing, if that is called like it: somebody made it by hand, or a pod by itself had it before.
+ * One that only a review has made says nothing of such a pod: it may be forged, or of a create that was refused. Nor does an
+ * ordinal whose template has stopped asking: it goes back.
+ */
+export function speaksForName(claim: Claim): boolean {
+  return claim.handMade === true || (workloadOf(claim) === undefined && hadPod(claim));
 }

@@ -127,6 +127,11 @@ export function isBound(claim: Claim): boolean {
   return claim.binding !== undefined && claim.binding.node !== "";
 }
 
+/** A pod was bound to it, or a sandbox had its addresses. */
+export function hadPod(claim: Claim): boolean {
+  return isBound(claim) || claim.status.attachment !== undefined;
+}
+
 export function isReserved(claim: Claim): boolean {
   return claim.nonce !== "" && claim.releasing !== true;
 }

@@ -3,9 +3,9 @@ import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import fc from "fast-check";
 import { ANNOTATION_FORMATS } from "../../allocator/manifest/annotations.ts";
+import { FENCED, OUT_OF_SERVICE } from "../../allocator/manifest/node-fence.ts";
 import { APPS, KRUISE, type KubeItem } from "../../kube/api/resource.ts";
 import { refTo } from "../../test/support/fixtures.ts";
-import { FENCED, OUT_OF_SERVICE } from "../../allocator/manifest/node-fence.ts";
 import { namespaceFacts, observedNode, observedPod, observedWorkload } from "./projections.ts";
 
 /** An object as a list has it: without kind and apiVersion, and with what nobody needs. */

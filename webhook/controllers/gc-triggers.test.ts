@@ -3,6 +3,7 @@ import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import { noopLogger } from "../../allocator/base/ports.ts";
 import { RecordCache } from "../../allocator/cache/cache.ts";
+import { OUT_OF_SERVICE } from "../../allocator/manifest/node-fence.ts";
 import type { Claim } from "../../allocator/model/claim.ts";
 import { type KubeItem, NODES, PODS, type Resource } from "../../kube/api/resource.ts";
 import { ScriptedConnection } from "../../kube/testing/scripted-connection.ts";
@@ -10,7 +11,6 @@ import { turns } from "../../kube/testing/turns.ts";
 import { Reflector } from "../../kube/watch/reflector.ts";
 import { ManualClock } from "../../system/testing/manual-clock.ts";
 import { bindingTo, claimRecord, storedAs } from "../../test/support/fixtures.ts";
-import { OUT_OF_SERVICE } from "../../allocator/manifest/node-fence.ts";
 import { observedNode, observedPod } from "../cluster-state/projections.ts";
 import { startGcTriggers } from "./gc-triggers.ts";
 

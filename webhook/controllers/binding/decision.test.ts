@@ -8,7 +8,7 @@ import {
   ASSIGNED_TOKEN,
 } from "../../../allocator/manifest/annotations.ts";
 import type { Claim } from "../../../allocator/model/claim.ts";
-import { bindingTo, claimRecord, NOW, viewOf } from "../../../test/support/fixtures.ts";
+import { attachmentOf, bindingTo, claimRecord, NOW, viewOf } from "../../../test/support/fixtures.ts";
 import type { ObservedPod } from "../../cluster-state/observed-objects.ts";
 import { type BindDecision, decideBinding, RESOLVE_TOKEN_AFTER_MS } from "./decision.ts";
 
@@ -51,6 +51,9 @@ async function outcome(pod: ObservedPod, claims: readonly Claim[], facts = NONE,
 
 describe("lookAt", () => {
   const own = claimRecord();
+  const asksNothing = { ...POD, annotations: {} };
+  const forged = claimRecord({ identity: { kind: "Pod", apiVersion: "v1", name: "mysql-0" } });
+  const used = { ...forged.status, attachment: attachmentOf("mysql-0", { detached: true }) };
   const elsewhere = claimRecord({ binding: bindingTo("mysql-0", "y") });
   const rows: readonly (readonly [
     string,
@@ -93,6 +96,24 @@ describe("lookAt", () => {
     ["settled", "exempt", { ...POD, exempt: true }, [own]],
     ["settled", "being deleted", { ...POD, deleting: true }, [own]],
     ["settled", "it asks for nothing and was given none", { ...POD, annotations: {} }, [own]],
+    [
+      "settled",
+      "it asks for nothing, and a review alone has made the claim of its name",
+      asksNothing,
+      [forged],
+    ],
+    [
+      "due",
+      "it asks for nothing, and somebody made the claim of its name",
+      asksNothing,
+      [{ ...forged, handMade: true }],
+    ],
+    [
+      "due",
+      "it asks for nothing, and a pod of its name had the claim before",
+      asksNothing,
+      [{ ...forged, status: used }],
+    ],
     ["settled", "succeeded", { ...POD, ended: true }, [own]],
     ["settled", "failed, without a claim", { ...POD, ended: true }, []],
     ["due", "running, and not bound: it was when the binder could not", { ...POD, phase: "Running" }, [own]],
