@@ -150,8 +150,9 @@ export class BlockCluster {
   }
 
   async end({ pod, said }: Box): Promise<void> {
-    await pod.node.runtime.del(said);
+    // before the call: another pod may have its addresses before this process hears that the call has ended
     for (const box of this.#boxes) if (box.said === said) this.#boxes.delete(box);
+    await pod.node.runtime.del(said);
   }
 
   async forget(pod: PlainPod): Promise<void> {
