@@ -86,7 +86,8 @@ export function requestFromSpec(
 ): AllocationRequest {
   const podIdentity = { kind: "named", claim: claim.name, identity: claim.identity } as const;
   const input = { podIdentity, request: {}, namespace, podLabels: {}, start: 0, ...given };
-  const request = requestForClaim(input, { ...claim, addresses: [], nonce: "" });
+  const unreserved = { ...claim, addresses: [], nonce: "" };
+  const request = { ...requestForClaim(input, unreserved), fromSpec: true } as const;
   const { takesOver } = claim;
   if (takesOver === undefined) return request;
   const ask = { ...request.ask, takesOver };

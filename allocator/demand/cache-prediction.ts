@@ -4,7 +4,7 @@ import { isRefusal, type Refusal } from "../base/errors.ts";
 import type { Context } from "../cache/context.ts";
 import { isCooldownOver, isLeftBy } from "../lifecycle/acquire.ts";
 import { claimConflict } from "../lifecycle/claim-conflicts.ts";
-import { withClaimSpec } from "../lifecycle/existing-claim.ts";
+import { withClaimByHand, withClaimSpec } from "../lifecycle/existing-claim.ts";
 import { type AllocationRequest, isUpToDate } from "../lifecycle/reserve.ts";
 import { claimKey, isReserved } from "../model/claim.ts";
 import { isBackedByClaim, isHeldBy, type Reservation } from "../model/reservation.ts";
@@ -22,10 +22,12 @@ export function predictFromCache(
   const { view } = context;
   const known = view.claim(claimKey(resolved.key));
   const claim = known?.record;
-  const allocation = withClaimSpec(resolved, claim);
+  const said = withClaimSpec(resolved, claim);
   if (claim?.releasing === true || claim?.deleting === true) return { kind: "try" };
-  const barred = claimConflict(claim, allocation.identity);
+  const barred = claimConflict(claim, said.identity);
   if (barred !== undefined) return barred;
+  const allocation = withClaimByHand(view, said, claim);
+  if (isRefusal(allocation)) return allocation;
   const plan = planAddresses(view, { ...allocation.ask, holds: claim?.addresses ?? [] });
   if (isRefusal(plan)) return plan;
   const refusal = takenAlready(context, allocation, plan);
@@ -39,7 +41,9 @@ export function predictFromCache(
 export function isSatisfied({ view }: Pick<Context, "view">, resolved: AllocationRequest): boolean {
   const claim = view.claim(claimKey(resolved.key))?.record;
   if (claim === undefined || !isReserved(claim)) return false;
-  const plan = planAddresses(view, { ...withClaimSpec(resolved, claim).ask, holds: claim.addresses });
+  const allocation = withClaimByHand(view, withClaimSpec(resolved, claim), claim);
+  if (isRefusal(allocation)) return false;
+  const plan = planAddresses(view, { ...allocation.ask, holds: claim.addresses });
   return !isRefusal(plan) && isAsPlanned(plan, claim.addresses);
 }
 

@@ -32,7 +32,20 @@ export async function dryRun(
   claimedEarlier: ReadonlySet<Address> = new Set(),
 ): Promise<DryRunResult | Refusal> {
   const key = claimKey(allocation.key);
-  const known = (await readClaim(context, key))?.record;
+  const seen = (await readClaim(context, key))?.record;
+  const would = await dryRunWith(context, allocation, seen, claimedEarlier);
+  if (!isRefusal(would) || seen?.handMade !== true) return would;
+  // what a person made he may have deleted or changed a moment ago, which the view did not hear of
+  const stored = (await context.store.get("claim", key))?.record;
+  return await dryRunWith(context, allocation, stored, claimedEarlier);
+}
+
+async function dryRunWith(
+  context: DryRun,
+  allocation: AllocationRequest,
+  known: Claim | undefined,
+  claimedEarlier: ReadonlySet<Address>,
+): Promise<DryRunResult | Refusal> {
   const claim = known?.releasing === true && known.deleting !== true ? undefined : known;
   // that a slot is free, although another pod was told of it, is for whoever asks about slots to say
   const instead = claim?.binding?.token ?? "";

@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import { assertClean } from "../../test/support/books.ts";
-import { addrs, applicantOf, claimRecord, DB_POOL, granted } from "../../test/support/fixtures.ts";
+import { addrs, applicantOf, claimRecord, DB_POOL, granted, refusalOf } from "../../test/support/fixtures.ts";
 import { openWorld, type World } from "../../test/support/world.ts";
 import { type AllocationRequest, reserve } from "../lifecycle/reserve.ts";
 import type { Request } from "../model/address-request.ts";
@@ -101,15 +101,79 @@ describe("a pod that is only sticky", () => {
 });
 
 describe("a pod that says what it wants", () => {
-  for (const request of [{ pools: ["db"] }, { families: ["IPv4", "IPv6"], sticky: true }] as const) {
-    it(`gets ${JSON.stringify(request)}, whoever made its claim`, async () => {
-      await using world = await openWorld({ pools: [DB_POOL] });
-      await world.authority.create("claim", handMade({ addresses: addrs("10.20.0.70") }));
+  const has = { addresses: addrs("10.20.0.70") };
+  const served: readonly (readonly [Request, Claim["request"]])[] = [
+    [{ entries: [addrs("10.20.0.70")] }, has],
+    [{ pools: ["db"] }, has],
+    [{ families: ["IPv4"], sticky: true }, has],
+    [{ pools: ["db"] }, { families: ["IPv4"] }],
+    [
+      { families: ["IPv4"], sticky: true },
+      { pools: ["db"], families: ["IPv4"] },
+    ],
+  ];
+  const refused: readonly (readonly [Request, Claim["request"], string, string])[] = [
+    [{ entries: [addrs("10.20.0.71")] }, has, "10.20.0.70", "10.20.0.71"],
+    [{ entries: [addrs("10.20.0.70", "fd00:20::7")] }, has, "10.20.0.70", "10.20.0.70, fd00:20::7"],
+    [{ pools: ["web"] }, has, "10.20.0.70", "an address of pool web"],
+    [{ families: ["IPv4", "IPv6"], sticky: true }, has, "10.20.0.70", "IPv4 and IPv6 addresses of pool any"],
+    [
+      { families: ["IPv6"], sticky: true },
+      { families: ["IPv4"] },
+      "IPv4 addresses of pool any",
+      "IPv6 addresses of pool any",
+    ],
+    [{ pools: ["web"] }, { pools: ["db"] }, "an address of pool db", "an address of pool web"],
+  ];
+  for (const reserved of [false, true]) {
+    const state = reserved ? "is reserved" : "was just made";
+    async function opened(said: Claim["request"]): Promise<World> {
+      const world = await openWorld({ pools: [DB_POOL] });
+      await world.authority.create("claim", handMade(said));
       await world.settle();
-      const addresses = await got(world, request);
-      assert.equal(addresses.length, 2);
-    });
+      if (reserved) await got(world, {});
+      await world.settle();
+      return world;
+    }
+
+    for (const [request, said] of served) {
+      it(`as ${JSON.stringify(request)} gets what a person made for it as ${JSON.stringify(said)}, when that ${state}`, async () => {
+        await using world = await opened(said);
+        const before = (await world.authority.get("claim", "shop/licence"))?.record.addresses ?? [];
+        const addresses = await got(world, request);
+        assert.equal(addresses.length, 1);
+        if (reserved) assert.deepEqual(addresses, before);
+        await assertClean(world);
+      });
+    }
+
+    for (const [request, said, its, asked] of refused) {
+      if (reserved && said.addresses === undefined) continue;
+      it(`as ${JSON.stringify(request)} is refused where a person made ${JSON.stringify(said)}, which ${state}`, async () => {
+        await using world = await opened(said);
+        const before = world.dump();
+        const words = `CLAIM_BUSY: claim shop/licence was made by hand and ${reserved ? "holds" : "is for"} ${its}, and this asks for ${asked}; ask for what the claim has, or delete the claim or change its spec.request`;
+        const resolved = await requestFor(world, request);
+        for (const seen of ["nothing", "workload", "pod"] as const)
+          assert.equal(refusalOf(await reserve(world.context, resolved, seen)), words);
+        assert.equal(refusalOf(await dryRun(world.context, resolved)), words);
+        const predicted = predictFromCache(world.context, resolved);
+        assert.equal(predicted.kind === "refused" ? refusalOf(predicted) : "", words);
+        assert.equal(world.dump(), before);
+      });
+    }
   }
+
+  it("gets it as soon as the claim that a person made is deleted, whether or not the view has heard of that", async () => {
+    await using world = await openWorld({ pools: [DB_POOL] });
+    await world.authority.create("claim", handMade(has));
+    await world.settle();
+    const resolved = await requestFor(world, { entries: [addrs("10.20.0.71")] });
+    const there = (await world.authority.get("claim", "shop/licence")) ?? assert.fail("no claim");
+    await world.authority.remove("claim", there);
+    granted(await dryRun(world.context, resolved));
+    assert.deepEqual(granted(await reserve(world.context, resolved, "nothing")).addresses, ["10.20.0.71"]);
+  });
 });
 
 describe("a claim that was made for a pod", () => {

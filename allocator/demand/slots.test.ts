@@ -189,8 +189,13 @@ describe("a set of four", () => {
     const running = { name: "web-slot-1", uid: "u1", node: "node-a", token: "" };
     granted(await bind(world.context, "shop/web-slot-1", running, NO_PROOF));
     await world.settle();
+    const makeWay = (n: number) => `give pod web-slot-${n} another name, or delete it`;
+    const next = [
+      `no pod was seen that has this claim; if Pod web-slot-0 is not there, the name is free 2 minutes after the last pod was admitted for it; if it is, ${makeWay(0)}`,
+      `${makeWay(1)}; if it is gone, the claim is released when its pods are gone: try again in a moment`,
+    ];
     const taken = (n: number) =>
-      `the name of slot ${n} is taken by claim shop/web-slot-${n} of Pod web-slot-${n}, which holds 10.20.0.17${n}: give pod web-slot-${n} another name, or delete it`;
+      `the name of slot ${n} is taken by claim shop/web-slot-${n} of Pod web-slot-${n}, which holds 10.20.0.17${n}: ${next[n]}`;
     const list = entries("10.20.0.70;10.20.0.71");
     const refused = `SET_EXHAUSTED: none of the 2 entries of the set can be used: ${taken(0)}; ${taken(1)}`;
     assert.equal(await slotOf(world, list), refused);

@@ -36,6 +36,8 @@ export interface AllocationRequest {
   readonly isKeptForOwner?: (claim: Claim) => Promise<boolean>;
   /** The claim whose addresses this one may take when no claim relies on them. */
   readonly takesOver?: Predecessor;
+  /** It says what the claim of the name says itself: nobody else's request changes what a person made. */
+  readonly fromSpec?: true;
   /** A person asks, for the claim that he has made: no other claim of the name will do. */
   readonly byHand?: true;
 }

@@ -2,12 +2,21 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import { entries, ordinalAllocation, podAllocation } from "../../test/support/allocation-requests.ts";
-import { claimRecord, DB_POOL, granted, refusalOf, reservationRecord } from "../../test/support/fixtures.ts";
+import {
+  bindingTo,
+  claimRecord,
+  DB_POOL,
+  granted,
+  refusalOf,
+  reservationRecord,
+} from "../../test/support/fixtures.ts";
 import { openWorld } from "../../test/support/world.ts";
 import { dryRun } from "../demand/dry-run.ts";
 import type { Claim } from "../model/claim.ts";
 import { claimConflict } from "./claim-conflicts.ts";
 import { reserve } from "./reserve.ts";
+
+const BARE = { kind: "Pod", apiVersion: "v1", name: "web-slot-0" };
 
 describe("a claim of the same name", () => {
   const cases: readonly (readonly [string, Claim["identity"], string])[] = [
@@ -55,9 +64,31 @@ describe("a claim of the same name", () => {
   const told: readonly (readonly [string, Partial<Claim>, Claim["identity"], string])[] = [
     [
       "a pod, to a slot",
-      { name: "web-slot-0", identity: { kind: "Pod", apiVersion: "v1", name: "web-slot-0" } },
+      { name: "web-slot-0", identity: BARE, binding: bindingTo("web-slot-0", "node-a") },
       slot0,
-      "the name of slot 0 is taken by claim shop/web-slot-0 of Pod web-slot-0, which holds 10.20.0.70: give pod web-slot-0 another name, or delete it",
+      "the name of slot 0 is taken by claim shop/web-slot-0 of Pod web-slot-0, which holds 10.20.0.70: give pod web-slot-0 another name, or delete it; if it is gone, the claim is released when its pods are gone: try again in a moment",
+    ],
+    [
+      "a pod that nobody saw, to a slot",
+      { name: "web-slot-0", identity: BARE },
+      slot0,
+      "the name of slot 0 is taken by claim shop/web-slot-0 of Pod web-slot-0, which holds 10.20.0.70: no pod was seen that has this claim; if Pod web-slot-0 is not there, the name is free 2 minutes after the last pod was admitted for it; if it is, give pod web-slot-0 another name, or delete it",
+    ],
+    [
+      "a pod that is gone and keeps it, to a slot",
+      { name: "web-slot-0", identity: BARE, retained: { since: 0, because: "deleted" } },
+      slot0,
+      "the name of slot 0 is taken by claim shop/web-slot-0 of Pod web-slot-0, which holds 10.20.0.70: if Pod web-slot-0 is not to come back, give the claim back: berthctl release shop/web-slot-0",
+    ],
+    [
+      "a machine that nobody saw, to an ordinal",
+      {
+        name: "db-0",
+        identity: { kind: "VirtualMachineInstance", apiVersion: "kubevirt.io/v1", name: "db-0" },
+        binding: { token: "t1", podName: "", podUID: "", node: "", since: 0 },
+      },
+      { kind: "StatefulSet", apiVersion: "apps/v1", name: "db", ordinal: 0 },
+      "the name of ordinal 0 is taken by claim shop/db-0 of VirtualMachineInstance db-0, which holds 10.20.0.70: no pod was seen that has this claim; if VirtualMachineInstance db-0 is not there, the name is free 2 minutes after the last pod was admitted for it; if it is, rename or delete VirtualMachineInstance db-0",
     ],
     [
       "a person, to a slot",
@@ -65,14 +96,18 @@ describe("a claim of the same name", () => {
         name: "web-slot-0",
         handMade: true,
         addresses: [],
-        identity: { kind: "Pod", apiVersion: "v1", name: "web-slot-0" },
+        identity: BARE,
       },
       slot0,
       "the name of slot 0 is taken by claim shop/web-slot-0 of Pod web-slot-0: delete that claim, or create it under another name",
     ],
     [
       "a Job that may be gone, to a StatefulSet's ordinal",
-      { name: "ji-0", identity: { kind: "Job", apiVersion: "batch/v1", name: "ji", ordinal: 0 } },
+      {
+        name: "ji-0",
+        identity: { kind: "Job", apiVersion: "batch/v1", name: "ji", ordinal: 0 },
+        binding: bindingTo("ji-0-x7k2p", "node-a"),
+      },
       { kind: "StatefulSet", apiVersion: "apps/v1", name: "ji", ordinal: 0 },
       "the name of ordinal 0 is taken by claim shop/ji-0 of Job ji, ordinal 0, which holds 10.20.0.70: rename or delete Job ji; if it is gone, the claim is released when its pods are gone: try again in a moment",
     ],

@@ -1,10 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import { type Refusal, refuse } from "../base/errors.ts";
-import { type Binding, type Claim, type ClaimKey, claimKey, type Identity } from "../model/claim.ts";
+import {
+  type Binding,
+  type Claim,
+  type ClaimKey,
+  claimKey,
+  type Identity,
+  isReserved,
+} from "../model/claim.ts";
 import { canInherit, describeIdentity, isAnonymous, isFoundByName } from "../model/identity.ts";
 import type { AddressConstraints } from "../planning/address-plan.ts";
-import { deletionPending, isDetached } from "./bind.ts";
+import { deletionPending, HOLD_TIMEOUT_MS, isDetached } from "./bind.ts";
 
 /** Why the claim is not for this identity, or for nobody any more. */
 export function claimConflict(claim: Claim | undefined, identity: Identity): Refusal | undefined {
@@ -55,6 +62,22 @@ export function keptForWorkload(claim: Claim, ask: AddressConstraints): Refusal 
   );
 }
 
+/** The words for other addresses than those of a claim that a person made: only he changes it. */
+export function madeByHandForOthers(claim: Claim, ask: AddressConstraints): Refusal {
+  const key = claimKey(claim);
+  const { addresses: entry, ...any } = claim.request;
+  const addresses = isReserved(claim) ? claim.addresses : [];
+  const its =
+    addresses.length > 0
+      ? `holds ${addresses.join(", ")}`
+      : `is for ${wanted(entry === undefined ? any : { entry })}`;
+  return refuse(
+    "CLAIM_BUSY",
+    `claim ${key} was made by hand and ${its}, and this asks for ${wanted(ask)}; ask for what the claim has, or delete the claim or change its spec.request`,
+    { claim: key, address: addresses.join(",") },
+  );
+}
+
 /** The words for a change that nobody wants any more. */
 export function podGone(of: ClaimKey): Refusal {
   const key = claimKey(of);
@@ -80,8 +103,9 @@ export function nameConflict({ name, identity: its, handMade }: Claim, identity:
   return isAnonymous(name, its) !== isAnonymous(name, identity) || !canInherit(its, identity);
 }
 
-/** What is told of a claim to whoever comes with its name. */
-type Namesake = Pick<Claim, "namespace" | "name" | "addresses" | "handMade" | "retained" | "identity">;
+/** What is told of a claim to whoever comes with its name. Without a status it is one that a workload which is there will have. */
+type Namesake = Pick<Claim, "namespace" | "name" | "addresses" | "handMade" | "retained" | "identity"> &
+  Partial<Pick<Claim, "binding" | "status">>;
 
 /** The words for a claim that another identity has by the same name, or will have, to the one who asks. */
 export function namesake(claim: Namesake, asker: Identity): Refusal {
@@ -114,10 +138,18 @@ function nextStep(claim: Namesake): string {
   const { handMade, retained, identity } = claim;
   const { kind, name } = identity;
   if (handMade === true) return "delete that claim, or create it under another name";
-  if (kind === "Pod") return `give pod ${name} another name, or delete it`;
   if (retained !== undefined)
     return `if ${kind} ${name} is not to come back, give the claim back: berthctl release ${claimKey(claim)}`;
-  return `rename or delete ${kind} ${name}; if it is gone, the claim is released when its pods are gone: try again in a moment`;
+  const makeWay =
+    kind === "Pod" ? `give pod ${name} another name, or delete it` : `rename or delete ${kind} ${name}`;
+  if (isUnseen(claim))
+    return `no pod was seen that has this claim; if ${kind} ${name} is not there, the name is free ${HOLD_TIMEOUT_MS / 60_000} minutes after the last pod was admitted for it; if it is, ${makeWay}`;
+  return `${makeWay}; if it is gone, the claim is released when its pods are gone: try again in a moment`;
+}
+
+/** All that is known is what reviews said: anybody may send those. */
+function isUnseen({ binding, status }: Namesake): boolean {
+  return status !== undefined && status.attachment === undefined && (binding?.podUID ?? "") === "";
 }
 
 function changed(claim: Claim, ask: AddressConstraints): Refusal {
@@ -130,8 +162,13 @@ function changed(claim: Claim, ask: AddressConstraints): Refusal {
   );
 }
 
-function wanted({ entry, pools }: AddressConstraints): string {
-  return entry?.join(", ") ?? `an address of pool ${pools?.join(", ") ?? "any"}`;
+function wanted({
+  entry,
+  pools,
+  families,
+}: Pick<AddressConstraints, "entry" | "pools" | "families">): string {
+  const which = families === undefined ? "an address" : `${families.join(" and ")} addresses`;
+  return entry?.join(", ") ?? `${which} of pool ${pools?.join(", ") ?? "any"}`;
 }
 
 /**

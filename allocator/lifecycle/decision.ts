@@ -16,7 +16,7 @@ import {
   movesWithItsPod,
   userClaimConflict,
 } from "./claim-conflicts.ts";
-import { withClaimOwner, withClaimSpec } from "./existing-claim.ts";
+import { withClaimByHand, withClaimOwner, withClaimSpec } from "./existing-claim.ts";
 import { planBeside } from "./plan-beside.ts";
 
 /** Who decides: whoever is to write may write to find out (takes a mark away, makes a hole in a block), a dry run reads. */
@@ -46,9 +46,11 @@ export async function decide(
   claim: Claim | undefined,
   mode: Mode,
 ): Promise<Decision | Refusal> {
-  const asked = withClaimSpec(requested, claim);
-  const barred = barredFor(claim, asked);
+  const said = withClaimSpec(requested, claim);
+  const barred = barredFor(claim, said);
   if (barred !== undefined) return barred;
+  const asked = withClaimByHand(context.view, said, claim);
+  if (isRefusal(asked)) return asked;
   const allocation = await withClaimOwner(asked, claim);
   const held = claim === undefined ? [] : await mode.heldBy(claim);
   const plan = await planFor(context, allocation, { claim, held, mode });

@@ -1,9 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
+import { isDeepStrictEqual } from "node:util";
+import type { Refusal } from "../base/errors.ts";
+import type { RecordReader } from "../cache/reader.ts";
 import { type Claim, type Identity, isReserved } from "../model/claim.ts";
 import { isSameUid } from "../model/identity.ts";
 import { isSameGroup } from "../model/workload-kinds.ts";
-import type { AddressConstraints } from "../planning/address-plan.ts";
+import { type AddressConstraints, unconstrained } from "../planning/address-plan.ts";
 import type { AllocationRequest } from "./allocation-request.ts";
+import { isSame } from "./bind.ts";
+import { madeByHandForOthers } from "./claim-conflicts.ts";
 
 /** What a claim that is there asks for by itself: to stay as it is, or what a person wrote until it is reserved. */
 function askOfClaim(ask: AddressConstraints, claim: Claim): AddressConstraints {
@@ -33,6 +38,39 @@ export function withClaimSpec<T extends Constrained>(allocation: T, claim: Claim
   if (followsClaim === "handMade" && claim.handMade !== true) return allocation;
   const { request, retention } = claim;
   return { ...allocation, request, retention, ask: askOfClaim(allocation.ask, claim) };
+}
+
+/**
+ * A claim that a person made is changed by its author alone: whoever else comes with its name has the addresses that it has,
+ * or will have. A refusal, if he asks for others. The same allocation, if no such claim is in its way.
+ */
+export function withClaimByHand(
+  view: RecordReader,
+  allocation: AllocationRequest,
+  claim: Claim | undefined,
+): AllocationRequest | Refusal {
+  if (claim?.handMade !== true || allocation.byHand === true || allocation.fromSpec === true)
+    return allocation;
+  const { ask } = allocation;
+  const { request } = claim;
+  const its = isReserved(claim) ? claim.addresses : request.addresses;
+  if (its !== undefined) {
+    const fits =
+      ask.entry === undefined ? unconstrained(view, ask, its) === undefined : isSame(ask.entry, its);
+    return fits ? { ...allocation, ask: { ...ask, entry: its } } : madeByHandForOthers(claim, ask);
+  }
+  if (isOther(ask.pools, request.pools) || isOther(ask.families, request.families))
+    return madeByHandForOthers(claim, ask);
+  const { pools = ask.pools, families = ask.families } = request;
+  const both = {
+    ...(pools === undefined ? {} : { pools }),
+    ...(families === undefined ? {} : { families }),
+  };
+  return { ...allocation, ask: { ...ask, ...both } };
+}
+
+function isOther(asked: readonly string[] | undefined, said: readonly string[] | undefined): boolean {
+  return asked !== undefined && said !== undefined && !isDeepStrictEqual(asked, said);
 }
 
 /**

@@ -44,8 +44,10 @@ async function reserveAlone(
   seen: Seen,
 ): Promise<Reserved | Refusal> {
   const key = claimKey(allocation.key);
-  let sure = !looksNew(context, allocation);
-  let known = sure ? await knownClaim(context, allocation) : undefined;
+  const isNew = looksNew(context, allocation);
+  let known = isNew ? undefined : await knownClaim(context, allocation);
+  // what a person made he may have deleted or changed a moment ago, which the view did not hear of
+  let sure = !isNew && (known?.record.handMade !== true || allocation.byHand === true);
   for (let round = 0; round < MAX_ATTEMPTS; round++) {
     const current = await finished(context, known);
     const attempt = await inTurn(context, allocation.ask, () =>

@@ -106,6 +106,33 @@ if (havePartsOrSkip(["etcd", "kube-apiserver", "kubectl"])) {
     const claimFor = (name: string, address: string) =>
       claimObject(name, { request: { addresses: [address] } });
 
+    it("keeps its addresses from a pod and a StatefulSet of its name that ask for others, in words", async () => {
+      const names = { keeper: "10.71.0.30", "keepers-0": "10.71.0.31" };
+      for (const [name, address] of Object.entries(names)) {
+        await applied(claimFor(name, address));
+        await condition(name, "Ready", "Reserved");
+      }
+      const annotations = { "berth.dev/ips": "10.71.0.39" };
+      const words = (name: string, has: string) =>
+        `claim ${NAMESPACE}/${name} was made by hand and holds ${has}, and this asks for 10.71.0.39; ask for what the claim has, or `;
+      const bare = await createPod(plane, pod("keeper", { annotations }), NAMESPACE);
+      assert.ok(typeof bare === "string" && bare.includes(words("keeper", "10.71.0.30")), String(bare));
+      const set = await applied({
+        ...{
+          apiVersion: "apps/v1",
+          kind: "StatefulSet",
+          metadata: { name: "keepers", namespace: NAMESPACE },
+        },
+        spec: { serviceName: "keepers", ...workloadSpec("keepers", { annotations }) },
+      });
+      assert.ok(set.includes(words("keepers-0", "10.71.0.31")), set);
+      for (const [name, address] of Object.entries(names))
+        assert.deepEqual((await store.get("claim", `${NAMESPACE}/${name}`))?.record.addresses, [address]);
+      const own = { annotations: { "berth.dev/ips": "10.71.0.30" } };
+      const kept = await madePod(plane, pod("keeper", own), NAMESPACE);
+      assert.equal(kept.metadata.annotations?.["berth.dev/addresses"], "10.71.0.30");
+    });
+
     it("for a pod that is up with an address of its node's ranges is the next pod's, in words", async () => {
       const { item, ref } = await made("ranger");
       assert.deepEqual(await node.runtime.add(sandbox(ref, "r1")), ["10.9.0.2/24"]);
