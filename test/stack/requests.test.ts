@@ -141,8 +141,8 @@ describe("requests", () => {
     for (const [name, address] of Object.entries(names))
       made.push(await site.api.create(claim("shop", name, { request: { addresses: [address] } })));
     const words = (name: string, has: string) =>
-      `claim shop/${name} was made by hand and holds ${has}, and this asks for 10.20.0.98; ask for what the claim has, or delete the claim or change its spec.request`;
-    const ips = { "berth.dev/ips": "10.20.0.98" };
+      `claim shop/${name} was made by hand and holds ${has}, and this asks for 10.20.0.148; ask for what the claim has, or delete the claim or change its spec.request`;
+    const ips = { "berth.dev/ips": "10.20.0.148" };
     const bare = await site.api.refusal(pod("shop", "scan", ips));
     assert.deepEqual([bare.reason, bare.message], ["CLAIM_BUSY", words("scan", "10.20.0.92")]);
     const set = await site.api.refusal(statefulSet("shop", "scan-set", { replicas: 1 }, ips));
@@ -152,12 +152,12 @@ describe("requests", () => {
     );
     const held = await site.stack.holders();
     for (const [name, address] of Object.entries(names)) assert.equal(held[address], `shop/${name}`);
-    assert.equal(held["10.20.0.98"], undefined);
+    assert.equal(held["10.20.0.148"], undefined);
     const running = await site.run(pod("shop", "scan", { "berth.dev/ips": "10.20.0.92" }));
     assert.deepEqual(running.addresses, ["10.20.0.92/24"]);
     await site.end(running);
     for (const one of made) await site.api.delete(one);
-    assert.deepEqual((await site.run(pod("shop", "scan", ips))).addresses, ["10.20.0.98/24"]);
+    assert.deepEqual((await site.run(pod("shop", "scan", ips))).addresses, ["10.20.0.148/24"]);
   });
 
   it("E0109 a pod that asked and went past admission never gets another address", async () => {
