@@ -4,6 +4,7 @@ import { type Claim, isReserved, type RetentionChoice } from "../../allocator/mo
 import type { Stored } from "../../allocator/store/store.ts";
 import type { Books, Written } from "../model/books.ts";
 import { FORMER_UID } from "./cast.ts";
+import type { ClaimReads } from "./claim-reads.ts";
 import type { Cluster } from "./cluster.ts";
 import type { Doubt } from "./doubt.ts";
 import type { Process } from "./process.ts";
@@ -25,7 +26,7 @@ export interface Permit {
 
 /**
  * Invariant 5, from what is true and not from what a process knew: an identity keeps its addresses until its owner did
- * not want it at some moment since the process that lets them go read the claim, and the retention allows it, or
+ * not want it at some moment since the process that lets them go came to know the claim, and the retention allows it, or
  * a person said so.
  */
 export class LettingGo {
@@ -36,21 +37,21 @@ export class LettingGo {
   /** want/claim, or aspect and words/claim -> when it last was so, in happenings */
   readonly #last = new Map<string, number>();
   readonly #before = new Map<string, Claim>(); // claim -> as it was before its last change
-  readonly #reads = new WeakMap<Process, Map<string, number>>(); // process -> claim@revision -> when it first read it
+  readonly #reads: ClaimReads;
   readonly #permits = new Set<Permit>();
 
-  constructor(of: { books: Books; cluster: Cluster; doubt: Doubt; schedule: Schedule }) {
+  constructor(of: {
+    books: Books;
+    cluster: Cluster;
+    doubt: Doubt;
+    reads: ClaimReads;
+    schedule: Schedule;
+  }) {
     this.#books = of.books;
     this.#cluster = of.cluster;
     this.#doubt = of.doubt;
+    this.#reads = of.reads;
     this.#schedule = of.schedule;
-  }
-
-  onRead(process: Process, { key, revision }: Stored<"claim">): void {
-    const reads = this.#reads.get(process) ?? new Map<string, number>();
-    this.#reads.set(process, reads);
-    const id = `${key}@${revision}`;
-    if (!reads.has(id)) reads.set(id, this.#schedule.count);
   }
 
   /** The process may release what the permit says, until the returned function is called. */
@@ -88,12 +89,9 @@ export class LettingGo {
    * ADR 0007: a claim that is there changes as a pod says which is in the cluster, and not as its review said; or it
    * becomes an ordinal's whose StatefulSet is in the cluster and wants it, with the addresses that it has.
    */
-  #judgeChange(
-    { key, revision, record: was }: Stored<"claim">,
-    is: Claim,
-    by: Process | undefined,
-  ): string | undefined {
-    const since = (by && this.#reads.get(by)?.get(`${key}@${revision}`)) ?? 0;
+  #judgeChange(before: Stored<"claim">, is: Claim, by: Process | undefined): string | undefined {
+    const { key, record: was } = before;
+    const since = this.#reads.since(by, before);
     const taken = this.#judgeTaking(key, { was, is }, since);
     if (taken !== undefined) return taken;
     const now = this.#sayings();
@@ -132,7 +130,7 @@ export class LettingGo {
   }
 
   #judgeRelease(stored: Stored<"claim">, by: Process | undefined): string | undefined {
-    const { key, revision, record: claim } = stored;
+    const { key, record: claim } = stored;
     const used = isUsed(claim);
     const isMeant = (permit: Permit) =>
       permit.process === by && permit.isFor(key) && !(permit.unused && used);
@@ -140,7 +138,7 @@ export class LettingGo {
     const soon = releasedTooSoon(stored, BEGIN + this.#schedule.time);
     if (soon !== undefined) return soon;
     if (claim.handMade === true) return `claim ${key} was made by hand and released by nobody's`;
-    const since = (by && this.#reads.get(by)?.get(`${key}@${revision}`)) ?? 0;
+    const since = this.#reads.since(by, stored);
     const wants = this.#wantsSince(key, claim, since);
     if (wants.length === 0) return `claim ${key} was released although its owner wanted it all the time`;
     const isKept = (want: Want) => used && retentionOf(claim, want) === "Retain" && !expires(claim);

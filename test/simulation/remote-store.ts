@@ -15,10 +15,8 @@ import type {
   Stored,
 } from "../../allocator/store/store.ts";
 import type { Books, Written } from "../model/books.ts";
+import type { ClaimReads } from "./claim-reads.ts";
 import { BEGIN, type Process } from "./process.ts";
-
-/** Reads of the authority, told to whoever judges later what the process could know. */
-export type OnRead = (process: Process, kind: Kind, stored: Stored<Kind>) => void;
 
 /** How many claims the API server takes; undefined: any number. It refuses for good, and says so. */
 export interface Quota {
@@ -36,20 +34,25 @@ export class RemoteStore implements Store {
   readonly #process: Process;
   readonly #books: Books;
   readonly #quota: Quota;
-  readonly #onRead: OnRead;
+  readonly #reads: ClaimReads;
 
-  constructor(process: Process, of: { books: Books; quota: Quota; onRead: OnRead }) {
+  constructor(process: Process, of: { books: Books; quota: Quota; reads: ClaimReads }) {
     this.#process = process;
     this.#books = of.books;
     this.#quota = of.quota;
-    this.#onRead = of.onRead;
+    this.#reads = of.reads;
   }
 
   async create<K extends Kind>(kind: K, record: Records[K]): Promise<CreateResult<K>> {
     const now = () => BEGIN + this.#process.post.schedule.time;
     const result = await this.#process.call<CreateResult<K> | typeof USED_UP>({
       what: () => `create ${kind} ${describe(kind, record)}`,
-      act: () => (kind === "claim" && this.#isUsedUp() ? USED_UP : this.#books.create(kind, record, now())),
+      act: () => {
+        if (kind === "claim" && this.#isUsedUp()) return USED_UP;
+        const done = this.#books.create(kind, record, now());
+        this.#told(kind, done.stored);
+        return done;
+      },
       tell: (done) => {
         if (done.kind === "used up") return "REFUSED by the quota";
         return done.kind === "created"
@@ -81,8 +84,8 @@ export class RemoteStore implements Store {
       what: () => `get ${kind} ${key}`,
       act: () => {
         const stored = this.#books.get(kind, key);
-        if (stored !== undefined) this.#onRead(this.#process, kind, stored);
-        return stored;
+        if (stored === undefined || kind !== "claim") return stored;
+        return this.#reads.read(this.#process, stored as Stored<"claim">) as Stored<K>;
       },
       tell: (stored) => (stored === undefined ? "none" : shown(kind, stored)),
     });
@@ -91,16 +94,29 @@ export class RemoteStore implements Store {
   replace<K extends Kind>(kind: K, seen: Stored<K>, next: Records[K]): Promise<ReplaceResult<K>> {
     return this.#process.call({
       what: () => `replace ${kind} ${revision(seen)} by ${describe(kind, next)}`,
-      act: () => this.#books.replace(kind, seen, next),
+      act: () => this.#replace(kind, seen, next),
       tell: told,
     });
+  }
+
+  #replace<K extends Kind>(kind: K, seen: Stored<K>, next: Records[K]): ReplaceResult<K> {
+    if (kind !== "claim") return this.#books.replace(kind, seen, next);
+    const result = this.#reads.restingOn(seen as Stored<"claim">, () =>
+      this.#books.replace(kind, seen, next),
+    );
+    if (result.kind === "replaced") this.#told(kind, result.stored);
+    return result;
   }
 
   report(seen: Stored<"claim">, status: ClaimStatus): Promise<ReplaceResult<"claim">> {
     return this.#process.call({
       what: () =>
         `report ${seen.key} ${revision(seen)} ${status.phase} ${status.attachment?.containerID ?? ""}`,
-      act: () => this.#books.report(seen, status),
+      act: () => {
+        const result = this.#reads.restingOn(seen, () => this.#books.report(seen, status));
+        if (result.kind === "replaced") this.#told("claim", result.stored);
+        return result;
+      },
       tell: told,
     });
   }
@@ -125,7 +141,11 @@ export class RemoteStore implements Store {
   async *list<K extends Kind>(kind: K): AsyncGenerator<Stored<K>, void, void> {
     yield* await this.#process.call({
       what: () => `list ${kind}s`,
-      act: () => this.#books.list(kind),
+      act: () => {
+        const all = this.#books.list(kind);
+        for (const stored of all) this.#told(kind, stored);
+        return all;
+      },
       tell: (all) => `${all.length}`,
     });
   }
@@ -141,17 +161,26 @@ export class RemoteStore implements Store {
       wake?.();
     });
     this.#process.onEnd(stop);
-    yield* this.#relist(kind);
+    yield* this.#heard(kind, this.#relist(kind));
     while (!signal.aborted) {
       if (news.length === 0) await new Promise<void>((resolve) => (wake = resolve));
       const fate = await this.#turn(kind, () => !post.deaf && !post.cut);
       if (fate === "gap") news = this.#relist(kind);
-      yield* news.splice(0, fate === "slow" ? 1 : news.length);
+      yield* this.#heard(kind, news.splice(0, fate === "slow" ? 1 : news.length));
     }
     stop();
   }
 
   async close(): Promise<void> {}
+
+  #heard<K extends Kind>(kind: K, news: readonly Change<K>[]): readonly Change<K>[] {
+    for (const change of news) if (change.type === "put") this.#told(kind, change.stored);
+    return news;
+  }
+
+  #told(kind: Kind, stored: Stored<Kind>): void {
+    if (kind === "claim") this.#reads.told(this.#process, stored as Stored<"claim">);
+  }
 
   #relist<K extends Kind>(kind: K): Change<K>[] {
     const puts = this.#books.list(kind).map((stored): Change<K> => ({ type: "put", stored }));

@@ -79,10 +79,7 @@ export function outfit(process: Process, setting: Setting, role: Role): Outfit {
   const log = watchful(process, witness);
   const cache = new RecordCache(log);
   const { quota } = setting;
-  const remote = new RemoteStore(process, {
-    ...{ books, quota },
-    onRead: (who, kind, stored) => witness.onRead(who, kind, stored),
-  });
+  const remote = new RemoteStore(process, { books, quota, reads: witness.reads });
   const store = tampering.store?.(remote, { role, mirror: cache }) ?? remote;
   const following = syncCache(remote, cache, new AbortController().signal, [...FOLLOWED, "block"]);
   const cluster = new RemoteCluster(setting.cluster, process);

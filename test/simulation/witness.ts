@@ -7,8 +7,8 @@ import type { Address } from "../../allocator/ip/address.ts";
 import { isReturned } from "../../allocator/model/block.ts";
 import { type Claim, claimKey } from "../../allocator/model/claim.ts";
 import { type Pool, type PoolRecord, parsePool } from "../../allocator/pool/pool.ts";
-import type { Kind, Stored } from "../../allocator/store/store.ts";
 import type { Books, Written } from "../model/books.ts";
+import { ClaimReads } from "./claim-reads.ts";
 import type { Cluster } from "./cluster.ts";
 import type { Sandbox } from "./cni-call.ts";
 import { Doubt } from "./doubt.ts";
@@ -32,6 +32,7 @@ export interface WitnessOptions {
 
 /** Sees everything that happens, knows what is true, and compares it with the invariants of the design. */
 export class Witness {
+  readonly reads: ClaimReads;
   readonly #options: WitnessOptions;
   readonly #pools: readonly Pool[];
   readonly #doubt: Doubt;
@@ -46,7 +47,8 @@ export class Witness {
     this.#options = options;
     this.#pools = options.pools.map(parsedPool);
     this.#doubt = new Doubt(books);
-    this.#lettingGo = new LettingGo({ books, cluster, schedule, doubt: this.#doubt });
+    this.reads = new ClaimReads(schedule);
+    this.#lettingGo = new LettingGo({ books, cluster, schedule, reads: this.reads, doubt: this.#doubt });
     books.listen((written) => this.#onWrite(written));
   }
 
@@ -62,10 +64,6 @@ export class Witness {
   object(words: string): void {
     this.#objections.push(words);
     this.#stirred = true;
-  }
-
-  onRead(process: Process, kind: Kind, stored: Stored<Kind>): void {
-    if (kind === "claim") this.#lettingGo.onRead(process, stored as Stored<"claim">);
   }
 
   permit(permit: Permit): () => void {
