@@ -37,6 +37,8 @@ export async function finish(world: World, leavesFenced: boolean): Promise<void>
   const areBlocksBack = () => world.servesBlocks || world.books.list("block").length === 0;
   const isFair = () => areBlocksBack() && unfairness(world) === undefined;
   await passes(world, FAIR_BY_MS, isFair, returnBlocks);
+  // an ADD that has waited for what is over now makes a claim at the end, which has its own term
+  await passes(world, FAIR_BY_MS, isFair, returnBlocks);
   // what a node has in a block is rightly refused
   const hasBlocks = world.books.list("block").length > 0;
   const unfair =
