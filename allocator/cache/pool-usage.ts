@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 import { type Address, type Family, familyOf } from "../ip/address.ts";
 import { sizeOf } from "../ip/ip-range.ts";
+import type { Block } from "../model/block.ts";
 import { claimKey, isBound } from "../model/claim.ts";
 import type { Reservation } from "../model/reservation.ts";
 import { familiesOf, intervalsOf, type Pool } from "../pool/pool.ts";
 import { type UsageByFamily, unused } from "../pool/pool-figures.ts";
+import { ownedIn } from "./block-index.ts";
 import type { RecordCache } from "./cache.ts";
 
 /** What a pool's addresses are used for. */
@@ -35,19 +37,27 @@ export async function countPoolUsage(
   rest: () => Promise<void>,
 ): Promise<ReadonlyMap<string, PoolUsage>> {
   const usage: Counts = new Map();
-  for (const [n, { record }] of [...cache.reservations()].entries()) {
-    if (n % SLICE === SLICE - 1) await rest();
-    count(usage, record);
-  }
-  for (const [n, { record }] of [...cache.claims()].entries()) {
-    if (n % SLICE === SLICE - 1) await rest();
-    if (!isBound(record)) continue;
+  await each(cache.reservations(), rest, ({ record }) => count(usage, record));
+  await each(cache.blocks(), rest, ({ record }) => countBlock(usage, record));
+  await each(cache.claims(), rest, ({ record }) => {
+    if (!isBound(record)) return;
     for (const address of record.addresses) {
       const use = usage.get(poolHolding(cache, address, record.nonce) ?? "");
       if (use !== undefined) use.byFamily[familyOf(address)].bound++;
     }
-  }
+  });
   return usage;
+}
+
+async function each<T>(
+  records: Iterable<T>,
+  rest: () => Promise<void>,
+  look: (record: T) => void,
+): Promise<void> {
+  for (const [n, record] of [...records].entries()) {
+    if (n % SLICE === SLICE - 1) await rest();
+    look(record);
+  }
 }
 
 function count(usage: Counts, { address, pool, claim, releasedAt }: Reservation): void {
@@ -60,6 +70,15 @@ function count(usage: Counts, { address, pool, claim, releasedAt }: Reservation)
   use.byFamily[familyOf(address)].reserved++;
   use.reserved++;
   if (use.some.length < NAMED) use.some.push(`${address} (${claimKey(claim)})`);
+}
+
+function countBlock(usage: Counts, block: Block): void {
+  const { pool } = block;
+  const { family, intervals } = ownedIn(block);
+  const use = usage.get(pool) ?? { byFamily: unused(), reserved: 0, some: [] };
+  usage.set(pool, use);
+  const owned = intervals.reduce((sum, interval) => sum + sizeOf(interval), 0n);
+  use.byFamily[family].inBlocks = (use.byFamily[family].inBlocks ?? 0) + Number(owned);
 }
 
 function poolHolding(cache: RecordCache, address: Address, nonce: string): string | undefined {

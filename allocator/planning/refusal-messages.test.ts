@@ -152,6 +152,23 @@ describe("the other refusals", () => {
     );
   });
 
+  it("exhausted says how many addresses nodes have for pods that ask for none", () => {
+    const pool = poolRecord("small", "10.31.0.0/29", { blockSize: { ipv4: 32 } });
+    const block = (cidr: string) => ({
+      cidr,
+      pool: "small",
+      node: "n",
+      nodeUID: "u",
+      holes: [],
+      granted: true,
+    });
+    const seen = viewOf({ pools: [pool], blocks: [block("10.31.0.1/32"), block("10.31.0.2/32")] });
+    assert.match(
+      poolExhausted(seen, [parsed(pool)], "IPv4").message,
+      /^no free IPv4 address in pool "small": 0 are held or cooling, 2 are in blocks of nodes; add a range/,
+    );
+  });
+
   it("noFamily and exhausted name every pool and the family", () => {
     const web = parsed(poolRecord("web", "10.30.0.0/29"));
     assert.deepEqual(noFamily([web, db], "IPv6").details, { pool: "web,db", family: "IPv6" });

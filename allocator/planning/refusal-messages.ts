@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import { type Refusal, refuse } from "../base/errors.ts";
+import { ownedIn } from "../cache/block-index.ts";
 import { holderOf, type RecordReader } from "../cache/reader.ts";
 import { type Address, type Family, familyOf, fromNumber, toNumber } from "../ip/address.ts";
 import { freeNeighbours } from "../ip/free-address.ts";
+import { sizeOf } from "../ip/ip-range.ts";
 import type { Block } from "../model/block.ts";
 import type { Claim } from "../model/claim.ts";
 import { describeIdentity } from "../model/identity.ts";
@@ -191,12 +193,22 @@ export function poolExhausted(
   for (const { record } of view.reservations()) {
     if (names.includes(record.pool) && familyOf(record.address) === family) held++;
   }
+  const blocks = pools.reduce((sum, { name }) => sum + inBlocks(view, name, family), 0n);
+  const owned = blocks === 0n ? "" : `, ${blocks} are in blocks of nodes`;
   const others = skipped === 0 ? "" : `, and the pods before this one get ${skipped}`;
   return refuse(
     "POOL_EXHAUSTED",
-    `no free ${family} address in pool ${names.map(quoted).join(", ")}: ${held} are held or cooling${others}; add a range, or release claims that are not needed`,
+    `no free ${family} address in pool ${names.map(quoted).join(", ")}: ${held} are held or cooling${owned}${others}; add a range, or release claims that are not needed`,
     { pool: names.join(","), family },
   );
+}
+
+/** Addresses that nodes have for pods that ask for none. */
+function inBlocks(view: RecordReader, pool: string, family: Family): bigint {
+  return [...(view.blocksOf?.(pool) ?? [])].reduce((sum, { record }) => {
+    const owned = ownedIn(record);
+    return owned.family === family ? owned.intervals.reduce((n, one) => n + sizeOf(one), sum) : sum;
+  }, 0n);
 }
 
 /** A name in a message. */

@@ -85,7 +85,7 @@ export async function allOf<K extends Kind>(store: Store, kind: K): Promise<Stor
 /** The records as planning wants them. */
 export async function loadCache(store: Store): Promise<RecordCache> {
   const cache = new RecordCache(noopLogger);
-  for (const kind of ["pool", "claim", "reservation"] as const) {
+  for (const kind of ["pool", "claim", "reservation", "block"] as const) {
     cache.apply(kind, { type: "relist" });
     for await (const stored of store.list(kind)) cache.apply(kind, { type: "put", stored });
     cache.apply(kind, { type: "synced" });

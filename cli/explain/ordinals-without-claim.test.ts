@@ -57,7 +57,7 @@ describe("berthctl check of the ordinals of a StatefulSet", () => {
   it("names one that has none, and what to do", async (t) => {
     assert.equal(
       await checked(t, [FIRST]),
-      "pending   missing   StatefulSet mysql, ordinal 1 has no claim shop/mysql-1: no address is kept for its pod, which asks when it is created; see: kubectl -n shop describe statefulset mysql, or the log of Berth's webhook\n" +
+      "pending   missing   StatefulSet mysql, ordinal 1 has no claim shop/mysql-1: no address is kept for its pod, which asks when it is created; see: berthctl explain -f FILE, with the StatefulSet in FILE\n" +
         "ok, but 1 ordinal has no claim: 1 pools, 1 claims, 1 reservations, 0 attachments\n",
     );
   });

@@ -26,6 +26,7 @@ interface MissingClaim {
   readonly claim: Claim | undefined;
   /** Why it can have none, by its template alone. */
   readonly refusal: Refusal | undefined;
+  readonly place: Backend["place"];
 }
 
 type Claims = (key: string) => Promise<Claim | undefined>;
@@ -108,7 +109,13 @@ async function lacksOfSet(set: KubeObject, { world, clock, claim, place }: Sight
     const there = await claim(key);
     const identity = { kind, apiVersion, name: metadata.name, ordinal };
     if (there !== undefined && isIts(there, identity)) continue;
-    lacks.push({ key, identity, claim: there, refusal: isRefusal(allocation) ? allocation : undefined });
+    lacks.push({
+      key,
+      identity,
+      claim: there,
+      refusal: isRefusal(allocation) ? allocation : undefined,
+      place,
+    });
   }
   return lacks;
 }
@@ -121,12 +128,15 @@ function isIts({ handMade, releasing, identity }: Claim, wanted: Identity): bool
   return isSame && isSameGroup(apiVersion, wanted.apiVersion);
 }
 
-function found({ key, identity, claim, refusal }: MissingClaim): Finding {
+function found({ key, identity, claim, refusal, place }: MissingClaim): Finding {
   const who = describeIdentity(identity);
   if (claim === undefined) {
     const [namespace = ""] = key.split("/", 1);
     const why = refusal === undefined ? "" : ` (${refusal.message})`;
-    const next = `see: kubectl -n ${namespace} describe ${identity.kind.toLowerCase()} ${identity.name}, or the log of Berth's webhook`;
+    const next =
+      place === "data"
+        ? "see: berthctl explain -f FILE, with the StatefulSet in FILE"
+        : `see: kubectl -n ${namespace} describe ${identity.kind.toLowerCase()} ${identity.name}, or the log of Berth's webhook`;
     const message = `${who} has no claim ${key}${why}: no address is kept for its pod, which asks when it is created; ${next}`;
     return { severity: "pending", kind: "missing", subject: key, message };
   }

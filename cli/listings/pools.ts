@@ -106,8 +106,8 @@ function boundsOf(pool: Pool | Refusal): string {
 
 function takenOf({ pool, use }: Row, family: Family): string {
   if (isRefusal(pool) || !familiesOf(pool).includes(family)) return "";
-  const { reserved, cooling } = use.byFamily[family];
-  return `${reserved + cooling} of ${countOf(capacity(pool, family))}`;
+  const { reserved, cooling, inBlocks = 0 } = use.byFamily[family];
+  return `${reserved + cooling + inBlocks} of ${countOf(capacity(pool, family))}`;
 }
 
 function stateOf({ pool, full }: Row): string {

@@ -4,6 +4,37 @@ import { describe, it } from "node:test";
 import { requestedAddresses } from "./requested-ips.ts";
 import { type Extras, ipamOf, staticOf, wordsOf } from "./testing/ipam-parts.ts";
 
+describe("a key of ipam that is nearly one of berth's", () => {
+  it("is refused with the word that was meant, in a range too", () => {
+    const subnet = "10.9.0.0/24";
+    for (const [key, meant] of [
+      ["pool", "pools"],
+      ["rangess", "ranges"],
+      ["rangend", "rangeEnd"],
+      ["range_start", "rangeStart"],
+    ] as const) {
+      assert.equal(
+        wordsOf({ subnet, [key]: "x" }),
+        `ipam.${key} is no field of berth's; did you mean ${meant}?`,
+      );
+    }
+    assert.equal(
+      wordsOf({ ranges: [[{ subnet, rangend: "10.9.0.9" }]] }),
+      "ipam.ranges[0][0].rangend is no field of berth's; did you mean rangeEnd?",
+    );
+  });
+
+  it("is ignored where it is like none of them, and read in any letter case", () => {
+    ipamOf({
+      subnet: "10.9.0.0/24",
+      log_level: "debug",
+      exclude: [],
+      datastore: "x",
+      RANGESTART: "10.9.0.8",
+    });
+  });
+});
+
 describe("ipam", () => {
   it("must be there, and be an object", () => {
     assert.equal(wordsOf(undefined), "IPAM config missing 'ipam' key");

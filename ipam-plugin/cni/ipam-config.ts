@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+import { nearestWord } from "../../allocator/base/nearest-word.ts";
 import { parseAddress } from "../../allocator/ip/address.ts";
 import type { CniArgs } from "./args.ts";
 import { type CniError, cniError, isCniError } from "./errors.ts";
@@ -24,6 +25,12 @@ export interface IpamConfig {
   readonly annotations: Readonly<Record<string, string>> | undefined;
 }
 
+const RANGE_KEYS = ["subnet", "rangeStart", "rangeEnd", "gateway"];
+const OWN_KEYS = [
+  ...["type", "dataDir", "pools", "ranges", "addresses", "routes", "dns", "resolvConf", "etcdConfig"],
+  ...RANGE_KEYS,
+];
+
 const ANNOTATIONS = "io.kubernetes.cri.pod-annotations";
 
 /** Reads the whole `ipam` section or says the first thing that is wrong with it. */
@@ -33,6 +40,8 @@ export function readIpam(fields: Fields, version: Version, args: CniArgs): IpamC
   if (ipam.section("etcdConfig") !== undefined) {
     return invalid("ipam.etcdConfig is not supported yet; take it out, or name pools in ipam.pools");
   }
+  const misspelt = nearMiss(ipam, OWN_KEYS);
+  if (misspelt !== undefined) return misspelt;
   for (const key of ["type", "dataDir"]) ipam.text(key); // must be text, though it is of use elsewhere
   const requests = readRequests(fields, args);
   if (isCniError(requests)) return requests;
@@ -68,8 +77,10 @@ export function checkFamilies(version: Version, families: readonly string[]): Cn
 function readAllRanges(fields: Fields, ipam: Fields): readonly RangeSet[] | CniError {
   const runtime = fields.section("runtimeConfig")?.sectionLists("ipRanges") ?? [];
   const single = ipam.text("subnet") === undefined ? [] : [[ipam]];
-  const sets = [...runtime, ...single, ...ipam.sectionLists("ranges")];
-  return fields.problem ?? readRangeSets(sets);
+  const ranges = ipam.sectionLists("ranges");
+  const sets = [...runtime, ...single, ...ranges];
+  const misspelt = ranges.flat().flatMap((entry) => nearMiss(entry, RANGE_KEYS) ?? []);
+  return misspelt[0] ?? fields.problem ?? readRangeSets(sets);
 }
 
 function readAddresses(ipam: Fields): readonly ResultAddress[] | CniError {
@@ -120,6 +131,20 @@ function readDns(ipam: Fields): Dns {
     ...Object.fromEntries(lists.filter(([, list]) => list.length > 0)),
     ...(domain ? { domain } : {}),
   };
+}
+
+/**
+ * A key that is nearly one of ours: without it pods would get addresses of another network than was meant. What is like none of
+ * them is another plugin's, and ignored as host-local ignores it.
+ */
+function nearMiss(fields: Fields, own: readonly string[]): CniError | undefined {
+  const known = new Set(own.map((key) => key.toLowerCase()));
+  for (const key of fields.keys) {
+    const near = known.has(key.toLowerCase()) ? undefined : nearestWord(key, own);
+    if (near !== undefined)
+      return invalid(`${fields.nameOf(key)} is no field of berth's; did you mean ${near}?`);
+  }
+  return undefined;
 }
 
 function invalid(msg: string): CniError {

@@ -9,11 +9,14 @@ import { type CniError, cniError } from "./errors.ts";
  */
 export class Fields {
   readonly #values = new Map<string, unknown>(); // key in lower case -> value
+  /** As they are written. */
+  readonly keys: readonly string[];
   readonly #path: string;
   readonly #finds: CniError[];
 
   constructor(value: object, path = "", finds: CniError[] = []) {
     for (const [key, entry] of Object.entries(value)) this.#values.set(key.toLowerCase(), entry);
+    this.keys = Object.keys(value);
     this.#path = path;
     this.#finds = finds;
   }
@@ -52,7 +55,7 @@ export class Fields {
   section(key: string): Fields | undefined {
     const value = this.#value(key);
     if (value === undefined || isObject(value))
-      return value && new Fields(value, this.#name(key), this.#finds);
+      return value && new Fields(value, this.nameOf(key), this.#finds);
     return this.#find(key, "object", value);
   }
 
@@ -91,19 +94,20 @@ export class Fields {
   #sectionsIn(values: readonly unknown[], at: string): readonly Fields[] {
     const sections: Fields[] = [];
     for (const [i, value] of values.entries()) {
-      if (isObject(value)) sections.push(new Fields(value, this.#name(`${at}[${i}]`), this.#finds));
+      if (isObject(value)) sections.push(new Fields(value, this.nameOf(`${at}[${i}]`), this.#finds));
       else this.#find(`${at}[${i}]`, "object", value);
     }
     return sections;
   }
 
-  #name(key: string): string {
+  /** How the document has it: `ipam.ranges`. */
+  nameOf(key: string): string {
     return this.#path === "" ? key : `${this.#path}.${key}`;
   }
 
   /** The value itself stays out of the text: errors end up in the events of a Pod. */
   #find(key: string, wanted: string, value: unknown): undefined {
-    const text = `json: cannot unmarshal ${kindOf(value)} into field ${this.#name(key)} of type ${wanted}`;
+    const text = `json: cannot unmarshal ${kindOf(value)} into field ${this.nameOf(key)} of type ${wanted}`;
     this.#finds.push(cniError("DECODING_FAILURE", text));
     return undefined;
   }

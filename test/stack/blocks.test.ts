@@ -98,6 +98,11 @@ describe("pods that ask for nothing, on one host", () => {
       msg,
       /this node has of pool "last", whose blocks are \/32, .* have no free address: 3 in use/,
     );
+    assert.match(msg, /berthctl get blocks/);
+    const { stdout } = await site.stack.berthctl("get", "pools");
+    assert.match(stdout, /\nlast .* 4 of 4 .* full /);
+    const more = await site.stack.berthctl("reserve", "shop/other", "--pool", "last");
+    assert.match(more.stderr, /1 are held or cooling, 3 are in blocks of nodes/);
     assert.equal(await site.stack.findings(), "");
   });
 

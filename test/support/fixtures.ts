@@ -6,6 +6,7 @@ import { noopLogger } from "../../allocator/base/ports.ts";
 import { RecordCache } from "../../allocator/cache/cache.ts";
 import type { AllocationInput } from "../../allocator/demand/build-request.ts";
 import { type Address, parseAddress } from "../../allocator/ip/address.ts";
+import type { Block } from "../../allocator/model/block.ts";
 import {
   type Binding,
   type Claim,
@@ -131,14 +132,17 @@ export interface Holdings {
   readonly pools?: readonly PoolRecord[];
   readonly claims?: readonly Claim[];
   readonly reservations?: readonly Reservation[];
+  /** Absent: blocks are not followed. */
+  readonly blocks?: readonly Block[];
 }
 
 /** A mirror that has seen exactly these records. */
-export function viewOf({ pools = [], claims = [], reservations = [] }: Holdings): RecordCache {
+export function viewOf({ pools = [], claims = [], reservations = [], blocks }: Holdings): RecordCache {
   const cache = new RecordCache(noopLogger);
   fill(cache, "pool", pools);
   fill(cache, "claim", claims);
   fill(cache, "reservation", reservations);
+  if (blocks !== undefined) fill(cache, "block", blocks);
   return cache;
 }
 

@@ -44,7 +44,7 @@ async function assignFromChosen(
   if (pools.length === 0 && rangeSets.length + addresses.length > 0) return undefined;
   const choice = await poolsFor(ask, services, signal);
   if (signal.aborted) return cancelledError(ask);
-  if (choice === undefined) return undefined;
+  if (choice === undefined || isCniError(choice)) return choice;
   if (isRefusal(choice)) return fromRefusal(choice);
   return hasBlocks(choice) ? assignFromBlocks(ask, services, { choice, signal }) : undefined;
 }

@@ -79,6 +79,14 @@ describe("the pool of a pod that asks for nothing", () => {
     assert.deepEqual([code, msg], [11, words]);
   });
 
+  it("is one that no selector must match, where the runtime names no pod", async () => {
+    node.blockSource.facts = { nodeLabels: {} };
+    assert.deepEqual(await node.add({ cid: "a", args: "" }), ["10.3.0.4"]);
+    const refused = errorOf(await node.call("ADD", { cid: "b", args: "", ipam: { pools: ["bank"] } }));
+    assert.equal(refused.code, 7);
+    assert.match(refused.msg, /needs K8S_POD_NAMESPACE and K8S_POD_NAME in CNI_ARGS/);
+  });
+
   it("is one of its network's, by the name of the configuration or of the attachment", async () => {
     pool("vlan10", "10.4.0.0/24", { networks: ["bridge-10"] });
     pool("vlan20", "10.5.0.0/24", { networks: ["shop/vlan20"] });

@@ -2,8 +2,9 @@
 import { BerthError, type Refusal } from "../../../allocator/base/errors.ts";
 import { blockLength } from "../../../allocator/pool/blocks.ts";
 import type { Pool } from "../../../allocator/pool/pool.ts";
-import { choosePools, type PoolChoice } from "../../../allocator/pool/pool-choice.ts";
+import { choosePools, type PoolChoice, selectsSome } from "../../../allocator/pool/pool-choice.ts";
 import { namesAttachments } from "../../../allocator/pool/pool-networks.ts";
+import { type CniError, cniError } from "../../cni/errors.ts";
 import type { PodFacts } from "../blocks/block-source.ts";
 import { networkNames } from "../claims/claim-networks.ts";
 import type { PodRef } from "../claims/claim-source.ts";
@@ -24,7 +25,7 @@ export async function poolsFor(
   ask: AddRequest,
   { blockFollower, clock }: Pick<AgentServices, "blockFollower" | "clock">,
   signal: AbortSignal,
-): Promise<PoolChoice | Refusal | undefined> {
+): Promise<PoolChoice | Refusal | CniError | undefined> {
   const choose = () => chooseNow(ask, { blockFollower });
   if (typeof choose() === "string")
     await within({ ms: KNOWN_MS, clock, signals: [signal] }, async (late) => {
@@ -40,12 +41,15 @@ export async function poolsFor(
 function chooseNow(
   { args: { pod }, ipam, scope, interface: attachTo }: AddRequest,
   { blockFollower }: Known,
-): PoolChoice | Refusal | undefined | string {
+): PoolChoice | Refusal | CniError | undefined | string {
   const { pools: names } = ipam;
-  const all = blockFollower.pools();
-  if (!blockFollower.knowsPools && !isAmong(names, all)) return poolsMissing(names);
-  if (!all.some(isCut)) return undefined;
-  const facts = pod === undefined ? {} : blockFollower.factsOf(pod);
+  const stored = blockFollower.pools();
+  if (!blockFollower.knowsPools && !isAmong(names, stored)) return poolsMissing(names);
+  if (!stored.some(isCut)) return undefined;
+  const all = pod === undefined ? stored.filter(isForUnnamed) : stored;
+  if (all.length < stored.length && !all.some((pool) => mayServe(pool, names))) return unnamed();
+  const facts =
+    pod === undefined ? { ...blockFollower.factsOf(NOBODY), ...NO_LABELS } : blockFollower.factsOf(pod);
   const asked = names.length === 0 ? all : all.filter(({ name }) => names.includes(name));
   const annotations = ipam.annotations ?? facts.podAnnotations;
   const missing = missingOf(asked, { ...facts, ...(annotations && { podAnnotations: annotations }) });
@@ -59,6 +63,23 @@ function chooseNow(
 }
 
 const NOBODY: PodRef = { namespace: "", name: "", uid: "" };
+const NO_LABELS: PodFacts = { podLabels: {}, podAnnotations: {}, namespaceLabels: {} };
+
+/** Which pod it is, and what its labels are, decides nothing. */
+function isForUnnamed({ spec }: Pool): boolean {
+  return spec.namespaceSelector === undefined && spec.podSelector === undefined;
+}
+
+function mayServe(pool: Pool, names: readonly string[]): boolean {
+  if (names.length > 0) return names.includes(pool.name);
+  return isCut(pool) && (pool.spec.default === true || selectsSome(pool));
+}
+
+function unnamed(): CniError {
+  const words =
+    "pools of Berth are chosen by labels of the pod or its namespace, which needs K8S_POD_NAMESPACE and K8S_POD_NAME in CNI_ARGS; the runtime does not send both";
+  return cniError("INVALID_CONFIG", words);
+}
 
 function isCut(pool: Pool): boolean {
   return pool.families.some((family) => blockLength(pool, family) !== undefined);

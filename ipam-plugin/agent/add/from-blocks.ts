@@ -20,6 +20,8 @@ import { cancelledError, commitAttachment } from "./commit.ts";
 export interface KnownBlocks {
   readonly blocks: NodeBlocks;
   ownersOf(pool: string): readonly PoolOwner[];
+  /** This host makes its blocks itself: there is no controller, and no other node. */
+  readonly makesBlocks?: boolean;
 }
 
 /** An address of each family, each with the pool that it is of. */
@@ -40,7 +42,8 @@ export async function assignFromBlocks(
 ): Promise<Attachment | CniError> {
   const { blocks, blockFollower } = services;
   const ownersOf = (pool: string) => blockFollower.ownersOf(pool);
-  const pick = () => pickFromBlocks({ blocks, ownersOf }, choice, ask.requested);
+  const pick = () =>
+    pickFromBlocks({ blocks, ownersOf, makesBlocks: blockFollower.makesBlocks }, choice, ask.requested);
   while (!signal.aborted && isRefusal(pick()) && (await blockFollower.more()));
   if (!blockFollower.makesBlocks) await whileExpected(services, signal, () => isRefusal(pick()));
   if (signal.aborted) return cancelledError(ask);
@@ -110,14 +113,16 @@ function allOf(refusals: readonly Refusal[], family: Family): Refusal {
 }
 
 function pickFrom(
-  { blocks, ownersOf }: KnownBlocks,
+  { blocks, ownersOf, makesBlocks }: KnownBlocks,
   pool: Pool,
   { family, wanted }: { readonly family: Family; readonly wanted: Address | undefined },
 ): ResultAddress | Refusal {
   const { name, cooldownMs } = pool;
   if (wanted !== undefined && !blocks.isFree(name, wanted, cooldownMs)) return notFree([pool], wanted);
   const got = wanted ?? blocks.pick(name, family, cooldownMs);
-  return typeof got === "string" ? resultOf(pool, got) : exhausted(pool, got, ownersOf(name));
+  return typeof got === "string"
+    ? resultOf(pool, got)
+    : exhausted(pool, got, makesBlocks === true ? ON_ONE_HOST : nextOf(ownersOf(name), got));
 }
 
 function routesOf({ spec: { routes = [] } }: Pool, address: Address): readonly RouteSpec[] {
@@ -142,9 +147,9 @@ function notFree(pools: readonly Pool[], address: Address): Refusal {
   return refuse("ADDRESS_TAKEN", words, { address, pool: name });
 }
 
-function exhausted(pool: Pool, shortage: BlockShortage, owners: readonly PoolOwner[]): Refusal {
+function exhausted(pool: Pool, shortage: BlockShortage, next: string): Refusal {
   const { name } = pool;
-  const words = `${wordsOf(pool, shortage)}; ${nextOf(owners, shortage)}`;
+  const words = `${wordsOf(pool, shortage)}; ${next}`;
   return refuse("BLOCKS_EXHAUSTED", words, { pool: name, family: shortage.family });
 }
 
@@ -162,6 +167,9 @@ function wordsOf(
   const some = `${blocks.slice(0, NAMED).join(", ")}${blocks.length > NAMED ? ` and ${blocks.length - NAMED} more` : ""}`;
   return `the ${family} blocks that this node has of ${about}, ${some}, have no free address: ${used} in use${cools}${back}`;
 }
+
+const ON_ONE_HOST =
+  "no other block of the pool is free; berthctl get blocks and berthctl get reservations say who has what: end pods, release claims, or add a range";
 
 /** Who has how many, and what comes next. */
 function nextOf(owners: readonly PoolOwner[], { family }: BlockShortage): string {

@@ -71,6 +71,16 @@ describe("the usage", () => {
     });
   });
 
+  it("counts what nodes have in blocks as used, and not as reserved", async () => {
+    const small = poolRecord("small", "10.31.0.0/29", { blockSize: { ipv4: 31 } });
+    const block = { cidr: "10.31.0.2/31", pool: "small", node: "n", nodeUID: "u", holes: ["10.31.0.3/32"] };
+    const usage = await countPoolUsage(viewOf({ pools: [small], blocks: [block] }), async () => {});
+    const use = usage.get("small") ?? UNUSED;
+    assert.deepEqual([use.reserved, use.byFamily.IPv4], [0, { ...NOTHING, inBlocks: 1 }]);
+    const { ipv4 } = reportOn(item(), state({ pool: parsed(small), use }), NOW) ?? {};
+    assert.deepEqual(ipv4, { capacity: "6", ...NOTHING, free: "5" });
+  });
+
   it("lets others have their turn when there is much to count", async () => {
     const reservations = Array.from({ length: 2_500 }, (_, n) =>
       reservationRecord(`10.20.${10 + Math.floor(n / 250)}.${n % 250}`),
