@@ -162,6 +162,11 @@ describe("what nodes need of a pool with blocks", () => {
     assert.deepEqual(await needs({ pools: [picky], blocks, pods }), { "web/IPv4": "a:9 b:0" });
   });
 
+  it("is never more of a block than it has addresses, whatever its agent says", async () => {
+    const blocks = [{ status: { node: "a", used: 4096 } }];
+    assert.deepEqual(await needs({ pools: [web({ default: true })], blocks }), { "web/IPv4": "a:16 b:0" });
+  });
+
   it("is nothing of nodes that are fenced, and lets others have their turn", async () => {
     const nodes = { a: {}, b: { spec: { taints: [{ key: "node.kubernetes.io/out-of-service" }] } } };
     const pods = Object.fromEntries(

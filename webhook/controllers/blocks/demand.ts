@@ -3,7 +3,7 @@
 import { isRefusal } from "../../../allocator/base/errors.ts";
 import type { NodeNeed } from "../../../allocator/blocks/block-plan.ts";
 import type { RecordCache } from "../../../allocator/cache/cache.ts";
-import { type Family, familyOf, parseAddress, parseCidr } from "../../../allocator/ip/address.ts";
+import { bitsOf, type Family, familyOf, parseAddress, parseCidr } from "../../../allocator/ip/address.ts";
 import { ASSIGNED_CLAIM, EXEMPT_NAMESPACE, readRequest } from "../../../allocator/manifest/annotations.ts";
 import { requestsAddress } from "../../../allocator/model/address-request.ts";
 import { isReturned } from "../../../allocator/model/block.ts";
@@ -142,11 +142,15 @@ function usedByNode({
 }: DemandSource): Iterable<readonly [readonly [string, Family, string], number]> {
   const sums = new Map<string, readonly [readonly [string, Family, string], number]>(); // pool/family/node -> used
   for (const { record } of mirror.blocks()) {
-    const family = parseCidr(record.cidr)?.family;
-    if (family === undefined || record.releasedAt !== undefined || isReturned(record)) continue;
+    const cidr = parseCidr(record.cidr);
+    if (cidr === undefined || record.releasedAt !== undefined || isReturned(record)) continue;
+    const { family } = cidr;
+    // an agent says what it likes: no more can be used than the block has
+    const most = 2 ** (bitsOf(family) - cidr.prefixLength);
+    const used = Math.min(record.status?.used ?? 0, most);
     const key = `${record.pool}/${family}/${record.node}`;
     const before = sums.get(key)?.[1] ?? 0;
-    sums.set(key, [[record.pool, family, record.node], before + (record.status?.used ?? 0)]);
+    sums.set(key, [[record.pool, family, record.node], before + used]);
   }
   return sums.values();
 }
