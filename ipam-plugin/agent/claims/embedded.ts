@@ -204,7 +204,10 @@ export class EmbeddedClaims implements ClaimSource {
     if (declined !== undefined) return ofWorkload(declined, request.pools);
     await this.#options.whole;
     // a claim that a review made meanwhile, for the next pod of the name, is not this one's to change
-    const got = await reserve(context, allocation, "nothing");
+    // held for this pod, so that its next sandbox finds what an ADD that was given up has made
+    const { name: podName, uid: podUID } = request.pod;
+    const hold = { token: "", podName, podUID, node: "", since: context.clock.now() };
+    const got = await reserve(context, { ...allocation, hold }, "nothing");
     if (!isRefusal(got) && !isSame(got.addresses, got.claim.record.addresses)) return changed(got.claim.key);
     return isRefusal(got) ? got : { kind: "found", claim: got.claim.key, token: "" };
   }
