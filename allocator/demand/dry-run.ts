@@ -18,6 +18,8 @@ import { addressTaken } from "../planning/refusal-messages.ts";
 export interface DryRunResult {
   readonly kind: "preview";
   readonly addresses: readonly { readonly address: Address; readonly pool: string; readonly held: boolean }[];
+  /** What its own claim has now, if that would get other addresses: a claim changes only with its pod (ADR 0007). */
+  readonly keeps: readonly Address[];
 }
 
 export type DryRun = Pick<Context, "view" | "clock"> & { readonly store: Reading };
@@ -51,7 +53,7 @@ async function dryRunWith(
   const instead = claim?.binding?.token ?? "";
   const decision = await decide(context, { ...allocation, instead }, claim, dryRunning(context));
   if (isRefusal(decision)) return decision;
-  const { plan, held } = decision;
+  const { plan, held, moves } = decision;
   const addresses = plan.keep.map((address) => ({
     address,
     pool: context.view.poolOf(address)?.name ?? "",
@@ -62,7 +64,8 @@ async function dryRunWith(
     if (isRefusal(got)) return got;
     addresses.push({ ...got, held: false });
   }
-  return { kind: "preview", addresses };
+  const isOwn = claim?.identity.kind === allocation.identity.kind;
+  return { kind: "preview", addresses, keeps: moves && isOwn ? held : [] };
 }
 
 /** As a review decides, which has seen no pod, and without a write. */
@@ -115,4 +118,13 @@ export function describeDryRun(who: string, { addresses }: DryRunResult): string
     ({ address, pool, held }) => `${address} ${held ? "(its own)" : `from pool ${pool}`}`,
   );
   return `${who} would get ${parts.join(" and ")}`;
+}
+
+/** Of an ordinal whose StatefulSet asks for other addresses than its claim has; undefined: it has what is asked for. */
+export function describeKept(who: string, { addresses, keeps }: DryRunResult): string | undefined {
+  if (keeps.length === 0) return undefined;
+  const until = `${who} keeps ${keeps.join(" and ")} until its pod is created again`;
+  const fresh = addresses.filter(({ held }) => !held).map(({ address }) => address);
+  if (fresh.length === 0) return `${until}, with ${addresses.map(({ address }) => address).join(" and ")}`;
+  return `${until}; ${fresh.join(" and ")} ${fresh.length === 1 ? "is" : "are"} not reserved before that`;
 }

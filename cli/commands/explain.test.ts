@@ -41,10 +41,10 @@ describe("berthctl explain", () => {
     assert.equal(stderr, "");
     assert.equal(code, 1, "one of them is refused");
     assert.deepEqual(stdout.split("\n"), [
-      "pod/shop/mysql-0   10.20.0.70, fd00:20::70   10.20.0.70: pool db: its claim holds it already; fd00:20::70: pool db: asked for by address",
-      "pod/shop/a         10.20.0.71                pool db: asked for by address",
-      'pod/shop/b         refused                   there is no pool "nope"; name one of "db"',
-      "pod/shop/c         -                         it asks for no fixed address; the network's configuration gives it any",
+      "pod/shop/mysql-0   10.20.0.70   mysql-0 keeps 10.20.0.70 until its pod is created again; fd00:20::70 is not reserved before that",
+      "pod/shop/a         10.20.0.71   pool db: asked for by address",
+      'pod/shop/b         refused      there is no pool "nope"; name one of "db"',
+      "pod/shop/c         -            it asks for no fixed address; the network's configuration gives it any",
       "",
     ]);
   });

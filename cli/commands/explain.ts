@@ -161,9 +161,10 @@ function misplacedIn({ kind, metadata, spec }: KubeObject): string[] {
   );
 }
 
-function rowOf({ subject, outcome, request }: DryRunner): string[] {
+function rowOf({ subject, outcome, request, kept }: DryRunner): string[] {
   if (isRefusal(outcome)) return [subject, "refused", printable(outcome.message)];
   if (outcome.kind === "nothing") return [subject, "-", outcome.why];
+  if (kept !== undefined) return [subject, outcome.keeps.join(", "), kept];
   return [subject, outcome.addresses.map(({ address }) => address).join(", "), whyOf(outcome, request)];
 }
 

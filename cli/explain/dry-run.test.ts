@@ -121,6 +121,21 @@ describe("Forecast", () => {
     ]);
   });
 
+  it("says that an ordinal without a pod keeps what it has when its list changes", async (t) => {
+    const world = await worldFor(t, { pools: [DB_POOL] });
+    const claim = claimRecord();
+    await world.authority.create("claim", claim);
+    for (const reservation of reservationsOf(claim)) await world.authority.create("reservation", reservation);
+    const view = await loadCache(world.authority);
+    const forecast = new PodForecast({ ...world.context, view }, world.objects);
+    const set = workload("StatefulSet", "mysql", { replicas: 1, ...ips("10.20.0.99") });
+    const [first] = await forecast.of(granted(readObject(set)));
+    assert.equal(
+      first?.kept,
+      "mysql-0 keeps 10.20.0.70 until its pod is created again; 10.20.0.99 is not reserved before that",
+    );
+  });
+
   it("shows every slot of a set, and the free one that a pod of it would get", async (t) => {
     const world = await worldFor(t, { pools: [DB_POOL] });
     const set = workload("Deployment", "web", { replicas: 2, ...ips("10.20.0.70-10.20.0.71") });

@@ -11,7 +11,7 @@ import {
   requestForClaim,
   slotRequests,
 } from "../../allocator/demand/build-request.ts";
-import { type DryRunResult, dryRun } from "../../allocator/demand/dry-run.ts";
+import { type DryRunResult, describeKept, dryRun } from "../../allocator/demand/dry-run.ts";
 import { isExempt, readPod, resolvePod } from "../../allocator/demand/pod-allocation.ts";
 import { dryRunSlot } from "../../allocator/demand/slots.ts";
 import {
@@ -41,6 +41,8 @@ export interface DryRunner {
   readonly outcome: DryRunResult | Refusal | { readonly kind: "nothing"; readonly why: string };
   /** What the addresses were chosen by. */
   readonly request: Request;
+  /** Of an ordinal whose claim has other addresses until its next pod. */
+  readonly kept?: string;
 }
 
 /**
@@ -145,7 +147,9 @@ export class PodForecast {
     const results: DryRunner[] = [];
     for (const { name, allocation } of ordinalRequests(object, template)) {
       const outcome = isRefusal(allocation) ? allocation : await this.#predict(allocation);
-      results.push({ subject: `pod/${namespace}/${name}`, outcome, request });
+      const kept = isRefusal(outcome) ? undefined : describeKept(name, outcome);
+      const subject = `pod/${namespace}/${name}`;
+      results.push({ subject, outcome, request, ...(kept === undefined ? {} : { kept }) });
     }
     return results;
   }

@@ -3,7 +3,7 @@
 import { isRefusal, type Refusal } from "../../allocator/base/errors.ts";
 import { readingAhead } from "../../allocator/cache/read-ahead.ts";
 import { readClaim } from "../../allocator/cache/reader.ts";
-import { type DryRun, describeDryRun, dryRun } from "../../allocator/demand/dry-run.ts";
+import { type DryRun, describeDryRun, describeKept, dryRun } from "../../allocator/demand/dry-run.ts";
 import type { Address } from "../../allocator/ip/address.ts";
 import { HOLD_TIMEOUT_MS } from "../../allocator/lifecycle/bind.ts";
 import { neededBy } from "../../allocator/lifecycle/claim-owner.ts";
@@ -14,6 +14,7 @@ import { workloadOf } from "../../allocator/model/claim-workload.ts";
 import type { ClusterState } from "../../allocator/model/cluster-state.ts";
 import type { AdmissionContext } from "./admission-context.ts";
 import { heldElsewhere, neverEnds } from "./entry-exchange.ts";
+import { firstOf } from "./scale-down.ts";
 
 /** Why not; `allocation` is of the pod that it is about. */
 export interface Objection {
@@ -42,7 +43,7 @@ export async function dryRunAllocations(
 
 /**
  * Each after the ones before it, so that two do not count on one address. What the previews say is told if `tell`;
- * a claim in use that will change later is always worth a warning.
+ * a claim that will change later is always worth a warning.
  */
 async function previewAll(
   context: Sight,
@@ -50,6 +51,7 @@ async function previewAll(
   tell: boolean,
 ): Promise<string[] | Objection> {
   const told: string[] = [];
+  const keeping: string[] = [];
   const claimedEarlier = new Set<Address>();
   const own = new Set(allocations.map(({ key }) => claimKey(key)));
   for (const allocation of allocations) {
@@ -61,9 +63,13 @@ async function previewAll(
       continue;
     }
     for (const { address } of would.addresses) claimedEarlier.add(address);
-    if (tell) told.push(describeDryRun(allocation.key.name, would));
+    const { key, identity } = allocation;
+    // a slot's next pod takes any free entry
+    const kept = identity.ordinal === undefined ? undefined : describeKept(key.name, would);
+    if (kept !== undefined) keeping.push(kept);
+    else if (tell) told.push(describeDryRun(key.name, would));
   }
-  return told;
+  return [...(tell ? keeping : firstOf(keeping)), ...told];
 }
 
 /** A warning for what passes by itself, or when the pods are replaced; else the objection. */

@@ -29,8 +29,15 @@ export function toldOfScaleDown(
   const told = lost
     .toSorted((a, b) => (a.identity.ordinal ?? 0) - (b.identity.ordinal ?? 0))
     .map((claim) => fateOf(view, claim));
+  return firstOf(told);
+}
+
+/** A line each for the first few of what is told of a set's claims. */
+export function firstOf(told: readonly string[]): string[] {
   const more = told.length - NAMED;
-  return more > 0 ? [...told.slice(0, NAMED), `and so for ${more} more; see: berthctl get claims`] : told;
+  return more > 0
+    ? [...told.slice(0, NAMED), `and so for ${more} more; see: berthctl get claims`]
+    : [...told];
 }
 
 function fateOf(view: Pick<RecordReader, "poolOf">, claim: Claim): string {

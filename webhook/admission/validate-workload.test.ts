@@ -24,6 +24,10 @@ async function said(world: World, object: Json, over = {}): Promise<string> {
   return response.allowed ? (response.warnings ?? []).join(" | ") : deniedAs(response);
 }
 
+/** The warning of an ordinal whose list begins with .80 now, and began with .70. */
+const keeps = (n: number) =>
+  `mysql-${n} keeps 10.20.0.7${n} until its pod is created again; 10.20.0.8${n} is not reserved before that`;
+
 describe("a StatefulSet", () => {
   it("has its ordinals reserved before any pod exists", async () => {
     await using world = await openWorld({ pools: POOLS });
@@ -152,11 +156,8 @@ describe("a StatefulSet", () => {
     const other = set(2, { [IPS]: "10.20.0.80;10.20.0.81" });
     const warning =
       "claim shop/mysql-1 holds 10.20.0.71 and is in use by pod mysql-1, but the request is now for 10.20.0.81; it changes when that pod is deleted and created again";
-    assert.equal(
-      await said(world, other, { operation: "UPDATE", dryRun: true }),
-      `mysql-0 would get 10.20.0.80 from pool db | ${warning}`,
-    );
-    assert.equal(await said(world, other, { operation: "UPDATE" }), warning);
+    assert.equal(await said(world, other, { operation: "UPDATE", dryRun: true }), `${keeps(0)} | ${warning}`);
+    assert.equal(await said(world, other, { operation: "UPDATE" }), `${keeps(0)} | ${warning}`);
     const before = { "shop/mysql-0": "10.20.0.70", "shop/mysql-1": "10.20.0.71" };
     assert.deepEqual(await world.holdings(), before);
     const bound = await world.authority.get("claim", "shop/mysql-1");
@@ -164,8 +165,38 @@ describe("a StatefulSet", () => {
     const attachment = attachmentOf("mysql-1", { detached: true });
     await world.authority.report(bound, { phase: "Detached", attachment });
     await world.settle();
-    assert.equal(await said(world, other, { operation: "UPDATE" }), "");
+    assert.equal(await said(world, other, { operation: "UPDATE" }), `${keeps(0)} | ${keeps(1)}`);
     assert.deepEqual(await world.holdings(), before, "until their pods are made anew");
+  });
+
+  for (const [what, annotations, fate, dry] of [
+    ["no address", {}, " until its pod is created again, which asks for no address of berth", undefined],
+    [
+      "any that lasts",
+      { "berth.dev/sticky": "true", "berth.dev/families": "IPv4" },
+      ", which its claim has already",
+      "mysql-0 would get 10.20.0.70 (its own) | mysql-1 would get 10.20.0.71 (its own)",
+    ],
+  ] as const) {
+    it(`that asks for ${what} in place of a list is told what its ordinals keep`, async () => {
+      await using world = await openWorld({ pools: POOLS });
+      await said(world, set(2, LIST));
+      const before = await world.holdings();
+      const over = { operation: "UPDATE", oldObject: set(2, LIST) };
+      const words = `mysql-0 keeps 10.20.0.70${fate} | mysql-1 keeps 10.20.0.71${fate}`;
+      assert.equal(await said(world, set(2, annotations), { ...over, dryRun: true }), dry ?? words);
+      assert.equal(await said(world, set(2, annotations), over), words);
+      assert.deepEqual(await world.holdings(), before);
+    });
+  }
+
+  it("of many ordinals with another list names the first of them", async () => {
+    await using world = await openWorld({ pools: POOLS });
+    const listFrom = (first: number) => ({ [IPS]: `10.20.0.${first}-10.20.0.${first + 7}` });
+    await said(world, set(8, listFrom(70)));
+    const told = (await said(world, set(8, listFrom(80)), { operation: "UPDATE" })).split(" | ");
+    assert.equal(told.length, 6);
+    assert.equal(told.at(-1), "and so for 3 more; see: berthctl get claims");
   });
 
   it("of more than a thousand is not reserved in advance, and is told so", async () => {

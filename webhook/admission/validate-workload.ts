@@ -34,6 +34,7 @@ import { withPoolsOfTemplate } from "./pool-access.ts";
 import { checkRollout } from "./rollout.ts";
 import { toldOfScaleDown } from "./scale-down.ts";
 import { considerUnread } from "./unread-workload.ts";
+import { toldOfWithdrawal } from "./withdrawn-request.ts";
 
 const KINDS = [
   "StatefulSet",
@@ -82,8 +83,10 @@ async function judgeWorkload(
   const others = judgeLeft(admission, isChange ? left : []);
   if (isRefusal(others)) return others;
   const before = object.kind === "StatefulSet" ? beforeOf(request) : undefined;
-  const lost = before === undefined ? [] : toldOfScaleDown(admission.context.view, before, object);
-  return [...told, ...(isChange ? idleInTemplate(object, template) : []), ...others, ...lost];
+  const { view } = admission.context;
+  const lost = before === undefined ? [] : toldOfScaleDown(view, before, object);
+  const kept = before === undefined ? [] : toldOfWithdrawal(view, before, template, told);
+  return [...kept, ...told, ...(isChange ? idleInTemplate(object, template) : []), ...others, ...lost];
 }
 
 /** What Berth writes into pods asks for no address in a template either, nor on the object. */
