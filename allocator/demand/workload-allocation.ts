@@ -63,6 +63,10 @@ export function templateAnnotations(object: KubeObject): Labels {
   return podTemplate(object).at("metadata").texts("annotations");
 }
 
+export function templateLabels(object: KubeObject): Labels {
+  return podTemplate(object).at("metadata").texts("labels");
+}
+
 function podTemplate(object: KubeObject): Fields {
   return (object.kind === "CronJob" ? jobSpec(object) : object.spec).at("template");
 }

@@ -7,7 +7,7 @@ import { runsOf } from "../../test/support/runs.ts";
 import { isRefusal, type Refusal } from "../base/errors.ts";
 import { type Claim, DEFAULT_RETENTION } from "../model/claim.ts";
 import { decodeRecord, encodeRecord } from "../store/codec.ts";
-import { readClaimRequest } from "./claim-spec.ts";
+import { readClaimRequest, unknownClaimField } from "./claim-spec.ts";
 import { readObject } from "./kubernetes-object.ts";
 
 function read(spec: unknown, metadata: unknown = { name: "mysql-0", namespace: "shop" }): Claim | Refusal {
@@ -218,4 +218,22 @@ describe("any claim made by hand", () => {
       { numRuns: runsOf(1_000) },
     );
   });
+});
+
+describe("unknownClaimField", () => {
+  for (const [spec, words] of [
+    [
+      { request: { address: "10.20.0.51" } },
+      'spec.request has an unknown field "address"; did you mean addresses?',
+    ],
+    [{ retention: { tll: "1h" } }, 'spec.retention has an unknown field "tll"; did you mean ttl?'],
+    [{ retension: {} }, 'spec has an unknown field "retension"; did you mean retention?'],
+    [{ identity: { cluster: "a" } }, 'spec.identity has an unknown field "cluster"; known here: kind, '],
+  ] as const) {
+    it(`names the field that was meant: ${words}`, () => {
+      const object = { apiVersion: "berth.dev/v1alpha1", kind: "IPClaim", metadata: { name: "a" }, spec };
+      const refusal = unknownClaimField(granted(readObject(object)));
+      assert.ok(refusal?.message.startsWith(words), refusal?.message);
+    });
+  }
 });

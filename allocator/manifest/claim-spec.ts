@@ -2,6 +2,7 @@
 
 import { isRefusal, type Refusal, refuse } from "../base/errors.ts";
 import { parseDuration } from "../base/go-duration.ts";
+import { nearestWord } from "../base/nearest-word.ts";
 import { quote } from "../base/validation.ts";
 import { type Address, FAMILIES, type Family, familyOf, parseAddress } from "../ip/address.ts";
 import {
@@ -48,6 +49,30 @@ export function readClaimRequest(object: KubeObject): Claim | Refusal {
     handMade: true,
     status: { phase: "Pending" },
   };
+}
+
+/** Fields of a claim's spec, those that Berth writes too: whoever edits a claim sends them all. */
+const FIELDS: Readonly<Record<string, readonly string[]>> = {
+  spec: [
+    ...["request", "retention", "identity", "interface", "takesOver"],
+    ...["addresses", "nonce", "binding", "retained", "releasing", "admittedAt", "handMade"],
+  ],
+  "spec.request": ["addresses", "pools", "families"],
+  "spec.retention": ["whenDeleted", "whenScaled", "ttl"],
+  "spec.identity": ["kind", "apiVersion", "name", "ordinal", "slot", "uid"],
+};
+
+/** A field that nobody reads, where no API server has refused it (one host). */
+export function unknownClaimField({ spec }: KubeObject): Refusal | undefined {
+  for (const [path, known] of Object.entries(FIELDS)) {
+    const part = path === "spec" ? spec : spec.at(path.slice("spec.".length));
+    const unknown = Object.keys(part.value).find((name) => !known.includes(name));
+    if (unknown === undefined) continue;
+    const near = nearestWord(unknown, known);
+    const advice = near === undefined ? `known here: ${known.join(", ")}` : `did you mean ${near}?`;
+    return bad(path, `has an unknown field ${quote(unknown)}; ${advice}`);
+  }
+  return undefined;
 }
 
 /** Empty: it takes over from nobody. Only addresses that are named can go over: any address of a pool need not be another's. */

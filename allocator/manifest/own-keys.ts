@@ -8,6 +8,7 @@ import {
   ASSIGNED_ADDRESSES,
   ASSIGNED_CLAIM,
   ASSIGNED_TOKEN,
+  EXEMPT_NAMESPACE,
   FAMILIES,
   IPS,
   NAMESPACE_DEFAULTS,
@@ -39,6 +40,7 @@ const KNOWN: Readonly<Record<Carrier, readonly string[]>> = {
 
 /** Labels of Berth's own, which do nothing as annotations. */
 const LABELS: readonly string[] = ["berth.dev/admission", "berth.dev/guarded"];
+const LABEL_NAMES: readonly string[] = LABELS.map((label) => label.slice(OWN_PREFIX.length));
 
 /** A key of Berth's own that means nothing where it stands, unless it stood there before: what is there may stay. */
 export function unknownKey(carrier: Carrier, annotations: Labels, before: Labels = {}): Refusal | undefined {
@@ -66,6 +68,26 @@ export function idleRequests(annotations: Labels): string[] {
   return [
     `${keys.join(", ")} ${keys.length === 1 ? "asks" : "ask"} for no address; write ${IPS}, ${POOLS} or ${STICKY}: "true" beside it`,
   ];
+}
+
+/** Of pods of the namespace that Berth keeps away from: annotations that ask for an address of their own. */
+export function requestsOfSystem(annotations: Labels): string[] {
+  const keys = [IPS, STICKY].filter((key) => Object.hasOwn(annotations, key));
+  if (keys.length === 0) return [];
+  return [
+    `${keys.join(", ")} ${keys.length === 1 ? "asks" : "ask"} for nothing in ${EXEMPT_NAMESPACE}: berth reserves no address for its pods; use another namespace`,
+  ];
+}
+
+/** Labels that ask for nothing: annotations that were written in the wrong place, and near misses of Berth's own labels. */
+export function strayLabels(labels: Labels): string[] {
+  return Object.keys(labels).flatMap((key) => {
+    if (!isOwn(key) || LABELS.includes(key)) return [];
+    if (OWN_REQUESTS.includes(key))
+      return [`label ${key} has no effect: it is an annotation; write it under metadata.annotations`];
+    const meant = nearestWord(key.slice(OWN_PREFIX.length), LABEL_NAMES);
+    return meant === undefined ? [] : [`berth knows no label ${key}; did you mean ${OWN_PREFIX}${meant}?`];
+  });
 }
 
 function isOwn(key: string): boolean {

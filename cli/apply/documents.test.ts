@@ -60,6 +60,14 @@ describe("readDocuments", () => {
       "apiVersion: v1\nkind: Service\nmetadata: {name: web}\n",
       "standard input holds none of Namespace, IPPool, IPClaim, StatefulSet, Deployment, Pod: Service web (v1)",
     ],
+    [
+      "apiVersion: berth.dev/v1\nkind: IPPool\nmetadata: {name: py}\n",
+      "standard input holds IPPool py (berth.dev/v1): write apiVersion: berth.dev/v1alpha1",
+    ],
+    [
+      "apiVersion: berth.dev/v1alpha1\nkind: IpPool\nmetadata: {name: py}\n",
+      "standard input holds IpPool py (berth.dev/v1alpha1): did you mean kind: IPPool?",
+    ],
     ["", "standard input holds no object"],
     ["just text\n", "standard input holds something that is no Kubernetes object: it has no kind"],
     [`${pod("a")}---\nkind: [\n`, /^standard input, line 6: /],

@@ -3,7 +3,9 @@ import { readdirSync, readFileSync, statSync } from "node:fs";
 import { extname, join } from "node:path";
 import { LineCounter, parseAllDocuments } from "yaml";
 import { messageOf } from "../../allocator/base/errors.ts";
+import { nearestWord } from "../../allocator/base/nearest-word.ts";
 import { Fields } from "../../allocator/manifest/kubernetes-object.ts";
+import { apiVersionOf } from "../../kube/api/resource.ts";
 import type { Io } from "../terminal/command.ts";
 import { usageError } from "../terminal/flags.ts";
 import { type KindFacts, kindOf, MANAGED } from "./kinds.ts";
@@ -115,6 +117,25 @@ function sort(value: unknown, file: string, into: { objects: ManifestObject[]; s
     return;
   }
   const known = kindOf(apiVersion, kind);
+  const misread = known === undefined ? misreadOwn(apiVersion, kind) : undefined;
+  if (misread !== undefined) {
+    const name = fields.at("metadata").text("name");
+    throw usageError(`${file} holds ${kind} ${name} (${apiVersion}): ${misread}`);
+  }
   if (known !== undefined) into.objects.push({ kind: known, json: fields.value });
   else into.skipped.push(`${kind} ${fields.at("metadata").text("name")} (${apiVersion})`);
+}
+
+/** What to write instead in an object of Berth's own that is not one: nobody else has the group. */
+function misreadOwn(apiVersion: string, kind: string): string | undefined {
+  if (apiVersion.split("/")[0] !== "berth.dev") return undefined;
+  const own = MANAGED.filter(({ group }) => group === "berth.dev");
+  const meant = nearestWord(
+    kind,
+    own.map((known) => known.kind),
+  );
+  const facts = own.find((known) => known.kind === meant);
+  if (facts === undefined) return undefined;
+  if (facts.kind !== kind) return `did you mean kind: ${facts.kind}?`;
+  return `write apiVersion: ${apiVersionOf(facts)}`;
 }

@@ -102,6 +102,14 @@ describe("what is said of an address", () => {
     assert.deepEqual(states, ["orphaned", "free"]);
   });
 
+  it("says until when an address is retained", () => {
+    const retention = { whenDeleted: "Retain", whenScaled: "Retain", ttlMs: 3_600_000 } as const;
+    const claim = claimRecord({ retained: { since: NOW, because: "scaled" }, retention });
+    const kept = viewOf({ pools: [DB_POOL], claims: [claim], reservations: reservationsOf(claim) });
+    const text = describeAddress(addressReportOf(kept, [], addr("10.20.0.70")));
+    assert.ok(text.includes("  retained until   2026-01-01T01:00:00Z\n"), text);
+  });
+
   it("finds an address that only this node knows", () => {
     const report = addressReportOf(view, [attachment("web", "10.9.0.1")], addr("10.9.0.1"));
     assert.equal(report.state, "outside");

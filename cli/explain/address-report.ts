@@ -2,7 +2,8 @@
 
 import type { RecordReader } from "../../allocator/cache/reader.ts";
 import type { Address } from "../../allocator/ip/address.ts";
-import { claimKey } from "../../allocator/model/claim.ts";
+import { allowedTtlMs } from "../../allocator/lifecycle/retention-limits.ts";
+import { type Claim, claimKey } from "../../allocator/model/claim.ts";
 import { describeIdentity } from "../../allocator/model/identity.ts";
 import { isBeside } from "../../allocator/planning/refusal-messages.ts";
 import { classify } from "../../allocator/pool/pool.ts";
@@ -46,6 +47,9 @@ export interface AddressReport {
   /** When the pod got the claim. */
   readonly since?: string;
   readonly coolingUntil?: string;
+  /** Of a retained claim; absent there, it is kept until somebody releases it. */
+  readonly retainedUntil?: string;
+  readonly retainedSince?: string;
   readonly sandboxes: readonly Sandbox[];
 }
 
@@ -101,7 +105,21 @@ function holderOf(view: RecordReader, address: Address): Holder {
       ? {}
       : { pod: { namespace, name: binding.podName, uid: binding.podUID }, since: timeOf(binding.since) }),
     ...(binding === undefined || binding.node === "" ? {} : { node: binding.node }),
+    ...retentionOf(view, claim),
   };
+}
+
+/** The shortest of what the claim asks for and its pools allow. */
+function retentionOf(view: RecordReader, { retained, retention, addresses }: Claim): Partial<AddressReport> {
+  if (retained === undefined) return {};
+  const ttlMs = allowedTtlMs(
+    retention,
+    addresses.flatMap((one) => view.poolOf(one) ?? []),
+  );
+  const retainedSince = timeOf(retained.since);
+  return ttlMs === null
+    ? { retainedSince }
+    : { retainedSince, retainedUntil: timeOf(retained.since + ttlMs) };
 }
 
 /** Which pod of the node has it is for the node alone to know. */
@@ -158,6 +176,7 @@ export function describeAddress(report: AddressReport): string {
     ["node", node],
     ["since", since],
     ["cooling until", coolingUntil],
+    ["retained until", report.retainedSince && (report.retainedUntil ?? "it is released")],
     ...report.sandboxes.map((sandbox) => ["sandbox", describeSandbox(sandbox)] as const),
   ];
   const lines = known.flatMap(([what, value]) =>

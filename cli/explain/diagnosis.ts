@@ -19,6 +19,7 @@ import {
 import { withoutCalico } from "../../allocator/manifest/foreign-requests.ts";
 import type { KubeObject } from "../../allocator/manifest/kubernetes-object.ts";
 import { FENCED, OUT_OF_SERVICE } from "../../allocator/manifest/node-fence.ts";
+import { requestsOfSystem } from "../../allocator/manifest/own-keys.ts";
 import { requestsAddress } from "../../allocator/model/address-request.ts";
 import type { Claim } from "../../allocator/model/claim.ts";
 import { isHeldBy } from "../../allocator/model/reservation.ts";
@@ -40,8 +41,11 @@ export function diagnosePod(pod: KubeObject, facts: PodFacts): Diagnosis {
   const { namespace, name, annotations } = pod.metadata;
   const { dynamic } = facts;
   // admission keeps away from the namespace, and agents do not
-  const isSystems = namespace === EXEMPT_NAMESPACE && dynamic !== undefined && !hasNoNetwork(pod);
-  if (isSystems) return ok(describeDynamic(dynamic));
+  if (namespace === EXEMPT_NAMESPACE && !hasNoNetwork(pod)) {
+    const asked = requestsOfSystem(annotations).map((words) => `; ${words}`);
+    if (dynamic !== undefined) return ok(`${describeDynamic(dynamic)}${asked.join("")}`);
+    if (asked.length > 0) return ok(`has no address reserved${asked.join("")}`);
+  }
   if (isExempt(pod)) return ok("is none of Berth's business: it is on its host's network, or a mirror pod");
   const { claim, key } = facts;
   if (key === "") return diagnosisWithoutClaim(pod, facts);

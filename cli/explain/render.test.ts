@@ -93,6 +93,17 @@ describe("explainClaim", () => {
       true,
     ],
     [
+      "its pod is gone, and it is retained",
+      {
+        ...OVER,
+        retained: { since: NOW, because: "deleted" },
+        retention: { ...RETAINED.retention, ttlMs: 3_600_000 },
+      },
+      {},
+      "was bound to pod mysql-0 on node-a, whose sandbox is over; it keeps its addresses until 2026-01-01T01:00:00Z (1h); its owner is deleted since 2026-01-01T00:00:00Z",
+      false,
+    ],
+    [
       "its node is fenced",
       bound,
       { fenced: true },

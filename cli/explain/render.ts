@@ -58,7 +58,10 @@ function stateOfBound(
     const words = `is still bound to pod ${podName} on ${node}, which ${over}; its sandbox was not seen to end`;
     return { words, stuck: true, next: facts.place === "data" ? [] : waitingFor(facts, podName, node) };
   }
-  if (holder === undefined) return ok(`was bound to pod ${podName} on ${node}, whose sandbox is over`);
+  if (holder === undefined) {
+    const kept = claim.retained === undefined ? "" : `; it ${restOf(claim, facts.addresses)}`;
+    return ok(`was bound to pod ${podName} on ${node}, whose sandbox is over${kept}`);
+  }
   const rest = facts.verdict.kind === "release" ? "is released soon" : restOf(claim, facts.addresses);
   return ok(`was bound to pod ${podName} on ${node}, which ${over}; it ${rest}`);
 }

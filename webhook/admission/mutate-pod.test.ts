@@ -233,7 +233,6 @@ describe("pods that are let through untouched", () => {
   const annotations = { [IPS]: "10.20.0.70", "berth.dev/claim": "stolen" };
   const cases: readonly (readonly [string, Json, Json])[] = [
     ["of the host's network", pod("a", { annotations, spec: { hostNetwork: true } }), {}],
-    ["of kube-system", pod("a", { annotations, namespace: "kube-system" }), {}],
     [
       "mirrors of static pods",
       pod("a", { annotations: { ...annotations, "kubernetes.io/config.mirror": "x" } }),
@@ -252,4 +251,34 @@ describe("pods that are let through untouched", () => {
       assert.equal(world.dump(), before);
     });
   }
+
+  it("of kube-system, and told that their request asks for nothing there", async () => {
+    await using world = await openWorld({ pools: POOLS });
+    const before = world.dump();
+    const { allowed, patch, warnings } = await send(
+      world,
+      "/mutate/pods",
+      pod("a", { annotations, namespace: "kube-system" }),
+    );
+    assert.deepEqual(
+      { allowed, patch, warnings },
+      {
+        allowed: true,
+        patch: undefined,
+        warnings: [
+          "berth.dev/ips asks for nothing in kube-system: berth reserves no address for its pods; use another namespace",
+        ],
+      },
+    );
+    assert.equal(world.dump(), before);
+  });
+
+  it("with a request among their labels, and told where it belongs", async () => {
+    await using world = await openWorld({ pools: POOLS });
+    const labels = { "berth.dev/ips": "10.20.0.70", app: "web" };
+    const { warnings } = await send(world, "/mutate/pods", pod("a", { labels }));
+    assert.deepEqual(warnings, [
+      "label berth.dev/ips has no effect: it is an annotation; write it under metadata.annotations",
+    ]);
+  });
 });

@@ -20,10 +20,16 @@ import {
   ASSIGNED_ADDRESSES,
   ASSIGNED_CLAIM,
   ASSIGNED_TOKEN,
+  EXEMPT_NAMESPACE,
   readRequest,
 } from "../../allocator/manifest/annotations.ts";
 import { type KubeObject, podMetadata } from "../../allocator/manifest/kubernetes-object.ts";
-import { idleRequests, writtenByOthers } from "../../allocator/manifest/own-keys.ts";
+import {
+  idleRequests,
+  requestsOfSystem,
+  strayLabels,
+  writtenByOthers,
+} from "../../allocator/manifest/own-keys.ts";
 import { type Claim, claimKey } from "../../allocator/model/claim.ts";
 import { bareNamespace } from "../../allocator/model/cluster-state.ts";
 import type { PodIdentity } from "../../allocator/model/identity.ts";
@@ -60,7 +66,9 @@ export function mutatePods(admission: AdmissionContext): Handler {
     const exempt = isExempt(pod);
     const wrong = expectKind(pod, ["Pod"]) ?? (exempt ? undefined : unknownIn(request, pod, "Pod"));
     if (wrong !== undefined) return denied(request.uid, wrong);
-    return exempt ? allowed(request.uid) : await decide(admission, request, pod);
+    if (!exempt) return await decide(admission, request, pod);
+    const { namespace, annotations } = pod.metadata;
+    return allowed(request.uid, namespace === EXEMPT_NAMESPACE ? requestsOfSystem(annotations) : []);
   };
 }
 
@@ -80,7 +88,7 @@ async function decide(
     if (isRefusal(told)) return denied(request.uid, told);
     const { annotations } = pod.metadata;
     const idle = [...writtenByOthers(annotations, "are removed from this pod"), ...idleRequests(annotations)];
-    const warnings = [...idle, ...told];
+    const warnings = [...strayLabels(pod.metadata.labels), ...idle, ...told];
     return answer(request, pod, {}, { warnings });
   }
   if (isRefusal(plain)) return denied(request.uid, plain);
@@ -99,13 +107,13 @@ async function decide(
 /** Of what the pod asks for itself: a default of its namespace is for pods of any kind. */
 function lostLater(
   { context }: AdmissionContext,
-  { metadata: { annotations, owner } }: KubeObject,
+  { metadata: { annotations, labels, owner } }: KubeObject,
   podIdentity: PodIdentity,
 ): readonly string[] {
   const request = readRequest(annotations);
   if (isRefusal(request)) return [];
   const lost = notKept({ podIdentity, request, ...(owner === undefined ? {} : { owner }) });
-  return [...lost, ...cappedTtl(context.view, request)];
+  return [...strayLabels(labels), ...lost, ...cappedTtl(context.view, request)];
 }
 
 /** What is to be allocated, with the pools that the pod's service account may use. */
@@ -208,7 +216,8 @@ async function reviewPod(
   const wrong =
     expectKind(pod, ["Pod"]) ??
     asChanged(request, pod, admission.calico) ??
-    (await missingClaim(admission, pod));
+    // a rehearsal gives the pod no claim
+    (request.dryRun && request.operation === "CREATE" ? undefined : await missingClaim(admission, pod));
   if (wrong !== undefined) return denied(request.uid, wrong);
   const there = await anotherOf(admission, request.operation, pod);
   if (there !== undefined) return denied(request.uid, there, 409);

@@ -7,7 +7,7 @@ import { isDetached } from "../../allocator/lifecycle/bind.ts";
 import { isOwnClaim } from "../../allocator/lifecycle/claim-conflicts.ts";
 import { release } from "../../allocator/lifecycle/release.ts";
 import { type AllocationRequest, reserve } from "../../allocator/lifecycle/reserve.ts";
-import { readClaimRequest } from "../../allocator/manifest/claim-spec.ts";
+import { readClaimRequest, unknownClaimField } from "../../allocator/manifest/claim-spec.ts";
 import type { KubeObject } from "../../allocator/manifest/kubernetes-object.ts";
 import { type Claim, claimKey } from "../../allocator/model/claim.ts";
 import { nameOfOrdinal } from "../../allocator/model/claim-workload.ts";
@@ -41,7 +41,9 @@ export function validateClaims(admission: AdmissionContext): Handler {
     if (request.operation === "UPDATE" && admission.embedded === undefined) {
       return await updateClaim(admission, request, object);
     }
-    const claim = readClaimRequest(object);
+    // the API server of a cluster holds a claim to its schema
+    const unknown = admission.embedded === undefined ? undefined : unknownClaimField(object);
+    const claim = unknown ?? readClaimRequest(object);
     if (isRefusal(claim)) return denied(request.uid, claim);
     return await consider(admission, request, claim);
   };

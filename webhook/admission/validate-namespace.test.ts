@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
+import { DB_POOL } from "../../test/support/fixtures.ts";
 import { deniedAs, namespaceObject, pod, review } from "../../test/support/objects.ts";
 import { send } from "../../test/support/reviewing.ts";
 import { openWorld } from "../../test/support/world.ts";
@@ -21,6 +22,19 @@ describe("a namespace", () => {
     const changed = namespaceObject("shop", {}, { team: "bank" });
     await send(world, ROUTE, changed, { operation: "UPDATE", namespace: "shop" });
     assert.deepEqual((await world.objects.namespace("shop"))?.annotations, {});
+  });
+
+  it("that names a pool which is not there, or misspells a label, is kept and told so", async () => {
+    await using world = await openWorld({ pools: [DB_POOL] });
+    const shop = namespaceObject(
+      "shop",
+      { "berth.dev/pools": "nix,db" },
+      { "berth.dev/admision": "enabled" },
+    );
+    assert.deepEqual((await send(world, ROUTE, shop)).warnings, [
+      "berth knows no label berth.dev/admision; did you mean berth.dev/admission?",
+      'annotation berth.dev/pools: there is no pool "nix"; name one of "db"; until then its pods are refused',
+    ]);
   });
 
   it("cannot pretend to be another one", async () => {
@@ -48,7 +62,7 @@ describe("a namespace", () => {
   });
 
   it("in a dry run, or in a cluster, is looked at and not kept", async () => {
-    await using world = await openWorld();
+    await using world = await openWorld({ pools: [DB_POOL] });
     const before = world.dump();
     const shop = namespaceObject("shop", { "berth.dev/pools": "db" });
     assert.deepEqual(await send(world, ROUTE, shop, { dryRun: true }), { uid: "review-1", allowed: true });

@@ -1,8 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import { isRefusal, type Refusal } from "../../allocator/base/errors.ts";
-import { NAMESPACE_DEFAULTS, readRequest } from "../../allocator/manifest/annotations.ts";
+import type { Labels } from "../../allocator/base/ports.ts";
+import type { RecordReader } from "../../allocator/cache/reader.ts";
+import { NAMESPACE_DEFAULTS, POOLS, readRequest } from "../../allocator/manifest/annotations.ts";
 import type { KubeObject } from "../../allocator/manifest/kubernetes-object.ts";
+import { strayLabels } from "../../allocator/manifest/own-keys.ts";
+import { unknownPool } from "../../allocator/planning/refusal-messages.ts";
 import {
   type AdmissionRequest,
   allowed,
@@ -40,7 +44,25 @@ function toldOf(
 ): readonly string[] | Refusal {
   if (request.operation === "DELETE") return [];
   const foreign = foreignInNamespace(admission, request, object);
-  return isRefusal(foreign) ? foreign : [...idleDefaults(object), ...foreign];
+  if (isRefusal(foreign)) return foreign;
+  const { labels, annotations } = object.metadata;
+  return [
+    ...strayLabels(labels),
+    ...missingPools(admission.context.view, annotations),
+    ...idleDefaults(object),
+    ...foreign,
+  ];
+}
+
+/** Pools may be made after the namespace, so that this is no reason to refuse it. */
+function missingPools(view: RecordReader, annotations: Labels): string[] {
+  const request = readRequest(annotations[POOLS] === undefined ? {} : { [POOLS]: annotations[POOLS] });
+  if (isRefusal(request)) return [];
+  return (request.pools ?? [])
+    .filter((name) => !name.includes("/") && view.pool(name) === undefined)
+    .map(
+      (name) => `annotation ${POOLS}: ${unknownPool(view, name).message}; until then its pods are refused`,
+    );
 }
 
 /** One that goes may say what it likes. */

@@ -28,6 +28,22 @@ async function names(world: World): Promise<string[]> {
 const pin = (name: string, address: string) => pod(name, { annotations: { "berth.dev/ips": address } });
 
 describe("a pool", () => {
+  it("that is the default and has no blocks, or is not the only one, is told so", async () => {
+    await using world = await openWorld({});
+    const cut = (name: string, n: number, spec: Json) =>
+      poolObject(name, { ranges: [{ cidr: `10.${n}.0.0/24` }], default: true, ...spec });
+    assert.equal(
+      await said(world, cut("plain", 1, {})),
+      "spec.default serves pods that ask for nothing only from a pool with spec.blockSize, and this one has none; make a pool with blockSize for them",
+    );
+    const blockSize = { ipv4: 26 };
+    assert.equal(await said(world, cut("rest", 2, { blockSize })), "", "the other has no blocks");
+    assert.equal(
+      await said(world, cut("more", 3, { blockSize })),
+      "pool rest is a default too: of several that are open to a pod the one of the highest spec.priority serves it, then the first by name; set default on one alone",
+    );
+  });
+
   it("that passes can be used at once", async () => {
     await using world = await opened();
     assert.equal(await admitPod(world, pin("a", "10.20.0.70")), "10.20.0.70");

@@ -38,8 +38,34 @@ async function decide(admission: AdmissionContext, request: AdmissionRequest): P
   if (isRefusal(object)) return denied(request.uid, object);
   const refusal = expectKind(object, ["IPPool"]) ?? (await judge(admission, request, object));
   if (refusal !== undefined) return denied(request.uid, refusal);
+  const told = await toldOfDefault(admission, request, object);
   if (admission.embedded !== undefined && !request.dryRun) await store(admission, request, object);
-  return allowed(request.uid);
+  return allowed(request.uid, told);
+}
+
+/** What `default` does not do, though somebody may think so. */
+async function toldOfDefault(
+  admission: AdmissionContext,
+  request: AdmissionRequest,
+  object: KubeObject,
+): Promise<string[]> {
+  if (request.operation === "DELETE" || !object.spec.flag("default") || isSameSpec(request, object))
+    return [];
+  if (object.spec.get("blockSize") === undefined) {
+    return [
+      "spec.default serves pods that ask for nothing only from a pool with spec.blockSize, and this one has none; make a pool with blockSize for them",
+    ];
+  }
+  const { name } = object.metadata;
+  const others = (await poolsNow(admission)).filter(
+    ({ name: other, spec }) =>
+      other !== name && spec.default === true && spec.blockSize !== undefined && spec.disabled !== true,
+  );
+  if (others.length === 0) return [];
+  const named = others.slice(0, 3).map((pool) => pool.name);
+  return [
+    `pool ${named.join(", ")} is a default too: of several that are open to a pod the one of the highest spec.priority serves it, then the first by name; set default on one alone`,
+  ];
 }
 
 async function judge(

@@ -217,13 +217,22 @@ describe("a StatefulSet", () => {
         world,
         workload("StatefulSet", "dns", { namespace: "kube-system", replicas: 1, annotations: LIST }),
       ),
-      "",
+      "berth.dev/ips asks for nothing in kube-system: berth reserves no address for its pods; use another namespace",
     );
     assert.deepEqual(await world.holdings(), {});
   });
 });
 
 describe("any workload", () => {
+  it("is told of a request among the labels of its template", async () => {
+    await using world = await openWorld({ pools: POOLS });
+    const template = { metadata: { labels: { "berth.dev/pools": "db" } } };
+    assert.equal(
+      await said(world, set(1, {}, { template })),
+      "label berth.dev/pools has no effect: it is an annotation; write it under metadata.annotations",
+    );
+  });
+
   it("is told about annotations that stand in the wrong place", async () => {
     await using world = await openWorld({ pools: POOLS });
     const own = { [IPS]: "10.20.0.70", "cni.projectcalico.org/ipv4pools": '["db"]', app: "web" };

@@ -10,11 +10,18 @@ import {
   readTemplate,
   type Template,
   templateAnnotations,
+  templateLabels,
 } from "../../allocator/demand/workload-allocation.ts";
-import { ANNOTATION_FORMATS } from "../../allocator/manifest/annotations.ts";
+import { ANNOTATION_FORMATS, EXEMPT_NAMESPACE } from "../../allocator/manifest/annotations.ts";
 import { CALICO_KEYS } from "../../allocator/manifest/foreign-requests.ts";
 import type { KubeObject } from "../../allocator/manifest/kubernetes-object.ts";
-import { idleRequests, unknownKey, writtenByOthers } from "../../allocator/manifest/own-keys.ts";
+import {
+  idleRequests,
+  requestsOfSystem,
+  strayLabels,
+  unknownKey,
+  writtenByOthers,
+} from "../../allocator/manifest/own-keys.ts";
 import { requestsAddress } from "../../allocator/model/address-request.ts";
 import { namespaceOf } from "../../allocator/model/cluster-state.ts";
 import { isFollowed } from "../../allocator/model/workload-kinds.ts";
@@ -91,8 +98,12 @@ async function judgeWorkload(
 
 /** What Berth writes into pods asks for no address in a template either, nor on the object. */
 function idleInTemplate(object: KubeObject, { request, exempt }: Template): string[] {
-  if (exempt || requestsAddress(request)) return [];
+  const labels = strayLabels(templateLabels(object));
+  if (exempt && object.metadata.namespace === EXEMPT_NAMESPACE)
+    return requestsOfSystem(templateAnnotations(object));
+  if (exempt || requestsAddress(request)) return labels;
   return [
+    ...labels,
     ...idleRequests(templateAnnotations(object)),
     ...writtenByOthers(templateAnnotations(object), "are removed from its pods"),
     ...writtenByOthers(object.metadata.annotations, `do nothing on a ${object.kind}`),
@@ -102,7 +113,11 @@ function idleInTemplate(object: KubeObject, { request, exempt }: Template): stri
 /** Asked for by this change, and not there before it. */
 function isNew(request: AdmissionRequest, object: KubeObject): boolean {
   const before = beforeOf(request);
-  return before === undefined || !isDeepStrictEqual(templateAnnotations(before), templateAnnotations(object));
+  return (
+    before === undefined ||
+    !isDeepStrictEqual(templateAnnotations(before), templateAnnotations(object)) ||
+    !isDeepStrictEqual(templateLabels(before), templateLabels(object))
+  );
 }
 
 /** In a cluster nothing new is asked for; an owner must be able to label what could not be made today. */
