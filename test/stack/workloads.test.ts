@@ -161,6 +161,7 @@ describe("workloads", () => {
     const running = await site.run(podOf(set, 0));
     const outcome = await site.api.write(listed("10.20.0.111-10.20.0.112"));
     assert.deepEqual(outcome.kind === "kept" ? outcome.warnings : outcome.message, [
+      "moved-1 keeps 10.20.0.102 until its pod is created again; 10.20.0.112 is not reserved before that",
       "claim shop/moved-0 holds 10.20.0.101 and is in use by pod moved-0, but the request is now for 10.20.0.111; it changes when that pod is deleted and created again",
     ]);
     assert.deepEqual(await claimsOf("moved"), { "moved-0": "10.20.0.101", "moved-1": "10.20.0.102" });
