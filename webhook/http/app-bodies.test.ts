@@ -68,6 +68,17 @@ describe("app: bodies", () => {
     });
   });
 
+  it("refuses a body in chunks of a byte, and closes the connection", async () => {
+    const socket = bench.connect();
+    const head =
+      "POST /mutate/pods HTTP/1.1\r\nHost: berth\r\nContent-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\n";
+    socket.write(head + "1\r\n \r\n".repeat(257));
+    let answer = "";
+    for await (const some of socket) answer += String(some);
+    assert.match(answer, /^HTTP\/1\.1 400 .*\r\nConnection: close\r\n.*in pieces of so few bytes/s);
+    assert.equal(bench.asked.length, 0);
+  });
+
   it("takes a body that comes in small pieces", async () => {
     const text = JSON.stringify(podReview());
     async function* parts() {

@@ -144,7 +144,7 @@ function turnAway({ log, metrics, clock }: AppDeps, route: Route, response: Resp
   metrics.increment("berth_admission_reviews_total", countOf(route, code));
   response.set({ Connection: "close", "Retry-After": String(RETRY_AFTER_S) });
   response.status(code).type("text/plain");
-  answerEarly(response.req, response, words, clock);
+  answerEarly(response, words, clock);
 }
 
 function refuseUnread(
@@ -153,11 +153,12 @@ function refuseUnread(
   response: Response,
   unread: Unread,
 ): void {
-  const { uid, why, httpCode, apiVersion, status } = unread;
+  const { uid, why, httpCode, apiVersion, status, cutOff = false } = unread;
   log.warn("admission review could not be read", { route, code: httpCode, uid });
   metrics.increment("berth_admission_reviews_total", countOf(route, httpCode));
   response.set("Connection", "close");
-  sendEarly(response.status(status), reviewOf(errored(uid, why, { httpCode }), apiVersion), clock);
+  const review = reviewOf(errored(uid, why, { httpCode }), apiVersion);
+  sendEarly(response.status(status), review, clock, cutOff ? 0 : undefined);
 }
 
 function countOf(route: Route, code: number) {
@@ -193,9 +194,9 @@ function refuseMethod(clock: Clock): RequestHandler {
 }
 
 /** As `response.json`, where the body may not be read. */
-function sendEarly(response: Response, what: unknown, clock: Clock): void {
+function sendEarly(response: Response, what: unknown, clock: Clock, most?: number): void {
   response.type("application/json");
-  answerEarly(response.req, response, JSON.stringify(what), clock);
+  answerEarly(response, JSON.stringify(what), clock, most);
 }
 
 /** Last in the chain, for a scrape that failed, or a defect. Says nothing about the inside. */

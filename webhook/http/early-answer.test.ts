@@ -16,14 +16,16 @@ describe("answerEarly", () => {
   let clients: Socket[] = [];
   /** Requests whose answers are out and whose connections are not closed yet. */
   let lingering = 0;
+  let most: number | undefined;
 
   beforeEach(async () => {
     clock = new ManualClock();
-    server = createServer((request, response) => {
+    most = undefined;
+    server = createServer((_request, response) => {
       lingering++;
       response.once("close", () => lingering--);
       response.statusCode = 429;
-      answerEarly(request, response, "try again", clock);
+      answerEarly(response, "try again", clock, most);
     });
     server.listen(0, "127.0.0.1");
     await once(server, "listening");
@@ -91,6 +93,32 @@ describe("answerEarly", () => {
     client.resume();
     await closed;
     assert.ok(client.bytesWritten < 64 * MIB || client.destroyed);
+    assert.equal(clock.sleeping, 0);
+  });
+
+  it("counts what comes over the wire, and not what is in the chunks", async () => {
+    most = 64 * 1024;
+    const client = await ask(`${HEAD}Transfer-Encoding: chunked\r\n\r\n`);
+    client.on("error", () => {});
+    for (let sent = 0; sent < 20 && lingering > 0; sent++) client.write(`1;${"x".repeat(4_000)}\r\n \r\n`); // 20 bytes in the chunks
+    await until(() => lingering === 0);
+    assert.equal(clock.sleeping, 0);
+  });
+
+  it("ends a connection at once whose body comes in very many pieces", async () => {
+    const client = await ask(`${HEAD}Transfer-Encoding: chunked\r\n\r\n`);
+    client.on("error", () => {});
+    client.write("1\r\n \r\n".repeat(257));
+    await until(() => lingering === 0);
+    assert.equal(clock.sleeping, 0);
+  });
+
+  it("reads nothing of a body where it is told so", async () => {
+    most = 0;
+    const client = connect((server.address() as AddressInfo).port, "127.0.0.1");
+    clients.push(client);
+    client.write(`${HEAD}Content-Length: 10\r\n\r\n`);
+    assert.match(await read(client), /\r\nConnection: close\r\n.*try again$/s);
     assert.equal(clock.sleeping, 0);
   });
 

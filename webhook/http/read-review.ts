@@ -15,6 +15,8 @@ export interface Unread {
   readonly httpCode: number;
   readonly status: number;
   readonly apiVersion?: string;
+  /** Nothing more of it is read. */
+  readonly cutOff?: boolean;
 }
 
 export type ReadReview =
@@ -49,10 +51,14 @@ export async function readReview(
   if (body.kind === "lost" || body.kind === "busy") return body;
   const bytes = body.kind === "whole" ? body.bytes : body.prefix;
   const sent = uidFromPrefix(bytes);
-  const unreadable = (httpCode: number, why: string): ReadReview => {
+  const unreadable = (httpCode: number, why: string): Unread => {
     return { kind: "unreadable", uid: sent, why, httpCode, status: httpCode };
   };
   if (body.kind === "slow") return unreadable(408, `the body did not come within ${bodyMs / 1000} s`);
+  if (body.kind === "in pieces") {
+    const why = "the body comes in pieces of so few bytes that they cost more than it is worth";
+    return { ...unreadable(400, why), cutOff: true };
+  }
   if (!json) return unreadable(415, "the body must be application/json in UTF-8 and not compressed");
   if (body.kind === "too large") return unreadable(413, `the body is larger than ${BODY_LIMIT} bytes`);
   place.complete();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-import type { IncomingMessage, RequestListener, ServerResponse } from "node:http";
+import type { RequestListener, ServerResponse } from "node:http";
 import { createServer, type Server } from "node:https";
 import { createSecureContext, type SecureContextOptions } from "node:tls";
 import { BerthError, messageOf } from "../../allocator/base/errors.ts";
@@ -73,6 +73,8 @@ export const HTTP_TIMES = {
 } as const;
 /** Bytes of a refusal: a name that is quoted in it may be of any length. */
 const LONGEST_WORDS = 1_024;
+/** Of the body of a review that is refused for who sends it: as long as most are, for whoever set up an API server without a certificate. */
+const STRANGERS_BYTES = 64 * 1024;
 /** Below the 30 s that Kubernetes gives a pod to end. */
 export const DRAIN_MS = 10_000;
 
@@ -104,7 +106,7 @@ export async function serveTls(options: TlsServerOptions): Promise<TlsServer> {
     connections.enter(response);
     const objection = clientAuthority === undefined ? undefined : clientObjection(request, trusted);
     if (objection === undefined) options.app(request, response);
-    else refuse(request, response, objection, clock);
+    else refuse(response, objection, clock);
   });
   server.on("tlsClientError", (error) => {
     log.debug("handshake failed", { error });
@@ -160,11 +162,11 @@ function invalid(message: string, cause?: unknown): BerthError {
 }
 
 /** As text: of an answer that is no review, that is what an API server passes on to whoever asked it. */
-function refuse(request: IncomingMessage, response: ServerResponse, words: string, clock: Clock): void {
+function refuse(response: ServerResponse, words: string, clock: Clock): void {
   response.statusCode = 403;
   response.setHeader("Content-Type", "text/plain; charset=utf-8");
   response.setHeader("Connection", "close");
-  answerEarly(request, response, fitLine(words, LONGEST_WORDS), clock);
+  answerEarly(response, fitLine(words, LONGEST_WORDS), clock, STRANGERS_BYTES);
 }
 
 function listen(server: Server, { host, port }: TlsServerOptions): Promise<void> {

@@ -70,6 +70,17 @@ describe("readBody", () => {
     assert.equal(uidFromPrefix(body.prefix), UID);
   });
 
+  it("is read no further when it comes in very many small pieces", async () => {
+    const pieces = (count: number, size: number) => chunks(...Array<string>(count).fill("x".repeat(size)));
+    assert.equal((await read(pieces(256, 1))).kind, "whole");
+    assert.equal((await read(pieces(3_000, 256))).kind, "whole");
+    for (const stream of [pieces(257, 255), pieces(100_000, 1)]) {
+      const body = await read(stream);
+      assert.ok(body.kind === "in pieces");
+      assert.equal(body.prefix[0], 120);
+    }
+  });
+
   it("gives up when the signal aborts, and listens no more", async () => {
     const stream = new Readable({ read() {} });
     stream.push(BEGINNING);

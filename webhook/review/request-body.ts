@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import type { Readable } from "node:stream";
+import { BodyPieces } from "./body-pieces.ts";
 import type { Busy, Place } from "./intake.ts";
 
 /**
@@ -16,8 +17,8 @@ const UID = /"request"\s*:\s*\{\s*"uid"\s*:\s*"([^"\\]{1,128})"/;
 
 export type Body =
   | { readonly kind: "whole"; readonly bytes: Buffer }
-  /** Beyond the limit, not there in time, or without room; `prefix` is how it begins. */
-  | { readonly kind: "too large" | "slow"; readonly prefix: Buffer }
+  /** Beyond the limit, not there in time, in very many pieces, or without room; `prefix` is how it begins. */
+  | { readonly kind: "too large" | "slow" | "in pieces"; readonly prefix: Buffer }
   | { readonly kind: "busy"; readonly whose: Busy; readonly prefix: Buffer }
   /** The client went away, or sent so much more than the limit that it was cut off: there is nobody to answer. */
   | { readonly kind: "lost" };
@@ -37,6 +38,7 @@ export interface Allowance {
 export function readBody(stream: Readable, { limit, place, signal }: Allowance): Promise<Body> {
   return new Promise((resolve) => {
     const arrived = new Arrived(limit);
+    const pieces = new BodyPieces();
     let isSettled = false;
     const settle = (body: Body) => {
       if (isSettled) return;
@@ -47,6 +49,7 @@ export function readBody(stream: Readable, { limit, place, signal }: Allowance):
       resolve(body);
     };
     const take = (chunk: Buffer) => {
+      if (pieces.add(chunk.length)) return settle({ kind: "in pieces", prefix: arrived.prefix() });
       const whose = arrived.take(chunk, place);
       if (whose !== undefined) settle({ kind: "busy", whose, prefix: arrived.prefix() });
       if (arrived.size <= DRAIN_LIMIT) return;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import assert from "node:assert/strict";
+import { connect, type TLSSocket } from "node:tls";
 import { noopLogger, type Readiness } from "../../allocator/base/ports.ts";
 import { createClock } from "../../system/clock.ts";
 import { createMetrics, type MetricsRegistry } from "../../system/metrics.ts";
@@ -122,6 +123,11 @@ export class AppBench {
     this.ready = { ready: true, reason: "" };
     this.handler = async (request) => allowed(request.uid);
     this.scrape = () => this.metrics.expose();
+  }
+
+  /** What is sent byte by byte. */
+  connect(): TLSSocket {
+    return connect({ host: "127.0.0.1", port: this.#server?.address.port ?? 0, ca: this.#ca });
   }
 
   async request(changes: Partial<Call> = {}): Promise<Reply> {
