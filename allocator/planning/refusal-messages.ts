@@ -94,9 +94,25 @@ function besideWords(whose: string): string {
 
 /** The words for who may not know whose it is; `pool` is known where the address stands in one. */
 export function addressElsewhere(view: RecordReader, pool: Pool | undefined, address: Address): Refusal {
+  return withoutNames(view, { pool, address, why: "is held in another namespace" });
+}
+
+/** The words for who may not know which node has it. */
+export function addressOfNodes(view: RecordReader, pool: Pool | undefined, address: Address): Refusal {
+  return withoutNames(view, { pool, address, why: "is for pods that need no fixed address" });
+}
+
+function withoutNames(
+  view: RecordReader,
+  {
+    pool,
+    address,
+    why,
+  }: { readonly pool: Pool | undefined; readonly address: Address; readonly why: string },
+): Refusal {
   const where = pool === undefined ? "" : ` in pool ${quoted(pool.name)}`;
   const near = pool === undefined ? "" : instead(view, pool, address);
-  const words = `address ${address}${where} is held in another namespace${near}${near === "" ? "; " : "; or "}ask whoever runs the network`;
+  const words = `address ${address}${where} ${why}${near}${near === "" ? "; " : "; or "}ask whoever runs the network`;
   return refuse("ADDRESS_TAKEN", words, pool === undefined ? { address } : { address, pool: pool.name });
 }
 

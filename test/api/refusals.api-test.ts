@@ -2,8 +2,14 @@
 // What a tenant learns of others from what he is refused: under RBAC, as kubectl prints it.
 import assert from "node:assert/strict";
 import { after, before, describe, it } from "node:test";
+import { noopLogger } from "../../allocator/base/ports.ts";
+import { openKubernetesStore } from "../../allocator/store/kubernetes/store.ts";
+import { connect } from "../../kube/api/connection.ts";
+import { createClock } from "../../system/clock.ts";
+import { createRandom } from "../../system/random.ts";
 import { eventually } from "../support/eventually.ts";
 import { claimObject, type Json, pod, poolObject } from "../support/objects.ts";
+import { accountConfig } from "./accounts.ts";
 import { havePartsOrSkip } from "./binaries.ts";
 import { makeNamespaces } from "./crds.ts";
 import { statefulSet } from "./manifests.ts";
@@ -21,7 +27,12 @@ const KEPT = ["pods", "events", "statefulsets.apps", "ipclaims.berth.dev"].map(
   (what) => `--resource=${what}`,
 );
 /** What nobody in shop knows. */
-const SECRETS = /bank|ledger|vault|10\.40\.|team/;
+const SECRETS = /bank|ledger|vault|10\.40\.|team|rack-7|10\.50\.0\.8\/29/;
+/** A node has the block that it is in. */
+const OF_A_NODE = "10.50.0.9";
+/** Controllers that apply what tenants wrote: with the rights of the tenants of shop, and with all. */
+const DEPLOYER = "system:serviceaccount:gitops:shop-deployer";
+const GITOPS = "system:serviceaccount:gitops:controller";
 
 if (havePartsOrSkip(["etcd", "kube-apiserver", "kubectl"])) {
   describe("what a tenant is told", () => {
@@ -30,11 +41,19 @@ if (havePartsOrSkip(["etcd", "kube-apiserver", "kubectl"])) {
 
     before(async () => {
       plane = await openControlPlane();
-      await makeNamespaces(plane.connect(), ["berth-system", "shop", "bank"]);
+      await makeNamespaces(plane.connect(), ["berth-system", "shop", "bank", "gitops"]);
       running = await runWebhook(plane);
       await mustKubectl("create", "role", "keeper", "-n", "shop", "--verb=get,list,create,delete", ...KEPT);
       for (const user of [TENANT, NEIGHBOUR]) await bind("--role=keeper", user, "shop");
       await bind("--clusterrole=berth-view", NEIGHBOUR, "bank");
+      await mustKubectl(
+        ...["create", "rolebinding", "deployer", "-n", "shop"],
+        ...["--role=keeper", "--serviceaccount=gitops:shop-deployer"],
+      );
+      await mustKubectl(
+        ...["create", "clusterrolebinding", "gitops", "--clusterrole=cluster-admin"],
+        "--serviceaccount=gitops:controller",
+      );
       await must("db", poolObject("db", { ranges: [{ cidr: "10.20.0.0/24" }] }));
       await must(
         "vault",
@@ -43,6 +62,11 @@ if (havePartsOrSkip(["etcd", "kube-apiserver", "kubectl"])) {
           namespaceSelector: { matchLabels: { team: "bank" } },
         }),
       );
+      await must(
+        "rack",
+        poolObject("rack", { ranges: [{ cidr: "10.50.0.0/24" }], blockSize: { ipv4: 29 }, default: true }),
+      );
+      await giveBlock();
       await eventually("the pools are known", async () =>
         (await create(asking(HELD, "ledger", "bank"), "admin")) === "" ? true : undefined,
       );
@@ -51,6 +75,20 @@ if (havePartsOrSkip(["etcd", "kube-apiserver", "kubectl"])) {
       await running?.close();
       await plane?.close();
     });
+
+    /** As the webhook does when a node's pods need one. */
+    async function giveBlock(): Promise<void> {
+      const connection = connect(await accountConfig(plane, "berth-webhook"), {
+        clock: createClock(),
+        userAgent: "berth-test",
+      });
+      const deps = { clock: createClock(), random: createRandom(), log: noopLogger };
+      const store = openKubernetesStore({ connection, ...deps });
+      const of = { pool: "rack", node: "rack-7", nodeUID: "u", holes: [], granted: true };
+      await store.create("block", { ...of, cidr: "10.50.0.8/29" });
+      await store.close();
+      connection.close();
+    }
 
     async function mustKubectl(...args: readonly string[]): Promise<void> {
       const { rc, stderr } = await plane.kubectl(args);
@@ -119,6 +157,37 @@ if (havePartsOrSkip(["etcd", "kube-apiserver", "kubectl"])) {
     it("who may read there: whose it is", async () => {
       for (const user of [NEIGHBOUR, "admin"]) {
         assert.match(await create(asking(HELD), user), /is held by bank\/ledger \(Pod ledger\)/, user);
+      }
+    });
+
+    it("an address that a node has in a block: that, where else, and no node", async () => {
+      const named = /is in block 10\.50\.0\.8\/29 of node rack-7/;
+      await eventually("the block is known", async () =>
+        named.test(await create(asking(OF_A_NODE), "admin", "--dry-run=server")) ? true : undefined,
+      );
+      // who may read all that is in two namespaces may list no blocks, which are of the cluster
+      for (const user of [TENANT, NEIGHBOUR]) {
+        for (const object of [asking(OF_A_NODE), stateful(OF_A_NODE)]) {
+          const said = await create(object, user);
+          assert.match(
+            said,
+            /10\.50\.0\.9 in pool "rack" is for pods that need no fixed address; free nearby: /,
+          );
+          assert.doesNotMatch(said, SECRETS, user);
+        }
+      }
+      assert.match(await create(asking(OF_A_NODE), "admin"), named);
+    });
+
+    it("whoever applies for others is told what it may read itself: all, or as little as the tenant", async () => {
+      for (const [ips, secret, short] of [
+        [HELD, /is held by bank\/ledger/, /is held in another namespace/],
+        [OF_A_NODE, /of node rack-7/, /is for pods that need no fixed address/],
+      ] as const) {
+        assert.match(await create(asking(ips), "admin", `--as=${GITOPS}`), secret);
+        const said = await create(asking(ips), "admin", `--as=${DEPLOYER}`);
+        assert.match(said, short);
+        assert.doesNotMatch(said, SECRETS);
       }
     });
 

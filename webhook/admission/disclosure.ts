@@ -3,13 +3,13 @@
 import { type Refusal, type RefusalCode, refuse } from "../../allocator/base/errors.ts";
 import type { RecordReader } from "../../allocator/cache/reader.ts";
 import { parseAddress } from "../../allocator/ip/address.ts";
-import { addressElsewhere, quoted } from "../../allocator/planning/refusal-messages.ts";
+import { addressElsewhere, addressOfNodes, quoted } from "../../allocator/planning/refusal-messages.ts";
 import type { UserInfo } from "../review/admission-review.ts";
 
 /** What one has to be allowed to read to see for oneself what a refusal tells. */
 export interface Subject {
   readonly verb: "get" | "list";
-  readonly resource: "ipclaims" | "ippools";
+  readonly resource: "ipclaims" | "ippools" | "ipblocks";
   /** Empty: in the whole cluster. */
   readonly namespace: string;
 }
@@ -30,9 +30,15 @@ const ABOUT_POOLS: ReadonlySet<RefusalCode> = new Set([
 /** Pools that a message names. */
 const NAMED = 5;
 
+/** Which nodes there are, and what they have of a pool. A claim that is busy names the node of the namespace's own pod. */
+function tellsNodes(code: RefusalCode, details: Refusal["details"]): boolean {
+  return details["node"] !== undefined && (code === "ADDRESS_TAKEN" || code === "POOL_IN_USE");
+}
+
 /** What a refusal tells beyond the namespace that it is for; undefined: nothing. */
 export function subjectOf({ code, details }: Refusal, namespace: string): Subject | undefined {
   if (ABOUT_POOLS.has(code)) return { verb: "list", resource: "ippools", namespace: "" };
+  if (tellsNodes(code, details)) return { verb: "list", resource: "ipblocks", namespace: "" };
   if (code === "POOL_IN_USE") return { verb: "list", resource: "ipclaims", namespace: "" };
   const holder = details["holder"]?.split("/")[0];
   if (holder === undefined || holder === namespace) return undefined;
@@ -50,11 +56,17 @@ export function withheld(view: RecordReader, refusal: Refusal, namespace: string
   if (ABOUT_POOLS.has(code)) return noOpenPool(view, namespace);
   const { pool: name = "", address = "" } = details;
   if (code === "POOL_IN_USE") {
-    const words = `pool ${name} is in use: reservations stand in what would go; release them first, or set disabled: true and wait`;
+    const what = tellsNodes(code, details) ? "nodes have blocks of" : "reservations stand in";
+    const first = tellsNodes(code, details) ? "" : "release them first, or ";
+    const words = `pool ${name} is in use: ${what} what would go; ${first}set disabled: true and wait`;
     return refuse(code, words, { pool: name });
   }
   const parsed = parseAddress(address);
-  return parsed === undefined ? refusal : addressElsewhere(view, view.pool(name), parsed);
+  if (parsed === undefined) return refusal;
+  const pool = view.pool(name);
+  return tellsNodes(code, details)
+    ? addressOfNodes(view, pool, parsed)
+    : addressElsewhere(view, pool, parsed);
 }
 
 /** The pools are open to the namespace, and which they are is not said. */

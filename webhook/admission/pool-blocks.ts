@@ -61,5 +61,5 @@ function ownedByNodes(pool: string, blocks: readonly Block[], why: string): Refu
   const some = blocks.slice(0, NAMED).map(({ cidr, node }) => `${cidr} (${node})`);
   const more = blocks.length > NAMED ? ` and ${blocks.length - NAMED} more` : "";
   const words = `pool ${pool} is in use: ${why} ${some.join(", ")}${more}; set disabled: true and wait until the nodes have given them back`;
-  return refuse("POOL_IN_USE", words, { pool });
+  return refuse("POOL_IN_USE", words, { pool, node: blocks[0]?.node ?? "" });
 }
