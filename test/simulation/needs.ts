@@ -3,11 +3,12 @@
 
 import { admissionAnswerOf } from "../../allocator/demand/admitted-pod.ts";
 import type { Address } from "../../allocator/ip/address.ts";
+import type { KubeObject } from "../../allocator/manifest/kubernetes-object.ts";
 import { type Claim, claimKey, isReserved } from "../../allocator/model/claim.ts";
 import type { Stored } from "../../allocator/store/store.ts";
 import type { Node } from "./node.ts";
 import type { Pod } from "./pod.ts";
-import { isNamesakeOnly, isUsed, wantOf } from "./wants.ts";
+import { isNamesakeOnly, isOfWorkload, isUsed, wantOf } from "./wants.ts";
 import type { World } from "./world.ts";
 
 /** Whether every address is held for somebody who needs it, and nobody waits for what somebody has who has ended. */
@@ -73,12 +74,35 @@ function waitsInVain(world: World, node: Node, pod: Pod): string | undefined {
   if (node.currentOf(pod)?.phase === "up") return undefined;
   const claim = world.books.get("claim", claimKey({ namespace: pod.namespace, name: told.claim }))?.record;
   if (claim === undefined || claim.binding?.podName === "" || isBoundToLiving(world, claim)) return undefined;
+  if (isKeptFromStranger(world, pod, claim)) return undefined;
   if (told.addresses.some((address) => isInUse(world, address) || !isFor(world, address, claim)))
     return undefined;
   if (claim.binding === undefined)
     return `pod ${pod.name}/${pod.uid} waits for claim ${claim.name}, which is bound to nobody`;
   const { podName, podUID } = claim.binding;
   return `pod ${pod.name}/${pod.uid} waits for claim ${claim.name}, which ${podName}/${podUID} had, who is gone`;
+}
+
+/**
+ * It is a workload's, which wants it, and has other addresses than this pod was told, which is not the workload's own. Both
+ * cannot have what they were told under one name: the pod is refused in words until somebody gives it or the claim up.
+ */
+function isKeptFromStranger(
+  { cluster }: World,
+  { namespace, name, annotations }: Pod,
+  claim: Claim,
+): boolean {
+  if (!isOfWorkload(claim) || wantOf(cluster, claim) !== "wanted") return false;
+  const told = admissionAnswerOf(annotations)?.addresses ?? [];
+  if (told.toSorted().join() === claim.addresses.toSorted().join()) return false;
+  const { kind, name: ownerName } = claim.identity;
+  const workload = cluster.find(kind, namespace, ownerName);
+  const owner = objectIn(cluster.find("Pod", namespace, name))?.metadata.owner;
+  return owner?.uid !== objectIn(workload)?.metadata.uid;
+}
+
+function objectIn(found: KubeObject | "deleted" | undefined): KubeObject | undefined {
+  return found === "deleted" ? undefined : found;
 }
 
 function isFor({ books }: World, address: Address, { namespace, name }: Claim): boolean {

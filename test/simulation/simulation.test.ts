@@ -85,6 +85,25 @@ describe("random lives of a small cluster", () => {
     assert.equal(violation, undefined);
   });
 
+  it("refuse in words a pod of a former StatefulSet when the next one has its name's claim, with more addresses", async () => {
+    const step = { a: 0, b: 0, events: UNTIL_QUIET, order: "old", trouble: 0, seed: 0 } as const;
+    const { violation } = await simulate(
+      [
+        { ...step, kind: "apply", a: 200 },
+        { ...step, kind: "race" },
+        { ...step, kind: "pod", a: 404, events: 0 },
+        { ...step, kind: "power", events: 0 },
+        { ...step, kind: "deaf" },
+        { ...step, kind: "withdraw" },
+        { ...step, kind: "end" },
+        { ...step, kind: "release", a: 511 },
+        { ...step, kind: "apply", a: 853, b: 137, events: 0 },
+      ],
+      { disks },
+    );
+    assert.equal(violation, undefined);
+  });
+
   it("that break an invariant are made small, told, and lived again from seed and path", async () => {
     const broken = { disks, tampering: storeOf("webhook", takingAnyway) };
     const failure = await trial({ ...broken, tally: new Tally(), runs: 20, seed: 1 });
