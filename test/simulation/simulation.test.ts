@@ -73,6 +73,22 @@ describe("random lives of a small cluster", () => {
     }
   });
 
+  it("give a claim back whose pod had no UID, when the next pod of its name was given another one", async () => {
+    const step = { a: 0, b: 0, events: UNTIL_QUIET, order: "old", trouble: 0, seed: 0 } as const;
+    const { violation } = await simulate(
+      [
+        { ...step, kind: "apply", a: 678 },
+        { ...step, kind: "pod", a: 168, b: 683, events: 0 },
+        { ...step, kind: "apply" },
+        { ...step, kind: "twice", events: 0 },
+        { ...step, kind: "force", b: 5 },
+        { ...step, kind: "withdraw" },
+      ],
+      { disks },
+    );
+    assert.equal(violation, undefined);
+  });
+
   it("let a kubelet hear of a pod that was deleted in the last moment, and give its place to the next one", async () => {
     const step = { a: 0, b: 0, events: UNTIL_QUIET, order: "old", trouble: 0, seed: 0 } as const;
     const { violation } = await simulate(

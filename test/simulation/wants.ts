@@ -20,11 +20,15 @@ export function wantOf(cluster: Cluster, claim: Claim): Want {
   return typeof workload !== "object" ? "gone" : wantedBy(workload, identity);
 }
 
-/** The pod was given another claim, or none and asks for none: this one is only called like it. */
+/**
+ * The pod was given another claim, or none and asks for none: this one is only called like it. One whose runtime tells no UID may
+ * be any pod of the name, but none that was given another claim.
+ */
 export function isNamesakeOnly({ uid, annotations }: PodState, { name, binding }: Claim): boolean {
-  const asksForNothing = !Object.keys(annotations).some((key) => ASKING.has(key));
-  const { [ASSIGNED_CLAIM]: told = asksForNothing ? undefined : name } = annotations;
-  return told !== name && uid !== binding?.podUID && binding?.podUID !== "";
+  if (uid === binding?.podUID) return false;
+  const told = annotations[ASSIGNED_CLAIM];
+  if (told !== undefined) return told !== name;
+  return binding?.podUID !== "" && !Object.keys(annotations).some((key) => ASKING.has(key));
 }
 
 const ASKING: ReadonlySet<string> = new Set(["berth.dev/ips", "berth.dev/pools", "berth.dev/sticky"]);
