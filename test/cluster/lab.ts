@@ -20,6 +20,7 @@ const POLL_MS = 150;
 
 /** A running pod as kubectl shows it. */
 export interface Running {
+  readonly namespace: string;
   readonly name: string;
   readonly uid: string;
   readonly node: string;
@@ -28,7 +29,12 @@ export interface Running {
 }
 
 interface PodObject {
-  readonly metadata: { readonly name: string; readonly uid: string; readonly deletionTimestamp?: string };
+  readonly metadata: {
+    readonly namespace: string;
+    readonly name: string;
+    readonly uid: string;
+    readonly deletionTimestamp?: string;
+  };
   readonly spec: { readonly nodeName?: string };
   readonly status: {
     readonly phase?: string;
@@ -114,10 +120,11 @@ export class Lab {
   }
 
   /** Pods of the label, or of all, that run and are ready: sorted by name. */
-  async running(label = ""): Promise<readonly Running[]> {
-    const text = await this.must(["get", "pods", "-o", "json", ...(label === "" ? [] : ["-l", label])]);
+  async running(label = "", how: { namespace?: string } = {}): Promise<readonly Running[]> {
+    const text = await this.must(["get", "pods", "-o", "json", ...(label === "" ? [] : ["-l", label])], how);
     const { items } = JSON.parse(text) as { readonly items: readonly PodObject[] };
     return items.filter(isReady).map(({ metadata, spec, status }) => ({
+      namespace: metadata.namespace,
       name: metadata.name,
       uid: metadata.uid,
       node: spec.nodeName ?? "",
@@ -130,10 +137,11 @@ export class Lab {
     label: string,
     count: number,
     until: (pods: readonly Running[]) => boolean = () => true,
+    how: { namespace?: string } = {},
   ): Promise<readonly Running[]> {
     let pods: readonly Running[] = [];
     await this.until(`${count} pods ${label} run`, async () => {
-      pods = await this.running(label);
+      pods = await this.running(label, how);
       return pods.length === count && until(pods);
     });
     return pods;
@@ -223,13 +231,13 @@ export class Lab {
   async pingAll(pods: readonly Running[]): Promise<void> {
     const targets = [...new Set(pods.flatMap(({ addresses }) => addresses))];
     await Promise.all(
-      pods.map(async ({ name, addresses }) => {
+      pods.map(async ({ namespace, name, addresses }) => {
         const own = addresses.some((address) => address.includes(":"));
         const reachable = targets.filter((target) => own || !target.includes(":"));
         const script = reachable
           .map((target) => `ping -q -c 1 -w 5 ${target} >/dev/null || echo ${target}`)
           .join("\n");
-        const silent = await this.must(["exec", name, "--", "sh", "-c", script]);
+        const silent = await this.must(["exec", name, "--", "sh", "-c", script], { namespace });
         assert.equal(silent, "", `${name} gets no answer from ${silent}`);
       }),
     );

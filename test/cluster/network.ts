@@ -24,6 +24,8 @@ const BRIDGES = [
 /** What the router has among the pods: gateways of the examples' pools, of the tests', of pods that do not ask. */
 const GATEWAYS = [
   ...["10.20.0.254/24", "10.30.0.1/24", "10.40.0.1/16", "10.244.0.1/16"],
+  // of examples/cluster/blocks.yaml
+  ...["192.168.40.1/24", "10.64.0.1/19", "203.0.113.1/24"],
   ...["fd00:20::fffe/64", "fd00:40::1/64"],
 ];
 /** What this host reaches by way of the router. */

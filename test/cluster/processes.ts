@@ -26,6 +26,15 @@ export function processesIn(variable: string, value: string): readonly Seen[] {
   });
 }
 
+/** Processes of a pod's container: the node has a cgroup for all of them, and their command ends like that. */
+export function containersOf(node: string, commandEnd: string): readonly Seen[] {
+  return allPids().flatMap((pid) => {
+    const seen = look(pid);
+    const isIt = seen?.args.filter((word) => word !== "").at(-1) === commandEnd;
+    return isIt && textOf(`/proc/${pid}/cgroup`).includes(`/berth-cluster-${node}/`) ? [seen] : [];
+  });
+}
+
 export function isSame({ pid, startTime }: Seen): boolean {
   return look(pid)?.startTime === startTime;
 }
@@ -61,9 +70,14 @@ function allPids(): readonly number[] {
 }
 
 function words(file: string): readonly string[] {
+  const text = textOf(file);
+  return text === "" ? [] : text.split("\0");
+}
+
+function textOf(file: string): string {
   try {
-    return readFileSync(file, "utf8").split("\0");
+    return readFileSync(file, "utf8");
   } catch {
-    return [];
+    return "";
   }
 }

@@ -19,7 +19,17 @@ import { StateFolder } from "./state.ts";
 /** By name, before Berth is installed: its cases install it as the README says. */
 const FIRST = "readme.cluster-test.ts";
 /** What switches things off comes late, load last. */
-const ORDER = ["requests", "refusals", "lives", "blocks", "absences", "certificates", "power", "startup"];
+const ORDER = [
+  "requests",
+  "refusals",
+  "lives",
+  "blocks",
+  "block-choice",
+  "absences",
+  "certificates",
+  "power",
+  "startup",
+];
 
 const state = StateFolder.of(process.env);
 const cluster = new Cluster(state);
