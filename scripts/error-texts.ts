@@ -16,7 +16,7 @@ export const REMEDIES: Readonly<Record<RefusalCode | FaultCode, string>> = {
   POOL_FORBIDDEN:
     "Name a pool that is open to the pod. Or label the namespace or pod as the pool's selectors want (`kubectl get ippool NAME -o yaml`), or ask the pool's administrator.",
   NODE_MISMATCH:
-    "Change the pod's `nodeName`, `nodeSelector` or required node affinity so that it may run where the pool's `nodeSelector` says, or name a pool of its own nodes. An address that is kept for the pod and is of the other nodes is given back by `berthctl release NAMESPACE/NAME`; then the pod gets one where it runs.",
+    "Change the pod's `nodeName`, `nodeSelector` or required node affinity so that it may run where the pool's `nodeSelector` says, or name a pool of its own nodes. An address that is kept for the pod and is of the other nodes is given back by `berthctl release NAMESPACE/NAME`; then the pod gets one where it runs. If the words say that no node is of both pools, the pod's IPv4 and IPv6 addresses are routed to different nodes: name addresses of one zone.",
   POOL_EXHAUSTED:
     "Release claims that nobody needs: `berthctl get claims -A` lists them, `berthctl release NAMESPACE/NAME` gives one back. Or add a range to the pool. An address that was given back is free when the pool's `cooldown` is over.",
   BLOCKS_EXHAUSTED:

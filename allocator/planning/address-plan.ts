@@ -8,6 +8,7 @@ import type { AddressEntry } from "../model/address-request.ts";
 import { isPredecessor } from "../model/claim.ts";
 import type { ByFamily } from "../pool/namespace-bounds.ts";
 import { familiesOf, intervalsOf, type Pool } from "../pool/pool.ts";
+import { routedApart, withCommonNodes } from "./common-nodes.ts";
 import { ineligibility, poolDisabled, quotaExceeded } from "./eligibility.ts";
 import { nodeFits, onOtherNodes } from "./node-fit.ts";
 import { familiesFor, isIn, type PoolConstraints, partOf, type Source, sourcesFor } from "./pool-choice.ts";
@@ -89,8 +90,9 @@ function planExact(view: RecordReader, ask: AddressConstraints, entry: AddressEn
     else lots.push(exactLot(view, pool, address));
   }
   const counted = [...(ask.holds ?? []), ...goingOver(view, ask, entry)];
-  const beyond = lots.length === 0 ? undefined : beyondLimits(view, { ...ask, holds: counted }, wanted);
-  return beyond ?? { kind: "take", keep, lots };
+  if (lots.length === 0) return { kind: "take", keep, lots };
+  const why = beyondLimits(view, { ...ask, holds: counted }, wanted) ?? routedApart(view, ask, entry);
+  return why ?? { kind: "take", keep, lots };
 }
 
 function elsewhere(pool: Pool, { nodes, namespace }: AddressConstraints): Refusal | undefined {
@@ -169,12 +171,14 @@ function exactLot(view: RecordReader, pool: Pool, address: Address): FamilyPlan 
 }
 
 function planAny(view: RecordReader, ask: AddressConstraints): Plan | Refusal {
-  const sources = sourcesFor(view, ask);
-  if (isRefusal(sources)) return sources;
-  const families = familiesFor(view, ask, sources);
+  const all = sourcesFor(view, ask);
+  if (isRefusal(all)) return all;
+  const families = familiesFor(view, ask, all);
   const keep = (ask.holds ?? []).filter(
-    (address) => families.includes(familyOf(address)) && sources.some(({ part }) => isIn(part, address)),
+    (address) => families.includes(familyOf(address)) && all.some(({ part }) => isIn(part, address)),
   );
+  const sources = withCommonNodes(view, ask, all, { families, keep });
+  if (isRefusal(sources)) return sources;
   const lots: FamilyPlan[] = [];
   const counted = new Map<Pool, ByFamily>(); // pool -> addresses of it that are kept or that earlier lots may take
   for (const address of keep) count(counted, view.poolOf(address), familyOf(address));

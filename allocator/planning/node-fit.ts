@@ -86,14 +86,35 @@ function isContradiction(expressions: readonly NodeExpression[]): boolean {
   });
 }
 
-/** The words for pools that the pod could have, were it for other nodes. */
-export function onOtherNodes(pools: readonly Pool[], namespace: string): Refusal {
-  const whose = pools
-    .slice(0, 5)
-    .map((pool) => `${quoted(pool.name)} is for nodes with ${selectorText(pool.spec.nodeSelector)}`);
+/** Whether a node may be of both pools, and the pod run on it. One that has none of their labels yet may get them. */
+export function haveCommonNodes(nodes: PodNodes | undefined, one: Pool, other: Pool): boolean {
+  const [a, b] = [one.spec.nodeSelector, other.spec.nodeSelector];
+  if (one === other || a === undefined || b === undefined) return true;
+  const both = [...expressionsOf(a), ...expressionsOf(b)];
+  return (nodes?.terms ?? [[]]).some((term) => !isContradiction([...term, ...both]));
+}
+
+/** The words for pools that no node is of: a pod with addresses of both could run nowhere. */
+export function withoutCommonNodes(pools: readonly Pool[], namespace: string): Refusal {
   return refuse(
     "NODE_MISMATCH",
-    `pool ${whose.join(", pool ")}, where this pod cannot run by its own nodeName, nodeSelector or node affinity; name a pool of the pod's nodes, or change where the pod may run`,
+    `pool ${whoseNodes(pools)}, and no node is of both; name addresses or pools of the same nodes, or one family`,
+    { pool: pools.map(({ name }) => name).join(","), namespace },
+  );
+}
+
+function whoseNodes(pools: readonly Pool[]): string {
+  return pools
+    .slice(0, 5)
+    .map((pool) => `${quoted(pool.name)} is for nodes with ${selectorText(pool.spec.nodeSelector)}`)
+    .join(", pool ");
+}
+
+/** The words for pools that the pod could have, were it for other nodes. */
+export function onOtherNodes(pools: readonly Pool[], namespace: string): Refusal {
+  return refuse(
+    "NODE_MISMATCH",
+    `pool ${whoseNodes(pools)}, where this pod cannot run by its own nodeName, nodeSelector or node affinity; name a pool of the pod's nodes, or change where the pod may run`,
     { pool: pools.map(({ name }) => name).join(","), namespace },
   );
 }

@@ -72,7 +72,7 @@ export function withheld(view: RecordReader, refusal: Refusal, namespace: string
 /** The pools are open to the namespace, and which they are is not said. */
 function onOtherNodesToo(namespace: string): Refusal {
   const words =
-    "what is asked for, or kept for this pod, is for nodes where it cannot run by its own nodeName, nodeSelector or node affinity; change those, or ask whoever runs the network";
+    "what is asked for, or kept for this pod, is for nodes where it cannot run by its own nodeName, nodeSelector or node affinity, or for nodes that differ by family; change those, or ask whoever runs the network";
   return refuse("NODE_MISMATCH", words, { namespace });
 }
 

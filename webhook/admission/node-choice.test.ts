@@ -188,3 +188,46 @@ describe("a workload", () => {
     assert.equal(await given(world, web({})), "10.1.0.9");
   });
 });
+
+/** Two families of a pod's addresses, where pools of each zone have both, or one each. */
+describe("the pools of a pod with both families", () => {
+  const both = (name: string, n: number, over: Json = {}) => ({
+    ...poolRecord(name, `10.${n}.0.0/24`, {
+      ranges: [{ cidr: `10.${n}.0.0/24` }, { cidr: `fd00:${n}::/64`, ...over }],
+      nodeSelector: zone(name),
+    }),
+  });
+  const ONE = { from: "fd00:1::10", to: "fd00:1::10" };
+  const families = { "berth.dev/families": "IPv4,IPv6" };
+  const DUAL = { ...STICKY, ...families };
+
+  it("are of one zone, also when the first one has no IPv6 address left", async () => {
+    await using world = await openWorld({ pools: [both("beijing", 1, ONE), both("shanghai", 2)] });
+    assert.match(await given(world, sticky({}, DUAL)), /^10\.1\.0\.\d+,fd00:1::/);
+    assert.match(await given(world, sticky({}, DUAL)), /^10\.2\.0\.\d+,fd00:2::/);
+    assert.match(await given(world, sticky({}, STICKY)), /^10\.2\.0\.\d+,fd00:2::/);
+    const named = { "berth.dev/pools": "beijing,shanghai", ...families };
+    assert.match(await given(world, sticky({}, named)), /^10\.2\.0\.\d+,fd00:2::/);
+    assert.match(
+      await given(world, sticky({}, { ...STICKY, "berth.dev/families": "IPv4" })),
+      /^10\.1\.0\.\d+$/,
+    );
+    assert.match(await given(world, sticky(inZone("beijing"), DUAL)), /^POOL_EXHAUSTED: .*"beijing"/);
+  });
+
+  it("go together where one of them is for all nodes", async () => {
+    const all = poolRecord("all", "fd00:9::/64");
+    await using world = await openWorld({ pools: [BEIJING, SHANGHAI, all] });
+    assert.match(await given(world, sticky({}, DUAL)), /^10\.1\.0\.\d+,fd00:9::/);
+    assert.match(await given(world, sticky(inZone("shanghai"), DUAL)), /^10\.2\.0\.\d+,fd00:9::/);
+  });
+
+  it("are refused in words where no node is of both", async () => {
+    const six = poolRecord("six", "fd00:2::/64", { nodeSelector: zone("shanghai") });
+    await using world = await openWorld({ pools: [BEIJING, six] });
+    const words = `NODE_MISMATCH: pool "beijing" is for nodes with ${ZONE}=beijing, pool "six" is for nodes with ${ZONE}=shanghai, and no node is of both; name addresses or pools of the same nodes, or one family`;
+    const named = { "berth.dev/pools": "beijing,six" };
+    for (const asks of [DUAL, named, { "berth.dev/ips": "10.1.0.7,fd00:2::7" }])
+      assert.equal(await given(world, sticky({}, asks)), words);
+  });
+});
