@@ -42,20 +42,20 @@ export const COMMANDS: readonly Command[] = [
 ];
 
 /** Runs `berthctl` with the arguments behind its name. Never throws: faults are printed, one line each. */
-export async function run(argv: readonly string[], scene: CommandContext): Promise<ExitCode> {
+export async function run(argv: readonly string[], commandContext: CommandContext): Promise<ExitCode> {
   try {
-    return await dispatch(argv, scene);
+    return await dispatch(argv, commandContext);
   } catch (error) {
-    reportError(scene.io, oneLine(error));
+    reportError(commandContext.io, oneLine(error));
     return 2;
   }
 }
 
-async function dispatch(argv: readonly string[], scene: CommandContext): Promise<ExitCode> {
+async function dispatch(argv: readonly string[], commandContext: CommandContext): Promise<ExitCode> {
   const [name = "--help", ...rest] = argv;
-  const { stdout } = scene.io;
-  const program: Program = scene.setting?.kubectl === true ? "kubectl berth" : "berthctl";
-  if (name === "help" && rest[0] !== undefined) return await dispatch([rest[0], "--help"], scene);
+  const { stdout } = commandContext.io;
+  const program: Program = commandContext.setting?.kubectl === true ? "kubectl berth" : "berthctl";
+  if (name === "help" && rest[0] !== undefined) return await dispatch([rest[0], "--help"], commandContext);
   if (name === "help" || name === "--help" || name === "-h") {
     stdout.write(commandList(COMMANDS, program));
     return argv.length === 0 ? 2 : 0;
@@ -72,22 +72,24 @@ async function dispatch(argv: readonly string[], scene: CommandContext): Promise
     stdout.write(helpOf(command, program));
     return 0;
   }
-  return await command.run(args, placed(command, args, scene));
+  return await command.run(args, placed(command, args, commandContext));
 }
 
-/** The scene of this call: its data folder, and its cluster if it is about one. */
-function placed(command: Command, args: Arguments, scene: CommandContext): CommandContext {
+/** The context of this call: its data folder, and its cluster if it names one. */
+function placed(command: Command, args: Arguments, commandContext: CommandContext): CommandContext {
   const [data, kubeconfig, context] = [args.text("data"), args.text("kubeconfig"), args.text("context")];
-  const dataDir = data === undefined ? scene.dataDir : resolve(data);
-  if (command.flags["kubeconfig"] === undefined) return { ...scene, dataDir };
+  const dataDir = data === undefined ? commandContext.dataDir : resolve(data);
+  if (command.flags["kubeconfig"] === undefined) return { ...commandContext, dataDir };
   const folder = { dataDir, used: () => existsSync(databaseOf(dataDir)) };
-  const setting = scene.setting ?? NO_CLUSTER;
+  const setting = commandContext.setting ?? NO_CLUSTER;
   const cluster = targetOf({ data, kubeconfig, context }, setting, folder);
   const unsaid = data === undefined && cluster === undefined && setting.kubeconfigs.length > 0;
-  if (unsaid) scene.io.stderr.write(`${printable(beside(dataDir, setting))}\n`);
-  if (cluster !== undefined) return { ...scene, dataDir, cluster };
+  if (unsaid) commandContext.io.stderr.write(`${printable(beside(dataDir, setting))}\n`);
+  if (cluster !== undefined) return { ...commandContext, dataDir, cluster };
   const wait = args.text("wait");
-  return wait === undefined ? { ...scene, dataDir } : { ...scene, dataDir, waitMs: waitMsOf(wait) };
+  return wait === undefined
+    ? { ...commandContext, dataDir }
+    : { ...commandContext, dataDir, waitMs: waitMsOf(wait) };
 }
 
 /** Two places may be meant, and nobody said which. */

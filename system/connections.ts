@@ -119,9 +119,9 @@ export class Connections {
       if (!answer.headersSent) answer.setHeader("Connection", "close");
     }
     this.#server.closeIdleConnections();
-    const patience = new AbortController();
-    await Promise.race([closed, clock.sleep(drainMs, patience.signal)]);
-    patience.abort();
+    const drainTimer = new AbortController();
+    await Promise.race([closed, clock.sleep(drainMs, drainTimer.signal)]);
+    drainTimer.abort();
     if (this.#open.size > 0) {
       log.warn("connections cut off", { connections: this.#open.size, answers: this.#answers.size });
     }
@@ -176,11 +176,11 @@ export class Connections {
    * Whether one went for the one that comes. Those that proved themselves stay, and whoever comes from where they do, unless for one that
    * comes from there as well.
    */
-  #displace(groups: IteratorObject<Iterable<Connection>>, comer?: string): boolean {
+  #displace(groups: IteratorObject<Iterable<Connection>>, newcomer?: string): boolean {
     const mayGo = ({ answers, isProven, address }: Connection) =>
       !isProven &&
       (answers.size === 0 || [...answers].every((answer) => answer.writableEnded)) &&
-      (address === comer || !this.#provenAddresses.has(address));
+      (address === newcomer || !this.#provenAddresses.has(address));
     const victim = victimOf(groups.map((its) => [...its].filter(mayGo)));
     if (victim === undefined) return false;
     this.#leave(victim);

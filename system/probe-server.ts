@@ -5,10 +5,10 @@ import { ONE_REQUEST } from "./one-request.ts";
 
 /** A kubelet and a Prometheus have one each; one address may have all that nobody else comes for. */
 export const PROBE_CONNECTIONS: Bound = { inAll: 64, perPeer: 64 };
-const PATIENCE_MS = 10_000;
+const TIMEOUT_MS = 10_000;
 const PROBE_TIMES = {
-  headersTimeout: PATIENCE_MS,
-  requestTimeout: PATIENCE_MS,
+  headersTimeout: TIMEOUT_MS,
+  requestTimeout: TIMEOUT_MS,
   keepAliveTimeout: 5_000,
   connectionsCheckingInterval: 1_000,
 } as const;
@@ -35,7 +35,7 @@ export async function listenForProbes(options: ProbeServerOptions): Promise<Prob
   const { host, port, answer, onError = () => {} } = options;
   const server = createServer({ ...ONE_REQUEST, ...PROBE_TIMES });
   // neither does an answer that nobody reads go on for longer
-  server.timeout = PATIENCE_MS;
+  server.timeout = TIMEOUT_MS;
   const connections = new Connections(server, PROBE_CONNECTIONS);
   server.on("request", (request, response) => {
     connections.enter(response);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/** A refusal is an expected answer: the asker can read it and do something. Code -> what it means. */
+/** A refusal is an expected answer: whoever asked can read it and do something. Code -> what it means. */
 export const REFUSALS = {
   REQUEST_INVALID: "an annotation, or a field of a claim, is not valid",
   ADDRESS_OUTSIDE: "no pool contains the address",

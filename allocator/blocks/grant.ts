@@ -13,7 +13,7 @@ import type { Pool } from "../pool/pool.ts";
 import { retryOnConflict } from "../store/retry-on-conflict.ts";
 import type { Store, Stored } from "../store/store.ts";
 
-type Books = Pick<Context, "store">;
+type StoreContext = Pick<Context, "store">;
 
 /** For whom a block is, and of which family. */
 export interface BlockRequest {
@@ -38,15 +38,15 @@ type Asked = readonly [cidr: Cidr, intervals: readonly Interval[]];
  * extended by what turns out to be taken). Undefined: none is free, or the pool has no blocks of the family.
  */
 export async function grantBlock(
-  books: Books,
+  context: StoreContext,
   pool: Pool,
   request: BlockRequest,
   known: IntervalSet,
 ): Promise<Stored<"block"> | undefined> {
   for (;;) {
-    const made = await makeBlock(books, pool, request, known);
+    const made = await makeBlock(context, pool, request, known);
     if (made === undefined) return undefined;
-    const granted = await finishGrant(books, made);
+    const granted = await finishGrant(context, made);
     if (granted?.record.node === request.node) return granted;
   }
 }
@@ -56,24 +56,24 @@ export async function grantBlock(
  * blocks that were granted, which may be fewer.
  */
 export async function grantBlocks(
-  books: Books & { readonly view: Pick<RecordCache, "reservationCount">; readonly atOnce?: number },
+  context: StoreContext & { readonly view: Pick<RecordCache, "reservationCount">; readonly atOnce?: number },
   pool: Pool,
   requests: readonly BlockRequest[],
   known: IntervalSet,
 ): Promise<readonly Stored<"block">[]> {
-  const { atOnce = AT_ONCE } = books;
-  const made = await inParallel(requests, atOnce, (one) => makeBlock(books, pool, one, known));
+  const { atOnce = AT_ONCE } = context;
+  const made = await inParallel(requests, atOnce, (one) => makeBlock(context, pool, one, known));
   const blocks = made.flatMap((one) => one ?? []);
   const addresses = blocks.reduce((sum, { record }) => sum + openCount(record), 0);
-  const isListed = addresses > Math.max(MOST_READS, books.view.reservationCount / LISTED_PER_READ);
-  const read = isListed ? await listing(books.store) : readerOf(books.store);
-  const granted = await inParallel(blocks, atOnce, (one) => finishGrant(books, one, read));
+  const isListed = addresses > Math.max(MOST_READS, context.view.reservationCount / LISTED_PER_READ);
+  const read = isListed ? await listing(context.store) : readerOf(context.store);
+  const granted = await inParallel(blocks, atOnce, (one) => finishGrant(context, one, read));
   return granted.flatMap((one) => one ?? []);
 }
 
 /** The record of a block that is not granted yet, where nobody has any. */
 async function makeBlock(
-  { store }: Books,
+  { store }: StoreContext,
   pool: Pool,
   { family, node, nodeUID }: BlockRequest,
   known: IntervalSet,
@@ -97,7 +97,7 @@ async function makeBlock(
  * was taken away again. `first` has read after the block was made; after a conflict everything is read again.
  */
 export async function finishGrant(
-  { store }: Books,
+  { store }: StoreContext,
   made: Stored<"block">,
   first: Reader = readerOf(store),
 ): Promise<Stored<"block"> | undefined> {

@@ -20,10 +20,10 @@ export function syncCache(
   kinds: readonly Kind[] = FOLLOWED,
 ): CacheSync {
   const waits = kinds.map(() => Promise.withResolvers<void>());
-  const pumps = kinds.map((kind, i) =>
+  const watches = kinds.map((kind, i) =>
     applyWatch(store, cache, { kind, signal, synced: () => waits[i]?.resolve() }),
   );
-  const ended = Promise.all(pumps).then(() => undefined);
+  const ended = Promise.all(watches).then(() => undefined);
   const pools = Promise.race([waits[0]?.promise, ended]);
   const synced = Promise.race([Promise.all(waits.map((w) => w.promise)).then(() => undefined), ended]);
   for (const wait of [pools, synced]) wait.catch(() => {}); // not everybody waits for both, and `ended` says the same

@@ -31,10 +31,10 @@ describe("what is foreseen of a reservation", () => {
   const claim = claimRecord();
   const reservations = reservationsOf(claim);
 
-  it("stands when claim and reservations are as they should be, however long nobody used them", () => {
+  it("is satisfied when claim and reservations are as they should be, however long nobody used them", () => {
     const old = claimRecord({ admittedAt: NOW - 3_600_000 });
     const got = foreseen({ claims: [old], reservations });
-    assert.deepEqual(got.kind === "stands" && got.claim.record, old);
+    assert.deepEqual(got.kind === "satisfied" && got.claim.record, old);
   });
 
   it("is to be tried when anything of it would be written", () => {
@@ -83,7 +83,7 @@ describe("what is foreseen of a reservation", () => {
     const namespace = { name: "shop", labels: {}, annotations: {} };
     const made = claimRecord({ handMade: true, binding: bindingTo("mysql-0", "node-a") });
     const own = (hand: typeof made) => requestFromSpec(hand, namespace, { token: "t", now: NOW });
-    assert.equal(foreseen({ claims: [made], reservations }, own(made)).kind, "stands");
+    assert.equal(foreseen({ claims: [made], reservations }, own(made)).kind, "satisfied");
     const changed = claimRecord({ handMade: true, request: { addresses: addrs("10.20.0.71") } });
     assert.equal(foreseen({ claims: [changed], reservations }, own(changed)).kind, "try");
   });

@@ -12,7 +12,7 @@ import { isAsPlanned, type Plan, planAddresses } from "../planning/address-plan.
 import type { Stored } from "../store/store.ts";
 
 /**
- * What `reserve` would come to, by the view alone, for whoever asks again and again: `stands`, the claim has all that it
+ * What `reserve` would come to, by the view alone, for whoever asks again and again: `satisfied`, the claim has all that it
  * should have; a refusal, an address that is needed is seen in other hands; `try`, only the store can tell.
  */
 export function predictFromCache(
@@ -32,8 +32,8 @@ export function predictFromCache(
   if (isRefusal(plan)) return plan;
   const refusal = takenAlready(context, allocation, plan);
   if (refusal !== undefined) return refusal;
-  return known !== undefined && stands(context, allocation, known, plan)
-    ? { kind: "stands", claim: known }
+  return known !== undefined && hasAll(context, allocation, known, plan)
+    ? { kind: "satisfied", claim: known }
     : { kind: "try" };
 }
 
@@ -48,7 +48,7 @@ export function isSatisfied({ view }: Pick<Context, "view">, resolved: Allocatio
 }
 
 export type Prediction =
-  | { readonly kind: "stands"; readonly claim: Stored<"claim"> }
+  | { readonly kind: "satisfied"; readonly claim: Stored<"claim"> }
   | { readonly kind: "try" }
   | Refusal;
 
@@ -58,14 +58,14 @@ function takenAlready(
   plan: Plan,
 ): Refusal | undefined {
   const key = claimKey(allocation.key);
-  for (const lot of plan.lots) {
-    if (!lot.exact) continue;
-    for (const { address } of lot.candidates) {
+  for (const familyPlan of plan.familyPlans) {
+    if (!familyPlan.exact) continue;
+    for (const { address } of familyPlan.candidates) {
       const found = context.view.reservation(address);
       if (found === undefined || claimKey(found.record.claim) === key || isCooldownOver(context, found))
         continue;
       if (mayTakeOver(context, allocation, found.record)) continue;
-      return lot.exhausted();
+      return familyPlan.exhausted();
     }
   }
   return undefined;
@@ -82,7 +82,7 @@ function mayTakeOver(
   );
 }
 
-function stands(
+function hasAll(
   { view }: Pick<Context, "view">,
   allocation: AllocationRequest,
   { record: claim }: Stored<"claim">,

@@ -59,8 +59,8 @@ async function dryRunWith(
     pool: context.view.poolOf(address)?.name ?? "",
     held: held.includes(address),
   }));
-  for (const lot of plan.lots) {
-    const got = await previewLot(context, lot, allocation, claimedEarlier);
+  for (const familyPlan of plan.familyPlans) {
+    const got = await previewFamily(context, familyPlan, allocation, claimedEarlier);
     if (isRefusal(got)) return got;
     addresses.push({ ...got, held: false });
   }
@@ -87,14 +87,14 @@ async function reservedOf(context: DryRun, { addresses, nonce }: Claim): Promise
   return reserved;
 }
 
-async function previewLot(
+async function previewFamily(
   context: DryRun,
-  lot: FamilyPlan,
+  familyPlan: FamilyPlan,
   { key, takesOver }: AllocationRequest,
   claimedEarlier: ReadonlySet<Address>,
 ): Promise<{ address: Address; pool: string } | Refusal> {
   let skipped = 0;
-  for (const candidate of lot.candidates) {
+  for (const candidate of familyPlan.candidates) {
     if (claimedEarlier.has(candidate.address)) {
       skipped++;
       continue;
@@ -103,13 +103,13 @@ async function previewLot(
     if (found === undefined || isCooldownOver(context, found)) return candidate;
     const { claim: holder } = found.record;
     if (claimKey(holder) === claimKey(key) || isPredecessor(holder, key, takesOver?.name)) return candidate;
-    if (!lot.exact) continue;
+    if (!familyPlan.exact) continue;
     const pool = context.view.pool(candidate.pool);
     return pool === undefined
-      ? lot.exhausted()
+      ? familyPlan.exhausted()
       : addressTaken(context.view, pool, candidate.address, found.record);
   }
-  return lot.exhausted(skipped);
+  return familyPlan.exhausted(skipped);
 }
 
 /** In words, for warnings of a dry run. */

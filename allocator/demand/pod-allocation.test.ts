@@ -74,7 +74,7 @@ describe("a pod that is only sticky", () => {
       const resolved = await requestFor(world, { sticky: true });
       const would = granted(await dryRun(world.context, resolved));
       assert.deepEqual(would.addresses, [{ address: "10.20.0.70", pool: "db", held: reserved }]);
-      assert.equal(predictFromCache(world.context, resolved).kind, reserved ? "stands" : "try");
+      assert.equal(predictFromCache(world.context, resolved).kind, reserved ? "satisfied" : "try");
       const { claim, fresh } = granted(await reserve(world.context, resolved, "pod"));
       assert.deepEqual(claim.record.addresses, ["10.20.0.70"]);
       assert.equal(claim.record.retention.whenDeleted, "Retain");
@@ -183,6 +183,6 @@ describe("a claim that was made for a pod", () => {
     assert.equal((await got(world, { sticky: true })).length, 2);
     await world.settle();
     const resolved = await requestFor(world, { sticky: true });
-    assert.equal(predictFromCache(world.context, resolved).kind, "stands");
+    assert.equal(predictFromCache(world.context, resolved).kind, "satisfied");
   });
 });

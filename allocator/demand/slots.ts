@@ -22,7 +22,7 @@ export async function allocateSlot(
   inventory: ClusterState,
   slots: readonly AllocationRequest[],
 ): Promise<Reserved | Refusal> {
-  const obstacles = new Map<AllocationRequest, Refusal>(); // slot -> why not that one
+  const refusals = new Map<AllocationRequest, Refusal>(); // slot -> why not that one
   for (const group of inGrowingGroups(context, slots)) {
     const looks =
       group.length === 1 ? [] : group.map((allocation) => inspectSlot(context, inventory, allocation));
@@ -33,10 +33,10 @@ export async function allocateSlot(
       );
       if (got.kind === "reserved") return got;
       if (!RETRYABLE.has(got.code)) return got;
-      obstacles.set(allocation, got);
+      refusals.set(allocation, got);
     }
   }
-  return slotsExhausted(slots, obstacles);
+  return slotsExhausted(slots, refusals);
 }
 
 /** So many slots are looked at together at most. */
@@ -101,13 +101,13 @@ function slotsExhausted(
   slots: readonly AllocationRequest[],
   met: ReadonlyMap<AllocationRequest, Refusal>,
 ): Refusal {
-  const obstacles = slots.flatMap((slot) => met.get(slot) ?? []);
-  const only = slots[0]?.identity.slot === undefined ? obstacles[0] : undefined;
+  const refusals = slots.flatMap((slot) => met.get(slot) ?? []);
+  const only = slots[0]?.identity.slot === undefined ? refusals[0] : undefined;
   if (only !== undefined) return only;
-  const why = obstacles.slice(0, MOST_NAMED).map((obstacle) => obstacle.message);
-  if (obstacles.length > MOST_NAMED) why.push(`and ${obstacles.length - MOST_NAMED} more`);
-  if (!obstacles.every(isForOthers)) why.push("add entries for replicas and maxSurge, or lower them");
-  const state = obstacles.some(isForOthers) ? NONE_FREE : ALL_IN_USE;
+  const why = refusals.slice(0, MOST_NAMED).map((refusal) => refusal.message);
+  if (refusals.length > MOST_NAMED) why.push(`and ${refusals.length - MOST_NAMED} more`);
+  if (!refusals.every(isForOthers)) why.push("add entries for replicas and maxSurge, or lower them");
+  const state = refusals.some(isForOthers) ? NONE_FREE : ALL_IN_USE;
   const words = `${slots.length === 1 ? state.one : state.many(slots.length)}: ${why.join("; ")}`;
   return refuse("SET_EXHAUSTED", words, { namespace: slots[0]?.key.namespace ?? "" });
 }
@@ -135,15 +135,15 @@ export async function dryRunSlot(
   inventory: ClusterState,
   slots: readonly AllocationRequest[],
 ): Promise<DryRunResult | Refusal> {
-  const obstacles = new Map<AllocationRequest, Refusal>(); // slot -> why not that one
+  const refusals = new Map<AllocationRequest, Refusal>(); // slot -> why not that one
   for (const allocation of likelyFreeFirst(context, slots)) {
     const { before, free } = await inspectSlot(context, inventory, allocation);
     const got =
       before === undefined || free ? await dryRun(context, allocation) : busy(before.record, allocation);
     if (!isRefusal(got) || !RETRYABLE.has(got.code)) return got;
-    obstacles.set(allocation, got);
+    refusals.set(allocation, got);
   }
-  return slotsExhausted(slots, obstacles);
+  return slotsExhausted(slots, refusals);
 }
 
 /** Of what its last pod needed no more the garbage collector may let go at this moment: then it is reserved anew. */

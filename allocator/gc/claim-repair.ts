@@ -36,8 +36,8 @@ async function restore(
   { namespace, name, nonce }: Claim,
   address: Address,
 ): Promise<"intact" | "repaired" | "lost" | "retry"> {
-  const stands = await ensureUnmarked(context.store, address, nonce);
-  if (!stands) {
+  const isReliable = await ensureUnmarked(context.store, address, nonce);
+  if (!isReliable) {
     const pool = context.view.poolOf(address)?.name;
     if (pool === undefined) return "retry";
     const got = await acquireCandidate(context, { address, pool, claim: { namespace, name }, nonce });
@@ -46,7 +46,7 @@ async function restore(
     await rollback(context, [got]); // stays, unless the claim has stopped listing the address meanwhile
   }
   if ((await blockAgainst(context, address)) !== undefined) return "lost";
-  return stands ? "intact" : "repaired";
+  return isReliable ? "intact" : "repaired";
 }
 
 /** A claim that a person made waits again, as it did before it was reserved. */

@@ -27,14 +27,14 @@ interface AcquireInput {
   readonly take: (context: Context, wanted: Reservation) => Promise<Take>;
 }
 
-/** One reservation for each lot, or none: what was taken before a refusal is given back. */
+/** One reservation for each family, or none: what was taken before a refusal is given back. */
 export async function acquireAll(
   taking: AcquireInput,
-  lots: readonly FamilyPlan[],
+  familyPlans: readonly FamilyPlan[],
 ): Promise<Acquired[] | Refusal | Contended> {
   const took: Acquired[] = [];
-  for (const lot of lots) {
-    const got = await takeOne(taking, lot).catch(async (error: unknown) => {
+  for (const familyPlan of familyPlans) {
+    const got = await takeOne(taking, familyPlan).catch(async (error: unknown) => {
       if (isDefinite(error)) await rollback(taking.context, took);
       throw error;
     });
@@ -53,26 +53,28 @@ export interface Acquired {
   /** Taken back while it was cooling, since then. */
   readonly cooling?: number;
   /** It was the identity's already, and was left as it is. */
-  readonly stood?: boolean;
+  readonly alreadyHeld?: boolean;
 }
 
 type Take = Acquired | { readonly kind: "taken"; readonly by: Reservation } | Contended;
 
 async function takeOne(
   taking: AcquireInput,
-  lot: FamilyPlan,
+  familyPlan: FamilyPlan,
 ): Promise<Exclude<Take, { kind: "taken" }> | Refusal> {
   const { context, claim, nonce } = taking;
-  for (const candidate of lot.candidates) {
+  for (const candidate of familyPlan.candidates) {
     const wanted = { ...candidate, claim, nonce };
-    const got = lot.exact ? await taking.take(context, wanted) : await takeReadable(taking, wanted);
+    const got = familyPlan.exact ? await taking.take(context, wanted) : await takeReadable(taking, wanted);
     if (got?.kind === "took") return got;
-    if (!lot.exact || got === undefined) continue;
+    if (!familyPlan.exact || got === undefined) continue;
     if (got.kind === "contended") return got;
     const pool = context.view.pool(candidate.pool);
-    return pool === undefined ? lot.exhausted() : addressTaken(context.view, pool, candidate.address, got.by);
+    return pool === undefined
+      ? familyPlan.exhausted()
+      : addressTaken(context.view, pool, candidate.address, got.by);
   }
-  return lot.exhausted();
+  return familyPlan.exhausted();
 }
 
 /** Undefined for an address whose reservation cannot be read: it is somebody's, and there are others to pick. */
@@ -104,7 +106,7 @@ export async function holdCandidate(context: Context, wanted: Reservation): Prom
   const cools = record.releasedAt !== undefined && !isCooldownOver(context, found);
   const held = record.releasedAt === undefined && record.nonce === wanted.nonce;
   if (claimKey(record.claim) === claimKey(wanted.claim) && (cools || held)) {
-    return { kind: "took", stored: found, stood: true };
+    return { kind: "took", stored: found, alreadyHeld: true };
   }
   return await takeFound(context, found, wanted);
 }
@@ -189,8 +191,8 @@ export function isCooldownOver(
  * rule decides.
  */
 export async function rollback(context: Context, took: readonly Acquired[]): Promise<void> {
-  for (const { stored, cooling, stood } of [...took].reverse()) {
-    if (stood === true) continue;
+  for (const { stored, cooling, alreadyHeld } of [...took].reverse()) {
+    if (alreadyHeld === true) continue;
     if (cooling === undefined) await deleteOrphan(context, stored);
     else await cooldownOrphan(context, stored, cooling);
   }
@@ -237,11 +239,11 @@ export async function lossOf(
 /** What comes of an attempt that lost what it took: of an address that was named nobody can have another. */
 export function afterLoss(
   { view }: Context,
-  lots: readonly FamilyPlan[],
+  familyPlans: readonly FamilyPlan[],
   loss: Loss | undefined,
 ): Refusal | Contended | { readonly kind: "again" } {
   if (loss?.kind !== "block") return { kind: "again" };
   const pool = view.poolOf(loss.address);
-  const exact = pool !== undefined && lots.some((lot) => lot.exact);
+  const exact = pool !== undefined && familyPlans.some((familyPlan) => familyPlan.exact);
   return exact ? addressInBlock(view, pool, loss.address, loss.block) : { kind: "contended" };
 }

@@ -8,7 +8,7 @@ import { blockAround } from "../pool/blocks.ts";
 import { retryOnConflict } from "../store/retry-on-conflict.ts";
 import { ensureUnmarked } from "./orphan-mark.ts";
 
-type Books = Pick<Context, "store" | "view">;
+type RecordContext = Pick<Context, "store" | "view">;
 
 /**
  * The block whose owner has the address for itself; undefined: a reservation of it is good. Reads the authority, and makes
@@ -18,7 +18,10 @@ type Books = Pick<Context, "store" | "view">;
  * a block is there before the reservations in it are, so that at least one side sees the other (ADR 0020). What was good
  * stays so as long as the reservation stands.
  */
-export async function blockAgainst({ store, view }: Books, address: Address): Promise<Block | undefined> {
+export async function blockAgainst(
+  { store, view }: RecordContext,
+  address: Address,
+): Promise<Block | undefined> {
   const pool = view.poolOf(address);
   const cidr = pool && blockAround(pool, address);
   if (cidr === undefined) return undefined;
@@ -35,9 +38,13 @@ export async function blockAgainst({ store, view }: Books, address: Address): Pr
  * Makes sure that a claim may rely on its reservation: there, of its nonce, not cooling, without a mark, and not in a block
  * that a node has. False: it may not.
  */
-export async function ensureReliable(books: Books, address: Address, nonce: string): Promise<boolean> {
-  if (!(await ensureUnmarked(books.store, address, nonce))) return false;
-  return (await blockAgainst(books, address)) === undefined;
+export async function ensureReliable(
+  context: RecordContext,
+  address: Address,
+  nonce: string,
+): Promise<boolean> {
+  if (!(await ensureUnmarked(context.store, address, nonce))) return false;
+  return (await blockAgainst(context, address)) === undefined;
 }
 
 /** The same question for a decision that writes nothing. */

@@ -118,9 +118,9 @@ describe("a claim of the same name", () => {
       "the name of ordinal 0 is taken by claim shop/web-slot-0 of Deployment web, slot 0, which holds 10.20.0.70: if Deployment web is not to come back, give the claim back: berthctl release shop/web-slot-0",
     ],
   ];
-  for (const [title, over, asker, words] of told) {
+  for (const [title, over, requester, words] of told) {
     it(`that is of ${title}: says who can make way`, () => {
-      const refusal = claimConflict(claimRecord(over), asker);
+      const refusal = claimConflict(claimRecord(over), requester);
       assert.ok(refusal);
       assert.equal(refusalOf(refusal), `CLAIM_BUSY: ${words}`);
     });

@@ -108,13 +108,13 @@ type Namesake = Pick<Claim, "namespace" | "name" | "addresses" | "handMade" | "r
   Partial<Pick<Claim, "binding" | "status">>;
 
 /** The words for a claim that another identity has by the same name, or will have, to the one who asks. */
-export function namesake(claim: Namesake, asker: Identity): Refusal {
+export function namesake(claim: Namesake, requester: Identity): Refusal {
   const key = claimKey(claim);
   const owner = describeIdentity(claim.identity);
   const words =
-    asker.kind === "Pod"
+    requester.kind === "Pod"
       ? `claim ${key} belongs to ${owner}; give this pod another name`
-      : `the name of ${placeOf(asker)} is taken by claim ${key} of ${owner}${holding(claim)}: ${nextStep(claim)}`;
+      : `the name of ${placeOf(requester)} is taken by claim ${key} of ${owner}${holding(claim)}: ${nextStep(claim)}`;
   return refuse("CLAIM_BUSY", words, { claim: key, owner });
 }
 
@@ -177,11 +177,11 @@ function wanted({
  */
 export function heldByOtherPod(
   claim: Claim | undefined,
-  asker: { readonly identity: Identity; readonly instead?: string; readonly hold?: Binding },
+  requester: { readonly identity: Identity; readonly instead?: string; readonly hold?: Binding },
 ): Refusal | undefined {
   const { node = "", token = "" } = claim?.binding ?? {};
-  const isMine = token === (asker.instead ?? asker.hold?.token);
-  if (claim === undefined || asker.identity.slot === undefined || node !== "" || token === "" || isMine)
+  const isMine = token === (requester.instead ?? requester.hold?.token);
+  if (claim === undefined || requester.identity.slot === undefined || node !== "" || token === "" || isMine)
     return undefined;
   return isHeldForAnother(claim);
 }

@@ -53,23 +53,23 @@ export function neededBy(
  */
 export async function isKeptForOwner(
   claim: Claim,
-  asker: Identity,
+  requester: Identity,
   inventory: Pick<ClusterState, "workload">,
 ): Promise<boolean> {
   const ref = workloadOf(claim);
   if (ref === undefined) return false;
   const workload = await inventory.workload(ref);
-  const isPodAlone = asker.kind === "Pod" || isOf(ref, asker);
-  if (typeof workload === "string") return asker.kind === "Pod" && hadPodOrIsRetained(claim);
-  if (workload !== undefined && isOf(ref, asker) && isSameUid(workload.uid, asker.uid)) return false;
+  const isPodAlone = requester.kind === "Pod" || isOf(ref, requester);
+  if (typeof workload === "string") return requester.kind === "Pod" && hadPodOrIsRetained(claim);
+  if (workload !== undefined && isOf(ref, requester) && isSameUid(workload.uid, requester.uid)) return false;
   const state = workload === undefined ? "deleted" : neededBy(workload, claim.identity);
   if (state === "needed") return true;
   const { whenScaled, whenDeleted } = claim.retention;
   return isPodAlone && (state === "scaled" ? whenScaled : whenDeleted) === "Retain";
 }
 
-function isOf({ apiVersion, kind, name }: WorkloadRef, asker: Identity): boolean {
-  return kind === asker.kind && name === asker.name && isSameGroup(apiVersion, asker.apiVersion);
+function isOf({ apiVersion, kind, name }: WorkloadRef, requester: Identity): boolean {
+  return kind === requester.kind && name === requester.name && isSameGroup(apiVersion, requester.apiVersion);
 }
 
 /** It is not one that waits for its first pod: an ordinal that never had a pod may be retained, when its workload was scaled down. */

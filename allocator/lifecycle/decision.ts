@@ -57,7 +57,7 @@ export async function decide(
   if (isRefusal(plan)) return plan;
   const moves = !isAsPlanned(plan, claim?.addresses ?? []);
   const isOthers = allocation !== asked;
-  const stuck = moves ? immovable(claim, { allocation, held, seen: mode.seen, isOthers }) : undefined;
+  const stuck = moves ? moveConflict(claim, { allocation, held, seen: mode.seen, isOthers }) : undefined;
   return stuck ?? { kind: "decided", allocation, held, plan, moves };
 }
 
@@ -88,7 +88,7 @@ interface Move {
 }
 
 /** Why the claim cannot have other addresses now. */
-function immovable(
+function moveConflict(
   claim: Claim | undefined,
   { allocation, held, seen, isOthers }: Move,
 ): Refusal | undefined {

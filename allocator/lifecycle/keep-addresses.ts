@@ -26,15 +26,20 @@ export async function hold(
   plan: Plan,
 ): Promise<Attempt> {
   const { nonce } = known.record;
-  const took = await acquireAll({ context, claim: allocation.key, nonce, take: holdCandidate }, plan.lots);
+  const took = await acquireAll(
+    { context, claim: allocation.key, nonce, take: holdCandidate },
+    plan.familyPlans,
+  );
   if (!Array.isArray(took)) return took;
   const loss = await lossOf(context, took, nonce);
   if (loss !== undefined) {
     await rollback(context, took);
-    return afterLoss(context, plan.lots, loss);
+    return afterLoss(context, plan.familyPlans, loss);
   }
   const addresses = [...plan.keep, ...took.map(({ stored }) => stored.record.address)].sort(compareAddresses);
-  const held = took.filter(({ stood }) => stood !== true).map(({ stored }) => stored.record.address);
+  const held = took
+    .filter(({ alreadyHeld }) => alreadyHeld !== true)
+    .map(({ stored }) => stored.record.address);
   return { ...heldAddresses(known), addresses, held };
 }
 

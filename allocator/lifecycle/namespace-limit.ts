@@ -57,8 +57,8 @@ function isCounted(view: RecordReader, pool: Pool, namespace: string): boolean {
 }
 
 /** A watch is behind by milliseconds; who would wait longer asks the store. */
-const PATIENCE_MS = 250;
-const GLANCE_MS = 5;
+const MAX_WAIT_MS = 250;
+const POLL_MS = 5;
 
 /**
  * Why the namespace must not keep a claim that was just written, with the reservations that were taken for it (ADR 0010).
@@ -94,9 +94,9 @@ async function isWithin(
     return shown !== undefined && isHeldBy(shown, nonce);
   };
   const hasCome = () => view.inOrder?.() === true && took.every(isShown);
-  for (const until = clock.monotonic() + PATIENCE_MS; !hasCome(); ) {
+  for (const until = clock.monotonic() + MAX_WAIT_MS; !hasCome(); ) {
     if (view.inOrder === undefined || clock.monotonic() >= until) return false;
-    await clock.sleep(GLANCE_MS);
+    await clock.sleep(POLL_MS);
   }
   return limited.every(({ name, bounds }) => {
     const held = view.held(name, namespace);

@@ -31,10 +31,12 @@ export async function planBeside(
 ): Promise<Plan | Refusal> {
   const isRefused = isRefusal(direct);
   if (
-    isRefused ? direct.code !== "LIMIT_REACHED" && direct.code !== "POOL_EXHAUSTED" : direct.lots.length === 0
+    isRefused
+      ? direct.code !== "LIMIT_REACHED" && direct.code !== "POOL_EXHAUSTED"
+      : direct.familyPlans.length === 0
   )
     return direct;
-  const wanted = isRefused ? undefined : new Set(direct.lots.map(({ family }) => family));
+  const wanted = isRefused ? undefined : new Set(direct.familyPlans.map(({ family }) => family));
   const beside = heldBeside(context, claim).filter((address) => wanted?.has(familyOf(address)) !== false);
   if (beside.length === 0) return direct;
   const kept = isRefused ? held : direct.keep;
@@ -45,8 +47,8 @@ export async function planBeside(
   for (const address of chosen) {
     if (kept.includes(address)) continue;
     const found = await context.store.get("reservation", address);
-    const stands = found !== undefined && isHeldBy(found.record, claim.nonce);
-    if (!(stands && (await isFreeOfBlocks(address)))) return direct;
+    const isHeld = found !== undefined && isHeldBy(found.record, claim.nonce);
+    if (!(isHeld && (await isFreeOfBlocks(address)))) return direct;
   }
   return { ...again, keep: chosen };
 }

@@ -151,9 +151,9 @@ async function sureOf(context: Context, listed: readonly Address[], nonce: strin
   const sure: Address[] = [];
   for (const address of listed) {
     const shown = context.view.reservation(address)?.record;
-    const stands =
+    const isSeenHeld =
       shown !== undefined && isHeldBy(shown, nonce) && context.view.blockOwning?.(address) === undefined;
-    if (stands || (await ensureReliable(context, address, nonce))) sure.push(address);
+    if (isSeenHeld || (await ensureReliable(context, address, nonce))) sure.push(address);
   }
   return sure;
 }
@@ -174,7 +174,7 @@ async function take(
       : undefined;
   if (refused !== undefined) return refused;
   const { key: claim, takesOver } = allocation;
-  const took = await acquireAll({ context, claim, nonce, take: takeFrom(takesOver) }, plan.lots);
+  const took = await acquireAll({ context, claim, nonce, take: takeFrom(takesOver) }, plan.familyPlans);
   if (!Array.isArray(took)) return took;
   const addresses = [...plan.keep, ...took.map(({ stored }) => stored.record.address)];
   const next = claimOf(allocation, before, { addresses, nonce, now: context.clock.now(), seen });
@@ -194,7 +194,7 @@ async function take(
   }
   if (written !== undefined) await undo(context, written, known);
   await rollback(context, took);
-  return afterLoss(context, plan.lots, loss);
+  return afterLoss(context, plan.familyPlans, loss);
 }
 
 /** Nothing about the claim would be written again, and it does not wait for its pod for so long that its time is almost over. */

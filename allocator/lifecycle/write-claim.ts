@@ -69,7 +69,7 @@ export async function refusedBefore(context: Context, claim: Claim): Promise<Ref
   }
 }
 
-/** Quota, policy and namespace are the asker's business; anything else is thrown again. */
+/** Quota, policy and namespace are the user's business; anything else is thrown again. */
 export function refusedBy(error: unknown, claim: Claim): Refusal {
   if (!(error instanceof BerthError) || error.code !== "WRITE_REFUSED") throw error;
   return refuse("CLAIM_REFUSED", error.message, { claim: claimKey(claim), namespace: claim.namespace });

@@ -45,7 +45,7 @@ function counted(view: RecordReader): { view: RecordReader; steps: () => number 
 function firstOf(view: RecordReader, ask: Partial<AddressConstraints>): Candidate | undefined {
   const plan = planAddresses(view, askFor(ask));
   assert.ok(!isRefusal(plan));
-  for (const candidate of plan.lots[0]?.candidates ?? []) return candidate;
+  for (const candidate of plan.familyPlans[0]?.candidates ?? []) return candidate;
   return undefined;
 }
 
@@ -54,7 +54,11 @@ function drained(view: RecordReader, ask: Partial<AddressConstraints>): unknown 
   if (isRefusal(plan)) return plan;
   return {
     ...plan,
-    lots: plan.lots.map((lot) => ({ ...lot, candidates: [...lot.candidates], exhausted: lot.exhausted() })),
+    familyPlans: plan.familyPlans.map((familyPlan) => ({
+      ...familyPlan,
+      candidates: [...familyPlan.candidates],
+      exhausted: familyPlan.exhausted(),
+    })),
   };
 }
 
@@ -121,10 +125,10 @@ describe("planning is pure", () => {
         assert.deepEqual(drained(view, given), first);
         const plan = planAddresses(view, askFor(given));
         if (isRefusal(plan)) return;
-        for (const lot of plan.lots) {
-          for (const { address, pool } of lot.candidates) {
+        for (const familyPlan of plan.familyPlans) {
+          for (const { address, pool } of familyPlan.candidates) {
             assert.equal(view.poolOf(address)?.name, pool);
-            if (!lot.exact) assert.equal(view.reservation(address), undefined);
+            if (!familyPlan.exact) assert.equal(view.reservation(address), undefined);
           }
         }
       }),

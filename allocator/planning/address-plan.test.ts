@@ -17,18 +17,18 @@ import type { Reservation } from "../model/reservation.ts";
 import type { PoolRecord } from "../pool/pool.ts";
 import { type AddressConstraints, planAddresses } from "./address-plan.ts";
 
-/** The plan in words: what is kept, then the first three candidates of each lot; "!" before what is asked for by name. */
+/** The plan in words: what is kept, then the first three candidates of each family; "!" before what is asked for by name. */
 function planned(view: RecordReader, ask: Partial<AddressConstraints>): string {
   const plan = planAddresses(view, askFor(ask));
   if (isRefusal(plan)) return `${plan.code}: ${plan.message}`;
-  const lots = plan.lots.map(({ exact, candidates }) => {
+  const familyPlans = plan.familyPlans.map(({ exact, candidates }) => {
     const first: string[] = [];
     for (const { address, pool } of candidates) {
       if (first.push(`${address}@${pool}`) === 3) break;
     }
     return `${exact ? "!" : ""}${first.join(" ")}`;
   });
-  return [`keep ${plan.keep.join(" ")}`.trim(), ...lots].join(", ");
+  return [`keep ${plan.keep.join(" ")}`.trim(), ...familyPlans].join(", ");
 }
 
 function others(pool: string, ...addresses: readonly string[]): Reservation[] {
@@ -123,7 +123,7 @@ describe("addresses asked for by name", () => {
     const plan = planAddresses(busy, askFor({ entry: addrs("10.20.0.70") }));
     assert.ok(!isRefusal(plan));
     assert.equal(
-      plan.lots[0]?.exhausted().message,
+      plan.familyPlans[0]?.exhausted().message,
       'address 10.20.0.70 in pool "db" is held by shop/other; free nearby: 10.20.0.71, 10.20.0.72, 10.20.0.73; or release it with: berthctl release shop/other',
     );
   });
@@ -219,9 +219,9 @@ describe("any address", () => {
     });
     const plan = planAddresses(busy, askFor());
     assert.ok(!isRefusal(plan));
-    assert.deepEqual([...(plan.lots[0]?.candidates ?? [])], []);
+    assert.deepEqual([...(plan.familyPlans[0]?.candidates ?? [])], []);
     assert.equal(
-      plan.lots[0]?.exhausted().message,
+      plan.familyPlans[0]?.exhausted().message,
       'no free IPv4 address in pool "a", "b": 4 are held or cooling; add a range, or release claims that are not needed',
     );
   });

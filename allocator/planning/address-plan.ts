@@ -52,13 +52,15 @@ export interface Plan {
   readonly kind: "take";
   /** What the claim holds and keeps. */
   readonly keep: readonly Address[];
-  readonly lots: readonly FamilyPlan[];
+  readonly familyPlans: readonly FamilyPlan[];
 }
 
 /** Whether a claim that lists these addresses has all of what the plan comes to, and nothing besides. */
-export function isAsPlanned({ lots, keep }: Plan, listed: readonly Address[]): boolean {
+export function isAsPlanned({ familyPlans, keep }: Plan, listed: readonly Address[]): boolean {
   return (
-    lots.length === 0 && keep.length === listed.length && keep.every((address) => listed.includes(address))
+    familyPlans.length === 0 &&
+    keep.length === listed.length &&
+    keep.every((address) => listed.includes(address))
   );
 }
 
@@ -70,7 +72,7 @@ export function planAddresses(view: RecordReader, ask: AddressConstraints): Plan
 function planExact(view: RecordReader, ask: AddressConstraints, entry: AddressEntry): Plan | Refusal {
   const unsaid = familiesUnsaid(ask, entry);
   if (unsaid !== undefined) return unsaid;
-  const lots: FamilyPlan[] = [];
+  const familyPlans: FamilyPlan[] = [];
   const keep: Address[] = [];
   const wanted = new Map<Pool, ByFamily>(); // pool -> addresses of it, kept ones too
   for (const address of entry) {
@@ -87,12 +89,12 @@ function planExact(view: RecordReader, ask: AddressConstraints, entry: AddressEn
     if (why !== undefined) return why;
     count(wanted, pool, familyOf(address));
     if (held) keep.push(address);
-    else lots.push(exactLot(view, pool, address));
+    else familyPlans.push(exactPlan(view, pool, address));
   }
   const counted = [...(ask.holds ?? []), ...goingOver(view, ask, entry)];
-  if (lots.length === 0) return { kind: "take", keep, lots };
+  if (familyPlans.length === 0) return { kind: "take", keep, familyPlans };
   const why = beyondLimits(view, { ...ask, holds: counted }, wanted) ?? routedApart(view, ask, entry);
-  return why ?? { kind: "take", keep, lots };
+  return why ?? { kind: "take", keep, familyPlans };
 }
 
 function elsewhere(pool: Pool, { nodes, namespace }: AddressConstraints): Refusal | undefined {
@@ -161,7 +163,7 @@ function notNamed(pool: Pool, ask: AddressConstraints, address: Address): Refusa
   );
 }
 
-function exactLot(view: RecordReader, pool: Pool, address: Address): FamilyPlan {
+function exactPlan(view: RecordReader, pool: Pool, address: Address): FamilyPlan {
   return {
     family: familyOf(address),
     exact: true,
@@ -179,20 +181,20 @@ function planAny(view: RecordReader, ask: AddressConstraints): Plan | Refusal {
   );
   const sources = withCommonNodes(view, ask, all, { families, keep });
   if (isRefusal(sources)) return sources;
-  const lots: FamilyPlan[] = [];
-  const counted = new Map<Pool, ByFamily>(); // pool -> addresses of it that are kept or that earlier lots may take
+  const familyPlans: FamilyPlan[] = [];
+  const counted = new Map<Pool, ByFamily>(); // pool -> addresses of it that are kept or that earlier families may take
   for (const address of keep) count(counted, view.poolOf(address), familyOf(address));
   for (const family of families) {
     if (keep.some((address) => familyOf(address) === family)) continue;
-    const lot = lotOf(view, ask, family, { sources, counted });
-    if (isRefusal(lot)) return lot;
-    if (lot !== undefined) lots.push(lot);
+    const familyPlan = planFamily(view, ask, family, { sources, counted });
+    if (isRefusal(familyPlan)) return familyPlan;
+    if (familyPlan !== undefined) familyPlans.push(familyPlan);
   }
-  return { kind: "take", keep, lots };
+  return { kind: "take", keep, familyPlans };
 }
 
 /** Undefined: the family is only in pools that let addresses be kept and nothing more, and nobody insists on it. */
-function lotOf(
+function planFamily(
   view: RecordReader,
   ask: AddressConstraints,
   family: Family,

@@ -14,16 +14,16 @@ import type { RecordReader } from "../cache/reader.ts";
 import type { PoolSpec } from "../pool/pool.ts";
 import { type AddressConstraints, planAddresses } from "./address-plan.ts";
 
-/** Which pools a request leads to: "pool pool" of each lot's candidates, kept addresses first. */
+/** Which pools a request leads to: "pool pool" of each family's candidates, kept addresses first. */
 function served(view: RecordReader, ask: Partial<AddressConstraints> = {}): string {
   const plan = planAddresses(view, askFor(ask));
   if (isRefusal(plan)) return `${plan.code}: ${plan.message}`;
-  const lots = plan.lots.map(({ candidates }) => {
+  const familyPlans = plan.familyPlans.map(({ candidates }) => {
     const pools = new Set<string>();
     for (const { pool } of candidates) pools.add(pool);
     return [...pools].join(" ");
   });
-  return [...plan.keep, ...lots].join(", ");
+  return [...plan.keep, ...familyPlans].join(", ");
 }
 
 /** A pool of six addresses, 10.<n>.0.1 to 10.<n>.0.6. */

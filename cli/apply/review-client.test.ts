@@ -81,7 +81,9 @@ async function serve(
 }
 
 function ask(folder: Folder): Promise<Answer> {
-  return withWebhook({ ...folder.scene(), waitMs: 0 }, ({ review: send }) => send("/mutate/pods", QUESTION));
+  return withWebhook({ ...folder.context(), waitMs: 0 }, ({ review: send }) =>
+    send("/mutate/pods", QUESTION),
+  );
 }
 
 describe("withWebhook", () => {

@@ -34,18 +34,18 @@ export interface Webhook {
 
 /** Opens the webhook of the data folder's stack for `work`. Throws NOT_READY when none serves within `waitMs`. */
 export async function withWebhook<T>(
-  scene: CommandContext & { readonly waitMs: number },
+  context: CommandContext & { readonly waitMs: number },
   work: (webhook: Webhook) => Promise<T>,
 ): Promise<T> {
-  const stack = await waitForStack(scene, scene.waitMs);
-  if (stack.reviews === "") throw olderStack(scene.dataDir);
+  const stack = await waitForStack(context, context.waitMs);
+  if (stack.reviews === "") throw olderStack(context.dataDir);
   const agent = new Agent({ keepAlive: true, maxSockets: 1 });
   try {
     return await work({
       review: async (route, question) => {
-        const uid = scene.io.uuid();
-        const body = reviewBody(uid, scene.user, question);
-        const text = await post({ path: stack.reviews, agent, dataDir: scene.dataDir }, route, body);
+        const uid = context.io.uuid();
+        const body = reviewBody(uid, context.user, question);
+        const text = await post({ path: stack.reviews, agent, dataDir: context.dataDir }, route, body);
         return readAnswer(text, uid);
       },
     });

@@ -27,7 +27,7 @@ describe("waitForStack", () => {
     const reviews = join(dataDir, "reviews.sock");
     await writeFile(stackFileOf(dataDir), JSON.stringify({ ...STACK, reviews }));
     const out = { stdout: "", stderr: "" };
-    const { io } = folder.scene(out);
+    const { io } = folder.context(out);
     let looked = 0;
     const server = createServer();
     t.after(() => server.close());
@@ -47,7 +47,7 @@ describe("waitForStack", () => {
   it("waits no longer when it is given up", async (t) => {
     const folder = await Folder.empty(t);
     const out = { stdout: "", stderr: "" };
-    const { dataDir, io } = folder.scene(out);
+    const { dataDir, io } = folder.context(out);
     const given = new AbortController();
     let looked = 0;
     const sleep = async () => {
@@ -65,7 +65,7 @@ describe("waitForStack", () => {
   it("does not wait when it was told not to", async (t) => {
     const folder = await Folder.empty(t);
     const out = { stdout: "", stderr: "" };
-    await assert.rejects(waitForStack(folder.scene(out), 0), { code: "NOT_READY" });
+    await assert.rejects(waitForStack(folder.context(out), 0), { code: "NOT_READY" });
     assert.equal(out.stderr, "");
   });
 });

@@ -32,18 +32,18 @@ async function worldFor(t: TestContext, options?: WorldOptions): Promise<World> 
 }
 
 /** A counter at the real decisions, without the network between them; `asked` has every question. */
-function counterAt(world: World, dryRun = false): { counter: ReviewTarget; asked: Asked[] } {
+function counterAt(world: World, dryRun = false): { target: ReviewTarget; asked: Asked[] } {
   const handlers = createHandlers(world.admission);
   const asked: Asked[] = [];
   let uuids = 0;
-  const counter: ReviewTarget = {
+  const target: ReviewTarget = {
     dryRun,
     io: {
       clock: world.clock,
       random: { token: () => "", fraction: () => 0.5 },
       uuid: () => `uuid-${++uuids}`,
     },
-    ledger: {
+    backend: {
       store: world.authority,
       admitted: world.objects,
       attachments: () => [],
@@ -66,13 +66,13 @@ function counterAt(world: World, dryRun = false): { counter: ReviewTarget; asked
       },
     },
   };
-  return { counter, asked };
+  return { target, asked };
 }
 
-async function send(counter: ReviewTarget, json: Json): Promise<Submitted> {
+async function send(target: ReviewTarget, json: Json): Promise<Submitted> {
   const kind = kindNamed(String(json["kind"]));
   assert.ok(kind);
-  return await submit(counter, granted(subjectOf({ kind, json })));
+  return await submit(target, granted(subjectOf({ kind, json })));
 }
 
 /** The verb, or the refusal. */
@@ -96,8 +96,8 @@ const sticky = { annotations: { "berth.dev/ips": "10.20.0.70" } };
 describe("a pod", () => {
   it("is reviewed without uid and then as it will be", async (t) => {
     const world = await worldFor(t, { pools: [DB_POOL] });
-    const { counter, asked } = counterAt(world);
-    const { metadata } = object(await send(counter, pod("web", sticky)));
+    const { target, asked } = counterAt(world);
+    const { metadata } = object(await send(target, pod("web", sticky)));
     assert.equal(metadata.annotations["berth.dev/addresses"], "10.20.0.70");
     assert.equal(metadata.uid, "uuid-1");
     const [first, second] = asked;
@@ -129,9 +129,9 @@ describe("a pod", () => {
 
   it("gets its name between the two when it has none", async (t) => {
     const world = await worldFor(t, { pools: [DB_POOL] });
-    const { counter, asked } = counterAt(world);
+    const { target, asked } = counterAt(world);
     const long = "a".repeat(70);
-    const { metadata } = object(await send(counter, pod("", { generateName: long })));
+    const { metadata } = object(await send(target, pod("", { generateName: long })));
     assert.match(metadata.name, /^a{58}[bcdfghjklmnpqrstvwxz2456789]{5}$/);
     assert.deepEqual(
       asked.map(({ name }) => name),
@@ -141,20 +141,20 @@ describe("a pod", () => {
 
   it("that is there already is left alone", async (t) => {
     const world = await worldFor(t, { pools: [DB_POOL] });
-    const { counter, asked } = counterAt(world);
-    await send(counter, pod("web", sticky));
-    assert.equal(said(await send(counter, pod("web", sticky))), "unchanged");
+    const { target, asked } = counterAt(world);
+    await send(target, pod("web", sticky));
+    assert.equal(said(await send(target, pod("web", sticky))), "unchanged");
     assert.equal(asked.length, 2);
   });
 
   it("that is there already, and whose claim was released, is told of", async (t) => {
     const world = await worldFor(t, { pools: [DB_POOL] });
-    const { counter } = counterAt(world);
-    await send(counter, pod("web", sticky));
+    const { target } = counterAt(world);
+    await send(target, pod("web", sticky));
     const claim = await world.authority.get("claim", "shop/web");
     assert.ok(claim);
     assert.equal(await release(world.context, claim), "released");
-    const again = await send(counter, pod("web", sticky));
+    const again = await send(target, pod("web", sticky));
     assert.equal(said(again), "unchanged");
     assert.deepEqual(again.warnings, [
       "its claim shop/web was released, and without it the pod cannot start; delete it with: berthctl delete pod/shop/web, and apply it again",
@@ -163,23 +163,23 @@ describe("a pod", () => {
 
   it("that is there already, and asks for something else now, is refused with what to do", async (t) => {
     const world = await worldFor(t, { pools: [DB_POOL] });
-    const { counter } = counterAt(world);
-    await send(counter, pod("web", { annotations: { "berth.dev/ips": "10.20.0.51" } }));
+    const { target } = counterAt(world);
+    await send(target, pod("web", { annotations: { "berth.dev/ips": "10.20.0.51" } }));
     const moved = pod("web", { annotations: { "berth.dev/ips": "10.20.0.52" } });
     assert.equal(
-      said(await send(counter, moved)),
+      said(await send(target, moved)),
       "refused: annotation berth.dev/ips of pod shop/web is read when the pod is created, and a change would do nothing; delete the pod and create it again with what you want",
     );
     const strange = pod("web", { annotations: { "berth.dev/ips": "10.20.0.51", "berth.dev/pool": "db" } });
-    assert.match(said(await send(counter, strange)), /did you mean berth\.dev\/pools\?$/);
+    assert.match(said(await send(target, strange)), /did you mean berth\.dev\/pools\?$/);
   });
 
   it("that is refused is not reviewed again", async (t) => {
     const world = await worldFor(t, { pools: [DB_POOL] });
-    const { counter, asked } = counterAt(world);
-    await send(counter, pod("web", sticky));
+    const { target, asked } = counterAt(world);
+    await send(target, pod("web", sticky));
     assert.match(
-      said(await send(counter, pod("other", sticky))),
+      said(await send(target, pod("other", sticky))),
       /^refused: address 10\.20\.0\.70 .* is held by/,
     );
     assert.equal(asked.length, 3);
@@ -188,9 +188,9 @@ describe("a pod", () => {
 
   it("is told about on a dry run, and nothing is written", async (t) => {
     const world = await worldFor(t, { pools: [DB_POOL] });
-    const { counter, asked } = counterAt(world, true);
+    const { target, asked } = counterAt(world, true);
     const before = world.dump();
-    const submitted = await send(counter, pod("web", sticky));
+    const submitted = await send(target, pod("web", sticky));
     assert.equal(said(submitted), "created");
     assert.deepEqual(submitted.warnings, ["this pod would get 10.20.0.70 from pool db"]);
     assert.ok(asked.every(({ dryRun }) => dryRun));
@@ -204,12 +204,12 @@ describe("other objects", () => {
 
   it("are created, then changed with their uid kept, then unchanged", async (t) => {
     const world = await worldFor(t, { pools: [DB_POOL] });
-    const { counter, asked } = counterAt(world);
-    assert.equal(said(await send(counter, set(1))), "created");
-    const second = await send(counter, set(2));
+    const { target, asked } = counterAt(world);
+    assert.equal(said(await send(target, set(1))), "created");
+    const second = await send(target, set(2));
     assert.equal(said(second), "configured");
     assert.equal(object(second).metadata.uid, "uuid-1");
-    assert.equal(said(await send(counter, set(2))), "unchanged");
+    assert.equal(said(await send(target, set(2))), "unchanged");
     assert.deepEqual(
       asked.map(({ operation }) => operation),
       ["CREATE", "UPDATE"],
@@ -220,70 +220,70 @@ describe("other objects", () => {
 
   it("differ when labels or annotations do", async (t) => {
     const world = await worldFor(t);
-    const { counter } = counterAt(world);
-    assert.equal(said(await send(counter, namespaceObject("shop"))), "created");
-    assert.equal(said(await send(counter, namespaceObject("shop"))), "unchanged");
-    assert.equal(said(await send(counter, namespaceObject("shop", {}, { team: "a" }))), "configured");
+    const { target } = counterAt(world);
+    assert.equal(said(await send(target, namespaceObject("shop"))), "created");
+    assert.equal(said(await send(target, namespaceObject("shop"))), "unchanged");
+    assert.equal(said(await send(target, namespaceObject("shop", {}, { team: "a" }))), "configured");
   });
 
   it("have the name of a namespace in both fields of its review", async (t) => {
     const world = await worldFor(t);
-    const { counter, asked } = counterAt(world);
-    await send(counter, namespaceObject("shop"));
+    const { target, asked } = counterAt(world);
+    await send(target, namespaceObject("shop"));
     assert.deepEqual([asked[0]?.name, asked[0]?.namespace], ["shop", "shop"]);
   });
 
   it("are compared with the store when they are pools", async (t) => {
     const world = await worldFor(t);
-    const { counter, asked } = counterAt(world);
+    const { target, asked } = counterAt(world);
     const spec = { ranges: [{ cidr: "10.9.0.0/24" }] };
-    assert.equal(said(await send(counter, poolObject("lab", spec))), "created");
-    assert.equal(said(await send(counter, poolObject("lab", spec))), "unchanged");
-    assert.equal(said(await send(counter, poolObject("lab", { ...spec, priority: 1 }))), "configured");
+    assert.equal(said(await send(target, poolObject("lab", spec))), "created");
+    assert.equal(said(await send(target, poolObject("lab", spec))), "unchanged");
+    assert.equal(said(await send(target, poolObject("lab", { ...spec, priority: 1 }))), "configured");
     assert.deepEqual(specOf(asked[1]), spec);
     assert.match(
-      said(await send(counter, poolObject("lab", { ranges: [] }))),
+      said(await send(target, poolObject("lab", { ranges: [] }))),
       /^refused: spec\.ranges is empty/,
     );
   });
 
   it("are compared by what a person writes when they are claims", async (t) => {
     const world = await worldFor(t, { pools: [DB_POOL] });
-    const { counter } = counterAt(world);
+    const { target } = counterAt(world);
     const request = { request: { addresses: ["10.20.0.70"] } };
-    assert.equal(said(await send(counter, claimObject("vip", request))), "created");
+    assert.equal(said(await send(target, claimObject("vip", request))), "created");
     assert.equal(
-      said(await send(counter, claimObject("vip", { ...request, retention: { ttl: null } }))),
+      said(await send(target, claimObject("vip", { ...request, retention: { ttl: null } }))),
       "unchanged",
     );
     assert.match(
-      said(await send(counter, claimObject("vip", { request: { addresses: ["10.20.0.1"] } }))),
+      said(await send(target, claimObject("vip", { request: { addresses: ["10.20.0.1"] } }))),
       /^refused: address 10\.20\.0\.1 is in no pool/,
     );
   });
 
   it("are deleted with what they were", async (t) => {
     const world = await worldFor(t, { pools: [DB_POOL] });
-    const { counter, asked } = counterAt(world);
-    await send(counter, set(1));
-    assert.equal(said(await deleteObject(counter, granted(keyOfOperand("sts/shop/mysql")))), "deleted");
+    const { target, asked } = counterAt(world);
+    await send(target, set(1));
+    assert.equal(said(await deleteObject(target, granted(keyOfOperand("sts/shop/mysql")))), "deleted");
     const { operation, object: next, oldObject } = asked.at(-1) ?? {};
     assert.deepEqual({ operation, next }, { operation: "DELETE", next: null });
     assert.equal((oldObject as { metadata: { uid: string } }).metadata.uid, "uuid-1");
-    assert.equal(await deleteObject(counter, granted(keyOfOperand("sts/shop/mysql"))), undefined);
-    assert.equal(said(await deleteObject(counter, granted(keyOfOperand("pool/db")))), POOL_HELD);
+    assert.equal(await deleteObject(target, granted(keyOfOperand("sts/shop/mysql"))), undefined);
+    assert.equal(said(await deleteObject(target, granted(keyOfOperand("pool/db")))), POOL_HELD);
   });
 
   it("are deleted by their key when they cannot be read, and made again", async (t) => {
     const world = await worldFor(t, { pools: [DB_POOL] });
-    const { counter } = counterAt(world);
+    const { target } = counterAt(world);
     const licence = pod("licence", { annotations: { "berth.dev/ips": "10.20.0.70" } });
-    const kept = object(await send(counter, licence));
+    const kept = object(await send(target, licence));
     await world.objects.keep({ ...kept, json: new Fields({}) });
-    await assert.rejects(send(counter, licence), { code: "STATE_CORRUPT" });
-    assert.equal(said(await deleteObject(counter, granted(keyOfOperand("pod/shop/licence")))), "deleted");
-    assert.equal(said(await send(counter, licence)), "created");
-    assert.equal(said(await send(counter, licence)), "unchanged");
+    await assert.rejects(send(target, licence), { code: "STATE_CORRUPT" });
+    assert.equal(said(await deleteObject(target, granted(keyOfOperand("pod/shop/licence")))), "deleted");
+    assert.equal(said(await send(target, licence)), "created");
+    assert.equal(said(await send(target, licence)), "unchanged");
   });
 });
 

@@ -31,7 +31,7 @@ export type Submitted =
 /** Where objects go, and where they are afterwards. */
 export interface ReviewTarget {
   readonly webhook: Webhook;
-  readonly ledger: EmbeddedBackend;
+  readonly backend: EmbeddedBackend;
   readonly io: Pick<Io, "clock" | "random" | "uuid">;
   readonly dryRun: boolean;
 }
@@ -43,20 +43,20 @@ const SUFFIX_LENGTH = 5;
 const LONGEST_PREFIX = 58;
 
 /** Creates the object, or changes the one of its name, as the API server would: by asking the webhook. */
-export async function submit(counter: ReviewTarget, subject: Subject): Promise<Submitted> {
-  const current = subject.name === "" ? undefined : await currentOf(counter.ledger, subject);
+export async function submit(target: ReviewTarget, subject: Subject): Promise<Submitted> {
+  const current = subject.name === "" ? undefined : await currentOf(target.backend, subject);
   if (current === undefined) {
     return subject.kind.kind === "Pod"
-      ? await createPod(counter, subject)
-      : await write(counter, subject, { object: born(subject.json, counter.io), oldObject: null });
+      ? await createPod(target, subject)
+      : await write(target, subject, { object: born(subject.json, target.io), oldObject: null });
   }
   if (isUnchanged(subject, current)) {
-    const warnings = subject.kind.kind === "Pod" ? await warnOfRelease(counter.ledger, current) : [];
+    const warnings = subject.kind.kind === "Pod" ? await warnOfRelease(target.backend, current) : [];
     return { kind: "done", verb: "unchanged", object: current, warnings };
   }
   const old = new Fields(current).at("metadata");
   const kept = { uid: old.get("uid"), creationTimestamp: old.get("creationTimestamp") };
-  return await write(counter, subject, {
+  return await write(target, subject, {
     object: withMetadata(subject.json, kept),
     oldObject: current,
   });
@@ -74,10 +74,10 @@ async function warnOfRelease({ store }: Pick<EmbeddedBackend, "store">, pod: Jso
 }
 
 /** Deletes the object of that key; `undefined` when there is none. */
-export async function deleteObject(counter: ReviewTarget, key: SubjectKey): Promise<Submitted | undefined> {
-  const current = await readableOf(counter.ledger, key);
+export async function deleteObject(target: ReviewTarget, key: SubjectKey): Promise<Submitted | undefined> {
+  const current = await readableOf(target.backend, key);
   if (current === undefined) return undefined;
-  const answer = await ask(counter, key, { operation: "DELETE", object: null, oldObject: current });
+  const answer = await ask(target, key, { operation: "DELETE", object: null, oldObject: current });
   return outcome(answer, "deleted", current);
 }
 
@@ -184,28 +184,28 @@ function claimWritten(json: Json): Claim | undefined {
 }
 
 /** A pod is reviewed twice: before it has a name of its own and a uid, and as it will be. */
-async function createPod(counter: ReviewTarget, subject: Subject): Promise<Submitted> {
+async function createPod(target: ReviewTarget, subject: Subject): Promise<Submitted> {
   const first = await ask(
-    counter,
+    target,
     subject,
     { operation: "CREATE", object: subject.json, oldObject: null },
     "/mutate/pods",
   );
   if (first.denied !== "") return { kind: "refused", why: first.denied, warnings: first.warnings };
   const patched = new Fields(applyAndVerify(subject.json, first.patch)).value;
-  const name = subject.name === "" ? await generatedName(counter, subject) : subject.name;
-  const object = born(withMetadata(patched, { name }), counter.io);
-  const second = await write(counter, { ...subject, name }, { object, oldObject: null });
+  const name = subject.name === "" ? await generatedName(target, subject) : subject.name;
+  const object = born(withMetadata(patched, { name }), target.io);
+  const second = await write(target, { ...subject, name }, { object, oldObject: null });
   return { ...second, warnings: [...first.warnings, ...second.warnings] };
 }
 
 async function write(
-  counter: ReviewTarget,
+  target: ReviewTarget,
   subject: Subject,
   to: { object: Json; oldObject: Json | null },
 ): Promise<Submitted> {
   const creates = to.oldObject === null;
-  const answer = await ask(counter, subject, { operation: creates ? "CREATE" : "UPDATE", ...to });
+  const answer = await ask(target, subject, { operation: creates ? "CREATE" : "UPDATE", ...to });
   return outcome(answer, creates ? "created" : "configured", to.object);
 }
 
@@ -249,7 +249,7 @@ function born(json: Json, { clock, uuid }: Pick<Io, "clock" | "uuid">): Json {
 
 /** Until one is free, as the API server does. */
 async function generatedName(
-  { ledger, io }: ReviewTarget,
+  { backend, io }: ReviewTarget,
   { namespace, generateName }: Subject,
 ): Promise<string> {
   for (;;) {
@@ -257,6 +257,6 @@ async function generatedName(
       NAME_LETTERS.charAt(Math.floor(io.random.fraction() * NAME_LETTERS.length)),
     );
     const name = generateName.slice(0, LONGEST_PREFIX) + letters.join("");
-    if ((await ledger.admitted.object("Pod", namespace, name)) === undefined) return name;
+    if ((await backend.admitted.object("Pod", namespace, name)) === undefined) return name;
   }
 }

@@ -35,13 +35,13 @@ export function databaseOf(dataDir: string): string {
  * Throws STORE_UNAVAILABLE when there is none or it is somebody else's, and what the database throws.
  */
 export async function withEmbeddedBackend<T>(
-  scene: Pick<CommandContext, "io" | "dataDir">,
+  context: Pick<CommandContext, "io" | "dataDir">,
   mode: "read" | "write",
-  work: (ledger: EmbeddedBackend) => Promise<T>,
+  work: (backend: EmbeddedBackend) => Promise<T>,
 ): Promise<T> {
-  const path = databaseOf(scene.dataDir);
-  requireReadable(path, scene.dataDir);
-  const { clock, random } = scene.io;
+  const path = databaseOf(context.dataDir);
+  requireReadable(path, context.dataDir);
+  const { clock, random } = context.io;
   const database = openDatabase(path, { readOnly: mode === "read" });
   try {
     const store = openSqliteStore(database, { clock, random, log: noopLogger });

@@ -12,19 +12,19 @@ import type { Backend } from "./backend.ts";
 import { allOf, databaseOf, type EmbeddedBackend, withEmbeddedBackend } from "./embedded-backend.ts";
 import { isStack, isStarting, readStackFile } from "./stack-file.ts";
 
-/** Opens what the scene is about for `work` and closes it again. Throws what either cannot do, in one line. */
+/** Opens the cluster or the data folder of the context for `work` and closes it again. Throws what either cannot do, in one line. */
 export async function withBackend<T>(
-  scene: CommandContext,
+  context: CommandContext,
   mode: "read" | "write",
   work: (registry: Backend) => Promise<T>,
 ): Promise<T> {
-  if (scene.cluster === undefined) {
-    await untilStarted(scene);
-    return await withEmbeddedBackend(scene, mode, (backend) => work(registryOf(backend, scene.dataDir)));
+  if (context.cluster === undefined) {
+    await untilStarted(context);
+    return await withEmbeddedBackend(context, mode, (backend) => work(registryOf(backend, context.dataDir)));
   }
   // What authenticates takes longer to load than the rest of berthctl takes to run.
   const { withCluster } = await import("./cluster-backend.ts");
-  return await withCluster(scene.io, scene.cluster, work);
+  return await withCluster(context.io, context.cluster, work);
 }
 
 const BOOT_ID = "/proc/sys/kernel/random/boot_id";
@@ -41,10 +41,10 @@ async function untilStarted({
   const began = io.clock.monotonic();
   for (let told = false; ; told = true) {
     const empty = isEmpty(dataDir);
-    const patience = isStarting(dataDir) ? (waitMs ?? WAIT_MS) : empty ? (waitMs ?? EMPTY_MS) : 0;
-    if (io.clock.monotonic() - began >= patience) return;
+    const timeoutMs = isStarting(dataDir) ? (waitMs ?? WAIT_MS) : empty ? (waitMs ?? EMPTY_MS) : 0;
+    if (io.clock.monotonic() - began >= timeoutMs) return;
     if (!told) {
-      const words = `${empty ? "nothing is there" : "a stack starts"} on ${dataDir}; waiting for it up to ${shortDuration(patience)} (--wait)`;
+      const words = `${empty ? "nothing is there" : "a stack starts"} on ${dataDir}; waiting for it up to ${shortDuration(timeoutMs)} (--wait)`;
       io.stderr.write(`${printable(words)}\n`);
     }
     await io.clock.sleep(LOOK_EVERY_MS);

@@ -33,40 +33,36 @@ export const apply: Command = {
   },
   inCluster: "apply with: kubectl apply",
   examples: ["berthctl apply -f examples/", "berthctl apply -f web.yaml --dry-run"],
-  async run(args, scene) {
+  async run(args, context) {
     args.expect();
-    const { objects, skipped } = await readDocuments(args.texts("file"), scene.io);
+    const { objects, skipped } = await readDocuments(args.texts("file"), context.io);
     for (const what of skipped) {
-      scene.io.stderr.write(`skipped ${printable(what)}: berth has no say about it\n`);
+      context.io.stderr.write(`skipped ${printable(what)}: berth has no say about it\n`);
     }
     const dryRun = args.has("dry-run");
     const waitMs = waitMsOf(args.text("wait"));
-    return await withWebhook({ ...scene, waitMs }, (webhook) =>
-      withEmbeddedBackend(scene, "read", (backend) =>
-        applyAll({ webhook, ledger: backend, io: scene.io, dryRun }, objects, scene.io),
+    return await withWebhook({ ...context, waitMs }, (webhook) =>
+      withEmbeddedBackend(context, "read", (backend) =>
+        applyAll({ webhook, backend, io: context.io, dryRun }, objects, context.io),
       ),
     );
   },
 };
 
 /** One refused object does not keep the others from being tried. */
-async function applyAll(
-  counter: ReviewTarget,
-  objects: readonly ManifestObject[],
-  io: Io,
-): Promise<ExitCode> {
+async function applyAll(target: ReviewTarget, objects: readonly ManifestObject[], io: Io): Promise<ExitCode> {
   const ordered = objects.toSorted((a, b) => MANAGED.indexOf(a.kind) - MANAGED.indexOf(b.kind));
-  const { store, admitted } = counter.ledger;
-  const forecast = counter.dryRun ? await PodForecast.on(store, admitted, io) : undefined;
+  const { store, admitted } = target.backend;
+  const forecast = target.dryRun ? await PodForecast.on(store, admitted, io) : undefined;
   let code: ExitCode = 0;
   for (const object of ordered) {
-    if (!(await applyOne(counter, object, { io, forecast }))) code = 1;
+    if (!(await applyOne(target, object, { io, forecast }))) code = 1;
   }
   return code;
 }
 
 async function applyOne(
-  counter: ReviewTarget,
+  target: ReviewTarget,
   object: ManifestObject,
   { io, forecast }: { io: Io; forecast: PodForecast | undefined },
 ): Promise<boolean> {
@@ -75,8 +71,8 @@ async function applyOne(
     reportError(io, `${object.kind.names[0]}: ${subject.message}`);
     return false;
   }
-  const { dryRun, ledger } = counter;
-  const submitted = await submit(counter, subject);
+  const { dryRun, backend } = target;
+  const submitted = await submit(target, subject);
   if (submitted.kind === "refused") return reportSubmitted(io, titleOf(subject), submitted, { dryRun });
   const dispute = forecast && (await disputeIn(forecast, subject, submitted));
   if (dispute !== undefined) {
@@ -84,7 +80,7 @@ async function applyOne(
     return false;
   }
   const name = new Fields(submitted.object).at("metadata").text("name");
-  const holdings = dryRun ? "" : await holdingsOf(ledger.store, submitted.object);
+  const holdings = dryRun ? "" : await holdingsOf(backend.store, submitted.object);
   return reportSubmitted(io, titleOf({ ...subject, name }), submitted, { dryRun, holdings });
 }
 

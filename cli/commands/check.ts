@@ -16,19 +16,19 @@ export const check: Command = {
     ...TARGET_FLAGS,
   },
   examples: ["berthctl check", "berthctl check -o json"],
-  async run(args, scene) {
+  async run(args, context) {
     args.expect();
     const format = formatOf(args.text("output"), ["table", "json", "yaml"]);
-    const { clock } = scene.io;
-    const auditInput = await withBackend(scene, "read", (backend) => checkBackend(backend, clock));
+    const { clock } = context.io;
+    const auditInput = await withBackend(context, "read", (backend) => checkBackend(backend, clock));
     const { counts, findings, unlooked } = auditInput;
     const sound = !findings.some(isDefect);
     if (format === "json" || format === "yaml") {
-      scene.io.stdout.write(
+      context.io.stdout.write(
         document({ ok: sound, ...counts, findings, ...(unlooked === undefined ? {} : { unlooked }) }, format),
       );
     } else {
-      print(scene.io, auditInput, sound);
+      print(context.io, auditInput, sound);
     }
     return sound ? 0 : 1;
   },

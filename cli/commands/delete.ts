@@ -38,7 +38,7 @@ export const remove: Command = {
     "berthctl delete ippool db",
     "berthctl delete -f examples/ --dry-run",
   ],
-  async run(args, scene) {
+  async run(args, context) {
     const files = args.texts("file");
     if ((files.length === 0) === (args.operands.length === 0)) {
       throw usageError("say what to delete, either with -f FILE or as KIND [NAMESPACE/]NAME");
@@ -46,12 +46,12 @@ export const remove: Command = {
     const keys =
       files.length === 0
         ? keysOfOperands(args.operands, args.text("namespace")).map(orMisuse)
-        : await keysIn(files, scene.io);
+        : await keysIn(files, context.io);
     const dryRun = args.has("dry-run");
     const waitMs = waitMsOf(args.text("wait"));
-    return await withWebhook({ ...scene, waitMs }, (webhook) =>
-      withEmbeddedBackend(scene, "read", (backend) =>
-        deleteAll({ webhook, ledger: backend, io: scene.io, dryRun }, keys, scene.io),
+    return await withWebhook({ ...context, waitMs }, (webhook) =>
+      withEmbeddedBackend(context, "read", (backend) =>
+        deleteAll({ webhook, backend, io: context.io, dryRun }, keys, context.io),
       ),
     );
   },
@@ -72,7 +72,7 @@ async function keysIn(files: readonly string[], io: Io): Promise<(SubjectKey | R
 }
 
 async function deleteAll(
-  counter: ReviewTarget,
+  target: ReviewTarget,
   keys: readonly (SubjectKey | Refusal)[],
   io: Io,
 ): Promise<ExitCode> {
@@ -80,14 +80,14 @@ async function deleteAll(
   let code: ExitCode = 0;
   for (const key of keys) {
     if (isRefusal(key)) reportError(io, key.message);
-    else if (await deleteOne(counter, key, { io, deleted })) continue;
+    else if (await deleteOne(target, key, { io, deleted })) continue;
     code = 1;
   }
   return code;
 }
 
 async function deleteOne(
-  counter: ReviewTarget,
+  target: ReviewTarget,
   key: SubjectKey,
   { io, deleted }: { io: Io; deleted: Set<string> },
 ): Promise<boolean> {
@@ -96,14 +96,14 @@ async function deleteOne(
     reportError(io, `${title}: its name was generated; delete it as pod NAMESPACE/NAME`);
     return false;
   }
-  const inside = key.kind.kind === "Namespace" ? await contentsOf(counter.ledger, key.name) : [];
+  const inside = key.kind.kind === "Namespace" ? await contentsOf(target.backend, key.name) : [];
   const left = inside.filter((content) => !deleted.has(content));
   if (left.length > 0) {
     const some = left.slice(0, 3).join(", ");
     reportError(io, `${title}: ${left.length} objects are still in it, ${some}; delete them first`);
     return false;
   }
-  const submitted = await deleteObject(counter, key);
+  const submitted = await deleteObject(target, key);
   if (submitted === undefined) {
     const { listing } = key.kind;
     const advice = listing === undefined ? "" : `; see what there is with: berthctl get ${listing} -A`;
@@ -111,7 +111,7 @@ async function deleteOne(
     return false;
   }
   if (submitted.kind === "done") deleted.add(title);
-  return reportSubmitted(io, title, submitted, { dryRun: counter.dryRun });
+  return reportSubmitted(io, title, submitted, { dryRun: target.dryRun });
 }
 
 /** A cluster deletes what is in a namespace along with it; here nothing is deleted that was not named. */

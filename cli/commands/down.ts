@@ -16,16 +16,16 @@ export const down: Command = {
   flags: { wait: WAIT, data: DATA },
   inCluster: "remove the release with: helm uninstall",
   examples: ["berthctl down --data ./berth"],
-  async run(args, scene) {
+  async run(args, context) {
     args.expect();
-    const { io, dataDir } = scene;
+    const { io, dataDir } = context;
     const stack = readStackFile(dataDir);
     if (stack === undefined || !isStack(stack.pid)) {
       io.stderr.write(`${printable(`no berth stack runs on ${dataDir}`)}\n`);
       return 0;
     }
     process.kill(stack.pid, "SIGTERM");
-    await untilGone(scene, stack.pid, waitMsOf(args.text("wait")));
+    await untilGone(context, stack.pid, waitMsOf(args.text("wait")));
     io.stdout.write(`stopped (pid ${stack.pid})\n`);
     return 0;
   },

@@ -46,12 +46,12 @@ export const explain: Command = {
     "berthctl explain 10.20.0.51",
     "berthctl explain -f mysql.yaml",
   ],
-  async run(args, scene) {
+  async run(args, context) {
     const files = args.texts("file");
     if (files.length > 0) {
       args.expect();
-      const { objects } = await readDocuments(files, scene.io);
-      return await withBackend(scene, "read", (backend) => explainAll(backend, objects, scene));
+      const { objects } = await readDocuments(files, context.io);
+      return await withBackend(context, "read", (backend) => explainAll(backend, objects, context));
     }
     const [operand, name, needless] = args.operands;
     if (operand === undefined)
@@ -60,11 +60,11 @@ export const explain: Command = {
       );
     if (needless !== undefined) throw usageError(`${JSON.stringify(needless)} is one argument too many`);
     const subject = subjectNamed(name === undefined ? operand : `${operand}/${name}`);
-    return await withBackend(scene, "read", (backend) => {
-      if (subject.kind === "address") return explainAddress(backend, subject.address, scene);
+    return await withBackend(context, "read", (backend) => {
+      if (subject.kind === "address") return explainAddress(backend, subject.address, context);
       const key = claimKeyOf(subject.rest, namespaceFor(backend, args.text("namespace")));
       if (isRefusal(key)) throw usageError(key.message);
-      return explainOne(backend, { kind: subject.kind, ...key }, scene);
+      return explainOne(backend, { kind: subject.kind, ...key }, context);
     });
   },
 };
@@ -85,22 +85,26 @@ function subjectNamed(operand: string): Named {
 }
 
 /** What is known of the address, then why its claim stands as it does. */
-async function explainAddress(backend: Backend, address: Address, scene: CommandContext): Promise<ExitCode> {
+async function explainAddress(
+  backend: Backend,
+  address: Address,
+  context: CommandContext,
+): Promise<ExitCode> {
   const view = await partialCache(backend.store, [address]);
   const claims = [...view.claims()].map(({ record }) => record);
   const report = addressReportOf(view, backend.uses(claims), address);
   if (report.state === "outside" && report.sandboxes.length === 0) {
-    reportError(scene.io, addressOutside(view, address).message);
+    reportError(context.io, addressOutside(view, address).message);
     return 1;
   }
   const [holder] = report.state === "held" ? claims : [];
   if (holder === undefined) {
-    scene.io.stdout.write(describeAddress(report));
+    context.io.stdout.write(describeAddress(report));
     return 0;
   }
-  scene.io.stdout.write(`${address} is held\n`);
+  context.io.stdout.write(`${address} is held\n`);
   const { namespace, name } = holder;
-  return await explainOne(backend, { kind: "IPClaim", namespace, name }, scene);
+  return await explainOne(backend, { kind: "IPClaim", namespace, name }, context);
 }
 
 async function explainOne(

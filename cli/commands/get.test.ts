@@ -59,7 +59,7 @@ describe("blocks of pools", () => {
     const cut = poolRecord("web", "10.40.0.0/24", { blockSize: { ipv4: 28 } });
     const data = await Folder.of(t, { pools: [cut] });
     const block = { pool: "web", node: "node-b", nodeUID: "u", holes: ["10.40.0.32/32"], granted: true };
-    await withBackend(data.scene(), "write", async ({ store }) => {
+    await withBackend(data.context(), "write", async ({ store }) => {
       const { stored } = await store.create("block", { ...block, cidr: "10.40.0.32/28" });
       await store.reportBlock(stored, { node: "node-b", used: 3 });
       await store.create("block", { ...block, cidr: "10.40.0.0/28", holes: [], recalledAt: 5 });

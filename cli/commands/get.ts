@@ -37,20 +37,20 @@ export const get: Command = {
     "berthctl get claims -n shop -o wide",
     "berthctl get claim mysql-0 -n shop -o yaml",
   ],
-  async run(args, scene) {
+  async run(args, context) {
     const { what, name, needless } = operandsOf(args.operands);
     if (needless !== undefined) throw usageError(`${JSON.stringify(needless)} is one argument too many`);
     const found = listingNamed(what);
     const query = queryOf(args, found, name);
-    const shown = await withBackend(scene, "read", (backend) =>
-      found.show(backend, query(backend), scene.io.clock.now()),
+    const shown = await withBackend(context, "read", (backend) =>
+      found.show(backend, query(backend), context.io.clock.now()),
     );
     if (isRefusal(shown)) {
-      reportError(scene.io, shown.message);
+      reportError(context.io, shown.message);
       return 1;
     }
-    scene.io.stdout.write(shown.text);
-    if (shown.remark !== "") scene.io.stderr.write(`${shown.remark}\n`);
+    context.io.stdout.write(shown.text);
+    if (shown.remark !== "") context.io.stderr.write(`${shown.remark}\n`);
     return 0;
   },
 };

@@ -40,18 +40,20 @@ export interface HandOver {
 
 type Move = (context: Context, transfer: Transfer) => Promise<Moved>;
 
-export async function handOver(scene: CommandContext, wanted: HandOver): Promise<ExitCode> {
-  if (scene.cluster === undefined) {
-    return await withBackend(scene, "write", (backend) =>
-      untilMoved(scene, backend, wanted, (context, transfer) => moveHere(backend, context, transfer)),
+export async function handOver(commandContext: CommandContext, wanted: HandOver): Promise<ExitCode> {
+  if (commandContext.cluster === undefined) {
+    return await withBackend(commandContext, "write", (backend) =>
+      untilMoved(commandContext, backend, wanted, (context, transfer) =>
+        moveHere(backend, context, transfer),
+      ),
     );
   }
   // What authenticates takes longer to load than the rest of berthctl takes to run.
   const { withCluster } = await import("../backend/cluster-backend.ts");
   const { moveInCluster } = await import("./cluster-hand-over.ts");
-  return await withCluster(scene.io, scene.cluster, (cluster) =>
-    untilMoved(scene, cluster, wanted, (context, transfer) =>
-      moveInCluster(cluster, context, transfer, scene.io),
+  return await withCluster(commandContext.io, commandContext.cluster, (cluster) =>
+    untilMoved(commandContext, cluster, wanted, (context, transfer) =>
+      moveInCluster(cluster, context, transfer, commandContext.io),
     ),
   );
 }

@@ -41,13 +41,13 @@ export const release: Command = {
     "berthctl release 10.20.0.51",
     "berthctl release shop/licence --to licence-2",
   ],
-  async run(args, scene) {
+  async run(args, commandContext) {
     const [operand = ""] = args.expect("NAMESPACE/NAME or ADDRESS");
     const [to, namespace, force] = [args.text("to"), args.text("namespace"), args.has("force")];
-    if (to !== undefined) return await handOver(scene, { operand, to, namespace, force });
+    if (to !== undefined) return await handOver(commandContext, { operand, to, namespace, force });
     const address = parseAddress(operand);
-    const done = await withBackend(scene, "write", async (backend) => {
-      const { clock, random } = scene.io;
+    const done = await withBackend(commandContext, "write", async (backend) => {
+      const { clock, random } = commandContext.io;
       const { store } = backend;
       const view = await partialCache(store, address === undefined ? [] : [address]);
       const context = { store, view, clock, random, log: noopLogger, serial: new KeyedMutex() };
@@ -56,10 +56,10 @@ export const release: Command = {
       return await releaseOne(context, backend, claimKey(key), { force });
     });
     if (isRefusal(done)) {
-      reportError(scene.io, done.message);
+      reportError(commandContext.io, done.message);
       return 1;
     }
-    tell(scene.io, done);
+    tell(commandContext.io, done);
     return 0;
   },
 };

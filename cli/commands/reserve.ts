@@ -37,26 +37,26 @@ export const reserve: Command = {
     ...TARGET_FLAGS,
   },
   examples: ["berthctl reserve shop/licence --address 10.20.0.60", "berthctl reserve shop/licence --pool db"],
-  async run(args, scene) {
+  async run(args, context) {
     const [operand = ""] = args.expect("NAMESPACE/NAME");
     const request = requestOf(args);
     const subjectIn = (namespace: string | undefined) => subjectFor(operand, namespace, request);
     const dryRun = args.has("dry-run");
     const waitMs = waitMsOf(args.text("wait"));
     const timeoutMs = timeoutOf(args.text("timeout"));
-    if (scene.cluster !== undefined) {
+    if (context.cluster !== undefined) {
       // What authenticates takes longer to load than the rest of berthctl takes to run.
       const { withCluster } = await import("../backend/cluster-backend.ts");
       const { reserveInCluster } = await import("./cluster-reserve.ts");
-      return await withCluster(scene.io, scene.cluster, (cluster) => {
+      return await withCluster(context.io, context.cluster, (cluster) => {
         const subject = subjectIn(args.text("namespace") ?? cluster.namespace);
-        return reserveInCluster(cluster, subject, { io: scene.io, dryRun, timeoutMs });
+        return reserveInCluster(cluster, subject, { io: context.io, dryRun, timeoutMs });
       });
     }
     const subject = subjectIn(args.text("namespace") ?? "default");
-    const done = await withWebhook({ ...scene, waitMs }, (webhook) =>
-      withEmbeddedBackend(scene, "read", (backend) =>
-        reserveFor({ webhook, ledger: backend, io: scene.io, dryRun }, subject, scene),
+    const done = await withWebhook({ ...context, waitMs }, (webhook) =>
+      withEmbeddedBackend(context, "read", (backend) =>
+        reserveFor({ webhook, backend, io: context.io, dryRun }, subject, context),
       ),
     );
     return done ? 0 : 1;
@@ -99,18 +99,19 @@ function claimOf(key: { namespace: string; name: string }, request: unknown): Su
 }
 
 /** A claim that is there already is not changed: `apply` changes, `reserve` makes. */
-async function reserveFor(counter: ReviewTarget, subject: Subject, { io }: CommandContext): Promise<boolean> {
-  const { ledger, dryRun } = counter;
+async function reserveFor(target: ReviewTarget, subject: Subject, { io }: CommandContext): Promise<boolean> {
+  const { backend, dryRun } = target;
   const title = titleOf(subject);
-  const current = await currentOf(ledger, subject);
+  const current = await currentOf(backend, subject);
   if (current !== undefined && !isUnchanged(subject, current)) {
-    const holdings = await holdingsOf(ledger.store, current);
+    const holdings = await holdingsOf(backend.store, current);
     const has = holdings === "" ? "has no addresses yet" : `holds ${holdings}`;
     const key = `${subject.namespace}/${subject.name}`;
     reportError(io, `${title}: it exists already and ${has}; release it first with: berthctl release ${key}`);
     return false;
   }
-  const submitted = await submit(counter, subject);
-  const holdings = dryRun || submitted.kind === "refused" ? "" : await holdingsOf(ledger.store, subject.json);
+  const submitted = await submit(target, subject);
+  const holdings =
+    dryRun || submitted.kind === "refused" ? "" : await holdingsOf(backend.store, subject.json);
   return reportSubmitted(io, title, submitted, { dryRun, holdings });
 }

@@ -42,12 +42,12 @@ export const up: Command = {
   },
   inCluster: "install Berth's chart instead",
   examples: ["berthctl up --data ./berth --pools examples/pools.yaml", "berthctl up --detach --data ./berth"],
-  async run(args, scene) {
+  async run(args, context) {
     args.expect();
     const level = levelOf(args.text("log-level"));
-    const { io } = scene;
-    const options = optionsOf(args, scene);
-    if (args.has("detach")) return await detach(args, scene);
+    const { io } = context;
+    const options = optionsOf(args, context);
+    if (args.has("detach")) return await detach(args, context);
     const ending = io.ending();
     const log = createLogger({ stream: io.stderr, level, clock: io.clock });
     // The webhook's libraries take longer to load than any other command takes to run.

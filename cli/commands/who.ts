@@ -19,18 +19,18 @@ export const who: Command = {
     ...TARGET_FLAGS,
   },
   examples: ["berthctl who 10.20.0.51", "berthctl who fd00:20::51 -o json"],
-  async run(args, scene) {
+  async run(args, context) {
     const [text = ""] = args.expect("ADDRESS");
     const format = formatOf(args.text("output"), ["table", "json", "yaml"]);
     const address = addressOf(text);
-    return await withBackend(scene, "read", async ({ store, uses }) => {
+    return await withBackend(context, "read", async ({ store, uses }) => {
       const view = await partialCache(store, [address]);
       const claims = [...view.claims()].map(({ record }) => record);
       const report = addressReportOf(view, uses(claims), address);
       const unknown = report.state === "outside" && report.sandboxes.length === 0;
-      if (format === "json" || format === "yaml") scene.io.stdout.write(document(report, format));
-      else if (unknown) reportError(scene.io, addressOutside(view, address).message);
-      else scene.io.stdout.write(describeAddress(report));
+      if (format === "json" || format === "yaml") context.io.stdout.write(document(report, format));
+      else if (unknown) reportError(context.io, addressOutside(view, address).message);
+      else context.io.stdout.write(describeAddress(report));
       return unknown ? 1 : 0;
     });
   },

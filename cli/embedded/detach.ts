@@ -18,8 +18,8 @@ const TEXTS = ["socket", "pools", "webhook-port", "node", "log-level"];
 const SHOWN = 5;
 
 /** Starts the stack in a process of its own, whose log is in the data folder, and waits until it serves. */
-export async function detach(args: Arguments, scene: CommandContext): Promise<ExitCode> {
-  const { dataDir, io, self = [] } = scene;
+export async function detach(args: Arguments, context: CommandContext): Promise<ExitCode> {
+  const { dataDir, io, self = [] } = context;
   const [program, ...before] = self;
   if (program === undefined) throw new BerthError("CONFIG_INVALID", "--detach needs berthctl as a program");
   const there = readStackFile(dataDir);

@@ -18,7 +18,7 @@ interface Into {
 }
 
 const AT_START = ["Namespace", "IPPool"];
-const PATIENCE_MS = 9_000;
+const REVIEW_TIMEOUT_MS = 9_000;
 
 /** A file of pools and namespaces. */
 export interface PoolsFile {
@@ -29,9 +29,9 @@ export interface PoolsFile {
 /** @throws BerthError CONFIG_INVALID naming the file, when it cannot be read or holds anything else */
 export async function readPools(path: string): Promise<PoolsFile> {
   const { objects } = await readDocuments([path], { stdin: () => Promise.resolve("") });
-  const alien = objects.find(({ kind }) => !AT_START.includes(kind.kind));
-  if (alien === undefined) return { path, objects };
-  const why = `it holds a ${alien.kind.kind}; apply it when the stack runs, with: berthctl apply -f`;
+  const unsupported = objects.find(({ kind }) => !AT_START.includes(kind.kind));
+  if (unsupported === undefined) return { path, objects };
+  const why = `it holds a ${unsupported.kind.kind}; apply it when the stack runs, with: berthctl apply -f`;
   throw invalid(path, why);
 }
 
@@ -49,7 +49,7 @@ export async function loadPools({ path, objects }: PoolsFile, into: Into): Promi
       continue;
     }
     const request = requestFor(object, into);
-    const answer = await into.handlers[object.kind.route](request, AbortSignal.timeout(PATIENCE_MS));
+    const answer = await into.handlers[object.kind.route](request, AbortSignal.timeout(REVIEW_TIMEOUT_MS));
     if (!answer.allowed) {
       throw invalid(path, `${object.kind.kind} ${request.name}: ${answer.status?.message ?? "refused"}`);
     }

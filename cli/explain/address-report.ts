@@ -85,7 +85,7 @@ type Holder = Pick<AddressReport, "state"> & Partial<AddressReport>;
 
 function holderOf(view: RecordReader, address: Address): Holder {
   const reservation = view.reservation(address)?.record;
-  if (reservation === undefined) return ownerOf(view, address) ?? { state: vacancyOf(view, address) };
+  if (reservation === undefined) return ownerOf(view, address) ?? { state: unheldStateOf(view, address) };
   const key = claimKey(reservation.claim);
   if (reservation.releasedAt !== undefined) {
     const cooldownMs = view.pool(reservation.pool)?.cooldownMs ?? 0;
@@ -132,7 +132,7 @@ function ownerOf(view: RecordReader, address: Address): Holder | undefined {
   return { state: "block-cooling", block: cidr, coolingUntil: timeOf(releasedAt + cooldownMs) };
 }
 
-function vacancyOf(view: RecordReader, address: Address): State {
+function unheldStateOf(view: RecordReader, address: Address): State {
   const pool = view.poolOf(address);
   const kind = pool === undefined ? "outside" : classify(pool, address);
   return kind === "open" ? "free" : kind;

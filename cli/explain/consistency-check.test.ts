@@ -25,7 +25,7 @@ async function auditOf(
   meanwhile: (registry: Backend, wait: number) => Promise<void>,
 ): Promise<{ findings: string[]; waits: number }> {
   let waits = 0;
-  return await withBackend(data.scene(), "write", async (backend) => {
+  return await withBackend(data.context(), "write", async (backend) => {
     const clock = {
       now: () => data.clock.now(),
       monotonic: () => data.clock.monotonic(),
@@ -80,7 +80,7 @@ describe("auditRegistry", () => {
       reservations: reservationsOf(claim, "web"),
     });
     const block = { pool: "web", node: "node-b", nodeUID: "u", holes: [], granted: true };
-    await withBackend(data.scene(), "write", async ({ store }) => {
+    await withBackend(data.context(), "write", async ({ store }) => {
       await store.create("block", { ...block, cidr: "10.40.0.0/28" });
       await store.create("block", { ...block, cidr: "10.40.0.32/29" });
     });
@@ -94,7 +94,7 @@ describe("auditRegistry", () => {
     const busy = await auditOf(data, write);
     assert.deepEqual(busy.findings.toSorted(), ["pending in-block", "pending stray-block"]);
     const clock = { now: () => data.clock.now(), monotonic: () => 0, sleep: async () => {} };
-    const counts = await withBackend(data.scene(), "read", async (backend) => {
+    const counts = await withBackend(data.context(), "read", async (backend) => {
       return (await checkBackend(backend, clock)).counts;
     });
     assert.deepEqual(counts, { pools: 1, claims: 1, reservations: 1, blocks: 2, attachments: 0 });
@@ -107,7 +107,7 @@ describe("auditRegistry", () => {
       await store.create("claim", other);
     });
     assert.deepEqual(findings, { findings: ["defect unreserved"], waits: 2 });
-    const claims = await withEmbeddedBackend(data.scene(), "read", ({ store }) => allOf(store, "claim"));
+    const claims = await withEmbeddedBackend(data.context(), "read", ({ store }) => allOf(store, "claim"));
     assert.equal(claims.length, 2);
   });
 });

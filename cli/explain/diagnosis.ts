@@ -54,7 +54,7 @@ export function diagnosePod(pod: KubeObject, facts: PodFacts): Diagnosis {
     const gone = `was admitted with claim ${annotations[ASSIGNED_CLAIM]}, which is gone; it cannot start`;
     return blocked(gone, `delete pod ${namespace}/${name} and create it again`);
   }
-  const plan = planBind(claim.record, bindeeOf(pod, facts), bindFactsOf(facts), facts.now);
+  const plan = planBind(claim.record, bindTargetOf(pod, facts), bindFactsOf(facts), facts.now);
   if (isRefusal(plan)) return { words: `waits: ${plan.message}`, stuck: true, next: adviceFor(plan, facts) };
   const lost = lostOf(facts);
   if (lost !== undefined) return lost;
@@ -100,7 +100,7 @@ function diagnosisWithoutClaim(
  * On a data folder nobody schedules: every pod is on the one host. A runtime that does not say the pod's UID is bound by the
  * pod's name alone.
  */
-function bindeeOf(pod: KubeObject, { place, claim }: PodFacts): BindTarget {
+function bindTargetOf(pod: KubeObject, { place, claim }: PodFacts): BindTarget {
   const { name, uid, annotations } = pod.metadata;
   const scheduled = pod.spec.text("nodeName");
   const binding = place === "data" ? claim?.record.binding : undefined;
@@ -159,7 +159,7 @@ function unbound({ place, key }: PodFacts): Diagnosis {
 function bound(pod: KubeObject, claim: Claim, facts: PodFacts): Diagnosis {
   const { place } = facts;
   const { attachment } = claim.status;
-  const { uid } = bindeeOf(pod, facts);
+  const { uid } = bindTargetOf(pod, facts);
   if (attachment?.podUID === uid && !attachment.detached) return ok("has its addresses");
   if (isDeleting(pod)) return ok("is being deleted, and its sandbox has ended");
   const node = pod.spec.text("nodeName");

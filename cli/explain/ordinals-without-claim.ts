@@ -82,20 +82,23 @@ async function stillThere(
   return now;
 }
 
-interface Sight {
+interface SearchContext {
   readonly world: Objects;
   readonly clock: Clock;
   readonly claim: Claims;
   readonly place: Backend["place"];
 }
 
-async function missingClaimsOf(sets: readonly KubeObject[], sight: Sight): Promise<MissingClaim[]> {
+async function missingClaimsOf(sets: readonly KubeObject[], context: SearchContext): Promise<MissingClaim[]> {
   const lacks: MissingClaim[] = [];
-  for (const set of sets) lacks.push(...(await lacksOfSet(set, sight)));
+  for (const set of sets) lacks.push(...(await lacksOfSet(set, context)));
   return lacks;
 }
 
-async function lacksOfSet(set: KubeObject, { world, clock, claim, place }: Sight): Promise<MissingClaim[]> {
+async function lacksOfSet(
+  set: KubeObject,
+  { world, clock, claim, place }: SearchContext,
+): Promise<MissingClaim[]> {
   const { kind, apiVersion, metadata } = set;
   const { namespace } = metadata;
   const template = readTemplate({ clock, ...UNTOLD }, set, await namespaceOf(world, namespace));

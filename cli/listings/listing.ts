@@ -15,8 +15,8 @@ export interface Listing<T> {
   load(backend: Backend, query: Query): Promise<readonly T[]>;
   /** `namespace` of what has none is empty. */
   keyOf(thing: T): { readonly namespace: string; readonly name: string };
-  columns(surroundings: ListContext): readonly Column<T>[];
-  manifest(thing: T, surroundings: ListContext): unknown;
+  columns(context: ListContext): readonly Column<T>[];
+  manifest(thing: T, context: ListContext): unknown;
 }
 
 /**
@@ -61,11 +61,11 @@ export function listing<T>(how: Listing<T>): AnyListing {
     scope: how.scope,
     show: async (backend, query, now) => {
       const { node, place } = backend;
-      const surroundings = { now, node, place };
+      const context = { now, node, place };
       const all = await how.load(backend, query);
       const found = all.filter((thing) => answers(how.keyOf(thing), query));
       if (query.name !== undefined && found.length === 0) return missing(how, query);
-      const text = render(how, found, query, surroundings);
+      const text = render(how, found, query, context);
       const remark = found.length === 0 ? nothing(how, query, { place, elsewhere: all.length }) : "";
       return { kind: "shown", text, remark };
     },
@@ -78,12 +78,12 @@ function answers(key: { namespace: string; name: string }, { namespace, name }: 
   );
 }
 
-function render<T>(how: Listing<T>, found: readonly T[], query: Query, surroundings: ListContext): string {
+function render<T>(how: Listing<T>, found: readonly T[], query: Query, context: ListContext): string {
   const { format, name } = query;
   if (format === "table" || format === "wide") {
-    return found.length === 0 ? "" : table(how.columns(surroundings), found, format);
+    return found.length === 0 ? "" : table(how.columns(context), found, format);
   }
-  const manifests = found.map((thing) => how.manifest(thing, surroundings));
+  const manifests = found.map((thing) => how.manifest(thing, context));
   return document(name !== undefined && manifests.length === 1 ? manifests[0] : listOf(manifests), format);
 }
 

@@ -22,7 +22,7 @@ export interface Io {
   readonly ending: () => AbortSignal;
 }
 
-/** A command's surroundings: `io`, and what the environment says where no flag does. */
+/** The context of a command: `io`, and what the environment says where no flag does. */
 export interface CommandContext {
   readonly io: Io;
   readonly dataDir: string;
@@ -49,5 +49,5 @@ export interface Command {
   readonly inCluster?: string;
   /** Lines that each can be typed as they are. */
   readonly examples: readonly string[];
-  run(args: Arguments, scene: CommandContext): Promise<ExitCode>;
+  run(args: Arguments, context: CommandContext): Promise<ExitCode>;
 }

@@ -94,7 +94,7 @@ export class Folder {
 
   async #fill(contents: Contents): Promise<void> {
     const database = openDatabase(databaseOf(this.dataDir));
-    const { clock, random } = this.scene().io;
+    const { clock, random } = this.context().io;
     const store = openSqliteStore(database, { clock, random, log: noopLogger });
     const admittedObjects = openAdmittedObjects(database);
     await new Journal(database).write({ put: contents.attachments ?? [] });
@@ -107,7 +107,7 @@ export class Folder {
   }
 
   /** Surroundings that print into `out`, with uuids and tokens that count from 1. */
-  scene(out: { stdout: string; stderr: string } = { stdout: "", stderr: "" }, stdin = ""): CommandContext {
+  context(out: { stdout: string; stderr: string } = { stdout: "", stderr: "" }, stdin = ""): CommandContext {
     const into = (name: "stdout" | "stderr") =>
       new Writable({
         decodeStrings: false,
@@ -137,7 +137,7 @@ export class Folder {
 
   async callWith(stdin: string, ...argv: readonly string[]): Promise<Called> {
     const out = { stdout: "", stderr: "" };
-    const code = await run(argv, this.scene(out, stdin));
+    const code = await run(argv, this.context(out, stdin));
     return { code, ...out };
   }
 }

@@ -52,8 +52,9 @@ export async function startAgent(options: AgentOptions): Promise<Agent> {
     throw new BerthError("CONFIG_INVALID", `${options.socketPath} cannot be used: ${messageOf(error)}`);
   });
   const { bootId, database, runtimeRecords = async () => [] } = options;
-  const strangers = async () => (await runtimeRecords()).filter((record) => !attachments.knows(record));
-  const candidate = { bootId, journal, place: database.path, strangers };
+  const unknownSandboxes = async () =>
+    (await runtimeRecords()).filter((record) => !attachments.knows(record));
+  const candidate = { bootId, journal, place: database.path, unknownSandboxes };
   await bindToBoot(markFileOf(options.socketPath), candidate);
   const handle = createHandler(services);
   const folder = join(dirname(options.socketPath), "spool");

@@ -71,10 +71,10 @@ const LOOKS_AT_ONCE = 16;
 export async function startNodeAgent(options: NodeAgentOptions): Promise<NodeAgent> {
   const { node, clock, random, log, metrics } = options;
   const connection = withRequestMetrics(options.connection, metrics, clock);
-  const impatient = withDeadline(connection, CALL_MS);
+  const bounded = withDeadline(connection, CALL_MS);
   const health = new WatchMetrics(clock, metrics);
   const watch = new NodeInformers({ connection, node, clock, random, log, health });
-  const store = openKubernetesStore({ connection: impatient, clock, random, log, metrics });
+  const store = openKubernetesStore({ connection: bounded, clock, random, log, metrics });
   const started = Promise.withResolvers<Agent>();
   let serving: Agent | undefined;
   const queue: WorkQueue = new WorkQueue({
@@ -85,7 +85,7 @@ export async function startNodeAgent(options: NodeAgentOptions): Promise<NodeAge
     ...{ node, clock, log, view: watch },
     ...(options.calico === undefined ? {} : { calico: options.calico }),
     reports: new StatusWriter({ store, node, clock }),
-    livePod: podsOf(impatient),
+    livePod: podsOf(bounded),
     hasBlocks: (pool) => serving?.hasBlocks(pool) === true,
     suspect: (claim, afterMs) => queue.addAfter(claim, afterMs),
   });

@@ -75,14 +75,14 @@ interface Way {
 }
 
 class HttpsConnection implements Connection {
-  readonly #keeper: TokenSource;
+  readonly #tokens: TokenSource;
   readonly #clock: Clock;
   readonly #userAgent: string;
   readonly #onTime: ((serverMs: number) => void) | undefined;
   readonly #closing = new AbortController();
 
   constructor(kubeConfig: ApiAccess, deps: ConnectionDeps) {
-    this.#keeper = new TokenSource(kubeConfig, deps.clock);
+    this.#tokens = new TokenSource(kubeConfig, deps.clock);
     this.#clock = deps.clock;
     this.#userAgent = deps.userAgent;
     this.#onTime = deps.onTime;
@@ -95,7 +95,7 @@ class HttpsConnection implements Connection {
       const { answer, retryMs } = await this.#exchange(call, until);
       if (answer.status === 401 && !refused) {
         refused = true; // a token may have been exchanged since it was read
-        this.#keeper.refused();
+        this.#tokens.refused();
       } else if (answer.status === 429 && this.#clock.monotonic() + retryMs < until) {
         await this.#clock.sleep(retryMs, this.#closing.signal);
       } else {
@@ -110,19 +110,19 @@ class HttpsConnection implements Connection {
     const ends = AbortSignal.any([signal, this.#closing.signal]);
     const response = await this.#send(call, { credentials, agent: credentials.streams, until, ends });
     if (response.statusCode === 200) return { lines: this.#linesOf(response) };
-    if (response.statusCode === 401) this.#keeper.refused();
+    if (response.statusCode === 401) this.#tokens.refused();
     return await this.#read(response, until);
   }
 
   close(): void {
     this.#closing.abort();
-    this.#keeper.close();
+    this.#tokens.close();
   }
 
   async #credentials(): Promise<Credentials> {
     if (this.#closing.signal.aborted)
       throw new BerthError("STORE_UNAVAILABLE", "the connection to the API server is closed");
-    return await this.#keeper.current();
+    return await this.#tokens.current();
   }
 
   async #exchange(call: Call, until: number): Promise<{ answer: Answer; retryMs: number }> {
@@ -136,7 +136,7 @@ class HttpsConnection implements Connection {
 
   /** Sends, and waits for the head of the answer. */
   async #send(call: Call, { credentials, agent, until, ends }: Way): Promise<IncomingMessage> {
-    const url = new URL(this.#keeper.server + call.path);
+    const url = new URL(this.#tokens.server + call.path);
     for (const [key, value] of Object.entries(call.query ?? {})) url.searchParams.set(key, value);
     const body = call.body === undefined ? undefined : Buffer.from(JSON.stringify(call.body));
     const about = {
@@ -188,7 +188,7 @@ class HttpsConnection implements Connection {
     const done = new AbortController();
     const timer = this.#clock.sleep(until - this.#clock.monotonic(), done.signal).then(() => {
       if (done.signal.aborted) return;
-      late = new BerthError("TIMED_OUT", `the API server at ${this.#keeper.server} does not answer`);
+      late = new BerthError("TIMED_OUT", `the API server at ${this.#tokens.server} does not answer`);
       giveUp(late);
     });
     try {
@@ -204,7 +204,7 @@ class HttpsConnection implements Connection {
   #unreachable(error: unknown): BerthError {
     // several addresses were tried: the words are in the parts
     const why = messageOf(error instanceof AggregateError ? error.errors[0] : error);
-    const words = `the API server at ${this.#keeper.server} cannot be reached: ${why}`;
+    const words = `the API server at ${this.#tokens.server} cannot be reached: ${why}`;
     return new BerthError("STORE_UNAVAILABLE", words, { cause: error });
   }
 }

@@ -67,7 +67,7 @@ class ListWatch {
   readonly #signal: AbortSignal;
   readonly #client: Client;
   readonly #backoff: Backoff;
-  readonly #pulse: WatchReporter | undefined;
+  readonly #health: WatchReporter | undefined;
   #pass: "stream" | "pages";
   #inTurn = 0;
   /** How far it has come; undefined before a full pass. */
@@ -81,7 +81,7 @@ class ListWatch {
     this.#client = new Client(options.connection, options.resource);
     this.#backoff = new Backoff(BACKOFF, options.random);
     this.#pass = options.pass ?? "stream";
-    this.#pulse = options.health?.of(options.resource.kind);
+    this.#health = options.health?.of(options.resource.kind);
   }
 
   async *run(): AsyncGenerator<ItemChange, void, void> {
@@ -105,7 +105,7 @@ class ListWatch {
     let at: string | undefined;
     for await (const page of this.#client.pages(this.#selection, this.#options.pageSize ?? PAGE_SIZE)) {
       if (this.#signal.aborted) return;
-      this.#pulse?.heard();
+      this.#health?.heard();
       if (at === undefined) yield this.#relist();
       at = page.resourceVersion;
       for (const item of page.items) {
@@ -121,12 +121,12 @@ class ListWatch {
   }
 
   #relist(): ItemChange {
-    this.#pulse?.relists();
+    this.#health?.relists();
     return { type: "relist" };
   }
 
   #synced(): ItemChange {
-    this.#pulse?.synced();
+    this.#health?.synced();
     return { type: "synced" };
   }
 
@@ -148,7 +148,7 @@ class ListWatch {
   async *#watch(): AsyncGenerator<ItemChange, void, void> {
     const streaming: Streaming = { pass: this.#at === undefined ? "asked" : "none" };
     for await (const event of watchOnce(this.#watchOptions(), this.#signal)) {
-      this.#pulse?.heard();
+      this.#health?.heard();
       for (const change of this.#changesOf(event, streaming)) {
         if (this.#signal.aborted) return;
         yield change;
@@ -213,7 +213,7 @@ class ListWatch {
   async #wait(why: string, code?: string): Promise<void> {
     const { clock, log, resource } = this.#options;
     const ms = Math.round(this.#backoff.next());
-    this.#pulse?.interrupted(code ?? "ENDED");
+    this.#health?.interrupted(code ?? "ENDED");
     log.warn("watch is interrupted", { kind: resource.kind, error: why, code, ms });
     await clock.sleep(ms, this.#signal);
   }

@@ -2,11 +2,11 @@
 import assert from "node:assert/strict";
 import { after, before, describe, it } from "node:test";
 import { noopLogger } from "../../allocator/base/ports.ts";
+import { FENCED, OUT_OF_SERVICE } from "../../allocator/manifest/node-fence.ts";
 import { NODES, PODS } from "../../kube/api/resource.ts";
 import { createClock } from "../../system/clock.ts";
 import { createRandom } from "../../system/random.ts";
 import { type ClusterCaches, openCaches } from "../../webhook/cluster-state/caches.ts";
-import { FENCED, OUT_OF_SERVICE } from "../../allocator/manifest/node-fence.ts";
 import { eventually } from "../support/eventually.ts";
 import { refTo } from "../support/fixtures.ts";
 import { LeapingClock } from "../support/leaping-clock.ts";

@@ -58,7 +58,7 @@ function pickMany(cache: RecordCache, asks: readonly AddressConstraints[]): numb
   for (const ask of asks) {
     const plan = planAddresses(cache, ask);
     if (isRefusal(plan)) throw new Error(plan.message);
-    for (const lot of plan.lots) {
+    for (const lot of plan.familyPlans) {
       const first = lot.candidates[Symbol.iterator]().next();
       if (first.done === true) throw new Error("there is no free address");
     }

@@ -106,8 +106,9 @@ export class Agent {
     const journal = await services.journal.id(options.random);
     const { tampering } = this.#setting;
     const records = tampering.runtimeRecords ?? this.#premises.runtimeRecords;
-    const strangers = async () => (await records()).filter((record) => !services.attachments.knows(record));
-    await bindToBoot(mark, { bootId: options.bootId, journal, place: "of this life", strangers });
+    const unknownSandboxes = async () =>
+      (await records()).filter((record) => !services.attachments.knows(record));
+    await bindToBoot(mark, { bootId: options.bootId, journal, place: "of this life", unknownSandboxes });
     this.attachments = services.attachments;
     const handle = createHandler(services);
     await releasePreviousBoot(services);

@@ -28,8 +28,8 @@ export function retryWhenFresh({ catchUp }: AdmissionContext, handler: Handler):
 }
 
 /** A watch is behind by milliseconds; who waits longer waits for a watch that is broken. */
-const PATIENCE_MS = 1_000;
-const GLANCE_MS = 20;
+const MAX_WAIT_MS = 1_000;
+const POLL_MS = 20;
 
 /** Waits until the mirror has heard of all pools that are stored now: true if that has brought it anything. */
 export async function waitForPools(
@@ -42,8 +42,8 @@ export async function waitForPools(
     if (known !== stored.revision) unheard.push({ key: stored.key, known });
   }
   if (unheard.length === 0) return false;
-  const until = clock.monotonic() + PATIENCE_MS;
+  const until = clock.monotonic() + MAX_WAIT_MS;
   const heard = () => unheard.every(({ key, known }) => cache.poolRecord(key)?.revision !== known);
-  while (!heard() && clock.monotonic() < until) await clock.sleep(GLANCE_MS);
+  while (!heard() && clock.monotonic() < until) await clock.sleep(POLL_MS);
   return heard();
 }

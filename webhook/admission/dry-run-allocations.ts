@@ -23,7 +23,7 @@ export interface Objection {
 }
 
 /** What previews go by, and whom claims of other names are of. */
-interface Sight extends DryRun {
+interface DryRunContext extends DryRun {
   readonly inventory: Pick<ClusterState, "workload">;
 }
 
@@ -46,7 +46,7 @@ export async function dryRunAllocations(
  * a claim that will change later is always worth a warning.
  */
 async function previewAll(
-  context: Sight,
+  context: DryRunContext,
   allocations: readonly AllocationRequest[],
   tell: boolean,
 ): Promise<string[] | Objection> {
@@ -74,7 +74,7 @@ async function previewAll(
 
 /** A warning for what passes by itself, or when the pods are replaced; else the objection. */
 async function wordsFor(
-  context: Sight,
+  context: DryRunContext,
   allocation: AllocationRequest,
   would: Refusal,
   own: ReadonlySet<string>,
@@ -91,7 +91,7 @@ async function wordsFor(
  * StatefulSet wants stays.
  */
 async function heldUnderItsName(
-  context: Sight,
+  context: DryRunContext,
   { key, identity }: AllocationRequest,
 ): Promise<string | undefined> {
   if (identity.slot === undefined) return undefined;
@@ -102,7 +102,7 @@ async function heldUnderItsName(
   return `claim ${claimKey(key)} is held for a ${claim.identity.kind} of that name that was not seen; the slot is free in ${HOLD_TIMEOUT_MS / 60_000} minutes, or when that pod is gone`;
 }
 
-async function isWanted({ inventory }: Sight, claim: Claim): Promise<boolean> {
+async function isWanted({ inventory }: DryRunContext, claim: Claim): Promise<boolean> {
   const ref = workloadOf(claim);
   const workload = ref && (await inventory.workload(ref));
   return typeof workload === "object" && neededBy(workload, claim.identity) === "needed";

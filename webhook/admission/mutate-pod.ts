@@ -207,10 +207,10 @@ export function validatePods(admission: AdmissionContext): Handler {
 
 async function reviewPod(
   admission: AdmissionContext,
-  keeper: ObjectStore,
+  objects: ObjectStore,
   request: AdmissionRequest,
 ): Promise<AdmissionResponse> {
-  if (request.operation === "DELETE") return await onPodDeleted(admission, keeper, request);
+  if (request.operation === "DELETE") return await onPodDeleted(admission, objects, request);
   const pod = objectOf(request, "object");
   if (isRefusal(pod)) return denied(request.uid, pod);
   const wrong =
@@ -224,7 +224,7 @@ async function reviewPod(
   const told = admitForeign(admission, request, pod);
   if (request.dryRun || !told.allowed) return told;
   const refusal =
-    (await bindByToken(admission, pod)) ?? (await keepPod(admission, keeper, request.operation, pod));
+    (await bindByToken(admission, pod)) ?? (await keepPod(admission, objects, request.operation, pod));
   return refusal === undefined ? told : denied(request.uid, refusal);
 }
 
@@ -276,19 +276,19 @@ async function objection(
 
 async function keepPod(
   admission: AdmissionContext,
-  keeper: ObjectStore,
+  objects: ObjectStore,
   operation: Operation,
   pod: KubeObject,
 ): Promise<Refusal | undefined> {
   const { context, inventory } = admission;
-  await keeper.keep(pod);
+  await objects.keep(pod);
   if (operation !== "CREATE") return undefined;
   const { namespace, uid } = pod.metadata;
   const origin = { ...podMetadata(pod, namespace), uid };
   const lost = (await settlePod(context, inventory, origin)) ?? (await confirmClaim(context, pod));
   // another one that came first is not this review's to take away
   const own = lost !== undefined && (await anotherOf(admission, operation, pod)) === undefined;
-  if (own) await keeper.forget("Pod", namespace, pod.metadata.name);
+  if (own) await objects.forget("Pod", namespace, pod.metadata.name);
   return lost;
 }
 
@@ -308,13 +308,13 @@ async function bindByToken(admission: AdmissionContext, pod: KubeObject): Promis
 
 async function onPodDeleted(
   admission: AdmissionContext,
-  keeper: ObjectStore,
+  objects: ObjectStore,
   request: AdmissionRequest,
 ): Promise<AdmissionResponse> {
   const pod = objectOf(request, "oldObject");
   const { namespace, name } = isRefusal(pod) ? request : pod.metadata;
   if (request.dryRun) return allowed(request.uid);
-  await keeper.forget("Pod", namespace, name);
+  await objects.forget("Pod", namespace, name);
   suspectClaimsOf(admission, namespace, name);
   return allowed(request.uid);
 }

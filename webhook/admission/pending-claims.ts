@@ -23,7 +23,7 @@ export interface PendingLimits {
 export const PENDING_LIMITS: PendingLimits = { perNamespace: 500, inAll: 2_000 };
 
 /** What is held is seen to come or go while one waits, unless it is for nobody: less than a review may take. */
-const PATIENCE_MS = 3_000;
+const MAX_WAIT_MS = 3_000;
 const LOOK_MS = 50;
 /** A review that waits costs memory: those beyond are refused at once. */
 const MOST_WAITING = 256;
@@ -144,7 +144,7 @@ export class PendingClaimLimiter {
     this.#sweep();
     if (this.#waiting >= MOST_WAITING) return;
     const { clock } = this.#deps;
-    const until = clock.monotonic() + PATIENCE_MS;
+    const until = clock.monotonic() + MAX_WAIT_MS;
     this.#waiting++;
     while (this.#isFull(namespace) && clock.monotonic() < until) await clock.sleep(LOOK_MS);
     this.#waiting--;
@@ -162,11 +162,11 @@ export class PendingClaimLimiter {
       if (clock.monotonic() - since < KNOWN_MS) continue;
       const address = parseAddress(what);
       const claim = view.claim(what)?.record;
-      const stands =
+      const isSeen =
         address === undefined
           ? claim !== undefined && (token === undefined || claim.binding?.token === token)
           : view.reservation(address) !== undefined;
-      if (!stands) this.settled(what);
+      if (!isSeen) this.settled(what);
     }
   }
 

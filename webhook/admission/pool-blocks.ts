@@ -15,8 +15,8 @@ import { givenIn, type Pool } from "../../allocator/pool/pool.ts";
 const NAMED = 5;
 
 /** A block of another size overlaps those that are there, under another name (ADR 0020). */
-export function changedBlockSize(asked: unknown, stood: unknown): Refusal | undefined {
-  if (isDeepStrictEqual(asked, stood)) return undefined;
+export function changedBlockSize(asked: unknown, before: unknown): Refusal | undefined {
+  if (isDeepStrictEqual(asked, before)) return undefined;
   return invalidPool(
     "spec.blockSize",
     "never changes: nodes may own blocks of the pool as it was made; make another pool",
@@ -35,7 +35,7 @@ export function withoutBlocks(pool: Pool): Refusal | undefined {
 }
 
 /** No node may find that what it has in a block is outside of the pool, or given to nobody. */
-export function robsNodes(view: RecordReader, pool: Pool): Refusal | undefined {
+export function excludesOwnedBlocks(view: RecordReader, pool: Pool): Refusal | undefined {
   const given = new Map<Family, IntervalSet>(); // family -> what the changed pool gives
   const lost = blocksIn(view, pool.name).filter((block) => {
     const { family, intervals } = ownedIn(block);

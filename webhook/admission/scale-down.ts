@@ -28,7 +28,7 @@ export function toldOfScaleDown(
   }
   const told = lost
     .toSorted((a, b) => (a.identity.ordinal ?? 0) - (b.identity.ordinal ?? 0))
-    .map((claim) => fateOf(view, claim));
+    .map((claim) => consequenceOf(view, claim));
   return firstOf(told);
 }
 
@@ -40,7 +40,7 @@ export function firstOf(told: readonly string[]): string[] {
     : [...told];
 }
 
-function fateOf(view: Pick<RecordReader, "poolOf">, claim: Claim): string {
+function consequenceOf(view: Pick<RecordReader, "poolOf">, claim: Claim): string {
   const { name, addresses, retention } = claim;
   const what = addresses.join(", ");
   if (retention.whenScaled === "Release") return `${name} gives ${what} back once its pod is gone`;

@@ -18,7 +18,7 @@ import type { AdmissionContext } from "./admission-context.ts";
 async function isSlotOfSet(
   { context, inventory }: Pick<AdmissionContext, "context" | "inventory">,
   { namespace, name }: ClaimKey,
-  asker: Identity,
+  requester: Identity,
 ): Promise<Refusal | undefined> {
   const place = placeInSet(name);
   if (place === undefined) return undefined;
@@ -29,7 +29,7 @@ async function isSlotOfSet(
     // of a list that cannot be read nothing is known
     if (workload.slots === undefined || neededBy(workload, identity) !== "needed") continue;
     if ((await readClaim(context, claimKey({ namespace, name }))) !== undefined) return undefined;
-    return namesake({ namespace, name, addresses: [], identity }, asker);
+    return namesake({ namespace, name, addresses: [], identity }, requester);
   }
   return undefined;
 }

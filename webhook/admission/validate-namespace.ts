@@ -81,7 +81,7 @@ function unreadable(request: AdmissionRequest, object: KubeObject): Refusal | un
 }
 
 /** A namespace is cluster-scoped, although its review carries its own name as the namespace. */
-async function keep(keeper: ObjectStore, operation: Operation, object: KubeObject): Promise<void> {
-  if (operation === "DELETE") await keeper.forget("Namespace", "", object.metadata.name);
-  else await keeper.keep({ ...object, metadata: { ...object.metadata, namespace: "" } });
+async function keep(objects: ObjectStore, operation: Operation, object: KubeObject): Promise<void> {
+  if (operation === "DELETE") await objects.forget("Namespace", "", object.metadata.name);
+  else await objects.keep({ ...object, metadata: { ...object.metadata, namespace: "" } });
 }

@@ -22,7 +22,7 @@ import {
 } from "../review/admission-review.ts";
 import { type AdmissionContext, expectKind, objectOf } from "./admission-context.ts";
 import { beforeOf, unknownIn } from "./own-keys.ts";
-import { changedBlockSize, heldByNodes, robsNodes, withoutBlocks } from "./pool-blocks.ts";
+import { changedBlockSize, excludesOwnedBlocks, heldByNodes, withoutBlocks } from "./pool-blocks.ts";
 
 /** `/validate/pools`: a pool that passes is one that the allocator can use, and takes nothing from anybody. */
 export function validatePools(admission: AdmissionContext): Handler {
@@ -120,11 +120,16 @@ async function poolsNow(admission: AdmissionContext): Promise<readonly Pool[]> {
 function judgePool(view: RecordReader, pools: readonly Pool[], object: KubeObject): Refusal | undefined {
   const pool = parsePool(recordOf(object));
   if (isRefusal(pool)) return pool;
-  return findOverlap(pools, pool) ?? withoutBlocks(pool) ?? robs(view, pool) ?? robsNodes(view, pool);
+  return (
+    findOverlap(pools, pool) ??
+    withoutBlocks(pool) ??
+    excludesReservations(view, pool) ??
+    excludesOwnedBlocks(view, pool)
+  );
 }
 
 /** No reservation may find itself outside, or on an address that is not given out. */
-function robs(view: RecordReader, pool: Pool): Refusal | undefined {
+function excludesReservations(view: RecordReader, pool: Pool): Refusal | undefined {
   const lost: Reservation[] = [];
   for (const { record } of view.reservations()) {
     if (record.pool !== pool.name) continue;

@@ -169,7 +169,7 @@ describe("a StatefulSet", () => {
     assert.deepEqual(await world.holdings(), before, "until their pods are made anew");
   });
 
-  for (const [what, annotations, fate, dry] of [
+  for (const [what, annotations, consequence, dry] of [
     ["no address", {}, " until its pod is created again, which asks for no address of berth", undefined],
     [
       "any that lasts",
@@ -183,7 +183,7 @@ describe("a StatefulSet", () => {
       await said(world, set(2, LIST));
       const before = await world.holdings();
       const over = { operation: "UPDATE", oldObject: set(2, LIST) };
-      const words = `mysql-0 keeps 10.20.0.70${fate} | mysql-1 keeps 10.20.0.71${fate}`;
+      const words = `mysql-0 keeps 10.20.0.70${consequence} | mysql-1 keeps 10.20.0.71${consequence}`;
       assert.equal(await said(world, set(2, annotations), { ...over, dryRun: true }), dry ?? words);
       assert.equal(await said(world, set(2, annotations), over), words);
       assert.deepEqual(await world.holdings(), before);

@@ -159,15 +159,15 @@ async function considerAndKeep(
   object: KubeObject,
   template: Template,
 ): Promise<string[] | Refusal> {
-  const keeper = admission.embedded;
-  if (keeper === undefined || request.dryRun) return await consider(admission, request, object, template);
+  const objects = admission.embedded;
+  if (objects === undefined || request.dryRun) return await consider(admission, request, object, template);
   const { apiVersion, kind, metadata } = object;
   const before = await admission.inventory.workload({ apiVersion, kind, ...metadata });
-  const reviewed = keeper.expect?.(object);
+  const reviewed = objects.expect?.(object);
   try {
     const told = await consider(admission, request, object, template);
     if (isRefusal(told)) return told;
-    await keeper.keep(object);
+    await objects.keep(object);
     suspectAll(admission, object);
     reviewed?.(); // what is kept counts from here
     // Claims that exist change by what is kept, and not by a review (ADR 0007).
@@ -251,7 +251,7 @@ async function workloadGone(
   return allowed(request.uid);
 }
 
-async function forget(admission: AdmissionContext, keeper: ObjectStore, object: KubeObject): Promise<void> {
-  await keeper.forget(object.kind, object.metadata.namespace, object.metadata.name);
+async function forget(admission: AdmissionContext, objects: ObjectStore, object: KubeObject): Promise<void> {
+  await objects.forget(object.kind, object.metadata.namespace, object.metadata.name);
   suspectAll(admission, object);
 }

@@ -22,8 +22,8 @@ export function toldOfWithdrawal(
 ): string[] {
   const was = readRequest(templateAnnotations(before));
   if (isRefusal(was) || !requestsAddress(was)) return [];
-  const fate = fateOf(was, exempt ? {} : request);
-  if (fate === undefined || told.length > 0) return [];
+  const consequence = consequenceOf(was, exempt ? {} : request);
+  if (consequence === undefined || told.length > 0) return [];
   const left: Claim[] = [];
   for (const { record } of view.claims()) {
     const { identity, namespace } = record;
@@ -36,11 +36,11 @@ export function toldOfWithdrawal(
   return firstOf(
     left
       .toSorted((a, b) => (a.identity.ordinal ?? 0) - (b.identity.ordinal ?? 0))
-      .map(({ name, addresses }) => `${name} keeps ${addresses.join(" and ")}${fate}`),
+      .map(({ name, addresses }) => `${name} keeps ${addresses.join(" and ")}${consequence}`),
   );
 }
 
-function fateOf(was: Request, now: Request): string | undefined {
+function consequenceOf(was: Request, now: Request): string | undefined {
   if (!requestsAddress(now)) return " until its pod is created again, which asks for no address of berth";
   const anyWillDo = now.entries === undefined && now.pools === undefined;
   return was.entries !== undefined && anyWillDo ? ", which its claim has already" : undefined;

@@ -69,10 +69,10 @@ export class SlowClients {
       await this.#clock.sleep(LOOK_MS, looking.signal);
       const now = this.#clock.monotonic();
       for (const [socket, watched] of this.#watched) {
-        const patience = patienceWith(watched, socket);
-        if (patience === undefined) continue;
+        const limitMs = timeLimitOf(watched, socket);
+        if (limitMs === undefined) continue;
         watched.since ??= now;
-        if (now - watched.since >= patience) socket.destroy();
+        if (now - watched.since >= limitMs) socket.destroy();
       }
     }
     this.#looking = undefined;
@@ -81,7 +81,7 @@ export class SlowClients {
 }
 
 /** How long the client has for what he does now; undefined: he waits, or nothing has begun. */
-function patienceWith({ answers, answered }: Watched, socket: Socket): number | undefined {
+function timeLimitOf({ answers, answered }: Watched, socket: Socket): number | undefined {
   if (answers.size > 0) return [...answers].some((answer) => answer.writableEnded) ? TAKE_MS : undefined;
   return socket.bytesRead === answered ? undefined : HEADERS_MS;
 }

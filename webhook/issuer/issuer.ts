@@ -52,7 +52,7 @@ export function startIssuer(options: IssuerOptions): Issuer {
 
 class SecretIssuer {
   readonly #options: IssuerOptions;
-  readonly #keeper: CertificateRotator;
+  readonly #rotator: CertificateRotator;
   readonly #queue: WorkQueue;
   /** The authority's, and the one that is served. */
   readonly #secrets: readonly {
@@ -66,7 +66,7 @@ class SecretIssuer {
     this.#options = options;
     const { connection, secrets, terms, clock, random, log } = options;
     const records = new CertificateRecords(connection, secrets);
-    this.#keeper = new CertificateRotator({ terms, clock, look: () => records.look() });
+    this.#rotator = new CertificateRotator({ terms, clock, look: () => records.look() });
     const { namespace, authority, served } = secrets;
     this.#secrets = [authority, served].map((name) => {
       const selection = { namespace, fieldSelector: `metadata.name=${name}` };
@@ -125,7 +125,7 @@ class SecretIssuer {
       trusted: this.#configurations.map((reflector) => reflector.get(CONFIGURATION.name)),
     };
     this.#miss(this.#secrets.find((_, n) => found[n] === undefined)?.place);
-    const step = this.#keeper.observe(known);
+    const step = this.#rotator.observe(known);
     if (step.kind === "wait") this.#queue.addAfter(KEY, Math.min(step.ms, LONGEST_MS));
     else this.#queue.add(KEY);
   }
@@ -143,7 +143,7 @@ class SecretIssuer {
     const { events, log, secrets } = this.#options;
     const regarding = { namespace: secrets.namespace, name: secrets.served };
     try {
-      const turn = await this.#keeper.turn();
+      const turn = await this.#rotator.turn();
       if (turn.kind === "lost") return { kind: "again", afterMs: LOST_MS };
       if (turn.kind === "rests") {
         return turn.ms === Number.POSITIVE_INFINITY

@@ -98,13 +98,13 @@ export class Intake {
   }
 
   /** Whether a peer that has more gave something up for one that would then have as much at the most. */
-  #displace(of: "reviews" | "bytes", comer: Peer, more: number): boolean {
-    let most = comer;
+  #displace(of: "reviews" | "bytes", newcomer: Peer, more: number): boolean {
+    let most = newcomer;
     for (const peer of this.#peers.values()) {
       if (peer.unfinished.size > 0 && peer[of] > most[of]) most = peer;
     }
     const [victim] = most.unfinished;
-    if (most === comer || victim === undefined || most[of] < comer[of] + more) return false;
+    if (most === newcomer || victim === undefined || most[of] < newcomer[of] + more) return false;
     this.#leave(most, victim);
     victim.giveUp();
     return true;

@@ -20,7 +20,7 @@ export const MANY = 2_200;
 export type Open = () => Promise<Subject>;
 
 /** How long a store may take to show what was written. Only a broken one takes that long. */
-const PATIENCE_MS = 20_000;
+const MAX_WAIT_MS = 20_000;
 
 /** A case with an empty store of its own. */
 export function caseOf(open: Open, title: string, work: (subject: Subject) => Promise<void>): void {
@@ -61,7 +61,7 @@ export async function collect<T>(items: AsyncIterable<T>): Promise<T[]> {
 
 /** Waits until it holds, with the words for when it does not. */
 export async function eventually(words: string, holds: () => boolean): Promise<void> {
-  for (const deadline = Date.now() + PATIENCE_MS; !holds(); await sleep(2)) {
+  for (const deadline = Date.now() + MAX_WAIT_MS; !holds(); await sleep(2)) {
     assert.ok(Date.now() < deadline, `never came: ${words}`);
   }
 }

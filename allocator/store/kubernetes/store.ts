@@ -148,7 +148,7 @@ class KubernetesStore implements Store {
     const item = await client.patch(place, { type: "json", operations });
     if (item?.metadata.resourceVersion !== seen.revision || isGone(item)) return this.#resultOf(kind, item);
     // It changed nothing, and the API server gives no new revision for that.
-    const metadata = { ...sightOf(seen), annotations: { [REPEAT]: this.#deps.random.token() } };
+    const metadata = { ...preconditionsOf(seen), annotations: { [REPEAT]: this.#deps.random.token() } };
     return this.#resultOf(kind, await client.patch(place, { type: "merge", body: { metadata } }));
   }
 
@@ -162,7 +162,7 @@ class KubernetesStore implements Store {
 
   async #reportOf<K extends Kind>(kind: K, seen: Stored<K>, status: Body): Promise<ReplaceResult<K>> {
     const place = this.#place(kind, seen.key);
-    const metadata = sightOf(seen);
+    const metadata = preconditionsOf(seen);
     const item = await this.#report(kind, place, { metadata, status });
     if (item?.metadata.resourceVersion !== seen.revision) return this.#resultOf(kind, item);
     const repeat = { metadata, status: { repeat: this.#deps.random.token() } };
@@ -171,7 +171,7 @@ class KubernetesStore implements Store {
 
   async remove<K extends Kind>(kind: K, seen: Stored<K>): Promise<RemoveResult> {
     const place = this.#place(kind, seen.key);
-    const removed = await this.#clients[kind].remove(place, sightOf(seen));
+    const removed = await this.#clients[kind].remove(place, preconditionsOf(seen));
     if (!removed) this.#conflict();
     return { kind: removed ? "removed" : "conflict" };
   }
@@ -270,6 +270,6 @@ class KubernetesStore implements Store {
   }
 }
 
-function sightOf({ uid, revision }: Stored<Kind>): { uid: string; resourceVersion: string } {
+function preconditionsOf({ uid, revision }: Stored<Kind>): { uid: string; resourceVersion: string } {
   return { uid, resourceVersion: revision };
 }

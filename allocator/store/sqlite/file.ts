@@ -38,15 +38,15 @@ export function createFile(path: string, make: (draft: string) => void): void {
   try {
     const folder = dirname(path);
     mkdirSync(folder, { recursive: true, mode: 0o700 });
-    const workshop = mkdtempSync(`${path}.new-`);
+    const draftFolder = mkdtempSync(`${path}.new-`);
     try {
-      const draft = join(workshop, "draft");
+      const draft = join(draftFolder, "draft");
       closeSync(openSync(draft, "wx", 0o600));
       make(draft);
       linkSync(draft, path);
       syncFolder(folder);
     } finally {
-      rmSync(workshop, { recursive: true, force: true });
+      rmSync(draftFolder, { recursive: true, force: true });
     }
   } catch (error) {
     if (error instanceof BerthError) throw error;

@@ -109,22 +109,22 @@ async function filesIn(folder: string): Promise<readonly string[]> {
 }
 
 type Replay = Omit<SpoolOptions, "clock">;
-type Fate = keyof ReplayResult | "vanished";
+type Outcome = keyof ReplayResult | "vanished";
 
 async function replayFiles(names: readonly string[], replay: Replay): Promise<ReplayResult> {
-  const fates: Record<Fate, string[]> = { released: [], kept: [], bad: [], vanished: [] };
+  const outcomes: Record<Outcome, string[]> = { released: [], kept: [], bad: [], vanished: [] };
   for (const name of names) {
     if (replay.signal.aborted) break;
-    const fate = await replayFile(name, replay).catch((error: unknown): Fate => {
+    const outcome = await replayFile(name, replay).catch((error: unknown): Outcome => {
       replay.log.error("spooled release failed", { file: name, error });
       return "kept";
     });
-    fates[fate].push(name);
+    outcomes[outcome].push(name);
   }
-  return fates;
+  return outcomes;
 }
 
-async function replayFile(name: string, replay: Replay): Promise<Fate> {
+async function replayFile(name: string, replay: Replay): Promise<Outcome> {
   const path = join(replay.folder, name);
   const bytes = await readSpooled(path);
   if (bytes === "vanished") return bytes;
@@ -169,7 +169,7 @@ function releaseIn(bytes: Buffer): Call | string {
   return decoded.frame.env.get("CNI_COMMAND") === "DEL" ? decoded.frame : "it is no DEL";
 }
 
-async function moveAside(name: string, reason: string, replay: Replay): Promise<Fate> {
+async function moveAside(name: string, reason: string, replay: Replay): Promise<Outcome> {
   await rename(join(replay.folder, name), join(replay.folder, `${name}${BAD}`));
   replay.log.warn("spooled file is no release, moved aside", { file: name, error: reason });
   return "bad";

@@ -81,9 +81,9 @@ export class EmbeddedClaims implements ClaimSource {
     const assigned = (request.annotations ?? annotations)[ASSIGNED_ADDRESSES]?.split(",");
     const said = assigned === undefined ? {} : { assigned };
     let declined: Claim | undefined;
-    for (const lead of claimRefsFor(request.pod, annotations)) {
-      const claim = await context.store.get("claim", lead.key);
-      if (claim === undefined || !matchesRef(lead, claim.record)) continue;
+    for (const ref of claimRefsFor(request.pod, annotations)) {
+      const claim = await context.store.get("claim", ref.key);
+      if (claim === undefined || !matchesRef(ref, claim.record)) continue;
       const isItsOwn = claim.record.binding?.podUID === request.pod.uid;
       if (pod !== undefined && !isItsOwn && doesWithout(annotations, claim.record, false)) {
         declined = claim.record;
@@ -91,7 +91,7 @@ export class EmbeddedClaims implements ClaimSource {
       }
       if (pod !== undefined && !isItsOwn && isNamesake(pod, claim.record))
         await this.#settle(request, signal);
-      return this.#foundFor(claim, { token: lead.token, ...said }, { ...request, annotations });
+      return this.#foundFor(claim, { token: ref.token, ...said }, { ...request, annotations });
     }
     return await this.#make(request, annotations, declined);
   }

@@ -32,7 +32,7 @@ export function createHandler(services: AgentServices): Handler {
     const command = call.env.get("CNI_COMMAND") ?? "";
     const verb = isCommand(command) || command === "VERSION" ? command : "other";
     const given = await answer(call, signal, services);
-    const reply = verb === "DEL" ? unforgiving(given) : given;
+    const reply = verb === "DEL" ? withoutForgiving(given) : given;
     const outcome = reply.exitStatus === 0 ? "succeeded" : "failed";
     metrics.increment("berth_cni_requests_total", { verb, outcome, code: codeOf(reply) });
     metrics.observe("berth_cni_duration_seconds", (clock.monotonic() - began) / 1000, { verb });
@@ -45,7 +45,7 @@ function codeOf({ exitStatus, stdout }: Answer): string {
   return exitStatus === 0 ? "" : (/"code":\s*(\d+)/.exec(stdout)?.[1] ?? "");
 }
 
-function unforgiving(answer: Answer): Answer {
+function withoutForgiving(answer: Answer): Answer {
   return answer.exitStatus === 0
     ? answer
     : { ...answer, stdout: answer.stdout.replaceAll(FORGIVING, "missing") };

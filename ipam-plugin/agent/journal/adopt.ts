@@ -33,10 +33,10 @@ export async function adopt(adoption: Adoption): Promise<readonly string[]> {
   const own = { bootId, journal: journal.id };
   const verdict = judgeMark(await mark.read(), own);
   if (verdict === "ours") return [`${database} serves this node since it booted; there is nothing to adopt`];
-  const strangers = (await adoption.runtimeRecords()).filter(
+  const unknownSandboxes = (await adoption.runtimeRecords()).filter(
     (record) => !journal.attachments.some(isOf(record)),
   );
-  if (verdict === "none" && strangers.length === 0)
+  if (verdict === "none" && unknownSandboxes.length === 0)
     return [
       `no other journal has served at ${socketPath} since this host booted; start Berth on ${database}`,
     ];
@@ -45,8 +45,8 @@ export async function adopt(adoption: Adoption): Promise<readonly string[]> {
   const told = [
     `${database} knows ${known.length} sandboxes of this boot; another journal has served it before`,
     ...known.map(({ containerID, netns }) => `  known: container ${containerID}, ${netns}`),
-    `sandboxes that only the runtime knows: ${strangers.length}`,
-    ...strangers.map((record) => `  ${describeRecord(record)} (${record.path})`),
+    `sandboxes that only the runtime knows: ${unknownSandboxes.length}`,
+    ...unknownSandboxes.map((record) => `  ${describeRecord(record)} (${record.path})`),
     `network namespaces on this host: ${seen.length}`,
     ...seen.map((path) => `  ${path}`),
     "Once it is adopted, an address of a sandbox that is up and not known may be given to another one.",

@@ -18,8 +18,8 @@ const UP: RuntimeRecord = {
   ...{ addresses: ["10.1.2.3"], netns: "/run/netns/up" },
 };
 
-function asking(mark: typeof OURS, place: string, ...strangers: readonly RuntimeRecord[]) {
-  return { ...mark, place, strangers: async () => strangers };
+function asking(mark: typeof OURS, place: string, ...unknownSandboxes: readonly RuntimeRecord[]) {
+  return { ...mark, place, unknownSandboxes: async () => unknownSandboxes };
 }
 
 describe("the mark of a boot", () => {

@@ -62,7 +62,7 @@ export interface Candidate extends Mark {
   /** Its file. */
   readonly place: string;
   /** What the runtime says of sandboxes that are up and that the journal knows nothing of, not even a tombstone. */
-  readonly strangers: () => Promise<readonly RuntimeRecord[]>;
+  readonly unknownSandboxes: () => Promise<readonly RuntimeRecord[]>;
 }
 
 /**
@@ -70,11 +70,14 @@ export interface Candidate extends Mark {
  * another one has served in this boot, by the mark or, where none is left, by the runtime's records: this one does not
  * know the sandboxes that are up, and would give their addresses away.
  */
-export async function bindToBoot(file: MarkFile, { place, strangers, ...own }: Candidate): Promise<void> {
+export async function bindToBoot(
+  file: MarkFile,
+  { place, unknownSandboxes, ...own }: Candidate,
+): Promise<void> {
   const verdict = judgeMark(await file.read(), own);
   if (verdict === "ours") return;
   if (verdict === "another") throw mismatch(place, file, "");
-  const unknown = await strangers();
+  const unknown = await unknownSandboxes();
   if (unknown[0] !== undefined) throw mismatch(place, file, strangerWords(unknown[0], unknown.length - 1));
   await file.write(markText(own));
 }
@@ -82,7 +85,7 @@ export async function bindToBoot(file: MarkFile, { place, strangers, ...own }: C
 /** Why the mark forbids the journal to serve; undefined: it does not. */
 export async function refusalByMark(
   file: MarkFile,
-  { place, ...own }: Omit<Candidate, "strangers">,
+  { place, ...own }: Omit<Candidate, "unknownSandboxes">,
 ): Promise<string | undefined> {
   return judgeMark(await file.read(), own) === "another" ? mismatch(place, file, "").message : undefined;
 }

@@ -144,7 +144,7 @@ function createBudget(limit: number): MemoryBudget {
   };
 }
 
-/** A socket file outlives an agent that was killed. It goes only when a knock shows that nobody is behind it. */
+/** A socket file outlives an agent that was killed. It is removed only when nobody accepts a connection to it. */
 async function clearStale(path: string): Promise<void> {
   const found = await lstat(path).catch((error) =>
     codeOf(error) === "ENOENT" ? undefined : unusable(path, error),
@@ -167,11 +167,11 @@ async function clearStale(path: string): Promise<void> {
 
 function isServed(path: string): Promise<boolean> {
   return new Promise((resolve, reject) => {
-    const knock = connect(path, () => {
-      knock.destroy();
+    const probe = connect(path, () => {
+      probe.destroy();
       resolve(true);
     });
-    knock.on("error", (error) => {
+    probe.on("error", (error) => {
       const code = codeOf(error);
       if (code === "ECONNREFUSED" || code === "ENOENT") resolve(false);
       else if (code === "EAGAIN")

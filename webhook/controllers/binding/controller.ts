@@ -27,7 +27,7 @@ const LOST_AFTER_MS = 500;
 /** What passes sooner is not told: the records of a pod may come after it, and a node's report takes its time. */
 const TELL_AFTER_MS = 2_000;
 /** Until everything was listed once. */
-const GLANCE_MS = 50;
+const POLL_MS = 50;
 /** The change is on its way here: this is for the one that got lost. */
 const ECHO_MS = 1_000;
 /** While a node's object is absent its grace runs out without anything changing. */
@@ -96,7 +96,7 @@ class Binder implements Controller {
     const { context, mirror, watches } = this.#deps;
     const { signal } = this.#stop;
     while (!signal.aborted && !(mirror.ready && watches.pods.isSynced && watches.nodes.isSynced)) {
-      await context.clock.sleep(GLANCE_MS, signal);
+      await context.clock.sleep(POLL_MS, signal);
     }
     this.#addAll();
     await this.#queue.run(signal);
@@ -171,7 +171,7 @@ class Binder implements Controller {
   async #wait(key: string, pod: ObservedPod, { refusal, settles }: Waits): Promise<Outcome> {
     const { code, message } = refusal;
     const age = this.#blocked.ageOf(key, `${pod.uid} ${code} ${message}`);
-    const waits = settles ? this.#patienceFor(code) - age : undefined;
+    const waits = settles ? this.#delayFor(code) - age : undefined;
     const made = waits !== undefined && waits <= 0 ? await recreateClaim(this.#deps, pod) : undefined;
     if (made?.kind === "reserved") return { kind: "again", afterMs: ECHO_MS };
     const look = this.#awaited(refusal, this.#obstructed(key, pod, made ?? refusal));
@@ -181,7 +181,7 @@ class Binder implements Controller {
   }
 
   /** The pod's ADD waits for its claim: the leader makes it at once, another replica steps in. */
-  #patienceFor(code: Refusal["code"]): number {
+  #delayFor(code: Refusal["code"]): number {
     const late = code === "CLAIM_MISSING" ? LOST_AFTER_MS : 0;
     return late + (this.#deps.leadership.leads() ? 0 : FOLLOWER_DELAY_MS);
   }
@@ -189,7 +189,7 @@ class Binder implements Controller {
   async #act(
     key: string,
     pod: ObservedPod,
-    { claim, bindee }: Extract<BindDecision, { kind: "due" }>,
+    { claim, target }: Extract<BindDecision, { kind: "due" }>,
   ): Promise<Outcome> {
     this.#waiters.wait(key, [claim.key]);
     if (this.#replaced.get(key) === claim.revision) return { kind: "again", afterMs: ECHO_MS };
@@ -201,9 +201,9 @@ class Binder implements Controller {
     const live = { inventory: inventory.live, pods: watches.pods };
     const settled = await this.#settledWith(pod, claim);
     let last = settled.record;
-    const bound = await bind(context, settled, bindee, (seen) => {
+    const bound = await bind(context, settled, target, (seen) => {
       last = seen;
-      return gatherEvidence(live, seen, bindee, context.clock.now());
+      return gatherEvidence(live, seen, target, context.clock.now());
     });
     if (isRefusal(bound)) return this.#obstructed(key, pod, bound);
     this.#replaced.set(key, claim.revision);

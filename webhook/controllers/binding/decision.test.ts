@@ -202,7 +202,7 @@ describe("lookAt", () => {
     const seen = await look(TOKENED, [held]);
     assert.ok(seen.kind === "due");
     assert.equal(seen.claim.key, "shop/c-1");
-    assert.deepEqual(seen.bindee, {
+    assert.deepEqual(seen.target, {
       ...{ name: TOKENED.name, uid: "u1", node: "x", token: "t1", assigned: ["10.20.0.70"] },
     });
   });

@@ -34,12 +34,12 @@ export type BindDecision =
     }
   /** It is held for a while yet, and it may be scheduled meanwhile. */
   | { readonly kind: "early"; readonly claim: Stored<"claim">; readonly afterMs: number }
-  | { readonly kind: "due"; readonly claim: Stored<"claim">; readonly bindee: BindTarget };
+  | { readonly kind: "due"; readonly claim: Stored<"claim">; readonly target: BindTarget };
 
 /** What decides: the records, what may be true of a claim's binding, and the time. */
 export interface DecisionInput {
   readonly view: Pick<RecordReader, "claim">;
-  readonly hints: (claim: Claim, bindee: BindTarget) => Promise<BindingEvidence>;
+  readonly hints: (claim: Claim, target: BindTarget) => Promise<BindingEvidence>;
   readonly now: number;
 }
 
@@ -49,30 +49,30 @@ export const RESOLVE_TOKEN_AFTER_MS = 10_000;
 const SETTLED: BindDecision = { kind: "settled" };
 
 /** Looks at a pod without asking the API server. */
-export async function decideBinding(pod: ObservedPod, sight: DecisionInput): Promise<BindDecision> {
+export async function decideBinding(pod: ObservedPod, input: DecisionInput): Promise<BindDecision> {
   if (pod.exempt || pod.deleting || pod.ended) return SETTLED;
   const claimRefs = claimRefsFor(pod, pod.annotations);
-  const lead = claimRefs.find((each) => leadsSomewhere(each, sight.view));
-  const claim = lead && sight.view.claim(lead.key);
+  const ref = claimRefs.find((each) => hasClaim(each, input.view));
+  const claim = ref && input.view.claim(ref.key);
   if (claim === undefined) return withoutClaim(pod, claimRefs);
   if (doesWithout(pod.annotations, claim.record, pod.up)) return SETTLED;
-  const target = bindeeOf(pod, lead?.token ?? "");
+  const target = bindTargetOf(pod, ref?.token ?? "");
   const { assigned = claim.record.addresses } = target;
   // its name keeps the claim for it
-  if (pod.node === "" && lead?.token === "" && isSame(assigned, claim.record.addresses)) return SETTLED;
-  const plan = planBind(claim.record, target, await sight.hints(claim.record, target), sight.now);
+  if (pod.node === "" && ref?.token === "" && isSame(assigned, claim.record.addresses)) return SETTLED;
+  const plan = planBind(claim.record, target, await input.hints(claim.record, target), input.now);
   if (isRefusal(plan)) {
     const settles = plan.code === "CLAIM_CHANGED" && isDetached(claim.record);
     return { kind: "waits", claims: [claim.key], refusal: plan, settles };
   }
   if (plan.kind === "bound") return SETTLED;
-  const afterMs = pod.node === "" ? untilMeeting(claim.record, sight.now) : 0;
-  return afterMs > 0 ? { kind: "early", claim, afterMs } : { kind: "due", claim, bindee: target };
+  const afterMs = pod.node === "" ? untilMeeting(claim.record, input.now) : 0;
+  return afterMs > 0 ? { kind: "early", claim, afterMs } : { kind: "due", claim, target };
 }
 
-function leadsSomewhere(lead: ClaimRef, view: DecisionInput["view"]): boolean {
-  const claim = view.claim(lead.key);
-  return claim !== undefined && matchesRef(lead, claim.record);
+function hasClaim(ref: ClaimRef, view: DecisionInput["view"]): boolean {
+  const claim = view.claim(ref.key);
+  return claim !== undefined && matchesRef(ref, claim.record);
 }
 
 /** A pod that passed the webhook was given a claim; it may not have come by yet, or be somebody else's by now. */
@@ -89,7 +89,7 @@ function withoutClaim(pod: ObservedPod, claimRefs: readonly ClaimRef[]): BindDec
   return { kind: "waits", claims, refusal, settles: true };
 }
 
-function bindeeOf({ name, uid, node, annotations }: ObservedPod, token: string): BindTarget {
+function bindTargetOf({ name, uid, node, annotations }: ObservedPod, token: string): BindTarget {
   const assigned = annotations[ASSIGNED_ADDRESSES]?.split(",");
   return { name, uid, node, token, ...(assigned === undefined ? {} : { assigned }) };
 }

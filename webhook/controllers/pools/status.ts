@@ -84,12 +84,12 @@ function numbersOf({
 
 function conditionsFor(state: PoolState): readonly ConditionInput[] {
   const { reviewersBy } = state;
-  const open = reviewersBy === undefined ? [] : [openness(reviewersBy)];
+  const open = reviewersBy === undefined ? [] : [reviewsOpen(reviewersBy)];
   return [readiness(state), exhaustion(state), validity(state), ...open];
 }
 
 /** Of all pools alike: pools are what those who run the network look at. */
-function openness(by: ReviewersBy): ConditionInput {
+function reviewsOpen(by: ReviewersBy): ConditionInput {
   const type = "ReviewsOpen";
   if (by === "ClientCertificate") {
     const message = "only an API server with a trusted client certificate may send reviews";

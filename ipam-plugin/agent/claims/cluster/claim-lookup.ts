@@ -55,21 +55,21 @@ export interface LookupInput {
  * | asks for nothing                                 | other sources of the configuration, blocks among them |
  */
 export function lookUpClaim(
-  searcher: LookupInput,
+  input: LookupInput,
   request: AttachRequest,
 ): ClaimMatch | NoClaim | Refusal | Pending {
-  const { view, node } = searcher;
+  const { view, node } = input;
   if (request.pod.namespace === EXEMPT_NAMESPACE) return NO_CLAIM;
   const asks = (annotations: Labels) =>
-    readRequest(searcher.calico === "none" ? withoutCalico(annotations) : annotations);
-  if (!view.isSynced) return isFree(request, asks, searcher) ? NO_CLAIM : until(() => notLoaded(node));
+    readRequest(input.calico === "none" ? withoutCalico(annotations) : annotations);
+  if (!view.isSynced) return isFree(request, asks, input) ? NO_CLAIM : until(() => notLoaded(node));
   const there = view.pod(request.pod);
   const bound = boundTo(view, request, there);
-  if (bound !== undefined) return foundFor(bound, there, { searcher, request });
+  if (bound !== undefined) return foundFor(bound, there, { input, request });
   if (there !== undefined && isReplaced(there, request)) return until(() => podReplaced(request.pod));
   const annotations = there?.annotations ?? request.annotations;
   if (annotations === undefined) return until(() => unknown(request, node));
-  return unbound(request, annotations, { searcher, asked: asks(annotations) });
+  return unbound(request, annotations, { input, asked: asks(annotations) });
 }
 
 type Asks = (annotations: Labels) => Request | Refusal;
@@ -93,22 +93,22 @@ function boundTo(
   const uid = pod.uid === "" ? there?.uid : pod.uid;
   const bound = view.claimsOf(pod).filter(({ record }) => record.binding?.podUID === uid);
   const claimRefs = claimRefsFor(pod, annotations ?? there?.annotations ?? {});
-  const led = claimRefs.flatMap((lead) => bound.find(({ key }) => key === lead.key) ?? []);
-  return led[0] ?? bound[0];
+  const named = claimRefs.flatMap((ref) => bound.find(({ key }) => key === ref.key) ?? []);
+  return named[0] ?? bound[0];
 }
 
 function foundFor(
   claim: Stored<"claim">,
   there: NodePod | undefined,
-  { searcher, request }: { searcher: LookupInput; request: AttachRequest },
+  { input, request }: { input: LookupInput; request: AttachRequest },
 ): ClaimMatch | NoClaim | Refusal | Pending {
-  const only = searcher.interfaceOf(claim);
+  const only = input.interfaceOf(claim);
   if (only !== undefined && only !== request.attachment.interface) return NO_CLAIM;
   // The sandbox's own annotations, where the runtime sends them.
   const annotations = request.annotations ?? there?.annotations;
-  const network = claimOnNetwork(searcher.view, claim.record, request, annotations);
+  const network = claimOnNetwork(input.view, claim.record, request, annotations);
   if (network === "elsewhere") return NO_CLAIM;
-  if (network === "unknown") return until(() => unknown(request, searcher.node));
+  if (network === "unknown") return until(() => unknown(request, input.node));
   if (network !== "serves") return network;
   const assigned = annotations?.[ASSIGNED_ADDRESSES]?.split(",");
   const { token = "", podUID } = claim.record.binding ?? {};
@@ -125,10 +125,7 @@ function foundFor(
 function unbound(
   request: AttachRequest,
   annotations: Labels,
-  {
-    searcher: { node, hasBlocks },
-    asked,
-  }: { readonly searcher: LookupInput; readonly asked: Request | Refusal },
+  { input: { node, hasBlocks }, asked }: { readonly input: LookupInput; readonly asked: Request | Refusal },
 ): NoClaim | Refusal | Pending {
   const named = annotations[ASSIGNED_CLAIM];
   if (named !== undefined) return until(() => notBound(request.pod, named, node));
