@@ -64,23 +64,28 @@ if (havePartsOrSkip(["etcd", "kube-apiserver"])) {
       assert.deepEqual(messagesOf(agent, "error"), []);
     });
 
-    it("writes the node's own range where the conflist says so, once the node has one", async () => {
+    it("writes the node's own ranges where the conflist says so, once the node has some, and gives from all of them", async () => {
       const api = suite.plane.connect();
       const at = (path: string, method: "POST" | "DELETE", body?: unknown) =>
         api.call({ method, path: `/api/v1/nodes${path}`, ...(body === undefined ? {} : { body }) });
       await at("", "POST", { apiVersion: "v1", kind: "Node", metadata: { name: NODE } });
       try {
-        pod.configure("usePodCidr");
+        pod.configure("net", { ranges: [[{ subnet: "usePodCidr" }]] });
         const agent = await pod.start();
         const waits = () =>
           agent.log.includes("the conflist says usePodCidr, and node node-a has no podCIDRs");
         await eventually("the agent waits for the range", () => waits() || undefined, 30_000);
         assert.ok(!existsSync(pod.conflist));
-        const spec = { podCIDR: "10.244.1.0/24", podCIDRs: ["10.244.1.0/24"] };
+        const spec = { podCIDR: "10.244.1.0/30", podCIDRs: ["10.244.1.0/30"] };
+        const annotations = { "berth.dev/pod-cidrs": "10.250.7.0/30" };
         await at("/node-a", "DELETE");
-        await at("", "POST", { apiVersion: "v1", kind: "Node", metadata: { name: NODE }, spec });
+        await at("", "POST", { apiVersion: "v1", kind: "Node", metadata: { name: NODE, annotations }, spec });
         await eventually("the conflist is there", () => existsSync(pod.conflist) || undefined, 30_000);
-        assert.equal(JSON.parse(readFileSync(pod.conflist, "utf8")).name, "10.244.1.0/24");
+        const [{ ipam }] = JSON.parse(readFileSync(pod.conflist, "utf8")).plugins;
+        assert.deepEqual(ipam.ranges, [[{ subnet: "10.244.1.0/30" }, { subnet: "10.250.7.0/30" }]]);
+        runtime.ipam = ipam;
+        const given = [await runtime.add({ cid: "c1" }), await runtime.add({ cid: "c2" })];
+        assert.deepEqual(given, [["10.244.1.2/30"], ["10.250.7.2/30"]]);
       } finally {
         await at("/node-a", "DELETE");
         api.close();

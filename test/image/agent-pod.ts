@@ -44,9 +44,9 @@ export class AgentPod {
     return join(this.folder, "net.d", CONFLIST);
   }
 
-  /** Changes the ConfigMap: the network's name. Gives its text. */
-  configure(network: string): string {
-    const plugins = [{ type: "bridge", ipam: { type: "berth" } }];
+  /** Changes the ConfigMap: the network's name, and what its `ipam` says. Gives its text. */
+  configure(network: string, ipam: object = {}): string {
+    const plugins = [{ type: "bridge", ipam: { type: "berth", ...ipam } }];
     const text = JSON.stringify({ cniVersion: "1.0.0", name: network, plugins });
     writeFileSync(join(this.folder, "conflist", CONFLIST), text);
     return text;

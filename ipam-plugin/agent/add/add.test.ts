@@ -2,6 +2,7 @@
 import assert from "node:assert/strict";
 import { afterEach, beforeEach, describe, it } from "node:test";
 import { BerthError } from "../../../allocator/base/errors.ts";
+import { parsed, poolRecord } from "../../../test/support/fixtures.ts";
 import { addressesOf, errorOf, NodeBench } from "../testing/node-bench.ts";
 
 const FULL_DISK = new BerthError("STORE_FULL", "the disk is full");
@@ -167,16 +168,23 @@ describe("ADD", () => {
     assert.deepEqual(node.held, []);
   });
 
-  it("without any source says what to configure", async () => {
-    const nothing = errorOf(await node.call("ADD", { ipam: {} }));
-    assert.deepEqual(
-      [nothing.code, nothing.msg],
-      [7, "no IP ranges specified: network net needs ipam.pools, ipam.ranges or ipam.addresses"],
+  it("without any source says what to configure, and what serves pods that ask for nothing", async () => {
+    const refused = async (ipam: object) => {
+      const { code, msg } = errorOf(await node.call("ADD", { ipam }));
+      assert.equal(code, 7);
+      return msg;
+    };
+    const cut = "a pool with blockSize (32 and 128: one address at a time)";
+    assert.equal(
+      await refused({}),
+      `no IP ranges specified: network net needs ipam.pools, ipam.ranges or ipam.addresses; or make ${cut} that selects the pod or says default: true`,
     );
-    const pools = errorOf(await node.call("ADD", { ipam: { pools: ["db"] } }));
-    assert.deepEqual(
-      [pools.code, pools.msg],
-      [7, "ipam.pools needs K8S_POD_NAMESPACE and K8S_POD_NAME in CNI_ARGS; the runtime does not send both"],
+    node.blockSource.stored.set("db", parsed(poolRecord("db", "10.0.0.0/24")));
+    const none = "the pod asks for no address, and no pool of network net serves such pods:";
+    const instead = `name ${cut} in ipam.pools, annotate the pod with berth.dev/pools, or give the network ipam.ranges`;
+    assert.equal(
+      await refused({ pools: ["db", "web"] }),
+      `${none} "db" has no blockSize, "web" is not there; ${instead}`,
     );
   });
 

@@ -78,11 +78,9 @@ async function assignStatic(ask: AddRequest, services: AgentServices): Promise<A
 }
 
 /** The static plugin prints a success without addresses here, on which every main plugin fails without a reason. */
-function nothingConfigured(
-  { scope, ipam, args, containerID, interface: name }: AddRequest,
-  { attachments }: AgentServices,
-): CniError {
-  const first = attachments
+function nothingConfigured(ask: AddRequest, services: AgentServices): CniError {
+  const { scope, ipam, args, containerID, interface: name } = ask;
+  const first = services.attachments
     .attached()
     .find((one) => one.containerID === containerID && one.claim !== undefined && one.interface !== name);
   if (first !== undefined) {
@@ -90,6 +88,7 @@ function nothingConfigured(
     const words = `a claim serves one interface of its pod, and claim ${first.claim} serves ${first.interface} with ${has}: give network ${scope.network} ipam.ranges or ipam.addresses for ${name}`;
     return cniError("INVALID_CONFIG", words);
   }
+  if (!services.blockFollower.makesBlocks) return noBlocks(ask, services);
   if (ipam.pools.length > 0) {
     // With pools only an interface beside the one that has the claim comes here.
     const words =
@@ -98,6 +97,26 @@ function nothingConfigured(
         : `the claim of pod ${args.pod.namespace}/${args.pod.name} serves another interface of it; give network ${scope.network} ipam.ranges for this one`;
     return cniError("INVALID_CONFIG", words);
   }
-  const words = `no IP ranges specified: network ${scope.network} needs ipam.pools, ipam.ranges or ipam.addresses`;
+  return cniError("INVALID_CONFIG", nothingOf(scope));
+}
+
+function nothingOf({ network }: NetworkKey): string {
+  return `no IP ranges specified: network ${network} needs ipam.pools, ipam.ranges or ipam.addresses`;
+}
+
+const ONE_AT_A_TIME = "a pool with blockSize (32 and 128: one address at a time)";
+
+/** In a cluster such a pod gets nothing of a pool without blocks: whoever made that pool should hear what to make instead. */
+function noBlocks({ scope, ipam }: AddRequest, { blockFollower }: AgentServices): CniError {
+  if (ipam.pools.length === 0) {
+    const words = `${nothingOf(scope)}; or make ${ONE_AT_A_TIME} that selects the pod or says default: true`;
+    return cniError("INVALID_CONFIG", words);
+  }
+  const why = (name: string) => {
+    if (blockFollower.pool(name) === undefined) return "is not there";
+    return blockFollower.hasBlocks(name) === true ? "is closed to it" : "has no blockSize";
+  };
+  const names = ipam.pools.map((name) => `"${name}" ${why(name)}`);
+  const words = `the pod asks for no address, and no pool of network ${scope.network} serves such pods: ${names.join(", ")}; name ${ONE_AT_A_TIME} in ipam.pools, annotate the pod with berth.dev/pools, or give the network ipam.ranges`;
   return cniError("INVALID_CONFIG", words);
 }
