@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// The request of one pod's claim, and of each slot of a set: which entry of a list is whose, what is held, how long it is kept.
 
 import { type Refusal, refuse } from "../base/errors.ts";
 import type { Labels } from "../base/ports.ts";

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// What a workload's template asks for, and the request of each ordinal of a StatefulSet.
 
 import { isRefusal, type Refusal } from "../base/errors.ts";
 import type { Labels } from "../base/ports.ts";

@@ -9,8 +9,9 @@ import { namespaceObject, pod, review, workload } from "../../test/support/objec
 import { send } from "../../test/support/reviewing.ts";
 import { openWorld, type World } from "../../test/support/world.ts";
 import type { AdmissionContext } from "./admission-context.ts";
-import { mutatePods, validatePods } from "./mutate-pod.ts";
+import { mutatePods } from "./mutate-pod.ts";
 import { validateNamespaces } from "./validate-namespace.ts";
+import { validatePods } from "./validate-pod.ts";
 import { validateWorkloads } from "./validate-workload.ts";
 
 const ADDRESSES = "cni.projectcalico.org/ipAddrs";

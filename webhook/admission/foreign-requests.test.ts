@@ -7,7 +7,7 @@ import { deniedAs, type Json, namespaceObject, pod, review, workload } from "../
 import { send } from "../../test/support/reviewing.ts";
 import { openWorld, type World } from "../../test/support/world.ts";
 import type { Operation } from "../review/admission-review.ts";
-import { validatePods } from "./mutate-pod.ts";
+import { validatePods } from "./validate-pod.ts";
 import { validateWorkloads } from "./validate-workload.ts";
 
 const ASKING = { "ipam.antrea.io/pod-ips": "10.2.0.15" };

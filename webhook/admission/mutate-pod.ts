@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import { isRefusal, type Refusal, refuse } from "../../allocator/base/errors.ts";
-import { settlePod } from "../../allocator/demand/admitted-pod.ts";
+import { isRefusal, type Refusal } from "../../allocator/base/errors.ts";
 import { isSatisfied } from "../../allocator/demand/cache-prediction.ts";
 import { describeDryRun } from "../../allocator/demand/dry-run.ts";
 import {
@@ -13,7 +12,6 @@ import {
 } from "../../allocator/demand/pod-allocation.ts";
 import { allocateSlot } from "../../allocator/demand/slots.ts";
 import { cappedTtl, notKept } from "../../allocator/demand/unkept-requests.ts";
-import { bind } from "../../allocator/lifecycle/bind.ts";
 import { isHeldForAnother } from "../../allocator/lifecycle/claim-conflicts.ts";
 import { type Reserved, reserve } from "../../allocator/lifecycle/reserve.ts";
 import {
@@ -23,14 +21,14 @@ import {
   EXEMPT_NAMESPACE,
   readRequest,
 } from "../../allocator/manifest/annotations.ts";
-import { type KubeObject, podMetadata } from "../../allocator/manifest/kubernetes-object.ts";
+import type { KubeObject } from "../../allocator/manifest/kubernetes-object.ts";
 import {
   idleRequests,
   requestsOfSystem,
   strayLabels,
   writtenByOthers,
 } from "../../allocator/manifest/own-keys.ts";
-import { type Claim, claimKey } from "../../allocator/model/claim.ts";
+import type { Claim } from "../../allocator/model/claim.ts";
 import { bareNamespace } from "../../allocator/model/cluster-state.ts";
 import type { PodIdentity } from "../../allocator/model/identity.ts";
 import {
@@ -39,23 +37,13 @@ import {
   allowed,
   denied,
   type Handler,
-  type Operation,
 } from "../review/admission-review.ts";
-import {
-  type AdmissionContext,
-  closedNamespace,
-  expectKind,
-  type ObjectStore,
-  objectOf,
-} from "./admission-context.ts";
-import { admitForeign, judgeLeft, onlyForeign, ownPod } from "./foreign-requests.ts";
-import { beforeOf, unknownIn } from "./own-keys.ts";
+import { type AdmissionContext, closedNamespace, expectKind, objectOf } from "./admission-context.ts";
+import { judgeLeft, ownPod } from "./foreign-requests.ts";
+import { unknownIn } from "./own-keys.ts";
 import { answer, nodesOf } from "./pod-answer.ts";
-import { confirmClaim } from "./pod-created.ts";
-import { statusSeen, suspectClaimsOf } from "./pod-status.ts";
 import { withUsablePools } from "./pool-access.ts";
 import { isSlotOfAnother } from "./slot-names.ts";
-import { assignedChanged, changed, missingClaim } from "./validate-pod.ts";
 
 /** `/mutate/pods`: reserves what a pod asks for, or finds its claim, and writes both into the pod. */
 export function mutatePods(admission: AdmissionContext): Handler {
@@ -189,132 +177,4 @@ async function reserveFor(
       : allocateSlot(context, inventory, resolved.slots);
   const hasAll = resolved.kind === "one" && isSatisfied(context, resolved.allocation);
   return holds === undefined || hasAll ? await make() : await holds.during(namespace, make);
-}
-
-/**
- * `/validate/pods`: that a pod which asks for an address has a claim, and keeps it. On the embedded stack this is also
- * where the pod comes to be, with its name and uid, and where it ends; in a cluster the binder hears of both from its
- * watch.
- */
-export function validatePods(admission: AdmissionContext): Handler {
-  return async (request) => {
-    if (request.subResource !== "") return await statusSeen(admission, request);
-    return admission.embedded === undefined
-      ? await guardPod(admission, request)
-      : await reviewPod(admission, admission.embedded, request);
-  };
-}
-
-async function reviewPod(
-  admission: AdmissionContext,
-  objects: ObjectStore,
-  request: AdmissionRequest,
-): Promise<AdmissionResponse> {
-  if (request.operation === "DELETE") return await onPodDeleted(admission, objects, request);
-  const pod = objectOf(request, "object");
-  if (isRefusal(pod)) return denied(request.uid, pod);
-  const wrong =
-    expectKind(pod, ["Pod"]) ??
-    asChanged(request, pod, admission.calico) ??
-    // a rehearsal gives the pod no claim
-    (request.dryRun && request.operation === "CREATE" ? undefined : await missingClaim(admission, pod));
-  if (wrong !== undefined) return denied(request.uid, wrong);
-  const there = await anotherOf(admission, request.operation, pod);
-  if (there !== undefined) return denied(request.uid, there, 409);
-  const told = admitForeign(admission, request, pod);
-  if (request.dryRun || !told.allowed) return told;
-  const refusal =
-    (await bindByToken(admission, pod)) ?? (await keepPod(admission, objects, request.operation, pod));
-  return refusal === undefined ? told : denied(request.uid, refusal);
-}
-
-function asChanged(
-  request: AdmissionRequest,
-  pod: KubeObject,
-  calico: AdmissionContext["calico"],
-): Refusal | undefined {
-  const before = beforeOf(request);
-  return before && changed(before, pod, calico);
-}
-
-/** As an API server says of a second pod of a name; here nobody else does. */
-async function anotherOf(
-  { inventory }: AdmissionContext,
-  operation: Operation,
-  { metadata: { namespace, name, uid } }: KubeObject,
-): Promise<Refusal | undefined> {
-  const there = operation === "CREATE" ? await inventory.pod(namespace, name) : undefined;
-  if (there === undefined || there.uid === uid) return undefined;
-  const words = `pod ${namespace}/${name} exists already; delete it first`;
-  return refuse("OBJECT_INVALID", words, { namespace, pod: name });
-}
-
-async function guardPod(admission: AdmissionContext, request: AdmissionRequest): Promise<AdmissionResponse> {
-  if (request.operation !== "CREATE" && request.operation !== "UPDATE") return allowed(request.uid);
-  const pod = objectOf(request, "object");
-  if (isRefusal(pod)) return denied(request.uid, pod);
-  const wrong = expectKind(pod, ["Pod"]) ?? (await objection(admission, request, pod));
-  return wrong === undefined ? admitForeign(admission, request, pod) : denied(request.uid, wrong);
-}
-
-async function objection(
-  admission: AdmissionContext,
-  request: AdmissionRequest,
-  pod: KubeObject,
-): Promise<Refusal | undefined> {
-  // a rehearsal gives the pod no claim
-  if (request.operation === "CREATE") {
-    return request.dryRun || (await onlyForeign(admission, pod))
-      ? undefined
-      : await missingClaim(admission, pod);
-  }
-  const before = objectOf(request, "oldObject");
-  return isRefusal(before)
-    ? before
-    : (assignedChanged(before, pod) ?? changed(before, pod, admission.calico));
-}
-
-async function keepPod(
-  admission: AdmissionContext,
-  objects: ObjectStore,
-  operation: Operation,
-  pod: KubeObject,
-): Promise<Refusal | undefined> {
-  const { context, inventory } = admission;
-  await objects.keep(pod);
-  if (operation !== "CREATE") return undefined;
-  const { namespace, uid } = pod.metadata;
-  const origin = { ...podMetadata(pod, namespace), uid };
-  const lost = (await settlePod(context, inventory, origin)) ?? (await confirmClaim(context, pod));
-  // another one that came first is not this review's to take away
-  const own = lost !== undefined && (await anotherOf(admission, operation, pod)) === undefined;
-  if (own) await objects.forget("Pod", namespace, pod.metadata.name);
-  return lost;
-}
-
-/** Finds the claim that is held for the pod, and tells it the pod's name. */
-async function bindByToken(admission: AdmissionContext, pod: KubeObject): Promise<Refusal | undefined> {
-  const { namespace, name, uid, annotations } = pod.metadata;
-  const claim = annotations[ASSIGNED_CLAIM];
-  const token = annotations[ASSIGNED_TOKEN];
-  if (claim === undefined || token === undefined) return undefined;
-  const target = { name, uid, token, node: "" };
-  const met = await bind(admission.context, claimKey({ namespace, name: claim }), target, async () => ({
-    fenced: false,
-    holdExpired: false,
-  }));
-  return isRefusal(met) ? met : undefined;
-}
-
-async function onPodDeleted(
-  admission: AdmissionContext,
-  objects: ObjectStore,
-  request: AdmissionRequest,
-): Promise<AdmissionResponse> {
-  const pod = objectOf(request, "oldObject");
-  const { namespace, name } = isRefusal(pod) ? request : pod.metadata;
-  if (request.dryRun) return allowed(request.uid);
-  await objects.forget("Pod", namespace, name);
-  suspectClaimsOf(admission, namespace, name);
-  return allowed(request.uid);
 }

@@ -15,7 +15,7 @@ import {
 } from "../../test/support/objects.ts";
 import { send } from "../../test/support/reviewing.ts";
 import { openWorld, type World } from "../../test/support/world.ts";
-import { validatePods } from "./mutate-pod.ts";
+import { validatePods } from "./validate-pod.ts";
 
 const STRANGE = { "berth.dev/ip": "10.20.0.51" };
 const REFUSED =

@@ -4,9 +4,10 @@ import { denied, type Handler, type Route, refusalOf } from "../review/admission
 import type { AdmissionContext } from "./admission-context.ts";
 import { retryWhenFresh } from "./cache-wait.ts";
 import { disclosed } from "./disclosure.ts";
-import { mutatePods, validatePods } from "./mutate-pod.ts";
+import { mutatePods } from "./mutate-pod.ts";
 import { validateClaims } from "./validate-claim.ts";
 import { validateNamespaces } from "./validate-namespace.ts";
+import { validatePods } from "./validate-pod.ts";
 import { validatePools } from "./validate-pool.ts";
 import { validateWorkloads } from "./validate-workload.ts";
 

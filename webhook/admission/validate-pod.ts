@@ -1,104 +1,54 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import { isRefusal, type Refusal, refuse } from "../../allocator/base/errors.ts";
-import { admissionAnswerOf, requestAsAnswered } from "../../allocator/demand/admitted-pod.ts";
-import { isExempt } from "../../allocator/demand/pod-allocation.ts";
-import { ASSIGNED_CLAIM, readRequest } from "../../allocator/manifest/annotations.ts";
-import { CALICO_KEYS, type CalicoChoice, withoutCalico } from "../../allocator/manifest/foreign-requests.ts";
-import { type KubeObject, podMetadata } from "../../allocator/manifest/kubernetes-object.ts";
-import { OWN_REQUESTS, unknownKey } from "../../allocator/manifest/own-keys.ts";
-import { requestsAddress } from "../../allocator/model/address-request.ts";
-import { bareNamespace, namespaceOf } from "../../allocator/model/cluster-state.ts";
-import { unconstrained } from "../../allocator/planning/address-plan.ts";
-import type { AdmissionContext } from "./admission-context.ts";
-import { ownOf } from "./foreign-requests.ts";
-import { ASSIGNED } from "./opt-in.ts";
-
-/** An opted-in pod that did not pass the mutating webhook would start without its address, or wait for ever. */
-export async function missingClaim(
-  admission: AdmissionContext,
-  given: KubeObject,
-): Promise<Refusal | undefined> {
-  const pod = admission.calico === "none" ? asIfWithoutCalico(given) : given;
-  const { namespace, name, annotations } = pod.metadata;
-  if (isExempt(pod)) return undefined;
-  if (Object.hasOwn(annotations, ASSIGNED_CLAIM)) return await contradicted(admission, pod);
-  const space = await namespaceOf(admission.inventory, namespace);
-  const own = await ownOf(admission, annotations, space);
-  const request = readRequest(own.annotations, space);
-  if (!isRefusal(request) && !requestsAddress(request)) return undefined;
-  const remedy =
-    admission.embedded === undefined
-      ? "another webhook added the annotation after Berth was asked; write it into the pod itself"
-      : "Berth was not asked before; use: berthctl apply -f FILE";
-  return refuse(
-    "CLAIM_MISSING",
-    `pod ${namespace}/${name} asks for an address and no claim was made for it; ${remedy}`,
-    { namespace, pod: name },
-  );
-}
-
-function asIfWithoutCalico(pod: KubeObject): KubeObject {
-  return { ...pod, metadata: { ...pod.metadata, annotations: withoutCalico(pod.metadata.annotations) } };
-}
+import { isRefusal, type Refusal } from "../../allocator/base/errors.ts";
+import type { KubeObject } from "../../allocator/manifest/kubernetes-object.ts";
+import {
+  type AdmissionRequest,
+  type AdmissionResponse,
+  allowed,
+  denied,
+  type Handler,
+} from "../review/admission-review.ts";
+import { type AdmissionContext, expectKind, objectOf } from "./admission-context.ts";
+import { reviewEmbeddedPod, statusSeen } from "./embedded-pod.ts";
+import { admitForeign, onlyForeign } from "./foreign-requests.ts";
+import { assignedChanged, changed, missingClaim } from "./pod-rules.ts";
 
 /**
- * A pod that asks for something else than what it was given: another webhook changed its request after Berth was asked,
- * and it would start with the old one (invariant 7). What its namespace says may have changed since, and does not count.
+ * `/validate/pods`: that a pod which asks for an address has a claim, and keeps it. On the embedded stack this is also
+ * where the pod comes to be, with its name and uid, and where it ends; in a cluster the binder hears of both from its
+ * watch.
  */
-async function contradicted(
-  { context, inventory }: AdmissionContext,
+export function validatePods(admission: AdmissionContext): Handler {
+  return async (request) => {
+    if (request.subResource !== "") return await statusSeen(admission, request);
+    return admission.embedded === undefined
+      ? await guardPod(admission, request)
+      : await reviewEmbeddedPod(admission, admission.embedded, request);
+  };
+}
+
+async function guardPod(admission: AdmissionContext, request: AdmissionRequest): Promise<AdmissionResponse> {
+  if (request.operation !== "CREATE" && request.operation !== "UPDATE") return allowed(request.uid);
+  const pod = objectOf(request, "object");
+  if (isRefusal(pod)) return denied(request.uid, pod);
+  const wrong = expectKind(pod, ["Pod"]) ?? (await objection(admission, request, pod));
+  return wrong === undefined ? admitForeign(admission, request, pod) : denied(request.uid, wrong);
+}
+
+async function objection(
+  admission: AdmissionContext,
+  request: AdmissionRequest,
   pod: KubeObject,
 ): Promise<Refusal | undefined> {
-  const { namespace, name, annotations } = pod.metadata;
-  const request = readRequest(annotations);
-  if (isRefusal(request)) return request;
-  const told = admissionAnswerOf(annotations);
-  if (!requestsAddress(request)) return undefined;
-  const claim = annotations[ASSIGNED_CLAIM] ?? "";
-  const known = (await inventory.namespace(namespace)) ?? bareNamespace(namespace);
-  const of = { pod: podMetadata(pod, namespace), namespace: { ...known, annotations: {} } };
-  const allocation = told && (await requestAsAnswered(context, inventory, { ...of, told }));
-  if (isRefusal(allocation)) return allocation;
-  if (told !== undefined && allocation !== undefined)
-    return unconstrained(context.view, allocation.ask, told.addresses);
-  return refuse(
-    "CLAIM_CHANGED",
-    `pod ${namespace}/${name} was given claim ${claim} at its admission, which is not that of the pod as it is now: it was changed after berth was asked; write the change into the pod itself`,
-    { claim: `${namespace}/${claim}`, pod: name },
-  );
-}
-
-/** What Berth wrote into a pod says which claim it has, for as long as it lives. */
-export function assignedChanged(before: KubeObject, now: KubeObject): Refusal | undefined {
-  const { namespace, name, annotations } = now.metadata;
-  const key = ASSIGNED.find((one) => annotations[one] !== before.metadata.annotations[one]);
-  if (key === undefined) return undefined;
-  return refuse(
-    "OBJECT_INVALID",
-    `annotation ${key} of pod ${namespace}/${name} is written by berth when the pod is created and stays; leave it as it is`,
-    { namespace, pod: name, annotation: key },
-  );
-}
-
-/** What a pod asks for is read once. A change would do nothing, and must not look as if it did. */
-export function changed(before: KubeObject, now: KubeObject, calico?: CalicoChoice): Refusal | undefined {
-  if (isExempt(now)) return undefined;
-  const { namespace, name, annotations } = now.metadata;
-  const had = before.metadata.annotations;
-  // without a claim it is Calico's pod, and Calico's annotation
-  const calicos = calico === "none" || !Object.hasOwn(had, ASSIGNED_CLAIM) ? [] : CALICO_KEYS;
-  const key = [...OWN_REQUESTS, ...calicos].find((one) => annotations[one] !== had[one]);
-  if (key === undefined) return unknownKey("Pod", annotations, had);
-  return refuse(
-    "REQUEST_INVALID",
-    `annotation ${key} of pod ${namespace}/${name} is read when the pod is created, and a change would do nothing; ${remedyFor(now)}`,
-    { namespace, pod: name, annotation: key },
-  );
-}
-
-function remedyFor({ metadata: { owner } }: KubeObject): string {
-  return owner === undefined
-    ? "delete the pod and create it again with what you want"
-    : `change it in the template that ${owner.kind} ${owner.name} makes its pods from`;
+  // a rehearsal gives the pod no claim
+  if (request.operation === "CREATE") {
+    return request.dryRun || (await onlyForeign(admission, pod))
+      ? undefined
+      : await missingClaim(admission, pod);
+  }
+  const before = objectOf(request, "oldObject");
+  return isRefusal(before)
+    ? before
+    : (assignedChanged(before, pod) ?? changed(before, pod, admission.calico));
 }

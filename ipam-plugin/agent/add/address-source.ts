@@ -3,16 +3,18 @@ import { isRefusal, type Refusal } from "../../../allocator/base/errors.ts";
 import type { NetworkKey } from "../../cni/config.ts";
 import { type CniError, cniError, fromRefusal, isCniError } from "../../cni/errors.ts";
 import { staticAddresses } from "../../cni/static.ts";
-import type { Attachment } from "../journal/attachment.ts";
+import type { Attachment, Source } from "../journal/attachment.ts";
+import type { AttachmentCache } from "../journal/attachment-cache.ts";
 import type { AgentServices } from "../services/services.ts";
 import type { AddRequest } from "./add-request.ts";
 import { poolsFor } from "./chosen-pools.ts";
 import { cancelledError, commitAttachment } from "./commit.ts";
-import { wasServedWithoutClaim } from "./earlier-sandbox.ts";
 import { assignFromBlocks, hasBlocks } from "./from-blocks.ts";
 import { assignFromClaim } from "./from-claim.ts";
 import { pickAddresses } from "./from-ranges.ts";
 import { withLeases } from "./leased-space.ts";
+
+const WITHOUT_CLAIM: ReadonlySet<Source> = new Set(["block", "ranges", "static"]);
 
 /**
  * Claims first: a pod that has one must never get another address. Then what the configuration itself holds; a pod that was
@@ -119,4 +121,24 @@ function noBlocks({ scope, ipam }: AddRequest, { blockFollower }: AgentServices)
   const names = ipam.pools.map((name) => `"${name}" ${why(name)}`);
   const words = `the pod asks for no address, and no pool of network ${scope.network} serves such pods: ${names.join(", ")}; name ${ONE_AT_A_TIME} in ipam.pools, annotate the pod with berth.dev/pools, or give the network ipam.ranges`;
   return cniError("INVALID_CONFIG", words);
+}
+
+/**
+ * Whether the pod has had an address of a block or of the configuration itself at this interface, in an earlier sandbox: it goes on so as
+ * long as it lives. A claim of its name that somebody made meanwhile, or that was bound too late, is for the next pod.
+ */
+function wasServedWithoutClaim(
+  { args: { pod }, scope, interface: name }: AddRequest,
+  attachments: Pick<AttachmentCache, "ofPod">,
+): boolean {
+  if (pod === undefined || pod.uid === "") return false;
+  return attachments
+    .ofPod(pod.uid)
+    .some(
+      (known) =>
+        WITHOUT_CLAIM.has(known.source) &&
+        known.interface === name &&
+        known.scope.network === scope.network &&
+        known.scope.dataDir === scope.dataDir,
+    );
 }

@@ -7,7 +7,7 @@ import { apiVersionOf, POOLS } from "../../../kube/api/resource.ts";
 import { type Controller, runQueue } from "../../../kube/controller/run-queue.ts";
 import { DONE, type Outcome, WorkQueue } from "../../../kube/controller/workqueue.ts";
 import type { ControllerDeps } from "../controller.ts";
-import { type BlockDemand, countDemand } from "./demand.ts";
+import { countNodeNeeds, type NodeNeeds } from "./node-needs.ts";
 
 /** What changes within this time is looked at together. */
 const SOON_MS = 200;
@@ -27,7 +27,7 @@ class Blocks {
   readonly #queue: WorkQueue;
   readonly #stop = new AbortController();
   readonly #told = new Map<string, string>(); // pool/family -> the shortage that an event told of
-  #demand: BlockDemand | undefined;
+  #demand: NodeNeeds | undefined;
   #distributor: BlockDistributor | undefined;
   #shortages: readonly Shortage[] = [];
   /** Monotonic: the next pass begins no sooner. */
@@ -75,7 +75,7 @@ class Blocks {
     if (!this.#knows()) return { kind: "again", afterMs: SOON_MS };
     if (!this.#hasWork()) return this.#rest();
     const began = context.clock.monotonic();
-    this.#demand = await countDemand(this.#deps, () => context.clock.sleep(0));
+    this.#demand = await countNodeNeeds(this.#deps, () => context.clock.sleep(0));
     const ended = context.clock.monotonic();
     this.#restsUntil = ended + REST_FACTOR * (ended - began);
     if (signal.aborted) return DONE;
@@ -110,7 +110,7 @@ class Blocks {
   #facts() {
     const { cached, live } = this.#deps.inventory;
     return {
-      nodesFor: (...of: Parameters<BlockDemand["needs"]>) => this.#demand?.needs(...of) ?? [],
+      nodesFor: (...of: Parameters<NodeNeeds["needs"]>) => this.#demand?.needs(...of) ?? [],
       evidence: async ({ record: { node } }: Stored<"block">): Promise<BlockEvidence | undefined> => {
         const fenced = (await cached.fenced(node)) && (await live.fenced(node));
         return fenced ? { kind: "fenced", node } : undefined;

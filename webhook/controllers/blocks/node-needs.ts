@@ -13,7 +13,7 @@ import type { Pool } from "../../../allocator/pool/pool.ts";
 import { type ChoiceInput, choosePools } from "../../../allocator/pool/pool-choice.ts";
 import type { Informers, ObservedNode, ObservedPod } from "../../cluster-state/informers.ts";
 
-export interface DemandSource {
+export interface NodeNeedsSource {
   readonly mirror: Pick<RecordCache, "pools" | "poolOf" | "blocks" | "claimsOfPod">;
   readonly watches: {
     readonly pods: Pick<Informers["pods"], "all">;
@@ -26,7 +26,7 @@ export interface DemandSource {
 const SLICE = 500;
 
 /** How many addresses of each pool with blocks the nodes' pods need, as of one moment. */
-export class BlockDemand {
+export class NodeNeeds {
   readonly #counts = new Map<string, Map<string, number>>(); // pool/family -> node -> addresses
   readonly #nodes: readonly ObservedNode[];
 
@@ -64,9 +64,9 @@ export class BlockDemand {
  * Counts demand twice, and the larger counts: pods by the addresses that they have, and before they have any by the choice that
  * the agent makes too; and what agents said is used, which knows of networks that name pools, and of pods that a label selects.
  */
-export async function countDemand(source: DemandSource, rest: () => Promise<void>): Promise<BlockDemand> {
+export async function countNodeNeeds(source: NodeNeedsSource, rest: () => Promise<void>): Promise<NodeNeeds> {
   const { pods, nodes } = source.watches;
-  const demand = new BlockDemand(valuesOf(nodes.all()));
+  const demand = new NodeNeeds(valuesOf(nodes.all()));
   const pools = source.mirror.pools().filter(({ spec }) => spec.blockSize !== undefined);
   let n = 0;
   for (const pod of [...valuesOf(pods.all())]) {
@@ -83,7 +83,7 @@ export async function countDemand(source: DemandSource, rest: () => Promise<void
 
 /** The pools with blocks whose addresses the pod has; until it has any, those that it will be served from. */
 function homesOf(
-  source: DemandSource,
+  source: NodeNeedsSource,
   pools: readonly Pool[],
   pod: ObservedPod,
 ): readonly (readonly [Pool, Family])[] {
@@ -105,7 +105,7 @@ function homesOf(
 }
 
 /** Where the pod's agent will serve it from, so far as is known here. */
-function choiceOf({ watches }: DemandSource, pools: readonly Pool[], pod: ObservedPod) {
+function choiceOf({ watches }: NodeNeedsSource, pools: readonly Pool[], pod: ObservedPod) {
   const node = watches.nodes.get(pod.node);
   const namespace = watches.namespaces.get(pod.namespace);
   if (node === undefined || namespace === undefined) return undefined;
@@ -139,7 +139,7 @@ function mayBeSelected(pools: readonly Pool[], { namespaceLabels, nodeLabels }: 
 
 function usedByNode({
   mirror,
-}: DemandSource): Iterable<readonly [readonly [string, Family, string], number]> {
+}: NodeNeedsSource): Iterable<readonly [readonly [string, Family, string], number]> {
   const sums = new Map<string, readonly [readonly [string, Family, string], number]>(); // pool/family/node -> used
   for (const { record } of mirror.blocks()) {
     const cidr = parseCidr(record.cidr);

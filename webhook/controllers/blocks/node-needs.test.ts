@@ -6,7 +6,7 @@ import type { PoolRecord, PoolSpec } from "../../../allocator/pool/pool.ts";
 import { bindingTo, claimRecord, poolRecord } from "../../../test/support/fixtures.ts";
 import { openWorld } from "../../../test/support/world.ts";
 import { namespaceFacts, observedNode, observedPod } from "../../cluster-state/projections.ts";
-import { countDemand } from "./demand.ts";
+import { countNodeNeeds } from "./node-needs.ts";
 
 interface Scene {
   readonly pools: readonly PoolRecord[];
@@ -48,7 +48,7 @@ async function needs(scene: Scene): Promise<Record<string, string>> {
   const nodes = Object.entries(scene.nodes ?? { a: {}, b: {} });
   const pods = Object.entries(scene.pods ?? {});
   let rests = 0;
-  const demand = await countDemand(
+  const demand = await countNodeNeeds(
     {
       mirror: world.mirror,
       watches: {

@@ -1,0 +1,175 @@
+// SPDX-License-Identifier: Apache-2.0
+// On one host a pod is created, changed and ends by its reviews: no API server keeps it.
+
+import { isRefusal, type Refusal, refuse } from "../../allocator/base/errors.ts";
+import type { Context } from "../../allocator/cache/context.ts";
+import { admissionAnswerOf, settlePod } from "../../allocator/demand/admitted-pod.ts";
+import { bind, isSame } from "../../allocator/lifecycle/bind.ts";
+import { ASSIGNED_CLAIM, ASSIGNED_TOKEN } from "../../allocator/manifest/annotations.ts";
+import { type KubeObject, podMetadata } from "../../allocator/manifest/kubernetes-object.ts";
+import { claimKey, isReserved } from "../../allocator/model/claim.ts";
+import { retryOnConflict } from "../../allocator/store/retry-on-conflict.ts";
+import {
+  type AdmissionRequest,
+  type AdmissionResponse,
+  allowed,
+  denied,
+  type Operation,
+} from "../review/admission-review.ts";
+import { type AdmissionContext, expectKind, type ObjectStore, objectOf } from "./admission-context.ts";
+import { admitForeign } from "./foreign-requests.ts";
+import { beforeOf } from "./own-keys.ts";
+import { changed, missingClaim } from "./pod-rules.ts";
+
+export async function reviewEmbeddedPod(
+  admission: AdmissionContext,
+  objects: ObjectStore,
+  request: AdmissionRequest,
+): Promise<AdmissionResponse> {
+  if (request.operation === "DELETE") return await onPodDeleted(admission, objects, request);
+  const pod = objectOf(request, "object");
+  if (isRefusal(pod)) return denied(request.uid, pod);
+  const wrong =
+    expectKind(pod, ["Pod"]) ??
+    asChanged(request, pod, admission.calico) ??
+    // a rehearsal gives the pod no claim
+    (request.dryRun && request.operation === "CREATE" ? undefined : await missingClaim(admission, pod));
+  if (wrong !== undefined) return denied(request.uid, wrong);
+  const there = await anotherOf(admission, request.operation, pod);
+  if (there !== undefined) return denied(request.uid, there, 409);
+  const told = admitForeign(admission, request, pod);
+  if (request.dryRun || !told.allowed) return told;
+  const refusal =
+    (await bindByToken(admission, pod)) ?? (await keepPod(admission, objects, request.operation, pod));
+  return refusal === undefined ? told : denied(request.uid, refusal);
+}
+
+function asChanged(
+  request: AdmissionRequest,
+  pod: KubeObject,
+  calico: AdmissionContext["calico"],
+): Refusal | undefined {
+  const before = beforeOf(request);
+  return before && changed(before, pod, calico);
+}
+
+/** As an API server says of a second pod of a name; here nobody else does. */
+async function anotherOf(
+  { inventory }: AdmissionContext,
+  operation: Operation,
+  { metadata: { namespace, name, uid } }: KubeObject,
+): Promise<Refusal | undefined> {
+  const there = operation === "CREATE" ? await inventory.pod(namespace, name) : undefined;
+  if (there === undefined || there.uid === uid) return undefined;
+  const words = `pod ${namespace}/${name} exists already; delete it first`;
+  return refuse("OBJECT_INVALID", words, { namespace, pod: name });
+}
+
+async function keepPod(
+  admission: AdmissionContext,
+  objects: ObjectStore,
+  operation: Operation,
+  pod: KubeObject,
+): Promise<Refusal | undefined> {
+  const { context, inventory } = admission;
+  await objects.keep(pod);
+  if (operation !== "CREATE") return undefined;
+  const { namespace, uid } = pod.metadata;
+  const origin = { ...podMetadata(pod, namespace), uid };
+  const lost = (await settlePod(context, inventory, origin)) ?? (await confirmClaim(context, pod));
+  // another one that came first is not this review's to take away
+  const own = lost !== undefined && (await anotherOf(admission, operation, pod)) === undefined;
+  if (own) await objects.forget("Pod", namespace, pod.metadata.name);
+  return lost;
+}
+
+/** Finds the claim that is held for the pod, and tells it the pod's name. */
+async function bindByToken(admission: AdmissionContext, pod: KubeObject): Promise<Refusal | undefined> {
+  const { namespace, name, uid, annotations } = pod.metadata;
+  const claim = annotations[ASSIGNED_CLAIM];
+  const token = annotations[ASSIGNED_TOKEN];
+  if (claim === undefined || token === undefined) return undefined;
+  const target = { name, uid, token, node: "" };
+  const met = await bind(admission.context, claimKey({ namespace, name: claim }), target, async () => ({
+    fenced: false,
+    holdExpired: false,
+  }));
+  return isRefusal(met) ? met : undefined;
+}
+
+async function onPodDeleted(
+  admission: AdmissionContext,
+  objects: ObjectStore,
+  request: AdmissionRequest,
+): Promise<AdmissionResponse> {
+  const pod = objectOf(request, "oldObject");
+  const { namespace, name } = isRefusal(pod) ? request : pod.metadata;
+  if (request.dryRun) return allowed(request.uid);
+  await objects.forget("Pod", namespace, name);
+  suspectClaimsOf(admission, namespace, name);
+  return allowed(request.uid);
+}
+
+/**
+ * Makes sure that the claim of a pod which was just kept is still there. Between its two reviews the pod existed for
+ * nobody, and the claim of its predecessor may have been let go, or changed for another pod of the name. The pod is kept first and its claim written after;
+ * a garbage collector reads the claim, then the pods, then compares and sets: one of the two notices the other.
+ * Throws REVISION_CONFLICT when the claim keeps changing.
+ */
+async function confirmClaim(
+  { store, clock }: Pick<Context, "store" | "clock">,
+  { metadata }: KubeObject,
+): Promise<Refusal | undefined> {
+  const { namespace, name, annotations } = metadata;
+  // Whoever has a token met the claim by it.
+  if (annotations[ASSIGNED_CLAIM] !== name || annotations[ASSIGNED_TOKEN] !== undefined) return undefined;
+  const key = claimKey({ namespace, name });
+  const change = { kind: "claim", key, doing: "its pod was admitted" } as const;
+  return await retryOnConflict(store, change, async (seen) => {
+    if (seen === undefined || !isReserved(seen.record)) return released(key);
+    const told = admissionAnswerOf(annotations)?.addresses ?? [];
+    if (!isSame(told, seen.record.addresses)) return movedOn(key, seen.record.addresses, told);
+    const next = { ...seen.record, admittedAt: clock.now() };
+    const { kind } = await store.replace("claim", seen, next);
+    return kind === "replaced" ? undefined : kind;
+  });
+}
+
+/** It asks for nothing itself, and what its claim has was changed by another pod of the name. */
+function movedOn(key: string, has: readonly string[], told: readonly string[]): Refusal {
+  const words = `claim ${key} holds ${has.join(", ")} now, and this pod was given ${told.join(", ")} while another one of its name was on its way; create it again`;
+  return refuse("CLAIM_CHANGED", words, { claim: key, address: told.join(",") });
+}
+
+function released(key: string): Refusal {
+  const words = `claim ${key} was let go with the pod that had it, while this one was on its way; create the pod again`;
+  return refuse("CLAIM_RELEASING", words, { claim: key });
+}
+
+/** On the embedded stack this is where it is heard that a pod has ended while its object stays. */
+export async function statusSeen(
+  admission: AdmissionContext,
+  request: AdmissionRequest,
+): Promise<AdmissionResponse> {
+  const { embedded } = admission;
+  const isReport = request.subResource === "status" && request.operation === "UPDATE" && !request.dryRun;
+  if (embedded === undefined || !isReport) return allowed(request.uid);
+  const pod = objectOf(request, "object");
+  if (isRefusal(pod)) return denied(request.uid, pod);
+  const wrong = expectKind(pod, ["Pod"]);
+  if (wrong !== undefined) return denied(request.uid, wrong);
+  const { namespace, name, uid } = pod.metadata;
+  const there = await admission.inventory.pod(namespace, name);
+  if (there?.uid !== uid) return allowed(request.uid);
+  await embedded.keep(pod);
+  suspectClaimsOf(admission, namespace, name);
+  return allowed(request.uid);
+}
+
+/** Its pod is gone, or has ended. */
+function suspectClaimsOf(admission: AdmissionContext, namespace: string, name: string): void {
+  for (const { record } of admission.context.view.claims()) {
+    const its = record.namespace === namespace && (record.name === name || record.binding?.podName === name);
+    if (its) admission.suspect(record);
+  }
+}
