@@ -11,13 +11,14 @@ export type Held = Readonly<Record<Family, number>>;
 
 const NONE: Held = { IPv4: 0, IPv6: 0 };
 
-/** Which addresses are reserved, or in a node's block, and so not to be picked; and how many of them each namespace holds. */
+/** Which addresses are reserved, or in a node's block, and so not to be picked; and how many of them each namespace holds or lets cool. */
 export class AddressUse {
   readonly #pools: PoolIndex;
   readonly #blocks: BlockIndex;
   readonly reservations = new Map<string, Stored<"reservation">>(); // address -> reservation
   readonly #unpickable = new Map<string, IntervalSet>(); // pool/family -> numbers not to pick
   readonly #held = new Map<string, Held>(); // pool/namespace -> addresses
+  readonly #cooling = new Map<string, Held>(); // pool/namespace -> addresses
 
   constructor(pools: PoolIndex, blocks: BlockIndex) {
     this.#pools = pools;
@@ -26,6 +27,10 @@ export class AddressUse {
 
   held(pool: string, namespace: string): Held {
     return this.#held.get(`${pool}/${namespace}`) ?? NONE;
+  }
+
+  cooling(pool: string, namespace: string): Held {
+    return this.#cooling.get(`${pool}/${namespace}`) ?? NONE;
   }
 
   unpickable(pool: Pool, family: Family): IntervalSet {
@@ -50,18 +55,18 @@ export class AddressUse {
   }
 
   addReservation(stored: Stored<"reservation">): void {
-    const { address, pool, claim, releasedAt } = stored.record;
+    const { address } = stored.record;
     this.reservations.set(stored.key, stored);
-    if (releasedAt === undefined) this.#count(`${pool}/${claim.namespace}`, familyOf(address), 1);
+    this.#count(stored, 1);
     for (const { runs } of this.#runsOf(address)) runs.add(toNumber(address));
   }
 
   dropReservation(key: string): void {
     const stored = this.reservations.get(key);
     if (stored === undefined) return;
-    const { address, pool, claim, releasedAt } = stored.record;
+    const { address } = stored.record;
     this.reservations.delete(key);
-    if (releasedAt === undefined) this.#count(`${pool}/${claim.namespace}`, familyOf(address), -1);
+    this.#count(stored, -1);
     for (const { pool: home, runs } of this.#runsOf(address)) {
       if (classify(home, address) === "open" && this.#blocks.owning(home.name, address) === undefined)
         runs.remove(toNumber(address));
@@ -96,10 +101,13 @@ export class AddressUse {
     });
   }
 
-  #count(key: string, family: Family, by: number): void {
-    const before = this.#held.get(key) ?? NONE;
+  #count({ record: { address, pool, claim, releasedAt } }: Stored<"reservation">, by: number): void {
+    const counts = releasedAt === undefined ? this.#held : this.#cooling;
+    const key = `${pool}/${claim.namespace}`;
+    const family = familyOf(address);
+    const before = counts.get(key) ?? NONE;
     const next = { ...before, [family]: before[family] + by };
-    if (next.IPv4 + next.IPv6 === 0) this.#held.delete(key);
-    else this.#held.set(key, next);
+    if (next.IPv4 + next.IPv6 === 0) counts.delete(key);
+    else counts.set(key, next);
   }
 }

@@ -187,10 +187,12 @@ describe("counts", () => {
       reservationRecord("10.0.0.5", bank),
     );
     assert.deepEqual([held(cache, "db", "shop"), held(cache, "db", "bank")], [0, 2]);
+    assert.deepEqual([cache.cooling("db", "shop").IPv4, cache.cooling("db", "bank").IPv4], [1, 0]);
     cache.apply("reservation", { type: "gone", key: "10.0.0.4" });
     cache.apply("reservation", { type: "gone", key: "10.0.0.5" });
     cache.apply("reservation", { type: "gone", key: "10.0.0.5" });
     assert.deepEqual([held(cache, "db", "shop"), held(cache, "db", "bank")], [0, 1]);
+    assert.equal(cache.cooling("db", "shop").IPv4, 0);
   });
 
   it("leaves to a node what its block has, but for the holes", () => {
@@ -286,7 +288,9 @@ function told(view: RecordCache): unknown {
   return {
     pools: view.pools().map(({ name, spec }) => ({ name, spec, pickable: pickable(view, name) })),
     reservations: [...view.reservations()].sort(byKey),
-    held: ["tiny", "twin"].flatMap((pool) => ["shop", "bank"].map((namespace) => view.held(pool, namespace))),
+    use: ["tiny", "twin"].flatMap((pool) =>
+      ["shop", "bank"].map((namespace) => [view.held(pool, namespace), view.cooling(pool, namespace)]),
+    ),
     blocks: BLOCKS.map((cidr) => view.block(cidr)),
     homes: ADDRESSES.map((address) => [toNumber(address), view.poolOf(address)?.name]),
   };

@@ -140,6 +140,10 @@ export class RecordCache implements RecordReader {
     return this.#use.held(pool, namespace);
   }
 
+  cooling(pool: string, namespace: string): Held {
+    return this.#use.cooling(pool, namespace);
+  }
+
   inOrder(): boolean {
     return this.#synced.has("reservation") && !this.#stale.has("reservation");
   }

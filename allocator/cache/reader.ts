@@ -29,6 +29,8 @@ export interface RecordReader {
   unpickable(pool: Pool, family: Family): IntervalSet;
   /** Addresses of the pool that claims of the namespace hold. */
   held(pool: string, namespace: string): Readonly<Record<Family, number>>;
+  /** Those that cool after claims of the namespace, as long as their records are there: nobody else can have them. */
+  cooling(pool: string, namespace: string): Readonly<Record<Family, number>>;
   /**
    * Whether a reservation that is shown proves that all which were written before it are known: so it is as long as changes
    * come in their order, and not while everything is listed anew. Absent: nobody knows.

@@ -103,7 +103,7 @@ describe("preview", () => {
     }, async () => {
       await using world = await openWorld({ pools: POOLS, seed });
       const seen = new Map<string, number>(); // outcome -> how often
-      for (let n = 0; n < 150; n++) {
+      for (let n = 0; n < 300; n++) {
         await disturb(world, world.random);
         const allocation = anyAllocation(world, world.random);
         const said = await foreseen(world, allocation);

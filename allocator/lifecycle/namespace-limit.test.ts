@@ -10,6 +10,7 @@ import { isRefusal } from "../base/errors.ts";
 import { noopLogger } from "../base/ports.ts";
 import { RecordCache } from "../cache/cache.ts";
 import type { Context } from "../cache/context.ts";
+import { release } from "./release.ts";
 import { reserve } from "./reserve.ts";
 
 const LIMIT = 2;
@@ -90,6 +91,70 @@ describe("limits.perNamespace", () => {
     const held = await heldIn(world, "shop");
     assert.ok(held <= 30, `${held} addresses at a limit of 30`);
     assert.equal(got.filter((each) => !isRefusal(each)).length, held - 24);
+  });
+
+  it("bounds what cools as well, however fast a namespace makes and deletes pods, in several processes at once", async () => {
+    const limit = 4;
+    await using world = await openWorld({
+      pools: [poolRecord("web", "10.30.0.0/26", { limits: { perNamespace: limit } })],
+    });
+    const clock = { now: () => NOW, monotonic: () => 0, sleep: async () => void (await nextTurn()) };
+    const contexts = [1, 2, 3].map((seed) => ({ ...world.another(seed), clock }));
+    const refused: string[] = [];
+    const churn = async (context: Context, name: string) => {
+      const got = await reserve(context, podAllocation(world, name, { pools: ["web"] }), "pod");
+      if (isRefusal(got)) refused.push(got.message);
+      else await release(context, got.claim);
+    };
+    for (let round = 0; round < 10; round++) {
+      await Promise.all(contexts.map((context, n) => churn(context, `p-${round}-${n}`)));
+      const used = (await world.all("reservation")).length;
+      assert.ok(used <= 2 * limit, `${used} addresses are held and cool at a limit of ${limit}`);
+    }
+    await world.settle();
+    for (let n = 0; n < 2 * limit; n++) {
+      await churn(world.context, `late-${n}`);
+      await world.settle();
+    }
+    assert.equal((await world.all("reservation")).length, 2 * limit, "all pods may be replaced at once");
+    assert.match(
+      refused.at(-1) ?? "",
+      /^namespace shop holds 0 addresses of pool "web", .* 8, .* and 8 more cool after their release; /,
+    );
+    const other = podAllocation(world, "a", { pools: ["web"] }, "bank");
+    assert.equal((await reserve(world.context, other, "pod")).kind, "reserved");
+    const [cooling] = await world.all("reservation");
+    assert.ok(cooling);
+    const { claim, address } = cooling.record;
+    const again = podAllocation(world, claim.name, entries(address));
+    assert.equal(
+      (await reserve(world.context, again, "pod")).kind,
+      "reserved",
+      "what is its own is counted once",
+    );
+  });
+
+  it("counts what a view that is behind shows as held, when its claim is gone", async () => {
+    await using world = await openWorld({ pools: [LIMITED] });
+    const [behind] = blind(world, 1);
+    assert.ok(behind);
+    for (const name of ["a", "b", "c", "d"]) {
+      const ask = podAllocation(world, name, { pools: ["web"], families: ["IPv4"] });
+      const got = await reserve(world.context, ask, "pod");
+      assert.ok(!isRefusal(got));
+      await world.settle();
+      for (const stored of world.mirror.reservations())
+        (behind.view as RecordCache).apply("reservation", { type: "put", stored });
+      await release(world.context, got.claim);
+      await world.settle();
+    }
+    const got = await reserve(
+      behind,
+      podAllocation(world, "e", { pools: ["web"], families: ["IPv4"] }),
+      "pod",
+    );
+    assert.equal(isRefusal(got) && got.code, "LIMIT_REACHED");
+    assert.equal((await world.all("reservation")).length, 4);
   });
 
   it("costs no list where a pool has none, or none that is near", async () => {

@@ -3,12 +3,12 @@
 import type { Refusal } from "../base/errors.ts";
 import type { Context } from "../cache/context.ts";
 import type { RecordReader } from "../cache/reader.ts";
-import { type Address, type Family, familyOf } from "../ip/address.ts";
+import type { Address } from "../ip/address.ts";
 import { type Claim, isBound } from "../model/claim.ts";
 import { isHeldBy } from "../model/reservation.ts";
 import type { AddressConstraints } from "../planning/address-plan.ts";
 import { countFamilies, limitReached } from "../planning/eligibility.ts";
-import { type Bound, type ByFamily, countedBy } from "../pool/namespace-bounds.ts";
+import { type Bound, roomWithin, type Use } from "../pool/namespace-bounds.ts";
 import { type Pool, poolOf } from "../pool/pool.ts";
 import type { Stored } from "../store/store.ts";
 import type { Acquired } from "./acquire.ts";
@@ -49,7 +49,11 @@ function servers(view: RecordReader, { entry, pools }: AddressConstraints): read
 
 /** How many more the bound allows, by the view. */
 function room(view: RecordReader, pool: Pool, namespace: string, bound: Bound): number {
-  return bound.most - countedBy(bound, view.held(pool.name, namespace));
+  return roomWithin(bound, useOf(view, pool, namespace));
+}
+
+function useOf(view: RecordReader, { name }: Pool, namespace: string): Use {
+  return { held: view.held(name, namespace), cooling: view.cooling(name, namespace) };
 }
 
 function isCounted(view: RecordReader, pool: Pool, namespace: string): boolean {
@@ -77,10 +81,31 @@ export async function quotaExceededNow(
   if (limited.length === 0 || (await isWithin(context, claim, { limited, took }))) return undefined;
   const others = await heldByOthers(context, claim);
   for (const pool of limited) {
-    const refusal = limitReached(pool, namespace, others.get(pool) ?? {}, countFamilies(own.get(pool) ?? []));
+    const held = others.get(pool) ?? [];
+    const cooling = countFamilies(coolingBeside(view, claim, { pool, held: new Set(held) }));
+    const use = { held: countFamilies(held), cooling };
+    const refusal = limitReached(pool, namespace, use, { more: countFamilies(own.get(pool) ?? []) });
     if (refusal !== undefined) return refusal;
   }
   return undefined;
+}
+
+/**
+ * What the namespace keeps from others beside what claims hold: it cools, or is shown as it was before it did. To read all
+ * reservations anew would cost more than the few that a view which is behind has not heard of.
+ */
+function coolingBeside(
+  view: RecordReader,
+  { namespace, addresses }: Claim,
+  of: { readonly pool: Pool; readonly held: ReadonlySet<Address> },
+): Address[] {
+  const cooling: Address[] = [];
+  for (const { record } of view.reservations()) {
+    const { address, pool, claim } = record;
+    if (pool !== of.pool.name || claim.namespace !== namespace) continue;
+    if (!of.held.has(address) && !addresses.includes(address)) cooling.push(address);
+  }
+  return cooling;
 }
 
 /** By the view, once it shows what was taken and thereby all that was taken before. */
@@ -98,21 +123,22 @@ async function isWithin(
     if (view.inOrder === undefined || clock.monotonic() >= until) return false;
     await clock.sleep(POLL_MS);
   }
-  return limited.every(({ name, bounds }) => {
-    const held = view.held(name, namespace);
-    return bounds.every((bound) => countedBy(bound, held) <= bound.most);
+  return limited.every((pool) => {
+    const use = useOf(view, pool, namespace);
+    return pool.bounds.every((bound) => roomWithin(bound, use) >= 0);
   });
 }
 
-async function heldByOthers({ view, store }: Context, claim: Claim): Promise<ReadonlyMap<Pool, ByFamily>> {
-  const held = new Map<Pool, Record<Family, number>>();
+async function heldByOthers(
+  { view, store }: Context,
+  claim: Claim,
+): Promise<ReadonlyMap<Pool, readonly Address[]>> {
+  const held = new Map<Pool, Address[]>();
   for await (const { record } of store.list("claim", claim.namespace)) {
     const { namespace, name, releasing } = record;
     if (namespace !== claim.namespace || name === claim.name || releasing === true) continue;
     for (const [pool, addresses] of byPool(view, record)) {
-      const counts = held.get(pool) ?? { IPv4: 0, IPv6: 0 };
-      for (const address of addresses) counts[familyOf(address)]++;
-      held.set(pool, counts);
+      held.set(pool, [...(held.get(pool) ?? []), ...addresses]);
     }
   }
   return held;

@@ -30,6 +30,7 @@ function counted(view: RecordReader): { view: RecordReader; steps: () => number 
     claims: () => view.claims(),
     reservations: () => view.reservations(),
     held: (pool, namespace) => view.held(pool, namespace),
+    cooling: (pool, namespace) => view.cooling(pool, namespace),
     unpickable: (pool, family) => {
       const runs = view.unpickable(pool, family);
       const nextFree = (from: bigint, to: bigint) => {

@@ -5,7 +5,7 @@ import type { RecordReader } from "../cache/reader.ts";
 import { type Address, type Family, familyOf, fromNumber } from "../ip/address.ts";
 import { pickFree, startOffset } from "../ip/free-address.ts";
 import type { AddressEntry } from "../model/address-request.ts";
-import { isPredecessor } from "../model/claim.ts";
+import { claimKey, isPredecessor } from "../model/claim.ts";
 import type { ByFamily } from "../pool/namespace-bounds.ts";
 import { familiesOf, intervalsOf, type Pool } from "../pool/pool.ts";
 import { routedApart, withCommonNodes } from "./common-nodes.ts";
@@ -93,7 +93,10 @@ function planExact(view: RecordReader, ask: AddressConstraints, entry: AddressEn
   }
   const counted = [...(ask.holds ?? []), ...goingOver(view, ask, entry)];
   if (familyPlans.length === 0) return { kind: "take", keep, familyPlans };
-  const why = beyondLimits(view, { ...ask, holds: counted }, wanted) ?? routedApart(view, ask, entry);
+  const takesAgain = coolingAfter(view, ask, entry);
+  const drops = ask.holds?.filter((address) => !entry.includes(address)) ?? [];
+  const limited = { ...ask, holds: counted, takesAgain, drops };
+  const why = beyondLimits(view, limited, wanted) ?? routedApart(view, ask, entry);
   return why ?? { kind: "take", keep, familyPlans };
 }
 
@@ -105,8 +108,17 @@ function elsewhere(pool: Pool, { nodes, namespace }: AddressConstraints): Refusa
 function goingOver(view: RecordReader, ask: AddressConstraints, entry: AddressEntry): Address[] {
   if (ask.takesOver === undefined) return [];
   return entry.filter((address) => {
-    const holder = view.reservation(address)?.record.claim;
-    return holder !== undefined && isPredecessor(holder, ask, ask.takesOver);
+    const { claim, releasedAt } = view.reservation(address)?.record ?? {};
+    return claim !== undefined && releasedAt === undefined && isPredecessor(claim, ask, ask.takesOver);
+  });
+}
+
+/** What cools after a claim of this name, or after the one that it takes over from. */
+function coolingAfter(view: RecordReader, ask: AddressConstraints, entry: AddressEntry): Address[] {
+  return entry.filter((address) => {
+    const { claim, releasedAt } = view.reservation(address)?.record ?? {};
+    if (claim === undefined || releasedAt === undefined) return false;
+    return claimKey(claim) === claimKey(ask) || isPredecessor(claim, ask, ask.takesOver);
   });
 }
 
@@ -181,12 +193,13 @@ function planAny(view: RecordReader, ask: AddressConstraints): Plan | Refusal {
   );
   const sources = withCommonNodes(view, ask, all, { families, keep });
   if (isRefusal(sources)) return sources;
+  const drops = (ask.holds ?? []).filter((address) => !keep.includes(address));
   const familyPlans: FamilyPlan[] = [];
   const counted = new Map<Pool, ByFamily>(); // pool -> addresses of it that are kept or that earlier families may take
   for (const address of keep) count(counted, view.poolOf(address), familyOf(address));
   for (const family of families) {
     if (keep.some((address) => familyOf(address) === family)) continue;
-    const familyPlan = planFamily(view, ask, family, { sources, counted });
+    const familyPlan = planFamily(view, { ...ask, drops }, family, { sources, counted });
     if (isRefusal(familyPlan)) return familyPlan;
     if (familyPlan !== undefined) familyPlans.push(familyPlan);
   }

@@ -208,6 +208,25 @@ describe("limits", () => {
     assert.equal(served(viewOf({ pools, reservations: held(2) }), { entry }), reached(2, 3));
   });
 
+  it("count what cools with what is held, up to twice as much as one namespace may hold", () => {
+    const cooled = (n: number) =>
+      held(5)
+        .slice(5 - n)
+        .map((record) => ({ ...record, releasedAt: 1 }));
+    const limitedTo2 = (holds: number, cools: number) =>
+      viewOf({
+        pools: [six("a", 1, { limits: { perNamespace: 2 } })],
+        reservations: [...held(holds), ...cooled(cools)],
+      });
+    const words =
+      'LIMIT_REACHED: namespace shop holds 1 addresses of pool "a", which allows one namespace twice its limits.perNamespace, 4, with those that cool, and 3 more cool after their release; try again when they have cooled';
+    assert.equal(served(limitedTo2(1, 2)), "a");
+    assert.equal(served(limitedTo2(1, 3)), words);
+    assert.equal(served(limitedTo2(1, 3), { namespace: "bank" }), "a");
+    const again = { name: "other", entry: addrs("10.1.0.5") };
+    assert.equal(served(limitedTo2(1, 3), { ...again, name: "another" }), words);
+  });
+
   it("do not count what the identity has itself", () => {
     const view = limited(2, 2);
     assert.equal(served(view, { holds: addrs("10.1.0.1") }), "10.1.0.1");

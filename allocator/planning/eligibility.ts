@@ -6,7 +6,7 @@ import type { RecordReader } from "../cache/reader.ts";
 import { type Address, familyOf } from "../ip/address.ts";
 import type { PodNodes } from "../model/node-terms.ts";
 import { type LabelSelector, matches } from "../pool/label-selector.ts";
-import { type Bound, type ByFamily, countedBy } from "../pool/namespace-bounds.ts";
+import { type Bound, type ByFamily, countedBy, mostWithCooling, type Use } from "../pool/namespace-bounds.ts";
 import type { Pool } from "../pool/pool.ts";
 import { isOnNetwork, otherNetwork } from "../pool/pool-networks.ts";
 import { quoted } from "./refusal-messages.ts";
@@ -24,6 +24,10 @@ export interface EligibilityInput {
   readonly usable?: ReadonlySet<string>;
   /** What the identity's claim holds already: kept where it still fits, and not counted against limits. */
   readonly holds?: readonly Address[];
+  /** What cools after its own release, and would be its again: it is counted already. */
+  readonly takesAgain?: readonly Address[];
+  /** Of what it holds, what would cool then. */
+  readonly drops?: readonly Address[];
 }
 
 /**
@@ -88,30 +92,52 @@ function otherNamespace(
 export function quotaExceeded(
   view: RecordReader,
   pool: Pool,
-  { namespace, holds = [] }: EligibilityInput,
+  { namespace, holds = [], takesAgain = [], drops = [] }: EligibilityInput,
   wanted: ByFamily,
 ): Refusal | undefined {
   if (pool.bounds.length === 0) return undefined;
+  const countIn = (addresses: readonly Address[]) =>
+    countFamilies(addresses.filter((address) => view.reservation(address)?.record.pool === pool.name));
   const held = view.held(pool.name, namespace);
-  const own = countFamilies(holds.filter((address) => view.reservation(address)?.record.pool === pool.name));
-  return limitReached(pool, namespace, held, {
-    IPv4: (wanted.IPv4 ?? 0) - (own.IPv4 ?? 0),
-    IPv6: (wanted.IPv6 ?? 0) - (own.IPv6 ?? 0),
-  });
+  const cooling = without(view.cooling(pool.name, namespace), countIn(takesAgain));
+  const more = without(wanted, countIn(holds));
+  return limitReached(pool, namespace, { held, cooling }, { more, drops: countIn(drops) });
 }
 
-/** Why the namespace, which holds so many addresses of the pool, may not have so many more. */
+function without(some: ByFamily, others: ByFamily): ByFamily {
+  return { IPv4: (some.IPv4 ?? 0) - (others.IPv4 ?? 0), IPv6: (some.IPv6 ?? 0) - (others.IPv6 ?? 0) };
+}
+
+/** Why the namespace, which has so many addresses of the pool, may not have so many more while others that it has go on to cool. */
 export function limitReached(
   pool: Pool,
   namespace: string,
-  held: ByFamily,
-  more: ByFamily,
+  { held, cooling }: Use,
+  { more, drops = {} }: { readonly more: ByFamily; readonly drops?: ByFamily },
 ): Refusal | undefined {
   for (const bound of pool.bounds) {
-    const [has, wants] = [countedBy(bound, held), countedBy(bound, more)];
+    const [has, cools, wants] = [countedBy(bound, held), countedBy(bound, cooling), countedBy(bound, more)];
     if (wants > 0 && has + wants > bound.most) return reached(pool, namespace, bound, has);
+    const takes = wants + countedBy(bound, drops);
+    if (takes > 0 && has + cools + takes > mostWithCooling(bound))
+      return stillCooling(pool, namespace, bound, { has, cools });
   }
   return undefined;
+}
+
+/** The words for a namespace that is within its limit but for what it has let go of a moment ago. */
+function stillCooling(
+  { name }: Pool,
+  namespace: string,
+  bound: Bound,
+  { has, cools }: { readonly has: number; readonly cools: number },
+): Refusal {
+  const which =
+    bound.kind === "said"
+      ? `which allows one namespace twice its limits.perNamespace, ${mostWithCooling(bound)}, with those that cool`
+      : `which leaves ${bound.size - bound.most} of ${bound.size} ${bound.family} addresses to other namespaces`;
+  const words = `namespace ${namespace} holds ${has} addresses of pool ${quoted(name)}, ${which}, and ${cools} more cool after their release; try again when they have cooled`;
+  return refuse("LIMIT_REACHED", words, { pool: name, namespace });
 }
 
 function reached({ name }: Pool, namespace: string, bound: Bound, held: number): Refusal {

@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import { granted, poolRecord } from "../../test/support/fixtures.ts";
-import { type Bound, countedBy } from "./namespace-bounds.ts";
+import { type Bound, countedBy, roomWithin } from "./namespace-bounds.ts";
 import { parsePool } from "./pool.ts";
 import type { PoolSpec } from "./pool-spec.ts";
 
@@ -55,5 +55,16 @@ describe("what one namespace may have of a pool", () => {
     assert.equal(countedBy({ kind: "said", most: 9 }, counts), 5);
     assert.equal(countedBy({ kind: "share", most: 9, family: "IPv6", size: 10 }, counts), 3);
     assert.equal(countedBy({ kind: "share", most: 9, family: "IPv4", size: 10 }, {}), 0);
+  });
+
+  it("leave room for what cools: as much again of what is said, and nothing more of a share", () => {
+    const said = { kind: "said", most: 5 } as const;
+    const share = { kind: "share", most: 9, family: "IPv4", size: 10 } as const;
+    const use = (held: number, cooling: number) => ({ held: { IPv4: held }, cooling: { IPv4: cooling } });
+    assert.deepEqual(
+      [roomWithin(said, use(3, 5)), roomWithin(said, use(3, 6)), roomWithin(said, use(0, 10))],
+      [2, 1, 0],
+    );
+    assert.deepEqual([roomWithin(share, use(3, 5)), roomWithin(share, use(3, 6))], [1, 0]);
   });
 });

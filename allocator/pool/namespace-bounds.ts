@@ -50,3 +50,23 @@ export function countedBy(bound: Bound, { IPv4 = 0, IPv6 = 0 }: ByFamily): numbe
   if (bound.kind === "said") return IPv4 + IPv6;
   return bound.family === "IPv4" ? IPv4 : IPv6;
 }
+
+/** What a namespace keeps from others: what its claims hold, and what cools after their release until the record is gone. */
+export interface Use {
+  readonly held: ByFamily;
+  readonly cooling: ByFamily;
+}
+
+/**
+ * The most that may be held and cool together. Of a limit that the author says twice as much: all pods of a namespace may be
+ * replaced at once, whose addresses cool beside those of their successors. What is left to others is left in any case.
+ */
+export function mostWithCooling(bound: Bound): number {
+  return bound.kind === "said" ? 2 * bound.most : bound.most;
+}
+
+/** How many more the bound allows; below 0: it is passed. */
+export function roomWithin(bound: Bound, { held, cooling }: Use): number {
+  const holds = countedBy(bound, held);
+  return Math.min(bound.most - holds, mostWithCooling(bound) - holds - countedBy(bound, cooling));
+}

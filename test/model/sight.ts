@@ -101,15 +101,21 @@ export class Sight implements RecordReader {
   }
 
   held(pool: string, namespace: string): Readonly<Record<Family, number>> {
-    const pendingClaims = this.#reservations
+    return this.#counted("held", pool, namespace);
+  }
+
+  cooling(pool: string, namespace: string): Readonly<Record<Family, number>> {
+    return this.#counted("cooling", pool, namespace);
+  }
+
+  #counted(what: "held" | "cooling", pool: string, namespace: string): Readonly<Record<Family, number>> {
+    const counted = this.#reservations
       .list("reservation")
-      .filter(
-        ({ record }) =>
-          record.pool === pool && record.claim.namespace === namespace && record.releasedAt === undefined,
-      );
-    this.#reader?.learn({ text: `held ${pendingClaims.length}` });
-    const inIPv4 = pendingClaims.filter(({ record }) => familyOf(record.address) === "IPv4").length;
-    return { IPv4: inIPv4, IPv6: pendingClaims.length - inIPv4 };
+      .filter(({ record }) => record.pool === pool && record.claim.namespace === namespace)
+      .filter(({ record }) => (record.releasedAt === undefined) === (what === "held"));
+    this.#reader?.learn({ text: `${what} ${counted.length}` });
+    const inIPv4 = counted.filter(({ record }) => familyOf(record.address) === "IPv4").length;
+    return { IPv4: inIPv4, IPv6: counted.length - inIPv4 };
   }
 
   unpickable(pool: Pool, family: Family): IntervalSet {
