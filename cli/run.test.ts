@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import assert from "node:assert/strict";
 import { readdir } from "node:fs/promises";
+import { resolve } from "node:path";
 import { describe, it } from "node:test";
 import { COMMANDS } from "./run.ts";
 import { readArguments } from "./terminal/arguments.ts";
@@ -86,6 +87,22 @@ describe("misuse", () => {
     [["reserve", "a/b/vip", "--pool", "db"], '"a/b/vip" is not of the form [NAMESPACE/]NAME'],
     [["up", "--webhook-port", "70000"], '--webhook-port "70000" is no port: 0 to 65535'],
     [["up", "--log-level", "loud"], '--log-level "loud" is none of debug, info, warn, error, silent'],
+    [
+      ["up", "--node", "Bad Node"],
+      '--node "Bad Node" is no name of a node: small letters, digits, - and ., such as node-a',
+    ],
+    [["up", "--socket", "/tmp"], '--socket "/tmp" is a folder; name a file in it, such as /tmp/agent.sock'],
+    [
+      ["up", "--socket", "x/"],
+      `--socket "x/" is a folder; name a file in it, such as ${resolve("x")}/agent.sock`,
+    ],
+    ...[["get", "pools"], ["apply", "-f", "x.yaml"], ["up"]].map(
+      (command) =>
+        [
+          [...command, "--data", "/etc/passwd"],
+          "/etc/passwd is not a folder; name a stack's data folder with --data or BERTH_DATA",
+        ] as const,
+    ),
     [["check", "now"], '"now" is one argument too many'],
     [["version", "--data", "x"], "version has no flag --data; it has --help"],
   ] as const) {

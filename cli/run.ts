@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-import { existsSync } from "node:fs";
+import { existsSync, statSync } from "node:fs";
 import { resolve } from "node:path";
 import { BerthError, messageOf } from "../allocator/base/errors.ts";
 import { nearestWord } from "../allocator/base/nearest-word.ts";
@@ -79,7 +79,7 @@ async function dispatch(argv: readonly string[], commandContext: CommandContext)
 function placed(command: Command, args: Arguments, commandContext: CommandContext): CommandContext {
   const [data, kubeconfig, context] = [args.text("data"), args.text("kubeconfig"), args.text("context")];
   const dataDir = data === undefined ? commandContext.dataDir : resolve(data);
-  if (command.flags["kubeconfig"] === undefined) return { ...commandContext, dataDir };
+  if (command.flags["kubeconfig"] === undefined) return onFolder(command, { ...commandContext, dataDir });
   const folder = { dataDir, used: () => existsSync(databaseOf(dataDir)) };
   const setting = commandContext.setting ?? NO_CLUSTER;
   const cluster = targetOf({ data, kubeconfig, context }, setting, folder);
@@ -87,9 +87,24 @@ function placed(command: Command, args: Arguments, commandContext: CommandContex
   if (unsaid) commandContext.io.stderr.write(`${printable(beside(dataDir, setting))}\n`);
   if (cluster !== undefined) return { ...commandContext, dataDir, cluster };
   const wait = args.text("wait");
-  return wait === undefined
-    ? { ...commandContext, dataDir }
-    : { ...commandContext, dataDir, waitMs: waitMsOf(wait) };
+  const waitMs = wait === undefined ? {} : { waitMs: waitMsOf(wait) };
+  return onFolder(command, { ...commandContext, dataDir, ...waitMs });
+}
+
+/** Nothing will come to be where something else than a folder is, however long one waits. */
+function onFolder({ flags }: Command, commandContext: CommandContext): CommandContext {
+  if (flags["data"] === undefined || !isOtherThanFolder(commandContext.dataDir)) return commandContext;
+  throw usageError(
+    `${commandContext.dataDir} is not a folder; name a stack's data folder with --data or BERTH_DATA`,
+  );
+}
+
+function isOtherThanFolder(path: string): boolean {
+  try {
+    return statSync(path, { throwIfNoEntry: false })?.isDirectory() === false;
+  } catch {
+    return false; // whoever opens it says why it cannot be seen
+  }
 }
 
 /** Two places may be meant, and nobody said which. */

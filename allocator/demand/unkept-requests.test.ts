@@ -226,11 +226,16 @@ describe("a ttl that a pool cuts short", () => {
   const words =
     'berth.dev/ttl=100h is longer than pool "db" keeps addresses: they are released after 48h; raise limits.retention.ttl of the pool, or ask for less';
 
+  const NOTHING =
+    "berth.dev/ttl=0s keeps no address for any time: one that is to be retained is let go at once; write a longer time, or leave it out";
+
   for (const [asked, ttl, told] of [
     [PINNED, "100h", [words]],
     [POOL, "100h", [words]],
     [POOL, "48h", []],
     [STICKY, "100h", []],
+    [STICKY, "0s", [NOTHING]],
+    [PINNED, "0", [NOTHING]],
   ] as const) {
     it(`is told of for ${Object.keys(asked)[0]} and ${ttl}: ${told.length}`, () => {
       const request = requestOf({ ...asked, "berth.dev/ttl": ttl });

@@ -43,11 +43,16 @@ export function notKept({ podIdentity, owner, request }: RequestOfPods): string[
   return [];
 }
 
-/** A ttl that is longer than a pool lets addresses be kept. Of a request that names neither addresses nor pools it is not known which serves. */
+/** A ttl that keeps nothing, or one that is longer than a pool lets addresses be kept. Of a request that names neither addresses nor pools it is not known which serves. */
 export function cappedTtl(view: Pick<RecordReader, "pool" | "poolOf">, request: Request): string[] {
   const { retention, entries = [], pools = [] } = request;
   const ttlMs = retention?.ttlMs ?? null;
   if (ttlMs === null) return [];
+  if (ttlMs === 0) {
+    return [
+      "berth.dev/ttl=0s keeps no address for any time: one that is to be retained is let go at once; write a longer time, or leave it out",
+    ];
+  }
   const named = [...entries.flat().map((one) => view.poolOf(one)), ...pools.map((name) => view.pool(name))];
   const shorter = named.find((pool) => pool !== undefined && pool.retention.ttlMs < ttlMs);
   if (shorter === undefined) return [];

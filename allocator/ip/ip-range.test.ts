@@ -227,8 +227,7 @@ describe("parseRange", () => {
     },
     {
       spec: { cidr: "10.0.0.0/24", exclude: ["10.0.0.5", "10.0.0.9-10.0.0.7"] },
-      message:
-        'exclude[1] "10.0.0.9-10.0.0.7" is not an address, a range such as 10.0.0.5-10.0.0.9, or a CIDR',
+      message: 'exclude[1] "10.0.0.9-10.0.0.7" ends before it begins; write "10.0.0.7-10.0.0.9"',
     },
     {
       spec: { cidr: "10.0.0.0/24", exclude: ["10.0.0.5/30"] },

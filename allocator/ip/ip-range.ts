@@ -70,6 +70,13 @@ export function parseInterval(text: string): FamilyInterval | undefined {
   return interval.first > interval.last ? undefined : { family: familyOf(first), interval };
 }
 
+/** A range `a-b` whose ends are the wrong way round, as it was meant; undefined for any other text. */
+export function turnedRound(text: string): string | undefined {
+  const [first = "", last = "", ...more] = text.split("-").map((end) => end.trim());
+  const meant = more.length === 0 ? parseInterval(`${last}-${first}`) : undefined;
+  return meant && formatInterval(meant);
+}
+
 /** `a` or `a-b`: what parseInterval reads. */
 export function formatInterval({ family, interval }: FamilyInterval): string {
   const first = fromNumber(interval.first, family);
@@ -223,6 +230,9 @@ export function readInterval(text: string, field: string): FamilyInterval | Refu
   if (interval !== undefined) return interval;
   const cidr = parseCidr(text);
   if (cidr !== undefined) return invalidPool(field, `${text} has host bits; write ${cidr.text}`);
+  const meant = turnedRound(text);
+  if (meant !== undefined)
+    return invalidPool(field, `${quote(text)} ends before it begins; write ${quote(meant)}`);
   return invalidPool(field, `${quote(text)} is not an address, a range such as 10.0.0.5-10.0.0.9, or a CIDR`);
 }
 

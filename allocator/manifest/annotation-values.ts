@@ -4,7 +4,7 @@
 import { isRefusal, type Refusal, refuse } from "../base/errors.ts";
 import { parseDuration } from "../base/go-duration.ts";
 import { type Address, type Family, familyOf, fromNumber, parseAddress } from "../ip/address.ts";
-import { parseInterval } from "../ip/ip-range.ts";
+import { parseInterval, turnedRound } from "../ip/ip-range.ts";
 import type { AddressEntry, Request } from "../model/address-request.ts";
 import type { Retention, RetentionChoice } from "../model/claim.ts";
 
@@ -13,6 +13,8 @@ const MAX_ENTRIES = 1024;
 /** One address of each family. */
 const MAX_OF_A_POD = 2;
 const MAX_POOLS = 64;
+/** What people write between names instead of a comma. */
+const SEPARATORS = /[;|\s]+/;
 /** Of a Kubernetes name; no CIDR is longer. */
 const LONGEST_NAME = 253;
 
@@ -94,12 +96,21 @@ function oneOfEachFamily(entry: AddressEntry): boolean {
 function readPart(part: string, key: string, n: number): readonly Address[] | Refusal {
   if (!part.includes("-")) return readAddress(part, key, n);
   const range = parseInterval(part);
-  if (range === undefined) return bad(key, `entry ${n + 1}, ${quote(part)}, is no range of addresses`);
+  if (range === undefined) return noRange(part, key, n);
   const { first, last } = range.interval;
   if (last - first >= BigInt(MAX_ENTRIES)) return bad(key, `it has more than ${MAX_ENTRIES} entries`);
   return Array.from({ length: Number(last - first) + 1 }, (_, i) =>
     fromNumber(first + BigInt(i), range.family),
   );
+}
+
+function noRange(part: string, key: string, n: number): Refusal {
+  const meant = turnedRound(part);
+  const why =
+    meant === undefined
+      ? "is no range of addresses (write 10.20.0.51-10.20.0.55)"
+      : `ends before it begins; write ${quote(meant)}`;
+  return bad(key, `entry ${n + 1}, ${quote(part)}, ${why}`);
 }
 
 function readAddress(text: string, key: string, n: number): readonly Address[] | Refusal {
@@ -118,6 +129,14 @@ export function readPools(names: readonly string[], key: string): Request | Refu
   if (pools.length > MAX_POOLS) return bad(key, `it names more than ${MAX_POOLS} pools`);
   const long = pools.find((name) => name.length > LONGEST_NAME);
   if (long !== undefined) return bad(key, `${quote(long)} is too long for the name of a pool`);
+  const several = pools.find((name) => SEPARATORS.test(name));
+  if (several !== undefined) {
+    const meant = several.split(SEPARATORS).filter((name) => name !== "");
+    return bad(
+      key,
+      `${quote(several)} is no name of a pool; pools are set apart by commas: ${quote(meant.join(","))}`,
+    );
+  }
   return { pools };
 }
 

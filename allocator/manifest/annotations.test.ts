@@ -6,6 +6,8 @@ import { requestsAddress } from "../model/address-request.ts";
 import { ANNOTATION_FORMATS, readRequest } from "./annotations.ts";
 
 const IPS = "berth.dev/ips";
+const POOLS = "berth.dev/pools";
+const NO_RANGE = "is no range of addresses (write 10.20.0.51-10.20.0.55)";
 const CALICO = "cni.projectcalico.org";
 
 /** The entries in words: those of one pod joined by +. */
@@ -120,9 +122,15 @@ describe("refusals of annotations", () => {
       "10.20.0.51;mysql",
       'entry 2, "mysql", is not an IP address (write 10.20.0.51 or fd00:20::51, no prefix)',
     ],
-    [IPS, "10.20.0.9-10.20.0.1", 'entry 1, "10.20.0.9-10.20.0.1", is no range of addresses'],
-    [IPS, "10.20.0.9-fd00::1", 'entry 1, "10.20.0.9-fd00::1", is no range of addresses'],
-    [IPS, "10.20.0.1-2-3", 'entry 1, "10.20.0.1-2-3", is no range of addresses'],
+    [
+      IPS,
+      "10.20.0.9-10.20.0.1",
+      'entry 1, "10.20.0.9-10.20.0.1", ends before it begins; write "10.20.0.1-10.20.0.9"',
+    ],
+    [IPS, "10.20.0.9-fd00::1", `entry 1, "10.20.0.9-fd00::1", ${NO_RANGE}`],
+    [IPS, "10.20.0.1-2-3", `entry 1, "10.20.0.1-2-3", ${NO_RANGE}`],
+    [POOLS, "db;web", '"db;web" is no name of a pool; pools are set apart by commas: "db,web"'],
+    [POOLS, "db, web lab", '"web lab" is no name of a pool; pools are set apart by commas: "web,lab"'],
     [IPS, "10.20.0.1-10.20.0.2/fd00::1", 'the ranges in "10.20.0.1-10.20.0.2/fd00::1" are not equally long'],
     [IPS, "10.20.0.1,10.20.0.2", `"10.20.0.1,10.20.0.2" ${pair}`],
     [IPS, "10.20.0.1,fd00::1,fd00::2", `"10.20.0.1,fd00::1,fd00::2" ${three}`],

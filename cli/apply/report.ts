@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-import type { Io } from "../terminal/command.ts";
+import type { ExitCode, Io } from "../terminal/command.ts";
 import { printable } from "../terminal/output.ts";
 import type { Submitted } from "./submit.ts";
 
 /**
- * Prints what became of an object; true when it went through. On a dry run the warnings are the answer, and go where
+ * Prints what became of an object, and says how that ends. On a dry run the warnings are the answer, and go where
  * the answer goes. `holdings` are the addresses it has now.
  */
 export function reportSubmitted(
@@ -12,12 +12,12 @@ export function reportSubmitted(
   title: string,
   submitted: Submitted,
   how: { readonly dryRun: boolean; readonly holdings?: string },
-): boolean {
+): ExitCode {
   const { dryRun, holdings = "" } = how;
   if (submitted.kind === "refused") {
     for (const warning of submitted.warnings) reportWarning(io, warning);
     reportError(io, `${title}: ${submitted.why}`);
-    return false;
+    return submitted.isFault ? 2 : 1;
   }
   const verb = `${submitted.verb}${dryRun ? " (dry run)" : ""}`;
   io.stdout.write(`${title} ${verb}${holdings === "" ? "" : `   ${printable(holdings)}`}\n`);
@@ -25,7 +25,7 @@ export function reportSubmitted(
     if (dryRun) io.stdout.write(`  ${printable(warning)}\n`);
     else reportWarning(io, warning);
   }
-  return true;
+  return 0;
 }
 
 export function reportError(io: Pick<Io, "stderr">, message: string): void {

@@ -33,13 +33,33 @@ describe("readAnswer", () => {
   it("reads a patch and warnings", () => {
     const ops = [{ op: "add", path: "/metadata/annotations", value: { a: "b" } }];
     const response = { uid: "u", allowed: true, patchType: "JSONPatch", patch: patch(ops), warnings: ["w"] };
-    assert.deepEqual(readAnswer(review(response), "u"), { denied: "", patch: ops, warnings: ["w"] });
+    assert.deepEqual(readAnswer(review(response), "u"), {
+      ...{ denied: "", isFault: false },
+      patch: ops,
+      warnings: ["w"],
+    });
   });
 
   it("reads a refusal, one without words too", () => {
     const denied = { uid: "u", allowed: false, status: { message: "taken" } };
     assert.equal(readAnswer(review(denied), "u").denied, "taken");
     assert.equal(readAnswer(review({ uid: "u" }), "u").denied, "refused without a reason");
+  });
+
+  for (const [code, isFault] of [
+    [403, false],
+    [422, false],
+    [500, true],
+    [503, true],
+  ] as const) {
+    it(`takes a status of ${code} for ${isFault ? "a fault" : "a refusal"}`, () => {
+      const denied = { uid: "u", allowed: false, status: { message: "full", code } };
+      assert.equal(readAnswer(review(denied), "u").isFault, isFault);
+    });
+  }
+
+  it("lets through what is allowed, whatever its status says", () => {
+    assert.equal(readAnswer(review({ uid: "u", allowed: true, status: { code: 500 } }), "u").isFault, false);
   });
 
   for (const [text, why] of [
@@ -91,7 +111,7 @@ describe("withWebhook", () => {
     const folder = await Folder.empty(t);
     const { bodies, server } = await serve(folder, (uid) => review({ uid, allowed: true }));
     try {
-      assert.deepEqual(await ask(folder), { denied: "", patch: [], warnings: [] });
+      assert.deepEqual(await ask(folder), { denied: "", isFault: false, patch: [], warnings: [] });
     } finally {
       server.close();
     }

@@ -22,6 +22,8 @@ export type ReviewInput = Pick<
 /** `denied` is empty when the object is let through. */
 export interface Answer {
   readonly denied: string;
+  /** It is denied because it could not be judged or stored: a status of 500 or above. */
+  readonly isFault: boolean;
   readonly patch: readonly PatchOp[];
   readonly warnings: readonly string[];
 }
@@ -134,6 +136,7 @@ export function readAnswer(text: string, uid: string): Answer {
   const denied = response.at("status").text("message");
   return {
     denied: response.flag("allowed") ? "" : denied === "" ? "refused without a reason" : denied,
+    isFault: !response.flag("allowed") && response.at("status").count("code", 0) >= 500,
     patch: response.text("patch") === "" ? [] : readPatch(response.text("patch")),
     warnings: response.list("warnings").filter((warning) => typeof warning === "string"),
   };

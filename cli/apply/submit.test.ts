@@ -147,6 +147,18 @@ describe("a pod", () => {
     assert.equal(asked.length, 2);
   });
 
+  it("that is there already has the labels and annotations of its manifest, and what Berth wrote", async (t) => {
+    const world = await worldFor(t, { pools: [DB_POOL] });
+    const { target } = counterAt(world);
+    await send(target, pod("web", { ...sticky, labels: { old: "x" } }));
+    const next = pod("web", { annotations: { ...sticky.annotations, note: "y" }, labels: { team: "net" } });
+    assert.equal(said(await send(target, next)), "configured");
+    const { metadata } = object(await send(target, next));
+    assert.deepEqual([metadata.labels, metadata.annotations["note"]], [{ team: "net" }, "y"]);
+    assert.equal(metadata.annotations["berth.dev/claim"], "web");
+    assert.equal(said(await send(target, next)), "unchanged");
+  });
+
   it("that is there already, and whose claim was released, is told of", async (t) => {
     const world = await worldFor(t, { pools: [DB_POOL] });
     const { target } = counterAt(world);

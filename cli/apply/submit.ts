@@ -2,10 +2,9 @@
 import { isDeepStrictEqual } from "node:util";
 import { BerthError, isRefusal } from "../../allocator/base/errors.ts";
 import type { Labels } from "../../allocator/base/ports.ts";
-import { ASSIGNED_CLAIM } from "../../allocator/manifest/annotations.ts";
+import { ASSIGNED_ADDRESSES, ASSIGNED_CLAIM, ASSIGNED_TOKEN } from "../../allocator/manifest/annotations.ts";
 import { readClaimRequest } from "../../allocator/manifest/claim-spec.ts";
 import { Fields, readObject } from "../../allocator/manifest/kubernetes-object.ts";
-import { OWN_REQUESTS, unknownKey } from "../../allocator/manifest/own-keys.ts";
 import type { Claim } from "../../allocator/model/claim.ts";
 import type { Operation } from "../../webhook/review/admission-review.ts";
 import { applyAndVerify } from "../../webhook/review/json-patch.ts";
@@ -26,7 +25,13 @@ export type Submitted =
       readonly object: Json;
       readonly warnings: readonly string[];
     }
-  | { readonly kind: "refused"; readonly why: string; readonly warnings: readonly string[] };
+  | {
+      readonly kind: "refused";
+      readonly why: string;
+      readonly warnings: readonly string[];
+      /** It could not be decided or stored, as on a full disk: nothing is wrong with the object. */
+      readonly isFault: boolean;
+    };
 
 /** Where objects go, and where they are afterwards. */
 export interface ReviewTarget {
@@ -36,6 +41,8 @@ export interface ReviewTarget {
   readonly dryRun: boolean;
 }
 
+/** What Berth writes into pods. */
+const WRITTEN: readonly string[] = [ASSIGNED_CLAIM, ASSIGNED_ADDRESSES, ASSIGNED_TOKEN];
 /** The API server's for generated names: no vowels, and nothing that looks like something else. */
 const NAME_LETTERS = "bcdfghjklmnpqrstvwxz2456789";
 const SUFFIX_LENGTH = 5;
@@ -54,12 +61,17 @@ export async function submit(target: ReviewTarget, subject: Subject): Promise<Su
     const warnings = subject.kind.kind === "Pod" ? await warnOfRelease(target.backend, current) : [];
     return { kind: "done", verb: "unchanged", object: current, warnings };
   }
-  const old = new Fields(current).at("metadata");
+  return await write(target, subject, { object: changedFrom(current, subject), oldObject: current });
+}
+
+/** What a person may write of an object that is there; a pod is as it was but for what says things about it. */
+function changedFrom(current: Json, { kind, json }: Subject): Json {
+  const [old, next] = [new Fields(current).at("metadata"), new Fields(json).at("metadata")];
   const kept = { uid: old.get("uid"), creationTimestamp: old.get("creationTimestamp") };
-  return await write(target, subject, {
-    object: withMetadata(subject.json, kept),
-    oldObject: current,
-  });
+  if (kind.kind !== "Pod") return withMetadata(json, kept);
+  const own = Object.entries(old.texts("annotations")).filter(([key]) => WRITTEN.includes(key));
+  const annotations = { ...next.texts("annotations"), ...Object.fromEntries(own) };
+  return withMetadata(current, { labels: next.texts("labels"), annotations });
 }
 
 /** A pod that is there although the claim that it was admitted with is not. */
@@ -114,12 +126,12 @@ export async function currentOf(
   }
 }
 
-/** Of a pod what it asks of Berth is compared, for the rest of it never changes; of the others, what a person writes. */
+/** Of a pod its labels and annotations are compared, for the rest of it never changes; of the others, what a person writes. */
 export function isUnchanged({ kind, json }: Pick<Subject, "kind" | "json">, current: Json): boolean {
   const [now, next] = [new Fields(current), new Fields(json)];
   switch (kind.kind) {
     case "Pod":
-      return !asksAnew(annotationsOf(now), annotationsOf(next));
+      return isDeepStrictEqual(toldOf(now), toldOf(next));
     case "IPPool":
       return isDeepStrictEqual(now.at("spec").value, next.at("spec").value);
     case "IPClaim":
@@ -156,14 +168,11 @@ function asKept(value: unknown, kept: unknown): unknown {
   );
 }
 
-function annotationsOf(object: Fields): Labels {
-  return object.at("metadata").texts("annotations");
-}
-
-/** Whether a manifest says to Berth what its pod does not: the webhook refuses it in words. */
-function asksAnew(now: Labels, next: Labels): boolean {
-  if (OWN_REQUESTS.some((key) => now[key] !== next[key])) return true;
-  return unknownKey("Pod", next, now) !== undefined;
+/** Labels and annotations, without those that Berth writes. */
+function toldOf(object: Fields): readonly Labels[] {
+  const metadata = object.at("metadata");
+  const written = Object.entries(metadata.texts("annotations")).filter(([key]) => !WRITTEN.includes(key));
+  return [metadata.texts("labels"), Object.fromEntries(written)];
 }
 
 function isSameClaim(current: Fields, json: Json): boolean {
@@ -191,7 +200,7 @@ async function createPod(target: ReviewTarget, subject: Subject): Promise<Submit
     { operation: "CREATE", object: subject.json, oldObject: null },
     "/mutate/pods",
   );
-  if (first.denied !== "") return { kind: "refused", why: first.denied, warnings: first.warnings };
+  if (first.denied !== "") return outcome(first, "created", subject.json);
   const patched = new Fields(applyAndVerify(subject.json, first.patch)).value;
   const name = subject.name === "" ? await generatedName(target, subject) : subject.name;
   const object = born(withMetadata(patched, { name }), target.io);
@@ -232,10 +241,10 @@ function outcome(
   verb: Extract<Submitted, { kind: "done" }>["verb"],
   object: Json,
 ): Submitted {
-  const { denied, warnings } = answer;
+  const { denied, isFault, warnings } = answer;
   return denied === ""
     ? { kind: "done", verb, object, warnings }
-    : { kind: "refused", why: denied, warnings };
+    : { kind: "refused", why: denied, isFault, warnings };
 }
 
 function withMetadata(json: Json, more: Json): Json {

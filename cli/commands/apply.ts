@@ -10,6 +10,7 @@ import { withWebhook } from "../apply/review-client.ts";
 import { type ReviewTarget, type Submitted, submit } from "../apply/submit.ts";
 import { withEmbeddedBackend } from "../backend/embedded-backend.ts";
 import { PodForecast } from "../explain/dry-run.ts";
+import { ordinalsLacking } from "../explain/ordinals-without-claim.ts";
 import type { Command, ExitCode, Io } from "../terminal/command.ts";
 import { DATA, DRY_RUN, WAIT, waitMsOf } from "../terminal/flags.ts";
 import { printable } from "../terminal/output.ts";
@@ -56,20 +57,24 @@ async function applyAll(target: ReviewTarget, objects: readonly ManifestObject[]
   const forecast = target.dryRun ? await PodForecast.on(store, admitted, io) : undefined;
   let code: ExitCode = 0;
   for (const object of ordered) {
-    if (!(await applyOne(target, object, { io, forecast }))) code = 1;
+    code = worse(code, await applyOne(target, object, { io, forecast }));
   }
   return code;
+}
+
+function worse(one: ExitCode, other: ExitCode): ExitCode {
+  return other > one ? other : one;
 }
 
 async function applyOne(
   target: ReviewTarget,
   object: ManifestObject,
   { io, forecast }: { io: Io; forecast: PodForecast | undefined },
-): Promise<boolean> {
+): Promise<ExitCode> {
   const subject = subjectOf(object);
   if (isRefusal(subject)) {
     reportError(io, `${object.kind.names[0]}: ${subject.message}`);
-    return false;
+    return 1;
   }
   const { dryRun, backend } = target;
   const submitted = await submit(target, subject);
@@ -77,11 +82,33 @@ async function applyOne(
   const dispute = forecast && (await disputeIn(forecast, subject, submitted));
   if (dispute !== undefined) {
     reportError(io, `${titleOf(subject)}: ${dispute.message}`);
-    return false;
+    return 1;
   }
   const name = new Fields(submitted.object).at("metadata").text("name");
   const holdings = dryRun ? "" : await holdingsOf(backend.store, submitted.object);
-  return reportSubmitted(io, titleOf({ ...subject, name }), submitted, { dryRun, holdings });
+  const told = [...notKeptHere(subject), ...(await lackingIn(backend, subject, submitted, io))];
+  const done = { ...submitted, warnings: [...submitted.warnings, ...told] };
+  return reportSubmitted(io, titleOf({ ...subject, name }), done, { dryRun, holdings });
+}
+
+/** Pools and claims are records of Berth's own here, and have no more metadata than their names. */
+function notKeptHere({ kind, json }: Subject): readonly string[] {
+  if (kind.group !== "berth.dev") return [];
+  const metadata = new Fields(json).at("metadata");
+  const given = ["labels", "annotations"].filter((part) => Object.keys(metadata.texts(part)).length > 0);
+  return given.map((part) => `${part} of an ${kind.kind} are not kept on one host; nothing reads them there`);
+}
+
+/** A StatefulSet of which nothing was changed is not reviewed, and what was released since is not reserved anew. */
+async function lackingIn(
+  backend: ReviewTarget["backend"],
+  { kind, json }: Subject,
+  { verb }: Extract<Submitted, { kind: "done" }>,
+  { clock }: Io,
+): Promise<readonly string[]> {
+  if (verb !== "unchanged" || kind.kind !== "StatefulSet") return [];
+  const set = readObject(json);
+  return isRefusal(set) ? [] : await ordinalsLacking(set, backend, clock);
 }
 
 /** The webhook's dry run of one object knows nothing of what those before it would get. */

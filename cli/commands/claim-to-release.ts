@@ -6,8 +6,10 @@ import type { RecordReader } from "../../allocator/cache/reader.ts";
 import { type Address, parseAddress } from "../../allocator/ip/address.ts";
 import { isDetached } from "../../allocator/lifecycle/bind.ts";
 import { ASSIGNED_CLAIM } from "../../allocator/manifest/annotations.ts";
+import { workloadState } from "../../allocator/manifest/kubernetes-object.ts";
 import { FENCED } from "../../allocator/manifest/node-fence.ts";
 import { type Claim, type ClaimKey, claimKey } from "../../allocator/model/claim.ts";
+import { isSameGroup } from "../../allocator/model/workload-kinds.ts";
 import { addressOutside, isBeside, quoted } from "../../allocator/planning/refusal-messages.ts";
 import type { Stored } from "../../allocator/store/store.ts";
 import { claimKeyOf } from "../apply/object-ref.ts";
@@ -115,10 +117,34 @@ export async function podsOf(
   { namespace, name }: Claim,
   world: Objects,
 ): Promise<readonly string[] | undefined> {
+  const pods = await readable(() => world.objects("Pod", namespace));
+  return pods
+    ?.map(({ metadata }) => metadata)
+    .filter((pod) => pod.namespace === namespace && pod.annotations[ASSIGNED_CLAIM] === name)
+    .map((pod) => pod.name);
+}
+
+/** The workload that has the claim's ordinal still, and what it does next, in words; undefined: none, or it may not be read. */
+export async function stillWanted(
+  { identity, namespace, name }: Claim,
+  { world, place }: Pick<Backend, "world" | "place">,
+): Promise<string | undefined> {
+  const { kind, apiVersion, ordinal } = identity;
+  if (ordinal === undefined) return undefined;
+  const workload = await readable(() => world.object(kind, namespace, identity.name));
+  if (workload === undefined || !isSameGroup(workload.apiVersion, apiVersion)) return undefined;
+  const { start, replicas } = workloadState(workload);
+  if (ordinal < start || ordinal >= start + replicas) return undefined;
+  const next =
+    place === "data"
+      ? `nothing is kept for its pod ${name} any more, which asks anew when it is created`
+      : "Berth reserves for it again at once, these addresses or others";
+  return `${kind} ${namespace}/${identity.name} still has ordinal ${ordinal}: ${next}; to free the addresses for others, scale it down or change its list first`;
+}
+
+async function readable<T>(read: () => Promise<T>): Promise<T | undefined> {
   try {
-    const pods = (await world.objects("Pod", namespace)).map(({ metadata }) => metadata);
-    const own = pods.filter((pod) => pod.namespace === namespace && pod.annotations[ASSIGNED_CLAIM] === name);
-    return own.map((pod) => pod.name);
+    return await read();
   } catch (error) {
     if (error instanceof BerthError && error.code === "STORE_READ_ONLY") return undefined;
     throw error;

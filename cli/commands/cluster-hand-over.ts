@@ -38,6 +38,22 @@ export async function moveInCluster(
   return released;
 }
 
+/** What the API server and Berth's admission say to the new claim; nothing is written. */
+export async function tryInCluster(
+  cluster: Cluster,
+  _context: Context,
+  transfer: Transfer,
+  io: Io,
+): Promise<Moved> {
+  const { seen, subject } = transfer;
+  const key = `${subject.namespace}/${subject.name}`;
+  const made = await create(cluster, subject, { io, dryRun: true, timeoutMs: TIMEOUT_MS });
+  if (made.kind === "refused") return refuse("CLAIM_REFUSED", `ipclaim/${key}: ${made.why}`);
+  const there = made.kind === "there" ? await cluster.store.get("claim", key) : undefined;
+  const conflict = there && successorConflict(there, transfer);
+  return conflict ?? { kind: "moved", addresses: seen.record.addresses };
+}
+
 /** The new claim must not wait for the next deletion, which nobody means for it. */
 async function deleteClaim({ store }: Cluster, key: string): Promise<void> {
   await retryOnConflict(store, { kind: "claim", key, doing: "it was taken back" }, async (seen) => {

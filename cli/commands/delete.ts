@@ -80,8 +80,8 @@ async function deleteAll(
   let code: ExitCode = 0;
   for (const key of keys) {
     if (isRefusal(key)) reportError(io, key.message);
-    else if (await deleteOne(target, key, { io, deleted })) continue;
-    code = 1;
+    const ended: ExitCode = isRefusal(key) ? 1 : await deleteOne(target, key, { io, deleted });
+    if (ended > code) code = ended;
   }
   return code;
 }
@@ -90,25 +90,25 @@ async function deleteOne(
   target: ReviewTarget,
   key: SubjectKey,
   { io, deleted }: { io: Io; deleted: Set<string> },
-): Promise<boolean> {
+): Promise<ExitCode> {
   const title = titleOf(key);
   if (key.name === "") {
     reportError(io, `${title}: its name was generated; delete it as pod NAMESPACE/NAME`);
-    return false;
+    return 1;
   }
   const inside = key.kind.kind === "Namespace" ? await contentsOf(target.backend, key.name) : [];
   const left = inside.filter((content) => !deleted.has(content));
   if (left.length > 0) {
     const some = left.slice(0, 3).join(", ");
     reportError(io, `${title}: ${left.length} objects are still in it, ${some}; delete them first`);
-    return false;
+    return 1;
   }
   const submitted = await deleteObject(target, key);
   if (submitted === undefined) {
     const { listing } = key.kind;
     const advice = listing === undefined ? "" : `; see what there is with: berthctl get ${listing} -A`;
     reportError(io, `${title}: there is none${advice}`);
-    return false;
+    return 1;
   }
   if (submitted.kind === "done") deleted.add(title);
   return reportSubmitted(io, title, submitted, { dryRun: target.dryRun });

@@ -200,6 +200,16 @@ describe("berthctl get", () => {
     );
   });
 
+  it("lists a pod that has no claim with the addresses of its sandbox", async (t) => {
+    const data = await Folder.of(t, {
+      objects: [pod("plain"), pod("waits")],
+      attachments: [attachment("plain", "10.20.0.90"), attachment("other", "10.20.0.91")],
+    });
+    const { stdout } = await data.call("get", "pods", "-n", "shop");
+    assert.match(stdout, /^shop +plain +10\.20\.0\.90 +- +- +-$/m);
+    assert.match(stdout, /^shop +waits +- +- +- +-$/m);
+  });
+
   it("prints a List, and one object alone", async (t) => {
     const data = await folder(t);
     const all = JSON.parse((await data.call("get", "claims", "-A", "-o", "json")).stdout);

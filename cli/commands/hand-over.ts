@@ -36,24 +36,25 @@ export interface HandOver {
   readonly to: string;
   readonly namespace: string | undefined;
   readonly force: boolean;
+  readonly dryRun: boolean;
 }
 
 type Move = (context: Context, transfer: Transfer) => Promise<Moved>;
 
 export async function handOver(commandContext: CommandContext, wanted: HandOver): Promise<ExitCode> {
   if (commandContext.cluster === undefined) {
-    return await withBackend(commandContext, "write", (backend) =>
-      untilMoved(commandContext, backend, wanted, (context, transfer) =>
-        moveHere(backend, context, transfer),
-      ),
+    const move = wanted.dryRun ? tryHere : moveHere;
+    return await withBackend(commandContext, wanted.dryRun ? "read" : "write", (backend) =>
+      untilMoved(commandContext, backend, wanted, (context, transfer) => move(backend, context, transfer)),
     );
   }
   // What authenticates takes longer to load than the rest of berthctl takes to run.
   const { withCluster } = await import("../backend/cluster-backend.ts");
-  const { moveInCluster } = await import("./cluster-hand-over.ts");
+  const { moveInCluster, tryInCluster } = await import("./cluster-hand-over.ts");
+  const move = wanted.dryRun ? tryInCluster : moveInCluster;
   return await withCluster(commandContext.io, commandContext.cluster, (cluster) =>
     untilMoved(commandContext, cluster, wanted, (context, transfer) =>
-      moveInCluster(cluster, context, transfer, commandContext.io),
+      move(cluster, context, transfer, commandContext.io),
     ),
   );
 }
@@ -75,7 +76,9 @@ async function untilMoved(
     }
     const { key, record } = transfer.seen;
     const holdings = printable(moved.addresses.join(", "));
-    io.stdout.write(`ipclaim/${key} released\n${titleOf(transfer.subject)} created   ${holdings}\n`);
+    const dry = wanted.dryRun ? " (dry run)" : "";
+    const successor = `${titleOf(transfer.subject)} created${dry}   ${holdings}`;
+    io.stdout.write(`ipclaim/${key} released${dry}\n${successor}\n`);
     warnOfPods(io, record, await podsOf(record, backend.world), claimKey(transfer.subject));
     return 0;
   }
@@ -131,6 +134,18 @@ function successorOf(claim: Claim, to: string): Subject | Refusal {
     kind: IP_CLAIM,
     json: { apiVersion: apiVersionOf(IP_CLAIM), kind: IP_CLAIM.kind, metadata, spec },
   });
+}
+
+/** What would become of it, on a data folder. */
+async function tryHere(backend: Backend, context: Context, transfer: Transfer): Promise<Moved> {
+  const { seen, subject } = transfer;
+  const allocation = await allocationFor(backend, context, subject);
+  if (isRefusal(allocation)) return allocation;
+  const would = await dryRun({ ...context, view: await loadCache(context.store) }, allocation.request);
+  if (isRefusal(would)) return would;
+  const there = await context.store.get("claim", claimKey(subject));
+  const conflict = there && successorConflict(there, transfer);
+  return conflict ?? { kind: "moved", addresses: seen.record.addresses };
 }
 
 /**

@@ -10,7 +10,7 @@ import {
   reservationRecord,
   reservationsOf,
 } from "../../test/support/fixtures.ts";
-import { pod } from "../../test/support/objects.ts";
+import { pod, workload } from "../../test/support/objects.ts";
 import { attachment, type Contents, Folder } from "../testing/folder.ts";
 
 const claim = claimRecord({ addresses: addrs("10.20.0.70", "fd00:20::70") });
@@ -32,6 +32,9 @@ const RECEIPT =
   "ipclaim/shop/mysql-0 released\n" +
   "  10.20.0.70 is free for others in 30 s, at 2026-01-01T00:00:30Z\n" +
   "  fd00:20::70 is free for others in 30 s, at 2026-01-01T00:00:30Z\n";
+
+const WANTED =
+  "Warning: StatefulSet shop/mysql still has ordinal 0: nothing is kept for its pod mysql-0 any more, which asks anew when it is created; to free the addresses for others, scale it down or change its list first\n";
 
 describe("berthctl release", () => {
   for (const operand of ["shop/mysql-0", "10.20.0.70", "fd00:20::0:70"]) {
@@ -90,6 +93,31 @@ describe("berthctl release", () => {
     );
   });
 
+  for (const [what, replicas, told] of [
+    ["still has", 1, WANTED],
+    ["has no more", 0, ""],
+  ] as const) {
+    it(`says what becomes of an ordinal that its StatefulSet ${what}`, async (t) => {
+      const set = workload("StatefulSet", "mysql", { replicas, annotations: { "berth.dev/sticky": "true" } });
+      const data = await folder(t, { objects: [set] });
+      const tried = await data.call("release", "shop/mysql-0", "--dry-run");
+      assert.deepEqual([tried.code, tried.stderr], [0, told]);
+      assert.equal((await data.call("release", "shop/mysql-0")).stderr, told);
+    });
+  }
+
+  it("changes nothing on a dry run, and refuses what it would refuse", async (t) => {
+    const data = await folder(t);
+    assert.deepEqual(await data.call("release", "shop/mysql-0", "--dry-run"), {
+      code: 0,
+      stdout: RECEIPT.replace("released", "released (dry run)"),
+      stderr: "",
+    });
+    assert.equal(await state(data, "10.20.0.70"), "held");
+    const bound = await folder(t, { claims: [{ ...claim, binding: bindingTo("mysql-0", "node-a") }] });
+    assert.equal((await bound.call("release", "shop/mysql-0", "--dry-run")).code, 1);
+  });
+
   for (const [operand, message] of [
     ["shop/nope", "there is no claim shop/nope; see what there is with: berthctl get claims -A"],
     ["10.20.0.99", 'address 10.20.0.99 in pool "db" is held by nobody'],
@@ -131,6 +159,26 @@ describe("berthctl release", () => {
       assert.equal((await data.call("check")).code, 0);
       assert.equal((await data.call("release", "10.20.0.70", "--to", "shop/third")).code, 0);
       assert.equal(await holder(data, "10.20.0.70"), "shop/third");
+    });
+
+    it("changes nothing on a dry run, and refuses what it would refuse", async (t) => {
+      const data = await folder(t);
+      const { code, stdout } = await data.call("release", "shop/mysql-0", "--to", "new", "--dry-run");
+      assert.deepEqual(
+        [code, stdout],
+        [
+          0,
+          "ipclaim/shop/mysql-0 released (dry run)\nipclaim/shop/new created (dry run)   10.20.0.70, fd00:20::70\n",
+        ],
+      );
+      assert.equal(await holder(data, "10.20.0.70"), "shop/mysql-0");
+      assert.doesNotMatch((await data.call("get", "claims", "-A")).stdout, /new/);
+      const closed = {
+        ...DB_POOL,
+        spec: { ...DB_POOL.spec, namespaceSelector: { matchLabels: { a: "b" } } },
+      };
+      const shut = await folder(t, { pools: [closed] });
+      assert.equal((await shut.call("release", "shop/mysql-0", "--to", "new", "--dry-run")).code, 1);
     });
 
     it("tells a pod of the old claim who has its addresses now", async (t) => {

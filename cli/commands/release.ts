@@ -8,20 +8,30 @@ import { parseAddress } from "../../allocator/ip/address.ts";
 import { type Claim, claimKey } from "../../allocator/model/claim.ts";
 import type { Reservation } from "../../allocator/model/reservation.ts";
 import { retryOnConflict } from "../../allocator/store/retry-on-conflict.ts";
-import { reportError } from "../apply/report.ts";
+import { reportError, reportWarning } from "../apply/report.ts";
 import { type Backend, namespaceFor, partialCache } from "../backend/backend.ts";
 import { withBackend } from "../backend/open-backend.ts";
 import type { Command, Io } from "../terminal/command.ts";
-import { NAMESPACE, TARGET_FLAGS } from "../terminal/flags.ts";
+import { DRY_RUN, NAMESPACE, TARGET_FLAGS } from "../terminal/flags.ts";
 import { timeOf } from "../terminal/output.ts";
-import { busy, claimMeant, noClaim, podsOf, unlessDenied, warnOfPods } from "./claim-to-release.ts";
+import {
+  busy,
+  claimMeant,
+  noClaim,
+  podsOf,
+  stillWanted,
+  unlessDenied,
+  warnOfPods,
+} from "./claim-to-release.ts";
 import { handOver } from "./hand-over.ts";
 
 /** `berthctl release` */
 export const release: Command = {
   name: "release",
   summary: "give a claim's addresses back",
-  usage: ["release [NAMESPACE/]NAME | ADDRESS [--to NAME] [-n NS] [--force] [--data DIR | --context NAME]"],
+  usage: [
+    "release [NAMESPACE/]NAME | ADDRESS [--to NAME] [-n NS] [--force] [--dry-run] [--data DIR | --context NAME]",
+  ],
   flags: {
     to: {
       type: "string",
@@ -33,33 +43,36 @@ export const release: Command = {
       type: "boolean",
       about: "although its sandbox may be alive; two pods with one address are then possible",
     },
+    "dry-run": DRY_RUN,
     namespace: NAMESPACE,
     ...TARGET_FLAGS,
   },
   examples: [
     "berthctl release shop/mysql-0",
+    "berthctl release shop/mysql-0 --dry-run",
     "berthctl release 10.20.0.51",
     "berthctl release shop/licence --to licence-2",
   ],
   async run(args, commandContext) {
     const [operand = ""] = args.expect("NAMESPACE/NAME or ADDRESS");
     const [to, namespace, force] = [args.text("to"), args.text("namespace"), args.has("force")];
-    if (to !== undefined) return await handOver(commandContext, { operand, to, namespace, force });
+    const dryRun = args.has("dry-run");
+    if (to !== undefined) return await handOver(commandContext, { operand, to, namespace, force, dryRun });
     const address = parseAddress(operand);
-    const done = await withBackend(commandContext, "write", async (backend) => {
+    const done = await withBackend(commandContext, dryRun ? "read" : "write", async (backend) => {
       const { clock, random } = commandContext.io;
       const { store } = backend;
       const view = await partialCache(store, address === undefined ? [] : [address]);
       const context = { store, view, clock, random, log: noopLogger, serial: new KeyedMutex() };
       const key = claimMeant(operand, namespaceFor(backend, namespace), view, clock.now());
       if (isRefusal(key)) return key;
-      return await releaseOne(context, backend, claimKey(key), { force });
+      return await releaseOne(context, backend, claimKey(key), { force, dryRun });
     });
     if (isRefusal(done)) {
       reportError(commandContext.io, done.message);
       return 1;
     }
-    tell(commandContext.io, done);
+    tell(commandContext.io, done, { dryRun });
     return 0;
   },
 };
@@ -71,26 +84,29 @@ interface Released {
   readonly free: ReadonlyMap<string, number | undefined>;
   /** Pods that were admitted with the claim and are not deleted; undefined when they may not be read. */
   readonly orphans: readonly string[] | undefined;
+  /** The workload that wants the claim as ever, in words. */
+  readonly wantedBy: string | undefined;
 }
 
 async function releaseOne(
   context: Context,
   backend: Backend,
   key: string,
-  { force }: { force: boolean },
+  { force, dryRun }: { readonly force: boolean; readonly dryRun: boolean },
 ): Promise<Released | Refusal> {
   const change = { kind: "claim", key, doing: "it was released" } as const;
   return await retryOnConflict(context.store, change, async (seen) => {
     if (seen === undefined) return noClaim(key);
     const refusal = force ? undefined : await busy(seen, backend);
     if (refusal !== undefined) return refusal;
+    if (dryRun) return await forecast(context, backend, seen.record);
     const outcome = await unlessDenied(backend, seen, () => backend.giveBack(context, seen));
     if (isRefusal(outcome)) return outcome;
     return outcome === "released" ? await receipt(context, backend, seen.record) : "conflict";
   });
 }
 
-async function receipt(context: Context, { world }: Backend, claim: Claim): Promise<Released> {
+async function receipt(context: Context, backend: Backend, claim: Claim): Promise<Released> {
   const free = new Map<string, number | undefined>(); // address -> milliseconds since 1970
   for (const address of claim.addresses) {
     const reservation = await context.store.get("reservation", address);
@@ -99,16 +115,33 @@ async function receipt(context: Context, { world }: Backend, claim: Claim): Prom
       reservation === undefined ? context.clock.now() : freeFrom(context, reservation.record),
     );
   }
-  return { kind: "released", claim, free, orphans: await podsOf(claim, world) };
+  return await toldOf(backend, claim, free);
+}
+
+/** What it would be if it were released now. */
+async function forecast({ view, clock }: Context, backend: Backend, claim: Claim): Promise<Released> {
+  const free = new Map(
+    claim.addresses.map((address) => [address, clock.now() + (view.poolOf(address)?.cooldownMs ?? 0)]),
+  );
+  return await toldOf(backend, claim, free);
+}
+
+async function toldOf(backend: Backend, claim: Claim, free: Released["free"]): Promise<Released> {
+  const orphans = await podsOf(claim, backend.world);
+  return { kind: "released", claim, free, orphans, wantedBy: await stillWanted(claim, backend) };
 }
 
 function freeFrom({ view }: Context, { releasedAt, pool }: Reservation): number | undefined {
   return releasedAt === undefined ? undefined : releasedAt + (view.pool(pool)?.cooldownMs ?? 0);
 }
 
-function tell(io: Io, { claim, free, orphans }: Released): void {
+function tell(
+  io: Io,
+  { claim, free, orphans, wantedBy }: Released,
+  { dryRun }: { readonly dryRun: boolean },
+): void {
   const { stdout, clock } = io;
-  stdout.write(`ipclaim/${claimKey(claim)} released\n`);
+  stdout.write(`ipclaim/${claimKey(claim)} released${dryRun ? " (dry run)" : ""}\n`);
   for (const [address, at] of free) {
     if (at === undefined) {
       stdout.write(`  ${address} is free for others when Berth has seen it, within 120 s\n`);
@@ -118,4 +151,5 @@ function tell(io: Io, { claim, free, orphans }: Released): void {
     stdout.write(`  ${address} is free for others in ${seconds} s, at ${timeOf(at)}\n`);
   }
   warnOfPods(io, claim, orphans);
+  if (wantedBy !== undefined) reportWarning(io, wantedBy);
 }

@@ -11,7 +11,7 @@ import { withWebhook } from "../apply/review-client.ts";
 import { currentOf, isUnchanged, type ReviewTarget, submit } from "../apply/submit.ts";
 import { withEmbeddedBackend } from "../backend/embedded-backend.ts";
 import type { Arguments } from "../terminal/arguments.ts";
-import type { Command, CommandContext } from "../terminal/command.ts";
+import type { Command, CommandContext, ExitCode } from "../terminal/command.ts";
 import { DRY_RUN, NAMESPACE, TARGET_FLAGS, usageError, waitMsOf } from "../terminal/flags.ts";
 
 /** A controller takes milliseconds; the one that leads may just be another one than a moment ago. */
@@ -54,12 +54,11 @@ export const reserve: Command = {
       });
     }
     const subject = subjectIn(args.text("namespace") ?? "default");
-    const done = await withWebhook({ ...context, waitMs }, (webhook) =>
+    return await withWebhook({ ...context, waitMs }, (webhook) =>
       withEmbeddedBackend(context, "read", (backend) =>
         reserveFor({ webhook, backend, io: context.io, dryRun }, subject, context),
       ),
     );
-    return done ? 0 : 1;
   },
 };
 
@@ -99,7 +98,7 @@ function claimOf(key: { namespace: string; name: string }, request: unknown): Su
 }
 
 /** A claim that is there already is not changed: `apply` changes, `reserve` makes. */
-async function reserveFor(target: ReviewTarget, subject: Subject, { io }: CommandContext): Promise<boolean> {
+async function reserveFor(target: ReviewTarget, subject: Subject, { io }: CommandContext): Promise<ExitCode> {
   const { backend, dryRun } = target;
   const title = titleOf(subject);
   const current = await currentOf(backend, subject);
@@ -108,7 +107,7 @@ async function reserveFor(target: ReviewTarget, subject: Subject, { io }: Comman
     const has = holdings === "" ? "has no addresses yet" : `holds ${holdings}`;
     const key = `${subject.namespace}/${subject.name}`;
     reportError(io, `${title}: it exists already and ${has}; release it first with: berthctl release ${key}`);
-    return false;
+    return 1;
   }
   const submitted = await submit(target, subject);
   const holdings =

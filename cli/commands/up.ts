@@ -1,11 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
+import { statSync } from "node:fs";
 import { flushCompileCache } from "node:module";
+import { join, resolve } from "node:path";
 import { createLogger, LOG_LEVELS, type LogLevel } from "../../system/logger.ts";
 import { detach } from "../embedded/detach.ts";
 import type { StackOptions } from "../embedded/stack.ts";
 import type { Arguments } from "../terminal/arguments.ts";
 import type { Command, CommandContext } from "../terminal/command.ts";
 import { DATA, usageError } from "../terminal/flags.ts";
+
+const SUBDOMAIN = /^[a-z0-9](?:[-a-z0-9]*[a-z0-9])?(?:\.[a-z0-9](?:[-a-z0-9]*[a-z0-9])?)*$/;
+const LONGEST_NAME = 253;
 
 /** `berthctl up` */
 export const up: Command = {
@@ -73,11 +78,27 @@ function optionsOf(args: Arguments, { dataDir, io }: CommandContext): Omit<Stack
     dataDir,
     clock: io.clock,
     random: io.random,
-    ...(socketPath === undefined ? {} : { socketPath }),
+    ...(socketPath === undefined ? {} : { socketPath: socketOf(socketPath) }),
     ...(poolsFile === undefined ? {} : { poolsFile }),
     ...(port === undefined ? {} : { webhookPort: portOf(port) }),
-    ...(node === undefined ? {} : { node }),
+    ...(node === undefined ? {} : { node: nodeOf(node) }),
   };
+}
+
+function socketOf(text: string): string {
+  const path = resolve(text);
+  if (text.endsWith("/") || statSync(path, { throwIfNoEntry: false })?.isDirectory() === true)
+    throw usageError(
+      `--socket ${JSON.stringify(text)} is a folder; name a file in it, such as ${join(path, "agent.sock")}`,
+    );
+  return path;
+}
+
+/** As Kubernetes names nodes: it stands in records, and is typed again. */
+function nodeOf(text: string): string {
+  if (text.length <= LONGEST_NAME && SUBDOMAIN.test(text)) return text;
+  const words = "is no name of a node: small letters, digits, - and ., such as node-a";
+  throw usageError(`--node ${JSON.stringify(text)} ${words}`);
 }
 
 function portOf(text: string): number {

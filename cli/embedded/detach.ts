@@ -2,11 +2,12 @@
 import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { closeSync, openSync, readFileSync } from "node:fs";
-import { join } from "node:path";
+import { join, resolve } from "node:path";
 import { Writable } from "node:stream";
 import { BerthError } from "../../allocator/base/errors.ts";
+import { reportWarning } from "../apply/report.ts";
 import { waitForStack } from "../apply/stack-wait.ts";
-import { isStack, readStackFile } from "../backend/stack-file.ts";
+import { isStack, readStackFile, type StackFile } from "../backend/stack-file.ts";
 import type { Arguments } from "../terminal/arguments.ts";
 import type { CommandContext, ExitCode } from "../terminal/command.ts";
 import { waitMsOf } from "../terminal/flags.ts";
@@ -25,6 +26,9 @@ export async function detach(args: Arguments, context: CommandContext): Promise<
   const there = readStackFile(dataDir);
   if (there !== undefined && isStack(there.pid)) {
     io.stdout.write(`ready (pid ${there.pid}, which was there)\n`);
+    const idle = withoutEffect(args, there);
+    if (idle !== "")
+      reportWarning(io, `${idle} had no effect on it; stop it first: berthctl down --data ${dataDir}`);
     return 0;
   }
   const pools = args.text("pools");
@@ -55,6 +59,17 @@ export async function detach(args: Arguments, context: CommandContext): Promise<
   child.unref();
   io.stdout.write(`ready (pid ${child.pid}, log ${log})\n`);
   return 0;
+}
+
+/** Flags that a stack which runs already was not started with, as far as it tells. */
+function withoutEffect(args: Arguments, { socket, node }: StackFile): string {
+  const has: Readonly<Record<string, string>> = { socket, node };
+  const given = (flag: string) => {
+    const text = args.text(flag);
+    return flag === "socket" && text !== undefined ? resolve(text) : text;
+  };
+  const idle = TEXTS.filter((flag) => given(flag) !== undefined && given(flag) !== has[flag]);
+  return idle.map((flag) => `--${flag}`).join(", ");
 }
 
 function notStarted(log: string): BerthError {

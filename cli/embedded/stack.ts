@@ -3,7 +3,7 @@ import { randomUUID } from "node:crypto";
 import { existsSync, rmSync, writeFileSync } from "node:fs";
 import { readFile } from "node:fs/promises";
 import { hostname } from "node:os";
-import { join } from "node:path";
+import { join, resolve } from "node:path";
 import { BerthError } from "../../allocator/base/errors.ts";
 import { KeyedMutex } from "../../allocator/base/keyed-mutex.ts";
 import type { Clock, Logger, Random } from "../../allocator/base/ports.ts";
@@ -32,6 +32,7 @@ import { databaseOf } from "../backend/embedded-backend.ts";
 import {
   isStack,
   readStackFile,
+  reviewsSocketOf,
   type StackFile,
   stackFileOf,
   startingFileOf,
@@ -67,6 +68,8 @@ export interface Stack {
 
 /** SQLite's own, beside the database. */
 const DATABASE_FILES = ["", "-wal", "-shm"];
+/** `sun_path`, without the zero behind it. */
+const LONGEST_SOCKET = 107;
 const BOOT_ID = "/proc/sys/kernel/random/boot_id";
 
 /**
@@ -96,12 +99,22 @@ function sayStarting(dataDir: string): () => void {
   return remove;
 }
 
+/** A longer one cannot be listened on, and the system does not say why. */
+function requireShort(path: string): void {
+  const length = Buffer.byteLength(path);
+  if (length <= LONGEST_SOCKET) return;
+  const words = `${path} has ${length} bytes, and the path of a socket ${LONGEST_SOCKET} at most; choose a shorter --data folder, or --socket`;
+  throw new BerthError("CONFIG_INVALID", words, { details: { path } });
+}
+
 async function assemble(
   options: StackOptions,
   closers: CleanupStack,
 ): Promise<Pick<Stack, "webhookUrl" | "socketPath">> {
   const { dataDir, random, log } = options;
   const clock = new AnchoredClock(options.clock); // what a record says is compared with what a later one says
+  const socketPath = resolve(options.socketPath ?? join(dataDir, "agent.sock"));
+  for (const path of [socketPath, reviewsSocketOf(dataDir)]) requireShort(path);
   // first: a file that cannot be read leaves no folder behind
   const pools = options.poolsFile === undefined ? undefined : await readPools(options.poolsFile);
   await ensurePrivate(dataDir);
@@ -111,7 +124,6 @@ async function assemble(
   const unused = removeIfNew(dataDir);
   closers.push(unused.close);
   const node = options.node ?? hostname();
-  const socketPath = options.socketPath ?? join(dataDir, "agent.sock");
   const records = await openRecords({ ...options, clock }, closers);
   const { context, view, admitted, synced } = records;
   const metrics = createMetrics(log);

@@ -16,6 +16,7 @@ import { describeIdentity } from "../../allocator/model/identity.ts";
 import { isSameGroup } from "../../allocator/model/workload-kinds.ts";
 import { isReservedOrdinal } from "../../webhook/cluster-state/kruise-ordinals.ts";
 import type { Backend, Objects } from "../backend/backend.ts";
+import type { EmbeddedBackend } from "../backend/embedded-backend.ts";
 
 /** One ordinal that its StatefulSet wants, and what there is instead of its claim. */
 interface MissingClaim {
@@ -33,6 +34,8 @@ type Claims = (key: string) => Promise<Claim | undefined>;
 
 /** What is made at once is made by then. */
 const GRACE_MS = 1_000;
+/** Ordinals that are named, where there may be hundreds. */
+const MAX_TOLD = 3;
 const UNTOLD = { random: { token: () => "", fraction: () => 0 } };
 
 /**
@@ -64,6 +67,20 @@ export async function ordinalsWithoutClaim(
     if (error instanceof BerthError && error.code === "STORE_READ_ONLY") return undefined;
     throw error;
   }
+}
+
+/** The same of one StatefulSet on one host, in words; each says what to do. */
+export async function ordinalsLacking(
+  set: KubeObject,
+  { store, admitted }: Pick<EmbeddedBackend, "store" | "admitted">,
+  clock: Clock,
+): Promise<readonly string[]> {
+  const claim: Claims = async (key) => (await store.get("claim", key))?.record;
+  const lacks = await lacksOfSet(set, { world: admitted, clock, place: "data", claim });
+  const told = lacks.slice(0, MAX_TOLD).map((one) => found(one).message);
+  return lacks.length <= MAX_TOLD
+    ? told
+    : [...told, `${lacks.length - MAX_TOLD} more ordinals have no claim; see: berthctl check`];
 }
 
 async function stillThere(

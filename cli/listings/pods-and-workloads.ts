@@ -4,38 +4,62 @@ import {
   ASSIGNED_ADDRESSES,
   ASSIGNED_CLAIM,
 } from "../../allocator/manifest/annotations.ts";
-import { type Fields, type KubeObject, workloadState } from "../../allocator/manifest/kubernetes-object.ts";
+import { Fields, type KubeObject, workloadState } from "../../allocator/manifest/kubernetes-object.ts";
 import { withoutUnread } from "../apply/submit.ts";
+import type { AttachmentUse } from "../backend/attachment-report.ts";
 import type { Backend } from "../backend/backend.ts";
 import { ageOf } from "../terminal/output.ts";
 import { listing, type Query } from "./listing.ts";
 
-export const pods = listing<KubeObject>({
+interface PodRow {
+  readonly object: KubeObject;
+  readonly addresses: readonly string[];
+}
+
+export const pods = listing<PodRow>({
   names: ["pods", "pod", "po"],
   noun: "pod",
   scope: "namespace",
   async load(backend, query) {
     const pods = await objectsOf(backend, "Pod", query);
     const shown = ({ metadata }: KubeObject) => metadata.name === query.name || concernsBerth(metadata);
-    return backend.place === "data" ? pods : pods.filter(shown);
+    if (backend.place === "cluster")
+      return pods.filter(shown).map((object) => ({ object, addresses: addressesIn(object) }));
+    const uses = backend.uses([]);
+    return pods.map((object) => ({ object, addresses: addressesOnHost(object, uses) }));
   },
-  keyOf: ({ metadata }) => metadata,
-  manifest: ({ json }) => withoutUnread(json.value),
+  keyOf: ({ object }) => object.metadata,
+  manifest: ({ object }) => withoutUnread(object.json.value),
   columns: ({ now }) => [
-    { title: "NAMESPACE", cell: ({ metadata }) => metadata.namespace },
-    { title: "NAME", cell: ({ metadata }) => metadata.name },
-    {
-      title: "ADDRESSES",
-      cell: ({ metadata }) => metadata.annotations[ASSIGNED_ADDRESSES]?.replaceAll(",", ", ") ?? "",
-    },
-    { title: "CLAIM", cell: ({ metadata }) => metadata.annotations[ASSIGNED_CLAIM] ?? "" },
+    { title: "NAMESPACE", cell: ({ object }) => object.metadata.namespace },
+    { title: "NAME", cell: ({ object }) => object.metadata.name },
+    { title: "ADDRESSES", cell: ({ addresses }) => addresses.join(", ") },
+    { title: "CLAIM", cell: ({ object }) => object.metadata.annotations[ASSIGNED_CLAIM] ?? "" },
     {
       title: "OWNER",
-      cell: ({ metadata: { owner } }) => (owner === undefined ? "" : `${owner.kind}/${owner.name}`),
+      cell: ({ object: { metadata } }) =>
+        metadata.owner === undefined ? "" : `${metadata.owner.kind}/${metadata.owner.name}`,
     },
-    { title: "AGE", cell: (object) => ageOfObject(object, now) },
+    { title: "AGE", cell: ({ object }) => ageOfObject(object, now) },
   ],
 });
+
+/** Those of its claim; of a pod that has none what it reports to be up with, from wherever that is. */
+function addressesIn({ metadata, json }: KubeObject): readonly string[] {
+  const assigned = metadata.annotations[ASSIGNED_ADDRESSES];
+  if (assigned !== undefined) return assigned.split(",");
+  const reported = json.at("status").list("podIPs");
+  return reported.map((one) => new Fields(one).text("ip")).filter((ip) => ip !== "");
+}
+
+/** The same on one host, where pods report nothing and the journal knows what their sandboxes have. */
+function addressesOnHost(pod: KubeObject, uses: readonly AttachmentUse[]): readonly string[] {
+  const assigned = addressesIn(pod);
+  if (assigned.length > 0) return assigned;
+  const { namespace, name } = pod.metadata;
+  const own = uses.filter((use) => use.pod?.namespace === namespace && use.pod.name === name);
+  return own.flatMap(({ result }) => result.addresses.map(({ address }) => address));
+}
 
 const WORKLOADS = ["StatefulSet", "Deployment", "CloneSet"];
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import assert from "node:assert/strict";
+import { existsSync } from "node:fs";
 import { readdir, symlink, writeFile } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import { after, before, describe, it } from "node:test";
@@ -327,6 +328,39 @@ describe("berthctl up", () => {
     );
   });
 
+  it("says of a path that is too long for a socket how long it may be", async (t) => {
+    const parent = await folderFor(t);
+    const dataDir = join(parent, "d".repeat(100));
+    const { rc, stderr } = await berthctl(dataDir, ["up"]);
+    assert.equal(rc, 2);
+    assert.match(
+      stderr,
+      /^Error: .*\/agent\.sock has \d+ bytes, and the path of a socket 107 at most; choose/,
+    );
+    assert.equal(existsSync(dataDir), false);
+  });
+
+  it("tells what apply does not keep, does not do anew, and could not do", async (t) => {
+    const dataDir = await folderFor(t);
+    const stack = await Stack.up(dataDir);
+    t.after(() => stack.stop());
+    const labelled = { ...POOL, metadata: { name: "db", labels: { a: "b" } } };
+    const made = await stack.apply(labelled);
+    assert.match(
+      made.stderr,
+      /^Warning: labels of an IPPool are not kept on one host; nothing reads them there$/m,
+    );
+    const set = workload("StatefulSet", "mysql", {
+      replicas: 2,
+      annotations: { "berth.dev/sticky": "true" },
+    });
+    await stack.apply(set);
+    assert.equal((await stack.call("release", "shop/mysql-1")).rc, 0);
+    const again = await stack.apply(set);
+    assert.match(again.stdout, /unchanged/);
+    assert.match(again.stderr, /^Warning: StatefulSet mysql, ordinal 1 has no claim shop\/mysql-1: /m);
+  });
+
   it("goes to the background, is waited for by whoever reads, and is taken down", async (t) => {
     const dataDir = join(await folderFor(t), "data");
     const file = join(dirname(dataDir), "pools.json");
@@ -337,7 +371,16 @@ describe("berthctl up", () => {
     const up = await berthctl(dataDir, ["up", "--detach", "--pools", file]);
     assert.match(up.stdout, /^ready \(pid \d+, log .*stack\.log\)\n$/, up.stderr);
     assert.match((await reading).stdout, /^db /m);
-    assert.match((await berthctl(dataDir, ["up", "-d"])).stdout, /^ready \(pid \d+, which was there\)\n$/);
+    const again = await berthctl(dataDir, [
+      "up",
+      "-d",
+      "--socket",
+      join(dataDir, "agent.sock"),
+      "--node",
+      "n2",
+    ]);
+    assert.match(again.stdout, /^ready \(pid \d+, which was there\)\n$/);
+    assert.match(again.stderr, /^Warning: --node had no effect on it; stop it first: berthctl down --data /);
     const down = await berthctl(dataDir, ["down"]);
     assert.match(down.stdout, /^stopped \(pid \d+\)\n$/);
     assert.deepEqual(await berthctl(dataDir, ["down"]), {

@@ -9,7 +9,8 @@ import type { AgentServices, Request } from "../services/services.ts";
 
 /**
  * Whether ADD can be served. An error makes the node NotReady and in the end evicts its pods, so an exhausted range
- * is none: other networks of the node may have plenty. A configuration that every ADD would refuse is one, in the same words.
+ * is none: other networks of the node may have plenty. Nor is a pool that does not exist: it may be deleted or made at any
+ * moment, and pods with claims are served without it. A configuration that every ADD would refuse is one, in the same words.
  * 50 is said by the CNI binary when there is no agent, and here for as long as the agent has not loaded what pods may have claimed.
  */
 export async function status(request: Request, services: AgentServices): Promise<Answer> {
