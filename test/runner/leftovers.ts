@@ -107,12 +107,28 @@ export function namespacesLeft({ id }: Mark): readonly string[] {
   }
 }
 
-/** What is in the temporary directory, by kind: `berth-stack-* (12)`. */
-export function filesLeft(folder: string, furnished: readonly string[]): readonly string[] {
+/** What was put into the temporary directory before the tests: paths from it. */
+export interface Furnished {
+  /** Folders that were made for what is in them. */
+  readonly made: ReadonlySet<string>;
+  /** What is there is of the world outside. */
+  readonly kept: ReadonlySet<string>;
+}
+
+/** What is new in the temporary directory, by kind: `berth-stack-* (12)`. */
+export function filesLeft(folder: string, { made, kept }: Furnished): readonly string[] {
   const kinds = new Map<string, number>();
-  for (const name of readdirSync(folder).filter((one) => !furnished.includes(one))) {
-    const kind = name.replace(/-[A-Za-z0-9]{6}$/, "-*");
-    kinds.set(kind, (kinds.get(kind) ?? 0) + 1);
+  const folders = [""];
+  for (let within = folders.pop(); within !== undefined; within = folders.pop()) {
+    for (const name of readdirSync(join(folder, within))) {
+      const path = join(within, name);
+      if (kept.has(path)) continue;
+      if (made.has(path)) folders.push(path);
+      else {
+        const kind = path.replace(/-[A-Za-z0-9]{6}$/, "-*");
+        kinds.set(kind, (kinds.get(kind) ?? 0) + 1);
+      }
+    }
   }
   return [...kinds].map(([kind, count]) => `${join(folder, kind)} (${count})`);
 }

@@ -13,8 +13,11 @@ import type { Asked } from "./outcome.ts";
 import { isGreen } from "./results.ts";
 import { SuiteRun } from "./run.ts";
 import { GROUPS, groupNamed, type Part, SUITES } from "./suites.ts";
-
+import { wordsOfUnwritable } from "./unwritable.ts";
 import { watch } from "./watch.ts";
+
+/** What was asked for cannot be done. */
+class Refused extends Error {}
 
 const { values, positionals } = parseArgs({
   allowPositionals: true,
@@ -30,13 +33,25 @@ const [suite = "", ...named] = positionals;
 /** As a shell has it for what SIGINT ended. */
 const INTERRUPTED = 130;
 
-checkNamed();
-if (values.list) for (const { files } of asked()) console.log(files.join("\n"));
-else if (values.names) process.exitCode = printNames();
-else if (values.watch) {
-  await watch(asked, pass);
-  process.exitCode = INTERRUPTED;
-} else process.exitCode = (await pass(asked())).isGreen ? 0 : 1;
+try {
+  process.exitCode = await main();
+} catch (error) {
+  const words = error instanceof Refused ? error.message : wordsOfUnwritable(error);
+  if (words === undefined) throw error;
+  console.error(`${suite}: ${words}`);
+  process.exitCode = 1;
+}
+
+async function main(): Promise<number> {
+  checkNamed();
+  if (values.list) for (const { files } of asked()) console.log(files.join("\n"));
+  else if (values.names) return printNames();
+  else if (values.watch) {
+    await watch(asked, pass);
+    return INTERRUPTED;
+  } else return (await pass(asked())).isGreen ? 0 : 1;
+  return 0;
+}
 
 function asked(): readonly Asked[] {
   return partsOf(suite)
@@ -53,7 +68,7 @@ function asked(): readonly Asked[] {
 function checkNamed(): void {
   const all = asked();
   const absent = named.filter((file) => !all.some(({ files }) => files.includes(file)));
-  if (absent.length > 0) throw new Error(`${suite} has no file of tests called ${absent.join(", ")}`);
+  if (absent.length > 0) throw new Refused(`it has no file of tests called ${absent.join(", ")}`);
 }
 
 function partsOf(name: string): readonly Part[] {
@@ -61,7 +76,7 @@ function partsOf(name: string): readonly Part[] {
     SUITES[name] ?? (GROUPS.some((group) => group.name === name) ? [{ group: name, runs: 1 }] : []);
   if (parts.length > 0) return parts;
   const known = [...Object.keys(SUITES), ...GROUPS.map((group) => group.name)];
-  throw new Error(`there is no suite named "${name}"; there are ${[...new Set(known)].join(", ")}`);
+  throw new Refused(`there is no suite named "${name}"; there are ${[...new Set(known)].join(", ")}`);
 }
 
 function printNames(): number {

@@ -122,7 +122,45 @@ describe("namespaces of a run", () => {
     assert.equal(readFileSync(join(folder, "written"), "utf8"), first);
   });
 
-  it("keep each path once, and nothing that is not there or not below /tmp", () => {
+  it("name what is new beside what its variables name", { skip }, async () => {
+    const around = mkdtempSync("/tmp/berth-around-");
+    mkdirSync(join(around, "kept"));
+    const source = `
+      import { mkdirSync } from "node:fs";
+      import { it } from "node:test";
+      it("leaves a folder", () => mkdirSync(process.env.EXAMPLE + "/../new"));`;
+    try {
+      const { complaints } = await runOf(source, { EXAMPLE: join(around, "kept") });
+      const said = complaints.map((line) =>
+        line.replace(/directory: .*\/berth-around-\w+/, "directory: AROUND"),
+      );
+      assert.deepEqual(said, ["left in the temporary directory: AROUND/new (1)"]);
+    } finally {
+      rmSync(around, { recursive: true });
+    }
+  });
+
+  it("hand out what is written where a variable said, which was not there", { skip }, async () => {
+    const around = mkdtempSync("/tmp/berth-around-");
+    const output = join(around, "results", "figures.json");
+    const source = `
+      import { writeFileSync } from "node:fs";
+      import { it } from "node:test";
+      it("writes", () => writeFileSync(process.env.OUTPUT, "42"));`;
+    try {
+      const { passed, complaints, failures } = await runOf(source, {
+        OUTPUT: output,
+        UNUSED: join(around, "x"),
+      });
+      assert.deepEqual([passed, complaints, failures], [1, [], []]);
+      assert.equal(readFileSync(output, "utf8"), "42");
+      assert.deepEqual(readdirSync(around), ["results"]);
+    } finally {
+      rmSync(around, { recursive: true });
+    }
+  });
+
+  it("keep each path once, and nothing that is not below /tmp", () => {
     const env = {
       HOME: folder,
       CACHE: join(folder, "inner"),
@@ -132,7 +170,7 @@ describe("namespaces of a run", () => {
       ROUND: `${folder}/../x`,
     };
     mkdirSync(join(folder, "inner"));
-    const expected = [folder, examples].filter((path) => path.startsWith("/tmp/")).sort();
-    assert.deepEqual(pathsToKeep(env, [folder]), expected);
+    const kept = [folder, examples].filter((path) => path.startsWith("/tmp/")).sort();
+    assert.deepEqual(pathsToKeep(env, [folder]), { kept, absent: ["/tmp/nobody-has-this"] });
   });
 });

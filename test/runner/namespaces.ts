@@ -4,9 +4,10 @@
 // another run is, and it ends with the run.
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
-import { existsSync, readdirSync, readFileSync } from "node:fs";
+import { cpSync, existsSync, readdirSync, readFileSync, rmSync } from "node:fs";
+import { join } from "node:path";
 import { createInterface } from "node:readline";
-import { killAll, type Left, mountPoints, runningIn, statusOf } from "./leftovers.ts";
+import { type Furnished, killAll, type Left, mountPoints, runningIn, statusOf } from "./leftovers.ts";
 
 export interface Namespaces {
   /** The command that runs this one in them. */
@@ -18,18 +19,23 @@ export interface Namespaces {
   mounts(): readonly string[];
   networkNamespaces(): readonly string[];
   /** What was in the folder at the start. */
-  readonly furnished: readonly string[];
+  readonly furnished: Furnished;
   /** Ends all that runs in them, and they are gone. */
   close(): Promise<void>;
 }
 
-/** $1 becomes /tmp; what follows stays to be seen in it. The first process takes in orphans, and lives as its input does. */
+/**
+ * $1 becomes /tmp; what follows stays to be seen in it, or has a folder to be written into if it is not there. The first process takes in orphans, and lives as
+ * its input does.
+ */
 const FIRST = `
   set -e
   folder=$1; shift
   for kept; do
     there="$folder/\${kept#/tmp/}"
-    if [ -d "$kept" ]; then mkdir -p "$there"; else mkdir -p "\${there%/*}"; touch "$there"; fi
+    if [ -d "$kept" ]; then mkdir -p "$there"; else mkdir -p "\${there%/*}"; fi
+    [ -e "$kept" ] || continue
+    [ -d "$kept" ] || touch "$there"
     mount --rbind "$kept" "$there"
   done
   mount --rbind "$folder" /tmp
@@ -42,7 +48,7 @@ const FIRST = `
 /** Undefined: they cannot be made here. `kept`: paths below /tmp. */
 export async function openNamespaces(
   folder: string,
-  kept: readonly string[],
+  { kept, absent }: PathsToKeep,
   env: NodeJS.ProcessEnv,
 ): Promise<Namespaces | undefined> {
   if (process.getuid?.() !== 0) return undefined;
@@ -57,6 +63,7 @@ export async function openNamespaces(
     "bash",
     folder,
     ...kept,
+    ...absent,
   ];
   const child = spawn("unshare", own, { cwd: "/", env, stdio: ["pipe", "pipe", "ignore"], detached: true });
   const ended = new Promise<void>((resolve) => {
@@ -69,25 +76,63 @@ export async function openNamespaces(
     once(createInterface({ input: child.stdout }), "line").then(() => true),
   ]);
   const first = isReady && child.pid !== undefined ? childOf(child.pid) : undefined;
-  if (first !== undefined) return new OwnNamespaces(child, first, ended);
+  if (first !== undefined)
+    return new OwnNamespaces(child, { first, ended, furnished: furnishedBy(kept, absent) });
   child.stdin.end();
   return undefined;
 }
 
+interface PathsToKeep {
+  readonly kept: readonly string[];
+  /** What is not there yet: tests may be told to write it. */
+  readonly absent: readonly string[];
+}
+
 /**
- * Paths below /tmp that a run goes on seeing: this repository, this Node.js, and what variables name: caches, a home.
+ * Paths below /tmp that a run goes on seeing: this repository, this Node.js, and what variables name: caches, a home,
+ * a file for output.
  */
-export function pathsToKeep(env: NodeJS.ProcessEnv, others: readonly string[]): readonly string[] {
+export function pathsToKeep(env: NodeJS.ProcessEnv, others: readonly string[]): PathsToKeep {
   const named = Object.entries(env)
     .filter(([name]) => !["TMPDIR", "TMP", "TEMP", "OLDPWD"].includes(name))
     .flatMap(([, value = ""]) => value.split(":"));
-  const all = [...new Set([...others, ...named])].filter((path) => /^\/tmp\/./.test(path)).sort();
-  return all.filter(
-    (path) =>
-      !path.split("/").includes("..") &&
-      existsSync(path) &&
-      !all.some((outer) => path.startsWith(`${outer}/`)),
-  );
+  const all = [...new Set([...others, ...named])]
+    .filter((path) => /^\/tmp\/./.test(path) && !path.split("/").includes(".."))
+    .map((path) => path.replace(/\/+$/, ""))
+    .sort();
+  const outermost = all.filter((path) => !all.some((outer) => path.startsWith(`${outer}/`)));
+  const there = all.filter((path) => existsSync(path));
+  const isWithin = (path: string) => there.some((outer) => path.startsWith(`${outer}/`));
+  return {
+    kept: there.filter((path) => !isWithin(path)),
+    absent: outermost.filter((path) => !existsSync(path) && !isWithin(path)),
+  };
+}
+
+const fromTmp = (path: string) => path.slice("/tmp/".length);
+
+function furnishedBy(kept: readonly string[], absent: readonly string[]): Furnished {
+  const folders = [...kept, ...absent].flatMap((path) => {
+    const names = fromTmp(path).split("/").slice(0, -1);
+    return names.map((_, depth) => names.slice(0, depth + 1).join("/"));
+  });
+  return { made: new Set(folders), kept: new Set(kept.map(fromTmp)) };
+}
+
+/** Gives to the world what tests wrote where a variable told them to, which was not there before. */
+export function handOut(folder: string, absent: readonly string[]): void {
+  for (const path of absent) {
+    const within = join(folder, fromTmp(path));
+    if (!existsSync(within)) continue;
+    cpSync(within, path, { recursive: true });
+    rmSync(within, { recursive: true });
+  }
+}
+
+interface Opened {
+  readonly first: number;
+  readonly ended: Promise<void>;
+  readonly furnished: Furnished;
 }
 
 class OwnNamespaces implements Namespaces {
@@ -96,14 +141,14 @@ class OwnNamespaces implements Namespaces {
   readonly #first: number;
   readonly #ended: Promise<void>;
   readonly #mounted: ReadonlySet<string>;
-  readonly furnished: readonly string[];
+  readonly furnished: Furnished;
 
-  constructor(child: ChildProcess, first: number, ended: Promise<void>) {
+  constructor(child: ChildProcess, { first, ended, furnished }: Opened) {
     this.#child = child;
     this.#first = first;
     this.#ended = ended;
     this.#mounted = new Set(this.#mountPoints());
-    this.furnished = readdirSync(`/proc/${first}/root/tmp`);
+    this.furnished = furnished;
   }
 
   commandFor(argv: readonly string[], folder: string): readonly string[] {

@@ -31,7 +31,8 @@ export function outcomeOf(records: readonly RunRecord[], asked: Asked, isCutOff:
     records.filter((record): record is Extract<RunRecord, { kind: Kind }> => record.kind === kind);
   const times = of("file").map(({ file, seconds }) => ({ file: relative(ROOT, file), seconds }));
   const unfinished = new Set(of("unfinished").map(({ file }) => relative(ROOT, file)));
-  const all = of("failure").map((record) => ({ record, failure: failureOf(record, asked) }));
+  const open = underWay(records, asked);
+  const all = of("failure").map((record) => ({ record, failure: withOpen(failureOf(record, asked), open) }));
   // With a global teardown node's runner goes on after the interrupt, and says of each file that it was cancelled.
   for (const { record, failure } of all)
     if (isCutOff && record.isCancelled && failure.path.length === 0) unfinished.add(failure.file);
@@ -54,8 +55,46 @@ export function outcomeOf(records: readonly RunRecord[], asked: Asked, isCutOff:
       cancelled: counts.cancelled - cancelledByUs,
     },
     times,
-    failures: [...withCancelled(told), ...(isWhole ? untold(records, asked, told) : [])],
+    failures: [
+      ...withCancelled(told),
+      ...(isWhole ? untold(records, asked, told).map((failure) => withOpen(failure, open)) : []),
+    ],
   };
+}
+
+/** A test that had begun and not ended. */
+export interface UnderWay {
+  readonly file: string;
+  readonly path: readonly string[];
+  readonly again: string;
+}
+
+/** What was under way when the process of these tests ended: of tests in tests the innermost. */
+export function underWay(records: readonly RunRecord[], asked: Asked): readonly UnderWay[] {
+  const open = new Map<string, { readonly file: string; readonly path: readonly string[] }>();
+  for (const record of records) {
+    if (record.kind !== "begun" && record.kind !== "ended") continue;
+    const { kind, file, path } = record;
+    if (kind === "begun") open.set(JSON.stringify([file, path]), { file, path });
+    else open.delete(JSON.stringify([file, path]));
+  }
+  const all = [...open.values()];
+  const isIn = (one: (typeof all)[number], outer: (typeof all)[number]) =>
+    one !== outer && isWithin(one, outer);
+  return all
+    .filter((one) => !all.some((other) => isIn(other, one)))
+    .map((one) => {
+      const selects = Math.min(
+        ...all.filter((o) => o === one || isIn(one, o)).map(({ path }) => path.length),
+      );
+      const file = relative(ROOT, one.file);
+      return { file, path: one.path, again: again({ ...asked, file, path: one.path.slice(0, selects) }) };
+    });
+}
+
+/** A test that was under way when its process ended, as a failure. */
+export function brokenOff({ file, path, again }: UnderWay, message: string): Failure {
+  return { file, path, message, again, cancelled: 0 };
 }
 
 interface Told {
@@ -94,7 +133,7 @@ function withCancelled(told: readonly Told[]): readonly Failure[] {
   ];
 }
 
-function isWithin(one: Failure, cause: Failure): boolean {
+function isWithin(one: Pick<Failure, "file" | "path">, cause: Pick<Failure, "file" | "path">): boolean {
   return one.file === cause.file && cause.path.every((name, depth) => one.path[depth] === name);
 }
 
@@ -113,20 +152,28 @@ function untold(records: readonly RunRecord[], asked: Asked, told: readonly Told
     });
 }
 
+/** A process that ended with an error, or without a word, did so in the test that was under way. */
+function withOpen(failure: Failure, open: readonly UnderWay[]): Failure {
+  const own = open.filter(({ file }) => failure.path.length === 0 && file === failure.file);
+  const lines = own.map(({ path }) => `under way: ${path.join(" › ")}`);
+  return { ...failure, message: [...lines, failure.message].join("\n") };
+}
+
 function wholeFile(file: string, message: string, asked: Asked): Failure {
   return { file, path: [], message, again: again({ ...asked, file, path: [] }), cancelled: 0 };
 }
 
 /** A file that failed as a whole is a test that has the file's name. */
-function failureOf({ file, path, message }: FailureRecord, { group, runs }: Asked): Failure {
+function failureOf({ file, path, selects, message }: FailureRecord, { group, runs }: Asked): Failure {
   const [first = ""] = path;
   const isFile = path.length === 1 && (file === undefined || join(ROOT, first) === file || first === file);
   const name = relative(ROOT, file ?? join(ROOT, first));
+  const alone = { group, runs, file: file === undefined ? "" : name };
   return {
     file: name,
     path: isFile ? [] : path,
     message,
-    again: again({ group, runs, file: name, path: isFile ? [] : path }),
+    again: again({ ...alone, path: isFile ? [] : path.slice(0, selects) }),
     cancelled: 0,
   };
 }
@@ -134,6 +181,7 @@ function failureOf({ file, path, message }: FailureRecord, { group, runs }: Aske
 interface Alone {
   readonly group: Group;
   readonly runs: number;
+  /** Empty: it is not known which. */
   readonly file: string;
   readonly path: readonly string[];
 }
@@ -141,7 +189,8 @@ interface Alone {
 function again({ group, runs, file, path }: Alone): string {
   const name = path.length === 0 ? "" : ` --name ${quoted(`^${escaped(path.join(" "))}$`)}`;
   const share = runs === 1 ? "" : ` --runs ${runs}`;
-  return `${NODE} test/runner/main.ts ${group.name} ${file}${name}${share}`;
+  const which = file === "" ? "" : ` ${file}`;
+  return `${NODE} test/runner/main.ts ${group.name}${which}${name}${share}`;
 }
 
 function escaped(text: string): string {

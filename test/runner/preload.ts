@@ -2,3 +2,5 @@
 // Loaded before the files of tests (--import).
 import "./exits.ts";
 import "./only.ts";
+import "./rejections.ts";
+import "./under-way.ts";

@@ -3,13 +3,18 @@
 import { resolve } from "node:path";
 import type { TestEvent } from "node:test/reporters";
 import { pathToFileURL } from "node:url";
+import { readable } from "./messages.ts";
+import { fileOfRejection } from "./rejections.ts";
 import { type Counts, type FileTime, NOTHING } from "./results.ts";
+import { isOfFile, keyOf, SHARED, TestTree } from "./test-tree.ts";
 
 export interface FailureRecord {
   readonly kind: "failure";
   /** Absent: the name that failed is that of a file. */
   readonly file?: string;
   readonly path: readonly string[];
+  /** How many names of the path select it: a test is there only while the one that it is in is run. */
+  readonly selects: number;
   readonly message: string;
   /** It was not run, or not to its end, because of something else that failed. */
   readonly isCancelled: boolean;
@@ -18,8 +23,9 @@ export interface FailureRecord {
 export type RunRecord =
   | FailureRecord
   | ({ readonly kind: "file" } & FileTime)
-  /** A test is under way. That such lines come is how the runner knows that the tests go on. */
+  /** A test is under way, or no more (under-way.ts). That such lines come is how the runner knows that the tests go on. */
   | { readonly kind: "begun"; readonly file: string; readonly path: readonly string[] }
+  | { readonly kind: "ended"; readonly file: string; readonly path: readonly string[] }
   /** A file in a process of its own that passed without a test, as far as it told. */
   | { readonly kind: "empty"; readonly file: string }
   /** A test called process.exit (exits.ts), or would leave out others (only.ts). */
@@ -29,6 +35,9 @@ export type RunRecord =
   | ({ readonly kind: "end" } & Counts);
 
 type Data<Type extends TestEvent["type"]> = Extract<TestEvent, { type: Type }>["data"];
+type Passed = Data<"test:pass">;
+type Failed = Data<"test:fail">;
+type Completed = Data<"test:complete">;
 
 /** Of a kubectl table below a message, too, or of what led to a broken invariant. */
 const LINES = 200;
@@ -36,10 +45,9 @@ const LINES = 200;
 const WRITTEN_LINES = 20;
 /** What node's runner says of a file whose process ended with an error. */
 const NO_REASON = "test failed";
-/** The files that share this process; none: each has one of its own. */
-const SHARED: readonly string[] = JSON.parse(process.env["BERTH_SHARED"] ?? "[]");
 const LATE = /^(?:Error|Warning): .*generated asynchronous activity after the test ended/;
 const LATE_OF = /^Error: Test "(.*)" at (.*?):\d+:\d+ generated/;
+const LATE_ERROR = / the error "([\s\S]*)" which triggered an /;
 
 // biome-ignore lint/style/noDefaultExport: node:test takes a reporter's default export
 export default async function* records(events: AsyncIterable<TestEvent>): AsyncGenerator<string> {
@@ -62,21 +70,29 @@ async function notLoaded(): Promise<readonly RunRecord[]> {
     try {
       await import(pathToFileURL(file).href);
     } catch (error) {
-      failed.push({ kind: "failure", file, path: [file], message: messageOf(error), isCancelled: false });
+      failed.push(wholeFile(file, messageOf(error)));
     }
   }
   return failed;
 }
 
-const messageOf = (error: unknown) => (error instanceof Error ? error.message : String(error));
+const messageOf = (error: unknown) =>
+  error instanceof Error ? error.message || `${error.name} without a message` : String(error);
+
+const wholeFile = (file: string, message: string): FailureRecord => {
+  return { kind: "failure", file, path: [file], selects: 0, message, isCancelled: false };
+};
 
 class Recorder {
-  /** The names of what is under way, outermost first. */
-  readonly #path: string[] = [];
+  readonly #tree = new TestTree();
   /** Of files in one process: node's runner times them only together. */
   readonly #seconds = new Map<string, number>();
   /** file -> what its process wrote last, or what was said of it */
   readonly #written = new Map<string, string[]>();
+  /** What failed is told when it has ended: what is said of it in its order may come too late for a run that is ended. */
+  readonly #told = new Set<string>();
+  /** file -> how long it took, and why it failed as a whole, until that is said in its order */
+  readonly #ended = new Map<string, readonly RunRecord[]>();
   /** A run that is ended early has no summary of its own. */
   #counts: Counts = NOTHING;
   /** Passes of files, which node's runner counts as tests. */
@@ -85,18 +101,16 @@ class Recorder {
 
   recordsOf({ type, data }: TestEvent): readonly RunRecord[] {
     switch (type) {
-      case "test:dequeue":
-        return data.file === undefined ? [] : [{ kind: "begun", file: data.file, path: [data.name] }];
-      case "test:start":
-        this.#path.length = data.nesting;
-        this.#path[data.nesting] = data.name;
+      case "test:enqueue":
+        this.#tree.add(data);
         return [];
+      case "test:complete":
+        return this.#complete(data);
       case "test:pass":
         this.#time(data);
         return this.#pass(data);
       case "test:fail":
         this.#time(data);
-        this.#count(data, false);
         return this.#failure(data);
       case "test:stderr":
         this.#write(data.file, data.message);
@@ -117,35 +131,47 @@ class Recorder {
     return [...this.#seconds].map(([file, seconds]) => ({ kind: "file", file, seconds }));
   }
 
-  #time({ nesting, file, details }: Data<"test:pass"> | Data<"test:fail">): void {
-    if (nesting !== 0 || file === undefined) return;
-    this.#seconds.set(file, (this.#seconds.get(file) ?? 0) + details.duration_ms / 1000);
+  #time(data: Passed | Failed): void {
+    const file = this.#tree.fileOf(data);
+    if (data.nesting !== 0 || file === undefined) return;
+    this.#seconds.set(file, (this.#seconds.get(file) ?? 0) + data.details.duration_ms / 1000);
   }
 
-  #pass(data: Data<"test:pass">): readonly RunRecord[] {
-    const { name, nesting, file } = data;
-    if (nesting === 0 && file !== undefined && file === resolve(name)) {
-      this.#empty++;
-      return [{ kind: "empty", file }];
+  #pass({ name, nesting, file }: Passed): readonly RunRecord[] {
+    if (nesting !== 0 || file === undefined || file !== resolve(name)) return [];
+    this.#empty++;
+    return [{ kind: "empty", file }];
+  }
+
+  #complete(data: Completed): readonly RunRecord[] {
+    const { file, details } = data;
+    // what is cancelled before its turn is not enqueued
+    this.#tree.add({ ...data, type: details.type ?? "test" });
+    if (!isOfFile(data)) {
+      this.#count(data);
+      return details.passed ? [] : this.#failure(data);
     }
-    this.#count(data, true);
+    if (file === undefined) return [];
+    const failure = details.passed ? [] : this.#failureOf(data);
+    this.#ended.set(file, [{ kind: "file", file, seconds: details.duration_ms / 1000 }, ...failure]);
     return [];
   }
 
-  #count({ details, skip, todo }: Data<"test:pass"> | Data<"test:fail">, isPass: boolean): void {
+  #count({ details, skip, todo }: Completed): void {
     if (details.type === "suite") return;
     const counts = { ...this.#counts, tests: this.#counts.tests + 1 };
     if (skip !== undefined && skip !== false) counts.skipped++;
     else if (todo !== undefined && todo !== false) counts.todo++;
-    else if (isPass) counts.passed++;
+    else if (details.passed) counts.passed++;
     else counts.failed++;
     this.#counts = counts;
   }
 
   #interrupted({ tests }: Data<"test:interrupted">): readonly RunRecord[] {
-    const files = new Set(tests.flatMap(({ file }) => file ?? []));
+    // what has ended and is not said in its order counts as running
+    const files = new Set(tests.flatMap(({ file }) => file ?? []).filter((file) => !this.#ended.has(file)));
     const unfinished = [...files].map((file): RunRecord => ({ kind: "unfinished", file }));
-    return [...unfinished, { kind: "end", ...this.#counts }];
+    return [...[...this.#ended.values()].flat(), ...unfinished, { kind: "end", ...this.#counts }];
   }
 
   #write(file: string, text: string): void {
@@ -165,27 +191,50 @@ class Recorder {
       return [];
     }
     const [, name, where] = LATE_OF.exec(message) ?? [];
+    const [, error = ""] = LATE_ERROR.exec(message) ?? [];
+    const loaded = name === undefined ? fileOfRejection(error) : undefined;
+    if (loaded !== undefined) return [wholeFile(loaded, message)];
     const at = where === undefined ? {} : { file: where };
-    return [
-      { kind: "failure", ...at, path: [name ?? "after the end of a test"], message, isCancelled: false },
-    ];
+    const path = [name ?? "after the end of a test"];
+    return [{ kind: "failure", ...at, path, selects: 1, message, isCancelled: false }];
   }
 
-  #failure({ name, nesting, file, todo, details }: Data<"test:fail">): readonly RunRecord[] {
+  #failure(data: Failed | Completed): readonly RunRecord[] {
+    const key = keyOf(data, data.testId);
+    if (this.#told.has(key)) return [];
+    const failure = this.#failureOf(data);
+    if (failure.length > 0) this.#told.add(key);
+    return failure;
+  }
+
+  #failureOf(data: Failed | Completed): readonly RunRecord[] {
+    const { todo, details } = data;
     const { error } = details;
+    if (error === undefined) return [];
     const failureType = "failureType" in error ? error.failureType : undefined;
     // a suite fails with its tests; and what is still to be done may fail
     if (failureType === "subtestsFailed" || (todo !== undefined && todo !== false)) return [];
+    const file = this.#tree.fileOf(data);
     const said = messageOf(error.cause ?? error);
-    const whole = said === NO_REASON ? (this.#written.get(resolve(file ?? ""))?.join("\n") ?? said) : said;
-    const message = whole.split("\n").slice(0, LINES).join("\n");
-    const path = [...this.#path.slice(0, nesting), name];
+    const message = readable(said === NO_REASON ? this.#reasonOf(file, error) : said, LINES);
     const isCancelled = failureType === "cancelledByParent";
-    return [{ kind: "failure", ...(file !== undefined && { file }), path, message, isCancelled }];
+    const at = file === undefined ? {} : { file };
+    return [{ kind: "failure", ...at, ...this.#tree.pathOf(data), message, isCancelled }];
+  }
+
+  /** Of a file whose process ended with an error. */
+  #reasonOf(file: string | undefined, error: object): string {
+    const signal = "signal" in error && typeof error.signal === "string" ? error.signal : undefined;
+    const written = this.#written.get(resolve(file ?? "")) ?? [];
+    const lines = [...(signal === undefined ? [] : [`its process was ended by ${signal}`]), ...written];
+    return lines.length === 0 ? NO_REASON : lines.join("\n");
   }
 
   #summary({ file, counts, duration_ms }: Data<"test:summary">): readonly RunRecord[] {
-    if (file !== undefined) return [{ kind: "file", file, seconds: duration_ms / 1000 }];
+    if (file !== undefined) {
+      this.#ended.delete(file);
+      return [{ kind: "file", file, seconds: duration_ms / 1000 }];
+    }
     this.isThrough = true;
     const { suites, cancelled, skipped, todo } = counts;
     const [tests, passed] = [counts.tests - this.#empty, counts.passed - this.#empty];

@@ -17,6 +17,7 @@ interface More {
   readonly name?: string;
   readonly silenceMs?: number;
   readonly timeoutMs?: number;
+  readonly interruptMs?: number;
 }
 
 describe("a run that is not green", () => {
@@ -45,10 +46,12 @@ describe("a run that is not green", () => {
     });
     // what node's runner tells the processes that it starts would make ours one of them
     const { NODE_TEST_CONTEXT: _, ...env } = process.env;
-    const { name, silenceMs, timeoutMs } = more;
+    const { name, silenceMs, timeoutMs, interruptMs } = more;
     const options = { output: "ignore", ...(silenceMs !== undefined && { silenceMs }) } as const;
     const run = new SuiteRun("example", { ...env, BERTH_REPORT: report }, options);
-    const group = { name: "host", files, isolation, ...(timeoutMs !== undefined && { timeoutMs }) };
+    const time = timeoutMs === undefined ? {} : { timeoutMs };
+    const group = { name: "host", files, isolation, ...time };
+    if (interruptMs !== undefined) setTimeout(() => run.interrupt("SIGINT"), interruptMs).unref();
     await run.pass({ group, files, runs: 1, name });
     const { summary, text } = await run.finish();
     assert.equal(summary.verdict, "failed", text);
@@ -144,27 +147,83 @@ describe("a run that is not green", () => {
 
       it("has a test that blocks its process", async () => {
         const text = `${IMPORT}const pause = () => new Promise((resolve) => setTimeout(resolve, 300));
-          it("waits", pause); it("hangs", async () => { await pause(); for (;;); });`;
-        const { complaints } = await runOf({ "a.test.ts": text }, isolation, { silenceMs: 3_000 });
-        const file = relative(ROOT, join(examples, "a.test.ts"));
-        const [first = "", ...more] = complaints;
-        assert.ok(
-          first.startsWith(
-            `nothing was heard of any test for 3 s, and the last that had begun was ${file}: `,
-          ),
-          first,
-        );
+          it("waits", pause); it("hangs", () => { for (;;); }); it("is innocent", () => {});`;
+        const { failures, complaints } = await runOf({ "a.test.ts": text }, isolation, { silenceMs: 3_000 });
+        const why = "nothing was heard of any test for 3 s, and this test was under way";
+        assert.equal(only(failures), `EXAMPLES/a.test.ts: hangs\n  ${why}`);
+        assert.match(failures[0]?.again ?? "", / --name '\^hangs\$'$/);
         // the process of the file, once the runner that started it is killed
-        assert.equal(more.length, isolation === "none" ? 0 : 1, more.join("\n"));
+        assert.equal(complaints.length, isolation === "none" ? 0 : 1, complaints.join("\n"));
+      });
+
+      it("has a test whose process is killed", async () => {
+        const text = `${PASSES}it("dies", () => process.kill(process.pid, "SIGKILL"));`;
+        const { failures, complaints } = await runOf({ "a.test.ts": text }, isolation);
+        const file = "EXAMPLES/a.test.ts";
+        const alone = `  the process of ${file} ended with SIGKILL before it had told of all tests, and this test was under way`;
+        const expected =
+          isolation === "none"
+            ? `${file}: dies\n${alone}`
+            : `${file}\n  under way: dies\n  its process was ended by SIGKILL`;
+        assert.equal(only(failures), expected);
+        assert.deepEqual(complaints, []);
+      });
+
+      it("is interrupted while a test blocks its process", async () => {
+        const text = `${PASSES}it("hangs", () => { for (;;); });`;
+        const { failures, complaints } = await runOf({ "a.test.ts": text }, isolation, {
+          interruptMs: 2_000,
+        });
+        const said = [...failures.flatMap(wordsOf), ...complaints].join("\n");
+        assert.match(said, /a\.test\.ts: hangs\b/);
+        assert.match(said, /again: .* --name '\^hangs\$'/);
+        assert.match(said, /^it was interrupted$/m);
+      });
+
+      it("has a contract that another file runs: the test's file is named", async () => {
+        const contract = `import { describe, it } from "node:test";
+          export const contract = (name) => describe(name, () => it("holds", () => { throw new Error("broken"); }));`;
+        writeFileSync(join(examples, "contract.ts"), contract);
+        const calls = 'import { contract } from "./contract.ts";\ncontract("a store");\n';
+        const { failures, slowest } = await runOf({ "a.test.ts": PASSES, "b.test.ts": calls }, isolation);
+        assert.equal(only(failures), "EXAMPLES/b.test.ts: a store › holds\n  broken");
+        assert.match(failures[0]?.again ?? "", /\/b\.test\.ts --name '\^a store holds\$'$/);
+        assert.ok(!JSON.stringify(slowest).includes("contract"));
+      });
+
+      it("has a promise that is rejected at the top level of a file", async () => {
+        const text = `${PASSES}Promise.reject(new Error("nobody waits"));\n`;
+        const { failures } = await runOf({ "a.test.ts": PASSES, "b.test.ts": text }, isolation);
+        assert.match(only(failures), /^EXAMPLES\/b\.test\.ts\n(.*\n)*.*nobody waits/);
+      });
+
+      it("has a subtest that fails, and says how it is run", async () => {
+        const text = `${IMPORT}describe("a suite", () => it("outer", async (t) => {
+          await t.test("inner", () => { throw new Error("no"); });
+        }));`;
+        const { failures } = await runOf({ "a.test.ts": text }, isolation);
+        assert.equal(only(failures), "EXAMPLES/a.test.ts: a suite › outer › inner\n  no");
+        const [, name = ""] = / --name '(.*)'$/.exec(failures[0]?.again ?? "") ?? [];
+        const again = await runOf({ "a.test.ts": text }, isolation, { name });
+        assert.equal(only(again.failures), "EXAMPLES/a.test.ts: a suite › outer › inner\n  no");
       });
     });
   }
+
+  for (const hook of ["before", "beforeEach"])
+    it(`has a ${hook} outside of a describe where files share a process: only its file fails`, async () => {
+      const text = `import { ${hook}, it } from "node:test";\n${hook}(() => { throw new Error("no"); });\nit("x", () => {});`;
+      const { failures, passed } = await runOf({ "a.test.ts": text, "b.test.ts": PASSES }, "none");
+      const why = `not run: its hook ${hook} outside of a describe would be one of all files that share its process`;
+      assert.equal(only(failures), `EXAMPLES/a.test.ts\n  ${why}`);
+      assert.equal(passed, 1);
+    });
 
   it("has a process that was ended in a way that leaves no word", async () => {
     const text = `${PASSES}it("exits", () => process.reallyExit(0));\n`;
     const { failures } = await runOf({ "a.test.ts": text }, "process");
     const why = "its process ended before it had told of its tests: it has none, or one of them ended it";
-    assert.equal(only(failures), `EXAMPLES/a.test.ts\n  ${why}`);
+    assert.equal(only(failures), `EXAMPLES/a.test.ts\n  under way: exits\n  ${why}`);
   });
 
   it("shows both values of an assertion", async () => {

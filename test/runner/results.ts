@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // What a run of tests gave, and the words for it at its end. Pure.
 
+import { readable } from "./messages.ts";
+
 export interface Counts {
   readonly tests: number;
   readonly suites: number;
@@ -106,9 +108,9 @@ export function wordsOf({ file, path, message, again, cancelled }: Failure): rea
 }
 
 function firstLines(message: string): readonly string[] {
-  const lines = message.split("\n").filter((one) => one.trim() !== "");
-  return lines
-    .slice(0, MESSAGE_LINES)
+  return readable(message, MESSAGE_LINES)
+    .split("\n")
+    .filter((line) => line.trim() !== "")
     .map((line) => (line.length > LONGEST_LINE ? `${line.slice(0, LONGEST_LINE)}…` : line));
 }
 

@@ -7,8 +7,8 @@ import { dirname, join } from "node:path";
 import type { Writable } from "node:stream";
 import { ROOT } from "./files.ts";
 import { filesLeft, killAll, leftAfterGrace, mountsLeft, namespacesLeft, processesOf } from "./leftovers.ts";
-import { type Namespaces, openNamespaces, pathsToKeep } from "./namespaces.ts";
-import type { Asked } from "./outcome.ts";
+import { handOut, type Namespaces, openNamespaces, pathsToKeep } from "./namespaces.ts";
+import type { Asked, UnderWay } from "./outcome.ts";
 import {
   add,
   type Counts,
@@ -22,11 +22,13 @@ import {
   wordsOf,
 } from "./results.ts";
 import { runTests } from "./tests.ts";
+import { wordsOfUnwritable } from "./unwritable.ts";
 
 /** Said to the guard when the run ends by itself. */
 const OVER = "over";
 const SUITES_FILE = "suites.jsonl";
 const FAILURES_FILE = "failures.txt";
+const LEFT_OUT_FILE = "left-out.txt";
 
 /** Where summaries and failures are written: $BERTH_REPORT, which keeps what other suites wrote, or build/report/SUITE. */
 export function reportFolder(suite: string, env: NodeJS.ProcessEnv): string {
@@ -35,7 +37,8 @@ export function reportFolder(suite: string, env: NodeJS.ProcessEnv): string {
   mkdirSync(folder, { recursive: true });
   // not all of it: another run of the suite may be under way
   if (folder !== named)
-    for (const file of [SUITES_FILE, FAILURES_FILE]) rmSync(join(folder, file), { force: true });
+    for (const file of [SUITES_FILE, FAILURES_FILE, LEFT_OUT_FILE])
+      rmSync(join(folder, file), { force: true });
   return folder;
 }
 
@@ -72,6 +75,8 @@ export class SuiteRun {
   /** Ends the tests that are under way. */
   #end: (signal: NodeJS.Signals) => void = () => {};
   #namespaces: Namespaces | undefined;
+  /** Paths of variables that were not there at the start. */
+  #absent: readonly string[] = [];
   #isOpen = false;
   /** Of the tests that were asked for. */
   #name: string | undefined;
@@ -121,7 +126,7 @@ export class SuiteRun {
     }
     if (!this.#isOpen) await this.#open();
     if (asked.name !== undefined) this.#name = asked.name;
-    const { counts, times, failures, complaint, leftOut } = await runTests(asked, {
+    const { counts, times, failures, complaint, leftOut, underWay } = await runTests(asked, {
       env: { ...this.#env, ...(this.#namespaces && { TMPDIR: "/tmp" }) },
       namespaces: this.#namespaces,
       deadline,
@@ -140,14 +145,17 @@ export class SuiteRun {
     this.#failures.push(...failures);
     this.#leftOut.push(...leftOut);
     if (complaint !== undefined) this.#complaints.push(complaint);
+    if (this.#isInterrupted && complaint === undefined)
+      this.#complaints.push(...underWay.flatMap(interruptedWords));
     return complaint === undefined && failures.length === 0;
   }
 
   async #open(): Promise<void> {
     this.#isOpen = true;
     if (!this.#isMarked || this.#options.isApart === false) return;
-    const kept = pathsToKeep(this.#env, [ROOT, this.#report, dirname(process.execPath)]);
-    this.#namespaces = await openNamespaces(this.#folder, kept, this.#env);
+    const paths = pathsToKeep(this.#env, [ROOT, this.#report, dirname(process.execPath)]);
+    this.#namespaces = await openNamespaces(this.#folder, paths, this.#env);
+    if (this.#namespaces !== undefined) this.#absent = paths.absent;
   }
 
   /** Looks for what was left behind, writes the report, and gives what there is to say. */
@@ -156,14 +164,30 @@ export class SuiteRun {
     if (this.#isMarked) await this.#lookAround();
     else rmSync(this.#folder, { recursive: true });
     this.#guard?.end(`${OVER}\n`);
-    const summary = this.#summary();
-    appendFileSync(join(this.#report, SUITES_FILE), `${JSON.stringify(summary)}\n`);
+    let summary = this.#summary();
+    const unwritten = this.#writeReport(summary);
+    if (unwritten !== undefined) {
+      this.#complaints.push(unwritten);
+      summary = this.#summary();
+    }
+    return { summary, text: ending(summary, join(this.#report, FAILURES_FILE)) };
+  }
+
+  /** Why it cannot be written. */
+  #writeReport(summary: Summary): string | undefined {
     const leftOut = this.#leftOut.map((file) => `${this.#suite}: ${file}\n`);
-    appendFileSync(join(this.#report, "left-out.txt"), leftOut.join(""));
-    const failures = join(this.#report, FAILURES_FILE);
     const lines = [...this.#failures.flatMap(wordsOf), ...this.#complaints];
-    if (lines.length > 0) appendFileSync(failures, `${[`${this.#suite}:`, ...lines].join("\n")}\n`);
-    return { summary, text: ending(summary, failures) };
+    const failures = lines.length === 0 ? "" : `${[`${this.#suite}:`, ...lines].join("\n")}\n`;
+    try {
+      appendFileSync(join(this.#report, SUITES_FILE), `${JSON.stringify(summary)}\n`);
+      appendFileSync(join(this.#report, LEFT_OUT_FILE), leftOut.join(""));
+      if (failures !== "") appendFileSync(join(this.#report, FAILURES_FILE), failures);
+      return undefined;
+    } catch (error) {
+      const words = wordsOfUnwritable(error);
+      if (words === undefined) throw error;
+      return words;
+    }
   }
 
   #summary(): Summary {
@@ -187,13 +211,14 @@ export class SuiteRun {
     const running = () => (apart === undefined ? processesOf(mark) : apart.processes());
     const processes = await leftAfterGrace(running);
     const mounts = apart?.mounts() ?? mountsLeft(mark);
+    handOut(this.#folder, this.#absent);
     const left = [
       ...processes.map(({ pid, command }) => `left running, and killed: ${pid} ${command}`),
       ...mounts.map((point) => `left mounted: ${point}`),
       ...(apart?.networkNamespaces() ?? namespacesLeft(mark)).map(
         (name) => `left behind: the network namespace ${name}`,
       ),
-      ...filesLeft(this.#folder, apart?.furnished ?? []).map(
+      ...filesLeft(this.#folder, apart?.furnished ?? { made: new Set(), kept: new Set() }).map(
         (what) => `left in the temporary directory: ${what}`,
       ),
     ];
@@ -204,6 +229,10 @@ export class SuiteRun {
     // what is mounted among all others is not ours to remove
     if (apart !== undefined || mounts.length === 0) rmSync(this.#folder, { recursive: true, force: true });
   }
+}
+
+function interruptedWords({ file, path, again }: UnderWay): readonly string[] {
+  return [`${file}: ${path.join(" › ")} was under way`, `  again: ${again}`];
 }
 
 function startGuard(id: string, folder: string): Writable {

@@ -20,7 +20,7 @@ describe("suites", () => {
     assert.equal(list("test", there).stdout.trim(), there);
     const { status, stderr } = list("unit", there);
     assert.notEqual(status, 0);
-    assert.match(stderr, /unit has no file of tests called test\/docs\/links\.test\.ts/);
+    assert.match(stderr, /^unit: it has no file of tests called test\/docs\/links\.test\.ts\n$/);
   });
 
   it("have every file of tests that there is, each in one group", () => {

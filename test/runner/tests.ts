@@ -5,7 +5,7 @@ import { existsSync, readFileSync, rmSync, statSync } from "node:fs";
 import { join, relative } from "node:path";
 import { ROOT } from "./files.ts";
 import type { Namespaces } from "./namespaces.ts";
-import { type Asked, type Outcome, outcomeOf } from "./outcome.ts";
+import { type Asked, brokenOff, type Outcome, outcomeOf, type UnderWay, underWay } from "./outcome.ts";
 import type { RunRecord } from "./record.ts";
 
 export interface Surroundings {
@@ -28,29 +28,57 @@ export interface Surroundings {
 export interface Given extends Outcome {
   /** Why the runner itself failed although no test did. */
   readonly complaint?: string;
+  /** What had begun and not ended. */
+  readonly underWay: readonly UnderWay[];
 }
 
-export async function runTests(asked: Asked, surroundings: Surroundings): Promise<Given> {
-  const { records, deadline } = surroundings;
+export async function runTests(whole: Asked, surroundings: Surroundings): Promise<Given> {
+  const refused = whole.group.isolation === "none" ? hooksIn(whole.files) : [];
+  const isRefused = (file: string) => refused.some((one) => one.file === join(ROOT, file));
+  const asked = { ...whole, files: whole.files.filter((file) => !isRefused(file)) };
+  // without a file node's runner would look for some
+  if (asked.files.length === 0) return { ...outcomeOf(refused, whole, false), underWay: [] };
+  const { status, isCutOff, silence } = await ended(asked, surroundings);
+  const { records } = surroundings;
+  const all = [...readRecords(records), ...readRecords(toldBeside(records))];
+  for (const file of [records, toldBeside(records)]) rmSync(file, { force: true });
+  const outcome = outcomeOf([...refused, ...onlyIn(asked.files), ...all], whole, isCutOff);
+  const open = underWay(all, asked);
+  const isThrough = status === "0" && all.some(({ kind }) => kind === "end");
+  const isExplained = isThrough || isCutOff || outcome.failures.length > refused.length;
+  if (silence === undefined && isExplained) return { ...outcome, underWay: open };
+  const which = asked.files.length === 1 ? asked.files[0] : `${asked.files.length} files`;
+  const why = silence ?? `the process of ${which} ended with ${status} before it had told of all tests`;
+  if (open.length === 0) return { ...outcome, underWay: open, complaint: `${why}, ${lastBegun(all)}` };
+  const broken = open.map((one) => brokenOff(one, `${why}, and this test was under way`));
+  return { ...outcome, underWay: open, failures: [...outcome.failures, ...broken] };
+}
+
+/** Runs them, and gives how their process ended. */
+async function ended(asked: Asked, surroundings: Surroundings) {
   const child = start(asked, surroundings);
   const end = ending(child, surroundings.namespaces);
   surroundings.started(child.pid, end);
-  const cutOff = endAt(deadline, end);
+  const cutOff = endAt(surroundings.deadline, end);
   const silenced = endInSilence(asked, surroundings, end);
   const status = await new Promise<string>((resolve, reject) => {
     child.once("error", reject);
     child.once("close", (code, signal) => resolve(signal ?? String(code)));
   });
-  const isCutOff = cutOff();
-  const silence = silenced();
-  const all = [...readRecords(records), ...readRecords(exitsBeside(records))];
-  for (const file of [records, exitsBeside(records)]) rmSync(file, { force: true });
-  const outcome = outcomeOf([...onlyIn(asked.files), ...all], asked, isCutOff);
-  if (silence !== undefined) return { ...outcome, complaint: `${silence}, ${lastBegun(all)}` };
-  const isExplained = status === "0" || isCutOff || outcome.failures.length > 0;
-  const which = asked.files.length === 1 ? asked.files[0] : `${asked.files.length} files`;
-  if (isExplained) return outcome;
-  return { ...outcome, complaint: `tests of ${which} ended with ${status}, ${lastBegun(all)}` };
+  return { status, isCutOff: cutOff(), silence: silenced() };
+}
+
+const HOOK = /^(before|after)(Each)?\(/m;
+
+/** Where files share a process, a hook outside of a describe is one of the tests of all of them. */
+function hooksIn(files: readonly string[]): readonly Extract<RunRecord, { kind: "exit" }>[] {
+  return files.flatMap((name) => {
+    const file = join(ROOT, name);
+    const hook = existsSync(file) ? HOOK.exec(readFileSync(file, "utf8"))?.[0] : undefined;
+    if (hook === undefined) return [];
+    const message = `not run: its hook ${hook.slice(0, -1)} outside of a describe would be one of all files that share its process`;
+    return [{ kind: "exit", file, message }];
+  });
 }
 
 /** The option `only` cannot be seen from inside the process (only.ts): its source is looked at. */
@@ -76,7 +104,7 @@ function start(asked: Asked, { env, records, output, namespaces }: Surroundings)
       ...env,
       ...group.env,
       BERTH_RUNS: String(runs),
-      BERTH_EXITS: exitsBeside(records),
+      BERTH_EXITS: toldBeside(records),
       BERTH_SHARED: shared,
     },
     stdio: ["ignore", output, output],
@@ -132,7 +160,7 @@ function endInSilence(
   if (longest === undefined) return () => undefined;
   let [size, heard, isSilent] = [0, performance.now(), false];
   const looking = setInterval(() => {
-    const now = existsSync(records) ? statSync(records).size : 0;
+    const now = sizeOf(records) + sizeOf(toldBeside(records));
     if (now !== size) [size, heard] = [now, performance.now()];
     if (isSilent || performance.now() - heard < longest) return;
     isSilent = true;
@@ -143,6 +171,8 @@ function endInSilence(
     return isSilent ? `nothing was heard of any test for ${Math.round(longest / 1000)} s` : undefined;
   };
 }
+
+const sizeOf = (file: string) => statSync(file, { throwIfNoEntry: false })?.size ?? 0;
 
 function lastBegun(records: readonly RunRecord[]): string {
   const last = records.findLast((record) => record.kind === "begun");
@@ -172,7 +202,7 @@ function argumentsFor({ group, files, name }: Asked, records: string): readonly 
 }
 
 /** The reporter's own file is written over from where it is. */
-const exitsBeside = (records: string) => `${records}-exits`;
+const toldBeside = (records: string) => `${records}-exits`;
 
 /** None: the runner did not come as far as that. */
 function readRecords(file: string): readonly RunRecord[] {
