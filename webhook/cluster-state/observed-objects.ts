@@ -16,6 +16,8 @@ export interface ObservedPod extends PodState {
   readonly deleting: boolean;
   /** Host network, mirror pod or exempt namespace: none of Berth's business. */
   readonly exempt: boolean;
+  /** How many networks its annotations name beside the cluster's; absent: none. */
+  readonly networks?: number;
   /** It is on its host's network and has no address of its own. */
   readonly onHostNetwork?: true;
 }

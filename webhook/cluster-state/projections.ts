@@ -17,7 +17,7 @@ import {
   readObject,
   workloadState,
 } from "../../allocator/manifest/kubernetes-object.ts";
-import { NETWORK_ANNOTATIONS } from "../../allocator/manifest/network-attachments.ts";
+import { NETWORK_ANNOTATIONS, networkAttachments } from "../../allocator/manifest/network-attachments.ts";
 import { fenceOf } from "../../allocator/manifest/node-fence.ts";
 import type { NamespaceState, WorkloadState } from "../../allocator/model/cluster-state.ts";
 import { IDENTITY_ANNOTATIONS, IDENTITY_LABELS, type PodOwner } from "../../allocator/model/identity.ts";
@@ -58,8 +58,14 @@ export function observedPod(item: KubeItem, isRead: IsRead = EVERY): ObservedPod
     up: pod.json.at("status").text("podIP") !== "",
     deleting: item.metadata.deletionTimestamp !== undefined,
     exempt: isExempt(pod),
+    ...networksOf(pod),
     ...(pod.spec.get("hostNetwork") === true ? { onHostNetwork: true } : addressesOf(pod.json.at("status"))),
   };
+}
+
+function networksOf({ metadata: { annotations, namespace } }: KubeObject): Pick<ObservedPod, "networks"> {
+  const networks = networkAttachments(annotations, namespace).length;
+  return networks === 0 ? {} : { networks };
 }
 
 function addressesOf(status: Fields): Pick<ObservedPod, "addresses"> {

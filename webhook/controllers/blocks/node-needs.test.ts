@@ -167,6 +167,23 @@ describe("what nodes need of a pool with blocks", () => {
     assert.deepEqual(await needs({ pools: [web({ default: true })], blocks }), { "web/IPv4": "a:16 b:0" });
   });
 
+  it("is no more than a node's pods can use and 16 beyond, however many full blocks its agent tells of", async () => {
+    const blocks = Array.from({ length: 4 }, (_, n) => ({
+      cidr: `10.0.0.${n * 16}/28`,
+      status: { node: "a", used: 16 },
+    }));
+    const pools = [web({ default: true })];
+    assert.deepEqual(await needs({ pools, blocks }), { "web/IPv4": "a:16 b:0" });
+    const metadata = { annotations: { "k8s.v1.cni.cncf.io/networks": "one,two" } };
+    const pods = {
+      ...{ one: on("a"), two: on("a"), three: { ...on("a"), metadata }, elsewhere: on("b") },
+      ...{ host: on("a", { hostNetwork: true }) },
+      ended: { ...on("a"), status: { phase: "Succeeded" } },
+    };
+    // an ended pod's sandbox is there until its DEL
+    assert.deepEqual(await needs({ pools, blocks, pods }), { "web/IPv4": "a:22 b:1" });
+  });
+
   it("is nothing of nodes that are fenced, and lets others have their turn", async () => {
     const nodes = { a: {}, b: { spec: { taints: [{ key: "node.kubernetes.io/out-of-service" }] } } };
     const pods = Object.fromEntries(

@@ -22,6 +22,11 @@ export interface NodeNeedsSource {
   };
 }
 
+/**
+ * Addresses of a pool that a node may use beyond what its pods explain, by its agent's word: sandboxes whose pods are gone already, and
+ * those that a runtime made without a pod.
+ */
+const UNEXPLAINED = 16;
 /** Pods that are looked at in one go, in some ms: others have their turn between. */
 const SLICE = 500;
 
@@ -62,23 +67,34 @@ export class NodeNeeds {
 
 /**
  * Counts demand twice, and the larger counts: pods by the addresses that they have, and before they have any by the choice that
- * the agent makes too; and what agents said is used, which knows of networks that name pools, and of pods that a label selects.
+ * the agent makes too; and what agents said is used, which knows of networks that name pools, and of pods that a label selects, as far
+ * as the node has pods for it.
  */
 export async function countNodeNeeds(source: NodeNeedsSource, rest: () => Promise<void>): Promise<NodeNeeds> {
   const { pods, nodes } = source.watches;
   const demand = new NodeNeeds(valuesOf(nodes.all()));
   const pools = source.mirror.pools().filter(({ spec }) => spec.blockSize !== undefined);
+  const interfaces = new Map<string, number>(); // node -> of all its pods
   let n = 0;
   for (const pod of [...valuesOf(pods.all())]) {
     if (++n % SLICE === 0) await rest();
-    if (pools.length === 0 || !needsAddress(pod)) continue;
+    if (pools.length === 0) continue;
+    const before = interfaces.get(pod.node) ?? 0;
+    interfaces.set(pod.node, before + interfacesOf(pod));
+    if (!needsAddress(pod)) continue;
     for (const [pool, family] of homesOf(source, pools, pod)) demand.count(pool.name, family, pod.node);
   }
   for (const [key, used] of usedByNode(source)) {
     const [pool = "", family, node = ""] = key;
-    demand.atLeast(pool, family, node, used);
+    // else whoever has an agent's token says of each block that it is full, and gets the next ones, until there is none
+    demand.atLeast(pool, family, node, Math.min(used, (interfaces.get(node) ?? 0) + UNEXPLAINED));
   }
   return demand;
+}
+
+/** Which may have an address each. Those of an ended pod count as well: its sandbox is there until its DEL. */
+function interfacesOf({ onHostNetwork, networks = 0 }: ObservedPod): number {
+  return onHostNetwork === true ? 0 : 1 + networks;
 }
 
 /** The pools with blocks whose addresses the pod has; until it has any, those that it will be served from. */
