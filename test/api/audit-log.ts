@@ -101,6 +101,15 @@ export const CERTIFICATES = [
   "secrets",
 ];
 
+/** What pools with blocks need besides: access-blocks.api-test.ts has the life that uses these. */
+export const BLOCK_RIGHTS = {
+  "berth-webhook": ["create", "patch", "delete"].map((verb) => `${verb} ipblocks.berth.dev`),
+  "berth-agent": [
+    ...["namespaces", "nodes", "ipblocks.berth.dev"].map((kind) => `watch ${kind}`),
+    "patch ipblocks.berth.dev/status",
+  ],
+} as const satisfies Partial<Record<Account, readonly string[]>>;
+
 /** Rights that a life of pods and pools does not need, or not always, and what they are for. */
 export const UNUSED: Readonly<Record<Account, readonly string[]>> = {
   "berth-webhook": [
@@ -120,8 +129,8 @@ export const UNUSED: Readonly<Record<Account, readonly string[]>> = {
     // OpenKruise, which is not installed here
     ...["get", "list", "watch"].map((verb) => `${verb} clonesets.apps.kruise.io`),
     ...["get", "list", "watch"].map((verb) => `${verb} statefulsets.apps.kruise.io`),
-    // no pool has blocks there
-    ...["get", "list", "create", "patch", "delete"].map((verb) => `${verb} ipblocks.berth.dev`),
+    ...BLOCK_RIGHTS["berth-webhook"],
+    ...["get", "list"].map((verb) => `${verb} ipblocks.berth.dev`),
     // certificates come from a folder there; issuer.api-test.ts has the life that uses these
     ...["list", "watch"].flatMap((verb) => CERTIFICATES.map((resource) => `${verb} ${resource}`)),
   ],
@@ -133,9 +142,7 @@ export const UNUSED: Readonly<Record<Account, readonly string[]>> = {
   // a claim is read when a status was written by somebody else meanwhile, or an ADD goes by more than memory
   "berth-agent": [
     ...["get ipclaims.berth.dev", "list ipclaims.berth.dev", "list ippools.berth.dev", "list pods"],
-    // no pool has blocks there
-    ...["list", "watch"].flatMap((verb) => [`${verb} namespaces`, `${verb} nodes`]),
-    ...["get", "list", "watch"].map((verb) => `${verb} ipblocks.berth.dev`),
-    "patch ipblocks.berth.dev/status",
+    ...BLOCK_RIGHTS["berth-agent"],
+    ...["list namespaces", "list nodes", "get ipblocks.berth.dev", "list ipblocks.berth.dev"],
   ],
 };

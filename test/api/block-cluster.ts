@@ -63,9 +63,9 @@ export class BlockCluster {
     this.store = openKubernetesStore({ connection: this.api, ...deps });
   }
 
-  static async open(): Promise<BlockCluster> {
+  static async open(apiServerFlags: readonly string[] = []): Promise<BlockCluster> {
     await buildPlugin();
-    const plane = await startControlPlane({ users: [WEBHOOK_USER] });
+    const plane = await startControlPlane({ users: [WEBHOOK_USER], apiServerFlags });
     try {
       const api = plane.connect();
       await installDefinitions(api);

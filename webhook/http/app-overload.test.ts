@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import assert from "node:assert/strict";
+import { Agent } from "node:https";
 import { after, before, beforeEach, describe, it } from "node:test";
 import { allowed } from "../review/admission-review.ts";
 import { Intake } from "../review/intake.ts";
@@ -55,6 +56,24 @@ describe("app: overload", () => {
     release();
     for (const answer of await Promise.all(asking)) assert.equal(answer.allowed, true);
     assert.equal((await bench.review()).allowed, true);
+    assert.deepEqual([bench.intake.reviews, bench.intake.bytes], [0, 0]);
+  });
+
+  it("is answered at once: 503 to who may have more, while all together have as many as they may", async () => {
+    const { promise: gate, resolve: release } = Promise.withResolvers<void>();
+    bench.handler = async ({ uid }) => {
+      await gate;
+      return allowed(uid);
+    };
+    const elsewhere = new Agent({ localAddress: "127.0.0.2" });
+    const asking = [bench.review(), bench.review(), bench.review(), bench.review({ agent: elsewhere })];
+    await until(() => bench.asked.length === 4);
+    const { status, headers, text: words } = await bench.request({ agent: elsewhere });
+    assert.deepEqual([status, headers["retry-after"], headers.connection], [503, "1", "close"]);
+    assert.equal(words, "berth decides as many reviews as it can at a time; try again");
+    release();
+    for (const answer of await Promise.all(asking)) assert.equal(answer.allowed, true);
+    elsewhere.destroy();
     assert.deepEqual([bench.intake.reviews, bench.intake.bytes], [0, 0]);
   });
 
