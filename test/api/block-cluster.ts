@@ -63,7 +63,7 @@ export class BlockCluster {
     this.store = openKubernetesStore({ connection: this.api, ...deps });
   }
 
-  static async open(apiServerFlags: readonly string[] = []): Promise<BlockCluster> {
+  static async open(apiServerFlags: readonly string[] = [], webhooks = 1): Promise<BlockCluster> {
     await buildPlugin();
     const plane = await startControlPlane({ users: [WEBHOOK_USER], apiServerFlags });
     try {
@@ -72,7 +72,7 @@ export class BlockCluster {
       await makeNamespaces(api, ["berth-system", "kube-system", SHOP]);
       await installAccounts(api);
       await installPolicies(api);
-      const cluster = new BlockCluster(plane, await startReplicas(plane));
+      const cluster = new BlockCluster(plane, await startReplicas(plane, { count: webhooks }));
       for (const name of ["n1", "n2"]) await cluster.addNode(name);
       return cluster;
     } catch (error) {
@@ -146,6 +146,12 @@ export class BlockCluster {
   /** The pod is deleted and its sandbox ended. */
   async down(box: Box): Promise<void> {
     await this.forget(box.pod);
+    await this.end(box);
+  }
+
+  /** The same of a pod that has a claim, whose address may be taken again at once. */
+  async endFixed(box: Box): Promise<void> {
+    await forceDelete(this.api, PODS, box.pod);
     await this.end(box);
   }
 

@@ -11,7 +11,7 @@ const SETPRIV = "/usr/bin/setpriv";
 /** One process of the control plane, which can be killed and started again with the same arguments. */
 export class Daemon {
   readonly name: string;
-  readonly #command: readonly string[];
+  #command: readonly string[];
   readonly #log: string;
   readonly #endingMs: number;
   #child: ChildProcess | undefined;
@@ -20,9 +20,14 @@ export class Daemon {
   /** `log` is the file that its output is added to; what was asked to end is killed after `endingMs`. */
   constructor(name: string, command: readonly string[], log: string, endingMs: number = ENDING_MS) {
     this.name = name;
-    this.#command = existsSync(SETPRIV) ? [SETPRIV, "--pdeathsig=KILL", "--", ...command] : command;
+    this.#command = endingWithTest(command);
     this.#log = log;
     this.#endingMs = endingMs;
+  }
+
+  /** What the next start runs. */
+  become(command: readonly string[]): void {
+    this.#command = endingWithTest(command);
   }
 
   get running(): boolean {
@@ -76,4 +81,8 @@ export class Daemon {
     if (!existsSync(this.#log)) return `${this.name} wrote nothing`;
     return readFileSync(this.#log, "utf8").split("\n").slice(-lines).join("\n");
   }
+}
+
+function endingWithTest(command: readonly string[]): readonly string[] {
+  return existsSync(SETPRIV) ? [SETPRIV, "--pdeathsig=KILL", "--", ...command] : command;
 }

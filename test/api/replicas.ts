@@ -30,6 +30,8 @@ export interface ReplicaProcess {
   /** Its log is `tail()`; it may be killed, paused and started again on the same port. */
   readonly process: Daemon;
   readonly port: number;
+  /** All but the file that is run. */
+  readonly command: readonly string[];
   /** What its environment is, and nothing else but where node keeps what it compiled. */
   readonly env: Readonly<Record<string, string>>;
 }
@@ -74,6 +76,12 @@ export class Replicas {
     this.#front.join(replica.port);
   }
 
+  /** The same, and its successor is of another version, or of this one again. */
+  async exchange(replica: ReplicaProcess, main = WEBHOOK_MAIN): Promise<void> {
+    replica.process.become([...replica.command, main]);
+    await this.restart(replica);
+  }
+
   async close(): Promise<void> {
     await Promise.all(this.all.map(({ process }) => process.stop("SIGKILL")));
     await this.#front.close();
@@ -113,8 +121,9 @@ export async function startReplicas(plane: ControlPlane, options: ReplicasOption
       ...options.env,
     };
     const variables = Object.entries({ ...compileCache(), ...env }).map(([key, value]) => `${key}=${value}`);
-    const command = ["/usr/bin/env", "-i", ...variables, process.execPath, WEBHOOK_MAIN];
-    return { process: new Daemon(name, command, join(folder, `${name}.log`)), port, env };
+    const command = ["/usr/bin/env", "-i", ...variables, process.execPath];
+    const log = join(folder, `${name}.log`);
+    return { process: new Daemon(name, [...command, WEBHOOK_MAIN], log), port, command, env };
   });
   const replicas = new Replicas(all, await Front.start(ports), ca);
   try {
