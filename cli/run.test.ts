@@ -103,6 +103,15 @@ describe("misuse", () => {
           "/etc/passwd is not a folder; name a stack's data folder with --data or BERTH_DATA",
         ] as const,
     ),
+    ...[
+      ["release", "shop/a"],
+      ["reserve", "shop/a", "--pool", "db"],
+      ["delete", "pod/shop/a"],
+      ["delete", "pod", "shop/a"],
+    ].map(
+      (command) =>
+        [[...command, "-n", "bank"], "give the namespace once: in front of the name, or with -n"] as const,
+    ),
     [["check", "now"], '"now" is one argument too many'],
     [["version", "--data", "x"], "version has no flag --data; it has --help"],
   ] as const) {

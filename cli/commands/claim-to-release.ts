@@ -130,7 +130,8 @@ export async function stillWanted(
   { world, place }: Pick<Backend, "world" | "place">,
 ): Promise<string | undefined> {
   const { kind, apiVersion, ordinal } = identity;
-  if (ordinal === undefined) return undefined;
+  // under another name it is none of what the workload wants
+  if (ordinal === undefined || name !== `${identity.name}-${ordinal}`) return undefined;
   const workload = await readable(() => world.object(kind, namespace, identity.name));
   if (workload === undefined || !isSameGroup(workload.apiVersion, apiVersion)) return undefined;
   const { start, replicas } = workloadState(workload);

@@ -8,7 +8,15 @@ import { withWebhook } from "../apply/review-client.ts";
 import { deleteObject, type ReviewTarget } from "../apply/submit.ts";
 import { type EmbeddedBackend, withEmbeddedBackend } from "../backend/embedded-backend.ts";
 import type { Command, ExitCode, Io } from "../terminal/command.ts";
-import { DATA, DRY_RUN, NAMESPACE, usageError, WAIT, waitMsOf } from "../terminal/flags.ts";
+import {
+  DATA,
+  DRY_RUN,
+  NAMESPACE,
+  refuseTwoNamespaces,
+  usageError,
+  WAIT,
+  waitMsOf,
+} from "../terminal/flags.ts";
 
 /** `berthctl delete` */
 export const remove: Command = {
@@ -48,6 +56,8 @@ export const remove: Command = {
         ? keysOfOperands(args.operands, args.text("namespace")).map(orMisuse)
         : await keysIn(files, context.io);
     const dryRun = args.has("dry-run");
+    const [first = "", second = first.slice(first.indexOf("/") + 1)] = args.operands;
+    refuseTwoNamespaces(second, args.text("namespace"));
     const waitMs = waitMsOf(args.text("wait"));
     return await withWebhook({ ...context, waitMs }, (webhook) =>
       withEmbeddedBackend(context, "read", (backend) =>

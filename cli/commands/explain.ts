@@ -18,7 +18,7 @@ import { type DryRunner, PodForecast } from "../explain/dry-run.ts";
 import { factsOfClaim, factsOfPod } from "../explain/pod-facts.ts";
 import { explainClaim, explainPod } from "../explain/render.ts";
 import type { Command, CommandContext, ExitCode } from "../terminal/command.ts";
-import { NAMESPACE, TARGET_FLAGS, usageError } from "../terminal/flags.ts";
+import { NAMESPACE, refuseTwoNamespaces, TARGET_FLAGS, usageError } from "../terminal/flags.ts";
 import { columns, printable } from "../terminal/output.ts";
 
 /** `berthctl explain` */
@@ -62,6 +62,7 @@ export const explain: Command = {
     const subject = subjectNamed(name === undefined ? operand : `${operand}/${name}`);
     return await withBackend(context, "read", (backend) => {
       if (subject.kind === "address") return explainAddress(backend, subject.address, context);
+      refuseTwoNamespaces(subject.rest, args.text("namespace"));
       const key = claimKeyOf(subject.rest, namespaceFor(backend, args.text("namespace")));
       if (isRefusal(key)) throw usageError(key.message);
       return explainOne(backend, { kind: subject.kind, ...key }, context);

@@ -12,7 +12,7 @@ import { reportError, reportWarning } from "../apply/report.ts";
 import { type Backend, namespaceFor, partialCache } from "../backend/backend.ts";
 import { withBackend } from "../backend/open-backend.ts";
 import type { Command, Io } from "../terminal/command.ts";
-import { DRY_RUN, NAMESPACE, TARGET_FLAGS } from "../terminal/flags.ts";
+import { DRY_RUN, NAMESPACE, refuseTwoNamespaces, TARGET_FLAGS } from "../terminal/flags.ts";
 import { timeOf } from "../terminal/output.ts";
 import {
   busy,
@@ -57,6 +57,7 @@ export const release: Command = {
     const [operand = ""] = args.expect("NAMESPACE/NAME or ADDRESS");
     const [to, namespace, force] = [args.text("to"), args.text("namespace"), args.has("force")];
     const dryRun = args.has("dry-run");
+    refuseTwoNamespaces(operand, namespace);
     if (to !== undefined) return await handOver(commandContext, { operand, to, namespace, force, dryRun });
     const address = parseAddress(operand);
     const done = await withBackend(commandContext, dryRun ? "read" : "write", async (backend) => {

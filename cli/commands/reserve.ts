@@ -12,7 +12,14 @@ import { currentOf, isUnchanged, type ReviewTarget, submit } from "../apply/subm
 import { withEmbeddedBackend } from "../backend/embedded-backend.ts";
 import type { Arguments } from "../terminal/arguments.ts";
 import type { Command, CommandContext, ExitCode } from "../terminal/command.ts";
-import { DRY_RUN, NAMESPACE, TARGET_FLAGS, usageError, waitMsOf } from "../terminal/flags.ts";
+import {
+  DRY_RUN,
+  NAMESPACE,
+  refuseTwoNamespaces,
+  TARGET_FLAGS,
+  usageError,
+  waitMsOf,
+} from "../terminal/flags.ts";
 
 /** A controller takes milliseconds; the one that leads may just be another one than a moment ago. */
 const TIMEOUT_MS = 30_000;
@@ -42,6 +49,7 @@ export const reserve: Command = {
     const request = requestOf(args);
     const subjectIn = (namespace: string | undefined) => subjectFor(operand, namespace, request);
     const dryRun = args.has("dry-run");
+    refuseTwoNamespaces(operand, args.text("namespace"));
     const waitMs = waitMsOf(args.text("wait"));
     const timeoutMs = timeoutOf(args.text("timeout"));
     if (context.cluster !== undefined) {

@@ -53,6 +53,13 @@ export function usageError(message: string): BerthError {
   return new BerthError("CONFIG_INVALID", message);
 }
 
+/** Throws a misuse for NAMESPACE/NAME with another namespace in `-n`: only one of them can be meant. */
+export function refuseTwoNamespaces(operand: string, given: string | undefined): void {
+  const [namespace = "", ...name] = operand.split("/");
+  if (given === undefined || name.length !== 1 || namespace === "" || namespace === given) return;
+  throw usageError("give the namespace once: in front of the name, or with -n");
+}
+
 /** Milliseconds of `WAIT`; throws a misuse for what is no duration. */
 export function waitMsOf(text: string | undefined): number {
   const ms = text === undefined ? WAIT_MS : parseDuration(text);
