@@ -108,7 +108,7 @@ async function assemble(options: Metered, closers: CleanupStack): Promise<Omit<C
   withMetrics(metrics, replica.mirror);
   const access = new SubjectAccessChecker(connection, clock);
   const events = startEvents(options, closers);
-  const house = startControllers(options, { replica, access, metrics, events, closers });
+  const collector = startControllers(options, { replica, access, metrics, events, closers });
   let leaving = false;
   let serving: TlsHandle | undefined;
   const ready = () => {
@@ -132,7 +132,7 @@ async function assemble(options: Metered, closers: CleanupStack): Promise<Omit<C
       ...calicoOf(options),
       holds: trackPendingClaims(replica, { clock, log: limitedLogger(log, clock) }),
       catchUp: () => waitForPools(replica.context, replica.mirror),
-      suspect: (claim) => house.suspect(claim),
+      suspect: (claim) => collector.suspect(claim),
     }),
   );
   const { metricsToken } = options;
@@ -211,9 +211,9 @@ function startControllers(
   closers.push(() => leadership.close());
   metrics.gauge("berth_leader", () => [{ labels: {}, value: leadership.leads() ? 1 : 0 }]);
   const { context, mirror, watches, inventory, synced } = replica;
-  const house = startGcController({ context, inventory, leadership, metrics, events, synced });
-  closers.push(() => house.close());
-  const suspect: ControllerDeps["suspect"] = (claim) => house.suspect(claim);
+  const collector = startGcController({ context, inventory, leadership, metrics, events, synced });
+  closers.push(() => collector.close());
+  const suspect: ControllerDeps["suspect"] = (claim) => collector.suspect(claim);
   const knows = { context, mirror, watches, inventory, leadership, connection, access };
   const deps: ControllerDeps = {
     ...knows,
@@ -233,5 +233,5 @@ function startControllers(
   closers.push(async () => {
     await Promise.all(controllers.map((controller) => controller.close()));
   });
-  return house;
+  return collector;
 }

@@ -3,7 +3,7 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import { entries, ordinalAllocation, podAllocation } from "../../test/support/allocation-requests.ts";
-import { assertClean } from "../../test/support/books.ts";
+import { assertClean } from "../../test/support/assert-audit.ts";
 import { addrs, bindingTo, DB_POOL, granted, NOW, poolRecord } from "../../test/support/fixtures.ts";
 import { openWorld, type World } from "../../test/support/world.ts";
 import { isRefusal } from "../base/errors.ts";

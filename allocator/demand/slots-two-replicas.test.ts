@@ -4,7 +4,7 @@ import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import { setTimeout as pause } from "node:timers/promises";
 import { entries, slotsFor } from "../../test/support/allocation-requests.ts";
-import { assertClean } from "../../test/support/books.ts";
+import { assertClean } from "../../test/support/assert-audit.ts";
 import { DB_POOL, granted, refusalOf, viewOf } from "../../test/support/fixtures.ts";
 import { workload } from "../../test/support/objects.ts";
 import { overlay } from "../../test/support/overlay.ts";

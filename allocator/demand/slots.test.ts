@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import { setImmediate as nextTurn } from "node:timers/promises";
 import { entries, podAllocation, slotsFor } from "../../test/support/allocation-requests.ts";
-import { assertClean } from "../../test/support/books.ts";
+import { assertClean } from "../../test/support/assert-audit.ts";
 import { addrs, attachmentOf, DB_POOL, granted, refusalOf, viewOf } from "../../test/support/fixtures.ts";
 import { deploymentPod, workload } from "../../test/support/objects.ts";
 import { overlay } from "../../test/support/overlay.ts";

@@ -7,7 +7,7 @@ import {
   ordinalAllocation,
   podAllocation,
 } from "../../test/support/allocation-requests.ts";
-import { assertClean } from "../../test/support/books.ts";
+import { assertClean } from "../../test/support/assert-audit.ts";
 import {
   addr,
   attachmentOf,

@@ -49,25 +49,25 @@ describe("keepHouse", () => {
     const clock = new ManualClock();
     await using world = await openWorld({ pools: [DB_POOL], clock });
     await world.objects.keep(granted(readObject(workload("StatefulSet", "mysql"))));
-    const house = startGcLoop(world.context, world.collector(), noopMetrics);
+    const loop = startGcLoop(world.context, world.collector(), noopMetrics);
     await ordinals(world, "mysql-0");
     await world.objects.forget("StatefulSet", "shop", "mysql");
-    house.suspect(claimRecord());
+    loop.suspect(claimRecord());
     await eventually("it is released", async () =>
       Object.keys(await world.holdings()).length === 0 ? true : undefined,
     );
     assert.equal(clock.monotonic(), 0);
-    await house.close();
+    await loop.close();
   });
 
   it("ends after the suspect at hand, however many wait", async () => {
     const gate = new Gate();
     const clock = new ManualClock();
     await using world = await openWorld({ pools: [DB_POOL], clock, wrap: (store) => gate.wrap(store) });
-    const house = startGcLoop(world.context, new GarbageCollector(world.context, world.objects), noopMetrics);
-    for (const name of ["mysql-0", "mysql-1", "mysql-2"]) house.suspect(claimRecord({ name }));
+    const loop = startGcLoop(world.context, new GarbageCollector(world.context, world.objects), noopMetrics);
+    for (const name of ["mysql-0", "mysql-1", "mysql-2"]) loop.suspect(claimRecord({ name }));
     await new Promise((resolve) => setImmediate(resolve));
-    const closed = house.close();
+    const closed = loop.close();
     gate.through();
     await closed;
     assert.deepEqual(gate.asked, ["shop/mysql-0"]);

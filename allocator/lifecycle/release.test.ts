@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import { entries, ordinalAllocation, podAllocation } from "../../test/support/allocation-requests.ts";
-import { assertClean, assertSound, auditWorld } from "../../test/support/books.ts";
+import { assertClean, assertSound, auditWorld } from "../../test/support/assert-audit.ts";
 import { FailingStore, type Failure } from "../../test/support/failing-store.ts";
 import { DB_POOL, granted, refusalOf } from "../../test/support/fixtures.ts";
 import { statefulPod, workload } from "../../test/support/objects.ts";

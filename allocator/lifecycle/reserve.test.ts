@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import { entries, ordinalAllocation, podAllocation } from "../../test/support/allocation-requests.ts";
-import { assertClean, assertSound } from "../../test/support/books.ts";
+import { assertClean, assertSound } from "../../test/support/assert-audit.ts";
 import { FailingStore } from "../../test/support/failing-store.ts";
 import {
   addrs,

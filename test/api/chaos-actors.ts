@@ -74,7 +74,7 @@ async function scale(
 async function remakeSet(stage: Stage, set: string): Promise<void> {
   stage.tally.note("set made again");
   await stage.api.delete(STATEFUL_SETS, { namespace: NAMESPACE, name: set });
-  for (let n = 0; n < MOST_REPLICAS; n++) stage.book.forget(`${set}-${n}`);
+  for (let n = 0; n < MOST_REPLICAS; n++) stage.expected.forget(`${set}-${n}`);
   await pause(stage.random.below(IDLE_MS));
   await makeSet(stage, set, 0);
 }
@@ -85,7 +85,7 @@ export async function makeSet({ api, sets }: Stage, name: string, replicas: numb
 }
 
 /** A claim that a person makes; its pod is to have its addresses. */
-export async function makeClaim({ api, book }: Stage, name: string): Promise<void> {
+export async function makeClaim({ api, expected }: Stage, name: string): Promise<void> {
   const place = { namespace: NAMESPACE, name };
   await api.make(CLAIMS, place, { spec: { request: { pools: [POOL] } } });
   const addresses = await eventually(
@@ -99,7 +99,7 @@ export async function makeClaim({ api, book }: Stage, name: string): Promise<voi
     },
     CLAIM_MS,
   );
-  book.promised(name, addresses);
+  expected.keeps(name, addresses);
 }
 
 async function idle({ random }: Stage, stop: AbortSignal): Promise<void> {

@@ -3,8 +3,8 @@
 import { setTimeout as pause } from "node:timers/promises";
 import type { SeededRandom } from "../support/random.ts";
 import { type ChaosApi, type ChaosPod, PATIENCE_MS } from "./chaos-api.ts";
-import type { ChaosBook } from "./chaos-book.ts";
 import { NODES } from "./chaos-cluster.ts";
+import type { ExpectedUse } from "./chaos-expected.ts";
 import type { Box, ChaosKubelets } from "./chaos-kubelets.ts";
 import type { Role } from "./chaos-roles.ts";
 import type { ChaosTally } from "./chaos-tally.ts";
@@ -12,7 +12,7 @@ import type { ChaosTally } from "./chaos-tally.ts";
 export interface Stage {
   readonly api: ChaosApi;
   readonly kubelets: ChaosKubelets;
-  readonly book: ChaosBook;
+  readonly expected: ExpectedUse;
   readonly tally: ChaosTally;
   readonly sets: Map<string, string>; // name of a StatefulSet -> its UID
   /** Of one actor alone: its choices are the same in every run with the seed. */
@@ -44,20 +44,20 @@ export async function appear(
 
 /** Created, and scheduled to the node; undefined as of `appear`. */
 export async function admit(
-  { api, book, tally, sets }: Stage,
+  { api, expected, tally, sets }: Stage,
   role: Role,
   node: string,
 ): Promise<ChaosPod | undefined> {
   for (const until = Date.now() + PATIENCE_MS; ; await pause(REFUSED_MS)) {
     const pod = await api.makePod(role.pod(sets));
     if (typeof pod !== "string") {
-      book.tell(`pod ${pod.name} ${pod.uid} of ${role.name} on ${node}: ${pod.assigned.join()}`);
-      if (pod.assigned.length === 0) book.wrong(`pod ${pod.name} came past the webhook`);
-      if (role.sticky === true) book.promised(role.name, pod.assigned);
+      expected.tell(`pod ${pod.name} ${pod.uid} of ${role.name} on ${node}: ${pod.assigned.join()}`);
+      if (pod.assigned.length === 0) expected.wrong(`pod ${pod.name} came past the webhook`);
+      if (role.sticky === true) expected.keeps(role.name, pod.assigned);
       await api.schedule(pod, node);
       return pod;
     }
-    book.tell(`pod of ${role.name} refused: ${pod}`);
+    expected.tell(`pod of ${role.name} refused: ${pod}`);
     tally.note("pod refused");
     if (role.contested === true) return undefined;
     if (Date.now() > until) throw new Error(`no pod of ${role.name} was admitted: ${pod}`);
@@ -142,6 +142,6 @@ export async function befall(stage: Stage, life: Life): Promise<Life> {
       ? stage.random.pick(["restart", "powerLoss"] as const)
       : stage.random.pick(NAMES);
   stage.tally.note(name);
-  stage.book.tell(`${name} ${life.role.name} (${life.box.id} on ${life.box.node})`);
+  stage.expected.tell(`${name} ${life.role.name} (${life.box.id} on ${life.box.node})`);
   return await ACTS[name](stage, life);
 }

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 import { setTimeout as pause } from "node:timers/promises";
 import type { SeededRandom } from "../support/random.ts";
-import type { ChaosBook } from "./chaos-book.ts";
 import type { Victim } from "./chaos-cluster.ts";
+import type { ExpectedUse } from "./chaos-expected.ts";
 import type { ChaosTally } from "./chaos-tally.ts";
 
 /** Between two strikes. */
@@ -15,7 +15,7 @@ const LONG_FROZEN_MS = 17_000;
 interface Disorder {
   readonly victims: readonly Victim[];
   readonly random: SeededRandom;
-  readonly book: ChaosBook;
+  readonly expected: ExpectedUse;
   readonly tally: ChaosTally;
 }
 
@@ -59,21 +59,21 @@ function* blowsFor({ victims, random }: Disorder): Generator<Blow, never, void> 
   }
 }
 
-async function strike({ book, tally }: Disorder, { victim, way, signal, share }: Blow): Promise<void> {
+async function strike({ expected, tally }: Disorder, { victim, way, signal, share }: Blow): Promise<void> {
   const { name } = victim;
   tally.note(`${way} ${name}`);
   if (way === "freeze") {
     // one that sleeps longer than its lease wakes as a leader who is none
     const ms = name.startsWith("berth-webhook") && share > 0.75 ? LONG_FROZEN_MS : share * FROZEN_MS;
-    book.tell(`freeze ${name} for ${Math.round(ms)} ms`);
+    expected.tell(`freeze ${name} for ${Math.round(ms)} ms`);
     victim.freeze?.();
     await pause(ms);
     victim.thaw?.();
     return;
   }
-  book.tell(`${signal} ${name}`);
+  expected.tell(`${signal} ${name}`);
   await victim.end(signal);
   await pause(share * DOWN_MS);
   await victim.restore();
-  book.tell(`${name} is back`);
+  expected.tell(`${name} is back`);
 }

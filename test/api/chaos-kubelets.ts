@@ -6,7 +6,7 @@ import type { Run } from "../cni/plugin.ts";
 import { sandbox as sandboxOf } from "./agent-cluster.ts";
 import type { AgentNode } from "./agent-node.ts";
 import { type ChaosPod, PATIENCE_MS } from "./chaos-api.ts";
-import type { ChaosBook, Sandbox } from "./chaos-book.ts";
+import type { ExpectedUse, Sandbox } from "./chaos-expected.ts";
 import type { ChaosTally } from "./chaos-tally.ts";
 
 /** A sandbox, and the pod whose it is. */
@@ -20,15 +20,15 @@ const RETRY_MS = 300;
 /** What the kubelets and runtimes of the nodes ask of build/berth. */
 export class ChaosKubelets {
   readonly #nodes: ReadonlyMap<string, AgentNode>; // name -> node
-  readonly #book: ChaosBook;
+  readonly #expected: ExpectedUse;
   readonly #tally: ChaosTally;
   readonly #late = new Set<Promise<void>>();
   #boxes = 0;
   #longestMs = 0;
 
-  constructor(nodes: ReadonlyMap<string, AgentNode>, book: ChaosBook, tally: ChaosTally) {
+  constructor(nodes: ReadonlyMap<string, AgentNode>, expected: ExpectedUse, tally: ChaosTally) {
     this.#nodes = nodes;
-    this.#book = book;
+    this.#expected = expected;
     this.#tally = tally;
   }
 
@@ -41,7 +41,7 @@ export class ChaosKubelets {
       if (run.rc === 0) return this.#entered(run, { id, node, of: pod });
       said = wordsOf(run);
       this.#tally.note(`ADD refused with ${codeOf(run)}`);
-      this.#book.tell(`refused ${id} of ${pod.name} ${pod.uid} on ${node}: ${said}`);
+      this.#expected.tell(`refused ${id} of ${pod.name} ${pod.uid} on ${node}: ${said}`);
       await this.#del(pod, node, { id });
     }
     throw new Error(`pod ${pod.name} ${pod.uid} never came up on ${node}: ${said}`);
@@ -69,13 +69,13 @@ export class ChaosKubelets {
 
   /** The sandbox is dead, and its runtime says so so many times. */
   async down(box: Box, times = 1): Promise<void> {
-    this.#book.down(box);
+    this.#expected.down(box);
     for (let n = 0; n < times; n++) await this.#del(box.of, box.node, { id: box.id, late: n > 0 });
   }
 
   /** The sandbox died with everything around it: nobody was told. */
   lost(box: Box): void {
-    this.#book.down(box);
+    this.#expected.down(box);
     rmSync(this.#netns(box.node, box.id), { force: true });
   }
 
@@ -87,7 +87,7 @@ export class ChaosKubelets {
     })();
     this.#late.add(deleting);
     void deleting
-      .catch((error: unknown) => this.#book.wrong(`DEL of ${box.id} cannot be sent: ${String(error)}`))
+      .catch((error: unknown) => this.#expected.wrong(`DEL of ${box.id} cannot be sent: ${String(error)}`))
       .finally(() => this.#late.delete(deleting));
   }
 
@@ -101,7 +101,7 @@ export class ChaosKubelets {
     const addresses = ips.map(({ address }) => address.slice(0, address.indexOf("/")));
     const whole: Box = { ...box, pod: `${box.of.name} ${box.of.uid}`, addresses };
     this.#tally.note("ADD");
-    this.#book.up(whole, box.of.assigned);
+    this.#expected.up(whole, box.of.assigned);
     return whole;
   }
 
@@ -115,7 +115,7 @@ export class ChaosKubelets {
     rmSync(netns, { force: true });
     this.#tally.note("DEL");
     if (run.rc !== 0 || run.stdout + run.stderr !== "")
-      this.#book.wrong(`DEL of ${id} of ${pod.name} on ${node} failed: ${JSON.stringify(run)}`);
+      this.#expected.wrong(`DEL of ${id} of ${pod.name} on ${node} failed: ${JSON.stringify(run)}`);
   }
 
   /** A file in its place: what the agent looks at is whether it is there. */

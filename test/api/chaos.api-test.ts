@@ -13,11 +13,11 @@ import { SeededRandom } from "../support/random.ts";
 import { havePartsOrSkip } from "./binaries.ts";
 import { admit, type Stage } from "./chaos-acts.ts";
 import { ChaosApi, type ChaosPod } from "./chaos-api.ts";
-import { ChaosBook } from "./chaos-book.ts";
 import { CAST, clearAway, prepare, RETAINED } from "./chaos-cast.ts";
 import { ChaosCluster, NODES } from "./chaos-cluster.ts";
 import { disorder } from "./chaos-disorder.ts";
 import { berthctlCheck, untilLeft } from "./chaos-end.ts";
+import { ExpectedUse } from "./chaos-expected.ts";
 import { type Box, ChaosKubelets, codeOf } from "./chaos-kubelets.ts";
 import * as roles from "./chaos-roles.ts";
 import { ChaosTally } from "./chaos-tally.ts";
@@ -50,17 +50,17 @@ const GONE_MS = 120_000;
 if (havePartsOrSkip(["etcd", "kube-apiserver"])) {
   describe("a cluster whose processes are killed", () => {
     let cluster: ChaosCluster;
-    const [book, tally] = [new ChaosBook(), new ChaosTally()];
+    const [expected, tally] = [new ExpectedUse(), new ChaosTally()];
     let parts: Omit<Stage, "random">;
     before(async () => {
       cluster = await ChaosCluster.open();
       const api = new ChaosApi(cluster.plane.connect(), tally);
       parts = {
         api,
-        book,
+        expected,
         tally,
         sets: new Map(),
-        kubelets: new ChaosKubelets(cluster.nodes, book, tally),
+        kubelets: new ChaosKubelets(cluster.nodes, expected, tally),
       };
       const spec = { ranges: [roles.RANGE], cooldown: "1s", reserved: ["10.20.0.150-10.20.0.199"] };
       await api.make(POOLS, { name: roles.POOL }, { spec });
@@ -86,7 +86,7 @@ if (havePartsOrSkip(["etcd", "kube-apiserver"])) {
       }
       for (const { pod, node } of bound.slice(4)) boxes.push(await kubelets.up(pod, node));
       assert.deepEqual(
-        [book.wrongs, tally.line()],
+        [expected.wrongs, tally.line()],
         [[], "ADD 10, DEL 8, pod made 6"],
         "each at the first try",
       );
@@ -95,7 +95,7 @@ if (havePartsOrSkip(["etcd", "kube-apiserver"])) {
         await kubelets.down(box);
         await api.deletePod(box.of, 0);
       }
-      assert.deepEqual(book.wrongs, []);
+      assert.deepEqual(expected.wrongs, []);
     });
 
     /** An agent that starts without an API server: DEL succeeds, ADD is to be tried again, and then goes on. */
@@ -120,7 +120,7 @@ if (havePartsOrSkip(["etcd", "kube-apiserver"])) {
         await work();
       } catch (error) {
         const file = join(tmpdir(), `berth-chaos-${SEED}.log`);
-        writeFileSync(file, `${book.story}\n${cluster.logs()}`);
+        writeFileSync(file, `${expected.story}\n${cluster.logs()}`);
         throw new Error(`${String(error)}\nwhat happened is told in ${file}`, { cause: error });
       }
     }
@@ -130,9 +130,9 @@ if (havePartsOrSkip(["etcd", "kube-apiserver"])) {
       const actors = Promise.all(acting);
       actors.catch(() => stop.abort());
       const { victims } = cluster;
-      const breaking = disorder({ victims, random: new SeededRandom(SEED), book, tally }, stop.signal);
+      const breaking = disorder({ victims, random: new SeededRandom(SEED), expected, tally }, stop.signal);
       const until = Date.now() + SECONDS * 1_000;
-      while (Date.now() < until && book.wrongs.length === 0 && !stop.signal.aborted) await pause(100);
+      while (Date.now() < until && expected.wrongs.length === 0 && !stop.signal.aborted) await pause(100);
       stop.abort();
       await breaking;
       await cluster.restore();
@@ -150,7 +150,7 @@ if (havePartsOrSkip(["etcd", "kube-apiserver"])) {
           stop,
           CAST.map((act, n) => act(stage(100 + n), stop.signal)),
         );
-        assert.deepEqual(book.wrongs, []);
+        assert.deepEqual(expected.wrongs, []);
         await clearAway(stage(0));
         let said = "";
         const ms = await untilLeft(cluster.plane, RETAINED, GONE_MS);

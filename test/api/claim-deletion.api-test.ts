@@ -48,8 +48,8 @@ if (havePartsOrSkip(["etcd", "kube-apiserver", "kubectl"])) {
     after(() => cluster?.close());
     afterEach(() => cluster.endAll());
 
-    const keepHouse = () => {
-      const suspect = cluster.keepHouse();
+    const collectGarbage = () => {
+      const suspect = cluster.collectGarbage();
       cluster.start(({ mirror, watches, context }) =>
         startGcTriggers({ mirror, watches, clock: context.clock, suspect }),
       );
@@ -140,7 +140,7 @@ if (havePartsOrSkip(["etcd", "kube-apiserver", "kubectl"])) {
 
     it("stays with its pod, is nobody else's, and goes when its sandbox has ended", async () => {
       const bound = await boundClaim(1, "10.20.1.1,fd00:20::1:1");
-      keepHouse();
+      collectGarbage();
       const { rc, stdout } = await cluster.plane.kubectl([
         "delete",
         "ipclaim",
@@ -197,7 +197,7 @@ if (havePartsOrSkip(["etcd", "kube-apiserver", "kubectl"])) {
         await boundClaim(3, "10.20.1.3", "node-f"),
         await boundClaim(4, "10.20.1.4", "node-g"),
       ];
-      keepHouse();
+      collectGarbage();
       const taints = [{ key: OUT_OF_SERVICE, value: "lost", effect: "NoExecute" }];
       await change(cluster.connection, NODES, { name: "node-f" }, { spec: { taints } });
       await eventually("the taint", () => cluster.replica.watches.nodes.get("node-f")?.fenced || undefined);
@@ -212,10 +212,10 @@ if (havePartsOrSkip(["etcd", "kube-apiserver", "kubectl"])) {
     });
 
     it("goes at once when no node has it, held or not, whoever made it, and its addresses cool", async () => {
-      const promised = await made(5, "10.20.1.5");
-      await bindIt(promised.key, podOn("", "mysql-5"));
+      const heldClaim = await made(5, "10.20.1.5");
+      await bindIt(heldClaim.key, podOn("", "mysql-5"));
       await made(6, "10.20.1.6");
-      keepHouse();
+      collectGarbage();
       await cluster.applyClaim("licence", { addresses: ["10.20.1.7"] });
       await cluster.condition(CLAIMS, "licence", "Ready=True Reserved");
       await cluster.caughtUp();
@@ -229,7 +229,7 @@ if (havePartsOrSkip(["etcd", "kube-apiserver", "kubectl"])) {
     });
 
     it("that a person made for good goes too, without waiting for anybody's leave but others' finalizers", async () => {
-      keepHouse();
+      collectGarbage();
       const retention = { whenDeleted: "Retain", whenScaled: "Retain" };
       await cluster.applyClaim("console", { addresses: ["10.20.1.8"] }, { retention });
       await cluster.condition(CLAIMS, "console", "Ready=True Reserved");
@@ -293,7 +293,7 @@ if (havePartsOrSkip(["etcd", "kube-apiserver", "kubectl"])) {
         keys.set(name, claim.key);
       }
       await cluster.caughtUp();
-      keepHouse();
+      collectGarbage();
       const remove = (path: string) => cluster.connection.call({ method: "DELETE", path });
       await remove(itemPath(NAMESPACES, { name: "doomed" }));
       // as the namespace controller does, which is not here
@@ -310,7 +310,7 @@ if (havePartsOrSkip(["etcd", "kube-apiserver", "kubectl"])) {
     });
 
     it("is no obstacle to a claim that is made anew under its name", async () => {
-      keepHouse();
+      collectGarbage();
       const { key } = await boundClaim(8, "10.20.1.10");
       await cluster.deleteClaim("mysql-8");
       await cluster.caughtUp();

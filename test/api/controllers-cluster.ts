@@ -124,11 +124,11 @@ export class ControllersCluster {
   }
 
   /** The garbage collector of a leader; give its `suspect` to controllers. */
-  keepHouse(): (claim: Claim) => void {
+  collectGarbage(): (claim: Claim) => void {
     const collector = new GarbageCollector(this.context, this.replica.inventory.live);
-    const house = startGcLoop(this.context, collector, noopMetrics);
-    this.#houses.push(house);
-    return (claim) => house.suspect(claim);
+    const gcLoop = startGcLoop(this.context, collector, noopMetrics);
+    this.#houses.push(gcLoop);
+    return (claim) => gcLoop.suspect(claim);
   }
 
   async endAll(): Promise<void> {

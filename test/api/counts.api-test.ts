@@ -12,10 +12,10 @@ import { havePartsOrSkip } from "./binaries.ts";
 import { makeSet } from "./chaos-actors.ts";
 import { appear, type Life, leave, type Stage } from "./chaos-acts.ts";
 import { ChaosApi, type ChaosPod } from "./chaos-api.ts";
-import { ChaosBook } from "./chaos-book.ts";
 import { type Calls, callsBetween, callsSoFar, inWords } from "./chaos-calls.ts";
 import { ChaosCluster } from "./chaos-cluster.ts";
 import { leftovers } from "./chaos-end.ts";
+import { ExpectedUse } from "./chaos-expected.ts";
 import { ChaosKubelets } from "./chaos-kubelets.ts";
 import { ordinal, POOL, pinned, RANGE, type Role } from "./chaos-roles.ts";
 import { ChaosTally } from "./chaos-tally.ts";
@@ -47,16 +47,16 @@ if (havePartsOrSkip(["etcd", "kube-apiserver"])) {
     let meter: Connection;
     before(async () => {
       cluster = await ChaosCluster.open();
-      const [book, tally, random] = [new ChaosBook(), new ChaosTally(), new SeededRandom(1)];
+      const [expected, tally, random] = [new ExpectedUse(), new ChaosTally(), new SeededRandom(1)];
       meter = cluster.plane.connect();
       const api = new ChaosApi(cluster.plane.connect(), tally);
       stage = {
         api,
-        book,
+        expected,
         tally,
         random,
         sets: new Map(),
-        kubelets: new ChaosKubelets(cluster.nodes, book, tally),
+        kubelets: new ChaosKubelets(cluster.nodes, expected, tally),
       };
       const spec = { ranges: [RANGE], cooldown: "1s", reserved: ["10.20.0.150-10.20.0.199"] };
       await api.make(POOLS, { name: POOL }, { spec });
@@ -65,7 +65,7 @@ if (havePartsOrSkip(["etcd", "kube-apiserver"])) {
     });
     after(async () => {
       await cluster?.close();
-      assert.deepEqual(stage.book.wrongs, []);
+      assert.deepEqual(stage.expected.wrongs, []);
     });
 
     /** Waits until nothing is asked any more. */

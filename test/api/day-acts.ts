@@ -127,7 +127,7 @@ export class DayActs {
     if (short && annotations["berth.dev/claim"] !== name) return;
     const other = { "berth.dev/ips": `10.60.15.${this.#options.random.below(200) + 10}` };
     const own = short || this.#options.random.fraction() < 0.5 ? annotations : other;
-    const { excused, kept } = this.#options.cluster.book;
+    const { excused, kept } = this.#options.cluster.expected;
     const [{ spec } = { spec: {} }] = pods(1);
     const body = { metadata: { annotations: own }, spec } satisfies Json;
     const status = await applyAgain(this.#admin, { resource: PODS, name, body });

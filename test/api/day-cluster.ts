@@ -28,12 +28,12 @@ export class DayCluster {
   readonly admin: Connection;
   readonly replicas: Replicas;
   readonly kubelets: readonly DayKubelet[];
-  readonly book: DayBook;
+  readonly expected: DayBook;
   readonly #nodes: readonly AgentNode[];
   readonly #daemons: readonly Daemon[];
 
   private constructor(
-    parts: Pick<DayCluster, "plane" | "admin" | "replicas" | "kubelets" | "book"> & {
+    parts: Pick<DayCluster, "plane" | "admin" | "replicas" | "kubelets" | "expected"> & {
       readonly nodes: readonly AgentNode[];
     },
   ) {
@@ -42,7 +42,7 @@ export class DayCluster {
       admin: this.admin,
       replicas: this.replicas,
       kubelets: this.kubelets,
-      book: this.book,
+      expected: this.expected,
       nodes: this.#nodes,
     } = parts);
     this.#daemons = startControllers(this.plane);
@@ -56,11 +56,11 @@ export class DayCluster {
     await makeNamespaces(admin, ["berth-system", NAMESPACE_OF_DAY]);
     const replicas = await startReplicas(plane, { count: 2 });
     await makePools(admin);
-    const book: DayBook = { kept: new Map(), excused: new Set(), wrongs: [] };
+    const expected: DayBook = { kept: new Map(), excused: new Set(), wrongs: [] };
     const nodes: AgentNode[] = [];
     for (const name of NODE_NAMES) nodes.push(await makeNode(plane, admin, name));
-    const kubelets = nodes.map((node) => new DayKubelet(plane.connect(), node, book));
-    return new DayCluster({ plane, admin, replicas, kubelets, book, nodes });
+    const kubelets = nodes.map((node) => new DayKubelet(plane.connect(), node, expected));
+    return new DayCluster({ plane, admin, replicas, kubelets, expected, nodes });
   }
 
   async close(): Promise<void> {

@@ -47,16 +47,16 @@ export class DayKubelet {
   readonly #busy = new Set<string>(); // uid
   readonly #said = new Map<string, string>(); // pod -> why it has no sandbox
   readonly #tried = new Map<string, number>(); // uid -> when its last ADD failed, monotonic
-  readonly #book: DayBook;
+  readonly #expected: DayBook;
   #calls = 0;
   #count = 0;
   #off = false;
   readonly #running: Promise<void>;
 
-  constructor(connection: Connection, node: AgentNode, book: DayBook) {
+  constructor(connection: Connection, node: AgentNode, expected: DayBook) {
     this.#connection = connection;
     this.#node = node;
-    this.#book = book;
+    this.#expected = expected;
     this.#running = this.#run();
   }
 
@@ -166,7 +166,7 @@ export class DayKubelet {
 
   /** With what its review said, and with what the pod of the name had before. */
   #compare(name: string, annotations: Readonly<Record<string, string>>, addresses: string): void {
-    const { kept, wrongs } = this.#book;
+    const { kept, wrongs } = this.#expected;
     const assigned = annotations["berth.dev/addresses"] ?? "";
     if (addresses !== assigned)
       wrongs.push({ pod: name, what: `was admitted with ${assigned} and got ${addresses}` });
@@ -196,7 +196,7 @@ export class DayKubelet {
     const run = await this.#call("DEL", pod, id);
     rmSync(this.#netns(id), { force: true });
     if (run.rc !== 0)
-      this.#book.wrongs.push({ pod: pod.name, what: `DEL failed: ${run.stdout}${run.stderr}` });
+      this.#expected.wrongs.push({ pod: pod.name, what: `DEL failed: ${run.stdout}${run.stderr}` });
   }
 
   /** A runtime does not make hundreds of sandboxes at once. */

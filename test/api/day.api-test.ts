@@ -51,7 +51,7 @@ if (havePartsOrSkip(PARTS, isFull ? process.env : { ...process.env, CI: undefine
       await evening();
       const calm = performance.now();
       await untilCalm(test);
-      const wrongs = cluster.book.wrongs.filter(({ pod }) => !cluster.book.excused.has(pod));
+      const wrongs = cluster.expected.wrongs.filter(({ pod }) => !cluster.expected.excused.has(pod));
       assert.deepEqual(
         wrongs.map(({ pod, what }) => `${pod} ${what}`),
         [],

@@ -88,7 +88,7 @@ if (havePartsOrSkip(["etcd", "kube-apiserver"])) {
   describe("the garbage collector of a real cluster", () => {
     const clock = new LeapingClock();
     let replica: ClusterCaches;
-    let house: GcController;
+    let gcLoop: GcController;
     let triggers: { close(): Promise<void> };
     const suspects: string[] = [];
 
@@ -98,7 +98,7 @@ if (havePartsOrSkip(["etcd", "kube-apiserver"])) {
     });
     afterEach(async () => {
       await triggers?.close();
-      await house?.close();
+      await gcLoop?.close();
       await replica.close();
       await clear(plane);
     });
@@ -107,10 +107,10 @@ if (havePartsOrSkip(["etcd", "kube-apiserver"])) {
       const { context, inventory, synced, mirror, watches } = replica;
       const leadership = steadyLeadership();
       const events = { record: () => {} };
-      house = startGcController({ context, inventory, synced, leadership, metrics: noopMetrics, events });
+      gcLoop = startGcController({ context, inventory, synced, leadership, metrics: noopMetrics, events });
       const suspect = (claim: Claim) => {
         suspects.push(claim.name);
-        house.suspect(claim);
+        gcLoop.suspect(claim);
       };
       const workloads = startWorkloads(controllerDeps(replica, { suspect }));
       const pointsOut = [startGcTriggers({ mirror, watches, clock, suspect }), workloads];

@@ -13,9 +13,9 @@ import { havePartsOrSkip } from "./binaries.ts";
 import type { Actor } from "./chaos-actors.ts";
 import { appear, leave, type Stage } from "./chaos-acts.ts";
 import { ChaosApi } from "./chaos-api.ts";
-import { ChaosBook } from "./chaos-book.ts";
 import { NODES } from "./chaos-cluster.ts";
 import { berthctlCheck, untilLeft } from "./chaos-end.ts";
+import { ExpectedUse } from "./chaos-expected.ts";
 import { ChaosKubelets } from "./chaos-kubelets.ts";
 import * as roles from "./chaos-roles.ts";
 import { ChaosTally } from "./chaos-tally.ts";
@@ -60,7 +60,7 @@ if (havePartsOrSkip(["etcd", "kube-apiserver"])) {
     let plane: ControlPlane;
     let webhook: RollingWebhook;
     const nodes = new Map<string, AgentNode>();
-    const [book, tally] = [new ChaosBook(), new ChaosTally()];
+    const [expected, tally] = [new ExpectedUse(), new ChaosTally()];
     before(async () => {
       await buildPlugin();
       ({ plane, webhook } = await startRollingPlane({ count: 3 }));
@@ -99,13 +99,13 @@ if (havePartsOrSkip(["etcd", "kube-apiserver"])) {
     it("no address twice, no pod refused, no ADD and no DEL failed, and the books are in order", async (t) => {
       t.diagnostic(`BERTH_SEED=${SEED}`);
       const api = new ChaosApi(plane.connect(), tally);
-      const kubelets = new ChaosKubelets(nodes, book, tally);
+      const kubelets = new ChaosKubelets(nodes, expected, tally);
       // room for what a fast machine's pods leave behind while an agent, or who leads, is away and gives nothing back
       const range = { ...roles.RANGE, cidr: "10.20.0.0/20" };
       const spec = { ranges: [range], cooldown: "1s", reserved: ["10.20.0.150-10.20.0.199"] };
       await api.make(POOLS, { name: roles.POOL }, { spec });
       const stage = (n: number): Stage => {
-        return { api, book, tally, kubelets, sets: new Map(), random: new SeededRandom(SEED + n) };
+        return { api, expected, tally, kubelets, sets: new Map(), random: new SeededRandom(SEED + n) };
       };
       const stop = new AbortController();
       const actors = Promise.all(CAST.map((act, n) => act(stage(n), stop.signal)));
@@ -116,8 +116,8 @@ if (havePartsOrSkip(["etcd", "kube-apiserver"])) {
       await kubelets.settled();
       const longest = `the longest ADD ${kubelets.longestMs} ms`;
       console.log(`${rounds} upgrades in ${SECONDS} s and more: ${tally.line()}, ${longest}`);
-      assert.deepEqual(book.wrongs, []);
-      const refused = book.story.split("\n").filter((line) => / refused[ :]/.test(line));
+      assert.deepEqual(expected.wrongs, []);
+      const refused = expected.story.split("\n").filter((line) => / refused[ :]/.test(line));
       assert.deepEqual(
         [refused, tally.of("pod refused"), tally.of("asked again")],
         [[], 0, 0],

@@ -105,7 +105,7 @@ if (havePartsOrSkip(["etcd", "kube-apiserver"])) {
     });
 
     it("scales down as whenScaled says, and up again to the same addresses", async () => {
-      const judge = cluster.keepHouse();
+      const judge = cluster.collectGarbage();
       const suspected = new Set<string>();
       const suspect = (claim: Claim) => {
         suspected.add(claim.name);
@@ -140,7 +140,7 @@ if (havePartsOrSkip(["etcd", "kube-apiserver"])) {
     });
 
     it("lets a deleted set's addresses go as whenDeleted and ttl say", async () => {
-      const suspect = cluster.keepHouse();
+      const suspect = cluster.collectGarbage();
       cluster.start(startWorkloads, { suspect });
       const keep = { [IPS]: "10.20.3.1", "berth.dev/when-deleted": "Retain", "berth.dev/ttl": "1h" };
       await cluster.applySet("stays", { replicas: 1, annotations: keep });

@@ -11,10 +11,10 @@ import { WEBHOOK_USER } from "../api/plane.ts";
 import { startReplicas } from "../api/replicas.ts";
 import { Server } from "../bench/running-stack.ts";
 import { eventually } from "../support/eventually.ts";
-import type { ApiShop } from "./api-shop.ts";
+import type { ApiSetup } from "./api-setup.ts";
 import { type Histogram, readHistogram } from "./histogram.ts";
 import { openPlane, type Plane } from "./plane.ts";
-import { PodPress } from "./pod-press.ts";
+import { PodCreator } from "./pod-creator.ts";
 
 const NOOP = fileURLToPath(new URL("../bench/noop-webhook.ts", import.meta.url));
 /** Pods of this namespace are shown to the no-op webhook. */
@@ -35,23 +35,23 @@ const CONFIGURATIONS: Resource = {
 };
 
 /** An API server that asks two replicas of the webhook, each a process of its own, as the chart has it ask them. */
-export async function openAdmissionPlane(shop: ApiShop, taken: number): Promise<Plane> {
-  const plane = await openPlane(shop, taken, { users: [WEBHOOK_USER] });
+export async function openAdmissionPlane(setup: ApiSetup, taken: number): Promise<Plane> {
+  const plane = await openPlane(setup, taken, { users: [WEBHOOK_USER] });
   await makeNamespaces(plane.connection, ["berth-system", NOOP_NAMESPACE]);
   const env = { BERTH_LOG_LEVEL: "error" };
   const replicas = await startReplicas(plane.control, { count: REPLICAS, env });
-  shop.defer(() => replicas.close());
+  setup.defer(() => replicas.close());
   return plane;
 }
 
 /** Another process that says yes to every pod of a namespace of its own. */
-export async function addNoopWebhook(shop: ApiShop, { connection }: Plane): Promise<void> {
-  const folder = shop.room();
+export async function addNoopWebhook(setup: ApiSetup, { connection }: Plane): Promise<void> {
+  const folder = setup.room();
   const { server, line } = await Server.start(process.execPath, [NOOP, folder]);
-  shop.defer(() => server.end("SIGKILL"));
+  setup.defer(() => server.end("SIGKILL"));
   // as far from the API server as Berth is
   const front = await Front.start([Number(line)]);
-  shop.defer(() => front.close());
+  setup.defer(() => front.close());
   const caBundle = Buffer.from(await readFile(join(folder, "ca.crt"))).toString("base64");
   const key = "kubernetes.io/metadata.name";
   const webhook = {
@@ -64,12 +64,12 @@ export async function addNoopWebhook(shop: ApiShop, { connection }: Plane): Prom
     admissionReviewVersions: ["v1"],
   };
   await new Client(connection, CONFIGURATIONS).create({ name: "noop" }, { webhooks: [webhook] });
-  const press = new PodPress(connection, NOOP_NAMESPACE);
+  const creator = new PodCreator(connection, NOOP_NAMESPACE);
   let tries = 0;
   await eventually("the API server asks the no-op webhook", async () => {
     const name = `asks-${tries++}`;
-    await press.make(name, {});
-    await press.remove([name]);
+    await creator.make(name, {});
+    await creator.remove([name]);
     return (await admissionTimes(connection, "noop")).mutating.count > 0 ? true : undefined;
   });
 }

@@ -4,11 +4,11 @@ import type { Figure } from "../bench/figure.ts";
 import { openLoop } from "../bench/load.ts";
 import { addNoopWebhook, admissionTimes, NOOP_NAMESPACE, openAdmissionPlane } from "./admission-plane.ts";
 import { type AdmissionLane, type PodKind, reportAdmission } from "./admission-report.ts";
-import type { ApiShop } from "./api-shop.ts";
+import type { ApiSetup } from "./api-setup.ts";
 import { NAMESPACE, POOL } from "./contender.ts";
 import { between } from "./histogram.ts";
 import type { Plane } from "./plane.ts";
-import { PodPress, PodRefused } from "./pod-press.ts";
+import { PodCreator, PodRefused } from "./pod-creator.ts";
 
 const FULL = {
   rates: [
@@ -35,17 +35,17 @@ type Rate = (typeof FULL)["rates"][number];
 type Lane = AdmissionLane & { readonly rounds: AdmissionLane["rounds"][number][] };
 
 /** How long the API server waits for the webhook when pods are created, beside a webhook that does nothing. */
-export async function measureAdmission(shop: ApiShop): Promise<Figure> {
-  const size = shop.quick ? QUICK : FULL;
-  const plane = await openAdmissionPlane(shop, TAKEN);
-  await addNoopWebhook(shop, plane);
+export async function measureAdmission(setup: ApiSetup): Promise<Figure> {
+  const size = setup.quick ? QUICK : FULL;
+  const plane = await openAdmissionPlane(setup, TAKEN);
+  await addNoopWebhook(setup, plane);
   const lanes = size.rates.map(({ perSecond }) => ({
     noop: laneOf("noop", perSecond),
     new: laneOf("new", perSecond),
     again: laneOf("again", perSecond),
   }));
   for (let round = -1; round < size.rounds; round++) {
-    shop.say(round < 0 ? "warming up" : `round ${round + 1} of ${size.rounds}`);
+    setup.say(round < 0 ? "warming up" : `round ${round + 1} of ${size.rounds}`);
     const rates = round < 0 ? size.rates.slice(0, 1) : size.rates;
     for (const [i, rate] of rates.entries()) {
       for (const kind of ["noop", "new", "again"] as const) {
@@ -64,7 +64,7 @@ function laneOf(kind: PodKind, perSecond: number): Lane {
 
 /** Pods at that rate, which are gone again afterwards; those that come again have the names of those that were new. */
 async function measureOne(plane: Plane, kind: PodKind, at: { rate: Rate; tag: string }) {
-  const press = new PodPress(plane.connection, kind === "noop" ? NOOP_NAMESPACE : NAMESPACE);
+  const creator = new PodCreator(plane.connection, kind === "noop" ? NOOP_NAMESPACE : NAMESPACE);
   const annotations = kind === "noop" ? {} : STICKY;
   const names: string[] = [];
   let refused = 0;
@@ -72,7 +72,7 @@ async function measureOne(plane: Plane, kind: PodKind, at: { rate: Rate; tag: st
   const ask = async () => {
     const name = `${at.tag}-${names.length}`;
     names.push(name);
-    await press.make(name, annotations).catch((error: unknown) => {
+    await creator.make(name, annotations).catch((error: unknown) => {
       if (!(error instanceof PodRefused)) throw error;
       refused++;
     });
@@ -84,6 +84,6 @@ async function measureOne(plane: Plane, kind: PodKind, at: { rate: Rate; tag: st
   const after = await read();
   const waits = between(before.mutating, after.mutating);
   const checks = between(before.validating, after.validating);
-  await press.remove(names);
+  await creator.remove(names);
   return { waits, checks, times, refused, reached: (names.length - refused) / seconds };
 }

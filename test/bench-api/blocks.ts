@@ -16,7 +16,7 @@ import { syncRecords } from "../../webhook/cluster-state/record-cache.ts";
 import { type Calls, callsBetween, callsSoFar } from "../api/chaos-calls.ts";
 import type { Figure } from "../bench/figure.ts";
 import { formatFixed } from "../bench/number-format.ts";
-import type { ApiShop } from "./api-shop.ts";
+import type { ApiSetup } from "./api-setup.ts";
 import { type Phase, reportBlocks } from "./blocks-report.ts";
 import { openPlane, type Plane } from "./plane.ts";
 
@@ -30,11 +30,11 @@ const AGENTS = 32;
 const COUNTED = ["ipblocks", "ipreservations", "ippools"];
 
 /** Blocks of one /12 for a thousand nodes: granted, proven, used, and given back, by the leader's own code. */
-export async function measureBlocks(shop: ApiShop): Promise<Figure> {
-  const size = shop.quick ? QUICK : FULL;
-  shop.say(`${formatFixed(size.nodes, 0)} nodes with ${size.pods} pods each`);
-  const plane = await openPlane(shop, size.taken);
-  const leader = await Leader.start(shop, plane);
+export async function measureBlocks(setup: ApiSetup): Promise<Figure> {
+  const size = setup.quick ? QUICK : FULL;
+  setup.say(`${formatFixed(size.nodes, 0)} nodes with ${size.pods} pods each`);
+  const plane = await openPlane(setup, size.taken);
+  const leader = await Leader.start(setup, plane);
   await leader.store.create("pool", {
     name: POOL,
     spec: { ranges: [{ cidr: CIDR }], blockSize: { ipv4: 26 }, cooldown: "0s" },
@@ -94,13 +94,13 @@ class Leader {
     this.#distributor = parts.distributor(this);
   }
 
-  static async start(shop: ApiShop, plane: Plane): Promise<Leader> {
+  static async start(setup: ApiSetup, plane: Plane): Promise<Leader> {
     const deps = { clock: createClock(), random: createRandom(), log: noopLogger };
     const store = openKubernetesStore({ connection: plane.connection, ...deps });
     const view = new RecordCache(noopLogger);
     const stop = new AbortController();
     const following = syncRecords({ store, mirror: view, ...deps }, stop.signal);
-    shop.defer(async () => {
+    setup.defer(async () => {
       stop.abort();
       await following.ended;
     });

@@ -2,13 +2,13 @@
 import { createClock } from "../../system/clock.ts";
 import type { Figure } from "../bench/figure.ts";
 import { formatFixed } from "../bench/number-format.ts";
-import type { ApiShop } from "./api-shop.ts";
+import type { ApiSetup } from "./api-setup.ts";
 import type { ContenderName } from "./contender.ts";
 import { reportCreates } from "./creates-report.ts";
-import { Crew } from "./crew.ts";
 import type { LaneKey, LaneRound } from "./lane.ts";
 import type { Order } from "./orders.ts";
 import { openPlane, type Plane, timeDisk } from "./plane.ts";
+import { WorkerProcess } from "./worker-process.ts";
 
 const FULL = { taken: [100, 50_000], counts: [1, 16, 64], rounds: 4, warmMs: 400, ms: 2_000, writes: 200 };
 const QUICK = { taken: [100, 500], counts: [1, 8], rounds: 2, warmMs: 100, ms: 400, writes: 20 };
@@ -22,7 +22,7 @@ type Size = typeof FULL;
 /** The processes of workers of one API server, by their number. */
 interface Site {
   readonly plane: Plane;
-  readonly crews: ReadonlyMap<number, readonly Crew[]>;
+  readonly crews: ReadonlyMap<number, readonly WorkerProcess[]>;
   /**
    * Where only one crew could watch, it goes on: a large copy takes long to load, and costs nothing as long as nobody
    * changes what it is of. Where there are several, each watches for its own turn alone.
@@ -36,23 +36,23 @@ interface Lane extends LaneKey {
 }
 
 /** Addresses in a second from one pool, beside bare creates and models of what others do. */
-export async function measureCreates(shop: ApiShop): Promise<Figure> {
-  const size = shop.quick ? QUICK : FULL;
+export async function measureCreates(setup: ApiSetup): Promise<Figure> {
+  const size = setup.quick ? QUICK : FULL;
   const sites: Site[] = [];
   for (const taken of size.taken) {
-    shop.say(`an API server with ${formatFixed(taken, 0)} addresses taken`);
-    const plane = await openPlane(shop, taken);
+    setup.say(`an API server with ${formatFixed(taken, 0)} addresses taken`);
+    const plane = await openPlane(setup, taken);
     const counts = taken === size.taken[0] ? [1, REPLICAS] : [1];
-    const crews = await startCrews(shop, plane, counts);
+    const crews = await startCrews(setup, plane, counts);
     sites.push({ plane, crews, alwaysWatched: counts.length === 1 });
   }
-  const disk = timeDisk(shop.folder, size.writes);
+  const disk = timeDisk(setup.folder, size.writes);
   const lanes = lanesOf(sites, size);
-  shop.say("warming up");
+  setup.say("warming up");
   await runRound(lanes, { ...size, ms: size.ms / 4 }, 0);
   for (const lane of lanes) lane.rounds.length = 0;
   for (let round = 1; round <= size.rounds; round++) {
-    shop.say(`round ${round} of ${size.rounds}`);
+    setup.say(`round ${round} of ${size.rounds}`);
     await runRound(lanes, size, round);
   }
   const [few = 0, many = 0] = size.taken;
@@ -60,19 +60,19 @@ export async function measureCreates(shop: ApiShop): Promise<Figure> {
 }
 
 async function startCrews(
-  shop: ApiShop,
+  setup: ApiSetup,
   plane: Plane,
   counts: readonly number[],
-): Promise<ReadonlyMap<number, readonly Crew[]>> {
+): Promise<ReadonlyMap<number, readonly WorkerProcess[]>> {
   const access = plane.control.kubeConfig().exportConfig();
-  const crews = new Map<number, Crew[]>();
+  const crews = new Map<number, WorkerProcess[]>();
   let number = 0;
   for (const count of counts) {
-    const started: Crew[] = [];
+    const started: WorkerProcess[] = [];
     crews.set(count, started);
     for (let i = 0; i < count; i++) {
-      const crew = await Crew.start({ access, replicas: REPLICAS / count, crew: number++ });
-      shop.defer(() => crew.end());
+      const crew = await WorkerProcess.start({ access, replicas: REPLICAS / count, crew: number++ });
+      setup.defer(() => crew.end());
       started.push(crew);
     }
   }
@@ -142,6 +142,6 @@ async function measureOne(lane: Lane, size: Size, round: string): Promise<LaneRo
   };
 }
 
-async function tellAll(crews: readonly Crew[], order: Order): Promise<void> {
+async function tellAll(crews: readonly WorkerProcess[], order: Order): Promise<void> {
   await Promise.all(crews.map((crew) => crew.tell(order)));
 }

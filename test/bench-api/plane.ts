@@ -5,7 +5,7 @@ import type { Connection } from "../../kube/api/connection.ts";
 import { installDefinitions, makeNamespaces } from "../api/crds.ts";
 import { type ControlPlaneOptions, type OwnControlPlane, startControlPlane } from "../api/harness.ts";
 import { API_SERVER_FLAGS, fill } from "../api/scale-load.ts";
-import type { ApiShop } from "./api-shop.ts";
+import type { ApiSetup } from "./api-setup.ts";
 import { NAMESPACE } from "./contender.ts";
 import { makeList } from "./models.ts";
 import { installStandIns } from "./stand-ins.ts";
@@ -21,13 +21,13 @@ export interface Plane {
 
 /** Ended with the figure. */
 export async function openPlane(
-  shop: ApiShop,
+  setup: ApiSetup,
   taken: number,
   options: ControlPlaneOptions = {},
 ): Promise<Plane> {
   const flags = [...API_SERVER_FLAGS, ...(options.apiServerFlags ?? [])];
   const control = await startControlPlane({ ...options, durable: true, apiServerFlags: flags });
-  shop.defer(() => control.close());
+  setup.defer(() => control.close());
   const connection = control.connect();
   await installDefinitions(connection);
   await installStandIns(connection);

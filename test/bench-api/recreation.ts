@@ -5,11 +5,11 @@ import type { Figure } from "../bench/figure.ts";
 import { openLoop } from "../bench/load.ts";
 import { eventually } from "../support/eventually.ts";
 import { admissionTimes, openAdmissionPlane } from "./admission-plane.ts";
-import type { ApiShop } from "./api-shop.ts";
+import type { ApiSetup } from "./api-setup.ts";
 import { BindingWatch } from "./binding-watch.ts";
 import { addressAt, NAMESPACE } from "./contender.ts";
 import type { Plane } from "./plane.ts";
-import { PodPress, type PressedPod } from "./pod-press.ts";
+import { type CreatedPod, PodCreator } from "./pod-creator.ts";
 import { type Coming, reportRecreation } from "./recreation-report.ts";
 
 const FULL = { rounds: 4, pods: 250, perSecond: 50, settleMs: 2_000 };
@@ -26,7 +26,7 @@ type Size = typeof FULL;
 /** One set of pods, as they come. */
 interface Stage {
   readonly plane: Plane;
-  readonly press: PodPress;
+  readonly creator: PodCreator;
   readonly watch: BindingWatch;
   readonly size: Size;
 }
@@ -38,17 +38,17 @@ interface Pinned {
 }
 
 /** Pinned pods, created, deleted and created again: what Berth's part of it takes, and whether any address changes. */
-export async function measureRecreation(shop: ApiShop): Promise<Figure> {
-  const size = shop.quick ? QUICK : FULL;
-  const plane = await openAdmissionPlane(shop, TAKEN);
+export async function measureRecreation(setup: ApiSetup): Promise<Figure> {
+  const size = setup.quick ? QUICK : FULL;
+  const plane = await openAdmissionPlane(setup, TAKEN);
   for (let i = 0; i < NODES; i++) await makeNode(plane.connection, nodeOf(i));
   const watch = new BindingWatch(plane.connection, NAMESPACE);
-  shop.defer(() => watch.close());
-  const stage = { plane, press: new PodPress(plane.connection, NAMESPACE), watch, size };
+  setup.defer(() => watch.close());
+  const stage = { plane, creator: new PodCreator(plane.connection, NAMESPACE), watch, size };
   await life(stage, setOf(size.rounds, size)); // warms up
   const rounds: { first: Coming; again: Coming }[] = [];
   for (let round = 0; round < size.rounds; round++) {
-    shop.say(`round ${round + 1} of ${size.rounds}`);
+    setup.say(`round ${round + 1} of ${size.rounds}`);
     rounds.push(await life(stage, setOf(round, size)));
   }
   return reportRecreation(rounds);
@@ -71,7 +71,7 @@ async function life(stage: Stage, set: readonly Pinned[]): Promise<{ first: Comi
   const comings: Coming[] = [];
   for (let i = 0; i < 2; i++) {
     comings.push(await come(stage, set));
-    await stage.press.remove(names);
+    await stage.creator.remove(names);
     await pause(stage.size.settleMs);
   }
   const [first, again] = comings;
@@ -79,16 +79,16 @@ async function life(stage: Stage, set: readonly Pinned[]): Promise<{ first: Comi
   return { first, again };
 }
 
-async function come({ plane, press, watch, size }: Stage, set: readonly Pinned[]): Promise<Coming> {
+async function come({ plane, creator, watch, size }: Stage, set: readonly Pinned[]): Promise<Coming> {
   const before = await admissionTimes(plane.connection, "berth");
-  const made: { readonly pod: PressedPod; readonly at: number; readonly pinned: Pinned }[] = [];
+  const made: { readonly pod: CreatedPod; readonly at: number; readonly pinned: Pinned }[] = [];
   let next = 0;
   const began = performance.now();
   const create = async () => {
     const pinned = set[next++];
     if (pinned === undefined) return;
     const annotations = { "berth.dev/ips": pinned.address, "berth.dev/sticky": "true" };
-    const pod = await press.make(pinned.name, annotations, pinned.node);
+    const pod = await creator.make(pinned.name, annotations, pinned.node);
     made.push({ pod, at: performance.now(), pinned });
   };
   const ms = (set.length * 1000) / size.perSecond;

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 import { join } from "node:path";
 import { type MeasuredLevel, reportAdd } from "./add-report.ts";
-import { Books, type FixedPod } from "./books.ts";
 import { byTag, drive, type Step } from "./driver.ts";
 import type { Figure } from "./figure.ts";
 import { formatFixed } from "./number-format.ts";
 import { startStack } from "./running-stack.ts";
 import { dynamicSandbox, fixedSandbox, Network, type Verb } from "./sandboxes.ts";
-import type { Workshop } from "./workshop.ts";
+import { type FixedPod, StackData } from "./stack-data.ts";
+import type { StackSetup } from "./stack-setup.ts";
 
 /** A node with so many addresses taken, for both plugins. */
 interface Level extends MeasuredLevel {
@@ -25,58 +25,58 @@ const FULL = { levels: [0, 250, 1_000, 4_000, 60_000], rounds: 5, perRound: 80, 
 const QUICK = { levels: [0, 1_000], rounds: 2, perRound: 20, warmUp: 60 };
 
 /** From exec to exit of ADD and DEL, beside host-local, with more and more addresses taken on the node. */
-export async function measureAdd(workshop: Workshop): Promise<Figure> {
-  const size = workshop.quick ? QUICK : FULL;
+export async function measureAdd(setup: StackSetup): Promise<Figure> {
+  const size = setup.quick ? QUICK : FULL;
   const levels: Level[] = [];
   for (const taken of size.levels) {
-    workshop.say(`a node with ${formatFixed(taken, 0)} addresses taken`);
-    levels.push(await prepare(workshop, taken, size));
+    setup.say(`a node with ${formatFixed(taken, 0)} addresses taken`);
+    levels.push(await prepare(setup, taken, size));
   }
-  for (const level of levels) await warmUp(workshop, level, size.warmUp);
+  for (const level of levels) await warmUp(setup, level, size.warmUp);
   for (let round = 0; round < size.rounds; round++) {
-    workshop.say(`round ${round + 1} of ${size.rounds}`);
-    for (const level of levels) level.together.push(await runTogether(workshop, level, round));
-    await runAlone(workshop, levels, { round, count: size.perRound });
+    setup.say(`round ${round + 1} of ${size.rounds}`);
+    for (const level of levels) level.together.push(await runTogether(setup, level, round));
+    await runAlone(setup, levels, { round, count: size.perRound });
   }
-  return reportAdd(levels, workshop.hostLocal !== undefined);
+  return reportAdd(levels, setup.hostLocal !== undefined);
 }
 
-async function prepare(workshop: Workshop, taken: number, size: typeof FULL): Promise<Level> {
-  const folder = workshop.room();
+async function prepare(setup: StackSetup, taken: number, size: typeof FULL): Promise<Level> {
+  const folder = setup.room();
   const network = new Network(folder);
   const dataDir = join(folder, "data");
   let pods: readonly FixedPod[] = [];
-  await Books.write(dataDir, async (auditInput) => {
+  await StackData.write(dataDir, async (auditInput) => {
     const { cidr, scope, netns } = network;
     await auditInput.fillRange({ cidr, scope, netns, count: taken });
     await auditInput.reserve(taken);
     pods = await auditInput.reserve(size.warmUp + 2 * size.rounds * size.perRound);
     await auditInput.admit(pods);
   });
-  if (workshop.hostLocal !== undefined) network.fillHostLocal(taken);
-  const { socket } = await startStack(workshop, dataDir);
+  if (setup.hostLocal !== undefined) network.fillHostLocal(taken);
+  const { socket } = await startStack(setup, dataDir);
   const perRound = Math.max(6, Math.min(size.perRound, Math.round((size.perRound * 1_500) / (taken + 1))));
   return { taken, network, socket, pods: pods.values(), perRound, together: [], alone: [] };
 }
 
 /** The agent's code has to be compiled by V8, as on a node that has run for an hour. */
-async function warmUp(workshop: Workshop, level: Level, count: number): Promise<void> {
+async function warmUp(setup: StackSetup, level: Level, count: number): Promise<void> {
   const steps: Step[] = [{ parallel: 4 }];
   for (let i = 0; i < count; i++) steps.push(...ours(level, "ADD", `warm-${i}`));
   steps.push({ parallel: 4 });
   for (let i = 0; i < count; i++)
     steps.push(rangeCall(level, "DEL", `warm-${i}`), blockCall(level, "DEL", `warm-${i}`));
-  await drive(workshop.driver, steps);
+  await drive(setup.driver, steps);
 }
 
 /** Both sides in turn: one sandbox of each comes, then they go. */
 async function runTogether(
-  workshop: Workshop,
+  setup: StackSetup,
   level: Level,
   round: number,
 ): Promise<ReadonlyMap<string, readonly number[]>> {
   const { network, perRound } = level;
-  const { hostLocal } = workshop;
+  const { hostLocal } = setup;
   const steps: Step[] = [];
   for (let i = 0; i < perRound; i++) {
     const name = `together-${round}-${i}`;
@@ -89,12 +89,12 @@ async function runTogether(
       steps.push(network.fixed(`claim ${verb}`, verb, fixedSandbox(pod, name), level.socket));
     }
   }
-  return byTag(await drive(workshop.driver, steps));
+  return byTag(await drive(setup.driver, steps));
 }
 
 /** Berth alone, on each node in turn: whether it takes longer where more is taken. */
 async function runAlone(
-  workshop: Workshop,
+  setup: StackSetup,
   levels: readonly Level[],
   { round, count }: { round: number; count: number },
 ): Promise<void> {
@@ -112,7 +112,7 @@ async function runAlone(
       steps.push(level.network.floor(`${level.taken} floor`));
     }
   }
-  const found = [...byTag(await drive(workshop.driver, steps))];
+  const found = [...byTag(await drive(setup.driver, steps))];
   for (const level of levels) {
     const own = found.filter(([tag]) => tag.startsWith(`${level.taken} `));
     level.alone.push(new Map(own.map(([tag, values]) => [tag.slice(tag.indexOf(" ") + 1), values])));

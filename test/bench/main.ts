@@ -7,11 +7,11 @@ import { readOptions, USAGE } from "./options.ts";
 import { measureParallel } from "./parallel.ts";
 import { measurePicking } from "./picking.ts";
 import { measureReviews } from "./reviews.ts";
+import { StackSetup } from "./stack-setup.ts";
 import { measureStart } from "./start.ts";
-import { Workshop } from "./workshop.ts";
 
 /** In the order of the report. */
-const FIGURES: Readonly<Record<string, (workshop: Workshop) => Promise<Figure>>> = {
+const FIGURES: Readonly<Record<string, (setup: StackSetup) => Promise<Figure>>> = {
   add: measureAdd,
   parallel: measureParallel,
   reviews: measureReviews,
@@ -22,7 +22,7 @@ const FIGURES: Readonly<Record<string, (workshop: Workshop) => Promise<Figure>>>
 
 try {
   const options = readOptions(process.argv.slice(2), Object.keys(FIGURES));
-  process.exitCode = await runBench({ name: "bench", open: Workshop.open, figures: FIGURES }, options);
+  process.exitCode = await runBench({ name: "bench", open: StackSetup.open, figures: FIGURES }, options);
 } catch (error) {
   console.error(error instanceof TypeError ? `${error.message}\n${USAGE}` : error);
   process.exitCode = 2;

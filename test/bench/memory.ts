@@ -3,7 +3,6 @@ import { join } from "node:path";
 import { setTimeout as pause } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
 import { pod, review } from "../support/objects.ts";
-import { Books, type FixedPod } from "./books.ts";
 import { barChart } from "./chart.ts";
 import { drive } from "./driver.ts";
 import { atMost, type Figure } from "./figure.ts";
@@ -12,7 +11,8 @@ import { formatFixed } from "./number-format.ts";
 import { ReviewLine, reviewRequest } from "./review-line.ts";
 import { type RunningStack, Server, startStack } from "./running-stack.ts";
 import { fixedSandbox, Network } from "./sandboxes.ts";
-import type { Workshop } from "./workshop.ts";
+import { type FixedPod, StackData } from "./stack-data.ts";
+import type { StackSetup } from "./stack-setup.ts";
 
 const NOOP = fileURLToPath(new URL("./noop-webhook.ts", import.meta.url));
 const FULL = { claims: [200, 100_000], settleMs: 12_000, workMs: 4_000, adds: 200 };
@@ -27,16 +27,16 @@ interface Footprint {
 }
 
 /** Resident memory of each process, at rest and after work. */
-export async function measureMemory(workshop: Workshop): Promise<Figure> {
-  const size = workshop.quick ? QUICK : FULL;
-  const noop = await Server.start(process.execPath, [NOOP, workshop.room()]);
-  workshop.defer(() => noop.server.end("SIGKILL"));
+export async function measureMemory(setup: StackSetup): Promise<Figure> {
+  const size = setup.quick ? QUICK : FULL;
+  const noop = await Server.start(process.execPath, [NOOP, setup.room()]);
+  setup.defer(() => noop.server.end("SIGKILL"));
   const stacks: { name: string; stack: RunningStack; work: () => Promise<void> }[] = [];
-  for (const claims of size.claims) stacks.push(await prepare(workshop, claims, size));
-  workshop.say("at rest");
+  for (const claims of size.claims) stacks.push(await prepare(setup, claims, size));
+  setup.say("at rest");
   await pause(size.settleMs);
   const rested = stacks.map(({ stack }) => stack.server.memory());
-  workshop.say("at work");
+  setup.say("at work");
   for (const { work } of stacks) await work();
   const footprints = stacks.map(({ name, stack }, i): Footprint => {
     const worked = stack.server.memory();
@@ -46,19 +46,19 @@ export async function measureMemory(workshop: Workshop): Promise<Figure> {
   return report([...footprints, { name: "no-op webhook", rested: idle, worked: idle }]);
 }
 
-async function prepare(workshop: Workshop, claims: number, size: typeof FULL) {
-  const folder = workshop.room();
+async function prepare(setup: StackSetup, claims: number, size: typeof FULL) {
+  const folder = setup.room();
   const network = new Network(folder);
   const dataDir = join(folder, "data");
   let pods: readonly FixedPod[] = [];
-  await Books.write(dataDir, async (auditInput) => {
+  await StackData.write(dataDir, async (auditInput) => {
     await auditInput.reserve(claims - size.adds);
     pods = await auditInput.reserve(size.adds);
     await auditInput.admit(pods);
   });
-  const stack = await startStack(workshop, dataDir);
+  const stack = await startStack(setup, dataDir);
   const line = await ReviewLine.open(stack.webhook);
-  workshop.defer(async () => line.close());
+  setup.defer(async () => line.close());
   const request = reviewRequest({
     apiVersion: "admission.k8s.io/v1",
     kind: "AdmissionReview",
@@ -67,7 +67,7 @@ async function prepare(workshop: Workshop, claims: number, size: typeof FULL) {
   const work = async () => {
     await closedLoop(() => line.ask(request), 1, size.workMs);
     const adds = pods.map((one) => network.fixed("ADD", "ADD", fixedSandbox(one, one.name), stack.socket));
-    await drive(workshop.driver, adds);
+    await drive(setup.driver, adds);
   };
   return { name: `stack, ${formatFixed(claims, 0)} claims and reservations`, stack, work };
 }

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 import assert from "node:assert/strict";
 import { join } from "node:path";
-import { Books } from "./books.ts";
 import { barChart } from "./chart.ts";
 import { drive, type Run, type Timed } from "./driver.ts";
 import { atLeast, type Figure, type Goal } from "./figure.ts";
 import { formatFixed, formatNumber } from "./number-format.ts";
 import { startStack } from "./running-stack.ts";
 import { addressIn, dynamicSandbox, Network, type Verb } from "./sandboxes.ts";
+import { StackData } from "./stack-data.ts";
+import type { StackSetup } from "./stack-setup.ts";
 import { median, summarise } from "./statistics.ts";
-import type { Workshop } from "./workshop.ts";
 
 const AT_ONCE = 16;
 const FULL = { levels: [0, 250], rounds: 6, adds: 256 };
@@ -29,13 +29,13 @@ interface Contender {
 }
 
 /** How many pods a node can start in a second: sixteen ADDs under way at any time, both sides in turn. */
-export async function measureParallel(workshop: Workshop): Promise<Figure> {
-  const size = workshop.quick ? QUICK : FULL;
+export async function measureParallel(setup: StackSetup): Promise<Figure> {
+  const size = setup.quick ? QUICK : FULL;
   const contenders: Contender[] = [];
-  for (const taken of size.levels) contenders.push(...(await prepare(workshop, taken)));
+  for (const taken of size.levels) contenders.push(...(await prepare(setup, taken)));
   for (let round = -1; round < size.rounds; round++) {
     for (const contender of contenders) {
-      const added = await addAndDelete(workshop, contender, size.adds, round);
+      const added = await addAndDelete(setup, contender, size.adds, round);
       if (round < 0) continue; // warms up
       contender.rates.push(rateOf(added));
       contender.times.push(...added.map(({ ms }) => ms));
@@ -44,17 +44,17 @@ export async function measureParallel(workshop: Workshop): Promise<Figure> {
   return report(contenders, size.levels);
 }
 
-async function prepare(workshop: Workshop, taken: number): Promise<readonly Contender[]> {
-  const folder = workshop.room();
+async function prepare(setup: StackSetup, taken: number): Promise<readonly Contender[]> {
+  const folder = setup.room();
   const network = new Network(folder);
   const dataDir = join(folder, "data");
-  await Books.write(dataDir, (auditInput) =>
+  await StackData.write(dataDir, (auditInput) =>
     auditInput.fillRange({ cidr: network.cidr, count: taken, scope: network.scope, netns: network.netns }),
   );
-  const { socket } = await startStack(workshop, dataDir);
+  const { socket } = await startStack(setup, dataDir);
   const contender = (side: Side, callOf: CallOf) => ({ taken, side, callOf, rates: [], times: [] });
   const berth = contender("berth", (verb, name) => network.berth(verb, verb, dynamicSandbox(name), socket));
-  const { hostLocal } = workshop;
+  const { hostLocal } = setup;
   if (hostLocal === undefined) return [berth];
   network.fillHostLocal(taken);
   const call: CallOf = (verb, name) => network.hostLocal(verb, verb, dynamicSandbox(name), hostLocal);
@@ -63,15 +63,15 @@ async function prepare(workshop: Workshop, taken: number): Promise<readonly Cont
 
 /** The ADDs of one round, whose sandboxes are gone again afterwards. No two of them may have one address. */
 async function addAndDelete(
-  workshop: Workshop,
+  setup: StackSetup,
   { callOf }: Contender,
   count: number,
   round: number,
 ): Promise<readonly Timed[]> {
   const names = Array.from({ length: count }, (_, i) => `parallel-${round}-${i}`);
   const parallel = { parallel: AT_ONCE };
-  const added = await drive(workshop.driver, [parallel, ...names.map((name) => callOf("ADD", name))]);
-  await drive(workshop.driver, [parallel, ...names.map((name) => callOf("DEL", name))]);
+  const added = await drive(setup.driver, [parallel, ...names.map((name) => callOf("ADD", name))]);
+  await drive(setup.driver, [parallel, ...names.map((name) => callOf("DEL", name))]);
   const addresses = new Set(added.map(({ printed }) => addressIn(printed)));
   assert.equal(addresses.size, count, "two sandboxes were given one address");
   return added;

@@ -4,8 +4,8 @@ import { barChart } from "./chart.ts";
 import { atMost, type Figure } from "./figure.ts";
 import { formatFixed, formatNumber } from "./number-format.ts";
 import type { PickingTask, PickingTimes } from "./picking-worker.ts";
+import type { StackSetup } from "./stack-setup.ts";
 import { compare, median, summarise } from "./statistics.ts";
-import type { Workshop } from "./workshop.ts";
 
 const FILLS = [0, 0.5, 0.999];
 /** Short rounds: whatever else the machine does spoils few of them. */
@@ -25,12 +25,12 @@ interface Picked {
 }
 
 /** What it costs to choose a free address, in process, in an empty and in a full pool. */
-export async function measurePicking(workshop: Workshop): Promise<Figure> {
-  const size = workshop.quick ? QUICK : FULL;
-  const filled = workshop.quick ? FILLED.quick : FILLED.full;
+export async function measurePicking(setup: StackSetup): Promise<Figure> {
+  const size = setup.quick ? QUICK : FULL;
+  const filled = setup.quick ? FILLED.quick : FILLED.full;
   const picked: Picked[] = [];
   for (const { name, cidr } of SPACES) {
-    workshop.say(`${name}, ${formatFixed(filled, 0)} addresses filled`);
+    setup.say(`${name}, ${formatFixed(filled, 0)} addresses filled`);
     const rounds = size.rounds + size.warmUp;
     const times = await inThread({ cidr, filled, fills: FILLS, rounds, picks: size.picks });
     picked.push({ name, times: times.map((rounds) => rounds.slice(size.warmUp)) });

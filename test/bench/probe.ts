@@ -2,7 +2,7 @@
 import { connect } from "node:net";
 import { setTimeout as pause } from "node:timers/promises";
 import { decodeReply, encodeCall } from "../../ipam-plugin/agent/rpc/frame.ts";
-import type { FixedPod } from "./books.ts";
+import type { FixedPod } from "./stack-data.ts";
 
 /** Between two knocks. */
 const EVERY_MS = 2;

@@ -4,15 +4,15 @@ import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { type Json, pod, review, statefulPod } from "../support/objects.ts";
 import { bigPod } from "./big-pod.ts";
-import { Books, POOL } from "./books.ts";
 import { barChart } from "./chart.ts";
 import { atMost, type Figure } from "./figure.ts";
 import { type Ask, closedLoop, openLoop } from "./load.ts";
 import { formatFixed, formatNumber } from "./number-format.ts";
 import { ReviewLine, reviewRequest } from "./review-line.ts";
 import { type Endpoint, Server, startStack } from "./running-stack.ts";
+import { POOL, StackData } from "./stack-data.ts";
+import type { StackSetup } from "./stack-setup.ts";
 import { median, quantile, summarise } from "./statistics.ts";
-import type { Workshop } from "./workshop.ts";
 
 const NOOP = fileURLToPath(new URL("./noop-webhook.ts", import.meta.url));
 const FULL = { claims: 100_000, rounds: 4, closedMs: 1_000, openMs: 2_000 };
@@ -45,15 +45,15 @@ interface Lane {
 }
 
 /** What admission adds to the creation of a pod, beside a webhook that does nothing. */
-export async function measureReviews(workshop: Workshop): Promise<Figure> {
-  const size = workshop.quick ? QUICK : FULL;
-  const lanes = [await noopLane(workshop)];
+export async function measureReviews(setup: StackSetup): Promise<Figure> {
+  const size = setup.quick ? QUICK : FULL;
+  const lanes = [await noopLane(setup)];
   for (const claims of [0, size.claims]) {
-    workshop.say(`a stack with ${formatFixed(ATTACHED + claims, 0)} claims`);
-    lanes.push(...(await stackLanes(workshop, claims)));
+    setup.say(`a stack with ${formatFixed(ATTACHED + claims, 0)} claims`);
+    lanes.push(...(await stackLanes(setup, claims)));
   }
   for (let round = -1; round < size.rounds; round++) {
-    workshop.say(round < 0 ? "warming up" : `round ${round + 1} of ${size.rounds}`);
+    setup.say(round < 0 ? "warming up" : `round ${round + 1} of ${size.rounds}`);
     for (const { ask, rates } of lanes) {
       const { rate } = await closedLoop(ask, LINES, size.closedMs);
       if (round >= 0) rates.push(rate);
@@ -66,20 +66,20 @@ export async function measureReviews(workshop: Workshop): Promise<Figure> {
   return report(lanes, ATTACHED + size.claims);
 }
 
-async function noopLane(workshop: Workshop): Promise<Lane> {
-  const folder = workshop.room();
+async function noopLane(setup: StackSetup): Promise<Lane> {
+  const folder = setup.room();
   const { server, line } = await Server.start(process.execPath, [NOOP, folder]);
-  workshop.defer(() => server.end("SIGKILL"));
+  setup.defer(() => server.end("SIGKILL"));
   const endpoint = { port: Number(line), ca: await readFile(join(folder, "ca.crt"), "utf8") };
   const request = reviewRequest(asReview(bigPod(pod("web-0"))));
-  const ask = await askerOf(workshop, endpoint, () => request);
+  const ask = await askerOf(setup, endpoint, () => request);
   return { name: "no-op webhook", kind: undefined, claims: undefined, ask, rates: [], times: [] };
 }
 
-async function stackLanes(workshop: Workshop, claims: number): Promise<readonly Lane[]> {
-  const dataDir = workshop.room();
+async function stackLanes(setup: StackSetup, claims: number): Promise<readonly Lane[]> {
+  const dataDir = setup.room();
   const again: Buffer[] = [];
-  await Books.write(dataDir, async (auditInput) => {
+  await StackData.write(dataDir, async (auditInput) => {
     const pods = await auditInput.reserve(ATTACHED);
     await auditInput.admit(pods);
     await auditInput.attach(pods, join(dataDir, "stack.json"));
@@ -90,7 +90,7 @@ async function stackLanes(workshop: Workshop, claims: number): Promise<readonly 
       again.push(reviewRequest(asReview(bigPod(made))));
     }
   });
-  const { webhook } = await startStack(workshop, dataDir);
+  const { webhook } = await startStack(setup, dataDir);
   const unmatched = reviewRequest(asReview(bigPod(pod("web-0"))));
   const requests: Readonly<Record<Kind, () => Buffer>> = {
     new: newPods(false),
@@ -99,16 +99,16 @@ async function stackLanes(workshop: Workshop, claims: number): Promise<readonly 
     unmatched: () => unmatched,
   };
   const lanes = KINDS.map(async (kind): Promise<Lane> => {
-    const ask = await askerOf(workshop, webhook, requests[kind]);
+    const ask = await askerOf(setup, webhook, requests[kind]);
     const name = `${KIND_NAMES[kind]}, ${formatFixed(ATTACHED + claims, 0)} claims`;
     return { name, kind, claims: ATTACHED + claims, ask, rates: [], times: [] };
   });
   return await Promise.all(lanes);
 }
 
-async function askerOf(workshop: Workshop, endpoint: Endpoint, next: () => Buffer): Promise<Ask> {
+async function askerOf(setup: StackSetup, endpoint: Endpoint, next: () => Buffer): Promise<Ask> {
   const lines = await Promise.all(Array.from({ length: LINES }, () => ReviewLine.open(endpoint)));
-  workshop.defer(async () => {
+  setup.defer(async () => {
     for (const line of lines) line.close();
   });
   return async (i) => await lines[i]?.ask(next());

@@ -4,7 +4,7 @@ import { readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { type Started, start } from "../support/process.ts";
-import type { Workshop } from "./workshop.ts";
+import type { StackSetup } from "./stack-setup.ts";
 
 const BERTHCTL = fileURLToPath(new URL("../../cli/berthctl.sh", import.meta.url));
 
@@ -80,10 +80,10 @@ export interface RunningStack {
 }
 
 /** `berthctl up` on a data folder, as a process of its own; ended with the figure. */
-export async function startStack(workshop: Workshop, dataDir: string): Promise<RunningStack> {
+export async function startStack(setup: StackSetup, dataDir: string): Promise<RunningStack> {
   const socket = socketOf(dataDir);
   const { server } = await spawnStack(dataDir);
-  workshop.defer(() => server.end("SIGKILL"));
+  setup.defer(() => server.end("SIGKILL"));
   const file: { webhook: string; ca: string; cert: string; key: string } = JSON.parse(
     await readFile(join(dataDir, "stack.json"), "utf8"),
   );

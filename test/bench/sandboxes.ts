@@ -3,8 +3,8 @@ import { mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import type { Attachment } from "../../ipam-plugin/agent/journal/attachment.ts";
-import { CUT, FIRST_HOST, type FixedPod, nth } from "./books.ts";
 import type { Run } from "./driver.ts";
+import { CUT, FIRST_HOST, type FixedPod, nth } from "./stack-data.ts";
 
 const BERTH = fileURLToPath(new URL("../../build/berth", import.meta.url));
 const NETWORK = "bench";

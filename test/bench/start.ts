@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-import { Books, type FixedPod } from "./books.ts";
+
 import { barChart } from "./chart.ts";
 import { atMost, type Figure } from "./figure.ts";
 import { formatFixed, formatNumber } from "./number-format.ts";
 import { firstAdd } from "./probe.ts";
 import { Server, socketOf, spawnStack } from "./running-stack.ts";
+import { type FixedPod, StackData } from "./stack-data.ts";
+import type { StackSetup } from "./stack-setup.ts";
 import { median, summarise } from "./statistics.ts";
-import type { Workshop } from "./workshop.ts";
 
 const FULL = { claims: 100_000, rounds: 7 };
 const QUICK = { claims: 5_000, rounds: 2 };
@@ -23,26 +24,26 @@ interface Folder {
 }
 
 /** How long a node has no agent when it is restarted after a crash. */
-export async function measureStart(workshop: Workshop): Promise<Figure> {
-  const size = workshop.quick ? QUICK : FULL;
+export async function measureStart(setup: StackSetup): Promise<Figure> {
+  const size = setup.quick ? QUICK : FULL;
   const folders: Folder[] = [];
   for (const claims of [0, size.claims]) {
-    workshop.say(`a stack with ${ATTACHED} attachments and ${formatFixed(claims, 0)} more claims`);
-    folders.push(await prepare(workshop, claims, size.rounds));
+    setup.say(`a stack with ${ATTACHED} attachments and ${formatFixed(claims, 0)} more claims`);
+    folders.push(await prepare(setup, claims, size.rounds));
   }
   const runtime: number[] = [];
   for (let round = 0; round < size.rounds; round++) {
-    workshop.say(`round ${round + 1} of ${size.rounds}`);
+    setup.say(`round ${round + 1} of ${size.rounds}`);
     for (const folder of folders) await startOnce(folder, round);
     runtime.push(await startRuntime());
   }
   return report(folders, runtime);
 }
 
-async function prepare(workshop: Workshop, claims: number, rounds: number): Promise<Folder> {
-  const dataDir = workshop.room();
+async function prepare(setup: StackSetup, claims: number, rounds: number): Promise<Folder> {
+  const dataDir = setup.room();
   let waiting: readonly FixedPod[] = [];
-  await Books.write(dataDir, async (auditInput) => {
+  await StackData.write(dataDir, async (auditInput) => {
     const attached = await auditInput.reserve(ATTACHED);
     await auditInput.admit(attached);
     await auditInput.attach(attached, dataDir);

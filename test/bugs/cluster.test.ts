@@ -20,7 +20,7 @@ import { turns } from "../../kube/testing/turns.ts";
 import { Reflector } from "../../kube/watch/reflector.ts";
 import { startGcController } from "../../webhook/controllers/gc-controller.ts";
 import { entries, podAllocation } from "../support/allocation-requests.ts";
-import { assertSound } from "../support/books.ts";
+import { assertSound } from "../support/assert-audit.ts";
 import { ManualClock } from "../support/clock.ts";
 import { DB_POOL, granted, refusalOf } from "../support/fixtures.ts";
 import { type Json, pod } from "../support/objects.ts";
@@ -48,10 +48,10 @@ async function runOnce(world: World, uid: string): Promise<void> {
 }
 
 /** A replica that keeps house by what it has in memory; `cached` is what its watches have told. */
-function keepHouse(world: World, context: Context, cached: ClusterState) {
+function collectGarbage(world: World, context: Context, cached: ClusterState) {
   const over = new AbortController();
   let begin = (_: LeaderTerm): void => {};
-  const house = startGcController({
+  const gcLoop = startGcController({
     ...{
       context,
       inventory: { cached, live: world.objects },
@@ -67,7 +67,7 @@ function keepHouse(world: World, context: Context, cached: ClusterState) {
     },
   });
   begin({ signal: over.signal, holds: () => !over.signal.aborted });
-  return house;
+  return gcLoop;
 }
 
 /** What the world's inventory was before any pod came to be. */
@@ -80,12 +80,12 @@ describe("bugs of others, in a cluster's records", () => {
     await using world = await openWorld({ pools: [DB_POOL], clock: new ManualClock() });
     await createPod(world, LICENCE, "licence", "uid-1");
     await runOnce(world, "uid-1");
-    const house = keepHouse(world, world.context, blind(world));
+    const gcLoop = collectGarbage(world, world.context, blind(world));
     await turns(100);
-    house.suspect((await claimOf(world)).record);
+    gcLoop.suspect((await claimOf(world)).record);
     await turns(100);
     assert.deepEqual(await world.holdings(), HELD);
-    await house.close();
+    await gcLoop.close();
   });
 
   it("B3 a pod's end is no proof that its sandbox ended: its successor on another node waits for the agent", async () => {
@@ -123,7 +123,10 @@ describe("bugs of others, in a cluster's records", () => {
     const lost = podAllocation(world, "lost", entries("10.20.0.71"));
     granted(await reserve(world.context, lost, "pod"));
     const sleeper: Context = { ...world.another(7), view: await remembered(world), serial: new KeyedMutex() };
-    const houses = [keepHouse(world, world.context, world.objects), keepHouse(world, sleeper, blind(world))];
+    const houses = [
+      collectGarbage(world, world.context, world.objects),
+      collectGarbage(world, sleeper, blind(world)),
+    ];
     for (let pass = 0; pass < 20; pass++) {
       await turns(100);
       (world.clock as ManualClock).advance(10_000);
@@ -131,7 +134,7 @@ describe("bugs of others, in a cluster's records", () => {
     await turns(100);
     assert.deepEqual(await world.holdings(), HELD);
     await assertSound(world);
-    for (const house of houses) await house.close();
+    for (const gcLoop of houses) await gcLoop.close();
   });
 
   for (const [what, scene] of [

@@ -13,7 +13,7 @@ import { release } from "../../allocator/lifecycle/release.ts";
 import { reserve } from "../../allocator/lifecycle/reserve.ts";
 import type { Stored } from "../../allocator/store/store.ts";
 import { entries, podAllocation } from "../support/allocation-requests.ts";
-import { assertClean, assertSound } from "../support/books.ts";
+import { assertClean, assertSound } from "../support/assert-audit.ts";
 import { FailingStore } from "../support/failing-store.ts";
 import { addr, DB_POOL, granted, poolRecord } from "../support/fixtures.ts";
 import { deniedAs, type Json, pod, poolObject } from "../support/objects.ts";

@@ -10,7 +10,7 @@ import { FOLDER_CLIENT } from "../../webhook/certificates/folder.ts";
 import { issueAuthority, issueClient } from "../../webhook/certificates/issue.ts";
 import { namespace, pod, pool } from "../support/manifests.ts";
 import { ChildStack } from "../support/stack.ts";
-import { type Deed, doAs } from "./other-user.ts";
+import { doAs, type Probe } from "./other-user.ts";
 import { berthctl, newFolder, removeFolder } from "./stack.ts";
 
 const isRoot = process.getuid?.() === 0;
@@ -61,7 +61,7 @@ describe("another user of the host", { skip: isRoot ? false : "becoming another 
     });
   }
 
-  async function port(changes: Partial<Extract<Deed, { kind: "port" }>>): Promise<Deed> {
+  async function port(changes: Partial<Extract<Probe, { kind: "port" }>>): Promise<Probe> {
     const url = `${stack.endpoint.url}/validate/pools`;
     return { kind: "port", url, method: "POST", body: PLANTED, ca: stack.endpoint.ca, ...changes };
   }
@@ -74,34 +74,34 @@ describe("another user of the host", { skip: isRoot ? false : "becoming another 
     assert.ok(secret.length >= 5, secret.join(" "));
     for (const path of secret) assert.equal((await stat(path)).mode & 0o077, 0, path);
     const folders = [stack.dataDir, join(stack.dataDir, "run"), join(stack.dataDir, "tls")];
-    const deeds: readonly Deed[] = [
-      ...secret.flatMap((path): Deed[] => [
+    const probes: readonly Probe[] = [
+      ...secret.flatMap((path): Probe[] => [
         { kind: "read", path },
         { kind: "write", path },
       ]),
-      ...folders.map((path): Deed => ({ kind: "list", path })),
+      ...folders.map((path): Probe => ({ kind: "list", path })),
     ];
     assert.deepEqual(
-      await doAs("nobody", deeds),
-      deeds.map(() => CLOSED),
+      await doAs("nobody", probes),
+      probes.map(() => CLOSED),
     );
     assert.deepEqual(
-      (await doAs("root", deeds.slice(0, 2))).map((outcome) => outcome.split(" ", 1)[0]),
+      (await doAs("root", probes.slice(0, 2))).map((outcome) => outcome.split(" ", 1)[0]),
       ["done", "done"],
     );
   });
 
   it("cannot open the sockets, even where folder and file would be found", async () => {
     const path = join(stack.dataDir, "run", "webhook.sock");
-    const deeds: readonly Deed[] = [
+    const probes: readonly Probe[] = [
       { kind: "socket", path, body: "" },
       { kind: "socket", path: stack.socket, body: "" },
     ];
-    assert.deepEqual(await doAs("nobody", deeds), [CLOSED, CLOSED]);
+    assert.deepEqual(await doAs("nobody", probes), [CLOSED, CLOSED]);
     await chmod(join(stack.dataDir, "run"), 0o755);
-    assert.deepEqual(await doAs("nobody", deeds), [CLOSED, CLOSED]);
+    assert.deepEqual(await doAs("nobody", probes), [CLOSED, CLOSED]);
     await chmod(join(stack.dataDir, "run"), 0o700);
-    const [said = ""] = await doAs("root", deeds.slice(0, 1));
+    const [said = ""] = await doAs("root", probes.slice(0, 1));
     assert.match(said, /^400 /);
   });
 
@@ -139,8 +139,8 @@ describe("another user of the host", { skip: isRoot ? false : "becoming another 
       ],
     ] as const) {
       const reading = { url: `${stack.endpoint.url}/metrics`, method: "GET", body: "" };
-      const deeds = [await port(pair), await port({ ...reading, ...pair })];
-      for (const outcome of await doAs("nobody", deeds)) {
+      const probes = [await port(pair), await port({ ...reading, ...pair })];
+      for (const outcome of await doAs("nobody", probes)) {
         assert.match(outcome, why, what);
         assert.match(outcome, advice, what);
       }
@@ -158,7 +158,7 @@ describe("another user of the host", { skip: isRoot ? false : "becoming another 
     const manifest = JSON.stringify(pod("shop", "web", { "berth.dev/ips": "10.20.0.7" }));
     const { rc } = await berthctl(dataDir, ["apply", "-f", "-"], manifest);
     assert.equal(rc, 0);
-    const deeds: readonly Deed[] = [
+    const probes: readonly Probe[] = [
       { kind: "berthctl", dataDir, args: ["apply", "-f", stack.poolsFile] },
       { kind: "berthctl", dataDir, args: ["delete", "pod/shop/web"] },
       { kind: "berthctl", dataDir, args: ["get", "claims", "-A"] },
@@ -166,13 +166,13 @@ describe("another user of the host", { skip: isRoot ? false : "becoming another 
       { kind: "berthctl", dataDir, args: ["release", "shop/web"] },
       { kind: "berthctl", dataDir, args: ["check"] },
     ];
-    for (const [i, said] of (await doAs("nobody", deeds)).entries()) {
-      assert.match(said, /^2 Error: /, JSON.stringify(deeds[i]));
-      assert.match(said, /run as the user that started the stack/, JSON.stringify(deeds[i]));
-      assert.doesNotMatch(said, /delete it/, JSON.stringify(deeds[i]));
+    for (const [i, said] of (await doAs("nobody", probes)).entries()) {
+      assert.match(said, /^2 Error: /, JSON.stringify(probes[i]));
+      assert.match(said, /run as the user that started the stack/, JSON.stringify(probes[i]));
+      assert.doesNotMatch(said, /delete it/, JSON.stringify(probes[i]));
     }
     await chmod(dataDir, 0o700);
-    for (const said of await doAs("nobody", deeds)) {
+    for (const said of await doAs("nobody", probes)) {
       assert.match(said, /^2 Error: .*run as the user that started the stack/);
     }
     assert.equal((await stack.claim("shop/web"))?.addresses.join(), "10.20.0.7");

@@ -16,7 +16,7 @@ import { run } from "../support/process.ts";
 /** Of "nobody", where there is one; of no other use. */
 const NOBODY = 65_534;
 
-export type Deed =
+export type Probe =
   | { readonly kind: "read" | "write" | "list"; readonly path: string }
   /** A review over the unix socket. */
   | { readonly kind: "socket"; readonly path: string; readonly body: string }
@@ -36,63 +36,63 @@ export type Deed =
 export type Outcomes = readonly string[];
 
 /** Does the deeds, each by itself, as root or as somebody who is nobody here. */
-export async function doAs(who: "root" | "nobody", deeds: readonly Deed[]): Promise<Outcomes> {
+export async function doAs(who: "root" | "nobody", probes: readonly Probe[]): Promise<Outcomes> {
   const { rc, stdout, stderr } = await run(process.execPath, [fileURLToPath(import.meta.url)], {
     env: { PATH: "/usr/bin:/bin" },
-    stdin: { text: JSON.stringify({ who, deeds }) },
+    stdin: { text: JSON.stringify({ who, deeds: probes }) },
   });
   if (rc !== 0) throw new Error(`the other user failed: ${stderr}`);
   return JSON.parse(stdout);
 }
 
-async function outcomeOf(deed: Deed): Promise<string> {
+async function outcomeOf(probe: Probe): Promise<string> {
   try {
-    return await attempt(deed);
+    return await attempt(probe);
   } catch (error) {
     return error instanceof Error && "code" in error ? String(error.code) : String(error);
   }
 }
 
-async function attempt(deed: Deed): Promise<string> {
-  switch (deed.kind) {
+async function attempt(probe: Probe): Promise<string> {
+  switch (probe.kind) {
     case "read":
-      return `done ${readFileSync(deed.path).length > 0}`;
+      return `done ${readFileSync(probe.path).length > 0}`;
     case "write":
       // nothing is changed, in case that it may
-      openSync(deed.path, "r+");
+      openSync(probe.path, "r+");
       return "done";
     case "list":
-      writeFileSync(`${deed.path}/planted`, "");
-      return `done ${readdirSync(deed.path).length > 0}`;
+      writeFileSync(`${probe.path}/planted`, "");
+      return `done ${readdirSync(probe.path).length > 0}`;
     case "socket":
-      return await post(deed);
+      return await post(probe);
     case "port":
-      return await post(deed);
+      return await post(probe);
     case "berthctl":
-      return await berthctl(deed);
+      return await berthctl(probe);
   }
 }
 
-function post(deed: Extract<Deed, { kind: "socket" | "port" }>): Promise<string> {
+function post(probe: Extract<Probe, { kind: "socket" | "port" }>): Promise<string> {
   return new Promise((resolve, reject) => {
     const headers = { "Content-Type": "application/json" };
     const call =
-      deed.kind === "socket"
-        ? httpRequest({ socketPath: deed.path, path: "/validate/pools", method: "POST", headers })
-        : request(deed.url, { method: deed.method, ...pairOf(deed), headers, agent: false });
+      probe.kind === "socket"
+        ? httpRequest({ socketPath: probe.path, path: "/validate/pools", method: "POST", headers })
+        : request(probe.url, { method: probe.method, ...pairOf(probe), headers, agent: false });
     call.on("response", (response) => {
       text(response).then((said) => resolve(`${response.statusCode} ${said}`), reject);
     });
     call.on("error", reject);
-    call.end(deed.body);
+    call.end(probe.body);
   });
 }
 
-function pairOf({ ca, cert, key }: Extract<Deed, { kind: "port" }>) {
+function pairOf({ ca, cert, key }: Extract<Probe, { kind: "port" }>) {
   return cert === undefined || key === undefined ? { ca } : { ca, cert, key };
 }
 
-async function berthctl({ dataDir, args }: Extract<Deed, { kind: "berthctl" }>): Promise<string> {
+async function berthctl({ dataDir, args }: Extract<Probe, { kind: "berthctl" }>): Promise<string> {
   const stream = new PassThrough();
   const io = {
     stdout: stream,
@@ -109,13 +109,13 @@ async function berthctl({ dataDir, args }: Extract<Deed, { kind: "berthctl" }>):
 }
 
 if (process.argv[1] === fileURLToPath(import.meta.url)) {
-  const { who, deeds }: { who: string; deeds: readonly Deed[] } = JSON.parse(await text(process.stdin));
+  const { who, probes }: { who: string; probes: readonly Probe[] } = JSON.parse(await text(process.stdin));
   if (who === "nobody") {
     process.setgroups?.([]);
     process.setgid?.(NOBODY);
     process.setuid?.(NOBODY);
   }
   const outcomes: string[] = [];
-  for (const deed of deeds) outcomes.push(await outcomeOf(deed));
+  for (const probe of probes) outcomes.push(await outcomeOf(probe));
   process.stdout.write(JSON.stringify(outcomes));
 }

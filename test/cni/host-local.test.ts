@@ -10,7 +10,7 @@ import { linuxHost } from "../../ipam-plugin/agent/journal/host.ts";
 import { leasesOn } from "../../ipam-plugin/agent/journal/host-local-leases.ts";
 import { run } from "../support/process.ts";
 import { buildPlugin, runPlugin } from "./plugin.ts";
-import { TestingAgent, unmoored } from "./testing-agent.ts";
+import { noClaims, TestingAgent } from "./testing-agent.ts";
 
 const HOST_LOCAL = "/usr/lib/cni/host-local";
 const skip = existsSync(HOST_LOCAL) ? false : "no host-local (Debian: containernetworking-plugins)";
@@ -23,7 +23,7 @@ describe("a network of host-local that becomes Berth's", { skip }, () => {
     folder = await mkdtemp(join(tmpdir(), "berth-host-local-"));
     for (const name of ["results", "netns"]) await mkdir(join(folder, name));
     const hostLocalLeases = leasesOn(linuxHost, [join(folder, "results")], Date.now);
-    agent = await TestingAgent.start(unmoored, { hostLocalLeases });
+    agent = await TestingAgent.start(noClaims, { hostLocalLeases });
   });
   after(async () => {
     await agent.remove();

@@ -18,7 +18,7 @@ import { createRandom } from "../../system/random.ts";
 import { eventually } from "../support/eventually.ts";
 import { Caller } from "./caller.ts";
 import { buildPlugin } from "./plugin.ts";
-import { unmoored } from "./testing-agent.ts";
+import { noClaims } from "./testing-agent.ts";
 
 const WORDS = /^50 the journal .* is not the one that has served this node since it booted/;
 
@@ -45,7 +45,7 @@ describe("another journal in the same boot", () => {
     const services = { clock: createClock(), random: createRandom(), log: noopLogger };
     const runtimeRecords = recordsIn([join(folder, "results")], linuxHost);
     const start = () =>
-      startAgent({ database, socketPath, claimSource: unmoored, bootId, runtimeRecords, ...services });
+      startAgent({ database, socketPath, claimSource: noClaims, bootId, runtimeRecords, ...services });
     const mark = markFileOf(socketPath);
     const started = startWhenBound(start, {
       ...{ socketPath, mark, runtimeRecords, signal: stop.signal },

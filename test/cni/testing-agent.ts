@@ -12,7 +12,7 @@ import { createRandom } from "../../system/random.ts";
 import { eventually } from "../support/eventually.ts";
 
 /** A node without claims: every pod is served from the configuration. */
-export const unmoored: ClaimSource = {
+export const noClaims: ClaimSource = {
   find: async () => ({ kind: "unclaimed" }),
   attach: async () => ({ kind: "unclaimed" }),
   attached: async () => {},
@@ -47,7 +47,7 @@ export class TestingAgent {
   }
 
   static async start(
-    claimSource: ClaimSource = unmoored,
+    claimSource: ClaimSource = noClaims,
     more: Pick<AgentOptions, "hostLocalLeases"> = {},
   ): Promise<TestingAgent> {
     const agent = new TestingAgent(await mkdtemp(join(tmpdir(), "berth-cni-")), claimSource, more);

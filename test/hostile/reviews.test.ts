@@ -4,7 +4,7 @@ import assert from "node:assert/strict";
 import { after, before, describe, it } from "node:test";
 import fc from "fast-check";
 import { ANNOTATION_FORMATS } from "../../allocator/manifest/annotations.ts";
-import { assertSound } from "../support/books.ts";
+import { assertSound } from "../support/assert-audit.ts";
 import { DB_POOL, poolRecord } from "../support/fixtures.ts";
 import { pod, review } from "../support/objects.ts";
 import { openWorld } from "../support/world.ts";

@@ -60,7 +60,7 @@ export function admission(name: string, ...exact: readonly Address[]): Actor {
 }
 
 /** Admission of a pod of a set; `token` finds its hold again. */
-export function lender(
+export function slotAllocator(
   slots: readonly AllocationRequest[],
   inventory: ClusterState,
   extra: Extra = {},
@@ -73,7 +73,7 @@ export function lender(
       const got = await allocateSlot(context, inventory, slots);
       if (isRefusal(got)) return;
       answered(got.claim);
-      state.promised(name, got.claim);
+      state.holdGiven(name, got.claim);
     },
   };
 }
@@ -193,7 +193,7 @@ export function collectionOf(address: Address, extra: Extra = {}): Actor {
 }
 
 /** The garbage collector's step on one claim that may lack a reservation. */
-export function mender(claim: string, extra: Extra = {}): Actor {
+export function repairer(claim: string, extra: Extra = {}): Actor {
   return {
     name: `repair ${claim}`,
     ...extra,

@@ -10,8 +10,8 @@ import {
   allocationOf,
   binder,
   collectionOf,
-  mender,
   releaser,
+  repairer,
   reserver,
   visit,
 } from "./actors.ts";
@@ -63,8 +63,8 @@ export function batch(nodes: readonly string[]): Actor {
       const requests = nodes.map((node) => ({ family: "IPv4", node, nodeUID: `of ${node}` }) as const);
       if (pool === undefined) return;
       // one call at a time is what a process of the model makes
-      const books = { store: context.store, view: { reservationCount: 0 }, atOnce: 1 };
-      await grantBlocks(books, pool, requests, new IntervalSet());
+      const records = { store: context.store, view: { reservationCount: 0 }, atOnce: 1 };
+      await grantBlocks(records, pool, requests, new IntervalSet());
     },
   };
 }
@@ -247,7 +247,7 @@ export const BLOCKS: readonly Scenario[] = [
     title: "a claim whose reserver broke off before it looked for a block",
     pools: [SINGLE],
     seed: [...held("a", [Y]), block(SINGLE_CIDR, "n1", { granted: true })],
-    actors: [binder({ claim: "a" }), mender("a"), giver(SINGLE_CIDR, "n1", Y), wantsY("a", live)],
+    actors: [binder({ claim: "a" }), repairer("a"), giver(SINGLE_CIDR, "n1", Y), wantsY("a", live)],
   },
   {
     title: "any address of a pool that is one block",

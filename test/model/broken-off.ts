@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-import { admission, binder, collectionOf, mender, releaser } from "./actors.ts";
+import { admission, binder, collectionOf, releaser, repairer } from "./actors.ts";
 import type { Scenario } from "./run.ts";
 import { claim, handMade, held, POOLS, reserved, V, X } from "./seeds.ts";
 
@@ -74,8 +74,8 @@ export const BROKEN_OFF: readonly Scenario[] = [
     pools,
     seed: [claim("a", [X])],
     actors: [
-      mender("a"),
-      { ...mender("a"), name: "repair a too" },
+      repairer("a"),
+      { ...repairer("a"), name: "repair a too" },
       admission("a", X),
       binder({ claim: "a" }),
       admission("b", X),
@@ -85,6 +85,6 @@ export const BROKEN_OFF: readonly Scenario[] = [
     title: "a claim made by hand without its reservation, whose address another identity has",
     pools,
     seed: [claim("a", [X], { handMade: true }), ...held("b", [X])],
-    actors: [mender("a"), admission("a", X), releaser("b"), binder({ claim: "a" })],
+    actors: [repairer("a"), admission("a", X), releaser("b"), binder({ claim: "a" })],
   },
 ];

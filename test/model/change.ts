@@ -6,8 +6,8 @@ import {
   collector,
   detacher,
   inventoryOf,
-  mender,
   releaser,
+  repairer,
   visit,
 } from "./actors.ts";
 import type { Scenario } from "./run.ts";
@@ -98,7 +98,7 @@ export const SWAPS: readonly Scenario[] = [
     long: true,
     pools,
     seed: held("a", [X]),
-    actors: [admission("a", Y), collectionOf(X), collectionOf(Y), mender("a")],
+    actors: [admission("a", Y), collectionOf(X), collectionOf(Y), repairer("a")],
   },
 ];
 

@@ -3,7 +3,7 @@ import type { Said } from "./process.ts";
 import { brokenForGood } from "./repair.ts";
 import { Run, type Scenario, type Stage, stageOf } from "./run.ts";
 import { shrink } from "./shrink.ts";
-import { booksKey, stateKey } from "./state-key.ts";
+import { recordsKey, stateKey } from "./state-key.ts";
 
 /** Whose turn it is at each step, by the place in the scenario. */
 export type Schedule = readonly number[];
@@ -18,8 +18,8 @@ export interface Violation {
 export interface Explored {
   readonly title: string;
   readonly states: number;
-  /** Contents of the books among them, each of which was left to the garbage collector once. */
-  readonly books: number;
+  /** Different contents of the records among them, each of which was left to the garbage collector once. */
+  readonly records: number;
   /** Runs from the beginning, for it is the only way to come back to a state. */
   readonly runs: number;
   /** Steps of the longest schedule. */
@@ -52,8 +52,8 @@ export async function explore(scenario: Scenario, bounds: Bounds = {}): Promise<
   const explorer = new Explorer(stageOf(scenario), bounds);
   const found = await explorer.walkDeep();
   const violation = found && (await tell(explorer.stage, found));
-  const { states, books, runs, deepest, ends, whole } = explorer;
-  const counts = { states: states.size, books: books.size, runs, deepest, ends, whole };
+  const { states, records, runs, deepest, ends, whole } = explorer;
+  const counts = { states: states.size, records: records.size, runs, deepest, ends, whole };
   const ms = Math.round(performance.now() - begun);
   return { title: scenario.title, ...counts, ms, ...(violation === undefined ? {} : { violation }) };
 }
@@ -61,7 +61,7 @@ export async function explore(scenario: Scenario, bounds: Bounds = {}): Promise<
 class Explorer {
   readonly stage: Stage;
   readonly states = new Set<string>();
-  readonly books = new Set<string>(); // keys of those that were seen to come clean
+  readonly records = new Set<string>(); // keys of those that were seen to come clean
   readonly #bounds: Bounds;
   runs = 0;
   deepest = 0;
@@ -128,9 +128,9 @@ class Explorer {
   async #brokenWords(run: Run): Promise<string | undefined> {
     const words = run.broken();
     if (words !== undefined) return words;
-    const auditInput = booksKey(run.state);
-    if (this.books.has(auditInput)) return undefined;
-    this.books.add(auditInput);
+    const auditInput = recordsKey(run.state);
+    if (this.records.has(auditInput)) return undefined;
+    this.records.add(auditInput);
     return await brokenForGood(run.state);
   }
 

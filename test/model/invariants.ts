@@ -14,7 +14,7 @@ export function firstBroken(state: RunState, processes: readonly Process[]): str
     brokenUse(state) ??
     brokenBlock(state) ??
     brokenGift(state) ??
-    brokenPromise(state) ??
+    brokenHold(state) ??
     processes.map(defectOf).find((words) => words !== undefined)
   );
 }
@@ -22,7 +22,7 @@ export function firstBroken(state: RunState, processes: readonly Process[]): str
 /** A claim in use has its reservations, and no two claims in use share an address. */
 function brokenClaim(state: RunState): string | undefined {
   const users = new Map<Address, string>(); // address -> claim
-  for (const { key, record } of state.books.list("claim")) {
+  for (const { key, record } of state.records.list("claim")) {
     if (isDetached(record)) continue;
     for (const address of record.addresses) {
       if (!state.holds(address, record.nonce))
@@ -38,7 +38,7 @@ function brokenClaim(state: RunState): string | undefined {
 /** What a live sandbox was given is its claim's as long as it lives. */
 function brokenUse(state: RunState): string | undefined {
   for (const [sandbox, { key, nonce, addresses }] of state.uses) {
-    const claim = state.books.get("claim", key)?.record;
+    const claim = state.records.get("claim", key)?.record;
     const its = claim?.nonce === nonce && claim.releasing !== true;
     const lost = addresses.find((a) => !its || !claim.addresses.includes(a) || !state.holds(a, nonce));
     if (lost !== undefined) return `sandbox ${sandbox} uses ${lost}, and claim ${key} does not hold it`;
@@ -48,8 +48,8 @@ function brokenUse(state: RunState): string | undefined {
 
 /** What a node gives out of its block no claim in use has. */
 function brokenBlock(state: RunState): string | undefined {
-  const users = state.books.list("claim").filter(({ record }) => !isDetached(record));
-  for (const { key, record } of state.books.list("block")) {
+  const users = state.records.list("claim").filter(({ record }) => !isDetached(record));
+  for (const { key, record } of state.records.list("block")) {
     const user = users.find(
       (claim) => record.granted === true && claim.record.addresses.some((a) => isOwnedIn(record, a)),
     );
@@ -60,26 +60,26 @@ function brokenBlock(state: RunState): string | undefined {
 }
 
 /** What a node gave out it gave once, and it has the block as long as that is used. */
-function brokenGift({ dynamic, books }: RunState): string | undefined {
+function brokenGift({ dynamic, records }: RunState): string | undefined {
   const users = new Map<Address, string>(); // address -> sandbox
   for (const [sandbox, { block, address }] of dynamic) {
     const other = users.get(address);
     if (other !== undefined) return `${address} is given twice: to ${other} and to ${sandbox}`;
     users.set(address, sandbox);
-    const now = books.get("block", block.key);
+    const now = records.get("block", block.key);
     if (now?.uid !== block.uid || now.record.releasedAt !== undefined)
       return `${sandbox} uses ${address}, and its node does not have block ${block.key} any more`;
   }
   return undefined;
 }
 
-/** A slot that a pod was promised stays promised to it for its time. */
-function brokenPromise({ promises, books, now }: RunState): string | undefined {
-  for (const [key, { token, until }] of promises) {
+/** A slot that is held for a pod stays held for it for its time. */
+function brokenHold({ heldFor, records, now }: RunState): string | undefined {
+  for (const [key, { token, until }] of heldFor) {
     if (now >= until) continue;
-    const binding = books.get("claim", key)?.record.binding;
+    const binding = records.get("claim", key)?.record.binding;
     if (binding?.token !== token)
-      return `claim ${key} was promised to the pod of token ${token}, and is bound to ${binding?.token ?? "nobody"}`;
+      return `claim ${key} was held for the pod of token ${token}, and is bound to ${binding?.token ?? "nobody"}`;
   }
   return undefined;
 }

@@ -15,26 +15,26 @@ import type {
   Store,
   Stored,
 } from "../../allocator/store/store.ts";
-import type { Books } from "./books.ts";
-import type { Glimpse, Process } from "./process.ts";
+import type { MemoryRecords } from "./memory-records.ts";
+import type { Observation, Process } from "./process.ts";
 import { inShort } from "./words.ts";
 
 /** The store as one process has it: every verb is one step. */
 export class ProcessStore implements Store {
   readonly #process: Process;
-  readonly #books: Books;
+  readonly #records: MemoryRecords;
   readonly #now: () => number;
 
-  constructor(process: Process, auditInput: Books, now: () => number) {
+  constructor(process: Process, auditInput: MemoryRecords, now: () => number) {
     this.#process = process;
-    this.#books = auditInput;
+    this.#records = auditInput;
     this.#now = now;
   }
 
   create<K extends Kind>(kind: K, record: Records[K]): Promise<CreateResult<K>> {
     return this.#process.turn({
       call: () => `create ${kind} ${keyOf(kind, record)}: ${inShort(kind, record)}`,
-      perform: () => this.#books.create(kind, record, this.#now()),
+      perform: () => this.#records.create(kind, record, this.#now()),
       learn: (result) => ({ text: result.kind, kind, stored: result.stored }),
     });
   }
@@ -42,7 +42,7 @@ export class ProcessStore implements Store {
   get<K extends Kind>(kind: K, key: string): Promise<Stored<K> | undefined> {
     return this.#process.turn({
       call: () => `get ${kind} ${key}`,
-      perform: () => this.#books.get(kind, key),
+      perform: () => this.#records.get(kind, key),
       learn: (stored) => ({
         text: "none",
         question: `get ${kind}`,
@@ -54,7 +54,7 @@ export class ProcessStore implements Store {
   replace<K extends Kind>(kind: K, seen: Stored<K>, next: Records[K]): Promise<ReplaceResult<K>> {
     return this.#process.turn({
       call: () => `replace ${kind} ${seen.key} r${seen.revision}: ${inShort(kind, next)}`,
-      perform: () => this.#books.replace(kind, seen, next),
+      perform: () => this.#records.replace(kind, seen, next),
       learn: (result) => replaced(kind, result),
     });
   }
@@ -63,7 +63,7 @@ export class ProcessStore implements Store {
     return this.#process.turn({
       call: () =>
         `report claim ${seen.key} r${seen.revision}: ${status.attachment?.detached === true ? "detached" : "attached"}`,
-      perform: () => this.#books.report(seen, status),
+      perform: () => this.#records.report(seen, status),
       learn: (result) => replaced("claim", result),
     });
   }
@@ -72,7 +72,7 @@ export class ProcessStore implements Store {
     const word = status.returnedAt === undefined ? `used ${status.used}` : "returned";
     return this.#process.turn({
       call: () => `report block ${seen.key} r${seen.revision}: ${word}`,
-      perform: () => this.#books.reportBlock(seen, status),
+      perform: () => this.#records.reportBlock(seen, status),
       learn: (result) => replaced("block", result),
     });
   }
@@ -80,7 +80,7 @@ export class ProcessStore implements Store {
   remove<K extends Kind>(kind: K, seen: Stored<K>): Promise<RemoveResult> {
     return this.#process.turn({
       call: () => `remove ${kind} ${seen.key} r${seen.revision}`,
-      perform: () => this.#books.remove(kind, seen),
+      perform: () => this.#records.remove(kind, seen),
       learn: (result) => ({ text: result.kind }),
     });
   }
@@ -96,7 +96,7 @@ export class ProcessStore implements Store {
   async close(): Promise<void> {}
 }
 
-function replaced(kind: Kind, result: ReplaceResult<Kind>): Glimpse {
+function replaced(kind: Kind, result: ReplaceResult<Kind>): Observation {
   return result.kind === "replaced"
     ? { text: "replaced", kind, stored: result.stored }
     : { text: "conflict" };

@@ -4,7 +4,7 @@ import type { Kind, Stored } from "../../allocator/store/store.ts";
 import { inShort } from "./words.ts";
 
 /** One thing that a process has learnt and that may decide what it does next. */
-export interface Glimpse {
+export interface Observation {
   readonly text: string;
   readonly question?: string;
   /** The time that it read. */
@@ -24,10 +24,10 @@ export interface Said {
 /** Most steps are never told of. */
 type Telling = () => Said;
 
-interface Deed<T> {
+interface Operation<T> {
   readonly call: () => string;
   readonly perform: () => T;
-  readonly learn: (result: T) => Glimpse;
+  readonly learn: (result: T) => Observation;
 }
 
 /**
@@ -37,7 +37,7 @@ interface Deed<T> {
 export class Process {
   readonly name: string;
   /** Everything that its next step depends on, in order: answers of the store, time as it read it, what its view showed. */
-  readonly learnt: Glimpse[] = [];
+  readonly learnt: Observation[] = [];
   readonly #forgets: boolean;
   readonly #act: () => Promise<void>;
   #waiting: (() => Telling) | undefined;
@@ -74,21 +74,21 @@ export class Process {
   }
 
   /** Stands still until told to go on; `perform` then happens at once. */
-  turn<T>(deed: Deed<T>): Promise<T> {
+  turn<T>(operation: Operation<T>): Promise<T> {
     return new Promise((resolve) => {
       this.#waiting = () => {
-        const result = deed.perform();
-        const glimpse = deed.learn(result);
-        this.learn(glimpse);
+        const result = operation.perform();
+        const observation = operation.learn(result);
+        this.learn(observation);
         resolve(result);
-        return () => ({ process: this.name, call: deed.call(), answer: describe(glimpse) });
+        return () => ({ process: this.name, call: operation.call(), answer: describe(observation) });
       };
       this.#idle.resolve();
     });
   }
 
-  learn(glimpse: Glimpse): void {
-    this.learnt.push(glimpse);
+  learn(observation: Observation): void {
+    this.learnt.push(observation);
   }
 
   /** Time as it reads it. */
@@ -113,7 +113,7 @@ export class Process {
    */
   plans(): void {
     if (!this.#forgets) return;
-    const ofClaims = (glimpse: Glimpse) => glimpse.question === "get claim";
+    const ofClaims = (observation: Observation) => observation.question === "get claim";
     const first = this.learnt.findIndex(ofClaims);
     const last = this.learnt.findLastIndex(ofClaims);
     if (first >= 0 && last > first) this.learnt.splice(first + 1, last - first - 1);
@@ -140,7 +140,7 @@ function drawn(by: string, count: number): string {
   return `${by}~${count}`;
 }
 
-function describe({ text, kind, stored }: Glimpse): string {
+function describe({ text, kind, stored }: Observation): string {
   return kind === undefined || stored === undefined
     ? text
     : `${text} ${inShort(kind, stored.record)} (r${stored.revision})`;

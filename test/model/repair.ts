@@ -9,7 +9,7 @@ import { isDetached } from "../../allocator/lifecycle/bind.ts";
 import { type Claim, isBound } from "../../allocator/model/claim.ts";
 import type { ClusterState, PodState } from "../../allocator/model/cluster-state.ts";
 import { podFactsOf, workloadFactsOf } from "../support/fixtures.ts";
-import { Books } from "./books.ts";
+import { MemoryRecords } from "./memory-records.ts";
 import type { RunState } from "./run-state.ts";
 import { Sight } from "./sight.ts";
 import { BookStore } from "./store.ts";
@@ -20,12 +20,12 @@ const PASSES = 5;
 
 /**
  * What is left if everybody crashes at this moment and only the garbage collector goes on: first while the owners stay, when
- * the books must come clean; then when they are gone, when nothing may be left but what people made by hand.
+ * the audit must find nothing; then when they are gone, when nothing may be left but what people made by hand.
  * Gives the words for what is not as it must be.
  */
 export async function brokenForGood(state: RunState): Promise<string | undefined> {
   const after = new Aftermath(state);
-  await after.collect(ownersStay(after.books));
+  await after.collect(ownersStay(after.records));
   const dirt = after.dirt(state);
   if (dirt !== undefined) return `after a crash of all, collected while their owners stay: ${dirt}`;
   after.endSandboxes();
@@ -34,19 +34,19 @@ export async function brokenForGood(state: RunState): Promise<string | undefined
   return leak && `after a crash of all, collected when their owners are gone: ${leak}`;
 }
 
-/** A copy of the books in which time goes on without the processes of the run. */
+/** A copy of the records in which time goes on without the processes of the run. */
 class Aftermath {
-  readonly books: Books;
+  readonly records: MemoryRecords;
   readonly #context: Context;
   #now: number;
 
-  constructor({ books, pools, now }: RunState) {
-    this.books = new Books(books);
+  constructor({ records, pools, now }: RunState) {
+    this.records = new MemoryRecords(records);
     this.#now = now;
     const clock = { now: () => this.#now, monotonic: () => this.#now, sleep: async () => {} };
     this.#context = {
-      store: new BookStore(this.books, clock),
-      view: new Sight(pools, { claims: this.books, reservations: this.books }),
+      store: new BookStore(this.records, clock),
+      view: new Sight(pools, { claims: this.records, reservations: this.records }),
       clock,
       random: { token: () => `repair.${this.#now}`, fraction: () => 0.5 },
       log: noopLogger,
@@ -64,12 +64,12 @@ class Aftermath {
 
   /** Every agent reports that its sandboxes are gone. */
   endSandboxes(): void {
-    for (const stored of this.books.list("claim")) {
+    for (const stored of this.records.list("claim")) {
       const { binding } = stored.record;
       if (isDetached(stored.record) || binding === undefined) continue;
       const { node, podUID, since } = binding;
       const attachment = { node, containerID: "c", interface: "eth0", podUID, since, detached: true };
-      this.books.report(stored, { phase: "Detached", attachment });
+      this.records.report(stored, { phase: "Detached", attachment });
     }
   }
 
@@ -82,7 +82,7 @@ class Aftermath {
       claim: key,
       addresses,
     }));
-    const [claims, reservations] = [this.books.list("claim"), this.books.list("reservation")];
+    const [claims, reservations] = [this.records.list("claim"), this.records.list("reservation")];
     const findings = audit({
       pools,
       claims: claims.map(({ record }) => record),
@@ -93,16 +93,16 @@ class Aftermath {
   }
 
   leak(): string | undefined {
-    const claims = this.books.list("claim").map(({ record }) => record);
+    const claims = this.records.list("claim").map(({ record }) => record);
     const left = claims.find(({ handMade }) => handMade !== true);
     if (left !== undefined) return `claim ${left.namespace}/${left.name} is left over`;
     const held = new Set(claims.flatMap(({ addresses }) => addresses));
-    const lost = this.books.list("reservation").find(({ record }) => !held.has(record.address));
+    const lost = this.records.list("reservation").find(({ record }) => !held.has(record.address));
     return lost && `address ${lost.key} is left reserved`;
   }
 }
 
-function ownersStay(auditInput: Books): ClusterState {
+function ownersStay(auditInput: MemoryRecords): ClusterState {
   const podOf = ({ namespace, name, binding }: Claim): PodState => {
     const { podName, podUID, node } = binding ?? { podName: name, podUID: "", node: "" };
     return podFactsOf(podName, { namespace, uid: podUID, node });

@@ -3,9 +3,9 @@ import type { Explored, Violation } from "./explore.ts";
 
 /** One line: what was explored, and how it came out. */
 export function summarise(explored: Explored): string {
-  const { title, states, books, runs, deepest, ends, whole, ms, violation } = explored;
+  const { title, states, records, runs, deepest, ends, whole, ms, violation } = explored;
   const outcome = violation !== undefined ? "VIOLATION" : whole ? "holds" : "holds so far";
-  const counts = `${states} states, ${books} books, ${runs} runs, ${ends} ends, up to ${deepest} steps, ${ms} ms`;
+  const counts = `${states} states, ${records} contents, ${runs} runs, ${ends} ends, up to ${deepest} steps, ${ms} ms`;
   return `${outcome}: ${title}: ${counts}`;
 }
 

@@ -12,7 +12,7 @@ import { type Actor, Run, type Scenario, stageOf } from "./run.ts";
 import { CHANGES } from "./scenarios.ts";
 import { held, POOLS, X, Y } from "./seeds.ts";
 import { BLIND, type Lags } from "./sight.ts";
-import { booksKey } from "./state-key.ts";
+import { recordsKey } from "./state-key.ts";
 
 /** What there is time for here; main.ts explores all of it whole. */
 const LONG: Bounds = { states: runsOf(1_000) };
@@ -137,7 +137,7 @@ describe("the checker", () => {
     ]);
   });
 
-  it("loses no content of the books by going on from each state once", async () => {
+  it("loses no content of the records by going on from each state once", async () => {
     const other = reserver(allocationOf("b", { exact: [X] }), { lags });
     const lagging: Lags = { claims: "start", reservations: "start" };
     const late = reserver(allocationOf("c", { pools: ["x", "y"] }), { lags: lagging });
@@ -147,29 +147,29 @@ describe("the checker", () => {
       [late, other],
     ]) {
       const scenario = { title: "two", pools, actors };
-      assert.equal((await explore(scenario)).books, (await everyBooks(scenario)).size);
+      assert.equal((await explore(scenario)).records, (await everyRecords(scenario)).size);
     }
   });
 
-  it("loses no content of the books by what reservers forget", async () => {
+  it("loses no content of the records by what reservers forget", async () => {
     const seed = held("a", [X]);
     const forgetful = await explore({ title: "forgetful", pools, seed, actors: [swap, back] });
     const mindful = [swap, back].map((actor) => ({ ...actor, forgets: false }));
     const whole = await explore({ title: "mindful", pools, seed, actors: mindful });
-    assert.equal(forgetful.books, whole.books);
+    assert.equal(forgetful.records, whole.records);
     assert.ok(forgetful.states < whole.states);
   });
 });
 
-/** What the books can say along every schedule there is. */
-async function everyBooks(scenario: Scenario): Promise<Set<string>> {
+/** What the records can be along every schedule there is. */
+async function everyRecords(scenario: Scenario): Promise<Set<string>> {
   const stage = stageOf(scenario);
   const found = new Set<string>();
   const open: (readonly number[])[] = [[]];
   for (let schedule = open.pop(); schedule !== undefined; schedule = open.pop()) {
     const run = new Run(stage);
     for (const turn of schedule) await run.step(turn);
-    found.add(booksKey(run.state));
+    found.add(recordsKey(run.state));
     for (const turn of run.enabled()) open.push([...schedule, turn]);
   }
   return found;

@@ -6,7 +6,7 @@ import { type Claim, claimKey, isReserved } from "../../allocator/model/claim.ts
 import type { Reservation } from "../../allocator/model/reservation.ts";
 import type { Pool } from "../../allocator/pool/pool.ts";
 import type { Stored } from "../../allocator/store/store.ts";
-import { Books, type Written } from "./books.ts";
+import { MemoryRecords, type Written } from "./memory-records.ts";
 
 /** What a live sandbox was given. */
 export interface Use {
@@ -28,11 +28,11 @@ interface Version {
 }
 
 /**
- * The world of one run: the books, the time, and what only an onlooker knows, who sees every write as it happens.
+ * The world of one run: the records, the time, and what only an observer knows, who sees every write as it happens.
  * Whatever breaks a rule is put down in `broken`.
  */
 export class RunState {
-  readonly books: Books;
+  readonly records: MemoryRecords;
   readonly pools: readonly Pool[];
   readonly broken: string[] = [];
   readonly versions = new Map<string, Version>(); // claim in words -> what is known of it
@@ -41,7 +41,7 @@ export class RunState {
   readonly dynamic = new Map<string, { readonly block: Stored<"block">; readonly address: Address }>();
   /** UIDs of blocks that the journal of their node says are given back. */
   readonly givenUp = new Set<string>();
-  readonly promises = new Map<string, { token: string; until: number }>(); // claim -> the pod that was told that it has it
+  readonly heldFor = new Map<string, { token: string; until: number }>(); // claim -> the pod that was told that it has it
   readonly retaken = new Map<string, string>(); // address -> the process that took it back while it was cooling
   now = BEGIN;
   /** Processes that are reviews, of pods that nobody has seen. */
@@ -49,11 +49,11 @@ export class RunState {
   /** Whose step it is. */
   acting = "";
 
-  constructor(pools: readonly Pool[], seed: Books) {
+  constructor(pools: readonly Pool[], seed: MemoryRecords) {
     this.pools = pools;
-    this.books = new Books(seed);
-    for (const { key, record } of this.books.list("claim")) this.#noteClaim(key, record);
-    this.books.listen((written) => this.#watch(written));
+    this.records = new MemoryRecords(seed);
+    for (const { key, record } of this.records.list("claim")) this.#noteClaim(key, record);
+    this.records.listen((written) => this.#watch(written));
   }
 
   /** Somebody was told that this claim is his. He cannot know that it still is: but once it was, with every address. */
@@ -65,14 +65,12 @@ export class RunState {
   }
 
   /** A pod that is being admitted was told that the claim is held for it. */
-  promised(who: string, stored: Stored<"claim">): void {
+  holdGiven(who: string, stored: Stored<"claim">): void {
     const { token = "", since = this.now } = stored.record.binding ?? {};
-    const earlier = this.promises.get(stored.key);
+    const earlier = this.heldFor.get(stored.key);
     if (earlier !== undefined && earlier.token !== token && this.now < earlier.until)
-      this.broken.push(
-        `${who} was promised ${stored.key}, which is held for the pod of token ${earlier.token}`,
-      );
-    this.promises.set(stored.key, { token, until: since + HOLD_TIMEOUT_MS });
+      this.broken.push(`${who} was given ${stored.key}, which is held for the pod of token ${earlier.token}`);
+    this.heldFor.set(stored.key, { token, until: since + HOLD_TIMEOUT_MS });
   }
 
   /** A sandbox goes up with the claim's addresses. */
@@ -91,7 +89,7 @@ export class RunState {
 
   /** Whether the address is reserved for the nonce and not cooling. */
   holds(address: Address, nonce: string): boolean {
-    const found = this.books.get("reservation", address)?.record;
+    const found = this.records.get("reservation", address)?.record;
     return found !== undefined && found.nonce === nonce && found.releasedAt === undefined;
   }
 
@@ -128,7 +126,7 @@ export class RunState {
       this.versions.set(words, { key, nonce, listed: addresses.join(), unproven: new Set(addresses) });
     }
     for (const address of claim.addresses) {
-      const reservation = this.books.get("reservation", address)?.record;
+      const reservation = this.records.get("reservation", address)?.record;
       if (reservation !== undefined) this.#prove(reservation);
     }
   }

@@ -6,12 +6,12 @@ import { noopLogger } from "../../allocator/base/ports.ts";
 import type { Context } from "../../allocator/cache/context.ts";
 import { type Pool, type PoolRecord, parsePool } from "../../allocator/pool/pool.ts";
 import type { Kind, Records, Store, Stored } from "../../allocator/store/store.ts";
-import { Books } from "./books.ts";
 import { firstBroken } from "./invariants.ts";
+import { MemoryRecords } from "./memory-records.ts";
 import { Process, type Said } from "./process.ts";
 import { ProcessStore, processClock, processRandom } from "./process-store.ts";
 import { BEGIN, RunState } from "./run-state.ts";
-import { booksFor, type Lags, LIVE, Sight } from "./sight.ts";
+import { type Lags, LIVE, recordsFor, Sight } from "./sight.ts";
 
 /** A record that is there when the run begins. */
 export type Seed = { readonly [K in Kind]: { readonly kind: K; readonly record: Records[K] } }[Kind];
@@ -66,7 +66,7 @@ const SEED_AGE_MS = 600_000;
 export interface Stage {
   readonly scenario: Scenario;
   readonly pools: readonly Pool[];
-  readonly seed: Books;
+  readonly seed: MemoryRecords;
 }
 
 export function stageOf(scenario: Scenario): Stage {
@@ -75,7 +75,7 @@ export function stageOf(scenario: Scenario): Stage {
     if (isRefusal(pool)) throw new TypeError(`scenario "${scenario.title}": ${pool.message}`);
     return pool;
   });
-  const seed = new Books();
+  const seed = new MemoryRecords();
   for (const { kind, record } of scenario.seed ?? []) seed.create(kind, record, BEGIN - SEED_AGE_MS);
   return { scenario, pools, seed };
 }
@@ -129,7 +129,7 @@ export class Run {
   #seatOf(actor: Actor, process: Process): Seat {
     const { state } = this;
     const now = () => state.now;
-    const store = new ProcessStore(process, state.books, now);
+    const store = new ProcessStore(process, state.records, now);
     const context: Context = {
       store: actor.store?.(store) ?? store,
       view: this.#sightOf(actor.lags ?? LIVE, process),
@@ -156,18 +156,18 @@ export class Run {
   }
 
   #sightOf(lags: Lags, process: Process): Sight {
-    const { books } = this.state;
-    const copies = { seed: this.#stage.seed, start: books };
+    const { records } = this.state;
+    const copies = { seed: this.#stage.seed, start: records };
     if (Object.values(lags).includes("start")) {
-      copies.start = new Books(books);
+      copies.start = new MemoryRecords(records);
       // What it will be shown is settled from here on, whatever it looks at and when.
       for (const kind of ["claim", "reservation", "block"] as const) {
-        for (const stored of books.list(kind)) process.learn({ text: "as of now", kind, stored });
+        for (const stored of records.list(kind)) process.learn({ text: "as of now", kind, stored });
       }
     }
     const from = {
-      claims: booksFor(lags.claims, books, copies),
-      reservations: booksFor(lags.reservations, books, copies),
+      claims: recordsFor(lags.claims, records, copies),
+      reservations: recordsFor(lags.reservations, records, copies),
     };
     return new Sight(this.#stage.pools, from, process);
   }

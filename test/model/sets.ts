@@ -2,7 +2,7 @@
 import type { Address } from "../../allocator/ip/address.ts";
 import type { AllocationRequest } from "../../allocator/lifecycle/reserve.ts";
 import type { Claim } from "../../allocator/model/claim.ts";
-import { allocationOf, binder, collectionOf, collector, inventoryOf, lender } from "./actors.ts";
+import { allocationOf, binder, collectionOf, collector, inventoryOf, slotAllocator } from "./actors.ts";
 import type { Actor, Scenario } from "./run.ts";
 import { BEGIN } from "./run-state.ts";
 import { BEFORE, claim, held, POOLS, X, Y } from "./seeds.ts";
@@ -23,18 +23,18 @@ function slot(n: number, address: Address, token: string): AllocationRequest {
   );
 }
 
-/** The claim of a slot, whose last pod was promised it long ago, or a minute ago, or is gone. */
+/** The claim of a slot, which is held for a pod since long ago, or a minute ago, or is gone. */
 function bound(n: number, address: Address, more: Partial<Claim>): ReturnType<typeof held> {
   const identity = { kind: "Deployment", apiVersion: "apps/v1", name: "d", slot: n };
   return held(`s${n}`, [address], { identity, request: { addresses: [address] }, ...more });
 }
 
 function one(token: string): Actor {
-  return lender([slot(0, X, token)], ALL, { name: `slot for ${token}` });
+  return slotAllocator([slot(0, X, token)], ALL, { name: `slot for ${token}` });
 }
 
 function any(token: string): Actor {
-  return lender([slot(0, X, token), slot(1, Y, token)], ALL, { name: `slot for ${token}` });
+  return slotAllocator([slot(0, X, token), slot(1, Y, token)], ALL, { name: `slot for ${token}` });
 }
 
 /** Pods of a Deployment that share a set of addresses. */
@@ -45,7 +45,7 @@ export const SETS: readonly Scenario[] = [
     pools,
     actors: [
       one("t1"),
-      lender([{ ...slot(0, X, "t2"), request: { addresses: [X], pools: ["x"] } }], ALL, {
+      slotAllocator([{ ...slot(0, X, "t2"), request: { addresses: [X], pools: ["x"] } }], ALL, {
         name: "slot for t2",
       }),
       binder({ claim: "s0", token: "t1" }),

@@ -8,8 +8,8 @@ import { type Block, isHole } from "../../allocator/model/block.ts";
 import { blockAround } from "../../allocator/pool/blocks.ts";
 import { classify, type Pool, poolOf, unavailableByDefault } from "../../allocator/pool/pool.ts";
 import type { Kind, Stored } from "../../allocator/store/store.ts";
-import { Books } from "./books.ts";
-import type { Glimpse } from "./process.ts";
+import { MemoryRecords } from "./memory-records.ts";
+import type { Observation } from "./process.ts";
 
 /**
  * How far a view lags: it shows nothing at all, what there was before anybody did anything, what there was when
@@ -26,34 +26,34 @@ export interface Lags {
 export const BLIND: Lags = { claims: "nothing", reservations: "nothing" };
 export const LIVE: Lags = { claims: "none", reservations: "none" };
 
-const EMPTY = new Books();
+const EMPTY = new MemoryRecords();
 
-/** The books of a lag: those of the moment, or copies of an earlier one. */
-export function booksFor(
+/** The records of a lag: those of the moment, or copies of an earlier one. */
+export function recordsFor(
   lag: Lag,
-  now: Books,
-  copies: { readonly seed: Books; readonly start: Books },
-): Books {
+  now: MemoryRecords,
+  copies: { readonly seed: MemoryRecords; readonly start: MemoryRecords },
+): MemoryRecords {
   if (lag === "nothing") return EMPTY;
   return lag === "none" ? now : copies[lag];
 }
 
 /** Whoever looks: he hears what he is shown, and that he plans by it. */
 export interface Reader {
-  learn(glimpse: Glimpse): void;
+  learn(observation: Observation): void;
   plans(): void;
 }
 
-/** A view over books. Whatever it shows is told to its reader. */
+/** A view over records. Whatever it shows is told to its reader. */
 export class Sight implements RecordReader {
   readonly #pools: readonly Pool[];
-  readonly #claims: Books;
-  readonly #reservations: Books;
+  readonly #claims: MemoryRecords;
+  readonly #reservations: MemoryRecords;
   readonly #reader: Reader | undefined;
 
   constructor(
     pools: readonly Pool[],
-    from: { readonly claims: Books; readonly reservations: Books },
+    from: { readonly claims: MemoryRecords; readonly reservations: MemoryRecords },
     reader?: Reader,
   ) {
     this.#pools = pools;

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 import { hash } from "node:crypto";
 import type { Kind, Stored } from "../../allocator/store/store.ts";
-import { slotOf } from "./books.ts";
-import { DRAWN, type Glimpse, type Process } from "./process.ts";
+import { slotOf } from "./memory-records.ts";
+import { DRAWN, type Observation, type Process } from "./process.ts";
 import type { Run } from "./run.ts";
 import type { RunState } from "./run-state.ts";
 
 /**
- * What decides about everything that can still happen: the books, and for each process what it has learnt. A process
+ * What decides about everything that can still happen: the records, and for each process what it has learnt. A process
  * that has ended remembers nothing. What nobody can tell apart is made equal: revisions are told apart only by their
  * order within their key, tokens by their order among those that their process drew, times by how long ago they were.
  */
@@ -15,13 +15,13 @@ export function stateKey(run: Run): string {
   const living = run.processes.filter((process) => !process.ended);
   const text = new StateText(run.state, living);
   const histories = run.processes.map((process) => text.ofProcess(process));
-  return digest([...text.ofBooks(), ...histories, ...text.ofOnlooker()]);
+  return digest([...text.ofRecords(), ...histories, ...text.ofObserver()]);
 }
 
 /** What is stored, whoever has learnt of it: repairs depend on nothing else. */
-export function booksKey(state: RunState): string {
+export function recordsKey(state: RunState): string {
   const text = new StateText(state, []);
-  return digest([...text.ofBooks(), ...text.ofOnlooker()]);
+  return digest([...text.ofRecords(), ...text.ofObserver()]);
 }
 
 /** 128 bits in 16 characters of one byte each: millions of them are kept. */
@@ -59,27 +59,27 @@ class StateText {
 
   constructor(state: RunState, living: readonly Process[]) {
     this.#state = state;
-    for (const [slot, stored] of state.books.rows()) this.#note(slot, stored);
+    for (const [slot, stored] of state.records.rows()) this.#note(slot, stored);
     for (const { learnt, lastToken } of living) {
       if (lastToken !== undefined) this.#noteToken(lastToken);
       for (const { kind, stored } of learnt) if (kind && stored) this.#note(slotOf(kind, stored.key), stored);
     }
   }
 
-  ofBooks(): string[] {
-    return [...this.#state.books.rows()]
+  ofRecords(): string[] {
+    return [...this.#state.records.rows()]
       .map(([slot, stored]) => `${slot}=${this.#record(slot, stored)}`)
       .sort();
   }
 
   ofProcess({ ended, learnt, lastToken }: Process): string {
     if (ended) return ".";
-    return `${this.#token(lastToken ?? "")};${learnt.map((glimpse) => this.#glimpse(glimpse)).join(";")}`;
+    return `${this.#token(lastToken ?? "")};${learnt.map((observation) => this.#observation(observation)).join(";")}`;
   }
 
   /** What the onlooker remembers and may hold against a later step. Of a token that nobody knows nobody can speak. */
-  ofOnlooker(): string[] {
-    const { versions, uses, promises, retaken, dynamic, givenUp, now } = this.#state;
+  ofObserver(): string[] {
+    const { versions, uses, heldFor, retaken, dynamic, givenUp, now } = this.#state;
     const known = [...versions.values()].filter(({ nonce }) => this.#isKnown(nonce));
     const said = known
       .map((v) => `${v.key} ${this.#token(v.nonce)} ${v.listed} ${[...v.unproven].join()}`)
@@ -87,16 +87,14 @@ class StateText {
     const used = [...uses].map(
       ([sandbox, u]) => `${sandbox} ${u.key} ${this.#token(u.nonce)} ${u.addresses.join()}`,
     );
-    const kept = [...promises].map(
-      ([key, { token, until }]) => `${key} ${token} ${Math.max(0, until - now)}`,
-    );
+    const kept = [...heldFor].map(([key, { token, until }]) => `${key} ${token} ${Math.max(0, until - now)}`);
     const given = [...dynamic].map(([sandbox, { block, address }]) => `${sandbox} ${block.uid} ${address}`);
     const again = [...retaken].map((pair) => pair.join(" "));
     const back = [...givenUp].map((uid) => `back ${uid}`);
     return [...said, ...used.sort(), ...kept.sort(), ...again.sort(), ...given.sort(), ...back.sort()];
   }
 
-  #glimpse({ text, time, kind, stored }: Glimpse): string {
+  #observation({ text, time, kind, stored }: Observation): string {
     if (kind !== undefined && stored !== undefined)
       return text + this.#record(slotOf(kind, stored.key), stored);
     return time === undefined ? text : `${text}${this.#age(time)}`;

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 import { storeContract } from "../../allocator/store/contract/contract.ts";
-import { Books } from "./books.ts";
+import { MemoryRecords } from "./memory-records.ts";
 import { BookStore } from "./store.ts";
 
-storeContract("books in memory", async () => {
-  const auditInput = new Books();
+storeContract("records in memory", async () => {
+  const auditInput = new MemoryRecords();
   const clock = { now: () => Date.now() };
   return {
     store: new BookStore(auditInput, clock),

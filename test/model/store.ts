@@ -13,51 +13,51 @@ import type {
   Store,
   Stored,
 } from "../../allocator/store/store.ts";
-import type { Books } from "./books.ts";
+import type { MemoryRecords } from "./memory-records.ts";
 
-/** The port over books in memory, for the contract suite and for repairs that need no schedule. */
+/** The port over records in memory, for the contract suite and for repairs that need no schedule. */
 export class BookStore implements Store {
-  readonly #books: Books;
+  readonly #records: MemoryRecords;
   readonly #clock: Pick<Clock, "now">;
 
-  constructor(auditInput: Books, clock: Pick<Clock, "now">) {
-    this.#books = auditInput;
+  constructor(auditInput: MemoryRecords, clock: Pick<Clock, "now">) {
+    this.#records = auditInput;
     this.#clock = clock;
   }
 
   async create<K extends Kind>(kind: K, record: Records[K]): Promise<CreateResult<K>> {
-    return this.#books.create(kind, record, this.#clock.now());
+    return this.#records.create(kind, record, this.#clock.now());
   }
 
   async get<K extends Kind>(kind: K, key: string): Promise<Stored<K> | undefined> {
-    return this.#books.get(kind, key);
+    return this.#records.get(kind, key);
   }
 
   async replace<K extends Kind>(kind: K, seen: Stored<K>, next: Records[K]): Promise<ReplaceResult<K>> {
-    return this.#books.replace(kind, seen, next);
+    return this.#records.replace(kind, seen, next);
   }
 
   async report(seen: Stored<"claim">, status: ClaimStatus): Promise<ReplaceResult<"claim">> {
-    return this.#books.report(seen, status);
+    return this.#records.report(seen, status);
   }
 
   async reportBlock(seen: Stored<"block">, status: BlockStatus): Promise<ReplaceResult<"block">> {
-    return this.#books.reportBlock(seen, status);
+    return this.#records.reportBlock(seen, status);
   }
 
   async remove<K extends Kind>(kind: K, seen: Stored<K>): Promise<RemoveResult> {
-    return this.#books.remove(kind, seen);
+    return this.#records.remove(kind, seen);
   }
 
   async *list<K extends Kind>(kind: K): AsyncGenerator<Stored<K>, void, void> {
-    for (const stored of this.#books.list(kind)) yield stored;
+    for (const stored of this.#records.list(kind)) yield stored;
   }
 
   async *watch<K extends Kind>(kind: K, signal: AbortSignal): AsyncGenerator<Change<K>, void, void> {
     const news: Change<K>[] = [{ type: "relist" }];
     let wake = () => {};
-    const before = this.#books.list(kind);
-    const stop = this.#books.listen((written) => {
+    const before = this.#records.list(kind);
+    const stop = this.#records.listen((written) => {
       if (written.kind !== kind) return;
       const stored = written.after as Stored<K> | undefined;
       news.push(stored === undefined ? { type: "gone", key: written.key } : { type: "put", stored });

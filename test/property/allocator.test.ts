@@ -6,7 +6,7 @@ import type { GarbageCollector } from "../../allocator/gc/garbage-collector.ts";
 import { isDetached } from "../../allocator/lifecycle/bind.ts";
 import { type Claim, claimKey } from "../../allocator/model/claim.ts";
 import { describeIdentity } from "../../allocator/model/identity.ts";
-import { assertClean, assertSound } from "../support/books.ts";
+import { assertClean, assertSound } from "../support/assert-audit.ts";
 import { poolRecord } from "../support/fixtures.ts";
 import { deploymentPod, type Json, ownedBy, pod, statefulPod, workload } from "../support/objects.ts";
 import type { SeededRandom } from "../support/random.ts";

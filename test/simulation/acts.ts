@@ -19,7 +19,7 @@ import {
   STATEFUL_SET,
 } from "./cast.ts";
 import { end } from "./endings.ts";
-import { befalls } from "./mishaps.ts";
+import { faults } from "./faults.ts";
 import { nodeActs } from "./node-acts.ts";
 import { SILENT_RUNTIME } from "./pod.ts";
 import { absent, pick, podJson, templateOf } from "./pod-kinds.ts";
@@ -41,7 +41,7 @@ export const ACTS: Readonly<Record<StepKind, Act>> = {
   quota,
   end,
   ...nodeActs,
-  ...befalls,
+  ...faults,
   calm: () => "done",
 };
 
@@ -73,7 +73,7 @@ function race(world: World, { a, b }: Pick<Step, "a" | "b">): Outcome {
 
 /** Any name that a claim has, whether its pod is there or not; and whatever it likes. */
 function forge(world: World, { a, b }: Pick<Step, "a" | "b">): Outcome {
-  const claims = world.books.list("claim");
+  const claims = world.records.list("claim");
   if (claims.length === 0) return "idle";
   const { name, identity } = pick(claims, a >> 2).record;
   const slot = identity.kind === "Deployment" && b % 2 === 0;
@@ -106,7 +106,7 @@ function namesake(world: World, { a, b }: Pick<Step, "a" | "b">): Outcome {
   const ordinals = Array.from({ length: MOST_REPLICAS + 1 }, (_, ordinal) => `${STATEFUL_SET}-${ordinal}`);
   const name = absent(world, ordinals, a);
   if (name === undefined) return "idle";
-  const addresses = world.books.get("claim", `${NAMESPACE}/${name}`)?.record.addresses ?? [];
+  const addresses = world.records.get("claim", `${NAMESPACE}/${name}`)?.record.addresses ?? [];
   const own = addresses.length > 0 && b % 3 !== 0;
   const annotations = own ? { [IPS]: addresses.join(",") } : pick(POD_REQUESTS, b >> 2);
   const owner = ownedBy("StatefulSet", STATEFUL_SET, "apps/v1", FORMER_UID);
@@ -144,7 +144,7 @@ function makeClaim(world: World, { a, b }: Pick<Step, "a" | "b">): Outcome {
 
 /** A person gives a claim back: one that people made, or any other. */
 function releaseClaim(world: World, { a, b }: Pick<Step, "a" | "b">): Outcome {
-  const claims = world.books.list("claim");
+  const claims = world.records.list("claim");
   if (claims.length === 0) return "idle";
   const { name } = pick(claims, a).record;
   void world.clients.withdraw(claimObject(name, {}, NAMESPACE), b);
@@ -153,9 +153,9 @@ function releaseClaim(world: World, { a, b }: Pick<Step, "a" | "b">): Outcome {
 
 /** As a ResourceQuota of claims that is used up, until it is lifted. */
 function quota(world: World, { a }: Pick<Step, "a" | "b">): Outcome {
-  const { quota: there, books } = world;
+  const { quota: there, records } = world;
   if (there.most === undefined && a % 2 === 0) return "idle";
-  there.most = there.most === undefined ? books.list("claim").length + (a % 3) : undefined;
+  there.most = there.most === undefined ? records.list("claim").length + (a % 3) : undefined;
   world.schedule.tell("quota", () => `${world.quota.most ?? "any number of"} claims`);
   return "done";
 }

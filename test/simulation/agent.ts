@@ -22,10 +22,10 @@ import {
 } from "../../ipam-plugin/agent/services/services.ts";
 import { diskOf } from "./journal-disk.ts";
 import type { Process } from "./process.ts";
-import { outfit, type Setting } from "./setting.ts";
+import { processDeps, type Setting } from "./setting.ts";
 
 /** What an agent finds on its host. */
-export interface Premises {
+export interface AgentHost {
   readonly name: string;
   readonly database: Database;
   /** Which journal has served in this boot. */
@@ -43,43 +43,43 @@ export class Agent {
   readonly mirror: RecordCache;
   /** What it read from its journal and has done since; undefined while it starts. */
   attachments: AttachmentCache | undefined;
-  readonly #premises: Premises;
+  readonly #agentHost: AgentHost;
   readonly #setting: Setting;
   #handle: Handler | undefined;
 
-  constructor(process: Process, premises: Premises, setting: Setting) {
+  constructor(process: Process, agentHost: AgentHost, setting: Setting) {
     this.process = process;
-    this.#premises = premises;
+    this.#agentHost = agentHost;
     this.#setting = setting;
-    const { context, inventory, mirror, synced } = outfit(process, setting, "agent");
+    const { context, inventory, mirror, synced } = processDeps(process, setting, "agent");
     this.mirror = mirror;
     const claims = new EmbeddedClaims({
       context,
       inventory,
-      node: premises.name,
+      node: agentHost.name,
       suspect: setting.suspect,
       whole: synced,
       hasBlocks: (pool) => setting.blocks && mirror.pool(pool)?.spec.blockSize !== undefined,
     });
-    const source = blocksOf(mirror, premises.name, context.store);
-    const blockSource = setting.tampering.blockSource?.(source, mirror) ?? source;
-    const claimSource = setting.tampering.claimSource?.(claims, context) ?? claims;
-    const disk = diskOf(premises.database, process);
-    const database = setting.tampering.disk?.(disk, process) ?? disk;
+    const source = blocksOf(mirror, agentHost.name, context.store);
+    const blockSource = setting.injection.blockSource?.(source, mirror) ?? source;
+    const claimSource = setting.injection.claimSource?.(claims, context) ?? claims;
+    const disk = diskOf(agentHost.database, process);
+    const database = setting.injection.disk?.(disk, process) ?? disk;
     const { clock, random, log } = context;
-    const bootId = setting.tampering.bootId?.(premises.bootId) ?? premises.bootId;
+    const bootId = setting.injection.bootId?.(agentHost.bootId) ?? agentHost.bootId;
     const options = {
-      ...{ database, claimSource, clock, random, log, bootId, host: premises.host },
+      ...{ database, claimSource, clock, random, log, bootId, host: agentHost.host },
       ...(setting.blocks ? { blockSource } : {}),
     };
-    const mark = setting.tampering.mark?.(premises.mark) ?? premises.mark;
+    const mark = setting.injection.mark?.(agentHost.mark) ?? agentHost.mark;
     synced
       .then(() => this.#start(options, mark))
       .catch((error: unknown) => {
         // It waits, and serves nothing; whoever puts the journal back starts it again.
         if (error instanceof BerthError && error.code === "JOURNAL_MISMATCH") return;
         if (!(error instanceof BerthError))
-          setting.witness.object(`${premises.name} did not start: ${messageOf(error)}`);
+          setting.invariants.object(`${agentHost.name} did not start: ${messageOf(error)}`);
         // A start that fails is tried again by whoever watches over it.
         if (process.alive) process.post.crash();
       });
@@ -104,8 +104,8 @@ export class Agent {
   async #start(options: Parameters<typeof createServices>[0], mark: MarkFile): Promise<void> {
     const services = await createServices(options);
     const journal = await services.journal.id(options.random);
-    const { tampering } = this.#setting;
-    const records = tampering.runtimeRecords ?? this.#premises.runtimeRecords;
+    const { injection } = this.#setting;
+    const records = injection.runtimeRecords ?? this.#agentHost.runtimeRecords;
     const unknownSandboxes = async () =>
       (await records()).filter((record) => !services.attachments.knows(record));
     await bindToBoot(mark, { bootId: options.bootId, journal, place: "of this life", unknownSandboxes });
@@ -139,7 +139,7 @@ export class Agent {
   }
 
   async #replaySpool(handle: Handler): Promise<void> {
-    const { spool } = this.#premises;
+    const { spool } = this.#agentHost;
     for (const call of [...spool].toSorted((a, b) => Number(a.startNs - b.startNs))) {
       const answer = await handle(call, new AbortController().signal);
       await answer.settle?.("delivered");

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Lives of one seed after the other, in a process of its own: the parent sends RUNS and a SEED, and is told what came of them.
-import type { Ask, Said } from "./crew.ts";
+
 import { Disks } from "./journal-disk.ts";
+import type { Ask, Said } from "./parallel-runs.ts";
 import { describe, trial } from "./property.ts";
 import { Tally } from "./tally.ts";
 

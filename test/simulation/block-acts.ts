@@ -10,7 +10,7 @@ import { pick } from "./pod-kinds.ts";
 export const block: Act = (world, { a, b }) => {
   const webhook = world.webhook(a);
   if (webhook?.process.alive !== true || !webhook.mirror.ready) return "idle";
-  const blocks = world.books.list("block");
+  const blocks = world.records.list("block");
   if (blocks.length === 0 || b % 2 === 0) {
     void webhook.grant(pick(NODES, b >> 1));
     return "done";

@@ -16,7 +16,7 @@ import type { Json } from "../support/objects.ts";
 
 export const NAMESPACE = "shop";
 export const WEBHOOKS: readonly string[] = ["w1", "w2", "w3"];
-/** Those that keep house beside it: two at once must be safe. */
+/** The garbage collectors beside it: two at once must be safe. */
 export const HOUSEKEEPERS: readonly string[] = ["w1", "w2"];
 export const NODES: readonly string[] = ["n1", "n2"];
 

@@ -4,16 +4,16 @@ import { describe, it } from "node:test";
 import { ASSIGNED_ADDRESSES, ASSIGNED_CLAIM } from "../../allocator/manifest/annotations.ts";
 import type { Claim } from "../../allocator/model/claim.ts";
 import type { Stored } from "../../allocator/store/store.ts";
-import { Books } from "../model/books.ts";
+import { MemoryRecords } from "../model/memory-records.ts";
 import { addrs, claimRecord, reservationsOf } from "../support/fixtures.ts";
 import { pod, workload } from "../support/objects.ts";
 import { SeededRandom } from "../support/random.ts";
 import { POOL_RECORDS, STATEFUL_SET } from "./cast.ts";
 import { Cluster, objectOf } from "./cluster.ts";
+import { InvariantCheck } from "./invariant-check.ts";
 import { Post } from "./process.ts";
 import { Schedule } from "./schedule.ts";
-import { type Outfit, outfit } from "./setting.ts";
-import { Witness } from "./witness.ts";
+import { type ProcessDeps, processDeps } from "./setting.ts";
 
 const ADDRESS = "10.0.0.2";
 const KEY = "shop/s-0";
@@ -28,24 +28,24 @@ const ANSWER = { [ASSIGNED_CLAIM]: "s-0", [ASSIGNED_ADDRESSES]: ADDRESS };
 
 /** A replica that follows the store; a pod of the ordinal's name is there, and no StatefulSet. */
 async function replica() {
-  const schedule = new Schedule({ tells: false, onlooker: () => witness.judge() });
-  const books = new Books();
-  const cluster = new Cluster({ beforeChange: () => witness.beforeChange(), podKept: () => {} });
-  const witness = new Witness({ books, cluster, schedule, pools: POOL_RECORDS });
-  const setting = { books, cluster, witness, quota: { most: undefined }, tampering: {}, blocks: false };
-  const outfits: Outfit[] = [];
+  const schedule = new Schedule({ tells: false, observer: () => invariants.judge() });
+  const records = new MemoryRecords();
+  const cluster = new Cluster({ beforeChange: () => invariants.beforeChange(), podKept: () => {} });
+  const invariants = new InvariantCheck({ records, cluster, schedule, pools: POOL_RECORDS });
+  const setting = { records, cluster, invariants, quota: { most: undefined }, injection: {}, blocks: false };
+  const started: ProcessDeps[] = [];
   const post = new Post(schedule, "w1", (process) =>
-    outfits.push(outfit(process, { ...setting, suspect: () => {} }, "webhook")),
+    started.push(processDeps(process, { ...setting, suspect: () => {} }, "webhook")),
   );
   post.start();
-  const { context } = outfits[0] ?? assert.fail();
+  const { context } = started[0] ?? assert.fail();
   const flow = () => schedule.flow({ events: 100, order: "old", trouble: 0, random: new SeededRandom() });
-  for (const pool of POOL_RECORDS) books.create("pool", pool, 0);
+  for (const pool of POOL_RECORDS) records.create("pool", pool, 0);
   cluster.keep(objectOf(pod("s-0", { uid: "u1", annotations: ANSWER })));
   await flow();
   const makeClaim = () => {
-    for (const reservation of reservationsOf(CLAIM)) books.create("reservation", reservation, 0);
-    books.create("claim", CLAIM, 0);
+    for (const reservation of reservationsOf(CLAIM)) records.create("reservation", reservation, 0);
+    records.create("claim", CLAIM, 0);
   };
   const keepSet = () =>
     cluster.keep(objectOf(workload("StatefulSet", STATEFUL_SET, { uid: "u2", replicas: 1 })));

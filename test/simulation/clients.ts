@@ -11,10 +11,10 @@ import type {
 import { annotationsOf, applied, deniedAs, type Json, review } from "../support/objects.ts";
 import { NAMESPACE } from "./cast.ts";
 import type { Cluster } from "./cluster.ts";
+import type { InvariantCheck } from "./invariant-check.ts";
 import type { Schedule } from "./schedule.ts";
 import type { Tally } from "./tally.ts";
 import type { Webhook } from "./webhook.ts";
-import type { Witness } from "./witness.ts";
 
 /** The API server waits no longer for a webhook. */
 const WEBHOOK_TIMEOUT_MS = 10_000;
@@ -30,7 +30,7 @@ interface ClientsOptions {
   readonly schedule: Schedule;
   readonly cluster: Cluster;
   readonly tally: Tally;
-  readonly witness: Witness;
+  readonly invariants: InvariantCheck;
   readonly webhook: (n: number) => Webhook | undefined;
 }
 
@@ -96,7 +96,7 @@ export class Clients {
   #noteAdmitted(pod: Json): void {
     const { [ASSIGNED_CLAIM]: claim, [ASSIGNED_ADDRESSES]: addresses } = annotationsOf(pod);
     if (claim === undefined || addresses === undefined) return;
-    this.#options.witness.admitted(`${NAMESPACE}/${claim}`, addresses.split(","));
+    this.#options.invariants.admitted(`${NAMESPACE}/${claim}`, addresses.split(","));
   }
 
   /** Creates or changes a workload or a claim. */

@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import type { Block } from "../../allocator/model/block.ts";
-import { Books } from "../model/books.ts";
+import { MemoryRecords } from "../model/memory-records.ts";
 import { claimRecord, reservationsOf } from "../support/fixtures.ts";
 import { Doubt } from "./doubt.ts";
 
@@ -22,14 +22,14 @@ const OTHER = "10.20.0.128/26";
 
 /** A reserver has written its claim, and a node has the block that its address is in. */
 function tried() {
-  const books = new Books();
-  const doubt = new Doubt(books);
-  books.listen((written) => doubt.note(written));
-  const block = books.create("block", BLOCK, 0).stored;
-  for (const reservation of reservationsOf(CLAIM)) books.create("reservation", reservation, 0);
-  const claim = books.create("claim", CLAIM, 0).stored;
-  const isSure = () => doubt.isSure(books.get("claim", KEY) ?? assert.fail());
-  return { books, doubt, block, claim, isSure };
+  const records = new MemoryRecords();
+  const doubt = new Doubt(records);
+  records.listen((written) => doubt.note(written));
+  const block = records.create("block", BLOCK, 0).stored;
+  for (const reservation of reservationsOf(CLAIM)) records.create("reservation", reservation, 0);
+  const claim = records.create("claim", CLAIM, 0).stored;
+  const isSure = () => doubt.isSure(records.get("claim", KEY) ?? assert.fail());
+  return { records, doubt, block, claim, isSure };
 }
 
 describe("a claim with an address in a node's block", () => {
@@ -39,38 +39,38 @@ describe("a claim with an address in a node's block", () => {
   });
 
   it("may be told of when the block is gone, and taken back until somebody writes it", () => {
-    const { books, doubt, block, claim, isSure } = tried();
-    books.remove("block", block);
+    const { records, doubt, block, claim, isSure } = tried();
+    records.remove("block", block);
     assert.deepEqual([isSure(), doubt.wasSure(KEY, ADDRESSES)], [false, true]);
-    books.replace("claim", claim, { ...CLAIM, admittedAt: 1 });
+    records.replace("claim", claim, { ...CLAIM, admittedAt: 1 });
     assert.equal(isSure(), true);
   });
 
   it("is not sure because of what becomes of another block", () => {
-    const { books, block, isSure } = tried();
-    books.remove("block", block);
-    const other = books.create("block", { ...BLOCK, cidr: OTHER }, 0).stored;
+    const { records, block, isSure } = tried();
+    records.remove("block", block);
+    const other = records.create("block", { ...BLOCK, cidr: OTHER }, 0).stored;
     assert.equal(isSure(), false);
     assert.ok(other);
-    books.replace("block", other, { ...BLOCK, cidr: OTHER, releasedAt: 1 });
+    records.replace("block", other, { ...BLOCK, cidr: OTHER, releasedAt: 1 });
     assert.equal(isSure(), false);
   });
 
   it("is sure at once when it becomes a hole of the block, which stays one", () => {
-    const { books, block, isSure } = tried();
+    const { records, block, isSure } = tried();
     const { granted: _, ...made } = BLOCK;
-    const found = books.replace("block", block, made);
+    const found = records.replace("block", block, made);
     assert.equal(isSure(), false);
     const holes = ADDRESSES.map((address) => `${address}/32`);
     assert.ok(found.kind === "replaced");
-    books.replace("block", found.stored, { ...made, holes });
+    records.replace("block", found.stored, { ...made, holes });
     assert.equal(isSure(), true);
   });
 
   it("is not sure because the grant of a block has found its reservation: its reserver may be about to take it back", () => {
-    const { books, block, isSure } = tried();
-    books.remove("block", block);
-    books.create("block", { ...BLOCK, holes: ADDRESSES.map((address) => `${address}/32`) }, 0);
+    const { records, block, isSure } = tried();
+    records.remove("block", block);
+    records.create("block", { ...BLOCK, holes: ADDRESSES.map((address) => `${address}/32`) }, 0);
     assert.equal(isSure(), false);
   });
 });

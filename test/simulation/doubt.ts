@@ -4,7 +4,7 @@ import type { Address } from "../../allocator/ip/address.ts";
 import type { Block } from "../../allocator/model/block.ts";
 import { type Claim, claimKey, isReserved } from "../../allocator/model/claim.ts";
 import type { Reservation } from "../../allocator/model/reservation.ts";
-import type { Books, Written } from "../model/books.ts";
+import type { MemoryRecords, Written } from "../model/memory-records.ts";
 
 interface State {
   readonly words: string;
@@ -19,7 +19,7 @@ interface State {
  * try back unless the claim is written again before (ADR 0020).
  */
 export class Doubt {
-  readonly #books: Books;
+  readonly #records: MemoryRecords;
   readonly #states = new Map<string, State>(); // namespace/name -> what is proven of the claim that is there
   /** Claims and addresses that once could be relied on. */
   readonly #proven = new Set<string>();
@@ -27,8 +27,8 @@ export class Doubt {
   /** Claims and the nonces that they ever had: what is held beside one may outlast it. */
   readonly #nonces = new Set<string>();
 
-  constructor(auditInput: Books) {
-    this.#books = auditInput;
+  constructor(auditInput: MemoryRecords) {
+    this.#records = auditInput;
   }
 
   /** The claim as it is stored now can rely on all its addresses. */
@@ -56,7 +56,7 @@ export class Doubt {
   #noteBlock(block: Block | undefined, now: Block | undefined): void {
     if (block === undefined) return;
     const isReservers = now !== undefined && now.granted !== true;
-    for (const { record } of this.#books.list("reservation")) {
+    for (const { record } of this.#records.list("reservation")) {
       if (!isOwnedIn({ ...block, holes: [] }, record.address)) continue;
       if (isReservers) this.#prove(record);
       else this.#believe(record);
@@ -65,7 +65,7 @@ export class Doubt {
 
   /** A node has the address in a block, or is about to: ADR 0020. */
   #isNodes(address: Address): boolean {
-    return this.#books.list("block").some(({ record }) => isOwnedIn(record, address));
+    return this.#records.list("block").some(({ record }) => isOwnedIn(record, address));
   }
 
   #noteClaim(key: string, claim: Claim | undefined): void {
@@ -79,7 +79,7 @@ export class Doubt {
     if (state?.words !== words) this.#states.set(key, { words, unproven: new Set(claim.addresses) });
     else if (state.unproven.size === 0) return;
     for (const address of claim.addresses) {
-      const reservation = this.#books.get("reservation", address)?.record;
+      const reservation = this.#records.get("reservation", address)?.record;
       if (reservation !== undefined) this.#prove(reservation);
     }
   }
@@ -87,7 +87,7 @@ export class Doubt {
   #prove(reservation: Reservation): void {
     if (!this.#believe(reservation)) return;
     const { address, claim, nonce } = reservation;
-    const there = this.#books.get("claim", claimKey(claim))?.record;
+    const there = this.#records.get("claim", claimKey(claim))?.record;
     if (there?.nonce !== nonce || !there.addresses.includes(address)) return;
     this.#states.get(claimKey(claim))?.unproven.delete(address);
   }

@@ -2,7 +2,7 @@
 // Pods that end while their objects stay.
 import type { Act } from "./act.ts";
 import type { Node } from "./node.ts";
-import { choose, housed, isThere, takeDown } from "./node-acts.ts";
+import { choose, isThere, nodeOf, takeDown } from "./node-acts.ts";
 import type { Pod } from "./pod.ts";
 import type { World } from "./world.ts";
 
@@ -12,7 +12,7 @@ const SAY_AGAIN_MS = 10_000;
 
 /** It completes, fails or is evicted: its sandbox goes, and its object stays until somebody deletes it. */
 export const end: Act = (world, { a, b }) => {
-  const living = housed(world).filter(({ pod }) => !pod.terminating && isThere(world, pod));
+  const living = nodeOf(world).filter(({ pod }) => !pod.terminating && isThere(world, pod));
   const chosen = choose(living, a);
   if (chosen === undefined) return "idle";
   endHere(world, chosen.node, chosen.pod, b);

@@ -5,13 +5,13 @@ import type { Stored } from "../../allocator/store/store.ts";
 import { claimObject } from "../support/objects.ts";
 import { SeededRandom } from "../support/random.ts";
 import { NAMESPACE } from "./cast.ts";
-import { comeBack, fence } from "./mishaps.ts";
+import { comeBack, fence } from "./faults.ts";
+import { Violation } from "./invariant-check.ts";
 import { unfairness } from "./needs.ts";
 import type { Node } from "./node.ts";
 import { endPod, isThere } from "./node-acts.ts";
 import { refusedReplacement } from "./replacements.ts";
 import type { Flow } from "./schedule.ts";
-import { Violation } from "./witness.ts";
 import type { World } from "./world.ts";
 
 /** All is well from here on: nothing is lost, and whoever waits longest goes first. */
@@ -19,7 +19,7 @@ export const CALM: Flow = { events: 5_000, order: "old", trouble: 0, random: new
 const BEAT_MS = 10_000;
 /** Calls that hang are over by then. */
 const SETTLED_BY_MS = 50_000;
-/** What was promised is over, and was judged. */
+/** Every hold has expired, and was judged. */
 const FAIR_BY_MS = 150_000;
 /** A sandbox that went without a DEL is found within 60 s, a pod that never came is given up after 120 s. */
 const GONE_BY_MS = 150_000;
@@ -34,13 +34,13 @@ export async function finish(world: World, leavesFenced: boolean): Promise<void>
   await passes(world, SETTLED_BY_MS, () => false, returnBlocks);
   hearOfDeletions(world);
   // blocks that pods use stay until those are gone
-  const areBlocksBack = () => world.servesBlocks || world.books.list("block").length === 0;
+  const areBlocksBack = () => world.servesBlocks || world.records.list("block").length === 0;
   const isFair = () => areBlocksBack() && unfairness(world) === undefined;
   await passes(world, FAIR_BY_MS, isFair, returnBlocks);
   // an ADD that has waited for what is over now makes a claim at the end, which has its own term
   await passes(world, FAIR_BY_MS, isFair, returnBlocks);
   // what a node has in a block is rightly refused
-  const hasBlocks = world.books.list("block").length > 0;
+  const hasBlocks = world.records.list("block").length > 0;
   const unfair =
     unfairness(world) ??
     (hasBlocks ? undefined : await refusedReplacement(world, (done) => letBe(world, done)));
@@ -57,7 +57,7 @@ export async function finish(world: World, leavesFenced: boolean): Promise<void>
 
 /** Nodes need no blocks any more, and say so until it is true. */
 async function returnBlocks(world: World): Promise<void> {
-  const blocks = world.books.list("block");
+  const blocks = world.records.list("block");
   await Promise.all(blocks.map((block) => world.webhook(0)?.takeBack(block)));
 }
 
@@ -67,14 +67,16 @@ async function releaseAll(world: World): Promise<void> {
 }
 
 /** What is retained, and what people made, goes when they say so; they say it until it is true. */
-async function releaseByHand({ books, clients }: World): Promise<void> {
-  const claims = books.list("claim");
+async function releaseByHand({ records, clients }: World): Promise<void> {
+  const claims = records.list("claim");
   await Promise.all(claims.map(({ record }) => clients.withdraw(claimObject(record.name, {}, NAMESPACE), 0)));
 }
 
 /** A claim that nobody may be blamed for keeping. */
-function leftover({ books }: World): Stored<"claim"> | undefined {
-  return books.list("claim").find(({ record }) => record.retained === undefined && record.handMade !== true);
+function leftover({ records }: World): Stored<"claim"> | undefined {
+  return records
+    .list("claim")
+    .find(({ record }) => record.retained === undefined && record.handMade !== true);
 }
 
 function heal(world: World, leavesFenced: boolean): void {
@@ -143,11 +145,11 @@ function leftIn(world: World): string | undefined {
   return leftInStore(world) ?? firstOf(world.nodes, leftOnNode) ?? leftInMirrors(world);
 }
 
-function leftInStore({ books }: World): string | undefined {
-  const [claim] = books.list("claim");
+function leftInStore({ records }: World): string | undefined {
+  const [claim] = records.list("claim");
   if (claim !== undefined) return `claim ${claim.key} is left`;
-  const [reservation] = books.list("reservation");
-  const [block] = books.list("block");
+  const [reservation] = records.list("reservation");
+  const [block] = records.list("block");
   if (block !== undefined) return `block ${block.key} is left with ${block.record.node}`;
   return reservation && `address ${reservation.key} is left reserved for ${reservation.record.claim.name}`;
 }
@@ -162,9 +164,9 @@ function leftOnNode({ name, on, agent }: Node): string | undefined {
 }
 
 /** Free and held are all there is, for everybody. */
-function leftInMirrors({ mirrors, witness }: World): string | undefined {
+function leftInMirrors({ mirrors, invariants }: World): string | undefined {
   for (const { who, mirror } of mirrors) {
-    for (const pool of witness.pools) {
+    for (const pool of invariants.pools) {
       const words = firstOf(pool.families, (family) => leftInMirror(mirror, pool.name, family));
       if (words !== undefined) return `${who} ${words}`;
     }

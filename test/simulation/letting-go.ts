@@ -2,7 +2,7 @@
 import { isDeepStrictEqual } from "node:util";
 import { type Claim, isReserved, type RetentionChoice } from "../../allocator/model/claim.ts";
 import type { Stored } from "../../allocator/store/store.ts";
-import type { Books, Written } from "../model/books.ts";
+import type { MemoryRecords, Written } from "../model/memory-records.ts";
 import { FORMER_UID } from "./cast.ts";
 import type { ClaimReads } from "./claim-reads.ts";
 import type { Cluster } from "./cluster.ts";
@@ -30,7 +30,7 @@ export interface Permit {
  * a person said so.
  */
 export class LettingGo {
-  readonly #books: Books;
+  readonly #records: MemoryRecords;
   readonly #cluster: Cluster;
   readonly #doubt: Doubt;
   readonly #schedule: Schedule;
@@ -41,13 +41,13 @@ export class LettingGo {
   readonly #permits = new Set<Permit>();
 
   constructor(of: {
-    books: Books;
+    records: MemoryRecords;
     cluster: Cluster;
     doubt: Doubt;
     reads: ClaimReads;
     schedule: Schedule;
   }) {
-    this.#books = of.books;
+    this.#records = of.records;
     this.#cluster = of.cluster;
     this.#doubt = of.doubt;
     this.#reads = of.reads;
@@ -62,7 +62,7 @@ export class LettingGo {
 
   /** Before an object comes, changes or goes: who is not wanted was not wanted until now. */
   beforeChange(): void {
-    for (const { key, record } of this.#books.list("claim")) {
+    for (const { key, record } of this.#records.list("claim")) {
       this.#last.set(`${this.#wantOf(record)}/${key}`, this.#schedule.count);
     }
     for (const { claim, aspects } of this.#sayings()) {

@@ -2,8 +2,8 @@
 // Runs the simulation for as long as one likes: node main.ts --runs N --seed N [--processes N] [--at A:B:C] [--blocks all|half]
 import { availableParallelism } from "node:os";
 import { parseArgs } from "node:util";
-import { live } from "./crew.ts";
 import { Disks } from "./journal-disk.ts";
+import { live } from "./parallel-runs.ts";
 import { describe, trial } from "./property.ts";
 import { Tally } from "./tally.ts";
 

@@ -4,8 +4,8 @@ import assert from "node:assert/strict";
 import { after, describe, it } from "node:test";
 import type fc from "fast-check";
 import { skipAllBut } from "../support/runs.ts";
+import { STALL_WAIT } from "./faults.ts";
 import { Disks } from "./journal-disk.ts";
-import { STALL_WAIT } from "./mishaps.ts";
 import {
   answeringEarly,
   blindToBlocks,
@@ -35,13 +35,13 @@ import {
   yieldingToNamesakes,
 } from "./mutations.ts";
 import { trial } from "./property.ts";
-import type { Tampering } from "./setting.ts";
+import type { FaultInjection } from "./setting.ts";
 import { type Step, stepsOf } from "./steps.ts";
 import { Tally } from "./tally.ts";
 
 interface Mutation {
   readonly name: string;
-  readonly tampering: Tampering;
+  readonly injection: FaultInjection;
   /** Agents serve pods that ask for nothing out of blocks. */
   readonly blocks?: true;
   /** Where it is most often to be met, when that is not everywhere. */
@@ -82,77 +82,77 @@ const AMONG_NAMESAKES = stepsOf({
 const MUTATIONS: readonly Mutation[] = [
   {
     name: "the garbage collector does not mark",
-    tampering: storeOf("webhook", withoutMark),
+    injection: storeOf("webhook", withoutMark),
     lives: COLLECTED_BETWEEN,
   },
   {
     name: "release does not look whether the claim is at rest",
-    tampering: inventoryOf("webhook", fencingAll),
+    injection: inventoryOf("webhook", fencingAll),
   },
-  { name: "bind ignores invariant 3", tampering: inventoryOf("agent", fencingAll) },
+  { name: "bind ignores invariant 3", injection: inventoryOf("agent", fencingAll) },
   {
     name: "a DEL does not compare container ids",
-    tampering: { claimSource: (claimSource, { store }) => mistakingSandboxes(claimSource, store) },
+    injection: { claimSource: (claimSource, { store }) => mistakingSandboxes(claimSource, store) },
   },
-  { name: "the journal answers before its commit", tampering: { disk: answeringEarly } },
+  { name: "the journal answers before its commit", injection: { disk: answeringEarly } },
   {
     name: "the reserver does not read back",
-    tampering: storeOf("webhook", withoutReadingBack),
+    injection: storeOf("webhook", withoutReadingBack),
     lives: COLLECTED_IN_TIME,
   },
   {
     name: "the mirror is trusted instead of the store",
-    tampering: storeOf("webhook", trustingMirror),
+    injection: storeOf("webhook", trustingMirror),
   },
-  { name: "what nobody has seen is removed", tampering: storeOf("webhook", removingAnything) },
-  { name: "the last writer wins", tampering: storeOf("webhook", replacingAnything) },
+  { name: "what nobody has seen is removed", injection: storeOf("webhook", removingAnything) },
+  { name: "the last writer wins", injection: storeOf("webhook", replacingAnything) },
   {
     name: "an address that is taken is taken anyway",
-    tampering: storeOf("webhook", takingAnyway),
+    injection: storeOf("webhook", takingAnyway),
   },
-  { name: "nobody reports that a sandbox is up", tampering: storeOf("agent", withoutReport) },
-  { name: "an agent does not read its journal", tampering: { disk: forgetful } },
-  { name: "a review writes what only its pod may", tampering: writingAtReview },
-  { name: "an agent serves from any journal", tampering: servingFromAnyJournal },
-  { name: "an agent without a mark does not ask the runtime", tampering: servingWithoutAsking },
+  { name: "nobody reports that a sandbox is up", injection: storeOf("agent", withoutReport) },
+  { name: "an agent does not read its journal", injection: { disk: forgetful } },
+  { name: "a review writes what only its pod may", injection: writingAtReview },
+  { name: "an agent serves from any journal", injection: servingFromAnyJournal },
+  { name: "an agent without a mark does not ask the runtime", injection: servingWithoutAsking },
   {
     name: "a pod of a Deployment that asks by pool leaves its claim to the Deployment",
-    tampering: inventoryOf("webhook", rememberingPods),
+    injection: inventoryOf("webhook", rememberingPods),
   },
-  { name: "a pod that has ended keeps what it had", tampering: inventoryOf("webhook", blindToEnds) },
+  { name: "a pod that has ended keeps what it had", injection: inventoryOf("webhook", blindToEnds) },
   {
     name: "a pod by itself takes the claim of the ordinal that it is called like",
-    tampering: { inventory: yieldingToNamesakes },
+    injection: { inventory: yieldingToNamesakes },
   },
   {
     name: "a claim is kept for a pod that is only called like it, and was given none",
-    tampering: inventoryOf("webhook", takingNamesakes),
+    injection: inventoryOf("webhook", takingNamesakes),
     lives: AMONG_NAMESAKES,
   },
-  { name: "an owner that nobody reads is taken for gone", tampering: releasingUnowned },
+  { name: "an owner that nobody reads is taken for gone", injection: releasingUnowned },
   {
     name: "a binder does not look for blocks of nodes, nor does who reserves",
-    tampering: { store: blindToBlocks },
+    injection: { store: blindToBlocks },
     lives: WITH_BLOCKS,
   },
   {
     name: "a block is granted without a look at what is reserved in it",
-    tampering: storeOf("webhook", grantingBlindly),
+    injection: storeOf("webhook", grantingBlindly),
     lives: WITH_BLOCKS,
   },
   {
     name: "nobody who reserves or binds looks for blocks that agents give from",
-    ...{ tampering: { store: blindToBlocks }, blocks: true, lives: WITH_BLOCKS },
+    ...{ injection: { store: blindToBlocks }, blocks: true, lives: WITH_BLOCKS },
   },
   {
     name: "a controller takes a block back without its agent's word",
-    ...{ tampering: { blockEvidence: takenBackUnasked }, blocks: true },
+    ...{ injection: { blockEvidence: takenBackUnasked }, blocks: true },
   },
   {
     name: "an agent gives from blocks of other nodes",
-    ...{ tampering: { blockSource: givingFromAll }, blocks: true },
+    ...{ injection: { blockSource: givingFromAll }, blocks: true },
   },
-  { name: "every process goes by its host's wall clock", tampering: trustingHosts },
+  { name: "every process goes by its host's wall clock", injection: trustingHosts },
 ];
 
 /** Each is found within this many runs of the seed: most at once, the rarest after some three hundred. */

@@ -21,7 +21,7 @@ import type { ClaimSource } from "../../ipam-plugin/agent/claims/claim-source.ts
 import type { JournalContents } from "../../ipam-plugin/agent/journal/journal.ts";
 import { altered } from "./altered.ts";
 import { MOST_REPLICAS } from "./cast.ts";
-import type { Role, Tampering } from "./setting.ts";
+import type { FaultInjection, Role } from "./setting.ts";
 
 /** The garbage collector deletes what it did not mark. */
 export function withoutMark(store: Store): Store {
@@ -129,7 +129,7 @@ export function takingAnyway(store: Store): Store {
 }
 
 /** What a review says is written there and then, as if its pod were there. */
-export const writingAtReview: Tampering = {
+export const writingAtReview: FaultInjection = {
   reviewed: async (context, inventory, pod) => {
     const told = admissionAnswerOf(pod.metadata.annotations);
     const { namespace: name } = pod.metadata;
@@ -189,24 +189,24 @@ export function forgetful(database: Database): Database {
 }
 
 /** Whatever journal is there serves, and what only claims tell of a sandbox counts for nothing. */
-export const servingFromAnyJournal: Tampering = {
+export const servingFromAnyJournal: FaultInjection = {
   mark: (mark) => altered(mark, { read: async () => undefined }),
   runtimeRecords: async () => [],
   claimSource: (claimSource) => altered(claimSource, { lastSandbox: async () => undefined }),
 };
 
 /** Where no mark is left nobody asks the runtime, and what only claims tell of a sandbox counts for nothing. */
-export const servingWithoutAsking: Tampering = {
+export const servingWithoutAsking: FaultInjection = {
   runtimeRecords: async () => [],
   claimSource: (claimSource) => altered(claimSource, { lastSandbox: async () => undefined }),
 };
 
 /** Puts it between the store and the processes of one role. */
-export function storeOf(role: Role, tamper: (store: Store, mirror: RecordCache) => Store): Tampering {
+export function storeOf(role: Role, tamper: (store: Store, mirror: RecordCache) => Store): FaultInjection {
   return { store: (store, of) => (of.role === role ? tamper(store, of.mirror) : store) };
 }
 
-export function inventoryOf(role: Role, tamper: (inventory: ClusterState) => ClusterState): Tampering {
+export function inventoryOf(role: Role, tamper: (inventory: ClusterState) => ClusterState): FaultInjection {
   return { inventory: (inventory, of) => (of === role ? tamper(inventory) : inventory) };
 }
 
@@ -269,7 +269,7 @@ export function blindToEnds(inventory: ClusterState): ClusterState {
 }
 
 /** Who has no owner of a kind and name that is known is taken for a leftover, however young. */
-export const releasingUnowned: Tampering = {
+export const releasingUnowned: FaultInjection = {
   collector: (collector, context, inventory) =>
     altered(collector, {
       pass: async () => {
@@ -292,4 +292,4 @@ async function isUnowned(claim: Claim, inventory: ClusterState): Promise<boolean
 }
 
 /** Every process goes by the wall clock of its host. */
-export const trustingHosts: Tampering = { clock: (ofHost) => ofHost };
+export const trustingHosts: FaultInjection = { clock: (ofHost) => ofHost };

@@ -13,11 +13,11 @@ import type { World } from "./world.ts";
 
 /** Whether every address is held for somebody who needs it, and nobody waits for what somebody has who has ended. */
 export function unfairness(world: World): string | undefined {
-  for (const stored of world.books.list("claim")) {
+  for (const stored of world.records.list("claim")) {
     if (!isNeeded(world, stored)) return `claim ${stored.key} is held, and nobody needs it`;
   }
-  for (const { key, record } of world.books.list("reservation")) {
-    const claim = world.books.get("claim", claimKey(record.claim))?.record;
+  for (const { key, record } of world.records.list("reservation")) {
+    const claim = world.records.get("claim", claimKey(record.claim))?.record;
     if (record.releasedAt === undefined && claim?.addresses.includes(record.address) !== true)
       return `address ${key} is held for ${record.claim.name}, which does not have it`;
   }
@@ -72,7 +72,7 @@ function waitsInVain(world: World, node: Node, pod: Pod): string | undefined {
   const told = admissionAnswerOf(pod.annotations);
   if (there?.uid !== pod.uid || there.ended || told === undefined) return undefined;
   if (node.currentOf(pod)?.phase === "up") return undefined;
-  const claim = world.books.get("claim", claimKey({ namespace: pod.namespace, name: told.claim }))?.record;
+  const claim = world.records.get("claim", claimKey({ namespace: pod.namespace, name: told.claim }))?.record;
   if (claim === undefined || claim.binding?.podName === "" || isBoundToLiving(world, claim)) return undefined;
   if (isKeptFromStranger(world, pod, claim)) return undefined;
   if (told.addresses.some((address) => isInUse(world, address) || !isFor(world, address, claim)))
@@ -105,7 +105,7 @@ function objectIn(found: KubeObject | "deleted" | undefined): KubeObject | undef
   return found === "deleted" ? undefined : found;
 }
 
-function isFor({ books }: World, address: Address, { namespace, name }: Claim): boolean {
-  const holder = books.get("reservation", address)?.record.claim;
+function isFor({ records }: World, address: Address, { namespace, name }: Claim): boolean {
+  const holder = records.get("reservation", address)?.record.claim;
   return holder !== undefined && claimKey(holder) === claimKey({ namespace, name });
 }

@@ -6,7 +6,7 @@ import type { Pod } from "./pod.ts";
 import type { StepKind } from "./steps.ts";
 import type { World } from "./world.ts";
 
-interface Housed {
+interface NodeOf {
   readonly node: Node;
   readonly pod: Pod;
 }
@@ -16,7 +16,7 @@ export function choose<T>(choices: readonly T[], n: number): T | undefined {
 }
 
 /** Pods that run or are to run, wherever there is power. */
-export function housed(world: World): Housed[] {
+export function nodeOf(world: World): NodeOf[] {
   return world.nodes
     .filter(({ on }) => on)
     .flatMap((node) => [...node.pods.values()].map((pod) => ({ node, pod })));
@@ -39,7 +39,7 @@ function sandboxes(
 
 /** A kubelet starts what has no sandbox, and may not know yet that the pod's object is gone. */
 const add: Act = (world, { a, b }) => {
-  const waiting = housed(world).filter(
+  const waiting = nodeOf(world).filter(
     ({ node, pod }) => !pod.terminating && node.currentOf(pod) === undefined,
   );
   const there = waiting.filter(({ pod }) => isThere(world, pod));
@@ -76,7 +76,7 @@ const again: Act = (world, { a, b }) => {
 /** Its kubelet stops it first; the object goes when the sandbox is down. */
 const gracefully: Act = (world, { a, b }) => {
   const chosen = choose(
-    housed(world).filter(({ pod }) => isThere(world, pod)),
+    nodeOf(world).filter(({ pod }) => isThere(world, pod)),
     a,
   );
   if (chosen === undefined) return "idle";
@@ -94,7 +94,7 @@ const force: Act = (world, { a, b }) => {
     return "done";
   }
   const orphan = choose(
-    housed(world).filter(({ pod }) => !isThere(world, pod)),
+    nodeOf(world).filter(({ pod }) => !isThere(world, pod)),
     a,
   );
   if (orphan === undefined) return "idle";
@@ -102,14 +102,14 @@ const force: Act = (world, { a, b }) => {
   return "done";
 };
 
-export function endPod({ node, pod }: Housed): void {
+export function endPod({ node, pod }: NodeOf): void {
   pod.terminating = true;
   node.pods.delete(pod.uid);
   takeDown({ node, pod });
 }
 
 /** Its sandbox, wherever that has got to. */
-export function takeDown({ node, pod }: Housed): void {
+export function takeDown({ node, pod }: NodeOf): void {
   const sandbox = node.currentOf(pod);
   if (sandbox === undefined) return;
   const call = node.starting.find((starting) => starting.sandbox === sandbox);

@@ -22,7 +22,7 @@ const SPOOL_POLL_MS = 1_000;
 /** A kubelet's between two sandboxes for a pod. */
 const BACK_OFF_MS = 10_000;
 /** Of all ADDs, how many a runtime may give up on. */
-const IMPATIENT_SHARE = 0.1;
+const SHORT_TIMEOUT_SHARE = 0.1;
 /** Sandboxes that runtimes remember after their end. */
 const MOST_GONE = 6;
 
@@ -67,7 +67,7 @@ export class Node {
     this.#journal = options.database;
     this.#chance = new SeededRandom(options.name.charCodeAt(1));
     this.post = new Post(options.schedule, options.name, (process) => {
-      this.agent = new Agent(process, this.#premises(), options.setting);
+      this.agent = new Agent(process, this.#agentHost(), options.setting);
     });
     this.post.start();
   }
@@ -139,7 +139,7 @@ export class Node {
     this.#sandboxes.push(sandbox);
     this.#netns.add(netnsOf(sandbox));
     const call = this.send("ADD", sandbox);
-    if (this.#chance.fraction() >= IMPATIENT_SHARE) return;
+    if (this.#chance.fraction() >= SHORT_TIMEOUT_SHARE) return;
     const ready = () => call.heard && sandbox.phase === "starting";
     const run = () => {
       this.giveUp(call, this.#chance.fraction() < 0.5);
@@ -217,7 +217,7 @@ export class Node {
     this.#message({ what: () => `the kubelet looks at pod ${pod.name}/${pod.uid}`, run, ready, afterMs });
   }
 
-  #premises() {
+  #agentHost() {
     return {
       name: this.name,
       database: this.#journal,
@@ -280,7 +280,7 @@ export class Node {
     const boot = this.#boot;
     agent.answer(call.call, call.abort).then(
       (answer) => this.#boot === boot && this.#answered(call, answer, agent),
-      (error: unknown) => this.#options.setting.witness.object(`a call threw: ${messageOf(error)}`),
+      (error: unknown) => this.#options.setting.invariants.object(`a call threw: ${messageOf(error)}`),
     );
     return "";
   }
@@ -336,7 +336,7 @@ export class Node {
     this.#options.tally.note(again ? "repeated ADD" : "ADD", "done");
     sandbox.fromBlock = fromBlock;
     if (fromBlock) this.#options.tally.note("ADD from a block", "done");
-    this.#options.setting.witness.wentUp(sandbox, addresses);
+    this.#options.setting.invariants.wentUp(sandbox, addresses);
     sandbox.addresses = addresses;
     return addresses.join("+");
   }
@@ -353,7 +353,7 @@ export class Node {
   #deleted(call: CniCall, { exitStatus, stdout }: Answer): string {
     const { sandbox } = call;
     if (exitStatus === NOT_ACCEPTED) return this.#unanswered(call);
-    if (exitStatus !== 0) this.#options.setting.witness.object(`DEL ${sandbox.id} failed: ${stdout}`);
+    if (exitStatus !== 0) this.#options.setting.invariants.object(`DEL ${sandbox.id} failed: ${stdout}`);
     this.#netns.delete(netnsOf(sandbox));
     this.#options.tally.note("DEL", "done");
     return "";

@@ -11,7 +11,7 @@ export interface Pod {
   readonly uid: string;
   readonly node: string;
   readonly annotations: Labels;
-  /** The addresses that it was admitted with; undefined when it was promised none. */
+  /** The addresses that it was admitted with; undefined when it was given none. */
   readonly assigned: readonly string[] | undefined;
   /** Its runtime says the UID in CNI_ARGS. */
   readonly tellsUid: boolean;

@@ -17,7 +17,7 @@ const STALL_MS = 2_000;
 const HANG_MS = 45_000;
 
 /** A call that leaves the process. */
-export interface Deed<T> {
+export interface Operation<T> {
   readonly what: () => string;
   readonly act: () => T;
   /** The answer in words. */
@@ -76,7 +76,7 @@ export class Process {
   readonly post: Post;
   readonly clock: Clock;
   readonly random: Random;
-  readonly #laments: (() => void)[] = [];
+  readonly #onEnds: (() => void)[] = [];
   readonly #open = new Set<AbortController>();
   readonly #ended = Promise.withResolvers<undefined>();
   #alive = true;
@@ -107,12 +107,12 @@ export class Process {
     if (!this.#alive) return;
     this.#alive = false;
     this.post.schedule.drop(this);
-    for (const lament of this.#laments) lament();
+    for (const callback of this.#onEnds) callback();
     this.#ended.resolve(undefined);
   }
 
-  onEnd(lament: () => void): void {
-    this.#laments.push(lament);
+  onEnd(callback: () => void): void {
+    this.#onEnds.push(callback);
   }
 
   /** Work of this process that `abort` ends. Undefined when it dies over it. */
@@ -136,15 +136,16 @@ export class Process {
   }
 
   /** A call over the network: `act` happens elsewhere, at once and whole, and its answer may never come. */
-  call<T>(deed: Deed<T>): Promise<T> {
+  call<T>(operation: Operation<T>): Promise<T> {
     return new Promise((resolve, reject) => {
-      const run = (fate: Fate) => this.#perform(deed, this.post.cut ? "lost" : fate, { resolve, reject });
-      this.offer({ what: deed.what, run, fates: REMOTE_FATES });
+      const run = (fate: Fate) =>
+        this.#perform(operation, this.post.cut ? "lost" : fate, { resolve, reject });
+      this.offer({ what: operation.what, run, fates: REMOTE_FATES });
     });
   }
 
   #perform<T>(
-    { what, act, tell }: Deed<T>,
+    { what, act, tell }: Operation<T>,
     fate: Fate,
     to: { readonly resolve: (result: T) => void; readonly reject: (error: unknown) => void },
   ): string {

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 import fc from "fast-check";
 import type { Disks } from "./journal-disk.ts";
-import type { Tampering } from "./setting.ts";
+import type { FaultInjection } from "./setting.ts";
 import { simulate } from "./simulation.ts";
 import { type Step, stepsOf, USUAL, WITH_BLOCKS } from "./steps.ts";
-import { tellSteps, tellStory } from "./story.ts";
 import type { Tally } from "./tally.ts";
+import { tellSteps, traceOf } from "./trace.ts";
 
 export interface Trial {
   readonly disks: Disks;
@@ -14,7 +14,7 @@ export interface Trial {
   readonly seed: number;
   /** Where in the runs of that seed, as a failure told it: that run alone is made again. */
   readonly path?: string;
-  readonly tampering?: Tampering;
+  readonly injection?: FaultInjection;
   /** Agents serve pods that ask for nothing out of blocks. */
   readonly blocks?: boolean;
   /** Other steps than usual. */
@@ -39,13 +39,13 @@ const LIMIT_MS = 400_000;
 export async function trial({
   disks,
   tally,
-  tampering = {},
+  injection = {},
   blocks = false,
   lives = stepsOf(blocks ? WITH_BLOCKS : USUAL),
   ...of
 }: Trial): Promise<Failure | undefined> {
   const property = fc.asyncProperty(lives, async (steps) => {
-    const { violation } = await simulate(steps, { disks, tally, tampering, blocks });
+    const { violation } = await simulate(steps, { disks, tally, injection, blocks });
     if (violation !== undefined) throw new Error(violation);
   });
   const again = of.path === undefined ? {} : { path: of.path };
@@ -73,17 +73,17 @@ export async function trial({
 /** The failure for people: which invariant, how to see it again, what was drawn, and what happened. */
 export async function describe(
   failure: Failure,
-  options: Pick<Trial, "disks" | "tampering" | "blocks">,
+  options: Pick<Trial, "disks" | "injection" | "blocks">,
 ): Promise<string> {
   const { violation, seed, path, runs, steps } = failure;
-  const { story } = await simulate(steps, { ...options, tells: true });
+  const { trace } = await simulate(steps, { ...options, tells: true });
   return [
     `run ${runs} of seed ${seed} broke an invariant: ${violation}`,
     `again: make simulate SEED=${seed} AT=${path}${options.blocks === true ? " BLOCKS=1" : ""}`,
     "",
     ...tellSteps(steps),
     "",
-    ...tellStory(story),
+    ...traceOf(trace),
     "",
     violation,
   ].join("\n");

@@ -14,7 +14,7 @@ import type {
   Store,
   Stored,
 } from "../../allocator/store/store.ts";
-import type { Books, Written } from "../model/books.ts";
+import type { MemoryRecords, Written } from "../model/memory-records.ts";
 import type { ClaimReads } from "./claim-reads.ts";
 import { BEGIN, type Process } from "./process.ts";
 
@@ -32,13 +32,13 @@ function refusedWrite(): BerthError {
 /** The store that all share, as one process has it: every verb is a call over the network. */
 export class RemoteStore implements Store {
   readonly #process: Process;
-  readonly #books: Books;
+  readonly #records: MemoryRecords;
   readonly #quota: Quota;
   readonly #reads: ClaimReads;
 
-  constructor(process: Process, of: { books: Books; quota: Quota; reads: ClaimReads }) {
+  constructor(process: Process, of: { records: MemoryRecords; quota: Quota; reads: ClaimReads }) {
     this.#process = process;
-    this.#books = of.books;
+    this.#records = of.records;
     this.#quota = of.quota;
     this.#reads = of.reads;
   }
@@ -49,7 +49,7 @@ export class RemoteStore implements Store {
       what: () => `create ${kind} ${describe(kind, record)}`,
       act: () => {
         if (kind === "claim" && this.#isUsedUp()) return USED_UP;
-        const done = this.#books.create(kind, record, now());
+        const done = this.#records.create(kind, record, now());
         this.#told(kind, done.stored);
         return done;
       },
@@ -76,14 +76,14 @@ export class RemoteStore implements Store {
 
   #isUsedUp(): boolean {
     const { most } = this.#quota;
-    return most !== undefined && this.#books.list("claim").length >= most;
+    return most !== undefined && this.#records.list("claim").length >= most;
   }
 
   get<K extends Kind>(kind: K, key: string): Promise<Stored<K> | undefined> {
     return this.#process.call({
       what: () => `get ${kind} ${key}`,
       act: () => {
-        const stored = this.#books.get(kind, key);
+        const stored = this.#records.get(kind, key);
         if (stored === undefined || kind !== "claim") return stored;
         return this.#reads.read(this.#process, stored as Stored<"claim">) as Stored<K>;
       },
@@ -100,9 +100,9 @@ export class RemoteStore implements Store {
   }
 
   #replace<K extends Kind>(kind: K, seen: Stored<K>, next: Records[K]): ReplaceResult<K> {
-    if (kind !== "claim") return this.#books.replace(kind, seen, next);
+    if (kind !== "claim") return this.#records.replace(kind, seen, next);
     const result = this.#reads.restingOn(seen as Stored<"claim">, () =>
-      this.#books.replace(kind, seen, next),
+      this.#records.replace(kind, seen, next),
     );
     if (result.kind === "replaced") this.#told(kind, result.stored);
     return result;
@@ -113,7 +113,7 @@ export class RemoteStore implements Store {
       what: () =>
         `report ${seen.key} ${revision(seen)} ${status.phase} ${status.attachment?.containerID ?? ""}`,
       act: () => {
-        const result = this.#reads.restingOn(seen, () => this.#books.report(seen, status));
+        const result = this.#reads.restingOn(seen, () => this.#records.report(seen, status));
         if (result.kind === "replaced") this.#told("claim", result.stored);
         return result;
       },
@@ -125,7 +125,7 @@ export class RemoteStore implements Store {
     const word = status.returnedAt === undefined ? `used ${status.used}` : "returned";
     return this.#process.call({
       what: () => `report ${seen.key} ${revision(seen)} ${word}`,
-      act: () => this.#books.reportBlock(seen, status),
+      act: () => this.#records.reportBlock(seen, status),
       tell: told,
     });
   }
@@ -133,7 +133,7 @@ export class RemoteStore implements Store {
   remove<K extends Kind>(kind: K, seen: Stored<K>): Promise<RemoveResult> {
     return this.#process.call({
       what: () => `remove ${kind} ${seen.key} ${revision(seen)}`,
-      act: () => this.#books.remove(kind, seen),
+      act: () => this.#records.remove(kind, seen),
       tell: ({ kind: outcome }) => outcome,
     });
   }
@@ -142,7 +142,7 @@ export class RemoteStore implements Store {
     yield* await this.#process.call({
       what: () => `list ${kind}s`,
       act: () => {
-        const all = this.#books.list(kind);
+        const all = this.#records.list(kind);
         for (const stored of all) this.#told(kind, stored);
         return all;
       },
@@ -155,7 +155,7 @@ export class RemoteStore implements Store {
     const { post } = this.#process;
     let news: Change<K>[] = [];
     let wake: (() => void) | undefined;
-    const stop = this.#books.listen((written) => {
+    const stop = this.#records.listen((written) => {
       if (written.kind !== kind) return;
       news.push(changeOf<K>(written));
       wake?.();
@@ -183,7 +183,7 @@ export class RemoteStore implements Store {
   }
 
   #relist<K extends Kind>(kind: K): Change<K>[] {
-    const puts = this.#books.list(kind).map((stored): Change<K> => ({ type: "put", stored }));
+    const puts = this.#records.list(kind).map((stored): Change<K> => ({ type: "put", stored }));
     return [{ type: "relist" }, ...puts, { type: "synced" }];
   }
 

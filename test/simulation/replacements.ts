@@ -53,20 +53,20 @@ function replacements(world: World): Replacement[] {
 
 /** Nobody else has one of the addresses, and no living pod the claim. */
 function isFree(
-  { books, cluster, nodes, schedule }: World,
+  { records, cluster, nodes, schedule }: World,
   name: string,
   addresses: readonly string[],
 ): boolean {
   const key = claimKey({ namespace: NAMESPACE, name });
   const others = addresses.some((address) => {
-    const holder = books.get("reservation", address)?.record;
+    const holder = records.get("reservation", address)?.record;
     return holder !== undefined && claimKey(holder.claim) !== key;
   });
   const inUse = nodes.some(({ sandboxes }) =>
     sandboxes.some((one) => one.phase !== "down" && one.addresses.some((own) => addresses.includes(own))),
   );
   if (others || inUse) return false;
-  const claim = books.get("claim", key)?.record;
+  const claim = records.get("claim", key)?.record;
   if (claim === undefined) return true;
   if (claim.handMade === true) return false;
   const { podName = "", node = "", since = 0 } = claim.binding ?? {};

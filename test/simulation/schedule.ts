@@ -68,16 +68,16 @@ export class Schedule {
   /** How many things have happened. */
   count = 0;
   /** Kept when somebody wants to read it. */
-  readonly story: Line[] | undefined;
-  readonly #onlooker: () => void;
+  readonly trace: Line[] | undefined;
+  readonly #observer: () => void;
   #pending: Happening[] = [];
   #busy = 0;
   /** Whose happening it was, or is. */
   acting: object | undefined;
 
-  constructor(options: { readonly tells: boolean; readonly onlooker: () => void }) {
-    this.story = options.tells ? [] : undefined;
-    this.#onlooker = options.onlooker;
+  constructor(options: { readonly tells: boolean; readonly observer: () => void }) {
+    this.trace = options.tells ? [] : undefined;
+    this.#observer = options.observer;
   }
 
   offer(happening: Happening): void {
@@ -103,7 +103,7 @@ export class Schedule {
   }
 
   tell(who: string, what: () => string, outcome = ""): void {
-    this.story?.push({ at: this.time, who, what: what(), outcome });
+    this.trace?.push({ at: this.time, who, what: what(), outcome });
   }
 
   /** Lets things happen. Gives how many did. */
@@ -123,7 +123,7 @@ export class Schedule {
   async settle(): Promise<void> {
     do await turn();
     while (this.#busy > 0);
-    this.#onlooker();
+    this.#observer();
   }
 
   async #happen(happening: Happening, fate: Fate): Promise<void> {
@@ -131,10 +131,10 @@ export class Schedule {
     this.acting = happening.owner;
     this.count++;
     this.time++;
-    const place = this.story?.length ?? 0;
-    const what = this.story && happening.what();
+    const place = this.trace?.length ?? 0;
+    const what = this.trace && happening.what();
     const outcome = happening.run(fate);
-    this.story?.splice(place, 0, { at: this.time, who: happening.who, what: what ?? "", outcome });
+    this.trace?.splice(place, 0, { at: this.time, who: happening.who, what: what ?? "", outcome });
     await this.settle();
   }
 

@@ -18,17 +18,17 @@ import type { ClaimSource } from "../../ipam-plugin/agent/claims/claim-source.ts
 import type { MarkFile } from "../../ipam-plugin/agent/journal/boot-mark.ts";
 import type { RuntimeRecords } from "../../ipam-plugin/agent/journal/runtime-records.ts";
 import { AnchoredClock } from "../../system/anchored-clock.ts";
-import type { Books } from "../model/books.ts";
+import type { MemoryRecords } from "../model/memory-records.ts";
 import type { Cluster } from "./cluster.ts";
 import { RemoteCluster } from "./cluster.ts";
+import type { InvariantCheck } from "./invariant-check.ts";
 import { BEGIN, type Process } from "./process.ts";
 import { type Quota, RemoteStore } from "./remote-store.ts";
-import type { Witness } from "./witness.ts";
 
 export type Role = "webhook" | "agent";
 
 /** What a test breaks, to see whether it is found: each puts something wrong between a process and what it relies on. */
-export interface Tampering {
+export interface FaultInjection {
   readonly store?: (store: Store, of: { readonly role: Role; readonly mirror: RecordCache }) => Store;
   readonly inventory?: (inventory: ClusterState, role: Role) => ClusterState;
   readonly claimSource?: (claimSource: ClaimSource, context: Context) => ClaimSource;
@@ -40,7 +40,7 @@ export interface Tampering {
   readonly reviewed?: (context: Context, inventory: ClusterState, pod: KubeObject) => Promise<void>;
   /** Instead of one that is the API server's. */
   readonly clock?: (ofHost: Clock) => Clock;
-  /** Who keeps house. */
+  /** Who runs the garbage collector. */
   readonly collector?: (
     collector: GarbageCollector,
     context: Context,
@@ -54,19 +54,19 @@ export interface Tampering {
 
 /** What all processes share, each through a connection of its own. */
 export interface Setting {
-  readonly books: Books;
+  readonly records: MemoryRecords;
   readonly cluster: Cluster;
   readonly quota: Quota;
-  readonly witness: Witness;
-  readonly tampering: Tampering;
+  readonly invariants: InvariantCheck;
+  readonly injection: FaultInjection;
   /** Agents serve pods that ask for nothing out of blocks; else a block that is granted counts as used. */
   readonly blocks: boolean;
-  /** A claim may have lost what it was kept for: whoever keeps house hears of it. */
+  /** A claim may have lost what it was kept for: the garbage collector hears of it. */
   readonly suspect: (claim: Claim) => void;
 }
 
 /** What a process has of its own before it does anything: the view fills at once. */
-export interface Outfit {
+export interface ProcessDeps {
   readonly context: Context;
   readonly cluster: RemoteCluster;
   readonly inventory: ClusterState;
@@ -74,31 +74,31 @@ export interface Outfit {
   readonly synced: Promise<void>;
 }
 
-export function outfit(process: Process, setting: Setting, role: Role): Outfit {
-  const { books, witness, tampering } = setting;
-  const log = watchful(process, witness);
+export function processDeps(process: Process, setting: Setting, role: Role): ProcessDeps {
+  const { records, invariants, injection } = setting;
+  const log = watchful(process, invariants);
   const cache = new RecordCache(log);
   const { quota } = setting;
-  const remote = new RemoteStore(process, { books, quota, reads: witness.reads });
-  const store = tampering.store?.(remote, { role, mirror: cache }) ?? remote;
+  const remote = new RemoteStore(process, { records, quota, reads: invariants.reads });
+  const store = injection.store?.(remote, { role, mirror: cache }) ?? remote;
   const following = syncCache(remote, cache, new AbortController().signal, [...FOLLOWED, "block"]);
   const cluster = new RemoteCluster(setting.cluster, process);
-  const inventory = tampering.inventory?.(cluster, role) ?? cluster;
+  const inventory = injection.inventory?.(cluster, role) ?? cluster;
   const { random } = process;
   const anchored = new AnchoredClock(process.clock);
   anchored.told(BEGIN + process.post.schedule.time); // the first answer of the store says so, as an API server's does
-  const clock = tampering.clock?.(process.clock) ?? anchored;
+  const clock = injection.clock?.(process.clock) ?? anchored;
   const context = { store, view: cache, clock, random, log, serial: new KeyedMutex() };
   return { context, cluster, inventory, mirror: cache, synced: following.synced };
 }
 
 /** Whatever is logged with an error that nobody expected is a defect, however well it was survived. */
-function watchful(process: Process, witness: Witness): Logger {
+function watchful(process: Process, invariants: InvariantCheck): Logger {
   const judge = (message: string, fields: Readonly<Record<string, unknown>> = {}) => {
     const { error } = fields;
     if (!(error instanceof Error) || !process.alive) return;
     if (error instanceof BerthError && error.code !== "INTERNAL") return;
-    witness.object(`${process.post.name} logged "${message}": ${error.stack ?? error.message}`);
+    invariants.object(`${process.post.name} logged "${message}": ${error.stack ?? error.message}`);
   };
   return { debug: () => {}, info: () => {}, warn: judge, error: judge };
 }

@@ -5,15 +5,15 @@ import { availableParallelism } from "node:os";
 import { after, describe, it } from "node:test";
 import fc from "fast-check";
 import { runsOf } from "../support/runs.ts";
-import { live } from "./crew.ts";
 import { Disks } from "./journal-disk.ts";
 import { storeOf, takingAnyway } from "./mutations.ts";
+import { live } from "./parallel-runs.ts";
 import { describe as described, trial } from "./property.ts";
 import { UNTIL_QUIET } from "./schedule.ts";
 import { simulate } from "./simulation.ts";
 import { MOST_STEPS, type StepKind, stepsOf, USUAL, WEIGHTS } from "./steps.ts";
-import { tellStory } from "./story.ts";
 import { Tally } from "./tally.ts";
+import { traceOf } from "./trace.ts";
 
 /** As many as one likes: make soak LIVES=100000. */
 const RUNS = Number(process.env["BERTH_LIVES"] || runsOf(2_000));
@@ -66,8 +66,8 @@ describe("random lives of a small cluster", () => {
 
   it("are the same lives, happening for happening, when they are lived again", async () => {
     for (const steps of fc.sample(stepsOf(), { numRuns: 10, seed: SEED })) {
-      const once = tellStory((await simulate(steps, { disks, tells: true })).story);
-      const again = tellStory((await simulate(steps, { disks, tells: true })).story);
+      const once = traceOf((await simulate(steps, { disks, tells: true })).trace);
+      const again = traceOf((await simulate(steps, { disks, tells: true })).trace);
       assert.ok(once.length > 0);
       assert.deepEqual(again, once);
     }
@@ -121,7 +121,7 @@ describe("random lives of a small cluster", () => {
   });
 
   it("that break an invariant are made small, told, and lived again from seed and path", async () => {
-    const broken = { disks, tampering: storeOf("webhook", takingAnyway) };
+    const broken = { disks, injection: storeOf("webhook", takingAnyway) };
     const failure = await trial({ ...broken, tally: new Tally(), runs: 20, seed: 1 });
     assert.ok(failure !== undefined && failure.steps.length <= 3, `${failure?.steps.length} steps`);
     const { seed, path, violation, steps } = failure;

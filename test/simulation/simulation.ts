@@ -2,30 +2,30 @@
 import { SeededRandom } from "../support/random.ts";
 import { ACTS } from "./acts.ts";
 import { CALM, finish } from "./finale.ts";
+import { Violation } from "./invariant-check.ts";
 import type { Line } from "./schedule.ts";
 import type { Step } from "./steps.ts";
-import { Violation } from "./witness.ts";
 import { World, type WorldOptions } from "./world.ts";
 
 export interface Ran {
   /** The invariant that was broken, in words. */
   readonly violation?: string;
   /** Every line, when it was to be kept. */
-  readonly story: readonly Line[];
+  readonly trace: readonly Line[];
 }
 
 /** One run: the same steps give the same run, happening for happening. */
 export async function simulate(steps: readonly Step[], options: WorldOptions): Promise<Ran> {
   const world = new World(options);
-  const story = world.schedule.story ?? [];
+  const trace = world.schedule.trace ?? [];
   world.tally.runs++;
   try {
     await world.flow(CALM);
     for (const step of steps) await take(world, step);
     await finish(world, steps.length % 2 === 0);
-    return { story };
+    return { trace };
   } catch (error) {
-    return { violation: wordsOf(error), story };
+    return { violation: wordsOf(error), trace };
   } finally {
     await world.close();
   }

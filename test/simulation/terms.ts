@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// Terms by the one true time: what was promised is kept for its time, what cools is free when that is over.
+// Terms by the one true time: what is held is kept for its time, what cools is free when that is over.
 import { HOLD_TIMEOUT_MS } from "../../allocator/lifecycle/bind.ts";
 import { type Claim, isBound } from "../../allocator/model/claim.ts";
 import type { Reservation } from "../../allocator/model/reservation.ts";
 import type { Pool } from "../../allocator/pool/pool.ts";
 import type { Stored } from "../../allocator/store/store.ts";
-import type { Written } from "../model/books.ts";
+import type { Written } from "../model/memory-records.ts";
 import { isOfWorkload, isUsed } from "./wants.ts";
 
 /** The words for a claim that is released while it waits for a pod that was admitted; `now` as the records' times. */
@@ -13,12 +13,12 @@ export function releasedTooSoon(
   { key, record, createdAt }: Stored<"claim">,
   now: number,
 ): string | undefined {
-  const since = promisedSince(record, createdAt);
+  const since = heldSince(record, createdAt);
   if (since === undefined || now - since >= HOLD_TIMEOUT_MS) return undefined;
-  return `claim ${key} was released ${(now - since) / 1_000} s after it was promised`;
+  return `claim ${key} was released ${(now - since) / 1_000} s after it was held`;
 }
 
-function promisedSince(claim: Claim, createdAt: number): number | undefined {
+function heldSince(claim: Claim, createdAt: number): number | undefined {
   const { binding, admittedAt = 0 } = claim;
   if (binding?.node === "") return binding.since;
   if (binding === undefined && !isOfWorkload(claim) && !isUsed(claim)) return Math.max(createdAt, admittedAt);

@@ -27,7 +27,7 @@ import { WEB } from "./cast.ts";
 import { objectOf } from "./cluster.ts";
 import type { Permit } from "./letting-go.ts";
 import type { Process } from "./process.ts";
-import { outfit, type Setting } from "./setting.ts";
+import { processDeps, type Setting } from "./setting.ts";
 
 /** One replica of the webhook, with its garbage collector if it has one. */
 export class Webhook {
@@ -38,10 +38,10 @@ export class Webhook {
   readonly #inventory: ClusterState;
   readonly #handlers: ReturnType<typeof createHandlers>;
   readonly #log: Parameters<typeof withDeadline>[1]["log"];
-  #house: GcLoop | undefined;
+  #gcLoop: GcLoop | undefined;
 
-  constructor(process: Process, setting: Setting, keepsHouse: boolean) {
-    const { context, cluster, inventory, mirror, synced } = outfit(process, setting, "webhook");
+  constructor(process: Process, setting: Setting, collectsGarbage: boolean) {
+    const { context, cluster, inventory, mirror, synced } = processDeps(process, setting, "webhook");
     this.process = process;
     this.mirror = mirror;
     this.#setting = setting;
@@ -50,20 +50,20 @@ export class Webhook {
     this.#log = context.log;
     const { suspect } = setting;
     this.#handlers = createHandlers({ context, inventory, embedded: cluster, suspect });
-    if (!keepsHouse) return;
+    if (!collectsGarbage) return;
     void synced.then(() => {
       const collector = new GarbageCollector(context, inventory);
-      const tampered = setting.tampering.collector?.(collector, context, inventory) ?? collector;
-      this.#house = startGcLoop(context, tampered, noopMetrics);
+      const tampered = setting.injection.collector?.(collector, context, inventory) ?? collector;
+      this.#gcLoop = startGcLoop(context, tampered, noopMetrics);
     });
   }
 
-  get keepsHouse(): boolean {
-    return this.#house !== undefined;
+  get collectsGarbage(): boolean {
+    return this.#gcLoop !== undefined;
   }
 
   suspect(claim: Claim): void {
-    this.#house?.suspect(claim);
+    this.#gcLoop?.suspect(claim);
   }
 
   /** The answer, or undefined when there is none: the process died, or was not ready. */
@@ -104,9 +104,9 @@ export class Webhook {
   }
 
   async #evidenceOf(block: Stored<"block">): Promise<BlockEvidence | undefined> {
-    const { blocks, tampering } = this.#setting;
+    const { blocks, injection } = this.#setting;
     if (!blocks) return { kind: "returned", uid: block.uid };
-    if (tampering.blockEvidence !== undefined) return tampering.blockEvidence(block);
+    if (injection.blockEvidence !== undefined) return injection.blockEvidence(block);
     const { node } = block.record;
     const returned = returnedBy(block);
     if (returned !== undefined || block.record.releasedAt !== undefined) return returned;
@@ -123,12 +123,12 @@ export class Webhook {
 
   async #handle(route: Route, request: AdmissionRequest, signal: AbortSignal): Promise<AdmissionResponse> {
     const permit = permitFor(this.process, route, request);
-    const revoke = permit && this.#setting.witness.permit(permit);
+    const revoke = permit && this.#setting.invariants.permit(permit);
     try {
       const response = await this.#handlers[route](request, signal);
       if (route === "/mutate/pods" && response.patch !== undefined) {
         const pod = objectOf(applied(request.object as Json, response));
-        await this.#setting.tampering.reviewed?.(this.#context, this.#inventory, pod);
+        await this.#setting.injection.reviewed?.(this.#context, this.#inventory, pod);
       }
       return response;
     } finally {

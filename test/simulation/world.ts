@@ -1,24 +1,24 @@
 // SPDX-License-Identifier: Apache-2.0
 import type { Database } from "../../allocator/store/sqlite/database.ts";
-import { Books } from "../model/books.ts";
+import { MemoryRecords } from "../model/memory-records.ts";
 import { HOUSEKEEPERS, NODES, POOL_RECORDS, WEBHOOKS } from "./cast.ts";
 import { Clients } from "./clients.ts";
 import { Cluster } from "./cluster.ts";
+import { InvariantCheck } from "./invariant-check.ts";
 import type { Disks } from "./journal-disk.ts";
 import { Node } from "./node.ts";
 import { podOf } from "./pod.ts";
 import { BEGIN, Post } from "./process.ts";
 import type { Quota } from "./remote-store.ts";
 import { type Flow, Schedule } from "./schedule.ts";
-import type { Setting, Tampering } from "./setting.ts";
+import type { FaultInjection, Setting } from "./setting.ts";
 import { Tally } from "./tally.ts";
 import { Webhook } from "./webhook.ts";
-import { Witness } from "./witness.ts";
 
 export interface WorldOptions {
   readonly disks: Disks;
   readonly tally?: Tally;
-  readonly tampering?: Tampering;
+  readonly injection?: FaultInjection;
   /** Agents serve pods that ask for nothing out of blocks. */
   readonly blocks?: boolean;
   /** Keep the story. */
@@ -28,10 +28,10 @@ export interface WorldOptions {
 /** Everything of one run: three webhooks, two nodes, one store, and who sees to it that all is well. */
 export class World {
   readonly schedule: Schedule;
-  readonly books = new Books();
+  readonly records = new MemoryRecords();
   readonly cluster: Cluster;
   readonly quota: Quota = { most: undefined };
-  readonly witness: Witness;
+  readonly invariants: InvariantCheck;
   readonly tally: Tally;
   readonly clients: Clients;
   readonly posts: readonly Post[];
@@ -41,29 +41,37 @@ export class World {
   readonly #disks: Disks;
   readonly #databases: Database[] = [];
 
-  constructor({ disks, tally = new Tally(), tampering = {}, blocks = false, tells = false }: WorldOptions) {
+  constructor({ disks, tally = new Tally(), injection = {}, blocks = false, tells = false }: WorldOptions) {
     this.tally = tally;
     this.#disks = disks;
-    this.schedule = new Schedule({ tells, onlooker: () => this.witness.judge() });
+    this.schedule = new Schedule({ tells, observer: () => this.invariants.judge() });
     this.cluster = new Cluster({
-      beforeChange: () => this.witness.beforeChange(),
+      beforeChange: () => this.invariants.beforeChange(),
       podKept: (object) => this.#kept(podOf(object)),
     });
-    const { books, cluster, schedule } = this;
-    for (const pool of POOL_RECORDS) books.create("pool", pool, BEGIN);
-    this.witness = new Witness({ books, cluster, schedule, pools: POOL_RECORDS });
+    const { records, cluster, schedule } = this;
+    for (const pool of POOL_RECORDS) records.create("pool", pool, BEGIN);
+    this.invariants = new InvariantCheck({ records, cluster, schedule, pools: POOL_RECORDS });
     this.servesBlocks = blocks;
     const suspect = (claim: Parameters<Setting["suspect"]>[0]) => this.#leader()?.suspect(claim);
-    const setting = { books, cluster, quota: this.quota, witness: this.witness, tampering, blocks, suspect };
+    const setting = {
+      records,
+      cluster,
+      quota: this.quota,
+      invariants: this.invariants,
+      injection,
+      blocks,
+      suspect,
+    };
     const webhooks = WEBHOOKS.map((name) => this.#postOf(name, setting));
     this.nodes = NODES.map((name) => this.#nodeOf(name, setting));
-    this.witness.watchOver(this.nodes);
+    this.invariants.watchOver(this.nodes);
     this.posts = [...webhooks, ...this.nodes.map(({ post }) => post)];
     this.clients = new Clients({
       schedule,
       cluster,
       tally,
-      witness: this.witness,
+      invariants: this.invariants,
       webhook: (n) => this.webhook(n),
     });
   }
@@ -119,6 +127,8 @@ export class World {
   }
 
   #leader(): Webhook | undefined {
-    return [...this.#webhooks.values()].find(({ keepsHouse, process }) => keepsHouse && process.alive);
+    return [...this.#webhooks.values()].find(
+      ({ collectsGarbage, process }) => collectsGarbage && process.alive,
+    );
   }
 }

@@ -6,7 +6,7 @@ import { BerthError } from "../../allocator/base/errors.ts";
 import { bind } from "../../allocator/lifecycle/bind.ts";
 import { readObject } from "../../allocator/manifest/kubernetes-object.ts";
 import type { Stored } from "../../allocator/store/store.ts";
-import { assertClean } from "../../test/support/books.ts";
+import { assertClean } from "../../test/support/assert-audit.ts";
 import { DB_POOL, granted } from "../../test/support/fixtures.ts";
 import { deniedAs, type Json, ownedBy, pod, review, workload } from "../../test/support/objects.ts";
 import { admitPod, createPod, send } from "../../test/support/reviewing.ts";

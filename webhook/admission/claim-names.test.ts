@@ -2,7 +2,7 @@
 // Claims of different kinds that have one name: whoever comes second is refused in words, and nobody has another's address.
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
-import { assertClean } from "../../test/support/books.ts";
+import { assertClean } from "../../test/support/assert-audit.ts";
 import { DB_POOL } from "../../test/support/fixtures.ts";
 import {
   annotationsOf,

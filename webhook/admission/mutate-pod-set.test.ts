@@ -2,7 +2,7 @@
 // Pods whose addresses come from elsewhere than themselves: a set, a claim made by hand, their namespace.
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
-import { assertClean } from "../../test/support/books.ts";
+import { assertClean } from "../../test/support/assert-audit.ts";
 import { claimRecord, DB_POOL, poolRecord, reservationRecord, viewOf } from "../../test/support/fixtures.ts";
 import {
   annotationsOf,

@@ -2,7 +2,7 @@
 // Pods, and claims made by hand, that are called like the claim of a set's slot.
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
-import { assertClean } from "../../test/support/books.ts";
+import { assertClean } from "../../test/support/assert-audit.ts";
 import { DB_POOL } from "../../test/support/fixtures.ts";
 import {
   claimObject,

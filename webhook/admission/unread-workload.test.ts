@@ -2,7 +2,7 @@
 // Owners whose pods' identity Berth does not know: what they ask to keep and will not is said when they are applied.
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
-import { assertClean } from "../../test/support/books.ts";
+import { assertClean } from "../../test/support/assert-audit.ts";
 import { attachmentOf, bindingTo, DB_POOL } from "../../test/support/fixtures.ts";
 import {
   annotationsOf,

@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import type { Store } from "../../allocator/store/store.ts";
-import { assertClean } from "../../test/support/books.ts";
+import { assertClean } from "../../test/support/assert-audit.ts";
 import { addrs, attachmentOf, bindingTo, DB_POOL, poolRecord } from "../../test/support/fixtures.ts";
 import { claimObject, deniedAs, type Json, pod, review } from "../../test/support/objects.ts";
 import { overlay } from "../../test/support/overlay.ts";

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
-import { assertClean } from "../../test/support/books.ts";
+import { assertClean } from "../../test/support/assert-audit.ts";
 import { deniedAs, type Json, pod, poolObject, review } from "../../test/support/objects.ts";
 import { admitPod, send } from "../../test/support/reviewing.ts";
 import { openWorld, type World } from "../../test/support/world.ts";

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
-import { assertClean } from "../../test/support/books.ts";
+import { assertClean } from "../../test/support/assert-audit.ts";
 import { attachmentOf, bindingTo, DB_POOL, poolRecord, refTo } from "../../test/support/fixtures.ts";
 import { deniedAs, type Json, pod, review, workload } from "../../test/support/objects.ts";
 import { admitPod, send } from "../../test/support/reviewing.ts";

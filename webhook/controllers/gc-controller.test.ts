@@ -39,7 +39,7 @@ class Terms {
   }
 }
 
-async function openHouse(world: World, synced: Promise<void> = Promise.resolve()) {
+async function openCollector(world: World, synced: Promise<void> = Promise.resolve()) {
   const terms = new Terms();
   const notes: string[] = [];
   const events = {
@@ -48,7 +48,7 @@ async function openHouse(world: World, synced: Promise<void> = Promise.resolve()
   };
   const inventory = { cached: world.objects, live: world.objects };
   const deps = { context: world.context, inventory, leadership: terms, metrics: noopMetrics, events, synced };
-  return { terms, notes, house: startGcController(deps) };
+  return { terms, notes, collector: startGcController(deps) };
 }
 
 /** A claim of ordinal 0 that nobody needs. */
@@ -64,21 +64,21 @@ const HELD = { "shop/mysql-0": "10.20.0.70" };
 describe("startHousekeeper", () => {
   it("looks at everything when it comes to lead, and at nothing before", async () => {
     await using world = await openWorld({ pools: [DB_POOL], clock: new ManualClock() });
-    const { terms, house } = await openHouse(world);
+    const { terms, collector } = await openCollector(world);
     await forsaken(world);
-    house.suspect(claimRecord());
+    collector.suspect(claimRecord());
     await turns(50);
     assert.deepEqual(await world.holdings(), HELD);
     terms.begin();
     await turns(50);
     assert.deepEqual(await world.holdings(), {});
-    await house.close();
+    await collector.close();
   });
 
   it("waits until everything is loaded", async () => {
     await using world = await openWorld({ pools: [DB_POOL], clock: new ManualClock() });
     const synced = Promise.withResolvers<void>();
-    const { terms, house } = await openHouse(world, synced.promise);
+    const { terms, collector } = await openCollector(world, synced.promise);
     await forsaken(world);
     terms.begin();
     await turns(50);
@@ -86,42 +86,42 @@ describe("startHousekeeper", () => {
     synced.resolve();
     await turns(50);
     assert.deepEqual(await world.holdings(), {});
-    await house.close();
+    await collector.close();
   });
 
   it("stops with its term, and goes on in the next one", async () => {
     const clock = new ManualClock();
     await using world = await openWorld({ pools: [DB_POOL], clock });
-    const { terms, house } = await openHouse(world);
+    const { terms, collector } = await openCollector(world);
     terms.begin();
     await turns();
     terms.end();
     await turns();
     assert.equal(clock.sleeping, 0);
     await forsaken(world);
-    house.suspect(claimRecord());
+    collector.suspect(claimRecord());
     clock.advance(60_000);
     await turns(50);
     assert.deepEqual(await world.holdings(), HELD);
     terms.begin();
     await turns(50);
     assert.deepEqual(await world.holdings(), {});
-    await house.close();
+    await collector.close();
   });
 
   it("judges a suspect at once while it leads", async () => {
     const clock = new ManualClock();
     await using world = await openWorld({ pools: [DB_POOL], clock });
-    const { terms, house } = await openHouse(world);
+    const { terms, collector } = await openCollector(world);
     terms.begin();
     await turns(50);
     await forsaken(world);
     await turns(50);
     assert.deepEqual(await world.holdings(), HELD);
-    house.suspect(claimRecord());
+    collector.suspect(claimRecord());
     await turns(50);
     assert.deepEqual([await world.holdings(), clock.monotonic()], [{}, 0]);
-    await house.close();
+    await collector.close();
   });
 
   it("tells at the claim which limit lets it go although it asks to be retained", async () => {
@@ -134,22 +134,22 @@ describe("startHousekeeper", () => {
     await world.objects.forget("StatefulSet", "shop", "mysql");
     clock.advance(200_000);
     await world.settle();
-    const { terms, notes, house } = await openHouse(world);
+    const { terms, notes, collector } = await openCollector(world);
     terms.begin();
     await turns(50);
     assert.deepEqual(notes, [
       "NotRetained IPClaim mysql-0: the claim is released although it asks to be retained: no pod ever had its addresses",
     ]);
-    await house.close();
+    await collector.close();
   });
 
   it("ends for good when it is closed, also while it waits", async () => {
     const clock = new ManualClock();
     await using world = await openWorld({ pools: [DB_POOL], clock });
-    const { terms, house } = await openHouse(world, new Promise(() => {}));
+    const { terms, collector } = await openCollector(world, new Promise(() => {}));
     terms.begin();
-    await house.close();
-    await house.close();
+    await collector.close();
+    await collector.close();
     assert.deepEqual([terms.listeners, clock.sleeping], [0, 0]);
   });
 });

@@ -32,7 +32,7 @@ export interface GcController extends Controller {
 /** Runs the garbage collector for as long as this replica leads. */
 export function startGcController(deps: GcControllerDeps): GcController {
   const stop = new AbortController();
-  let house: GcLoop | undefined;
+  let loop: GcLoop | undefined;
   let terms: Promise<void> = Promise.resolve();
   const { clock } = deps.context;
   let collector: GarbageCollector | undefined;
@@ -46,10 +46,10 @@ export function startGcController(deps: GcControllerDeps): GcController {
     await Promise.race([deps.synced, untilAborted(over)]);
     if (over.aborted) return;
     collector = collectorOf(deps, () => !over.aborted && term.holds());
-    house = startGcLoop(deps.context, collector, deps.metrics);
+    loop = startGcLoop(deps.context, collector, deps.metrics);
     await untilAborted(over);
-    const ended = house;
-    house = undefined;
+    const ended = loop;
+    loop = undefined;
     collector = undefined;
     await ended.close();
   };
@@ -57,7 +57,7 @@ export function startGcController(deps: GcControllerDeps): GcController {
     terms = terms.then(() => serve(term));
   });
   return {
-    suspect: (claim) => house?.suspect(claim),
+    suspect: (claim) => loop?.suspect(claim),
     async close() {
       forget();
       stop.abort();

@@ -59,15 +59,15 @@ describe("agent's socket", () => {
   it("bounds the memory of requests that never end", async () => {
     await bench.serve(async () => fine);
     const bytes = encodeCall({ ...callOf("a"), stdin: Buffer.alloc(STDIN_LIMIT) }).subarray(0, 200_000);
-    const hoarders = Array.from({ length: 12 }, () => bench.client(bytes));
-    await until(() => hoarders.filter((one) => one.bytes.length > 0).length >= 3);
+    const clients = Array.from({ length: 12 }, () => bench.client(bytes));
+    await until(() => clients.filter((one) => one.bytes.length > 0).length >= 3);
     assert.equal(
-      decodeReply(hoarders.find((one) => one.bytes.length > 0)?.bytes ?? Buffer.alloc(0)).kind,
+      decodeReply(clients.find((one) => one.bytes.length > 0)?.bytes ?? Buffer.alloc(0)).kind,
       "complete",
     );
-    for (const one of hoarders) one.socket.destroy();
+    for (const one of clients) one.socket.destroy();
     const whole = encodeCall({ ...callOf("a"), stdin: Buffer.alloc(STDIN_LIMIT) });
-    await until(() => hoarders.every((one) => one.ended));
+    await until(() => clients.every((one) => one.ended));
     assert.deepEqual(await bench.client(whole).reply(), fine);
   });
 

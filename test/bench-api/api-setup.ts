@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-import type { Shop } from "../bench/bench.ts";
+import type { BenchSetup } from "../bench/bench.ts";
 import { FigureFolder } from "../bench/figure-folder.ts";
 
 /** Where figures of a real API server are made. */
-export class ApiShop extends FigureFolder implements Shop {
+export class ApiSetup extends FigureFolder implements BenchSetup {
   readonly lacks: readonly string[] = [];
 
   /** In the folder for temporary files, where the control planes have theirs. */
-  static async open(quick: boolean): Promise<ApiShop> {
-    return new ApiShop(await FigureFolder.make("berth-bench-api-"), quick);
+  static async open(quick: boolean): Promise<ApiSetup> {
+    return new ApiSetup(await FigureFolder.make("berth-bench-api-"), quick);
   }
 }

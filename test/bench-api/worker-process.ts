@@ -3,12 +3,12 @@ import { type ChildProcess, fork } from "node:child_process";
 import { fileURLToPath } from "node:url";
 import type { Order, Reply } from "./orders.ts";
 
-const PROGRAM = fileURLToPath(new URL("./crew-process.ts", import.meta.url));
+const PROGRAM = fileURLToPath(new URL("./worker-main.ts", import.meta.url));
 
 type Done = Reply & { readonly done: true };
 
 /** A process of workers, as seen by whoever leads it. */
-export class Crew {
+export class WorkerProcess {
   readonly #child: ChildProcess;
   readonly #ended: Promise<void>;
   /** Processor time that it had used when it answered last, milliseconds. */
@@ -20,8 +20,8 @@ export class Crew {
   }
 
   /** Resolves when it takes orders. Whoever starts it ends it. */
-  static async start(order: Omit<Order & { verb: "open" }, "verb">): Promise<Crew> {
-    const crew = new Crew(fork(PROGRAM, { env: { PATH: "/usr/bin:/bin" } }));
+  static async start(order: Omit<Order & { verb: "open" }, "verb">): Promise<WorkerProcess> {
+    const crew = new WorkerProcess(fork(PROGRAM, { env: { PATH: "/usr/bin:/bin" } }));
     try {
       await crew.tell({ verb: "open", ...order });
       return crew;

@@ -9,13 +9,13 @@ export interface Sandbox {
   readonly addresses: readonly string[];
 }
 
-/** What a run of chaos knows by itself, without asking Berth: who has which address, and what was promised to whom. */
-export class ChaosBook {
+/** What a run of chaos knows by itself, without asking Berth: who has which address, and which identity keeps which. */
+export class ExpectedUse {
   readonly #users = new Map<string, Sandbox>(); // address -> the live sandbox that has it
-  readonly #promised = new Map<string, string>(); // sticky identity -> its addresses
+  readonly #keeps = new Map<string, string>(); // sticky identity -> its addresses
   readonly #story: string[] = [];
   readonly #began = performance.now();
-  /** Every promise that was broken, in words. */
+  /** Everything that was wrong, in words. */
   readonly wrongs: string[] = [];
 
   get live(): number {
@@ -46,17 +46,17 @@ export class ChaosBook {
   }
 
   /** A sticky identity was given addresses: from now on these, until it is forgotten. */
-  promised(identity: string, addresses: readonly string[]): void {
-    const before = this.#promised.get(identity);
+  keeps(identity: string, addresses: readonly string[]): void {
+    const before = this.#keeps.get(identity);
     if (before !== undefined && before !== addresses.join())
       this.wrong(`${identity} had ${before} and has ${addresses.join()} now`);
-    this.#promised.set(identity, addresses.join());
+    this.#keeps.set(identity, addresses.join());
   }
 
   /** Its retention may have let the identity go. */
   forget(identity: string): void {
     this.tell(`forget ${identity}`);
-    this.#promised.delete(identity);
+    this.#keeps.delete(identity);
   }
 
   wrong(words: string): void {

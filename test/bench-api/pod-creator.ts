@@ -5,7 +5,7 @@ import { bigPod } from "../bench/big-pod.ts";
 import { pod } from "../support/objects.ts";
 
 /** A pod as the API server answered with it. */
-export interface PressedPod {
+export interface CreatedPod {
   readonly name: string;
   readonly uid: string;
   /** What `berth.dev/addresses` says; empty where Berth had no part in it. */
@@ -23,7 +23,7 @@ const PATIENCE_MS = 60_000;
 const REMOVING = 16;
 
 /** Makes pods of a namespace through the API server, as large as pods are, and deletes them. */
-export class PodPress {
+export class PodCreator {
   readonly #connection: Connection;
   readonly #namespace: string;
 
@@ -37,7 +37,7 @@ export class PodPress {
     name: string,
     annotations: Readonly<Record<string, string>>,
     node?: string,
-  ): Promise<PressedPod> {
+  ): Promise<CreatedPod> {
     const { metadata, spec } = bigPod(pod(name, { annotations })) as { metadata: object; spec: object };
     const answer = await this.#connection.call({
       method: "POST",

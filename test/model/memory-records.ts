@@ -29,13 +29,13 @@ export function slotOf(kind: Kind, key: string): string {
  * Records in memory under the rules of the Store port, each verb at once. A revision is the how-manieth write of its
  * key it was: interleavings that write the same keys in the same order end with the same revisions.
  */
-export class Books {
+export class MemoryRecords {
   readonly #rows: Map<string, Stored<Kind>>; // kind/key -> record
   readonly #writes: Map<string, number>; // kind/key -> writes so far, of all incarnations
   readonly #lists = new Map<Kind, readonly Stored<Kind>[]>(); // kind -> as it was listed, until the next write
   readonly #listeners = new Set<(written: Written) => void>();
 
-  constructor(like?: Books) {
+  constructor(like?: MemoryRecords) {
     this.#rows = new Map(like === undefined ? [] : like.#rows);
     this.#writes = new Map(like === undefined ? [] : like.#writes);
   }
@@ -134,7 +134,7 @@ export class Books {
   }
 }
 
-/** All the way down: records are shared between the books and everybody who has read them. */
+/** All the way down: records are shared between the store and everybody who has read them. */
 function freeze<T>(value: T): T {
   if (typeof value === "object" && value !== null && !Object.isFrozen(value)) {
     Object.freeze(value);

@@ -1,29 +1,29 @@
 // SPDX-License-Identifier: Apache-2.0
 import { access } from "node:fs/promises";
-import type { Shop } from "./bench.ts";
+import type { BenchSetup } from "./bench.ts";
 import { buildDriver } from "./driver.ts";
 import { FigureFolder } from "./figure-folder.ts";
 
 const HOST_LOCAL = ["/usr/lib/cni/host-local", "/opt/cni/bin/host-local"];
 
 /** Where figures of the embedded stack are made. */
-export class Workshop extends FigureFolder implements Shop {
+export class StackSetup extends FigureFolder implements BenchSetup {
   /** Of test/bench/driver.c. */
   readonly driver: string;
   /** The plugin to compare with; undefined where it is not installed. */
   readonly hostLocal: string | undefined;
 
-  private constructor(made: Pick<Workshop, "folder" | "quick" | "driver" | "hostLocal">) {
+  private constructor(made: Pick<StackSetup, "folder" | "quick" | "driver" | "hostLocal">) {
     super(made.folder, made.quick);
     this.driver = made.driver;
     this.hostLocal = made.hostLocal;
   }
 
-  static async open(quick: boolean): Promise<Workshop> {
+  static async open(quick: boolean): Promise<StackSetup> {
     const driver = await buildDriver();
     const hostLocal = await firstThatIs(HOST_LOCAL);
     const folder = await FigureFolder.make("berth-bench-");
-    return new Workshop({ folder, quick, driver, hostLocal });
+    return new StackSetup({ folder, quick, driver, hostLocal });
   }
 
   get lacks(): readonly string[] {

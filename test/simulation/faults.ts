@@ -38,8 +38,8 @@ const crash: Act = (world, { a }) => {
 /** Begins or ends; there are rarely several at once, or nothing would happen at all. */
 function toggle(flag: "frozen" | "cut" | "deaf"): Act {
   return (world, { a, b }) => {
-    const suffering = world.posts.filter((post) => post[flag]);
-    const post = (b % 3 === 0 ? undefined : suffering[a % Math.max(1, suffering.length)]) ?? postOf(world, a);
+    const affected = world.posts.filter((post) => post[flag]);
+    const post = (b % 3 === 0 ? undefined : affected[a % Math.max(1, affected.length)]) ?? postOf(world, a);
     if (post.process === undefined) return "idle";
     post[flag] = !post[flag];
     world.schedule.tell(post.name, () => `is ${post[flag] ? "" : "no longer "}${flag}`);
@@ -109,7 +109,7 @@ export function comeBack(world: World, node: Node): Outcome {
   return "done";
 }
 
-export const befalls = {
+export const faults = {
   wait,
   crash,
   freeze: toggle("frozen"),

@@ -45,7 +45,7 @@ export interface FixedPod {
 }
 
 /** What a stack keeps in its data folder, written by the code that writes it there; no stack may run on it. */
-export class Books {
+export class StackData {
   readonly #store: Store;
   readonly #objects: AdmittedObjects;
   readonly #journal: Journal;
@@ -68,7 +68,7 @@ export class Books {
   }
 
   /** Opens the folder's books, or begins them with the pool, for `work`. */
-  static async write(dataDir: string, work: (books: Books) => Promise<void>): Promise<void> {
+  static async write(dataDir: string, work: (data: StackData) => Promise<void>): Promise<void> {
     mkdirSync(dataDir, { recursive: true, mode: 0o700 });
     const clock = createClock();
     const database = openDatabase(databaseOf(dataDir));
@@ -77,7 +77,7 @@ export class Books {
       await store.close();
       database.close();
     };
-    const auditInput = new Books({
+    const auditInput = new StackData({
       store,
       objects: openAdmittedObjects(database),
       journal: new Journal(database),

@@ -7,7 +7,7 @@ import type { Address } from "../../allocator/ip/address.ts";
 import { isReturned } from "../../allocator/model/block.ts";
 import { type Claim, claimKey } from "../../allocator/model/claim.ts";
 import { type Pool, type PoolRecord, parsePool } from "../../allocator/pool/pool.ts";
-import type { Books, Written } from "../model/books.ts";
+import type { MemoryRecords, Written } from "../model/memory-records.ts";
 import { ClaimReads } from "./claim-reads.ts";
 import type { Cluster } from "./cluster.ts";
 import type { Sandbox } from "./cni-call.ts";
@@ -23,17 +23,17 @@ export class Violation extends Error {
   override readonly name = "Violation";
 }
 
-export interface WitnessOptions {
-  readonly books: Books;
+export interface InvariantCheckOptions {
+  readonly records: MemoryRecords;
   readonly cluster: Cluster;
   readonly schedule: Schedule;
   readonly pools: readonly PoolRecord[];
 }
 
 /** Sees everything that happens, knows what is true, and compares it with the invariants of the design. */
-export class Witness {
+export class InvariantCheck {
   readonly reads: ClaimReads;
-  readonly #options: WitnessOptions;
+  readonly #options: InvariantCheckOptions;
   readonly #pools: readonly Pool[];
   readonly #doubt: Doubt;
   readonly #lettingGo: LettingGo;
@@ -42,14 +42,14 @@ export class Witness {
   /** Something changed since the last judgement. */
   #stirred = true;
 
-  constructor(options: WitnessOptions) {
-    const { books, cluster, schedule } = options;
+  constructor(options: InvariantCheckOptions) {
+    const { records, cluster, schedule } = options;
     this.#options = options;
     this.#pools = options.pools.map(parsedPool);
-    this.#doubt = new Doubt(books);
+    this.#doubt = new Doubt(records);
     this.reads = new ClaimReads(schedule);
-    this.#lettingGo = new LettingGo({ books, cluster, schedule, reads: this.reads, doubt: this.#doubt });
-    books.listen((written) => this.#onWrite(written));
+    this.#lettingGo = new LettingGo({ records, cluster, schedule, reads: this.reads, doubt: this.#doubt });
+    records.listen((written) => this.#onWrite(written));
   }
 
   get pools(): readonly Pool[] {
@@ -150,10 +150,10 @@ export class Witness {
   #judgeBound(node: Node, sandbox: Sandbox): string | undefined {
     for (const address of sandbox.addresses) {
       const who = `sandbox ${sandbox.id} of pod ${sandbox.pod.name}/${sandbox.pod.uid} on ${node.name} uses ${address}`;
-      const reservation = this.#options.books.get("reservation", address)?.record;
+      const reservation = this.#options.records.get("reservation", address)?.record;
       if (reservation === undefined) return `invariant 3: ${who}, which is not reserved any more`;
       if (reservation.releasedAt !== undefined) return `invariant 3: ${who}, which was given back`;
-      const stored = this.#options.books.get("claim", claimKey(reservation.claim));
+      const stored = this.#options.records.get("claim", claimKey(reservation.claim));
       if (stored === undefined)
         return `invariant 3: ${who}, whose claim ${claimKey(reservation.claim)} is gone`;
       const { record } = stored;
@@ -173,7 +173,7 @@ export class Witness {
 
   /** Invariant 3 for blocks: what a sandbox has of one is of a block that its node owns, and that nobody has taken from it. */
   #judgeOwned({ name }: Node, { id, addresses }: Sandbox): string | undefined {
-    const blocks = this.#options.books.list("block").map(({ record }) => record);
+    const blocks = this.#options.records.list("block").map(({ record }) => record);
     for (const address of addresses) {
       const block = blocks.find((one) => isOwnedIn(one, address));
       if (block?.node !== name || block.granted !== true)
@@ -186,7 +186,7 @@ export class Witness {
 
   /** A node may give what its block has to a pod which asked for nothing, at any moment. */
   #judgeBlocks({ id, addresses }: Sandbox): string | undefined {
-    const blocks = this.#options.books.list("block").filter(({ record }) => record.granted === true);
+    const blocks = this.#options.records.list("block").filter(({ record }) => record.granted === true);
     for (const address of addresses) {
       const block = blocks.find(({ record }) => isOwnedIn(record, address));
       if (block !== undefined)
@@ -197,15 +197,15 @@ export class Witness {
 
   /** What `berthctl check` would call a defect. A claim that is a try is nobody's yet. */
   #judgeRecords(): string | undefined {
-    const { books } = this.#options;
-    const claims = books
+    const { records } = this.#options;
+    const claims = records
       .list("claim")
       .filter((stored) => stored.record.nonce === "" || this.#doubt.isSure(stored));
     const findings = audit({
       pools: this.#pools,
       claims: claims.map(({ record }) => record),
-      reservations: books.list("reservation").map(({ record }) => record),
-      blocks: books.list("block").map(({ record }) => record),
+      reservations: records.list("reservation").map(({ record }) => record),
+      blocks: records.list("block").map(({ record }) => record),
       attachments: this.#nodes.flatMap((node) =>
         node.sandboxes.flatMap((sandbox) => this.#audited(node, sandbox)),
       ),
@@ -218,7 +218,7 @@ export class Witness {
   #audited(node: Node, { id, phase, addresses, fromBlock }: Sandbox): AuditedAttachment[] {
     if (phase !== "up") return [];
     const [first] = addresses;
-    const reservation = first && this.#options.books.get("reservation", first)?.record;
+    const reservation = first && this.#options.records.get("reservation", first)?.record;
     // a reserver that comes to such an address finds the block, and goes on
     const claim = reservation && !fromBlock ? { claim: claimKey(reservation.claim) } : {};
     return [{ node: node.name, network: "net", containerID: id, interface: "eth0", ...claim, addresses }];
