@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Loaded before the files of tests (--import).
-import "./exits.ts";
-import "./only.ts";
-import "./rejections.ts";
-import "./under-way.ts";
+import "./promises.ts";
+
+// each of them imports node:test, which is to be loaded by the first
+for (const module of ["./exits.ts", "./only.ts", "./rejections.ts", "./under-way.ts"]) await import(module);
