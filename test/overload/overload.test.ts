@@ -84,14 +84,16 @@ describe("an agent that is asked too much", () => {
     const probes = await probing;
     const given = givenTo(outcomes);
     const busy = outcomes.filter(({ why }) => why === "busy").length;
+    // On a slow machine the last of the queue are not looked at before the binary's own limit, when it says code 11 too.
+    const late = outcomes.filter(({ why }) => why === "late").length;
     console.log(
-      `${SIZE} ADDs: ${given.size} given, ${busy} told to try again, slowest ${slowest(outcomes)} ms; ` +
+      `${SIZE} ADDs: ${given.size} given, ${busy} told to try again, ${late} too late, slowest ${slowest(outcomes)} ms; ` +
         `${probes.length} STATUS; ${Math.round(before / MIB)} MiB before, ${Math.round(peak / MIB)} at the most`,
     );
     assert.equal(
-      given.size + busy,
+      given.size + busy + late,
       SIZE,
-      JSON.stringify(outcomes.find(({ why = "busy" }) => why !== "busy")),
+      JSON.stringify(outcomes.find(({ why = "busy" }) => why !== "busy" && why !== "late")),
     );
     assert.ok(given.size >= 512, "as many as it takes at once have an address");
     assert.equal(new Set(given.values()).size, given.size, "no address is given twice");
@@ -101,12 +103,12 @@ describe("an agent that is asked too much", () => {
       "what was answered is attached, and nothing else",
     );
     // On a disk that is slow for everybody a commit may take longer than the binary waits; that is all that may go wrong.
-    const late = probes.filter((printed) => printed !== "0 ");
+    const lateProbes = probes.filter((printed) => printed !== "0 ");
     assert.deepEqual(
-      late.filter((printed) => !printed.includes("did not answer within 1500 ms")),
+      lateProbes.filter((printed) => !printed.includes("did not answer within 1500 ms")),
       [],
     );
-    assert.ok(late.length < probes.length, `all ${probes.length} STATUS were late`);
+    assert.ok(lateProbes.length < probes.length, `all ${probes.length} STATUS were late`);
     assert.ok(peak - before < MOST_GROWTH, `it grew by ${(peak - before) / MIB} MiB`);
   });
 
@@ -145,11 +147,13 @@ describe("an agent that is asked too much", () => {
       );
     const given = answers.flatMap(addressOf);
     assert.equal(new Set(given).size, given.length);
-    const kept = await attached();
-    assert.deepEqual(
-      given.sort(),
-      sandboxes.flatMap(({ containerID }) => kept.get(containerID) ?? []).sort(),
-    );
+    let kept: readonly string[] = [];
+    await eventually("lost answers are taken back", async () => {
+      const all = await attached();
+      kept = sandboxes.flatMap(({ containerID }) => all.get(containerID) ?? []);
+      return kept.length === given.length ? true : undefined;
+    }).catch(() => undefined);
+    assert.deepEqual(given.sort(), kept.toSorted());
     for (const sandbox of sandboxes) await runtime.detach(sandbox);
     await eventually("all of them are released, the spooled ones too", async () => {
       const left = await attached();
