@@ -38,7 +38,7 @@ export const FAULTS = {
     "the API server refuses to store the record: because of a quota or a policy, or because its namespace does not exist",
   STATE_CORRUPT: "a stored record cannot be decoded, or the file itself is damaged",
   JOURNAL_MISMATCH:
-    "the node's agent was started with another journal than the one that was used since the node booted",
+    "the node's agent was started with another journal than the one that was used since the node booted, or with an older copy of it",
   REVISION_CONFLICT: "a record was changed by others each time it was about to be written",
   NOT_READY: "the process has not loaded its records yet",
   TIMED_OUT: "something took too long",

@@ -47,7 +47,7 @@ function counterAt(world: World, dryRun = false): { target: ReviewTarget; asked:
       store: world.authority,
       admitted: world.objects,
       attachments: () => [],
-      journalId: () => undefined,
+      journal: () => ({ journal: "", position: 0 }),
     },
     webhook: {
       review: async (route, question) => {

@@ -22,7 +22,8 @@ export interface EmbeddedBackend {
   /** Live ones only, as the agent's journal has them. */
   readonly attachments: () => readonly Attachment[];
   /** The id that the journal has of itself; undefined: no agent has begun to serve from it. */
-  readonly journalId: () => string | undefined;
+  /** Id and position of the node's journal, as they are now. */
+  readonly journal: () => { readonly journal: string; readonly position: number };
 }
 
 /** The file that a stack keeps everything in. */
@@ -51,7 +52,7 @@ export async function withEmbeddedBackend<T>(
         store,
         admitted: openAdmittedObjects(database),
         attachments: () => journal.load().attachments.filter(({ state }) => state === "attached"),
-        journalId: () => journal.knownId(),
+        journal: () => ({ journal: journal.knownId() ?? "", position: journal.position() }),
       });
     } finally {
       await store.close();

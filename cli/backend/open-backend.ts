@@ -60,7 +60,7 @@ function isEmpty(dataDir: string): boolean {
   }
 }
 
-function registryOf({ store, admitted, attachments, journalId }: EmbeddedBackend, dataDir: string): Backend {
+function registryOf({ store, admitted, attachments, journal }: EmbeddedBackend, dataDir: string): Backend {
   return {
     place: "data",
     store,
@@ -72,18 +72,21 @@ function registryOf({ store, admitted, attachments, journalId }: EmbeddedBackend
     },
     claims: () => allOf(store, "claim"),
     uses: attachments,
-    refusedJournal: () => refusedJournal(dataDir, journalId()),
+    refusedJournal: () => refusedJournal(dataDir, journal()),
     giveBack: release,
   };
 }
 
 /** By the mark beside the socket. A stack that runs has been let serve; one that was killed has left word where its socket is. */
-async function refusedJournal(dataDir: string, journal = ""): Promise<string | undefined> {
+async function refusedJournal(
+  dataDir: string,
+  own: { readonly journal: string; readonly position: number },
+): Promise<string | undefined> {
   const stack = readStackFile(dataDir);
   if (isStarting(dataDir) || (stack !== undefined && isStack(stack.pid))) return undefined;
   const socket = stack?.socket || join(dataDir, "agent.sock");
   const mark = markFileOf(socket);
   if ((await mark.read()) === undefined) return undefined;
   const bootId = (await readFile(BOOT_ID, "utf8")).trim();
-  return await refusalByMark(mark, { place: databaseOf(dataDir), bootId, journal });
+  return await refusalByMark(mark, { place: databaseOf(dataDir), bootId, ...own });
 }

@@ -54,8 +54,19 @@ export async function startAgent(options: AgentOptions): Promise<Agent> {
   const { bootId, database, runtimeRecords = async () => [] } = options;
   const unknownSandboxes = async () =>
     (await runtimeRecords()).filter((record) => !attachments.knows(record));
-  const candidate = { bootId, journal, place: database.path, unknownSandboxes };
-  await bindToBoot(markFileOf(options.socketPath), candidate);
+  const position = services.journal.position();
+  const rename = (id: string) => services.journal.rename(id);
+  const candidate = { bootId, journal, position, place: database.path, unknownSandboxes, rename };
+  const mark = markFileOf(options.socketPath);
+  const reached = await bindToBoot(mark, candidate);
+  services.journal.follow((at) => {
+    try {
+      reached(at);
+    } catch (error) {
+      // what is on the disk is answered all the same: the mark says less than it could until the next change
+      log.error("the mark of the boot does not say how far the journal is", { path: mark.path, error });
+    }
+  });
   const handle = createHandler(services);
   const folder = join(dirname(options.socketPath), "spool");
   measureNode(services, folder);
@@ -75,6 +86,7 @@ export async function startAgent(options: AgentOptions): Promise<Agent> {
     await server.close();
     stop.abort();
     await Promise.all([spool, sweep.close(), notices.close(), reporter?.close()]);
+    mark.close();
   };
   let closing: Promise<void> | undefined;
   return {

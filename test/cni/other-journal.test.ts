@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // An agent that comes up with another journal in the same boot, as after a change of `agent.dataDir`.
 import assert from "node:assert/strict";
-import { mkdir, mkdtemp, readdir, rm, writeFile } from "node:fs/promises";
+import { copyFile, mkdir, mkdtemp, readdir, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, before, describe, it } from "node:test";
@@ -21,6 +21,7 @@ import { buildPlugin } from "./plugin.ts";
 import { noClaims } from "./testing-agent.ts";
 
 const WORDS = /^50 the journal .* is not the one that has served this node since it booted/;
+const OLDER = /^50 the journal .* is an older copy of the one that has served this node since it booted/;
 
 describe("another journal in the same boot", () => {
   let folder: string;
@@ -141,6 +142,56 @@ describe("another journal in the same boot", () => {
     await rm(join(folder, "results", "net-kept-eth0"));
     await empty.started;
     assert.deepEqual(await caller.add({ cid: "next" }), ["10.1.2.2/24"], "nobody has it any more");
+    await empty.end();
+  });
+
+  it("serves nothing from an older copy of its own journal, which does not know the address of a sandbox that is up", async () => {
+    const [live, backup] = [join(folder, "sixth.db"), join(folder, "backup.db")];
+    const begun = agentOn("sixth.db", "boot-4");
+    await begun.started;
+    assert.deepEqual(await caller.add({ cid: "before" }), ["10.1.2.2/24"]);
+    await begun.end();
+    await copyFile(live, backup);
+    const later = agentOn("sixth.db", "boot-4");
+    await later.started;
+    assert.deepEqual(await caller.add({ cid: "after" }), ["10.1.2.3/24"]);
+    await later.end();
+
+    await copyFile(live, join(folder, "whole.db"));
+    await copyFile(backup, live);
+    const restored = agentOn("sixth.db", "boot-4");
+    await eventually("it refuses in words", async () =>
+      OLDER.test(await refusal("STATUS")) ? true : undefined,
+    );
+    assert.match(await refusal("ADD", { cid: "next" }), OLDER);
+    await restored.end();
+
+    await copyFile(join(folder, "whole.db"), live);
+    const back = agentOn("sixth.db", "boot-4");
+    assert.deepEqual((await back.started).held().toSorted(), ["10.1.2.2", "10.1.2.3"]);
+    await back.end();
+
+    await copyFile(backup, live);
+    const adopted = agentOn("sixth.db", "boot-4");
+    await eventually("it refuses again", async () =>
+      OLDER.test(await refusal("STATUS")) ? true : undefined,
+    );
+    const call = { database: live, socketPath: caller.socket, bootId: "boot-4" };
+    const told = await adopt({ ...call, confirmed: true, runtimeRecords: async () => [] });
+    assert.match(told[0] ?? "", /it is older than what has served here$/);
+    assert.deepEqual((await adopted.started).held(), ["10.1.2.2"]);
+    await adopted.end();
+    const known = agentOn("sixth.db", "boot-4");
+    await known.started;
+    await known.end();
+
+    // what was left behind knows other sandboxes than the one that serves
+    await copyFile(join(folder, "whole.db"), live);
+    const behind = agentOn("sixth.db", "boot-4");
+    await eventually("it refuses the other one", async () =>
+      WORDS.test(await refusal("STATUS")) ? true : undefined,
+    );
+    await behind.end();
   });
 
   /** What libcni writes once an ADD has succeeded. */

@@ -113,6 +113,11 @@ describe("the log of a killed stack", () => {
     const at = Math.floor(wreck.log.length / 2);
     wreck.restore(spoiled(wreck.log, at));
     wreck.edit("PRAGMA wal_checkpoint(TRUNCATE)");
+    assert.match(
+      await whyNot(wreck.stack),
+      /is an older copy of the one that has served this node since it booted/,
+    );
+    await wreck.adopt();
     await wreck.stack.start();
     assert.deepEqual(await wreck.lost(at), []);
     const runtime = new Runtime({ socket: wreck.stack.socket, network: networkOf() });
@@ -132,6 +137,7 @@ describe("a record that cannot be decoded", () => {
   afterEach(async () => {
     await wreck.stack.killIfRunning();
     wreck.restore();
+    wreck.forgetBoot();
   });
 
   const claims = "kind = 'claim' AND key = 'shop/p1'";

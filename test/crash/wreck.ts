@@ -4,6 +4,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { openDatabase } from "../../allocator/store/sqlite/database.ts";
+import { adopt } from "../../ipam-plugin/agent/journal/adopt.ts";
 import { ApiServer, type Kept } from "../support/api-server.ts";
 import { namespace, pod, pool } from "../support/manifests.ts";
 import { networkOf, Runtime, type Sandbox, sandboxOf } from "../support/runtime.ts";
@@ -70,6 +71,19 @@ export class Wreck {
     copyFileSync(join(this.#backup, "berth.db"), this.database);
     writeFileSync(`${this.database}-wal`, log);
     rmSync(`${this.database}-shm`, { force: true });
+  }
+
+  /** Nothing says any more what has served, as after a boot: what is there now is older than that. */
+  forgetBoot(): void {
+    rmSync(`${this.stack.socket}.journal`, { force: true });
+  }
+
+  /** A person lets what is there serve, as docs/recovery.md says. */
+  async adopt(): Promise<void> {
+    const bootId = readFileSync("/proc/sys/kernel/random/boot_id", "utf8").trim();
+    const { socket: socketPath } = this.stack;
+    const runtimeRecords = async () => [];
+    await adopt({ database: this.database, socketPath, bootId, confirmed: true, runtimeRecords });
   }
 
   /** Opens the files as a stack does, which reads and ends the log. */

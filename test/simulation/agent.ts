@@ -108,7 +108,14 @@ export class Agent {
     const records = injection.runtimeRecords ?? this.#agentHost.runtimeRecords;
     const unknownSandboxes = async () =>
       (await records()).filter((record) => !services.attachments.knows(record));
-    await bindToBoot(mark, { bootId: options.bootId, journal, place: "of this life", unknownSandboxes });
+    const position = services.journal.position();
+    const rename = (id: string) => services.journal.rename(id);
+    const own = { bootId: options.bootId, journal, position };
+    const reached = await bindToBoot(mark, { ...own, place: "of this life", unknownSandboxes, rename });
+    // a process that died has committed, and says nothing any more
+    services.journal.follow((at) => {
+      if (this.process.alive) reached(at);
+    });
     this.attachments = services.attachments;
     const handle = createHandler(services);
     await releasePreviousBoot(services);

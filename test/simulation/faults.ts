@@ -73,6 +73,12 @@ const reboot: Act = (world, { a, b }) => {
 const journal: Act = (world, { a, b }) => {
   const node = world.nodes.find(({ hasOtherJournal }) => hasOtherJournal) ?? nodeOf(world, a);
   if (node?.on !== true) return "idle";
+  if (!node.hasOtherJournal && b % 3 === 0) {
+    world.schedule.tell(node.name, () => "its journal is COPIED, for when it is lost");
+    world.tally.note("copied journal", "done");
+    node.copyJournal();
+    return "done";
+  }
   world.schedule.tell(node.name, () => `its journal is ${node.hasOtherJournal ? "BACK" : "LOST"}`);
   world.tally.note(node.hasOtherJournal ? "found journal" : "lost journal", "done");
   if (node.hasOtherJournal) node.findJournal();

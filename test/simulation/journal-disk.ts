@@ -6,6 +6,26 @@ import { Journal } from "../../ipam-plugin/agent/journal/journal.ts";
 import type { Process } from "./process.ts";
 import type { Fate } from "./schedule.ts";
 
+const TABLES: readonly string[] = [
+  ...["attachments", "positions", "probe", "journal_id", "journal_position", "blocks", "block_pools"],
+];
+
+/** Writes into the empty one what the other has at this moment. */
+export async function copyOf(from: Database, to: Database): Promise<void> {
+  const contents = from.read((sql) =>
+    TABLES.map((table) => ({ table, rows: sql.all(`SELECT * FROM ${table}`) })),
+  );
+  await to.write((sql) => {
+    for (const { table, rows } of contents) {
+      for (const row of rows) {
+        const columns = Object.keys(row);
+        const places = columns.map(() => "?").join(", ");
+        sql.run(`INSERT INTO ${table} (${columns.join(", ")}) VALUES (${places})`, ...Object.values(row));
+      }
+    }
+  });
+}
+
 /** Databases in memory that outlive the processes of a run, and are wiped for the next one: opening one costs more. */
 export class Disks {
   readonly #free: Database[] = [];
@@ -22,8 +42,7 @@ export class Disks {
 
   async giveBack(database: Database): Promise<void> {
     await database.write((sql) => {
-      for (const table of ["attachments", "positions", "probe", "journal_id", "blocks", "block_pools"])
-        sql.run(`DELETE FROM ${table}`);
+      for (const table of TABLES) sql.run(`DELETE FROM ${table}`);
     });
     this.#free.push(database);
   }

@@ -21,6 +21,7 @@ import {
   removingAnything,
   replacingAnything,
   servingFromAnyJournal,
+  servingFromOlderCopy,
   servingWithoutAsking,
   storeOf,
   takenBackUnasked,
@@ -114,6 +115,7 @@ const MUTATIONS: readonly Mutation[] = [
   { name: "an agent does not read its journal", injection: { disk: forgetful } },
   { name: "a review writes what only its pod may", injection: writingAtReview },
   { name: "an agent serves from any journal", injection: servingFromAnyJournal },
+  { name: "an agent serves from an older copy of its journal", injection: servingFromOlderCopy },
   { name: "an agent without a mark does not ask the runtime", injection: servingWithoutAsking },
   {
     name: "a pod of a Deployment that asks by pool leaves its claim to the Deployment",

@@ -195,6 +195,12 @@ export const servingFromAnyJournal: FaultInjection = {
   claimSource: (claimSource) => altered(claimSource, { lastSandbox: async () => undefined }),
 };
 
+/** The mark does not say how far the journal had come, and what only claims tell of a sandbox counts for nothing. */
+export const servingFromOlderCopy: FaultInjection = {
+  mark: (mark) => altered(mark, { update: () => undefined }),
+  claimSource: (claimSource) => altered(claimSource, { lastSandbox: async () => undefined }),
+};
+
 /** Where no mark is left nobody asks the runtime, and what only claims tell of a sandbox counts for nothing. */
 export const servingWithoutAsking: FaultInjection = {
   runtimeRecords: async () => [],

@@ -9,6 +9,7 @@ import { type Call, NOT_ACCEPTED } from "../../ipam-plugin/agent/rpc/frame.ts";
 import { SeededRandom } from "../support/random.ts";
 import { Agent } from "./agent.ts";
 import { addressesIn, type CniCall, callOf, failureIn, netnsOf, type Sandbox } from "./cni-call.ts";
+import { copyOf } from "./journal-disk.ts";
 import type { Pod } from "./pod.ts";
 import { Post } from "./process.ts";
 import type { Happening, Schedule } from "./schedule.ts";
@@ -47,6 +48,7 @@ export class Node {
   #journal: Database;
   /** That of the boot, while another one is in its place. */
   #lost: Database | undefined;
+  #copy: Database | undefined;
   #mark: string | undefined;
   #markAtLoss: string | undefined;
   #boots = 1;
@@ -81,13 +83,23 @@ export class Node {
     return this.#lost !== undefined;
   }
 
-  /** The agent's next life has an empty one: its folder was another one's, or is gone, with `/run/berth` or without. */
+  /**
+   * The agent's next life has an empty one, or an older copy: its folder was another one's, or is gone, or a backup was put there,
+   * with `/run/berth` or without.
+   */
   loseJournal(withMark: boolean): void {
     if (withMark) this.#mark = undefined;
     this.#markAtLoss = this.#mark;
     this.#lost = this.#journal;
-    this.#journal = this.#options.spare();
+    this.#journal = this.#copy ?? this.#options.spare();
+    this.#copy = undefined;
     this.#restart();
+  }
+
+  /** A backup of its journal is made, which is what is there when that is lost. */
+  copyJournal(): void {
+    this.#copy = this.#options.spare();
+    void this.#options.schedule.busy(copyOf(this.#journal, this.#copy));
   }
 
   /** The old one is put back, unless the other has begun to serve: then the node is that one's. */
@@ -248,6 +260,10 @@ export class Node {
       write: async (text) => {
         this.#mark = text;
       },
+      update: (text) => {
+        this.#mark = text;
+      },
+      close: () => undefined,
     };
   }
 

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
+import { randomUUID } from "node:crypto";
 import { existsSync } from "node:fs";
 import { readdir, realpath } from "node:fs/promises";
 import { BerthError } from "../../../allocator/base/errors.ts";
 import { openDatabase } from "../../../allocator/store/sqlite/database.ts";
 import type { Attachment, AttachmentId } from "./attachment.ts";
-import { describeRecord, judgeMark, markFileOf, markText } from "./boot-mark.ts";
+import { adoptionText, describeRecord, judgeMark, markFileOf } from "./boot-mark.ts";
 import { Journal } from "./journal.ts";
 import type { RuntimeRecord, RuntimeRecords } from "./runtime-records.ts";
 
@@ -30,9 +31,10 @@ export async function adopt(adoption: Adoption): Promise<readonly string[]> {
   const { database, socketPath, bootId, confirmed } = adoption;
   const journal = journalOf(database);
   const mark = markFileOf(socketPath);
-  const own = { bootId, journal: journal.id };
-  const verdict = judgeMark(await mark.read(), own);
-  if (verdict === "ours") return [`${database} serves this node since it booted; there is nothing to adopt`];
+  const own = { bootId, journal: journal.id, position: journal.position };
+  const verdict = judgeMark(await mark.read(), own).kind;
+  if (verdict === "ours" || verdict === "adopted")
+    return [`${database} serves this node since it booted; there is nothing to adopt`];
   const unknownSandboxes = (await adoption.runtimeRecords()).filter(
     (record) => !journal.attachments.some(isOf(record)),
   );
@@ -43,7 +45,7 @@ export async function adopt(adoption: Adoption): Promise<readonly string[]> {
   const known = journal.attachments.filter(({ state }) => state === "attached");
   const seen = await namedNetns(adoption.netnsFolders ?? NAMED_NETNS);
   const told = [
-    `${database} knows ${known.length} sandboxes of this boot; another journal has served it before`,
+    `${database} knows ${known.length} sandboxes of this boot; ${verdict === "older" ? "it is older than what has served here" : "another journal has served it before"}`,
     ...known.map(({ containerID, netns }) => `  known: container ${containerID}, ${netns}`),
     `sandboxes that only the runtime knows: ${unknownSandboxes.length}`,
     ...unknownSandboxes.map((record) => `  ${describeRecord(record)} (${record.path})`),
@@ -53,7 +55,7 @@ export async function adopt(adoption: Adoption): Promise<readonly string[]> {
     "End those sandboxes first: delete their pods, or crictl rmp -fa.",
   ];
   if (!confirmed) return [...told, "Nothing was changed. To adopt it: the same with --yes"];
-  await mark.write(markText(own));
+  await mark.write(adoptionText(own, randomUUID()));
   return [...told, `${database} is adopted: it serves this node from now on`];
 }
 
@@ -61,7 +63,14 @@ function isOf(record: RuntimeRecord): (known: AttachmentId) => boolean {
   return (known) => known.containerID === record.containerID && known.interface === record.interface;
 }
 
-function journalOf(path: string): { readonly id: string; readonly attachments: readonly Attachment[] } {
+/** What its file says. */
+interface Found {
+  readonly id: string;
+  readonly position: number;
+  readonly attachments: readonly Attachment[];
+}
+
+function journalOf(path: string): Found {
   const missing = new BerthError("CONFIG_INVALID", `${path} has no journal yet; start Berth on it once`);
   if (!existsSync(path)) throw missing;
   const database = openDatabase(path, { readOnly: true });
@@ -69,7 +78,7 @@ function journalOf(path: string): { readonly id: string; readonly attachments: r
     const journal = new Journal(database);
     const id = journal.knownId();
     if (id === undefined) throw missing;
-    return { id, attachments: journal.load().attachments };
+    return { id, position: journal.position(), attachments: journal.load().attachments };
   } finally {
     database.close();
   }

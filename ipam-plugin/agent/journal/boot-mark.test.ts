@@ -7,11 +7,11 @@ import { afterEach, beforeEach, describe, it } from "node:test";
 import { openDatabase } from "../../../allocator/store/sqlite/database.ts";
 import { middling } from "../testing/node-bench.ts";
 import { adopt } from "./adopt.ts";
-import { bindToBoot, judgeMark, markFileOf, markText } from "./boot-mark.ts";
+import { adoptionText, bindToBoot, judgeMark, markFileOf, markText } from "./boot-mark.ts";
 import { Journal } from "./journal.ts";
 import type { RuntimeRecord } from "./runtime-records.ts";
 
-const OURS = { bootId: "boot-1", journal: "ours" };
+const OURS = { bootId: "boot-1", journal: "ours", position: 7 };
 /** A sandbox that is up, as the runtime knows it. */
 const UP: RuntimeRecord = {
   ...{ path: "/var/lib/cni/results/net-up-eth0", network: "net", containerID: "up", interface: "eth0" },
@@ -19,21 +19,36 @@ const UP: RuntimeRecord = {
 };
 
 function asking(mark: typeof OURS, place: string, ...unknownSandboxes: readonly RuntimeRecord[]) {
-  return { ...mark, place, unknownSandboxes: async () => unknownSandboxes };
+  return { ...mark, place, unknownSandboxes: async () => unknownSandboxes, rename: async () => undefined };
 }
 
 describe("the mark of a boot", () => {
   const rows: readonly [string, string | undefined, string][] = [
     ["nothing has served yet", undefined, "none"],
     ["this journal has", markText(OURS), "ours"],
+    ["it had come less far, when it died before it said so", markText({ ...OURS, position: 6 }), "ours"],
+    ["it has had more writes since", markText({ ...OURS, position: 8 }), "older"],
+    ["an earlier version says no position", '{"bootId":"boot-1","journal":"ours"}', "ours"],
+    ["a person has let it serve", adoptionText(OURS, "new"), "adopted"],
+    [
+      "a person has let it serve, and it has its new id",
+      adoptionText({ ...OURS, journal: "old" }, "ours"),
+      "ours",
+    ],
+    ["a person has let a newer copy serve", adoptionText({ ...OURS, position: 9 }, "new"), "older"],
+    ["its position is no number", markText(OURS).replace("0000000000000007", "x"), "another"],
     ["another has", markText({ ...OURS, journal: "other" }), "another"],
-    ["another had, in a boot that is over", markText({ bootId: "boot-0", journal: "other" }), "none"],
+    [
+      "another had, in a boot that is over",
+      markText({ bootId: "boot-0", journal: "other", position: 9 }),
+      "none",
+    ],
     ["it is cut off", markText(OURS).slice(0, 20), "another"],
     ["it says nothing", "", "another"],
     ["it is something else", "[1]", "another"],
   ];
   for (const [what, text, verdict] of rows) {
-    it(`${verdict}: ${what}`, () => assert.equal(judgeMark(text, OURS), verdict));
+    it(`${verdict}: ${what}`, () => assert.equal(judgeMark(text, OURS).kind, verdict));
   }
 });
 
@@ -77,6 +92,20 @@ describe("a node", () => {
     await assert.rejects(bindToBoot(file, { ...unknown, bootId: "boot-2" }), { code: "JOURNAL_MISMATCH" });
   });
 
+  it("is told how far its journal has come, and refuses a copy that has come less far", async () => {
+    const file = markFileOf(socketPath);
+    const reached = await bindToBoot(file, asking(OURS, "/a.db"));
+    reached(8);
+    reached(12_345);
+    assert.equal(await file.read(), markText({ ...OURS, position: 12_345 }));
+    file.close();
+    await assert.rejects(bindToBoot(file, asking({ ...OURS, position: 12_344 }, "/a.db")), {
+      code: "JOURNAL_MISMATCH",
+      message: /^the journal \/a.db is an older copy of the one that has served this node since it booted: /,
+    });
+    await bindToBoot(file, asking({ ...OURS, position: 12_345 }, "/a.db"));
+  });
+
   it("does not serve when the mark cannot be written or read", async () => {
     await assert.rejects(bindToBoot(markFileOf(join(folder, "none/agent.sock")), asking(OURS, "/a.db")), {
       code: "CONFIG_INVALID",
@@ -115,13 +144,20 @@ describe("a node", () => {
     );
     assert.match(withRecord, /Nothing was changed. To adopt it: the same with --yes$/);
     const file = markFileOf(socketPath);
-    await bindToBoot(file, asking({ bootId: "boot-1", journal: "other" }, "/other.db"));
+    await bindToBoot(file, asking({ bootId: "boot-1", journal: "other", position: 0 }, "/other.db"));
     const asked = (await adopt(call)).join("\n");
     assert.ok(asked.includes(`network namespaces on this host: 1\n  ${netns}/cni-1\n`), asked);
     assert.match(asked, /Nothing was changed. To adopt it: the same with --yes$/);
     assert.match(await readFile(file.path, "utf8"), /other/);
     assert.match((await adopt({ ...call, confirmed: true })).join("\n"), /is adopted/);
-    await bindToBoot(file, asking({ bootId: "boot-1", journal }, database));
+    assert.match((await adopt(call)).join("\n"), /nothing to adopt$/);
+    const serving = openDatabase(database);
+    const rename = (id: string) => new Journal(serving).rename(id);
+    const own = { bootId: "boot-1", journal, position: 0 };
+    await bindToBoot(file, { ...asking(own, database), rename });
+    assert.notEqual(new Journal(serving).knownId(), journal, "a copy of it is another one now");
+    serving.close();
+    await assert.rejects(bindToBoot(file, asking(own, database)), { code: "JOURNAL_MISMATCH" });
     assert.match((await adopt(call)).join("\n"), /nothing to adopt$/);
   });
 });

@@ -60,6 +60,12 @@ const ID_STEPS: readonly string[] = [
   "CREATE TABLE journal_id (one INTEGER PRIMARY KEY CHECK (one = 1), id TEXT NOT NULL) STRICT",
 ];
 const ID = "SELECT id FROM journal_id";
+const POSITION_STEPS: readonly string[] = [
+  "CREATE TABLE journal_position (one INTEGER PRIMARY KEY CHECK (one = 1), at INTEGER NOT NULL) STRICT",
+];
+const POSITION = "SELECT at FROM journal_position";
+const ADVANCE = `INSERT INTO journal_position (one, at) VALUES (1, 1)
+  ON CONFLICT (one) DO UPDATE SET at = at + 1 RETURNING at`;
 
 const PUT = `INSERT OR REPLACE INTO attachments (network, data_dir, container_id, interface, state, source, addresses,
   routes, dns, netns, netns_seen, pod_namespace, pod_name, pod_uid, claim, start_ns, attached_at, boot_id,
@@ -93,6 +99,8 @@ export interface JournalContents {
 export class Journal {
   readonly #database: Database;
   #failing = false;
+  #followed: (position: number) => void = () => undefined;
+  #told = 0;
 
   /** Brings the tables up to date. Throws BerthError of the database. */
   constructor(database: Database) {
@@ -100,6 +108,7 @@ export class Journal {
     database.migrate("attachments", STEPS);
     database.migrate("journal id", ID_STEPS);
     database.migrate("journal blocks", BLOCK_STEPS);
+    database.migrate("journal position", POSITION_STEPS);
   }
 
   /** What this journal is told from others by, made when it is asked for first. On the disk when this resolves. */
@@ -115,6 +124,22 @@ export class Journal {
   knownId(): string | undefined {
     const row = this.#database.read((sql) => sql.get(ID));
     return row && textColumn(row, "id");
+  }
+
+  /** The same journal under another id, on the disk when this resolves: its copies are others from then on. */
+  async rename(id: string): Promise<void> {
+    await this.#database.write((sql) => sql.run("UPDATE journal_id SET id = ?", id));
+  }
+
+  /** How many changes have been written, in this and in earlier lives of the process. */
+  position(): number {
+    const row = this.#database.read((sql) => sql.get(POSITION));
+    return row === undefined ? 0 : integerOf(row, "at");
+  }
+
+  /** Calls it with the position after each change is on the disk, and before the change counts as written. It must not throw. */
+  follow(tell: (position: number) => void): void {
+    this.#followed = tell;
   }
 
   /** The last write failed and none has succeeded since. */
@@ -133,8 +158,8 @@ export class Journal {
   }
 
   /** Resolves when the change is on the disk; rejects with BerthError when nothing of it is kept. */
-  write(change: Change): Promise<void> {
-    return this.#attempt((sql) => {
+  async write(change: Change): Promise<void> {
+    const position = await this.#attempt((sql) => {
       for (const attachment of change.put ?? []) sql.run(PUT, ...encode(attachment));
       for (const { scope, rangeSet, address } of change.positions ?? []) {
         sql.run(PUT_POSITION, scope.network, scope.dataDir, rangeSet, address);
@@ -142,7 +167,11 @@ export class Journal {
       for (const place of change.told ?? []) sql.run(TELL, ...primaryKey(place));
       for (const place of change.forgotten ?? []) sql.run(FORGET, ...primaryKey(place));
       if (change.blocks !== undefined) writeBlocks(sql, change.blocks);
+      return integerOf(sql.get(ADVANCE) ?? {}, "at");
     });
+    if (position <= this.#told) return;
+    this.#followed(position);
+    this.#told = position;
   }
 
   /** Finds out whether the journal can be written again. */
@@ -152,10 +181,11 @@ export class Journal {
     });
   }
 
-  async #attempt(work: (sql: Sql) => void): Promise<void> {
+  async #attempt<T>(work: (sql: Sql) => T): Promise<T> {
     try {
-      await this.#database.write(work);
+      const done = await this.#database.write(work);
       this.#failing = false;
+      return done;
     } catch (error) {
       this.#failing = true;
       throw error;
