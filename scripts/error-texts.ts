@@ -34,7 +34,7 @@ export const REMEDIES: Readonly<Record<RefusalCode | FaultCode, string>> = {
   SET_EXHAUSTED:
     "Wait until an old pod has ended, with its sandbox; `berthctl who ADDRESS` says which pod has an entry. If it happens at every rollout: add entries to `berth.dev/ips` for maxSurge, or set maxSurge to 0.",
   LIMIT_REACHED:
-    "Release a claim of the namespace (`berthctl get claims -n NAMESPACE`, then `berthctl release NAMESPACE/NAME`), or ask the pool's administrator for a higher `limits.perNamespace` ([limits.md](limits.md)). If the message says that addresses are held for pods that have not come: wait, they are free after 120 s.",
+    "Release a claim of the namespace (`berthctl get claims -n NAMESPACE`, then `berthctl release NAMESPACE/NAME`), or ask the pool's administrator for a higher `limits.perNamespace` ([limits.md](limits.md)). If the message says that addresses are held for pods that have not come: wait, they are free after 120 s. If it says that more cool after their release: wait for the pool's `spec.cooldown`, 30 s by default, and for the garbage collector's next pass.",
   CLAIM_CHANGED:
     "Delete the pod that has the claim: `kubectl delete pod NAME`. The next pod of that name gets what is asked for now. To keep the old address, take the change back.",
   CLAIM_RELEASING: "Wait a moment and try again. Controllers do so by themselves.",
