@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import assert from "node:assert/strict";
+import { once } from "node:events";
+import { IncomingMessage } from "node:http";
 import { Agent } from "node:https";
 import { after, before, beforeEach, describe, it } from "node:test";
 import fc from "fast-check";
@@ -8,6 +10,9 @@ import type { AdmissionResponse } from "../review/admission-review.ts";
 import { BODY_LIMIT } from "../review/request-body.ts";
 import { podReview, UID } from "../testing/api-server.ts";
 import { AppBench } from "../testing/app-bench.ts";
+
+/** The most that is decrypted in one piece. */
+const TLS_RECORD = 16 * 1024;
 
 let bench: AppBench;
 
@@ -77,6 +82,25 @@ describe("app: bodies", () => {
     for await (const some of socket) answer += String(some);
     assert.match(answer, /^HTTP\/1\.1 400 .*\r\nConnection: close\r\n.*in pieces of so few bytes/s);
     assert.equal(bench.asked.length, 0);
+  });
+
+  it("parses of such a body no more than what was decrypted with the piece that was too many", async (t) => {
+    let pieces = 0;
+    const { push } = IncomingMessage.prototype;
+    t.mock.method(IncomingMessage.prototype, "push", function (this: IncomingMessage, chunk: unknown) {
+      if (this.headers["x-pieces"] !== undefined) pieces++;
+      return push.call(this, chunk);
+    });
+    const socket = bench.connect();
+    const head =
+      "POST /mutate/pods HTTP/1.1\r\nHost: berth\r\nX-Pieces: 1\r\nContent-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\n";
+    socket.on("error", () => {});
+    const closed = new Promise<void>((resolve) => socket.once("close", () => resolve()));
+    await once(socket, "secureConnect");
+    socket.write(head + "1\r\n \r\n".repeat(10_000));
+    socket.resume();
+    await closed;
+    assert.ok(pieces > 256 && pieces <= TLS_RECORD / 6, `${pieces} were parsed`);
   });
 
   it("takes a body that comes in small pieces", async () => {

@@ -28,6 +28,8 @@ export function answerEarly(
   response.setHeader("Connection", "close");
   if (most === 0) {
     response.end(words);
+    // at once: of what was read from the network already, up to 64 KiB, all that is not decrypted yet would be parsed
+    request.socket.destroy();
     return;
   }
   response.write(words);

@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: Apache-2.0
+// Bodies in very many small pieces, each of which costs as much as some KiB do, while an API server's reviews go on.
+import assert from "node:assert/strict";
+import { after, before, describe, it } from "node:test";
+import { openLoop } from "../bench/load.ts";
+import { ReviewLine, reviewRequest } from "../bench/review-line.ts";
+import { median, quantile } from "../bench/statistics.ts";
+import { pod, review } from "../support/objects.ts";
+import { prefer, preferNot } from "../support/processor.ts";
+import { isFull } from "../support/runs.ts";
+import { Companion, WEBHOOK_FLAGS } from "./companion.ts";
+import type { Burden } from "./door.ts";
+import type { PiecesDeeds, PiecesOrder } from "./pieces.ts";
+
+const MS = isFull ? 10_000 : 3_000;
+const STRANGERS = 32;
+const LINES = 8;
+const PER_SECOND = 50;
+const MIB = 1024 * 1024;
+/** No body is kept, and there is a connection's memory for each stranger. */
+const MOST_GROWTH = 64 * MIB;
+
+for (const { name, args, status } of [
+  { name: "where the API server shows a certificate", args: ["proven"], status: "403" },
+  { name: "where anybody may send reviews", args: [], status: "400" },
+])
+  describe(`bodies in chunks of one byte, ${name}`, () => {
+    let door: Companion;
+    let port = 0;
+    let lines: readonly ReviewLine[] = [];
+    let giveBack: readonly (() => void)[] = [];
+
+    before(async () => {
+      door = new Companion("./door.ts", { flags: WEBHOOK_FLAGS, args });
+      giveBack = [door.pid, process.pid].map(prefer);
+      const said = await door.next<{ readonly port: number; readonly ca: string }>();
+      port = said.port;
+      lines = await Promise.all(Array.from({ length: LINES }, () => ReviewLine.open(said)));
+    });
+    after(async () => {
+      for (const line of lines) line.close();
+      await door?.end();
+      for (const one of giveBack) one();
+    });
+
+    const request = reviewRequest({
+      apiVersion: "admission.k8s.io/v1",
+      kind: "AdmissionReview",
+      request: review(pod("ours", { annotations: { "berth.dev/pools": "web" } }), "CREATE", { dryRun: true }),
+    });
+
+    async function measure(when: string): Promise<Burden> {
+      await door.ask<Burden>();
+      const ask = async (line: number) => void (await lines[line]?.ask(request));
+      const times = await openLoop(ask, LINES, { perSecond: PER_SECOND, ms: MS });
+      const burden = await door.ask<Burden>();
+      const { delayP99, delayMost, cpu, resident, peak } = burden;
+      const ms = (value: number) => `${value.toFixed(1)} ms`;
+      const mib = (value: number) => `${Math.round(value / MIB)} MiB`;
+      console.log(
+        `${when}: reviews ${ms(median(times))}, p99 ${ms(quantile(times, 0.99))}; loop p99 ${ms(delayP99)}, ` +
+          `most ${ms(delayMost)}; processor ${ms(cpu)}; ${mib(resident)}, at the most ${mib(peak)}`,
+      );
+      return burden;
+    }
+
+    it("are ended before they are there, and the API server's reviews go on", async () => {
+      const quiet = await measure("quiet");
+      const strangers = new Companion("./pieces.ts");
+      try {
+        preferNot(strangers.pid);
+        await strangers.ask<string>(JSON.stringify({ port, count: STRANGERS } satisfies PiecesOrder));
+        const { peak } = await measure(`${STRANGERS} strangers`);
+        const { answers, cutOff, taken } = await strangers.ask<PiecesDeeds>();
+        console.log(JSON.stringify({ answers, cutOff, taken }));
+        assert.equal(taken, 0, "no body was read to its end");
+        assert.ok(cutOff >= STRANGERS, `${cutOff} were ended`);
+        assert.deepEqual(Object.keys(answers), [status]);
+        const growth = peak - quiet.resident;
+        assert.ok(growth < MOST_GROWTH, `it grew by ${Math.round(growth / MIB)} MiB`);
+      } finally {
+        await strangers.end();
+      }
+    });
+  });
