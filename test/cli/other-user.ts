@@ -35,11 +35,11 @@ export type Probe =
 /** What came of each: `done ...`, or why not. */
 export type Outcomes = readonly string[];
 
-/** Does the deeds, each by itself, as root or as somebody who is nobody here. */
+/** Does the probes, each by itself, as root or as somebody who is nobody here. */
 export async function doAs(who: "root" | "nobody", probes: readonly Probe[]): Promise<Outcomes> {
   const { rc, stdout, stderr } = await run(process.execPath, [fileURLToPath(import.meta.url)], {
     env: { PATH: "/usr/bin:/bin" },
-    stdin: { text: JSON.stringify({ who, deeds: probes }) },
+    stdin: { text: JSON.stringify({ who, probes }) },
   });
   if (rc !== 0) throw new Error(`the other user failed: ${stderr}`);
   return JSON.parse(stdout);
