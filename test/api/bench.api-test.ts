@@ -42,6 +42,14 @@ interface Figure {
   readonly data: unknown;
 }
 
+interface Agents {
+  readonly fixedMs: readonly number[];
+  readonly dynamicMs: readonly number[];
+  readonly free: number;
+  readonly alone: number;
+  readonly memory: readonly { readonly resident: number }[];
+}
+
 if (havePartsOrSkip(["etcd", "kube-apiserver"])) {
   describe("the bench of a real API server, quick", { timeout: QUICK_MS }, () => {
     let ended: Ended;
@@ -62,7 +70,7 @@ if (havePartsOrSkip(["etcd", "kube-apiserver"])) {
     it("makes every figure and every plot", () => {
       assert.deepEqual(
         figures.map(({ name }) => name),
-        ["api-creates", "api-admission", "api-recreation", "api-blocks"],
+        ["api-creates", "api-admission", "api-recreation", "api-blocks", "api-agents"],
       );
       for (const plot of ["api-creates", "api-shares", "api-admission", "api-recreation"]) {
         assert.match(readFileSync(join(ROOT, `build/bench-api/${plot}.svg`), "utf8"), /^<svg /);
@@ -119,6 +127,14 @@ if (havePartsOrSkip(["etcd", "kube-apiserver"])) {
       assert.deepEqual([nodes, pods, doubles, left], [40, 100, 0, 0]);
       assert.equal(blocks, 160, "two for the pods of each node, and two ahead");
       assert.ok(perPod !== undefined && perPod > 0 && perPod < 1, String(perPod));
+    });
+
+    it("times ADDs of real agents, serves all that their blocks have without an API server, and weighs an agent", () => {
+      const { fixedMs, dynamicMs, free, alone, memory } = dataOf<Agents>("api-agents");
+      assert.deepEqual([fixedMs.length, dynamicMs.length], [20, 20]);
+      assert.ok(free > 0 && alone === free, `${alone} of ${free}`);
+      assert.equal(memory.length, 2);
+      for (const { resident } of memory) assert.ok(resident > 0);
     });
   });
 }

@@ -4,12 +4,13 @@
 // an API server takes ten minutes for what etcd takes in seconds.
 import { type Address, fromNumber, parseCidr } from "../../allocator/ip/address.ts";
 import { type Claim, DEFAULT_RETENTION } from "../../allocator/model/claim.ts";
-import { reservationName } from "../../allocator/store/codec.ts";
+import { blockName, reservationName } from "../../allocator/store/codec.ts";
 import { IN_USE, specOf, statusPatch } from "../../allocator/store/kubernetes/objects.ts";
 import { type Body, Client } from "../../kube/api/client.ts";
 import type { Connection } from "../../kube/api/connection.ts";
 import {
   APPS,
+  BLOCKS,
   CLAIMS,
   NAMESPACES,
   NODES,
@@ -28,10 +29,13 @@ export interface Load {
   readonly pods: number;
   /** That the pods are on, in turn. */
   readonly nodes: number;
+  /** Blocks of 64, of the nodes in turn. */
+  readonly blocks?: number;
 }
 
 /** The pool that all of them have their addresses from. */
 export const POOL = { name: "fixed", cidr: "10.64.0.0/12" };
+const BLOCKS_CIDR = "10.112.0.0/12";
 /** The API server stores in the form in which everything can be read and written. */
 export const API_SERVER_FLAGS = ["--storage-media-type=application/json"];
 const PER_SET = 100;
@@ -77,6 +81,7 @@ export async function fill(connection: Connection, etcd: string, load: Load): Pr
   await form.write(RESERVATIONS, load.claims, reservationObject);
   await form.write(CLAIMS, load.pods, (n) => claimObject(n, nodeOf(n, load)));
   await form.write(CLAIMS, load.claims, (n) => claimObject(n), load.pods);
+  await form.write(BLOCKS, load.blocks ?? 0, (n) => blockObject(n, nodeOf(n, load)));
 }
 
 /** What differs from object to object. */
@@ -217,6 +222,22 @@ function claimObject(n: number, node?: string): Made {
   const metadata = node === undefined ? {} : { finalizers: [IN_USE] };
   const written = { spec: specOf("claim", claim), status: statusPatch(status) };
   return { name, namespace, uid: uidOf("clm", n), metadata, ...written };
+}
+
+function blockObject(n: number, node: string): Made {
+  const { base } = parseCidr(BLOCKS_CIDR) ?? { base: 0n };
+  const network = fromNumber(base + BigInt(n) * 64n, "IPv4");
+  const cidr = parseCidr(`${network}/26`);
+  if (cidr === undefined) throw new Error(`${network} is no block`);
+  const record = {
+    cidr: cidr.text,
+    pool: POOL.name,
+    node,
+    nodeUID: uidOf("node", n),
+    holes: [],
+    granted: true,
+  };
+  return { name: blockName(cidr), uid: uidOf("blk", n), spec: specOf("block", record) };
 }
 
 /** As long as Berth's own, and the same for claim and reservation. */

@@ -3,6 +3,7 @@ import assert from "node:assert/strict";
 import { readFile } from "node:fs/promises";
 import { describe, it } from "node:test";
 import { type AdmissionLane, overNoop, reportAdmission } from "./admission-report.ts";
+import { reportAgents } from "./agents-report.ts";
 import type { ContenderName } from "./contender.ts";
 import { reportCreates } from "./creates-report.ts";
 import type { Histogram } from "./histogram.ts";
@@ -151,6 +152,29 @@ describe("reportRecreation", () => {
       { first: coming(20, 10, 1), again: coming(10, 10, 2) },
     ]).goals;
     assert.deepEqual([ratio?.met, changed?.measured, changed?.met], [true, "3", false]);
+  });
+});
+
+describe("reportAgents", () => {
+  const of = (name: string, mib: number) => ({ name, resident: mib * 2 ** 20, anonymous: 2 ** 20 });
+  const measured = {
+    ...{ fixedMs: [10, 20, 30], dynamicMs: [11, 23, 90], crowdMs: 500, atOnce: 110 },
+    ...{ free: 172, alone: 172, memory: [of("one node", 100), of("large", 105)] },
+  };
+
+  it("compares medians, what was served with what was free, and the sizes of agents", () => {
+    const { goals } = reportAgents(measured);
+    assert.deepEqual(
+      goals.map((goal) => [goal.measured, goal.met]),
+      [
+        ["1.15", true],
+        ["172", true],
+        ["1.05", true],
+      ],
+    );
+    const worse = { dynamicMs: [11, 25, 30], alone: 171, memory: [of("one node", 100), of("large", 120)] };
+    const missed = reportAgents({ ...measured, ...worse }).goals;
+    assert.ok(missed.every(({ met }) => met === false));
   });
 });
 

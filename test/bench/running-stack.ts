@@ -47,12 +47,8 @@ export class Server {
     return { server: new Server(started, { startedAt, readyAt: performance.now() }), line };
   }
 
-  /** Resident bytes, of which `anonymous` are its own and not those of files. */
-  memory(): { readonly resident: number; readonly anonymous: number } {
-    const status = readFileSync(`/proc/${this.pid}/status`, "utf8");
-    const bytes = (name: string) =>
-      Number(new RegExp(`^${name}:\\s+(\\d+) kB`, "m").exec(status)?.[1]) * 1024;
-    return { resident: bytes("VmRSS"), anonymous: bytes("RssAnon") };
+  memory(): Resident {
+    return residentOf(this.pid);
   }
 
   /** SIGTERM lets it end well, SIGKILL is a crash. Resolves when it is gone. */
@@ -60,6 +56,18 @@ export class Server {
     this.#started.child.kill(signal);
     await this.#started.ended;
   }
+}
+
+/** Resident bytes, of which `anonymous` are its own and not those of files. */
+export interface Resident {
+  readonly resident: number;
+  readonly anonymous: number;
+}
+
+export function residentOf(pid: number): Resident {
+  const status = readFileSync(`/proc/${pid}/status`, "utf8");
+  const bytes = (name: string) => Number(new RegExp(`^${name}:\\s+(\\d+) kB`, "m").exec(status)?.[1]) * 1024;
+  return { resident: bytes("VmRSS"), anonymous: bytes("RssAnon") };
 }
 
 function firstLine({ child }: Started): Promise<string> {
