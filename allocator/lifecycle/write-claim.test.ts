@@ -19,4 +19,18 @@ describe("an admission", () => {
     };
     assert.deepEqual([admittedAt(NOW - 500), admittedAt(NOW + 500)], [NOW, NOW + 501]);
   });
+
+  it("is not said of a claim that is bound from its first write on: it waits for no pod", () => {
+    const identity = { kind: "Pod", apiVersion: "v1", name: "web" };
+    const podIdentity = { kind: "named", claim: "web", identity } as const;
+    const allocation = granted(
+      requestFor(applicantOf({ podIdentity, request: { pools: ["db"] }, now: NOW })),
+    );
+    const admittedAt = (node: string) => {
+      const hold = { ...bindingTo("web", node), since: NOW - 1 };
+      const to = { addresses: [], nonce: "n", now: NOW, seen: "nothing" } as const;
+      return claimOf({ ...allocation, hold }, undefined, to).admittedAt;
+    };
+    assert.deepEqual([admittedAt("node-a"), admittedAt("")], [undefined, NOW]);
+  });
 });

@@ -24,6 +24,11 @@ export function claimOf(
   const where = allocation.interface === undefined ? {} : { interface: allocation.interface };
   const addresses = [...to.addresses].sort(compareAddresses);
   const got = { addresses, nonce: to.nonce, ...admission(known, to) };
+  // made by an ADD, for a sandbox that is there: it waits for none
+  if (known === undefined && allocation.hold !== undefined && allocation.hold.node !== "") {
+    const { admittedAt: _, ...made } = got;
+    return { ...allocation.key, ...said, ...where, ...bound, ...made, status: { phase: "Pending" } };
+  }
   if (known === undefined)
     return { ...allocation.key, ...said, ...where, ...bound, ...got, status: { phase: "Pending" } };
   const { retained: _, ...kept } = known;

@@ -61,9 +61,27 @@ describe("ipam", () => {
     );
   });
 
-  it("says that the shared store of cni-ipam-etcd is not there yet", () => {
-    const words = wordsOf({ subnet: "10.0.0.0/24", etcdConfig: { etcdURL: "http://127.0.0.1:2379" } });
-    assert.ok(words.startsWith("ipam.etcdConfig is not supported yet"), words);
+  it("reads etcdConfig as cni-ipam-etcd has it", () => {
+    const etcdConfig = {
+      etcdURL: "https://192.168.1.10:2379",
+      etcdCertFile: "/etc/cni/net.d/etcd.pem",
+      etcdKeyFile: "/etc/cni/net.d/etcd-key.pem",
+      etcdTrustedCAFileFile: "/etc/cni/net.d/etcd-ca.pem",
+    };
+    const read = ipamOf({ name: "myetcd-ipam", type: "etcd", subnet: "10.0.0.0/24", etcdConfig });
+    assert.deepEqual(read.etcd, { url: "https://192.168.1.10:2379" });
+    assert.equal(ipamOf({ subnet: "10.0.0.0/24", etcdConfig: null }).etcd, undefined);
+    for (const [given, words] of [
+      [{}, "ipam.etcdConfig names no etcdURL; write for example https://10.0.0.1:2379"],
+      [{ etcdUrls: "http://a" }, "ipam.etcdConfig.etcdUrls is no field of berth's; did you mean etcdURL?"],
+      [
+        { etcdURL: "http://a", etcdTrustedCAFile: "x" },
+        "ipam.etcdConfig.etcdTrustedCAFile is no field of berth's; did you mean etcdTrustedCAFileFile?",
+      ],
+      [{ etcdURL: 5 }, "json: cannot unmarshal number into field ipam.etcdConfig.etcdURL of type string"],
+    ] as const) {
+      assert.equal(wordsOf({ subnet: "10.0.0.0/24", etcdConfig: given }), words);
+    }
   });
 
   it("ignores what it does not know", () => {

@@ -3,6 +3,7 @@ import { nearestWord } from "../../allocator/base/nearest-word.ts";
 import { parseAddress } from "../../allocator/ip/address.ts";
 import type { CniArgs } from "./args.ts";
 import { type CniError, cniError, isCniError } from "./errors.ts";
+import { type EtcdConfig, readEtcdConfig } from "./etcd-config.ts";
 import type { Fields } from "./json-fields.ts";
 import { type RangeSet, readRangeSets } from "./range-set.ts";
 import { parseHost, type Requests, readRequests } from "./requested-ips.ts";
@@ -23,6 +24,8 @@ export interface IpamConfig {
   /** A file whose contents replace `dns`; empty: none. */
   readonly resolvConf: string;
   readonly annotations: Readonly<Record<string, string>> | undefined;
+  /** Where the addresses of `rangeSets` or `pools` are kept for many hosts; absent: where this host keeps its own. */
+  readonly etcd?: EtcdConfig;
 }
 
 const RANGE_KEYS = ["subnet", "rangeStart", "rangeEnd", "gateway"];
@@ -37,9 +40,6 @@ const ANNOTATIONS = "io.kubernetes.cri.pod-annotations";
 export function readIpam(fields: Fields, version: Version, args: CniArgs): IpamConfig | CniError {
   const ipam = fields.section("ipam");
   if (ipam === undefined) return fields.problem ?? invalid("IPAM config missing 'ipam' key");
-  if (ipam.section("etcdConfig") !== undefined) {
-    return invalid("ipam.etcdConfig is not supported yet; take it out, or name pools in ipam.pools");
-  }
   const misspelt = nearMiss(ipam, OWN_KEYS);
   if (misspelt !== undefined) return misspelt;
   for (const key of ["type", "dataDir"]) ipam.text(key); // must be text, though it is of use elsewhere
@@ -47,6 +47,8 @@ export function readIpam(fields: Fields, version: Version, args: CniArgs): IpamC
   if (isCniError(requests)) return requests;
   const rangeSets = readAllRanges(fields, ipam);
   if (isCniError(rangeSets)) return rangeSets;
+  const etcd = readEtcdConfig(ipam);
+  if (isCniError(etcd)) return etcd;
   const addresses = readAddresses(ipam);
   if (isCniError(addresses)) return addresses;
   const routes = readRoutes(ipam);
@@ -64,6 +66,7 @@ export function readIpam(fields: Fields, version: Version, args: CniArgs): IpamC
     dns: readDns(ipam),
     resolvConf: ipam.text("resolvConf") ?? "",
     annotations: fields.section("runtimeConfig")?.labels(ANNOTATIONS),
+    ...(etcd === undefined ? {} : { etcd }),
   };
   return fields.problem ?? several ?? config;
 }

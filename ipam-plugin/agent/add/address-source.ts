@@ -12,12 +12,13 @@ import { cancelledError, commitAttachment } from "./commit.ts";
 import { assignFromBlocks, hasBlocks } from "./from-blocks.ts";
 import { assignFromClaim } from "./from-claim.ts";
 import { pickAddresses } from "./from-ranges.ts";
+import { assignFromShared, isShared } from "./from-shared.ts";
 import { withLeases } from "./leased-space.ts";
 
 const WITHOUT_CLAIM: ReadonlySet<Source> = new Set(["block", "ranges", "static"]);
 
 /**
- * Claims first: a pod that has one must never get another address. Then what the configuration itself holds; a pod that was
+ * A network that is kept in etcd has its addresses from there and nowhere else. Otherwise claims first: a pod that has one must never get another address. Then what the configuration itself holds; a pod that was
  * served from there goes on so.
  */
 export async function assignAddresses(
@@ -25,6 +26,7 @@ export async function assignAddresses(
   services: AgentServices,
   signal: AbortSignal,
 ): Promise<Attachment | CniError> {
+  if (isShared(ask.ipam, services)) return await assignFromShared(ask, services, signal);
   const { pod } = ask.args;
   if (pod !== undefined && !wasServedWithoutClaim(ask, services.attachments)) {
     const fromClaim = await assignFromClaim({ ...ask, pod }, services, signal);

@@ -21,7 +21,7 @@ import {
 } from "../../../allocator/manifest/annotations.ts";
 import { claimRefsFor, doesWithout, matchesRef } from "../../../allocator/manifest/pod-claim.ts";
 import { requestsAddress } from "../../../allocator/model/address-request.ts";
-import type { Claim, ClaimAttachment } from "../../../allocator/model/claim.ts";
+import type { Binding, Claim, ClaimAttachment } from "../../../allocator/model/claim.ts";
 import { workloadOf } from "../../../allocator/model/claim-workload.ts";
 import type { ClusterState, PodState } from "../../../allocator/model/cluster-state.ts";
 import type { Stored } from "../../../allocator/store/store.ts";
@@ -56,6 +56,8 @@ export interface EmbeddedClaimsOptions {
   readonly suspect: (claim: Claim) => void;
   /** Whether pods that ask for nothing are served out of blocks of the pool; absent: of none. */
   readonly hasBlocks?: (pool: string) => boolean;
+  /** A claim that an ADD makes is this node's from its first write on: others may collect what is nobody's. Absent: it is bound later. */
+  readonly bindsAtOnce?: boolean;
   /** Resolves once the context's view has every record; until then nothing new is chosen. Absent: it has. */
   readonly whole?: Promise<void>;
 }
@@ -205,11 +207,16 @@ export class EmbeddedClaims implements ClaimSource {
     await this.#options.whole;
     // a claim that a review made meanwhile, for the next pod of the name, is not this one's to change
     // held for this pod, so that its next sandbox finds what an ADD that was given up has made
-    const { name: podName, uid: podUID } = request.pod;
-    const hold = { token: "", podName, podUID, node: "", since: context.clock.now() };
+    const hold = this.#holdFor(request);
     const got = await reserve(context, { ...allocation, hold }, "nothing");
     if (!isRefusal(got) && !isSame(got.addresses, got.claim.record.addresses)) return changed(got.claim.key);
     return isRefusal(got) ? got : { kind: "found", claim: got.claim.key, token: "" };
+  }
+
+  #holdFor({ pod: { name: podName, uid: podUID }, attachment }: AttachRequest): Binding {
+    const { context, node, bindsAtOnce = false } = this.#options;
+    const hold = { token: "", podName, podUID, since: context.clock.now() };
+    return bindsAtOnce ? { ...hold, node, interface: attachment.interface } : { ...hold, node: "" };
   }
 
   async #bind(

@@ -69,7 +69,11 @@ describe("STATUS", () => {
   it("says of a configuration what every ADD would say of it", async () => {
     for (const [ipam, msg] of [
       [{ subnet: "nonsense" }, undefined],
-      [{ etcdConfig: {} }, "ipam.etcdConfig is not supported yet; take it out, or name pools in ipam.pools"],
+      [{ etcdConfig: {} }, "ipam.etcdConfig names no etcdURL; write for example https://10.0.0.1:2379"],
+      [
+        { subnet: "10.0.0.0/24", etcdConfig: { etcdURL: "http://127.0.0.1:2379" } },
+        "ipam.etcdConfig: the agent of this host was started without etcd; start it with: berthctl up --etcd URL, or take etcdConfig out",
+      ],
       [{ resolvConf: "/nonexistent/resolv.conf" }, undefined],
     ] as const) {
       const refused = errorOf(await node.call("ADD", { cid: "c", ipam }));

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 import { messageOf } from "../../../allocator/base/errors.ts";
 import { readVersion } from "../../cni/config.ts";
-import { cniError, isCniError } from "../../cni/errors.ts";
+import { type CniError, cniError, fromRefusal, isCniError } from "../../cni/errors.ts";
+import type { IpamConfig } from "../../cni/ipam-config.ts";
 import { readConfiguration } from "../add/add-request.ts";
+import { isShared, noEtcd } from "../add/from-shared.ts";
 import type { Answer } from "../rpc/connection.ts";
 import { errorVersion, fail, succeed } from "../rpc/reply.ts";
 import type { AgentServices, Request } from "../services/services.ts";
@@ -20,7 +22,9 @@ export async function status(request: Request, services: AgentServices): Promise
   if (isCniError(version)) return fail(errorVersion(config.fields), version);
   const ipam = await readConfiguration(request, version, services);
   if (isCniError(ipam)) return fail(version, ipam);
-  rangeOverlaps.look(config.network, ipam.rangeSets, [...pools()]);
+  if (!isShared(ipam, services)) rangeOverlaps.look(config.network, ipam.rangeSets, [...pools()]);
+  const shared = isShared(ipam, services) ? await refusalOfShared(config.network, ipam, services) : undefined;
+  if (shared !== undefined) return fail(version, shared);
   const why = notReady();
   if (why !== undefined) return fail(version, cniError("NOT_AVAILABLE", why));
   if (!journal.failing) return succeed();
@@ -31,5 +35,20 @@ export async function status(request: Request, services: AgentServices): Promise
   } catch (error) {
     const words = `the journal cannot be written: ${messageOf(error)}`;
     return fail(version, cniError("LIMITED_CONNECTIVITY", words));
+  }
+}
+
+/** Without etcd every ADD of a network that is kept there is refused. */
+async function refusalOfShared(
+  network: string,
+  ipam: IpamConfig,
+  { sharedNetworks }: AgentServices,
+): Promise<CniError | undefined> {
+  if (sharedNetworks === undefined) return noEtcd();
+  try {
+    const refusal = await sharedNetworks.refusalFor(network, ipam);
+    return refusal && fromRefusal(refusal);
+  } catch (error) {
+    return cniError("NOT_AVAILABLE", messageOf(error));
   }
 }

@@ -15,6 +15,7 @@ import { BlockFollower } from "../blocks/block-follower.ts";
 import { type BlockSource, noBlocks } from "../blocks/block-source.ts";
 import { NodeBlocks } from "../blocks/node-blocks.ts";
 import type { ClaimSource } from "../claims/claim-source.ts";
+import type { SharedNetworks } from "../claims/shared-networks.ts";
 import { AttachmentCache } from "../journal/attachment-cache.ts";
 import { type Host, linuxHost } from "../journal/host.ts";
 import { type HostLocalLeases, noLeases } from "../journal/host-local-leases.ts";
@@ -36,6 +37,8 @@ export interface ServicesOptions {
   readonly blockSource?: BlockSource;
   /** Every pool that is known; absent: those of `blockSource`. */
   readonly pools?: () => Iterable<Pool>;
+  /** Networks whose addresses are kept in etcd for many hosts; absent: this agent has no etcd. */
+  readonly sharedNetworks?: SharedNetworks;
   readonly clock: Clock;
   readonly random: Random;
   readonly log: Logger;
@@ -62,6 +65,7 @@ export interface AgentServices {
   readonly receipts: DeliveryTracker;
   readonly notices: DetachReporter;
   readonly claimSource: ClaimSource;
+  readonly sharedNetworks: SharedNetworks | undefined;
   readonly pools: () => Iterable<Pool>;
   /** Which networks' own ranges lie in one of them. */
   readonly rangeOverlaps: RangeOverlaps;
@@ -104,6 +108,7 @@ export async function createServices(options: ServicesOptions): Promise<AgentSer
     receipts: new DeliveryTracker(),
     notices: new DetachReporter({ attachments, claimSource, clock, random, log }),
     claimSource,
+    sharedNetworks: options.sharedNetworks,
     pools,
     rangeOverlaps: new RangeOverlaps(log),
     host,

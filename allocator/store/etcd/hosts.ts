@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: Apache-2.0
+import { BerthError, messageOf } from "../../base/errors.ts";
+import { type Fields, milliseconds, object, optional, text } from "../decode.ts";
+import type { EtcdClient } from "./client.ts";
+import { PREFIX } from "./entry.ts";
+import type { KeyValue } from "./messages.ts";
+
+/** What a host that gives addresses out of etcd says of itself. */
+export interface HostRecord {
+  /** The id of its journal: who else is called so has another one. */
+  readonly journal: string;
+  /** Of the process that serves; the next one has another. */
+  readonly process: string;
+  /** Milliseconds since 1970, by the host's own clock: for people. */
+  readonly seen: number;
+  /** A person has said that it is gone for good, so that its addresses may be others'. */
+  readonly fenced?: { readonly at: number; readonly by: string };
+}
+
+export interface StoredHost {
+  readonly name: string;
+  readonly record: HostRecord;
+  /** Changes with every write. */
+  readonly revision: number;
+}
+
+const FENCED: Fields<NonNullable<HostRecord["fenced"]>> = { at: milliseconds, by: text };
+const readFenced = object<NonNullable<HostRecord["fenced"]>>(FENCED);
+const readRecord = object<HostRecord>({
+  journal: text,
+  process: text,
+  seen: milliseconds,
+  fenced: optional(readFenced),
+});
+
+/** The hosts that share an etcd, each under its name: /berth/v1/host/NAME. */
+export class HostRegistry {
+  readonly #client: Pick<EtcdClient, "range" | "change">;
+  readonly #folder: string;
+
+  constructor(client: Pick<EtcdClient, "range" | "change">, prefix: string = PREFIX) {
+    this.#client = client;
+    this.#folder = `${prefix}/host/`;
+  }
+
+  /** As a majority of the members has it. Throws BerthError. */
+  async get(name: string): Promise<StoredHost | undefined> {
+    const { entries } = await this.#client.range({ key: `${this.#folder}${name}` });
+    return entries[0] && this.#read(entries[0]);
+  }
+
+  async list(): Promise<readonly StoredHost[]> {
+    const end = `${this.#folder.slice(0, -1)}0`; // "0" comes after "/"
+    const { entries } = await this.#client.range({ key: this.#folder, end });
+    return entries.map((entry) => this.#read(entry));
+  }
+
+  /**
+   * Compare-and-set on the revision that was seen, 0 for a host that is not there. Throws STORE_UNAVAILABLE or TIMED_OUT
+   * when it may have been written.
+   */
+  async put(name: string, record: HostRecord, seen: number): Promise<StoredHost | "changed"> {
+    const change = { key: `${this.#folder}${name}`, modRevision: seen, value: JSON.stringify(record) };
+    const answer = await this.#client.change(change);
+    if (answer.kind === "lost") throw answer.error;
+    return answer.done ? { name, record, revision: answer.revision } : "changed";
+  }
+
+  #read({ key, value, modRevision }: KeyValue): StoredHost {
+    const name = key.slice(this.#folder.length);
+    try {
+      // what a newer Berth wrote beside is left alone: the host itself writes it again
+      return { name, record: readRecord(JSON.parse(value), "host", []), revision: modRevision };
+    } catch (error) {
+      const words = `${key} in etcd is no host (${messageOf(error)}); delete it, and the host writes it again`;
+      throw new BerthError("STATE_CORRUPT", words, { details: { key }, cause: error });
+    }
+  }
+}

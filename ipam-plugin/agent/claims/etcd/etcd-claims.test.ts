@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: Apache-2.0
+import assert from "node:assert/strict";
+import { describe, it } from "node:test";
+import { BerthError } from "../../../../allocator/base/errors.ts";
+import { noopLogger } from "../../../../allocator/base/ports.ts";
+import { ManualClock } from "../../../../system/testing/manual-clock.ts";
+import { LIVE } from "../../testing/claims-bench.ts";
+import { claimResult, ScriptedClaims } from "../../testing/node-bench.ts";
+import type { AttachRequest } from "../claim-source.ts";
+import { EtcdClaims } from "./etcd-claims.ts";
+
+const REQUEST: AttachRequest = {
+  pod: { namespace: "default", name: "c-1", uid: "" },
+  attachment: { network: "lan", containerID: "box", interface: "eth0" },
+  pools: ["lan"],
+  addresses: [],
+  annotations: undefined,
+};
+const AWAY = new BerthError("STORE_UNAVAILABLE", "etcd at http://a:2379 cannot be reached");
+
+function bench() {
+  const scripted = new ScriptedClaims();
+  const presence = { isOwn: true };
+  const claims = new EtcdClaims({ claims: scripted, presence, clock: new ManualClock(), log: noopLogger });
+  return { scripted, presence, claims };
+}
+
+describe("EtcdClaims", () => {
+  it("says of an ADD that cannot be proven which pool, what cannot be reached, and what to do", async () => {
+    const { scripted, claims } = bench();
+    scripted.answers.set("default/c-1", AWAY);
+    const words =
+      'no address of pool "lan" can be proven free: etcd at http://a:2379 cannot be reached; containers that run keep theirs; make etcd reachable from this host, and start the container again';
+    for (const verb of [
+      () => claims.find(REQUEST, LIVE),
+      () => claims.attach({ kind: "found", claim: "default/c-1", token: "" }, REQUEST, LIVE),
+    ]) {
+      await assert.rejects(verb, (error: unknown) => error instanceof BerthError && error.message === words);
+    }
+  });
+
+  it("leaves networks alone that name no pool", async () => {
+    const { scripted, claims } = bench();
+    assert.deepEqual(await claims.find({ ...REQUEST, pools: [] }, LIVE), { kind: "unclaimed" });
+    assert.equal(scripted.asked.length, 0);
+  });
+
+  it("takes nothing for left behind that an ADD is making, or that may be another host's", async () => {
+    const { scripted, presence, claims } = bench();
+    scripted.used = ["default/c-1", "default/c-2"];
+    assert.deepEqual(claims.inUse(), scripted.used);
+    const gate = Promise.withResolvers<void>();
+    scripted.finding = gate.promise;
+    scripted.answers.set("default/c-1", claimResult("default/c-1", "10.0.0.1/24"));
+    const finding = claims.find(REQUEST, LIVE);
+    assert.deepEqual(claims.inUse(), ["default/c-2"]);
+    await claims.absent("default/c-1");
+    gate.resolve();
+    await finding;
+    assert.deepEqual(claims.inUse(), scripted.used);
+    presence.isOwn = false;
+    assert.deepEqual(claims.inUse(), []);
+    await claims.absent("default/c-2");
+    assert.deepEqual(scripted.freed, []);
+  });
+
+  it("does not hold the start of an agent up until etcd was told of its containers", async () => {
+    const { scripted, claims } = bench();
+    const notice = { claim: "default/c-1", pod: REQUEST.pod, attachment: REQUEST.attachment };
+    await claims.attached(notice);
+    await claims.close();
+    assert.deepEqual(scripted.known, [notice]);
+  });
+});

@@ -1,0 +1,131 @@
+// SPDX-License-Identifier: Apache-2.0
+import { BerthError, messageOf, type Refusal } from "../../../../allocator/base/errors.ts";
+import type { Clock, Logger } from "../../../../allocator/base/ports.ts";
+import type { ClaimAttachment } from "../../../../allocator/model/claim.ts";
+import { NO_CLAIM } from "../claim-result.ts";
+import type {
+  AttachRequest,
+  ClaimMatch,
+  ClaimResult,
+  ClaimSource,
+  NoClaim,
+  SandboxEvent,
+} from "../claim-source.ts";
+import type { Presence } from "./presence.ts";
+
+/** Codes of faults that pass when etcd can be reached again. */
+const OF_ETCD = /^(STORE_|TIMED_OUT$)/;
+const RETRY_MS = 5_000;
+
+export interface EtcdClaimsOptions {
+  /** The claims of this host's containers, by the records in etcd. */
+  readonly claims: ClaimSource;
+  readonly presence: Pick<Presence, "isOwn">;
+  readonly clock: Clock;
+  readonly log: Logger;
+}
+
+/**
+ * Claims that are kept in etcd, for an agent that goes on without it: what it cannot tell etcd at its start it tells later,
+ * what it cannot prove it refuses, and it takes nothing for its own as long as its name may be another host's.
+ */
+export class EtcdClaims implements ClaimSource {
+  readonly #options: EtcdClaimsOptions;
+  readonly #adding = new Map<string, number>(); // claim -> ADDs that are under way with it
+  readonly #untold = new Map<string, SandboxEvent>(); // claim -> what etcd was not told yet of its sandbox
+  readonly #stop = new AbortController();
+  #telling: Promise<void> | undefined;
+
+  constructor(options: EtcdClaimsOptions) {
+    this.#options = options;
+  }
+
+  async find(request: AttachRequest, signal: AbortSignal): Promise<ClaimMatch | NoClaim | Refusal> {
+    const { claims } = this.#options;
+    if (request.pools.length === 0) return NO_CLAIM; // a network of this host alone
+    return await this.#proven(request, () => claims.find(request, signal));
+  }
+
+  async attach(
+    found: ClaimMatch,
+    request: AttachRequest,
+    signal: AbortSignal,
+  ): Promise<ClaimResult | NoClaim | Refusal> {
+    return await this.#proven(request, () => this.#options.claims.attach(found, request, signal));
+  }
+
+  /** Told in the background: an agent that starts without etcd serves DEL and CHECK. */
+  async attached(notice: SandboxEvent): Promise<void> {
+    this.#untold.set(notice.claim, notice);
+    this.#telling ??= this.#tell();
+  }
+
+  async detached(notice: SandboxEvent): Promise<void> {
+    this.#untold.delete(notice.claim);
+    await this.#options.claims.detached(notice);
+  }
+
+  async lastSandbox(claim: string): Promise<ClaimAttachment | undefined> {
+    try {
+      return await this.#options.claims.lastSandbox(claim);
+    } catch (error) {
+      throw error instanceof BerthError ? unprovable(error, []) : error;
+    }
+  }
+
+  inUse(): readonly string[] {
+    const { claims, presence } = this.#options;
+    return presence.isOwn ? claims.inUse().filter((claim) => !this.#adding.has(claim)) : [];
+  }
+
+  async absent(claim: string): Promise<void> {
+    const { claims, presence } = this.#options;
+    if (presence.isOwn && !this.#adding.has(claim)) await claims.absent(claim);
+  }
+
+  async close(): Promise<void> {
+    this.#stop.abort();
+    await this.#telling;
+  }
+
+  /** While it is under way nobody takes what it has made for something that a crash has left. */
+  async #proven<T>({ pod, pools }: AttachRequest, work: () => Promise<T>): Promise<T> {
+    const claim = `${pod.namespace}/${pod.name}`;
+    this.#adding.set(claim, (this.#adding.get(claim) ?? 0) + 1);
+    try {
+      return await work();
+    } catch (error) {
+      throw error instanceof BerthError ? unprovable(error, pools) : error;
+    } finally {
+      const others = (this.#adding.get(claim) ?? 1) - 1;
+      if (others > 0) this.#adding.set(claim, others);
+      else this.#adding.delete(claim);
+    }
+  }
+
+  async #tell(): Promise<void> {
+    const { claims, clock, log } = this.#options;
+    while (!this.#stop.signal.aborted && this.#untold.size > 0) {
+      for (const [claim, notice] of this.#untold) {
+        if (this.#stop.signal.aborted) return;
+        try {
+          await claims.attached(notice);
+          if (this.#untold.get(claim) === notice) this.#untold.delete(claim);
+        } catch (error) {
+          log.warn("etcd was not told of a container; tried again", { claim, error: messageOf(error) });
+          break;
+        }
+      }
+      if (this.#untold.size > 0) await clock.sleep(RETRY_MS, this.#stop.signal);
+    }
+    this.#telling = undefined;
+  }
+}
+
+/** What an operator of the host reads: which pool, what cannot be reached, and what to do. */
+export function unprovable(error: BerthError, pools: readonly string[]): BerthError {
+  if (!OF_ETCD.test(error.code)) return error;
+  const which = pools.length === 0 ? "" : ` of pool ${pools.map((pool) => JSON.stringify(pool)).join(", ")}`;
+  const words = `no address${which} can be proven free: ${error.message}; containers that run keep theirs; make etcd reachable from this host, and start the container again`;
+  return new BerthError(error.code, words, { details: error.details, cause: error });
+}

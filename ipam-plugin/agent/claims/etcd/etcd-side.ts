@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: Apache-2.0
+import { BerthError } from "../../../../allocator/base/errors.ts";
+import { KeyedMutex } from "../../../../allocator/base/keyed-mutex.ts";
+import type { Clock, Logger, Metrics, Random } from "../../../../allocator/base/ports.ts";
+import { RecordCache } from "../../../../allocator/cache/cache.ts";
+import type { Context } from "../../../../allocator/cache/context.ts";
+import { syncCache } from "../../../../allocator/cache/sync.ts";
+import { GarbageCollector } from "../../../../allocator/gc/garbage-collector.ts";
+import { startGcLoop } from "../../../../allocator/gc/gc-loop.ts";
+import { bareNamespace, type ClusterState } from "../../../../allocator/model/cluster-state.ts";
+import type { Pool } from "../../../../allocator/pool/pool.ts";
+import type { EtcdAccess } from "../../../../allocator/store/etcd/access.ts";
+import { EtcdClient } from "../../../../allocator/store/etcd/client.ts";
+import { HostRegistry } from "../../../../allocator/store/etcd/hosts.ts";
+import { openEtcdStore } from "../../../../allocator/store/etcd/store.ts";
+import type { ClaimSource } from "../claim-source.ts";
+import { EmbeddedClaims } from "../embedded.ts";
+import type { SharedNetworks } from "../shared-networks.ts";
+import { EtcdClaims } from "./etcd-claims.ts";
+import { EtcdNetworks } from "./etcd-networks.ts";
+import { Fences } from "./fences.ts";
+import { Presence } from "./presence.ts";
+
+export interface EtcdSideOptions {
+  readonly access: EtcdAccess;
+  /** This host's name among those that share the etcd. */
+  readonly node: string;
+  /** The id of this host's journal. */
+  readonly journal: string;
+  readonly clock: Clock;
+  readonly random: Random;
+  readonly log: Logger;
+  readonly metrics: Metrics;
+  /** How often the host says that it is there; BEAT_MS if absent. */
+  readonly beatMs?: number;
+}
+
+/** What an agent has of an etcd: one connection to it, whatever the networks are. */
+export interface EtcdSide {
+  readonly claimSource: ClaimSource;
+  readonly sharedNetworks: SharedNetworks;
+  pools(): Iterable<Pool>;
+  /** Says in etcd that this host is there. `isUsing`: whether containers of it have addresses from there. */
+  start(isUsing: () => boolean): void;
+  close(): Promise<void>;
+}
+
+/** How long an ADD waits for the records of an etcd that was not reached before. */
+const WHOLE_MS = 5_000;
+
+/** Connects with the first call, and does not wait for it. Throws CONFIG_INVALID or CERTIFICATE_INVALID. */
+export function openEtcdSide(options: EtcdSideOptions): EtcdSide {
+  const { access, node, clock, random, log, metrics } = options;
+  const client = new EtcdClient(access, { clock, random, log });
+  const store = openEtcdStore({ client, clock, random, log, metrics });
+  const view = new RecordCache(log);
+  const stop = new AbortController();
+  const following = syncCache(store, view, stop.signal);
+  const ended = following.ended.catch((error: unknown) => {
+    log.error("records in etcd are no longer followed; restart this process", { error });
+  });
+  const context: Context & { view: RecordCache } = {
+    ...{ store, view, clock, random, log, serial: new KeyedMutex() },
+  };
+  const registry = new HostRegistry(client);
+  const fences = new Fences(registry, node, clock);
+  const inventory = withoutPods((name) => fences.isFenced(name));
+  const hints = withoutPods((name) => fences.wasFenced(name));
+  const collector = startGcLoop(context, new GarbageCollector(context, inventory, { hints }), metrics);
+  const presence = new Presence({ ...options, registry, process: random.token() });
+  const suspect = collector.suspect.bind(collector);
+  const claims = new EtcdClaims({
+    ...{ presence, clock, log },
+    claims: new EmbeddedClaims({ context, inventory, node, suspect, bindsAtOnce: true }),
+  });
+  const known = Promise.all([following.synced, presence.known]);
+  known.catch(() => {}); // whoever waits for it hears of it
+  const whole = () => inTime(known, clock, access.endpoints);
+  const { endpoints } = access;
+  return {
+    claimSource: claims,
+    sharedNetworks: new EtcdNetworks({ context, endpoints, node, registry, presence, whole }),
+    pools: () => view.pools(),
+    start: (isUsing) => presence.start(isUsing),
+    async close() {
+      await Promise.all([presence.close(), claims.close(), collector.close()]);
+      stop.abort();
+      await store.close();
+      await ended;
+      await client.close();
+    },
+  };
+}
+
+/** No host knows another one's containers: an address is free when its own host says so, or a person has fenced that one. */
+function withoutPods(fenced: ClusterState["fenced"]): ClusterState {
+  return {
+    pod: async () => undefined,
+    workload: async () => "never admitted",
+    namespace: async (name) => bareNamespace(name),
+    fenced,
+  };
+}
+
+async function inTime(work: Promise<unknown>, clock: Clock, endpoints: readonly string[]): Promise<void> {
+  const done = new AbortController();
+  const late = clock.sleep(WHOLE_MS, done.signal).then(() => {
+    if (done.signal.aborted) return;
+    const words = `etcd at ${endpoints.join(", ")} was not reached since this agent started`;
+    throw new BerthError("STORE_UNAVAILABLE", words);
+  });
+  try {
+    await Promise.race([work, late]);
+  } finally {
+    done.abort("done");
+  }
+}

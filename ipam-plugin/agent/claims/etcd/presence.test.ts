@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: Apache-2.0
+import assert from "node:assert/strict";
+import { describe, it } from "node:test";
+import { BerthError } from "../../../../allocator/base/errors.ts";
+import { noopLogger } from "../../../../allocator/base/ports.ts";
+import type { HostRecord, StoredHost } from "../../../../allocator/store/etcd/hosts.ts";
+import { ManualClock } from "../../../../system/testing/manual-clock.ts";
+import { Presence, standingOf } from "./presence.ts";
+
+const OWN: HostRecord = { journal: "j1", process: "p1", seen: 1 };
+const FENCED = { at: 0, by: "root" };
+
+describe("standingOf", () => {
+  const self = { journal: "j1", process: "p1", isUsing: true, wasThere: true };
+  for (const [what, there, over, standing] of [
+    ["nothing is there", undefined, {}, "write"],
+    ["its own record is there", OWN, {}, "write"],
+    ["an earlier process of it has written", { ...OWN, process: "p0" }, { wasThere: false }, "write"],
+    ["a later process of it has written", { ...OWN, process: "p2" }, {}, "replaced"],
+    ["another host has the name", { ...OWN, journal: "j2" }, {}, "another"],
+    ["another host of the name is fenced", { ...OWN, journal: "j2", fenced: FENCED }, {}, "write"],
+    ["it is fenced and has containers", { ...OWN, fenced: FENCED }, {}, "fenced"],
+    ["it is fenced and has none", { ...OWN, fenced: FENCED }, { isUsing: false }, "write"],
+  ] as const) {
+    it(`is ${standing} where ${what}`, () => {
+      assert.equal(standingOf(there, { ...self, ...over }), standing);
+    });
+  }
+});
+
+/** One key, by compare-and-set. */
+class OneKey {
+  stored: StoredHost | undefined;
+  fault: BerthError | undefined;
+
+  async get(): Promise<StoredHost | undefined> {
+    if (this.fault !== undefined) throw this.fault;
+    return this.stored;
+  }
+
+  async put(name: string, record: HostRecord, seen: number): Promise<StoredHost | "changed"> {
+    if (this.fault !== undefined) throw this.fault;
+    const revision = this.stored?.revision ?? 0;
+    if (revision !== seen) return "changed";
+    this.stored = { name, record, revision: revision + 1 };
+    return this.stored;
+  }
+
+  presence(journal: string, process: string): Presence {
+    const clock = new ManualClock();
+    return new Presence({ registry: this, node: "host-a", journal, process, clock, log: noopLogger });
+  }
+}
+
+describe("a host's record", () => {
+  it("makes the host known, and gives way to a later process of it", async () => {
+    const key = new OneKey();
+    const [first, second] = [key.presence("j1", "p1"), key.presence("j1", "p2")];
+    await first.beat();
+    await first.beat();
+    assert.equal(first.isOwn, true);
+    await second.beat();
+    assert.equal(second.isOwn, true);
+    await first.beat(); // finds that it was changed
+    await first.beat();
+    assert.equal(first.isOwn, false);
+    assert.match(first.refusal ?? "", /^another process serves as host host-a since/);
+    assert.equal(second.refusal, undefined);
+  });
+
+  it("is another host's until that one is fenced", async () => {
+    const key = new OneKey();
+    await key.presence("j1", "p1").beat();
+    const other = key.presence("j2", "p2");
+    await other.beat();
+    assert.equal(other.isOwn, false);
+    assert.match(
+      other.refusal ?? "",
+      /^another host is called host-a in etcd \(journal j1\); start this one with/,
+    );
+    const there = key.stored ?? assert.fail();
+    await key.put("host-a", { ...there.record, fenced: FENCED }, there.revision);
+    await other.beat();
+    assert.equal(other.isOwn, true);
+    assert.equal(key.stored?.record.fenced, undefined);
+  });
+
+  it("stays as it was while etcd cannot be reached", async () => {
+    const key = new OneKey();
+    const presence = key.presence("j1", "p1");
+    key.fault = new BerthError("STORE_UNAVAILABLE", "etcd is away");
+    await assert.rejects(presence.beat());
+    assert.deepEqual([presence.isOwn, presence.refusal], [false, undefined]);
+    key.fault = undefined;
+    await presence.beat();
+    key.fault = new BerthError("STORE_UNAVAILABLE", "etcd is away");
+    await assert.rejects(presence.beat());
+    assert.equal(presence.isOwn, true);
+  });
+});

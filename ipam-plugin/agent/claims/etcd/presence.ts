@@ -1,0 +1,151 @@
+// SPDX-License-Identifier: Apache-2.0
+import { BerthError, messageOf } from "../../../../allocator/base/errors.ts";
+import type { Clock, Logger } from "../../../../allocator/base/ports.ts";
+import type { HostRecord, HostRegistry, StoredHost } from "../../../../allocator/store/etcd/hosts.ts";
+
+/** How often a host says that it is there. */
+export const BEAT_MS = 10_000;
+
+/** Who this is, beside its name. */
+export interface Self {
+  readonly journal: string;
+  readonly process: string;
+  /** Containers of this host still use addresses out of etcd. */
+  readonly isUsing: boolean;
+  /** The process has written its record before. */
+  readonly wasThere: boolean;
+}
+
+export type Standing =
+  | "write"
+  /** A person has said that this host is gone for good. */
+  | "fenced"
+  /** Another host is called so. */
+  | "another"
+  /** A later process of this host, or a copy of it, serves. */
+  | "replaced";
+
+/**
+ * What a host makes of the record under its name.
+ *
+ * | there                            |                                                                             |
+ * |----------------------------------|-----------------------------------------------------------------------------|
+ * | nothing                          | write                                                                       |
+ * | another journal's                | another; write if that one is fenced: what it had is collected              |
+ * | its own, fenced                  | fenced while containers use its addresses; write, and be back, when none do |
+ * | its own, of another process      | write: that one has ended; replaced, if it came after this one              |
+ * | its own                          | write                                                                       |
+ */
+export function standingOf(there: HostRecord | undefined, self: Self): Standing {
+  if (there === undefined) return "write";
+  if (there.journal !== self.journal) return there.fenced === undefined ? "another" : "write";
+  if (there.fenced !== undefined) return self.isUsing ? "fenced" : "write";
+  return there.process !== self.process && self.wasThere ? "replaced" : "write";
+}
+
+export interface PresenceOptions {
+  readonly registry: Pick<HostRegistry, "get" | "put">;
+  /** This host's name. */
+  readonly node: string;
+  readonly journal: string;
+  /** Different for each process. */
+  readonly process: string;
+  readonly clock: Clock;
+  readonly log: Logger;
+  readonly beatMs?: number;
+}
+
+/** This host's record in etcd: written every few seconds, so that a person sees that it is alive, and it sees that it was fenced. */
+export class Presence {
+  readonly #options: PresenceOptions;
+  readonly #stop = new AbortController();
+  readonly #known = Promise.withResolvers<void>();
+  #isUsing: () => boolean = () => true;
+  #own: StoredHost | undefined;
+  #wasThere = false;
+  #standing: Standing | undefined;
+  #there: StoredHost | undefined;
+  #running: Promise<void> | undefined;
+
+  constructor(options: PresenceOptions) {
+    this.#options = options;
+  }
+
+  /** Resolves once etcd has answered. */
+  get known(): Promise<void> {
+    return this.#known.promise;
+  }
+
+  /** Everything under its name in etcd is this host's. */
+  get isOwn(): boolean {
+    return this.#standing === "write";
+  }
+
+  /** Why this host gives no address, in words; undefined: it may. */
+  get refusal(): string | undefined {
+    const { node } = this.#options;
+    const { fenced, journal = "" } = this.#there?.record ?? {};
+    switch (this.#standing) {
+      case "fenced":
+        return `host ${node} was fenced at ${new Date(fenced?.at ?? 0).toISOString()} by ${fenced?.by}, so that the addresses of its containers may be others' now; stop its containers, and it serves again by itself`;
+      case "another":
+        return `another host is called ${node} in etcd (journal ${journal.slice(0, 8)}); start this one with another --node, or, if that one is gone for good: berthctl --etcd URL fence ${node}`;
+      case "replaced":
+        return `another process serves as host ${node} since; stop one of the two, or start one with another --node`;
+      default:
+        return undefined;
+    }
+  }
+
+  start(isUsing: () => boolean): void {
+    this.#isUsing = isUsing;
+    this.#running ??= this.#run();
+  }
+
+  async close(): Promise<void> {
+    this.#stop.abort();
+    await this.#running;
+  }
+
+  /** Looks, decides and writes once. Throws BerthError; nothing is known then but what was. */
+  async beat(): Promise<void> {
+    const { registry, node, journal, process } = this.#options;
+    const there = this.#own ?? (await registry.get(node));
+    const self = { journal, process, isUsing: this.#isUsing(), wasThere: this.#wasThere };
+    const standing = standingOf(there?.record, self);
+    if (standing !== "write") return this.#stand(standing, there);
+    this.#own = undefined; // as long as it is not known what became of the write
+    const record = { journal, process, seen: Math.floor(this.#options.clock.now()) };
+    const written = await registry.put(node, record, there?.revision ?? 0);
+    if (written === "changed") return;
+    this.#own = written;
+    this.#wasThere = true;
+    this.#stand("write", written);
+  }
+
+  #stand(standing: Standing, there: StoredHost | undefined): void {
+    const before = this.#standing;
+    this.#standing = standing;
+    this.#there = there;
+    this.#known.resolve();
+    const { log, node } = this.#options;
+    if (before === standing) return;
+    if (standing === "write") log.info("this host is known in etcd", { node });
+    else log.error("this host gives no address", { node, reason: this.refusal ?? "" });
+  }
+
+  async #run(): Promise<void> {
+    const { clock, log, node, beatMs = BEAT_MS } = this.#options;
+    while (!this.#stop.signal.aborted) {
+      try {
+        await this.beat();
+        if (this.#own === undefined && this.#standing === "write") await this.beat(); // it was changed: why?
+      } catch (error) {
+        this.#own = undefined;
+        if (!(error instanceof BerthError)) throw error;
+        log.warn("this host could not tell etcd that it is there", { node, error: messageOf(error) });
+      }
+      await clock.sleep(this.#standing === undefined ? beatMs / 10 : beatMs, this.#stop.signal);
+    }
+  }
+}
