@@ -54,8 +54,19 @@ export function settingOf(
     dataNamed: (env["BERTH_DATA"] ?? "") !== "",
     kubeconfigNamed: named.length > 0,
     kubeconfigs: named.length > 0 ? named.map((file) => resolve(file)) : [usual].filter(exists),
+    ...etcdIn(env),
     inCluster: (env["KUBERNETES_SERVICE_HOST"] ?? "") !== "" && exists(TOKEN),
   };
+}
+
+/** The variables of an etcd that hosts share. */
+function etcdIn(env: Environment): Pick<EnvDefaults, "etcd"> {
+  const [urls, caFile, certFile, keyFile] = ["", "_CACERT", "_CERT", "_KEY"].map(
+    (part) => env[`BERTH_ETCD${part}`] || undefined,
+  );
+  if (urls === undefined) return {};
+  const files = { ...(caFile && { caFile }), ...(certFile && { certFile }), ...(keyFile && { keyFile }) };
+  return { etcd: { urls, ...files } };
 }
 
 /** `BERTH_DATA`, else a system folder for root and a folder at home for others. */

@@ -12,6 +12,7 @@ import { check } from "./commands/check.ts";
 import { remove } from "./commands/delete.ts";
 import { down } from "./commands/down.ts";
 import { explain } from "./commands/explain.ts";
+import { fence } from "./commands/fence.ts";
 import { get } from "./commands/get.ts";
 import { release } from "./commands/release.ts";
 import { reserve } from "./commands/reserve.ts";
@@ -23,7 +24,13 @@ import type { Command, CommandContext, ExitCode } from "./terminal/command.ts";
 import { usageError, waitMsOf } from "./terminal/flags.ts";
 import { commandList, helpOf, type Program } from "./terminal/help.ts";
 import { printable } from "./terminal/output.ts";
-import { type EnvDefaults, NO_CLUSTER, targetOf } from "./terminal/target.ts";
+import {
+  type EnvDefaults,
+  type EtcdTarget,
+  etcdOf as etcdNamed,
+  NO_CLUSTER,
+  targetOf,
+} from "./terminal/target.ts";
 
 /** In the order of the help. */
 export const COMMANDS: readonly Command[] = [
@@ -38,6 +45,7 @@ export const COMMANDS: readonly Command[] = [
   release,
   reserve,
   adopt,
+  fence,
   version,
 ];
 
@@ -52,7 +60,7 @@ export async function run(argv: readonly string[], commandContext: CommandContex
 }
 
 async function dispatch(argv: readonly string[], commandContext: CommandContext): Promise<ExitCode> {
-  const [name = "--help", ...rest] = argv;
+  const [name = "--help", ...rest] = withCommandFirst(argv);
   const { stdout } = commandContext.io;
   const program: Program = commandContext.setting?.kubectl === true ? "kubectl berth" : "berthctl";
   if (name === "help" && rest[0] !== undefined) return await dispatch([rest[0], "--help"], commandContext);
@@ -75,10 +83,20 @@ async function dispatch(argv: readonly string[], commandContext: CommandContext)
   return await command.run(args, placed(command, args, commandContext));
 }
 
+/** `berthctl --etcd URL get claims` is what it is with the flags at the end. */
+function withCommandFirst(argv: readonly string[]): readonly string[] {
+  let taken = 0;
+  while (argv[taken]?.startsWith("--etcd") === true) taken += argv[taken]?.includes("=") === true ? 1 : 2;
+  const [name, ...rest] = argv.slice(taken);
+  return taken === 0 || name === undefined ? argv : [name, ...argv.slice(0, taken), ...rest];
+}
+
 /** The context of this call: its data folder, and its cluster if it names one. */
 function placed(command: Command, args: Arguments, commandContext: CommandContext): CommandContext {
   const [data, kubeconfig, context] = [args.text("data"), args.text("kubeconfig"), args.text("context")];
   const dataDir = data === undefined ? commandContext.dataDir : resolve(data);
+  const etcd = command.flags["etcd"] === undefined ? undefined : etcdOf(command, args, commandContext);
+  if (etcd !== undefined) return { ...commandContext, dataDir, etcd };
   if (command.flags["kubeconfig"] === undefined) return onFolder(command, { ...commandContext, dataDir });
   const folder = { dataDir, used: () => existsSync(databaseOf(dataDir)) };
   const setting = commandContext.setting ?? NO_CLUSTER;
@@ -105,6 +123,19 @@ function isOtherThanFolder(path: string): boolean {
   } catch {
     return false; // whoever opens it says why it cannot be seen
   }
+}
+
+/** A host that shares an etcd has a data folder too, and is one of many only if a flag says so. */
+function etcdOf(command: Command, args: Arguments, { setting }: CommandContext): EtcdTarget | undefined {
+  const text = (flag: string) => args.text(flag);
+  if (setting?.kubectl === true) {
+    if (text("etcd") === undefined) return undefined;
+    throw usageError(
+      "kubectl berth is for the cluster and has no --etcd; use berthctl for the etcd of other hosts",
+    );
+  }
+  if (command.name !== "up") return etcdNamed(text, setting?.etcd);
+  return etcdNamed((flag) => (flag === "data" ? undefined : text(flag)), undefined);
 }
 
 /** Two places may be meant, and nobody said which. */

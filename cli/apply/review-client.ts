@@ -4,7 +4,7 @@ import { BerthError } from "../../allocator/base/errors.ts";
 import { Fields } from "../../allocator/manifest/kubernetes-object.ts";
 import { type AdmissionRequest, API_VERSION, type Route } from "../../webhook/review/admission-review.ts";
 import type { PatchOp } from "../../webhook/review/json-patch.ts";
-import { noStack, notYours } from "../backend/stack-file.ts";
+import { inEtcd, noStack, notYours } from "../backend/stack-file.ts";
 import type { CommandContext } from "../terminal/command.ts";
 import { waitForStack } from "./stack-wait.ts";
 
@@ -40,6 +40,7 @@ export async function withWebhook<T>(
   work: (webhook: Webhook) => Promise<T>,
 ): Promise<T> {
   const stack = await waitForStack(context, context.waitMs);
+  if (stack.etcd !== undefined) throw inEtcd(context.dataDir, stack.etcd);
   if (stack.reviews === "") throw olderStack(context.dataDir);
   const agent = new Agent({ keepAlive: true, maxSockets: 1 });
   try {

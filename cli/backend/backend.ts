@@ -18,14 +18,14 @@ export interface Objects extends ClusterState {
   objects(kind: string, namespace?: string): Promise<readonly KubeObject[]>;
 }
 
-/** Where a command reads and writes: a data folder, or a cluster. */
+/** Where a command reads and writes: a data folder, a cluster, or the etcd that hosts share. */
 export interface Backend {
-  readonly place: "data" | "cluster";
+  readonly place: "data" | "cluster" | "etcd";
   readonly store: Store;
   readonly world: Objects;
   /** Where namespaced things are looked for when no namespace is given. */
   readonly namespace: string;
-  /** Of the stack on this host; empty when none runs, and in a cluster. */
+  /** Of the stack on this host; empty when none runs, in a cluster and in etcd. */
   readonly node: string;
   /** Those of the namespace at least, all of them if it is absent. */
   claims(namespace?: string): Promise<readonly Stored<"claim">[]>;

@@ -10,7 +10,7 @@ import { WAIT_MS } from "../terminal/flags.ts";
 import { printable } from "../terminal/output.ts";
 import type { Backend } from "./backend.ts";
 import { allOf, databaseOf, type EmbeddedBackend, withEmbeddedBackend } from "./embedded-backend.ts";
-import { isStack, isStarting, readStackFile } from "./stack-file.ts";
+import { inEtcd, isStack, isStarting, readStackFile } from "./stack-file.ts";
 
 /** Opens the cluster or the data folder of the context for `work` and closes it again. Throws what either cannot do, in one line. */
 export async function withBackend<T>(
@@ -18,8 +18,14 @@ export async function withBackend<T>(
   mode: "read" | "write",
   work: (registry: Backend) => Promise<T>,
 ): Promise<T> {
+  if (context.etcd !== undefined) {
+    const { withEtcd } = await import("./etcd-backend.ts");
+    return await withEtcd(context.io, context.etcd, work);
+  }
   if (context.cluster === undefined) {
     await untilStarted(context);
+    const { etcd } = readStackFile(context.dataDir) ?? {};
+    if (etcd !== undefined) throw inEtcd(context.dataDir, etcd);
     return await withEmbeddedBackend(context, mode, (backend) => work(registryOf(backend, context.dataDir)));
   }
   // What authenticates takes longer to load than the rest of berthctl takes to run.

@@ -19,6 +19,8 @@ export interface StackFile {
   /** Path of the agent's. */
   readonly socket: string;
   readonly node: string;
+  /** URLs of the etcd that this host shares with others; absent: everything is in the folder, and there is a webhook. */
+  readonly etcd?: string;
 }
 
 /** The file that a stack writes when it serves and removes when it stops. */
@@ -78,14 +80,21 @@ export function readStackFile(dataDir: string): StackFile | undefined {
     const fields = new Fields(JSON.parse(text));
     const [webhook, ca] = [fields.text("webhook"), fields.text("ca")];
     const [cert, key, reviews] = [fields.text("cert"), fields.text("key"), fields.text("reviews")];
-    if (webhook.startsWith("https://") && ca !== "") {
-      const [pid, socket, node] = [fields.count("pid", 0), fields.text("socket"), fields.text("node")];
-      return { pid, webhook, ca, cert, key, reviews, socket, node };
-    }
+    const [pid, socket, node] = [fields.count("pid", 0), fields.text("socket"), fields.text("node")];
+    const etcd = fields.text("etcd");
+    const file = { pid, webhook, ca, cert, key, reviews, socket, node };
+    if (etcd !== "") return { ...file, etcd };
+    if (webhook.startsWith("https://") && ca !== "") return file;
   } catch (error) {
     throw unreadable(path, error);
   }
   throw unreadable(path, new Error("it names no webhook"));
+}
+
+/** A command that is about pools and claims was sent to the folder of a host that keeps them in etcd. */
+export function inEtcd(dataDir: string, etcd: string): BerthError {
+  const words = `the host of ${dataDir} keeps pools and claims in etcd; say: berthctl --etcd ${etcd}`;
+  return new BerthError("CONFIG_INVALID", words, { details: { path: dataDir } });
 }
 
 /** What the stack keeps for the user that started it, and root. */

@@ -6,20 +6,20 @@ import { MANAGED } from "../apply/kinds.ts";
 import { holdingsOf } from "../apply/object-addresses.ts";
 import { type Subject, subjectOf, titleOf } from "../apply/object-ref.ts";
 import { reportError, reportSubmitted } from "../apply/report.ts";
-import { withWebhook } from "../apply/review-client.ts";
 import { type ReviewTarget, type Submitted, submit } from "../apply/submit.ts";
-import { withEmbeddedBackend } from "../backend/embedded-backend.ts";
 import { PodForecast } from "../explain/dry-run.ts";
 import { ordinalsLacking } from "../explain/ordinals-without-claim.ts";
 import type { Command, ExitCode, Io } from "../terminal/command.ts";
-import { DATA, DRY_RUN, WAIT, waitMsOf } from "../terminal/flags.ts";
+import { DATA, DRY_RUN, ETCD_FLAGS, WAIT, waitMsOf } from "../terminal/flags.ts";
 import { printable } from "../terminal/output.ts";
+
+import { withReviews } from "./reviews.ts";
 
 /** `berthctl apply`: what `kubectl apply` is to a cluster. */
 export const apply: Command = {
   name: "apply",
   summary: "send objects through admission, as kubectl apply does",
-  usage: ["apply -f FILE|DIR|- [--dry-run] [--wait DURATION] [--data DIR]"],
+  usage: ["apply -f FILE|DIR|- [--dry-run] [--wait DURATION] [--data DIR | --etcd URL]"],
   flags: {
     file: {
       type: "string",
@@ -31,6 +31,7 @@ export const apply: Command = {
     "dry-run": DRY_RUN,
     wait: WAIT,
     data: DATA,
+    ...ETCD_FLAGS,
   },
   inCluster: "apply with: kubectl apply",
   examples: ["berthctl apply -f examples/", "berthctl apply -f web.yaml --dry-run"],
@@ -42,10 +43,8 @@ export const apply: Command = {
     }
     const dryRun = args.has("dry-run");
     const waitMs = waitMsOf(args.text("wait"));
-    return await withWebhook({ ...context, waitMs }, (webhook) =>
-      withEmbeddedBackend(context, "read", (backend) =>
-        applyAll({ webhook, backend, io: context.io, dryRun }, objects, context.io),
-      ),
+    return await withReviews({ ...context, waitMs }, (webhook, backend) =>
+      applyAll({ webhook, backend, io: context.io, dryRun }, objects, context.io),
     );
   },
 };

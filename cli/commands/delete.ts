@@ -4,28 +4,29 @@ import { readDocuments } from "../apply/documents.ts";
 import { MANAGED } from "../apply/kinds.ts";
 import { keysOfOperands, type SubjectKey, subjectOf, titleOf } from "../apply/object-ref.ts";
 import { reportError, reportSubmitted } from "../apply/report.ts";
-import { withWebhook } from "../apply/review-client.ts";
 import { deleteObject, type ReviewTarget } from "../apply/submit.ts";
-import { type EmbeddedBackend, withEmbeddedBackend } from "../backend/embedded-backend.ts";
+import type { EmbeddedBackend } from "../backend/embedded-backend.ts";
 import type { Command, ExitCode, Io } from "../terminal/command.ts";
 import {
   DATA,
   DRY_RUN,
+  ETCD_FLAGS,
   NAMESPACE,
   refuseTwoNamespaces,
   usageError,
   WAIT,
   waitMsOf,
 } from "../terminal/flags.ts";
+import { withReviews } from "./reviews.ts";
 
 /** `berthctl delete` */
 export const remove: Command = {
   name: "delete",
   summary: "delete objects through admission, as kubectl delete does",
   usage: [
-    "delete -f FILE|DIR|- [--dry-run] [--wait DURATION] [--data DIR]",
-    "delete KIND [NAMESPACE/]NAME... [-n NS] [--dry-run] [--wait DURATION] [--data DIR]",
-    "delete KIND/[NAMESPACE/]NAME... [-n NS] [--dry-run] [--wait DURATION] [--data DIR]",
+    "delete -f FILE|DIR|- [--dry-run] [--wait DURATION] [--data DIR | --etcd URL]",
+    "delete KIND [NAMESPACE/]NAME... [-n NS] [--dry-run] [--wait DURATION] [--data DIR | --etcd URL]",
+    "delete KIND/[NAMESPACE/]NAME... [-n NS] [--dry-run] [--wait DURATION] [--data DIR | --etcd URL]",
   ],
   flags: {
     file: {
@@ -39,6 +40,7 @@ export const remove: Command = {
     "dry-run": DRY_RUN,
     wait: WAIT,
     data: DATA,
+    ...ETCD_FLAGS,
   },
   inCluster: "delete with: kubectl delete",
   examples: [
@@ -59,10 +61,8 @@ export const remove: Command = {
     const [first = "", second = first.slice(first.indexOf("/") + 1)] = args.operands;
     refuseTwoNamespaces(second, args.text("namespace"));
     const waitMs = waitMsOf(args.text("wait"));
-    return await withWebhook({ ...context, waitMs }, (webhook) =>
-      withEmbeddedBackend(context, "read", (backend) =>
-        deleteAll({ webhook, backend, io: context.io, dryRun }, keys, context.io),
-      ),
+    return await withReviews({ ...context, waitMs }, (webhook, backend) =>
+      deleteAll({ webhook, backend, io: context.io, dryRun }, keys, context.io),
     );
   },
 };

@@ -2,12 +2,13 @@
 import { statSync } from "node:fs";
 import { flushCompileCache } from "node:module";
 import { join, resolve } from "node:path";
+import type { BerthError } from "../../allocator/base/errors.ts";
 import { createLogger, LOG_LEVELS, type LogLevel } from "../../system/logger.ts";
 import { detach } from "../embedded/detach.ts";
 import type { StackOptions } from "../embedded/stack.ts";
 import type { Arguments } from "../terminal/arguments.ts";
 import type { Command, CommandContext } from "../terminal/command.ts";
-import { DATA, usageError } from "../terminal/flags.ts";
+import { DATA, ETCD_FLAGS, usageError } from "../terminal/flags.ts";
 
 const SUBDOMAIN = /^[a-z0-9](?:[-a-z0-9]*[a-z0-9])?(?:\.[a-z0-9](?:[-a-z0-9]*[a-z0-9])?)*$/;
 const LONGEST_NAME = 253;
@@ -17,6 +18,7 @@ export const up: Command = {
   name: "up",
   summary: "run webhook, allocator and agent on this host, on one file, without Kubernetes",
   usage: [
+    "up --etcd URL[,URL] [--etcd-cacert FILE --etcd-cert FILE --etcd-key FILE] [--data DIR] [--socket PATH] [--node NAME] [--detach]",
     "up [--data DIR] [--socket PATH] [--pools FILE] [--webhook-port N] [--node NAME] [--detach [--wait DURATION]] [--log-level L]",
   ],
   flags: {
@@ -27,6 +29,7 @@ export const up: Command = {
       value: "FILE",
       about: "IPPools and Namespaces to make at the start; those that are there stay as they are",
     },
+    ...ETCD_FLAGS,
     "webhook-port": {
       type: "string",
       value: "N",
@@ -52,12 +55,12 @@ export const up: Command = {
     const level = levelOf(args.text("log-level"));
     const { io } = context;
     const options = optionsOf(args, context);
+    const alien = ["pools", "webhook-port"].find((flag) => args.text(flag) !== undefined);
+    if (context.etcd !== undefined && alien !== undefined) throw notWithEtcd(alien);
     if (args.has("detach")) return await detach(args, context);
     const ending = io.ending();
     const log = createLogger({ stream: io.stderr, level, clock: io.clock });
-    // The webhook's libraries take longer to load than any other command takes to run.
-    const { startStack } = await import("../embedded/stack.ts");
-    const stack = await startStack({ ...options, log });
+    const stack = await startOn(context, { ...options, log });
     try {
       io.stdout.write("ready\n");
       // A stack that is killed would not leave what it has compiled to the next one (see berthctl.sh).
@@ -70,6 +73,17 @@ export const up: Command = {
     return 0;
   },
 };
+
+/** What a host runs takes longer to load than any other command takes to run. */
+async function startOn(
+  { etcd }: CommandContext,
+  options: StackOptions,
+): Promise<{ readonly close: () => Promise<void> }> {
+  if (etcd === undefined) return await (await import("../embedded/stack.ts")).startStack(options);
+  const { startEtcdHost } = await import("../embedded/etcd-host.ts");
+  const { etcdAccessOf } = await import("../backend/etcd-backend.ts");
+  return await startEtcdHost({ ...options, access: etcdAccessOf(etcd) });
+}
 
 function optionsOf(args: Arguments, { dataDir, io }: CommandContext): Omit<StackOptions, "log"> {
   const [socketPath, poolsFile, node] = [args.text("socket"), args.text("pools"), args.text("node")];
@@ -99,6 +113,12 @@ function nodeOf(text: string): string {
   if (text.length <= LONGEST_NAME && SUBDOMAIN.test(text)) return text;
   const words = "is no name of a node: small letters, digits, - and ., such as node-a";
   throw usageError(`--node ${JSON.stringify(text)} ${words}`);
+}
+
+function notWithEtcd(flag: string): BerthError {
+  const why =
+    flag === "pools" ? "apply pools with: berthctl --etcd URL apply -f FILE" : "no webhook runs then";
+  return usageError(`--${flag} does not go with --etcd; ${why}`);
 }
 
 function portOf(text: string): number {

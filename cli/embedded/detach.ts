@@ -10,11 +10,11 @@ import { waitForStack } from "../apply/stack-wait.ts";
 import { isStack, readStackFile, type StackFile } from "../backend/stack-file.ts";
 import type { Arguments } from "../terminal/arguments.ts";
 import type { CommandContext, ExitCode } from "../terminal/command.ts";
-import { waitMsOf } from "../terminal/flags.ts";
+import { ETCD_FLAGS, waitMsOf } from "../terminal/flags.ts";
 import { readPools } from "./pools-file.ts";
 import { ensurePrivate } from "./private-folder.ts";
 
-const TEXTS = ["socket", "pools", "webhook-port", "node", "log-level"];
+const TEXTS = ["socket", "pools", "webhook-port", "node", "log-level", ...Object.keys(ETCD_FLAGS)];
 /** Lines of the log that say why it did not start. */
 const SHOWN = 5;
 
@@ -62,13 +62,14 @@ export async function detach(args: Arguments, context: CommandContext): Promise<
 }
 
 /** Flags that a stack which runs already was not started with, as far as it tells. */
-function withoutEffect(args: Arguments, { socket, node }: StackFile): string {
-  const has: Readonly<Record<string, string>> = { socket, node };
+function withoutEffect(args: Arguments, { socket, node, etcd = "" }: StackFile): string {
+  const has: Readonly<Record<string, string>> = { socket, node, etcd };
   const given = (flag: string) => {
     const text = args.text(flag);
     return flag === "socket" && text !== undefined ? resolve(text) : text;
   };
-  const idle = TEXTS.filter((flag) => given(flag) !== undefined && given(flag) !== has[flag]);
+  const told = TEXTS.filter((flag) => !flag.startsWith("etcd-")); // it does not tell its certificates
+  const idle = told.filter((flag) => given(flag) !== undefined && given(flag) !== has[flag]);
   return idle.map((flag) => `--${flag}`).join(", ");
 }
 

@@ -1,10 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 import { randomUUID } from "node:crypto";
-import { existsSync, rmSync, writeFileSync } from "node:fs";
 import { readFile } from "node:fs/promises";
 import { hostname } from "node:os";
 import { join, resolve } from "node:path";
-import { BerthError } from "../../allocator/base/errors.ts";
 import { KeyedMutex } from "../../allocator/base/keyed-mutex.ts";
 import type { Clock, Logger, Random } from "../../allocator/base/ports.ts";
 import { FOLLOWED, RecordCache } from "../../allocator/cache/cache.ts";
@@ -21,7 +19,6 @@ import { linuxHost } from "../../ipam-plugin/agent/journal/host.ts";
 import { leasesOn } from "../../ipam-plugin/agent/journal/host-local-leases.ts";
 import { RESULT_FOLDERS, recordsIn } from "../../ipam-plugin/agent/journal/runtime-records.ts";
 import { AnchoredClock } from "../../system/anchored-clock.ts";
-import { writeDurably } from "../../system/durable-file.ts";
 import { createMetrics } from "../../system/metrics.ts";
 import { type CleanupStack, withCleanup } from "../../system/shutdown.ts";
 import { waitForPools } from "../../webhook/admission/cache-wait.ts";
@@ -29,14 +26,8 @@ import { createHandlers } from "../../webhook/admission/routes.ts";
 import { createApp } from "../../webhook/http/app.ts";
 import { withMetrics } from "../../webhook/metrics.ts";
 import { databaseOf } from "../backend/embedded-backend.ts";
-import {
-  isStack,
-  readStackFile,
-  reviewsSocketOf,
-  type StackFile,
-  stackFileOf,
-  startingFileOf,
-} from "../backend/stack-file.ts";
+import { reviewsSocketOf } from "../backend/stack-file.ts";
+import { announce, refuseSecond, removeIfNew, requireShort, sayStarting } from "./data-folder.ts";
 import { HostBlocks } from "./host-blocks.ts";
 import { loadPools, type PoolsFile, readPools } from "./pools-file.ts";
 import { ensurePrivate } from "./private-folder.ts";
@@ -66,10 +57,6 @@ export interface Stack {
   close(): Promise<void>;
 }
 
-/** SQLite's own, beside the database. */
-const DATABASE_FILES = ["", "-wal", "-shm"];
-/** `sun_path`, without the zero behind it. */
-const LONGEST_SOCKET = 107;
 const BOOT_ID = "/proc/sys/kernel/random/boot_id";
 
 /**
@@ -79,32 +66,6 @@ const BOOT_ID = "/proc/sys/kernel/random/boot_id";
  */
 export async function startStack(options: StackOptions): Promise<Stack> {
   return await withCleanup((closers) => assemble(options, closers));
-}
-
-/** For whoever waits for the stack. A disk that takes no more is told of by the database, in better words. */
-function sayStarting(dataDir: string): () => void {
-  const path = startingFileOf(dataDir);
-  const remove = () => {
-    try {
-      rmSync(path, { force: true });
-    } catch {
-      // on a disk that can only be read the process id in it says that it is old
-    }
-  };
-  try {
-    writeFileSync(path, JSON.stringify({ pid: process.pid }), { mode: 0o600 });
-  } catch {
-    remove();
-  }
-  return remove;
-}
-
-/** A longer one cannot be listened on, and the system does not say why. */
-function requireShort(path: string): void {
-  const length = Buffer.byteLength(path);
-  if (length <= LONGEST_SOCKET) return;
-  const words = `${path} has ${length} bytes, and the path of a socket ${LONGEST_SOCKET} at most; choose a shorter --data folder, or --socket`;
-  throw new BerthError("CONFIG_INVALID", words, { details: { path } });
 }
 
 async function assemble(
@@ -164,19 +125,6 @@ async function assemble(
   return { webhookUrl: webhook.webhook, socketPath };
 }
 
-/** A stack that was never there before and cannot start leaves no database, which would look like a stack that ended. */
-function removeIfNew(dataDir: string): { readonly keep: () => void; readonly close: () => void } {
-  const path = databaseOf(dataDir);
-  let isUnused = !existsSync(path);
-  const keep = () => {
-    isUnused = false;
-  };
-  const close = () => {
-    if (isUnused) for (const suffix of DATABASE_FILES) rmSync(`${path}${suffix}`, { force: true });
-  };
-  return { keep, close };
-}
-
 /** What is stored in the data folder, and kept in memory of it. */
 interface StoredRecords {
   readonly database: Database;
@@ -232,22 +180,4 @@ function startMirror(
     await ended;
   });
   return { view, ...following };
-}
-
-/** Tells other processes of this host where the stack is, for as long as it is there. */
-async function announce(dataDir: string, file: StackFile, closers: CleanupStack): Promise<void> {
-  const path = stackFileOf(dataDir);
-  await writeDurably(path, `${JSON.stringify(file)}\n`, 0o600);
-  closers.push(() => rmSync(path, { force: true }));
-}
-
-/** Two stacks on one file would be two agents with one journal. A pid alone may be somebody else's by now. */
-function refuseSecond(dataDir: string): void {
-  const other = readStackFile(dataDir);
-  if (other === undefined || other.pid === process.pid || !isStack(other.pid)) return;
-  throw new BerthError(
-    "CONFIG_INVALID",
-    `a berth stack (pid ${other.pid}) runs on ${dataDir} already; stop it first, or choose another --data folder`,
-    { details: { path: dataDir } },
-  );
 }

@@ -136,9 +136,19 @@ async function around(
     namespaceAnnotations: (await ifAllowed(() => world.namespace(namespace), undefined))?.annotations ?? {},
     holder,
     node,
-    fenced: typeof node === "object" && fencedBy(node) !== undefined,
+    fenced: await isFenced(world, place, { name: binding?.node ?? "", node }),
     verdict,
   };
+}
+
+/** In etcd the host itself says so, and there is no Node. */
+async function isFenced(
+  world: Objects,
+  place: Backend["place"],
+  { name, node }: { readonly name: string; readonly node: KubeObject | "hidden" | undefined },
+): Promise<boolean> {
+  if (place === "etcd") return await world.fenced(name);
+  return typeof node === "object" && fencedBy(node) !== undefined;
 }
 
 async function nodeOf(world: Objects, name: string): Promise<KubeObject | "hidden" | undefined> {

@@ -52,6 +52,14 @@ function stateOfBound(
   facts: PodFacts,
 ): Diagnosis {
   const { holder } = facts;
+  if (facts.place === "etcd" && isBlocked(facts)) {
+    const next = [`if ${node} is gone for good: berthctl fence ${node} --etcd URL`];
+    return {
+      words: `is in use on host ${node}, which has not said that its container ended`,
+      stuck: false,
+      next,
+    };
+  }
   if (holder !== undefined && !hasEnded(holder)) return ok(`is bound to pod ${podName} on ${node}`);
   const over = holder === undefined ? "is gone" : `has ended (${podPhase(holder)})`;
   if (isBlocked(facts)) {

@@ -3,7 +3,7 @@ import type { Writable } from "node:stream";
 import type { Clock, Random } from "../../allocator/base/ports.ts";
 import type { Arguments } from "./arguments.ts";
 import type { Flags } from "./flags.ts";
-import type { ClusterTarget, EnvDefaults } from "./target.ts";
+import type { ClusterTarget, EnvDefaults, EtcdTarget } from "./target.ts";
 
 /** 0: done. 1: refused, or defects were found. 2: called wrongly, or it could not be done or known. */
 export type ExitCode = 0 | 1 | 2;
@@ -32,6 +32,8 @@ export interface CommandContext {
   readonly setting?: EnvDefaults;
   /** The cluster that this call is about; absent: the data folder. */
   readonly cluster?: ClusterTarget;
+  /** The etcd that this call is about, which hosts without Kubernetes share. */
+  readonly etcd?: EtcdTarget;
   /** How long a stack that starts on the folder is waited for; 30 s if absent. */
   readonly waitMs?: number;
   /** The program and its arguments up to the command, for one that goes on in the background. */

@@ -26,6 +26,24 @@ export const WAIT: Flag = {
   about:
     "on a data folder, how long to wait for its stack to be ready; 0 not at all (default: 30s; to read an empty folder, 5s)",
 };
+/** How an etcd is reached that many hosts share. */
+export const ETCD_FLAGS: Flags = {
+  etcd: {
+    type: "string",
+    value: "URL[,URL]",
+    about: "the etcd that hosts without Kubernetes share (default: $BERTH_ETCD)",
+  },
+  "etcd-cacert": {
+    type: "string",
+    value: "FILE",
+    about: "PEM file of the authority that etcd's certificates are checked with",
+  },
+  "etcd-cert": { type: "string", value: "FILE", about: "PEM file of the client certificate for etcd" },
+  "etcd-key": { type: "string", value: "FILE", about: "PEM file of its key" },
+  "etcd-user": { type: "string", value: "NAME", about: "user of etcd, if it has users with passwords" },
+  "etcd-password-file": { type: "string", value: "FILE", about: "file of the user's password" },
+};
+
 /** What chooses between a data folder and a cluster, for commands that work on both. */
 export const TARGET_FLAGS: Flags = {
   data: DATA,
@@ -37,6 +55,7 @@ export const TARGET_FLAGS: Flags = {
   },
   wait: WAIT,
   context: { type: "string", value: "NAME", about: "a context of the kubeconfig (default: its current one)" },
+  ...ETCD_FLAGS,
 };
 export const DRY_RUN: Flag = { type: "boolean", about: "say what would happen and write nothing" };
 export const NAMESPACE: Flag = {

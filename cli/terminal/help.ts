@@ -12,10 +12,11 @@ const EXIT_CODES = [
 ].join("\n");
 
 const OF_BERTHCTL = [
-  "It works on a stack on one host (its data folder), or on a cluster:",
+  "It works on a stack on one host (its data folder), on a cluster, or on the etcd that hosts share:",
   "  --data DIR or $BERTH_DATA                    that data folder",
   "  --kubeconfig FILE, --context NAME            that cluster, with the rights of its user",
-  "  neither: $KUBECONFIG, else a stack's data in /var/lib/berth (root) or ~/.local/share/berth (others),",
+  "  --etcd URL[,URL] or $BERTH_ETCD              that etcd (docs/etcd.md)",
+  "  none of them: $KUBECONFIG, else a stack's data in /var/lib/berth (root) or ~/.local/share/berth (others),",
   "  else ~/.kube/config, else the service account of the pod that it runs in",
   "Called as kubectl-berth it always works on a cluster. up, down, apply and delete are for data folders.",
   "",

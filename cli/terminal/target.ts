@@ -15,6 +15,8 @@ export interface EnvDefaults {
   readonly kubeconfigs: readonly string[];
   /** This process runs in a pod that has a service account. */
   readonly inCluster: boolean;
+  /** BERTH_ETCD and what belongs to it. */
+  readonly etcd?: EtcdTarget;
 }
 
 /** How a cluster is reached. */
@@ -23,6 +25,17 @@ export interface ClusterTarget {
   readonly kubeconfigs: readonly string[];
   /** Absent: the current one. */
   readonly context?: string;
+}
+
+/** How an etcd is reached that many hosts share. */
+export interface EtcdTarget {
+  /** With commas between them. */
+  readonly urls: string;
+  readonly caFile?: string;
+  readonly certFile?: string;
+  readonly keyFile?: string;
+  readonly user?: string;
+  readonly passwordFile?: string;
 }
 
 /** The flags that choose. */
@@ -77,4 +90,35 @@ function wayOf({ kubeconfig, context }: TargetFlags, setting: EnvDefaults): Clus
     throw usageError("there is no kubeconfig; name one with --kubeconfig FILE, or set KUBECONFIG");
   }
   return { kubeconfigs, ...(context === undefined ? {} : { context }) };
+}
+
+/** The flags of an etcd, each with the field that it is. */
+const ETCD_FIELDS = {
+  "etcd-cacert": "caFile",
+  "etcd-cert": "certFile",
+  "etcd-key": "keyFile",
+  "etcd-user": "user",
+  "etcd-password-file": "passwordFile",
+} as const;
+
+/**
+ * The etcd that a call is about; undefined: none. A flag counts before its variable, and any other place that a flag names
+ * before the variables.
+ */
+export function etcdOf(
+  text: (flag: string) => string | undefined,
+  env: EtcdTarget | undefined,
+): EtcdTarget | undefined {
+  const elsewhere = ["data", "kubeconfig", "context"].find((flag) => text(flag) !== undefined);
+  const urls = text("etcd") ?? (elsewhere === undefined ? env?.urls : undefined);
+  const said = Object.entries(ETCD_FIELDS).flatMap(([flag, field]) => {
+    const value = text(flag);
+    return value === undefined ? [] : [[field, value]];
+  });
+  if (urls === undefined || urls === "") {
+    if (said.length === 0) return undefined;
+    throw usageError("there is no URL of etcd; give it with --etcd, or set BERTH_ETCD");
+  }
+  if (elsewhere !== undefined) throw usageError(`give --etcd or --${elsewhere}, not both`);
+  return { ...env, ...Object.fromEntries(said), urls };
 }

@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a process leaves in its data folder for others while it starts and serves.
+import { existsSync, rmSync, writeFileSync } from "node:fs";
+import { BerthError } from "../../allocator/base/errors.ts";
+import { writeDurably } from "../../system/durable-file.ts";
+import type { CleanupStack } from "../../system/shutdown.ts";
+import { databaseOf } from "../backend/embedded-backend.ts";
+import {
+  isStack,
+  readStackFile,
+  type StackFile,
+  stackFileOf,
+  startingFileOf,
+} from "../backend/stack-file.ts";
+
+/** `sun_path`, without the zero behind it. */
+const LONGEST_SOCKET = 107;
+/** SQLite's own, beside the database. */
+const DATABASE_FILES = ["", "-wal", "-shm"];
+
+/** For whoever waits for the stack. A disk that takes no more is told of by the database, in better words. */
+export function sayStarting(dataDir: string): () => void {
+  const path = startingFileOf(dataDir);
+  const remove = () => {
+    try {
+      rmSync(path, { force: true });
+    } catch {
+      // on a disk that can only be read the process id in it says that it is old
+    }
+  };
+  try {
+    writeFileSync(path, JSON.stringify({ pid: process.pid }), { mode: 0o600 });
+  } catch {
+    remove();
+  }
+  return remove;
+}
+
+/** A stack that was never there before and cannot start leaves no database, which would look like a stack that ended. */
+export function removeIfNew(dataDir: string): { readonly keep: () => void; readonly close: () => void } {
+  const path = databaseOf(dataDir);
+  let isUnused = !existsSync(path);
+  const keep = () => {
+    isUnused = false;
+  };
+  const close = () => {
+    if (isUnused) for (const suffix of DATABASE_FILES) rmSync(`${path}${suffix}`, { force: true });
+  };
+  return { keep, close };
+}
+
+/** Tells other processes of this host where the stack is, for as long as it is there. */
+export async function announce(dataDir: string, file: StackFile, closers: CleanupStack): Promise<void> {
+  const path = stackFileOf(dataDir);
+  await writeDurably(path, `${JSON.stringify(file)}\n`, 0o600);
+  closers.push(() => rmSync(path, { force: true }));
+}
+
+/** Two stacks on one file would be two agents with one journal. A pid alone may be somebody else's by now. */
+export function refuseSecond(dataDir: string): void {
+  const other = readStackFile(dataDir);
+  if (other === undefined || other.pid === process.pid || !isStack(other.pid)) return;
+  throw new BerthError(
+    "CONFIG_INVALID",
+    `a berth stack (pid ${other.pid}) runs on ${dataDir} already; stop it first, or choose another --data folder`,
+    { details: { path: dataDir } },
+  );
+}
+
+/** A longer one cannot be listened on, and the system does not say why. */
+export function requireShort(path: string): void {
+  const length = Buffer.byteLength(path);
+  if (length <= LONGEST_SOCKET) return;
+  const words = `${path} has ${length} bytes, and the path of a socket ${LONGEST_SOCKET} at most; choose a shorter --data folder, or --socket`;
+  throw new BerthError("CONFIG_INVALID", words, { details: { path } });
+}

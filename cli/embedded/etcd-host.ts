@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: Apache-2.0
+import { readFile } from "node:fs/promises";
+import { hostname } from "node:os";
+import { join, resolve } from "node:path";
+import { BerthError } from "../../allocator/base/errors.ts";
+import type { Clock, Logger, Random } from "../../allocator/base/ports.ts";
+import type { EtcdAccess } from "../../allocator/store/etcd/access.ts";
+import { openDatabase } from "../../allocator/store/sqlite/database.ts";
+import { startAgent } from "../../ipam-plugin/agent/agent.ts";
+import { openEtcdSide } from "../../ipam-plugin/agent/claims/etcd/etcd-side.ts";
+import { linuxHost } from "../../ipam-plugin/agent/journal/host.ts";
+import { leasesOn } from "../../ipam-plugin/agent/journal/host-local-leases.ts";
+import { Journal } from "../../ipam-plugin/agent/journal/journal.ts";
+import { RESULT_FOLDERS, recordsIn } from "../../ipam-plugin/agent/journal/runtime-records.ts";
+import { AnchoredClock } from "../../system/anchored-clock.ts";
+import { createMetrics } from "../../system/metrics.ts";
+import { type CleanupStack, withCleanup } from "../../system/shutdown.ts";
+import { databaseOf } from "../backend/embedded-backend.ts";
+import { announce, refuseSecond, removeIfNew, requireShort, sayStarting } from "./data-folder.ts";
+import { ensurePrivate } from "./private-folder.ts";
+
+export interface EtcdHostOptions {
+  readonly access: EtcdAccess;
+  readonly dataDir: string;
+  /** Where the CNI plugin finds the agent; `agent.sock` in the data folder if absent. */
+  readonly socketPath?: string;
+  /** This host's name if absent. */
+  readonly node?: string;
+  readonly clock: Clock;
+  readonly random: Random;
+  readonly log: Logger;
+  /** How often the host tells etcd that it is there; as usual if absent. */
+  readonly beatMs?: number;
+}
+
+export interface EtcdHost {
+  readonly socketPath: string;
+  close(): Promise<void>;
+}
+
+const BOOT_ID = "/proc/sys/kernel/random/boot_id";
+/** A part of keys in etcd, and of what people type. */
+const NODE = /^[A-Za-z0-9](?:[-A-Za-z0-9_.]{0,251}[A-Za-z0-9])?$/;
+
+/**
+ * The agent of one of many hosts: its journal is in the data folder, pools and claims are in etcd. It serves although etcd
+ * cannot be reached: DEL and CHECK need the journal alone. Throws BerthError: CONFIG_INVALID for what the administrator can mend.
+ */
+export async function startEtcdHost(options: EtcdHostOptions): Promise<EtcdHost> {
+  return await withCleanup((closers) => assemble(options, closers));
+}
+
+async function assemble(
+  options: EtcdHostOptions,
+  closers: CleanupStack,
+): Promise<Pick<EtcdHost, "socketPath">> {
+  const { access, dataDir, random, log } = options;
+  const node = nodeOf(options.node ?? hostname());
+  const clock = new AnchoredClock(options.clock); // what a record says is compared with what a later one says
+  const socketPath = resolve(options.socketPath ?? join(dataDir, "agent.sock"));
+  requireShort(socketPath);
+  await ensurePrivate(dataDir);
+  refuseSecond(dataDir);
+  const started = sayStarting(dataDir);
+  closers.push(started);
+  const unused = removeIfNew(dataDir);
+  closers.push(unused.close);
+  const database = openDatabase(databaseOf(dataDir), { clock, log });
+  closers.push(() => database.close());
+  const metrics = createMetrics(log);
+  const journal = await new Journal(database).id(random);
+  const beats = options.beatMs === undefined ? {} : { beatMs: options.beatMs };
+  const etcd = openEtcdSide({ access, node, journal, clock, random, log, metrics, ...beats });
+  closers.push(() => etcd.close());
+  const bootId = (await readFile(BOOT_ID, "utf8")).trim();
+  unused.keep(); // from here on an ADD may be answered
+  const agent = await startAgent({
+    ...{ database, socketPath, clock, random, log, bootId, metrics },
+    claimSource: etcd.claimSource,
+    sharedNetworks: etcd.sharedNetworks,
+    pools: () => etcd.pools(),
+    runtimeRecords: recordsIn(RESULT_FOLDERS, linuxHost),
+    // files are written by the host's own clock
+    hostLocalLeases: leasesOn(linuxHost, RESULT_FOLDERS, () => options.clock.now()),
+  });
+  closers.push(() => agent.close());
+  etcd.start(() => agent.attached().some(({ claim }) => claim !== undefined));
+  const place = access.endpoints.join(",");
+  const file = { pid: process.pid, socket: socketPath, node, etcd: place };
+  const noWebhook = { webhook: "", ca: "", cert: "", key: "", reviews: "" };
+  await announce(dataDir, { ...noWebhook, ...file }, closers);
+  started();
+  return { socketPath };
+}
+
+function nodeOf(name: string): string {
+  if (NODE.test(name) && name !== "localhost") return name;
+  const words = `${JSON.stringify(name)} cannot be this host's name among those that share an etcd; give it one of its own with --node`;
+  throw new BerthError("CONFIG_INVALID", words);
+}
