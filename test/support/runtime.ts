@@ -57,6 +57,8 @@ export interface RuntimeOptions {
   /** Absent: the IPAM plugin is called by itself, as the main plugin calls it. */
   readonly host?: NetworkHost;
   readonly network: NetworkConfig;
+  /** A folder of further plugins. */
+  readonly plugins?: string;
 }
 
 /** How one call is different from the others. */
@@ -120,7 +122,8 @@ export class Runtime {
 
   /** A call that its caller may kill. */
   start(verb: Verb, sandbox: Sandbox, { args, network = {}, stdio, stdin: when }: CallOptions = {}): Started {
-    const { socket, host } = this.#options;
+    const { socket, host, plugins } = this.#options;
+    const path = host?.cniPath ?? "/usr/lib/cni";
     const [command, ...rest] = host === undefined ? [BERTH] : host.command(this.#options.network.type);
     const config = JSON.stringify({ ...this.#options.network, ...capabilitiesFor(sandbox), ...network });
     const env = {
@@ -129,7 +132,7 @@ export class Runtime {
       CNI_NETNS: sandbox.netns,
       CNI_IFNAME: sandbox.interface,
       CNI_ARGS: [argsFor(sandbox), args].filter((part) => part !== undefined).join(";"),
-      CNI_PATH: host?.cniPath ?? "/usr/lib/cni",
+      CNI_PATH: plugins === undefined ? path : `${plugins}:${path}`,
       BERTH_SOCKET: socket,
       PATH: "/usr/sbin:/usr/bin:/sbin:/bin",
     };
