@@ -7,9 +7,7 @@ import { IP_CLAIM } from "../apply/kinds.ts";
 import { holdingsOf } from "../apply/object-addresses.ts";
 import { claimKeyOf, type Subject, subjectOf, titleOf } from "../apply/object-ref.ts";
 import { reportError, reportSubmitted } from "../apply/report.ts";
-import { withWebhook } from "../apply/review-client.ts";
 import { currentOf, isUnchanged, type ReviewTarget, submit } from "../apply/submit.ts";
-import { withEmbeddedBackend } from "../backend/embedded-backend.ts";
 import type { Arguments } from "../terminal/arguments.ts";
 import type { Command, CommandContext, ExitCode } from "../terminal/command.ts";
 import {
@@ -20,6 +18,7 @@ import {
   usageError,
   waitMsOf,
 } from "../terminal/flags.ts";
+import { withReviews } from "./reviews.ts";
 
 /** A controller takes milliseconds; the one that leads may just be another one than a moment ago. */
 const TIMEOUT_MS = 30_000;
@@ -62,10 +61,8 @@ export const reserve: Command = {
       });
     }
     const subject = subjectIn(args.text("namespace") ?? "default");
-    return await withWebhook({ ...context, waitMs }, (webhook) =>
-      withEmbeddedBackend(context, "read", (backend) =>
-        reserveFor({ webhook, backend, io: context.io, dryRun }, subject, context),
-      ),
+    return await withReviews({ ...context, waitMs }, (webhook, backend) =>
+      reserveFor({ webhook, backend, io: context.io, dryRun }, subject, context),
     );
   },
 };

@@ -27,15 +27,19 @@ export async function withEtcdReviews<T>(
     try {
       const admitted = openAdmittedObjects(database); // of nothing: nobody keeps objects beside the records
       const { clock, random, uuid } = io;
-      const view = await loadCache(store);
-      const context = { store, view, clock, random, log: noopLogger, serial: new KeyedMutex() };
       const suspect = () => {}; // a host that runs looks at every claim soon
-      const handlers = createHandlers({ context, inventory: admitted, embedded: admitted, suspect });
+      /** By the records as they are now: the object before may have been a pool. */
+      const handlersNow = async () => {
+        const view = await loadCache(store);
+        const context = { store, view, clock, random, log: noopLogger, serial: new KeyedMutex() };
+        return createHandlers({ context, inventory: admitted, embedded: admitted, suspect });
+      };
       const webhook: Webhook = {
         async review(route, input) {
           if (!SHARED.has(route)) throw notShared(input.kind.kind);
           const userInfo = { username: user, uid: "", groups: [] };
           const request = { uid: uuid(), ...input, subResource: "", userInfo };
+          const handlers = await handlersNow();
           const answer = await handlers[route](request, AbortSignal.timeout(PATIENCE_MS));
           const denied = answer.allowed ? "" : (answer.status?.message ?? "refused without a reason");
           const isFault = !answer.allowed && (answer.status?.code ?? 0) >= 500;

@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: Apache-2.0
+// berthctl on pools and claims in etcd, and the fixed address of a container that its runtime names.
+import assert from "node:assert/strict";
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { after, before, describe, it } from "node:test";
+import { havePartsOrSkip } from "../api/binaries.ts";
+import { addressesIn, failureOf } from "../support/runtime.ts";
+import { berthctl, HostProcess } from "./host-process.ts";
+import { type Members, startMembers } from "./members.ts";
+
+const EXAMPLES = join(import.meta.dirname, "../../examples");
+
+if (havePartsOrSkip(["etcd"])) {
+  describe("berthctl --etcd", () => {
+    const folder = mkdtempSync(join(tmpdir(), "berthctl-"));
+    let members: Members;
+    let a: HostProcess;
+    let b: HostProcess;
+    before(async () => {
+      members = await startMembers({ count: 1 });
+      const ipam = { type: "berth", pools: ["cameras"] };
+      const network = { cniVersion: "1.0.0", name: "yard", type: "bridge", ipam };
+      a = await HostProcess.start({ node: "host-a", urls: members.urls, network });
+      b = await HostProcess.start({ node: "host-b", urls: members.urls, network });
+    });
+    after(async () => {
+      for (const host of [a, b]) await host?.remove();
+      await members?.close();
+      rmSync(folder, { recursive: true, force: true });
+    });
+
+    /** Its output, once it has ended with `code`. */
+    async function told(code: number, ...args: readonly string[]): Promise<string> {
+      const { rc, stdout, stderr } = await berthctl(members.urls, ...args);
+      assert.equal(rc, code, stdout + stderr);
+      return stdout + stderr;
+    }
+
+    const recorder = (host: HostProcess) => ({
+      ...host.container(),
+      pod: { namespace: "default", name: "recorder", uid: "" },
+    });
+
+    it("applies pools and claims by the rules of the webhook, and no pods", async () => {
+      const made = await told(0, "apply", "-f", join(EXAMPLES, "etcd/pools.yaml"));
+      assert.match(
+        made,
+        /^ippool\/cameras created .*\nipclaim\/default\/recorder created +10\.10\.30\.60\n$/,
+      );
+      assert.match(
+        await told(0, "apply", "-f", join(EXAMPLES, "etcd/pools.yaml")),
+        /ippool\/cameras unchanged/,
+      );
+      const other = join(folder, "other.yaml");
+      writeFileSync(
+        other,
+        "{apiVersion: berth.dev/v1alpha1, kind: IPPool, metadata: {name: other}, spec: {ranges: [{cidr: 10.10.30.0/24}]}}\n",
+      );
+      assert.match(await told(1, "apply", "-f", other), /pools other and cameras both contain/);
+      assert.match(await told(2, "apply", "-f", join(EXAMPLES, "pods.yaml")), /cannot be kept in etcd/);
+    });
+
+    it("gives a container the claim of its name, on one host at a time, and others any address", async () => {
+      const [here, there] = [recorder(a), recorder(b)];
+      assert.deepEqual(addressesIn(await a.runtime.add(here)), ["10.10.30.60/24"]);
+      assert.match(
+        failureOf(await b.runtime.add(there)).msg,
+        /default\/recorder is still bound to pod recorder on node host-a/,
+      );
+      const [any = ""] = addressesIn(await b.runtime.add(b.container()));
+      assert.match(any, /^10\.10\.30\.(5\d|6\d|70)\/24$/);
+      assert.notEqual(any, "10.10.30.60/24");
+      await a.runtime.detach(here);
+      const moved = async () => addressesIn(await b.runtime.add(there))[0];
+      assert.equal(await untilDefined(moved), "10.10.30.60/24");
+    });
+
+    it("says who has what, and lets a person keep and give back", async () => {
+      assert.match(await told(0, "who", "10.10.30.60"), /recorder/);
+      assert.match(await told(0, "explain", "claim/recorder"), /is in use on host host-b/);
+      assert.match(await told(0, "reserve", "default/spare", "--address", "10.10.30.61"), /10\.10\.30\.61/);
+      assert.match(
+        await told(1, "reserve", "default/thief", "--address", "10.10.30.60"),
+        /is held by default\/recorder/,
+      );
+      assert.match(await told(1, "release", "default/recorder"), /whose sandbox may be alive/);
+      assert.match(await told(0, "release", "default/spare"), /released/);
+      assert.match(await told(0, "check"), /^ok/);
+    });
+  });
+}
+
+async function untilDefined<T>(look: () => Promise<T | undefined>): Promise<T> {
+  for (const until = Date.now() + 60_000; ; ) {
+    const found = await look();
+    if (found !== undefined) return found;
+    assert.ok(Date.now() < until, "it did not come");
+  }
+}
