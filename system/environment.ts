@@ -2,6 +2,7 @@
 // What the configurations of the processes have in common. A variable that is empty is one that is absent.
 import { resolve } from "node:path";
 import { BerthError } from "../allocator/base/errors.ts";
+import { type Dialects, parseDialects, SYSTEM_NAMES } from "../allocator/model/dialect.ts";
 import { LOG_LEVELS, type LogLevel } from "./logger.ts";
 
 export type Environment = Readonly<Record<string, string | undefined>>;
@@ -43,6 +44,15 @@ export function apiServerOf(
 /** The fault of a variable: `why` goes on after its name. */
 export function invalid(variable: string, why: string): BerthError {
   return new BerthError("CONFIG_INVALID", `${variable} ${why}`, { details: { variable } });
+}
+
+/** BERTH_DIALECTS, `own` of each system if absent. */
+export function dialectsIn(env: Environment): Dialects {
+  const given = envString(env, "BERTH_DIALECTS");
+  const dialects = parseDialects(given);
+  if (dialects !== undefined) return dialects;
+  const words = `is ${JSON.stringify(given)}; give it a list such as calico=all,kubeOvn=none of ${SYSTEM_NAMES.join(", ")}`;
+  throw invalid("BERTH_DIALECTS", words);
 }
 
 /** One of those; throws CONFIG_INVALID naming the variable and them. */

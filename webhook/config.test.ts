@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
+import { OWN_OF_EACH } from "../allocator/model/dialect.ts";
 import { configOf } from "./config.ts";
 import { TRUSTED_CLIENTS } from "./http/client-check.ts";
 
@@ -19,7 +20,7 @@ describe("the webhook's environment", () => {
       networkPolicy: false,
       refusalsNameAll: false,
       foreignRequests: "warn",
-      calico: "own",
+      dialects: OWN_OF_EACH,
       logLevel: "info",
       api: { host: "10.96.0.1", port: "443" },
     });
@@ -47,7 +48,7 @@ describe("the webhook's environment", () => {
       networkPolicy: true,
       refusalsNameAll: false,
       foreignRequests: "warn",
-      calico: "own",
+      dialects: OWN_OF_EACH,
       api: { kubeconfig: "/tmp/kubeconfig" },
       departMs: 1_500,
       logLevel: "debug",
@@ -55,6 +56,12 @@ describe("the webhook's environment", () => {
   });
 
   it("takes one of three words for what other systems are asked", () => {
+    const { dialects } = configOf({ ...LEAST, BERTH_DIALECTS: "calico=all,kubeOvn=none" }, "host");
+    assert.deepEqual(dialects, { ...OWN_OF_EACH, calico: "all", kubeOvn: "none" });
+    for (const given of ["calico", "calico=some", "tigera=own"])
+      assert.throws(() => configOf({ ...LEAST, BERTH_DIALECTS: given }, "host"), {
+        message: `BERTH_DIALECTS is "${given}"; give it a list such as calico=all,kubeOvn=none of calico, kubeOvn, antrea, spiderpool, hybridnet, cilium, multus, staticIpam, kubeIpam`,
+      });
     assert.equal(configOf({ ...LEAST, BERTH_FOREIGN_REQUESTS: "refuse" }, "host").foreignRequests, "refuse");
     assert.throws(() => configOf({ ...LEAST, BERTH_FOREIGN_REQUESTS: "no" }, "host"), {
       message: 'BERTH_FOREIGN_REQUESTS is "no"; give it warn, refuse or ignore',

@@ -2,16 +2,13 @@
 import { hostname } from "node:os";
 import { resolve } from "node:path";
 import { parseDuration, shortDuration } from "../allocator/base/go-duration.ts";
-import {
-  CALICO_CHOICES,
-  type CalicoChoice,
-  FOREIGN_CHOICES,
-  type ForeignChoice,
-} from "../allocator/manifest/foreign-requests.ts";
+import { FOREIGN_CHOICES, type ForeignChoice } from "../allocator/manifest/foreign-requests.ts";
+import type { Dialects } from "../allocator/model/dialect.ts";
 import type { ApiServer } from "../kube/api/access.ts";
 import {
   apiServerOf,
   choiceOf,
+  dialectsIn,
   type Environment,
   envString,
   invalid,
@@ -52,8 +49,8 @@ export interface Config {
   readonly refusalsNameAll: boolean;
   /** What becomes of pods that ask other systems for addresses. */
   readonly foreignRequests: ForeignChoice;
-  /** Which requests in Calico's words are for Berth. */
-  readonly calico: CalicoChoice;
+  /** Which requests in other systems' words are for Berth. */
+  readonly dialects: Dialects;
   /** A NetworkPolicy says who reaches the port. */
   readonly networkPolicy: boolean;
   readonly api: ApiServer;
@@ -84,7 +81,7 @@ export function loadConfig(): Config {
  * | `BERTH_METRICS_TOKEN` | a file: the bearer token that who reads the metrics shows | anyone may read them     |
  * | `BERTH_REFUSALS_NAME` | `All`: refusals tell everybody who holds what; `Readable`: who may read it | `Readable`  |
  * | `BERTH_FOREIGN_REQUESTS` | `warn`, `refuse` or `ignore`: pods that ask other systems for addresses | `warn`          |
- * | `BERTH_CALICO`     | `own`, `all` or `none`: which requests in Calico's words are for Berth | `own`   |
+ * | `BERTH_DIALECTS`   | which requests in other systems' words are for Berth, such as `calico=all,kubeOvn=none` | `own` of each |
  * | `BERTH_KUBECONFIG` | a kubeconfig, to run outside the cluster                  | the pod's service account |
  * | `BERTH_DEPART`     | Go duration between SIGTERM and the end of serving        | 5s                       |
  * | `BERTH_LOG_LEVEL`  | debug, info, warn, error or silent                        | info                     |
@@ -114,7 +111,7 @@ export function configOf(env: Environment, host: string): Config {
     ...(metricsToken === "" ? {} : { metricsToken: resolve(metricsToken) }),
     refusalsNameAll: namingOf(text("BERTH_REFUSALS_NAME", "Readable")),
     foreignRequests: choiceOf(env, "BERTH_FOREIGN_REQUESTS", FOREIGN_CHOICES, "warn"),
-    calico: choiceOf(env, "BERTH_CALICO", CALICO_CHOICES, "own"),
+    dialects: dialectsIn(env),
     networkPolicy: text("BERTH_REVIEWERS_BY", "") === "NetworkPolicy",
     api: apiServerOf(env),
     departMs: departOf(text("BERTH_DEPART", "5s")),

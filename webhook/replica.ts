@@ -3,7 +3,8 @@
 import type { RequestListener } from "node:http";
 import { BerthError } from "../allocator/base/errors.ts";
 import type { Clock, Logger, Random, Readiness } from "../allocator/base/ports.ts";
-import type { CalicoChoice, ForeignChoice } from "../allocator/manifest/foreign-requests.ts";
+import type { ForeignChoice } from "../allocator/manifest/foreign-requests.ts";
+import type { Dialects } from "../allocator/model/dialect.ts";
 import type { Connection } from "../kube/api/connection.ts";
 import { withRequestMetrics } from "../kube/api/metered-connection.ts";
 import { EventRecorder } from "../kube/controller/event-recorder.ts";
@@ -64,8 +65,8 @@ export interface WebhookOptions {
   readonly refusalsNameAll?: boolean;
   /** `warn` if absent. */
   readonly foreignRequests?: ForeignChoice;
-  /** Which requests in Calico's words are for Berth; `all` if absent. */
-  readonly calico?: CalicoChoice;
+  /** Which requests in other systems' words are for Berth; `all` of them if absent. */
+  readonly dialects?: Dialects;
   /** How long it serves on after `close` was called, for those who have not heard yet. */
   readonly departMs: number;
   readonly clock: Clock;
@@ -129,7 +130,7 @@ async function assemble(options: Metered, closers: CleanupStack): Promise<Omit<C
       access,
       ...(options.refusalsNameAll === true ? {} : { readAccess: new ReviewedReadAccess(connection, clock) }),
       ...(options.foreignRequests === undefined ? {} : { foreignRequests: options.foreignRequests }),
-      ...calicoOf(options),
+      ...dialectsOf(options),
       holds: trackPendingClaims(replica, { clock, log: limitedLogger(log, clock) }),
       catchUp: () => waitForPools(replica.context, replica.mirror),
       suspect: (claim) => collector.suspect(claim),
@@ -154,8 +155,8 @@ async function assemble(options: Metered, closers: CleanupStack): Promise<Omit<C
   return { address: serving.address, ready };
 }
 
-function calicoOf({ calico }: WebhookOptions): { readonly calico?: CalicoChoice } {
-  return calico === undefined ? {} : { calico };
+function dialectsOf({ dialects }: WebhookOptions): { readonly dialects?: Dialects } {
+  return dialects === undefined ? {} : { dialects };
 }
 
 /** Decisions need the whole view: an address that is missing from half of one looks free, a pool unknown. */
@@ -222,7 +223,7 @@ function startControllers(
     suspect,
     reviewersBy,
     refusalsNameAll,
-    ...calicoOf(options),
+    ...dialectsOf(options),
   };
   const controllers = [
     startGcTriggers({ mirror, watches, clock, suspect }),

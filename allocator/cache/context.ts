@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import type { KeyedMutex } from "../base/keyed-mutex.ts";
 import type { Clock, Logger, Random } from "../base/ports.ts";
+import type { Dialects } from "../model/dialect.ts";
 import type { Store } from "../store/store.ts";
 import type { RecordReader } from "./reader.ts";
 
@@ -11,6 +12,8 @@ export interface Context {
   readonly clock: Clock;
   readonly random: Random;
   readonly log: Logger;
+  /** Which requests in other systems' words are for Berth; absent: `all` of them. */
+  readonly dialects?: Dialects;
   /** By claim key: racing requests for one identity wait for each other instead of undoing each other. */
   readonly serial: KeyedMutex;
 }

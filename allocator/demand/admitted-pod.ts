@@ -37,7 +37,7 @@ export function admissionAnswerOf(annotations: Labels): AdmissionAnswer | undefi
   return { claim, token: annotations[ASSIGNED_TOKEN] ?? "", addresses };
 }
 
-type Knowledge = Pick<Context, "view" | "store" | "clock" | "random">;
+type Knowledge = Pick<Context, "view" | "store" | "clock" | "random" | "dialects">;
 
 /**
  * What the pod asks for and what it was told, as one request: the addresses are those that it was told. A refusal if the
@@ -58,10 +58,11 @@ export async function requestAsAnswered(
   const allocations = resolved.kind === "one" ? [resolved.allocation] : resolved.slots;
   const allocation = allocations.find(({ key }) => key.name === told.claim);
   if (allocation === undefined) return undefined;
+  const { fallback: _, ...ask } = allocation.ask;
   return (
     asksForOthers(pod, allocation, told) ?? {
       ...allocation,
-      ask: { ...allocation.ask, entry: told.addresses },
+      ask: { ...ask, entry: told.addresses },
     }
   );
 }
@@ -71,8 +72,8 @@ function asksForOthers(
   allocation: AllocationRequest,
   { addresses }: AdmissionAnswer,
 ): Refusal | undefined {
-  const asked = allocation.followsClaim === "any" ? undefined : allocation.request.addresses;
-  if (asked === undefined || isSame(asked, addresses)) return undefined;
+  const { addresses: asked, fallback } = allocation.followsClaim === "any" ? {} : allocation.request;
+  if (asked === undefined || fallback === "any" || isSame(asked, addresses)) return undefined;
   return refuse(
     "CLAIM_CHANGED",
     `pod ${namespace}/${name} asks for ${asked.join(", ")} and was given ${addresses.join(", ")} at its admission: its request was changed after berth was asked; write the request into the pod itself`,

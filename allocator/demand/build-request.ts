@@ -71,6 +71,9 @@ export function requestForClaim(input: AllocationInput, claim: Claim): Allocatio
   const request: Request = {
     ...(claim.request.pools === undefined ? {} : { pools: claim.request.pools }),
     ...(claim.request.families === undefined ? {} : { families: claim.request.families }),
+    ...(isReserved(claim) || claim.request.fallback === undefined
+      ? {}
+      : { fallback: claim.request.fallback }),
   };
   const entry = isReserved(claim) ? claim.addresses : claim.request.addresses;
   const { podIdentity } = input;
@@ -123,6 +126,7 @@ function requestOf(
     ...(own.entry === undefined ? {} : { addresses: own.entry }),
     ...(request.pools === undefined ? {} : { pools: request.pools }),
     ...(request.families === undefined ? {} : { families: request.families }),
+    ...fallbackOf(request, own.entry),
   };
   return {
     key: { namespace: namespace.name, name },
@@ -139,11 +143,16 @@ function requestOf(
       ...(own.entry === undefined ? {} : { entry: own.entry }),
       ...(request.pools === undefined ? {} : { pools: request.pools }),
       ...(request.families === undefined ? {} : { families: request.families }),
+      ...fallbackOf(request, own.entry),
       ...(usable === undefined ? {} : { usable }),
     },
     ...(isKeptForOwner === undefined ? {} : { isKeptForOwner }),
     ...(own.held ? { hold: { token, podName: "", podUID: "", node: "", since: now } } : {}),
   };
+}
+
+function fallbackOf({ fallback }: Request, entry: AddressEntry | undefined): Pick<Request, "fallback"> {
+  return fallback === undefined || entry === undefined ? {} : { fallback };
 }
 
 /** A pod that asked to be sticky and has no owner is its own identity: deleting it is what it wants to survive. */
@@ -160,6 +169,7 @@ function retentionOf({ podIdentity, request }: AllocationInput, isFoundAgain: bo
 function entryFor({ podIdentity, request, start }: AllocationInput): AddressEntry | undefined | Refusal {
   const { entries } = request;
   if (entries === undefined) return undefined;
+  const first = request.fromOrdinalZero === true ? 0 : start;
   const ordinal =
     podIdentity.kind === "named" ? (podIdentity.identity.ordinal ?? podIdentity.ordinal) : undefined;
   if (ordinal === undefined) {
@@ -169,8 +179,8 @@ function entryFor({ podIdentity, request, start }: AllocationInput): AddressEntr
       `the request lists addresses for ${entries.length} pods, and this pod has no ordinal to choose by; give it one entry`,
     );
   }
-  const entry = entries[ordinal - start];
-  return entry ?? listTooShort(entries.length, ordinal, start);
+  const entry = entries[ordinal - first];
+  return entry ?? listTooShort(entries.length, ordinal, first);
 }
 
 /** The words for a list that ends before the ordinal. */

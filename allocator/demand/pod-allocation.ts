@@ -19,6 +19,7 @@ import { identityOf, type PodIdentity, type PodMetadata } from "../model/identit
 import type { PodNodes } from "../model/node-terms.ts";
 import { type AllocationInput, requestFor, requestForClaim, slotRequests } from "./build-request.ts";
 import { type DryRunResult, dryRun } from "./dry-run.ts";
+import { ownDefaults } from "./foreign-pools.ts";
 import { dryRunSlot } from "./slots.ts";
 
 /** On pods that kubelet made from a file: the API server refuses any change of theirs. */
@@ -38,9 +39,11 @@ export function isExempt(pod: KubeObject): boolean {
   );
 }
 
+type Knowledge = Pick<Context, "view" | "clock" | "random" | "dialects">;
+
 /** Everything that decides about the pod: what it says itself, what its namespace says, and whose it is. */
 export async function readPod(
-  context: Pick<Context, "clock" | "random">,
+  context: Knowledge,
   inventory: Pick<ClusterState, "workload" | "nodes">,
   pod: KubeObject,
   namespace: NamespaceState,
@@ -73,11 +76,12 @@ export function nodesAsked(
 }
 
 export async function readPodAs(
-  context: Pick<Context, "clock" | "random">,
+  context: Knowledge,
   inventory: Pick<ClusterState, "workload">,
   pod: PodMetadata,
-  namespace: NamespaceState,
+  space: NamespaceState,
 ): Promise<AllocationInput | Refusal> {
+  const namespace = ownDefaults(context.view, space, context.dialects);
   const request = readRequest(pod.annotations, namespace);
   if (isRefusal(request)) return request;
   const podIdentity = identityOf(pod);

@@ -7,6 +7,7 @@ import { type Request, requestsAddress } from "../model/address-request.ts";
 import type { Identity } from "../model/claim.ts";
 import { COMPLETION_INDEX, identityOf, type PodIdentity, type PodOwner } from "../model/identity.ts";
 import { groupOf, isFollowed } from "../model/workload-kinds.ts";
+import { poolNameIn } from "../planning/pool-choice.ts";
 
 /** A pod, or the pods of a template: whose they are, and what they ask for. */
 export interface RequestOfPods {
@@ -53,12 +54,23 @@ export function cappedTtl(view: Pick<RecordReader, "pool" | "poolOf">, request: 
       "berth.dev/ttl=0s keeps no address for any time: one that is to be retained is let go at once; write a longer time, or leave it out",
     ];
   }
-  const named = [...entries.flat().map((one) => view.poolOf(one)), ...pools.map((name) => view.pool(name))];
+  const named = [
+    ...entries.flat().map((one) => view.poolOf(one)),
+    ...pools.map((name) => view.pool(poolNameIn(name))),
+  ];
   const shorter = named.find((pool) => pool !== undefined && pool.retention.ttlMs < ttlMs);
   if (shorter === undefined) return [];
   const most = shortDuration(shorter.retention.ttlMs);
   return [
     `berth.dev/ttl=${shortDuration(ttlMs)} is longer than pool ${JSON.stringify(shorter.name)} keeps addresses: they are released after ${most}; raise limits.retention.ttl of the pool, or ask for less`,
+  ];
+}
+
+/** Another address in the place of one that is named, where none is. */
+export function idleFallback({ fallback, entries }: Request): string[] {
+  if (fallback === undefined || entries !== undefined) return [];
+  return [
+    `berth.dev/fallback does nothing where no address is named; write berth.dev/ips beside it, or leave it out`,
   ];
 }
 

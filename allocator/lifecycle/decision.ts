@@ -16,7 +16,7 @@ import {
   movesWithItsPod,
   userClaimConflict,
 } from "./claim-conflicts.ts";
-import { withClaimByHand, withClaimOwner, withClaimSpec } from "./existing-claim.ts";
+import { withClaimByHand, withClaimOwner, withClaimSpec, withGiven } from "./existing-claim.ts";
 import { planBeside } from "./plan-beside.ts";
 
 /** Who decides: whoever is to write may write to find out (takes a mark away, makes a hole in a block), a dry run reads. */
@@ -70,10 +70,11 @@ function barredFor(
 
 async function planFor(
   context: Pick<Context, "view"> & { readonly store: Reading },
-  { ask }: AllocationRequest,
+  allocation: AllocationRequest,
   now: { readonly claim: Claim | undefined; readonly held: readonly Address[]; readonly mode: Mode },
 ): Promise<Plan | Refusal> {
   const { claim, held, mode } = now;
+  const ask = withGiven(allocation, claim);
   const direct = planAddresses(context.view, { ...ask, holds: held });
   if (mode.seen !== "nothing" || claim === undefined || !isReserved(claim)) return direct;
   return await planBeside(context, { ask }, { claim, held, isFreeOfBlocks: mode.isFreeOfBlocks }, direct);

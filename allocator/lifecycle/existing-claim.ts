@@ -12,15 +12,23 @@ import { madeByHandForOthers } from "./claim-conflicts.ts";
 
 /** What a claim that is there asks for by itself: to stay as it is, or what a person wrote until it is reserved. */
 function askOfClaim(ask: AddressConstraints, claim: Claim): AddressConstraints {
-  const { entry: _, pools: __, families: ___, ...who } = ask;
-  const { addresses, pools, families } = claim.request;
+  const { entry: _, pools: __, families: ___, fallback: ____, ...who } = ask;
+  const { addresses, pools, families, fallback } = claim.request;
   const entry = isReserved(claim) ? claim.addresses : addresses;
   return {
     ...who,
     ...(entry === undefined ? {} : { entry }),
     ...(pools === undefined ? {} : { pools }),
     ...(families === undefined ? {} : { families }),
+    ...(fallback === undefined || isReserved(claim) ? {} : { fallback }),
   };
+}
+
+/** What a claim was given for a request it keeps as long as the request is the same, also if that was another address. */
+export function withGiven(allocation: AllocationRequest, claim: Claim | undefined): AddressConstraints {
+  const { ask, request } = allocation;
+  const isSameRequest = claim !== undefined && isDeepStrictEqual(claim.request, request);
+  return ask.fallback === undefined || !isSameRequest ? ask : { ...ask, isAsGiven: true };
 }
 
 /** Of a request, what a claim may say in its place. */
@@ -57,7 +65,9 @@ export function withClaimByHand(
   if (its !== undefined) {
     const fits =
       ask.entry === undefined ? unconstrained(view, ask, its) === undefined : isSame(ask.entry, its);
-    return fits ? { ...allocation, ask: { ...ask, entry: its } } : madeByHandForOthers(claim, ask);
+    if (!fits) return madeByHandForOthers(claim, ask);
+    const { fallback: _, ...exactly } = ask;
+    return { ...allocation, ask: { ...exactly, entry: its } };
   }
   if (isOther(ask.pools, request.pools) || isOther(ask.families, request.families))
     return madeByHandForOthers(claim, ask);

@@ -23,7 +23,7 @@ export function bad(key: string, why: string): Refusal {
 }
 
 /** A value as it may stand in a message: quoted, and never longer than a line. */
-function quote(value: string): string {
+export function quote(value: string): string {
   return JSON.stringify(value.length > 60 ? `${value.slice(0, 57)}...` : value);
 }
 
@@ -43,7 +43,7 @@ export function readEntries(value: string, key: string): Request | Refusal {
 }
 
 /** The second pod with the address could never start. */
-function repeated(entries: readonly AddressEntry[], key: string): Refusal | undefined {
+export function repeated(entries: readonly AddressEntry[], key: string): Refusal | undefined {
   const seen = new Set<Address>();
   for (const [n, entry] of entries.entries()) {
     const again = entry.find((address) => seen.has(address));
@@ -54,7 +54,8 @@ function repeated(entries: readonly AddressEntry[], key: string): Refusal | unde
   return undefined;
 }
 
-function readEntry(item: string, key: string, n: number): readonly AddressEntry[] | Refusal {
+/** Of one pod, or of several by ranges. */
+export function readEntry(item: string, key: string, n: number): readonly AddressEntry[] | Refusal {
   const prefixed = item.split(",", MAX_OF_A_POD).find((part) => WITH_PREFIX.test(part.trim()));
   if (prefixed !== undefined) return bad(key, hasPrefix(prefixed.trim(), n));
   const parts = item.split(/[,/]/, MAX_OF_A_POD + 1);
@@ -155,6 +156,12 @@ export function readFamilies(value: string, key: string): Request | Refusal {
   return { families };
 }
 
+export function readFallback(value: string, key: string): Request | Refusal {
+  if (value === "any") return { fallback: "any" };
+  if (value === "none") return {};
+  return bad(key, `${quote(value)} is not known here; write any, or none for a refusal`);
+}
+
 export function readChoice(value: string, key: string): RetentionChoice | Refusal {
   return value === "Release" || value === "Retain"
     ? value
@@ -195,10 +202,10 @@ export function readAddressArray(value: string, key: string): Request | Refusal 
     if (isRefusal(read)) return read;
     entry.push(...read);
   }
-  return oneOfEachFamily(entry) ? { entries: [entry] } : bad(key, twoOfAFamily(value));
+  return oneEach(entry, key, value);
 }
 
-export function readPoolArray(value: string, key: string): Request | Refusal {
-  const names = readArray(value, key);
-  return isRefusal(names) ? names : readPools(names, key);
+/** The addresses of one pod, of which it gets one of each family. */
+export function oneEach(entry: AddressEntry, key: string, value: string): Request | Refusal {
+  return oneOfEachFamily(entry) ? { entries: [entry] } : bad(key, twoOfAFamily(value));
 }

@@ -89,7 +89,19 @@ describe("Calico's annotations", () => {
       [`${CALICO}/ipv6pools`]: '["db6"]',
       [`${CALICO}/ipv4pools`]: '["db","10.9.0.0/16"]',
     };
-    assert.deepEqual(readRequest(annotations), { pools: ["db", "10.9.0.0/16", "db6"] });
+    assert.deepEqual(readRequest(annotations), { pools: ["db/IPv4", "10.9.0.0/16", "db6/IPv6"] });
+  });
+
+  it("takes the pools of a family from the pod, or else from its namespace", () => {
+    const shop = namespaceFacts("shop", {
+      [`${CALICO}/ipv4pools`]: '["db"]',
+      [`${CALICO}/ipv6pools`]: '["db6"]',
+      [`${CALICO}/ipFamilies`]: '["IPv4","IPv6"]',
+    });
+    const own = { [`${CALICO}/ipv4pools`]: '["web"]' };
+    assert.deepEqual(readRequest(own, shop), { pools: ["web/IPv4", "db6/IPv6"] });
+    assert.deepEqual(readRequest({}, shop), { pools: ["db/IPv4", "db6/IPv6"], families: ["IPv4", "IPv6"] });
+    assert.deepEqual(readRequest({ [IPS]: "10.20.0.7" }, shop), readRequest({ [IPS]: "10.20.0.7" }));
   });
 });
 
@@ -149,6 +161,7 @@ describe("refusals of annotations", () => {
     ["berth.dev/families", "ipv4", '"ipv4" is not known here; write IPv4, IPv6 or "IPv4,IPv6"'],
     ["berth.dev/families", "IPv4,IPv4", '"IPv4,IPv4" is not known here; write IPv4, IPv6 or "IPv4,IPv6"'],
     ["berth.dev/families", "", '"" is not known here; write IPv4, IPv6 or "IPv4,IPv6"'],
+    ["berth.dev/fallback", "yes", '"yes" is not known here; write any, or none for a refusal'],
     ["berth.dev/when-deleted", "retain", '"retain" is not known here; write Release or Retain'],
     ["berth.dev/when-scaled", "", '"" is not known here; write Release or Retain'],
     ["berth.dev/ttl", "2 days", '"2 days" is not a duration; write 30s, 5m or 48h'],
@@ -169,7 +182,13 @@ describe("refusals of annotations", () => {
       `"[\\"10.0.0.1\\",\\"fd00::1\\",\\"fd00::2\\"]" ${three}`,
     ],
     [`${CALICO}/ipv4pools`, '[""]', "it names no pool; write the name of an IPPool, or several with commas"],
-    [`${CALICO}/ipv6pools`, "null", `"null" ${list}`],
+    [`${CALICO}/ipv6pools`, "null", `"null" is not a JSON list of names, such as '["pool-1"]'`],
+    [`${CALICO}/ipv6pools`, '["10.9.0.0/16"]', '"10.9.0.0/16" is not of IPv6'],
+    [
+      `${CALICO}/ipFamilies`,
+      '["ipv4"]',
+      `"[\\"ipv4\\"]" is not a JSON list of IPv4 and IPv6, such as '["IPv4"]'`,
+    ],
   ];
   for (const [key, value, words] of cases) {
     it(`${key}: ${JSON.stringify(value)}`, () => {
@@ -190,7 +209,7 @@ describe("refusals of annotations", () => {
   it("has a row for each annotation here", () => {
     const tested = new Set(cases.map(([key]) => key));
     assert.deepEqual(
-      ANNOTATION_FORMATS.map(({ key }) => key).filter((key) => !tested.has(key)),
+      ANNOTATION_FORMATS.map(({ key }) => key).filter((key) => /berth|calico/.test(key) && !tested.has(key)),
       [],
     );
   });
@@ -203,8 +222,31 @@ describe("two annotations that speak of the same thing", () => {
       [`${CALICO}/ipAddrs`]: '["FD00:0::51","10.20.0.51"]',
     };
     assert.deepEqual(entriesOf(annotations), ["10.20.0.51+fd00::51"]);
-    const pools = { "berth.dev/pools": "db", [`${CALICO}/ipv4pools`]: '["db"]' };
-    assert.deepEqual(readRequest(pools), { pools: ["db"] });
+    const pools = { "berth.dev/pools": "db/IPv4", [`${CALICO}/ipv4pools`]: '["db"]' };
+    assert.deepEqual(readRequest(pools), { pools: ["db/IPv4"] });
+  });
+
+  it("of two other systems are refused, too, whatever they count from", () => {
+    const pools = { [`${CALICO}/ipv4pools`]: '["db"]', "ipam.cilium.io/ipv4-pool": "web" };
+    assert.equal(
+      refusalOf(readRequest(pools)),
+      `REQUEST_INVALID: annotation ipam.cilium.io/ipv4-pool: it disagrees with ${CALICO}/ipv4pools; keep one of the two`,
+    );
+    const lists = { [IPS]: "10.20.0.51;10.20.0.52", "ovn.kubernetes.io/ip_pool": "10.20.0.51,10.20.0.52" };
+    assert.equal(
+      refusalOf(readRequest(lists)),
+      `REQUEST_INVALID: annotation ovn.kubernetes.io/ip_pool: it disagrees with ${IPS}; keep one of the two`,
+    );
+    const families = { [`${CALICO}/ipv6pools`]: '["db"]', "ovn.kubernetes.io/ip_family": "ipv4" };
+    assert.equal(
+      refusalOf(readRequest(families)),
+      `REQUEST_INVALID: annotation ovn.kubernetes.io/ip_family: it disagrees with ${CALICO}/ipv6pools; keep one of the two`,
+    );
+    const kept = { "berth.dev/when-deleted": "Release", "ipam.spidernet.io/ippool-reclaim": "false" };
+    assert.equal(
+      refusalOf(readRequest(kept)),
+      "REQUEST_INVALID: annotation ipam.spidernet.io/ippool-reclaim: it disagrees with berth.dev/when-deleted; keep one of the two",
+    );
   });
 
   it("are refused when they disagree, naming both", () => {

@@ -116,6 +116,9 @@ function readRequested(request: Fields): ClaimRequest | Refusal {
   if (isRefusal(pools)) return pools;
   const families = readFamilies(request);
   if (isRefusal(families)) return families;
+  const fallback = request.get("fallback") ?? null;
+  if (fallback !== null && fallback !== "any")
+    return bad("spec.request.fallback", "takes any, or is left out");
   if (addresses.length === 0 && pools.length === 0) {
     return bad("spec.request", "names neither addresses nor pools; give it one of the two");
   }
@@ -123,6 +126,7 @@ function readRequested(request: Fields): ClaimRequest | Refusal {
     ...(addresses.length === 0 ? {} : { addresses }),
     ...(pools.length === 0 ? {} : { pools }),
     ...(families.length === 0 ? {} : { families }),
+    ...(fallback === null || addresses.length === 0 ? {} : { fallback }),
   };
 }
 

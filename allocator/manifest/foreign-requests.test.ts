@@ -1,35 +1,59 @@
 // SPDX-License-Identifier: Apache-2.0
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
+import { SYSTEMS } from "../model/dialect.ts";
 import { ANNOTATION_FORMATS } from "./annotations.ts";
-import { FOREIGN_KEYS, foreignRequests, judgeForeign, NETWORKS } from "./foreign-requests.ts";
+import { READ_ROWS } from "./dialects.ts";
+import {
+  FOREIGN_ROWS,
+  foreignDefaults,
+  foreignRequests,
+  judgeForeign,
+  NETWORKS,
+} from "./foreign-requests.ts";
 
 describe("what a pod asks of other systems", () => {
-  it("is told by name, in a line that the API server passes on whole, with what to write", () => {
-    for (const { key, system, instead } of FOREIGN_KEYS) {
-      const [line = "", ...more] = foreignRequests({ [key]: "x" });
-      assert.equal(
-        line,
-        `annotation ${key} is ${system}'s, and berth does not read it; write ${instead} for an address of berth's`,
-      );
-      assert.deepEqual(more, []);
+  it("is told by name, in a line that the API server passes on whole, with what to do", () => {
+    for (const { key, system, example, refusal, beside, matches } of FOREIGN_ROWS) {
+      const written =
+        matches === undefined ? key : key.replace("<nad>", "macvlan").replace("<namespace>", "default");
+      const told = foreignRequests({ [written]: example });
+      const why = refusal === undefined ? `, and berth does not read it: ${beside}` : `: ${refusal}`;
+      const line = `annotation ${written} is ${SYSTEMS[system]}'s${why}`;
+      assert.deepEqual([told.asks, told.beside], refusal === undefined ? [[], [line]] : [[line], []], key);
       assert.ok(line.length <= 256, key);
-      assert.ok(!ANNOTATION_FORMATS.some((dialect) => dialect.key === key), key);
+      assert.ok(!ANNOTATION_FORMATS.some((format) => format.key === key), key);
+    }
+  });
+
+  it("is told of what would be read, were it not that the administrator says none", () => {
+    for (const { key, system, on, asks, example, containing } of READ_ROWS) {
+      if (containing !== undefined) continue;
+      const told = on[0] === "pod" ? foreignRequests : foreignDefaults;
+      assert.deepEqual(told({ [key]: example }), { asks: [], beside: [] }, key);
+      const instead = asks === "addresses" ? "berth.dev/ips" : "berth.dev/pools";
+      const what = asks === undefined ? "" : `; write ${instead} for an address of berth's`;
+      assert.deepEqual(told({ [key]: example }, { [system]: "none" }).asks, [
+        `annotation ${key} is ${SYSTEMS[system]}'s, and berth does not read it${what}`,
+      ]);
     }
   });
 
   it("is told of kube-ovn's further interfaces, whatever they are called", () => {
-    for (const key of ["macvlan.default.kubernetes.io/ip_address", "a.b.kubernetes.io/ip_pool.net1"]) {
-      assert.deepEqual(foreignRequests({ [key]: "10.0.0.1" }), [
-        `annotation ${key} is kube-ovn's, for a further interface, and berth does not read it`,
-      ]);
-    }
-    assert.deepEqual(foreignRequests({ "node.kubernetes.io/ip_addressing": "x", app: "a" }), []);
+    for (const key of ["macvlan.default.kubernetes.io/ip_address", "a.b.kubernetes.io/ip_pool.net1"])
+      assert.equal(foreignRequests({ [key]: "10.0.0.1" }).asks.length, 1, key);
+    assert.equal(foreignRequests({ "a.b.kubernetes.io/mac_address.net1": "x" }).beside.length, 1);
+    for (const key of [
+      "node.kubernetes.io/ip_addressing",
+      "node.kubernetes.io/ip_address",
+      "a.b.kubernetes.io/ip",
+    ])
+      assert.deepEqual(foreignRequests({ [key]: "x", app: "a" }).asks, [], key);
   });
 
   it("is told of Multus' networks only if they have addresses", () => {
-    const told = (value: string) => foreignRequests({ [NETWORKS]: value });
-    assert.match(told('[{"name":"a","ips":["10.0.0.1/24"]}]').join(), /first interface$/);
+    const told = (value: string) => foreignRequests({ [NETWORKS]: value }).asks;
+    assert.match(told('[{"name":"a","ips":["10.0.0.1/24"]}]').join(), /berth.dev\/ips for that$/);
     for (const value of [
       "a, b/c@net1",
       '[{"name":"a"}]',
@@ -41,13 +65,13 @@ describe("what a pod asks of other systems", () => {
     }
   });
 
-  it("is a warning, a refusal or nothing, as the administrator says", () => {
-    const asking = foreignRequests({ "ovn.kubernetes.io/ip_address": "10.16.0.15" });
+  it("is a warning, a refusal or nothing, as the administrator says; what asks for no address is never refused", () => {
+    const asking = foreignRequests({ "cni.projectcalico.org/ipAddrsNoIpam": '["10.0.0.1"]' });
     const words =
-      "annotation ovn.kubernetes.io/ip_address is kube-ovn's, and berth does not read it; write berth.dev/ips for an address of berth's";
+      "annotation cni.projectcalico.org/ipAddrsNoIpam is Calico's: berth gives no address that no pool has; put it into a pool and write berth.dev/ips";
     assert.deepEqual(judgeForeign(asking, "warn"), [words]);
     assert.deepEqual(judgeForeign(asking, "ignore"), []);
-    assert.deepEqual(judgeForeign([], "refuse"), []);
+    assert.deepEqual(judgeForeign({ asks: [], beside: ["x"] }, "refuse"), ["x"]);
     const refused = judgeForeign(asking, "refuse");
     assert.equal("message" in refused && refused.message, `${words}, or remove it`);
   });

@@ -2,142 +2,83 @@
 
 import { type Refusal, refuse } from "../base/errors.ts";
 import type { Labels } from "../base/ports.ts";
-import { ANNOTATION_FORMATS, IPS, POOLS } from "./annotations.ts";
+import { type Dialects, SYSTEMS } from "../model/dialect.ts";
+import { IPS, POOLS } from "./annotations.ts";
+import type { DialectRow } from "./dialect-row.ts";
+import { DIALECT_ROWS } from "./dialect-rows.ts";
+import { choiceFor, isWrittenBySystem } from "./dialects.ts";
 
 /** What becomes of a pod that asks another system for an address, in words that Berth does not read. */
 export const FOREIGN_CHOICES = ["warn", "refuse", "ignore"] as const;
 export type ForeignChoice = (typeof FOREIGN_CHOICES)[number];
 
-interface ForeignKey {
-  readonly system: string;
-  readonly key: string;
-  /** What to write for Berth. */
-  readonly instead: string;
+/** What is said of annotations that Berth does not answer. */
+export interface Foreign {
+  /** They ask for what another system would give: a refusal, if the administrator says so. */
+  readonly asks: readonly string[];
+  /** They have nothing to do with addresses. */
+  readonly beside: readonly string[];
 }
-
-const keysOf = (system: string, instead: string, ...keys: readonly string[]): readonly ForeignKey[] =>
-  keys.map((key) => ({ system, key, instead }));
-
-/**
- * Annotations that ask for an address or a pool, and that Berth does not read (those that it reads are in `ANNOTATION_FORMATS`). The
- * webhook configurations repeat them.
- */
-export const FOREIGN_KEYS: readonly ForeignKey[] = [
-  ...keysOf("Calico", IPS, "cni.projectcalico.org/ipAddrsNoIpam"),
-  ...keysOf("kube-ovn", IPS, "ovn.kubernetes.io/ip_address", "ovn.kubernetes.io/ip_pool"),
-  ...keysOf("kube-ovn", POOLS, "ovn.kubernetes.io/logical_switch"),
-  ...keysOf("Antrea", POOLS, "ipam.antrea.io/ippools"),
-  ...keysOf("Antrea", IPS, "ipam.antrea.io/pod-ips"),
-  ...keysOf(
-    "Spiderpool",
-    POOLS,
-    "ipam.spidernet.io/ippool",
-    "ipam.spidernet.io/ippools",
-    "ipam.spidernet.io/subnet",
-    "ipam.spidernet.io/subnets",
-  ),
-  ...keysOf("HybridNet", IPS, "networking.alibaba.com/ip-pool"),
-  ...keysOf(
-    "HybridNet",
-    POOLS,
-    "networking.alibaba.com/specified-network",
-    "networking.alibaba.com/specified-subnet",
-  ),
-  ...keysOf(
-    "Cilium",
-    POOLS,
-    "ipam.cilium.io/ip-pool",
-    "ipam.cilium.io/ipv4-pool",
-    "ipam.cilium.io/ipv6-pool",
-  ),
-  ...keysOf("static-ipam", IPS, "static-ipam.ipv4"),
-  ...keysOf("kube-ipam", IPS, "kube-ipam.ip"),
-];
-
-/**
- * Which requests in Calico's words are for Berth: those for its pools, and others are Calico's matter; every one, as if it was
- * written in Berth's; or none, they are not read.
- */
-export const CALICO_CHOICES = ["own", "all", "none"] as const;
-export type CalicoChoice = (typeof CALICO_CHOICES)[number];
-
-/** The keys of other systems that Berth reads. */
-export const CALICO_KEYS: readonly string[] = ANNOTATION_FORMATS.filter(
-  ({ system }) => system === "Calico",
-).map(({ key }) => key);
-
-/** Not read, if so chosen. */
-const CALICO_UNREAD: readonly ForeignKey[] = CALICO_KEYS.map((key) => ({
-  system: "Calico",
-  key,
-  instead: key.endsWith("pools") ? POOLS : IPS,
-}));
-
-export function withoutCalico(annotations: Labels): Labels {
-  if (!CALICO_KEYS.some((key) => annotations[key] !== undefined)) return annotations;
-  return Object.fromEntries(Object.entries(annotations).filter(([key]) => !CALICO_KEYS.includes(key)));
-}
-
-/** On a namespace, for its pods. What a system writes there itself, as kube-ovn does, asks for nothing. */
-export const FOREIGN_NAMESPACE_KEYS: readonly ForeignKey[] = [
-  ...CALICO_UNREAD.filter(({ instead }) => instead === POOLS),
-  ...keysOf("Antrea", POOLS, "ipam.antrea.io/ippools"),
-  ...keysOf(
-    "Spiderpool",
-    POOLS,
-    "ipam.spidernet.io/default-ipv4-ippool",
-    "ipam.spidernet.io/default-ipv6-ippool",
-  ),
-  ...FOREIGN_KEYS.filter(({ system }) => system === "Cilium"),
-];
 
 /** Multus' list of a pod's further interfaces. */
 export const NETWORKS = "k8s.v1.cni.cncf.io/networks";
-/** Of kube-ovn for further interfaces: `NAD.NAMESPACE.kubernetes.io/ip_address`, and `.INTERFACE` behind it. */
-const OF_INTERFACE = /^[^/]{1,253}\.kubernetes\.io\/ip_(?:address|pool)(?:\.|$)/;
-const LONGEST = 120;
+const LONGEST = 100;
+
+/** Keys on pods that Berth knows and does not read, whatever the administrator says. */
+export const FOREIGN_ROWS: readonly DialectRow[] = DIALECT_ROWS.filter(({ read }) => read === undefined);
 
 /** What each of a pod's annotations would have to be for Berth, in one line each. */
-export function foreignRequests(annotations: Labels, calico: CalicoChoice = "all"): string[] {
-  const keys = calico === "none" ? [...CALICO_UNREAD, ...FOREIGN_KEYS] : FOREIGN_KEYS;
-  const told = unread(keys, annotations);
-  const known = new Set(FOREIGN_KEYS.map(({ key }) => key));
-  const further = Object.keys(annotations).find((key) => !known.has(key) && OF_INTERFACE.test(key));
-  if (further !== undefined) {
-    const shown = further.length > LONGEST ? `${further.slice(0, LONGEST)}...` : further;
-    told.push(`annotation ${shown} is kube-ovn's, for a further interface, and berth does not read it`);
-  }
-  if (asksForInterface(annotations[NETWORKS])) {
-    told.push(
-      `the ips in annotation ${NETWORKS} are for the plugins of further interfaces, and berth reserves none of them; write ${IPS} for an address of the pod's first interface`,
-    );
-  }
-  return told;
+export function foreignRequests(annotations: Labels, dialects?: Dialects): Foreign {
+  return toldOf(annotations, dialects, "pod");
 }
 
 /** The same of a namespace, whose pods would be given addresses by another system. */
-export function foreignDefaults(annotations: Labels): string[] {
-  return unread(FOREIGN_NAMESPACE_KEYS, annotations);
+export function foreignDefaults(annotations: Labels, dialects?: Dialects): Foreign {
+  return toldOf(annotations, dialects, "namespace");
 }
 
-function unread(keys: readonly ForeignKey[], annotations: Labels): string[] {
-  return keys
-    .filter(({ key }) => annotations[key] !== undefined)
-    .map(
-      ({ system, key, instead }) =>
-        `annotation ${key} is ${system}'s, and berth does not read it; write ${instead} for an address of berth's`,
-    );
+function toldOf(annotations: Labels, dialects: Dialects | undefined, place: "pod" | "namespace"): Foreign {
+  const asks: string[] = [];
+  const beside: string[] = [];
+  for (const row of DIALECT_ROWS) {
+    if (!row.on.includes(place)) continue;
+    const key = keyOf(row, annotations);
+    if (key === undefined) continue;
+    const words = wordsOf(row, key, dialects);
+    if (words !== undefined) (row.beside === undefined ? asks : beside).push(words);
+  }
+  return { asks, beside };
 }
 
-/** Only the JSON form has addresses; what is no JSON is Multus' to refuse. */
-function asksForInterface(value: string | undefined): boolean {
-  return value?.trimStart().startsWith("[") === true && /"ips"\s*:\s*\[\s*"/.test(value);
+/** The first of the annotations that the row is about. */
+function keyOf({ key, matches, containing }: DialectRow, annotations: Labels): string | undefined {
+  if (matches !== undefined) return Object.keys(annotations).find((one) => matches.test(one));
+  const value = annotations[key];
+  if (value === undefined || isWrittenBySystem(key, annotations)) return undefined;
+  return containing === undefined || hasAddresses(value) ? key : undefined;
+}
+
+/** Only the JSON form of Multus has addresses; what is no JSON is Multus' to refuse. */
+function hasAddresses(value: string): boolean {
+  return value.trimStart().startsWith("[") && /"ips"\s*:\s*\[\s*"/.test(value);
+}
+
+function wordsOf(row: DialectRow, key: string, dialects: Dialects | undefined): string | undefined {
+  const shown = key.length > LONGEST ? `${key.slice(0, LONGEST)}...` : key;
+  const whose = `annotation ${shown} is ${SYSTEMS[row.system]}'s`;
+  if (row.refusal !== undefined) return `${whose}: ${row.refusal}`;
+  if (row.beside !== undefined) return `${whose}, and berth does not read it: ${row.beside}`;
+  if (choiceFor(dialects, row.key) !== "none") return undefined;
+  const instead = row.asks === "pools" ? POOLS : IPS;
+  return row.asks === undefined
+    ? `${whose}, and berth does not read it`
+    : `${whose}, and berth does not read it; write ${instead} for an address of berth's`;
 }
 
 /** The same as the administrator wants it: as warnings, or as a refusal. */
-export function judgeForeign(told: readonly string[], choice: ForeignChoice): readonly string[] | Refusal {
+export function judgeForeign({ asks, beside }: Foreign, choice: ForeignChoice): readonly string[] | Refusal {
   if (choice === "ignore") return [];
-  const [first] = told;
-  if (choice === "warn" || first === undefined) return told;
+  const [first] = asks;
+  if (choice === "warn" || first === undefined) return [...asks, ...beside];
   return refuse("REQUEST_INVALID", `${first}${first.includes("; ") ? ", or" : ";"} remove it`);
 }

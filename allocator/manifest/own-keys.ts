@@ -9,6 +9,7 @@ import {
   ASSIGNED_CLAIM,
   ASSIGNED_TOKEN,
   EXEMPT_NAMESPACE,
+  FALLBACK,
   FAMILIES,
   IPS,
   NAMESPACE_DEFAULTS,
@@ -18,6 +19,7 @@ import {
   WHEN_DELETED,
   WHEN_SCALED,
 } from "./annotations.ts";
+import { READ_ROWS } from "./dialects.ts";
 
 /** What keys of Berth's own begin with. Nobody else writes such keys, so that one that is not known is a mistake. */
 export const OWN_PREFIX = "berth.dev/";
@@ -37,6 +39,9 @@ const KNOWN: Readonly<Record<Carrier, readonly string[]>> = {
   IPClaim: [],
   IPPool: [],
 };
+
+/** HybridNet's `true` is to be sticky, which asks for an address. */
+const RETAIN = "networking.alibaba.com/ip-retain";
 
 /** Labels of Berth's own, which do nothing as annotations. */
 const LABELS: readonly string[] = ["berth.dev/admission", "berth.dev/guarded"];
@@ -61,9 +66,15 @@ export function writtenByOthers(annotations: Labels, effect: string): string[] {
   ];
 }
 
+/** They say more about a request, and are none. */
+const SAYING_MORE: readonly string[] = [
+  ...[FAMILIES, FALLBACK, WHEN_DELETED, WHEN_SCALED, TTL],
+  ...READ_ROWS.filter(({ asks, key }) => asks === undefined && key !== RETAIN).map(({ key }) => key),
+];
+
 /** Of what asks for no address, nor its namespace for it: annotations that only say more about one. */
 export function idleRequests(annotations: Labels): string[] {
-  const keys = [FAMILIES, WHEN_DELETED, WHEN_SCALED, TTL].filter((key) => Object.hasOwn(annotations, key));
+  const keys = SAYING_MORE.filter((key) => Object.hasOwn(annotations, key));
   if (keys.length === 0) return [];
   return [
     `${keys.join(", ")} ${keys.length === 1 ? "asks" : "ask"} for no address; write ${IPS}, ${POOLS} or ${STICKY}: "true" beside it`,
@@ -103,6 +114,8 @@ function adviceOn(carrier: Carrier, key: string): string {
     return "berth reads no annotations of a pool; write what you want into its spec, and remove the annotation";
   if (carrier === "Namespace" && ASSIGNED.includes(key))
     return "berth writes it into pods, and it does nothing on a namespace; remove it";
+  if (carrier === "Namespace" && key === FALLBACK)
+    return `it is about the address that a pod names; write it into the pod, beside ${IPS}`;
   const meant = meantBy(key);
   const known = carrier === "Pod" ? OWN_REQUESTS : KNOWN[carrier];
   if (carrier === "Namespace" && meant === IPS)

@@ -9,9 +9,13 @@ export type AddressEntry = readonly Address[];
 export interface Request {
   /** One entry for each pod: by ordinal counted from `ordinals.start`, by slot, or the only one. */
   readonly entries?: readonly AddressEntry[];
-  /** Names of pools, or CIDRs of their ranges, in order of preference. */
+  /** The first entry is that of ordinal 0, wherever `ordinals.start` lets them begin; absent: that of the first ordinal. */
+  readonly fromOrdinalZero?: true;
+  /** Names of pools, `name/IPv4` for the addresses of one family, or CIDRs of their ranges, in order of preference. */
   readonly pools?: readonly string[];
   readonly families?: readonly Family[];
+  /** If another has an address of `entries`: any of its pools. Absent: a refusal. */
+  readonly fallback?: "any";
   /** Keep whatever it first gets. */
   readonly sticky?: boolean;
   readonly retention?: Partial<Retention>;

@@ -20,6 +20,8 @@ export interface ClaimRequest {
   readonly pools?: readonly string[];
   /** Absent: one of each family that the pool has. */
   readonly families?: readonly Family[];
+  /** With `addresses`: any other of the pools will do where another has one of them. */
+  readonly fallback?: "any";
 }
 
 export type RetentionChoice = "Release" | "Retain";

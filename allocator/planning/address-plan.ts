@@ -10,8 +10,10 @@ import type { ByFamily } from "../pool/namespace-bounds.ts";
 import { familiesOf, intervalsOf, type Pool } from "../pool/pool.ts";
 import { routedApart, withCommonNodes } from "./common-nodes.ts";
 import { ineligibility, poolDisabled, quotaExceeded } from "./eligibility.ts";
+import { poolsBehind, withFallback } from "./fallback-plan.ts";
 import { nodeFits, onOtherNodes } from "./node-fit.ts";
-import { familiesFor, isIn, type PoolConstraints, partOf, type Source, sourcesFor } from "./pool-choice.ts";
+import type { AddressConstraints, Candidate, FamilyPlan, Plan } from "./plan.ts";
+import { familiesFor, isIn, partOf, type Source, sourcesFor } from "./pool-choice.ts";
 import {
   addressInBlock,
   addressOutside,
@@ -22,38 +24,7 @@ import {
   quoted,
 } from "./refusal-messages.ts";
 
-/** What one identity needs, with everything that decides which pools are open to it. */
-export interface AddressConstraints extends PoolConstraints {
-  /** Of the claim; seeds the choice, so that an identity tends to the same address. */
-  readonly name: string;
-  /** Exactly these addresses. */
-  readonly entry?: AddressEntry;
-  /** Name of the claim that it gets the entry from. */
-  readonly takesOver?: string;
-}
-
-export interface Candidate {
-  readonly address: Address;
-  readonly pool: string;
-}
-
-/** One address of one family: the first candidate that can be created is it. */
-export interface FamilyPlan {
-  readonly family: Family;
-  /** Asked for by name: there is one candidate, and if it is taken the answer is a refusal. */
-  readonly exact: boolean;
-  /** Lazy and endless only as far as free addresses go; walk it once. */
-  readonly candidates: Iterable<Candidate>;
-  /** What to say when no candidate could be created; `skipped` of them are for others of the same review. */
-  readonly exhausted: (skipped?: number) => Refusal;
-}
-
-export interface Plan {
-  readonly kind: "take";
-  /** What the claim holds and keeps. */
-  readonly keep: readonly Address[];
-  readonly familyPlans: readonly FamilyPlan[];
-}
+export type { AddressConstraints, Candidate, FamilyPlan, Plan } from "./plan.ts";
 
 /** Whether a claim that lists these addresses has all of what the plan comes to, and nothing besides. */
 export function isAsPlanned({ familyPlans, keep }: Plan, listed: readonly Address[]): boolean {
@@ -66,7 +37,16 @@ export function isAsPlanned({ familyPlans, keep }: Plan, listed: readonly Addres
 
 /** Decides; touches nothing. Same view in, same plan out. */
 export function planAddresses(view: RecordReader, ask: AddressConstraints): Plan | Refusal {
-  return ask.entry === undefined ? planAny(view, ask) : planExact(view, ask, ask.entry);
+  const { entry } = ask;
+  if (entry === undefined) return planAny(view, ask);
+  const exact = planExact(view, ask, entry);
+  if (ask.fallback === undefined || (isRefusal(exact) && exact.code !== "ADDRESS_TAKEN")) return exact;
+  const apart = routedApart(view, ask, entry);
+  if (apart !== undefined) return apart;
+  const { entry: _, pools: __, ...who } = ask;
+  const pools = poolsBehind(view, ask, entry);
+  const any = planAny(view, { ...who, pools, families: [...new Set(entry.map(familyOf))] });
+  return isRefusal(any) ? exact : withFallback(view, ask, { entry, any });
 }
 
 function planExact(view: RecordReader, ask: AddressConstraints, entry: AddressEntry): Plan | Refusal {

@@ -3,14 +3,14 @@
 
 import { isRefusal, type Refusal } from "../base/errors.ts";
 import type { RecordReader } from "../cache/reader.ts";
-import type { Address, Family } from "../ip/address.ts";
+import { type Address, FAMILIES, type Family } from "../ip/address.ts";
 import type { AddressSpace } from "../pool/address-space.ts";
 import { familiesOf, type Pool, rangeOf } from "../pool/pool.ts";
 import { selectsSome } from "../pool/pool-choice.ts";
 import { isOnNetwork, otherNetwork } from "../pool/pool-networks.ts";
 import { type EligibilityInput, ineligibility } from "./eligibility.ts";
 import { keptElsewhere, nodeFits, onOtherNodes } from "./node-fit.ts";
-import { noPool, unknownPool } from "./refusal-messages.ts";
+import { noFamily, noPool, unknownPool } from "./refusal-messages.ts";
 
 /** What decides which pools are asked. */
 export interface PoolConstraints extends EligibilityInput {
@@ -86,12 +86,17 @@ function namedSources(
   const named: Source[] = [];
   for (const name of names) {
     const source = sourceNamed(view, name);
-    if (source === undefined) return unknownPool(view, name);
+    if (source === undefined) return unknownPool(view, poolNameIn(name));
+    if (source.part.ranges.length === 0) return noFamilyIn(source);
     const why = ineligibility(view, source.pool, ask, keepsOf(view, source.pool, ask));
     if (why !== undefined) return why();
     named.push(source);
   }
   return named;
+}
+
+function noFamilyIn({ pool, part }: Source): Refusal {
+  return noFamily([pool], part.families[0] ?? "IPv4");
 }
 
 function sourceNamed(view: RecordReader, name: string): Source | undefined {
@@ -102,12 +107,26 @@ function sourceNamed(view: RecordReader, name: string): Source | undefined {
   return undefined;
 }
 
-/** What of the pool a name or a CIDR means. */
+/** What of the pool a name, a name with a family behind it (`db/IPv4`) or a CIDR means. */
 export function partOf(pool: Pool, name: string): AddressSpace | undefined {
   if (pool.name === name) return pool;
+  const family = FAMILIES.find((one) => name === `${pool.name}/${one}`);
+  if (family !== undefined) return ofFamily(pool, family);
   const ranges = pool.ranges.filter((range) => range.cidr.text === name);
   const [range] = ranges;
   return range && { ...pool, ranges, families: [range.family] };
+}
+
+/** With no ranges, if it has none of the family. */
+function ofFamily(pool: Pool, family: Family): AddressSpace {
+  const ranges = pool.ranges.filter((range) => range.family === family);
+  return { ...pool, ranges, families: [family] };
+}
+
+/** The name of the pool without the family that may stand behind it. */
+export function poolNameIn(name: string): string {
+  const family = FAMILIES.find((one) => name.endsWith(`/${one}`));
+  return family === undefined ? name : name.slice(0, -family.length - 1);
 }
 
 export function isIn(part: AddressSpace | undefined, address: Address): boolean {

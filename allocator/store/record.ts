@@ -49,6 +49,7 @@ const request = object<ClaimRequest>({
   addresses: optional(list(address)),
   pools: optional(list(text)),
   families: optional(someOf("IPv4", "IPv6")),
+  fallback: optional(oneOf(["any"], "any")),
 });
 
 const choice = oneOf<RetentionChoice>(["Release", "Retain"], "Retain");

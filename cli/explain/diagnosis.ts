@@ -16,7 +16,7 @@ import {
   EXEMPT_NAMESPACE,
   readRequest,
 } from "../../allocator/manifest/annotations.ts";
-import { withoutCalico } from "../../allocator/manifest/foreign-requests.ts";
+import { withoutEveryDialect } from "../../allocator/manifest/dialects.ts";
 import type { KubeObject } from "../../allocator/manifest/kubernetes-object.ts";
 import { FENCED, OUT_OF_SERVICE } from "../../allocator/manifest/node-fence.ts";
 import { requestsOfSystem } from "../../allocator/manifest/own-keys.ts";
@@ -80,11 +80,11 @@ function diagnosisWithoutClaim(
   if (!requestsAddress(request)) {
     return ok(describeDynamic(dynamic ?? { addresses: [], choice: undefined }));
   }
-  const otherwise = readRequest(withoutCalico(annotations), space);
+  const otherwise = readRequest(withoutEveryDialect(annotations), space);
   if (place === "cluster" && !isRefusal(otherwise) && !requestsAddress(otherwise)) {
     return {
       words:
-        "asks for its address in Calico's annotations, and was left to Calico; in a network of Berth's it cannot start, unless the chart's dialects.calico is none",
+        "asks for its address in another system's annotations, and was left to that system; in a network of Berth's it cannot start, unless the chart's value dialects says none for that system",
       stuck: false,
       next: ["if Berth is to give it an address, write berth.dev/ips or berth.dev/pools and create it again"],
     };

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import type { Clock, Logger, Metrics, Random } from "../../allocator/base/ports.ts";
-import type { CalicoChoice } from "../../allocator/manifest/foreign-requests.ts";
+import type { Dialects } from "../../allocator/model/dialect.ts";
 import { openKubernetesStore } from "../../allocator/store/kubernetes/store.ts";
 import type { Database } from "../../allocator/store/sqlite/database.ts";
 import type { Stored } from "../../allocator/store/store.ts";
@@ -45,8 +45,8 @@ export interface NodeAgentOptions {
   readonly random: Random;
   readonly log: Logger;
   readonly metrics: Metrics;
-  /** Which requests in Calico's words are for Berth; `all` if absent. */
-  readonly calico?: CalicoChoice;
+  /** Which requests in other systems' words are for Berth; `all` of them if absent. */
+  readonly dialects?: Dialects;
 }
 
 export interface NodeAgent extends Agent {
@@ -83,7 +83,7 @@ export async function startNodeAgent(options: NodeAgentOptions): Promise<NodeAge
   });
   const claims = new NodeClaims({
     ...{ node, clock, log, view: watch },
-    ...(options.calico === undefined ? {} : { calico: options.calico }),
+    ...(options.dialects === undefined ? {} : { dialects: options.dialects }),
     reports: new StatusWriter({ store, node, clock }),
     livePod: podsOf(bounded),
     hasBlocks: (pool) => serving?.hasBlocks(pool) === true,

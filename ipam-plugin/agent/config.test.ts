@@ -2,6 +2,7 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import { BerthError } from "../../allocator/base/errors.ts";
+import { OWN_OF_EACH } from "../../allocator/model/dialect.ts";
 import { configOf, databaseOf } from "./config.ts";
 
 const LEAST = { BERTH_NODE_NAME: "node-a", KUBERNETES_SERVICE_HOST: "10.96.0.1" };
@@ -24,7 +25,7 @@ describe("the agent's environment", () => {
       dataDir: "/var/lib/berth",
       listen: { host: "127.0.0.1", port: 9469 },
       logLevel: "info",
-      calico: "own",
+      dialects: OWN_OF_EACH,
       api: { host: "10.96.0.1", port: "443" },
     });
     assert.equal(databaseOf(config), "/var/lib/berth/agent.db");
@@ -50,7 +51,7 @@ describe("the agent's environment", () => {
       dataDir: "/data",
       listen: { host: "::", port: 0 },
       logLevel: "debug",
-      calico: "own",
+      dialects: OWN_OF_EACH,
       plugin: { from: "/opt/berth/bin/berth", folder: "/host/cni/bin" },
       conflist: { from: "/etc/berth/05-berth.conflist", folder: "/host/cni/net.d" },
       api: { kubeconfig: "/etc/kubeconfig" },

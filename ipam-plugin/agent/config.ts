@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 import { isIP } from "node:net";
 import { join, resolve } from "node:path";
-import { CALICO_CHOICES, type CalicoChoice } from "../../allocator/manifest/foreign-requests.ts";
+import type { Dialects } from "../../allocator/model/dialect.ts";
 import type { ApiServer } from "../../kube/api/access.ts";
 import {
   apiServerOf,
-  choiceOf,
+  dialectsIn,
   type Environment,
   envString,
   invalid,
@@ -26,8 +26,8 @@ export interface AgentConfig {
   /** Where metrics and probes are served; 0: any port that is free. */
   readonly listen: { readonly host: string; readonly port: number };
   readonly logLevel: LogLevel;
-  /** Which requests in Calico's words are for Berth. */
-  readonly calico: CalicoChoice;
+  /** Which requests in other systems' words are for Berth. */
+  readonly dialects: Dialects;
   /** The CNI plugin, and the folder where this host's runtime looks for it. */
   readonly plugin?: Installation;
   /** A list of plugins, and the folder where this host's runtime looks for its configuration. */
@@ -57,7 +57,7 @@ const NODE_NAME = /^[a-z0-9](?:[-a-z0-9.]{0,251}[a-z0-9])?$/;
  * | `BERTH_CNI_BINARY` | the CNI plugin that is installed there        | that of this checkout     |
  * | `BERTH_CONFLIST`   | a conflist for the host, mounted; watched     | none is written           |
  * | `BERTH_CNI_CONF`   | the host's folder of CNI configurations       | required by a conflist    |
- * | `BERTH_CALICO`     | `own`, `all` or `none`: which requests in Calico's words are for Berth | `own` |
+ * | `BERTH_DIALECTS`   | which requests in other systems' words are for Berth, such as `calico=all,kubeOvn=none` | `own` of each |
  * | `BERTH_KUBECONFIG` | a kubeconfig, to run outside the cluster      | the pod's service account |
  * | `BERTH_LOG_LEVEL`  | debug, info, warn, error or silent            | info                      |
  *
@@ -72,7 +72,7 @@ export function configOf(env: Environment): AgentConfig {
     dataDir: resolve(text("BERTH_DATA", "/var/lib/berth")),
     listen: { host: hostOf(text("BERTH_HOST", "127.0.0.1")), port: portOf(env, 9469) },
     logLevel: logLevelOf(env),
-    calico: choiceOf(env, "BERTH_CALICO", CALICO_CHOICES, "own"),
+    dialects: dialectsIn(env),
     ...installationsOf(env),
     api: apiServerOf(env),
   };

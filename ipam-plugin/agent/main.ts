@@ -69,7 +69,7 @@ async function serve(config: AgentConfig): Promise<void> {
   const runtimeRecords = recordsIn(RESULT_FOLDERS, linuxHost);
   // files are written by the host's own clock
   const hostLocalLeases = leasesOn(linuxHost, RESULT_FOLDERS, () => clock.now());
-  const here = { node, connection, database, socketPath, bootId, calico: config.calico };
+  const here = { node, connection, database, socketPath, bootId, dialects: config.dialects };
   const agent = await startNodeAgent({ ...here, runtimeRecords, hostLocalLeases, signal, ...deps });
   closers.push(() => agent.close());
   const isServing = () => agent.isReady;

@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // What must hold of the manifests, whatever values they were rendered with.
+
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { after, before, describe, it } from "node:test";
 import { parse } from "yaml";
+import { READ_ROWS } from "../../allocator/manifest/dialects.ts";
+import { parseDialects, SYSTEM_NAMES } from "../../allocator/model/dialect.ts";
 import { collectionPath } from "../../kube/api/resource.ts";
 import { type Manifest, resourceOfManifest } from "./accounts.ts";
 import { havePartsOrSkip } from "./binaries.ts";
@@ -66,10 +69,32 @@ if (havePartsOrSkip(["helm"])) {
         assert.deepEqual(has(asksOf(manifests)), thrice(policy), calico);
         for (const name of ["berth-webhook", "berth-agent"]) {
           const [container] = templateNamed(manifests, name).spec.containers;
-          const variable = container?.env.find((one) => one.name === "BERTH_CALICO");
-          assert.equal(variable?.value, calico, name);
+          const variable = container?.env.find((one) => one.name === "BERTH_DIALECTS");
+          const { calico: chosen, ...others } = parseDialects(variable?.value ?? "") ?? {};
+          assert.deepEqual([chosen, new Set(Object.values(others))], [calico, new Set(["own"])], name);
         }
       }
+    });
+
+    it("in every other system's words, too", async () => {
+      const key = (system: string) =>
+        READ_ROWS.find((row) => row.system === system && row.containing === undefined);
+      const choices = Object.fromEntries(SYSTEM_NAMES.map((system) => [system, "none"]));
+      const without = entriesOf(await render({ dialects: choices }));
+      const all = await render({
+        dialects: Object.fromEntries(SYSTEM_NAMES.map((system) => [system, "all"])),
+      });
+      for (const system of SYSTEM_NAMES) {
+        const quoted = `'${key(system)?.key}'`;
+        if (system === "multus") continue; // which asks with some values only, and by no key
+        assert.ok(!condition(without, "pods.berth.dev", "opted-in").includes(quoted), system);
+        assert.ok(condition(without, "foreign.pods.berth.dev", "asks-elsewhere").includes(quoted), system);
+        assert.ok(condition(entriesOf(all), "pods.berth.dev", "opted-in").includes(quoted), system);
+        if (system !== "kubeOvn") assert.ok(asksOf(all).includes(quoted), system);
+      }
+      const spaces = (entries: readonly Entry[]) =>
+        condition(entries, "foreign.namespaces.berth.dev", "asks-elsewhere");
+      assert.equal(spaces(without), spaces(entriesOf(all)));
     });
 
     it("of the namespaces and pods that they select, and no longer than they say", async () => {

@@ -55,7 +55,7 @@ const REFUSED: readonly (readonly [what: string, values: Values, words: string])
   [
     "a variable that nobody reads",
     { agent: { env: { BERTH_DATADIR: "x" } } },
-    "agent.env: Berth reads no variable BERTH_DATADIR; it has BERTH_CALICO,",
+    "agent.env: Berth reads no variable BERTH_DATADIR; it has BERTH_CNI_BIN,",
   ],
   ...["10.0.0.0/33", "10.0.0.256/24", "10.0.0.1", "web", "::::/24", "fd00::/129", "1:2:3:4:5:6:7:8::/64"].map(
     (cidr) => [`the range ${cidr}`, from(cidr), NO_RANGE(cidr)] as const,

@@ -68,7 +68,7 @@ if (havePartsOrSkip(["etcd", "kube-apiserver", "kubectl"])) {
       await installDefinitions(connection);
       for (const space of SPACES) await makeNamespace(connection, space.name, metadataOf(space));
       // the policies are those of the files, which the chart would narrow: what is in Calico's words is for Berth
-      replicas = await startReplicas(plane, { env: { BERTH_CALICO: "all" } });
+      replicas = await startReplicas(plane, { env: { BERTH_DIALECTS: "calico=all" } });
       await installPolicies(connection);
       for (const object of poolObjects()) await applied(object);
       for (const { name: namespace } of SPACES) {

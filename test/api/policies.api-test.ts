@@ -2,7 +2,9 @@
 // What the policies refuse while no webhook is there, and what they let pass: nothing here but the API server decides.
 import assert from "node:assert/strict";
 import { after, before, describe, it } from "node:test";
-import { ANNOTATION_FORMATS, EXEMPT_NAMESPACE } from "../../allocator/manifest/annotations.ts";
+import { EXEMPT_NAMESPACE } from "../../allocator/manifest/annotations.ts";
+import { READ_ROWS } from "../../allocator/manifest/dialects.ts";
+import { OWN_REQUESTS } from "../../allocator/manifest/own-keys.ts";
 import { itemPath, PODS } from "../../kube/api/resource.ts";
 import { ASSIGNED } from "../../webhook/admission/opt-in.ts";
 import { eventually } from "../support/eventually.ts";
@@ -35,8 +37,14 @@ function policy(name: string): Policy["spec"] {
 }
 
 function quoted(expression = ""): string[] {
-  return [...expression.matchAll(/'([a-z.]+\/[A-Za-z0-9-]+)'/g)].map(([, key = ""]) => key);
+  return [...expression.matchAll(/'([\w-]+[./][^']+)'/g)].map(([, key = ""]) => key);
 }
+
+/** What asks by its key alone: of the others a policy does not know whether they do. */
+const ASKING = READ_ROWS.filter(
+  ({ on, asks, unless, containing }) =>
+    on.includes("pod") && asks !== undefined && unless === undefined && containing === undefined,
+);
 
 describe("the chart's policies", () => {
   it("deny, are bound, and answer as a webhook does", () => {
@@ -65,7 +73,7 @@ describe("the chart's policies", () => {
     const keys = variables
       .filter(({ name }) => name === "asks" || name === "optedIn")
       .flatMap((one) => quoted(one.expression));
-    const known = [...ANNOTATION_FORMATS.map(({ key }) => key), ...ASSIGNED, "berth.dev/admission"];
+    const known = [...OWN_REQUESTS, ...ASKING.map(({ key }) => key), ...ASSIGNED, "berth.dev/admission"];
     assert.deepEqual([...new Set(keys)].sort(), known.sort());
     const elsewhere = {
       key: "kubernetes.io/metadata.name",
@@ -109,12 +117,15 @@ if (havePartsOrSkip(["etcd", "kube-apiserver", "kubectl"])) {
         const values: Readonly<Record<string, string>> = {
           "berth.dev/sticky": "true",
           "berth.dev/families": "IPv4",
+          "berth.dev/fallback": "any",
           "berth.dev/when-deleted": "Retain",
           "berth.dev/when-scaled": "Retain",
           "berth.dev/ttl": "1h",
         };
-        for (const { key } of ANNOTATION_FORMATS) {
-          const asks = !["families", "when-deleted", "when-scaled", "ttl"].some((word) => key.endsWith(word));
+        for (const key of [...OWN_REQUESTS, ...ASKING.map((row) => row.key)]) {
+          const asks = !["families", "fallback", "when-deleted", "when-scaled", "ttl"].some((word) =>
+            key.endsWith(word),
+          );
           assert.equal(
             await made("shop", { [key]: values[key] ?? "10.20.0.70" }),
             asks ? unclaimed : "",

@@ -3,7 +3,7 @@
 import type { Refusal } from "../../allocator/base/errors.ts";
 import { isRefusal, refuse } from "../../allocator/base/errors.ts";
 import type { Context } from "../../allocator/cache/context.ts";
-import type { CalicoChoice, ForeignChoice } from "../../allocator/manifest/foreign-requests.ts";
+import type { ForeignChoice } from "../../allocator/manifest/foreign-requests.ts";
 import {
   isName,
   type KubeObject,
@@ -12,6 +12,7 @@ import {
 } from "../../allocator/manifest/kubernetes-object.ts";
 import type { Claim } from "../../allocator/model/claim.ts";
 import type { ClusterState, NamespaceState } from "../../allocator/model/cluster-state.ts";
+import type { Dialects } from "../../allocator/model/dialect.ts";
 import type { AdmissionRequest } from "../review/admission-review.ts";
 import type { ReadAccess } from "./disclosure.ts";
 import type { PendingClaimLimiter } from "./pending-claims.ts";
@@ -49,8 +50,8 @@ export interface AdmissionContext {
   readonly readAccess?: ReadAccess;
   /** What becomes of pods that ask other systems for addresses; `warn` if absent. */
   readonly foreignRequests?: ForeignChoice;
-  /** Which requests in Calico's words are for Berth; `all` if absent. */
-  readonly calico?: CalicoChoice;
+  /** Which requests in other systems' words are for Berth; `all` of them if absent. */
+  readonly dialects?: Dialects;
   /** How many claims wait for their pods; present in a cluster, where anybody may reach the webhook. */
   readonly holds?: PendingClaimLimiter;
   /** Waits for what the view has not heard of yet, and tells whether it has now; absent where the view is never behind. */

@@ -3,7 +3,8 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import type { Labels } from "../../allocator/base/ports.ts";
-import type { CalicoChoice, ForeignChoice } from "../../allocator/manifest/foreign-requests.ts";
+import type { ForeignChoice } from "../../allocator/manifest/foreign-requests.ts";
+import { type DialectChoice, type Dialects, SYSTEM_NAMES } from "../../allocator/model/dialect.ts";
 import { DB_POOL } from "../../test/support/fixtures.ts";
 import { namespaceObject, pod, review, workload } from "../../test/support/objects.ts";
 import { send } from "../../test/support/reviewing.ts";
@@ -22,8 +23,12 @@ const LEFT =
   "annotation cni.projectcalico.org/ipAddrs asks for 10.244.0.5, and berth has no such address in its pools: it is left to Calico, and berth gives this pod no address; write berth.dev/ips to get one from berth";
 const OUTSIDE = 'address 10.244.0.5 is in no pool; name one of a pool: "db" 10.20.0.50-10.20.0.199';
 
+/** The same of every system. */
+const each = (choice: DialectChoice): Dialects =>
+  Object.fromEntries(SYSTEM_NAMES.map((system) => [system, choice]));
+
 interface Wanted {
-  readonly calico?: CalicoChoice;
+  readonly dialects?: Dialects;
   readonly foreignRequests?: ForeignChoice;
   readonly catchUp?: () => Promise<boolean>;
 }
@@ -35,7 +40,7 @@ async function replica(world: World, wanted: Wanted): Promise<AdmissionContext> 
   return { ...admission, ...wanted };
 }
 
-async function mutated(world: World, annotations: Labels, wanted: Wanted = { calico: "own" }) {
+async function mutated(world: World, annotations: Labels, wanted: Wanted = { dialects: each("own") }) {
   const admission = await replica(world, wanted);
   const request = review(pod("a", { annotations }), "CREATE", { oldObject: null });
   const answer = await mutatePods(admission)(request, new AbortController().signal);
@@ -78,24 +83,27 @@ describe("a request in Calico's words", () => {
     await send(world, "/validate/namespaces", namespaceObject("shop", { "berth.dev/pools": "db" }, {}));
     const { embedded: _, ...admission } = world.admission;
     const request = review(pod("a", { annotations: THEIRS }), "CREATE", { oldObject: null });
-    const answer = await mutatePods({ ...admission, calico: "own" })(request, new AbortController().signal);
+    const answer = await mutatePods({ ...admission, dialects: each("own") })(
+      request,
+      new AbortController().signal,
+    );
     assert.equal(answer.allowed, false);
   });
 
   it("is refused as the administrator says: for other systems, or in all words of Calico", async () => {
     await using world = await openWorld({ pools: [DB_POOL] });
-    const strict = await mutated(world, THEIRS, { calico: "own", foreignRequests: "refuse" });
+    const strict = await mutated(world, THEIRS, { dialects: each("own"), foreignRequests: "refuse" });
     assert.equal(strict.answer.status?.message?.includes(LEFT), true, strict.answer.status?.message);
-    const quiet = await mutated(world, THEIRS, { calico: "own", foreignRequests: "ignore" });
+    const quiet = await mutated(world, THEIRS, { dialects: each("own"), foreignRequests: "ignore" });
     assert.deepEqual([quiet.answer.allowed, quiet.answer.warnings], [true, undefined]);
-    const all = await mutated(world, THEIRS, { calico: "all" });
+    const all = await mutated(world, THEIRS, { dialects: each("all") });
     assert.equal(all.answer.allowed, false);
     assert.equal(all.answer.status?.message?.includes(OUTSIDE), true, all.answer.status?.message);
   });
 
   it("that is not read is another system's, whatever it asks for", async () => {
     await using world = await openWorld({ pools: [DB_POOL] });
-    const { answer, validated, claims } = await mutated(world, OURS, { calico: "none" });
+    const { answer, validated, claims } = await mutated(world, OURS, { dialects: each("none") });
     assert.deepEqual([answer.allowed, answer.warnings, claims], [true, undefined, 0]);
     assert.deepEqual(
       [validated.allowed, validated.warnings],
@@ -115,32 +123,36 @@ describe("a request in Calico's words", () => {
       await world.settle();
       return true;
     };
-    const { answer, claims } = await mutated(world, OURS, { calico: "own", catchUp });
+    const { answer, claims } = await mutated(world, OURS, { dialects: each("own"), catchUp });
     assert.deepEqual([answer.allowed, claims], [true, 1]);
   });
 
   it("in a template is told at the workload, and reserves nothing", async () => {
     await using world = await openWorld({ pools: [DB_POOL] });
-    const admission = await replica(world, { calico: "own" });
+    const admission = await replica(world, { dialects: each("own") });
     const set = workload("StatefulSet", "mysql", { annotations: THEIRS, replicas: 1 });
     const answer = await validateWorkloads(admission)(review(set, "CREATE"), new AbortController().signal);
     assert.deepEqual([answer.allowed, answer.warnings], [true, [LEFT]]);
   });
 
-  it("on a namespace is told of, and never read: what is not JSON is Calico's to refuse", async () => {
+  it("on a namespace is told of; what is not JSON is Calico's to refuse", async () => {
     await using world = await openWorld({ pools: [DB_POOL] });
-    const admission = await replica(world, { calico: "own" });
+    const admission = await replica(world, { dialects: each("own") });
     const space = namespaceObject("shop", { [POOLS]: "nonsense", "ipam.antrea.io/ippools": "x" }, {});
     const ask = async (over: Wanted) =>
       await validateNamespaces({ ...admission, ...over })(
         review(space, "CREATE"),
         new AbortController().signal,
       );
+    assert.deepEqual((await ask({})).warnings, [
+      "annotation cni.projectcalico.org/ipv4pools names no pool of berth's: it is left to Calico; write berth.dev/pools to get an address from berth",
+      "annotation ipam.antrea.io/ippools asks for x, and berth has no such pool: it is left to Antrea, and berth gives its pods no address; write berth.dev/pools to get one from berth",
+    ]);
     const words = ["cni.projectcalico.org/ipv4pools is Calico's", "ipam.antrea.io/ippools is Antrea's"].map(
       (what) =>
         `annotation ${what}, and berth does not read it; write berth.dev/pools for an address of berth's`,
     );
-    assert.deepEqual((await ask({})).warnings, words);
+    assert.deepEqual((await ask({ dialects: each("none") })).warnings, words);
     assert.equal((await ask({ foreignRequests: "refuse" })).allowed, false);
     assert.equal((await ask({ foreignRequests: "ignore" })).warnings, undefined);
   });

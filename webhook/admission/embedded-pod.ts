@@ -31,7 +31,7 @@ export async function reviewEmbeddedPod(
   if (isRefusal(pod)) return denied(request.uid, pod);
   const wrong =
     expectKind(pod, ["Pod"]) ??
-    asChanged(request, pod, admission.calico) ??
+    asChanged(request, pod, admission.dialects) ??
     // a rehearsal gives the pod no claim
     (request.dryRun && request.operation === "CREATE" ? undefined : await missingClaim(admission, pod));
   if (wrong !== undefined) return denied(request.uid, wrong);
@@ -47,10 +47,10 @@ export async function reviewEmbeddedPod(
 function asChanged(
   request: AdmissionRequest,
   pod: KubeObject,
-  calico: AdmissionContext["calico"],
+  dialects: AdmissionContext["dialects"],
 ): Refusal | undefined {
   const before = beforeOf(request);
-  return before && changed(before, pod, calico);
+  return before && changed(before, pod, dialects);
 }
 
 /** As an API server says of a second pod of a name; here nobody else does. */

@@ -60,6 +60,7 @@ export async function heldElsewhere(
   allocation: AllocationRequest,
   own: ReadonlySet<string>,
 ): Promise<Refusal | undefined> {
+  if (allocation.ask.fallback !== undefined) return undefined;
   for (const address of allocation.ask.entry ?? []) {
     const found = view.reservation(address) ?? (await store.get("reservation", address));
     const pool = view.poolOf(address);
@@ -73,8 +74,9 @@ async function movesOf(context: Known, allocations: readonly AllocationRequest[]
   const moves: Move[] = [];
   for (const [at, allocation] of allocations.entries()) {
     const claim = (await readClaim(context, claimKey(allocation.key)))?.record;
-    const { entry } = allocation.ask;
-    if (claim === undefined || !isReserved(claim) || entry === undefined) continue;
+    const { entry, fallback } = allocation.ask;
+    // whoever takes any other address waits for none
+    if (claim === undefined || !isReserved(claim) || entry === undefined || fallback !== undefined) continue;
     if (!isSame(entry, claim.addresses)) moves.push({ name: allocation.key.name, at, claim, allocation });
   }
   return moves;

@@ -10,9 +10,9 @@ import type { Operation } from "../review/admission-review.ts";
 import { validatePods } from "./validate-pod.ts";
 import { validateWorkloads } from "./validate-workload.ts";
 
-const ASKING = { "ipam.antrea.io/pod-ips": "10.2.0.15" };
+const ASKING = { "cni.projectcalico.org/ipAddrsNoIpam": '["10.0.0.1"]' };
 const WORDS =
-  "annotation ipam.antrea.io/pod-ips is Antrea's, and berth does not read it; write berth.dev/ips for an address of berth's";
+  "annotation cni.projectcalico.org/ipAddrsNoIpam is Calico's: berth gives no address that no pool has; put it into a pool and write berth.dev/ips";
 
 /** What a replica in a cluster says. */
 async function said(
@@ -45,7 +45,7 @@ describe("a request to another system", () => {
     const more = workload("StatefulSet", "mysql", { annotations: ASKING, replicas: 2 });
     assert.equal((await said(world, more, "refuse", ["UPDATE", set])).allowed, true);
     const moved = workload("StatefulSet", "mysql", {
-      annotations: { "ipam.antrea.io/pod-ips": "10.2.0.16" },
+      annotations: { "cni.projectcalico.org/ipAddrsNoIpam": '["10.0.0.2"]' },
     });
     assert.equal((await said(world, moved, "refuse", ["UPDATE", set])).allowed, false);
   });

@@ -2,17 +2,11 @@
 
 import { isRefusal, type Refusal } from "../../allocator/base/errors.ts";
 import type { Labels } from "../../allocator/base/ports.ts";
-import { type OwnAnnotations, ownAnnotations } from "../../allocator/demand/foreign-pools.ts";
+import { leftDefaults, type OwnAnnotations, ownAnnotations } from "../../allocator/demand/foreign-pools.ts";
 import { isExempt } from "../../allocator/demand/pod-allocation.ts";
 import { templateAnnotations } from "../../allocator/demand/workload-allocation.ts";
-import {
-  CALICO_KEYS,
-  FOREIGN_KEYS,
-  foreignDefaults,
-  foreignRequests,
-  judgeForeign,
-  NETWORKS,
-} from "../../allocator/manifest/foreign-requests.ts";
+import { isReadWith } from "../../allocator/manifest/dialects.ts";
+import { foreignDefaults, foreignRequests, judgeForeign } from "../../allocator/manifest/foreign-requests.ts";
 import type { KubeObject } from "../../allocator/manifest/kubernetes-object.ts";
 import { type NamespaceState, namespaceOf } from "../../allocator/model/cluster-state.ts";
 import {
@@ -25,21 +19,19 @@ import type { AdmissionContext } from "./admission-context.ts";
 import { OPT_IN_ANNOTATIONS, optsIn } from "./opt-in.ts";
 import { beforeOf } from "./own-keys.ts";
 
-/** The annotations by which the webhook configurations find such objects. */
-export const FOREIGN_ANNOTATIONS: readonly string[] = [...FOREIGN_KEYS.map(({ key }) => key), NETWORKS];
-
 /**
  * What of the annotations is for Berth. Before anything is left to another system the view hears of every pool that there is:
  * the pool may have been made a moment before the pod.
  */
 export async function ownOf(
-  { context: { view }, calico, catchUp }: AdmissionContext,
+  { context: { view }, dialects, catchUp }: AdmissionContext,
   annotations: Labels,
   namespace: NamespaceState,
 ): Promise<OwnAnnotations> {
-  const own = ownAnnotations(view, annotations, namespace, calico);
-  const heard = own.left.length > 0 && catchUp !== undefined && (await catchUp());
-  return heard ? ownAnnotations(view, annotations, namespace, calico) : own;
+  const own = ownAnnotations(view, annotations, namespace, dialects);
+  const isLeft = own.left.length > 0 || leftDefaults(view, namespace.annotations, dialects).length > 0;
+  const heard = isLeft && catchUp !== undefined && (await catchUp());
+  return heard ? ownAnnotations(view, annotations, namespace, dialects) : own;
 }
 
 /** The pod with what of its annotations is for Berth; its JSON stays as it came. */
@@ -47,9 +39,14 @@ export async function ownPod(
   admission: AdmissionContext,
   pod: KubeObject,
   namespace: NamespaceState,
-): Promise<{ readonly own: KubeObject; readonly left: readonly string[] }> {
-  const { annotations, left } = await ownOf(admission, pod.metadata.annotations, namespace);
-  return { own: { ...pod, metadata: { ...pod.metadata, annotations } }, left };
+): Promise<{
+  readonly own: KubeObject;
+  readonly defaults: NamespaceState;
+  readonly left: readonly string[];
+}> {
+  const own = await ownOf(admission, pod.metadata.annotations, namespace);
+  const metadata = { ...pod.metadata, annotations: own.annotations };
+  return { own: { ...pod, metadata }, defaults: own.namespace, left: own.left };
 }
 
 /** What is left to another system, as the administrator wants it. */
@@ -57,7 +54,7 @@ export function judgeLeft(
   { foreignRequests: choice = "warn" }: AdmissionContext,
   left: readonly string[],
 ): readonly string[] | Refusal {
-  return judgeForeign(left, choice);
+  return judgeForeign({ asks: left, beside: [] }, choice);
 }
 
 /** Lets a new pod through, with what it asks of other systems told; or refuses it for that. */
@@ -73,12 +70,13 @@ export function admitForeign(
 
 /** Here for what it asks of others alone: it never came to `/mutate/pods`, and what its namespace says is not for it. */
 export async function onlyForeign(
-  { inventory, calico }: AdmissionContext,
+  { inventory, dialects }: AdmissionContext,
   { metadata }: KubeObject,
 ): Promise<boolean> {
   const { annotations, namespace } = metadata;
-  if (foreignRequests(annotations, calico).length === 0) return false;
-  const sends = (key: string) => calico !== "none" || !CALICO_KEYS.includes(key);
+  const { asks, beside } = foreignRequests(annotations, dialects);
+  if (asks.length === 0 && beside.length === 0) return false;
+  const sends = isReadWith(dialects);
   if (OPT_IN_ANNOTATIONS.some((key) => sends(key) && annotations[key] !== undefined)) return false;
   return !optsIn((await namespaceOf(inventory, namespace)).labels);
 }
@@ -107,12 +105,16 @@ export function foreignInNamespace(
 ): readonly string[] | Refusal {
   const was = beforeOf(request)?.metadata.annotations ?? {};
   const now = Object.entries(annotations).filter(([key, value]) => was[key] !== value);
-  return judgeForeign(foreignDefaults(Object.fromEntries(now)), admission.foreignRequests ?? "warn");
+  const { view } = admission.context;
+  const told = foreignDefaults(Object.fromEntries(now), admission.dialects);
+  const left = leftDefaults(view, Object.fromEntries(now), admission.dialects);
+  const choice = admission.foreignRequests ?? "warn";
+  return judgeForeign({ ...told, asks: [...told.asks, ...left] }, choice);
 }
 
 function judge(
-  { foreignRequests: choice = "warn", calico }: AdmissionContext,
+  { foreignRequests: choice = "warn", dialects }: AdmissionContext,
   annotations: Labels,
 ): readonly string[] | Refusal {
-  return judgeForeign(foreignRequests(annotations, calico), choice);
+  return judgeForeign(foreignRequests(annotations, dialects), choice);
 }

@@ -11,7 +11,7 @@ import {
   resolvePod,
 } from "../../allocator/demand/pod-allocation.ts";
 import { allocateSlot } from "../../allocator/demand/slots.ts";
-import { cappedTtl, notKept } from "../../allocator/demand/unkept-requests.ts";
+import { cappedTtl, idleFallback, notKept } from "../../allocator/demand/unkept-requests.ts";
 import { isHeldForAnother } from "../../allocator/lifecycle/claim-conflicts.ts";
 import { type Reserved, reserve } from "../../allocator/lifecycle/reserve.ts";
 import {
@@ -21,6 +21,7 @@ import {
   EXEMPT_NAMESPACE,
   readRequest,
 } from "../../allocator/manifest/annotations.ts";
+import { notesOn } from "../../allocator/manifest/dialects.ts";
 import type { KubeObject } from "../../allocator/manifest/kubernetes-object.ts";
 import {
   idleRequests,
@@ -67,15 +68,18 @@ async function decide(
 ): Promise<AdmissionResponse> {
   const known = await admission.inventory.namespace(pod.metadata.namespace);
   const namespace = known ?? bareNamespace(pod.metadata.namespace);
-  const { own, left } = await ownPod(admission, pod, namespace);
-  const input = await readPod(admission.context, admission.inventory, own, namespace);
+  const { own, left, defaults } = await ownPod(admission, pod, namespace);
+  const input = await readPod(admission.context, admission.inventory, own, defaults);
   if (isRefusal(input)) return denied(request.uid, input);
   const plain = await resolvePod(admission.context, input);
   if (plain === undefined) {
     const told = judgeLeft(admission, left);
     if (isRefusal(told)) return denied(request.uid, told);
     const { annotations } = pod.metadata;
-    const idle = [...writtenByOthers(annotations, "are removed from this pod"), ...idleRequests(annotations)];
+    const idle = [
+      ...writtenByOthers(annotations, "are removed from this pod"),
+      ...idleRequests(own.metadata.annotations),
+    ];
     const warnings = [...strayLabels(pod.metadata.labels), ...idle, ...told];
     return answer(request, pod, {}, { warnings });
   }
@@ -101,7 +105,13 @@ function lostLater(
   const request = readRequest(annotations);
   if (isRefusal(request)) return [];
   const lost = notKept({ podIdentity, request, ...(owner === undefined ? {} : { owner }) });
-  return [...strayLabels(labels), ...lost, ...cappedTtl(context.view, request)];
+  return [
+    ...strayLabels(labels),
+    ...lost,
+    ...idleFallback(request),
+    ...notesOn(annotations),
+    ...cappedTtl(context.view, request),
+  ];
 }
 
 /** What is to be allocated, with the pools that the pod's service account may use. */

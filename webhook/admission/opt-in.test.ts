@@ -2,14 +2,16 @@
 // The webhook configurations of the chart, held to what the handlers do.
 
 import assert from "node:assert/strict";
+import { readFileSync } from "node:fs";
 import { describe, it } from "node:test";
-import { ANNOTATION_FORMATS, EXEMPT_NAMESPACE } from "../../allocator/manifest/annotations.ts";
-import { CALICO_KEYS, FOREIGN_NAMESPACE_KEYS } from "../../allocator/manifest/foreign-requests.ts";
+import { EXEMPT_NAMESPACE } from "../../allocator/manifest/annotations.ts";
+import { DIALECT_KEYS } from "../../allocator/manifest/dialects.ts";
+import { FOREIGN_ROWS } from "../../allocator/manifest/foreign-requests.ts";
 import { OWN_REQUESTS } from "../../allocator/manifest/own-keys.ts";
+import { DIALECT_FILES, keysWithoutRow } from "../../scripts/dialect-files.ts";
 import { configuration, type Entry } from "../../test/api/webhooks.ts";
 import { ROUTES } from "../review/admission-review.ts";
-import { FOREIGN_ANNOTATIONS } from "./foreign-requests.ts";
-import { ASSIGNED, OPT_IN_ANNOTATIONS, OPT_IN_LABEL, OPT_IN_VALUE } from "./opt-in.ts";
+import { OPT_IN_ANNOTATIONS, OPT_IN_LABEL, OPT_IN_VALUE } from "./opt-in.ts";
 
 interface Expression {
   readonly key: string;
@@ -42,38 +44,28 @@ const named = (entries: readonly Entry[], name: string) => entries.filter((entry
 const byLabel = (entry: Entry) => selecting(entry).find(({ key }) => key === OPT_IN_LABEL)?.operator;
 
 describe("the webhook configurations", () => {
-  it("opt in by exactly the annotations that are understood, and by those that berth writes", () => {
-    const keys = ANNOTATION_FORMATS.map(({ key }) => key);
-    const pods = [...named(MUTATING, "pods.berth.dev"), ...named(VALIDATING, "pods.berth.dev")];
-    assert.equal(pods.length, 2);
-    for (const entry of pods) assert.deepEqual(listed(condition(entry, "opted-in")), OPT_IN_ANNOTATIONS);
+  it("opt in by the annotations that the table of dialects has: `node scripts/dialects.ts --write` writes them", () => {
+    for (const [path, written] of Object.entries(DIALECT_FILES)) {
+      const text = readFileSync(new URL(`../../${path}`, import.meta.url), "utf8");
+      assert.equal(text, written(text), path);
+    }
+    assert.deepEqual(keysWithoutRow(), []);
+    const [spaces] = named(VALIDATING, "namespaces.berth.dev");
+    assert.deepEqual(spaces && listed(condition(spaces, "opted-in")), OWN_REQUESTS);
+  });
+
+  it("know every key that is read, and every one that is told of", () => {
+    const [pods] = named(MUTATING, "pods.berth.dev");
     const [foreign] = named(VALIDATING, "foreign.pods.berth.dev");
-    assert.deepEqual(foreign && listed(condition(foreign, "asks-elsewhere")), FOREIGN_ANNOTATIONS);
-    const [workloads] = named(VALIDATING, "workloads.berth.dev");
-    for (const key of FOREIGN_ANNOTATIONS) {
-      assert.ok(workloads && condition(workloads, "opted-in")?.includes(`'${key}'`), key);
-    }
-    for (const [name, its] of [
-      ["workloads.berth.dev", keys],
-      ["namespaces.berth.dev", OWN_REQUESTS],
-    ] as const) {
-      assert.deepEqual(
-        named(VALIDATING, name).map((entry) => listed(condition(entry, "opted-in"))),
-        [its],
-      );
-    }
-    const [spaces] = named(VALIDATING, "foreign.namespaces.berth.dev");
-    assert.deepEqual(
-      spaces && listed(condition(spaces, "asks-elsewhere")),
-      FOREIGN_NAMESPACE_KEYS.map(({ key }) => key),
-    );
     const [changes] = named(VALIDATING, "changes.pods.berth.dev");
-    assert.deepEqual(changes && listed(condition(changes, "assigned-changes")), [
-      ...OWN_REQUESTS,
-      ...ASSIGNED,
-    ]);
-    for (const key of CALICO_KEYS)
-      assert.ok(changes && condition(changes, "assigned-changes")?.includes(`'${key}'`), key);
+    for (const key of OPT_IN_ANNOTATIONS)
+      assert.ok(condition(pods as Entry, "opted-in")?.includes(`'${key}'`), key);
+    for (const key of DIALECT_KEYS)
+      assert.ok(condition(changes as Entry, "assigned-changes")?.includes(`'${key}'`), key);
+    for (const { key, matches } of FOREIGN_ROWS.filter(({ on }) => on.includes("pod"))) {
+      const what = matches === undefined ? `'${key}'` : matches.source.replaceAll("\\/", "/");
+      assert.ok(condition(foreign as Entry, "asks-elsewhere")?.includes(what), key);
+    }
   });
 
   it("send no object through one route twice: the label decides which entry it is", () => {

@@ -31,9 +31,11 @@ export async function considerOrdinals(
   template: Template,
 ): Promise<string[] | Refusal> {
   const { workload } = template;
-  const { entries } = template.request;
-  if (entries !== undefined && entries.length < workload.replicas) {
-    return listTooShort(entries.length, workload.start + entries.length, workload.start);
+  const { entries, fromOrdinalZero } = template.request;
+  const first = fromOrdinalZero === true ? 0 : workload.start;
+  if (entries !== undefined && first + entries.length < workload.start + workload.replicas) {
+    const missing = Math.max(first + entries.length, workload.start);
+    return listTooShort(entries.length, missing, first);
   }
   if (workload.replicas > MAX_PRERESERVED_ORDINALS) {
     return [

@@ -136,7 +136,7 @@ describe("what a pod asks for", () => {
       /^REQUEST_INVALID: annotation cni\.projectcalico\.org\/ipAddrs of pod shop\/a is read when the pod is created/,
     );
     assert.equal((await updated(world, at("10.9.0.51", {}), at("10.9.0.52", {}))).allowed, true);
-    const unread = { ...world.admission, calico: "none" } as const;
+    const unread = { ...world.admission, dialects: { calico: "none" } } as const;
     const request = review(at("10.20.0.52", ours), "UPDATE", { oldObject: at("10.20.0.51", ours) });
     assert.equal((await validatePods(unread)(request, new AbortController().signal)).allowed, true);
   });

@@ -5,11 +5,17 @@ import { isRefusal, type Refusal, refuse } from "../../allocator/base/errors.ts"
 import { admissionAnswerOf, requestAsAnswered } from "../../allocator/demand/admitted-pod.ts";
 import { isExempt } from "../../allocator/demand/pod-allocation.ts";
 import { ASSIGNED_CLAIM, readRequest } from "../../allocator/manifest/annotations.ts";
-import { CALICO_KEYS, type CalicoChoice, withoutCalico } from "../../allocator/manifest/foreign-requests.ts";
+import {
+  DIALECT_KEYS,
+  isReadWith,
+  isWrittenBySystem,
+  withoutUnread,
+} from "../../allocator/manifest/dialects.ts";
 import { type KubeObject, podMetadata } from "../../allocator/manifest/kubernetes-object.ts";
 import { OWN_REQUESTS, unknownKey } from "../../allocator/manifest/own-keys.ts";
 import { requestsAddress } from "../../allocator/model/address-request.ts";
 import { bareNamespace, namespaceOf } from "../../allocator/model/cluster-state.ts";
+import type { Dialects } from "../../allocator/model/dialect.ts";
 import { unconstrained } from "../../allocator/planning/address-plan.ts";
 import type { AdmissionContext } from "./admission-context.ts";
 import { ownOf } from "./foreign-requests.ts";
@@ -20,13 +26,17 @@ export async function missingClaim(
   admission: AdmissionContext,
   given: KubeObject,
 ): Promise<Refusal | undefined> {
-  const pod = admission.calico === "none" ? asIfWithoutCalico(given) : given;
+  const { metadata } = given;
+  const pod = {
+    ...given,
+    metadata: { ...metadata, annotations: withoutUnread(metadata.annotations, admission.dialects) },
+  };
   const { namespace, name, annotations } = pod.metadata;
   if (isExempt(pod)) return undefined;
   if (Object.hasOwn(annotations, ASSIGNED_CLAIM)) return await contradicted(admission, pod);
   const space = await namespaceOf(admission.inventory, namespace);
   const own = await ownOf(admission, annotations, space);
-  const request = readRequest(own.annotations, space);
+  const request = readRequest(own.annotations, own.namespace);
   if (!isRefusal(request) && !requestsAddress(request)) return undefined;
   const remedy =
     admission.embedded === undefined
@@ -37,10 +47,6 @@ export async function missingClaim(
     `pod ${namespace}/${name} asks for an address and no claim was made for it; ${remedy}`,
     { namespace, pod: name },
   );
-}
-
-function asIfWithoutCalico(pod: KubeObject): KubeObject {
-  return { ...pod, metadata: { ...pod.metadata, annotations: withoutCalico(pod.metadata.annotations) } };
 }
 
 /**
@@ -83,13 +89,14 @@ export function assignedChanged(before: KubeObject, now: KubeObject): Refusal | 
 }
 
 /** What a pod asks for is read once. A change would do nothing, and must not look as if it did. */
-export function changed(before: KubeObject, now: KubeObject, calico?: CalicoChoice): Refusal | undefined {
+export function changed(before: KubeObject, now: KubeObject, dialects?: Dialects): Refusal | undefined {
   if (isExempt(now)) return undefined;
   const { namespace, name, annotations } = now.metadata;
   const had = before.metadata.annotations;
-  // without a claim it is Calico's pod, and Calico's annotation
-  const calicos = calico === "none" || !Object.hasOwn(had, ASSIGNED_CLAIM) ? [] : CALICO_KEYS;
-  const key = [...OWN_REQUESTS, ...calicos].find((one) => annotations[one] !== had[one]);
+  // without a claim it is another system's pod, and that system's annotation
+  const read = Object.hasOwn(had, ASSIGNED_CLAIM) ? DIALECT_KEYS.filter(isReadWith(dialects)) : [];
+  const others = read.filter((one) => !isWrittenBySystem(one, annotations));
+  const key = [...OWN_REQUESTS, ...others].find((one) => annotations[one] !== had[one]);
   if (key === undefined) return unknownKey("Pod", annotations, had);
   return refuse(
     "REQUEST_INVALID",

@@ -161,8 +161,8 @@ describe("a Job and a CronJob", () => {
         /^REQUEST_INVALID: annotation berth.dev\/ip: .*did you mean berth.dev\/ips\?$/,
       );
       assert.match(
-        await said(world, jobOf(kind, { "ovn.kubernetes.io/ip_address": "10.20.0.70" })),
-        /^annotation ovn.kubernetes.io\/ip_address is kube-ovn's, and berth does not read it/,
+        await said(world, jobOf(kind, { "ovn.kubernetes.io/vip": "x" })),
+        /^annotation ovn.kubernetes.io\/vip is kube-ovn's: berth has no Vip/,
       );
       assert.equal(world.dump(), before, "and nothing is reserved or kept");
     });

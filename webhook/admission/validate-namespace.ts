@@ -6,6 +6,7 @@ import type { RecordReader } from "../../allocator/cache/reader.ts";
 import { NAMESPACE_DEFAULTS, POOLS, readRequest } from "../../allocator/manifest/annotations.ts";
 import type { KubeObject } from "../../allocator/manifest/kubernetes-object.ts";
 import { strayLabels } from "../../allocator/manifest/own-keys.ts";
+import { poolNameIn } from "../../allocator/planning/pool-choice.ts";
 import { unknownPool } from "../../allocator/planning/refusal-messages.ts";
 import {
   type AdmissionRequest,
@@ -59,6 +60,7 @@ function missingPools(view: RecordReader, annotations: Labels): string[] {
   const request = readRequest(annotations[POOLS] === undefined ? {} : { [POOLS]: annotations[POOLS] });
   if (isRefusal(request)) return [];
   return (request.pools ?? [])
+    .map(poolNameIn)
     .filter((name) => !name.includes("/") && view.pool(name) === undefined)
     .map(
       (name) => `annotation ${POOLS}: ${unknownPool(view, name).message}; until then its pods are refused`,

@@ -50,5 +50,5 @@ async function objection(
   const before = objectOf(request, "oldObject");
   return isRefusal(before)
     ? before
-    : (assignedChanged(before, pod) ?? changed(before, pod, admission.calico));
+    : (assignedChanged(before, pod) ?? changed(before, pod, admission.dialects));
 }

@@ -2,8 +2,9 @@
 
 import { isDeepStrictEqual } from "node:util";
 import { isRefusal, type Refusal } from "../../allocator/base/errors.ts";
+import type { Labels } from "../../allocator/base/ports.ts";
 import { slotRequests } from "../../allocator/demand/build-request.ts";
-import { cappedTtl, notKept } from "../../allocator/demand/unkept-requests.ts";
+import { cappedTtl, idleFallback, notKept } from "../../allocator/demand/unkept-requests.ts";
 import {
   isJob,
   ownerOf,
@@ -13,7 +14,7 @@ import {
   templateLabels,
 } from "../../allocator/demand/workload-allocation.ts";
 import { ANNOTATION_FORMATS, EXEMPT_NAMESPACE } from "../../allocator/manifest/annotations.ts";
-import { CALICO_KEYS } from "../../allocator/manifest/foreign-requests.ts";
+import { isReadWith, notesOn } from "../../allocator/manifest/dialects.ts";
 import type { KubeObject } from "../../allocator/manifest/kubernetes-object.ts";
 import {
   idleRequests,
@@ -79,8 +80,8 @@ async function judgeWorkload(
   request: AdmissionRequest,
   object: KubeObject,
 ): Promise<readonly string[] | Refusal> {
-  const namespace = await namespaceOf(admission.inventory, object.metadata.namespace);
-  const { annotations, left } = await ownOf(admission, templateAnnotations(object), namespace);
+  const space = await namespaceOf(admission.inventory, object.metadata.namespace);
+  const { annotations, namespace, left } = await ownOf(admission, templateAnnotations(object), space);
   const { nodes } = admission.inventory;
   const template = readTemplate({ ...admission.context, nodes }, object, namespace, annotations);
   if (isRefusal(template)) return template;
@@ -93,18 +94,22 @@ async function judgeWorkload(
   const { view } = admission.context;
   const lost = before === undefined ? [] : toldOfScaleDown(view, before, object);
   const kept = before === undefined ? [] : toldOfWithdrawal(view, before, template, told);
-  return [...kept, ...told, ...(isChange ? idleInTemplate(object, template) : []), ...others, ...lost];
+  const fallback = requestsAddress(template.request) ? idleFallback(template.request) : [];
+  const idle = isChange
+    ? [...idleInTemplate(object, template, annotations), ...notesOn(annotations), ...fallback]
+    : [];
+  return [...kept, ...told, ...idle, ...others, ...lost];
 }
 
 /** What Berth writes into pods asks for no address in a template either, nor on the object. */
-function idleInTemplate(object: KubeObject, { request, exempt }: Template): string[] {
+function idleInTemplate(object: KubeObject, { request, exempt }: Template, own: Labels): string[] {
   const labels = strayLabels(templateLabels(object));
   if (exempt && object.metadata.namespace === EXEMPT_NAMESPACE)
     return requestsOfSystem(templateAnnotations(object));
   if (exempt || requestsAddress(request)) return labels;
   return [
     ...labels,
-    ...idleRequests(templateAnnotations(object)),
+    ...idleRequests(own),
     ...writtenByOthers(templateAnnotations(object), "are removed from its pods"),
     ...writtenByOthers(object.metadata.annotations, `do nothing on a ${object.kind}`),
   ];
@@ -187,11 +192,11 @@ function suspectAll(admission: AdmissionContext, object: KubeObject): void {
 }
 
 /** On the object an annotation does nothing; that it belongs to the template is the commonest mistake of all. */
-function misplaced({ calico }: AdmissionContext, object: KubeObject): string[] {
+function misplaced({ dialects }: AdmissionContext, object: KubeObject): string[] {
   const template = templateAnnotations(object);
   const unknown = unknownKey("Pod", object.metadata.annotations);
   const known = ANNOTATION_FORMATS.map(({ key }) => key)
-    .filter((key) => calico !== "none" || !CALICO_KEYS.includes(key))
+    .filter(isReadWith(dialects))
     .filter((key) => object.metadata.annotations[key] !== undefined && template[key] === undefined)
     .map(
       (key) =>

@@ -10,7 +10,7 @@ import {
 } from "../../allocator/base/ports.ts";
 import { RecordCache } from "../../allocator/cache/cache.ts";
 import type { Context } from "../../allocator/cache/context.ts";
-import type { CalicoChoice } from "../../allocator/manifest/foreign-requests.ts";
+import type { Dialects } from "../../allocator/model/dialect.ts";
 import { openKubernetesStore } from "../../allocator/store/kubernetes/store.ts";
 import type { Connection } from "../../kube/api/connection.ts";
 import { WatchMetrics } from "../../kube/watch/watch-metrics.ts";
@@ -25,8 +25,8 @@ export interface CachesOptions {
   readonly random: Random;
   readonly log: Logger;
   readonly metrics?: Metrics;
-  /** Which requests in Calico's words are for Berth; `all` if absent. */
-  readonly calico?: CalicoChoice;
+  /** Which requests in other systems' words are for Berth; `all` of them if absent. */
+  readonly dialects?: Dialects;
 }
 
 /** What one process of the webhook knows of the cluster, before it serves or controls anything. */
@@ -55,7 +55,15 @@ export async function openCaches(options: CachesOptions): Promise<ClusterCaches>
   const records = syncRecords({ store, mirror: cache, clock, log }, stop.signal);
   const informers = startInformers({ ...options, health }, stop.signal);
   const inventory = clusterStates({ ...options, watches: informers });
-  const context: Context = { store, view: cache, clock, random, log, serial: new KeyedMutex() };
+  const context: Context = {
+    store,
+    view: cache,
+    clock,
+    random,
+    log,
+    serial: new KeyedMutex(),
+    ...dialectsOf(options),
+  };
   let closing: Promise<void> | undefined;
   const end = async () => {
     stop.abort();
@@ -71,6 +79,10 @@ export async function openCaches(options: CachesOptions): Promise<ClusterCaches>
       return closing;
     },
   };
+}
+
+function dialectsOf({ dialects }: CachesOptions): Pick<Context, "dialects"> {
+  return dialects === undefined ? {} : { dialects };
 }
 
 function readiness(cache: RecordCache, informers: RunningInformers): { ready: boolean; reason: string } {

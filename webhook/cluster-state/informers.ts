@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
+
 import { messageOf } from "../../allocator/base/errors.ts";
 import type { Clock, Logger, Random } from "../../allocator/base/ports.ts";
-import type { CalicoChoice } from "../../allocator/manifest/foreign-requests.ts";
+import { isReadWith } from "../../allocator/manifest/dialects.ts";
 import type { NamespaceState } from "../../allocator/model/cluster-state.ts";
+import type { Dialects } from "../../allocator/model/dialect.ts";
 import { Backoff } from "../../kube/api/backoff.ts";
 import type { Connection } from "../../kube/api/connection.ts";
 import {
@@ -19,7 +21,7 @@ import { Reflector } from "../../kube/watch/reflector.ts";
 import type { WatchMetrics } from "../../kube/watch/watch-metrics.ts";
 import { isServed } from "./discovery.ts";
 import type { ObservedNode, ObservedPod, ObservedWorkload } from "./observed-objects.ts";
-import { isReadWith, namespaceFacts, observedNode, observedPod, observedWorkload } from "./projections.ts";
+import { namespaceFacts, observedNode, observedPod, observedWorkload } from "./projections.ts";
 
 export type { ObservedNode, ObservedPod, ObservedWorkload } from "./observed-objects.ts";
 
@@ -57,7 +59,7 @@ export interface InformerDeps {
   readonly random: Random;
   readonly log: Logger;
   /** `all` if absent. */
-  readonly calico?: CalicoChoice;
+  readonly dialects?: Dialects;
   /** Told how the watches are. */
   readonly health?: WatchMetrics;
 }
@@ -68,7 +70,7 @@ const FAILED = { base: 500, longest: 30_000 };
 
 /** Watches what claims are kept for. Nothing here throws: what cannot be reached is tried again. */
 export function startInformers(deps: InformerDeps, signal: AbortSignal): RunningInformers {
-  const isRead = isReadWith(deps.calico ?? "all");
+  const isRead = isReadWith(deps.dialects);
   const reflector = <P>(resource: Resource, project: (item: KubeItem) => P) =>
     new Reflector({ ...deps, resource, project });
   const pods = new Reflector<ObservedPod>({

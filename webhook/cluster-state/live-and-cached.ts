@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
+
 import { BerthError } from "../../allocator/base/errors.ts";
 import type { Clock } from "../../allocator/base/ports.ts";
-import type { CalicoChoice } from "../../allocator/manifest/foreign-requests.ts";
+import { isReadWith } from "../../allocator/manifest/dialects.ts";
 import type {
   ClusterState,
   NamespaceState,
@@ -10,6 +11,7 @@ import type {
   WorkloadRef,
   WorkloadState,
 } from "../../allocator/model/cluster-state.ts";
+import type { Dialects } from "../../allocator/model/dialect.ts";
 import type { NodeFacts } from "../../allocator/model/node-terms.ts";
 import { isSameGroup } from "../../allocator/model/workload-kinds.ts";
 import type { Connection } from "../../kube/api/connection.ts";
@@ -17,7 +19,6 @@ import { apiVersionOf, JOBS } from "../../kube/api/resource.ts";
 import type { RunningInformers } from "./informers.ts";
 import { LiveObjects } from "./live-objects.ts";
 import { NodeAbsences } from "./node-grace.ts";
-import { isReadWith } from "./projections.ts";
 
 export interface ClusterStates {
   /** From the watches: costs nothing, may lag, and so must not decide to let anything go. NOT_READY before they are synced. */
@@ -33,18 +34,18 @@ export interface ClusterStateDeps {
   readonly connection: Connection;
   readonly clock: Pick<Clock, "monotonic">;
   /** `all` if absent. */
-  readonly calico?: CalicoChoice;
+  readonly dialects?: Dialects;
 }
 
 /** The inventories of a cluster. They share what this process has seen of nodes that went. */
-export function clusterStates({ watches, connection, clock, calico }: ClusterStateDeps): ClusterStates {
+export function clusterStates({ watches, connection, clock, dialects }: ClusterStateDeps): ClusterStates {
   const absences = new NodeAbsences(clock);
   watches.nodes.onChange((node, now) => {
     if (now === undefined) absences.absent(node);
     else absences.present(node);
   });
   const cached = new CachedInventory(watches, absences);
-  const live = new LiveInventory(connection, absences, calico);
+  const live = new LiveInventory(connection, absences, dialects);
   const admission: ClusterState = {
     nodes: cached.nodes,
     pod: (namespace, name) => live.pod(namespace, name),
@@ -120,8 +121,8 @@ class LiveInventory implements ClusterState {
   readonly #objects: LiveObjects;
   readonly #absences: NodeAbsences;
 
-  constructor(connection: Connection, absences: NodeAbsences, calico: CalicoChoice = "all") {
-    this.#objects = new LiveObjects(connection, isReadWith(calico));
+  constructor(connection: Connection, absences: NodeAbsences, dialects: Dialects = {}) {
+    this.#objects = new LiveObjects(connection, isReadWith(dialects));
     this.#absences = absences;
   }
 

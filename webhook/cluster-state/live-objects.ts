@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
+
 import { BerthError } from "../../allocator/base/errors.ts";
+import { isReadWith } from "../../allocator/manifest/dialects.ts";
 import type {
   NamespaceState,
   PodState,
@@ -23,7 +25,7 @@ import {
 } from "../../kube/api/resource.ts";
 import { isGroupServed } from "./discovery.ts";
 import type { ObservedNode } from "./observed-objects.ts";
-import { isReadWith, namespaceFacts, observedNode, observedPod, observedWorkload } from "./projections.ts";
+import { namespaceFacts, observedNode, observedPod, observedWorkload } from "./projections.ts";
 
 const WORKLOADS: readonly Resource[] = [...APPS, ...KRUISE, JOBS];
 
@@ -38,7 +40,7 @@ export class LiveObjects {
   readonly #connection: Connection;
   readonly #isRead: (key: string) => boolean;
 
-  constructor(connection: Connection, isRead: (key: string) => boolean = isReadWith("all")) {
+  constructor(connection: Connection, isRead: (key: string) => boolean = isReadWith({})) {
     this.#connection = connection;
     this.#isRead = isRead;
   }

@@ -9,7 +9,7 @@ import {
   ASSIGNED_CLAIM,
   ASSIGNED_TOKEN,
 } from "../../allocator/manifest/annotations.ts";
-import { CALICO_KEYS, type CalicoChoice } from "../../allocator/manifest/foreign-requests.ts";
+import { DECIDING_KEYS, NAMESPACE_DIALECT_KEYS } from "../../allocator/manifest/dialects.ts";
 import {
   Fields,
   type KubeObject,
@@ -25,7 +25,8 @@ import { apiVersionOf, type KubeItem, PODS, type Resource } from "../../kube/api
 import { reservedOrdinalsOf } from "./kruise-ordinals.ts";
 import type { ObservedNode, ObservedPod, ObservedWorkload } from "./observed-objects.ts";
 
-const REQUESTS = ANNOTATION_FORMATS.map(({ key }) => key);
+const REQUESTS = [...ANNOTATION_FORMATS.map(({ key }) => key), ...DECIDING_KEYS];
+const DEFAULTS = [...new Set([...REQUESTS, ...NAMESPACE_DIALECT_KEYS])];
 const ALWAYS = [
   ASSIGNED_CLAIM,
   ASSIGNED_ADDRESSES,
@@ -38,10 +39,6 @@ const NONE: Labels = Object.freeze({});
 
 /** Whether a key of requests is one that the administrator wants read. */
 type IsRead = (key: string) => boolean;
-
-export function isReadWith(calico: CalicoChoice): IsRead {
-  return (key) => calico !== "none" || !CALICO_KEYS.includes(key);
-}
 
 const EVERY: IsRead = () => true;
 
@@ -126,7 +123,7 @@ export function observedWorkload(
 export function namespaceFacts(item: KubeItem): NamespaceState {
   const { name, labels = NONE, annotations = NONE } = item.metadata;
   const terminating = item.metadata.deletionTimestamp === undefined ? {} : { terminating: true as const };
-  return { name, labels, annotations: only(annotations, REQUESTS), ...terminating };
+  return { name, labels, annotations: only(annotations, DEFAULTS), ...terminating };
 }
 
 export function observedNode(item: KubeItem): ObservedNode {

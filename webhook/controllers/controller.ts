@@ -3,9 +3,9 @@
 import type { Metrics } from "../../allocator/base/ports.ts";
 import type { RecordCache } from "../../allocator/cache/cache.ts";
 import type { Context } from "../../allocator/cache/context.ts";
-import type { CalicoChoice } from "../../allocator/manifest/foreign-requests.ts";
 import type { Claim } from "../../allocator/model/claim.ts";
 import type { ClusterState } from "../../allocator/model/cluster-state.ts";
+import type { Dialects } from "../../allocator/model/dialect.ts";
 import type { Connection } from "../../kube/api/connection.ts";
 import type { EventInput } from "../../kube/controller/event-recorder.ts";
 import type { PoolAccess } from "../admission/admission-context.ts";
@@ -41,8 +41,8 @@ export interface ControllerDeps {
   readonly reviewersBy?: ReviewersBy;
   /** Events and conditions tell whoever reads a namespace of what others have; absent: they do. */
   readonly refusalsNameAll?: boolean;
-  /** Which requests in Calico's words are for Berth; `all` if absent. */
-  readonly calico?: CalicoChoice;
+  /** Which requests in other systems' words are for Berth; `all` of them if absent. */
+  readonly dialects?: Dialects;
   readonly events: { record(notice: EventInput): void };
   readonly metrics: Metrics;
   /** The claim may have lost what it was kept for: whoever leads judges it soon. */

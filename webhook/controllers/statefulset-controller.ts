@@ -154,12 +154,12 @@ class Workloads {
   /** Undefined: its pods ask for nothing that could be reserved, or for something that nobody understands. */
   async #begin(key: string, seen: ObservedWorkload): Promise<Round | undefined> {
     const { context, inventory } = this.#deps;
-    const namespace = await namespaceOf(inventory.cached, seen.facts.namespace);
-    const { annotations } = ownAnnotations(
+    const space = await namespaceOf(inventory.cached, seen.facts.namespace);
+    const { annotations, namespace } = ownAnnotations(
       context.view,
       templateAnnotations(seen.object),
-      namespace,
-      this.#deps.calico,
+      space,
+      this.#deps.dialects,
     );
     const { nodes } = inventory.cached;
     const template = readTemplate({ ...context, nodes }, seen.object, namespace, annotations);

@@ -66,6 +66,7 @@ export function fullClaim(name: string): FullClaim {
       addresses: [addr("10.20.0.51"), addr("fd00:20::51")],
       pools: ["db", "db6"],
       families: ["IPv6", "IPv4"],
+      fallback: "any",
     },
     retention: { whenDeleted: "Retain", whenScaled: "Release", ttlMs: 86_400_000 },
     addresses: [addr("10.20.0.51"), addr("fd00:20::51")],

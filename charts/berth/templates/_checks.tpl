@@ -60,7 +60,7 @@ webhook:
   BERTH_METRICS_TOKEN: webhook.metricsSecret
   BERTH_REFUSALS_NAME: webhook.refusalsName
   BERTH_FOREIGN_REQUESTS: webhook.foreignRequests
-  BERTH_CALICO: dialects.calico
+  BERTH_DIALECTS: dialects
   BERTH_KUBECONFIG: "-"
   BERTH_DEPART: webhook.departSeconds
   BERTH_LOG_LEVEL: logLevel
@@ -74,7 +74,7 @@ agent:
   BERTH_CNI_BINARY: "-"
   BERTH_CONFLIST: cni.conflist
   BERTH_CNI_CONF: cni.confDir
-  BERTH_CALICO: dialects.calico
+  BERTH_DIALECTS: dialects
   BERTH_KUBECONFIG: "-"
   BERTH_LOG_LEVEL: logLevel
 {{- end }}

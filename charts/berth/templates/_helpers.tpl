@@ -59,19 +59,34 @@ app.kubernetes.io/component: {{ . }}
 {{- end }}
 {{- end }}
 
-{{- /* An expression as it is with the value dialects.calico: what is not read is another system's (`none`), and what Berth may leave to
-       Calico no policy can ask a claim for (`own`): expression, calico, policy. */ -}}
+{{- /* An expression as it is with the values dialects: what is not read is another system's (`none`), and what Berth may leave to that
+       system no policy can ask a claim for (`own`): root, expression, policy. */ -}}
 {{- define "berth.dialects" -}}
-{{- $keys := list "'cni.projectcalico.org/ipAddrs'" "'cni.projectcalico.org/ipv4pools'" "'cni.projectcalico.org/ipv6pools'" }}
 {{- $text := .expression }}
-{{- if or (eq .calico "none") (and .policy (eq .calico "own")) }}
-{{- range $keys }}{{ $text = $text | replace (printf ", %s" .) "" }}{{ end }}
+{{- $choices := .root.Values.dialects }}
+{{- $policy := .policy }}
+{{- $told := list }}
+{{- range $system, $keys := .root.Files.Get "files/dialects.yaml" | fromYaml }}
+{{- $choice := get $choices $system }}
+{{- if or (eq $choice "none") (and $policy (eq $choice "own")) }}
+{{- range $keys }}{{ $text = $text | replace (printf ", '%s'" .) "" }}{{ end }}
 {{- end }}
-{{- if eq .calico "none" }}
+{{- if eq $choice "none" }}
+{{- range $keys }}{{ $told = append $told (printf "'%s'" .) }}{{ end }}
+{{- end }}
+{{- end }}
+{{- if $told }}
 {{- $first := "['cni.projectcalico.org/ipAddrsNoIpam'" }}
-{{- $text = $text | replace $first (printf "[%s, %s" (join ", " $keys) (trimPrefix "[" $first)) }}
+{{- $text = $text | replace $first (printf "[%s, %s" (join ", " $told) (trimPrefix "[" $first)) }}
 {{- end }}
 {{- $text }}
+{{- end }}
+
+{{- /* The same for the processes. */ -}}
+{{- define "berth.dialectList" -}}
+{{- $items := list }}
+{{- range $system, $choice := .Values.dialects }}{{ $items = append $items (printf "%s=%s" $system $choice) }}{{ end }}
+{{- join "," $items }}
 {{- end }}
 
 {{- /* The policy that pods which ask have a claim, as the values have it, in place: root, object. */ -}}
@@ -80,7 +95,7 @@ app.kubernetes.io/component: {{ . }}
 {{- if eq .object.kind "ValidatingAdmissionPolicy" }}
 {{- include "berth.narrow" (dict "of" .object.spec.matchConstraints "webhook" $values.webhook "pods" true) }}
 {{- range .object.spec.variables }}
-{{- $_ := set . "expression" (include "berth.dialects" (dict "expression" .expression "calico" $values.dialects.calico "policy" true)) }}
+{{- $_ := set . "expression" (include "berth.dialects" (dict "root" $.root "expression" .expression "policy" true)) }}
 {{- end }}
 {{- else if eq $values.webhook.failurePolicy "Ignore" }}
 {{- $_ := set .object.spec "validationActions" (list "Warn") }}

@@ -121,9 +121,9 @@ describe("a pod without a claim", () => {
     { what: "was given a claim at admission", annotations: admitted, is: NOT_BOUND },
     { what: "asks and was given none", annotations: { "berth.dev/sticky": "true" }, is: MISSING },
     {
-      what: "asks in Calico's annotations alone, and may have been left to Calico",
+      what: "asks in another system's annotations alone, and may have been left to it",
       annotations: { "cni.projectcalico.org/ipAddrs": '["10.244.0.5"]' },
-      is: "CLAIM_MISSING: pod shop/a asks in Calico's annotations for what no pool of Berth has, or did not pass the Berth webhook; write berth.dev/ips or berth.dev/pools, and create it again",
+      is: "CLAIM_MISSING: pod shop/a asks in another system's annotations for what no pool of Berth has, or did not pass the Berth webhook; write berth.dev/ips or berth.dev/pools, and create it again",
     },
     {
       what: "asks for what cannot be read",

@@ -8,9 +8,10 @@ import {
   EXEMPT_NAMESPACE,
   readRequest,
 } from "../../../../allocator/manifest/annotations.ts";
-import { type CalicoChoice, withoutCalico } from "../../../../allocator/manifest/foreign-requests.ts";
+import { withoutEveryDialect, withoutUnread } from "../../../../allocator/manifest/dialects.ts";
 import { claimRefsFor } from "../../../../allocator/manifest/pod-claim.ts";
 import { type Request, requestsAddress } from "../../../../allocator/model/address-request.ts";
+import type { Dialects } from "../../../../allocator/model/dialect.ts";
 import type { Stored } from "../../../../allocator/store/store.ts";
 import { claimOnNetwork } from "../claim-networks.ts";
 import { isReplaced, missing, NO_CLAIM, podReplaced } from "../claim-result.ts";
@@ -31,8 +32,8 @@ export interface LookupInput {
   readonly node: string;
   /** The only interface of the pod that the claim serves; undefined: any, so far. */
   readonly interfaceOf: (claim: Stored<"claim">) => string | undefined;
-  /** `none`: requests in Calico's words are none of Berth's. */
-  readonly calico?: CalicoChoice;
+  /** Of whose words none are for Berth. */
+  readonly dialects?: Dialects;
   /** Whether pods that ask for nothing are served out of blocks of the pool, so far as is known. */
   readonly hasBlocks: (pool: string) => boolean;
 }
@@ -60,8 +61,7 @@ export function lookUpClaim(
 ): ClaimMatch | NoClaim | Refusal | Pending {
   const { view, node } = input;
   if (request.pod.namespace === EXEMPT_NAMESPACE) return NO_CLAIM;
-  const asks = (annotations: Labels) =>
-    readRequest(input.calico === "none" ? withoutCalico(annotations) : annotations);
+  const asks = (annotations: Labels) => readRequest(withoutUnread(annotations, input.dialects));
   if (!view.isSynced) return isFree(request, asks, input) ? NO_CLAIM : until(() => notLoaded(node));
   const there = view.pod(request.pod);
   const bound = boundTo(view, request, there);
@@ -130,14 +130,14 @@ function unbound(
   const named = annotations[ASSIGNED_CLAIM];
   if (named !== undefined) return until(() => notBound(request.pod, named, node));
   if (isRefusal(asked)) return asked;
-  if (requestsAddress(asked)) return until(() => missing(request.pod, asksCalico(annotations)));
+  if (requestsAddress(asked)) return until(() => missing(request.pod, asksOthers(annotations)));
   const served = request.pools.length === 0 || request.pools.some(hasBlocks);
   return served ? NO_CLAIM : notAdmitted(request);
 }
 
 /** And nobody else. What the pod's namespace asks for is not known here. */
-function asksCalico(annotations: Labels): boolean {
-  const otherwise = readRequest(withoutCalico(annotations));
+function asksOthers(annotations: Labels): boolean {
+  const otherwise = readRequest(withoutEveryDialect(annotations));
   return !isRefusal(otherwise) && !requestsAddress(otherwise);
 }
 

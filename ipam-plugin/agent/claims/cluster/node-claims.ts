@@ -3,8 +3,8 @@
 import { isRefusal, type Refusal } from "../../../../allocator/base/errors.ts";
 import type { Clock, Logger } from "../../../../allocator/base/ports.ts";
 import { isDetached, planBind } from "../../../../allocator/lifecycle/bind.ts";
-import type { CalicoChoice } from "../../../../allocator/manifest/foreign-requests.ts";
 import type { Binding, Claim, ClaimAttachment } from "../../../../allocator/model/claim.ts";
+import type { Dialects } from "../../../../allocator/model/dialect.ts";
 import type { Stored } from "../../../../allocator/store/store.ts";
 import { changed, NO_CLAIM, requestMismatch, resultOf, throwIfCancelled } from "../claim-result.ts";
 import type {
@@ -31,8 +31,8 @@ export interface NodeClaimsOptions {
   readonly suspect: (claim: string, afterMs: number) => void;
   readonly clock: Clock;
   readonly log: Logger;
-  /** Which requests in Calico's words are for Berth; `all` if absent. */
-  readonly calico?: CalicoChoice;
+  /** Which requests in other systems' words are for Berth; `all` of them if absent. */
+  readonly dialects?: Dialects;
   /** Whether pods that ask for nothing are served out of blocks of the pool; absent: of none. */
   readonly hasBlocks?: (pool: string) => boolean;
 }
@@ -171,9 +171,9 @@ export class NodeClaims implements ClaimSource {
   }
 
   #search(request: AttachRequest) {
-    const { view, node, calico = "all", hasBlocks = () => false } = this.#options;
+    const { view, node, dialects = {}, hasBlocks = () => false } = this.#options;
     const interfaceOf = (claim: Stored<"claim">) => this.#interfaceOf(claim);
-    return lookUpClaim({ view, node, calico, hasBlocks, interfaceOf }, request);
+    return lookUpClaim({ view, node, dialects, hasBlocks, interfaceOf }, request);
   }
 
   /** Another interface of the pod may have the claim already; it keeps it for all sandboxes of the pod. */

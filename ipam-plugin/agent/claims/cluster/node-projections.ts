@@ -10,6 +10,7 @@ import {
   ASSIGNED_CLAIM,
   ASSIGNED_TOKEN,
 } from "../../../../allocator/manifest/annotations.ts";
+import { DECIDING_KEYS } from "../../../../allocator/manifest/dialects.ts";
 import { Fields } from "../../../../allocator/manifest/kubernetes-object.ts";
 import { NETWORK_ANNOTATIONS } from "../../../../allocator/manifest/network-attachments.ts";
 import { fenceOf } from "../../../../allocator/manifest/node-fence.ts";
@@ -21,6 +22,7 @@ import type { NodePod } from "./node-cache.ts";
 
 const READ = [
   ...ANNOTATION_FORMATS.map(({ key }) => key),
+  ...DECIDING_KEYS,
   ASSIGNED_CLAIM,
   ASSIGNED_ADDRESSES,
   ASSIGNED_TOKEN,

@@ -1,0 +1,245 @@
+// SPDX-License-Identifier: Apache-2.0
+// How other systems write the values of their annotations.
+
+import { isRefusal, type Refusal } from "../base/errors.ts";
+import type { Labels } from "../base/ports.ts";
+import { type Address, FAMILIES, type Family, familyOf, parseAddress, parseCidr } from "../ip/address.ts";
+import type { AddressEntry, Request } from "../model/address-request.ts";
+import { bad, oneEach, quote, readEntry, readPools, repeated } from "./annotation-values.ts";
+
+/** How a value is read; the pod's other annotations say more about it. */
+export type DialectReader = (value: string, key: string, annotations: Labels) => Request | Refusal;
+
+/** A value that is understood and cannot be served, and whose addresses and pools it names: they may be another system's. */
+export interface Unserved extends Refusal {
+  readonly asks: Request;
+}
+
+export function isUnserved(read: Request | Refusal): read is Unserved {
+  return isRefusal(read) && "asks" in read;
+}
+
+function unserved(key: string, why: string, asks: Request): Unserved {
+  return { ...bad(key, why), asks };
+}
+
+/** `a` or, of two families, `a,b`: the addresses of one pod. */
+export const readOnePod: DialectReader = (value, key) => {
+  const read = readEntry(value.trim(), key, 0);
+  if (isRefusal(read)) return read;
+  const [entry, ...more] = read;
+  if (entry === undefined || more.length > 0)
+    return bad(key, `${quote(value)} is not the address of one pod`);
+  return { entries: [entry] };
+};
+
+/** A list of pods' addresses, or of one pod's two; what is no address is the name of a pool. */
+export const readOvnPool: DialectReader = (value, key) => {
+  const separator = value.includes(";") ? ";" : ",";
+  const items = value.split(separator).map((item) => item.trim());
+  if (items.length === 1 && parseAddress(items[0] ?? "") === undefined && !/[,;]/.test(value))
+    return readPools([value], key);
+  const [first = "", second = ""] = items;
+  const isPair = separator === "," && items.length === 2 && isOfTwoFamilies(first, second);
+  return ordinalList(isPair ? [value] : items, key);
+};
+
+function isOfTwoFamilies(a: string, b: string): boolean {
+  const [one, other] = [parseAddress(a), parseAddress(b)];
+  return one !== undefined && other !== undefined && familyOf(one) !== familyOf(other);
+}
+
+/** `a,b,c`, by the last number of the pods' names; the two addresses of one pod are `v4/v6`. */
+export const readHybridPool: DialectReader = (value, key) =>
+  ordinalList(
+    value.split(",").map((item) => item.trim()),
+    key,
+  );
+
+/** The first entry is that of ordinal 0, whatever `ordinals.start` is. */
+function ordinalList(items: readonly string[], key: string): Request | Refusal {
+  const entries: AddressEntry[] = [];
+  for (const [n, item] of items.entries()) {
+    const read = item.includes("-") ? bad(key, `${quote(item)} is not an address`) : readEntry(item, key, n);
+    if (isRefusal(read)) return read;
+    entries.push(...read);
+  }
+  const again = repeated(entries, key);
+  if (again !== undefined) return again;
+  return entries.length === 1 ? { entries } : { entries, fromOrdinalZero: true };
+}
+
+/** Names with commas, or with `/` as HybridNet sets the two families apart. */
+export const readNames: DialectReader = (value, key) => readPools(value.split(/[,/]/), key);
+
+export const readName: DialectReader = (value, key) => readPools([value], key);
+
+/** A JSON list of names or CIDRs, of which only the addresses of one family count. */
+export function readListOf(family: Family): DialectReader {
+  return (value, key) => {
+    const names = textsIn(value);
+    return names === undefined || names.length === 0
+      ? bad(key, `${quote(value)} is not a JSON list of names, such as '["pool-1"]'`)
+      : poolsOf(names, family, key);
+  };
+}
+
+/** One name, of which only the addresses of one family count. */
+export function readNameOf(family: Family): DialectReader {
+  return (value, key) => poolsOf([value], family, key);
+}
+
+/** A part of a pool is written `db/IPv4`, as in `berth.dev/pools`. */
+function poolsOf(names: readonly string[], family: Family, key: string): Request | Refusal {
+  const read = readPools(names, key);
+  if (isRefusal(read)) return read;
+  const other = (read.pools ?? []).find((name) => (parseCidr(name)?.family ?? family) !== family);
+  if (other !== undefined) return bad(key, `${quote(other)} is not of ${family}`);
+  return {
+    pools: (read.pools ?? []).map((name) => (parseCidr(name) === undefined ? `${name}/${family}` : name)),
+  };
+}
+
+/** '["IPv4","IPv6"]' */
+export const readFamilyList: DialectReader = (value, key) => {
+  const names = textsIn(value) ?? [];
+  const families = FAMILIES.filter((family) => names.includes(family));
+  return families.length === names.length && families.length > 0
+    ? { families }
+    : bad(key, `${quote(value)} is not a JSON list of IPv4 and IPv6, such as '["IPv4"]'`);
+};
+
+const FAMILY_WORDS: Readonly<Record<string, readonly Family[]>> = {
+  ipv4: ["IPv4"],
+  ipv4only: ["IPv4"],
+  ipv6: ["IPv6"],
+  ipv6only: ["IPv6"],
+  dual: FAMILIES,
+  dualstack: FAMILIES,
+};
+
+/** `ipv4`, `IPv4Only`, `DualStack` and so on, in any letter case. */
+export const readFamilyWord: DialectReader = (value, key) => {
+  const word = value.trim().toLowerCase();
+  const families = Object.hasOwn(FAMILY_WORDS, word) ? FAMILY_WORDS[word] : undefined;
+  return families === undefined
+    ? bad(key, `${quote(value)} is not known here; write IPv4, IPv6 or DualStack`)
+    : { families };
+};
+
+/** {"ipv4":["a"],"ipv6":["b"]} */
+export const readSpiderObject: DialectReader = (value, key) => spiderElements(value, key, false);
+
+/** [{"interface":"eth0","ipv4":["a"]}]: of one interface, the pod's first. */
+export const readSpiderList: DialectReader = (value, key) => spiderElements(value, key, true);
+
+function spiderElements(value: string, key: string, isList: boolean): Request | Refusal {
+  const parsed = parsedJson(value);
+  const elements = isList ? parsed : [parsed];
+  const shape = isList ? '[{"interface":"eth0","ipv4":["pool-1"]}]' : '{"ipv4":["pool-1"],"ipv6":["pool-2"]}';
+  if (!Array.isArray(elements) || elements.length === 0 || !elements.every(isElement))
+    return bad(key, `${quote(value)} is not JSON such as '${shape}'`);
+  const pools = elements.flatMap((element) => familyPools(element, key));
+  const wrong = pools.find((part) => isRefusal(part));
+  if (wrong !== undefined) return wrong;
+  const names = pools.flatMap((part) => (isRefusal(part) ? [] : (part.pools ?? [])));
+  if (names.length === 0) return bad(key, `it names no pool; write '${shape}'`);
+  const further = elements.some(({ interface: name = "eth0" }) => name !== "eth0" && name !== "");
+  return further || elements.length > 1
+    ? unserved(
+        key,
+        "it names pools of further interfaces, and berth serves a pod's first interface; name one of eth0",
+        {
+          pools: names,
+        },
+      )
+    : { pools: names };
+}
+
+interface SpiderElement {
+  readonly interface?: string;
+  readonly ipv4?: readonly string[];
+  readonly ipv6?: readonly string[];
+}
+
+function isElement(value: unknown): value is SpiderElement {
+  if (typeof value !== "object" || value === null || Array.isArray(value)) return false;
+  const { interface: name, ipv4, ipv6 } = value as Record<string, unknown>;
+  const isNames = (one: unknown) => one === undefined || (Array.isArray(one) && one.every(isText));
+  return (name === undefined || isText(name)) && isNames(ipv4) && isNames(ipv6);
+}
+
+function familyPools({ ipv4 = [], ipv6 = [] }: SpiderElement, key: string): (Request | Refusal)[] {
+  return [
+    ...(ipv4.length === 0 ? [] : [poolsOf(ipv4, "IPv4", key)]),
+    ...(ipv6.length === 0 ? [] : [poolsOf(ipv6, "IPv6", key)]),
+  ];
+}
+
+/** `+1` is as many as there are pods and some more, which is what Berth gives anyway. */
+export const readIpNumber: DialectReader = (value, key) => {
+  if (/^\+\d{1,6}$/.test(value)) return {};
+  return /^\d{1,6}$/.test(value)
+    ? unserved(
+        key,
+        "berth makes no pool for one workload; write a list into berth.dev/ips, which is for its pods alone",
+        {},
+      )
+    : bad(key, `${quote(value)} is no number such as 5 or +1`);
+};
+
+/** Whether the addresses go with the workload. */
+export const readReclaim: DialectReader = (value, key) => {
+  const is = truth(value);
+  if (is === undefined) return bad(key, `${quote(value)} is not known here; write "true" or "false"`);
+  return { retention: { whenDeleted: is ? "Release" : "Retain" } };
+};
+
+/** Whether a pod that is made again has the address that it had. */
+export const readRetain: DialectReader = (value, key) => {
+  const is = truth(value);
+  if (is === undefined) return bad(key, `${quote(value)} is not known here; write "true" or "false"`);
+  return is ? { sticky: true } : {};
+};
+
+/** With Berth a pool that is named is the only one that serves, whatever it says. */
+export const readTruth: DialectReader = (value, key) =>
+  truth(value) === undefined ? bad(key, `${quote(value)} is not known here; write "true" or "false"`) : {};
+
+function truth(value: string): boolean | undefined {
+  return value === "true" || value === "false" ? value === "true" : undefined;
+}
+
+/** Of what makes a pod's first interface: `kube-system/macvlan`, or a list of one element that may have `ips`. */
+export const readDefaultNetwork: DialectReader = (value, key) => {
+  if (!value.trimStart().startsWith("[")) return {};
+  const elements = parsedJson(value);
+  const [element] = Array.isArray(elements) ? (elements as unknown[]) : [];
+  const { ips = [] } = (typeof element === "object" && element !== null ? element : {}) as { ips?: unknown };
+  if (!Array.isArray(ips) || ips.length === 0) return {};
+  const addresses = ips.map((one) => (isText(one) ? parseAddress(withoutPrefix(one)) : undefined));
+  if (!addresses.every((one) => one !== undefined))
+    return bad(key, `its ips are not addresses, such as ["10.20.0.51/24"]`);
+  return oneEach(addresses as readonly Address[], key, JSON.stringify(ips));
+};
+
+function withoutPrefix(text: string): string {
+  return text.replace(/\/\d{1,3}$/, "");
+}
+
+function textsIn(value: string): readonly string[] | undefined {
+  const parsed = parsedJson(value);
+  return Array.isArray(parsed) && parsed.every(isText) ? parsed : undefined;
+}
+
+function isText(value: unknown): value is string {
+  return typeof value === "string";
+}
+
+function parsedJson(value: string): unknown {
+  try {
+    return JSON.parse(value) as unknown;
+  } catch {
+    return undefined;
+  }
+}

@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+import type { Refusal } from "../base/errors.ts";
+import type { Address, Family } from "../ip/address.ts";
+import type { AddressEntry } from "../model/address-request.ts";
+import type { PoolConstraints } from "./pool-choice.ts";
+
+/** What one identity needs, with everything that decides which pools are open to it. */
+export interface AddressConstraints extends PoolConstraints {
+  /** Of the claim; seeds the choice, so that an identity tends to the same address. */
+  readonly name: string;
+  /** Exactly these addresses. */
+  readonly entry?: AddressEntry;
+  /** If another has one of them: another address of the pools that are named, or that they are of. */
+  readonly fallback?: "any";
+  /** The claim got what it holds for the same request: it keeps that, although it may be another address. */
+  readonly isAsGiven?: true;
+  /** Name of the claim that it gets the entry from. */
+  readonly takesOver?: string;
+}
+
+export interface Candidate {
+  readonly address: Address;
+  readonly pool: string;
+}
+
+/** One address of one family: the first candidate that can be created is it. */
+export interface FamilyPlan {
+  readonly family: Family;
+  /** Asked for by name: there is one candidate, and if it is taken the answer is a refusal. */
+  readonly exact: boolean;
+  /** Lazy and endless only as far as free addresses go; walk it once. */
+  readonly candidates: Iterable<Candidate>;
+  /** What to say when no candidate could be created; `skipped` of them are for others of the same review. */
+  readonly exhausted: (skipped?: number) => Refusal;
+}
+
+export interface Plan {
+  readonly kind: "take";
+  /** What the claim holds and keeps. */
+  readonly keep: readonly Address[];
+  readonly familyPlans: readonly FamilyPlan[];
+}

@@ -1,0 +1,189 @@
+// SPDX-License-Identifier: Apache-2.0
+// What of the chart and the docs follows from the table of dialects (allocator/manifest/dialect-rows.ts).
+
+import { ANNOTATION_FORMATS } from "../allocator/manifest/annotations.ts";
+import type { DialectRow } from "../allocator/manifest/dialect-row.ts";
+import { DIALECT_ROWS } from "../allocator/manifest/dialect-rows.ts";
+import { READ_ROWS } from "../allocator/manifest/dialects.ts";
+import { FOREIGN_ROWS } from "../allocator/manifest/foreign-requests.ts";
+import { OWN_REQUESTS } from "../allocator/manifest/own-keys.ts";
+import { SYSTEM_NAMES, SYSTEMS } from "../allocator/model/dialect.ts";
+import { ASSIGNED } from "../webhook/admission/opt-in.ts";
+
+const OBJECT = "object.metadata.?annotations";
+const TEMPLATE = "object.spec.?template.or(object.spec.?jobTemplate.?spec.?template).?metadata.?annotations";
+const BERTHS = "key.startsWith('berth.dev/')";
+
+/** The files, and how each is written from what it is. */
+export const DIALECT_FILES: Readonly<Record<string, (text: string) => string>> = {
+  "charts/berth/files/webhooks/mutating.yaml": withConditions,
+  "charts/berth/files/webhooks/validating.yaml": withConditions,
+  "charts/berth/files/policies/pods.yaml": withVariables,
+  "charts/berth/files/dialects.yaml": () => keysBySystem(),
+  "docs/dialects.md": withTable,
+};
+
+const isListed = ({ matches, containing }: DialectRow) => matches === undefined && containing === undefined;
+const keysOf = (rows: readonly DialectRow[]) => [...new Set(rows.filter(isListed).map(({ key }) => key))];
+const readOn = (place: "pod" | "namespace") => READ_ROWS.filter(({ on }) => on.includes(place));
+const list = (keys: readonly string[]) => `[${keys.map((key) => `'${key}'`).join(", ")}]`;
+const inAny = (keys: readonly string[], ...where: readonly string[]) =>
+  `${list(keys)}.exists(key, ${where.map((one) => `key in ${one}.orValue({})`).join(" || ")})`;
+
+/** Of keys with names in them, and of those that ask only with some values. */
+function further(rows: readonly DialectRow[], where: string): readonly string[] {
+  return rows.flatMap(({ key, matches, containing }) => {
+    if (matches !== undefined)
+      return [`${where}.orValue({}).exists(key, key.matches('${matches.source.replaceAll("\\/", "/")}'))`];
+    return containing === undefined ? [] : [`${where}[?'${key}'].orValue('').contains('${containing}')`];
+  });
+}
+
+const any = (...parts: readonly string[]) => parts.join(" || ");
+const requests = () => [...OWN_REQUESTS, ...keysOf(readOn("pod"))];
+
+/** Name of the webhook, name of the condition -> its expression. */
+const CONDITIONS: Readonly<Record<string, () => string>> = {
+  "pods.berth.dev opted-in": () =>
+    any(
+      inAny([...requests(), ...ASSIGNED], OBJECT),
+      `${OBJECT}.orValue({}).exists(key, ${BERTHS})`,
+      ...further(readOn("pod"), OBJECT),
+    ),
+  "foreign.pods.berth.dev asks-elsewhere": () =>
+    any(inAny(keysOf(FOREIGN_ROWS), OBJECT), ...further(FOREIGN_ROWS, OBJECT)),
+  "changes.pods.berth.dev assigned-changes": () => {
+    const changed = `${OBJECT}[?key] != oldObject.metadata.?annotations[?key]`;
+    return any(
+      `${list([...OWN_REQUESTS, ...ASSIGNED])}.exists(key, ${changed})`,
+      `${OBJECT}.orValue({}).exists(key, ${BERTHS} && !(key in oldObject.metadata.?annotations.orValue({})))`,
+      `('berth.dev/claim' in oldObject.metadata.?annotations.orValue({}) && ${list(
+        readOn("pod").map(({ key }) => key),
+      )}.exists(key, ${changed}))`,
+    );
+  },
+  "workloads.berth.dev opted-in": () =>
+    any(
+      inAny(requests(), OBJECT, TEMPLATE),
+      ...[OBJECT, TEMPLATE].map((one) => `${one}.orValue({}).exists(key, ${BERTHS})`),
+      ...further(readOn("pod"), TEMPLATE),
+      inAny(keysOf(FOREIGN_ROWS), TEMPLATE),
+      ...further(FOREIGN_ROWS, TEMPLATE),
+    ),
+  "namespaces.berth.dev opted-in": () =>
+    any(inAny(OWN_REQUESTS, OBJECT), `${OBJECT}.orValue({}).exists(key, ${BERTHS})`),
+  "foreign.namespaces.berth.dev asks-elsewhere": () =>
+    inAny(keysOf(DIALECT_ROWS.filter(({ on }) => on.includes("namespace"))), OBJECT),
+};
+
+/** Only of what asks by the annotation alone: a policy sees no pools, and the agent stands behind it. */
+const VARIABLES: Readonly<Record<string, () => string>> = {
+  asks: () => {
+    const keys = readOn("pod").filter(({ asks, unless }) => asks !== undefined && unless === undefined);
+    return any(
+      `${list(["berth.dev/ips", "berth.dev/pools", ...keysOf(keys)])}.exists(key, key in variables.annotations)`,
+      "variables.annotations[?'berth.dev/sticky'].orValue('') == 'true'",
+    );
+  },
+  inherits: () => {
+    const keys = keysOf(readOn("namespace").filter(({ asks }) => asks !== undefined));
+    const sticky =
+      "variables.defaults[?'berth.dev/sticky'].orValue('') == 'true' && !('berth.dev/sticky' in variables.annotations)";
+    return `variables.optedIn && (${any(`${list(["berth.dev/pools", ...keys])}.exists(key, key in variables.defaults)`, sticky)})`;
+  },
+};
+
+function withConditions(text: string): string {
+  let webhook = "";
+  return replaceExpressions(text, (line) => {
+    const [, indent = "", name = ""] = /^( +)- name: (\S+)$/.exec(line) ?? [];
+    if (indent.length === 2) webhook = name;
+    return indent.length === 6 ? CONDITIONS[`${webhook} ${name}`] : undefined;
+  });
+}
+
+function withVariables(text: string): string {
+  return replaceExpressions(text, (line) => VARIABLES[/^ {4}- name: (\S+)$/.exec(line)?.[1] ?? ""]);
+}
+
+/** In the place of the folded text below each line that has one. */
+function replaceExpressions(
+  text: string,
+  expressionAfter: (line: string) => (() => string) | undefined,
+): string {
+  const lines = text.split("\n");
+  const written: string[] = [];
+  for (let n = 0; n < lines.length; n++) {
+    const line = lines[n] ?? "";
+    written.push(line);
+    const expression = expressionAfter(line)?.();
+    const head = lines[n + 1] ?? "";
+    if (expression === undefined || !head.endsWith("expression: >-")) continue;
+    const indent = " ".repeat(head.search(/\S/) + 2);
+    written.push(head, ...folded(expression, indent));
+    n++;
+    while ((lines[n + 1] ?? "").startsWith(indent)) n++;
+  }
+  return written.join("\n");
+}
+
+const WIDTH = 120;
+
+function folded(text: string, indent: string): readonly string[] {
+  const lines: string[] = [];
+  let line = indent;
+  for (const word of text.split(" ")) {
+    const joined = line === indent ? `${line}${word}` : `${line} ${word}`;
+    if (line !== indent && (joined.length > WIDTH || word === "||")) {
+      lines.push(line);
+      line = `${indent}${word}`;
+    } else line = joined;
+  }
+  return [...lines, line];
+}
+
+/** What the chart takes out of the conditions, by its value `dialects`. */
+function keysBySystem(): string {
+  const lines = [
+    "# SPDX-License-Identifier: Apache-2.0",
+    "# Written by `node scripts/dialects.ts --write`: the annotations of each system that Berth reads.",
+  ];
+  for (const system of SYSTEM_NAMES) {
+    const keys = [...new Set(READ_ROWS.filter((row) => row.system === system).map(({ key }) => key))];
+    lines.push(`${system}:`, ...keys.map((key) => `  - ${key}`));
+  }
+  return `${lines.join("\n")}\n`;
+}
+
+const BEGIN = "<!-- keys: written by `node scripts/dialects.ts --write` -->\n";
+const END = "<!-- end of keys -->";
+
+function withTable(text: string): string {
+  const [from, to] = [text.indexOf(BEGIN), text.indexOf(END)];
+  if (from < 0 || to < from) throw new Error(`docs/dialects.md has no ${BEGIN.trim()} ... ${END}`);
+  return `${text.slice(0, from)}${BEGIN}\n${tableLines().join("\n")}\n\n${text.slice(to)}`;
+}
+
+function tableLines(): readonly string[] {
+  return SYSTEM_NAMES.flatMap((system) => [
+    `### ${SYSTEMS[system]}`,
+    "",
+    "| annotation | on | example | what it asks for | Berth |",
+    "|---|---|---|---|---|",
+    ...DIALECT_ROWS.filter((row) => row.system === system).map(tableRow),
+    "",
+  ]).slice(0, -1);
+}
+
+function tableRow({ key, on, example, means, refusal, beside }: DialectRow): string {
+  const places = on.map((place) => (place === "pod" ? "pod, template" : place)).join(", ");
+  const answer =
+    refusal !== undefined ? `refused: ${refusal}` : beside !== undefined ? `warns: ${beside}` : "serves it";
+  return `| \`${key}\` | ${places} | \`${example}\` | ${means} | ${answer} |`;
+}
+
+/** Every key that sends a pod through Berth by itself has its row. */
+export function keysWithoutRow(): readonly string[] {
+  const keys = new Set<string>([...DIALECT_ROWS.map(({ key }) => key), ...OWN_REQUESTS]);
+  return ANNOTATION_FORMATS.map(({ key }) => key).filter((key) => !keys.has(key));
+}

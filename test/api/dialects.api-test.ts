@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: Apache-2.0
+// Every annotation of other systems that Berth reads, from kubectl's request to the answer of an ADD: a real API server with the
+// chart's conditions and policies, the webhook with its controllers, and an agent.
+import assert from "node:assert/strict";
+import { after, before, describe, it } from "node:test";
+import { isIn } from "../../allocator/planning/pool-choice.ts";
+import type { Connection } from "../../kube/api/connection.ts";
+import { PODS, POOLS } from "../../kube/api/resource.ts";
+import { buildPlugin } from "../cni/plugin.ts";
+import { DIALECT_CASES, DIALECT_POOLS, type DialectCase } from "../support/dialect-cases.ts";
+import { addr, parsed, poolRecord } from "../support/fixtures.ts";
+import { accountConfig, installAccounts, installPolicies } from "./accounts.ts";
+import { AgentNode } from "./agent-node.ts";
+import { havePartsOrSkip } from "./binaries.ts";
+import { installDefinitions } from "./crds.ts";
+import type { ControlPlane } from "./plane.ts";
+import { forceDelete, make, makeNamespace, makePod, makeStatefulSet } from "./replica-objects.ts";
+import { type Replicas, startReplicas } from "./replicas.ts";
+import { openControlPlane } from "./shared-plane.ts";
+
+const NODE = "node-a";
+const OPTED_IN = { "berth.dev/admission": "enabled" };
+
+if (havePartsOrSkip(["etcd", "kube-apiserver"])) {
+  describe("the example of each system's own documents, on a real API server", () => {
+    let plane: ControlPlane;
+    let admin: Connection;
+    let replicas: Replicas;
+    let node: AgentNode;
+
+    before(async () => {
+      await buildPlugin();
+      plane = await openControlPlane();
+      admin = plane.connect();
+      await installDefinitions(admin);
+      await installAccounts(admin);
+      await installPolicies(admin);
+      for (const { name, spec } of DIALECT_POOLS) await make(admin, POOLS, { name }, { spec: { ...spec } });
+      replicas = await startReplicas(plane);
+      node = await AgentNode.make(NODE, await accountConfig(plane, "berth-agent", NODE));
+      await node.start();
+    });
+    after(async () => {
+      await node?.remove();
+      await replicas?.close();
+      await plane?.close();
+    });
+
+    /** A pod that asks so, in a namespace of its own. */
+    async function podFor(one: DialectCase, namespace: string): Promise<{ name: string; uid: string }> {
+      const { annotations, ordinal } = one;
+      const isDefault = one.place === "namespace";
+      await makeNamespace(admin, namespace, isDefault ? { labels: OPTED_IN, annotations } : {});
+      const asking = isDefault ? {} : annotations;
+      if (ordinal === undefined) {
+        const { metadata } = await makePod(
+          admin,
+          { namespace, name: "a" },
+          { node: NODE, annotations: asking },
+        );
+        return { name: "a", uid: metadata.uid };
+      }
+      const spec = { ordinals: { start: 1 } };
+      const place = { namespace, name: "web" };
+      const set = await makeStatefulSet(admin, place, { replicas: ordinal, annotations: asking, spec });
+      const owner = {
+        apiVersion: "apps/v1",
+        kind: "StatefulSet",
+        name: "web",
+        uid: set.metadata.uid,
+        controller: true,
+      };
+      const name = `web-${ordinal}`;
+      const containers = [{ name: "main", image: "registry.example/app:1" }];
+      const made = await make(
+        admin,
+        PODS,
+        { namespace, name },
+        {
+          metadata: { annotations: asking, ownerReferences: [owner] },
+          spec: { nodeName: NODE, containers },
+        },
+      );
+      return { name, uid: made.metadata.uid };
+    }
+
+    for (const [n, one] of DIALECT_CASES.entries()) {
+      it(`is what the ADD answers: ${one.key} on a ${one.place}`, async () => {
+        const namespace = `dialect-${n}`;
+        const { name, uid } = await podFor(one, namespace);
+        const args = `IgnoreUnknown=1;K8S_POD_NAMESPACE=${namespace};K8S_POD_NAME=${name};K8S_POD_UID=${uid}`;
+        const said = { cid: `c${n}`, args };
+        const got = (await node.runtime.add(said)).map((cidr) => cidr.split("/")[0] ?? "");
+        assert.equal(got.length, one.gets.length, got.join());
+        for (const [i, expected] of one.gets.entries()) {
+          const address = addr(got[i] ?? "");
+          if (expected.includes("/")) assert.ok(isIn(parsed(poolRecord("of", expected)), address), address);
+          else assert.equal(address, addr(expected));
+        }
+        await node.runtime.del(said);
+        await forceDelete(admin, PODS, { namespace, name });
+      });
+    }
+  });
+}
