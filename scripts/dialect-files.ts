@@ -12,7 +12,7 @@ import { ASSIGNED } from "../webhook/admission/opt-in.ts";
 
 const OBJECT = "object.metadata.?annotations";
 const TEMPLATE = "object.spec.?template.or(object.spec.?jobTemplate.?spec.?template).?metadata.?annotations";
-const BERTHS = "key.startsWith('berth.dev/')";
+const BERTHS = "key.lowerAscii().startsWith('berth.dev/')";
 
 /** The files, and how each is written from what it is. */
 export const DIALECT_FILES: Readonly<Record<string, (text: string) => string>> = {

@@ -9,6 +9,8 @@ describe("a key of Berth's own that is not known", () => {
   const meant: readonly (readonly [Carrier, string, string])[] = [
     ["Pod", "berth.dev/ip", "berth.dev/ips"],
     ["Pod", "berth.dev/IPs", "berth.dev/ips"],
+    ["Pod", "Berth.dev/ips", "berth.dev/ips"],
+    ["Pod", "BERTH.DEV/POOLS", "berth.dev/pools"],
     ["Pod", "berth.dev/ipAddrs", "berth.dev/ips"],
     ["Pod", "berth.dev/address", "berth.dev/ips"],
     ["Pod", "berth.dev/static-ip", "berth.dev/ips"],

@@ -101,8 +101,9 @@ export function strayLabels(labels: Labels): string[] {
   });
 }
 
+/** In any case: an API server keeps `Berth.dev/ips`, which nobody reads. */
 function isOwn(key: string): boolean {
-  return key.startsWith(OWN_PREFIX);
+  return key.toLowerCase().startsWith(OWN_PREFIX);
 }
 
 function adviceOn(carrier: Carrier, key: string): string {
