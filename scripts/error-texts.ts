@@ -85,7 +85,7 @@ export const EXAMPLES: Readonly<Record<RefusalCode, string>> = {
   NODE_MISMATCH:
     'pool "beijing" is for nodes with topology.kubernetes.io/zone=beijing, where this pod cannot run by its own nodeName, nodeSelector or node affinity; name a pool of the pod\'s nodes, or change where the pod may run',
   POOL_EXHAUSTED:
-    'no free IPv4 address in pool "tiny": 1 are held or cooling; add a range, or release claims that are not needed',
+    'no free IPv4 address in pool "tiny": 1 is held or cooling; add a range, or release claims that are not needed',
   BLOCKS_EXHAUSTED:
     'the IPv4 blocks that this node has of pool "db", whose blocks are /30, 10.20.0.68/30, have no free address: 4 in use; a controller gives it a block as soon as one is free; nodes have node-b 3, node-a 1',
   POOL_INVALID: "spec.ranges[0].cidr 10.20.0.7/24 has host bits; write 10.20.0.0/24",
@@ -109,5 +109,5 @@ export const EXAMPLES: Readonly<Record<RefusalCode, string>> = {
   CLAIM_REFUSED:
     'the API server refuses to create ipclaims shop/licence with 403: ipclaims.berth.dev "licence" is forbidden: exceeded quota: claims, requested: count/ipclaims.berth.dev=1, used: count/ipclaims.berth.dev=5, limited: count/ipclaims.berth.dev=5; release claims of the namespace that nobody needs, or raise the quota',
   OBJECT_INVALID:
-    "this webhook decides about IPPool, and the object is a IPBlock; install the webhook configurations from the chart",
+    "this webhook decides about IPPool, and the object is of kind IPBlock; install the webhook configurations from the chart",
 };

@@ -174,7 +174,7 @@ describe("the other refusals", () => {
     assert.deepEqual(noFamily([web, db], "IPv6").details, { pool: "web,db", family: "IPv6" });
     assert.equal(
       poolExhausted(view, [web, db], "IPv6").message,
-      'no free IPv6 address in pool "web", "db": 1 are held or cooling; add a range, or release claims that are not needed',
+      'no free IPv6 address in pool "web", "db": 1 is held or cooling; add a range, or release claims that are not needed',
     );
   });
 

@@ -210,13 +210,17 @@ export function poolExhausted(
     if (names.includes(record.pool) && familyOf(record.address) === family) held++;
   }
   const blocks = pools.reduce((sum, { name }) => sum + inBlocks(view, name, family), 0n);
-  const owned = blocks === 0n ? "" : `, ${blocks} are in blocks of nodes`;
+  const owned = blocks === 0n ? "" : `, ${blocks} ${isOrAre(blocks)} in blocks of nodes`;
   const others = skipped === 0 ? "" : `, and the pods before this one get ${skipped}`;
   return refuse(
     "POOL_EXHAUSTED",
-    `no free ${family} address in pool ${names.map(quoted).join(", ")}: ${held} are held or cooling${owned}${others}; add a range, or release claims that are not needed`,
+    `no free ${family} address in pool ${names.map(quoted).join(", ")}: ${held} ${isOrAre(held)} held or cooling${owned}${others}; add a range, or release claims that are not needed`,
     { pool: names.join(","), family },
   );
+}
+
+function isOrAre(count: number | bigint): string {
+  return count === 1 || count === 1n ? "is" : "are";
 }
 
 /** Addresses that nodes have for pods that ask for none. */

@@ -102,7 +102,7 @@ describe("pods that ask for nothing, on one host", () => {
     const { stdout } = await site.stack.berthctl("get", "pools");
     assert.match(stdout, /\nlast .* 4 of 4 .* full /);
     const more = await site.stack.berthctl("reserve", "shop/other", "--pool", "last");
-    assert.match(more.stderr, /1 are held or cooling, 3 are in blocks of nodes/);
+    assert.match(more.stderr, /1 is held or cooling, 3 are in blocks of nodes/);
     assert.equal(await site.stack.findings(), "");
   });
 

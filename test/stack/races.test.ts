@@ -98,7 +98,7 @@ describe("races", () => {
       assert.equal(reason, "POOL_EXHAUSTED");
       assert.match(
         message,
-        /^no free IPv4 address in pool "tight": \d+ are held or cooling; add a range, or release/,
+        /^no free IPv4 address in pool "tight": \d+ (?:is|are) held or cooling; add a range, or release/,
       );
     }
     const kept = outcomes.flatMap((outcome) => (outcome.kind === "kept" ? [outcome.object] : []));

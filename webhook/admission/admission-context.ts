@@ -101,7 +101,7 @@ export function expectKind(object: KubeObject, kinds: readonly string[]): Refusa
   }
   return refuse(
     "OBJECT_INVALID",
-    `this webhook decides about ${kinds.join(", ")}, and the object is a ${object.kind}; install the webhook configurations from the chart`,
+    `this webhook decides about ${kinds.join(", ")}, and the object is of kind ${object.kind}; install the webhook configurations from the chart`,
     {
       kind: object.kind,
     },

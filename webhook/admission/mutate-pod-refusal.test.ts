@@ -114,7 +114,7 @@ const CASES: readonly (readonly [string, Json, string])[] = [
   [
     "a pool without a free address",
     wanting({ "berth.dev/pools": "tiny" }),
-    'POOL_EXHAUSTED: no free IPv4 address in pool "tiny": 1 are held or cooling; add a range, or release claims that are not needed',
+    'POOL_EXHAUSTED: no free IPv4 address in pool "tiny": 1 is held or cooling; add a range, or release claims that are not needed',
   ],
   [
     "a family that the pool does not have",
@@ -172,7 +172,7 @@ describe("/mutate/pods refuses", () => {
     assert.equal(await answer(null), "OBJECT_INVALID: the object has no kind");
     assert.equal(
       await answer({ kind: "ConfigMap" }),
-      "OBJECT_INVALID: this webhook decides about Pod, and the object is a ConfigMap; install the webhook configurations from the chart",
+      "OBJECT_INVALID: this webhook decides about Pod, and the object is of kind ConfigMap; install the webhook configurations from the chart",
     );
     const annotations = { "berth.dev/pools": "db" };
     for (const metadata of [

@@ -131,7 +131,7 @@ describe("a claim made by hand", () => {
     [
       "that is none",
       { ...resolved(["10.20.0.70"]), kind: "IPPool" },
-      "OBJECT_INVALID: this webhook decides about IPClaim, and the object is a IPPool; install the webhook configurations from the chart",
+      "OBJECT_INVALID: this webhook decides about IPClaim, and the object is of kind IPPool; install the webhook configurations from the chart",
     ],
   ];
   for (const [title, object, words] of refused) {

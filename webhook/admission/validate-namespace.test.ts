@@ -71,7 +71,7 @@ describe("a namespace", () => {
     assert.equal(world.dump(), before);
     assert.equal(
       deniedAs(await send(world, ROUTE, pod("a"))),
-      "OBJECT_INVALID: this webhook decides about Namespace, and the object is a Pod; install the webhook configurations from the chart",
+      "OBJECT_INVALID: this webhook decides about Namespace, and the object is of kind Pod; install the webhook configurations from the chart",
     );
   });
 });

@@ -87,7 +87,7 @@ describe("a pool", () => {
     [
       "that is none",
       { ...DB, kind: "IPBlock" },
-      "OBJECT_INVALID: this webhook decides about IPPool, and the object is a IPBlock; install the webhook configurations from the chart",
+      "OBJECT_INVALID: this webhook decides about IPPool, and the object is of kind IPBlock; install the webhook configurations from the chart",
     ],
   ];
   for (const [title, object, words] of wrong) {

@@ -322,7 +322,7 @@ describe("any workload", () => {
     await using world = await openWorld({ pools: POOLS });
     assert.match(
       await said(world, workload("ServiceMonitor", "report")),
-      /^OBJECT_INVALID: this webhook decides about StatefulSet, Deployment, .*, and the object is a ServiceMonitor; install the webhook configurations from the chart$/,
+      /^OBJECT_INVALID: this webhook decides about StatefulSet, Deployment, .*, and the object is of kind ServiceMonitor; install the webhook configurations from the chart$/,
     );
     assert.equal(
       await said(world, workload("Deployment", "web", { namespace: "" })),
