@@ -91,6 +91,11 @@ describe("misuse", () => {
       ["up", "--node", "Bad Node"],
       '--node "Bad Node" is no name of a node: small letters, digits, - and ., such as node-a',
     ],
+    [["up", "--wait", "5s"], "--wait is for --detach: up itself says ready when it serves, and then stays"],
+    [
+      ["get", "claims", "--wait", "5s", "--kubeconfig", "x"],
+      "--wait is for the stack of a data folder; in a cluster nothing has to start first",
+    ],
     [["up", "--socket", "/tmp"], '--socket "/tmp" is a folder; name a file in it, such as /tmp/agent.sock'],
     [
       ["up", "--socket", "x/"],

@@ -103,8 +103,10 @@ function placed(command: Command, args: Arguments, commandContext: CommandContex
   const cluster = targetOf({ data, kubeconfig, context }, setting, folder);
   const unsaid = data === undefined && cluster === undefined && setting.kubeconfigs.length > 0;
   if (unsaid) commandContext.io.stderr.write(`${printable(beside(dataDir, setting))}\n`);
-  if (cluster !== undefined) return { ...commandContext, dataDir, cluster };
   const wait = args.text("wait");
+  if (cluster !== undefined && wait !== undefined)
+    throw usageError("--wait is for the stack of a data folder; in a cluster nothing has to start first");
+  if (cluster !== undefined) return { ...commandContext, dataDir, cluster };
   const waitMs = wait === undefined ? {} : { waitMs: waitMsOf(wait) };
   return onFolder(command, { ...commandContext, dataDir, ...waitMs });
 }

@@ -58,6 +58,8 @@ export const up: Command = {
     const alien = ["pools", "webhook-port"].find((flag) => args.text(flag) !== undefined);
     if (context.etcd !== undefined && alien !== undefined) throw notWithEtcd(alien);
     if (args.has("detach")) return await detach(args, context);
+    if (args.text("wait") !== undefined)
+      throw usageError("--wait is for --detach: up itself says ready when it serves, and then stays");
     const ending = io.ending();
     const log = createLogger({ stream: io.stderr, level, clock: io.clock });
     const stack = await startOn(context, { ...options, log });

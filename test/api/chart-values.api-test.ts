@@ -66,6 +66,17 @@ const REFUSED: readonly (readonly [what: string, values: Values, words: string])
     { networkPolicy: { scrapers: [{ ipBlock: { cidr: "10.0.0.0/8", except: ["10.1.0.0"] } }] } },
     'networkPolicy.scrapers: "10.1.0.0" is no address range',
   ],
+  ["a scraper's range that is none", { networkPolicy: { scrapers: [{ ipBlock: {} }] } }, "cidr"],
+  ...["name", "instance", "version", "component"].map((name) => {
+    const label = `app.kubernetes.io/${name}`;
+    const words = `webhook.podLabels: ${label} is set by the chart; podLabels is for other labels`;
+    return [`the chart's label ${name}`, { webhook: { podLabels: { [label]: "x" } } }, words] as const;
+  }),
+  [
+    "the chart's label on agents",
+    { agent: { podLabels: { "app.kubernetes.io/component": "x" } } },
+    "agent.podLabels: app.kubernetes.io/component is set by the chart",
+  ],
   [
     "a certificate for seconds",
     { certificates: { leafLife: "59m59s" } },

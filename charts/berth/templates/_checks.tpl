@@ -151,6 +151,17 @@ agent:
 {{- end }}
 {{- end }}
 
+{{- /* Services and policies find the pods by these, so that the chart's own win: another value would do nothing. */ -}}
+{{- define "berth.checkLabels" -}}
+{{- range $part := list "webhook" "agent" }}
+{{- range $name, $_ := (index $.Values $part).podLabels }}
+{{- if has $name (list "app.kubernetes.io/name" "app.kubernetes.io/instance" "app.kubernetes.io/version" "app.kubernetes.io/component") }}
+{{- fail (printf "%s.podLabels: %s is set by the chart; podLabels is for other labels" $part $name) }}
+{{- end }}
+{{- end }}
+{{- end }}
+{{- end }}
+
 {{- define "berth.checkPlaces" -}}
 {{- $repository := .Values.image.repository }}
 {{- if or (contains "@" $repository) (contains ":" (splitList "/" $repository | last)) }}
