@@ -3,6 +3,7 @@ import assert from "node:assert/strict";
 import { mkdirSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { after, before, describe, it } from "node:test";
+import { COMMANDS } from "../../cli/run.ts";
 import { Client } from "../../kube/api/client.ts";
 import { eventually } from "../support/eventually.ts";
 import { run } from "../support/process.ts";
@@ -179,6 +180,62 @@ if (havePartsOrSkip(["etcd", "kube-apiserver", "kubectl"])) {
         assert.equal((await callWith(shopkeeper, "get", "attachments")).code, 0);
         assert.equal((await callWith(shopkeeper, "get", "claims", "-A")).code, 2);
       });
+
+      /** Of a user who may read claims and pods of his namespace, and nothing else. */
+      const OF_A_TENANT: Readonly<Record<string, readonly (readonly [0 | 1 | 2, ...string[]])[]>> = {
+        get: [
+          [0, "claims"],
+          [0, "claim", "mysql-0", "-o", "yaml"],
+          [0, "pods"],
+          [0, "attachments"],
+          [2, "claims", "-n", "bank"],
+          [2, "pools"],
+          [2, "reservations"],
+          [2, "blocks"],
+          [2, "workloads"],
+        ],
+        who: [[2, "10.20.0.70"]],
+        explain: [
+          [2, "pod/mysql-0"],
+          [2, "claim/mysql-0"],
+          [2, "-f", "-"],
+        ],
+        check: [[2]],
+        release: [
+          [2, "mysql-0"],
+          [2, "mysql-0", "--force"],
+          [2, "mysql-0", "--to", "mysql-9", "--dry-run"],
+          [2, "10.20.0.70"],
+          [2, "bank/web"],
+        ],
+        reserve: [
+          [2, "own", "--pool", "db"],
+          [2, "own", "--address", "10.20.0.99", "--dry-run"],
+          [2, "bank/own", "--pool", "db"],
+        ],
+      };
+
+      it("has every command that works in a cluster in the table of tenants", () => {
+        const names = COMMANDS.filter(({ flags }) => flags["kubeconfig"] !== undefined).map(
+          ({ name }) => name,
+        );
+        assert.deepEqual(Object.keys(OF_A_TENANT).sort(), names.sort());
+      });
+
+      for (const [name, calls] of Object.entries(OF_A_TENANT)) {
+        it(`tells a tenant in one line what ${name} lacks`, async () => {
+          const tenant = settingOf([cluster.kubeconfig("shopkeeper")]);
+          for (const [expected, ...argv] of calls) {
+            const { code, stdout, stderr } = await callWith(tenant, name, ...argv);
+            assert.equal(code, expected, `${name} ${argv.join(" ")}: ${stderr}`);
+            if (code === 0) continue;
+            assert.equal(stdout, "", argv.join(" "));
+            assert.match(stderr, /^Error: the API server refuses to .* with 403: .*; ask for a role .*\n$/);
+            assert.equal(stderr.split("\n").length, 2, stderr);
+          }
+        });
+      }
+
       const row = () => /^shop +mysql-0 +10\.20\.0\.70, fd00:20::70 /m;
     });
   });

@@ -64,6 +64,34 @@ if (havePartsOrSkip(["etcd", "kube-apiserver", "kubectl"])) {
       });
     });
 
+    it("release of an ordinal that stays says what Berth does next, and --to foretells on a dry run", async () => {
+      const identity = { kind: "StatefulSet", apiVersion: "apps/v1", name: "mysql", ordinal: 1 };
+      const held = { name: "mysql-1", nonce: "n9", identity, addresses: addrs("10.20.0.87") };
+      await cluster.keep(claimRecord(held));
+      assert.deepEqual(await cluster.call("release", "mysql-1", "--to", "mysql-old", "--dry-run"), {
+        code: 0,
+        stdout: lines(
+          "ipclaim/shop/mysql-1 released (dry run)",
+          "ipclaim/shop/mysql-old created (dry run)   10.20.0.87",
+        ),
+        stderr: "",
+      });
+      const taken = await cluster.call("release", "mysql-1", "--to", "mysql-0", "--dry-run");
+      assert.deepEqual([taken.code, taken.stdout], [1, ""]);
+      assert.match(taken.stderr, /^Error: .*shop\/mysql-0/);
+      assert.ok(await cluster.store.get("claim", "shop/mysql-1"));
+      assert.equal(await cluster.store.get("claim", "shop/mysql-old"), undefined);
+      const { code, stderr } = await cluster.call("release", "mysql-1");
+      assert.deepEqual(
+        [code, stderr],
+        [
+          0,
+          "Warning: StatefulSet shop/mysql still has ordinal 1: Berth reserves for it again at once, these addresses or others; " +
+            "to free the addresses for others, scale it down or change its list first\n",
+        ],
+      );
+    });
+
     it("release lets go of exactly what was seen", async () => {
       const { store } = cluster;
       await cluster.keep(claimRecord({ name: "moving", nonce: "n8", addresses: addrs("10.20.0.86") }));
