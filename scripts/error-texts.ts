@@ -111,3 +111,21 @@ export const EXAMPLES: Readonly<Record<RefusalCode, string>> = {
   OBJECT_INVALID:
     "this webhook decides about IPPool, and the object is of kind IPBlock; install the webhook configurations from the chart",
 };
+
+/** The same of faults; a test produces each of them. */
+export const FAULT_EXAMPLES: Readonly<Partial<Record<FaultCode, string>>> = {
+  STORE_UNAVAILABLE: "the API server refuses to list ipclaims with 503: apiserver is shutting down",
+  STORE_FULL:
+    "the API server refuses to create ipclaims shop/licence with 500: etcdserver: mvcc: database space exceeded",
+  STORE_READ_ONLY:
+    'the API server refuses to create ipclaims shop/licence with 403: ipclaims.berth.dev is forbidden: User "berth" cannot create resource "ipclaims" in API group "berth.dev" in the namespace "shop"; check roles',
+  WRITE_REFUSED:
+    'the API server refuses to create ipclaims shop/licence with 404: namespaces "shop" not found; create the namespace first',
+  STATE_CORRUPT:
+    "the stored claim shop/mysql-0 cannot be decoded: Unterminated string in JSON at position 11 (line 1 column 12); restore it from a backup",
+  CERTIFICATE_INVALID: "the private key is not that of the certificate",
+  REVISION_CONFLICT: "claim shop/mysql-0 kept changing while it was released",
+  TIMED_OUT: "the API server refuses to create ipclaims shop/licence with 504: request timed out",
+  CONFIG_INVALID: "get has no flag --ouput; did you mean --output?",
+  INTERNAL: 'unexpected value "x"',
+};

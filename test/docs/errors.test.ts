@@ -3,12 +3,26 @@
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { describe, it } from "node:test";
-import { FAULTS, REFUSALS, type RefusalCode } from "../../allocator/base/errors.ts";
+import {
+  assertNever,
+  BerthError,
+  FAULTS,
+  type FaultCode,
+  REFUSALS,
+  type RefusalCode,
+} from "../../allocator/base/errors.ts";
+import { decodeRecord } from "../../allocator/store/codec.ts";
+import { retryOnConflict } from "../../allocator/store/retry-on-conflict.ts";
 import type { Store } from "../../allocator/store/store.ts";
+import { get } from "../../cli/commands/get.ts";
+import { readArguments } from "../../cli/terminal/arguments.ts";
 import { errorOf, NodeBench } from "../../ipam-plugin/agent/testing/node-bench.ts";
 import { toBerthError } from "../../kube/api/status.ts";
 import { renderErrorReference } from "../../scripts/error-reference.ts";
-import { EXAMPLES } from "../../scripts/error-texts.ts";
+import { EXAMPLES, FAULT_EXAMPLES } from "../../scripts/error-texts.ts";
+import { createClock } from "../../system/clock.ts";
+import { issueAuthority } from "../../webhook/certificates/issue.ts";
+import { readPair } from "../../webhook/certificates/pair.ts";
 import type { Route } from "../../webhook/review/admission-review.ts";
 
 import { altered } from "../simulation/altered.ts";
@@ -146,6 +160,38 @@ const STORIES: Readonly<Record<Exclude<RefusalCode, OfAgent>, Story>> = {
   },
 };
 
+/** What the API server answers to a write of a claim. */
+function answered(
+  status: number,
+  message: string,
+  more: Json = {},
+  what = "create ipclaims shop/licence",
+): never {
+  throw toBerthError({ status, body: { message, ...more } }, what);
+}
+
+const MISSING = { reason: "NotFound", details: { kind: "namespaces", name: "shop" } };
+const LACKING =
+  'ipclaims.berth.dev is forbidden: User "berth" cannot create resource "ipclaims" in API group "berth.dev" in the namespace "shop"';
+const released = { kind: "claim", key: "shop/mysql-0", doing: "it was released" } as const;
+
+/** What leads to the example of a fault. */
+const MISHAPS: Readonly<Partial<Record<FaultCode, () => unknown>>> = {
+  STORE_UNAVAILABLE: () => answered(503, "apiserver is shutting down", {}, "list ipclaims"),
+  STORE_FULL: () => answered(500, "etcdserver: mvcc: database space exceeded"),
+  STORE_READ_ONLY: () => answered(403, LACKING),
+  WRITE_REFUSED: () => answered(404, 'namespaces "shop" not found', MISSING),
+  STATE_CORRUPT: () => decodeRecord("claim", "shop/mysql-0", '{"v":1,"rec'),
+  CERTIFICATE_INVALID: async () => {
+    const [one, other] = [await issueAuthority(createClock()), await issueAuthority(createClock())];
+    readPair({ cert: one.cert, key: other.key });
+  },
+  REVISION_CONFLICT: () => retryOnConflict({ get: async () => undefined }, released, async () => "conflict"),
+  TIMED_OUT: () => answered(504, "request timed out"),
+  CONFIG_INVALID: () => readArguments(get, ["--ouput"]),
+  INTERNAL: () => assertNever("x" as never),
+};
+
 describe("docs/errors.md", () => {
   it("is what `node scripts/errors.ts --write` writes", () => {
     const written = readFileSync(new URL("../../docs/errors.md", import.meta.url), "utf8");
@@ -195,6 +241,23 @@ describe("docs/errors.md", () => {
       await story.before?.(world);
       const { route = "/mutate/pods", operation = "CREATE", object } = story;
       assert.equal(deniedAs(await send(world, route, object, { operation })), `${code}: ${EXAMPLES[code]}`);
+    });
+  }
+
+  it("shows an example of a fault where one is produced here, and nowhere else", () => {
+    assert.deepEqual(Object.keys(FAULT_EXAMPLES).sort(), Object.keys(MISHAPS).sort());
+  });
+
+  for (const [code, mishap] of Object.entries(MISHAPS)) {
+    it(`shows what is really said: ${code}`, async () => {
+      await assert.rejects(
+        async () => await mishap(),
+        (error) => {
+          assert.ok(error instanceof BerthError);
+          assert.deepEqual([error.code, error.message], [code, FAULT_EXAMPLES[code as FaultCode]]);
+          return true;
+        },
+      );
     });
   }
 });
