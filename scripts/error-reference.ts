@@ -42,15 +42,14 @@ function refusalSection(code: RefusalCode): string {
 
 function faultSection(code: FaultCode): string {
   const { code: number } = fromThrown(new BerthError(code, ""));
-  const example = FAULT_EXAMPLES[code];
-  return section(code, { meaning: FAULTS[code], number, ...(example === undefined ? {} : { example }) });
+  return section(code, { meaning: FAULTS[code], number, example: FAULT_EXAMPLES[code] });
 }
 
 function section(
   code: RefusalCode | FaultCode,
-  { meaning, number, example }: { meaning: string; number: number; example?: string },
+  { meaning, number, example }: { meaning: string; number: number; example: string },
 ): string {
-  const shown = example === undefined ? [] : ["```text", example, "```", ""];
+  const shown = ["```text", example, "```", ""];
   const sentence = `${meaning.charAt(0).toUpperCase()}${meaning.slice(1)}. From the CNI plugin: ${number}.`;
   return [`### ${code}`, "", sentence, "", ...shown, `What to do: ${REMEDIES[code]}`, ""].join("\n");
 }

@@ -113,7 +113,7 @@ export const EXAMPLES: Readonly<Record<RefusalCode, string>> = {
 };
 
 /** The same of faults; a test produces each of them. */
-export const FAULT_EXAMPLES: Readonly<Partial<Record<FaultCode, string>>> = {
+export const FAULT_EXAMPLES: Readonly<Record<FaultCode, string>> = {
   STORE_UNAVAILABLE: "the API server refuses to list ipclaims with 503: apiserver is shutting down",
   STORE_FULL:
     "the API server refuses to create ipclaims shop/licence with 500: etcdserver: mvcc: database space exceeded",
@@ -124,6 +124,9 @@ export const FAULT_EXAMPLES: Readonly<Partial<Record<FaultCode, string>>> = {
   STATE_CORRUPT:
     "the stored claim shop/mysql-0 cannot be decoded: Unterminated string in JSON at position 11 (line 1 column 12); restore it from a backup",
   CERTIFICATE_INVALID: "the private key is not that of the certificate",
+  JOURNAL_MISMATCH:
+    'the journal /var/lib/berth/berth.db is not the one that has served this node since it booted: it does not know the sandboxes that are up, and would give their addresses away; start Berth on the journal that did, or reboot the node; if it is lost: "berthctl adopt", docs/recovery.md (mark: /run/berth/agent.sock.journal)',
+  NOT_READY: "no berth stack runs on /var/lib/berth; start one with: berthctl up --data /var/lib/berth",
   REVISION_CONFLICT: "claim shop/mysql-0 kept changing while it was released",
   TIMED_OUT: "the API server refuses to create ipclaims shop/licence with 504: request timed out",
   CONFIG_INVALID: "get has no flag --ouput; did you mean --output?",
