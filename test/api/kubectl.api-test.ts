@@ -202,10 +202,10 @@ if (havePartsOrSkip(["etcd", "kube-apiserver", "kubectl"])) {
           await apply(job),
           /"workloads\.berth\.dev" denied the request: annotation berth\.dev\/ip: .*did you mean berth\.dev\/ips\?$/,
         );
-      for (const job of jobs({ "ovn.kubernetes.io/ip_address": "10.20.0.70" }))
+      for (const job of jobs({ "ovn.kubernetes.io/mac_address": "00:00:00:53:00:01" }))
         assert.match(
           await apply(job),
-          /^Warning: annotation ovn\.kubernetes\.io\/ip_address is kube-ovn's, /,
+          /^Warning: annotation ovn\.kubernetes\.io\/mac_address is kube-ovn's, /,
         );
       for (const job of jobs({ "berth.dev/addresses": "10.20.0.70" }))
         assert.match(
