@@ -15,45 +15,60 @@ export function reviewRequest(review: object): Buffer {
 }
 
 /**
- * One connection over TLS that is kept open. It does as little as it can, because it shares the processors with what
- * is measured: no parser of HTTP but the length of the answer, and a look for the word that allows.
+ * One connection over TLS that is kept open, and made anew when the webhook ended it between two reviews, as an API server
+ * does. It does as little as it can, because it shares the processors with what is measured: no parser of HTTP but the
+ * length of the answer, and a look for the word that allows.
  */
 export class ReviewLine {
-  readonly #socket: TLSSocket;
+  readonly #endpoint: Endpoint;
+  #socket: TLSSocket;
   #received = "";
   #waiting: { resolve: () => void; reject: (error: Error) => void } | undefined;
 
-  private constructor(socket: TLSSocket) {
-    this.#socket = socket;
-    socket.setNoDelay(true);
-    socket.setEncoding("latin1");
-    socket.on("data", (text: string) => this.#take(text));
-    socket.on("error", (error) => this.#settle(error));
-    socket.on("close", () => this.#settle(new Error("the webhook hung up")));
+  private constructor(endpoint: Endpoint, socket: TLSSocket) {
+    this.#endpoint = endpoint;
+    this.#socket = this.#listen(socket);
   }
 
   /** The certificate must be signed by the endpoint's authority. */
-  static open(endpoint: Endpoint): Promise<ReviewLine> {
-    return new Promise((resolve, reject) => {
-      const socket = connect({ host: "127.0.0.1", ...endpoint }, () => {
-        socket.removeListener("error", reject);
-        resolve(new ReviewLine(socket));
-      });
-      socket.once("error", reject);
-    });
+  static async open(endpoint: Endpoint): Promise<ReviewLine> {
+    return new ReviewLine(endpoint, await connected(endpoint));
   }
 
   /** Resolves when the whole answer is there; rejects when it does not allow the pod. One request at a time. */
-  ask(request: Buffer): Promise<void> {
-    return new Promise((resolve, reject) => {
-      this.#waiting = { resolve, reject };
-      this.#socket.write(request);
-    });
+  async ask(request: Buffer): Promise<void> {
+    const isKept = !this.#socket.destroyed;
+    if (isKept && (await this.#send(request)) === "answered") return;
+    // whoever ended it while nothing was asked, or as this was asked, has not read the request
+    this.#socket = this.#listen(await connected(this.#endpoint));
+    if ((await this.#send(request)) === "hung up") throw new Error("the webhook hung up");
   }
 
   close(): void {
     this.#waiting = undefined;
     this.#socket.destroy();
+  }
+
+  async #send(request: Buffer): Promise<"answered" | "hung up"> {
+    try {
+      await new Promise<void>((resolve, reject) => {
+        this.#waiting = { resolve, reject };
+        this.#socket.write(request);
+      });
+      return "answered";
+    } catch (error) {
+      if (error !== HUNG_UP) throw error;
+      return "hung up";
+    }
+  }
+
+  #listen(socket: TLSSocket): TLSSocket {
+    socket.setNoDelay(true);
+    socket.setEncoding("latin1");
+    socket.on("data", (text: string) => this.#take(text));
+    socket.on("error", () => {}); // `close` comes after it
+    socket.on("close", () => this.#settle(this.#received === "" ? HUNG_UP : new Error("half an answer")));
+    return socket;
   }
 
   #take(text: string): void {
@@ -73,4 +88,17 @@ export class ReviewLine {
     if (error === undefined) waiting?.resolve();
     else waiting?.reject(error);
   }
+}
+
+/** The connection was ended, and nothing had been answered. */
+const HUNG_UP = new Error("the webhook hung up");
+
+function connected(endpoint: Endpoint): Promise<TLSSocket> {
+  return new Promise((resolve, reject) => {
+    const socket = connect({ host: "127.0.0.1", ...endpoint }, () => {
+      socket.removeListener("error", reject);
+      resolve(socket);
+    });
+    socket.once("error", reject);
+  });
 }
