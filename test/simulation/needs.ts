@@ -74,6 +74,8 @@ function waitsInVain(world: World, node: Node, pod: Pod): string | undefined {
   if (node.currentOf(pod)?.phase === "up") return undefined;
   const claim = world.records.get("claim", claimKey({ namespace: pod.namespace, name: told.claim }))?.record;
   if (claim === undefined || claim.binding?.podName === "" || isBoundToLiving(world, claim)) return undefined;
+  // a person made one of that name when the pod's own was given back under it: it is for whoever is called so
+  if (claim.handMade === true && claim.name !== pod.name) return undefined;
   if (isKeptFromStranger(world, pod, claim)) return undefined;
   if (told.addresses.some((address) => isInUse(world, address) || !isFor(world, address, claim)))
     return undefined;
