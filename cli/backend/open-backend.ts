@@ -78,7 +78,7 @@ function registryOf({ store, admitted, attachments, journal }: EmbeddedBackend, 
     },
     claims: () => allOf(store, "claim"),
     uses: attachments,
-    refusedJournal: () => refusedJournal(dataDir, journal()),
+    refusedJournal: () => refusedJournal(dataDir, journal),
     giveBack: release,
   };
 }
@@ -86,7 +86,7 @@ function registryOf({ store, admitted, attachments, journal }: EmbeddedBackend, 
 /** By the mark beside the socket. A stack that runs has been let serve; one that was killed has left word where its socket is. */
 async function refusedJournal(
   dataDir: string,
-  own: { readonly journal: string; readonly position: number },
+  read: EmbeddedBackend["journal"],
 ): Promise<string | undefined> {
   const stack = readStackFile(dataDir);
   if (isStarting(dataDir) || (stack !== undefined && isStack(stack.pid))) return undefined;
@@ -94,5 +94,5 @@ async function refusedJournal(
   const mark = markFileOf(socket);
   if ((await mark.read()) === undefined) return undefined;
   const bootId = (await readFile(BOOT_ID, "utf8")).trim();
-  return await refusalByMark(mark, { place: databaseOf(dataDir), bootId, ...own });
+  return await refusalByMark(mark, { place: databaseOf(dataDir), bootId, read });
 }

@@ -7,7 +7,7 @@ import { afterEach, beforeEach, describe, it } from "node:test";
 import { openDatabase } from "../../../allocator/store/sqlite/database.ts";
 import { middling } from "../testing/node-bench.ts";
 import { adopt } from "./adopt.ts";
-import { adoptionText, bindToBoot, judgeMark, markFileOf, markText } from "./boot-mark.ts";
+import { adoptionText, bindToBoot, judgeMark, markFileOf, markText, refusalByMark } from "./boot-mark.ts";
 import { Journal } from "./journal.ts";
 import type { RuntimeRecord } from "./runtime-records.ts";
 
@@ -104,6 +104,27 @@ describe("a node", () => {
       message: /^the journal \/a.db is an older copy of the one that has served this node since it booted: /,
     });
     await bindToBoot(file, asking({ ...OURS, position: 12_345 }, "/a.db"));
+  });
+
+  it("forbids nothing to a journal that is written while the mark is read", async () => {
+    const file = markFileOf(socketPath);
+    const reached = await bindToBoot(file, asking(OURS, "/a.db"));
+    let { position } = OURS;
+    // as the agent does: the journal first, then the mark
+    const busy = {
+      ...file,
+      read: () => {
+        position = 12;
+        reached(position);
+        return file.read();
+      },
+    };
+    const asked = { place: "/a.db", bootId: OURS.bootId };
+    const read = () => ({ journal: OURS.journal, position });
+    assert.equal(await refusalByMark(busy, { ...asked, read }), undefined);
+    position = 11;
+    assert.match((await refusalByMark(file, { ...asked, read })) ?? "", /older copy/);
+    file.close();
   });
 
   it("does not serve when the mark cannot be written or read", async () => {

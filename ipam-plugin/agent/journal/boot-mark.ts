@@ -132,12 +132,20 @@ export async function bindToBoot(
   return (position) => file.update(markText({ ...mark, position }));
 }
 
-/** Why the mark forbids the journal to serve; undefined: it does not. */
+/**
+ * Why the mark forbids the journal to serve; undefined: it does not. The journal is read after the mark, which may be
+ * written meanwhile and is never ahead of it: else one that is being served would look older than itself.
+ */
 export async function refusalByMark(
   file: MarkFile,
-  { place, ...own }: Omit<Candidate, "unknownSandboxes" | "rename">,
+  {
+    place,
+    bootId,
+    read,
+  }: Pick<Candidate, "place" | "bootId"> & { readonly read: () => Omit<Mark, "bootId"> },
 ): Promise<string | undefined> {
-  const { kind } = judgeMark(await file.read(), own);
+  const text = await file.read();
+  const { kind } = judgeMark(text, { bootId, ...read() });
   return kind === "another" || kind === "older" ? mismatch(place, file, kind).message : undefined;
 }
 
