@@ -113,13 +113,16 @@ describe("berthctl on a running stack", () => {
   });
 
   it("warns on a dry run of what the pod asks of other systems, as apply does", async () => {
-    const annotations = { "berth.dev/ips": "10.20.0.77", "ovn.kubernetes.io/ip_address": "10.9.0.1" };
+    const annotations = {
+      "berth.dev/ips": "10.20.0.77",
+      "ovn.kubernetes.io/mac_address": "02:00:00:00:00:01",
+    };
     const text = JSON.stringify(pod("foreign", { annotations }));
     const { rc, stdout } = await berthctl(stack.dataDir, ["apply", "--dry-run", "-f", "-"], text);
     assert.equal(rc, 0);
     assert.match(
       stdout,
-      /^ {2}this pod would get 10\.20\.0\.77 from pool db\n {2}.*ovn\.kubernetes\.io\/ip_address/m,
+      /^ {2}this pod would get 10\.20\.0\.77 from pool db\n {2}.*ovn\.kubernetes\.io\/mac_address/m,
     );
   });
 
