@@ -86,7 +86,7 @@ function waitsInVain(world: World, node: Node, pod: Pod): string | undefined {
 }
 
 /**
- * It is a workload's, which wants it, and has other addresses than this pod was told, which is not the workload's own. Both
+ * It is a workload's, which wants it or has said that it is retained, and has other addresses than this pod was told, which is not the workload's own. Both
  * cannot have what they were told under one name: the pod is refused in words until somebody gives it or the claim up.
  */
 function isKeptFromStranger(
@@ -94,13 +94,19 @@ function isKeptFromStranger(
   { namespace, name, annotations }: Pod,
   claim: Claim,
 ): boolean {
-  if (!isOfWorkload(claim) || wantOf(cluster, claim) !== "wanted") return false;
+  if (!isOfWorkload(claim) || !staysWithWorkload(cluster, claim)) return false;
   const told = admissionAnswerOf(annotations)?.addresses ?? [];
   if (told.toSorted().join() === claim.addresses.toSorted().join()) return false;
   const { kind, name: ownerName } = claim.identity;
   const workload = cluster.find(kind, namespace, ownerName);
   const owner = objectIn(cluster.find("Pod", namespace, name))?.metadata.owner;
   return owner?.uid !== objectIn(workload)?.metadata.uid;
+}
+
+function staysWithWorkload(cluster: World["cluster"], claim: Claim): boolean {
+  const { whenScaled, whenDeleted } = claim.retention;
+  const want = wantOf(cluster, claim);
+  return want === "wanted" || (want === "scaled" ? whenScaled : whenDeleted) === "Retain";
 }
 
 function objectIn(found: KubeObject | "deleted" | undefined): KubeObject | undefined {

@@ -120,6 +120,29 @@ describe("random lives of a small cluster", () => {
     assert.equal(violation, undefined);
   });
 
+  it("refuse it in words, too, when the next one was scaled down and retains the claim", async () => {
+    const step = { a: 0, b: 0, events: 60, order: "old", trouble: 0, seed: 0 } as const;
+    const { violation } = await simulate(
+      [
+        { ...step, kind: "apply", a: 658, b: 24, events: 0 },
+        { ...step, kind: "journal", b: 215, events: 0 },
+        { ...step, kind: "block" },
+        { ...step, kind: "pod", a: 4, events: 0 },
+        { ...step, kind: "withdraw", events: 0 },
+        { ...step, kind: "apply" },
+        { ...step, kind: "release", events: 0 },
+        { ...step, kind: "wait", a: 58 },
+        { ...step, kind: "power", a: 217 },
+        { ...step, kind: "race" },
+        { ...step, kind: "apply", a: 784, b: 5 },
+        { ...step, kind: "apply", a: 4, events: 0 },
+        { ...step, kind: "vanish" },
+      ],
+      { disks, blocks: true },
+    );
+    assert.equal(violation, undefined);
+  });
+
   it("that break an invariant are made small, told, and lived again from seed and path", async () => {
     const broken = { disks, injection: storeOf("webhook", takingAnyway) };
     const failure = await trial({ ...broken, tally: new Tally(), runs: 20, seed: 1 });
