@@ -67,7 +67,7 @@ describe("a stack that is led elsewhere", () => {
   });
 
   async function surroundings(): Promise<readonly unknown[]> {
-    const own = [stack.dataDir, join(stack.folder, "spool"), stack.socket];
+    const own = [stack.dataDir, join(stack.folder, "spool"), stack.socket, `${stack.socket}.journal`];
     return await Promise.all([stack.folder, outside, ELSEWHERE].map((folder) => snapshot(folder, own)));
   }
 
