@@ -81,7 +81,7 @@ if (havePartsOrSkip(["etcd", "kube-apiserver"])) {
         ),
         [
           "11 claim shop/never-0 is not bound to pod shop/never-0 on node node-c in 5 s; the events of the pod say why, unless no Berth webhook runs; try again",
-          "116 pod shop/stray-0 asks for a fixed address and has no claim: it did not pass the Berth webhook; delete it and create it again",
+          "116 pod shop/stray-0 asks for a fixed address and has no claim: its claim was given back, or it did not pass the Berth webhook; delete it and create it again",
           "11 pod shop/unknown-0 is not known on node node-c: the API server has not told of it in 5 s; try again",
         ],
       );

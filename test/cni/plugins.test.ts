@@ -157,7 +157,7 @@ describe("main plugins", await skipWithoutNetwork(), () => {
       const runtime = site.runtime(plugin);
       assert.deepEqual(failureOf(await runtime.add(sandbox)), {
         code: 116,
-        msg: "pod shop/bypassed asks for a fixed address and has no claim: it did not pass the Berth webhook; delete it and create it again",
+        msg: "pod shop/bypassed asks for a fixed address and has no claim: its claim was given back, or it did not pass the Berth webhook; delete it and create it again",
       });
       assert.deepEqual(await site.host.addressesOf(netns), [], plugin);
       assert.deepEqual(await site.stack.attachedContainers(), []);

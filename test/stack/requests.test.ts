@@ -172,7 +172,7 @@ describe("requests", () => {
     for (const ipam of [{}, { pools: ["web"] }, { ranges: [[{ subnet: "10.77.0.0/24" }]] }]) {
       assert.deepEqual(failureOf(await runtimeWith(ipam).add(sandbox)), {
         code: 116,
-        msg: "pod shop/sneak asks for a fixed address and has no claim: it did not pass the Berth webhook; delete it and create it again",
+        msg: "pod shop/sneak asks for a fixed address and has no claim: its claim was given back, or it did not pass the Berth webhook; delete it and create it again",
       });
     }
     assert.deepEqual(await site.stack.attachedContainers(), []);

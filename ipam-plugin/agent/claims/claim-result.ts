@@ -86,12 +86,12 @@ export function ofWorkload(claim: Claim, pools: readonly string[]): Refusal {
   return refuse("CLAIM_BUSY", words, { claim: key });
 }
 
-/** For a pod that asked and was never admitted. `inOthers`: in other systems' annotations alone, so that it may have been left to them. */
+/** For a pod that asked and was never admitted, or whose claim somebody gave back while it lived. `inOthers`: in other systems' annotations alone, so that it may have been left to them. */
 export function missing(pod: Pick<PodRef, "namespace" | "name">, inOthers = false): Refusal {
   const key = `${pod.namespace}/${pod.name}`;
   const why = inOthers
     ? "asks in another system's annotations for what no pool of Berth has, or did not pass the Berth webhook; write berth.dev/ips or berth.dev/pools, and create it again"
-    : "asks for a fixed address and has no claim: it did not pass the Berth webhook; delete it and create it again";
+    : "asks for a fixed address and has no claim: its claim was given back, or it did not pass the Berth webhook; delete it and create it again";
   return refuse("CLAIM_MISSING", `pod ${key} ${why}`, { claim: key, pod: pod.name });
 }
 

@@ -48,7 +48,7 @@ describe("Claims", () => {
     await using world = await openWorld({ pools: [DB_POOL] });
     const claims = claimsOf(world);
     const words =
-      "CLAIM_MISSING: pod shop/b asks for a fixed address and has no claim: it did not pass the Berth webhook; delete it and create it again";
+      "CLAIM_MISSING: pod shop/b asks for a fixed address and has no claim: its claim was given back, or it did not pass the Berth webhook; delete it and create it again";
     assert.equal(await refused(claims, ask("b", { annotations: { "berth.dev/ips": "10.20.0.70" } })), words);
     assert.equal(
       await refused(claims, ask("b", { annotations: { "berth.dev/sticky": "true" }, pools: ["db"] })),

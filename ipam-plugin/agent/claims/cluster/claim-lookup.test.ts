@@ -40,7 +40,7 @@ const UNKNOWN =
 const NOT_BOUND =
   "CLAIM_BUSY: claim shop/a is not bound to pod shop/a on node node-a in 5 s; the events of the pod say why, unless no Berth webhook runs; try again";
 const MISSING =
-  "CLAIM_MISSING: pod shop/a asks for a fixed address and has no claim: it did not pass the Berth webhook; delete it and create it again";
+  "CLAIM_MISSING: pod shop/a asks for a fixed address and has no claim: its claim was given back, or it did not pass the Berth webhook; delete it and create it again";
 
 describe("the claim of a pod", () => {
   setUp();
