@@ -21,8 +21,7 @@ export interface EmbeddedBackend {
   readonly admitted: AdmittedObjects;
   /** Live ones only, as the agent's journal has them. */
   readonly attachments: () => readonly Attachment[];
-  /** The id that the journal has of itself; undefined: no agent has begun to serve from it. */
-  /** Id and position of the node's journal, as they are now. */
+  /** Id and position of the node's journal, as they are now; the id is empty where no agent has begun to serve from it. */
   readonly journal: () => { readonly journal: string; readonly position: number };
 }
 
