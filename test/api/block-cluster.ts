@@ -238,7 +238,22 @@ export class BlockCluster {
         async () => (await this.blocks()).every((block) => block.record.pool !== record.name) || undefined,
         PATIENCE_MS,
       );
-      await forceDelete(this.api, POOLS, { name: record.name });
+      // refused as long as an address of it is held, which may be that of a pod that has just ended
+      let refusal: unknown;
+      await eventually(
+        "the pool can be deleted",
+        () =>
+          forceDelete(this.api, POOLS, { name: record.name }).then(
+            () => true,
+            (error: unknown) => {
+              refusal = error;
+              return undefined;
+            },
+          ),
+        PATIENCE_MS,
+      ).catch((error: unknown) => {
+        throw refusal ?? error;
+      });
     }
     await eventually("no pool is left", async () => {
       for await (const _ of this.store.list("pool")) return undefined;

@@ -62,6 +62,8 @@ if (havePartsOrSkip(["etcd"])) {
       assert.match(await told(2, "apply", "-f", join(EXAMPLES, "pods.yaml")), /cannot be kept in etcd/);
     });
 
+    let spare = ""; // one that no container has
+
     it("gives a container the claim of its name, on one host at a time, and others any address", async () => {
       const [here, there] = [recorder(a), recorder(b)];
       assert.deepEqual(addressesIn(await a.runtime.add(here)), ["10.10.30.60/24"]);
@@ -72,6 +74,7 @@ if (havePartsOrSkip(["etcd"])) {
       const [any = ""] = addressesIn(await b.runtime.add(b.container()));
       assert.match(any, /^10\.10\.30\.(5\d|6\d|70)\/24$/);
       assert.notEqual(any, "10.10.30.60/24");
+      spare = any === "10.10.30.61/24" ? "10.10.30.62" : "10.10.30.61";
       await a.runtime.detach(here);
       const moved = async () => addressesIn(await b.runtime.add(there))[0];
       assert.equal(await untilDefined(moved), "10.10.30.60/24");
@@ -80,7 +83,8 @@ if (havePartsOrSkip(["etcd"])) {
     it("says who has what, and lets a person keep and give back", async () => {
       assert.match(await told(0, "who", "10.10.30.60"), /recorder/);
       assert.match(await told(0, "explain", "claim/recorder"), /is in use on host host-b/);
-      assert.match(await told(0, "reserve", "default/spare", "--address", "10.10.30.61"), /10\.10\.30\.61/);
+      const kept = await told(0, "reserve", "default/spare", "--address", spare);
+      assert.ok(kept.includes(spare), kept);
       assert.match(
         await told(1, "reserve", "default/thief", "--address", "10.10.30.60"),
         /is held by default\/recorder/,

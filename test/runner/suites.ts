@@ -98,7 +98,7 @@ export const GROUPS: readonly Group[] = [
     // as long as there is time for
     name: "api-load",
     files: [
-      "test/api/{allocators,certificates-rotation,counts,isolation,rolling-replicas,rolling-upgrade,store}.api-test.ts",
+      "test/api/{allocators,blocks-sizes,blocks-versions,certificates-rotation,counts,isolation,rolling-replicas,rolling-upgrade,store}.api-test.ts",
     ],
     isolation: "process",
     concurrency: 3,
@@ -119,7 +119,8 @@ export const GROUPS: readonly Group[] = [
     name: "etcd",
     files: ["test/etcd/*.etcd-test.ts"],
     isolation: "process",
-    concurrency: 1,
+    // they wait for most of their time
+    concurrency: 3,
     timeoutMs: TEN_MINUTES,
   },
   {
