@@ -10,6 +10,7 @@ import type { Machine } from "./machine.ts";
 import type { StateFolder } from "./state.ts";
 
 const RUNTIME = "/run/containerd/containerd.sock";
+const KUBELET_PORT = 10_250;
 const PLUGIN_FOLDERS = ["/usr/lib/cni", "/opt/cni/bin"];
 
 /** A folder of the node's disk in place of this host's, or laid over it, so that this host's stays as it is. */
@@ -47,16 +48,30 @@ export async function importImage(node: Machine, archive: string): Promise<void>
   await node.must([...CTR, "images", "import", archive]);
 }
 
+/**
+ * The kubelet; it listens when this resolves. It ends where containerd answers and its CRI is not ready yet, and is started
+ * again, as a node's init does.
+ */
 export async function startKubelet(node: Machine, state: StateFolder, address: string): Promise<void> {
   const config = join(node.disk(), "kubelet.json");
   writeFileSync(config, JSON.stringify(kubeletConfig(node.name, address), undefined, 2));
-  await node.start("kubelet", [
+  const command = [
     partOf("kubelet"),
     `--config=${config}`,
     `--kubeconfig=${state.file(kubeconfigName(kubeletUser(node.name)))}`,
     `--hostname-override=${node.name}`,
     `--node-ip=${address}`,
-  ]);
+  ];
+  await eventually(
+    `the kubelet of ${node.name} listens`,
+    async () => {
+      await node.start("kubelet", command).catch(() => undefined); // it may be over before it is seen
+      return (await node.run(["ss", "-Hltn", `sport = :${KUBELET_PORT}`])).stdout !== "" || undefined;
+    },
+    60_000,
+  ).catch((error: unknown) => {
+    throw new Error(`${String(error)}\n${node.tail("kubelet")}`);
+  });
 }
 
 /** The main plugins that are installed here, as on any node; Berth's own is not among them. */
