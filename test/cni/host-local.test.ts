@@ -18,11 +18,17 @@ const skip = existsSync(HOST_LOCAL) ? false : "no host-local (Debian: containern
 describe("a network of host-local that becomes Berth's", { skip }, () => {
   let folder: string;
   let agent: TestingAgent;
+  let looks = 0; // at what became of host-local's containers
   before(async () => {
     await buildPlugin();
     folder = await mkdtemp(join(tmpdir(), "berth-host-local-"));
     for (const name of ["results", "netns"]) await mkdir(join(folder, name));
-    const hostLocalLeases = leasesOn(linuxHost, [join(folder, "results")], Date.now);
+    const leases = leasesOn(linuxHost, [join(folder, "results")], Date.now);
+    const live: typeof leases.live = (scope) => {
+      looks++;
+      return leases.live(scope);
+    };
+    const hostLocalLeases = { ...leases, live };
     agent = await TestingAgent.start(noClaims, { hostLocalLeases });
   });
   after(async () => {
@@ -78,7 +84,9 @@ describe("a network of host-local that becomes Berth's", { skip }, () => {
     assert.equal(await byBerth("ADD", "new-a"), "10.7.0.4/29");
     assert.equal(await byBerth("ADD", "new-b"), "10.7.0.5/29");
     assert.equal(await byBerth("ADD", "new-c"), "10.7.0.6/29");
+    assert.equal(looks, 0, "files are read only where nothing else is free");
     const full = await byBerth("ADD", "late");
+    assert.equal(looks, 1);
     assert.match(full, /no IP addresses available/);
     assert.match(full, /host-local holds 2 for containers that may be up, by its files in .*networks\/net/);
 

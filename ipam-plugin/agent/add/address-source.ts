@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import { isRefusal, type Refusal } from "../../../allocator/base/errors.ts";
+import type { Address } from "../../../allocator/ip/address.ts";
 import type { NetworkKey } from "../../cni/config.ts";
 import { type CniError, cniError, fromRefusal, isCniError } from "../../cni/errors.ts";
 import { staticAddresses } from "../../cni/static.ts";
@@ -56,10 +57,16 @@ async function assignFromChosen(
 async function assignFromRanges(ask: AddRequest, services: AgentServices): Promise<Attachment | CniError> {
   const { scope, ipam, requested, dns } = ask;
   services.rangeOverlaps.look(scope.network, ipam.rangeSets, [...services.pools()]);
-  const leases = await services.hostLocalLeases(scope);
-  // from here to the commit nothing waits: two ADDs cannot choose the same
-  const space = withLeases(services.attachments.space(scope), leases);
-  const pick = pickAddresses(space, ipam.rangeSets, requested);
+  const pickBeside = (leases: ReadonlyMap<Address, string>) =>
+    pickAddresses(withLeases(services.attachments.space(scope), leases), ipam.rangeSets, requested);
+  let leases = await services.hostLocalLeases.written(scope);
+  // from a pick to the commit nothing waits: two ADDs cannot choose the same
+  let pick = pickBeside(leases);
+  if (isRefusal(pick) && leases.size > 0) {
+    // which of host-local's containers are gone costs files to be read: only where there is nothing else
+    leases = await services.hostLocalLeases.live(scope);
+    pick = pickBeside(leases);
+  }
   if (isRefusal(pick))
     return fromRefusal(leases.size === 0 ? pick : withLeaseWords(pick, leases.size, scope));
   const positions = pick.addresses.map(({ address }, rangeSet) => ({ scope, rangeSet, address }));

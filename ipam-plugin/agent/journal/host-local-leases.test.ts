@@ -65,7 +65,7 @@ describe("of host-local's folder", () => {
       read: async () => `btime ${BOOTED_AT / 1000}\n`,
     };
     const leases = leasesOn(host, [join(folder, "none"), join(folder, "results")], () => NOW);
-    const found = await leases({ network, dataDir: join(folder, "networks") });
+    const found = await leases.live({ network, dataDir: join(folder, "networks") });
     return Object.fromEntries([...found].map(([one, id]) => [one, nameOf(id)]));
   }
 
@@ -81,6 +81,17 @@ describe("of host-local's folder", () => {
       await write(`results/net-${name}-eth0`, JSON.stringify({ netns: `/run/netns/${name}` }));
     assert.deepEqual(await held(), { "10.1.2.2": "container up (eth0)", "fd00::2": "container up (eth0)" });
     assert.deepEqual(await held("other"), {});
+  });
+
+  it("all are written, whatever became of their containers, and nothing is read for it", async () => {
+    await write("networks/net/lock", "");
+    await write("networks/net/10.1.2.2", "a\r\neth0", -60);
+    await write("networks/net/fd00:0::2", "");
+    const host = { look: () => assert.fail(), read: () => assert.fail() };
+    const leases = leasesOn(host, [], () => NOW);
+    const scope = { network: "net", dataDir: join(folder, "networks") };
+    assert.deepEqual([...(await leases.written(scope)).keys()].sort(), ["10.1.2.2", "fd00::2"]);
+    assert.equal((await leases.written({ ...scope, network: "other" })).size, 0);
   });
 
   it("all of this boot hold where the runtime keeps no records of the network", async () => {

@@ -49,10 +49,17 @@ export function readLease(name: string, text: string, writtenAt: number): Lease 
   return { address, containerID, interface: interfaceName, writtenAt };
 }
 
-/** Address -> id of the place that has it from host-local, of a container that may be up. */
-export type HostLocalLeases = (scope: NetworkKey) => Promise<ReadonlyMap<Address, string>>;
+/** What host-local gave away in a network: address -> id of the place that has it. */
+export interface HostLocalLeases {
+  /** Whatever a file is there for, by the files' names alone; the ids are empty. Cheap: it is asked at each ADD. */
+  readonly written: (scope: NetworkKey) => Promise<ReadonlyMap<Address, string>>;
+  /** Those of containers that may be up: reads every file, and what the runtime says of its container. */
+  readonly live: (scope: NetworkKey) => Promise<ReadonlyMap<Address, string>>;
+}
 
-export const noLeases: HostLocalLeases = async () => new Map();
+const NONE: ReadonlyMap<Address, string> = new Map();
+
+export const noLeases: HostLocalLeases = { written: async () => NONE, live: async () => NONE };
 
 /** Reads host-local's own folder of the network, and what the runtime keeps of its containers in `results`. */
 export function leasesOn(
@@ -60,24 +67,39 @@ export function leasesOn(
   results: readonly string[],
   now: () => number,
 ): HostLocalLeases {
-  return async (scope) => {
-    const folder = join(scope.dataDir, scope.network);
-    const leases: Lease[] = [];
-    for (const name of await readdir(folder).catch(() => [])) {
-      const lease = parseAddress(name) === undefined ? undefined : await leaseAt(folder, name);
-      if (lease !== undefined) leases.push(lease);
-    }
-    if (leases.length === 0) return new Map();
-    const names = await Promise.all(results.map((path) => readdir(path).catch(() => [])));
-    const keepsRecords = names.flat().some((name) => name.startsWith(`${scope.network}-`));
-    const around = { bootedAt: await bootTime(host), now: now(), keepsRecords };
-    const live = new Map<Address, string>();
-    for (const lease of leases) {
-      if (!isLive(lease, await evidenceOf(lease, scope, results, host), around)) continue;
-      live.set(lease.address, attachmentKey({ scope, ...lease }));
-    }
-    return live;
+  return {
+    written: async (scope) => {
+      const names = await readdir(folderOf(scope)).catch(() => []);
+      const addresses = names.map(parseAddress).filter((address) => address !== undefined);
+      return addresses.length === 0 ? NONE : new Map(addresses.map((address) => [address, ""]));
+    },
+    live: async (scope) => {
+      const leases = await leasesIn(folderOf(scope));
+      if (leases.length === 0) return NONE;
+      const names = await Promise.all(results.map((path) => readdir(path).catch(() => [])));
+      const keepsRecords = names.flat().some((name) => name.startsWith(`${scope.network}-`));
+      const around = { bootedAt: await bootTime(host), now: now(), keepsRecords };
+      const live = new Map<Address, string>();
+      for (const lease of leases) {
+        if (!isLive(lease, await evidenceOf(lease, scope, results, host), around)) continue;
+        live.set(lease.address, attachmentKey({ scope, ...lease }));
+      }
+      return live;
+    },
   };
+}
+
+function folderOf({ dataDir, network }: NetworkKey): string {
+  return join(dataDir, network);
+}
+
+async function leasesIn(folder: string): Promise<readonly Lease[]> {
+  const leases: Lease[] = [];
+  for (const name of await readdir(folder).catch(() => [])) {
+    const lease = parseAddress(name) === undefined ? undefined : await leaseAt(folder, name);
+    if (lease !== undefined) leases.push(lease);
+  }
+  return leases;
 }
 
 async function leaseAt(folder: string, name: string): Promise<Lease | undefined> {
