@@ -112,15 +112,18 @@ export class Sandboxes {
     return this.look().find(({ pid }) => addressesOf(pid).includes(address));
   }
 
-  /** Kills all processes in it. */
-  kill({ namespace }: Sandbox): void {
+  /** Kills all processes in it. Gives what tells another sandbox from it: the kernel gives the number of a namespace again. */
+  kill({ namespace }: Sandbox): (next: Sandbox) => boolean {
     this.look();
+    const killed = new Set<number>();
     for (const [pid, { sandbox }] of this.#known) {
       if (sandbox?.namespace !== namespace) continue;
+      killed.add(Number(pid));
       const seen = look(Number(pid));
       // some go with the one before them
       if (seen !== undefined) kill(seen);
     }
+    return (next) => next.namespace !== namespace || !killed.has(next.pid);
   }
 
   /** By its cgroup: that of the pods is the node's own. */
