@@ -44,6 +44,8 @@ export interface Placing {
 /** The API server between people and controllers on one side and the webhooks on the other. */
 export class Clients {
   readonly #options: ClientsOptions;
+  /** UIDs of pods whose clients were told of a failure: some of them are there all the same. */
+  readonly brokenOff = new Set<string>();
   #uids = 0;
   #generated = 0;
 
@@ -75,7 +77,7 @@ export class Clients {
       return undefined;
     }
     const second = await this.#ask(webhook >> 1, "/validate/pods", review(pod));
-    this.#tell("create pod", second);
+    if (!this.#tell("create pod", second)) this.brokenOff.add(String(metadata["uid"]));
     return undefined;
   }
 

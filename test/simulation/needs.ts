@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // What must be true when everybody has been well for a while: rule 2 of ADR 0008, seen from what is there.
 
+import { isRefusal } from "../../allocator/base/errors.ts";
 import { admissionAnswerOf } from "../../allocator/demand/admitted-pod.ts";
 import type { Address } from "../../allocator/ip/address.ts";
+import { readRequest } from "../../allocator/manifest/annotations.ts";
 import type { KubeObject } from "../../allocator/manifest/kubernetes-object.ts";
+import { requestsAddress } from "../../allocator/model/address-request.ts";
 import { type Claim, claimKey, isReserved } from "../../allocator/model/claim.ts";
 import type { Stored } from "../../allocator/store/store.ts";
 import type { Node } from "./node.ts";
@@ -76,7 +79,7 @@ function waitsInVain(world: World, node: Node, pod: Pod): string | undefined {
   if (claim === undefined || claim.binding?.podName === "" || isBoundToLiving(world, claim)) return undefined;
   // a person made one of that name when the pod's own was given back under it: it is for whoever is called so
   if (claim.handMade === true && claim.name !== pod.name) return undefined;
-  if (isKeptFromStranger(world, pod, claim)) return undefined;
+  if (isKeptFromStranger(world, pod, claim) || isBrokenOff(world, pod, claim)) return undefined;
   if (told.addresses.some((address) => isInUse(world, address) || !isFor(world, address, claim)))
     return undefined;
   if (claim.binding === undefined)
@@ -101,6 +104,17 @@ function isKeptFromStranger(
   const workload = cluster.find(kind, namespace, ownerName);
   const owner = objectIn(cluster.find("Pod", namespace, name))?.metadata.owner;
   return owner?.uid !== objectIn(workload)?.metadata.uid;
+}
+
+/**
+ * Its creation was broken off before what a copy that was behind had told it was compared with its claim, and its client knows that. It asks
+ * for nothing itself, so nothing gives it what it was told: it is refused in words until it is created again.
+ */
+function isBrokenOff({ clients }: World, { uid, annotations }: Pod, claim: Claim): boolean {
+  const request = readRequest(annotations);
+  if (!clients.brokenOff.has(uid) || isRefusal(request) || requestsAddress(request)) return false;
+  const told = admissionAnswerOf(annotations)?.addresses ?? [];
+  return told.toSorted().join() !== claim.addresses.toSorted().join();
 }
 
 function staysWithWorkload(cluster: World["cluster"], claim: Claim): boolean {

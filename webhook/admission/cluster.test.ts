@@ -3,7 +3,8 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import type { NamespaceState } from "../../allocator/model/cluster-state.ts";
-import { DB_POOL, poolRecord } from "../../test/support/fixtures.ts";
+import type { Store } from "../../allocator/store/store.ts";
+import { addrs, DB_POOL, poolRecord } from "../../test/support/fixtures.ts";
 import {
   annotationsOf,
   applied,
@@ -17,6 +18,7 @@ import {
   statefulPod,
   workload,
 } from "../../test/support/objects.ts";
+import { createPod } from "../../test/support/reviewing.ts";
 import { openWorld, type World } from "../../test/support/world.ts";
 import type { AdmissionRequest, AdmissionResponse, Operation, Route } from "../review/admission-review.ts";
 import type { AdmissionContext, ServiceAccount } from "./admission-context.ts";
@@ -77,6 +79,25 @@ describe("the guard over pods in a cluster", () => {
       await said(world, "/validate/pods", pod("c", { annotations: PIN, spec: { hostNetwork: true } })),
       "",
     );
+  });
+
+  it("refuses a pod that asks for nothing and was given what its claim had before, by a copy that was behind", async () => {
+    await using world = await openWorld({ pools: POOLS });
+    await createPod(world, pod("a", { annotations: PIN }), "a");
+    const told = { "berth.dev/claim": "a", "berth.dev/addresses": "10.20.0.71" };
+    const plain = pod("a", { annotations: told, uid: "uid-2" });
+    assert.equal(
+      await said(world, "/validate/pods", plain),
+      "CLAIM_CHANGED: claim shop/a holds 10.20.0.70 now, and this pod was given 10.20.0.71 while another one of its name was on its way; create it again",
+    );
+    const asTold = { ...told, "berth.dev/addresses": "10.20.0.70" };
+    assert.equal(await said(world, "/validate/pods", pod("a", { annotations: asTold })), "");
+    // the copy that is behind is this one
+    const seen = (await world.authority.get("claim", "shop/a")) ?? assert.fail();
+    const moved = { ...seen, record: { ...seen.record, addresses: addrs("10.20.0.71") } };
+    const store: Store = Object.create(world.store, { get: { value: async () => moved } });
+    const admission = { context: { ...world.context, store } };
+    assert.equal(await said(world, "/validate/pods", plain, { admission }), "");
   });
 
   it("keeps what berth wrote into a pod as it is, and lets everything else change", async () => {

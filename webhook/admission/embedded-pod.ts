@@ -19,7 +19,7 @@ import {
 import { type AdmissionContext, expectKind, type ObjectStore, objectOf } from "./admission-context.ts";
 import { admitForeign } from "./foreign-requests.ts";
 import { beforeOf } from "./own-keys.ts";
-import { changed, missingClaim } from "./pod-rules.ts";
+import { changed, missingClaim, movedOn } from "./pod-rules.ts";
 
 export async function reviewEmbeddedPod(
   admission: AdmissionContext,
@@ -128,17 +128,11 @@ async function confirmClaim(
   return await retryOnConflict(store, change, async (seen) => {
     if (seen === undefined || !isReserved(seen.record)) return released(key);
     const told = admissionAnswerOf(annotations)?.addresses ?? [];
-    if (!isSame(told, seen.record.addresses)) return movedOn(key, seen.record.addresses, told);
+    if (!isSame(told, seen.record.addresses)) return movedOn(seen.record, told);
     const next = { ...seen.record, admittedAt: clock.now() };
     const { kind } = await store.replace("claim", seen, next);
     return kind === "replaced" ? undefined : kind;
   });
-}
-
-/** It asks for nothing itself, and what its claim has was changed by another pod of the name. */
-function movedOn(key: string, has: readonly string[], told: readonly string[]): Refusal {
-  const words = `claim ${key} holds ${has.join(", ")} now, and this pod was given ${told.join(", ")} while another one of its name was on its way; create it again`;
-  return refuse("CLAIM_CHANGED", words, { claim: key, address: told.join(",") });
 }
 
 function released(key: string): Refusal {

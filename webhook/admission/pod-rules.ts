@@ -2,8 +2,10 @@
 // What must be true of a pod that is created or changed, in a cluster and on one host.
 
 import { isRefusal, type Refusal, refuse } from "../../allocator/base/errors.ts";
+import type { Context } from "../../allocator/cache/context.ts";
 import { admissionAnswerOf, requestAsAnswered } from "../../allocator/demand/admitted-pod.ts";
 import { isExempt } from "../../allocator/demand/pod-allocation.ts";
+import { isSame } from "../../allocator/lifecycle/bind.ts";
 import { ASSIGNED_CLAIM, readRequest } from "../../allocator/manifest/annotations.ts";
 import {
   DIALECT_KEYS,
@@ -14,6 +16,7 @@ import {
 import { type KubeObject, podMetadata } from "../../allocator/manifest/kubernetes-object.ts";
 import { OWN_REQUESTS, unknownKey } from "../../allocator/manifest/own-keys.ts";
 import { requestsAddress } from "../../allocator/model/address-request.ts";
+import { type Claim, claimKey, isReserved } from "../../allocator/model/claim.ts";
 import { bareNamespace, namespaceOf } from "../../allocator/model/cluster-state.ts";
 import type { Dialects } from "../../allocator/model/dialect.ts";
 import { unconstrained } from "../../allocator/planning/address-plan.ts";
@@ -33,11 +36,14 @@ export async function missingClaim(
   };
   const { namespace, name, annotations } = pod.metadata;
   if (isExempt(pod)) return undefined;
-  if (Object.hasOwn(annotations, ASSIGNED_CLAIM)) return await contradicted(admission, pod);
+  const wasAsked = Object.hasOwn(annotations, ASSIGNED_CLAIM);
+  const contradiction = wasAsked ? await contradicted(admission, pod) : undefined;
+  if (contradiction !== undefined) return contradiction;
   const space = await namespaceOf(admission.inventory, namespace);
   const own = await ownOf(admission, annotations, space);
   const request = readRequest(own.annotations, own.namespace);
-  if (!isRefusal(request) && !requestsAddress(request)) return undefined;
+  if (!isRefusal(request) && !requestsAddress(request)) return await outdated(admission.context, pod);
+  if (wasAsked) return undefined;
   const remedy =
     admission.embedded === undefined
       ? "another webhook added the annotation after Berth was asked; write it into the pod itself"
@@ -74,6 +80,31 @@ async function contradicted(
     `pod ${namespace}/${name} was given claim ${claim} at its admission, which is not that of the pod as it is now: it was changed after berth was asked; write the change into the pod itself`,
     { claim: `${namespace}/${claim}`, pod: name },
   );
+}
+
+/**
+ * A pod that asks for nothing was given what the claim of its name had, by a replica whose copy may have been behind: nothing
+ * would ever give it that address. The copy here is asked first, and what both copies missed is said when the pod is to be bound.
+ */
+async function outdated(
+  { view, store }: Context,
+  { metadata: { namespace, annotations } }: KubeObject,
+): Promise<Refusal | undefined> {
+  const told = admissionAnswerOf(annotations);
+  if (told === undefined || told.token !== "") return undefined;
+  const key = claimKey({ namespace, name: told.claim });
+  const isAsTold = (claim: Claim | undefined) =>
+    claim === undefined || !isReserved(claim) || isSame(told.addresses, claim.addresses);
+  if (isAsTold(view.claim(key)?.record)) return undefined;
+  const now = (await store.get("claim", key))?.record;
+  return now === undefined || isAsTold(now) ? undefined : movedOn(now, told.addresses);
+}
+
+/** The pod asks for nothing itself, and what its claim has was changed by another pod of the name. */
+export function movedOn(claim: Claim, told: readonly string[]): Refusal {
+  const key = claimKey(claim);
+  const words = `claim ${key} holds ${claim.addresses.join(", ")} now, and this pod was given ${told.join(", ")} while another one of its name was on its way; create it again`;
+  return refuse("CLAIM_CHANGED", words, { claim: key, address: told.join(",") });
 }
 
 /** What Berth wrote into a pod says which claim it has, for as long as it lives. */
