@@ -18,7 +18,7 @@ export const up: Command = {
   name: "up",
   summary: "run webhook, allocator and agent on this host, on one file, without Kubernetes",
   usage: [
-    "up --etcd URL[,URL] [--etcd-cacert FILE --etcd-cert FILE --etcd-key FILE] [--data DIR] [--socket PATH] [--node NAME] [--detach]",
+    "up --etcd URL[,URL] [--etcd-cacert FILE --etcd-cert FILE --etcd-key FILE] [--etcd-certificates DIR] [--data DIR] [--socket PATH] [--node NAME] [--detach]",
     "up [--data DIR] [--socket PATH] [--pools FILE] [--webhook-port N] [--node NAME] [--detach [--wait DURATION]] [--log-level L]",
   ],
   flags: {
@@ -30,6 +30,12 @@ export const up: Command = {
       about: "IPPools and Namespaces to make at the start; those that are there stay as they are",
     },
     ...ETCD_FLAGS,
+    "etcd-certificates": {
+      type: "string",
+      value: "DIR",
+      about:
+        "with --etcd, where the certificates are that networks name in etcdConfig (default: /etc/cni/net.d)",
+    },
     "webhook-port": {
       type: "string",
       value: "N",
@@ -56,13 +62,17 @@ export const up: Command = {
     const { io } = context;
     const options = optionsOf(args, context);
     const alien = ["pools", "webhook-port"].find((flag) => args.text(flag) !== undefined);
+    if (context.etcd === undefined && args.text("etcd-certificates") !== undefined)
+      throw usageError("--etcd-certificates goes with --etcd");
     if (context.etcd !== undefined && alien !== undefined) throw notWithEtcd(alien);
     if (args.has("detach")) return await detach(args, context);
     if (args.text("wait") !== undefined)
       throw usageError("--wait is for --detach: up itself says ready when it serves, and then stays");
     const ending = io.ending();
     const log = createLogger({ stream: io.stderr, level, clock: io.clock });
-    const stack = await startOn(context, { ...options, log });
+    const certificates = args.text("etcd-certificates");
+    const more = certificates === undefined ? {} : { certificates: resolve(certificates) };
+    const stack = await startOn(context, { ...options, ...more, log });
     try {
       io.stdout.write("ready\n");
       // A stack that is killed would not leave what it has compiled to the next one (see berthctl.sh).
@@ -79,7 +89,7 @@ export const up: Command = {
 /** What a host runs takes longer to load than any other command takes to run. */
 async function startOn(
   { etcd }: CommandContext,
-  options: StackOptions,
+  options: StackOptions & { readonly certificates?: string },
 ): Promise<{ readonly close: () => Promise<void> }> {
   if (etcd === undefined) return await (await import("../embedded/stack.ts")).startStack(options);
   const { startEtcdHost } = await import("../embedded/etcd-host.ts");

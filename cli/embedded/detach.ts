@@ -14,7 +14,8 @@ import { ETCD_FLAGS, waitMsOf } from "../terminal/flags.ts";
 import { readPools } from "./pools-file.ts";
 import { ensurePrivate } from "./private-folder.ts";
 
-const TEXTS = ["socket", "pools", "webhook-port", "node", "log-level", ...Object.keys(ETCD_FLAGS)];
+const OWN_TEXTS = ["socket", "pools", "webhook-port", "node", "log-level", "etcd-certificates"];
+const TEXTS = [...OWN_TEXTS, ...Object.keys(ETCD_FLAGS)];
 /** Lines of the log that say why it did not start. */
 const SHOWN = 5;
 

@@ -7,10 +7,11 @@ import type { Clock, Logger, Random } from "../../allocator/base/ports.ts";
 import type { EtcdAccess } from "../../allocator/store/etcd/access.ts";
 import { openDatabase } from "../../allocator/store/sqlite/database.ts";
 import { startAgent } from "../../ipam-plugin/agent/agent.ts";
-import { openEtcdSide } from "../../ipam-plugin/agent/claims/etcd/etcd-side.ts";
+import { EtcdSides } from "../../ipam-plugin/agent/claims/etcd/etcd-sides.ts";
 import { linuxHost } from "../../ipam-plugin/agent/journal/host.ts";
 import { leasesOn } from "../../ipam-plugin/agent/journal/host-local-leases.ts";
 import { Journal } from "../../ipam-plugin/agent/journal/journal.ts";
+import { KnownEtcds } from "../../ipam-plugin/agent/journal/known-etcds.ts";
 import { RESULT_FOLDERS, recordsIn } from "../../ipam-plugin/agent/journal/runtime-records.ts";
 import { AnchoredClock } from "../../system/anchored-clock.ts";
 import { createMetrics } from "../../system/metrics.ts";
@@ -29,6 +30,8 @@ export interface EtcdHostOptions {
   readonly clock: Clock;
   readonly random: Random;
   readonly log: Logger;
+  /** Below which networks' configurations may name certificates; /etc/cni/net.d if absent. */
+  readonly certificates?: string;
   /** How often the host tells etcd that it is there; as usual if absent. */
   readonly beatMs?: number;
 }
@@ -38,6 +41,8 @@ export interface EtcdHost {
   close(): Promise<void>;
 }
 
+/** Where cni-ipam-etcd's users have them. */
+const CERTIFICATES = "/etc/cni/net.d";
 const BOOT_ID = "/proc/sys/kernel/random/boot_id";
 /** A part of keys in etcd, and of what people type. */
 const NODE = /^[A-Za-z0-9](?:[-A-Za-z0-9_.]{0,251}[A-Za-z0-9])?$/;
@@ -68,23 +73,29 @@ async function assemble(
   const database = openDatabase(databaseOf(dataDir), { clock, log });
   closers.push(() => database.close());
   const metrics = createMetrics(log);
-  const journal = await new Journal(database).id(random);
+  const journal = new Journal(database);
+  await journal.id(random);
   const beats = options.beatMs === undefined ? {} : { beatMs: options.beatMs };
-  const etcd = openEtcdSide({ access, node, journal, clock, random, log, metrics, ...beats });
+  const etcd = new EtcdSides({
+    ...{ access, node, clock, random, log, metrics, ...beats },
+    journal: () => journal.knownId() ?? "",
+    rules: { certificates: options.certificates ?? CERTIFICATES, provenOnly: false },
+    journalled: new KnownEtcds<EtcdAccess>(database),
+  });
   closers.push(() => etcd.close());
   const bootId = (await readFile(BOOT_ID, "utf8")).trim();
   unused.keep(); // from here on an ADD may be answered
   const agent = await startAgent({
     ...{ database, socketPath, clock, random, log, bootId, metrics },
     claimSource: etcd.claimSource,
-    sharedNetworks: etcd.sharedNetworks,
+    sharedNetworks: etcd,
     pools: () => etcd.pools(),
     runtimeRecords: recordsIn(RESULT_FOLDERS, linuxHost),
     // files are written by the host's own clock
     hostLocalLeases: leasesOn(linuxHost, RESULT_FOLDERS, () => options.clock.now()),
   });
   closers.push(() => agent.close());
-  etcd.start(() => agent.attached().some(({ claim }) => claim !== undefined));
+  etcd.start(() => agent.attached().flatMap(({ claim }) => claim ?? []));
   const place = access.endpoints.join(",");
   const file = { pid: process.pid, socket: socketPath, node, etcd: place };
   const noWebhook = { webhook: "", ca: "", cert: "", key: "", reviews: "" };

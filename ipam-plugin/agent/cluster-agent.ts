@@ -2,6 +2,7 @@
 
 import type { Clock, Logger, Metrics, Random } from "../../allocator/base/ports.ts";
 import type { Dialects } from "../../allocator/model/dialect.ts";
+import type { EtcdAccess } from "../../allocator/store/etcd/access.ts";
 import { openKubernetesStore } from "../../allocator/store/kubernetes/store.ts";
 import type { Database } from "../../allocator/store/sqlite/database.ts";
 import type { Stored } from "../../allocator/store/store.ts";
@@ -13,6 +14,7 @@ import { DONE, type Outcome, WorkQueue } from "../../kube/controller/workqueue.t
 import { WatchMetrics } from "../../kube/watch/watch-metrics.ts";
 import { type Agent, startAgent } from "./agent.ts";
 import type { BlockSource } from "./blocks/block-source.ts";
+import { isInApi } from "./claims/claim-place.ts";
 import { notLoadedWords } from "./claims/cluster/claim-lookup.ts";
 import type { NodePod, PodName } from "./claims/cluster/node-cache.ts";
 import { NodeClaims } from "./claims/cluster/node-claims.ts";
@@ -20,8 +22,11 @@ import { NodeInformers } from "./claims/cluster/node-informers.ts";
 import { nodePod } from "./claims/cluster/node-projections.ts";
 import { StatusWriter } from "./claims/cluster/status-writer.ts";
 import { StrayDetector } from "./claims/cluster/stray-detector.ts";
+import { EtcdSides } from "./claims/etcd/etcd-sides.ts";
 import { markFileOf } from "./journal/boot-mark.ts";
 import type { HostLocalLeases } from "./journal/host-local-leases.ts";
+import { Journal } from "./journal/journal.ts";
+import { KnownEtcds } from "./journal/known-etcds.ts";
 import type { RuntimeRecords } from "./journal/runtime-records.ts";
 import { gaugeOf } from "./metrics.ts";
 import { startWhenBound } from "./refuse-until-adopted.ts";
@@ -47,6 +52,8 @@ export interface NodeAgentOptions {
   readonly metrics: Metrics;
   /** Which requests in other systems' words are for Berth; `all` of them if absent. */
   readonly dialects?: Dialects;
+  /** The folder of the certificates of etcds that networks name; absent: no network is kept in etcd. */
+  readonly etcdCertificates?: string;
 }
 
 export interface NodeAgent extends Agent {
@@ -101,11 +108,13 @@ export async function startNodeAgent(options: NodeAgentOptions): Promise<NodeAge
   const notReady = () => (watch.isSynced ? undefined : notLoadedWords(node));
   gaugeOf(metrics, "berth_ready", () => (watch.isSynced ? 1 : 0));
   const { socketPath, signal, runtimeRecords } = options;
-  const agent = await startWhenBound(
+  const etcds = etcdsOf(options, claims);
+  const starting = startWhenBound(
     () =>
       startAgent({
         ...options,
-        claimSource: claims,
+        claimSource: etcds?.claimSource ?? claims,
+        ...(etcds && { sharedNetworks: etcds }),
         blockSource: blocksOf(watch, { node, store }),
         notReady,
       }),
@@ -114,7 +123,12 @@ export async function startNodeAgent(options: NodeAgentOptions): Promise<NodeAge
       mark: markFileOf(socketPath),
     },
   );
+  const agent = await starting.catch(async (error: unknown) => {
+    await etcds?.close();
+    throw error;
+  });
   serving = agent;
+  etcds?.start(() => agent.attached().flatMap(({ claim }) => claim ?? []));
   started.resolve(agent);
   const told = () =>
     void agent.blocksChanged().catch((error: unknown) => {
@@ -122,10 +136,25 @@ export async function startNodeAgent(options: NodeAgentOptions): Promise<NodeAge
     });
   watch.onBlocks(told);
   watch.onFacts(() => agent.factsChanged());
-  const strays = new StrayDetector({ view: watch, attached: () => agent.attached(), clock, log });
+  const attached = () => agent.attached().filter(({ claim }) => !claim || isInApi(claim));
+  const strays = new StrayDetector({ view: watch, attached, clock, log });
   gaugeOf(metrics, "berth_agent_claims", () => watch.size);
   gaugeOf(metrics, "berth_agent_stray_sandboxes", () => strays.find().length);
-  return inBackground(agent, { watch, queue, strays, connection, clock });
+  return inBackground(agent, { watch, queue, strays, connection, clock, etcds });
+}
+
+/** Networks in etcd beside the cluster's own pools, if the administrator has mounted certificates for them. */
+function etcdsOf(options: NodeAgentOptions, others: NodeClaims): EtcdSides | undefined {
+  const { etcdCertificates: certificates, database } = options;
+  if (certificates === undefined) return undefined;
+  const journal = new Journal(database);
+  return new EtcdSides({
+    ...options,
+    others,
+    journal: () => journal.knownId() ?? "",
+    rules: { certificates, provenOnly: true },
+    journalled: new KnownEtcds<EtcdAccess>(database),
+  });
 }
 
 function blocksOf(watch: NodeInformers, statuses: BlockSource["statuses"]): BlockSource {
@@ -157,6 +186,7 @@ interface Works {
   readonly strays: StrayDetector;
   readonly connection: Connection;
   readonly clock: Clock;
+  readonly etcds: EtcdSides | undefined;
 }
 
 /**
@@ -164,7 +194,7 @@ interface Works {
  * gives the socket up: what the next process lists is newer than all that this one went by. The ADDs that it has taken
  * in go on until they are answered, and so do the watches that they wait for.
  */
-function inBackground(agent: Agent, { watch, queue, strays, connection, clock }: Works): NodeAgent {
+function inBackground(agent: Agent, { watch, queue, strays, connection, clock, etcds }: Works): NodeAgent {
   const [stop, stopLooks] = [new AbortController(), new AbortController()];
   const { signal } = stop;
   const looking = watch.synced.then(() => queue.run(stopLooks.signal));
@@ -177,6 +207,7 @@ function inBackground(agent: Agent, { watch, queue, strays, connection, clock }:
     await Promise.race([looked, clock.sleep(LAST_LOOK_MS, over.signal)]);
     over.abort();
     await agent.close();
+    await etcds?.close();
     stop.abort();
     connection.close();
     await Promise.all([running, looked]);

@@ -32,6 +32,8 @@ export interface AgentConfig {
   readonly plugin?: Installation;
   /** A list of plugins, and the folder where this host's runtime looks for its configuration. */
   readonly conflist?: Installation;
+  /** The folder of the certificates of etcds that networks name; absent: no network is kept in etcd. Absolute. */
+  readonly etcdCertificates?: string;
   readonly api: ApiServer;
 }
 
@@ -57,6 +59,7 @@ const NODE_NAME = /^[a-z0-9](?:[-a-z0-9.]{0,251}[a-z0-9])?$/;
  * | `BERTH_CNI_BINARY` | the CNI plugin that is installed there        | that of this checkout     |
  * | `BERTH_CONFLIST`   | a conflist for the host, mounted; watched     | none is written           |
  * | `BERTH_CNI_CONF`   | the host's folder of CNI configurations       | required by a conflist    |
+ * | `BERTH_ETCD_CERTIFICATES` | the folder, mounted, of the certificates that networks with `etcdConfig` name | such networks are refused |
  * | `BERTH_DIALECTS`   | which requests in other systems' words are for Berth, such as `calico=all,kubeOvn=none` | `own` of each |
  * | `BERTH_KUBECONFIG` | a kubeconfig, to run outside the cluster      | the pod's service account |
  * | `BERTH_LOG_LEVEL`  | debug, info, warn, error or silent            | info                      |
@@ -66,6 +69,7 @@ const NODE_NAME = /^[a-z0-9](?:[-a-z0-9.]{0,251}[a-z0-9])?$/;
 export function configOf(env: Environment): AgentConfig {
   const text = (name: string, otherwise: string) => envString(env, name, otherwise);
   const node = nodeOf(text("BERTH_NODE_NAME", ""));
+  const certificates = text("BERTH_ETCD_CERTIFICATES", "");
   return {
     node,
     socketPath: resolve(text("BERTH_SOCKET", "/run/berth/agent.sock")),
@@ -74,6 +78,7 @@ export function configOf(env: Environment): AgentConfig {
     logLevel: logLevelOf(env),
     dialects: dialectsIn(env),
     ...installationsOf(env),
+    ...(certificates && { etcdCertificates: resolve(certificates) }),
     api: apiServerOf(env),
   };
 }

@@ -7,9 +7,12 @@ import type { Fields } from "./json-fields.ts";
 export interface EtcdConfig {
   /** URLs with commas between them. */
   readonly url: string;
+  /** Paths of PEM files, as they are written. Which of them are read is the agent's to decide. */
+  readonly certFile?: string;
+  readonly keyFile?: string;
+  readonly caFile?: string;
 }
 
-/** The paths of certificates are the agent's business: it has one connection, with those that it was started with. */
 const KEYS = ["etcdURL", "etcdCertFile", "etcdKeyFile", "etcdTrustedCAFileFile"];
 
 /** Undefined: the network is not kept in etcd. What has the wrong type is among the problems of `ipam`. */
@@ -22,9 +25,10 @@ export function readEtcdConfig(ipam: Fields): EtcdConfig | CniError | undefined 
     if (near === undefined) continue;
     return cniError("INVALID_CONFIG", `${section.nameOf(key)} is no field of berth's; did you mean ${near}?`);
   }
-  const [url = ""] = KEYS.map((key) => section.text(key) ?? "");
+  const [url = "", certFile, keyFile, caFile] = KEYS.map((key) => section.text(key) || undefined);
   if (section.problem !== undefined) return section.problem;
-  if (url !== "") return { url };
+  const files = { ...(certFile && { certFile }), ...(keyFile && { keyFile }), ...(caFile && { caFile }) };
+  if (url !== "") return { url, ...files };
   const words = "ipam.etcdConfig names no etcdURL; write for example https://10.0.0.1:2379";
   return cniError("INVALID_CONFIG", words);
 }

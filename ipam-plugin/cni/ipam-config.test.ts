@@ -69,7 +69,12 @@ describe("ipam", () => {
       etcdTrustedCAFileFile: "/etc/cni/net.d/etcd-ca.pem",
     };
     const read = ipamOf({ name: "myetcd-ipam", type: "etcd", subnet: "10.0.0.0/24", etcdConfig });
-    assert.deepEqual(read.etcd, { url: "https://192.168.1.10:2379" });
+    assert.deepEqual(read.etcd, {
+      url: "https://192.168.1.10:2379",
+      certFile: "/etc/cni/net.d/etcd.pem",
+      keyFile: "/etc/cni/net.d/etcd-key.pem",
+      caFile: "/etc/cni/net.d/etcd-ca.pem",
+    });
     assert.equal(ipamOf({ subnet: "10.0.0.0/24", etcdConfig: null }).etcd, undefined);
     for (const [given, words] of [
       [{}, "ipam.etcdConfig names no etcdURL; write for example https://10.0.0.1:2379"],

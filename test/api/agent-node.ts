@@ -33,6 +33,8 @@ export class AgentNode {
   readonly runtime: Caller;
   /** Of the version that the next process is; absent: this one. */
   main: string | undefined;
+  /** More variables of the next process. */
+  more: Env = {};
   #started: Started | undefined;
   #log = "";
 
@@ -59,7 +61,10 @@ export class AgentNode {
   /** Starts the agent, which may refuse to serve. */
   launch(): void {
     this.#log = "";
-    const started = startAgentProcess(agentEnvironment(this.folder, this.name), this.main);
+    const started = startAgentProcess(
+      { ...agentEnvironment(this.folder, this.name), ...this.more },
+      this.main,
+    );
     this.#started = started;
     started.child.stderr?.on("data", (text: string) => {
       this.#log += text;

@@ -35,6 +35,7 @@ export const VALUE_SETS: Readonly<Record<string, Values>> = {
     agent: {
       ...{ metricsOnNode: true, hostPID: true, capabilities: ["DAC_OVERRIDE"], maxUnavailable: "10%" },
       seLinuxOptions: { type: "spc_t" },
+      etcdSecret: "etcd-client",
     },
     cni: { conflist: JSON.stringify(CONFLIST) },
     networkPolicy: { enabled: true, from: ["192.0.2.0/24"], to: ["192.0.2.0/24"] },

@@ -20,7 +20,7 @@ import {
   templatesOf,
   VALUE_SETS,
 } from "./chart-manifests.ts";
-import { CHART, helm, mustHelm, only, render } from "./chart-release.ts";
+import { CHART, helm, mustHelm, only, render, type Values } from "./chart-release.ts";
 import { define, definitions, makeNamespaces } from "./crds.ts";
 import { startControlPlane } from "./harness.ts";
 import { definitionsOf } from "./operators.ts";
@@ -278,6 +278,20 @@ if (havePartsOrSkip(["helm"])) {
         assert.equal(namespace, name === "berth-agent" ? "nodes" : "berth-system");
       const given = await render({ agent: { namespace: "nodes", createNamespace: false } });
       assert.ok(!given.some(({ kind }) => kind === "Namespace"));
+    });
+
+    it("mounts the certificates for etcd where they are named, and no agent waits for them", async () => {
+      const agentOf = async (values: Values) => only(await render(values), "DaemonSet").spec;
+      const text = JSON.stringify(await agentOf({ agent: { etcdSecret: "etcd-client" } }));
+      const secret = { secretName: "etcd-client", defaultMode: 0o400, optional: true };
+      assert.ok(text.includes(JSON.stringify({ name: "etcd", secret })), text);
+      assert.ok(
+        text.includes(JSON.stringify({ name: "etcd", mountPath: "/etc/berth/etcd", readOnly: true })),
+        text,
+      );
+      const variable = { name: "BERTH_ETCD_CERTIFICATES", value: "/etc/berth/etcd" };
+      assert.ok(text.includes(JSON.stringify(variable)), text);
+      assert.ok(!JSON.stringify(await agentOf({})).includes("etcd"));
     });
 
     it("names the agents' namespace after the release's, or has them in that one where it is said", async () => {

@@ -48,6 +48,11 @@ const REFUSED: readonly (readonly [what: string, values: Values, words: string])
     "webhook.env: BERTH_PORT is set by the chart (webhook.port)",
   ],
   [
+    "certificates from where the chart knows nothing of",
+    { agent: { env: { BERTH_ETCD_CERTIFICATES: "/x" } } },
+    "agent.env: BERTH_ETCD_CERTIFICATES is set by the chart (agent.etcdSecret)",
+  ],
+  [
     "one of Kubernetes' that it sets",
     { agent: { env: { KUBERNETES_SERVICE_HOST: "x" } } },
     "agent.env: KUBERNETES_SERVICE_HOST is set by the chart (apiServer)",

@@ -16,6 +16,8 @@ export interface HostProcessOptions {
   readonly network: NetworkConfig;
   /** Where main plugins run; absent: the IPAM plugin is called by itself. */
   readonly host?: NetworkHost;
+  /** More of `berthctl up`. */
+  readonly flags?: readonly string[];
 }
 
 const PLUGIN = fileURLToPath(new URL("../../build/berth", import.meta.url));
@@ -28,13 +30,15 @@ export class HostProcess {
   readonly runtime: Runtime;
   readonly #urls: readonly string[];
   readonly #network: NetworkHost | undefined;
+  readonly #flags: readonly string[];
   #running: Started | undefined;
 
-  private constructor(folder: string, { node, urls, network, host }: HostProcessOptions) {
+  private constructor(folder: string, { node, urls, network, host, flags = [] }: HostProcessOptions) {
     this.node = node;
     this.folder = folder;
     this.#urls = urls;
     this.#network = host;
+    this.#flags = flags;
     this.runtime = this.runtimeOf(network);
   }
 
@@ -65,7 +69,7 @@ export class HostProcess {
 
   async up(): Promise<void> {
     const flags = ["--etcd", this.#urls.join(","), "--data", join(this.folder, "data")];
-    const more = ["--node", this.node, "--log-level", "error"];
+    const more = ["--node", this.node, "--log-level", "error", ...this.#flags];
     const running = start(BERTHCTL, ["up", ...flags, ...more], { env: ENV });
     this.#running = running;
     const early = running.ended.then(({ rc, stderr }) => {
@@ -95,8 +99,12 @@ export async function berthctl(urls: readonly string[], ...args: readonly string
 }
 
 /** What `berthctl get KIND -o json` lists. */
-export async function listed(urls: readonly string[], kind: string): Promise<readonly string[]> {
-  const { rc, stdout, stderr } = await berthctl(urls, "get", kind, "-o", "json");
+export async function listed(
+  urls: readonly string[],
+  kind: string,
+  flags: readonly string[] = [],
+): Promise<readonly string[]> {
+  const { rc, stdout, stderr } = await berthctl(urls, ...flags, "get", kind, "-o", "json");
   if (rc !== 0) throw new Error(stderr);
   const { items }: { readonly items: readonly { readonly metadata: { readonly name: string } }[] } =
     JSON.parse(stdout);

@@ -42,7 +42,7 @@ export type CniAnswer =
 /** What a DEL or CHECK that succeeds answers: nothing. */
 export const DONE: CniAnswer = { kind: "succeeded", result: undefined };
 
-type Verb = "ADD" | "DEL" | "CHECK";
+type Verb = "ADD" | "DEL" | "CHECK" | "GC";
 
 export interface NetworkConfig {
   readonly cniVersion: string;
@@ -118,6 +118,15 @@ export class Runtime {
 
   async check(sandbox: Sandbox, options: CallOptions = {}): Promise<CniAnswer> {
     return read(await this.start("CHECK", sandbox, options).ended);
+  }
+
+  /** A GC, which must succeed, with the sandboxes that are still there. */
+  async collect(valid: readonly Sandbox[]): Promise<void> {
+    const list = valid.map((one) => ({ containerID: one.containerID, ifname: one.interface }));
+    const nobody = { containerID: "", interface: "", netns: "" };
+    const call = this.start("GC", nobody, { network: { "cni.dev/valid-attachments": list } });
+    const { rc, stdout, stderr } = await call.ended;
+    assert.equal(`${rc} ${stdout}`, "0 ", stderr);
   }
 
   /** A call that its caller may kill. */

@@ -35,6 +35,11 @@ function endpointOf(text: string): string {
   throw new BerthError("CONFIG_INVALID", words);
 }
 
+/** Whether two accesses are the same, in whatever order their URLs are. */
+export function accessKey({ endpoints, ...files }: EtcdAccess): string {
+  return JSON.stringify([endpoints.toSorted(), Object.entries(files).toSorted()]);
+}
+
 /** The certificates of an access, as they are on disk now. */
 export class CertificateFiles {
   readonly #files: { readonly [K in keyof TlsMaterial]?: string };

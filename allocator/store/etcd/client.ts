@@ -47,33 +47,50 @@ const NEEDS_LEADER = { hasleader: "true" };
 
 /** One etcd cluster: goes from member to member until one answers. */
 export class EtcdClient {
-  /** The endpoints, for people. */
-  readonly place: string;
-  readonly #access: EtcdAccess;
+  #place = "";
+  #access: EtcdAccess;
   readonly #deps: EtcdClientDeps;
-  readonly #files: CertificateFiles;
-  readonly #members: readonly GrpcConnection[];
+  #files: CertificateFiles;
+  #members: readonly GrpcConnection[] = [];
+  #cluster: string | undefined;
   #at: number;
   #token: Promise<string> | undefined;
   #filesSeen: number;
 
   /** Throws CONFIG_INVALID. Connects with the first call. */
   constructor(access: EtcdAccess, deps: EtcdClientDeps) {
-    this.#access = access;
     this.#deps = deps;
-    this.place = access.endpoints.join(", ");
+    this.#access = access;
     this.#files = new CertificateFiles(access);
-    this.#members = access.endpoints.map(
-      (origin) => new GrpcConnection(origin, () => this.#files.read(), deps.clock),
-    );
+    this.#setAccess(access);
     this.#at = Math.floor(deps.random.fraction() * this.#members.length);
     this.#filesSeen = deps.clock.monotonic();
+  }
+
+  /** The endpoints, for people. */
+  get place(): string {
+    return this.#place;
+  }
+
+  /** The id of the cluster that answered a read last; undefined before the first one. */
+  get cluster(): string | undefined {
+    return this.#cluster;
+  }
+
+  /** From now on the same cluster is reached so. Throws CONFIG_INVALID. */
+  async reachBy(access: EtcdAccess): Promise<void> {
+    const before = this.#members;
+    this.#setAccess(access);
+    this.#token = undefined;
+    await Promise.all(before.map((member) => member.retire()));
   }
 
   /** Throws BerthError; a GrpcError of compaction comes as it is. */
   async range(range: Range): Promise<RangeResult> {
     const answer = await this.#call(METHODS.range, rangeRequest(range).bytes(), "read");
-    return decoded(() => readRange(answer));
+    const result = decoded(() => readRange(answer));
+    this.#cluster = result.cluster;
+    return result;
   }
 
   /** One write. What has surely not been done is tried again. Throws BerthError for what has not been done. */
@@ -112,6 +129,16 @@ export class EtcdClient {
 
   async close(): Promise<void> {
     await Promise.all(this.#members.map((member) => member.close()));
+  }
+
+  #setAccess(access: EtcdAccess): void {
+    const files = new CertificateFiles(access);
+    this.#access = access;
+    this.#place = access.endpoints.join(", ");
+    this.#files = files;
+    this.#members = access.endpoints.map(
+      (origin) => new GrpcConnection(origin, () => files.read(), this.#deps.clock),
+    );
   }
 
   async #call(path: string, message: Buffer, verb: "read" | "write"): Promise<Buffer> {

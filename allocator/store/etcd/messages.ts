@@ -33,6 +33,8 @@ export interface Range {
 }
 
 export interface RangeResult {
+  /** Which etcd cluster answered: its id, in hexadecimal digits. */
+  readonly cluster: string;
   /** Of the cluster, when it was read. */
   readonly revision: number;
   readonly entries: readonly KeyValue[];
@@ -106,14 +108,17 @@ export function authenticateRequest(name: string, password: string): MessageWrit
 }
 
 export function readRange(bytes: Uint8Array): RangeResult {
-  let [revision, more] = [0, false];
+  let [revision, more, cluster] = [0, false, ""];
   const entries: KeyValue[] = [];
   readMessage(bytes, {
-    1: (header) => (revision = readHeader(header.bytes())),
+    1: (header) => {
+      revision = readHeader(header.bytes());
+      cluster = readCluster(header.bytes());
+    },
     2: (entry) => entries.push(readKeyValue(entry.bytes())),
     3: (flag) => (more = flag.flag()),
   });
-  return { revision, entries, more };
+  return { cluster, revision, entries, more };
 }
 
 export function readChange(bytes: Uint8Array): ChangeResult {
@@ -154,6 +159,12 @@ function readHeader(bytes: Uint8Array): number {
   let revision = 0;
   readMessage(bytes, { 3: (number) => (revision = number.int()) });
   return revision;
+}
+
+function readCluster(bytes: Uint8Array): string {
+  let cluster = "";
+  readMessage(bytes, { 1: (number) => (cluster = number.hex()) });
+  return cluster;
 }
 
 function readKeyValue(bytes: Uint8Array): KeyValue {

@@ -55,6 +55,8 @@ export class MessageWriter {
 export interface FieldValue {
   /** Exactly: what a number cannot hold is refused. */
   int(): number;
+  /** A number of any size, in hexadecimal digits. */
+  hex(): string;
   flag(): boolean;
   text(): string;
   /** A message in the message. */
@@ -137,6 +139,7 @@ function exactly(value: bigint): number {
 function numberValue(value: bigint): FieldValue {
   return {
     int: () => exactly(value),
+    hex: () => value.toString(16),
     flag: () => value !== 0n,
     text: () => wrong("text"),
     bytes: () => wrong("a message"),
@@ -146,6 +149,7 @@ function numberValue(value: bigint): FieldValue {
 function bytesValue(value: Buffer): FieldValue {
   return {
     int: () => wrong("a number"),
+    hex: () => wrong("a number"),
     flag: () => wrong("a flag"),
     text: () => value.toString("utf8"),
     bytes: () => value,

@@ -74,6 +74,7 @@ agent:
   BERTH_CNI_BINARY: "-"
   BERTH_CONFLIST: cni.conflist
   BERTH_CNI_CONF: cni.confDir
+  BERTH_ETCD_CERTIFICATES: agent.etcdSecret
   BERTH_DIALECTS: dialects
   BERTH_KUBECONFIG: "-"
   BERTH_LOG_LEVEL: logLevel

@@ -3,6 +3,7 @@
 import { BerthError, isRefusal, messageOf, type Refusal, refuse } from "../../../allocator/base/errors.ts";
 import type { ClaimAttachment } from "../../../allocator/model/claim.ts";
 import { type CniError, fromRefusal } from "../../cni/errors.ts";
+import { placeOf } from "../claims/claim-place.ts";
 import type { AttachRequest, ClaimMatch, ClaimResult, NoClaim, PodRef } from "../claims/claim-source.ts";
 import { orAborted, within } from "../claims/deadline.ts";
 import {
@@ -22,7 +23,8 @@ import { unknownSandbox } from "./unknown-sandbox.ts";
 /** How long a new sandbox waits for the DEL of the one that has its claim. */
 const TAKEOVER_MS = 5_000;
 
-type PodAsk = AddRequest & { readonly pod: PodRef };
+/** `etcd`: which of several has the claim; absent where claims are otherwise. */
+type PodAsk = AddRequest & { readonly pod: PodRef; readonly etcd?: string };
 
 /** Attaches the addresses of the pod's claim; undefined when the pod has none and asked for none. */
 export async function assignFromClaim(
@@ -30,7 +32,7 @@ export async function assignFromClaim(
   services: AgentServices,
   signal: AbortSignal,
 ): Promise<Attachment | CniError | undefined> {
-  const found = await orAborted(services.claimSource.find(requestOf(ask, services), signal), signal);
+  const found = await findClaim(ask, services, signal);
   if (found === undefined) return cancelledError(ask);
   if (isRefusal(found)) return fromRefusal(found);
   if (found.kind === "unclaimed") return undefined;
@@ -40,11 +42,21 @@ export async function assignFromClaim(
   return isRefusal(attached) ? fromRefusal(attached) : attached;
 }
 
+/** Which claim serves the pod; undefined when the signal aborted first. Nothing is bound yet. */
+export async function findClaim(
+  ask: PodAsk,
+  services: AgentServices,
+  signal: AbortSignal,
+): Promise<ClaimMatch | NoClaim | Refusal | undefined> {
+  return await orAborted(services.claimSource.find(requestOf(ask, services), signal), signal);
+}
+
 function requestOf(ask: PodAsk, { bootId }: AgentServices): AttachRequest {
   return {
     pod: ask.pod,
     attachment: keyOf(ask),
     pools: ask.ipam.pools,
+    ...(ask.etcd !== undefined && { etcd: ask.etcd }),
     addresses: ask.requested,
     annotations: ask.ipam.annotations,
     ...(ask.netnsSeen && { seenAt: { netns: ask.netns, bootID: bootId } }),
@@ -197,14 +209,21 @@ function findTaken(
   const space = parts.attachments.space(ask.scope);
   const ours = new Set(superseded.map(attachmentKey));
   for (const { address } of bound.addresses) {
-    const holder = [space.holderOf(address), ...parts.attachments.placesOf(address)].find(
-      (id) => id !== undefined && !ours.has(id),
-    );
+    const others = parts.attachments.placesOf(address).filter((id) => !isApart(id, bound, parts));
+    const holder = [space.holderOf(address), ...others].find((id) => id !== undefined && !ours.has(id));
     if (holder === undefined) continue;
     const words = `${address} is in use on this node: ${nameOf(holder)} has it in network ${networkOf(holder)}; delete that one, or keep pools and ipam.ranges apart`;
     return refuse("ADDRESS_TAKEN", words, { address });
   }
   return undefined;
+}
+
+/** Networks in different etcds are on different wires: an address is one only within an etcd. */
+function isApart(id: string, { claim = "" }: ClaimResult, parts: AgentServices): boolean {
+  const other = parts.attachments.at(id)?.claim;
+  const [here, there] = [placeOf(claim).etcd, other === undefined ? undefined : placeOf(other).etcd];
+  const inEtcds = parts.sharedNetworks?.hasOwn === true || (here !== undefined && there !== undefined);
+  return other !== undefined && inEtcds && here !== there;
 }
 
 function busy(claim: string | undefined, words: string): Refusal {

@@ -6,19 +6,19 @@ import { type Attachment, keyOf } from "../journal/attachment.ts";
 import type { AgentServices } from "../services/services.ts";
 import type { AddRequest } from "./add-request.ts";
 import { cancelledError } from "./commit.ts";
-import { assignFromClaim } from "./from-claim.ts";
+import { assignFromClaim, findClaim } from "./from-claim.ts";
 
 type Shared = Pick<AgentServices, "sharedNetworks">;
 
 /** Its addresses are kept in etcd: its configuration says so, or names pools where the agent has no others. */
 export function isShared({ etcd, pools }: IpamConfig, { sharedNetworks }: Shared): boolean {
-  return etcd !== undefined || (sharedNetworks !== undefined && pools.length > 0);
+  return etcd !== undefined || (sharedNetworks?.hasOwn === true && pools.length > 0);
 }
 
 /** For a network that is kept in etcd, on a host whose agent was started without one. */
 export function noEtcd(): CniError {
   const words =
-    "ipam.etcdConfig: the agent of this host was started without etcd; start it with: berthctl up --etcd URL, or take etcdConfig out";
+    "ipam.etcdConfig: the agent of this host serves no networks in etcd; start it with: berthctl up --etcd URL (in a cluster set agent.etcdSecret of the chart), or take etcdConfig out";
   return cniError("INVALID_CONFIG", words);
 }
 
@@ -30,14 +30,37 @@ export async function assignFromShared(
 ): Promise<Attachment | CniError> {
   const { sharedNetworks } = services;
   if (sharedNetworks === undefined) return noEtcd();
-  const pools = await sharedNetworks.poolsOf(ask.scope.network, ask.ipam);
-  if (isRefusal(pools)) return fromRefusal(pools);
-  const pod = await sharedNetworks.holderOf(keyOf(ask), ask.args.pod, pools);
+  const promised = sharedNetworks.hasOwn ? undefined : await findPromised(ask, services, signal);
+  if (promised !== undefined) return promised;
+  const shared = await sharedNetworks.poolsOf(ask.scope.network, ask.ipam);
+  if (isRefusal(shared)) return fromRefusal(shared);
+  const pod = await sharedNetworks.holderOf(keyOf(ask), ask.args.pod, shared);
   if (signal.aborted) return cancelledError(ask);
+  const { etcd, pools } = shared;
   // no review has read the annotations that a runtime sends
   const ipam = { ...ask.ipam, pools, annotations: undefined };
-  const given = await assignFromClaim({ ...ask, pod, args: { ...ask.args, pod }, ipam }, services, signal);
+  const place = etcd === undefined ? {} : { etcd };
+  const of = { ...ask, ...place, pod, args: { ...ask.args, pod }, ipam };
+  const given = await assignFromClaim(of, services, signal);
   if (given !== undefined) return given;
   const words = `the claim of ${pod.namespace}/${pod.name} serves another interface of this container; give network ${ask.scope.network} addresses of its own`;
+  return cniError("INVALID_CONFIG", words);
+}
+
+/** In a cluster: an address that the pod was promised at admission is of a pool in the API server, and none of this network's. */
+async function findPromised(
+  ask: AddRequest,
+  services: AgentServices,
+  signal: AbortSignal,
+): Promise<CniError | undefined> {
+  const { network } = ask.scope;
+  services.rangeOverlaps.look(network, ask.ipam.rangeSets, [...services.pools()]);
+  const { pod } = ask.args;
+  if (pod === undefined) return undefined;
+  const found = await findClaim({ ...ask, pod, ipam: { ...ask.ipam, pools: [] } }, services, signal);
+  if (found === undefined) return cancelledError(ask);
+  if (isRefusal(found)) return fromRefusal(found);
+  if (found.kind === "unclaimed") return undefined;
+  const words = `claim ${found.claim} has an address for this pod, and network ${network} takes its addresses from etcd; take the annotation off the pod, or name the network that the claim is for in the pool's spec.networks`;
   return cniError("INVALID_CONFIG", words);
 }

@@ -36,6 +36,8 @@ export interface AttachRequest {
   readonly attachment: AttachmentKey;
   /** `ipam.pools` of the network configuration: where a pod that asked for nothing gets its address from. */
   readonly pools: readonly string[];
+  /** Which etcd of several keeps the claim; absent: this agent's own, or the API server. */
+  readonly etcd?: string;
   /** Addresses asked for by runtimeConfig.ips, args.cni.ips or CNI_ARGS IP=, each once. */
   readonly addresses: readonly Address[];
   /** The pod's annotations as the runtime sent them (io.kubernetes.cri.pod-annotations), a hint and no authority. */

@@ -72,7 +72,7 @@ describe("STATUS", () => {
       [{ etcdConfig: {} }, "ipam.etcdConfig names no etcdURL; write for example https://10.0.0.1:2379"],
       [
         { subnet: "10.0.0.0/24", etcdConfig: { etcdURL: "http://127.0.0.1:2379" } },
-        "ipam.etcdConfig: the agent of this host was started without etcd; start it with: berthctl up --etcd URL, or take etcdConfig out",
+        "ipam.etcdConfig: the agent of this host serves no networks in etcd; start it with: berthctl up --etcd URL (in a cluster set agent.etcdSecret of the chart), or take etcdConfig out",
       ],
       [{ resolvConf: "/nonexistent/resolv.conf" }, undefined],
     ] as const) {

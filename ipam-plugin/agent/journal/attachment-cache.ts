@@ -37,6 +37,11 @@ export class AttachmentCache {
     return this.#byPlace.get(attachmentKey(place));
   }
 
+  /** The attachment, or tombstone, at the place of that id. */
+  at(id: string): Attachment | undefined {
+    return this.#byPlace.get(id);
+  }
+
   /** Whether the place of that id has an attachment and no tombstone. */
   isAttached(id: string): boolean {
     return this.#byPlace.get(id)?.state === "attached";

@@ -4,10 +4,9 @@ import type { RecordCache } from "../../../../allocator/cache/cache.ts";
 import type { Context } from "../../../../allocator/cache/context.ts";
 import { findOverlap } from "../../../../allocator/pool/overlap.ts";
 import { type PoolRecord, parseStoredPool } from "../../../../allocator/pool/pool.ts";
-import { readEndpoints } from "../../../../allocator/store/etcd/access.ts";
 import type { HostRegistry } from "../../../../allocator/store/etcd/hosts.ts";
 import type { AttachmentKey, PodRef } from "../claim-source.ts";
-import type { SharedConfig, SharedNetworks } from "../shared-networks.ts";
+import type { SharedConfig } from "../shared-networks.ts";
 import { containerName } from "./container-name.ts";
 import { unprovable } from "./etcd-claims.ts";
 import { differsFrom, poolName, poolOfNetwork } from "./network-pool.ts";
@@ -15,8 +14,6 @@ import type { Presence } from "./presence.ts";
 
 export interface EtcdNetworksOptions {
   readonly context: Context & { readonly view: RecordCache };
-  /** Of this agent's etcd. */
-  readonly endpoints: readonly string[];
   /** This host's name. */
   readonly node: string;
   readonly registry: Pick<HostRegistry, "get">;
@@ -25,14 +22,15 @@ export interface EtcdNetworksOptions {
   readonly whole: () => Promise<void>;
 }
 
-/** Networks that are kept in this agent's etcd. */
-export class EtcdNetworks implements SharedNetworks {
+/** Networks that are kept in one etcd. */
+export class EtcdNetworks {
   readonly #options: EtcdNetworksOptions;
 
   constructor(options: EtcdNetworksOptions) {
     this.#options = options;
   }
 
+  /** As SharedNetworks has it. */
   async poolsOf(network: string, config: SharedConfig): Promise<readonly string[] | Refusal> {
     return await proven(namesOf(network, config), () => this.#poolsOf(network, config));
   }
@@ -78,13 +76,9 @@ export class EtcdNetworks implements SharedNetworks {
   /** The pools that the configuration names, or the one that it is. */
   async #judge(
     network: string,
-    { etcd, pools, rangeSets }: SharedConfig,
+    { pools, rangeSets }: SharedConfig,
   ): Promise<readonly string[] | PoolRecord | Refusal> {
-    const { endpoints, presence, whole } = this.#options;
-    if (etcd !== undefined && !readEndpoints(etcd.url).some((url) => endpoints.includes(url))) {
-      const words = `network ${network} is kept in etcd at ${etcd.url}, and the agent of this host has the one at ${endpoints.join(", ")}; give both the same URL`;
-      return refuse("REQUEST_INVALID", words, { field: "ipam.etcdConfig.etcdURL" });
-    }
+    const { presence, whole } = this.#options;
     await whole();
     if (presence.refusal !== undefined) throw new BerthError("NOT_READY", presence.refusal);
     if (pools.length > 0) return pools;
@@ -110,11 +104,13 @@ function differsFromStored(stored: PoolRecord, own: PoolRecord): Refusal | undef
   return isRefusal(read) ? read : differsFrom(read, own);
 }
 
-function namesOf(network: string, { pools }: SharedConfig): readonly string[] {
+/** The pools by which a network is known, before anybody has looked. */
+export function namesOf(network: string, { pools }: SharedConfig): readonly string[] {
   return pools.length > 0 ? pools : [poolName(network)];
 }
 
-async function proven<T>(pools: readonly string[], work: () => Promise<T>): Promise<T> {
+/** What etcd's silence makes of an ADD, in the words for an operator. */
+export async function proven<T>(pools: readonly string[], work: () => Promise<T>): Promise<T> {
   try {
     return await work();
   } catch (error) {

@@ -15,7 +15,6 @@ import { HostRegistry } from "../../../../allocator/store/etcd/hosts.ts";
 import { openEtcdStore } from "../../../../allocator/store/etcd/store.ts";
 import type { ClaimSource } from "../claim-source.ts";
 import { EmbeddedClaims } from "../embedded.ts";
-import type { SharedNetworks } from "../shared-networks.ts";
 import { EtcdClaims } from "./etcd-claims.ts";
 import { EtcdNetworks } from "./etcd-networks.ts";
 import { Fences } from "./fences.ts";
@@ -26,7 +25,7 @@ export interface EtcdSideOptions {
   /** This host's name among those that share the etcd. */
   readonly node: string;
   /** The id of this host's journal. */
-  readonly journal: string;
+  readonly journal: () => string;
   readonly clock: Clock;
   readonly random: Random;
   readonly log: Logger;
@@ -38,7 +37,15 @@ export interface EtcdSideOptions {
 /** What an agent has of an etcd: one connection to it, whatever the networks are. */
 export interface EtcdSide {
   readonly claimSource: ClaimSource;
-  readonly sharedNetworks: SharedNetworks;
+  readonly networks: EtcdNetworks;
+  /** Its id, as it was told last; undefined: it was not reached yet. */
+  readonly cluster: string | undefined;
+  /** Everything under this host's name there is its own. */
+  readonly isOwn: boolean;
+  /** Resolves once its records are known, and this host in it. */
+  readonly known: Promise<unknown>;
+  /** Reaches the same etcd by other URLs or certificates from now on. Throws CONFIG_INVALID. */
+  reachBy(access: EtcdAccess): Promise<void>;
   pools(): Iterable<Pool>;
   /** Says in etcd that this host is there. `isUsing`: whether containers of it have addresses from there. */
   start(isUsing: () => boolean): void;
@@ -75,11 +82,18 @@ export function openEtcdSide(options: EtcdSideOptions): EtcdSide {
   });
   const known = Promise.all([following.synced, presence.known]);
   known.catch(() => {}); // whoever waits for it hears of it
-  const whole = () => inTime(known, clock, access.endpoints);
-  const { endpoints } = access;
+  const whole = () => inTime(known, clock, client);
   return {
     claimSource: claims,
-    sharedNetworks: new EtcdNetworks({ context, endpoints, node, registry, presence, whole }),
+    networks: new EtcdNetworks({ context, node, registry, presence, whole }),
+    get cluster() {
+      return client.cluster;
+    },
+    get isOwn() {
+      return presence.isOwn;
+    },
+    known,
+    reachBy: (other) => client.reachBy(other),
     pools: () => view.pools(),
     start: (isUsing) => presence.start(isUsing),
     async close() {
@@ -102,11 +116,15 @@ function withoutPods(fenced: ClusterState["fenced"]): ClusterState {
   };
 }
 
-async function inTime(work: Promise<unknown>, clock: Clock, endpoints: readonly string[]): Promise<void> {
+async function inTime(
+  work: Promise<unknown>,
+  clock: Clock,
+  { place }: Pick<EtcdClient, "place">,
+): Promise<void> {
   const done = new AbortController();
   const late = clock.sleep(WHOLE_MS, done.signal).then(() => {
     if (done.signal.aborted) return;
-    const words = `etcd at ${endpoints.join(", ")} was not reached since this agent started`;
+    const words = `etcd at ${place} was not reached since this agent started`;
     throw new BerthError("STORE_UNAVAILABLE", words);
   });
   try {

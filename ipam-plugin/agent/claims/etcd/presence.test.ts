@@ -48,7 +48,14 @@ class OneKey {
 
   presence(journal: string, process: string): Presence {
     const clock = new ManualClock();
-    return new Presence({ registry: this, node: "host-a", journal, process, clock, log: noopLogger });
+    return new Presence({
+      registry: this,
+      node: "host-a",
+      journal: () => journal,
+      process,
+      clock,
+      log: noopLogger,
+    });
   }
 }
 

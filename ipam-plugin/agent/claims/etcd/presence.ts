@@ -47,7 +47,8 @@ export interface PresenceOptions {
   readonly registry: Pick<HostRegistry, "get" | "put">;
   /** This host's name. */
   readonly node: string;
-  readonly journal: string;
+  /** The id of this host's journal. */
+  readonly journal: () => string;
   /** Different for each process. */
   readonly process: string;
   readonly clock: Clock;
@@ -109,7 +110,8 @@ export class Presence {
 
   /** Looks, decides and writes once. Throws BerthError; nothing is known then but what was. */
   async beat(): Promise<void> {
-    const { registry, node, journal, process } = this.#options;
+    const { registry, node, process } = this.#options;
+    const journal = this.#options.journal();
     const there = this.#own ?? (await registry.get(node));
     const self = { journal, process, isUsing: this.#isUsing(), wasThere: this.#wasThere };
     const standing = standingOf(there?.record, self);
