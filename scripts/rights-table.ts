@@ -27,7 +27,7 @@ const HEAD = `<!-- SPDX-License-Identifier: Apache-2.0 -->
 # Every right, and why
 
 Written by \`node scripts/rights.ts --write\` from the chart's roles. One test compares them; another one shows, on a real API server, that each
-right is used (\`test/api/access-life.api-test.ts\`, \`issuer.api-test.ts\`). A role can name only kinds and objects;
+right is used (\`test/api/access-life.api-test.ts\`, \`access-seldom.api-test.ts\`, \`issuer.api-test.ts\`). A role can name only kinds and objects;
 [policies](../charts/berth/files/policies/README.md) restrict accounts further, as the text above each table says. No account may
 write pods, read Secrets other than those named here, create tokens, or change roles or policies.
 `;

@@ -57,9 +57,8 @@ export class ApiGate {
     return gate;
   }
 
-  /** That of the control plane's admin, through the gate. */
-  kubeConfig(): KubeConfig {
-    const real = this.#plane.kubeConfig();
+  /** The same, through the gate; that of the control plane's admin if absent. Who it is must be in a header: the gate shows no certificate. */
+  kubeConfig(real = this.#plane.kubeConfig()): KubeConfig {
     const address = this.#server.address();
     const port = typeof address === "object" ? address?.port : 0;
     const caData = Buffer.from(this.#ca).toString("base64");

@@ -110,7 +110,10 @@ export const BLOCK_RIGHTS = {
   ],
 } as const satisfies Partial<Record<Account, readonly string[]>>;
 
-/** Rights that a life of pods and pools does not need, or not always, and what they are for. */
+/**
+ * Rights that a life of pods and pools does not need, or not always, and what they are for. access-seldom.api-test.ts has what needs them, but for
+ * those of blocks above.
+ */
 export const UNUSED: Readonly<Record<Account, readonly string[]>> = {
   "berth-webhook": [
     // the pages of a full pass, where the API server does not stream one
@@ -126,7 +129,7 @@ export const UNUSED: Readonly<Record<Account, readonly string[]>> = {
     "get namespaces",
     "get nodes",
     "patch events.events.k8s.io",
-    // OpenKruise, which is not installed here
+    // where OpenKruise is installed
     ...["get", "list", "watch"].map((verb) => `${verb} clonesets.apps.kruise.io`),
     ...["get", "list", "watch"].map((verb) => `${verb} statefulsets.apps.kruise.io`),
     ...BLOCK_RIGHTS["berth-webhook"],
