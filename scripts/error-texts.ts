@@ -87,7 +87,7 @@ export const EXAMPLES: Readonly<Record<RefusalCode, string>> = {
   POOL_EXHAUSTED:
     'no free IPv4 address in pool "tiny": 1 is held or cooling; add a range, or release claims that are not needed',
   BLOCKS_EXHAUSTED:
-    'the IPv4 blocks that this node has of pool "db", whose blocks are /30, 10.20.0.68/30, have no free address: 4 in use; a controller gives it a block as soon as one is free; nodes have node-b 3, node-a 1',
+    'the IPv4 blocks that this node has of pool "db", whose blocks are /30, have no free address: 4 in use; a controller gives it a block as soon as one is free; nodes have 3, 1 of them (kubectl get ipblocks says which)',
   POOL_INVALID: "spec.ranges[0].cidr 10.20.0.7/24 has host bits; write 10.20.0.0/24",
   POOL_OVERLAPS:
     "pools web and db both contain 10.20.0.150-10.20.0.199; change from, to or cidr of one of them",

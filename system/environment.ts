@@ -55,6 +55,11 @@ export function dialectsIn(env: Environment): Dialects {
   throw invalid("BERTH_DIALECTS", words);
 }
 
+/** BERTH_REFUSALS_NAME, `Readable` if absent: whether refusals tell everybody everything. */
+export function refusalsNameAllIn(env: Environment): boolean {
+  return choiceOf(env, "BERTH_REFUSALS_NAME", ["Readable", "All"], "Readable") === "All";
+}
+
 /** One of those; throws CONFIG_INVALID naming the variable and them. */
 export function choiceOf<C extends string>(
   env: Environment,

@@ -14,6 +14,7 @@ import {
   invalid,
   logLevelOf,
   portOf,
+  refusalsNameAllIn,
 } from "../system/environment.ts";
 import type { LogLevel } from "../system/logger.ts";
 import { TRUSTED_CLIENTS, type TrustedClients } from "./http/client-check.ts";
@@ -109,7 +110,7 @@ export function configOf(env: Environment, host: string): Config {
       organizations: listOf(text("BERTH_CLIENT_ORGANIZATIONS", TRUSTED_CLIENTS.organizations.join())),
     },
     ...(metricsToken === "" ? {} : { metricsToken: resolve(metricsToken) }),
-    refusalsNameAll: namingOf(text("BERTH_REFUSALS_NAME", "Readable")),
+    refusalsNameAll: refusalsNameAllIn(env),
     foreignRequests: choiceOf(env, "BERTH_FOREIGN_REQUESTS", FOREIGN_CHOICES, "warn"),
     dialects: dialectsIn(env),
     networkPolicy: text("BERTH_REVIEWERS_BY", "") === "NetworkPolicy",
@@ -117,11 +118,6 @@ export function configOf(env: Environment, host: string): Config {
     departMs: departOf(text("BERTH_DEPART", "5s")),
     logLevel: logLevelOf(env),
   };
-}
-
-function namingOf(given: string): boolean {
-  if (given === "All" || given === "Readable") return given === "All";
-  throw invalid("BERTH_REFUSALS_NAME", `is ${JSON.stringify(given)}; give it Readable or All`);
 }
 
 function listOf(text: string): readonly string[] {

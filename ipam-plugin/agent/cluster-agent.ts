@@ -54,6 +54,8 @@ export interface NodeAgentOptions {
   readonly dialects?: Dialects;
   /** The folder of the certificates of etcds that networks name; absent: no network is kept in etcd. */
   readonly etcdCertificates?: string;
+  /** Refusals name nodes and blocks; absent: they count them. */
+  readonly refusalsNameAll?: boolean;
 }
 
 export interface NodeAgent extends Agent {
@@ -115,7 +117,10 @@ export async function startNodeAgent(options: NodeAgentOptions): Promise<NodeAge
         ...options,
         claimSource: etcds?.claimSource ?? claims,
         ...(etcds && { sharedNetworks: etcds }),
-        blockSource: blocksOf(watch, { node, store }),
+        blockSource: {
+          ...blocksOf(watch, { node, store }),
+          refusalsNameAll: options.refusalsNameAll === true,
+        },
         notReady,
       }),
     {

@@ -26,6 +26,7 @@ describe("the agent's environment", () => {
       listen: { host: "127.0.0.1", port: 9469 },
       logLevel: "info",
       dialects: OWN_OF_EACH,
+      refusalsNameAll: false,
       api: { host: "10.96.0.1", port: "443" },
     });
     assert.equal(databaseOf(config), "/var/lib/berth/agent.db");
@@ -42,6 +43,7 @@ describe("the agent's environment", () => {
       BERTH_CNI_BINARY: "/opt/berth/bin/berth",
       BERTH_CNI_CONF: "/host/cni/net.d",
       BERTH_CONFLIST: "/etc/berth/05-berth.conflist",
+      BERTH_REFUSALS_NAME: "All",
       BERTH_KUBECONFIG: "/etc/kubeconfig",
       BERTH_LOG_LEVEL: "debug",
     });
@@ -52,6 +54,7 @@ describe("the agent's environment", () => {
       listen: { host: "::", port: 0 },
       logLevel: "debug",
       dialects: OWN_OF_EACH,
+      refusalsNameAll: true,
       plugin: { from: "/opt/berth/bin/berth", folder: "/host/cni/bin" },
       conflist: { from: "/etc/berth/05-berth.conflist", folder: "/host/cni/net.d" },
       api: { kubeconfig: "/etc/kubeconfig" },

@@ -11,6 +11,7 @@ import {
   invalid,
   logLevelOf,
   portOf,
+  refusalsNameAllIn,
 } from "../../system/environment.ts";
 import type { LogLevel } from "../../system/logger.ts";
 import type { Installation } from "./install/plugin-binary.ts";
@@ -28,6 +29,8 @@ export interface AgentConfig {
   readonly logLevel: LogLevel;
   /** Which requests in other systems' words are for Berth. */
   readonly dialects: Dialects;
+  /** The refusal of an ADD names nodes and blocks to whoever reads events of the pod's namespace. */
+  readonly refusalsNameAll: boolean;
   /** The CNI plugin, and the folder where this host's runtime looks for it. */
   readonly plugin?: Installation;
   /** A list of plugins, and the folder where this host's runtime looks for its configuration. */
@@ -61,6 +64,7 @@ const NODE_NAME = /^[a-z0-9](?:[-a-z0-9.]{0,251}[a-z0-9])?$/;
  * | `BERTH_CNI_CONF`   | the host's folder of CNI configurations       | required by a conflist    |
  * | `BERTH_ETCD_CERTIFICATES` | the folder, mounted, of the certificates that networks with `etcdConfig` name | such networks are refused |
  * | `BERTH_DIALECTS`   | which requests in other systems' words are for Berth, such as `calico=all,kubeOvn=none` | `own` of each |
+ * | `BERTH_REFUSALS_NAME` | `All`: refusals name nodes and blocks; `Readable`: they count them | `Readable`     |
  * | `BERTH_KUBECONFIG` | a kubeconfig, to run outside the cluster      | the pod's service account |
  * | `BERTH_LOG_LEVEL`  | debug, info, warn, error or silent            | info                      |
  *
@@ -77,6 +81,7 @@ export function configOf(env: Environment): AgentConfig {
     listen: { host: hostOf(text("BERTH_HOST", "127.0.0.1")), port: portOf(env, 9469) },
     logLevel: logLevelOf(env),
     dialects: dialectsIn(env),
+    refusalsNameAll: refusalsNameAllIn(env),
     ...installationsOf(env),
     ...(certificates && { etcdCertificates: resolve(certificates) }),
     api: apiServerOf(env),

@@ -69,9 +69,9 @@ async function serve(config: AgentConfig): Promise<void> {
   const runtimeRecords = recordsIn(RESULT_FOLDERS, linuxHost);
   // files are written by the host's own clock
   const hostLocalLeases = leasesOn(linuxHost, RESULT_FOLDERS, () => clock.now());
-  const { dialects, etcdCertificates } = config;
+  const { dialects, refusalsNameAll, etcdCertificates } = config;
   const etcd = etcdCertificates === undefined ? {} : { etcdCertificates };
-  const here = { node, connection, database, socketPath, bootId, dialects, ...etcd };
+  const here = { node, connection, database, socketPath, bootId, dialects, refusalsNameAll, ...etcd };
   const agent = await startNodeAgent({ ...here, runtimeRecords, hostLocalLeases, signal, ...deps });
   closers.push(() => agent.close());
   const isServing = () => agent.isReady;

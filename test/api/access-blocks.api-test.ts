@@ -27,6 +27,19 @@ if (havePartsOrSkip(["etcd", "kube-apiserver"])) {
       await cluster.clear();
     });
 
+    it("a pod that gets none is told how many blocks nodes have, and of no node, block or pod of others", async () => {
+      await cluster.makePool("tiny", {
+        ranges: [{ cidr: "10.31.0.0/24", from: "10.31.0.8", to: "10.31.0.9" }],
+        ...{ blockSize: { ipv4: 32 }, default: true, cooldown: "1s" },
+      });
+      await cluster.upAll(cluster.node("n1"), 2);
+      const words = await cluster.tryUp(await cluster.pod(cluster.node("n2")));
+      assert.ok(typeof words === "string", "there are two addresses for three pods");
+      assert.match(words, /^11 .*no IPv4 block of pool "tiny"/);
+      assert.doesNotMatch(words, /\bn1\b|10\.31\.0\.[89]|plain-/);
+      await cluster.clear();
+    });
+
     it("nothing that webhook or agents asked for was forbidden to them", async () => {
       for (const node of cluster.nodes.values()) await node.stop();
       for (const { process } of cluster.replicas.all) await process.stop("SIGTERM");

@@ -75,6 +75,7 @@ agent:
   BERTH_CONFLIST: cni.conflist
   BERTH_CNI_CONF: cni.confDir
   BERTH_ETCD_CERTIFICATES: agent.etcdSecret
+  BERTH_REFUSALS_NAME: webhook.refusalsName
   BERTH_DIALECTS: dialects
   BERTH_KUBECONFIG: "-"
   BERTH_LOG_LEVEL: logLevel

@@ -83,6 +83,7 @@ describe("an ADD that is served from a block", () => {
   });
 
   it("never gets a hole, an address in use, or one that cools, whatever was restarted", async () => {
+    node.blockSource.refusalsNameAll = true;
     node.blockSource.grant("db", "10.0.0.4/30", { holes: ["10.0.0.5/32"] });
     await node.hearBlocks();
     const given = [...(await node.add({ cid: "a" })), ...(await node.add({ cid: "b" }))];
@@ -182,7 +183,7 @@ describe("an ADD that is served from a block", () => {
     );
   });
 
-  it("is told which nodes have how many blocks, when it gets none", async () => {
+  it("is told how many blocks nodes have, when it gets none, and of which only where everything may be named", async () => {
     const all = [
       { node: "node-b", family: "IPv4", blocks: 3 },
       { node: "node-a", family: "IPv4", blocks: 1 },
@@ -191,6 +192,11 @@ describe("an ADD that is served from a block", () => {
     node.blockSource.owners = all;
     await grant("10.0.0.4/32");
     await node.add({ cid: "a" });
+    assert.equal(
+      await refusal({ cid: "b" }),
+      'the IPv4 blocks that this node has of pool "db", whose blocks are /30, have no free address: 1 in use; a controller gives it a block as soon as one is free; nodes have 3, 1 of them (kubectl get ipblocks says which)',
+    );
+    node.blockSource.refusalsNameAll = true;
     assert.equal(
       await refusal({ cid: "b" }),
       'the IPv4 blocks that this node has of pool "db", whose blocks are /30, 10.0.0.4/32, have no free address: 1 in use; a controller gives it a block as soon as one is free; nodes have node-b 3, node-a 1',
@@ -264,6 +270,7 @@ describe("the blocks of a node", () => {
   });
 
   it("are not given from in another boot before their records are seen: the node may have been fenced", async () => {
+    node.blockSource.refusalsNameAll = true;
     await grant("10.0.0.4/32", "10.0.0.8/32");
     node.blockSource.isSynced = false;
     node.blockSource.records.clear();
@@ -318,7 +325,7 @@ describe("the blocks of a node", () => {
     await node.del({ cid: "a" });
     await node.clock.advance(60_000);
     assert.equal(await blockFollower.giveUp("10.0.0.4/31", clock.now()), true);
-    const words = /no IPv4 block of pool "db", whose blocks are \/30 \(10\.0\.0\.4\/31 is being given back\)/;
+    const words = /no IPv4 block of pool "db", whose blocks are \/30 \(one is being given back\)/;
     for (const again of [() => node.hearBlocks(), () => node.restart(), () => node.hearBlocks()]) {
       await again();
       assert.match(await refusal({ cid: "b" }), words);

@@ -22,6 +22,8 @@ export interface KnownBlocks {
   ownersOf(pool: string): readonly PoolOwner[];
   /** This host makes its blocks itself: there is no controller, and no other node. */
   readonly makesBlocks?: boolean;
+  /** A refusal may name nodes and blocks. */
+  readonly refusalsNameAll?: boolean;
 }
 
 /** An address of each family, each with the pool that it is of. */
@@ -42,8 +44,9 @@ export async function assignFromBlocks(
 ): Promise<Attachment | CniError> {
   const { blocks, blockFollower } = services;
   const ownersOf = (pool: string) => blockFollower.ownersOf(pool);
-  const pick = () =>
-    pickFromBlocks({ blocks, ownersOf, makesBlocks: blockFollower.makesBlocks }, choice, ask.requested);
+  const { makesBlocks, refusalsNameAll } = blockFollower;
+  const known: KnownBlocks = { blocks, ownersOf, makesBlocks, refusalsNameAll };
+  const pick = () => pickFromBlocks(known, choice, ask.requested);
   while (!signal.aborted && isRefusal(pick()) && (await blockFollower.more()));
   if (!blockFollower.makesBlocks) await whileExpected(services, signal, () => isRefusal(pick()));
   if (signal.aborted) return cancelledError(ask);
@@ -113,7 +116,7 @@ function allOf(refusals: readonly Refusal[], family: Family): Refusal {
 }
 
 function pickFrom(
-  { blocks, ownersOf, makesBlocks }: KnownBlocks,
+  { blocks, ownersOf, makesBlocks, refusalsNameAll: isNamed = false }: KnownBlocks,
   pool: Pool,
   { family, wanted }: { readonly family: Family; readonly wanted: Address | undefined },
 ): ResultAddress | Refusal {
@@ -122,7 +125,10 @@ function pickFrom(
   const got = wanted ?? blocks.pick(name, family, cooldownMs);
   return typeof got === "string"
     ? resultOf(pool, got)
-    : exhausted(pool, got, makesBlocks === true ? ON_ONE_HOST : nextOf(ownersOf(name), got));
+    : exhausted(pool, got, {
+        isNamed,
+        next: makesBlocks === true ? ON_ONE_HOST : nextOf(ownersOf(name), got, isNamed),
+      });
 }
 
 function routesOf({ spec: { routes = [] } }: Pool, address: Address): readonly RouteSpec[] {
@@ -147,36 +153,45 @@ function notFree(pools: readonly Pool[], address: Address): Refusal {
   return refuse("ADDRESS_TAKEN", words, { address, pool: name });
 }
 
-function exhausted(pool: Pool, shortage: BlockShortage, next: string): Refusal {
+interface Said {
+  readonly isNamed: boolean;
+  readonly next: string;
+}
+
+function exhausted(pool: Pool, shortage: BlockShortage, { isNamed, next }: Said): Refusal {
   const { name } = pool;
-  const words = `${wordsOf(pool, shortage)}; ${next}`;
+  const words = `${wordsOf(pool, shortage, isNamed)}; ${next}`;
   return refuse("BLOCKS_EXHAUSTED", words, { pool: name, family: shortage.family });
 }
 
 function wordsOf(
   pool: Pool,
   { blocks, used, cooling, coolsForMs, family, returning }: BlockShortage,
+  isNamed: boolean,
 ): string {
   const about = `pool "${pool.name}", whose blocks are /${blockLength(pool, family) ?? ""}`;
-  const back = returning.length === 0 ? "" : ` (${returning.join(", ")} is being given back)`;
+  const back =
+    returning.length === 0 ? "" : ` (${isNamed ? returning.join(", ") : "one"} is being given back)`;
   if (blocks.length === 0) return `this node has no ${family} block of ${about}${back}`;
   const cools =
     cooling === 0
       ? ""
       : `, ${cooling} cool, the first for ${shortDuration(Math.ceil(coolsForMs / 1000) * 1000)}`;
-  const some = `${blocks.slice(0, NAMED).join(", ")}${blocks.length > NAMED ? ` and ${blocks.length - NAMED} more` : ""}`;
-  return `the ${family} blocks that this node has of ${about}, ${some}, have no free address: ${used} in use${cools}${back}`;
+  const more = blocks.length > NAMED ? ` and ${blocks.length - NAMED} more` : "";
+  const some = isNamed ? ` ${blocks.slice(0, NAMED).join(", ")}${more},` : "";
+  return `the ${family} blocks that this node has of ${about},${some} have no free address: ${used} in use${cools}${back}`;
 }
 
 const ON_ONE_HOST =
   "no other block of the pool is free; berthctl get blocks and berthctl get reservations say who has what: end pods, release claims, or add a range";
 
 /** Who has how many, and what comes next. */
-function nextOf(owners: readonly PoolOwner[], { family }: BlockShortage): string {
+function nextOf(owners: readonly PoolOwner[], { family }: BlockShortage, isNamed: boolean): string {
   const own = owners.filter((one) => one.family === family);
-  const some = own.slice(0, NAMED).map(({ node, blocks }) => `${node} ${blocks}`);
+  const some = own.slice(0, NAMED).map(({ node, blocks }) => (isNamed ? `${node} ${blocks}` : blocks));
   const more = own.length > NAMED ? " and others" : "";
-  const who =
-    own.length === 0 ? "kubectl get ipblocks says who has them" : `nodes have ${some.join(", ")}${more}`;
+  const listed = `${some.join(", ")}${more}`;
+  const which = isNamed ? "" : " of them (kubectl get ipblocks says which)";
+  const who = own.length === 0 ? "kubectl get ipblocks says who has them" : `nodes have ${listed}${which}`;
   return `a controller gives it a block as soon as one is free; ${who}`;
 }

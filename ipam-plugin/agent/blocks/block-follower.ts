@@ -101,6 +101,11 @@ export class BlockFollower {
     return this.#options.source.ownersOf?.(pool) ?? [];
   }
 
+  /** Whether everybody who reads a refusal may know of nodes and blocks: where a setting says so, and on a host that has but one user. */
+  get refusalsNameAll(): boolean {
+    return this.#options.source.refusalsNameAll ?? this.makesBlocks;
+  }
+
   /**
    * Whether the block may be proven now: the Node object is not fenced, and the block is of it, of this machine by its journal, or
    * of an object that counts as fenced.

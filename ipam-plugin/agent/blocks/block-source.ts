@@ -47,6 +47,11 @@ export interface BlockSource {
   ownNode?(): OwnNode | undefined;
   /** Who has blocks of the pool, as its status says; absent where one node has all. */
   ownersOf?(pool: string): readonly PoolOwner[];
+  /**
+   * Whether a refusal names nodes and blocks. The kubelet writes the words of an ADD into an event, for whoever reads events of the pod's
+   * namespace; absent: it counts them.
+   */
+  readonly refusalsNameAll?: boolean;
   /** How this node's agent says something of its blocks; absent where nobody is to be told. */
   readonly statuses?: { readonly node: string; readonly store: Pick<Store, "get" | "reportBlock"> };
 }

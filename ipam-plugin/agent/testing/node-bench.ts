@@ -140,6 +140,7 @@ export class PlainBlocks implements BlockSource {
   /** This node's Node object, where that matters. */
   own: OwnNode | undefined = { uid: "u", seenForMs: 0, fenced: false };
   owners: readonly PoolOwner[] = [];
+  refusalsNameAll = false;
   /** Set: blocks are proven by what is written there before they are given from. */
   statuses?: NonNullable<BlockSource["statuses"]>;
 
