@@ -20,6 +20,11 @@ describe("gatherFacts", () => {
   const plain = podFacts("mysql-0", "u2");
   const asks = podFactsOf("mysql-0", { uid: "u2", annotations: { "berth.dev/pools": "db" } });
   const given = podFactsOf("mysql-0", { uid: "u2", annotations: { "berth.dev/claim": "mysql-0" } });
+  const toldOthers = podFactsOf("mysql-0", {
+    uid: "u2",
+    annotations: { "berth.dev/claim": "mysql-0", "berth.dev/addresses": "10.20.0.99" },
+  });
+  const kept: Partial<Claim> = { retained: { since: 0, because: "deleted" } };
   const another = podFactsOf("mysql-0", { annotations: { "berth.dev/claim": "c-2" } });
   const mute = workloadFactsOf({ annotations: {} });
   const ordinal = { kind: "StatefulSet", apiVersion: "apps/v1", name: "mysql", ordinal: 0 };
@@ -80,6 +85,25 @@ describe("gatherFacts", () => {
     ["scaled, no pod", "an ordinal below the start", {}, inventory([], set(3, 1))],
     ["deleted, no pod", "a set that is gone", {}, inventory([], undefined)],
     ["deleted, pod", "a set that is gone, its pod is not", {}, inventory([own], undefined)],
+    [
+      "deleted, no pod",
+      "a retained one of a set that is gone, of whose name a pod was told other addresses",
+      kept,
+      inventory([toldOthers], undefined),
+    ],
+    [
+      "scaled, no pod",
+      "a retained ordinal above, of whose name a pod of a former set was told other addresses",
+      kept,
+      inventory([toldOthers], set(0)),
+    ],
+    [
+      "deleted, pod",
+      "one that is not retained, whose pod was told other addresses and may yet get them",
+      {},
+      inventory([toldOthers], undefined),
+    ],
+    ["deleted, pod", "a retained one whose pod was told its addresses", kept, inventory([own], undefined)],
     ["unseen, no pod", "a set that cannot be read", {}, inventory([], "unknown")],
     ["needed, pod", "a set that cannot be read, its pod is there", {}, inventory([own], "unknown")],
     ["needed, no pod", "a set that cannot be read, used before", used, inventory([], "unknown")],

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import { ASSIGNED_CLAIM } from "../manifest/annotations.ts";
+import { ASSIGNED_ADDRESSES, ASSIGNED_CLAIM } from "../manifest/annotations.ts";
 import { doesWithout } from "../manifest/pod-claim.ts";
 import { type Claim, isBound } from "../model/claim.ts";
 import { workloadOf } from "../model/claim-workload.ts";
 import type { ClusterState, PodState, WorkloadRef } from "../model/cluster-state.ts";
 import { isFollowed } from "../model/workload-kinds.ts";
-import { HOLD_TIMEOUT_MS, isDetached } from "./bind.ts";
+import { HOLD_TIMEOUT_MS, isDetached, isSame } from "./bind.ts";
 import { hadPodOrIsRetained, isDeclined, neededBy } from "./claim-owner.ts";
 
 /** What is known, at one moment, of what a claim is kept for. */
@@ -121,7 +121,8 @@ export async function observeOwner(claim: Claim, inventory: ClusterState): Promi
   // Whom a hold is for is not known before its pod appears; a pod of the claim's own name is somebody else.
   const podName = claim.binding === undefined ? claim.name : claim.binding.podName;
   const found = podName === "" ? undefined : await inventory.pod(claim.namespace, podName);
-  const pod = found !== undefined && isNamesakeOnly(found, claim) ? undefined : found;
+  const pod =
+    found !== undefined && (isNamesakeOnly(found, claim) || isKeptFrom(found, claim)) ? undefined : found;
   const podLives = isAlive(pod) && [pod.uid, undefined, ""].includes(claim.binding?.podUID);
   const owner = await ownerState(claim, inventory, { pod, namesake: found });
   const fenced = !isDetached(claim) && (await inventory.fenced(claim.binding?.node ?? ""));
@@ -140,6 +141,16 @@ function isNamesakeOnly({ uid, annotations }: PodState, claim: Claim): boolean {
   if (uid === podUID) return false;
   if (given !== undefined) return given !== claim.name;
   return podUID !== "" && doesWithout(annotations, claim, true);
+}
+
+/**
+ * What is retained stays with its workload, and the pod, which the workload does not own, was told other addresses: it is refused until the
+ * claim is gone, so that the retention runs out although it is there (`isKeptForOwner`).
+ */
+function isKeptFrom({ uid, annotations }: PodState, claim: Claim): boolean {
+  const told = annotations[ASSIGNED_ADDRESSES];
+  if (claim.retained === undefined || workloadOf(claim) === undefined || told === undefined) return false;
+  return uid !== claim.binding?.podUID && !isSame(told.split(","), claim.addresses);
 }
 
 function isAlive(pod: PodState | undefined): pod is PodState {
