@@ -46,6 +46,8 @@ export class Clients {
   readonly #options: ClientsOptions;
   /** UIDs of pods whose clients were told of a failure: some of them are there all the same. */
   readonly brokenOff = new Set<string>();
+  /** UIDs of pods that were told of a claim which a person has begun to give back since. */
+  readonly givenBack = new Set<string>();
   #uids = 0;
   #generated = 0;
 
@@ -118,6 +120,11 @@ export class Clients {
 
   async withdraw(object: Json, webhook: number): Promise<void> {
     const kind = String(object["kind"]);
+    const { name } = object["metadata"] as { readonly name: string };
+    // it may be done whatever the answer is
+    for (const { metadata } of this.#options.cluster.all("Pod"))
+      if (kind === "IPClaim" && metadata.annotations[ASSIGNED_CLAIM] === name)
+        this.givenBack.add(metadata.uid);
     this.#tell(`delete ${kind}`, await this.#ask(webhook, routeOf(kind), review(object, "DELETE")));
   }
 

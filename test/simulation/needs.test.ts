@@ -1,7 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 import assert from "node:assert/strict";
 import { after, describe, it } from "node:test";
-import { ASSIGNED_ADDRESSES, ASSIGNED_CLAIM, STICKY } from "../../allocator/manifest/annotations.ts";
+import {
+  ASSIGNED_ADDRESSES,
+  ASSIGNED_CLAIM,
+  ASSIGNED_TOKEN,
+  STICKY,
+} from "../../allocator/manifest/annotations.ts";
 import { addrs, claimRecord, reservationsOf } from "../support/fixtures.ts";
 import { pod } from "../support/objects.ts";
 import { objectOf } from "./cluster.ts";
@@ -23,12 +28,15 @@ describe("a pod that waits for a claim which has other addresses than it was tol
   const disks = new Disks();
   after(() => disks.close());
 
-  const judged = async (annotations: Record<string, string>, answered: boolean) => {
+  const judged = async (
+    annotations: Record<string, string>,
+    befell: "nothing" | "brokenOff" | "givenBack",
+  ) => {
     const world = new World({ disks });
     for (const reservation of reservationsOf(CLAIM)) world.records.create("reservation", reservation, 0);
     world.records.create("claim", CLAIM, 0);
     world.cluster.keep(objectOf(pod("c", { uid: "u2", annotations, spec: { nodeName: "n1" } })));
-    if (!answered) world.clients.brokenOff.add("u2");
+    if (befell !== "nothing") world.clients[befell].add("u2");
     const words = unfairness(world);
     await world.close();
     return words;
@@ -37,15 +45,21 @@ describe("a pod that waits for a claim which has other addresses than it was tol
   const IN_VAIN = "pod c/u2 waits for claim c, which c/u1 had, who is gone";
 
   it("is treated unfairly if its client was told that it is there", async () => {
-    assert.equal(await judged(TOLD, true), IN_VAIN);
+    assert.equal(await judged(TOLD, "nothing"), IN_VAIN);
   });
 
   it("is refused in words if its creation broke off and it asks for nothing", async () => {
-    assert.equal(await judged(TOLD, false), undefined);
+    assert.equal(await judged(TOLD, "brokenOff"), undefined);
   });
 
   it("is owed what it asks for although its creation broke off, and what its claim has", async () => {
-    assert.equal(await judged({ ...TOLD, [STICKY]: "true" }, false), IN_VAIN);
-    assert.equal(await judged({ ...TOLD, [ASSIGNED_ADDRESSES]: "10.0.0.2,fd00::5" }, false), IN_VAIN);
+    assert.equal(await judged({ ...TOLD, [STICKY]: "true" }, "brokenOff"), IN_VAIN);
+    assert.equal(await judged({ ...TOLD, [ASSIGNED_ADDRESSES]: "10.0.0.2,fd00::5" }, "brokenOff"), IN_VAIN);
+  });
+
+  it("is refused in words if a person gave its claim back and it is known by a token that this one has not", async () => {
+    assert.equal(await judged({ ...TOLD, [ASSIGNED_TOKEN]: "t" }, "givenBack"), undefined);
+    assert.equal(await judged({ ...TOLD, [ASSIGNED_TOKEN]: "t" }, "nothing"), IN_VAIN);
+    assert.equal(await judged(TOLD, "givenBack"), IN_VAIN);
   });
 });

@@ -80,6 +80,7 @@ function waitsInVain(world: World, node: Node, pod: Pod): string | undefined {
   // a person made one of that name when the pod's own was given back under it: it is for whoever is called so
   if (claim.handMade === true && claim.name !== pod.name) return undefined;
   if (isKeptFromStranger(world, pod, claim) || isBrokenOff(world, pod, claim)) return undefined;
+  if (isGivenBack(world, pod, claim)) return undefined;
   if (told.addresses.some((address) => isInUse(world, address) || !isFor(world, address, claim)))
     return undefined;
   if (claim.binding === undefined)
@@ -115,6 +116,15 @@ function isBrokenOff({ clients }: World, { uid, annotations }: Pod, claim: Claim
   if (!clients.brokenOff.has(uid) || isRefusal(request) || requestsAddress(request)) return false;
   const told = admissionAnswerOf(annotations)?.addresses ?? [];
   return told.toSorted().join() !== claim.addresses.toSorted().join();
+}
+
+/**
+ * A person gave its claim back, and what has the name now was made for another pod, with another token: it is refused in words until it is
+ * created again.
+ */
+function isGivenBack({ clients }: World, { uid, annotations }: Pod, { binding }: Claim): boolean {
+  const { token = "" } = admissionAnswerOf(annotations) ?? {};
+  return token !== "" && clients.givenBack.has(uid) && binding?.token !== token;
 }
 
 function staysWithWorkload(cluster: World["cluster"], claim: Claim): boolean {
