@@ -82,6 +82,14 @@ export const REASONS: Readonly<Record<string, Account>> = {
     narrowed: "",
     why: { nodes: "the range of its own node" },
   },
+  "berth-webhook-owners": {
+    title: "berth-webhook-owners: also for the webhook, if `webhook.checkOwners` is set",
+    narrowed: "",
+    why: {
+      "replicasets.apps":
+        "whether the owner is there for whose pod an entry of a list is held; read one by one, never watched",
+    },
+  },
   "berth-view": {
     title: "berth-view: added to view, edit and admin",
     narrowed: "",

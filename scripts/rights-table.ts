@@ -40,7 +40,7 @@ is for the people to whom you bind it.
 /** The document; throws for a right without a reason, and for a reason without its right. */
 export function rightsDocument(manifests: readonly string[], access: string): string {
   const roles = manifests.flatMap((text) => parseAllDocuments(text).map((one) => one.toJS() as Role));
-  const rights = [...roles.flatMap(rightsOf), ...nodeRights(access)];
+  const rights = [...roles.flatMap(rightsOf), ...rightsByValue(access)];
   const used = new Set<string>();
   const sections = Object.entries(REASONS).map(([role, { title, narrowed, why }]) => {
     const rows = rights
@@ -77,9 +77,15 @@ function rightsOf({ kind, metadata, rules = [] }: Role): readonly Right[] {
   );
 }
 
-/** The one rule that depends on a value of the chart. */
-function nodeRights(access: string): readonly Right[] {
-  const [line = ""] = /- \{ apiGroups: \[""\], resources: \[nodes\].*\}/.exec(access) ?? [];
-  const rules = parse(line) as readonly Rule[];
-  return rightsOf({ kind: "ClusterRole", metadata: { name: "berth-agent-nodes" }, rules });
+/** The roles that depend on a value of the chart, each with one rule. */
+const BY_VALUE: Readonly<Record<string, RegExp>> = {
+  "berth-agent-nodes": /- \{ apiGroups: \[""\], resources: \[nodes\].*\}/,
+  "berth-webhook-owners": /- \{ apiGroups: \[apps\], resources: \[replicasets\].*\}/,
+};
+
+function rightsByValue(access: string): readonly Right[] {
+  return Object.entries(BY_VALUE).flatMap(([name, rule]) => {
+    const rules = parse(rule.exec(access)?.[0] ?? "[]") as readonly Rule[];
+    return rightsOf({ kind: "ClusterRole", metadata: { name }, rules });
+  });
 }

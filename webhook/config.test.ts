@@ -19,6 +19,7 @@ describe("the webhook's environment", () => {
       trusted: TRUSTED_CLIENTS,
       networkPolicy: false,
       refusalsNameAll: false,
+      checkOwners: false,
       foreignRequests: "warn",
       dialects: OWN_OF_EACH,
       logLevel: "info",
@@ -37,6 +38,7 @@ describe("the webhook's environment", () => {
       BERTH_DEPART: "1500ms",
       BERTH_LOG_LEVEL: "debug",
       BERTH_REVIEWERS_BY: "NetworkPolicy",
+      BERTH_CHECK_OWNERS: "true",
     };
     assert.deepEqual(configOf(env, "host"), {
       namespace: "berth-system",
@@ -47,6 +49,7 @@ describe("the webhook's environment", () => {
       trusted: TRUSTED_CLIENTS,
       networkPolicy: true,
       refusalsNameAll: false,
+      checkOwners: true,
       foreignRequests: "warn",
       dialects: OWN_OF_EACH,
       api: { kubeconfig: "/tmp/kubeconfig" },

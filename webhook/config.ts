@@ -48,6 +48,8 @@ export interface Config {
   readonly metricsToken?: string;
   /** Refusals tell everybody who holds what, and which pools there are. */
   readonly refusalsNameAll: boolean;
+  /** ReplicaSets are read before their pods are given entries of lists. */
+  readonly checkOwners: boolean;
   /** What becomes of pods that ask other systems for addresses. */
   readonly foreignRequests: ForeignChoice;
   /** Which requests in other systems' words are for Berth. */
@@ -81,6 +83,7 @@ export function loadConfig(): Config {
  * | `BERTH_REVIEWERS_BY` | `NetworkPolicy`: one says who reaches the port              | nothing does             |
  * | `BERTH_METRICS_TOKEN` | a file: the bearer token that who reads the metrics shows | anyone may read them     |
  * | `BERTH_REFUSALS_NAME` | `All`: refusals tell everybody who holds what; `Readable`: who may read it | `Readable`  |
+ * | `BERTH_CHECK_OWNERS` | `true`: ReplicaSets are read before their pods are given entries of lists | false            |
  * | `BERTH_FOREIGN_REQUESTS` | `warn`, `refuse` or `ignore`: pods that ask other systems for addresses | `warn`          |
  * | `BERTH_DIALECTS`   | which requests in other systems' words are for Berth, such as `calico=all,kubeOvn=none` | `own` of each |
  * | `BERTH_KUBECONFIG` | a kubeconfig, to run outside the cluster                  | the pod's service account |
@@ -111,6 +114,7 @@ export function configOf(env: Environment, host: string): Config {
     },
     ...(metricsToken === "" ? {} : { metricsToken: resolve(metricsToken) }),
     refusalsNameAll: refusalsNameAllIn(env),
+    checkOwners: choiceOf(env, "BERTH_CHECK_OWNERS", ["true", "false"], "false") === "true",
     foreignRequests: choiceOf(env, "BERTH_FOREIGN_REQUESTS", FOREIGN_CHOICES, "warn"),
     dialects: dialectsIn(env),
     networkPolicy: text("BERTH_REVIEWERS_BY", "") === "NetworkPolicy",

@@ -16,6 +16,7 @@ import { createMetrics, type MetricsRegistry } from "../system/metrics.ts";
 import { type CleanupStack, withCleanup } from "../system/shutdown.ts";
 import type { PoolAccess } from "./admission/admission-context.ts";
 import { waitForPools } from "./admission/cache-wait.ts";
+import { LiveOwners } from "./admission/owner-check.ts";
 import { trackPendingClaims } from "./admission/pending-claims.ts";
 import { SubjectAccessChecker } from "./admission/pool-access.ts";
 import { ReviewedReadAccess } from "./admission/read-access.ts";
@@ -63,6 +64,8 @@ export interface WebhookOptions {
   readonly metricsToken?: string;
   /** Refusals tell everybody who holds what, and which pools there are. */
   readonly refusalsNameAll?: boolean;
+  /** What a pod says owns it is read before it is given an entry of a list; `get` of ReplicaSets must be allowed. */
+  readonly checkOwners?: boolean;
   /** `warn` if absent. */
   readonly foreignRequests?: ForeignChoice;
   /** Which requests in other systems' words are for Berth; `all` of them if absent. */
@@ -129,6 +132,7 @@ async function assemble(options: Metered, closers: CleanupStack): Promise<Omit<C
       inventory: replica.inventory.admission,
       access,
       ...(options.refusalsNameAll === true ? {} : { readAccess: new ReviewedReadAccess(connection, clock) }),
+      ...(options.checkOwners === true ? { owners: new LiveOwners(connection, clock) } : {}),
       ...(options.foreignRequests === undefined ? {} : { foreignRequests: options.foreignRequests }),
       ...dialectsOf(options),
       holds: trackPendingClaims(replica, { clock, log: limitedLogger(log, clock) }),

@@ -63,6 +63,8 @@ export const CONFIGURATIONS: readonly Resource[] = [
 
 export const STATEFULSETS = resource("apps/v1", "StatefulSet", "statefulsets", "namespace");
 export const DEPLOYMENTS = resource("apps/v1", "Deployment", "deployments", "namespace");
+/** Read one by one where that is allowed, and never watched. */
+export const REPLICASETS = resource("apps/v1", "ReplicaSet", "replicasets", "namespace");
 /** Workloads of Kubernetes itself: always served. */
 export const APPS: readonly Resource[] = [STATEFULSETS, DEPLOYMENTS];
 /** Read one by one, and never watched. */

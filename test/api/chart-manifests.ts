@@ -27,6 +27,7 @@ export const VALUE_SETS: Readonly<Record<string, Values>> = {
         departSeconds: 60,
         clientCA: CERTIFICATE,
         metricsSecret: "berth-metrics",
+        checkOwners: true,
         env: { NODE_OPTIONS: "--a" },
       },
       ...{ podLabels: { team: "net" }, podAnnotations: { note: "x" }, tolerations: [{ operator: "Exists" }] },

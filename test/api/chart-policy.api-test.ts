@@ -200,6 +200,18 @@ if (havePartsOrSkip(["helm"])) {
         assert.deepEqual(verbs, asks ? ["get", "list,watch"] : ["list,watch"]);
       });
 
+      it("let the webhook read ReplicaSets only where it is to check owners, and tell it so", () => {
+        const checks = (values["webhook"] as { checkOwners?: boolean } | undefined)?.checkOwners === true;
+        const owned = manifests.filter(({ metadata }) => metadata.name.startsWith("berth-webhook"));
+        const rules = rulesOf(owned).filter(({ resources }) => resources.includes("replicasets"));
+        assert.deepEqual(
+          rules.map(({ verbs }) => verbs.join()),
+          checks ? ["get"] : [],
+        );
+        const deployment = owned.find(({ kind }) => kind === "Deployment");
+        assert.equal(JSON.stringify(deployment).includes("BERTH_CHECK_OWNERS"), checks);
+      });
+
       it("have the webhook configurations of the files, and in each entry where the webhook is", () => {
         const isGiven = title === "what others make";
         for (const [name, kind] of Object.entries(CONFIGURATIONS)) {

@@ -13,6 +13,7 @@ import {
 import type { Claim } from "../../allocator/model/claim.ts";
 import type { ClusterState, NamespaceState } from "../../allocator/model/cluster-state.ts";
 import type { Dialects } from "../../allocator/model/dialect.ts";
+import type { PodOwner } from "../../allocator/model/identity.ts";
 import type { AdmissionRequest } from "../review/admission-review.ts";
 import type { ReadAccess } from "./disclosure.ts";
 import type { PendingClaimLimiter } from "./pending-claims.ts";
@@ -35,6 +36,12 @@ export interface PoolAccess {
   mayUse(account: ServiceAccount, pool: string): Promise<boolean>;
 }
 
+/** Whether what a pod says owns it is there. */
+export interface Owners {
+  /** The ReplicaSet, under its UID. */
+  isThere(namespace: string, owner: PodOwner): Promise<boolean>;
+}
+
 /** What the admission decisions work with. */
 export interface AdmissionContext {
   readonly context: Context;
@@ -46,6 +53,8 @@ export interface AdmissionContext {
   readonly embedded?: ObjectStore;
   /** Who may use which pool; present in a cluster. */
   readonly access?: PoolAccess;
+  /** Present where Berth may read ReplicaSets: what names an owner that is not there is given no entry of a list. */
+  readonly owners?: Owners;
   /** Who may read what refusals tell of others; absent: everybody may. */
   readonly readAccess?: ReadAccess;
   /** What becomes of pods that ask other systems for addresses; `warn` if absent. */

@@ -42,6 +42,7 @@ import {
 import { type AdmissionContext, closedNamespace, expectKind, objectOf } from "./admission-context.ts";
 import { judgeLeft, ownPod } from "./foreign-requests.ts";
 import { unknownIn } from "./own-keys.ts";
+import { unknownOwner } from "./owner-check.ts";
 import { answer, nodesOf } from "./pod-answer.ts";
 import { withUsablePools } from "./pool-access.ts";
 import { isSlotOfAnother } from "./slot-names.ts";
@@ -87,7 +88,8 @@ async function decide(
   const wanted = plain.kind === "one" ? [plain.allocation] : plain.slots;
   const slot = input.podIdentity.kind === "named" ? await isSlotOfAnother(admission, wanted) : undefined;
   if (slot !== undefined) return denied(request.uid, slot.refusal);
-  const closed = closedNamespace(admission, namespace.name, known);
+  const closed =
+    closedNamespace(admission, namespace.name, known) ?? (await unknownOwner(admission, pod, plain));
   if (closed !== undefined) return denied(request.uid, closed);
   const resolved = await permitted(admission, pod, plain);
   const warnings = lostLater(admission, own, input.podIdentity);

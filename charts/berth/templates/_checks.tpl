@@ -59,6 +59,7 @@ webhook:
   BERTH_REVIEWERS_BY: networkPolicy
   BERTH_METRICS_TOKEN: webhook.metricsSecret
   BERTH_REFUSALS_NAME: webhook.refusalsName
+  BERTH_CHECK_OWNERS: webhook.checkOwners
   BERTH_FOREIGN_REQUESTS: webhook.foreignRequests
   BERTH_DIALECTS: dialects
   BERTH_KUBECONFIG: "-"
