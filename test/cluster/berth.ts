@@ -18,6 +18,9 @@ const IMAGE = `${ROOT}build/berth-image.tar`;
 const CONFLIST = "/etc/cni/net.d/10-berth.conflist";
 const SUBNET = { subnet: "10.244.0.0/16", gateway: "10.244.0.1" };
 
+/** Whether a node gave it out of its own ranges. */
+export const isOfRanges = (ip: string): boolean => ip.startsWith("10.244.");
+
 /** Who gives out the addresses of a node's own range, to pods that did not ask for one. */
 export type Ipam = "berth" | "host-local";
 

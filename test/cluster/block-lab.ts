@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // A lab whose nodes serve pods that ask for nothing from pools, and from nothing else. Each case has pools of its own.
-import { BERTH_NAMESPACE, configureNode } from "./berth.ts";
+import { BERTH_NAMESPACE, configureNode, isOfRanges } from "./berth.ts";
 import { Lab, type Running } from "./lab.ts";
 import { type Json, pool } from "./objects.ts";
 
@@ -57,6 +57,7 @@ export class BlockLab {
     await lab.must(["delete", "deployments,pods", "--all", "--wait=true", "--timeout=120s"]);
     await lab.must(["delete", "pods", "-l", "k8s-app=kube-dns", "--wait=true"], { namespace: "kube-system" });
     await lab.check();
+    await this.#moveBerthOut();
     const pools = (await lab.must(["get", "ippools", "-l", OWN, "-o", "name"])).split("\n").filter(Boolean);
     for (const one of pools)
       await lab.must(["patch", one, "--type=merge", "-p", '{"spec":{"disabled":true}}']);
@@ -67,9 +68,14 @@ export class BlockLab {
     await lab.must(["delete", "ippools", "-l", OWN, "--wait=true", "--timeout=60s"]);
   }
 
-  /** A taint has sent Berth's own pods to the other node, where they have addresses of the pool: they get others. */
-  async moveBerthOut(): Promise<void> {
+  /**
+   * Where a taint has sent one of Berth's own pods to the other node, it has an address of the case's pool, whose block
+   * could not come back: such pods get others.
+   */
+  async #moveBerthOut(): Promise<void> {
     const within = { namespace: BERTH_NAMESPACE };
+    const ips = await this.lab.must(["get", "pods", "-o=jsonpath={.items[*].status.podIP}"], within);
+    if (ips.split(" ").every(isOfRanges)) return;
     await this.#serveFrom("ranges");
     for (const one of ["deployment/berth-webhook", "deployment/berth-issuer"]) {
       await this.lab.must(["rollout", "restart", one], within);

@@ -115,8 +115,9 @@ describe("blocks", () => {
     async () => {
       const times = new Times("E0573");
       await blocks.makePools(SHARED);
-      await lab.apply([deployment("all", { replicas: 20 })]);
-      const were = await lab.runs("app=all", 20);
+      // Berth's own pods of the node without power, of which there are up to two, come over too, and want addresses
+      await lab.apply([deployment("all", { replicas: 18 })]);
+      const were = await lab.runs("app=all", 18);
       const lost = were.filter(({ node }) => node === "node-a");
       await lab.cluster.powerOff("node-a");
       await lab.nodeBecomes("node-a", "Unknown");
@@ -134,15 +135,14 @@ describe("blocks", () => {
       assert.ok((await of()) >= lost.length, "they are node-a's");
       times.step("kept");
       await lab.must(["taint", "node", "node-a", `${OUT_OF_SERVICE}=nodeshutdown:NoExecute`]);
-      const now = await lab.runs("app=all", 20, (pods) => pods.every(({ node }) => node === "node-b"));
+      const now = await lab.runs("app=all", 18, (pods) => pods.every(({ node }) => node === "node-b"));
       times.step("moved");
-      assert.equal(new Set(lasts(now)).size, 20);
+      assert.equal(new Set(lasts(now)).size, 18);
       await lab.pingAll(now);
       times.end();
       await lab.cluster.powerOn("node-a");
       await lab.must(["taint", "node", "node-a", `${OUT_OF_SERVICE}-`]);
       await lab.nodeReturns("node-a");
-      await blocks.moveBerthOut();
     },
   );
 

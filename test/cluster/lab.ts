@@ -170,9 +170,11 @@ export class Lab {
     });
   }
 
-  /** Pods, and what was said of them. */
+  /** What was said last of pods, as a report shows the first lines; the pods; who has which block. */
   async #scene(): Promise<string> {
-    return (await this.must(["get", "pods", "-o", "wide"])) + (await this.warnings());
+    const said = (await this.warnings()).trimEnd().split("\n").slice(-3);
+    const pods = await this.must(["get", "pods", "--all-namespaces", "-o", "wide"]);
+    return [...said, pods, await this.must(["get", "ippools,ipblocks", "-o", "wide"])].join("\n");
   }
 
   /** `reason: message` of the events on an object, oldest first. */
