@@ -12,14 +12,32 @@ import {
   stackFileOf,
   startingFileOf,
 } from "../backend/stack-file.ts";
+import { ensurePrivate } from "./private-folder.ts";
 
 /** `sun_path`, without the zero behind it. */
 const LONGEST_SOCKET = 107;
 /** SQLite's own, beside the database. */
 const DATABASE_FILES = ["", "-wal", "-shm"];
 
+/** The folder belongs to this process. `keep`: an ADD may be answered from here on; `started`: it serves. */
+export interface OwnFolder {
+  readonly keep: () => void;
+  readonly started: () => void;
+}
+
+/** Makes the folder where there is none, and refuses one that another process has. */
+export async function ownFolder(dataDir: string, closers: CleanupStack): Promise<OwnFolder> {
+  await ensurePrivate(dataDir);
+  refuseSecond(dataDir);
+  const started = sayStarting(dataDir);
+  closers.push(started);
+  const { keep, close } = removeIfNew(dataDir);
+  closers.push(close);
+  return { keep, started };
+}
+
 /** For whoever waits for the stack. A disk that takes no more is told of by the database, in better words. */
-export function sayStarting(dataDir: string): () => void {
+function sayStarting(dataDir: string): () => void {
   const path = startingFileOf(dataDir);
   const remove = () => {
     try {
@@ -37,7 +55,7 @@ export function sayStarting(dataDir: string): () => void {
 }
 
 /** A stack that was never there before and cannot start leaves no database, which would look like a stack that ended. */
-export function removeIfNew(dataDir: string): { readonly keep: () => void; readonly close: () => void } {
+function removeIfNew(dataDir: string): { readonly keep: () => void; readonly close: () => void } {
   const path = databaseOf(dataDir);
   let isUnused = !existsSync(path);
   const keep = () => {
@@ -57,7 +75,7 @@ export async function announce(dataDir: string, file: StackFile, closers: Cleanu
 }
 
 /** Two stacks on one file would be two agents with one journal. A pid alone may be somebody else's by now. */
-export function refuseSecond(dataDir: string): void {
+function refuseSecond(dataDir: string): void {
   const other = readStackFile(dataDir);
   if (other === undefined || other.pid === process.pid || !isStack(other.pid)) return;
   throw new BerthError(

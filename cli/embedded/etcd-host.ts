@@ -17,8 +17,7 @@ import { AnchoredClock } from "../../system/anchored-clock.ts";
 import { createMetrics } from "../../system/metrics.ts";
 import { type CleanupStack, withCleanup } from "../../system/shutdown.ts";
 import { databaseOf } from "../backend/embedded-backend.ts";
-import { announce, refuseSecond, removeIfNew, requireShort, sayStarting } from "./data-folder.ts";
-import { ensurePrivate } from "./private-folder.ts";
+import { announce, ownFolder, requireShort } from "./data-folder.ts";
 
 export interface EtcdHostOptions {
   readonly access: EtcdAccess;
@@ -64,12 +63,7 @@ async function assemble(
   const clock = new AnchoredClock(options.clock); // what a record says is compared with what a later one says
   const socketPath = resolve(options.socketPath ?? join(dataDir, "agent.sock"));
   requireShort(socketPath);
-  await ensurePrivate(dataDir);
-  refuseSecond(dataDir);
-  const started = sayStarting(dataDir);
-  closers.push(started);
-  const unused = removeIfNew(dataDir);
-  closers.push(unused.close);
+  const folder = await ownFolder(dataDir, closers);
   const database = openDatabase(databaseOf(dataDir), { clock, log });
   closers.push(() => database.close());
   const metrics = createMetrics(log);
@@ -84,7 +78,7 @@ async function assemble(
   });
   closers.push(() => etcd.close());
   const bootId = (await readFile(BOOT_ID, "utf8")).trim();
-  unused.keep(); // from here on an ADD may be answered
+  folder.keep(); // from here on an ADD may be answered
   const agent = await startAgent({
     ...{ database, socketPath, clock, random, log, bootId, metrics },
     claimSource: etcd.claimSource,
@@ -100,7 +94,7 @@ async function assemble(
   const file = { pid: process.pid, socket: socketPath, node, etcd: place };
   const noWebhook = { webhook: "", ca: "", cert: "", key: "", reviews: "" };
   await announce(dataDir, { ...noWebhook, ...file }, closers);
-  started();
+  folder.started();
   return { socketPath };
 }
 

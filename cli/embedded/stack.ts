@@ -27,10 +27,9 @@ import { createApp } from "../../webhook/http/app.ts";
 import { withMetrics } from "../../webhook/metrics.ts";
 import { databaseOf } from "../backend/embedded-backend.ts";
 import { reviewsSocketOf } from "../backend/stack-file.ts";
-import { announce, refuseSecond, removeIfNew, requireShort, sayStarting } from "./data-folder.ts";
+import { announce, ownFolder, requireShort } from "./data-folder.ts";
 import { HostBlocks } from "./host-blocks.ts";
 import { loadPools, type PoolsFile, readPools } from "./pools-file.ts";
-import { ensurePrivate } from "./private-folder.ts";
 import { startWebhook } from "./stack-webhook.ts";
 
 export interface StackOptions {
@@ -78,12 +77,7 @@ async function assemble(
   for (const path of [socketPath, reviewsSocketOf(dataDir)]) requireShort(path);
   // first: a file that cannot be read leaves no folder behind
   const pools = options.poolsFile === undefined ? undefined : await readPools(options.poolsFile);
-  await ensurePrivate(dataDir);
-  refuseSecond(dataDir);
-  const started = sayStarting(dataDir);
-  closers.push(started);
-  const unused = removeIfNew(dataDir);
-  closers.push(unused.close);
+  const folder = await ownFolder(dataDir, closers);
   const node = options.node ?? hostname();
   const records = await openRecords({ ...options, clock }, closers);
   const { context, view, admitted, synced } = records;
@@ -105,7 +99,7 @@ async function assemble(
   });
   const { database } = records;
   const bootId = (await readFile(BOOT_ID, "utf8")).trim();
-  unused.keep(); // from here on an ADD may be answered
+  folder.keep(); // from here on an ADD may be answered
   const agent = await startAgent({
     ...{ database, socketPath, claimSource, clock, random, log, bootId, metrics },
     blockSource: blocks.source,
@@ -121,7 +115,7 @@ async function assemble(
   const app = createApp({ handlers, ready, metrics, log, clock });
   const webhook = await startWebhook({ ...options, app }, closers);
   await announce(dataDir, { pid: process.pid, ...webhook, socket: socketPath, node }, closers);
-  started();
+  folder.started();
   return { webhookUrl: webhook.webhook, socketPath };
 }
 

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-import type { ChildProcess } from "node:child_process";
 import { mkdir, mkdtemp, rm, symlink } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import type { NetworkHost } from "../support/netns.ts";
-import { compileCache, type Ended, run, type Started, start } from "../support/process.ts";
+import { compileCache, type Ended, run, type Started } from "../support/process.ts";
 import { type NetworkConfig, Runtime, type Sandbox, sandboxOf } from "../support/runtime.ts";
+import { startUp } from "../support/stack.ts";
 import { BERTHCTL } from "../support/stack-folder.ts";
 
 export interface HostProcessOptions {
@@ -70,13 +70,9 @@ export class HostProcess {
   async up(): Promise<void> {
     const flags = ["--etcd", this.#urls.join(","), "--data", join(this.folder, "data")];
     const more = ["--node", this.node, "--log-level", "error", ...this.#flags];
-    const running = start(BERTHCTL, ["up", ...flags, ...more], { env: ENV });
-    this.#running = running;
-    const early = running.ended.then(({ rc, stderr }) => {
-      throw new Error(`berthctl up ended with ${rc} before it was ready:\n${stderr}`);
+    await startUp([...flags, ...more], ENV, (running) => {
+      this.#running = running;
     });
-    await Promise.race([ready(running.child), early]);
-    early.catch(() => {}); // it will end some time
   }
 
   /** As the kernel does when memory is short. */
@@ -109,15 +105,4 @@ export async function listed(
   const { items }: { readonly items: readonly { readonly metadata: { readonly name: string } }[] } =
     JSON.parse(stdout);
   return items.map(({ metadata }) => metadata.name);
-}
-
-/** Resolves when it prints that it serves; never, when it does not. */
-function ready({ stdout }: ChildProcess): Promise<void> {
-  return new Promise((resolve) => {
-    let printed = "";
-    stdout?.on("data", (text: string) => {
-      printed += text;
-      if (printed.includes("ready\n")) resolve();
-    });
-  });
 }

@@ -14,15 +14,10 @@ export class ChildStack extends StackFolder {
 
   async start(): Promise<void> {
     const flags = ["--data", this.dataDir, "--socket", this.socket, "--webhook-port", "0"];
-    const running = start(BERTHCTL, ["up", ...flags, "--pools", this.poolsFile, "--log-level", "warn"], {
-      env: { PATH: "/usr/bin:/bin" },
+    const more = ["--pools", this.poolsFile, "--log-level", "warn"];
+    await startUp([...flags, ...more], { PATH: "/usr/bin:/bin" }, (running) => {
+      this.#running = running;
     });
-    this.#running = running;
-    const early = running.ended.then(({ rc, stderr }) => {
-      throw new Error(`berthctl up ended with ${rc} before it was ready:\n${stderr}`);
-    });
-    await Promise.race([ready(running.child), early]);
-    early.catch(() => {}); // it will end some time
   }
 
   /** As an init system stops it; throws unless it ends by itself, with success. */
@@ -54,6 +49,21 @@ export class ChildStack extends StackFolder {
     await this.killIfRunning();
     await rm(this.folder, { recursive: true, force: true });
   }
+}
+
+/** `berthctl up FLAGS`, which serves when this resolves; `started` hears of its process before. Throws when it ends instead. */
+export async function startUp(
+  flags: readonly string[],
+  env: Readonly<Record<string, string>>,
+  started: (running: Started) => void,
+): Promise<void> {
+  const running = start(BERTHCTL, ["up", ...flags], { env });
+  started(running);
+  const early = running.ended.then(({ rc, stderr }) => {
+    throw new Error(`berthctl up ended with ${rc} before it was ready:\n${stderr}`);
+  });
+  await Promise.race([ready(running.child), early]);
+  early.catch(() => {}); // it will end some time
 }
 
 /** Resolves when it prints that it serves; never, when it does not. */
