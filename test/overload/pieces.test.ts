@@ -3,12 +3,11 @@
 import assert from "node:assert/strict";
 import { after, before, describe, it } from "node:test";
 import { openLoop } from "../bench/load.ts";
-import { ReviewLine, reviewRequest } from "../bench/review-line.ts";
 import { median, quantile } from "../bench/statistics.ts";
-import { pod, review } from "../support/objects.ts";
-import { prefer, preferNot } from "../support/processor.ts";
+import { preferNot } from "../support/processor.ts";
 import { isFull } from "../support/runs.ts";
-import { Companion, WEBHOOK_FLAGS } from "./companion.ts";
+import { ApiServerLines } from "./api-server-lines.ts";
+import { Companion } from "./companion.ts";
 import type { Burden } from "./door.ts";
 import type { PiecesDeeds, PiecesOrder } from "./pieces.ts";
 
@@ -25,35 +24,17 @@ for (const { name, args, status } of [
   { name: "where anybody may send reviews", args: [], status: "400" },
 ])
   describe(`bodies in chunks of one byte, ${name}`, () => {
-    let door: Companion;
-    let port = 0;
-    let lines: readonly ReviewLine[] = [];
-    let giveBack: readonly (() => void)[] = [];
-
+    let api: ApiServerLines;
     before(async () => {
-      door = new Companion("./door.ts", { flags: WEBHOOK_FLAGS, args });
-      giveBack = [door.pid, process.pid].map(prefer);
-      const said = await door.next<{ readonly port: number; readonly ca: string }>();
-      port = said.port;
-      lines = await Promise.all(Array.from({ length: LINES }, () => ReviewLine.open(said)));
+      api = await ApiServerLines.open(LINES, args);
     });
-    after(async () => {
-      for (const line of lines) line.close();
-      await door?.end();
-      for (const one of giveBack) one();
-    });
-
-    const request = reviewRequest({
-      apiVersion: "admission.k8s.io/v1",
-      kind: "AdmissionReview",
-      request: review(pod("ours", { annotations: { "berth.dev/pools": "web" } }), "CREATE", { dryRun: true }),
-    });
+    after(async () => await api?.close());
 
     async function measure(when: string): Promise<Burden> {
-      await door.ask<Burden>();
-      const ask = async (line: number) => void (await lines[line]?.ask(request));
+      await api.door.ask<Burden>();
+      const ask = async (line: number) => void (await api.ask(line));
       const times = await openLoop(ask, LINES, { perSecond: PER_SECOND, ms: MS });
-      const burden = await door.ask<Burden>();
+      const burden = await api.door.ask<Burden>();
       const { delayP99, delayMost, cpu, resident, peak } = burden;
       const ms = (value: number) => `${value.toFixed(1)} ms`;
       const mib = (value: number) => `${Math.round(value / MIB)} MiB`;
@@ -69,7 +50,9 @@ for (const { name, args, status } of [
       const strangers = new Companion("./pieces.ts");
       try {
         preferNot(strangers.pid);
-        await strangers.ask<string>(JSON.stringify({ port, count: STRANGERS } satisfies PiecesOrder));
+        await strangers.ask<string>(
+          JSON.stringify({ port: api.port, count: STRANGERS } satisfies PiecesOrder),
+        );
         const { peak } = await measure(`${STRANGERS} strangers`);
         const { answers, cutOff, taken } = await strangers.ask<PiecesDeeds>();
         console.log(JSON.stringify({ answers, cutOff, taken }));

@@ -3,12 +3,11 @@
 import assert from "node:assert/strict";
 import { after, before, describe, it } from "node:test";
 import { openLoop } from "../bench/load.ts";
-import { ReviewLine, reviewRequest } from "../bench/review-line.ts";
 import { median, quantile } from "../bench/statistics.ts";
-import { pod, review } from "../support/objects.ts";
-import { prefer, preferNot, waitedOf } from "../support/processor.ts";
+import { preferNot, waitedOf } from "../support/processor.ts";
 import { isFull } from "../support/runs.ts";
-import { Companion, WEBHOOK_FLAGS } from "./companion.ts";
+import { ApiServerLines } from "./api-server-lines.ts";
+import { Companion } from "./companion.ts";
 import type { Burden } from "./door.ts";
 import type { Deeds, StrangersOrder } from "./strangers.ts";
 
@@ -47,43 +46,24 @@ const DOORS = [
 
 for (const { name, args, told: answers, isProven } of DOORS)
   describe(`a crowd of strangers, ${name}`, () => {
-    let door: Companion;
-    let port = 0;
-    let lines: readonly ReviewLine[] = [];
-    let giveBack: readonly (() => void)[] = [];
-
+    let api: ApiServerLines;
     before(async () => {
-      door = new Companion("./door.ts", { flags: WEBHOOK_FLAGS, args });
-      giveBack = [door.pid, process.pid].map(prefer);
-      const said = await door.next<{ readonly port: number; readonly ca: string }>();
-      port = said.port;
-      lines = await Promise.all(Array.from({ length: LINES }, () => ReviewLine.open(said)));
+      api = await ApiServerLines.open(LINES, args);
     });
-    after(async () => {
-      for (const line of lines) line.close();
-      await door?.end();
-      for (const one of giveBack) one();
-    });
-
-    /** Dry runs, so that the books are as large for the last as for the first. */
-    const request = reviewRequest({
-      apiVersion: "admission.k8s.io/v1",
-      kind: "AdmissionReview",
-      request: review(pod("ours", { annotations: { "berth.dev/pools": "web" } }), "CREATE", { dryRun: true }),
-    });
+    after(async () => await api?.close());
 
     async function measure(ms = SIZE.ms): Promise<Window> {
-      await door.ask<Burden>();
+      await api.door.ask<Burden>();
       const began = performance.now();
-      const waited = () => waitedOf(door.pid) + waitedOf(process.pid);
+      const waited = () => waitedOf(api.door.pid) + waitedOf(process.pid);
       const own: number[] = [];
       const ask = async (line: number) => {
         const [asked, before] = [performance.now(), waited()];
-        await lines[line]?.ask(request);
+        await api.ask(line);
         own.push(Math.max(0, performance.now() - asked - (waited() - before)));
       };
       const times = await openLoop(ask, LINES, { perSecond: PER_SECOND, ms });
-      const burden = await door.ask<Burden>();
+      const burden = await api.door.ask<Burden>();
       const ofOwn = { ownP50: median(own), ownP99: quantile(own, 0.99) };
       return {
         p50: median(times),
@@ -102,7 +82,7 @@ for (const { name, args, told: answers, isProven } of DOORS)
       const crowd = new Companion("./strangers.ts");
       try {
         preferNot(crowd.pid);
-        const order: StrangersOrder = { port, count: SIZE.strangers, large: SIZE.large };
+        const order: StrangersOrder = { port: api.port, count: SIZE.strangers, large: SIZE.large };
         await crowd.ask<string>(JSON.stringify(order));
         crowd.say("go");
         const arriving = await measure(ARRIVAL_MS);
