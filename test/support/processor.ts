@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The share of the processors that a measured process gets, and how long it waited for one, on a machine that others use as well.
+import { randomUUID } from "node:crypto";
 import { existsSync, mkdirSync, readFileSync, rmdirSync, writeFileSync } from "node:fs";
 
 /** Milliseconds in which the main thread of a process could have run, and others had the processors (sched-stats.rst: the second figure). */
@@ -7,11 +8,11 @@ export function waitedOf(pid: number): number {
   return Number(readFileSync(`/proc/${pid}/task/${pid}/schedstat`, "utf8").split(" ")[1]) / 1e6;
 }
 
-/** Of version 1, and of version 2: the folder, and the file that takes the largest share. */
+/** Of version 1, and of version 2: the folder, and the file that takes the largest share. The root of version 1 is no group. */
 const GROUPS = [
   { root: "/sys/fs/cgroup/cpu", file: "cpu.shares", most: 262_144 },
   { root: "/sys/fs/cgroup", file: "cpu.weight", most: 10_000 },
-] as const;
+].filter(({ root }) => existsSync(`${root}/cgroup.procs`));
 
 /**
  * Puts a process, and what it starts from then on, before all others of the machine, where control groups can be written. Answers with what
@@ -19,7 +20,8 @@ const GROUPS = [
  */
 export function prefer(pid: number): () => void {
   for (const { root, file, most } of GROUPS) {
-    const folder = `${root}/berth-${pid}`;
+    // of a process in a namespace of its own others may have the number, and a run that was killed leaves its folder
+    const folder = `${root}/berth-${pid}-${randomUUID()}`;
     const giveBack = () => {
       if (existsSync(`/proc/${pid}`)) writeFileSync(`${root}/cgroup.procs`, String(pid));
       if (existsSync(folder)) rmdirSync(folder);
