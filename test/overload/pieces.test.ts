@@ -21,7 +21,7 @@ const MOST_GROWTH = 64 * MIB;
 
 for (const { name, args, status } of [
   { name: "where the API server shows a certificate", args: ["proven"], status: "403" },
-  { name: "where anybody may send reviews", args: [], status: "400" },
+  { name: "where anybody may send reviews", args: [], status: "411" },
 ])
   describe(`bodies in chunks of one byte, ${name}`, () => {
     let api: ApiServerLines;

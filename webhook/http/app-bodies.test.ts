@@ -3,6 +3,7 @@ import assert from "node:assert/strict";
 import { once } from "node:events";
 import { IncomingMessage } from "node:http";
 import { Agent } from "node:https";
+import type { Socket } from "node:net";
 import { after, before, beforeEach, describe, it } from "node:test";
 import fc from "fast-check";
 import { runsOf } from "../../test/support/runs.ts";
@@ -23,6 +24,13 @@ function setUp(): void {
   });
   after(() => bench?.close());
   beforeEach(() => bench.reset());
+}
+
+const HEAD = "POST /mutate/pods HTTP/1.1\r\nHost: berth\r\nX-Pieces: 1\r\nContent-Type: application/json\r\n";
+
+/** Each in a TLS record of its own. */
+async function byBytes(socket: Socket, count: number): Promise<void> {
+  for (let n = 0; n < count; n++) await new Promise((resolve) => socket.write(" ", resolve));
 }
 
 /** A review of so many bytes. */
@@ -60,12 +68,12 @@ describe("app: bodies", () => {
     });
   }
 
-  it("refuses 9 MB in chunks, without a length, and without a uid at their beginning", async () => {
+  it("refuses 9 MB in pieces, without a uid at their beginning", async () => {
     bench.clockFactor = 20;
     async function* parts() {
       for (let i = 0; i < 9; i++) yield Buffer.alloc(1_000_000, " ");
     }
-    assert.deepEqual(await bench.unread({ body: parts() }), {
+    assert.deepEqual(await bench.unread({ headers: { "Content-Length": 9_000_000 }, body: parts() }), {
       http: 413,
       uid: "",
       code: 413,
@@ -73,18 +81,28 @@ describe("app: bodies", () => {
     });
   });
 
-  it("refuses a body in chunks of a byte, and closes the connection", async () => {
+  it("refuses a body in chunks before any of them is there, and closes the connection", async () => {
     const socket = bench.connect();
-    const head =
-      "POST /mutate/pods HTTP/1.1\r\nHost: berth\r\nContent-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\n";
-    socket.write(head + "1\r\n \r\n".repeat(257));
+    socket.write(`${HEAD}Transfer-Encoding: chunked\r\n\r\n`);
     let answer = "";
     for await (const some of socket) answer += String(some);
+    assert.match(answer, /^HTTP\/1\.1 411 .*\r\nConnection: close\r\n.*must come with a Content-Length/s);
+    assert.equal(bench.asked.length, 0);
+  });
+
+  it("refuses a body in pieces of a byte, and closes the connection", async () => {
+    const socket = bench.connect();
+    await once(socket, "secureConnect");
+    socket.write(`${HEAD}Content-Length: 100000\r\n\r\n`);
+    const sending = byBytes(socket, 257);
+    let answer = "";
+    for await (const some of socket) answer += String(some);
+    await sending;
     assert.match(answer, /^HTTP\/1\.1 400 .*\r\nConnection: close\r\n.*in pieces of so few bytes/s);
     assert.equal(bench.asked.length, 0);
   });
 
-  it("parses of such a body no more than what was decrypted with the piece that was too many", async (t) => {
+  it("parses of a body in chunks no more than what was decrypted with its headers", async (t) => {
     let pieces = 0;
     const { push } = IncomingMessage.prototype;
     t.mock.method(IncomingMessage.prototype, "push", function (this: IncomingMessage, chunk: unknown) {
@@ -92,15 +110,13 @@ describe("app: bodies", () => {
       return push.call(this, chunk);
     });
     const socket = bench.connect();
-    const head =
-      "POST /mutate/pods HTTP/1.1\r\nHost: berth\r\nX-Pieces: 1\r\nContent-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\n";
     socket.on("error", () => {});
     const closed = new Promise<void>((resolve) => socket.once("close", () => resolve()));
     await once(socket, "secureConnect");
-    socket.write(head + "1\r\n \r\n".repeat(10_000));
+    socket.write(`${HEAD}Transfer-Encoding: chunked\r\n\r\n${"1\r\n \r\n".repeat(10_000)}`);
     socket.resume();
     await closed;
-    assert.ok(pieces > 256 && pieces <= TLS_RECORD / 6, `${pieces} were parsed`);
+    assert.ok(pieces <= TLS_RECORD / 6, `${pieces} were parsed`);
   });
 
   it("takes a body that comes in small pieces", async () => {
@@ -111,7 +127,8 @@ describe("app: bodies", () => {
         await new Promise((resolve) => setImmediate(resolve));
       }
     }
-    assert.equal((await bench.review({ body: parts() })).allowed, true);
+    const headers = { "Content-Length": text.length };
+    assert.equal((await bench.review({ headers, body: parts() })).allowed, true);
   });
 
   it("does not wait for the rest of a body beyond the API server's timeout", async () => {
@@ -121,7 +138,8 @@ describe("app: bodies", () => {
       yield await never;
     }
     const agent = new Agent({ keepAlive: true });
-    const reply = await bench.request({ path: "/mutate/pods?timeout=1s", body: parts(), agent });
+    const headers = { "Content-Length": 1_000 };
+    const reply = await bench.request({ path: "/mutate/pods?timeout=1s", headers, body: parts(), agent });
     resolve("");
     agent.destroy();
     const { response } = JSON.parse(reply.text) as { response: AdmissionResponse };
@@ -138,7 +156,9 @@ describe("app: bodies", () => {
       client.abort();
       yield "}";
     }
-    await assert.rejects(bench.request({ body: parts(), signal: client.signal }), { name: "AbortError" });
+    const headers = { "Content-Length": 2 };
+    const asking = bench.request({ headers, body: parts(), signal: client.signal });
+    await assert.rejects(asking, { name: "AbortError" });
     assert.equal((await bench.review()).allowed, true);
   });
 

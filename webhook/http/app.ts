@@ -19,7 +19,7 @@ import { type Busy, Intake } from "../review/intake.ts";
 import type { GivenUp } from "../review/request-body.ts";
 import { answerEarly } from "./early-answer.ts";
 import type { MetricsReader } from "./metrics-token.ts";
-import { readReview, type Unread } from "./read-review.ts";
+import { IN_CHUNKS, readReview, type Unread } from "./read-review.ts";
 
 export interface AppDeps {
   readonly handlers: Readonly<Record<Route, Handler>>;
@@ -102,6 +102,10 @@ function admit(
   const { intake, queue, clock } = deps;
   const handle = withDeadline(deps.handlers[route], { route, ...deps });
   return async (request, response) => {
+    if (request.headers["transfer-encoding"] !== undefined) {
+      refuseUnread(deps, route, response, IN_CHUNKS);
+      return;
+    }
     const late = new AbortController();
     const place = intake.enter(peerOf(request.socket), () => late.abort("busy" satisfies GivenUp));
     if (typeof place === "string") {

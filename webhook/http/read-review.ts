@@ -25,6 +25,15 @@ export type ReadReview =
   | { readonly kind: "busy"; readonly whose: Busy }
   | Unread;
 
+/**
+ * An API server and berthctl say how long a body is. In chunks, each of them may be a byte that is six on the way, and up to 64 KiB of such
+ * are parsed before anything can be done about it.
+ */
+export const IN_CHUNKS: Unread = {
+  ...{ kind: "unreadable", uid: "", httpCode: 411, status: 411, cutOff: true },
+  why: "the body must come with a Content-Length, and not in chunks",
+};
+
 /** An API server sends a body at once; less than this is left to decide in, whatever `timeout` says. */
 const BODY_MS = 5_000;
 
