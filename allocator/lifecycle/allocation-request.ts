@@ -3,7 +3,15 @@
 
 import type { Refusal } from "../base/errors.ts";
 import type { Address } from "../ip/address.ts";
-import type { Binding, Claim, ClaimKey, ClaimRequest, Identity, Retention } from "../model/claim.ts";
+import type {
+  Binding,
+  Claim,
+  ClaimAttachment,
+  ClaimKey,
+  ClaimRequest,
+  Identity,
+  Retention,
+} from "../model/claim.ts";
 import type { AddressConstraints } from "../planning/address-plan.ts";
 import type { Stored } from "../store/store.ts";
 
@@ -17,6 +25,8 @@ export interface AllocationRequest {
   readonly ask: AddressConstraints;
   /** Promise the claim to this pod in the same write. */
   readonly hold?: Binding;
+  /** With `hold`: the sandbox that the claim is made for; where the store can, it is in the claim from its first write on. */
+  readonly sandbox?: ClaimAttachment;
   /** Token of the hold that had expired, whose place this may take; absent: of none. */
   readonly instead?: string;
   /**

@@ -10,7 +10,15 @@ import { isHeldBy } from "../model/reservation.ts";
 import type { Plan } from "../planning/address-plan.ts";
 import { MAX_ATTEMPTS } from "../store/retry-on-conflict.ts";
 import type { Stored } from "../store/store.ts";
-import { acquireAll, afterLoss, lossOf, rollback, rollbackUnused, takeFrom } from "./acquire.ts";
+import {
+  type Acquired,
+  acquireAll,
+  afterLoss,
+  lossOf,
+  rollback,
+  rollbackUnused,
+  takeFrom,
+} from "./acquire.ts";
 import type { AllocationRequest, Attempt, Reserved, Seen } from "./allocation-request.ts";
 import { blockAgainst, ensureReliable } from "./block-conflict.ts";
 import { podGone } from "./claim-conflicts.ts";
@@ -18,6 +26,7 @@ import { decide, type Mode } from "./decision.ts";
 import { heldAddresses, hold, wait, waitsLong } from "./keep-addresses.ts";
 import { inTurn, quotaExceededNow, takenBack } from "./namespace-limit.ts";
 import { release, startCooldownIfDropped } from "./release.ts";
+import { type Together, takeTogether } from "./take-together.ts";
 import { claimOf, refusedBefore, refusedBy, undo, writeClaim } from "./write-claim.ts";
 
 export type { AllocationRequest, Reserved, Seen } from "./allocation-request.ts";
@@ -174,27 +183,45 @@ async function take(
       : undefined;
   if (refused !== undefined) return refused;
   const { key: claim, takesOver } = allocation;
-  const took = await acquireAll({ context, claim, nonce, take: takeFrom(takesOver) }, plan.familyPlans);
+  const claimWith = (addresses: readonly Address[]) =>
+    claimOf(allocation, before, { addresses, nonce, now: context.clock.now(), seen });
+  const together: Together =
+    known === undefined
+      ? await takeTogether(context, allocation, plan, { nonce, claimWith })
+      : { kind: "single", familyPlans: plan.familyPlans };
+  if (together.kind === "created")
+    return await withinQuota(context, together.claim, together.took, undefined);
+  if (together.kind === "again") return together;
+  const { familyPlans } = together;
+  const took = await acquireAll({ context, claim, nonce, take: takeFrom(takesOver) }, familyPlans);
   if (!Array.isArray(took)) return took;
   const addresses = [...plan.keep, ...took.map(({ stored }) => stored.record.address)];
-  const next = claimOf(allocation, before, { addresses, nonce, now: context.clock.now(), seen });
+  const next = claimWith(addresses);
   const written = await writeClaim(context, known, next).catch(async (error: unknown) => {
     if (isDefinite(error)) await (known === undefined ? rollbackUnused : rollback)(context, took);
     return refusedBy(error, next);
   });
   if (isRefusal(written)) return written;
   const loss = written === undefined ? undefined : await lossOf(context, took, nonce);
-  if (written !== undefined && loss === undefined) {
-    const made = known === undefined;
-    const beyond = took.length === 0 ? undefined : await quotaExceededNow(context, written.record, took);
-    if (beyond === undefined || (await takenBack(context, written, known)) === "kept")
-      return { ...heldAddresses(written), fresh: true, made, waits: made };
-    await rollback(context, took);
-    return beyond;
-  }
+  if (written !== undefined && loss === undefined) return await withinQuota(context, written, took, known);
   if (written !== undefined) await undo(context, written, known);
   await rollback(context, took);
-  return afterLoss(context, plan.familyPlans, loss);
+  return afterLoss(context, familyPlans, loss);
+}
+
+/** The claim as it was just written, unless its namespace has too much by it: then it is taken back. */
+async function withinQuota(
+  context: Context,
+  written: Stored<"claim">,
+  took: readonly Acquired[],
+  before: Stored<"claim"> | undefined,
+): Promise<Attempt> {
+  const made = before === undefined;
+  const beyond = took.length === 0 ? undefined : await quotaExceededNow(context, written.record, took);
+  if (beyond === undefined || (await takenBack(context, written, before)) === "kept")
+    return { ...heldAddresses(written), fresh: true, made, waits: made };
+  await rollback(context, took);
+  return beyond;
 }
 
 /** Nothing about the claim would be written again, and it does not wait for its pod for so long that its time is almost over. */

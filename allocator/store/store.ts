@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+import type { Address } from "../ip/address.ts";
 import type { Block, BlockStatus } from "../model/block.ts";
 import type { Claim, ClaimStatus } from "../model/claim.ts";
 import type { Reservation } from "../model/reservation.ts";
@@ -46,6 +47,15 @@ export type CreateResult<K extends Kind> =
   | { readonly kind: "created"; readonly stored: Stored<K> }
   | { readonly kind: "exists"; readonly stored: Stored<K> };
 
+/** `exists`: nothing was written, as these keys are there. */
+export type ClaimCreated =
+  | {
+      readonly kind: "created";
+      readonly claim: Stored<"claim">;
+      readonly reservations: readonly Stored<"reservation">[];
+    }
+  | { readonly kind: "exists"; readonly claim: boolean; readonly addresses: readonly Address[] };
+
 export type ReplaceResult<K extends Kind> =
   | { readonly kind: "replaced"; readonly stored: Stored<K> }
   | { readonly kind: "conflict" };
@@ -78,6 +88,11 @@ export interface Store {
    * nothing elsewhere. Absent in a store that refuses no record.
    */
   mayCreate?(claim: Claim): Promise<void>;
+  /**
+   * Create-if-absent of a claim, with its status, and of its reservations: all of them in one moment, or nothing. Absent in
+   * a store that writes one record at a time.
+   */
+  createClaim?(claim: Claim, reservations: readonly Reservation[]): Promise<ClaimCreated>;
   /** Read from the authority, never from a cache. */
   get<K extends Kind>(kind: K, key: string): Promise<Stored<K> | undefined>;
   /**

@@ -4,24 +4,13 @@
 import assert from "node:assert/strict";
 import { addRequest, claimAddress } from "./containers.ts";
 import { type Host, openHost } from "./host.ts";
-import { type Members, startMembers } from "./members.ts";
+import { callsOf, type Members, startMembers } from "./members.ts";
 import { addAsModel } from "./model-cni-ipam-etcd.ts";
 
 const PARALLEL = [1, 16, 64];
 /** For each row; the model, which waits, comes to fewer. */
 const ROW_MS = 40_000;
 const MOST = 1_000;
-
-/** Unary calls that all members have answered so far, as they count them. */
-async function callsOf(members: Members): Promise<number> {
-  const texts = await Promise.all(
-    members.urls.map(async (url) => await (await fetch(`${url}/metrics`)).text()),
-  );
-  const lines = texts.flatMap((text) => text.split("\n"));
-  return lines
-    .filter((line) => line.startsWith("grpc_server_handled_total{") && line.includes('grpc_type="unary"'))
-    .reduce((sum, line) => sum + Number(line.slice(line.lastIndexOf(" ") + 1)), 0);
-}
 
 async function row(
   members: Members,
@@ -65,32 +54,39 @@ async function row(
 async function main(): Promise<void> {
   const members = await startMembers();
   const hosts: Host[] = [];
+  const before: Host[] = [];
   try {
     for (const node of ["host-a", "host-b"]) hosts.push(await openHost(node, members.urls));
+    for (const node of ["host-c", "host-d"]) before.push(await openHost(node, members.urls, true));
     const [first] = hosts;
     assert.ok(first);
-    const spec = { ranges: [{ cidr: "10.10.0.0/16" }], limits: { perNamespace: 65_000 } };
+    // as an agent makes it of a network's range
+    const spec = { ranges: [{ cidr: "10.10.0.0/16" }], cooldown: "0s", limits: { perNamespace: 65_536 } };
     await first.context.store.create("pool", { name: "lan", spec });
-    while (hosts.some(({ context }) => context.view.pool("lan") === undefined)) {
+    while ([...hosts, ...before].some(({ context }) => context.view.pool("lan") === undefined)) {
       await first.context.clock.sleep(20);
     }
     console.log(
       "| who | in parallel | ADDs | failed | ADDs per s | p50 ms | p99 ms | calls to etcd for an ADD |",
     );
     console.log("|---|---|---|---|---|---|---|---|");
-    for (const parallel of PARALLEL) {
-      await row(members, { name: "Berth", parallel }, async (i) => {
-        const host = hosts[i % hosts.length] ?? first;
-        assert.match(await claimAddress(host, addRequest(`c-${parallel}-${i}`)), /^10\.10\./);
-      });
-    }
+    for (const [name, of] of [
+      ["Berth", hosts],
+      ["Berth, record by record", before],
+    ] as const)
+      for (const parallel of PARALLEL) {
+        await row(members, { name, parallel }, async (i) => {
+          const host = of[i % of.length] ?? first;
+          assert.match(await claimAddress(host, addRequest(`${name}-${parallel}-${i}`)), /^10\.10\./);
+        });
+      }
     for (const parallel of PARALLEL) {
       await row(members, { name: "model of cni-ipam-etcd", parallel }, (i) =>
         addAsModel(members.urls[i % members.urls.length] ?? "", `box-${parallel}-${i}`),
       );
     }
   } finally {
-    for (const host of hosts) await host.close();
+    for (const host of [...hosts, ...before]) await host.close();
     await members.close();
   }
 }

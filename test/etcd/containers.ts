@@ -2,14 +2,16 @@
 import assert from "node:assert/strict";
 import { isRefusal } from "../../allocator/base/errors.ts";
 import type { AttachRequest } from "../../ipam-plugin/agent/claims/claim-source.ts";
+import { containerName } from "../../ipam-plugin/agent/claims/etcd/container-name.ts";
 import { LIVE } from "../../ipam-plugin/agent/testing/claims-bench.ts";
 import type { Host } from "./host.ts";
 
 /** What an agent asks for a container of a network that names the pool `lan`. */
 export function addRequest(name: string): AttachRequest {
+  const attachment = { network: "macvlan", containerID: `box-${name}`, interface: "eth0" };
   return {
-    pod: { namespace: "default", name, uid: "" },
-    attachment: { network: "macvlan", containerID: `box-${name}`, interface: "eth0" },
+    pod: containerName(attachment),
+    attachment,
     pools: ["lan"],
     addresses: [],
     annotations: undefined,

@@ -8,6 +8,7 @@ import { GarbageCollector } from "../../allocator/gc/garbage-collector.ts";
 import { openAdmittedObjects } from "../../allocator/store/sqlite/admitted-objects.ts";
 import { openDatabase } from "../../allocator/store/sqlite/database.ts";
 import { EmbeddedClaims } from "../../ipam-plugin/agent/claims/embedded.ts";
+import { isContainerName } from "../../ipam-plugin/agent/claims/etcd/container-name.ts";
 import { createClock } from "../../system/clock.ts";
 import { createRandom } from "../../system/random.ts";
 import { openHandle } from "./handles.ts";
@@ -21,9 +22,11 @@ export interface Host {
   close(): Promise<void>;
 }
 
-export async function openHost(node: string, endpoints: readonly string[]): Promise<Host> {
+/** `single`: as it was before a claim and its reservations were written together. */
+export async function openHost(node: string, endpoints: readonly string[], single = false): Promise<Host> {
   const handle = openHandle({ endpoints });
   const { store } = handle;
+  if (single) Object.defineProperty(store, "createClaim", { value: undefined });
   const view = new RecordCache(noopLogger);
   const stop = new AbortController();
   const following = syncCache(store, view, stop.signal);
@@ -36,7 +39,10 @@ export async function openHost(node: string, endpoints: readonly string[]): Prom
   return {
     node,
     context,
-    claims: new EmbeddedClaims({ context, inventory, node, suspect: () => undefined }),
+    claims: new EmbeddedClaims({
+      ...{ context, inventory, node, suspect: () => undefined },
+      ...(single ? {} : { bindsAtOnce: true, isNew: ({ name }) => isContainerName(name) }),
+    }),
     collector: new GarbageCollector(context, inventory),
     async close() {
       stop.abort();

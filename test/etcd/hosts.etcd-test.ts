@@ -8,7 +8,7 @@ import { havePartsOrSkip } from "../api/binaries.ts";
 import { eventually } from "../support/eventually.ts";
 import { addRequest, claimAddress } from "./containers.ts";
 import { type Host, openHost } from "./host.ts";
-import { type Members, startMembers } from "./members.ts";
+import { callsOf, type Members, startMembers } from "./members.ts";
 import { OneWayProxy } from "./one-way-proxy.ts";
 
 const SIZE = 21;
@@ -35,7 +35,7 @@ function addAgain(host: Host, name: string): Promise<string> {
 /** A DEL, and what the host does afterwards until the address is free. */
 async function remove({ claims, collector, context }: Host, name: string): Promise<void> {
   const { pod, attachment } = addRequest(name);
-  const claim = `default/${name}`;
+  const claim = `${pod.namespace}/${pod.name}`;
   const seen = await context.store.get("claim", claim);
   assert.ok(seen);
   await claims.detached({ claim, pod, attachment });
@@ -96,6 +96,20 @@ if (havePartsOrSkip(["etcd"])) {
         assert.match(words, /^POOL_EXHAUSTED: .*"lan"/);
       }
       assert.equal((await addresses()).length, SIZE);
+    });
+
+    it("ask etcd once for the address of a new container", async () => {
+      await remove(hostOf(0), names[0] ?? "");
+      await remove(hostOf(2), names[2] ?? "");
+      await eventually(
+        "both have heard of it",
+        () =>
+          [a, b].every(({ context }) => [...context.view.reservations()].length === SIZE - 2) || undefined,
+      );
+      const before = await eventually("all members serve", () => callsOf(members).catch(() => undefined));
+      for (const i of [0, 2])
+        assert.match(await claimAddress(hostOf(i), addRequest(names[i] ?? "")), /^10\./);
+      assert.equal((await callsOf(members)) - before, 2);
     });
 
     it("answer a repeated ADD with the same address, and leave the other's containers alone when they clean up", async () => {

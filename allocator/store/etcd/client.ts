@@ -9,22 +9,27 @@ import {
   authenticateRequest,
   type Change,
   type ChangeResult,
+  type Creation,
+  type CreationsResult,
   changeRequest,
+  creationsRequest,
   METHODS,
   type Range,
   type RangeResult,
   rangeRequest,
   readChange,
+  readCreations,
   readRange,
   readToken,
   readWatch,
   type WatchNews,
   watchRequest,
 } from "./messages.ts";
+import type { MessageWriter } from "./protobuf.ts";
 
 /** The answer to a write; `lost`: it may have been done, and may be done yet. */
-export type ChangeAnswer =
-  | ({ readonly kind: "answer" } & ChangeResult)
+export type WriteAnswer<T> =
+  | ({ readonly kind: "answer" } & T)
   | { readonly kind: "lost"; readonly error: BerthError };
 
 export interface EtcdClientDeps {
@@ -94,15 +99,13 @@ export class EtcdClient {
   }
 
   /** One write. What has surely not been done is tried again. Throws BerthError for what has not been done. */
-  async change(change: Change): Promise<ChangeAnswer> {
-    let answer: Buffer;
-    try {
-      answer = await this.#call(METHODS.txn, changeRequest(change).bytes(), "write");
-    } catch (error) {
-      if (error instanceof LostAnswer) return { kind: "lost", error: error.fault };
-      throw error;
-    }
-    return { kind: "answer", ...decoded(() => readChange(answer)) };
+  async change(change: Change): Promise<WriteAnswer<ChangeResult>> {
+    return await this.#write(changeRequest(change), readChange);
+  }
+
+  /** The same for several keys that are not there. */
+  async createAll(creations: readonly Creation[]): Promise<WriteAnswer<CreationsResult>> {
+    return await this.#write(creationsRequest(creations), readCreations);
   }
 
   /** What happens to the range, until `signal` aborts or the member ends it: then it throws GrpcError, or just ends. */
@@ -129,6 +132,17 @@ export class EtcdClient {
 
   async close(): Promise<void> {
     await Promise.all(this.#members.map((member) => member.close()));
+  }
+
+  async #write<T>(request: MessageWriter, read: (answer: Buffer) => T): Promise<WriteAnswer<T>> {
+    let answer: Buffer;
+    try {
+      answer = await this.#call(METHODS.txn, request.bytes(), "write");
+    } catch (error) {
+      if (error instanceof LostAnswer) return { kind: "lost", error: error.fault };
+      throw error;
+    }
+    return { kind: "answer", ...decoded(() => read(answer)) };
   }
 
   #setAccess(access: EtcdAccess): void {

@@ -58,6 +58,17 @@ export interface ChangeResult {
   readonly there: KeyValue | undefined;
 }
 
+/** A key and its value, for a key that is not there. */
+export type Creation = Pick<KeyValue, "key" | "value">;
+
+/** `revision` as of a change. */
+export interface CreationsResult {
+  readonly done: boolean;
+  readonly revision: number;
+  /** If it was not done: what is there of each key, in their order. */
+  readonly there: readonly (KeyValue | undefined)[];
+}
+
 /** What a watch is told. */
 export interface WatchNews {
   readonly revision: number;
@@ -82,15 +93,32 @@ export function rangeRequest({ key, end, limit, revision }: Range): MessageWrite
 }
 
 /** Every transaction reads in the same moment what is there when it does not write. */
-export function changeRequest({ key, modRevision, value }: Change): MessageWriter {
-  const compare = new MessageWriter().int(2, MOD_REVISION).text(3, key).int(6, modRevision);
-  const put = () => new MessageWriter().text(1, key).text(2, value ?? "");
-  const write =
-    value === undefined
-      ? new MessageWriter().message(3, new MessageWriter().text(1, key))
-      : new MessageWriter().message(2, put());
-  const read = new MessageWriter().message(1, rangeRequest({ key }));
-  return new MessageWriter().message(1, compare).message(2, write).message(3, read);
+export function changeRequest(change: Change): MessageWriter {
+  return transaction([change]);
+}
+
+/** All of them, if none of the keys is there. */
+export function creationsRequest(creations: readonly Creation[]): MessageWriter {
+  return transaction(creations.map(({ key, value }) => ({ key, value, modRevision: 0 })));
+}
+
+function transaction(changes: readonly Change[]): MessageWriter {
+  const request = new MessageWriter();
+  for (const { key, modRevision } of changes) {
+    request.message(1, new MessageWriter().int(2, MOD_REVISION).text(3, key).int(6, modRevision));
+  }
+  for (const { key, value } of changes) {
+    const put = () => new MessageWriter().text(1, key).text(2, value ?? "");
+    const write =
+      value === undefined
+        ? new MessageWriter().message(3, new MessageWriter().text(1, key))
+        : new MessageWriter().message(2, put());
+    request.message(2, write);
+  }
+  for (const { key } of changes) {
+    request.message(3, new MessageWriter().message(1, rangeRequest({ key })));
+  }
+  return request;
 }
 
 /** `revision`: the first that is told. */
@@ -122,14 +150,19 @@ export function readRange(bytes: Uint8Array): RangeResult {
 }
 
 export function readChange(bytes: Uint8Array): ChangeResult {
+  const { done, revision, there } = readCreations(bytes);
+  return { done, revision, there: there[0] };
+}
+
+export function readCreations(bytes: Uint8Array): CreationsResult {
   let [revision, done] = [0, false];
-  let there: KeyValue | undefined;
+  const there: (KeyValue | undefined)[] = [];
   readMessage(bytes, {
     1: (header) => (revision = readHeader(header.bytes())),
     2: (flag) => (done = flag.flag()),
     3: (response) =>
       readMessage(response.bytes(), {
-        1: (range) => (there = readRange(range.bytes()).entries[0]),
+        1: (range) => there.push(readRange(range.bytes()).entries[0]),
       }),
   });
   return { done, revision, there };

@@ -2,11 +2,13 @@
 import { BerthError } from "../../base/errors.ts";
 import type { Clock, Logger, Metrics, Random } from "../../base/ports.ts";
 import type { BlockStatus } from "../../model/block.ts";
-import type { ClaimStatus } from "../../model/claim.ts";
+import type { Claim, ClaimStatus } from "../../model/claim.ts";
+import type { Reservation } from "../../model/reservation.ts";
 import { keyOf } from "../codec.ts";
 import { asCreated, withStatusOf } from "../status.ts";
 import type {
   Change,
+  ClaimCreated,
   CreateResult,
   Kind,
   Records,
@@ -16,6 +18,7 @@ import type {
   Stored,
 } from "../store.ts";
 import type { EtcdClient } from "./client.ts";
+import { createTogether } from "./create-together.ts";
 import { etcdKey, headOf, PREFIX, rangeOf, storedOf, textOf } from "./entry.ts";
 import { isCompacted } from "./errors.ts";
 import { followKind } from "./follow.ts";
@@ -82,6 +85,17 @@ class EtcdStore implements Store {
       }
     }
     throw lost ?? new BerthError("INTERNAL", `etcd neither made ${key} nor has it`);
+  }
+
+  async createClaim(claim: Claim, reservations: readonly Reservation[]): Promise<ClaimCreated> {
+    this.#mustBeOpen();
+    const { client, clock, random } = this.#deps;
+    const parts = {
+      sends: this.#sends(),
+      prefix: this.#prefix,
+      readAs: <K extends Kind>(kind: K, entry: KeyValue) => this.#stored(kind, entry),
+    };
+    return await createTogether({ client, clock, random, ...parts }, claim, reservations);
   }
 
   async get<K extends Kind>(kind: K, key: string): Promise<Stored<K> | undefined> {

@@ -65,6 +65,8 @@ export interface ClaimMatch {
   readonly token: string;
   /** The addresses that the pod was admitted with; absent when it does not say. */
   readonly assigned?: readonly string[];
+  /** The revision at which this very ADD has made the claim, with its sandbox in it. */
+  readonly made?: string;
 }
 
 /**

@@ -4,7 +4,6 @@ import { isRefusal, type Refusal } from "../../../allocator/base/errors.ts";
 import type { Labels } from "../../../allocator/base/ports.ts";
 import type { Context } from "../../../allocator/cache/context.ts";
 import { settlePod } from "../../../allocator/demand/admitted-pod.ts";
-import { requestFor } from "../../../allocator/demand/build-request.ts";
 import {
   type BindingEvidence,
   bind,
@@ -21,11 +20,11 @@ import {
 } from "../../../allocator/manifest/annotations.ts";
 import { claimRefsFor, doesWithout, matchesRef } from "../../../allocator/manifest/pod-claim.ts";
 import { requestsAddress } from "../../../allocator/model/address-request.ts";
-import type { Binding, Claim, ClaimAttachment } from "../../../allocator/model/claim.ts";
+import type { Claim, ClaimAttachment } from "../../../allocator/model/claim.ts";
 import { workloadOf } from "../../../allocator/model/claim-workload.ts";
 import type { ClusterState, PodState } from "../../../allocator/model/cluster-state.ts";
 import type { Stored } from "../../../allocator/store/store.ts";
-import { claimOnNetwork, networkNames } from "./claim-networks.ts";
+import { claimOnNetwork } from "./claim-networks.ts";
 import {
   changed,
   isReplaced,
@@ -43,8 +42,10 @@ import type {
   ClaimResult,
   ClaimSource,
   NoClaim,
+  PodRef,
   SandboxEvent,
 } from "./claim-source.ts";
+import { newClaimFor } from "./new-claim.ts";
 import { reportSandbox, type SandboxReport, statusOf } from "./sandbox-status.ts";
 
 export interface EmbeddedClaimsOptions {
@@ -58,6 +59,8 @@ export interface EmbeddedClaimsOptions {
   readonly hasBlocks?: (pool: string) => boolean;
   /** A claim that an ADD makes is this node's from its first write on: others may collect what is nobody's. Absent: it is bound later. */
   readonly bindsAtOnce?: boolean;
+  /** Whether a claim of this pod that the view lacks is most likely not there: then making it is the proof. Absent: none is. */
+  readonly isNew?: (pod: PodRef) => boolean;
   /** Resolves once the context's view has every record; until then nothing new is chosen. Absent: it has. */
   readonly whole?: Promise<void>;
 }
@@ -68,13 +71,15 @@ export interface EmbeddedClaimsOptions {
  */
 export class EmbeddedClaims implements ClaimSource {
   readonly #options: EmbeddedClaimsOptions;
+  /** claim -> as an ADD that is under way has made it, with its sandbox in it; whatever else befalls the claim ends that */
+  readonly #made = new Map<string, Stored<"claim">>();
 
   constructor(options: EmbeddedClaimsOptions) {
     this.#options = options;
   }
 
   async find(request: AttachRequest, signal: AbortSignal): Promise<ClaimMatch | NoClaim | Refusal> {
-    const { context, inventory } = this.#options;
+    const { inventory } = this.#options;
     const { namespace, name } = request.pod;
     const pod = await inventory.pod(namespace, name);
     if (pod !== undefined && isReplaced(pod, request)) return podReplaced(request.pod);
@@ -84,7 +89,7 @@ export class EmbeddedClaims implements ClaimSource {
     const said = assigned === undefined ? {} : { assigned };
     let declined: Claim | undefined;
     for (const ref of claimRefsFor(request.pod, annotations)) {
-      const claim = await context.store.get("claim", ref.key);
+      const claim = await this.#look(ref.key, request.pod);
       if (claim === undefined || !matchesRef(ref, claim.record)) continue;
       const isItsOwn = claim.record.binding?.podUID === request.pod.uid;
       if (pod !== undefined && !isItsOwn && doesWithout(annotations, claim.record, false)) {
@@ -96,6 +101,12 @@ export class EmbeddedClaims implements ClaimSource {
       return this.#foundFor(claim, { token: ref.token, ...said }, { ...request, annotations });
     }
     return await this.#make(request, annotations, declined);
+  }
+
+  async #look(key: string, pod: PodRef): Promise<Stored<"claim"> | undefined> {
+    const { context, isNew } = this.#options;
+    if (isNew?.(pod) === true && context.view.claim(key) === undefined) return undefined;
+    return await context.store.get("claim", key);
   }
 
   /** Another interface of the pod may have the claim already; this one is then served like that of a pod without any. */
@@ -122,6 +133,13 @@ export class EmbeddedClaims implements ClaimSource {
     request: AttachRequest,
     signal: AbortSignal,
   ): Promise<ClaimResult | NoClaim | Refusal> {
+    const made = this.#made.get(found.claim);
+    this.#made.delete(found.claim);
+    if (made !== undefined && made.revision === found.made) {
+      return (
+        requestMismatch(made.record, request.addresses) ?? resultOf(this.#options.context.view, made.record)
+      );
+    }
     const bound = await this.#bind(found, request, signal);
     if (isRefusal(bound)) return bound;
     const { record } = bound;
@@ -138,6 +156,7 @@ export class EmbeddedClaims implements ClaimSource {
   }
 
   async detached(notice: SandboxEvent): Promise<void> {
+    this.#made.delete(notice.claim);
     const seen = await this.#report(notice, "detached");
     if (seen !== undefined) this.#options.suspect(seen.record);
   }
@@ -149,7 +168,8 @@ export class EmbeddedClaims implements ClaimSource {
 
   async lastSandbox(claim: string): Promise<ClaimAttachment | undefined> {
     const { context, node } = this.#options;
-    const attachment = (await context.store.get("claim", claim))?.record.status.attachment;
+    const seen = this.#made.get(claim) ?? (await context.store.get("claim", claim));
+    const attachment = seen?.record.status.attachment;
     return attachment?.node === node && !attachment.detached ? attachment : undefined;
   }
 
@@ -161,6 +181,7 @@ export class EmbeddedClaims implements ClaimSource {
   /** As after a DEL, or the claim would be kept for nobody, for ever. */
   async absent(claim: string): Promise<void> {
     const { context, node, suspect } = this.#options;
+    this.#made.delete(claim);
     const seen = await context.store.get("claim", claim);
     if (seen === undefined || !this.#isInUse(seen.record)) return;
     const { binding, status } = seen.record;
@@ -189,16 +210,10 @@ export class EmbeddedClaims implements ClaimSource {
     if (requestsAddress(asked) || annotations[ASSIGNED_CLAIM] !== undefined) return missing(request.pod);
     const { hasBlocks = () => false } = this.#options;
     if (request.pools.length === 0 || request.pools.some(hasBlocks)) return NO_CLAIM;
-    const entry = request.addresses.length === 0 ? {} : { entries: [request.addresses] };
-    const identity = { kind: "Pod", apiVersion: "v1", name: request.pod.name };
-    const allocation = requestFor({
-      podIdentity: { kind: "named", claim: request.pod.name, identity },
-      request: { pools: request.pools, ...entry },
+    const allocation = newClaimFor(request, {
+      ...this.#options,
       namespace,
-      podLabels: {},
-      networks: { names: networkNames(request, annotations), isAll: true },
-      start: 0,
-      token: "",
+      annotations,
       now: context.clock.now(),
     });
     if (isRefusal(allocation)) return allocation;
@@ -206,17 +221,14 @@ export class EmbeddedClaims implements ClaimSource {
     if (declined !== undefined) return ofWorkload(declined, request.pools);
     await this.#options.whole;
     // a claim that a review made meanwhile, for the next pod of the name, is not this one's to change
-    // held for this pod, so that its next sandbox finds what an ADD that was given up has made
-    const hold = this.#holdFor(request);
-    const got = await reserve(context, { ...allocation, hold }, "nothing");
-    if (!isRefusal(got) && !isSame(got.addresses, got.claim.record.addresses)) return changed(got.claim.key);
-    return isRefusal(got) ? got : { kind: "found", claim: got.claim.key, token: "" };
-  }
-
-  #holdFor({ pod: { name: podName, uid: podUID }, attachment }: AttachRequest): Binding {
-    const { context, node, bindsAtOnce = false } = this.#options;
-    const hold = { token: "", podName, podUID, since: context.clock.now() };
-    return bindsAtOnce ? { ...hold, node, interface: attachment.interface } : { ...hold, node: "" };
+    const got = await reserve(context, allocation, "nothing");
+    if (isRefusal(got)) return got;
+    const { claim } = got;
+    if (!isSame(got.addresses, claim.record.addresses)) return changed(claim.key);
+    const found = { kind: "found", claim: claim.key, token: "" } as const;
+    if (!got.made || claim.record.status.attachment === undefined) return found;
+    this.#made.set(claim.key, claim);
+    return { ...found, made: claim.revision };
   }
 
   async #bind(

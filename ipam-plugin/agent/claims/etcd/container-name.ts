@@ -8,6 +8,12 @@ export const NAMESPACE = "default";
 const SHOWN = 12;
 /** 64 bits: what differs in one character only has another one. */
 const HASH_LENGTH = 16;
+const OWN_NAME = /^c-.*-[0-9a-f]{16}$/;
+
+/** Whether a name is one that `containerName` gives: of one interface of one container, whose ADDs come one by one. */
+export function isContainerName(name: string): boolean {
+  return OWN_NAME.test(name);
+}
 
 /**
  * Whom the address of one interface of one container is kept for. Two hosts may have a container of the same name, but

@@ -15,6 +15,7 @@ import { HostRegistry } from "../../../../allocator/store/etcd/hosts.ts";
 import { openEtcdStore } from "../../../../allocator/store/etcd/store.ts";
 import type { ClaimSource } from "../claim-source.ts";
 import { EmbeddedClaims } from "../embedded.ts";
+import { isContainerName } from "./container-name.ts";
 import { EtcdClaims } from "./etcd-claims.ts";
 import { EtcdNetworks } from "./etcd-networks.ts";
 import { Fences } from "./fences.ts";
@@ -78,7 +79,14 @@ export function openEtcdSide(options: EtcdSideOptions): EtcdSide {
   const suspect = collector.suspect.bind(collector);
   const claims = new EtcdClaims({
     ...{ presence, clock, log },
-    claims: new EmbeddedClaims({ context, inventory, node, suspect, bindsAtOnce: true }),
+    claims: new EmbeddedClaims({
+      context,
+      inventory,
+      node,
+      suspect,
+      bindsAtOnce: true,
+      isNew: ({ name }) => isContainerName(name),
+    }),
   });
   const known = Promise.all([following.synced, presence.known]);
   known.catch(() => {}); // whoever waits for it hears of it

@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: Apache-2.0
+// A new claim and its addresses in one write, where the store can do that.
+
+import type { Context } from "../cache/context.ts";
+import type { Claim } from "../model/claim.ts";
+import type { Candidate, FamilyPlan, Plan } from "../planning/address-plan.ts";
+import { blockAround } from "../pool/blocks.ts";
+import type { Stored } from "../store/store.ts";
+import type { Acquired } from "./acquire.ts";
+import type { AllocationRequest } from "./allocation-request.ts";
+
+/** Others take addresses as well, of which the view has not heard yet. */
+const TRIES = 8;
+
+export type Together =
+  | { readonly kind: "created"; readonly claim: Stored<"claim">; readonly took: readonly Acquired[] }
+  /** Nothing was written: the claim is there. */
+  | { readonly kind: "again" }
+  /** Nothing was written: it goes by single writes, which find out who has what, from the same candidates. */
+  | { readonly kind: "single"; readonly familyPlans: readonly FamilyPlan[] };
+
+/** Nobody sees a reservation without its claim, so there is nothing to read back. Throws what the store throws. */
+export async function takeTogether(
+  context: Context,
+  { key, takesOver, sandbox }: AllocationRequest,
+  { keep, familyPlans }: Plan,
+  to: { readonly nonce: string; readonly claimWith: (addresses: Claim["addresses"]) => Claim },
+): Promise<Together> {
+  const { store } = context;
+  if (store.createClaim === undefined || takesOver !== undefined || keep.length > 0)
+    return { kind: "single", familyPlans };
+  const picks = familyPlans.map((familyPlan) => new Picks(familyPlan));
+  const single = () => ({ kind: "single", familyPlans: picks.map((pick) => pick.again()) }) as const;
+  for (let attempt = 0; attempt < TRIES; attempt++) {
+    const chosen = picks.flatMap((pick) => pick.current ?? []);
+    if (chosen.length < picks.length) return single();
+    if (chosen.some(({ address }) => isUnclear(context, address))) return single();
+    const addresses = chosen.map(({ address }) => address);
+    const claim = { ...to.claimWith(addresses), ...(sandbox && statusOf(sandbox)) };
+    const wanted = chosen.map((candidate) => ({ ...candidate, claim: key, nonce: to.nonce }));
+    const answer = await store.createClaim(claim, wanted);
+    if (answer.kind === "created") {
+      const took = answer.reservations.map((stored) => ({ kind: "took", stored }) as const);
+      return { kind: "created", claim: answer.claim, took };
+    }
+    if (answer.claim) return { kind: "again" };
+    if (!picks.every((pick) => pick.passes(answer.addresses))) return single();
+  }
+  return single();
+}
+
+/** Somebody has to look closer: it may have cooled for long enough, or be in a node's block. */
+function isUnclear({ view }: Context, address: Candidate["address"]): boolean {
+  const pool = view.poolOf(address);
+  if (pool === undefined || view.reservation(address) !== undefined) return true;
+  return blockAround(pool, address) !== undefined;
+}
+
+/** The candidates of one family, of which those that were looked at can be had again. */
+class Picks {
+  readonly #plan: FamilyPlan;
+  readonly #rest: Iterator<Candidate>;
+  readonly #looked: Candidate[] = [];
+
+  constructor(plan: FamilyPlan) {
+    this.#plan = plan;
+    this.#rest = plan.candidates[Symbol.iterator]();
+    this.#next();
+  }
+
+  get current(): Candidate | undefined {
+    return this.#looked.at(-1);
+  }
+
+  /** Goes on to the next one if this one is taken; false: there is no other to go to. */
+  passes(taken: readonly Candidate["address"][]): boolean {
+    if (this.current === undefined || !taken.includes(this.current.address)) return true;
+    return !this.#plan.exact && this.#next();
+  }
+
+  again(): FamilyPlan {
+    return { ...this.#plan, candidates: replayed(this.#looked, this.#rest) };
+  }
+
+  #next(): boolean {
+    const { done, value } = this.#rest.next();
+    if (done !== true) this.#looked.push(value);
+    return done !== true;
+  }
+}
+
+function* replayed(looked: readonly Candidate[], rest: Iterator<Candidate>): Generator<Candidate> {
+  yield* looked;
+  for (let next = rest.next(); next.done !== true; next = rest.next()) yield next.value;
+}
+
+function statusOf(attachment: NonNullable<AllocationRequest["sandbox"]>): Pick<Claim, "status"> {
+  return { status: { phase: "Attached", attachment } };
+}
