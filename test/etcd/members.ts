@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-import { mkdirSync, mkdtempSync, rmSync } from "node:fs";
+import assert from "node:assert/strict";
+import { spawnSync } from "node:child_process";
+import { closeSync, mkdirSync, mkdtempSync, openSync, rmSync, writeSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { setTimeout as pause } from "node:timers/promises";
@@ -21,6 +23,10 @@ export interface Members {
   ask(path: string, body: unknown): Promise<Readonly<Record<string, unknown>>>;
   /** Waits until a majority takes writes. */
   ready(): Promise<void>;
+  /** Leaves no byte of the small disk free. */
+  fillDisk(): void;
+  /** What filled it is gone. */
+  freeDisk(): void;
   /** Ends all, and removes what they wrote. */
   close(): Promise<void>;
 }
@@ -28,6 +34,8 @@ export interface Members {
 export interface MembersOptions {
   /** Three if absent. */
   readonly count?: number;
+  /** The first member's data is on a disk of its own, which can be filled. Needs root. */
+  readonly smallDisk?: boolean;
   /** Further flags of each. */
   readonly flags?: readonly string[];
   /** Paths of the server's certificate and its key, and of the authority of clients' certificates. */
@@ -37,8 +45,10 @@ export interface MembersOptions {
 const PATIENCE_MS = 60_000;
 
 /** Starts a cluster of etcd on free ports of this host, with its data below the folder for temporary files. */
-export async function startMembers({ count = 3, flags = [], tls }: MembersOptions = {}): Promise<Members> {
+export async function startMembers(options: MembersOptions = {}): Promise<Members> {
+  const { count = 3, flags = [], tls, smallDisk = false } = options;
   const folder = mkdtempSync(join(tmpdir(), "etcd-"));
+  const disk = smallDisk ? mountDisk(join(folder, "m0")) : undefined;
   const ports = await freePorts(2 * count);
   const scheme = tls === undefined ? "http" : "https";
   const places = Array.from({ length: count }, (_, i) => ({
@@ -49,7 +59,7 @@ export async function startMembers({ count = 3, flags = [], tls }: MembersOption
   const cluster = places.map(({ name, peer }) => `${name}=${peer}`).join(",");
   const secure = tls && [`--cert-file=${tls.cert}`, `--key-file=${tls.key}`, `--trusted-ca-file=${tls.ca}`];
   const all = places.map(({ name, url, peer }) => {
-    mkdirSync(join(folder, name), { mode: 0o700 });
+    mkdirSync(join(folder, name), { mode: 0o700, recursive: true });
     const command = [
       partOf("etcd"),
       ...[`--name=${name}`, `--data-dir=${join(folder, name)}`, "--unsafe-no-fsync", "--log-level=warn"],
@@ -62,7 +72,7 @@ export async function startMembers({ count = 3, flags = [], tls }: MembersOption
     return { name, url, daemon: new Daemon(name, command, join(folder, `${name}.log`)) };
   });
   for (const { daemon } of all) daemon.start();
-  const members = new LocalMembers(all, folder);
+  const members = new LocalMembers(all, folder, disk);
   try {
     if (tls === undefined) await members.ready();
     return members;
@@ -72,13 +82,26 @@ export async function startMembers({ count = 3, flags = [], tls }: MembersOption
   }
 }
 
+/** Unary calls that all members have answered so far, as they count them. */
+export async function callsOf(members: Members): Promise<number> {
+  const texts = await Promise.all(
+    members.urls.map(async (url) => await (await fetch(`${url}/metrics`)).text()),
+  );
+  const lines = texts.flatMap((text) => text.split("\n"));
+  return lines
+    .filter((line) => line.startsWith("grpc_server_handled_total{") && line.includes('grpc_type="unary"'))
+    .reduce((sum, line) => sum + Number(line.slice(line.lastIndexOf(" ") + 1)), 0);
+}
+
 class LocalMembers implements Members {
   readonly all: readonly Member[];
   readonly #folder: string;
+  readonly #disk: string | undefined;
 
-  constructor(all: readonly Member[], folder: string) {
+  constructor(all: readonly Member[], folder: string, disk: string | undefined) {
     this.all = all;
     this.#folder = folder;
+    this.#disk = disk;
   }
 
   get urls(): readonly string[] {
@@ -114,8 +137,41 @@ class LocalMembers implements Members {
     }
   }
 
+  fillDisk(): void {
+    const file = openSync(join(this.#disk ?? "", "filler"), "w");
+    try {
+      for (const bytes of [1 << 20, 1 << 12]) for (;;) if (!writes(file, bytes)) break;
+    } finally {
+      closeSync(file);
+    }
+  }
+
+  freeDisk(): void {
+    rmSync(join(this.#disk ?? "", "filler"));
+  }
+
   async close(): Promise<void> {
     await Promise.all(this.all.map(({ daemon }) => daemon.stop("SIGKILL")));
+    if (this.#disk !== undefined) spawnSync("umount", [this.#disk]);
     rmSync(this.#folder, { recursive: true, force: true });
+  }
+}
+
+/** etcd reserves two segments of its log, of 64 MiB each. */
+const DISK = "size=200m,mode=700";
+
+function mountDisk(folder: string): string {
+  mkdirSync(folder, { mode: 0o700 });
+  const { status, stderr } = spawnSync("mount", ["-t", "tmpfs", "-o", DISK, "tmpfs", folder]);
+  assert.equal(status, 0, String(stderr));
+  return folder;
+}
+
+/** Whether there was room for all of it. */
+function writes(file: number, bytes: number): boolean {
+  try {
+    return writeSync(file, Buffer.alloc(bytes)) === bytes;
+  } catch {
+    return false;
   }
 }
