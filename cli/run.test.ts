@@ -67,7 +67,7 @@ describe("misuse", () => {
       ["frobnicate"],
       'there is no command "frobnicate"; there are up, down, apply, delete, get, who, explain, check, release, reserve, adopt, fence, version',
     ],
-    [["get"], "say what to list: pools, claims, reservations, blocks, attachments, pods, workloads"],
+    [["get"], "say what to list: pools, claims, reservations, blocks, attachments, pods, workloads, hosts"],
     [["get", "clams"], '"clams" cannot be listed; did you mean claims?'],
     [["get", "claims", "--ouput", "json"], "get has no flag --ouput; did you mean --output?"],
     [["get", "claims", "-o", "xml"], '-o "xml" is none of table, wide, json, yaml'],

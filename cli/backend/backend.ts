@@ -8,6 +8,7 @@ import type { KubeObject } from "../../allocator/manifest/kubernetes-object.ts";
 import { type Claim, claimKey } from "../../allocator/model/claim.ts";
 import type { ClusterState } from "../../allocator/model/cluster-state.ts";
 import { blockAround } from "../../allocator/pool/blocks.ts";
+import type { StoredHost } from "../../allocator/store/etcd/hosts.ts";
 import type { Kind, Store, Stored } from "../../allocator/store/store.ts";
 import type { AttachmentUse } from "./attachment-report.ts";
 
@@ -31,6 +32,8 @@ export interface Backend {
   claims(namespace?: string): Promise<readonly Stored<"claim">[]>;
   /** What uses the addresses of these claims; on a data folder everything that its journal has. */
   uses(claims: Iterable<Claim>): readonly AttachmentUse[];
+  /** The hosts that share an etcd; absent elsewhere. */
+  hosts?(): Promise<readonly StoredHost[]>;
   /** Why no stack may start on the data folder, in words; absent in a cluster, where agents say it themselves. */
   readonly refusedJournal?: () => Promise<string | undefined>;
   /** Lets go of exactly the claim that was seen; `changed`: it is no longer that, and nothing was done. */

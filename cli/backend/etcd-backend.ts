@@ -46,6 +46,7 @@ export async function withEtcd<T>(
       namespace: "default",
       node: "",
       claims: () => allOf(store, "claim"),
+      hosts: () => registry.list(),
       uses: usesOf,
       giveBack: release,
     });

@@ -7,6 +7,7 @@ import { withBackend } from "../backend/open-backend.ts";
 import { attachments } from "../listings/attachments.ts";
 import { blocks } from "../listings/blocks.ts";
 import { claims } from "../listings/claims.ts";
+import { hosts } from "../listings/hosts.ts";
 import type { AnyListing, Query } from "../listings/listing.ts";
 import { pods, workloads } from "../listings/pods-and-workloads.ts";
 import { pools } from "../listings/pools.ts";
@@ -16,13 +17,15 @@ import type { Command } from "../terminal/command.ts";
 import { NAMESPACE, TARGET_FLAGS, usageError } from "../terminal/flags.ts";
 import { FORMATS, formatOf } from "../terminal/output.ts";
 
-const LISTINGS: readonly AnyListing[] = [pools, claims, reservations, blocks, attachments, pods, workloads];
+const LISTINGS: readonly AnyListing[] = [
+  ...[pools, claims, reservations, blocks, attachments, pods, workloads, hosts],
+];
 const NAMES = LISTINGS.map(({ names }) => names[0] ?? "");
 
 /** `berthctl get` */
 export const get: Command = {
   name: "get",
-  summary: "list pools, claims, reservations, blocks, attachments, pods or workloads",
+  summary: "list pools, claims, reservations, blocks, attachments, pods, workloads or hosts",
   usage: [
     `get ${NAMES.join("|")} [[NAMESPACE/]NAME] [-n NS | -A] [-o ${FORMATS.join("|")}] [--data DIR | --context NAME]`,
   ],

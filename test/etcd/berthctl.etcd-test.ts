@@ -92,6 +92,14 @@ if (havePartsOrSkip(["etcd"])) {
       assert.match(await told(1, "release", "default/recorder"), /whose sandbox may be alive/);
       assert.match(await told(0, "release", "default/spare"), /released/);
       assert.match(await told(0, "check"), /^ok/);
+      assert.match(
+        await told(0, "get", "hosts"),
+        /^NAME +ADDRESSES +HEARD +STATE\nhost-a +0 +\d+s ago +-\nhost-b +2 +\d+s ago +-\n$/,
+      );
+      assert.match(
+        await told(0, "get", "host", "host-b", "-o", "yaml"),
+        /kind: Host\n(?:.*\n)*.*addresses: 2/,
+      );
     });
   });
 }
