@@ -148,6 +148,16 @@ describe("an ADD that is served from a block", () => {
     assert.deepEqual(addressesOf(await second), ["10.0.0.8"]);
   });
 
+  it("waits on when another one has taken what came: all that start at once are served, in their order", async () => {
+    const cids = ["a", "b", "c"];
+    const answers = cids.map((cid) => node.call("ADD", { cid }));
+    await new Promise(setImmediate);
+    for (const [n, cidr] of ["10.0.0.4/32", "10.0.0.8/32", "10.0.0.12/32"].entries()) {
+      await grant(cidr);
+      assert.deepEqual(addressesOf(await (answers[n] ?? assert.fail())), [cidr.replace("/32", "")]);
+    }
+  });
+
   it("that is given up while it waits takes nothing", async () => {
     const adding = node.call("ADD", { cid: "a" });
     await new Promise(setImmediate);

@@ -48,15 +48,25 @@ export async function assignFromBlocks(
   const known: KnownBlocks = { blocks, ownersOf, makesBlocks, refusalsNameAll };
   const pick = () => pickFromBlocks(known, choice, ask.requested);
   while (!signal.aborted && isRefusal(pick()) && (await blockFollower.more()));
-  if (!blockFollower.makesBlocks) await whileExpected(services, signal, () => isRefusal(pick()));
-  if (signal.aborted) return cancelledError(ask);
-  // from here to the commit nothing waits: two ADDs cannot choose the same
-  const picked = pick();
-  if (isRefusal(picked)) return fromRefusal(picked);
-  const { given } = picked;
+  /** From the choice to the commit nothing waits: two ADDs cannot choose the same. */
+  const attempt = () => {
+    if (signal.aborted) return cancelledError(ask);
+    const picked = pick();
+    return isRefusal(picked) ? picked : commitPicked(ask, services, picked);
+  };
+  const first = attempt();
+  const got = isRefusal(first) && !makesBlocks ? await whileExpected(services, signal, attempt) : await first;
+  return isRefusal(got) ? fromRefusal(got) : got;
+}
+
+async function commitPicked(
+  ask: AddRequest,
+  services: AgentServices,
+  { given }: BlockResult,
+): Promise<Attachment> {
   const routes = given.flatMap(({ pool, address }) => routesOf(pool, address.address));
   const dns = given.find(({ pool }) => pool.spec.dns !== undefined)?.pool.spec.dns ?? {};
-  return commitAttachment(ask, services, {
+  return await commitAttachment(ask, services, {
     source: "block",
     pool: [...new Set(given.map(({ pool }) => pool.name))].join(","),
     result: {
@@ -72,15 +82,21 @@ export function hasBlocks({ pools }: PoolChoice): boolean {
   return pools.some((pool) => pool.families.some((family) => blockLength(pool, family) !== undefined));
 }
 
-/** A pod may be faster on its node than the block that is made for it. */
-async function whileExpected(
+/**
+ * A pod may be faster on its node than the block that is made for it. Whoever finds that another one has taken what came waits on: of
+ * a node's pods that start at once each has its address as soon as there is one for it.
+ */
+async function whileExpected<T>(
   { blockFollower, clock }: AgentServices,
   signal: AbortSignal,
-  isWithout: () => boolean,
-): Promise<void> {
-  if (!isWithout()) return;
-  await within({ ms: EXPECTED_MS, clock, signals: [signal] }, async (late) => {
-    while (!late.aborted && isWithout()) await blockFollower.heard(late);
+  attempt: () => T | Refusal,
+): Promise<Awaited<T> | Refusal> {
+  return await within({ ms: EXPECTED_MS, clock, signals: [signal] }, async (late) => {
+    for (;;) {
+      await blockFollower.heard(late);
+      const got = attempt();
+      if (late.aborted || !isRefusal(got)) return await got;
+    }
   });
 }
 
