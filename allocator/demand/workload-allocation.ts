@@ -68,7 +68,8 @@ export function templateLabels(object: KubeObject): Labels {
   return podTemplate(object).at("metadata").texts("labels");
 }
 
-function podTemplate(object: KubeObject): Fields {
+/** Of its pods: of a CronJob, those of its Jobs. */
+export function podTemplate(object: KubeObject): Fields {
   return (object.kind === "CronJob" ? jobSpec(object) : object.spec).at("template");
 }
 

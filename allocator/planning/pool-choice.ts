@@ -87,9 +87,10 @@ function namedSources(
   for (const name of names) {
     const source = sourceNamed(view, name);
     if (source === undefined) return unknownPool(view, poolNameIn(name));
-    if (source.part.ranges.length === 0) return noFamilyIn(source);
+    // of a pool that is closed it is not said what it has
     const why = ineligibility(view, source.pool, ask, keepsOf(view, source.pool, ask));
     if (why !== undefined) return why();
+    if (source.part.ranges.length === 0) return noFamilyIn(source);
     named.push(source);
   }
   return named;

@@ -2,6 +2,7 @@
 
 import type { Clock } from "../../allocator/base/ports.ts";
 import type { RecordReader } from "../../allocator/cache/reader.ts";
+import { podTemplate } from "../../allocator/demand/workload-allocation.ts";
 import type { AllocationRequest } from "../../allocator/lifecycle/reserve.ts";
 import type { Fields, KubeObject } from "../../allocator/manifest/kubernetes-object.ts";
 import { matches } from "../../allocator/pool/label-selector.ts";
@@ -91,6 +92,6 @@ export async function withPoolsOfTemplate(
   object: KubeObject,
   allocations: readonly AllocationRequest[],
 ): Promise<readonly AllocationRequest[]> {
-  const podSpec = object.spec.at("template").at("spec");
+  const podSpec = podTemplate(object).at("spec");
   return await withUsablePools(admission, object.metadata.namespace, podSpec, allocations);
 }

@@ -3,7 +3,7 @@
 import { isDeepStrictEqual } from "node:util";
 import { isRefusal, type Refusal } from "../../allocator/base/errors.ts";
 import type { Labels } from "../../allocator/base/ports.ts";
-import { slotRequests } from "../../allocator/demand/build-request.ts";
+import { requestFor, slotRequests } from "../../allocator/demand/build-request.ts";
 import { cappedTtl, idleFallback, notKept } from "../../allocator/demand/unkept-requests.ts";
 import {
   isJob,
@@ -41,6 +41,7 @@ import { beforeOf, unknownInTemplate } from "./own-keys.ts";
 import { withPoolsOfTemplate } from "./pool-access.ts";
 import { checkRollout } from "./rollout.ts";
 import { toldOfScaleDown } from "./scale-down.ts";
+import { judgePools } from "./template-pools.ts";
 import { considerUnread } from "./unread-workload.ts";
 import { toldOfWithdrawal } from "./withdrawn-request.ts";
 
@@ -155,7 +156,7 @@ async function judgeSpec(
   // the pods of a Job reserve for themselves
   return isFollowed(object.apiVersion, object.kind) && !isJob(object)
     ? await considerAndKeep(admission, request, object, template)
-    : considerUnread(object, template);
+    : await considerUnread(admission, request, object, template);
 }
 
 async function considerAndKeep(
@@ -220,13 +221,14 @@ async function consider(
   const told =
     object.kind === "StatefulSet"
       ? await considerOrdinals(admission, request, object, template)
-      : await considerSet(admission, object, template);
+      : await considerSet(admission, request, object, template);
   return isRefusal(told) ? told : [...told, ...cappedTtl(admission.context.view, template.request)];
 }
 
 /** A set must be as long as the pods that live at once, or a rolling update waits for ever. */
 async function considerSet(
   admission: AdmissionContext,
+  request: AdmissionRequest,
   object: KubeObject,
   template: Template,
 ): Promise<string[] | Refusal> {
@@ -235,7 +237,10 @@ async function considerSet(
   const identity = ownerOf(object);
   if (entries === undefined) {
     const podIdentity = { kind: "set", workload: identity.name, identity } as const;
-    return notKept({ podIdentity, owner: identity, request: template.request });
+    const one = requestFor(inputOf(podIdentity));
+    const unserved = isRefusal(one) ? one : await judgePools(admission, request, object, [one]);
+    if (isRefusal(unserved)) return unserved;
+    return [...unserved, ...notKept({ podIdentity, owner: identity, request: template.request })];
   }
   const plain = slotRequests(inputOf({ kind: "set", workload: identity.name, identity }), identity.name);
   const slots = await withPoolsOfTemplate(admission, object, plain);
