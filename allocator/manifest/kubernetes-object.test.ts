@@ -115,13 +115,37 @@ describe("the parts that patches go into", () => {
   it("may be absent or null, but for the metadata", () => {
     assert.equal(oddOf({ metadata: {} }), undefined);
     assert.equal(oddOf({ metadata: { annotations: null, labels: {} }, spec: null }), undefined);
-    for (const metadata of [undefined, null, [], "a", 1]) assert.equal(oddOf({ metadata }), "metadata");
+    for (const metadata of [undefined, null, [], "a", 1])
+      assert.equal(oddOf({ metadata }), "metadata must be an object");
   });
 
   it("are named when they are something else", () => {
-    assert.equal(oddOf({ metadata: { annotations: "a" } }), "metadata.annotations");
-    assert.equal(oddOf({ metadata: { labels: [] } }), "metadata.labels");
-    assert.equal(oddOf({ metadata: {}, spec: true }), "spec");
+    assert.equal(oddOf({ metadata: { annotations: "a" } }), "metadata.annotations must be an object");
+    assert.equal(oddOf({ metadata: { labels: [] } }), "metadata.labels must be an object");
+    assert.equal(oddOf({ metadata: {}, spec: true }), "spec must be an object");
+  });
+
+  for (const [value, shown] of [
+    [5, "5"],
+    [true, "true"],
+    [["10.20.0.51"], "a list"],
+    [{ a: "b" }, "an object"],
+  ] as const) {
+    it(`have texts alone, and not ${shown}`, () => {
+      const metadata = { annotations: { "berth.dev/ips": value } };
+      const words = `must be text, not ${shown}; write it in quotes`;
+      assert.equal(oddOf({ metadata }), `metadata.annotations["berth.dev/ips"] ${words}`);
+      assert.equal(
+        oddOf({ metadata: {}, spec: { template: { metadata: { labels: { tier: value } } } } }),
+        `spec.template.metadata.labels["tier"] ${words}`,
+      );
+    });
+  }
+
+  it("may have null for a text, which is an empty one", () => {
+    const object = granted(readObject({ kind: "Pod", metadata: { annotations: { "berth.dev/ips": null } } }));
+    assert.equal(malformedField(object), undefined);
+    assert.deepEqual(object.metadata.annotations, { "berth.dev/ips": "" });
   });
 });
 

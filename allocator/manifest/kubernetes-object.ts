@@ -2,6 +2,7 @@
 
 import { isRefusal, type Refusal, refuse } from "../base/errors.ts";
 import type { Labels } from "../base/ports.ts";
+import { quote } from "../base/validation.ts";
 import type { PodState, WorkloadState } from "../model/cluster-state.ts";
 import type { PodMetadata, PodOwner } from "../model/identity.ts";
 import { readRequest } from "./annotations.ts";
@@ -77,20 +78,37 @@ export class Fields {
     return Array.isArray(value) ? value : [];
   }
 
-  /** The entries of a map whose values are text. */
+  /** The entries of a map whose values are text; null is empty text, as the API server reads it. */
   texts(key: string): Labels {
-    const entries = Object.entries(this.at(key).value).filter(([, value]) => typeof value === "string");
-    return Object.fromEntries(entries) as Labels;
+    return Object.fromEntries(
+      Object.entries(this.at(key).value).flatMap(([name, value]) => {
+        if (value === null) return [[name, ""]];
+        return typeof value === "string" ? [[name, value]] : [];
+      }),
+    );
   }
 }
 
-/** The first of the parts that patches go into which is there and is no object. */
+/** What is wrong with the parts that are read as maps: one that is none, and a label or annotation that is no text. */
 export function malformedField({ json }: KubeObject): string | undefined {
-  if (!isMap(json.get("metadata"))) return "metadata";
-  const meta = json.at("metadata");
-  const odd = ["annotations", "labels"].find((key) => !isMapOrAbsent(meta.get(key)));
-  if (odd !== undefined) return `metadata.${odd}`;
-  return isMapOrAbsent(json.get("spec")) ? undefined : "spec";
+  if (!isMap(json.get("metadata"))) return "metadata must be an object";
+  if (!isMapOrAbsent(json.get("spec"))) return "spec must be an object";
+  const template = json.at("spec").at("template").at("metadata");
+  return oddTexts(json.at("metadata"), "metadata") ?? oddTexts(template, "spec.template.metadata");
+}
+
+function oddTexts(meta: Fields, field: string): string | undefined {
+  for (const part of ["annotations", "labels"]) {
+    if (!isMapOrAbsent(meta.get(part))) return `${field}.${part} must be an object`;
+    const odd = Object.entries(meta.at(part).value).find(([, value]) => !isTextOrNull(value));
+    if (odd !== undefined)
+      return `${field}.${part}[${quote(odd[0])}] must be text, not ${quote(odd[1])}; write it in quotes`;
+  }
+  return undefined;
+}
+
+function isTextOrNull(value: unknown): boolean {
+  return typeof value === "string" || value === null;
 }
 
 function isMap(value: unknown): boolean {

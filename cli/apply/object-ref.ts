@@ -4,6 +4,7 @@ import { quote } from "../../allocator/base/validation.ts";
 import { Fields } from "../../allocator/manifest/kubernetes-object.ts";
 import type { ManifestObject } from "./documents.ts";
 import { type KindFacts, kindNamed, MANAGED } from "./kinds.ts";
+import { wrongField } from "./object-fields.ts";
 
 export type Json = Readonly<Record<string, unknown>>;
 
@@ -27,7 +28,12 @@ const SUBDOMAIN = /^[a-z0-9](?:[-a-z0-9]*[a-z0-9])?(?:\.[a-z0-9](?:[-a-z0-9]*[a-
 const LABEL = /^[a-z0-9](?:[-a-z0-9]{0,61}[a-z0-9])?$/;
 
 /** Checks what the API server checks before admission. OBJECT_INVALID names the field. */
-export function subjectOf({ kind, json }: ManifestObject): Subject | Refusal {
+export function subjectOf(object: ManifestObject): Subject | Refusal {
+  return wrongField(object) ?? placeOf(object);
+}
+
+/** The same without a look at what the object says: to delete one it is enough to know which. */
+export function placeOf({ kind, json }: ManifestObject): Subject | Refusal {
   const metadata = new Fields(json).at("metadata");
   const [name, generateName] = [metadata.text("name"), metadata.text("generateName")];
   if (name === "" && (generateName === "" || kind.kind !== "Pod"))
@@ -39,6 +45,13 @@ export function subjectOf({ kind, json }: ManifestObject): Subject | Refusal {
   const { namespace: _, ...rest } = metadata.value;
   const filled = { ...rest, ...(namespace === "" ? {} : { namespace }) };
   return { kind, namespace, name, generateName, json: { ...json, metadata: filled } };
+}
+
+/** How output names an object that cannot be sent: by what of its metadata can be read. */
+export function titleAsWritten({ kind, json }: ManifestObject): string {
+  const metadata = new Fields(json).at("metadata");
+  const [namespace, name] = [metadata.text("namespace"), metadata.text("name")];
+  return name === "" ? (kind.names[0] ?? kind.kind) : titleOf({ kind, namespace, name });
 }
 
 /** How output names an object: pod/shop/web-1, ippool/db. */

@@ -4,7 +4,7 @@ import { Fields, readObject } from "../../allocator/manifest/kubernetes-object.t
 import { type ManifestObject, readDocuments } from "../apply/documents.ts";
 import { MANAGED } from "../apply/kinds.ts";
 import { holdingsOf } from "../apply/object-addresses.ts";
-import { type Subject, subjectOf, titleOf } from "../apply/object-ref.ts";
+import { type Subject, subjectOf, titleAsWritten, titleOf } from "../apply/object-ref.ts";
 import { reportError, reportSubmitted } from "../apply/report.ts";
 import { type ReviewTarget, type Submitted, submit } from "../apply/submit.ts";
 import { PodForecast } from "../explain/dry-run.ts";
@@ -72,7 +72,7 @@ async function applyOne(
 ): Promise<ExitCode> {
   const subject = subjectOf(object);
   if (isRefusal(subject)) {
-    reportError(io, `${object.kind.names[0]}: ${subject.message}`);
+    reportError(io, `${titleAsWritten(object)}: ${subject.message}`);
     return 1;
   }
   const { dryRun, backend } = target;

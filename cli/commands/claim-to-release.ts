@@ -20,15 +20,34 @@ import type { Io } from "../terminal/command.ts";
 import { usageError } from "../terminal/flags.ts";
 import { timeOf } from "../terminal/output.ts";
 
+/** As it was typed, with the namespace of `-n`, and the one that a name without any is in. */
+export interface Meant {
+  readonly operand: string;
+  readonly given: string | undefined;
+  readonly usual: string;
+}
+
 /** The claim that is called so, or that holds the address; `view` has what is known of that. */
 export function claimMeant(
-  operand: string,
-  namespace: string,
+  { operand, given, usual }: Meant,
   view: RecordReader,
   now: number,
 ): ClaimKey | Refusal {
   const address = parseAddress(operand);
-  return address === undefined ? keyNamed(operand, namespace) : holderOf(view, address, now);
+  if (address === undefined) return keyNamed(operand, given ?? usual);
+  const holder = holderOf(view, address, now);
+  return isRefusal(holder) ? holder : (heldElsewhere(address, holder, given) ?? holder);
+}
+
+/** An address has one holder, wherever that is; a namespace that is named beside it says who was meant. */
+export function heldElsewhere(
+  address: Address,
+  holder: ClaimKey,
+  given: string | undefined,
+): Refusal | undefined {
+  if (given === undefined || given === holder.namespace) return undefined;
+  const words = `address ${address} is held by claim ${claimKey(holder)}, which is not in namespace ${given}; leave -n out if you mean that claim`;
+  return refuse("CLAIM_MISSING", words, { address, claim: claimKey(holder) });
 }
 
 export function keyNamed(operand: string, namespace: string): ClaimKey {

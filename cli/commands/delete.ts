@@ -2,7 +2,7 @@
 import { isRefusal, type Refusal } from "../../allocator/base/errors.ts";
 import { readDocuments } from "../apply/documents.ts";
 import { MANAGED } from "../apply/kinds.ts";
-import { keysOfOperands, type SubjectKey, subjectOf, titleOf } from "../apply/object-ref.ts";
+import { keysOfOperands, placeOf, type SubjectKey, titleOf } from "../apply/object-ref.ts";
 import { reportError, reportSubmitted } from "../apply/report.ts";
 import { deleteObject, type ReviewTarget } from "../apply/submit.ts";
 import type { EmbeddedBackend } from "../backend/embedded-backend.ts";
@@ -78,7 +78,7 @@ async function keysIn(files: readonly string[], io: Io): Promise<(SubjectKey | R
   const { objects } = await readDocuments(files, io);
   return objects
     .toSorted((a, b) => MANAGED.indexOf(b.kind) - MANAGED.indexOf(a.kind))
-    .map((object) => subjectOf(object));
+    .map((object) => placeOf(object));
 }
 
 async function deleteAll(

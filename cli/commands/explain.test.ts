@@ -11,7 +11,7 @@ import {
   reservationsOf,
 } from "../../test/support/fixtures.ts";
 import { pod, workload } from "../../test/support/objects.ts";
-import { Folder } from "../testing/folder.ts";
+import { attachment, Folder } from "../testing/folder.ts";
 
 function folder(t: TestContext): Promise<Folder> {
   return Folder.of(t, {
@@ -107,6 +107,38 @@ describe("berthctl explain", () => {
     const ofAddress = await data.call("explain", "10.20.0.70");
     assert.equal(ofAddress.stdout, `10.20.0.70 is held\n${ofClaim.stdout}`);
     assert.equal((await data.call("explain", "10.20.0.99")).stdout, "10.20.0.99 is free\n  pool   db\n");
+  });
+
+  it("refuses an address that is held or used in another namespace than the one that is named", async (t) => {
+    const data = await Folder.of(t, {
+      pools: [DB_POOL],
+      claims: [claimRecord()],
+      reservations: reservationsOf(claimRecord()),
+      attachments: [attachment("web", "10.20.0.80")],
+    });
+    for (const [address, words] of [
+      ["10.20.0.70", "is held by claim shop/mysql-0"],
+      ["10.20.0.80", "is in a sandbox of pod shop/web"],
+    ] as const) {
+      const { code, stdout, stderr } = await data.call("explain", address, "-n", "bank");
+      assert.deepEqual([code, stdout], [1, ""]);
+      assert.match(
+        stderr,
+        new RegExp(`^Error: address ${address} ${words}, which is not in namespace bank;`),
+      );
+      assert.match((await data.call("explain", address, "-n", "shop")).stdout, new RegExp(`^${address} is `));
+    }
+    assert.equal((await data.call("explain", "10.20.0.99", "-n", "bank")).code, 0);
+  });
+
+  it("refuses what an API server would refuse, by the object's name", async (t) => {
+    const data = await folder(t);
+    const text = '{"apiVersion":"v1","kind":"Pod","metadata":{"name":"web","annotation":{}}}';
+    assert.deepEqual(await data.callWith(text, "explain", "-f", "-"), {
+      code: 1,
+      stdout: "",
+      stderr: 'Error: pod/web: metadata has an unknown field "annotation"; did you mean annotations?\n',
+    });
   });
 
   for (const [what, podUID] of [

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import { isRefusal } from "../../allocator/base/errors.ts";
+import { isRefusal, type Refusal, refuse } from "../../allocator/base/errors.ts";
 import type { DryRunResult } from "../../allocator/demand/dry-run.ts";
 import { type Address, parseAddress } from "../../allocator/ip/address.ts";
 import { ANNOTATION_FORMATS } from "../../allocator/manifest/annotations.ts";
@@ -9,17 +9,18 @@ import type { Request } from "../../allocator/model/address-request.ts";
 import { addressOutside } from "../../allocator/planning/refusal-messages.ts";
 import { type ManifestObject, readDocuments } from "../apply/documents.ts";
 import { kindNamed, MANAGED } from "../apply/kinds.ts";
-import { claimKeyOf, subjectOf } from "../apply/object-ref.ts";
+import { claimKeyOf, subjectOf, titleAsWritten } from "../apply/object-ref.ts";
 import { reportError, reportWarning } from "../apply/report.ts";
 import { type Backend, namespaceFor, partialCache } from "../backend/backend.ts";
 import { withBackend } from "../backend/open-backend.ts";
-import { addressReportOf, describeAddress } from "../explain/address-report.ts";
+import { type AddressReport, addressReportOf, describeAddress } from "../explain/address-report.ts";
 import { type DryRunner, PodForecast } from "../explain/dry-run.ts";
 import { factsOfClaim, factsOfPod } from "../explain/pod-facts.ts";
 import { explainClaim, explainPod } from "../explain/render.ts";
 import type { Command, CommandContext, ExitCode } from "../terminal/command.ts";
 import { NAMESPACE, refuseTwoNamespaces, TARGET_FLAGS, usageError } from "../terminal/flags.ts";
 import { columns, printable } from "../terminal/output.ts";
+import { heldElsewhere } from "./claim-to-release.ts";
 
 /** `berthctl explain` */
 export const explain: Command = {
@@ -61,7 +62,8 @@ export const explain: Command = {
     if (needless !== undefined) throw usageError(`${JSON.stringify(needless)} is one argument too many`);
     const subject = subjectNamed(name === undefined ? operand : `${operand}/${name}`);
     return await withBackend(context, "read", (backend) => {
-      if (subject.kind === "address") return explainAddress(backend, subject.address, context);
+      if (subject.kind === "address")
+        return explainAddress(backend, { ...subject, given: args.text("namespace") }, context);
       refuseTwoNamespaces(subject.rest, args.text("namespace"));
       const key = claimKeyOf(subject.rest, namespaceFor(backend, args.text("namespace")));
       if (isRefusal(key)) throw usageError(key.message);
@@ -88,7 +90,7 @@ function subjectNamed(operand: string): Named {
 /** What is known of the address, then why its claim stands as it does. */
 async function explainAddress(
   backend: Backend,
-  address: Address,
+  { address, given }: { readonly address: Address; readonly given: string | undefined },
   context: CommandContext,
 ): Promise<ExitCode> {
   const view = await partialCache(backend.store, [address]);
@@ -99,6 +101,12 @@ async function explainAddress(
     return 1;
   }
   const [holder] = report.state === "held" ? claims : [];
+  const elsewhere =
+    holder === undefined ? usedElsewhere(report, given) : heldElsewhere(address, holder, given);
+  if (elsewhere !== undefined) {
+    reportError(context.io, elsewhere.message);
+    return 1;
+  }
   if (holder === undefined) {
     context.io.stdout.write(describeAddress(report));
     return 0;
@@ -106,6 +114,18 @@ async function explainAddress(
   context.io.stdout.write(`${address} is held\n`);
   const { namespace, name } = holder;
   return await explainOne(backend, { kind: "IPClaim", namespace, name }, context);
+}
+
+/** Of an address without a claim: pods that have it, none of which is in the namespace that was named. */
+function usedElsewhere(
+  { address, sandboxes }: AddressReport,
+  given: string | undefined,
+): Refusal | undefined {
+  const pods = sandboxes.map(({ pod }) => pod).filter((pod) => pod !== "");
+  const isElsewhere = pods.length > 0 && !pods.some((pod) => pod.startsWith(`${given}/`));
+  if (given === undefined || !isElsewhere) return undefined;
+  const words = `address ${address} is in a sandbox of pod ${pods.join(", ")}, which is not in namespace ${given}; leave -n out if you mean that pod`;
+  return refuse("CLAIM_MISSING", words, { address });
 }
 
 async function explainOne(
@@ -141,7 +161,7 @@ async function explainAll(
     const subject = subjectOf(object);
     const read = isRefusal(subject) ? subject : readObject(subject.json);
     if (isRefusal(read)) {
-      reportError(io, `${object.kind.names[0]}: ${read.message}`);
+      reportError(io, `${titleAsWritten(object)}: ${read.message}`);
       code = 1;
       continue;
     }

@@ -20,7 +20,7 @@ import { apiVersionOf } from "../../kube/api/resource.ts";
 import { IP_CLAIM } from "../apply/kinds.ts";
 import { claimKeyOf, type Subject, subjectOf, titleOf } from "../apply/object-ref.ts";
 import { reportError } from "../apply/report.ts";
-import { type Backend, namespaceFor, partialCache } from "../backend/backend.ts";
+import { type Backend, partialCache } from "../backend/backend.ts";
 import { loadCache } from "../backend/embedded-backend.ts";
 import { withBackend } from "../backend/open-backend.ts";
 import type { CommandContext, ExitCode } from "../terminal/command.ts";
@@ -103,7 +103,7 @@ async function transferFor(
   backend: Backend,
   { operand, to, namespace, force }: HandOver,
 ): Promise<Transfer | Refusal> {
-  const key = claimMeant(operand, namespaceFor(backend, namespace), view, clock.now());
+  const key = claimMeant({ operand, given: namespace, usual: backend.namespace }, view, clock.now());
   if (isRefusal(key)) return key;
   const seen = await store.get("claim", claimKey(key));
   if (seen === undefined) return noClaim(claimKey(key));

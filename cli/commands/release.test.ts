@@ -47,6 +47,20 @@ describe("berthctl release", () => {
     });
   }
 
+  for (const more of [[], ["--to", "other"]]) {
+    it(`refuses an address that another namespace's claim holds: ${["-n", "bank", ...more].join(" ")}`, async (t) => {
+      const data = await folder(t);
+      assert.deepEqual(await data.call("release", "10.20.0.70", "-n", "bank", ...more), {
+        code: 1,
+        stdout: "",
+        stderr:
+          "Error: address 10.20.0.70 is held by claim shop/mysql-0, which is not in namespace bank; leave -n out if you mean that claim\n",
+      });
+      assert.equal(await state(data, "10.20.0.70"), "held");
+      assert.equal((await data.call("release", "10.20.0.70", "-n", "shop", "--dry-run")).code, 0);
+    });
+  }
+
   it("refuses while the claim is bound", async (t) => {
     const bound = { ...claim, binding: bindingTo("mysql-0", "node-a") };
     const data = await folder(t, { claims: [bound] });

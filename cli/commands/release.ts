@@ -9,7 +9,7 @@ import { type Claim, claimKey } from "../../allocator/model/claim.ts";
 import type { Reservation } from "../../allocator/model/reservation.ts";
 import { retryOnConflict } from "../../allocator/store/retry-on-conflict.ts";
 import { reportError, reportWarning } from "../apply/report.ts";
-import { type Backend, namespaceFor, partialCache } from "../backend/backend.ts";
+import { type Backend, partialCache } from "../backend/backend.ts";
 import { withBackend } from "../backend/open-backend.ts";
 import type { Command, Io } from "../terminal/command.ts";
 import { DRY_RUN, NAMESPACE, refuseTwoNamespaces, TARGET_FLAGS } from "../terminal/flags.ts";
@@ -65,7 +65,8 @@ export const release: Command = {
       const { store } = backend;
       const view = await partialCache(store, address === undefined ? [] : [address]);
       const context = { store, view, clock, random, log: noopLogger, serial: new KeyedMutex() };
-      const key = claimMeant(operand, namespaceFor(backend, namespace), view, clock.now());
+      const meant = { operand, given: namespace, usual: backend.namespace };
+      const key = claimMeant(meant, view, clock.now());
       if (isRefusal(key)) return key;
       return await releaseOne(context, backend, claimKey(key), { force, dryRun });
     });

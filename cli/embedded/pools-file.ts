@@ -5,7 +5,7 @@ import type { AdmittedObjects } from "../../allocator/store/sqlite/admitted-obje
 import type { Store } from "../../allocator/store/store.ts";
 import type { AdmissionRequest, Handler, Route } from "../../webhook/review/admission-review.ts";
 import { type ManifestObject, readDocuments } from "../apply/documents.ts";
-import { subjectOf, titleOf } from "../apply/object-ref.ts";
+import { subjectOf, titleAsWritten, titleOf } from "../apply/object-ref.ts";
 import { currentOf, isUnchanged } from "../apply/submit.ts";
 
 interface Into {
@@ -43,8 +43,9 @@ export async function readPools(path: string): Promise<PoolsFile> {
 export async function loadPools({ path, objects }: PoolsFile, into: Into): Promise<void> {
   for (const object of objects) {
     const subject = subjectOf(object);
-    const current = isRefusal(subject) ? undefined : await currentOf(into, subject);
-    if (!isRefusal(subject) && current !== undefined) {
+    if (isRefusal(subject)) throw invalid(path, `${titleAsWritten(object)}: ${subject.message}`);
+    const current = await currentOf(into, subject);
+    if (current !== undefined) {
       if (!isUnchanged(subject, current)) into.told(titleOf(subject));
       continue;
     }

@@ -104,7 +104,7 @@ const CLUSTER_SCOPED: ReadonlySet<string> = new Set(["IPPool", "Namespace"]);
 export function expectKind(object: KubeObject, kinds: readonly string[]): Refusal | undefined {
   if (kinds.includes(object.kind)) {
     const odd = malformedField(object);
-    if (odd !== undefined) return refuse("OBJECT_INVALID", `${odd} must be an object`, { kind: object.kind });
+    if (odd !== undefined) return refuse("OBJECT_INVALID", odd, { kind: object.kind });
     if (CLUSTER_SCOPED.has(object.kind) || object.metadata.namespace !== "") return undefined;
     return refuse("OBJECT_INVALID", "the object has no namespace", { kind: object.kind });
   }
