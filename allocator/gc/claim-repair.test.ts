@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
+import { altered } from "../../test/simulation/altered.ts";
 import { assertClean } from "../../test/support/assert-audit.ts";
 import {
   addr,
@@ -68,8 +69,29 @@ describe("repairClaim", () => {
     const stored = await put(world, HELD, ...reservationsOf(HELD).slice(1));
     assert.equal(await repairClaim(world.context, stored), "repaired");
     assert.deepEqual(await nonces(world), ["10.20.0.70 mine", "fd00:20::7 mine"]);
-    assert.deepEqual((await world.authority.get("claim", stored.key))?.revision, stored.revision);
     await assertClean(world);
+  });
+
+  it("writes the claim before, which the attempt that made it may be about to undo", async () => {
+    let undone: (() => Promise<{ readonly kind: string }>) | undefined;
+    const said: string[] = [];
+    await using world = await openWorld({
+      pools: POOLS,
+      wrap: (store) =>
+        altered(store, {
+          create: async (kind, record) => {
+            const result = await store.create(kind, record);
+            if (kind === "reservation" && undone !== undefined) said.push((await undone()).kind);
+            return result;
+          },
+        }),
+    });
+    const stored = await put(world, HELD);
+    undone = () => world.authority.remove("claim", stored);
+    assert.equal(await repairClaim(world.context, stored), "repaired");
+    assert.deepEqual(said, ["conflict", "conflict"]);
+    const revision = Number((await world.authority.get("claim", stored.key))?.revision);
+    assert.equal(revision, Number(stored.revision) + 1);
   });
 
   it("takes back what is cooling, and the mark from what is marked", async () => {
@@ -107,7 +129,8 @@ describe("repairClaim", () => {
     const stored = await put(world, { ...HELD, handMade: true });
     assert.equal(await repairClaim(world.context, stored), "abandoned");
     const left = (await world.authority.get("claim", stored.key))?.record;
-    assert.deepEqual(left, { ...HELD, handMade: true, addresses: [], nonce: "" });
+    const { admittedAt } = left ?? {};
+    assert.deepEqual(left, { ...HELD, handMade: true, addresses: [], nonce: "", admittedAt });
   });
 
   it("leaves a claim alone that a sandbox may be using, or whose pool is gone", async () => {

@@ -7,6 +7,7 @@ import { isDetached } from "../lifecycle/bind.ts";
 import { blockAgainst } from "../lifecycle/block-conflict.ts";
 import { ensureUnmarked } from "../lifecycle/orphan-mark.ts";
 import { release } from "../lifecycle/release.ts";
+import { keepFromUndo } from "../lifecycle/write-claim.ts";
 import { type Claim, isReserved } from "../model/claim.ts";
 import type { Stored } from "../store/store.ts";
 
@@ -19,34 +20,41 @@ export async function repairClaim(
   context: Context,
   hint: Stored<"claim">,
 ): Promise<"intact" | "repaired" | "abandoned" | "retry"> {
-  const seen = await context.store.get("claim", hint.key);
-  if (seen === undefined || !isReserved(seen.record)) return "intact";
-  let outcome: "intact" | "repaired" = "intact";
+  const found = await context.store.get("claim", hint.key);
+  if (found === undefined || !isReserved(found.record)) return "intact";
+  const lacking = await lackingOf(context, found.record);
+  if (lacking.some((address) => context.view.poolOf(address) === undefined)) return "retry";
+  const seen = lacking.length === 0 ? found : await keepFromUndo(context, found);
+  if (seen === undefined) return "retry";
   for (const address of seen.record.addresses) {
-    const state = await restore(context, seen.record, address);
+    const state = lacking.includes(address) ? await restore(context, seen.record, address) : "reliable";
     if (state === "retry") return "retry";
-    if (state === "lost") return await giveUp(context, seen);
-    if (state === "repaired") outcome = "repaired";
+    if (state === "lost" || (await blockAgainst(context, address)) !== undefined)
+      return await giveUp(context, seen);
   }
-  return outcome;
+  return lacking.length === 0 ? "intact" : "repaired";
+}
+
+async function lackingOf({ store }: Context, { addresses, nonce }: Claim): Promise<readonly Address[]> {
+  const lacking: Address[] = [];
+  for (const address of addresses) {
+    if (!(await ensureUnmarked(store, address, nonce))) lacking.push(address);
+  }
+  return lacking;
 }
 
 async function restore(
   context: Context,
   { namespace, name, nonce }: Claim,
   address: Address,
-): Promise<"intact" | "repaired" | "lost" | "retry"> {
-  const isReliable = await ensureUnmarked(context.store, address, nonce);
-  if (!isReliable) {
-    const pool = context.view.poolOf(address)?.name;
-    if (pool === undefined) return "retry";
-    const got = await acquireCandidate(context, { address, pool, claim: { namespace, name }, nonce });
-    if (got.kind === "contended") return "retry";
-    if (got.kind === "taken") return "lost";
-    await rollback(context, [got]); // stays, unless the claim has stopped listing the address meanwhile
-  }
-  if ((await blockAgainst(context, address)) !== undefined) return "lost";
-  return isReliable ? "intact" : "repaired";
+): Promise<"reliable" | "lost" | "retry"> {
+  const pool = context.view.poolOf(address)?.name;
+  if (pool === undefined) return "retry";
+  const got = await acquireCandidate(context, { address, pool, claim: { namespace, name }, nonce });
+  if (got.kind === "contended") return "retry";
+  if (got.kind === "taken") return "lost";
+  await rollback(context, [got]); // stays, unless the claim has stopped listing the address meanwhile
+  return "reliable";
 }
 
 /** A claim that a person made waits again, as it did before it was reserved. */

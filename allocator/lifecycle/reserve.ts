@@ -27,7 +27,7 @@ import { heldAddresses, hold, wait, waitsLong } from "./keep-addresses.ts";
 import { inTurn, quotaExceededNow, takenBack } from "./namespace-limit.ts";
 import { release, startCooldownIfDropped } from "./release.ts";
 import { type Together, takeTogether } from "./take-together.ts";
-import { claimOf, refusedBefore, refusedBy, undo, writeClaim } from "./write-claim.ts";
+import { claimOf, keepFromUndo, refusedBefore, refusedBy, undo, writeClaim } from "./write-claim.ts";
 
 export type { AllocationRequest, Reserved, Seen } from "./allocation-request.ts";
 
@@ -111,13 +111,16 @@ async function tryReserve(
   if (known?.record.releasing === true) return { kind: "contended" };
   const decision = await decide(context, requested, known?.record, committing(context, seen));
   if (isRefusal(decision)) return decision;
-  const { allocation, plan, moves } = decision;
+  const { allocation, held, plan, moves } = decision;
   if (known === undefined || !isReserved(known.record))
     return await take(context, { allocation, seen }, known, plan);
+  const lacks = held.length < known.record.addresses.length;
+  const current = lacks ? await keepFromUndo(context, known) : known;
+  if (current === undefined) return { kind: "again" };
   if (seen === "nothing")
-    return moves ? await hold(context, allocation, known, plan) : await wait(context, known);
-  if (!moves && isCurrent(known, allocation, context.clock.now())) return heldAddresses(known);
-  return await change(context, { allocation, seen }, known, plan);
+    return moves ? await hold(context, allocation, current, plan) : await wait(context, current);
+  if (!moves && isCurrent(current, allocation, context.clock.now())) return heldAddresses(current);
+  return await change(context, { allocation, seen }, current, plan);
 }
 
 function committing(context: Context, seen: Seen): Mode {

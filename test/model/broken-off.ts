@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-import { admission, binder, collectionOf, releaser, repairer } from "./actors.ts";
+import { admission, binder, collectionOf, forged, releaser, repairer } from "./actors.ts";
 import type { Scenario } from "./run.ts";
 import { claim, handMade, held, POOLS, reserved, V, X } from "./seeds.ts";
 
@@ -45,6 +45,17 @@ export const BROKEN_OFF: readonly Scenario[] = [
     long: true,
     pools,
     actors: [admission("a", X), { ...admission("a", X), name: "a too" }, binder({ claim: "a" })],
+    time: [1_500],
+  },
+  {
+    title: "an attempt that the garbage collector thinks broken off, and the repair of its claim",
+    pools,
+    actors: [admission("a", X), collectionOf(X), repairer("a")],
+  },
+  {
+    title: "an attempt that is slow, and a review of its identity that takes it for broken off",
+    pools,
+    actors: [admission("a", X), forged("a", [X])],
     time: [1_500],
   },
   {

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+import { isDeepStrictEqual } from "node:util";
 import type { Kind, Records, Store, Stored } from "../../allocator/store/store.ts";
 import { overlay } from "../support/overlay.ts";
 
@@ -57,6 +58,20 @@ export function withoutLookingAgain(store: Store): Store {
     get: async <K extends Kind>(kind: K, key: string) =>
       kind === "claim" && written.has(key) ? (written.get(key) as Stored<K>) : store.get(kind, key),
   });
+}
+
+/** To whoever reserves what another's claim lists and lacks: the claim was written again first, and was not. */
+export function withoutWritingAgain(store: Store): Store {
+  return overlay(store, {
+    replace: (kind, seen, next) =>
+      isSameButForItsTime(seen.record, next)
+        ? Promise.resolve({ kind: "replaced", stored: { ...seen, record: next } })
+        : store.replace(kind, seen, next),
+  });
+}
+
+function isSameButForItsTime(was: Records[Kind], is: Records[Kind]): boolean {
+  return isDeepStrictEqual({ ...was, admittedAt: 0 }, { ...is, admittedAt: 0 });
 }
 
 /** To whoever reserves or binds: no node has a block. */

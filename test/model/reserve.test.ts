@@ -3,9 +3,15 @@ import assert from "node:assert/strict";
 import { describe, it, type TestContext } from "node:test";
 import { reserve as reserveAs } from "../../allocator/lifecycle/reserve.ts";
 import { isFull, runsOf } from "../support/runs.ts";
-import { allocationOf, binder, collectionOf, reserver, review } from "./actors.ts";
+import { allocationOf, binder, collectionOf, repairer, reserver, review } from "./actors.ts";
 import { type Bounds, explore } from "./explore.ts";
-import { withoutDoubt, withoutLookingAgain, withoutMarks, withoutReadingBack } from "./lies.ts";
+import {
+  withoutDoubt,
+  withoutLookingAgain,
+  withoutMarks,
+  withoutReadingBack,
+  withoutWritingAgain,
+} from "./lies.ts";
 import { races } from "./race.ts";
 import { narrate, summarise } from "./report.ts";
 import { type Actor, Run, type Scenario, stageOf } from "./run.ts";
@@ -59,6 +65,7 @@ describe("the checker", () => {
   const collect = collectionOf(X, { name: "collect" });
   const swap = reserver(allocationOf("a", { exact: [Y] }), { name: "swap" });
   const back = reserver(allocationOf("a", { exact: [X] }), { name: "back" });
+  const UNDONE = / had all its addresses, and was deleted without being released$/;
   const UNRESERVED = /is bound and 10\.0\.0\.1 is not reserved for it$/;
   const rows: readonly (readonly [string, RegExp, Omit<Scenario, "title">, Actor])[] = [
     [
@@ -84,6 +91,18 @@ describe("the checker", () => {
       UNRESERVED,
       { pools, seed: held("a", [X]), actors: [back, bind] },
       { ...swap, store: withoutLookingAgain },
+    ],
+    [
+      "a garbage collector that repairs a claim which its attempt may still undo",
+      UNDONE,
+      { pools, actors: [reserve, collect] },
+      { ...repairer("a"), store: withoutWritingAgain },
+    ],
+    [
+      "a review that completes a claim which its attempt may still undo",
+      UNDONE,
+      { pools, actors: [reserve], time: [1_500] },
+      { ...review(allocationOf("a", { exact: [X] })), store: withoutWritingAgain },
     ],
   ];
 

@@ -4,7 +4,8 @@ import { HOLD_TIMEOUT_MS, isDetached } from "../../allocator/lifecycle/bind.ts";
 import { type Block, holesOf } from "../../allocator/model/block.ts";
 import { type Claim, claimKey, isReserved } from "../../allocator/model/claim.ts";
 import type { Reservation } from "../../allocator/model/reservation.ts";
-import type { Pool } from "../../allocator/pool/pool.ts";
+import { blockAround } from "../../allocator/pool/blocks.ts";
+import { type Pool, poolOf } from "../../allocator/pool/pool.ts";
 import type { Stored } from "../../allocator/store/store.ts";
 import { MemoryRecords, type Written } from "./memory-records.ts";
 
@@ -96,17 +97,38 @@ export class RunState {
   #watch({ kind, key, before, after }: Written): void {
     const [was, is] = [before?.record, after?.record];
     if (kind === "claim") {
-      const words = was && brokenBinding(was as Claim, is as Claim | undefined);
-      if (words !== undefined) this.broken.push(words);
-      if (was !== undefined && this.reviewers.has(this.acting))
-        this.#checkReview(was as Claim, is as Claim | undefined);
-      if (is !== undefined) this.#noteClaim(key, is as Claim);
+      this.#watchClaim(key, was as Claim | undefined, is as Claim | undefined);
     } else if (kind === "reservation") {
       this.#checkCooldown(key, was as Reservation | undefined, is as Reservation | undefined);
       if (is !== undefined) this.#prove(is as Reservation);
     } else if (kind === "block" && is !== undefined) {
       this.#checkHoles(key, was as Block | undefined, is as Block);
     }
+  }
+
+  #watchClaim(key: string, was: Claim | undefined, is: Claim | undefined): void {
+    const words = was && brokenBinding(was, is);
+    if (words !== undefined) this.broken.push(words);
+    if (was !== undefined && is === undefined) this.#checkDeletion(was);
+    if (was !== undefined && this.reviewers.has(this.acting)) this.#checkReview(was, is);
+    if (is !== undefined) this.#noteClaim(key, is);
+  }
+
+  /**
+   * Whoever was told of it relies on it: it goes by a release alone. Unless it is a try that a block may have stood against,
+   * which its reserver read before the block went.
+   */
+  #checkDeletion(was: Claim): void {
+    if (was.releasing === true || !isReserved(was)) return;
+    if (was.addresses.some((address) => this.#isCutIntoBlocks(address))) return;
+    const isWhole = was.addresses.every((address) => this.holds(address, was.nonce));
+    if (isWhole && this.versions.get(inWords(was))?.unproven.size === 0)
+      this.broken.push(`${inWords(was)} had all its addresses, and was deleted without being released`);
+  }
+
+  #isCutIntoBlocks(address: Address): boolean {
+    const pool = poolOf(this.pools, address);
+    return pool !== undefined && blockAround(pool, address) !== undefined;
   }
 
   /** What a node may give can only become more, as long as it has the block. */
