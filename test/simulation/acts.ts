@@ -18,6 +18,7 @@ import {
   SLOT_REQUESTS,
   STATEFUL_SET,
 } from "./cast.ts";
+import { churn } from "./churn.ts";
 import { end } from "./endings.ts";
 import { faults } from "./faults.ts";
 import { nodeActs } from "./node-acts.ts";
@@ -35,6 +36,7 @@ export const ACTS: Readonly<Record<StepKind, Act>> = {
   namesake,
   apply: applyWorkload,
   withdraw,
+  churn,
   claim: makeClaim,
   release: releaseClaim,
   block,

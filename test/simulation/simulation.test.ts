@@ -59,6 +59,10 @@ describe("random lives of a small cluster", () => {
       "given up ADD",
       "repeated ADD",
       "ADD from a block",
+      "churn: create",
+      "churn: scale",
+      "churn: background",
+      "churn: foreground",
     ]) {
       assert.ok(tally.of(kind).done > RUNS / 20, `${kind} is rare:\n${lines}`);
     }

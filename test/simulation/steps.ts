@@ -15,6 +15,7 @@ export const WEIGHTS = {
   end: 6, // it fails, completes or is evicted, and its object stays
   apply: 9, // a StatefulSet or Deployment is made, scaled or changed
   withdraw: 3, // and deleted
+  churn: 5, // made, scaled or made anew under its name, with its pods
   claim: 3, // a person makes a claim
   release: 2, // or gives one back
   block: 5, // a node gets a block of a pool, or gives one back
