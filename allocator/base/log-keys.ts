@@ -14,6 +14,7 @@ export const LOG_KEYS = {
   count: "how many of the things that the message is about",
   error: "the error, with its stack and causes, or its message",
   expires: "when a certificate expires",
+  field: "fields of a configuration, separated by commas",
   file: "the name of a file, or its path",
   files: "paths of files, by their content",
   host: "the address that a server listens on",

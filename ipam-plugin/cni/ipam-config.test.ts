@@ -24,15 +24,65 @@ describe("a key of ipam that is nearly one of berth's", () => {
     );
   });
 
-  it("is ignored where it is like none of them, and read in any letter case", () => {
-    ipamOf({
+  it("is ignored where it says nothing about addresses, and read in any letter case", () => {
+    const ipam = {
       subnet: "10.9.0.0/24",
       log_level: "debug",
-      exclude: [],
       datastore: "x",
       RANGESTART: "10.9.0.8",
-    });
+      name: "x",
+    };
+    assert.deepEqual(ipamOf(ipam).unread, ["ipam.log_level", "ipam.datastore"]);
   });
+});
+
+describe("a key of ipam that is another plugin's", () => {
+  const subnet = "10.9.0.0/24";
+  for (const [key, advice] of [
+    ["exclude", "leave the addresses out with rangeStart and rangeEnd, or make a pool"],
+    ["omit_ranges", "leave the addresses out with rangeStart and rangeEnd, or make a pool"],
+    ["allocationPool", "write the names of pools into ipam.pools"],
+    ["ippools", "write the names of pools into ipam.pools"],
+    ["default_ipv4_ippool", "write the names of pools into ipam.pools"],
+    ["range", "did you mean ranges?"],
+    ["ranges_v4", "known here: type, dataDir, pools"],
+    ["node_slice_size", "a pool serves all nodes"],
+    ["static", "write ipam.addresses as for static"],
+    ["ipv4", "write ipam.addresses as for static"],
+    ["assign_ipv4", "write ipam.addresses as for static"],
+    ["etcd_host", "write ipam.etcdConfig"],
+    ["network_name", "known here: type, dataDir, pools"],
+  ] as const) {
+    it(`is refused if it decides on addresses: ${key}`, () => {
+      const words = wordsOf({ subnet, [key]: [] }) ?? "";
+      assert.ok(words.startsWith(`ipam.${key} is no field of berth's; ${advice}`), words);
+    });
+  }
+
+  it("is refused in a range and in an address, too", () => {
+    assert.match(
+      wordsOf({ ranges: [[{ subnet, exclude: ["10.9.0.9/32"] }]] }) ?? "",
+      /^ipam\.ranges\[0\]\[0\]\.exclude is no field of berth's; leave the addresses out/,
+    );
+    assert.match(
+      wordsOf({ addresses: [{ address: "10.9.0.9/24", subnet }] }) ?? "",
+      /^ipam\.addresses\[0\]\.subnet is no field of berth's/,
+    );
+  });
+
+  for (const [other, value] of [
+    ["subnet", subnet],
+    ["ranges", [[{ subnet }]]],
+    ["pools", ["db"]],
+    ["etcdConfig", { etcdURL: "http://10.0.0.1:2379" }],
+  ] as const) {
+    it(`addresses beside ${other} are refused: one of them would be dropped`, () => {
+      assert.equal(
+        wordsOf({ addresses: [{ address: "10.9.0.9/24" }], [other]: value }),
+        `ipam.addresses and ipam.${other} stand side by side, and a pod gets of one of them alone; take one out`,
+      );
+    });
+  }
 });
 
 describe("ipam", () => {

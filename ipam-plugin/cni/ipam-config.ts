@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-import { nearestWord } from "../../allocator/base/nearest-word.ts";
 import { parseAddress } from "../../allocator/ip/address.ts";
 import type { CniArgs } from "./args.ts";
 import { type CniError, cniError, isCniError } from "./errors.ts";
 import { type EtcdConfig, readEtcdConfig } from "./etcd-config.ts";
+import { ADDRESS_KEYS, IPAM_KEYS, misreadKey, RANGE_KEYS, unreadKeys } from "./ipam-keys.ts";
 import type { Fields } from "./json-fields.ts";
 import { type RangeSet, readRangeSets } from "./range-set.ts";
 import { parseHost, type Requests, readRequests } from "./requested-ips.ts";
@@ -24,15 +24,11 @@ export interface IpamConfig {
   /** A file whose contents replace `dns`; empty: none. */
   readonly resolvConf: string;
   readonly annotations: Readonly<Record<string, string>> | undefined;
+  /** Keys of `ipam` that nobody reads here: `ipam.comment`. */
+  readonly unread: readonly string[];
   /** Where the addresses of `rangeSets` or `pools` are kept for many hosts; absent: where this host keeps its own. */
   readonly etcd?: EtcdConfig;
 }
-
-const RANGE_KEYS = ["subnet", "rangeStart", "rangeEnd", "gateway"];
-const OWN_KEYS = [
-  ...["type", "dataDir", "pools", "ranges", "addresses", "routes", "dns", "resolvConf", "etcdConfig"],
-  ...RANGE_KEYS,
-];
 
 const ANNOTATIONS = "io.kubernetes.cri.pod-annotations";
 
@@ -40,7 +36,7 @@ const ANNOTATIONS = "io.kubernetes.cri.pod-annotations";
 export function readIpam(fields: Fields, version: Version, args: CniArgs): IpamConfig | CniError {
   const ipam = fields.section("ipam");
   if (ipam === undefined) return fields.problem ?? invalid("IPAM config missing 'ipam' key");
-  const misspelt = nearMiss(ipam, OWN_KEYS);
+  const misspelt = misreadKey(ipam, IPAM_KEYS);
   if (misspelt !== undefined) return misspelt;
   for (const key of ["type", "dataDir"]) ipam.text(key); // must be text, though it is of use elsewhere
   const requests = readRequests(fields, args);
@@ -51,6 +47,8 @@ export function readIpam(fields: Fields, version: Version, args: CniArgs): IpamC
   if (isCniError(etcd)) return etcd;
   const addresses = readAddresses(ipam);
   if (isCniError(addresses)) return addresses;
+  const twice = contradiction(ipam);
+  if (twice !== undefined) return twice;
   const routes = readRoutes(ipam);
   if (isCniError(routes)) return routes;
   const several = checkFamilies(
@@ -66,6 +64,7 @@ export function readIpam(fields: Fields, version: Version, args: CniArgs): IpamC
     dns: readDns(ipam),
     resolvConf: ipam.text("resolvConf") ?? "",
     annotations: fields.section("runtimeConfig")?.labels(ANNOTATIONS),
+    unread: unreadKeys(ipam, IPAM_KEYS).map((key) => ipam.nameOf(key)),
     ...(etcd === undefined ? {} : { etcd }),
   };
   return fields.problem ?? several ?? config;
@@ -82,13 +81,30 @@ function readAllRanges(fields: Fields, ipam: Fields): readonly RangeSet[] | CniE
   const single = ipam.text("subnet") === undefined ? [] : [[ipam]];
   const ranges = ipam.sectionLists("ranges");
   const sets = [...runtime, ...single, ...ranges];
-  const misspelt = ranges.flat().flatMap((entry) => nearMiss(entry, RANGE_KEYS) ?? []);
+  const misspelt = ranges.flat().flatMap((entry) => misreadKey(entry, RANGE_KEYS) ?? []);
   return misspelt[0] ?? fields.problem ?? readRangeSets(sets);
+}
+
+/** An interface has its addresses from one of these, and the other would be dropped without a word. */
+function contradiction(ipam: Fields): CniError | undefined {
+  if (ipam.list("addresses").length === 0) return undefined;
+  const other = ["subnet", "ranges", "etcdConfig", "pools"].find((key) => isSaid(ipam, key));
+  if (other === undefined) return undefined;
+  return invalid(
+    `ipam.addresses and ipam.${other} stand side by side, and a pod gets of one of them alone; take one out`,
+  );
+}
+
+function isSaid(ipam: Fields, key: string): boolean {
+  if (key === "subnet") return Boolean(ipam.text(key));
+  return key === "etcdConfig" ? ipam.section(key) !== undefined : ipam.list(key).length > 0;
 }
 
 function readAddresses(ipam: Fields): readonly ResultAddress[] | CniError {
   const addresses: ResultAddress[] = [];
   for (const entry of ipam.sections("addresses")) {
+    const misread = misreadKey(entry, ADDRESS_KEYS);
+    if (misread !== undefined) return misread;
     const text = entry.text("address") ?? "";
     const gatewayText = entry.text("gateway") ?? "";
     if (entry.problem !== undefined) return entry.problem;
@@ -134,20 +150,6 @@ function readDns(ipam: Fields): Dns {
     ...Object.fromEntries(lists.filter(([, list]) => list.length > 0)),
     ...(domain ? { domain } : {}),
   };
-}
-
-/**
- * A key that is nearly one of ours: without it pods would get addresses of another network than was meant. What is like none of
- * them is another plugin's, and ignored as host-local ignores it.
- */
-function nearMiss(fields: Fields, own: readonly string[]): CniError | undefined {
-  const known = new Set(own.map((key) => key.toLowerCase()));
-  for (const key of fields.keys) {
-    const near = known.has(key.toLowerCase()) ? undefined : nearestWord(key, own);
-    if (near !== undefined)
-      return invalid(`${fields.nameOf(key)} is no field of berth's; did you mean ${near}?`);
-  }
-  return undefined;
 }
 
 function invalid(msg: string): CniError {

@@ -34,11 +34,14 @@ export function attachmentIdOf({ invocation, config }: Request): AttachmentId {
 function readIpamFor(
   { invocation, config }: Request,
   version: Version,
+  { networkWarnings }: Pick<AgentServices, "networkWarnings">,
 ): Pick<AddRequest, "args" | "ipam"> | CniError {
   const args = readArgs(invocation.args);
   if (isCniError(args)) return args;
   const ipam = readIpam(config.fields, version, args);
-  return isCniError(ipam) ? ipam : { args, ipam };
+  if (isCniError(ipam)) return ipam;
+  networkWarnings.unread(config.network, ipam.unread);
+  return { args, ipam };
 }
 
 /** The configuration alone, or what an ADD would say of it: whoever asks for STATUS names no attachment, and CNI_ARGS is one's. */
@@ -47,7 +50,11 @@ export async function readConfiguration(
   version: Version,
   services: AgentServices,
 ): Promise<IpamConfig | CniError> {
-  const read = readIpamFor({ ...request, invocation: { ...request.invocation, args: "" } }, version);
+  const read = readIpamFor(
+    { ...request, invocation: { ...request.invocation, args: "" } },
+    version,
+    services,
+  );
   if (isCniError(read)) return read;
   const dns = await readDns(read.ipam, services);
   return isCniError(dns) ? dns : read.ipam;
@@ -61,7 +68,7 @@ export async function readAddRequest(
   const { call, invocation, config } = request;
   const version = readVersion(config, "ADD");
   if (isCniError(version)) return version;
-  const read = readIpamFor(request, version);
+  const read = readIpamFor(request, version, services);
   if (isCniError(read)) return read;
   const { args, ipam } = read;
   if (!invocation.netnsOverride && (await isHostNetns(invocation.netns, services))) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-import { messageOf } from "../../../allocator/base/errors.ts";
+import { messageOf, type Refusal, refuse } from "../../../allocator/base/errors.ts";
 import { readVersion } from "../../cni/config.ts";
 import { type CniError, cniError, fromRefusal, isCniError } from "../../cni/errors.ts";
 import type { IpamConfig } from "../../cni/ipam-config.ts";
@@ -11,8 +11,8 @@ import type { AgentServices, Request } from "../services/services.ts";
 
 /**
  * Whether ADD can be served. An error makes the node NotReady and in the end evicts its pods, so an exhausted range
- * is none: other networks of the node may have plenty. Nor is a pool that does not exist: it may be deleted or made at any
- * moment, and pods with claims are served without it. A configuration that every ADD would refuse is one, in the same words.
+ * is none: other networks of the node may have plenty. Nor is a pool that does not exist in a cluster: it may be deleted or made at any
+ * moment, and pods with claims are served without it; the log tells of it. A configuration that every ADD would refuse is one, in the same words.
  * 50 is said by the CNI binary when there is no agent, and here for as long as the agent has not loaded what pods may have claimed.
  */
 export async function status(request: Request, services: AgentServices): Promise<Answer> {
@@ -25,6 +25,8 @@ export async function status(request: Request, services: AgentServices): Promise
   if (!isShared(ipam, services)) rangeOverlaps.look(config.network, ipam.rangeSets, [...pools()]);
   const shared = isShared(ipam, services) ? await refusalOfShared(config.network, ipam, services) : undefined;
   if (shared !== undefined) return fail(version, shared);
+  const missing = missingPools(config.network, ipam, services);
+  if (missing !== undefined) return fail(version, fromRefusal(missing));
   const why = notReady();
   if (why !== undefined) return fail(version, cniError("NOT_AVAILABLE", why));
   if (!journal.failing) return succeed();
@@ -51,4 +53,18 @@ async function refusalOfShared(
   } catch (error) {
     return cniError("NOT_AVAILABLE", messageOf(error));
   }
+}
+
+/** A host without Kubernetes has no kubelet that would evict pods for it. */
+function missingPools(network: string, ipam: IpamConfig, services: AgentServices): Refusal | undefined {
+  const { blockFollower, networkWarnings, pools } = services;
+  if (isShared(ipam, services)) return undefined;
+  const there = new Set([...pools()].map(({ name }) => name));
+  const missing = ipam.pools.filter((name) => !there.has(name) && blockFollower.hasBlocks(name) === false);
+  networkWarnings.missing(network, missing);
+  const [first] = missing;
+  if (first === undefined || !blockFollower.makesBlocks) return undefined;
+  const some = [...there].slice(0, 10).map((name) => `"${name}"`);
+  const have = some.length === 0 ? "there are no pools yet, make it first" : `name one of ${some.join(", ")}`;
+  return refuse("POOL_UNKNOWN", `network ${network}: there is no pool "${first}"; ${have}`, { pool: first });
 }

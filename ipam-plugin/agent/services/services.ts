@@ -24,6 +24,7 @@ import type { Call } from "../rpc/frame.ts";
 import { DeliveryTracker } from "./delivery-tracker.ts";
 import { DetachReporter } from "./detach-reporter.ts";
 import { InFlight } from "./in-flight.ts";
+import { NetworkWarnings } from "./network-warnings.ts";
 import { RangeOverlaps } from "./range-overlaps.ts";
 
 /** The namespace that this process runs in: the host's, for an agent that is set up as it should be. */
@@ -69,6 +70,8 @@ export interface AgentServices {
   readonly pools: () => Iterable<Pool>;
   /** Which networks' own ranges lie in one of them. */
   readonly rangeOverlaps: RangeOverlaps;
+  /** What of networks' configurations has no effect. */
+  readonly networkWarnings: NetworkWarnings;
   readonly host: Host;
   readonly notReady: () => string | undefined;
   readonly hostLocalLeases: HostLocalLeases;
@@ -111,6 +114,7 @@ export async function createServices(options: ServicesOptions): Promise<AgentSer
     sharedNetworks: options.sharedNetworks,
     pools,
     rangeOverlaps: new RangeOverlaps(log),
+    networkWarnings: new NetworkWarnings(log),
     host,
     notReady,
     hostLocalLeases,

@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+import type { Logger } from "../../../allocator/base/ports.ts";
+
+/** Networks that are remembered. Whoever may define networks can name as many as they like. */
+const MOST_NETWORKS = 256;
+/** Names in one line of the log. */
+const NAMED = 10;
+
+/** What of networks' configurations has no effect and is no reason to refuse pods: told in the log, once. */
+export class NetworkWarnings {
+  readonly #log: Logger;
+  readonly #told = new Map<string, string>(); // kind of warning and network -> what was told last
+
+  constructor(log: Logger) {
+    this.#log = log;
+  }
+
+  /** Keys of `ipam` that are ignored, as host-local ignores them: another tool may have put them there. */
+  unread(network: string, keys: readonly string[]): void {
+    const field = keys.slice(0, NAMED).join(", ");
+    if (this.#isNew(`unread ${network}`, field))
+      this.#log.warn("keys of a network's ipam are not known and have no effect", { network, field });
+  }
+
+  /** Pools that `ipam.pools` names and that are not there. They may be made at any moment, and pods with claims do without. */
+  missing(network: string, names: readonly string[]): void {
+    const pool = names.slice(0, NAMED).join(", ");
+    if (this.#isNew(`missing ${network}`, pool))
+      this.#log.warn("a network names pools that do not exist", {
+        ...{ network, pool },
+        consequence: "pods of the network that have no claim are refused",
+        remedy: "make the pools, or name others in ipam.pools",
+      });
+  }
+
+  #isNew(about: string, words: string): boolean {
+    if ((this.#told.get(about) ?? "") === words) return false;
+    this.#told.delete(about);
+    if (words === "") return false;
+    this.#told.set(about, words);
+    const [oldest] = this.#told.size > MOST_NETWORKS ? this.#told.keys() : [];
+    if (oldest !== undefined) this.#told.delete(oldest);
+    return true;
+  }
+}
