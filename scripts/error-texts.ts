@@ -9,7 +9,7 @@ export const REMEDIES: Readonly<Record<RefusalCode | FaultCode, string>> = {
     "Ask for an address of a pool: `berthctl get pools` (in a cluster `kubectl get ippools`) lists them. Or have the range added to a pool.",
   ADDRESS_EXCLUDED: "Ask for another address; the message names free ones nearby.",
   ADDRESS_TAKEN:
-    "Ask for a free address, as the message proposes. Or, if nobody needs the holder's claim any more, `berthctl release NAMESPACE/NAME`. `berthctl who ADDRESS` says who has the address and why. An address that is cooling down is free when its pool's `cooldown` is over.",
+    "Ask for a free address, as the message proposes. Or, if nobody needs the holder's claim any more, do what the message says and then `berthctl release NAMESPACE/NAME`: a claim that is released while its pod or workload is there is made again. `berthctl who ADDRESS` says who has the address and why. An address that is cooling down is free when its pool's `cooldown` is over.",
   POOL_UNKNOWN: "Correct the name (`berthctl get pools` lists the pools), or create the pool first.",
   POOL_DISABLED:
     'Name another pool, or set `disabled: false` on this one: `kubectl patch ippool NAME --type merge -p \'{"spec":{"disabled":false}}\'`. Addresses that it gave before stay where they are.',
@@ -78,7 +78,7 @@ export const EXAMPLES: Readonly<Record<RefusalCode, string>> = {
   ADDRESS_EXCLUDED:
     'address 10.20.0.100 is the gateway of pool "db"; free nearby: 10.20.0.99, 10.20.0.101, 10.20.0.98',
   ADDRESS_TAKEN:
-    'address 10.20.0.70 in pool "db" is held by shop/mysql-0 (StatefulSet mysql, ordinal 0); free nearby: 10.20.0.71, 10.20.0.72, 10.20.0.73; or release it with: berthctl release shop/mysql-0',
+    'address 10.20.0.70 in pool "db" is held by shop/mysql-0 (StatefulSet mysql, ordinal 0); free nearby: 10.20.0.71, 10.20.0.72, 10.20.0.73; or scale StatefulSet mysql down, and if its claim stays: berthctl release shop/mysql-0',
   POOL_UNKNOWN: 'there is no pool "dbs"; name one of "db"',
   POOL_DISABLED: 'pool "db" takes no new reservations; name another pool',
   POOL_FORBIDDEN: 'pool "db" is not open to namespace shop; ask its administrator',

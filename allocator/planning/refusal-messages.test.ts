@@ -31,7 +31,7 @@ describe("taken", () => {
     const refusal = addressTaken(view, db, addr("10.20.0.70"), reservationRecord("10.20.0.70"));
     assert.equal(
       refusal.message,
-      'address 10.20.0.70 in pool "db" is held by shop/mysql-0 (StatefulSet mysql, ordinal 0); free nearby: 10.20.0.71, 10.20.0.72, 10.20.0.73; or release it with: berthctl release shop/mysql-0',
+      'address 10.20.0.70 in pool "db" is held by shop/mysql-0 (StatefulSet mysql, ordinal 0); free nearby: 10.20.0.71, 10.20.0.72, 10.20.0.73; or scale StatefulSet mysql down, and if its claim stays: berthctl release shop/mysql-0',
     );
     assert.deepEqual(refusal.details, { address: "10.20.0.70", pool: "db", holder: "shop/mysql-0" });
     assert.equal(refusal.code, "ADDRESS_TAKEN");
@@ -40,7 +40,7 @@ describe("taken", () => {
   it("does so for IPv6", () => {
     assert.equal(
       addressTaken(view, db, addr("fd00:20::7"), reservationRecord("fd00:20::7")).message,
-      'address fd00:20::7 in pool "db" is held by shop/mysql-0 (StatefulSet mysql, ordinal 0); free nearby: fd00:20::6, fd00:20::8, fd00:20::5; or release it with: berthctl release shop/mysql-0',
+      'address fd00:20::7 in pool "db" is held by shop/mysql-0 (StatefulSet mysql, ordinal 0); free nearby: fd00:20::6, fd00:20::8, fd00:20::5; or scale StatefulSet mysql down, and if its claim stays: berthctl release shop/mysql-0',
     );
   });
 

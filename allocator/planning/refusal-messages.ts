@@ -11,6 +11,7 @@ import type { Claim } from "../model/claim.ts";
 import { describeIdentity } from "../model/identity.ts";
 import { isBackedByClaim, type Reservation } from "../model/reservation.ts";
 import { classify, familiesOf, intervalsOf, type Pool } from "../pool/pool.ts";
+import { freedBy } from "./freed-by.ts";
 
 /** So many free addresses are named in place of one that is not to be had. */
 const NEARBY = 3;
@@ -79,7 +80,7 @@ function heldAs(found: Reservation, claim: Claim | undefined, key: string): { ho
   if (found.releasedAt !== undefined)
     return { how: `was given back by ${key} and is cooling down`, next: "try again later" };
   if (isBeside(claim, found)) return { how: besideWords(whose), next: "try again later" };
-  return { how: `is held by ${whose}`, next: `release it with: berthctl release ${key}` };
+  return { how: `is held by ${whose}`, next: freedBy(claim, key) };
 }
 
 /** The claim does not have it: it is kept for the next pod of the claim, until that is seen or does not come (ADR 0007). */

@@ -5,10 +5,12 @@ import { BerthError, isRefusal, type Refusal, refuse } from "../../allocator/bas
 import type { RecordReader } from "../../allocator/cache/reader.ts";
 import { type Address, parseAddress } from "../../allocator/ip/address.ts";
 import { isDetached } from "../../allocator/lifecycle/bind.ts";
-import { ASSIGNED_CLAIM } from "../../allocator/manifest/annotations.ts";
-import { workloadState } from "../../allocator/manifest/kubernetes-object.ts";
+import { ASSIGNED_CLAIM, readRequest } from "../../allocator/manifest/annotations.ts";
+import { type KubeObject, podState, workloadState } from "../../allocator/manifest/kubernetes-object.ts";
 import { FENCED } from "../../allocator/manifest/node-fence.ts";
+import { requestsAddress } from "../../allocator/model/address-request.ts";
 import { type Claim, type ClaimKey, claimKey } from "../../allocator/model/claim.ts";
+import { bareNamespace } from "../../allocator/model/cluster-state.ts";
 import { isSameGroup } from "../../allocator/model/workload-kinds.ts";
 import { addressOutside, isBeside, quoted } from "../../allocator/planning/refusal-messages.ts";
 import type { Stored } from "../../allocator/store/store.ts";
@@ -131,16 +133,66 @@ export async function unlessDenied(
   }
 }
 
-/** The claim is released whether its pods may be read or not. */
+/** Pods that were admitted with the claim and have not ended; undefined: they may not be read. */
 export async function podsOf(
   { namespace, name }: Claim,
   world: Objects,
-): Promise<readonly string[] | undefined> {
+): Promise<readonly KubeObject[] | undefined> {
   const pods = await readable(() => world.objects("Pod", namespace));
-  return pods
-    ?.map(({ metadata }) => metadata)
-    .filter((pod) => pod.namespace === namespace && pod.annotations[ASSIGNED_CLAIM] === name)
-    .map((pod) => pod.name);
+  return pods?.filter((pod) => {
+    const { metadata, json } = pod;
+    if (metadata.namespace !== namespace || metadata.annotations[ASSIGNED_CLAIM] !== name) return false;
+    return !podState(pod).ended && json.at("metadata").text("deletionTimestamp") === "";
+  });
+}
+
+/** Those of them for which Berth makes the claim again when it is gone, for they ask for it; none but in a cluster. */
+async function askingAnew(
+  pods: readonly KubeObject[],
+  namespace: string,
+  { world, place }: Pick<Backend, "world" | "place">,
+): Promise<readonly KubeObject[]> {
+  if (place !== "cluster" || pods.length === 0) return [];
+  const defaults = (await readable(() => world.namespace(namespace))) ?? bareNamespace(namespace);
+  return pods.filter(({ metadata }) => {
+    const request = readRequest(metadata.annotations, defaults);
+    return !isRefusal(request) && requestsAddress(request);
+  });
+}
+
+/** Why it is no use to release the claim: a pod is there that asks for it. */
+export async function madeAgain(claim: Claim, backend: Backend): Promise<Refusal | undefined> {
+  const { namespace } = claim;
+  const pods = (await podsOf(claim, backend.world)) ?? [];
+  const [pod] = await askingAnew(pods, namespace, backend);
+  if (pod === undefined) return undefined;
+  const { name, owner } = pod.metadata;
+  const first =
+    owner === undefined
+      ? `delete the pod first, or create it anew with other annotations`
+      : `scale ${owner.kind} ${owner.name} down first, or change what its template asks for`;
+  const key = claimKey(claim);
+  const words = `claim ${key} (${claim.addresses.join(", ")}) is kept for pod ${name}, which is there and asks for it: Berth would make it again at once; ${first}`;
+  return refuse("CLAIM_BUSY", words, { claim: key, pod: name });
+}
+
+/** Pods of a claim that is gone. */
+export interface PodsWithoutClaim {
+  /** They cannot start. */
+  readonly lost: readonly string[];
+  /** Berth makes it again for them. */
+  readonly asking: readonly string[];
+}
+
+export async function podsWithout(claim: Claim, backend: Backend): Promise<PodsWithoutClaim | undefined> {
+  const pods = await podsOf(claim, backend.world);
+  if (pods === undefined) return undefined;
+  const asking = await askingAnew(pods, claim.namespace, backend);
+  const lost = pods.filter((pod) => !asking.includes(pod));
+  return {
+    lost: lost.map(({ metadata }) => metadata.name),
+    asking: asking.map(({ metadata }) => metadata.name),
+  };
 }
 
 /** The workload that has the claim's ordinal still, and what it does next, in words; undefined: none, or it may not be read. */
@@ -171,22 +223,27 @@ async function readable<T>(read: () => Promise<T>): Promise<T | undefined> {
   }
 }
 
-/** Pods that were admitted with a claim that is gone, and whose addresses the successor has, if one is named. */
+/** What becomes of the pods of a claim that is gone, and whose addresses the successor has, if one is named. */
 export function warnOfPods(
   io: Pick<Io, "stderr">,
   { namespace }: ClaimKey,
-  orphans: readonly string[] | undefined,
+  pods: PodsWithoutClaim | undefined,
   successor?: string,
 ): void {
+  if (pods === undefined) {
+    const words = `the pods of namespace ${namespace} may not be read: if one asks for this claim, Berth makes it again; another one that was admitted with it cannot start`;
+    reportWarning(io, words);
+  }
+  const { lost, asking } = pods ?? { lost: [], asking: [] };
+  for (const pod of successor === undefined ? asking : []) {
+    const words = `pod ${namespace}/${pod} is there and asks for it: Berth makes the claim again, with these addresses if nobody else has them; delete the pod to free them`;
+    reportWarning(io, words);
+  }
   const advice =
     successor === undefined
       ? "create it anew"
       : `its addresses are ${successor}'s now: delete it, or create it anew with other addresses`;
-  if (orphans === undefined) {
-    const words = `the pods of namespace ${namespace} may not be read; one that was admitted with this claim cannot start without it`;
-    reportWarning(io, words);
-  }
-  for (const pod of orphans ?? []) {
+  for (const pod of successor === undefined ? lost : [...lost, ...asking]) {
     reportWarning(
       io,
       `pod ${namespace}/${pod} was admitted with this claim and cannot start without it; ${advice}`,

@@ -26,7 +26,7 @@ import { withBackend } from "../backend/open-backend.ts";
 import type { CommandContext, ExitCode } from "../terminal/command.ts";
 import { usageError } from "../terminal/flags.ts";
 import { printable } from "../terminal/output.ts";
-import { busy, claimMeant, noClaim, podsOf, warnOfPods } from "./claim-to-release.ts";
+import { busy, claimMeant, noClaim, podsWithout, warnOfPods } from "./claim-to-release.ts";
 import { type Moved, successorConflict, type Transfer } from "./transfer.ts";
 
 /** What is to be handed over, to whom. */
@@ -79,7 +79,7 @@ async function untilMoved(
     const dry = wanted.dryRun ? " (dry run)" : "";
     const successor = `${titleOf(transfer.subject)} created${dry}   ${holdings}`;
     io.stdout.write(`ipclaim/${key} released${dry}\n${successor}\n`);
-    warnOfPods(io, record, await podsOf(record, backend.world), claimKey(transfer.subject));
+    warnOfPods(io, record, await podsWithout(record, backend), claimKey(transfer.subject));
     return 0;
   }
   throw new BerthError(

@@ -17,8 +17,10 @@ import { timeOf } from "../terminal/output.ts";
 import {
   busy,
   claimMeant,
+  madeAgain,
   noClaim,
-  podsOf,
+  type PodsWithoutClaim,
+  podsWithout,
   stillWanted,
   unlessDenied,
   warnOfPods,
@@ -84,10 +86,12 @@ interface Released {
   readonly claim: Claim;
   /** When others may have each address: address -> milliseconds since 1970; undefined: Berth has yet to see to it. */
   readonly free: ReadonlyMap<string, number | undefined>;
-  /** Pods that were admitted with the claim and are not deleted; undefined when they may not be read. */
-  readonly orphans: readonly string[] | undefined;
+  /** Pods that were admitted with the claim; undefined when they may not be read. */
+  readonly pods: PodsWithoutClaim | undefined;
   /** The workload that wants the claim as ever, in words. */
   readonly wantedBy: string | undefined;
+  /** Berth makes the claim again for one of these. */
+  readonly isMadeAgain: boolean;
 }
 
 async function releaseOne(
@@ -99,7 +103,9 @@ async function releaseOne(
   const change = { kind: "claim", key, doing: "it was released" } as const;
   return await retryOnConflict(context.store, change, async (seen) => {
     if (seen === undefined) return noClaim(key);
-    const refusal = force ? undefined : await busy(seen, backend);
+    const refusal = force
+      ? undefined
+      : ((await busy(seen, backend)) ?? (await madeAgain(seen.record, backend)));
     if (refusal !== undefined) return refusal;
     if (dryRun) return await forecast(context, backend, seen.record);
     const outcome = await unlessDenied(backend, seen, () => backend.giveBack(context, seen));
@@ -129,8 +135,11 @@ async function forecast({ view, clock }: Context, backend: Backend, claim: Claim
 }
 
 async function toldOf(backend: Backend, claim: Claim, free: Released["free"]): Promise<Released> {
-  const orphans = await podsOf(claim, backend.world);
-  return { kind: "released", claim, free, orphans, wantedBy: await stillWanted(claim, backend) };
+  const pods = await podsWithout(claim, backend);
+  const wantedBy = await stillWanted(claim, backend);
+  const isWanted = wantedBy !== undefined && backend.place === "cluster";
+  const isMadeAgain = isWanted || (pods?.asking ?? []).length > 0;
+  return { kind: "released", claim, free, pods, wantedBy, isMadeAgain };
 }
 
 function freeFrom({ view }: Context, { releasedAt, pool }: Reservation): number | undefined {
@@ -139,12 +148,16 @@ function freeFrom({ view }: Context, { releasedAt, pool }: Reservation): number 
 
 function tell(
   io: Io,
-  { claim, free, orphans, wantedBy }: Released,
+  { claim, free, pods, wantedBy, isMadeAgain }: Released,
   { dryRun }: { readonly dryRun: boolean },
 ): void {
   const { stdout, clock } = io;
   stdout.write(`ipclaim/${claimKey(claim)} released${dryRun ? " (dry run)" : ""}\n`);
   for (const [address, at] of free) {
+    if (isMadeAgain) {
+      stdout.write(`  ${address} is given back, and asked for again\n`);
+      continue;
+    }
     if (at === undefined) {
       stdout.write(`  ${address} is free for others when Berth has seen it, within 120 s\n`);
       continue;
@@ -152,6 +165,6 @@ function tell(
     const seconds = Math.max(0, Math.ceil((at - clock.now()) / 1000));
     stdout.write(`  ${address} is free for others in ${seconds} s, at ${timeOf(at)}\n`);
   }
-  warnOfPods(io, claim, orphans);
+  warnOfPods(io, claim, pods);
   if (wantedBy !== undefined) reportWarning(io, wantedBy);
 }

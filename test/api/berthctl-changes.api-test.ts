@@ -200,7 +200,7 @@ if (havePartsOrSkip(["etcd", "kube-apiserver", "kubectl"])) {
             "  10.20.0.85 is free for others when Berth has seen it, within 120 s",
           ),
           stderr:
-            "Warning: the pods of namespace shop may not be read; one that was admitted with this claim cannot start without it\n",
+            "Warning: the pods of namespace shop may not be read: if one asks for this claim, Berth makes it again; another one that was admitted with it cannot start\n",
         });
         assert.equal((await cluster.store.get("reservation", "10.20.0.85"))?.record.releasedAt, undefined);
       });

@@ -132,7 +132,7 @@ if (havePartsOrSkip(["etcd", "kube-apiserver", "kubectl"])) {
       const refused = (what: string) =>
         `Error from server (Forbidden): error when creating "STDIN": admission webhook "${what}.berth.dev" denied the request: `;
       const nearby = "free nearby: 10.20.0.72, 10.20.0.73, 10.20.0.74";
-      const held = `address 10.20.0.70 in pool "db" is held by shop/licence (Pod licence); ${nearby}; or release it with: berthctl release shop/licence`;
+      const held = `address 10.20.0.70 in pool "db" is held by shop/licence (Pod licence); ${nearby}; or delete pod licence, and if its claim stays: berthctl release shop/licence`;
       const refusals = {
         "10.20.0.70": held,
         "192.0.2.1": 'address 192.0.2.1 is in no pool; name one of a pool: "db" 10.20.0.50-10.20.0.199',

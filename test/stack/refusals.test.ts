@@ -43,21 +43,21 @@ const REFUSED: readonly Refused[] = [
     annotations: { "berth.dev/ips": "10.20.0.71" },
     reason: "ADDRESS_TAKEN",
     message:
-      'address 10.20.0.71 in pool "db" is held by shop/holder (Pod holder); free nearby: 10.20.0.70, 10.20.0.72, 10.20.0.73; or release it with: berthctl release shop/holder',
+      'address 10.20.0.71 in pool "db" is held by shop/holder (Pod holder); free nearby: 10.20.0.70, 10.20.0.72, 10.20.0.73; or delete pod holder, and if its claim stays: berthctl release shop/holder',
   },
   {
     why: "taken, in IPv6",
     annotations: { "berth.dev/ips": "fd00:20::71" },
     reason: "ADDRESS_TAKEN",
     message:
-      'address fd00:20::71 in pool "db" is held by shop/holder (Pod holder); free nearby: fd00:20::70, fd00:20::72, fd00:20::6f; or release it with: berthctl release shop/holder',
+      'address fd00:20::71 in pool "db" is held by shop/holder (Pod holder); free nearby: fd00:20::70, fd00:20::72, fd00:20::6f; or delete pod holder, and if its claim stays: berthctl release shop/holder',
   },
   {
     why: "free in one family and taken in the other",
     annotations: { "berth.dev/ips": "10.20.0.75,fd00:20::71" },
     reason: "ADDRESS_TAKEN",
     message:
-      'address fd00:20::71 in pool "db" is held by shop/holder (Pod holder); free nearby: fd00:20::70, fd00:20::72, fd00:20::6f; or release it with: berthctl release shop/holder',
+      'address fd00:20::71 in pool "db" is held by shop/holder (Pod holder); free nearby: fd00:20::70, fd00:20::72, fd00:20::6f; or delete pod holder, and if its claim stays: berthctl release shop/holder',
   },
   {
     why: "excluded",

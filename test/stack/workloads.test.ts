@@ -97,7 +97,7 @@ describe("workloads", () => {
       kind: "refused",
       reason: "ADDRESS_TAKEN",
       message:
-        'pod two-2: address 10.20.0.152 in pool "db" is held by shop/one-0 (StatefulSet one, ordinal 0); free nearby: 10.20.0.151, 10.20.0.153, 10.20.0.150; or release it with: berthctl release shop/one-0',
+        'pod two-2: address 10.20.0.152 in pool "db" is held by shop/one-0 (StatefulSet one, ordinal 0); free nearby: 10.20.0.151, 10.20.0.153, 10.20.0.150; or scale StatefulSet one down, and if its claim stays: berthctl release shop/one-0',
     });
     assert.deepEqual(await claimsOf("two"), {});
     const holders = await site.stack.holders();

@@ -94,7 +94,7 @@ describe("a claim made by hand", () => {
     [
       "for an address that is taken",
       resolved(["10.20.0.90"]),
-      'ADDRESS_TAKEN: address 10.20.0.90 in pool "db" is held by shop/other (Pod other); free nearby: 10.20.0.89, 10.20.0.91, 10.20.0.88; or release it with: berthctl release shop/other',
+      'ADDRESS_TAKEN: address 10.20.0.90 in pool "db" is held by shop/other (Pod other); free nearby: 10.20.0.89, 10.20.0.91, 10.20.0.88; or delete pod other, and if its claim stays: berthctl release shop/other',
     ],
     [
       "for an address outside",

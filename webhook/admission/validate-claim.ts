@@ -7,8 +7,10 @@ import { isDetached } from "../../allocator/lifecycle/bind.ts";
 import { isOwnClaim } from "../../allocator/lifecycle/claim-conflicts.ts";
 import { release } from "../../allocator/lifecycle/release.ts";
 import { type AllocationRequest, reserve } from "../../allocator/lifecycle/reserve.ts";
+import { ASSIGNED_CLAIM, readRequest } from "../../allocator/manifest/annotations.ts";
 import { readClaimRequest, unknownClaimField } from "../../allocator/manifest/claim-spec.ts";
 import type { KubeObject } from "../../allocator/manifest/kubernetes-object.ts";
+import { requestsAddress } from "../../allocator/model/address-request.ts";
 import { type Claim, claimKey } from "../../allocator/model/claim.ts";
 import { nameOfOrdinal } from "../../allocator/model/claim-workload.ts";
 import { type NamespaceState, namespaceOf } from "../../allocator/model/cluster-state.ts";
@@ -182,8 +184,23 @@ async function onClaimDeleted(
     !isDetached(seen.record) && (await admission.inventory.fenced(seen.record.binding?.node ?? ""));
   const refusal = fenced ? undefined : inUse(seen);
   if (refusal !== undefined) return denied(request.uid, refusal);
-  if (admission.embedded !== undefined && !request.dryRun) await release(admission.context, seen);
+  if (admission.embedded === undefined) return allowed(request.uid, await warnMadeAgain(admission, seen));
+  if (!request.dryRun) await release(admission.context, seen);
   return allowed(request.uid);
+}
+
+/** In a cluster the claim of a pod that is there, and asks for it, is made again. */
+async function warnMadeAgain(
+  { inventory }: AdmissionContext,
+  { key, record: { namespace, name, binding } }: Stored<"claim">,
+): Promise<string[]> {
+  const pod = await inventory.pod(namespace, binding?.podName || name);
+  if (pod === undefined || pod.ended || pod.annotations[ASSIGNED_CLAIM] !== name) return [];
+  const request = readRequest(pod.annotations, await namespaceOf(inventory, namespace));
+  if (isRefusal(request) || !requestsAddress(request)) return [];
+  return [
+    `pod ${namespace}/${pod.name} is there and asks for claim ${key}: berth makes it again, with these addresses if nobody else has them; delete the pod to free them`,
+  ];
 }
 
 function inUse({ key, record }: Stored<"claim">): Refusal | undefined {

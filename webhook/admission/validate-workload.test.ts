@@ -56,7 +56,7 @@ describe("a StatefulSet", () => {
     assert.equal(await admitPod(world, pod("other", { annotations: { [IPS]: "10.20.0.72" } })), "10.20.0.72");
     assert.equal(
       await said(world, set(3, LIST)),
-      'ADDRESS_TAKEN: pod mysql-2: address 10.20.0.72 in pool "db" is held by shop/other (Pod other); free nearby: 10.20.0.71, 10.20.0.73, 10.20.0.70; or release it with: berthctl release shop/other',
+      'ADDRESS_TAKEN: pod mysql-2: address 10.20.0.72 in pool "db" is held by shop/other (Pod other); free nearby: 10.20.0.71, 10.20.0.73, 10.20.0.70; or delete pod other, and if its claim stays: berthctl release shop/other',
     );
     assert.deepEqual(await world.holdings(), { "shop/other": "10.20.0.72" });
     assert.equal(await world.objects.workload(refTo("StatefulSet", "mysql")), "never admitted");

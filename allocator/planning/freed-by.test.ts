@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0
+import assert from "node:assert/strict";
+import { describe, it } from "node:test";
+import { bindingTo, claimRecord } from "../../test/support/fixtures.ts";
+import type { Claim } from "../model/claim.ts";
+import { freedBy } from "./freed-by.ts";
+
+const RELEASE = "berthctl release shop/x";
+const identity = (kind: string, over: Partial<Claim["identity"]> = {}): Partial<Claim> => ({
+  name: "x",
+  identity: { kind, apiVersion: "v1", name: "web", ...over },
+});
+
+describe("what frees an address that a claim has", () => {
+  for (const [what, claim, words] of [
+    ["a pod", identity("Pod", { name: "x" }), "delete pod x"],
+    ["a pod without a name", identity("Pod"), "delete its pod"],
+    ["one that is known", { ...identity("Pod"), binding: bindingTo("web-1", "") }, "delete pod web-1"],
+    ["an ordinal", identity("StatefulSet", { ordinal: 1 }), "scale StatefulSet web down"],
+    ["a slot", identity("Deployment", { slot: 1 }), "take it out of the list of Deployment web"],
+    ["an index", identity("Job", { ordinal: 1 }), "delete Job web"],
+  ] as const) {
+    it(`is the end of what it would be made again for: ${what}`, () => {
+      assert.equal(freedBy(claimRecord(claim), "shop/x"), `${words}, and if its claim stays: ${RELEASE}`);
+    });
+  }
+
+  it("is its release where nothing makes it again", () => {
+    const retained = { since: 1, because: "scaled" } as const;
+    for (const claim of [undefined, claimRecord({ retained }), claimRecord({ handMade: true })])
+      assert.equal(freedBy(claim, "shop/x"), `release it with: ${RELEASE}`);
+  });
+});

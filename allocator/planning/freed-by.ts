@@ -1,0 +1,22 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import type { Claim } from "../model/claim.ts";
+import { isAnonymous } from "../model/identity.ts";
+
+/** What frees a claim's addresses, in words. One that is released while its pod or workload is there is made again. */
+export function freedBy(claim: Claim | undefined, key: string): string {
+  const release = `berthctl release ${key}`;
+  if (claim === undefined || claim.handMade === true || claim.retained !== undefined)
+    return `release it with: ${release}`;
+  return `${endOf(claim)}, and if its claim stays: ${release}`;
+}
+
+function endOf({ name: claim, identity, binding }: Claim): string {
+  const { kind, name, slot } = identity;
+  if (slot !== undefined) return `take it out of the list of ${kind} ${name}`;
+  if (kind === "StatefulSet" || kind === "CloneSet") return `scale ${kind} ${name} down`;
+  if (kind !== "Pod") return `delete ${kind} ${name}`;
+  if (!isAnonymous(claim, identity)) return `delete pod ${name}`;
+  const pod = binding?.podName ?? "";
+  return pod === "" ? "delete its pod" : `delete pod ${pod}`;
+}
