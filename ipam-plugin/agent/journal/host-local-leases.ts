@@ -5,6 +5,7 @@ import { type Address, parseAddress } from "../../../allocator/ip/address.ts";
 import type { NetworkKey } from "../../cni/config.ts";
 import { attachmentKey } from "./attachment.ts";
 import type { Host, Presence } from "./host.ts";
+import { LeaseNames } from "./lease-names.ts";
 import { bootTime, fieldsOf, parsed, sandboxOf, textOf } from "./runtime-records.ts";
 
 /** What host-local wrote when it gave an address away: a file of the address's name, in the folder of the network. */
@@ -67,12 +68,9 @@ export function leasesOn(
   results: readonly string[],
   now: () => number,
 ): HostLocalLeases {
+  const names = new LeaseNames(now);
   return {
-    written: async (scope) => {
-      const names = await readdir(folderOf(scope)).catch(() => []);
-      const addresses = names.map(parseAddress).filter((address) => address !== undefined);
-      return addresses.length === 0 ? NONE : new Map(addresses.map((address) => [address, ""]));
-    },
+    written: (scope) => names.in(folderOf(scope)),
     live: async (scope) => {
       const leases = await leasesIn(folderOf(scope));
       if (leases.length === 0) return NONE;
