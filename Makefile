@@ -82,7 +82,11 @@ controllers: setup ## the same for the controllers and the scheduler of Kubernet
 scorer: control-plane ## the same for kube-score, without which what it says of the chart is not asked
 	@bash test/control-plane/build.sh kube-score >/dev/null
 
-api-test: control-plane build ## what needs a real API server: the Kubernetes store, webhook, controllers and agents as processes
+build/.containers: build/.packages scripts/packages.sh
+	@bash scripts/packages.sh containers
+	@touch $@
+
+api-test: control-plane build build/.containers ## what needs a real API server: the Kubernetes store, webhook, controllers and agents as processes
 	@$(SUITE) api-test
 
 load-test: control-plane build ## short loads on a real API server: crowds, rolling updates, isolation; at length they are in `make soak`

@@ -1,12 +1,15 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 # Installs the Debian packages that building and the real-plugin tests need, or with `fuzz` those of the fuzzer, with
-# `cluster` what the nodes of a cluster run, with `release` the compiler for the other architecture, and says in one line
-# what cannot be had.
+# `cluster` what the nodes of a cluster run, with `containers` the runtimes of hosts without Kubernetes, with `release` the
+# compiler for the other architecture, and says in one line what cannot be had.
 set -u
 
 missing=()
 need() { command -v "$1" >/dev/null 2>&1 || [ -e "$1" ] || missing+=("$2"); }
+
+# The network that podman brings is not put among those of this machine.
+apt=(apt-get -y -qq --no-install-recommends -o "Dpkg::Options::=--path-exclude=/etc/cni/net.d/87-podman*")
 
 install() {
   [ ${#missing[@]} -eq 0 ] && return
@@ -16,15 +19,19 @@ install() {
   fi
   echo "setting up: ${missing[*]}"
   apt-get update -qq >"$log" 2>&1
-  if ! apt-get install -y -qq --no-install-recommends "${missing[@]}" >>"$log" 2>&1; then
+  if ! "${apt[@]}" install "${missing[@]}" >>"$log" 2>&1; then
     for package in "${missing[@]}"; do
-      apt-get install -y -qq --no-install-recommends "$package" >>"$log" 2>&1 || echo "could not install $package"
+      "${apt[@]}" install "$package" >>"$log" 2>&1 || echo "could not install $package"
     done
   fi
   missing=()
 }
 
 export DEBIAN_FRONTEND=noninteractive
+# one after another: whoever finds apt's lock taken gives up
+build=$(dirname "$0")/../build
+mkdir -p "$build"
+if command -v flock >/dev/null 2>&1; then exec 9>"$build/.packages.lock" && flock 9; fi
 log=$(mktemp)
 trap 'rm -f "$log"' EXIT
 if [ "${1:-}" = fuzz ]; then
@@ -53,6 +60,13 @@ elif [ "${1:-}" = cluster ]; then
   need nsenter util-linux
   need ip iproute2
   need /usr/lib/cni/macvlan containernetworking-plugins
+  install
+elif [ "${1:-}" = containers ]; then
+  need containerd containerd
+  need runc runc
+  need /bin/busybox busybox-static
+  need nsenter util-linux
+  need podman podman
   install
 else
   need musl-gcc musl-tools

@@ -16,6 +16,8 @@ export interface CniArgs {
   readonly gateways: readonly Address[];
   /** Absent unless namespace and name are there: cnitool and others send neither. */
   readonly pod?: PodArgs;
+  /** A container's name without a namespace, as podman says it. */
+  readonly name?: string;
 }
 
 const KNOWN = new Set([
@@ -70,7 +72,8 @@ function assemble(pairs: ReadonlyMap<string, string>): CniArgs | CniError {
     uid: value("K8S_POD_UID"),
   };
   const args = { ips: commaList(value("IP")), gateways };
-  return pod.namespace === "" || pod.name === "" ? args : { ...args, pod };
+  if (pod.name === "") return args;
+  return pod.namespace === "" ? { ...args, name: pod.name } : { ...args, pod };
 }
 
 function commaList(value: string): readonly string[] {

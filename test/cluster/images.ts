@@ -37,34 +37,46 @@ const APPLETS = [
   "true",
 ];
 
-/** A docker-archive with both images, which share their only layer: Debian's static busybox. Made once. */
+/** A docker-archive with both images. Made once. */
 export async function baseImages(state: StateFolder): Promise<string> {
   const archive = state.file("base-images.tar");
   if (existsSync(archive)) return archive;
-  const busybox = BUSYBOX.find((file) => existsSync(file));
-  if (busybox === undefined) throw new Error(`no ${BUSYBOX.join(" or ")} (Debian: busybox-static)`);
   const folder = mkdtempSync(join(state.folder(), "image-"));
+  const commands = { [PAUSE_IMAGE]: ["/bin/sleep", "2147483647"], [BUSYBOX_IMAGE]: SLEEP };
   try {
-    await packLayer(folder, busybox);
-    const configs = { "pause.json": { cmd: ["/bin/sleep", "2147483647"] }, "busybox.json": { cmd: SLEEP } };
-    const diff = createHash("sha256")
-      .update(readFileSync(join(folder, "layer.tar")))
-      .digest("hex");
-    for (const [file, { cmd }] of Object.entries(configs)) {
-      writeFileSync(join(folder, file), JSON.stringify(imageConfig(cmd, diff)));
-    }
-    const images = [
-      { Config: "pause.json", RepoTags: [PAUSE_IMAGE], Layers: ["layer.tar"] },
-      { Config: "busybox.json", RepoTags: [BUSYBOX_IMAGE], Layers: ["layer.tar"] },
-    ];
-    writeFileSync(join(folder, "manifest.json"), JSON.stringify(images));
-    await tar(`${archive}.new`, folder, ["manifest.json", "layer.tar", ...Object.keys(configs)]);
+    await packImages(`${archive}.new`, folder, commands);
     copyFileSync(`${archive}.new`, archive);
     rmSync(`${archive}.new`);
     return archive;
   } finally {
     rmSync(folder, { recursive: true, force: true });
   }
+}
+
+/** A docker-archive with the image that sleeps. `folder` is empty. */
+export async function sleepingImage(archive: string, folder: string): Promise<void> {
+  await packImages(archive, folder, { [BUSYBOX_IMAGE]: SLEEP });
+}
+
+/** Images by name, each with its command, that share their only layer: Debian's static busybox. */
+async function packImages(
+  archive: string,
+  folder: string,
+  commands: Readonly<Record<string, readonly string[]>>,
+): Promise<void> {
+  const busybox = BUSYBOX.find((file) => existsSync(file));
+  if (busybox === undefined) throw new Error(`no ${BUSYBOX.join(" or ")} (Debian: busybox-static)`);
+  await packLayer(folder, busybox);
+  const diff = createHash("sha256")
+    .update(readFileSync(join(folder, "layer.tar")))
+    .digest("hex");
+  const images = Object.entries(commands).map(([tag, cmd], i) => {
+    const file = `config-${i}.json`;
+    writeFileSync(join(folder, file), JSON.stringify(imageConfig(cmd, diff)));
+    return { Config: file, RepoTags: [tag], Layers: ["layer.tar"] };
+  });
+  writeFileSync(join(folder, "manifest.json"), JSON.stringify(images));
+  await tar(archive, folder, ["manifest.json", "layer.tar", ...images.map(({ Config }) => Config)]);
 }
 
 async function packLayer(folder: string, busybox: string): Promise<void> {

@@ -34,7 +34,7 @@ export async function assignFromShared(
   if (promised !== undefined) return promised;
   const shared = await sharedNetworks.poolsOf(ask.scope.network, ask.ipam);
   if (isRefusal(shared)) return fromRefusal(shared);
-  const pod = await sharedNetworks.holderOf(keyOf(ask), ask.args.pod, shared);
+  const pod = await sharedNetworks.holderOf(keyOf(ask), ask.args, shared);
   if (signal.aborted) return cancelledError(ask);
   const { etcd, pools } = shared;
   // no review has read the annotations that a runtime sends

@@ -1,10 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 import type { Refusal } from "../../../allocator/base/errors.ts";
+import type { CniArgs } from "../../cni/args.ts";
 import type { IpamConfig } from "../../cni/ipam-config.ts";
 import type { AttachmentKey, PodRef } from "./claim-source.ts";
 
 /** What of a network's configuration says where its addresses are kept, and which they are. */
 export type SharedConfig = Pick<IpamConfig, "etcd" | "pools" | "rangeSets">;
+
+/** What a runtime says that a container is called: a pod, or a name alone. */
+export type SaidNames = Pick<CniArgs, "pod" | "name">;
 
 /** What serves a network. */
 export interface SharedPools {
@@ -26,7 +30,7 @@ export interface SharedNetworks {
    * Whom an address is kept for: the container by itself, or who the runtime says that it is, if a person has made a claim
    * for that one. Throws BerthError when it cannot know.
    */
-  holderOf(container: AttachmentKey, said: PodRef | undefined, shared: SharedPools): Promise<PodRef>;
+  holderOf(container: AttachmentKey, said: SaidNames, shared: SharedPools): Promise<PodRef>;
   /** What an ADD of the network would be refused with, whichever container it is for. Makes no pool; throws as the others. */
   refusalFor(network: string, config: SharedConfig): Promise<Refusal | undefined>;
 }

@@ -6,8 +6,8 @@ import { findOverlap } from "../../../../allocator/pool/overlap.ts";
 import { type PoolRecord, parseStoredPool } from "../../../../allocator/pool/pool.ts";
 import type { HostRegistry } from "../../../../allocator/store/etcd/hosts.ts";
 import type { AttachmentKey, PodRef } from "../claim-source.ts";
-import type { SharedConfig } from "../shared-networks.ts";
-import { containerName } from "./container-name.ts";
+import type { SaidNames, SharedConfig } from "../shared-networks.ts";
+import { containerName, NAMESPACE } from "./container-name.ts";
 import { unprovable } from "./etcd-claims.ts";
 import { differsFrom, poolName, poolOfNetwork } from "./network-pool.ts";
 import type { Presence } from "./presence.ts";
@@ -60,9 +60,10 @@ export class EtcdNetworks {
 
   async holderOf(
     container: AttachmentKey,
-    said: PodRef | undefined,
+    { pod, name }: SaidNames,
     pools: readonly string[],
   ): Promise<PodRef> {
+    const said = pod ?? (name === undefined ? undefined : { namespace: NAMESPACE, name, uid: "" });
     if (said === undefined) return containerName(container);
     const { store, view } = this.#options.context;
     const key = `${said.namespace}/${said.name}`;

@@ -9,7 +9,7 @@ import type { EtcdConfig } from "../../../cni/etcd-config.ts";
 import type { KnownEtcds } from "../../journal/known-etcds.ts";
 import { placeOf } from "../claim-place.ts";
 import type { AttachmentKey, ClaimSource, PodRef } from "../claim-source.ts";
-import type { SharedConfig, SharedNetworks, SharedPools } from "../shared-networks.ts";
+import type { SaidNames, SharedConfig, SharedNetworks, SharedPools } from "../shared-networks.ts";
 import { accessOf, type EtcdRules } from "./certificate-paths.ts";
 import { namesOf, proven } from "./etcd-networks.ts";
 import { type EtcdSide, type EtcdSideOptions, openEtcdSide } from "./etcd-side.ts";
@@ -97,11 +97,7 @@ export class EtcdSides implements SharedNetworks {
     return isRefusal(pools) ? pools : { ...(place.name && { etcd: place.name }), pools };
   }
 
-  async holderOf(
-    container: AttachmentKey,
-    said: PodRef | undefined,
-    { etcd, pools }: SharedPools,
-  ): Promise<PodRef> {
+  async holderOf(container: AttachmentKey, said: SaidNames, { etcd, pools }: SharedPools): Promise<PodRef> {
     const place = etcd === undefined ? this.#own : this.#sides.get(etcd)?.etcd;
     if (place === undefined) throw new TypeError(`nothing is known of ${etcd}`);
     return await place.networks.holderOf(container, said, pools);
