@@ -22,6 +22,15 @@ export const HAND_MADE: readonly Scenario[] = [
     time: [1_500],
   },
   {
+    title:
+      "a claim made by hand is completed by one that is slow, and by a review that takes it for broken off",
+    long: true,
+    pools,
+    seed: [handMade("a")],
+    actors: [admission("a", X), forged("a", [X])],
+    time: [1_500],
+  },
+  {
     title: "a claim made by hand is completed, against the garbage collector and a pod",
     long: true,
     pools,

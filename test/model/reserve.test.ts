@@ -65,7 +65,7 @@ describe("the checker", () => {
   const collect = collectionOf(X, { name: "collect" });
   const swap = reserver(allocationOf("a", { exact: [Y] }), { name: "swap" });
   const back = reserver(allocationOf("a", { exact: [X] }), { name: "back" });
-  const UNDONE = / had all its addresses, and was deleted without being released$/;
+  const UNDONE = / had all its addresses, and was taken back without being released$/;
   const UNRESERVED = /is bound and 10\.0\.0\.1 is not reserved for it$/;
   const rows: readonly (readonly [string, RegExp, Omit<Scenario, "title">, Actor])[] = [
     [

@@ -109,21 +109,21 @@ export class RunState {
   #watchClaim(key: string, was: Claim | undefined, is: Claim | undefined): void {
     const words = was && brokenBinding(was, is);
     if (words !== undefined) this.broken.push(words);
-    if (was !== undefined && is === undefined) this.#checkDeletion(was);
+    if (was !== undefined && (is === undefined || is.nonce === "")) this.#checkTakenBack(was);
     if (was !== undefined && this.reviewers.has(this.acting)) this.#checkReview(was, is);
     if (is !== undefined) this.#noteClaim(key, is);
   }
 
   /**
-   * Whoever was told of it relies on it: it goes by a release alone. Unless it is a try that a block may have stood against,
-   * which its reserver read before the block went.
+   * Whoever was told of it relies on it: it goes by a release alone, also one that a person made. Unless it is a try that a
+   * block may have stood against, which its reserver read before the block went.
    */
-  #checkDeletion(was: Claim): void {
+  #checkTakenBack(was: Claim): void {
     if (was.releasing === true || !isReserved(was)) return;
     if (was.addresses.some((address) => this.#isCutIntoBlocks(address))) return;
     const isWhole = was.addresses.every((address) => this.holds(address, was.nonce));
     if (isWhole && this.versions.get(inWords(was))?.unproven.size === 0)
-      this.broken.push(`${inWords(was)} had all its addresses, and was deleted without being released`);
+      this.broken.push(`${inWords(was)} had all its addresses, and was taken back without being released`);
   }
 
   #isCutIntoBlocks(address: Address): boolean {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import { isDeepStrictEqual } from "node:util";
 import { type Claim, isReserved, type RetentionChoice } from "../../allocator/model/claim.ts";
+import { isHeldBy } from "../../allocator/model/reservation.ts";
 import type { Stored } from "../../allocator/store/store.ts";
 import type { MemoryRecords, Written } from "../model/memory-records.ts";
 import { FORMER_UID } from "./cast.ts";
@@ -79,10 +80,18 @@ export class LettingGo {
     if (!isReserved(was) || !this.#doubt.isSure({ key, record: was })) return undefined;
     if (is === undefined) return `claim ${key} was deleted without being released`;
     if (is.releasing === true) return this.#judgeRelease(before as Stored<"claim">, by);
+    if (!isReserved(is) && this.#isWhole(was)) return `claim ${key} was taken back without being released`;
     const undone = isDeepStrictEqual(is, this.#before.get(key));
     this.#before.set(key, was);
     // What a person wrote is his to change.
     return was.handMade === true || undone ? undefined : this.#judgeChange(before as Stored<"claim">, is, by);
+  }
+
+  #isWhole({ addresses, nonce }: Claim): boolean {
+    return addresses.every((address) => {
+      const reservation = this.#records.get("reservation", address)?.record;
+      return reservation !== undefined && isHeldBy(reservation, nonce);
+    });
   }
 
   /**
