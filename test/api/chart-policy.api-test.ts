@@ -100,8 +100,11 @@ if (havePartsOrSkip(["helm"])) {
     it("of the namespaces and pods that they select, and no longer than they say", async () => {
       const manifests = await render(NARROWED);
       const entries = entriesOf(manifests);
+      const limits = Object.fromEntries(entries.map(({ name, timeoutSeconds }) => [name, timeoutSeconds]));
+      // of any workload: nobody is to wait for that
+      const { "scale.workloads.berth.dev": scale, ...others } = limits;
+      assert.deepEqual([scale, [...new Set(Object.values(others))]], [2, [5]]);
       for (const entry of entries) {
-        assert.equal(entry.timeoutSeconds, 5);
         const keys = entry.namespaceSelector?.matchExpressions.map(({ key }) => key);
         if (keys !== undefined)
           assert.deepEqual([keys[0], keys.at(-1)], ["kubernetes.io/metadata.name", "berth"]);

@@ -2,10 +2,11 @@
 // What `kubectl` says of workloads whose pods would not get what they ask for: a real API server, the chart's webhooks.
 import assert from "node:assert/strict";
 import { after, before, describe, it } from "node:test";
+import { eventually } from "../support/eventually.ts";
 import type { Json } from "../support/objects.ts";
 import { havePartsOrSkip } from "./binaries.ts";
 import { installDefinitions, makeNamespaces } from "./crds.ts";
-import { POOL_OBJECTS } from "./manifests.ts";
+import { POOL_OBJECTS, statefulSet } from "./manifests.ts";
 import { type ControlPlane, WEBHOOK_USER } from "./plane.ts";
 import { type Replicas, startReplicas } from "./replicas.ts";
 import { openControlPlane } from "./shared-plane.ts";
@@ -68,5 +69,47 @@ if (havePartsOrSkip(["etcd", "kube-apiserver", "kubectl"])) {
         assert.equal(await apply(asking(kind, `${name}-right`, { "berth.dev/pools": "db" })), "");
       });
     }
+
+    /** What `kubectl scale` says on standard error. */
+    async function scale(what: string, replicas: number, ...flags: readonly string[]): Promise<string> {
+      const ended = await plane.kubectl(["scale", what, `--replicas=${replicas}`, "-n", "shop", ...flags]);
+      assert.equal(ended.rc, 0, ended.stderr);
+      return ended.stderr.trim();
+    }
+
+    it("hears of kubectl scale what is kept and until when, and which pods are refused", async () => {
+      const list = { "berth.dev/ips": "10.20.0.80-10.20.0.82" };
+      assert.equal(await apply(statefulSet("mysql", 3, list)), "");
+      await eventually("the ordinals are reserved", async () => {
+        const { stdout } = await plane.kubectl(["get", "ipclaims", "-n", "shop", "-o", "name"]);
+        return stdout.split("\n").filter((name) => name.includes("/mysql-")).length === 3 ? true : undefined;
+      });
+      const kept = (n: number) =>
+        `Warning: mysql-${n} keeps 10.20.0.8${n} for 720h after its pod is gone; to give it back then: berthctl release shop/mysql-${n}`;
+      const words = [kept(1), kept(2)].join("\n");
+      const dry = "--dry-run=server";
+      assert.equal(
+        await eventually("it is known", async () => (await scale("sts/mysql", 1, dry)) || undefined),
+        words,
+      );
+      const autoscaler = "system:serviceaccount:kube-system:horizontal-pod-autoscaler";
+      const masters = ["--as-group=system:masters", `--as=${autoscaler}`];
+      assert.equal(await scale("sts/mysql", 1, dry, ...masters), "", "nobody reads it");
+      assert.equal(await scale("sts/mysql", 1), words);
+      assert.equal(
+        await scale("sts/mysql", 4),
+        "Warning: the list has 3 entries, for ordinals 0 to 2, and none for ordinal 3; add an entry or lower replicas; until then the pods without an entry are refused",
+      );
+      assert.equal(await scale("deployment/deployment-right", 7), "");
+    });
+
+    it("scales at once while the webhook is away", async () => {
+      const [replica] = replicas.all;
+      assert.ok(replica);
+      await replica.process.stop("SIGKILL");
+      assert.equal(await scale("sts/mysql", 3), "");
+      replica.process.start();
+      await replicas.ready(replica);
+    });
   });
 }

@@ -9,13 +9,7 @@ import type { KubeObject } from "../../allocator/manifest/kubernetes-object.ts";
 export function checkRollout(object: KubeObject, replicas: number, entries: number): string[] | Refusal {
   const { surge, unavailable, recreates } = rolloutOf(object, replicas);
   const details = { namespace: object.metadata.namespace };
-  if (entries < replicas) {
-    return refuse(
-      "LIST_TOO_SHORT",
-      `the set has ${inWords(entries)} for ${replicas} ${replicas === 1 ? "replica" : "replicas"}; add entries or lower replicas`,
-      details,
-    );
-  }
+  if (entries < replicas) return tooFewEntries(object.metadata.namespace, entries, replicas);
   if (entries >= replicas + surge) return [];
   const needs = `a rolling update may want ${replicas + surge} pods at once (${replicas} ${replicas === 1 ? "replica" : "replicas"} and maxSurge ${surge}), and the set has ${inWords(entries)}`;
   if (unavailable === 0 && !recreates) {
@@ -26,6 +20,15 @@ export function checkRollout(object: KubeObject, replicas: number, entries: numb
     );
   }
   return [`${needs}; its surge pods wait until old ones are gone`];
+}
+
+/** The words for a set that has less entries than pods. */
+export function tooFewEntries(namespace: string, entries: number, replicas: number): Refusal {
+  return refuse(
+    "LIST_TOO_SHORT",
+    `the set has ${inWords(entries)} for ${replicas} ${replicas === 1 ? "replica" : "replicas"}; add entries or lower replicas`,
+    { namespace },
+  );
 }
 
 function inWords(entries: number): string {

@@ -6,6 +6,7 @@ import { neededBy } from "../../allocator/lifecycle/claim-owner.ts";
 import { allowedTtlMs } from "../../allocator/lifecycle/retention-limits.ts";
 import { type KubeObject, workloadState } from "../../allocator/manifest/kubernetes-object.ts";
 import { type Claim, claimKey } from "../../allocator/model/claim.ts";
+import type { WorkloadState } from "../../allocator/model/cluster-state.ts";
 
 /** Claims that are named; a set may lose hundreds of ordinals. */
 const NAMED = 5;
@@ -16,12 +17,19 @@ export function toldOfScaleDown(
   before: KubeObject,
   now: KubeObject,
 ): string[] {
-  const [was, is] = [workloadState(before), workloadState(now)];
+  return toldOfLostOrdinals(view, workloadState(before), workloadState(now));
+}
+
+export function toldOfLostOrdinals(
+  view: Pick<RecordReader, "claims" | "poolOf">,
+  was: WorkloadState,
+  is: WorkloadState,
+): string[] {
   if (was.start + was.replicas <= is.start + is.replicas && was.start >= is.start) return [];
   const lost: Claim[] = [];
   for (const { record } of view.claims()) {
     const { identity, namespace } = record;
-    const its = identity.kind === now.kind && identity.name === is.name && namespace === is.namespace;
+    const its = identity.kind === is.kind && identity.name === is.name && namespace === is.namespace;
     if (!its || record.releasing === true || record.handMade === true || identity.ordinal === undefined)
       continue;
     if (neededBy(was, identity) === "needed" && neededBy(is, identity) === "scaled") lost.push(record);

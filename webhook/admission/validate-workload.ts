@@ -40,6 +40,7 @@ import { considerOrdinals, takeOverOrdinals } from "./ordinal-claims.ts";
 import { beforeOf, unknownInTemplate } from "./own-keys.ts";
 import { withPoolsOfTemplate } from "./pool-access.ts";
 import { checkRollout } from "./rollout.ts";
+import { toldOfScale } from "./scale.ts";
 import { toldOfScaleDown } from "./scale-down.ts";
 import { judgePools } from "./template-pools.ts";
 import { considerUnread } from "./unread-workload.ts";
@@ -64,6 +65,7 @@ const KINDS = [
  */
 export function validateWorkloads(admission: AdmissionContext): Handler {
   return async (request) => {
+    if (request.subResource === "scale") return allowed(request.uid, await toldOfScale(admission, request));
     if (request.subResource !== "") return allowed(request.uid);
     if (request.operation === "DELETE") return await workloadGone(admission, request);
     const object = objectOf(request, "object");
