@@ -117,10 +117,10 @@ export async function startNodeAgent(options: NodeAgentOptions): Promise<NodeAge
         ...options,
         claimSource: etcds?.claimSource ?? claims,
         ...(etcds && { sharedNetworks: etcds }),
-        blockSource: {
-          ...blocksOf(watch, { node, store }),
+        blockSource: blocksOf(watch, {
+          statuses: { node, store },
           refusalsNameAll: options.refusalsNameAll === true,
-        },
+        }),
         notReady,
       }),
     {
@@ -162,9 +162,12 @@ function etcdsOf(options: NodeAgentOptions, others: NodeClaims): EtcdSides | und
   });
 }
 
-function blocksOf(watch: NodeInformers, statuses: BlockSource["statuses"]): BlockSource {
+function blocksOf(
+  watch: NodeInformers,
+  about: Required<Pick<BlockSource, "statuses" | "refusalsNameAll">>,
+): BlockSource {
   return {
-    ...(statuses && { statuses }),
+    ...about,
     get isSynced() {
       return watch.areBlocksSynced;
     },

@@ -21,13 +21,15 @@ class Expected {
   readonly #have = new Set<number>();
 
   /** Does the same to both. */
-  step(blocks: NodeBlocks, what: "hold" | "free" | "block" | "later", n: number): void {
+  step(blocks: NodeBlocks, what: "hold" | "free" | "block" | "stale" | "later", n: number): void {
     const count = this.#held[n] ?? 0;
     if (what === "later") this.now += 10;
     if (what === "block") {
       blocks.put(block(`10.0.0.${n & 12}/30`, [`10.0.0.${n & 12}/32`]), "giving");
       this.#have.add(n & 12);
     }
+    // of a pool that was there before, whose end this node has not heard of
+    if (what === "stale") blocks.put({ ...block(`10.0.0.${n}/32`), pool: "before" }, "returning");
     if (what === "hold") {
       blocks.held(address(n));
       this.#held[n] = count + 1;
@@ -47,7 +49,7 @@ class Expected {
 
 describe("addresses of a node's blocks", () => {
   it("are picked while there are any that are free, be blocks heard of before the addresses or after", () => {
-    const step = fc.tuple(fc.constantFrom("hold", "free", "block", "later"), fc.nat(15));
+    const step = fc.tuple(fc.constantFrom("hold", "free", "block", "stale", "later"), fc.nat(15));
     const property = fc.property(fc.array(step, { maxLength: 60 }), (steps) => {
       const expected = new Expected();
       const blocks = new NodeBlocks(() => expected.now);

@@ -66,7 +66,7 @@ export class NodeBlocks implements AddressUse {
     const count = this.#holders.get(address) ?? 0;
     this.#holders.set(address, count + 1);
     this.#freed.delete(address);
-    if (count === 0) this.#around(address)?.space.hold(toNumber(address));
+    if (count === 0) for (const { space } of this.#around(address)) space.hold(toNumber(address));
   }
 
   freed(address: Address, at: number = this.#now()): void {
@@ -79,7 +79,7 @@ export class NodeBlocks implements AddressUse {
     this.#forgetFreed();
     this.#freed.delete(address);
     this.#freed.set(address, at);
-    this.#around(address)?.space.free(toNumber(address), at);
+    for (const { space } of this.#around(address)) space.free(toNumber(address), at);
   }
 
   wasFreed(address: Address, at: number): void {
@@ -151,10 +151,12 @@ export class NodeBlocks implements AddressUse {
 
   /** Whether a block of the pool that is given from has the address, and it may be given. */
   isFree(pool: string, address: Address, cooldownMs: number): boolean {
-    const entry = this.#around(address);
-    if (entry?.state !== "giving" || entry.space.block.pool !== pool) return false;
-    entry.space.endCooling(this.#now() - cooldownMs);
-    return entry.space.isFree(toNumber(address));
+    for (const { state, space } of this.#around(address)) {
+      if (state !== "giving" || space.block.pool !== pool) continue;
+      space.endCooling(this.#now() - cooldownMs);
+      if (space.isFree(toNumber(address))) return true;
+    }
+    return false;
   }
 
   /**
@@ -194,7 +196,8 @@ export class NodeBlocks implements AddressUse {
     };
   }
 
-  #around(address: Address): Entry | undefined {
+  /** More than one for as long as this node knows of a block that is gone, and of another one in its place. */
+  *#around(address: Address): Generator<Entry, void, undefined> {
     const family = familyOf(address);
     const n = toNumber(address);
     for (const kind of this.#lengths.keys()) {
@@ -202,9 +205,8 @@ export class NodeBlocks implements AddressUse {
       if (of !== family) continue;
       const bits = BigInt(bitsOf(family) - Number(length));
       const found = this.#byNumber.get(numberOf(kind, (n >> bits) << bits));
-      if (found !== undefined) return found;
+      if (found !== undefined) yield found;
     }
-    return undefined;
   }
 
   #forgetFreed(): void {
