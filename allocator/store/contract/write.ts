@@ -237,6 +237,14 @@ function changeCases(open: Open): void {
     assert.deepEqual(third.record, reservationOf(nth(51)), "fields that are left out are gone");
   });
 
+  caseOf(open, "tells a claim that was admitted a millisecond later from what it was", async ({ store }) => {
+    const seen = await created(store, "claim", bareClaim("mysql-0", { admittedAt: 1_700_000_000_000 }));
+    const later = { ...seen.record, admittedAt: 1_700_000_000_001 };
+    const again = expectReplaced(await store.replace("claim", seen, later));
+    assert.deepEqual(again.record, later);
+    assert.deepEqual(await store.remove("claim", seen), { kind: "conflict" });
+  });
+
   const stale = (
     title: string,
     act: (store: Store, old: Stored<"reservation">) => Promise<{ kind: string }>,
