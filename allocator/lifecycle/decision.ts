@@ -8,6 +8,7 @@ import type { Address } from "../ip/address.ts";
 import { type Claim, isReserved } from "../model/claim.ts";
 import { isAsPlanned, type Plan, planAddresses } from "../planning/address-plan.ts";
 import type { AllocationRequest, Seen } from "./allocation-request.ts";
+import { isSame } from "./bind.ts";
 import {
   claimConflict,
   heldByOtherPod,
@@ -93,11 +94,17 @@ function moveConflict(
   claim: Claim | undefined,
   { allocation, held, seen, isOthers }: Move,
 ): Refusal | undefined {
-  if (claim !== undefined && isOthers && held.length > 0) return keptForWorkload(claim, allocation.ask);
   const others = heldByOtherPod(claim, allocation);
-  if (others !== undefined || claim === undefined || held.length === 0) return others;
+  if (claim === undefined || held.length === 0 || isRepair(claim, allocation)) return others;
+  if (isOthers) return keptForWorkload(claim, allocation.ask);
+  if (others !== undefined) return others;
   return (
     inUseConflict(claim, allocation.ask) ??
     (seen === "workload" ? movesWithItsPod(claim, allocation.ask) : undefined)
   );
+}
+
+/** It would have no other addresses than it lists: what it lacks of them is only reserved again. */
+function isRepair(claim: Claim, { ask: { entry } }: AllocationRequest): boolean {
+  return entry !== undefined && isSame(entry, claim.addresses);
 }

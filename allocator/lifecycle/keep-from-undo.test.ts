@@ -27,7 +27,7 @@ async function halfMade(world: World): Promise<Stored<"claim">> {
 }
 
 describe("a claim that lacks a reservation", () => {
-  for (const seen of ["nothing", "pod"] as const satisfies readonly Seen[]) {
+  for (const seen of ["nothing", "pod", "workload"] as const satisfies readonly Seen[]) {
     it(`is not undone any more once it was reserved again by whoever had seen: ${seen}`, async () => {
       let attempted: (() => Promise<void>) | undefined;
       await using world = await openWorld({
