@@ -4,6 +4,7 @@ import type { Block } from "../model/block.ts";
 import { type Claim, claimKey } from "../model/claim.ts";
 import { isBackedByClaim, type Reservation } from "../model/reservation.ts";
 import { classify, type Pool, poolOf } from "../pool/pool.ts";
+import { servesNetwork } from "../pool/pool-networks.ts";
 import { auditBlocks } from "./audit-blocks.ts";
 import { defect, type Finding, pending } from "./finding.ts";
 
@@ -17,6 +18,8 @@ export interface AuditedAttachment {
   readonly containerID: string;
   readonly interface: string;
   readonly claim?: string;
+  /** Its addresses are of the configuration of the network of this name, and of no pool. */
+  readonly ofNetwork?: string;
   readonly addresses: readonly Address[];
 }
 
@@ -41,6 +44,7 @@ export function audit(auditInput: AuditInput): Finding[] {
       auditReservation(reservation, claims, auditInput.pools),
     ),
     ...auditUse(auditInput.attachments, claims),
+    ...auditOwnUse(auditInput),
     ...auditBlocks(auditInput.blocks ?? [], auditInput.claims, auditInput.pools),
   ];
 }
@@ -153,6 +157,22 @@ function auditUse(attachments: readonly AuditedAttachment[], claims: ReadonlyMap
     findings.push(...auditClaimedUse(attachment, claims, who));
   }
   return findings;
+}
+
+/** A sandbox that a network gave an address to by itself, before or beside a pool that has it for the same network. */
+function auditOwnUse({ attachments, claims, pools }: AuditInput): Finding[] {
+  const own = attachments.filter(({ ofNetwork }) => ofNetwork !== undefined);
+  if (own.length === 0) return [];
+  const holders = new Map<Address, string>(); // address -> claim
+  for (const claim of claims) for (const address of claim.addresses) holders.set(address, claimKey(claim));
+  return own.flatMap(({ node, containerID, interface: name, ofNetwork = "", addresses }) =>
+    addresses.flatMap((address) => {
+      const [holder, pool] = [holders.get(address), poolOf(pools, address)];
+      if (holder === undefined || pool === undefined || servesNetwork(pool, ofNetwork) !== "yes") return [];
+      const words = `address ${address} is used by ${containerID} ${name} on ${node}, which has it of the configuration of network ${ofNetwork}, and claim ${holder} has it of pool ${pool.name}`;
+      return [defect("double-use", address, words)];
+    }),
+  );
 }
 
 function auditClaimedUse(

@@ -3,6 +3,7 @@
 import { type Refusal, refuse } from "../base/errors.ts";
 import { nearestWord } from "../base/nearest-word.ts";
 import type { Labels } from "../base/ports.ts";
+import type { Dialects } from "../model/dialect.ts";
 import {
   ANNOTATION_FORMATS,
   ASSIGNED_ADDRESSES,
@@ -19,7 +20,7 @@ import {
   WHEN_DELETED,
   WHEN_SCALED,
 } from "./annotations.ts";
-import { READ_ROWS } from "./dialects.ts";
+import { dialectKeysIn, isReadWith, READ_ROWS } from "./dialects.ts";
 
 /** What keys of Berth's own begin with. Nobody else writes such keys, so that one that is not known is a mistake. */
 export const OWN_PREFIX = "berth.dev/";
@@ -87,6 +88,16 @@ export function requestsOfSystem(annotations: Labels): string[] {
   if (keys.length === 0) return [];
   return [
     `${keys.join(", ")} ${keys.length === 1 ? "asks" : "ask"} for nothing in ${EXEMPT_NAMESPACE}: berth reserves no address for its pods; use another namespace`,
+  ];
+}
+
+/** Of a pod on its host's network: annotations that ask for an address, of which no CNI plugin ever hears. */
+export function requestsOfHost(annotations: Labels, dialects?: Dialects): string[] {
+  const own = Object.keys(annotations).filter((key) => isOwn(key) && !ASSIGNED.includes(key));
+  const keys = [...own, ...dialectKeysIn(annotations).filter(isReadWith(dialects))];
+  if (keys.length === 0) return [];
+  return [
+    `${keys.join(", ")} ${keys.length === 1 ? "asks" : "ask"} for nothing beside hostNetwork: such a pod has the addresses of its node; take one of the two away`,
   ];
 }
 

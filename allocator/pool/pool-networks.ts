@@ -16,6 +16,16 @@ export function namesAttachments({ spec: { networks = [] } }: Pool): boolean {
   return networks.some((one) => one.includes("/"));
 }
 
+/**
+ * Whether pods of the network may get addresses of the pool. `perhaps`: it names NetworkAttachmentDefinitions, and none of the network's
+ * name, which they mostly have.
+ */
+export function servesNetwork({ spec: { networks } }: Pool, network: string): "yes" | "no" | "perhaps" {
+  if (networks === undefined || networks.some((one) => one === network || one.endsWith(`/${network}`)))
+    return "yes";
+  return networks.some((one) => one.includes("/")) ? "perhaps" : "no";
+}
+
 /** The words for a network that the pool is not for. */
 export function otherNetwork({ name, spec }: Pool, names: readonly string[], namespace: string): Refusal {
   const own = (spec.networks ?? []).slice(0, 5).join(", ");

@@ -103,6 +103,7 @@ export function toAuditAttachment(use: AttachmentUse, host: string): AuditedAtta
     containerID,
     interface: use.interface,
     ...(claim === undefined ? {} : { claim }),
+    ...(["ranges", "static"].includes(use.source) ? { ofNetwork: scope.network } : {}),
     addresses: result.addresses.map(({ address }) => address),
   };
 }

@@ -79,6 +79,27 @@ describe("berthctl check", () => {
     );
   });
 
+  it("names an address that a claim has and a sandbox, of its network's own ranges", async (t) => {
+    const contents = (pool: object) => ({
+      pools: [pool as typeof DB_POOL],
+      claims: [claim],
+      reservations: reservationsOf(claim),
+      attachments: [attachment("web", "10.20.0.70")],
+    });
+    const data = await Folder.of(t, contents(DB_POOL));
+    const { code, stdout } = await data.call("check");
+    assert.equal(code, 1);
+    assert.equal(
+      stdout.split("\n")[0],
+      "defect   double-use   address 10.20.0.70 is used by sandbox-of-web eth0 on this node, which has it of the configuration of network net, and claim shop/mysql-0 has it of pool db",
+    );
+    const other = await Folder.of(
+      t,
+      contents({ ...DB_POOL, spec: { ...DB_POOL.spec, networks: ["another"] } }),
+    );
+    assert.equal((await other.call("check")).code, 0);
+  });
+
   it("judges nothing when a pool cannot be used", async (t) => {
     const data = await Folder.of(t, { pools: [{ name: "bad", spec: { ranges: [] } }] });
     assert.deepEqual(await data.call("check"), {

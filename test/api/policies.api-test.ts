@@ -5,7 +5,7 @@ import { after, before, describe, it } from "node:test";
 import { EXEMPT_NAMESPACE } from "../../allocator/manifest/annotations.ts";
 import { READ_ROWS } from "../../allocator/manifest/dialects.ts";
 import { OWN_REQUESTS } from "../../allocator/manifest/own-keys.ts";
-import { itemPath, PODS } from "../../kube/api/resource.ts";
+import { collectionPath, itemPath, PODS } from "../../kube/api/resource.ts";
 import { ASSIGNED } from "../../webhook/admission/opt-in.ts";
 import { eventually } from "../support/eventually.ts";
 import { type Json, pod, poolObject } from "../support/objects.ts";
@@ -32,6 +32,9 @@ interface Policy {
 const ALL = manifestsOf("policies") as unknown as readonly Policy[];
 const POLICIES = ALL.filter(({ kind }) => kind === "ValidatingAdmissionPolicy");
 
+/** Of pods that Berth has no part in. */
+const WARNS = "host.pods.berth.dev";
+
 function policy(name: string): Policy["spec"] {
   return POLICIES.find(({ metadata }) => metadata.name === name)?.spec ?? assert.fail(name);
 }
@@ -47,15 +50,15 @@ const ASKING = READ_ROWS.filter(
 );
 
 describe("the chart's policies", () => {
-  it("deny, are bound, and answer as a webhook does", () => {
+  it("deny but for one that only warns, are bound, and answer as a webhook does", () => {
     const bindings = ALL.filter(({ kind }) => kind === "ValidatingAdmissionPolicyBinding");
     assert.deepEqual(
       bindings.map(({ spec }) => [spec.policyName, spec.validationActions]),
-      POLICIES.map(({ metadata }) => [metadata.name, ["Deny"]]),
+      POLICIES.map(({ metadata: { name } }) => [name, [name === WARNS ? "Warn" : "Deny"]]),
     );
     for (const { metadata, spec } of POLICIES) {
-      const second = metadata.name === "pool-access.berth.dev";
-      assert.equal(spec.failurePolicy, second ? "Ignore" : "Fail", metadata.name);
+      const isOpen = ["pool-access.berth.dev", WARNS].includes(metadata.name);
+      assert.equal(spec.failurePolicy, isOpen ? "Ignore" : "Fail", metadata.name);
       // 403, which clients and Berth itself take for a refusal; 422 would be a defect of the object
       for (const { reason } of spec.validations ?? []) assert.equal(reason, "Forbidden", metadata.name);
     }
@@ -112,6 +115,25 @@ if (havePartsOrSkip(["etcd", "kube-apiserver", "kubectl"])) {
         create(pod("", { generateName: "x-", namespace, annotations, spec }));
       const unclaimed =
         "pods.berth.dev: the pod asks for an address and no claim was made for it: berth's MutatingWebhookConfiguration is missing, or another webhook asked for it after berth was asked";
+
+      it("warn of one on its node's network that asks, and of no other", async () => {
+        const warningsOf = async (namespace: string, annotations: Readonly<Record<string, string>>) => {
+          const body = pod("", { generateName: "x-", namespace, annotations, spec: { hostNetwork: true } });
+          const path = collectionPath(PODS, namespace);
+          const { status, warnings = [] } = await bench.admin.call({
+            ...{ method: "POST", path, query: { dryRun: "All" }, body },
+          });
+          assert.equal(status, 201);
+          return warnings.filter((words) => words.includes(WARNS));
+        };
+        for (const key of [...OWN_REQUESTS, "berth.dev/ip"]) {
+          const [words = "", ...more] = await warningsOf("shop", { [key]: "10.20.0.70" });
+          assert.match(words, /annotations berth\.dev\/\.\.\. ask for nothing beside hostNetwork/, key);
+          assert.deepEqual(more, []);
+        }
+        assert.deepEqual(await warningsOf("shop", { "berth.dev/claim": "x", app: "web" }), []);
+        assert.deepEqual(await warningsOf("kube-system", { "berth.dev/ips": "10.20.0.70" }), []);
+      });
 
       it("refuse one that asks and has no claim, in every dialect and by its namespace", async () => {
         const values: Readonly<Record<string, string>> = {

@@ -20,6 +20,7 @@ import { openWorld } from "../../test/support/world.ts";
 
 const POOLS = [DB_POOL, poolRecord("web", "10.30.0.1/32")];
 const IPS = "berth.dev/ips";
+const CALICO = "cni.projectcalico.org/ipAddrs";
 
 describe("/mutate/pods", () => {
   it("pins a bare pod to its address, and patches exactly that", async () => {
@@ -232,7 +233,7 @@ describe("what Berth writes", () => {
 describe("pods that are let through untouched", () => {
   const annotations = { [IPS]: "10.20.0.70", "berth.dev/claim": "stolen" };
   const cases: readonly (readonly [string, Json, Json])[] = [
-    ["of the host's network", pod("a", { annotations, spec: { hostNetwork: true } }), {}],
+    ["of the host's network", pod("a", { annotations: { app: "a" }, spec: { hostNetwork: true } }), {}],
     [
       "mirrors of static pods",
       pod("a", { annotations: { ...annotations, "kubernetes.io/config.mirror": "x" } }),
@@ -251,6 +252,21 @@ describe("pods that are let through untouched", () => {
       assert.equal(world.dump(), before);
     });
   }
+
+  it("of the host's network, and told that their requests ask for nothing there", async () => {
+    await using world = await openWorld({ pools: POOLS });
+    const before = world.dump();
+    const asking = { ...annotations, "berth.dev/ip": "x", [CALICO]: '["10.20.0.70"]' };
+    const object = pod("a", { annotations: asking, spec: { hostNetwork: true } });
+    assert.deepEqual(await send(world, "/mutate/pods", object), {
+      uid: "review-1",
+      allowed: true,
+      warnings: [
+        `${IPS}, berth.dev/ip, ${CALICO} ask for nothing beside hostNetwork: such a pod has the addresses of its node; take one of the two away`,
+      ],
+    });
+    assert.equal(world.dump(), before);
+  });
 
   it("of kube-system, and told that their request asks for nothing there", async () => {
     await using world = await openWorld({ pools: POOLS });

@@ -6,6 +6,7 @@ import { describeDryRun } from "../../allocator/demand/dry-run.ts";
 import {
   dryRunPod,
   isExempt,
+  MIRROR_POD_ANNOTATION,
   type PodAllocation,
   readPod,
   resolvePod,
@@ -25,6 +26,7 @@ import { notesOn } from "../../allocator/manifest/dialects.ts";
 import type { KubeObject } from "../../allocator/manifest/kubernetes-object.ts";
 import {
   idleRequests,
+  requestsOfHost,
   requestsOfSystem,
   strayLabels,
   writtenByOthers,
@@ -57,9 +59,16 @@ export function mutatePods(admission: AdmissionContext): Handler {
     const wrong = expectKind(pod, ["Pod"]) ?? (exempt ? undefined : unknownIn(request, pod, "Pod"));
     if (wrong !== undefined) return denied(request.uid, wrong);
     if (!exempt) return await decide(admission, request, pod);
-    const { namespace, annotations } = pod.metadata;
-    return allowed(request.uid, namespace === EXEMPT_NAMESPACE ? requestsOfSystem(annotations) : []);
+    return allowed(request.uid, idleOf(admission, pod));
   };
+}
+
+/** Requests of a pod that Berth keeps away from. Of a mirror pod nobody would read it: a kubelet made it from a file. */
+function idleOf({ dialects }: AdmissionContext, { metadata, spec }: KubeObject): readonly string[] {
+  const { namespace, annotations } = metadata;
+  if (namespace === EXEMPT_NAMESPACE) return requestsOfSystem(annotations);
+  const isMirror = Object.hasOwn(annotations, MIRROR_POD_ANNOTATION);
+  return spec.flag("hostNetwork") && !isMirror ? requestsOfHost(annotations, dialects) : [];
 }
 
 async function decide(

@@ -211,7 +211,10 @@ describe("a StatefulSet", () => {
   it("reserves nothing for pods that are let through untouched", async () => {
     await using world = await openWorld({ pools: POOLS });
     const template = { metadata: { annotations: LIST }, spec: { hostNetwork: true } };
-    assert.equal(await said(world, set(1, {}, { template })), "");
+    assert.equal(
+      await said(world, set(1, {}, { template })),
+      "berth.dev/ips asks for nothing beside hostNetwork: such a pod has the addresses of its node; take one of the two away",
+    );
     assert.equal(
       await said(
         world,

@@ -18,6 +18,7 @@ import { isReadWith, notesOn } from "../../allocator/manifest/dialects.ts";
 import type { KubeObject } from "../../allocator/manifest/kubernetes-object.ts";
 import {
   idleRequests,
+  requestsOfHost,
   requestsOfSystem,
   strayLabels,
   unknownKey,
@@ -99,16 +100,25 @@ async function judgeWorkload(
   const kept = before === undefined ? [] : toldOfWithdrawal(view, before, template, told);
   const fallback = requestsAddress(template.request) ? idleFallback(template.request) : [];
   const idle = isChange
-    ? [...idleInTemplate(object, template, annotations), ...notesOn(annotations), ...fallback]
+    ? [
+        ...idleInTemplate(admission, object, { template, own: annotations }),
+        ...notesOn(annotations),
+        ...fallback,
+      ]
     : [];
   return [...kept, ...told, ...idle, ...others, ...lost];
 }
 
 /** What Berth writes into pods asks for no address in a template either, nor on the object. */
-function idleInTemplate(object: KubeObject, { request, exempt }: Template, own: Labels): string[] {
+function idleInTemplate(
+  { dialects }: AdmissionContext,
+  object: KubeObject,
+  { template: { request, exempt }, own }: { readonly template: Template; readonly own: Labels },
+): string[] {
   const labels = strayLabels(templateLabels(object));
   if (exempt && object.metadata.namespace === EXEMPT_NAMESPACE)
     return requestsOfSystem(templateAnnotations(object));
+  if (exempt) return [...labels, ...requestsOfHost(templateAnnotations(object), dialects)];
   if (exempt || requestsAddress(request)) return labels;
   return [
     ...labels,

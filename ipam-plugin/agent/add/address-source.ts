@@ -15,6 +15,7 @@ import { assignFromClaim } from "./from-claim.ts";
 import { pickAddresses } from "./from-ranges.ts";
 import { assignFromShared, isShared } from "./from-shared.ts";
 import { withLeases } from "./leased-space.ts";
+import { requestedOfPool, staticOfPool, withoutPools, withPoolWords } from "./pool-addresses.ts";
 
 const WITHOUT_CLAIM: ReadonlySet<Source> = new Set(["block", "ranges", "static"]);
 
@@ -56,9 +57,13 @@ async function assignFromChosen(
 
 async function assignFromRanges(ask: AddRequest, services: AgentServices): Promise<Attachment | CniError> {
   const { scope, ipam, requested, dns } = ask;
-  services.rangeOverlaps.look(scope.network, ipam.rangeSets, [...services.pools()]);
-  const pickBeside = (leases: ReadonlyMap<Address, string>) =>
-    pickAddresses(withLeases(services.attachments.space(scope), leases), ipam.rangeSets, requested);
+  const parts = services.rangeOverlaps.look(scope.network, ipam.rangeSets, [...services.pools()]);
+  const ofPool = requestedOfPool(scope.network, requested, parts);
+  if (ofPool !== undefined) return fromRefusal(ofPool);
+  const pickBeside = (leases: ReadonlyMap<Address, string>) => {
+    const space = withLeases(services.attachments.space(scope), leases);
+    return pickAddresses(withoutPools(space, parts), ipam.rangeSets, requested);
+  };
   let leases = await services.hostLocalLeases.written(scope);
   // from a pick to the commit nothing waits: two ADDs cannot choose the same
   let pick = pickBeside(leases);
@@ -67,8 +72,10 @@ async function assignFromRanges(ask: AddRequest, services: AgentServices): Promi
     leases = await services.hostLocalLeases.live(scope);
     pick = pickBeside(leases);
   }
-  if (isRefusal(pick))
-    return fromRefusal(leases.size === 0 ? pick : withLeaseWords(pick, leases.size, scope));
+  if (isRefusal(pick)) {
+    const told = withPoolWords(pick, scope.network, parts);
+    return fromRefusal(leases.size === 0 ? told : withLeaseWords(told, leases.size, scope));
+  }
   const positions = pick.addresses.map(({ address }, rangeSet) => ({ scope, rangeSet, address }));
   const result = { addresses: pick.addresses, routes: ipam.routes, dns };
   return commitAttachment(ask, services, { source: "ranges", result, positions });
@@ -84,6 +91,9 @@ async function assignStatic(ask: AddRequest, services: AgentServices): Promise<A
   const addresses = staticAddresses(ask.ipam, ask.version, ask.args);
   if (isCniError(addresses)) return addresses;
   if (addresses.length === 0) return nothingConfigured(ask, services);
+  const named = addresses.map(({ address }) => address);
+  const ofPool = staticOfPool(ask.scope.network, named, services.pools());
+  if (ofPool !== undefined) return fromRefusal(ofPool);
   const result = { addresses, routes: ask.ipam.routes, dns: ask.dns };
   return commitAttachment(ask, services, { source: "static", result });
 }

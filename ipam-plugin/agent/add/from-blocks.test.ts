@@ -238,7 +238,10 @@ describe("an ADD that is served from a block", () => {
   it("never gets what a sandbox has from elsewhere, whatever the records say", async () => {
     node.claimSource.answers.set("shop/db-0", claimResult("shop/db-0", "10.0.0.4/24"));
     await node.add({ cid: "fixed", args: podArgs("db-0", "u1"), conf: { name: "other" } });
+    const pools = [...node.blockSource.stored];
+    node.blockSource.stored.clear(); // it was there before the pool
     await node.add({ cid: "local", ipam: { ranges: [[{ subnet: "10.0.0.0/24", rangeStart: "10.0.0.5" }]] } });
+    for (const [name, pool] of pools) node.blockSource.stored.set(name, pool);
     await grant("10.0.0.4/30");
     assert.deepEqual(await node.add({ cid: "a" }), ["10.0.0.6"]);
     assert.deepEqual(await node.add({ cid: "b" }), ["10.0.0.7"]);

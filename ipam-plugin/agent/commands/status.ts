@@ -5,6 +5,7 @@ import { type CniError, cniError, fromRefusal, isCniError } from "../../cni/erro
 import type { IpamConfig } from "../../cni/ipam-config.ts";
 import { readConfiguration } from "../add/add-request.ts";
 import { isShared, noEtcd } from "../add/from-shared.ts";
+import { emptiedByPools, staticOfPool } from "../add/pool-addresses.ts";
 import type { Answer } from "../rpc/connection.ts";
 import { errorVersion, fail, succeed } from "../rpc/reply.ts";
 import type { AgentServices, Request } from "../services/services.ts";
@@ -17,16 +18,16 @@ import type { AgentServices, Request } from "../services/services.ts";
  */
 export async function status(request: Request, services: AgentServices): Promise<Answer> {
   const { config } = request;
-  const { journal, clock, notReady, rangeOverlaps, pools } = services;
+  const { journal, clock, notReady } = services;
   const version = readVersion(config, "STATUS");
   if (isCniError(version)) return fail(errorVersion(config.fields), version);
   const ipam = await readConfiguration(request, version, services);
   if (isCniError(ipam)) return fail(version, ipam);
-  if (!isShared(ipam, services)) rangeOverlaps.look(config.network, ipam.rangeSets, [...pools()]);
-  const shared = isShared(ipam, services) ? await refusalOfShared(config.network, ipam, services) : undefined;
-  if (shared !== undefined) return fail(version, shared);
-  const missing = missingPools(config.network, ipam, services);
-  if (missing !== undefined) return fail(version, fromRefusal(missing));
+  const shared = isShared(ipam, services);
+  const refusal = shared
+    ? await refusalOfShared(config.network, ipam, services)
+    : refusalByPools(config.network, ipam, services);
+  if (refusal !== undefined) return fail(version, refusal);
   const why = notReady();
   if (why !== undefined) return fail(version, cniError("NOT_AVAILABLE", why));
   if (!journal.failing) return succeed();
@@ -55,15 +56,30 @@ async function refusalOfShared(
   }
 }
 
-/** A host without Kubernetes has no kubelet that would evict pods for it. */
+/**
+ * What of a network's own addresses or of the pools that it names keeps every ADD from being served, by the pools that there are. Those may be
+ * made and deleted at any moment by who knows nothing of nodes, so that only a host without a kubelet, which would evict pods, says so
+ * here; the log says it everywhere.
+ */
+function refusalByPools(network: string, ipam: IpamConfig, services: AgentServices): CniError | undefined {
+  const { blockFollower, rangeOverlaps } = services;
+  const pools = [...services.pools()];
+  const parts = rangeOverlaps.look(network, ipam.rangeSets, pools);
+  const missing = missingPools(network, ipam, services);
+  if (!blockFollower.makesBlocks) return undefined;
+  const named = ipam.addresses.map(({ address }) => address);
+  const refusal =
+    missing ?? staticOfPool(network, named, pools) ?? emptiedByPools(network, ipam.rangeSets, parts);
+  return refusal && fromRefusal(refusal);
+}
+
 function missingPools(network: string, ipam: IpamConfig, services: AgentServices): Refusal | undefined {
   const { blockFollower, networkWarnings, pools } = services;
-  if (isShared(ipam, services)) return undefined;
   const there = new Set([...pools()].map(({ name }) => name));
   const missing = ipam.pools.filter((name) => !there.has(name) && blockFollower.hasBlocks(name) === false);
   networkWarnings.missing(network, missing);
   const [first] = missing;
-  if (first === undefined || !blockFollower.makesBlocks) return undefined;
+  if (first === undefined) return undefined;
   const some = [...there].slice(0, 10).map((name) => `"${name}"`);
   const have = some.length === 0 ? "there are no pools yet, make it first" : `name one of ${some.join(", ")}`;
   return refuse("POOL_UNKNOWN", `network ${network}: there is no pool "${first}"; ${have}`, { pool: first });

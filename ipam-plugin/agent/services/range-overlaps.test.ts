@@ -46,6 +46,20 @@ describe("ranges of a network that lie in a pool", () => {
     assert.deepEqual(found(setsOf({ subnet: "fd00:20::/112" }), DB, six), ["six: fd00:20::1-fd00:20::ffff"]);
   });
 
+  it("are none of a pool for other networks; what may be one of its own is told", () => {
+    const wide = setsOf({ subnet: "10.20.0.0/24" });
+    for (const [networks, overlaps, parts] of [
+      [["net"], 1, 1],
+      [["shop/net", "other"], 1, 1],
+      [["other"], 0, 0],
+      [["shop/other"], 1, 0],
+    ] as const) {
+      const all = new RangeOverlaps(noopLogger);
+      const found = all.look("net", wide, [{ ...DB, spec: { ...DB.spec, networks } }]);
+      assert.deepEqual([all.all().length, found.length], [overlaps, parts], networks.join());
+    }
+  });
+
   it("are not what the pool excludes", () => {
     const cidr = "10.20.0.0/24";
     const carved = poolOf("db", { cidr, exclude: ["10.20.0.100-10.20.0.199", "10.20.0.250"] });

@@ -7,14 +7,20 @@ import {
   without,
 } from "../../../allocator/ip/ip-range.ts";
 import type { Pool } from "../../../allocator/pool/pool.ts";
+import { servesNetwork } from "../../../allocator/pool/pool-networks.ts";
 import { formatSet, type RangeSet } from "../../cni/range-set.ts";
 
-/** Addresses that a network's own ranges and a pool both give. */
+/** Addresses that a network's own ranges and a pool both have. */
 export interface RangeOverlap {
   readonly network: string;
   readonly pool: string;
   /** The first of them: `10.20.0.5-10.20.0.9`. */
   readonly addresses: string;
+}
+
+/** Addresses of a network's own ranges that a pool gives, and nobody else. */
+export interface PoolPart extends FamilyInterval {
+  readonly pool: string;
 }
 
 /** Networks that are remembered. Whoever may define networks can name as many as they like. */
@@ -24,11 +30,12 @@ interface Known {
   readonly ranges: string;
   readonly pools: readonly Pool[];
   readonly overlaps: readonly RangeOverlap[];
+  readonly parts: readonly PoolPart[];
 }
 
 /**
- * Networks whose own `ranges` lie in a pool: this node gives from the ranges without asking the pool. That is no error, because the
- * network may be another layer 2 than the pool's, which nobody can see here; so it is told and not refused.
+ * Networks whose own `ranges` lie in a pool. A pool that may serve the network by claims or blocks has its addresses for itself: nothing
+ * else would keep two pods of one layer 2 from one address. What a pool for other networks has may be another layer 2's.
  */
 export class RangeOverlaps {
   readonly #log: Logger;
@@ -38,25 +45,32 @@ export class RangeOverlaps {
     this.#log = log;
   }
 
-  /** Says in the log what is new. Cheap while neither the ranges nor the pools have changed. */
-  look(network: string, sets: readonly RangeSet[], pools: readonly Pool[]): void {
+  /** What the ranges must not give. Says in the log what is new. Cheap while neither the ranges nor the pools have changed. */
+  look(network: string, sets: readonly RangeSet[], pools: readonly Pool[]): readonly PoolPart[] {
     const ranges = sets.map(formatSet).join(";");
     const before = this.#known.get(network);
-    if (before?.ranges === ranges && isSame(before.pools, pools)) return;
+    if (before?.ranges === ranges && isSame(before.pools, pools)) return before.parts;
     const overlaps = overlapsOf(network, sets, pools);
-    this.#known.set(network, { ranges, pools, overlaps });
+    const parts = pools
+      .filter((pool) => servesNetwork(pool, network) === "yes")
+      .flatMap((pool) => partsOf(pool, sets));
+    this.#known.set(network, { ranges, pools, overlaps, parts });
     const [oldest] = this.#known.size > MOST_NETWORKS ? this.#known.keys() : [];
     if (oldest !== undefined) this.#known.delete(oldest);
     const told = new Set(before?.overlaps.map(({ pool, addresses }) => `${pool} ${addresses}`));
     for (const { pool, addresses } of overlaps) {
       if (told.has(`${pool} ${addresses}`)) continue;
+      const isLeftOut = parts.some((part) => part.pool === pool);
       this.#log.warn("ranges of a network lie in a pool of Berth", {
         ...{ network, pool, address: addresses },
-        consequence:
-          "if both are one layer 2, a pod of the network and one of the pool may get the same address",
-        remedy: "exclude the addresses in the pool, or change the network's ranges",
+        consequence: isLeftOut
+          ? "the pool may serve the network, so the network's ranges do not give these addresses"
+          : "if both are one layer 2, a pod of the network and one of the pool may get the same address",
+        remedy:
+          "exclude the addresses in the pool, or change the network's ranges; if they are two layer 2 networks, say in the pool's spec.networks which ones it serves",
       });
     }
+    return parts;
   }
 
   /** As of the last look at each network. */
@@ -81,21 +95,22 @@ function overlapsOf(
   sets: readonly RangeSet[],
   pools: readonly Pool[],
 ): readonly RangeOverlap[] {
-  return pools.flatMap((pool) => {
-    const shared = firstShared(pool, sets);
-    return shared === undefined ? [] : [{ network, pool: pool.name, addresses: formatInterval(shared) }];
-  });
+  return pools
+    .filter((pool) => servesNetwork(pool, network) !== "no")
+    .flatMap((pool) => {
+      const [shared] = partsOf(pool, sets);
+      return shared === undefined ? [] : [{ network, pool: pool.name, addresses: formatInterval(shared) }];
+    });
 }
 
-/** What a pool excludes it never gives. */
-function firstShared({ ranges, excluded }: Pool, sets: readonly RangeSet[]): FamilyInterval | undefined {
-  for (const { family, bounds } of sets.flat()) {
+/** What the pool has of the ranges. What it excludes it never gives. */
+function partsOf({ name, ranges, excluded }: Pool, sets: readonly RangeSet[]): readonly PoolPart[] {
+  return sets.flat().flatMap(({ family, bounds }) => {
     const never = excluded.filter((one) => one.family === family).map(({ interval }) => interval);
-    for (const range of ranges) {
+    return ranges.flatMap((range) => {
       const both = range.family === family ? intersection(range, bounds) : undefined;
-      const [interval] = both === undefined ? [] : without([both], never);
-      if (interval !== undefined) return { family, interval };
-    }
-  }
-  return undefined;
+      const left = both === undefined ? [] : without([both], never);
+      return left.map((interval) => ({ pool: name, family, interval }));
+    });
+  });
 }
