@@ -25,7 +25,8 @@ export interface Finding {
     | "journal-refused" // a stack would not start on the folder: another journal has served since the host booted
     | "unneeded" // a claim that no living pod, workload, person or retention needs (cli/explain/unneeded-claims.ts)
     | "missing" // an ordinal that its StatefulSet wants and that has no claim (cli/explain/ordinals-without-claim.ts)
-    | "of-another"; // the same, and the claim of its name is another identity's
+    | "of-another" // the same, and the claim of its name is another identity's
+    | "without-claim"; // a pod that was admitted with a claim that is gone (cli/explain/pods-without-claim.ts)
   readonly subject: string;
   readonly message: string;
 }

@@ -37,9 +37,11 @@ export const check: Command = {
 function wellBut(findings: CheckResult["findings"]): string {
   const idle = findings.filter(({ kind }) => kind === "unneeded").length;
   const lacking = findings.filter(({ kind }) => kind === "missing" || kind === "of-another").length;
+  const claimless = findings.filter(({ kind }) => kind === "without-claim").length;
   const notes = [
     ...(idle === 0 ? [] : [`${idle} ${idle === 1 ? "claim is" : "claims are"} needed by nobody`]),
     ...(lacking === 0 ? [] : [`${lacking} ${lacking === 1 ? "ordinal has" : "ordinals have"} no claim`]),
+    ...(claimless === 0 ? [] : [`${claimless} ${claimless === 1 ? "pod has" : "pods have"} lost a claim`]),
   ];
   return notes.length === 0 ? "ok" : `ok, but ${notes.join(" and ")}`;
 }

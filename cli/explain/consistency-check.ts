@@ -12,6 +12,7 @@ import type { AttachmentUse } from "../backend/attachment-report.ts";
 import type { Backend } from "../backend/backend.ts";
 import { allOf, toAuditAttachment } from "../backend/embedded-backend.ts";
 import { ordinalsWithoutClaim } from "./ordinals-without-claim.ts";
+import { podsWithoutClaim } from "./pods-without-claim.ts";
 import { unneeded } from "./unneeded-claims.ts";
 
 /** Longer than any one act takes. */
@@ -65,13 +66,23 @@ export async function checkBackend(backend: Backend, clock: Clock): Promise<Chec
   }
   const idle = await unneeded({ claims: all.claims, now: clock.now() }, backend);
   const lacking = await ordinalsWithoutClaim(all.claims, backend, clock);
+  const told = new Set([
+    ...all.claims.map(({ key }) => key),
+    ...(lacking ?? []).map(({ subject }) => subject),
+  ]);
+  const claimless = await podsWithoutClaim(told, backend, clock);
   const refused = await backend.refusedJournal?.();
   const journal = refused === undefined ? [] : [defect("journal-refused", "journal", refused)];
   const pending = found.filter((finding) => !isDefect(finding));
   return {
     counts,
-    findings: [...suspects, ...journal, ...pending, ...(idle ?? []), ...(lacking ?? [])],
-    ...(idle === undefined || lacking === undefined ? { unlooked: UNLOOKED } : {}),
+    findings: [
+      ...suspects,
+      ...journal,
+      ...pending,
+      ...[idle, lacking, claimless].flatMap((some) => some ?? []),
+    ],
+    ...([idle, lacking, claimless].includes(undefined) ? { unlooked: UNLOOKED } : {}),
   };
 }
 

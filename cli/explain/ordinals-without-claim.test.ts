@@ -11,7 +11,9 @@ import {
   reservationsOf,
 } from "../../test/support/fixtures.ts";
 import { pod, workload } from "../../test/support/objects.ts";
+import { withBackend } from "../backend/open-backend.ts";
 import { Folder } from "../testing/folder.ts";
+import { ordinalsWithoutClaim } from "./ordinals-without-claim.ts";
 
 const IPS = "berth.dev/ips";
 const LIST = { [IPS]: "10.20.0.70;10.20.0.71" };
@@ -61,6 +63,21 @@ describe("berthctl check of the ordinals of a StatefulSet", () => {
         "ok, but 1 ordinal has no claim: 1 pools, 1 claims, 1 reservations, 0 attachments\n",
     );
   });
+
+  for (const [pools, told] of [
+    ['{"ipv4":["spider-v4"]}', 0],
+    ['{"ipv4":["db"]}', 2],
+  ] as const) {
+    it(`of a cluster: ${told === 0 ? "says nothing of" : "names"} those of Spiderpool's ${pools}`, async (t) => {
+      const annotations = { "ipam.spidernet.io/ippool": pools };
+      const set = workload("StatefulSet", "mysql", { replicas: 2, annotations });
+      const data = await Folder.of(t, { pools: [DB_POOL], objects: [set] });
+      const found = await withBackend(data.context(), "read", (backend) =>
+        ordinalsWithoutClaim([], { ...backend, place: "cluster" }, data.clock),
+      );
+      assert.equal(found?.length, told);
+    });
+  }
 
   it("counts from the first ordinal, and says why one can have none", async (t) => {
     const spec = { ordinals: { start: 1 } };

@@ -2,20 +2,24 @@
 
 import { BerthError, isRefusal, type Refusal } from "../../allocator/base/errors.ts";
 import type { Clock } from "../../allocator/base/ports.ts";
+import type { RecordReader } from "../../allocator/cache/reader.ts";
+import { ownAnnotations } from "../../allocator/demand/foreign-pools.ts";
 import {
   MAX_PRERESERVED_ORDINALS,
   ordinalRequests,
   readTemplate,
+  templateAnnotations,
 } from "../../allocator/demand/workload-allocation.ts";
 import type { Finding } from "../../allocator/gc/audit.ts";
 import type { KubeObject } from "../../allocator/manifest/kubernetes-object.ts";
 import { requestsAddress } from "../../allocator/model/address-request.ts";
 import { type Claim, claimKey, type Identity } from "../../allocator/model/claim.ts";
 import { namespaceOf } from "../../allocator/model/cluster-state.ts";
+import { OWN_OF_EACH } from "../../allocator/model/dialect.ts";
 import { describeIdentity } from "../../allocator/model/identity.ts";
 import { isSameGroup } from "../../allocator/model/workload-kinds.ts";
 import { isReservedOrdinal } from "../../webhook/cluster-state/kruise-ordinals.ts";
-import type { Backend, Objects } from "../backend/backend.ts";
+import { type Backend, type Objects, partialCache } from "../backend/backend.ts";
 import type { EmbeddedBackend } from "../backend/embedded-backend.ts";
 
 /** One ordinal that its StatefulSet wants, and what there is instead of its claim. */
@@ -51,7 +55,9 @@ export async function ordinalsWithoutClaim(
   try {
     const sets = await backend.world.objects("StatefulSet");
     const { world, place } = backend;
-    const seen = { world, place, clock, claim: async (key: string) => known.get(key) };
+    const view = place === "cluster" && sets.length > 0 ? await partialCache(backend.store, []) : undefined;
+    const claim = async (key: string) => known.get(key);
+    const seen = { world, place, clock, claim, ...(view && { view }) };
     const suspects = await missingClaimsOf(sets, seen);
     if (suspects.length === 0) return [];
     await clock.sleep(GRACE_MS);
@@ -104,6 +110,8 @@ interface SearchContext {
   readonly clock: Clock;
   readonly claim: Claims;
   readonly place: Backend["place"];
+  /** All pools, where what names none of them may be left to another system: nobody else knows what the chart says of it. */
+  readonly view?: RecordReader;
 }
 
 async function missingClaimsOf(sets: readonly KubeObject[], context: SearchContext): Promise<MissingClaim[]> {
@@ -114,11 +122,13 @@ async function missingClaimsOf(sets: readonly KubeObject[], context: SearchConte
 
 async function lacksOfSet(
   set: KubeObject,
-  { world, clock, claim, place }: SearchContext,
+  { world, clock, claim, place, view }: SearchContext,
 ): Promise<MissingClaim[]> {
   const { kind, apiVersion, metadata } = set;
   const { namespace } = metadata;
-  const template = readTemplate({ clock, ...UNTOLD }, set, await namespaceOf(world, namespace));
+  const space = await namespaceOf(world, namespace);
+  const own = view && ownAnnotations(view, templateAnnotations(set), space, OWN_OF_EACH);
+  const template = readTemplate({ clock, ...UNTOLD }, set, own?.namespace ?? space, own?.annotations);
   if (isRefusal(template) || template.exempt || !requestsAddress(template.request)) return [];
   // on one host nothing is reserved ahead for so many
   if (place === "data" && template.workload.replicas > MAX_PRERESERVED_ORDINALS) return [];
