@@ -65,7 +65,7 @@ describe("misuse", () => {
     [["aply"], 'there is no command "aply"; did you mean apply?'],
     [
       ["frobnicate"],
-      'there is no command "frobnicate"; there are up, down, apply, delete, get, who, explain, check, release, reserve, adopt, fence, version',
+      'there is no command "frobnicate"; there are up, down, apply, delete, get, who, explain, check, release, reserve, adopt, fence, import, version',
     ],
     [["get"], "say what to list: pools, claims, reservations, blocks, attachments, pods, workloads, hosts"],
     [["get", "clams"], '"clams" cannot be listed; did you mean claims?'],

@@ -14,6 +14,7 @@ import { down } from "./commands/down.ts";
 import { explain } from "./commands/explain.ts";
 import { fence } from "./commands/fence.ts";
 import { get } from "./commands/get.ts";
+import { importCommand } from "./commands/import.ts";
 import { release } from "./commands/release.ts";
 import { reserve } from "./commands/reserve.ts";
 import { up } from "./commands/up.ts";
@@ -46,6 +47,7 @@ export const COMMANDS: readonly Command[] = [
   reserve,
   adopt,
   fence,
+  importCommand,
   version,
 ];
 

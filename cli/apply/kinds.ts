@@ -30,10 +30,17 @@ export const IP_CLAIM: KindFacts = {
   listing: "claims",
 };
 
+export const IP_POOL: KindFacts = {
+  ...POOLS,
+  names: ["ippool", "ippools", "pool", "pools"],
+  route: "/validate/pools",
+  listing: "pools",
+};
+
 /** In the order in which one `apply` sends them: what others need comes first. */
 export const MANAGED: readonly KindFacts[] = [
   { ...NAMESPACES, names: ["namespace", "namespaces", "ns"], route: "/validate/namespaces" },
-  { ...POOLS, names: ["ippool", "ippools", "pool", "pools"], route: "/validate/pools", listing: "pools" },
+  IP_POOL,
   IP_CLAIM,
   { ...STATEFULSETS, names: ["statefulset", "statefulsets", "sts"], ...WORKLOADS },
   { ...DEPLOYMENTS, names: ["deployment", "deployments", "deploy"], ...WORKLOADS },

@@ -19,6 +19,8 @@ import { allOf } from "./embedded-backend.ts";
 /** Pools and claims that many hosts share, and the hosts. */
 export interface EtcdBackend extends Backend {
   readonly registry: HostRegistry;
+  /** All keys, those of other systems too. */
+  readonly keys: Pick<EtcdClient, "range" | "change">;
 }
 
 /** Throws CONFIG_INVALID naming the URL that is none. */
@@ -42,6 +44,7 @@ export async function withEtcd<T>(
       place: "etcd",
       store,
       registry,
+      keys: client,
       world: worldOf(registry, store),
       namespace: "default",
       node: "",

@@ -1,7 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 import { fromThrown } from "../../cni/errors.ts";
 import { attachmentIdOf } from "../add/add-request.ts";
-import { attachmentKey, detached, tombstoneFor } from "../journal/attachment.ts";
+import {
+  type Attachment,
+  type AttachmentId,
+  attachmentKey,
+  detached,
+  keyOf,
+  tombstoneFor,
+} from "../journal/attachment.ts";
 import type { Answer } from "../rpc/connection.ts";
 import { errorVersion, notAccepted, succeed } from "../rpc/reply.ts";
 import type { AgentServices, Request } from "../services/services.ts";
@@ -22,7 +29,7 @@ export async function del(request: Request, services: AgentServices): Promise<An
       if (known?.state === "attached" && known.startNs > startNs) return;
       const at = { now: clock.now(), deadlineNs: startNs, bootId };
       await attachments.commit({
-        put: [known === undefined ? tombstoneFor(place, at) : detached(known, at)],
+        put: [known === undefined ? unknownEnd(place, at, services) : detached(known, at)],
       });
     });
   } catch (error) {
@@ -32,4 +39,17 @@ export async function del(request: Request, services: AgentServices): Promise<An
   }
   notices.kick();
   return succeed();
+}
+
+/** Of a container that this agent never attached: whoever had the address before it was here may have to be told. */
+function unknownEnd(
+  place: AttachmentId,
+  at: Parameters<typeof tombstoneFor>[1],
+  { sharedNetworks }: Pick<AgentServices, "sharedNetworks">,
+): Attachment {
+  const tombstone = tombstoneFor(place, at);
+  const notice = sharedNetworks?.formerNotice(keyOf(place));
+  if (notice === undefined) return tombstone;
+  const { claim, pod } = notice;
+  return { ...tombstone, claim, pod, noticePending: true };
 }

@@ -6,8 +6,9 @@ import { noopLogger } from "../../../../allocator/base/ports.ts";
 import { ManualClock } from "../../../../system/testing/manual-clock.ts";
 import { LIVE } from "../../testing/claims-bench.ts";
 import { claimResult, ScriptedClaims } from "../../testing/node-bench.ts";
-import type { AttachRequest } from "../claim-source.ts";
+import type { AttachmentKey, AttachRequest } from "../claim-source.ts";
 import { EtcdClaims } from "./etcd-claims.ts";
+import { formerNotice } from "./former-containers.ts";
 
 const REQUEST: AttachRequest = {
   pod: { namespace: "default", name: "c-1", uid: "" },
@@ -21,8 +22,11 @@ const AWAY = new BerthError("STORE_UNAVAILABLE", "etcd at http://a:2379 cannot b
 function bench() {
   const scripted = new ScriptedClaims();
   const presence = { isOwn: true };
-  const claims = new EtcdClaims({ claims: scripted, presence, clock: new ManualClock(), log: noopLogger });
-  return { scripted, presence, claims };
+  const former: AttachmentKey[] = [];
+  const releaseFormer = async (container: AttachmentKey) => void former.push(container);
+  const deps = { presence, releaseFormer, clock: new ManualClock(), log: noopLogger };
+  const claims = new EtcdClaims({ claims: scripted, ...deps });
+  return { scripted, presence, claims, former };
 }
 
 describe("EtcdClaims", () => {
@@ -70,5 +74,30 @@ describe("EtcdClaims", () => {
     await claims.attached(notice);
     await claims.close();
     assert.deepEqual(scripted.known, [notice]);
+  });
+
+  it("tells of the end of a container after what was under way about its start", async () => {
+    const { scripted, claims } = bench();
+    const gate = Promise.withResolvers<void>();
+    const told: string[] = [];
+    scripted.attached = async () => {
+      await gate.promise;
+      told.push("attached");
+    };
+    scripted.detached = async () => void told.push("detached");
+    const notice = { claim: "default/c-1", pod: REQUEST.pod, attachment: REQUEST.attachment };
+    await claims.attached(notice);
+    const ended = claims.detached(notice);
+    gate.resolve();
+    await ended;
+    assert.deepEqual(told, ["attached", "detached"]);
+    await claims.close();
+  });
+
+  it("gives back what cni-ipam-etcd gave when the end of its container is told", async () => {
+    const { scripted, claims, former } = bench();
+    await claims.detached(formerNotice(REQUEST.attachment));
+    assert.deepEqual(former, [REQUEST.attachment]);
+    assert.equal(scripted.told.length, 0);
   });
 });

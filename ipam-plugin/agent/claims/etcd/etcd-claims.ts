@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 import { BerthError, messageOf, type Refusal } from "../../../../allocator/base/errors.ts";
+import { KeyedMutex } from "../../../../allocator/base/keyed-mutex.ts";
 import type { Clock, Logger } from "../../../../allocator/base/ports.ts";
 import type { ClaimAttachment } from "../../../../allocator/model/claim.ts";
 import { NO_CLAIM } from "../claim-result.ts";
 import type {
+  AttachmentKey,
   AttachRequest,
   ClaimMatch,
   ClaimResult,
@@ -11,6 +13,7 @@ import type {
   NoClaim,
   SandboxEvent,
 } from "../claim-source.ts";
+import { isFormerNotice } from "./former-containers.ts";
 import type { Presence } from "./presence.ts";
 
 /** Codes of faults that pass when etcd can be reached again. */
@@ -21,6 +24,8 @@ export interface EtcdClaimsOptions {
   /** The claims of this host's containers, by the records in etcd. */
   readonly claims: ClaimSource;
   readonly presence: Pick<Presence, "isOwn">;
+  /** Gives back what cni-ipam-etcd gave to a container that has ended. */
+  readonly releaseFormer: (container: AttachmentKey) => Promise<void>;
   readonly clock: Clock;
   readonly log: Logger;
 }
@@ -33,6 +38,7 @@ export class EtcdClaims implements ClaimSource {
   readonly #options: EtcdClaimsOptions;
   readonly #adding = new Map<string, number>(); // claim -> ADDs that are under way with it
   readonly #untold = new Map<string, SandboxEvent>(); // claim -> what etcd was not told yet of its sandbox
+  readonly #turns = new KeyedMutex(); // what is told of a claim goes out in the order in which it came to be
   readonly #stop = new AbortController();
   #telling: Promise<void> | undefined;
 
@@ -61,8 +67,10 @@ export class EtcdClaims implements ClaimSource {
   }
 
   async detached(notice: SandboxEvent): Promise<void> {
+    const { claims, releaseFormer } = this.#options;
+    if (isFormerNotice(notice)) return await releaseFormer(notice.attachment);
     this.#untold.delete(notice.claim);
-    await this.#options.claims.detached(notice);
+    await this.#turns.run(notice.claim, () => claims.detached(notice));
   }
 
   async lastSandbox(claim: string): Promise<ClaimAttachment | undefined> {
@@ -109,7 +117,9 @@ export class EtcdClaims implements ClaimSource {
       for (const [claim, notice] of this.#untold) {
         if (this.#stop.signal.aborted) return;
         try {
-          await claims.attached(notice);
+          await this.#turns.run(claim, async () => {
+            if (this.#untold.get(claim) === notice) await claims.attached(notice);
+          });
           if (this.#untold.get(claim) === notice) this.#untold.delete(claim);
         } catch (error) {
           log.warn("etcd was not told of a container; tried again", { claim, error: messageOf(error) });

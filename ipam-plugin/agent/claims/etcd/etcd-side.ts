@@ -19,6 +19,7 @@ import { isContainerName } from "./container-name.ts";
 import { EtcdClaims } from "./etcd-claims.ts";
 import { EtcdNetworks } from "./etcd-networks.ts";
 import { Fences } from "./fences.ts";
+import { releaseFormer } from "./former-containers.ts";
 import { Presence } from "./presence.ts";
 
 export interface EtcdSideOptions {
@@ -79,6 +80,10 @@ export function openEtcdSide(options: EtcdSideOptions): EtcdSide {
   const suspect = collector.suspect.bind(collector);
   const claims = new EtcdClaims({
     ...{ presence, clock, log },
+    releaseFormer: async (container) => {
+      await whole(); // which claims it has is known by the view
+      await releaseFormer(context, container);
+    },
     claims: new EmbeddedClaims({
       context,
       inventory,

@@ -8,11 +8,12 @@ import { PREFIX } from "../../../../allocator/store/etcd/entry.ts";
 import type { EtcdConfig } from "../../../cni/etcd-config.ts";
 import type { KnownEtcds } from "../../journal/known-etcds.ts";
 import { placeOf } from "../claim-place.ts";
-import type { AttachmentKey, ClaimSource, PodRef } from "../claim-source.ts";
+import type { AttachmentKey, ClaimSource, PodRef, SandboxEvent } from "../claim-source.ts";
 import type { SaidNames, SharedConfig, SharedNetworks, SharedPools } from "../shared-networks.ts";
 import { accessOf, type EtcdRules } from "./certificate-paths.ts";
 import { namesOf, proven } from "./etcd-networks.ts";
 import { type EtcdSide, type EtcdSideOptions, openEtcdSide } from "./etcd-side.ts";
+import { formerNotice } from "./former-containers.ts";
 import { SideClaims } from "./side-claims.ts";
 
 export interface EtcdSidesOptions extends Omit<EtcdSideOptions, "access"> {
@@ -101,6 +102,11 @@ export class EtcdSides implements SharedNetworks {
     const place = etcd === undefined ? this.#own : this.#sides.get(etcd)?.etcd;
     if (place === undefined) throw new TypeError(`nothing is known of ${etcd}`);
     return await place.networks.holderOf(container, said, pools);
+  }
+
+  /** Addresses are imported into the etcd that the agent was started with. */
+  formerNotice(container: AttachmentKey): SandboxEvent | undefined {
+    return this.hasOwn ? formerNotice(container) : undefined;
   }
 
   async refusalFor(network: string, config: SharedConfig): Promise<Refusal | undefined> {

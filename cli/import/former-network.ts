@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: Apache-2.0
+// What cni-ipam-etcd keeps of a network in etcd: its ranges, and for each address that it gave the container's id.
+import { BerthError, messageOf } from "../../allocator/base/errors.ts";
+import { type Address, parseAddress } from "../../allocator/ip/address.ts";
+import type { EtcdClient } from "../../allocator/store/etcd/client.ts";
+import { isCniError } from "../../ipam-plugin/cni/errors.ts";
+import { Fields } from "../../ipam-plugin/cni/json-fields.ts";
+import { type RangeSet, readRangeSets } from "../../ipam-plugin/cni/range-set.ts";
+
+const FOLDER = "/etcd-cni/networks/";
+/** No container's id: cni-ipam-etcd neither gives an address that has it, nor takes it away. */
+const MARK = "berth";
+
+/** One address that it gave, and has not taken back. */
+export interface Used {
+  readonly address: Address;
+  readonly container: string;
+  /** At which its key was written last. */
+  readonly revision: number;
+}
+
+/** What its keys say now. */
+export interface Kept {
+  readonly used: readonly Used[];
+  /** Of Berth's, since an import. */
+  readonly marked: ReadonlySet<Address>;
+}
+
+export class FormerNetwork {
+  readonly name: string;
+  readonly #keys: Pick<EtcdClient, "range" | "change">;
+
+  constructor(keys: Pick<EtcdClient, "range" | "change">, name: string) {
+    this.#keys = keys;
+    this.name = name;
+  }
+
+  /** Undefined: it never served this network. Throws STATE_CORRUPT naming the key that cannot be read. */
+  async rangeSets(): Promise<readonly RangeSet[] | undefined> {
+    const key = `${FOLDER}${this.name}`;
+    const [entry] = (await this.#keys.range({ key })).entries;
+    if (entry === undefined) return undefined;
+    const sets = readRangeSets(setsIn(key, entry.value));
+    if (!isCniError(sets)) return sets;
+    throw new BerthError("STATE_CORRUPT", `${key} in etcd: ${sets.msg}`);
+  }
+
+  async kept(): Promise<Kept> {
+    const folder = `${FOLDER}${this.name}/used/`;
+    const { entries } = await this.#keys.range({ key: folder, end: `${folder.slice(0, -1)}0` }); // "0" comes after "/"
+    const used: Used[] = [];
+    const marked = new Set<Address>();
+    for (const { key, value, modRevision } of entries) {
+      const address = parseAddress(key.slice(folder.length));
+      if (address === undefined) continue; // it gives no such address
+      if (value === MARK || value.startsWith(`${MARK} `)) marked.add(address);
+      else used.push({ address, container: value, revision: modRevision });
+    }
+    return { used, marked };
+  }
+
+  /** From here on it gives the address to nobody. `changed`: it has done something with it meanwhile. */
+  async mark(address: Address, used?: Used): Promise<"marked" | "changed"> {
+    const answer = await this.#keys.change({
+      key: `${FOLDER}${this.name}/used/${address}`,
+      modRevision: used?.revision ?? 0,
+      value: used === undefined ? MARK : `${MARK} ${used.container}`,
+    });
+    return answer.kind !== "lost" && answer.done ? "marked" : "changed"; // the next look says what became of a lost one
+  }
+}
+
+function setsIn(key: string, value: string): Fields[][] {
+  try {
+    const sets: unknown = JSON.parse(value);
+    if (!Array.isArray(sets)) throw new Error("no list of range sets");
+    return sets.map((set: unknown) => {
+      if (!Array.isArray(set)) throw new Error("a range set is no list");
+      return set.map((one: unknown) => new Fields(Object(one)));
+    });
+  } catch (error) {
+    throw new BerthError("STATE_CORRUPT", `${key} in etcd: ${messageOf(error)}`, { cause: error });
+  }
+}

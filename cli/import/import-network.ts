@@ -1,0 +1,140 @@
+// SPDX-License-Identifier: Apache-2.0
+// A network of cni-ipam-etcd becomes a pool, and each address that it gave a claim, while containers run.
+import { isRefusal, type Refusal, refuse } from "../../allocator/base/errors.ts";
+import { inParallel } from "../../allocator/base/parallel.ts";
+import type { Clock } from "../../allocator/base/ports.ts";
+import { type Address, fromNumber } from "../../allocator/ip/address.ts";
+import { type PoolRecord, parseStoredPool } from "../../allocator/pool/pool.ts";
+import type { Store } from "../../allocator/store/store.ts";
+import { formerClaimName } from "../../ipam-plugin/agent/claims/etcd/former-containers.ts";
+import { differsFrom, poolOfNetwork } from "../../ipam-plugin/agent/claims/etcd/network-pool.ts";
+import type { RangeSet } from "../../ipam-plugin/cni/range-set.ts";
+import type { FormerNetwork, Used } from "./former-network.ts";
+
+/** Each is marked. */
+const MOST = 65_536n;
+const AT_ONCE = 16;
+/** Between its look at an address and its write an ADD of cni-ipam-etcd takes milliseconds. */
+const SETTLE_MS = 5_000;
+const ROUNDS = 20;
+
+export interface ImportParts {
+  readonly network: FormerNetwork;
+  readonly store: Pick<Store, "get">;
+  readonly clock: Pick<Clock, "sleep">;
+  /** Makes the pool, and a claim with an address of it, by the rules of every other. Gives why not. */
+  readonly makePool: (pool: PoolRecord) => Promise<string | undefined>;
+  readonly makeClaim: (name: string, address: Address) => Promise<string | undefined>;
+  /** Told of each address that is kept for a container. */
+  readonly told: (used: Used) => void;
+}
+
+export interface Imported {
+  readonly pool: string;
+  /** Addresses that claims keep for containers; those of earlier imports are not among them. */
+  readonly kept: number;
+  /** Of the whole network. */
+  readonly addresses: number;
+}
+
+/** What the network is, if it can be imported. */
+export async function readNetwork(
+  network: FormerNetwork,
+): Promise<{ readonly pool: PoolRecord; readonly addresses: readonly Address[] } | Refusal> {
+  const sets = await network.rangeSets();
+  if (sets === undefined) {
+    const words = `cni-ipam-etcd has kept nothing of a network called ${network.name} in this etcd`;
+    return refuse("OBJECT_INVALID", words);
+  }
+  const pool = poolOfNetwork(network.name, sets);
+  if (isRefusal(pool)) return pool;
+  const addresses = addressesOf(sets);
+  return isRefusal(addresses) ? addresses : { pool, addresses };
+}
+
+/**
+ * Two looks that find the same, with a pause in between, end it: an ADD that was under way has written by then. What
+ * cni-ipam-etcd could still give is marked before, so that it gives nothing from then on, whichever hosts still have it.
+ */
+export async function importNetwork(parts: ImportParts): Promise<Imported | Refusal> {
+  const { network, clock } = parts;
+  const read = await readNetwork(network);
+  if (isRefusal(read)) return read;
+  const { pool, addresses } = read;
+  const differs = await ensurePool(parts, pool);
+  if (differs !== undefined) return differs;
+  let kept = 0;
+  for (let round = 0; round < ROUNDS; round++) {
+    if (round > 0) await clock.sleep(SETTLE_MS);
+    const took = await takeOnce(parts, addresses);
+    if (isRefusal(took)) return took;
+    if (took.found === 0 && round > 0) return { pool: pool.name, kept, addresses: addresses.length };
+    kept += took.kept;
+  }
+  const words = `cni-ipam-etcd goes on giving addresses of network ${network.name}; stop what starts containers on hosts that still have it, and import again`;
+  return refuse("CLAIM_CHANGED", words);
+}
+
+/** `found`: addresses that were not Berth's yet. */
+async function takeOnce(
+  parts: ImportParts,
+  addresses: readonly Address[],
+): Promise<{ readonly found: number; readonly kept: number } | Refusal> {
+  const { network } = parts;
+  const { used, marked } = await network.kept();
+  const taken = new Set(used.map(({ address }) => address));
+  const free = addresses.filter((address) => !marked.has(address) && !taken.has(address));
+  await inParallel(free, AT_ONCE, (address) => network.mark(address));
+  const its = new Set(addresses);
+  const own = used.filter(({ address }) => its.has(address));
+  let kept = 0;
+  for (const one of own) {
+    const refused = await keep(parts, one);
+    if (refused !== undefined) return refused;
+    if ((await network.mark(one.address, one)) === "marked") kept++;
+  }
+  return { found: own.length + free.length, kept };
+}
+
+async function ensurePool({ store, makePool }: ImportParts, pool: PoolRecord): Promise<Refusal | undefined> {
+  const there = await store.get("pool", pool.name);
+  if (there === undefined) {
+    const why = await makePool(pool);
+    return why === undefined ? undefined : refuse("POOL_INVALID", why, { pool: pool.name });
+  }
+  const stored = parseStoredPool(there.record);
+  return isRefusal(stored) ? stored : differsFrom(stored, pool);
+}
+
+/** Before the mark: if this breaks off in between, the next import finds the claim. */
+async function keep(
+  { network, store, makeClaim, told }: ImportParts,
+  used: Used,
+): Promise<Refusal | undefined> {
+  const { address, container } = used;
+  const name = formerClaimName({ network: network.name, containerID: container }, address);
+  const held = await store.get("reservation", address);
+  const holder = held === undefined || held.record.releasedAt !== undefined ? undefined : held.record.claim;
+  if (holder?.name === name) return undefined;
+  if (holder !== undefined) {
+    const words = `${address} has two holders: container ${container} by cni-ipam-etcd, and claim ${holder.namespace}/${holder.name}; stop one of the two, then import again`;
+    return refuse("ADDRESS_TAKEN", words, { address });
+  }
+  const why = await makeClaim(name, address);
+  if (why !== undefined)
+    return refuse("CLAIM_REFUSED", `${address} of container ${container}: ${why}`, { address });
+  told(used);
+  return undefined;
+}
+
+function addressesOf(sets: readonly RangeSet[]): readonly Address[] | Refusal {
+  const subnets = sets.flat();
+  const all = subnets.reduce((sum, { bounds: { first, last } }) => sum + last - first + 1n, 0n);
+  if (all > MOST) {
+    const words = `the network has ${all} addresses, and each is marked; up to ${MOST} can be imported; drain the hosts of this one instead`;
+    return refuse("REQUEST_INVALID", words);
+  }
+  return subnets.flatMap(({ family, bounds: { first, last } }) =>
+    Array.from({ length: Number(last - first + 1n) }, (_, i) => fromNumber(first + BigInt(i), family)),
+  );
+}
