@@ -138,7 +138,7 @@ class SqliteAdmittedObjects implements AdmittedObjects {
   }
 
   #row(kind: string, namespace: string, name: string): Row | undefined {
-    return this.#database.read((sql) =>
+    return this.#database.readOnce((sql) =>
       sql.get("SELECT * FROM objects WHERE kind = ? AND namespace = ? AND name = ?", kind, namespace, name),
     );
   }

@@ -78,6 +78,25 @@ describe("sqlite store: watch", () => {
     assert.equal(clock.sleeping, 0);
   });
 
+  it("is woken by a change of a record, and by no other commit of the same database", async (t) => {
+    const { store, database } = open(t, ":memory:");
+    const informers = [await syncedWatch(store, "pool"), await syncedWatch(store, "claim")];
+    const turns = async () => {
+      for (let i = 0; i < 5; i++) await new Promise(setImmediate);
+    };
+    await created(store, "pool", poolOf("a"));
+    await turns();
+    const looks = t.mock.method(database, "read").mock;
+    await database.write((sql) => sql.run("CREATE TABLE journal (id INTEGER)"));
+    await database.write((sql) => sql.run("INSERT INTO journal VALUES (1)"));
+    await turns();
+    assert.equal(looks.callCount(), 0);
+    await created(store, "pool", poolOf("b"));
+    await turns();
+    assert.deepEqual([...(informers[0]?.state.keys() ?? [])].sort(), ["a", "b"]);
+    for (const watching of informers) await watching.stop();
+  });
+
   it("of memory does not look for other processes", async (t) => {
     const clock = new ManualClock();
     const watching = await syncedWatch(open(t, ":memory:", { clock }).store, "pool");

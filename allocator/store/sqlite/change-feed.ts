@@ -31,6 +31,8 @@ export class ChangeFeed {
   #polling: AbortController | undefined;
   #dataVersion: number;
   #waking = false;
+  /** The newest change when watchers were last woken for a commit of this object. */
+  #wokenAt: number | undefined;
 
   constructor(database: Database, deps: { readonly clock: Clock; readonly log: Logger }) {
     this.#database = database;
@@ -137,8 +139,20 @@ export class ChangeFeed {
     this.#waking = true;
     setImmediate(() => {
       this.#waking = false;
-      this.#wake();
+      if (this.#isNew()) this.#wake();
     });
+  }
+
+  /** Most commits of a node are its journal's: no watcher needs to look at the log for these. */
+  #isNew(): boolean {
+    if (this.#sleepers.size === 0) return false;
+    try {
+      const before = this.#wokenAt;
+      this.#wokenAt = this.#database.readOnce(logBounds).newest;
+      return this.#wokenAt !== before;
+    } catch {
+      return true; // what is wrong with the file, the watchers find out
+    }
   }
 
   #wake(): void {

@@ -48,6 +48,33 @@ describe("database: group commit", () => {
     assert.deepEqual(notes(database), ["before", "after"]);
   });
 
+  it("undoes a work that throws and that has no neighbours", async (t) => {
+    const database = open(t, ":memory:");
+    const thrown = new Error("changed my mind");
+    const half = database.write((sql) => {
+      sql.run("INSERT INTO notes (words) VALUES ('half')");
+      throw thrown;
+    });
+    await assert.rejects(half, (error) => error === thrown);
+    assert.deepEqual(notes(database), []);
+    await note(database, "whole");
+    assert.deepEqual(notes(database), ["whole"]);
+  });
+
+  it("has no savepoint around a work that has no neighbours", async (t) => {
+    const database = open(t, ":memory:");
+    const isOpen = (name: string) =>
+      database.write((sql) => {
+        try {
+          sql.run(`RELEASE ${name}`);
+          return true;
+        } catch {
+          return false;
+        }
+      });
+    assert.equal(await isOpen("work"), false);
+  });
+
   it("keeps nothing of a batch whose commit fails, and goes on with the next", async (t) => {
     let fail: Error | undefined = new Error("power cut");
     const database = open(t, ":memory:", {

@@ -184,6 +184,12 @@ export class Database {
     }
   }
 
+  /** As `read`, for work of one statement: that is of one moment without a transaction around it, and takes half the time. */
+  readOnce<T>(work: (sql: Reader) => T): T {
+    this.#mustServe();
+    return work(this.#connection);
+  }
+
   /** What is committed now, to be read at leisure; undefined for memory, which has a single connection. */
   snapshot(): Snapshot | undefined {
     this.#mustServe();

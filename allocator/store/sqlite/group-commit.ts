@@ -68,7 +68,7 @@ export class GroupCommit {
     const outcomes: Outcome[] = [];
     try {
       this.#connection.run("BEGIN IMMEDIATE");
-      for (const job of batch) outcomes.push(this.#runAlone(job));
+      for (const job of batch) outcomes.push(batch.length === 1 ? this.#runOnly(job) : this.#runAlone(job));
       this.#beforeCommit();
       this.#connection.run("COMMIT");
     } catch (error) {
@@ -77,6 +77,11 @@ export class GroupCommit {
     }
     for (const { settle } of outcomes) settle();
     this.#afterCommit();
+  }
+
+  /** One that has no neighbours needs no savepoint: if it throws, the transaction is undone. */
+  #runOnly(job: Job): Outcome {
+    return { kept: true, settle: job.run(this.#connection) };
   }
 
   #runAlone(job: Job): Outcome {

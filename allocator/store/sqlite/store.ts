@@ -70,7 +70,7 @@ class SqliteStore implements Store {
 
   async get<K extends Kind>(kind: K, key: string): Promise<Stored<K> | undefined> {
     this.#mustBeOpen();
-    const row = this.#database.read((sql) => readOne(sql, kind, key));
+    const row = this.#database.readOnce((sql) => readOne(sql, kind, key));
     return row && storedOf(kind, row);
   }
 
