@@ -99,5 +99,6 @@ const CALICO_POOLS: readonly string[] = [
 ];
 
 function spoken(annotations: Labels, formats: readonly AnnotationFormat[]): readonly AnnotationFormat[] {
+  if (Object.keys(annotations).length === 0) return [];
   return formats.filter(({ key }) => annotations[key] !== undefined && !isWrittenBySystem(key, annotations));
 }

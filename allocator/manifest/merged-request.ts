@@ -27,6 +27,7 @@ type Aspects = Map<string, Said>; // aspect -> what is said
 
 /** All that the annotations ask for. A system's own annotations complete each other; those of two systems must say the same. */
 export function mergeFormats(formats: readonly AnnotationFormat[], annotations: Labels): Request | Refusal {
+  if (formats.length === 0) return {};
   const systems = new Map<string, Aspects>(); // system -> what it says
   for (const format of formats) {
     const asked = systems.get(format.system) ?? new Map<string, Said>();

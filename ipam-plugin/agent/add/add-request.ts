@@ -32,13 +32,15 @@ export function attachmentIdOf({ invocation, config }: Request): AttachmentId {
 }
 
 function readIpamFor(
-  { invocation, config }: Request,
+  { call, invocation, config }: Request,
   version: Version,
-  { networkWarnings }: Pick<AgentServices, "networkWarnings">,
+  { networkWarnings, configurations }: Pick<AgentServices, "networkWarnings" | "configurations">,
 ): Pick<AddRequest, "args" | "ipam"> | CniError {
   const args = readArgs(invocation.args);
   if (isCniError(args)) return args;
-  const ipam = readIpam(config.fields, version, args);
+  const read = () => readIpam(config.fields, version, args);
+  // the version is the configuration's, too; an address that CNI_ARGS asks for is one pod's
+  const ipam = args.ips.length > 0 ? read() : configurations.ipam(config.network, call.stdin, read);
   if (isCniError(ipam)) return ipam;
   networkWarnings.unread(config.network, ipam.unread);
   return { args, ipam };

@@ -27,6 +27,7 @@ export interface PoolPart extends FamilyInterval {
 const MOST_NETWORKS = 256;
 
 interface Known {
+  readonly sets: readonly RangeSet[];
   readonly ranges: string;
   readonly pools: readonly Pool[];
   readonly overlaps: readonly RangeOverlap[];
@@ -47,14 +48,14 @@ export class RangeOverlaps {
 
   /** What the ranges must not give. Says in the log what is new. Cheap while neither the ranges nor the pools have changed. */
   look(network: string, sets: readonly RangeSet[], pools: readonly Pool[]): readonly PoolPart[] {
-    const ranges = sets.map(formatSet).join(";");
     const before = this.#known.get(network);
+    const ranges = before?.sets === sets ? before.ranges : sets.map(formatSet).join(";");
     if (before?.ranges === ranges && isSame(before.pools, pools)) return before.parts;
     const overlaps = overlapsOf(network, sets, pools);
     const parts = pools
       .filter((pool) => servesNetwork(pool, network) === "yes")
       .flatMap((pool) => partsOf(pool, sets));
-    this.#known.set(network, { ranges, pools, overlaps, parts });
+    this.#known.set(network, { sets, ranges, pools, overlaps, parts });
     const [oldest] = this.#known.size > MOST_NETWORKS ? this.#known.keys() : [];
     if (oldest !== undefined) this.#known.delete(oldest);
     const told = new Set(before?.overlaps.map(({ pool, addresses }) => `${pool} ${addresses}`));

@@ -24,6 +24,7 @@ import type { Call } from "../rpc/frame.ts";
 import { DeliveryTracker } from "./delivery-tracker.ts";
 import { DetachReporter } from "./detach-reporter.ts";
 import { InFlight } from "./in-flight.ts";
+import { KnownConfigurations } from "./known-configurations.ts";
 import { NetworkWarnings } from "./network-warnings.ts";
 import { RangeOverlaps } from "./range-overlaps.ts";
 
@@ -72,6 +73,8 @@ export interface AgentServices {
   readonly rangeOverlaps: RangeOverlaps;
   /** What of networks' configurations has no effect. */
   readonly networkWarnings: NetworkWarnings;
+  /** What networks' configurations were when they were read last. */
+  readonly configurations: KnownConfigurations;
   readonly host: Host;
   readonly notReady: () => string | undefined;
   readonly hostLocalLeases: HostLocalLeases;
@@ -115,6 +118,7 @@ export async function createServices(options: ServicesOptions): Promise<AgentSer
     pools,
     rangeOverlaps: new RangeOverlaps(log),
     networkWarnings: new NetworkWarnings(log),
+    configurations: new KnownConfigurations(),
     host,
     notReady,
     hostLocalLeases,
