@@ -18,6 +18,8 @@ export interface BindTarget {
   readonly containerID?: string;
   /** Where that one can be seen. */
   readonly seenAt?: Pick<ClaimAttachment, "netns" | "bootID">;
+  /** What its agent says of that one when the claim, bound to it, is as it needs it: written with the binding, if the store can. */
+  readonly attachedTo?: (bound: Claim) => ClaimAttachment | undefined;
   /** The addresses that it was admitted with; absent when it does not say. */
   readonly assigned?: readonly string[];
 }
@@ -186,7 +188,7 @@ export async function bind(
     const plan = planBind(seen.record, pod, await facts(seen.record), context.clock.now());
     if (isRefusal(plan)) return plan;
     if (!(await verifyReservations(context, seen.record))) return missing(key);
-    const bound = plan.kind === "bound" ? seen : await writeBinding(context, seen, plan.binding);
+    const bound = plan.kind === "bound" ? seen : await writeBinding(context, seen, plan.binding, pod);
     return (bound && (await markAttached(context, bound, pod))) ?? "conflict";
   });
 }
@@ -201,7 +203,7 @@ async function bindSeen(
   const plan = planBind(seen.record, pod, await facts(seen.record), context.clock.now());
   if (isRefusal(plan) || plan.kind === "bound" || !(await verifyReservations(context, seen.record)))
     return undefined;
-  const bound = await writeBinding(context, seen, plan.binding);
+  const bound = await writeBinding(context, seen, plan.binding, pod);
   return bound && (await markAttached(context, bound, pod));
 }
 
@@ -220,8 +222,15 @@ async function writeBinding(
   context: Context,
   seen: Stored<"claim">,
   binding: Binding,
+  { attachedTo }: BindTarget,
 ): Promise<Stored<"claim"> | undefined> {
   const { retained: _, ...rest } = seen.record;
+  const attachment = attachedTo?.({ ...rest, binding });
+  if (attachment !== undefined && context.store.replaceClaim !== undefined) {
+    const status = { phase: "Attached", attachment } as const;
+    const attached = await context.store.replaceClaim(seen, { ...rest, binding, status });
+    return attached.kind === "replaced" ? attached.stored : undefined;
+  }
   const result = await context.store.replace("claim", seen, { ...rest, binding });
   return result.kind === "replaced" ? result.stored : undefined;
 }

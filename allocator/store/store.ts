@@ -100,6 +100,8 @@ export interface Store {
    * `deleting` may be gone with the write that ends its binding.
    */
   replace<K extends Kind>(kind: K, seen: Stored<K>, next: Records[K]): Promise<ReplaceResult<K>>;
+  /** As `replace`, and its status in the same moment. Absent in a store that keeps the two apart. */
+  replaceClaim?(seen: Stored<"claim">, next: Claim): Promise<ReplaceResult<"claim">>;
   /** Writes the status of a claim and nothing else. */
   report(seen: Stored<"claim">, status: ClaimStatus): Promise<ReplaceResult<"claim">>;
   /** Writes the status of a block and nothing else. */

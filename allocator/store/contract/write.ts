@@ -320,6 +320,20 @@ function statusCases(open: Open): void {
     assert.deepEqual(await store.get("claim", first.key), replaced);
   });
 
+  caseOf(open, "is written with the rest by a store that does not keep the two apart", async ({ store }) => {
+    if (store.replaceClaim === undefined) return;
+    const first = await created(store, "claim", fullClaim("mysql-0"));
+    const next = bareClaim("mysql-0", { nonce: "n2", status: HELD });
+    const replaced = expectReplaced(await store.replaceClaim(first, next));
+    assert.deepEqual(replaced, { ...first, record: next, revision: replaced.revision });
+    assert.notEqual(replaced.revision, first.revision);
+    assert.deepEqual(await store.get("claim", first.key), replaced);
+    assert.deepEqual(await store.replaceClaim(first, next), { kind: "conflict" });
+    await store.remove("claim", replaced);
+    assert.deepEqual(await store.replaceClaim(replaced, next), { kind: "conflict" });
+    assert.deepEqual(await listed<Kind>(store, "claim"), []);
+  });
+
   caseOf(open, "is not reported from a stale revision, nor for a claim that is gone", async ({ store }) => {
     const old = await created(store, "claim", bareClaim("mysql-0"));
     const now = expectReplaced(await store.replace("claim", old, bareClaim("mysql-0", { nonce: "n2" })));

@@ -3,7 +3,7 @@ import { setImmediate as nextTurn } from "node:timers/promises";
 import { BerthError } from "../../base/errors.ts";
 import type { Clock, Logger, Random } from "../../base/ports.ts";
 import type { BlockStatus } from "../../model/block.ts";
-import type { ClaimStatus } from "../../model/claim.ts";
+import type { Claim, ClaimStatus } from "../../model/claim.ts";
 import { encodeRecord, keyOf } from "../codec.ts";
 import { asCreated, withStatusOf } from "../status.ts";
 import type {
@@ -75,10 +75,13 @@ class SqliteStore implements Store {
   }
 
   async replace<K extends Kind>(kind: K, seen: Stored<K>, next: Records[K]): Promise<ReplaceResult<K>> {
-    if (keyOf(kind, next) !== seen.key) {
-      throw new BerthError("INTERNAL", `${kind} ${seen.key} cannot become ${keyOf(kind, next)}`);
-    }
+    mustKeepKey(kind, seen, next);
     return this.#change(kind, seen, (there) => withStatusOf<K>(there, next));
+  }
+
+  async replaceClaim(seen: Stored<"claim">, next: Claim): Promise<ReplaceResult<"claim">> {
+    mustKeepKey("claim", seen, next);
+    return this.#change("claim", seen, () => next);
   }
 
   async report(seen: Stored<"claim">, status: ClaimStatus): Promise<ReplaceResult<"claim">> {
@@ -158,6 +161,11 @@ class SqliteStore implements Store {
   #mustBeOpen(): void {
     if (this.#closing.signal.aborted) throw new BerthError("STORE_UNAVAILABLE", "the store is closed");
   }
+}
+
+function mustKeepKey<K extends Kind>(kind: K, seen: Stored<K>, next: Records[K]): void {
+  const key = keyOf(kind, next);
+  if (key !== seen.key) throw new BerthError("INTERNAL", `${kind} ${seen.key} cannot become ${key}`);
 }
 
 /** The row that is stored, if it is exactly what was seen. */

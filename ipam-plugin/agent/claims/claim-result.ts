@@ -47,6 +47,11 @@ export function resultOf(view: Pick<RecordReader, "poolOf">, claim: Claim): Clai
   };
 }
 
+/** Whether the claim, bound to a pod, serves that interface of it. */
+export function isOfInterface({ interface: only, binding }: Claim, { attachment }: AttachRequest): boolean {
+  return (only ?? binding?.interface) === attachment.interface;
+}
+
 /**
  * An ADD that was given up is not alone with its claim any more. Asked between a read and the write that compares with
  * it, so that nothing of it comes after what the next sandbox wrote.

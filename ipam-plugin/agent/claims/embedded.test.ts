@@ -5,11 +5,20 @@ import { isRefusal } from "../../../allocator/base/errors.ts";
 import { reserve } from "../../../allocator/lifecycle/reserve.ts";
 import type { Claim } from "../../../allocator/model/claim.ts";
 import { addrs, DB_POOL, granted, poolRecord } from "../../../test/support/fixtures.ts";
+import { overlay } from "../../../test/support/overlay.ts";
 import { openWorld } from "../../../test/support/world.ts";
-import { assignedClaim, attach, claimAt, claimsOf, keepPod, pin } from "../testing/claims-bench.ts";
+import {
+  assignedClaim,
+  attach,
+  claimAt,
+  claimsOf,
+  keepPod,
+  optionsOf,
+  pin,
+} from "../testing/claims-bench.ts";
 import { ask } from "../testing/node-world.ts";
 import type { AttachRequest } from "./claim-source.ts";
-import type { EmbeddedClaims } from "./embedded.ts";
+import { EmbeddedClaims } from "./embedded.ts";
 
 async function refused(claims: EmbeddedClaims, request: AttachRequest): Promise<string> {
   const got = await attach(claims, request);
@@ -159,6 +168,32 @@ describe("Claims", () => {
       words,
       "CLAIM_CHANGED: the runtime asks for 10.20.0.71, and claim shop/a holds 10.20.0.70; remove one of the two requests",
     );
+    const { record } = await claimAt(world, "shop/a");
+    assert.equal(record.status.attachment, undefined, "nothing is attached");
     await assignedClaim(claimsOf(world), ask("a", { addresses: addrs("10.20.0.70") }));
+  });
+
+  it("binds a claim and says which sandbox has it in one write", async () => {
+    await using world = await openWorld({ pools: [DB_POOL] });
+    await pin(world, "a", "10.20.0.70");
+    const { authority, context } = world;
+    let writes = 0;
+    const store = overlay(authority, {
+      replace: async () => assert.fail("replace"),
+      report: async () => assert.fail("report"),
+      replaceClaim: async (seen, next) => {
+        writes++;
+        return (await authority.replaceClaim?.(seen, next)) ?? assert.fail("the store cannot");
+      },
+    });
+    const claims = new EmbeddedClaims({ ...optionsOf(world), context: { ...context, store } });
+    await assignedClaim(claims, ask("a"));
+    assert.equal(writes, 1);
+    const { binding, status } = (await claimAt(world, "shop/a")).record;
+    assert.equal(binding?.podUID, "uid-a");
+    assert.deepEqual(
+      [status.phase, status.attachment?.containerID, status.attachment?.podUID, status.attachment?.detached],
+      ["Attached", ask("a").attachment.containerID, "uid-a", false],
+    );
   });
 });

@@ -27,6 +27,7 @@ import type { Stored } from "../../../allocator/store/store.ts";
 import { claimOnNetwork } from "./claim-networks.ts";
 import {
   changed,
+  isOfInterface,
   isReplaced,
   missing,
   NO_CLAIM,
@@ -46,7 +47,7 @@ import type {
   SandboxEvent,
 } from "./claim-source.ts";
 import { newClaimFor } from "./new-claim.ts";
-import { reportSandbox, type SandboxReport, statusOf } from "./sandbox-status.ts";
+import { attachmentOf, reportSandbox, type SandboxReport, statusOf } from "./sandbox-status.ts";
 
 export interface EmbeddedClaimsOptions {
   readonly context: Context;
@@ -143,7 +144,7 @@ export class EmbeddedClaims implements ClaimSource {
     const bound = await this.#bind(found, request, signal);
     if (isRefusal(bound)) return bound;
     const { record } = bound;
-    if ((record.interface ?? record.binding?.interface) !== request.attachment.interface) return NO_CLAIM;
+    if (!isOfInterface(record, request)) return NO_CLAIM;
     const refusal = requestMismatch(record, request.addresses);
     if (refusal !== undefined) return refusal;
     const { pod, attachment, seenAt } = request;
@@ -241,7 +242,11 @@ export class EmbeddedClaims implements ClaimSource {
     const { interface: attachTo, containerID } = request.attachment;
     const said = assigned === undefined ? {} : { assigned };
     const seen = request.seenAt === undefined ? {} : { seenAt: request.seenAt };
-    const target = { name, uid, node, token, interface: attachTo, containerID, ...said, ...seen };
+    const attachedTo = (bound: Claim) =>
+      isOfInterface(bound, request) && requestMismatch(bound, request.addresses) === undefined
+        ? attachmentOf(bound, { seenAt: undefined, ...request }, { ...context, node, news: "attached" })
+        : undefined;
+    const target = { name, uid, node, token, interface: attachTo, containerID, attachedTo, ...said, ...seen };
     const tryBind = () =>
       bind(context, claim, target, async (bound) => {
         throwIfCancelled(signal);

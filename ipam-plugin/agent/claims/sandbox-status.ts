@@ -21,6 +21,26 @@ export function statusOf(attachment: ClaimAttachment): ClaimStatus {
   return { phase: attachment.detached ? "Detached" : "Attached", attachment };
 }
 
+/** What is said of the sandbox in the status of a claim that is bound to its pod. */
+export function attachmentOf(
+  { binding }: Claim,
+  {
+    attachment,
+    seenAt,
+  }: Pick<SandboxEvent, "attachment"> & { readonly seenAt: SandboxEvent["seenAt"] | undefined },
+  { node, clock, news }: Pick<Reporter, "node" | "clock"> & { readonly news: SandboxReport },
+): ClaimAttachment {
+  return {
+    node,
+    containerID: attachment.containerID,
+    interface: attachment.interface,
+    podUID: binding?.podUID ?? "",
+    since: clock.now(),
+    detached: news === "detached",
+    ...(news === "attached" && seenAt),
+  };
+}
+
 /** The claim as it stands once the news is in it; undefined when it is not this pod's any more, or says more already. */
 export async function reportSandbox(
   { store, clock, node }: Reporter,
@@ -35,16 +55,8 @@ export async function reportSandbox(
     const bearing = classifyReport(seen.record, notice, news, node);
     if (bearing !== "new") return bearing === "known" ? seen : undefined;
     throwIfCancelled(signal);
-    const next = statusOf({
-      node,
-      containerID: attachment.containerID,
-      interface: attachment.interface,
-      podUID: seen.record.binding?.podUID ?? "",
-      since: clock.now(),
-      detached: news === "detached",
-      ...(news === "attached" && seenAt),
-    });
-    const result = await store.report(seen, next);
+    const next = attachmentOf(seen.record, { attachment, seenAt }, { node, clock, news });
+    const result = await store.report(seen, statusOf(next));
     return result.kind === "replaced" ? result.stored : "conflict";
   });
 }
