@@ -5,7 +5,7 @@ import { ANNOTATION_FORMATS } from "../allocator/manifest/annotations.ts";
 import type { DialectRow } from "../allocator/manifest/dialect-row.ts";
 import { DIALECT_ROWS } from "../allocator/manifest/dialect-rows.ts";
 import { READ_ROWS } from "../allocator/manifest/dialects.ts";
-import { FOREIGN_ROWS } from "../allocator/manifest/foreign-requests.ts";
+import { FOREIGN_ROWS, NAMESPACE_ROWS } from "../allocator/manifest/foreign-requests.ts";
 import { OWN_REQUESTS } from "../allocator/manifest/own-keys.ts";
 import { SYSTEM_NAMES, SYSTEMS } from "../allocator/model/dialect.ts";
 import { ASSIGNED } from "../webhook/admission/opt-in.ts";
@@ -67,13 +67,12 @@ const CONDITIONS: Readonly<Record<string, () => string>> = {
       inAny(requests(), OBJECT, TEMPLATE),
       ...[OBJECT, TEMPLATE].map((one) => `${one}.orValue({}).exists(key, ${BERTHS})`),
       ...further(readOn("pod"), TEMPLATE),
-      inAny(keysOf(FOREIGN_ROWS), TEMPLATE),
+      inAny(keysOf(FOREIGN_ROWS), OBJECT, TEMPLATE),
       ...further(FOREIGN_ROWS, TEMPLATE),
     ),
   "namespaces.berth.dev opted-in": () =>
     any(inAny(OWN_REQUESTS, OBJECT), `${OBJECT}.orValue({}).exists(key, ${BERTHS})`),
-  "foreign.namespaces.berth.dev asks-elsewhere": () =>
-    inAny(keysOf(DIALECT_ROWS.filter(({ on }) => on.includes("namespace"))), OBJECT),
+  "foreign.namespaces.berth.dev asks-elsewhere": () => inAny(keysOf(NAMESPACE_ROWS), OBJECT),
 };
 
 /** Only of what asks by the annotation alone: a policy sees no pools, and the agent stands behind it. */

@@ -24,6 +24,8 @@ export interface DialectRow {
   readonly note?: (value: string) => string | undefined;
   /** It asks for what Berth cannot give: why, and what to do instead. */
   readonly refusal?: string;
+  /** The system itself writes it on namespaces: there it asks for nothing. */
+  readonly writtenOnNamespaces?: true;
   /** It has nothing to do with which address a pod has: what to know. */
   readonly beside?: string;
 }

@@ -39,6 +39,7 @@ export const KUBE_OVN: readonly DialectRow[] = (
         "a list, by the ordinal in the pod's name wherever a StatefulSet begins, or shared by the pods of a Deployment; between pods whose addresses are pairs stands `;`. What is no address is the name of a pool",
       read: readOvnPool,
       asks: "addresses",
+      writtenOnNamespaces: true,
     },
     {
       key: "ovn.kubernetes.io/ip_family",
@@ -55,6 +56,7 @@ export const KUBE_OVN: readonly DialectRow[] = (
       read: readName,
       asks: "pools",
       unless: OVN_RESULT,
+      writtenOnNamespaces: true,
     },
     {
       key: "ovn.kubernetes.io/mac_address",

@@ -9,6 +9,7 @@ import {
   foreignDefaults,
   foreignRequests,
   judgeForeign,
+  NAMESPACE_ROWS,
   NETWORKS,
 } from "./foreign-requests.ts";
 
@@ -63,6 +64,20 @@ describe("what a pod asks of other systems", () => {
     ]) {
       assert.deepEqual(told(value), [], value);
     }
+  });
+
+  it("is told of what is for pods and stands on a namespace, but not of what its system writes there", () => {
+    const rows = NAMESPACE_ROWS.filter(({ on }) => !on.includes("namespace"));
+    assert.ok(rows.some(({ key }) => key === "networking.alibaba.com/specified-network") && rows.length > 10);
+    for (const { key, system, asks, example, refusal } of rows) {
+      const told = foreignDefaults({ [key]: example });
+      const [line = "", ...others] = [...told.asks, ...told.beside];
+      assert.deepEqual(others, [], key);
+      assert.ok(line.startsWith(`annotation ${key} is ${SYSTEMS[system]}'s`) && line.length <= 256, line);
+      assert.equal(told.asks.length, asks === undefined && refusal === undefined ? 0 : 1, key);
+    }
+    for (const key of ["ovn.kubernetes.io/logical_switch", "ovn.kubernetes.io/ip_pool", "app"])
+      assert.deepEqual(foreignDefaults({ [key]: "x" }), { asks: [], beside: [] }, key);
   });
 
   it("is a warning, a refusal or nothing, as the administrator says; what asks for no address is never refused", () => {

@@ -32,22 +32,56 @@ export function foreignRequests(annotations: Labels, dialects?: Dialects): Forei
   return toldOf(annotations, dialects, "pod");
 }
 
+/** Keys that are for pods and stand on a namespace, where nobody but another system may heed them. */
+const MISPLACED_ROWS: readonly DialectRow[] = DIALECT_ROWS.filter(
+  ({ on, matches, containing, beside, writtenOnNamespaces }) =>
+    !on.includes("namespace") &&
+    matches === undefined &&
+    containing === undefined &&
+    beside === undefined &&
+    writtenOnNamespaces !== true,
+);
+
+/** Keys on namespaces that ask another system, or that Berth reads on pods alone. */
+export const NAMESPACE_ROWS: readonly DialectRow[] = DIALECT_ROWS.filter(
+  (row) => row.on.includes("namespace") || MISPLACED_ROWS.includes(row),
+);
+
 /** The same of a namespace, whose pods would be given addresses by another system. */
 export function foreignDefaults(annotations: Labels, dialects?: Dialects): Foreign {
   return toldOf(annotations, dialects, "namespace");
 }
 
 function toldOf(annotations: Labels, dialects: Dialects | undefined, place: "pod" | "namespace"): Foreign {
-  const asks: string[] = [];
-  const beside: string[] = [];
-  for (const row of DIALECT_ROWS) {
-    if (!row.on.includes(place)) continue;
+  const rows = place === "namespace" ? NAMESPACE_ROWS : DIALECT_ROWS.filter(({ on }) => on.includes(place));
+  const told = rows.flatMap((row) => {
     const key = keyOf(row, annotations);
-    if (key === undefined) continue;
-    const words = wordsOf(row, key, dialects);
-    if (words !== undefined) (row.beside === undefined ? asks : beside).push(words);
-  }
-  return { asks, beside };
+    const isMisplaced = MISPLACED_ROWS.includes(row) && place === "namespace";
+    const words = key && (wordsOf(row, key, dialects) ?? (isMisplaced ? forPodsAlone(row) : undefined));
+    const saysMore = isMisplaced && row.asks === undefined && row.refusal === undefined;
+    return words === undefined ? [] : [{ words, isBeside: row.beside !== undefined || saysMore }];
+  });
+  const wordsWhere = (beside: boolean) =>
+    told.filter(({ isBeside }) => isBeside === beside).map(({ words }) => words);
+  return { asks: wordsWhere(false), beside: wordsWhere(true) };
+}
+
+/** Of a key that stands on a namespace. */
+function forPodsAlone({ key, system, asks }: DialectRow): string {
+  const whose = `annotation ${key} is ${SYSTEMS[system]}'s, and berth reads it on pods and templates alone, not on a namespace`;
+  return asks === "pools" ? `${whose}; write ${POOLS} here, or it into them` : `${whose}; write it into them`;
+}
+
+/** Which annotations are requests that Berth does not answer, and whose. */
+export function foreignKeys(
+  annotations: Labels,
+  dialects?: Dialects,
+): readonly { readonly key: string; readonly system: string }[] {
+  return DIALECT_ROWS.flatMap((row) => {
+    const key = row.on.includes("pod") ? keyOf(row, annotations) : undefined;
+    if (key === undefined || wordsOf(row, key, dialects) === undefined) return [];
+    return [{ key, system: SYSTEMS[row.system] }];
+  });
 }
 
 /** The first of the annotations that the row is about. */

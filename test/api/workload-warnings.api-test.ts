@@ -70,6 +70,27 @@ if (havePartsOrSkip(["etcd", "kube-apiserver", "kubectl"])) {
       });
     }
 
+    it("hears where an annotation belongs that stands on the workload itself", async () => {
+      const own = { "cni.projectcalico.org/ipAddrs": '["10.20.0.90"]' };
+      for (const kind of Object.keys(KINDS)) {
+        const object = asking(kind, `${kind.toLowerCase()}-own`, {});
+        const metadata = { ...(object["metadata"] as Json), annotations: own };
+        assert.match(
+          await apply({ ...object, metadata }),
+          /^Warning: annotation cni\.projectcalico\.org\/ipAddrs on the \w+ itself has no effect; move it to spec\..*template\.metadata\.annotations$/,
+        );
+      }
+    });
+
+    it("hears that another system's annotation of pods does nothing to Berth on a namespace", async () => {
+      const key = "networking.alibaba.com/specified-network";
+      const { stderr } = await plane.kubectl(["annotate", "namespace", "shop", `${key}=underlay`]);
+      assert.equal(
+        stderr.trim(),
+        `Warning: annotation ${key} is HybridNet's, and berth reads it on pods and templates alone, not on a namespace; write berth.dev/pools here, or it into them`,
+      );
+    });
+
     /** What `kubectl scale` says on standard error. */
     async function scale(what: string, replicas: number, ...flags: readonly string[]): Promise<string> {
       const ended = await plane.kubectl(["scale", what, `--replicas=${replicas}`, "-n", "shop", ...flags]);

@@ -7,6 +7,8 @@ import { deniedAs, type Json, namespaceObject, pod, review, workload } from "../
 import { send } from "../../test/support/reviewing.ts";
 import { openWorld, type World } from "../../test/support/world.ts";
 import type { Operation } from "../review/admission-review.ts";
+import type { AdmissionContext } from "./admission-context.ts";
+import { validateNamespaces } from "./validate-namespace.ts";
 import { validatePods } from "./validate-pod.ts";
 import { validateWorkloads } from "./validate-workload.ts";
 
@@ -66,5 +68,43 @@ describe("a request to another system", () => {
     assert.deepEqual((await send(world, "/validate/pods", asking)).warnings, [WORDS]);
     const host = pod("b", { annotations: ASKING, spec: { hostNetwork: true } });
     assert.equal((await send(world, "/validate/pods", host)).warnings, undefined);
+  });
+
+  it("of a namespace, in words that are for pods, is told and refused too, and not for what stood there", async () => {
+    await using world = await openWorld({ pools: [DB_POOL] });
+    const { embedded: _, ...admission } = world.admission;
+    const asks = { "networking.alibaba.com/specified-network": "underlay" };
+    const judged = async (foreignRequests: ForeignChoice, before: Json | null) => {
+      const request = review(namespaceObject("shop", asks), before === null ? "CREATE" : "UPDATE", {
+        oldObject: before,
+      });
+      const handle = validateNamespaces({ ...admission, foreignRequests });
+      return await handle(request, new AbortController().signal);
+    };
+    const words =
+      "annotation networking.alibaba.com/specified-network is HybridNet's, and berth reads it on pods and templates alone, not on a namespace; write berth.dev/pools here, or it into them";
+    assert.deepEqual((await judged("warn", null)).warnings, [words]);
+    assert.equal(deniedAs(await judged("refuse", null)), `REQUEST_INVALID: ${words}, or remove it`);
+    assert.equal((await judged("refuse", namespaceObject("shop", asks))).allowed, true);
+    assert.equal((await judged("ignore", null)).warnings, undefined);
+  });
+
+  it("of a workload itself is told, whoever reads it", async () => {
+    await using world = await openWorld({ pools: [DB_POOL] });
+    const own = { ...ASKING, "cni.projectcalico.org/ipAddrs": '["10.20.0.70"]' };
+    const web = workload("Deployment", "web", { own });
+    const told = async (over: Partial<AdmissionContext>) => {
+      const { embedded: _, ...admission } = world.admission;
+      const handle = validateWorkloads({ ...admission, ...over });
+      return (await handle(review(web), new AbortController().signal)).warnings ?? [];
+    };
+    const words = (key: string) =>
+      `annotation cni.projectcalico.org/${key} on the Deployment itself is nothing to berth, and Calico looks at pods; what they ask for stands in spec.template.metadata.annotations`;
+    assert.deepEqual((await told({})).slice(1), [words("ipAddrsNoIpam")]);
+    assert.deepEqual(await told({ dialects: { calico: "none" } }), [
+      words("ipAddrs"),
+      words("ipAddrsNoIpam"),
+    ]);
+    assert.equal((await told({ foreignRequests: "ignore" })).length, 1);
   });
 });

@@ -13,15 +13,14 @@ import {
   templateAnnotations,
   templateLabels,
 } from "../../allocator/demand/workload-allocation.ts";
-import { ANNOTATION_FORMATS, EXEMPT_NAMESPACE } from "../../allocator/manifest/annotations.ts";
-import { isReadWith, notesOn } from "../../allocator/manifest/dialects.ts";
+import { EXEMPT_NAMESPACE } from "../../allocator/manifest/annotations.ts";
+import { notesOn } from "../../allocator/manifest/dialects.ts";
 import type { KubeObject } from "../../allocator/manifest/kubernetes-object.ts";
 import {
   idleRequests,
   requestsOfHost,
   requestsOfSystem,
   strayLabels,
-  unknownKey,
   writtenByOthers,
 } from "../../allocator/manifest/own-keys.ts";
 import { requestsAddress } from "../../allocator/model/address-request.ts";
@@ -37,6 +36,7 @@ import {
 import { type AdmissionContext, expectKind, type ObjectStore, objectOf } from "./admission-context.ts";
 import { dryRunAllocations } from "./dry-run-allocations.ts";
 import { foreignInTemplate, judgeLeft, ownOf } from "./foreign-requests.ts";
+import { misplaced } from "./misplaced.ts";
 import { considerOrdinals, takeOverOrdinals } from "./ordinal-claims.ts";
 import { beforeOf, unknownInTemplate } from "./own-keys.ts";
 import { withPoolsOfTemplate } from "./pool-access.ts";
@@ -202,24 +202,6 @@ function suspectAll(admission: AdmissionContext, object: KubeObject): void {
     const its = identity.kind === object.kind && identity.name === object.metadata.name;
     if (its && namespace === object.metadata.namespace) admission.suspect(record);
   }
-}
-
-/** On the object an annotation does nothing; that it belongs to the template is the commonest mistake of all. */
-function misplaced({ dialects }: AdmissionContext, object: KubeObject): string[] {
-  const template = templateAnnotations(object);
-  const unknown = unknownKey("Pod", object.metadata.annotations);
-  const known = ANNOTATION_FORMATS.map(({ key }) => key)
-    .filter(isReadWith(dialects))
-    .filter((key) => object.metadata.annotations[key] !== undefined && template[key] === undefined)
-    .map(
-      (key) =>
-        `annotation ${key} on the ${object.kind} itself has no effect; move it to ${templateOf(object)}.metadata.annotations`,
-    );
-  return unknown === undefined ? known : [...known, unknown.message];
-}
-
-function templateOf({ kind }: KubeObject): string {
-  return kind === "CronJob" ? "spec.jobTemplate.spec.template" : "spec.template";
 }
 
 /** Warnings, or why not. */
