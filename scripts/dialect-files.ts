@@ -6,12 +6,15 @@ import type { DialectRow } from "../allocator/manifest/dialect-row.ts";
 import { DIALECT_ROWS } from "../allocator/manifest/dialect-rows.ts";
 import { READ_ROWS } from "../allocator/manifest/dialects.ts";
 import { FOREIGN_ROWS, NAMESPACE_ROWS } from "../allocator/manifest/foreign-requests.ts";
-import { OWN_REQUESTS } from "../allocator/manifest/own-keys.ts";
+import { LABELS, OWN_REQUESTS } from "../allocator/manifest/own-keys.ts";
 import { SYSTEM_NAMES, SYSTEMS } from "../allocator/model/dialect.ts";
 import { ASSIGNED } from "../webhook/admission/opt-in.ts";
 
 const OBJECT = "object.metadata.?annotations";
 const TEMPLATE = "object.spec.?template.or(object.spec.?jobTemplate.?spec.?template).?metadata.?annotations";
+const LABELS_OF = "object.metadata.?labels";
+const TEMPLATE_LABELS = TEMPLATE.replace(/annotations$/, "labels");
+const STRAY = `key.lowerAscii().startsWith('berth.dev/') && !(key in ${`[${LABELS.map((key) => `'${key}'`).join(", ")}]`})`;
 const BERTHS = "key.lowerAscii().startsWith('berth.dev/')";
 
 /** The files, and how each is written from what it is. */
@@ -69,7 +72,10 @@ const CONDITIONS: Readonly<Record<string, () => string>> = {
       ...further(readOn("pod"), TEMPLATE),
       inAny(keysOf(FOREIGN_ROWS), OBJECT, TEMPLATE),
       ...further(FOREIGN_ROWS, TEMPLATE),
+      ...[LABELS_OF, TEMPLATE_LABELS].map((one) => `${one}.orValue({}).exists(key, ${STRAY})`),
     ),
+  "labels.pods.berth.dev stray": () => `${LABELS_OF}.orValue({}).exists(key, ${STRAY})`,
+  "labels.namespaces.berth.dev stray": () => `${LABELS_OF}.orValue({}).exists(key, ${STRAY})`,
   "namespaces.berth.dev opted-in": () =>
     any(inAny(OWN_REQUESTS, OBJECT), `${OBJECT}.orValue({}).exists(key, ${BERTHS})`),
   "foreign.namespaces.berth.dev asks-elsewhere": () => inAny(keysOf(NAMESPACE_ROWS), OBJECT),

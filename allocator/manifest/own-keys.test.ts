@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
-import { type Carrier, OWN_REQUESTS, unknownKey } from "./own-keys.ts";
+import { type Carrier, OWN_REQUESTS, strayLabels, unknownKey } from "./own-keys.ts";
 
 const said = (carrier: Carrier, key: string) => unknownKey(carrier, { [key]: "x" })?.message;
 
@@ -70,5 +70,36 @@ describe("a key of Berth's own that is not known", () => {
     for (const key of ["app", "shop.berth.dev/ip", "toString", "berth.development/ip"]) {
       assert.equal(said("Pod", key), undefined, key);
     }
+  });
+});
+
+describe("labels in Berth's name", () => {
+  const none = () => false;
+
+  it("that are annotations in the wrong place, or nearly, are told of, with where they belong", () => {
+    const where = "spec.template.metadata.annotations";
+    assert.deepEqual(strayLabels({ "berth.dev/ips": "10.20.0.51", app: "x" }, none), [
+      "label berth.dev/ips has no effect: it is an annotation; write it under metadata.annotations",
+    ]);
+    assert.deepEqual(strayLabels({ "berth.dev/pool": "db", "Berth.dev/ips": "x" }, none, where), [
+      `label berth.dev/pool has no effect; did you mean the annotation berth.dev/pools? Write it under ${where}`,
+      `label Berth.dev/ips has no effect; did you mean the annotation berth.dev/ips? Write it under ${where}`,
+    ]);
+    assert.deepEqual(strayLabels({ "berth.dev/admision": "enabled" }, none), [
+      "berth knows no label berth.dev/admision; did you mean berth.dev/admission?",
+    ]);
+  });
+
+  it("that Berth or a pool selects by are no mistake, nor what is like nothing", () => {
+    const labels = {
+      "berth.dev/admission": "enabled",
+      "berth.dev/guarded": "true",
+      "berth.dev/tier": "edge",
+    };
+    assert.deepEqual(strayLabels(labels, none), []);
+    assert.deepEqual(
+      strayLabels({ "berth.dev/pool": "db" }, (key) => key === "berth.dev/pool"),
+      [],
+    );
   });
 });

@@ -45,7 +45,7 @@ const KNOWN: Readonly<Record<Carrier, readonly string[]>> = {
 const RETAIN = "networking.alibaba.com/ip-retain";
 
 /** Labels of Berth's own, which do nothing as annotations. */
-const LABELS: readonly string[] = ["berth.dev/admission", "berth.dev/guarded"];
+export const LABELS: readonly string[] = ["berth.dev/admission", "berth.dev/guarded"];
 const LABEL_NAMES: readonly string[] = LABELS.map((label) => label.slice(OWN_PREFIX.length));
 
 /** A key of Berth's own that means nothing where it stands, unless it stood there before: what is there may stay. */
@@ -101,15 +101,31 @@ export function requestsOfHost(annotations: Labels, dialects?: Dialects): string
   ];
 }
 
-/** Labels that ask for nothing: annotations that were written in the wrong place, and near misses of Berth's own labels. */
-export function strayLabels(labels: Labels): string[] {
+/**
+ * Labels that ask for nothing: annotations that were written in the wrong place, and near misses of Berth's own labels. One that
+ * a pool selects by is nobody's mistake. `where`: the annotation belongs there.
+ */
+export function strayLabels(
+  labels: Labels,
+  isSelected: (key: string) => boolean,
+  where = "metadata.annotations",
+): string[] {
   return Object.keys(labels).flatMap((key) => {
-    if (!isOwn(key) || LABELS.includes(key)) return [];
+    if (!mayBeStray(key) || isSelected(key)) return [];
+    const shown = key.length > 100 ? `${key.slice(0, 100)}...` : key;
     if (OWN_REQUESTS.includes(key))
-      return [`label ${key} has no effect: it is an annotation; write it under metadata.annotations`];
-    const meant = nearestWord(key.slice(OWN_PREFIX.length), LABEL_NAMES);
-    return meant === undefined ? [] : [`berth knows no label ${key}; did you mean ${OWN_PREFIX}${meant}?`];
+      return [`label ${shown} has no effect: it is an annotation; write it under ${where}`];
+    const label = nearestWord(key.slice(OWN_PREFIX.length), LABEL_NAMES);
+    if (label !== undefined) return [`berth knows no label ${shown}; did you mean ${OWN_PREFIX}${label}?`];
+    const meant = meantBy(key);
+    if (meant === undefined) return [];
+    return [`label ${shown} has no effect; did you mean the annotation ${meant}? Write it under ${where}`];
   });
+}
+
+/** Whether a label may be one of those; the webhook configurations repeat it. */
+export function mayBeStray(key: string): boolean {
+  return isOwn(key) && !LABELS.includes(key);
 }
 
 /** In any case: an API server keeps `Berth.dev/ips`, which nobody reads. */

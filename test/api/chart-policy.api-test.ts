@@ -111,7 +111,7 @@ if (havePartsOrSkip(["helm"])) {
         const pods = /pods\.berth\.dev$/.test(entry.name);
         assert.deepEqual(entry.objectSelector, pods ? { matchLabels: { net: "berth" } } : undefined);
         const closed = !pods || entry.name === "changes.pods.berth.dev";
-        const preview = /workloads\.berth\.dev$/.test(entry.name);
+        const preview = /workloads\.berth\.dev$|^labels\./.test(entry.name);
         // foreignRequests: refuse, of a namespace; a pod follows failurePolicy
         assert.equal(entry.failurePolicy, closed && !preview ? "Fail" : "Ignore", entry.name);
       }

@@ -3,7 +3,7 @@
 import assert from "node:assert/strict";
 import { after, before, describe, it } from "node:test";
 import { eventually } from "../support/eventually.ts";
-import type { Json } from "../support/objects.ts";
+import { type Json, pod, poolObject, workload } from "../support/objects.ts";
 import { havePartsOrSkip } from "./binaries.ts";
 import { installDefinitions, makeNamespaces } from "./crds.ts";
 import { POOL_OBJECTS, statefulSet } from "./manifests.ts";
@@ -89,6 +89,43 @@ if (havePartsOrSkip(["etcd", "kube-apiserver", "kubectl"])) {
         stderr.trim(),
         `Warning: annotation ${key} is HybridNet's, and berth reads it on pods and templates alone, not on a namespace; write berth.dev/pools here, or it into them`,
       );
+    });
+
+    it("hears of a request among the labels where it belongs: on a pod, a workload, a template, a namespace", async () => {
+      const words = (where = "metadata.annotations") =>
+        `Warning: label berth.dev/pools has no effect: it is an annotation; write it under ${where}`;
+      const labels = { "berth.dev/pools": "db" };
+      assert.equal(await apply(pod("labelled", { labels })), words());
+      assert.equal(await apply(pod("unlabelled")), "");
+      const label = async (what: string) =>
+        (await plane.kubectl(["label", what, "-n", "shop", "berth.dev/pools=db"])).stderr.trim();
+      assert.equal(await label("pod/unlabelled"), words());
+      assert.equal(await label("namespace/shop"), words());
+      for (const kind of Object.keys(KINDS)) {
+        const plain = asking(kind, `${kind.toLowerCase()}-labelled`, {});
+        const metadata = { ...(plain["metadata"] as Json), labels };
+        const template = kind === "CronJob" ? "spec.jobTemplate.spec.template" : "spec.template";
+        assert.equal(await apply({ ...plain, metadata }), words(`${template}.metadata.annotations`), kind);
+      }
+      const within = workload("Deployment", "labelled", { labels: { app: "labelled", ...labels } });
+      const spec = within["spec"] as { readonly template: Json };
+      const containers = [{ name: "main", image: "registry.example/app:1" }];
+      const selector = { matchLabels: { app: "labelled" } };
+      const template = { ...spec.template, spec: { containers } };
+      assert.equal(await apply({ ...within, spec: { selector, template } }), words());
+    });
+
+    it("hears nothing of labels that Berth or a pool selects by", async () => {
+      const podSelector = { matchLabels: { "berth.dev/pool": "edge" } };
+      assert.equal(await apply(poolObject("edge", { ranges: [{ cidr: "10.60.0.0/24" }], podSelector })), "");
+      const labels = { "berth.dev/pool": "edge", "berth.dev/tier": "x" };
+      await eventually("the pool is known", async () => {
+        const told = await apply(pod("edge", { labels }));
+        await plane.kubectl(["delete", "pod", "edge", "-n", "shop", "--force", "--grace-period=0"]);
+        return told === "" ? true : undefined;
+      });
+      const { stderr } = await plane.kubectl(["label", "namespace", "shop", "berth.dev/guarded=true"]);
+      assert.doesNotMatch(stderr, /guarded/);
     });
 
     /** What `kubectl scale` says on standard error. */

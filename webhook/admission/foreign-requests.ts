@@ -18,6 +18,7 @@ import {
 import type { AdmissionContext } from "./admission-context.ts";
 import { OPT_IN_ANNOTATIONS, optsIn } from "./opt-in.ts";
 import { beforeOf } from "./own-keys.ts";
+import { hasStrayLabels } from "./stray-labels.ts";
 
 /**
  * What of the annotations is for Berth. Before anything is left to another system the view hears of every pool that there is:
@@ -62,20 +63,21 @@ export function admitForeign(
   admission: AdmissionContext,
   request: AdmissionRequest,
   pod: KubeObject,
+  warnings: readonly string[] = [],
 ): AdmissionResponse {
-  if (request.operation !== "CREATE" || isExempt(pod)) return allowed(request.uid);
+  if (request.operation !== "CREATE" || isExempt(pod)) return allowed(request.uid, warnings);
   const told = judge(admission, pod.metadata.annotations);
-  return isRefusal(told) ? denied(request.uid, told) : allowed(request.uid, told);
+  return isRefusal(told) ? denied(request.uid, told) : allowed(request.uid, [...told, ...warnings]);
 }
 
-/** Here for what it asks of others alone: it never came to `/mutate/pods`, and what its namespace says is not for it. */
+/** Here for what it asks of others alone, or for its labels: it never came to `/mutate/pods`, and what its namespace says is not for it. */
 export async function onlyForeign(
   { inventory, dialects }: AdmissionContext,
   { metadata }: KubeObject,
 ): Promise<boolean> {
-  const { annotations, namespace } = metadata;
+  const { annotations, labels, namespace } = metadata;
   const { asks, beside } = foreignRequests(annotations, dialects);
-  if (asks.length === 0 && beside.length === 0) return false;
+  if (asks.length === 0 && beside.length === 0 && !hasStrayLabels(labels)) return false;
   const sends = isReadWith(dialects);
   if (OPT_IN_ANNOTATIONS.some((key) => sends(key) && annotations[key] !== undefined)) return false;
   return !optsIn((await namespaceOf(inventory, namespace)).labels);

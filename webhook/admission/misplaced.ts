@@ -7,6 +7,7 @@ import { foreignKeys } from "../../allocator/manifest/foreign-requests.ts";
 import type { KubeObject } from "../../allocator/manifest/kubernetes-object.ts";
 import { unknownKey } from "../../allocator/manifest/own-keys.ts";
 import type { AdmissionContext } from "./admission-context.ts";
+import { toldOfLabels } from "./stray-labels.ts";
 
 /** On the object an annotation does nothing; that it belongs to the template is the commonest mistake of all. */
 export function misplaced(admission: AdmissionContext, object: KubeObject): string[] {
@@ -20,10 +21,9 @@ export function misplaced(admission: AdmissionContext, object: KubeObject): stri
       (key) =>
         `annotation ${key} on the ${object.kind} itself has no effect; move it to ${templateOf(object)}.metadata.annotations`,
     );
-  const told = [
-    ...known,
-    ...foreignOnObject(admission, object, `${templateOf(object)}.metadata.annotations`),
-  ];
+  const place = `${templateOf(object)}.metadata.annotations`;
+  const labels = toldOfLabels(admission.context.view, object.metadata.labels, place);
+  const told = [...known, ...foreignOnObject(admission, object, place), ...labels];
   return unknown === undefined ? told : [...told, unknown.message];
 }
 

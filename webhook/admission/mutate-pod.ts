@@ -28,7 +28,6 @@ import {
   idleRequests,
   requestsOfHost,
   requestsOfSystem,
-  strayLabels,
   writtenByOthers,
 } from "../../allocator/manifest/own-keys.ts";
 import type { Claim } from "../../allocator/model/claim.ts";
@@ -48,6 +47,7 @@ import { unknownOwner } from "./owner-check.ts";
 import { answer, nodesOf } from "./pod-answer.ts";
 import { withUsablePools } from "./pool-access.ts";
 import { isSlotOfAnother } from "./slot-names.ts";
+import { toldOfLabels } from "./stray-labels.ts";
 
 /** `/mutate/pods`: reserves what a pod asks for, or finds its claim, and writes both into the pod. */
 export function mutatePods(admission: AdmissionContext): Handler {
@@ -90,7 +90,7 @@ async function decide(
       ...writtenByOthers(annotations, "are removed from this pod"),
       ...idleRequests(own.metadata.annotations),
     ];
-    const warnings = [...strayLabels(pod.metadata.labels), ...idle, ...told];
+    const warnings = [...toldOfLabels(admission.context.view, pod.metadata.labels), ...idle, ...told];
     return answer(request, pod, {}, { warnings });
   }
   if (isRefusal(plain)) return denied(request.uid, plain);
@@ -117,7 +117,7 @@ function lostLater(
   if (isRefusal(request)) return [];
   const lost = notKept({ podIdentity, request, ...(owner === undefined ? {} : { owner }) });
   return [
-    ...strayLabels(labels),
+    ...toldOfLabels(context.view, labels),
     ...lost,
     ...idleFallback(request),
     ...notesOn(annotations),

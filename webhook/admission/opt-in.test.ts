@@ -89,7 +89,7 @@ describe("the webhook configurations", () => {
 
   it("leave Kubernetes' own namespace, Berth's own, host networks and mirror pods alone", () => {
     const pods = ALL.filter((entry) => entry.clientConfig.service.path.endsWith("/pods"));
-    assert.equal(pods.length, 6);
+    assert.equal(pods.length, 7);
     for (const entry of pods) {
       const [own] = selecting(entry);
       assert.deepEqual(own, {
@@ -108,9 +108,10 @@ describe("the webhook configurations", () => {
     assert.deepEqual([...paths].sort(), [...ROUTES].sort());
     for (const entry of ALL) {
       const isPreview = entry.clientConfig.service.path === "/validate/workloads";
-      const isAdvice = isPreview || entry.name.startsWith("foreign.");
+      const isAdvice = isPreview || /^(foreign|labels)\./.test(entry.name);
       assert.equal(entry["failurePolicy"], isAdvice ? "Ignore" : "Fail", entry.name);
-      assert.equal(entry["timeoutSeconds"], 10);
+      // any workload may be scaled, and nobody waits long to hear what is kept
+      assert.equal(entry["timeoutSeconds"], entry.name.startsWith("scale.") ? 2 : 10);
       assert.deepEqual(entry["admissionReviewVersions"], ["v1"]);
     }
     for (const entry of MUTATING) {

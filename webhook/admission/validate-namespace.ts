@@ -5,7 +5,6 @@ import type { Labels } from "../../allocator/base/ports.ts";
 import type { RecordReader } from "../../allocator/cache/reader.ts";
 import { NAMESPACE_DEFAULTS, POOLS, readRequest } from "../../allocator/manifest/annotations.ts";
 import type { KubeObject } from "../../allocator/manifest/kubernetes-object.ts";
-import { strayLabels } from "../../allocator/manifest/own-keys.ts";
 import { poolNameIn } from "../../allocator/planning/pool-choice.ts";
 import { unknownPool } from "../../allocator/planning/refusal-messages.ts";
 import {
@@ -19,6 +18,7 @@ import { type AdmissionContext, expectKind, type ObjectStore, objectOf } from ".
 import { foreignInNamespace } from "./foreign-requests.ts";
 import { idleDefaults, warnIgnoredDefaults } from "./opt-in.ts";
 import { unknownIn } from "./own-keys.ts";
+import { toldOfLabels } from "./stray-labels.ts";
 
 /** `/validate/namespaces`: the labels that pools select by and the defaults for pods; refuses defaults that nobody can read. */
 export function validateNamespaces(admission: AdmissionContext): Handler {
@@ -48,7 +48,7 @@ function toldOf(
   if (isRefusal(foreign)) return foreign;
   const { labels, annotations } = object.metadata;
   return [
-    ...strayLabels(labels),
+    ...toldOfLabels(admission.context.view, labels),
     ...missingPools(admission.context.view, annotations),
     ...idleDefaults(object),
     ...foreign,

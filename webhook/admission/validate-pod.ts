@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import { isDeepStrictEqual } from "node:util";
 import { isRefusal, type Refusal } from "../../allocator/base/errors.ts";
 import type { KubeObject } from "../../allocator/manifest/kubernetes-object.ts";
 import {
@@ -12,7 +13,9 @@ import {
 import { type AdmissionContext, expectKind, objectOf } from "./admission-context.ts";
 import { reviewEmbeddedPod, statusSeen } from "./embedded-pod.ts";
 import { admitForeign, onlyForeign } from "./foreign-requests.ts";
+import { beforeOf } from "./own-keys.ts";
 import { assignedChanged, changed, missingClaim } from "./pod-rules.ts";
+import { toldOfLabels } from "./stray-labels.ts";
 
 /**
  * `/validate/pods`: that a pod which asks for an address has a claim, and keeps it. On the embedded stack this is also
@@ -33,7 +36,12 @@ async function guardPod(admission: AdmissionContext, request: AdmissionRequest):
   const pod = objectOf(request, "object");
   if (isRefusal(pod)) return denied(request.uid, pod);
   const wrong = expectKind(pod, ["Pod"]) ?? (await objection(admission, request, pod));
-  return wrong === undefined ? admitForeign(admission, request, pod) : denied(request.uid, wrong);
+  if (wrong !== undefined) return denied(request.uid, wrong);
+  const before = beforeOf(request)?.metadata.labels;
+  const { labels } = pod.metadata;
+  const isTold = before === undefined || !isDeepStrictEqual(before, labels);
+  // the API server tells nobody the same twice
+  return admitForeign(admission, request, pod, isTold ? toldOfLabels(admission.context.view, labels) : []);
 }
 
 async function objection(

@@ -20,7 +20,6 @@ import {
   idleRequests,
   requestsOfHost,
   requestsOfSystem,
-  strayLabels,
   writtenByOthers,
 } from "../../allocator/manifest/own-keys.ts";
 import { requestsAddress } from "../../allocator/model/address-request.ts";
@@ -43,6 +42,7 @@ import { withPoolsOfTemplate } from "./pool-access.ts";
 import { checkRollout } from "./rollout.ts";
 import { toldOfScale } from "./scale.ts";
 import { toldOfScaleDown } from "./scale-down.ts";
+import { toldOfLabels } from "./stray-labels.ts";
 import { judgePools } from "./template-pools.ts";
 import { considerUnread } from "./unread-workload.ts";
 import { toldOfWithdrawal } from "./withdrawn-request.ts";
@@ -111,11 +111,11 @@ async function judgeWorkload(
 
 /** What Berth writes into pods asks for no address in a template either, nor on the object. */
 function idleInTemplate(
-  { dialects }: AdmissionContext,
+  { context, dialects }: AdmissionContext,
   object: KubeObject,
   { template: { request, exempt }, own }: { readonly template: Template; readonly own: Labels },
-): string[] {
-  const labels = strayLabels(templateLabels(object));
+): readonly string[] {
+  const labels = toldOfLabels(context.view, templateLabels(object));
   if (exempt && object.metadata.namespace === EXEMPT_NAMESPACE)
     return requestsOfSystem(templateAnnotations(object));
   if (exempt) return [...labels, ...requestsOfHost(templateAnnotations(object), dialects)];
