@@ -15,6 +15,9 @@ const MAX_OF_A_POD = 2;
 const MAX_POOLS = 64;
 /** What people write between names instead of a comma. */
 const SEPARATORS = /[;|\s]+/;
+/** A pool's family behind its name. A prefix length is that of a CIDR, which has dots or colons. */
+const FAMILY_OF_POOL = /\/IPv[46]$/;
+const FAMILY_MISSPELT = /^[^/:]*\/(?:ip-?)?v[46]$/i;
 /** Of a Kubernetes name; no CIDR is longer. */
 const LONGEST_NAME = 253;
 
@@ -130,6 +133,11 @@ export function readPools(names: readonly string[], key: string): Request | Refu
   if (pools.length > MAX_POOLS) return bad(key, `it names more than ${MAX_POOLS} pools`);
   const long = pools.find((name) => name.length > LONGEST_NAME);
   if (long !== undefined) return bad(key, `${quote(long)} is too long for the name of a pool`);
+  const family = pools.find((name) => FAMILY_MISSPELT.test(name) && !FAMILY_OF_POOL.test(name));
+  if (family !== undefined) {
+    const [name, version] = [family.slice(0, family.indexOf("/")), family.slice(-1)];
+    return bad(key, `${quote(family)} is no name of a pool; write ${quote(`${name}/IPv${version}`)}`);
+  }
   const several = pools.find((name) => SEPARATORS.test(name));
   if (several !== undefined) {
     const meant = several.split(SEPARATORS).filter((name) => name !== "");

@@ -154,6 +154,8 @@ describe("refusals of annotations", () => {
       "10.20.0.1/fd00::1;10.20.0.2/fd00::1",
       "entry 2 has fd00::1 again; give each pod addresses of its own",
     ],
+    ["berth.dev/pools", "db/ipv4", '"db/ipv4" is no name of a pool; write "db/IPv4"'],
+    ["berth.dev/pools", "db,db6/v6", '"db6/v6" is no name of a pool; write "db6/IPv6"'],
     ["berth.dev/pools", " , ", "it names no pool; write the name of an IPPool, or several with commas"],
     ["berth.dev/pools", "db,".repeat(65), "it names more than 64 pools"],
     ["berth.dev/pools", `${"d".repeat(254)}`, `"${"d".repeat(57)}..." is too long for the name of a pool`],

@@ -93,10 +93,17 @@ async function applyOne(
 /** Pools and claims are records of Berth's own here, and have no more metadata than their names. */
 function notKeptHere({ kind, json }: Subject): readonly string[] {
   if (kind.group !== "berth.dev") return [];
-  const metadata = new Fields(json).at("metadata");
+  const object = new Fields(json);
+  const metadata = object.at("metadata");
   const given = ["labels", "annotations"].filter((part) => Object.keys(metadata.texts(part)).length > 0);
-  return given.map((part) => `${part} of an ${kind.kind} are not kept on one host; nothing reads them there`);
+  return [
+    ...given.map((part) => `${part} of an ${kind.kind} are not kept on one host; nothing reads them there`),
+    ...(kind.kind === "IPPool" && object.at("spec").get("nodeSelector") !== undefined ? [ONE_NODE] : []),
+  ];
 }
+
+const ONE_NODE =
+  "spec.nodeSelector keeps no claim from the pool on one host, which has no Nodes; pods that ask for no address are served if it matches the host's one label, kubernetes.io/hostname";
 
 /** A StatefulSet of which nothing was changed is not reviewed, and what was released since is not reserved anew. */
 async function lackingIn(

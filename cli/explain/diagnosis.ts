@@ -52,7 +52,7 @@ export function diagnosePod(pod: KubeObject, facts: PodFacts): Diagnosis {
   if (hasEnded(pod)) return ok(`has ended (${podPhase(pod)}) and needs its addresses no more`);
   if (claim === undefined) {
     const gone = `was admitted with claim ${annotations[ASSIGNED_CLAIM]}, which is gone; it cannot start`;
-    return blocked(gone, `delete pod ${namespace}/${name} and create it again`);
+    return blocked(gone, `delete pod ${namespace}/${name}${withOtherAddresses(facts)}`);
   }
   const plan = planBind(claim.record, bindTargetOf(pod, facts), bindFactsOf(facts), facts.now);
   if (isRefusal(plan)) return { words: `waits: ${plan.message}`, stuck: true, next: adviceFor(plan, facts) };
@@ -61,6 +61,13 @@ export function diagnosePod(pod: KubeObject, facts: PodFacts): Diagnosis {
   if (pod.spec.text("nodeName") === "" && facts.place === "cluster") return unscheduled(pod);
   if (plan.kind === "bind") return unbound(facts);
   return bound(pod, claim.record, facts);
+}
+
+/** What the next pod of the name must not ask for again. */
+function withOtherAddresses({ lost = new Map() }: PodFacts): string {
+  if (lost.size === 0) return " and create it again";
+  const held = [...lost].map(([address, claim]) => `${address} is held by ${claim}`).join(", ");
+  return `; ${held}: create it again with other addresses, or release that claim first`;
 }
 
 function hasNoNetwork({ spec, metadata }: KubeObject): boolean {
@@ -147,8 +154,11 @@ function unscheduled(pod: KubeObject): Diagnosis {
   };
 }
 
-function unbound({ place, key }: PodFacts): Diagnosis {
-  if (place === "data") return ok(`has claim ${key}, and is bound to it when its sandbox starts`);
+function unbound({ place, key, claim }: PodFacts): Diagnosis {
+  const only = claim?.record.interface;
+  const when =
+    only === undefined ? "its sandbox starts" : `its interface ${only} is attached, which the claim is for`;
+  if (place === "data") return ok(`has claim ${key}, and is bound to it when ${when}`);
   return {
     words: `may have claim ${key}, and is not bound to it yet`,
     stuck: false,

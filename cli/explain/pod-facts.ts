@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import { BerthError } from "../../allocator/base/errors.ts";
+import { type Address, parseAddress } from "../../allocator/ip/address.ts";
 import { isDetached } from "../../allocator/lifecycle/bind.ts";
 import {
   decideRetention,
@@ -8,9 +9,10 @@ import {
   type RetentionDecision,
 } from "../../allocator/lifecycle/retention.ts";
 import { allowedTtlMs } from "../../allocator/lifecycle/retention-limits.ts";
-import { ASSIGNED_CLAIM } from "../../allocator/manifest/annotations.ts";
+import { ASSIGNED_ADDRESSES, ASSIGNED_CLAIM } from "../../allocator/manifest/annotations.ts";
 import { Fields, type KubeObject } from "../../allocator/manifest/kubernetes-object.ts";
 import { doesWithout, matchesRef } from "../../allocator/manifest/pod-claim.ts";
+import { claimKey } from "../../allocator/model/claim.ts";
 import type { Pool } from "../../allocator/pool/pool.ts";
 import type { Stored } from "../../allocator/store/store.ts";
 import type { Objects } from "../backend/backend.ts";
@@ -45,6 +47,8 @@ export interface PodFacts {
   readonly fenced: boolean;
   /** Of a pod without a claim. */
   readonly dynamic?: DynamicFacts;
+  /** Of a pod whose claim is gone: addresses that it was admitted with -> the claim that has each now. */
+  readonly lost?: ReadonlyMap<Address, string>;
   /** What the garbage collector would do with the claim now. */
   readonly verdict: RetentionDecision;
 }
@@ -64,7 +68,20 @@ export async function factsOfPod(
   const claim = found !== undefined && isFor(pod, found) ? found : undefined;
   const key = assigned === "" ? (claim?.key ?? "") : `${namespace}/${assigned}`;
   const facts = await around(backend, { key, claim, pod, namespace }, now);
-  return key === "" ? { ...facts, dynamic: await dynamicOf(backend, pod) } : facts;
+  if (key === "") return { ...facts, dynamic: await dynamicOf(backend, pod) };
+  return claim === undefined ? { ...facts, lost: await lostBy(backend, pod) } : facts;
+}
+
+async function lostBy({ store }: Backend, { metadata }: KubeObject): Promise<ReadonlyMap<Address, string>> {
+  const lost = new Map<Address, string>(); // address -> claim
+  for (const text of (metadata.annotations[ASSIGNED_ADDRESSES] ?? "").split(",")) {
+    const address = parseAddress(text);
+    const reservation = address && (await store.get("reservation", address));
+    if (address === undefined || reservation === undefined || reservation.record.releasedAt !== undefined)
+      continue;
+    lost.set(address, claimKey(reservation.record.claim));
+  }
+  return lost;
 }
 
 async function dynamicOf(backend: Backend, pod: KubeObject): Promise<DynamicFacts> {

@@ -38,6 +38,32 @@ describe("berthctl check of pods whose claim is gone", () => {
     assert.match(await checked(t, [pod("web", { annotations: ASSIGNED })], [claim]), /^ok: /);
   });
 
+  it("explain says who has the address of such a pod now", async (t) => {
+    const other = claimRecord({ name: "web-2", identity: { kind: "Pod", apiVersion: "v1", name: "web-2" } });
+    const annotations = { ...ASSIGNED, "berth.dev/addresses": "10.20.0.70" };
+    const contents = { pools: [DB_POOL], objects: [pod("web", { annotations })] };
+    const taken = await Folder.of(t, { ...contents, claims: [other], reservations: reservationsOf(other) });
+    assert.match(
+      (await taken.call("explain", "pod/shop/web")).stdout,
+      /\n-> delete pod shop\/web; 10\.20\.0\.70 is held by shop\/web-2: create it again with other addresses, or release that claim first\n$/,
+    );
+    const free = await Folder.of(t, contents);
+    assert.match(
+      (await free.call("explain", "pod/shop/web")).stdout,
+      /\n-> delete pod shop\/web and create it again\n$/,
+    );
+  });
+
+  it("explain says for which interface a claim waits", async (t) => {
+    const waiting = { ...claim, interface: "net1" };
+    const contents = { pools: [DB_POOL], claims: [waiting], reservations: reservationsOf(waiting) };
+    const data = await Folder.of(t, { ...contents, objects: [pod("web", { annotations: ASSIGNED })] });
+    assert.match(
+      (await data.call("explain", "pod/shop/web")).stdout,
+      /^pod\/shop\/web has claim shop\/web, and is bound to it when its interface net1 is attached, which the claim is for\n/,
+    );
+  });
+
   it("tells once what a StatefulSet lacks", async (t) => {
     const objects = [
       workload("StatefulSet", "mysql", { replicas: 1, annotations: { "berth.dev/ips": "10.20.0.70" } }),

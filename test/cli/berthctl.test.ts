@@ -348,12 +348,14 @@ describe("berthctl up", () => {
     const dataDir = await folderFor(t);
     const stack = await Stack.up(dataDir);
     t.after(() => stack.stop());
-    const labelled = { ...POOL, metadata: { name: "db", labels: { a: "b" } } };
+    const spec = { ...(POOL.spec as object), nodeSelector: { matchLabels: { zone: "a" } } };
+    const labelled = { ...POOL, metadata: { name: "db", labels: { a: "b" } }, spec };
     const made = await stack.apply(labelled);
     assert.match(
       made.stderr,
       /^Warning: labels of an IPPool are not kept on one host; nothing reads them there$/m,
     );
+    assert.match(made.stderr, /^Warning: spec\.nodeSelector keeps no claim from the pool on one host, /m);
     const set = workload("StatefulSet", "mysql", {
       replicas: 2,
       annotations: { "berth.dev/sticky": "true" },

@@ -4,7 +4,7 @@ import { describe, it } from "node:test";
 import fc from "fast-check";
 import type { LabelExpression } from "../../allocator/pool/label-selector.ts";
 import { applied } from "../testing/applied.ts";
-import { addNodeAffinity, annotate, pointer } from "./json-patch.ts";
+import { addNodeAffinity, annotate, applyAndVerify, pointer } from "./json-patch.ts";
 
 const REQUIRED = "/spec/affinity/nodeAffinity/requiredDuringSchedulingIgnoredDuringExecution";
 const BEIJING: LabelExpression = { key: "topology.kubernetes.io/zone", operator: "In", values: ["beijing"] };
@@ -168,6 +168,17 @@ describe("addNodeAffinity", () => {
       applied(pod, addNodeAffinity(pod, [BEIJING, FAST]));
     });
   }
+
+  it("makes a spec where there is none", () => {
+    for (const bare of [{ kind: "Pod" }, { kind: "Pod", spec: null }]) {
+      const ops = addNodeAffinity(bare, [{ key: "zone", operator: "In", values: ["a"] }]);
+      assert.deepEqual(
+        ops.map(({ path }) => path),
+        ["/spec"],
+      );
+      applyAndVerify(bare, ops);
+    }
+  });
 
   it("does nothing without expressions", () => assert.deepEqual(addNodeAffinity({ spec: {} }, []), []));
 

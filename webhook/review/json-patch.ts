@@ -60,7 +60,7 @@ export function addNodeAffinity(pod: unknown, expressions: readonly LabelExpress
     if (terms.length > MOST_OPS) return [narrowed(terms, expressions)];
     return terms.flatMap((term, index) => narrow(term, index, expressions));
   }
-  let depth = SPEC.length + 1;
+  let depth = 1;
   while (isObject(at(pod, REQUIRED.slice(0, depth)))) depth++;
   const whole: unknown = { [TERMS]: [{ [EXPRESSIONS]: [...expressions] }] };
   const value = REQUIRED.slice(depth).reduceRight((inside, key) => ({ [key]: inside }), whole);
