@@ -4,6 +4,7 @@ import assert from "node:assert/strict";
 import { after, before, describe, it } from "node:test";
 import { openLoop } from "../bench/load.ts";
 import { median, quantile } from "../bench/statistics.ts";
+import { eventually } from "../support/eventually.ts";
 import { preferNot, waitedOf } from "../support/processor.ts";
 import { isFull } from "../support/runs.ts";
 import { ApiServerLines } from "./api-server-lines.ts";
@@ -87,10 +88,18 @@ for (const { name, args, told: answers, isProven } of DOORS)
         crowd.say("go");
         const arriving = await measure(ARRIVAL_MS);
         const window = await measure();
-        return { arriving, window, deeds: await crowd.ask<Deeds>() };
+        return { arriving, window, deeds: await answered(crowd) };
       } finally {
         await crowd.end();
       }
+    }
+
+    /** Where others have the processors, strangers may say nothing for seconds. */
+    async function answered(crowd: Companion): Promise<Deeds> {
+      return await eventually("strangers are answered", async () => {
+        const deeds = await crowd.ask<Deeds>();
+        return answers.some((status) => (deeds[status] ?? 0) > 0) ? deeds : undefined;
+      });
     }
 
     it("keeps an API server waiting not much longer, and costs a bounded memory", async () => {
@@ -107,10 +116,6 @@ for (const { name, args, told: answers, isProven } of DOORS)
         console.log(told(`${SIZE.strangers} strangers come`, arriving));
         console.log(told(`${SIZE.strangers} strangers`, window));
         console.log(JSON.stringify(deeds));
-        assert.ok(
-          answers.some((status) => (deeds[status] ?? 0) > 0),
-          "they were answered",
-        );
       }
       const growth = Math.max(...there.map(({ burden }) => burden.peak)) - (quiet[0]?.burden.resident ?? 0);
       assert.ok(growth < MOST_GROWTH, `it grew by ${Math.round(growth / MIB)} MiB`);
