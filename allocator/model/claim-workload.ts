@@ -22,6 +22,12 @@ export function nameOfOrdinal(identity: Identity): string | undefined {
   return ordinal !== undefined && placeOf(identity) === "ordinal" ? `${name}-${ordinal}` : undefined;
 }
 
+/** The only name under which a claim serves what it says it is for; undefined: it is not told from what it says. */
+export function nameOfServing(identity: Identity): string | undefined {
+  const { kind, name } = identity;
+  return kind === "Pod" || kind === "VirtualMachineInstance" ? name : nameOfOrdinal(identity);
+}
+
 function placeOf({ apiVersion, kind }: Identity): "ordinal" | "slot" | undefined {
   return FOLLOWED.find((one) => one.kind === kind && (apiVersion === "" || one.group === groupOf(apiVersion)))
     ?.place;

@@ -6,7 +6,7 @@ import { assertClean } from "../../test/support/assert-audit.ts";
 import { addrs, attachmentOf, bindingTo, DB_POOL, poolRecord } from "../../test/support/fixtures.ts";
 import { claimObject, deniedAs, type Json, pod, review } from "../../test/support/objects.ts";
 import { overlay } from "../../test/support/overlay.ts";
-import { admitPod, send } from "../../test/support/reviewing.ts";
+import { admitPod, createPod, send } from "../../test/support/reviewing.ts";
 import { openWorld, type World } from "../../test/support/world.ts";
 import { validateClaims } from "./validate-claim.ts";
 
@@ -77,7 +77,7 @@ describe("a claim made by hand", () => {
   it("may be changed by its author, who is believed in all of it", async () => {
     await using world = await openWorld({ pools: POOLS });
     await said(world, resolved(["10.20.0.70"], { interface: "net1" }));
-    const identity = { kind: "VirtualMachineInstance", apiVersion: "kubevirt.io/v1", name: "win11" };
+    const identity = { kind: "VirtualMachineInstance", apiVersion: "kubevirt.io/v1", name: "licence" };
     const anew = resolved(["10.20.0.71"], { retention: { whenDeleted: "Retain" }, identity });
     assert.equal(await said(world, anew, { operation: "UPDATE" }), "");
     const claim = await stored(world);
@@ -157,6 +157,33 @@ describe("a claim made by hand", () => {
     assert.equal(await said(world, named), "");
   });
 
+  it("for a pod that is called otherwise is made with a warning, which is the only one", async () => {
+    await using world = await openWorld({ pools: POOLS });
+    const identity = { kind: "Pod", apiVersion: "v1", name: "scanner" };
+    const object = resolved(["10.20.0.70"], { identity });
+    const words =
+      "claim shop/licence is for Pod scanner, and does not serve it: only a claim that is called scanner does; make it under that name";
+    assert.deepEqual(await toldInCluster(world, object), [words]);
+    assert.equal(await said(world, object), words);
+    const index = { kind: "Job", apiVersion: "batch/v1", name: "sums", ordinal: 0 };
+    const named = claimObject("sums-0", { identity: index, request: { addresses: ["10.20.0.71"] } });
+    assert.deepEqual(await toldInCluster(world, named), [], "no pod is called so");
+  });
+
+  it("for a pod that is on a node already says that it comes too late for it", async () => {
+    await using world = await openWorld({ pools: POOLS });
+    const object = resolved(["10.20.0.70"]);
+    const early = /^a pod licence that asks for nothing is bound to this claim, but may start before that/;
+    assert.match((await toldInCluster(world, object)).join(" | "), early);
+    await createPod(world, pod("licence"), "licence");
+    assert.match((await toldInCluster(world, object)).join(" | "), early, "it waits for a node");
+    await createPod(world, pod("other", { spec: { nodeName: "node-a" } }), "other");
+    const late = claimObject("other", { request: { addresses: ["10.20.0.71"] } });
+    assert.deepEqual(await toldInCluster(world, late), [
+      "pod shop/other is on a node already: if it runs, it keeps the address that it has for as long as it lives, and 10.20.0.71 waits for the next pod of that name; delete the pod and create it again",
+    ]);
+  });
+
   it("in a dry run says what it would get", async () => {
     await using world = await openWorld({ pools: POOLS });
     const before = world.dump();
@@ -167,6 +194,14 @@ describe("a claim made by hand", () => {
     assert.equal(world.dump(), before);
   });
 });
+
+/** As a replica in a cluster answers. */
+async function toldInCluster(world: World, object: Json): Promise<readonly string[]> {
+  const { embedded: _, ...admission } = world.admission;
+  const response = await validateClaims(admission)(review(object), new AbortController().signal);
+  assert.equal(deniedAs(response), "");
+  return response.warnings ?? [];
+}
 
 describe("a claim that is deleted", () => {
   async function used(world: World, detached: boolean): Promise<void> {

@@ -7,14 +7,10 @@ import { isDetached } from "../../allocator/lifecycle/bind.ts";
 import { isOwnClaim } from "../../allocator/lifecycle/claim-conflicts.ts";
 import { release } from "../../allocator/lifecycle/release.ts";
 import { type AllocationRequest, reserve } from "../../allocator/lifecycle/reserve.ts";
-import { ASSIGNED_CLAIM, readRequest } from "../../allocator/manifest/annotations.ts";
 import { readClaimRequest, unknownClaimField } from "../../allocator/manifest/claim-spec.ts";
 import type { KubeObject } from "../../allocator/manifest/kubernetes-object.ts";
-import { requestsAddress } from "../../allocator/model/address-request.ts";
 import { type Claim, claimKey } from "../../allocator/model/claim.ts";
-import { nameOfOrdinal } from "../../allocator/model/claim-workload.ts";
 import { type NamespaceState, namespaceOf } from "../../allocator/model/cluster-state.ts";
-import { describeIdentity } from "../../allocator/model/identity.ts";
 import { retryOnConflict } from "../../allocator/store/retry-on-conflict.ts";
 import type { Store, Stored } from "../../allocator/store/store.ts";
 import {
@@ -26,7 +22,7 @@ import {
 } from "../review/admission-review.ts";
 import { type AdmissionContext, expectKind, objectOf } from "./admission-context.ts";
 import { readClaimUpdate } from "./claim-update.ts";
-import { warnIgnoredPod } from "./opt-in.ts";
+import { warnMadeAgain, warnPodOfName, warnUnserved } from "./claim-warnings.ts";
 import { unknownIn } from "./own-keys.ts";
 import { isSlotByHand } from "./slot-names.ts";
 
@@ -64,7 +60,7 @@ async function consider(
 ): Promise<AdmissionResponse> {
   const namespace = await namespaceOf(admission.inventory, claim.namespace);
   const allocation = allocationFor(admission, claim, namespace);
-  const warnings = warnOrdinalUnserved(claim);
+  const unserved = warnUnserved(claim);
   const there = await admission.context.store.get("claim", claimKey(claim));
   if (there !== undefined && there.record.handMade !== true) {
     return denied(request.uid, isOwnClaim(there.record));
@@ -74,21 +70,12 @@ async function consider(
   if (admission.embedded === undefined) {
     return await dryRunOf(admission, request, claim, {
       allocation,
-      warnings: [...warnIgnoredPod(namespace, claim.name), ...warnings],
+      warnings: unserved.length > 0 ? unserved : await warnPodOfName(admission.inventory, namespace, claim),
     });
   }
-  if (request.dryRun) return await dryRunOf(admission, request, claim, { allocation, warnings });
+  if (request.dryRun) return await dryRunOf(admission, request, claim, { allocation, warnings: unserved });
   const refusal = await make(admission, claim, allocation);
-  return refusal === undefined ? allowed(request.uid, warnings) : denied(request.uid, refusal);
-}
-
-/** A claim that says it is for an ordinal, whose pod finds it by its own name and not by what the claim says. */
-function warnOrdinalUnserved(claim: Claim): string[] {
-  const name = nameOfOrdinal(claim.identity);
-  if (name === undefined || name === claim.name) return [];
-  return [
-    `claim ${claimKey(claim)} is for ${describeIdentity(claim.identity)}, and does not serve it: only a claim that is called ${name} does; make it under that name`,
-  ];
+  return refusal === undefined ? allowed(request.uid, unserved) : denied(request.uid, refusal);
 }
 
 /** Whether the claim could have its addresses now; told in words to a rehearsal. */
@@ -119,7 +106,7 @@ async function updateClaim(
   const namespace = await namespaceOf(admission.inventory, claim.namespace);
   return await dryRunOf(admission, request, claim, {
     allocation: allocationFor(admission, claim, namespace),
-    warnings: [...warnings, ...warnOrdinalUnserved(claim)],
+    warnings: [...warnings, ...warnUnserved(claim)],
   });
 }
 
@@ -184,23 +171,10 @@ async function onClaimDeleted(
     !isDetached(seen.record) && (await admission.inventory.fenced(seen.record.binding?.node ?? ""));
   const refusal = fenced ? undefined : inUse(seen);
   if (refusal !== undefined) return denied(request.uid, refusal);
-  if (admission.embedded === undefined) return allowed(request.uid, await warnMadeAgain(admission, seen));
+  if (admission.embedded === undefined)
+    return allowed(request.uid, await warnMadeAgain(admission.inventory, seen));
   if (!request.dryRun) await release(admission.context, seen);
   return allowed(request.uid);
-}
-
-/** In a cluster the claim of a pod that is there, and asks for it, is made again. */
-async function warnMadeAgain(
-  { inventory }: AdmissionContext,
-  { key, record: { namespace, name, binding } }: Stored<"claim">,
-): Promise<string[]> {
-  const pod = await inventory.pod(namespace, binding?.podName || name);
-  if (pod === undefined || pod.ended || pod.annotations[ASSIGNED_CLAIM] !== name) return [];
-  const request = readRequest(pod.annotations, await namespaceOf(inventory, namespace));
-  if (isRefusal(request) || !requestsAddress(request)) return [];
-  return [
-    `pod ${namespace}/${pod.name} is there and asks for claim ${key}: berth makes it again, with these addresses if nobody else has them; delete the pod to free them`,
-  ];
 }
 
 function inUse({ key, record }: Stored<"claim">): Refusal | undefined {
