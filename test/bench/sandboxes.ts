@@ -29,23 +29,23 @@ export function fixedSandbox({ namespace, name, uid }: FixedPod, containerID: st
 }
 
 /**
- * A node's network that both plugins serve: one configuration, of which only `ipam.type` differs, and one state of
- * the node's addresses.
+ * A node's network, for both plugins: one configuration, of which only `ipam.type` differs and where addresses are kept, and
+ * one number of addresses that are taken. No node has a network that both serve: what one writes, the other does not read.
  */
 export class Network {
   /** Exists, so that both sides see a sandbox; no namespace is needed where no interface is made. */
   readonly netns: string;
   readonly #folder: string;
-  readonly #dataDir: string;
+  readonly #dataDirs: Readonly<Record<"berth" | "host-local", string>>;
 
   constructor(folder: string) {
     this.#folder = folder;
-    this.#dataDir = join(folder, "networks");
+    this.#dataDirs = { berth: join(folder, "berth-networks"), "host-local": join(folder, "networks") };
     this.netns = join(folder, "netns");
     writeFileSync(this.netns, "");
     const ranges = [[{ subnet: SUBNET }]];
-    for (const type of ["berth", "host-local"]) {
-      const ipam = { type, ranges, dataDir: this.#dataDir };
+    for (const type of ["berth", "host-local"] as const) {
+      const ipam = { type, ranges, dataDir: this.#dataDirs[type] };
       this.#configure(type, ipam);
     }
     this.#configure("fixed", { type: "berth" });
@@ -54,7 +54,7 @@ export class Network {
 
   /** What the agent calls the network's space. */
   get scope(): Attachment["scope"] {
-    return { network: NETWORK, dataDir: this.#dataDir };
+    return { network: NETWORK, dataDir: this.#dataDirs.berth };
   }
 
   get cidr(): string {
@@ -63,7 +63,7 @@ export class Network {
 
   /** What host-local has on disk when so many addresses are taken. */
   fillHostLocal(count: number): void {
-    const folder = join(this.#dataDir, NETWORK);
+    const folder = join(this.#dataDirs["host-local"], NETWORK);
     mkdirSync(folder, { recursive: true });
     for (let i = 0; i < count; i++) {
       writeFileSync(join(folder, nth(SUBNET, FIRST_HOST + i)), `before-${i}\r\neth0`);
