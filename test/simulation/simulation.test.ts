@@ -147,6 +147,20 @@ describe("random lives of a small cluster", () => {
     assert.equal(violation, undefined);
   });
 
+  it("keep a claim that one replica completed for another one, which finds that it had lost a reservation", async () => {
+    const step = { a: 0, b: 0, events: 60, order: "old", trouble: 0, seed: 0 } as const;
+    const { violation } = await simulate(
+      [
+        { ...step, kind: "cut" },
+        { ...step, kind: "race", a: 10, b: 842, events: 2, order: "same" },
+        { ...step, kind: "wait", a: 548, order: "any", trouble: 0.03, seed: 288_538 },
+        { ...step, kind: "forge", events: 0 },
+      ],
+      { disks, blocks: true },
+    );
+    assert.equal(violation, undefined);
+  });
+
   it("that break an invariant are made small, told, and lived again from seed and path", async () => {
     const broken = { disks, injection: storeOf("webhook", takingAnyway) };
     const failure = await trial({ ...broken, tally: new Tally(), runs: 20, seed: 1 });
