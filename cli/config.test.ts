@@ -12,6 +12,12 @@ it("takes a folder of the system for root and one at home for others", () => {
   assert.deepEqual(configOf({}, ALICE), { dataDir: "/home/alice/.local/share/berth", user: "alice" });
 });
 
+it("takes HOME for home, as for the kubeconfig", () => {
+  const env = { HOME: "/tmp/elsewhere" };
+  assert.equal(configOf(env, ALICE).dataDir, "/tmp/elsewhere/.local/share/berth");
+  assert.equal(configOf(env, ROOT).dataDir, "/var/lib/berth");
+});
+
 it("lets BERTH_DATA choose, as an absolute path", () => {
   assert.equal(configOf({ BERTH_DATA: "/srv/berth" }, ROOT).dataDir, "/srv/berth");
   assert.equal(configOf({ BERTH_DATA: "data" }, ALICE).dataDir, resolve("data"));

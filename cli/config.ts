@@ -69,10 +69,10 @@ function etcdIn(env: Environment): Pick<EnvDefaults, "etcd"> {
   return { etcd: { urls, ...files } };
 }
 
-/** `BERTH_DATA`, else a system folder for root and a folder at home for others. */
+/** `BERTH_DATA`, else a system folder for root and a folder at home, which `HOME` names, for others. */
 export function configOf(env: Environment, who: Account): Config {
   const given = env["BERTH_DATA"];
-  const own = who.uid === 0 ? "/var/lib/berth" : join(who.homedir, ".local/share/berth");
+  const own = who.uid === 0 ? "/var/lib/berth" : join(env["HOME"] || who.homedir, ".local/share/berth");
   return { dataDir: given === undefined || given === "" ? own : resolve(given), user: who.username };
 }
 
