@@ -14,7 +14,7 @@ export const REMEDIES: Readonly<Record<RefusalCode | FaultCode, string>> = {
   POOL_DISABLED:
     'Name another pool, or set `disabled: false` on this one: `kubectl patch ippool NAME --type merge -p \'{"spec":{"disabled":false}}\'`. Addresses that it gave before stay where they are.',
   POOL_FORBIDDEN:
-    "Name a pool that is open to the pod. Or label the namespace or pod as the pool's selectors want (`kubectl get ippool NAME -o yaml`), or ask the pool's administrator.",
+    "Name a pool that is open to the pod. Or label the namespace or pod as the pool's selectors want (`kubectl get ippool NAME -o yaml`), or ask the pool's administrator. An address of a pool that stands in a network's `ranges` or `addresses` is given by the pool alone: take it out of the network's configuration, or name the networks that the pool serves in its `spec.networks`.",
   NODE_MISMATCH:
     "Change the pod's `nodeName`, `nodeSelector` or required node affinity so that it may run where the pool's `nodeSelector` says, or name a pool of its own nodes. An address that is kept for the pod and is of the other nodes is given back by `berthctl release NAMESPACE/NAME`; then the pod gets one where it runs. If the words say that no node is of both pools, the pod's IPv4 and IPv6 addresses are routed to different nodes: name addresses of one zone.",
   POOL_EXHAUSTED:

@@ -8,7 +8,8 @@ export const REFUSALS = {
   ADDRESS_TAKEN: "another identity holds the address",
   POOL_UNKNOWN: "there is no pool of that name",
   POOL_DISABLED: "the pool takes no new reservations",
-  POOL_FORBIDDEN: "the pool is not open to this namespace, pod or service account",
+  POOL_FORBIDDEN:
+    "the pool is not open to this namespace, pod or service account, or to a network's own configuration",
   NODE_MISMATCH: "the pool is for nodes on which the pod cannot run",
   POOL_EXHAUSTED: "no pool that may serve the request has a free address",
   BLOCKS_EXHAUSTED: "the node has no block of the pool, or none with a free address",

@@ -191,7 +191,15 @@ export const MUTATIONS: readonly Mutation[] = [
     from: "if (holder === undefined) continue;",
     to: "continue;",
     caughtBy: "node.test.ts",
-    test: "B16 ",
+    test: "B16 an address of a pool that a range",
+  },
+  {
+    name: "B16-own-ranges",
+    file: "ipam-plugin/agent/add/address-source.ts",
+    from: "pickAddresses(withoutPools(space, parts),",
+    to: "pickAddresses(space,",
+    caughtBy: "node.test.ts",
+    test: "B16 an address of a pool for",
   },
   {
     name: "B17-pool",

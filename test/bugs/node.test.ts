@@ -6,6 +6,8 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, it } from "node:test";
 import { setImmediate as turn } from "node:timers/promises";
+import { isRefusal } from "../../allocator/base/errors.ts";
+import { parsePool } from "../../allocator/pool/pool.ts";
 import { openDatabase } from "../../allocator/store/sqlite/database.ts";
 import { releasePreviousBoot } from "../../ipam-plugin/agent/background/orphan-sweeper.ts";
 import type { Answer } from "../../ipam-plugin/agent/rpc/connection.ts";
@@ -154,6 +156,14 @@ describe("bugs of others, on the node", () => {
     assert.deepEqual(given, ["10.20.0.70"]);
     const answer = await node.call("ADD", sandbox("b", "uid-1"));
     assert.match(errorOf(answer).msg, /^10\.20\.0\.70 is in use on this node: container a \(eth0\) has it/);
+  });
+
+  it("B16 an address of a pool for the same network is not given from a range", async () => {
+    const pool = parsePool({ name: "db", spec: { ranges: [{ cidr: "10.20.0.0/24", to: "10.20.0.70" }] } });
+    assert.ok(!isRefusal(pool));
+    node.blockSource.stored.set("db", pool);
+    const ranges = [[{ subnet: "10.20.0.0/24", rangeStart: "10.20.0.70", rangeEnd: "10.20.0.71" }]];
+    assert.deepEqual(await node.add({ cid: "a", ipam: { ranges } }), ["10.20.0.71"]);
   });
 
   it("B17 a range gives its last address, then says that it is full, and gives again what is let go", async () => {
