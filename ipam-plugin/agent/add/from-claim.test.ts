@@ -331,6 +331,20 @@ describe("a claim source that answers late", () => {
     assert.deepEqual(node.held, []);
   });
 
+  it("is told the same of a claim that the look for it has made", async () => {
+    const { promise, resolve } = Promise.withResolvers<void>();
+    node.claimSource.finding = promise;
+    node.claimSource.made = "1";
+    const adding = node.call("ADD", sandbox("a", "u1"));
+    await until(() => node.claimSource.asked.length === 1);
+    await node.del(sandbox("a", "u1"));
+    assert.equal(errorOf(await adding).code, 11);
+    node.parts.notices.start();
+    resolve();
+    await until(() => node.claimSource.told.length === 1);
+    assert.deepEqual(node.held, []);
+  });
+
   it("does not take from a sandbox that was attached meanwhile", async () => {
     const { promise, resolve } = Promise.withResolvers<void>();
     node.claimSource.gate = promise;

@@ -42,13 +42,21 @@ export async function assignFromClaim(
   return isRefusal(attached) ? fromRefusal(attached) : attached;
 }
 
-/** Which claim serves the pod; undefined when the signal aborted first. Nothing is bound yet. */
+/** Which claim serves the pod; undefined when the signal aborted first: what is made after that is given back. */
 export async function findClaim(
   ask: PodAsk,
   services: AgentServices,
   signal: AbortSignal,
 ): Promise<ClaimMatch | NoClaim | Refusal | undefined> {
-  return await orAborted(services.claimSource.find(requestOf(ask, services), signal), signal);
+  const answer = services.claimSource.find(requestOf(ask, services), signal);
+  const first = await orAborted(answer, signal);
+  if (first === undefined) giveBackLate(answer, madeIn, { ask, parts: services });
+  return first;
+}
+
+/** The claim that the very look for it has made. */
+function madeIn(found: ClaimMatch | NoClaim | Refusal): string | undefined {
+  return found.kind === "found" && found.made !== undefined ? found.claim : undefined;
 }
 
 function requestOf(ask: PodAsk, { bootId }: AgentServices): AttachRequest {
@@ -70,8 +78,10 @@ async function assignTo(
 ): Promise<Attachment | CniError | Refusal | undefined> {
   const { ask, parts, signal } = taking;
   const superseded = await supersedeOthers(found.claim, taking);
-  if (isRefusal(superseded)) return superseded;
-  if (signal.aborted) return cancelledError(ask);
+  if (isRefusal(superseded) || signal.aborted) {
+    await giveBack({ claim: madeIn(found) }, ask, parts);
+    return isRefusal(superseded) ? superseded : cancelledError(ask);
+  }
   const bound = await attachTo(found, taking);
   if (bound === undefined) return cancelledError(ask);
   if (isRefusal(bound)) return bound;
@@ -93,22 +103,24 @@ async function attachTo(
 ): Promise<ClaimResult | NoClaim | Refusal | undefined> {
   const answer = parts.claimSource.attach(found, requestOf(ask, parts), signal);
   const first = await orAborted(answer, signal);
-  if (first === undefined) {
-    giveBackLate(answer, ask, parts).catch((error: unknown) => {
-      parts.log.debug("the claim source answered too late", { error: messageOf(error) });
-    });
-  }
+  const claimIn = (late: ClaimResult | NoClaim | Refusal) =>
+    late.kind === "claimed" ? late.claim : undefined;
+  if (first === undefined) giveBackLate(answer, claimIn, { ask, parts });
   return first;
 }
 
-async function giveBackLate(
-  answer: Promise<ClaimResult | NoClaim | Refusal>,
-  ask: PodAsk,
-  services: AgentServices,
-): Promise<void> {
-  const late = await answer;
-  if (late.kind === "claimed")
-    await services.turns.run(attachmentKey(ask), () => giveBack(late, ask, services));
+/** Of an answer that nobody waits for any more; the ADD has left its turn by then. */
+function giveBackLate<T>(
+  answer: Promise<T>,
+  claimIn: (late: T) => string | undefined,
+  { ask, parts }: Pick<Taking, "ask" | "parts">,
+): void {
+  const given = answer.then((late) =>
+    parts.turns.run(attachmentKey(ask), () => giveBack({ claim: claimIn(late) }, ask, parts)),
+  );
+  given.catch((error: unknown) => {
+    parts.log.debug("the claim source answered too late", { error: messageOf(error) });
+  });
 }
 
 interface Taking {
@@ -234,7 +246,11 @@ function busy(claim: string | undefined, words: string): Refusal {
  * The claim source counts this sandbox as attached and it is not: said through the journal, as after a DEL. It is no DEL,
  * so the same ADD may come again.
  */
-async function giveBack({ claim }: ClaimResult, ask: PodAsk, services: AgentServices): Promise<void> {
+async function giveBack(
+  { claim }: { readonly claim?: string | undefined },
+  ask: PodAsk,
+  services: AgentServices,
+): Promise<void> {
   const { attachments, clock, bootId, notices, log } = services;
   const known = attachments.get(ask);
   if (claim === undefined || known?.state === "attached") return;

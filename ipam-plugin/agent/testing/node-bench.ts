@@ -71,6 +71,8 @@ export class ScriptedClaims implements ClaimSource {
   attempts = 0;
   /** What `detached` throws, while it is set. */
   fault: Error | undefined;
+  /** The revision at which `find` has made the claim; absent: it was there. */
+  made: string | undefined;
   /** What `find` waits for. */
   finding: Promise<void> = Promise.resolve();
   /** What `attach` waits for. */
@@ -83,7 +85,8 @@ export class ScriptedClaims implements ClaimSource {
     await this.finding;
     const answer = this.#answerTo(request);
     if (answer.kind !== "claimed") return answer;
-    return { kind: "found", claim: answer.claim ?? "", token: "" };
+    const found = { kind: "found", claim: answer.claim ?? "", token: "" } as const;
+    return this.made === undefined ? found : { ...found, made: this.made };
   }
 
   async attach(

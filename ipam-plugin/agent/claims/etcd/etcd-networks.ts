@@ -17,7 +17,7 @@ export interface EtcdNetworksOptions {
   /** This host's name. */
   readonly node: string;
   readonly registry: Pick<HostRegistry, "get">;
-  readonly presence: Pick<Presence, "refusal">;
+  readonly presence: Pick<Presence, "refusal" | "beat">;
   /** Resolves once this host is known in etcd, and every record is known here. Rejects in words when that takes too long. */
   readonly whole: () => Promise<void>;
 }
@@ -81,6 +81,7 @@ export class EtcdNetworks {
   ): Promise<readonly string[] | PoolRecord | Refusal> {
     const { presence, whole } = this.#options;
     await whole();
+    if (presence.refusal !== undefined) await presence.beat(); // whatever it was may be over since
     if (presence.refusal !== undefined) throw new BerthError("NOT_READY", presence.refusal);
     if (pools.length > 0) return pools;
     if (rangeSets.length === 0) {

@@ -95,7 +95,12 @@ export function openEtcdSide(options: EtcdSideOptions): EtcdSide {
   });
   const known = Promise.all([following.synced, presence.known]);
   known.catch(() => {}); // whoever waits for it hears of it
-  const whole = () => inTime(known, clock, client);
+  const whole = () =>
+    inTime(
+      known,
+      clock,
+      () => presence.fault ?? `etcd at ${client.place} was not reached since this agent started`,
+    );
   return {
     claimSource: claims,
     networks: new EtcdNetworks({ context, node, registry, presence, whole }),
@@ -129,16 +134,11 @@ function withoutPods(fenced: ClusterState["fenced"]): ClusterState {
   };
 }
 
-async function inTime(
-  work: Promise<unknown>,
-  clock: Clock,
-  { place }: Pick<EtcdClient, "place">,
-): Promise<void> {
+async function inTime(work: Promise<unknown>, clock: Clock, why: () => string): Promise<void> {
   const done = new AbortController();
   const late = clock.sleep(WHOLE_MS, done.signal).then(() => {
     if (done.signal.aborted) return;
-    const words = `etcd at ${place} was not reached since this agent started`;
-    throw new BerthError("STORE_UNAVAILABLE", words);
+    throw new BerthError("STORE_UNAVAILABLE", why());
   });
   try {
     await Promise.race([work, late]);

@@ -67,6 +67,8 @@ export class Presence {
   #standing: Standing | undefined;
   #there: StoredHost | undefined;
   #running: Promise<void> | undefined;
+  /** Why the last look was none, in words; undefined: it was one. */
+  fault: string | undefined;
 
   constructor(options: PresenceOptions) {
     this.#options = options;
@@ -141,10 +143,12 @@ export class Presence {
     while (!this.#stop.signal.aborted) {
       try {
         await this.beat();
+        this.fault = undefined;
         if (this.#own === undefined && this.#standing === "write") await this.beat(); // it was changed: why?
       } catch (error) {
         this.#own = undefined;
         if (!(error instanceof BerthError)) throw error;
+        this.fault = error.message;
         log.warn("this host could not tell etcd that it is there", { node, error: messageOf(error) });
       }
       await clock.sleep(this.#standing === undefined ? beatMs / 10 : beatMs, this.#stop.signal);
