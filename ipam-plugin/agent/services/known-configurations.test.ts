@@ -4,6 +4,7 @@ import { beforeEach, describe, it } from "node:test";
 import { cniError, isCniError } from "../../cni/errors.ts";
 import type { IpamConfig } from "../../cni/ipam-config.ts";
 import { ipamOf } from "../../cni/testing/ipam-parts.ts";
+import { NodeBench } from "../testing/node-bench.ts";
 import { KnownConfigurations } from "./known-configurations.ts";
 
 describe("configurations that were read", () => {
@@ -53,6 +54,30 @@ describe("configurations that were read", () => {
     assert.equal(reads, 69);
     ask("lan-0", "one");
     assert.equal(reads, 70);
+  });
+
+  it("serve each ADD of their network, but for an address that one pod asks for", async () => {
+    const node = await NodeBench.open();
+    try {
+      const read: unknown[] = [];
+      const { configurations } = node.parts;
+      const ipam = configurations.ipam.bind(configurations);
+      configurations.ipam = (network, stdin, work) =>
+        ipam(network, stdin, () => {
+          read.push(network);
+          return work();
+        });
+      node.ipam = { ranges: [[{ subnet: "10.20.0.0/24" }]] };
+      assert.deepEqual(await node.add({ cid: "a" }), ["10.20.0.2"]);
+      assert.deepEqual(await node.add({ cid: "b" }), ["10.20.0.3"]);
+      assert.deepEqual(await node.add({ cid: "c", args: "IP=10.20.0.77" }), ["10.20.0.77"]);
+      assert.deepEqual(await node.add({ cid: "d" }), ["10.20.0.78"]);
+      assert.equal(read.length, 1);
+      node.ipam = { ranges: [[{ subnet: "10.30.0.0/24" }]] };
+      assert.deepEqual(await node.add({ cid: "e" }), ["10.30.0.2"]);
+    } finally {
+      await node.close();
+    }
   });
 
   function refuse() {
