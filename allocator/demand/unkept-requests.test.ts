@@ -244,3 +244,38 @@ describe("a ttl that a pool cuts short", () => {
     });
   }
 });
+
+describe("a ttl", () => {
+  const TTL = { "berth.dev/ttl": "48h" };
+  const words = (instead: string) =>
+    `berth.dev/ttl does nothing here: it says how long a retained address is kept, and none is retained; ${instead}`;
+  const KEEP = words("write berth.dev/when-deleted: Retain beside it, or leave it out");
+  const ordinal = origin({ name: "mysql-0", owner: owner("StatefulSet", "apps/v1", "mysql") });
+  const slot = origin({
+    owner: owner("ReplicaSet", "apps/v1", "web-5d9"),
+    labels: { "pod-template-hash": "5d9" },
+  });
+
+  it("where nothing is retained is told of, with what would be", () => {
+    const released = { "berth.dev/when-scaled": "Release" };
+    for (const [pod, annotations, told] of [
+      [origin({ name: "ledger" }), PINNED, KEEP],
+      [ordinal, { ...POOL, ...released }, KEEP],
+      [slot, PINNED, KEEP],
+      [slot, POOL, words("leave it out")],
+    ] as const) {
+      assert.deepEqual(ofPod(pod, { ...annotations, ...TTL }), [told]);
+    }
+  });
+
+  it("of what is retained is not", () => {
+    for (const [pod, annotations] of [
+      [origin({ name: "ledger" }), { ...PINNED, ...STICKY }],
+      [origin({ name: "ledger" }), RETAIN],
+      [ordinal, POOL],
+      [slot, { ...PINNED, "berth.dev/when-deleted": "Retain" }],
+    ] as const) {
+      assert.deepEqual(ofPod(pod, { ...annotations, ...TTL }), []);
+    }
+  });
+});

@@ -24,8 +24,11 @@ const SHARING: ReadonlySet<string> = new Set(["Deployment", "CloneSet", "Replica
  * What is asked to be kept and will not be, in words for the person who applies it, each with what to do; none if all
  * of it is kept. Each line fits into a warning of the API server (256 bytes) with names of usual length.
  */
-export function notKept({ podIdentity, owner, request }: RequestOfPods): string[] {
-  if (!requestsAddress(request)) return [];
+export function notKept(pods: RequestOfPods): string[] {
+  return requestsAddress(pods.request) ? [...lostOf(pods), ...idleTtl(pods)] : [];
+}
+
+function lostOf({ podIdentity, owner, request }: RequestOfPods): string[] {
   const { kind, apiVersion } = podIdentity.identity;
   if (podIdentity.kind === "anonymous")
     return owner === undefined ? nameless(request) : alike(owner.kind, request);
@@ -42,6 +45,30 @@ export function notKept({ podIdentity, owner, request }: RequestOfPods): string[
       : foreign(owner, request);
   }
   return [];
+}
+
+/** A ttl where nothing is retained. */
+function idleTtl({ podIdentity, request }: RequestOfPods): string[] {
+  const { ttlMs, whenDeleted, whenScaled } = request.retention ?? {};
+  if (ttlMs === undefined || ttlMs === null || ttlMs === 0) return [];
+  const retainable = isRetainable(podIdentity, request);
+  const { kind } = podIdentity.identity;
+  const byDefault = kind === "Pod" ? request.sticky === true && whenDeleted === undefined : false;
+  const isScaled = kind === "StatefulSet" && whenScaled !== "Release";
+  if (retainable && (whenDeleted === "Retain" || byDefault || isScaled)) return [];
+  const instead = retainable
+    ? "write berth.dev/when-deleted: Retain beside it, or leave it out"
+    : "leave it out";
+  return [
+    `berth.dev/ttl does nothing here: it says how long a retained address is kept, and none is retained; ${instead}`,
+  ];
+}
+
+/** Whether the address is found again by whoever comes next. */
+function isRetainable(podIdentity: PodIdentity, { entries }: Request): boolean {
+  const { kind, apiVersion } = podIdentity.identity;
+  if (podIdentity.kind === "set") return entries !== undefined && isFollowed(apiVersion, kind);
+  return podIdentity.kind === "named" && kind !== "CloneSet";
 }
 
 /** A ttl that keeps nothing, or one that is longer than a pool lets addresses be kept. Of a request that names neither addresses nor pools it is not known which serves. */

@@ -55,6 +55,20 @@ describe("readDocuments", () => {
     assert.deepEqual(skipped, ["Service web (v1)"]);
   });
 
+  it("names workloads that it does not read and whose pods ask for addresses", async () => {
+    const daemons = (key: string) =>
+      `kind: DaemonSet\napiVersion: apps/v1\nmetadata: {name: edge}\nspec: {template: {metadata: {annotations: {${key}: db}}}}\n---\n`;
+    const { skipped, unheard } = await readDocuments(["-"], input(`${daemons("note")}${pod("a")}`));
+    assert.deepEqual([skipped, unheard], [["DaemonSet edge (apps/v1)"], []]);
+    for (const key of ["berth.dev/pools", "ipam.antrea.io/ippools"]) {
+      const told = await readDocuments(["-"], input(`${daemons(key)}${pod("a")}`));
+      assert.deepEqual(told.skipped, []);
+      assert.deepEqual(told.unheard, [
+        `DaemonSet edge (apps/v1): ${key} in its template asks for nothing on one host, where berth hears of no DaemonSet and of none of its pods until they are applied; apply the pods`,
+      ]);
+    }
+  });
+
   for (const [text, message] of [
     [
       "apiVersion: v1\nkind: Service\nmetadata: {name: web}\n",

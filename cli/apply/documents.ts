@@ -2,9 +2,12 @@
 import { readdirSync, readFileSync, statSync } from "node:fs";
 import { extname, join } from "node:path";
 import { LineCounter, parseAllDocuments } from "yaml";
-import { messageOf } from "../../allocator/base/errors.ts";
+import { isRefusal, messageOf } from "../../allocator/base/errors.ts";
 import { nearestWord } from "../../allocator/base/nearest-word.ts";
-import { Fields } from "../../allocator/manifest/kubernetes-object.ts";
+import { templateAnnotations } from "../../allocator/demand/workload-allocation.ts";
+import { dialectKeysIn } from "../../allocator/manifest/dialects.ts";
+import { Fields, readObject } from "../../allocator/manifest/kubernetes-object.ts";
+import { OWN_PREFIX } from "../../allocator/manifest/own-keys.ts";
 import { apiVersionOf } from "../../kube/api/resource.ts";
 import type { Io } from "../terminal/command.ts";
 import { usageError } from "../terminal/flags.ts";
@@ -21,6 +24,8 @@ export interface ManifestObject {
 export interface Reading {
   readonly objects: readonly ManifestObject[];
   readonly skipped: readonly string[];
+  /** Those of them whose pods ask Berth for addresses, and why nobody hears it. */
+  readonly unheard: readonly string[];
 }
 
 interface Text {
@@ -40,14 +45,16 @@ export async function readDocuments(paths: readonly string[], io: Pick<Io, "stdi
   if (paths.length === 0) throw usageError("-f is missing: -f FILE, -f DIR, or -f - for standard input");
   const objects: ManifestObject[] = [];
   const skipped: string[] = [];
+  const unheard: string[] = [];
   for (const path of paths) {
     for (const text of await readTexts(path, io)) {
-      for (const value of parse(text)) sort(value, text.name, { objects, skipped });
+      for (const value of parse(text)) sort(value, text.name, { objects, skipped, unheard });
     }
   }
-  if (objects.length > 0) return { objects, skipped };
+  if (objects.length > 0) return { objects, skipped, unheard };
   const kinds = MANAGED.map(({ kind }) => kind).join(", ");
-  const found = skipped.length === 0 ? "holds no object" : `holds none of ${kinds}: ${skipped.join("; ")}`;
+  const others = [...skipped, ...unheard].join("; ");
+  const found = others === "" ? "holds no object" : `holds none of ${kinds}: ${others}`;
   throw usageError(`${paths.map(nameOf).join(", ")} ${found}`);
 }
 
@@ -108,7 +115,13 @@ function toJs(document: { toJS(): unknown }, name: string): unknown {
   }
 }
 
-function sort(value: unknown, file: string, into: { objects: ManifestObject[]; skipped: string[] }): void {
+interface Sorted {
+  readonly objects: ManifestObject[];
+  readonly skipped: string[];
+  readonly unheard: string[];
+}
+
+function sort(value: unknown, file: string, into: Sorted): void {
   const fields = new Fields(value);
   const [apiVersion, kind] = [fields.text("apiVersion"), fields.text("kind")];
   if (kind === "") throw usageError(`${file} holds something that is no Kubernetes object: it has no kind`);
@@ -122,8 +135,26 @@ function sort(value: unknown, file: string, into: { objects: ManifestObject[]; s
     const name = fields.at("metadata").text("name");
     throw usageError(`${file} holds ${kind} ${name} (${apiVersion}): ${misread}`);
   }
-  if (known !== undefined) into.objects.push({ kind: known, json: fields.value });
-  else into.skipped.push(`${kind} ${fields.at("metadata").text("name")} (${apiVersion})`);
+  if (known !== undefined) {
+    into.objects.push({ kind: known, json: fields.value });
+    return;
+  }
+  const what = `${kind} ${fields.at("metadata").text("name")} (${apiVersion})`;
+  const asks = requestsIn(fields.value);
+  if (asks.length === 0) into.skipped.push(what);
+  else
+    into.unheard.push(
+      `${what}: ${asks.join(", ")} in its template asks for nothing on one host, where berth hears of no ${kind} and of none of its pods until they are applied; apply the pods`,
+    );
+}
+
+/** What the template of an object that is not read asks for. */
+function requestsIn(json: ManifestObject["json"]): readonly string[] {
+  const object = readObject(json);
+  if (isRefusal(object)) return [];
+  const annotations = templateAnnotations(object);
+  const own = Object.keys(annotations).filter((key) => key.toLowerCase().startsWith(OWN_PREFIX));
+  return [...own, ...dialectKeysIn(annotations)];
 }
 
 /** What to write instead in an object of Berth's own that is not one: nobody else has the group. */

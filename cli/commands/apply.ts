@@ -37,15 +37,17 @@ export const apply: Command = {
   examples: ["berthctl apply -f examples/", "berthctl apply -f web.yaml --dry-run"],
   async run(args, context) {
     args.expect();
-    const { objects, skipped } = await readDocuments(args.texts("file"), context.io);
+    const { objects, skipped, unheard } = await readDocuments(args.texts("file"), context.io);
     for (const what of skipped) {
       context.io.stderr.write(`skipped ${printable(what)}: berth has no say about it\n`);
     }
+    for (const what of unheard) reportError(context.io, what);
     const dryRun = args.has("dry-run");
     const waitMs = waitMsOf(args.text("wait"));
-    return await withReviews({ ...context, waitMs }, (webhook, backend) =>
+    const code = await withReviews({ ...context, waitMs }, (webhook, backend) =>
       applyAll({ webhook, backend, io: context.io, dryRun }, objects, context.io),
     );
+    return unheard.length > 0 ? worse(code, 1) : code;
   },
 };
 

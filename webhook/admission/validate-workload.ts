@@ -241,7 +241,9 @@ async function considerSet(
   const told = await dryRunAllocations(admission, object, slots, false);
   if (!Array.isArray(told)) return told.refusal;
   const enough = checkRollout(object, workload.replicas, entries.length);
-  return isRefusal(enough) ? enough : [...told, ...enough];
+  if (isRefusal(enough)) return enough;
+  const podIdentity = { kind: "set", workload: identity.name, identity } as const;
+  return [...told, ...enough, ...notKept({ podIdentity, owner: identity, request: template.request })];
 }
 
 async function workloadGone(
