@@ -58,6 +58,16 @@ describe("berthctl on a running stack", () => {
     ]);
   });
 
+  it("names a workload that it does not read and whose pods ask, does the others, and ends with 1", async () => {
+    const daemons = workload("DaemonSet", "edge", { annotations: { "berth.dev/pools": "db" } });
+    const { rc, stdout, stderr } = await stack.apply(daemons, namespaceObject("shop"));
+    assert.deepEqual([rc, stdout], [1, "namespace/shop unchanged\n"]);
+    assert.match(
+      stderr,
+      /^Error: DaemonSet edge \(apps\/v1\): berth\.dev\/pools in its template asks for nothing on one host/,
+    );
+  });
+
   it("changes nothing when the same is applied again", async () => {
     const { rc, stdout } = await stack.apply(
       namespaceObject("shop"),
