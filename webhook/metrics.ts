@@ -90,7 +90,9 @@ function blocksOf(cache: RecordCache): Sample[] {
     familiesIn(pool).flatMap((family) => {
       const length = blockLength(pool, family);
       if (length === undefined) return [];
-      const own = [...cache.blocksOf(pool.name)].filter(({ key }) => parseCidr(key)?.family === family);
+      // an address within a block is no block that a node could have had whole
+      const whole = [...cache.blocksOf(pool.name)].filter(({ record }) => record.within === undefined);
+      const own = whole.filter(({ key }) => parseCidr(key)?.family === family);
       const cooling = own.filter(({ record }) => record.releasedAt !== undefined).length;
       const total = Number(new BlockSpace(pool, family, length).count);
       const states = { owned: own.length - cooling, cooling, free: Math.max(0, total - own.length) };

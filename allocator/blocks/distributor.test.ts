@@ -87,6 +87,7 @@ describe("the distributor of blocks", () => {
       family: "IPv4",
       recalls: [],
       short: [{ node: "node-b", missing: 1 }],
+      asked: [],
     });
     nodes.pods.set("node-a", 19);
     const [asked] = await blocks.pass();
@@ -122,7 +123,7 @@ describe("the distributor of blocks", () => {
     nodes.pods.set("node-a", 2);
     const short = [{ node: "node-a", missing: 1 }];
     for (let pass = 0; pass < 3; pass++) {
-      assert.deepEqual(await blocks.pass(), [{ pool: "web", family: "IPv4", recalls: [], short }]);
+      assert.deepEqual(await blocks.pass(), [{ pool: "web", family: "IPv4", recalls: [], short, asked: [] }]);
       await world.settle();
     }
     assert.deepEqual(made, ["10.0.0.70/32"]);

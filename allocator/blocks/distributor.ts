@@ -8,13 +8,14 @@ import type { Context } from "../cache/context.ts";
 import { bitsOf, type Family, parseCidr } from "../ip/address.ts";
 import { IntervalSet } from "../ip/interval-set.ts";
 import { sizeOf } from "../ip/ip-range.ts";
-import { type Block, isReturned } from "../model/block.ts";
+import { type Block, isReturned, returnedOf } from "../model/block.ts";
 import { BlockSpace, blockLength } from "../pool/blocks.ts";
 import type { Pool } from "../pool/pool.ts";
 import type { Stored } from "../store/store.ts";
 import { type BlockPlan, blocksToRecall, type Holding, type NodeNeed, planBlocks } from "./block-plan.ts";
 import { type BlockEvidence, endCooldown, giveBack, recall, returnedBy } from "./give-back.ts";
 import { finishGrant, grantBlocks } from "./grant.ts";
+import { type SinglesInput, spreadSingles } from "./spread-singles.ts";
 
 /** What the distributor goes by besides the records. */
 export interface BlockFacts {
@@ -35,6 +36,8 @@ type Deps = Context & {
 export interface Shortage extends Pick<BlockPlan, "recalls" | "short"> {
   readonly pool: string;
   readonly family: Family;
+  /** Nodes that are asked for single addresses. */
+  readonly asked: readonly string[];
 }
 
 /** After this long a block that was granted here and is not in the cache is no longer counted: it has gone again. */
@@ -99,11 +102,17 @@ export class BlockDistributor {
   }
 
   async #settle(stored: Stored<"block">): Promise<void> {
-    if (stored.record.releasedAt !== undefined) return void (await endCooldown(this.#context, stored));
+    if (stored.record.releasedAt !== undefined)
+      return void (await endCooldown(this.#context, stored, (block) => this.#hasSingles(block)));
     const evidence = returnedBy(stored) ?? (await this.#facts.evidence(stored));
     if (evidence !== undefined) return void (await giveBack(this.#context, stored, evidence));
     if (this.#context.view.pool(stored.record.pool)?.disabled !== false) return await this.#drain(stored);
     if (stored.record.granted !== true) await finishGrant(this.#context, stored);
+  }
+
+  #hasSingles({ cidr, pool }: Block): boolean {
+    for (const { record } of this.#context.view.blocksOf(pool)) if (record.within === cidr) return true;
+    return false;
   }
 
   /** Its pool gives nothing more, or is gone: the owner is asked for it, and what nobody was granted goes at once. */
@@ -116,7 +125,8 @@ export class BlockDistributor {
     const length = blockLength(pool, family);
     if (length === undefined || pool.disabled) return undefined;
     const space = new BlockSpace(pool, family, length);
-    const blocks = this.#blocksOf(pool.name, family);
+    const blocks = this.#storedOf(pool.name, family).map(({ record }) => record);
+    const nodes = this.#facts.nodesFor(pool, family);
     const taken = new IntervalSet();
     for (const { cidr } of blocks) taken.add(space.numberOf(networkOf(cidr)));
     // what would be granted and have nothing to give is not there to be granted
@@ -126,37 +136,62 @@ export class BlockDistributor {
       total: space.count - taken.size + BigInt(blocks.length),
       size: 2 ** (bitsOf(family) - length),
       held: blocks.map(holdingOf),
-      nodes: this.#facts.nodesFor(pool, family),
+      nodes,
     });
     const requests = plan.grants.map(({ node, nodeUID }) => ({ family, node, nodeUID }));
     for (let n = 0; n < requests.length && this.#mayWrite(); n += GRANTS_AT_ONCE) {
       const some = requests.slice(n, n + GRANTS_AT_ONCE);
-      for (const block of await grantBlocks(this.#context, pool, some, taken))
-        this.#granted.set(block.key, { block, until: this.#context.clock.monotonic() + SHOWN_MS });
+      for (const block of await grantBlocks(this.#context, pool, some, taken)) this.#keep(block);
     }
     const { recalls, short } = plan;
-    await this.#recall(pool.name, family, recalls);
-    return short.length === 0 ? undefined : { pool: pool.name, family, recalls, short };
+    const coming = await this.#recall(pool.name, family, recalls);
+    const asked =
+      length === bitsOf(family) ? [] : await this.#singles(pool, family, { nodes, short, coming });
+    return short.length === 0 ? undefined : { pool: pool.name, family, recalls, short, asked };
   }
 
-  async #recall(pool: string, family: Family, recalls: BlockPlan["recalls"]): Promise<void> {
+  async #singles(
+    pool: Pool,
+    family: Family,
+    about: Pick<SinglesInput, "nodes" | "short" | "coming">,
+  ): Promise<readonly string[]> {
+    const { store, view } = this.#context;
+    const input = { ...about, pool, family, blocks: this.#storedOf(pool.name, family) };
+    const mayWrite = () => this.#mayWrite();
+    const unpickable = view.unpickable(pool, family);
+    const { granted, asked } = await spreadSingles({ store, mayWrite }, { ...input, unpickable });
+    for (const block of granted) this.#keep(block);
+    return asked;
+  }
+
+  #keep(block: Stored<"block">): void {
+    this.#granted.set(block.key, { block, until: this.#context.clock.monotonic() + SHOWN_MS });
+  }
+
+  /** Gives how many addresses are about to come back with whole blocks. */
+  async #recall(pool: string, family: Family, recalls: BlockPlan["recalls"]): Promise<number> {
     const now = this.#context.clock.now();
-    const held = [...this.#context.view.blocksOf(pool)].filter(({ record }) => isHeld(record, family));
+    const all = [...this.#context.view.blocksOf(pool)];
+    const held = all.filter(({ record }) => isHeld(record, family));
     const blocks = held.map((stored) => {
       const { node, status, recalledAt } = stored.record;
       const used = status?.used ?? 0;
       const expected = recalledAt !== undefined && (used === 0 || now - recalledAt < ANSWERED_MS);
       return { stored, node, used, recalled: recalledAt !== undefined, expected };
     });
-    for (const { stored } of blocksToRecall(blocks, recalls)) {
+    const asked = blocksToRecall(blocks, recalls);
+    for (const { stored } of asked) {
       if (this.#mayWrite()) await recall(this.#context, stored);
     }
+    const back = [...blocks.filter(({ expected }) => expected), ...asked].map(({ stored }) => stored.record);
+    const cooling = all.filter(({ record }) => isCooling(record, family)).map(({ record }) => record);
+    return [...back, ...cooling].reduce((sum, block) => sum + usableIn(block), 0);
   }
 
-  #blocksOf(pool: string, family: Family): readonly Block[] {
+  #storedOf(pool: string, family: Family): readonly Stored<"block">[] {
     const own = [...this.#granted.values()].map(({ block }) => block);
     const all = [...this.#context.view.blocksOf(pool), ...own.filter(({ record }) => record.pool === pool)];
-    return all.map(({ record }) => record).filter(({ cidr }) => networkOf(cidr).family === family);
+    return all.filter(({ key }) => networkOf(key).family === family);
   }
 
   #forgetShown(): void {
@@ -171,11 +206,23 @@ function isHeld(block: Block, family: Family): boolean {
   return block.granted === true && holdingOf(block) !== "cooling" && networkOf(block.cidr).family === family;
 }
 
+/** It goes whole. */
+function isCooling(block: Block, family: Family): boolean {
+  return (
+    holdingOf(block) === "cooling" && block.division === undefined && networkOf(block.cidr).family === family
+  );
+}
+
 /** What was given back is nobody's any more, before anybody has written that. */
 function holdingOf(block: Block): Holding | "cooling" {
   if (block.releasedAt !== undefined || isReturned(block)) return "cooling";
-  const usable = ownedIn(block).intervals.reduce((sum, interval) => sum + sizeOf(interval), 0n);
-  return { node: block.node, usable: Number(usable) };
+  return { node: block.node, usable: usableIn(block) };
+}
+
+/** Addresses that its owner may give. */
+function usableIn(block: Block): number {
+  const owned = ownedIn(block).intervals.reduce((sum, interval) => sum + sizeOf(interval), 0n);
+  return Number(owned) - returnedOf(block).length;
 }
 
 function networkOf(text: string) {

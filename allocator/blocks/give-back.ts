@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import type { Context } from "../cache/context.ts";
-import { type Block, isReturned } from "../model/block.ts";
-import type { Stored } from "../store/store.ts";
+import { fromNumber, parseCidr } from "../ip/address.ts";
+import { fullInterval, sizeOf } from "../ip/ip-range.ts";
+import { type Block, type Division, isReturned } from "../model/block.ts";
+import { singleOf } from "../pool/blocks.ts";
+import type { Store, Stored } from "../store/store.ts";
 
 /** What proves that no sandbox has an address of the block, and that none will get one (invariant 3). */
 export type BlockEvidence =
@@ -49,13 +52,65 @@ export async function recall(
   await store.replace("block", seen, { ...seen.record, recalledAt: clock.now() });
 }
 
-/** Deletes a block that has cooled: anybody may have its addresses. */
+/** Deletes a block that has cooled: anybody may have its addresses. One that is divided stays for those within it. */
 export async function endCooldown(
   { store, clock, view }: Pick<Context, "store" | "clock" | "view">,
   seen: Stored<"block">,
-): Promise<"gone" | "cooling" | "changed"> {
-  const { pool, releasedAt } = seen.record;
+  isInUse: (within: Block) => boolean = () => false,
+): Promise<"gone" | "cooling" | "changed" | "divided"> {
+  const { pool, releasedAt, division } = seen.record;
   const cooldownMs = view.pool(pool)?.cooldownMs ?? 0;
   if (releasedAt === undefined || clock.now() < releasedAt + cooldownMs) return "cooling";
+  if (division !== undefined) return await endDivided(store, seen, isInUse);
   return (await store.remove("block", seen)).kind === "removed" ? "gone" : "changed";
+}
+
+/**
+ * Closes the block before it looks for what is within: whoever makes a block of an address of it reads it after that was made, and finds
+ * it closed, or is found here. While there is something, all addresses of it may be had.
+ */
+async function endDivided(
+  store: Store,
+  seen: Stored<"block">,
+  isInUse: (within: Block) => boolean,
+): Promise<"gone" | "changed" | "divided"> {
+  if (isInUse(seen.record)) return await divide(store, seen, "all");
+  const closed =
+    seen.record.division === "closed"
+      ? ({ kind: "replaced", stored: seen } as const)
+      : await store.replace("block", seen, { ...seen.record, division: "closed" });
+  if (closed.kind !== "replaced") return "changed";
+  if (await hasSingles(store, closed.stored.record)) return await divide(store, closed.stored, "all");
+  return (await store.remove("block", closed.stored)).kind === "removed" ? "gone" : "changed";
+}
+
+/** From here on addresses of it may be blocks of their own. */
+export async function divide(
+  store: Pick<Store, "replace">,
+  seen: Stored<"block">,
+  division: Exclude<Division, "closed">,
+): Promise<"changed" | "divided"> {
+  if (seen.record.division === division) return "divided";
+  return (await store.replace("block", seen, { ...seen.record, division })).kind === "replaced"
+    ? "divided"
+    : "changed";
+}
+
+/** So many addresses are looked at one by one; the blocks of a larger one are listed. */
+const MOST_READS = 64n;
+
+/** Asks the authority: every block within it that there is. */
+async function hasSingles(store: Store, { cidr }: Block): Promise<boolean> {
+  const network = parseCidr(cidr);
+  if (network === undefined) return true;
+  const whole = fullInterval(network);
+  if (sizeOf(whole) > MOST_READS) {
+    for await (const { record } of store.list("block")) if (record.within === cidr) return true;
+    return false;
+  }
+  for (let n = whole.first; n <= whole.last; n++) {
+    const found = await store.get("block", singleOf(fromNumber(n, network.family)));
+    if (found !== undefined) return true;
+  }
+  return false;
 }

@@ -4,11 +4,20 @@ import { BerthError } from "../base/errors.ts";
 import { inParallel } from "../base/parallel.ts";
 import type { RecordCache } from "../cache/cache.ts";
 import type { Context } from "../cache/context.ts";
-import { type Cidr, type Family, familyOf, fromNumber, parseCidr, toNumber } from "../ip/address.ts";
+import {
+  type Address,
+  type Cidr,
+  type Family,
+  familyOf,
+  fromNumber,
+  parseAddress,
+  parseCidr,
+  toNumber,
+} from "../ip/address.ts";
 import { IntervalSet } from "../ip/interval-set.ts";
 import { fullInterval, type Interval, sizeOf, without } from "../ip/ip-range.ts";
-import { type Block, holesOf, holesText } from "../model/block.ts";
-import { BlockSpace, blockLength, closedIn } from "../pool/blocks.ts";
+import { type Block, holesOf, holesText, mayBeSingle } from "../model/block.ts";
+import { BlockSpace, blockLength, closedIn, openIn, singleOf } from "../pool/blocks.ts";
 import type { Pool } from "../pool/pool.ts";
 import { retryOnConflict } from "../store/retry-on-conflict.ts";
 import type { Store, Stored } from "../store/store.ts";
@@ -105,13 +114,51 @@ export async function finishGrant(
   let read = first;
   return await retryOnConflict(store, change, async (seen) => {
     if (seen === undefined || seen.record.granted === true) return seen;
-    const granted = await holed(seen.record, read);
+    const granted = (await mayBeWithin(store, seen.record)) ? await holed(seen.record, read) : undefined;
     read = readerOf(store);
     if (granted === undefined)
       return (await store.remove("block", seen)).kind === "removed" ? undefined : "conflict";
     const result = await store.replace("block", seen, granted);
     return result.kind === "replaced" ? result.stored : "conflict";
   });
+}
+
+/**
+ * Makes an address of the block, which is divided, the node's: a block of its own. Undefined: another has it, or the block, as it is
+ * now, does not allow it (ADR 0025).
+ */
+export async function grantSingle(
+  context: StoreContext,
+  pool: Pool,
+  { within, address, node, nodeUID }: SingleRequest,
+): Promise<Stored<"block"> | undefined> {
+  const cidr = parseCidr(singleOf(address));
+  if (cidr === undefined || openIn(pool, cidr).length === 0) return undefined;
+  const record = { cidr: cidr.text, pool: pool.name, node, nodeUID, holes: [], within };
+  const made = await context.store.create("block", record);
+  if (made.kind === "exists") return undefined;
+  const granted = await finishGrant(context, made.stored);
+  return granted?.record.node === node ? granted : undefined;
+}
+
+/** An address, and for whom it is. */
+export interface SingleRequest {
+  /** The CIDR of the block that it lies in. */
+  readonly within: string;
+  readonly address: Address;
+  readonly node: string;
+  readonly nodeUID: string;
+}
+
+/**
+ * Whether the block around a single address allows it, to be asked after that was made: whoever deletes the block closes it first and
+ * then looks for those within it, so that at least one sees the other.
+ */
+async function mayBeWithin(store: Store, { cidr, within, pool }: Block): Promise<boolean> {
+  if (within === undefined) return true;
+  const around = (await store.get("block", within))?.record;
+  const address = parseAddress(cidr.split("/")[0] ?? "");
+  return around?.pool === pool && address !== undefined && mayBeSingle(around, address);
 }
 
 /** Granted, without what is reserved in it; undefined: nothing is left. */

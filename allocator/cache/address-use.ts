@@ -80,6 +80,7 @@ export class AddressUse {
   }
 
   dropBlock({ record }: Stored<"block">): void {
+    const isShared = record.within !== undefined || this.#blocks.hasSingles;
     const { family, intervals } = ownedIn(record);
     const home = this.#pools.usable.get(record.pool);
     const runs = this.#unpickable.get(`${record.pool}/${family}`);
@@ -87,7 +88,9 @@ export class AddressUse {
     for (const { first, last } of intervals) {
       for (let n = first; n <= last; n++) {
         const address = fromNumber(n, family);
-        if (classify(home, address) === "open" && !this.reservations.has(address)) runs.remove(n);
+        if (classify(home, address) !== "open" || this.reservations.has(address)) continue;
+        const isOther = isShared && this.#blocks.owning(home.name, address) !== undefined;
+        if (!isOther) runs.remove(n);
       }
     }
   }

@@ -9,9 +9,16 @@ import type { Stored } from "../store/store.ts";
 export class BlockIndex {
   readonly blocks = new Map<string, Stored<"block">>(); // CIDR -> block
   readonly #ofPool = new Map<string, Map<string, Stored<"block">>>(); // pool -> CIDR -> block
-  readonly #lengths = new Map<string, number>(); // prefix length -> how many blocks have it
+  readonly #lengths = new Map<string, number>(); // prefix length -> how many blocks have it, the longest first
+  #singles = 0;
+
+  /** There are blocks within blocks. */
+  get hasSingles(): boolean {
+    return this.#singles > 0;
+  }
 
   enter(stored: Stored<"block">): void {
+    if (stored.record.within !== undefined) this.#singles++;
     this.blocks.set(stored.key, stored);
     const { pool } = stored.record;
     const own = this.#ofPool.get(pool) ?? new Map<string, Stored<"block">>();
@@ -19,7 +26,8 @@ export class BlockIndex {
     this.#count(stored.key, 1);
   }
 
-  leave({ key, record: { pool } }: Stored<"block">): void {
+  leave({ key, record: { pool, within } }: Stored<"block">): void {
+    if (within !== undefined) this.#singles--;
     this.blocks.delete(key);
     const own = this.#ofPool.get(pool);
     own?.delete(key);
@@ -27,7 +35,7 @@ export class BlockIndex {
     this.#count(key, -1);
   }
 
-  /** The block of the pool whose owner has the address for itself. */
+  /** The block of the pool whose owner has the address for itself: the smallest, where one lies within another. */
   owning(pool: string, address: Address): Block | undefined {
     for (const length of this.#lengths.keys()) {
       const block = this.blocks.get(parseCidr(`${address}/${length}`)?.text ?? "")?.record;
@@ -47,8 +55,13 @@ export class BlockIndex {
   #count(cidr: string, by: number): void {
     const length = cidr.slice(cidr.indexOf("/") + 1);
     const count = (this.#lengths.get(length) ?? 0) + by;
+    const isNew = !this.#lengths.has(length);
     if (count === 0) this.#lengths.delete(length);
     else this.#lengths.set(length, count);
+    if (!isNew) return;
+    const sorted = [...this.#lengths].sort(([a], [b]) => Number(b) - Number(a));
+    this.#lengths.clear();
+    for (const [one, n] of sorted) this.#lengths.set(one, n);
   }
 
   ofPool(pool: string): Iterable<Stored<"block">> {

@@ -214,6 +214,12 @@ describe("counts", () => {
       [...cache.blocksOf("db")].map(({ record }) => record),
       [block],
     );
+    const single: Block = { ...block, cidr: "10.0.0.4/32", node: "node-b", holes: [], within: block.cidr };
+    put(cache, "block", single);
+    assert.equal(cache.blockOwning(addr("10.0.0.4"))?.node, "node-b");
+    cache.apply("block", { type: "gone", key: single.cidr });
+    assert.equal(cache.blockOwning(addr("10.0.0.4"))?.node, "node-a");
+    assert.equal(pickable(cache, "db"), "10.0.0.1 10.0.0.2 10.0.0.3 10.0.0.5");
     cache.apply("block", { type: "gone", key: block.cidr });
     assert.equal(pickable(cache, "db"), "10.0.0.1 10.0.0.2 10.0.0.3 10.0.0.4 10.0.0.5 10.0.0.6");
     assert.deepEqual([...cache.blocksOf("db")], []);
@@ -239,7 +245,7 @@ const ADDRESSES = addrs(
   "fd00::1",
 );
 
-const BLOCKS = ["10.0.0.2/31", "10.0.0.4/30", "10.0.1.2/31", "fd00::/127"];
+const BLOCKS = ["10.0.0.2/31", "10.0.0.4/30", "10.0.1.2/31", "fd00::/127", "10.0.0.2/32", "10.0.0.4/32"];
 
 type Step = { readonly kind: Kind; readonly change: Change<Kind> } | "look";
 
@@ -276,7 +282,9 @@ const steps: fc.Arbitrary<Step> = fc.oneof(
       holes: fc.subarray(["10.0.0.2/32", "10.0.0.4/31"]),
     })
     .map(({ cidr, pool, holes }): Step => {
-      const block: Block = { cidr, pool, node: "node-a", nodeUID: "", holes };
+      const around = BLOCKS.find((one) => one !== cidr && one.startsWith(`${cidr.split("/")[0]}/`));
+      const within = cidr.endsWith("/32") && around !== undefined ? { within: around } : {};
+      const block: Block = { cidr, pool, node: "node-a", nodeUID: "", holes, ...within };
       return { kind: "block", change: { type: "put", stored: storedAs("block", block) } };
     }),
   fc.constantFrom(...BLOCKS).map((key): Step => ({ kind: "block", change: { type: "gone", key } })),

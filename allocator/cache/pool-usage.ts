@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-import { type Address, type Family, familyOf } from "../ip/address.ts";
+import { type Address, type Family, familyOf, parseAddress } from "../ip/address.ts";
 import { sizeOf } from "../ip/ip-range.ts";
-import type { Block } from "../model/block.ts";
+import { type Block, isHole } from "../model/block.ts";
 import { claimKey, isBound } from "../model/claim.ts";
 import type { Reservation } from "../model/reservation.ts";
 import { familiesOf, intervalsOf, type Pool } from "../pool/pool.ts";
@@ -38,7 +38,12 @@ export async function countPoolUsage(
 ): Promise<ReadonlyMap<string, PoolUsage>> {
   const usage: Counts = new Map();
   await each(cache.reservations(), rest, ({ record }) => count(usage, record));
-  await each(cache.blocks(), rest, ({ record }) => countBlock(usage, record));
+  await each(cache.blocks(), rest, ({ record }) => {
+    // an address of its own within a block counts there, unless it is a hole of that
+    const around = record.within === undefined ? undefined : cache.block(record.within)?.record;
+    const address = parseAddress(record.cidr.split("/")[0] ?? "");
+    if (around === undefined || address === undefined || isHole(around, address)) countBlock(usage, record);
+  });
   await each(cache.claims(), rest, ({ record }) => {
     if (!isBound(record)) return;
     for (const address of record.addresses) {

@@ -2,6 +2,7 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import {
+  addr,
   addrs,
   bindingTo,
   claimRecord,
@@ -56,6 +57,21 @@ describe("the audit of blocks", () => {
       "defect stray-block: block 10.20.0.64/29 of node node-a is of pool db, whose blocks have another size",
       "defect stray-block: block 10.30.0.0/28 of node node-a is of pool gone, which is not there",
     ]);
+  });
+
+  it("finds an address that is a block, which the block around it did not allow", () => {
+    const whole = {
+      division: "returned",
+      status: { node: "node-a", used: 0, returnedAddresses: [addr("10.20.0.65")] },
+    } as const;
+    const single = (cidr: string) => block(cidr, { node: "node-b", within: "10.20.0.64/28" });
+    assert.deepEqual(found([block("10.20.0.64/28", whole), single("10.20.0.65/32")]), []);
+    const words = (cidr: string, why: string) =>
+      `defect stray-block: block ${cidr} of node node-b is of block 10.20.0.64/28, which ${why}`;
+    assert.deepEqual(found([block("10.20.0.64/28", whole), single("10.20.0.66/32")]), [
+      words("10.20.0.66/32", "has not given it back"),
+    ]);
+    assert.deepEqual(found([single("10.20.0.65/32")]), [words("10.20.0.65/32", "is not there")]);
   });
 
   it("finds a fixed address that a node may give, and what a crash left of one", () => {

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 import { isOwnedIn } from "../cache/block-index.ts";
-import { type Family, parseCidr } from "../ip/address.ts";
+import { type Family, parseAddress, parseCidr } from "../ip/address.ts";
 import { fullInterval, type Interval, intersection } from "../ip/ip-range.ts";
 import { isDetached } from "../lifecycle/bind.ts";
-import type { Block } from "../model/block.ts";
+import { type Block, mayBeSingle } from "../model/block.ts";
 import { type Claim, claimKey } from "../model/claim.ts";
 import { blockLength } from "../pool/blocks.ts";
 import type { Pool } from "../pool/pool.ts";
@@ -16,17 +16,31 @@ export function auditBlocks(
   pools: readonly Pool[],
 ): Finding[] {
   return [
-    ...blocks.flatMap((block) => auditBlock(block, pools)),
-    ...overlaps(blocks),
+    ...blocks.flatMap((block) => auditBlock(block, pools, blocks)),
+    ...overlaps(blocks.filter(({ within }) => within === undefined)),
     ...blocks.flatMap((block) => sharedWith(block, claims)),
   ];
 }
 
-function auditBlock(block: Block, pools: readonly Pool[]): Finding[] {
+/** An address of its own: the block that it lies in is there as long as it is, and nobody gives it from that. */
+function auditSingle({ cidr, node, within, granted }: Block, blocks: readonly Block[]): Finding[] {
+  if (granted !== true)
+    return [pending("ungranted-block", cidr, `block ${cidr} is being granted to node ${node}`)];
+  const around = blocks.find((one) => one.cidr === within);
+  const address = parseAddress(cidr.split("/")[0] ?? "");
+  // one that is closed while there is an address of it that is a block is opened again
+  const open = around?.division === "closed" ? { ...around, division: "all" as const } : around;
+  if (open !== undefined && address !== undefined && mayBeSingle(open, address)) return [];
+  const words = `block ${cidr} of node ${node} is of block ${within}, which ${around === undefined ? "is not there" : "has not given it back"}`;
+  return [defect("stray-block", cidr, words)];
+}
+
+function auditBlock(block: Block, pools: readonly Pool[], blocks: readonly Block[]): Finding[] {
   const { cidr, node } = block;
   const home = pools.find(({ name }) => name === block.pool);
   const network = parseCidr(cidr);
   const length = home && network && blockLength(home, network.family);
+  if (block.within !== undefined) return auditSingle(block, blocks);
   if (length === undefined || length !== network?.prefixLength) {
     const why = home === undefined ? "which is not there" : "whose blocks have another size";
     return [defect("stray-block", cidr, `block ${cidr} of node ${node} is of pool ${block.pool}, ${why}`)];

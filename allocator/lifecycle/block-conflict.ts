@@ -4,7 +4,7 @@ import type { Context } from "../cache/context.ts";
 import type { Reading } from "../cache/read-ahead.ts";
 import type { Address } from "../ip/address.ts";
 import { type Block, isHole, withHole } from "../model/block.ts";
-import { blockAround } from "../pool/blocks.ts";
+import { blockAround, singleOf } from "../pool/blocks.ts";
 import { retryOnConflict } from "../store/retry-on-conflict.ts";
 import { ensureUnmarked } from "./orphan-mark.ts";
 
@@ -15,7 +15,8 @@ type RecordContext = Pick<Context, "store" | "view">;
  * the address a hole of a block that is not granted yet, which the grant then finds.
  *
  * To be asked after the reservation was made, or read again: the reservation is there before the block is looked for, and
- * a block is there before the reservations in it are, so that at least one side sees the other (ADR 0020). What was good
+ * a block is there before the reservations in it are, so that at least one side sees the other (ADR 0020). A hole may be a
+ * block of its own, once its block is divided. What was good
  * stays so as long as the reservation stands.
  */
 export async function blockAgainst(
@@ -24,10 +25,21 @@ export async function blockAgainst(
 ): Promise<Block | undefined> {
   const pool = view.poolOf(address);
   const cidr = pool && blockAround(pool, address);
-  if (cidr === undefined) return undefined;
-  const change = { kind: "block", key: cidr.text, doing: `${address} was made a hole of it` } as const;
+  return cidr && (await ownerOf(store, cidr.text, address));
+}
+
+async function ownerOf(
+  store: RecordContext["store"],
+  cidr: string,
+  address: Address,
+): Promise<Block | undefined> {
+  const change = { kind: "block", key: cidr, doing: `${address} was made a hole of it` } as const;
   return await retryOnConflict(store, change, async (seen) => {
-    if (seen === undefined || isHole(seen.record, address)) return undefined;
+    if (seen === undefined) return undefined;
+    if (isHole(seen.record, address))
+      return seen.record.division === undefined
+        ? undefined
+        : await ownerOf(store, singleOf(address), address);
     if (seen.record.granted === true) return seen.record;
     const { kind } = await store.replace("block", seen, withHole(seen.record, address));
     return kind === "replaced" ? undefined : kind;
@@ -54,6 +66,9 @@ export async function isInGrantedBlock(
 ): Promise<boolean> {
   const pool = view.poolOf(address);
   const cidr = pool && blockAround(pool, address);
-  const seen = cidr && (await store.get("block", cidr.text));
-  return seen?.record.granted === true && !isHole(seen.record, address);
+  const isOwned = (block: Block) => block.granted === true && !isHole(block, address);
+  const seen = cidr && (await store.get("block", cidr.text))?.record;
+  if (seen?.division === undefined || !isHole(seen, address)) return seen !== undefined && isOwned(seen);
+  const single = (await store.get("block", singleOf(address)))?.record;
+  return single !== undefined && isOwned(single);
 }

@@ -33,6 +33,12 @@ export function blockAround(pool: { readonly spec: PoolSpec }, address: Address)
     : blockOf(family, length, toNumber(address) >> hostBits(family, length));
 }
 
+/** The block that is this address alone. */
+export function singleOf(address: Address): string {
+  const family = familyOf(address);
+  return blockOf(family, bitsOf(family), toNumber(address)).text;
+}
+
 /** The addresses of the block that its owner may give: in a range, and neither excluded, a gateway nor reserved. */
 export function openIn(space: AddressSpace, block: Cidr): readonly Interval[] {
   const whole = fullInterval(block);

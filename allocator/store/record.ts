@@ -125,7 +125,12 @@ const reservation = object<Reservation>({
   releasedAt: optional(milliseconds),
 });
 
-const blockStatus = object<BlockStatus>({ node: text, used: index, returnedAt: optional(milliseconds) });
+const blockStatus = object<BlockStatus>({
+  node: text,
+  used: index,
+  returnedAt: optional(milliseconds),
+  returnedAddresses: optional(list(address)),
+});
 
 const block = object<Block>({
   cidr: network,
@@ -136,6 +141,10 @@ const block = object<Block>({
   granted: optional(flag),
   recalledAt: optional(milliseconds),
   releasedAt: optional(milliseconds),
+  // one that is not known is taken for the strictest: no address of it becomes a block, and it is not deleted unasked
+  division: optional(oneOf(["returned", "all", "closed"], "closed")),
+  within: optional(network),
+  recalledAddresses: optional(index),
   status: optional(blockStatus),
 });
 

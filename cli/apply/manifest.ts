@@ -104,8 +104,8 @@ export function blockManifest(stored: Stored<"block">): Manifest {
   };
 }
 
-function blockStatusOf({ node, used, returnedAt }: BlockStatus): object {
-  return { node, used, ...(returnedAt === undefined ? {} : { returnedAt: timeOf(returnedAt) }) };
+function blockStatusOf({ returnedAt, ...rest }: BlockStatus): object {
+  return { ...rest, ...(returnedAt === undefined ? {} : { returnedAt: timeOf(returnedAt) }) };
 }
 
 /** As it is called in Kubernetes. */

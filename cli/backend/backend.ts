@@ -7,7 +7,7 @@ import type { Address } from "../../allocator/ip/address.ts";
 import type { KubeObject } from "../../allocator/manifest/kubernetes-object.ts";
 import { type Claim, claimKey } from "../../allocator/model/claim.ts";
 import type { ClusterState } from "../../allocator/model/cluster-state.ts";
-import { blockAround } from "../../allocator/pool/blocks.ts";
+import { blockAround, singleOf } from "../../allocator/pool/blocks.ts";
 import type { StoredHost } from "../../allocator/store/etcd/hosts.ts";
 import type { Kind, Store, Stored } from "../../allocator/store/store.ts";
 import type { AttachmentUse } from "./attachment-report.ts";
@@ -54,7 +54,8 @@ export async function partialCache(store: Store, addresses: readonly Address[]):
     const pool = cache.poolOf(address);
     const cidr = pool && blockAround(pool, address);
     const block = cidr && (await store.get("block", cidr.text));
-    if (block !== undefined) put("block", block);
+    const single = block?.record.division && (await store.get("block", singleOf(address)));
+    for (const one of [block, single]) if (one !== undefined) put("block", one);
     const reservation = await store.get("reservation", address);
     if (reservation === undefined) continue;
     put("reservation", reservation);

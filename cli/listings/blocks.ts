@@ -4,7 +4,7 @@ import { isRefusal } from "../../allocator/base/errors.ts";
 import { ownedIn } from "../../allocator/cache/block-index.ts";
 import { compareAddresses, parseAddress } from "../../allocator/ip/address.ts";
 import { sizeOf } from "../../allocator/ip/ip-range.ts";
-import { type Block, isReturned } from "../../allocator/model/block.ts";
+import { type Block, isReturned, returnedOf } from "../../allocator/model/block.ts";
 import { parseStoredPool } from "../../allocator/pool/pool.ts";
 import type { Stored } from "../../allocator/store/store.ts";
 import { blockManifest, nameOfBlock } from "../apply/manifest.ts";
@@ -43,12 +43,15 @@ export const blocks = listing<Row>({
     { title: "USED", cell: ({ stored }) => String(stored.record.status?.used ?? "") },
     { title: "OF", cell: ({ stored }) => String(usableIn(stored.record)) },
     { title: "HOLES", wide: true, cell: ({ stored }) => stored.record.holes.join(", ") },
+    { title: "WITHIN", wide: true, cell: ({ stored }) => stored.record.within ?? "" },
     { title: "AGE", cell: ({ stored }) => ageOf(stored.createdAt, now) },
   ],
 });
 
 /** `owned`, or what its owner or Berth is about to do with it. */
 export function blockState(block: Block, cooldownMs: number): string {
+  // addresses of it that are blocks of their own keep it
+  if (block.releasedAt !== undefined && block.division !== undefined) return "divided";
   if (block.releasedAt !== undefined) return `cooling until ${timeOf(block.releasedAt + cooldownMs)}`;
   if (isReturned(block)) return "returned";
   if (block.granted !== true) return "being granted";
@@ -56,7 +59,8 @@ export function blockState(block: Block, cooldownMs: number): string {
 }
 
 function usableIn(block: Block): bigint {
-  return ownedIn(block).intervals.reduce((sum, interval) => sum + sizeOf(interval), 0n);
+  const owned = ownedIn(block).intervals.reduce((sum, interval) => sum + sizeOf(interval), 0n);
+  return owned - BigInt(returnedOf(block).length);
 }
 
 function compareFirst(a: Block, b: Block): number {

@@ -105,6 +105,35 @@ if (havePartsOrSkip(["etcd", "kube-apiserver"])) {
       await cluster.untilOwned({ n2: 6 });
     });
 
+    it("have the last address of blocks of four that another node uses in part, and are refused in words after it", async () => {
+      const [n1, n2] = [cluster.node("n1"), cluster.node("n2")];
+      await cluster.makePool("fours", {
+        ranges: [SHARED],
+        blockSize: { ipv4: 30 },
+        default: true,
+        cooldown: "1s",
+      });
+      const all = await cluster.upAll(n1, 21);
+      await cluster.untilOwned({ n1: 6 });
+      // one address of each block stays in use
+      const kept = new Set([50, 53, 58, 61, 64, 70]);
+      const ended = all.filter(({ addresses }) => !kept.has(last(addresses[0] ?? "")));
+      for (const box of ended) await cluster.down(box);
+      const others = await cluster.upAll(n2, 15);
+      assert.equal(new Set(given()).size, 21);
+      const have = others.map(({ addresses }) => last(addresses[0] ?? "")).toSorted((a, b) => a - b);
+      assert.deepEqual(
+        have,
+        Array.from({ length: 21 }, (_, n) => 50 + n).filter((n) => !kept.has(n)),
+      );
+      const late = await cluster.pod(n2);
+      assert.match(String(await cluster.tryUp(late)), /^11 .*pool "fours"/);
+      const [one] = all.filter(({ addresses }) => kept.has(last(addresses[0] ?? "")));
+      assert.ok(one);
+      await cluster.down(one);
+      assert.deepEqual((await cluster.up(late)).addresses, one.addresses);
+    });
+
     it("cost the API server nothing at ADD and DEL", async () => {
       const n1 = cluster.node("n1");
       await cluster.makePool("wide", {

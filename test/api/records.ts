@@ -172,13 +172,21 @@ export const anyBlock: fc.Arbitrary<Block> = fc.record(
     granted: fc.boolean(),
     recalledAt: time,
     releasedAt: time,
+    division: fc.constantFrom("returned", "all", "closed"),
+    within: network,
+    recalledAddresses: fc.nat(4096),
   },
   { requiredKeys: ["cidr", "pool", "node", "nodeUID", "holes"], ...JSONLIKE },
 );
 
 /** What an agent may write of a block. */
 const anyBlockStatus: fc.Arbitrary<BlockStatus> = fc.record(
-  { node: word, used: fc.nat(4096), returnedAt: time },
+  {
+    node: word,
+    used: fc.nat(4096),
+    returnedAt: time,
+    returnedAddresses: fc.uniqueArray(anyAddress, { maxLength: 5 }),
+  },
   { requiredKeys: ["node", "used"], ...JSONLIKE },
 );
 

@@ -124,7 +124,12 @@ describe("the fields of the definitions", () => {
     const schema = schemaOf("ipblocks", "status");
     const { repeat, ...own } = schema.properties ?? {};
     assert.ok(repeat);
-    const status = blockStatusPatch({ node: "node-a", used: 1, returnedAt: 1 });
+    const status = blockStatusPatch({
+      node: "node-a",
+      used: 1,
+      returnedAt: 1,
+      returnedAddresses: [addr("10.20.0.65")],
+    });
     assertSameFields({ ...schema, properties: own }, status, "status");
   });
 });
@@ -229,6 +234,24 @@ if (havePartsOrSkip(["etcd", "kube-apiserver", "kubectl"])) {
       const again = await store.create("block", blockOf("10.20.8.0/26"));
       assert.deepEqual([again.kind, again.stored.record.status], ["created", undefined]);
       await store.remove("block", again.stored);
+    });
+
+    it("keep the addresses of a block that were given back one by one", async () => {
+      const made = await store.create("block", blockOf("10.20.8.0/26", { granted: true }));
+      const returned = { node: "node-a", used: 0, returnedAddresses: [addr("10.20.8.5"), addr("10.20.8.1")] };
+      const given = await store.reportBlock(made.stored, returned);
+      assert.ok(given.kind === "replaced");
+      const fewer = { ...returned, returnedAddresses: [addr("10.20.8.5"), addr("10.20.8.2")] };
+      await assert.rejects(store.reportBlock(given.stored, fewer), /status.returnedAddresses only grows/);
+      // what a version says that knows of none leaves them as they are
+      const older = await store.reportBlock(given.stored, { node: "node-a", used: 3 });
+      assert.deepEqual(older.kind === "replaced" && older.stored.record.status, { ...returned, used: 3 });
+      const more = [...returned.returnedAddresses, addr("10.20.8.2")];
+      const seen = (await store.get("block", "10.20.8.0/26")) ?? assert.fail();
+      const grown = await store.reportBlock(seen, { ...returned, returnedAddresses: more });
+      assert.ok(grown.kind === "replaced");
+      assert.deepEqual((await store.get("block", "10.20.8.0/26"))?.record.status?.returnedAddresses, more);
+      await store.remove("block", grown.stored);
     });
 
     it("say in words what is wrong with a pool", async () => {

@@ -3,6 +3,7 @@
 import { isOwnedIn } from "../../allocator/cache/block-index.ts";
 import type { Address } from "../../allocator/ip/address.ts";
 import { isDetached } from "../../allocator/lifecycle/bind.ts";
+import { returnedOf } from "../../allocator/model/block.ts";
 import { defectOf, type Process } from "./process.ts";
 import { inWords, type RunState } from "./run-state.ts";
 
@@ -69,6 +70,8 @@ function brokenGift({ dynamic, records }: RunState): string | undefined {
     const now = records.get("block", block.key);
     if (now?.uid !== block.uid || now.record.releasedAt !== undefined)
       return `${sandbox} uses ${address}, and its node does not have block ${block.key} any more`;
+    if (returnedOf(now.record).includes(address))
+      return `${sandbox} uses ${address}, which its node has given back of block ${block.key}`;
   }
   return undefined;
 }

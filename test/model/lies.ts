@@ -99,3 +99,25 @@ export function withoutHoles(store: Store): Store {
         : store.replace(kind, seen, next),
   });
 }
+
+/** To whoever makes an address a block of its own: the block around it is as it was when it was read first. */
+export function withoutSecondLook(store: Store): Store {
+  const first = new Map<string, Stored<Kind>>(); // block -> as it was read first
+  return overlay(store, {
+    get: async <K extends Kind>(kind: K, key: string) => {
+      const known = kind === "block" ? first.get(key) : undefined;
+      if (known !== undefined) return known as Stored<K>;
+      const found = await store.get(kind, key);
+      if (kind === "block" && found !== undefined) first.set(key, found);
+      return found;
+    },
+  });
+}
+
+/** To whoever deletes a block, reserves or binds: no address is a block of its own. */
+export function withoutSingles(store: Store): Store {
+  return overlay(store, {
+    get: async <K extends Kind>(kind: K, key: string) =>
+      kind === "block" && key.endsWith("/32") ? undefined : await store.get(kind, key),
+  });
+}

@@ -76,7 +76,12 @@ export function stageOf(scenario: Scenario): Stage {
     return pool;
   });
   const seed = new MemoryRecords();
-  for (const { kind, record } of scenario.seed ?? []) seed.create(kind, record, BEGIN - SEED_AGE_MS);
+  for (const one of scenario.seed ?? []) {
+    const { stored } = seed.create(one.kind, one.record, BEGIN - SEED_AGE_MS);
+    // a record is made without what its owner says of it
+    if (one.kind === "block" && one.record.status !== undefined)
+      seed.reportBlock(stored as Stored<"block">, one.record.status);
+  }
   return { scenario, pools, seed };
 }
 

@@ -6,6 +6,7 @@ import { FORGED } from "./forged.ts";
 import { LAGS, races } from "./race.ts";
 import type { Scenario } from "./run.ts";
 import { SETS } from "./sets.ts";
+import { SINGLES } from "./singles.ts";
 
 /** Everything but the races. */
 export const CHANGES: readonly Scenario[] = [
@@ -17,6 +18,7 @@ export const CHANGES: readonly Scenario[] = [
   ...SETS,
   ...FORGED,
   ...BLOCKS,
+  ...SINGLES,
 ];
 
 /** The choices of so many racers, under views that lag in every way. */

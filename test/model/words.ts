@@ -29,7 +29,7 @@ function ofReservation({ address, claim, nonce, marked, releasedAt }: Reservatio
   return words([`${address} for ${claim.name}`, `nonce ${nonce}`, marked && "marked", cooling]);
 }
 
-function ofBlock({ node, holes, granted, recalledAt, releasedAt, status }: Block): string {
+function ofBlock({ node, holes, granted, recalledAt, releasedAt, division, status }: Block): string {
   const without = holes.length > 0 && `without ${holes.join(" ")}`;
   return words([
     `for ${node}`,
@@ -37,7 +37,9 @@ function ofBlock({ node, holes, granted, recalledAt, releasedAt, status }: Block
     granted && "granted",
     recalledAt !== undefined && "recalled",
     status?.returnedAt !== undefined && "returned",
+    status?.returnedAddresses && `without ${status.returnedAddresses.join(" ")} that were returned`,
     releasedAt !== undefined && "cooling",
+    division && `divided: ${division}`,
   ]);
 }
 

@@ -4,7 +4,8 @@ import { NODES } from "./cast.ts";
 import { pick } from "./pod-kinds.ts";
 
 /**
- * A controller hands a block out, goes on with one whose grant broke off, or takes one back that its node's agent gave up. Of a
+ * A controller hands a block out, goes on with one whose grant broke off, asks for a single address and gives that to another
+ * node, or takes one back that its node's agent gave up. Of a
  * block that is granted every address counts as used, until it is taken back.
  */
 export const block: Act = (world, { a, b }) => {
@@ -16,6 +17,11 @@ export const block: Act = (world, { a, b }) => {
     return "done";
   }
   const one = pick(blocks, a >> 2);
+  if (one.record.within === undefined && one.record.granted === true && b % 5 < 3) {
+    // of a block that others need addresses of
+    void (b % 5 === 0 ? webhook.askForAddress(one) : webhook.grantSingle(one, pick(NODES, b >> 3), a >> 4));
+    return "done";
+  }
   // whether anybody uses it is for its agent to say
   void (b % 3 === 0 && one.record.granted !== true ? webhook.finish(one) : webhook.takeBack(one));
   return "done";

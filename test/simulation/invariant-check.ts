@@ -4,7 +4,7 @@ import { isRefusal } from "../../allocator/base/errors.ts";
 import { isOwnedIn } from "../../allocator/cache/block-index.ts";
 import { type AuditedAttachment, audit } from "../../allocator/gc/audit.ts";
 import type { Address } from "../../allocator/ip/address.ts";
-import { isReturned } from "../../allocator/model/block.ts";
+import { type Block, isReturned, returnedOf } from "../../allocator/model/block.ts";
 import { type Claim, claimKey } from "../../allocator/model/claim.ts";
 import { type Pool, type PoolRecord, parsePool } from "../../allocator/pool/pool.ts";
 import type { MemoryRecords, Written } from "../model/memory-records.ts";
@@ -173,9 +173,17 @@ export class InvariantCheck {
 
   /** Invariant 3 for blocks: what a sandbox has of one is of a block that its node owns, and that nobody has taken from it. */
   #judgeOwned({ name }: Node, { id, addresses }: Sandbox): string | undefined {
-    const blocks = this.#options.records.list("block").map(({ record }) => record);
+    const all = this.#options.records.list("block").map(({ record }) => record);
+    // an address that is a block of its own is of that, and not of the block around it
+    const isSingle = (one: Block) => one.within !== undefined;
+    const blocks = [
+      ...all.filter((one) => isSingle(one) && one.granted === true),
+      ...all.filter((one) => !isSingle(one)),
+    ];
     for (const address of addresses) {
       const block = blocks.find((one) => isOwnedIn(one, address));
+      if (block !== undefined && returnedOf(block).includes(address))
+        return `invariant 3: sandbox ${id} on ${name} uses ${address}, which was given back of block ${block.cidr}`;
       if (block?.node !== name || block.granted !== true)
         return `invariant 3: sandbox ${id} on ${name} uses ${address} of a block, which is ${block?.node ?? "nobody"}'s`;
       if (block.releasedAt !== undefined || isReturned(block))

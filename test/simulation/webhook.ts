@@ -4,17 +4,21 @@ import { BerthError } from "../../allocator/base/errors.ts";
 import { noopMetrics } from "../../allocator/base/ports.ts";
 import {
   type BlockEvidence,
+  divide,
   endCooldown,
   giveBack,
   recall,
   returnedBy,
 } from "../../allocator/blocks/give-back.ts";
-import { finishGrant, grantBlock } from "../../allocator/blocks/grant.ts";
+import { finishGrant, grantBlock, grantSingle } from "../../allocator/blocks/grant.ts";
 import type { RecordCache } from "../../allocator/cache/cache.ts";
 import type { Context } from "../../allocator/cache/context.ts";
 import { GarbageCollector } from "../../allocator/gc/garbage-collector.ts";
 import { type GcLoop, startGcLoop } from "../../allocator/gc/gc-loop.ts";
+import { fromNumber, parseCidr } from "../../allocator/ip/address.ts";
 import { IntervalSet } from "../../allocator/ip/interval-set.ts";
+import { fullInterval } from "../../allocator/ip/ip-range.ts";
+import { returnedOf } from "../../allocator/model/block.ts";
 import type { Claim } from "../../allocator/model/claim.ts";
 import type { ClusterState } from "../../allocator/model/cluster-state.ts";
 import type { Stored } from "../../allocator/store/store.ts";
@@ -100,6 +104,30 @@ export class Webhook {
       else if (evidence !== undefined) await giveBack(this.#context, block, evidence);
       else if (block.record.granted !== true) await finishGrant(this.#context, block);
       else await recall(this.#context, block);
+    });
+  }
+
+  /** Asks the owner for one address more. */
+  async askForAddress(block: Stored<"block">): Promise<void> {
+    const recalledAddresses = returnedOf(block.record).length + 1;
+    await this.#alone(() =>
+      this.#context.store.replace("block", block, { ...block.record, recalledAddresses }),
+    );
+  }
+
+  /** Makes an address of the block a block of the node's own, if its owner has given it back, or nobody has it. */
+  async grantSingle(block: Stored<"block">, node: string, n: number): Promise<void> {
+    const network = parseCidr(block.key);
+    if (network === undefined) return;
+    const { first, last } = fullInterval(network);
+    const address = fromNumber(first + (BigInt(n) % (last - first + 1n)), network.family);
+    const { store } = this.#context;
+    await this.#alone(async () => {
+      if (block.record.division === undefined && (await divide(store, block, "returned")) === "changed")
+        return;
+      const pool = this.#context.view.pool(WEB);
+      const request = { within: block.key, address, node, nodeUID: `uid-of-${node}` };
+      if (pool !== undefined) await grantSingle(this.#context, pool, request);
     });
   }
 

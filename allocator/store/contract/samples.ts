@@ -116,5 +116,8 @@ export function fullBlock(cidr: string): Required<Omit<Block, "status">> {
     granted: true,
     recalledAt: 1_700_000_000_005,
     releasedAt: 1_700_000_000_004,
+    division: "closed",
+    within: cidr,
+    recalledAddresses: 3,
   };
 }

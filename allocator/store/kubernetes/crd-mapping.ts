@@ -160,10 +160,11 @@ function statusJson(item: KubeItem): unknown {
 
 /** Of the status what its owner's agent writes; nothing before it has written. */
 function blockStatusJson(item: KubeItem): Json {
-  const { node, used, returnedAt } = fieldsOf(item).at("status").value;
+  const { node, used, returnedAt, returnedAddresses } = fieldsOf(item).at("status").value;
   if (node === undefined) return {};
   const returned = returnedAt === undefined ? {} : withTimes({ returnedAt }, ["returnedAt"]);
-  return { status: { node, used, ...returned } };
+  const one = returnedAddresses === undefined ? {} : { returnedAddresses };
+  return { status: { node, used, ...returned, ...one } };
 }
 
 function fieldsOf(item: KubeItem): Fields {

@@ -57,8 +57,9 @@ export function statusPatch(status: ClaimStatus, seen?: Stored<"claim">): Json {
 }
 
 /** The status of a block to merge: as that of a claim. */
-export function blockStatusPatch({ node, used, returnedAt }: BlockStatus): Json {
-  return { node, used, returnedAt: returnedAt === undefined ? null : timeOf(returnedAt) };
+export function blockStatusPatch({ node, used, returnedAt, returnedAddresses }: BlockStatus): Json {
+  const returned = returnedAddresses === undefined ? {} : { returnedAddresses };
+  return { node, used, returnedAt: returnedAt === undefined ? null : timeOf(returnedAt), ...returned };
 }
 
 /**

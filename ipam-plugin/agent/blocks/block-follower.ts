@@ -1,15 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
-import { isRefusal } from "../../../allocator/base/errors.ts";
+import type { Address } from "../../../allocator/ip/address.ts";
 import { type Block, isReturned } from "../../../allocator/model/block.ts";
 import { NODE_GRACE_MS } from "../../../allocator/model/cluster-state.ts";
 import { blockLength } from "../../../allocator/pool/blocks.ts";
-import { type Pool, parseStoredPool } from "../../../allocator/pool/pool.ts";
+import type { Pool } from "../../../allocator/pool/pool.ts";
 import type { Stored } from "../../../allocator/store/store.ts";
 import type { PodRef } from "../claims/claim-source.ts";
 import type { Journal, JournalContents } from "../journal/journal.ts";
 import type { BlockChange, JournalBlock, OwnedBlock } from "../journal/owned-blocks.ts";
 import type { BlockSource, PodFacts, PoolOwner } from "./block-source.ts";
+import { KnownPools } from "./known-pools.ts";
+import { News } from "./news.ts";
 import type { BlockState, NodeBlocks } from "./node-blocks.ts";
+import { idOf, ownedOf, ReturnedAddresses, returnedIn } from "./returned-addresses.ts";
 
 /** In place of a boot: the journal's word about the block does not count before it is proven. */
 const DOUBTED = "";
@@ -42,29 +45,24 @@ export interface BlockFollowerOptions {
 export class BlockFollower {
   readonly #options: BlockFollowerOptions;
   readonly #journalled = new Map<string, JournalBlock>(); // CIDR and UID -> what the journal has of it
-  readonly #pools = new Map<string, Pool>(); // name -> what the journal has of it
+  readonly #pools: KnownPools;
   readonly #proven = new Set<string>(); // CIDR and UID of those whose status this process has written
   readonly #doubted = new Set<string>(); // CIDR and UID of those of which the journal is still to be told that they are unproven
   readonly #givingUp = new Set<string>(); // CIDR and UID of those that are about to be journalled as given back
-  readonly #waiting = new Set<() => void>(); // ADDs that wait for news
+  readonly #returned = new ReturnedAddresses();
+  readonly #news = new News();
   #writing: Promise<void> = Promise.resolve();
 
   constructor(options: BlockFollowerOptions) {
     this.#options = options;
     for (const block of options.contents.blocks) this.#journalled.set(idOf(block), block);
-    for (const stored of options.contents.pools) {
-      const pool = parseStoredPool(stored);
-      if (!isRefusal(pool)) this.#pools.set(pool.name, pool);
-    }
+    this.#pools = new KnownPools(options.source, options.contents.pools);
     this.follow();
   }
 
   /** All that are known; without an API server those that have blocks. */
   pools(): readonly Pool[] {
-    const { source } = this.#options;
-    const known = new Map([...source.pools()].map((pool) => [pool.name, pool]));
-    if (!source.isSynced) for (const [name, pool] of this.#pools) if (!known.has(name)) known.set(name, pool);
-    return [...known.values()];
+    return this.#pools.all();
   }
 
   /** All are known: they were listed, or the journal had them in this boot. */
@@ -79,8 +77,7 @@ export class BlockFollower {
 
   /** As it is known now; as the journal has it while that is not known yet. */
   pool(name: string): Pool | undefined {
-    const { source } = this.#options;
-    return source.pool(name) ?? (source.isSynced ? undefined : this.#pools.get(name));
+    return this.#pools.get(name);
   }
 
   /** When the journal was told that the block is given back; undefined: it was not. */
@@ -118,10 +115,11 @@ export class BlockFollower {
     return isOwn || own.seenForMs >= NODE_GRACE_MS;
   }
 
-  /** This agent has written the status of the block, and nothing that was sent before can arrive any more. */
+  /** This agent has written the status of the block, which is as given, and nothing that was sent before can arrive any more. */
   async prove(stored: Stored<"block">): Promise<void> {
     if (!this.mayProve(stored)) return; // fenced meanwhile
     const id = idOf(ownedOf(stored));
+    this.#returned.note(stored, this.returnedOf(stored));
     this.#doubted.delete(id);
     this.#proven.add(id);
     this.follow();
@@ -140,19 +138,12 @@ export class BlockFollower {
 
   /** Resolves when something of the blocks was heard, or when the signal aborts. */
   async heard(signal: AbortSignal): Promise<void> {
-    if (signal.aborted) return;
-    const { promise, resolve } = Promise.withResolvers<void>();
-    const wake = () => resolve();
-    this.#waiting.add(wake);
-    signal.addEventListener("abort", wake, { once: true });
-    await promise;
-    signal.removeEventListener("abort", wake);
-    this.#waiting.delete(wake);
+    await this.#news.heard(signal);
   }
 
   /** Something that an ADD may wait for has become known. */
   wake(): void {
-    for (const wake of this.#waiting) wake();
+    this.#news.wake();
   }
 
   /** Brings memory in line with the records, at once. To be called whenever they have changed. */
@@ -164,7 +155,7 @@ export class BlockFollower {
       if (!isGiven(stored.record)) blocks.remove(stored.key);
       else
         blocks.put(
-          ownedOf(stored),
+          this.#ownedOf(stored),
           isReturned(stored.record) ? "returning" : this.#stateOf(ownedOf(stored)),
           { recalled: stored.record.recalledAt !== undefined },
         );
@@ -201,6 +192,37 @@ export class BlockFollower {
       this.#givingUp.delete(idOf(block));
       this.follow(); // if it could not be put down nothing was said, and it may be given from again
     }
+  }
+
+  /** What was given back of it one by one, by its record, the journal and this process. */
+  returnedOf(stored: Stored<"block">): readonly Address[] {
+    return returnedIn(stored, this.#ownedOf(stored));
+  }
+
+  /** Puts down that so many free addresses of the block are given back: from here on none of them is given. Gives how many. */
+  async giveUpAddresses(stored: Stored<"block">, count: number): Promise<number> {
+    const { blocks, bootId } = this.#options;
+    const pool = this.pool(stored.record.pool);
+    const before = this.#returned.of(stored);
+    const addresses = pool === undefined ? [] : blocks.someFree(stored.key, count, pool.cooldownMs);
+    if (addresses.length === 0) return 0;
+    this.#returned.note(stored, [...before, ...addresses]);
+    this.follow(); // nothing came between
+    const put = () => [{ ...this.#ownedOf(stored), bootId, returningAt: 0 }];
+    const write = this.#writing.then(() => this.#write({ put: put() }));
+    this.#writing = write.catch(() => undefined);
+    try {
+      await write;
+    } catch (error) {
+      this.#returned.note(stored, before); // nothing was said, and they may be given again
+      this.follow();
+      throw error;
+    }
+    return addresses.length;
+  }
+
+  #ownedOf(stored: Stored<"block">): OwnedBlock {
+    return this.#returned.ownedOf(stored, this.#journalled.get(idOf(ownedOf(stored))));
   }
 
   #trustJournal(seen: ReadonlyMap<string, unknown>): void {
@@ -246,28 +268,19 @@ export class BlockFollower {
     const departed = new Set(gone.map(idOf));
     for (const id of this.#doubted)
       if (!departed.has(id)) put.push(...[this.#journalled.get(id) ?? []].flat());
-    const cut = [...source.pools()].filter(({ spec }) => spec.blockSize !== undefined);
-    const pools = stored.length === 0 ? [] : cut.filter((pool) => this.#isNews(pool));
-    const there = new Set(cut.map(({ name }) => name));
-    const lost = source.isSynced ? [...this.#pools.keys()].filter((name) => !there.has(name)) : [];
-    if (put.length + gone.length + pools.length + lost.length === 0) return;
-    await this.#write({ put, gone, pools: pools.map(({ name, spec }) => ({ name, spec })), poolsGone: lost });
-    for (const pool of pools) this.#pools.set(pool.name, pool);
-    for (const name of lost) this.#pools.delete(name);
+    const pools = this.#pools.change(stored.length > 0);
+    if (put.length + gone.length + pools.pools.length + pools.poolsGone.length === 0) return;
+    await this.#write({ put, gone, ...pools });
+    this.#pools.written(pools);
   }
 
   /** Undefined: the journal says so already. */
   #rowFor(stored: Stored<"block">): JournalBlock | undefined {
-    const block = ownedOf(stored);
+    const block = this.#ownedOf(stored);
     const row = this.#journalled.get(idOf(block));
     const { bootId } = this.#options;
     if (row?.bootId === bootId && row.holes.join() === block.holes.join()) return undefined;
     return { ...block, bootId, returningAt: row?.returningAt ?? 0 };
-  }
-
-  #isNews({ name, spec }: Pool): boolean {
-    const known = this.#pools.get(name)?.spec;
-    return known !== spec && JSON.stringify(known) !== JSON.stringify(spec);
   }
 
   async #write(change: BlockChange): Promise<void> {
@@ -281,6 +294,7 @@ export class BlockFollower {
     for (const row of change.gone ?? []) {
       this.#doubted.delete(idOf(row));
       this.#journalled.delete(idOf(row));
+      this.#returned.forget(row);
       this.#proven.delete(idOf(row));
     }
   }
@@ -289,12 +303,4 @@ export class BlockFollower {
 /** By its record: its node may give what is no hole. */
 function isGiven({ granted, releasedAt }: Block): boolean {
   return granted === true && releasedAt === undefined;
-}
-
-function ownedOf({ key, uid, record }: Stored<"block">): OwnedBlock {
-  return { cidr: key, uid, pool: record.pool, holes: record.holes };
-}
-
-function idOf({ cidr, uid }: Pick<OwnedBlock, "cidr" | "uid">): string {
-  return `${cidr}\0${uid}`;
 }

@@ -2,7 +2,7 @@
 import { BerthError } from "../../../allocator/base/errors.ts";
 import type { Clock, Logger } from "../../../allocator/base/ports.ts";
 import { bitsOf } from "../../../allocator/ip/address.ts";
-import { type BlockStatus, isReturned } from "../../../allocator/model/block.ts";
+import { type BlockStatus, isReturned, MOST_RETURNED, returnedOf } from "../../../allocator/model/block.ts";
 import type { Store, Stored } from "../../../allocator/store/store.ts";
 import type { BlockFollower } from "./block-follower.ts";
 import type { BlockSource } from "./block-source.ts";
@@ -103,7 +103,10 @@ export class BlockReporter {
   /** Whether it is this agent's to give from, and whether it goes back. */
   async #settle(stored: Stored<"block">, { state, space }: BlockEntry): Promise<void> {
     if (state === "unproven") await this.#prove(stored, space);
-    else if (state === "giving") await this.#giveUpIfDue(stored, space);
+    else if (state === "giving") {
+      await this.#giveUpIfDue(stored, space);
+      await this.#returnAddresses(stored, space);
+    }
     if (this.#options.blocks.get(stored.key)?.state === "returning") await this.#sayReturned(stored);
   }
 
@@ -127,12 +130,25 @@ export class BlockReporter {
   async #prove(stored: Stored<"block">, space: BlockSpace): Promise<void> {
     const { node, follower } = this.#options;
     if (!follower.mayProve(stored)) return;
-    if (await this.#say(stored, () => ({ node, used: space.used }))) await follower.prove(stored);
+    const said = await this.#say(stored, () => ({ node, used: space.used }));
+    if (said !== undefined) await follower.prove(said);
   }
 
   async #giveUpIfDue(stored: Stored<"block">, space: BlockSpace): Promise<void> {
     if (this.#isDue(stored, space)) await this.#giveUp(stored.key);
     else await this.#giveAnother(stored, space);
+  }
+
+  /** Another node lacks addresses, and no block is free: those of this one that nobody uses, as many as it is asked for. */
+  async #returnAddresses(stored: Stored<"block">, space: BlockSpace): Promise<void> {
+    const { follower, log } = this.#options;
+    const { recalledAddresses = 0 } = stored.record;
+    const before = follower.returnedOf(stored).length;
+    const wanted = Math.min(recalledAddresses, MOST_RETURNED) - before;
+    const now = wanted > 0 ? await follower.giveUpAddresses(stored, wanted) : 0;
+    if (now > 0)
+      log.info("addresses of a block are given back", { kind: "block", key: stored.key, count: now });
+    if (before + now > returnedOf(stored.record).length) await this.#sayUsed(stored, space);
   }
 
   async #giveUp(cidr: string): Promise<boolean> {
@@ -218,17 +234,25 @@ export class BlockReporter {
     return said.used !== used && this.#options.clock.monotonic() - said.at >= USED_MS;
   }
 
-  /** By compare-and-set on this incarnation, and never over the word that it is given back. False: it was not said. */
-  async #say(stored: Stored<"block">, next: () => BlockStatus | undefined): Promise<boolean> {
-    const { store, node } = this.#options;
+  /**
+   * By compare-and-set on this incarnation, and never over the word that it is given back; with what is given back of it one by one.
+   * Undefined: it was not said.
+   */
+  async #say(
+    stored: Stored<"block">,
+    next: () => BlockStatus | undefined,
+  ): Promise<Stored<"block"> | undefined> {
+    const { store, node, follower } = this.#options;
     let seen: Stored<"block"> | undefined = stored;
     for (let round = 0; round < ROUNDS; round++) {
       const status = next();
-      if (status === undefined || seen?.uid !== stored.uid) return false;
+      if (status === undefined || seen?.uid !== stored.uid) return undefined;
       if (seen.record.node !== node || isReturned(seen.record) || seen.record.releasedAt !== undefined)
-        return false;
-      const result = await store.reportBlock(seen, status);
-      if (result.kind === "replaced") return true;
+        return undefined;
+      const returnedAddresses = follower.returnedOf(seen);
+      const one = returnedAddresses.length === 0 ? {} : { returnedAddresses };
+      const result = await store.reportBlock(seen, { ...status, ...one });
+      if (result.kind === "replaced") return result.stored;
       seen = await store.get("block", stored.key);
     }
     const words = `the status of block ${stored.key} kept changing`;

@@ -2,7 +2,7 @@
 import { BerthError } from "../../../allocator/base/errors.ts";
 import { type Cidr, type Family, parseCidr } from "../../../allocator/ip/address.ts";
 import type { IntervalSet } from "../../../allocator/ip/interval-set.ts";
-import { contains, fullInterval, type Interval, sizeOf } from "../../../allocator/ip/ip-range.ts";
+import { contains, fullInterval, type Interval, sizeOf, without } from "../../../allocator/ip/ip-range.ts";
 import { holesOf } from "../../../allocator/model/block.ts";
 import type { OwnedBlock } from "../journal/owned-blocks.ts";
 
@@ -11,7 +11,7 @@ import type { OwnedBlock } from "../journal/owned-blocks.ts";
  * runs, so that the next free address costs the same in a block of 4 and of 4,096.
  */
 export class BlockSpace {
-  readonly block: OwnedBlock;
+  #block: OwnedBlock;
   readonly network: Cidr;
   readonly #whole: Interval;
   readonly #holes: IntervalSet;
@@ -24,12 +24,30 @@ export class BlockSpace {
   constructor(block: OwnedBlock) {
     const network = parseCidr(block.cidr);
     if (network === undefined) throw new BerthError("INTERNAL", `${block.cidr} is no block`);
-    this.block = block;
+    this.#block = block;
     this.network = network;
     this.#whole = fullInterval(network);
     this.#holes = holesOf(block);
     this.#closed = holesOf(block);
     this.#next = this.#whole.first;
+  }
+
+  get block(): OwnedBlock {
+    return this.#block;
+  }
+
+  /** The same block with more holes: what was given back one by one. False: it has fewer. */
+  withdraw(block: OwnedBlock): boolean {
+    const holes = holesOf(block);
+    if (without([...this.#holes], holes).length > 0) return false;
+    for (const interval of holes) {
+      this.#holes.addInterval(interval);
+      this.#closed.addInterval(interval);
+    }
+    for (const n of [...this.#used]) if (this.#holes.has(n)) this.#used.delete(n);
+    for (const n of [...this.#cooling.keys()]) if (this.#holes.has(n)) this.#cooling.delete(n);
+    this.#block = block;
+    return true;
   }
 
   get family(): Family {
@@ -103,6 +121,19 @@ export class BlockSpace {
 
   isFree(n: bigint): boolean {
     return this.has(n) && !this.#closed.has(n);
+  }
+
+  /** So many addresses that may be given at this moment, or fewer: the last ones. Takes nothing. */
+  someFree(count: number): readonly bigint[] {
+    const found: bigint[] = [];
+    let from: bigint | undefined = this.#whole.last;
+    while (found.length < count) {
+      from = from < this.#whole.first ? undefined : this.#closed.previousFree(from, this.#whole.first);
+      if (from === undefined) return found;
+      found.push(from);
+      from -= 1n;
+    }
+    return found;
   }
 
   /** The next address that may be given, behind the last one that was. Takes nothing. */

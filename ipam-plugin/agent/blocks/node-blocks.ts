@@ -89,7 +89,8 @@ export class NodeBlocks implements AddressUse {
   /** The node has the block. One of the same CIDR, which was another incarnation, goes. */
   put(block: OwnedBlock, state: BlockState, { recalled = false } = {}): void {
     const there = this.#blocks.get(block.cidr);
-    if (there?.space.block.uid === block.uid && there.space.block.holes.join() === block.holes.join()) {
+    const isSame = there?.space.block.uid === block.uid;
+    if (isSame && (there.space.block.holes.join() === block.holes.join() || there.space.withdraw(block))) {
       there.state = state;
       there.recalled = recalled;
       return;
@@ -100,7 +101,7 @@ export class NodeBlocks implements AddressUse {
     this.#ofPool.set(block.pool, (this.#ofPool.get(block.pool) ?? new Set()).add(entry));
     const { family, prefixLength, base } = entry.space.network;
     const kind = `${family}/${prefixLength}`;
-    this.#lengths.set(kind, (this.#lengths.get(kind) ?? 0) + 1);
+    this.#countLength(kind, 1);
     this.#byNumber.set(numberOf(kind, base), entry);
     const inIt = (address: Address) => familyOf(address) === family && entry.space.has(toNumber(address));
     for (const address of this.#holders.keys()) if (inIt(address)) entry.space.hold(toNumber(address));
@@ -118,9 +119,7 @@ export class NodeBlocks implements AddressUse {
     own?.delete(entry);
     if (own?.size === 0) this.#ofPool.delete(block.pool);
     const kind = `${network.family}/${network.prefixLength}`;
-    const count = (this.#lengths.get(kind) ?? 0) - 1;
-    if (count > 0) this.#lengths.set(kind, count);
-    else this.#lengths.delete(kind);
+    this.#countLength(kind, -1);
     this.#byNumber.delete(numberOf(kind, network.base));
   }
 
@@ -147,6 +146,14 @@ export class NodeBlocks implements AddressUse {
     if (entry === undefined || entry.space.used > 0) return false;
     entry.state = "returning";
     return true;
+  }
+
+  /** So many addresses of the block that may be given now, or fewer. Takes nothing. */
+  someFree(cidr: string, count: number, cooldownMs: number): readonly Address[] {
+    const entry = this.#blocks.get(cidr);
+    if (entry?.state !== "giving") return [];
+    entry.space.endCooling(this.#now() - cooldownMs);
+    return entry.space.someFree(count).map((n) => fromNumber(n, entry.space.family));
   }
 
   /** Whether a block of the pool that is given from has the address, and it may be given. */
@@ -196,7 +203,16 @@ export class NodeBlocks implements AddressUse {
     };
   }
 
-  /** More than one for as long as this node knows of a block that is gone, and of another one in its place. */
+  #countLength(kind: string, by: number): void {
+    const count = (this.#lengths.get(kind) ?? 0) + by;
+    if (count > 0) this.#lengths.set(kind, count);
+    else this.#lengths.delete(kind);
+  }
+
+  /**
+   * More than one where a single address lies in another block, and for as long as this node knows of a block that is gone, and of
+   * another one in its place.
+   */
   *#around(address: Address): Generator<Entry, void, undefined> {
     const family = familyOf(address);
     const n = toNumber(address);

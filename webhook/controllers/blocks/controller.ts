@@ -139,13 +139,13 @@ class Blocks {
 /** Nodes that a message names. */
 const NAMED = 5;
 
-function wordsFor({ family, short, recalls }: Shortage): string {
+function wordsFor({ family, short, recalls, asked: singles }: Shortage): string {
   const some = short.slice(0, NAMED).map(({ node, missing }) => `${node} (${missing})`);
   const more = short.length > NAMED ? ` and ${short.length - NAMED} more` : "";
-  const asked = recalls.map(({ node }) => node).slice(0, NAMED);
+  const asked = [...new Set([...recalls.map(({ node }) => node), ...singles])].slice(0, NAMED);
   const next =
     asked.length > 0
       ? `asked back from ${asked.join(", ")}`
-      : "add a range, or make a pool of smaller blocks: none of those that nodes have is to spare";
+      : "add a range: no address that nodes have is to spare";
   return `pods lack ${family} addresses and no block is free, on ${some.join(", ")}${more}; ${next}`;
 }

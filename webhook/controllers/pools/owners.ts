@@ -2,7 +2,7 @@
 import { ownedIn } from "../../../allocator/cache/block-index.ts";
 import type { RecordCache } from "../../../allocator/cache/cache.ts";
 import { sizeOf } from "../../../allocator/ip/ip-range.ts";
-import { isReturned } from "../../../allocator/model/block.ts";
+import { isReturned, returnedOf } from "../../../allocator/model/block.ts";
 
 /** What a node has of one family of a pool. */
 export interface OwnedFigures {
@@ -32,7 +32,8 @@ export function ownersOf(mirror: Pick<RecordCache, "blocksOf">, pool: string): r
     const key = family === "IPv4" ? "ipv4" : "ipv6";
     const owner = owners.get(node) ?? { node };
     const { blocks, addresses, used } = owner[key] ?? { blocks: 0, addresses: 0, used: 0 };
-    const usable = Number(intervals.reduce((sum, interval) => sum + sizeOf(interval), 0n));
+    const owned = Number(intervals.reduce((sum, interval) => sum + sizeOf(interval), 0n));
+    const usable = owned - returnedOf(record).length;
     const more = { blocks: blocks + 1, addresses: addresses + usable, used: used + (status?.used ?? 0) };
     owners.set(node, { ...owner, [key]: more });
   }

@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+import assert from "node:assert/strict";
+import { describe, it } from "node:test";
+import { type Divisible, planSingles, type SingleSituation } from "./single-plan.ts";
+
+const need = (node: string) => ({ node, nodeUID: `uid-of-${node}`, pods: 0 });
+const block = (cidr: string, more: Partial<Divisible> = {}): Divisible => {
+  return { cidr, node: "a", ready: 0, unused: 0, asked: 0, ...more };
+};
+const plan = (situation: Partial<SingleSituation>) => {
+  const { grants, asks } = planSingles({
+    ...{ short: [{ need: need("c"), missing: 2 }], coming: 0, blocks: [], spareOf: () => 8 },
+    ...situation,
+  });
+  const given = grants.map(({ need: { node }, cidr }) => `${node} of ${cidr}`);
+  return [...given, ...asks.map(({ cidr, addresses }) => `ask ${cidr} for ${addresses}`)].join(", ");
+};
+
+describe("single addresses of blocks", () => {
+  it("that are ready are given, and owners are asked for the rest: those with most that they do not use first", () => {
+    const blocks = [block("x", { ready: 1, unused: 1 }), block("y", { unused: 4, node: "b" })];
+    assert.equal(plan({ blocks }), "c of x, ask y for 1");
+    assert.equal(
+      plan({ blocks: [block("x", { unused: 1 }), block("y", { unused: 4, node: "b" })] }),
+      "ask y for 2",
+    );
+  });
+
+  it("are not given where whole blocks are about to come back", () => {
+    assert.equal(plan({ coming: 2, blocks: [block("x", { ready: 4, unused: 4 })] }), "");
+    assert.equal(plan({ coming: 1, blocks: [block("x", { ready: 4 })] }), "c of x");
+  });
+
+  it("are asked for once, and again of another when the first has none", () => {
+    assert.equal(plan({ blocks: [block("x", { unused: 3, asked: 2 }), block("y", { unused: 3 })] }), "");
+    const full = [block("x", { unused: 0, asked: 2 }), block("y", { unused: 3, node: "b" })];
+    assert.equal(plan({ blocks: full }), "ask y for 2");
+  });
+
+  it("are asked of nobody whose pods need them, nor of a block that has no owner", () => {
+    const blocks = [block("x", { unused: 3 }), block("z", { unused: 3, node: undefined })];
+    assert.equal(plan({ blocks, spareOf: () => 0 }), "");
+    assert.equal(plan({ blocks, spareOf: () => 1 }), "ask x for 1");
+  });
+});

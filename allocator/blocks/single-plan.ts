@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0
+import type { NodeNeed } from "./block-plan.ts";
+
+/** A block of several addresses, as far as single ones of it may be other nodes'. */
+export interface Divisible {
+  readonly cidr: string;
+  /** Its owner, who may be asked for addresses; undefined: it has none any more. */
+  readonly node: string | undefined;
+  /** How many may be a block of their own now. */
+  readonly ready: number;
+  /** How many its owner has not given back, and does not use, so far as it said. */
+  readonly unused: number;
+  /** How many it was asked for and has not given back. */
+  readonly asked: number;
+}
+
+export interface SingleSituation {
+  readonly short: readonly { readonly need: NodeNeed; readonly missing: number }[];
+  /** Addresses of whole blocks that are about to come back, which these nodes get. */
+  readonly coming: number;
+  readonly blocks: readonly Divisible[];
+  /** How many addresses a node has beyond what its pods need. */
+  spareOf(node: string): number;
+}
+
+export interface SinglePlan {
+  /** One address for each entry, of this block. */
+  readonly grants: readonly { readonly need: NodeNeed; readonly cidr: string }[];
+  /** Owners that are asked for so many more addresses of the block. */
+  readonly asks: readonly { readonly cidr: string; readonly addresses: number }[];
+}
+
+/**
+ * Where pods lack addresses and no whole block is free: who gets a single address of which block, and whose owner is asked for how
+ * many. Nobody is asked for what its pods need. Same situation in, same plan out.
+ */
+export function planSingles({ short, coming, blocks, spareOf }: SingleSituation): SinglePlan {
+  const wanting = short.flatMap(({ need, missing }) => Array.from({ length: missing }, () => need));
+  const lacking = wanting.slice(0, Math.max(0, wanting.length - coming));
+  const ready = blocks.flatMap(({ cidr, ready: count }) => Array.from({ length: count }, () => cidr));
+  const grants = lacking.flatMap((need, i) => {
+    const cidr = ready[i];
+    return cidr === undefined ? [] : [{ need, cidr }];
+  });
+  return { grants, asks: asksFor(lacking.length - grants.length, blocks, spareOf) };
+}
+
+function asksFor(
+  lacking: number,
+  blocks: readonly Divisible[],
+  spareOf: SingleSituation["spareOf"],
+): SinglePlan["asks"] {
+  const spare = new Map<string, number>(); // node -> what is left of its addresses to spare
+  const take = (node: string, most: number) => {
+    const left = spare.get(node) ?? Math.max(0, spareOf(node));
+    const taken = Math.min(left, most);
+    spare.set(node, left - taken);
+    return taken;
+  };
+  let missing = lacking;
+  const owned = blocks.flatMap((block) => (block.node === undefined ? [] : [{ ...block, node: block.node }]));
+  // what was asked for and can be given comes
+  for (const { node, asked, unused } of owned) missing -= take(node, Math.min(asked, unused));
+  const asks: { cidr: string; addresses: number }[] = [];
+  for (const { cidr, node, unused, asked } of owned.toSorted((a, b) => b.unused - a.unused)) {
+    const addresses = missing <= 0 ? 0 : take(node, Math.min(missing, Math.max(0, unused - asked)));
+    if (addresses === 0) continue;
+    asks.push({ cidr, addresses });
+    missing -= addresses;
+  }
+  return asks;
+}

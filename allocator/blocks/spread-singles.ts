@@ -1,0 +1,190 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import { ownedIn } from "../cache/block-index.ts";
+import type { Context } from "../cache/context.ts";
+import { type Family, familyOf, fromNumber, parseCidr, toNumber } from "../ip/address.ts";
+import { IntervalSet } from "../ip/interval-set.ts";
+import { fullInterval, type Interval, intersection, merge, sizeOf, without } from "../ip/ip-range.ts";
+import { type Block, holesOf, isReturned, MOST_RETURNED, returnedOf } from "../model/block.ts";
+import { intervalsOf, type Pool, unavailableByDefault } from "../pool/pool.ts";
+import type { Stored } from "../store/store.ts";
+import type { BlockPlan, NodeNeed } from "./block-plan.ts";
+import { divide } from "./give-back.ts";
+import { grantSingle } from "./grant.ts";
+import { type Divisible, planSingles } from "./single-plan.ts";
+
+export interface SinglesInput {
+  readonly pool: Pool;
+  readonly family: Family;
+  /** All of the family, with those within others. */
+  readonly blocks: readonly Stored<"block">[];
+  readonly nodes: readonly NodeNeed[];
+  readonly short: BlockPlan["short"];
+  /** Addresses of blocks that are about to come back whole. */
+  readonly coming: number;
+  /** Reserved, in a node's block, or not to be given at all. */
+  readonly unpickable: IntervalSet;
+}
+
+export interface SinglesResult {
+  readonly granted: readonly Stored<"block">[];
+  /** Nodes that are asked for addresses of their blocks, and have some. */
+  readonly asked: readonly string[];
+}
+
+type Deps = Pick<Context, "store"> & { readonly mayWrite: () => boolean };
+
+/** A block of several addresses that may be divided, and what of it is ready. */
+interface Candidate extends Divisible {
+  readonly stored: Stored<"block">;
+  readonly addresses: readonly Interval[];
+}
+
+/** Single addresses, of blocks that are partly used, for nodes whose pods lack some while no block is free (ADR 0025). */
+export async function spreadSingles(deps: Deps, input: SinglesInput): Promise<SinglesResult> {
+  if (input.short.length === 0) {
+    await withdrawAsks(deps, input.blocks);
+    return { granted: [], asked: [] };
+  }
+  const candidates = candidatesIn(input);
+  const byName = new Map(input.nodes.map((need) => [need.node, need]));
+  const short = input.short.flatMap(({ node, missing }) => {
+    const need = byName.get(node);
+    return need === undefined ? [] : [{ need, missing }];
+  });
+  const spareOf = sparesOf(input);
+  const plan = planSingles({ short, coming: input.coming, blocks: candidates, spareOf });
+  const byCidr = new Map(candidates.map((one) => [one.cidr, one]));
+  const granted = await grantAll(deps, input.pool, plan.grants, byCidr);
+  const isComing = ({ asked, unused }: Candidate) => asked > 0 && unused > 0;
+  const asked = new Set(candidates.filter(isComing).flatMap(({ node }) => node ?? []));
+  for (const { cidr, addresses } of plan.asks) {
+    const one = byCidr.get(cidr);
+    if (one?.node === undefined || !deps.mayWrite()) continue;
+    await ask(deps, one.stored, returnedOf(one.stored.record).length + one.asked + addresses);
+    asked.add(one.node);
+  }
+  return { granted, asked: [...asked] };
+}
+
+async function grantAll(
+  { store, mayWrite }: Deps,
+  pool: Pool,
+  grants: readonly { readonly need: NodeNeed; readonly cidr: string }[],
+  candidates: ReadonlyMap<string, Candidate>,
+): Promise<readonly Stored<"block">[]> {
+  const granted: Stored<"block">[] = [];
+  const left = new Map<string, Iterator<bigint>>(); // CIDR of a block -> addresses of it that are ready
+  const divided = new Set<string>();
+  for (const { need, cidr } of grants) {
+    const one = candidates.get(cidr);
+    const family = parseCidr(cidr)?.family;
+    if (one === undefined || family === undefined || !mayWrite()) continue;
+    const numbers = left.get(cidr) ?? numbersOf(one.addresses);
+    left.set(cidr, numbers);
+    const n = numbers.next();
+    if (n.done === true) continue;
+    const { record } = one.stored;
+    const isDivided = record.division !== undefined || divided.has(cidr);
+    if (!isDivided && (await divide(store, one.stored, "returned")) === "changed") continue;
+    divided.add(cidr);
+    const request = { within: cidr, address: fromNumber(n.value, family), ...need };
+    const made = await grantSingle({ store }, pool, request);
+    if (made !== undefined) granted.push(made);
+  }
+  return granted;
+}
+
+/** Nobody lacks an address any more: what was not given back yet stays with its owner. */
+async function withdrawAsks({ store, mayWrite }: Deps, blocks: readonly Stored<"block">[]): Promise<void> {
+  for (const stored of blocks) {
+    const { recalledAddresses = 0 } = stored.record;
+    const returned = returnedOf(stored.record).length;
+    if (recalledAddresses > returned && mayWrite()) await ask({ store }, stored, returned);
+  }
+}
+
+async function ask({ store }: Pick<Deps, "store">, seen: Stored<"block">, addresses: number): Promise<void> {
+  const recalledAddresses = Math.min(addresses, MOST_RETURNED);
+  if (seen.record.recalledAddresses === recalledAddresses) return;
+  await store.replace("block", seen, { ...seen.record, recalledAddresses });
+}
+
+function candidatesIn({ pool, family, blocks, unpickable }: SinglesInput): readonly Candidate[] {
+  const singles = new IntervalSet();
+  for (const { record } of blocks) if (record.within !== undefined) singles.addInterval(wholeOf(record));
+  const open = without(merge(intervalsOf(pool, family)), unavailableByDefault(pool, family));
+  return blocks.flatMap((stored) => {
+    const { record } = stored;
+    if (record.within !== undefined || record.granted !== true || record.division === "closed") return [];
+    const isOwned = record.releasedAt === undefined && !isReturned(record);
+    // it goes whole, as soon as it has cooled
+    if (!isOwned && record.division === undefined) return [];
+    const addresses = readyIn(record, { open, singles, unpickable, family });
+    const returned = returnedOf(record).length;
+    const { used = 0 } = record.status?.node === record.node ? record.status : {};
+    const room = MOST_RETURNED - returned;
+    return {
+      ...{
+        stored,
+        addresses,
+        cidr: stored.key,
+        node: isOwned ? record.node : undefined,
+        ready: countOf(addresses),
+      },
+      unused: Math.min(room, Math.max(0, countOf(ownedIn(record).intervals) - returned - used)),
+      asked: Math.max(0, (record.recalledAddresses ?? 0) - returned),
+    };
+  });
+}
+
+interface Ground {
+  readonly open: readonly Interval[];
+  /** Addresses that are blocks already. */
+  readonly singles: IntervalSet;
+  readonly unpickable: IntervalSet;
+  readonly family: Family;
+}
+
+/** What may be a block of its own: as `mayBeSingle` says, that is none yet, and that nobody has reserved. */
+function readyIn(block: Block, { open, singles, unpickable, family }: Ground): readonly Interval[] {
+  if (block.holes.length === 0 && block.division !== "all" && returnedOf(block).length === 0) return [];
+  const holes = within(holesOf(block), open);
+  const owned =
+    block.division === "all"
+      ? ownedIn(block).intervals
+      : merge(
+          returnedOf(block)
+            .filter((address) => familyOf(address) === family)
+            .map((address) => ({ first: toNumber(address), last: toNumber(address) })),
+        );
+  return without(merge([...without(holes, unpickable), ...within(owned, open)]), singles);
+}
+
+function within(intervals: Iterable<Interval>, open: readonly Interval[]): readonly Interval[] {
+  return merge([...intervals].flatMap((one) => open.flatMap((other) => intersection(one, other) ?? [])));
+}
+
+/** Addresses of each node's blocks that its pods do not need. */
+function sparesOf({ blocks, nodes }: SinglesInput): (node: string) => number {
+  const spare = new Map(nodes.map(({ node, pods }) => [node, -pods]));
+  for (const { record } of blocks) {
+    if (record.releasedAt !== undefined || isReturned(record)) continue;
+    const own = countOf(ownedIn(record).intervals) - returnedOf(record).length;
+    spare.set(record.node, (spare.get(record.node) ?? 0) + own);
+  }
+  return (node) => spare.get(node) ?? 0;
+}
+
+function wholeOf({ cidr }: Block): Interval {
+  const network = parseCidr(cidr);
+  return network === undefined ? { first: 0n, last: -1n } : fullInterval(network);
+}
+
+function countOf(intervals: readonly Interval[]): number {
+  return Number(intervals.reduce((sum, interval) => sum + sizeOf(interval), 0n));
+}
+
+function* numbersOf(intervals: readonly Interval[]): Generator<bigint, void, void> {
+  for (const { first, last } of intervals) for (let n = first; n <= last; n++) yield n;
+}
