@@ -190,6 +190,19 @@ describe("database: schema", () => {
     database.migrate("part", ["CREATE TABLE a (x TEXT)"]);
   });
 
+  it("takes further steps of tables that are locked, and stays locked to who does not know of that", async (t) => {
+    const path = join(folder(t), "berth.db");
+    const steps = ["CREATE TABLE a (x TEXT) STRICT"];
+    const database = open(t, path);
+    database.migrate("part", steps);
+    await database.write((sql) => sql.run("UPDATE schemas SET version = version + 100 WHERE name = 'part'"));
+    const again = open(t, path);
+    again.migrate("part", steps, 100);
+    again.migrate("part", [...steps, "CREATE TABLE b (x TEXT) STRICT"], 100);
+    assert.throws(() => again.migrate("part", [...steps, "SELECT 1"]), coded("CONFIG_INVALID"));
+    assert.throws(() => again.migrate("part", steps, 100), coded("CONFIG_INVALID"));
+  });
+
   it("refuses tables that a newer Berth made", (t) => {
     const path = join(folder(t), "berth.db");
     const database = open(t, path);

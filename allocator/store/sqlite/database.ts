@@ -228,10 +228,13 @@ export class Database {
 
   /**
    * Brings the tables of `name` up to date, at once and in one transaction: each of `steps` is one statement, and
-   * the file knows how many were taken. Steps are only ever added. CONFIG_INVALID: the file has taken more of them.
+   * the file knows how many were taken. Steps are only ever added. CONFIG_INVALID: the file has taken more of them. Whoever knows
+   * `lock` reads a file to whose number it was added; others refuse it.
    */
-  migrate(name: string, steps: readonly string[]): void {
-    const taken = this.read((sql) => this.#stepsTaken(sql, name));
+  migrate(name: string, steps: readonly string[], lock = Number.POSITIVE_INFINITY): void {
+    const numbered = this.read((sql) => this.#stepsTaken(sql, name));
+    const added = numbered >= lock ? lock : 0;
+    const taken = numbered - added;
     if (taken > steps.length)
       throw isNewerFormat(this.path, `${name} ${taken}, this one knows ${steps.length}`);
     if (taken === steps.length) return;
@@ -240,10 +243,10 @@ export class Database {
       throw new BerthError("STORE_READ_ONLY", words, { details: { path: this.path } });
     }
     atomically(this.#connection, (sql) => {
-      const left = steps.slice(this.#stepsTaken(sql, name));
+      const left = steps.slice(this.#stepsTaken(sql, name) - added);
       if (left.length === 0) return; // another process was first
       for (const step of left) sql.run(step);
-      sql.run("INSERT OR REPLACE INTO schemas (name, version) VALUES (?, ?)", name, steps.length);
+      sql.run("INSERT OR REPLACE INTO schemas (name, version) VALUES (?, ?)", name, steps.length + added);
     });
   }
 

@@ -209,7 +209,7 @@ export class BlockFollower {
     this.#returned.note(stored, [...before, ...addresses]);
     this.follow(); // nothing came between
     const put = () => [{ ...this.#ownedOf(stored), bootId, returningAt: 0 }];
-    const write = this.#writing.then(() => this.#write({ put: put() }));
+    const write = this.#writing.then(() => this.#write({ put: put(), parted: true }));
     this.#writing = write.catch(() => undefined);
     try {
       await write;
@@ -270,7 +270,8 @@ export class BlockFollower {
       if (!departed.has(id)) put.push(...[this.#journalled.get(id) ?? []].flat());
     const pools = this.#pools.change(stored.length > 0);
     if (put.length + gone.length + pools.pools.length + pools.poolsGone.length === 0) return;
-    await this.#write({ put, gone, ...pools });
+    const parted = stored.some((one) => one.record.within !== undefined || this.returnedOf(one).length > 0);
+    await this.#write({ put, gone, parted, ...pools });
     this.#pools.written(pools);
   }
 

@@ -115,6 +115,17 @@ describe("addresses of a block that are given back one by one", () => {
     assert.equal(node.parts.blocks.get(FOUR)?.space.available, 0);
   });
 
+  it("are given by no version before, which would: it refuses the journal until the node has no block", async () => {
+    await change(FOUR, { recalledAddresses: 1 });
+    await reporter.look();
+    assert.throws(() => node.readAsBefore(), { code: "CONFIG_INVALID" });
+    node.blockSource.records.clear();
+    await node.hearBlocks();
+    node.readAsBefore();
+    await grant("10.0.0.9/32", { within: "10.0.0.8/30" });
+    assert.throws(() => node.readAsBefore(), { code: "CONFIG_INVALID" });
+  });
+
   it("are given again when they cannot be put down, and are not said", async () => {
     await change(FOUR, { recalledAddresses: 3 });
     node.diskFault = new BerthError("STORE_FULL", "full");

@@ -10,6 +10,7 @@ import { address } from "../testing/node-bench.ts";
 import { type Attachment, detached, tombstoneFor } from "./attachment.ts";
 import { AttachmentCache } from "./attachment-cache.ts";
 import { Journal } from "./journal.ts";
+import { BLOCK_STEPS, BLOCKS } from "./owned-blocks.ts";
 
 const SCOPE = { network: "net", dataDir: "/var/lib/cni/networks" };
 const AT = { now: 1_700_000_000_000, deadlineNs: 5n, bootId: "boot-1" };
@@ -64,6 +65,25 @@ function setUp(): void {
 
 describe("journal", () => {
   setUp();
+
+  it("is refused by versions that know of no single addresses of blocks, while there are any", async () => {
+    const asBefore = () => database.migrate(BLOCKS, BLOCK_STEPS);
+    const block = { cidr: "10.0.0.4/30", uid: "u", pool: "db", holes: [], bootId: "boot-1", returningAt: 0 };
+    const other = { ...block, cidr: "10.0.0.8/30" };
+    const journal = open();
+    await journal.write({ blocks: { put: [block, other] } });
+    asBefore();
+    await journal.write({ blocks: { put: [{ ...block, holes: ["10.0.0.5/32"] }], parted: true } });
+    assert.throws(asBefore, { code: "CONFIG_INVALID" });
+    database.close();
+    const again = open();
+    await again.write({ blocks: { put: [other], parted: true } });
+    await again.write({ blocks: { gone: [block] } });
+    assert.equal(again.load().blocks.length, 1);
+    assert.throws(asBefore, { code: "CONFIG_INVALID" });
+    await again.write({ blocks: { gone: [other] } });
+    asBefore();
+  });
 
   it("gives back what was written, after it was closed and opened again", async () => {
     const full = attachment("full");

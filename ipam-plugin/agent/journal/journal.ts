@@ -9,10 +9,12 @@ import type { IpamResult } from "../../cni/result.ts";
 import { type Attachment, type AttachmentId, type Position, SOURCES } from "./attachment.ts";
 import {
   BLOCK_STEPS,
+  BLOCKS,
   type BlockChange,
   decodeBlock,
   decodePool,
   type JournalBlock,
+  PARTED,
   writeBlocks,
 } from "./owned-blocks.ts";
 
@@ -107,7 +109,7 @@ export class Journal {
     this.#database = database;
     database.migrate("attachments", STEPS);
     database.migrate("journal id", ID_STEPS);
-    database.migrate("journal blocks", BLOCK_STEPS);
+    database.migrate(BLOCKS, BLOCK_STEPS, PARTED);
     database.migrate("journal position", POSITION_STEPS);
   }
 

@@ -22,6 +22,17 @@ export const BLOCK_STEPS: readonly string[] = [
   "ALTER TABLE attachments ADD COLUMN pool TEXT NOT NULL DEFAULT ''",
 ];
 
+/** What those steps are called. */
+export const BLOCKS = "journal blocks";
+
+/**
+ * Added to their number from when single addresses of a block are others' until the node has no block left: a version that does not
+ * know of such addresses would give them again, and refuses the file (ADR 0025).
+ */
+export const PARTED = 1_000;
+const PART = `UPDATE schemas SET version = version % ${PARTED} + ${PARTED} WHERE name = '${BLOCKS}'`;
+const UNPART = `UPDATE schemas SET version = version % ${PARTED} WHERE name = '${BLOCKS}' AND NOT EXISTS (SELECT 1 FROM blocks)`;
+
 /** A block of this node: one incarnation of its record. */
 export interface OwnedBlock {
   readonly cidr: string;
@@ -41,6 +52,8 @@ export interface JournalBlock extends OwnedBlock {
 /** What changes of the blocks. */
 export interface BlockChange {
   readonly put?: readonly JournalBlock[];
+  /** Addresses of one of these are others', or it lies in another block. */
+  readonly parted?: boolean;
   /** Their records are gone. */
   readonly gone?: readonly Pick<OwnedBlock, "cidr" | "uid">[];
   /** How addresses of blocks are reached, and which pools there are to choose from. */
@@ -51,7 +64,7 @@ export interface BlockChange {
 
 export function writeBlocks(
   sql: Sql,
-  { put = [], gone = [], pools = [], poolsGone = [] }: BlockChange,
+  { put = [], parted = false, gone = [], pools = [], poolsGone = [] }: BlockChange,
 ): void {
   for (const { cidr, uid, pool, holes, bootId, returningAt } of put) {
     const values = [cidr, uid, pool, JSON.stringify(holes), bootId, Math.ceil(returningAt)];
@@ -62,7 +75,9 @@ export function writeBlocks(
   }
   for (const { name, spec } of pools)
     sql.run("INSERT OR REPLACE INTO block_pools (name, spec) VALUES (?, ?)", name, JSON.stringify(spec));
+  if (parted) sql.run(PART);
   for (const { cidr, uid } of gone) sql.run("DELETE FROM blocks WHERE cidr = ? AND uid = ?", cidr, uid);
+  if (gone.length > 0) sql.run(UNPART);
   for (const name of poolsGone) sql.run("DELETE FROM block_pools WHERE name = ?", name);
 }
 

@@ -21,6 +21,7 @@ import type {
 } from "../claims/claim-source.ts";
 import { createHandler } from "../commands/dispatch.ts";
 import type { Host, Presence } from "../journal/host.ts";
+import { BLOCK_STEPS, BLOCKS } from "../journal/owned-blocks.ts";
 import type { Answer, Handler, Outcome } from "../rpc/connection.ts";
 import { type AgentServices, createServices } from "../services/services.ts";
 
@@ -213,6 +214,11 @@ export class NodeBench {
         this.commits++;
       },
     });
+  }
+
+  /** Throws what a version of Berth meets on the journal that knows of blocks and not of single addresses of them. */
+  readAsBefore(): void {
+    this.#database.migrate(BLOCKS, BLOCK_STEPS);
   }
 
   static async open(): Promise<NodeBench> {
