@@ -67,6 +67,16 @@ describe("the plan of blocks", () => {
     assert.deepEqual(of(8, 4), [{ node: "n1", blocks: 1 }]);
   });
 
+  it("asks others for what an owner was asked for and has not given, and that one last", () => {
+    const late = { ...full("n0"), overdue: true };
+    const of = (...held: readonly Holding[]) =>
+      planBlocks(situation({ total: BigInt(held.length), held, pods: [0, 0, 1] })).recalls;
+    assert.deepEqual(of(full("n0"), full("n0"), full("n1")), [{ node: "n0", blocks: 1 }]);
+    assert.deepEqual(of(late, full("n0"), full("n1")), [{ node: "n1", blocks: 1 }]);
+    assert.deepEqual(of(late, full("n0")), [{ node: "n0", blocks: 1 }]);
+    assert.deepEqual(of(late), []);
+  });
+
   it("asks nobody for what its pods need, and says who is short", () => {
     const held = [full("n0"), full("n1")];
     const plan = planBlocks(situation({ total: 2n, held, pods: [1, 1, 1] }));

@@ -12,6 +12,8 @@ export interface Holding {
   readonly node: string;
   /** Addresses that the block's owner may give. */
   readonly usable: number;
+  /** It was asked for some while ago and did not come: somebody uses it, or its owner does not answer. */
+  readonly overdue?: boolean;
 }
 
 /** The blocks of one family of a pool. */
@@ -59,8 +61,10 @@ export function planBlocks(situation: PoolSituation): BlockPlan {
 /** What a node has, and will have by the plan. */
 class NodeShare {
   readonly need: NodeNeed;
+  /** Blocks that it was asked for and has not given back. */
+  readonly overdue: number;
   readonly #size: number;
-  readonly #own: readonly number[]; // addresses of each block that it has, fewest first
+  readonly #own: readonly number[]; // addresses of each block that it has and may give back, fewest first
   #blocks: number;
   #usable: number;
 
@@ -69,7 +73,9 @@ class NodeShare {
     this.need = need;
     this.#size = size;
     this.#blocks = own.length;
-    this.#own = own.map(({ usable }) => usable).sort((a, b) => a - b);
+    const open = own.filter(({ overdue }) => overdue !== true);
+    this.overdue = own.length - open.length;
+    this.#own = open.map(({ usable }) => usable).sort((a, b) => a - b);
     this.#usable = own.reduce((sum, block) => sum + block.usable, 0);
   }
 
@@ -154,11 +160,15 @@ export function blocksToRecall<B extends Recallable>(
   });
 }
 
-/** Those who have most to spare are asked first, each for whole blocks only, and nobody for what its pods need. */
+/**
+ * Those who have most to spare are asked first, each for whole blocks only, and nobody for what its pods need. Those who were asked and
+ * gave nothing come after all others: a node without power must not keep them from being asked.
+ */
 function recallsFor(nodes: readonly NodeShare[], size: number): BlockPlan["recalls"] {
   let missing = nodes.reduce((sum, share) => sum + (share.lacks ? Math.ceil(-share.spare / size) : 0), 0);
   const recalls: { node: string; blocks: number }[] = [];
-  for (const { need, blocksToSpare } of nodes.toSorted((a, b) => b.spare - a.spare)) {
+  const order = nodes.toSorted((a, b) => a.overdue - b.overdue || b.spare - a.spare);
+  for (const { need, blocksToSpare } of order) {
     const blocks = Math.min(blocksToSpare, missing);
     if (blocks <= 0) continue;
     recalls.push({ node: need.node, blocks });

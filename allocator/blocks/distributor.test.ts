@@ -246,6 +246,25 @@ describe("the distributor of blocks", () => {
     assert.deepEqual(asked.map(({ record }) => record.status?.used).sort(), [1, 2]);
   });
 
+  it("asks another node when one that has more does not answer", async () => {
+    await using world = await openWorld({ pools: [shared(30)], clock: new ManualClock() });
+    const nodes = new Nodes();
+    const blocks = distributor(world, nodes);
+    nodes.pods.set("node-a", 13).set("node-c", 5);
+    await blocks.pass();
+    await world.settle();
+    nodes.pods.set("node-a", 0).set("node-c", 0).set("node-b", 1);
+    const asked = async () => {
+      await blocks.pass();
+      await world.settle();
+      const all = (await world.all("block")).filter(({ record }) => record.recalledAt !== undefined);
+      return all.map(({ record }) => record.node).sort();
+    };
+    assert.deepEqual([await asked(), await asked()], [["node-a"], ["node-a"]]);
+    world.clock.advance(20_000);
+    assert.deepEqual(await asked(), ["node-a", "node-c"]);
+  });
+
   it("asks for all of a pool that is disabled or gone, and takes away what was never granted", async () => {
     const pool = shared(30);
     await using world = await openWorld({ pools: [pool], clock: new ManualClock() });

@@ -16,6 +16,7 @@ import { type BlockPlan, blocksToRecall, type Holding, type NodeNeed, planBlocks
 import { type BlockEvidence, endCooldown, giveBack, recall, returnedBy } from "./give-back.ts";
 import { finishGrant, grantBlocks } from "./grant.ts";
 import { type SinglesInput, spreadSingles } from "./spread-singles.ts";
+import { UnansweredAsks } from "./unanswered-asks.ts";
 
 /** What the distributor goes by besides the records. */
 export interface BlockFacts {
@@ -44,6 +45,10 @@ export interface Shortage extends Pick<BlockPlan, "recalls" | "short"> {
 const SHOWN_MS = 60_000;
 /** After this long a block that was asked for and is in use was answered: another one came for it, or its owner has none. */
 const ANSWERED_MS = 10_000;
+/** After this long an owner that has not answered does not do so soon: its agent looks every 10 s. */
+const SILENT_MS = 20_000;
+/** What cools for longer than this is not waited for. */
+const AWAITED_MS = 30_000;
 /** Blocks that are settled at the same time: most of them cost nothing. */
 const SETTLED_AT_ONCE = 16;
 /** Reservations are looked at once for so many blocks. */
@@ -65,16 +70,19 @@ export class BlockDistributor {
   readonly #context: Deps;
   readonly #facts: BlockFacts;
   readonly #mayWrite: () => boolean;
+  readonly #unanswered: UnansweredAsks;
   readonly #granted = new Map<string, { readonly block: Stored<"block">; readonly until: number }>(); // by CIDR
 
   constructor(context: Deps, facts: BlockFacts, mayWrite: () => boolean = () => true) {
     this.#context = context;
     this.#facts = facts;
     this.#mayWrite = mayWrite;
+    this.#unanswered = new UnansweredAsks(context.clock, SILENT_MS);
   }
 
   async pass(): Promise<readonly Shortage[]> {
     this.#forgetShown();
+    this.#unanswered.see(this.#context.view.blocks());
     const shortages: Shortage[] = [];
     await inParallel([...this.#context.view.blocks()], SETTLED_AT_ONCE, (one) => this.#settleSafely(one));
     for (const pool of this.#context.view.pools()) {
@@ -135,7 +143,7 @@ export class BlockDistributor {
     const plan = planBlocks({
       total: space.count - taken.size + BigInt(blocks.length),
       size: 2 ** (bitsOf(family) - length),
-      held: blocks.map(holdingOf),
+      held: blocks.map((block) => holdingOf(block, this.#context.clock.now())),
       nodes,
     });
     const requests = plan.grants.map(({ node, nodeUID }) => ({ family, node, nodeUID }));
@@ -156,10 +164,11 @@ export class BlockDistributor {
     about: Pick<SinglesInput, "nodes" | "short" | "coming">,
   ): Promise<readonly string[]> {
     const { store, view } = this.#context;
-    const input = { ...about, pool, family, blocks: this.#storedOf(pool.name, family) };
     const mayWrite = () => this.#mayWrite();
-    const unpickable = view.unpickable(pool, family);
-    const { granted, asked } = await spreadSingles({ store, mayWrite }, { ...input, unpickable });
+    const blocks = this.#storedOf(pool.name, family);
+    const [unpickable, unanswered] = [view.unpickable(pool, family), this.#unanswered];
+    const input = { ...about, pool, family, blocks, unpickable, unanswered };
+    const { granted, asked } = await spreadSingles({ store, mayWrite }, input);
     for (const block of granted) this.#keep(block);
     return asked;
   }
@@ -176,7 +185,7 @@ export class BlockDistributor {
     const blocks = held.map((stored) => {
       const { node, status, recalledAt } = stored.record;
       const used = status?.used ?? 0;
-      const expected = recalledAt !== undefined && (used === 0 || now - recalledAt < ANSWERED_MS);
+      const expected = recalledAt !== undefined && !isOverdue(stored.record, now);
       return { stored, node, used, recalled: recalledAt !== undefined, expected };
     });
     const asked = blocksToRecall(blocks, recalls);
@@ -184,7 +193,9 @@ export class BlockDistributor {
       if (this.#mayWrite()) await recall(this.#context, stored);
     }
     const back = [...blocks.filter(({ expected }) => expected), ...asked].map(({ stored }) => stored.record);
-    const cooling = all.filter(({ record }) => isCooling(record, family)).map(({ record }) => record);
+    const cooldownMs = this.#context.view.pool(pool)?.cooldownMs ?? 0;
+    const isAwaited = ({ releasedAt = now }: Block) => releasedAt + cooldownMs - now <= AWAITED_MS;
+    const cooling = all.map(({ record }) => record).filter((one) => isCooling(one, family) && isAwaited(one));
     return [...back, ...cooling].reduce((sum, block) => sum + usableIn(block), 0);
   }
 
@@ -203,20 +214,29 @@ export class BlockDistributor {
 }
 
 function isHeld(block: Block, family: Family): boolean {
-  return block.granted === true && holdingOf(block) !== "cooling" && networkOf(block.cidr).family === family;
+  return block.granted === true && !isGivenBack(block) && networkOf(block.cidr).family === family;
 }
 
 /** It goes whole. */
 function isCooling(block: Block, family: Family): boolean {
-  return (
-    holdingOf(block) === "cooling" && block.division === undefined && networkOf(block.cidr).family === family
-  );
+  return isGivenBack(block) && block.division === undefined && networkOf(block.cidr).family === family;
 }
 
 /** What was given back is nobody's any more, before anybody has written that. */
-function holdingOf(block: Block): Holding | "cooling" {
-  if (block.releasedAt !== undefined || isReturned(block)) return "cooling";
-  return { node: block.node, usable: usableIn(block) };
+function isGivenBack(block: Block): boolean {
+  return block.releasedAt !== undefined || isReturned(block);
+}
+
+function holdingOf(block: Block, now: number): Holding | "cooling" {
+  if (isGivenBack(block)) return "cooling";
+  return { node: block.node, usable: usableIn(block), overdue: isOverdue(block, now) };
+}
+
+/** It was asked for, and is not to be waited for. It comes all the same, as soon as its owner does not use it. */
+function isOverdue({ recalledAt, status, node }: Block, now: number): boolean {
+  if (recalledAt === undefined) return false;
+  const used = status?.node === node ? status.used : 0;
+  return now - recalledAt >= (used > 0 ? ANSWERED_MS : SILENT_MS);
 }
 
 /** Addresses that its owner may give. */

@@ -5,7 +5,7 @@ import { type Divisible, planSingles, type SingleSituation } from "./single-plan
 
 const need = (node: string) => ({ node, nodeUID: `uid-of-${node}`, pods: 0 });
 const block = (cidr: string, more: Partial<Divisible> = {}): Divisible => {
-  return { cidr, node: "a", ready: 0, unused: 0, asked: 0, ...more };
+  return { cidr, node: "a", ready: 0, unused: 0, asked: 0, overdue: false, ...more };
 };
 const plan = (situation: Partial<SingleSituation>) => {
   const { grants, asks } = planSingles({
@@ -35,6 +35,13 @@ describe("single addresses of blocks", () => {
     assert.equal(plan({ blocks: [block("x", { unused: 3, asked: 2 }), block("y", { unused: 3 })] }), "");
     const full = [block("x", { unused: 0, asked: 2 }), block("y", { unused: 3, node: "b" })];
     assert.equal(plan({ blocks: full }), "ask y for 2");
+  });
+
+  it("are asked of others when an owner does not answer, and of it last", () => {
+    const silent = block("x", { unused: 3, asked: 2, overdue: true });
+    const [own, other] = [block("y", { unused: 3 }), block("z", { unused: 1, node: "b" })];
+    assert.equal(plan({ blocks: [silent, own, other] }), "ask z for 1, ask y for 1");
+    assert.equal(plan({ blocks: [silent] }), "");
   });
 
   it("are asked of nobody whose pods need them, nor of a block that has no owner", () => {

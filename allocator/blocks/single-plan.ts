@@ -12,6 +12,8 @@ export interface Divisible {
   readonly unused: number;
   /** How many it was asked for and has not given back. */
   readonly asked: number;
+  /** It was asked some while ago, and nothing came. */
+  readonly overdue: boolean;
 }
 
 export interface SingleSituation {
@@ -32,7 +34,8 @@ export interface SinglePlan {
 
 /**
  * Where pods lack addresses and no whole block is free: who gets a single address of which block, and whose owner is asked for how
- * many. Nobody is asked for what its pods need. Same situation in, same plan out.
+ * many. Nobody is asked for what its pods need, and those who were asked and gave nothing come after all others. Same situation in, same
+ * plan out.
  */
 export function planSingles({ short, coming, blocks, spareOf }: SingleSituation): SinglePlan {
   const wanting = short.flatMap(({ need, missing }) => Array.from({ length: missing }, () => need));
@@ -59,10 +62,15 @@ function asksFor(
   };
   let missing = lacking;
   const owned = blocks.flatMap((block) => (block.node === undefined ? [] : [{ ...block, node: block.node }]));
+  const inTime = owned.filter(({ overdue }) => !overdue);
   // what was asked for and can be given comes
-  for (const { node, asked, unused } of owned) missing -= take(node, Math.min(asked, unused));
+  for (const { node, asked, unused } of inTime) missing -= take(node, Math.min(asked, unused));
+  const late = new Set(owned.flatMap(({ node, overdue }) => (overdue ? [node] : [])));
+  const order = inTime.toSorted(
+    (a, b) => Number(late.has(a.node)) - Number(late.has(b.node)) || b.unused - a.unused,
+  );
   const asks: { cidr: string; addresses: number }[] = [];
-  for (const { cidr, node, unused, asked } of owned.toSorted((a, b) => b.unused - a.unused)) {
+  for (const { cidr, node, unused, asked } of order) {
     const addresses = missing <= 0 ? 0 : take(node, Math.min(missing, Math.max(0, unused - asked)));
     if (addresses === 0) continue;
     asks.push({ cidr, addresses });

@@ -165,3 +165,34 @@ describe("a block that is partly used, and another node whose pods lack addresse
     assert.equal(await blockAgainst(world.context, addr("10.0.0.4")), undefined);
   });
 });
+
+describe("an owner that is asked for single addresses and does not answer", () => {
+  it("keeps nobody from being asked, and is waited for no longer", async () => {
+    const ranges = [{ cidr: "10.0.0.0/24", from: "10.0.0.4", to: "10.0.0.11" }];
+    const pool = { ...POOL, spec: { ...POOL.spec, ranges } };
+    await using own = await openWorld({ pools: [pool], clock: new ManualClock() });
+    const pods = new Map([
+      ["node-a", 1],
+      ["node-c", 2],
+    ]);
+    const nodesFor = () => [...pods].map(([node, count]) => ({ node, nodeUID: node, pods: count }));
+    const context = { ...own.context, view: own.mirror };
+    const giver = new BlockDistributor(context, { nodesFor, evidence: async () => undefined });
+    const asked = async () => {
+      await giver.pass();
+      await own.settle();
+      const all = await own.all("block");
+      return all.map(({ record }) => `${record.node} ${record.recalledAddresses ?? 0}`).sort();
+    };
+    await asked();
+    for (const seen of await own.all("block")) {
+      const { node } = seen.record;
+      await own.authority.reportBlock(seen, { node, used: pods.get(node) ?? 0 });
+    }
+    await own.settle();
+    pods.set("node-b", 1);
+    for (let pass = 0; pass < 3; pass++) assert.deepEqual(await asked(), ["node-a 1", "node-c 0"]);
+    own.clock.advance(20_000);
+    assert.deepEqual(await asked(), ["node-a 1", "node-c 1"]);
+  });
+});

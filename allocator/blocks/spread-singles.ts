@@ -12,6 +12,7 @@ import type { BlockPlan, NodeNeed } from "./block-plan.ts";
 import { divide } from "./give-back.ts";
 import { grantSingle } from "./grant.ts";
 import { type Divisible, planSingles } from "./single-plan.ts";
+import type { UnansweredAsks } from "./unanswered-asks.ts";
 
 export interface SinglesInput {
   readonly pool: Pool;
@@ -24,6 +25,7 @@ export interface SinglesInput {
   readonly coming: number;
   /** Reserved, in a node's block, or not to be given at all. */
   readonly unpickable: IntervalSet;
+  readonly unanswered: Pick<UnansweredAsks, "has">;
 }
 
 export interface SinglesResult {
@@ -110,7 +112,7 @@ async function ask({ store }: Pick<Deps, "store">, seen: Stored<"block">, addres
   await store.replace("block", seen, { ...seen.record, recalledAddresses });
 }
 
-function candidatesIn({ pool, family, blocks, unpickable }: SinglesInput): readonly Candidate[] {
+function candidatesIn({ pool, family, blocks, unpickable, unanswered }: SinglesInput): readonly Candidate[] {
   const singles = new IntervalSet();
   for (const { record } of blocks) if (record.within !== undefined) singles.addInterval(wholeOf(record));
   const open = without(merge(intervalsOf(pool, family)), unavailableByDefault(pool, family));
@@ -134,6 +136,7 @@ function candidatesIn({ pool, family, blocks, unpickable }: SinglesInput): reado
       },
       unused: Math.min(room, Math.max(0, countOf(ownedIn(record).intervals) - returned - used)),
       asked: Math.max(0, (record.recalledAddresses ?? 0) - returned),
+      overdue: unanswered.has(stored),
     };
   });
 }
