@@ -91,6 +91,7 @@ describe("app: bodies", () => {
   });
 
   it("refuses a body in pieces of a byte, and closes the connection", async () => {
+    bench.clockFactor = 20; // however slow this machine is
     const socket = bench.connect();
     await once(socket, "secureConnect");
     socket.write(`${HEAD}Content-Length: 100000\r\n\r\n`);
@@ -120,6 +121,7 @@ describe("app: bodies", () => {
   });
 
   it("takes a body that comes in small pieces", async () => {
+    bench.clockFactor = 20; // however slow this machine is
     const text = JSON.stringify(podReview());
     async function* parts() {
       for (let at = 0; at < text.length; at += 100) {
