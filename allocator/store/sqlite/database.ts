@@ -4,7 +4,16 @@ import { DatabaseSync, type StatementSync } from "node:sqlite";
 import { BerthError } from "../../base/errors.ts";
 import { type Clock, type Logger, type Metrics, noopLogger } from "../../base/ports.ts";
 import { faultOf } from "./errors.ts";
-import { createFile, inspect, inspectFile, inspectLog, isNewerFormat, makeDurable } from "./file.ts";
+import {
+  addressToRead,
+  createFile,
+  inspect,
+  inspectFile,
+  inspectLog,
+  isNewerFormat,
+  makeDurable,
+  mustBeWritable,
+} from "./file.ts";
 import { GroupCommit } from "./group-commit.ts";
 import {
   atomically,
@@ -49,7 +58,7 @@ class Connection implements Transactional {
     this.#path = path;
     this.#db = this.#call(
       () =>
-        new DatabaseSync(path, {
+        new DatabaseSync(options.readOnly ? addressToRead(path) : path, {
           readOnly: options.readOnly,
           timeout: options.busyMs,
           enableForeignKeyConstraints: false,
@@ -105,6 +114,7 @@ export function openDatabase(path: string, options: DatabaseOptions = {}): Datab
   const absolute = path === IN_MEMORY ? path : resolve(path);
   if (path !== IN_MEMORY && options.readOnly !== true) {
     createFile(absolute, makeFile);
+    mustBeWritable(absolute);
     inspectLog(absolute);
   }
   const connection = connect(absolute, options);

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 import {
+  accessSync,
   closeSync,
+  constants,
   existsSync,
   fstatSync,
   fsyncSync,
@@ -13,6 +15,7 @@ import {
   rmSync,
 } from "node:fs";
 import { dirname, join } from "node:path";
+import { pathToFileURL } from "node:url";
 import { BerthError } from "../../base/errors.ts";
 import type { Logger } from "../../base/ports.ts";
 import { damaged, fileFaultOf } from "./errors.ts";
@@ -96,6 +99,35 @@ function examine(sql: Reader, path: string, log: Logger): void {
   const verdict = textColumn(sql.get("PRAGMA quick_check(1)"), "quick_check");
   if (verdict !== "ok") {
     throw new BerthError("STATE_CORRUPT", damaged(path, verdict), { details: { path } });
+  }
+}
+
+/** SQLite says of a file system that is mounted read-only that it cannot open the file, where there is no -wal. */
+export function mustBeWritable(path: string): void {
+  try {
+    accessSync(path, constants.W_OK);
+  } catch (error) {
+    throw fileFaultOf(error, path);
+  }
+}
+
+/**
+ * Where SQLite finds a file that is only read. One with a write-ahead log wants files beside it; on a file system that is mounted
+ * read-only they cannot be made, and nobody writes either, so that it may be taken as it is. The log itself stays to be read.
+ */
+export function addressToRead(path: string): string | URL {
+  if (existsSync(`${path}-wal`) || !isOnReadOnlyMount(path)) return path;
+  const address = pathToFileURL(path);
+  address.search = "immutable=1";
+  return address;
+}
+
+function isOnReadOnlyMount(path: string): boolean {
+  try {
+    accessSync(dirname(path), constants.W_OK);
+    return false;
+  } catch (error) {
+    return error instanceof Error && "code" in error && error.code === "EROFS";
   }
 }
 
