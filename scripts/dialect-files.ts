@@ -12,6 +12,8 @@ import { ASSIGNED } from "../webhook/admission/opt-in.ts";
 
 const OBJECT = "object.metadata.?annotations";
 const TEMPLATE = "object.spec.?template.or(object.spec.?jobTemplate.?spec.?template).?metadata.?annotations";
+/** Of the Jobs of a CronJob, where a request is misplaced. */
+const JOB_TEMPLATE = "object.spec.?jobTemplate.?metadata.?annotations";
 const LABELS_OF = "object.metadata.?labels";
 const TEMPLATE_LABELS = TEMPLATE.replace(/annotations$/, "labels");
 const STRAY = `key.lowerAscii().startsWith('berth.dev/') && !(key in ${`[${LABELS.map((key) => `'${key}'`).join(", ")}]`})`;
@@ -67,8 +69,8 @@ const CONDITIONS: Readonly<Record<string, () => string>> = {
   },
   "workloads.berth.dev opted-in": () =>
     any(
-      inAny(requests(), OBJECT, TEMPLATE),
-      ...[OBJECT, TEMPLATE].map((one) => `${one}.orValue({}).exists(key, ${BERTHS})`),
+      inAny(requests(), OBJECT, TEMPLATE, JOB_TEMPLATE),
+      ...[OBJECT, TEMPLATE, JOB_TEMPLATE].map((one) => `${one}.orValue({}).exists(key, ${BERTHS})`),
       ...further(readOn("pod"), TEMPLATE),
       inAny(keysOf(FOREIGN_ROWS), OBJECT, TEMPLATE),
       ...further(FOREIGN_ROWS, TEMPLATE),

@@ -82,6 +82,18 @@ if (havePartsOrSkip(["etcd", "kube-apiserver", "kubectl"])) {
       }
     });
 
+    it("hears where an annotation belongs that stands on the Jobs of a CronJob", async () => {
+      for (const [n, key] of ["berth.dev/ips", "berth.dev/ipz"].entries()) {
+        const object = asking("CronJob", `jobs-${n}`, {});
+        const spec = object["spec"] as { readonly jobTemplate: Json };
+        const jobTemplate = { ...spec.jobTemplate, metadata: { annotations: { [key]: "10.20.0.90" } } };
+        assert.match(
+          await apply({ ...object, spec: { ...spec, jobTemplate } }),
+          /^Warning: annotation berth\.dev\/ip.* has no effect; move it to spec\.jobTemplate\.spec\.template\.metadata\.annotations\)?$/,
+        );
+      }
+    });
+
     it("hears that another system's annotation of pods does nothing to Berth on a namespace", async () => {
       const key = "networking.alibaba.com/specified-network";
       const { stderr } = await plane.kubectl(["annotate", "namespace", "shop", `${key}=underlay`]);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import type { Labels } from "../../allocator/base/ports.ts";
 import { templateAnnotations } from "../../allocator/demand/workload-allocation.ts";
 import { ANNOTATION_FORMATS } from "../../allocator/manifest/annotations.ts";
 import { isReadWith } from "../../allocator/manifest/dialects.ts";
@@ -11,20 +12,46 @@ import { toldOfLabels } from "./stray-labels.ts";
 
 /** On the object an annotation does nothing; that it belongs to the template is the commonest mistake of all. */
 export function misplaced(admission: AdmissionContext, object: KubeObject): string[] {
-  const own = object.metadata.annotations;
-  const template = templateAnnotations(object);
-  const unknown = unknownKey("Pod", own);
-  const isRead = isReadWith(admission.dialects);
-  const known = ANNOTATION_FORMATS.map(({ key }) => key)
-    .filter((key) => isRead(key) && own[key] !== undefined && template[key] === undefined)
-    .map(
-      (key) =>
-        `annotation ${key} on the ${object.kind} itself has no effect; move it to ${templateOf(object)}.metadata.annotations`,
-    );
   const place = `${templateOf(object)}.metadata.annotations`;
   const labels = toldOfLabels(admission.context.view, object.metadata.labels, place);
-  const told = [...known, ...foreignOnObject(admission, object, place), ...labels];
-  return unknown === undefined ? told : [...told, unknown.message];
+  return [
+    ...withoutEffect(admission, object, object.metadata.annotations, `the ${object.kind} itself`),
+    ...foreignOnObject(admission, object, place),
+    ...labels,
+    ...unknownOf(object.metadata.annotations),
+    ...onJobTemplate(admission, object),
+  ];
+}
+
+function withoutEffect(
+  { dialects }: AdmissionContext,
+  object: KubeObject,
+  own: Labels,
+  where: string,
+): string[] {
+  const template = templateAnnotations(object);
+  const isRead = isReadWith(dialects);
+  const place = `${templateOf(object)}.metadata.annotations`;
+  return ANNOTATION_FORMATS.map(({ key }) => key)
+    .filter((key) => isRead(key) && own[key] !== undefined && template[key] === undefined)
+    .map((key) => `annotation ${key} on ${where} has no effect; move it to ${place}`);
+}
+
+function unknownOf(own: Labels): string[] {
+  const unknown = unknownKey("Pod", own);
+  return unknown === undefined ? [] : [unknown.message];
+}
+
+/** What a CronJob writes on its Jobs, which give their pods what stands in their own template alone. */
+function onJobTemplate(admission: AdmissionContext, object: KubeObject): string[] {
+  if (object.kind !== "CronJob") return [];
+  const own = object.spec.at("jobTemplate").at("metadata").texts("annotations");
+  const where = "spec.jobTemplate.metadata";
+  const place = `${templateOf(object)}.metadata.annotations`;
+  const unknown = unknownOf(own).map(
+    (words) => `${words} (on ${where}, where it has no effect; move it to ${place})`,
+  );
+  return [...withoutEffect(admission, object, own, where), ...unknown];
 }
 
 function templateOf({ kind }: KubeObject): string {

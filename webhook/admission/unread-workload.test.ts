@@ -192,6 +192,23 @@ describe("a Job and a CronJob", () => {
       /on the CronJob itself has no effect; move it to spec.jobTemplate.spec.template.metadata.annotations$/,
     );
   });
+
+  it("say where an annotation belongs that stands on the Jobs of a CronJob", async () => {
+    await using world = await openWorld({ pools: POOLS });
+    const onJobs = (annotations: Readonly<Record<string, string>>) => {
+      const spec = { schedule: "@daily", jobTemplate: { metadata: { annotations }, spec: { template: {} } } };
+      return { ...jobOf("CronJob", {}), spec };
+    };
+    const place = "spec.jobTemplate.spec.template.metadata.annotations";
+    assert.equal(
+      await said(world, onJobs({ ...PINNED, app: "sums" })),
+      `annotation berth.dev/ips on spec.jobTemplate.metadata has no effect; move it to ${place}`,
+    );
+    assert.equal(
+      await said(world, onJobs({ "berth.dev/ipz": "10.20.0.70" })),
+      `annotation berth.dev/ipz: berth knows no such annotation; did you mean berth.dev/ips? (on spec.jobTemplate.metadata, where it has no effect; move it to ${place})`,
+    );
+  });
 });
 
 describe("a template with annotations that Berth alone writes", () => {
