@@ -64,6 +64,11 @@ describe("a key of ipam that is another plugin's", () => {
       wordsOf({ ranges: [[{ subnet, exclude: ["10.9.0.9/32"] }]] }) ?? "",
       /^ipam\.ranges\[0\]\[0\]\.exclude is no field of berth's; leave the addresses out/,
     );
+    const runtime = { runtimeConfig: { ipRanges: [[{ subnet, exclude: ["10.9.0.9/32"] }]] } };
+    assert.match(
+      wordsOf({}, { rest: runtime }) ?? "",
+      /^runtimeConfig\.ipRanges\[0\]\[0\]\.exclude is no field of berth's; leave the addresses out/,
+    );
     assert.match(
       wordsOf({ addresses: [{ address: "10.9.0.9/24", subnet }] }) ?? "",
       /^ipam\.addresses\[0\]\.subnet is no field of berth's/,

@@ -81,7 +81,7 @@ function readAllRanges(fields: Fields, ipam: Fields): readonly RangeSet[] | CniE
   const single = ipam.text("subnet") === undefined ? [] : [[ipam]];
   const ranges = ipam.sectionLists("ranges");
   const sets = [...runtime, ...single, ...ranges];
-  const misspelt = ranges.flat().flatMap((entry) => misreadKey(entry, RANGE_KEYS) ?? []);
+  const misspelt = [...runtime, ...ranges].flat().flatMap((entry) => misreadKey(entry, RANGE_KEYS) ?? []);
   return misspelt[0] ?? fields.problem ?? readRangeSets(sets);
 }
 
