@@ -50,7 +50,8 @@ export const up: Command = {
     wait: {
       type: "string",
       value: "DURATION",
-      about: "with --detach, how long it may take to serve (default: 30s)",
+      about:
+        "with --detach, how long it may take to serve; later, exit code 2, and it goes on (default: 30s)",
     },
     "log-level": { type: "string", value: "L", about: `one of ${LOG_LEVELS.join(", ")} (default: info)` },
   },

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-import { spawn } from "node:child_process";
+import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
 import { closeSync, openSync, readFileSync } from "node:fs";
 import { join, resolve } from "node:path";
 import { Writable } from "node:stream";
 import { BerthError } from "../../allocator/base/errors.ts";
+import { shortDuration } from "../../allocator/base/go-duration.ts";
 import { reportWarning } from "../apply/report.ts";
 import { waitForStack } from "../apply/stack-wait.ts";
 import { isStack, readStackFile, type StackFile } from "../backend/stack-file.ts";
@@ -46,20 +47,45 @@ export async function detach(args: Arguments, context: CommandContext): Promise<
     stdio: ["ignore", output, output],
   });
   closeSync(output);
+  child.unref(); // ready or not, whoever typed it gets the terminal back
+  await untilReady(child, { context, log, waitMs: waitMsOf(args.text("wait")) });
+  io.stdout.write(`ready (pid ${child.pid}, log ${log})\n`);
+  return 0;
+}
+
+/** Throws CONFIG_INVALID if the stack ends before it serves, and TIMED_OUT, naming it, if it still starts when `waitMs` are over. */
+async function untilReady(
+  child: ChildProcess,
+  {
+    context: { dataDir, io },
+    log,
+    waitMs,
+  }: { readonly context: CommandContext; readonly log: string; readonly waitMs: number },
+): Promise<void> {
   const ended = new AbortController();
   const over = once(child, "exit").then(() => {
     ended.abort(); // whoever typed it gets the terminal back at once
     throw notStarted(log);
   });
+  over.catch(() => {}); // once it is no longer waited for, it may end as it likes
   // it is this process that starts it: there is nothing to be told
   const stderr = new Writable({ write: (_chunk, _encoding, done) => done() });
-  const quiet = { dataDir, io: { ...io, stderr } };
-  const ready = waitForStack(quiet, waitMsOf(args.text("wait")), ended.signal);
+  const ready = waitForStack({ dataDir, io: { ...io, stderr } }, waitMs, ended.signal).catch(
+    async (error: unknown) => {
+      if (ended.signal.aborted) return await over;
+      throw isNotReady(error) ? stillStarting(child, log, waitMs) : error;
+    },
+  );
   await Promise.race([over, ready]);
-  over.catch(() => {}); // it may end as it likes from here on
-  child.unref();
-  io.stdout.write(`ready (pid ${child.pid}, log ${log})\n`);
-  return 0;
+}
+
+function isNotReady(error: unknown): boolean {
+  return error instanceof BerthError && error.code === "NOT_READY";
+}
+
+function stillStarting({ pid }: ChildProcess, log: string, waitMs: number): BerthError {
+  const words = `the stack was not ready in ${shortDuration(waitMs)} (--wait) and is still starting (pid ${pid}); its log is ${log}`;
+  return new BerthError("TIMED_OUT", words, { details: { path: log } });
 }
 
 /** Flags that a stack which runs already was not started with, as far as it tells. */
@@ -75,7 +101,11 @@ function withoutEffect(args: Arguments, { socket, node, etcd = "" }: StackFile):
 }
 
 function notStarted(log: string): BerthError {
-  const lines = readFileSync(log, "utf8").trimEnd().split("\n").slice(-SHOWN);
+  const lines = readFileSync(log, "utf8")
+    .trimEnd()
+    .split("\n")
+    .slice(-SHOWN)
+    .map((line) => line.replace(/^Error: /, ""));
   const words = `the stack ended before it was ready: ${lines.join(" | ")}; see ${log}`;
   return new BerthError("CONFIG_INVALID", words, { details: { path: log } });
 }

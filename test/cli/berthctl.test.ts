@@ -22,6 +22,9 @@ const SET = workload("StatefulSet", "mysql", { replicas: 2, ...IPS });
 const NO_STACK = (dataDir: string) =>
   `Error: no berth stack runs on ${dataDir}; start one with: berthctl up --data ${dataDir}\n`;
 
+const applyTo = (dataDir: string, object: unknown) =>
+  berthctl(dataDir, ["apply", "-f", "-"], JSON.stringify(object));
+
 const applyAtOnce = (dataDir: string, object: unknown) =>
   berthctl(dataDir, ["apply", "--wait", "0", "-f", "-"], JSON.stringify(object));
 
@@ -411,7 +414,19 @@ describe("berthctl up", () => {
     assert.equal(wrong.rc, 2);
     assert.match(
       wrong.stderr,
-      /^Error: the stack ended before it was ready: .*IPPool db: spec\.ranges is empty/,
+      /^Error: the stack ended before it was ready: (?!Error: ).*IPPool db: spec\.ranges is empty/,
+    );
+  });
+
+  it("gives the prompt back when a start in the background outlasts --wait, and names what still starts", async (t) => {
+    const dataDir = join(await folderFor(t), "data");
+    const { rc, stdout, stderr } = await berthctl(dataDir, ["up", "--detach", "--wait", "0"]);
+    const applied = await applyTo(dataDir, POOL); // it goes on, and is waited for
+    const down = await berthctl(dataDir, ["down"]);
+    assert.deepEqual([rc, stdout, applied.rc, down.rc], [2, "", 0, 0]);
+    assert.match(
+      stderr,
+      /^Error: the stack was not ready in 0s? \(--wait\) and is still starting \(pid \d+\); its log is .*stack\.log\n$/,
     );
   });
 
