@@ -10,7 +10,7 @@ import {
   poolRecord,
   reservationsOf,
 } from "../../test/support/fixtures.ts";
-import { pod, workload } from "../../test/support/objects.ts";
+import { namespaceObject, pod, poolObject, workload } from "../../test/support/objects.ts";
 import { attachment, Folder } from "../testing/folder.ts";
 
 function folder(t: TestContext): Promise<Folder> {
@@ -74,6 +74,74 @@ describe("berthctl explain", () => {
       stdout: "statefulset/shop/mysql   -   its template asks for no fixed address\n",
       stderr:
         "Warning: annotation berth.dev/ips on StatefulSet mysql itself has no effect; move it to its template\n",
+    });
+  });
+
+  for (const [what, object, words] of [
+    [
+      "a misspelt annotation of a pod",
+      pod("a", { annotations: { "berth.dev/ip": "10.20.0.71" } }),
+      /^pod\/shop\/a +refused +annotation berth\.dev\/ip: berth knows no such annotation; did you mean berth\.dev\/ips\?$/,
+    ],
+    [
+      "the same of a template",
+      workload("StatefulSet", "web", { annotations: { "berth.dev/ip": "10.20.0.71" } }),
+      /^statefulset\/shop\/web +refused +annotation berth\.dev\/ip: /,
+    ],
+    [
+      "one of a namespace",
+      namespaceObject("shop", { "berth.dev/pool": "db" }),
+      /^namespace\/shop +refused +annotation berth\.dev\/pool: .* did you mean berth\.dev\/pools\?$/,
+    ],
+    [
+      "an existing pod that asks for something else",
+      pod("there", { annotations: { "berth.dev/ips": "10.20.0.72" } }),
+      /^pod\/shop\/there +refused +annotation berth\.dev\/ips of pod shop\/there is read when the pod is created, and a change would do nothing; delete the pod/,
+    ],
+    [
+      "a pool that overlaps another",
+      poolObject("other", DB_POOL.spec as unknown as Record<string, unknown>),
+      /^ippool\/other +refused +pools other and db both contain /,
+    ],
+  ] as const)
+    it(`refuses ${what} in the words of admission`, async (t) => {
+      const there = pod("there", { annotations: { "berth.dev/ips": "10.20.0.71" } });
+      const data = await Folder.of(t, { pools: [DB_POOL], objects: [there] });
+      const { code, stdout } = await data.callWith(JSON.stringify(object), "explain", "-f", "-");
+      assert.equal(code, 1);
+      assert.match(stdout.trimEnd(), words);
+    });
+
+  it("warns of annotations that ask Berth for nothing, as apply does", async (t) => {
+    const data = await folder(t);
+    const networks = JSON.stringify([{ name: "net", ips: ["10.20.0.71/24"] }]);
+    for (const [annotations, words] of [
+      [{ "berth.dev/families": "IPv4" }, /^Warning: berth\.dev\/families asks for no address; write /],
+      [{ "berth.dev/token": "x" }, /^Warning: annotations that berth alone writes ask for nothing, /],
+      [{ "k8s.v1.cni.cncf.io/networks": networks }, /^Warning: annotation k8s\.v1\.cni\.cncf\.io\/networks /],
+    ] as const) {
+      const text = JSON.stringify(pod("a", { annotations }));
+      const { code, stderr } = await data.callWith(text, "explain", "-f", "-");
+      assert.equal(code, 0);
+      assert.match(stderr, words);
+    }
+    const asks = { "berth.dev/families": "IPv4", "berth.dev/pools": "db" };
+    const { stderr } = await data.callWith(
+      JSON.stringify(pod("a", { annotations: asks })),
+      "explain",
+      "-f",
+      "-",
+    );
+    assert.equal(stderr, "");
+  });
+
+  it("says of valid pools that nothing asks for an address", async (t) => {
+    const data = await Folder.of(t, {});
+    const text = JSON.stringify(poolObject("db", DB_POOL.spec as unknown as Record<string, unknown>));
+    assert.deepEqual(await data.callWith(text, "explain", "-f", "-"), {
+      code: 0,
+      stdout: "nothing is refused, and nothing asks for an address\n",
+      stderr: "",
     });
   });
 

@@ -165,25 +165,46 @@ async function explainAll(
       code = 1;
       continue;
     }
-    for (const key of misplacedIn(read)) {
-      reportWarning(
-        io,
-        `annotation ${key} on ${read.kind} ${read.metadata.name} itself has no effect; move it to its template`,
-      );
-    }
-    results.push(...(await forecast.of(read)));
+    const { rows, warnings } = await foretell(forecast, world, read);
+    for (const warning of [...misplacedIn(read), ...warnings]) reportWarning(io, warning);
+    results.push(...rows);
   }
   io.stdout.write(columns(results.map(rowOf)));
+  if (results.length === 0 && objects.length > 0 && code === 0)
+    io.stdout.write("nothing is refused, and nothing asks for an address\n");
   return results.some(({ outcome }) => isRefusal(outcome)) ? 1 : code;
 }
 
-/** Annotations that stand on a workload and belong into its template. */
+/** What the object would get, unless admission refuses it for what it says. */
+async function foretell(
+  forecast: PodForecast,
+  world: Backend["world"],
+  object: KubeObject,
+): Promise<{ readonly rows: readonly DryRunner[]; readonly warnings: readonly string[] }> {
+  // The rules take longer to load than the rest of berthctl takes to run.
+  const { judgeManifest } = await import("../explain/manifest-rules.ts");
+  const { refusal, warnings, idle } = await judgeManifest(forecast.view, world, object);
+  if (refusal !== undefined) {
+    const { kind, metadata } = object;
+    const last = metadata.name === "" ? `${metadata.generateName}*` : metadata.name;
+    const parts = [kind.toLowerCase(), kind === "Namespace" ? "" : metadata.namespace, last];
+    const subject = parts.filter((part) => part !== "").join("/");
+    return { rows: [{ subject, outcome: refusal, request: {} }], warnings };
+  }
+  const rows = await forecast.of(object);
+  const asksNothing = rows.every(({ outcome }) => !isRefusal(outcome) && outcome.kind === "nothing");
+  return { rows, warnings: asksNothing ? [...warnings, ...idle] : warnings };
+}
+
+/** Of annotations that stand on a workload and belong into its template. */
 function misplacedIn({ kind, metadata, spec }: KubeObject): string[] {
   if (kind !== "StatefulSet" && kind !== "Deployment") return [];
   const template = spec.at("template").at("metadata").texts("annotations");
-  return ANNOTATION_FORMATS.map(({ key }) => key).filter(
-    (key) => metadata.annotations[key] !== undefined && template[key] === undefined,
-  );
+  return ANNOTATION_FORMATS.map(({ key }) => key)
+    .filter((key) => metadata.annotations[key] !== undefined && template[key] === undefined)
+    .map(
+      (key) => `annotation ${key} on ${kind} ${metadata.name} itself has no effect; move it to its template`,
+    );
 }
 
 function rowOf({ subject, outcome, request, kept }: DryRunner): string[] {

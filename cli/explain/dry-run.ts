@@ -5,6 +5,7 @@ import { KeyedMutex } from "../../allocator/base/keyed-mutex.ts";
 import { noopLogger } from "../../allocator/base/ports.ts";
 import type { RecordCache } from "../../allocator/cache/cache.ts";
 import type { Context } from "../../allocator/cache/context.ts";
+import type { RecordReader } from "../../allocator/cache/reader.ts";
 import {
   type AllocationInput,
   requestFor,
@@ -58,6 +59,11 @@ export class PodForecast {
   constructor(context: Context & { readonly view: RecordCache }, inventory: ClusterState) {
     this.#context = context;
     this.#inventory = inventory;
+  }
+
+  /** What is stored, and what was foretold since. */
+  get view(): RecordReader {
+    return this.#context.view;
   }
 
   /** On what is stored now. */

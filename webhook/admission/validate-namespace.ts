@@ -70,9 +70,11 @@ function missingPools(view: RecordReader, annotations: Labels): string[] {
 /** One that goes may say what it likes. */
 function unreadable(request: AdmissionRequest, object: KubeObject): Refusal | undefined {
   if (request.operation === "DELETE") return undefined;
-  const unknown = unknownIn(request, object, "Namespace");
-  if (unknown !== undefined) return unknown;
-  const { annotations } = object.metadata;
+  return unknownIn(request, object, "Namespace") ?? unreadableDefaults(object.metadata.annotations);
+}
+
+/** Defaults for pods that nobody can read. */
+export function unreadableDefaults(annotations: Labels): Refusal | undefined {
   // what another system reads on a namespace is not Berth's to judge
   const own = NAMESPACE_DEFAULTS.flatMap((key) => {
     const value = annotations[key];

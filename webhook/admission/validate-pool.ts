@@ -117,7 +117,12 @@ async function poolsNow(admission: AdmissionContext): Promise<readonly Pool[]> {
   return pools;
 }
 
-function judgePool(view: RecordReader, pools: readonly Pool[], object: KubeObject): Refusal | undefined {
+/** Why the pool cannot stand beside the others and what is reserved in it. */
+export function judgePool(
+  view: RecordReader,
+  pools: readonly Pool[],
+  object: KubeObject,
+): Refusal | undefined {
   const pool = parsePool(recordOf(object));
   if (isRefusal(pool)) return pool;
   return (

@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: Apache-2.0
+// What admission says to the annotations of a manifest, and to a pool, by its own rules.
+
+import { BerthError, type Refusal } from "../../allocator/base/errors.ts";
+import type { Labels } from "../../allocator/base/ports.ts";
+import type { RecordReader } from "../../allocator/cache/reader.ts";
+import { isExempt } from "../../allocator/demand/pod-allocation.ts";
+import { templateAnnotations } from "../../allocator/demand/workload-allocation.ts";
+import { EXEMPT_NAMESPACE } from "../../allocator/manifest/annotations.ts";
+import { foreignDefaults, foreignRequests } from "../../allocator/manifest/foreign-requests.ts";
+import type { KubeObject } from "../../allocator/manifest/kubernetes-object.ts";
+import {
+  idleRequests,
+  requestsOfHost,
+  requestsOfSystem,
+  unknownKey,
+  writtenByOthers,
+} from "../../allocator/manifest/own-keys.ts";
+import { idleDefaults } from "../../webhook/admission/opt-in.ts";
+import { changed } from "../../webhook/admission/pod-rules.ts";
+import { unreadableDefaults } from "../../webhook/admission/validate-namespace.ts";
+import { judgePool } from "../../webhook/admission/validate-pool.ts";
+import type { Objects } from "../backend/backend.ts";
+
+/** Beside what its pods would get. */
+export interface Judgement {
+  readonly refusal: Refusal | undefined;
+  readonly warnings: readonly string[];
+  /** Warnings that hold if it asks for no address. */
+  readonly idle: readonly string[];
+}
+
+/** `view` shows the pools that stand before this object in its files. */
+export async function judgeManifest(
+  view: RecordReader,
+  world: Objects,
+  object: KubeObject,
+): Promise<Judgement> {
+  const { name, annotations } = object.metadata;
+  switch (object.kind) {
+    case "Namespace": {
+      const before = await ifReadable(() => world.namespace(name));
+      const unknown = unknownKey("Namespace", annotations, before?.annotations);
+      const { asks, beside } = foreignDefaults(annotations);
+      return {
+        refusal: unknown ?? unreadableDefaults(annotations),
+        warnings: [...idleDefaults(object), ...asks, ...beside],
+        idle: [],
+      };
+    }
+    case "IPPool":
+      return {
+        refusal: unknownKey("IPPool", annotations) ?? judgePool(view, view.pools(), object),
+        warnings: [],
+        idle: [],
+      };
+    case "IPClaim":
+      return { refusal: unknownKey("IPClaim", annotations), warnings: [], idle: [] };
+    case "Pod":
+      return judgePod(object, await beforeOf(world, object));
+    default:
+      return judgeTemplate(object, await beforeOf(world, object));
+  }
+}
+
+async function beforeOf(world: Objects, { kind, metadata }: KubeObject): Promise<KubeObject | undefined> {
+  const { namespace, name } = metadata;
+  return name === "" ? undefined : await ifReadable(() => world.object(kind, namespace, name));
+}
+
+function judgePod(pod: KubeObject, before: KubeObject | undefined): Judgement {
+  const { annotations } = pod.metadata;
+  if (isExempt(pod)) return { refusal: undefined, warnings: [], idle: toldOfExempt(pod, annotations) };
+  const refusal = before === undefined ? unknownKey("Pod", annotations) : changed(before, pod);
+  return { refusal, ...toldOf(annotations, "are removed from this pod") };
+}
+
+function judgeTemplate(object: KubeObject, before: KubeObject | undefined): Judgement {
+  const annotations = templateAnnotations(object);
+  const template = object.spec.at("template").at("spec");
+  if (object.metadata.namespace === EXEMPT_NAMESPACE || template.flag("hostNetwork"))
+    return { refusal: undefined, warnings: [], idle: toldOfExempt(object, annotations) };
+  const refusal = unknownKey("Pod", annotations, before === undefined ? {} : templateAnnotations(before));
+  return { refusal, ...toldOf(annotations, "are removed from its pods") };
+}
+
+function toldOfExempt({ metadata }: KubeObject, annotations: Labels): readonly string[] {
+  return metadata.namespace === EXEMPT_NAMESPACE
+    ? requestsOfSystem(annotations)
+    : requestsOfHost(annotations);
+}
+
+function toldOf(annotations: Labels, effect: string): Pick<Judgement, "warnings" | "idle"> {
+  const { asks, beside } = foreignRequests(annotations);
+  return {
+    warnings: [...asks, ...beside],
+    idle: [...idleRequests(annotations), ...writtenByOthers(annotations, effect)],
+  };
+}
+
+/** Whoever may read pools need not have the right to read what was there before. */
+async function ifReadable<T>(read: () => Promise<T>): Promise<T | undefined> {
+  try {
+    return await read();
+  } catch (error) {
+    if (error instanceof BerthError && error.code === "STORE_READ_ONLY") return undefined;
+    throw error;
+  }
+}
