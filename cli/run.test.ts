@@ -3,8 +3,9 @@ import assert from "node:assert/strict";
 import { readdir } from "node:fs/promises";
 import { resolve } from "node:path";
 import { describe, it } from "node:test";
-import { COMMANDS } from "./run.ts";
+import { COMMANDS, run } from "./run.ts";
 import { readArguments } from "./terminal/arguments.ts";
+import { NO_CLUSTER } from "./terminal/target.ts";
 import { Folder } from "./testing/folder.ts";
 
 describe("help", () => {
@@ -84,6 +85,14 @@ describe("misuse", () => {
     [["release"], "NAMESPACE/NAME or ADDRESS is missing"],
     [["reserve", "shop/vip"], "give either --address or --pool"],
     [["reserve", "shop/vip", "--address", "10.20.0.60", "--pool", "db"], "give either --address or --pool"],
+    [
+      ["reserve", "shop/vip", "--address", "fd00:20::80,10.20.0.80/24"],
+      '--address "10.20.0.80/24" is not an IP address; write 10.20.0.51 or fd00:20::51, no prefix',
+    ],
+    [
+      ["apply", "examples/pods.yaml"],
+      '"examples/pods.yaml" is one argument too many; name files with -f: apply -f examples/pods.yaml',
+    ],
     [["reserve", "a/b/vip", "--pool", "db"], '"a/b/vip" is not of the form [NAMESPACE/]NAME'],
     [["up", "--webhook-port", "70000"], '--webhook-port "70000" is no port: 0 to 65535'],
     [["up", "--log-level", "loud"], '--log-level "loud" is none of debug, info, warn, error, silent'],
@@ -123,6 +132,48 @@ describe("misuse", () => {
     it(`of ${argv.join(" ")} is told in a line and ends with 2`, async (t) => {
       const folder = await Folder.empty(t);
       assert.deepEqual(await folder.call(...argv), { code: 2, stdout: "", stderr: `Error: ${message}\n` });
+    });
+  }
+});
+
+describe("flags that say where", () => {
+  for (const flags of [
+    ["--data", "x"],
+    ["--data=x"],
+    ["--kubeconfig", "k"],
+    ["--context", "c"],
+    ["--wait=5s"],
+  ]) {
+    it(`may stand before the command: ${flags.join(" ")}`, async (t) => {
+      const folder = await Folder.empty(t);
+      const first = await folder.call(...flags, "get", "clams");
+      assert.deepEqual(first, await folder.call("get", "clams", ...flags));
+      assert.doesNotMatch(first.stderr, /there is no command/);
+    });
+  }
+
+  const ETCD = "http://127.0.0.1:1";
+  for (const [named, argv, note] of [
+    [
+      { dataNamed: true, kubeconfigNamed: true },
+      ["get", "clams"],
+      /^on the etcd http:\S+ \(BERTH_ETCD names it\), not on the data folder \S+ \(BERTH_DATA\) or the cluster of \/k \(KUBECONFIG\): say --etcd or --data or --context to choose\n/,
+    ],
+    [
+      { dataNamed: true },
+      ["apply", "x"],
+      /^on the etcd .*, not on the data folder \S+ \(BERTH_DATA\): say --etcd or --data/,
+    ],
+    [{ dataNamed: true, kubeconfigNamed: true }, ["get", "clams", "--etcd", ETCD], /^Error: /],
+    [{}, ["get", "clams"], /^Error: /],
+  ] as const) {
+    it(`are asked for beside BERTH_ETCD: ${JSON.stringify(named)} ${argv.join(" ")}`, async (t) => {
+      const folder = await Folder.empty(t);
+      const out = { stdout: "", stderr: "" };
+      const etcd = { urls: ETCD };
+      const setting = { ...NO_CLUSTER, dataNamed: false, kubeconfigs: ["/k"], ...named, etcd };
+      assert.equal(await run(argv, { ...folder.context(out), setting }), 2);
+      assert.match(out.stderr, note);
     });
   }
 });

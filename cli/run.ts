@@ -85,10 +85,13 @@ async function dispatch(argv: readonly string[], commandContext: CommandContext)
   return await command.run(args, placed(command, args, commandContext));
 }
 
+/** Flags that say where, which may stand before the command. */
+const PLACES = /^--(?:data|kubeconfig|context|wait|etcd[-a-z]*)(?:=|$)/;
+
 /** `berthctl --etcd URL get claims` is what it is with the flags at the end. */
 function withCommandFirst(argv: readonly string[]): readonly string[] {
   let taken = 0;
-  while (argv[taken]?.startsWith("--etcd") === true) taken += argv[taken]?.includes("=") === true ? 1 : 2;
+  while (PLACES.test(argv[taken] ?? "")) taken += argv[taken]?.includes("=") === true ? 1 : 2;
   const [name, ...rest] = argv.slice(taken);
   return taken === 0 || name === undefined ? argv : [name, ...argv.slice(0, taken), ...rest];
 }
@@ -98,7 +101,11 @@ function placed(command: Command, args: Arguments, commandContext: CommandContex
   const [data, kubeconfig, context] = [args.text("data"), args.text("kubeconfig"), args.text("context")];
   const dataDir = data === undefined ? commandContext.dataDir : resolve(data);
   const etcd = command.flags["etcd"] === undefined ? undefined : etcdOf(command, args, commandContext);
-  if (etcd !== undefined) return { ...commandContext, dataDir, etcd };
+  if (etcd !== undefined) {
+    const note = args.text("etcd") === undefined ? besideEtcd(command, etcd, commandContext) : undefined;
+    if (note !== undefined) commandContext.io.stderr.write(`${printable(note)}\n`);
+    return { ...commandContext, dataDir, etcd };
+  }
   if (command.flags["kubeconfig"] === undefined) return onFolder(command, { ...commandContext, dataDir });
   const folder = { dataDir, used: () => existsSync(databaseOf(dataDir)) };
   const setting = commandContext.setting ?? NO_CLUSTER;
@@ -146,6 +153,26 @@ function etcdOf(command: Command, args: Arguments, { setting }: CommandContext):
 function beside(dataDir: string, { dataNamed, kubeconfigs }: EnvDefaults): string {
   const why = dataNamed ? "BERTH_DATA names it" : "a stack has been there";
   return `on the data folder ${dataDir} (${why}), not on the cluster of ${kubeconfigs.join(", ")}: say --data or --context to choose`;
+}
+
+/** The same of BERTH_ETCD; undefined where no other variable names a place of the command's. */
+function besideEtcd(
+  { flags }: Command,
+  { urls }: EtcdTarget,
+  { dataDir, setting = NO_CLUSTER }: CommandContext,
+): string | undefined {
+  const others = [
+    ...(setting.dataNamed && flags["data"] !== undefined
+      ? [{ what: `the data folder ${dataDir} (BERTH_DATA)`, flag: "--data" }]
+      : []),
+    ...(setting.kubeconfigNamed && flags["kubeconfig"] !== undefined
+      ? [{ what: `the cluster of ${setting.kubeconfigs.join(", ")} (KUBECONFIG)`, flag: "--context" }]
+      : []),
+  ];
+  if (others.length === 0) return undefined;
+  const not = others.map(({ what }) => what).join(" or ");
+  const choose = ["--etcd", ...others.map(({ flag }) => flag)].join(" or ");
+  return `on the etcd ${urls} (BERTH_ETCD names it), not on ${not}: say ${choose} to choose`;
 }
 
 function unknownCommand(name: string): BerthError {

@@ -10,7 +10,7 @@ import { type ReviewTarget, type Submitted, submit } from "../apply/submit.ts";
 import { PodForecast } from "../explain/dry-run.ts";
 import { ordinalsLacking } from "../explain/ordinals-without-claim.ts";
 import type { Command, ExitCode, Io } from "../terminal/command.ts";
-import { DATA, DRY_RUN, ETCD_FLAGS, WAIT, waitMsOf } from "../terminal/flags.ts";
+import { DATA, DRY_RUN, ETCD_FLAGS, usageError, WAIT, waitMsOf } from "../terminal/flags.ts";
 import { printable } from "../terminal/output.ts";
 
 import { withReviews } from "./reviews.ts";
@@ -36,7 +36,11 @@ export const apply: Command = {
   inCluster: "apply with: kubectl apply",
   examples: ["berthctl apply -f examples/", "berthctl apply -f web.yaml --dry-run"],
   async run(args, context) {
-    args.expect();
+    const [operand] = args.operands;
+    if (operand !== undefined)
+      throw usageError(
+        `${JSON.stringify(operand)} is one argument too many; name files with -f: apply -f ${operand}`,
+      );
     const { objects, skipped, unheard } = await readDocuments(args.texts("file"), context.io);
     for (const what of skipped) {
       context.io.stderr.write(`skipped ${printable(what)}: berth has no say about it\n`);

@@ -13,7 +13,10 @@ export const down: Command = {
   name: "down",
   summary: "stop the stack of a data folder; what it keeps stays",
   usage: ["down [--wait DURATION] [--data DIR]"],
-  flags: { wait: WAIT, data: DATA },
+  flags: {
+    wait: { ...WAIT, about: "how long to wait for its stack to end (default: 30s)" },
+    data: DATA,
+  },
   inCluster: "remove the release with: helm uninstall",
   examples: ["berthctl down --data ./berth"],
   async run(args, context) {

@@ -13,6 +13,7 @@ import type { Command, CommandContext, ExitCode } from "../terminal/command.ts";
 import {
   DRY_RUN,
   NAMESPACE,
+  noAddress,
   refuseTwoNamespaces,
   TARGET_FLAGS,
   usageError,
@@ -86,6 +87,8 @@ function requestOf(args: Arguments): Readonly<Record<string, readonly string[]>>
   if ((addresses === undefined) === (pools === undefined))
     throw usageError("give either --address or --pool");
   const words = (text: string) => text.split(",").map((word) => word.trim());
+  const wrong = words(addresses ?? "").find((word) => word.includes("/"));
+  if (wrong !== undefined) throw noAddress(wrong, "--address");
   return {
     ...(addresses === undefined ? {} : { addresses: words(addresses) }),
     ...(pools === undefined ? {} : { pools: words(pools) }),

@@ -6,7 +6,7 @@ import { partialCache } from "../backend/backend.ts";
 import { withBackend } from "../backend/open-backend.ts";
 import { addressReportOf, describeAddress } from "../explain/address-report.ts";
 import type { Command } from "../terminal/command.ts";
-import { TARGET_FLAGS, usageError } from "../terminal/flags.ts";
+import { noAddress, TARGET_FLAGS } from "../terminal/flags.ts";
 import { document, formatOf } from "../terminal/output.ts";
 
 /** `berthctl who` */
@@ -39,7 +39,5 @@ export const who: Command = {
 function addressOf(text: string): Address {
   const address = parseAddress(text);
   if (address !== undefined) return address;
-  throw usageError(
-    `${JSON.stringify(text)} is not an IP address; write 10.20.0.51 or fd00:20::51, no prefix`,
-  );
+  throw noAddress(text);
 }

@@ -31,7 +31,7 @@ export async function readPools(path: string): Promise<PoolsFile> {
   const { objects } = await readDocuments([path], { stdin: () => Promise.resolve("") });
   const unsupported = objects.find(({ kind }) => !AT_START.includes(kind.kind));
   if (unsupported === undefined) return { path, objects };
-  const why = `it holds a ${unsupported.kind.kind}; apply it when the stack runs, with: berthctl apply -f`;
+  const why = `it holds an object of kind ${unsupported.kind.kind}; apply it when the stack runs, with: berthctl apply -f`;
   throw invalid(path, why);
 }
 

@@ -49,7 +49,7 @@ describe("readArguments", () => {
     [["-f"], "-f needs a value: -f FILE"],
     [["-f", "--dry-run"], "-f needs a value: -f FILE"],
     [["--file="], "--file needs a value: --file FILE"],
-    [["--dry-run=yes"], "--dry-run takes no value"],
+    [["--dry-run=yes"], "--dry-run takes no value; say --dry-run"],
     [["-o", "json", "--output", "yaml"], "--output is given twice"],
   ] as const) {
     it(`refuses ${argv.join(" ")}`, () => {

@@ -86,7 +86,7 @@ function valueFrom(given: GivenFlag, flag: Flag, repeated: boolean): string | un
   const { rawName, value, inlineValue } = given;
   if (flag.type === "boolean") {
     if (value === undefined) return undefined;
-    throw usageError(`${rawName} takes no value`);
+    throw usageError(`${rawName} takes no value; say ${rawName}`);
   }
   if (repeated && flag.multiple !== true) throw usageError(`${rawName} is given twice`);
   const isFlag = inlineValue !== true && value !== undefined && /^-./.test(value);

@@ -72,6 +72,12 @@ export function usageError(message: string): BerthError {
   return new BerthError("CONFIG_INVALID", message);
 }
 
+/** Of an address that somebody typed and that is none. */
+export function noAddress(text: string, flag = ""): BerthError {
+  const said = `${flag}${flag === "" ? "" : " "}${JSON.stringify(text)}`;
+  return usageError(`${said} is not an IP address; write 10.20.0.51 or fd00:20::51, no prefix`);
+}
+
 /** Throws a misuse for NAMESPACE/NAME with another namespace in `-n`: only one of them can be meant. */
 export function refuseTwoNamespaces(operand: string, given: string | undefined): void {
   const [namespace = "", ...name] = operand.split("/");
