@@ -14,6 +14,7 @@ const OBJECT = "object.metadata.?annotations";
 const TEMPLATE = "object.spec.?template.or(object.spec.?jobTemplate.?spec.?template).?metadata.?annotations";
 /** Of the Jobs of a CronJob, where a request is misplaced. */
 const JOB_TEMPLATE = "object.spec.?jobTemplate.?metadata.?annotations";
+const OLD_TEMPLATE = TEMPLATE.replaceAll("object.", "oldObject.");
 const LABELS_OF = "object.metadata.?labels";
 const TEMPLATE_LABELS = TEMPLATE.replace(/annotations$/, "labels");
 const STRAY = `key.lowerAscii().startsWith('berth.dev/') && !(key in ${`[${LABELS.map((key) => `'${key}'`).join(", ")}]`})`;
@@ -75,6 +76,8 @@ const CONDITIONS: Readonly<Record<string, () => string>> = {
       inAny(keysOf(FOREIGN_ROWS), OBJECT, TEMPLATE),
       ...further(FOREIGN_ROWS, TEMPLATE),
       ...[LABELS_OF, TEMPLATE_LABELS].map((one) => `${one}.orValue({}).exists(key, ${STRAY})`),
+      // what is asked for no more
+      `(oldObject != null && (${any(inAny(requests(), OLD_TEMPLATE), ...further(readOn("pod"), OLD_TEMPLATE))}))`,
     ),
   "labels.pods.berth.dev stray": () => `${LABELS_OF}.orValue({}).exists(key, ${STRAY})`,
   "labels.namespaces.berth.dev stray": () => `${LABELS_OF}.orValue({}).exists(key, ${STRAY})`,

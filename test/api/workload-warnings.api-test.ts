@@ -173,6 +173,27 @@ if (havePartsOrSkip(["etcd", "kube-apiserver", "kubectl"])) {
       assert.equal(await scale("deployment/deployment-right", 7), "");
     });
 
+    it("hears what is kept when its template asks for no address any more", async () => {
+      assert.equal(await apply(statefulSet("gone", 1, { "berth.dev/ips": "10.20.0.95" })), "");
+      await eventually("the ordinal is reserved", async () => {
+        const { stdout } = await plane.kubectl(["get", "ipclaims", "-n", "shop", "-o", "name"]);
+        return stdout.includes("/gone-0") ? true : undefined;
+      });
+      assert.equal(
+        await apply(statefulSet("gone", 1, {})),
+        "Warning: gone-0 keeps 10.20.0.95 until its pod is created again, which asks for no address of berth",
+      );
+      for (const kind of ["Deployment", "ReplicaSet", "DaemonSet", "ReplicationController", "CronJob"]) {
+        const name = `${kind.toLowerCase()}-gone`;
+        assert.equal(await apply(asking(kind, name, { "berth.dev/pools": "db" })), "", kind);
+        assert.equal(
+          await apply(asking(kind, name, {})),
+          `Warning: the next pods of this ${kind} ask for no address of berth; those that are there keep theirs until they are gone`,
+        );
+        assert.equal(await apply(asking(kind, name, {})), "", "what asks for nothing is not looked at");
+      }
+    });
+
     it("scales at once while the webhook is away", async () => {
       const [replica] = replicas.all;
       assert.ok(replica);

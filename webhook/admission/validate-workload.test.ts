@@ -190,6 +190,26 @@ describe("a StatefulSet", () => {
     });
   }
 
+  it("of whatever kind, that asks for addresses no more, is told what its pods keep", async () => {
+    await using world = await openWorld({ pools: POOLS });
+    for (const kind of ["Deployment", "ReplicaSet", "DaemonSet", "CloneSet"]) {
+      const of = (annotations: Readonly<Record<string, string>>, spec: Json = {}) =>
+        workload(kind, "web", { replicas: 2, annotations, spec });
+      for (const asked of [LIST, { "berth.dev/pools": "db" }]) {
+        const words = `the next pods of this ${kind} ask for no address of berth; those that are there keep theirs until they are gone`;
+        const over = { operation: "UPDATE", oldObject: of(asked), dryRun: true };
+        assert.equal(await said(world, of({}), over), words);
+        const onHost = { template: { metadata: { annotations: asked }, spec: { hostNetwork: true } } };
+        assert.equal(await said(world, of({}), { ...over, oldObject: of({}, onHost) }), "", "it had none");
+        assert.equal(await said(world, of({}), { ...over, oldObject: of({}) }), "");
+        assert.doesNotMatch(
+          await said(world, of({ "berth.dev/pools": "tiny" }), over),
+          /no address of berth/,
+        );
+      }
+    }
+  });
+
   it("of many ordinals with another list names the first of them", async () => {
     await using world = await openWorld({ pools: POOLS });
     const listFrom = (first: number) => ({ [IPS]: `10.20.0.${first}-10.20.0.${first + 7}` });

@@ -94,10 +94,12 @@ async function judgeWorkload(
   const isChange = isNew(request, object);
   const others = judgeLeft(admission, isChange ? left : []);
   if (isRefusal(others)) return others;
-  const before = object.kind === "StatefulSet" ? beforeOf(request) : undefined;
+  const before = beforeOf(request);
   const { view } = admission.context;
-  const lost = before === undefined ? [] : toldOfScaleDown(view, before, object);
-  const kept = before === undefined ? [] : toldOfWithdrawal(view, before, template, told);
+  const isSet = object.kind === "StatefulSet" && before !== undefined;
+  const lost = isSet ? toldOfScaleDown(view, before, object) : [];
+  const now = { object, space, template };
+  const kept = before === undefined ? [] : await toldOfWithdrawal(admission, before, now, told);
   const fallback = requestsAddress(template.request) ? idleFallback(template.request) : [];
   const idle = isChange
     ? [

@@ -2,28 +2,52 @@
 
 import { isRefusal } from "../../allocator/base/errors.ts";
 import type { RecordReader } from "../../allocator/cache/reader.ts";
-import { type Template, templateAnnotations } from "../../allocator/demand/workload-allocation.ts";
+import {
+  readTemplate,
+  type Template,
+  templateAnnotations,
+} from "../../allocator/demand/workload-allocation.ts";
 import { neededBy } from "../../allocator/lifecycle/claim-owner.ts";
-import { readRequest } from "../../allocator/manifest/annotations.ts";
 import type { KubeObject } from "../../allocator/manifest/kubernetes-object.ts";
 import { type Request, requestsAddress } from "../../allocator/model/address-request.ts";
 import type { Claim } from "../../allocator/model/claim.ts";
+import type { NamespaceState } from "../../allocator/model/cluster-state.ts";
+import { isFollowed } from "../../allocator/model/workload-kinds.ts";
+import type { AdmissionContext } from "./admission-context.ts";
+import { ownOf } from "./foreign-requests.ts";
 import { firstOf } from "./scale-down.ts";
 
+/** Of a template that asked for addresses, and asks no more. `told` of the change otherwise. */
+export async function toldOfWithdrawal(
+  admission: AdmissionContext,
+  before: KubeObject,
+  now: { readonly object: KubeObject; readonly space: NamespaceState; readonly template: Template },
+  told: readonly string[],
+): Promise<string[]> {
+  const { object, space, template } = now;
+  const { context, inventory } = admission;
+  const { annotations, namespace } = await ownOf(admission, templateAnnotations(before), space);
+  const was = readTemplate({ ...context, nodes: inventory.nodes }, before, namespace, annotations);
+  if (isRefusal(was) || was.exempt || !requestsAddress(was.request)) return [];
+  const request = template.exempt ? {} : template.request;
+  if (object.kind === "StatefulSet" && isFollowed(object.apiVersion, object.kind))
+    return told.length > 0 ? [] : toldOfOrdinals(context.view, template, consequenceOf(was.request, request));
+  if (requestsAddress(request)) return [];
+  return [
+    `the next pods of this ${object.kind} ask for no address of berth; those that are there keep theirs until they are gone`,
+  ];
+}
+
 /**
- * What becomes of the ordinals' addresses when a StatefulSet names none any more. `told` by the dry runs of its ordinals,
+ * What becomes of the ordinals' addresses when a StatefulSet names none any more. The dry runs of its ordinals tell it,
  * if they would have other addresses, or are asked for.
  */
-export function toldOfWithdrawal(
+function toldOfOrdinals(
   view: Pick<RecordReader, "claims">,
-  before: KubeObject,
-  { workload, request, exempt }: Template,
-  told: readonly string[],
+  { workload }: Template,
+  consequence: string | undefined,
 ): string[] {
-  const was = readRequest(templateAnnotations(before));
-  if (isRefusal(was) || !requestsAddress(was)) return [];
-  const consequence = consequenceOf(was, exempt ? {} : request);
-  if (consequence === undefined || told.length > 0) return [];
+  if (consequence === undefined) return [];
   const left: Claim[] = [];
   for (const { record } of view.claims()) {
     const { identity, namespace } = record;
