@@ -50,8 +50,19 @@ describe("a pool", () => {
     await assertClean(world);
   });
 
+  it("that has addresses from before that no pod can have may still be disabled", async () => {
+    const ranges = [{ cidr: "169.254.7.0/24" }];
+    await using world = await openWorld({ pools: [{ name: "old", spec: { ranges } }] });
+    assert.equal(await said(world, poolObject("old", { ranges, disabled: true })), "");
+  });
+
   const wrong: readonly (readonly [string, Json, string])[] = [
     ["without ranges", poolObject("p", {}), "POOL_INVALID: spec.ranges is missing"],
+    [
+      "of loopback addresses",
+      poolObject("p", { ranges: [{ cidr: "127.1.0.0/24" }] }),
+      "POOL_INVALID: spec.ranges[0] has addresses that no pod can have: 127.1.0.1-127.1.0.254 (loopback); take them out",
+    ],
     [
       "of host bits",
       poolObject("p", { ranges: [{ cidr: "10.9.0.7/24" }] }),

@@ -12,6 +12,7 @@ import {
   parsePool,
   parseStoredPool,
 } from "../../allocator/pool/pool.ts";
+import { givesSpecialAddresses } from "../../allocator/pool/special-addresses.ts";
 import { retryOnConflict } from "../../allocator/store/retry-on-conflict.ts";
 import {
   type AdmissionRequest,
@@ -126,11 +127,19 @@ export function judgePool(
   const pool = parsePool(recordOf(object));
   if (isRefusal(pool)) return pool;
   return (
+    newSpecialAddresses(pools, pool) ??
     findOverlap(pools, pool) ??
     withoutBlocks(pool) ??
     excludesReservations(view, pool) ??
     excludesOwnedBlocks(view, pool)
   );
+}
+
+/** A pool that has them from before may keep them, so that it can still be disabled. */
+function newSpecialAddresses(pools: readonly Pool[], pool: Pool): Refusal | undefined {
+  const stored = pools.find(({ name }) => name === pool.name);
+  if (stored !== undefined && givesSpecialAddresses(stored) !== undefined) return undefined;
+  return givesSpecialAddresses(pool);
 }
 
 /** No reservation may find itself outside, or on an address that is not given out. */
