@@ -21,6 +21,8 @@ export interface StackFile {
   readonly node: string;
   /** URLs of the etcd that this host shares with others; absent: everything is in the folder, and there is a webhook. */
   readonly etcd?: string;
+  /** Objects that were there and that the file of `--pools` has otherwise; absent: none. */
+  readonly kept?: readonly string[];
 }
 
 /** The file that a stack writes when it serves and removes when it stops. */
@@ -82,7 +84,11 @@ export function readStackFile(dataDir: string): StackFile | undefined {
     const [cert, key, reviews] = [fields.text("cert"), fields.text("key"), fields.text("reviews")];
     const [pid, socket, node] = [fields.count("pid", 0), fields.text("socket"), fields.text("node")];
     const etcd = fields.text("etcd");
-    const file = { pid, webhook, ca, cert, key, reviews, socket, node };
+    const kept = fields.list("kept").map(String);
+    const file = {
+      ...{ pid, webhook, ca, cert, key, reviews, socket, node },
+      ...(kept.length > 0 && { kept }),
+    };
     if (etcd !== "") return { ...file, etcd };
     if (webhook.startsWith("https://") && ca !== "") return file;
   } catch (error) {

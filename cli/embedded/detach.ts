@@ -48,8 +48,13 @@ export async function detach(args: Arguments, context: CommandContext): Promise<
   });
   closeSync(output);
   child.unref(); // ready or not, whoever typed it gets the terminal back
-  await untilReady(child, { context, log, waitMs: waitMsOf(args.text("wait")) });
+  const { kept = [] } = await untilReady(child, { context, log, waitMs: waitMsOf(args.text("wait")) });
   io.stdout.write(`ready (pid ${child.pid}, log ${log})\n`);
+  for (const title of kept)
+    reportWarning(
+      io,
+      `${title} is there and differs from ${pools}; it stays as it is; berthctl apply -f ${pools} --data ${dataDir} changes it`,
+    );
   return 0;
 }
 
@@ -61,7 +66,7 @@ async function untilReady(
     log,
     waitMs,
   }: { readonly context: CommandContext; readonly log: string; readonly waitMs: number },
-): Promise<void> {
+): Promise<StackFile> {
   const ended = new AbortController();
   const over = once(child, "exit").then(() => {
     ended.abort(); // whoever typed it gets the terminal back at once
@@ -76,7 +81,7 @@ async function untilReady(
       throw isNotReady(error) ? stillStarting(child, log, waitMs) : error;
     },
   );
-  await Promise.race([over, ready]);
+  return await Promise.race([over, ready]);
 }
 
 function isNotReady(error: unknown): boolean {

@@ -92,7 +92,7 @@ async function assemble(
   const handlers = createHandlers({
     ...{ context, inventory: admitted, embedded: admitted, suspect, catchUp },
   });
-  if (pools !== undefined) await makePools(pools, handlers, records);
+  const kept = pools === undefined ? [] : await makePools(pools, handlers, records);
   const claimSource = new EmbeddedClaims({
     ...{ context, inventory: admitted, node, suspect, whole: synced },
     hasBlocks: (name) => blocks.isCut(name),
@@ -114,7 +114,7 @@ async function assemble(
   const ready = () => ({ ready: view.ready, reason: "records are not loaded" });
   const app = createApp({ handlers, ready, metrics, log, clock });
   const webhook = await startWebhook({ ...options, app }, closers);
-  await announce(dataDir, { pid: process.pid, ...webhook, socket: socketPath, node }, closers);
+  await announce(dataDir, { pid: process.pid, ...webhook, socket: socketPath, node, kept }, closers);
   folder.started();
   return { webhookUrl: webhook.webhook, socketPath };
 }
@@ -145,18 +145,23 @@ async function openRecords(
   return { database, admitted, context, view, synced };
 }
 
+/** Gives what is there and the file has otherwise. */
 async function makePools(
   pools: PoolsFile,
   handlers: ReturnType<typeof createHandlers>,
   { context: { store, log }, admitted, synced }: StoredRecords,
-): Promise<void> {
+): Promise<readonly string[]> {
   await synced;
-  const told = (key: string) =>
+  const kept: string[] = [];
+  const told = (key: string) => {
+    kept.push(key);
     log.warn("what the file has otherwise is there and stays as it is; berthctl apply -f changes it", {
       key,
       file: pools.path,
     });
+  };
   await loadPools(pools, { handlers, store, admitted, uuid: randomUUID, told });
+  return kept;
 }
 
 function startMirror(

@@ -408,6 +408,16 @@ describe("berthctl up", () => {
       stdout: "",
       stderr: `no berth stack runs on ${dataDir}\n`,
     });
+    await writeFile(file, JSON.stringify({ ...POOL, spec: { ...(POOL["spec"] as object), disabled: true } }));
+    const changed = await berthctl(dataDir, ["up", "--detach", "--pools", file]);
+    await berthctl(dataDir, ["down"]);
+    assert.deepEqual(
+      [changed.rc, changed.stderr],
+      [
+        0,
+        `Warning: ippool/db is there and differs from ${file}; it stays as it is; berthctl apply -f ${file} --data ${dataDir} changes it\n`,
+      ],
+    );
     await writeFile(file, JSON.stringify(poolObject("db", { ranges: [] })));
     const broken = join(dirname(dataDir), "broken");
     const wrong = await berthctl(broken, ["up", "--detach", "--pools", file]);
