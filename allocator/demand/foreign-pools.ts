@@ -13,11 +13,12 @@ import {
   withoutDialects,
   withoutUnread,
 } from "../manifest/dialects.ts";
-import { type AnnotationFormat, readOne } from "../manifest/merged-request.ts";
+import { type AnnotationFormat, LONGEST_VALUE, readOne } from "../manifest/merged-request.ts";
 import { type Request, requestsAddress } from "../model/address-request.ts";
 import type { NamespaceState } from "../model/cluster-state.ts";
 import { type DialectChoice, type Dialects, SYSTEMS, type System } from "../model/dialect.ts";
 import { partOf, poolNameIn } from "../planning/pool-choice.ts";
+import { namesOwnIn } from "./named-in-text.ts";
 
 type View = Pick<RecordReader, "pools" | "poolOf">;
 
@@ -34,9 +35,8 @@ export interface OwnAnnotations {
  * pools is Berth's, is those systems' matter where the administrator says so (`own`).
  *
  * | asks Berth as well, or its namespace does | all of it is Berth's: the two must not give it different addresses |
- * | cannot be read                            | Berth's to refuse: nobody knows whose it was meant to be           |
- * | one of the addresses or pools is Berth's  | Berth's                                                            |
- * | none is                                   | left                                                               |
+ * | one of the addresses or pools is Berth's  | Berth's; to refuse, where it cannot be read                        |
+ * | none is, whether or not it can be read    | left                                                               |
  */
 export function ownAnnotations(
   view: View,
@@ -53,7 +53,7 @@ export function ownAnnotations(
   const otherwise = readRequest(rest, space);
   if (isRefusal(otherwise) || requestsAddress(otherwise)) return all;
   const asked = keys.map((key) => ({ key, request: askedUnder(key, read) }));
-  if (asked.some(({ request }) => isRefusal(request) || namesPoolOf(view, request))) return all;
+  if (asked.some(({ key, request }) => isOwn(view, request, read[key]))) return all;
   return { annotations: rest, namespace: space, left: leftWords(asked) };
 }
 
@@ -100,6 +100,12 @@ function askedUnder(
   return isUnserved(read) ? read.asks : read;
 }
 
+/** What is too long to be looked through is Berth's to refuse. */
+function isOwn(view: View, request: Request | Refusal, value = ""): boolean {
+  if (!isRefusal(request)) return namesPoolOf(view, request);
+  return value.length > LONGEST_VALUE || namesOwnIn(view, value);
+}
+
 function namesPoolOf(view: View, { entries = [], pools = [] }: Request): boolean {
   return (
     entries.flat().some((address) => view.poolOf(address) !== undefined) ||
@@ -118,6 +124,7 @@ function leftWords(asked: readonly Asked[], whom = "this pod"): readonly string[
 }
 
 function words(system: System, asked: readonly Asked[], whom: string): string {
+  const isUnread = asked.some(({ request }) => isRefusal(request));
   const requests = asked.map(({ request }) => (isRefusal(request) ? {} : request));
   const entries = requests.flatMap((one) => one.entries ?? []).flat();
   const pools = requests.flatMap((one) => one.pools ?? []).map(poolNameIn);
@@ -125,6 +132,8 @@ function words(system: System, asked: readonly Asked[], whom: string): string {
   const shown = named.length > 100 ? `${named.slice(0, 97)}...` : named;
   const annotations = `annotation ${asked.map(({ key }) => key).join(", ")}`;
   const name = SYSTEMS[system];
+  if (named === "" && isUnread)
+    return `${annotations} cannot be read by berth, and is left to ${name}; write ${POOLS} to get an address from berth`;
   if (named === "")
     return `${annotations} names no pool of berth's: it is left to ${name}; write ${POOLS} to get an address from berth`;
   const instead = entries.length > 0 ? IPS : POOLS;

@@ -14,7 +14,7 @@ import {
   readTtl,
   retention,
 } from "./annotation-values.ts";
-import { isWrittenBySystem, READ_ROWS } from "./dialects.ts";
+import { asksNothing, READ_ROWS } from "./dialects.ts";
 import { type AnnotationFormat, mergeFormats } from "./merged-request.ts";
 
 /** Annotations that people write. */
@@ -79,18 +79,17 @@ export function readRequest(annotations: Labels, namespace?: NamespaceState): Re
   const own = mergeFormats(asked, annotations);
   if (namespace === undefined || isRefusal(own)) return own;
   const defaults = spoken(namespace.annotations, NAMESPACE_FORMATS).filter(
-    ({ key }) => annotations[key] === undefined,
+    ({ key }) => !asked.some((one) => one.key === key),
   );
-  const added = requestsAddress(own) ? defaults.filter(({ key }) => completes(key, annotations)) : defaults;
+  const added = requestsAddress(own) ? defaults.filter(({ key }) => completes(key, asked)) : defaults;
   if (added.length === 0) return own;
   const said = Object.fromEntries(added.map(({ key }) => [key, namespace.annotations[key] ?? ""]));
   return mergeFormats([...asked, ...added], { ...annotations, ...said });
 }
 
 /** Calico takes the pools of each family from the pod, and else from its namespace. */
-function completes(key: string, annotations: Labels): boolean {
-  const other = CALICO_POOLS.find((one) => one !== key);
-  return CALICO_POOLS.includes(key) && other !== undefined && annotations[other] !== undefined;
+function completes(key: string, asked: readonly AnnotationFormat[]): boolean {
+  return CALICO_POOLS.includes(key) && asked.some((one) => CALICO_POOLS.includes(one.key));
 }
 
 const CALICO_POOLS: readonly string[] = [
@@ -100,5 +99,5 @@ const CALICO_POOLS: readonly string[] = [
 
 function spoken(annotations: Labels, formats: readonly AnnotationFormat[]): readonly AnnotationFormat[] {
   if (Object.keys(annotations).length === 0) return [];
-  return formats.filter(({ key }) => annotations[key] !== undefined && !isWrittenBySystem(key, annotations));
+  return formats.filter(({ key }) => annotations[key] !== undefined && !asksNothing(key, annotations));
 }

@@ -18,6 +18,8 @@ export interface DialectRow {
   readonly asks?: "addresses" | "pools";
   /** It is a request only if its value contains this. */
   readonly containing?: string;
+  /** Values that ask that system for nothing, as an empty one does. */
+  readonly empty?: RegExp;
   /** The system has written the value itself where this other annotation is "true". */
   readonly unless?: string;
   /** What Berth does otherwise than the system, for some values. */

@@ -16,6 +16,9 @@ import {
   readTruth,
 } from "./dialect-values.ts";
 
+/** Calico takes any pool then. */
+const EMPTY_LIST = /^\s*\[\s*\]\s*$/;
+
 const CALICO: readonly DialectRow[] = (
   [
     {
@@ -32,6 +35,7 @@ const CALICO: readonly DialectRow[] = (
       example: '["pool-1","pool-2"]',
       means: "an IPv4 address of the first of these pools that has one; and none of IPv6",
       read: readListOf("IPv4"),
+      empty: EMPTY_LIST,
       asks: "pools",
     },
     {
@@ -40,6 +44,7 @@ const CALICO: readonly DialectRow[] = (
       example: '["fd00::1:0/120"]',
       means: "the same of IPv6; with `ipv4pools` one of each",
       read: readListOf("IPv6"),
+      empty: EMPTY_LIST,
       asks: "pools",
     },
     {

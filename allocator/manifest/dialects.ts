@@ -32,7 +32,15 @@ export function isReadWith(dialects: Dialects | undefined): (key: string) => boo
 
 /** Which of the keys stand there as requests: what a system writes itself asks for nothing. */
 export function dialectKeysIn(annotations: Labels, keys: readonly string[] = DIALECT_KEYS): string[] {
-  return keys.filter((key) => annotations[key] !== undefined && !isWrittenBySystem(key, annotations));
+  return keys.filter((key) => annotations[key] !== undefined && !asksNothing(key, annotations));
+}
+
+/** Of a key that stands there: systems pass over an empty value, and take what they wrote for no request. */
+export function asksNothing(key: string, annotations: Labels): boolean {
+  if (isWrittenBySystem(key, annotations)) return true;
+  const value = annotations[key] ?? "";
+  const row = DIALECT_ROWS.find((one) => one.key === key);
+  return row !== undefined && (value === "" || row.empty?.test(value) === true);
 }
 
 /** kube-ovn writes the address that it gave under the key by which it is asked for one. */

@@ -6,7 +6,7 @@ import { type Dialects, SYSTEMS } from "../model/dialect.ts";
 import { IPS, POOLS } from "./annotations.ts";
 import type { DialectRow } from "./dialect-row.ts";
 import { DIALECT_ROWS } from "./dialect-rows.ts";
-import { choiceFor, isWrittenBySystem } from "./dialects.ts";
+import { asksNothing, choiceFor } from "./dialects.ts";
 
 /** What becomes of a pod that asks another system for an address, in words that Berth does not read. */
 export const FOREIGN_CHOICES = ["warn", "refuse", "ignore"] as const;
@@ -86,9 +86,10 @@ export function foreignKeys(
 
 /** The first of the annotations that the row is about. */
 function keyOf({ key, matches, containing }: DialectRow, annotations: Labels): string | undefined {
-  if (matches !== undefined) return Object.keys(annotations).find((one) => matches.test(one));
+  if (matches !== undefined)
+    return Object.keys(annotations).find((one) => matches.test(one) && annotations[one] !== "");
   const value = annotations[key];
-  if (value === undefined || isWrittenBySystem(key, annotations)) return undefined;
+  if (value === undefined || asksNothing(key, annotations)) return undefined;
   return containing === undefined || hasAddresses(value) ? key : undefined;
 }
 

@@ -14,7 +14,7 @@ export interface AnnotationFormat {
 }
 
 /** An API server keeps no annotations that are longer together: what is was not sent by one, and would only cost time. */
-const LONGEST_VALUE = 256 * 1024;
+export const LONGEST_VALUE = 256 * 1024;
 
 interface Said {
   /** The last annotation of the system that spoke of it. */

@@ -145,7 +145,7 @@ describe("a request in Calico's words", () => {
         new AbortController().signal,
       );
     assert.deepEqual((await ask({})).warnings, [
-      "annotation cni.projectcalico.org/ipv4pools names no pool of berth's: it is left to Calico; write berth.dev/pools to get an address from berth",
+      "annotation cni.projectcalico.org/ipv4pools cannot be read by berth, and is left to Calico; write berth.dev/pools to get an address from berth",
       "annotation ipam.antrea.io/ippools asks for x, and berth has no such pool: it is left to Antrea, and berth gives its pods no address; write berth.dev/pools to get one from berth",
     ]);
     const words = ["cni.projectcalico.org/ipv4pools is Calico's", "ipam.antrea.io/ippools is Antrea's"].map(
