@@ -86,8 +86,7 @@ export const EXAMPLES: Readonly<Record<RefusalCode, string>> = {
     'pool "beijing" is for nodes with topology.kubernetes.io/zone=beijing, where this pod cannot run by its own nodeName, nodeSelector or node affinity; name a pool of the pod\'s nodes, or change where the pod may run',
   POOL_EXHAUSTED:
     'no free IPv4 address in pool "tiny": 1 is held or cooling; add a range, or release claims that are not needed',
-  BLOCKS_EXHAUSTED:
-    'the IPv4 blocks that this node has of pool "db", whose blocks are /30, have no free address: 4 in use; a controller gives it a block as soon as one is free; nodes have 3, 1 of them (kubectl get ipblocks says which)',
+  BLOCKS_EXHAUSTED: `the IPv4 blocks that this node has of pool "db", whose blocks are /30, have no free address: 4 in use; a controller gives it a block as soon as one is free; nodes have 3 and 1 of the pool's blocks (kubectl get ipblocks says which)`,
   POOL_INVALID: "spec.ranges[0].cidr 10.20.0.7/24 has host bits; write 10.20.0.0/24",
   POOL_OVERLAPS:
     "pools web and db both contain 10.20.0.150-10.20.0.199; change from, to or cidr of one of them",

@@ -72,7 +72,7 @@ if (havePartsOrSkip(["etcd", "kube-apiserver"])) {
       const words = await eventually("the words have everything", async () => {
         const said = await cluster.tryUp(late);
         assert.equal(typeof said, "string", "there is no address for it");
-        return String(said).includes("11, 10 of them") ? String(said) : undefined;
+        return String(said).includes("11 and 10 of the pool's blocks") ? String(said) : undefined;
       });
       console.log(words);
       assert.match(words, /^11 .*pool "shared".*\/32/);

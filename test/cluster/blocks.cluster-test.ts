@@ -71,7 +71,7 @@ describe("blocks", () => {
       await lab.apply([pod("late", { node: "node-b" })]);
       await lab.until("the 22nd is told why", async () =>
         (await lab.events("late")).some((event) =>
-          /pool "shared", whose blocks are \/32.*nodes have \d+, \d+ of them/s.test(event),
+          /pool "shared", whose blocks are \/32.*nodes have \d+ and \d+ of the pool's blocks/s.test(event),
         ),
       );
       times.step("refused");

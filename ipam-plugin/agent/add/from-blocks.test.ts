@@ -204,7 +204,7 @@ describe("an ADD that is served from a block", () => {
     await node.add({ cid: "a" });
     assert.equal(
       await refusal({ cid: "b" }),
-      'the IPv4 blocks that this node has of pool "db", whose blocks are /30, have no free address: 1 in use; a controller gives it a block as soon as one is free; nodes have 3, 1 of them (kubectl get ipblocks says which)',
+      `the IPv4 blocks that this node has of pool "db", whose blocks are /30, have no free address: 1 in use; a controller gives it a block as soon as one is free; nodes have 3 and 1 of the pool's blocks (kubectl get ipblocks says which)`,
     );
     node.blockSource.refusalsNameAll = true;
     assert.equal(
@@ -216,6 +216,12 @@ describe("an ADD that is served from a block", () => {
       family: "IPv4",
       blocks: 1,
     }));
+    node.blockSource.refusalsNameAll = false;
+    assert.match(
+      await refusal({ cid: "b" }),
+      /nodes have 1, 1, 1, 1 and 1 of the pool's blocks, others some too \(kubectl get ipblocks says which\)$/,
+    );
+    node.blockSource.refusalsNameAll = true;
     assert.match(await refusal({ cid: "b" }), /nodes have n0 1, n1 1, n2 1, n3 1, n4 1 and others$/);
   });
 

@@ -204,10 +204,18 @@ const ON_ONE_HOST =
 /** Who has how many, and what comes next. */
 function nextOf(owners: readonly PoolOwner[], { family }: BlockShortage, isNamed: boolean): string {
   const own = owners.filter((one) => one.family === family);
-  const some = own.slice(0, NAMED).map(({ node, blocks }) => (isNamed ? `${node} ${blocks}` : blocks));
-  const more = own.length > NAMED ? " and others" : "";
-  const listed = `${some.join(", ")}${more}`;
-  const which = isNamed ? "" : " of them (kubectl get ipblocks says which)";
-  const who = own.length === 0 ? "kubectl get ipblocks says who has them" : `nodes have ${listed}${which}`;
+  const some = own.slice(0, NAMED);
+  const isCut = own.length > NAMED;
+  const listed = isNamed
+    ? `${some.map(({ node, blocks }) => `${node} ${blocks}`).join(", ")}${isCut ? " and others" : ""}`
+    : `${countsOf(some)} of the pool's blocks${isCut ? ", others some too" : ""} (kubectl get ipblocks says which)`;
+  const who = own.length === 0 ? "kubectl get ipblocks says who has them" : `nodes have ${listed}`;
   return `a controller gives it a block as soon as one is free; ${who}`;
+}
+
+/** `4, 3 and 1` */
+function countsOf(owners: readonly PoolOwner[]): string {
+  const counts = owners.map(({ blocks }) => String(blocks));
+  const last = counts.pop() ?? "";
+  return counts.length === 0 ? last : `${counts.join(", ")} and ${last}`;
 }
