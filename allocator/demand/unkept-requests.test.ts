@@ -229,18 +229,58 @@ describe("a ttl that a pool cuts short", () => {
   const NOTHING =
     "berth.dev/ttl=0s keeps no address for any time: one that is to be retained is let go at once; write a longer time, or leave it out";
 
+  /** What is said of a pod with a name of its own. */
+  const capped = (annotations: Labels) =>
+    cappedTtl(view, {
+      podIdentity: identityOf(origin({ name: "ledger" })),
+      request: requestOf(annotations),
+    });
+
   for (const [asked, ttl, told] of [
-    [PINNED, "100h", [words]],
-    [POOL, "100h", [words]],
-    [POOL, "48h", []],
+    [{ ...PINNED, ...STICKY }, "100h", [words]],
+    [RETAIN, "100h", [words]],
+    [RETAIN, "48h", []],
     [STICKY, "100h", []],
+    // not kept at all
+    [PINNED, "100h", []],
+    [POOL, "100h", []],
     [STICKY, "0s", [NOTHING]],
     [PINNED, "0", [NOTHING]],
   ] as const) {
-    it(`is told of for ${Object.keys(asked)[0]} and ${ttl}: ${told.length}`, () => {
-      const request = requestOf({ ...asked, "berth.dev/ttl": ttl });
-      assert.deepEqual(cappedTtl(view, request), told);
+    it(`is told of for ${Object.keys(asked)} and ${ttl}: ${told.length}`, () => {
+      assert.deepEqual(capped({ ...asked, "berth.dev/ttl": ttl }), told);
       for (const line of told) assert.ok(Buffer.byteLength(line) <= LONGEST_BYTES);
+    });
+  }
+});
+
+describe("a pool that retains nothing", () => {
+  const limits = { retention: { ttl: "0s" } };
+  const view = viewOf({
+    pools: [poolRecord("db", "10.20.0.0/24", { limits }), poolRecord("web", "10.21.0.0/24")],
+  });
+  const said = (what: string) =>
+    `${what} keeps no address of pool "db", whose limits.retention.ttl is 0s: it is let go at once; raise that, or name another pool`;
+  const ledger = origin({ name: "ledger" });
+  const ordinal = origin({ name: "mysql-0", owner: owner("StatefulSet", "apps/v1", "mysql") });
+  const anonymous = origin({ generateName: "web-" });
+  const SCALED = { "berth.dev/when-scaled": "Retain" };
+
+  for (const [what, pod, annotations, told] of [
+    ["when-deleted", ledger, RETAIN, [said("berth.dev/when-deleted=Retain")]],
+    ["sticky", ledger, { ...PINNED, ...STICKY }, [said("berth.dev/sticky")]],
+    ["sticky and released", ledger, { ...POOL, ...STICKY, "berth.dev/when-deleted": "Release" }, []],
+    ["an ordinal's when-scaled", ordinal, { ...POOL, ...SCALED }, [said("berth.dev/when-scaled=Retain")]],
+    ["an ordinal's sticky, which its StatefulSet keeps", ordinal, { ...POOL, ...STICKY }, []],
+    ["what asks for nothing to be kept", ordinal, POOL, []],
+    ["a pod without a name, which is told another thing", anonymous, RETAIN, []],
+    ["another pool", ledger, { ...STICKY, "berth.dev/pools": "web" }, []],
+    ["pools that are not named", ledger, STICKY, []],
+  ] as const) {
+    it(`says so to who asks for it: ${what}`, () => {
+      const lines = cappedTtl(view, { podIdentity: identityOf(pod), request: requestOf(annotations) });
+      assert.deepEqual(lines, told);
+      for (const line of lines) assert.ok(Buffer.byteLength(line) <= LONGEST_BYTES);
     });
   }
 });

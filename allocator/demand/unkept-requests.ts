@@ -8,6 +8,7 @@ import type { Identity } from "../model/claim.ts";
 import { COMPLETION_INDEX, identityOf, type PodIdentity, type PodOwner } from "../model/identity.ts";
 import { groupOf, isFollowed } from "../model/workload-kinds.ts";
 import { poolNameIn } from "../planning/pool-choice.ts";
+import type { Pool } from "../pool/pool.ts";
 
 /** A pod, or the pods of a template: whose they are, and what they ask for. */
 export interface RequestOfPods {
@@ -71,11 +72,13 @@ function isRetainable(podIdentity: PodIdentity, { entries }: Request): boolean {
   return podIdentity.kind === "named" && kind !== "CloneSet";
 }
 
-/** A ttl that keeps nothing, or one that is longer than a pool lets addresses be kept. Of a request that names neither addresses nor pools it is not known which serves. */
-export function cappedTtl(view: Pick<RecordReader, "pool" | "poolOf">, request: Request): string[] {
-  const { retention, entries = [], pools = [] } = request;
+/**
+ * What the ttl, or a pool's limits, leave of the time for which addresses are to be kept. Of a request that names neither
+ * addresses nor pools it is not known which serves.
+ */
+export function cappedTtl(view: Pick<RecordReader, "pool" | "poolOf">, pods: RequestOfPods): string[] {
+  const { retention, entries = [], pools = [] } = pods.request;
   const ttlMs = retention?.ttlMs ?? null;
-  if (ttlMs === null) return [];
   if (ttlMs === 0) {
     return [
       "berth.dev/ttl=0s keeps no address for any time: one that is to be retained is let go at once; write a longer time, or leave it out",
@@ -85,12 +88,32 @@ export function cappedTtl(view: Pick<RecordReader, "pool" | "poolOf">, request: 
     ...entries.flat().map((one) => view.poolOf(one)),
     ...pools.map((name) => view.pool(poolNameIn(name))),
   ];
+  if (ttlMs === null) return neverKept(named, pods);
+  // where none is retained the ttl has no say, nor what the pool allows of it
+  if (idleTtl(pods).length > 0) return [];
   const shorter = named.find((pool) => pool !== undefined && pool.retention.ttlMs < ttlMs);
   if (shorter === undefined) return [];
   const most = shortDuration(shorter.retention.ttlMs);
   return [
     `berth.dev/ttl=${shortDuration(ttlMs)} is longer than pool ${JSON.stringify(shorter.name)} keeps addresses: they are released after ${most}; raise limits.retention.ttl of the pool, or ask for less`,
   ];
+}
+
+/** What is to be retained, in a pool that retains nothing. */
+function neverKept(named: readonly (Pool | undefined)[], { podIdentity, request }: RequestOfPods): string[] {
+  const { whenDeleted, whenScaled } = request.retention ?? {};
+  const { kind } = podIdentity.identity;
+  const asked = [
+    ...(whenDeleted === "Retain" ? ["berth.dev/when-deleted=Retain"] : []),
+    ...(kind === "StatefulSet" && whenScaled === "Retain" ? ["berth.dev/when-scaled=Retain"] : []),
+    ...(kind === "Pod" && request.sticky === true && whenDeleted === undefined ? ["berth.dev/sticky"] : []),
+  ];
+  const pool = named.find((one) => one?.retention.ttlMs === 0);
+  if (pool === undefined || !isRetainable(podIdentity, request)) return [];
+  return asked.map(
+    (what) =>
+      `${what} keeps no address of pool ${JSON.stringify(pool.name)}, whose limits.retention.ttl is 0s: it is let go at once; raise that, or name another pool`,
+  );
 }
 
 /** Another address in the place of one that is named, where none is. */

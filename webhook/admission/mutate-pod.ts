@@ -115,13 +115,13 @@ function lostLater(
 ): readonly string[] {
   const request = readRequest(annotations);
   if (isRefusal(request)) return [];
-  const lost = notKept({ podIdentity, request, ...(owner === undefined ? {} : { owner }) });
+  const pods = { podIdentity, request, ...(owner === undefined ? {} : { owner }) };
   return [
     ...toldOfLabels(context.view, labels),
-    ...lost,
+    ...notKept(pods),
     ...idleFallback(request),
     ...notesOn(annotations),
-    ...cappedTtl(context.view, request),
+    ...cappedTtl(context.view, pods),
   ];
 }
 

@@ -190,6 +190,23 @@ describe("a StatefulSet", () => {
     });
   }
 
+  it("is told of a ttl that does nothing, and of a pool that retains nothing", async () => {
+    const limits = { retention: { ttl: "0s" } };
+    await using world = await openWorld({
+      pools: [DB_POOL, poolRecord("brief", "10.90.0.0/24", { limits })],
+    });
+    const idle = { "berth.dev/pools": "db", "berth.dev/ttl": "1000h", "berth.dev/when-scaled": "Release" };
+    assert.equal(
+      await said(world, set(1, idle)),
+      "berth.dev/ttl does nothing here: it says how long a retained address is kept, and none is retained; write berth.dev/when-deleted: Retain beside it, or leave it out",
+    );
+    const asked = { "berth.dev/pools": "brief", "berth.dev/when-deleted": "Retain" };
+    assert.equal(
+      await said(world, workload("StatefulSet", "cache", { replicas: 1, annotations: asked })),
+      'berth.dev/when-deleted=Retain keeps no address of pool "brief", whose limits.retention.ttl is 0s: it is let go at once; raise that, or name another pool',
+    );
+  });
+
   it("of whatever kind, that asks for addresses no more, is told what its pods keep", async () => {
     await using world = await openWorld({ pools: POOLS });
     for (const kind of ["Deployment", "ReplicaSet", "DaemonSet", "CloneSet"]) {

@@ -24,6 +24,7 @@ import {
 } from "../../allocator/manifest/own-keys.ts";
 import { requestsAddress } from "../../allocator/model/address-request.ts";
 import { namespaceOf } from "../../allocator/model/cluster-state.ts";
+import type { PodIdentity } from "../../allocator/model/identity.ts";
 import { isFollowed } from "../../allocator/model/workload-kinds.ts";
 import {
   type AdmissionRequest,
@@ -214,11 +215,17 @@ async function consider(
   template: Template,
 ): Promise<string[] | Refusal> {
   if (!requestsAddress(template.request) || template.exempt) return [];
-  const told =
-    object.kind === "StatefulSet"
-      ? await considerOrdinals(admission, request, object, template)
-      : await considerSet(admission, request, object, template);
-  return isRefusal(told) ? told : [...told, ...cappedTtl(admission.context.view, template.request)];
+  const isStatefulSet = object.kind === "StatefulSet";
+  const told = isStatefulSet
+    ? await considerOrdinals(admission, request, object, template)
+    : await considerSet(admission, request, object, template);
+  if (isRefusal(told)) return told;
+  const owner = ownerOf(object);
+  const podIdentity: PodIdentity = isStatefulSet
+    ? { kind: "named", claim: `${owner.name}-0`, identity: { ...owner, ordinal: 0 } }
+    : { kind: "set", workload: owner.name, identity: owner };
+  const pods = { podIdentity, owner, request: template.request };
+  return [...told, ...(isStatefulSet ? notKept(pods) : []), ...cappedTtl(admission.context.view, pods)];
 }
 
 /** A set must be as long as the pods that live at once, or a rolling update waits for ever. */
