@@ -4,7 +4,7 @@ import { once } from "node:events";
 import { closeSync, openSync, readFileSync } from "node:fs";
 import { join, resolve } from "node:path";
 import { Writable } from "node:stream";
-import { BerthError } from "../../allocator/base/errors.ts";
+import { BerthError, messageOf } from "../../allocator/base/errors.ts";
 import { shortDuration } from "../../allocator/base/go-duration.ts";
 import { reportWarning } from "../apply/report.ts";
 import { waitForStack } from "../apply/stack-wait.ts";
@@ -55,7 +55,22 @@ export async function detach(args: Arguments, context: CommandContext): Promise<
       io,
       `${title} is there and differs from ${pools}; it stays as it is; berthctl apply -f ${pools} --data ${dataDir} changes it`,
     );
+  await tellIfUnreached(context);
   return 0;
+}
+
+/** A host serves without its etcd, for what has an address already; whoever has just named one may have misspelt it. */
+async function tellIfUnreached({ etcd, io }: CommandContext): Promise<void> {
+  if (etcd === undefined) return;
+  const { withEtcd } = await import("../backend/etcd-backend.ts");
+  try {
+    await withEtcd(io, etcd, ({ registry }) => registry.get(""));
+  } catch (error) {
+    reportWarning(
+      io,
+      `${messageOf(error)}; this host goes on trying, and no container gets a new address until then`,
+    );
+  }
 }
 
 /** Throws CONFIG_INVALID if the stack ends before it serves, and TIMED_OUT, naming it, if it still starts when `waitMs` are over. */

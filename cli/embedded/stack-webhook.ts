@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 import { isIP } from "node:net";
 import { join } from "node:path";
+import { BerthError } from "../../allocator/base/errors.ts";
 import type { Clock, Logger } from "../../allocator/base/ports.ts";
+import { errnoOf } from "../../system/path-error.ts";
 import type { CleanupStack } from "../../system/shutdown.ts";
 import {
   type EnsuredCertificates,
@@ -43,6 +45,8 @@ export async function startWebhook(
     certificate: made.leaf,
     clientAuthority: made.authority.cert,
     trusted: trustedOf(folder),
+  }).catch((error: unknown) => {
+    throw isTaken(error) ? portTaken(host, port, error) : error;
   });
   closers.push(() => server.close());
   const reload = ({ authority, leaf }: EnsuredCertificates) => {
@@ -61,6 +65,15 @@ export async function startWebhook(
     key: join(folder, "client.key"),
     reviews,
   };
+}
+
+function isTaken(error: unknown): boolean {
+  return error instanceof BerthError && errnoOf(error.cause) === "EADDRINUSE";
+}
+
+function portTaken(host: string, port: number, cause: unknown): BerthError {
+  const words = `port ${port} of ${host} is in use by another process; choose another with --webhook-port, or leave it out for any that is free`;
+  return new BerthError("CONFIG_INVALID", words, { cause });
 }
 
 function namesOf(host: string): ServerNames {

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 import assert from "node:assert/strict";
+import { once } from "node:events";
 import { existsSync } from "node:fs";
 import { readdir, symlink, writeFile } from "node:fs/promises";
+import { type AddressInfo, createServer } from "node:net";
 import { dirname, join } from "node:path";
 import { after, before, describe, it } from "node:test";
 import { fileURLToPath } from "node:url";
@@ -425,6 +427,39 @@ describe("berthctl up", () => {
     assert.match(
       wrong.stderr,
       /^Error: the stack ended before it was ready: (?!Error: ).*IPPool db: spec\.ranges is empty/,
+    );
+  });
+
+  it("says in the background that etcd is not reached", async (t) => {
+    const dataDir = join(await folderFor(t), "data");
+    const { rc, stdout, stderr } = await berthctl(dataDir, [
+      "up",
+      "--detach",
+      "--etcd",
+      "http://127.0.0.1:1",
+    ]);
+    await berthctl(dataDir, ["down"]);
+    assert.deepEqual([rc, /^ready \(pid \d+, log /.test(stdout)], [0, true], stdout + stderr);
+    assert.match(
+      stderr,
+      /^Warning: .*http:\/\/127\.0\.0\.1:1.*; this host goes on trying, and no container gets a new address until then\n$/,
+    );
+  });
+
+  it("says of a port in use which flag takes another", async (t) => {
+    const server = createServer().listen(0, "127.0.0.1");
+    t.after(() => server.close());
+    await once(server, "listening");
+    const { port } = server.address() as AddressInfo;
+    const { rc, stderr } = await berthctl(await folderFor(t), ["up", "--webhook-port", `${port}`]);
+    assert.equal(rc, 2);
+    const why = `port ${port} of 127.0.0.1 is in use by another process`;
+    assert.match(
+      stderr,
+      new RegExp(
+        `^Error: ${why}; choose another with --webhook-port, or leave it out for any that is free$`,
+        "m",
+      ),
     );
   });
 
