@@ -72,6 +72,13 @@ export function ownDefaults(view: View, namespace: NamespaceState, dialects?: Di
   return own === annotations ? namespace : { ...namespace, annotations: own };
 }
 
+/** Which of a namespace's annotations in other systems' words Berth answers. */
+export function servedDefaults(view: View, annotations: Labels, dialects?: Dialects): readonly string[] {
+  const space = { name: "", labels: {}, annotations: withoutUnread(annotations, dialects) };
+  const own = ownDefaults(view, space, dialects).annotations;
+  return dialectKeysIn(own, NAMESPACE_DIALECT_KEYS);
+}
+
 /** What of a namespace's annotations is left to other systems, in words. */
 export function leftDefaults(view: View, annotations: Labels, dialects?: Dialects): readonly string[] {
   const space = { name: "", labels: {}, annotations: withoutUnread(annotations, dialects) };

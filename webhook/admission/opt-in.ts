@@ -34,14 +34,23 @@ export function optsIn(labels: Labels): boolean {
   return labels[OPT_IN_LABEL] === OPT_IN_VALUE;
 }
 
-/** What is wrong with a namespace that sets defaults for pods which Berth never sees, as warnings. */
-export function warnIgnoredDefaults(operation: Operation, { metadata }: KubeObject): string[] {
+/**
+ * What is wrong with a namespace that sets defaults for pods which Berth never sees, as warnings. `served`: annotations of other
+ * systems there that Berth would answer.
+ */
+export function warnIgnoredDefaults(
+  operation: Operation,
+  { metadata }: KubeObject,
+  served: readonly string[],
+): string[] {
   const { labels, annotations } = metadata;
   if (operation === "DELETE" || optsIn(labels)) return [];
-  return NAMESPACE_DEFAULTS.filter((key) => annotations[key] !== undefined).map(
-    (key) =>
-      `annotation ${key} has no effect on pods without annotations of their own until the namespace has the label ${OPT_IN_LABEL}=${OPT_IN_VALUE}`,
-  );
+  const until = `pods without annotations of their own until the namespace has the label ${OPT_IN_LABEL}=${OPT_IN_VALUE}`;
+  const own = NAMESPACE_DEFAULTS.filter((key) => annotations[key] !== undefined);
+  return [
+    ...own.map((key) => `annotation ${key} has no effect on ${until}`),
+    ...served.map((key) => `annotation ${key} asks berth, and berth gives nothing for it to ${until}`),
+  ];
 }
 
 /** What says how an address is kept, or of which family, on a namespace that asks for none. */

@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
+import { OWN_OF_EACH } from "../../allocator/model/dialect.ts";
 import { DB_POOL } from "../../test/support/fixtures.ts";
 import { deniedAs, namespaceObject, pod, review } from "../../test/support/objects.ts";
 import { send } from "../../test/support/reviewing.ts";
 import { openWorld } from "../../test/support/world.ts";
+import type { AdmissionContext } from "./admission-context.ts";
 import { validateNamespaces } from "./validate-namespace.ts";
 
 const ROUTE = "/validate/namespaces";
@@ -59,6 +61,36 @@ describe("a namespace", () => {
       'REQUEST_INVALID: annotation berth.dev/ttl: "soon" is not a duration; write 30s, 5m or 48h',
     );
     assert.equal((await send(world, ROUTE, broken, { operation: "DELETE" })).allowed, true);
+  });
+
+  it("that asks berth in another system's words without its label is told so", async () => {
+    await using world = await openWorld({ pools: [DB_POOL] });
+    const { embedded: _, ...admission } = world.admission;
+    const told = async (
+      annotations: Record<string, string>,
+      labels = {},
+      dialects: AdmissionContext["dialects"] = OWN_OF_EACH,
+    ) => {
+      const request = review(namespaceObject("shop", annotations, labels));
+      const handle = validateNamespaces({ ...admission, dialects });
+      return (await handle(request, new AbortController().signal)).warnings ?? [];
+    };
+    for (const [key, value, theirs] of [
+      ["cni.projectcalico.org/ipv4pools", '["db"]', '["theirs"]'],
+      ["ipam.antrea.io/ippools", "db", "theirs"],
+      ["ipam.spidernet.io/default-ipv4-ippool", '["db"]', '["theirs"]'],
+      ["ipam.cilium.io/ip-pool", "db", "theirs"],
+    ] as const) {
+      const words = `annotation ${key} asks berth, and berth gives nothing for it to pods without annotations of their own until the namespace has the label berth.dev/admission=enabled`;
+      assert.deepEqual(await told({ [key]: value }), [words]);
+      assert.deepEqual(await told({ [key]: value }, { "berth.dev/admission": "enabled" }), []);
+      assert.match(
+        String(await told({ [key]: theirs })),
+        /^annotation [^ ]+ asks for theirs, and berth has no such pool: [^,]*, [^,]*$/,
+      );
+      assert.deepEqual(await told({ [key]: theirs }, {}, {}), [words]);
+      assert.deepEqual(await told({ [key]: "" }), []);
+    }
   });
 
   it("in a dry run, or in a cluster, is looked at and not kept", async () => {

@@ -3,6 +3,7 @@
 import { isRefusal, type Refusal } from "../../allocator/base/errors.ts";
 import type { Labels } from "../../allocator/base/ports.ts";
 import type { RecordReader } from "../../allocator/cache/reader.ts";
+import { servedDefaults } from "../../allocator/demand/foreign-pools.ts";
 import { NAMESPACE_DEFAULTS, POOLS, readRequest } from "../../allocator/manifest/annotations.ts";
 import type { KubeObject } from "../../allocator/manifest/kubernetes-object.ts";
 import { poolNameIn } from "../../allocator/planning/pool-choice.ts";
@@ -30,7 +31,8 @@ export function validateNamespaces(admission: AdmissionContext): Handler {
     const told = toldOf(admission, request, object);
     if (isRefusal(told)) return denied(request.uid, told);
     if (admission.embedded === undefined) {
-      return allowed(request.uid, [...told, ...warnIgnoredDefaults(request.operation, object)]);
+      const served = servedDefaults(admission.context.view, object.metadata.annotations, admission.dialects);
+      return allowed(request.uid, [...told, ...warnIgnoredDefaults(request.operation, object, served)]);
     }
     if (!request.dryRun) await keep(admission.embedded, request.operation, object);
     return allowed(request.uid, told);
