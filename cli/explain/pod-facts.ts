@@ -45,6 +45,8 @@ export interface PodFacts {
   /** The node that the claim is bound to; undefined when it is bound to none, and when the node is gone. */
   readonly node: KubeObject | "hidden" | undefined;
   readonly fenced: boolean;
+  /** When the host that the claim is bound to was last heard of, by its own clock; known in etcd alone. */
+  readonly heardAt?: number;
   /** Of a pod without a claim. */
   readonly dynamic?: DynamicFacts;
   /** Of a pod whose claim is gone: addresses that it was admitted with -> the claim that has each now. */
@@ -128,11 +130,14 @@ interface Subject extends Pick<PodFacts, "key" | "claim" | "pod"> {
 }
 
 async function around(
-  { store, world, place }: Backend,
+  backend: Backend,
   { key, claim, pod, namespace }: Subject,
   now: number,
 ): Promise<PodFacts> {
+  const { store, world, place } = backend;
   const { binding, addresses = [] } = claim?.record ?? {};
+  const hosts = binding === undefined ? undefined : await backend.hosts?.();
+  const host = hosts?.find(({ name }) => name === binding?.node);
   const view = await partialCache(store, addresses);
   const holder = await holderOf(world, claim, pod);
   const node = await nodeOf(world, binding?.node ?? "");
@@ -154,6 +159,7 @@ async function around(
     holder,
     node,
     fenced: await isFenced(world, place, { name: binding?.node ?? "", node }),
+    ...(host === undefined ? {} : { heardAt: host.record.seen }),
     verdict,
   };
 }

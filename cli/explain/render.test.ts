@@ -163,6 +163,32 @@ describe("explainClaim", () => {
     });
   }
 
+  for (const [what, heardAt, text] of [
+    [
+      "a host that was heard of just now needs no advice",
+      NOW - 4_000,
+      "is in use on host node-a, heard of 4s ago\n",
+    ],
+    ["a host whose clock is ahead was", NOW + 30_000, "is in use on host node-a, heard of 0s ago\n"],
+    [
+      "a host that is silent may be gone",
+      NOW - 3_600_000,
+      "is in use on host node-a, which has not said that its container ended and was last heard of at 2025-12-31T23:00:00Z, by its own clock\n",
+    ],
+    [
+      "a host of which nothing is known may be gone",
+      undefined,
+      "is in use on host node-a, which has not said that its container ended\n",
+    ],
+  ] as const)
+    it(`tells in etcd: ${what}`, () => {
+      const heard = heardAt === undefined ? {} : { heardAt };
+      const told = explainClaim(bound, facts(bound, { place: "etcd", ...heard }));
+      assert.equal(told.text.startsWith(`ipclaim/shop/mysql-0 ${text}`), true, told.text);
+      const isSilent = !text.includes("ago");
+      assert.equal(told.text.includes("-> if node-a is gone for good: berthctl fence node-a"), isSilent);
+    });
+
   it("tells what the garbage collector will do", () => {
     const verdict = { kind: "release", reason: "never-came" } as const;
     const { text } = explainClaim(claimRecord(), facts(claimRecord(), { verdict }));

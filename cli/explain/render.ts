@@ -10,9 +10,12 @@ import { describeIdentity } from "../../allocator/model/identity.ts";
 import { describeNode } from "../backend/node-state.ts";
 import { describePhase } from "../backend/phase.ts";
 import { reservationState } from "../listings/reservations.ts";
-import { columns, printable, timeOf } from "../terminal/output.ts";
+import { ageOf, columns, printable, timeOf } from "../terminal/output.ts";
 import { blocked, type Diagnosis, diagnosePod, ok, requestedBy, waitingFor } from "./diagnosis.ts";
 import { type AddressFacts, hasEnded, isBlocked, isDeleting, type PodFacts, podPhase } from "./pod-facts.ts";
+
+/** Clocks of hosts differ by seconds. */
+const SILENT_MS = 60_000;
 
 type Row = readonly [label: string, text: string];
 
@@ -52,14 +55,7 @@ function stateOfBound(
   facts: PodFacts,
 ): Diagnosis {
   const { holder } = facts;
-  if (facts.place === "etcd" && isBlocked(facts)) {
-    const next = [`if ${node} is gone for good: berthctl fence ${node} --etcd URL`];
-    return {
-      words: `is in use on host ${node}, which has not said that its container ended`,
-      stuck: false,
-      next,
-    };
-  }
+  if (facts.place === "etcd" && isBlocked(facts)) return stateOnHost(node, facts);
   if (holder !== undefined && !hasEnded(holder)) return ok(`is bound to pod ${podName} on ${node}`);
   const over = holder === undefined ? "is gone" : `has ended (${podPhase(holder)})`;
   if (isBlocked(facts)) {
@@ -72,6 +68,19 @@ function stateOfBound(
   }
   const rest = facts.verdict.kind === "release" ? "is released soon" : restOf(claim, facts.addresses);
   return ok(`was bound to pod ${podName} on ${node}, which ${over}; it ${rest}`);
+}
+
+/** In etcd nobody knows of pods. A host that is alive writes every 10 s: one that is silent may be gone. */
+function stateOnHost(node: string, { heardAt, now }: PodFacts): Diagnosis {
+  const age = heardAt === undefined ? undefined : now - heardAt;
+  if (heardAt !== undefined && age !== undefined && age <= SILENT_MS)
+    return ok(`is in use on host ${node}, heard of ${ageOf(Math.min(heardAt, now), now)} ago`);
+  const last = heardAt === undefined ? "" : ` and was last heard of at ${timeOf(heardAt)}, by its own clock`;
+  return {
+    words: `is in use on host ${node}, which has not said that its container ended${last}`,
+    stuck: false,
+    next: [`if ${node} is gone for good: berthctl fence ${node} --etcd URL`],
+  };
 }
 
 function restOf({ retained, retention }: Claim, addresses: readonly AddressFacts[]): string {
