@@ -152,7 +152,15 @@ async function askingAnew(
   namespace: string,
   { world, place }: Pick<Backend, "world" | "place">,
 ): Promise<readonly KubeObject[]> {
-  if (place !== "cluster" || pods.length === 0) return [];
+  return place === "cluster" ? await asking(pods, namespace, world) : [];
+}
+
+async function asking(
+  pods: readonly KubeObject[],
+  namespace: string,
+  world: Objects,
+): Promise<readonly KubeObject[]> {
+  if (pods.length === 0) return [];
   const defaults = (await readable(() => world.namespace(namespace))) ?? bareNamespace(namespace);
   return pods.filter(({ metadata }) => {
     const request = readRequest(metadata.annotations, defaults);
@@ -160,11 +168,11 @@ async function askingAnew(
   });
 }
 
-/** Why it is no use to release the claim: a pod is there that asks for it. */
-export async function madeAgain(claim: Claim, backend: Backend): Promise<Refusal | undefined> {
+/** A pod is there that asks for the claim: in a cluster it is no use to release it, and on one host the pod could not start. */
+export async function askedFor(claim: Claim, { world, place }: Backend): Promise<Refusal | undefined> {
   const { namespace } = claim;
-  const pods = (await podsOf(claim, backend.world)) ?? [];
-  const [pod] = await askingAnew(pods, namespace, backend);
+  const pods = (await podsOf(claim, world)) ?? [];
+  const [pod] = await asking(pods, namespace, world);
   if (pod === undefined) return undefined;
   const { name, owner } = pod.metadata;
   const first =
@@ -172,7 +180,11 @@ export async function madeAgain(claim: Claim, backend: Backend): Promise<Refusal
       ? `delete the pod first, or create it anew with other annotations`
       : `scale ${owner.kind} ${owner.name} down first, or change what its template asks for`;
   const key = claimKey(claim);
-  const words = `claim ${key} (${claim.addresses.join(", ")}) is kept for pod ${name}, which is there and asks for it: Berth would make it again at once; ${first}`;
+  const why =
+    place === "cluster"
+      ? `Berth would make it again at once; ${first}`
+      : `it could not start without it; delete the pod first with: berthctl delete pod/${namespace}/${name}, or use --force`;
+  const words = `claim ${key} (${claim.addresses.join(", ")}) is kept for pod ${name}, which is there and asks for it: ${why}`;
   return refuse("CLAIM_BUSY", words, { claim: key, pod: name });
 }
 

@@ -107,6 +107,21 @@ describe("berthctl release", () => {
     );
   });
 
+  it("refuses while a pod is there that asks for the claim, unless it is forced", async (t) => {
+    const asks = { "berth.dev/claim": "mysql-0", "berth.dev/ips": "10.20.0.70/fd00:20::70" };
+    const data = await folder(t, { objects: [pod("mysql-0", { annotations: asks })] });
+    assert.deepEqual(await data.call("release", "shop/mysql-0"), {
+      code: 1,
+      stdout: "",
+      stderr:
+        "Error: claim shop/mysql-0 (10.20.0.70, fd00:20::70) is kept for pod mysql-0, which is there and asks for it: it could not start without it; " +
+        "delete the pod first with: berthctl delete pod/shop/mysql-0, or use --force\n",
+    });
+    assert.equal(await state(data, "10.20.0.70"), "held");
+    assert.equal((await data.call("release", "shop/mysql-0", "--force")).code, 0);
+    assert.equal(await state(data, "10.20.0.70"), "cooling");
+  });
+
   for (const [what, replicas, told] of [
     ["still has", 1, WANTED],
     ["has no more", 0, ""],

@@ -15,9 +15,9 @@ import type { Command, Io } from "../terminal/command.ts";
 import { DRY_RUN, NAMESPACE, refuseTwoNamespaces, TARGET_FLAGS } from "../terminal/flags.ts";
 import { timeOf } from "../terminal/output.ts";
 import {
+  askedFor,
   busy,
   claimMeant,
-  madeAgain,
   noClaim,
   type PodsWithoutClaim,
   podsWithout,
@@ -43,7 +43,8 @@ export const release: Command = {
     },
     force: {
       type: "boolean",
-      about: "although its sandbox may be alive; two pods with one address are then possible",
+      about:
+        "although its sandbox may be alive, or a pod asks for it; two pods with one address are then possible",
     },
     "dry-run": DRY_RUN,
     namespace: NAMESPACE,
@@ -105,7 +106,7 @@ async function releaseOne(
     if (seen === undefined) return noClaim(key);
     const refusal = force
       ? undefined
-      : ((await busy(seen, backend)) ?? (await madeAgain(seen.record, backend)));
+      : ((await busy(seen, backend)) ?? (await askedFor(seen.record, backend)));
     if (refusal !== undefined) return refusal;
     if (dryRun) return await forecast(context, backend, seen.record);
     const outcome = await unlessDenied(backend, seen, () => backend.giveBack(context, seen));

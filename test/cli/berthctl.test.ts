@@ -213,7 +213,13 @@ describe("berthctl on a running stack", () => {
   });
 
   it("releases behind the running stack's back, which knows at once", async () => {
-    const { rc, stdout, stderr } = await stack.call("release", "shop/mysql-0");
+    const refused = await stack.call("release", "shop/mysql-0");
+    assert.equal(refused.rc, 1);
+    assert.match(
+      refused.stderr,
+      /is kept for pod mysql-0, which is there and asks for it: it could not start/,
+    );
+    const { rc, stdout, stderr } = await stack.call("release", "shop/mysql-0", "--force");
     assert.equal(rc, 0, stderr);
     assert.match(
       stdout,
