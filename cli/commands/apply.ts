@@ -64,8 +64,14 @@ async function applyAll(target: ReviewTarget, objects: readonly ManifestObject[]
   for (const object of ordered) {
     code = worse(code, await applyOne(target, object, { io, forecast }));
   }
+  const pools = ordered.filter(({ kind }) => kind.kind === "IPPool").length;
+  if (target.dryRun && code !== 0 && pools > 0 && pools < ordered.length) io.stderr.write(POOLS_NOT_COUNTED);
   return code;
 }
+
+/** The webhook keeps nothing of a dry run. */
+const POOLS_NOT_COUNTED =
+  "a dry run does not count pools that the same files make or change, and what needs them may be refused for that alone; berthctl explain -f FILE counts them\n";
 
 function worse(one: ExitCode, other: ExitCode): ExitCode {
   return other > one ? other : one;

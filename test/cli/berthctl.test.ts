@@ -155,6 +155,28 @@ describe("berthctl on a running stack", () => {
     });
   });
 
+  it("says on a dry run that pools of the same files are not counted, which explain counts", async () => {
+    const fresh = {
+      apiVersion: "berth.dev/v1alpha1",
+      kind: "IPPool",
+      metadata: { name: "fresh" },
+      spec: { ranges: [{ cidr: "10.77.0.0/24" }] },
+    };
+    const its = pod("its", { annotations: { "berth.dev/ips": "10.77.0.7" } });
+    const list = JSON.stringify({ apiVersion: "v1", kind: "List", items: [fresh, its] });
+    const dry = await berthctl(stack.dataDir, ["apply", "--dry-run", "-f", "-"], list);
+    assert.equal(dry.rc, 1);
+    assert.match(
+      dry.stderr,
+      /^Error: pod\/shop\/its: address 10\.77\.0\.7 is in no pool; .*\na dry run does not count pools that the same files make or change, .*; berthctl explain -f FILE counts them\n$/,
+    );
+    const explained = await berthctl(stack.dataDir, ["explain", "-f", "-"], list);
+    assert.deepEqual(
+      [explained.rc, explained.stdout],
+      [0, "pod/shop/its   10.77.0.7   pool fresh: asked for by address\n"],
+    );
+  });
+
   it("explains what pods would get", async () => {
     const text = JSON.stringify(
       workload("StatefulSet", "kafka", { replicas: 1, annotations: { "berth.dev/ips": "10.20.0.52" } }),
