@@ -13,6 +13,7 @@ import {
   startingFileOf,
 } from "../backend/stack-file.ts";
 import { ensurePrivate } from "./private-folder.ts";
+import { dataFolderOf, listenerOn } from "./socket-owner.ts";
 
 /** `sun_path`, without the zero behind it. */
 const LONGEST_SOCKET = 107;
@@ -90,5 +91,15 @@ export function requireShort(path: string): void {
   const length = Buffer.byteLength(path);
   if (length <= LONGEST_SOCKET) return;
   const words = `${path} has ${length} bytes, and the path of a socket ${LONGEST_SOCKET} at most; choose a shorter --data folder, or --socket`;
+  throw new BerthError("CONFIG_INVALID", words, { details: { path } });
+}
+
+/** The stack of another data folder may have the socket: whoever starts this one is told which. */
+export function refuseTaken(path: string): void {
+  const pid = listenerOn(path);
+  if (pid === undefined || !isStack(pid)) return;
+  const folder = dataFolderOf(pid);
+  const which = folder === undefined ? `pid ${pid}` : `of ${folder}, pid ${pid}`;
+  const words = `another berth stack (${which}) listens on ${path}; stop it, or choose another --socket`;
   throw new BerthError("CONFIG_INVALID", words, { details: { path } });
 }

@@ -17,7 +17,7 @@ import { AnchoredClock } from "../../system/anchored-clock.ts";
 import { createMetrics } from "../../system/metrics.ts";
 import { type CleanupStack, withCleanup } from "../../system/shutdown.ts";
 import { databaseOf } from "../backend/embedded-backend.ts";
-import { announce, ownFolder, requireShort } from "./data-folder.ts";
+import { announce, ownFolder, refuseTaken, requireShort } from "./data-folder.ts";
 
 export interface EtcdHostOptions {
   readonly access: EtcdAccess;
@@ -64,6 +64,7 @@ async function assemble(
   const socketPath = resolve(options.socketPath ?? join(dataDir, "agent.sock"));
   requireShort(socketPath);
   const folder = await ownFolder(dataDir, closers);
+  refuseTaken(socketPath);
   const database = openDatabase(databaseOf(dataDir), { clock, log });
   closers.push(() => database.close());
   const metrics = createMetrics(log);

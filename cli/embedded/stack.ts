@@ -27,7 +27,7 @@ import { createApp } from "../../webhook/http/app.ts";
 import { withMetrics } from "../../webhook/metrics.ts";
 import { databaseOf } from "../backend/embedded-backend.ts";
 import { reviewsSocketOf } from "../backend/stack-file.ts";
-import { announce, ownFolder, requireShort } from "./data-folder.ts";
+import { announce, ownFolder, refuseTaken, requireShort } from "./data-folder.ts";
 import { HostBlocks } from "./host-blocks.ts";
 import { loadPools, type PoolsFile, readPools } from "./pools-file.ts";
 import { startWebhook } from "./stack-webhook.ts";
@@ -78,6 +78,7 @@ async function assemble(
   // first: a file that cannot be read leaves no folder behind
   const pools = options.poolsFile === undefined ? undefined : await readPools(options.poolsFile);
   const folder = await ownFolder(dataDir, closers);
+  refuseTaken(socketPath);
   const node = options.node ?? hostname();
   const records = await openRecords({ ...options, clock }, closers);
   const { context, view, admitted, synced } = records;

@@ -474,6 +474,18 @@ describe("berthctl up", () => {
     );
   });
 
+  it("names the stack that has the socket", async (t) => {
+    const [dataDir, second] = [await folderFor(t), await folderFor(t)];
+    const stack = await Stack.up(dataDir);
+    t.after(() => stack.stop());
+    const socket = join(dataDir, "agent.sock");
+    const { rc, stderr } = await berthctl(second, ["up", "--socket", socket]);
+    assert.equal(rc, 2);
+    const which = `another berth stack \\(of ${dataDir}, pid \\d+\\) listens on ${socket}`;
+    assert.match(stderr, new RegExp(`^Error: ${which}; stop it, or choose another --socket$`, "m"));
+    assert.equal((await stack.stop()).rc, 0);
+  });
+
   it("says of a port in use which flag takes another", async (t) => {
     const server = createServer().listen(0, "127.0.0.1");
     t.after(() => server.close());
