@@ -2,6 +2,7 @@
 import assert from "node:assert/strict";
 import { spawn } from "node:child_process";
 import { once } from "node:events";
+import { existsSync } from "node:fs";
 import { mkdir, mkdtemp, readdir, readFile, rename, rm, stat, writeFile } from "node:fs/promises";
 import type { Socket } from "node:net";
 import { tmpdir } from "node:os";
@@ -72,6 +73,15 @@ describe("CNI binary without a proper agent", () => {
 
   it("fails, or spools, when no agent has ever run", async () => {
     await expectNoAnswer(`berth agent is not running (no socket at ${path})`, true);
+  });
+
+  it("says what to do to who has named no socket", async (t) => {
+    const usual = "/run/berth/agent.sock";
+    if (existsSync(usual)) return t.skip(`an agent of this machine has ${usual}`);
+    assert.deepEqual(errorOf(await runClient(env("STATUS", { BERTH_SOCKET: "" }))), {
+      code: 50,
+      msg: `berth agent is not running (no socket at ${usual}; start it, or set BERTH_SOCKET to agent.sock in the data folder of berthctl up)`,
+    });
   });
 
   it("fails, or spools, when nobody listens", async () => {

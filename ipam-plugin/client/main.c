@@ -104,6 +104,9 @@ static void put_why_unanswered(struct message *message, const struct call *call,
   switch (why) {
     case EXCHANGE_NO_SOCKET:
       put_at(message, "berth agent is not running (no socket at ", path);
+      /* who names no socket may not know that the agent has another one */
+      if (*variable("BERTH_SOCKET") == '\0')
+        message_put(message, "; start it, or set BERTH_SOCKET to agent.sock in the data folder of berthctl up");
       message_put(message, ")");
       return;
     case EXCHANGE_NOBODY_LISTENS:
