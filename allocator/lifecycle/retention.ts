@@ -74,6 +74,15 @@ export function decideRetention(
   return judgeUnneeded(claim, facts.owner, now);
 }
 
+/** When a claim is released whose pod was admitted and is not there, if none comes; undefined: it is no such claim. */
+export function waitsUntil(claim: Claim, facts: OwnerState, createdAt: number): number | undefined {
+  const isKept = claim.handMade === true || claim.nonce === "" || claim.deleting === true;
+  if (isKept || claim.releasing === true || facts.owner !== "unseen") return undefined;
+  if (facts.podLives || !isUnused(claim, facts)) return undefined;
+  const since = heldSince(claim, facts, createdAt);
+  return since === undefined ? undefined : since + HOLD_TIMEOUT_MS;
+}
+
 /** Since when it waits for a pod that was admitted and has not come; undefined: it waits for none. */
 function heldSince(claim: Claim, { owner }: OwnerState, createdAt: number): number | undefined {
   const { binding, admittedAt = 0 } = claim;

@@ -177,6 +177,20 @@ describe("berthctl explain", () => {
     assert.equal((await data.call("explain", "10.20.0.99")).stdout, "10.20.0.99 is free\n  pool   db\n");
   });
 
+  it("says until when the claim of a pod that is gone keeps its addresses", async (t) => {
+    const identity = { kind: "Pod", apiVersion: "v1", name: "web" };
+    const claim = claimRecord({ name: "web", identity, admittedAt: NOW });
+    const data = await Folder.of(t, {
+      pools: [DB_POOL],
+      claims: [claim],
+      reservations: reservationsOf(claim),
+    });
+    assert.match(
+      (await data.call("explain", "claim/shop/web")).stdout,
+      /^ {2}next +Berth releases the claim within a minute after 2026-01-01T00:02:00Z, unless its pod comes$/m,
+    );
+  });
+
   it("refuses an address that is held or used in another namespace than the one that is named", async (t) => {
     const data = await Folder.of(t, {
       pools: [DB_POOL],

@@ -7,6 +7,7 @@ import {
   decideRetention,
   observeOwner,
   type RetentionDecision,
+  waitsUntil,
 } from "../../allocator/lifecycle/retention.ts";
 import { allowedTtlMs } from "../../allocator/lifecycle/retention-limits.ts";
 import { ASSIGNED_ADDRESSES, ASSIGNED_CLAIM } from "../../allocator/manifest/annotations.ts";
@@ -53,6 +54,8 @@ export interface PodFacts {
   readonly lost?: ReadonlyMap<Address, string>;
   /** What the garbage collector would do with the claim now. */
   readonly verdict: RetentionDecision;
+  /** When the claim of a pod that is not there is released, if none comes. */
+  readonly waitsUntil?: number;
 }
 
 type Key = { readonly namespace: string; readonly name: string };
@@ -146,8 +149,10 @@ async function around(
     return { address, reservation, pool: reservation && view.pool(reservation.record.pool) };
   });
   const pools = addressFacts.flatMap((each) => each.pool ?? []);
-  const verdict =
-    claim === undefined ? { kind: "keep" as const } : await verdictOf(world, { claim, pools }, now);
+  const future =
+    claim === undefined
+      ? { verdict: { kind: "keep" as const } }
+      : await futureOf(world, { claim, pools }, now);
   return {
     place,
     now,
@@ -160,7 +165,7 @@ async function around(
     node,
     fenced: await isFenced(world, place, { name: binding?.node ?? "", node }),
     ...(host === undefined ? {} : { heardAt: host.record.seen }),
-    verdict,
+    ...future,
   };
 }
 
@@ -202,15 +207,17 @@ async function holderOf(
   return same ? there : undefined;
 }
 
-async function verdictOf(
+async function futureOf(
   world: Objects,
   { claim: { record, createdAt }, pools }: { claim: Stored<"claim">; pools: readonly Pool[] },
   now: number,
-): Promise<RetentionDecision> {
+): Promise<Pick<PodFacts, "verdict" | "waitsUntil">> {
   const facts = await ifAllowed(() => observeOwner(record, world), undefined);
-  if (facts === undefined) return { kind: "keep" };
+  if (facts === undefined) return { verdict: { kind: "keep" } };
   const retention = { ...record.retention, ttlMs: allowedTtlMs(record.retention, pools) };
-  return decideRetention({ ...record, retention }, facts, createdAt, now);
+  const until = waitsUntil(record, facts, createdAt);
+  const verdict = decideRetention({ ...record, retention }, facts, createdAt, now);
+  return { verdict, ...(until === undefined || until <= now ? {} : { waitsUntil: until }) };
 }
 
 /** Pending, Running, Succeeded or Failed; empty on the embedded stack, where nobody runs pods. */

@@ -189,6 +189,14 @@ describe("explainClaim", () => {
       assert.equal(told.text.includes("-> if node-a is gone for good: berthctl fence node-a"), isSilent);
     });
 
+  it("tells until when a claim waits for its pod", () => {
+    const { text } = explainClaim(claimRecord(), facts(claimRecord(), { waitsUntil: NOW + 90_000 }));
+    assert.match(
+      text,
+      /^ {2}next +Berth releases the claim within a minute after 2026-01-01T00:01:30Z, unless its pod comes$/m,
+    );
+  });
+
   it("tells what the garbage collector will do", () => {
     const verdict = { kind: "release", reason: "never-came" } as const;
     const { text } = explainClaim(claimRecord(), facts(claimRecord(), { verdict }));

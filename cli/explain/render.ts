@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import { shortDuration } from "../../allocator/base/go-duration.ts";
-import type { RetentionDecision } from "../../allocator/lifecycle/retention.ts";
 import { allowedTtlMs } from "../../allocator/lifecycle/retention-limits.ts";
 import { ASSIGNED_ADDRESSES, ASSIGNED_CLAIM } from "../../allocator/manifest/annotations.ts";
 import type { KubeObject } from "../../allocator/manifest/kubernetes-object.ts";
@@ -121,7 +120,7 @@ function rowsOfClaim(facts: PodFacts): readonly Row[] {
   if (claim === undefined) return [];
   const { record } = claim;
   const { binding, identity, status } = record;
-  const verdict = describeVerdict(facts.verdict);
+  const verdict = describeVerdict(facts);
   return [
     ["claim", `${claim.key}, ${describePhase(record)}, for ${describeIdentity(identity)}`],
     ...addresses.map((each) => ["address", describeAddress(each)] as const),
@@ -157,7 +156,9 @@ function describeSandbox({ status, binding }: Claim): string {
   return `${containerID} ${name} on ${node} since ${timeOf(since)}${whose}, ${state}`;
 }
 
-function describeVerdict(verdict: RetentionDecision): string {
+function describeVerdict({ verdict, waitsUntil }: PodFacts): string {
+  if (verdict.kind === "keep" && waitsUntil !== undefined)
+    return `Berth releases the claim within a minute after ${timeOf(waitsUntil)}, unless its pod comes`;
   switch (verdict.kind) {
     case "release":
       return `Berth releases the claim at its next pass: ${REASONS[verdict.reason]}`;
