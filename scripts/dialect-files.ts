@@ -6,9 +6,9 @@ import type { DialectRow } from "../allocator/manifest/dialect-row.ts";
 import { DIALECT_ROWS } from "../allocator/manifest/dialect-rows.ts";
 import { READ_ROWS } from "../allocator/manifest/dialects.ts";
 import { FOREIGN_ROWS, NAMESPACE_ROWS } from "../allocator/manifest/foreign-requests.ts";
+import { ASSIGNED } from "../allocator/manifest/opt-in.ts";
 import { LABELS, OWN_REQUESTS } from "../allocator/manifest/own-keys.ts";
 import { SYSTEM_NAMES, SYSTEMS } from "../allocator/model/dialect.ts";
-import { ASSIGNED } from "../webhook/admission/opt-in.ts";
 
 const OBJECT = "object.metadata.?annotations";
 const TEMPLATE = "object.spec.?template.or(object.spec.?jobTemplate.?spec.?template).?metadata.?annotations";

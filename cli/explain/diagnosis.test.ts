@@ -59,6 +59,12 @@ const BUSY =
   "waits: claim shop/mysql-0 is still bound to pod mysql-0 on node node-a, whose sandbox was not seen to end; " +
   "it moves when that node's agent reports, the node is deleted, or it is tainted out-of-service";
 
+const LABELLED = {
+  name: "shop",
+  labels: { "berth.dev/admission": "enabled" },
+  annotations: { "berth.dev/pools": "db" },
+};
+
 describe("what is said of a pod", () => {
   for (const [what, pod, circumstances, words, next] of [
     [
@@ -145,7 +151,7 @@ describe("what is said of a pod", () => {
     [
       "a namespace's default without an admission",
       podWith({ annotations: {} }),
-      facts(undefined, { key: "", namespaceAnnotations: { "berth.dev/pools": "db" } }),
+      facts(undefined, { key: "", space: LABELLED }),
       "asks for a fixed address and has no claim: it was never admitted by Berth's webhook; it cannot start",
       [
         "look at the webhook configuration and its selectors: kubectl get mutatingwebhookconfiguration berth -o yaml",
@@ -157,6 +163,25 @@ describe("what is said of a pod", () => {
       assert.deepEqual(diagnosePod(pod, circumstances), { words, stuck: true, next });
     });
   }
+
+  it("is not stuck by a namespace's default that has no effect without the label", () => {
+    for (const annotations of [
+      { "berth.dev/pools": "db" },
+      { "cni.projectcalico.org/ipv4pools": '["web"]' },
+    ]) {
+      const [key] = Object.keys(annotations);
+      const unlabelled = facts(undefined, { key: "", space: { ...LABELLED, labels: {}, annotations } });
+      assert.deepEqual(diagnosePod(podWith({ annotations: {} }), unlabelled), {
+        words: `asks for no fixed address; the network's configuration gives it any; what its namespace says in ${key} has no effect with Berth until the namespace has the label berth.dev/admission=enabled`,
+        stuck: false,
+        next: [
+          "if Berth is to give it an address: kubectl label namespace shop berth.dev/admission=enabled, then delete the pod and create it again",
+        ],
+      });
+      const asking = podWith({ annotations: { "berth.dev/families": "IPv4" } });
+      assert.equal(diagnosePod(asking, unlabelled).stuck, true);
+    }
+  });
 
   const own = bindingTo("mysql-0", "node-b", { podUID: "uid-of-the-next" });
   const reported = attachmentOf("mysql-0", { node: "node-b", podUID: "uid-of-the-next" });

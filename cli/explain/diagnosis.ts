@@ -14,14 +14,17 @@ import {
   ASSIGNED_CLAIM,
   ASSIGNED_TOKEN,
   EXEMPT_NAMESPACE,
+  NAMESPACE_FORMATS,
   readRequest,
 } from "../../allocator/manifest/annotations.ts";
 import { withoutEveryDialect } from "../../allocator/manifest/dialects.ts";
 import type { KubeObject } from "../../allocator/manifest/kubernetes-object.ts";
 import { FENCED, OUT_OF_SERVICE } from "../../allocator/manifest/node-fence.ts";
+import { isSentToBerth, OPT_IN_LABEL, OPT_IN_VALUE } from "../../allocator/manifest/opt-in.ts";
 import { requestsOfSystem } from "../../allocator/manifest/own-keys.ts";
 import { requestsAddress } from "../../allocator/model/address-request.ts";
 import type { Claim } from "../../allocator/model/claim.ts";
+import type { NamespaceState } from "../../allocator/model/cluster-state.ts";
 import { isHeldBy } from "../../allocator/model/reservation.ts";
 import { readinessOf } from "../backend/node-state.ts";
 import { describeDynamic } from "./dynamic-pod.ts";
@@ -74,18 +77,17 @@ function hasNoNetwork({ spec, metadata }: KubeObject): boolean {
   return spec.flag("hostNetwork") || Object.hasOwn(metadata.annotations, MIRROR_POD_ANNOTATION);
 }
 
-function diagnosisWithoutClaim(
-  pod: KubeObject,
-  { namespaceAnnotations, place, dynamic }: PodFacts,
-): Diagnosis {
+function diagnosisWithoutClaim(pod: KubeObject, { space: there, place, dynamic }: PodFacts): Diagnosis {
   const { namespace, name, annotations } = pod.metadata;
-  const space = { name: namespace, labels: {}, annotations: namespaceAnnotations };
+  const isUnseen = place === "cluster" && !isSentToBerth(annotations, there.labels);
+  const space = isUnseen ? { ...there, annotations: {} } : there;
   const request = readRequest(annotations, space);
   if (isRefusal(request)) {
     return blocked(`asks for something that cannot be read: ${request.message}`, "correct the annotation");
   }
   if (!requestsAddress(request)) {
-    return ok(describeDynamic(dynamic ?? { addresses: [], choice: undefined }));
+    const words = describeDynamic(dynamic ?? { addresses: [], choice: undefined });
+    return (isUnseen ? withIdleDefault(words, there) : undefined) ?? ok(words);
   }
   const otherwise = readRequest(withoutEveryDialect(annotations), space);
   if (place === "cluster" && !isRefusal(otherwise) && !requestsAddress(otherwise)) {
@@ -101,6 +103,21 @@ function diagnosisWithoutClaim(
     "look at the webhook configuration and its selectors: kubectl get mutatingwebhookconfiguration berth -o yaml",
     `delete pod ${namespace}/${name} and create it again`,
   );
+}
+
+/** Of a pod that its namespace would ask for; undefined: it does not. */
+function withIdleDefault(words: string, space: NamespaceState): Diagnosis | undefined {
+  const request = readRequest({}, space);
+  if (!isRefusal(request) && !requestsAddress(request)) return undefined;
+  const keys = NAMESPACE_FORMATS.map(({ key }) => key).filter((key) => space.annotations[key] !== undefined);
+  const label = `${OPT_IN_LABEL}=${OPT_IN_VALUE}`;
+  return {
+    words: `${words}; what its namespace says in ${[...new Set(keys)].join(", ")} has no effect with Berth until the namespace has the label ${label}`,
+    stuck: false,
+    next: [
+      `if Berth is to give it an address: kubectl label namespace ${space.name} ${label}, then delete the pod and create it again`,
+    ],
+  };
 }
 
 /**

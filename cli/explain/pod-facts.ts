@@ -14,6 +14,7 @@ import { ASSIGNED_ADDRESSES, ASSIGNED_CLAIM } from "../../allocator/manifest/ann
 import { Fields, type KubeObject } from "../../allocator/manifest/kubernetes-object.ts";
 import { doesWithout, matchesRef } from "../../allocator/manifest/pod-claim.ts";
 import { claimKey } from "../../allocator/model/claim.ts";
+import { bareNamespace, type NamespaceState } from "../../allocator/model/cluster-state.ts";
 import type { Pool } from "../../allocator/pool/pool.ts";
 import type { Stored } from "../../allocator/store/store.ts";
 import type { Objects } from "../backend/backend.ts";
@@ -40,7 +41,8 @@ export interface PodFacts {
   readonly addresses: readonly AddressFacts[];
   /** The pod that has the claim or wants it. */
   readonly pod: KubeObject | undefined;
-  readonly namespaceAnnotations: Readonly<Record<string, string>>;
+  /** Without annotations and labels, if this user may not read it. */
+  readonly space: NamespaceState;
   /** The pod that the claim is bound to or held for, if it exists still. */
   readonly holder: KubeObject | undefined;
   /** The node that the claim is bound to; undefined when it is bound to none, and when the node is gone. */
@@ -160,7 +162,7 @@ async function around(
     claim,
     addresses: addressFacts,
     pod,
-    namespaceAnnotations: (await ifAllowed(() => world.namespace(namespace), undefined))?.annotations ?? {},
+    space: (await ifAllowed(() => world.namespace(namespace), undefined)) ?? bareNamespace(namespace),
     holder,
     node,
     fenced: await isFenced(world, place, { name: binding?.node ?? "", node }),

@@ -29,7 +29,7 @@ export function facts(record: Claim | undefined, over: Partial<PodFacts> = {}): 
       pool: undefined,
     })),
     pod: undefined,
-    namespaceAnnotations: {},
+    space: { name: "shop", labels: {}, annotations: {} },
     holder: undefined,
     node: undefined,
     fenced: false,

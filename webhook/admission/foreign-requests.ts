@@ -8,6 +8,7 @@ import { templateAnnotations } from "../../allocator/demand/workload-allocation.
 import { isReadWith } from "../../allocator/manifest/dialects.ts";
 import { foreignDefaults, foreignRequests, judgeForeign } from "../../allocator/manifest/foreign-requests.ts";
 import type { KubeObject } from "../../allocator/manifest/kubernetes-object.ts";
+import { OPT_IN_ANNOTATIONS, optsIn } from "../../allocator/manifest/opt-in.ts";
 import { type NamespaceState, namespaceOf } from "../../allocator/model/cluster-state.ts";
 import {
   type AdmissionRequest,
@@ -16,7 +17,6 @@ import {
   denied,
 } from "../review/admission-review.ts";
 import type { AdmissionContext } from "./admission-context.ts";
-import { OPT_IN_ANNOTATIONS, optsIn } from "./opt-in.ts";
 import { beforeOf } from "./own-keys.ts";
 import { hasStrayLabels } from "./stray-labels.ts";
 

@@ -7,11 +7,11 @@ import { describe, it } from "node:test";
 import { EXEMPT_NAMESPACE } from "../../allocator/manifest/annotations.ts";
 import { DIALECT_KEYS } from "../../allocator/manifest/dialects.ts";
 import { FOREIGN_ROWS } from "../../allocator/manifest/foreign-requests.ts";
+import { OPT_IN_ANNOTATIONS, OPT_IN_LABEL, OPT_IN_VALUE } from "../../allocator/manifest/opt-in.ts";
 import { OWN_REQUESTS } from "../../allocator/manifest/own-keys.ts";
 import { DIALECT_FILES, keysWithoutRow } from "../../scripts/dialect-files.ts";
 import { configuration, type Entry } from "../../test/api/webhooks.ts";
 import { ROUTES } from "../review/admission-review.ts";
-import { OPT_IN_ANNOTATIONS, OPT_IN_LABEL, OPT_IN_VALUE } from "./opt-in.ts";
 
 interface Expression {
   readonly key: string;

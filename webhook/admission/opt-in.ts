@@ -1,38 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import type { Labels } from "../../allocator/base/ports.ts";
-import {
-  ANNOTATION_FORMATS,
-  ASSIGNED_ADDRESSES,
-  ASSIGNED_CLAIM,
-  ASSIGNED_TOKEN,
-  NAMESPACE_DEFAULTS,
-  POOLS,
-  STICKY,
-} from "../../allocator/manifest/annotations.ts";
+import { NAMESPACE_DEFAULTS, POOLS, STICKY } from "../../allocator/manifest/annotations.ts";
 import type { KubeObject } from "../../allocator/manifest/kubernetes-object.ts";
+import { OPT_IN_LABEL, OPT_IN_VALUE, optsIn } from "../../allocator/manifest/opt-in.ts";
 import type { NamespaceState } from "../../allocator/model/cluster-state.ts";
 import type { Operation } from "../review/admission-review.ts";
-
-/**
- * The label and its value by which a namespace sends all its pods through Berth. A webhook configuration can select
- * namespaces by labels and by nothing else, so defaults in its annotations and claims made by hand need it.
- */
-export const OPT_IN_LABEL = "berth.dev/admission";
-export const OPT_IN_VALUE = "enabled";
-
-/** What Berth writes into a pod: nobody's to bring along, and nobody's to change. */
-export const ASSIGNED: readonly string[] = [ASSIGNED_CLAIM, ASSIGNED_ADDRESSES, ASSIGNED_TOKEN];
-
-/** The annotations, any of which sends a pod through Berth; the webhook configurations repeat them. */
-export const OPT_IN_ANNOTATIONS: readonly string[] = [
-  ...ANNOTATION_FORMATS.map(({ key }) => key),
-  ...ASSIGNED,
-];
-
-export function optsIn(labels: Labels): boolean {
-  return labels[OPT_IN_LABEL] === OPT_IN_VALUE;
-}
 
 /**
  * What is wrong with a namespace that sets defaults for pods which Berth never sees, as warnings. `served`: annotations of other

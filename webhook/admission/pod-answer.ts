@@ -3,11 +3,11 @@
 import type { Labels } from "../../allocator/base/ports.ts";
 import type { Address } from "../../allocator/ip/address.ts";
 import type { KubeObject } from "../../allocator/manifest/kubernetes-object.ts";
+import { ASSIGNED } from "../../allocator/manifest/opt-in.ts";
 import type { LabelExpression } from "../../allocator/pool/label-selector.ts";
 import { type AdmissionRequest, type AdmissionResponse, patched } from "../review/admission-review.ts";
 import { addNodeAffinity, annotate, applyAndVerify, type PatchOp, pointer } from "../review/json-patch.ts";
 import type { AdmissionContext } from "./admission-context.ts";
-import { ASSIGNED } from "./opt-in.ts";
 
 /** The nodes where every one of the addresses is routed, from the selectors of its pools. */
 export function nodesOf(

@@ -14,6 +14,7 @@ import {
   withoutUnread,
 } from "../../allocator/manifest/dialects.ts";
 import { type KubeObject, podMetadata } from "../../allocator/manifest/kubernetes-object.ts";
+import { ASSIGNED } from "../../allocator/manifest/opt-in.ts";
 import { OWN_REQUESTS, unknownKey } from "../../allocator/manifest/own-keys.ts";
 import { requestsAddress } from "../../allocator/model/address-request.ts";
 import { type Claim, claimKey, isReserved } from "../../allocator/model/claim.ts";
@@ -22,7 +23,6 @@ import type { Dialects } from "../../allocator/model/dialect.ts";
 import { unconstrained } from "../../allocator/planning/address-plan.ts";
 import type { AdmissionContext } from "./admission-context.ts";
 import { ownOf } from "./foreign-requests.ts";
-import { ASSIGNED } from "./opt-in.ts";
 
 /** An opted-in pod that did not pass the mutating webhook would start without its address, or wait for ever. */
 export async function missingClaim(

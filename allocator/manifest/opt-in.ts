@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: Apache-2.0
+// Which pods the API server sends to Berth.
+
+import type { Labels } from "../base/ports.ts";
+import { ANNOTATION_FORMATS, ASSIGNED_ADDRESSES, ASSIGNED_CLAIM, ASSIGNED_TOKEN } from "./annotations.ts";
+
+/**
+ * The label and its value by which a namespace sends all its pods through Berth. A webhook configuration can select
+ * namespaces by labels and by nothing else, so defaults in its annotations and claims made by hand need it.
+ */
+export const OPT_IN_LABEL = "berth.dev/admission";
+export const OPT_IN_VALUE = "enabled";
+
+/** What Berth writes into a pod: nobody's to bring along, and nobody's to change. */
+export const ASSIGNED: readonly string[] = [ASSIGNED_CLAIM, ASSIGNED_ADDRESSES, ASSIGNED_TOKEN];
+
+/** The annotations, any of which sends a pod through Berth; the webhook configurations repeat them. */
+export const OPT_IN_ANNOTATIONS: readonly string[] = [
+  ...ANNOTATION_FORMATS.map(({ key }) => key),
+  ...ASSIGNED,
+];
+
+export function optsIn(labels: Labels): boolean {
+  return labels[OPT_IN_LABEL] === OPT_IN_VALUE;
+}
+
+/** Without an annotation of its own a pod comes to admission only where its namespace has the label. */
+export function isSentToBerth(annotations: Labels, namespaceLabels: Labels): boolean {
+  return optsIn(namespaceLabels) || OPT_IN_ANNOTATIONS.some((key) => annotations[key] !== undefined);
+}
