@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import { OWN_OF_EACH } from "../../allocator/model/dialect.ts";
-import { DB_POOL } from "../../test/support/fixtures.ts";
+import { DB_POOL, poolRecord } from "../../test/support/fixtures.ts";
 import { deniedAs, namespaceObject, pod, review } from "../../test/support/objects.ts";
 import { send } from "../../test/support/reviewing.ts";
 import { openWorld } from "../../test/support/world.ts";
@@ -37,6 +37,60 @@ describe("a namespace", () => {
       "berth knows no label berth.dev/admision; did you mean berth.dev/admission?",
       'annotation berth.dev/pools: there is no pool "nix"; name one of "db"; until then its pods are refused',
     ]);
+  });
+
+  it("that names a pool which serves none of its pods is kept and told so", async () => {
+    const closed = { namespaceSelector: { matchLabels: { team: "bank" } } };
+    const apps = { podSelector: { matchLabels: { app: "x" } }, authorization: "ServiceAccount" as const };
+    await using world = await openWorld({
+      pools: [
+        DB_POOL,
+        poolRecord("vault", "10.50.0.0/29", closed),
+        poolRecord("old", "10.51.0.0/29", { disabled: true }),
+        poolRecord("apps", "10.52.0.0/29", apps),
+        poolRecord("four", "10.53.0.0/29"),
+      ],
+    });
+    const vault = 'pool "vault" is not open to namespace shop; open to it: "apps", "db", "four"';
+    const noIPv6 = 'no IPv6 range in pool "four"; ask for another family or add a pool that has it';
+    for (const [pools, families, told] of [
+      ["vault", undefined, vault],
+      ["vault/IPv6", undefined, vault],
+      ["10.50.0.0/29", undefined, vault],
+      ["old", undefined, 'pool "old" takes no new reservations; name another pool'],
+      ["four/IPv6", undefined, noIPv6],
+      ["four", "IPv6", noIPv6],
+      // by what only its pods say
+      ["apps", undefined, undefined],
+      ["four,db", "IPv4", undefined],
+    ] as const) {
+      const asked = families === undefined ? {} : { "berth.dev/families": families };
+      const shop = namespaceObject("shop", { "berth.dev/pools": pools, ...asked });
+      const { allowed, warnings } = await send(world, ROUTE, shop);
+      const words = `annotation berth.dev/pools: ${told}; until then its pods are refused`;
+      assert.deepEqual([allowed, warnings], [true, told === undefined ? undefined : [words]], pools);
+    }
+    const bank = namespaceObject("bank", { "berth.dev/pools": "vault" }, { team: "bank" });
+    assert.equal((await send(world, ROUTE, bank)).warnings, undefined);
+  });
+
+  it("does not tell who may not list pools which there are", async () => {
+    const closed = { namespaceSelector: { matchLabels: { team: "bank" } } };
+    await using world = await openWorld({ pools: [DB_POOL, poolRecord("vault", "10.50.0.0/29", closed)] });
+    const admission = {
+      ...world.admission,
+      readAccess: { mayRead: async () => await Promise.resolve(false) },
+    };
+    const told = async (pools: string) => {
+      const asked = review(namespaceObject("shop", { "berth.dev/pools": pools }));
+      return (await validateNamespaces(admission)(asked, new AbortController().signal)).warnings;
+    };
+    const words = await told("vault");
+    assert.match(
+      words?.join() ?? "",
+      /^annotation berth.dev\/pools: what is asked for is in no pool that is open/,
+    );
+    assert.deepEqual(await told("nosuch"), words);
   });
 
   it("cannot pretend to be another one", async () => {

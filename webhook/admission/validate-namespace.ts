@@ -2,12 +2,9 @@
 
 import { isRefusal, type Refusal } from "../../allocator/base/errors.ts";
 import type { Labels } from "../../allocator/base/ports.ts";
-import type { RecordReader } from "../../allocator/cache/reader.ts";
 import { servedDefaults } from "../../allocator/demand/foreign-pools.ts";
-import { NAMESPACE_DEFAULTS, POOLS, readRequest } from "../../allocator/manifest/annotations.ts";
+import { NAMESPACE_DEFAULTS, readRequest } from "../../allocator/manifest/annotations.ts";
 import type { KubeObject } from "../../allocator/manifest/kubernetes-object.ts";
-import { poolNameIn } from "../../allocator/planning/pool-choice.ts";
-import { unknownPool } from "../../allocator/planning/refusal-messages.ts";
 import {
   type AdmissionRequest,
   allowed,
@@ -16,6 +13,7 @@ import {
   type Operation,
 } from "../review/admission-review.ts";
 import { type AdmissionContext, expectKind, type ObjectStore, objectOf } from "./admission-context.ts";
+import { toldOfDefaultPools } from "./default-pools.ts";
 import { foreignInNamespace } from "./foreign-requests.ts";
 import { idleDefaults, warnIgnoredDefaults } from "./opt-in.ts";
 import { unknownIn } from "./own-keys.ts";
@@ -28,7 +26,7 @@ export function validateNamespaces(admission: AdmissionContext): Handler {
     if (isRefusal(object)) return denied(request.uid, object);
     const wrong = expectKind(object, ["Namespace"]) ?? unreadable(request, object);
     if (wrong !== undefined) return denied(request.uid, wrong);
-    const told = toldOf(admission, request, object);
+    const told = await toldOf(admission, request, object);
     if (isRefusal(told)) return denied(request.uid, told);
     if (admission.embedded === undefined) {
       const served = servedDefaults(admission.context.view, object.metadata.annotations, admission.dialects);
@@ -40,33 +38,20 @@ export function validateNamespaces(admission: AdmissionContext): Handler {
 }
 
 /** What it says that does nothing. */
-function toldOf(
+async function toldOf(
   admission: AdmissionContext,
   request: AdmissionRequest,
   object: KubeObject,
-): readonly string[] | Refusal {
+): Promise<readonly string[] | Refusal> {
   if (request.operation === "DELETE") return [];
   const foreign = foreignInNamespace(admission, request, object);
   if (isRefusal(foreign)) return foreign;
-  const { labels, annotations } = object.metadata;
   return [
-    ...toldOfLabels(admission.context.view, labels),
-    ...missingPools(admission.context.view, annotations),
+    ...toldOfLabels(admission.context.view, object.metadata.labels),
+    ...(await toldOfDefaultPools(admission, request, object)),
     ...idleDefaults(object),
     ...foreign,
   ];
-}
-
-/** Pools may be made after the namespace, so that this is no reason to refuse it. */
-function missingPools(view: RecordReader, annotations: Labels): string[] {
-  const request = readRequest(annotations[POOLS] === undefined ? {} : { [POOLS]: annotations[POOLS] });
-  if (isRefusal(request)) return [];
-  return (request.pools ?? [])
-    .map(poolNameIn)
-    .filter((name) => !name.includes("/") && view.pool(name) === undefined)
-    .map(
-      (name) => `annotation ${POOLS}: ${unknownPool(view, name).message}; until then its pods are refused`,
-    );
 }
 
 /** One that goes may say what it likes. */
