@@ -1,19 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 // Where a day takes place: the control plane of Kubernetes with its controllers and scheduler, Berth, and two nodes.
-import { writeFileSync } from "node:fs";
-import { join } from "node:path";
 import { Client } from "../../kube/api/client.ts";
 import type { Connection } from "../../kube/api/connection.ts";
 import { NODES, POOLS } from "../../kube/api/resource.ts";
 import { buildPlugin } from "../cni/plugin.ts";
 import { poolObject } from "../support/objects.ts";
 import { AgentNode } from "./agent-node.ts";
-import { partOf } from "./binaries.ts";
 import { installDefinitions, makeNamespaces } from "./crds.ts";
-import { Daemon } from "./daemon.ts";
+import type { Daemon } from "./daemon.ts";
 import { type DayBook, DayKubelet } from "./day-kubelets.ts";
 import { NAMESPACE_OF_DAY } from "./day-objects.ts";
 import { type OwnControlPlane, startControlPlane } from "./harness.ts";
+import { startControllers } from "./kubernetes-controllers.ts";
 import { WEBHOOK_USER } from "./plane.ts";
 import { type Replicas, startReplicas } from "./replicas.ts";
 
@@ -21,7 +19,7 @@ export const NODE_NAMES = ["n1", "n2"];
 const CONTROLLERS = [
   ...["statefulset", "deployment", "replicaset", "daemonset", "job", "cronjob"],
   ...["garbage-collector", "ttl-after-finished"],
-].map((name) => `${name}-controller`);
+];
 
 export class DayCluster {
   readonly plane: OwnControlPlane;
@@ -45,7 +43,7 @@ export class DayCluster {
       expected: this.expected,
       nodes: this.#nodes,
     } = parts);
-    this.#daemons = startControllers(this.plane);
+    this.#daemons = startControllers(this.plane, { controllers: CONTROLLERS, scheduler: true });
   }
 
   static async open(): Promise<DayCluster> {
@@ -99,24 +97,4 @@ async function makeNode(plane: OwnControlPlane, admin: Connection, name: string)
   const node = await AgentNode.make(name, plane.kubeConfig());
   await node.start();
   return node;
-}
-
-function startControllers(plane: OwnControlPlane): readonly Daemon[] {
-  const kubeconfig = join(plane.folder, "controllers.kubeconfig");
-  writeFileSync(kubeconfig, plane.kubeConfig().exportConfig(), { mode: 0o600 });
-  const as = [
-    `--kubeconfig=${kubeconfig}`,
-    "--leader-elect=false",
-    "--bind-address=127.0.0.1",
-    "--secure-port=0",
-  ];
-  const parts = [
-    ["kube-controller-manager", [`--controllers=${CONTROLLERS.join(",")}`]],
-    ["kube-scheduler", []],
-  ] as const;
-  return parts.map(([name, more]) => {
-    const daemon = new Daemon(name, [partOf(name), ...as, ...more], join(plane.folder, `${name}.log`));
-    daemon.start();
-    return daemon;
-  });
 }

@@ -7,13 +7,13 @@ import { after, before, describe, it, type TestContext } from "node:test";
 import { setTimeout as pause } from "node:timers/promises";
 import { SeededRandom } from "../support/random.ts";
 import { isFull } from "../support/runs.ts";
-import { havePartsOrSkip } from "./binaries.ts";
 import { berthctlCheck } from "./chaos-end.ts";
 import { ACTS, DayActs } from "./day-acts.ts";
 import { apply, remove } from "./day-calls.ts";
 import { DayCluster } from "./day-cluster.ts";
 import { unrest } from "./day-end.ts";
 import { CRON_JOBS, workloads } from "./day-objects.ts";
+import { haveControllersOrSkip } from "./kubernetes-controllers.ts";
 
 const SEED = Number(process.env["BERTH_SEED"] ?? Math.floor(Math.random() * 2 ** 31));
 /** 1: some 40 pods at a time. */
@@ -27,7 +27,7 @@ const LONGEST_MS = 3_600_000;
 /** Where the last two may not be built yet (`make controllers`), a short day is left out. */
 const PARTS = ["etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler"] as const;
 
-if (havePartsOrSkip(PARTS, isFull ? process.env : { ...process.env, CI: undefined })) {
+if (haveControllersOrSkip(PARTS)) {
   describe(`a day in a cluster (BERTH_SEED=${SEED} BERTH_DAY_SCALE=${SCALE} BERTH_DAY_SECONDS=${SECONDS})`, () => {
     const random = new SeededRandom(SEED);
     const applied = workloads(SCALE);
