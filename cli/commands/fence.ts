@@ -65,8 +65,10 @@ async function fenceHost(
   }
   const alive = host.record.fenced === undefined ? await markGone(etcd, host, context) : undefined;
   if (alive !== undefined) return alive;
-  await letGo(etcd, claims, context);
-  stdout.write(`host ${printable(name)} is fenced, ${claims.length} claims are released\n`);
+  // again: it may have given some while it was silent, and from here on gives none
+  const left = await claimsOf(etcd, name);
+  await letGo(etcd, left, context);
+  stdout.write(`host ${printable(name)} is fenced, ${left.length} claims are released\n`);
   return undefined;
 }
 

@@ -3,10 +3,12 @@
 // plugins in namespaces, and the configuration of cni-ipam-etcd as it is.
 import assert from "node:assert/strict";
 import { after, before, describe, it } from "node:test";
+import { HostRegistry } from "../../allocator/store/etcd/hosts.ts";
 import { havePartsOrSkip } from "../api/binaries.ts";
 import { eventually } from "../support/eventually.ts";
 import { NetworkHost, skipWithoutNetwork } from "../support/netns.ts";
 import { addressesIn, DONE, failureOf, type NetworkConfig, type Sandbox } from "../support/runtime.ts";
+import { openHandle } from "./handles.ts";
 import { berthctl, HostProcess, listed } from "./host-process.ts";
 import { type Members, startMembers } from "./members.ts";
 import { OneWayProxy } from "./one-way-proxy.ts";
@@ -258,6 +260,30 @@ if (havePartsOrSkip(["etcd"])) {
         return code === 107 || undefined; // there is no address left, and that is all
       });
       await onlyLiveOnesAreHeld();
+    });
+
+    it("give nothing from the moment on in which they are fenced, though they have not heard of it", async () => {
+      for (const sandbox of [...live.keys()].slice(0, 4)) await remove(sandbox);
+      await add(b);
+      for (const proxy of proxies) proxy.loses = "requests";
+      const handle = openHandle({ endpoints: members.urls });
+      const registry = new HostRegistry(handle.client);
+      const { record, revision } = (await registry.get("host-b")) ?? assert.fail();
+      const fenced = { at: Date.now(), by: "test" };
+      assert.notEqual(await registry.put("host-b", { ...record, fenced }, revision), "changed");
+      await handle.close();
+      for (const proxy of proxies) proxy.cut();
+      const words = await eventually("etcd is reached again", async () => {
+        const answer = await b.runtime.add(b.container());
+        const msg = answer.kind === "succeeded" ? "an address" : failureOf(answer).msg;
+        return /can be proven free/.test(msg) ? undefined : msg;
+      });
+      assert.match(words, /^host host-b was fenced at/);
+      for (const [sandbox, { host }] of live) if (host === b) await remove(sandbox);
+      await eventually(
+        "it serves again",
+        async () => (await b.runtime.add(b.container())).kind === "succeeded" || undefined,
+      );
     });
   });
 }

@@ -9,6 +9,7 @@ import {
   authenticateRequest,
   type Change,
   type ChangeResult,
+  type Condition,
   type Creation,
   type CreationsResult,
   changeRequest,
@@ -99,13 +100,17 @@ export class EtcdClient {
   }
 
   /** One write. What has surely not been done is tried again. Throws BerthError for what has not been done. */
-  async change(change: Change): Promise<WriteAnswer<ChangeResult>> {
-    return await this.#write(changeRequest(change), readChange);
+  async change(change: Change, condition?: Condition): Promise<WriteAnswer<ChangeResult>> {
+    return await this.#write(changeRequest(change, condition), (bytes) => readChange(bytes, condition));
   }
 
   /** The same for several keys that are not there. */
-  async createAll(creations: readonly Creation[]): Promise<WriteAnswer<CreationsResult>> {
-    return await this.#write(creationsRequest(creations), readCreations);
+  async createAll(
+    creations: readonly Creation[],
+    condition?: Condition,
+  ): Promise<WriteAnswer<CreationsResult>> {
+    const request = creationsRequest(creations, condition);
+    return await this.#write(request, (bytes) => readCreations(bytes, condition));
   }
 
   /** What happens to the range, until `signal` aborts or the member ends it: then it throws GrpcError, or just ends. */

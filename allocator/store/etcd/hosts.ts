@@ -43,9 +43,14 @@ export class HostRegistry {
     this.#folder = `${prefix}/host/`;
   }
 
+  /** Where its record is in etcd. */
+  keyOf(name: string): string {
+    return `${this.#folder}${name}`;
+  }
+
   /** As a majority of the members has it. Throws BerthError. */
   async get(name: string): Promise<StoredHost | undefined> {
-    const { entries } = await this.#client.range({ key: `${this.#folder}${name}` });
+    const { entries } = await this.#client.range({ key: this.keyOf(name) });
     return entries[0] && this.#read(entries[0]);
   }
 
@@ -60,7 +65,7 @@ export class HostRegistry {
    * when it may have been written.
    */
   async put(name: string, record: HostRecord, seen: number): Promise<StoredHost | "changed"> {
-    const change = { key: `${this.#folder}${name}`, modRevision: seen, value: JSON.stringify(record) };
+    const change = { key: this.keyOf(name), modRevision: seen, value: JSON.stringify(record) };
     const answer = await this.#client.change(change);
     if (answer.kind === "lost") throw answer.error;
     return answer.done ? { name, record, revision: answer.revision } : "changed";

@@ -50,12 +50,17 @@ export interface Change {
   readonly value?: string;
 }
 
+/** A key that is not written, and must be at this revision for the write to be done. */
+export type Condition = Pick<KeyValue, "key" | "modRevision">;
+
 /** `revision` is that of the write, and otherwise when the key was found to be other than it was seen. */
 export interface ChangeResult {
   readonly done: boolean;
   readonly revision: number;
   /** If it was not done: what is there. */
   readonly there: KeyValue | undefined;
+  /** Its condition did not hold. */
+  readonly unmet: boolean;
 }
 
 /** A key and its value, for a key that is not there. */
@@ -67,6 +72,8 @@ export interface CreationsResult {
   readonly revision: number;
   /** If it was not done: what is there of each key, in their order. */
   readonly there: readonly (KeyValue | undefined)[];
+  /** Its condition did not hold. */
+  readonly unmet: boolean;
 }
 
 /** What a watch is told. */
@@ -93,18 +100,22 @@ export function rangeRequest({ key, end, limit, revision }: Range): MessageWrite
 }
 
 /** Every transaction reads in the same moment what is there when it does not write. */
-export function changeRequest(change: Change): MessageWriter {
-  return transaction([change]);
+export function changeRequest(change: Change, condition?: Condition): MessageWriter {
+  return transaction([change], condition);
 }
 
 /** All of them, if none of the keys is there. */
-export function creationsRequest(creations: readonly Creation[]): MessageWriter {
-  return transaction(creations.map(({ key, value }) => ({ key, value, modRevision: 0 })));
+export function creationsRequest(creations: readonly Creation[], condition?: Condition): MessageWriter {
+  return transaction(
+    creations.map(({ key, value }) => ({ key, value, modRevision: 0 })),
+    condition,
+  );
 }
 
-function transaction(changes: readonly Change[]): MessageWriter {
+function transaction(changes: readonly Change[], condition: Condition | undefined): MessageWriter {
   const request = new MessageWriter();
-  for (const { key, modRevision } of changes) {
+  const compared = condition === undefined ? changes : [...changes, condition];
+  for (const { key, modRevision } of compared) {
     request.message(1, new MessageWriter().int(2, MOD_REVISION).text(3, key).int(6, modRevision));
   }
   for (const { key, value } of changes) {
@@ -115,7 +126,7 @@ function transaction(changes: readonly Change[]): MessageWriter {
         : new MessageWriter().message(2, put());
     request.message(2, write);
   }
-  for (const { key } of changes) {
+  for (const { key } of compared) {
     request.message(3, new MessageWriter().message(1, rangeRequest({ key })));
   }
   return request;
@@ -149,12 +160,12 @@ export function readRange(bytes: Uint8Array): RangeResult {
   return { cluster, revision, entries, more };
 }
 
-export function readChange(bytes: Uint8Array): ChangeResult {
-  const { done, revision, there } = readCreations(bytes);
-  return { done, revision, there: there[0] };
+export function readChange(bytes: Uint8Array, condition?: Condition): ChangeResult {
+  const { there, ...result } = readCreations(bytes, condition);
+  return { ...result, there: there[0] };
 }
 
-export function readCreations(bytes: Uint8Array): CreationsResult {
+export function readCreations(bytes: Uint8Array, condition?: Condition): CreationsResult {
   let [revision, done] = [0, false];
   const there: (KeyValue | undefined)[] = [];
   readMessage(bytes, {
@@ -165,7 +176,8 @@ export function readCreations(bytes: Uint8Array): CreationsResult {
         1: (range) => there.push(readRange(range.bytes()).entries[0]),
       }),
   });
-  return { done, revision, there };
+  const unmet = !done && condition !== undefined && there.pop()?.modRevision !== condition.modRevision;
+  return { done, revision, there, unmet };
 }
 
 export function readWatch(bytes: Uint8Array): WatchNews {

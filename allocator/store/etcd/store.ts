@@ -24,6 +24,7 @@ import { isCompacted } from "./errors.ts";
 import { followKind } from "./follow.ts";
 import { judgeLost } from "./lost-answers.ts";
 import type { KeyValue } from "./messages.ts";
+import { guarded, type WriteGuard, type Writer } from "./write-guard.ts";
 
 export interface EtcdStoreDeps {
   readonly client: EtcdClient;
@@ -35,6 +36,8 @@ export interface EtcdStoreDeps {
   /** Records in a page of a list, 500 if absent. */
   readonly pageSize?: number;
   readonly metrics?: Metrics;
+  /** What has to be so whenever an address is given; absent: nothing. */
+  readonly guard?: WriteGuard;
 }
 
 const PAGE_SIZE = 500;
@@ -66,7 +69,8 @@ class EtcdStore implements Store {
 
   async create<K extends Kind>(kind: K, record: Records[K]): Promise<CreateResult<K>> {
     this.#mustBeOpen();
-    const { client, clock, random } = this.#deps;
+    const { clock, random } = this.#deps;
+    const client = this.#writer(kind === "reservation" || this.#gives(kind, record));
     const key = this.#keyOf(kind, keyOf(kind, record));
     const createdAt = Math.floor(clock.now());
     const sent = new Set<string>(); // of each write that was sent
@@ -89,7 +93,8 @@ class EtcdStore implements Store {
 
   async createClaim(claim: Claim, reservations: readonly Reservation[]): Promise<ClaimCreated> {
     this.#mustBeOpen();
-    const { client, clock, random } = this.#deps;
+    const { clock, random } = this.#deps;
+    const client = this.#writer(true);
     const parts = {
       sends: this.#sends(),
       prefix: this.#prefix,
@@ -195,10 +200,12 @@ class EtcdStore implements Store {
     const modRevision = Number(there.revision);
     const write = random.token();
     const { uid, createdAt } = there;
-    const value = textOf(kind, { uid, createdAt, write }, next(there.record), there);
+    const record = next(there.record);
+    const value = textOf(kind, { uid, createdAt, write }, record, there);
+    const writer = this.#writer(this.#gives(kind, record));
     let lost: BerthError | undefined;
     for (const _ of this.#sends()) {
-      const answer = await client.change({ key, modRevision, value });
+      const answer = await writer.change({ key, modRevision, value });
       if (answer.kind === "lost") {
         lost = answer.error;
         continue;
@@ -210,6 +217,15 @@ class EtcdStore implements Store {
       return ours === "not done" ? this.#conflict() : { kind: "replaced", stored: this.#stored(kind, ours) };
     }
     throw lost ?? new BerthError("INTERNAL", `etcd neither writes ${key} nor says why`);
+  }
+
+  #gives<K extends Kind>(kind: K, record: Records[K]): boolean {
+    return kind === "claim" && this.#deps.guard?.covers(record as Claim) === true;
+  }
+
+  #writer(gives: boolean): Writer {
+    const { client, guard } = this.#deps;
+    return gives && guard !== undefined ? guarded(client, guard) : client;
   }
 
   *#sends(): Generator<number, void, void> {

@@ -7,12 +7,14 @@ import type { Context } from "../../../../allocator/cache/context.ts";
 import { syncCache } from "../../../../allocator/cache/sync.ts";
 import { GarbageCollector } from "../../../../allocator/gc/garbage-collector.ts";
 import { startGcLoop } from "../../../../allocator/gc/gc-loop.ts";
+import { isDetached } from "../../../../allocator/lifecycle/bind.ts";
 import { bareNamespace, type ClusterState } from "../../../../allocator/model/cluster-state.ts";
 import type { Pool } from "../../../../allocator/pool/pool.ts";
 import type { EtcdAccess } from "../../../../allocator/store/etcd/access.ts";
 import { EtcdClient } from "../../../../allocator/store/etcd/client.ts";
 import { HostRegistry } from "../../../../allocator/store/etcd/hosts.ts";
 import { openEtcdStore } from "../../../../allocator/store/etcd/store.ts";
+import type { WriteGuard } from "../../../../allocator/store/etcd/write-guard.ts";
 import type { ClaimSource } from "../claim-source.ts";
 import { EmbeddedClaims } from "../embedded.ts";
 import { isContainerName } from "./container-name.ts";
@@ -61,7 +63,14 @@ const WHOLE_MS = 5_000;
 export function openEtcdSide(options: EtcdSideOptions): EtcdSide {
   const { access, node, clock, random, log, metrics } = options;
   const client = new EtcdClient(access, { clock, random, log });
-  const store = openEtcdStore({ client, clock, random, log, metrics });
+  const registry = new HostRegistry(client);
+  const presence = new Presence({ ...options, registry, process: random.token() });
+  const guard: WriteGuard = {
+    key: registry.keyOf(node),
+    covers: (claim) => claim.binding?.node === node && !isDetached(claim),
+    revision: (failed) => presence.revision(failed),
+  };
+  const store = openEtcdStore({ client, clock, random, log, metrics, guard });
   const view = new RecordCache(log);
   const stop = new AbortController();
   const following = syncCache(store, view, stop.signal);
@@ -71,12 +80,10 @@ export function openEtcdSide(options: EtcdSideOptions): EtcdSide {
   const context: Context & { view: RecordCache } = {
     ...{ store, view, clock, random, log, serial: new KeyedMutex() },
   };
-  const registry = new HostRegistry(client);
   const fences = new Fences(registry, node, clock);
   const inventory = withoutPods((name) => fences.isFenced(name));
   const hints = withoutPods((name) => fences.wasFenced(name));
   const collector = startGcLoop(context, new GarbageCollector(context, inventory, { hints }), metrics);
-  const presence = new Presence({ ...options, registry, process: random.token() });
   const suspect = collector.suspect.bind(collector);
   const claims = new EtcdClaims({
     ...{ presence, clock, log },

@@ -104,4 +104,30 @@ describe("a host's record", () => {
     await assert.rejects(presence.beat());
     assert.equal(presence.isOwn, true);
   });
+
+  it("is at a revision, as long as the host may give addresses", async () => {
+    const key = new OneKey();
+    const presence = key.presence("j1", "p1");
+    const seen = await presence.revision();
+    assert.equal(seen, key.stored?.revision, "one that was not written yet is written");
+    assert.equal(await presence.revision(), seen);
+    const { record } = key.stored ?? assert.fail();
+    await key.put("host-a", { ...record, fenced: FENCED }, seen);
+    assert.equal(await presence.revision(), seen, "it has not heard of it");
+    await assert.rejects(presence.revision(seen), {
+      code: "NOT_READY",
+      message: /^host host-a was fenced at .* by root, so that the addresses/,
+    });
+    presence.start(() => false);
+    await presence.close();
+    assert.equal(await presence.revision(), key.stored?.revision, "no container of it is left");
+    assert.equal(key.stored?.record.fenced, undefined);
+  });
+
+  it("is asked for once by all who want to know it at a time", async () => {
+    const key = new OneKey();
+    const presence = key.presence("j1", "p1");
+    const all = await Promise.all(Array.from({ length: 8 }, () => presence.revision()));
+    assert.deepEqual(new Set(all), new Set([1]));
+  });
 });

@@ -67,6 +67,7 @@ export class Presence {
   #standing: Standing | undefined;
   #there: StoredHost | undefined;
   #running: Promise<void> | undefined;
+  #beating: Promise<void> | undefined;
   /** Why the last look was none, in words; undefined: it was one. */
   fault: string | undefined;
 
@@ -112,6 +113,29 @@ export class Presence {
 
   /** Looks, decides and writes once. Throws BerthError; nothing is known then but what was. */
   async beat(): Promise<void> {
+    this.#beating ??= this.#beat().finally(() => {
+      this.#beating = undefined;
+    });
+    await this.#beating;
+  }
+
+  /**
+   * Of this host's record, as long as the host may give addresses; `failed`: one that it has not any more. Throws NOT_READY in
+   * words where the host may not, and what `beat` throws.
+   */
+  async revision(failed?: number): Promise<number> {
+    if (this.#own !== undefined && this.#own.revision === failed) this.#own = undefined;
+    // the first look may come to a record that is being changed
+    for (let look = 0; look < 2 && this.#own === undefined; look++) await this.beat();
+    if (this.refusal !== undefined) throw new BerthError("NOT_READY", this.refusal);
+    if (this.#own !== undefined) return this.#own.revision;
+    throw new BerthError(
+      "STORE_UNAVAILABLE",
+      `the record of host ${this.#options.node} in etcd is being changed`,
+    );
+  }
+
+  async #beat(): Promise<void> {
     const { registry, node, process } = this.#options;
     const journal = this.#options.journal();
     const there = this.#own ?? (await registry.get(node));
