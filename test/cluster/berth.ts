@@ -8,6 +8,7 @@ import type { Cluster } from "./cluster.ts";
 import { type Machine, PATH } from "./machine.ts";
 import { POD_CABLE } from "./network.ts";
 import { importImage } from "./node.ts";
+import type { Json } from "./objects.ts";
 
 const ROOT = fileURLToPath(new URL("../../", import.meta.url));
 export const BERTH_NAMESPACE = "berth-system";
@@ -53,8 +54,8 @@ export async function helm(cluster: Cluster, args: readonly string[]): Promise<s
   return stdout;
 }
 
-/** Where pods that did not ask have their addresses: the node's own range, or Berth's pools. */
-export type Source = "ranges" | "pools";
+/** Where pods that did not ask have their addresses: the node's own range, Berth's pools, or as `ipam` of an etcd says. */
+export type Source = "ranges" | "pools" | Json;
 
 /** Writes the node's CNI configuration: macvlan, and where pods that do not ask have their addresses. */
 export async function configureNode(node: Machine, ipam: Ipam, source: Source = "ranges"): Promise<void> {
@@ -74,11 +75,13 @@ function conflistOf(node: string, ipam: Ipam, source: Source) {
         type: "macvlan",
         master: POD_CABLE,
         capabilities: { "io.kubernetes.cri.pod-annotations": true },
-        ipam:
-          source === "pools"
-            ? { type: ipam }
-            : { type: ipam, ranges: [[range]], routes: [{ dst: "0.0.0.0/0" }] },
+        ipam: { type: ipam, ...fieldsOf(source, range) },
       },
     ],
   };
+}
+
+function fieldsOf(source: Source, range: Json): Json {
+  if (source === "pools") return {};
+  return source === "ranges" ? { ranges: [[range]], routes: [{ dst: "0.0.0.0/0" }] } : source;
 }

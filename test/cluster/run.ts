@@ -26,6 +26,7 @@ const ORDER = [
   "blocks",
   "block-choice",
   "absences",
+  "etcd-secret",
   "certificates",
   "power",
   "startup",
