@@ -38,6 +38,8 @@ export class AppBench {
   isHandlerLate = false;
   /** What the app's clock shows, if it stands still. */
   monotonic: number | undefined;
+  /** Called when the app begins to wait for so long: of a review for its body first, and then for its handler. */
+  onWait: (ms: number) => void = () => {};
   readonly #untilAsked = new Set<() => void>();
   #server: TlsServer | undefined;
   #ca = "";
@@ -79,10 +81,12 @@ export class AppBench {
         clock: {
           ...clock,
           monotonic: () => this.monotonic ?? clock.monotonic(),
-          sleep: (ms, signal) =>
-            this.isHandlerLate
+          sleep: (ms, signal) => {
+            this.onWait(ms);
+            return this.isHandlerLate
               ? this.#sleepUntilAsked(signal)
-              : clock.sleep(ms * (this.clockFactor ?? (ms > 5000 ? 1 : 0.1)), signal),
+              : clock.sleep(ms * (this.clockFactor ?? (ms > 5000 ? 1 : 0.1)), signal);
+          },
         },
         intake: this.intake,
       }),
@@ -120,6 +124,7 @@ export class AppBench {
     this.clockFactor = undefined;
     this.isHandlerLate = false;
     this.monotonic = undefined;
+    this.onWait = () => {};
     this.ready = { ready: true, reason: "" };
     this.handler = async (request) => allowed(request.uid);
     this.scrape = () => this.metrics.expose();
