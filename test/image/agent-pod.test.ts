@@ -21,7 +21,7 @@ let runtime: Caller;
 
 describe("the agent in a pod without rights, called from its host", { skip: why ?? false }, () => {
   before(async () => {
-    image = await Archive.make();
+    image = await Archive.open();
     silent = createServer((socket) => socket.resume().on("error", () => {}));
     await new Promise<void>((done) => silent.listen(0, "127.0.0.1", done));
   });

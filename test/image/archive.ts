@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 import assert from "node:assert/strict";
 import { createHash } from "node:crypto";
-import { mkdirSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
+import { existsSync, mkdirSync, mkdtempSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { buildPlugin } from "../cni/plugin.ts";
+import { eventually } from "../support/eventually.ts";
 import { run } from "../support/process.ts";
 
 const ROOT = join(import.meta.dirname, "../..");
@@ -23,7 +24,11 @@ export interface ImageConfig {
   readonly rootfs: { readonly diff_ids: readonly string[] };
 }
 
-/** An image that scripts/image.sh has made, unpacked; whoever makes it closes it. */
+/** Where the files of a run find the image that one of them made (image-folder.ts); absent where a file is run by itself. */
+export const IMAGE_FOLDER_VARIABLE = "BERTH_TEST_IMAGE";
+const MADE_MS = 600_000;
+
+/** An image that scripts/image.sh has made, unpacked; whoever opens or makes it closes it. */
 export class Archive {
   readonly folder = mkdtempSync(join(tmpdir(), "berth-image-"));
 
@@ -34,6 +39,16 @@ export class Archive {
   /** Its root file system. */
   get root(): string {
     return join(this.folder, "root");
+  }
+
+  /** One that is only read: made once for all files of a run. What is put beside its files is this file's own. */
+  static async open(): Promise<Archive> {
+    const shared = process.env[IMAGE_FOLDER_VARIABLE];
+    if (shared === undefined || shared === "") return await Archive.make();
+    await madeIn(shared);
+    const archive = new Archive();
+    await must("cp", "-al", `${join(shared, "image")}/.`, archive.folder);
+    return archive;
   }
 
   static async make(): Promise<Archive> {
@@ -69,8 +84,27 @@ export class Archive {
   async #unpack(): Promise<void> {
     const image = join(this.folder, "image");
     for (const folder of [image, this.root]) mkdirSync(folder);
-    await tar("-C", image, "-xf", this.file);
-    for (const layer of this.manifest.Layers) await tar("-C", this.root, "-xpf", join(image, layer));
+    await must("tar", "-C", image, "-xf", this.file);
+    for (const layer of this.manifest.Layers) await must("tar", "-C", this.root, "-xpf", join(image, layer));
+  }
+}
+
+/** Makes the image that files share, or waits until another one has. */
+async function madeIn(shared: string): Promise<void> {
+  const [image, failed] = [join(shared, "image"), join(shared, "failed")];
+  try {
+    mkdirSync(join(shared, "begun"));
+  } catch {
+    const isOver = () => existsSync(image) || existsSync(failed) || undefined;
+    await eventually("another file of tests makes the image", isOver, MADE_MS);
+    assert.ok(existsSync(image), existsSync(failed) ? readFileSync(failed, "utf8") : "");
+    return;
+  }
+  try {
+    renameSync((await Archive.make()).folder, image);
+  } catch (error) {
+    writeFileSync(failed, String(error));
+    throw error;
   }
 }
 
@@ -86,7 +120,7 @@ export function digestOf(file: string): string {
   return createHash("sha256").update(readFileSync(file)).digest("hex");
 }
 
-async function tar(...args: readonly string[]): Promise<void> {
-  const { rc, stderr } = await run("tar", args, { env: { PATH } });
+async function must(command: string, ...args: readonly string[]): Promise<void> {
+  const { rc, stderr } = await run(command, args, { env: { PATH } });
   assert.equal(rc, 0, stderr);
 }

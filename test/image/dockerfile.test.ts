@@ -109,7 +109,7 @@ describe("the Dockerfile's build context", () => {
   const context = join(folder, "src");
   let image: Archive;
   before(async () => {
-    image = await Archive.make();
+    image = await Archive.open();
     for (const name of contextOf()) cpSync(join(ROOT, name), join(context, name));
     symlinkSync(join(ROOT, "node_modules"), join(context, "node_modules"));
   });

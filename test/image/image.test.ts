@@ -12,7 +12,7 @@ const MOST_BYTES = 200_000_000;
 
 let image: Archive;
 before(async () => {
-  image = await Archive.make();
+  image = await Archive.open();
 });
 after(() => image.close());
 

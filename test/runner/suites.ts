@@ -29,6 +29,8 @@ const TEN_MINUTES = 600_000;
 
 /** Those that files share, each started once. */
 const CONTROL_PLANES = "test/api/plane-pool.ts";
+/** That files share, made once. */
+const IMAGE = "test/image/image-folder.ts";
 
 /** In the order in which a suite has them: what is quick and finds most comes first. */
 export const GROUPS: readonly Group[] = [
@@ -71,6 +73,7 @@ export const GROUPS: readonly Group[] = [
     concurrency: 3,
     // fifty times kill -9 on a slow machine
     timeoutMs: 6 * TEN_MINUTES,
+    globalSetup: IMAGE,
   },
   {
     name: "host",
