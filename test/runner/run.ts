@@ -60,8 +60,8 @@ export class SuiteRun {
   readonly #options: Options;
   /** Short too: it is part of the names of interfaces. */
   readonly #id = Math.random().toString(36).slice(2, 7).padEnd(5, "0");
-  /** Short: the path of a unix socket in it has at most 107 characters. */
-  readonly #folder = mkdtempSync(join(tmpdir(), "b-"));
+  /** Short: the path of a unix socket in it has at most 107 characters. Empty: nobody looks for what is left. */
+  readonly #folder: string;
   /** Not in the folder: that is the tests'. */
   readonly #records: string;
   readonly #sessions = new Set<number>();
@@ -97,6 +97,7 @@ export class SuiteRun {
     this.#suite = suite;
     this.#report = reportFolder(suite, env);
     this.#records = join(this.#report, `records-${this.#id}`);
+    this.#folder = this.#isMarked ? mkdtempSync(join(tmpdir(), "b-")) : "";
     this.#guard = this.#isMarked ? startGuard(this.#id, this.#folder) : undefined;
     this.#env = {
       ...env,
@@ -162,7 +163,6 @@ export class SuiteRun {
   async finish(): Promise<{ readonly summary: Summary; readonly text: string }> {
     if (this.#isInterrupted) this.#complaints.push("it was interrupted");
     if (this.#isMarked) await this.#lookAround();
-    else rmSync(this.#folder, { recursive: true });
     this.#guard?.end(`${OVER}\n`);
     let summary = this.#summary();
     const unwritten = this.#writeReport(summary);
