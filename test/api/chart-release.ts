@@ -6,7 +6,7 @@ import { join } from "node:path";
 import { parseAllDocuments } from "yaml";
 import { type Ended, run } from "../support/process.ts";
 import type { Manifest } from "./accounts.ts";
-import { partOf } from "./binaries.ts";
+import { partOf, RARELY_COLLECTING } from "./binaries.ts";
 import type { ControlPlane } from "./plane.ts";
 
 export const CHART = join(import.meta.dirname, "../../charts/berth");
@@ -21,7 +21,10 @@ export async function helm(
   const env =
     plane === undefined ? { HOME: "/nonexistent" } : { HOME: plane.folder, KUBECONFIG: adminOf(plane) };
   const given = Object.keys(values).length === 0 ? [] : ["--values", "-"];
-  return await run(partOf("helm"), [...args, ...given], { env, stdin: { text: JSON.stringify(values) } });
+  return await run(partOf("helm"), [...args, ...given], {
+    env: { ...RARELY_COLLECTING, ...env },
+    stdin: { text: JSON.stringify(values) },
+  });
 }
 
 /** The same, where nothing but success will do; gives what it printed. */

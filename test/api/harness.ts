@@ -8,7 +8,7 @@ import type { Connection } from "../../kube/api/connection.ts";
 import { createClock } from "../../system/clock.ts";
 import { createRandom } from "../../system/random.ts";
 import { issueAuthority, issueServingCertificate } from "../../webhook/certificates/issue.ts";
-import { partOf } from "./binaries.ts";
+import { partOf, RARELY_COLLECTING, withVariables } from "./binaries.ts";
 import { Daemon } from "./daemon.ts";
 import { ADMIN, ControlPlane, type PlaneAccess, type TestUser } from "./plane.ts";
 import { freePorts } from "./ports.ts";
@@ -23,6 +23,7 @@ export interface ControlPlaneOptions {
   readonly apiServerFlags?: readonly string[];
 }
 
+const COLLECTS_RARELY = withVariables(RARELY_COLLECTING);
 /** Cold, on a machine with other things to do. */
 const READY_MS = 120_000;
 
@@ -82,12 +83,17 @@ async function prepare(options: ControlPlaneOptions): Promise<OwnControlPlane> {
   const tokens = writeTokens(folder, [ADMIN, ...(options.users ?? [])]);
   const etcd = new Daemon(
     "etcd",
-    [partOf("etcd"), ...etcdFlags(folder, client, peer), ...(options.durable ? [] : ["--unsafe-no-fsync"])],
+    [
+      ...COLLECTS_RARELY,
+      partOf("etcd"),
+      ...etcdFlags(folder, client, peer),
+      ...(options.durable ? [] : ["--unsafe-no-fsync"]),
+    ],
     join(folder, "etcd.log"),
   );
   const apiServer = new Daemon(
     "kube-apiserver",
-    [partOf("kube-apiserver"), ...apiServerFlags(folder, client, secure, options)],
+    [...COLLECTS_RARELY, partOf("kube-apiserver"), ...apiServerFlags(folder, client, secure, options)],
     join(folder, "kube-apiserver.log"),
   );
   const urls = { url: `https://127.0.0.1:${secure}`, etcdUrl: `http://127.0.0.1:${client}` };
