@@ -5,6 +5,7 @@ import assert from "node:assert/strict";
 import { join } from "node:path";
 import { after, afterEach, before, describe, it } from "node:test";
 import { setTimeout as pause } from "node:timers/promises";
+import type { Connection } from "../../kube/api/connection.ts";
 import { NODES } from "../../kube/api/resource.ts";
 import type { Said } from "../cni/caller.ts";
 import { eventually } from "../support/eventually.ts";
@@ -12,13 +13,27 @@ import { checkOutBaseline } from "../versions/baseline.ts";
 import type { AgentNode } from "./agent-node.ts";
 import { havePartsOrSkip } from "./binaries.ts";
 import { BlockCluster, type Box, type PlainPod, SHOP } from "./block-cluster.ts";
-import { callsBetween, callsSoFar } from "./chaos-calls.ts";
+import { type Calls, callsBetween, callsSoFar } from "./chaos-calls.ts";
 import { change, forceDelete, makeNode } from "./replica-objects.ts";
 
 const SHARED = { cidr: "10.20.0.0/24", from: "10.20.0.50", to: "10.20.0.70" };
 /** But for pools, whose status says every few seconds how much of them is used, however many pods come and go. */
 const COUNTED = ["ipclaims", "ipreservations", "ipblocks", "pods", "namespaces", "nodes"];
 const KUBE_SYSTEM = "kube-system";
+
+const QUIET_MS = 1_500;
+
+/** The calls until now, once none of those that are counted has come for a while: the controller may be giving blocks still. */
+async function onceQuiet(api: Connection): Promise<Calls> {
+  let before = await callsSoFar(api);
+  return await eventually("nobody asks for anything", async () => {
+    await pause(QUIET_MS);
+    const now = await callsSoFar(api);
+    const { "PATCH ipblocks/status": _, ...calls } = callsBetween(before, now, COUNTED);
+    before = now;
+    return Object.keys(calls).length === 0 ? now : undefined;
+  });
+}
 
 function last(address: string): number {
   return Number(address.split("/")[0]?.split(".")[3]);
@@ -146,8 +161,7 @@ if (havePartsOrSkip(["etcd", "kube-apiserver"])) {
       const pods = await Promise.all(Array.from({ length: 20 }, () => cluster.pod(n1)));
       const first = await cluster.up(await cluster.pod(n1)); // everything of the pool is known here
       await cluster.down(first);
-      await pause(1_500);
-      const before = await callsSoFar(cluster.api);
+      const before = await onceQuiet(cluster.api);
       const boxes: Box[] = [];
       for (const pod of pods) boxes.push(await cluster.up(pod));
       for (const box of boxes) await cluster.end(box);
