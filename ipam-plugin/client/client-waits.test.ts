@@ -101,8 +101,11 @@ describe("CNI binary while one agent follows another", () => {
 
   it("does not wait for long where no agent can have been", async () => {
     path = join(folder, "elsewhere", "agent.sock");
-    const msg = `berth agent is not running (no socket at ${path}), tried for 33 ms; the pod will be retried`;
-    assert.deepEqual(errorOf(await runClient(env("ADD", { BERTH_TIMEOUT_MS: "500" }))), { code: 11, msg });
+    const { code, msg } = errorOf(await runClient(env("ADD", { BERTH_TIMEOUT_MS: "500" })));
+    const why = `berth agent is not running (no socket at ${path})`;
+    // where it was 33 ms old when it had looked for the first time, it does not look again
+    const all = ["", ", tried for 33 ms"].map((tried) => `${why}${tried}; the pod will be retried`);
+    assert.ok(code === 11 && all.includes(msg), `${code} ${msg}`);
   });
 
   it("asks no agent any more for a caller that is gone", async () => {

@@ -21,6 +21,8 @@ const POOL = poolObject("db", {
   cooldown: "1h",
 });
 const SET = workload("StatefulSet", "mysql", { replicas: 2, ...IPS });
+/** For commands that wait for another process: the machine may have others to run. */
+const PATIENTLY = ["--wait", "10m"];
 const NO_STACK = (dataDir: string) =>
   `Error: no berth stack runs on ${dataDir}; start one with: berthctl up --data ${dataDir}\n`;
 
@@ -414,10 +416,10 @@ describe("berthctl up", () => {
     const dataDir = join(await folderFor(t), "data");
     const file = join(dirname(dataDir), "pools.json");
     await writeFile(file, JSON.stringify(POOL));
-    t.after(() => berthctl(dataDir, ["down"]));
+    t.after(() => berthctl(dataDir, ["down", ...PATIENTLY]));
     // at once: nothing is there yet
-    const reading = berthctl(dataDir, ["get", "pools"]);
-    const up = await berthctl(dataDir, ["up", "--detach", "--pools", file]);
+    const reading = berthctl(dataDir, ["get", "pools", ...PATIENTLY]);
+    const up = await berthctl(dataDir, ["up", "--detach", "--pools", file, ...PATIENTLY]);
     assert.match(up.stdout, /^ready \(pid \d+, log .*stack\.log\)\n$/, up.stderr);
     assert.match((await reading).stdout, /^db /m);
     const again = await berthctl(dataDir, [
@@ -427,20 +429,21 @@ describe("berthctl up", () => {
       join(dataDir, "agent.sock"),
       "--node",
       "n2",
+      ...PATIENTLY,
     ]);
     assert.match(again.stdout, /^ready \(pid \d+, which was there\)\n$/);
     assert.match(again.stderr, /^Warning: --node had no effect on it; stop it first: berthctl down --data /);
-    const down = await berthctl(dataDir, ["down"]);
+    const down = await berthctl(dataDir, ["down", ...PATIENTLY]);
     assert.match(down.stdout, /^stopped \(pid \d+\)\n$/);
-    assert.deepEqual(await berthctl(dataDir, ["down"]), {
+    assert.deepEqual(await berthctl(dataDir, ["down", ...PATIENTLY]), {
       rc: 0,
       signal: null,
       stdout: "",
       stderr: `no berth stack runs on ${dataDir}\n`,
     });
     await writeFile(file, JSON.stringify({ ...POOL, spec: { ...(POOL["spec"] as object), disabled: true } }));
-    const changed = await berthctl(dataDir, ["up", "--detach", "--pools", file]);
-    await berthctl(dataDir, ["down"]);
+    const changed = await berthctl(dataDir, ["up", "--detach", "--pools", file, ...PATIENTLY]);
+    await berthctl(dataDir, ["down", ...PATIENTLY]);
     assert.deepEqual(
       [changed.rc, changed.stderr],
       [
@@ -450,7 +453,7 @@ describe("berthctl up", () => {
     );
     await writeFile(file, JSON.stringify(poolObject("db", { ranges: [] })));
     const broken = join(dirname(dataDir), "broken");
-    const wrong = await berthctl(broken, ["up", "--detach", "--pools", file]);
+    const wrong = await berthctl(broken, ["up", "--detach", "--pools", file, ...PATIENTLY]);
     assert.equal(wrong.rc, 2);
     assert.match(
       wrong.stderr,
@@ -465,8 +468,9 @@ describe("berthctl up", () => {
       "--detach",
       "--etcd",
       "http://127.0.0.1:1",
+      ...PATIENTLY,
     ]);
-    await berthctl(dataDir, ["down"]);
+    await berthctl(dataDir, ["down", ...PATIENTLY]);
     assert.deepEqual([rc, /^ready \(pid \d+, log /.test(stdout)], [0, true], stdout + stderr);
     assert.match(
       stderr,

@@ -174,7 +174,8 @@ describe("ADDs", () => {
     caller.ipam = { subnet: "10.1.2.0/24", rangeStart: "10.1.2.101", rangeEnd: "10.1.2.210" };
     await agent.restart();
     const names = Array.from({ length: 115 }, (_, i) => `c${i}`);
-    const adding = names.map((cid) => caller.call("ADD", { cid }));
+    const env = { BERTH_TIMEOUT_MS: "600000" }; // so many at once take as long as they take
+    const adding = names.map((cid) => caller.call("ADD", { cid, env }));
     await eventually("all are under way", () => agent.atGate === 115 || undefined);
     open(); // and all choose in the same moment
     const runs = await Promise.all(adding);
@@ -185,7 +186,10 @@ describe("ADDs", () => {
       range.map((a) => `${a}/24`),
     );
     assert.deepEqual(agent.held.toSorted(), range);
-    const checks = names.map((cid, i) => ({ cid, conf: { prevResult: { ips: [{ address: given[i] }] } } }));
+    const checks = names.map((cid, i) => ({
+      ...{ cid, env },
+      conf: { prevResult: { ips: [{ address: given[i] }] } },
+    }));
     const attached = checks.filter((_, i) => given[i] !== undefined);
     await Promise.all(attached.map((said) => caller.silently("CHECK", said)));
   });
