@@ -2,7 +2,7 @@
 // Lives of one seed after the other, in a process of its own: the parent sends RUNS and a SEED, and is told what came of them.
 
 import { Disks } from "./journal-disk.ts";
-import type { Ask, Said } from "./parallel-runs.ts";
+import { type Ask, hasSingles, type Said } from "./parallel-runs.ts";
 import { describe, trial } from "./property.ts";
 import { Tally } from "./tally.ts";
 
@@ -10,8 +10,9 @@ const disks = new Disks();
 
 async function live({ runs, seed, blocks }: Ask): Promise<Said> {
   const tally = new Tally();
-  const failure = await trial({ disks, tally, runs, seed, blocks });
-  const told = failure && (await describe(failure, { disks, blocks }));
+  const singles = hasSingles(seed);
+  const failure = await trial({ disks, tally, runs, seed, blocks, singles });
+  const told = failure && (await describe(failure, { disks, blocks, singles }));
   return { counts: tally.counts(), ...(told !== undefined && { told }) };
 }
 

@@ -17,7 +17,7 @@ export const block: Act = (world, { a, b }) => {
     return "done";
   }
   const one = pick(blocks, a >> 2);
-  if (one.record.within === undefined && one.record.granted === true && b % 5 < 3) {
+  if (!world.hasSingles && one.record.within === undefined && one.record.granted === true && b % 5 < 3) {
     // of a block that others need addresses of
     void (b % 5 === 0 ? webhook.askForAddress(one) : webhook.grantSingle(one, pick(NODES, b >> 3), a >> 4));
     return "done";

@@ -38,6 +38,11 @@ export const POOL_RECORDS: readonly PoolRecord[] = [
   { name: WEB, spec: { ranges: [{ cidr: "10.0.1.0/29" }], blockSize: { ipv4: 31 }, cooldown: "5s" } },
 ];
 
+/** The same with blocks that are single addresses, as a pool gets that is made as the default without a size. */
+export const POOLS_OF_SINGLES: readonly PoolRecord[] = POOL_RECORDS.map((pool) =>
+  pool.name === WEB ? { ...pool, spec: { ...pool.spec, blockSize: { ipv4: 32 } } } : pool,
+);
+
 /** What a pod without an owner asks for: names are few, so that one name asks for different things. */
 export const POD_NAMES: readonly string[] = ["a", "b", "c"];
 export const POD_REQUESTS: readonly Labels[] = [

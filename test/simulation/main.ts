@@ -3,7 +3,7 @@
 import { availableParallelism } from "node:os";
 import { parseArgs } from "node:util";
 import { Disks } from "./journal-disk.ts";
-import { live } from "./parallel-runs.ts";
+import { hasSingles, live } from "./parallel-runs.ts";
 import { describe, trial } from "./property.ts";
 import { Tally } from "./tally.ts";
 
@@ -35,8 +35,9 @@ function progress(tally: Tally): string {
 async function liveAgain(seed: number, path: string, tally: Tally): Promise<string | undefined> {
   const disks = new Disks();
   const blocks = values.blocks !== "";
-  const failure = await trial({ disks, tally, seed, runs: 1, path, blocks });
-  const told = failure && (await describe(failure, { disks, blocks }));
+  const singles = hasSingles(seed);
+  const failure = await trial({ disks, tally, seed, runs: 1, path, blocks, singles });
+  const told = failure && (await describe(failure, { disks, blocks, singles }));
   disks.close();
   return told;
 }

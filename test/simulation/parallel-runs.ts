@@ -24,6 +24,11 @@ export interface Lived {
   readonly told: string | undefined;
 }
 
+/** Whether blocks are single addresses in the lives of a seed: the same whenever it is lived. */
+export function hasSingles(seed: number): boolean {
+  return seed % 4 === 0;
+}
+
 /** What a process is asked to live. */
 export interface Ask {
   readonly runs: number;

@@ -17,6 +17,8 @@ export interface Trial {
   readonly injection?: FaultInjection;
   /** Agents serve pods that ask for nothing out of blocks. */
   readonly blocks?: boolean;
+  /** A block is a single address. */
+  readonly singles?: boolean;
   /** Other steps than usual. */
   readonly lives?: fc.Arbitrary<readonly Step[]>;
   /** The first failure is enough: it is not made smaller. */
@@ -41,11 +43,12 @@ export async function trial({
   tally,
   injection = {},
   blocks = false,
+  singles = false,
   lives = stepsOf(blocks ? WITH_BLOCKS : USUAL),
   ...of
 }: Trial): Promise<Failure | undefined> {
   const property = fc.asyncProperty(lives, async (steps) => {
-    const { violation } = await simulate(steps, { disks, tally, injection, blocks });
+    const { violation } = await simulate(steps, { disks, tally, injection, blocks, singles });
     if (violation !== undefined) throw new Error(violation);
   });
   const { seed } = of;
@@ -74,7 +77,7 @@ export async function trial({
 /** The failure for people: which invariant, how to see it again, what was drawn, and what happened. */
 export async function describe(
   failure: Failure,
-  options: Pick<Trial, "disks" | "injection" | "blocks">,
+  options: Pick<Trial, "disks" | "injection" | "blocks" | "singles">,
 ): Promise<string> {
   const { violation, seed, path, runs, steps } = failure;
   const { trace } = await simulate(steps, { ...options, tells: true });

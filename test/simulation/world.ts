@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import type { Database } from "../../allocator/store/sqlite/database.ts";
 import { MemoryRecords } from "../model/memory-records.ts";
-import { HOUSEKEEPERS, NODES, POOL_RECORDS, WEBHOOKS } from "./cast.ts";
+import { HOUSEKEEPERS, NODES, POOL_RECORDS, POOLS_OF_SINGLES, WEBHOOKS } from "./cast.ts";
 import { Clients } from "./clients.ts";
 import { Cluster } from "./cluster.ts";
 import { InvariantCheck } from "./invariant-check.ts";
@@ -21,6 +21,8 @@ export interface WorldOptions {
   readonly injection?: FaultInjection;
   /** Agents serve pods that ask for nothing out of blocks. */
   readonly blocks?: boolean;
+  /** A block is a single address. */
+  readonly singles?: boolean;
   /** Keep the story. */
   readonly tells?: boolean;
 }
@@ -37,21 +39,32 @@ export class World {
   readonly posts: readonly Post[];
   readonly nodes: readonly Node[];
   readonly servesBlocks: boolean;
+  readonly hasSingles: boolean;
   readonly #webhooks = new Map<string, Webhook>(); // name of the post -> webhook of its present life
   readonly #disks: Disks;
   readonly #databases: Database[] = [];
 
-  constructor({ disks, tally = new Tally(), injection = {}, blocks = false, tells = false }: WorldOptions) {
+  constructor(options: WorldOptions) {
+    const {
+      disks,
+      tally = new Tally(),
+      injection = {},
+      blocks = false,
+      singles = false,
+      tells = false,
+    } = options;
     this.tally = tally;
     this.#disks = disks;
+    this.hasSingles = singles;
+    const pools = singles ? POOLS_OF_SINGLES : POOL_RECORDS;
     this.schedule = new Schedule({ tells, observer: () => this.invariants.judge() });
     this.cluster = new Cluster({
       beforeChange: () => this.invariants.beforeChange(),
       podKept: (object) => this.#kept(podOf(object)),
     });
     const { records, cluster, schedule } = this;
-    for (const pool of POOL_RECORDS) records.create("pool", pool, BEGIN);
-    this.invariants = new InvariantCheck({ records, cluster, schedule, pools: POOL_RECORDS });
+    for (const pool of pools) records.create("pool", pool, BEGIN);
+    this.invariants = new InvariantCheck({ records, cluster, schedule, pools });
     this.servesBlocks = blocks;
     const suspect = (claim: Parameters<Setting["suspect"]>[0]) => this.#leader()?.suspect(claim);
     const setting = {
