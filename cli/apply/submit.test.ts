@@ -257,6 +257,9 @@ describe("other objects", () => {
       said(await send(target, poolObject("lab", { ranges: [] }))),
       /^refused: spec\.ranges is empty/,
     );
+    const any = poolObject("any", { ranges: [{ cidr: "10.8.0.0/24" }], default: true });
+    assert.equal(said(await send(target, any)), "created");
+    assert.equal(said(await send(target, any)), "unchanged", "its size was settled when it was made");
   });
 
   it("are compared by what a person writes when they are claims", async (t) => {

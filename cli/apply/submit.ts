@@ -6,6 +6,7 @@ import { ASSIGNED_ADDRESSES, ASSIGNED_CLAIM, ASSIGNED_TOKEN } from "../../alloca
 import { readClaimRequest } from "../../allocator/manifest/claim-spec.ts";
 import { Fields, readObject } from "../../allocator/manifest/kubernetes-object.ts";
 import type { Claim } from "../../allocator/model/claim.ts";
+import { withSettledSize } from "../../allocator/pool/settled-size.ts";
 import type { Operation } from "../../webhook/review/admission-review.ts";
 import { applyAndVerify } from "../../webhook/review/json-patch.ts";
 import type { EmbeddedBackend } from "../backend/embedded-backend.ts";
@@ -133,7 +134,10 @@ export function isUnchanged({ kind, json }: Pick<Subject, "kind" | "json">, curr
     case "Pod":
       return isDeepStrictEqual(toldOf(now), toldOf(next));
     case "IPPool":
-      return isDeepStrictEqual(now.at("spec").value, next.at("spec").value);
+      return isDeepStrictEqual(
+        now.at("spec").value,
+        withSettledSize(next.at("spec").value, now.at("spec").value),
+      );
     case "IPClaim":
       return now.at("spec").flag("handMade") && isSameClaim(now, json);
     default:

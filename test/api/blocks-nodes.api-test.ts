@@ -5,7 +5,7 @@ import assert from "node:assert/strict";
 import { join } from "node:path";
 import { after, afterEach, before, describe, it } from "node:test";
 import { setTimeout as pause } from "node:timers/promises";
-import type { Connection } from "../../kube/api/connection.ts";
+import type { Call, Connection } from "../../kube/api/connection.ts";
 import { NODES } from "../../kube/api/resource.ts";
 import type { Said } from "../cni/caller.ts";
 import { eventually } from "../support/eventually.ts";
@@ -14,7 +14,7 @@ import type { AgentNode } from "./agent-node.ts";
 import { havePartsOrSkip } from "./binaries.ts";
 import { BlockCluster, type Box, type PlainPod, SHOP } from "./block-cluster.ts";
 import { type Calls, callsBetween, callsSoFar } from "./chaos-calls.ts";
-import { change, forceDelete, makeNode } from "./replica-objects.ts";
+import { change, forceDelete, type Json, makeNode } from "./replica-objects.ts";
 
 const SHARED = { cidr: "10.20.0.0/24", from: "10.20.0.50", to: "10.20.0.70" };
 /** But for pools, whose status says every few seconds how much of them is used, however many pods come and go. */
@@ -54,6 +54,16 @@ if (havePartsOrSkip(["etcd", "kube-apiserver"])) {
         .addresses()
         .map(last)
         .toSorted((a, b) => a - b);
+
+    /** The pool as it is after that. */
+    async function writePool(name: string, call: Omit<Call, "path">) {
+      const { status, body } = await cluster.api.call({
+        ...call,
+        path: `/apis/berth.dev/v1alpha1/ippools/${name}`,
+      });
+      assert.equal(status, 200, JSON.stringify(body));
+      return body as { readonly metadata: Json; readonly spec: Json };
+    }
 
     /** Starts these pods and then others that nobody counts: the controller may have given blocks for all that it counts. */
     async function untilRefused(node: AgentNode, counted: PlainPod[], over: Said): Promise<[string, Box[]]> {
@@ -98,6 +108,30 @@ if (havePartsOrSkip(["etcd", "kube-apiserver"])) {
       await cluster.down(one);
       const got = await cluster.up(late);
       assert.deepEqual(got.addresses, one.addresses, "the last free address, from the other node");
+    });
+
+    it("share a default pool that says no size, one address at a time, whoever writes its manifest again", async () => {
+      const [n1, n2] = [cluster.node("n1"), cluster.node("n2")];
+      const spec = { ranges: [SHARED], default: true, cooldown: "1s" };
+      await cluster.makePool("plain", spec);
+      const boxes = (await Promise.all([cluster.upAll(n1, 10), cluster.upAll(n2, 11)])).flat();
+      assert.equal(new Set(given()).size, 21);
+      for (const box of boxes) await cluster.down(box);
+      const written = { apiVersion: "berth.dev/v1alpha1", kind: "IPPool", metadata: { name: "plain" }, spec };
+      const server = {
+        contentType: "application/apply-patch+yaml",
+        query: { fieldManager: "t", force: "true" },
+      };
+      const applied = await writePool("plain", { ...server, method: "PATCH", body: written });
+      assert.deepEqual(applied.spec["blockSize"], { ipv4: 32 });
+      const replaced = { ...written, metadata: applied.metadata, spec: { ...spec, cooldown: "2s" } };
+      assert.deepEqual((await writePool("plain", { method: "PUT", body: replaced })).spec["blockSize"], {
+        ipv4: 32,
+      });
+      await cluster.makePool("fixed", { ranges: [{ cidr: "10.77.0.0/24" }] });
+      const late = { contentType: "application/merge-patch+json", body: { spec: { default: true } } };
+      const { spec: fixed } = await writePool("fixed", { ...late, method: "PATCH" });
+      assert.equal(fixed["blockSize"], undefined, "what was made without blocks gets none");
     });
 
     it("go from one node to the other, down to the last address of blocks of four", async () => {

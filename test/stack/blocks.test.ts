@@ -11,8 +11,9 @@ import { ChildStack } from "../support/stack.ts";
 const MANIFESTS = [
   namespace("shop"),
   namespace("lab", { labels: { team: "lab" } }),
+  // without a size: one address at a time
   pool("any", [{ cidr: "10.30.0.0/24", from: "10.30.0.50", to: "10.30.0.70" }], {
-    ...{ blockSize: { ipv4: 32 }, default: true, cooldown: "0s" },
+    ...{ default: true, cooldown: "0s" },
   }),
   pool("lab", ["10.40.0.0/24"], {
     ...{ blockSize: { ipv4: 30 }, cooldown: "0s", namespaceSelector: { matchLabels: { team: "lab" } } },

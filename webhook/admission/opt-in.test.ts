@@ -114,9 +114,14 @@ describe("the webhook configurations", () => {
       assert.equal(entry["timeoutSeconds"], entry.name.startsWith("scale.") ? 2 : 10);
       assert.deepEqual(entry["admissionReviewVersions"], ["v1"]);
     }
-    for (const entry of MUTATING) {
-      assert.deepEqual([entry["sideEffects"], entry["reinvocationPolicy"]], ["NoneOnDryRun", "Never"]);
-    }
+    assert.deepEqual(
+      MUTATING.map(({ name, sideEffects, reinvocationPolicy }) => [name, sideEffects, reinvocationPolicy]),
+      [
+        ["pods.berth.dev", "NoneOnDryRun", "Never"],
+        ["namespace.pods.berth.dev", "NoneOnDryRun", "Never"],
+        ["pools.berth.dev", "None", "Never"],
+      ],
+    );
     for (const entry of VALIDATING) assert.equal(entry["sideEffects"], "None");
     for (const entries of [MUTATING, VALIDATING]) {
       assert.equal(new Set(entries.map(({ name }) => name)).size, entries.length);

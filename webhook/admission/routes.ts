@@ -5,6 +5,7 @@ import type { AdmissionContext } from "./admission-context.ts";
 import { retryWhenFresh } from "./cache-wait.ts";
 import { disclosed } from "./disclosure.ts";
 import { mutatePods } from "./mutate-pod.ts";
+import { mutatePools } from "./mutate-pool.ts";
 import { validateClaims } from "./validate-claim.ts";
 import { validateNamespaces } from "./validate-namespace.ts";
 import { validatePods } from "./validate-pod.ts";
@@ -17,6 +18,7 @@ export function createHandlers(admission: AdmissionContext): Readonly<Record<Rou
     "/mutate/pods": disclosing(admission, retryWhenFresh(admission, mutatePods(admission))),
     "/validate/pods": disclosing(admission, validatePods(admission)),
     "/validate/workloads": disclosing(admission, retryWhenFresh(admission, validateWorkloads(admission))),
+    "/mutate/pools": mutatePools(),
     "/validate/pools": disclosing(admission, validatePools(admission)),
     "/validate/claims": disclosing(admission, retryWhenFresh(admission, validateClaims(admission))),
     "/validate/namespaces": disclosing(admission, validateNamespaces(admission)),

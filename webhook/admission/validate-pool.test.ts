@@ -5,6 +5,7 @@ import { assertClean } from "../../test/support/assert-audit.ts";
 import { deniedAs, type Json, pod, poolObject, review } from "../../test/support/objects.ts";
 import { admitPod, send } from "../../test/support/reviewing.ts";
 import { openWorld, type World } from "../../test/support/world.ts";
+import { SINGLES_TOLD } from "./mutate-pool.ts";
 import { validatePools } from "./validate-pool.ts";
 
 const ROUTE = "/validate/pools";
@@ -28,19 +29,35 @@ async function names(world: World): Promise<string[]> {
 const pin = (name: string, address: string) => pod(name, { annotations: { "berth.dev/ips": address } });
 
 describe("a pool", () => {
-  it("that is the default and has no blocks, or is not the only one, is told so", async () => {
+  it("that becomes the default and has no blocks, or is not the only one, is told so", async () => {
     await using world = await openWorld({});
     const cut = (name: string, n: number, spec: Json) =>
       poolObject(name, { ranges: [{ cidr: `10.${n}.0.0/24` }], default: true, ...spec });
+    assert.equal(await said(world, cut("plain", 1, { default: false })), "");
     assert.equal(
       await said(world, cut("plain", 1, {})),
-      "spec.default serves pods that ask for nothing only from a pool with spec.blockSize, and this one has none; make a pool with blockSize for them",
+      "spec.default serves pods that ask for nothing only from a pool that was made with it, or with spec.blockSize, and this one was not; make another pool for them",
     );
     const blockSize = { ipv4: 26 };
     assert.equal(await said(world, cut("rest", 2, { blockSize })), "", "the other has no blocks");
     assert.equal(
       await said(world, cut("more", 3, { blockSize })),
       "pool rest is a default too: of several that are open to a pod the one of the highest spec.priority serves it, then the first by name; set default on one alone",
+    );
+  });
+
+  it("that is made the default without a size has single addresses for blocks, on one host too, and keeps them", async () => {
+    await using world = await openWorld({});
+    const spec = { ranges: [{ cidr: "10.1.0.0/24" }], default: true };
+    const sizeNow = async () => (await world.all("pool")).map(({ record }) => record.spec.blockSize);
+    assert.equal(await said(world, poolObject("any", spec)), SINGLES_TOLD);
+    assert.deepEqual(await sizeNow(), [{ ipv4: 32 }]);
+    assert.equal(await said(world, poolObject("any", { ...spec, cooldown: "1m" })), "");
+    assert.equal(await said(world, poolObject("any", { ...spec, default: false })), "");
+    assert.deepEqual(await sizeNow(), [{ ipv4: 32 }]);
+    assert.match(
+      await said(world, poolObject("any", { ...spec, blockSize: { ipv4: 30 } })),
+      /^POOL_INVALID: spec.blockSize never changes/,
     );
   });
 

@@ -2,7 +2,7 @@
 import { isDeepStrictEqual } from "node:util";
 import { isRefusal, type Refusal, refuse } from "../../allocator/base/errors.ts";
 import type { RecordReader } from "../../allocator/cache/reader.ts";
-import type { KubeObject } from "../../allocator/manifest/kubernetes-object.ts";
+import { Fields, type KubeObject } from "../../allocator/manifest/kubernetes-object.ts";
 import type { Reservation } from "../../allocator/model/reservation.ts";
 import { findOverlap } from "../../allocator/pool/overlap.ts";
 import {
@@ -12,6 +12,7 @@ import {
   parsePool,
   parseStoredPool,
 } from "../../allocator/pool/pool.ts";
+import { withSettledSize } from "../../allocator/pool/settled-size.ts";
 import { givesSpecialAddresses } from "../../allocator/pool/special-addresses.ts";
 import { retryOnConflict } from "../../allocator/store/retry-on-conflict.ts";
 import {
@@ -22,6 +23,7 @@ import {
   type Handler,
 } from "../review/admission-review.ts";
 import { type AdmissionContext, expectKind, objectOf } from "./admission-context.ts";
+import { SINGLES_TOLD } from "./mutate-pool.ts";
 import { beforeOf, unknownIn } from "./own-keys.ts";
 import { changedBlockSize, excludesOwnedBlocks, heldByNodes, withoutBlocks } from "./pool-blocks.ts";
 
@@ -35,13 +37,37 @@ export function validatePools(admission: AdmissionContext): Handler {
 }
 
 async function decide(admission: AdmissionContext, request: AdmissionRequest): Promise<AdmissionResponse> {
-  const object = objectOf(request, request.operation === "DELETE" ? "oldObject" : "object");
-  if (isRefusal(object)) return denied(request.uid, object);
+  const written = objectOf(request, request.operation === "DELETE" ? "oldObject" : "object");
+  if (isRefusal(written)) return denied(request.uid, written);
+  const { object, told } = await settled(admission, request, written);
   const refusal = expectKind(object, ["IPPool"]) ?? (await judge(admission, request, object));
   if (refusal !== undefined) return denied(request.uid, refusal);
-  const told = await toldOfDefault(admission, request, object);
+  told.push(...(await toldOfDefault(admission, request, object)));
   if (admission.embedded !== undefined && !request.dryRun) await store(admission, request, object);
   return allowed(request.uid, told);
+}
+
+/** On the embedded stack this review is the only one: in a cluster the API server sends what `/mutate/pools` made of it. */
+async function settled(
+  admission: AdmissionContext,
+  request: AdmissionRequest,
+  object: KubeObject,
+): Promise<{ readonly object: KubeObject; readonly told: string[] }> {
+  if (admission.embedded === undefined || request.operation === "DELETE") return { object, told: [] };
+  const before = beforeSpec(request, object, await poolsNow(admission));
+  const spec = withSettledSize(object.spec.value, before);
+  if (spec === object.spec.value) return { object, told: [] };
+  return { object: { ...object, spec: new Fields(spec) }, told: before === undefined ? [SINGLES_TOLD] : [] };
+}
+
+/** On the embedded stack what is stored is what stood; in a cluster the API server says it. */
+function beforeSpec(
+  request: AdmissionRequest,
+  object: KubeObject,
+  pools: readonly Pool[],
+): Readonly<Record<string, unknown>> | undefined {
+  const stored = pools.find(({ name }) => name === object.metadata.name)?.spec;
+  return beforeOf(request)?.spec.value ?? (stored && { ...stored });
 }
 
 /** What `default` does not do, though somebody may think so. */
@@ -54,7 +80,7 @@ async function toldOfDefault(
     return [];
   if (object.spec.get("blockSize") === undefined) {
     return [
-      "spec.default serves pods that ask for nothing only from a pool with spec.blockSize, and this one has none; make a pool with blockSize for them",
+      "spec.default serves pods that ask for nothing only from a pool that was made with it, or with spec.blockSize, and this one was not; make another pool for them",
     ];
   }
   const { name } = object.metadata;
@@ -89,14 +115,12 @@ function isSameSpec(request: AdmissionRequest, object: KubeObject): boolean {
   return !isRefusal(before) && isDeepStrictEqual(before.spec.value, object.spec.value);
 }
 
-/** On the embedded stack what is stored is what stood; in a cluster the API server says it. */
 function judgeBlockSize(
   request: AdmissionRequest,
   object: KubeObject,
   pools: readonly Pool[],
 ): Refusal | undefined {
-  const before =
-    beforeOf(request)?.spec.value ?? pools.find(({ name }) => name === object.metadata.name)?.spec;
+  const before = beforeSpec(request, object, pools);
   return before && changedBlockSize(object.spec.get("blockSize"), before["blockSize"]);
 }
 

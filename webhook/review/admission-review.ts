@@ -246,6 +246,7 @@ function objectOf(value: unknown): Readonly<Record<string, unknown>> {
 
 export const ROUTES = [
   "/mutate/pods",
+  "/mutate/pools",
   "/validate/pods",
   "/validate/workloads",
   "/validate/pools",
