@@ -2,10 +2,19 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import { GarbageCollector } from "../../allocator/gc/garbage-collector.ts";
-import { bind } from "../../allocator/lifecycle/bind.ts";
+import { bind, HOLD_TIMEOUT_MS } from "../../allocator/lifecycle/bind.ts";
+import type { KubeObject } from "../../allocator/manifest/kubernetes-object.ts";
 import type { Stored } from "../../allocator/store/store.ts";
 import { DB_POOL, poolRecord } from "../../test/support/fixtures.ts";
-import { applied, deniedAs, type Json, pod, review } from "../../test/support/objects.ts";
+import {
+  applied,
+  deniedAs,
+  deploymentPod,
+  type Json,
+  pod,
+  review,
+  workload,
+} from "../../test/support/objects.ts";
 import { createPod, send } from "../../test/support/reviewing.ts";
 import { openWorld, type World } from "../../test/support/world.ts";
 import { createHandlers } from "./routes.ts";
@@ -129,5 +138,43 @@ describe("a pod whose predecessor is just gone", () => {
     const forged = pod("imitator", { uid: "u", annotations: { "berth.dev/claim": "licence" } });
     assert.equal(deniedAs(await send(world, "/validate/pods", forged)), "");
     assert.equal((await claimOf(world)).revision, before);
+  });
+});
+
+describe("a pod of a list", () => {
+  it("has its entry, though its hold was over and ended before it was kept", async () => {
+    await using world = await openWorld({ pools: [DB_POOL] });
+    const annotations = { "berth.dev/ips": "10.20.0.70-10.20.0.72" };
+    await send(world, "/validate/workloads", workload("Deployment", "web", { annotations, replicas: 1 }));
+    const asked = deploymentPod("web", { annotations });
+    const mutated = applied(asked, await send(world, "/mutate/pods", asked));
+    const metadata = { ...(mutated["metadata"] as Json), name: "web-5d9c7b-1", uid: "uid-1" };
+    const { objects, clock } = world;
+    const ends: string[] = [];
+    const embedded = {
+      pod: objects.pod.bind(objects),
+      workload: objects.workload.bind(objects),
+      namespace: objects.namespace.bind(objects),
+      fenced: objects.fenced.bind(objects),
+      forget: objects.forget.bind(objects),
+      keep: async (object: KubeObject) => {
+        clock.advance(HOLD_TIMEOUT_MS);
+        for (const claim of await world.all("claim"))
+          ends.push((await world.collector().judgeClaim(claim)).kind);
+        await objects.keep(object);
+      },
+    };
+    const admission = { ...world.admission, inventory: embedded, embedded };
+    const answer = await createHandlers(admission)["/validate/pods"](
+      review({ ...mutated, metadata }),
+      new AbortController().signal,
+    );
+    assert.equal(deniedAs(answer), "");
+    assert.deepEqual(ends, ["release-hold"]);
+    const claims = await world.all("claim");
+    assert.deepEqual(
+      claims.map(({ key, record: { binding } }) => [key, binding?.podName, binding?.podUID]),
+      [["shop/web-slot-0", "web-5d9c7b-1", "uid-1"]],
+    );
   });
 });

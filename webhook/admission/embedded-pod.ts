@@ -39,8 +39,7 @@ export async function reviewEmbeddedPod(
   if (there !== undefined) return denied(request.uid, there, 409);
   const told = admitForeign(admission, request, pod);
   if (request.dryRun || !told.allowed) return told;
-  const refusal =
-    (await bindByToken(admission, pod)) ?? (await keepPod(admission, objects, request.operation, pod));
+  const refusal = await keepPod(admission, objects, request.operation, pod);
   return refusal === undefined ? told : denied(request.uid, refusal);
 }
 
@@ -72,18 +71,28 @@ async function keepPod(
   pod: KubeObject,
 ): Promise<Refusal | undefined> {
   const { context, inventory } = admission;
+  if (operation !== "CREATE") {
+    const refusal = await bindByToken(admission, pod);
+    if (refusal === undefined) await objects.keep(pod);
+    return refusal;
+  }
   await objects.keep(pod);
-  if (operation !== "CREATE") return undefined;
   const { namespace, uid } = pod.metadata;
   const origin = { ...podMetadata(pod, namespace), uid };
-  const lost = (await settlePod(context, inventory, origin)) ?? (await confirmClaim(context, pod));
+  const lost =
+    (await bindByToken(admission, pod)) ??
+    (await settlePod(context, inventory, origin)) ??
+    (await confirmClaim(context, pod));
   // another one that came first is not this review's to take away
   const own = lost !== undefined && (await anotherOf(admission, operation, pod)) === undefined;
   if (own) await objects.forget("Pod", namespace, pod.metadata.name);
   return lost;
 }
 
-/** Finds the claim that is held for the pod, and tells it the pod's name. */
+/**
+ * Finds the claim that is held for the pod, and tells it the pod's name: of a new pod after it was kept. Its hold may be over by then, where a
+ * review takes that long, and whoever ends it does not find the pod.
+ */
 async function bindByToken(admission: AdmissionContext, pod: KubeObject): Promise<Refusal | undefined> {
   const { namespace, name, uid, annotations } = pod.metadata;
   const claim = annotations[ASSIGNED_CLAIM];
