@@ -98,7 +98,7 @@ export const EXAMPLES: Readonly<Record<RefusalCode, string>> = {
   SET_EXHAUSTED:
     "the only entry of the set is in use: 10.20.0.70 (web-slot-0) is bound to a pod that was admitted less than 120 s ago; add entries for replicas and maxSurge, or lower them",
   LIMIT_REACHED:
-    'namespace shop holds 1 of the 1 addresses that pool "db" allows one namespace; release one, or ask for a higher limits.perNamespace',
+    'namespace shop holds 1 of the 1 address that pool "db" allows one namespace; release one, or ask for a higher limits.perNamespace',
   CLAIM_CHANGED:
     "claim shop/mysql-0 holds 10.20.0.70 and is in use by pod mysql-0, but the request is now for 10.20.0.71; it changes when that pod is deleted and created again",
   CLAIM_RELEASING: "the addresses of claim shop/mysql-0 are being given back; try again in a moment",

@@ -27,6 +27,8 @@ export const REASONS: Readonly<Record<string, Account>> = {
       pods: "whether a claim's pod exists, and on which node; read again before anything is released",
       nodes: "whether a node is fenced or gone; the labels that pools select by",
       namespaces: "labels and defaults of the pod's namespace",
+      services: "whether a pool that somebody makes has addresses of Services; listed then, never watched",
+      "servicecidrs.networking.k8s.io": "the same: the networks that Services get their addresses from",
       "statefulsets.apps": PODS_OF,
       "deployments.apps": PODS_OF,
       "statefulsets.apps.kruise.io": `${PODS_OF}; only if OpenKruise is installed`,

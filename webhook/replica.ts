@@ -22,6 +22,7 @@ import { SubjectAccessChecker } from "./admission/pool-access.ts";
 import { ReviewedReadAccess } from "./admission/read-access.ts";
 import { createHandlers } from "./admission/routes.ts";
 import { type ClusterCaches, openCaches } from "./cluster-state/caches.ts";
+import { readServices } from "./cluster-state/services.ts";
 import type { Issued } from "./config.ts";
 import { startBinder } from "./controllers/binding/controller.ts";
 import { startBlocks } from "./controllers/blocks/controller.ts";
@@ -136,6 +137,8 @@ async function assemble(options: Metered, closers: CleanupStack): Promise<Omit<C
       ...(options.foreignRequests === undefined ? {} : { foreignRequests: options.foreignRequests }),
       ...dialectsOf(options),
       holds: trackPendingClaims(replica, { clock, log: limitedLogger(log, clock) }),
+      occupants: () => replica.occupants(),
+      services: () => readServices(connection),
       catchUp: () => waitForPools(replica.context, replica.mirror),
       suspect: (claim) => collector.suspect(claim),
     }),

@@ -4,6 +4,7 @@ import { BerthError } from "../base/errors.ts";
 import { inParallel } from "../base/parallel.ts";
 import type { RecordCache } from "../cache/cache.ts";
 import type { Context } from "../cache/context.ts";
+import type { RecordReader } from "../cache/reader.ts";
 import {
   type Address,
   type Cidr,
@@ -15,14 +16,15 @@ import {
   toNumber,
 } from "../ip/address.ts";
 import { IntervalSet } from "../ip/interval-set.ts";
-import { fullInterval, type Interval, sizeOf, without } from "../ip/ip-range.ts";
+import { contains, fullInterval, type Interval, merge, sizeOf, without } from "../ip/ip-range.ts";
 import { type Block, holesOf, holesText, mayBeSingle } from "../model/block.ts";
+import { isOfPool } from "../model/occupant.ts";
 import { BlockSpace, blockLength, closedIn, openIn, singleOf } from "../pool/blocks.ts";
 import type { Pool } from "../pool/pool.ts";
 import { retryOnConflict } from "../store/retry-on-conflict.ts";
 import type { Store, Stored } from "../store/store.ts";
 
-type StoreContext = Pick<Context, "store">;
+type StoreContext = Pick<Context, "store"> & { readonly view?: Pick<RecordReader, "occupants"> };
 
 /** For whom a block is, and of which family. */
 export interface BlockRequest {
@@ -65,7 +67,10 @@ export async function grantBlock(
  * blocks that were granted, which may be fewer.
  */
 export async function grantBlocks(
-  context: StoreContext & { readonly view: Pick<RecordCache, "reservationCount">; readonly atOnce?: number },
+  context: StoreContext & {
+    readonly view: Pick<RecordCache, "reservationCount"> & Pick<RecordReader, "occupants">;
+    readonly atOnce?: number;
+  },
   pool: Pool,
   requests: readonly BlockRequest[],
   known: IntervalSet,
@@ -82,7 +87,7 @@ export async function grantBlocks(
 
 /** The record of a block that is not granted yet, where nobody has any. */
 async function makeBlock(
-  { store }: StoreContext,
+  { store, view }: StoreContext,
   pool: Pool,
   { family, node, nodeUID }: BlockRequest,
   known: IntervalSet,
@@ -92,12 +97,22 @@ async function makeBlock(
   const space = new BlockSpace(pool, family, length);
   for (const cidr of space.free(known, node)) {
     known.add(space.numberOf(cidr));
-    const holes = holesText(closedIn(pool, cidr), family);
+    const inUse = occupiedIn(view, pool, cidr).map((n) => ({ first: n, last: n }));
+    const holes = holesText(merge([...closedIn(pool, cidr), ...inUse]), family);
     const record = { cidr: cidr.text, pool: pool.name, node, nodeUID, holes };
     const made = await store.create("block", record);
     if (made.kind !== "exists") return made.stored;
   }
   return undefined;
+}
+
+/** What others have, and not from Berth, is a hole as what is reserved: it may be given once it is free (ADR 0025). */
+function occupiedIn(view: StoreContext["view"], pool: Pool, cidr: Cidr): bigint[] {
+  const whole = fullInterval(cidr);
+  return [...(view?.occupants?.() ?? [])]
+    .filter(([address, occupant]) => familyOf(address) === cidr.family && isOfPool(occupant, pool))
+    .map(([address]) => toNumber(address))
+    .filter((n) => contains(whole, n));
 }
 
 /**

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import { type Address, type Family, familyOf, fromNumber, toNumber } from "../ip/address.ts";
 import type { IntervalSet } from "../ip/interval-set.ts";
+import { isOfPool, type Occupant } from "../model/occupant.ts";
 import { classify, type Pool, rangeOf, unavailableByDefault } from "../pool/pool.ts";
 import type { Stored } from "../store/store.ts";
 import { type BlockIndex, ownedIn } from "./block-index.ts";
@@ -11,11 +12,12 @@ export type Held = Readonly<Record<Family, number>>;
 
 const NONE: Held = { IPv4: 0, IPv6: 0 };
 
-/** Which addresses are reserved, or in a node's block, and so not to be picked; and how many of them each namespace holds or lets cool. */
+/** Which addresses are reserved, in a node's block or in use by others, and so not to be picked; and how many of them each namespace holds or lets cool. */
 export class AddressUse {
   readonly #pools: PoolIndex;
   readonly #blocks: BlockIndex;
   readonly reservations = new Map<string, Stored<"reservation">>(); // address -> reservation
+  readonly occupants = new Map<Address, Occupant>(); // address -> who has it, and not from Berth
   readonly #unpickable = new Map<string, IntervalSet>(); // pool/family -> numbers not to pick
   readonly #held = new Map<string, Held>(); // pool/namespace -> addresses
   readonly #cooling = new Map<string, Held>(); // pool/namespace -> addresses
@@ -44,6 +46,10 @@ export class AddressUse {
       }
     }
     for (const interval of this.#blocks.owned(pool.name, family)) runs.addInterval(interval);
+    for (const [address, occupant] of this.occupants) {
+      const isIn = familyOf(address) === family && rangeOf(pool, address) !== undefined;
+      if (isIn && isOfPool(occupant, pool)) runs.add(toNumber(address));
+    }
     this.#unpickable.set(key, runs);
     return runs;
   }
@@ -67,10 +73,37 @@ export class AddressUse {
     const { address } = stored.record;
     this.reservations.delete(key);
     this.#count(stored, -1);
-    for (const { pool: home, runs } of this.#runsOf(address)) {
-      if (classify(home, address) === "open" && this.#blocks.owning(home.name, address) === undefined)
-        runs.remove(toNumber(address));
+    this.#reopen(address);
+  }
+
+  /** Somebody has the address, and not from Berth. */
+  occupy(address: Address, occupant: Occupant): void {
+    this.vacate(address);
+    this.occupants.set(address, occupant);
+    for (const { pool, runs } of this.#runsOf(address)) {
+      if (isOfPool(occupant, pool)) runs.add(toNumber(address));
     }
+  }
+
+  vacate(address: Address): void {
+    if (this.occupants.delete(address)) this.#reopen(address);
+  }
+
+  /** It may be picked again, unless something else keeps it. */
+  #reopen(address: Address): void {
+    for (const { pool, runs } of this.#runsOf(address))
+      if (this.#isPickable(pool, address)) runs.remove(toNumber(address));
+  }
+
+  #isPickable(pool: Pool, address: Address): boolean {
+    return this.#isOpen(pool, address) && this.#blocks.owning(pool.name, address) === undefined;
+  }
+
+  /** Whoever's blocks there are. */
+  #isOpen(pool: Pool, address: Address): boolean {
+    const occupant = this.occupants.get(address);
+    if (classify(pool, address) !== "open" || this.reservations.has(address)) return false;
+    return occupant === undefined || !isOfPool(occupant, pool);
   }
 
   addBlock({ record }: Stored<"block">): void {
@@ -88,7 +121,7 @@ export class AddressUse {
     for (const { first, last } of intervals) {
       for (let n = first; n <= last; n++) {
         const address = fromNumber(n, family);
-        if (classify(home, address) !== "open" || this.reservations.has(address)) continue;
+        if (!this.#isOpen(home, address)) continue;
         const isOther = isShared && this.#blocks.owning(home.name, address) !== undefined;
         if (!isOther) runs.remove(n);
       }

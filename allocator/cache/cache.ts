@@ -4,6 +4,7 @@ import type { Address, Family } from "../ip/address.ts";
 import type { IntervalSet } from "../ip/interval-set.ts";
 import type { Block } from "../model/block.ts";
 import { claimKey } from "../model/claim.ts";
+import type { Occupant } from "../model/occupant.ts";
 import { type Pool, poolOf } from "../pool/pool.ts";
 import type { Change, Kind, Stored } from "../store/store.ts";
 import { AddressUse, type Held } from "./address-use.ts";
@@ -89,6 +90,23 @@ export class RecordCache implements RecordReader {
 
   get reservationCount(): number {
     return this.#use.reservations.size;
+  }
+
+  occupant(address: Address): Occupant | undefined {
+    return this.#use.occupants.get(address);
+  }
+
+  occupants(): ReadonlyMap<Address, Occupant> {
+    return this.#use.occupants;
+  }
+
+  /** The address is in use, and Berth did not give it: no record says so, and whoever sees it tells. */
+  occupy(address: Address, occupant: Occupant): void {
+    this.#use.occupy(address, occupant);
+  }
+
+  vacate(address: Address): void {
+    this.#use.vacate(address);
   }
 
   block(cidr: string): Stored<"block"> | undefined {

@@ -3,6 +3,7 @@ import type { Address, Family } from "../ip/address.ts";
 import type { IntervalSet } from "../ip/interval-set.ts";
 import type { Block } from "../model/block.ts";
 import type { Claim } from "../model/claim.ts";
+import type { Occupant } from "../model/occupant.ts";
 import type { Reservation } from "../model/reservation.ts";
 import type { Pool } from "../pool/pool.ts";
 import type { Store, Stored } from "../store/store.ts";
@@ -25,7 +26,11 @@ export interface RecordReader {
   blockOwning?(address: Address): Block | undefined;
   /** All of the pool that nodes have, or that cool. Absent: as above. */
   blocksOf?(pool: string): Iterable<Stored<"block">>;
-  /** Everything of the pool's space that must not be picked: taken, cooling, excluded, reserved, gateways. */
+  /** Who has the address and not from Berth, as far as is known. Absent: nobody looks. */
+  occupant?(address: Address): Occupant | undefined;
+  /** All of them. */
+  occupants?(): ReadonlyMap<Address, Occupant>;
+  /** Everything of the pool's space that must not be picked: taken, cooling, excluded, reserved, gateways, in use by others. */
   unpickable(pool: Pool, family: Family): IntervalSet;
   /** Addresses of the pool that claims of the namespace hold. */
   held(pool: string, namespace: string): Readonly<Record<Family, number>>;

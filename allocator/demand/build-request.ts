@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The request of one pod's claim, and of each slot of a set: which entry of a list is whose, what is held, how long it is kept.
 
+import { counted } from "../base/counted.ts";
 import { type Refusal, refuse } from "../base/errors.ts";
 import type { Labels } from "../base/ports.ts";
 import type { AllocationRequest } from "../lifecycle/reserve.ts";
@@ -176,7 +177,7 @@ function entryFor({ podIdentity, request, start }: AllocationInput): AddressEntr
     if (entries.length === 1) return entries[0];
     return refuse(
       "REQUEST_INVALID",
-      `the request lists addresses for ${entries.length} pods, and this pod has no ordinal to choose by; give it one entry`,
+      `the request lists addresses for ${counted(entries.length, "pod")}, and this pod has no ordinal to choose by; give it one entry`,
     );
   }
   const entry = entries[ordinal - first];
@@ -187,7 +188,7 @@ function entryFor({ podIdentity, request, start }: AllocationInput): AddressEntr
 export function listTooShort(entries: number, ordinal: number, start: number): Refusal {
   return refuse(
     "LIST_TOO_SHORT",
-    `the list has ${entries} ${entries === 1 ? "entry" : "entries"}, for ordinals ${start} to ${start + entries - 1}, and none for ordinal ${ordinal}; add an entry or lower replicas`,
+    `the list has ${counted(entries, "entry", "entries")}, for ordinals ${start} to ${start + entries - 1}, and none for ordinal ${ordinal}; add an entry or lower replicas`,
     { ordinal: String(ordinal) },
   );
 }

@@ -26,6 +26,8 @@ export interface Finding {
     | "unneeded" // a claim that no living pod, workload, person or retention needs (cli/explain/unneeded-claims.ts)
     | "missing" // an ordinal that its StatefulSet wants and that has no claim (cli/explain/ordinals-without-claim.ts)
     | "of-another" // the same, and the claim of its name is another identity's
+    | "in-use" // addresses of a pool that others have, and not from Berth (cli/explain/occupied-addresses.ts)
+    | "two-holders" // the same, and a claim has the address too
     | "without-claim"; // a pod that was admitted with a claim that is gone (cli/explain/pods-without-claim.ts)
   readonly subject: string;
   readonly message: string;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import { counted } from "../base/counted.ts";
 import { shortDuration } from "../base/go-duration.ts";
 import type { Context } from "../cache/context.ts";
 import type { RecordReader } from "../cache/reader.ts";
@@ -69,7 +70,7 @@ export class RetentionLimits {
     const rank = claim.retained === undefined ? all.length : all.indexOf(claimKey(claim));
     if (rank < perNamespace) return undefined;
     return (
-      `namespace ${claim.namespace} has ${all.length} claims that are retained in pool ${JSON.stringify(name)}, which keeps ` +
+      `namespace ${claim.namespace} has ${counted(all.length, "claim that is", "claims that are")} retained in pool ${JSON.stringify(name)}, which keeps ` +
       `${perNamespace}; release some, or raise limits.retention.perNamespace of the pool`
     );
   }

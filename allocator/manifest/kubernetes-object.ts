@@ -199,3 +199,11 @@ function doneOf(status: Fields): (index: number) => boolean {
     .map((part) => part.split("-").map(Number));
   return (index) => isOver || spans.some(([from = Number.NaN, to = from]) => index >= from && index <= to);
 }
+
+const NODE_ADDRESSES = ["InternalIP", "ExternalIP"];
+
+/** Those that others reach the node by, of a Node's status. */
+export function nodeAddresses(status: Fields): string[] {
+  const listed = status.list("addresses").map((one) => new Fields(one));
+  return listed.filter((one) => NODE_ADDRESSES.includes(one.text("type"))).map((one) => one.text("address"));
+}

@@ -12,6 +12,7 @@ import { routedApart, withCommonNodes } from "./common-nodes.ts";
 import { ineligibility, poolDisabled, quotaExceeded } from "./eligibility.ts";
 import { poolsBehind, withFallback } from "./fallback-plan.ts";
 import { nodeFits, onOtherNodes } from "./node-fit.ts";
+import { occupied } from "./occupied.ts";
 import type { AddressConstraints, Candidate, FamilyPlan, Plan } from "./plan.ts";
 import { familiesFor, isIn, partOf, type Source, sourcesFor } from "./pool-choice.ts";
 import {
@@ -65,7 +66,8 @@ function planExact(view: RecordReader, ask: AddressConstraints, entry: AddressEn
       ineligibility(view, pool, ask, held)?.() ??
       elsewhere(pool, ask) ??
       entryRefusal(view, pool, address) ??
-      inBlock(view, pool, address);
+      inBlock(view, pool, address) ??
+      occupied(view, pool, address, ask);
     if (why !== undefined) return why;
     count(wanted, pool, familyOf(address));
     if (held) keep.push(address);

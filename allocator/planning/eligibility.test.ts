@@ -219,7 +219,7 @@ describe("limits", () => {
         reservations: [...held(holds), ...cooled(cools)],
       });
     const words =
-      'LIMIT_REACHED: namespace shop holds 1 addresses of pool "a", which allows one namespace twice its limits.perNamespace, 4, with those that cool, and 3 more cool after their release; try again when they have cooled';
+      'LIMIT_REACHED: namespace shop holds 1 address of pool "a", which allows one namespace twice its limits.perNamespace, 4, with those that cool, and 3 more cool after their release; try again when they have cooled';
     assert.equal(served(limitedTo2(1, 2)), "a");
     assert.equal(served(limitedTo2(1, 3)), words);
     assert.equal(served(limitedTo2(1, 3), { namespace: "bank" }), "a");

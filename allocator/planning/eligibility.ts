@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import { counted } from "../base/counted.ts";
 import { type Refusal, refuse } from "../base/errors.ts";
 import type { Labels } from "../base/ports.ts";
 import type { RecordReader } from "../cache/reader.ts";
@@ -136,14 +137,14 @@ function stillCooling(
     bound.kind === "said"
       ? `which allows one namespace twice its limits.perNamespace, ${mostWithCooling(bound)}, with those that cool`
       : `which leaves ${bound.size - bound.most} of ${bound.size} ${bound.family} addresses to other namespaces`;
-  const words = `namespace ${namespace} holds ${has} addresses of pool ${quoted(name)}, ${which}, and ${cools} more cool after their release; try again when they have cooled`;
+  const words = `namespace ${namespace} holds ${counted(has, "address", "addresses")} of pool ${quoted(name)}, ${which}, and ${cools} more cool after their release; try again when they have cooled`;
   return refuse("LIMIT_REACHED", words, { pool: name, namespace });
 }
 
 function reached({ name }: Pool, namespace: string, bound: Bound, held: number): Refusal {
   const words =
     bound.kind === "said"
-      ? `namespace ${namespace} holds ${held} of the ${bound.most} addresses that pool ${quoted(name)} allows one namespace; release one, or ask for a higher limits.perNamespace`
+      ? `namespace ${namespace} holds ${held} of the ${counted(bound.most, "address", "addresses")} that pool ${quoted(name)} allows one namespace; release one, or ask for a higher limits.perNamespace`
       : `namespace ${namespace} holds ${held} of the ${bound.size} ${bound.family} addresses of pool ${quoted(name)}, which leaves ${bound.size - bound.most} to other namespaces; release one, or ask for limits.perNamespace in the pool`;
   return refuse("LIMIT_REACHED", words, { pool: name, namespace });
 }

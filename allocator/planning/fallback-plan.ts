@@ -5,6 +5,7 @@ import type { Refusal } from "../base/errors.ts";
 import type { RecordReader } from "../cache/reader.ts";
 import { type Address, type Family, familyOf } from "../ip/address.ts";
 import type { AddressEntry } from "../model/address-request.ts";
+import { occupied } from "./occupied.ts";
 import type { AddressConstraints, Candidate, FamilyPlan, Plan } from "./plan.ts";
 import { poolNameIn } from "./pool-choice.ts";
 import { addressOutside, addressTaken } from "./refusal-messages.ts";
@@ -22,7 +23,7 @@ export function withFallback(
     const stays =
       held !== undefined && (held === address || ask.isAsGiven === true || isTaken(view, ask, address));
     if (stays) keep.push(held);
-    else familyPlans.push(firstOf(view, address, other));
+    else familyPlans.push(firstOf(view, address, { ask, other }));
   }
   return { kind: "take", keep, familyPlans };
 }
@@ -35,9 +36,14 @@ function ofFamily(
 }
 
 /** The named address, and then any. */
-function firstOf(view: RecordReader, address: Address, other: FamilyPlan | undefined): FamilyPlan {
+function firstOf(
+  view: RecordReader,
+  address: Address,
+  { ask, other }: { readonly ask: AddressConstraints; readonly other: FamilyPlan | undefined },
+): FamilyPlan {
   const pool = view.poolOf(address);
-  const isFree = pool !== undefined && view.blockOwning?.(address) === undefined;
+  const isOpen = pool !== undefined && view.blockOwning?.(address) === undefined;
+  const isFree = isOpen && occupied(view, pool, address, ask) === undefined;
   const named: readonly Candidate[] = isFree ? [{ address, pool: pool.name }] : [];
   return {
     family: familyOf(address),

@@ -9,6 +9,7 @@ import { sizeOf } from "../ip/ip-range.ts";
 import type { Block } from "../model/block.ts";
 import type { Claim } from "../model/claim.ts";
 import { describeIdentity } from "../model/identity.ts";
+import { isOfPool } from "../model/occupant.ts";
 import { isBackedByClaim, type Reservation } from "../model/reservation.ts";
 import { classify, familiesOf, intervalsOf, type Pool } from "../pool/pool.ts";
 import { freedBy } from "./freed-by.ts";
@@ -103,7 +104,7 @@ export function addressOfNodes(view: RecordReader, pool: Pool | undefined, addre
   return withoutNames(view, { pool, address, why: "is for pods that need no fixed address" });
 }
 
-function withoutNames(
+export function withoutNames(
   view: RecordReader,
   {
     pool,
@@ -117,7 +118,7 @@ function withoutNames(
   return refuse("ADDRESS_TAKEN", words, pool === undefined ? { address } : { address, pool: pool.name });
 }
 
-function instead(view: RecordReader, pool: Pool, address: Address): string {
+export function instead(view: RecordReader, pool: Pool, address: Address): string {
   const family = familyOf(address);
   const asked = toNumber(address);
   const open = freeNeighbours(intervalsOf(pool, family), view.unpickable(pool, family), asked, NEARBY);
@@ -136,6 +137,7 @@ function freeReserved(view: RecordReader, pool: Pool, address: Address): bigint[
     if (!spans.some(({ first, last }) => first <= n && n <= last)) return false;
     const candidate = fromNumber(n, family);
     if (classify(pool, candidate) !== "reserved" || view.reservation(candidate) !== undefined) return false;
+    if (view.occupant?.(candidate) !== undefined) return false;
     return view.blockOwning?.(candidate) === undefined;
   };
   const found: bigint[] = [];
@@ -212,12 +214,26 @@ export function poolExhausted(
   }
   const blocks = pools.reduce((sum, { name }) => sum + inBlocks(view, name, family), 0n);
   const owned = blocks === 0n ? "" : `, ${blocks} ${isOrAre(blocks)} in blocks of nodes`;
+  const outside = occupiedIn(view, pools, family);
+  const used = outside === 0 ? "" : `, ${outside} ${isOrAre(outside)} in use by what is not Berth's`;
   const others = skipped === 0 ? "" : `, and the pods before this one get ${skipped}`;
   return refuse(
     "POOL_EXHAUSTED",
-    `no free ${family} address in pool ${names.map(quoted).join(", ")}: ${held} ${isOrAre(held)} held or cooling${owned}${others}; add a range, or release claims that are not needed`,
+    `no free ${family} address in pool ${names.map(quoted).join(", ")}: ${held} ${isOrAre(held)} held or cooling${owned}${used}${others}; add a range, or release claims that are not needed`,
     { pool: names.join(","), family },
   );
+}
+
+/** Addresses of the pools that others have, and not from Berth. */
+function occupiedIn(view: RecordReader, pools: readonly Pool[], family: Family): number {
+  let count = 0;
+  for (const [address, occupant] of view.occupants?.() ?? []) {
+    const home = familyOf(address) === family ? view.poolOf(address) : undefined;
+    if (home !== undefined && pools.includes(home) && isOfPool(occupant, home)) {
+      if (classify(home, address) === "open" && view.reservation(address) === undefined) count++;
+    }
+  }
+  return count;
 }
 
 function isOrAre(count: number | bigint): string {

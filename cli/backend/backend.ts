@@ -7,9 +7,11 @@ import type { Address } from "../../allocator/ip/address.ts";
 import type { KubeObject } from "../../allocator/manifest/kubernetes-object.ts";
 import { type Claim, claimKey } from "../../allocator/model/claim.ts";
 import type { ClusterState } from "../../allocator/model/cluster-state.ts";
+import type { Occupied } from "../../allocator/planning/occupied.ts";
 import { blockAround, singleOf } from "../../allocator/pool/blocks.ts";
 import type { StoredHost } from "../../allocator/store/etcd/hosts.ts";
 import type { Kind, Store, Stored } from "../../allocator/store/store.ts";
+import type { ServiceFacts } from "../../webhook/cluster-state/services.ts";
 import type { AttachmentUse } from "./attachment-report.ts";
 
 /** The objects around the records: those of the API server, or those that were admitted on the embedded stack. */
@@ -34,6 +36,10 @@ export interface Backend {
   uses(claims: Iterable<Claim>): readonly AttachmentUse[];
   /** The hosts that share an etcd; absent elsewhere. */
   hosts?(): Promise<readonly StoredHost[]>;
+  /** What Services have; present in a cluster. */
+  readonly services?: () => Promise<ServiceFacts>;
+  /** The addresses of this host; present on one that has a data folder. */
+  readonly hostOccupants?: () => readonly Occupied[];
   /** Why no stack may start on the data folder, in words; absent in a cluster, where agents say it themselves. */
   readonly refusedJournal?: () => Promise<string | undefined>;
   /** Lets go of exactly the claim that was seen; `changed`: it is no longer that, and nothing was done. */

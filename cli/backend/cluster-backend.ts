@@ -8,6 +8,7 @@ import { Client } from "../../kube/api/client.ts";
 import { type Connection, connect } from "../../kube/api/connection.ts";
 import { CLAIMS } from "../../kube/api/resource.ts";
 import manifest from "../../package.json" with { type: "json" };
+import { readServices } from "../../webhook/cluster-state/services.ts";
 import type { Io } from "../terminal/command.ts";
 import type { ClusterTarget } from "../terminal/target.ts";
 import { parseDenial } from "./admission-denial.ts";
@@ -46,6 +47,7 @@ export async function withCluster<T>(
       node: "",
       claims: (namespace) => claimsIn(connection, namespace),
       uses: usesOf,
+      services: () => readServices(connection, { timeoutMs: 30_000, pages: 1_000 }),
       giveBack: releaseInCluster,
     });
   } catch (error) {

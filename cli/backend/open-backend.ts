@@ -10,6 +10,7 @@ import { WAIT_MS } from "../terminal/flags.ts";
 import { printable } from "../terminal/output.ts";
 import type { Backend } from "./backend.ts";
 import { allOf, databaseOf, type EmbeddedBackend, withEmbeddedBackend } from "./embedded-backend.ts";
+import { hostOccupants } from "./host-occupants.ts";
 import { inEtcd, isStack, isStarting, readStackFile } from "./stack-file.ts";
 
 /** Opens the cluster or the data folder of the context for `work` and closes it again. Throws what either cannot do, in one line. */
@@ -78,6 +79,7 @@ function registryOf({ store, admitted, attachments, journal }: EmbeddedBackend, 
     },
     claims: () => allOf(store, "claim"),
     uses: attachments,
+    hostOccupants: () => hostOccupants(),
     refusedJournal: () => refusedJournal(dataDir, journal),
     giveBack: release,
   };

@@ -18,7 +18,7 @@ describe("berthctl check", () => {
     });
     assert.deepEqual(await data.call("check"), {
       code: 0,
-      stdout: "ok: 1 pools, 1 claims, 1 reservations, 1 attachments\n",
+      stdout: "ok: 1 pool, 1 claim, 1 reservation, 1 attachment\n",
       stderr: "",
     });
     assert.equal(data.clock.now(), NOW, "nothing was looked at twice");
@@ -30,7 +30,7 @@ describe("berthctl check", () => {
       code: 0,
       stdout:
         "pending   orphan   address 10.20.0.70 is reserved for shop/mysql-0, which does not rely on it\n" +
-        "ok: 1 pools, 0 claims, 1 reservations, 0 attachments\n",
+        "ok: 1 pool, 0 claims, 1 reservation, 0 attachments\n",
       stderr: "",
     });
   });
@@ -64,7 +64,7 @@ describe("berthctl check", () => {
     assert.deepEqual(stdout.split("\n"), [
       "defect   unreserved      claim shop/mysql-0 lists 10.20.0.70, which is not reserved for it",
       "defect   unclaimed-use   address 10.20.0.71 is used by sandbox-of-web eth0 on this node, and claim shop/web does not have it",
-      "2 defects: 1 pools, 1 claims, 0 reservations, 1 attachments",
+      "2 defects: 1 pool, 1 claim, 0 reservations, 1 attachment",
       "",
     ]);
     const { stdout: json } = await data.call("check", "-o", "json");

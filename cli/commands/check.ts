@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import { counted } from "../../allocator/base/counted.ts";
 import { withBackend } from "../backend/open-backend.ts";
 import { type CheckResult, checkBackend, isDefect } from "../explain/consistency-check.ts";
 import type { Command, Io } from "../terminal/command.ts";
@@ -38,10 +39,14 @@ function wellBut(findings: CheckResult["findings"]): string {
   const idle = findings.filter(({ kind }) => kind === "unneeded").length;
   const lacking = findings.filter(({ kind }) => kind === "missing" || kind === "of-another").length;
   const claimless = findings.filter(({ kind }) => kind === "without-claim").length;
+  const used = new Set(findings.flatMap(({ kind, subject }) => (kind === "in-use" ? subject : []))).size;
+  const twice = findings.filter(({ kind }) => kind === "two-holders").length;
   const notes = [
-    ...(idle === 0 ? [] : [`${idle} ${idle === 1 ? "claim is" : "claims are"} needed by nobody`]),
-    ...(lacking === 0 ? [] : [`${lacking} ${lacking === 1 ? "ordinal has" : "ordinals have"} no claim`]),
-    ...(claimless === 0 ? [] : [`${claimless} ${claimless === 1 ? "pod has" : "pods have"} lost a claim`]),
+    ...(idle === 0 ? [] : [`${counted(idle, "claim is", "claims are")} needed by nobody`]),
+    ...(lacking === 0 ? [] : [`${counted(lacking, "ordinal has", "ordinals have")} no claim`]),
+    ...(claimless === 0 ? [] : [`${counted(claimless, "pod has", "pods have")} lost a claim`]),
+    ...(used === 0 ? [] : [`${counted(used, "pool has", "pools have")} addresses that others use`]),
+    ...(twice === 0 ? [] : [`${counted(twice, "address has", "addresses have")} two holders`]),
   ];
   return notes.length === 0 ? "ok" : `ok, but ${notes.join(" and ")}`;
 }
@@ -49,9 +54,9 @@ function wellBut(findings: CheckResult["findings"]): string {
 function print({ stdout, stderr }: Io, { counts, findings, unlooked }: CheckResult, sound: boolean): void {
   const rows = findings.map(({ severity, kind, message }) => [severity, kind, printable(message)]);
   stdout.write(columns(rows));
-  const all = Object.entries(counts).map(([what, n]) => `${n} ${what}`);
+  const all = Object.entries(counts).map(([what, n]) => counted(n, what.slice(0, -1)));
   const defects = findings.filter(isDefect).length;
-  const verdict = sound ? wellBut(findings) : `${defects} ${defects === 1 ? "defect" : "defects"}`;
+  const verdict = sound ? wellBut(findings) : counted(defects, "defect");
   stdout.write(`${verdict}: ${all.join(", ")}\n`);
   if (unlooked !== undefined) stderr.write(`${unlooked}\n`);
 }

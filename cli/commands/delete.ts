@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+import { counted } from "../../allocator/base/counted.ts";
 import { isRefusal, type Refusal } from "../../allocator/base/errors.ts";
 import { readDocuments } from "../apply/documents.ts";
 import { MANAGED } from "../apply/kinds.ts";
@@ -110,7 +111,10 @@ async function deleteOne(
   const left = inside.filter((content) => !deleted.has(content));
   if (left.length > 0) {
     const some = left.slice(0, 3).join(", ");
-    reportError(io, `${title}: ${left.length} objects are still in it, ${some}; delete them first`);
+    reportError(
+      io,
+      `${title}: ${counted(left.length, "object is", "objects are")} still in it, ${some}; delete them first`,
+    );
     return 1;
   }
   const submitted = await deleteObject(target, key);

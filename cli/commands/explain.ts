@@ -15,6 +15,7 @@ import { type Backend, namespaceFor, partialCache } from "../backend/backend.ts"
 import { withBackend } from "../backend/open-backend.ts";
 import { type AddressReport, addressReportOf, describeAddress } from "../explain/address-report.ts";
 import { type DryRunner, PodForecast } from "../explain/dry-run.ts";
+import { occupyAll, occupyOne } from "../explain/occupied-addresses.ts";
 import { factsOfClaim, factsOfPod } from "../explain/pod-facts.ts";
 import { explainClaim, explainPod } from "../explain/render.ts";
 import type { Command, CommandContext, ExitCode } from "../terminal/command.ts";
@@ -94,6 +95,7 @@ async function explainAddress(
   context: CommandContext,
 ): Promise<ExitCode> {
   const view = await partialCache(backend.store, [address]);
+  await occupyOne(view, backend, address);
   const claims = [...view.claims()].map(({ record }) => record);
   const report = addressReportOf(view, backend.uses(claims), address);
   if (report.state === "outside" && report.sandboxes.length === 0) {
@@ -150,11 +152,13 @@ function tell({ stdout }: CommandContext["io"], { text, stuck }: { text: string;
 }
 
 async function explainAll(
-  { store, world }: Backend,
+  backend: Backend,
   objects: readonly ManifestObject[],
   { io }: CommandContext,
 ): Promise<ExitCode> {
+  const { store, world } = backend;
   const forecast = await PodForecast.on(store, world, io);
+  await occupyAll(forecast.view, backend);
   const results: DryRunner[] = [];
   let code: ExitCode = 0;
   for (const object of objects.toSorted((a, b) => MANAGED.indexOf(a.kind) - MANAGED.indexOf(b.kind))) {

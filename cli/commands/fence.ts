@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import { counted } from "../../allocator/base/counted.ts";
 import { type Refusal, refuse } from "../../allocator/base/errors.ts";
 import { KeyedMutex } from "../../allocator/base/keyed-mutex.ts";
 import { noopLogger } from "../../allocator/base/ports.ts";
@@ -58,7 +59,9 @@ async function fenceHost(
   const claims = await claimsOf(etcd, name);
   const addresses = claims.flatMap(({ record }) => record.addresses);
   const last = `${name} was last heard of at ${timeOf(host.record.seen)}, by its own clock`;
-  stdout.write(`${printable(last)}; its containers have ${addresses.length} addresses\n`);
+  stdout.write(
+    `${printable(last)}; its containers have ${counted(addresses.length, "address", "addresses")}\n`,
+  );
   if (!confirmed) {
     stdout.write(`with --yes they are free for others; no container of ${printable(name)} may run then\n`);
     return undefined;
@@ -68,7 +71,8 @@ async function fenceHost(
   // again: it may have given some while it was silent, and from here on gives none
   const left = await claimsOf(etcd, name);
   await letGo(etcd, left, context);
-  stdout.write(`host ${printable(name)} is fenced, ${left.length} claims are released\n`);
+  const released = counted(left.length, "claim is", "claims are");
+  stdout.write(`host ${printable(name)} is fenced, ${released} released\n`);
   return undefined;
 }
 

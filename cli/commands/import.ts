@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+import { counted } from "../../allocator/base/counted.ts";
 import { isRefusal, type Refusal } from "../../allocator/base/errors.ts";
 import type { Address } from "../../allocator/ip/address.ts";
 import type { PoolRecord } from "../../allocator/pool/pool.ts";
@@ -47,7 +48,7 @@ async function tell({ io }: CommandContext, etcd: EtcdTarget, name: string): Pro
     const { used } = await network.kept();
     for (const { address, container } of used)
       io.stdout.write(`${address}   container ${printable(container)}\n`);
-    const all = `${used.length} of ${read.addresses.length} addresses are containers' (dry run)`;
+    const all = `${used.length} of ${counted(read.addresses.length, "address is a container's", "addresses are containers'")} (dry run)`;
     io.stdout.write(`network ${printable(name)} would be pool ${read.pool.name}; ${all}\n`);
     return undefined;
   });
@@ -76,7 +77,7 @@ async function take(context: CommandContext, etcd: EtcdTarget, name: string): Pr
       if (isRefusal(imported)) return imported;
       const { pool, kept, addresses } = imported;
       io.stdout.write(
-        `network ${printable(name)} is pool ${pool}: ${kept} of ${addresses} addresses are containers'; cni-ipam-etcd gives none of them any more\n`,
+        `network ${printable(name)} is pool ${pool}: ${kept} of ${counted(addresses, "address is a container's", "addresses are containers'")}; cni-ipam-etcd gives none of them any more\n`,
       );
       return undefined;
     }),

@@ -63,6 +63,16 @@ describe("berthctl who", () => {
     });
   });
 
+  it("knows a gateway that is in no range", async (t) => {
+    const ranges = [{ cidr: "10.40.0.0/24", from: "10.40.0.50", gateway: "10.40.0.1" }];
+    const data = await Folder.of(t, { pools: [{ name: "web", spec: { ranges } }] });
+    assert.deepEqual(await data.call("who", "10.40.0.1"), {
+      code: 0,
+      stdout: "10.40.0.1 is the gateway of its pool: no pod gets it\n  pool   web\n",
+      stderr: "",
+    });
+  });
+
   it("prints JSON for all of them", async (t) => {
     const data = await folder(t);
     const outside = await data.call("who", "10.9.0.1", "-o", "json");

@@ -5,6 +5,7 @@ import { reportError } from "../apply/report.ts";
 import { partialCache } from "../backend/backend.ts";
 import { withBackend } from "../backend/open-backend.ts";
 import { addressReportOf, describeAddress } from "../explain/address-report.ts";
+import { occupyOne } from "../explain/occupied-addresses.ts";
 import type { Command } from "../terminal/command.ts";
 import { noAddress, TARGET_FLAGS } from "../terminal/flags.ts";
 import { document, formatOf } from "../terminal/output.ts";
@@ -23,8 +24,10 @@ export const who: Command = {
     const [text = ""] = args.expect("ADDRESS");
     const format = formatOf(args.text("output"), ["table", "json", "yaml"]);
     const address = addressOf(text);
-    return await withBackend(context, "read", async ({ store, uses }) => {
+    return await withBackend(context, "read", async (backend) => {
+      const { store, uses } = backend;
       const view = await partialCache(store, [address]);
+      await occupyOne(view, backend, address);
       const claims = [...view.claims()].map(({ record }) => record);
       const report = addressReportOf(view, uses(claims), address);
       const unknown = report.state === "outside" && report.sandboxes.length === 0;

@@ -5,7 +5,7 @@ import { hostname } from "node:os";
 import { join, resolve } from "node:path";
 import { KeyedMutex } from "../../allocator/base/keyed-mutex.ts";
 import type { Clock, Logger, Random } from "../../allocator/base/ports.ts";
-import { FOLLOWED, RecordCache } from "../../allocator/cache/cache.ts";
+import { FOLLOWED, type RecordCache } from "../../allocator/cache/cache.ts";
 import type { Context } from "../../allocator/cache/context.ts";
 import { type CacheSync, syncCache } from "../../allocator/cache/sync.ts";
 import { GarbageCollector } from "../../allocator/gc/garbage-collector.ts";
@@ -26,6 +26,7 @@ import { createHandlers } from "../../webhook/admission/routes.ts";
 import { createApp } from "../../webhook/http/app.ts";
 import { withMetrics } from "../../webhook/metrics.ts";
 import { databaseOf } from "../backend/embedded-backend.ts";
+import { HostRecordCache, hostOccupants } from "../backend/host-occupants.ts";
 import { reviewsSocketOf } from "../backend/stack-file.ts";
 import { announce, ownFolder, refuseTaken, requireShort } from "./data-folder.ts";
 import { HostBlocks } from "./host-blocks.ts";
@@ -91,7 +92,7 @@ async function assemble(
   const blocks = new HostBlocks({ context: { ...context, view }, admitted, node });
   closers.push(() => blocks.close());
   const handlers = createHandlers({
-    ...{ context, inventory: admitted, embedded: admitted, suspect, catchUp },
+    ...{ context, inventory: admitted, embedded: admitted, suspect, catchUp, occupants: hostOccupants },
   });
   const kept = pools === undefined ? [] : await makePools(pools, handlers, records);
   const claimSource = new EmbeddedClaims({
@@ -140,7 +141,7 @@ async function openRecords(
   const store = openSqliteStore(database, { clock, random, log });
   closers.push(() => store.close());
   const admitted = openAdmittedObjects(database);
-  const { view, pools, synced } = startMirror({ store, log }, closers);
+  const { view, pools, synced } = startMirror({ store, log, clock }, closers);
   await pools;
   const context = { store, view, clock, random, log, serial: new KeyedMutex() };
   return { database, admitted, context, view, synced };
@@ -166,10 +167,10 @@ async function makePools(
 }
 
 function startMirror(
-  { store, log }: Pick<Context, "store" | "log">,
+  { store, log, clock }: Pick<Context, "store" | "log" | "clock">,
   closers: CleanupStack,
 ): { readonly view: RecordCache } & Pick<CacheSync, "pools" | "synced"> {
-  const view = new RecordCache(log);
+  const view = new HostRecordCache(log, clock);
   const stop = new AbortController();
   const following = syncCache(store, view, stop.signal, [...FOLLOWED, "block"]);
   const ended = following.ended.catch((error: unknown) => {

@@ -5,6 +5,7 @@ import type { Address } from "../../allocator/ip/address.ts";
 import { allowedTtlMs } from "../../allocator/lifecycle/retention-limits.ts";
 import { type Claim, claimKey } from "../../allocator/model/claim.ts";
 import { describeIdentity } from "../../allocator/model/identity.ts";
+import { describeOccupant } from "../../allocator/model/occupant.ts";
 import { isBeside } from "../../allocator/planning/refusal-messages.ts";
 import { classify } from "../../allocator/pool/pool.ts";
 import type { AttachmentUse } from "../backend/attachment-report.ts";
@@ -16,7 +17,8 @@ import { columns, printable, timeOf } from "../terminal/output.ts";
  * - `cooling`: given back; for now only the same identity may have it.
  * - `in-block`: a node has it for pods that need no fixed address. `block-cooling`: that node has given the block back.
  * - `free`: for anyone. `reserved`: free, and given by explicit request only.
- * - `gateway`, `excluded`: in a pool that never gives it. `outside`: in no pool.
+ * - `in-use`: a node, this host, a Service or another CNI's pod has it, and not from Berth.
+ * - `gateway`: of a pool, whether in its ranges or beside them. `excluded`: in a pool that never gives it. `outside`: in no pool.
  */
 export type State =
   | "held"
@@ -25,6 +27,7 @@ export type State =
   | "cooling"
   | "in-block"
   | "block-cooling"
+  | "in-use"
   | "free"
   | "reserved"
   | "gateway"
@@ -40,6 +43,8 @@ export interface AddressReport {
   readonly claim?: string;
   readonly identity?: string;
   readonly phase?: string;
+  /** Who has it, and not from Berth. */
+  readonly inUseBy?: string;
   /** The CIDR of the node's block that it is in. */
   readonly block?: string;
   readonly pod?: { readonly namespace: string; readonly name: string; readonly uid: string };
@@ -69,7 +74,7 @@ export function addressReportOf(
   uses: readonly AttachmentUse[],
   address: Address,
 ): AddressReport {
-  const pool = view.poolOf(address);
+  const pool = view.poolOf(address) ?? view.pools().find(({ gateways }) => gateways.has(address));
   const sandboxes = uses
     .filter(({ result }) => result.addresses.some((entry) => entry.address === address))
     .map(sandboxOf);
@@ -85,7 +90,7 @@ type Holder = Pick<AddressReport, "state"> & Partial<AddressReport>;
 
 function holderOf(view: RecordReader, address: Address): Holder {
   const reservation = view.reservation(address)?.record;
-  if (reservation === undefined) return ownerOf(view, address) ?? { state: unheldStateOf(view, address) };
+  if (reservation === undefined) return ownerOf(view, address) ?? unheld(view, address);
   const key = claimKey(reservation.claim);
   if (reservation.releasedAt !== undefined) {
     const cooldownMs = view.pool(reservation.pool)?.cooldownMs ?? 0;
@@ -132,10 +137,15 @@ function ownerOf(view: RecordReader, address: Address): Holder | undefined {
   return { state: "block-cooling", block: cidr, coolingUntil: timeOf(releasedAt + cooldownMs) };
 }
 
-function unheldStateOf(view: RecordReader, address: Address): State {
+function unheld(view: RecordReader, address: Address): Holder {
   const pool = view.poolOf(address);
   const kind = pool === undefined ? "outside" : classify(pool, address);
-  return kind === "open" ? "free" : kind;
+  if (pool === undefined && view.pools().some(({ gateways }) => gateways.has(address)))
+    return { state: "gateway" };
+  const occupant = view.occupant?.(address);
+  if (occupant !== undefined && (kind === "open" || kind === "reserved"))
+    return { state: "in-use", inUseBy: describeOccupant(occupant) };
+  return { state: kind === "open" ? "free" : kind };
 }
 
 function sandboxOf({ containerID, scope, pod, attachedAt, interface: name }: AttachmentUse): Sandbox {
@@ -156,10 +166,11 @@ const SENTENCES: { readonly [S in State]: string } = {
   cooling: "was given back and is cooling down",
   "in-block": "is in a block of a node, which gives it to pods that need no fixed address",
   "block-cooling": "is in a block that a node has given back, which is cooling down",
+  "in-use": "is in use, and not from Berth",
   free: "is free",
   reserved: "is free, and given by explicit request only",
-  gateway: "is a gateway, which no pod gets",
-  excluded: "is excluded, which no pod gets",
+  gateway: "is the gateway of its pool: no pod gets it",
+  excluded: "is excluded from its pool: no pod gets it",
   outside: "is in no pool",
 };
 
@@ -168,6 +179,7 @@ export function describeAddress(report: AddressReport): string {
   const { address, state, pool, claim, identity, phase, block, pod, node, since, coolingUntil } = report;
   const known: readonly (readonly [string, string | undefined])[] = [
     ["pool", pool],
+    ["in use by", report.inUseBy],
     ["claim", claim],
     ["identity", identity],
     ["phase", phase],

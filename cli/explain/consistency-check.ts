@@ -1,16 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import { BerthError, isRefusal } from "../../allocator/base/errors.ts";
-import type { Clock } from "../../allocator/base/ports.ts";
+import { type Clock, noopLogger } from "../../allocator/base/ports.ts";
+import { RecordCache } from "../../allocator/cache/cache.ts";
 import { type AuditInput, audit, type Finding } from "../../allocator/gc/audit.ts";
 import { defect } from "../../allocator/gc/finding.ts";
-import { parseAddress } from "../../allocator/ip/address.ts";
+import { type Address, parseAddress } from "../../allocator/ip/address.ts";
 import { claimKey } from "../../allocator/model/claim.ts";
 import { type Pool, parseStoredPool } from "../../allocator/pool/pool.ts";
-import type { Stored } from "../../allocator/store/store.ts";
+import type { Kind, Stored } from "../../allocator/store/store.ts";
 import type { AttachmentUse } from "../backend/attachment-report.ts";
 import type { Backend } from "../backend/backend.ts";
 import { allOf, toAuditAttachment } from "../backend/embedded-backend.ts";
+import { inUseByOthers, surroundingsOf } from "./occupied-addresses.ts";
 import { ordinalsWithoutClaim } from "./ordinals-without-claim.ts";
 import { podsWithoutClaim } from "./pods-without-claim.ts";
 import { unneeded } from "./unneeded-claims.ts";
@@ -20,6 +22,8 @@ const GRACE_MS = 1_000;
 /** As the garbage collector: what looks wrong counts when it has looked the same, unchanged, for so many graces. */
 const MORE_LOOKS = 2;
 
+const UNSEEN =
+  "which addresses others have was not looked at in full: this user may not list nodes, pods and Services";
 const UNLOOKED =
   "who needs claims was not looked at in full: this user may not list pods and StatefulSets, or read workloads";
 
@@ -74,6 +78,11 @@ export async function checkBackend(backend: Backend, clock: Clock): Promise<Chec
   const refused = await backend.refusedJournal?.();
   const journal = refused === undefined ? [] : [defect("journal-refused", "journal", refused)];
   const pending = found.filter((finding) => !isDefect(finding));
+  const others = await ofOthers(all, backend);
+  const unlooked = [
+    ...([idle, lacking, claimless].includes(undefined) ? [UNLOOKED] : []),
+    ...(others.isPart ? [UNSEEN] : []),
+  ];
   return {
     counts,
     findings: [
@@ -81,9 +90,34 @@ export async function checkBackend(backend: Backend, clock: Clock): Promise<Chec
       ...journal,
       ...pending,
       ...[idle, lacking, claimless].flatMap((some) => some ?? []),
+      ...others.findings,
     ],
-    ...([idle, lacking, claimless].includes(undefined) ? { unlooked: UNLOOKED } : {}),
+    ...(unlooked.length === 0 ? {} : { unlooked: unlooked.join("; ") }),
   };
+}
+
+/** What has addresses of pools and not from Berth. */
+async function ofOthers(
+  { pools, claims, reservations, blocks }: Reading,
+  backend: Backend,
+): Promise<{ readonly findings: readonly Finding[]; readonly isPart: boolean }> {
+  const cache = new RecordCache(noopLogger);
+  const put = <K extends Kind>(kind: K, some: readonly Stored<K>[]) => {
+    for (const stored of some) cache.apply(kind, { type: "put", stored });
+  };
+  put("pool", pools);
+  put("block", blocks);
+  put("claim", claims);
+  put("reservation", reservations);
+  const claimOf = (address: Address) => cache.reservation(address)?.record.claim;
+  const surroundings = await surroundingsOf(backend, ({ namespace, name }, address) => {
+    const holder = claimOf(address);
+    const key = holder && claimKey(holder);
+    const bound = key === undefined ? undefined : cache.claim(key)?.record.binding?.podName;
+    const isHolder = holder?.namespace === namespace && (bound === undefined || bound === name);
+    return isHolder || cache.blockOwning(address) !== undefined;
+  });
+  return { findings: inUseByOthers(cache.pools(), surroundings, claimOf), isPart: surroundings.isPart };
 }
 
 export function isDefect({ severity }: Finding): boolean {

@@ -5,7 +5,6 @@ import { KeyedMutex } from "../../allocator/base/keyed-mutex.ts";
 import { noopLogger } from "../../allocator/base/ports.ts";
 import type { RecordCache } from "../../allocator/cache/cache.ts";
 import type { Context } from "../../allocator/cache/context.ts";
-import type { RecordReader } from "../../allocator/cache/reader.ts";
 import {
   type AllocationInput,
   requestFor,
@@ -62,7 +61,7 @@ export class PodForecast {
   }
 
   /** What is stored, and what was foretold since. */
-  get view(): RecordReader {
+  get view(): RecordCache {
     return this.#context.view;
   }
 

@@ -45,7 +45,7 @@ const SECOND = claimOf("mysql-1", "10.20.0.71", ordinalOf(1));
 
 describe("berthctl check of the ordinals of a StatefulSet", () => {
   it("says nothing where each has its claim, or the template asks for nothing", async (t) => {
-    assert.equal(await checked(t, [FIRST, SECOND]), "ok: 1 pools, 2 claims, 2 reservations, 0 attachments\n");
+    assert.equal(await checked(t, [FIRST, SECOND]), "ok: 1 pool, 2 claims, 2 reservations, 0 attachments\n");
     assert.match(await checked(t, [], { annotations: {} as typeof LIST }), /^ok: /);
     assert.match(await checked(t, [FIRST], { replicas: 1 }), /^ok: /);
     const byPool = { "berth.dev/pools": "db" } as unknown as typeof LIST;
@@ -60,7 +60,7 @@ describe("berthctl check of the ordinals of a StatefulSet", () => {
     assert.equal(
       await checked(t, [FIRST]),
       "pending   missing   StatefulSet mysql, ordinal 1 has no claim shop/mysql-1: no address is kept for its pod, which asks when it is created; see: berthctl explain -f FILE, with the StatefulSet in FILE\n" +
-        "ok, but 1 ordinal has no claim: 1 pools, 1 claims, 1 reservations, 0 attachments\n",
+        "ok, but 1 ordinal has no claim: 1 pool, 1 claim, 1 reservation, 0 attachments\n",
     );
   });
 
@@ -101,7 +101,7 @@ describe("berthctl check of the ordinals of a StatefulSet", () => {
     assert.equal(
       await checked(t, [FIRST, used], { objects: [running] }),
       "pending   of-another   StatefulSet mysql, ordinal 1 has no claim: claim shop/mysql-1 (10.20.0.80) belongs to Pod mysql-1; it passes to the StatefulSet when pod mysql-1 is gone, or give it back: berthctl release shop/mysql-1\n" +
-        "ok, but 1 ordinal has no claim: 1 pools, 2 claims, 2 reservations, 0 attachments\n",
+        "ok, but 1 ordinal has no claim: 1 pool, 2 claims, 2 reservations, 0 attachments\n",
     );
     const kruise = claimOf("mysql-1", "10.20.0.71", {
       ...ordinalOf(1),

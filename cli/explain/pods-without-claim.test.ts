@@ -21,7 +21,7 @@ describe("berthctl check of pods whose claim is gone", () => {
     assert.equal(
       await checked(t, [pod("web", { annotations: ASSIGNED })]),
       "pending   without-claim   pod shop/web was admitted with claim shop/web, which was released: without it the pod cannot start, and an address that it runs with may be given to another; delete it with: berthctl delete pod/shop/web, and apply it again\n" +
-        "ok, but 1 pod has lost a claim: 1 pools, 0 claims, 0 reservations, 0 attachments\n",
+        "ok, but 1 pod has lost a claim: 1 pool, 0 claims, 0 reservations, 0 attachments\n",
     );
   });
 

@@ -53,7 +53,7 @@ async function checked(
   return stdout;
 }
 
-const SOUND = "ok: 1 pools, 1 claims, 1 reservations, 0 attachments\n";
+const SOUND = "ok: 1 pool, 1 claim, 1 reservation, 0 attachments\n";
 const web = workload("Deployment", "web", { replicas: 2 });
 
 describe("berthctl check of who needs a claim", () => {
@@ -61,7 +61,7 @@ describe("berthctl check of who needs a claim", () => {
     assert.equal(
       await checked(t, LEAKED, [web]),
       "pending   unneeded   claim shop/c-0123456789ab (Deployment web) holds 10.20.0.70, which nobody needs: pod web-a is gone or has ended; Berth lets it go within 60 s; if it does not, look at the log of its webhook, or: berthctl release shop/c-0123456789ab\n" +
-        "ok, but 1 claim is needed by nobody: 1 pools, 1 claims, 1 reservations, 0 attachments\n",
+        "ok, but 1 claim is needed by nobody: 1 pool, 1 claim, 1 reservation, 0 attachments\n",
     );
   });
 

@@ -39,13 +39,17 @@ export const hosts = listing<Row>({
     { title: "ADDRESSES", cell: ({ addresses }) => String(addresses) },
     // a host's clock may be ahead
     { title: "HEARD", cell: ({ host }) => `${ageOf(Math.min(host.record.seen, now), now)} ago` },
-    { title: "STATE", cell: ({ host }) => stateOf(host) },
+    { title: "STATE", cell: ({ host }) => stateOf(host, now) },
     { title: "JOURNAL", wide: true, cell: ({ host }) => host.record.journal },
   ],
 });
 
-function stateOf({ record: { fenced } }: Host): string {
-  return fenced === undefined ? "" : `fenced ${timeOf(fenced.at)} by ${fenced.by}`;
+/** A host writes every 10 s, by its own clock: what is silent may be gone, or be cut off from etcd. */
+const SILENT_MS = 60_000;
+
+function stateOf({ record: { fenced, seen } }: Host, now: number): string {
+  if (fenced !== undefined) return `fenced ${timeOf(fenced.at)} by ${fenced.by}`;
+  return now - seen <= SILENT_MS ? "up" : "silent";
 }
 
 function fencedOf({ fenced }: Host["record"]): object {

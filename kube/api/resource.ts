@@ -51,6 +51,9 @@ export const BLOCKS = resource("berth.dev/v1alpha1", "IPBlock", "ipblocks", "clu
 
 export const PODS = resource("v1", "Pod", "pods", "namespace");
 export const NODES = resource("v1", "Node", "nodes", "cluster");
+/** Listed when somebody makes a pool, and never watched. */
+export const SERVICES = resource("v1", "Service", "services", "namespace");
+export const SERVICE_CIDRS = resource("networking.k8s.io/v1", "ServiceCIDR", "servicecidrs", "cluster");
 export const NAMESPACES = resource("v1", "Namespace", "namespaces", "cluster");
 export const SECRETS = resource("v1", "Secret", "secrets", "namespace");
 export const EVENTS = resource("events.k8s.io/v1", "Event", "events", "namespace");

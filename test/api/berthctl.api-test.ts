@@ -264,7 +264,7 @@ if (havePartsOrSkip(["etcd", "kube-apiserver", "kubectl"])) {
           stdout,
           /^defect +unreserved +claim shop\/lost lists 10\.20\.0\.99, which is not reserved for it$/m,
         );
-        assert.match(stdout, /^1 defect: 1 pools, \d+ claims, \d+ reservations, 2 attachments\n$/m);
+        assert.match(stdout, /^1 defect: 1 pool, \d+ claims, \d+ reservations, 2 attachments\n$/m);
       });
 
       it("calls pending what somebody is at work on, and passes over what was repaired meanwhile", async () => {

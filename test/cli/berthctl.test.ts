@@ -223,7 +223,7 @@ describe("berthctl on a running stack", () => {
     assert.equal(found.sandboxes[0].containerID, "sandbox-of-mysql-0");
     assert.match(
       (await stack.call("check")).stdout,
-      /^ok: 1 pools, 5 claims, 9 reservations, 1 attachments\n$/,
+      /^ok: 1 pool, 5 claims, 9 reservations, 1 attachment\n$/,
     );
     const refused = await stack.call("release", "10.20.0.51");
     assert.equal(refused.rc, 1);

@@ -97,7 +97,7 @@ if (havePartsOrSkip(["etcd"])) {
       assert.match(await told(0, "check"), /^ok/);
       assert.match(
         await told(0, "get", "hosts"),
-        /^NAME +ADDRESSES +HEARD +STATE\nhost-a +0 +\d+s ago +-\nhost-b +2 +\d+s ago +-\n$/,
+        /^NAME +ADDRESSES +HEARD +STATE\nhost-a +0 +\d+s ago +up\nhost-b +2 +\d+s ago +up\n$/,
       );
       assert.match(
         await told(0, "get", "host", "host-b", "-o", "yaml"),

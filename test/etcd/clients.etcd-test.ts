@@ -127,7 +127,7 @@ if (havePartsOrSkip(["etcd"])) {
       const [near = "", far = ""] = names;
       const { host, pid } = live.get(near) ?? assert.fail();
       await host.must(`nsenter --target=${await pid(near)} --net ping -q -c 1 -w 5 ${await addressOf(far)}`);
-      assert.match(await berthctl("check"), /^ok: 1 pools, 21 claims, 21 reservations/);
+      assert.match(await berthctl("check"), /^ok: 1 pool, 21 claims, 21 reservations/);
     });
 
     it("a removal gives the address back, also while the host's agent is down", async () => {

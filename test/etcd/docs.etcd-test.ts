@@ -69,12 +69,12 @@ if (havePartsOrSkip(["etcd"])) {
       for (const name of NAMES) assert.match(shown?.stdout ?? "", new RegExp(`Attached .*${name}`));
       assert.match(
         shown?.stdout ?? "",
-        /^10\.10\.20\.50 is (free|held)[\s\S]*^ok: 1 pools, 3 claims, 3 reservations, 3 attachments$/m,
+        /^10\.10\.20\.50 is (free|held)[\s\S]*^ok: 1 pool, 3 claims, 3 reservations, 3 attachments$/m,
       );
       assert.equal((await c?.sh("berthctl down"))?.rc, 0);
       const fenced = await a?.sh(`export BERTH_ETCD=${ETCD_URL}\n${fence}`);
       assert.equal(fenced?.rc, 0, fenced?.stderr);
-      assert.match(fenced?.stdout ?? "", /host host-c is fenced, 1 claims are released\n$/);
+      assert.match(fenced?.stdout ?? "", /host host-c is fenced, 1 claim is released\n$/);
     });
   });
 }

@@ -14,6 +14,8 @@ import type { Claim } from "../../allocator/model/claim.ts";
 import type { ClusterState, NamespaceState } from "../../allocator/model/cluster-state.ts";
 import type { Dialects } from "../../allocator/model/dialect.ts";
 import type { PodOwner } from "../../allocator/model/identity.ts";
+import type { Occupied } from "../../allocator/planning/occupied.ts";
+import type { ServiceFacts } from "../cluster-state/services.ts";
 import type { AdmissionRequest } from "../review/admission-review.ts";
 import type { ReadAccess } from "./disclosure.ts";
 import type { PendingClaimLimiter } from "./pending-claims.ts";
@@ -65,6 +67,10 @@ export interface AdmissionContext {
   readonly holds?: PendingClaimLimiter;
   /** Waits for what the view has not heard of yet, and tells whether it has now; absent where the view is never behind. */
   readonly catchUp?: () => Promise<boolean>;
+  /** Every address that is in use and not from Berth, as far as is known (ADR 0026); absent: nobody looks. */
+  readonly occupants?: () => Iterable<Occupied>;
+  /** What Services have; present in a cluster. */
+  readonly services?: () => Promise<ServiceFacts>;
   /** A claim lost what it was kept for: judge it soon instead of at the next pass. */
   readonly suspect: (claim: Claim) => void;
 }

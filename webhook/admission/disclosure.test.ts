@@ -242,3 +242,28 @@ describe("whether somebody may read", () => {
     assert.deepEqual(new Set(await Promise.all(many)), new Set([false]));
   });
 });
+
+describe("an address that others have, and not from Berth", () => {
+  const MAY_PODS: Subject = { verb: "get", resource: "pods", namespace: "bank" };
+  const MAY_NODES: Subject = { verb: "list", resource: "nodes", namespace: "" };
+  const cases = [
+    ["a pod's", { kind: "pod", namespace: "bank", name: "vault-0" }, MAY_PODS, "pod bank/vault-0"],
+    ["a node's", { kind: "node", namespace: "", name: "node-a" }, MAY_NODES, "node node-a"],
+  ] as const;
+  for (const [title, occupant, may, name] of cases) {
+    it(`names ${title} to those who may read it`, async () => {
+      await using world = await openWorld({ pools: [DB_POOL] });
+      world.mirror.occupy(addr("10.20.0.70"), occupant);
+      const asks = { namespace: "shop", ips: "10.20.0.70" };
+      const named = await toldTo(world, [may], asks);
+      assert.ok(
+        named.startsWith(`ADDRESS_TAKEN: address 10.20.0.70 in pool "db" is in use by ${name}, and not`),
+      );
+      const hidden = await toldTo(world, [{ verb: "get", resource: "ipclaims", namespace: "bank" }], asks);
+      assert.equal(
+        hidden,
+        'ADDRESS_TAKEN: address 10.20.0.70 in pool "db" is in use, and not from Berth; free nearby: 10.20.0.71, 10.20.0.72, 10.20.0.73; or ask whoever runs the network',
+      );
+    });
+  }
+});

@@ -3,13 +3,14 @@
 import { type Refusal, type RefusalCode, refuse } from "../../allocator/base/errors.ts";
 import type { RecordReader } from "../../allocator/cache/reader.ts";
 import { parseAddress } from "../../allocator/ip/address.ts";
+import { addressInUse } from "../../allocator/planning/occupied.ts";
 import { addressElsewhere, addressOfNodes, quoted } from "../../allocator/planning/refusal-messages.ts";
 import type { UserInfo } from "../review/admission-review.ts";
 
 /** What one has to be allowed to read to see for oneself what a refusal tells. */
 export interface Subject {
   readonly verb: "get" | "list";
-  readonly resource: "ipclaims" | "ippools" | "ipblocks";
+  readonly resource: "ipclaims" | "ippools" | "ipblocks" | "pods" | "nodes";
   /** Empty: in the whole cluster. */
   readonly namespace: string;
 }
@@ -41,7 +42,10 @@ export function subjectOf({ code, details }: Refusal, namespace: string): Subjec
   if (tellsNodes(code, details)) return { verb: "list", resource: "ipblocks", namespace: "" };
   if (code === "POOL_IN_USE") return { verb: "list", resource: "ipclaims", namespace: "" };
   const holder = details["holder"]?.split("/")[0];
+  const { occupant } = details;
+  if (occupant === "node" || occupant === "host") return { verb: "list", resource: "nodes", namespace: "" };
   if (holder === undefined || holder === namespace) return undefined;
+  if (occupant === "pod") return { verb: "get", resource: "pods", namespace: holder };
   return { verb: "get", resource: "ipclaims", namespace: holder };
 }
 
@@ -64,6 +68,7 @@ export function withheld(view: RecordReader, refusal: Refusal, namespace: string
   const parsed = parseAddress(address);
   if (parsed === undefined) return refusal;
   const pool = view.pool(name);
+  if (details["occupant"] !== undefined) return addressInUse(view, pool, parsed);
   return tellsNodes(code, details)
     ? addressOfNodes(view, pool, parsed)
     : addressElsewhere(view, pool, parsed);

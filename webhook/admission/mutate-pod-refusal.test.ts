@@ -124,7 +124,7 @@ const CASES: readonly (readonly [string, Json, string])[] = [
   [
     "more than the namespace may have",
     wanting({ "berth.dev/ips": "10.30.0.2" }),
-    'LIMIT_REACHED: namespace shop holds 1 of the 1 addresses that pool "web" allows one namespace; release one, or ask for a higher limits.perNamespace',
+    'LIMIT_REACHED: namespace shop holds 1 of the 1 address that pool "web" allows one namespace; release one, or ask for a higher limits.perNamespace',
   ],
   [
     "a set that is used up",

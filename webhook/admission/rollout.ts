@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+import { counted } from "../../allocator/base/counted.ts";
 import { type Refusal, refuse } from "../../allocator/base/errors.ts";
 import type { KubeObject } from "../../allocator/manifest/kubernetes-object.ts";
 
@@ -11,7 +12,7 @@ export function checkRollout(object: KubeObject, replicas: number, entries: numb
   const details = { namespace: object.metadata.namespace };
   if (entries < replicas) return tooFewEntries(object.metadata.namespace, entries, replicas);
   if (entries >= replicas + surge) return [];
-  const needs = `a rolling update may want ${replicas + surge} pods at once (${replicas} ${replicas === 1 ? "replica" : "replicas"} and maxSurge ${surge}), and the set has ${inWords(entries)}`;
+  const needs = `a rolling update may want ${counted(replicas + surge, "pod")} at once (${counted(replicas, "replica")} and maxSurge ${surge}), and the set has ${inWords(entries)}`;
   if (unavailable === 0 && !recreates) {
     return refuse(
       "LIST_TOO_SHORT",
@@ -26,13 +27,13 @@ export function checkRollout(object: KubeObject, replicas: number, entries: numb
 export function tooFewEntries(namespace: string, entries: number, replicas: number): Refusal {
   return refuse(
     "LIST_TOO_SHORT",
-    `the set has ${inWords(entries)} for ${replicas} ${replicas === 1 ? "replica" : "replicas"}; add entries or lower replicas`,
+    `the set has ${inWords(entries)} for ${counted(replicas, "replica")}; add entries or lower replicas`,
     { namespace },
   );
 }
 
 function inWords(entries: number): string {
-  return entries === 1 ? "1 entry" : `${entries} entries`;
+  return counted(entries, "entry", "entries");
 }
 
 interface Rollout {

@@ -26,6 +26,7 @@ import { type AdmissionContext, expectKind, objectOf } from "./admission-context
 import { SINGLES_TOLD } from "./mutate-pool.ts";
 import { beforeOf, unknownIn } from "./own-keys.ts";
 import { changedBlockSize, excludesOwnedBlocks, heldByNodes, withoutBlocks } from "./pool-blocks.ts";
+import { toldOfOccupants } from "./pool-occupants.ts";
 
 /** `/validate/pools`: a pool that passes is one that the allocator can use, and takes nothing from anybody. */
 export function validatePools(admission: AdmissionContext): Handler {
@@ -42,7 +43,7 @@ async function decide(admission: AdmissionContext, request: AdmissionRequest): P
   const { object, told } = await settled(admission, request, written);
   const refusal = expectKind(object, ["IPPool"]) ?? (await judge(admission, request, object));
   if (refusal !== undefined) return denied(request.uid, refusal);
-  told.push(...(await toldOfDefault(admission, request, object)));
+  told.push(...(await toldOf(admission, request, object)));
   if (admission.embedded !== undefined && !request.dryRun) await store(admission, request, object);
   return allowed(request.uid, told);
 }
@@ -70,14 +71,19 @@ function beforeSpec(
   return beforeOf(request)?.spec.value ?? (stored && { ...stored });
 }
 
-/** What `default` does not do, though somebody may think so. */
-async function toldOfDefault(
+async function toldOf(
   admission: AdmissionContext,
   request: AdmissionRequest,
   object: KubeObject,
 ): Promise<string[]> {
-  if (request.operation === "DELETE" || !object.spec.flag("default") || isSameSpec(request, object))
-    return [];
+  if (request.operation === "DELETE" || isSameSpec(request, object)) return [];
+  const occupants = await toldOfOccupants(admission, recordOf(object));
+  return [...(await toldOfDefault(admission, object)), ...occupants];
+}
+
+/** What `default` does not do, though somebody may think so. */
+async function toldOfDefault(admission: AdmissionContext, object: KubeObject): Promise<string[]> {
+  if (!object.spec.flag("default")) return [];
   if (object.spec.get("blockSize") === undefined) {
     return [
       "spec.default serves pods that ask for nothing only from a pool that was made with it, or with spec.blockSize, and this one was not; make another pool for them",

@@ -11,11 +11,13 @@ import {
 import { RecordCache } from "../../allocator/cache/cache.ts";
 import type { Context } from "../../allocator/cache/context.ts";
 import type { Dialects } from "../../allocator/model/dialect.ts";
+import type { Occupied } from "../../allocator/planning/occupied.ts";
 import { openKubernetesStore } from "../../allocator/store/kubernetes/store.ts";
 import type { Connection } from "../../kube/api/connection.ts";
 import { WatchMetrics } from "../../kube/watch/watch-metrics.ts";
 import { type RunningInformers, startInformers } from "./informers.ts";
 import { type ClusterStates, clusterStates } from "./live-and-cached.ts";
+import { followOccupants, occupantsSeen } from "./occupants.ts";
 import { syncRecords } from "./record-cache.ts";
 
 export interface CachesOptions {
@@ -39,6 +41,8 @@ export interface ClusterCaches {
   readonly inventory: ClusterStates;
   /** Resolves once records and cluster were listed whole; never, when the replica is closed before it. */
   readonly synced: Promise<void>;
+  /** Every address that is in use and not from Berth. */
+  occupants(): Iterable<Occupied>;
   /** Whether admission can decide now, and what it waits for. */
   ready(): { readonly ready: boolean; readonly reason: string };
   /** Ends all watches. Repeatable. */
@@ -64,6 +68,10 @@ export async function openCaches(options: CachesOptions): Promise<ClusterCaches>
     serial: new KeyedMutex(),
     ...dialectsOf(options),
   };
+  const synced = Promise.all([records.synced, informers.synced]).then(() => {
+    // before that, what is Berth's own would look like others'
+    if (!stop.signal.aborted) followOccupants(informers, cache);
+  });
   let closing: Promise<void> | undefined;
   const end = async () => {
     stop.abort();
@@ -72,7 +80,8 @@ export async function openCaches(options: CachesOptions): Promise<ClusterCaches>
   };
   return {
     ...{ connection, context, mirror: cache, watches: informers, inventory },
-    synced: Promise.all([records.synced, informers.synced]).then(() => undefined),
+    synced,
+    occupants: () => occupantsSeen(informers, cache),
     ready: () => readiness(cache, informers),
     close: () => {
       closing ??= end();

@@ -34,4 +34,6 @@ export interface ObservedNode {
   /** By the out-of-service taint, or by an operator's word (the annotation FENCED). */
   readonly fenced: boolean;
   readonly labels: Labels;
+  /** InternalIP and ExternalIP of its status, with commas between; absent: it says none. */
+  readonly addresses?: string;
 }

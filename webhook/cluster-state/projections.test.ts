@@ -188,6 +188,16 @@ describe("namespaceFacts", () => {
 });
 
 describe("nodeSeen", () => {
+  it("has the addresses that others reach it by", () => {
+    const addresses = [
+      { type: "Hostname", address: "node-a" },
+      { type: "InternalIP", address: "10.0.0.2" },
+      { type: "InternalDNS", address: "node-a.example.org" },
+      { type: "ExternalIP", address: "192.0.2.1" },
+    ];
+    assert.equal(observedNode(item({ status: { addresses } })).addresses, "10.0.0.2,192.0.2.1");
+  });
+
   it("is fenced by the taint, whatever its effect, or by an operator's word", () => {
     const tainted = (key: string, effect: string) =>
       item({ spec: { taints: [{ key: "a" }, { key, effect }] } });

@@ -13,6 +13,7 @@ import { DECIDING_KEYS, NAMESPACE_DIALECT_KEYS } from "../../allocator/manifest/
 import {
   Fields,
   type KubeObject,
+  nodeAddresses,
   podState,
   readObject,
   workloadState,
@@ -129,7 +130,8 @@ export function namespaceFacts(item: KubeItem): NamespaceState {
 export function observedNode(item: KubeItem): ObservedNode {
   const { name, uid, labels = NONE, annotations = NONE } = item.metadata;
   const fenced = fenceOf(annotations, new Fields(item).at("spec")) !== undefined;
-  return { name, uid, fenced, labels };
+  const addresses = nodeAddresses(new Fields(item).at("status")).join();
+  return { name, uid, fenced, labels, ...(addresses === "" ? {} : { addresses }) };
 }
 
 /** The items of a list do not say what they are. */

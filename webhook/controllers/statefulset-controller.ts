@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import { isDeepStrictEqual } from "node:util";
+import { counted } from "../../allocator/base/counted.ts";
 import { isRefusal, type Refusal } from "../../allocator/base/errors.ts";
 import { predictFromCache } from "../../allocator/demand/cache-prediction.ts";
 import { ownAnnotations } from "../../allocator/demand/foreign-pools.ts";
@@ -230,7 +231,8 @@ class Workloads {
     if (first === undefined) return;
     const refusal = disclosedRefusal(this.#deps, first.refusal, seen.facts.namespace);
     const words = `pod ${first.name}: ${refusal.message}`;
-    const note = refused.length > 1 ? `${refused.length} pods ${what}; the first, ${words}` : words;
+    const note =
+      refused.length > 1 ? `${counted(refused.length, "pod")} ${what}; the first, ${words}` : words;
     this.#tell(key, seen, { refusal, note });
   }
 

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
+
 import { randomUUID } from "node:crypto";
 import { existsSync } from "node:fs";
 import { readdir, realpath } from "node:fs/promises";
+import { counted } from "../../../allocator/base/counted.ts";
 import { BerthError } from "../../../allocator/base/errors.ts";
 import { openDatabase } from "../../../allocator/store/sqlite/database.ts";
 import type { Attachment, AttachmentId } from "./attachment.ts";
@@ -45,7 +47,7 @@ export async function adopt(adoption: Adoption): Promise<readonly string[]> {
   const known = journal.attachments.filter(({ state }) => state === "attached");
   const seen = await namedNetns(adoption.netnsFolders ?? NAMED_NETNS);
   const told = [
-    `${database} knows ${known.length} sandboxes of this boot; ${verdict === "older" ? "it is older than what has served here" : "another journal has served it before"}`,
+    `${database} knows ${counted(known.length, "sandbox", "sandboxes")} of this boot; ${verdict === "older" ? "it is older than what has served here" : "another journal has served it before"}`,
     ...known.map(({ containerID, netns }) => `  known: container ${containerID}, ${netns}`),
     `sandboxes that only the runtime knows: ${unknownSandboxes.length}`,
     ...unknownSandboxes.map((record) => `  ${describeRecord(record)} (${record.path})`),

@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: Apache-2.0
+import assert from "node:assert/strict";
+import { describe, it } from "node:test";
+import { describeOccupant } from "../../allocator/model/occupant.ts";
+import { poolRecord, reservationRecord, storedAs, viewOf } from "../../test/support/fixtures.ts";
+import type { ObservedNode, ObservedPod } from "./observed-objects.ts";
+import { followOccupants, occupantsSeen } from "./occupants.ts";
+
+type Handler<P> = (key: string, now: P | undefined, before: P | undefined) => void;
+
+/** Objects that a test puts and takes. */
+class Watched<P> {
+  readonly #objects = new Map<string, P>(); // key -> object
+  readonly #handlers = new Set<Handler<P>>();
+
+  all(): Iterable<readonly [string, P]> {
+    return this.#objects;
+  }
+
+  onChange(handler: Handler<P>): () => void {
+    this.#handlers.add(handler);
+    return () => this.#handlers.delete(handler);
+  }
+
+  put(key: string, now: P | undefined): void {
+    const before = this.#objects.get(key);
+    if (now === undefined) this.#objects.delete(key);
+    else this.#objects.set(key, now);
+    for (const handler of this.#handlers) handler(key, now, before);
+  }
+}
+
+function podSeen(name: string, addresses: string, over: Partial<ObservedPod> = {}): ObservedPod {
+  return {
+    ...{ namespace: "shop", name, uid: `uid-of-${name}`, node: "node-a", labels: {}, annotations: {} },
+    ...{ ended: false, phase: "Running", up: true, deleting: false, exempt: false, addresses, ...over },
+  };
+}
+
+function nodeSeen(name: string, addresses: string): ObservedNode {
+  return { name, uid: `uid-of-${name}`, fenced: false, labels: {}, addresses };
+}
+
+const WEB = poolRecord("web", "10.0.0.0/24", { blockSize: { ipv4: 28 } });
+
+function world() {
+  const watches = { pods: new Watched<ObservedPod>(), nodes: new Watched<ObservedNode>() };
+  const mirror = viewOf({ pools: [WEB], blocks: [] });
+  const told = () =>
+    [...mirror.occupants()].map(([address, one]) => `${address} ${describeOccupant(one)}`).sort();
+  return { watches, mirror, told, end: followOccupants(watches, mirror) };
+}
+
+describe("what others have of pools", () => {
+  it("is every address of a node, and of a pod that lives and has it from somebody else", () => {
+    const { watches, told, mirror } = world();
+    watches.nodes.put("node-a", nodeSeen("node-a", "10.0.0.2,192.0.2.1"));
+    watches.pods.put("shop/calico", podSeen("calico", "10.0.0.60,fd00::60"));
+    watches.pods.put("shop/job", podSeen("job", "10.0.0.61", { ended: true }));
+    watches.pods.put("shop/own", podSeen("own", "10.0.0.62", { annotations: { "berth.dev/claim": "own" } }));
+    assert.deepEqual(told(), ["10.0.0.2 node node-a", "10.0.0.60 pod shop/calico"]);
+    const all = [...occupantsSeen(watches, mirror)].map(([address]) => address);
+    assert.deepEqual(all.sort(), ["10.0.0.2", "10.0.0.60", "192.0.2.1", "fd00::60"], "for a pool to be");
+    watches.pods.put("shop/calico", podSeen("calico", "10.0.0.60", { ended: true }));
+    watches.nodes.put("node-a", nodeSeen("node-a", "10.0.0.3"));
+    assert.deepEqual(told(), ["10.0.0.3 node node-a"]);
+    watches.nodes.put("node-a", undefined);
+    assert.deepEqual(told(), []);
+  });
+
+  it("is not what is reserved, or in a node's block, when the pod gets it, however long the pod is seen", () => {
+    const { watches, told, mirror } = world();
+    const reservation = storedAs("reservation", reservationRecord("10.0.0.70", { pool: "web" }));
+    mirror.apply("reservation", { type: "put", stored: reservation });
+    const block = { cidr: "10.0.0.16/28", pool: "web", node: "node-a", nodeUID: "u", holes: [] };
+    mirror.apply("block", { type: "put", stored: storedAs("block", { ...block, granted: true }) });
+    watches.pods.put("shop/claimed", podSeen("claimed", "10.0.0.70"));
+    watches.pods.put("shop/any", podSeen("any", "10.0.0.20"));
+    mirror.apply("reservation", { type: "gone", key: "10.0.0.70" });
+    mirror.apply("block", { type: "gone", key: "10.0.0.16/28" });
+    watches.pods.put("shop/any", podSeen("any", "10.0.0.20", { deleting: true }));
+    assert.deepEqual(told(), []);
+  });
+
+  it("is corrected when a block is heard of later than its pod", () => {
+    const { watches, told, mirror } = world();
+    watches.pods.put("shop/any", podSeen("any", "10.0.0.20"));
+    watches.nodes.put("node-a", nodeSeen("node-a", "10.0.0.21"));
+    const block = { cidr: "10.0.0.16/28", pool: "web", node: "node-a", nodeUID: "u", granted: true };
+    const holes = ["10.0.0.21/32"];
+    mirror.apply("block", { type: "put", stored: storedAs("block", { ...block, holes }) });
+    assert.deepEqual(told(), ["10.0.0.21 node node-a"]);
+  });
+
+  it("is looked at anew when pools change, and not after the end", () => {
+    const { watches, told, mirror, end } = world();
+    watches.pods.put("shop/calico", podSeen("calico", "10.9.0.60"));
+    assert.deepEqual(told(), []);
+    mirror.apply("pool", { type: "put", stored: storedAs("pool", poolRecord("late", "10.9.0.0/24")) });
+    assert.deepEqual(told(), ["10.9.0.60 pod shop/calico"]);
+    mirror.apply("pool", { type: "gone", key: "late" });
+    assert.deepEqual(told(), []);
+    end();
+    watches.pods.put("shop/another", podSeen("another", "10.0.0.60"));
+    assert.deepEqual(told(), []);
+  });
+
+  it("of an address that two have is let go of by who has it last", () => {
+    const { watches, told } = world();
+    watches.pods.put("shop/a", podSeen("a", "10.0.0.60"));
+    watches.pods.put("shop/b", podSeen("b", "10.0.0.60"));
+    watches.pods.put("shop/a", undefined);
+    assert.deepEqual(told(), ["10.0.0.60 pod shop/b"]);
+  });
+});

@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: Apache-2.0
+// Which addresses of pools nodes and other CNIs' pods have (ADR 0026), from the watches.
+
+import type { RecordCache } from "../../allocator/cache/cache.ts";
+import { type Address, parseAddress } from "../../allocator/ip/address.ts";
+import { ASSIGNED_CLAIM } from "../../allocator/manifest/annotations.ts";
+import type { Occupant } from "../../allocator/model/occupant.ts";
+import type { Occupied } from "../../allocator/planning/occupied.ts";
+import type { ObservedNode, ObservedPod } from "./observed-objects.ts";
+
+/** Objects that are watched. */
+interface Watched<P> {
+  all(): Iterable<readonly [key: string, one: P]>;
+  onChange(handler: (key: string, now: P | undefined, before: P | undefined) => void): () => void;
+}
+
+interface Watches {
+  readonly pods: Watched<ObservedPod>;
+  readonly nodes: Watched<ObservedNode>;
+}
+
+type Known = Pick<
+  RecordCache,
+  "poolOf" | "reservation" | "blockOwning" | "occupy" | "vacate" | "occupants" | "onChange"
+>;
+
+/** Every node's address, and every one that a living pod has from somebody else, whether it is in a pool or not. */
+export function* occupantsSeen({ pods, nodes }: Watches, mirror: Known): Generator<Occupied, void, void> {
+  for (const [, node] of nodes.all()) yield* ofNode(node);
+  for (const [, pod] of pods.all()) yield* foreignOf(pod, mirror);
+}
+
+function* ofNode({ name, addresses }: ObservedNode): Generator<Occupied, void, void> {
+  for (const address of listed(addresses)) yield [address, { kind: "node", namespace: "", name }];
+}
+
+/** What is reserved, or in a node's block, is Berth's; so is what a pod has that was admitted with a claim. */
+function* foreignOf(pod: ObservedPod, mirror: Known): Generator<Occupied, void, void> {
+  if (pod.ended || pod.annotations[ASSIGNED_CLAIM] !== undefined) return;
+  const { namespace, name } = pod;
+  for (const address of listed(pod.addresses)) {
+    if (mirror.reservation(address) !== undefined || mirror.blockOwning(address) !== undefined) continue;
+    yield [address, { kind: "pod", namespace, name }];
+  }
+}
+
+function listed(addresses: string | undefined): Address[] {
+  return addresses === undefined ? [] : addresses.split(",").flatMap((text) => parseAddress(text) ?? []);
+}
+
+/**
+ * Tells the mirror of those that are in pools, from here on; gives what ends it. Whose an address is is decided when the pod gets it, and
+ * anew when pools change: a pod of Berth's that ends may be seen for longer than its address is its own.
+ */
+export function followOccupants(watches: Watches, mirror: Known): () => void {
+  const enter = (entries: Iterable<Occupied>) => {
+    for (const [address, occupant] of entries)
+      if (mirror.poolOf(address) !== undefined) mirror.occupy(address, occupant);
+  };
+  const leave = (addresses: string | undefined, kind: Occupant["kind"], key: string) => {
+    for (const address of listed(addresses)) {
+      const { kind: of, namespace = "", name = "" } = mirror.occupants().get(address) ?? {};
+      if (of === kind && key === (namespace === "" ? name : `${namespace}/${name}`)) mirror.vacate(address);
+    }
+  };
+  const ends = [
+    watches.nodes.onChange((key, now, before) => {
+      if (now?.addresses === before?.addresses) return;
+      leave(before?.addresses, "node", key);
+      if (now !== undefined) enter(ofNode(now));
+    }),
+    watches.pods.onChange((key, now, before) => {
+      const isSame = now?.uid === before?.uid && now?.addresses === before?.addresses;
+      if (isSame && now?.ended === before?.ended) return;
+      leave(before?.addresses, "pod", key);
+      if (now !== undefined) enter(foreignOf(now, mirror));
+    }),
+    mirror.onChange("pool", (_, now, before) => {
+      if (JSON.stringify(now?.record.spec) === JSON.stringify(before?.record.spec)) return;
+      for (const address of [...mirror.occupants().keys()]) mirror.vacate(address);
+      enter(occupantsSeen(watches, mirror));
+    }),
+    mirror.onChange("block", (_, now) => {
+      if (now === undefined) return;
+      // it was granted without what others have: whoever is in it has its address from the node
+      for (const [address, { kind }] of [...mirror.occupants()])
+        if (kind === "pod" && mirror.blockOwning(address) !== undefined) mirror.vacate(address);
+    }),
+  ];
+  enter(occupantsSeen(watches, mirror));
+  return () => {
+    for (const end of ends) end();
+  };
+}
