@@ -10,9 +10,12 @@ import {
   poolRecord,
   reservationRecord,
   reservationsOf,
+  storedAs,
   viewOf,
 } from "../../test/support/fixtures.ts";
+import type { Block } from "../model/block.ts";
 import {
+  addressInBlock,
   addressOutside,
   addressTaken,
   entryRefusal,
@@ -190,4 +193,57 @@ describe("the other refusals", () => {
     ];
     for (const { message } of all) assert.match(message, /^[a-z].*[^.]$/);
   });
+});
+
+describe("an address in a block", () => {
+  const pool = poolRecord("web", "10.40.0.0/28", { blockSize: { ipv4: 29 } });
+  const block: Block = {
+    ...{ cidr: "10.40.0.0/29", pool: "web", node: "node-a", nodeUID: "u", granted: true },
+    holes: ["10.40.0.0/32"],
+  };
+  const divided: Block = {
+    ...block,
+    division: "returned",
+    status: { node: "node-a", used: 1, returnedAddresses: addrs("10.40.0.5", "10.40.0.6") },
+  };
+  const single: Block = { ...block, cidr: "10.40.0.5/32", node: "node-b", holes: [], within: block.cidr };
+  const whole =
+    "list it in spec.reserved of the pool, which takes effect when nodes have given back all of 10.40.0.0/29";
+  const near = "free nearby: 10.40.0.8, 10.40.0.9, 10.40.0.10; or";
+
+  for (const { name, blocks, found, address, words, node } of [
+    {
+      name: "is its node's",
+      ...{ blocks: [block], found: block, address: "10.40.0.5", node: "node-a" },
+      words: `is in block 10.40.0.0/29 of node node-a, for pods that need no fixed address; ${near} list it in spec.reserved of the pool, which takes effect when the node has given the block back`,
+    },
+    {
+      name: "that its node has given back is nobody's yet",
+      ...{ blocks: [divided], found: divided, address: "10.40.0.5", node: "node-a" },
+      words: `is in block 10.40.0.0/29, and was given back by node node-a for pods of any node that need no fixed address; ${near} ${whole}`,
+    },
+    {
+      name: "that another node got is that one's, though the block around it was found",
+      ...{ blocks: [divided, single], found: divided, address: "10.40.0.5", node: "node-b" },
+      words: `is in block 10.40.0.5/32 of node node-b, for pods that need no fixed address; ${near} ${whole}`,
+    },
+    {
+      name: "that its node has kept is that one's",
+      ...{ blocks: [divided, single], found: divided, address: "10.40.0.4", node: "node-a" },
+      words: `is in block 10.40.0.0/29 of node node-a, for pods that need no fixed address; ${near} ${whole}`,
+    },
+    {
+      name: "of a block that cools is nobody's",
+      ...{ blocks: [], found: { ...block, releasedAt: 1 }, address: "10.40.0.5", node: "node-a" },
+      words:
+        "is in block 10.40.0.0/29, which node node-a has given back and which is cooling down; free nearby: 10.40.0.4, 10.40.0.6, 10.40.0.3; or try again later",
+    },
+  ])
+    it(name, () => {
+      const known = viewOf({ pools: [pool] });
+      for (const one of blocks) known.apply("block", { type: "put", stored: storedAs("block", one) });
+      const refusal = addressInBlock(known, parsed(pool), addr(address), found);
+      assert.equal(refusal.message, `address ${address} in pool "web" ${words}`);
+      assert.deepEqual(refusal.details, { address, pool: "web", node });
+    });
 });

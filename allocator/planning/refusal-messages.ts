@@ -12,6 +12,7 @@ import { describeIdentity } from "../model/identity.ts";
 import { isOfPool } from "../model/occupant.ts";
 import { isBackedByClaim, type Reservation } from "../model/reservation.ts";
 import { classify, familiesOf, intervalsOf, type Pool } from "../pool/pool.ts";
+import { inBlockWords } from "./block-words.ts";
 import { freedBy } from "./freed-by.ts";
 
 /** So many free addresses are named in place of one that is not to be had. */
@@ -62,13 +63,14 @@ export function addressTaken(
   );
 }
 
-/** The words for an address that a node has for pods which need no fixed one. */
-export function addressInBlock(view: RecordReader, pool: Pool, address: Address, block: Block): Refusal {
-  const words = `address ${address} in pool ${quoted(pool.name)} is in block ${block.cidr} of node ${block.node}, for pods that need no fixed address`;
-  const next =
-    "list it in spec.reserved of the pool, which takes effect when the node has given the block back";
+/** The words for an address that a node has for pods which need no fixed one; `found` may be the block around its own. */
+export function addressInBlock(view: RecordReader, pool: Pool, address: Address, found: Block): Refusal {
+  const known = view.blockOwning?.(address);
+  const block = known?.within === found.cidr ? known : found;
+  const { how, next } = inBlockWords(block, address);
   const near = instead(view, pool, address);
-  return refuse("ADDRESS_TAKEN", `${words}${near}${near === "" ? "; " : "; or "}${next}`, {
+  const words = `address ${address} in pool ${quoted(pool.name)} ${how}${near}`;
+  return refuse("ADDRESS_TAKEN", `${words}${near === "" ? "; " : "; or "}${next}`, {
     address,
     pool: pool.name,
     node: block.node,

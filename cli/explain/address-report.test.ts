@@ -98,7 +98,20 @@ describe("what is said of an address", () => {
       coolingUntil: "2026-01-01T00:00:30Z",
       sandboxes: [],
     });
-    const states = ["10.40.0.9", "10.40.0.40"].map((text) => addressReportOf(blocks, [], addr(text)).state);
+    const returnedAddresses = [addr("10.40.0.33")];
+    const divided = {
+      ...owned,
+      cidr: "10.40.0.32/28",
+      holes: [],
+      status: { node: "node-b", used: 1, returnedAddresses },
+    };
+    blocks.apply("block", { type: "put", stored: storedAs("block", divided) });
+    const parted = addressReportOf(blocks, [], addr("10.40.0.33"));
+    assert.deepEqual(
+      [parted.state, parted.block, parted.node],
+      ["block-returned", "10.40.0.32/28", undefined],
+    );
+    const states = ["10.40.0.9", "10.40.0.60"].map((text) => addressReportOf(blocks, [], addr(text)).state);
     assert.deepEqual(states, ["orphaned", "free"]);
   });
 

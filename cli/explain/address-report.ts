@@ -6,6 +6,7 @@ import { allowedTtlMs } from "../../allocator/lifecycle/retention-limits.ts";
 import { type Claim, claimKey } from "../../allocator/model/claim.ts";
 import { describeIdentity } from "../../allocator/model/identity.ts";
 import { describeOccupant } from "../../allocator/model/occupant.ts";
+import { useOf } from "../../allocator/planning/block-words.ts";
 import { isBeside } from "../../allocator/planning/refusal-messages.ts";
 import { classify } from "../../allocator/pool/pool.ts";
 import type { AttachmentUse } from "../backend/attachment-report.ts";
@@ -16,6 +17,7 @@ import { columns, printable, timeOf } from "../terminal/output.ts";
  * - `held`: reserved for a claim. `beside`: kept for a pod that was admitted with the claim, which does not have it. `orphaned`: reserved, and the claim is gone; the garbage collector frees it.
  * - `cooling`: given back; for now only the same identity may have it.
  * - `in-block`: a node has it for pods that need no fixed address. `block-cooling`: that node has given the block back.
+ * - `block-returned`: that node has given back this address of it, for such pods of any node, and none has it yet.
  * - `free`: for anyone. `reserved`: free, and given by explicit request only.
  * - `in-use`: a node, this host, a Service or another CNI's pod has it, and not from Berth.
  * - `gateway`: of a pool, whether in its ranges or beside them. `excluded`: in a pool that never gives it. `outside`: in no pool.
@@ -28,6 +30,7 @@ export type State =
   | "in-block"
   | "block-cooling"
   | "in-use"
+  | "block-returned"
   | "free"
   | "reserved"
   | "gateway"
@@ -132,7 +135,10 @@ function ownerOf(view: RecordReader, address: Address): Holder | undefined {
   const block = view.blockOwning?.(address);
   if (block === undefined) return undefined;
   const { cidr, node, pool, releasedAt } = block;
-  if (releasedAt === undefined) return { state: "in-block", block: cidr, node };
+  const use = useOf(block, address);
+  if (use === "owned") return { state: "in-block", block: cidr, node };
+  if (use === "address-given-back") return { state: "block-returned", block: cidr };
+  if (releasedAt === undefined) return { state: "block-cooling", block: cidr };
   const cooldownMs = view.pool(pool)?.cooldownMs ?? 0;
   return { state: "block-cooling", block: cidr, coolingUntil: timeOf(releasedAt + cooldownMs) };
 }
@@ -167,6 +173,8 @@ const SENTENCES: { readonly [S in State]: string } = {
   "in-block": "is in a block of a node, which gives it to pods that need no fixed address",
   "block-cooling": "is in a block that a node has given back, which is cooling down",
   "in-use": "is in use, and not from Berth",
+  "block-returned":
+    "is in a block of a node, which has given this address back for pods of any node that need no fixed one",
   free: "is free",
   reserved: "is free, and given by explicit request only",
   gateway: "is the gateway of its pool: no pod gets it",
