@@ -2,6 +2,7 @@
 // Random lives of three hosts that share a small range in etcd: cut off, answers lost, killed, fenced and back. After each step
 // no two containers have one address, and what a container has is kept; at the end nothing is.
 import { describe, it } from "node:test";
+import { messageOf } from "../../allocator/base/errors.ts";
 import { runsOf } from "../support/runs.ts";
 import { HostsOnEtcd } from "./hosts-on-etcd.ts";
 
@@ -16,7 +17,8 @@ describe("hosts that share a range", () => {
         for (let step = 0; step < STEPS; step++) await hosts.step();
         await hosts.end();
       } catch (error) {
-        throw new Error(`seed ${seed}: ${hosts.trace.slice(-12).join(", ")}`, { cause: error });
+        const last = hosts.trace.slice(-12).join(", ");
+        throw new Error(`seed ${seed}: ${messageOf(error)} after ${last}`, { cause: error });
       } finally {
         await hosts.close();
       }

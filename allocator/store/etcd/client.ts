@@ -33,10 +33,15 @@ export type WriteAnswer<T> =
   | ({ readonly kind: "answer" } & T)
   | { readonly kind: "lost"; readonly error: BerthError };
 
+/** One member. */
+export type Connection = Pick<GrpcConnection, "unary" | "follow" | "retire" | "close">;
+
 export interface EtcdClientDeps {
   readonly clock: Clock;
   readonly random: Random;
   readonly log: Logger;
+  /** Connects to a member; gRPC if absent. */
+  readonly connect?: ((origin: string) => Connection) | undefined;
 }
 
 /** For a call with all its attempts; a pod waits for it. */
@@ -57,7 +62,7 @@ export class EtcdClient {
   #access: EtcdAccess;
   readonly #deps: EtcdClientDeps;
   #files: CertificateFiles;
-  #members: readonly GrpcConnection[] = [];
+  #members: readonly Connection[] = [];
   #cluster: string | undefined;
   #at: number;
   #token: Promise<string> | undefined;
@@ -155,9 +160,9 @@ export class EtcdClient {
     this.#access = access;
     this.#place = access.endpoints.join(", ");
     this.#files = files;
-    this.#members = access.endpoints.map(
-      (origin) => new GrpcConnection(origin, () => files.read(), this.#deps.clock),
-    );
+    const { clock, connect } = this.#deps;
+    const byGrpc = (origin: string) => new GrpcConnection(origin, () => files.read(), clock);
+    this.#members = access.endpoints.map(connect ?? byGrpc);
   }
 
   async #call(path: string, message: Buffer, verb: "read" | "write"): Promise<Buffer> {
@@ -180,7 +185,7 @@ export class EtcdClient {
   /** Throws what the caller is told; returns when the call is to be tried again. */
   #judge(
     error: unknown,
-    { verb, member, isLast }: { verb: "read" | "write"; member: GrpcConnection; isLast: boolean },
+    { verb, member, isLast }: { verb: "read" | "write"; member: Connection; isLast: boolean },
   ): void {
     if (!(error instanceof GrpcError)) throw error;
     const remedy = remedyFor(error);
@@ -203,18 +208,18 @@ export class EtcdClient {
     return clock.sleep(WAIT_MS * 2 ** round * (0.5 + 0.5 * random.fraction()));
   }
 
-  #member(): GrpcConnection {
+  #member(): Connection {
     const member = this.#members[this.#at % this.#members.length];
     if (member === undefined) throw new BerthError("CONFIG_INVALID", "etcd has no endpoint");
     return member;
   }
 
   /** The next call goes to another one, unless somebody has left this one already. */
-  #leave(member: GrpcConnection): void {
+  #leave(member: Connection): void {
     if (this.#member() === member) this.#at = (this.#at + 1) % this.#members.length;
   }
 
-  async #headers(member: GrpcConnection): Promise<Readonly<Record<string, string>>> {
+  async #headers(member: Connection): Promise<Readonly<Record<string, string>>> {
     const { user } = this.#access;
     if (user === undefined) return {};
     this.#token ??= this.#authenticate(member, user);
@@ -228,7 +233,7 @@ export class EtcdClient {
     }
   }
 
-  async #authenticate(member: GrpcConnection, user: string): Promise<string> {
+  async #authenticate(member: Connection, user: string): Promise<string> {
     const { passwordFile } = this.#access;
     const password = passwordFile === undefined ? "" : readPassword(passwordFile);
     const request = authenticateRequest(user, password).bytes();

@@ -11,7 +11,7 @@ import { isDetached } from "../../../../allocator/lifecycle/bind.ts";
 import { bareNamespace, type ClusterState } from "../../../../allocator/model/cluster-state.ts";
 import type { Pool } from "../../../../allocator/pool/pool.ts";
 import type { EtcdAccess } from "../../../../allocator/store/etcd/access.ts";
-import { EtcdClient } from "../../../../allocator/store/etcd/client.ts";
+import { EtcdClient, type EtcdClientDeps } from "../../../../allocator/store/etcd/client.ts";
 import { HostRegistry } from "../../../../allocator/store/etcd/hosts.ts";
 import { openEtcdStore } from "../../../../allocator/store/etcd/store.ts";
 import type { WriteGuard } from "../../../../allocator/store/etcd/write-guard.ts";
@@ -36,6 +36,8 @@ export interface EtcdSideOptions {
   readonly metrics: Metrics;
   /** How often the host says that it is there; BEAT_MS if absent. */
   readonly beatMs?: number;
+  /** For tests: in place of gRPC. */
+  readonly connect?: EtcdClientDeps["connect"];
 }
 
 /** What an agent has of an etcd: one connection to it, whatever the networks are. */
@@ -62,7 +64,7 @@ const WHOLE_MS = 5_000;
 /** Connects with the first call, and does not wait for it. Throws CONFIG_INVALID or CERTIFICATE_INVALID. */
 export function openEtcdSide(options: EtcdSideOptions): EtcdSide {
   const { access, node, clock, random, log, metrics } = options;
-  const client = new EtcdClient(access, { clock, random, log });
+  const client = new EtcdClient(access, options);
   const registry = new HostRegistry(client);
   const presence = new Presence({ ...options, registry, process: random.token() });
   const guard: WriteGuard = {

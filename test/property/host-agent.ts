@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: Apache-2.0
+import { BerthError } from "../../allocator/base/errors.ts";
+import { noopLogger, noopMetrics } from "../../allocator/base/ports.ts";
+import type { SandboxEvent } from "../../ipam-plugin/agent/claims/claim-source.ts";
+import { type EtcdSide, openEtcdSide } from "../../ipam-plugin/agent/claims/etcd/etcd-side.ts";
+import type { ManualClock } from "../support/clock.ts";
+import { SeededRandom } from "../support/random.ts";
+import { EtcdLink } from "./etcd-link.ts";
+import type { MemoryEtcd } from "./memory-etcd.ts";
+
+export interface HostParts {
+  readonly etcd: MemoryEtcd;
+  readonly clock: ManualClock;
+  readonly random: SeededRandom;
+  readonly name: string;
+  /** What its journal has: the containers that run. */
+  readonly notices: (host: HostAgent) => readonly SandboxEvent[];
+}
+
+/** One of many hosts: processes that follow each other, and what its journal keeps between them. */
+export class HostAgent {
+  readonly name: string;
+  /** Ends that etcd was not told of. */
+  untold: SandboxEvent[] = [];
+  isOn = false;
+  /** ADDs that are under way. */
+  adds = 0;
+  link: EtcdLink;
+  readonly #parts: HostParts;
+  readonly #ending: Promise<void>[] = [];
+  #side: EtcdSide | undefined;
+
+  constructor(parts: HostParts) {
+    this.name = parts.name;
+    this.#parts = parts;
+    this.link = new EtcdLink(parts.etcd, parts.random);
+  }
+
+  get side(): EtcdSide {
+    if (this.#side === undefined) throw new TypeError(`${this.name} is off`);
+    return this.#side;
+  }
+
+  isServedBy(side: EtcdSide): boolean {
+    return this.#side === side;
+  }
+
+  start(): void {
+    const { etcd, clock, random, name, notices } = this.#parts;
+    const { state } = this.link;
+    this.link = new EtcdLink(etcd, random);
+    this.link.state = state;
+    const { link } = this;
+    this.#side = openEtcdSide({
+      ...{ access: { endpoints: ["http://etcd:2379"] }, node: name, journal: () => `journal of ${name}` },
+      ...{ clock, random: new SeededRandom(random.below(1e9)), log: noopLogger, metrics: noopMetrics },
+      connect: () => link.connection(),
+    });
+    this.isOn = true;
+    this.#side.start(() => notices(this).length > 0);
+    for (const notice of notices(this)) void this.#side.claimSource.attached(notice);
+  }
+
+  /** As `kill -9`, or as the power goes. */
+  stop(): void {
+    this.link.end();
+    if (this.#side !== undefined) this.#ending.push(this.#side.close());
+    this.#side = undefined;
+    this.isOn = false;
+  }
+
+  /** Ends with everything that was ever begun. */
+  async close(): Promise<void> {
+    this.stop();
+    await Promise.all(this.#ending);
+  }
+
+  /** As the agent does again and again. */
+  async tell(): Promise<void> {
+    for (const notice of [...this.untold]) {
+      if (!this.isOn) return;
+      const told = await untilFault(() => this.side.claimSource.detached(notice));
+      if (told) this.untold = this.untold.filter((one) => one !== notice);
+    }
+  }
+
+  async absent(claim: string): Promise<void> {
+    if (this.isOn) await untilFault(() => this.side.claimSource.absent(claim));
+  }
+}
+
+/** Whether it was done. */
+async function untilFault(work: () => Promise<void>): Promise<boolean> {
+  try {
+    await work();
+    return true;
+  } catch (error) {
+    if (!(error instanceof BerthError)) throw error;
+    return false;
+  }
+}
