@@ -4,7 +4,6 @@ import assert from "node:assert/strict";
 import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { after, before, describe, it } from "node:test";
-import type { KubeConfig } from "@kubernetes/client-node";
 import { noopLogger } from "../../allocator/base/ports.ts";
 import { openKubernetesStore } from "../../allocator/store/kubernetes/store.ts";
 import type { Store } from "../../allocator/store/store.ts";
@@ -24,6 +23,7 @@ import { havePartsOrSkip, partOf } from "./binaries.ts";
 import { installDefinitions, makeNamespaces } from "./crds.ts";
 import type { ControlPlane } from "./plane.ts";
 import { openControlPlane } from "./shared-plane.ts";
+import type { TokenConfig } from "./token-config.ts";
 
 /** Set, the snapshots are written anew from what the API server says. */
 const UPDATE = process.env["BERTH_UPDATE_SNAPSHOTS"] === "1";
@@ -136,7 +136,7 @@ if (havePartsOrSkip(["etcd", "kube-apiserver", "kubectl"])) {
       );
 
     describe("list of rights", () => {
-      async function rights(config: KubeConfig, namespace: string): Promise<string[]> {
+      async function rights(config: TokenConfig, namespace: string): Promise<string[]> {
         const file = join(plane.folder, `${namespace}.kubeconfig`);
         writeFileSync(file, config.exportConfig(), { mode: 0o600 });
         const env = { HOME: plane.folder, KUBECONFIG: file };

@@ -3,7 +3,6 @@
 import assert from "node:assert/strict";
 import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
-import { KubeConfig } from "@kubernetes/client-node";
 import { parseAllDocuments } from "yaml";
 import { Client } from "../../kube/api/client.ts";
 import type { Connection } from "../../kube/api/connection.ts";
@@ -11,6 +10,7 @@ import { itemPath, type KubeItem, NODES, PODS, type Resource } from "../../kube/
 import { eventually } from "../support/eventually.ts";
 import { makeNamespaces } from "./crds.ts";
 import type { ControlPlane } from "./plane.ts";
+import { TokenConfig } from "./token-config.ts";
 
 const FILES = join(import.meta.dirname, "../../charts/berth/files");
 export const BERTH_NAMESPACE = "berth-system";
@@ -143,7 +143,7 @@ export async function accountConfig(
   plane: ControlPlane,
   account: Account,
   node?: string,
-): Promise<KubeConfig> {
+): Promise<TokenConfig> {
   const connection = plane.connect();
   const pod = node === undefined ? undefined : await agentPod(connection, account, node);
   const bound =
@@ -161,9 +161,5 @@ export async function accountConfig(
   });
   const { token } = (answer.body as { status?: { token?: string } }).status ?? {};
   assert.ok(token, `no token for ${account}: ${JSON.stringify(answer.body)}`);
-  const config = new KubeConfig();
-  const caData = Buffer.from(plane.ca).toString("base64");
-  const cluster = { name: "test", server: plane.url, caData, skipTLSVerify: false };
-  config.loadFromClusterAndUser(cluster, { name: account, token });
-  return config;
+  return new TokenConfig({ server: plane.url, ca: plane.ca, user: account, token });
 }

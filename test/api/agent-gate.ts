@@ -2,10 +2,10 @@
 import type { IncomingMessage, ServerResponse } from "node:http";
 import { createServer, request, type Server } from "node:https";
 import { buffer } from "node:stream/consumers";
-import { KubeConfig } from "@kubernetes/client-node";
 import { createClock } from "../../system/clock.ts";
 import { issueAuthority, issueServingCertificate } from "../../webhook/certificates/issue.ts";
 import type { ControlPlane } from "./plane.ts";
+import type { TokenConfig } from "./token-config.ts";
 
 /** Requests that are kept from the API server. */
 export interface Held {
@@ -58,14 +58,10 @@ export class ApiGate {
   }
 
   /** The same, through the gate; that of the control plane's admin if absent. Who it is must be in a header: the gate shows no certificate. */
-  kubeConfig(real = this.#plane.kubeConfig()): KubeConfig {
+  kubeConfig(real = this.#plane.kubeConfig()): TokenConfig {
     const address = this.#server.address();
     const port = typeof address === "object" ? address?.port : 0;
-    const caData = Buffer.from(this.#ca).toString("base64");
-    const cluster = { name: "gate", server: `https://127.0.0.1:${port}`, caData, skipTLSVerify: false };
-    const config = new KubeConfig();
-    config.loadFromClusterAndUser(cluster, real.getCurrentUser() ?? { name: "nobody" });
-    return config;
+    return real.at({ server: `https://127.0.0.1:${port}`, ca: this.#ca });
   }
 
   /** Keeps the requests of that kind from now on, or so many of them, until they are released. */

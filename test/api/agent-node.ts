@@ -3,10 +3,10 @@ import { existsSync } from "node:fs";
 import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import type { KubeConfig } from "@kubernetes/client-node";
 import { Caller } from "../cni/caller.ts";
 import { eventually } from "../support/eventually.ts";
 import { compileCache, type Ended, type Env, type Started, start } from "../support/process.ts";
+import type { TokenConfig } from "./token-config.ts";
 
 const MAIN = join(import.meta.dirname, "../../ipam-plugin/agent/main.ts");
 
@@ -46,7 +46,7 @@ export class AgentNode {
   }
 
   /** Its agent does not run yet. */
-  static async make(name: string, kubeConfig: KubeConfig): Promise<AgentNode> {
+  static async make(name: string, kubeConfig: Pick<TokenConfig, "exportConfig">): Promise<AgentNode> {
     const folder = await mkdtemp(join(tmpdir(), "berth-node-"));
     const node = new AgentNode(name, folder);
     await node.reach(kubeConfig);
@@ -54,7 +54,7 @@ export class AgentNode {
   }
 
   /** How the next process reaches the API server. */
-  async reach(kubeConfig: KubeConfig): Promise<void> {
+  async reach(kubeConfig: Pick<TokenConfig, "exportConfig">): Promise<void> {
     await writeFile(join(this.folder, "kubeconfig"), kubeConfig.exportConfig(), { mode: 0o600 });
   }
 

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import assert from "node:assert/strict";
 import { after, afterEach, before } from "node:test";
-import type { KubeConfig } from "@kubernetes/client-node";
 import { buildPlugin } from "../cni/plugin.ts";
 import { accountConfig, installAccounts, installPolicies } from "./accounts.ts";
 import { AgentCluster, NAMESPACE } from "./agent-cluster.ts";
@@ -9,6 +8,7 @@ import { ApiGate } from "./agent-gate.ts";
 import { AgentNode } from "./agent-node.ts";
 import { installDefinitions, makeNamespaces } from "./crds.ts";
 import type { ControlPlane } from "./plane.ts";
+import type { TokenConfig } from "./token-config.ts";
 
 interface Running<Plane> {
   readonly plane: Plane;
@@ -56,7 +56,7 @@ export class AgentSuite<Plane extends ControlPlane> {
   }
 
   /** A node whose agent does not run yet, and has the token of its service account unless another is given. */
-  async makeNode(name: string, kubeConfig?: KubeConfig): Promise<AgentNode> {
+  async makeNode(name: string, kubeConfig?: TokenConfig): Promise<AgentNode> {
     const own = kubeConfig ?? (await accountConfig(this.plane, "berth-agent", name));
     const node = await AgentNode.make(name, own);
     this.#nodes.push(node);
@@ -64,7 +64,7 @@ export class AgentSuite<Plane extends ControlPlane> {
   }
 
   /** A node whose agent has loaded its claims. */
-  async startNode(name: string, kubeConfig?: KubeConfig): Promise<AgentNode> {
+  async startNode(name: string, kubeConfig?: TokenConfig): Promise<AgentNode> {
     const node = await this.makeNode(name, kubeConfig);
     await node.start();
     return node;

@@ -112,7 +112,7 @@ if (havePartsOrSkip(["etcd", "kube-apiserver", "kubectl"])) {
         );
         assert.equal(
           await wrong("--context", "prod"),
-          'Error: kubeconfig FOLDER/FILE.kubeconfig has no context "prod"; it has loaded-context\n',
+          'Error: kubeconfig FOLDER/FILE.kubeconfig has no context "prod"; it has test\n',
         );
         assert.equal(
           await wrong("--context", "prod", "--data", "x"),
@@ -124,7 +124,7 @@ if (havePartsOrSkip(["etcd", "kube-apiserver", "kubectl"])) {
         assert.equal(
           await wrong("--kubeconfig", elsewhere),
           "Error: the API server at https://127.0.0.1:1 cannot be reached: connect ECONNREFUSED 127.0.0.1:1; " +
-            'is it the cluster that you mean? It is that of context "loaded-context", choose another with --context\n',
+            'is it the cluster that you mean? It is that of context "test", choose another with --context\n',
         );
         const stranger = cluster.kubeconfig("admin", (text) =>
           text.replace(/"token":"[^"]*"/, '"token":"wrong"'),
@@ -132,7 +132,7 @@ if (havePartsOrSkip(["etcd", "kube-apiserver", "kubectl"])) {
         assert.equal(
           await wrong("--kubeconfig", stranger),
           "Error: the API server refuses to list ipclaims with 401: Unauthorized; " +
-            'log in again, or choose another user than that of context "loaded-context" with --context\n',
+            'log in again, or choose another user than that of context "test" with --context\n',
         );
       });
 

@@ -23,7 +23,7 @@ if (havePartsOrSkip(["etcd", "kube-apiserver", "kubectl"])) {
         stdout: "",
         stderr:
           `Error: Berth is not installed in this cluster: ${cluster.plane.url} does not serve its kinds; ` +
-          `install Berth's chart, or choose another cluster than that of context "loaded-context" with --context\n`,
+          `install Berth's chart, or choose another cluster than that of context "test" with --context\n`,
       });
     });
 

@@ -298,10 +298,5 @@ if (havePartsOrSkip(["etcd", "kube-apiserver"])) {
 }
 
 function throughProxy(plane: OwnControlPlane, proxy: TcpProxy) {
-  const config = plane.kubeConfig();
-  const [cluster] = config.clusters;
-  const [user] = config.users;
-  assert.ok(cluster && user);
-  config.loadFromClusterAndUser({ ...cluster, server: `https://127.0.0.1:${proxy.port}` }, user);
-  return config;
+  return plane.kubeConfig().at({ server: `https://127.0.0.1:${proxy.port}` });
 }

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 import { rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { KubeConfig } from "@kubernetes/client-node";
 import { type Connection, connect } from "../../kube/api/connection.ts";
 import { createClock } from "../../system/clock.ts";
 import { type Ended, run } from "../support/process.ts";
 import { partOf } from "./binaries.ts";
+import { TokenConfig } from "./token-config.ts";
 
 /** A person or program that the API server knows by a token. */
 export interface TestUser {
@@ -54,14 +54,10 @@ export class ControlPlane {
   }
 
   /** How that user reaches the API server. */
-  kubeConfig(user = ADMIN.name): KubeConfig {
+  kubeConfig(user = ADMIN.name): TokenConfig {
     const token = this.#tokens[user];
     if (token === undefined) throw new Error(`the control plane has no user ${user}`);
-    const caData = Buffer.from(this.ca).toString("base64");
-    const cluster = { name: "test", server: this.url, caData, skipTLSVerify: false };
-    const config = new KubeConfig();
-    config.loadFromClusterAndUser(cluster, { name: user, token });
-    return config;
+    return new TokenConfig({ server: this.url, ca: this.ca, user, token });
   }
 
   /** A connection of Berth's own, closed with the control plane. */

@@ -62,7 +62,7 @@ export class PodProcess {
     const account = join(folder, "account");
     mkdirSync(account, { recursive: true });
     writeFileSync(join(account, "ca.crt"), plane.ca);
-    writeFileSync(join(account, "token"), plane.kubeConfig(user).getCurrentUser()?.token ?? "");
+    writeFileSync(join(account, "token"), plane.kubeConfig(user).token);
     const probe = join(folder, "probe");
     const { hostname, port } = new URL(plane.url);
     const env = { KUBERNETES_SERVICE_HOST: hostname, KUBERNETES_SERVICE_PORT: port, ...of.env };

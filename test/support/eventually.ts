@@ -5,7 +5,7 @@ import { setTimeout as pause } from "node:timers/promises";
 const GIVE_UP_MS = 60_000;
 /** Between two looks, which cost whoever is looked at something, too. */
 const SHORTEST_MS = 20;
-const LONGEST_MS = 250;
+const LONGEST_MS = 500;
 /** Of the time that was waited, so much may be waited in vain. */
 const SHARE = 0.1;
 
@@ -26,7 +26,7 @@ export async function eventually<T>(
   }
 }
 
-/** Short at first; then as long as a look takes, or a share of what was waited, so that looking takes no more than half of the time. */
+/** Short at first; then twice as long as a look takes, or a share of what was waited: whoever looks takes a third of the time at most. */
 function pauseAfter(waitedMs: number, lookMs: number): number {
-  return Math.min(Math.max(SHORTEST_MS, lookMs, waitedMs * SHARE), LONGEST_MS);
+  return Math.min(Math.max(SHORTEST_MS, lookMs * 2, waitedMs * SHARE), LONGEST_MS);
 }
