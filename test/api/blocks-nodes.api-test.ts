@@ -9,6 +9,7 @@ import type { Call, Connection } from "../../kube/api/connection.ts";
 import { NODES } from "../../kube/api/resource.ts";
 import type { Said } from "../cni/caller.ts";
 import { eventually } from "../support/eventually.ts";
+import { isFull, runsOf } from "../support/runs.ts";
 import { checkOutBaseline } from "../versions/baseline.ts";
 import type { AgentNode } from "./agent-node.ts";
 import { havePartsOrSkip } from "./binaries.ts";
@@ -227,8 +228,9 @@ if (havePartsOrSkip(["etcd", "kube-apiserver"])) {
           lives++;
         }
       };
-      const lanes = Array.from({ length: 12 }, (_, n) => live(n));
-      for (let round = 0; round < 4; round++) {
+      const lanes = Array.from({ length: isFull ? 12 : 6 }, (_, n) => live(n));
+      const rounds = runsOf(4, 2);
+      for (let round = 0; round < rounds; round++) {
         const node = nodes[round % 2] ?? assert.fail();
         const until = lives + 20;
         await Promise.race([eventually("pods live", () => lives >= until || undefined), Promise.all(lanes)]);
@@ -238,7 +240,7 @@ if (havePartsOrSkip(["etcd", "kube-apiserver"])) {
       over.abort();
       await Promise.all(lanes);
       assert.deepEqual(given(), []);
-      console.log(`${lives} lives of pods with four agents killed`);
+      console.log(`${lives} lives of pods with ${rounds} agents killed`);
     });
 
     it("end while their agent is away, and their blocks come back", async () => {

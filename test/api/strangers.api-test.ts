@@ -12,6 +12,7 @@ import { Companion } from "../overload/companion.ts";
 import type { Deeds, StrangersOrder } from "../overload/strangers.ts";
 import { eventually } from "../support/eventually.ts";
 import { pod, poolObject } from "../support/objects.ts";
+import { isFull } from "../support/runs.ts";
 import { NAMESPACE } from "./agent-cluster.ts";
 import { havePartsOrSkip } from "./binaries.ts";
 import { installDefinitions, makeNamespaces } from "./crds.ts";
@@ -22,9 +23,10 @@ import { rehearse } from "./rolling-load.ts";
 import { RollingWebhook } from "./rolling-webhook.ts";
 
 const TENANT = { name: "tenant", groups: ["system:authenticated"] };
-const STRANGERS = 150;
+/** At length with more of them: test/overload/strangers.test.ts, and `make proof`. */
+const STRANGERS = isFull ? 150 : 40;
 /** One after the other, again and again until strangers were answered. */
-const REVIEWS = 100;
+const REVIEWS = isFull ? 100 : 40;
 const MIB = 1024 * 1024;
 
 const DOORS = [

@@ -113,7 +113,7 @@ export const GROUPS: readonly Group[] = [
     files: ["test/api/*.api-test.ts"],
     isolation: "process",
     // they wait for most of their time
-    concurrency: 3,
+    concurrency: 4,
     timeoutMs: 2 * TEN_MINUTES,
     globalSetup: CONTROL_PLANES,
   },
@@ -123,7 +123,7 @@ export const GROUPS: readonly Group[] = [
     files: ["test/etcd/*.etcd-test.ts"],
     isolation: "process",
     // they wait for most of their time
-    concurrency: 3,
+    concurrency: 4,
     timeoutMs: TEN_MINUTES,
   },
   {
