@@ -98,6 +98,18 @@ const ACTS: Readonly<Record<string, () => Promise<void>>> = {
     await store.replace("claim", seen, { ...seen.record, retained: { since: 2, because: "scaled" } });
     new Journal(database).load();
   },
+  /** The node has given an address of its block back, which another node has now. */
+  async part() {
+    const block = {
+      cidr: "10.20.0.4/30",
+      uid: "u",
+      pool: "db",
+      holes: ["10.20.0.5/32"],
+      bootId: "b",
+      returningAt: 0,
+    };
+    await new Journal(database).write({ blocks: { put: [block], parted: true } });
+  },
   async release() {
     await release(context, await claim());
   },

@@ -9,7 +9,7 @@ import { after, describe, it } from "node:test";
 import { promisify } from "node:util";
 import { openDatabase } from "../../allocator/store/sqlite/database.ts";
 import { textColumn } from "../../allocator/store/sqlite/sql.ts";
-import { BASELINE, checkOutBaseline } from "./baseline.ts";
+import { BASELINE, BEFORE_SINGLES, checkOutBaseline } from "./baseline.ts";
 
 const run = promisify(execFile);
 const NEW = resolve(import.meta.dirname, "../..");
@@ -75,6 +75,19 @@ describe(`beside ${BASELINE}, the last released version`, { skip }, () => {
     await by(NEW, path, "release");
     assert.equal(stored(path, "claim"), undefined);
     assert.notEqual(stored(path, "reservation")?.["releasedAt"], undefined);
+  });
+
+  it("lets that one, which knows of no blocks, read a journal with addresses that were given back, and one that would give them again not", async (t) => {
+    const between = await checkOutBaseline(BEFORE_SINGLES);
+    if ("why" in between) return t.skip(between.why);
+    t.after(between.remove);
+    const path = await file();
+    await by(NEW, path, "write");
+    await by(between.root, path, "serve");
+    await by(NEW, path, "part");
+    await assert.rejects(by(between.root, path, "serve"), /was written by a newer Berth/);
+    await by(old, path, "serve").catch(() => assert.fail("the older one cannot go on"));
+    await by(NEW, path, "release");
   });
 
   it("is read, bound and released by that one, which keeps what only later versions know", async () => {
