@@ -2,7 +2,7 @@
 # `make help` lists the targets. Everything sets itself up; the second run does not set up again.
 SHELL := /bin/bash
 .DELETE_ON_ERROR:
-.PHONY: help root setup build image release audit check unit test soak proof demo bench bench-api simulate control-plane controllers scorer api-test load-test cluster cluster-down cluster-test clean
+.PHONY: help root setup build image release audit check unit test soak proof demo bench bench-api bench-etcd simulate control-plane controllers scorer api-test load-test cluster cluster-down cluster-test clean
 
 NODE := node_modules/.bin/node
 CLIENT := $(wildcard ipam-plugin/client/*.c ipam-plugin/client/*.h) ipam-plugin/client/Makefile
@@ -91,6 +91,9 @@ api-test: control-plane build build/.containers ## what needs a real API server:
 
 load-test: control-plane build ## short loads on a real API server: crowds, rolling updates, isolation; at length they are in `make soak`
 	@$(SUITE) load-test
+
+bench-etcd: control-plane build ## addresses for containers of two hosts that share an etcd, beside a model of cni-ipam-etcd
+	@$(NODE) test/etcd/adds.ts
 
 bench-api: control-plane build ## time allocation, admission and re-creation on a real API server, in one run
 	@$(NODE) test/bench-api/main.ts

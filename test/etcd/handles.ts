@@ -3,6 +3,7 @@ import { noopLogger } from "../../allocator/base/ports.ts";
 import type { EtcdAccess } from "../../allocator/store/etcd/access.ts";
 import { EtcdClient } from "../../allocator/store/etcd/client.ts";
 import { openEtcdStore } from "../../allocator/store/etcd/store.ts";
+import type { WriteGuard } from "../../allocator/store/etcd/write-guard.ts";
 import type { Store } from "../../allocator/store/store.ts";
 import { createClock } from "../../system/clock.ts";
 import { createRandom } from "../../system/random.ts";
@@ -14,13 +15,17 @@ export interface Handle {
   close(): Promise<void>;
 }
 
-export function openHandle(
-  access: EtcdAccess,
-  options: { readonly prefix?: string; readonly pageSize?: number } = {},
-): Handle {
+export interface HandleOptions {
+  readonly prefix?: string;
+  readonly pageSize?: number;
+  readonly guard?: (client: EtcdClient) => WriteGuard;
+}
+
+export function openHandle(access: EtcdAccess, options: HandleOptions = {}): Handle {
   const deps = { clock: createClock(), random: createRandom(), log: noopLogger };
   const client = new EtcdClient(access, deps);
-  const store = openEtcdStore({ ...deps, client, ...options });
+  const { guard, ...others } = options;
+  const store = openEtcdStore({ ...deps, client, ...others, ...(guard && { guard: guard(client) }) });
   return {
     store,
     client,

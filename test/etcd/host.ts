@@ -5,10 +5,15 @@ import { RecordCache } from "../../allocator/cache/cache.ts";
 import type { Context } from "../../allocator/cache/context.ts";
 import { syncCache } from "../../allocator/cache/sync.ts";
 import { GarbageCollector } from "../../allocator/gc/garbage-collector.ts";
+import { isDetached } from "../../allocator/lifecycle/bind.ts";
+import type { EtcdClient } from "../../allocator/store/etcd/client.ts";
+import { HostRegistry } from "../../allocator/store/etcd/hosts.ts";
+import type { WriteGuard } from "../../allocator/store/etcd/write-guard.ts";
 import { openAdmittedObjects } from "../../allocator/store/sqlite/admitted-objects.ts";
 import { openDatabase } from "../../allocator/store/sqlite/database.ts";
 import { EmbeddedClaims } from "../../ipam-plugin/agent/claims/embedded.ts";
 import { isContainerName } from "../../ipam-plugin/agent/claims/etcd/container-name.ts";
+import { Presence } from "../../ipam-plugin/agent/claims/etcd/presence.ts";
 import { createClock } from "../../system/clock.ts";
 import { createRandom } from "../../system/random.ts";
 import { openHandle } from "./handles.ts";
@@ -24,7 +29,7 @@ export interface Host {
 
 /** `single`: as it was before a claim and its reservations were written together. */
 export async function openHost(node: string, endpoints: readonly string[], single = false): Promise<Host> {
-  const handle = openHandle({ endpoints });
+  const handle = openHandle({ endpoints }, single ? {} : { guard: (client) => guardOf(node, client) });
   const { store } = handle;
   if (single) Object.defineProperty(store, "createClaim", { value: undefined });
   const view = new RecordCache(noopLogger);
@@ -50,5 +55,17 @@ export async function openHost(node: string, endpoints: readonly string[], singl
       await handle.close();
       database.close();
     },
+  };
+}
+
+/** As an agent has it. */
+function guardOf(node: string, client: EtcdClient): WriteGuard {
+  const registry = new HostRegistry(client);
+  const id = { journal: () => `journal of ${node}`, process: node };
+  const presence = new Presence({ registry, node, ...id, clock: createClock(), log: noopLogger });
+  return {
+    key: registry.keyOf(node),
+    covers: (claim) => claim.binding?.node === node && !isDetached(claim),
+    revision: (failed) => presence.revision(failed),
   };
 }

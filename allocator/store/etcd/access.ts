@@ -4,6 +4,9 @@ import { createSecureContext } from "node:tls";
 import { BerthError, messageOf } from "../../base/errors.ts";
 import type { TlsMaterial } from "./grpc-connection.ts";
 
+/** How the words begin for certificates on disk that cannot be read or do not fit together. */
+export const UNUSABLE_CERTIFICATES = "the certificates for etcd cannot be used";
+
 /** How an etcd cluster is reached. */
 export interface EtcdAccess {
   /** http://host:port or https://host:port, at least one. Certificates count for https alone. */
@@ -66,7 +69,7 @@ export class CertificateFiles {
       return material;
     } catch (error) {
       const files = Object.values(this.#files).join(", ");
-      const words = `the certificates for etcd cannot be used (${messageOf(error)}); check ${files}`;
+      const words = `${UNUSABLE_CERTIFICATES} (${messageOf(error)}); check ${files}`;
       throw new BerthError("CERTIFICATE_INVALID", words, { cause: error });
     }
   }

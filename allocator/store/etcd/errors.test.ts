@@ -40,6 +40,32 @@ describe("what etcd says", () => {
     });
   }
 
+  for (const [code, said, words] of [
+    [7, "etcdserver: permission denied", /; grant its role readwrite on all keys below \/berth\/v1\/$/],
+    [3, "etcdserver: user name is empty", /; give them with --etcd-user and --etcd-password-file$/],
+    [3, "etcdserver: authentication failed, invalid user ID or password", /; check --etcd-user and the file/],
+    [
+      14,
+      "the certificates for etcd cannot be used (ENOENT); check /a",
+      /was not asked: the certificates .* \/a$/,
+    ],
+    [
+      14,
+      "self-signed certificate in certificate chain",
+      /is not spoken to .*; check its certificate, the auth/,
+    ],
+    [
+      14,
+      "the connection was closed, perhaps for the client's certificate",
+      /cannot be reached, or has no leader/,
+    ],
+    [14, "connect ECONNREFUSED 10.0.0.1:2379", /cannot be reached, or has no leader/],
+  ] as const) {
+    it(`says what to do: ${said}`, () => {
+      assert.match(faultOf(new GrpcError(code, said, false), "https://10.0.0.1:2379").message, words);
+    });
+  }
+
   it("tells a compaction from another bound", () => {
     const compacted = new GrpcError(11, "etcdserver: mvcc: required revision has been compacted", true);
     const future = new GrpcError(11, "etcdserver: mvcc: required revision is a future revision", true);

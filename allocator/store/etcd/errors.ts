@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-import { BerthError } from "../../base/errors.ts";
+import { BerthError, type FaultCode } from "../../base/errors.ts";
+import { UNUSABLE_CERTIFICATES } from "./access.ts";
+import { PREFIX } from "./entry.ts";
 import { GRPC, GrpcError } from "./grpc-frames.ts";
 
 const CANCELLED = 1;
@@ -40,29 +42,48 @@ export function isCompacted(error: unknown): boolean {
   return error instanceof GrpcError && error.code === GRPC.outOfRange && /compacted/.test(error.message);
 }
 
-/** What etcd said, as a fault in words. `place` names the endpoints. */
+/** What etcd said, as a fault in words that say what to do. `place` names the endpoints. */
 export function faultOf(error: GrpcError, place: string): BerthError {
   const { code, message } = error;
-  const fault = (kind: ConstructorParameters<typeof BerthError>[0], words: string) =>
-    new BerthError(kind, words, { details: { path: place }, cause: error });
+  const fault = (kind: FaultCode, words: string) =>
+    new BerthError(kind, `etcd at ${place} ${words}`, { details: { path: place }, cause: error });
   if (/database space exceeded/.test(message)) {
     return fault(
       "STORE_FULL",
-      `etcd at ${place} takes no more writes: its quota is used up (alarm NOSPACE); compact and defragment it, then: etcdctl alarm disarm`,
+      "takes no more writes: its quota is used up (alarm NOSPACE); compact and defragment it, then: etcdctl alarm disarm",
     );
   }
   if (code === GRPC.permissionDenied) {
-    return fault("CONFIG_INVALID", `etcd at ${place} does not let this user do that (${message})`);
+    return fault(
+      "CONFIG_INVALID",
+      `does not let this user do that (${message}); grant its role readwrite on all keys below ${PREFIX}/`,
+    );
   }
   if (code === GRPC.unauthenticated || code === GRPC.invalidArgument || code === GRPC.failedPrecondition) {
-    return fault("CONFIG_INVALID", `etcd at ${place} refuses who asks, or what is asked (${message})`);
+    return fault("CONFIG_INVALID", refusalOf(message));
   }
-  if (code === GRPC.dataLoss) return fault("STATE_CORRUPT", `etcd at ${place} is damaged (${message})`);
-  if (code === GRPC.deadlineExceeded) {
-    return fault("TIMED_OUT", `etcd at ${place} did not answer in time (${message})`);
+  if (code === GRPC.dataLoss) return fault("STATE_CORRUPT", `is damaged (${message})`);
+  if (code === GRPC.deadlineExceeded) return fault("TIMED_OUT", `did not answer in time (${message})`);
+  if (code === GRPC.unavailable || OPEN.has(code)) return fault("STORE_UNAVAILABLE", silenceOf(message));
+  return fault("STORE_UNAVAILABLE", `does not do it (${message})`);
+}
+
+function refusalOf(message: string): string {
+  if (/user name is empty/.test(message)) {
+    return `asks for a user and a password (${message}); give them with --etcd-user and --etcd-password-file`;
   }
-  if (code === GRPC.unavailable || OPEN.has(code)) {
-    return fault("STORE_UNAVAILABLE", `etcd at ${place} cannot be reached, or has no leader (${message})`);
+  if (/invalid user ID or password/.test(message)) {
+    return `does not know this user and password (${message}); check --etcd-user and the file of the password`;
   }
-  return fault("STORE_UNAVAILABLE", `etcd at ${place} does not do it (${message})`);
+  return `refuses who asks, or what is asked (${message})`;
+}
+
+function silenceOf(message: string): string {
+  // of this host's own files, which are named
+  if (message.startsWith(UNUSABLE_CERTIFICATES)) return `was not asked: ${message}`;
+  // a connection that was closed may have been closed for anything
+  if (/certificate|alert/i.test(message) && !/connection was closed/.test(message)) {
+    return `is not spoken to (${message}); check its certificate, the authority, and this host's own certificate`;
+  }
+  return `cannot be reached, or has no leader (${message})`;
 }

@@ -19,6 +19,8 @@ import type { Presence } from "./presence.ts";
 /** Codes of faults that pass when etcd can be reached again. */
 const OF_ETCD = /^(STORE_|TIMED_OUT$)/;
 const RETRY_MS = 5_000;
+/** Everything else that etcd says has its own remedy with it. */
+const UNREACHED = / (cannot be reached|did not answer|was not reached)/;
 
 export interface EtcdClaimsOptions {
   /** The claims of this host's containers, by the records in etcd. */
@@ -136,6 +138,7 @@ export class EtcdClaims implements ClaimSource {
 export function unprovable(error: BerthError, pools: readonly string[]): BerthError {
   if (!OF_ETCD.test(error.code)) return error;
   const which = pools.length === 0 ? "" : ` of pool ${pools.map((pool) => JSON.stringify(pool)).join(", ")}`;
-  const words = `no address${which} can be proven free: ${error.message}; containers that run keep theirs; make etcd reachable from this host, and start the container again`;
+  const todo = UNREACHED.test(error.message) ? "make etcd reachable from this host" : "mend that";
+  const words = `no address${which} can be proven free: ${error.message}; containers that run keep theirs; ${todo}, and start the container again`;
   return new BerthError(error.code, words, { details: error.details, cause: error });
 }
