@@ -2,10 +2,11 @@
 // What must never look green, and the words for it: each example is a file of tests that node's own runner passes, or
 // fails without a reason.
 import assert from "node:assert/strict";
-import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { existsSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join, relative } from "node:path";
 import { afterEach, beforeEach, describe, it } from "node:test";
+import { setTimeout as pause } from "node:timers/promises";
 import { ROOT } from "./files.ts";
 import { type Failure, wordsOf } from "./results.ts";
 import { SuiteRun } from "./run.ts";
@@ -17,7 +18,8 @@ interface More {
   readonly name?: string;
   readonly silenceMs?: number;
   readonly timeoutMs?: number;
-  readonly interruptMs?: number;
+  /** The run is interrupted once this file is there; empty: at once. */
+  readonly interruptAt?: string;
 }
 
 describe("a run that is not green", () => {
@@ -46,13 +48,17 @@ describe("a run that is not green", () => {
     });
     // what node's runner tells the processes that it starts would make ours one of them
     const { NODE_TEST_CONTEXT: _, ...env } = process.env;
-    const { name, silenceMs, timeoutMs, interruptMs } = more;
+    const { name, silenceMs, timeoutMs, interruptAt } = more;
     const options = { output: "ignore", ...(silenceMs !== undefined && { silenceMs }) } as const;
     const run = new SuiteRun("example", { ...env, BERTH_REPORT: report }, options);
     const time = timeoutMs === undefined ? {} : { timeoutMs };
     const group = { name: "host", files, isolation, ...time };
-    if (interruptMs !== undefined) setTimeout(() => run.interrupt("SIGINT"), interruptMs).unref();
-    await run.pass({ group, files, runs: 1, name });
+    const passing = run.pass({ group, files, runs: 1, name });
+    if (interruptAt !== undefined) {
+      while (interruptAt !== "" && !existsSync(interruptAt)) await pause(50);
+      run.interrupt("SIGINT");
+    }
+    await passing;
     const { summary, text } = await run.finish();
     assert.equal(summary.verdict, "failed", text);
     return summary;
@@ -170,14 +176,20 @@ describe("a run that is not green", () => {
       });
 
       it("is interrupted while a test blocks its process", async () => {
-        const text = `${PASSES}it("hangs", () => { for (;;); });`;
-        const { failures, complaints } = await runOf({ "a.test.ts": text }, isolation, {
-          interruptMs: 2_000,
-        });
+        const interruptAt = join(examples, "begun");
+        const begins = `process.getBuiltinModule("node:fs").writeFileSync(${JSON.stringify(interruptAt)}, "");`;
+        const text = `${PASSES}it("hangs", () => { ${begins} for (;;); });`;
+        const { failures, complaints } = await runOf({ "a.test.ts": text }, isolation, { interruptAt });
         const said = [...failures.flatMap(wordsOf), ...complaints].join("\n");
         assert.match(said, /a\.test\.ts: hangs\b/);
         assert.match(said, /again: .* --name '\^hangs\$'/);
         assert.match(said, /^it was interrupted$/m);
+      });
+
+      it("is interrupted before any test has begun", async () => {
+        const text = `${IMPORT}it("hangs", () => { for (;;); });`;
+        const { tests, complaints } = await runOf({ "a.test.ts": text }, isolation, { interruptAt: "" });
+        assert.deepEqual([tests, complaints], [0, ["it was interrupted"]]);
       });
 
       it("has a contract that another file runs: the test's file is named", async () => {

@@ -126,6 +126,8 @@ export class SuiteRun {
       return true;
     }
     if (!this.#isOpen) await this.#open();
+    // until then there was nothing to end
+    if (this.#isInterrupted) return false;
     if (asked.name !== undefined) this.#name = asked.name;
     const { counts, times, failures, complaint, leftOut, underWay } = await runTests(asked, {
       env: { ...this.#env, ...(this.#namespaces && { TMPDIR: "/tmp" }) },
