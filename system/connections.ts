@@ -2,8 +2,10 @@
 import type { Server as HttpServer, ServerResponse } from "node:http";
 import type { Server as HttpsServer } from "node:https";
 import type { Socket } from "node:net";
+import type { Duplex } from "node:stream";
 import { Server as TlsServer } from "node:tls";
 import type { Clock, Logger } from "../allocator/base/ports.ts";
+import { BoundedHandshake } from "./bounded-handshake.ts";
 import { Handshakes } from "./handshakes.ts";
 import { addressOf, peerOf } from "./peer.ts";
 import { victimOf } from "./victim.ts";
@@ -58,7 +60,7 @@ export class Connections {
   /** By what `keyOf` makes of a socket. */
   readonly #open = new Map<unknown, Connection>();
   readonly #answers = new Set<ServerResponse>();
-  readonly #begin: (socket: Socket) => void;
+  readonly #begin: (stream: Duplex) => void;
   /** Those that have not begun, of a server that makes any. */
   readonly #handshakes: Handshakes | undefined;
   #draining = false;
@@ -69,10 +71,10 @@ export class Connections {
     // the listeners that begin the handshake; from here on they are called when it is a connection's turn
     const listeners = server.listeners("connection");
     server.removeAllListeners("connection");
-    this.#begin = (socket) => {
-      for (const listener of listeners) listener.call(server, socket);
+    this.#begin = (stream) => {
+      for (const listener of listeners) listener.call(server, stream);
     };
-    if (server instanceof TlsServer) this.#handshakes = new Handshakes(this.#begin, this.#provenAddresses);
+    if (server instanceof TlsServer) this.#handshakes = this.#handshakesOf(server);
     server.on("connection", (socket: Socket) => this.#arrive(socket));
   }
 
@@ -127,6 +129,20 @@ export class Connections {
     }
     for (const { socket } of this.#open.values()) socket.destroy();
     await closed;
+  }
+
+  #handshakesOf(server: TlsServer): Handshakes {
+    // nobody sends a certificate that is not asked for, and without one no handshake costs much more than another
+    const isAsked = this.#limits.unproven !== undefined;
+    if (isAsked) BoundedHandshake.watch(server);
+    const handshakes = new Handshakes((socket, peer) => {
+      if (!isAsked) this.#begin(socket);
+      else
+        BoundedHandshake.begin(socket, this.#begin, (partMs, wholeMs) =>
+          handshakes.took(peer, partMs, wholeMs),
+        );
+    }, this.#provenAddresses);
+    return handshakes;
   }
 
   #arrive(socket: Socket): void {

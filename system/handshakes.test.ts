@@ -36,6 +36,10 @@ class Line {
     this.#handshakes = new Handshakes(begin, new Set(["p"]));
   }
 
+  took(peer: string, ms: number): void {
+    this.#handshakes.took(peer, ms, ms);
+  }
+
   expect(...names: readonly string[]): readonly Client[] {
     return names.map((name) => {
       const client = new Client(name);
@@ -79,6 +83,34 @@ describe("handshakes", () => {
     assert.deepEqual(await line.all(1), ["c1"]);
     silent?.speak();
     assert.deepEqual(await line.all(2), ["c1", "a1"]);
+  });
+
+  it("of whoever's are costly go last, and rest together", async () => {
+    const line = new Line((name) => {
+      if (name === "a1" || name === "b1") line.took(name.slice(0, 1), 30);
+    });
+    const names = ["a1", "b1", "a2", "b2", "c1", "c2", "d1", "d2"];
+    for (const client of line.expect(...names)) client.speak();
+    // 200 times as long as the last one took: nobody waits for that here
+    assert.deepEqual(await line.all(6), ["a1", "b1", "c1", "d1", "c2", "d2"]);
+    const [late] = line.expect("e1");
+    late?.speak();
+    assert.equal((await line.all(7)).at(-1), "e1");
+  });
+
+  it("of whoever's are costly begin in the end", async () => {
+    const line = new Line();
+    line.took("a", 3);
+    for (const client of line.expect("a1", "b1", "a2")) client.speak();
+    assert.deepEqual(await line.all(3), ["b1", "a1", "a2"]);
+  });
+
+  it("of whoever proved himself go on where others make costly ones behind the same address", async () => {
+    const line = new Line((name) => {
+      if (name === "p1") line.took("p", 300);
+    });
+    for (const client of line.expect("p1", "p2", "a1")) client.speak();
+    assert.deepEqual(await line.all(3), ["p1", "a1", "p2"]);
   });
 
   it("of more addresses than there is a rest for all begin", async () => {

@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 import type { Socket } from "node:net";
+import { CostlyPeers } from "./costly-peers.ts";
+import { Pause } from "./pause.ts";
+import { WaitingLine } from "./waiting-line.ts";
 
 /** As Go's: an API server has its own limit of 10 s for a handshake (net/http, TLSHandshakeTimeout). */
 export const HANDSHAKE_MS = 10_000;
@@ -8,22 +11,30 @@ export const HANDSHAKE_MS = 10_000;
  * are under way, and what a crowd sends once it is in comes over a longer time.
  */
 const REST_MS = 3;
+/** Times what one took, if that is longer: for the same four fifths. */
+const RESTS = 4;
 /** With more addresses waiting there is no rest: probes have 3 s, and would wait behind all of them. */
 const MOST_RESTED = 256;
+/** Times what one took of an address whose handshakes are costly: so few that one review in a hundred meets none of them. */
+const COSTLY_RESTS = 200;
 
 /**
  * TLS handshakes that have not begun: one begins in a turn of the event loop, so that what came before does not wait behind a crowd
- * that comes now. Peers take turns. Who proved himself before goes first, at once.
+ * that comes now. Peers take turns. Who proved himself before goes first, at once. Those whose handshakes are costly go last, and rest
+ * together, for much longer; so does not who proved himself, behind whose address others may be.
  */
 export class Handshakes {
-  readonly #begin: (socket: Socket) => void;
+  readonly #begin: (socket: Socket, peer: string) => void;
   readonly #proven: ReadonlySet<string>;
-  /** By peer. */
-  readonly #waiting = new Map<string, Socket[]>();
+  readonly #line = new WaitingLine();
+  readonly #costlyLine = new WaitingLine();
+  readonly #costly = new CostlyPeers();
   #turn: NodeJS.Immediate | undefined;
-  #isResting = false;
+  readonly #rest = new Pause(() => this.#schedule());
+  readonly #costlyRest = new Pause(() => this.#schedule());
+  readonly #provenRest = new Pause(() => this.#schedule());
 
-  constructor(begin: (socket: Socket) => void, proven: ReadonlySet<string>) {
+  constructor(begin: (socket: Socket, peer: string) => void, proven: ReadonlySet<string>) {
     this.#begin = begin;
     this.#proven = proven;
   }
@@ -32,11 +43,21 @@ export class Handshakes {
   expect(peer: string, socket: Socket): void {
     socket.setTimeout(HANDSHAKE_MS, () => socket.destroy());
     socket.once("readable", () => {
-      const waiting = this.#waiting.get(peer);
-      if (waiting === undefined) this.#waiting.set(peer, [socket]);
-      else waiting.push(socket);
+      this.#lineOf(peer).add(peer, socket);
       this.#schedule();
     });
+  }
+
+  /** So much of the processor's time a part of a handshake took, and so much all of it until now. */
+  took(peer: string, partMs: number, wholeMs: number): void {
+    if (this.#costly.judge(peer, wholeMs)) this.#costlyLine.takeOver(peer, this.#line);
+    if (!this.#costly.has(peer)) this.#rest.last(RESTS * partMs);
+    else if (this.#proven.has(peer)) this.#provenRest.last(RESTS * partMs);
+    else this.#costlyRest.last(COSTLY_RESTS * partMs);
+  }
+
+  #lineOf(peer: string): WaitingLine {
+    return this.#costly.has(peer) ? this.#costlyLine : this.#line;
   }
 
   #schedule(): void {
@@ -45,31 +66,27 @@ export class Handshakes {
 
   #beginOne(): void {
     this.#turn = undefined;
-    for (let peer = this.#next(); peer !== undefined; peer = this.#next()) {
-      const [socket, ...others] = this.#waiting.get(peer) ?? [];
-      this.#waiting.delete(peer);
-      if (others.length > 0) this.#waiting.set(peer, others); // at the end of the line
+    for (let next = this.#next(); next !== undefined; next = this.#next()) {
+      const { line, peer } = next;
+      const socket = line.take(peer);
       if (socket === undefined || socket.destroyed) continue;
-      if (!this.#proven.has(peer) && this.#waiting.size < MOST_RESTED) this.#rest();
+      if (!this.#proven.has(peer) && this.#line.size < MOST_RESTED) this.#rest.last(REST_MS);
       socket.setTimeout(0);
-      this.#begin(socket);
+      this.#begin(socket, peer);
       break;
     }
     this.#schedule();
   }
 
-  #next(): string | undefined {
-    for (const address of this.#proven) if (this.#waiting.has(address)) return address;
-    if (this.#isResting) return undefined;
-    const [first] = this.#waiting.keys();
-    return first;
-  }
-
-  #rest(): void {
-    this.#isResting = true;
-    setTimeout(() => {
-      this.#isResting = false;
-      this.#schedule();
-    }, REST_MS).unref();
+  #next(): { readonly line: WaitingLine; readonly peer: string } | undefined {
+    for (const peer of this.#proven) {
+      if (this.#line.has(peer)) return { line: this.#line, peer };
+      if (this.#costlyLine.has(peer) && !this.#provenRest.isOn) return { line: this.#costlyLine, peer };
+    }
+    if (this.#rest.isOn) return undefined;
+    const peer = this.#line.first;
+    if (peer !== undefined) return { line: this.#line, peer };
+    const last = this.#costlyRest.isOn ? undefined : this.#costlyLine.first;
+    return last === undefined ? undefined : { line: this.#costlyLine, peer: last };
   }
 }

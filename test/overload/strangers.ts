@@ -7,6 +7,7 @@ import { createInterface } from "node:readline";
 import { setTimeout as pause } from "node:timers/promises";
 import { connect } from "node:tls";
 import { type HostileBody, LARGE_BODIES, malformed } from "../hostile/bodies.ts";
+import { type Chain, COSTLY_CHAINS, SHORT_COSTLY_CHAIN } from "../hostile/certificate-chains.ts";
 
 export interface StrangersOrder {
   readonly port: number;
@@ -25,15 +26,22 @@ const PAUSE_MS = 3_000;
 /** Between two pieces of what comes slowly. */
 const PIECE_MS = 500;
 
-type Manner = "whole" | "slowly" | "headers" | "mute" | "idle";
+type Manner = "whole" | "slowly" | "headers" | "chain" | "mute" | "idle";
 /** Of twenty strangers. */
 const MANNERS: readonly Manner[] = [
-  ...Array.from({ length: 8 }, (): Manner => "whole"),
+  ...Array.from({ length: 7 }, (): Manner => "whole"),
   ...Array.from({ length: 7 }, (): Manner => "slowly"),
   ...Array.from({ length: 3 }, (): Manner => "headers"),
+  "chain",
   "mute",
   "idle",
 ];
+/** What those show whose manner it is, if they are asked: as long as goes, and as costly as goes below the bound. */
+const CHAINS: readonly Chain[] = [
+  ...Object.values(COSTLY_CHAINS),
+  SHORT_COSTLY_CHAIN,
+  SHORT_COSTLY_CHAIN,
+].map((make) => make());
 
 const deeds: Record<string, number> = {};
 function count(what: string): void {
@@ -45,6 +53,7 @@ class Stranger {
   readonly #address: string;
   readonly #manner: Manner;
   readonly #bodies: readonly HostileBody[];
+  readonly #chain: Chain | undefined;
   #next = 0;
 
   constructor({ port }: StrangersOrder, n: number, bodies: readonly HostileBody[]) {
@@ -52,6 +61,7 @@ class Stranger {
     this.#address = `127.0.1.${1 + (n % ADDRESSES)}`;
     this.#manner = MANNERS[n % MANNERS.length] ?? "idle";
     this.#bodies = bodies;
+    if (this.#manner === "chain") this.#chain = CHAINS[Math.floor(n / MANNERS.length) % CHAINS.length];
   }
 
   /** Connects again and again. */
@@ -73,7 +83,8 @@ class Stranger {
 
   #connect(): Socket {
     const to = { host: "127.0.0.1", port: this.#port, localAddress: this.#address };
-    const socket = this.#manner === "mute" ? connectTcp(to) : connect({ ...to, rejectUnauthorized: false });
+    const secure = { ...to, rejectUnauthorized: false, ...this.#chain };
+    const socket = this.#manner === "mute" ? connectTcp(to) : connect(secure);
     return socket.setMaxListeners(0); // each body waits for its end
   }
 
