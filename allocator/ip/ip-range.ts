@@ -72,7 +72,7 @@ export function parseInterval(text: string): FamilyInterval | undefined {
 
 /** A range `a-b` whose ends are the wrong way round, as it was meant; undefined for any other text. */
 export function turnedRound(text: string): string | undefined {
-  const [first = "", last = "", ...more] = text.split("-").map((end) => end.trim());
+  const [first = "", last = "", ...more] = text.split("-", 3).map((end) => end.trim());
   const meant = more.length === 0 ? parseInterval(`${last}-${first}`) : undefined;
   return meant && formatInterval(meant);
 }

@@ -9,10 +9,12 @@ import type { AddressEntry, Request } from "../model/address-request.ts";
 import type { Retention, RetentionChoice } from "../model/claim.ts";
 
 /** The longest list that one annotation may carry; a template is copied into every pod. */
-const MAX_ENTRIES = 1024;
+export const MAX_ENTRIES = 1024;
 /** One address of each family. */
 const MAX_OF_A_POD = 2;
 const MAX_POOLS = 64;
+/** With what stands between commas and is no name. */
+const MAX_NAMES = 16 * MAX_POOLS;
 /** What people write between names instead of a comma. */
 const SEPARATORS = /[;|\s]+/;
 /** A pool's family behind its name. A prefix length is that of a CIDR, which has dots or colons. */
@@ -126,11 +128,17 @@ function readAddress(text: string, key: string, n: number): readonly Address[] |
   );
 }
 
+/** What stands between the separators: no more than it takes to see that they are too many. */
+export function namesIn(value: string, separator: string | RegExp): readonly string[] {
+  return value.split(separator, MAX_NAMES + 1);
+}
+
 export function readPools(names: readonly string[], key: string): Request | Refusal {
   const pools = names.map((name) => name.trim()).filter((name) => name !== "");
   if (pools.length === 0)
     return bad(key, "it names no pool; write the name of an IPPool, or several with commas");
-  if (pools.length > MAX_POOLS) return bad(key, `it names more than ${MAX_POOLS} pools`);
+  if (pools.length > MAX_POOLS || names.length > MAX_NAMES)
+    return bad(key, `it names more than ${MAX_POOLS} pools`);
   const long = pools.find((name) => name.length > LONGEST_NAME);
   if (long !== undefined) return bad(key, `${quote(long)} is too long for the name of a pool`);
   const family = pools.find((name) => FAMILY_MISSPELT.test(name) && !FAMILY_OF_POOL.test(name));
@@ -156,7 +164,7 @@ export function readSticky(value: string, key: string): Request | Refusal {
 }
 
 export function readFamilies(value: string, key: string): Request | Refusal {
-  const names = value.split(",").map((name) => name.trim());
+  const names = namesIn(value, ",").map((name) => name.trim());
   const families = names.filter((name): name is Family => name === "IPv4" || name === "IPv6");
   if (families.length !== names.length || new Set(families).size !== families.length) {
     return bad(key, `${quote(value)} is not known here; write IPv4, IPv6 or "IPv4,IPv6"`);
@@ -187,14 +195,22 @@ export function readTtl(value: string, key: string): Request | Refusal {
     : { retention: { ttlMs } };
 }
 
+/** Of 64 names of pools. JSON of empty lists takes ten times its length in memory. */
+export const LONGEST_JSON = 24 * 1024;
+
+/** JSON inside a string; undefined: it is none, or longer than any that is served. */
+export function parsedJson(value: string): unknown {
+  if (value.length > LONGEST_JSON) return undefined;
+  try {
+    return JSON.parse(value) as unknown;
+  } catch {
+    return undefined;
+  }
+}
+
 /** Calico's lists are JSON inside a string: '["10.20.0.51","fd00:20::51"]'. */
 function readArray(value: string, key: string): readonly string[] | Refusal {
-  let parsed: unknown;
-  try {
-    parsed = JSON.parse(value);
-  } catch {
-    return bad(key, `${quote(value)} is not a JSON list of strings, such as '["10.20.0.51"]'`);
-  }
+  const parsed = parsedJson(value);
   if (Array.isArray(parsed) && parsed.length > 0 && parsed.every((item) => typeof item === "string"))
     return parsed;
   return bad(key, `${quote(value)} is not a JSON list of strings, such as '["10.20.0.51"]'`);

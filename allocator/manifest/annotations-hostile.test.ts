@@ -55,6 +55,29 @@ describe("annotations of a mebibyte", () => {
   }
 });
 
+/** As long as values may be, and longer than any list that is served. */
+const LONG = 60_000;
+const longOf = (part: string, around = (inner: string) => inner) =>
+  around(part.repeat(Math.floor(LONG / part.length)));
+
+describe("annotations of 60,000 characters", () => {
+  for (const key of ["ovn.kubernetes.io/ip_pool", "networking.alibaba.com/ip-pool"]) {
+    it(`${key} are no longer list than berth.dev/ips may be`, () => {
+      const refused = readRequest({ [key]: longOf("10.20.0.51,") });
+      assert.match(isRefusal(refused) ? refused.message : "", /more than 1024 entries/);
+    });
+  }
+
+  it("of JSON are not parsed, for its values take ten times its length", (context) => {
+    const parse = context.mock.method(JSON, "parse");
+    for (const { key } of ANNOTATION_FORMATS) {
+      for (const part of ["[],", "{},", '{"a":1},', '"a",', "1,", `${"[".repeat(900)}${"]".repeat(900)},`])
+        assert.ok(isRefusal(readRequest({ [key]: longOf(part, (inner) => `[${inner}1]`) })), key);
+    }
+    assert.equal(parse.mock.callCount(), 0);
+  });
+});
+
 const text = fc.oneof(
   fc.string({ unit: "binary", maxLength: 40 }),
   fc

@@ -200,11 +200,11 @@ describe("refusals of annotations", () => {
     });
   }
 
-  it("a value that is longer than an API server keeps, before it is read", () => {
+  it("a value that is longer than any list that is served, before it is read", () => {
     const refused = readRequest({ "berth.dev/ips": "10.20.0.70;".repeat(30_000) });
     assert.equal(
       refusalOf(refused),
-      "REQUEST_INVALID: annotation berth.dev/ips: it is longer than 262144 characters",
+      "REQUEST_INVALID: annotation berth.dev/ips: it is longer than 65536 characters",
     );
   });
 

@@ -5,6 +5,7 @@ import type { Labels } from "../base/ports.ts";
 import { type Request, requestsAddress } from "../model/address-request.ts";
 import type { NamespaceState } from "../model/cluster-state.ts";
 import {
+  namesIn,
   readChoice,
   readEntries,
   readFallback,
@@ -50,7 +51,7 @@ export const EXEMPT_NAMESPACE = "kube-system";
  */
 export const ANNOTATION_FORMATS: readonly AnnotationFormat[] = [
   { system: "Berth", key: IPS, read: readEntries },
-  { system: "Berth", key: POOLS, read: (value, key) => readPools(value.split(","), key) },
+  { system: "Berth", key: POOLS, read: (value, key) => readPools(namesIn(value, ","), key) },
   { system: "Berth", key: STICKY, read: readSticky },
   { system: "Berth", key: FAMILIES, read: readFamilies },
   { system: "Berth", key: FALLBACK, read: readFallback },

@@ -5,7 +5,18 @@ import { isRefusal, type Refusal } from "../base/errors.ts";
 import type { Labels } from "../base/ports.ts";
 import { type Address, FAMILIES, type Family, familyOf, parseAddress, parseCidr } from "../ip/address.ts";
 import type { AddressEntry, Request } from "../model/address-request.ts";
-import { bad, oneEach, quote, readEntry, readPools, repeated } from "./annotation-values.ts";
+import {
+  bad,
+  LONGEST_JSON,
+  MAX_ENTRIES,
+  namesIn,
+  oneEach,
+  parsedJson,
+  quote,
+  readEntry,
+  readPools,
+  repeated,
+} from "./annotation-values.ts";
 
 /** How a value is read; the pod's other annotations say more about it. */
 export type DialectReader = (value: string, key: string, annotations: Labels) => Request | Refusal;
@@ -36,7 +47,7 @@ export const readOnePod: DialectReader = (value, key) => {
 /** A list of pods' addresses, or of one pod's two; what is no address is the name of a pool. */
 export const readOvnPool: DialectReader = (value, key) => {
   const separator = value.includes(";") ? ";" : ",";
-  const items = value.split(separator).map((item) => item.trim());
+  const items = entriesIn(value, separator);
   if (items.length === 1 && parseAddress(items[0] ?? "") === undefined && !/[,;]/.test(value))
     return readPools([value], key);
   const [first = "", second = ""] = items;
@@ -50,14 +61,16 @@ function isOfTwoFamilies(a: string, b: string): boolean {
 }
 
 /** `a,b,c`, by the last number of the pods' names; the two addresses of one pod are `v4/v6`. */
-export const readHybridPool: DialectReader = (value, key) =>
-  ordinalList(
-    value.split(",").map((item) => item.trim()),
-    key,
-  );
+export const readHybridPool: DialectReader = (value, key) => ordinalList(entriesIn(value, ","), key);
+
+/** One more than are taken, if there are as many. */
+function entriesIn(value: string, separator: string): readonly string[] {
+  return value.split(separator, MAX_ENTRIES + 1).map((item) => item.trim());
+}
 
 /** The first entry is that of ordinal 0, whatever `ordinals.start` is. */
 function ordinalList(items: readonly string[], key: string): Request | Refusal {
+  if (items.length > MAX_ENTRIES) return bad(key, `it has more than ${MAX_ENTRIES} entries`);
   const entries: AddressEntry[] = [];
   for (const [n, item] of items.entries()) {
     const read = item.includes("-") ? bad(key, `${quote(item)} is not an address`) : readEntry(item, key, n);
@@ -70,7 +83,7 @@ function ordinalList(items: readonly string[], key: string): Request | Refusal {
 }
 
 /** Names with commas, or with `/` as HybridNet sets the two families apart. */
-export const readNames: DialectReader = (value, key) => readPools(value.split(/[,/]/), key);
+export const readNames: DialectReader = (value, key) => readPools(namesIn(value, /[,/]/), key);
 
 export const readName: DialectReader = (value, key) => readPools([value], key);
 
@@ -213,19 +226,16 @@ function truth(value: string): boolean | undefined {
 /** Of what makes a pod's first interface: `kube-system/macvlan`, or a list of one element that may have `ips`. */
 export const readDefaultNetwork: DialectReader = (value, key) => {
   if (!value.trimStart().startsWith("[")) return {};
+  if (value.length > LONGEST_JSON) return bad(key, `it is longer than ${LONGEST_JSON} characters`);
   const elements = parsedJson(value);
   const [element] = Array.isArray(elements) ? (elements as unknown[]) : [];
   const { ips = [] } = (typeof element === "object" && element !== null ? element : {}) as { ips?: unknown };
   if (!Array.isArray(ips) || ips.length === 0) return {};
-  const addresses = ips.map((one) => (isText(one) ? parseAddress(withoutPrefix(one)) : undefined));
+  const addresses = ips.map((one) => (isText(one) ? parseAddress(one.replace(/\/\d{1,3}$/, "")) : undefined));
   if (!addresses.every((one) => one !== undefined))
     return bad(key, `its ips are not addresses, such as ["10.20.0.51/24"]`);
   return oneEach(addresses as readonly Address[], key, JSON.stringify(ips));
 };
-
-function withoutPrefix(text: string): string {
-  return text.replace(/\/\d{1,3}$/, "");
-}
 
 function textsIn(value: string): readonly string[] | undefined {
   const parsed = parsedJson(value);
@@ -234,12 +244,4 @@ function textsIn(value: string): readonly string[] | undefined {
 
 function isText(value: unknown): value is string {
   return typeof value === "string";
-}
-
-function parsedJson(value: string): unknown {
-  try {
-    return JSON.parse(value) as unknown;
-  } catch {
-    return undefined;
-  }
 }

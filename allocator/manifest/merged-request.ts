@@ -13,8 +13,8 @@ export interface AnnotationFormat {
   readonly read: DialectReader;
 }
 
-/** An API server keeps no annotations that are longer together: what is was not sent by one, and would only cost time. */
-export const LONGEST_VALUE = 256 * 1024;
+/** The longest list that is read, of 1,024 pairs of addresses, has 57 KiB: what is longer would only cost time. */
+export const LONGEST_VALUE = 64 * 1024;
 
 interface Said {
   /** The last annotation of the system that spoke of it. */

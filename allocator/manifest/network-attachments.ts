@@ -75,7 +75,7 @@ interface Item {
 
 /** `[namespace/]name[@interface]` */
 function shortItem(text: string): Item {
-  const [network = "", interfaceName = ""] = text.trim().split("@");
+  const [network = "", interfaceName = ""] = text.trim().split("@", 2);
   const [name = "", namespace = ""] = network.split("/").reverse();
   return { namespace, name, interface: interfaceName };
 }
