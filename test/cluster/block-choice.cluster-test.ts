@@ -6,7 +6,7 @@ import { after, afterEach, before, describe, it } from "node:test";
 import { BlockLab, lasts, ROUTES, ZONE } from "./block-lab.ts";
 import { caseOptions, Times } from "./cases.ts";
 import type { Lab, Running } from "./lab.ts";
-import { deployment, namespace, pool, TEAM } from "./objects.ts";
+import { deployment, type Json, namespace, pod, pool, TEAM } from "./objects.ts";
 
 const EXAMPLE = new URL("../../examples/cluster/blocks.yaml", import.meta.url);
 const NETWORK = { cidr: "10.40.0.0/16", gateway: "10.40.0.1" };
@@ -91,6 +91,52 @@ describe("blocks of several pools", () => {
       } finally {
         await lab.must(["delete", "namespace", "inside", "outside", "--wait=true", "--timeout=120s"]);
       }
+      times.end();
+    },
+  );
+
+  it(
+    "E0579 a fixed pod for a zone, by its node, its nodeSelector or its affinity, has an address of that zone's pool and runs there",
+    caseOptions(),
+    async () => {
+      const times = new Times("E0579");
+      await lab.must(["label", "node", "node-a", `${ZONE}=beijing`, "--overwrite"]);
+      await lab.must(["label", "node", "node-b", `${ZONE}=shanghai`, "--overwrite"]);
+      const inZone = (zone: string) => ({
+        nodeSelector: { matchLabels: { [ZONE]: zone } },
+        namespaceSelector: { matchLabels: TEAM },
+      });
+      await blocks.makePools(
+        pool("beijing", { ...range("10.40.64.1", "10.40.64.20"), ...inZone("beijing"), priority: 9 }),
+        pool("shanghai", { ...range("10.40.65.1", "10.40.65.20"), ...inZone("shanghai"), priority: 8 }),
+      );
+      const terms = [{ matchExpressions: [{ key: ZONE, operator: "In", values: ["shanghai"] }] }];
+      const required = { requiredDuringSchedulingIgnoredDuringExecution: { nodeSelectorTerms: terms } };
+      const places: Readonly<Record<string, Json>> = {
+        anywhere: {},
+        "by-name": { nodeName: "node-b" },
+        "by-selector": { nodeSelector: { [ZONE]: "shanghai" } },
+        "by-affinity": { affinity: { nodeAffinity: required } },
+      };
+      const annotations = { "berth.dev/sticky": "true", "berth.dev/when-deleted": "Release" };
+      const made = Object.entries(places).map(([name, place]) => {
+        const plain = pod(name, { annotations, labels: { app: "placed" } }) as { readonly spec: Json };
+        return { ...plain, spec: { ...plain.spec, ...place } };
+      });
+      await lab.apply(made);
+      const [anywhere, ...placed] = await lab.runs("app=placed", 4);
+      assert.deepEqual([anywhere?.name, anywhere?.node], ["anywhere", "node-a"]);
+      areIn(anywhere === undefined ? [] : [anywhere], /^10\.40\.64\./);
+      areIn(placed, /^10\.40\.65\./);
+      for (const { name, node } of placed) assert.equal(node, "node-b", name);
+      times.step("running");
+      await lab.pingAll(placed);
+      await lab.check();
+      await lab.must(["delete", "pods", "-l", "app=placed", "--wait=true", "--timeout=60s"]);
+      await lab.until(
+        "no address is kept",
+        async () => (await lab.must(["get", "ipclaims", "-o", "name"])) === "",
+      );
       times.end();
     },
   );

@@ -25,6 +25,7 @@ const ORDER = [
   "lives",
   "blocks",
   "block-choice",
+  "attachments",
   "absences",
   "etcd-secret",
   "certificates",
