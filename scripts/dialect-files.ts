@@ -3,7 +3,7 @@
 
 import { ANNOTATION_FORMATS } from "../allocator/manifest/annotations.ts";
 import type { DialectRow } from "../allocator/manifest/dialect-row.ts";
-import { DIALECT_ROWS } from "../allocator/manifest/dialect-rows.ts";
+import { DIALECT_ROWS, EMPTY_LIST } from "../allocator/manifest/dialect-rows.ts";
 import { READ_ROWS } from "../allocator/manifest/dialects.ts";
 import { FOREIGN_ROWS, NAMESPACE_ROWS } from "../allocator/manifest/foreign-requests.ts";
 import { ASSIGNED } from "../allocator/manifest/opt-in.ts";
@@ -28,6 +28,9 @@ export const DIALECT_FILES: Readonly<Record<string, (text: string) => string>> =
   "charts/berth/files/dialects.yaml": () => keysBySystem(),
   "docs/dialects.md": withTable,
 };
+
+/** What other systems pass over: an empty value, and a list with nothing in it (allocator/manifest/dialects.ts). */
+const NOTHING = `^$|${EMPTY_LIST.source}`;
 
 const isListed = ({ matches, containing }: DialectRow) => matches === undefined && containing === undefined;
 const keysOf = (rows: readonly DialectRow[]) => [...new Set(rows.filter(isListed).map(({ key }) => key))];
@@ -86,12 +89,16 @@ const CONDITIONS: Readonly<Record<string, () => string>> = {
   "foreign.namespaces.berth.dev asks-elsewhere": () => inAny(keysOf(NAMESPACE_ROWS), OBJECT),
 };
 
+/** An own key asks whatever it says: an empty one is refused. */
+const saysAny = (keys: readonly string[], where: string) =>
+  `${list(keys)}.exists(key, key in ${where} && (key.startsWith('berth.dev/') || !${where}[key].matches(r'${NOTHING}')))`;
+
 /** Only of what asks by the annotation alone: a policy sees no pools, and the agent stands behind it. */
 const VARIABLES: Readonly<Record<string, () => string>> = {
   asks: () => {
     const keys = readOn("pod").filter(({ asks, unless }) => asks !== undefined && unless === undefined);
     return any(
-      `${list(["berth.dev/ips", "berth.dev/pools", ...keysOf(keys)])}.exists(key, key in variables.annotations)`,
+      saysAny(["berth.dev/ips", "berth.dev/pools", ...keysOf(keys)], "variables.annotations"),
       "variables.annotations[?'berth.dev/sticky'].orValue('') == 'true'",
     );
   },
@@ -99,7 +106,7 @@ const VARIABLES: Readonly<Record<string, () => string>> = {
     const keys = keysOf(readOn("namespace").filter(({ asks }) => asks !== undefined));
     const sticky =
       "variables.defaults[?'berth.dev/sticky'].orValue('') == 'true' && !('berth.dev/sticky' in variables.annotations)";
-    return `variables.optedIn && (${any(`${list(["berth.dev/pools", ...keys])}.exists(key, key in variables.defaults)`, sticky)})`;
+    return `variables.optedIn && (${any(saysAny(["berth.dev/pools", ...keys], "variables.defaults"), sticky)})`;
   },
 };
 

@@ -17,7 +17,8 @@ import {
 } from "./dialect-values.ts";
 
 /** Calico takes any pool then. */
-const EMPTY_LIST = /^\s*\[\s*\]\s*$/;
+/** A list with nothing in it. */
+export const EMPTY_LIST = /^\s*\[\s*\]\s*$/;
 
 const CALICO: readonly DialectRow[] = (
   [

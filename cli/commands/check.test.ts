@@ -100,6 +100,36 @@ describe("berthctl check", () => {
     assert.equal((await other.call("check")).code, 0);
   });
 
+  it("names pods that ask where Berth does not look", async (t) => {
+    const annotations = { "berth.dev/ips": "10.20.0.70" };
+    const metadata = (namespace: string, name: string) => ({ namespace, name, uid: name, annotations });
+    const data = await Folder.of(t, {
+      pools: [DB_POOL],
+      objects: [
+        { kind: "Pod", metadata: metadata("shop", "probe"), spec: { hostNetwork: true } },
+        { kind: "Pod", metadata: metadata("kube-system", "dns"), spec: {} },
+      ],
+    });
+    const { code, stdout } = await data.call("check");
+    assert.deepEqual(
+      [code, stdout.split("\n").sort()],
+      [
+        0,
+        [
+          "",
+          "ok, but 2 pods ask in vain: 1 pool, 0 claims, 0 reservations, 0 attachments",
+          "pending   asks-in-vain   pod kube-system/dns: berth.dev/ips asks for nothing in kube-system: berth reserves no address for its pods; use another namespace",
+          "pending   asks-in-vain   pod shop/probe: berth.dev/ips asks for nothing beside hostNetwork: such a pod has the addresses of its node; take one of the two away",
+        ],
+      ],
+    );
+    const { stdout: told } = await data.call("explain", "pod/shop/probe");
+    assert.match(
+      told,
+      /on its host's network, or a mirror pod; berth\.dev\/ips asks for nothing beside hostNetwork/,
+    );
+  });
+
   it("judges nothing when a pool cannot be used", async (t) => {
     const data = await Folder.of(t, { pools: [{ name: "bad", spec: { ranges: [] } }] });
     assert.deepEqual(await data.call("check"), {

@@ -40,12 +40,14 @@ function wellBut(findings: CheckResult["findings"]): string {
   const lacking = findings.filter(({ kind }) => kind === "missing" || kind === "of-another").length;
   const claimless = findings.filter(({ kind }) => kind === "without-claim").length;
   const used = new Set(findings.flatMap(({ kind, subject }) => (kind === "in-use" ? subject : []))).size;
+  const vain = findings.filter(({ kind }) => kind === "asks-in-vain").length;
   const twice = findings.filter(({ kind }) => kind === "two-holders").length;
   const notes = [
     ...(idle === 0 ? [] : [`${counted(idle, "claim is", "claims are")} needed by nobody`]),
     ...(lacking === 0 ? [] : [`${counted(lacking, "ordinal has", "ordinals have")} no claim`]),
     ...(claimless === 0 ? [] : [`${counted(claimless, "pod has", "pods have")} lost a claim`]),
     ...(used === 0 ? [] : [`${counted(used, "pool has", "pools have")} addresses that others use`]),
+    ...(vain === 0 ? [] : [`${counted(vain, "pod asks", "pods ask")} in vain`]),
     ...(twice === 0 ? [] : [`${counted(twice, "address has", "addresses have")} two holders`]),
   ];
   return notes.length === 0 ? "ok" : `ok, but ${notes.join(" and ")}`;

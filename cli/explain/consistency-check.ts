@@ -16,6 +16,7 @@ import { inUseByOthers, surroundingsOf } from "./occupied-addresses.ts";
 import { ordinalsWithoutClaim } from "./ordinals-without-claim.ts";
 import { podsWithoutClaim } from "./pods-without-claim.ts";
 import { unneeded } from "./unneeded-claims.ts";
+import { vainRequests } from "./vain-requests.ts";
 
 /** Longer than any one act takes. */
 const GRACE_MS = 1_000;
@@ -75,12 +76,13 @@ export async function checkBackend(backend: Backend, clock: Clock): Promise<Chec
     ...(lacking ?? []).map(({ subject }) => subject),
   ]);
   const claimless = await podsWithoutClaim(told, backend, clock);
+  const vain = await vainRequests(backend);
   const refused = await backend.refusedJournal?.();
   const journal = refused === undefined ? [] : [defect("journal-refused", "journal", refused)];
   const pending = found.filter((finding) => !isDefect(finding));
   const others = await ofOthers(all, backend);
   const unlooked = [
-    ...([idle, lacking, claimless].includes(undefined) ? [UNLOOKED] : []),
+    ...([idle, lacking, claimless, vain].includes(undefined) ? [UNLOOKED] : []),
     ...(others.isPart ? [UNSEEN] : []),
   ];
   return {
@@ -89,7 +91,7 @@ export async function checkBackend(backend: Backend, clock: Clock): Promise<Chec
       ...suspects,
       ...journal,
       ...pending,
-      ...[idle, lacking, claimless].flatMap((some) => some ?? []),
+      ...[idle, lacking, claimless, vain].flatMap((some) => some ?? []),
       ...others.findings,
     ],
     ...(unlooked.length === 0 ? {} : { unlooked: unlooked.join("; ") }),

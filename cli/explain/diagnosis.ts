@@ -21,7 +21,7 @@ import { withoutEveryDialect } from "../../allocator/manifest/dialects.ts";
 import type { KubeObject } from "../../allocator/manifest/kubernetes-object.ts";
 import { FENCED, OUT_OF_SERVICE } from "../../allocator/manifest/node-fence.ts";
 import { isSentToBerth, OPT_IN_LABEL, OPT_IN_VALUE } from "../../allocator/manifest/opt-in.ts";
-import { requestsOfSystem } from "../../allocator/manifest/own-keys.ts";
+import { requestsOfHost, requestsOfSystem } from "../../allocator/manifest/own-keys.ts";
 import { requestsAddress } from "../../allocator/model/address-request.ts";
 import type { Claim } from "../../allocator/model/claim.ts";
 import type { NamespaceState } from "../../allocator/model/cluster-state.ts";
@@ -42,14 +42,7 @@ export interface Diagnosis {
 /** How it stands with the pod, by the same rule as the binder. Pure. */
 export function diagnosePod(pod: KubeObject, facts: PodFacts): Diagnosis {
   const { namespace, name, annotations } = pod.metadata;
-  const { dynamic } = facts;
-  // admission keeps away from the namespace, and agents do not
-  if (namespace === EXEMPT_NAMESPACE && !hasNoNetwork(pod)) {
-    const asked = requestsOfSystem(annotations).map((words) => `; ${words}`);
-    if (dynamic !== undefined) return ok(`${describeDynamic(dynamic)}${asked.join("")}`);
-    if (asked.length > 0) return ok(`has no address reserved${asked.join("")}`);
-  }
-  if (isExempt(pod)) return ok("is none of Berth's business: it is on its host's network, or a mirror pod");
+  if (isExempt(pod)) return exempt(pod, facts);
   const { claim, key } = facts;
   if (key === "") return diagnosisWithoutClaim(pod, facts);
   if (hasEnded(pod)) return ok(`has ended (${podPhase(pod)}) and needs its addresses no more`);
@@ -64,6 +57,23 @@ export function diagnosePod(pod: KubeObject, facts: PodFacts): Diagnosis {
   if (pod.spec.text("nodeName") === "" && facts.place === "cluster") return unscheduled(pod);
   if (plan.kind === "bind") return unbound(facts);
   return bound(pod, claim.record, facts);
+}
+
+function exempt(pod: KubeObject, { dynamic }: PodFacts): Diagnosis {
+  const { namespace, annotations } = pod.metadata;
+  // admission keeps away from the namespace, and agents do not
+  if (namespace === EXEMPT_NAMESPACE && !hasNoNetwork(pod)) {
+    const asked = requestsOfSystem(annotations).map((words) => `; ${words}`);
+    if (dynamic !== undefined) return ok(`${describeDynamic(dynamic)}${asked.join("")}`);
+    if (asked.length > 0) return ok(`has no address reserved${asked.join("")}`);
+  }
+  const asked = isMirror(pod) ? [] : requestsOfHost(annotations).map((words) => `; ${words}`);
+  return ok(`is none of Berth's business: it is on its host's network, or a mirror pod${asked.join("")}`);
+}
+
+/** Nobody can change one by the API. */
+export function isMirror({ metadata }: KubeObject): boolean {
+  return Object.hasOwn(metadata.annotations, MIRROR_POD_ANNOTATION);
 }
 
 /** What the next pod of the name must not ask for again. */

@@ -26,6 +26,8 @@ export interface IpamConfig {
   readonly annotations: Readonly<Record<string, string>> | undefined;
   /** Keys of `ipam` that nobody reads here: `ipam.comment`. */
   readonly unread: readonly string[];
+  /** What stands beside `pools` and serves only where they do not; absent: nothing. */
+  readonly besidePools?: "ranges" | "subnet";
   /** Where the addresses of `rangeSets` or `pools` are kept for many hosts; absent: where this host keeps its own. */
   readonly etcd?: EtcdConfig;
 }
@@ -65,6 +67,7 @@ export function readIpam(fields: Fields, version: Version, args: CniArgs): IpamC
     resolvConf: ipam.text("resolvConf") ?? "",
     annotations: fields.section("runtimeConfig")?.labels(ANNOTATIONS),
     unread: unreadKeys(ipam, IPAM_KEYS).map((key) => ipam.nameOf(key)),
+    ...besidePools(ipam),
     ...(etcd === undefined ? {} : { etcd }),
   };
   return fields.problem ?? several ?? config;
@@ -93,6 +96,13 @@ function contradiction(ipam: Fields): CniError | undefined {
   return invalid(
     `ipam.addresses and ipam.${other} stand side by side, and a pod gets of one of them alone; take one out`,
   );
+}
+
+/** Both mean something: the pools come first. */
+function besidePools(ipam: Fields): Pick<IpamConfig, "besidePools"> {
+  if (ipam.list("pools").length === 0) return {};
+  const other = (["subnet", "ranges"] as const).find((key) => isSaid(ipam, key));
+  return other === undefined ? {} : { besidePools: other };
 }
 
 function isSaid(ipam: Fields, key: string): boolean {

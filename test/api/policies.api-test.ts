@@ -5,7 +5,7 @@ import { after, before, describe, it } from "node:test";
 import { EXEMPT_NAMESPACE } from "../../allocator/manifest/annotations.ts";
 import { READ_ROWS } from "../../allocator/manifest/dialects.ts";
 import { ASSIGNED } from "../../allocator/manifest/opt-in.ts";
-import { OWN_REQUESTS } from "../../allocator/manifest/own-keys.ts";
+import { OWN_PREFIX, OWN_REQUESTS } from "../../allocator/manifest/own-keys.ts";
 import { collectionPath, itemPath, PODS } from "../../kube/api/resource.ts";
 import { eventually } from "../support/eventually.ts";
 import { type Json, pod, poolObject } from "../support/objects.ts";
@@ -34,6 +34,7 @@ const POLICIES = ALL.filter(({ kind }) => kind === "ValidatingAdmissionPolicy");
 
 /** Of pods that Berth has no part in. */
 const WARNS = "host.pods.berth.dev";
+const SYSTEM = "system.pods.berth.dev";
 
 function policy(name: string): Policy["spec"] {
   return POLICIES.find(({ metadata }) => metadata.name === name)?.spec ?? assert.fail(name);
@@ -50,14 +51,14 @@ const ASKING = READ_ROWS.filter(
 );
 
 describe("the chart's policies", () => {
-  it("deny but for one that only warns, are bound, and answer as a webhook does", () => {
+  it("deny but for two that only warn, are bound, and answer as a webhook does", () => {
     const bindings = ALL.filter(({ kind }) => kind === "ValidatingAdmissionPolicyBinding");
     assert.deepEqual(
       bindings.map(({ spec }) => [spec.policyName, spec.validationActions]),
-      POLICIES.map(({ metadata: { name } }) => [name, [name === WARNS ? "Warn" : "Deny"]]),
+      POLICIES.map(({ metadata: { name } }) => [name, [[WARNS, SYSTEM].includes(name) ? "Warn" : "Deny"]]),
     );
     for (const { metadata, spec } of POLICIES) {
-      const isOpen = ["pool-access.berth.dev", WARNS].includes(metadata.name);
+      const isOpen = ["pool-access.berth.dev", WARNS, SYSTEM].includes(metadata.name);
       assert.equal(spec.failurePolicy, isOpen ? "Ignore" : "Fail", metadata.name);
       // 403, which clients and Berth itself take for a refusal; 422 would be a defect of the object
       for (const { reason } of spec.validations ?? []) assert.equal(reason, "Forbidden", metadata.name);
@@ -75,7 +76,8 @@ describe("the chart's policies", () => {
     const { variables = [], matchConstraints } = policy("pods.berth.dev");
     const keys = variables
       .filter(({ name }) => name === "asks" || name === "optedIn")
-      .flatMap((one) => quoted(one.expression));
+      .flatMap((one) => quoted(one.expression))
+      .filter((key) => key !== OWN_PREFIX);
     const known = [...OWN_REQUESTS, ...ASKING.map(({ key }) => key), ...ASSIGNED, "berth.dev/admission"];
     assert.deepEqual([...new Set(keys)].sort(), known.sort());
     const elsewhere = {
@@ -135,6 +137,30 @@ if (havePartsOrSkip(["etcd", "kube-apiserver", "kubectl"])) {
         assert.deepEqual(await warningsOf("kube-system", { "berth.dev/ips": "10.20.0.70" }), []);
       });
 
+      it("warn of pods and workloads of kube-system that ask, and of no others", async () => {
+        const warningsOf = async (namespace: string, annotations: Readonly<Record<string, string>>) => {
+          const body = pod("", { generateName: "x-", namespace, annotations });
+          const call = { method: "POST", query: { dryRun: "All" } } as const;
+          const first = await bench.admin.call({ ...call, path: collectionPath(PODS, namespace), body });
+          assert.equal(first.status, 201);
+          const template = { metadata: { labels: { app: "x" }, annotations }, spec: body["spec"] };
+          const spec = { selector: { matchLabels: { app: "x" } }, template };
+          const set = { apiVersion: "apps/v1", kind: "Deployment", metadata: { name: "x", namespace }, spec };
+          const path = `/apis/apps/v1/namespaces/${namespace}/deployments`;
+          const second = await bench.admin.call({ ...call, path, body: set });
+          assert.equal(second.status, 201);
+          const all = [...(first.warnings ?? []), ...(second.warnings ?? [])];
+          return all.filter((words) => words.includes(SYSTEM));
+        };
+        for (const key of ["berth.dev/ips", "berth.dev/sticky"]) {
+          const told = await warningsOf("kube-system", { [key]: "10.20.0.70" });
+          assert.equal(told.length, 2, key);
+          for (const words of told)
+            assert.match(words, /ask for nothing in this namespace: berth reserves no address for its pods/);
+        }
+        assert.deepEqual(await warningsOf("kube-system", { "berth.dev/pools": "db", app: "dns" }), []);
+      });
+
       it("refuse one that asks and has no claim, in every dialect and by its namespace", async () => {
         const values: Readonly<Record<string, string>> = {
           "berth.dev/sticky": "true",
@@ -166,6 +192,10 @@ if (havePartsOrSkip(["etcd", "kube-apiserver", "kubectl"])) {
         for (const namespace of ["shop", "opted", "mute"]) assert.equal(await made(namespace, {}), "");
         assert.equal(await made("shop", { "berth.dev/sticky": "false" }), "");
         assert.equal(await made("sticky", { "berth.dev/sticky": "false" }), "");
+        for (const { key } of ASKING) {
+          assert.equal(await made("shop", { [key]: "" }), "", `${key} says nothing`);
+          assert.equal(await made("shop", { [key]: "[ ]" }), "", `${key} lists nothing`);
+        }
         const asks = { "berth.dev/ips": "10.20.0.70" };
         assert.equal(await made("shop", asks, { hostNetwork: true }), "");
         assert.equal(await made("kube-system", asks), "");

@@ -58,6 +58,6 @@ describe("docs/self-assessment.md", () => {
     const open = NAMES.filter(({ spec }) => spec.failurePolicy !== "Fail").map(
       ({ metadata }) => metadata.name,
     );
-    assert.deepEqual(open, ["host.pods.berth.dev", "pool-access.berth.dev"]);
+    assert.deepEqual(open, ["host.pods.berth.dev", "system.pods.berth.dev", "pool-access.berth.dev"]);
   });
 });

@@ -43,6 +43,7 @@ function readIpamFor(
   const ipam = args.ips.length > 0 ? read() : configurations.ipam(config.network, call.stdin, read);
   if (isCniError(ipam)) return ipam;
   networkWarnings.unread(config.network, ipam.unread);
+  networkWarnings.beside(config.network, ipam.pools, ipam.besidePools ?? "");
   return { args, ipam };
 }
 

@@ -29,6 +29,33 @@ describe("what of a network's configuration has no effect", () => {
     );
   });
 
+  for (const verb of ["STATUS", "ADD"]) {
+    it(`is told at ${verb} of ranges beside pools, once`, async () => {
+      const node = await NodeBench.open();
+      try {
+        const seen: unknown[] = [];
+        node.parts.networkWarnings.beside = (_, pools, field) => void seen.push([pools, field]);
+        node.ipam = { ranges: [[{ subnet: "10.20.0.0/24" }]], pools: ["db"] };
+        await node.call(verb);
+        node.ipam = { pools: ["db"] };
+        await node.call(verb);
+        assert.deepEqual(seen, [
+          [["db"], "ranges"],
+          [["db"], ""],
+        ]);
+      } finally {
+        await node.close();
+      }
+      const warnings = new NetworkWarnings({ ...noopLogger, warn });
+      for (let i = 0; i < 2; i++) warnings.beside("lan", ["db"], "subnet");
+      warnings.beside("lan", ["db"], "");
+      assert.deepEqual(
+        told.map(({ field, pool }) => [field, pool]),
+        [["ipam.subnet", "db"]],
+      );
+    });
+  }
+
   it("is remembered of a bounded number of networks", () => {
     const warnings = new NetworkWarnings({ ...noopLogger, warn });
     for (let i = 0; i < 257; i++) warnings.unread(`lan-${i}`, ["ipam.foo"]);

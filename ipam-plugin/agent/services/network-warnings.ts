@@ -22,6 +22,17 @@ export class NetworkWarnings {
       this.#log.warn("keys of a network's ipam are not known and have no effect", { network, field });
   }
 
+  /** Ranges beside `ipam.pools`, which come first: somebody may think that both give addresses. */
+  beside(network: string, names: readonly string[], field: "ranges" | "subnet" | ""): void {
+    if (this.#isNew(`beside ${network}`, field))
+      this.#log.warn("a network has addresses of its own beside ipam.pools", {
+        ...{ network, field: `ipam.${field}`, pool: names.slice(0, NAMED).join(", ") },
+        consequence:
+          "pods get addresses of the pools; the others serve only pods to which the pools are closed",
+        remedy: "take one of the two out, unless that is meant",
+      });
+  }
+
   /** Pools that `ipam.pools` names and that are not there. They may be made at any moment, and pods with claims do without. */
   missing(network: string, names: readonly string[]): void {
     const pool = names.slice(0, NAMED).join(", ");

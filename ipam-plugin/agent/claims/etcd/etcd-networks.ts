@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-import { BerthError, isRefusal, type Refusal, refuse } from "../../../../allocator/base/errors.ts";
+import { BerthError, isRefusal, type Refusal } from "../../../../allocator/base/errors.ts";
 import type { RecordCache } from "../../../../allocator/cache/cache.ts";
 import type { Context } from "../../../../allocator/cache/context.ts";
 import { findOverlap } from "../../../../allocator/pool/overlap.ts";
@@ -9,7 +9,7 @@ import type { AttachmentKey, PodRef } from "../claim-source.ts";
 import type { SaidNames, SharedConfig } from "../shared-networks.ts";
 import { containerName, NAMESPACE } from "./container-name.ts";
 import { unprovable } from "./etcd-claims.ts";
-import { differsFrom, poolName, poolOfNetwork } from "./network-pool.ts";
+import { differsFrom, poolName, poolOfNetwork, unclearAddresses } from "./network-pool.ts";
 import type { Presence } from "./presence.ts";
 
 export interface EtcdNetworksOptions {
@@ -83,11 +83,9 @@ export class EtcdNetworks {
     await whole();
     if (presence.refusal !== undefined) await presence.beat(); // whatever it was may be over since
     if (presence.refusal !== undefined) throw new BerthError("NOT_READY", presence.refusal);
+    const unclear = unclearAddresses(network, { pools, rangeSets });
+    if (unclear !== undefined) return unclear;
     if (pools.length > 0) return pools;
-    if (rangeSets.length === 0) {
-      const words = `network ${network} is kept in etcd and says not which addresses: it needs ipam.subnet, ipam.ranges or ipam.pools`;
-      return refuse("REQUEST_INVALID", words, { field: "ipam" });
-    }
     return this.#fit(poolOfNetwork(network, rangeSets));
   }
 

@@ -7,7 +7,7 @@ import { isCniError } from "../../../cni/errors.ts";
 import { Fields } from "../../../cni/json-fields.ts";
 import { readRangeSets } from "../../../cni/range-set.ts";
 import { containerName } from "./container-name.ts";
-import { differsFrom, poolName, poolOfNetwork } from "./network-pool.ts";
+import { differsFrom, poolName, poolOfNetwork, unclearAddresses } from "./network-pool.ts";
 
 const LAN = {
   subnet: "10.10.20.0/24",
@@ -29,6 +29,28 @@ function against(stored: PoolRecord, own: PoolRecord): string | undefined {
   if (isRefusal(pool)) assert.fail(pool.message);
   return differsFrom(pool, own)?.message;
 }
+
+describe("unclearAddresses", () => {
+  const read = readRangeSets([[new Fields({ subnet: "10.10.20.0/24" })]]);
+
+  it("is nothing where a network says in one way which addresses it has", () => {
+    assert.ok(!isCniError(read));
+    assert.equal(unclearAddresses("lan", { pools: ["db"], rangeSets: [] }), undefined);
+    assert.equal(unclearAddresses("lan", { pools: [], rangeSets: read }), undefined);
+  });
+
+  it("refuses what says it not at all, and what says it twice", () => {
+    assert.ok(!isCniError(read));
+    assert.match(
+      unclearAddresses("lan", { pools: [], rangeSets: [] })?.message ?? "",
+      /says not which addresses: it needs ipam\.subnet, ipam\.ranges or ipam\.pools$/,
+    );
+    assert.equal(
+      unclearAddresses("lan", { pools: ["db", "web"], rangeSets: read })?.message,
+      "network lan is kept in etcd, and says in two ways which addresses: ipam.pools names db, web, and ipam.subnet or ipam.ranges stand beside it; take one out",
+    );
+  });
+});
 
 describe("poolOfNetwork", () => {
   it("is the ranges of the network, all of them for its containers, and nothing cools", () => {

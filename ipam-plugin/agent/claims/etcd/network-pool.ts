@@ -6,6 +6,19 @@ import { formatInterval, intersection } from "../../../../allocator/ip/ip-range.
 import { type Pool, type PoolRecord, parsePool } from "../../../../allocator/pool/pool.ts";
 import type { RangeSet, Subnet } from "../../../cni/range-set.ts";
 
+/** Why it cannot be told which addresses a network in etcd has: its configuration says none, or says it twice, and one would be dropped. */
+export function unclearAddresses(
+  network: string,
+  { pools, rangeSets }: { readonly pools: readonly string[]; readonly rangeSets: readonly RangeSet[] },
+): Refusal | undefined {
+  if ((pools.length === 0) !== (rangeSets.length === 0)) return undefined;
+  const words =
+    pools.length === 0
+      ? `network ${network} is kept in etcd and says not which addresses: it needs ipam.subnet, ipam.ranges or ipam.pools`
+      : `network ${network} is kept in etcd, and says in two ways which addresses: ipam.pools names ${pools.join(", ")}, and ipam.subnet or ipam.ranges stand beside it; take one out`;
+  return refuse("REQUEST_INVALID", words, { field: "ipam" });
+}
+
 /** What a namespace may have of a pool at most (pool-spec.ts). */
 const MOST = 2_147_483_647n;
 
