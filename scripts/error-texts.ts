@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import type { FaultCode, RefusalCode } from "../allocator/base/errors.ts";
+import type { CniCode } from "../ipam-plugin/cni/errors.ts";
 
 /** What to do about each code, for whoever meets it. Closed: a code without a remedy does not compile. */
 export const REMEDIES: Readonly<Record<RefusalCode | FaultCode, string>> = {
@@ -37,7 +38,8 @@ export const REMEDIES: Readonly<Record<RefusalCode | FaultCode, string>> = {
     "Release a claim of the namespace (`berthctl get claims -n NAMESPACE`, then `berthctl release NAMESPACE/NAME`), or ask the pool's administrator for a higher `limits.perNamespace` ([limits.md](limits.md)). If the message says that addresses are held for pods that have not come: wait, they are free after 120 s. If it says that more cool after their release: wait for the pool's `spec.cooldown`, 30 s by default, and for the garbage collector's next pass.",
   CLAIM_CHANGED:
     "Delete the pod that has the claim: `kubectl delete pod NAME`. The next pod of that name gets what is asked for now. To keep the old address, take the change back.",
-  CLAIM_RELEASING: "Wait a moment and try again. Controllers do so by themselves.",
+  CLAIM_RELEASING:
+    "Try again in a second; controllers and kubelet do so by themselves. If it lasts for minutes: `berthctl explain claim/NAMESPACE/NAME` says what the release waits for.",
   CLAIM_MISSING:
     "Delete the pod and create it again. If that does not help, the webhook was not asked: `kubectl get mutatingwebhookconfiguration berth -o yaml` says for which namespaces and pods it is.",
   CLAIM_BUSY:
@@ -61,13 +63,89 @@ export const REMEDIES: Readonly<Record<RefusalCode | FaultCode, string>> = {
   REVISION_CONFLICT:
     "Try again. If it keeps happening, something else writes the same record: `kubectl get ipclaim NAME -o yaml --show-managed-fields` says what.",
   NOT_READY:
-    "Wait until the process has loaded its records. If it takes longer than a minute, its log says what it waits for: in a cluster `kubectl logs -n berth-system deployment/berth-webhook`.",
-  TIMED_OUT: "Try again. If it keeps happening, check the load of the node, the API server and its etcd.",
+    "If the message says that no stack runs: `berthctl up --detach` starts one. Otherwise the process has just started, or has lost its API server or etcd: kubelet and controllers try again by themselves, and it is over when the process is ready, within a minute as a rule. In a cluster `kubectl get pods -n berth-system` says which pod is not ready, and its log (`kubectl logs -n berth-system deployment/berth-webhook`, of an agent `kubectl -n berth-system-agents logs daemonset/berth-agent`) what it waits for.",
+  TIMED_OUT:
+    "Try again: whatever was begun is finished or taken back. If it keeps happening, look at the load of what the message names: the node (`uptime`), the API server (`kubectl get --raw /readyz?verbose`), or etcd (`etcdctl endpoint status`).",
   CONFIG_INVALID: "Correct the flag, variable or file that the message names, and start again.",
   CERTIFICATE_INVALID:
     "Provide a certificate and a key that belong together, in PEM, and that have not expired: `openssl x509 -in FILE -noout -subject -enddate`.",
   INTERNAL:
     "Report it ([SECURITY.md](../SECURITY.md) if addresses are affected), with the log lines before and after it.",
+};
+
+/** Codes of the CNI plugin that are no refusal's and no fault's: code -> when it comes, an example, and what to do. */
+export const CNI_TEXTS: Readonly<
+  Record<CniCode, { readonly when: string; readonly example: string; readonly remedy: string }>
+> = {
+  INCOMPATIBLE_VERSION: {
+    when: "`cniVersion` of the network's configuration is none that Berth speaks, or the verb is not in it",
+    example: "incompatible CNI versions",
+    remedy: "write a `cniVersion` of [versions.md](versions.md) into the configuration",
+  },
+  INVALID_ENVIRONMENT: {
+    when: "the runtime called the plugin wrongly: a variable is missing or malformed, or `CNI_ARGS` is",
+    example: "required env variables [CNI_NETNS] missing",
+    remedy: "when you call it by hand, set what the message names; otherwise report it to the runtime",
+  },
+  IO_FAILURE: {
+    when: "a file cannot be read or written: `ipam.resolvConf`, the journal, the spool of a DEL",
+    example: "ipam.resolvConf cannot be read: ENOENT: no such file or directory, open '/etc/none'",
+    remedy: "make that file readable (`ls -l`), or room on its disk (`df -h`)",
+  },
+  DECODING_FAILURE: {
+    when: "the configuration is no JSON, or a field has the wrong type",
+    example: "error unmarshall network config: Unexpected end of JSON input",
+    remedy: "correct it; `jq . FILE` says where it breaks off",
+  },
+  INVALID_CONFIG: {
+    when: "the network's configuration says what cannot be served, or nothing",
+    example:
+      "ipam.addresses and ipam.pools stand side by side, and a pod gets of one of them alone; take one out",
+    remedy: "change the file in `/etc/cni/net.d`, or the NetworkAttachmentDefinition, as the message says",
+  },
+  INVALID_NETNS: {
+    when: "the sandbox's network namespace is the host's",
+    example: "plugin's netns and netns from CNI_NETNS should not be the same",
+    remedy: "start the container with a network of its own, without `--network host`",
+  },
+  TRY_AGAIN_LATER: {
+    when: "the agent is not there, is starting, or has too many calls; with one of the codes above, that",
+    example: "berth agent is not running (no socket at /run/berth/agent.sock)",
+    remedy:
+      "kubelet tries again by itself, other runtimes are asked again; if it lasts, start the agent (`berthctl up`, in a cluster `kubectl get pods -n berth-system-agents -o wide`)",
+  },
+  NOT_AVAILABLE: {
+    when: "to a STATUS: the agent is not there or not ready",
+    example: "berth agent is not running (no socket at /run/berth/agent.sock)",
+    remedy: "the same; the node is NotReady until then ([troubleshooting.md](troubleshooting.md))",
+  },
+  LIMITED_CONNECTIVITY: {
+    when: "to a STATUS: the journal cannot be written, so that no ADD succeeds and what runs goes on",
+    example: "the journal cannot be written: database or disk is full",
+    remedy: "make room on the disk of `/var/lib/berth`, or of the data folder (`df -h`)",
+  },
+  SANDBOX_DELETED: {
+    when: "a DEL came while the ADD was under way",
+    example: "the sandbox was deleted while this ADD was under way",
+    remedy: "nothing: that container is gone; its pod's next sandbox gets an address",
+  },
+  NOT_ATTACHED: {
+    when: "to a CHECK: Berth has given this container nothing",
+    example: "Failed to find address added by container 3f0d9b6e1c5a for eth0 in network lan",
+    remedy: "delete the container, or the pod; the next one has an address",
+  },
+  ATTACHMENT_DIFFERS: {
+    when: "to a CHECK, or to an ADD that comes again: what Berth gave is not what the caller says",
+    example: "10.20.0.51 of eth0 is missing in prevResult",
+    remedy:
+      "delete the container, or the pod; if the configuration was changed under it, the same for each of its containers",
+  },
+  INTERNAL: {
+    when: "a defect of Berth, or of the host's setup (CONFIG_INVALID, CERTIFICATE_INVALID)",
+    example: "something failed without a reason",
+    remedy:
+      "report it with the lines of the agent's log around it, unless the details name one of the codes above",
+  },
 };
 
 /** What a person reads, word for word; a test produces each of them. */

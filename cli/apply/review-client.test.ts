@@ -34,7 +34,7 @@ describe("readAnswer", () => {
     const ops = [{ op: "add", path: "/metadata/annotations", value: { a: "b" } }];
     const response = { uid: "u", allowed: true, patchType: "JSONPatch", patch: patch(ops), warnings: ["w"] };
     assert.deepEqual(readAnswer(review(response), "u"), {
-      ...{ denied: "", isFault: false },
+      ...{ denied: "", code: "", isFault: false },
       patch: ops,
       warnings: ["w"],
     });
@@ -111,7 +111,7 @@ describe("withWebhook", () => {
     const folder = await Folder.empty(t);
     const { bodies, server } = await serve(folder, (uid) => review({ uid, allowed: true }));
     try {
-      assert.deepEqual(await ask(folder), { denied: "", isFault: false, patch: [], warnings: [] });
+      assert.deepEqual(await ask(folder), { denied: "", code: "", isFault: false, patch: [], warnings: [] });
     } finally {
       server.close();
     }

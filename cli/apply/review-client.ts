@@ -22,6 +22,8 @@ export type ReviewInput = Pick<
 /** `denied` is empty when the object is let through. */
 export interface Answer {
   readonly denied: string;
+  /** Of the refusal or fault; empty when it is let through. */
+  readonly code: string;
   /** It is denied because it could not be judged or stored: a status of 500 or above. */
   readonly isFault: boolean;
   readonly patch: readonly PatchOp[];
@@ -137,6 +139,7 @@ export function readAnswer(text: string, uid: string): Answer {
   const denied = response.at("status").text("message");
   return {
     denied: response.flag("allowed") ? "" : denied === "" ? "refused without a reason" : denied,
+    code: new Fields(response.at("status").at("details").list("causes")[0]).text("reason"),
     isFault: !response.flag("allowed") && response.at("status").count("code", 0) >= 500,
     patch: response.text("patch") === "" ? [] : readPatch(response.text("patch")),
     warnings: response.list("warnings").filter((warning) => typeof warning === "string"),

@@ -29,6 +29,7 @@ export type Submitted =
   | {
       readonly kind: "refused";
       readonly why: string;
+      readonly code: string;
       readonly warnings: readonly string[];
       /** It could not be decided or stored, as on a full disk: nothing is wrong with the object. */
       readonly isFault: boolean;
@@ -245,10 +246,10 @@ function outcome(
   verb: Extract<Submitted, { kind: "done" }>["verb"],
   object: Json,
 ): Submitted {
-  const { denied, isFault, warnings } = answer;
+  const { denied, code, isFault, warnings } = answer;
   return denied === ""
     ? { kind: "done", verb, object, warnings }
-    : { kind: "refused", why: denied, isFault, warnings };
+    : { kind: "refused", why: denied, code, isFault, warnings };
 }
 
 function withMetadata(json: Json, more: Json): Json {

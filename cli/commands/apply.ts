@@ -9,6 +9,7 @@ import { reportError, reportSubmitted } from "../apply/report.ts";
 import { type ReviewTarget, type Submitted, submit } from "../apply/submit.ts";
 import { PodForecast } from "../explain/dry-run.ts";
 import { ordinalsLacking } from "../explain/ordinals-without-claim.ts";
+import { withPoolsOfFiles } from "../explain/rehearsal.ts";
 import type { Command, ExitCode, Io } from "../terminal/command.ts";
 import { DATA, DRY_RUN, ETCD_FLAGS, usageError, WAIT, waitMsOf } from "../terminal/flags.ts";
 import { printable } from "../terminal/output.ts";
@@ -64,14 +65,8 @@ async function applyAll(target: ReviewTarget, objects: readonly ManifestObject[]
   for (const object of ordered) {
     code = worse(code, await applyOne(target, object, { io, forecast }));
   }
-  const pools = ordered.filter(({ kind }) => kind.kind === "IPPool").length;
-  if (target.dryRun && code !== 0 && pools > 0 && pools < ordered.length) io.stderr.write(POOLS_NOT_COUNTED);
   return code;
 }
-
-/** The webhook keeps nothing of a dry run. */
-const POOLS_NOT_COUNTED =
-  "a dry run does not count pools that the same files make or change, and what needs them may be refused for that alone; berthctl explain -f FILE counts them\n";
 
 function worse(one: ExitCode, other: ExitCode): ExitCode {
   return other > one ? other : one;
@@ -88,9 +83,13 @@ async function applyOne(
     return 1;
   }
   const { dryRun, backend } = target;
-  const submitted = await submit(target, subject);
+  const answered = await submit(target, subject);
+  const rehearsed =
+    forecast && (await withPoolsOfFiles({ forecast, world: backend.admitted }, subject, answered));
+  const submitted = rehearsed ?? answered;
   if (submitted.kind === "refused") return reportSubmitted(io, titleOf(subject), submitted, { dryRun });
-  const dispute = forecast && (await disputeIn(forecast, subject, submitted));
+  const dispute =
+    rehearsed === undefined ? forecast && (await disputeIn(forecast, subject, submitted)) : undefined;
   if (dispute !== undefined) {
     reportError(io, `${titleOf(subject)}: ${dispute.message}`);
     return 1;

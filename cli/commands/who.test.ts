@@ -45,6 +45,17 @@ describe("berthctl who", () => {
     });
   });
 
+  it("tells until when an address waits for its pod", async (t) => {
+    const held = claimRecord({ binding: bindingTo("mysql-0", ""), admittedAt: Date.UTC(2026, 0, 1) });
+    const data = await Folder.of(t, {
+      pools: [DB_POOL],
+      claims: [held],
+      reservations: reservationsOf(held),
+    });
+    const { stdout } = await data.call("who", "10.20.0.70");
+    assert.match(stdout, /^ {2}held until +2026-01-01T00:02:00Z, unless its pod comes$/m);
+  });
+
   it("tells the pool of a free address, however it is written", async (t) => {
     const data = await folder(t);
     assert.deepEqual(await data.call("who", "FD00:20:0::0099"), {

@@ -5,7 +5,7 @@ import { noopLogger } from "../../allocator/base/ports.ts";
 import { openAdmittedObjects } from "../../allocator/store/sqlite/admitted-objects.ts";
 import { openDatabase } from "../../allocator/store/sqlite/database.ts";
 import { createHandlers } from "../../webhook/admission/routes.ts";
-import type { Route } from "../../webhook/review/admission-review.ts";
+import { codeOf, type Route } from "../../webhook/review/admission-review.ts";
 import type { Webhook } from "../apply/review-client.ts";
 import { type EmbeddedBackend, loadCache } from "../backend/embedded-backend.ts";
 import { withEtcd } from "../backend/etcd-backend.ts";
@@ -43,7 +43,7 @@ export async function withEtcdReviews<T>(
           const answer = await handlers[route](request, AbortSignal.timeout(PATIENCE_MS));
           const denied = answer.allowed ? "" : (answer.status?.message ?? "refused without a reason");
           const isFault = !answer.allowed && (answer.status?.code ?? 0) >= 500;
-          return { denied, isFault, patch: [], warnings: answer.warnings ?? [] };
+          return { denied, code: codeOf(answer), isFault, patch: [], warnings: answer.warnings ?? [] };
         },
       };
       const none = { attachments: () => [], journal: () => ({ journal: "", position: 0 }) };

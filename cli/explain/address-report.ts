@@ -2,11 +2,13 @@
 
 import type { RecordReader } from "../../allocator/cache/reader.ts";
 import type { Address } from "../../allocator/ip/address.ts";
+import { HOLD_TIMEOUT_MS } from "../../allocator/lifecycle/bind.ts";
 import { allowedTtlMs } from "../../allocator/lifecycle/retention-limits.ts";
 import { type Claim, claimKey } from "../../allocator/model/claim.ts";
 import { describeIdentity } from "../../allocator/model/identity.ts";
 import { describeOccupant } from "../../allocator/model/occupant.ts";
 import { useOf } from "../../allocator/planning/block-words.ts";
+import { phaseOf } from "../../allocator/model/phase.ts";
 import { isBeside } from "../../allocator/planning/refusal-messages.ts";
 import { classify } from "../../allocator/pool/pool.ts";
 import type { AttachmentUse } from "../backend/attachment-report.ts";
@@ -55,6 +57,8 @@ export interface AddressReport {
   /** When the pod got the claim. */
   readonly since?: string;
   readonly coolingUntil?: string;
+  /** Of a claim whose pod was admitted and is on no node: so long it waits for the pod. */
+  readonly heldUntil?: string;
   /** Of a retained claim; absent there, it is kept until somebody releases it. */
   readonly retainedUntil?: string;
   readonly retainedSince?: string;
@@ -114,7 +118,13 @@ function holderOf(view: RecordReader, address: Address): Holder {
       : { pod: { namespace, name: binding.podName, uid: binding.podUID }, since: timeOf(binding.since) }),
     ...(binding === undefined || binding.node === "" ? {} : { node: binding.node }),
     ...retentionOf(view, claim),
+    ...(phaseOf(claim) === "Held" ? { heldUntil: heldUntil(claim) } : {}),
   };
+}
+
+/** Longer, if the pod is admitted anew. */
+function heldUntil({ admittedAt = 0, binding }: Claim): string {
+  return timeOf(Math.max(admittedAt, binding?.since ?? 0) + HOLD_TIMEOUT_MS);
 }
 
 /** The shortest of what the claim asks for and its pools allow. */
@@ -196,6 +206,7 @@ export function describeAddress(report: AddressReport): string {
     ["node", node],
     ["since", since],
     ["cooling until", coolingUntil],
+    ["held until", report.heldUntil && `${report.heldUntil}, unless its pod comes`],
     ["retained until", report.retainedSince && (report.retainedUntil ?? "it is released")],
     ...report.sandboxes.map((sandbox) => ["sandbox", describeSandbox(sandbox)] as const),
   ];

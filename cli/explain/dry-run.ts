@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import { isDeepStrictEqual } from "node:util";
 import { isRefusal, type Refusal, refuse } from "../../allocator/base/errors.ts";
 import { KeyedMutex } from "../../allocator/base/keyed-mutex.ts";
 import { noopLogger } from "../../allocator/base/ports.ts";
@@ -53,11 +54,17 @@ export class PodForecast {
   readonly #context: Context & { readonly view: RecordCache };
   readonly #inventory: ClusterState;
   readonly #namespaces = new Map<string, KubeObject>(); // name -> Namespace of the same file
+  #carriesPools = false;
   readonly #planned = new Map<Address, string>(); // address -> claim that would get it
 
   constructor(context: Context & { readonly view: RecordCache }, inventory: ClusterState) {
     this.#context = context;
     this.#inventory = inventory;
+  }
+
+  /** Pools were foretold that are not stored so. */
+  get carriesPools(): boolean {
+    return this.#carriesPools;
   }
 
   /** What is stored, and what was foretold since. */
@@ -98,8 +105,10 @@ export class PodForecast {
     const pool = parsePool({ name, spec: object.spec.value });
     if (isRefusal(pool)) return [{ subject: `ippool/${name}`, outcome: pool, request: {} }];
     const spec: PoolSpec = pool.spec;
+    const { view } = this.#context;
+    this.#carriesPools ||= !isDeepStrictEqual(view.poolRecord(name)?.record.spec, spec);
     const stored = { key: name, record: { name, spec }, uid: "", revision: "", createdAt: this.#now() };
-    this.#context.view.apply("pool", { type: "put", stored });
+    view.apply("pool", { type: "put", stored });
     return [];
   }
 

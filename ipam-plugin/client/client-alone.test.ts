@@ -59,7 +59,10 @@ describe("CNI binary without a proper agent", () => {
     const more = { BERTH_TIMEOUT_MS: String(timeoutMs) };
     const tried = isAway ? `, tried for ${Math.floor((timeoutMs * 2) / 3)} ms` : "";
     const expected = {
-      ADD: { code: 11, msg: `${reason}${tried}; the pod will be retried` },
+      ADD: {
+        code: 11,
+        msg: `${reason}${tried}; kubelet tries again by itself, another runtime is to be asked again`,
+      },
       CHECK: { code: 11, msg: `${reason}; check again later` },
       GC: { code: 11, msg: `${reason}; collect again later` },
       STATUS: { code: 50, msg: reason },
@@ -166,7 +169,8 @@ describe("CNI binary without a proper agent", () => {
     const adds = await Promise.all(
       [1, 2, 3, 4].map(() => runClient(env("ADD", { BERTH_TIMEOUT_MS: "400" }))),
     );
-    const msg = "berth agent did not answer within 400 ms; the pod will be retried";
+    const msg =
+      "berth agent did not answer within 400 ms; kubelet tries again by itself, another runtime is to be asked again";
     assert.deepEqual(adds.map(errorOf), Array(4).fill({ code: 11, msg }));
     stuck.kill("SIGKILL");
     await once(stuck, "exit");

@@ -104,7 +104,9 @@ describe("CNI binary while one agent follows another", () => {
     const { code, msg } = errorOf(await runClient(env("ADD", { BERTH_TIMEOUT_MS: "500" })));
     const why = `berth agent is not running (no socket at ${path})`;
     // where it was 33 ms old when it had looked for the first time, it does not look again
-    const all = ["", ", tried for 33 ms"].map((tried) => `${why}${tried}; the pod will be retried`);
+    const all = ["", ", tried for 33 ms"].map(
+      (tried) => `${why}${tried}; kubelet tries again by itself, another runtime is to be asked again`,
+    );
     assert.ok(code === 11 && all.includes(msg), `${code} ${msg}`);
   });
 

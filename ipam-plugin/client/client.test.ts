@@ -249,7 +249,7 @@ describe("CNI binary with an agent", () => {
     assert.deepEqual(JSON.parse(stdout), {
       cniVersion: "1.1.0",
       code: 11,
-      msg: "berth agent did not answer within 300 ms; the pod will be retried",
+      msg: "berth agent did not answer within 300 ms; kubelet tries again by itself, another runtime is to be asked again",
     });
     await until(() => begun[0]?.aborted === true);
     release();

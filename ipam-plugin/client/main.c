@@ -33,7 +33,7 @@ struct verb {
 };
 
 static const struct verb VERBS[] = {
-    {"ADD", 30000, true, CNI_TRY_AGAIN_LATER, "; the pod will be retried"},
+    {"ADD", 30000, true, CNI_TRY_AGAIN_LATER, "; kubelet tries again by itself, another runtime is to be asked again"},
     {"DEL", 12000, false, CNI_IO_FAILURE, ""},
     {"CHECK", 5000, false, CNI_TRY_AGAIN_LATER, "; check again later"},
     {"STATUS", 1500, false, CNI_PLUGIN_NOT_AVAILABLE, ""},

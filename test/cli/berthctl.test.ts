@@ -157,7 +157,7 @@ describe("berthctl on a running stack", () => {
     });
   });
 
-  it("says on a dry run that pools of the same files are not counted, which explain counts", async () => {
+  it("counts on a dry run the pools of the same files, as explain does", async () => {
     const fresh = {
       apiVersion: "berth.dev/v1alpha1",
       kind: "IPPool",
@@ -165,17 +165,34 @@ describe("berthctl on a running stack", () => {
       spec: { ranges: [{ cidr: "10.77.0.0/24" }] },
     };
     const its = pod("its", { annotations: { "berth.dev/ips": "10.77.0.7" } });
-    const list = JSON.stringify({ apiVersion: "v1", kind: "List", items: [fresh, its] });
-    const dry = await berthctl(stack.dataDir, ["apply", "--dry-run", "-f", "-"], list);
-    assert.equal(dry.rc, 1);
-    assert.match(
-      dry.stderr,
-      /^Error: pod\/shop\/its: address 10\.77\.0\.7 is in no pool; .*\na dry run does not count pools that the same files make or change, .*; berthctl explain -f FILE counts them\n$/,
-    );
+    const set = workload("StatefulSet", "its-set", {
+      replicas: 2,
+      annotations: { "berth.dev/ips": "10.77.0.8;10.77.0.9" },
+    });
+    const items = [fresh, its, set, pod("beside", { annotations: { "berth.dev/ips": "10.78.0.7" } })];
+    const list = JSON.stringify({ apiVersion: "v1", kind: "List", items });
+    assert.deepEqual(await berthctl(stack.dataDir, ["apply", "--dry-run", "-f", "-"], list), {
+      rc: 1,
+      signal: null,
+      stdout: [
+        "ippool/fresh created (dry run)",
+        "statefulset/shop/its-set created (dry run)",
+        "  pod/shop/its-set-0 would get 10.77.0.8 from pool fresh, with the pools of these files",
+        "  pod/shop/its-set-1 would get 10.77.0.9 from pool fresh, with the pools of these files",
+        "pod/shop/its created (dry run)",
+        "  pod/shop/its would get 10.77.0.7 from pool fresh, with the pools of these files",
+        "",
+      ].join("\n"),
+      stderr:
+        'Error: pod/shop/beside: address 10.78.0.7 is in no pool; name one of a pool: "db" 10.20.0.50-10.20.0.199, "fresh" 10.77.0.1-10.77.0.254\n',
+    });
     const explained = await berthctl(stack.dataDir, ["explain", "-f", "-"], list);
     assert.deepEqual(
-      [explained.rc, explained.stdout],
-      [0, "pod/shop/its   10.77.0.7   pool fresh: asked for by address\n"],
+      [
+        explained.rc,
+        /^pod\/shop\/its +10\.77\.0\.7 +pool fresh: asked for by address$/m.test(explained.stdout),
+      ],
+      [1, true],
     );
   });
 

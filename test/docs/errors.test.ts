@@ -19,6 +19,7 @@ import { get } from "../../cli/commands/get.ts";
 import { readArguments } from "../../cli/terminal/arguments.ts";
 import { bindToBoot } from "../../ipam-plugin/agent/journal/boot-mark.ts";
 import { errorOf, NodeBench } from "../../ipam-plugin/agent/testing/node-bench.ts";
+import { CNI_CODES } from "../../ipam-plugin/cni/errors.ts";
 import { toBerthError } from "../../kube/api/status.ts";
 import { renderErrorReference } from "../../scripts/error-reference.ts";
 import { EXAMPLES, FAULT_EXAMPLES } from "../../scripts/error-texts.ts";
@@ -208,6 +209,14 @@ describe("docs/errors.md", () => {
   it("is what `node scripts/errors.ts --write` writes", () => {
     const written = readFileSync(new URL("../../docs/errors.md", import.meta.url), "utf8");
     assert.equal(written, renderErrorReference());
+  });
+
+  it("has a row for every number of the plugin that is no refusal's", () => {
+    const rows = renderErrorReference().match(/^\| \d+ \|.*$/gm) ?? [];
+    assert.deepEqual(
+      rows.map((row) => Number(row.split("|")[1])),
+      Object.values(CNI_CODES),
+    );
   });
 
   it("has an anchor for every code, once", () => {

@@ -110,10 +110,13 @@ if (havePartsOrSkip(["etcd"])) {
   });
 
   describe("an etcd that asks for a password", () => {
-    const folder = mkdtempSync(join(tmpdir(), "etcd-password-"));
-    const passwordFile = join(folder, "password");
+    let folder: string;
+    let passwordFile: string;
     let members: Members;
+    // not before: a run of other tests by their names makes the suite, and none of this
     before(async () => {
+      folder = mkdtempSync(join(tmpdir(), "etcd-password-"));
+      passwordFile = join(folder, "password");
       writeFileSync(passwordFile, "first\n");
       members = await startMembers({ count: 1 });
       const users = [{ name: "berth", password: "first", prefix: "/berth/" }];

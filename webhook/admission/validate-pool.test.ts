@@ -4,7 +4,7 @@ import { describe, it } from "node:test";
 import { parseCidr } from "../../allocator/ip/address.ts";
 import type { Occupied } from "../../allocator/planning/occupied.ts";
 import { assertClean } from "../../test/support/assert-audit.ts";
-import { addr } from "../../test/support/fixtures.ts";
+import { addr, addrs, claimRecord, reservationsOf } from "../../test/support/fixtures.ts";
 import { deniedAs, type Json, pod, poolObject, review } from "../../test/support/objects.ts";
 import { admitPod, send } from "../../test/support/reviewing.ts";
 import { openWorld, type World } from "../../test/support/world.ts";
@@ -266,6 +266,24 @@ describe("a pool in use", () => {
       "",
     );
     await assertClean(world);
+  });
+
+  it("says until when a retained claim keeps an address", async () => {
+    await using world = await opened();
+    const retained = { because: "scaled", since: world.clock.now() } as const;
+    const kept = async (name: string, address: string, ttlMs: number | null) => {
+      const retention = { whenDeleted: "Retain", whenScaled: "Retain", ttlMs } as const;
+      const claim = claimRecord({ name, nonce: name, addresses: addrs(address), retained, retention });
+      await world.authority.create("claim", claim);
+      for (const one of reservationsOf(claim)) await world.authority.create("reservation", one);
+    };
+    await kept("a", "10.20.0.70", 3_600_000);
+    await world.settle();
+    const until = new Date(world.clock.now() + 3_600_000).toISOString().replace(".000Z", "Z");
+    assert.equal(
+      await said(world, DB, { operation: "DELETE" }),
+      `POOL_IN_USE: pool db is in use: it still holds 10.20.0.70 (shop/a, kept until ${until}); release them first, or set disabled: true and wait`,
+    );
   });
 
   it("is not deleted until nothing is held", async () => {

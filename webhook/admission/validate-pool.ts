@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 import { isDeepStrictEqual } from "node:util";
 import { isRefusal, type Refusal, refuse } from "../../allocator/base/errors.ts";
-import type { RecordReader } from "../../allocator/cache/reader.ts";
+import { holderOf, type RecordReader } from "../../allocator/cache/reader.ts";
+import { allowedTtlMs } from "../../allocator/lifecycle/retention-limits.ts";
 import { Fields, type KubeObject } from "../../allocator/manifest/kubernetes-object.ts";
 import type { Reservation } from "../../allocator/model/reservation.ts";
 import { findOverlap } from "../../allocator/pool/overlap.ts";
@@ -180,7 +181,9 @@ function excludesReservations(view: RecordReader, pool: Pool): Refusal | undefin
     const kind = classify(pool, record.address);
     if (kind !== "open" && kind !== "reserved") lost.push(record);
   }
-  return lost.length === 0 ? undefined : inUse(pool.name, lost, "the change would leave out");
+  return lost.length === 0
+    ? undefined
+    : inUse(view, pool.name, { reservations: lost, why: "the change would leave out" });
 }
 
 function judgeRemoval(admission: AdmissionContext, object: KubeObject): Refusal | undefined {
@@ -189,12 +192,17 @@ function judgeRemoval(admission: AdmissionContext, object: KubeObject): Refusal 
   for (const { record } of admission.context.view.reservations()) {
     if (record.pool === name && record.releasedAt === undefined) held.push(record);
   }
-  if (held.length > 0) return inUse(name, held, "it still holds");
+  if (held.length > 0)
+    return inUse(admission.context.view, name, { reservations: held, why: "it still holds" });
   return heldByNodes(admission.context.view, name);
 }
 
-function inUse(pool: string, reservations: readonly Reservation[], why: string): Refusal {
-  const some = reservations.slice(0, 5).map((r) => `${r.address} (${r.claim.namespace}/${r.claim.name})`);
+function inUse(
+  view: RecordReader,
+  pool: string,
+  { reservations, why }: { readonly reservations: readonly Reservation[]; readonly why: string },
+): Refusal {
+  const some = reservations.slice(0, 5).map((one) => `${one.address} (${holder(view, one)})`);
   const more = reservations.length > 5 ? ` and ${reservations.length - 5} more` : "";
   return refuse(
     "POOL_IN_USE",
@@ -203,6 +211,16 @@ function inUse(pool: string, reservations: readonly Reservation[], why: string):
       pool,
     },
   );
+}
+
+/** Whose it is, and until when, where that is known: the others stay as long as their owners. */
+function holder(view: RecordReader, reservation: Reservation): string {
+  const { key, claim } = holderOf(view, reservation);
+  if (claim?.retained === undefined) return key;
+  const pools = claim.addresses.flatMap((one) => view.poolOf(one) ?? []);
+  const ttlMs = allowedTtlMs(claim.retention, pools);
+  if (ttlMs === null) return `${key}, kept until it is released`;
+  return `${key}, kept until ${new Date(claim.retained.since + ttlMs).toISOString().replace(/\.\d{3}Z$/, "Z")}`;
 }
 
 /** On the embedded stack the review is the write. */
