@@ -4,14 +4,17 @@ import { isRefusal, type Refusal, refuse } from "../../allocator/base/errors.ts"
 import type { DryRunResult } from "../../allocator/demand/dry-run.ts";
 import { type Address, parseAddress } from "../../allocator/ip/address.ts";
 import { ANNOTATION_FORMATS } from "../../allocator/manifest/annotations.ts";
+import { DIALECT_KEYS } from "../../allocator/manifest/dialects.ts";
 import { type KubeObject, readObject } from "../../allocator/manifest/kubernetes-object.ts";
 import type { Request } from "../../allocator/model/address-request.ts";
+import { type Dialects, OWN_OF_EACH } from "../../allocator/model/dialect.ts";
 import { addressOutside } from "../../allocator/planning/refusal-messages.ts";
 import { type ManifestObject, readDocuments } from "../apply/documents.ts";
 import { kindNamed, MANAGED } from "../apply/kinds.ts";
 import { claimKeyOf, subjectOf, titleAsWritten } from "../apply/object-ref.ts";
 import { reportError, reportWarning } from "../apply/report.ts";
 import { type Backend, namespaceFor, partialCache } from "../backend/backend.ts";
+import { installedDialects } from "../backend/installed-dialects.ts";
 import { withBackend } from "../backend/open-backend.ts";
 import { type AddressReport, addressReportOf, describeAddress } from "../explain/address-report.ts";
 import { type DryRunner, PodForecast } from "../explain/dry-run.ts";
@@ -157,20 +160,22 @@ async function explainAll(
   { io }: CommandContext,
 ): Promise<ExitCode> {
   const { store, world } = backend;
-  const forecast = await PodForecast.on(store, world, io);
+  const dialects = await dialectsFor(backend, objects, io);
+  const read = dialects === undefined ? {} : { dialects };
+  const forecast = await PodForecast.on(store, world, { ...read, clock: io.clock, random: io.random });
   await occupyAll(forecast.view, backend);
   const results: DryRunner[] = [];
   let code: ExitCode = 0;
   for (const object of objects.toSorted((a, b) => MANAGED.indexOf(a.kind) - MANAGED.indexOf(b.kind))) {
     const subject = subjectOf(object);
-    const read = isRefusal(subject) ? subject : readObject(subject.json);
-    if (isRefusal(read)) {
-      reportError(io, `${titleAsWritten(object)}: ${read.message}`);
+    const parsed = isRefusal(subject) ? subject : readObject(subject.json);
+    if (isRefusal(parsed)) {
+      reportError(io, `${titleAsWritten(object)}: ${parsed.message}`);
       code = 1;
       continue;
     }
-    const { rows, warnings } = await foretell(forecast, world, read);
-    for (const warning of [...misplacedIn(read), ...warnings]) reportWarning(io, warning);
+    const { rows, warnings } = await foretell({ forecast, world, ...read }, parsed);
+    for (const warning of [...misplacedIn(parsed), ...warnings]) reportWarning(io, warning);
     results.push(...rows);
   }
   io.stdout.write(columns(results.map(rowOf)));
@@ -179,15 +184,38 @@ async function explainAll(
   return results.some(({ outcome }) => isRefusal(outcome)) ? 1 : code;
 }
 
+const DIALECTS_UNKNOWN =
+  "Berth's Deployment cannot be read, so that annotations of other systems are judged by the chart's default, dialects: own\n";
+
+/** Which requests in other systems' words the installation reads; undefined: all, as on one host. */
+async function dialectsFor(
+  { place, world }: Backend,
+  objects: readonly ManifestObject[],
+  { stderr }: CommandContext["io"],
+): Promise<Dialects | undefined> {
+  if (place !== "cluster") return undefined;
+  const known = await installedDialects(world);
+  if (known === undefined && objects.some(speaksOtherwise)) stderr.write(DIALECTS_UNKNOWN);
+  return known ?? OWN_OF_EACH;
+}
+
+function speaksOtherwise({ json }: ManifestObject): boolean {
+  const text = JSON.stringify(json);
+  return DIALECT_KEYS.some((key) => text.includes(JSON.stringify(key)));
+}
+
 /** What the object would get, unless admission refuses it for what it says. */
 async function foretell(
-  forecast: PodForecast,
-  world: Backend["world"],
+  {
+    forecast,
+    world,
+    dialects,
+  }: { readonly forecast: PodForecast; readonly world: Backend["world"]; readonly dialects?: Dialects },
   object: KubeObject,
 ): Promise<{ readonly rows: readonly DryRunner[]; readonly warnings: readonly string[] }> {
   // The rules take longer to load than the rest of berthctl takes to run.
   const { judgeManifest } = await import("../explain/manifest-rules.ts");
-  const { refusal, warnings, idle } = await judgeManifest(forecast.view, world, object);
+  const { refusal, warnings, idle } = await judgeManifest(forecast.view, world, object, dialects);
   if (refusal !== undefined) {
     const { kind, metadata } = object;
     const last = metadata.name === "" ? `${metadata.generateName}*` : metadata.name;

@@ -3,6 +3,7 @@ import assert from "node:assert/strict";
 import { describe, it, type TestContext } from "node:test";
 import { isRefusal } from "../../allocator/base/errors.ts";
 import { readObject } from "../../allocator/manifest/kubernetes-object.ts";
+import { type Dialects, OWN_OF_EACH } from "../../allocator/model/dialect.ts";
 import {
   addrs,
   bindingTo,
@@ -55,6 +56,23 @@ describe("Forecast", () => {
     const before = world.dump();
     await foretold(world, pod("web", { annotations: { "berth.dev/pools": "db" } }), poolObject("x", {}));
     assert.equal(world.dump(), before);
+  });
+
+  it("leaves to another system what that one is asked for, where the installation does", async (t) => {
+    const world = await worldFor(t, { pools: [DB_POOL] });
+    const calico = { annotations: { "cni.projectcalico.org/ipAddrs": '["10.244.0.7"]' } };
+    const objects = [pod("web", calico), workload("StatefulSet", "mysql", { replicas: 1, ...calico })];
+    const outside = /ADDRESS_OUTSIDE address 10\.244\.0\.7 is in no pool/;
+    for (const line of await foretold(world, ...objects)) assert.match(line, outside);
+    const view = await loadCache(world.authority);
+    const of = async (dialects: Dialects) => {
+      const forecast = new PodForecast({ ...world.context, view, dialects }, world.objects);
+      const rows = await Promise.all(objects.map((one) => forecast.of(granted(readObject(one)))));
+      return rows.flat().map(({ outcome }) => (isRefusal(outcome) ? outcome.code : outcome.kind));
+    };
+    assert.deepEqual(await of(OWN_OF_EACH), ["nothing", "nothing"]);
+    assert.deepEqual(await of({ calico: "none" }), ["nothing", "nothing"]);
+    assert.deepEqual(await of({ calico: "all" }), ["ADDRESS_OUTSIDE", "ADDRESS_OUTSIDE"]);
   });
 
   it("gives each ordinal its entry, and refuses those without", async (t) => {

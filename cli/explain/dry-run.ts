@@ -3,7 +3,7 @@
 import { isDeepStrictEqual } from "node:util";
 import { isRefusal, type Refusal, refuse } from "../../allocator/base/errors.ts";
 import { KeyedMutex } from "../../allocator/base/keyed-mutex.ts";
-import { noopLogger } from "../../allocator/base/ports.ts";
+import { type Labels, noopLogger } from "../../allocator/base/ports.ts";
 import type { RecordCache } from "../../allocator/cache/cache.ts";
 import type { Context } from "../../allocator/cache/context.ts";
 import {
@@ -13,6 +13,7 @@ import {
   slotRequests,
 } from "../../allocator/demand/build-request.ts";
 import { type DryRunResult, describeKept, dryRun } from "../../allocator/demand/dry-run.ts";
+import { ownAnnotations } from "../../allocator/demand/foreign-pools.ts";
 import { isExempt, readPod, resolvePod } from "../../allocator/demand/pod-allocation.ts";
 import { dryRunSlot } from "../../allocator/demand/slots.ts";
 import {
@@ -20,6 +21,7 @@ import {
   ownerOf,
   readTemplate,
   type Template,
+  templateAnnotations,
 } from "../../allocator/demand/workload-allocation.ts";
 import type { Address } from "../../allocator/ip/address.ts";
 import type { AllocationRequest } from "../../allocator/lifecycle/reserve.ts";
@@ -76,11 +78,11 @@ export class PodForecast {
   static async on(
     store: Store,
     inventory: ClusterState,
-    { clock, random }: Pick<Context, "clock" | "random">,
+    { clock, random, dialects }: Pick<Context, "clock" | "random" | "dialects">,
   ): Promise<PodForecast> {
     const view = await loadCache(store);
     const context = { store, view, clock, random, log: noopLogger, serial: new KeyedMutex() };
-    return new PodForecast(context, inventory);
+    return new PodForecast({ ...context, ...(dialects === undefined ? {} : { dialects }) }, inventory);
   }
 
   /** Objects in the order in which `apply` sends them; pools and namespaces count for what comes after them. */
@@ -135,7 +137,10 @@ export class PodForecast {
           ? "it is on its host's network"
           : "Berth keeps away from mirror pods and kube-system",
       );
-    const input = await readPod(this.#context, this.#inventory, pod, await this.#namespace(name));
+    const { own, space, left } = this.#own(pod.metadata.annotations, await this.#namespace(name));
+    if (left !== undefined) return nothing(subject, left);
+    const itself = { ...pod, metadata: { ...pod.metadata, annotations: own } };
+    const input = await readPod(this.#context, this.#inventory, itself, space);
     if (isRefusal(input)) return { subject, outcome: input, request: {} };
     const { request } = input;
     const resolved = await resolvePod(this.#context, input);
@@ -151,7 +156,9 @@ export class PodForecast {
   async #ofWorkload(object: KubeObject): Promise<readonly DryRunner[]> {
     const { namespace } = object.metadata;
     const subject = `${object.kind.toLowerCase()}/${namespace}/${object.metadata.name}`;
-    const template = readTemplate(this.#context, object, await this.#namespace(namespace));
+    const { own, space, left } = this.#own(templateAnnotations(object), await this.#namespace(namespace));
+    if (left !== undefined) return [nothing(subject, left)];
+    const template = readTemplate(this.#context, object, space, own);
     if (isRefusal(template)) return [{ subject, outcome: template, request: {} }];
     const { request } = template;
     if (!requestsAddress(request)) return [nothing(subject, "its template asks for no fixed address")];
@@ -166,6 +173,14 @@ export class PodForecast {
       results.push({ subject, outcome, request, ...(kept === undefined ? {} : { kept }) });
     }
     return results;
+  }
+
+  /** What of the annotations is for Berth, as admission judges it; `left`: all that they ask is another system's. */
+  #own(annotations: Labels, namespace: NamespaceState) {
+    const { view, dialects } = this.#context;
+    const own = ownAnnotations(view, annotations, namespace, dialects);
+    const [left] = own.left;
+    return { own: own.annotations, space: own.namespace, left };
   }
 
   async #ofSet(

@@ -16,6 +16,7 @@ import {
   unknownKey,
   writtenByOthers,
 } from "../../allocator/manifest/own-keys.ts";
+import type { Dialects } from "../../allocator/model/dialect.ts";
 import { idleDefaults } from "../../webhook/admission/opt-in.ts";
 import { changed } from "../../webhook/admission/pod-rules.ts";
 import { unreadableDefaults } from "../../webhook/admission/validate-namespace.ts";
@@ -35,13 +36,14 @@ export async function judgeManifest(
   view: RecordReader,
   world: Objects,
   object: KubeObject,
+  dialects?: Dialects,
 ): Promise<Judgement> {
   const { name, annotations } = object.metadata;
   switch (object.kind) {
     case "Namespace": {
       const before = await ifReadable(() => world.namespace(name));
       const unknown = unknownKey("Namespace", annotations, before?.annotations);
-      const { asks, beside } = foreignDefaults(annotations);
+      const { asks, beside } = foreignDefaults(annotations, dialects);
       return {
         refusal: unknown ?? unreadableDefaults(annotations),
         warnings: [...idleDefaults(object), ...asks, ...beside],
@@ -57,9 +59,9 @@ export async function judgeManifest(
     case "IPClaim":
       return { refusal: unknownKey("IPClaim", annotations), warnings: [], idle: [] };
     case "Pod":
-      return judgePod(object, await beforeOf(world, object));
+      return judgePod(object, await beforeOf(world, object), dialects);
     default:
-      return judgeTemplate(object, await beforeOf(world, object));
+      return judgeTemplate(object, await beforeOf(world, object), dialects);
   }
 }
 
@@ -68,30 +70,35 @@ async function beforeOf(world: Objects, { kind, metadata }: KubeObject): Promise
   return name === "" ? undefined : await ifReadable(() => world.object(kind, namespace, name));
 }
 
-function judgePod(pod: KubeObject, before: KubeObject | undefined): Judgement {
+function judgePod(pod: KubeObject, before: KubeObject | undefined, dialects?: Dialects): Judgement {
   const { annotations } = pod.metadata;
-  if (isExempt(pod)) return { refusal: undefined, warnings: [], idle: toldOfExempt(pod, annotations) };
+  if (isExempt(pod))
+    return { refusal: undefined, warnings: [], idle: toldOfExempt(pod, annotations, dialects) };
   const refusal = before === undefined ? unknownKey("Pod", annotations) : changed(before, pod);
-  return { refusal, ...toldOf(annotations, "are removed from this pod") };
+  return { refusal, ...toldOf(annotations, "are removed from this pod", dialects) };
 }
 
-function judgeTemplate(object: KubeObject, before: KubeObject | undefined): Judgement {
+function judgeTemplate(object: KubeObject, before: KubeObject | undefined, dialects?: Dialects): Judgement {
   const annotations = templateAnnotations(object);
   const template = object.spec.at("template").at("spec");
   if (object.metadata.namespace === EXEMPT_NAMESPACE || template.flag("hostNetwork"))
-    return { refusal: undefined, warnings: [], idle: toldOfExempt(object, annotations) };
+    return { refusal: undefined, warnings: [], idle: toldOfExempt(object, annotations, dialects) };
   const refusal = unknownKey("Pod", annotations, before === undefined ? {} : templateAnnotations(before));
-  return { refusal, ...toldOf(annotations, "are removed from its pods") };
+  return { refusal, ...toldOf(annotations, "are removed from its pods", dialects) };
 }
 
-function toldOfExempt({ metadata }: KubeObject, annotations: Labels): readonly string[] {
+function toldOfExempt({ metadata }: KubeObject, annotations: Labels, dialects?: Dialects): readonly string[] {
   return metadata.namespace === EXEMPT_NAMESPACE
     ? requestsOfSystem(annotations)
-    : requestsOfHost(annotations);
+    : requestsOfHost(annotations, dialects);
 }
 
-function toldOf(annotations: Labels, effect: string): Pick<Judgement, "warnings" | "idle"> {
-  const { asks, beside } = foreignRequests(annotations);
+function toldOf(
+  annotations: Labels,
+  effect: string,
+  dialects?: Dialects,
+): Pick<Judgement, "warnings" | "idle"> {
+  const { asks, beside } = foreignRequests(annotations, dialects);
   return {
     warnings: [...asks, ...beside],
     idle: [...idleRequests(annotations), ...writtenByOthers(annotations, effect)],

@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+import { BerthError } from "../../allocator/base/errors.ts";
+import { Fields, type KubeObject } from "../../allocator/manifest/kubernetes-object.ts";
+import { type Dialects, parseDialects } from "../../allocator/model/dialect.ts";
+import type { Objects } from "./backend.ts";
+
+const LABELS = { "app.kubernetes.io/name": "berth", "app.kubernetes.io/component": "webhook" };
+/** As the chart has it, unless it is told otherwise. */
+const USUAL = { namespace: "berth-system", name: "berth-webhook" };
+const VARIABLE = "BERTH_DIALECTS";
+
+/** Which requests in other systems' words the cluster's webhook reads, by its Deployment; undefined: this user may not read that, or there is none. */
+export async function installedDialects(
+  world: Pick<Objects, "object" | "objects">,
+): Promise<Dialects | undefined> {
+  try {
+    const usual = await world.object("Deployment", USUAL.namespace, USUAL.name);
+    const webhook = usual ?? (await world.objects("Deployment")).find(isWebhook);
+    return webhook && parseDialects(settingOf(webhook));
+  } catch (error) {
+    if (error instanceof BerthError && error.code === "STORE_READ_ONLY") return undefined;
+    throw error;
+  }
+}
+
+function isWebhook({ metadata: { labels } }: KubeObject): boolean {
+  return Object.entries(LABELS).every(([key, value]) => labels[key] === value);
+}
+
+/** Empty, as the webhook takes it, where it is not set. */
+function settingOf({ spec }: KubeObject): string {
+  const containers = spec.at("template").at("spec").list("containers");
+  const variables = containers.flatMap((one) =>
+    new Fields(one).list("env").map((entry) => new Fields(entry)),
+  );
+  return variables.find((one) => one.text("name") === VARIABLE)?.text("value") ?? "";
+}
