@@ -183,7 +183,7 @@ describe("limits", () => {
   const limited = (perNamespace: number, n: number, namespace?: string) =>
     viewOf({ pools: [six("a", 1, { limits: { perNamespace } })], reservations: held(n, namespace) });
   const reached = (n: number, limit: number) =>
-    `LIMIT_REACHED: namespace shop holds ${n} of the ${limit} addresses that pool "a" allows one namespace; release one, or ask for a higher limits.perNamespace`;
+    `LIMIT_REACHED: namespace shop holds ${n} of the ${limit} address${limit === 1 ? "" : "es"} that pool "a" allows one namespace; release one, or ask for a higher limits.perNamespace`;
 
   it("count what the namespace has, and only that", () => {
     assert.equal(served(limited(2, 1)), "a");
