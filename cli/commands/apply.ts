@@ -9,10 +9,10 @@ import { reportError, reportSubmitted } from "../apply/report.ts";
 import { type ReviewTarget, type Submitted, submit } from "../apply/submit.ts";
 import { PodForecast } from "../explain/dry-run.ts";
 import { ordinalsLacking } from "../explain/ordinals-without-claim.ts";
-import { withPoolsOfFiles } from "../explain/rehearsal.ts";
 import type { Command, ExitCode, Io } from "../terminal/command.ts";
 import { DATA, DRY_RUN, ETCD_FLAGS, usageError, WAIT, waitMsOf } from "../terminal/flags.ts";
 import { printable } from "../terminal/output.ts";
+import { withPoolsOfFiles } from "./rehearsal.ts";
 
 import { withReviews } from "./reviews.ts";
 

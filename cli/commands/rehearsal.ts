@@ -6,7 +6,7 @@ import { readObject } from "../../allocator/manifest/kubernetes-object.ts";
 import type { Subject } from "../apply/object-ref.ts";
 import type { Submitted } from "../apply/submit.ts";
 import type { Backend } from "../backend/backend.ts";
-import type { DryRunner, PodForecast } from "./dry-run.ts";
+import type { DryRunner, PodForecast } from "../explain/dry-run.ts";
 
 /** Refusals that other pools would turn into something else. */
 const BY_POOLS: ReadonlySet<string> = new Set<RefusalCode>([
@@ -23,7 +23,7 @@ export async function withPoolsOfFiles(
   if (answered.kind !== "refused" || !BY_POOLS.has(answered.code) || !forecast.carriesPools) return undefined;
   const read = readObject(json);
   if (isRefusal(read)) return undefined;
-  const { judgeManifest } = await import("./manifest-rules.ts");
+  const { judgeManifest } = await import("../explain/manifest-rules.ts");
   const { refusal } = await judgeManifest(forecast.view, world, read);
   const rows = refusal === undefined ? await forecast.of(read) : [];
   const why = refusal ?? rows.map(({ outcome }) => outcome).find(isRefusal);
