@@ -62,7 +62,14 @@ export async function openHost(node: string, endpoints: readonly string[], singl
 function guardOf(node: string, client: EtcdClient): WriteGuard {
   const registry = new HostRegistry(client);
   const id = { journal: () => `journal of ${node}`, process: node };
-  const presence = new Presence({ registry, node, ...id, clock: createClock(), log: noopLogger });
+  const presence = new Presence({
+    registry,
+    node,
+    ...id,
+    clock: createClock(),
+    log: noopLogger,
+    hasClaim: async () => true,
+  });
   return {
     key: registry.keyOf(node),
     covers: (claim) => claim.binding?.node === node && !isDetached(claim),

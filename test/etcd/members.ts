@@ -27,6 +27,8 @@ export interface Members {
   fillDisk(): void;
   /** What filled it is gone. */
   freeDisk(): void;
+  /** All data of all members is lost. They start anew with nothing, as the same cluster. */
+  loseAll(): Promise<void>;
   /** Ends all, and removes what they wrote. */
   close(): Promise<void>;
 }
@@ -148,6 +150,15 @@ class LocalMembers implements Members {
 
   freeDisk(): void {
     rmSync(join(this.#disk ?? "", "filler"));
+  }
+
+  async loseAll(): Promise<void> {
+    await Promise.all(this.all.map(({ daemon }) => daemon.stop("SIGKILL")));
+    for (const { name, daemon } of this.all) {
+      rmSync(join(this.#folder, name, "member"), { recursive: true, force: true });
+      daemon.start();
+    }
+    await this.ready();
   }
 
   async close(): Promise<void> {

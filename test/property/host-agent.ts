@@ -57,7 +57,7 @@ export class HostAgent {
       connect: () => link.connection(),
     });
     this.isOn = true;
-    this.#side.start(() => notices(this).length > 0);
+    this.#side.start(() => notices(this).map(({ claim }) => claim));
     for (const notice of notices(this)) void this.#side.claimSource.attached(notice);
   }
 

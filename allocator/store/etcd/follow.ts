@@ -88,8 +88,8 @@ async function* changes<K extends Kind>(
   const { client, range, signal, log, kind } = following;
   for await (const news of client.watch({ ...range, revision: from + 1 }, signal)) {
     if (signal.aborted) return;
-    if (news.compactRevision > 0) {
-      log.info("etcd was compacted past what a watch had seen; it starts over", { kind });
+    if (isPast(news, from)) {
+      log.info("etcd was compacted past what a watch had seen, or is behind it; it starts over", { kind });
       cursor.at = undefined;
       return;
     }
@@ -101,6 +101,14 @@ async function* changes<K extends Kind>(
     }
     cursor.at = Math.max(cursor.at ?? 0, toldUpTo(news));
   }
+}
+
+/**
+ * Whether the watch cannot go on from there. etcd is behind it where its data was lost or is of a backup, and it would be silent
+ * until it has as many revisions again; or where this member lags, and then a second pass does no harm.
+ */
+function isPast({ compactRevision, created, revision }: WatchNews, from: number): boolean {
+  return compactRevision > 0 || (created && revision < from);
 }
 
 /** Complete revisions come in one message. Without events it says how far there is nothing to tell, but for the first one. */

@@ -53,8 +53,8 @@ export interface EtcdSide {
   /** Reaches the same etcd by other URLs or certificates from now on. Throws CONFIG_INVALID. */
   reachBy(access: EtcdAccess): Promise<void>;
   pools(): Iterable<Pool>;
-  /** Says in etcd that this host is there. `isUsing`: whether containers of it have addresses from there. */
-  start(isUsing: () => boolean): void;
+  /** Says in etcd that this host is there. `inUse`: claims there that containers of it have. */
+  start(inUse: () => readonly string[]): void;
   close(): Promise<void>;
 }
 
@@ -66,7 +66,8 @@ export function openEtcdSide(options: EtcdSideOptions): EtcdSide {
   const { access, node, clock, random, log, metrics } = options;
   const client = new EtcdClient(access, options);
   const registry = new HostRegistry(client);
-  const presence = new Presence({ ...options, registry, process: random.token() });
+  const hasClaim = async (claim: string) => (await store.get("claim", claim)) !== undefined;
+  const presence = new Presence({ ...options, registry, process: random.token(), hasClaim });
   const guard: WriteGuard = {
     key: registry.keyOf(node),
     covers: (claim) => claim.binding?.node === node && !isDetached(claim),
@@ -122,7 +123,7 @@ export function openEtcdSide(options: EtcdSideOptions): EtcdSide {
     known,
     reachBy: (other) => client.reachBy(other),
     pools: () => view.pools(),
-    start: (isUsing) => presence.start(isUsing),
+    start: (inUse) => presence.start(inUse),
     async close() {
       await Promise.all([presence.close(), claims.close(), collector.close()]);
       stop.abort();

@@ -50,7 +50,8 @@ export class EtcdSides implements SharedNetworks {
   readonly #sides = new Map<string, Side>(); // name -> etcd
   readonly #byAccess = new Map<string, Side | "own">(); // accessKey -> etcd that is reached so
   readonly #opening = new KeyedMutex();
-  #isUsing: ((etcd: string | undefined) => boolean) | undefined;
+  /** Claims in an etcd that containers of this host have, without what stands before their names. */
+  #inUse: ((etcd: string | undefined) => readonly string[]) | undefined;
 
   /** Connects in the background with what the journal names. Throws BerthError, as the journal and `access` make it. */
   constructor(options: EtcdSidesOptions) {
@@ -78,8 +79,12 @@ export class EtcdSides implements SharedNetworks {
    * nothing of this host is in any more is left.
    */
   start(claims: () => Iterable<string>): void {
-    this.#isUsing = (etcd) => [...claims()].some((claim) => placeOf(claim).etcd === etcd);
-    this.#own?.start(() => this.#isUsing?.(undefined) !== false);
+    const inUse = (etcd: string | undefined) => {
+      const places = [...claims()].map(placeOf).filter((place) => place.etcd === etcd);
+      return places.map(({ claim }) => claim);
+    };
+    this.#inUse = inUse;
+    this.#own?.start(() => inUse(undefined));
     for (const side of this.#sides.values()) {
       this.#startOne(side);
       side.etcd.known.then(() => this.#leaveIfUnused(side)).catch(() => undefined); // closed meanwhile
@@ -167,7 +172,7 @@ export class EtcdSides implements SharedNetworks {
     await journalled.put({ name, cluster, access });
     const side = this.#add(name, cluster, access);
     log.info("etcd is used, as a network says", { name, host: place });
-    if (this.#isUsing !== undefined) this.#startOne(side);
+    if (this.#inUse !== undefined) this.#startOne(side);
     return side;
   }
 
@@ -194,12 +199,12 @@ export class EtcdSides implements SharedNetworks {
   }
 
   #startOne(side: Side): void {
-    side.etcd.start(() => this.#isUsing?.(side.name) !== false);
+    side.etcd.start(() => this.#inUse?.(side.name) ?? []);
   }
 
   async #leaveIfUnused(side: Side): Promise<void> {
     const isUsed =
-      side.asked || this.#isUsing?.(side.name) !== false || side.etcd.claimSource.inUse().length > 0;
+      side.asked || this.#inUse?.(side.name).length !== 0 || side.etcd.claimSource.inUse().length > 0;
     if (isUsed || !side.etcd.isOwn) return;
     this.#sides.delete(side.name);
     for (const [key, there] of this.#byAccess) if (there === side) this.#byAccess.delete(key);

@@ -11,9 +11,10 @@ const OWN: HostRecord = { journal: "j1", process: "p1", seen: 1 };
 const FENCED = { at: 0, by: "root" };
 
 describe("standingOf", () => {
-  const self = { journal: "j1", process: "p1", isUsing: true, wasThere: true };
+  const self = { journal: "j1", process: "p1", isUsing: true, wasThere: true, isForgotten: false };
   for (const [what, there, over, standing] of [
     ["nothing is there", undefined, {}, "write"],
+    ["nothing is there, not even its claims", undefined, { isForgotten: true }, "forgotten"],
     ["its own record is there", OWN, {}, "write"],
     ["an earlier process of it has written", { ...OWN, process: "p0" }, { wasThere: false }, "write"],
     ["a later process of it has written", { ...OWN, process: "p2" }, {}, "replaced"],
@@ -32,6 +33,8 @@ describe("standingOf", () => {
 class OneKey {
   stored: StoredHost | undefined;
   fault: BerthError | undefined;
+  /** That are in etcd. */
+  readonly claims = new Set(["default/box"]);
 
   async get(): Promise<StoredHost | undefined> {
     if (this.fault !== undefined) throw this.fault;
@@ -55,6 +58,7 @@ class OneKey {
       process,
       clock,
       log: noopLogger,
+      hasClaim: async (claim) => this.claims.has(claim),
     });
   }
 }
@@ -118,7 +122,7 @@ describe("a host's record", () => {
       code: "NOT_READY",
       message: /^host host-a was fenced at .* by root, so that the addresses/,
     });
-    presence.start(() => false);
+    presence.start(() => []);
     await presence.close();
     assert.equal(await presence.revision(), key.stored?.revision, "no container of it is left");
     assert.equal(key.stored?.record.fenced, undefined);
@@ -129,5 +133,25 @@ describe("a host's record", () => {
     const presence = key.presence("j1", "p1");
     const all = await Promise.all(Array.from({ length: 8 }, () => presence.revision()));
     assert.deepEqual(new Set(all), new Set([1]));
+  });
+
+  it("gives nothing once etcd has lost it and its containers' claims, until they have ended", async () => {
+    const key = new OneKey();
+    const presence = key.presence("j1", "p1");
+    let inUse = ["default/box"];
+    presence.start(() => inUse);
+    await presence.close();
+    const seen = await presence.revision();
+    key.stored = undefined;
+    assert.equal(await presence.revision(seen), 1, "only its record is gone: it is written again");
+    key.stored = undefined;
+    key.claims.clear();
+    await assert.rejects(presence.revision(1), {
+      code: "NOT_READY",
+      message: /^etcd has neither host host-a nor what its containers have/,
+    });
+    assert.deepEqual([presence.isOwn, key.stored], [false, undefined]);
+    inUse = [];
+    assert.equal(await presence.revision(), 1);
   });
 });

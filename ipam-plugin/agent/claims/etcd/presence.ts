@@ -14,6 +14,8 @@ export interface Self {
   readonly isUsing: boolean;
   /** The process has written its record before. */
   readonly wasThere: boolean;
+  /** A claim that a container of this host has is not in etcd. */
+  readonly isForgotten: boolean;
 }
 
 export type Standing =
@@ -23,21 +25,23 @@ export type Standing =
   /** Another host is called so. */
   | "another"
   /** A later process of this host, or a copy of it, serves. */
-  | "replaced";
+  | "replaced"
+  /** etcd has lost what this host wrote: others may be given what its containers have. */
+  | "forgotten";
 
 /**
  * What a host makes of the record under its name.
  *
  * | there                            |                                                                             |
  * |----------------------------------|-----------------------------------------------------------------------------|
- * | nothing                          | write                                                                       |
+ * | nothing                          | write; forgotten if its containers' claims are not there either             |
  * | another journal's                | another; write if that one is fenced: what it had is collected              |
  * | its own, fenced                  | fenced while containers use its addresses; write, and be back, when none do |
  * | its own, of another process      | write: that one has ended; replaced, if it came after this one              |
  * | its own                          | write                                                                       |
  */
 export function standingOf(there: HostRecord | undefined, self: Self): Standing {
-  if (there === undefined) return "write";
+  if (there === undefined) return self.isForgotten ? "forgotten" : "write";
   if (there.journal !== self.journal) return there.fenced === undefined ? "another" : "write";
   if (there.fenced !== undefined) return self.isUsing ? "fenced" : "write";
   return there.process !== self.process && self.wasThere ? "replaced" : "write";
@@ -54,6 +58,8 @@ export interface PresenceOptions {
   readonly clock: Clock;
   readonly log: Logger;
   readonly beatMs?: number;
+  /** Whether a claim is in etcd, now. */
+  readonly hasClaim: (claim: string) => Promise<boolean>;
 }
 
 /** This host's record in etcd: written every few seconds, so that a person sees that it is alive, and it sees that it was fenced. */
@@ -61,7 +67,8 @@ export class Presence {
   readonly #options: PresenceOptions;
   readonly #stop = new AbortController();
   readonly #known = Promise.withResolvers<void>();
-  #isUsing: () => boolean = () => true;
+  /** Claims of containers of this host; absent: it is not known yet. */
+  #inUse: (() => readonly string[]) | undefined;
   #own: StoredHost | undefined;
   #wasThere = false;
   #standing: Standing | undefined;
@@ -94,6 +101,8 @@ export class Presence {
         return `host ${node} was fenced at ${new Date(fenced?.at ?? 0).toISOString()} by ${fenced?.by}, so that the addresses of its containers may be others' now; stop its containers, and it serves again by itself`;
       case "another":
         return `another host is called ${node} in etcd (journal ${journal.slice(0, 8)}); start this one with another --node, or, if that one is gone for good: berthctl --etcd URL fence ${node}`;
+      case "forgotten":
+        return `etcd has neither host ${node} nor what its containers have: its data was lost, or is of an older backup, and others may be given their addresses; stop its containers, and it serves again by itself`;
       case "replaced":
         return `another process serves as host ${node} since; stop one of the two, or start one with another --node`;
       default:
@@ -101,8 +110,9 @@ export class Presence {
     }
   }
 
-  start(isUsing: () => boolean): void {
-    this.#isUsing = isUsing;
+  /** `inUse`: claims in this etcd that containers of this host have, by its journal. */
+  start(inUse: () => readonly string[]): void {
+    this.#inUse = inUse;
     this.#running ??= this.#run();
   }
 
@@ -139,7 +149,10 @@ export class Presence {
     const { registry, node, process } = this.#options;
     const journal = this.#options.journal();
     const there = this.#own ?? (await registry.get(node));
-    const self = { journal, process, isUsing: this.#isUsing(), wasThere: this.#wasThere };
+    const inUse = this.#inUse?.();
+    const isUsing = inUse === undefined || inUse.length > 0;
+    const isForgotten = there === undefined && (await this.#lacksOneOf(inUse ?? []));
+    const self = { journal, process, isUsing, wasThere: this.#wasThere, isForgotten };
     const standing = standingOf(there?.record, self);
     if (standing !== "write") return this.#stand(standing, there);
     this.#own = undefined; // as long as it is not known what became of the write
@@ -149,6 +162,11 @@ export class Presence {
     this.#own = written;
     this.#wasThere = true;
     this.#stand("write", written);
+  }
+
+  async #lacksOneOf(claims: readonly string[]): Promise<boolean> {
+    for (const claim of claims) if (!(await this.#options.hasClaim(claim))) return true;
+    return false;
   }
 
   #stand(standing: Standing, there: StoredHost | undefined): void {
