@@ -8,7 +8,7 @@ import { addrs } from "../support/fixtures.ts";
 import { havePartsOrSkip } from "./binaries.ts";
 import { BinderCluster, NAMESPACE, type Replica, type ReplicaOptions } from "./binder-cluster.ts";
 import { type OwnControlPlane, startControlPlane } from "./harness.ts";
-import { type RequestCounts, requestCounts } from "./request-counts.ts";
+import { type RequestCounts, requestCounts, settledCounts } from "./request-counts.ts";
 
 const TOKEN = "tokenofapodthatthereisnone";
 const MANY = 200;
@@ -62,7 +62,7 @@ if (havePartsOrSkip(["etcd", "kube-apiserver", "kubectl"])) {
     it("binds a claim to the pod of its name with one read and one write, and says so on the pod", async () => {
       await binder();
       const claim = await cluster.claim("plain", "10.20.1.1");
-      const start = await requestCounts(cluster.connection);
+      const start = await settledCounts(cluster.connection);
       const { uid } = await cluster.run("plain", "node-a", claim);
       const said = "Normal AddressBound: claim shop/plain (10.20.1.1) is bound to node-a";
       await eventually(said, async () => (await cluster.events("plain")).includes(said) || undefined);
@@ -134,7 +134,7 @@ if (havePartsOrSkip(["etcd", "kube-apiserver", "kubectl"])) {
     it("writes once, however late it hears of what it wrote", async () => {
       await binder({ lagMs: 400 });
       const claim = await cluster.claim("echo", "10.20.1.29");
-      const start = await requestCounts(cluster.connection);
+      const start = await settledCounts(cluster.connection);
       await cluster.run("echo", "node-a", claim);
       const said = "Normal AddressBound: claim shop/echo (10.20.1.29) is bound to node-a";
       await eventually(said, async () => (await cluster.events("echo")).includes(said) || undefined);
@@ -261,7 +261,7 @@ if (havePartsOrSkip(["etcd", "kube-apiserver", "kubectl"])) {
       for (let attempt = 0; ; attempt++) {
         const name = `unled-${attempt}`;
         const claim = await cluster.claim(name, `10.20.3.${1 + attempt}`);
-        const start = await requestCounts(cluster.connection);
+        const start = await settledCounts(cluster.connection);
         const { uid } = await cluster.run(name, "node-a", claim);
         const since = replica.clock.monotonic();
         await pause(300); // longer than the leader would take
@@ -296,7 +296,7 @@ if (havePartsOrSkip(["etcd", "kube-apiserver", "kubectl"])) {
       await Promise.all(replicas.splice(0).map((replica) => replica.close()));
 
       await cluster.run("unbound", "node-a", await cluster.claim("unbound", "10.20.1.26"));
-      const start = await requestCounts(cluster.connection);
+      const start = await settledCounts(cluster.connection);
       await binder();
       const said = "Normal AddressBound: claim shop/unbound (10.20.1.26) is bound to node-a";
       await eventually(said, async () => (await cluster.events("unbound")).includes(said) || undefined);
