@@ -1,13 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
+import assert from "node:assert/strict";
 import { existsSync } from "node:fs";
 import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { messageOf } from "../../allocator/base/errors.ts";
 import { Caller } from "../cni/caller.ts";
 import { eventually } from "../support/eventually.ts";
 import { compileCache, type Ended, type Env, type Started, start } from "../support/process.ts";
 import type { TokenConfig } from "./token-config.ts";
 
+/** Beside hundreds of pods that are made it may wait for a processor as long. */
+const STARTED_MS = 300_000;
 const MAIN = join(import.meta.dirname, "../../ipam-plugin/agent/main.ts");
 
 /** The environment of an agent's process. */
@@ -74,7 +78,7 @@ export class AgentNode {
   /** Starts the agent and waits until it serves. */
   async serve(): Promise<void> {
     this.launch();
-    await eventually(`the agent of ${this.name} serves`, () => this.port, 30_000);
+    await this.#until("serves", () => this.port);
   }
 
   /** Starts the agent and waits until it has loaded its claims. */
@@ -84,11 +88,21 @@ export class AgentNode {
   }
 
   async untilReady(): Promise<void> {
-    await eventually(
-      `the agent of ${this.name} is ready`,
-      async () => ((await this.fetch("/readyz")).status === 200 ? true : undefined),
-      40_000,
+    await this.#until("is ready", async () =>
+      (await this.fetch("/readyz")).status === 200 ? true : undefined,
     );
+  }
+
+  /** As long as its process is there: on a busy machine one takes its time. What it wrote is told where it is given up. */
+  async #until<T>(what: string, look: () => Promise<T | undefined> | T | undefined): Promise<void> {
+    const child = this.#started?.child;
+    const hasEnded = () => child?.exitCode !== null || child.signalCode !== null;
+    try {
+      await eventually(`the agent of ${this.name} ${what}`, () => (hasEnded() ? true : look()), STARTED_MS);
+    } catch (error) {
+      throw new Error(`${messageOf(error)}: ${this.#log}`);
+    }
+    assert.ok(!hasEnded(), `the agent of ${this.name} has ended: ${this.#log}`);
   }
 
   /** What it wrote to standard error. */
