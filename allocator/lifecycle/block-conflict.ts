@@ -2,7 +2,7 @@
 
 import type { Context } from "../cache/context.ts";
 import type { Reading } from "../cache/read-ahead.ts";
-import type { Address } from "../ip/address.ts";
+import type { Address, Cidr } from "../ip/address.ts";
 import { type Block, isHole, withHole } from "../model/block.ts";
 import { blockAround, singleOf } from "../pool/blocks.ts";
 import { retryOnConflict } from "../store/retry-on-conflict.ts";
@@ -23,9 +23,14 @@ export async function blockAgainst(
   { store, view }: RecordContext,
   address: Address,
 ): Promise<Block | undefined> {
-  const pool = view.poolOf(address);
-  const cidr = pool && blockAround(pool, address);
+  const cidr = around(view, address);
   return cidr && (await ownerOf(store, cidr.text, address));
+}
+
+/** The network that would be the block with the address; undefined: its pool is not cut into blocks, or there is none. */
+export function around(view: RecordContext["view"], address: Address): Cidr | undefined {
+  const pool = view.poolOf(address);
+  return pool && blockAround(pool, address);
 }
 
 async function ownerOf(
@@ -64,8 +69,7 @@ export async function isInGrantedBlock(
   { store, view }: Pick<Context, "view"> & { readonly store: Reading },
   address: Address,
 ): Promise<boolean> {
-  const pool = view.poolOf(address);
-  const cidr = pool && blockAround(pool, address);
+  const cidr = around(view, address);
   const isOwned = (block: Block) => block.granted === true && !isHole(block, address);
   const seen = cidr && (await store.get("block", cidr.text))?.record;
   if (seen?.division === undefined || !isHole(seen, address)) return seen !== undefined && isOwned(seen);

@@ -5,7 +5,14 @@ import { describe, it } from "node:test";
 import { altered } from "../../test/simulation/altered.ts";
 import { entries, podAllocation } from "../../test/support/allocation-requests.ts";
 import { assertClean } from "../../test/support/assert-audit.ts";
-import { addrs, claimRecord, DB_POOL, granted, reservationRecord } from "../../test/support/fixtures.ts";
+import {
+  addrs,
+  bindingTo,
+  claimRecord,
+  DB_POOL,
+  granted,
+  reservationRecord,
+} from "../../test/support/fixtures.ts";
 import { openWorld, type World } from "../../test/support/world.ts";
 import type { Stored } from "../store/store.ts";
 import type { Seen } from "./allocation-request.ts";
@@ -82,5 +89,57 @@ describe("a claim that lacks a reservation", () => {
     assert.ok((got.claim.record.admittedAt ?? 0) < world.clock.now());
     assert.notEqual(got.claim.revision, made.revision);
     assert.notEqual(got.claim.record.admittedAt, made.record.admittedAt);
+  });
+});
+
+describe("a claim that a block stood against, which has gone", () => {
+  const POOL = { ...DB_POOL, spec: { ...DB_POOL.spec, blockSize: { ipv4: 28 } } };
+
+  /** As its attempt has made it, which has read the block. */
+  async function made(world: World): Promise<Stored<"claim">> {
+    const { key, identity, request, retention } = podAllocation(world, "licence", entries("10.20.0.70"));
+    const record = claimRecord({ ...key, identity, request, retention, nonce: "first" });
+    await world.authority.create(
+      "reservation",
+      reservationRecord("10.20.0.70", { claim: key, nonce: "first" }),
+    );
+    const addresses = addrs("10.20.0.70");
+    const { stored } = await world.authority.create("claim", {
+      ...record,
+      ...{ addresses, admittedAt: world.clock.now() },
+    });
+    await world.settle();
+    return stored;
+  }
+
+  for (const seen of ["nothing", "pod"] as const satisfies readonly Seen[]) {
+    it(`is not undone once somebody was told of it who had seen: ${seen}`, async () => {
+      await using world = await openWorld({ pools: [POOL] });
+      const tried = await made(world);
+      const got = granted(
+        await reserve(world.context, podAllocation(world, "licence", entries("10.20.0.70")), seen),
+      );
+      await undo(world.context, tried, undefined);
+      assert.deepEqual(got.addresses, tried.record.addresses);
+      assert.equal((await world.authority.get("claim", tried.key))?.uid, tried.uid);
+      await assertClean(world);
+    });
+  }
+
+  it("costs no write where its pool has no blocks, or a pod has had it", async () => {
+    for (const [pool, binding] of [
+      [DB_POOL, undefined],
+      [POOL, bindingTo("licence", "node-a")],
+    ] as const) {
+      await using world = await openWorld({ pools: [pool] });
+      const tried = await made(world);
+      if (binding !== undefined) await world.authority.replace("claim", tried, { ...tried.record, binding });
+      await world.settle();
+      const before = world.dump();
+      granted(
+        await reserve(world.context, podAllocation(world, "licence", entries("10.20.0.70")), "nothing"),
+      );
+      assert.equal(world.dump(), before);
+    }
   });
 });

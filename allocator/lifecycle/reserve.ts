@@ -20,7 +20,7 @@ import {
   takeFrom,
 } from "./acquire.ts";
 import type { AllocationRequest, Attempt, Reserved, Seen } from "./allocation-request.ts";
-import { blockAgainst, ensureReliable } from "./block-conflict.ts";
+import { around, blockAgainst, ensureReliable } from "./block-conflict.ts";
 import { podGone } from "./claim-conflicts.ts";
 import { decide, type Mode } from "./decision.ts";
 import { heldAddresses, hold, wait, waitsLong } from "./keep-addresses.ts";
@@ -114,13 +114,20 @@ async function tryReserve(
   const { allocation, held, plan, moves } = decision;
   if (known === undefined || !isReserved(known.record))
     return await take(context, { allocation, seen }, known, plan);
+  const stays = seen === "nothing" || (!moves && isCurrent(known, allocation, context.clock.now()));
   const lacks = held.length < known.record.addresses.length;
-  const current = lacks ? await keepFromUndo(context, known) : known;
+  const isTold = stays && seen !== "workload";
+  const current =
+    lacks || (isTold && mayLieInBlocks(context, known)) ? await keepFromUndo(context, known) : known;
   if (current === undefined) return { kind: "again" };
-  if (seen === "nothing")
-    return moves ? await hold(context, allocation, current, plan) : await wait(context, current);
-  if (!moves && isCurrent(current, allocation, context.clock.now())) return heldAddresses(current);
-  return await change(context, { allocation, seen }, current, plan);
+  if (!stays) return await change(context, { allocation, seen }, current, plan);
+  if (seen !== "nothing") return heldAddresses(current);
+  return moves ? await hold(context, allocation, current, plan) : await wait(context, current);
+}
+
+/** Of a node's block that has gone the attempt which made the claim may know nothing yet (ADR 0020). */
+function mayLieInBlocks({ view }: Context, { record }: Stored<"claim">): boolean {
+  return record.addresses.some((address) => around(view, address) !== undefined);
 }
 
 function committing(context: Context, seen: Seen): Mode {

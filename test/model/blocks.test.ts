@@ -4,7 +4,7 @@ import { describe, it } from "node:test";
 import { allocationOf, binder, reserver } from "./actors.ts";
 import { BLOCKS, granter, lostWord, successor, taker, watcher, word } from "./blocks.ts";
 import { explore } from "./explore.ts";
-import { withoutBlocks, withoutHoles, withoutReservations } from "./lies.ts";
+import { withoutBlocks, withoutHoles, withoutReservations, withoutWritingAgain } from "./lies.ts";
 import { narrate } from "./report.ts";
 import type { Actor, Scenario } from "./run.ts";
 import { Y } from "./seeds.ts";
@@ -58,6 +58,21 @@ describe("the checker of blocks", () => {
     t.diagnostic(narrate(violation));
     assert.match(violation.words, /its node does not have block 10\.0\.0\.2\/32 any more$/);
     assert.equal((await explore(gives("proves"))).violation, undefined);
+  });
+
+  it("finds a review that goes by a claim which its attempt may still withdraw for a block that has gone", async (t) => {
+    const told = BLOCKS.find(({ title: words }) =>
+      words.startsWith("a block that has cooled goes, between two"),
+    );
+    assert.ok(told);
+    const [end, first, second] = told.actors;
+    assert.ok(end && first && second);
+    const liar = { ...second, store: withoutWritingAgain };
+    const { violation } = await explore({ ...told, actors: [end, first, liar] });
+    assert.ok(violation, "no violation found");
+    t.diagnostic(narrate(violation));
+    assert.match(violation.words, / had all its addresses, and was taken back without being released$/);
+    assert.equal((await explore(told)).violation, undefined);
   });
 
   for (const [title, actors] of rows) {

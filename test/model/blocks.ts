@@ -13,11 +13,12 @@ import {
   releaser,
   repairer,
   reserver,
+  review,
   visit,
 } from "./actors.ts";
 import type { Actor, Scenario, Seed } from "./run.ts";
 import { BEGIN } from "./run-state.ts";
-import { held, POOLS, reserved, X, Y, Z } from "./seeds.ts";
+import { handMade, held, POOLS, reserved, X, Y, Z } from "./seeds.ts";
 import { BLIND, LIVE } from "./sight.ts";
 
 /** Y and Z, in one block of two. */
@@ -103,6 +104,17 @@ export function returner(cidr: string): Actor {
         return;
       await giveBack(context, seen, { kind: "returned", uid: seen.uid });
       await wait(30_000);
+      const cooled = await context.store.get("block", cidr);
+      if (cooled !== undefined) await endCooldown(context, cooled);
+    },
+  };
+}
+
+/** A controller that deletes a block which has cooled. */
+export function ender(cidr: string): Actor {
+  return {
+    name: `end of ${cidr}`,
+    async act({ context }) {
       const cooled = await context.store.get("block", cidr);
       if (cooled !== undefined) await endCooldown(context, cooled);
     },
@@ -281,6 +293,30 @@ export const BLOCKS: readonly Scenario[] = [
       binder({ claim: "a" }),
       giver(SINGLE_CIDR, "n2", Y),
     ],
+  },
+  {
+    title: "a block that has cooled goes, between two of one identity that want a fixed address of it",
+    pools: [SINGLE],
+    seed: [block(SINGLE_CIDR, "n1", { granted: true, releasedAt: BEGIN - 30_000 })],
+    actors: [ender(SINGLE_CIDR), wantsY("a"), { ...wantsY("a", live), name: "reserve a too" }],
+  },
+  {
+    title: "the same of a review, and a controller that repairs what the first has made",
+    long: true,
+    pools: [SINGLE],
+    seed: [block(SINGLE_CIDR, "n1", { granted: true, releasedAt: BEGIN - 30_000 })],
+    actors: [
+      ender(SINGLE_CIDR),
+      wantsY("a"),
+      { ...review(allocationOf("a", { exact: [Y] })), ...live },
+      repairer("a"),
+    ],
+  },
+  {
+    title: "the same of a claim made by hand",
+    pools: [SINGLE],
+    seed: [handMade("a"), block(SINGLE_CIDR, "n1", { granted: true, releasedAt: BEGIN - 30_000 })],
+    actors: [ender(SINGLE_CIDR), wantsY("a"), { ...review(allocationOf("a", { exact: [Y] })), ...live }],
   },
   {
     title: "an agent's word, a sandbox by a watch that is behind, and a fixed address",

@@ -26,6 +26,8 @@ interface Version {
   readonly listed: string;
   /** Those of its addresses that were not seen reserved for it since, without a mark. */
   readonly unproven: Set<Address>;
+  /** Somebody was told that it is his. */
+  told: boolean;
 }
 
 /**
@@ -59,7 +61,9 @@ export class RunState {
 
   /** Somebody was told that this claim is his. He cannot know that it still is: but once it was, with every address. */
   answered(who: string, { record }: Stored<"claim">): void {
-    if (this.versions.get(inWords(record))?.unproven.size === 0) return;
+    const version = this.versions.get(inWords(record));
+    if (version !== undefined) version.told = true;
+    if (version?.unproven.size === 0) return;
     this.broken.push(
       `${who} was answered with ${inWords(record)}, which was never sure of all its addresses`,
     );
@@ -115,14 +119,15 @@ export class RunState {
   }
 
   /**
-   * Whoever was told of it relies on it: it goes by a release alone, also one that a person made. Unless it is a try that a
-   * block may have stood against, which its reserver read before the block went.
+   * Whoever was told of it relies on it: it goes by a release alone, also one that a person made. Its reserver may withdraw
+   * it as long as nobody was: a block may stand against it.
    */
   #checkTakenBack(was: Claim): void {
     if (was.releasing === true || !isReserved(was)) return;
-    if (was.addresses.some((address) => this.#isCutIntoBlocks(address))) return;
+    const { told, unproven } = this.versions.get(inWords(was)) ?? {};
+    if (told !== true && was.addresses.some((address) => this.#isCutIntoBlocks(address))) return;
     const isWhole = was.addresses.every((address) => this.holds(address, was.nonce));
-    if (isWhole && this.versions.get(inWords(was))?.unproven.size === 0)
+    if (isWhole && unproven?.size === 0)
       this.broken.push(`${inWords(was)} had all its addresses, and was taken back without being released`);
   }
 
@@ -145,7 +150,8 @@ export class RunState {
     const words = inWords(claim);
     if (!this.versions.has(words)) {
       const { nonce, addresses } = claim;
-      this.versions.set(words, { key, nonce, listed: addresses.join(), unproven: new Set(addresses) });
+      const unproven = new Set(addresses);
+      this.versions.set(words, { key, nonce, listed: addresses.join(), unproven, told: false });
     }
     for (const address of claim.addresses) {
       const reservation = this.records.get("reservation", address)?.record;

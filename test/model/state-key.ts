@@ -79,10 +79,10 @@ class StateText {
 
   /** What the onlooker remembers and may hold against a later step. Of a token that nobody knows nobody can speak. */
   ofObserver(): string[] {
-    const { versions, uses, heldFor, retaken, dynamic, givenUp, now } = this.#state;
+    const { versions, uses, heldFor, retaken, dynamic, givenUp, now, broken } = this.#state;
     const known = [...versions.values()].filter(({ nonce }) => this.#isKnown(nonce));
     const said = known
-      .map((v) => `${v.key} ${this.#token(v.nonce)} ${v.listed} ${[...v.unproven].join()}`)
+      .map((v) => `${v.key} ${this.#token(v.nonce)} ${v.listed} ${[...v.unproven].join()} ${v.told}`)
       .sort();
     const used = [...uses].map(
       ([sandbox, u]) => `${sandbox} ${u.key} ${this.#token(u.nonce)} ${u.addresses.join()}`,
@@ -91,7 +91,8 @@ class StateText {
     const given = [...dynamic].map(([sandbox, { block, address }]) => `${sandbox} ${block.uid} ${address}`);
     const again = [...retaken].map((pair) => pair.join(" "));
     const back = [...givenUp].map((uid) => `back ${uid}`);
-    return [...said, ...used.sort(), ...kept.sort(), ...again.sort(), ...given.sort(), ...back.sort()];
+    const all = [used, kept, again, given, back].flatMap((words) => words.sort());
+    return [...said, ...all, ...broken];
   }
 
   #observation({ text, time, kind, stored }: Observation): string {

@@ -15,8 +15,8 @@ interface State {
 /**
  * Which claims may be relied on. A reserver writes its claim and looks then whether the reservations are still there:
  * until they were, without a mark, beside the claim and in no node's block, the claim is a try, and nobody may have been told of
- * it. When the block goes that stood against it, a pod may be told; but the reserver may have read the block, and takes its
- * try back unless the claim is written again before (ADR 0020).
+ * it. When the block goes that stood against it, a pod may be told, once the claim was written again: the reserver may have read
+ * the block, and takes its try back if it was not (ADR 0020).
  */
 export class Doubt {
   readonly #records: MemoryRecords;
