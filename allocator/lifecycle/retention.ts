@@ -127,15 +127,23 @@ function isUnused(claim: Claim, { fenced }: OwnerState): boolean {
  * is seen, and one that goes is judged next time.
  */
 export async function observeOwner(claim: Claim, inventory: ClusterState): Promise<OwnerState> {
-  // Whom a hold is for is not known before its pod appears; a pod of the claim's own name is somebody else.
-  const podName = claim.binding === undefined ? claim.name : claim.binding.podName;
-  const found = podName === "" ? undefined : await inventory.pod(claim.namespace, podName);
+  const found = await podOf(claim, inventory);
   const pod =
     found !== undefined && (isNamesakeOnly(found, claim) || isKeptFrom(found, claim)) ? undefined : found;
   const podLives = isAlive(pod) && [pod.uid, undefined, ""].includes(claim.binding?.podUID);
   const owner = await ownerState(claim, inventory, { pod, namesake: found });
   const fenced = !isDetached(claim) && (await inventory.fenced(claim.binding?.node ?? ""));
   return { owner, podLives, fenced };
+}
+
+/** Whom a hold is for is known by its token alone before its pod was met; a pod of the claim's own name is somebody else. */
+async function podOf(
+  { namespace, name, binding }: Claim,
+  inventory: ClusterState,
+): Promise<PodState | undefined> {
+  const { podName, token } = binding ?? { podName: name, token: "" };
+  if (podName !== "") return await inventory.pod(namespace, podName);
+  return token === "" ? undefined : inventory.admittedWith?.(namespace, token);
 }
 
 /**

@@ -5,6 +5,7 @@ import { mkdirSync } from "node:fs";
 import { join } from "node:path";
 import { after, before, describe, it } from "node:test";
 import { noopLogger } from "../../allocator/base/ports.ts";
+import { ASSIGNED_ADDRESSES } from "../../allocator/manifest/annotations.ts";
 import { Client } from "../../kube/api/client.ts";
 import { type Connection, connect } from "../../kube/api/connection.ts";
 import { CLAIMS, collectionPath, PODS, POOLS, RESERVATIONS, type Resource } from "../../kube/api/resource.ts";
@@ -15,20 +16,27 @@ import { PENDING_LIMITS } from "../../webhook/admission/pending-claims.ts";
 import { type ClusterWebhook, startWebhook } from "../../webhook/replica.ts";
 import { call, podReview } from "../../webhook/testing/api-server.ts";
 import { eventually } from "../support/eventually.ts";
-import { type Json, pod, poolObject } from "../support/objects.ts";
+import { deploymentPod, type Json, pod, poolObject } from "../support/objects.ts";
 import { accountConfig, installAccounts, installPolicies } from "./accounts.ts";
 import { havePartsOrSkip } from "./binaries.ts";
 import { installDefinitions, makeNamespaces } from "./crds.ts";
 import { ForwardClock } from "./forward-clock.ts";
 import type { ControlPlane } from "./plane.ts";
+import { DEPLOYMENTS, make, workloadSpec } from "./replica-objects.ts";
 import { writeCertificate } from "./replicas.ts";
 import { openControlPlane } from "./shared-plane.ts";
 import { registerWebhooks } from "./webhooks.ts";
 
 const MOST = PENDING_LIMITS.perNamespace;
 const AT_ONCE = 32;
+const ENTRIES = ["10.70.200.1", "10.70.200.2", "10.70.200.3"];
 /** Between two claims that go: a pass comes every 10 s, and a busy machine takes its time for one. */
 const GOES_ON_MS = 120_000;
+
+interface Named {
+  readonly name?: string;
+  readonly namespace?: string;
+}
 
 if (havePartsOrSkip(["etcd", "kube-apiserver"])) {
   describe("forged reviews", () => {
@@ -58,7 +66,8 @@ if (havePartsOrSkip(["etcd", "kube-apiserver"])) {
       await eventually("it is ready", () => (webhook.ready().ready ? true : undefined));
       await registerWebhooks(admin, { url: `https://127.0.0.1:${webhook.address.port}`, ca });
       await installPolicies(admin);
-      const pool = poolObject("web", { ranges: [{ cidr: "10.70.0.0/16" }], cooldown: "0s" });
+      const spec = { ranges: [{ cidr: "10.70.0.0/16" }], reserved: ENTRIES, cooldown: "0s" };
+      const pool = poolObject("web", spec);
       assert.ok(await new Client(admin, POOLS).create({ name: "web" }, pool));
       assert.equal(await made(pod("first", { annotations: ASKS })), "");
     });
@@ -82,9 +91,12 @@ if (havePartsOrSkip(["etcd", "kube-apiserver"])) {
     }
 
     /** Sends a review straight to the webhook: its words, or "" for a pod that was given addresses. */
-    async function forged(n: number): Promise<string> {
-      const object = pod(`ghost-${n}`, { annotations: ASKS });
-      const review = podReview({ name: `ghost-${n}`, namespace: "shop", object, uid: `review-${n}` });
+    async function forged(
+      n: number,
+      object: Json = pod(`ghost-${n}`, { annotations: ASKS }),
+    ): Promise<string> {
+      const { name = "", namespace = "shop" } = object["metadata"] as Named;
+      const review = podReview({ name, namespace, object, uid: `review-${n}` });
       const { port } = webhook.address;
       const reply = await call({ port, ca, path: "/mutate/pods", body: JSON.stringify(review) });
       const { response } = JSON.parse(reply.text) as {
@@ -144,6 +156,32 @@ if (havePartsOrSkip(["etcd", "kube-apiserver"])) {
       }
       assert.equal(await count(CLAIMS), 2);
       assert.equal(await made(pod("late", { annotations: ASKS })), "");
+    });
+
+    it("hold the free entries of a list for 120 s, however often they come, and none that a pod has", async () => {
+      const annotations = { "berth.dev/ips": ENTRIES.join(";") };
+      const place = { namespace: "bank", name: "front" };
+      await make(admin, DEPLOYMENTS, place, { spec: workloadSpec("front", { replicas: 2, annotations }) });
+      const owned = deploymentPod("front", { namespace: "bank", annotations });
+      assert.equal(await made(owned), "");
+      const answers = [];
+      for (const n of [1, 2, 3, 4]) answers.push(await forged(n, owned));
+      const [first, second, ...others] = answers;
+      assert.deepEqual([first, second], ["", ""], "as long as there is a free one");
+      for (const words of others) assert.match(words, /^all 3 entries of the set are in use: /);
+      assert.match(await made(owned), / that was admitted less than 120 s ago/);
+      // no replica has met the first pod yet: its token alone says that it is there
+      clock.forward(60_000);
+      assert.notEqual(await forged(5, owned), "", "to ask again makes none last");
+      clock.forward(61_000);
+      await eventually("the Deployment's next pod has one", async () =>
+        (await made(owned)) === "" ? true : undefined,
+      );
+      const told = [];
+      for await (const { items } of new Client(admin, PODS).pages({ namespace: "bank" }, 500))
+        told.push(...items.map(({ metadata: { annotations: its = {} } }) => its[ASSIGNED_ADDRESSES] ?? ""));
+      const own = told.filter((address) => ENTRIES.includes(address));
+      assert.deepEqual([own.length, new Set(own).size], [2, 2], "each pod has an entry of its own");
     });
   });
 }

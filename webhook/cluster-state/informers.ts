@@ -2,6 +2,7 @@
 
 import { messageOf } from "../../allocator/base/errors.ts";
 import type { Clock, Logger, Random } from "../../allocator/base/ports.ts";
+import { ASSIGNED_TOKEN } from "../../allocator/manifest/annotations.ts";
 import { isReadWith } from "../../allocator/manifest/dialects.ts";
 import type { NamespaceState } from "../../allocator/model/cluster-state.ts";
 import type { Dialects } from "../../allocator/model/dialect.ts";
@@ -68,6 +69,12 @@ export interface InformerDeps {
 const ASK_AGAIN_MS = 150_000;
 const FAILED = { base: 500, longest: 30_000 };
 
+/** Of pods whose claims may not be bound to them yet. One that is up has had its addresses. */
+function tokensOf({ annotations, up }: ObservedPod): readonly string[] {
+  const token = annotations[ASSIGNED_TOKEN];
+  return up || token === undefined ? [] : [token];
+}
+
 /** Watches what claims are kept for. Nothing here throws: what cannot be reached is tried again. */
 export function startInformers(deps: InformerDeps, signal: AbortSignal): RunningInformers {
   const isRead = isReadWith(deps.dialects);
@@ -77,7 +84,10 @@ export function startInformers(deps: InformerDeps, signal: AbortSignal): Running
     ...deps,
     resource: PODS,
     project: (item) => observedPod(item, isRead),
-    indexes: { node: ({ node }) => (node === "" ? [] : [node]) },
+    indexes: {
+      node: ({ node }) => (node === "" ? [] : [node]),
+      token: tokensOf,
+    },
   });
   const namespaces = reflector<NamespaceState>(NAMESPACES, namespaceFacts);
   const nodes = reflector<ObservedNode>(NODES, observedNode);

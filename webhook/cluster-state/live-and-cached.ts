@@ -44,10 +44,12 @@ export function clusterStates({ watches, connection, clock, dialects }: ClusterS
     if (now === undefined) absences.absent(node);
     else absences.present(node);
   });
-  const cached = new CachedInventory(watches, absences);
-  const live = new LiveInventory(connection, absences, dialects);
+  const admittedWith = podsByToken(watches);
+  const cached = new CachedInventory(watches, absences, admittedWith);
+  const live = new LiveInventory(connection, { absences, admittedWith }, dialects);
   const admission: ClusterState = {
     nodes: cached.nodes,
+    admittedWith,
     pod: (namespace, name) => live.pod(namespace, name),
     fenced: (node) => live.fenced(node),
     workload: async (ref) => cached.workloadSeen(ref) ?? (await live.workload(ref)),
@@ -60,14 +62,23 @@ export function clusterStates({ watches, connection, clock, dialects }: ClusterS
   return { cached, live, admission };
 }
 
+type ByToken = NonNullable<ClusterState["admittedWith"]>;
+
+/** What the watches show. */
+function podsByToken({ pods }: Pick<RunningInformers, "pods">): ByToken {
+  return (namespace, token) => pods.by("token", token).find((pod) => pod.namespace === namespace);
+}
+
 class CachedInventory implements ClusterState {
   readonly nodes: () => Iterable<NodeFacts> | undefined;
+  readonly admittedWith: ByToken;
   readonly #watches: RunningInformers;
   readonly #absences: NodeAbsences;
 
-  constructor(informers: RunningInformers, absences: NodeAbsences) {
+  constructor(informers: RunningInformers, absences: NodeAbsences, admittedWith: ByToken) {
     this.#watches = informers;
     this.#absences = absences;
+    this.admittedWith = admittedWith;
     const { nodes } = informers;
     this.nodes = () => (nodes.isSynced ? valuesOf(nodes.all()) : undefined);
   }
@@ -118,12 +129,19 @@ function isOf(one: Pick<WorkloadRef, "kind" | "apiVersion">, ref: WorkloadRef): 
 }
 
 class LiveInventory implements ClusterState {
+  /** No API server is asked by a token; that a pod is there the watches may say. */
+  readonly admittedWith: ByToken;
   readonly #objects: LiveObjects;
   readonly #absences: NodeAbsences;
 
-  constructor(connection: Connection, absences: NodeAbsences, dialects: Dialects = {}) {
+  constructor(
+    connection: Connection,
+    { absences, admittedWith }: { readonly absences: NodeAbsences; readonly admittedWith: ByToken },
+    dialects: Dialects = {},
+  ) {
     this.#objects = new LiveObjects(connection, isReadWith(dialects));
     this.#absences = absences;
+    this.admittedWith = admittedWith;
   }
 
   async pod(namespace: string, name: string): Promise<PodState | undefined> {
