@@ -30,8 +30,8 @@ export const MUTATIONS: readonly Mutation[] = [
   {
     name: "B2",
     file: "allocator/lifecycle/retention.ts",
-    from: 'const found = podName === "" ? undefined : await inventory.pod(claim.namespace, podName);',
-    to: 'const there = await inventory.pod(claim.namespace, podName); const found = there?.node === "" ? undefined : there;',
+    from: 'if (podName !== "") return await inventory.pod(namespace, podName);',
+    to: 'if (podName !== "") { const there = await inventory.pod(namespace, podName); return there?.node === "" ? undefined : there; }',
     caughtBy: "records.test.ts",
     test: "B2 ",
   },

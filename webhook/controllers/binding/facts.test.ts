@@ -32,6 +32,8 @@ function witnessOf({ seen = [], there = [], fenced = [] }: Cluster) {
       asked.push(`node ${node}`);
       return fenced.includes(node);
     },
+    admittedWith: (_: string, token: string) =>
+      seen.find(({ annotations }) => annotations["berth.dev/token"] === token),
   };
   const pods = { get: (key: string) => seen.find(({ namespace, name }) => `${namespace}/${name}` === key) };
   return { asked, witness: { inventory, pods } };
@@ -103,5 +105,16 @@ describe("factsFor", () => {
     const { asked, witness } = witnessOf({});
     assert.deepEqual(await gatherEvidence(witness, unmet, b("y"), NOW + HOLD_TIMEOUT_MS), OVER);
     assert.deepEqual(asked, []);
+  });
+
+  it("keeps a hold for as long as a pod with its token is there, though nobody has met it", async () => {
+    const late = NOW + 10 * HOLD_TIMEOUT_MS;
+    for (const [pod, facts] of [
+      [podSeen("a", { annotations: { "berth.dev/token": "t2" } }), NONE],
+      [podSeen("a", { annotations: { "berth.dev/token": "t2" }, phase: "Failed" }), OVER],
+    ] as const) {
+      const { witness } = witnessOf({ seen: [pod] });
+      assert.deepEqual(await gatherEvidence(witness, unmet, b("y"), late), facts);
+    }
   });
 });

@@ -14,7 +14,7 @@ import type { Informers } from "../../cluster-state/informers.ts";
 /** Who knows what became of the pod and node that a claim is bound to. */
 export interface EvidenceSource {
   /** Says what is over: the cached one to see whether it is worth while to ask the live one. */
-  readonly inventory: Pick<ClusterState, "pod" | "fenced">;
+  readonly inventory: Pick<ClusterState, "pod" | "fenced" | "admittedWith">;
   /** Says what is not over: a stale copy only keeps a binding longer. */
   readonly pods: Pick<Informers["pods"], "get">;
 }
@@ -29,13 +29,14 @@ export async function gatherEvidence(
   const { namespace, binding } = claim;
   const nothing: BindingEvidence = { fenced: false, holdExpired: false };
   if (binding === undefined) return nothing;
-  const { podName, node } = binding;
+  const { podName, node, token } = binding;
   const holder = podName === "" ? undefined : pods.get(`${namespace}/${podName}`);
   const holderThere = node !== "" && holder?.uid === binding.podUID && !holder.ended;
   const facts = holderThere ? { ...nothing, holderThere } : nothing;
   if (!isRefusal(planBind(claim, pod, facts, now))) return facts;
   if (node !== "") return { ...facts, fenced: await inventory.fenced(node) };
-  const there = podName === "" ? undefined : await inventory.pod(namespace, podName);
+  const there =
+    podName === "" ? inventory.admittedWith?.(namespace, token) : await inventory.pod(namespace, podName);
   return { ...facts, holdExpired: isOver(binding, there?.ended === false ? there.uid : undefined, now) };
 }
 
