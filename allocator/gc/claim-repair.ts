@@ -5,9 +5,9 @@ import type { Address } from "../ip/address.ts";
 import { acquireCandidate, rollback } from "../lifecycle/acquire.ts";
 import { isDetached } from "../lifecycle/bind.ts";
 import { blockAgainst } from "../lifecycle/block-conflict.ts";
+import { keepFromUndo } from "../lifecycle/keep-from-undo.ts";
 import { ensureUnmarked } from "../lifecycle/orphan-mark.ts";
 import { release } from "../lifecycle/release.ts";
-import { keepFromUndo } from "../lifecycle/write-claim.ts";
 import { type Claim, isReserved } from "../model/claim.ts";
 import type { Stored } from "../store/store.ts";
 

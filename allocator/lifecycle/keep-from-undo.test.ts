@@ -126,6 +126,20 @@ describe("a claim that a block stood against, which has gone", () => {
     });
   }
 
+  it("costs one write, however often somebody asks", async () => {
+    await using world = await openWorld({ pools: [POOL] });
+    await made(world);
+    const ask = async () =>
+      granted(
+        await reserve(world.context, podAllocation(world, "licence", entries("10.20.0.70")), "nothing"),
+      );
+    const first = await ask();
+    await world.settle();
+    const before = world.dump();
+    for (let n = 0; n < 3; n++) assert.equal((await ask()).claim.revision, first.claim.revision);
+    assert.equal(world.dump(), before);
+  });
+
   it("costs no write where its pool has no blocks, or a pod has had it", async () => {
     for (const [pool, binding] of [
       [DB_POOL, undefined],

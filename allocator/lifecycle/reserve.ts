@@ -20,14 +20,15 @@ import {
   takeFrom,
 } from "./acquire.ts";
 import type { AllocationRequest, Attempt, Reserved, Seen } from "./allocation-request.ts";
-import { around, blockAgainst, ensureReliable } from "./block-conflict.ts";
+import { blockAgainst, ensureReliable } from "./block-conflict.ts";
 import { podGone } from "./claim-conflicts.ts";
 import { decide, type Mode } from "./decision.ts";
 import { heldAddresses, hold, wait, waitsLong } from "./keep-addresses.ts";
+import { keepForPod, keepFromUndo } from "./keep-from-undo.ts";
 import { inTurn, quotaExceededNow, takenBack } from "./namespace-limit.ts";
 import { release, startCooldownIfDropped } from "./release.ts";
 import { type Together, takeTogether } from "./take-together.ts";
-import { claimOf, keepFromUndo, refusedBefore, refusedBy, undo, writeClaim } from "./write-claim.ts";
+import { claimOf, refusedBefore, refusedBy, undo, writeClaim } from "./write-claim.ts";
 
 export type { AllocationRequest, Reserved, Seen } from "./allocation-request.ts";
 
@@ -117,17 +118,12 @@ async function tryReserve(
   const stays = seen === "nothing" || (!moves && isCurrent(known, allocation, context.clock.now()));
   const lacks = held.length < known.record.addresses.length;
   const isTold = stays && seen !== "workload";
-  const current =
-    lacks || (isTold && mayLieInBlocks(context, known)) ? await keepFromUndo(context, known) : known;
+  const keep = lacks ? keepFromUndo : keepForPod;
+  const current = lacks || isTold ? await keep(context, known) : known;
   if (current === undefined) return { kind: "again" };
   if (!stays) return await change(context, { allocation, seen }, current, plan);
   if (seen !== "nothing") return heldAddresses(current);
   return moves ? await hold(context, allocation, current, plan) : await wait(context, current);
-}
-
-/** Of a node's block that has gone the attempt which made the claim may know nothing yet (ADR 0020). */
-function mayLieInBlocks({ view }: Context, { record }: Stored<"claim">): boolean {
-  return record.addresses.some((address) => around(view, address) !== undefined);
 }
 
 function committing(context: Context, seen: Seen): Mode {

@@ -80,22 +80,6 @@ export function refusedBy(error: unknown, claim: Claim): Refusal {
   return refuse("CLAIM_REFUSED", error.message, { claim: claimKey(claim), namespace: claim.namespace });
 }
 
-/**
- * For whoever is to reserve again what the claim lists and lacks: the attempt that made the claim may be about to undo it,
- * and cannot once it is written again. One that is bound was written since. Undefined: somebody changed it.
- */
-export async function keepFromUndo(
-  { store }: Pick<Context, "store">,
-  known: Stored<"claim">,
-): Promise<Stored<"claim"> | undefined> {
-  const { record } = known;
-  if (isBound(record)) return known;
-  // it waits no longer by that; but an API server makes no new revision of what stays the same
-  const admittedAt = Math.max(known.createdAt, record.admittedAt ?? 0) + 1;
-  const replaced = await store.replace("claim", known, { ...record, admittedAt });
-  return replaced.kind === "replaced" ? replaced.stored : undefined;
-}
-
 /** The claim as it was before; if somebody changed it meanwhile, the next round looks at what is there. */
 export async function undo(
   context: Context,
