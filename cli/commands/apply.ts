@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 import { isRefusal, type Refusal } from "../../allocator/base/errors.ts";
 import { Fields, readObject } from "../../allocator/manifest/kubernetes-object.ts";
+import type { Occupied } from "../../allocator/planning/occupied.ts";
 import { type ManifestObject, readDocuments } from "../apply/documents.ts";
 import { MANAGED } from "../apply/kinds.ts";
 import { holdingsOf } from "../apply/object-addresses.ts";
 import { type Subject, subjectOf, titleAsWritten, titleOf } from "../apply/object-ref.ts";
 import { reportError, reportSubmitted } from "../apply/report.ts";
 import { type ReviewTarget, type Submitted, submit } from "../apply/submit.ts";
+import { hostOccupants } from "../backend/host-occupants.ts";
 import { PodForecast } from "../explain/dry-run.ts";
 import { ordinalsLacking } from "../explain/ordinals-without-claim.ts";
 import type { Command, ExitCode, Io } from "../terminal/command.ts";
@@ -50,17 +52,26 @@ export const apply: Command = {
     const dryRun = args.has("dry-run");
     const waitMs = waitMsOf(args.text("wait"));
     const code = await withReviews({ ...context, waitMs }, (webhook, backend) =>
-      applyAll({ webhook, backend, io: context.io, dryRun }, objects, context.io),
+      applyAll({ webhook, backend, io: context.io, dryRun }, objects, {
+        io: context.io,
+        // in etcd containers are on other hosts
+        occupied: context.etcd === undefined ? hostOccupants() : [],
+      }),
     );
     return unheard.length > 0 ? worse(code, 1) : code;
   },
 };
 
 /** One refused object does not keep the others from being tried. */
-async function applyAll(target: ReviewTarget, objects: readonly ManifestObject[], io: Io): Promise<ExitCode> {
+async function applyAll(
+  target: ReviewTarget,
+  objects: readonly ManifestObject[],
+  { io, occupied }: { readonly io: Io; readonly occupied: readonly Occupied[] },
+): Promise<ExitCode> {
   const ordered = objects.toSorted((a, b) => MANAGED.indexOf(a.kind) - MANAGED.indexOf(b.kind));
   const { store, admitted } = target.backend;
   const forecast = target.dryRun ? await PodForecast.on(store, admitted, io) : undefined;
+  for (const [address, occupant] of occupied) forecast?.view.occupy(address, occupant);
   let code: ExitCode = 0;
   for (const object of ordered) {
     code = worse(code, await applyOne(target, object, { io, forecast }));

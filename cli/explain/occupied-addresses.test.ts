@@ -2,12 +2,12 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import { BerthError } from "../../allocator/base/errors.ts";
-import { parseCidr } from "../../allocator/ip/address.ts";
+import { parseCidr, toNumber } from "../../allocator/ip/address.ts";
 import { type KubeObject, readObject } from "../../allocator/manifest/kubernetes-object.ts";
-import { addr, parsed, poolRecord, viewOf } from "../../test/support/fixtures.ts";
+import { addr, parsed, poolRecord, storedAs, viewOf } from "../../test/support/fixtures.ts";
 import type { Backend } from "../backend/backend.ts";
 import { hostOccupants } from "../backend/host-occupants.ts";
-import { inUseByOthers, occupyOne, surroundingsOf } from "./occupied-addresses.ts";
+import { inUseByOthers, occupyAll, occupyOne, surroundingsOf } from "./occupied-addresses.ts";
 
 const LAN = poolRecord("lan", "10.9.0.0/28");
 
@@ -104,6 +104,18 @@ describe("what others have of pools, by a look at the cluster", () => {
     } as unknown as Backend["world"];
     const facts = await surroundingsOf({ place: "cluster", world }, isOurs);
     assert.deepEqual([facts.isPart, facts.occupied], [true, []]);
+  });
+});
+
+describe("a forecast", () => {
+  it("passes over what is in use in a pool of the same files, too", async () => {
+    const view = viewOf({});
+    await occupyAll(view, cluster([NODE, pod("calico", "10.9.0.5"), pod("far", "10.8.0.9")]));
+    view.apply("pool", { type: "put", stored: storedAs("pool", LAN) });
+    const [lan] = view.pools();
+    assert.ok(lan);
+    const isPicked = (text: string) => !view.unpickable(lan, "IPv4").has(toNumber(addr(text)));
+    assert.deepEqual(["10.9.0.1", "10.9.0.5", "10.9.0.6"].map(isPicked), [false, false, true]);
   });
 });
 

@@ -89,13 +89,12 @@ export async function occupyOne(view: RecordCache, backend: Source, address: Add
   for (const [one, occupant] of occupied) if (one === address) view.occupy(one, occupant);
 }
 
-/** Tells the view of all of them. */
+/** Tells the view of all of them: a pool that contains one may be heard of later. */
 export async function occupyAll(view: RecordCache, backend: Source): Promise<void> {
   const isOurs = (_: unknown, address: Address) =>
     view.reservation(address) !== undefined || view.blockOwning(address) !== undefined;
   const { occupied } = await surroundingsOf(backend, isOurs);
-  for (const [one, occupant] of occupied)
-    if (occupant.kind !== "service" && view.poolOf(one) !== undefined) view.occupy(one, occupant);
+  for (const [one, occupant] of occupied) if (occupant.kind !== "service") view.occupy(one, occupant);
 }
 
 /** One finding for each pool: whatever is in it is passed over, or will be wanted twice. */

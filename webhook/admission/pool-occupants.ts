@@ -27,9 +27,11 @@ function inUse(pool: Pool, found: ReturnType<typeof occupiedIn>): string[] {
   const [have, them] =
     found.length === 1 ? ["1 address that is", "it"] : [`${found.length} addresses that are`, "them"];
   const what = `pool ${pool.name} has ${have} in use, and not from Berth: ${listedOccupied(found, NAMED)}`;
-  const some = found.some(([, { kind }]) => kind !== "pod")
-    ? `exclude ${them} from spec.ranges; a pod's is Berth's to give once the pod has gone`
-    : `Berth gives ${them} once the ${found.length === 1 ? "pod has" : "pods have"} gone; exclude ${them} if another system goes on giving ${them}`;
+  const isPod = found.map(([, { kind }]) => kind === "pod");
+  const once = `once the ${found.length === 1 ? "pod has" : "pods have"} gone`;
+  const some = isPod.every(Boolean)
+    ? `Berth gives ${them} ${once}; exclude ${them} if another system goes on giving ${them}`
+    : `exclude ${them} from spec.ranges${isPod.some(Boolean) ? "; a pod's is Berth's to give once the pod has gone" : ""}`;
   const all = pool.spec.networks === undefined ? "" : ", unless the pool's networks are others";
   return [what, `${some}${all}; see berthctl check`];
 }

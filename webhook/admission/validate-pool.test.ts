@@ -82,6 +82,14 @@ describe("a pool over addresses that others have", () => {
     );
   });
 
+  it("of this host alone is told to exclude it", async () => {
+    const own = [[addr("10.9.0.1"), { kind: "host", namespace: "", name: "eth0" }]] as const;
+    assert.deepEqual(await toldOf({}, { occupants: () => own }), [
+      "pool lan has 1 address that is in use, and not from Berth: 10.9.0.1 (this host (eth0))",
+      "exclude it from spec.ranges; see berthctl check",
+    ]);
+  });
+
   it("that is applied again as it is hears nothing", async () => {
     await using world = await openWorld({});
     const handle = createHandlers({ ...world.admission, occupants: () => OTHERS })[ROUTE];
