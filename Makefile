@@ -70,8 +70,8 @@ bench: build ## time an ADD against host-local, in one run
 
 RUNS ?= 2000
 SEED ?= $(shell date +%s)
-simulate: setup ## random lives of a small cluster over the real code: make simulate RUNS=N SEED=N, with BLOCKS=1 nodes serve from blocks
-	@$(NODE) test/simulation/main.ts --runs $(RUNS) --seed $(SEED) --at "$(AT)" --blocks "$(BLOCKS)"
+simulate: setup ## random lives of a small cluster over the real code: make simulate RUNS=N SEED=N, with BLOCKS=1 nodes serve from blocks, with INTERFACES=1 pods ask for two interfaces
+	@$(NODE) test/simulation/main.ts --runs $(RUNS) --seed $(SEED) --at "$(AT)" --blocks "$(BLOCKS)" --interfaces "$(INTERFACES)"
 
 control-plane: setup ## build kube-apiserver, kubectl, etcd and helm once, from their Go modules, into the user's cache
 	@bash test/control-plane/build.sh >/dev/null

@@ -3,7 +3,6 @@
 import { isRefusal, type Refusal, refuse } from "../base/errors.ts";
 import type { Labels } from "../base/ports.ts";
 import type { Context } from "../cache/context.ts";
-import { parseAddress } from "../ip/address.ts";
 import { isSame } from "../lifecycle/bind.ts";
 import { withClaimOwner } from "../lifecycle/existing-claim.ts";
 import { type AllocationRequest, isUpToDate, type Reserved, reserve } from "../lifecycle/reserve.ts";
@@ -12,6 +11,7 @@ import type { AddressEntry } from "../model/address-request.ts";
 import { type Claim, claimKey } from "../model/claim.ts";
 import type { ClusterState, NamespaceState } from "../model/cluster-state.ts";
 import type { PodMetadata } from "../model/identity.ts";
+import { readTold, toldAs } from "../model/interfaces.ts";
 import { anonymousName } from "./build-request.ts";
 import { readPodAs, resolvePod } from "./pod-allocation.ts";
 
@@ -22,19 +22,20 @@ export interface AdmissionAnswer {
   /** Empty: its claim is found by the pod's name. */
   readonly token: string;
   readonly addresses: AddressEntry;
+  /** The same with their interfaces, as it was written. */
+  readonly words: readonly string[];
 }
 
-/** One of each family, and one more shows that it is no answer of ours. */
-const MOST_TOLD = 3;
+/** As many as a claim can have, and one more shows that it is no answer of ours. */
+const MOST_TOLD = 17;
 
 /** Undefined: it was told no address. */
 export function admissionAnswerOf(annotations: Labels): AdmissionAnswer | undefined {
   const claim = annotations[ASSIGNED_CLAIM];
-  const addresses = (annotations[ASSIGNED_ADDRESSES] ?? "")
-    .split(",", MOST_TOLD)
-    .flatMap((text) => parseAddress(text) ?? []);
+  const { addresses, interfaces } = readTold((annotations[ASSIGNED_ADDRESSES] ?? "").split(",", MOST_TOLD));
   if (claim === undefined || addresses.length === 0) return undefined;
-  return { claim, token: annotations[ASSIGNED_TOKEN] ?? "", addresses };
+  const words = toldAs(addresses, interfaces);
+  return { claim, token: annotations[ASSIGNED_TOKEN] ?? "", addresses, words };
 }
 
 type Knowledge = Pick<Context, "view" | "store" | "clock" | "random" | "dialects">;
@@ -70,13 +71,15 @@ export async function requestAsAnswered(
 function asksForOthers(
   { namespace, name }: PodMetadata,
   allocation: AllocationRequest,
-  { addresses }: AdmissionAnswer,
+  { addresses, words }: AdmissionAnswer,
 ): Refusal | undefined {
-  const { addresses: asked, fallback } = allocation.followsClaim === "any" ? {} : allocation.request;
-  if (asked === undefined || fallback === "any" || isSame(asked, addresses)) return undefined;
+  const request = allocation.followsClaim === "any" ? {} : allocation.request;
+  if (request.addresses === undefined || request.fallback === "any") return undefined;
+  const asked = toldAs(request.addresses, request.interfaces);
+  if (isSame(asked, words)) return undefined;
   return refuse(
     "CLAIM_CHANGED",
-    `pod ${namespace}/${name} asks for ${asked.join(", ")} and was given ${addresses.join(", ")} at its admission: its request was changed after berth was asked; write the request into the pod itself`,
+    `pod ${namespace}/${name} asks for ${asked.join(", ")} and was given ${words.join(", ")} at its admission: its request was changed after berth was asked; write the request into the pod itself`,
     { claim: claimKey(allocation.key), pod: name, address: addresses.join(",") },
   );
 }
@@ -95,7 +98,7 @@ export async function settleAnswer(
   if (before !== undefined && !isHeldFor(before.record, told)) return undefined;
   const got = await reserve(context, allocation, "pod");
   if (isRefusal(got)) return got;
-  return isSame(got.addresses, told.addresses) && isHeldFor(got.claim.record, told) ? got : undefined;
+  return isSame(got.told, told.words) && isHeldFor(got.claim.record, told) ? got : undefined;
 }
 
 /** By its token, or, for a pod without one, to nobody in particular. */

@@ -15,6 +15,7 @@ import {
 } from "../model/claim.ts";
 import type { NamespaceState } from "../model/cluster-state.ts";
 import { type PodIdentity, slotName } from "../model/identity.ts";
+import { interfacesOf } from "../model/interfaces.ts";
 import type { PodNodes } from "../model/node-terms.ts";
 import { isFollowed } from "../model/workload-kinds.ts";
 import type { EligibilityInput } from "../planning/eligibility.ts";
@@ -123,8 +124,10 @@ function requestOf(
   },
 ): AllocationRequest {
   const { request, namespace, podLabels, nodes, networks, usable, token, now, isKeptForOwner } = input;
+  const interfaces = own.entry && interfacesOf(request.interfaces, own.entry);
   const wanted: ClaimRequest = {
     ...(own.entry === undefined ? {} : { addresses: own.entry }),
+    ...(interfaces === undefined ? {} : { interfaces }),
     ...(request.pools === undefined ? {} : { pools: request.pools }),
     ...(request.families === undefined ? {} : { families: request.families }),
     ...fallbackOf(request, own.entry),
@@ -142,6 +145,7 @@ function requestOf(
       ...(nodes === undefined ? {} : { nodes }),
       ...(networks === undefined ? {} : { networks }),
       ...(own.entry === undefined ? {} : { entry: own.entry }),
+      ...(interfaces === undefined ? {} : { interfaces }),
       ...(request.pools === undefined ? {} : { pools: request.pools }),
       ...(request.families === undefined ? {} : { families: request.families }),
       ...fallbackOf(request, own.entry),

@@ -4,7 +4,7 @@ import { isRefusal, type Refusal } from "../base/errors.ts";
 import type { Context } from "../cache/context.ts";
 import { isCooldownOver, isLeftBy } from "../lifecycle/acquire.ts";
 import { claimConflict } from "../lifecycle/claim-conflicts.ts";
-import { withClaimByHand, withClaimSpec, withGiven } from "../lifecycle/existing-claim.ts";
+import { holdsOf, withClaimByHand, withClaimSpec, withGiven } from "../lifecycle/existing-claim.ts";
 import { type AllocationRequest, isUpToDate } from "../lifecycle/reserve.ts";
 import { claimKey, isReserved } from "../model/claim.ts";
 import { isBackedByClaim, isHeldBy, type Reservation } from "../model/reservation.ts";
@@ -28,7 +28,10 @@ export function predictFromCache(
   if (barred !== undefined) return barred;
   const allocation = withClaimByHand(view, said, claim);
   if (isRefusal(allocation)) return allocation;
-  const plan = planAddresses(view, { ...withGiven(allocation, claim), holds: claim?.addresses ?? [] });
+  const plan = planAddresses(view, {
+    ...withGiven(allocation, claim),
+    holds: claim === undefined ? [] : holdsOf(claim),
+  });
   if (isRefusal(plan)) return plan;
   const refusal = takenAlready(context, allocation, plan);
   if (refusal !== undefined) return refusal;
@@ -43,7 +46,7 @@ export function isSatisfied({ view }: Pick<Context, "view">, resolved: Allocatio
   if (claim === undefined || !isReserved(claim)) return false;
   const allocation = withClaimByHand(view, withClaimSpec(resolved, claim), claim);
   if (isRefusal(allocation)) return false;
-  const plan = planAddresses(view, { ...withGiven(allocation, claim), holds: claim.addresses });
+  const plan = planAddresses(view, { ...withGiven(allocation, claim), holds: holdsOf(claim) });
   return !isRefusal(plan) && isAsPlanned(plan, claim.addresses);
 }
 

@@ -10,6 +10,7 @@ import { isInGrantedBlock } from "../lifecycle/block-conflict.ts";
 import { decide, type Mode } from "../lifecycle/decision.ts";
 import type { AllocationRequest } from "../lifecycle/reserve.ts";
 import { type Claim, claimKey, isPredecessor } from "../model/claim.ts";
+import { type Interfaces, toldAs } from "../model/interfaces.ts";
 import { isHeldBy } from "../model/reservation.ts";
 import type { FamilyPlan } from "../planning/address-plan.ts";
 import { addressTaken } from "../planning/refusal-messages.ts";
@@ -18,6 +19,8 @@ import { addressTaken } from "../planning/refusal-messages.ts";
 export interface DryRunResult {
   readonly kind: "preview";
   readonly addresses: readonly { readonly address: Address; readonly pool: string; readonly held: boolean }[];
+  /** Of the addresses, where the request names any. */
+  readonly interfaces?: Interfaces;
   /** What its own claim has now, if that would get other addresses: a claim changes only with its pod (ADR 0007). */
   readonly keeps: readonly Address[];
 }
@@ -65,7 +68,9 @@ async function dryRunWith(
     addresses.push({ ...got, held: false });
   }
   const isOwn = claim?.identity.kind === allocation.identity.kind;
-  return { kind: "preview", addresses, keeps: moves && isOwn ? held : [] };
+  const { interfaces } = decision.allocation.request;
+  const preview = { kind: "preview", addresses, keeps: moves && isOwn ? held : [] } as const;
+  return interfaces === undefined ? preview : { ...preview, interfaces };
 }
 
 /** As a review decides, which has seen no pod, and without a write. */
@@ -113,9 +118,10 @@ async function previewFamily(
 }
 
 /** In words, for warnings of a dry run. */
-export function describeDryRun(who: string, { addresses }: DryRunResult): string {
+export function describeDryRun(who: string, { addresses, interfaces }: DryRunResult): string {
   const parts = addresses.map(
-    ({ address, pool, held }) => `${address} ${held ? "(its own)" : `from pool ${pool}`}`,
+    ({ address, pool, held }) =>
+      `${toldAs([address], interfaces)[0]} ${held ? "(its own)" : `from pool ${pool}`}`,
   );
   return `${who} would get ${parts.join(" and ")}`;
 }

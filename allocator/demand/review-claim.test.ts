@@ -121,9 +121,9 @@ describe("a review for a claim that is there", () => {
     granted(await reserve(world.context, podAllocation(world, "licence", entries("10.20.0.70")), "pod"));
     await world.settle();
     const next = podAllocation(world, "licence", entries("10.20.0.80"));
-    const { addresses } = granted(await reserve(world.context, next, "nothing"));
+    const { addresses, told: words } = granted(await reserve(world.context, next, "nothing"));
     await world.settle();
-    const told = { claim: "licence", token: "", addresses };
+    const told = { claim: "licence", token: "", addresses, words };
     granted((await settleAnswer(world.context, next, told)) ?? assert.fail("another's"));
     await world.settle();
     assert.equal((await claimOf(world, "licence")).addresses.join(), "10.20.0.80");
@@ -143,6 +143,7 @@ describe("a review for a claim that is there", () => {
         claim: "licence",
         token: "",
         addresses: addrs("10.20.0.80"),
+        words: ["10.20.0.80"],
       })) ?? assert.fail("another's"),
     );
     await world.settle();

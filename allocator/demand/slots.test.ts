@@ -269,7 +269,8 @@ describe("a set of four", () => {
     assert.ok(typeof next !== "string", String(next));
     assert.equal(next.slot, "web-slot-0");
     assert.equal((await world.holdings())["shop/web-slot-0"], "10.20.0.70", "until the pod is there");
-    const told = { claim: next.slot, token: next.token, addresses: addrs("10.20.0.80") };
+    const addresses = addrs("10.20.0.80");
+    const told = { claim: next.slot, token: next.token, addresses, words: addresses };
     const [allocation] = slotsFor(world, edited);
     const hold = allocation?.hold && { ...allocation.hold, token: next.token };
     assert.ok(allocation && hold);

@@ -170,6 +170,25 @@ describe("audit", () => {
       ],
     ],
     [
+      "two of one family on one of its interfaces",
+      {
+        claims: [
+          {
+            ...mysql,
+            addresses: addrs("10.20.0.70", "10.20.0.71", "fd00:20::7"),
+            request: { interfaces: { eth0: addrs("fd00:20::7"), net1: addrs("10.20.0.70", "10.20.0.71") } },
+          },
+        ],
+        reservations: reservationsOf({
+          ...mysql,
+          addresses: addrs("10.20.0.70", "10.20.0.71", "fd00:20::7"),
+        }),
+      },
+      [
+        "defect two-of-a-family shop/mysql-0: claim shop/mysql-0 has 10.20.0.70@net1, 10.20.0.71@net1, fd00:20::7@eth0, two of one family",
+      ],
+    ],
+    [
       "a sandbox whose claim is gone",
       { claims: [], reservations: [] },
       [

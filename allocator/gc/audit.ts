@@ -2,6 +2,7 @@
 import { type Address, familyOf } from "../ip/address.ts";
 import type { Block } from "../model/block.ts";
 import { type Claim, claimKey } from "../model/claim.ts";
+import { addressesOn, namesOf, toldOf } from "../model/interfaces.ts";
 import { isBackedByClaim, type Reservation } from "../model/reservation.ts";
 import { classify, type Pool, poolOf } from "../pool/pool.ts";
 import { servesNetwork } from "../pool/pool-networks.ts";
@@ -52,9 +53,9 @@ export function audit(auditInput: AuditInput): Finding[] {
 function auditClaim(claim: Claim): Finding[] {
   const key = claimKey(claim);
   const findings: Finding[] = [];
-  if (new Set(claim.addresses.map(familyOf)).size !== claim.addresses.length) {
+  if (listsOf(claim).some(hasTwoOfAFamily)) {
     findings.push(
-      defect("two-of-a-family", key, `claim ${key} has ${claim.addresses.join(", ")}, two of one family`),
+      defect("two-of-a-family", key, `claim ${key} has ${toldOf(claim).join(", ")}, two of one family`),
     );
   }
   if (claim.releasing === true) {
@@ -66,6 +67,18 @@ function auditClaim(claim: Claim): Finding[] {
     );
   }
   return findings;
+}
+
+/** Of each interface that it names; what is of none of them is told as if it was of one. */
+function listsOf(claim: Claim): readonly (readonly Address[])[] {
+  const { interfaces } = claim.request;
+  if (interfaces === undefined) return [claim.addresses];
+  const lists = namesOf(interfaces).map((name) => addressesOn(claim, name) ?? []);
+  return [...lists, claim.addresses.filter((address) => !lists.some((list) => list.includes(address)))];
+}
+
+function hasTwoOfAFamily(addresses: readonly Address[]): boolean {
+  return new Set(addresses.map(familyOf)).size !== addresses.length;
 }
 
 function auditSharing(claims: readonly Claim[]): Finding[] {

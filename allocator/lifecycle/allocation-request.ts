@@ -74,6 +74,8 @@ export interface Reserved {
   readonly claim: Stored<"claim">;
   /** What its pod is told: the claim's own, or what is held for the pod beside it until the pod is seen. */
   readonly addresses: readonly Address[];
+  /** The same with their interfaces, as the pod reads it. */
+  readonly told: readonly string[];
   /** Those of them that this call took beside what the claim has. */
   readonly held: readonly Address[];
   /** From here the claim waits for the pod of this call: it was made, held, or given more time. */

@@ -3,6 +3,7 @@
 import { isRefusal, type Refusal, refuse } from "../base/errors.ts";
 import type { Context } from "../cache/context.ts";
 import { type Binding, type Claim, type ClaimAttachment, claimKey, isBound } from "../model/claim.ts";
+import { toldOf } from "../model/interfaces.ts";
 import { retryOnConflict } from "../store/retry-on-conflict.ts";
 import type { Stored } from "../store/store.ts";
 import { ensureReliable } from "./block-conflict.ts";
@@ -20,7 +21,7 @@ export interface BindTarget {
   readonly seenAt?: Pick<ClaimAttachment, "netns" | "bootID">;
   /** What its agent says of that one when the claim, bound to it, is as it needs it: written with the binding, if the store can. */
   readonly attachedTo?: (bound: Claim) => ClaimAttachment | undefined;
-  /** The addresses that it was admitted with; absent when it does not say. */
+  /** The addresses that it was admitted with, as its annotation has them (`toldOf`); absent when it does not say. */
   readonly assigned?: readonly string[];
 }
 
@@ -89,7 +90,7 @@ function notBindable(claim: Claim, pod: BindTarget): Refusal | undefined {
     const words = `claim ${key} has no addresses yet: ${claim.status.message ?? "not reserved"}`;
     return refuse("CLAIM_MISSING", words, { claim: key });
   }
-  if (pod.assigned !== undefined && !isSame(pod.assigned, claim.addresses)) {
+  if (pod.assigned !== undefined && !isSame(pod.assigned, toldOf(claim))) {
     return addressesChanged(claim, pod.name, pod.assigned);
   }
   const stays = isBound(claim) && claim.binding !== undefined && isWith(claim.binding, pod);
@@ -121,7 +122,7 @@ function addressesChanged(claim: Claim, pod: string, assigned: readonly string[]
   const key = claimKey(claim);
   return refuse(
     "CLAIM_CHANGED",
-    `claim ${key} holds ${claim.addresses.join(", ")} now, and pod ${pod} was admitted with ${assigned.join(", ")}; delete the pod and create it again`,
+    `claim ${key} holds ${toldOf(claim).join(", ")} now, and pod ${pod} was admitted with ${assigned.join(", ")}; delete the pod and create it again`,
     { claim: key, pod, address: assigned.join(",") },
   );
 }

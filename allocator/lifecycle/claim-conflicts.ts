@@ -10,6 +10,7 @@ import {
   isReserved,
 } from "../model/claim.ts";
 import { canInherit, describeIdentity, isAnonymous, isFoundByName } from "../model/identity.ts";
+import { toldAs, toldOf } from "../model/interfaces.ts";
 import type { AddressConstraints } from "../planning/address-plan.ts";
 import { deletionPending, HOLD_TIMEOUT_MS, isDetached } from "./bind.ts";
 
@@ -32,7 +33,7 @@ export function userClaimConflict(claim: Claim | undefined, of: ClaimKey): Refus
 /** The words for a claim that was made for a pod, to a person who wants the name. */
 export function isOwnClaim(claim: Claim): Refusal {
   const key = claimKey(claim);
-  const words = `claim ${key} exists already and holds ${claim.addresses.join(", ")}; release it first, or choose another name`;
+  const words = `claim ${key} exists already and holds ${toldOf(claim).join(", ")}; release it first, or choose another name`;
   return refuse("CLAIM_BUSY", words, { claim: key });
 }
 
@@ -46,7 +47,7 @@ export function movesWithItsPod(claim: Claim, ask: AddressConstraints): Refusal 
   const key = claimKey(claim);
   return refuse(
     "CLAIM_CHANGED",
-    `claim ${key} holds ${claim.addresses.join(", ")}, and the request is now for ${wanted(ask)}; it changes when its pod is created, or deleted and created again`,
+    `claim ${key} holds ${toldOf(claim).join(", ")}, and the request is now for ${wanted(ask)}; it changes when its pod is created, or deleted and created again`,
     { claim: key, address: claim.addresses.join(",") },
   );
 }
@@ -57,7 +58,7 @@ export function keptForWorkload(claim: Claim, ask: AddressConstraints): Refusal 
   const owner = describeIdentity(claim.identity);
   return refuse(
     "CLAIM_BUSY",
-    `claim ${key} holds ${claim.addresses.join(", ")} for ${owner}, whose it stays, and this pod, which is not its own, asks for ${wanted(ask)}; give this pod another name, or give the claim back if ${claim.identity.kind} ${claim.identity.name} is not to come back: berthctl release ${key}`,
+    `claim ${key} holds ${toldOf(claim).join(", ")} for ${owner}, whose it stays, and this pod, which is not its own, asks for ${wanted(ask)}; give this pod another name, or give the claim back if ${claim.identity.kind} ${claim.identity.name} is not to come back: berthctl release ${key}`,
     { claim: key, address: claim.addresses.join(",") },
   );
 }
@@ -65,12 +66,12 @@ export function keptForWorkload(claim: Claim, ask: AddressConstraints): Refusal 
 /** The words for other addresses than those of a claim that a person made: only he changes it. */
 export function madeByHandForOthers(claim: Claim, ask: AddressConstraints): Refusal {
   const key = claimKey(claim);
-  const { addresses: entry, ...any } = claim.request;
-  const addresses = isReserved(claim) ? claim.addresses : [];
+  const { addresses: entry, interfaces, ...any } = claim.request;
+  const addresses = isReserved(claim) ? toldOf(claim) : [];
   const its =
     addresses.length > 0
       ? `holds ${addresses.join(", ")}`
-      : `is for ${wanted(entry === undefined ? any : { entry })}`;
+      : `is for ${wanted(entry === undefined ? any : { entry, ...(interfaces && { interfaces }) })}`;
   return refuse(
     "CLAIM_BUSY",
     `claim ${key} was made by hand and ${its}, and this asks for ${wanted(ask)}; ask for what the claim has, or delete the claim or change its spec.request`,
@@ -156,7 +157,7 @@ function changed(claim: Claim, ask: AddressConstraints): Refusal {
   const key = claimKey(claim);
   return refuse(
     "CLAIM_CHANGED",
-    `claim ${key} holds ${claim.addresses.join(", ")} and is in use by pod ${claim.binding?.podName ?? ""}, but the request is now for ${wanted(ask)}; ` +
+    `claim ${key} holds ${toldOf(claim).join(", ")} and is in use by pod ${claim.binding?.podName ?? ""}, but the request is now for ${wanted(ask)}; ` +
       "it changes when that pod is deleted and created again",
     { claim: key, address: claim.addresses.join(",") },
   );
@@ -166,9 +167,10 @@ function wanted({
   entry,
   pools,
   families,
-}: Pick<AddressConstraints, "entry" | "pools" | "families">): string {
+  interfaces,
+}: Pick<AddressConstraints, "entry" | "interfaces" | "pools" | "families">): string {
   const which = families === undefined ? "an address" : `${families.join(" and ")} addresses`;
-  return entry?.join(", ") ?? `${which} of pool ${pools?.join(", ") ?? "any"}`;
+  return (entry && toldAs(entry, interfaces).join(", ")) ?? `${which} of pool ${pools?.join(", ") ?? "any"}`;
 }
 
 /**

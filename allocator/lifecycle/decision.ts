@@ -17,7 +17,14 @@ import {
   movesWithItsPod,
   userClaimConflict,
 } from "./claim-conflicts.ts";
-import { withClaimByHand, withClaimOwner, withClaimSpec, withGiven } from "./existing-claim.ts";
+import {
+  holdsOf,
+  isRewired,
+  withClaimByHand,
+  withClaimOwner,
+  withClaimSpec,
+  withGiven,
+} from "./existing-claim.ts";
 import { planBeside } from "./plan-beside.ts";
 
 /** Who decides: whoever is to write may write to find out (takes a mark away, makes a hole in a block), a dry run reads. */
@@ -56,9 +63,12 @@ export async function decide(
   const held = claim === undefined ? [] : await mode.heldBy(claim);
   const plan = await planFor(context, allocation, { claim, held, mode });
   if (isRefusal(plan)) return plan;
-  const moves = !isAsPlanned(plan, claim?.addresses ?? []);
+  const rewired = isRewired(claim, asked);
+  const moves = !isAsPlanned(plan, claim?.addresses ?? []) || rewired;
   const isOthers = allocation !== asked;
-  const stuck = moves ? moveConflict(claim, { allocation, held, seen: mode.seen, isOthers }) : undefined;
+  const stuck = moves
+    ? moveConflict(claim, { allocation, held, seen: mode.seen, isOthers, rewired })
+    : undefined;
   return stuck ?? { kind: "decided", allocation, held, plan, moves };
 }
 
@@ -76,7 +86,10 @@ async function planFor(
 ): Promise<Plan | Refusal> {
   const { claim, held, mode } = now;
   const ask = withGiven(allocation, claim);
-  const direct = planAddresses(context.view, { ...ask, holds: held });
+  const direct = planAddresses(context.view, {
+    ...ask,
+    holds: claim === undefined ? held : holdsOf(claim, held),
+  });
   if (mode.seen !== "nothing" || claim === undefined || !isReserved(claim)) return direct;
   return await planBeside(context, { ask }, { claim, held, isFreeOfBlocks: mode.isFreeOfBlocks }, direct);
 }
@@ -87,15 +100,17 @@ interface Move {
   readonly seen: Seen;
   /** The claim stays its workload's, whoever asks. */
   readonly isOthers: boolean;
+  /** Its addresses would go to other interfaces. */
+  readonly rewired: boolean;
 }
 
 /** Why the claim cannot have other addresses now. */
 function moveConflict(
   claim: Claim | undefined,
-  { allocation, held, seen, isOthers }: Move,
+  { allocation, held, seen, isOthers, rewired }: Move,
 ): Refusal | undefined {
   const others = heldByOtherPod(claim, allocation);
-  if (claim === undefined || held.length === 0 || isRepair(claim, allocation)) return others;
+  if (claim === undefined || held.length === 0 || (!rewired && isRepair(claim, allocation))) return others;
   if (isOthers) return keptForWorkload(claim, allocation.ask);
   if (others !== undefined) return others;
   return (

@@ -2,8 +2,10 @@
 import { isDeepStrictEqual } from "node:util";
 import type { Refusal } from "../base/errors.ts";
 import type { RecordReader } from "../cache/reader.ts";
+import type { Address } from "../ip/address.ts";
 import { type Claim, type Identity, isReserved } from "../model/claim.ts";
 import { isSameUid } from "../model/identity.ts";
+import { addressesOn, FIRST_INTERFACE, isSameInterfaces } from "../model/interfaces.ts";
 import { isSameGroup } from "../model/workload-kinds.ts";
 import { type AddressConstraints, unconstrained } from "../planning/address-plan.ts";
 import type { AllocationRequest } from "./allocation-request.ts";
@@ -12,12 +14,13 @@ import { madeByHandForOthers } from "./claim-conflicts.ts";
 
 /** What a claim that is there asks for by itself: to stay as it is, or what a person wrote until it is reserved. */
 function askOfClaim(ask: AddressConstraints, claim: Claim): AddressConstraints {
-  const { entry: _, pools: __, families: ___, fallback: ____, ...who } = ask;
-  const { addresses, pools, families, fallback } = claim.request;
+  const { entry: _, interfaces: __, pools: ___, families: ____, fallback: _____, ...who } = ask;
+  const { addresses, interfaces, pools, families, fallback } = claim.request;
   const entry = isReserved(claim) ? claim.addresses : addresses;
   return {
     ...who,
     ...(entry === undefined ? {} : { entry }),
+    ...(interfaces === undefined ? {} : { interfaces }),
     ...(pools === undefined ? {} : { pools }),
     ...(families === undefined ? {} : { families }),
     ...(fallback === undefined || isReserved(claim) ? {} : { fallback }),
@@ -29,6 +32,29 @@ export function withGiven(allocation: AllocationRequest, claim: Claim | undefine
   const { ask, request } = allocation;
   const isSameRequest = claim !== undefined && isDeepStrictEqual(claim.request, request);
   return ask.fallback === undefined || !isSameRequest ? ask : { ...ask, isAsGiven: true };
+}
+
+/**
+ * What the plan goes by that the claim has already. For a request that names no interface those of the first one come first: of each
+ * family it keeps one.
+ */
+export function holdsOf(claim: Claim, held: readonly Address[] = claim.addresses): readonly Address[] {
+  const first = addressesOn(claim, FIRST_INTERFACE);
+  return first === undefined
+    ? held
+    : held.toSorted((a, b) => Number(first.includes(b)) - Number(first.includes(a)));
+}
+
+/** Whether the claim's addresses would go to other interfaces than they do. */
+export function isRewired(
+  claim: Claim | undefined,
+  { request }: Pick<AllocationRequest, "request">,
+): boolean {
+  return (
+    claim !== undefined &&
+    isReserved(claim) &&
+    !isSameInterfaces(claim.request.interfaces, request.interfaces)
+  );
 }
 
 /** Of a request, what a claim may say in its place. */
@@ -66,8 +92,11 @@ export function withClaimByHand(
     const fits =
       ask.entry === undefined ? unconstrained(view, ask, its) === undefined : isSame(ask.entry, its);
     if (!fits) return madeByHandForOthers(claim, ask);
+    const { interfaces } = allocation.request;
+    if (ask.entry !== undefined && !isSameInterfaces(interfaces, request.interfaces))
+      return madeByHandForOthers(claim, ask);
     const { fallback: _, ...exactly } = ask;
-    return { ...allocation, ask: { ...exactly, entry: its } };
+    return { ...allocation, request: asClaim(allocation, claim), ask: { ...exactly, entry: its } };
   }
   if (isOther(ask.pools, request.pools) || isOther(ask.families, request.families))
     return madeByHandForOthers(claim, ask);
@@ -77,6 +106,13 @@ export function withClaimByHand(
     ...(families === undefined ? {} : { families }),
   };
   return { ...allocation, ask: { ...ask, ...both } };
+}
+
+/** Of what a person made, the interfaces are its own; the rest of the request is never written into it. */
+function asClaim({ request }: AllocationRequest, claim: Claim): Claim["request"] {
+  const { interfaces: _, ...said } = request;
+  const { interfaces } = claim.request;
+  return interfaces === undefined ? said : { ...said, interfaces };
 }
 
 function isOther(asked: readonly string[] | undefined, said: readonly string[] | undefined): boolean {

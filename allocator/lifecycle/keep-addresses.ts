@@ -3,6 +3,7 @@
 
 import type { Context } from "../cache/context.ts";
 import { compareAddresses } from "../ip/address.ts";
+import { toldAs, toldOf } from "../model/interfaces.ts";
 import type { Plan } from "../planning/address-plan.ts";
 import type { Stored } from "../store/store.ts";
 import { acquireAll, afterLoss, holdCandidate, lossOf, rollback } from "./acquire.ts";
@@ -12,7 +13,8 @@ import { HOLD_TIMEOUT_MS } from "./bind.ts";
 /** The answer for a claim that has all that is asked for. */
 export function heldAddresses(claim: Stored<"claim">): Reserved {
   const { addresses } = claim.record;
-  return { kind: "reserved", claim, addresses, held: [], waits: false, fresh: false, made: false };
+  const told = toldOf(claim.record);
+  return { kind: "reserved", claim, addresses, told, held: [], waits: false, fresh: false, made: false };
 }
 
 /**
@@ -40,7 +42,8 @@ export async function hold(
   const held = took
     .filter(({ alreadyHeld }) => alreadyHeld !== true)
     .map(({ stored }) => stored.record.address);
-  return { ...heldAddresses(known), addresses, held };
+  const told = toldAs(addresses, allocation.request.interfaces);
+  return { ...heldAddresses(known), addresses, told, held };
 }
 
 /**

@@ -42,7 +42,7 @@ export async function planBeside(
   const kept = isRefused ? held : direct.keep;
   const again = planAddresses(context.view, { ...allocation.ask, holds: [...kept, ...beside] });
   if (isRefusal(again)) return direct;
-  const chosen = onePerFamily(again.keep, kept);
+  const chosen = chosenOf(allocation.ask, again.keep, kept);
   // one that is on its way out stays so: asking again does not make it last
   for (const address of chosen) {
     if (kept.includes(address)) continue;
@@ -51,6 +51,15 @@ export async function planBeside(
     if (!(isHeld && (await isFreeOfBlocks(address)))) return direct;
   }
   return { ...again, keep: chosen };
+}
+
+/** What is named is all of it needed, of whichever interface. */
+function chosenOf(
+  { entry, fallback }: AllocationRequest["ask"],
+  keep: readonly Address[],
+  own: readonly Address[],
+): readonly Address[] {
+  return entry !== undefined && fallback === undefined ? keep : onePerFamily(keep, own);
 }
 
 /** Reserved for the claim, and not listed by it. All reservations are looked through: it is rare that anybody asks so. */

@@ -34,10 +34,9 @@ export function quote(value: string): string {
 
 /** `a` · `a,b` or `a/b` of two families · entries apart by `;` · ranges `a-b`, in pairs `a-b/c-d`. */
 export function readEntries(value: string, key: string): Request | Refusal {
+  const items = itemsOf(value, key);
+  if (!Array.isArray(items)) return items;
   const entries: AddressEntry[] = [];
-  const items = value.split(";", MAX_ENTRIES + 2).map((item) => item.trim());
-  if (items.at(-1) === "") items.pop();
-  if (items.length === 0) return bad(key, "it is empty; write an address such as 10.20.0.51");
   for (const [n, item] of items.entries()) {
     const read = readEntry(item, key, n);
     if (isRefusal(read)) return read;
@@ -45,6 +44,13 @@ export function readEntries(value: string, key: string): Request | Refusal {
     if (entries.length > MAX_ENTRIES) return bad(key, `it has more than ${MAX_ENTRIES} entries`);
   }
   return repeated(entries, key) ?? { entries };
+}
+
+/** What is written for each pod, or for several by ranges. */
+export function itemsOf(value: string, key: string): string[] | Refusal {
+  const items = value.split(";", MAX_ENTRIES + 2).map((item) => item.trim());
+  if (items.at(-1) === "") items.pop();
+  return items.length === 0 ? bad(key, "it is empty; write an address such as 10.20.0.51") : items;
 }
 
 /** The second pod with the address could never start. */

@@ -7,7 +7,6 @@ import type { NamespaceState } from "../model/cluster-state.ts";
 import {
   namesIn,
   readChoice,
-  readEntries,
   readFallback,
   readFamilies,
   readPools,
@@ -16,6 +15,7 @@ import {
   retention,
 } from "./annotation-values.ts";
 import { asksNothing, READ_ROWS } from "./dialects.ts";
+import { readEntriesOn } from "./interface-values.ts";
 import { type AnnotationFormat, mergeFormats } from "./merged-request.ts";
 
 /** Annotations that people write. */
@@ -50,7 +50,7 @@ export const EXEMPT_NAMESPACE = "kube-system";
  * of the same thing they must say the same: which one to believe is not ours to guess.
  */
 export const ANNOTATION_FORMATS: readonly AnnotationFormat[] = [
-  { system: "Berth", key: IPS, read: readEntries },
+  { system: "Berth", key: IPS, read: readEntriesOn },
   { system: "Berth", key: POOLS, read: (value, key) => readPools(namesIn(value, ","), key) },
   { system: "Berth", key: STICKY, read: readSticky },
   { system: "Berth", key: FAMILIES, read: readFamilies },

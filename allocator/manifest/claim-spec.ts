@@ -12,7 +12,12 @@ import {
   type Identity,
   type Retention,
 } from "../model/claim.ts";
+import type { Interfaces } from "../model/interfaces.ts";
+import { readInterfaces } from "./claim-interfaces.ts";
 import { type Fields, isName, type KubeObject } from "./kubernetes-object.ts";
+
+/** Two of each of eight interfaces. */
+const MAX_ADDRESSES = 16;
 
 const BERTHS_OWN = ["addresses", "nonce", "binding", "retained", "releasing"];
 
@@ -57,7 +62,7 @@ const FIELDS: Readonly<Record<string, readonly string[]>> = {
     ...["request", "retention", "identity", "interface", "takesOver"],
     ...["addresses", "nonce", "binding", "retained", "releasing", "admittedAt", "handMade"],
   ],
-  "spec.request": ["addresses", "pools", "families"],
+  "spec.request": ["addresses", "interfaces", "pools", "families", "fallback"],
   "spec.retention": ["whenDeleted", "whenScaled", "ttl"],
   "spec.identity": ["kind", "apiVersion", "name", "ordinal", "slot", "uid"],
 };
@@ -112,35 +117,50 @@ export function slotByHand(): Refusal {
 function readRequested(request: Fields): ClaimRequest | Refusal {
   const addresses = readAddresses(request);
   if (isRefusal(addresses)) return addresses;
+  const interfaces = readInterfaces(request, addresses);
+  if (isRefusal(interfaces)) return interfaces;
   const pools = readPools(request);
   if (isRefusal(pools)) return pools;
   const families = readFamilies(request);
   if (isRefusal(families)) return families;
-  const fallback = request.get("fallback") ?? null;
-  if (fallback !== null && fallback !== "any")
-    return bad("spec.request.fallback", "takes any, or is left out");
+  const fallback = readFallback(request, interfaces);
+  if (isRefusal(fallback)) return fallback;
   if (addresses.length === 0 && pools.length === 0) {
     return bad("spec.request", "names neither addresses nor pools; give it one of the two");
   }
   return {
     ...(addresses.length === 0 ? {} : { addresses }),
+    ...(interfaces === undefined || addresses.length === 0 ? {} : { interfaces }),
     ...(pools.length === 0 ? {} : { pools }),
     ...(families.length === 0 ? {} : { families }),
-    ...(fallback === null || addresses.length === 0 ? {} : { fallback }),
+    ...(fallback === undefined || addresses.length === 0 ? {} : { fallback }),
   };
+}
+
+function readFallback(request: Fields, interfaces: Interfaces | undefined): "any" | Refusal | undefined {
+  const fallback = request.get("fallback") ?? undefined;
+  if (fallback === undefined) return undefined;
+  if (fallback !== "any") return bad("spec.request.fallback", "takes any, or is left out");
+  return interfaces === undefined
+    ? fallback
+    : bad("spec.request.fallback", "cannot stand beside interfaces; leave one of the two out");
 }
 
 function readAddresses(request: Fields): readonly Address[] | Refusal {
   const values = readList(request, "addresses");
   if (isRefusal(values)) return values;
+  const byInterface = (request.get("interfaces") ?? undefined) !== undefined;
   const addresses: Address[] = [];
+  if (values.length > MAX_ADDRESSES)
+    return bad("spec.request.addresses", `has more than ${MAX_ADDRESSES} addresses`);
   for (const [n, value] of values.entries()) {
     const field = `spec.request.addresses[${n}]`;
     const address = typeof value === "string" ? parseAddress(value) : undefined;
     if (address === undefined) return bad(field, `${quote(value)} is not an IP address`);
-    if (addresses.some((other) => familyOf(other) === familyOf(address))) {
+    if (!byInterface && addresses.some((other) => familyOf(other) === familyOf(address))) {
       return bad(field, "is the second address of its family; a claim has one of each");
     }
+    if (addresses.includes(address)) return bad(field, `has ${address} twice`);
     addresses.push(address);
   }
   return addresses;

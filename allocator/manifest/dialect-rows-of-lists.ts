@@ -80,7 +80,7 @@ export const KUBE_OVN: readonly DialectRow[] = (
       means:
         "the same for a further interface; also `ip_pool`, `ip_family`, `logical_switch`, and each with `.<interface>` behind it",
       refusal:
-        "it is for a further interface, and berth gives a pod's first one its address; write berth.dev/ips for that",
+        "it is for a further interface, for which berth does not read it; write the address into berth.dev/ips, as 172.17.0.100@net1",
     },
     {
       key: "<nad>.<namespace>.kubernetes.io/mac_address",

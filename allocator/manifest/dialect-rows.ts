@@ -162,7 +162,7 @@ const OTHERS: readonly DialectRow[] = [
     example: '[{"name":"macvlan-conf","ips":["10.10.1.20/16"]}]',
     means: "addresses of further interfaces, if an element has `ips`",
     containing: '"ips"',
-    refusal: `its ips are for further interfaces, and berth gives a pod's first one its address; write berth.dev/ips for that`,
+    refusal: `berth does not read addresses of further interfaces in it; write them into berth.dev/ips, as 10.10.1.20@net1`,
   },
   {
     system: "staticIpam",

@@ -161,7 +161,7 @@ function spiderElements(value: string, key: string, isList: boolean): Request | 
   return further || elements.length > 1
     ? unserved(
         key,
-        "it names pools of further interfaces, and berth serves a pod's first interface; name one of eth0",
+        "it names pools of further interfaces, and berth takes pools for a pod's first interface alone; name one of eth0",
         {
           pools: names,
         },

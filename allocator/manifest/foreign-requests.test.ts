@@ -54,7 +54,7 @@ describe("what a pod asks of other systems", () => {
 
   it("is told of Multus' networks only if they have addresses", () => {
     const told = (value: string) => foreignRequests({ [NETWORKS]: value }).asks;
-    assert.match(told('[{"name":"a","ips":["10.0.0.1/24"]}]').join(), /berth.dev\/ips for that$/);
+    assert.match(told('[{"name":"a","ips":["10.0.0.1/24"]}]').join(), /as 10\.10\.1\.20@net1$/);
     for (const value of [
       "a, b/c@net1",
       '[{"name":"a"}]',

@@ -3,6 +3,7 @@
 import { isRefusal, type Refusal } from "../base/errors.ts";
 import type { Labels } from "../base/ports.ts";
 import type { AddressEntry, Request } from "../model/address-request.ts";
+import { FIRST_INTERFACE } from "../model/interfaces.ts";
 import { bad } from "./annotation-values.ts";
 import type { DialectReader } from "./dialect-values.ts";
 
@@ -42,7 +43,7 @@ export function mergeFormats(formats: readonly AnnotationFormat[], annotations: 
     const clash = agree(all, asked);
     if (clash !== undefined) return clash;
   }
-  const unwanted = poolsOfOtherFamily(all);
+  const unwanted = poolsOfOtherFamily(all) ?? fallbackOnInterfaces(all);
   if (unwanted !== undefined) return unwanted;
   return Object.fromEntries([...all].map(([aspect, { value }]) => [aspect, value])) as Request;
 }
@@ -88,13 +89,21 @@ function poolsOfOtherFamily(all: Aspects): Refusal | undefined {
   return names.some(isUnwanted) ? disagreement(families.key, pools.key) : undefined;
 }
 
+/** Which of several another address would be of would have to be written down with it. */
+function fallbackOnInterfaces(all: Aspects): Refusal | undefined {
+  const [fallback, interfaces] = [all.get("fallback"), all.get("interfaces")];
+  if (fallback === undefined || interfaces === undefined) return undefined;
+  const words = `it cannot stand beside addresses of named interfaces (${interfaces.key}); leave one of the two out`;
+  return bad(fallback.key, words);
+}
+
 function areOfOtherFamilies(some: readonly string[], others: readonly string[]): boolean {
   return (some.every(isIPv4) && others.every(isIPv6)) || (some.every(isIPv6) && others.every(isIPv4));
 }
 
 /** Of two systems: what both speak of is the same. */
 function agree(all: Aspects, asked: Aspects): Refusal | undefined {
-  const clash = countedOtherwise(all, asked);
+  const clash = countedOtherwise(all, asked) ?? onOtherInterface(all, asked) ?? onOtherInterface(asked, all);
   if (clash !== undefined) return clash;
   for (const [aspect, said] of asked) {
     const before = all.get(aspect);
@@ -118,6 +127,16 @@ function countedOtherwise(all: Aspects, asked: Aspects): Refusal | undefined {
   const isList = (said.value as readonly unknown[]).length > 1;
   const isSame = asked.has("fromOrdinalZero") === all.has("fromOrdinalZero");
   return isSame || !isList ? undefined : disagreement(said.key, before.key);
+}
+
+/** Who names no interface means the pod's first. */
+function onOtherInterface(some: Aspects, others: Aspects): Refusal | undefined {
+  const [interfaces, plain] = [some.get("interfaces"), others.get("entries")];
+  if (interfaces === undefined || plain === undefined || others.has("interfaces")) return undefined;
+  const names = Object.keys(interfaces.value as object);
+  return names.every((name) => name === FIRST_INTERFACE)
+    ? undefined
+    : disagreement(plain.key, interfaces.key);
 }
 
 function retentionClash(before: Said, said: Said): Refusal | undefined {

@@ -1,14 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 import type { Address, Family } from "../ip/address.ts";
 import type { Retention } from "./claim.ts";
+import type { Interfaces } from "./interfaces.ts";
 
-/** The addresses of one pod: one of each family at most, in the order in which they were written. */
+/** The addresses of one pod: one of each family on an interface at most, in the order in which they were written. */
 export type AddressEntry = readonly Address[];
 
 /** What a pod, its template or its namespace asks for, whatever the dialect it was said in. */
 export interface Request {
   /** One entry for each pod: by ordinal counted from `ordinals.start`, by slot, or the only one. */
   readonly entries?: readonly AddressEntry[];
+  /** The interface of each address of `entries`; absent: none was named. */
+  readonly interfaces?: Interfaces;
   /** The first entry is that of ordinal 0, wherever `ordinals.start` lets them begin; absent: that of the first ordinal. */
   readonly fromOrdinalZero?: true;
   /** Names of pools, `name/IPv4` for the addresses of one family, or CIDRs of their ranges, in order of preference. */

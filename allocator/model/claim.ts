@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import type { Address, Family } from "../ip/address.ts";
+import type { Interfaces } from "./interfaces.ts";
 
 /** What an address is kept for across pods. `ordinal` of a StatefulSet, `slot` of a Deployment's set. */
 export interface Identity {
@@ -14,8 +15,10 @@ export interface Identity {
 
 /** What the identity asked for, as it was understood when the claim was made. */
 export interface ClaimRequest {
-  /** Exactly these, one of each family at most. */
+  /** Exactly these, one of each family at most, or of each interface. */
   readonly addresses?: readonly Address[];
+  /** With `addresses`: the interface of each. It holds for what the claim has as well: the two are written together. */
+  readonly interfaces?: Interfaces;
   /** Any address of these pools, in this order of preference. */
   readonly pools?: readonly string[];
   /** Absent: one of each family that the pool has. */
@@ -87,7 +90,7 @@ export interface Claim {
   readonly takesOver?: string;
   readonly request: ClaimRequest;
   readonly retention: Retention;
-  /** Empty, with an empty nonce: made by hand and not reserved yet. At most one of each family. */
+  /** Empty, with an empty nonce: made by hand and not reserved yet. At most one of each family on an interface. */
   readonly addresses: readonly Address[];
   /** Equals that of its reservations. */
   readonly nonce: string;

@@ -170,8 +170,9 @@ function planAny(view: RecordReader, ask: AddressConstraints): Plan | Refusal {
   const all = sourcesFor(view, ask);
   if (isRefusal(all)) return all;
   const families = familiesFor(view, ask, all);
-  const keep = (ask.holds ?? []).filter(
-    (address) => families.includes(familyOf(address)) && all.some(({ part }) => isIn(part, address)),
+  const keep = firstOfEach(
+    families,
+    (ask.holds ?? []).filter((address) => all.some(({ part }) => isIn(part, address))),
   );
   const sources = withCommonNodes(view, ask, all, { families, keep });
   if (isRefusal(sources)) return sources;
@@ -186,6 +187,12 @@ function planAny(view: RecordReader, ask: AddressConstraints): Plan | Refusal {
     if (familyPlan !== undefined) familyPlans.push(familyPlan);
   }
   return { kind: "take", keep, familyPlans };
+}
+
+/** A claim may have been for several interfaces, with more than one of a family. */
+function firstOfEach(families: readonly Family[], addresses: readonly Address[]): readonly Address[] {
+  const first = families.map((family) => addresses.find((address) => familyOf(address) === family));
+  return addresses.filter((address) => first.includes(address));
 }
 
 /** Undefined: the family is only in pools that let addresses be kept and nothing more, and nobody insists on it. */

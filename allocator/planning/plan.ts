@@ -2,6 +2,7 @@
 import type { Refusal } from "../base/errors.ts";
 import type { Address, Family } from "../ip/address.ts";
 import type { AddressEntry } from "../model/address-request.ts";
+import type { Interfaces } from "../model/interfaces.ts";
 import type { PoolConstraints } from "./pool-choice.ts";
 
 /** What one identity needs, with everything that decides which pools are open to it. */
@@ -10,6 +11,8 @@ export interface AddressConstraints extends PoolConstraints {
   readonly name: string;
   /** Exactly these addresses. */
   readonly entry?: AddressEntry;
+  /** Of these, the interfaces, for words alone. */
+  readonly interfaces?: Interfaces;
   /** If another has one of them: another address of the pools that are named, or that they are of. */
   readonly fallback?: "any";
   /** The claim got what it holds for the same request: it keeps that, although it may be another address. */

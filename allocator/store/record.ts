@@ -13,6 +13,7 @@ import type {
   Retention,
   RetentionChoice,
 } from "../model/claim.ts";
+import { type Interfaces, isInterfaceName } from "../model/interfaces.ts";
 import type { Reservation } from "../model/reservation.ts";
 import type { PoolRecord, PoolSpec } from "../pool/pool.ts";
 import { readStoredPoolSpec } from "../pool/pool-spec.ts";
@@ -31,6 +32,7 @@ import {
   optional,
   orNull,
   placeOf,
+  plainObject,
   someOf,
   text,
 } from "./decode.ts";
@@ -45,8 +47,23 @@ const identity = object<Identity>({
   slot: optional(index),
 });
 
+/** Its keys are names, so that none of them is unknown. */
+const interfaces: Decoder<Interfaces> = (value, field) =>
+  Object.fromEntries(
+    Object.entries(plainObject(value, field)).map(([key, its]) => [
+      interfaceName(key, `${field}.${key}`),
+      list(address)(its, `${field}.${key}`),
+    ]),
+  );
+
+function interfaceName(value: string, field: string): string {
+  if (isInterfaceName(value)) return value;
+  throw malformed(field, "is not the name of an interface");
+}
+
 const request = object<ClaimRequest>({
   addresses: optional(list(address)),
+  interfaces: optional(interfaces),
   pools: optional(list(text)),
   families: optional(someOf("IPv4", "IPv6")),
   fallback: optional(oneOf(["any"], "any")),

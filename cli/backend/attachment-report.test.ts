@@ -27,6 +27,24 @@ it("tells the sandboxes that claims report, as the audit compares them", () => {
   });
 });
 
+it("tells each interface that a claim names, with its own addresses", () => {
+  const [v4, v6] = attached.addresses;
+  assert.ok(v4 && v6);
+  const interfaces = { eth0: [v6], net1: [v4] };
+  const uses = usesOf([{ ...attached, request: { addresses: [v4, v6], interfaces } }]);
+  assert.deepEqual(
+    uses.map((use) => [
+      use.containerID,
+      use.interface,
+      use.result.addresses.map(({ address }) => address).join(),
+    ]),
+    [
+      ["sandbox-of-mysql-0", "eth0", v6],
+      ["sandbox-of-mysql-0", "net1", v4],
+    ],
+  );
+});
+
 it("tells networks of one name apart by their dataDir, as the agent does", () => {
   const [use] = usesOf([attached]);
   assert.ok(use);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import type { Address } from "../../allocator/ip/address.ts";
-import { type Claim, claimKey } from "../../allocator/model/claim.ts";
+import { type Claim, type ClaimAttachment, claimKey } from "../../allocator/model/claim.ts";
+import { addressesOn, namesOf } from "../../allocator/model/interfaces.ts";
 import type { Attachment } from "../../ipam-plugin/agent/journal/attachment.ts";
 
 type Told = "scope" | "containerID" | "interface" | "source" | "netns" | "pod" | "claim" | "attachedAt";
@@ -21,21 +22,37 @@ export function usesOf(claims: Iterable<Claim>): readonly AttachmentUse[] {
   for (const claim of claims) {
     const { attachment } = claim.status;
     if (attachment === undefined || attachment.detached) continue;
-    const { node, containerID, interface: name, since } = attachment;
-    uses.push({
-      scope: { network: "", dataDir: "" },
-      containerID,
-      interface: name,
-      source: "claim",
-      netns: "",
-      ...podOf(claim),
-      claim: claimKey(claim),
-      attachedAt: since,
-      result: { addresses: claim.addresses.map((address) => ({ address })) },
-      node,
-    });
+    for (const [name, addresses] of perInterface(claim, attachment.interface))
+      uses.push(useOf(claim, attachment, name, addresses));
   }
   return uses;
+}
+
+/** A claim tells of its sandbox, whose interfaces it names itself if it is for several. */
+function perInterface(claim: Claim, told: string): readonly (readonly [string, readonly Address[]])[] {
+  const { interfaces } = claim.request;
+  if (interfaces === undefined) return [[told, claim.addresses]];
+  return namesOf(interfaces).map((name) => [name, addressesOn(claim, name) ?? []] as const);
+}
+
+function useOf(
+  claim: Claim,
+  { node, containerID, since }: ClaimAttachment,
+  name: string,
+  addresses: readonly Address[],
+): AttachmentUse {
+  return {
+    scope: { network: "", dataDir: "" },
+    containerID,
+    interface: name,
+    source: "claim",
+    netns: "",
+    ...podOf(claim),
+    claim: claimKey(claim),
+    attachedAt: since,
+    result: { addresses: addresses.map((address) => ({ address })) },
+    node,
+  };
 }
 
 /** A claim knows the name of the pod that it is bound to, and of an earlier one the UID alone. */

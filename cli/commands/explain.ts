@@ -8,6 +8,7 @@ import { DIALECT_KEYS } from "../../allocator/manifest/dialects.ts";
 import { type KubeObject, readObject } from "../../allocator/manifest/kubernetes-object.ts";
 import type { Request } from "../../allocator/model/address-request.ts";
 import { type Dialects, OWN_OF_EACH } from "../../allocator/model/dialect.ts";
+import { toldAs } from "../../allocator/model/interfaces.ts";
 import { addressOutside } from "../../allocator/planning/refusal-messages.ts";
 import { type ManifestObject, readDocuments } from "../apply/documents.ts";
 import { kindNamed, MANAGED } from "../apply/kinds.ts";
@@ -243,7 +244,8 @@ function rowOf({ subject, outcome, request, kept }: DryRunner): string[] {
   if (isRefusal(outcome)) return [subject, "refused", printable(outcome.message)];
   if (outcome.kind === "nothing") return [subject, "-", outcome.why];
   if (kept !== undefined) return [subject, outcome.keeps.join(", "), kept];
-  return [subject, outcome.addresses.map(({ address }) => address).join(", "), whyOf(outcome, request)];
+  const addresses = outcome.addresses.map(({ address }) => address);
+  return [subject, toldAs(addresses, outcome.interfaces).join(", "), whyOf(outcome, request)];
 }
 
 /** Whole sentences for one reason; addresses are named when their reasons differ. */

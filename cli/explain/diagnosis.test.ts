@@ -4,6 +4,7 @@ import { describe, it } from "node:test";
 import { isRefusal } from "../../allocator/base/errors.ts";
 import { type KubeObject, readObject } from "../../allocator/manifest/kubernetes-object.ts";
 import {
+  addr,
   attachmentOf,
   bindingTo,
   claimRecord,
@@ -120,7 +121,7 @@ describe("what is said of a pod", () => {
       podWith(),
       {
         ...facts(claimRecord()),
-        addresses: [{ address: "10.20.0.70", reservation: undefined, pool: undefined }],
+        addresses: [{ address: addr("10.20.0.70"), reservation: undefined, pool: undefined }],
       },
       "waits: address 10.20.0.70 of claim shop/mysql-0 is not reserved",
       ["Berth reserves it again within 60 s if it is free; see: berthctl check"],
@@ -132,7 +133,7 @@ describe("what is said of a pod", () => {
         ...facts(claimRecord()),
         addresses: [
           {
-            address: "10.20.0.70",
+            address: addr("10.20.0.70"),
             reservation: storedAs("reservation", reservationRecord("10.20.0.70", { releasedAt: NOW })),
             pool: undefined,
           },

@@ -122,8 +122,9 @@ export class PodForecast {
     const podIdentity = { kind: "named", claim: name, identity: claim.identity } as const;
     const input = this.#input(podIdentity, {}, await this.#namespace(namespace));
     const outcome = await this.#predict(requestForClaim(input, claim));
-    const { addresses, pools } = claim.request;
-    const asked = { ...(addresses && { entries: [addresses] }), ...(pools && { pools }) };
+    const { addresses, interfaces, pools } = claim.request;
+    const entries = { ...(addresses && { entries: [addresses] }), ...(interfaces && { interfaces }) };
+    const asked = { ...entries, ...(pools && { pools }) };
     return { subject, outcome, request: asked };
   }
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import { BerthError } from "../../allocator/base/errors.ts";
-import { type Address, parseAddress } from "../../allocator/ip/address.ts";
+import type { Address } from "../../allocator/ip/address.ts";
 import { isDetached } from "../../allocator/lifecycle/bind.ts";
 import {
   decideRetention,
@@ -15,6 +15,7 @@ import { Fields, type KubeObject } from "../../allocator/manifest/kubernetes-obj
 import { doesWithout, matchesRef } from "../../allocator/manifest/pod-claim.ts";
 import { claimKey } from "../../allocator/model/claim.ts";
 import { bareNamespace, type NamespaceState } from "../../allocator/model/cluster-state.ts";
+import { readTold } from "../../allocator/model/interfaces.ts";
 import type { Pool } from "../../allocator/pool/pool.ts";
 import type { Stored } from "../../allocator/store/store.ts";
 import type { Objects } from "../backend/backend.ts";
@@ -24,7 +25,7 @@ import { type DynamicFacts, dynamicFactsOf } from "./dynamic-pod.ts";
 
 /** An address of a claim, and what is reserved there. */
 export interface AddressFacts {
-  readonly address: string;
+  readonly address: Address;
   readonly reservation: Stored<"reservation"> | undefined;
   /** Of the reservation. */
   readonly pool: Pool | undefined;
@@ -81,11 +82,9 @@ export async function factsOfPod(
 
 async function lostBy({ store }: Backend, { metadata }: KubeObject): Promise<ReadonlyMap<Address, string>> {
   const lost = new Map<Address, string>(); // address -> claim
-  for (const text of (metadata.annotations[ASSIGNED_ADDRESSES] ?? "").split(",")) {
-    const address = parseAddress(text);
-    const reservation = address && (await store.get("reservation", address));
-    if (address === undefined || reservation === undefined || reservation.record.releasedAt !== undefined)
-      continue;
+  for (const address of readTold((metadata.annotations[ASSIGNED_ADDRESSES] ?? "").split(",")).addresses) {
+    const reservation = await store.get("reservation", address);
+    if (reservation === undefined || reservation.record.releasedAt !== undefined) continue;
     lost.set(address, claimKey(reservation.record.claim));
   }
   return lost;

@@ -6,6 +6,7 @@ import { ASSIGNED_ADDRESSES, ASSIGNED_CLAIM } from "../../allocator/manifest/ann
 import type { KubeObject } from "../../allocator/manifest/kubernetes-object.ts";
 import { type Claim, isBound } from "../../allocator/model/claim.ts";
 import { describeIdentity } from "../../allocator/model/identity.ts";
+import { toldAs } from "../../allocator/model/interfaces.ts";
 import { describeNode } from "../backend/node-state.ts";
 import { describePhase } from "../backend/phase.ts";
 import { reservationState } from "../listings/reservations.ts";
@@ -123,7 +124,7 @@ function rowsOfClaim(facts: PodFacts): readonly Row[] {
   const verdict = describeVerdict(facts);
   return [
     ["claim", `${claim.key}, ${describePhase(record)}, for ${describeIdentity(identity)}`],
-    ...addresses.map((each) => ["address", describeAddress(each)] as const),
+    ...addresses.map((each) => ["address", describeAddress(each, record)] as const),
     ...(binding === undefined ? [] : [["bound to", describeBinding(binding)] as const]),
     ...(isBound(record) || status.attachment ? [["sandbox", describeSandbox(record)] as const] : []),
     ...(binding?.node && place === "cluster"
@@ -134,10 +135,11 @@ function rowsOfClaim(facts: PodFacts): readonly Row[] {
   ];
 }
 
-function describeAddress({ address, reservation, pool }: AddressFacts): string {
-  if (reservation === undefined) return `${address}, not reserved`;
+function describeAddress({ address, reservation, pool }: AddressFacts, { request }: Claim): string {
+  const told = toldAs([address], request.interfaces).join();
+  if (reservation === undefined) return `${told}, not reserved`;
   const { record } = reservation;
-  return `${address}, pool ${record.pool}, ${reservationState(record, pool?.cooldownMs ?? 0)}`;
+  return `${told}, pool ${record.pool}, ${reservationState(record, pool?.cooldownMs ?? 0)}`;
 }
 
 function describeBinding({ podName, podUID, node, since }: NonNullable<Claim["binding"]>): string {

@@ -2,6 +2,7 @@
 
 import { shortDuration } from "../../allocator/base/go-duration.ts";
 import { describeIdentity } from "../../allocator/model/identity.ts";
+import { toldOf } from "../../allocator/model/interfaces.ts";
 import type { Stored } from "../../allocator/store/store.ts";
 import { claimManifest } from "../apply/manifest.ts";
 import { describePhase } from "../backend/phase.ts";
@@ -22,7 +23,7 @@ export const claims = listing<Stored<"claim">>({
   columns: ({ now }) => [
     { title: "NAMESPACE", cell: ({ record }) => record.namespace },
     { title: "NAME", cell: ({ record }) => record.name },
-    { title: "ADDRESSES", cell: ({ record }) => record.addresses.join(", ") },
+    { title: "ADDRESSES", cell: ({ record }) => toldOf(record).join(", ") },
     { title: "IDENTITY", cell: ({ record }) => describeIdentity(record.identity) },
     { title: "PHASE", cell: ({ record }) => describePhase(record) },
     { title: "POD", cell: ({ record }) => record.binding?.podName ?? "" },

@@ -292,6 +292,7 @@ if (havePartsOrSkip(["etcd", "kube-apiserver", "kubectl"])) {
         const words = "pool-access.berth.dev: pool vault is not open to namespace shop";
         assert.equal(await assigned("shop", "10.50.0.7"), words);
         assert.equal(await assigned("shop", "10.20.0.7,fd00:50::7"), words);
+        assert.equal(await assigned("shop", "10.20.0.7@eth0,10.50.0.7@net1"), words);
         assert.equal(await assigned("bank", "10.50.0.7,fd00:50::7"), "");
         assert.equal(await assigned("shop", "10.20.0.7"), "");
         assert.equal(await assigned("shop", "10.52.0.7"), "", "who has no label is the webhook's to guard");

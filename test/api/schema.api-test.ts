@@ -319,7 +319,7 @@ if (havePartsOrSkip(["etcd", "kube-apiserver", "kubectl"])) {
       );
       await refused(
         { request: { addresses: ["10.20.0.51", "10.20.0.52"] } },
-        /request.addresses: .*has two addresses of one family; a claim has one of each/,
+        /request: .*has two addresses of one family; a claim has one of each/,
       );
     });
 

@@ -8,11 +8,11 @@ import { Tally } from "./tally.ts";
 
 const disks = new Disks();
 
-async function live({ runs, seed, blocks }: Ask): Promise<Said> {
+async function live({ runs, seed, blocks, interfaces }: Ask): Promise<Said> {
   const tally = new Tally();
   const singles = hasSingles(seed);
-  const failure = await trial({ disks, tally, runs, seed, blocks, singles });
-  const told = failure && (await describe(failure, { disks, blocks, singles }));
+  const failure = await trial({ disks, tally, runs, seed, blocks, singles, interfaces });
+  const told = failure && (await describe(failure, { disks, blocks, singles, interfaces }));
   return { counts: tally.counts(), ...(told !== undefined && { told }) };
 }
 

@@ -103,3 +103,12 @@ export const CLAIM_SPECS: readonly Json[] = [
   { request: { pools: ["web"] } },
   { request: { pools: ["db"], families: ["IPv6"] } },
 ];
+
+/** Of lives with several interfaces: what is asked for above -> what is asked for instead. The addresses are the same, and as few. */
+export const ON_INTERFACES: ReadonlyMap<string, string> = new Map([
+  ["10.0.0.1,fd00::1", "10.0.0.1,fd00::1@net1"],
+  ["10.0.0.2", "10.0.0.2,10.0.0.5@net1"],
+  ["10.0.0.6/fd00::2", "10.0.0.6@net1,fd00::2"],
+  ["10.0.0.3;10.0.0.4;10.0.0.5", "10.0.0.3,10.0.0.1@net1;10.0.0.4,10.0.0.2@net1;10.0.0.5"],
+  ["10.0.0.3/fd00::3;10.0.0.4/fd00::4;10.0.0.5/fd00::5", "10.0.0.3-10.0.0.5,fd00::3-fd00::5@net1"],
+]);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-import { ASSIGNED_ADDRESSES, ASSIGNED_CLAIM } from "../../allocator/manifest/annotations.ts";
+import { ASSIGNED_ADDRESSES, ASSIGNED_CLAIM, IPS } from "../../allocator/manifest/annotations.ts";
 import type { KubeObject } from "../../allocator/manifest/kubernetes-object.ts";
 import type {
   AdmissionRequest,
@@ -9,7 +9,7 @@ import type {
 } from "../../webhook/review/admission-review.ts";
 
 import { annotationsOf, applied, deniedAs, type Json, review } from "../support/objects.ts";
-import { NAMESPACE } from "./cast.ts";
+import { NAMESPACE, ON_INTERFACES } from "./cast.ts";
 import type { Cluster } from "./cluster.ts";
 import type { InvariantCheck } from "./invariant-check.ts";
 import type { Schedule } from "./schedule.ts";
@@ -32,6 +32,8 @@ interface ClientsOptions {
   readonly tally: Tally;
   readonly invariants: InvariantCheck;
   readonly webhook: (n: number) => Webhook | undefined;
+  /** Some requests are for two interfaces. */
+  readonly interfaces: boolean;
 }
 
 /** Where a pod is to run, and which replica of the webhook is asked. */
@@ -63,8 +65,12 @@ export class Clients {
    * A pod is reviewed twice; the second review may be answered by another replica. Gives the words of the refusal of the
    * first one.
    */
-  async createPod(json: Json, { node: nodeName, webhook, ...runtime }: Placing): Promise<string | undefined> {
+  async createPod(
+    plain: Json,
+    { node: nodeName, webhook, ...runtime }: Placing,
+  ): Promise<string | undefined> {
     const { cluster, tally } = this.#options;
+    const json = this.#spread(plain);
     const first = await this.#ask(webhook, "/mutate/pods", review(json));
     if (!this.#tell("admit pod", first)) return outcomeOf(first);
     const meta = json["metadata"] as Json;
@@ -94,7 +100,14 @@ export class Clients {
 
   /** A review, and nothing after it. */
   async forge(json: Json, webhook: number): Promise<void> {
-    this.#tell("forge review", await this.#ask(webhook, "/mutate/pods", review(json)));
+    this.#tell("forge review", await this.#ask(webhook, "/mutate/pods", review(this.#spread(json))));
+  }
+
+  #spread(json: Json): Json {
+    if (!this.#options.interfaces) return json;
+    return JSON.parse(
+      JSON.stringify(json, (key, value) => (key === IPS ? (ON_INTERFACES.get(value) ?? value) : value)),
+    );
   }
 
   #noteAdmitted(pod: Json): void {
@@ -108,7 +121,7 @@ export class Clients {
     const metadata = json["metadata"] as Json;
     const generation = current === undefined ? 1 : current.json.at("metadata").count("generation", 1) + 1;
     const object = {
-      ...json,
+      ...this.#spread(json),
       metadata: { ...metadata, uid: current?.metadata.uid ?? this.uid(), generation },
     };
     const old = current?.json.value ?? null;

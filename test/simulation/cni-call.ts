@@ -6,9 +6,11 @@ import type { Answer } from "../../ipam-plugin/agent/rpc/connection.ts";
 import type { Call } from "../../ipam-plugin/agent/rpc/frame.ts";
 import type { Pod } from "./pod.ts";
 
-/** A sandbox of a pod. It uses its addresses from the answer to its ADD until the runtime takes it down. */
+/** An interface of a pod's sandbox, mostly the only one. It uses its addresses from the answer to its ADD until the runtime takes it down. */
 export interface Sandbox {
   readonly id: string;
+  readonly containerID: string;
+  readonly interface: string;
   readonly pod: Pod;
   phase: "starting" | "up" | "down";
   /** Its addresses are of a block of its node, and no claim's. */
@@ -29,8 +31,8 @@ export interface CniCall {
 
 const PLUGIN = { cniVersion: "1.0.0", name: "net", type: "bridge", ipam: { type: "berth", pools: ["web"] } };
 
-export function netnsOf({ id }: Sandbox): string {
-  return `/run/netns/${id}`;
+export function netnsOf({ containerID }: Sandbox): string {
+  return `/run/netns/${containerID}`;
 }
 
 /** The call as the CNI binary passes it on. */
@@ -39,8 +41,8 @@ export function callOf(verb: CniCall["verb"], sandbox: Sandbox, startNs: bigint)
   const args = `IgnoreUnknown=1;K8S_POD_NAMESPACE=${namespace};K8S_POD_NAME=${name}`;
   const env = new Map([
     ["CNI_COMMAND", verb],
-    ["CNI_CONTAINERID", sandbox.id],
-    ["CNI_IFNAME", "eth0"],
+    ["CNI_CONTAINERID", sandbox.containerID],
+    ["CNI_IFNAME", sandbox.interface],
     ["CNI_NETNS", netnsOf(sandbox)],
     ["CNI_ARGS", tellsUid ? `${args};K8S_POD_UID=${uid}` : args],
     ["CNI_PATH", "/opt/cni/bin"],

@@ -6,6 +6,7 @@ import { type AuditedAttachment, audit } from "../../allocator/gc/audit.ts";
 import type { Address } from "../../allocator/ip/address.ts";
 import { type Block, isReturned, returnedOf } from "../../allocator/model/block.ts";
 import { type Claim, claimKey } from "../../allocator/model/claim.ts";
+import { readTold } from "../../allocator/model/interfaces.ts";
 import { type Pool, type PoolRecord, parsePool } from "../../allocator/pool/pool.ts";
 import type { MemoryRecords, Written } from "../model/memory-records.ts";
 import { ClaimReads } from "./claim-reads.ts";
@@ -13,7 +14,8 @@ import type { Cluster } from "./cluster.ts";
 import type { Sandbox } from "./cni-call.ts";
 import { Doubt } from "./doubt.ts";
 import { LettingGo, type Permit } from "./letting-go.ts";
-import type { Node } from "./node.ts";
+import { isPlace, type Node } from "./node.ts";
+import { assignedOn } from "./pod.ts";
 import { BEGIN, Process } from "./process.ts";
 import type { Schedule } from "./schedule.ts";
 import { freedTooSoon } from "./terms.ts";
@@ -76,7 +78,7 @@ export class InvariantCheck {
 
   /** A pod was let in, and told what it has. */
   admitted(claim: string, addresses: readonly string[]): void {
-    if (this.#doubt.wasSure(claim, addresses)) return;
+    if (this.#doubt.wasSure(claim, readTold(addresses).addresses)) return;
     this.object(
       `invariant 7: a pod was admitted with ${addresses.join("+")}, which claim ${claim} never had for sure`,
     );
@@ -87,8 +89,9 @@ export class InvariantCheck {
     this.#stirred = true;
     const { pod } = sandbox;
     const words = `sandbox ${sandbox.id} of pod ${pod.name}/${pod.uid} went up with ${addresses.join("+")}`;
-    if (pod.assigned !== undefined && !sameAddresses(pod.assigned, addresses)) {
-      this.object(`invariant 7: ${words}, and the pod was admitted with ${pod.assigned.join("+")}`);
+    const assigned = assignedOn(pod, sandbox.interface);
+    if (assigned !== undefined && !sameAddresses(assigned, addresses)) {
+      this.object(`invariant 7: ${words}, and the pod was admitted with ${assigned.join("+")}`);
     }
     if (
       sandbox.phase === "up" &&
@@ -223,13 +226,14 @@ export class InvariantCheck {
     return twoClaims(claims.map(({ record }) => record));
   }
 
-  #audited(node: Node, { id, phase, addresses, fromBlock }: Sandbox): AuditedAttachment[] {
+  #audited(node: Node, { phase, addresses, fromBlock, ...place }: Sandbox): AuditedAttachment[] {
     if (phase !== "up") return [];
     const [first] = addresses;
     const reservation = first && this.#options.records.get("reservation", first)?.record;
     // a reserver that comes to such an address finds the block, and goes on
     const claim = reservation && !fromBlock ? { claim: claimKey(reservation.claim) } : {};
-    return [{ node: node.name, network: "net", containerID: id, interface: "eth0", ...claim, addresses }];
+    const { containerID, interface: name } = place;
+    return [{ node: node.name, network: "net", containerID, interface: name, ...claim, addresses }];
   }
 }
 
@@ -248,8 +252,9 @@ function judgeJournal({ name, agent, sandboxes }: Node): string | undefined {
   if (agent?.attachments === undefined || !agent.process.alive) return undefined;
   const up = sandboxes.filter(({ phase }) => phase === "up");
   const attached = up.length === 0 ? [] : agent.attachments.attached();
-  for (const { id, addresses } of up) {
-    const found = attached.find(({ containerID }) => containerID === id);
+  for (const sandbox of up) {
+    const { id, addresses } = sandbox;
+    const found = attached.find((one) => isPlace(one, sandbox));
     if (found === undefined)
       return `invariant 4: sandbox ${id} is up, and the journal of ${name} does not have it`;
     const known = found.result.addresses.map(({ address }) => address);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Runs the simulation for as long as one likes: node main.ts --runs N --seed N [--processes N] [--at A:B:C] [--blocks all|half]
+// Runs the simulation for as long as one likes: node main.ts --runs N --seed N [--processes N] [--at A:B:C] [--blocks all|half] [--interfaces all]
 import { availableParallelism } from "node:os";
 import { parseArgs } from "node:util";
 import { Disks } from "./journal-disk.ts";
@@ -14,6 +14,7 @@ const { values } = parseArgs({
     processes: { type: "string", default: "" },
     at: { type: "string", default: "" },
     blocks: { type: "string", default: "" },
+    interfaces: { type: "string", default: "" },
   },
 });
 
@@ -34,10 +35,10 @@ function progress(tally: Tally): string {
 /** The life that a failure told of, once more. */
 async function liveAgain(seed: number, path: string, tally: Tally): Promise<string | undefined> {
   const disks = new Disks();
-  const blocks = values.blocks !== "";
+  const [blocks, interfaces] = [values.blocks !== "", values.interfaces !== ""];
   const singles = hasSingles(seed);
-  const failure = await trial({ disks, tally, seed, runs: 1, path, blocks, singles });
-  const told = failure && (await describe(failure, { disks, blocks, singles }));
+  const failure = await trial({ disks, tally, seed, runs: 1, path, blocks, singles, interfaces });
+  const told = failure && (await describe(failure, { disks, blocks, singles, interfaces }));
   disks.close();
   return told;
 }
@@ -51,6 +52,7 @@ const { tally, told } =
         seed,
         processes: numberOf(values.processes, availableParallelism()),
         ...(values.blocks === "" ? {} : { blocks: values.blocks === "half" ? "half" : "all" }),
+        ...(values.interfaces === "" ? {} : { interfaces: "all" }),
         onSeed: (done, soFar) => console.log(`seed ${done}: ${progress(soFar)}`),
       })
     : { tally: again, told: await liveAgain(seed, values.at, again) };

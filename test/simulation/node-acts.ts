@@ -53,7 +53,8 @@ const restart: Act = (world, { a }) => {
   const chosen = choose(sandboxes(world, "up"), a);
   if (chosen === undefined) return "idle";
   chosen.node.stopSandbox(chosen.sandbox);
-  if (a % 2 === 0) chosen.node.startSandbox(chosen.sandbox.pod);
+  const isWhole = chosen.sandbox.pod.further.length === 0;
+  if (a % 2 === 0 && isWhole) chosen.node.startSandbox(chosen.sandbox.pod);
   return "done";
 };
 

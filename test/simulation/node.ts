@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import { messageOf } from "../../allocator/base/errors.ts";
+import { FIRST_INTERFACE } from "../../allocator/model/interfaces.ts";
 import type { Database } from "../../allocator/store/sqlite/database.ts";
 import type { MarkFile } from "../../ipam-plugin/agent/journal/boot-mark.ts";
 import type { Host } from "../../ipam-plugin/agent/journal/host.ts";
@@ -22,6 +23,8 @@ const TIDY_SHARE = 0.6;
 const SPOOL_POLL_MS = 1_000;
 /** A kubelet's between two sandboxes for a pod. */
 const BACK_OFF_MS = 10_000;
+/** Between the ends of two interfaces of a sandbox, if a plugin is slow. */
+const SLOW_STOP_MS = 30_000;
 /** Of all ADDs, how many a runtime may give up on. */
 const SHORT_TIMEOUT_SHARE = 0.1;
 /** Sandboxes that runtimes remember after their end. */
@@ -132,7 +135,8 @@ export class Node {
   }
 
   currentOf(pod: Pod): Sandbox | undefined {
-    return this.#sandboxes.find((sandbox) => sandbox.pod === pod && sandbox.phase !== "down");
+    const own = this.#sandboxes.filter((sandbox) => sandbox.pod === pod && sandbox.phase !== "down");
+    return own.find((sandbox) => sandbox.interface === FIRST_INTERFACE) ?? own[0];
   }
 
   /** A new sandbox for a pod that has none. */
@@ -141,14 +145,8 @@ export class Node {
     // What is long gone may still be spoken of, but not for ever.
     const gone = this.#sandboxes.filter(({ phase }) => phase === "down").slice(0, -MOST_GONE);
     this.#sandboxes = this.#sandboxes.filter((sandbox) => !gone.includes(sandbox));
-    const sandbox: Sandbox = {
-      id: `${this.name}c${this.#made}`,
-      pod,
-      phase: "starting",
-      fromBlock: false,
-      addresses: [],
-    };
-    this.#sandboxes.push(sandbox);
+    const id = `${this.name}c${this.#made}`;
+    const sandbox = this.#attach(pod, { id, containerID: id, interface: FIRST_INTERFACE });
     this.#netns.add(netnsOf(sandbox));
     const call = this.send("ADD", sandbox);
     if (this.#chance.fraction() >= SHORT_TIMEOUT_SHARE) return;
@@ -162,18 +160,62 @@ export class Node {
     this.#message({ what: () => `the runtime gives up on ADD ${sandbox.id}`, run, ready });
   }
 
-  /** The runtime stops the sandbox and says so; its namespace may go before or after. */
+  #attach(pod: Pod, where: Pick<Sandbox, "id" | "containerID" | "interface">): Sandbox {
+    const sandbox: Sandbox = { ...where, pod, phase: "starting", fromBlock: false, addresses: [] };
+    this.#sandboxes.push(sandbox);
+    return sandbox;
+  }
+
+  /** A meta plugin makes the next interface of the pod when the last one is up. */
+  #attachNext({ pod, containerID }: Sandbox): void {
+    const has = this.#sandboxes.filter((one) => one.containerID === containerID).map((one) => one.interface);
+    const next = pod.further.find((name) => !has.includes(name));
+    if (next === undefined) return;
+    this.send("ADD", this.#attach(pod, { id: `${containerID}/${next}`, containerID, interface: next }));
+  }
+
+  /** Those of its container that are there, in either order. */
+  #interfacesOf({ containerID }: Sandbox): readonly Sandbox[] {
+    const all = this.#sandboxes.filter((one) => one.containerID === containerID && one.phase !== "down");
+    return all.length > 1 && this.#chance.fraction() < 0.5 ? all.toReversed() : all;
+  }
+
+  /** The runtime stops the sandbox and says so, one interface after the other; its namespace may go before or after. */
   stopSandbox(sandbox: Sandbox): void {
-    sandbox.phase = "down";
-    if (this.#chance.fraction() < 0.5) this.#netns.delete(netnsOf(sandbox));
-    this.send("DEL", sandbox);
+    const [first = sandbox, ...others] = this.#interfacesOf(sandbox);
+    this.#silence(first);
+    first.phase = "down";
+    if (others.length === 0 && this.#chance.fraction() < 0.5) this.#netns.delete(netnsOf(first));
+    this.send("DEL", first);
+    if (others.length === 0) return;
+    const run = () => {
+      this.stopSandbox(first);
+      this.#startSoon(first.pod, 0);
+      return "";
+    };
+    const ready = () => others.some(({ phase }) => phase !== "down");
+    const afterMs = this.#chance.fraction() < 0.5 ? 0 : SLOW_STOP_MS;
+    this.#message({
+      what: () => `the runtime stops what is left of ${first.containerID}`,
+      run,
+      ready,
+      afterMs,
+    });
   }
 
   /** It is gone, and nobody says so. */
   loseSandbox(sandbox: Sandbox): void {
-    sandbox.phase = "down";
-    for (const call of this.#calls) if (call.sandbox === sandbox) call.heard = false;
+    for (const one of [sandbox, ...this.#interfacesOf(sandbox)]) {
+      one.phase = "down";
+      for (const call of this.#calls) if (call.sandbox === one) call.heard = false;
+    }
     this.#netns.delete(netnsOf(sandbox));
+  }
+
+  /** Nobody waits for its ADD any more. */
+  #silence(sandbox: Sandbox): void {
+    if (sandbox.interface === FIRST_INTERFACE) return;
+    for (const call of this.#calls) if (call.sandbox === sandbox && call.verb === "ADD") call.heard = false;
   }
 
   /** The runtime waits no longer for this ADD. Its client is killed, or goes on for nobody. */
@@ -247,8 +289,8 @@ export class Node {
       (sandbox) => sandbox.phase === "up" && this.#netns.has(netnsOf(sandbox)),
     );
     return up.map((sandbox) => ({
-      ...{ path: `/var/lib/cni/results/net-${sandbox.id}-eth0`, network: "net" },
-      ...{ containerID: sandbox.id, interface: "eth0", netns: netnsOf(sandbox) },
+      ...{ path: `/var/lib/cni/results/net-${sandbox.containerID}-${sandbox.interface}`, network: "net" },
+      ...{ containerID: sandbox.containerID, interface: sandbox.interface, netns: netnsOf(sandbox) },
       addresses: sandbox.addresses,
     }));
   }
@@ -308,7 +350,7 @@ export class Node {
       return;
     }
     // by the journal of the agent that answered, which may have ended when the answer arrives
-    const attached = agent.attachments?.attached().find(({ containerID }) => containerID === sandbox.id);
+    const attached = agent.attachments?.attached().find((one) => isPlace(one, sandbox));
     const fromBlock = attached?.source === "block";
     const run = () => {
       const outcome = verb === "ADD" ? this.#added(call, answer, fromBlock) : this.#deleted(call, answer);
@@ -324,7 +366,7 @@ export class Node {
     this.#calls.delete(call);
     if (call.verb === "ADD") return this.#failed(call, "no agent answered");
     this.#spool.add(call.call);
-    this.#netns.delete(netnsOf(call.sandbox)); // the plugin has said yes, and the runtime goes on
+    this.#endNetns(call.sandbox); // the plugin has said yes, and the runtime goes on
     this.#options.tally.note("spooled DEL", "done");
     this.#lookAtSpool();
     return "no agent answered: on the spool";
@@ -354,6 +396,8 @@ export class Node {
     if (fromBlock) this.#options.tally.note("ADD from a block", "done");
     this.#options.setting.invariants.wentUp(sandbox, addresses);
     sandbox.addresses = addresses;
+    if (sandbox.interface !== FIRST_INTERFACE) this.#options.tally.note("ADD of a further interface", "done");
+    if (!again) this.#attachNext(sandbox);
     return addresses.join("+");
   }
 
@@ -370,10 +414,25 @@ export class Node {
     const { sandbox } = call;
     if (exitStatus === NOT_ACCEPTED) return this.#unanswered(call);
     if (exitStatus !== 0) this.#options.setting.invariants.object(`DEL ${sandbox.id} failed: ${stdout}`);
-    this.#netns.delete(netnsOf(sandbox));
+    this.#endNetns(sandbox);
     this.#options.tally.note("DEL", "done");
     return "";
   }
+
+  /** It stays as long as an interface is in it. */
+  #endNetns(sandbox: Sandbox): void {
+    if (this.#sandboxes.some((one) => one.containerID === sandbox.containerID && one.phase !== "down"))
+      return;
+    this.#netns.delete(netnsOf(sandbox));
+  }
+}
+
+/** Whether the journal's attachment is of that interface. */
+export function isPlace(
+  one: { readonly containerID: string; readonly interface: string },
+  { containerID, interface: name }: Sandbox,
+): boolean {
+  return one.containerID === containerID && one.interface === name;
 }
 
 async function settle(answer: Answer, outcome: "delivered" | "lost"): Promise<void> {

@@ -15,6 +15,8 @@ export interface Campaign {
   readonly processes: number;
   /** Every second seed is of lives with blocks; absent: none. */
   readonly blocks?: "all" | "half";
+  /** Of every third seed some pods ask for addresses of two interfaces, or of each. */
+  readonly interfaces?: "all" | "third";
   readonly onSeed?: (seed: number, tally: Tally) => void;
 }
 
@@ -34,6 +36,7 @@ export interface Ask {
   readonly runs: number;
   readonly seed: number;
   readonly blocks: boolean;
+  readonly interfaces: boolean;
 }
 
 /** What it says of that. */
@@ -43,7 +46,7 @@ export interface Said {
 }
 
 /** Until all are lived, or one has failed; those that are under way are waited for. */
-export async function live({ runs, seed, processes, blocks, onSeed }: Campaign): Promise<Lived> {
+export async function live({ runs, seed, processes, blocks, interfaces, onSeed }: Campaign): Promise<Lived> {
   const tally = new Tally();
   let told: string | undefined;
   let begun = 0;
@@ -56,6 +59,7 @@ export async function live({ runs, seed, processes, blocks, onSeed }: Campaign):
         runs: Math.min(RUNS_OF_A_SEED, runs - n * RUNS_OF_A_SEED),
         seed: seed + n,
         blocks: blocks === "all" || (blocks === "half" && n % 2 === 1),
+        interfaces: interfaces === "all" || (interfaces === "third" && n % 3 === 2),
       };
       const said = await liveSeed(child, ask);
       tally.add(said.counts);

@@ -3,6 +3,7 @@
 import type { Labels } from "../../allocator/base/ports.ts";
 import { ASSIGNED_ADDRESSES } from "../../allocator/manifest/annotations.ts";
 import type { KubeObject } from "../../allocator/manifest/kubernetes-object.ts";
+import { FIRST_INTERFACE } from "../../allocator/model/interfaces.ts";
 
 /** A pod as its kubelet has it: it may run on when its object is gone. */
 export interface Pod {
@@ -13,6 +14,8 @@ export interface Pod {
   readonly annotations: Labels;
   /** The addresses that it was admitted with; undefined when it was given none. */
   readonly assigned: readonly string[] | undefined;
+  /** The interfaces beside the first that it was told addresses for. */
+  readonly further: readonly string[];
   /** Its runtime says the UID in CNI_ARGS. */
   readonly tellsUid: boolean;
   /** The kubelet knows that it is to end, or has ended. */
@@ -33,7 +36,20 @@ export function podOf({ metadata, spec }: KubeObject): Pod {
     node: spec.text("nodeName"),
     annotations,
     assigned,
+    further: [...new Set((assigned ?? []).flatMap((told) => told.split("@")[1] ?? []))].filter(isFurther),
     tellsUid,
     terminating: false,
   };
+}
+
+function isFurther(name: string): boolean {
+  return name !== FIRST_INTERFACE;
+}
+
+/** Of what it was told, the addresses of that interface; of one that names none, all. */
+export function assignedOn({ assigned }: Pod, name: string): readonly string[] | undefined {
+  return assigned?.flatMap((told) => {
+    const [address = "", on = name] = told.split("@");
+    return on === name ? [address] : [];
+  });
 }

@@ -19,6 +19,8 @@ export interface Trial {
   readonly blocks?: boolean;
   /** A block is a single address. */
   readonly singles?: boolean;
+  /** Some pods ask for addresses of two interfaces. */
+  readonly interfaces?: boolean;
   /** Other steps than usual. */
   readonly lives?: fc.Arbitrary<readonly Step[]>;
   /** The first failure is enough: it is not made smaller. */
@@ -44,11 +46,12 @@ export async function trial({
   injection = {},
   blocks = false,
   singles = false,
+  interfaces = false,
   lives = stepsOf(blocks ? WITH_BLOCKS : USUAL),
   ...of
 }: Trial): Promise<Failure | undefined> {
   const property = fc.asyncProperty(lives, async (steps) => {
-    const { violation } = await simulate(steps, { disks, tally, injection, blocks, singles });
+    const { violation } = await simulate(steps, { disks, tally, injection, blocks, singles, interfaces });
     if (violation !== undefined) throw new Error(violation);
   });
   const { seed } = of;
@@ -77,13 +80,13 @@ export async function trial({
 /** The failure for people: which invariant, how to see it again, what was drawn, and what happened. */
 export async function describe(
   failure: Failure,
-  options: Pick<Trial, "disks" | "injection" | "blocks" | "singles">,
+  options: Pick<Trial, "disks" | "injection" | "blocks" | "singles" | "interfaces">,
 ): Promise<string> {
   const { violation, seed, path, runs, steps } = failure;
   const { trace } = await simulate(steps, { ...options, tells: true });
   return [
     `run ${runs} of seed ${seed} broke an invariant: ${violation}`,
-    `again: make simulate SEED=${seed} AT=${path}${options.blocks === true ? " BLOCKS=1" : ""}`,
+    `again: make simulate SEED=${seed} AT=${path}${options.blocks === true ? " BLOCKS=1" : ""}${options.interfaces === true ? " INTERFACES=1" : ""}`,
     "",
     ...tellSteps(steps),
     "",

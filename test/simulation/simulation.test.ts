@@ -34,6 +34,7 @@ describe("random lives of a small cluster", () => {
       seed: SEED,
       processes: availableParallelism(),
       blocks: "half",
+      interfaces: "third",
     });
     assert.equal(told, undefined);
     assert.equal(tally.runs, RUNS);

@@ -23,6 +23,8 @@ export interface WorldOptions {
   readonly blocks?: boolean;
   /** A block is a single address. */
   readonly singles?: boolean;
+  /** Some pods ask for addresses of two interfaces. */
+  readonly interfaces?: boolean;
   /** Keep the story. */
   readonly tells?: boolean;
 }
@@ -86,6 +88,7 @@ export class World {
       tally,
       invariants: this.invariants,
       webhook: (n) => this.webhook(n),
+      interfaces: options.interfaces ?? false,
     });
   }
 

@@ -325,7 +325,7 @@ describe("requests", () => {
     const { msg, ...rest } = failureOf(await runtime.add(net1));
     assert.match(
       msg,
-      /^a claim serves one interface of its pod, and claim shop\/multi serves eth0 with 10\.30\.0\.\d+: give network net ipam\.ranges or ipam\.addresses for net1$/,
+      /^claim shop\/multi serves eth0 with 10\.30\.0\.\d+, and no address was asked for net1: write one into berth\.dev\/ips of the pod, as ADDRESS@net1, or give network net ipam\.ranges or ipam\.addresses$/,
     );
     assert.equal(bare.msg, msg);
     assert.deepEqual(rest, {

@@ -61,6 +61,16 @@ describe("a pod by itself that is called as an ordinal", () => {
     await assertClean(world);
   });
 
+  it("is refused the ordinal's address on another interface", async () => {
+    await using world = await openWorld({ pools: [DB_POOL] });
+    await send(world, "/validate/workloads", set(2, { ...LIST, [IPS]: "10.20.0.71@eth0;10.20.0.72@eth0" }));
+    const other = pod("mysql-0", { annotations: { [IPS]: "10.20.0.71@net1" } });
+    assert.match(
+      await admitPod(world, other),
+      /^CLAIM_BUSY: claim shop\/mysql-0 holds 10\.20\.0\.71@eth0 for StatefulSet mysql, ordinal 0, whose it stays, and this pod, which is not its own, asks for 10\.20\.0\.71@net1;/,
+    );
+  });
+
   it("is refused another address than the ordinal's, dry or not", async () => {
     await using world = await openWorld({ pools: [DB_POOL] });
     await send(world, "/validate/workloads", set());

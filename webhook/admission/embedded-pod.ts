@@ -8,6 +8,7 @@ import { bind, isSame } from "../../allocator/lifecycle/bind.ts";
 import { ASSIGNED_CLAIM, ASSIGNED_TOKEN } from "../../allocator/manifest/annotations.ts";
 import { type KubeObject, podMetadata } from "../../allocator/manifest/kubernetes-object.ts";
 import { claimKey, isReserved } from "../../allocator/model/claim.ts";
+import { toldOf } from "../../allocator/model/interfaces.ts";
 import { retryOnConflict } from "../../allocator/store/retry-on-conflict.ts";
 import {
   type AdmissionRequest,
@@ -136,8 +137,8 @@ async function confirmClaim(
   const change = { kind: "claim", key, doing: "its pod was admitted" } as const;
   return await retryOnConflict(store, change, async (seen) => {
     if (seen === undefined || !isReserved(seen.record)) return released(key);
-    const told = admissionAnswerOf(annotations)?.addresses ?? [];
-    if (!isSame(told, seen.record.addresses)) return movedOn(seen.record, told);
+    const told = admissionAnswerOf(annotations)?.words ?? [];
+    if (!isSame(told, toldOf(seen.record))) return movedOn(seen.record, told);
     const next = { ...seen.record, admittedAt: clock.now() };
     const { kind } = await store.replace("claim", seen, next);
     return kind === "replaced" ? undefined : kind;

@@ -170,7 +170,7 @@ async function admit(
   if (isRefusal(token)) return denied(request.uid, token);
   const assigned = {
     [ASSIGNED_CLAIM]: record.name,
-    [ASSIGNED_ADDRESSES]: got.addresses.join(","),
+    [ASSIGNED_ADDRESSES]: got.told.join(","),
     ...(token === "" ? {} : { [ASSIGNED_TOKEN]: token }),
   };
   // what a person made outlives pods and workloads

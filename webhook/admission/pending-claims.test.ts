@@ -6,7 +6,7 @@ import { noopLogger } from "../../allocator/base/ports.ts";
 import type { Reserved } from "../../allocator/lifecycle/reserve.ts";
 import type { Stored } from "../../allocator/store/store.ts";
 import { ManualClock } from "../../system/testing/manual-clock.ts";
-import { claimRecord, storedAs } from "../../test/support/fixtures.ts";
+import { addrs, claimRecord, storedAs } from "../../test/support/fixtures.ts";
 import { PendingClaimLimiter } from "./pending-claims.ts";
 
 const LIMITS = { perNamespace: 3, inAll: 5 };
@@ -20,6 +20,7 @@ function making(name: string, namespace = "shop", made = true): () => Promise<Re
   const claim = claimOf(name, namespace);
   return async () => ({
     ...{ kind: "reserved", claim, addresses: claim.record.addresses },
+    told: claim.record.addresses,
     ...{ held: [], waits: made, fresh: true, made },
   });
 }
@@ -67,6 +68,21 @@ describe("claims that wait for their pods", () => {
       "LIMIT_REACHED: the cluster has 5 claims and addresses that are held for pods which were admitted and have not come, and no more is taken until they come or it goes; try again",
     );
     assert.equal(bench.holds.size, 5);
+  });
+
+  it("count for each interface that they have addresses of", async () => {
+    const bench = new Bench();
+    const request = { interfaces: { eth0: addrs("10.20.0.70"), net1: addrs("10.30.0.70") } };
+    const two = async (): Promise<Reserved> => {
+      const got = await making("two")();
+      return { ...got, claim: { ...got.claim, record: { ...got.claim.record, request } } };
+    };
+    assert.equal(saidOf(await bench.holds.during("shop", two)), "made");
+    assert.equal(await bench.make("b"), "made");
+    assert.match(await bench.make("c"), /^LIMIT_REACHED/);
+    bench.holds.settled("shop/two");
+    for (const name of ["c", "d"]) assert.equal(await bench.make(name), "made");
+    assert.equal(bench.holds.size, 3);
   });
 
   it("make room when the pod is seen or the claim is gone, and not by time", async () => {

@@ -8,6 +8,7 @@ import { parseAddress } from "../../allocator/ip/address.ts";
 import type { Reserved } from "../../allocator/lifecycle/reserve.ts";
 import { ASSIGNED_CLAIM } from "../../allocator/manifest/annotations.ts";
 import { claimKey } from "../../allocator/model/claim.ts";
+import { namesOf } from "../../allocator/model/interfaces.ts";
 import type { Informers } from "../cluster-state/informers.ts";
 
 /** How much may stand that this replica took for pods which have not come yet: claims, holds, and addresses beside claims. */
@@ -69,6 +70,8 @@ export interface PendingClaimsDeps {
 interface Hold {
   readonly namespace: string;
   readonly since: number;
+  /** A claim for several interfaces counts for each: it has as many addresses as so many claims. */
+  readonly weight: number;
   /** Of the hold that was made; absent: none was. */
   readonly token?: string;
 }
@@ -112,20 +115,22 @@ export class PendingClaimLimiter {
     const hold = this.#held.get(what);
     if (hold === undefined || (token !== undefined && hold.token !== token)) return;
     this.#held.delete(what);
-    this.#count(hold.namespace, -1);
+    this.#count(hold.namespace, -hold.weight);
   }
 
   #holdAll(namespace: string, { claim, held, waits }: Reserved): void {
-    const hold = { namespace, since: this.#deps.clock.monotonic() };
-    const { token = "" } = claim.record.binding ?? {};
-    if (waits) this.#hold(claim.key, token === "" ? hold : { ...hold, token });
+    const hold = { namespace, since: this.#deps.clock.monotonic(), weight: 1 };
+    const { binding, request } = claim.record;
+    const { token = "" } = binding ?? {};
+    const weight = Math.max(1, namesOf(request.interfaces ?? {}).length);
+    if (waits) this.#hold(claim.key, { ...hold, weight, ...(token === "" ? {} : { token }) });
     for (const address of held) this.#hold(address, hold);
   }
 
   #hold(what: string, hold: Hold): void {
     this.settled(what); // what was counted for another claim of the key counts no more
     this.#held.set(what, hold);
-    this.#count(hold.namespace, 1);
+    this.#count(hold.namespace, hold.weight);
   }
 
   /** Counts one more, in the same turn in which there is room. Waits for that, unless so many wait that it is of no use. */

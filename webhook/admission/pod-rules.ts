@@ -20,6 +20,7 @@ import { requestsAddress } from "../../allocator/model/address-request.ts";
 import { type Claim, claimKey, isReserved } from "../../allocator/model/claim.ts";
 import { bareNamespace, namespaceOf } from "../../allocator/model/cluster-state.ts";
 import type { Dialects } from "../../allocator/model/dialect.ts";
+import { toldOf } from "../../allocator/model/interfaces.ts";
 import { unconstrained } from "../../allocator/planning/address-plan.ts";
 import type { AdmissionContext } from "./admission-context.ts";
 import { ownOf } from "./foreign-requests.ts";
@@ -94,16 +95,16 @@ async function outdated(
   if (told === undefined || told.token !== "") return undefined;
   const key = claimKey({ namespace, name: told.claim });
   const isAsTold = (claim: Claim | undefined) =>
-    claim === undefined || !isReserved(claim) || isSame(told.addresses, claim.addresses);
+    claim === undefined || !isReserved(claim) || isSame(told.words, toldOf(claim));
   if (isAsTold(view.claim(key)?.record)) return undefined;
   const now = (await store.get("claim", key))?.record;
-  return now === undefined || isAsTold(now) ? undefined : movedOn(now, told.addresses);
+  return now === undefined || isAsTold(now) ? undefined : movedOn(now, told.words);
 }
 
 /** The pod asks for nothing itself, and what its claim has was changed by another pod of the name. */
 export function movedOn(claim: Claim, told: readonly string[]): Refusal {
   const key = claimKey(claim);
-  const words = `claim ${key} holds ${claim.addresses.join(", ")} now, and this pod was given ${told.join(", ")} while another one of its name was on its way; create it again`;
+  const words = `claim ${key} holds ${toldOf(claim).join(", ")} now, and this pod was given ${told.join(", ")} while another one of its name was on its way; create it again`;
   return refuse("CLAIM_CHANGED", words, { claim: key, address: told.join(",") });
 }
 

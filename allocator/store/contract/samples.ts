@@ -64,6 +64,7 @@ export function fullClaim(name: string): FullClaim {
     takesOver: "licence",
     request: {
       addresses: [addr("10.20.0.51"), addr("fd00:20::51")],
+      interfaces: { eth0: [addr("10.20.0.51")], net1: [addr("fd00:20::51")] },
       pools: ["db", "db6"],
       families: ["IPv6", "IPv4"],
       fallback: "any",

@@ -106,7 +106,7 @@ function nothingConfigured(ask: AddRequest, services: AgentServices): CniError {
     .find((one) => one.containerID === containerID && one.claim !== undefined && one.interface !== name);
   if (first !== undefined) {
     const has = first.result.addresses.map(({ address }) => address).join(", ");
-    const words = `a claim serves one interface of its pod, and claim ${first.claim} serves ${first.interface} with ${has}: give network ${scope.network} ipam.ranges or ipam.addresses for ${name}`;
+    const words = `claim ${first.claim} serves ${first.interface} with ${has}, and no address was asked for ${name}: write one into berth.dev/ips of the pod, as ADDRESS@${name}, or give network ${scope.network} ipam.ranges or ipam.addresses`;
     return cniError("INVALID_CONFIG", words);
   }
   if (!services.blockFollower.makesBlocks) return noBlocks(ask, services);

@@ -279,7 +279,7 @@ describe("a claim that another sandbox has", () => {
     const error = errorOf(await node.call("ADD", sandbox("a", "u1", "eth1")));
     assert.equal(
       error.msg,
-      "claim shop/db-0: it serves eth0 of this container; an interface has a claim of its own",
+      "claim shop/db-0: it serves eth0 of this container, and names no address for another interface of it",
     );
     assert.deepEqual(node.held, [...given].sort());
   });

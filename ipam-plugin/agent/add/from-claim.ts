@@ -77,7 +77,7 @@ async function assignTo(
   taking: Taking,
 ): Promise<Attachment | CniError | Refusal | undefined> {
   const { ask, parts, signal } = taking;
-  const superseded = await supersedeOthers(found.claim, taking);
+  const superseded = await supersedeOthers(found, taking);
   if (isRefusal(superseded) || signal.aborted) {
     await giveBack({ claim: madeIn(found) }, ask, parts);
     return isRefusal(superseded) ? superseded : cancelledError(ask);
@@ -157,7 +157,7 @@ async function take(
 
 /** Other attachments that the claim is to be taken from, once there is nothing that speaks against it. */
 async function supersedeOthers(
-  claim: string,
+  { claim, interfaces }: ClaimMatch,
   { ask, parts, signal }: Taking,
 ): Promise<readonly Attachment[] | Refusal> {
   const { attachments } = parts;
@@ -165,11 +165,12 @@ async function supersedeOthers(
   const unknown = await unknownSandbox(claim, parts);
   if (unknown !== undefined && isAnothers(unknown, ask)) return stillUsed(claim, unknown);
   for (const other of attachments.ofClaim(claim)) {
-    const verdict = judgeTakeover(other, ask, await mayBeUp(other, parts));
+    const verdict = judgeTakeover(other, ask, await mayBeUp(other, parts), interfaces);
+    if (verdict === "beside") continue;
     if (verdict === "refuse") {
       return busy(
         claim,
-        `it serves ${other.interface} of this container; an interface has a claim of its own`,
+        `it serves ${other.interface} of this container, and names no address for another interface of it`,
       );
     }
     if (verdict === "late") return busy(claim, `a newer sandbox of the pod, ${other.containerID}, has it`);

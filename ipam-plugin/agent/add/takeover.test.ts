@@ -43,6 +43,19 @@ describe("taking a claim over", () => {
     }
   });
 
+  it("leaves another interface of the container what it has if the claim names both", () => {
+    const further = { ...next, ...PLACE, interface: "net1" };
+    for (const up of [true, false]) {
+      assert.equal(judgeTakeover(attached(), further, up, ["eth0", "net1"]), "beside");
+      assert.equal(judgeTakeover(attached(), further, up, ["net1", "net2"]), "refuse");
+      assert.equal(judgeTakeover(attached(), further, up, ["eth0", "net2"]), "refuse");
+      assert.equal(
+        judgeTakeover(attached(), { ...next, interface: "net1" }, up, ["eth0", "net1"]),
+        "supersede",
+      );
+    }
+  });
+
   it("takes the same interface under another network for the same link", () => {
     const renamed = {
       ...next,

@@ -4,12 +4,13 @@ import type { PodRef } from "../claims/claim-source.ts";
 import type { Attachment, AttachmentId } from "../journal/attachment.ts";
 
 /** What becomes of another attachment that uses the claim which a new sandbox was just given. */
-export type Takeover = "supersede" | "wait" | "refuse" | "late";
+export type Takeover = "supersede" | "beside" | "wait" | "refuse" | "late";
 
 /**
  * | the other attachment                               |           |
  * |----------------------------------------------------|-----------|
  * | another interface of the same container            | refuse    | both would be up with one address
+ * | the same, and the claim names both interfaces       | beside    | each has addresses of its own
  * | the same interface of it, under another network    | supersede | it is the same link
  * | another sandbox of the same pod                    | supersede | the kubelet has stopped it before it asks again
  * | a newer sandbox of the same pod                    | late      | this one's ADD has outlived it
@@ -20,9 +21,12 @@ export function judgeTakeover(
   other: Attachment,
   next: AttachmentId & { readonly pod: PodRef; readonly startNs: bigint },
   otherMayBeUp: boolean,
+  named: readonly string[] = [],
 ): Takeover {
-  if (other.containerID === next.containerID)
-    return other.interface === next.interface ? "supersede" : "refuse";
+  if (other.containerID === next.containerID) {
+    if (other.interface === next.interface) return "supersede";
+    return named.includes(other.interface) && named.includes(next.interface) ? "beside" : "refuse";
+  }
   // A runtime that does not say the UID (or says none) leaves it to the sandbox.
   if (next.pod.uid !== "" && other.pod?.uid === next.pod.uid)
     return other.startNs > next.startNs ? "late" : "supersede";

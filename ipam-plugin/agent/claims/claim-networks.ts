@@ -5,6 +5,7 @@ import type { Labels } from "../../../allocator/base/ports.ts";
 import type { RecordReader } from "../../../allocator/cache/reader.ts";
 import { networkAttachments } from "../../../allocator/manifest/network-attachments.ts";
 import type { Claim } from "../../../allocator/model/claim.ts";
+import { addressesOn } from "../../../allocator/model/interfaces.ts";
 import { isOnNetwork, namesAttachments, otherNetwork } from "../../../allocator/pool/pool-networks.ts";
 import type { AttachmentKey, PodRef } from "./claim-source.ts";
 
@@ -22,7 +23,8 @@ export function networkNames({ pod, attachment }: NetworkPlace, annotations: Lab
 }
 
 /**
- * Whether the interface that is being attached gets the claim's addresses, by the networks that their pools are for.
+ * Whether the interface that is being attached gets the claim's addresses, by the networks that their pools are for. Where the claim names
+ * the interface, the others' addresses are no matter.
  *
  * | serves    | each of the pools is for this network                                        |
  * | elsewhere | they are for the network of another interface of the pod, which will ask    |
@@ -36,11 +38,13 @@ export function claimOnNetwork(
   annotations: Labels | undefined,
 ): "serves" | "elsewhere" | "unknown" | Refusal {
   const names = networkNames(request, annotations ?? {});
-  const pools = claim.addresses.flatMap((address) => view.poolOf(address) ?? []);
+  const named = addressesOn(claim, request.attachment.interface);
+  const pools = (named ?? claim.addresses).flatMap((address) => view.poolOf(address) ?? []);
   const others = pools.filter((pool) => !isOnNetwork(pool, names));
   const [first] = others;
   if (first === undefined) return "serves";
   if (annotations === undefined && others.some(namesAttachments)) return "unknown";
+  if (named !== undefined) return otherNetwork(first, names, request.pod.namespace);
   const further = networkAttachments(annotations ?? {}, request.pod.namespace)
     .filter((one) => one.interface !== request.attachment.interface)
     .map(({ network }) => network);

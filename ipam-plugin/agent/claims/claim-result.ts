@@ -5,8 +5,10 @@ import type { RecordReader } from "../../../allocator/cache/reader.ts";
 import { MIRROR_POD_ANNOTATION } from "../../../allocator/demand/pod-allocation.ts";
 import { ASSIGNED_CLAIM } from "../../../allocator/manifest/annotations.ts";
 import { type Claim, claimKey } from "../../../allocator/model/claim.ts";
+import { workloadOf } from "../../../allocator/model/claim-workload.ts";
 import type { PodState } from "../../../allocator/model/cluster-state.ts";
 import { describeIdentity } from "../../../allocator/model/identity.ts";
+import { addressesOn, namesOf, toldOf } from "../../../allocator/model/interfaces.ts";
 import { type Pool, rangeOf } from "../../../allocator/pool/pool.ts";
 import type { ResultAddress } from "../../cni/result.ts";
 import type { AttachRequest, ClaimResult, NoClaim, PodRef } from "./claim-source.ts";
@@ -15,11 +17,16 @@ import type { AttachRequest, ClaimResult, NoClaim, PodRef } from "./claim-source
 
 export const NO_CLAIM: NoClaim = { kind: "unclaimed" };
 
-/** The addresses of the claim, with what its pools say about reaching it. */
-export function resultOf(view: Pick<RecordReader, "poolOf">, claim: Claim): ClaimResult | Refusal {
+/** The addresses of the claim that the interface gets, with what their pools say about reaching it. */
+export function resultOf(
+  view: Pick<RecordReader, "poolOf">,
+  claim: Claim,
+  request: Pick<AttachRequest, "attachment">,
+): ClaimResult | Refusal {
   const addresses: ResultAddress[] = [];
   const pools = new Set<Pool>();
-  for (const address of claim.addresses) {
+  const served = servedBy(claim, request);
+  for (const address of served) {
     const pool = view.poolOf(address);
     const range = pool && rangeOf(pool, address);
     if (pool === undefined || range === undefined) {
@@ -36,7 +43,7 @@ export function resultOf(view: Pick<RecordReader, "poolOf">, claim: Claim): Clai
     const { prefixLength, gateway } = range;
     addresses.push({ address, prefixLength, ...(gateway === undefined ? {} : { gateway }) });
   }
-  const families = new Set(claim.addresses.map((address) => address.includes(":")));
+  const families = new Set(served.map((address) => address.includes(":")));
   const routes = [...pools].flatMap((pool) => pool.spec.routes ?? []);
   return {
     kind: "claimed",
@@ -47,9 +54,33 @@ export function resultOf(view: Pick<RecordReader, "poolOf">, claim: Claim): Clai
   };
 }
 
-/** Whether the claim, bound to a pod, serves that interface of it. */
-export function isOfInterface({ interface: only, binding }: Claim, { attachment }: AttachRequest): boolean {
-  return (only ?? binding?.interface) === attachment.interface;
+/** What the interface that is being attached gets, if the claim serves it. */
+export function servedBy(
+  claim: Claim,
+  { attachment }: Pick<AttachRequest, "attachment">,
+): Claim["addresses"] {
+  return addressesOn(claim, attachment.interface) ?? claim.addresses;
+}
+
+/**
+ * Whether the claim serves that interface of its pod. One that names interfaces serves those; any other the one that it is for, or
+ * that has it already: `other` is known to, or none is.
+ */
+export function serves(claim: Claim, { attachment }: AttachRequest, other: string | undefined): boolean {
+  const named = addressesOn(claim, attachment.interface);
+  if (named !== undefined) return named.length > 0;
+  const only = claim.interface ?? other;
+  return only === undefined || only === attachment.interface;
+}
+
+/** The same of a claim that an ADD of this process has bound: its binding says which interface has it. */
+export function servesBound(claim: Claim, request: AttachRequest): boolean {
+  return serves(claim, request, claim.binding?.interface ?? "");
+}
+
+/** The interfaces that the claim serves beside each other; absent: it serves one. */
+export function besideOf({ request: { interfaces } }: Claim): { readonly interfaces?: readonly string[] } {
+  return interfaces === undefined ? {} : { interfaces: namesOf(interfaces) };
 }
 
 /**
@@ -101,15 +132,25 @@ export function missing(pod: Pick<PodRef, "namespace" | "name">, inOthers = fals
 }
 
 /** For a runtime that asks for addresses which the claim does not have; undefined when it asks for none. */
-export function requestMismatch(claim: Claim, asked: readonly string[]): Refusal | undefined {
-  const others = asked.filter((address) => !claim.addresses.some((own) => own === address));
+export function requestMismatch(claim: Claim, request: AttachRequest): Refusal | undefined {
+  const served = servedBy(claim, request);
+  const others = request.addresses.filter((address) => !served.includes(address));
   if (others.length === 0) return undefined;
   const key = claimKey(claim);
   return refuse(
     "CLAIM_CHANGED",
-    `the runtime asks for ${others.join(", ")}, and claim ${key} holds ${claim.addresses.join(", ")}; remove one of the two requests`,
+    `the runtime asks for ${others.join(", ")}, and claim ${key} holds ${toldOf(claim).join(", ")}; remove one of the two requests`,
     {
       claim: key,
     },
   );
+}
+
+/**
+ * Whether a pod by itself is called as a place whose claim it finds. Bound before that is settled, it would look as if the
+ * workload's own pod had used the claim, which would stay for a workload that nobody may ever have kept. What the settling
+ * refuses is decided when it is bound.
+ */
+export function isNamesake({ owner }: PodState, claim: Claim): boolean {
+  return owner === undefined && workloadOf(claim) !== undefined;
 }

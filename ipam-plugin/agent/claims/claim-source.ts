@@ -67,6 +67,8 @@ export interface ClaimMatch {
   readonly assigned?: readonly string[];
   /** The revision at which this very ADD has made the claim, with its sandbox in it. */
   readonly made?: string;
+  /** The interfaces that the claim names: one container may have it on each of them. Absent: it serves one interface. */
+  readonly interfaces?: readonly string[];
 }
 
 /**

@@ -21,13 +21,14 @@ import {
 import { claimRefsFor, doesWithout, matchesRef } from "../../../allocator/manifest/pod-claim.ts";
 import { requestsAddress } from "../../../allocator/model/address-request.ts";
 import type { Claim, ClaimAttachment } from "../../../allocator/model/claim.ts";
-import { workloadOf } from "../../../allocator/model/claim-workload.ts";
-import type { ClusterState, PodState } from "../../../allocator/model/cluster-state.ts";
+import type { ClusterState } from "../../../allocator/model/cluster-state.ts";
+import { toldOf } from "../../../allocator/model/interfaces.ts";
 import type { Stored } from "../../../allocator/store/store.ts";
 import { claimOnNetwork } from "./claim-networks.ts";
 import {
+  besideOf,
   changed,
-  isOfInterface,
+  isNamesake,
   isReplaced,
   missing,
   NO_CLAIM,
@@ -35,6 +36,8 @@ import {
   podReplaced,
   requestMismatch,
   resultOf,
+  serves,
+  servesBound,
   throwIfCancelled,
 } from "./claim-result.ts";
 import type {
@@ -116,16 +119,15 @@ export class EmbeddedClaims implements ClaimSource {
     said: Pick<ClaimMatch, "token" | "assigned">,
     request: AttachRequest,
   ): ClaimMatch | NoClaim | Refusal {
-    const { pod, attachment, annotations = {} } = request;
+    const { pod, annotations = {} } = request;
     const network = claimOnNetwork(this.#options.context.view, record, request, annotations);
     if (network === "elsewhere") return NO_CLAIM;
     if (isRefusal(network)) return network;
     const { binding } = record;
     const isBoundToIt =
       binding?.node === this.#options.node && binding.podName === pod.name && binding.podUID === pod.uid;
-    const only = record.interface ?? (isBoundToIt ? binding.interface : undefined);
-    return only === undefined || only === attachment.interface
-      ? { kind: "found", claim: key, ...said }
+    return serves(record, request, isBoundToIt ? binding.interface : undefined)
+      ? { kind: "found", claim: key, ...said, ...besideOf(record) }
       : NO_CLAIM;
   }
 
@@ -138,22 +140,22 @@ export class EmbeddedClaims implements ClaimSource {
     this.#made.delete(found.claim);
     if (made !== undefined && made.revision === found.made) {
       return (
-        requestMismatch(made.record, request.addresses) ?? resultOf(this.#options.context.view, made.record)
+        requestMismatch(made.record, request) ?? resultOf(this.#options.context.view, made.record, request)
       );
     }
     const bound = await this.#bind(found, request, signal);
     if (isRefusal(bound)) return bound;
     const { record } = bound;
-    if (!isOfInterface(record, request)) return NO_CLAIM;
-    const refusal = requestMismatch(record, request.addresses);
+    if (!servesBound(record, request)) return NO_CLAIM;
+    const refusal = requestMismatch(record, request);
     if (refusal !== undefined) return refusal;
     const { pod, attachment, seenAt } = request;
     const notice = { claim: found.claim, pod, attachment, ...(seenAt && { seenAt }) };
     // Before it is answered: the end of an older sandbox must not make the claim look free while this one has it.
     const held = await this.#report(notice, "attached", signal);
     // Until then it may have been at rest for a moment, and been changed or given back.
-    if (!isDeepStrictEqual(held?.record.addresses, record.addresses)) return changed(found.claim);
-    return resultOf(this.#options.context.view, record);
+    if (!isDeepStrictEqual(held && toldOf(held.record), toldOf(record))) return changed(found.claim);
+    return resultOf(this.#options.context.view, record, request);
   }
 
   async detached(notice: SandboxEvent): Promise<void> {
@@ -243,7 +245,7 @@ export class EmbeddedClaims implements ClaimSource {
     const said = assigned === undefined ? {} : { assigned };
     const seen = request.seenAt === undefined ? {} : { seenAt: request.seenAt };
     const attachedTo = (bound: Claim) =>
-      isOfInterface(bound, request) && requestMismatch(bound, request.addresses) === undefined
+      servesBound(bound, request) && requestMismatch(bound, request) === undefined
         ? attachmentOf(bound, { seenAt: undefined, ...request }, { ...context, node, news: "attached" })
         : undefined;
     const target = { name, uid, node, token, interface: attachTo, containerID, attachedTo, ...said, ...seen };
@@ -288,13 +290,4 @@ export class EmbeddedClaims implements ClaimSource {
     const { context, node } = this.#options;
     return await reportSandbox({ ...context, node }, notice, news, signal);
   }
-}
-
-/**
- * Whether a pod by itself is called as a place whose claim it finds. Bound before that is settled, it would look as if the
- * workload's own pod had used the claim, which would stay for a workload that nobody may ever have kept. What the settling
- * refuses is decided when it is bound.
- */
-function isNamesake({ owner }: PodState, claim: Claim): boolean {
-  return owner === undefined && workloadOf(claim) !== undefined;
 }

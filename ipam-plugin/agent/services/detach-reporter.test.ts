@@ -119,6 +119,29 @@ describe("notices of detachments", () => {
     assert.equal(node.claimSource.attempts, 1);
   });
 
+  it("are of a sandbox: they go out when the last interface that has the claim is gone", async () => {
+    const claim = "shop/db-0";
+    node.claimSource.interfaces = ["eth0", "net1"];
+    node.claimSource.answers.set(`${claim}@net1`, claimResult(claim, "10.30.0.10/24"));
+    node.parts.notices.start();
+    const net1 = { ...sandbox(0), ifname: "net1" };
+    for (const [first, last] of [
+      [sandbox(0), net1],
+      [net1, sandbox(0)],
+    ] as const) {
+      const before = node.claimSource.told.length;
+      await node.add(sandbox(0));
+      await node.add(net1);
+      await node.del(first);
+      await until(() => node.parts.attachments.untold().length === 0);
+      assert.equal(node.claimSource.told.length, before, "the other interface has the claim");
+      assert.equal(node.parts.attachments.ofClaim(claim).length, 1);
+      await node.del(last);
+      await until(() => node.parts.attachments.untold().length === 0);
+      assert.equal(node.claimSource.told.length, before + 1);
+    }
+  });
+
   it("stop when the agent closes, also while one is under way", async () => {
     await attachAndDetach(1);
     node.claimSource.telling = new Promise(() => {});

@@ -106,8 +106,13 @@ export class DetachReporter {
   async #send(attachment: Attachment): Promise<void> {
     const { claimSource, attachments } = this.#options;
     const notice = noticeOf(attachment);
-    if (notice !== undefined) await claimSource.detached(notice);
+    if (notice !== undefined && !this.#isUpBeside(attachment)) await claimSource.detached(notice);
     await attachments.commit({ told: [attachment] });
+  }
+
+  /** Another interface of the container has the claim yet: with that one the sandbox lets go of it, not before. */
+  #isUpBeside({ claim = "", containerID }: Attachment): boolean {
+    return this.#options.attachments.ofClaim(claim).some((other) => other.containerID === containerID);
   }
 
   /** Milliseconds until the next retry; without one, an hour, which a kick ends. */

@@ -59,6 +59,8 @@ export function claimResult(claim: string, ...hosts: readonly string[]): ClaimRe
 /** Answers what the test says, pod by pod, and remembers what it was asked and told. */
 export class ScriptedClaims implements ClaimSource {
   readonly answers = new Map<string, ClaimResult | Refusal | Error>(); // namespace/name of the pod -> answer
+  /** Of a claim that names several; then the answer for an interface may stand under namespace/name@interface. */
+  interfaces: readonly string[] | undefined;
   readonly asked: AttachRequest[] = [];
   readonly assigned: AttachRequest[] = [];
   readonly told: SandboxEvent[] = [];
@@ -86,7 +88,8 @@ export class ScriptedClaims implements ClaimSource {
     await this.finding;
     const answer = this.#answerTo(request);
     if (answer.kind !== "claimed") return answer;
-    const found = { kind: "found", claim: answer.claim ?? "", token: "" } as const;
+    const named = this.interfaces === undefined ? {} : { interfaces: this.interfaces };
+    const found = { kind: "found", claim: answer.claim ?? "", token: "", ...named } as const;
     return this.made === undefined ? found : { ...found, made: this.made };
   }
 
@@ -101,7 +104,9 @@ export class ScriptedClaims implements ClaimSource {
   }
 
   #answerTo(request: AttachRequest): ClaimResult | NoClaim | Refusal {
-    const answer = this.answers.get(`${request.pod.namespace}/${request.pod.name}`) ?? { kind: "unclaimed" };
+    const pod = `${request.pod.namespace}/${request.pod.name}`;
+    const own = this.answers.get(`${pod}@${request.attachment.interface}`);
+    const answer = own ?? this.answers.get(pod) ?? { kind: "unclaimed" };
     if (answer instanceof Error) throw answer;
     return answer;
   }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import type { Claim } from "../../../allocator/model/claim.ts";
 import { claimKey } from "../../../allocator/model/claim.ts";
+import { toldOf } from "../../../allocator/model/interfaces.ts";
 import type { EventInput, InvolvedObject } from "../../../kube/controller/event-recorder.ts";
 import type { ObservedPod } from "../../cluster-state/informers.ts";
 import { reasonOf } from "../conditions.ts";
@@ -33,7 +34,7 @@ export class PodEvents {
   }
 
   bound(pod: PodRef, claim: Claim): void {
-    const words = `claim ${claimKey(claim)} (${claim.addresses.join(", ")}) is bound to ${claim.binding?.node ?? ""}`;
+    const words = `claim ${claimKey(claim)} (${toldOf(claim).join(", ")}) is bound to ${claim.binding?.node ?? ""}`;
     this.#record(pod, { type: "Normal", reason: "AddressBound", note: words });
   }
 

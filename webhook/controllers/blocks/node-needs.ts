@@ -3,10 +3,11 @@
 import { isRefusal } from "../../../allocator/base/errors.ts";
 import type { NodeNeed } from "../../../allocator/blocks/block-plan.ts";
 import type { RecordCache } from "../../../allocator/cache/cache.ts";
-import { bitsOf, type Family, familyOf, parseAddress, parseCidr } from "../../../allocator/ip/address.ts";
+import { bitsOf, type Family, familyOf, parseCidr } from "../../../allocator/ip/address.ts";
 import { ASSIGNED_CLAIM, EXEMPT_NAMESPACE, readRequest } from "../../../allocator/manifest/annotations.ts";
 import { requestsAddress } from "../../../allocator/model/address-request.ts";
 import { isReturned } from "../../../allocator/model/block.ts";
+import { readTold } from "../../../allocator/model/interfaces.ts";
 import { blockLength } from "../../../allocator/pool/blocks.ts";
 import { matches } from "../../../allocator/pool/label-selector.ts";
 import type { Pool } from "../../../allocator/pool/pool.ts";
@@ -106,7 +107,7 @@ function homesOf(
   const { mirror } = source;
   if (mirror.claimsOfPod(pod.namespace, pod.name).length > 0) return [];
   if (pod.addresses !== undefined) {
-    const addresses = pod.addresses.split(",").flatMap((text) => parseAddress(text) ?? []);
+    const { addresses } = readTold(pod.addresses.split(","));
     return addresses.flatMap((address) => {
       const [pool, family] = [mirror.poolOf(address), familyOf(address)];
       return pool !== undefined && blockLength(pool, family) !== undefined ? [[pool, family] as const] : [];

@@ -72,6 +72,25 @@ describe("the claim of a pod", () => {
     assert.equal(await found(), UNKNOWN);
   });
 
+  it("is for the interfaces that it names, each with its own addresses, and for no other", async () => {
+    await node.assign("a", "10.20.0.70");
+    const seen = (await node.world.authority.get("claim", "shop/a")) ?? assert.fail();
+    const [address] = seen.record.addresses;
+    assert.ok(address);
+    const request = { ...seen.record.request, interfaces: { net1: [address] } };
+    await node.world.authority.replace("claim", seen, { ...seen.record, request });
+    await node.hear("a");
+    const on = (name: string) =>
+      ask("a", { attachment: { network: "net", containerID: "box-a", interface: name } });
+    assert.equal(await found(on("net1")), "found shop/a");
+    assert.equal(await found(on("eth0")), "unclaimed");
+    const got = await node.claims.attach({ kind: "found", claim: "shop/a", token: "" }, on("net1"), NEVER);
+    assert.deepEqual(got.kind === "claimed" && got.addresses.map((one) => one.address), [address]);
+    const told = { kind: "found", claim: "shop/a", token: "", assigned: ["10.20.0.70"] } as const;
+    const refused = await node.claims.attach(told, on("net1"), NEVER);
+    assert.equal(isRefusal(refused) && refused.code, "CLAIM_CHANGED", "it was told of no interface");
+  });
+
   it("is none for a pod that asks for nothing where a pool has blocks, also before anything is loaded", async () => {
     node.blockPools.add("db6");
     const request = ask("a", { annotations: {}, pools: ["db", "db6"] });

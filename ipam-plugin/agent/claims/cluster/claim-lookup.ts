@@ -14,7 +14,7 @@ import { type Request, requestsAddress } from "../../../../allocator/model/addre
 import type { Dialects } from "../../../../allocator/model/dialect.ts";
 import type { Stored } from "../../../../allocator/store/store.ts";
 import { claimOnNetwork } from "../claim-networks.ts";
-import { isReplaced, missing, NO_CLAIM, podReplaced } from "../claim-result.ts";
+import { besideOf, isReplaced, missing, NO_CLAIM, podReplaced, serves } from "../claim-result.ts";
 import type { AttachRequest, ClaimMatch, NoClaim } from "../claim-source.ts";
 import { type NodeCache, type NodePod, type PodName, podKey } from "./node-cache.ts";
 
@@ -30,7 +30,7 @@ export interface Pending {
 export interface LookupInput {
   readonly view: NodeCache;
   readonly node: string;
-  /** The only interface of the pod that the claim serves; undefined: any, so far. */
+  /** Which interface of the pod has the claim, if it names none itself; undefined: any may, so far. */
   readonly interfaceOf: (claim: Stored<"claim">) => string | undefined;
   /** Of whose words none are for Berth. */
   readonly dialects?: Dialects;
@@ -102,8 +102,7 @@ function foundFor(
   there: NodePod | undefined,
   { input, request }: { input: LookupInput; request: AttachRequest },
 ): ClaimMatch | NoClaim | Refusal | Pending {
-  const only = input.interfaceOf(claim);
-  if (only !== undefined && only !== request.attachment.interface) return NO_CLAIM;
+  if (!serves(claim.record, request, input.interfaceOf(claim))) return NO_CLAIM;
   // The sandbox's own annotations, where the runtime sends them.
   const annotations = request.annotations ?? there?.annotations;
   const network = claimOnNetwork(input.view, claim.record, request, annotations);
@@ -117,6 +116,7 @@ function foundFor(
     claim: claim.key,
     token,
     ...(assigned === undefined ? {} : { assigned }),
+    ...besideOf(claim.record),
   } as const;
   return there?.uid === podUID ? found : until(() => found);
 }

@@ -6,7 +6,7 @@ import { isDetached, planBind } from "../../../../allocator/lifecycle/bind.ts";
 import type { Binding, Claim, ClaimAttachment } from "../../../../allocator/model/claim.ts";
 import type { Dialects } from "../../../../allocator/model/dialect.ts";
 import type { Stored } from "../../../../allocator/store/store.ts";
-import { changed, NO_CLAIM, requestMismatch, resultOf, throwIfCancelled } from "../claim-result.ts";
+import { changed, NO_CLAIM, requestMismatch, resultOf, serves, throwIfCancelled } from "../claim-result.ts";
 import type {
   AttachRequest,
   ClaimMatch,
@@ -182,7 +182,7 @@ export class NodeClaims implements ClaimSource {
     const holder = this.#holders.get(key);
     const told = status.attachment?.podUID === binding?.podUID ? status.attachment?.interface : undefined;
     const known = holder?.pod.uid === binding?.podUID ? holder?.attachment.interface : undefined;
-    return record.interface ?? binding?.interface ?? known ?? (told === "" ? undefined : told);
+    return binding?.interface ?? known ?? (told === "" ? undefined : told);
   }
 
   /** What the ADD is answered if the claim stands as it is given. */
@@ -194,9 +194,8 @@ export class NodeClaims implements ClaimSource {
     const plan = planBind(claim, target, { fenced: false, holdExpired: false }, clock.now());
     if (isRefusal(plan)) return plan;
     if (plan.kind === "bind") return changed(found.claim);
-    const only = claim.interface ?? claim.binding?.interface ?? request.attachment.interface;
-    if (only !== request.attachment.interface) return NO_CLAIM;
-    return requestMismatch(claim, request.addresses) ?? resultOf(view, claim);
+    if (!serves(claim, request, claim.binding?.interface)) return NO_CLAIM;
+    return requestMismatch(claim, request) ?? resultOf(view, claim, request);
   }
 
   /**

@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: Apache-2.0
+// Which interface of a pod gets which of its addresses (ADR 0027).
+
+import { type Address, parseAddress } from "../ip/address.ts";
+
+/** interface -> its addresses. Absent where none was named: then all are of whichever interface asks first. */
+export type Interfaces = Readonly<Record<string, readonly Address[]>>;
+
+/** What every runtime calls the interface that a pod has from its cluster's network. */
+export const FIRST_INTERFACE = "eth0";
+
+/** As the kernel takes it, and as it can stand in an annotation. */
+const NAME = /^[a-zA-Z0-9][-a-zA-Z0-9._]{0,14}$/;
+
+export function isInterfaceName(text: string): boolean {
+  return NAME.test(text);
+}
+
+/** address -> its interface, made once for the lists of a workload, of which each pod is asked about. */
+const places = new WeakMap<Interfaces, ReadonlyMap<Address, string>>();
+
+/** Undefined: the address is of none. */
+function interfaceOf(interfaces: Interfaces, address: Address): string | undefined {
+  let found = places.get(interfaces);
+  if (found === undefined) {
+    const all = namesOf(interfaces).flatMap((name) =>
+      (interfaces[name] ?? []).map((one) => [one, name] as const),
+    );
+    found = new Map(all.toReversed()); // of one that is listed twice the first name counts
+    places.set(interfaces, found);
+  }
+  return found.get(address);
+}
+
+export function namesOf(interfaces: Interfaces): readonly string[] {
+  return Object.keys(interfaces).sort();
+}
+
+/** Of several pods' addresses, the interfaces of those of one. */
+export function interfacesOf(
+  interfaces: Interfaces | undefined,
+  addresses: readonly Address[],
+): Interfaces | undefined {
+  if (interfaces === undefined) return undefined;
+  const its = new Map<string, Address[]>(); // interface -> of this pod
+  for (const address of addresses) {
+    const name = interfaceOf(interfaces, address);
+    if (name !== undefined) its.set(name, [...(its.get(name) ?? []), address]);
+  }
+  return Object.fromEntries(its);
+}
+
+/** Whether both say the same of every address. */
+export function isSameInterfaces(one: Interfaces | undefined, other: Interfaces | undefined): boolean {
+  if (one === undefined || other === undefined) return one === other;
+  return wordsOf(one).join() === wordsOf(other).join();
+}
+
+function wordsOf(interfaces: Interfaces): readonly string[] {
+  return namesOf(interfaces).flatMap((name) => toldAs(interfaces[name]?.toSorted() ?? [], interfaces));
+}
+
+/** A claim as far as its addresses are concerned. */
+export interface Holding {
+  readonly addresses: readonly Address[];
+  readonly request: { readonly interfaces?: Interfaces };
+}
+
+/** The addresses of the claim that the interface gets. Undefined: it names no interface, and the first that asks has all. */
+export function addressesOn({ addresses, request }: Holding, name: string): readonly Address[] | undefined {
+  const { interfaces } = request;
+  if (interfaces === undefined) return undefined;
+  const its = Object.hasOwn(interfaces, name) ? (interfaces[name] ?? []) : [];
+  return addresses.filter((address) => its.includes(address));
+}
+
+/** As a pod is told what it has, and as people read it: `10.30.0.51@net1`, or the address alone where no interface was named. */
+export function toldAs(addresses: readonly Address[], interfaces: Interfaces | undefined): readonly string[] {
+  if (interfaces === undefined) return addresses;
+  return addresses.map((address) => {
+    const name = interfaceOf(interfaces, address);
+    return name === undefined ? address : `${address}@${name}`;
+  });
+}
+
+/** What a pod with the claim is told. */
+export function toldOf({ addresses, request }: Holding): readonly string[] {
+  return toldAs(addresses, request.interfaces);
+}
+
+/** Addresses that a pod was told, and their interfaces. */
+export interface Told {
+  readonly addresses: readonly Address[];
+  readonly interfaces?: Interfaces;
+}
+
+/** What is no address counts for nothing. */
+export function readTold(words: readonly string[]): Told {
+  const read = words.flatMap((word) => {
+    const [text = "", name] = word.trim().split("@", 2);
+    const address = parseAddress(text);
+    return address === undefined ? [] : [{ address, name }];
+  });
+  const addresses = read.map(({ address }) => address);
+  const named = read.filter((one): one is { address: Address; name: string } => one.name !== undefined);
+  if (named.length === 0) return { addresses };
+  const groups = Map.groupBy(named, ({ name }) => name);
+  const interfaces = [...groups].map(([name, of]) => [name, of.map(({ address }) => address)] as const);
+  return { addresses, interfaces: Object.fromEntries(interfaces) };
+}
