@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+import type { Clock } from "../allocator/base/ports.ts";
 
 /** Those who ask while it is under way get what the first one gets. */
 export function shared<T>(ask: () => Promise<T>): () => Promise<T> {
@@ -9,4 +10,19 @@ export function shared<T>(ask: () => Promise<T>): () => Promise<T> {
     });
     return asked;
   };
+}
+
+/** The same, and those who ask within so long after it. */
+export function remembered<T>(
+  ask: () => Promise<T>,
+  clock: Pick<Clock, "monotonic">,
+  ms: number,
+): () => Promise<T> {
+  let known: { readonly value: T; readonly until: number } | undefined;
+  const asking = shared(async () => {
+    const value = await ask();
+    known = { value, until: clock.monotonic() + ms };
+    return value;
+  });
+  return async () => (known !== undefined && clock.monotonic() < known.until ? known.value : await asking());
 }

@@ -13,6 +13,7 @@ import type { LeaseTimings } from "../kube/controller/leader-election.ts";
 import manifest from "../package.json" with { type: "json" };
 import { limitedLogger } from "../system/limited-logger.ts";
 import { createMetrics, type MetricsRegistry } from "../system/metrics.ts";
+import { remembered } from "../system/shared.ts";
 import { type CleanupStack, withCleanup } from "../system/shutdown.ts";
 import type { PoolAccess } from "./admission/admission-context.ts";
 import { waitForPools } from "./admission/cache-wait.ts";
@@ -41,6 +42,9 @@ import type { TlsServer } from "./http/tls-server.ts";
 import { withMetrics, withReplicaMetrics } from "./metrics.ts";
 import { type AdmissionRequest, type Handler, ROUTES, type Route } from "./review/admission-review.ts";
 import { openCertificates, serveCertificates, type TlsHandle } from "./tls-setup.ts";
+
+/** Whoever sends reviews of pools has the API server list some thousand Services no more often. */
+const SERVICES_MS = 5_000;
 
 export interface WebhookOptions {
   /** Stays open when the webhook is closed: it belongs to whoever opened it. */
@@ -138,7 +142,7 @@ async function assemble(options: Metered, closers: CleanupStack): Promise<Omit<C
       ...dialectsOf(options),
       holds: trackPendingClaims(replica, { clock, log: limitedLogger(log, clock) }),
       occupants: () => replica.occupants(),
-      services: () => readServices(connection),
+      services: remembered(() => readServices(connection), clock, SERVICES_MS),
       catchUp: () => waitForPools(replica.context, replica.mirror),
       suspect: (claim) => collector.suspect(claim),
     }),

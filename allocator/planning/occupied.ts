@@ -60,11 +60,16 @@ export function occupiedIn(pool: Pool, all: Iterable<Occupied>): Occupied[] {
   return [...found].sort(([a], [b]) => compareAddresses(a, b));
 }
 
-/** `10.20.0.1 (node a), 10.20.0.60 (pod shop/x) and 3 more` */
-export function listedOccupied(found: readonly Occupied[], most: number): string {
+/** `10.20.0.1 (node a), 10.20.0.60 (pod shop/x) and 3 more`; of an address whose occupant is not to be named the address alone. */
+export function listedOccupied(
+  found: readonly (readonly [Address, Occupant | undefined])[],
+  most: number,
+): string {
   const some = found
     .slice(0, most)
-    .map(([address, occupant]) => `${address} (${describeOccupant(occupant)})`);
+    .map(([address, occupant]) =>
+      occupant === undefined ? address : `${address} (${describeOccupant(occupant)})`,
+    );
   const more = found.length > most ? ` and ${found.length - most} more` : "";
   return `${some.join(", ")}${more}`;
 }

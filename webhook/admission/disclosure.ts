@@ -3,6 +3,7 @@
 import { type Refusal, type RefusalCode, refuse } from "../../allocator/base/errors.ts";
 import type { RecordReader } from "../../allocator/cache/reader.ts";
 import { parseAddress } from "../../allocator/ip/address.ts";
+import type { Occupant } from "../../allocator/model/occupant.ts";
 import { addressInUse } from "../../allocator/planning/occupied.ts";
 import { addressElsewhere, addressOfNodes, quoted } from "../../allocator/planning/refusal-messages.ts";
 import type { UserInfo } from "../review/admission-review.ts";
@@ -10,7 +11,7 @@ import type { UserInfo } from "../review/admission-review.ts";
 /** What one has to be allowed to read to see for oneself what a refusal tells. */
 export interface Subject {
   readonly verb: "get" | "list";
-  readonly resource: "ipclaims" | "ippools" | "ipblocks" | "pods" | "nodes";
+  readonly resource: "ipclaims" | "ippools" | "ipblocks" | "pods" | "nodes" | "services";
   /** Empty: in the whole cluster. */
   readonly namespace: string;
 }
@@ -47,6 +48,12 @@ export function subjectOf({ code, details }: Refusal, namespace: string): Subjec
   if (holder === undefined || holder === namespace) return undefined;
   if (occupant === "pod") return { verb: "get", resource: "pods", namespace: holder };
   return { verb: "get", resource: "ipclaims", namespace: holder };
+}
+
+/** What one has to be allowed to read to see for oneself whose an address is that is not from Berth. */
+export function subjectOfOccupant({ kind, namespace }: Occupant): Subject {
+  if (kind === "node" || kind === "host") return { verb: "list", resource: "nodes", namespace: "" };
+  return { verb: "get", resource: kind === "pod" ? "pods" : "services", namespace };
 }
 
 /**

@@ -2,31 +2,49 @@
 // What is said of a pool over addresses that others have (ADR 0026).
 
 import { isRefusal } from "../../allocator/base/errors.ts";
+import type { Address } from "../../allocator/ip/address.ts";
 import { fullInterval, intersection } from "../../allocator/ip/ip-range.ts";
-import { listedOccupied, occupiedIn } from "../../allocator/planning/occupied.ts";
+import type { Occupant } from "../../allocator/model/occupant.ts";
+import { listedOccupied, type Occupied, occupiedIn } from "../../allocator/planning/occupied.ts";
 import { type Pool, parseStoredPool } from "../../allocator/pool/pool.ts";
 import type { ServiceFacts } from "../cluster-state/services.ts";
+import type { UserInfo } from "../review/admission-review.ts";
 import type { AdmissionContext } from "./admission-context.ts";
+import { type ReadAccess, subjectOfOccupant } from "./disclosure.ts";
 
 /** A warning has 256 bytes. */
 const NAMED = 3;
 
 /** Warnings, and none of them refuses: what is seen may be on another network, and may have gone by the time that the pool is used. */
 export async function toldOfOccupants(
-  { occupants, services }: Pick<AdmissionContext, "occupants" | "services">,
+  { occupants, services, readAccess }: Pick<AdmissionContext, "occupants" | "services" | "readAccess">,
   record: Parameters<typeof parseStoredPool>[0],
+  user: UserInfo,
 ): Promise<string[]> {
   const pool = parseStoredPool(record);
   if (isRefusal(pool)) return [];
   const facts = await services?.();
   const found = occupiedIn(pool, [...(occupants?.() ?? []), ...(facts?.occupied ?? [])]);
-  return [...(found.length === 0 ? [] : inUse(pool, found)), ...overlaps(pool, facts)];
+  if (found.length === 0) return overlaps(pool, facts);
+  const named = await Promise.all(found.slice(0, NAMED).map((one) => nameable(one, readAccess, user)));
+  const list = listedOccupied([...named, ...found.slice(NAMED)], NAMED);
+  return [...inUse(pool, found, list), ...overlaps(pool, facts)];
 }
 
-function inUse(pool: Pool, found: ReturnType<typeof occupiedIn>): string[] {
+/** Without its occupant, if who makes the pool may not read of it: he may make pools, and perhaps read nobody's pods (ADR 0012). */
+async function nameable(
+  [address, occupant]: Occupied,
+  access: ReadAccess | undefined,
+  user: UserInfo,
+): Promise<readonly [Address, Occupant | undefined]> {
+  const may = access === undefined || (await access.mayRead(user, subjectOfOccupant(occupant)));
+  return [address, may ? occupant : undefined];
+}
+
+function inUse(pool: Pool, found: readonly Occupied[], list: string): string[] {
   const [have, them] =
     found.length === 1 ? ["1 address that is", "it"] : [`${found.length} addresses that are`, "them"];
-  const what = `pool ${pool.name} has ${have} in use, and not from Berth: ${listedOccupied(found, NAMED)}`;
+  const what = `pool ${pool.name} has ${have} in use, and not from Berth: ${list}`;
   const isPod = found.map(([, { kind }]) => kind === "pod");
   const once = `once the ${found.length === 1 ? "pod has" : "pods have"} gone`;
   const some = isPod.every(Boolean)

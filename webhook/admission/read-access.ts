@@ -41,7 +41,7 @@ export class ReviewedReadAccess implements ReadAccess {
 
   async #review({ username, uid, groups }: UserInfo, subject: Subject): Promise<boolean> {
     const { verb, resource, namespace } = subject;
-    const group = resource === "pods" || resource === "nodes" ? "" : POOLS.group;
+    const group = resource.startsWith("ip") ? POOLS.group : "";
     const attributes = { verb, group, resource, namespace };
     const spec = { user: username, uid, groups, resourceAttributes: attributes };
     const answer = await reviewAccess(this.#connection, spec, ASK_MS);

@@ -69,6 +69,34 @@ describe("a pool over addresses that others have", () => {
     );
   });
 
+  it("is told no more of whose they are than whoever makes it may read", async () => {
+    const asked: string[] = [];
+    const readAccess: AdmissionContext["readAccess"] = {
+      mayRead: async ({ username }, { verb, resource, namespace }) => {
+        asked.push(`${username} ${verb} ${resource} ${namespace}`);
+        return namespace === "shop";
+      },
+    };
+    const facts = { occupants: () => OTHERS.slice(1), services, readAccess };
+    const [first] = await toldOf({}, facts);
+    assert.equal(
+      first,
+      "pool lan has 3 addresses that are in use, and not from Berth: 10.9.0.5, 10.9.0.6 (pod shop/web), 10.9.0.10",
+    );
+    const [node] = await toldOf(
+      { ranges: [{ cidr: "10.9.0.0/30" }] },
+      { occupants: () => OTHERS, readAccess },
+    );
+    assert.match(node ?? "", /1 address that is in use, and not from Berth: 10\.9\.0\.1$/);
+    const { username } = review(pool(), "CREATE").userInfo;
+    assert.deepEqual(asked, [
+      `${username} get pods kube-system`,
+      `${username} get pods shop`,
+      `${username} get services default`,
+      `${username} list nodes `,
+    ]);
+  });
+
   it("hears nothing of what it excludes", async () => {
     const ranges = [{ cidr: "10.9.0.0/28", from: "10.9.0.2", exclude: ["10.9.0.5-10.9.0.6"] }];
     assert.deepEqual(await toldOf({ ranges }, { occupants: () => OTHERS }), []);

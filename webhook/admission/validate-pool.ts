@@ -78,7 +78,7 @@ async function toldOf(
   object: KubeObject,
 ): Promise<string[]> {
   if (request.operation === "DELETE" || isSameSpec(request, object)) return [];
-  const occupants = await toldOfOccupants(admission, recordOf(object));
+  const occupants = await toldOfOccupants(admission, recordOf(object), request.userInfo);
   return [...(await toldOfDefault(admission, object)), ...occupants];
 }
 
