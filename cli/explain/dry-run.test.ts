@@ -171,6 +171,22 @@ describe("Forecast", () => {
     assert.match(line, /^deployment\/shop\/web, each pod: 10\.20\.0\.\d+ fd00:20::/);
   });
 
+  it("takes a default pool that says no size as it is made, and as unchanged when it is there", async (t) => {
+    const spec = { ranges: [{ cidr: "10.9.0.0/24" }], default: true } as const;
+    const seen = async (stored: typeof spec & { readonly blockSize?: { readonly ipv4: 32 } }) => {
+      const world = await worldFor(t, { pools: [{ name: "any", spec: stored }] });
+      const view = await loadCache(world.authority);
+      const forecast = new PodForecast({ ...world.context, view }, world.objects);
+      await forecast.of(granted(readObject(poolObject("any", spec))));
+      await forecast.of(
+        granted(readObject(poolObject("new", { ...spec, ranges: [{ cidr: "10.8.0.0/24" }] }))),
+      );
+      return ["any", "new"].map((name) => view.pool(name)?.spec.blockSize);
+    };
+    assert.deepEqual(await seen({ ...spec, blockSize: { ipv4: 32 } }), [{ ipv4: 32 }, { ipv4: 32 }]);
+    assert.deepEqual(await seen(spec), [undefined, { ipv4: 32 }], "one that was made without has none");
+  });
+
   it("takes pools, claims and namespaces of the same file into account", async (t) => {
     const world = await worldFor(t);
     const lines = await foretold(

@@ -34,6 +34,7 @@ import type { PodIdentity } from "../../allocator/model/identity.ts";
 import { quoted } from "../../allocator/planning/refusal-messages.ts";
 import { parsePool } from "../../allocator/pool/pool.ts";
 import type { PoolSpec } from "../../allocator/pool/pool-spec.ts";
+import { withSettledSize } from "../../allocator/pool/settled-size.ts";
 import type { Store } from "../../allocator/store/store.ts";
 import { loadCache } from "../backend/embedded-backend.ts";
 
@@ -104,11 +105,12 @@ export class PodForecast {
 
   #ofPool(object: KubeObject): DryRunner[] {
     const { name } = object.metadata;
-    const pool = parsePool({ name, spec: object.spec.value });
+    const { view } = this.#context;
+    const before = view.poolRecord(name)?.record.spec;
+    const pool = parsePool({ name, spec: withSettledSize(object.spec.value, before && { ...before }) });
     if (isRefusal(pool)) return [{ subject: `ippool/${name}`, outcome: pool, request: {} }];
     const spec: PoolSpec = pool.spec;
-    const { view } = this.#context;
-    this.#carriesPools ||= !isDeepStrictEqual(view.poolRecord(name)?.record.spec, spec);
+    this.#carriesPools ||= !isDeepStrictEqual(before, spec);
     const stored = { key: name, record: { name, spec }, uid: "", revision: "", createdAt: this.#now() };
     view.apply("pool", { type: "put", stored });
     return [];
