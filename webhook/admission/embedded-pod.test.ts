@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
+import { BerthError } from "../../allocator/base/errors.ts";
 import { GarbageCollector } from "../../allocator/gc/garbage-collector.ts";
 import { bind, HOLD_TIMEOUT_MS } from "../../allocator/lifecycle/bind.ts";
 import type { KubeObject } from "../../allocator/manifest/kubernetes-object.ts";
@@ -141,40 +142,57 @@ describe("a pod whose predecessor is just gone", () => {
   });
 });
 
+/** The second review of a Deployment's pod that asks for an entry of a list, where `keep` is what keeps it. */
+async function reviewOfList(world: World, keep: (object: KubeObject) => Promise<void>): Promise<string> {
+  const annotations = { "berth.dev/ips": "10.20.0.70-10.20.0.72" };
+  await send(world, "/validate/workloads", workload("Deployment", "web", { annotations, replicas: 1 }));
+  const asked = deploymentPod("web", { annotations });
+  const mutated = applied(asked, await send(world, "/mutate/pods", asked));
+  const metadata = { ...(mutated["metadata"] as Json), name: "web-5d9c7b-1", uid: "uid-1" };
+  const { objects } = world;
+  const embedded = {
+    pod: objects.pod.bind(objects),
+    workload: objects.workload.bind(objects),
+    namespace: objects.namespace.bind(objects),
+    fenced: objects.fenced.bind(objects),
+    forget: objects.forget.bind(objects),
+    keep,
+  };
+  const handlers = createHandlers({ ...world.admission, inventory: embedded, embedded });
+  return deniedAs(
+    await handlers["/validate/pods"](review({ ...mutated, metadata }), new AbortController().signal),
+  );
+}
+
+async function boundIn(world: World) {
+  const claims = await world.all("claim");
+  return claims.map(({ key, record: { binding } }) => [key, binding?.podName, binding?.podUID]);
+}
+
 describe("a pod of a list", () => {
   it("has its entry, though its hold was over and ended before it was kept", async () => {
     await using world = await openWorld({ pools: [DB_POOL] });
-    const annotations = { "berth.dev/ips": "10.20.0.70-10.20.0.72" };
-    await send(world, "/validate/workloads", workload("Deployment", "web", { annotations, replicas: 1 }));
-    const asked = deploymentPod("web", { annotations });
-    const mutated = applied(asked, await send(world, "/mutate/pods", asked));
-    const metadata = { ...(mutated["metadata"] as Json), name: "web-5d9c7b-1", uid: "uid-1" };
-    const { objects, clock } = world;
     const ends: string[] = [];
-    const embedded = {
-      pod: objects.pod.bind(objects),
-      workload: objects.workload.bind(objects),
-      namespace: objects.namespace.bind(objects),
-      fenced: objects.fenced.bind(objects),
-      forget: objects.forget.bind(objects),
-      keep: async (object: KubeObject) => {
-        clock.advance(HOLD_TIMEOUT_MS);
-        for (const claim of await world.all("claim"))
-          ends.push((await world.collector().judgeClaim(claim)).kind);
-        await objects.keep(object);
-      },
-    };
-    const admission = { ...world.admission, inventory: embedded, embedded };
-    const answer = await createHandlers(admission)["/validate/pods"](
-      review({ ...mutated, metadata }),
-      new AbortController().signal,
-    );
-    assert.equal(deniedAs(answer), "");
+    const answer = await reviewOfList(world, async (object) => {
+      world.clock.advance(HOLD_TIMEOUT_MS);
+      for (const claim of await world.all("claim"))
+        ends.push((await world.collector().judgeClaim(claim)).kind);
+      await world.objects.keep(object);
+    });
+    assert.equal(answer, "");
     assert.deepEqual(ends, ["release-hold"]);
-    const claims = await world.all("claim");
-    assert.deepEqual(
-      claims.map(({ key, record: { binding } }) => [key, binding?.podName, binding?.podUID]),
-      [["shop/web-slot-0", "web-5d9c7b-1", "uid-1"]],
-    );
+    assert.deepEqual(await boundIn(world), [["shop/web-slot-0", "web-5d9c7b-1", "uid-1"]]);
+  });
+
+  it("has its entry, though the stack ended as soon as it was kept", async () => {
+    await using world = await openWorld({ pools: [DB_POOL] });
+    const dead = reviewOfList(world, async (object) => {
+      await world.objects.keep(object);
+      throw new BerthError("STORE_UNAVAILABLE", "the stack ended");
+    });
+    await assert.rejects(dead, /the stack ended/);
+    world.clock.advance(HOLD_TIMEOUT_MS);
+    for (const claim of await world.all("claim")) await world.collector().judgeClaim(claim);
+    assert.deepEqual(await boundIn(world), [["shop/web-slot-0", "web-5d9c7b-1", "uid-1"]]);
   });
 });

@@ -40,7 +40,8 @@ export async function reviewEmbeddedPod(
   if (there !== undefined) return denied(request.uid, there, 409);
   const told = admitForeign(admission, request, pod);
   if (request.dryRun || !told.allowed) return told;
-  const refusal = await keepPod(admission, objects, request.operation, pod);
+  const refusal =
+    (await bindByToken(admission, pod)) ?? (await keepPod(admission, objects, request.operation, pod));
   return refusal === undefined ? told : denied(request.uid, refusal);
 }
 
@@ -72,39 +73,52 @@ async function keepPod(
   pod: KubeObject,
 ): Promise<Refusal | undefined> {
   const { context, inventory } = admission;
-  if (operation !== "CREATE") {
-    const refusal = await bindByToken(admission, pod);
-    if (refusal === undefined) await objects.keep(pod);
-    return refusal;
-  }
   await objects.keep(pod);
+  if (operation !== "CREATE") return undefined;
   const { namespace, uid } = pod.metadata;
   const origin = { ...podMetadata(pod, namespace), uid };
   const lost =
-    (await bindByToken(admission, pod)) ??
     (await settlePod(context, inventory, origin)) ??
-    (await confirmClaim(context, pod));
+    (await confirmClaim(context, pod)) ??
+    (await confirmHold(admission, pod));
   // another one that came first is not this review's to take away
   const own = lost !== undefined && (await anotherOf(admission, operation, pod)) === undefined;
   if (own) await objects.forget("Pod", namespace, pod.metadata.name);
   return lost;
 }
 
-/**
- * Finds the claim that is held for the pod, and tells it the pod's name: of a new pod after it was kept. Its hold may be over by then, where a
- * review takes that long, and whoever ends it does not find the pod.
- */
+/** Finds the claim that is held for the pod, and tells it the pod's name. */
 async function bindByToken(admission: AdmissionContext, pod: KubeObject): Promise<Refusal | undefined> {
-  const { namespace, name, uid, annotations } = pod.metadata;
-  const claim = annotations[ASSIGNED_CLAIM];
-  const token = annotations[ASSIGNED_TOKEN];
-  if (claim === undefined || token === undefined) return undefined;
-  const target = { name, uid, token, node: "" };
-  const met = await bind(admission.context, claimKey({ namespace, name: claim }), target, async () => ({
+  const held = heldFor(pod);
+  if (held === undefined) return undefined;
+  const met = await bind(admission.context, held.key, held.target, async () => ({
     fenced: false,
     holdExpired: false,
   }));
   return isRefusal(met) ? met : undefined;
+}
+
+function heldFor({ metadata: { namespace, name, uid, annotations } }: KubeObject) {
+  const claim = annotations[ASSIGNED_CLAIM];
+  const token = annotations[ASSIGNED_TOKEN];
+  if (claim === undefined || token === undefined) return undefined;
+  return { key: claimKey({ namespace, name: claim }), target: { name, uid, token, node: "" } };
+}
+
+/**
+ * The same as `confirmClaim`, of a pod with a token: where its review took long, on a machine that slept, its hold may have
+ * ended before the pod was kept. The claim is written here whoever has it, so that who still means to end it does not.
+ */
+async function confirmHold(admission: AdmissionContext, pod: KubeObject): Promise<Refusal | undefined> {
+  const held = heldFor(pod);
+  if (held === undefined) return undefined;
+  const { store, clock } = admission.context;
+  const change = { kind: "claim", key: held.key, doing: "its pod was admitted" } as const;
+  return await retryOnConflict(store, change, async (seen) => {
+    if (seen?.record.binding?.podUID !== held.target.uid) return await bindByToken(admission, pod);
+    const { kind } = await store.replace("claim", seen, { ...seen.record, admittedAt: clock.now() });
+    return kind === "replaced" ? undefined : kind;
+  });
 }
 
 async function onPodDeleted(
