@@ -102,7 +102,11 @@ describe("handshakes", () => {
     const line = new Line();
     line.took("a", 3);
     for (const client of line.expect("a1", "b1", "a2")) client.speak();
-    assert.deepEqual(await line.all(3), ["b1", "a1", "a2"]);
+    // the second one of them a second later
+    assert.deepEqual(await line.all(2), ["b1", "a1"]);
+    const [late] = line.expect("c1");
+    late?.speak();
+    assert.deepEqual(await line.all(4), ["b1", "a1", "c1", "a2"]);
   });
 
   it("of whoever proved himself go on where others make costly ones behind the same address", async () => {

@@ -17,6 +17,8 @@ const RESTS = 4;
 const MOST_RESTED = 256;
 /** Times what one took of an address whose handshakes are costly: so few that one review in a hundred meets none of them. */
 const COSTLY_RESTS = 200;
+/** From one of those to the next at the least: what it costs is known when the client has sent its certificates. */
+const COSTLY_REST_MS = 1_000;
 
 /**
  * TLS handshakes that have not begun: one begins in a turn of the event loop, so that what came before does not wait behind a crowd
@@ -71,6 +73,7 @@ export class Handshakes {
       const socket = line.take(peer);
       if (socket === undefined || socket.destroyed) continue;
       if (!this.#proven.has(peer) && this.#line.size < MOST_RESTED) this.#rest.last(REST_MS);
+      if (!this.#proven.has(peer) && line === this.#costlyLine) this.#costlyRest.last(COSTLY_REST_MS);
       socket.setTimeout(0);
       this.#begin(socket, peer);
       break;
