@@ -107,8 +107,8 @@ describe("blocks of several pools", () => {
         namespaceSelector: { matchLabels: TEAM },
       });
       await blocks.makePools(
-        pool("beijing", { ...range("10.40.64.1", "10.40.64.20"), ...inZone("beijing"), priority: 9 }),
-        pool("shanghai", { ...range("10.40.65.1", "10.40.65.20"), ...inZone("shanghai"), priority: 8 }),
+        pool("fixed-beijing", { ...range("10.40.64.1", "10.40.64.20"), ...inZone("beijing"), priority: 9 }),
+        pool("fixed-shanghai", { ...range("10.40.65.1", "10.40.65.20"), ...inZone("shanghai"), priority: 8 }),
       );
       const terms = [{ matchExpressions: [{ key: ZONE, operator: "In", values: ["shanghai"] }] }];
       const required = { requiredDuringSchedulingIgnoredDuringExecution: { nodeSelectorTerms: terms } };

@@ -322,6 +322,19 @@ describe("a pool in use", () => {
     );
   });
 
+  it("may leave out an address that cools, which nobody relies on", async () => {
+    await using world = await opened();
+    const claim = claimRecord({ name: "a", addresses: addrs("10.20.0.70") });
+    for (const one of reservationsOf(claim))
+      await world.authority.create("reservation", { ...one, releasedAt: world.clock.now() });
+    await world.settle();
+    const without = poolObject("db", { ranges: [{ cidr: "10.20.0.0/24", exclude: ["10.20.0.70"] }] });
+    assert.equal(await said(world, without, { operation: "UPDATE" }), "");
+    assert.equal(await said(world, DB, { operation: "DELETE" }), "");
+    assert.equal(await said(world, without), "");
+    await assertClean(world);
+  });
+
   it("is not deleted until nothing is held", async () => {
     await using world = await opened();
     await admitPod(world, pin("a", "10.20.0.70"));

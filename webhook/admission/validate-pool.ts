@@ -173,11 +173,11 @@ function newSpecialAddresses(pools: readonly Pool[], pool: Pool): Refusal | unde
   return givesSpecialAddresses(pool);
 }
 
-/** No reservation may find itself outside, or on an address that is not given out. */
+/** No reservation that a claim relies on may find itself outside, or on an address that is not given out. */
 function excludesReservations(view: RecordReader, pool: Pool): Refusal | undefined {
   const lost: Reservation[] = [];
   for (const { record } of view.reservations()) {
-    if (record.pool !== pool.name) continue;
+    if (record.pool !== pool.name || record.releasedAt !== undefined) continue;
     const kind = classify(pool, record.address);
     if (kind !== "open" && kind !== "reserved") lost.push(record);
   }
