@@ -39,6 +39,15 @@ export function matchesRef({ token }: ClaimRef, { identity, binding }: Claim): b
 }
 
 /**
+ * Whether the claim is nobody's by now that a pod, which is in the store, has a token of: its hold ended before the pod was kept, and
+ * the process that was to hold it again has ended. Binding it decides whose it is; that it has the pod's addresses is asked there.
+ */
+export function isLeftTo({ key, token }: ClaimRef, annotations: Labels, claim: Claim): boolean {
+  const isTold = token !== "" && annotations[ASSIGNED_TOKEN] === token && claimKey(claim) === key;
+  return isTold && claim.binding === undefined && claim.releasing !== true;
+}
+
+/**
  * Whether a pod that was given none and asks for none does without the claim of its name. It does, unless the claim speaks for every pod
  * of the name. A pod that is up keeps the address that it has as long as it lives, and must not find a claim when its next
  * sandbox starts.

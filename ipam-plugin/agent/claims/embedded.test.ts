@@ -53,6 +53,29 @@ describe("Claims", () => {
     assert.equal(claim?.record.binding?.node, "here");
   });
 
+  it("binds the claim that the pod was told of, though its hold has ended, unless others have it or it has other addresses", async () => {
+    await using world = await openWorld({ pools: [DB_POOL] });
+    for (const [name, address] of [
+      ["d-slot-0", "10.20.0.70"],
+      ["d-slot-1", "10.20.0.71"],
+    ] as const)
+      await pin(world, name, address);
+    const told = async (name: string, claim: string, address: string) => {
+      const assigned = { "berth.dev/claim": claim, "berth.dev/token": name, "berth.dev/addresses": address };
+      await keepPod(world, name, { "berth.dev/ips": address, ...assigned });
+    };
+    await told("d-a", "d-slot-0", "10.20.0.70");
+    await told("d-b", "d-slot-0", "10.20.0.70");
+    await told("d-c", "d-slot-1", "10.20.0.79");
+    const claims = claimsOf(world);
+    assert.equal((await assignedClaim(claims, ask("d-a"))).claim, "shop/d-slot-0");
+    assert.equal((await claimAt(world, "shop/d-slot-0")).record.binding?.podUID, "uid-d-a");
+    const before = world.dump();
+    assert.match(await refused(claims, ask("d-b")), /^CLAIM_(MISSING|BUSY): /);
+    assert.match(await refused(claims, ask("d-c")), /^CLAIM_CHANGED: /);
+    assert.equal(world.dump(), before);
+  });
+
   it("refuses a pod that asked for an address and has no claim, whoever told of its request", async () => {
     await using world = await openWorld({ pools: [DB_POOL] });
     const claims = claimsOf(world);

@@ -18,10 +18,16 @@ import {
   EXEMPT_NAMESPACE,
   readRequest,
 } from "../../../allocator/manifest/annotations.ts";
-import { claimRefsFor, doesWithout, matchesRef } from "../../../allocator/manifest/pod-claim.ts";
+import {
+  type ClaimRef,
+  claimRefsFor,
+  doesWithout,
+  isLeftTo,
+  matchesRef,
+} from "../../../allocator/manifest/pod-claim.ts";
 import { requestsAddress } from "../../../allocator/model/address-request.ts";
 import type { Claim, ClaimAttachment } from "../../../allocator/model/claim.ts";
-import type { ClusterState } from "../../../allocator/model/cluster-state.ts";
+import type { ClusterState, PodState } from "../../../allocator/model/cluster-state.ts";
 import { toldOf } from "../../../allocator/model/interfaces.ts";
 import type { Stored } from "../../../allocator/store/store.ts";
 import { claimOnNetwork } from "./claim-networks.ts";
@@ -94,7 +100,7 @@ export class EmbeddedClaims implements ClaimSource {
     let declined: Claim | undefined;
     for (const ref of claimRefsFor(request.pod, annotations)) {
       const claim = await this.#look(ref.key, request.pod);
-      if (claim === undefined || !matchesRef(ref, claim.record)) continue;
+      if (claim === undefined || !isIts(ref, claim.record, pod)) continue;
       const isItsOwn = claim.record.binding?.podUID === request.pod.uid;
       if (pod !== undefined && !isItsOwn && doesWithout(annotations, claim.record, false)) {
         declined = claim.record;
@@ -290,4 +296,8 @@ export class EmbeddedClaims implements ClaimSource {
     const { context, node } = this.#options;
     return await reportSandbox({ ...context, node }, notice, news, signal);
   }
+}
+
+function isIts(ref: ClaimRef, claim: Claim, pod: PodState | undefined): boolean {
+  return matchesRef(ref, claim) || (pod !== undefined && isLeftTo(ref, pod.annotations, claim));
 }
