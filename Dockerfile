@@ -54,5 +54,5 @@ WORKDIR /opt/berth
 USER 65532:65532
 EXPOSE 8443
 # Without the flags V8 lets a heap grow by half of the host's memory before it collects. The agent's command, as root:
-# node --max-semi-space-size=1 --optimize-for-size --no-opt ipam-plugin/agent/main.js
-CMD ["node", "--max-semi-space-size=4", "--optimize-for-size", "webhook/main.js"]
+# node --max-semi-space-size=1 --optimize-for-size --no-opt --no-sparkplug --v8-pool-size=0 ipam-plugin/agent/main.js
+CMD ["node", "--max-semi-space-size=4", "--heap-growing-percent=20", "webhook/main.js"]

@@ -2,7 +2,7 @@
 # `make help` lists the targets. Everything sets itself up; the second run does not set up again.
 SHELL := /bin/bash
 .DELETE_ON_ERROR:
-.PHONY: help root setup build image release audit check unit test soak proof demo bench bench-api bench-etcd simulate control-plane controllers scorer api-test load-test cluster cluster-down cluster-test clean
+.PHONY: help root setup build image release audit check unit test soak proof demo bench bench-api bench-etcd simulate control-plane controllers scorer cilium-agent api-test load-test cluster cluster-down cluster-test conformance clean
 
 NODE := node_modules/.bin/node
 CLIENT := $(wildcard ipam-plugin/client/*.c ipam-plugin/client/*.h) ipam-plugin/client/Makefile
@@ -40,7 +40,8 @@ image: build ## the image of webhook and agents, build/berth-image.tar; ENGINE=d
 release: build ## what whoever publishes signs: images, chart, berthctl, bills of materials, digests, provenance, in build/release
 	@bash scripts/release.sh
 
-audit: setup ## compare the versions of the lock with known advisories; OSV_DB=FOLDER: with a copy of the OSV database
+# Needs nothing of the checkout but the lock: with OSV_DB it runs on a fresh clone without a network.
+audit: ## compare the versions of the lock with known advisories; OSV_DB=FOLDER: with a copy of the OSV database
 	@OSV_DB="$(OSV_DB)" bash scripts/audit.sh
 
 check: setup ## format, lint, types, import boundaries and cycles
@@ -55,10 +56,10 @@ unit: setup ## every unit and property test beside the sources; WATCH=1 stays an
 test: build ## set up and pass all tests that need no API server, a tenth of what is random or repeated
 	@$(SUITE) test
 
-soak: control-plane controllers build ## what repeats, kills, mutates, overloads, fuzzes and simulates, at length; LIVES=100000: as many simulated
+soak: control-plane controllers cilium-agent build ## what repeats, kills, mutates, overloads, fuzzes and simulates, at length; LIVES=100000: as many simulated
 	@BERTH_LIVES="$(LIVES)" $(SUITE) soak
 
-proof: control-plane controllers scorer build ## everything once and in full: on this host, with an API server, on a whole cluster
+proof: control-plane controllers scorer cilium-agent build ## everything once and in full: on this host, with an API server, on a whole cluster
 	@$(SUITE) proof
 	@$(MAKE) --no-print-directory cluster-test
 
@@ -82,11 +83,14 @@ controllers: setup ## the same for the controllers and the scheduler of Kubernet
 scorer: control-plane ## the same for kube-score, without which what it says of the chart is not asked
 	@bash test/control-plane/build.sh kube-score >/dev/null
 
+cilium-agent: setup ## the same for Cilium's own code of an agent's addresses, which takes five minutes of a processor
+	@bash test/cilium/build.sh >/dev/null
+
 build/.containers: build/.packages scripts/packages.sh
 	@bash scripts/packages.sh containers
 	@touch $@
 
-api-test: control-plane build build/.containers ## what needs a real API server: the Kubernetes store, webhook, controllers and agents as processes
+api-test: scorer build build/.containers ## what needs a real API server: the Kubernetes store, webhook, controllers and agents as processes
 	@$(SUITE) api-test
 
 load-test: control-plane build ## short loads on a real API server: crowds, rolling updates, isolation; at length they are in `make soak`
@@ -116,6 +120,14 @@ cluster-down: setup ## take it away, and leave nothing behind
 
 cluster-test: root build/.cluster image ## pods on that cluster, or on one of its own: addresses, pings, drains, power cuts
 	@$(NODE) test/cluster/run.ts
+
+build/.conformance: build/.cluster test/control-plane/conformance/go.mod
+	@bash scripts/packages.sh conformance
+	@bash test/control-plane/build.sh kube-proxy agnhost e2e.test >/dev/null
+	@touch $@
+
+conformance: root build/.conformance image ## Kubernetes' own tests with Berth serving every pod, on a cluster that comes and goes; SPECS='PATTERN': those
+	@$(NODE) test/conformance/main.ts $(if $(SPECS),'$(SPECS)')
 
 clean: ## remove what was built
 	rm -rf build node_modules/.berth

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 import assert from "node:assert/strict";
-import { readdir } from "node:fs/promises";
-import { resolve } from "node:path";
+import { execFile } from "node:child_process";
+import { chmod, chown, readdir, symlink, writeFile } from "node:fs/promises";
+import { join, resolve } from "node:path";
 import { describe, it } from "node:test";
+import { promisify } from "node:util";
 import { COMMANDS, run } from "./run.ts";
 import { readArguments } from "./terminal/arguments.ts";
 import { NO_CLUSTER } from "./terminal/target.ts";
@@ -222,4 +224,68 @@ it("prints its version", async (t) => {
   assert.equal(code, 0);
   assert.match(stdout, /^berthctl \d+\.\d+\.\d+\n$/);
   assert.deepEqual(await folder.call("--version"), { code, stdout, stderr: "" });
+});
+
+describe("a data folder that is not this user's alone", () => {
+  const NOBODY = 65_534;
+  const CALLS = [
+    ["up", "--detach"],
+    ["down"],
+    ["apply", "-f", "-"],
+    ["delete", "pool/db"],
+    ["get", "pools"],
+    ["who", "10.20.0.7"],
+    ["explain", "10.20.0.7"],
+    ["check"],
+    ["release", "shop/web"],
+  ];
+  /** A stack that would be believed: a process of this user's, which has `up` among its arguments. */
+  const stackOf = (pid: number) =>
+    JSON.stringify({ pid, webhook: "https://127.0.0.1:1", ca: "ca", reviews: "/none", socket: "/none" });
+
+  it("is refused by every command before anything in it is read", async (t) => {
+    const folder = await Folder.empty(t);
+    await writeFile(join(folder.dataDir, "stack.json"), "{");
+    await chmod(folder.dataDir, 0o757);
+    for (const argv of CALLS) {
+      const { code, stderr } = await folder.call(...argv);
+      assert.equal(code, 2, argv.join(" "));
+      assert.match(stderr, /^Error: \S+ is not safe to keep data in: others may write to it; .*chmod go-w /);
+    }
+    await chmod(folder.dataDir, 0o700);
+    if (process.getuid?.() !== 0) return;
+    await chown(folder.dataDir, NOBODY, NOBODY);
+    for (const argv of CALLS)
+      assert.match((await folder.call(...argv)).stderr, /it belongs to the user with the id 65534/);
+  });
+
+  it("has no stack to speak to, or to end, in a file of somebody else's", async (t) => {
+    const folder = await Folder.empty(t);
+    const path = join(folder.dataDir, "stack.json");
+    const said = async (...argv: string[]) => (await folder.call(...argv)).stderr;
+    await writeFile(path, stackOf(process.pid));
+    await chmod(path, 0o666);
+    for (const argv of [["down"], ["get", "pools"]])
+      assert.match(await said(...argv), /stack\.json cannot be read \(others may write to it\)/);
+    await chmod(path, 0o600);
+    if (process.getuid?.() !== 0) return;
+    await chown(path, NOBODY, NOBODY);
+    assert.match(
+      await said("down"),
+      /stack\.json cannot be read \(it belongs to the user with the id 65534\)/,
+    );
+  });
+
+  it("is not waited for where a pipe is in the place of a file, and no link is followed", {
+    timeout: 30_000,
+  }, async (t) => {
+    const folder = await Folder.empty(t);
+    const path = join(folder.dataDir, "stack.json");
+    await promisify(execFile)("mkfifo", [path]);
+    await promisify(execFile)("mkfifo", [join(folder.dataDir, "starting.json")]);
+    assert.match((await folder.call("down")).stderr, /stack\.json cannot be read \(it is no file\)/);
+    const other = await Folder.empty(t);
+    await symlink(path, join(other.dataDir, "stack.json"));
+    assert.match((await other.call("down")).stderr, /stack\.json cannot be read \(ELOOP/);
+  });
 });

@@ -20,6 +20,7 @@ import { reserve } from "./commands/reserve.ts";
 import { up } from "./commands/up.ts";
 import { version } from "./commands/version.ts";
 import { who } from "./commands/who.ts";
+import { requirePrivate } from "./embedded/private-folder.ts";
 import { type Arguments, readArguments } from "./terminal/arguments.ts";
 import type { Command, CommandContext, ExitCode } from "./terminal/command.ts";
 import { usageError, waitMsOf } from "./terminal/flags.ts";
@@ -82,7 +83,14 @@ async function dispatch(argv: readonly string[], commandContext: CommandContext)
     stdout.write(helpOf(command, program));
     return 0;
   }
-  return await command.run(args, placed(command, args, commandContext));
+  const context = placed(command, args, commandContext);
+  if (usesFolder(command, context)) await requirePrivate(context.dataDir);
+  return await command.run(args, context);
+}
+
+/** A host that shares an etcd has a data folder, too. */
+function usesFolder({ name, flags }: Command, { cluster, etcd }: CommandContext): boolean {
+  return flags["data"] !== undefined && cluster === undefined && (etcd === undefined || name === "up");
 }
 
 /** Flags that say where, which may stand before the command. */

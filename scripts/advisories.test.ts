@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // An audit without a network: the lock's versions beside records as the OSV database has them.
 import assert from "node:assert/strict";
-import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { copyFileSync, mkdirSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, before, describe, it } from "node:test";
@@ -170,5 +170,21 @@ describe("an audit of the lock without a network", () => {
     const hit = await script();
     assert.equal(hit.rc, 1);
     assert.match(hit.stdout, /^express \d+\.\d+\.\d+: HIT made up$/m);
+  });
+
+  it("needs nothing of a fresh clone but the lock and node, and installs nothing", async () => {
+    const [clone, given] = [join(folder, "clone"), join(folder, "osv-alone")];
+    mkdirSync(join(given, "npm"), { recursive: true });
+    mkdirSync(join(clone, "scripts"), { recursive: true });
+    for (const file of ["Makefile", "package-lock.json", "scripts/audit.sh", "scripts/advisories.mjs"])
+      copyFileSync(join(ROOT, file), join(clone, file));
+    const none = [record("MISS", "no-such-package-of-berth", [{ introduced: "0" }])];
+    writeFileSync(join(given, "npm/all.zip"), zipOf(none));
+    const { rc, stdout, stderr } = await run("make", ["-C", clone, "audit", `OSV_DB=${given}`], {
+      env: { PATH: process.env["PATH"] ?? "" },
+    });
+    assert.equal(rc, 0, stderr);
+    assert.match(stdout, /^none of \d+ versions of package-lock\.json is affected/m);
+    assert.deepEqual(readdirSync(clone).sort(), ["Makefile", "package-lock.json", "scripts"]);
   });
 });

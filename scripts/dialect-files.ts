@@ -2,9 +2,9 @@
 // What of the chart and the docs follows from the table of dialects (allocator/manifest/dialect-rows.ts).
 
 import { ANNOTATION_FORMATS } from "../allocator/manifest/annotations.ts";
-import type { DialectRow } from "../allocator/manifest/dialect-row.ts";
+import { type DialectRow, fieldPattern } from "../allocator/manifest/dialect-row.ts";
 import { DIALECT_ROWS, EMPTY_LIST } from "../allocator/manifest/dialect-rows.ts";
-import { READ_ROWS } from "../allocator/manifest/dialects.ts";
+import { LABEL_ROWS, NAMED_ROWS, READ_ROWS } from "../allocator/manifest/dialects.ts";
 import { FOREIGN_ROWS, NAMESPACE_ROWS } from "../allocator/manifest/foreign-requests.ts";
 import { ASSIGNED } from "../allocator/manifest/opt-in.ts";
 import { LABELS, OWN_REQUESTS } from "../allocator/manifest/own-keys.ts";
@@ -17,7 +17,11 @@ const JOB_TEMPLATE = "object.spec.?jobTemplate.?metadata.?annotations";
 const OLD_TEMPLATE = TEMPLATE.replaceAll("object.", "oldObject.");
 const LABELS_OF = "object.metadata.?labels";
 const TEMPLATE_LABELS = TEMPLATE.replace(/annotations$/, "labels");
-const STRAY = `key.lowerAscii().startsWith('berth.dev/') && !(key in ${`[${LABELS.map((key) => `'${key}'`).join(", ")}]`})`;
+const quotedIn = (keys: readonly string[]) => `[${keys.map((key) => `'${key}'`).join(", ")}]`;
+const OTHERS_LABELS = quotedIn(LABEL_ROWS.map(({ key }) => key));
+const STRAY = `(key.lowerAscii().startsWith('berth.dev/') && !(key in ${quotedIn(LABELS)})) || key in ${OTHERS_LABELS}`;
+/** No key is. */
+const NOT_READ = "key.matches('^$')";
 const BERTHS = "key.lowerAscii().startsWith('berth.dev/')";
 
 /** The files, and how each is written from what it is. */
@@ -26,6 +30,8 @@ export const DIALECT_FILES: Readonly<Record<string, (text: string) => string>> =
   "charts/berth/files/webhooks/validating.yaml": withConditions,
   "charts/berth/files/policies/pods.yaml": withVariables,
   "charts/berth/files/dialects.yaml": () => keysBySystem(),
+  "charts/berth/files/dialect-patterns.yaml": () => patternsBySystem(),
+  "charts/berth/files/dialect-values.yaml": () => valuesBySystem(),
   "docs/dialects.md": withTable,
 };
 
@@ -35,18 +41,42 @@ const NOTHING = `^$|${EMPTY_LIST.source}`;
 const isListed = ({ matches, containing }: DialectRow) => matches === undefined && containing === undefined;
 const keysOf = (rows: readonly DialectRow[]) => [...new Set(rows.filter(isListed).map(({ key }) => key))];
 const readOn = (place: "pod" | "namespace") => READ_ROWS.filter(({ on }) => on.includes(place));
-const list = (keys: readonly string[]) => `[${keys.map((key) => `'${key}'`).join(", ")}]`;
+const list = quotedIn;
 const inAny = (keys: readonly string[], ...where: readonly string[]) =>
   `${list(keys)}.exists(key, ${where.map((one) => `key in ${one}.orValue({})`).join(" || ")})`;
 
+/** Keys with names in them, in one expression; the chart takes it out for a system that is not read. */
+function named(rows: readonly DialectRow[]): readonly string[] {
+  const sources = rows.flatMap(({ matches }) => matches?.source.replaceAll("\\/", "/") ?? []);
+  return sources.length === 0 ? [] : [`key.matches('${joined(sources)}')`];
+}
+
+/** What only one part of tells apart, as one expression: it is looked for in every key of every pod. */
+function joined(sources: readonly string[]): string {
+  const [first = ""] = sources;
+  const from = [...first].findIndex(
+    (_, at) => !sources.every((one) => one.startsWith(first.slice(0, at + 1))),
+  );
+  const ends = sources.map((one) => one.slice(Math.max(from, 0)));
+  const tail = "([.][^/]+)?$";
+  return sources.length === 1
+    ? first
+    : `${first.slice(0, from)}(${ends.map((one) => one.slice(0, one.length - tail.length)).join("|")})${tail}`;
+}
+
 /** Of keys with names in them, and of those that ask only with some values. */
 function further(rows: readonly DialectRow[], where: string): readonly string[] {
-  return rows.flatMap(({ key, matches, containing }) => {
-    if (matches !== undefined)
-      return [`${where}.orValue({}).exists(key, key.matches('${matches.source.replaceAll("\\/", "/")}'))`];
-    return containing === undefined ? [] : [`${where}[?'${key}'].orValue('').contains('${containing}')`];
-  });
+  return [
+    ...named(rows).map((matches) => `${where}.orValue({}).exists(key, ${matches})`),
+    ...rows.flatMap(({ key, containing }) =>
+      containing === undefined ? [] : [`${where}${saying(key, containing)}`],
+    ),
+  ];
 }
+
+/** Of the annotations that it stands behind: that one has a value with this field in it. */
+const saying = (key: string, field: string) =>
+  `[?'${key}'].orValue('').matches(r'(?i)${fieldPattern(field)}')`;
 
 const any = (...parts: readonly string[]) => parts.join(" || ");
 const requests = () => [...OWN_REQUESTS, ...keysOf(readOn("pod"))];
@@ -60,15 +90,27 @@ const CONDITIONS: Readonly<Record<string, () => string>> = {
       ...further(readOn("pod"), OBJECT),
     ),
   "foreign.pods.berth.dev asks-elsewhere": () =>
-    any(inAny(keysOf(FOREIGN_ROWS), OBJECT), ...further(FOREIGN_ROWS, OBJECT)),
+    any(
+      inAny(keysOf(FOREIGN_ROWS), OBJECT),
+      ...further(FOREIGN_ROWS, OBJECT),
+      // the chart puts those of systems that are not read in the place of it
+      `${OBJECT}.orValue({}).exists(key, ${NOT_READ})`,
+    ),
   "changes.pods.berth.dev assigned-changes": () => {
     const changed = `${OBJECT}[?key] != oldObject.metadata.?annotations[?key]`;
+    const rows = readOn("pod").filter(({ asks, matches }) => asks !== "mac" && matches === undefined);
+    const keys = rows.map(({ key }) => key);
+    const others = [OBJECT, "oldObject.metadata.?annotations"].flatMap((one) =>
+      named(NAMED_ROWS).map((matches) => `${one}.orValue({}).exists(key, ${matches} && ${changed})`),
+    );
     return any(
       `${list([...OWN_REQUESTS, ...ASSIGNED])}.exists(key, ${changed})`,
       `${OBJECT}.orValue({}).exists(key, ${BERTHS} && !(key in oldObject.metadata.?annotations.orValue({})))`,
-      `('berth.dev/claim' in oldObject.metadata.?annotations.orValue({}) && ${list(
-        readOn("pod").map(({ key }) => key),
-      )}.exists(key, ${changed}))`,
+      `('berth.dev/claim' in oldObject.metadata.?annotations.orValue({}) && (${any(
+        // the chart takes keys out that stand behind another one
+        `${list(["berth.dev/ips", ...new Set(keys)])}.exists(key, ${changed})`,
+        ...others,
+      )}))`,
     );
   },
   "workloads.berth.dev opted-in": () =>
@@ -76,6 +118,9 @@ const CONDITIONS: Readonly<Record<string, () => string>> = {
       inAny(requests(), OBJECT, TEMPLATE, JOB_TEMPLATE),
       ...[OBJECT, TEMPLATE, JOB_TEMPLATE].map((one) => `${one}.orValue({}).exists(key, ${BERTHS})`),
       ...further(readOn("pod"), TEMPLATE),
+      ...further(NAMED_ROWS, OBJECT),
+      // these are told of here, whoever reads them
+      `${OBJECT}.orValue({}).exists(key, ${NOT_READ})`,
       inAny(keysOf(FOREIGN_ROWS), OBJECT, TEMPLATE),
       ...further(FOREIGN_ROWS, TEMPLATE),
       ...[LABELS_OF, TEMPLATE_LABELS].map((one) => `${one}.orValue({}).exists(key, ${STRAY})`),
@@ -96,7 +141,9 @@ const saysAny = (keys: readonly string[], where: string) =>
 /** Only of what asks by the annotation alone: a policy sees no pools, and the agent stands behind it. */
 const VARIABLES: Readonly<Record<string, () => string>> = {
   asks: () => {
-    const keys = readOn("pod").filter(({ asks, unless }) => asks !== undefined && unless === undefined);
+    const keys = readOn("pod").filter(
+      ({ asks, unless }) => asks !== undefined && asks !== "mac" && unless === undefined,
+    );
     return any(
       saysAny(["berth.dev/ips", "berth.dev/pools", ...keysOf(keys)], "variables.annotations"),
       "variables.annotations[?'berth.dev/sticky'].orValue('') == 'true'",
@@ -166,8 +213,36 @@ function keysBySystem(): string {
     "# Written by `node scripts/dialects.ts --write`: the annotations of each system that Berth reads.",
   ];
   for (const system of SYSTEM_NAMES) {
-    const keys = [...new Set(READ_ROWS.filter((row) => row.system === system).map(({ key }) => key))];
+    const rows = READ_ROWS.filter((row) => row.system === system);
+    const keys = [...new Set(rows.filter(({ matches }) => matches === undefined).map(({ key }) => key))];
     lines.push(`${system}:`, ...keys.map((key) => `  - ${key}`));
+  }
+  return `${lines.join("\n")}\n`;
+}
+
+/** The same of keys with names in them. */
+function patternsBySystem(): string {
+  const lines = [
+    "# SPDX-License-Identifier: Apache-2.0",
+    "# Written by `node scripts/dialects.ts --write`: how the chart's conditions find each system's annotations with names in them.",
+  ];
+  for (const system of SYSTEM_NAMES) {
+    const [matches] = named(NAMED_ROWS.filter((row) => row.system === system));
+    if (matches !== undefined) lines.push(`${system}: "${matches}"`);
+  }
+  return `${lines.join("\n")}\n`;
+}
+
+/** The same of keys that ask with some values only. */
+function valuesBySystem(): string {
+  const lines = [
+    "# SPDX-License-Identifier: Apache-2.0",
+    "# Written by `node scripts/dialects.ts --write`: how the chart's conditions find each system's annotations that ask with some values only.",
+  ];
+  for (const system of SYSTEM_NAMES) {
+    const rows = READ_ROWS.filter((row) => row.system === system && row.containing !== undefined);
+    const values = rows.map(({ key, containing = "" }) => `  - ${JSON.stringify(saying(key, containing))}`);
+    if (values.length > 0) lines.push(`${system}:`, ...new Set(values));
   }
   return `${lines.join("\n")}\n`;
 }

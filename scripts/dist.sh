@@ -1,15 +1,22 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# Leaves Berth as plain JavaScript in a folder, build/dist unless another one is given: what an image runs. Node.js runs
-# the sources as they are too, with a compiler in memory that takes 27 MB of every process.
+# Leaves Berth as plain JavaScript in a folder, build/dist unless another one is given: what an image runs. Each program is
+# one CommonJS script (docs/adr/0032). Node.js runs the sources as they are too, with a compiler in memory that takes 27 MB of
+# every process; and what an ECMAScript module imports of `http` and `crypto` loads all that these can load: 8 MB more.
 set -euo pipefail
 
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd -P)
-out=${1:-$root/build/dist}
+out=$(realpath -m "${1:-$root/build/dist}")
 mkdir -p "$(dirname "$out")"
 made=$(mktemp -d "$out.XXXXXX")
 trap 'rm -rf "$made"' EXIT
 node --version >/dev/null 2>&1 || PATH=$root/node_modules/.bin:$PATH
-"$root/node_modules/.bin/tsc" -p "$root/scripts/tsconfig.dist.json" --outDir "$made/berth"
+cd "$root"
+# Names stay as they are, so that a stack trace can be read. The package that reads kubeconfigs is taken from node_modules by
+# those who need it.
+node_modules/.bin/esbuild webhook/main.ts webhook/issuer/main.ts ipam-plugin/agent/main.ts cli/main.ts --outdir="$made/berth" --outbase=. \
+  --bundle --platform=node --target=node24 --format=cjs --define:import.meta.dirname=__dirname --external:@kubernetes/client-node \
+  --minify-whitespace --minify-syntax --line-limit=160 --legal-comments=none --preserve-symlinks --log-level=error
+echo '{"type":"commonjs"}' >"$made/berth/package.json"
 rm -rf "$out"
 mv "$made/berth" "$out"

@@ -25,9 +25,9 @@ export const REMEDIES: Readonly<Record<RefusalCode | FaultCode, string>> = {
   POOL_INVALID:
     "Correct the field that the message names, and apply the pool again (`kubectl explain ippool.spec` describes each field).",
   POOL_OVERLAPS:
-    "Change `cidr`, `from`, `to` or `exclude` of one of the two pools: an address belongs to one pool at most.",
+    "Change `cidr`, `from`, `to` or `exclude` of one of the two pools: an address belongs to one pool at most, and so does a block. If nodes still have blocks there, wait until they are gone (`kubectl get ipblocks`). A pool that stands over another one may always be disabled (`disabled: true`), and deleted once nothing of it is in use.",
   POOL_IN_USE:
-    "Release the claims that the message names (`berthctl release NAMESPACE/NAME`), or set `disabled: true` on the pool and wait until they are gone.",
+    "Release the claims that the message names (`berthctl release NAMESPACE/NAME`), or wait until they are gone: list the addresses in `reserved` meanwhile, or, if the pool is to be deleted, set `disabled: true` on it.",
   FAMILY_UNAVAILABLE:
     "Ask for the other family in `berth.dev/families`, or have a range of the missing family added to the pool.",
   LIST_TOO_SHORT:
@@ -37,7 +37,7 @@ export const REMEDIES: Readonly<Record<RefusalCode | FaultCode, string>> = {
   LIMIT_REACHED:
     "Release a claim of the namespace (`berthctl get claims -n NAMESPACE`, then `berthctl release NAMESPACE/NAME`), or ask the pool's administrator for a higher `limits.perNamespace` ([limits.md](limits.md)). If the message says that addresses are held for pods that have not come: wait, they are free after 120 s. If it says that more cool after their release: wait for the pool's `spec.cooldown`, 30 s by default, and for the garbage collector's next pass.",
   CLAIM_CHANGED:
-    "Delete the pod that has the claim: `kubectl delete pod NAME`. The next pod of that name gets what is asked for now. To keep the old address, take the change back.",
+    'Delete the pod that has the claim: `kubectl delete pod NAME`. The next pod of that name gets what is asked for now. To keep the old address, take the change back. If the message is about a MAC address: to delete the pod does not help; the runtime has to say that MAC address and the network\'s configuration has to declare `"capabilities": {"mac": true}` ([who sets it](cluster.md#mac-addresses)), or take the MAC address out of the pod\'s annotations.',
   CLAIM_RELEASING:
     "Try again in a second; controllers and kubelet do so by themselves. If it lasts for minutes: `berthctl explain claim/NAMESPACE/NAME` says what the release waits for.",
   CLAIM_MISSING:

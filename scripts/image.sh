@@ -74,7 +74,7 @@ by_hand() {
   berth=$(pack "$work/berth" berth)
   cat >"$work/image/config.json" <<JSON
 {"architecture":"$architecture","os":"linux","created":"1970-01-01T00:00:00Z","config":{"User":"65532:65532",
-"Env":["PATH=/usr/local/bin","NODE_ENV=production","BERTH_CNI_BINARY=/opt/berth/bin/berth"],"WorkingDir":"/opt/berth","Cmd":["node","--max-semi-space-size=4","--optimize-for-size","webhook/main.js"],
+"Env":["PATH=/usr/local/bin","NODE_ENV=production","BERTH_CNI_BINARY=/opt/berth/bin/berth"],"WorkingDir":"/opt/berth","Cmd":["node","--max-semi-space-size=4","--heap-growing-percent=20","webhook/main.js"],
 "ExposedPorts":{"8443/tcp":{}},"Labels":{"org.opencontainers.image.title":"berth",
 "org.opencontainers.image.description":"Fixed IP addresses for Kubernetes pods: webhook and node agent",
 "org.opencontainers.image.licenses":"Apache-2.0","org.opencontainers.image.version":"$version"}},

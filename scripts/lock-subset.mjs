@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // lock-subset.mjs FOLDER: writes there a package.json and a package-lock.json of what an image is made from: the packages that
-// run, Node.js, the compiler and the types. With those `npm ci` checks every byte. The whole lock cannot be given to it: the
+// run, Node.js, and esbuild. With those `npm ci` checks every byte. The whole lock cannot be given to it: the
 // registry that it was made with has not every platform's build of the linters. Plain JavaScript, for any Node.js that builds.
 import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
@@ -8,7 +8,7 @@ import { fileURLToPath } from "node:url";
 
 const ROOT = join(dirname(fileURLToPath(import.meta.url)), "..");
 const read = (name) => JSON.parse(readFileSync(join(ROOT, name), "utf8"));
-const isNeeded = (name) => name === "typescript" || name.startsWith("@types/");
+const isNeeded = (name) => name === "esbuild";
 
 const { name, version, type, dependencies, optionalDependencies, devDependencies } = read("package.json");
 const lock = read("package-lock.json");

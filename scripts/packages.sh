@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 # Installs the Debian packages that building and the real-plugin tests need, or with `fuzz` those of the fuzzer, with
-# `cluster` what the nodes of a cluster run, with `containers` the runtimes of hosts without Kubernetes, with `release` the
-# compiler for the other architecture, and says in one line what cannot be had.
+# `cluster` what the nodes of a cluster run, with `containers` the runtimes of hosts without Kubernetes, with `conformance`
+# what Kubernetes' own tests need beside a cluster, with `release` the compiler for the other architecture, and says in one line what cannot be had.
 set -u
 
 missing=()
@@ -60,6 +60,10 @@ elif [ "${1:-}" = cluster ]; then
   need nsenter util-linux
   need ip iproute2
   need /usr/lib/cni/macvlan containernetworking-plugins
+  install
+elif [ "${1:-}" = conformance ]; then
+  need curl curl
+  need iptables iptables
   install
 elif [ "${1:-}" = containers ]; then
   need containerd containerd

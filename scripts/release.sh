@@ -5,6 +5,8 @@
 # were made, for whoever publishes to sign. docs/releasing.md says how. The same bytes for the same commit on the same system.
 #   RELEASE_ARCHITECTURES   amd64 and arm64
 #   RELEASE_OUT             the folder
+#   RELEASE_BUILDER         who builds, a URI; empty: nobody is named
+#   RELEASE_SOURCE          the repository, as git+https://...; empty: the commit alone is named
 set -euo pipefail
 cd "$(dirname "$0")/.."
 version=$(sed -n 's/^  "version": "\(.*\)",$/\1/p' package.json)
@@ -70,6 +72,8 @@ const material = ([path, { version: number, integrity }]) => ({
   uri: `pkg:npm/${path.slice(path.lastIndexOf("node_modules/") + 13).replace("@", "%40")}@${number}`,
   digest: { sha512: Buffer.from(integrity.slice("sha512-".length), "base64").toString("hex") },
 });
+const { RELEASE_SOURCE: repository = "" } = process.env;
+const source = repository === "" ? { name: "berth" } : { uri: `${repository}@${commit}` };
 const statement = {
   _type: "https://in-toto.io/Statement/v1",
   subject,
@@ -79,11 +83,12 @@ const statement = {
       buildType: "https://berth.dev/build/release.sh/v1",
       externalParameters: { version, commit },
       internalParameters: { packageLock: { sha256: sha256("package-lock.json") } },
-      resolvedDependencies: [{ uri: "git+berth", digest: { gitCommit: commit } }, ...inputs.map(material)],
+      resolvedDependencies: [{ ...source, digest: { gitCommit: commit } }, ...inputs.map(material)],
     },
-    runDetails: { builder: { id: "" }, metadata: { invocationId: commit, finishedOn } },
+    runDetails: { builder: { id: process.env.RELEASE_BUILDER ?? "" }, metadata: { invocationId: commit, finishedOn } },
   },
 };
 process.stdout.write(`${JSON.stringify(statement, null, 1)}\n`);
 JS
+(cd "$out" && sha256sum -- provenance.json >>SHA256SUMS)
 ls -l "$out" | awk 'NR > 1 { print $9, $5 }'

@@ -15,7 +15,7 @@ export const REASONS: Readonly<Record<string, Account>> = {
   "berth-webhook": {
     title: "berth-webhook: webhook and controllers",
     narrowed:
-      "No policy restricts this account. Whoever has its token can give addresses to anybody, take them from anybody, and read the pods of the whole cluster; they cannot change any pod, Secret or configuration.",
+      "No policy restricts this account, but for what it may write of Nodes (below). Whoever has its token can give addresses to anybody, take them from anybody, and read the pods of the whole cluster; they cannot change any pod, Secret or configuration.",
     why: {
       "ippools.berth.dev": "which addresses there are; the finalizer of a pool that is in use",
       "ipclaims.berth.dev": "claims are created, bound, changed and released",
@@ -37,7 +37,8 @@ export const REASONS: Readonly<Record<string, Account>> = {
         "whether a Job still wants the index that a claim is kept for; read one by one, never watched",
       "events.events.k8s.io":
         "events that people see with kubectl describe, in the namespace of their object",
-      "subjectaccessreviews.authorization.k8s.io": "whether a pod's service account may use a pool",
+      "subjectaccessreviews.authorization.k8s.io":
+        "whether a pod's service account may use a pool, and what the user who asks may read, so that a refusal names no more than that",
       "mutatingwebhookconfigurations.admissionregistration.k8s.io berth":
         "a replica is ready once the API server trusts its certificate. Only where Berth is its own authority",
       "validatingwebhookconfigurations.admissionregistration.k8s.io berth": "the same",
@@ -83,6 +84,22 @@ export const REASONS: Readonly<Record<string, Account>> = {
     title: "berth-agent-nodes: also for the agents, if `cni.conflist` has `usePodCidr`",
     narrowed: "",
     why: { nodes: "the range of its own node" },
+  },
+  "berth-webhook-nodes": {
+    title: "berth-webhook-nodes: also for the webhook, if `nodeCIDRs.families` is set",
+    narrowed:
+      "The policy `nodes.berth.dev` allows it to write only `spec.podCIDR` and `spec.podCIDRs` of a Node that has none, and the annotations that say the same to Cilium.",
+    why: { nodes: "the CIDRs of the node's pods, once for each Node" },
+  },
+  "berth-webhook-cilium": {
+    title: "berth-webhook-cilium: also for the webhook, if `cilium.ipam` is set",
+    narrowed: "",
+    why: {
+      "ciliumnodes.cilium.io":
+        "which addresses Cilium's nodes have and use, and those that they are given; made where nobody else makes them",
+      "ciliumnodes.cilium.io/status":
+        "which addresses an agent is asked to give back, and what is wrong with a node",
+    },
   },
   "berth-webhook-owners": {
     title: "berth-webhook-owners: also for the webhook, if `webhook.checkOwners` is set",

@@ -1,6 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 import { parse, parseAllDocuments } from "yaml";
+import { mountsSection } from "./rights-mounts.ts";
 import { REASONS } from "./rights-reasons.ts";
+
+/** Of the chart. */
+export interface Templates {
+  readonly access: string;
+  readonly agent: string;
+  readonly webhook: string;
+}
 
 interface Rule {
   readonly apiGroups: readonly string[];
@@ -27,7 +35,7 @@ const HEAD = `<!-- SPDX-License-Identifier: Apache-2.0 -->
 # Every right, and why
 
 Written by \`node scripts/rights.ts --write\` from the chart's roles. One test compares them; another one shows, on a real API server, that each
-right is used (\`test/api/access-life.api-test.ts\`, \`access-seldom.api-test.ts\`, \`issuer.api-test.ts\`). A role can name only kinds and objects;
+right is used (\`test/api/access-life.api-test.ts\`, \`test/api/access-seldom.api-test.ts\`, \`test/api/issuer.api-test.ts\`). A role can name only kinds and objects;
 [policies](../charts/berth/files/policies/README.md) restrict accounts further, as the text above each table says. No account may
 write pods, read Secrets other than those named here, create tokens, or change roles or policies.
 `;
@@ -38,9 +46,9 @@ is for the people to whom you bind it.
 `;
 
 /** The document; throws for a right without a reason, and for a reason without its right. */
-export function rightsDocument(manifests: readonly string[], access: string): string {
+export function rightsDocument(manifests: readonly string[], templates: Templates): string {
   const roles = manifests.flatMap((text) => parseAllDocuments(text).map((one) => one.toJS() as Role));
-  const rights = [...roles.flatMap(rightsOf), ...rightsByValue(access)];
+  const rights = [...roles.flatMap(rightsOf), ...rightsByValue(templates.access)];
   const used = new Set<string>();
   const sections = Object.entries(REASONS).map(([role, { title, narrowed, why }]) => {
     const rows = rights
@@ -58,7 +66,7 @@ export function rightsDocument(manifests: readonly string[], access: string): st
   });
   const unknown = rights.find(({ role }) => !(role in REASONS));
   if (unknown !== undefined) throw new Error(`nobody says why ${unknown.role} has its rights`);
-  return HEAD + sections.join("") + TAIL;
+  return HEAD + sections.join("") + mountsSection(templates.agent, templates.webhook) + TAIL;
 }
 
 function rightsOf({ kind, metadata, rules = [] }: Role): readonly Right[] {
@@ -77,15 +85,17 @@ function rightsOf({ kind, metadata, rules = [] }: Role): readonly Right[] {
   );
 }
 
-/** The roles that depend on a value of the chart, each with one rule. */
+/** The roles that depend on a value of the chart, and their rules. */
 const BY_VALUE: Readonly<Record<string, RegExp>> = {
-  "berth-agent-nodes": /- \{ apiGroups: \[""\], resources: \[nodes\].*\}/,
-  "berth-webhook-owners": /- \{ apiGroups: \[apps\], resources: \[replicasets\].*\}/,
+  "berth-agent-nodes": /- \{ apiGroups: \[""\], resources: \[nodes\], verbs: \[get\] \}/g,
+  "berth-webhook-nodes": /- \{ apiGroups: \[""\], resources: \[nodes\], verbs: \[patch\] \}/g,
+  "berth-webhook-cilium": /- \{ apiGroups: \[cilium.io\].*\}/g,
+  "berth-webhook-owners": /- \{ apiGroups: \[apps\], resources: \[replicasets\].*\}/g,
 };
 
 function rightsByValue(access: string): readonly Right[] {
   return Object.entries(BY_VALUE).flatMap(([name, rule]) => {
-    const rules = parse(rule.exec(access)?.[0] ?? "[]") as readonly Rule[];
+    const rules = (access.match(rule) ?? []).flatMap((text) => parse(text) as readonly Rule[]);
     return rightsOf({ kind: "ClusterRole", metadata: { name }, rules });
   });
 }

@@ -9,7 +9,11 @@ const RBAC = join(ROOT, "charts/berth/files/rbac");
 const FILES = ["webhook.yaml", "issuer.yaml", "agent.yaml", "people.yaml"];
 
 const manifests = FILES.map((name) => readFileSync(join(RBAC, name), "utf8"));
-const access = readFileSync(join(ROOT, "charts/berth/templates/access.yaml"), "utf8");
-const text = rightsDocument(manifests, access);
+const template = (name: string) => readFileSync(join(ROOT, "charts/berth/templates", name), "utf8");
+const text = rightsDocument(manifests, {
+  access: template("access.yaml"),
+  agent: template("agent.yaml"),
+  webhook: template("webhook.yaml"),
+});
 if (process.argv[2] === "--write") writeFileSync(join(ROOT, "docs/rights.md"), text);
 else process.stdout.write(text);

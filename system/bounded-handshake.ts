@@ -3,6 +3,7 @@ import { AsyncLocalStorage } from "node:async_hooks";
 import type { Socket } from "node:net";
 import { Duplex } from "node:stream";
 import type { TLSSocket, Server as TlsServer } from "node:tls";
+import { TlsRecords } from "./tls-records.ts";
 
 /**
  * Of a client, until its handshake is over: a hello of 2 KiB and three certificates with RSA keys of 4,096 bits. TLS checks each signature
@@ -23,12 +24,13 @@ type Took = (partMs: number, wholeMs: number) => void;
 const running = new AsyncLocalStorage<BoundedHandshake>();
 
 /**
- * What TLS reads and writes in place of a connection, where clients are asked for a certificate: a handshake that needs more bytes than an
- * honest one is never given them, and its processor time is told.
+ * What TLS reads and writes in place of a connection: a handshake that needs more bytes than an honest one is never given them, and its
+ * processor time is told; after it, what comes in many small records ends the connection.
  */
 export class BoundedHandshake extends Duplex {
   readonly #socket: Socket;
   readonly #tell: Took;
+  readonly #records = new TlsRecords();
   /** Once the handshake is over. */
   #secure: TLSSocket | undefined;
   /** What has come and was not passed on. */
@@ -70,6 +72,10 @@ export class BoundedHandshake extends Duplex {
   }
 
   #arrive(chunk: Buffer): void {
+    if (!this.#records.take(chunk)) {
+      this.#socket.destroy();
+      return;
+    }
     this.#rest = this.#rest.length === 0 ? chunk : Buffer.concat([this.#rest, chunk]);
     if (this.#secure === undefined) {
       this.#handshake(this.#rest.subarray(0, MOST_BYTES - this.#bytes));

@@ -134,13 +134,12 @@ export class Connections {
   #handshakesOf(server: TlsServer): Handshakes {
     // nobody sends a certificate that is not asked for, and without one no handshake costs much more than another
     const isAsked = this.#limits.unproven !== undefined;
-    if (isAsked) BoundedHandshake.watch(server);
+    BoundedHandshake.watch(server);
     const handshakes = new Handshakes((socket, peer) => {
-      if (!isAsked) this.#begin(socket);
-      else
-        BoundedHandshake.begin(socket, this.#begin, (partMs, wholeMs) =>
-          handshakes.took(peer, partMs, wholeMs),
-        );
+      const tell = (partMs: number, wholeMs: number) => {
+        if (isAsked) handshakes.took(peer, partMs, wholeMs);
+      };
+      BoundedHandshake.begin(socket, this.#begin, tell);
     }, this.#provenAddresses);
     return handshakes;
   }

@@ -63,7 +63,7 @@ export const METRICS = {
   berth_pool_addresses: {
     type: "gauge",
     by: "webhook",
-    help: "Addresses of a pool by family and state: held, cooling (released, not given out again yet) or free; the sum is the capacity",
+    help: "Addresses of a pool by family and state: held, cooling (released, not given out again yet), block (in blocks of nodes, which give them to pods that ask for nothing) or free; the sum is the capacity",
     labels: ["pool", "family", "state"],
   },
   berth_pool_blocks: {
@@ -77,6 +77,36 @@ export const METRICS = {
     by: "webhook",
     help: "Nodes that need a block of a pool that has none free; told by the replica that leads",
     labels: ["pool", "family"],
+  },
+  berth_cilium_short_nodes: {
+    type: "gauge",
+    by: "webhook",
+    help: "Nodes of Cilium that need addresses of pools that have none free (cilium.ipam); told by the replica that leads",
+    labels: [],
+  },
+  berth_cilium_foreign_nodes: {
+    type: "gauge",
+    by: "webhook",
+    help: "Nodes whose CiliumNode has CIDRs of no pool (cilium.ipam): somebody else writes CIDRs too; told by the replica that leads",
+    labels: [],
+  },
+  berth_cilium_shared_nodes: {
+    type: "gauge",
+    by: "webhook",
+    help: "Nodes whose CiliumNode has a CIDR that is another node's by the records (cilium.ipam); told by the replica that leads",
+    labels: [],
+  },
+  berth_node_cidrs_missing_nodes: {
+    type: "gauge",
+    by: "webhook",
+    help: "Nodes that wait for the CIDRs of their pods (nodeCIDRs.families); told by the replica that leads",
+    labels: [],
+  },
+  berth_node_cidrs_shared_nodes: {
+    type: "gauge",
+    by: "webhook",
+    help: "Nodes whose pods' CIDR shares addresses with what another node has; told by the replica that leads",
+    labels: [],
   },
   berth_binding_delay_seconds: {
     type: "histogram",

@@ -54,8 +54,26 @@ class Answer extends ServerResponse {
   }
 }
 
+/** By what its headers say. */
+export function mayHaveBody({ headers }: Pick<IncomingMessage, "headers">): boolean {
+  return headers["transfer-encoding"] !== undefined || (headers["content-length"] ?? "0") !== "0";
+}
+
+class BodilessRequest extends Request {}
+
+// what follows an upgrade is not parsed, and a connection on which nobody waits for one is closed
+Object.defineProperty(BodilessRequest.prototype, "upgrade", {
+  get(this: IncomingMessage) {
+    return mayHaveBody(this);
+  },
+  set: () => {},
+});
+
 /**
  * For `createServer`: a connection on which one request has no answer yet may not bring a second one. It is closed at that, and nothing
  * more of it is parsed: 64 KiB have room for 2,000 requests. Go's HTTP client, which asks here, waits for each answer.
  */
 export const ONE_REQUEST = { IncomingMessage: Request, ServerResponse: Answer } as const;
+
+/** As ONE_REQUEST, where nobody has a body to send: one in chunks of a byte takes a third of a second of the event loop for each MiB. */
+export const ONE_BODILESS_REQUEST = { IncomingMessage: BodilessRequest, ServerResponse: Answer } as const;

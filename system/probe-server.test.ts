@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import assert from "node:assert/strict";
 import { once } from "node:events";
+import { IncomingMessage } from "node:http";
 import { connect, type Socket } from "node:net";
 import { describe, it } from "node:test";
 import { listenForProbes, PROBE_CONNECTIONS } from "./probe-server.ts";
@@ -44,6 +45,29 @@ describe("what serves probes", () => {
       client.write(ASK.repeat(2_000));
       await closeOf(client);
       assert.equal(requests(), 1);
+    });
+  });
+
+  it("parses no body, and answers nobody who sends one", async (t) => {
+    let pieces = 0;
+    const { push } = IncomingMessage.prototype;
+    t.mock.method(IncomingMessage.prototype, "push", function (this: IncomingMessage, chunk: unknown) {
+      if (this.method === "PUT" && chunk !== null) pieces++;
+      return push.call(this, chunk);
+    });
+    const body = "1\r\n \r\n".repeat(5_000);
+    await serving(async (port, requests) => {
+      for (const [header, rest] of [
+        ["Transfer-Encoding: chunked", body],
+        ["Content-Length: 30000", body],
+      ] as const) {
+        const client = await open(port, "127.0.0.1");
+        client.write(`PUT /healthz HTTP/1.1\r\nHost: a\r\n${header}\r\n\r\n${rest}`);
+        await closeOf(client);
+      }
+      assert.deepEqual([requests(), pieces], [0, 0]);
+      const empty = await fetch(`http://127.0.0.1:${port}/healthz`, { method: "POST" });
+      assert.equal(await empty.text(), "ok\n"); // with a length of 0
     });
   });
 

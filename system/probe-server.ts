@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import { createServer, type RequestListener } from "node:http";
 import { type Bound, Connections } from "./connections.ts";
-import { ONE_REQUEST } from "./one-request.ts";
+import { ONE_BODILESS_REQUEST } from "./one-request.ts";
 
 /** A kubelet and a Prometheus have one each; one address may have all that nobody else comes for. */
 export const PROBE_CONNECTIONS: Bound = { inAll: 64, perPeer: 64 };
@@ -33,7 +33,7 @@ export interface ProbeServerOptions {
  */
 export async function listenForProbes(options: ProbeServerOptions): Promise<ProbeServer> {
   const { host, port, answer, onError = () => {} } = options;
-  const server = createServer({ ...ONE_REQUEST, ...PROBE_TIMES });
+  const server = createServer({ ...ONE_BODILESS_REQUEST, ...PROBE_TIMES });
   // neither does an answer that nobody reads go on for longer
   server.timeout = TIMEOUT_MS;
   const connections = new Connections(server, PROBE_CONNECTIONS);

@@ -2,6 +2,7 @@
 import { hostname } from "node:os";
 import { resolve } from "node:path";
 import { parseDuration, shortDuration } from "../allocator/base/go-duration.ts";
+import { FAMILIES, type Family } from "../allocator/ip/address.ts";
 import { FOREIGN_CHOICES, type ForeignChoice } from "../allocator/manifest/foreign-requests.ts";
 import type { Dialects } from "../allocator/model/dialect.ts";
 import type { ApiServer } from "../kube/api/access.ts";
@@ -17,6 +18,8 @@ import {
   refusalsNameAllIn,
 } from "../system/environment.ts";
 import type { LogLevel } from "../system/logger.ts";
+import { CILIUM_MODES, type CiliumMode } from "./controllers/cilium/cilium-node.ts";
+import { REVIEWERS_BY } from "./controllers/controller.ts";
 import { TRUSTED_CLIENTS, type TrustedClients } from "./http/client-check.ts";
 
 /** A certificate that Berth's issuer has made. */
@@ -50,12 +53,17 @@ export interface Config {
   readonly refusalsNameAll: boolean;
   /** ReplicaSets are read before their pods are given entries of lists. */
   readonly checkOwners: boolean;
+  readonly boundEvents: boolean;
   /** What becomes of pods that ask other systems for addresses. */
   readonly foreignRequests: ForeignChoice;
+  /** The families of which each Node gets a CIDR for its pods, in that order. */
+  readonly nodeCIDRs: readonly Family[];
+  /** How Cilium's agents manage addresses, which Berth gives them; absent: another operator does. */
+  readonly cilium?: CiliumMode;
   /** Which requests in other systems' words are for Berth. */
   readonly dialects: Dialects;
-  /** A NetworkPolicy says who reaches the port. */
-  readonly networkPolicy: boolean;
+  /** What closes the port to strangers, by what the installation says. */
+  readonly reviewersBy: (typeof REVIEWERS_BY)[number];
   readonly api: ApiServer;
   /** How long it serves on after it was told to end and says that it is not ready. */
   readonly departMs: number;
@@ -80,11 +88,14 @@ export function loadConfig(): Config {
  * | `BERTH_CLIENT_CA`  | a file: the authority of the clients that may send reviews | anyone may              |
  * | `BERTH_CLIENT_NAMES` | the names (CN) that their certificates may have, with commas | `TRUSTED_CLIENTS`       |
  * | `BERTH_CLIENT_ORGANIZATIONS` | the organizations (O), of which they have one   | `TRUSTED_CLIENTS`        |
- * | `BERTH_REVIEWERS_BY` | `NetworkPolicy`: one says who reaches the port              | nothing does             |
+ * | `BERTH_REVIEWERS_BY` | `NetworkPolicy`: one says who reaches the port; `ClosedElsewhere`: something of the administrator's does | `nothing` does |
  * | `BERTH_METRICS_TOKEN` | a file: the bearer token that who reads the metrics shows | anyone may read them     |
  * | `BERTH_REFUSALS_NAME` | `All`: refusals tell everybody who holds what; `Readable`: who may read it | `Readable`  |
  * | `BERTH_CHECK_OWNERS` | `true`: ReplicaSets are read before their pods are given entries of lists | false            |
+ * | `BERTH_BOUND_EVENTS` | `true`: an event on each pod whose claim is bound, not only where something was in its way | false |
  * | `BERTH_FOREIGN_REQUESTS` | `warn`, `refuse` or `ignore`: pods that ask other systems for addresses | `warn`          |
+ * | `BERTH_NODE_CIDRS` | families of which each Node gets a CIDR, such as `IPv4,IPv6`  | none: Nodes get nothing  |
+ * | `BERTH_CILIUM_IPAM` | `crd`, `cluster-pool` or `multi-pool`: Berth gives Cilium's nodes addresses in that mode | `none` |
  * | `BERTH_DIALECTS`   | which requests in other systems' words are for Berth, such as `calico=all,kubeOvn=none` | `own` of each |
  * | `BERTH_KUBECONFIG` | a kubeconfig, to run outside the cluster                  | the pod's service account |
  * | `BERTH_DEPART`     | Go duration between SIGTERM and the end of serving        | 5s                       |
@@ -115,9 +126,12 @@ export function configOf(env: Environment, host: string): Config {
     ...(metricsToken === "" ? {} : { metricsToken: resolve(metricsToken) }),
     refusalsNameAll: refusalsNameAllIn(env),
     checkOwners: choiceOf(env, "BERTH_CHECK_OWNERS", ["true", "false"], "false") === "true",
+    boundEvents: choiceOf(env, "BERTH_BOUND_EVENTS", ["true", "false"], "false") === "true",
     foreignRequests: choiceOf(env, "BERTH_FOREIGN_REQUESTS", FOREIGN_CHOICES, "warn"),
+    ...ciliumOf(env),
+    nodeCIDRs: familiesOf(listOf(text("BERTH_NODE_CIDRS", ""))),
     dialects: dialectsIn(env),
-    networkPolicy: text("BERTH_REVIEWERS_BY", "") === "NetworkPolicy",
+    reviewersBy: choiceOf(env, "BERTH_REVIEWERS_BY", REVIEWERS_BY, "nothing"),
     api: apiServerOf(env),
     departMs: departOf(text("BERTH_DEPART", "5s")),
     logLevel: logLevelOf(env),
@@ -129,6 +143,22 @@ function listOf(text: string): readonly string[] {
     .split(",")
     .map((part) => part.trim())
     .filter((part) => part !== "");
+}
+
+function ciliumOf(env: Environment): Pick<Config, "cilium"> {
+  const mode = choiceOf(env, "BERTH_CILIUM_IPAM", ["none", ...CILIUM_MODES], "none");
+  return mode === "none" ? {} : { cilium: mode };
+}
+
+function familiesOf(given: readonly string[]): readonly Family[] {
+  const strange = given.find(
+    (one, i) => !FAMILIES.some((family) => family === one) || given.indexOf(one) !== i,
+  );
+  if (strange === undefined) return given as readonly Family[];
+  throw invalid(
+    "BERTH_NODE_CIDRS",
+    `has ${JSON.stringify(strange)}; give it IPv4, IPv6, or both with a comma, each once`,
+  );
 }
 
 /** More than a minute is beyond what Kubernetes leaves a pod to end. */

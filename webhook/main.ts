@@ -12,12 +12,11 @@ import { untilEndingSignal } from "../system/signals.ts";
 import { loadConfig } from "./config.ts";
 import { startWebhook } from "./replica.ts";
 
-try {
-  await run();
-} catch (error) {
+// No top-level await: the image has it as one CommonJS script (scripts/dist.sh), which has none.
+void run().catch((error: unknown) => {
   standardError().write(`berth-webhook: ${messageOf(error)}\n`);
   process.exitCode = 1;
-}
+});
 
 /** Serves until the process is told to end. What is wrong with its surroundings at the start is thrown. */
 async function run(): Promise<void> {

@@ -29,6 +29,7 @@ describe("what is measured of the records", () => {
     assert.deepEqual(await of("berth_pool_addresses"), [
       '{pool="tiny",family="IPv4",state="held"} 2',
       '{pool="tiny",family="IPv4",state="cooling"} 1',
+      '{pool="tiny",family="IPv4",state="block"} 0',
       '{pool="tiny",family="IPv4",state="free"} 3',
     ]);
     assert.deepEqual(await of("berth_reservations"), ["3"]);
@@ -50,6 +51,14 @@ describe("what is measured of the records", () => {
       '{pool="cut",family="IPv4",state="cooling"} 1',
       '{pool="cut",family="IPv4",state="free"} 2',
     ]);
+    const addresses = await of("berth_pool_addresses");
+    assert.deepEqual(
+      addresses.filter((line) => line.startsWith('{pool="cut",family="IPv4"')),
+      ["held", "cooling", "block", "free"].map(
+        (state, i) => `{pool="cut",family="IPv4",state="${state}"} ${[0, 0, 8, 6][i] ?? ""}`,
+      ),
+      "as the pool's status has it: what nodes have is not free",
+    );
   });
 
   it("is what claims and pools are doing", async () => {

@@ -2,8 +2,9 @@
 import { setImmediate as turn } from "node:timers/promises";
 import type { Sample } from "../allocator/base/ports.ts";
 import type { RecordCache } from "../allocator/cache/cache.ts";
+import { countInBlocks } from "../allocator/cache/pool-usage.ts";
 import { FAMILIES, type Family, familyOf, parseCidr } from "../allocator/ip/address.ts";
-import { BlockSpace, blockLength } from "../allocator/pool/blocks.ts";
+import { cutSpace } from "../allocator/pool/blocks.ts";
 import { capacity, familiesOf, type Pool } from "../allocator/pool/pool.ts";
 import type { MetricsRegistry } from "../system/metrics.ts";
 import { readCertificate } from "./certificates/pair.ts";
@@ -88,13 +89,13 @@ function poolsOf(cache: RecordCache): Sample[] {
 function blocksOf(cache: RecordCache): Sample[] {
   return cache.pools().flatMap((pool) =>
     familiesIn(pool).flatMap((family) => {
-      const length = blockLength(pool, family);
-      if (length === undefined) return [];
+      const space = cutSpace(pool, family);
+      if (space === undefined) return [];
       // an address within a block is no block that a node could have had whole
       const whole = [...cache.blocksOf(pool.name)].filter(({ record }) => record.within === undefined);
       const own = whole.filter(({ key }) => parseCidr(key)?.family === family);
       const cooling = own.filter(({ record }) => record.releasedAt !== undefined).length;
-      const total = Number(new BlockSpace(pool, family, length).count);
+      const total = Number(space.count);
       const states = { owned: own.length - cooling, cooling, free: Math.max(0, total - own.length) };
       return Object.entries(states).map(([state, value]) => ({
         labels: { pool: pool.name, family, state },
@@ -115,8 +116,9 @@ async function addressesOf(cache: RecordCache): Promise<Sample[]> {
   return cache.pools().flatMap((pool) =>
     familiesIn(pool).flatMap((family) => {
       const { held, cooling } = counts.get(pool.name)?.[family] ?? { held: 0, cooling: 0 };
-      const free = Math.max(0, Number(capacity(pool, family)) - held - cooling);
-      return Object.entries({ held, cooling, free }).map(([state, value]) => ({
+      const block = Number(countInBlocks(cache, pool.name, family));
+      const free = Math.max(0, Number(capacity(pool, family)) - held - cooling - block);
+      return Object.entries({ held, cooling, block, free }).map(([state, value]) => ({
         labels: { pool: pool.name, family, state },
         value,
       }));

@@ -3,6 +3,7 @@
 import type { RequestListener } from "node:http";
 import { BerthError } from "../allocator/base/errors.ts";
 import type { Clock, Logger, Random, Readiness } from "../allocator/base/ports.ts";
+import type { Family } from "../allocator/ip/address.ts";
 import type { ForeignChoice } from "../allocator/manifest/foreign-requests.ts";
 import type { Dialects } from "../allocator/model/dialect.ts";
 import type { Connection } from "../kube/api/connection.ts";
@@ -27,11 +28,14 @@ import { readServices } from "./cluster-state/services.ts";
 import type { Issued } from "./config.ts";
 import { startBinder } from "./controllers/binding/controller.ts";
 import { startBlocks } from "./controllers/blocks/controller.ts";
+import type { CiliumMode } from "./controllers/cilium/cilium-node.ts";
+import { startCilium } from "./controllers/cilium/controller.ts";
 import { startClaims } from "./controllers/claims/controller.ts";
-import type { ControllerDeps } from "./controllers/controller.ts";
+import type { ControllerDeps, REVIEWERS_BY } from "./controllers/controller.ts";
 import { type GcController, startGcController } from "./controllers/gc-controller.ts";
 import { startGcTriggers } from "./controllers/gc-triggers.ts";
 import { startLeadership } from "./controllers/leadership.ts";
+import { startNodeCidrs } from "./controllers/nodes/controller.ts";
 import { startPhases } from "./controllers/phase-controller.ts";
 import { startPools } from "./controllers/pools/controller.ts";
 import { startWorkloads } from "./controllers/statefulset-controller.ts";
@@ -63,16 +67,22 @@ export interface WebhookOptions {
   readonly clientAuthority?: string;
   /** Which clients of that authority; `TRUSTED_CLIENTS` if absent. */
   readonly trusted?: TrustedClients;
-  /** A NetworkPolicy says who reaches the port; it counts where there is no such authority. */
-  readonly networkPolicy?: boolean;
+  /** What closes the port to strangers, by what the installation says; it counts where there is no such authority. */
+  readonly reviewersBy?: (typeof REVIEWERS_BY)[number];
   /** The file of the token that who reads the metrics shows; absent: anyone may read them. */
   readonly metricsToken?: string;
   /** Refusals tell everybody who holds what, and which pools there are. */
   readonly refusalsNameAll?: boolean;
   /** What a pod says owns it is read before it is given an entry of a list; `get` of ReplicaSets must be allowed. */
   readonly checkOwners?: boolean;
+  /** An event on each pod whose claim is bound; absent: only where something was in its way. */
+  readonly boundEvents?: boolean;
   /** `warn` if absent. */
   readonly foreignRequests?: ForeignChoice;
+  /** The families of which each Node gets a CIDR; `patch` of Nodes must be allowed. None if absent. */
+  readonly nodeCIDRs?: readonly Family[];
+  /** Cilium's nodes are given addresses in this mode; the rights on CiliumNodes must be there. Nothing if absent. */
+  readonly cilium?: CiliumMode;
   /** Which requests in other systems' words are for Berth; `all` of them if absent. */
   readonly dialects?: Dialects;
   /** How long it serves on after `close` was called, for those who have not heard yet. */
@@ -211,8 +221,8 @@ function startControllers(
 ): GcController {
   const { replica, access, metrics, events, closers } = to;
   const { refusalsNameAll = false } = options;
-  const limited = options.networkPolicy === true ? "NetworkPolicy" : "nothing";
-  const reviewersBy = options.clientAuthority === undefined ? limited : "ClientCertificate";
+  const { clientAuthority, reviewersBy: limited = "nothing" } = options;
+  const reviewersBy = clientAuthority === undefined ? limited : "ClientCertificate";
   const { connection, namespace, podName, clock, random, log, leaseTimings } = options;
   const leadership = startLeadership({
     ...{ connection, namespace, clock, random, log },
@@ -222,6 +232,8 @@ function startControllers(
   });
   closers.push(() => leadership.close());
   metrics.gauge("berth_leader", () => [{ labels: {}, value: leadership.leads() ? 1 : 0 }]);
+  // of two replicas one has the lease, so they go to different halves; nothing but the number of tries rests on it
+  replica.goesFirstTo(() => (leadership.leads() ? "even" : "odd"));
   const { context, mirror, watches, inventory, synced } = replica;
   const collector = startGcController({ context, inventory, leadership, metrics, events, synced });
   closers.push(() => collector.close());
@@ -234,13 +246,16 @@ function startControllers(
     suspect,
     reviewersBy,
     refusalsNameAll,
+    ...(options.nodeCIDRs === undefined ? {} : { nodeCIDRs: options.nodeCIDRs }),
+    ...(options.boundEvents === undefined ? {} : { boundEvents: options.boundEvents }),
     ...dialectsOf(options),
   };
   const controllers = [
     startGcTriggers({ mirror, watches, clock, suspect }),
-    ...[startBinder, startWorkloads, startClaims, startPools, startBlocks, startPhases].map((start) =>
-      start(deps),
+    ...[startBinder, startWorkloads, startClaims, startPools, startBlocks, startNodeCidrs, startPhases].map(
+      (start) => start(deps),
     ),
+    ...(options.cilium === undefined ? [] : [startCilium(deps, { mode: options.cilium })]),
   ];
   closers.push(async () => {
     await Promise.all(controllers.map((controller) => controller.close()));

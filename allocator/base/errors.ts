@@ -21,7 +21,8 @@ export const REFUSALS = {
   SET_EXHAUSTED: "every address of the Deployment's list is in use by a pod",
   LIMIT_REACHED:
     "the namespace has as many addresses of the pool as one namespace may have, or too many addresses are held for pods that were admitted and have not started",
-  CLAIM_CHANGED: "the pod's claim has other addresses than are asked for now, and a pod is using it",
+  CLAIM_CHANGED:
+    "the pod's claim has other addresses than are asked for now, and a pod is using it; or it has a MAC address that the runtime does not say",
   CLAIM_RELEASING: "the claim's addresses are being given back",
   CLAIM_MISSING: "the pod asked for a fixed address and has no claim",
   CLAIM_BUSY: "another pod has the claim, and its sandbox may still be running",

@@ -12,8 +12,8 @@ const UNITS: ReadonlyMap<string, bigint> = new Map([
   ["m", 60_000_000_000n],
   ["h", 3_600_000_000_000n],
 ]);
-const WHOLE = /^(?:(?:\d+(?:\.\d*)?|\.\d+)[a-zµμ]+)+$/;
-const PART = /(\d*)(?:\.(\d*))?([a-zµμ]+)/g;
+const WHOLE = /^(?:(?:\d+(?:\.\d*)?|\.\d+)[a-z\u00b5\u03bc]+)+$/;
+const PART = /(\d*)(?:\.(\d*))?([a-z\u00b5\u03bc]+)/g;
 /** Go keeps a duration in 63 bits of nanoseconds, about 292 years. */
 const LONGEST = (1n << 63n) - 1n;
 const MS = 1_000_000n;

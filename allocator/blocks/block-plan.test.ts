@@ -2,16 +2,18 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import fc from "fast-check";
-import { BLOCKS_AHEAD, type Holding, type PoolSituation, planBlocks } from "./block-plan.ts";
+import { type Holding, type PoolSituation, planBlocks } from "./block-plan.ts";
 
 function situation(
   over: Partial<Omit<PoolSituation, "nodes">> & { readonly pods: readonly number[] },
 ): PoolSituation {
-  const { pods, total = 100n, size = 64, held = [] } = over;
+  const { pods, total = 100n, size = 64, held = [], ahead = 2, cooling = 0 } = over;
   return {
     total,
     size,
     held,
+    ahead,
+    cooling,
     nodes: pods.map((count, i) => ({ node: `n${i}`, nodeUID: `u${i}`, pods: count })),
   };
 }
@@ -30,6 +32,11 @@ function shares(of: PoolSituation): Record<string, number> {
 describe("the plan of blocks", () => {
   it("gives each node what its pods need, and two ahead", () => {
     assert.deepEqual(shares(situation({ pods: [0, 1, 64, 65] })), { n0: 2, n1: 3, n2: 3, n3: 4 });
+  });
+
+  it("gives as many ahead as the pool says, and where that is none only what pods need", () => {
+    assert.deepEqual(shares(situation({ pods: [0, 1, 65], ahead: 0 })), { n1: 1, n2: 2 });
+    assert.deepEqual(shares(situation({ pods: [0, 64], ahead: 3 })), { n0: 3, n1: 4 });
   });
 
   it("gives the next one before the last is full", () => {
@@ -67,14 +74,34 @@ describe("the plan of blocks", () => {
     assert.deepEqual(of(8, 4), [{ node: "n1", blocks: 1 }]);
   });
 
+  it("asks nobody for what cools, and not for long", () => {
+    const held = ["cooling" as const, full("n0"), full("n0"), full("n0")];
+    const of = (cooling: number, missing: number) =>
+      planBlocks(situation({ total: 4n, held, cooling, pods: [0, missing] })).recalls;
+    assert.deepEqual(of(0, 70), [{ node: "n0", blocks: 2 }]);
+    assert.deepEqual(of(64, 70), [{ node: "n0", blocks: 1 }]);
+    assert.deepEqual(of(64, 1), []);
+  });
+
   it("asks others for what an owner was asked for and has not given, and that one last", () => {
-    const late = { ...full("n0"), overdue: true };
+    const late = { ...full("n0"), stays: "silent" } as const;
     const of = (...held: readonly Holding[]) =>
       planBlocks(situation({ total: BigInt(held.length), held, pods: [0, 0, 1] })).recalls;
     assert.deepEqual(of(full("n0"), full("n0"), full("n1")), [{ node: "n0", blocks: 1 }]);
     assert.deepEqual(of(late, full("n0"), full("n1")), [{ node: "n1", blocks: 1 }]);
     assert.deepEqual(of(late, full("n0")), [{ node: "n0", blocks: 1 }]);
     assert.deepEqual(of(late), []);
+  });
+
+  it("asks for no block that is in use, and the owner of such no later than others", () => {
+    const used = { ...full("n0"), stays: "used" } as const;
+    const of = (...held: readonly Holding[]) =>
+      planBlocks(situation({ total: BigInt(held.length), held, pods: [0, 0, 65] })).recalls;
+    assert.deepEqual(of(used, used, used), []);
+    assert.deepEqual(of(used, full("n0"), full("n1")), [
+      { node: "n0", blocks: 1 },
+      { node: "n1", blocks: 1 },
+    ]);
   });
 
   it("asks nobody for what its pods need, and says who is short", () => {
@@ -100,13 +127,24 @@ const any = fc
     size: fc.constantFrom(1, 2, 4, 64),
     total: fc.bigInt(0n, 40n),
     pods: fc.array(fc.nat(150), { maxLength: 12 }),
-    held: fc.array(fc.record({ node: fc.nat(13), usable: fc.nat(64) }), { maxLength: 40 }),
+    held: fc.array(
+      fc.record({
+        node: fc.nat(13),
+        usable: fc.nat(64),
+        stays: fc.constantFrom(undefined, "used", "silent"),
+      }),
+      { maxLength: 40 },
+    ),
     cooling: fc.nat(3),
+    ahead: fc.nat(3),
   })
-  .map(({ size, total, pods, held, cooling }): PoolSituation => {
-    const own = held.map(({ node, usable }) => full(`n${node}`, Math.min(usable, size)));
+  .map(({ size, total, pods, held, cooling, ahead }): PoolSituation => {
+    const own = held.map(({ node, usable, stays }) => ({
+      ...full(`n${node}`, Math.min(usable, size)),
+      ...(stays && { stays }),
+    }));
     const all = [...own, ...Array.from({ length: cooling }, () => "cooling" as const)];
-    return situation({ size, total, pods, held: all.slice(0, Number(total)) });
+    return situation({ size, total, pods, ahead, held: all.slice(0, Number(total)) });
   });
 
 describe("any plan of blocks", () => {
@@ -118,10 +156,10 @@ describe("any plan of blocks", () => {
       for (const need of of.nodes) {
         const before = spareOf(of, need.node);
         const now = spareOf(after, need.node);
-        assert.ok(now === before || now < (BLOCKS_AHEAD + 1) * of.size, `${need.node} has ${now} to spare`);
+        assert.ok(now === before || now < (of.ahead + 1) * of.size, `${need.node} has ${now} to spare`);
         const recalled = plan.recalls.find(({ node }) => node === need.node)?.blocks ?? 0;
         const own = of.held.flatMap((one) =>
-          one !== "cooling" && one.node === need.node ? [one.usable] : [],
+          one !== "cooling" && one.node === need.node && one.stays === undefined ? [one.usable] : [],
         );
         const given = own.toSorted((a, b) => a - b).slice(0, recalled);
         const left = given.reduce((sum, usable) => sum - usable, now);

@@ -5,6 +5,8 @@ export interface NodeNeed {
   readonly node: string;
   readonly nodeUID: string;
   readonly pods: number;
+  /** How many of them somebody has seen: the others are what the node's agent says beyond. `pods`, if it is not known. */
+  readonly knownPods?: number;
 }
 
 /** What a node has. */
@@ -12,8 +14,13 @@ export interface Holding {
   readonly node: string;
   /** Addresses that the block's owner may give. */
   readonly usable: number;
-  /** It was asked for some while ago and did not come: somebody uses it, or its owner does not answer. */
-  readonly overdue?: boolean;
+  /**
+   * Why it does not come back whole. `used`: its owner says that sandboxes have addresses of it, so single ones of it may come instead
+   * (`single-plan.ts`). `silent`: it was asked for some while ago, and its owner has not answered.
+   */
+  readonly stays?: "used" | "silent";
+  /** Its owner has not said yet that it has it: `new`, or for some while. Absent: it has, or it is not asked. */
+  readonly unproven?: "new" | "silent";
 }
 
 /** The blocks of one family of a pool. */
@@ -25,6 +32,10 @@ export interface PoolSituation {
   /** Every block that anybody has; one that cools is nobody's, and not free either. */
   readonly held: readonly (Holding | "cooling")[];
   readonly nodes: readonly NodeNeed[];
+  /** Addresses of blocks that cool, and not for long: nobody is asked for as many. */
+  readonly cooling: number;
+  /** How many blocks more than its pods need each node has, as long as there is plenty. */
+  readonly ahead: number;
 }
 
 export interface BlockPlan {
@@ -36,11 +47,12 @@ export interface BlockPlan {
   readonly short: readonly { readonly node: string; readonly missing: number }[];
 }
 
-/** A node has so many blocks more than its pods need: the next one is there before the last one is full. */
-export const BLOCKS_AHEAD = 2;
+/** So many blocks a node gets before its agent says that it has them, and twice as many as it has said that of. */
+const UNPROVEN = 4;
 
 /**
- * Who gets a block, and who is asked for one. Need comes before foresight: blocks ahead are given only while one remains for each
+ * Who gets a block, and who is asked for one. A node whose agent does not say that it has what it was given gets no more, however
+ * many pods somebody makes for it. Need comes before foresight: blocks ahead are given only while one remains for each
  * node that has none, and never while a node's pods lack addresses. Same situation in, same plan out; carried out, it plans
  * nothing more.
  */
@@ -49,11 +61,12 @@ export function planBlocks(situation: PoolSituation): BlockPlan {
   const spread = new Spread(situation.total - BigInt(situation.held.length), nodes);
   spread.rounds((share) => share.lacks);
   const short = nodes.flatMap((share) =>
-    share.lacks ? [{ node: share.need.node, missing: -share.spare }] : [],
+    share.lacks ? [{ node: share.need.node, missing: share.missing }] : [],
   );
-  if (short.length > 0) return { grants: spread.grants, recalls: recallsFor(nodes, situation.size), short };
-  for (let level = 1; level <= BLOCKS_AHEAD; level++) {
-    spread.rounds((share) => share.spare < level * situation.size && spread.leavesOneForEach(share));
+  if (short.length > 0) return { grants: spread.grants, recalls: recallsFor(nodes, situation), short };
+  for (let level = 1; level <= situation.ahead; level++) {
+    const wants = (share: NodeShare) => share.mayGet && share.spare < level * situation.size;
+    spread.rounds((share) => wants(share) && spread.leavesOneForEach(share));
   }
   return { grants: spread.grants, recalls: [], short };
 }
@@ -61,22 +74,25 @@ export function planBlocks(situation: PoolSituation): BlockPlan {
 /** What a node has, and will have by the plan. */
 class NodeShare {
   readonly need: NodeNeed;
-  /** Blocks that it was asked for and has not given back. */
-  readonly overdue: number;
+  /** Blocks that it was asked for, without an answer. */
+  readonly silent: number;
   readonly #size: number;
-  readonly #own: readonly number[]; // addresses of each block that it has and may give back, fewest first
+  readonly #own: readonly number[]; // addresses of each block that it has and may give back whole, fewest first
   #blocks: number;
   #usable: number;
+  /** So many blocks it may get now. */
+  #room: number;
 
   constructor(need: NodeNeed, { held, size }: PoolSituation) {
     const own = held.filter((block): block is Holding => block !== "cooling" && block.node === need.node);
     this.need = need;
     this.#size = size;
     this.#blocks = own.length;
-    const open = own.filter(({ overdue }) => overdue !== true);
-    this.overdue = own.length - open.length;
+    const open = own.filter(({ stays }) => stays === undefined);
+    this.silent = own.filter(({ stays }) => stays === "silent").length;
     this.#own = open.map(({ usable }) => usable).sort((a, b) => a - b);
     this.#usable = own.reduce((sum, block) => sum + block.usable, 0);
+    this.#room = roomFor(own);
   }
 
   /** So many blocks it can do without: those at the ends of ranges have fewer addresses than others. */
@@ -93,8 +109,17 @@ class NodeShare {
     return this.#usable - this.need.pods;
   }
 
+  get mayGet(): boolean {
+    return this.#room > 0;
+  }
+
   get lacks(): boolean {
-    return this.spare < 0;
+    return this.spare < 0 && this.mayGet;
+  }
+
+  /** Addresses that its pods lack, as far as it may get them now. */
+  get missing(): number {
+    return Math.min(-this.spare, this.#room * this.#size);
   }
 
   get isWithout(): boolean {
@@ -102,9 +127,17 @@ class NodeShare {
   }
 
   add(): void {
+    this.#room--;
     this.#blocks++;
     this.#usable += this.#size;
   }
+}
+
+function roomFor(own: readonly Holding[]): number {
+  const unproven = own.filter((block) => block.unproven !== undefined);
+  if (unproven.length === 0) return Number.POSITIVE_INFINITY;
+  if (unproven.some((block) => block.unproven === "silent")) return 0;
+  return Math.max(0, Math.max(UNPROVEN, 2 * (own.length - unproven.length)) - unproven.length);
 }
 
 class Spread {
@@ -143,18 +176,23 @@ export interface Recallable {
   /** Addresses that its owner's sandboxes have, so far as it said. */
   readonly used: number;
   readonly recalled: boolean;
+  /** It was asked for a moment ago. */
+  readonly recalledNow: boolean;
   /** It was asked for, and may come back any moment. */
   readonly expected: boolean;
 }
 
-/** Which blocks their owners are asked for: those that are used least, and no more than are not expected already. */
+/**
+ * Which blocks their owners are asked for, no more than are not expected already: none of which they say that it is in use. It would not
+ * come, and whoever waits for one after the other waits for as long as there are blocks.
+ */
 export function blocksToRecall<B extends Recallable>(
   blocks: readonly B[],
   recalls: BlockPlan["recalls"],
 ): readonly B[] {
   return recalls.flatMap(({ node, blocks: count }) => {
     const own = blocks.filter((block) => block.node === node);
-    const open = own.filter(({ recalled }) => !recalled).toSorted((a, b) => a.used - b.used);
+    const open = own.filter(({ recalled, used }) => !recalled && used === 0);
     const expected = own.filter((block) => block.expected).length;
     return open.slice(0, Math.max(0, count - expected));
   });
@@ -164,10 +202,18 @@ export function blocksToRecall<B extends Recallable>(
  * Those who have most to spare are asked first, each for whole blocks only, and nobody for what its pods need. Those who were asked and
  * gave nothing come after all others: a node without power must not keep them from being asked.
  */
-function recallsFor(nodes: readonly NodeShare[], size: number): BlockPlan["recalls"] {
-  let missing = nodes.reduce((sum, share) => sum + (share.lacks ? Math.ceil(-share.spare / size) : 0), 0);
+function recallsFor(
+  nodes: readonly NodeShare[],
+  { size, cooling }: Pick<PoolSituation, "size" | "cooling">,
+): BlockPlan["recalls"] {
+  let [missing, left] = [0, cooling];
+  for (const share of nodes.filter(({ lacks }) => lacks)) {
+    const comes = Math.min(left, share.missing);
+    left -= comes;
+    missing += Math.ceil((share.missing - comes) / size);
+  }
   const recalls: { node: string; blocks: number }[] = [];
-  const order = nodes.toSorted((a, b) => a.overdue - b.overdue || b.spare - a.spare);
+  const order = nodes.toSorted((a, b) => a.silent - b.silent || b.spare - a.spare);
   for (const { need, blocksToSpare } of order) {
     const blocks = Math.min(blocksToSpare, missing);
     if (blocks <= 0) continue;

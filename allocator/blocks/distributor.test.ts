@@ -228,22 +228,87 @@ describe("the distributor of blocks", () => {
     assert.equal((await world.authority.get("block", mine.key))?.record.node, "node-b");
   });
 
-  it("asks those back that are used least, and no more than others lack", async () => {
+  it("asks those back that nobody uses, no more than others lack, and where there are none for single addresses at once", async () => {
     await using world = await openWorld({ pools: [shared(30)] });
     const nodes = new Nodes();
     const blocks = distributor(world, nodes);
     nodes.pods.set("node-a", 21);
     await blocks.pass();
     await world.settle();
+    const used = [0, 2, 1, 0, 2, 0];
     for (const [i, seen] of (await world.all("block")).entries())
-      await world.authority.reportBlock(seen, { node: "node-a", used: 4 - (i % 4) });
-    nodes.pods.set("node-a", 9).set("node-b", 5);
-    for (let pass = 0; pass < 3; pass++) {
+      await world.authority.reportBlock(seen, { node: "node-a", used: used[i] ?? 0 });
+    const asked = async () => {
+      for (let pass = 0; pass < 3; pass++) {
+        await world.settle();
+        await blocks.pass();
+      }
       await world.settle();
+      return [...world.mirror.blocks()].flatMap(
+        ({ record: { recalledAt, recalledAddresses = 0, status } }) =>
+          recalledAt === undefined && recalledAddresses === 0
+            ? []
+            : [`${recalledAt === undefined ? recalledAddresses : "all"} of one with ${status?.used} used`],
+      );
+    };
+    nodes.pods.set("node-a", 5).set("node-b", 5);
+    assert.deepEqual(await asked(), ["all of one with 0 used", "all of one with 0 used"]);
+    nodes.pods.set("node-b", 12);
+    const all = ["all of one with 0 used", "all of one with 0 used", "all of one with 0 used"];
+    assert.deepEqual((await asked()).toSorted(), ["3 of one with 1 used", ...all]);
+  });
+
+  it("asks for single addresses of a block that is in use after all as soon as its owner says so", async () => {
+    await using world = await openWorld({ pools: [shared(29)], clock: new ManualClock() });
+    const nodes = new Nodes();
+    const blocks = distributor(world, nodes);
+    nodes.pods.set("node-a", 21);
+    const pass = async () => {
       await blocks.pass();
+      await world.settle();
+      return await world.all("block");
+    };
+    await pass();
+    nodes.pods.set("node-a", 3).set("node-b", 1);
+    const [recalled, ...more] = (await pass()).filter(({ record }) => record.recalledAt !== undefined);
+    assert.ok(recalled !== undefined && more.length === 0);
+    await world.authority.reportBlock(recalled, { node: "node-a", used: 1 });
+    await world.settle();
+    // one after the other, as others are empty by all that is known
+    const [, next, ...others] = (await pass()).filter(({ record }) => record.recalledAt !== undefined);
+    assert.ok(next !== undefined && others.length === 0);
+    for (const seen of await world.all("block"))
+      await world.authority.reportBlock(seen, { node: "node-a", used: 1 });
+    await world.settle();
+    const singles = (await pass()).map(({ record }) => record.recalledAddresses ?? 0);
+    assert.equal(Math.max(...singles), 1, "without any time gone by");
+  });
+
+  it("asks for blocks in use, too, where a node has fewer pods than it says that addresses are used", async () => {
+    for (const length of [30, 32]) {
+      await using world = await openWorld({ pools: [shared(length)] });
+      const nodes = new Nodes();
+      const blocks = distributor(world, nodes);
+      nodes.pods.set("node-a", 21);
+      await blocks.pass();
+      await world.settle();
+      for (const seen of await world.all("block")) {
+        const used = ownedIn(seen.record).intervals.reduce((sum, one) => sum + Number(sizeOf(one)), 0);
+        await world.authority.reportBlock(seen, { node: "node-a", used });
+      }
+      const asked = async (a: number, b: number) => {
+        nodes.pods.set("node-a", a).set("node-b", b);
+        for (let pass = 0; pass < 3; pass++) {
+          await world.settle();
+          await blocks.pass();
+        }
+        return (await world.all("block")).filter(({ record }) => record.recalledAt !== undefined).length;
+      };
+      assert.equal(await asked(21, 5), 0, "it has as many pods as addresses");
+      assert.equal(await asked(20, 1), 1);
+      assert.equal(await asked(20, 5), 1, "the others are used");
+      assert.equal(await asked(0, 21), length === 30 ? 6 : 21);
     }
-    const asked = (await world.all("block")).filter(({ record }) => record.recalledAt !== undefined);
-    assert.deepEqual(asked.map(({ record }) => record.status?.used).sort(), [1, 2]);
   });
 
   it("asks another node when one that has more does not answer", async () => {

@@ -2,21 +2,30 @@
 
 import { BerthError, messageOf } from "../base/errors.ts";
 import { inParallel } from "../base/parallel.ts";
-import { ownedIn } from "../cache/block-index.ts";
 import type { RecordCache } from "../cache/cache.ts";
 import type { Context } from "../cache/context.ts";
-import { bitsOf, type Family, parseCidr } from "../ip/address.ts";
+import { bitsOf, type Family } from "../ip/address.ts";
 import { IntervalSet } from "../ip/interval-set.ts";
-import { sizeOf } from "../ip/ip-range.ts";
-import { type Block, isReturned, returnedOf } from "../model/block.ts";
-import { BlockSpace, blockLength } from "../pool/blocks.ts";
+import type { Block } from "../model/block.ts";
+import { BlockSpace, blockLength, blocksAhead } from "../pool/blocks.ts";
 import type { Pool } from "../pool/pool.ts";
 import type { Stored } from "../store/store.ts";
-import { type BlockPlan, blocksToRecall, type Holding, type NodeNeed, planBlocks } from "./block-plan.ts";
+import { BlockFit } from "./block-fit.ts";
+import {
+  type BlockPlan,
+  blocksToRecall,
+  type NodeNeed,
+  type PoolSituation,
+  planBlocks,
+} from "./block-plan.ts";
+import { ForeignAddresses } from "./foreign-addresses.ts";
 import { type BlockEvidence, endCooldown, giveBack, recall, returnedBy } from "./give-back.ts";
 import { finishGrant, grantBlocks } from "./grant.ts";
-import { type SinglesInput, spreadSingles } from "./spread-singles.ts";
+import { isCooling, isHeld, networkOf, SILENT_MS, staysWith, usableIn, usedOf } from "./holdings.ts";
+import { askForSingles, grantSingles, type SinglesInput } from "./spread-singles.ts";
+import { blocksToDoubt } from "./stale-use.ts";
 import { UnansweredAsks } from "./unanswered-asks.ts";
+import { UnprovenBlocks } from "./unproven-blocks.ts";
 
 /** What the distributor goes by besides the records. */
 export interface BlockFacts {
@@ -24,6 +33,10 @@ export interface BlockFacts {
   nodesFor(pool: Pool, family: Family): readonly NodeNeed[];
   /** What proves that the block may be taken from its node, besides its agent's word: never a cache's word alone. */
   evidence(block: Stored<"block">): Promise<BlockEvidence | undefined>;
+  /** Whether the pool's nodeSelector has the node; undefined: there is no such node, or it counts as fenced. Absent: nobody knows. */
+  selects?(pool: Pool, node: string): boolean | undefined;
+  /** Agents say of each block that they have it, before they give from it. */
+  readonly areProven?: boolean;
 }
 
 type Deps = Context & {
@@ -41,12 +54,11 @@ export interface Shortage extends Pick<BlockPlan, "recalls" | "short"> {
   readonly asked: readonly string[];
 }
 
+/** Who needs more than there is, and who is asked for it. */
+type Lacking = Pick<SinglesInput, "nodes" | "short"> & Pick<BlockPlan, "recalls">;
+
 /** After this long a block that was granted here and is not in the cache is no longer counted: it has gone again. */
 const SHOWN_MS = 60_000;
-/** After this long a block that was asked for and is in use was answered: another one came for it, or its owner has none. */
-const ANSWERED_MS = 10_000;
-/** After this long an owner that has not answered does not do so soon: its agent looks every 10 s. */
-const SILENT_MS = 20_000;
 /** What cools for longer than this is not waited for. */
 const AWAITED_MS = 30_000;
 /** Blocks that are settled at the same time: most of them cost nothing. */
@@ -71,12 +83,16 @@ export class BlockDistributor {
   readonly #facts: BlockFacts;
   readonly #mayWrite: () => boolean;
   readonly #unanswered: UnansweredAsks;
+  readonly #fit = new BlockFit();
+  readonly #unproven: UnprovenBlocks;
+  #foreign = new ForeignAddresses([]);
   readonly #granted = new Map<string, { readonly block: Stored<"block">; readonly until: number }>(); // by CIDR
 
   constructor(context: Deps, facts: BlockFacts, mayWrite: () => boolean = () => true) {
     this.#context = context;
     this.#facts = facts;
     this.#mayWrite = mayWrite;
+    this.#unproven = new UnprovenBlocks(context.clock, facts.areProven === true);
     this.#unanswered = new UnansweredAsks(context.clock, SILENT_MS);
   }
 
@@ -84,9 +100,15 @@ export class BlockDistributor {
     this.#forgetShown();
     this.#unanswered.see(this.#context.view.blocks());
     const shortages: Shortage[] = [];
-    await inParallel([...this.#context.view.blocks()], SETTLED_AT_ONCE, (one) => this.#settleSafely(one));
-    for (const pool of this.#context.view.pools()) {
-      for (const family of pool.families) {
+    // CIDRs of nodes are for whoever writes them into the cluster's objects (ADR 0029)
+    const blocks = [...this.#context.view.blocks()].filter(({ record }) => record.use === undefined);
+    await inParallel(blocks, SETTLED_AT_ONCE, (one) => this.#settleSafely(one));
+    this.#lookAtAll();
+    for (const { name } of this.#context.view.pools()) {
+      // what has become of it meanwhile counts
+      const pool = this.#context.view.pool(name);
+      for (const family of pool?.families ?? []) {
+        if (pool === undefined) continue;
         const shortage = await this.#spread(pool, family);
         if (shortage !== undefined) shortages.push(shortage);
       }
@@ -114,8 +136,19 @@ export class BlockDistributor {
       return void (await endCooldown(this.#context, stored, (block) => this.#hasSingles(block)));
     const evidence = returnedBy(stored) ?? (await this.#facts.evidence(stored));
     if (evidence !== undefined) return void (await giveBack(this.#context, stored, evidence));
-    if (this.#context.view.pool(stored.record.pool)?.disabled !== false) return await this.#drain(stored);
-    if (stored.record.granted !== true) await finishGrant(this.#context, stored);
+    const pool = this.#context.view.pool(stored.record.pool);
+    if (pool?.disabled !== false) return await this.#drain(stored);
+    if (stored.record.granted !== true) return void (await finishGrant(this.#context, stored));
+    const isTheirs = this.#facts.selects?.(pool, stored.record.node) !== false;
+    if (!isTheirs || !this.#fit.isIn(pool, stored.record)) await recall(this.#context, stored);
+  }
+
+  /** What is known of all blocks, before any is granted. */
+  #lookAtAll(): void {
+    const blocks = [...this.#context.view.blocks()];
+    this.#foreign = new ForeignAddresses(blocks.map(({ record }) => record));
+    for (const { block } of this.#granted.values()) this.#foreign.add(block.record);
+    this.#unproven.see(blocks);
   }
 
   #hasSingles({ cidr, pool }: Block): boolean {
@@ -133,70 +166,107 @@ export class BlockDistributor {
     const length = blockLength(pool, family);
     if (length === undefined || pool.disabled) return undefined;
     const space = new BlockSpace(pool, family, length);
-    const blocks = this.#storedOf(pool.name, family).map(({ record }) => record);
+    const blocks = this.#storedOf(pool.name, family);
     const nodes = this.#facts.nodesFor(pool, family);
     const taken = new IntervalSet();
-    for (const { cidr } of blocks) taken.add(space.numberOf(networkOf(cidr)));
+    for (const { key } of blocks) taken.add(space.numberOf(networkOf(key)));
     // what would be granted and have nothing to give is not there to be granted
     for (const interval of space.usedUp(this.#context.view.unpickable(pool, family)))
       taken.addInterval(interval);
-    const plan = planBlocks({
+    for (const interval of this.#foreign.in(pool, family)) taken.addInterval(space.numbersOf(interval));
+    for (const network of this.#foreign.blocksOf(space, pool)) taken.add(space.numberOf(network));
+    const situation: PoolSituation = {
       total: space.count - taken.size + BigInt(blocks.length),
       size: 2 ** (bitsOf(family) - length),
-      held: blocks.map((block) => holdingOf(block, this.#context.clock.now())),
+      held: blocks.map((block) => this.#unproven.holdingOf(block)),
       nodes,
-    });
+      ahead: blocksAhead(pool),
+      cooling: this.#coolingIn(pool, family),
+    };
+    const plan = planBlocks(situation);
     const requests = plan.grants.map(({ node, nodeUID }) => ({ family, node, nodeUID }));
     for (let n = 0; n < requests.length && this.#mayWrite(); n += GRANTS_AT_ONCE) {
       const some = requests.slice(n, n + GRANTS_AT_ONCE);
       for (const block of await grantBlocks(this.#context, pool, some, taken)) this.#keep(block);
     }
-    const { recalls, short } = plan;
-    const coming = await this.#recall(pool.name, family, recalls);
-    const asked =
-      length === bitsOf(family) ? [] : await this.#singles(pool, family, { nodes, short, coming });
+    if (length === bitsOf(family)) return await this.#ask(pool, family, { nodes, ...plan });
+    const singles = await this.#grantSingles(pool, family, { nodes, ...plan });
+    const left = singles.length === 0 ? plan : planBlocks(withSingles(situation, singles));
+    return await this.#ask(pool, family, { nodes, ...left });
+  }
+
+  /** Those that are ready come first: whoever waits for them asks nobody. */
+  async #grantSingles(
+    pool: Pool,
+    family: Family,
+    about: Pick<SinglesInput, "nodes" | "short">,
+  ): Promise<readonly Stored<"block">[]> {
+    if (about.short.length === 0) return [];
+    const granted = await grantSingles(this.#forSingles(), this.#singlesInput(pool, family, about));
+    for (const block of granted) this.#keep(block);
+    return granted;
+  }
+
+  /** Asks those who have more than they need. */
+  async #ask(pool: Pool, family: Family, { nodes, short, recalls }: Lacking): Promise<Shortage | undefined> {
+    const coming = await this.#recall(pool, family, { nodes, short, recalls });
+    const isOfSingles = blockLength(pool, family) === bitsOf(family);
+    const input = () => this.#singlesInput(pool, family, { nodes, short });
+    const asked = isOfSingles ? [] : await askForSingles(this.#forSingles(), input(), coming);
     return short.length === 0 ? undefined : { pool: pool.name, family, recalls, short, asked };
   }
 
-  async #singles(
-    pool: Pool,
-    family: Family,
-    about: Pick<SinglesInput, "nodes" | "short" | "coming">,
-  ): Promise<readonly string[]> {
-    const { store, view } = this.#context;
-    const mayWrite = () => this.#mayWrite();
+  #forSingles() {
+    return { store: this.#context.store, mayWrite: () => this.#mayWrite() };
+  }
+
+  #singlesInput(pool: Pool, family: Family, about: Pick<SinglesInput, "nodes" | "short">): SinglesInput {
+    const now = this.#context.clock.now();
     const blocks = this.#storedOf(pool.name, family);
-    const [unpickable, unanswered] = [view.unpickable(pool, family), this.#unanswered];
-    const input = { ...about, pool, family, blocks, unpickable, unanswered };
-    const { granted, asked } = await spreadSingles({ store, mayWrite }, input);
-    for (const block of granted) this.#keep(block);
-    return asked;
+    // who has not answered for a block does not do so for addresses of it
+    const isSilent = ({ record }: Stored<"block">) => staysWith(record, now) === "silent";
+    const unanswered = { has: (one: Stored<"block">) => this.#unanswered.has(one) || isSilent(one) };
+    const unpickable = this.#foreign.with(this.#context.view.unpickable(pool, family), pool, family);
+    const { nodes, short } = about;
+    return { nodes, short, pool, family, blocks, unpickable, unanswered };
   }
 
   #keep(block: Stored<"block">): void {
+    this.#foreign.add(block.record);
     this.#granted.set(block.key, { block, until: this.#context.clock.monotonic() + SHOWN_MS });
   }
 
   /** Gives how many addresses are about to come back with whole blocks. */
-  async #recall(pool: string, family: Family, recalls: BlockPlan["recalls"]): Promise<number> {
+  async #recall(pool: Pool, family: Family, { nodes, short, recalls }: Lacking): Promise<number> {
     const now = this.#context.clock.now();
-    const all = [...this.#context.view.blocksOf(pool)];
+    const all = [...this.#context.view.blocksOf(pool.name)];
     const held = all.filter(({ record }) => isHeld(record, family));
     const blocks = held.map((stored) => {
-      const { node, status, recalledAt } = stored.record;
-      const used = status?.used ?? 0;
-      const expected = recalledAt !== undefined && !isOverdue(stored.record, now);
-      return { stored, node, used, recalled: recalledAt !== undefined, expected };
+      const { node, recalledAt } = stored.record;
+      const expected = recalledAt !== undefined && staysWith(stored.record, now) === undefined;
+      const recalledNow = recalledAt !== undefined && now - recalledAt < SILENT_MS;
+      const recalled = recalledAt !== undefined;
+      return { stored, node, used: usedOf(stored.record), recalled, recalledNow, expected };
     });
     const asked = blocksToRecall(blocks, recalls);
-    for (const { stored } of asked) {
+    const back = [...blocks.filter(({ expected }) => expected), ...asked].map(({ stored }) => stored.record);
+    const coming = back.reduce((sum, block) => sum + usableIn(block), this.#coolingIn(pool, family));
+    const missing = short.reduce((sum, one) => sum + one.missing, 0);
+    for (const { stored } of [...asked, ...blocksToDoubt(blocks, nodes, missing - coming)]) {
       if (this.#mayWrite()) await recall(this.#context, stored);
     }
-    const back = [...blocks.filter(({ expected }) => expected), ...asked].map(({ stored }) => stored.record);
-    const cooldownMs = this.#context.view.pool(pool)?.cooldownMs ?? 0;
-    const isAwaited = ({ releasedAt = now }: Block) => releasedAt + cooldownMs - now <= AWAITED_MS;
-    const cooling = all.map(({ record }) => record).filter((one) => isCooling(one, family) && isAwaited(one));
-    return [...back, ...cooling].reduce((sum, block) => sum + usableIn(block), 0);
+    return coming;
+  }
+
+  /** Addresses of blocks that cool, go whole, and are waited for. */
+  #coolingIn({ name, cooldownMs }: Pool, family: Family): number {
+    const now = this.#context.clock.now();
+    let sum = 0;
+    for (const { record } of this.#context.view.blocksOf(name)) {
+      const isAwaited = (record.releasedAt ?? now) + cooldownMs - now <= AWAITED_MS;
+      if (isAwaited && isCooling(record, family)) sum += usableIn(record);
+    }
+    return sum;
   }
 
   #storedOf(pool: string, family: Family): readonly Stored<"block">[] {
@@ -213,40 +283,12 @@ export class BlockDistributor {
   }
 }
 
-function isHeld(block: Block, family: Family): boolean {
-  return block.granted === true && !isGivenBack(block) && networkOf(block.cidr).family === family;
-}
-
-/** It goes whole. */
-function isCooling(block: Block, family: Family): boolean {
-  return isGivenBack(block) && block.division === undefined && networkOf(block.cidr).family === family;
-}
-
-/** What was given back is nobody's any more, before anybody has written that. */
-function isGivenBack(block: Block): boolean {
-  return block.releasedAt !== undefined || isReturned(block);
-}
-
-function holdingOf(block: Block, now: number): Holding | "cooling" {
-  if (isGivenBack(block)) return "cooling";
-  return { node: block.node, usable: usableIn(block), overdue: isOverdue(block, now) };
-}
-
-/** It was asked for, and is not to be waited for. It comes all the same, as soon as its owner does not use it. */
-function isOverdue({ recalledAt, status, node }: Block, now: number): boolean {
-  if (recalledAt === undefined) return false;
-  const used = status?.node === node ? status.used : 0;
-  return now - recalledAt >= (used > 0 ? ANSWERED_MS : SILENT_MS);
-}
-
-/** Addresses that its owner may give. */
-function usableIn(block: Block): number {
-  const owned = ownedIn(block).intervals.reduce((sum, interval) => sum + sizeOf(interval), 0n);
-  return Number(owned) - returnedOf(block).length;
-}
-
-function networkOf(text: string) {
-  const cidr = parseCidr(text);
-  if (cidr === undefined) throw new BerthError("INTERNAL", `${text} is no block`);
-  return cidr;
+/** The nodes have them as well: single ones are no blocks of the pool's size, and none the fewer are free. */
+function withSingles(situation: PoolSituation, singles: readonly Stored<"block">[]): PoolSituation {
+  const held = singles.map(({ record: { node } }) => ({ node, usable: 1 }));
+  return {
+    ...situation,
+    total: situation.total + BigInt(held.length),
+    held: [...situation.held, ...held],
+  };
 }

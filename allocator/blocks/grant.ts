@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import { BerthError } from "../base/errors.ts";
+import { BerthError, isRefusal } from "../base/errors.ts";
 import { inParallel } from "../base/parallel.ts";
 import type { RecordCache } from "../cache/cache.ts";
 import type { Context } from "../cache/context.ts";
@@ -10,19 +10,19 @@ import {
   type Cidr,
   type Family,
   familyOf,
-  fromNumber,
   parseAddress,
   parseCidr,
   toNumber,
 } from "../ip/address.ts";
-import { IntervalSet } from "../ip/interval-set.ts";
-import { contains, fullInterval, type Interval, merge, sizeOf, without } from "../ip/ip-range.ts";
+import type { IntervalSet } from "../ip/interval-set.ts";
+import { contains, fullInterval, merge, sizeOf, without } from "../ip/ip-range.ts";
 import { type Block, holesOf, holesText, mayBeSingle } from "../model/block.ts";
 import { isOfPool } from "../model/occupant.ts";
-import { BlockSpace, blockLength, closedIn, openIn, singleOf } from "../pool/blocks.ts";
-import type { Pool } from "../pool/pool.ts";
+import { closedIn, cutSpace, openIn, singleOf } from "../pool/blocks.ts";
+import { type Pool, parseStoredPool } from "../pool/pool.ts";
 import { retryOnConflict } from "../store/retry-on-conflict.ts";
 import type { Store, Stored } from "../store/store.ts";
+import { listing, MOST_READS, type Reader, readerFor, readerOf, takenFrom } from "./reserved-reader.ts";
 
 type StoreContext = Pick<Context, "store"> & { readonly view?: Pick<RecordReader, "occupants"> };
 
@@ -33,16 +33,10 @@ export interface BlockRequest {
   readonly nodeUID: string;
 }
 
-/** So many addresses are read one by one, however many reservations there are; beyond that it depends on their number. */
-const MOST_READS = 64;
 /** A page of 500 reservations costs what 20 reads do. */
 const LISTED_PER_READ = 25;
 /** Blocks that are made, or granted, at the same time. */
 const AT_ONCE = 16;
-
-/** Which addresses of the intervals of a block are reserved, in whatever way: what cools or is marked may be taken back. */
-type Reader = (...asked: Asked) => Promise<readonly bigint[]>;
-type Asked = readonly [cidr: Cidr, intervals: readonly Interval[]];
 
 /**
  * Makes a block of the pool the node's: the first that nobody has, none of `known` (numbers of blocks, which is
@@ -80,8 +74,14 @@ export async function grantBlocks(
   const blocks = made.flatMap((one) => one ?? []);
   const addresses = blocks.reduce((sum, { record }) => sum + openCount(record), 0);
   const isListed = addresses > Math.max(MOST_READS, context.view.reservationCount / LISTED_PER_READ);
-  const read = isListed ? await listing(context.store) : readerOf(context.store);
-  const granted = await inParallel(blocks, atOnce, (one) => finishGrant(context, one, read));
+  const read =
+    pool.spec.nodeCIDRs !== undefined && blocks.length > 0
+      ? await takenFrom(context.store, pool.name)
+      : isListed
+        ? await listing(context.store)
+        : readerOf(context.store);
+  const first = { read, pool: blocks.length > 0 ? await poolNow(context.store, pool.name) : undefined };
+  const granted = await inParallel(blocks, atOnce, (one) => finishGrant(context, one, first));
   return granted.flatMap((one) => one ?? []);
 }
 
@@ -92,14 +92,15 @@ async function makeBlock(
   { family, node, nodeUID }: BlockRequest,
   known: IntervalSet,
 ): Promise<Stored<"block"> | undefined> {
-  const length = blockLength(pool, family);
-  if (length === undefined || pool.disabled) return undefined;
-  const space = new BlockSpace(pool, family, length);
+  const space = cutSpace(pool, family);
+  if (space === undefined || pool.disabled) return undefined;
+  const use = pool.spec.nodeCIDRs?.use;
   for (const cidr of space.free(known, node)) {
     known.add(space.numberOf(cidr));
     const inUse = occupiedIn(view, pool, cidr).map((n) => ({ first: n, last: n }));
-    const holes = holesText(merge([...closedIn(pool, cidr), ...inUse]), family);
-    const record = { cidr: cidr.text, pool: pool.name, node, nodeUID, holes };
+    if (use !== undefined && inUse.length > 0) continue; // it would not be whole
+    const holes = use === undefined ? holesText(merge([...closedIn(pool, cidr), ...inUse]), family) : [];
+    const record = { cidr: cidr.text, pool: pool.name, node, nodeUID, holes, ...(use && { use }) };
     const made = await store.create("block", record);
     if (made.kind !== "exists") return made.stored;
   }
@@ -115,22 +116,31 @@ function occupiedIn(view: StoreContext["view"], pool: Pool, cidr: Cidr): bigint[
     .filter((n) => contains(whole, n));
 }
 
+/** What a block is granted by, read after it was made. */
+interface Facts {
+  readonly read: Reader;
+  /** As it is now: it may have been made smaller since the block was made. Undefined: it gives nothing any more. */
+  readonly pool: Pool | undefined;
+}
+
 /**
- * Grants a block that was made: reads the reservations in it, which are holes from here on, and compares and sets. Whoever
- * comes upon a block that is not granted may go on with it, at any time. Undefined: it is gone, or had nothing to give and
- * was taken away again. `first` has read after the block was made; after a conflict everything is read again.
+ * Grants a block that was made: reads the reservations in it, which are holes from here on as is what its pool does not give any more, and
+ * compares and sets. Whoever comes upon a block that is not granted may go on with it, at any time. Undefined: it is gone, or had nothing
+ * to give and was taken away again. `first` has read after the block was made; after a conflict everything is read again.
  */
 export async function finishGrant(
   { store }: StoreContext,
   made: Stored<"block">,
-  first: Reader = readerOf(store),
+  first?: Facts,
 ): Promise<Stored<"block"> | undefined> {
   const change = { kind: "block", key: made.key, doing: "it was granted", seen: made } as const;
-  let read = first;
+  let facts = first;
   return await retryOnConflict(store, change, async (seen) => {
     if (seen === undefined || seen.record.granted === true) return seen;
-    const granted = (await mayBeWithin(store, seen.record)) ? await holed(seen.record, read) : undefined;
-    read = readerOf(store);
+    const { pool } = seen.record;
+    facts ??= { read: await readerFor(store, seen.record), pool: await poolNow(store, pool) };
+    const granted = (await mayBeWithin(store, seen.record)) ? await holed(seen.record, facts) : undefined;
+    facts = undefined;
     if (granted === undefined)
       return (await store.remove("block", seen)).kind === "removed" ? undefined : "conflict";
     const result = await store.replace("block", seen, granted);
@@ -176,60 +186,27 @@ async function mayBeWithin(store: Store, { cidr, within, pool }: Block): Promise
   return around?.pool === pool && address !== undefined && mayBeSingle(around, address);
 }
 
-/** Granted, without what is reserved in it; undefined: nothing is left. */
-async function holed(block: Block, read: Reader): Promise<Block | undefined> {
+/** The pool, if it has blocks to give as it is now. */
+async function poolNow(store: Store, name: string): Promise<Pool | undefined> {
+  const stored = await store.get("pool", name);
+  const pool = stored && parseStoredPool(stored.record);
+  return pool === undefined || isRefusal(pool) || pool.disabled ? undefined : pool;
+}
+
+/** Granted, without what is reserved in it; undefined: nothing is left, or not all of it where all is to be given. */
+async function holed(block: Block, { read, pool }: Facts): Promise<Block | undefined> {
+  if (pool === undefined) return undefined;
   const cidr = cidrOf(block);
   const whole = fullInterval(cidr);
   const holes = holesOf(block);
+  for (const interval of closedIn(pool, cidr)) holes.addInterval(interval);
+  if (block.use !== undefined)
+    return holes.size > 0n || (await read(cidr, [whole])).length > 0
+      ? undefined
+      : { ...block, granted: true };
   for (const n of await read(cidr, without([whole], holes))) holes.add(n);
   if (without([whole], holes).length === 0) return undefined;
   return { ...block, holes: holesText(holes, cidr.family), granted: true };
-}
-
-/** Reads when it is asked: address by address, or a list of all. */
-function readerOf(store: Store): Reader {
-  return async (cidr, intervals) => {
-    const count = intervals.reduce((sum, interval) => sum + sizeOf(interval), 0n);
-    const read = count > MOST_READS ? await listing(store) : (...asked: Asked) => readEach(store, ...asked);
-    return await read(cidr, intervals);
-  };
-}
-
-/** What is reserved as of now. Where one reservation cannot be read it is looked at address by address. */
-async function listing(store: Store): Promise<Reader> {
-  const taken = { IPv4: new IntervalSet(), IPv6: new IntervalSet() };
-  try {
-    for await (const { record } of store.list("reservation"))
-      taken[familyOf(record.address)].add(toNumber(record.address));
-  } catch (error) {
-    if (!isCorrupt(error)) throw error;
-    return (...asked) => readEach(store, ...asked);
-  }
-  return async (cidr, intervals) => [...numbersOf(intervals)].filter((n) => taken[cidr.family].has(n));
-}
-
-async function readEach(store: Store, ...[cidr, intervals]: Asked): Promise<readonly bigint[]> {
-  const found: bigint[] = [];
-  for (const n of numbersOf(intervals)) if (await isReserved(store, cidr.family, n)) found.push(n);
-  return found;
-}
-
-/** A reservation that cannot be read is somebody's. */
-async function isReserved(store: Store, family: Family, n: bigint): Promise<boolean> {
-  try {
-    return (await store.get("reservation", fromNumber(n, family))) !== undefined;
-  } catch (error) {
-    if (isCorrupt(error)) return true;
-    throw error;
-  }
-}
-
-function isCorrupt(error: unknown): boolean {
-  return error instanceof BerthError && error.code === "STATE_CORRUPT";
-}
-
-function* numbersOf(intervals: readonly Interval[]): Generator<bigint, void, void> {
-  for (const { first, last } of intervals) for (let n = first; n <= last; n++) yield n;
 }
 
 /** Addresses that the block's owner may get, if none of them is reserved. */

@@ -1,17 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
-import { type Divisible, planSingles, type SingleSituation } from "./single-plan.ts";
+import { type Divisible, planAsks, planGrants, type SingleSituation } from "./single-plan.ts";
 
 const need = (node: string) => ({ node, nodeUID: `uid-of-${node}`, pods: 0 });
 const block = (cidr: string, more: Partial<Divisible> = {}): Divisible => {
   return { cidr, node: "a", ready: 0, unused: 0, asked: 0, overdue: false, ...more };
 };
 const plan = (situation: Partial<SingleSituation>) => {
-  const { grants, asks } = planSingles({
+  const about = {
     ...{ short: [{ need: need("c"), missing: 2 }], coming: 0, blocks: [], spareOf: () => 8 },
     ...situation,
-  });
+  };
+  const grants = planGrants(about);
+  const [one] = about.short;
+  assert.ok(one !== undefined);
+  const asks = planAsks({ ...about, short: [{ ...one, missing: one.missing - grants.length }] });
   const given = grants.map(({ need: { node }, cidr }) => `${node} of ${cidr}`);
   return [...given, ...asks.map(({ cidr, addresses }) => `ask ${cidr} for ${addresses}`)].join(", ");
 };
@@ -26,9 +30,10 @@ describe("single addresses of blocks", () => {
     );
   });
 
-  it("are not given where whole blocks are about to come back", () => {
-    assert.equal(plan({ coming: 2, blocks: [block("x", { ready: 4, unused: 4 })] }), "");
-    assert.equal(plan({ coming: 1, blocks: [block("x", { ready: 4 })] }), "c of x");
+  it("are given though whole blocks are about to come back, and not asked for", () => {
+    assert.equal(plan({ coming: 2, blocks: [block("x", { ready: 1, unused: 4 })] }), "c of x");
+    assert.equal(plan({ coming: 2, blocks: [block("x", { unused: 4 })] }), "");
+    assert.equal(plan({ coming: 1, blocks: [block("x", { unused: 4 })] }), "ask x for 1");
   });
 
   it("are asked for once, and again of another when the first has none", () => {

@@ -25,34 +25,45 @@ export interface SingleSituation {
   spareOf(node: string): number;
 }
 
-export interface SinglePlan {
-  /** One address for each entry, of this block. */
-  readonly grants: readonly { readonly need: NodeNeed; readonly cidr: string }[];
-  /** Owners that are asked for so many more addresses of the block. */
-  readonly asks: readonly { readonly cidr: string; readonly addresses: number }[];
+/** One address of this block. */
+export interface SingleGrant {
+  readonly need: NodeNeed;
+  readonly cidr: string;
 }
 
-/**
- * Where pods lack addresses and no whole block is free: who gets a single address of which block, and whose owner is asked for how
- * many. Nobody is asked for what its pods need, and those who were asked and gave nothing come after all others. Same situation in, same
- * plan out.
- */
-export function planSingles({ short, coming, blocks, spareOf }: SingleSituation): SinglePlan {
+/** The owner of the block is asked for so many more addresses of it. */
+export interface SingleAsk {
+  readonly cidr: string;
+  readonly addresses: number;
+}
+
+/** Where pods lack addresses and no whole block is free: who gets a single address of which block. Same situation in, same plan out. */
+export function planGrants({
+  short,
+  blocks,
+}: Pick<SingleSituation, "short" | "blocks">): readonly SingleGrant[] {
   const wanting = short.flatMap(({ need, missing }) => Array.from({ length: missing }, () => need));
-  const lacking = wanting.slice(0, Math.max(0, wanting.length - coming));
   const ready = blocks.flatMap(({ cidr, ready: count }) => Array.from({ length: count }, () => cidr));
-  const grants = lacking.flatMap((need, i) => {
+  return wanting.flatMap((need, i) => {
     const cidr = ready[i];
     return cidr === undefined ? [] : [{ need, cidr }];
   });
-  return { grants, asks: asksFor(lacking.length - grants.length, blocks, spareOf) };
+}
+
+/**
+ * Whose owner is asked for how many addresses, where those that are ready are given and do not do, nor what comes back whole. Nobody is
+ * asked for what its pods need, and those who were asked and gave nothing come after all others. Same situation in, same plan out.
+ */
+export function planAsks({ short, coming, blocks, spareOf }: SingleSituation): readonly SingleAsk[] {
+  const lacking = short.reduce((sum, { missing }) => sum + missing, 0) - coming;
+  return asksFor(lacking, blocks, spareOf);
 }
 
 function asksFor(
   lacking: number,
   blocks: readonly Divisible[],
   spareOf: SingleSituation["spareOf"],
-): SinglePlan["asks"] {
+): readonly SingleAsk[] {
   const spare = new Map<string, number>(); // node -> what is left of its addresses to spare
   const take = (node: string, most: number) => {
     const left = spare.get(node) ?? Math.max(0, spareOf(node));

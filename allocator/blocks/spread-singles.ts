@@ -11,8 +11,7 @@ import type { Stored } from "../store/store.ts";
 import type { BlockPlan, NodeNeed } from "./block-plan.ts";
 import { divide } from "./give-back.ts";
 import { grantSingle } from "./grant.ts";
-import { type Divisible, planSingles } from "./single-plan.ts";
-import type { UnansweredAsks } from "./unanswered-asks.ts";
+import { type Divisible, planAsks, planGrants } from "./single-plan.ts";
 
 export interface SinglesInput {
   readonly pool: Pool;
@@ -21,17 +20,10 @@ export interface SinglesInput {
   readonly blocks: readonly Stored<"block">[];
   readonly nodes: readonly NodeNeed[];
   readonly short: BlockPlan["short"];
-  /** Addresses of blocks that are about to come back whole. */
-  readonly coming: number;
   /** Reserved, in a node's block, or not to be given at all. */
   readonly unpickable: IntervalSet;
-  readonly unanswered: Pick<UnansweredAsks, "has">;
-}
-
-export interface SinglesResult {
-  readonly granted: readonly Stored<"block">[];
-  /** Nodes that are asked for addresses of their blocks, and have some. */
-  readonly asked: readonly string[];
+  /** Blocks whose owners were asked and have not answered. */
+  readonly unanswered: { has(block: Stored<"block">): boolean };
 }
 
 type Deps = Pick<Context, "store"> & { readonly mayWrite: () => boolean };
@@ -42,31 +34,50 @@ interface Candidate extends Divisible {
   readonly addresses: readonly Interval[];
 }
 
-/** Single addresses, of blocks that are partly used, for nodes whose pods lack some while no block is free (ADR 0025). */
-export async function spreadSingles(deps: Deps, input: SinglesInput): Promise<SinglesResult> {
+/** Gives single addresses that are ready to nodes whose pods lack some while no block is free (ADR 0025). */
+export async function grantSingles(deps: Deps, input: SinglesInput): Promise<readonly Stored<"block">[]> {
+  const candidates = candidatesIn(input);
+  const grants = planGrants({ short: shortOf(input), blocks: candidates });
+  return await grantAll(deps, input.pool, grants, byCidrOf(candidates));
+}
+
+/**
+ * Asks owners of blocks that are partly used for single addresses: for what nodes lack still, and what does not come back whole. Gives
+ * the nodes that are asked and have some.
+ */
+export async function askForSingles(
+  deps: Deps,
+  input: SinglesInput,
+  coming: number,
+): Promise<readonly string[]> {
   if (input.short.length === 0) {
     await withdrawAsks(deps, input.blocks);
-    return { granted: [], asked: [] };
+    return [];
   }
   const candidates = candidatesIn(input);
-  const byName = new Map(input.nodes.map((need) => [need.node, need]));
-  const short = input.short.flatMap(({ node, missing }) => {
-    const need = byName.get(node);
-    return need === undefined ? [] : [{ need, missing }];
-  });
-  const spareOf = sparesOf(input);
-  const plan = planSingles({ short, coming: input.coming, blocks: candidates, spareOf });
-  const byCidr = new Map(candidates.map((one) => [one.cidr, one]));
-  const granted = await grantAll(deps, input.pool, plan.grants, byCidr);
+  const asks = planAsks({ short: shortOf(input), coming, blocks: candidates, spareOf: sparesOf(input) });
+  const byCidr = byCidrOf(candidates);
   const isComing = ({ asked, unused }: Candidate) => asked > 0 && unused > 0;
   const asked = new Set(candidates.filter(isComing).flatMap(({ node }) => node ?? []));
-  for (const { cidr, addresses } of plan.asks) {
+  for (const { cidr, addresses } of asks) {
     const one = byCidr.get(cidr);
     if (one?.node === undefined || !deps.mayWrite()) continue;
     await ask(deps, one.stored, returnedOf(one.stored.record).length + one.asked + addresses);
     asked.add(one.node);
   }
-  return { granted, asked: [...asked] };
+  return [...asked];
+}
+
+function shortOf({ short, nodes }: SinglesInput) {
+  const byName = new Map(nodes.map((need) => [need.node, need]));
+  return short.flatMap(({ node, missing }) => {
+    const need = byName.get(node);
+    return need === undefined ? [] : [{ need, missing }];
+  });
+}
+
+function byCidrOf(candidates: readonly Candidate[]): ReadonlyMap<string, Candidate> {
+  return new Map(candidates.map((one) => [one.cidr, one]));
 }
 
 async function grantAll(
@@ -125,7 +136,8 @@ function candidatesIn({ pool, family, blocks, unpickable, unanswered }: SinglesI
     const addresses = readyIn(record, { open, singles, unpickable, family });
     const returned = returnedOf(record).length;
     const { used = 0 } = record.status?.node === record.node ? record.status : {};
-    const room = MOST_RETURNED - returned;
+    const isExpected = record.recalledAt !== undefined && used === 0; // whole
+    const room = isExpected ? 0 : MOST_RETURNED - returned;
     return {
       ...{
         stored,

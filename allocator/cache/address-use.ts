@@ -1,14 +1,33 @@
 // SPDX-License-Identifier: Apache-2.0
 import { type Address, type Family, familyOf, fromNumber, toNumber } from "../ip/address.ts";
 import type { IntervalSet } from "../ip/interval-set.ts";
+import { type Interval, intersection } from "../ip/ip-range.ts";
 import { isOfPool, type Occupant } from "../model/occupant.ts";
-import { classify, type Pool, rangeOf, unavailableByDefault } from "../pool/pool.ts";
+import { classify, intervalsOf, type Pool, rangeOf, unavailableByDefault } from "../pool/pool.ts";
 import type { Stored } from "../store/store.ts";
-import { type BlockIndex, ownedIn } from "./block-index.ts";
+import { type BlockIndex, type Owned, ownedIn, shared } from "./block-index.ts";
 import type { PoolIndex } from "./pool-index.ts";
 
 /** So many addresses, by family. */
 export type Held = Readonly<Record<Family, number>>;
+
+interface Runs {
+  readonly pool: Pool;
+  /** Numbers of it that are not to be picked. */
+  readonly runs: IntervalSet;
+}
+
+interface Unpickable extends Runs {
+  readonly family: Family;
+  /** Its ranges. */
+  readonly spans: readonly Interval[];
+}
+
+interface RunsOf extends Runs {
+  readonly family: Family;
+  /** Another block may have some of the addresses. */
+  readonly isShared: boolean;
+}
 
 const NONE: Held = { IPv4: 0, IPv6: 0 };
 
@@ -18,7 +37,7 @@ export class AddressUse {
   readonly #blocks: BlockIndex;
   readonly reservations = new Map<string, Stored<"reservation">>(); // address -> reservation
   readonly occupants = new Map<Address, Occupant>(); // address -> who has it, and not from Berth
-  readonly #unpickable = new Map<string, IntervalSet>(); // pool/family -> numbers not to pick
+  readonly #unpickable = new Map<string, Unpickable>(); // pool/family -> numbers not to pick
   readonly #held = new Map<string, Held>(); // pool/namespace -> addresses
   readonly #cooling = new Map<string, Held>(); // pool/namespace -> addresses
 
@@ -38,19 +57,20 @@ export class AddressUse {
   unpickable(pool: Pool, family: Family): IntervalSet {
     const key = `${pool.name}/${family}`;
     const known = this.#unpickable.get(key);
-    if (known !== undefined) return known;
+    if (known !== undefined) return known.runs;
     const runs = unavailableByDefault(pool, family);
     for (const { record } of this.reservations.values()) {
       if (familyOf(record.address) === family && classify(pool, record.address) !== "outside") {
         runs.add(toNumber(record.address));
       }
     }
-    for (const interval of this.#blocks.owned(pool.name, family)) runs.addInterval(interval);
+    for (const { intervals } of this.#blocks.over(pool, family))
+      for (const interval of intervals) runs.addInterval(interval);
     for (const [address, occupant] of this.occupants) {
       const isIn = familyOf(address) === family && rangeOf(pool, address) !== undefined;
       if (isIn && isOfPool(occupant, pool)) runs.add(toNumber(address));
     }
-    this.#unpickable.set(key, runs);
+    this.#unpickable.set(key, { pool, family, runs, spans: intervalsOf(pool, family) });
     return runs;
   }
 
@@ -96,7 +116,7 @@ export class AddressUse {
   }
 
   #isPickable(pool: Pool, address: Address): boolean {
-    return this.#isOpen(pool, address) && this.#blocks.owning(pool.name, address) === undefined;
+    return this.#isOpen(pool, address) && this.#blocks.owning(address) === undefined;
   }
 
   /** Whoever's blocks there are. */
@@ -107,32 +127,48 @@ export class AddressUse {
   }
 
   addBlock({ record }: Stored<"block">): void {
-    const owned = ownedIn(record);
-    const runs = this.#unpickable.get(`${record.pool}/${owned.family}`);
-    for (const interval of owned.intervals) runs?.addInterval(interval);
+    for (const { runs, intervals } of this.#runsOver(ownedIn(record)))
+      for (const interval of intervals) runs.addInterval(interval);
   }
 
   dropBlock({ record }: Stored<"block">): void {
-    const isShared = record.within !== undefined || this.#blocks.hasSingles;
-    const { family, intervals } = ownedIn(record);
-    const home = this.#pools.usable.get(record.pool);
-    const runs = this.#unpickable.get(`${record.pool}/${family}`);
-    if (home === undefined || runs === undefined) return;
-    for (const { first, last } of intervals) {
-      for (let n = first; n <= last; n++) {
-        const address = fromNumber(n, family);
-        if (!this.#isOpen(home, address)) continue;
-        const isOther = isShared && this.#blocks.owning(home.name, address) !== undefined;
-        if (!isOther) runs.remove(n);
-      }
+    const owned = ownedIn(record);
+    const { family } = owned;
+    const isShared =
+      record.within !== undefined || this.#blocks.hasSingles || this.#blocks.mayBeShared(record);
+    for (const { pool, runs, intervals } of this.#runsOver(owned)) {
+      // a CIDR of a node may have more addresses than can be walked over
+      if (record.use !== undefined) this.recount(pool.name);
+      else for (const interval of intervals) this.#freed(interval, { pool, runs, family, isShared });
+    }
+  }
+
+  #freed({ first, last }: Interval, { pool, runs, family, isShared }: RunsOf): void {
+    for (let n = first; n <= last; n++) {
+      const address = fromNumber(n, family);
+      if (!this.#isOpen(pool, address)) continue;
+      if (!isShared || this.#blocks.owning(address) === undefined) runs.remove(n);
+    }
+  }
+
+  /** Of every pool that has addresses which the block's owner has for itself, and which those are. */
+  *#runsOver(owned: Owned): Generator<Runs & { readonly intervals: readonly Interval[] }, void, undefined> {
+    const [first, last] = [owned.intervals[0], owned.intervals.at(-1)];
+    if (first === undefined || last === undefined) return;
+    const hull = { first: first.first, last: last.last };
+    for (const known of this.#unpickable.values()) {
+      // most pools are elsewhere, and there may be many
+      if (known.family !== owned.family || !known.spans.some((span) => intersection(span, hull))) continue;
+      const intervals = shared(owned.intervals, known.spans);
+      if (intervals.length > 0) yield { ...known, intervals };
     }
   }
 
   /** Of every pool that contains the address: two that overlap must not stand, and may for a moment. */
-  #runsOf(address: Address): readonly { readonly pool: Pool; readonly runs: IntervalSet }[] {
+  #runsOf(address: Address): readonly Runs[] {
     const family = familyOf(address);
     return this.#pools.ordered.flatMap((pool) => {
-      const runs = this.#unpickable.get(`${pool.name}/${family}`);
+      const runs = this.#unpickable.get(`${pool.name}/${family}`)?.runs;
       return runs === undefined || rangeOf(pool, address) === undefined ? [] : [{ pool, runs }];
     });
   }

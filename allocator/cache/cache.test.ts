@@ -224,6 +224,32 @@ describe("counts", () => {
     assert.equal(pickable(cache, "db"), "10.0.0.1 10.0.0.2 10.0.0.3 10.0.0.4 10.0.0.5 10.0.0.6");
     assert.deepEqual([...cache.blocksOf("db")], []);
   });
+
+  it("leaves to a node what a block of another pool has, where two overlap or one was shortened", () => {
+    const cache = new RecordCache(noopLogger);
+    put(cache, "pool", poolRecord("fix", "10.0.0.0/29"));
+    put(cache, "pool", poolRecord("blk", "10.0.0.0/29", { blockSize: { ipv4: 30 } }));
+    put(cache, "pool", poolRecord("old", "10.0.9.0/24", { blockSize: { ipv4: 31 } }));
+    const all = "10.0.0.1 10.0.0.2 10.0.0.3 10.0.0.4 10.0.0.5 10.0.0.6";
+    assert.equal(pickable(cache, "fix"), all);
+    const block = { node: "node-a", nodeUID: "u", granted: true };
+    const [large, outside] = ["10.0.0.4/30", "10.0.0.2/31"];
+    put(cache, "block", { ...block, cidr: large, pool: "blk", holes: ["10.0.0.5/32"] });
+    put(cache, "block", { ...block, cidr: outside, pool: "old", holes: [] });
+    for (const pool of ["fix", "blk"]) assert.equal(pickable(cache, pool), "10.0.0.1 10.0.0.5");
+    assert.equal(cache.blockOwning(addr("10.0.0.4"))?.pool, "blk");
+    assert.equal(cache.blockOwning(addr("10.0.0.3"))?.pool, "old");
+    assert.equal(cache.strayBlock(addr("10.0.0.4")), undefined, "its name follows from its pool");
+    assert.equal(cache.strayBlock(addr("10.0.0.3"))?.cidr, outside);
+    const fix = cache.pool("fix") ?? assert.fail();
+    assert.deepEqual(
+      [...cache.blocksOver(fix, "IPv4")].map(({ block: { cidr } }) => cidr),
+      [large, outside],
+    );
+    for (const key of [large, outside]) cache.apply("block", { type: "gone", key });
+    assert.equal(pickable(cache, "fix"), all);
+    assert.deepEqual([...cache.blocksOver(fix, "IPv4")], []);
+  });
 });
 
 const POOLS: readonly PoolRecord[] = [
@@ -300,6 +326,11 @@ function told(view: RecordCache): unknown {
       ["shop", "bank"].map((namespace) => [view.held(pool, namespace), view.cooling(pool, namespace)]),
     ),
     blocks: BLOCKS.map((cidr) => view.block(cidr)),
+    owning: ADDRESSES.map((address) => view.blockOwning(address)?.cidr),
+    over: view.pools().flatMap((pool) => {
+      const parts = [...view.blocksOver(pool, "IPv4"), ...view.blocksOver(pool, "IPv6")];
+      return parts.map(({ block: { cidr } }) => `${pool.name} ${cidr}`).sort();
+    }),
     homes: ADDRESSES.map((address) => [toNumber(address), view.poolOf(address)?.name]),
   };
 }

@@ -5,10 +5,11 @@ import type { IntervalSet } from "../ip/interval-set.ts";
 import type { Block } from "../model/block.ts";
 import { claimKey } from "../model/claim.ts";
 import type { Occupant } from "../model/occupant.ts";
-import { type Pool, poolOf } from "../pool/pool.ts";
+import { blockAround } from "../pool/blocks.ts";
+import { type Pool, poolOf, rangeOf } from "../pool/pool.ts";
 import type { Change, Kind, Stored } from "../store/store.ts";
 import { AddressUse, type Held } from "./address-use.ts";
-import { BlockIndex } from "./block-index.ts";
+import { BlockIndex, type OwnedPart } from "./block-index.ts";
 import { ClaimIndex } from "./claim-index.ts";
 import { RecordInterner } from "./interning.ts";
 import { PoolIndex } from "./pool-index.ts";
@@ -114,12 +115,23 @@ export class RecordCache implements RecordReader {
   }
 
   blockOwning(address: Address): Block | undefined {
-    const home = this.poolOf(address);
-    return home && this.#blocks.owning(home.name, address);
+    return this.#blocks.owning(address);
+  }
+
+  strayBlock(address: Address): Block | undefined {
+    const block = this.#blocks.owning(address);
+    const home = block && this.#pools.usable.get(block.pool);
+    const isIn = home !== undefined && rangeOf(home, address) !== undefined;
+    if (block === undefined || !isIn) return block;
+    return blockAround(home, address)?.text === (block.within ?? block.cidr) ? undefined : block;
   }
 
   blocksOf(pool: string): Iterable<Stored<"block">> {
     return this.#blocks.ofPool(pool);
+  }
+
+  blocksOver(pool: Pool, family: Family): Iterable<OwnedPart> {
+    return this.#blocks.over(pool, family);
   }
 
   /** Those of pools that are gone, too. */

@@ -4,6 +4,7 @@ import type { Clock, Logger, Random } from "../base/ports.ts";
 import type { Dialects } from "../model/dialect.ts";
 import type { Store } from "../store/store.ts";
 import type { RecordReader } from "./reader.ts";
+import type { Spread } from "./spread.ts";
 
 /** What every act on the records needs: the authority, what is known of it, time and chance. */
 export interface Context {
@@ -16,4 +17,6 @@ export interface Context {
   readonly dialects?: Dialects;
   /** By claim key: racing requests for one identity wait for each other instead of undoing each other. */
   readonly serial: KeyedMutex;
+  /** Keeps allocators that are at work at the same time apart; absent: each goes by the plan alone. */
+  readonly spread?: Spread;
 }

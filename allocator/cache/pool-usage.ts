@@ -4,7 +4,7 @@ import { sizeOf } from "../ip/ip-range.ts";
 import { type Block, isHole } from "../model/block.ts";
 import { claimKey, isBound } from "../model/claim.ts";
 import type { Reservation } from "../model/reservation.ts";
-import { familiesOf, intervalsOf, type Pool } from "../pool/pool.ts";
+import { familiesOf, intervalsOf, type Pool, unavailableByDefault } from "../pool/pool.ts";
 import { type UsageByFamily, unused } from "../pool/pool-figures.ts";
 import { ownedIn } from "./block-index.ts";
 import type { RecordCache } from "./cache.ts";
@@ -39,10 +39,7 @@ export async function countPoolUsage(
   const usage: Counts = new Map();
   await each(cache.reservations(), rest, ({ record }) => count(usage, record));
   await each(cache.blocks(), rest, ({ record }) => {
-    // an address of its own within a block counts there, unless it is a hole of that
-    const around = record.within === undefined ? undefined : cache.block(record.within)?.record;
-    const address = parseAddress(record.cidr.split("/")[0] ?? "");
-    if (around === undefined || address === undefined || isHole(around, address)) countBlock(usage, record);
+    if (countsItself(cache, record)) countBlock(usage, record);
   });
   await each(cache.claims(), rest, ({ record }) => {
     if (!isBound(record)) return;
@@ -52,6 +49,25 @@ export async function countPoolUsage(
     }
   });
   return usage;
+}
+
+/** An address of its own within a block counts there, unless it is a hole of that. */
+function countsItself(cache: RecordCache, record: Block): boolean {
+  const around = record.within === undefined ? undefined : cache.block(record.within)?.record;
+  const address = parseAddress(record.cidr.split("/")[0] ?? "");
+  return around === undefined || address === undefined || isHole(around, address);
+}
+
+/** Addresses of one family of the pool that owners of its blocks have for themselves, used or not, or that cool with their block. */
+export function countInBlocks(cache: RecordCache, pool: string, family: Family): bigint {
+  let sum = 0n;
+  for (const { record } of cache.blocksOf(pool)) {
+    if (!countsItself(cache, record)) continue;
+    const owned = ownedIn(record);
+    if (owned.family !== family) continue;
+    for (const interval of owned.intervals) sum += sizeOf(interval);
+  }
+  return sum;
 }
 
 async function each<T>(
@@ -91,10 +107,20 @@ function poolHolding(cache: RecordCache, address: Address, nonce: string): strin
   return reservation?.nonce === nonce && reservation.releasedAt === undefined ? reservation.pool : undefined;
 }
 
+/** Of which families, of those that have addresses for who names none, all of these are taken. A pool that is reserved whole, as one of MAC addresses, has none. */
+export function ranOutOf(cache: RecordCache, pool: Pool): readonly Family[] {
+  return exhaustedOf(cache, pool).filter(
+    (family) => unavailableByDefault(pool, family).size < sizeOfFamily(pool, family),
+  );
+}
+
+function sizeOfFamily(pool: Pool, family: Family): bigint {
+  return intervalsOf(pool, family).reduce((sum, interval) => sum + sizeOf(interval), 0n);
+}
+
 /** Of which families nothing is left but what may be had by explicit request. */
 export function exhaustedOf(cache: RecordCache, pool: Pool): readonly Family[] {
-  return familiesOf(pool).filter((family) => {
-    const all = intervalsOf(pool, family).reduce((sum, interval) => sum + sizeOf(interval), 0n);
-    return cache.unpickable(pool, family).size >= all;
-  });
+  return familiesOf(pool).filter(
+    (family) => cache.unpickable(pool, family).size >= sizeOfFamily(pool, family),
+  );
 }

@@ -7,6 +7,7 @@ import type { Occupant } from "../model/occupant.ts";
 import type { Reservation } from "../model/reservation.ts";
 import type { Pool } from "../pool/pool.ts";
 import type { Store, Stored } from "../store/store.ts";
+import type { OwnedPart } from "./block-index.ts";
 
 /**
  * What is known of the store at this moment, for planning: it may lag behind, so it proposes and never proves.
@@ -22,10 +23,14 @@ export interface RecordReader {
   claim(key: string): Stored<"claim"> | undefined;
   claims(): Iterable<Stored<"claim">>;
   reservations(): Iterable<Stored<"reservation">>;
-  /** The block of a node that has the address for itself. Absent: blocks are not followed. */
+  /** The block of a node that has the address for itself, of whatever pool. Absent: blocks are not followed. */
   blockOwning?(address: Address): Block | undefined;
+  /** The same, if the name of the block does not follow from its pool: that was shortened meanwhile, or is gone. Absent: as above. */
+  strayBlock?(address: Address): Block | undefined;
   /** All of the pool that nodes have, or that cool. Absent: as above. */
   blocksOf?(pool: string): Iterable<Stored<"block">>;
+  /** All, of whatever pool, whose owners have addresses of this pool for themselves, and which. Absent: as above. */
+  blocksOver?(pool: Pool, family: Family): Iterable<OwnedPart>;
   /** Who has the address and not from Berth, as far as is known. Absent: nobody looks. */
   occupant?(address: Address): Occupant | undefined;
   /** All of them. */

@@ -3,15 +3,29 @@
 import { isRefusal, type Refusal, refuse } from "../base/errors.ts";
 import type { Labels } from "../base/ports.ts";
 import type { Context } from "../cache/context.ts";
+import { familyOf } from "../ip/address.ts";
+import { macOfAddress } from "../ip/mac.ts";
 import { isSame } from "../lifecycle/bind.ts";
 import { withClaimOwner } from "../lifecycle/existing-claim.ts";
 import { type AllocationRequest, isUpToDate, type Reserved, reserve } from "../lifecycle/reserve.ts";
-import { ASSIGNED_ADDRESSES, ASSIGNED_CLAIM, ASSIGNED_TOKEN } from "../manifest/annotations.ts";
+import {
+  ASSIGNED_ADDRESSES,
+  ASSIGNED_CLAIM,
+  ASSIGNED_TOKEN,
+  familyOfNamespace,
+} from "../manifest/annotations.ts";
 import type { AddressEntry } from "../model/address-request.ts";
 import { type Claim, claimKey } from "../model/claim.ts";
 import type { ClusterState, NamespaceState } from "../model/cluster-state.ts";
 import type { PodMetadata } from "../model/identity.ts";
-import { readTold, toldAs } from "../model/interfaces.ts";
+import {
+  addressesOn,
+  FIRST_INTERFACE,
+  type Interfaces,
+  namesOf,
+  readTold,
+  toldAs,
+} from "../model/interfaces.ts";
 import { anonymousName } from "./build-request.ts";
 import { readPodAs, resolvePod } from "./pod-allocation.ts";
 
@@ -22,7 +36,9 @@ export interface AdmissionAnswer {
   /** Empty: its claim is found by the pod's name. */
   readonly token: string;
   readonly addresses: AddressEntry;
-  /** The same with their interfaces, as it was written. */
+  /** Of these, the interfaces; absent: it was told none. */
+  readonly interfaces?: Interfaces;
+  /** Both, as they were written. */
   readonly words: readonly string[];
 }
 
@@ -35,7 +51,8 @@ export function admissionAnswerOf(annotations: Labels): AdmissionAnswer | undefi
   const { addresses, interfaces } = readTold((annotations[ASSIGNED_ADDRESSES] ?? "").split(",", MOST_TOLD));
   if (claim === undefined || addresses.length === 0) return undefined;
   const words = toldAs(addresses, interfaces);
-  return { claim, token: annotations[ASSIGNED_TOKEN] ?? "", addresses, words };
+  const token = annotations[ASSIGNED_TOKEN] ?? "";
+  return { claim, token, addresses, words, ...(interfaces && { interfaces }) };
 }
 
 type Knowledge = Pick<Context, "view" | "store" | "clock" | "random" | "dialects">;
@@ -59,24 +76,52 @@ export async function requestAsAnswered(
   const allocations = resolved.kind === "one" ? [resolved.allocation] : resolved.slots;
   const allocation = allocations.find(({ key }) => key.name === told.claim);
   if (allocation === undefined) return undefined;
-  const { fallback: _, ...ask } = allocation.ask;
+  const { fallback: _, interfaces: __, ...ask } = allocation.ask;
+  const { addresses: entry, interfaces } = told;
   return (
     asksForOthers(pod, allocation, told) ?? {
       ...allocation,
-      ask: { ...ask, entry: told.addresses },
+      ask: { ...ask, entry, ...(interfaces && { interfaces }) },
     }
   );
+}
+
+/**
+ * What a namespace says may have changed since, and does not count: but that Calico takes the pools of a family which the pod names none
+ * of from there. Those were the pools of what the pod was told.
+ */
+export function defaultsAsAnswered(
+  view: Pick<Context["view"], "poolOf">,
+  annotations: Labels,
+  told: AdmissionAnswer | undefined,
+  isByName: boolean,
+): Labels {
+  const left = familyOfNamespace(annotations);
+  if (left === undefined || told === undefined) return {};
+  const first = addressesOn({ ...told, request: {} }, FIRST_INTERFACE) ?? told.addresses;
+  const pooled = first.filter((one) => macOfAddress(one) === undefined);
+  const others = pooled.filter((one) => familyOf(one) === left.family);
+  const pools = new Set(others.flatMap((one) => view.poolOf(one)?.name ?? []));
+  // told none of the family that it names pools of, it was told what it does not ask for, unless that is by name
+  return pools.size === 0 || (others.length === pooled.length && !isByName)
+    ? {}
+    : { [left.key]: JSON.stringify([...pools]) };
 }
 
 function asksForOthers(
   { namespace, name }: PodMetadata,
   allocation: AllocationRequest,
-  { addresses, words }: AdmissionAnswer,
+  { addresses, interfaces = {}, words }: AdmissionAnswer,
 ): Refusal | undefined {
   const request = allocation.followsClaim === "any" ? {} : allocation.request;
-  if (request.addresses === undefined || request.fallback === "any") return undefined;
-  const asked = toldAs(request.addresses, request.interfaces);
-  if (isSame(asked, words)) return undefined;
+  const { interfacePools = {} } = request;
+  const lacking = namesOf(interfacePools).filter((name) => !Object.hasOwn(interfaces, name));
+  const named = request.fallback === "any" ? [] : toldAs(request.addresses ?? [], request.interfaces);
+  const isAll = request.interfacePools === undefined;
+  const asked = [...named, ...lacking.map((name) => `an address of ${name}`)];
+  if (asked.length === 0) return undefined;
+  const isTold = isAll ? isSame(asked, words) : asked.every((one) => words.includes(one));
+  if (isTold) return undefined;
   return refuse(
     "CLAIM_CHANGED",
     `pod ${namespace}/${name} asks for ${asked.join(", ")} and was given ${words.join(", ")} at its admission: its request was changed after berth was asked; write the request into the pod itself`,

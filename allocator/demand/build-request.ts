@@ -15,7 +15,7 @@ import {
 } from "../model/claim.ts";
 import type { NamespaceState } from "../model/cluster-state.ts";
 import { type PodIdentity, slotName } from "../model/identity.ts";
-import { interfacesOf } from "../model/interfaces.ts";
+import { interfacesOf, placesOf } from "../model/interfaces.ts";
 import type { PodNodes } from "../model/node-terms.ts";
 import { isFollowed } from "../model/workload-kinds.ts";
 import type { EligibilityInput } from "../planning/eligibility.ts";
@@ -64,14 +64,17 @@ export function anonymousName(token: string): string {
 }
 
 /** Whether it says what it wants, not only that it wants to keep that. */
-function saysWhat({ entries, pools, families }: Request): boolean {
-  return entries !== undefined || pools !== undefined || families !== undefined;
+function saysWhat({ entries, pools, interfacePools, families }: Request): boolean {
+  return [entries, pools, interfacePools, families].some((said) => said !== undefined);
 }
 
 /** The request of a pod that asks for nothing itself and whose name has a claim: what the claim says goes. */
 export function requestForClaim(input: AllocationInput, claim: Claim): AllocationRequest {
+  const interfaces = isReserved(claim) ? placesOf(claim) : claim.request.interfaces;
   const request: Request = {
     ...(claim.request.pools === undefined ? {} : { pools: claim.request.pools }),
+    ...(claim.request.interfacePools && { interfacePools: claim.request.interfacePools }),
+    ...(interfaces && { interfaces }),
     ...(claim.request.families === undefined ? {} : { families: claim.request.families }),
     ...(isReserved(claim) || claim.request.fallback === undefined
       ? {}
@@ -125,13 +128,14 @@ function requestOf(
 ): AllocationRequest {
   const { request, namespace, podLabels, nodes, networks, usable, token, now, isKeptForOwner } = input;
   const interfaces = own.entry && interfacesOf(request.interfaces, own.entry);
-  const wanted: ClaimRequest = {
-    ...(own.entry === undefined ? {} : { addresses: own.entry }),
+  const said = {
     ...(interfaces === undefined ? {} : { interfaces }),
     ...(request.pools === undefined ? {} : { pools: request.pools }),
+    ...(request.interfacePools && { interfacePools: request.interfacePools }),
     ...(request.families === undefined ? {} : { families: request.families }),
     ...fallbackOf(request, own.entry),
   };
+  const wanted: ClaimRequest = { ...(own.entry === undefined ? {} : { addresses: own.entry }), ...said };
   return {
     key: { namespace: namespace.name, name },
     identity: own.identity,
@@ -145,10 +149,8 @@ function requestOf(
       ...(nodes === undefined ? {} : { nodes }),
       ...(networks === undefined ? {} : { networks }),
       ...(own.entry === undefined ? {} : { entry: own.entry }),
-      ...(interfaces === undefined ? {} : { interfaces }),
-      ...(request.pools === undefined ? {} : { pools: request.pools }),
-      ...(request.families === undefined ? {} : { families: request.families }),
-      ...fallbackOf(request, own.entry),
+      ...said,
+      ...(said.fallback !== undefined && request.entries && { siblings: request.entries }),
       ...(usable === undefined ? {} : { usable }),
     },
     ...(isKeptForOwner === undefined ? {} : { isKeptForOwner }),

@@ -13,6 +13,7 @@ import { type Claim, claimKey, isPredecessor } from "../model/claim.ts";
 import { type Interfaces, toldAs } from "../model/interfaces.ts";
 import { isHeldBy } from "../model/reservation.ts";
 import type { FamilyPlan } from "../planning/address-plan.ts";
+import { placesIn } from "../planning/interface-plan.ts";
 import { addressTaken } from "../planning/refusal-messages.ts";
 
 /** What an identity would get, if nobody came in between. Nothing is written. */
@@ -68,7 +69,8 @@ async function dryRunWith(
     addresses.push({ ...got, held: false });
   }
   const isOwn = claim?.identity.kind === allocation.identity.kind;
-  const { interfaces } = decision.allocation.request;
+  const got = addresses.slice(plan.keep.length).map(({ address }) => address);
+  const interfaces = placesIn(plan, got);
   const preview = { kind: "preview", addresses, keeps: moves && isOwn ? held : [] } as const;
   return interfaces === undefined ? preview : { ...preview, interfaces };
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import type { RecordReader } from "../cache/reader.ts";
-import { parseAddress } from "../ip/address.ts";
+import { type Address, parseAddress } from "../ip/address.ts";
 
 /** What an address, a CIDR or a pool's name may consist of. */
 const WORDS = /[0-9a-z.:/-]+/g;
@@ -13,17 +13,25 @@ const LONGEST_ADDRESS = 45;
  * refused, and what is overlooked would be left to another system.
  */
 export function namesOwnIn(view: Pick<RecordReader, "pools" | "poolOf">, value: string): boolean {
-  const text = value.toLowerCase();
-  const words = new Set([...text.matchAll(WORDS)].flatMap(([word]) => partsOf(word)));
+  const words = wordsIn(value);
   const isPool = view
     .pools()
     .some(({ name, ranges }) => words.has(name) || ranges.some(({ cidr }) => words.has(cidr.text)));
-  if (isPool) return true;
-  const addresses = [...text.matchAll(IPV4)].map(([one]) => one.replace(/\b0+(?=\d)/g, ""));
-  return [...words, ...addresses].some((one) => {
+  return isPool || ownAddressIn(view, value) !== undefined;
+}
+
+/** The first address of Berth's that occurs in such a value. */
+export function ownAddressIn(view: Pick<RecordReader, "poolOf">, value: string): Address | undefined {
+  const addresses = [...value.matchAll(IPV4)].map(([one]) => one.replace(/\b0+(?=\d)/g, ""));
+  for (const one of [...wordsIn(value), ...addresses]) {
     const address = one.length > LONGEST_ADDRESS ? undefined : parseAddress(one);
-    return address !== undefined && view.poolOf(address) !== undefined;
-  });
+    if (address !== undefined && view.poolOf(address) !== undefined) return address;
+  }
+  return undefined;
+}
+
+function wordsIn(value: string): ReadonlySet<string> {
+  return new Set([...value.toLowerCase().matchAll(WORDS)].flatMap(([word]) => partsOf(word)));
 }
 
 /** As in `address/prefix`, `pool:name`, `first-last`, and before a full stop. */

@@ -19,7 +19,7 @@ import { identityOf, type PodIdentity, type PodMetadata } from "../model/identit
 import type { PodNodes } from "../model/node-terms.ts";
 import { type AllocationInput, requestFor, requestForClaim, slotRequests } from "./build-request.ts";
 import { type DryRunResult, dryRun } from "./dry-run.ts";
-import { ownDefaults } from "./foreign-pools.ts";
+import { ownAnnotations } from "./foreign-pools.ts";
 import { dryRunSlot } from "./slots.ts";
 
 /** On pods that kubelet made from a file: the API server refuses any change of theirs. */
@@ -62,8 +62,9 @@ export function networksAsked(
 ): (AllocationInput["networks"] & object) | Refusal {
   const objection = networksObjection(annotations);
   if (objection !== undefined) return objection;
-  const names = networkAttachments(annotations, namespace).map(({ network }) => network);
-  return { names, isAll: false };
+  const attachments = networkAttachments(annotations, namespace);
+  const on = Object.fromEntries(attachments.map((one) => [one.interface, [one.network]]));
+  return { names: attachments.map(({ network }) => network), isAll: false, on };
 }
 
 /** Where a pod of this spec may run, among the nodes that are known. */
@@ -75,14 +76,15 @@ export function nodesAsked(
   return terms === undefined ? {} : { nodes: { terms, ...(nodes === undefined ? {} : { known: nodes }) } };
 }
 
+/** What is left to another system is taken out here, whoever reads the pod: at its admission, and when it is seen and bound. */
 export async function readPodAs(
   context: Knowledge,
   inventory: Pick<ClusterState, "workload">,
   pod: PodMetadata,
   space: NamespaceState,
 ): Promise<AllocationInput | Refusal> {
-  const namespace = ownDefaults(context.view, space, context.dialects);
-  const request = readRequest(pod.annotations, namespace);
+  const { annotations, namespace } = ownAnnotations(context.view, pod.annotations, space, context.dialects);
+  const request = readRequest(annotations, namespace, "macs");
   if (isRefusal(request)) return request;
   const podIdentity = identityOf(pod);
   const workload = await workloadFor(inventory, podIdentity, namespace.name);

@@ -10,9 +10,10 @@ import { reserve } from "../lifecycle/reserve.ts";
 import { readRequest } from "../manifest/annotations.ts";
 import type { Request } from "../model/address-request.ts";
 import type { Claim } from "../model/claim.ts";
-import { toldOf } from "../model/interfaces.ts";
+import { readTold, toldOf } from "../model/interfaces.ts";
 import { settleAnswer } from "./admitted-pod.ts";
 import { dryRun } from "./dry-run.ts";
+import { networksAsked } from "./pod-allocation.ts";
 
 const POOLS = [DB_POOL, poolRecord("lan", "10.30.0.0/24")];
 const ips = (value: string): Request => granted(readRequest({ "berth.dev/ips": value }));
@@ -117,6 +118,142 @@ describe("a claim for several interfaces", () => {
         assert.fail(),
     );
     assert.equal(await holder(world, "10.20.0.70"), "nobody");
+    await world.settle();
+    await assertClean(world);
+  });
+});
+
+describe("a claim with pools by interface", () => {
+  const FOUR = [poolRecord("four", "10.40.0.0/24"), poolRecord("lan", "10.30.0.0/29"), DB_POOL];
+  const asks = (annotations: Record<string, string>): Request => granted(readRequest(annotations));
+  const byPools = (pools: string, more: Record<string, string> = {}) =>
+    asks({ "berth.dev/pools": pools, ...more });
+
+  it("has an address of each, writes down which is where, and keeps them", async () => {
+    await using world = await openWorld({ pools: FOUR });
+    const asked = () =>
+      podAllocation(world, "multi", byPools("four,lan@net1", { "berth.dev/sticky": "true" }));
+    const first = granted(await reserve(world.context, asked(), "pod"));
+    assert.deepEqual(
+      first.told.map((one) => one.replace(/\.\d+@/, "@")),
+      ["10.30.0@net1", "10.40.0@eth0"],
+    );
+    const { interfaces, request } = await claimOf(world, "multi");
+    assert.deepEqual(Object.keys(interfaces ?? {}).toSorted(), ["eth0", "net1"]);
+    assert.deepEqual(request, { interfacePools: { eth0: ["four"], net1: ["lan"] } });
+    await world.settle();
+    for (const by of ["nothing", "pod"] as const)
+      assert.deepEqual(granted(await reserve(world.context, asked(), by)).told, first.told, by);
+    await assertClean(world);
+  });
+
+  it("has two addresses of one pool for two interfaces, each its own", async () => {
+    await using world = await openWorld({ pools: FOUR });
+    const names = ["a", "b"];
+    for (const name of names) {
+      const { told } = granted(
+        await reserve(world.context, podAllocation(world, name, byPools("lan@net1,lan@net2")), "pod"),
+      );
+      assert.equal(new Set(told.map((one) => one.split("@")[0])).size, 2);
+      assert.deepEqual(told.map((one) => one.split("@")[1]).toSorted(), ["net1", "net2"]);
+      await world.settle();
+    }
+    // 10.30.0.0/29 has six: the fourth pod finds none for its second interface, and leaves none behind
+    granted(await reserve(world.context, podAllocation(world, "c", byPools("lan@net1")), "pod"));
+    await world.settle();
+    const last = podAllocation(world, "d", byPools("lan@net1,lan@net2"));
+    assert.match(
+      refusalOf(await reserve(world.context, last, "pod")),
+      /^POOL_EXHAUSTED.*\(interface net2\)|^POOL_EXHAUSTED/,
+    );
+    assert.equal(await world.authority.get("claim", "shop/d"), undefined);
+    await world.settle();
+    granted(await reserve(world.context, podAllocation(world, "e", byPools("lan@net1")), "pod"));
+    await world.settle();
+    await assertClean(world);
+  });
+
+  it("has the address that one interface names, and any of the pool of the other", async () => {
+    await using world = await openWorld({ pools: FOUR });
+    const asked = asks({ "berth.dev/ips": "10.30.0.3@net1", "berth.dev/pools": "four" });
+    const { told } = granted(await reserve(world.context, podAllocation(world, "multi", asked), "nothing"));
+    assert.ok(told.includes("10.30.0.3@net1") && told.length === 2, told.join());
+    const other = asks({ "berth.dev/ips": "10.30.0.3@net1", "berth.dev/pools": "four@net1" });
+    assert.match(
+      refusalOf(await reserve(world.context, podAllocation(world, "other", other), "nothing")),
+      /^ADDRESS_OUTSIDE: address 10\.30\.0\.3 belongs to pool "lan", and the request names "four".*\(interface net1\)/,
+    );
+    await world.settle();
+    await assertClean(world);
+  });
+
+  it("falls back on each interface by itself", async () => {
+    await using world = await openWorld({ pools: FOUR });
+    granted(await reserve(world.context, podAllocation(world, "other", ips("10.30.0.3")), "pod"));
+    await world.settle();
+    const asked = asks({ "berth.dev/ips": "10.40.0.7,10.30.0.3@net1", "berth.dev/fallback": "any" });
+    const { told } = granted(await reserve(world.context, podAllocation(world, "multi", asked), "pod"));
+    const [net1 = "", eth0 = ""] = told;
+    assert.equal(eth0, "10.40.0.7@eth0");
+    assert.match(net1, /^10\.30\.0\.[12456]@net1$/);
+    assert.deepEqual(toldOf(await claimOf(world, "multi")), told);
+    await world.settle();
+    const again = granted(await reserve(world.context, podAllocation(world, "multi", asked), "pod"));
+    assert.deepEqual(again.told, told, "it keeps what it was given for this request");
+    await assertClean(world);
+  });
+
+  it("changes only with a pod that is there, and is settled with what that was told", async () => {
+    await using world = await openWorld({ pools: FOUR });
+    granted(await reserve(world.context, podAllocation(world, "multi", byPools("four,lan@net1")), "pod"));
+    await world.settle();
+    const before = toldOf(await claimOf(world, "multi"));
+    const swapped = podAllocation(world, "multi", byPools("lan,four@net1"));
+    const { told, addresses } = granted(await reserve(world.context, swapped, "nothing"));
+    assert.notDeepEqual(told, before);
+    assert.deepEqual(toldOf(await claimOf(world, "multi")), before, "a review changes nothing");
+    const { interfaces = {} } = readTold(told);
+    const settled = { ...swapped, ask: { ...swapped.ask, entry: addresses, interfaces } };
+    const answer = { claim: "multi", token: "", addresses, interfaces, words: told };
+    granted((await settleAnswer(world.context, settled, answer)) ?? assert.fail("another's"));
+    assert.deepEqual(toldOf(await claimOf(world, "multi")), told);
+    await world.settle();
+    await assertClean(world);
+  });
+
+  it("is sticky on the interfaces that are named, of pools of their networks", async () => {
+    const vlan = poolRecord("vlan", "10.50.0.0/24", { networks: ["shop/vlan"] });
+    await using world = await openWorld({ pools: [DB_POOL, vlan] });
+    const plain = podAllocation(world, "multi", asks({ "berth.dev/sticky": "eth0,net1" }));
+    const networks = networksAsked({ "k8s.v1.cni.cncf.io/networks": "vlan" }, "shop");
+    const asked = { ...plain, ask: { ...plain.ask, networks: granted(networks) } };
+    const { told } = granted(await reserve(world.context, asked, "pod"));
+    assert.match(told.join(), /^10\.20\..*@eth0,10\.50\.0\.\d+@net1/);
+    const named = podAllocation(world, "other", byPools("db,vlan@net1"));
+    const elsewhere = networksAsked({ "k8s.v1.cni.cncf.io/networks": "web" }, "shop");
+    assert.match(
+      refusalOf(
+        await reserve(
+          world.context,
+          { ...named, ask: { ...named.ask, networks: granted(elsewhere) } },
+          "pod",
+        ),
+      ),
+      /^POOL_FORBIDDEN: pool "vlan" is for networks shop\/vlan, and shop\/web is none of them/,
+    );
+    await world.settle();
+    await assertClean(world);
+  });
+
+  it("may have several addresses of one family on an interface, all or none", async () => {
+    await using world = await openWorld({ pools: FOUR });
+    const two = ips("10.30.0.3@net1,10.30.0.4@net1");
+    const { told } = granted(await reserve(world.context, podAllocation(world, "multi", two), "pod"));
+    assert.deepEqual(told, ["10.30.0.3@net1", "10.30.0.4@net1"]);
+    await world.settle();
+    const other = podAllocation(world, "other", ips("10.30.0.2@net1,10.30.0.4@net1"));
+    assert.match(refusalOf(await reserve(world.context, other, "pod")), /^ADDRESS_TAKEN/);
+    assert.equal(await holder(world, "10.30.0.2"), "nobody");
     await world.settle();
     await assertClean(world);
   });

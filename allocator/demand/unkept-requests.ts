@@ -3,7 +3,8 @@
 import { shortDuration } from "../base/go-duration.ts";
 import type { Labels } from "../base/ports.ts";
 import type { RecordReader } from "../cache/reader.ts";
-import { type Request, requestsAddress } from "../model/address-request.ts";
+import type { Address } from "../ip/address.ts";
+import { poolsNamed, type Request, requestsAddress } from "../model/address-request.ts";
 import type { Identity } from "../model/claim.ts";
 import { COMPLETION_INDEX, identityOf, type PodIdentity, type PodOwner } from "../model/identity.ts";
 import { groupOf, isFollowed } from "../model/workload-kinds.ts";
@@ -77,7 +78,7 @@ function isRetainable(podIdentity: PodIdentity, { entries }: Request): boolean {
  * addresses nor pools it is not known which serves.
  */
 export function cappedTtl(view: Pick<RecordReader, "pool" | "poolOf">, pods: RequestOfPods): string[] {
-  const { retention, entries = [], pools = [] } = pods.request;
+  const { retention, entries = [] } = pods.request;
   const ttlMs = retention?.ttlMs ?? null;
   if (ttlMs === 0) {
     return [
@@ -86,7 +87,7 @@ export function cappedTtl(view: Pick<RecordReader, "pool" | "poolOf">, pods: Req
   }
   const named = [
     ...entries.flat().map((one) => view.poolOf(one)),
-    ...pools.map((name) => view.pool(poolNameIn(name))),
+    ...poolsNamed(pods.request).map((name) => view.pool(poolNameIn(name))),
   ];
   if (ttlMs === null) return neverKept(named, pods);
   // where none is retained the ttl has no say, nor what the pool allows of it
@@ -228,4 +229,14 @@ export function identityOfPods(
     default:
       return { podIdentity: identityOf({ ...pod, name: `${name}-0` }), owner };
   }
+}
+
+/** Of a pod that named addresses and has others in place of some of them (`berth.dev/fallback: any`). */
+export function fallenBack(named: readonly Address[], got: readonly Address[]): string[] {
+  const lacking = named.filter((address) => !got.includes(address));
+  const others = got.filter((address) => !named.includes(address));
+  if (lacking.length === 0 || others.length === 0) return [];
+  return [
+    `${lacking.join(", ")} ${lacking.length === 1 ? "is" : "are"} not to be had now; by berth.dev/fallback this pod has ${others.join(", ")} instead`,
+  ];
 }

@@ -35,7 +35,7 @@ export function readTemplate(
 ): Template | Refusal {
   const template = podTemplate(object);
   const meta = template.at("metadata");
-  const request = readRequest(annotations, namespace);
+  const request = readRequest(annotations, namespace, "macs");
   if (isRefusal(request)) return request;
   const networks = networksAsked(meta.texts("annotations"), namespace.name);
   if (isRefusal(networks)) return networks;

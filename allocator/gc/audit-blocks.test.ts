@@ -52,6 +52,65 @@ describe("the audit of blocks", () => {
     ]);
   });
 
+  it("takes blocks of pools with different sizes for what their owners have, not for their CIDRs", () => {
+    const pool = (name: string, from: string, to: string, ipv4: number) => {
+      const ranges = [{ cidr: "10.61.0.0/24", from: `10.61.0.${from}`, to: `10.61.0.${to}` }];
+      return parsed({ name, spec: { ranges, blockSize: { ipv4 } } });
+    };
+    const pools = [pool("pc", "16", "31", 26), pool("pd", "40", "63", 30)];
+    const holes = ["10.61.0.0/28", "10.61.0.32/27"];
+    const large = block("10.61.0.0/26", { pool: "pc", holes });
+    const small = ["40", "44", "60"].map((last) => block(`10.61.0.${last}/30`, { pool: "pd" }));
+    const told = (blocks: readonly Block[]) =>
+      audit({ pools, claims: [], reservations: [], attachments: [], blocks }).map(
+        ({ severity, kind, message }) => `${severity} ${kind}: ${message}`,
+      );
+    assert.deepEqual(told([large, ...small]), []);
+    assert.deepEqual(
+      told([{ ...large, holes: ["10.61.0.0/28", "10.61.0.32/29", "10.61.0.48/28"] }, ...small]),
+      [
+        "defect stray-block: block 10.61.0.0/26 of node node-a has 10.61.0.40, which pool pc does not give",
+        "defect block-overlap: blocks 10.61.0.0/26 and 10.61.0.40/30 share addresses",
+        "defect block-overlap: blocks 10.61.0.0/26 and 10.61.0.44/30 share addresses",
+      ],
+    );
+  });
+
+  it("finds one outside of its pool's ranges, which its node is asked for, or has given back", () => {
+    const outside = "10.20.1.16/28";
+    const words = `stray-block: block ${outside} of node node-a has 10.20.1.16, which pool db does not give`;
+    assert.deepEqual(found([block(outside)]), [`defect ${words}`]);
+    assert.deepEqual(found([block(outside, { recalledAt: 5 })]), [
+      `pending ${words}; the node is asked to give it back once nobody uses it`,
+    ]);
+    assert.deepEqual(found([block(outside, { recalledAt: 5, releasedAt: 9 })]), []);
+    assert.deepEqual(found([block("10.20.0.240/28")]), [
+      "defect stray-block: block 10.20.0.240/28 of node node-a has 10.20.0.255, which pool db does not give",
+    ]);
+    assert.deepEqual(found([block("10.20.0.240/28", { holes: ["10.20.0.255/32"] })]), []);
+  });
+
+  it("finds a sandbox with an address that no node has in a block any more", () => {
+    const use = {
+      ...{ node: "node-a", network: "net", containerID: "c", interface: "eth0" },
+      addresses: addrs("10.20.0.66"),
+    };
+    const told = (over: object, blocks?: readonly Block[]) =>
+      audit({
+        ...{ pools: [DB], claims: [], reservations: [], attachments: [{ ...use, ...over }] },
+        ...(blocks && { blocks }),
+      }).map(({ severity, kind, subject, message }) => `${severity} ${kind} ${subject}: ${message}`);
+    const words =
+      "defect outside-block 10.20.0.66: address 10.20.0.66 is used by c eth0 on node-a, which has it of pool db, and no node has a block with it";
+    const ofBlocksOf = "db";
+    assert.deepEqual(told({ ofBlocksOf }, [block("10.20.0.64/28")]), []);
+    assert.deepEqual(told({ ofBlocksOf }, [block("10.20.0.64/28", { releasedAt: 5 })]), [words]);
+    assert.deepEqual(told({ ofBlocksOf }, [block("10.20.0.64/28", { holes: ["10.20.0.66/32"] })]), [words]);
+    assert.deepEqual(told({ ofBlocksOf }, []), [words]);
+    assert.deepEqual(told({ ofBlocksOf }), [], "nobody looked at blocks");
+    assert.deepEqual(told({}, []), []);
+  });
+
   it("finds one of no pool, or of another size than its pool's", () => {
     assert.deepEqual(found([block("10.20.0.64/29"), block("10.30.0.0/28", { pool: "gone" })]), [
       "defect stray-block: block 10.20.0.64/29 of node node-a is of pool db, whose blocks have another size",

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-import { isOwnedIn } from "../cache/block-index.ts";
-import { type Family, parseAddress, parseCidr } from "../ip/address.ts";
-import { fullInterval, type Interval, intersection } from "../ip/ip-range.ts";
+import { isOwnedIn, ownedIn } from "../cache/block-index.ts";
+import { type Family, fromNumber, parseAddress, parseCidr } from "../ip/address.ts";
+import { type Interval, intersection, without } from "../ip/ip-range.ts";
 import { isDetached } from "../lifecycle/bind.ts";
 import { type Block, mayBeSingle } from "../model/block.ts";
 import { type Claim, claimKey } from "../model/claim.ts";
-import { blockLength } from "../pool/blocks.ts";
-import type { Pool } from "../pool/pool.ts";
+import { cutLength } from "../pool/blocks.ts";
+import { givenIn, type Pool } from "../pool/pool.ts";
+import type { AuditedAttachment } from "./audited-attachment.ts";
 import { defect, type Finding, pending } from "./finding.ts";
 
 /** What is wrong with the blocks of nodes, and between them and fixed addresses (ADR 0020). */
@@ -35,38 +36,77 @@ function auditSingle({ cidr, node, within, granted }: Block, blocks: readonly Bl
   return [defect("stray-block", cidr, words)];
 }
 
+/**
+ * A pool that is shortened keeps what nodes have; a block that was granted at that moment may be left outside. Its node is asked
+ * for it, and has its addresses for itself until it gives it back.
+ */
+function outsideOf(pool: Pool, block: Block): Finding | undefined {
+  if (block.releasedAt !== undefined) return undefined;
+  const { cidr, node, recalledAt } = block;
+  const { family, intervals } = ownedIn(block);
+  const [first] = without(intervals, givenIn(pool, family));
+  if (first === undefined) return undefined;
+  const words = `block ${cidr} of node ${node} has ${fromNumber(first.first, family)}, which pool ${pool.name} does not give`;
+  if (recalledAt === undefined) return defect("stray-block", cidr, words);
+  return pending("stray-block", cidr, `${words}; the node is asked to give it back once nobody uses it`);
+}
+
 function auditBlock(block: Block, pools: readonly Pool[], blocks: readonly Block[]): Finding[] {
   const { cidr, node } = block;
   const home = pools.find(({ name }) => name === block.pool);
   const network = parseCidr(cidr);
-  const length = home && network && blockLength(home, network.family);
+  const length = home && network && cutLength(home, network.family);
   if (block.within !== undefined) return auditSingle(block, blocks);
   if (length === undefined || length !== network?.prefixLength) {
     const why = home === undefined ? "which is not there" : "whose blocks have another size";
     return [defect("stray-block", cidr, `block ${cidr} of node ${node} is of pool ${block.pool}, ${why}`)];
   }
+  const outside = home && outsideOf(home, block);
+  if (outside !== undefined) return [outside];
   if (block.granted === true) return [];
   const words = `block ${cidr} is being granted to node ${node}`;
   return [pending("ungranted-block", cidr, words)];
 }
 
-/** In the order of their first addresses neighbours suffice, as long as the one that reaches furthest is remembered. */
+/**
+ * Blocks of pools with different sizes may lie in each other, as long as what one has is a hole of the other. In the order of their
+ * first addresses neighbours suffice, as long as what reaches furthest is remembered.
+ */
 function overlaps(blocks: readonly Block[]): Finding[] {
-  const findings: Finding[] = [];
-  const known: { family: Family; interval: Interval; cidr: string }[] = blocks.flatMap(({ cidr }) => {
-    const network = parseCidr(cidr);
-    return network === undefined ? [] : [{ family: network.family, interval: fullInterval(network), cidr }];
-  });
-  const furthest = new Map<Family, (typeof known)[number]>(); // family -> the block that reaches furthest so far
-  for (const one of known.toSorted((a, b) => (a.interval.first < b.interval.first ? -1 : 1))) {
+  const findings = new Map<string, Finding>(); // both CIDRs -> finding
+  const parts = blocks.filter(({ cidr }) => parseCidr(cidr) !== undefined).flatMap(partsOf);
+  const furthest = new Map<Family, (typeof parts)[number]>(); // family -> what reaches furthest so far
+  for (const one of parts.toSorted((a, b) => (a.interval.first < b.interval.first ? -1 : 1))) {
     const other = furthest.get(one.family);
     if (other !== undefined && intersection(other.interval, one.interval) !== undefined)
-      findings.push(
-        defect("block-overlap", one.cidr, `blocks ${other.cidr} and ${one.cidr} share addresses`),
-      );
+      findings.set(`${other.cidr} ${one.cidr}`, shareAddresses(other.cidr, one.cidr));
     if (other === undefined || one.interval.last > other.interval.last) furthest.set(one.family, one);
   }
-  return findings;
+  return [...findings.values()];
+}
+
+function partsOf(block: Block): readonly { family: Family; interval: Interval; cidr: string }[] {
+  const { family, intervals } = ownedIn(block);
+  return intervals.map((interval) => ({ family, interval, cidr: block.cidr }));
+}
+
+function shareAddresses(cidr: string, other: string): Finding {
+  return defect("block-overlap", other, `blocks ${cidr} and ${other} share addresses`);
+}
+
+/** What sandboxes have by blocks, of which no node's block has it any more. */
+export function auditBlockUse(
+  attachments: readonly AuditedAttachment[],
+  blocks: readonly Block[],
+): Finding[] {
+  const held = blocks.filter(({ releasedAt }) => releasedAt === undefined);
+  return attachments.flatMap(({ ofBlocksOf, addresses, containerID, interface: name, node }) => {
+    const strayed = addresses.filter((address) => !held.some((block) => isOwnedIn(block, address)));
+    return (ofBlocksOf === undefined ? [] : strayed).map((address) => {
+      const words = `address ${address} is used by ${containerID} ${name} on ${node}, which has it of pool ${ofBlocksOf}, and no node has a block with it`;
+      return defect("outside-block", address, words);
+    });
+  });
 }
 
 /** A claim that is bound is a defect; one that nobody uses was left by a crash, and is given up. */

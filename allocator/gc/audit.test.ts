@@ -176,7 +176,8 @@ describe("audit", () => {
           {
             ...mysql,
             addresses: addrs("10.20.0.70", "10.20.0.71", "fd00:20::7"),
-            request: { interfaces: { eth0: addrs("fd00:20::7"), net1: addrs("10.20.0.70", "10.20.0.71") } },
+            request: { pools: ["db"] },
+            interfaces: { eth0: addrs("fd00:20::7"), net1: addrs("10.20.0.70", "10.20.0.71") },
           },
         ],
         reservations: reservationsOf({

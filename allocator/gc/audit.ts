@@ -1,28 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
-import { type Address, familyOf } from "../ip/address.ts";
+import { type Address, FAMILIES, type Family } from "../ip/address.ts";
 import type { Block } from "../model/block.ts";
 import { type Claim, claimKey } from "../model/claim.ts";
-import { addressesOn, namesOf, toldOf } from "../model/interfaces.ts";
+import { addressesOn, placesOf, toldOf } from "../model/interfaces.ts";
 import { isBackedByClaim, type Reservation } from "../model/reservation.ts";
-import { classify, type Pool, poolOf } from "../pool/pool.ts";
+import { countFamilies } from "../planning/eligibility.ts";
+import { classify, type Pool, poolOf, rangeOf } from "../pool/pool.ts";
 import { servesNetwork } from "../pool/pool-networks.ts";
-import { auditBlocks } from "./audit-blocks.ts";
+import { auditBlocks, auditBlockUse } from "./audit-blocks.ts";
+import type { AuditedAttachment } from "./audited-attachment.ts";
 import { defect, type Finding, pending } from "./finding.ts";
 
+export type { AuditedAttachment } from "./audited-attachment.ts";
 export type { Finding } from "./finding.ts";
-
-/** One live use of addresses on a node, as its agent's journal has it. */
-export interface AuditedAttachment {
-  readonly node: string;
-  /** What addresses that only the node knows are unique in: one text for each network and dataDir. */
-  readonly network: string;
-  readonly containerID: string;
-  readonly interface: string;
-  readonly claim?: string;
-  /** Its addresses are of the configuration of the network of this name, and of no pool. */
-  readonly ofNetwork?: string;
-  readonly addresses: readonly Address[];
-}
 
 /** All records as of one moment. */
 export interface AuditInput {
@@ -47,13 +37,14 @@ export function audit(auditInput: AuditInput): Finding[] {
     ...auditUse(auditInput.attachments, claims),
     ...auditOwnUse(auditInput),
     ...auditBlocks(auditInput.blocks ?? [], auditInput.claims, auditInput.pools),
+    ...(auditInput.blocks === undefined ? [] : auditBlockUse(auditInput.attachments, auditInput.blocks)),
   ];
 }
 
 function auditClaim(claim: Claim): Finding[] {
   const key = claimKey(claim);
   const findings: Finding[] = [];
-  if (listsOf(claim).some(hasTwoOfAFamily)) {
+  if (hasTwoOfAFamily(claim)) {
     findings.push(
       defect("two-of-a-family", key, `claim ${key} has ${toldOf(claim).join(", ")}, two of one family`),
     );
@@ -69,16 +60,19 @@ function auditClaim(claim: Claim): Finding[] {
   return findings;
 }
 
-/** Of each interface that it names; what is of none of them is told as if it was of one. */
-function listsOf(claim: Claim): readonly (readonly Address[])[] {
-  const { interfaces } = claim.request;
-  if (interfaces === undefined) return [claim.addresses];
-  const lists = namesOf(interfaces).map((name) => addressesOn(claim, name) ?? []);
-  return [...lists, claim.addresses.filter((address) => !lists.some((list) => list.includes(address)))];
-}
-
-function hasTwoOfAFamily(addresses: readonly Address[]): boolean {
-  return new Set(addresses.map(familyOf)).size !== addresses.length;
+/** One of each family, or as many as were asked for by name; what is of no interface is told as if it was of one. */
+function hasTwoOfAFamily(claim: Claim): boolean {
+  const places = placesOf(claim) ?? {};
+  const lists = Object.keys(places).map((name) => {
+    const asked = countFamilies(claim.request.interfaces?.[name] ?? []);
+    return { its: addressesOn(claim, name) ?? [], most: (family: Family) => Math.max(1, asked[family] ?? 0) };
+  });
+  const placed = new Set(lists.flatMap(({ its }) => its));
+  const others = claim.addresses.filter((address) => !placed.has(address));
+  return [...lists, { its: others, most: () => 1 }].some(({ its, most }) => {
+    const has = countFamilies(its);
+    return FAMILIES.some((family) => (has[family] ?? 0) > most(family));
+  });
 }
 
 function auditSharing(claims: readonly Claim[]): Finding[] {
@@ -131,7 +125,9 @@ function auditReservation(
       pending("orphan", address, `address ${address} is reserved for ${key}, which does not rely on it`),
     );
   }
-  const home = poolOf(pools, address);
+  // where two pools are over each other it is of that which it was taken from
+  const own = pools.find(({ name }) => name === pool);
+  const home = own !== undefined && rangeOf(own, address) !== undefined ? own : poolOf(pools, address);
   if (home === undefined) {
     findings.push(defect("outside", address, `address ${address} is reserved for ${key} and in no pool`));
   } else if (classify(home, address) === "excluded" || classify(home, address) === "gateway") {

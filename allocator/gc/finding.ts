@@ -14,14 +14,17 @@ export interface Finding {
     | "outside" // a reservation that no pool contains, or that its pool excludes
     | "misfiled" // a reservation filed under another pool than the one that contains it
     | "block-overlap" // two blocks share addresses
-    | "stray-block" // a block of a pool that is not there, or that has blocks of another size
+    | "stray-block" // a block of a pool that is not there, has blocks of another size, or does not give all of it
+    | "outside-block" // a sandbox has an address of a pool with blocks, and no block of its node has it
     | "in-block" // a claim lists an address that a node may give from its block
     | "ungranted-block" // a block that its node cannot use yet
     | "two-of-a-family" // a claim with two addresses of one family
     | "unclaimed-use" // a live sandbox with addresses of a claim that is gone or has others
     | "half-released" // a claim on its way out
     | "unreserved-request" // a claim made by hand that has no addresses yet
+    | "pool-overlap" // two pools that have addresses in common, or one the other's gateway (cli/explain/overlapping-pools.ts)
     // not of the records alone:
+    | "unread" // a record that cannot be read
     | "journal-refused" // a stack would not start on the folder: another journal has served since the host booted
     | "unneeded" // a claim that no living pod, workload, person or retention needs (cli/explain/unneeded-claims.ts)
     | "missing" // an ordinal that its StatefulSet wants and that has no claim (cli/explain/ordinals-without-claim.ts)

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import { Address6 } from "ip-address";
 import { BerthError } from "../base/errors.ts";
+import { readGroups, writeGroups } from "./ipv6-text.ts";
 
 declare const brand: unique symbol;
 
@@ -63,6 +64,8 @@ function appendDigit(octet: number, digit: number): number {
 
 function readIPv6(text: string): bigint | undefined {
   if (text.length > LONGEST_IPV6 || !IPV6_CHARACTERS.test(text)) return undefined;
+  const number = readGroups(withoutQuad(text));
+  if (number !== undefined) return number;
   try {
     return new Address6(text).bigInt();
   } catch {
@@ -70,20 +73,13 @@ function readIPv6(text: string): bigint | undefined {
   }
 }
 
-/** The canonical text, which has at most one `::` and no dotted quad, by hand: records are compared again and again. */
-function canonicalIPv6(text: Address): bigint {
-  const [head = "", tail] = text.split("::");
-  const before = groupsOf(head);
-  const upper = numberOf(before);
-  return tail === undefined ? upper : (upper << BigInt(16 * (8 - before.length))) | numberOf(groupsOf(tail));
-}
-
-function groupsOf(part: string): readonly string[] {
-  return part === "" ? [] : part.split(":");
-}
-
-function numberOf(groups: readonly string[]): bigint {
-  return groups.reduce((sum, group) => (sum << 16n) | BigInt(Number.parseInt(group, 16)), 0n);
+/** Its last 32 bits may be dotted decimal; any other text stays as it is. */
+function withoutQuad(text: string): string {
+  const behind = text.lastIndexOf(":") + 1;
+  if (!text.includes(".", behind)) return text;
+  const quad = readIPv4(text.slice(behind));
+  if (quad === undefined) return text;
+  return `${text.slice(0, behind)}${(quad >>> 16).toString(16)}:${(quad & 0xffff).toString(16)}`;
 }
 
 function writeIPv4(n: number): Address {
@@ -104,7 +100,7 @@ export function familyOf(address: Address): Family {
 /** The address as an unsigned integer of 32 or 128 bits. */
 export function toNumber(address: Address): bigint {
   const small = readIPv4(address);
-  return small === undefined ? canonicalIPv6(address) : BigInt(small);
+  return small === undefined ? (readGroups(address) ?? 0n) : BigInt(small);
 }
 
 /**
@@ -117,7 +113,7 @@ export function fromNumber(n: bigint, family: Family): Address {
   }
   if (family === "IPv4") return writeIPv4(Number(n));
   if (n >> 32n === MAPPED) return writeIPv4(Number(n & 0xffffffffn));
-  return Address6.fromBigInt(n).correctForm() as Address;
+  return writeGroups(n) as Address;
 }
 
 /** For sorting: IPv4 before IPv6, then by number. */
@@ -133,20 +129,27 @@ export function compareAddresses(a: Address, b: Address): number {
 
 /** The network that the text writes (`10.0.0.0/24`), or undefined; host bits are taken off and told. */
 export function parseCidr(text: string): Cidr | undefined {
+  const network = readNumbers(text);
+  return network && { ...network, text: formatCidr(network) };
+}
+
+/** The same without its canonical text, which costs more than all the rest. */
+export function readNumbers(text: string): Omit<Cidr, "text"> | undefined {
   const slash = text.indexOf("/");
   if (slash < 0 || slash > LONGEST_IPV6) return undefined;
-  const address = parseAddress(text.slice(0, slash));
+  const written = text.slice(0, slash);
+  const small = readIPv4(written);
+  const wide = small === undefined ? readIPv6(written) : BigInt(small);
   const length = text.slice(slash + 1);
-  if (address === undefined || !PREFIX_LENGTH.test(length)) return undefined;
-  const family = familyOf(address);
-  const folded = family === "IPv4" && text.includes(":") ? 96 : 0;
-  const prefixLength = Number(length) - folded;
+  if (wide === undefined || !PREFIX_LENGTH.test(length)) return undefined;
+  const isFolded = small === undefined && wide >> 32n === MAPPED;
+  const family = small === undefined && !isFolded ? "IPv6" : "IPv4";
+  const number = isFolded ? wide & 0xffffffffn : wide;
+  const prefixLength = Number(length) - (isFolded ? 96 : 0);
   const hostLength = bitsOf(family) - prefixLength;
   if (prefixLength < 0 || hostLength < 0) return undefined;
-  const number = toNumber(address);
   const base = (number >> BigInt(hostLength)) << BigInt(hostLength);
-  const network = { family, base, prefixLength };
-  return { ...network, hostBits: base !== number, text: formatCidr(network) };
+  return { family, base, prefixLength, hostBits: base !== number };
 }
 
 /** `10.0.0.0/24`: the canonical text of a network. */
@@ -155,6 +158,6 @@ export function formatCidr(cidr: Pick<Cidr, "family" | "base" | "prefixLength">)
 }
 
 /** The highest number in the network. */
-export function lastOf(cidr: Cidr): bigint {
+export function lastOf(cidr: Omit<Cidr, "text">): bigint {
   return cidr.base + (1n << BigInt(bitsOf(cidr.family) - cidr.prefixLength)) - 1n;
 }

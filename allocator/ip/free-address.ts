@@ -27,6 +27,11 @@ export function* pickFree(
   yield* freeIn({ first: interval.first, last: n - 1n }, taken);
 }
 
+/** The number at that offset of all intervals together; undefined for one that they do not have. */
+export function numberAt(space: readonly Interval[], offset: bigint): bigint | undefined {
+  return locate(space, offset)?.n;
+}
+
 function locate(
   space: readonly Interval[],
   start: bigint,

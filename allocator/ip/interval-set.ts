@@ -69,6 +69,18 @@ export class IntervalSet implements Iterable<Interval> {
     return free <= last ? free : undefined;
   }
 
+  /** The smallest number >= from and <= last that is in the set. */
+  nextTaken(from: bigint, last: bigint): bigint | undefined {
+    if (from > last) return undefined;
+    if (this.has(from)) return from;
+    let c = this.#chunkOf(from);
+    let chunk = this.#chunks[c];
+    let i = chunk === undefined ? 0 : countUpTo(chunk.firsts, from);
+    if (chunk !== undefined && i === chunk.firsts.length) [chunk, i] = [this.#chunks[++c], 0];
+    const next = chunk?.firsts[i];
+    return next !== undefined && next <= last ? next : undefined;
+  }
+
   /** The greatest number <= from and >= first that is not in the set. */
   previousFree(from: bigint, first: bigint): bigint | undefined {
     const run = this.#runWith(from);

@@ -13,6 +13,7 @@ import {
   lastOf,
   parseAddress,
   parseCidr,
+  readNumbers,
   toNumber,
 } from "./address.ts";
 
@@ -58,9 +59,9 @@ const MAPPED: Interval = { first: 0xffff00000000n, last: 0xffffffffffffn };
 /** The addresses that `a`, `a-b` (both included) or a CIDR without host bits writes; undefined for anything else. */
 export function parseInterval(text: string): FamilyInterval | undefined {
   if (text.includes("/")) {
-    const cidr = parseCidr(text);
-    if (cidr === undefined || cidr.hostBits) return undefined;
-    return { family: cidr.family, interval: fullInterval(cidr) };
+    const network = readNumbers(text);
+    if (network === undefined || network.hostBits) return undefined;
+    return { family: network.family, interval: fullInterval(network) };
   }
   const dash = text.indexOf("-");
   const first = parseAddress(dash < 0 ? text : text.slice(0, dash));
@@ -117,7 +118,7 @@ export function sizeOf(interval: Interval): bigint {
 }
 
 /** Every number of the network, usable or not. */
-export function fullInterval(cidr: Cidr): Interval {
+export function fullInterval(cidr: Omit<Cidr, "text">): Interval {
   return { first: cidr.base, last: lastOf(cidr) };
 }
 
@@ -255,7 +256,8 @@ export function without(intervals: readonly Interval[], taken: Iterable<Interval
   for (const { first, last } of intervals) {
     let from = first;
     while (at < runs.length && (runs[at]?.last ?? 0n) < first) at++;
-    for (const run of runs.slice(at)) {
+    for (let i = at; i < runs.length; i++) {
+      const run = runs[i] as Interval;
       if (run.first > last) break;
       if (run.first > from) left.push({ first: from, last: run.first - 1n });
       from = run.last + 1n;

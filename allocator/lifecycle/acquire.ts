@@ -9,15 +9,13 @@ import type { Reservation } from "../model/reservation.ts";
 import type { FamilyPlan } from "../planning/address-plan.ts";
 import { addressInBlock, addressTaken } from "../planning/refusal-messages.ts";
 import type { Stored } from "../store/store.ts";
-import type { Predecessor } from "./allocation-request.ts";
+import type { Contended, Predecessor } from "./allocation-request.ts";
 import { blockAgainst } from "./block-conflict.ts";
 import { cooldown, cooldownOrphan, deleteOrphan, ensureUnmarked, handOverOrphan } from "./orphan-mark.ts";
+import { spreadOut } from "./spread-candidates.ts";
 
 /** After this long a reservation without its claim was left by a crash, not by a reserver at work. A guess: collecting is safe at any time. */
 const BROKEN_OFF_MS = 1_500;
-
-/** Another process is at work on the same identity. */
-type Contended = { readonly kind: "contended" };
 
 /** For whom reservations are taken, and how one is. */
 interface AcquireInput {
@@ -63,16 +61,17 @@ async function takeOne(
   familyPlan: FamilyPlan,
 ): Promise<Exclude<Take, { kind: "taken" }> | Refusal> {
   const { context, claim, nonce } = taking;
-  for (const candidate of familyPlan.candidates) {
-    const wanted = { ...candidate, claim, nonce };
+  const key = claimKey(claim);
+  const inTurn = spreadOut(familyPlan.candidates, { spread: context.spread, claim: key });
+  for (const { address, pool: from } of inTurn) {
+    const wanted = { address, pool: from, claim, nonce };
+    context.spread?.tries(address, key);
     const got = familyPlan.exact ? await taking.take(context, wanted) : await takeReadable(taking, wanted);
     if (got?.kind === "took") return got;
     if (!familyPlan.exact || got === undefined) continue;
     if (got.kind === "contended") return got;
-    const pool = context.view.pool(candidate.pool);
-    return pool === undefined
-      ? familyPlan.exhausted()
-      : addressTaken(context.view, pool, candidate.address, got.by);
+    const pool = context.view.pool(from);
+    return pool === undefined ? familyPlan.exhausted() : addressTaken(context.view, pool, address, got.by);
   }
   return familyPlan.exhausted();
 }
@@ -215,7 +214,7 @@ export async function rollbackUnused(
 /** Why what was taken is not the claim's after all. */
 export type Loss =
   | { readonly kind: "lost" }
-  | { readonly kind: "block"; readonly address: Address; readonly block: Block };
+  | { readonly kind: "block"; readonly address: Address; readonly pool: string; readonly block: Block };
 
 /**
  * Reads them back: the garbage collector may have thought them orphans before their claim was written, and a node may
@@ -227,11 +226,11 @@ export async function lossOf(
   nonce: string,
 ): Promise<Loss | undefined> {
   for (const { stored } of took) {
-    const { address, releasedAt } = stored.record;
+    const { address, pool, releasedAt } = stored.record;
     if (releasedAt !== undefined) continue;
     if (!(await ensureUnmarked(context.store, address, nonce))) return { kind: "lost" };
     const block = await blockAgainst(context, address);
-    if (block !== undefined) return { kind: "block", address, block };
+    if (block !== undefined) return { kind: "block", address, pool, block };
   }
   return undefined;
 }
@@ -243,7 +242,8 @@ export function afterLoss(
   loss: Loss | undefined,
 ): Refusal | Contended | { readonly kind: "again" } {
   if (loss?.kind !== "block") return { kind: "again" };
-  const pool = view.poolOf(loss.address);
-  const exact = pool !== undefined && familyPlans.some((familyPlan) => familyPlan.exact);
-  return exact ? addressInBlock(view, pool, loss.address, loss.block) : { kind: "contended" };
+  const pool = view.pool(loss.pool);
+  if (pool === undefined) return { kind: "contended" };
+  const because = addressInBlock(view, pool, loss.address, loss.block);
+  return familyPlans.some(({ exact }) => exact) ? because : { kind: "contended", because };
 }

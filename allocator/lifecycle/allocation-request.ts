@@ -86,5 +86,14 @@ export interface Reserved {
   readonly made: boolean;
 }
 
-/** `again`: somebody changed the claim. `contended`: another process is at work on the same identity. */
-export type Attempt = Reserved | Refusal | { readonly kind: "again" } | { readonly kind: "contended" };
+/**
+ * Another process is at work on the same identity; or it was given an address that a node has, of which the view had not heard:
+ * `because` says so, should it stay so.
+ */
+export interface Contended {
+  readonly kind: "contended";
+  readonly because?: Refusal;
+}
+
+/** `again`: somebody changed the claim. */
+export type Attempt = Reserved | Refusal | { readonly kind: "again" } | Contended;

@@ -2,9 +2,10 @@
 
 import type { Context } from "../cache/context.ts";
 import type { Reading } from "../cache/read-ahead.ts";
-import type { Address, Cidr } from "../ip/address.ts";
+import type { Address } from "../ip/address.ts";
 import { type Block, isHole, withHole } from "../model/block.ts";
 import { blockAround, singleOf } from "../pool/blocks.ts";
+import { rangeOf } from "../pool/pool.ts";
 import { retryOnConflict } from "../store/retry-on-conflict.ts";
 import { ensureUnmarked } from "./orphan-mark.ts";
 
@@ -23,14 +24,26 @@ export async function blockAgainst(
   { store, view }: RecordContext,
   address: Address,
 ): Promise<Block | undefined> {
-  const cidr = around(view, address);
-  return cidr && (await ownerOf(store, cidr.text, address));
+  for (const cidr of around(view, address)) {
+    const owner = await ownerOf(store, cidr, address);
+    if (owner !== undefined) return owner;
+  }
+  return undefined;
 }
 
-/** The network that would be the block with the address; undefined: its pool is not cut into blocks, or there is none. */
-export function around(view: RecordContext["view"], address: Address): Cidr | undefined {
-  const pool = view.poolOf(address);
-  return pool && blockAround(pool, address);
+/**
+ * The CIDRs of blocks that may have the address: of each pool whose ranges contain it, since two may overlap for a moment, and
+ * of the block that is known to have it though its pool does not contain it any more. None: it is in no pool with blocks.
+ */
+export function around(view: RecordContext["view"], address: Address): readonly string[] {
+  const cidrs = new Set<string>();
+  for (const pool of view.pools()) {
+    const cidr = rangeOf(pool, address) === undefined ? undefined : blockAround(pool, address);
+    if (cidr !== undefined) cidrs.add(cidr.text);
+  }
+  const stray = view.strayBlock?.(address);
+  if (stray !== undefined) cidrs.add(stray.within ?? stray.cidr);
+  return [...cidrs];
 }
 
 async function ownerOf(
@@ -69,9 +82,15 @@ export async function isInGrantedBlock(
   { store, view }: Pick<Context, "view"> & { readonly store: Reading },
   address: Address,
 ): Promise<boolean> {
-  const cidr = around(view, address);
+  for (const cidr of around(view, address)) {
+    if (await isOwnedBy(store, cidr, address)) return true;
+  }
+  return false;
+}
+
+async function isOwnedBy(store: Reading, cidr: string, address: Address): Promise<boolean> {
   const isOwned = (block: Block) => block.granted === true && !isHole(block, address);
-  const seen = cidr && (await store.get("block", cidr.text))?.record;
+  const seen = (await store.get("block", cidr))?.record;
   if (seen?.division === undefined || !isHole(seen, address)) return seen !== undefined && isOwned(seen);
   const single = (await store.get("block", singleOf(address)))?.record;
   return single !== undefined && isOwned(single);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import { type Refusal, refuse } from "../base/errors.ts";
+import { refuseAddress } from "../ip/mac.ts";
 import {
   type Binding,
   type Claim,
@@ -10,7 +11,7 @@ import {
   isReserved,
 } from "../model/claim.ts";
 import { canInherit, describeIdentity, isAnonymous, isFoundByName } from "../model/identity.ts";
-import { toldAs, toldOf } from "../model/interfaces.ts";
+import { namesOf, toldAs, toldOf } from "../model/interfaces.ts";
 import type { AddressConstraints } from "../planning/address-plan.ts";
 import { deletionPending, HOLD_TIMEOUT_MS, isDetached } from "./bind.ts";
 
@@ -72,7 +73,7 @@ export function madeByHandForOthers(claim: Claim, ask: AddressConstraints): Refu
     addresses.length > 0
       ? `holds ${addresses.join(", ")}`
       : `is for ${wanted(entry === undefined ? any : { entry, ...(interfaces && { interfaces }) })}`;
-  return refuse(
+  return refuseAddress(
     "CLAIM_BUSY",
     `claim ${key} was made by hand and ${its}, and this asks for ${wanted(ask)}; ask for what the claim has, or delete the claim or change its spec.request`,
     { claim: key, address: addresses.join(",") },
@@ -116,7 +117,7 @@ export function namesake(claim: Namesake, requester: Identity): Refusal {
     requester.kind === "Pod"
       ? `claim ${key} belongs to ${owner}; give this pod another name`
       : `the name of ${placeOf(requester)} is taken by claim ${key} of ${owner}${holding(claim)}: ${nextStep(claim)}`;
-  return refuse("CLAIM_BUSY", words, { claim: key, owner });
+  return refuseAddress("CLAIM_BUSY", words, { claim: key, owner });
 }
 
 /** Whether it was refused because the claim of its name is another identity's. */
@@ -155,7 +156,7 @@ function isUnseen({ binding, status }: Namesake): boolean {
 
 function changed(claim: Claim, ask: AddressConstraints): Refusal {
   const key = claimKey(claim);
-  return refuse(
+  return refuseAddress(
     "CLAIM_CHANGED",
     `claim ${key} holds ${toldOf(claim).join(", ")} and is in use by pod ${claim.binding?.podName ?? ""}, but the request is now for ${wanted(ask)}; ` +
       "it changes when that pod is deleted and created again",
@@ -166,11 +167,18 @@ function changed(claim: Claim, ask: AddressConstraints): Refusal {
 function wanted({
   entry,
   pools,
+  interfacePools = {},
   families,
   interfaces,
-}: Pick<AddressConstraints, "entry" | "interfaces" | "pools" | "families">): string {
+}: Pick<AddressConstraints, "entry" | "interfaces" | "pools" | "interfacePools" | "families">): string {
   const which = families === undefined ? "an address" : `${families.join(" and ")} addresses`;
-  return (entry && toldAs(entry, interfaces).join(", ")) ?? `${which} of pool ${pools?.join(", ") ?? "any"}`;
+  const others = namesOf(interfacePools).filter((name) => !Object.hasOwn(interfaces ?? {}, name));
+  const byInterface = others.map(
+    (name) => `${which} of pool ${interfacePools[name]?.join(", ") || "any"} on ${name}`,
+  );
+  const named = entry === undefined ? [] : toldAs(entry, interfaces);
+  const all = [...named, ...byInterface].join(", ");
+  return all === "" ? `${which} of pool ${pools?.join(", ") ?? "any"}` : all;
 }
 
 /**
@@ -191,5 +199,5 @@ export function heldByOtherPod(
 export function isHeldForAnother(claim: Claim): Refusal {
   const key = claimKey(claim);
   const words = `claim ${key} (${claim.addresses.join(", ")}) was given to another pod at this moment; try again`;
-  return refuse("CLAIM_BUSY", words, { claim: key });
+  return refuseAddress("CLAIM_BUSY", words, { claim: key });
 }

@@ -2,13 +2,13 @@
 
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
-import { claimRecord, workloadFactsOf } from "../../test/support/fixtures.ts";
+import { bindingTo, claimRecord, workloadFactsOf } from "../../test/support/fixtures.ts";
 import { isRefusal } from "../base/errors.ts";
 import { readObject, workloadState } from "../manifest/kubernetes-object.ts";
 import type { Claim, Identity } from "../model/claim.ts";
 import { workloadOf } from "../model/claim-workload.ts";
 import { groupOf, isFollowed, isSameGroup } from "../model/workload-kinds.ts";
-import { neededBy } from "./claim-owner.ts";
+import { isKeptForOwner, neededBy } from "./claim-owner.ts";
 
 describe("groups", () => {
   it("are what comes before the version; the core group has none", () => {
@@ -91,4 +91,37 @@ describe("neededBy", () => {
       assert.ok(job({ conditions: [{ type, status: "False" }] }).includes(true), type);
     }
   });
+});
+
+describe("isKeptForOwner, where nobody knows of the workload", () => {
+  const RETAIN = { whenDeleted: "Retain", whenScaled: "Release", ttlMs: 0 } as const;
+  const RELEASE = { whenDeleted: "Release", whenScaled: "Release", ttlMs: 0 } as const;
+  const set = (uid: string): Identity => ({
+    ...{ kind: "StatefulSet", apiVersion: "apps/v1", name: "mysql", uid, ordinal: 0 },
+  });
+  const pod: Identity = { kind: "Pod", apiVersion: "v1", name: "mysql-0" };
+  const inventory = { workload: () => Promise.resolve("unknown" as const) };
+  const binding = bindingTo("mysql-0", "a");
+  const rows: readonly (readonly [string, Identity, Partial<Claim>, boolean])[] = [
+    ["by a pod by itself, if a pod has used it", pod, { binding, retention: RELEASE }, true],
+    [
+      "by a pod of another UID of the name, if it was used and is to be retained",
+      set("u-2"),
+      { binding, retention: RETAIN },
+      true,
+    ],
+    ["and not if it is not to be retained", set("u-2"), { binding, retention: RELEASE }, false],
+    ["nor if no pod has used it", set("u-2"), { retention: RETAIN }, false],
+    [
+      "nor by a pod of a workload of another name",
+      { ...set("u-2"), name: "pg" },
+      { binding, retention: RETAIN },
+      false,
+    ],
+  ];
+  for (const [title, requester, over, expected] of rows)
+    it(title, async () => {
+      const claim = claimRecord({ name: "mysql-0", identity: set("u-1"), ...over });
+      assert.equal(await isKeptForOwner(claim, requester, inventory), expected);
+    });
 });

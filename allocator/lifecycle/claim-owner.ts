@@ -47,6 +47,9 @@ export function neededBy(
  * | is gone                 | passes                    | stays, if `whenDeleted` is to retain |
  * | is not known            | passes                    | stays, if a pod has used the claim    |
  *
+ * Where it is not known, and the pod's owner has the name and another UID, that may be its successor, or one that is gone: what a pod has
+ * used stays if it is to be retained.
+ *
  * A workload that has come under the name inherits. A pod by itself leaves nothing behind: what it took over would be given
  * back with it, although its retention has not let go (invariant 5). So does one whose owner had this name and is gone, as
  * a pod that was restored with its owner references.
@@ -60,11 +63,14 @@ export async function isKeptForOwner(
   if (ref === undefined) return false;
   const workload = await inventory.workload(ref);
   const isPodAlone = requester.kind === "Pod" || isOf(ref, requester);
-  if (typeof workload === "string") return requester.kind === "Pod" && hadPodOrIsRetained(claim);
+  const { whenScaled, whenDeleted } = claim.retention;
+  if (typeof workload === "string") {
+    const isToRetain = requester.kind === "Pod" || [whenScaled, whenDeleted].includes("Retain");
+    return isPodAlone && isToRetain && hadPodOrIsRetained(claim);
+  }
   if (workload !== undefined && isOf(ref, requester) && isSameUid(workload.uid, requester.uid)) return false;
   const state = workload === undefined ? "deleted" : neededBy(workload, claim.identity);
   if (state === "needed") return true;
-  const { whenScaled, whenDeleted } = claim.retention;
   return isPodAlone && (state === "scaled" ? whenScaled : whenDeleted) === "Retain";
 }
 

@@ -63,7 +63,7 @@ export async function decide(
   const held = claim === undefined ? [] : await mode.heldBy(claim);
   const plan = await planFor(context, allocation, { claim, held, mode });
   if (isRefusal(plan)) return plan;
-  const rewired = isRewired(claim, asked);
+  const rewired = isRewired(claim, plan);
   const moves = !isAsPlanned(plan, claim?.addresses ?? []) || rewired;
   const isOthers = allocation !== asked;
   const stuck = moves

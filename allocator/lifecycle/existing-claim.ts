@@ -3,25 +3,46 @@ import { isDeepStrictEqual } from "node:util";
 import type { Refusal } from "../base/errors.ts";
 import type { RecordReader } from "../cache/reader.ts";
 import type { Address } from "../ip/address.ts";
+import { unitedPools } from "../manifest/interface-union.ts";
 import { type Claim, type Identity, isReserved } from "../model/claim.ts";
 import { isSameUid } from "../model/identity.ts";
-import { addressesOn, FIRST_INTERFACE, isSameInterfaces } from "../model/interfaces.ts";
+import {
+  addressesOn,
+  FIRST_INTERFACE,
+  type InterfacePools,
+  type Interfaces,
+  isSameInterfaces,
+  namesOf,
+  placesOf,
+  toldAs,
+} from "../model/interfaces.ts";
 import { isSameGroup } from "../model/workload-kinds.ts";
-import { type AddressConstraints, unconstrained } from "../planning/address-plan.ts";
+import { type AddressConstraints, type Plan, unconstrained } from "../planning/address-plan.ts";
+import { placesPlanned } from "../planning/interface-plan.ts";
 import type { AllocationRequest } from "./allocation-request.ts";
 import { isSame } from "./bind.ts";
 import { madeByHandForOthers } from "./claim-conflicts.ts";
 
 /** What a claim that is there asks for by itself: to stay as it is, or what a person wrote until it is reserved. */
 function askOfClaim(ask: AddressConstraints, claim: Claim): AddressConstraints {
-  const { entry: _, interfaces: __, pools: ___, families: ____, fallback: _____, ...who } = ask;
-  const { addresses, interfaces, pools, families, fallback } = claim.request;
+  const {
+    entry: _,
+    interfaces: __,
+    pools: ___,
+    interfacePools: _i,
+    families: ____,
+    fallback: _____,
+    ...who
+  } = ask;
+  const { addresses, pools, interfacePools, families, fallback } = claim.request;
   const entry = isReserved(claim) ? claim.addresses : addresses;
+  const interfaces = isReserved(claim) ? placesOf(claim) : claim.request.interfaces;
   return {
     ...who,
     ...(entry === undefined ? {} : { entry }),
     ...(interfaces === undefined ? {} : { interfaces }),
     ...(pools === undefined ? {} : { pools }),
+    ...(interfacePools === undefined ? {} : { interfacePools }),
     ...(families === undefined ? {} : { families }),
     ...(fallback === undefined || isReserved(claim) ? {} : { fallback }),
   };
@@ -29,7 +50,9 @@ function askOfClaim(ask: AddressConstraints, claim: Claim): AddressConstraints {
 
 /** What a claim was given for a request it keeps as long as the request is the same, also if that was another address. */
 export function withGiven(allocation: AllocationRequest, claim: Claim | undefined): AddressConstraints {
-  const { ask, request } = allocation;
+  const { request } = allocation;
+  const heldOn = claim && (placesOf(claim) ?? { [FIRST_INTERFACE]: claim.addresses });
+  const ask = { ...allocation.ask, ...(heldOn && { heldOn }) };
   const isSameRequest = claim !== undefined && isDeepStrictEqual(claim.request, request);
   return ask.fallback === undefined || !isSameRequest ? ask : { ...ask, isAsGiven: true };
 }
@@ -45,15 +68,18 @@ export function holdsOf(claim: Claim, held: readonly Address[] = claim.addresses
     : held.toSorted((a, b) => Number(first.includes(b)) - Number(first.includes(a)));
 }
 
-/** Whether the claim's addresses would go to other interfaces than they do. */
-export function isRewired(
-  claim: Claim | undefined,
-  { request }: Pick<AllocationRequest, "request">,
-): boolean {
-  return (
-    claim !== undefined &&
-    isReserved(claim) &&
-    !isSameInterfaces(claim.request.interfaces, request.interfaces)
+/** Whether addresses of the claim would go to other interfaces than they do. */
+export function isRewired(claim: Claim | undefined, plan: Plan): boolean {
+  if (claim === undefined || !isReserved(claim)) return false;
+  const planned = placesPlanned(plan);
+  const stays = [...plan.keep, ...exactlyOf(plan)].filter((address) => claim.addresses.includes(address));
+  const [was, is] = [toldAs(stays, placesOf(claim)), toldAs(stays, planned)];
+  return was.join() !== is.join();
+}
+
+function exactlyOf({ familyPlans }: Plan): readonly Address[] {
+  return familyPlans.flatMap(({ exact, candidates }) =>
+    exact ? [...candidates].map(({ address }) => address) : [],
   );
 }
 
@@ -89,23 +115,47 @@ export function withClaimByHand(
   const { request } = claim;
   const its = isReserved(claim) ? claim.addresses : request.addresses;
   if (its !== undefined) {
-    const fits =
-      ask.entry === undefined ? unconstrained(view, ask, its) === undefined : isSame(ask.entry, its);
-    if (!fits) return madeByHandForOthers(claim, ask);
-    const { interfaces } = allocation.request;
-    if (ask.entry !== undefined && !isSameInterfaces(interfaces, request.interfaces))
-      return madeByHandForOthers(claim, ask);
-    const { fallback: _, ...exactly } = ask;
-    return { ...allocation, request: asClaim(allocation, claim), ask: { ...exactly, entry: its } };
+    const places = isReserved(claim) ? placesOf(claim) : request.interfaces;
+    if (!fitsByHand(view, allocation, { its, places })) return madeByHandForOthers(claim, ask);
+    const { fallback: _, interfaces: __, ...exactly } = ask;
+    const entry = { entry: its, ...(places && { interfaces: places }) };
+    return { ...allocation, request: asClaim(allocation, claim), ask: { ...exactly, ...entry } };
   }
-  if (isOther(ask.pools, request.pools) || isOther(ask.families, request.families))
-    return madeByHandForOthers(claim, ask);
-  const { pools = ask.pools, families = ask.families } = request;
+  const isForOthers =
+    isOther(ask.pools, request.pools) ||
+    isOther(ask.families, request.families) ||
+    !isSamePools(ask.interfacePools, request.interfacePools);
+  if (isForOthers) return madeByHandForOthers(claim, ask);
+  const { pools = ask.pools, interfacePools = ask.interfacePools, families = ask.families } = request;
   const both = {
     ...(pools === undefined ? {} : { pools }),
+    ...(interfacePools === undefined ? {} : { interfacePools }),
     ...(families === undefined ? {} : { families }),
   };
   return { ...allocation, ask: { ...ask, ...both } };
+}
+
+/** Whether what the claim has is what is asked for, on each interface. */
+function fitsByHand(
+  view: RecordReader,
+  { ask, request }: AllocationRequest,
+  { its, places }: { readonly its: readonly Address[]; readonly places: Interfaces | undefined },
+): boolean {
+  const isOnEach = namesOf(ask.interfacePools ?? {}).every((name) => Object.hasOwn(places ?? {}, name));
+  if (!isOnEach) return false;
+  if (ask.entry === undefined || ask.interfacePools !== undefined) {
+    const named = namesOf(request.interfaces ?? {});
+    const isNamed = named.every((name) => isSame(request.interfaces?.[name] ?? [], places?.[name] ?? []));
+    return (
+      isNamed && unconstrained(view, { ...ask, ...(places && { interfaces: places }) }, its) === undefined
+    );
+  }
+  return isSame(ask.entry, its) && isSameInterfaces(request.interfaces, places);
+}
+
+/** A claim that says nothing of pools by interface leaves them to whoever asks, and the other way round. */
+function isSamePools(asked: InterfacePools | undefined, said: InterfacePools | undefined): boolean {
+  return asked === undefined || said === undefined || unitedPools(asked, said) !== undefined;
 }
 
 /** Of what a person made, the interfaces are its own; the rest of the request is never written into it. */

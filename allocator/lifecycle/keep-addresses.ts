@@ -5,6 +5,7 @@ import type { Context } from "../cache/context.ts";
 import { compareAddresses } from "../ip/address.ts";
 import { toldAs, toldOf } from "../model/interfaces.ts";
 import type { Plan } from "../planning/address-plan.ts";
+import { placesIn } from "../planning/interface-plan.ts";
 import type { Stored } from "../store/store.ts";
 import { acquireAll, afterLoss, holdCandidate, lossOf, rollback } from "./acquire.ts";
 import type { AllocationRequest, Attempt, Reserved } from "./allocation-request.ts";
@@ -38,11 +39,12 @@ export async function hold(
     await rollback(context, took);
     return afterLoss(context, plan.familyPlans, loss);
   }
-  const addresses = [...plan.keep, ...took.map(({ stored }) => stored.record.address)].sort(compareAddresses);
+  const got = took.map(({ stored }) => stored.record.address);
+  const addresses = [...plan.keep, ...got].sort(compareAddresses);
   const held = took
     .filter(({ alreadyHeld }) => alreadyHeld !== true)
     .map(({ stored }) => stored.record.address);
-  const told = toldAs(addresses, allocation.request.interfaces);
+  const told = toldAs(addresses, placesIn(plan, got));
   return { ...heldAddresses(known), addresses, told, held };
 }
 

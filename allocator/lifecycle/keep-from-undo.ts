@@ -33,7 +33,7 @@ export async function keepForPod(
   known: Stored<"claim">,
 ): Promise<Stored<"claim"> | undefined> {
   const { addresses, nonce } = known.record;
-  if (addresses.every((address) => around(view, address) === undefined)) return known;
+  if (addresses.every((address) => around(view, address).length === 0)) return known;
   const seen = written.get(store) ?? new Set();
   written.set(store, seen);
   const which = `${known.uid} ${nonce}`;

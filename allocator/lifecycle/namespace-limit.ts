@@ -37,9 +37,13 @@ export async function inTurn<T>(
   return isNear ? await serial.run(`limits of ${namespace}`, work) : await work();
 }
 
-function servers(view: RecordReader, { entry, pools }: AddressConstraints): readonly Pool[] {
-  if (entry !== undefined) return entry.flatMap((address) => view.poolOf(address) ?? []);
-  if (pools === undefined) return view.pools();
+function servers(view: RecordReader, ask: AddressConstraints): readonly Pool[] {
+  const { entry } = ask;
+  if (entry !== undefined && ask.interfacePools === undefined)
+    return entry.flatMap((address) => view.poolOf(address) ?? []);
+  const lists = Object.values(ask.interfacePools ?? { first: ask.pools ?? [] });
+  if (entry !== undefined || lists.some((list) => list.length === 0)) return view.pools();
+  const pools = lists.flat();
   return view
     .pools()
     .filter(

@@ -8,6 +8,7 @@ import type { Address } from "../ip/address.ts";
 import { type Claim, claimKey, isReserved } from "../model/claim.ts";
 import { isHeldBy } from "../model/reservation.ts";
 import type { Plan } from "../planning/address-plan.ts";
+import { placesIn } from "../planning/interface-plan.ts";
 import { MAX_ATTEMPTS } from "../store/retry-on-conflict.ts";
 import type { Stored } from "../store/store.ts";
 import {
@@ -58,12 +59,14 @@ async function reserveAlone(
   let known = isNew ? undefined : await knownClaim(context, allocation);
   // what a person made he may have deleted or changed a moment ago, which the view did not hear of
   let sure = !isNew && (known?.record.handMade !== true || allocation.byHand === true);
+  let last: Attempt | undefined;
   for (let round = 0; round < MAX_ATTEMPTS; round++) {
     const current = await finished(context, known);
     const attempt = await inTurn(context, allocation.ask, () =>
       tryReserve(context, allocation, current, seen),
     );
     if (attempt.kind === "reserved" || (attempt.kind === "refused" && sure)) return attempt;
+    last = attempt;
     if (attempt.kind === "contended" && sure)
       await context.clock.sleep(100 + 100 * context.random.fraction());
     known = await context.store.get("claim", key);
@@ -71,6 +74,12 @@ async function reserveAlone(
     if (known === undefined && attempt.kind === "refused" && attempt.code === "CLAIM_REFUSED") return attempt;
     sure = true;
   }
+  return stillContended(key, last);
+}
+
+/** A node has what was picked each time, or nobody knows why it did not last. */
+function stillContended(key: string, last: Attempt | undefined): Refusal {
+  if (last?.kind === "contended" && last.because !== undefined) return last.because;
   throw new BerthError("REVISION_CONFLICT", `claim ${key} kept changing while it was reserved`, {
     details: { claim: key },
   });
@@ -189,8 +198,10 @@ async function take(
       : undefined;
   if (refused !== undefined) return refused;
   const { key: claim, takesOver } = allocation;
-  const claimWith = (addresses: readonly Address[]) =>
-    claimOf(allocation, before, { addresses, nonce, now: context.clock.now(), seen });
+  const claimWith = (got: readonly Address[]) => {
+    const given = { addresses: [...plan.keep, ...got], places: placesIn(plan, got) };
+    return claimOf(allocation, before, { ...given, nonce, now: context.clock.now(), seen });
+  };
   const together: Together =
     known === undefined
       ? await takeTogether(context, allocation, plan, { nonce, claimWith })
@@ -201,8 +212,7 @@ async function take(
   const { familyPlans } = together;
   const took = await acquireAll({ context, claim, nonce, take: takeFrom(takesOver) }, familyPlans);
   if (!Array.isArray(took)) return took;
-  const addresses = [...plan.keep, ...took.map(({ stored }) => stored.record.address)];
-  const next = claimWith(addresses);
+  const next = claimWith(took.map(({ stored }) => stored.record.address));
   const written = await writeClaim(context, known, next).catch(async (error: unknown) => {
     if (isDefinite(error)) await (known === undefined ? rollbackUnused : rollback)(context, took);
     return refusedBy(error, next);

@@ -4,10 +4,10 @@
 import type { Context } from "../cache/context.ts";
 import type { Claim } from "../model/claim.ts";
 import type { Candidate, FamilyPlan, Plan } from "../planning/address-plan.ts";
-import { blockAround } from "../pool/blocks.ts";
 import type { Stored } from "../store/store.ts";
 import type { Acquired } from "./acquire.ts";
 import type { AllocationRequest } from "./allocation-request.ts";
+import { around } from "./block-conflict.ts";
 
 /** Others take addresses as well, of which the view has not heard yet. */
 const TRIES = 8;
@@ -24,7 +24,7 @@ export async function takeTogether(
   context: Context,
   { key, takesOver, sandbox }: AllocationRequest,
   { keep, familyPlans }: Plan,
-  to: { readonly nonce: string; readonly claimWith: (addresses: Claim["addresses"]) => Claim },
+  to: { readonly nonce: string; readonly claimWith: (got: Claim["addresses"]) => Claim },
 ): Promise<Together> {
   const { store } = context;
   if (store.createClaim === undefined || takesOver !== undefined || keep.length > 0)
@@ -37,7 +37,7 @@ export async function takeTogether(
     if (chosen.some(({ address }) => isUnclear(context, address))) return single();
     const addresses = chosen.map(({ address }) => address);
     const claim = { ...to.claimWith(addresses), ...(sandbox && statusOf(sandbox)) };
-    const wanted = chosen.map((candidate) => ({ ...candidate, claim: key, nonce: to.nonce }));
+    const wanted = chosen.map(({ address, pool }) => ({ address, pool, claim: key, nonce: to.nonce }));
     const answer = await store.createClaim(claim, wanted);
     if (answer.kind === "created") {
       const took = answer.reservations.map((stored) => ({ kind: "took", stored }) as const);
@@ -51,9 +51,8 @@ export async function takeTogether(
 
 /** Somebody has to look closer: it may have cooled for long enough, or be in a node's block. */
 function isUnclear({ view }: Context, address: Candidate["address"]): boolean {
-  const pool = view.poolOf(address);
-  if (pool === undefined || view.reservation(address) !== undefined) return true;
-  return blockAround(pool, address) !== undefined;
+  if (view.poolOf(address) === undefined || view.reservation(address) !== undefined) return true;
+  return around(view, address).length > 0;
 }
 
 /** The candidates of one family, of which those that were looked at can be had again. */

@@ -5,13 +5,21 @@ import { BerthError, type Refusal, refuse } from "../base/errors.ts";
 import type { Context } from "../cache/context.ts";
 import { type Address, compareAddresses } from "../ip/address.ts";
 import { type Claim, claimKey, isBound } from "../model/claim.ts";
+import { type Interfaces, isSameInterfaces } from "../model/interfaces.ts";
 import type { Stored } from "../store/store.ts";
 import type { AllocationRequest, Seen } from "./allocation-request.ts";
+
+/** What a claim is to have. */
+export interface Given {
+  readonly addresses: readonly Address[];
+  /** Of each; absent: the request names none. */
+  readonly places?: Interfaces | undefined;
+}
 
 export function claimOf(
   allocation: AllocationRequest,
   known: Claim | undefined,
-  to: { addresses: readonly Address[]; nonce: string; now: number; seen: Seen },
+  to: Given & { nonce: string; now: number; seen: Seen },
 ): Claim {
   const said = {
     identity: allocation.identity,
@@ -23,7 +31,10 @@ export function claimOf(
     allocation.hold === undefined || known?.binding !== undefined ? {} : { binding: allocation.hold };
   const where = allocation.interface === undefined ? {} : { interface: allocation.interface };
   const addresses = [...to.addresses].sort(compareAddresses);
-  const got = { addresses, nonce: to.nonce, ...admission(known, to) };
+  const { interfaces: asked } = known?.handMade === true ? known.request : allocation.request;
+  const chosen =
+    to.places === undefined || isSameInterfaces(to.places, asked) ? {} : { interfaces: to.places };
+  const got = { addresses, ...chosen, nonce: to.nonce, ...admission(known, to) };
   // made by an ADD, for a sandbox that is there: it waits for none
   if (known === undefined && allocation.hold !== undefined && allocation.hold.node !== "") {
     const { admittedAt: _, ...made } = got;
@@ -31,7 +42,7 @@ export function claimOf(
   }
   if (known === undefined)
     return { ...allocation.key, ...said, ...where, ...bound, ...got, status: { phase: "Pending" } };
-  const { retained: _, ...kept } = known;
+  const { retained: _, interfaces: __, ...kept } = known;
   // What a person wrote into a claim stays theirs.
   return known.handMade === true ? { ...kept, ...got } : { ...kept, ...said, ...where, ...bound, ...got };
 }

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // How the value of each annotation is written.
 
-import { isRefusal, type Refusal, refuse } from "../base/errors.ts";
+import { isRefusal, type Refusal } from "../base/errors.ts";
 import { parseDuration } from "../base/go-duration.ts";
 import { type Address, type Family, familyOf, fromNumber, parseAddress } from "../ip/address.ts";
 import { parseInterval, turnedRound } from "../ip/ip-range.ts";
+import { refuseAddress } from "../ip/mac.ts";
 import type { AddressEntry, Request } from "../model/address-request.ts";
 import type { Retention, RetentionChoice } from "../model/claim.ts";
 
@@ -17,6 +18,8 @@ const MAX_POOLS = 64;
 const MAX_NAMES = 16 * MAX_POOLS;
 /** What people write between names instead of a comma. */
 const SEPARATORS = /[;|\s]+/;
+/** Of JSON, where a name is meant. */
+const NO_NAME = /["'[\]{}]/;
 /** A pool's family behind its name. A prefix length is that of a CIDR, which has dots or colons. */
 const FAMILY_OF_POOL = /\/IPv[46]$/;
 const FAMILY_MISSPELT = /^[^/:]*\/(?:ip-?)?v[46]$/i;
@@ -24,7 +27,7 @@ const FAMILY_MISSPELT = /^[^/:]*\/(?:ip-?)?v[46]$/i;
 const LONGEST_NAME = 253;
 
 export function bad(key: string, why: string): Refusal {
-  return refuse("REQUEST_INVALID", `annotation ${key}: ${why}`, { annotation: key });
+  return refuseAddress("REQUEST_INVALID", `annotation ${key}: ${why}`, { annotation: key });
 }
 
 /** A value as it may stand in a message: quoted, and never longer than a line. */
@@ -70,7 +73,7 @@ export function readEntry(item: string, key: string, n: number): readonly Addres
   const prefixed = item.split(",", MAX_OF_A_POD).find((part) => WITH_PREFIX.test(part.trim()));
   if (prefixed !== undefined) return bad(key, hasPrefix(prefixed.trim(), n));
   const parts = item.split(/[,/]/, MAX_OF_A_POD + 1);
-  if (parts.length > MAX_OF_A_POD) return bad(key, tooManyFor(item));
+  if (parts.length > MAX_OF_A_POD) return bad(key, tooManyFor(item, key));
   const columns: AddressEntry[] = [];
   for (const part of parts) {
     const read = readPart(part.trim(), key, n);
@@ -82,7 +85,7 @@ export function readEntry(item: string, key: string, n: number): readonly Addres
     return bad(key, `the ranges in ${quote(item)} are not equally long`);
   }
   const entries = Array.from({ length: rows }, (_, row) => columns.flatMap((column) => column[row] ?? []));
-  return entries.every(oneOfEachFamily) ? entries : bad(key, twoOfAFamily(item));
+  return entries.every(isOneOfEach) ? entries : bad(key, twoOfAFamily(item, key));
 }
 
 /** A slash sets two families apart, too: what stands behind it is an address or nothing of this entry's. */
@@ -93,15 +96,22 @@ function hasPrefix(part: string, n: number): string {
   return `entry ${n + 1}, ${quote(part)}, has a prefix; write ${quote(bare)}, for the pool says the prefix`;
 }
 
-function twoOfAFamily(item: string): string {
-  return `${quote(item)} has two addresses of one family; a pod gets one of each, and the entries of several pods are set apart by ";"`;
+/** Of the keys whose lists are for several pods. */
+const FOR_SEVERAL_PODS = /^berth[.]dev[/]|[/]ip_pool([.]|$)/;
+
+function twoOfAFamily(item: string, key: string): string {
+  return `${quote(item)} has two addresses of one family; a pod gets one of each${severalPods(key)}`;
 }
 
-function tooManyFor(item: string): string {
-  return `${quote(item)} has more than two addresses; a pod gets one of each family, and the entries of several pods are set apart by ";"`;
+function tooManyFor(item: string, key: string): string {
+  return `${quote(item)} has more than two addresses; a pod gets one of each family${severalPods(key)}`;
 }
 
-function oneOfEachFamily(entry: AddressEntry): boolean {
+function severalPods(key: string): string {
+  return FOR_SEVERAL_PODS.test(key) ? ', and the entries of several pods are set apart by ";"' : "";
+}
+
+export function isOneOfEach(entry: AddressEntry): boolean {
   return new Set(entry.map(familyOf)).size === entry.length;
 }
 
@@ -147,6 +157,12 @@ export function readPools(names: readonly string[], key: string): Request | Refu
     return bad(key, `it names more than ${MAX_POOLS} pools`);
   const long = pools.find((name) => name.length > LONGEST_NAME);
   if (long !== undefined) return bad(key, `${quote(long)} is too long for the name of a pool`);
+  const written = pools.find((name) => NO_NAME.test(name));
+  if (written !== undefined)
+    return bad(
+      key,
+      `${quote(written)} is no name of a pool; write the name alone, without quotes or brackets`,
+    );
   const family = pools.find((name) => FAMILY_MISSPELT.test(name) && !FAMILY_OF_POOL.test(name));
   if (family !== undefined) {
     const [name, version] = [family.slice(0, family.indexOf("/")), family.slice(-1)];
@@ -164,8 +180,7 @@ export function readPools(names: readonly string[], key: string): Request | Refu
 }
 
 export function readSticky(value: string, key: string): Request | Refusal {
-  if (value === "true") return { sticky: true };
-  if (value === "false") return {};
+  if (value === "true" || value === "false") return { sticky: value === "true" };
   return bad(key, `${quote(value)} is not known here; write "true" or "false"`);
 }
 
@@ -225,17 +240,12 @@ function readArray(value: string, key: string): readonly string[] | Refusal {
 export function readAddressArray(value: string, key: string): Request | Refusal {
   const texts = readArray(value, key);
   if (isRefusal(texts)) return texts;
-  if (texts.length > MAX_OF_A_POD) return bad(key, tooManyFor(value));
+  if (texts.length > MAX_OF_A_POD) return bad(key, tooManyFor(value, key));
   const entry: Address[] = [];
   for (const [n, text] of texts.entries()) {
     const read = readAddress(text, key, n);
     if (isRefusal(read)) return read;
     entry.push(...read);
   }
-  return oneEach(entry, key, value);
-}
-
-/** The addresses of one pod, of which it gets one of each family. */
-export function oneEach(entry: AddressEntry, key: string, value: string): Request | Refusal {
-  return oneOfEachFamily(entry) ? { entries: [entry] } : bad(key, twoOfAFamily(value));
+  return isOneOfEach(entry) ? { entries: [entry] } : bad(key, twoOfAFamily(value, key));
 }

@@ -107,10 +107,9 @@ describe("Calico's annotations", () => {
 
 describe("refusals of annotations", () => {
   const list = `is not a JSON list of strings, such as '["10.20.0.51"]'`;
-  const pair =
-    'has two addresses of one family; a pod gets one of each, and the entries of several pods are set apart by ";"';
-  const three =
-    'has more than two addresses; a pod gets one of each family, and the entries of several pods are set apart by ";"';
+  const several = ', and the entries of several pods are set apart by ";"';
+  const pair = `has two addresses of one family; a pod gets one of each${several}`;
+  const three = `has more than two addresses; a pod gets one of each family${several}`;
   const cases: readonly (readonly [string, string, string])[] = [
     [IPS, "", "it is empty; write an address such as 10.20.0.51"],
     [IPS, " ; ", 'entry 1, "", is not an IP address (write 10.20.0.51 or fd00:20::51, no prefix)'],
@@ -159,7 +158,7 @@ describe("refusals of annotations", () => {
     ["berth.dev/pools", " , ", "it names no pool; write the name of an IPPool, or several with commas"],
     ["berth.dev/pools", "db,".repeat(65), "it names more than 64 pools"],
     ["berth.dev/pools", `${"d".repeat(254)}`, `"${"d".repeat(57)}..." is too long for the name of a pool`],
-    ["berth.dev/sticky", "yes", '"yes" is not known here; write "true" or "false"'],
+    ["berth.dev/sticky", "yes", '"yes" is not known here; write "true", "false" or interfaces: "eth0,net1"'],
     ["berth.dev/families", "ipv4", '"ipv4" is not known here; write IPv4, IPv6 or "IPv4,IPv6"'],
     ["berth.dev/families", "IPv4,IPv4", '"IPv4,IPv4" is not known here; write IPv4, IPv6 or "IPv4,IPv6"'],
     ["berth.dev/families", "", '"" is not known here; write IPv4, IPv6 or "IPv4,IPv6"'],
@@ -177,11 +176,20 @@ describe("refusals of annotations", () => {
       '["mysql"]',
       'entry 1, "mysql", is not an IP address (write 10.20.0.51 or fd00:20::51, no prefix)',
     ],
-    [`${CALICO}/ipAddrs`, '["10.0.0.1","10.0.0.2"]', `"[\\"10.0.0.1\\",\\"10.0.0.2\\"]" ${pair}`],
+    [
+      `${CALICO}/ipAddrs`,
+      '["10.0.0.1","10.0.0.2"]',
+      `"[\\"10.0.0.1\\",\\"10.0.0.2\\"]" ${pair.replace(several, "")}`,
+    ],
     [
       `${CALICO}/ipAddrs`,
       '["10.0.0.1","fd00::1","fd00::2"]',
-      `"[\\"10.0.0.1\\",\\"fd00::1\\",\\"fd00::2\\"]" ${three}`,
+      `"[\\"10.0.0.1\\",\\"fd00::1\\",\\"fd00::2\\"]" ${three.replace(several, "")}`,
+    ],
+    [
+      "berth.dev/mac",
+      "02:00:00:00:00:51",
+      "a MAC address is pinned with the addresses of its interface; write berth.dev/ips or berth.dev/pools beside it",
     ],
     [`${CALICO}/ipv4pools`, '[""]', "it names no pool; write the name of an IPPool, or several with commas"],
     [`${CALICO}/ipv6pools`, "null", `"null" is not a JSON list of names, such as '["pool-1"]'`],
@@ -191,10 +199,15 @@ describe("refusals of annotations", () => {
       '["ipv4"]',
       `"[\\"ipv4\\"]" is not a JSON list of IPv4 and IPv6, such as '["IPv4"]'`,
     ],
+    [
+      `${CALICO}/hwAddr`,
+      "1c:0c:0a:c0:ff",
+      '"1c:0c:0a:c0:ff" is no MAC address of an interface, such as 02:00:00:00:00:51',
+    ],
   ];
   for (const [key, value, words] of cases) {
     it(`${key}: ${JSON.stringify(value)}`, () => {
-      const refused = readRequest({ [key]: value });
+      const refused = readRequest({ [key]: value }, undefined, "macs");
       assert.equal(refusalOf(refused), `REQUEST_INVALID: annotation ${key}: ${words}`);
       assert.deepEqual("details" in refused && refused.details, { annotation: key });
     });

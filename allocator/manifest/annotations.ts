@@ -2,24 +2,20 @@
 
 import { isRefusal, type Refusal } from "../base/errors.ts";
 import type { Labels } from "../base/ports.ts";
+import type { Family } from "../ip/address.ts";
 import { type Request, requestsAddress } from "../model/address-request.ts";
 import type { NamespaceState } from "../model/cluster-state.ts";
-import {
-  namesIn,
-  readChoice,
-  readFallback,
-  readFamilies,
-  readPools,
-  readSticky,
-  readTtl,
-  retention,
-} from "./annotation-values.ts";
-import { asksNothing, READ_ROWS } from "./dialects.ts";
-import { readEntriesOn } from "./interface-values.ts";
-import { type AnnotationFormat, mergeFormats } from "./merged-request.ts";
+import { bad, readChoice, readFallback, readFamilies, readTtl, retention } from "./annotation-values.ts";
+import type { DialectReader } from "./dialect-values.ts";
+import { isNoRequest, NAMED_ROWS, namedKeysIn, READ_ROWS, type ReadRow } from "./dialects.ts";
+import { readPoolsOn, readStickyOn } from "./interface-values.ts";
+import { addressedMacs, asksOnlyMacs, placeMacs } from "./mac-requests.ts";
+import { checked, IPS, MAC, readEntriesWithMacs, readMacs } from "./mac-values.ts";
+import { type AnnotationFormat, mergeFormats, readOne } from "./merged-request.ts";
+import { NETWORK_ANNOTATIONS } from "./network-attachments.ts";
 
 /** Annotations that people write. */
-export const IPS = "berth.dev/ips";
+export { IPS, MAC } from "./mac-values.ts";
 export const POOLS = "berth.dev/pools";
 export const STICKY = "berth.dev/sticky";
 export const FAMILIES = "berth.dev/families";
@@ -46,13 +42,14 @@ export const NAMESPACE_DEFAULTS: readonly string[] = [
 export const EXEMPT_NAMESPACE = "kube-system";
 
 /**
- * Every annotation of a pod that asks for something: Berth's own, and those of other systems (`dialect-rows.ts`). When two speak
- * of the same thing they must say the same: which one to believe is not ours to guess.
+ * Every annotation of a pod that asks for something: Berth's own, and those of other systems (`dialect-rows.ts`) that have no names in
+ * their keys. When two speak of the same thing they must say the same: which one to believe is not ours to guess.
  */
 export const ANNOTATION_FORMATS: readonly AnnotationFormat[] = [
-  { system: "Berth", key: IPS, read: readEntriesOn },
-  { system: "Berth", key: POOLS, read: (value, key) => readPools(namesIn(value, ","), key) },
-  { system: "Berth", key: STICKY, read: readSticky },
+  { system: "Berth", key: IPS, read: readEntriesWithMacs },
+  { system: "Berth", key: MAC, read: readMacs },
+  { system: "Berth", key: POOLS, read: readPoolsOn },
+  { system: "Berth", key: STICKY, read: readStickyOn },
   { system: "Berth", key: FAMILIES, read: readFamilies },
   { system: "Berth", key: FALLBACK, read: readFallback },
   { system: "Berth", key: WHEN_DELETED, read: (v, k) => retention(readChoice(v, k), "whenDeleted") },
@@ -63,29 +60,102 @@ export const ANNOTATION_FORMATS: readonly AnnotationFormat[] = [
 
 /** The same of a namespace. */
 export const NAMESPACE_FORMATS: readonly AnnotationFormat[] = [
-  ...ANNOTATION_FORMATS.filter(({ key }) => NAMESPACE_DEFAULTS.includes(key)),
+  ...ANNOTATION_FORMATS.filter(({ key }) => NAMESPACE_DEFAULTS.includes(key)).map((format) =>
+    format.key === POOLS || format.key === STICKY ? { ...format, read: readOnFirst(format.read) } : format,
+  ),
   ...dialectsOn("namespace"),
 ];
 
-function dialectsOn(place: "pod" | "namespace"): readonly AnnotationFormat[] {
-  return READ_ROWS.filter(({ on }) => on.includes(place));
+/** A namespace speaks of pods of which it does not know the networks: what they do not have would be reserved for them. */
+function readOnFirst(read: DialectReader): DialectReader {
+  return (value, key, annotations) => {
+    const said = read(value, key, annotations);
+    if (isRefusal(said) || said.interfacePools === undefined) return said;
+    return bad(key, "a namespace asks for its pods' first interface alone; write interfaces into the pod");
+  };
 }
+
+function dialectsOn(place: "pod" | "namespace"): readonly AnnotationFormat[] {
+  return READ_ROWS.filter(({ on, matches }) => on.includes(place) && matches === undefined);
+}
+
+/** The keys of a pod's annotations that ask for something, those with names in them, too, whatever their values are. */
+export function requestKeysIn(annotations: Labels): readonly string[] {
+  const listed = ANNOTATION_FORMATS.filter(({ key }) => annotations[key] !== undefined).map(({ key }) => key);
+  return [...new Set([...listed, ...namedKeysIn(annotations)])];
+}
+
+/** Whether MAC addresses in other systems' words are read: a pool of Berth's has them. Those of Berth's own always are. */
+export type MacChoice = "macs" | "no macs";
 
 /**
  * What the annotations ask for; a refusal names the annotation, its value and the syntax. Of a pod, with its namespace: that
  * one may ask for pods that do not ask themselves, for a pool or to be sticky, of which families, and how long it is kept.
  */
-export function readRequest(annotations: Labels, namespace?: NamespaceState): Request | Refusal {
-  const asked = spoken(annotations, ANNOTATION_FORMATS);
-  const own = mergeFormats(asked, annotations);
-  if (namespace === undefined || isRefusal(own)) return own;
-  const defaults = spoken(namespace.annotations, NAMESPACE_FORMATS).filter(
+export function readRequest(
+  annotations: Labels,
+  namespace?: NamespaceState,
+  macs: MacChoice = "no macs",
+): Request | Refusal {
+  return checked(readAll(annotations, namespace, macs));
+}
+
+function readAll(
+  annotations: Labels,
+  namespace: NamespaceState | undefined,
+  macs: MacChoice,
+): Request | Refusal {
+  const asked = [...spoken(annotations, ANNOTATION_FORMATS, macs), ...named(annotations, macs)];
+  const own = mergeFormats(asked, annotations, namespace?.name);
+  if (isRefusal(own)) return saidOfMacs(own, asked, annotations);
+  const defaults = spoken(namespace?.annotations ?? {}, NAMESPACE_FORMATS, macs).filter(
     ({ key }) => !asked.some((one) => one.key === key),
   );
-  const added = requestsAddress(own) ? defaults.filter(({ key }) => completes(key, asked)) : defaults;
-  if (added.length === 0) return own;
+  const isAsking = requestsAddress(own) && !asksOnlyMacs(own);
+  const added = isAsking ? defaults.filter(({ key }) => completes(key, asked)) : defaults;
+  const macKey = asked.find(isOfMacs)?.key;
+  const placed = (request: Request) => addressedMacs(placeMacs(request), macKey ?? MAC);
+  if (annotations[MAC] !== undefined && asksOnlyMacs(own) && added.length === 0)
+    return bad(MAC, WITHOUT_ADDRESS);
+  if (namespace === undefined || added.length === 0) return placed(own);
   const said = Object.fromEntries(added.map(({ key }) => [key, namespace.annotations[key] ?? ""]));
-  return mergeFormats([...asked, ...added], { ...annotations, ...said });
+  const all = mergeFormats([...asked, ...added], { ...annotations, ...said }, namespace.name);
+  return isRefusal(all) ? all : placed(all);
+}
+
+function isOfMacs(format: AnnotationFormat): boolean {
+  return format.key === MAC || ("asks" in format && format.asks === "mac");
+}
+
+/** `berth.dev/ips` is read with `berth.dev/mac` in it: who disagrees on MAC addresses alone does so with that. */
+function saidOfMacs(
+  refusal: Refusal,
+  asked: readonly AnnotationFormat[],
+  { [MAC]: mac, ...annotations }: Labels,
+): Refusal {
+  if (mac === undefined) return refusal;
+  const others = asked.filter((format) => !isOfMacs(format));
+  if (isRefusal(mergeFormats(others, annotations))) return refusal;
+  return { ...refusal, message: refusal.message.replace(`disagrees with ${IPS};`, `disagrees with ${MAC};`) };
+}
+
+const WITHOUT_ADDRESS =
+  "a MAC address is pinned with the addresses of its interface; write berth.dev/ips or berth.dev/pools beside it";
+
+/**
+ * How many pods the annotations name addresses for, as far as can be known where they are no request together: what another system is asked for
+ * stands among them, and may not agree with what Berth is. Undefined: one of them cannot be read, or none names any.
+ */
+export function mostEntries(annotations: Labels): number | undefined {
+  const asked = [...spoken(annotations, ANNOTATION_FORMATS, "macs"), ...named(annotations, "macs")];
+  let most = 0;
+  for (const format of asked) {
+    // the networks of all pods of a template: what they name is one pod's
+    const said = NETWORK_ANNOTATIONS.includes(format.key) ? { entries: [[]] } : readOne(format, annotations);
+    if (isRefusal(said)) return undefined;
+    most = Math.max(most, said.entries?.length ?? 0);
+  }
+  return most === 0 ? undefined : most;
 }
 
 /** Calico takes the pools of each family from the pod, and else from its namespace. */
@@ -93,12 +163,50 @@ function completes(key: string, asked: readonly AnnotationFormat[]): boolean {
   return CALICO_POOLS.includes(key) && asked.some((one) => CALICO_POOLS.includes(one.key));
 }
 
-const CALICO_POOLS: readonly string[] = [
-  "cni.projectcalico.org/ipv4pools",
-  "cni.projectcalico.org/ipv6pools",
+const FAMILY_OF_KEY: readonly (readonly [string, Family])[] = [
+  ["cni.projectcalico.org/ipv4pools", "IPv4"],
+  ["cni.projectcalico.org/ipv6pools", "IPv6"],
 ];
+const CALICO_POOLS: readonly string[] = FAMILY_OF_KEY.map(([key]) => key);
 
-function spoken(annotations: Labels, formats: readonly AnnotationFormat[]): readonly AnnotationFormat[] {
+/** Of a pod that names Calico's pools of one family: the key under which its namespace may name those of the other. */
+export function familyOfNamespace(
+  annotations: Labels,
+): { readonly key: string; readonly family: Family } | undefined {
+  const asked = spoken(annotations, ANNOTATION_FORMATS, "no macs");
+  const left = FAMILY_OF_KEY.filter(([key]) => completes(key, asked)).filter(
+    ([key]) => !asked.some((one) => one.key === key),
+  );
+  return left.map(([key, family]) => ({ key, family }))[0];
+}
+
+function spoken(
+  annotations: Labels,
+  formats: readonly AnnotationFormat[],
+  macs: MacChoice,
+): readonly AnnotationFormat[] {
   if (Object.keys(annotations).length === 0) return [];
-  return formats.filter(({ key }) => annotations[key] !== undefined && !asksNothing(key, annotations));
+  return formats.filter(
+    (format) => annotations[format.key] !== undefined && isSpoken(format, format.key, annotations, macs),
+  );
+}
+
+/** Of a key with names in it: the format is of what is written. */
+function named(annotations: Labels, macs: MacChoice): readonly AnnotationFormat[] {
+  return namedKeysIn(annotations).flatMap((key) =>
+    NAMED_ROWS.filter((row) => row.matches?.test(key) === true && isSpoken(row, key, annotations, macs)).map(
+      (row) => ({ ...row, key }),
+    ),
+  );
+}
+
+function isSpoken(
+  format: AnnotationFormat | ReadRow,
+  key: string,
+  annotations: Labels,
+  macs: MacChoice,
+): boolean {
+  if (!("means" in format)) return true;
+  if (format.asks === "mac" && macs === "no macs") return false;
+  return !isNoRequest(format, annotations[key] ?? "", annotations, key);
 }

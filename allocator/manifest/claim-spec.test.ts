@@ -17,6 +17,11 @@ function read(spec: unknown, metadata: unknown = { name: "mysql-0", namespace: "
 }
 
 describe("readClaimRequest", () => {
+  it("refuses the name of an interface that stands for a MAC address", () => {
+    const refusal = refusalOf(read({ interface: "mac-net1", request: { pools: ["db"] } }));
+    assert.match(refusal, /spec\.interface "mac-net1" stands for a MAC address/);
+  });
+
   it("fills in what is not said", () => {
     assert.deepEqual(read({ request: { pools: ["db"] } }), {
       namespace: "shop",

@@ -12,14 +12,13 @@ import {
   type Identity,
   type Retention,
 } from "../model/claim.ts";
+import { isLink, macAsAddress, misusedLink } from "../model/interface-macs.ts";
 import type { Interfaces } from "../model/interfaces.ts";
-import { readInterfaces } from "./claim-interfaces.ts";
+import { MAX_POOLS_OF_CLAIM, readInterfacePools, readInterfaces } from "./claim-interfaces.ts";
+import { MAX_ADDRESSES } from "./interface-values.ts";
 import { type Fields, isName, type KubeObject } from "./kubernetes-object.ts";
 
-/** Two of each of eight interfaces. */
-const MAX_ADDRESSES = 16;
-
-const BERTHS_OWN = ["addresses", "nonce", "binding", "retained", "releasing"];
+const BERTHS_OWN = ["addresses", "interfaces", "nonce", "binding", "retained", "releasing"];
 
 /** An IPClaim as a person writes it: identity, request and retention; the rest is Berth's alone. */
 export function readClaimRequest(object: KubeObject): Claim | Refusal {
@@ -39,6 +38,8 @@ export function readClaimRequest(object: KubeObject): Claim | Refusal {
   const identity = readIdentity(spec.at("identity"), metadata.name);
   if (isRefusal(identity)) return identity;
   const attachTo = spec.text("interface");
+  if (isLink(attachTo))
+    return bad("spec.interface", `${quote(attachTo)} stands for a MAC address; name the interface itself`);
   const takesOver = readTakesOver(spec, metadata.name, request);
   if (isRefusal(takesOver)) return takesOver;
   return {
@@ -60,9 +61,9 @@ export function readClaimRequest(object: KubeObject): Claim | Refusal {
 const FIELDS: Readonly<Record<string, readonly string[]>> = {
   spec: [
     ...["request", "retention", "identity", "interface", "takesOver"],
-    ...["addresses", "nonce", "binding", "retained", "releasing", "admittedAt", "handMade"],
+    ...["addresses", "interfaces", "nonce", "binding", "retained", "releasing", "admittedAt", "handMade"],
   ],
-  "spec.request": ["addresses", "interfaces", "pools", "families", "fallback"],
+  "spec.request": ["addresses", "interfaces", "pools", "interfacePools", "families", "fallback"],
   "spec.retention": ["whenDeleted", "whenScaled", "ttl"],
   "spec.identity": ["kind", "apiVersion", "name", "ordinal", "slot", "uid"],
 };
@@ -117,33 +118,48 @@ export function slotByHand(): Refusal {
 function readRequested(request: Fields): ClaimRequest | Refusal {
   const addresses = readAddresses(request);
   if (isRefusal(addresses)) return addresses;
-  const interfaces = readInterfaces(request, addresses);
+  const interfaces = readPlaces(request, addresses);
   if (isRefusal(interfaces)) return interfaces;
   const pools = readPools(request);
   if (isRefusal(pools)) return pools;
+  const interfacePools = readInterfacePools(request, { addresses, interfaces, pools });
+  if (isRefusal(interfacePools)) return interfacePools;
   const families = readFamilies(request);
   if (isRefusal(families)) return families;
   const fallback = readFallback(request, interfaces);
   if (isRefusal(fallback)) return fallback;
-  if (addresses.length === 0 && pools.length === 0) {
+  if (addresses.length === 0 && pools.length === 0 && interfacePools === undefined) {
     return bad("spec.request", "names neither addresses nor pools; give it one of the two");
   }
+  const named = addresses.length === 0 ? {} : { addresses, ...(interfaces && { interfaces }) };
   return {
-    ...(addresses.length === 0 ? {} : { addresses }),
-    ...(interfaces === undefined || addresses.length === 0 ? {} : { interfaces }),
+    ...named,
     ...(pools.length === 0 ? {} : { pools }),
+    ...(interfacePools === undefined ? {} : { interfacePools }),
     ...(families.length === 0 ? {} : { families }),
     ...(fallback === undefined || addresses.length === 0 ? {} : { fallback }),
   };
+}
+
+/** The interfaces of the addresses, the links of MAC addresses among them. */
+function readPlaces(request: Fields, addresses: readonly Address[]): Interfaces | Refusal | undefined {
+  const interfaces = readInterfaces(request, addresses);
+  if (isRefusal(interfaces)) return interfaces;
+  const misused = misusedLink({ interfaces });
+  if (misused !== undefined) return bad("spec.request.interfaces:", misused.words);
+  const mac = macAsAddress(addresses, interfaces);
+  const why = `${mac} stands for a MAC address; give it to an interface mac-eth0, mac-net1, ...`;
+  return mac === undefined ? interfaces : bad("spec.request.addresses", why);
 }
 
 function readFallback(request: Fields, interfaces: Interfaces | undefined): "any" | Refusal | undefined {
   const fallback = request.get("fallback") ?? undefined;
   if (fallback === undefined) return undefined;
   if (fallback !== "any") return bad("spec.request.fallback", "takes any, or is left out");
-  return interfaces === undefined
-    ? fallback
-    : bad("spec.request.fallback", "cannot stand beside interfaces; leave one of the two out");
+  const isTwice = Object.values(interfaces ?? {}).some((its) => new Set(its.map(familyOf)).size < its.length);
+  return isTwice
+    ? bad("spec.request.fallback", "cannot stand beside several addresses of one family on an interface")
+    : fallback;
 }
 
 function readAddresses(request: Fields): readonly Address[] | Refusal {
@@ -169,6 +185,8 @@ function readAddresses(request: Fields): readonly Address[] | Refusal {
 function readPools(request: Fields): readonly string[] | Refusal {
   const values = readList(request, "pools");
   if (isRefusal(values)) return values;
+  if (values.length > MAX_POOLS_OF_CLAIM)
+    return bad("spec.request.pools", `has more than ${MAX_POOLS_OF_CLAIM} pools`);
   const wrong = values.findIndex((value) => typeof value !== "string" || value === "");
   if (wrong >= 0)
     return bad(`spec.request.pools[${wrong}]`, `${quote(values[wrong])} is not the name of a pool`);
@@ -178,7 +196,9 @@ function readPools(request: Fields): readonly string[] | Refusal {
 function readFamilies(request: Fields): readonly Family[] | Refusal {
   const values = readList(request, "families");
   if (isRefusal(values)) return values;
-  const known = values.filter((value): value is Family => FAMILIES.some((family) => family === value));
+  const known = values
+    .slice(0, FAMILIES.length + 1)
+    .filter((value): value is Family => FAMILIES.some((family) => family === value));
   if (known.length === values.length && new Set(known).size === known.length) return known;
   return bad("spec.request.families", "takes IPv4 and IPv6, each once");
 }

@@ -14,22 +14,36 @@ export interface DialectRow {
   readonly means: string;
   /** Present: Berth answers it. */
   readonly read?: DialectReader;
-  /** Only of one that is read: whether it asks for an address or a pool, or says more about a request. */
-  readonly asks?: "addresses" | "pools";
-  /** It is a request only if its value contains this. */
+  /** Only of one that is read: whether it asks for an address, a pool or a MAC address beside one, or says more about a request. */
+  readonly asks?: "addresses" | "pools" | "mac";
+  /** It is a request only if its value, which is JSON, has a field of this name somewhere, as Go's encoding/json reads it. */
   readonly containing?: string;
   /** Values that ask that system for nothing, as an empty one does. */
-  readonly empty?: RegExp;
+  readonly empty?: Pick<RegExp, "test">;
   /** The system has written the value itself where this other annotation is "true". */
-  readonly unless?: string;
+  readonly unless?: (key: string) => string;
   /** What Berth does otherwise than the system, for some values. */
   readonly note?: (value: string) => string | undefined;
   /** It asks for what Berth cannot give: why, and what to do instead. */
   readonly refusal?: string;
+  /** What it names, whether or not that counts beside others: whose request it is follows from it. */
+  readonly names?: DialectReader;
+  /** Its system gives the address that it names, whoever has it: of Berth's it is refused. */
+  readonly gives?: true;
   /** The system itself writes it on namespaces: there it asks for nothing. */
   readonly writtenOnNamespaces?: true;
+  /** The system reads it as a label as well, which Berth does not. */
+  readonly alsoLabel?: true;
   /** It has nothing to do with which address a pod has: what to know. */
   readonly beside?: string;
+}
+
+/**
+ * Whether a value may have that field: in any letter case, or with an escape in it. The same in Go's regular expressions, which the chart's
+ * conditions use.
+ */
+export function fieldPattern(field: string): string {
+  return `"${field}"|\\\\u`;
 }
 
 export const POD = ["pod"] as const;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The rows of systems whose pods are told apart by lists, by pools of a workload, or by their interfaces.
+// The rows of systems whose pods are told apart by lists, or by pools of a workload.
 
 import { type DialectRow, NAMESPACE, POD } from "./dialect-row.ts";
 import {
@@ -9,89 +9,12 @@ import {
   readListOf,
   readName,
   readNames,
-  readOnePod,
-  readOvnPool,
   readReclaim,
   readRetain,
   readSpiderList,
   readSpiderObject,
 } from "./dialect-values.ts";
-
-const OVN_RESULT = "ovn.kubernetes.io/allocated";
-
-export const KUBE_OVN: readonly DialectRow[] = (
-  [
-    {
-      key: "ovn.kubernetes.io/ip_address",
-      on: POD,
-      example: "10.16.0.15",
-      means:
-        "exactly these, with a comma between the families; with `ovn.kubernetes.io/allocated: true` it is what kube-ovn gave, and asks for nothing",
-      read: readOnePod,
-      asks: "addresses",
-      unless: OVN_RESULT,
-    },
-    {
-      key: "ovn.kubernetes.io/ip_pool",
-      on: POD,
-      example: "10.16.0.15,10.16.0.16,10.16.0.17",
-      means:
-        "a list, by the ordinal in the pod's name wherever a StatefulSet begins, or shared by the pods of a Deployment; between pods whose addresses are pairs stands `;`. What is no address is the name of a pool",
-      read: readOvnPool,
-      asks: "addresses",
-      writtenOnNamespaces: true,
-    },
-    {
-      key: "ovn.kubernetes.io/ip_family",
-      on: POD,
-      example: "ipv4",
-      means: "of this family",
-      read: readFamilyWord,
-    },
-    {
-      key: "ovn.kubernetes.io/logical_switch",
-      on: POD,
-      example: "ovn-default",
-      means: "any address of the pool that is called like this subnet",
-      read: readName,
-      asks: "pools",
-      unless: OVN_RESULT,
-      writtenOnNamespaces: true,
-    },
-    {
-      key: "ovn.kubernetes.io/mac_address",
-      on: POD,
-      example: "00:00:00:53:6B:B6",
-      means: "a MAC address",
-      beside: "it asks for a MAC address",
-    },
-    {
-      key: "ovn.kubernetes.io/vip",
-      on: POD,
-      example: "vip-dynamic-01",
-      means: "the address of a Vip",
-      refusal: "berth has no Vip; make an IPClaim of the pod's name with the address",
-    },
-    {
-      key: "<nad>.<namespace>.kubernetes.io/ip_address",
-      matches: /^[^/.]+[.][^/]+[.]kubernetes[.]io\/(ip_address|ip_pool|ip_family|logical_switch)([.][^/]+)?$/,
-      on: POD,
-      example: "172.17.0.100",
-      means:
-        "the same for a further interface; also `ip_pool`, `ip_family`, `logical_switch`, and each with `.<interface>` behind it",
-      refusal:
-        "it is for a further interface, for which berth does not read it; write the address into berth.dev/ips, as 172.17.0.100@net1",
-    },
-    {
-      key: "<nad>.<namespace>.kubernetes.io/mac_address",
-      matches: /^[^/.]+[.][^/]+[.]kubernetes[.]io\/mac_address([.][^/]+)?$/,
-      on: POD,
-      example: "00:00:00:53:6B:B6",
-      means: "the MAC address of a further interface",
-      beside: "it asks for a MAC address",
-    },
-  ] satisfies readonly Omit<DialectRow, "system">[]
-).map((row) => ({ ...row, system: "kubeOvn" }));
+import { readMacList } from "./mac-words.ts";
 
 export const SPIDERPOOL: readonly DialectRow[] = (
   [
@@ -107,7 +30,8 @@ export const SPIDERPOOL: readonly DialectRow[] = (
       key: "ippools",
       on: POD,
       example: '[{"interface":"eth0","ipv4":["demo-v4-ippool1"]}]',
-      means: "the same in a list of one element, that of eth0; of several interfaces it is refused",
+      means:
+        "the same of each interface that an element names; of a single element without one, of the first",
       read: readSpiderList,
       asks: "pools",
       note: (value) =>
@@ -127,7 +51,7 @@ export const SPIDERPOOL: readonly DialectRow[] = (
       key: "subnets",
       on: POD,
       example: '[{"interface":"eth0","ipv4":["subnet-demo-v4"]}]',
-      means: "the same in a list of one element",
+      means: "the same of each interface, as `ippools`",
       read: readSpiderList,
       asks: "pools",
     },
@@ -186,7 +110,7 @@ export const HYBRIDNET: readonly DialectRow[] = (
       on: POD,
       example: "192.168.56.101,192.168.56.102",
       means:
-        "a list by the number at the end of the pod's name, wherever a StatefulSet begins, or shared by the pods of a Deployment; one pod's two addresses are `v4/v6`",
+        "a list by the ordinal of a StatefulSet's pod, the first entry being that of 0 wherever the StatefulSet begins, or shared by the pods of a Deployment; one pod's two addresses are `v4/v6`",
       read: readHybridPool,
       asks: "addresses",
     },
@@ -194,7 +118,7 @@ export const HYBRIDNET: readonly DialectRow[] = (
       key: "ip-retain",
       on: POD,
       example: "true",
-      means: "`true` as `berth.dev/sticky`",
+      means: "`true` as `berth.dev/sticky`, beside what asks Berth; by itself it names no pool of Berth's",
       read: readRetain,
       note: (value) =>
         value === "false"
@@ -218,7 +142,9 @@ export const HYBRIDNET: readonly DialectRow[] = (
         annotations["networking.alibaba.com/specified-subnet"] === undefined
           ? readName(value, key, annotations)
           : {},
+      names: readName,
       asks: "pools",
+      alsoLabel: true,
     },
     {
       key: "specified-subnet",
@@ -227,13 +153,23 @@ export const HYBRIDNET: readonly DialectRow[] = (
       means: "any address of the pool that is called like this subnet; of two with `/` between them",
       read: readNames,
       asks: "pools",
+      alsoLabel: true,
+    },
+    {
+      key: "ip",
+      on: POD,
+      example: "192.168.56.101",
+      means: "an address, in the spelling of its first releases",
+      refusal: "HybridNet itself reads ip-pool by now; write networking.alibaba.com/ip-pool",
+      gives: true,
     },
     {
       key: "mac-pool",
       on: POD,
-      example: "00:00:00:53:6B:B6",
-      means: "MAC addresses",
-      beside: "it asks for MAC addresses",
+      example: "00:00:00:53:6B:B6,00:00:00:53:6B:B7",
+      means: "a list of MAC addresses by the same number, beside what asks for addresses",
+      read: readMacList,
+      asks: "mac",
     },
     {
       key: "network-type",

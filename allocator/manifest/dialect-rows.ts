@@ -4,9 +4,9 @@
 
 import { readAddressArray } from "./annotation-values.ts";
 import { BOTH, type DialectRow, POD } from "./dialect-row.ts";
-import { HYBRIDNET, KUBE_OVN, SPIDERPOOL } from "./dialect-rows-of-lists.ts";
+import { KUBE_OVN } from "./dialect-rows-of-kube-ovn.ts";
+import { HYBRIDNET, SPIDERPOOL } from "./dialect-rows-of-lists.ts";
 import {
-  readDefaultNetwork,
   readFamilyList,
   readListOf,
   readName,
@@ -15,10 +15,15 @@ import {
   readOnePod,
   readTruth,
 } from "./dialect-values.ts";
+import { readMacWord } from "./mac-words.ts";
+import { isWithout } from "./network-attachments.ts";
+import { readDefaultNetwork, readNetworkMacs, readNetworks } from "./network-values.ts";
 
-/** Calico takes any pool then. */
-/** A list with nothing in it. */
+/** A list with nothing in it: Calico takes any pool then. */
 export const EMPTY_LIST = /^\s*\[\s*\]\s*$/;
+/** Only the JSON form of Multus has these, and each element may have none. */
+const WITHOUT_IPS = { test: (value: string) => isWithout("ips", value) };
+const WITHOUT_MAC = { test: (value: string) => isWithout("mac", value) };
 
 const CALICO: readonly DialectRow[] = (
   [
@@ -61,13 +66,16 @@ const CALICO: readonly DialectRow[] = (
       example: '["10.0.0.1"]',
       means: "an address that no IPAM knows",
       refusal: "berth gives no address that no pool has; put it into a pool and write berth.dev/ips",
+      gives: true,
     },
     {
       key: "hwAddr",
       on: POD,
       example: "1c:0c:0a:c0:ff:ee",
-      means: "a MAC address",
-      beside: "it asks for a MAC address",
+      means:
+        "this MAC address, beside what asks for an address; the runtime has to say it, and Calico's own main plugin, which reads it here, is refused",
+      read: readMacWord,
+      asks: "mac",
     },
     {
       key: "floatingIPs",
@@ -75,6 +83,7 @@ const CALICO: readonly DialectRow[] = (
       example: '["10.0.0.1"]',
       means: "addresses that lead to the pod's",
       beside: "Calico's data plane makes floating IPs",
+      gives: true,
     },
     {
       key: "allowedSourcePrefixes",
@@ -143,6 +152,16 @@ const CILIUM: readonly DialectRow[] = (
   ] satisfies readonly Omit<DialectRow, "system">[]
 ).map((row) => ({ ...row, system: "cilium", key: `ipam.cilium.io/${row.key}` }));
 
+const CILIUM_MAC: DialectRow = {
+  system: "cilium",
+  key: "cni.cilium.io/mac-address",
+  on: POD,
+  example: "e2:9c:30:38:52:61",
+  means: "this MAC address, beside what asks for an address",
+  read: readMacWord,
+  asks: "mac",
+};
+
 const OTHERS: readonly DialectRow[] = [
   {
     system: "multus",
@@ -153,16 +172,53 @@ const OTHERS: readonly DialectRow[] = [
       "the first interface has exactly the `ips` of the element, if it has any; what follows `/` counts for nothing",
     read: readDefaultNetwork,
     asks: "addresses",
-    containing: '"ips"',
+    containing: "ips",
+    empty: WITHOUT_IPS,
   },
   {
     system: "multus",
     key: "k8s.v1.cni.cncf.io/networks",
     on: POD,
-    example: '[{"name":"macvlan-conf","ips":["10.10.1.20/16"]}]',
-    means: "addresses of further interfaces, if an element has `ips`",
-    containing: '"ips"',
-    refusal: `berth does not read addresses of further interfaces in it; write them into berth.dev/ips, as 10.10.1.20@net1`,
+    example: '[{"name":"macvlan-conf","ips":["10.10.1.21/16"]}]',
+    means:
+      "the interface of each element has exactly its `ips`, if it has any: `interface`, or `net1`, `net2` and so on by its place in the list. What follows `/` counts for nothing",
+    read: readNetworks,
+    asks: "addresses",
+    containing: "ips",
+    empty: WITHOUT_IPS,
+  },
+  {
+    system: "multus",
+    key: "k8s.v1.cni.cncf.io/networks",
+    on: POD,
+    example: '[{"name":"macvlan-conf","mac":"c2:b0:57:49:47:f1"}]',
+    means:
+      "the interface of each element has its `mac`, if it has any, beside what asks for an address of it",
+    read: readNetworkMacs,
+    asks: "mac",
+    containing: "mac",
+    empty: WITHOUT_MAC,
+  },
+  {
+    system: "multus",
+    key: "v1.multus-cni.io/default-network",
+    on: POD,
+    example: '[{"name":"macvlan-conf","mac":"c2:b0:57:49:47:f2"}]',
+    means: "the same of the first interface",
+    read: readNetworkMacs,
+    asks: "mac",
+    containing: "mac",
+    empty: WITHOUT_MAC,
+  },
+  {
+    system: "multus",
+    key: "k8s.v1.cni.cncf.io/networks",
+    on: POD,
+    example: '[{"name":"macvlan-conf","ipam-claim-reference":"web-0.tenant"}]',
+    means: "the address of an IPAMClaim, if an element has `ipam-claim-reference`",
+    containing: "ipam-claim-reference",
+    beside:
+      "an IPAMClaim is for that network's own IPAM; berth.dev/sticky keeps what an interface first gets of Berth",
   },
   {
     system: "staticIpam",
@@ -208,5 +264,6 @@ export const DIALECT_ROWS: readonly DialectRow[] = [
   ...SPIDERPOOL,
   ...HYBRIDNET,
   ...CILIUM,
+  CILIUM_MAC,
   ...OTHERS,
 ];

@@ -3,23 +3,29 @@
 
 import { isRefusal, type Refusal } from "../base/errors.ts";
 import type { Labels } from "../base/ports.ts";
-import { type Address, FAMILIES, type Family, familyOf, parseAddress, parseCidr } from "../ip/address.ts";
+import { FAMILIES, type Family, familyOf, parseAddress, parseCidr } from "../ip/address.ts";
 import type { AddressEntry, Request } from "../model/address-request.ts";
+import { FIRST_INTERFACE, isInterfaceName } from "../model/interfaces.ts";
 import {
   bad,
-  LONGEST_JSON,
   MAX_ENTRIES,
   namesIn,
-  oneEach,
   parsedJson,
   quote,
   readEntry,
   readPools,
   repeated,
 } from "./annotation-values.ts";
+import { asGoReads } from "./fields.ts";
+import { MAX_INTERFACES } from "./interface-values.ts";
 
-/** How a value is read; the pod's other annotations say more about it. */
-export type DialectReader = (value: string, key: string, annotations: Labels) => Request | Refusal;
+/** How a value is read; the pod's other annotations say more about it, and its namespace, where that is known. */
+export type DialectReader = (
+  value: string,
+  key: string,
+  annotations: Labels,
+  namespace?: string,
+) => Request | Refusal;
 
 /** A value that is understood and cannot be served, and whose addresses and pools it names: they may be another system's. */
 export interface Unserved extends Refusal {
@@ -30,7 +36,7 @@ export function isUnserved(read: Request | Refusal): read is Unserved {
   return isRefusal(read) && "asks" in read;
 }
 
-function unserved(key: string, why: string, asks: Request): Unserved {
+export function unserved(key: string, why: string, asks: Request): Unserved {
   return { ...bad(key, why), asks };
 }
 
@@ -64,22 +70,31 @@ function isOfTwoFamilies(a: string, b: string): boolean {
 export const readHybridPool: DialectReader = (value, key) => ordinalList(entriesIn(value, ","), key);
 
 /** One more than are taken, if there are as many. */
-function entriesIn(value: string, separator: string): readonly string[] {
+export function entriesIn(value: string, separator: string): readonly string[] {
   return value.split(separator, MAX_ENTRIES + 1).map((item) => item.trim());
 }
 
 /** The first entry is that of ordinal 0, whatever `ordinals.start` is. */
-function ordinalList(items: readonly string[], key: string): Request | Refusal {
+export function ordinalList(
+  items: readonly string[],
+  key: string,
+  readItem: typeof readEntry = readPlainEntry,
+): Request | Refusal {
   if (items.length > MAX_ENTRIES) return bad(key, `it has more than ${MAX_ENTRIES} entries`);
   const entries: AddressEntry[] = [];
   for (const [n, item] of items.entries()) {
-    const read = item.includes("-") ? bad(key, `${quote(item)} is not an address`) : readEntry(item, key, n);
+    const read = readItem(item, key, n);
     if (isRefusal(read)) return read;
     entries.push(...read);
   }
   const again = repeated(entries, key);
   if (again !== undefined) return again;
   return entries.length === 1 ? { entries } : { entries, fromOrdinalZero: true };
+}
+
+/** These systems know no ranges. */
+function readPlainEntry(item: string, key: string, n: number): ReturnType<typeof readEntry> {
+  return item.includes("-") ? bad(key, `${quote(item)} is not an address`) : readEntry(item, key, n);
 }
 
 /** Names with commas, or with `/` as HybridNet sets the two families apart. */
@@ -133,46 +148,69 @@ const FAMILY_WORDS: Readonly<Record<string, readonly Family[]>> = {
 
 /** `ipv4`, `IPv4Only`, `DualStack` and so on, in any letter case. */
 export const readFamilyWord: DialectReader = (value, key) => {
-  const word = value.trim().toLowerCase();
-  const families = Object.hasOwn(FAMILY_WORDS, word) ? FAMILY_WORDS[word] : undefined;
+  const families = familiesIn(value);
   return families === undefined
     ? bad(key, `${quote(value)} is not known here; write IPv4, IPv6 or DualStack`)
     : { families };
 };
 
+/** Undefined: it is none of the words. */
+export function familiesIn(value: string): readonly Family[] | undefined {
+  const word = value.trim().toLowerCase();
+  return Object.hasOwn(FAMILY_WORDS, word) ? FAMILY_WORDS[word] : undefined;
+}
+
 /** {"ipv4":["a"],"ipv6":["b"]} */
 export const readSpiderObject: DialectReader = (value, key) => spiderElements(value, key, false);
 
-/** [{"interface":"eth0","ipv4":["a"]}]: of one interface, the pod's first. */
+/** [{"interface":"eth0","ipv4":["a"]}]: of each interface; of a single one that is not named, the pod's first. */
 export const readSpiderList: DialectReader = (value, key) => spiderElements(value, key, true);
 
 function spiderElements(value: string, key: string, isList: boolean): Request | Refusal {
-  const parsed = parsedJson(value);
-  const elements = isList ? parsed : [parsed];
+  const read = elementsIn(value, isList);
   const shape = isList ? '[{"interface":"eth0","ipv4":["pool-1"]}]' : '{"ipv4":["pool-1"],"ipv6":["pool-2"]}';
-  if (!Array.isArray(elements) || elements.length === 0 || !elements.every(isElement))
+  if (read.length === 0 || !read.every(isElement))
     return bad(key, `${quote(value)} is not JSON such as '${shape}'`);
-  const pools = elements.flatMap((element) => familyPools(element, key));
-  const wrong = pools.find((part) => isRefusal(part));
+  if (read.length > MAX_INTERFACES) return bad(key, `it names more than ${MAX_INTERFACES} interfaces`);
+  const byInterface = new Map<string, readonly string[]>(); // interface -> names of pools
+  for (const element of read) {
+    const name = element.interface || FIRST_INTERFACE;
+    const pools = poolsOfElement(element, key, shape);
+    if (isRefusal(pools)) return pools;
+    if (!isInterfaceName(name))
+      return bad(key, `${quote(name)} is not the name of an interface, such as net1`);
+    if (byInterface.has(name)) return bad(key, `it has ${name} twice; name the interface of each element`);
+    byInterface.set(name, pools);
+  }
+  const [first = []] = byInterface.values();
+  const isFirst = byInterface.size === 1 && byInterface.has(FIRST_INTERFACE);
+  return isFirst ? { pools: first } : { interfacePools: Object.fromEntries(byInterface) };
+}
+
+function poolsOfElement(element: SpiderElement, key: string, shape: string): readonly string[] | Refusal {
+  const parts = familyPools(element, key);
+  const wrong = parts.find((part) => isRefusal(part));
   if (wrong !== undefined) return wrong;
-  const names = pools.flatMap((part) => (isRefusal(part) ? [] : (part.pools ?? [])));
-  if (names.length === 0) return bad(key, `it names no pool; write '${shape}'`);
-  const further = elements.some(({ interface: name = "eth0" }) => name !== "eth0" && name !== "");
-  return further || elements.length > 1
-    ? unserved(
-        key,
-        "it names pools of further interfaces, and berth takes pools for a pod's first interface alone; name one of eth0",
-        {
-          pools: names,
-        },
-      )
-    : { pools: names };
+  const names = parts.flatMap((part) => (isRefusal(part) ? [] : (part.pools ?? [])));
+  return names.length === 0 ? bad(key, `it names no pool; write '${shape}'`) : names;
 }
 
 interface SpiderElement {
   readonly interface?: string;
   readonly ipv4?: readonly string[];
   readonly ipv6?: readonly string[];
+}
+
+function elementsIn(value: string, isList: boolean): readonly unknown[] {
+  const parsed = parsedJson(value);
+  const elements: unknown = isList ? parsed : [parsed];
+  return Array.isArray(elements) ? elements.map(asRead) : [];
+}
+
+function asRead(element: unknown): unknown {
+  return typeof element === "object" && element !== null && !Array.isArray(element)
+    ? asGoReads(element, ["interface", "ipv4", "ipv6"])
+    : element;
 }
 
 function isElement(value: unknown): value is SpiderElement {
@@ -212,7 +250,7 @@ export const readReclaim: DialectReader = (value, key) => {
 export const readRetain: DialectReader = (value, key) => {
   const is = truth(value);
   if (is === undefined) return bad(key, `${quote(value)} is not known here; write "true" or "false"`);
-  return is ? { sticky: true } : {};
+  return { sticky: is };
 };
 
 /** With Berth a pool that is named is the only one that serves, whatever it says. */
@@ -222,20 +260,6 @@ export const readTruth: DialectReader = (value, key) =>
 function truth(value: string): boolean | undefined {
   return value === "true" || value === "false" ? value === "true" : undefined;
 }
-
-/** Of what makes a pod's first interface: `kube-system/macvlan`, or a list of one element that may have `ips`. */
-export const readDefaultNetwork: DialectReader = (value, key) => {
-  if (!value.trimStart().startsWith("[")) return {};
-  if (value.length > LONGEST_JSON) return bad(key, `it is longer than ${LONGEST_JSON} characters`);
-  const elements = parsedJson(value);
-  const [element] = Array.isArray(elements) ? (elements as unknown[]) : [];
-  const { ips = [] } = (typeof element === "object" && element !== null ? element : {}) as { ips?: unknown };
-  if (!Array.isArray(ips) || ips.length === 0) return {};
-  const addresses = ips.map((one) => (isText(one) ? parseAddress(one.replace(/\/\d{1,3}$/, "")) : undefined));
-  if (!addresses.every((one) => one !== undefined))
-    return bad(key, `its ips are not addresses, such as ["10.20.0.51/24"]`);
-  return oneEach(addresses as readonly Address[], key, JSON.stringify(ips));
-};
 
 function textsIn(value: string): readonly string[] | undefined {
   const parsed = parsedJson(value);

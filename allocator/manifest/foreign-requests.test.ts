@@ -3,6 +3,7 @@ import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import { SYSTEMS } from "../model/dialect.ts";
 import { ANNOTATION_FORMATS } from "./annotations.ts";
+import { DIALECT_ROWS } from "./dialect-rows.ts";
 import { READ_ROWS } from "./dialects.ts";
 import {
   FOREIGN_ROWS,
@@ -10,51 +11,75 @@ import {
   foreignRequests,
   judgeForeign,
   NAMESPACE_ROWS,
-  NETWORKS,
 } from "./foreign-requests.ts";
+import { NETWORKS } from "./network-attachments.ts";
+
+const INSTEAD: Readonly<Record<string, string>> = {
+  addresses: "; write berth.dev/ips for an address of berth's",
+  pools: "; write berth.dev/pools for an address of berth's",
+};
 
 describe("what a pod asks of other systems", () => {
   it("is told by name, in a line that the API server passes on whole, with what to do", () => {
-    for (const { key, system, example, refusal, beside, matches } of FOREIGN_ROWS) {
-      const written =
-        matches === undefined ? key : key.replace("<nad>", "macvlan").replace("<namespace>", "default");
-      const told = foreignRequests({ [written]: example });
+    for (const { key, system, example, refusal, beside } of FOREIGN_ROWS) {
+      const told = foreignRequests({ [key]: example });
       const why = refusal === undefined ? `, and berth does not read it: ${beside}` : `: ${refusal}`;
-      const line = `annotation ${written} is ${SYSTEMS[system]}'s${why}`;
+      const line = `annotation ${key} is ${SYSTEMS[system]}'s${why}`;
       assert.deepEqual([told.asks, told.beside], refusal === undefined ? [[], [line]] : [[line], []], key);
       assert.ok(line.length <= 256, key);
-      assert.ok(!ANNOTATION_FORMATS.some((format) => format.key === key), key);
+      const isReadOtherwise = DIALECT_ROWS.some((row) => row.key === key && row.read !== undefined);
+      assert.equal(
+        ANNOTATION_FORMATS.some((format) => format.key === key),
+        isReadOtherwise,
+        key,
+      );
     }
   });
 
   it("is told of what would be read, were it not that the administrator says none", () => {
-    for (const { key, system, on, asks, example, containing } of READ_ROWS) {
+    for (const { key: row, system, on, asks, example, containing } of READ_ROWS) {
       if (containing !== undefined) continue;
+      const key = row.replace("<nad>", "macvlan").replace("<namespace>", "default");
       const told = on[0] === "pod" ? foreignRequests : foreignDefaults;
       assert.deepEqual(told({ [key]: example }), { asks: [], beside: [] }, key);
-      const instead = asks === "addresses" ? "berth.dev/ips" : "berth.dev/pools";
-      const what = asks === undefined ? "" : `; write ${instead} for an address of berth's`;
-      assert.deepEqual(told({ [key]: example }, { [system]: "none" }).asks, [
+      const what = INSTEAD[asks ?? ""] ?? "";
+      const said = told({ [key]: example }, { [system]: "none" });
+      assert.deepEqual(asks === "mac" ? said.beside : said.asks, [
         `annotation ${key} is ${SYSTEMS[system]}'s, and berth does not read it${what}`,
       ]);
     }
   });
 
+  it("is told, and not refused, what a system that is not read says beside berth's own request", () => {
+    const both = { "berth.dev/ips": "10.0.0.1", "cni.projectcalico.org/ipAddrs": '["10.0.0.1"]' };
+    assert.deepEqual(foreignRequests(both, { calico: "none" }), {
+      asks: [],
+      beside: [
+        "annotation cni.projectcalico.org/ipAddrs is Calico's, and berth does not read it: the pod has what berth's own annotations ask for",
+      ],
+    });
+    assert.equal(foreignRequests({ ...both, "berth.dev/ips": "" }, { calico: "none" }).asks.length, 1);
+  });
+
   it("is told of kube-ovn's further interfaces, whatever they are called", () => {
+    const none = { kubeOvn: "none" } as const;
     for (const key of ["macvlan.default.kubernetes.io/ip_address", "a.b.kubernetes.io/ip_pool.net1"])
-      assert.equal(foreignRequests({ [key]: "10.0.0.1" }).asks.length, 1, key);
-    assert.equal(foreignRequests({ "a.b.kubernetes.io/mac_address.net1": "x" }).beside.length, 1);
+      assert.equal(foreignRequests({ [key]: "10.0.0.1" }, none).asks.length, 1, key);
+    assert.equal(foreignRequests({ "a.b.kubernetes.io/mac_address.net1": "x" }, none).beside.length, 1);
     for (const key of [
       "node.kubernetes.io/ip_addressing",
       "node.kubernetes.io/ip_address",
       "a.b.kubernetes.io/ip",
     ])
-      assert.deepEqual(foreignRequests({ [key]: "x", app: "a" }).asks, [], key);
+      assert.deepEqual(foreignRequests({ [key]: "x", app: "a" }, none).asks, [], key);
   });
 
   it("is told of Multus' networks only if they have addresses", () => {
-    const told = (value: string) => foreignRequests({ [NETWORKS]: value }).asks;
-    assert.match(told('[{"name":"a","ips":["10.0.0.1/24"]}]').join(), /as 10\.10\.1\.20@net1$/);
+    const told = (value: string) => foreignRequests({ [NETWORKS]: value }, { multus: "none" }).asks;
+    assert.match(
+      told('[{"name":"a","ips":["10.0.0.1/24"]}]').join(),
+      /Multus's, and berth does not read it; write berth\.dev\/ips/,
+    );
     for (const value of [
       "a, b/c@net1",
       '[{"name":"a"}]',

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import { type Refusal, refuse } from "../base/errors.ts";
+import { isRefusal, type Refusal, refuse } from "../base/errors.ts";
 import type { Labels } from "../base/ports.ts";
+import { requestsAddress } from "../model/address-request.ts";
 import { type Dialects, SYSTEMS } from "../model/dialect.ts";
-import { IPS, POOLS } from "./annotations.ts";
+import { IPS, POOLS, readRequest } from "./annotations.ts";
 import type { DialectRow } from "./dialect-row.ts";
 import { DIALECT_ROWS } from "./dialect-rows.ts";
-import { asksNothing, choiceFor } from "./dialects.ts";
+import { choiceFor, isNoRequest, withoutEveryDialect } from "./dialects.ts";
 
 /** What becomes of a pod that asks another system for an address, in words that Berth does not read. */
 export const FOREIGN_CHOICES = ["warn", "refuse", "ignore"] as const;
@@ -20,8 +21,6 @@ export interface Foreign {
   readonly beside: readonly string[];
 }
 
-/** Multus' list of a pod's further interfaces. */
-export const NETWORKS = "k8s.v1.cni.cncf.io/networks";
 const LONGEST = 100;
 
 /** Keys on pods that Berth knows and does not read, whatever the administrator says. */
@@ -34,8 +33,9 @@ export function foreignRequests(annotations: Labels, dialects?: Dialects): Forei
 
 /** Keys that are for pods and stand on a namespace, where nobody but another system may heed them. */
 const MISPLACED_ROWS: readonly DialectRow[] = DIALECT_ROWS.filter(
-  ({ on, matches, containing, beside, writtenOnNamespaces }) =>
+  ({ on, matches, containing, asks, beside, writtenOnNamespaces }) =>
     !on.includes("namespace") &&
+    asks !== "mac" &&
     matches === undefined &&
     containing === undefined &&
     beside === undefined &&
@@ -53,17 +53,35 @@ export function foreignDefaults(annotations: Labels, dialects?: Dialects): Forei
 }
 
 function toldOf(annotations: Labels, dialects: Dialects | undefined, place: "pod" | "namespace"): Foreign {
+  const isServed = place === "pod" && asksBerth(annotations);
   const rows = place === "namespace" ? NAMESPACE_ROWS : DIALECT_ROWS.filter(({ on }) => on.includes(place));
   const told = rows.flatMap((row) => {
     const key = keyOf(row, annotations);
     const isMisplaced = MISPLACED_ROWS.includes(row) && place === "namespace";
     const words = key && (wordsOf(row, key, dialects) ?? (isMisplaced ? forPodsAlone(row) : undefined));
     const saysMore = isMisplaced && row.asks === undefined && row.refusal === undefined;
-    return words === undefined ? [] : [{ words, isBeside: row.beside !== undefined || saysMore }];
+    const isUnread = row.refusal === undefined && row.beside === undefined;
+    if (words !== undefined && isServed && isUnread) return [{ words: besideOwn(row, key), isBeside: true }];
+    const isBeside = row.beside !== undefined || row.asks === "mac" || saysMore;
+    return words === undefined ? [] : [{ words, isBeside }];
   });
   const wordsWhere = (beside: boolean) =>
     told.filter(({ isBeside }) => isBeside === beside).map(({ words }) => words);
   return { asks: wordsWhere(false), beside: wordsWhere(true) };
+}
+
+/** Whether berth's own annotations ask for an address: what a system that is not read says counts for nothing then. */
+function asksBerth(annotations: Labels): boolean {
+  const request = readRequest(withoutEveryDialect(annotations), { name: "", labels: {}, annotations: {} });
+  return !isRefusal(request) && requestsAddress(request);
+}
+
+function besideOwn({ system }: DialectRow, key = ""): string {
+  return `annotation ${shown(key)} is ${SYSTEMS[system]}'s, and berth does not read it: the pod has what berth's own annotations ask for`;
+}
+
+function shown(key: string): string {
+  return key.length > LONGEST ? `${key.slice(0, LONGEST)}...` : key;
 }
 
 /** Of a key that stands on a namespace. */
@@ -85,27 +103,23 @@ export function foreignKeys(
 }
 
 /** The first of the annotations that the row is about. */
-function keyOf({ key, matches, containing }: DialectRow, annotations: Labels): string | undefined {
+function keyOf(row: DialectRow, annotations: Labels): string | undefined {
+  const { key, matches } = row;
   if (matches !== undefined)
-    return Object.keys(annotations).find((one) => matches.test(one) && annotations[one] !== "");
+    return Object.keys(annotations).find(
+      (one) => matches.test(one) && !isNoRequest(row, annotations[one] ?? "", annotations, one),
+    );
   const value = annotations[key];
-  if (value === undefined || asksNothing(key, annotations)) return undefined;
-  return containing === undefined || hasAddresses(value) ? key : undefined;
-}
-
-/** Only the JSON form of Multus has addresses; what is no JSON is Multus' to refuse. */
-function hasAddresses(value: string): boolean {
-  return value.trimStart().startsWith("[") && /"ips"\s*:\s*\[\s*"/.test(value);
+  return value === undefined || isNoRequest(row, value, annotations) ? undefined : key;
 }
 
 function wordsOf(row: DialectRow, key: string, dialects: Dialects | undefined): string | undefined {
-  const shown = key.length > LONGEST ? `${key.slice(0, LONGEST)}...` : key;
-  const whose = `annotation ${shown} is ${SYSTEMS[row.system]}'s`;
+  const whose = `annotation ${shown(key)} is ${SYSTEMS[row.system]}'s`;
   if (row.refusal !== undefined) return `${whose}: ${row.refusal}`;
   if (row.beside !== undefined) return `${whose}, and berth does not read it: ${row.beside}`;
-  if (choiceFor(dialects, row.key) !== "none") return undefined;
+  if (choiceFor(dialects, key) !== "none") return undefined;
   const instead = row.asks === "pools" ? POOLS : IPS;
-  return row.asks === undefined
+  return row.asks === undefined || row.asks === "mac"
     ? `${whose}, and berth does not read it`
     : `${whose}, and berth does not read it; write ${instead} for an address of berth's`;
 }

@@ -161,6 +161,21 @@ describe("facts", () => {
     assert.deepEqual([origin.namespace, origin.owner?.kind], ["other", "StatefulSet"]);
   });
 
+  it("has as many slots as the longest list that it can be read to have, and none that is known where one cannot be", () => {
+    const slotsOf = (annotations: Record<string, string>) =>
+      workloadState(granted(readObject(workload("Deployment", "web", { annotations })))).slots;
+    const list = { "berth.dev/ips": "10.20.0.7;10.20.0.8" };
+    const networks = (value: string) => ({ ...list, "k8s.v1.cni.cncf.io/networks": value });
+    assert.equal(slotsOf(list), 2);
+    assert.equal(slotsOf({ "berth.dev/pools": "db" }), 0);
+    // left to Multus, which has an address for the one pod that it thinks of, or none that anybody can read
+    assert.equal(slotsOf(networks('[{"name":"x","ips":["172.31.9.9"]}]')), 2);
+    assert.equal(slotsOf(networks('[{"name":"x","ips":["dhcp"]}]')), 2);
+    assert.equal(slotsOf({ ...list, "ipam.antrea.io/pod-ips": "10.99.0.7" }), 2);
+    assert.equal(slotsOf({ "berth.dev/ips": "10.20.0.7;x" }), undefined);
+    assert.equal(slotsOf({ "berth.dev/pools": "db", "ipam.antrea.io/ippools": "other" }), undefined);
+  });
+
   it("of a workload: one replica and a start of 0 unless it says otherwise", () => {
     const plain = workloadState(granted(readObject(workload("StatefulSet", "mysql"))));
     assert.deepEqual([plain.replicas, plain.start], [1, 0]);

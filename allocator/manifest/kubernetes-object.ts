@@ -5,7 +5,10 @@ import type { Labels } from "../base/ports.ts";
 import { quote } from "../base/validation.ts";
 import type { PodState, WorkloadState } from "../model/cluster-state.ts";
 import type { PodMetadata, PodOwner } from "../model/identity.ts";
-import { readRequest } from "./annotations.ts";
+import { mostEntries, readRequest } from "./annotations.ts";
+import { Fields, isName } from "./fields.ts";
+
+export { Fields, isName };
 
 /** Metadata of any Kubernetes object; texts that are absent are empty. */
 export interface ObjectMeta {
@@ -26,67 +29,6 @@ export interface KubeObject {
   readonly metadata: ObjectMeta;
   readonly spec: Fields;
   readonly json: Fields;
-}
-
-/** RFC 1123, as Kubernetes asks of names: what may be part of a key. */
-const NAME = /^[a-z0-9](?:[-a-z0-9.]{0,251}[a-z0-9])?$/;
-
-export function isName(text: string): boolean {
-  return NAME.test(text);
-}
-
-/** JSON of no particular form: ask for fields, get values of the type that is asked for or the absent one. */
-export class Fields {
-  readonly value: Readonly<Record<string, unknown>>;
-
-  constructor(value: unknown) {
-    this.value =
-      typeof value === "object" && value !== null && !Array.isArray(value)
-        ? (value as Record<string, unknown>)
-        : {};
-  }
-
-  #own(key: string): unknown {
-    return Object.hasOwn(this.value, key) ? this.value[key] : undefined;
-  }
-
-  get(key: string): unknown {
-    return this.#own(key);
-  }
-
-  at(key: string): Fields {
-    return new Fields(this.#own(key));
-  }
-
-  text(key: string): string {
-    const value = this.#own(key);
-    return typeof value === "string" ? value : "";
-  }
-
-  flag(key: string): boolean {
-    return this.#own(key) === true;
-  }
-
-  /** A whole number from 0 on, or `otherwise`. */
-  count(key: string, otherwise: number): number {
-    const value = this.#own(key);
-    return typeof value === "number" && Number.isSafeInteger(value) && value >= 0 ? value : otherwise;
-  }
-
-  list(key: string): readonly unknown[] {
-    const value = this.#own(key);
-    return Array.isArray(value) ? value : [];
-  }
-
-  /** The entries of a map whose values are text; null is empty text, as the API server reads it. */
-  texts(key: string): Labels {
-    return Object.fromEntries(
-      Object.entries(this.at(key).value).flatMap(([name, value]) => {
-        if (value === null) return [[name, ""]];
-        return typeof value === "string" ? [[name, value]] : [];
-      }),
-    );
-  }
 }
 
 /** What is wrong with the parts that are read as maps: one that is none, and a label or annotation that is no text. */
@@ -185,7 +127,8 @@ export function workloadState(object: KubeObject): WorkloadState {
 function slotsOf(kind: string, annotations: Labels): { readonly slots?: number } {
   if (kind === "StatefulSet" || kind === "Job") return {};
   const request = readRequest(annotations);
-  return isRefusal(request) ? {} : { slots: request.entries?.length ?? 0 };
+  const slots = isRefusal(request) ? mostEntries(annotations) : (request.entries?.length ?? 0);
+  return slots === undefined ? {} : { slots };
 }
 
 /** batch/v1 JobStatus: `completedIndexes` and `failedIndexes` are texts such as "1,3-5,7". */

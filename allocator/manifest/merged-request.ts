@@ -2,10 +2,13 @@
 
 import { isRefusal, type Refusal } from "../base/errors.ts";
 import type { Labels } from "../base/ports.ts";
+import { familyOf } from "../ip/address.ts";
 import type { AddressEntry, Request } from "../model/address-request.ts";
-import { FIRST_INTERFACE } from "../model/interfaces.ts";
-import { bad } from "./annotation-values.ts";
+import { FIRST_INTERFACE, type InterfacePools, type Interfaces } from "../model/interfaces.ts";
+import { bad, repeated } from "./annotation-values.ts";
 import type { DialectReader } from "./dialect-values.ts";
+import { type SaidAddresses, unitedAddresses, unitedPools } from "./interface-union.ts";
+import { tooManyIn, twiceIn } from "./interface-values.ts";
 
 /** One annotation that another system, or Berth, understands. */
 export interface AnnotationFormat {
@@ -27,13 +30,17 @@ interface Said {
 type Aspects = Map<string, Said>; // aspect -> what is said
 
 /** All that the annotations ask for. A system's own annotations complete each other; those of two systems must say the same. */
-export function mergeFormats(formats: readonly AnnotationFormat[], annotations: Labels): Request | Refusal {
+export function mergeFormats(
+  formats: readonly AnnotationFormat[],
+  annotations: Labels,
+  namespace?: string,
+): Request | Refusal {
   if (formats.length === 0) return {};
   const systems = new Map<string, Aspects>(); // system -> what it says
   for (const format of formats) {
     const asked = systems.get(format.system) ?? new Map<string, Said>();
     systems.set(format.system, asked);
-    const said = readOne(format, annotations);
+    const said = readOne(format, annotations, namespace);
     if (isRefusal(said)) return said;
     const clash = join(asked, said, format.key);
     if (clash !== undefined) return clash;
@@ -43,22 +50,35 @@ export function mergeFormats(formats: readonly AnnotationFormat[], annotations: 
     const clash = agree(all, asked);
     if (clash !== undefined) return clash;
   }
-  const unwanted = poolsOfOtherFamily(all) ?? fallbackOnInterfaces(all);
+  const unwanted = placeRest(all) ?? poolsOfOtherFamily(all) ?? fallbackOnInterfaces(all);
   if (unwanted !== undefined) return unwanted;
+  // said, so that another system's word for the contrary is a contradiction; by itself it asks for nothing
+  if (all.get("sticky")?.value === false) all.delete("sticky");
   return Object.fromEntries([...all].map(([aspect, { value }]) => [aspect, value])) as Request;
 }
 
 /** What one annotation asks for. */
-export function readOne({ key, read }: AnnotationFormat, annotations: Labels): Request | Refusal {
+export function readOne(
+  { key, read }: AnnotationFormat,
+  annotations: Labels,
+  namespace?: string,
+): Request | Refusal {
   const value = annotations[key] ?? "";
   return value.length > LONGEST_VALUE
     ? bad(key, `it is longer than ${LONGEST_VALUE} characters`)
-    : read(value, key, annotations);
+    : read(value, key, annotations, namespace);
 }
 
 /** Of one system: pools of one family and of the other are those of both. */
 function join(asked: Aspects, said: Request, key: string): Refusal | undefined {
-  for (const [aspect, value] of Object.entries(said)) {
+  const { entries, interfaces, ...rest } = said;
+  const placed = { ...(entries && { entries }), ...(interfaces && { interfaces }) };
+  const clash = joinAddresses(
+    asked,
+    new Map(Object.entries(placed).map(([of, value]) => [of, { key, value }])),
+  );
+  if (clash !== undefined) return clash;
+  for (const [aspect, value] of Object.entries(rest)) {
     const before = asked.get(aspect);
     const joined = before === undefined ? value : joinedValue(aspect, before.value, value);
     if (joined === undefined) return disagreement(key, before?.key ?? key);
@@ -67,10 +87,53 @@ function join(asked: Aspects, said: Request, key: string): Refusal | undefined {
   return undefined;
 }
 
+/** Of both: those of each interface, which are either the same or of one of the two alone. */
+function joinAddresses(all: Aspects, asked: Aspects): Refusal | undefined {
+  const [before, said] = [all.get("entries"), asked.get("entries")];
+  if (said === undefined) return undefined;
+  const united = before === undefined ? spoken(asked) : unitedAddresses(spoken(all), spoken(asked));
+  if (united === undefined || isTwiceIn(united)) return disagreement(said.key, before?.key ?? said.key);
+  for (const [aspect, value] of Object.entries(united)) {
+    const { key } = asked.get(aspect) ?? all.get(aspect) ?? said;
+    all.set(aspect, { key, value });
+  }
+  return before === undefined ? undefined : tooManyIn(united.entries, said.key);
+}
+
+/** One address on two interfaces, or for two pods, is a contradiction, too. */
+function isTwiceIn({ entries }: SaidAddresses): boolean {
+  return (repeated(entries, "") ?? twiceIn(entries, "")) !== undefined;
+}
+
+function spoken(aspects: Aspects): SaidAddresses {
+  const interfaces = aspects.get("interfaces")?.value as Interfaces | undefined;
+  const entries = aspects.get("entries")?.value as readonly AddressEntry[];
+  return { entries, ...(interfaces && { interfaces }) };
+}
+
+/** Beside what names an interface, what names none is of the first. */
+function placeRest(all: Aspects): Refusal | undefined {
+  const [pools, byInterface] = [all.get("pools"), all.get("interfacePools")];
+  const [entries, interfaces] = [all.get("entries"), all.get("interfaces")];
+  if (byInterface === undefined && interfaces === undefined) return undefined;
+  if (entries !== undefined && interfaces === undefined) {
+    const rows = entries.value as readonly AddressEntry[];
+    all.set("interfaces", { key: entries.key, value: { [FIRST_INTERFACE]: rows.flat() } });
+  }
+  if (pools === undefined) return undefined;
+  const named = (byInterface?.value ?? {}) as InterfacePools;
+  const value = unitedPools({ [FIRST_INTERFACE]: pools.value as readonly string[] }, named);
+  if (value === undefined) return disagreement(pools.key, byInterface?.key ?? pools.key);
+  all.set("interfacePools", { key: byInterface?.key ?? pools.key, value });
+  all.delete("pools");
+  return undefined;
+}
+
 function joinedValue(aspect: string, before: unknown, value: unknown): unknown {
   if (aspect === "retention") return { ...(before as object), ...(value as object) };
   if (aspect === "pools" && areOfOtherFamilies(before as string[], value as string[]))
     return [...(before as string[]), ...(value as string[])];
+  if (aspect === "interfacePools") return unitedPools(before as InterfacePools, value as InterfacePools);
   return meaningOf(aspect, before) === meaningOf(aspect, value) ? before : undefined;
 }
 
@@ -81,20 +144,29 @@ const isIPv4 = (name: string) => name.includes("/") && !isIPv6(name);
 /** Pools of a family that the pod is not to have would be passed over. */
 function poolsOfOtherFamily(all: Aspects): Refusal | undefined {
   const [pools, families] = [all.get("pools"), all.get("families")];
-  if (pools === undefined || families === undefined) return undefined;
+  const named = pools ?? all.get("interfacePools");
+  if (named === undefined || families === undefined) return undefined;
   const wanted = families.value as readonly string[];
-  const names = pools.value as readonly string[];
+  const names = Object.values(named.value as InterfacePools | readonly string[]).flat();
   const isUnwanted = (name: string) =>
     (isIPv4(name) && !wanted.includes("IPv4")) || (isIPv6(name) && !wanted.includes("IPv6"));
-  return names.some(isUnwanted) ? disagreement(families.key, pools.key) : undefined;
+  return names.some(isUnwanted) ? disagreement(families.key, named.key) : undefined;
 }
 
-/** Which of several another address would be of would have to be written down with it. */
+/** Of several of one family on an interface it would not be known which one another address is for. */
 function fallbackOnInterfaces(all: Aspects): Refusal | undefined {
   const [fallback, interfaces] = [all.get("fallback"), all.get("interfaces")];
   if (fallback === undefined || interfaces === undefined) return undefined;
-  const words = `it cannot stand beside addresses of named interfaces (${interfaces.key}); leave one of the two out`;
-  return bad(fallback.key, words);
+  const { entries } = spoken(all);
+  const lists = Object.values(interfaces.value as Interfaces).map((list) => new Set(list));
+  const isTwice = entries.some((entry) =>
+    lists.some((list) => {
+      const its = entry.filter((address) => list.has(address));
+      return new Set(its.map(familyOf)).size < its.length;
+    }),
+  );
+  const words = `it cannot stand beside several addresses of one family on an interface (${interfaces.key}); leave one of the two out`;
+  return isTwice ? bad(fallback.key, words) : undefined;
 }
 
 function areOfOtherFamilies(some: readonly string[], others: readonly string[]): boolean {
@@ -103,21 +175,28 @@ function areOfOtherFamilies(some: readonly string[], others: readonly string[]):
 
 /** Of two systems: what both speak of is the same. */
 function agree(all: Aspects, asked: Aspects): Refusal | undefined {
-  const clash = countedOtherwise(all, asked) ?? onOtherInterface(all, asked) ?? onOtherInterface(asked, all);
+  const clash = countedOtherwise(all, asked) ?? joinAddresses(all, asked);
   if (clash !== undefined) return clash;
   for (const [aspect, said] of asked) {
     const before = all.get(aspect);
-    if (before === undefined) {
-      all.set(aspect, said);
-    } else if (aspect === "retention") {
-      const clash = retentionClash(before, said);
-      if (clash !== undefined) return clash;
-      all.set(aspect, { ...said, value: { ...(before.value as object), ...(said.value as object) } });
-    } else if (meaningOf(aspect, before.value) !== meaningOf(aspect, said.value)) {
-      return disagreement(said.key, before.key);
-    }
+    if (aspect === "entries" || aspect === "interfaces") continue;
+    const value = before === undefined ? said.value : agreedValue(aspect, before.value, said.value);
+    if (value === undefined) return disagreement(said.key, before?.key ?? said.key);
+    all.set(aspect, before !== undefined && value === before.value ? before : { ...said, value });
   }
   return undefined;
+}
+
+/** Undefined: the two differ. */
+function agreedValue(aspect: string, before: unknown, said: unknown): unknown {
+  if (aspect === "interfacePools") return unitedPools(before as InterfacePools, said as InterfacePools);
+  if (aspect !== "retention")
+    return meaningOf(aspect, before) === meaningOf(aspect, said) ? before : undefined;
+  const was = before as Record<string, unknown>;
+  const differs = Object.entries(said as object).some(
+    ([part, value]) => was[part] !== undefined && was[part] !== value,
+  );
+  return differs ? undefined : { ...was, ...(said as object) };
 }
 
 /** Of two lists one counts from the first ordinal, and the other from 0. */
@@ -129,30 +208,11 @@ function countedOtherwise(all: Aspects, asked: Aspects): Refusal | undefined {
   return isSame || !isList ? undefined : disagreement(said.key, before.key);
 }
 
-/** Who names no interface means the pod's first. */
-function onOtherInterface(some: Aspects, others: Aspects): Refusal | undefined {
-  const [interfaces, plain] = [some.get("interfaces"), others.get("entries")];
-  if (interfaces === undefined || plain === undefined || others.has("interfaces")) return undefined;
-  const names = Object.keys(interfaces.value as object);
-  return names.every((name) => name === FIRST_INTERFACE)
-    ? undefined
-    : disagreement(plain.key, interfaces.key);
-}
-
-function retentionClash(before: Said, said: Said): Refusal | undefined {
-  const was = before.value as Record<string, unknown>;
-  const differs = Object.entries(said.value as object).some(
-    ([part, value]) => was[part] !== undefined && was[part] !== value,
-  );
-  return differs ? disagreement(said.key, before.key) : undefined;
-}
-
 function disagreement(key: string, other: string): Refusal {
   return bad(key, `it disagrees with ${other}; keep one of the two`);
 }
 
-/** The order of a pod's two addresses means nothing, nor does that of families. */
+/** The order of families means nothing. */
 function meaningOf(aspect: string, value: unknown): string {
-  if (aspect === "entries") return JSON.stringify((value as AddressEntry[]).map((entry) => entry.toSorted()));
   return JSON.stringify(aspect === "families" ? (value as string[]).toSorted() : value);
 }

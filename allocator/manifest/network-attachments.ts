@@ -3,10 +3,12 @@
 
 import type { Refusal } from "../base/errors.ts";
 import type { Labels } from "../base/ports.ts";
+import { FIRST_INTERFACE } from "../model/interfaces.ts";
 import { bad } from "./annotation-values.ts";
-import { NETWORKS } from "./foreign-requests.ts";
-import { Fields, isName } from "./kubernetes-object.ts";
+import { asGoReads, Fields, isName } from "./fields.ts";
 
+/** Multus' list of a pod's further interfaces. */
+export const NETWORKS = "k8s.v1.cni.cncf.io/networks";
 /** Multus takes this one for a pod's first interface, in place of the cluster's. */
 export const DEFAULT_NETWORK = "v1.multus-cni.io/default-network";
 export const NETWORK_ANNOTATIONS: readonly string[] = [NETWORKS, DEFAULT_NETWORK];
@@ -34,28 +36,62 @@ export function networksObjection(annotations: Labels): Refusal | undefined {
 
 /** Nothing that cannot be read is guessed: Multus refuses such a pod. Of what is too long, too, nothing is read. */
 export function networkAttachments(annotations: Labels, namespace: string): readonly NetworkAttachment[] {
-  const [first] = attachmentsIn(annotations[DEFAULT_NETWORK], namespace, () => "eth0");
-  const more = attachmentsIn(annotations[NETWORKS], namespace, (i) => `net${i + 1}`);
-  return [...(first === undefined ? [] : [first]), ...more];
+  const attachmentsIn = (key: string) =>
+    networkElements(key, annotations[key]).flatMap(({ interface: name, item }) =>
+      isName(item.name) ? [{ network: networkOf(item, namespace), interface: name }] : [],
+    );
+  return [...attachmentsIn(DEFAULT_NETWORK).slice(0, 1), ...attachmentsIn(NETWORKS)];
 }
 
-function attachmentsIn(
-  value: string | undefined,
-  namespace: string,
-  interfaceAt: (index: number) => string,
-): readonly NetworkAttachment[] {
+function networkOf({ namespace, name }: Item, own: string): string {
+  return `${namespace === "" ? own : namespace}/${name}`;
+}
+
+/** One network of an annotation. */
+export interface NetworkElement {
+  /** As the element says, or as Multus calls it by its place. */
+  readonly interface: string;
+  readonly item: Item;
+}
+
+interface Item {
+  readonly namespace: string;
+  readonly name: string;
+  readonly interface: string;
+  /** As they are written: addresses, with a prefix or without. In place of a list something else is an entry that is no text. */
+  readonly ips: readonly unknown[];
+  readonly mac: string;
+  /** As JSON, whichever form it is written in; undefined: it is no object. */
+  readonly json: object | undefined;
+}
+
+/** In either form, in their order; none of what cannot be read. */
+export function networkElements(key: string, value: string | undefined): readonly NetworkElement[] {
   const items = itemsIn(value);
   if (typeof items === "string") return [];
-  return items.flatMap(({ name, ...item }, i) =>
-    !isName(name)
-      ? []
-      : [
-          {
-            network: `${item.namespace === "" ? namespace : item.namespace}/${name}`,
-            interface: item.interface === "" ? interfaceAt(i) : item.interface,
-          },
-        ],
-  );
+  return items.map((item, at) => ({ interface: item.interface || interfaceAt(key, at), item }));
+}
+
+function interfaceAt(key: string, at: number): string {
+  return key === DEFAULT_NETWORK ? FIRST_INTERFACE : `net${at + 1}`;
+}
+
+/** The annotation with each element as `change` has it; undefined: nothing changes, or it cannot be read. */
+export function withElements(
+  key: string,
+  value: string | undefined,
+  change: (element: NetworkElement) => object | undefined,
+): string | undefined {
+  const elements = networkElements(key, value);
+  if (elements.some(({ item }) => item.json === undefined)) return undefined;
+  const changed = elements.map((element) => change(element));
+  if (changed.every((one) => one === undefined)) return undefined;
+  return JSON.stringify(elements.map(({ item }, at) => changed[at] ?? item.json));
+}
+
+/** The annotation without what elements ask for: it still says which networks the pod has. Undefined: that cannot be read. */
+export function withoutAsked(key: string, value: string): string | undefined {
+  return withElements(key, value, ({ item }) => ({ ...item.json, ips: [], mac: "" }));
 }
 
 /** Its length is looked at before anything else is: an API server asks about objects of 3 MiB, whatever it takes afterwards. */
@@ -63,36 +99,66 @@ function itemsIn(value = ""): readonly Item[] | "too long" | "too many" {
   if (value.length > LONGEST_VALUE) return "too long";
   const text = value.trim();
   if (text === "") return [];
-  const items = text.startsWith("[") ? jsonItems(text) : text.split(",", MOST_NETWORKS + 1).map(shortItem);
+  const items = isJsonForm(text) ? jsonItems(text) : text.split(",", MOST_NETWORKS + 1).map(shortItem);
   return items.length > MOST_NETWORKS ? "too many" : items;
-}
-
-interface Item {
-  readonly namespace: string;
-  readonly name: string;
-  readonly interface: string;
 }
 
 /** `[namespace/]name[@interface]` */
 function shortItem(text: string): Item {
-  const [network = "", interfaceName = ""] = text.trim().split("@", 2);
+  const [network = "", link = ""] = text.trim().split("@", 2);
   const [name = "", namespace = ""] = network.split("/").reverse();
-  return { namespace, name, interface: interfaceName };
+  const json = { name, ...(namespace && { namespace }), ...(link && { interface: link }) };
+  return { namespace, name, interface: link, ips: [], mac: "", json };
+}
+
+/** Multus takes what has one of these in it for JSON, and anything else for names. */
+export function isJsonForm(value: string): boolean {
+  return /[[{"]/.test(value);
+}
+
+/** What Multus refuses: it is no list of objects. */
+export function isUnreadable(value: string): boolean {
+  if (!isJsonForm(value)) return false;
+  const items = listIn(value);
+  return items === undefined || items.some((item) => !isObject(item));
+}
+
+/** Whether no element has anything in the field; false, too, of what cannot be read. */
+export function isWithout(field: "ips" | "mac", value: string): boolean {
+  return !isUnreadable(value) && networkElements("", value).every(({ item }) => item[field].length === 0);
 }
 
 function jsonItems(text: string): readonly Item[] {
-  let items: unknown;
-  try {
-    items = JSON.parse(text);
-  } catch {
-    return [];
-  }
-  return (Array.isArray(items) ? items.slice(0, MOST_NETWORKS + 1) : []).map((item) => {
-    const fields = new Fields(item);
+  return (listIn(text) ?? []).slice(0, MOST_NETWORKS + 1).map((item) => {
+    const json = isObject(item) ? asGoReads(item, FIELDS) : undefined;
+    const fields = new Fields(json);
     return {
       namespace: fields.text("namespace"),
       name: fields.text("name"),
       interface: fields.text("interface"),
+      ips: listOf(fields.get("ips")),
+      mac: fields.text("mac"),
+      json,
     };
   });
+}
+
+const FIELDS = ["namespace", "name", "interface", "ips", "mac"];
+
+function listOf(ips: unknown): readonly unknown[] {
+  if (Array.isArray(ips)) return ips;
+  return ips === undefined || ips === null || ips === "" ? [] : [[ips]];
+}
+
+function listIn(text: string): readonly unknown[] | undefined {
+  try {
+    const items: unknown = JSON.parse(text);
+    return Array.isArray(items) ? items : undefined;
+  } catch {
+    return undefined;
+  }
+}
+
+function isObject(item: unknown): item is object {
+  return typeof item === "object" && item !== null && !Array.isArray(item);
 }

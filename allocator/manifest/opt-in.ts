@@ -2,7 +2,13 @@
 // Which pods the API server sends to Berth.
 
 import type { Labels } from "../base/ports.ts";
-import { ANNOTATION_FORMATS, ASSIGNED_ADDRESSES, ASSIGNED_CLAIM, ASSIGNED_TOKEN } from "./annotations.ts";
+import {
+  ANNOTATION_FORMATS,
+  ASSIGNED_ADDRESSES,
+  ASSIGNED_CLAIM,
+  ASSIGNED_TOKEN,
+  requestKeysIn,
+} from "./annotations.ts";
 
 /**
  * The label and its value by which a namespace sends all its pods through Berth. A webhook configuration can select
@@ -14,7 +20,7 @@ export const OPT_IN_VALUE = "enabled";
 /** What Berth writes into a pod: nobody's to bring along, and nobody's to change. */
 export const ASSIGNED: readonly string[] = [ASSIGNED_CLAIM, ASSIGNED_ADDRESSES, ASSIGNED_TOKEN];
 
-/** The annotations, any of which sends a pod through Berth; the webhook configurations repeat them. */
+/** The annotations, any of which sends a pod through Berth, beside keys with names in them; the webhook configurations repeat them. */
 export const OPT_IN_ANNOTATIONS: readonly string[] = [
   ...ANNOTATION_FORMATS.map(({ key }) => key),
   ...ASSIGNED,
@@ -26,5 +32,10 @@ export function optsIn(labels: Labels): boolean {
 
 /** Without an annotation of its own a pod comes to admission only where its namespace has the label. */
 export function isSentToBerth(annotations: Labels, namespaceLabels: Labels): boolean {
-  return optsIn(namespaceLabels) || OPT_IN_ANNOTATIONS.some((key) => annotations[key] !== undefined);
+  return optsIn(namespaceLabels) || optingKeysIn(annotations).length > 0;
+}
+
+/** Which of a pod's annotations send it through Berth. */
+export function optingKeysIn(annotations: Labels): readonly string[] {
+  return [...requestKeysIn(annotations), ...ASSIGNED.filter((key) => annotations[key] !== undefined)];
 }

@@ -49,6 +49,10 @@ describe("a key of Berth's own that is not known", () => {
         said("Namespace", key) ?? "",
         /an address belongs to one pod; write berth.dev.ips into the pod/,
       );
+    assert.match(
+      said("Namespace", "berth.dev/mac") ?? "",
+      /a MAC address belongs to one pod; write it into the pod/,
+    );
     assert.match(said("Namespace", "berth.dev/claim") ?? "", /berth writes it into pods/);
     assert.match(said("IPClaim", "berth.dev/ips") ?? "", /no annotations of a claim; .* spec/);
     assert.match(said("IPPool", "berth.dev/ttl") ?? "", /no annotations of a pool; .* spec/);
@@ -100,6 +104,25 @@ describe("labels in Berth's name", () => {
     assert.deepEqual(
       strayLabels({ "berth.dev/pool": "db" }, (key) => key === "berth.dev/pool"),
       [],
+    );
+  });
+
+  it("are compared with what was meant up to a number, whatever they are like, and counted beyond", () => {
+    const many = (name: string, n: number) =>
+      Object.fromEntries(Array.from({ length: n }, (_, i) => [`berth.dev/${name}${i}`, "x"]));
+    const like = strayLabels(many("pool", 24_000), none);
+    assert.equal(like.length, 17);
+    assert.match(like[15] ?? "", /^label berth\.dev\/pool15 has no effect; did you mean/);
+    assert.equal(like[16], "23984 more labels begin with berth.dev/, and ask for nothing");
+    // those that are like nothing are compared in vain, which costs as much
+    assert.deepEqual(strayLabels(many("colour", 16), none), []);
+    assert.deepEqual(strayLabels(many("colour", 17), none), [
+      "1 more label begins with berth.dev/, and asks for nothing",
+    ]);
+    assert.deepEqual(
+      strayLabels(many("colour", 1_000), (key) => key !== "berth.dev/colour7"),
+      [],
+      "what pools select by is not counted",
     );
   });
 });

@@ -13,6 +13,7 @@ import {
   FALLBACK,
   FAMILIES,
   IPS,
+  MAC,
   NAMESPACE_DEFAULTS,
   POOLS,
   STICKY,
@@ -20,7 +21,7 @@ import {
   WHEN_DELETED,
   WHEN_SCALED,
 } from "./annotations.ts";
-import { dialectKeysIn, isReadWith, READ_ROWS } from "./dialects.ts";
+import { dialectKeysIn, isReadWith, namedKeysIn, READ_ROWS, rowsOf } from "./dialects.ts";
 
 /** What keys of Berth's own begin with. Nobody else writes such keys, so that one that is not known is a mistake. */
 export const OWN_PREFIX = "berth.dev/";
@@ -72,10 +73,15 @@ const SAYING_MORE: readonly string[] = [
   ...[FAMILIES, FALLBACK, WHEN_DELETED, WHEN_SCALED, TTL],
   ...READ_ROWS.filter(({ asks, key }) => asks === undefined && key !== RETAIN).map(({ key }) => key),
 ];
+/** Of keys with names in them. */
+const saysMore = (key: string) => rowsOf(key).some(({ asks }) => asks === undefined);
 
 /** Of what asks for no address, nor its namespace for it: annotations that only say more about one. */
 export function idleRequests(annotations: Labels): string[] {
-  const keys = SAYING_MORE.filter((key) => Object.hasOwn(annotations, key));
+  const keys = [
+    ...SAYING_MORE.filter((key) => Object.hasOwn(annotations, key)),
+    ...namedKeysIn(annotations).filter(saysMore),
+  ];
   if (keys.length === 0) return [];
   return [
     `${keys.join(", ")} ${keys.length === 1 ? "asks" : "ask"} for no address; write ${IPS}, ${POOLS} or ${STICKY}: "true" beside it`,
@@ -101,6 +107,9 @@ export function requestsOfHost(annotations: Labels, dialects?: Dialects): string
   ];
 }
 
+/** Labels in Berth's name that are compared with what may have been meant, which costs; an object has a few at most. */
+const MOST_COMPARED = 16;
+
 /**
  * Labels that ask for nothing: annotations that were written in the wrong place, and near misses of Berth's own labels. One that
  * a pool selects by is nobody's mistake. `where`: the annotation belongs there.
@@ -110,8 +119,16 @@ export function strayLabels(
   isSelected: (key: string) => boolean,
   where = "metadata.annotations",
 ): string[] {
-  return Object.keys(labels).flatMap((key) => {
-    if (!mayBeStray(key) || isSelected(key)) return [];
+  const keys = Object.keys(labels).filter((key) => mayBeStray(key) && !isSelected(key));
+  const told = toldOfStray(keys.slice(0, MOST_COMPARED), where);
+  const more = keys.length - MOST_COMPARED;
+  if (more === 1) told.push(`1 more label begins with ${OWN_PREFIX}, and asks for nothing`);
+  if (more > 1) told.push(`${more} more labels begin with ${OWN_PREFIX}, and ask for nothing`);
+  return told;
+}
+
+function toldOfStray(keys: readonly string[], where: string): string[] {
+  return keys.flatMap((key) => {
     const shown = key.length > 100 ? `${key.slice(0, 100)}...` : key;
     if (OWN_REQUESTS.includes(key))
       return [`label ${shown} has no effect: it is an annotation; write it under ${where}`];
@@ -144,6 +161,8 @@ function adviceOn(carrier: Carrier, key: string): string {
     return "berth writes it into pods, and it does nothing on a namespace; remove it";
   if (carrier === "Namespace" && key === FALLBACK)
     return `it is about the address that a pod names; write it into the pod, beside ${IPS}`;
+  if (carrier === "Namespace" && key === MAC)
+    return `a MAC address belongs to one pod; write it into the pod, beside ${IPS} or ${POOLS}`;
   const meant = meantBy(key);
   const known = carrier === "Pod" ? OWN_REQUESTS : KNOWN[carrier];
   if (carrier === "Namespace" && meant === IPS)

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import type { Address, Family } from "../ip/address.ts";
 import type { Retention } from "./claim.ts";
-import type { Interfaces } from "./interfaces.ts";
+import type { InterfacePools, Interfaces } from "./interfaces.ts";
 
 /** The addresses of one pod: one of each family on an interface at most, in the order in which they were written. */
 export type AddressEntry = readonly Address[];
@@ -16,6 +16,8 @@ export interface Request {
   readonly fromOrdinalZero?: true;
   /** Names of pools, `name/IPv4` for the addresses of one family, or CIDRs of their ranges, in order of preference. */
   readonly pools?: readonly string[];
+  /** The same for each interface, also of those that are only to keep what they first get. Then there is no `pools`. */
+  readonly interfacePools?: InterfacePools;
   readonly families?: readonly Family[];
   /** If another has an address of `entries`: any of its pools. Absent: a refusal. */
   readonly fallback?: "any";
@@ -26,5 +28,25 @@ export interface Request {
 
 /** Whether anything is asked for that Berth must reserve; retention or families alone ask for nothing. */
 export function requestsAddress(request: Request): boolean {
-  return request.entries !== undefined || request.pools !== undefined || request.sticky === true;
+  return (
+    request.entries !== undefined ||
+    request.pools !== undefined ||
+    request.interfacePools !== undefined ||
+    request.sticky === true
+  );
+}
+
+/** All pools that are named, for whichever interface. */
+export function poolsNamed({
+  pools,
+  interfacePools,
+}: Pick<Request, "pools" | "interfacePools">): readonly string[] {
+  return [...(pools ?? []), ...Object.values(interfacePools ?? {}).flat()];
+}
+
+/** The same of one interface of the pod: who names none may mean any. */
+export function requestsAddressOn(request: Request, name: string): boolean {
+  const { interfaces, interfacePools } = request;
+  if (interfaces === undefined && interfacePools === undefined) return requestsAddress(request);
+  return Object.hasOwn(interfaces ?? {}, name) || Object.hasOwn(interfacePools ?? {}, name);
 }

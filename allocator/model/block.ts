@@ -14,6 +14,8 @@ export interface Block {
   readonly node: string;
   /** Of the Node object that it was made for. */
   readonly nodeUID: string;
+  /** The node has all of it, and no agent gives pods an address of it (ADR 0029); absent: it is for pods that ask for nothing. */
+  readonly use?: BlockUse;
   /**
    * Networks of it that its owner does not give: what the pool keeps back, and what was reserved one by one when the block
    * was granted. As long as it is granted, no address is added.
@@ -34,6 +36,9 @@ export interface Block {
   /** What the agent of its node says of it. It is written apart: a block is made without one, and a replace leaves it alone. */
   readonly status?: BlockStatus;
 }
+
+/** Who has a block that is a node's CIDR: `PodCIDR`, the Node object names it; `Cilium`, its objects do. One that is not known: somebody. */
+export type BlockUse = "PodCIDR" | "Cilium" | "unknown";
 
 /**
  * Which addresses of a block may be blocks of their own. `returned`: those that its owner has given back, and holes that nobody has

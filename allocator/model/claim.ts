@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import type { Address, Family } from "../ip/address.ts";
-import type { Interfaces } from "./interfaces.ts";
+import type { InterfacePools, Interfaces } from "./interfaces.ts";
 
 /** What an address is kept for across pods. `ordinal` of a StatefulSet, `slot` of a Deployment's set. */
 export interface Identity {
@@ -15,12 +15,14 @@ export interface Identity {
 
 /** What the identity asked for, as it was understood when the claim was made. */
 export interface ClaimRequest {
-  /** Exactly these, one of each family at most, or of each interface. */
+  /** Exactly these, one of each family at most, or those of each interface. */
   readonly addresses?: readonly Address[];
-  /** With `addresses`: the interface of each. It holds for what the claim has as well: the two are written together. */
+  /** With `addresses`: the interface of each. Without `interfaces` of the claim it holds for what the claim has as well: the two are written together. */
   readonly interfaces?: Interfaces;
   /** Any address of these pools, in this order of preference. */
   readonly pools?: readonly string[];
+  /** The same for each interface; of one without pools, any of its network. Beside addresses of it, these must be of them. */
+  readonly interfacePools?: InterfacePools;
   /** Absent: one of each family that the pool has. */
   readonly families?: readonly Family[];
   /** With `addresses`: any other of the pools will do where another has one of them. */
@@ -90,8 +92,10 @@ export interface Claim {
   readonly takesOver?: string;
   readonly request: ClaimRequest;
   readonly retention: Retention;
-  /** Empty, with an empty nonce: made by hand and not reserved yet. At most one of each family on an interface. */
+  /** Empty, with an empty nonce: made by hand and not reserved yet. */
   readonly addresses: readonly Address[];
+  /** The interface of each of `addresses`, where these are not what the request lists: it names pools, or lets others do. */
+  readonly interfaces?: Interfaces;
   /** Equals that of its reservations. */
   readonly nonce: string;
   readonly binding?: Binding;

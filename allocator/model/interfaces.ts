@@ -6,6 +6,9 @@ import { type Address, parseAddress } from "../ip/address.ts";
 /** interface -> its addresses. Absent where none was named: then all are of whichever interface asks first. */
 export type Interfaces = Readonly<Record<string, readonly Address[]>>;
 
+/** interface -> names of pools as in `pools` of a request; of none, any pool that serves it. */
+export type InterfacePools = Readonly<Record<string, readonly string[]>>;
+
 /** What every runtime calls the interface that a pod has from its cluster's network. */
 export const FIRST_INTERFACE = "eth0";
 
@@ -32,7 +35,12 @@ function interfaceOf(interfaces: Interfaces, address: Address): string | undefin
   return found.get(address);
 }
 
-export function namesOf(interfaces: Interfaces): readonly string[] {
+/** What is said of the interface, which may be called `constructor`. */
+export function saidOf<T>(byInterface: Readonly<Record<string, T>> | undefined, name: string): T | undefined {
+  return byInterface !== undefined && Object.hasOwn(byInterface, name) ? byInterface[name] : undefined;
+}
+
+export function namesOf(interfaces: Readonly<Record<string, unknown>>): readonly string[] {
   return Object.keys(interfaces).sort();
 }
 
@@ -63,14 +71,21 @@ function wordsOf(interfaces: Interfaces): readonly string[] {
 /** A claim as far as its addresses are concerned. */
 export interface Holding {
   readonly addresses: readonly Address[];
+  readonly interfaces?: Interfaces;
   readonly request: { readonly interfaces?: Interfaces };
 }
 
+/** The interface of each address that the claim has: as it was chosen, or else as the request says. */
+export function placesOf({ interfaces, request }: Omit<Holding, "addresses">): Interfaces | undefined {
+  return interfaces ?? request.interfaces;
+}
+
 /** The addresses of the claim that the interface gets. Undefined: it names no interface, and the first that asks has all. */
-export function addressesOn({ addresses, request }: Holding, name: string): readonly Address[] | undefined {
-  const { interfaces } = request;
+export function addressesOn(holding: Holding, name: string): readonly Address[] | undefined {
+  const { addresses } = holding;
+  const interfaces = placesOf(holding);
   if (interfaces === undefined) return undefined;
-  const its = Object.hasOwn(interfaces, name) ? (interfaces[name] ?? []) : [];
+  const its = saidOf(interfaces, name) ?? [];
   return addresses.filter((address) => its.includes(address));
 }
 
@@ -84,8 +99,8 @@ export function toldAs(addresses: readonly Address[], interfaces: Interfaces | u
 }
 
 /** What a pod with the claim is told. */
-export function toldOf({ addresses, request }: Holding): readonly string[] {
-  return toldAs(addresses, request.interfaces);
+export function toldOf(holding: Holding): readonly string[] {
+  return toldAs(holding.addresses, placesOf(holding));
 }
 
 /** Addresses that a pod was told, and their interfaces. */

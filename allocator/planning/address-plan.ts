@@ -1,16 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import { isRefusal, type Refusal, refuse } from "../base/errors.ts";
+import { isRefusal, type Refusal } from "../base/errors.ts";
 import type { RecordReader } from "../cache/reader.ts";
 import { type Address, type Family, familyOf, fromNumber } from "../ip/address.ts";
-import { pickFree, startOffset } from "../ip/free-address.ts";
+import { numberAt, pickFree, startOffset } from "../ip/free-address.ts";
+import { macOfAddress, refuseAddress } from "../ip/mac.ts";
 import type { AddressEntry } from "../model/address-request.ts";
 import { claimKey, isPredecessor } from "../model/claim.ts";
+import { FIRST_INTERFACE, interfacesOf, namesOf, saidOf, toldAs } from "../model/interfaces.ts";
 import type { ByFamily } from "../pool/namespace-bounds.ts";
 import { familiesOf, intervalsOf, type Pool } from "../pool/pool.ts";
 import { routedApart, withCommonNodes } from "./common-nodes.ts";
 import { ineligibility, poolDisabled, quotaExceeded } from "./eligibility.ts";
 import { poolsBehind, withFallback } from "./fallback-plan.ts";
+import { isByInterface, planInterfaces, type WantedAny, withInterfaces } from "./interface-plan.ts";
 import { nodeFits, onOtherNodes } from "./node-fit.ts";
 import { occupied } from "./occupied.ts";
 import type { AddressConstraints, Candidate, FamilyPlan, Plan } from "./plan.ts";
@@ -38,6 +41,10 @@ export function isAsPlanned({ familyPlans, keep }: Plan, listed: readonly Addres
 
 /** Decides; touches nothing. Same view in, same plan out. */
 export function planAddresses(view: RecordReader, ask: AddressConstraints): Plan | Refusal {
+  return isByInterface(ask) ? planInterfaces(view, ask, { planOne, wantedOf }) : planOne(view, ask);
+}
+
+function planOne(view: RecordReader, ask: AddressConstraints): Plan | Refusal {
   const { entry } = ask;
   if (entry === undefined) return planAny(view, ask);
   const exact = planExact(view, ask, entry);
@@ -74,12 +81,13 @@ function planExact(view: RecordReader, ask: AddressConstraints, entry: AddressEn
     else familyPlans.push(exactPlan(view, pool, address));
   }
   const counted = [...(ask.holds ?? []), ...goingOver(view, ask, entry)];
-  if (familyPlans.length === 0) return { kind: "take", keep, familyPlans };
+  const plan = withInterfaces({ kind: "take", keep, familyPlans }, ask.interfaces);
+  if (familyPlans.length === 0) return plan;
   const takesAgain = coolingAfter(view, ask, entry);
   const drops = ask.holds?.filter((address) => !entry.includes(address)) ?? [];
   const limited = { ...ask, holds: counted, takesAgain, drops };
   const why = beyondLimits(view, limited, wanted) ?? routedApart(view, ask, entry);
-  return why ?? { kind: "take", keep, familyPlans };
+  return why ?? plan;
 }
 
 function elsewhere(pool: Pool, { nodes, namespace }: AddressConstraints): Refusal | undefined {
@@ -122,14 +130,23 @@ function beyondLimits(
 }
 
 /** Addresses and families that contradict each other: to follow one of the two would not be what was asked for. */
-function familiesUnsaid({ families }: AddressConstraints, entry: AddressEntry): Refusal | undefined {
-  const named = new Set(entry.map(familyOf));
-  if (families === undefined || (families.length === named.size && families.every((f) => named.has(f)))) {
-    return undefined;
-  }
-  return refuse(
+function familiesUnsaid(
+  { families, interfaces }: AddressConstraints,
+  entry: AddressEntry,
+): Refusal | undefined {
+  if (families === undefined) return undefined;
+  const lists = Object.values(interfacesOf(interfaces, entry) ?? { first: entry });
+  const isSaid = (list: AddressEntry) => {
+    // a MAC address is of no family, though it is kept as an address
+    const named = new Set(list.filter((one) => macOfAddress(one) === undefined).map(familyOf));
+    if (named.size === 0 && list.length > 0) return true;
+    return families.length === named.size && families.every((family) => named.has(family));
+  };
+  if (lists.every(isSaid)) return undefined;
+  const each = interfaces === undefined ? "" : " on each interface";
+  return refuseAddress(
     "REQUEST_INVALID",
-    `the request names ${entry.join(" and ")} and asks for ${families.join(" and ")}; name an address of each family, or leave the families out`,
+    `the request names ${toldAs(entry, interfaces).join(" and ")} and asks for ${families.join(" and ")}${each}; name an address of each family, or leave the families out`,
   );
 }
 
@@ -141,16 +158,28 @@ export function unconstrained(
 ): Refusal | undefined {
   for (const address of addresses) {
     const pool = view.poolOf(address);
-    const why = pool && notNamed(pool, ask, address);
+    const why = pool && notNamed(pool, { pools: poolsFor(ask, address) }, address);
     if (why !== undefined) return why;
   }
   return familiesUnsaid(ask, addresses);
 }
 
-function notNamed(pool: Pool, ask: AddressConstraints, address: Address): Refusal | undefined {
+/** Undefined: any. */
+function poolsFor({ pools, interfacePools, interfaces }: AddressConstraints, address: Address) {
+  if (interfacePools === undefined) return pools;
+  const name = namesOf(interfaces ?? {}).find((one) => interfaces?.[one]?.includes(address));
+  const own = saidOf(interfacePools, name ?? FIRST_INTERFACE) ?? [];
+  return own.length === 0 ? undefined : own;
+}
+
+function notNamed(
+  pool: Pool,
+  ask: { readonly pools?: readonly string[] | undefined },
+  address: Address,
+): Refusal | undefined {
   if (ask.pools === undefined || ask.pools.some((name) => isIn(partOf(pool, name), address)))
     return undefined;
-  return refuse(
+  return refuseAddress(
     "ADDRESS_OUTSIDE",
     `address ${address} belongs to pool ${quoted(pool.name)}, and the request names ${ask.pools.map(quoted).join(", ")}; name one or the other`,
     { address, pool: pool.name },
@@ -166,15 +195,25 @@ function exactPlan(view: RecordReader, pool: Pool, address: Address): FamilyPlan
   };
 }
 
-function planAny(view: RecordReader, ask: AddressConstraints): Plan | Refusal {
+/** What is asked for by no name: of which pools, of which families, and what of that is there already. */
+function wantedOf(view: RecordReader, ask: AddressConstraints): WantedAny | Refusal {
   const all = sourcesFor(view, ask);
   if (isRefusal(all)) return all;
   const families = familiesFor(view, ask, all);
+  const { within } = ask;
+  const sources = within === undefined ? all : all.filter(({ pool }) => within.has(pool));
   const keep = firstOfEach(
     families,
     (ask.holds ?? []).filter((address) => all.some(({ part }) => isIn(part, address))),
   );
-  const sources = withCommonNodes(view, ask, all, { families, keep });
+  return { sources, families, keep };
+}
+
+function planAny(view: RecordReader, ask: AddressConstraints): Plan | Refusal {
+  const wanted = wantedOf(view, ask);
+  if (isRefusal(wanted)) return wanted;
+  const { families, keep } = wanted;
+  const sources = withCommonNodes(view, ask, wanted.sources, wanted);
   if (isRefusal(sources)) return sources;
   const drops = (ask.holds ?? []).filter((address) => !keep.includes(address));
   const familyPlans: FamilyPlan[] = [];
@@ -245,8 +284,11 @@ function* walk(
 ): Generator<Candidate> {
   for (const { pool, part } of sources) {
     const space = intervalsOf(part, family);
-    for (const n of pickFree(space, view.unpickable(pool, family), startOffset(seed, space))) {
-      yield { address: fromNumber(n, family), pool: pool.name };
+    const start = startOffset(seed, space);
+    const own = numberAt(space, start);
+    for (const n of pickFree(space, view.unpickable(pool, family), start)) {
+      const candidate = { address: fromNumber(n, family), pool: pool.name };
+      yield n === own ? { ...candidate, first: "own" } : candidate;
     }
   }
 }

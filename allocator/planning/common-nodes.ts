@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A pod with addresses of both families runs where both are routed: their pools must have nodes in common.
+// A pod with several addresses, of both families or on several interfaces, runs where all are routed: their pools must have nodes in
+// common.
 
 import type { Refusal } from "../base/errors.ts";
 import type { RecordReader } from "../cache/reader.ts";
@@ -28,13 +29,13 @@ export function withCommonNodes(
 ): readonly Source[] | Refusal {
   if (families.length < 2 || sources.filter(hasNodes).length < 2) return sources;
   const kept = keep.flatMap((address) => view.poolOf(address) ?? []);
-  const open = sources.filter(({ pool }) => kept.every((one) => haveCommonNodes(ask.nodes, one, pool)));
+  const open = sources.filter(({ pool }) => haveCommonNodes(ask.nodes, [...kept, pool]));
   const missing = families.filter((family) => keep.every((address) => familyOf(address) !== family));
   const refused = () => withoutCommonNodes(opposed(ask, sources), ask.namespace);
   if (missing.length < 2) return has(open, missing) ? open : refused();
   let group: readonly Source[] | undefined;
   for (const first of open) {
-    const next = groupOf(ask, open, first);
+    const next = groupOf(ask, open, [first.pool]);
     if (!has(next, missing)) continue;
     if (missing.every((family) => serves(view, ask, next, family))) return next;
     group ??= next;
@@ -46,24 +47,108 @@ function hasNodes({ pool }: Source): boolean {
   return pool.spec.nodeSelector !== undefined;
 }
 
-/** Those that go with the first, and with each other: in their order. There may be hundreds of pools, but few selectors. */
-function groupOf({ nodes }: EligibilityInput, sources: readonly Source[], first: Source): readonly Source[] {
-  const group = new Set([first]);
-  const selecting = new Map([[selectorOf(first), first]]);
-  for (const source of sources) {
-    const text = selectorOf(source);
-    if (!selecting.has(text)) {
-      const goes = [...selecting.values()].every(({ pool }) => haveCommonNodes(nodes, pool, source.pool));
-      if (!goes) continue;
-      selecting.set(text, source);
-    }
-    group.add(source);
-  }
-  return sources.filter((source) => group.has(source));
+/** Those that go with the first pools, and with each other: in their order. There may be hundreds of pools, but few selectors. */
+function groupOf(
+  { nodes }: EligibilityInput,
+  sources: readonly Source[],
+  first: readonly Pool[],
+): readonly Source[] {
+  const selecting = new Map(first.map((pool) => [selectorOf(pool), pool]));
+  return sources.filter(({ pool }) => {
+    const text = selectorOf(pool);
+    if (selecting.has(text)) return true;
+    const goes = haveCommonNodes(nodes, [...selecting.values(), pool]);
+    if (goes) selecting.set(text, pool);
+    return goes;
+  });
 }
 
-function selectorOf({ pool }: Source): string {
+function selectorOf(pool: Pool): string {
   return JSON.stringify(pool.spec.nodeSelector) ?? "";
+}
+
+/** What an interface may be given, of which families it lacks some. */
+export interface Need {
+  readonly sources: readonly Source[];
+  readonly missing: readonly Family[];
+}
+
+/** So many combinations of pools are looked at, of a pod with eight interfaces and both families. */
+const MOST_LOOKS = 2_000;
+
+/**
+ * The pools for several interfaces: those that go with the pools of what is named and kept, and with one for each interface, the first
+ * that have free addresses and a node in common, or else the first that have the latter. Undefined: any.
+ */
+export function poolsForAll(
+  view: RecordReader,
+  ask: EligibilityInput,
+  needs: readonly Need[],
+  fixed: readonly Pool[],
+): ReadonlySet<Pool> | Refusal | undefined {
+  const all = needs.flatMap(({ sources }) => sources);
+  const selectors = new Set([...fixed, ...all.map(({ pool }) => pool)].map(selectorOf));
+  selectors.delete("");
+  if (selectors.size < 2) return undefined;
+  const looks = { left: MOST_LOOKS };
+  const columns = (isFree: boolean) =>
+    needs.flatMap(({ sources, missing }) =>
+      missing.map((family) =>
+        sources.filter(
+          (one) => familiesOf(one.part).includes(family) && (!isFree || serves(view, ask, [one], family)),
+        ),
+      ),
+    );
+  const chosen = choose(ask, columns(true), fixed, looks) ?? choose(ask, columns(false), fixed, looks);
+  if (chosen === undefined)
+    return looks.left > 0 ? withoutCommonNodes(apartIn(ask, needs, fixed), ask.namespace, "") : undefined;
+  return new Set([...groupOf(ask, all, chosen).map(({ pool }) => pool), ...chosen]);
+}
+
+/** One pool of each column, by their order, that go with each other and with what is there. Undefined: there are none, or it took too long. */
+function choose(
+  ask: EligibilityInput,
+  columns: readonly (readonly Source[])[],
+  there: readonly Pool[],
+  looks: { left: number },
+): readonly Pool[] | undefined {
+  const [column, ...rest] = columns;
+  if (column === undefined) return haveCommonNodes(ask.nodes, there) ? there : undefined;
+  const seen = new Set<string>(); // selectors
+  for (const { pool } of column) {
+    if (seen.has(selectorOf(pool))) continue;
+    seen.add(selectorOf(pool));
+    if (looks.left <= 0) return undefined;
+    looks.left--;
+    const chosen = [...there, pool];
+    const found = haveCommonNodes(ask.nodes, chosen) ? choose(ask, rest, chosen, looks) : undefined;
+    if (found !== undefined) return found;
+  }
+  return undefined;
+}
+
+/** Two pools of different interfaces that no node is of; or the first of each, if only all of them have none. */
+function apartIn(
+  { nodes }: EligibilityInput,
+  needs: readonly Need[],
+  fixed: readonly Pool[],
+): readonly Pool[] {
+  const columns = [
+    ...fixed.map((pool) => [pool]),
+    ...needs.map(({ sources }) => sources.map((one) => one.pool)),
+  ];
+  for (const [n, column] of columns.entries()) {
+    for (const one of column) {
+      const other = columns
+        .slice(n + 1)
+        .flat()
+        .find((pool) => !haveCommonNodes(nodes, [one, pool]));
+      if (other !== undefined) return [one, other];
+    }
+  }
+  return columns
+    .flatMap((column) => column.slice(0, 1))
+    .filter(({ spec }) => spec.nodeSelector !== undefined);
 }
 
 function has(group: readonly Source[], families: readonly Family[]): boolean {
@@ -87,7 +172,7 @@ function serves(
 function opposed({ nodes }: EligibilityInput, sources: readonly Source[]): readonly Pool[] {
   const pools = sources.map(({ pool }) => pool);
   for (const one of pools) {
-    const other = pools.find((pool) => !haveCommonNodes(nodes, one, pool));
+    const other = pools.find((pool) => !haveCommonNodes(nodes, [one, pool]));
     if (other !== undefined) return [one, other];
   }
   return [];

@@ -8,17 +8,28 @@ import { type Address, familyOf } from "../ip/address.ts";
 import type { PodNodes } from "../model/node-terms.ts";
 import { type LabelSelector, matches } from "../pool/label-selector.ts";
 import { type Bound, type ByFamily, countedBy, mostWithCooling, type Use } from "../pool/namespace-bounds.ts";
+import { forNodes, servesPods } from "../pool/node-cidrs.ts";
 import type { Pool } from "../pool/pool.ts";
-import { isOnNetwork, otherNetwork } from "../pool/pool-networks.ts";
+import { isOnNetwork, namesAttachmentsAlone, otherNetwork } from "../pool/pool-networks.ts";
 import { quoted } from "./refusal-messages.ts";
+
+/** The networks that a pod, or one of its interfaces, is attached to, so far as is known. */
+export interface Networks {
+  readonly names: readonly string[];
+  /** To no other. */
+  readonly isAll: boolean;
+  /** To no other NetworkAttachmentDefinition, though its configuration may have another name. */
+  readonly isAttachment?: boolean;
+  /** interface -> its own, where it is known. */
+  readonly on?: Readonly<Record<string, readonly string[]>>;
+}
 
 /** Everything about an identity and its namespace that decides which pools are open to it. */
 export interface EligibilityInput {
   readonly namespace: string;
   readonly namespaceLabels: Labels;
   readonly podLabels: Labels;
-  /** The networks that it is attached to, so far as is known. `isAll`: to no other. */
-  readonly networks?: { readonly names: readonly string[]; readonly isAll: boolean };
+  readonly networks?: Networks;
   /** Where the pod may run by its own spec; absent: anywhere, or not known. */
   readonly nodes?: PodNodes;
   /** Pools with `authorization: ServiceAccount` that the pod's service account may use. */
@@ -43,6 +54,7 @@ export function ineligibility(
   keeps: boolean,
 ): (() => Refusal) | undefined {
   const details = { pool: pool.name, namespace: applying.namespace };
+  if (!servesPods(pool)) return () => forNodes(pool, applying.namespace);
   if (!opensTo(pool.spec.namespaceSelector, applying.namespaceLabels)) {
     return () => refuse("POOL_FORBIDDEN", otherNamespace(view, pool, applying), details);
   }
@@ -51,7 +63,9 @@ export function ineligibility(
     return () => refuse("POOL_FORBIDDEN", words, details);
   }
   const { networks } = applying;
-  if (networks?.isAll === true && !isOnNetwork(pool, networks.names)) {
+  const isKnown =
+    networks?.isAll === true || (networks?.isAttachment === true && namesAttachmentsAlone(pool));
+  if (isKnown && !isOnNetwork(pool, networks.names)) {
     return () => otherNetwork(pool, networks.names, applying.namespace);
   }
   if (pool.authorization === "ServiceAccount" && applying.usable?.has(pool.name) !== true) {
@@ -79,7 +93,10 @@ function otherNamespace(
 ): string {
   const others = view
     .pools()
-    .filter((other) => !other.disabled && opensTo(other.spec.namespaceSelector, namespaceLabels))
+    .filter(
+      (other) =>
+        servesPods(other) && !other.disabled && opensTo(other.spec.namespaceSelector, namespaceLabels),
+    )
     .map((other) => quoted(other.name));
   const instead =
     others.length > 0 ? `; open to it: ${others.slice(0, 5).join(", ")}` : "; ask its administrator";

@@ -4,6 +4,7 @@
 import type { Refusal } from "../base/errors.ts";
 import type { RecordReader } from "../cache/reader.ts";
 import { type Address, type Family, familyOf } from "../ip/address.ts";
+import { macOfAddress } from "../ip/mac.ts";
 import type { AddressEntry } from "../model/address-request.ts";
 import { occupied } from "./occupied.ts";
 import type { AddressConstraints, Candidate, FamilyPlan, Plan } from "./plan.ts";
@@ -44,18 +45,33 @@ function firstOf(
   const pool = view.poolOf(address);
   const isOpen = pool !== undefined && view.blockOwning?.(address) === undefined;
   const isFree = isOpen && occupied(view, pool, address, ask) === undefined;
-  const named: readonly Candidate[] = isFree ? [{ address, pool: pool.name }] : [];
+  const named: readonly Candidate[] = isFree ? [{ address, pool: pool.name, first: "named" }] : [];
+  // of a MAC address no other one will do, and its pool has none to be had without naming it
+  const others = macOfAddress(address) === undefined ? other : undefined;
   return {
     family: familyOf(address),
+    named: [address],
     exact: false,
-    candidates: inTurn(named, other?.candidates ?? []),
-    exhausted: (skipped) => other?.exhausted(skipped) ?? noneLeft(view, address),
+    candidates: inTurn(named, others?.candidates ?? [], ask.siblings ?? []),
+    exhausted: (skipped) => others?.exhausted(skipped) ?? noneLeft(view, address),
   };
 }
 
-function* inTurn(named: readonly Candidate[], others: Iterable<Candidate>): Generator<Candidate> {
+/** What the list names for others comes last: each of them has it by name, and may come a moment later. */
+function* inTurn(
+  named: readonly Candidate[],
+  others: Iterable<Candidate>,
+  siblings: readonly AddressEntry[],
+): Generator<Candidate> {
   yield* named;
-  for (const one of others) if (!named.some(({ address }) => address === one.address)) yield one;
+  const theirs = new Set(siblings.flat());
+  const last: Candidate[] = [];
+  for (const one of others) {
+    if (named.some(({ address }) => address === one.address)) continue;
+    if (theirs.has(one.address)) last.push(one);
+    else yield one;
+  }
+  yield* last;
 }
 
 function noneLeft(view: RecordReader, address: Address): Refusal {

@@ -3,6 +3,7 @@
 
 import { type Refusal, refuse } from "../base/errors.ts";
 import type { Address } from "../ip/address.ts";
+import { refuseAddress } from "../ip/mac.ts";
 import {
   allows,
   mayRunOn,
@@ -86,19 +87,34 @@ function isContradiction(expressions: readonly NodeExpression[]): boolean {
   });
 }
 
-/** Whether a node may be of both pools, and the pod run on it. One that has none of their labels yet may get them. */
-export function haveCommonNodes(nodes: PodNodes | undefined, one: Pool, other: Pool): boolean {
-  const [a, b] = [one.spec.nodeSelector, other.spec.nodeSelector];
-  if (one === other || a === undefined || b === undefined) return true;
-  const both = [...expressionsOf(a), ...expressionsOf(b)];
-  return (nodes?.terms ?? [[]]).some((term) => !isContradiction([...term, ...both]));
+/** Whether a node may be of all of the pools, and the pod run on it. One that has none of their labels yet may get them. */
+export function haveCommonNodes(nodes: PodNodes | undefined, pools: readonly Pool[]): boolean {
+  const selecting = new Set(pools.filter(({ spec }) => spec.nodeSelector !== undefined));
+  if (selecting.size < 2) return true;
+  const all = [...selecting].flatMap(({ spec }) => expressionsOf(spec.nodeSelector));
+  return (nodes?.terms ?? [[]]).some((term) => !isContradiction([...term, ...all]));
+}
+
+const SELECTORS = ["nodeSelector", "namespaceSelector", "podSelector"] as const;
+
+/** No pod can be served by both, whatever labels there are: what they are for excludes each other. */
+export function excludeEachOther({ spec: one }: Pool, { spec: other }: Pool): boolean {
+  const apart = (key: (typeof SELECTORS)[number]) =>
+    isContradiction([...expressionsOf(one[key]), ...expressionsOf(other[key])]);
+  const shareNetworks = one.networks?.some((name) => other.networks?.includes(name) ?? true) ?? true;
+  return !shareNetworks || SELECTORS.some(apart);
 }
 
 /** The words for pools that no node is of: a pod with addresses of both could run nowhere. */
-export function withoutCommonNodes(pools: readonly Pool[], namespace: string): Refusal {
+export function withoutCommonNodes(
+  pools: readonly Pool[],
+  namespace: string,
+  otherwise = ", or one family",
+): Refusal {
+  const both = pools.length > 2 ? "all of them" : "both";
   return refuse(
     "NODE_MISMATCH",
-    `pool ${whoseNodes(pools)}, and no node is of both; name addresses or pools of the same nodes, or one family`,
+    `pool ${whoseNodes(pools)}, and no node is of ${both}; name addresses or pools of the same nodes${otherwise}`,
     { pool: pools.map(({ name }) => name).join(","), namespace },
   );
 }
@@ -121,7 +137,7 @@ export function onOtherNodes(pools: readonly Pool[], namespace: string): Refusal
 
 /** The words for an address that an identity has, and that is not routed to where its pod may run now. */
 export function keptElsewhere(pool: Pool, address: Address, namespace: string): Refusal {
-  return refuse(
+  return refuseAddress(
     "NODE_MISMATCH",
     `address ${address}, which is kept for this pod, is of pool ${quoted(pool.name)}, for nodes with ${selectorText(pool.spec.nodeSelector)}, where the pod cannot run by its own nodeName, nodeSelector or node affinity; change where the pod may run, name another pool, or give the address back (berthctl release)`,
     { pool: pool.name, address, namespace },

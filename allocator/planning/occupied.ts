@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Addresses that pods of other CNIs, nodes or the host have: no record of Berth's says so (ADR 0026).
 
-import { type Refusal, refuse } from "../base/errors.ts";
+import type { Refusal } from "../base/errors.ts";
 import type { RecordReader } from "../cache/reader.ts";
 import { type Address, compareAddresses } from "../ip/address.ts";
+import { refuseAddress } from "../ip/mac.ts";
 import { describeOccupant, type Occupant } from "../model/occupant.ts";
 import { classify, type Pool } from "../pool/pool.ts";
 import type { AddressConstraints } from "./plan.ts";
@@ -35,7 +36,7 @@ function inUse(view: RecordReader, pool: Pool, address: Address, occupant: Occup
     kind === "pod"
       ? "delete that pod first, or set spec.networks if the pool is for another network than that pod's"
       : "exclude it from the pool";
-  return refuse("ADDRESS_TAKEN", `${words}${near}${near === "" ? "; " : "; or "}${next}`, {
+  return refuseAddress("ADDRESS_TAKEN", `${words}${near}; or ${next}`, {
     address,
     pool: pool.name,
     occupant: kind,

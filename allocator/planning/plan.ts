@@ -2,7 +2,8 @@
 import type { Refusal } from "../base/errors.ts";
 import type { Address, Family } from "../ip/address.ts";
 import type { AddressEntry } from "../model/address-request.ts";
-import type { Interfaces } from "../model/interfaces.ts";
+import type { InterfacePools, Interfaces } from "../model/interfaces.ts";
+import type { Pool } from "../pool/pool.ts";
 import type { PoolConstraints } from "./pool-choice.ts";
 
 /** What one identity needs, with everything that decides which pools are open to it. */
@@ -11,12 +12,20 @@ export interface AddressConstraints extends PoolConstraints {
   readonly name: string;
   /** Exactly these addresses. */
   readonly entry?: AddressEntry;
-  /** Of these, the interfaces, for words alone. */
+  /** Of these, the interfaces. */
   readonly interfaces?: Interfaces;
+  /** In place of `pools`: those of each interface, which has any address of them unless `entry` names its own. */
+  readonly interfacePools?: InterfacePools;
+  /** The interface of what the claim holds. */
+  readonly heldOn?: Interfaces;
   /** If another has one of them: another address of the pools that are named, or that they are of. */
   readonly fallback?: "any";
+  /** Beside `fallback`: what the same list names for others, which is another's before it is anybody's. */
+  readonly siblings?: readonly AddressEntry[];
   /** The claim got what it holds for the same request: it keeps that, although it may be another address. */
   readonly isAsGiven?: true;
+  /** Of the pools that would do, those that go with the pod's other interfaces; absent: all. */
+  readonly within?: ReadonlySet<Pool>;
   /** Name of the claim that it gets the entry from. */
   readonly takesOver?: string;
 }
@@ -24,11 +33,17 @@ export interface AddressConstraints extends PoolConstraints {
 export interface Candidate {
   readonly address: Address;
   readonly pool: string;
+  /** Why it goes before all others: the request names it, or the identity's own name leads to it. */
+  readonly first?: "named" | "own";
 }
 
 /** One address of one family: the first candidate that can be created is it. */
 export interface FamilyPlan {
   readonly family: Family;
+  /** Of the pod, if the request names any. */
+  readonly interface?: string;
+  /** Of the candidates, what the request names, where others will do. */
+  readonly named?: readonly Address[];
   /** Asked for by name: there is one candidate, and if it is taken the answer is a refusal. */
   readonly exact: boolean;
   /** Lazy and endless only as far as free addresses go; walk it once. */
@@ -41,5 +56,7 @@ export interface Plan {
   readonly kind: "take";
   /** What the claim holds and keeps. */
   readonly keep: readonly Address[];
+  /** Of these, the interfaces. Absent: the request names none. */
+  readonly keptOn?: Interfaces;
   readonly familyPlans: readonly FamilyPlan[];
 }

@@ -92,7 +92,7 @@ describe("taken", () => {
     assert.equal(
       addressTaken(kept, parsed(poolRecord("pair", "10.9.0.0/30", spec)), addr("10.9.0.1"), undefined)
         .message,
-      'address 10.9.0.1 in pool "pair" is taken',
+      'address 10.9.0.1 in pool "pair" is taken; no other is free in the pool: add a range',
     );
   });
 
@@ -155,20 +155,35 @@ describe("the other refusals", () => {
     );
   });
 
-  it("exhausted says how many addresses nodes have for pods that ask for none", () => {
-    const pool = poolRecord("small", "10.31.0.0/29", { blockSize: { ipv4: 32 } });
-    const block = (cidr: string) => ({
-      cidr,
-      pool: "small",
-      node: "n",
-      nodeUID: "u",
-      holes: [],
-      granted: true,
-    });
-    const seen = viewOf({ pools: [pool], blocks: [block("10.31.0.1/32"), block("10.31.0.2/32")] });
-    assert.match(
-      poolExhausted(seen, [parsed(pool)], "IPv4").message,
-      /^no free IPv4 address in pool "small": 0 are held or cooling, 2 are in blocks of nodes; add a range/,
+  it("exhausted says how many addresses nodes have for pods that ask for none, and what helps if they use few of them", () => {
+    const block = (cidr: string, used: number, over: Partial<Block> = {}): Block => {
+      const own = { cidr, pool: "small", node: "n", nodeUID: "u", holes: [], granted: true };
+      return { ...own, status: { node: "n", used }, ...over };
+    };
+    const blocks = [block("10.31.0.0/30", 1, { holes: ["10.31.0.0/32"] }), block("10.31.0.4/32", 1)];
+    const reserved = "or list addresses in spec.reserved, which are in no block, for pods that name theirs";
+    const last = "add a range, or release claims that are not needed";
+    const told = (ahead: number | undefined, all: readonly Block[], name = "small") => {
+      const size = ahead === undefined ? {} : { ahead };
+      const pool = poolRecord("small", "10.31.0.0/29", { blockSize: { ipv4: 30, ...size } });
+      const view = viewOf({ pools: [pool, poolRecord("fix", "10.31.0.0/29")], blocks: all });
+      return poolExhausted(view, [view.pool(name) ?? assert.fail()], "IPv4").message;
+    };
+    const start = (pool: string, some: string) =>
+      `no free IPv4 address in pool "${pool}": 0 are held or cooling, ${some}; `;
+    const ahead = "set spec.blockSize.ahead to 0, with which nodes give empty blocks back within minutes";
+    const wait = "wait some minutes for nodes to give empty blocks back";
+    const four = "4 are in blocks of nodes, whose pods use 2";
+    assert.equal(told(undefined, blocks), `${start("small", four)}${ahead}, ${reserved}; ${last}`);
+    assert.equal(told(0, blocks), `${start("small", four)}${wait}, ${reserved}; ${last}`);
+    const full = blocks.slice(1);
+    const one = "1 is in blocks of nodes, whose pods use 1";
+    assert.equal(told(undefined, full), `${start("small", one)}${last}`);
+    const cooling = [block("10.31.0.4/32", 1, { releasedAt: 1 })];
+    assert.match(told(0, cooling), /1 is in blocks of nodes, whose pods use 0; wait some minutes/);
+    assert.equal(
+      told(undefined, full, "fix"),
+      `${start("fix", one)}nodes have blocks of another pool in its ranges (kubectl get ippools,ipblocks says of which): disable one of the two, and delete it once nothing of it is in use; ${last}`,
     );
   });
 

@@ -1,18 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import { type Refusal, refuse } from "../base/errors.ts";
-import { ownedIn } from "../cache/block-index.ts";
 import { holderOf, type RecordReader } from "../cache/reader.ts";
 import { type Address, type Family, familyOf, fromNumber, toNumber } from "../ip/address.ts";
 import { freeNeighbours } from "../ip/free-address.ts";
-import { sizeOf } from "../ip/ip-range.ts";
+import { macOfAddress, refuseAddress } from "../ip/mac.ts";
 import type { Block } from "../model/block.ts";
 import type { Claim } from "../model/claim.ts";
 import { describeIdentity } from "../model/identity.ts";
 import { isOfPool } from "../model/occupant.ts";
 import { isBackedByClaim, type Reservation } from "../model/reservation.ts";
+import { servesPods } from "../pool/node-cidrs.ts";
 import { classify, familiesOf, intervalsOf, type Pool } from "../pool/pool.ts";
 import { inBlockWords } from "./block-words.ts";
+import { isOrAre, shareOfBlocks } from "./blocks-in-pool.ts";
 import { freedBy } from "./freed-by.ts";
 
 /** So many free addresses are named in place of one that is not to be had. */
@@ -24,7 +25,7 @@ export function entryRefusal(view: RecordReader, pool: Pool, address: Address): 
   const kind = classify(pool, address);
   if (kind === "open" || kind === "reserved") return undefined;
   const why = kind === "gateway" ? "is the gateway of" : "is excluded from";
-  return refuse(
+  return refuseAddress(
     "ADDRESS_EXCLUDED",
     `address ${address} ${why} pool ${quoted(pool.name)}${instead(view, pool, address)}`,
     {
@@ -43,7 +44,7 @@ export function addressTaken(
 ): Refusal {
   const details = { address, pool: pool.name };
   if (found === undefined) {
-    return refuse(
+    return refuseAddress(
       "ADDRESS_TAKEN",
       `address ${address} in pool ${quoted(pool.name)} is taken${instead(view, pool, address)}`,
       details,
@@ -51,11 +52,10 @@ export function addressTaken(
   }
   const { key, claim } = holderOf(view, found);
   const near = instead(view, pool, address);
-  const joint = near === "" ? "; " : "; or ";
   const { how, next } = heldAs(found, claim, key);
-  return refuse(
+  return refuseAddress(
     "ADDRESS_TAKEN",
-    `address ${address} in pool ${quoted(pool.name)} ${how}${near}${joint}${next}`,
+    `address ${address} in pool ${quoted(pool.name)} ${how}${near}; or ${next}`,
     {
       ...details,
       holder: key,
@@ -70,7 +70,7 @@ export function addressInBlock(view: RecordReader, pool: Pool, address: Address,
   const { how, next } = inBlockWords(block, address);
   const near = instead(view, pool, address);
   const words = `address ${address} in pool ${quoted(pool.name)} ${how}${near}`;
-  return refuse("ADDRESS_TAKEN", `${words}${near === "" ? "; " : "; or "}${next}`, {
+  return refuseAddress("ADDRESS_TAKEN", `${words}; or ${next}`, {
     address,
     pool: pool.name,
     node: block.node,
@@ -117,9 +117,14 @@ export function withoutNames(
   const where = pool === undefined ? "" : ` in pool ${quoted(pool.name)}`;
   const near = pool === undefined ? "" : instead(view, pool, address);
   const words = `address ${address}${where} ${why}${near}${near === "" ? "; " : "; or "}ask whoever runs the network`;
-  return refuse("ADDRESS_TAKEN", words, pool === undefined ? { address } : { address, pool: pool.name });
+  return refuseAddress(
+    "ADDRESS_TAKEN",
+    words,
+    pool === undefined ? { address } : { address, pool: pool.name },
+  );
 }
 
+/** What to ask for in its place; where there is nothing, that the pool is full and what helps. */
 export function instead(view: RecordReader, pool: Pool, address: Address): string {
   const family = familyOf(address);
   const asked = toNumber(address);
@@ -127,7 +132,9 @@ export function instead(view: RecordReader, pool: Pool, address: Address): strin
   // whoever names an address of these may have another one of them, which nobody gets who names none
   const reserved = classify(pool, address) === "reserved" ? freeReserved(view, pool, address) : [];
   const near = [...reserved, ...open].slice(0, NEARBY);
-  return near.length === 0 ? "" : `; free nearby: ${near.map((n) => fromNumber(n, family)).join(", ")}`;
+  return near.length === 0
+    ? "; no other is free in the pool: add a range"
+    : `; free nearby: ${near.map((n) => fromNumber(n, family)).join(", ")}`;
 }
 
 /** Free addresses around this one that the pool keeps for requests by name, the nearest first. */
@@ -156,33 +163,44 @@ export function addressOutside(
   isOpen: (pool: Pool) => boolean = () => true,
 ): Refusal {
   const family = familyOf(address);
-  const all = view.pools().filter((pool) => familiesOf(pool).includes(family));
+  const mac = macOfAddress(address);
+  const all = view.pools().filter((pool) => servesPods(pool) && familiesOf(pool).includes(family));
   const open = all.filter(isOpen);
   const pools = open.length > 0 ? open : all;
   const ranges = pools.flatMap((pool) =>
-    intervalsOf(pool, family).map(
-      (s) => `${quoted(pool.name)} ${fromNumber(s.first, family)}-${fromNumber(s.last, family)}`,
-    ),
+    intervalsOf(pool, family).flatMap(({ first, last }) => {
+      const ends = [first, last].map((n) => fromNumber(n, family));
+      const shown = mac === undefined ? ends : ends.flatMap((one) => macOfAddress(one) ?? []);
+      return shown.length === 2 ? [`${quoted(pool.name)} ${shown.join("-")}`] : [];
+    }),
   );
-  const have =
-    ranges.length === 0
+  const none =
+    mac === undefined
       ? `there is no ${family} pool, create an IPPool first`
-      : `name one of a pool: ${ranges.slice(0, 5).join(", ")}`;
-  return refuse("ADDRESS_OUTSIDE", `address ${address} is in no pool; ${have}`, { address });
+      : `there is no pool of MAC addresses; create an IPPool with a range around ${address}, which stands for it (docs/cluster.md, MAC addresses)`;
+  const have = ranges.length === 0 ? none : `name one of a pool: ${ranges.slice(0, 5).join(", ")}`;
+  const what = mac === undefined ? `address ${address}` : `MAC address ${mac}`;
+  return refuse("ADDRESS_OUTSIDE", `${what} is in no pool; ${have}`, { address });
 }
 
-export function unknownPool(view: RecordReader, name: string): Refusal {
-  const names = view.pools().map((pool) => quoted(pool.name));
+export function unknownPool(
+  view: { pools(): readonly Pick<Pool, "name" | "spec">[] },
+  name: string,
+): Refusal {
+  const names = view
+    .pools()
+    .filter(servesPods)
+    .map((pool) => quoted(pool.name));
   const have =
     names.length === 0
       ? "there are no pools yet, create an IPPool first"
       : `name one of ${names.slice(0, 10).join(", ")}`;
-  return refuse("POOL_UNKNOWN", `there is no pool ${quoted(name)}; ${have}`, { pool: name });
+  return refuseAddress("POOL_UNKNOWN", `there is no pool ${quoted(name)}; ${have}`, { pool: name });
 }
 
 export function noPool(view: RecordReader, namespace: string): Refusal {
   if (view.pools().length === 0) return unknownAny();
-  return refuse(
+  return refuseAddress(
     "POOL_FORBIDDEN",
     `no pool is open to this pod in namespace ${namespace}; name one with berth.dev/pools or ask for a pool that selects the namespace`,
     { namespace },
@@ -190,12 +208,12 @@ export function noPool(view: RecordReader, namespace: string): Refusal {
 }
 
 function unknownAny(): Refusal {
-  return refuse("POOL_UNKNOWN", "there are no pools yet; create an IPPool first");
+  return refuseAddress("POOL_UNKNOWN", "there are no pools yet; create an IPPool first");
 }
 
 export function noFamily(pools: readonly Pool[], family: Family): Refusal {
   const names = pools.map((pool) => pool.name);
-  return refuse(
+  return refuseAddress(
     "FAMILY_UNAVAILABLE",
     `no ${family} range in pool ${names.map(quoted).join(", ")}; ask for another family or add a pool that has it`,
     { pool: names.join(","), family },
@@ -214,14 +232,13 @@ export function poolExhausted(
   for (const { record } of view.reservations()) {
     if (names.includes(record.pool) && familyOf(record.address) === family) held++;
   }
-  const blocks = pools.reduce((sum, { name }) => sum + inBlocks(view, name, family), 0n);
-  const owned = blocks === 0n ? "" : `, ${blocks} ${isOrAre(blocks)} in blocks of nodes`;
+  const blocks = shareOfBlocks(view, pools, family);
   const outside = occupiedIn(view, pools, family);
   const used = outside === 0 ? "" : `, ${outside} ${isOrAre(outside)} in use by what is not Berth's`;
   const others = skipped === 0 ? "" : `, and the pods before this one get ${skipped}`;
-  return refuse(
+  return refuseAddress(
     "POOL_EXHAUSTED",
-    `no free ${family} address in pool ${names.map(quoted).join(", ")}: ${held} ${isOrAre(held)} held or cooling${owned}${used}${others}; add a range, or release claims that are not needed`,
+    `no free ${family} address in pool ${names.map(quoted).join(", ")}: ${held} ${isOrAre(held)} held or cooling${blocks.how}${used}${others}; ${blocks.next}add a range, or release claims that are not needed`,
     { pool: names.join(","), family },
   );
 }
@@ -236,18 +253,6 @@ function occupiedIn(view: RecordReader, pools: readonly Pool[], family: Family):
     }
   }
   return count;
-}
-
-function isOrAre(count: number | bigint): string {
-  return count === 1 || count === 1n ? "is" : "are";
-}
-
-/** Addresses that nodes have for pods that ask for none. */
-function inBlocks(view: RecordReader, pool: string, family: Family): bigint {
-  return [...(view.blocksOf?.(pool) ?? [])].reduce((sum, { record }) => {
-    const owned = ownedIn(record);
-    return owned.family === family ? owned.intervals.reduce((n, one) => n + sizeOf(one), sum) : sum;
-  }, 0n);
 }
 
 /** A name in a message. */

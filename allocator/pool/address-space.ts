@@ -8,6 +8,7 @@ import {
   contains,
   type FamilyInterval,
   formatInterval,
+  fullInterval,
   type Interval,
   intersection,
   merge,
@@ -34,13 +35,13 @@ export interface AddressSpace {
 export type AddressClass = "open" | "reserved" | "excluded" | "gateway" | "outside";
 
 /** Reads ranges and reserved addresses of a spec and what they mean together. */
-export function readSpace(spec: Pick<PoolSpec, "ranges" | "reserved">): AddressSpace | Refusal {
+export function readSpace(spec: Pick<PoolSpec, "ranges" | "reserved" | "nodeCIDRs">): AddressSpace | Refusal {
   if (spec.ranges.length === 0) return invalidPool("spec.ranges", "is empty; give at least one range");
   const ranges: Range[] = [];
   for (const [i, rangeSpec] of spec.ranges.entries()) {
     const range = parseRange(rangeSpec, `spec.ranges[${i}]`);
     if (isRefusal(range)) return range;
-    ranges.push(range);
+    ranges.push(spec.nodeCIDRs === undefined ? range : whole(range, rangeSpec));
   }
   const reserved = readReserved(spec.reserved ?? [], ranges);
   if (isRefusal(reserved)) return reserved;
@@ -55,6 +56,16 @@ export function readSpace(spec: Pick<PoolSpec, "ranges" | "reserved">): AddressS
       reserved,
     }
   );
+}
+
+/** A CIDR of a node has network and broadcast addresses of its own: those of the range are like any other. */
+function whole(range: Range, { from, to }: PoolSpec["ranges"][number]): Range {
+  const { first, last } = fullInterval(range.cidr);
+  return {
+    ...range,
+    first: from === undefined ? first : range.first,
+    last: to === undefined ? last : range.last,
+  };
 }
 
 function readReserved(
@@ -172,8 +183,8 @@ function addWithin(
   for (const entry of intervals) {
     if (entry.family !== family) continue;
     while (from < own.length && (own[from]?.last ?? 0n) < entry.interval.first) from++;
-    for (const range of own.slice(from)) {
-      const shared = intersection(range, entry.interval);
+    for (let i = from; i < own.length; i++) {
+      const shared = intersection(own[i] as Interval, entry.interval);
       if (shared === undefined) break;
       runs.addInterval(shared);
     }

@@ -4,6 +4,7 @@ import type { Labels } from "../base/ports.ts";
 import { FAMILIES, type Family } from "../ip/address.ts";
 import { blockLength } from "./blocks.ts";
 import { matches } from "./label-selector.ts";
+import { forNodes } from "./node-cidrs.ts";
 import type { Pool } from "./pool.ts";
 import { isOnNetwork, otherNetwork } from "./pool-networks.ts";
 
@@ -46,6 +47,11 @@ export function choosePools(pools: Iterable<Pool>, pod: ChoiceInput): PoolChoice
   if (selecting.length > 0) return choiceOf("selectors", selecting, selecting.slice(0, 1));
   const [first] = open.filter(({ spec }) => spec.default === true);
   return first && choiceOf("default", [first], [first]);
+}
+
+/** Whether the pool may serve the pod where it is, whatever network it is attached to. */
+export function isOpenTo(pool: Pool, pod: ChoiceInput): boolean {
+  return closedToPod(pool, pod) === undefined && matches(pool.spec.nodeSelector, pod.nodeLabels);
 }
 
 /** A pod on another node is served from the pool of that one: pools that its own node has no way to are passed over. */
@@ -123,6 +129,7 @@ function closedToPod(pool: Pool, pod: ChoiceInput): Refusal | undefined {
   const { namespace } = pod;
   const no = (words: string) =>
     refuse("POOL_FORBIDDEN", `pool "${pool.name}" ${words}`, { pool: pool.name, namespace });
+  if (pool.spec.nodeCIDRs !== undefined) return forNodes(pool, namespace);
   if (!matches(pool.spec.namespaceSelector, pod.namespaceLabels))
     return no(`is not open to namespace ${namespace}`);
   if (!matches(pool.spec.podSelector, pod.podLabels))

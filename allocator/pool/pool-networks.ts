@@ -16,6 +16,11 @@ export function namesAttachments({ spec: { networks = [] } }: Pool): boolean {
   return networks.some((one) => one.includes("/"));
 }
 
+/** And no network by the name of its configuration. */
+export function namesAttachmentsAlone({ spec: { networks = [] } }: Pool): boolean {
+  return networks.length > 0 && networks.every((one) => one.includes("/"));
+}
+
 /**
  * Whether pods of the network may get addresses of the pool. `perhaps`: it names NetworkAttachmentDefinitions, and none of the network's
  * name, which they mostly have.

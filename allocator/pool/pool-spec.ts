@@ -42,6 +42,27 @@ export interface LimitsSpec {
   readonly retention?: { readonly perNamespace?: number; readonly ttl?: string };
 }
 
+/** What reads the CIDRs of nodes: the API server's own field of a Node, or Cilium's objects. */
+export const NODE_CIDR_USES = ["PodCIDR", "Cilium"] as const;
+export type NodeCidrUse = (typeof NODE_CIDR_USES)[number];
+
+/** Whole CIDRs for nodes, of one size for each family. */
+export interface NodeCidrsSpec {
+  readonly use: NodeCidrUse;
+  /** Prefix lengths; a family without one has none. */
+  readonly blockSize: { readonly ipv4?: number; readonly ipv6?: number };
+}
+
+/** How nodes of Cilium's are given CIDRs of the pool. */
+export interface CiliumSpec {
+  /** What Cilium calls the pool, in mode multi-pool; `default` if absent. */
+  readonly pool?: string;
+  /** A node gets more when its agent has fewer addresses left, in modes crd and cluster-pool-v2beta. */
+  readonly growBelow?: number;
+  /** A CIDR that nobody uses goes back if so many addresses are left without it, in these modes. */
+  readonly shrinkAbove?: number;
+}
+
 /** The `spec` of an IPPool. */
 export interface PoolSpec {
   readonly ranges: readonly RangeSpec[];
@@ -49,8 +70,15 @@ export interface PoolSpec {
   readonly reserved?: readonly string[];
   readonly routes?: readonly RouteSpec[];
   readonly dns?: DnsSpec;
-  /** Prefix lengths of the blocks that nodes own; absent: every address is claimed one by one. */
-  readonly blockSize?: { readonly ipv4?: number; readonly ipv6?: number };
+  /**
+   * Prefix lengths of the blocks that nodes own; absent or empty: every address is claimed one by one. `ahead`: how many blocks each node
+   * has beyond what its pods need, as long as there is plenty; 0: none before a pod is there that needs one. Default 2.
+   */
+  readonly blockSize?: { readonly ipv4?: number; readonly ipv6?: number; readonly ahead?: number };
+  /** The pool is for whole CIDRs of nodes, and gives pods no address; absent: it is for pods. */
+  readonly nodeCIDRs?: NodeCidrsSpec;
+  /** Of a pool whose CIDRs are for Cilium. */
+  readonly cilium?: CiliumSpec;
   /** Absent: every node, namespace, pod. */
   readonly nodeSelector?: LabelSelector;
   readonly namespaceSelector?: LabelSelector;
@@ -72,12 +100,15 @@ export interface PoolSpec {
 
 export const MOST_RANGES = 256;
 const MOST_INTERVALS = 4096;
+const MOST_AHEAD = 16;
 /** resolv.conf is lines of words: anything that ends a word or a line would write other directives. */
 const DOMAIN = /^[A-Za-z0-9_.-]+$/;
 const RESOLVER_OPTION = /^[a-z0-9-]+(?::[0-9]+)?$/;
 
 /** As CNI wants a network's name; before the slash the namespace of a NetworkAttachmentDefinition. */
 const NETWORK = /^(?:[a-z0-9](?:[-a-z0-9]{0,61}[a-z0-9])?\/)?[A-Za-z0-9][A-Za-z0-9_.-]{0,252}$/;
+/** The name of a CiliumPodIPPool. */
+const CILIUM_POOL = /^[a-z0-9](?:[-a-z0-9.]{0,251}[a-z0-9])?$/;
 const NETWORKS = list(textLike(NETWORK, "macvlan-conf or shop/net-b"), 64);
 
 function networks(value: unknown, field: string): Refusal | undefined {
@@ -118,14 +149,26 @@ const dns = (fields: ObjectShape): Validator =>
     options: list(textLike(RESOLVER_OPTION, "ndots:5"), 32),
   });
 
-const spec = (fields: ObjectShape, authorization: Validator): Validator =>
+const cilium = (fields: ObjectShape): Validator =>
+  fields({
+    pool: textLike(CILIUM_POOL, "default"),
+    growBelow: whole(1, 4096),
+    shrinkAbove: whole(1, 8192),
+  });
+
+const nodeCIDRs = (fields: ObjectShape, use: Validator): Validator =>
+  fields({ use, blockSize: fields({ ipv4: whole(1, 32), ipv6: whole(1, 128) }) }, ["use", "blockSize"]);
+
+const spec = (fields: ObjectShape, authorization: Validator, use: Validator): Validator =>
   fields(
     {
       ranges: list(range(fields), MOST_RANGES),
       reserved: INTERVALS,
       routes: list(route(fields), 256),
       dns: dns(fields),
-      blockSize: fields({ ipv4: whole(1, 32), ipv6: whole(1, 128) }),
+      blockSize: fields({ ipv4: whole(1, 32), ipv6: whole(1, 128), ahead: whole(0, MOST_AHEAD) }),
+      nodeCIDRs: nodeCIDRs(fields, use),
+      cilium: cilium(fields),
       nodeSelector: checkSelector,
       namespaceSelector: checkSelector,
       podSelector: checkSelector,
@@ -143,8 +186,8 @@ const spec = (fields: ObjectShape, authorization: Validator): Validator =>
     ["ranges"],
   );
 
-const WRITTEN = spec(object, oneOf("Namespace", "ServiceAccount"));
-const STORED = spec(openObject, text());
+const WRITTEN = spec(object, oneOf("Namespace", "ServiceAccount"), oneOf(...NODE_CIDR_USES));
+const STORED = spec(openObject, text(), text());
 
 /** Checks the form of a spec from outside, field by field; what the fields mean together is for parsePool. */
 export function readPoolSpec(given: unknown): PoolSpec | Refusal {

@@ -8,6 +8,7 @@ import { intersection } from "../ip/ip-range.ts";
 import { type AddressSpace, capacity, rangeOf, readSpace } from "./address-space.ts";
 import { MOST_BLOCK_BITS } from "./blocks.ts";
 import { type Bound, boundsOf } from "./namespace-bounds.ts";
+import { checkNodeCidrs } from "./node-cidrs.ts";
 import { type PoolSpec, readPoolSpec, readStoredPoolSpec } from "./pool-spec.ts";
 import { checkRoutes } from "./routes.ts";
 
@@ -96,7 +97,11 @@ function readPool({ name, deleting = false }: UnreadPool, spec: PoolSpec | Refus
   if (isRefusal(spec)) return spec;
   const space = readSpace(spec);
   if (isRefusal(space)) return space;
-  const refusal = checkRoutes(spec.routes ?? [], space) ?? checkNameservers(spec) ?? checkBlocks(spec, space);
+  const refusal =
+    checkNodeCidrs(spec, space) ??
+    checkRoutes(spec.routes ?? [], space) ??
+    checkNameservers(spec) ??
+    checkBlocks(spec, space);
   if (refusal !== undefined) return refusal;
   const cooldownMs = parseDuration(spec.cooldown ?? DEFAULT_COOLDOWN);
   if (cooldownMs === undefined) {

@@ -1,20 +1,30 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import { bitsOf, FAMILIES, parseCidr } from "../ip/address.ts";
+import { isRefusal } from "../base/errors.ts";
+import { bitsOf, type Family } from "../ip/address.ts";
+import { BlockSpace } from "./blocks.ts";
+import { excludesTooMuch } from "./excluded-total.ts";
+import { parsePool } from "./pool.ts";
 import type { PoolSpec } from "./pool-spec.ts";
 
 type BlockSize = NonNullable<PoolSpec["blockSize"]>;
 type Spec = Readonly<Record<string, unknown>>;
 
+/** By these a pool says which pods it is for. */
+const SELECTORS = ["namespaceSelector", "podSelector", "nodeSelector", "networks"] as const;
+
 /**
- * The size of blocks that a pool gets whose spec says none: single addresses, if it is made to serve pods that ask for nothing
- * (`default`), and what it has been made with, as long as it stands. Undefined: the spec stays as it is. Whether a pool has blocks is
- * settled when it is made, for a fixed address looks for a block only in a pool that has some (ADR 0020).
+ * The size of blocks that a pool gets whose spec says none: single addresses, if it is made for pods that ask for nothing, as their
+ * default, by selectors or by networks, and what it has been made with, as long as it stands. Undefined: the spec stays as it is. Whether a pool has
+ * blocks is settled when it is made, for a fixed address looks for a block only in a pool that has some (ADR 0020, 0028, 0041).
  */
 export function settledSize(spec: Spec, before?: Spec): BlockSize | undefined {
-  if ((spec["blockSize"] ?? undefined) !== undefined) return undefined;
-  if (before !== undefined) return isOfSingles(before["blockSize"]) ? before["blockSize"] : undefined;
-  return spec["default"] === true ? singlesOf(spec["ranges"]) : undefined;
+  if ((spec["blockSize"] ?? spec["nodeCIDRs"] ?? undefined) !== undefined) return undefined;
+  if (before !== undefined) return isSettled(before["blockSize"]) ? before["blockSize"] : undefined;
+  if (spec["default"] === true) return singlesOf(spec, () => true);
+  const size = isForSome(spec) ? singlesOf(spec, hasSome) : undefined;
+  // what it is made for is fixed addresses, too: no node has one that no pod needs
+  return size && { ...size, ahead: 0 };
 }
 
 /** The spec with that size. */
@@ -23,25 +33,40 @@ export function withSettledSize(spec: Spec, before?: Spec): Spec {
   return blockSize === undefined ? spec : { ...spec, blockSize };
 }
 
-function singlesOf(ranges: unknown): BlockSize | undefined {
-  const cidrs = Array.isArray(ranges) ? ranges.map((range: unknown) => textAt(range, "cidr")) : [];
-  const families = new Set(cidrs.map((text) => parseCidr(text)?.family));
+/**
+ * Who asks for nothing passes no check of service accounts, and is counted for no limit of its namespace. A pool that says nobody is for
+ * fixed addresses alone, unless a network names it in `ipam.pools`, and nobody knows of that when it is made.
+ */
+function isForSome(spec: Spec): boolean {
+  const says = (key: string, of: unknown = spec) =>
+    typeof of === "object" && of !== null && ((of as Spec)[key] ?? undefined) !== undefined;
+  const isGuarded = spec["authorization"] === "ServiceAccount" || says("perNamespace", spec["limits"] ?? {});
+  return !isGuarded && SELECTORS.some((key) => says(key));
+}
+
+/** Of a spec that cannot be read nothing is said: it will be refused. */
+function singlesOf(spec: Spec, isCut: (space: BlockSpace) => boolean): BlockSize | undefined {
+  if (excludesTooMuch(spec) !== undefined) return undefined;
+  const { blockSize: _, ...rest } = spec;
+  const pool = parsePool({ name: "new", spec: rest });
+  if (isRefusal(pool)) return undefined;
+  const has = (family: Family) =>
+    pool.families.includes(family) && isCut(new BlockSpace(pool, family, bitsOf(family)));
   const size = {
-    ...(families.has("IPv4") ? { ipv4: bitsOf("IPv4") } : {}),
-    ...(families.has("IPv6") ? { ipv6: bitsOf("IPv6") } : {}),
+    ...(has("IPv4") ? { ipv4: bitsOf("IPv4") } : {}),
+    ...(has("IPv6") ? { ipv6: bitsOf("IPv6") } : {}),
   };
-  return FAMILIES.some((family) => families.has(family)) ? size : undefined;
+  return has("IPv4") || has("IPv6") ? size : undefined;
 }
 
-function isOfSingles(size: unknown): size is BlockSize {
+/** All of it may be reserved, for those who ask for an address. */
+function hasSome(space: BlockSpace): boolean {
+  return space.count > 0n;
+}
+
+/** It was not written by anybody, or says that there are no blocks. */
+function isSettled(size: unknown): size is BlockSize {
   if (typeof size !== "object" || size === null) return false;
-  const { ipv4, ipv6 } = size as BlockSize;
-  if (ipv4 === undefined && ipv6 === undefined) return false;
-  return (ipv4 ?? bitsOf("IPv4")) === bitsOf("IPv4") && (ipv6 ?? bitsOf("IPv6")) === bitsOf("IPv6");
-}
-
-function textAt(value: unknown, key: string): string {
-  if (typeof value !== "object" || value === null || !Object.hasOwn(value, key)) return "";
-  const text = (value as Spec)[key];
-  return typeof text === "string" ? text : "";
+  const { ipv4 = bitsOf("IPv4"), ipv6 = bitsOf("IPv6") } = size as BlockSize;
+  return ipv4 === bitsOf("IPv4") && ipv6 === bitsOf("IPv6");
 }

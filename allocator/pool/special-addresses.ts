@@ -3,8 +3,16 @@
 
 import type { Refusal } from "../base/errors.ts";
 import { invalidPool } from "../base/validation.ts";
-import { type Family, parseCidr } from "../ip/address.ts";
-import { formatInterval, fullInterval, type Interval, intersection, without } from "../ip/ip-range.ts";
+import { type Family, fromNumber, parseCidr } from "../ip/address.ts";
+import {
+  formatInterval,
+  fullInterval,
+  type Interval,
+  intersection,
+  type Range,
+  without,
+} from "../ip/ip-range.ts";
+import { macOfAddress } from "../ip/mac.ts";
 import type { AddressSpace } from "./address-space.ts";
 
 /** An API server refuses the link-local ones in the endpoints of a Service, too. 240.0.0.0/4 is used for pods. */
@@ -26,14 +34,38 @@ const NETWORKS = SPECIAL.flatMap(([text, name]) => {
 });
 
 /** The refusal of a range that would give such addresses; what it excludes it does not give. */
-export function givesSpecialAddresses({ ranges }: Pick<AddressSpace, "ranges">): Refusal | undefined {
-  for (const [i, { family, first, last, excluded }] of ranges.entries()) {
-    const found = specialIn(family, without([{ first, last }], excluded));
+export function givesSpecialAddresses({
+  ranges,
+  reserved,
+}: Pick<AddressSpace, "ranges" | "reserved">): Refusal | undefined {
+  for (const [i, range] of ranges.entries()) {
+    const { family, first, last, excluded } = range;
+    const given = without([{ first, last }], excluded);
+    const found = isOfMacs(range) ? undefined : specialIn(family, given);
+    if (isOfMacs(range) && !isWithin(given, reserved, family)) {
+      const words = "has MAC addresses, which pods have by request alone; write it into spec.reserved, too";
+      return invalidPool(`spec.ranges[${i}]`, words);
+    }
     if (found === undefined) continue;
     const words = `${formatInterval({ family, interval: found.interval })} (${found.name})`;
     return invalidPool(`spec.ranges[${i}]`, `has addresses that no pod can have: ${words}; take them out`);
   }
   return undefined;
+}
+
+/** Link-local addresses that MAC addresses of one maker make (ip/mac.ts). */
+function isOfMacs({ cidr, family, first, last }: Range): boolean {
+  const ends = [first, last].map((n) => macOfAddress(fromNumber(n, family)));
+  return cidr.text === "fe80::/64" && ends.every((mac) => mac !== undefined) && first >> 24n === last >> 24n;
+}
+
+function isWithin(given: readonly Interval[], all: AddressSpace["reserved"], family: Family): boolean {
+  return (
+    without(
+      given,
+      all.filter((one) => one.family === family).map(({ interval }) => interval),
+    ).length === 0
+  );
 }
 
 function specialIn(family: Family, given: readonly Interval[]) {

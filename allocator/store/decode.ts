@@ -78,11 +78,19 @@ export function oneOf<T extends string>(choices: readonly T[], otherwise: T): De
   };
 }
 
+/** Far more than a newer Berth may add. Each is kept, and looked at with every change of its record. */
+const MOST_UNKNOWN = 64;
+
+/** With what a newer Berth may add. */
+const MOST_CHOICES = 16;
+
 /** Some of these. Others are left out; the list stays as it is stored as long as nobody changes it. */
 export function someOf<T extends string>(...choices: readonly T[]): Decoder<readonly T[]> {
-  const strictly = list(oneOf(choices, choices[0] as T)); // a list of no choices would have no entry to be read
+  // a list of no choices would have no entry to be read
+  const strictly = list(oneOf(choices, choices[0] as T), MOST_CHOICES);
   return (value, field, unknown) => {
-    if (unknown === undefined || !Array.isArray(value)) return strictly(value, field);
+    if (unknown === undefined || !Array.isArray(value) || value.length > MOST_CHOICES)
+      return strictly(value, field);
     const known = choices.filter((choice) => value.includes(choice));
     const texts = value.filter((entry) => typeof entry === "string");
     if (texts.length < value.length || new Set(texts).size <= known.length) return strictly(value, field);
@@ -105,10 +113,14 @@ export function orNull<T>(read: Decoder<T>): Decoder<T | null> {
   return (value, field, unknown) => (value === null ? null : read(value, field, unknown));
 }
 
-/** Its entries have no names to be found again by: what is not known in them is refused. */
-export function list<T>(read: Decoder<T>): Decoder<readonly T[]> {
+/**
+ * Its entries have no names to be found again by: what is not known in them is refused. `most`, as the schema has it, is looked at
+ * before any of them is: whoever writes to the store itself passes no schema.
+ */
+export function list<T>(read: Decoder<T>, most = Number.POSITIVE_INFINITY): Decoder<readonly T[]> {
   return (value, field) => {
     if (!Array.isArray(value)) throw malformed(field, `must be a list, not ${quote(value)}`);
+    if (value.length > most) throw malformed(field, `has more than ${most} entries`);
     return value.map((entry, i) => read(entry, `${field}[${i}]`));
   };
 }
@@ -129,9 +141,11 @@ export function plainObject(value: unknown, field: string): Readonly<Record<stri
 export function object<T extends object>(fields: Fields<T>): Decoder<T> {
   const known = new Map(Object.entries<Decoder<unknown> | Optional<unknown>>(fields)); // field -> how it is read
   return (value, field, unknown) => {
+    if (Object.keys(value ?? {}).length > known.size + MOST_UNKNOWN)
+      throw malformed(field, `has more than ${MOST_UNKNOWN} fields that are not known here`);
     const source = plainObject(value, field);
     const others = Object.keys(source).filter((key) => !known.has(key));
-    for (const key of others) putAside(field, key, source[key], unknown);
+    if (others.length > 0) putAside(field, others, source, unknown);
     const found: Record<string, unknown> = {};
     for (const [key, how] of known) {
       const given = source[key];
@@ -142,7 +156,13 @@ export function object<T extends object>(fields: Fields<T>): Decoder<T> {
   };
 }
 
-function putAside(field: string, key: string, value: unknown, unknown: Unknown[] | undefined): void {
-  if (unknown === undefined) throw malformed(`${field}.${key}`, "is not known here");
-  unknown.push({ path: field.split(".").slice(1), key, value });
+function putAside(
+  field: string,
+  keys: readonly string[],
+  source: Readonly<Record<string, unknown>>,
+  unknown: Unknown[] | undefined,
+): void {
+  if (unknown === undefined) throw malformed(`${field}.${keys[0]?.slice(0, 60)}`, "is not known here");
+  const path = field.split(".").slice(1);
+  for (const key of keys) unknown.push({ path, key, value: source[key] });
 }

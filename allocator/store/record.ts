@@ -47,24 +47,39 @@ const identity = object<Identity>({
   slot: optional(index),
 });
 
+// As many as the schema of a claim allows.
+const MOST_ADDRESSES = 16;
+const MOST_INTERFACES = 8;
+const MOST_POOLS = 256;
+
 /** Its keys are names, so that none of them is unknown. */
-const interfaces: Decoder<Interfaces> = (value, field) =>
-  Object.fromEntries(
-    Object.entries(plainObject(value, field)).map(([key, its]) => [
-      interfaceName(key, `${field}.${key}`),
-      list(address)(its, `${field}.${key}`),
-    ]),
-  );
+function byInterface<T>(read: Decoder<T>): Decoder<Readonly<Record<string, T>>> {
+  return (value, field) => {
+    const most = MOST_INTERFACES;
+    if (Object.keys(value ?? {}).length > most) throw malformed(field, `has more than ${most} interfaces`);
+    return Object.fromEntries(
+      Object.entries(plainObject(value, field)).map(([key, its]) => [
+        interfaceName(key, field),
+        read(its, `${field}.${key}`),
+      ]),
+    );
+  };
+}
+
+const addresses = list(address, MOST_ADDRESSES);
+const poolNames = list(text, MOST_POOLS);
+const interfaces: Decoder<Interfaces> = byInterface(addresses);
 
 function interfaceName(value: string, field: string): string {
   if (isInterfaceName(value)) return value;
-  throw malformed(field, "is not the name of an interface");
+  throw malformed(`${field}.${value.slice(0, 60)}`, "is not the name of an interface");
 }
 
 const request = object<ClaimRequest>({
-  addresses: optional(list(address)),
+  addresses: optional(addresses),
   interfaces: optional(interfaces),
-  pools: optional(list(text)),
+  pools: optional(poolNames),
+  interfacePools: optional(byInterface(poolNames)),
   families: optional(someOf("IPv4", "IPv6")),
   fallback: optional(oneOf(["any"], "any")),
 });
@@ -122,7 +137,8 @@ const claim = object<Claim>({
   takesOver: optional(name),
   request,
   retention,
-  addresses: list(address),
+  addresses,
+  interfaces: optional(interfaces),
   nonce: text,
   binding: optional(binding),
   retained: optional(object({ since: milliseconds, because: oneOf(["deleted", "scaled"], "scaled") })),
@@ -154,6 +170,8 @@ const block = object<Block>({
   pool: name,
   node: name,
   nodeUID: text,
+  // one that is not known is somebody's: no agent gives addresses of it
+  use: optional(oneOf(["PodCIDR", "Cilium", "unknown"], "unknown")),
   holes: list(network),
   granted: optional(flag),
   recalledAt: optional(milliseconds),

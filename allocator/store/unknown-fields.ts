@@ -18,21 +18,29 @@ export function withUnknown<K extends Kind>(
   seen: Seen<Records[K]> | undefined,
 ): Records[K] {
   let written: object = next;
-  for (const one of seen?.unknown ?? []) {
-    if (seen === undefined || !describesSame(kind, one.path, seen.record, next)) continue;
-    written = put(written, one.path, one);
+  // an object with all of its fields at once: who writes to the store itself may have left thousands in it
+  const places = Map.groupBy(seen?.unknown ?? [], ({ path }) => path.join("."));
+  for (const fields of places.values()) {
+    const path = fields[0]?.path ?? [];
+    if (seen !== undefined && describesSame(kind, path, seen.record, next))
+      written = put(written, path, fields);
   }
   return written as Records[K]; // what readers here know of it is unchanged
 }
 
-function put(into: object, [part, ...path]: readonly string[], one: Unknown): object {
+function put(into: object, [part, ...path]: readonly string[], fields: readonly Unknown[]): object {
   if (part !== undefined) {
-    const inner = Object.entries(into).find(([key]) => key === part)?.[1];
-    return typeof inner === "object" && inner !== null ? { ...into, [part]: put(inner, path, one) } : into;
+    const inner = ownOf(into, part);
+    return typeof inner === "object" && inner !== null ? { ...into, [part]: put(inner, path, fields) } : into;
   }
-  const now = Object.entries(into).find(([key]) => key === one.key)?.[1];
-  if ("takenFor" in one && !isDeepStrictEqual(now, one.takenFor)) return into;
-  return { ...into, [one.key]: one.value };
+  const kept = fields.filter(
+    (one) => !("takenFor" in one) || isDeepStrictEqual(ownOf(into, one.key), one.takenFor),
+  );
+  return { ...into, ...Object.fromEntries(kept.map(({ key, value }) => [key, value])) };
+}
+
+function ownOf(into: object, key: string): unknown {
+  return Object.getOwnPropertyDescriptor(into, key)?.value;
 }
 
 /**

@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { it } from "node:test";
 import { addrs, attachmentOf, bindingTo, claimRecord } from "../../test/support/fixtures.ts";
-import { usesOf } from "./attachment-report.ts";
+import { unreportedInterfaces, usesOf } from "./attachment-report.ts";
 import { toAuditAttachment } from "./embedded-backend.ts";
 
 const binding = bindingTo("mysql-0", "node-a");
@@ -27,22 +27,22 @@ it("tells the sandboxes that claims report, as the audit compares them", () => {
   });
 });
 
-it("tells each interface that a claim names, with its own addresses", () => {
+it("tells the interface that the sandbox was reported with, and of which others nothing is known", () => {
   const [v4, v6] = attached.addresses;
   assert.ok(v4 && v6);
   const interfaces = { eth0: [v6], net1: [v4] };
-  const uses = usesOf([{ ...attached, request: { addresses: [v4, v6], interfaces } }]);
+  const claim = { ...attached, request: { addresses: [v4, v6], interfaces } };
+  const uses = usesOf([claim]);
   assert.deepEqual(
     uses.map((use) => [
       use.containerID,
       use.interface,
       use.result.addresses.map(({ address }) => address).join(),
     ]),
-    [
-      ["sandbox-of-mysql-0", "eth0", v6],
-      ["sandbox-of-mysql-0", "net1", v4],
-    ],
+    [["sandbox-of-mysql-0", "eth0", v6]],
   );
+  assert.deepEqual(unreportedInterfaces(claim), ["net1"]);
+  assert.deepEqual(unreportedInterfaces(attached), []);
 });
 
 it("tells networks of one name apart by their dataDir, as the agent does", () => {

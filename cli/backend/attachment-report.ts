@@ -1,10 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 import type { Address } from "../../allocator/ip/address.ts";
 import { type Claim, type ClaimAttachment, claimKey } from "../../allocator/model/claim.ts";
-import { addressesOn, namesOf } from "../../allocator/model/interfaces.ts";
+import { isLink, LINK_PREFIX } from "../../allocator/model/interface-macs.ts";
+import { addressesOn, namesOf, placesOf } from "../../allocator/model/interfaces.ts";
 import type { Attachment } from "../../ipam-plugin/agent/journal/attachment.ts";
 
-type Told = "scope" | "containerID" | "interface" | "source" | "netns" | "pod" | "claim" | "attachedAt";
+type Told =
+  | "scope"
+  | "containerID"
+  | "interface"
+  | "source"
+  | "netns"
+  | "pod"
+  | "claim"
+  | "pool"
+  | "attachedAt";
 
 /**
  * A live use of addresses: an attachment as the journal of this host has it, or what its claim reports of it in a
@@ -22,23 +32,31 @@ export function usesOf(claims: Iterable<Claim>): readonly AttachmentUse[] {
   for (const claim of claims) {
     const { attachment } = claim.status;
     if (attachment === undefined || attachment.detached) continue;
-    for (const [name, addresses] of perInterface(claim, attachment.interface))
-      uses.push(useOf(claim, attachment, name, addresses));
+    const addresses = reportedOn(claim, attachment.interface);
+    if (addresses.length > 0) uses.push(useOf(claim, attachment, addresses));
   }
   return uses;
 }
 
-/** A claim tells of its sandbox, whose interfaces it names itself if it is for several. */
-function perInterface(claim: Claim, told: string): readonly (readonly [string, readonly Address[]])[] {
-  const { interfaces } = claim.request;
-  if (interfaces === undefined) return [[told, claim.addresses]];
-  return namesOf(interfaces).map((name) => [name, addressesOn(claim, name) ?? []] as const);
+/** The addresses of the one interface that the sandbox was reported with, and its MAC address. */
+function reportedOn(claim: Claim, name: string): readonly Address[] {
+  const own = addressesOn(claim, name);
+  return own === undefined
+    ? claim.addresses
+    : [...own, ...(addressesOn(claim, `${LINK_PREFIX}${name}`) ?? [])];
+}
+
+/** Interfaces of which the claim of a live sandbox has addresses, and does not tell whether the pod has them: its status names one. */
+export function unreportedInterfaces(claim: Claim): readonly string[] {
+  const { attachment } = claim.status;
+  if (attachment === undefined || attachment.detached) return [];
+  const names = namesOf(placesOf(claim) ?? {});
+  return names.filter((name) => !isLink(name) && name !== attachment.interface);
 }
 
 function useOf(
   claim: Claim,
-  { node, containerID, since }: ClaimAttachment,
-  name: string,
+  { node, containerID, interface: name, since }: ClaimAttachment,
   addresses: readonly Address[],
 ): AttachmentUse {
   return {

@@ -4,15 +4,17 @@ import { noopLogger } from "../../allocator/base/ports.ts";
 import { RecordCache } from "../../allocator/cache/cache.ts";
 import type { Context } from "../../allocator/cache/context.ts";
 import type { Address } from "../../allocator/ip/address.ts";
+import { around } from "../../allocator/lifecycle/block-conflict.ts";
 import type { KubeObject } from "../../allocator/manifest/kubernetes-object.ts";
 import { type Claim, claimKey } from "../../allocator/model/claim.ts";
 import type { ClusterState } from "../../allocator/model/cluster-state.ts";
 import type { Occupied } from "../../allocator/planning/occupied.ts";
-import { blockAround, singleOf } from "../../allocator/pool/blocks.ts";
+import { singleOf } from "../../allocator/pool/blocks.ts";
 import type { StoredHost } from "../../allocator/store/etcd/hosts.ts";
 import type { Kind, Store, Stored } from "../../allocator/store/store.ts";
 import type { ServiceFacts } from "../../webhook/cluster-state/services.ts";
 import type { AttachmentUse } from "./attachment-report.ts";
+import { UnreadRecords } from "./unread-records.ts";
 
 /** The objects around the records: those of the API server, or those that were admitted on the embedded stack. */
 export interface Objects extends ClusterState {
@@ -40,6 +42,8 @@ export interface Backend {
   readonly services?: () => Promise<ServiceFacts>;
   /** The addresses of this host; present on one that has a data folder. */
   readonly hostOccupants?: () => readonly Occupied[];
+  /** What was found so far that cannot be read; present where lists pass such over. */
+  readonly unread?: UnreadRecords;
   /** Why no stack may start on the data folder, in words; absent in a cluster, where agents say it themselves. */
   readonly refusedJournal?: () => Promise<string | undefined>;
   /** Lets go of exactly the claim that was seen; `changed`: it is no longer that, and nothing was done. */
@@ -51,17 +55,43 @@ export function namespaceFor(backend: Backend, given: string | undefined): strin
   return given ?? backend.namespace;
 }
 
+/** The same for a command that only tells what there is: what cannot be read is noted, and not in the view. */
+export async function readableCache(
+  store: Store,
+  address: Address,
+): Promise<{ readonly view: RecordCache; readonly unread: UnreadRecords }> {
+  const unread = new UnreadRecords();
+  const reading: Pick<Store, "get" | "list"> = {
+    get: (kind, key) => unread.read(kind, key, () => store.get(kind, key)),
+    list: (kind) => store.list(kind),
+  };
+  return { view: await partialCache(reading, [address]), unread };
+}
+
+async function blocksWith(
+  store: Pick<Store, "get">,
+  view: RecordCache,
+  address: Address,
+): Promise<Stored<"block">[]> {
+  const blocks: Stored<"block">[] = [];
+  for (const cidr of around(view, address)) {
+    const block = await store.get("block", cidr);
+    const single = block?.record.division && (await store.get("block", singleOf(address)));
+    blocks.push(...[block, single].flatMap((one) => one ?? []));
+  }
+  return blocks;
+}
+
 /** A view of all pools, and of these addresses alone: their reservations, the claims that those are for, and the blocks that they are in. */
-export async function partialCache(store: Store, addresses: readonly Address[]): Promise<RecordCache> {
+export async function partialCache(
+  store: Pick<Store, "get" | "list">,
+  addresses: readonly Address[],
+): Promise<RecordCache> {
   const cache = new RecordCache(noopLogger);
   const put = <K extends Kind>(kind: K, stored: Stored<K>) => cache.apply(kind, { type: "put", stored });
   for await (const stored of store.list("pool")) put("pool", stored);
   for (const address of addresses) {
-    const pool = cache.poolOf(address);
-    const cidr = pool && blockAround(pool, address);
-    const block = cidr && (await store.get("block", cidr.text));
-    const single = block?.record.division && (await store.get("block", singleOf(address)));
-    for (const one of [block, single]) if (one !== undefined) put("block", one);
+    for (const block of await blocksWith(store, cache, address)) put("block", block);
     const reservation = await store.get("reservation", address);
     if (reservation === undefined) continue;
     put("reservation", reservation);

@@ -104,6 +104,7 @@ export function toAuditAttachment(use: AttachmentUse, host: string): AuditedAtta
     interface: use.interface,
     ...(claim === undefined ? {} : { claim }),
     ...(["ranges", "static"].includes(use.source) ? { ofNetwork: scope.network } : {}),
+    ...(use.source !== "block" || use.pool === undefined ? {} : { ofBlocksOf: use.pool }),
     addresses: result.addresses.map(({ address }) => address),
   };
 }

@@ -11,14 +11,17 @@ import { HostRegistry } from "../../allocator/store/etcd/hosts.ts";
 import { openEtcdStore } from "../../allocator/store/etcd/store.ts";
 import type { Store } from "../../allocator/store/store.ts";
 import type { Io } from "../terminal/command.ts";
+import { printable } from "../terminal/output.ts";
 import type { EtcdTarget } from "../terminal/target.ts";
 import { usesOf } from "./attachment-report.ts";
 import type { Backend } from "./backend.ts";
 import { allOf } from "./embedded-backend.ts";
+import { UnreadRecords } from "./unread-records.ts";
 
 /** Pools and claims that many hosts share, and the hosts. */
 export interface EtcdBackend extends Backend {
   readonly registry: HostRegistry;
+  readonly unread: UnreadRecords;
   /** All keys, those of other systems too. */
   readonly keys: Pick<EtcdClient, "range" | "change">;
 }
@@ -29,20 +32,25 @@ export function etcdAccessOf({ urls, ...files }: EtcdTarget): EtcdAccess {
   return { endpoints: readEndpoints(urls), ...Object.fromEntries(paths) };
 }
 
-/** Connects for `work`. Throws CONFIG_INVALID or CERTIFICATE_INVALID, and what etcd cannot or will not do. */
+/** Connects for `work`, and warns of what could not be read and was passed over. Throws CONFIG_INVALID or CERTIFICATE_INVALID, and what etcd cannot or will not do. */
 export async function withEtcd<T>(
-  { clock, random }: Pick<Io, "clock" | "random">,
+  { clock, random, stderr }: Pick<Io, "clock" | "random" | "stderr">,
   target: EtcdTarget,
   work: (etcd: EtcdBackend) => Promise<T>,
 ): Promise<T> {
   const deps = { clock, random, log: noopLogger };
   const client = new EtcdClient(etcdAccessOf(target), deps);
-  const store = openEtcdStore({ ...deps, client });
-  const registry = new HostRegistry(client);
+  const unread = new UnreadRecords();
+  const store = openEtcdStore({
+    ...{ ...deps, client },
+    unreadable: (kind, key, fault) => unread.note(kind, key, fault),
+  });
+  const registry = new HostRegistry(client, noopLogger, (fault, name) => unread.note("host", name, fault));
   try {
     return await work({
       place: "etcd",
       store,
+      unread,
       registry,
       keys: client,
       world: worldOf(registry, store),
@@ -54,6 +62,7 @@ export async function withEtcd<T>(
       giveBack: release,
     });
   } finally {
+    for (const { why } of unread.taken()) stderr.write(`Warning: ${printable(why)}\n`);
     await store.close();
     await client.close();
   }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-import { readFileSync } from "node:fs";
+import { closeSync, constants, fstatSync, openSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { BerthError, messageOf } from "../../allocator/base/errors.ts";
 import { Fields } from "../../allocator/manifest/kubernetes-object.ts";
@@ -38,7 +38,7 @@ export function startingFileOf(dataDir: string): string {
 /** Whether a stack is about to serve on the folder: one that was killed has left its file. */
 export function isStarting(dataDir: string): boolean {
   try {
-    return isStack(new Fields(JSON.parse(readFileSync(startingFileOf(dataDir), "utf8"))).count("pid", 0));
+    return isStack(new Fields(JSON.parse(readOwnFile(startingFileOf(dataDir)))).count("pid", 0));
   } catch {
     return false;
   }
@@ -72,7 +72,7 @@ export function readStackFile(dataDir: string): StackFile | undefined {
   const path = stackFileOf(dataDir);
   let text: string;
   try {
-    text = readFileSync(path, "utf8");
+    text = readOwnFile(path);
   } catch (error) {
     const code = error instanceof Error && "code" in error ? error.code : undefined;
     if (code === "ENOENT" || code === "ENOTDIR") return undefined;
@@ -95,6 +95,23 @@ export function readStackFile(dataDir: string): StackFile | undefined {
     throw unreadable(path, error);
   }
   throw unreadable(path, new Error("it names no webhook"));
+}
+
+const OTHERS_WRITE = 0o022;
+
+/** Another user's file would name a stack of his, and a pipe would be waited for. Throws the errors of node:fs. */
+function readOwnFile(path: string): string {
+  const file = openSync(path, constants.O_RDONLY | constants.O_NONBLOCK | constants.O_NOFOLLOW);
+  try {
+    const found = fstatSync(file);
+    if (!found.isFile()) throw new Error("it is no file");
+    if (found.uid !== 0 && found.uid !== process.getuid?.())
+      throw new Error(`it belongs to the user with the id ${found.uid}`);
+    if ((found.mode & OTHERS_WRITE) !== 0) throw new Error("others may write to it");
+    return readFileSync(file, "utf8");
+  } finally {
+    closeSync(file);
+  }
 }
 
 /** A command that is about pools and claims was sent to the folder of a host that keeps them in etcd. */

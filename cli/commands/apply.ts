@@ -120,12 +120,14 @@ function notKeptHere({ kind, json }: Subject): readonly string[] {
   const given = ["labels", "annotations"].filter((part) => Object.keys(metadata.texts(part)).length > 0);
   return [
     ...given.map((part) => `${part} of an ${kind.kind} are not kept on one host; nothing reads them there`),
-    ...(kind.kind === "IPPool" && object.at("spec").get("nodeSelector") !== undefined ? [ONE_NODE] : []),
+    ...(kind.kind === "IPPool" && object.at("spec").get("nodeSelector") !== undefined
+      ? [`spec.nodeSelector of pool ${object.at("metadata").text("name")} ${ONE_NODE}`]
+      : []),
   ];
 }
 
 const ONE_NODE =
-  "spec.nodeSelector keeps no claim from the pool on one host, which has no Nodes; pods that ask for no address are served if it matches the host's one label, kubernetes.io/hostname";
+  "keeps no claim from it on one host, which has no Nodes; pods that ask for no address are served if it matches the host's one label, kubernetes.io/hostname";
 
 /** A StatefulSet of which nothing was changed is not reviewed, and what was released since is not reserved anew. */
 async function lackingIn(

@@ -22,11 +22,18 @@ export const check: Command = {
     const format = formatOf(args.text("output"), ["table", "json", "yaml"]);
     const { clock } = context.io;
     const auditInput = await withBackend(context, "read", (backend) => checkBackend(backend, clock));
-    const { counts, findings, unlooked } = auditInput;
+    const { counts, findings, unlooked, usedInBlocks } = auditInput;
     const sound = !findings.some(isDefect);
     if (format === "json" || format === "yaml") {
       context.io.stdout.write(
-        document({ ok: sound, ...counts, findings, ...(unlooked === undefined ? {} : { unlooked }) }, format),
+        document(
+          {
+            ...{ ok: sound, ...counts, findings },
+            ...(usedInBlocks === undefined ? {} : { usedInBlocks }),
+            ...(unlooked === undefined ? {} : { unlooked }),
+          },
+          format,
+        ),
       );
     } else {
       print(context.io, auditInput, sound);
@@ -53,12 +60,20 @@ function wellBut(findings: CheckResult["findings"]): string {
   return notes.length === 0 ? "ok" : `ok, but ${notes.join(" and ")}`;
 }
 
-function print({ stdout, stderr }: Io, { counts, findings, unlooked }: CheckResult, sound: boolean): void {
+function print(
+  { stdout, stderr }: Io,
+  { counts, findings, unlooked, usedInBlocks }: CheckResult,
+  sound: boolean,
+): void {
   const rows = findings.map(({ severity, kind, message }) => [severity, kind, printable(message)]);
   stdout.write(columns(rows));
   const all = Object.entries(counts).map(([what, n]) => counted(n, what.slice(0, -1)));
   const defects = findings.filter(isDefect).length;
   const verdict = sound ? wellBut(findings) : counted(defects, "defect");
-  stdout.write(`${verdict}: ${all.join(", ")}\n`);
+  const ofBlocks =
+    usedInBlocks === undefined
+      ? []
+      : [counted(usedInBlocks, "address of blocks in use", "addresses of blocks in use")];
+  stdout.write(`${verdict}: ${[...all, ...ofBlocks].join(", ")}\n`);
   if (unlooked !== undefined) stderr.write(`${unlooked}\n`);
 }

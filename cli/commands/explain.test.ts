@@ -71,7 +71,8 @@ describe("berthctl explain", () => {
     const set = workload("StatefulSet", "mysql", { own: { "berth.dev/ips": "10.20.0.71" } });
     assert.deepEqual(await data.callWith(JSON.stringify(set), "explain", "-f", "-"), {
       code: 0,
-      stdout: "statefulset/shop/mysql   -   its template asks for no fixed address\n",
+      stdout:
+        "statefulset/shop/mysql, each pod   -   it asks for no fixed address; the network's configuration gives it any\n",
       stderr:
         "Warning: annotation berth.dev/ips on StatefulSet mysql itself has no effect; move it to its template\n",
     });
@@ -114,11 +115,10 @@ describe("berthctl explain", () => {
 
   it("warns of annotations that ask Berth for nothing, as apply does", async (t) => {
     const data = await folder(t);
-    const networks = JSON.stringify([{ name: "net", ips: ["10.20.0.71/24"] }]);
     for (const [annotations, words] of [
       [{ "berth.dev/families": "IPv4" }, /^Warning: berth\.dev\/families asks for no address; write /],
       [{ "berth.dev/token": "x" }, /^Warning: annotations that berth alone writes ask for nothing, /],
-      [{ "k8s.v1.cni.cncf.io/networks": networks }, /^Warning: annotation k8s\.v1\.cni\.cncf\.io\/networks /],
+      [{ "ovn.kubernetes.io/vip": "vip-1" }, /^Warning: annotation ovn\.kubernetes\.io\/vip /],
     ] as const) {
       const text = JSON.stringify(pod("a", { annotations }));
       const { code, stderr } = await data.callWith(text, "explain", "-f", "-");

@@ -3,10 +3,10 @@
 import { isRefusal, type Refusal, refuse } from "../../allocator/base/errors.ts";
 import type { DryRunResult } from "../../allocator/demand/dry-run.ts";
 import { type Address, parseAddress } from "../../allocator/ip/address.ts";
-import { ANNOTATION_FORMATS } from "../../allocator/manifest/annotations.ts";
-import { DIALECT_KEYS } from "../../allocator/manifest/dialects.ts";
+import { requestKeysIn } from "../../allocator/manifest/annotations.ts";
+import { readKeysIn } from "../../allocator/manifest/dialects.ts";
 import { type KubeObject, readObject } from "../../allocator/manifest/kubernetes-object.ts";
-import type { Request } from "../../allocator/model/address-request.ts";
+import { poolsNamed, type Request } from "../../allocator/model/address-request.ts";
 import { type Dialects, OWN_OF_EACH } from "../../allocator/model/dialect.ts";
 import { toldAs } from "../../allocator/model/interfaces.ts";
 import { addressOutside } from "../../allocator/planning/refusal-messages.ts";
@@ -14,12 +14,12 @@ import { type ManifestObject, readDocuments } from "../apply/documents.ts";
 import { kindNamed, MANAGED } from "../apply/kinds.ts";
 import { claimKeyOf, subjectOf, titleAsWritten } from "../apply/object-ref.ts";
 import { reportError, reportWarning } from "../apply/report.ts";
-import { type Backend, namespaceFor, partialCache } from "../backend/backend.ts";
+import { type Backend, namespaceFor, readableCache } from "../backend/backend.ts";
 import { installedDialects } from "../backend/installed-dialects.ts";
 import { withBackend } from "../backend/open-backend.ts";
 import { type AddressReport, addressReportOf, describeAddress } from "../explain/address-report.ts";
 import { type DryRunner, PodForecast } from "../explain/dry-run.ts";
-import { occupyAll, occupyOne } from "../explain/occupied-addresses.ts";
+import { occupyAll, occupyOne, withPodOfBlock } from "../explain/occupied-addresses.ts";
 import { factsOfClaim, factsOfPod } from "../explain/pod-facts.ts";
 import { explainClaim, explainPod } from "../explain/render.ts";
 import type { Command, CommandContext, ExitCode } from "../terminal/command.ts";
@@ -98,10 +98,10 @@ async function explainAddress(
   { address, given }: { readonly address: Address; readonly given: string | undefined },
   context: CommandContext,
 ): Promise<ExitCode> {
-  const view = await partialCache(backend.store, [address]);
+  const { view, unread } = await readableCache(backend.store, address);
   await occupyOne(view, backend, address);
   const claims = [...view.claims()].map(({ record }) => record);
-  const report = addressReportOf(view, backend.uses(claims), address);
+  const report = await withPodOfBlock(addressReportOf(view, backend.uses(claims), address, unread), backend);
   if (report.state === "outside" && report.sandboxes.length === 0) {
     reportError(context.io, addressOutside(view, address).message);
     return 1;
@@ -202,7 +202,8 @@ async function dialectsFor(
 
 function speaksOtherwise({ json }: ManifestObject): boolean {
   const text = JSON.stringify(json);
-  return DIALECT_KEYS.some((key) => text.includes(JSON.stringify(key)));
+  const keys = [...text.matchAll(/"([^"\\]{1,320})":/g)].map(([, key = ""]) => [key, ""] as const);
+  return readKeysIn(Object.fromEntries(keys)).length > 0;
 }
 
 /** What the object would get, unless admission refuses it for what it says. */
@@ -233,8 +234,8 @@ async function foretell(
 function misplacedIn({ kind, metadata, spec }: KubeObject): string[] {
   if (kind !== "StatefulSet" && kind !== "Deployment") return [];
   const template = spec.at("template").at("metadata").texts("annotations");
-  return ANNOTATION_FORMATS.map(({ key }) => key)
-    .filter((key) => metadata.annotations[key] !== undefined && template[key] === undefined)
+  return requestKeysIn(metadata.annotations)
+    .filter((key) => template[key] === undefined)
     .map(
       (key) => `annotation ${key} on ${kind} ${metadata.name} itself has no effect; move it to its template`,
     );
@@ -256,9 +257,9 @@ function whyOf({ addresses }: DryRunResult, request: Request): string {
   return addresses.map(({ address }, i) => `${address}: ${reasons[i] ?? ""}`).join("; ");
 }
 
-function reasonOf({ pool, held }: DryRunResult["addresses"][number], request: Request): string {
+function reasonOf({ address, pool, held }: DryRunResult["addresses"][number], request: Request): string {
   if (held) return `pool ${pool}: its claim holds it already`;
-  if (request.entries !== undefined) return `pool ${pool}: asked for by address`;
-  if (request.pools !== undefined) return `pool ${pool}: free, and the request names the pool`;
+  if (request.entries?.flat().includes(address) === true) return `pool ${pool}: asked for by address`;
+  if (poolsNamed(request).length > 0) return `pool ${pool}: free, and the request names the pool`;
   return `pool ${pool}: free, in the first pool that is open to it`;
 }

@@ -73,10 +73,10 @@ describe("blocks of pools", () => {
         .split("\n")
         .map((line) => line.trim().replaceAll(/ +/g, " ").replace(/ \S+$/, "")),
       [
-        "CIDR POOL NODE STATE USED OF",
-        "10.40.0.0/28 web node-b asked back - 16",
-        "10.40.0.32/28 web node-b owned 3 15",
-        "10.40.0.128/28 web node-b returned 0 16",
+        "CIDR POOL NODE STATE USE USED OF",
+        "10.40.0.0/28 web node-b asked back pods 0 16",
+        "10.40.0.32/28 web node-b owned pods 3 15",
+        "10.40.0.128/28 web node-b returned pods 0 16",
       ],
     );
     const one = JSON.parse((await data.call("get", "block", "10.40.0.128-28", "-o", "json")).stdout);
@@ -135,6 +135,24 @@ describe("berthctl get", () => {
         [db, full],
         title,
       );
+  });
+
+  it("writes a long list in parts, whose titles come once, and widens what a later part needs", async (t) => {
+    const claims = Array.from({ length: 1_001 }, (_, n) => {
+      const name = n === 1_000 ? "z-with-a-long-name" : `a-${n}`;
+      const identity = { kind: "Pod", apiVersion: "v1", name };
+      return claimRecord({ name, identity, addresses: addrs(`10.9.${n >> 8}.${n & 255}`), nonce: `n-${n}` });
+    });
+    const data = await Folder.of(t, { pools: [poolRecord("lab", "10.9.0.0/16")], claims });
+    const { code, stdout, stderr } = await data.call("get", "claims", "-A");
+    assert.deepEqual([code, stderr], [0, ""]);
+    const [titles = "", ...lines] = stdout.trimEnd().split("\n");
+    assert.match(titles, /^NAMESPACE +NAME +ADDRESSES/);
+    assert.equal(lines.length, claims.length);
+    assert.equal(new Set(lines).size, claims.length);
+    const at = (line = "") => line.indexOf("10.9.");
+    assert.equal(at(lines[0]), at(lines[999]));
+    assert.ok(at(lines[1_000]) > at(lines[0]));
   });
 
   it("lists claims of one namespace, default unless told", async (t) => {

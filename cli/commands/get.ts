@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+import { once } from "node:events";
+import type { Writable } from "node:stream";
 import { isRefusal } from "../../allocator/base/errors.ts";
 import { nearestWord } from "../../allocator/base/nearest-word.ts";
 import { reportError } from "../apply/report.ts";
@@ -46,17 +48,21 @@ export const get: Command = {
     const found = listingNamed(what);
     const query = queryOf(args, found, name);
     const shown = await withBackend(context, "read", (backend) =>
-      found.show(backend, query(backend), context.io.clock.now()),
+      found.show(backend, query(backend), context.io.clock.now(), (text) => written(context.io.stdout, text)),
     );
     if (isRefusal(shown)) {
       reportError(context.io, shown.message);
       return 1;
     }
-    context.io.stdout.write(shown.text);
     if (shown.remark !== "") context.io.stderr.write(`${shown.remark}\n`);
     return 0;
   },
 };
+
+/** Whoever reads it may be slow, and a list may be long. */
+async function written(stdout: Writable, text: string): Promise<void> {
+  if (!stdout.write(text) && !stdout.destroyed) await once(stdout, "drain");
+}
 
 /** `claim shop/mysql-0`, or `claim/shop/mysql-0`, as the tool itself names it. */
 function operandsOf([first, ...rest]: readonly string[]): {

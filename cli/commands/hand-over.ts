@@ -15,7 +15,7 @@ import { readClaimRequest } from "../../allocator/manifest/claim-spec.ts";
 import { readObject } from "../../allocator/manifest/kubernetes-object.ts";
 import { type Claim, claimKey } from "../../allocator/model/claim.ts";
 import { namespaceOf } from "../../allocator/model/cluster-state.ts";
-import { interfacesOf } from "../../allocator/model/interfaces.ts";
+import { interfacesOf, placesOf } from "../../allocator/model/interfaces.ts";
 import { MAX_ATTEMPTS } from "../../allocator/store/retry-on-conflict.ts";
 import { apiVersionOf } from "../../kube/api/resource.ts";
 import { IP_CLAIM } from "../apply/kinds.ts";
@@ -129,7 +129,7 @@ function successorOf(claim: Claim, to: string): Subject | Refusal {
     });
   }
   const attachTo = claim.interface === undefined ? {} : { interface: claim.interface };
-  const interfaces = interfacesOf(claim.request.interfaces, addresses);
+  const interfaces = interfacesOf(placesOf(claim), addresses);
   const request = { addresses, ...(interfaces === undefined ? {} : { interfaces }) };
   const spec = { takesOver: name, ...attachTo, request };
   const metadata = { namespace, name: key.name };

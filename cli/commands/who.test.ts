@@ -2,6 +2,8 @@
 import assert from "node:assert/strict";
 import { describe, it, type TestContext } from "node:test";
 import {
+  addr,
+  addrs,
   attachmentOf,
   bindingTo,
   claimRecord,
@@ -43,6 +45,25 @@ describe("berthctl who", () => {
       ].join("\n"),
       stderr: "",
     });
+  });
+
+  it("tells a MAC address as one, and of an interface that nothing reports that it does", async (t) => {
+    const addresses = addrs("10.20.0.70", "10.20.0.71", "fe80::ff:fe00:51");
+    const [eth0 = addr(""), net1 = addr(""), mac = addr("")] = addresses;
+    const request = { addresses, interfaces: { eth0: [eth0], net1: [net1], "mac-net1": [mac] } };
+    const data = await Folder.of(t, {
+      pools: [DB_POOL],
+      claims: [{ ...claim, addresses, request }],
+      reservations: reservationsOf({ ...claim, addresses }),
+      attachments: [attachment("mysql-0", "10.20.0.70", "shop/mysql-0")],
+    });
+    const other = await data.call("who", "02:00:00:00:00:51");
+    assert.match(other.stdout, /^MAC address 02:00:00:00:00:51 is held\n {2}kept as +fe80::ff:fe00:51\n/);
+    assert.match(other.stdout, /^ {2}interface +net1; it is not reported whether the pod has it/m);
+    assert.match((await data.call("who", "10.20.0.71")).stdout, /^ {2}interface +net1; it is not reported/m);
+    assert.doesNotMatch((await data.call("who", "10.20.0.70")).stdout, /^ {2}interface/m);
+    const { stdout } = await data.call("get", "claims", "-n", "shop");
+    assert.match(stdout, / 10\.20\.0\.70@eth0, 10\.20\.0\.71@net1, 02:00:00:00:00:51@net1 /);
   });
 
   it("tells until when an address waits for its pod", async (t) => {

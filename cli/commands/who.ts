@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 import { type Address, parseAddress } from "../../allocator/ip/address.ts";
+import { addressOfMac, parseMac } from "../../allocator/ip/mac.ts";
 import { addressOutside } from "../../allocator/planning/refusal-messages.ts";
 import { reportError } from "../apply/report.ts";
-import { partialCache } from "../backend/backend.ts";
+import { readableCache } from "../backend/backend.ts";
 import { withBackend } from "../backend/open-backend.ts";
 import { addressReportOf, describeAddress } from "../explain/address-report.ts";
-import { occupyOne } from "../explain/occupied-addresses.ts";
+import { occupyOne, withPodOfBlock } from "../explain/occupied-addresses.ts";
 import type { Command } from "../terminal/command.ts";
 import { noAddress, TARGET_FLAGS } from "../terminal/flags.ts";
 import { document, formatOf } from "../terminal/output.ts";
@@ -14,22 +15,22 @@ import { document, formatOf } from "../terminal/output.ts";
 export const who: Command = {
   name: "who",
   summary: "say who has an address",
-  usage: ["who ADDRESS [-o json] [--data DIR | --context NAME]"],
+  usage: ["who ADDRESS|MAC [-o json] [--data DIR | --context NAME]"],
   flags: {
     output: { type: "string", short: "o", value: "FORMAT", about: "table, json or yaml (default: table)" },
     ...TARGET_FLAGS,
   },
-  examples: ["berthctl who 10.20.0.51", "berthctl who fd00:20::51 -o json"],
+  examples: ["berthctl who 10.20.0.51", "berthctl who fd00:20::51 -o json", "berthctl who 02:00:00:00:00:51"],
   async run(args, context) {
     const [text = ""] = args.expect("ADDRESS");
     const format = formatOf(args.text("output"), ["table", "json", "yaml"]);
     const address = addressOf(text);
     return await withBackend(context, "read", async (backend) => {
       const { store, uses } = backend;
-      const view = await partialCache(store, [address]);
+      const { view, unread } = await readableCache(store, address);
       await occupyOne(view, backend, address);
       const claims = [...view.claims()].map(({ record }) => record);
-      const report = addressReportOf(view, uses(claims), address);
+      const report = await withPodOfBlock(addressReportOf(view, uses(claims), address, unread), backend);
       const unknown = report.state === "outside" && report.sandboxes.length === 0;
       if (format === "json" || format === "yaml") context.io.stdout.write(document(report, format));
       else if (unknown) reportError(context.io, addressOutside(view, address).message);
@@ -40,7 +41,8 @@ export const who: Command = {
 };
 
 function addressOf(text: string): Address {
-  const address = parseAddress(text);
+  const mac = parseMac(text);
+  const address = mac === undefined ? parseAddress(text) : addressOfMac(mac);
   if (address !== undefined) return address;
   throw noAddress(text);
 }

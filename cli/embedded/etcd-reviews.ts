@@ -9,6 +9,7 @@ import { codeOf, type Route } from "../../webhook/review/admission-review.ts";
 import type { Webhook } from "../apply/review-client.ts";
 import { type EmbeddedBackend, loadCache } from "../backend/embedded-backend.ts";
 import { withEtcd } from "../backend/etcd-backend.ts";
+import type { UnreadRecords } from "../backend/unread-records.ts";
 import type { CommandContext } from "../terminal/command.ts";
 import type { EtcdTarget } from "../terminal/target.ts";
 
@@ -22,7 +23,7 @@ export async function withEtcdReviews<T>(
   target: EtcdTarget,
   work: (webhook: Webhook, backend: EmbeddedBackend) => Promise<T>,
 ): Promise<T> {
-  return await withEtcd(io, target, async ({ store }) => {
+  return await withEtcd(io, target, async ({ store, unread }) => {
     const database = openDatabase(":memory:");
     try {
       const admitted = openAdmittedObjects(database); // of nothing: nobody keeps objects beside the records
@@ -40,6 +41,7 @@ export async function withEtcdReviews<T>(
           const userInfo = { username: user, uid: "", groups: [] };
           const request = { uid: uuid(), ...input, subResource: "", userInfo };
           const handlers = await handlersNow();
+          if (route === "/validate/pools") refuseUnread(unread);
           const answer = await handlers[route](request, AbortSignal.timeout(PATIENCE_MS));
           const denied = answer.allowed ? "" : (answer.status?.message ?? "refused without a reason");
           const isFault = !answer.allowed && (answer.status?.code ?? 0) >= 500;
@@ -52,6 +54,17 @@ export async function withEtcdReviews<T>(
       database.close();
     }
   });
+}
+
+/** What a pool may be depends on every record: one that cannot be read may be another pool, or an address of this one. */
+function refuseUnread(unread: UnreadRecords): void {
+  const [first, ...more] = unread.all();
+  if (first === undefined) return;
+  const rest = more.length === 0 ? "" : ` (and ${more.length} more: berthctl check)`;
+  throw new BerthError(
+    "STATE_CORRUPT",
+    `pools are not changed before all records can be read: ${first.why}${rest}`,
+  );
 }
 
 function notShared(kind: string): BerthError {

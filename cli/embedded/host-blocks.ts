@@ -6,7 +6,7 @@ import { BlockDistributor } from "../../allocator/blocks/distributor.ts";
 import type { RecordCache } from "../../allocator/cache/cache.ts";
 import type { Context } from "../../allocator/cache/context.ts";
 import type { Family } from "../../allocator/ip/address.ts";
-import { blockLength } from "../../allocator/pool/blocks.ts";
+import { blockLength, blocksAhead } from "../../allocator/pool/blocks.ts";
 import { matches } from "../../allocator/pool/label-selector.ts";
 import type { Pool } from "../../allocator/pool/pool.ts";
 import type { AdmittedObjects } from "../../allocator/store/sqlite/admitted-objects.ts";
@@ -40,6 +40,7 @@ export class HostBlocks {
   readonly #distributor: BlockDistributor;
   readonly #stop = new AbortController();
   #wake = new AbortController();
+  readonly #wanted = new Map<string, number>(); // pool -> how many ADDs have found no address of it
   #agent: BlockUser | undefined;
   #passing: Promise<void> | undefined;
   #next: Promise<void> | undefined;
@@ -151,7 +152,28 @@ export class HostBlocks {
   #needs(pool: Pool, family: Family) {
     const { node } = this.#options;
     if (!matches(pool.spec.nodeSelector, this.#nodeLabels())) return [];
-    return [{ node, nodeUID: "", pods: this.#agent?.blockUse(pool.name, family) ?? 0 }];
+    // of a pool that the node has nothing ahead of it gets what ADDs wait for
+    const wanted = blocksAhead(pool) === 0 ? (this.#wanted.get(pool.name) ?? 0) : 0;
+    return [{ node, nodeUID: "", pods: (this.#agent?.blockUse(pool.name, family) ?? 0) + wanted }];
+  }
+
+  /** One pool after the other: what the first has is not to be had of the next, too. */
+  async #more(pools: readonly string[]): Promise<boolean> {
+    const { view } = this.#options.context;
+    const waited = pools.filter((name) => blocksAhead(view.pool(name)) === 0);
+    for (const name of waited.length === 0 ? pools.slice(0, 1) : waited) {
+      const before = new Set([...view.blocks()].filter(isGranted).map(({ uid }) => uid));
+      this.#wanted.set(name, (this.#wanted.get(name) ?? 0) + 1);
+      try {
+        await this.#pass();
+        await this.#shown();
+        await this.#changed();
+      } finally {
+        this.#wanted.set(name, (this.#wanted.get(name) ?? 1) - 1);
+      }
+      if ([...view.blocks()].some((block) => isGranted(block) && !before.has(block.uid))) return true;
+    }
+    return false;
   }
 
   #nodeLabels(): Labels {
@@ -170,13 +192,7 @@ export class HostBlocks {
       pool: (name) => view.pool(name),
       pools: () => view.pools(),
       factsOf: (pod) => ({ ...admitted.labelsOf(pod), nodeLabels: this.#nodeLabels() }),
-      more: async () => {
-        const before = new Set([...view.blocks()].filter(isGranted).map(({ uid }) => uid));
-        await this.#pass();
-        await this.#shown();
-        await this.#changed();
-        return [...view.blocks()].some((block) => isGranted(block) && !before.has(block.uid));
-      },
+      more: (pools) => this.#more(pools),
     };
   }
 }

@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-import { lstat, stat } from "node:fs/promises";
+import { access, constants } from "node:fs/promises";
 import { BerthError, messageOf } from "../../allocator/base/errors.ts";
 import { makeFolder } from "../../system/folders.ts";
 import { describePathError } from "../../system/path-error.ts";
-
-const OTHERS_WRITE = 0o022;
+import { whyShared } from "../../system/private-folder.ts";
 
 /**
  * Makes the folder, for this user alone, or makes sure that no other one may put files into it: whoever can is able to put
@@ -14,7 +13,8 @@ const OTHERS_WRITE = 0o022;
 export async function ensurePrivate(folder: string): Promise<void> {
   try {
     await makeFolder(folder);
-    await refuseOthers(folder);
+    const why = await whyShared(folder);
+    if (why !== undefined) throw unsafe(folder, why);
   } catch (error) {
     if (error instanceof BerthError) throw error;
     const why = describePathError(error) ?? messageOf(error);
@@ -23,16 +23,19 @@ export async function ensurePrivate(folder: string): Promise<void> {
   }
 }
 
-async function refuseOthers(folder: string): Promise<void> {
-  const own = process.getuid?.() ?? 0;
-  // a link, too: its owner can lead it elsewhere
-  for (const { uid } of [await lstat(folder), await stat(folder)]) {
-    if (uid === own || uid === 0) continue;
-    throw unsafe(folder, `it belongs to the user with the id ${uid}, and berth runs as ${own}`);
+/**
+ * Makes sure of the same before anything in the folder is believed: whoever else can put files there can name a stack of his own, or a
+ * process to end. Where there is none, or one that is closed to this user, whoever opens it says so.
+ * @throws BerthError CONFIG_INVALID
+ */
+export async function requirePrivate(folder: string): Promise<void> {
+  try {
+    await access(folder, constants.X_OK);
+  } catch {
+    return;
   }
-  const { mode } = await stat(folder);
-  if ((mode & OTHERS_WRITE) !== 0)
-    throw unsafe(folder, `others may write to it; take that away: chmod go-w ${folder}`);
+  const why = await whyShared(folder);
+  if (why !== undefined) throw unsafe(folder, why);
 }
 
 function unsafe(folder: string, why: string): BerthError {

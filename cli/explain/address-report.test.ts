@@ -74,6 +74,28 @@ describe("what is said of an address", () => {
     });
   }
 
+  it("says whose CIDR it is in, and that it is in nobody's where the pool is for CIDRs of nodes", () => {
+    const nodeCIDRs = { use: "PodCIDR", blockSize: { ipv4: 24 } } as const;
+    const nodes = viewOf({ pools: [poolRecord("nodes", "10.40.0.0/16", { nodeCIDRs })] });
+    const owner = {
+      pool: "nodes",
+      node: "node-b",
+      nodeUID: "u",
+      holes: [],
+      granted: true,
+      use: "PodCIDR",
+    } as const;
+    nodes.apply("block", { type: "put", stored: storedAs("block", { cidr: "10.40.7.0/24", ...owner }) });
+    assert.match(
+      describeAddress(addressReportOf(nodes, [], addr("10.40.7.9"))),
+      /^10\.40\.7\.9 is in the CIDR of a node, whose own network gives it .*\n {2}pool +nodes\n {2}block +10\.40\.7\.0\/24\n {2}node +node-b\n$/,
+    );
+    assert.match(
+      describeAddress(addressReportOf(nodes, [], addr("10.40.8.9"))),
+      /pool for CIDRs of nodes, and no node has/,
+    );
+  });
+
   it("says which node has it in a block, and until when a block cools that was given back", () => {
     const cut = poolRecord("web", "10.40.0.0/24", { blockSize: { ipv4: 28 }, cooldown: "30s" });
     const blocks = viewOf({ pools: [cut], reservations: [reservationRecord("10.40.0.9", { pool: "web" })] });

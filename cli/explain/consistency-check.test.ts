@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
+import { readObject } from "../../allocator/manifest/kubernetes-object.ts";
 import type { Claim } from "../../allocator/model/claim.ts";
 import type { Reservation } from "../../allocator/model/reservation.ts";
 import {
@@ -81,7 +82,7 @@ describe("auditRegistry", () => {
     });
     const block = { pool: "web", node: "node-b", nodeUID: "u", holes: [], granted: true };
     await withBackend(data.context(), "write", async ({ store }) => {
-      await store.create("block", { ...block, cidr: "10.40.0.0/28" });
+      await store.create("block", { ...block, cidr: "10.40.0.0/28", holes: ["10.40.0.0/32"] });
       await store.create("block", { ...block, cidr: "10.40.0.32/29" });
     });
     const told = ["defect in-block", "defect stray-block"];
@@ -98,6 +99,51 @@ describe("auditRegistry", () => {
       return (await checkBackend(backend, clock)).counts;
     });
     assert.deepEqual(counts, { pools: 1, claims: 1, reservations: 1, blocks: 2, attachments: 0 });
+  });
+
+  it("finds pools over each other, once for both, and takes a reservation for its own pool's", async (t) => {
+    const pools = ["a", "b", "c"].map((name) =>
+      poolRecord(name, name === "c" ? "10.41.0.0/24" : "10.40.0.0/24"),
+    );
+    const claim = claimRecord({ addresses: addrs("10.40.0.5") });
+    const data = await Folder.of(t, { pools, claims: [claim], reservations: reservationsOf(claim, "b") });
+    const found = await withBackend(data.context(), "read", async (backend) => {
+      return (await checkBackend(backend, data.clock)).findings;
+    });
+    assert.deepEqual(
+      found.filter(({ severity }) => severity === "defect").map(({ kind, message }) => `${kind}: ${message}`),
+      [
+        "pool-overlap: pools b and a both contain 10.40.0.1-10.40.0.254; change from, to or cidr of one of them, or set spec.disabled: true on one and delete it once nothing of it is in use",
+      ],
+    );
+  });
+
+  it("tells, in a cluster, of pods whose addresses are in blocks of other nodes, and of none of their own's", async (t) => {
+    const data = await Folder.of(t, {
+      pools: [poolRecord("web", "10.40.0.0/24", { blockSize: { ipv4: 28 } })],
+    });
+    const pods = [
+      ["on-b", "node-b", "10.40.0.17"],
+      ["on-a", "node-a", "10.40.0.18"],
+    ].map(([name, nodeName, ip]) =>
+      readObject({
+        kind: "Pod",
+        metadata: { namespace: "shop", name, uid: name },
+        ...{ spec: { nodeName }, status: { podIPs: [{ ip }] } },
+      }),
+    );
+    const found = await withBackend(data.context(), "write", async (backend) => {
+      const block = { pool: "web", node: "node-b", nodeUID: "u", holes: [], granted: true };
+      await backend.store.create("block", { ...block, cidr: "10.40.0.16/28" });
+      const world = { objects: async (kind: string) => (kind === "Pod" ? pods : []) };
+      const cluster = { ...backend, place: "cluster", world: world as unknown as Backend["world"] } as const;
+      return (await checkBackend(cluster, data.clock)).findings.map(
+        ({ severity, kind, message }) => `${severity} ${kind}: ${message}`,
+      );
+    });
+    assert.deepEqual(found, [
+      "pending outside-block: address 10.40.0.18 is used by pod shop/on-a on node node-a, and is in block 10.40.0.16/28 of node node-b",
+    ]);
   });
 
   it("does not take up what goes wrong only later: that is for the next call", async (t) => {

@@ -4,16 +4,19 @@ import { BerthError, isRefusal } from "../../allocator/base/errors.ts";
 import { type Clock, noopLogger } from "../../allocator/base/ports.ts";
 import { RecordCache } from "../../allocator/cache/cache.ts";
 import { type AuditInput, audit, type Finding } from "../../allocator/gc/audit.ts";
-import { defect } from "../../allocator/gc/finding.ts";
+import { defect, pending } from "../../allocator/gc/finding.ts";
 import { type Address, parseAddress } from "../../allocator/ip/address.ts";
+import type { Block } from "../../allocator/model/block.ts";
 import { claimKey } from "../../allocator/model/claim.ts";
 import { type Pool, parseStoredPool } from "../../allocator/pool/pool.ts";
 import type { Kind, Stored } from "../../allocator/store/store.ts";
 import type { AttachmentUse } from "../backend/attachment-report.ts";
 import type { Backend } from "../backend/backend.ts";
 import { allOf, toAuditAttachment } from "../backend/embedded-backend.ts";
+import type { UnreadRecord } from "../backend/unread-records.ts";
 import { inUseByOthers, surroundingsOf } from "./occupied-addresses.ts";
 import { ordinalsWithoutClaim } from "./ordinals-without-claim.ts";
+import { overlappingPools } from "./overlapping-pools.ts";
 import { podsWithoutClaim } from "./pods-without-claim.ts";
 import { unneeded } from "./unneeded-claims.ts";
 import { vainRequests } from "./vain-requests.ts";
@@ -35,6 +38,8 @@ export interface CheckResult {
     readonly blocks?: number;
   };
   readonly findings: readonly Finding[];
+  /** Addresses that sandboxes have out of blocks, as agents said last; absent where the journal's attachments have them, and without blocks. */
+  readonly usedInBlocks?: number;
   /** What could not be compared, in words; absent: everything was. */
   readonly unlooked?: string;
 }
@@ -55,7 +60,8 @@ interface Reading {
  */
 export async function checkBackend(backend: Backend, clock: Clock): Promise<CheckResult> {
   const all = await readAll(backend);
-  const found = findingsOf(all, backend);
+  const unread = backend.unread?.all() ?? [];
+  const found = findingsOf(all, backend).filter((finding) => !mayBeOf(unread, finding));
   const counts = countsOf(all);
   let suspects = found.filter(isDefect);
   let seen = partOf(all, keysOf(all, suspects));
@@ -79,18 +85,22 @@ export async function checkBackend(backend: Backend, clock: Clock): Promise<Chec
   const vain = await vainRequests(backend);
   const refused = await backend.refusedJournal?.();
   const journal = refused === undefined ? [] : [defect("journal-refused", "journal", refused)];
-  const pending = found.filter((finding) => !isDefect(finding));
+  const unsettled = found.filter((finding) => !isDefect(finding));
   const others = await ofOthers(all, backend);
   const unlooked = [
     ...([idle, lacking, claimless, vain].includes(undefined) ? [UNLOOKED] : []),
     ...(others.isPart ? [UNSEEN] : []),
   ];
+  const used = all.blocks.reduce((sum, { record }) => sum + (record.use ? 0 : (record.status?.used ?? 0)), 0);
   return {
     counts,
+    ...(backend.place === "cluster" && all.blocks.length > 0 ? { usedInBlocks: used } : {}),
     findings: [
+      ...(backend.unread?.taken() ?? []).map(({ key, why }) => defect("unread", key, why)),
       ...suspects,
+      ...overlappingPools(poolsOf(all)),
       ...journal,
-      ...pending,
+      ...unsettled,
       ...[idle, lacking, claimless, vain].flatMap((some) => some ?? []),
       ...others.findings,
     ],
@@ -112,14 +122,39 @@ async function ofOthers(
   put("claim", claims);
   put("reservation", reservations);
   const claimOf = (address: Address) => cache.reservation(address)?.record.claim;
-  const surroundings = await surroundingsOf(backend, ({ namespace, name }, address) => {
+  const outside: Finding[] = [];
+  const surroundings = await surroundingsOf(backend, ({ namespace, name, node }, address) => {
     const holder = claimOf(address);
     const key = holder && claimKey(holder);
     const bound = key === undefined ? undefined : cache.claim(key)?.record.binding?.podName;
     const isHolder = holder?.namespace === namespace && (bound === undefined || bound === name);
-    return isHolder || cache.blockOwning(address) !== undefined;
+    const block = isHolder ? undefined : cache.blockOwning(address);
+    if (block !== undefined && block.node !== node)
+      outside.push(outsideBlock({ who: `pod ${namespace}/${name}`, node, address, block }));
+    return isHolder || block !== undefined;
   });
-  return { findings: inUseByOthers(cache.pools(), surroundings, claimOf), isPart: surroundings.isPart };
+  const inUse = inUseByOthers(cache.pools(), surroundings, claimOf);
+  return { findings: [...outside, ...inUse], isPart: surroundings.isPart };
+}
+
+/** A pod that is about to go may be told with an address that its node has given back. */
+function outsideBlock({ who, node, address, block }: UseOfBlock): Finding {
+  const words = `address ${address} is used by ${who} on node ${node}, and is in block ${block.cidr} of node ${block.node}`;
+  return pending("outside-block", address, words);
+}
+
+interface UseOfBlock {
+  readonly who: string;
+  readonly node: string;
+  readonly address: Address;
+  readonly block: Block;
+}
+
+/** Whether the finding may come of nothing but a record that could not be read: what it says is not known. */
+function mayBeOf(unread: readonly UnreadRecord[], { kind, subject, message }: Finding): boolean {
+  const words = new Set([subject, ...message.split(/[\s,;]+/)]);
+  const isOfPools = ["outside", "misfiled", "stray-block"].includes(kind);
+  return unread.some((one) => (isOfPools && one.kind === "pool") || words.has(one.key));
 }
 
 export function isDefect({ severity }: Finding): boolean {
@@ -181,15 +216,19 @@ function partOf({ pools, claims, reservations, blocks, uses }: Reading, keys: Ke
 }
 
 /** Only what is suspected: a cluster may have 100000 records. */
-async function readAgain({ store, uses }: Backend, keys: Keys): Promise<Reading> {
+async function readAgain({ store, uses, unread }: Backend, keys: Keys): Promise<Reading> {
+  const read = async <K extends Kind>(kind: K, key: string) => {
+    const get = () => store.get(kind, key);
+    return unread === undefined ? await get() : await unread.read(kind, key, get);
+  };
   const claims: Stored<"claim">[] = [];
   for (const key of keys.claims) {
-    const claim = await store.get("claim", key);
+    const claim = await read("claim", key);
     if (claim !== undefined) claims.push(claim);
   }
   const reservations: Stored<"reservation">[] = [];
   for (const address of keys.addresses) {
-    const reservation = await store.get("reservation", address);
+    const reservation = await read("reservation", address);
     if (reservation !== undefined) reservations.push(reservation);
   }
   const pools = await allOf(store, "pool");
@@ -219,13 +258,17 @@ function revisionsOf({ claims, reservations, blocks }: Reading): string {
 
 function findingsOf({ pools, claims, reservations, blocks, uses }: Reading, { node }: Backend): Finding[] {
   const auditInput: AuditInput = {
-    pools: pools.map(({ record }) => readable(parseStoredPool(record), record.name)),
+    pools: poolsOf({ pools }),
     claims: claims.map(({ record }) => record),
     reservations: reservations.map(({ record }) => record),
     blocks: blocks.map(({ record }) => record),
     attachments: uses.map((use) => toAuditAttachment(use, node === "" ? "this node" : node)),
   };
   return audit(auditInput);
+}
+
+function poolsOf({ pools }: Pick<Reading, "pools">): Pool[] {
+  return pools.map(({ record }) => readable(parseStoredPool(record), record.name));
 }
 
 /** Without its pool a reservation cannot be judged, and to call it sound would be a guess. */

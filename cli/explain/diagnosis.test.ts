@@ -184,6 +184,32 @@ describe("what is said of a pod", () => {
     }
   });
 
+  it("tells a further interface that was left to its network from the first one", () => {
+    const networks = '[{"name":"lan","ips":["10.99.0.90/24"]}]';
+    const pod = podWith({ annotations: { "k8s.v1.cni.cncf.io/networks": networks } });
+    assert.deepEqual(diagnosePod(pod, facts(undefined, { key: "" })), {
+      words:
+        "asks for net1 in another system's annotations, which was left to the networks that make it; on eth0 it asks for no fixed address; the network's configuration gives it any",
+      stuck: false,
+      next: [],
+    });
+  });
+
+  it("says of a claim for several interfaces on which they are reported, and which MAC address is to be said", () => {
+    const [eth0, net1, mac] = [addr("10.20.0.70"), addr("10.20.0.71"), addr("fe80::ff:fe00:51")];
+    const interfaces = { eth0: [eth0], "mac-eth0": [mac], net1: [net1] };
+    const addresses = [eth0, net1, mac];
+    const claim = { ...bound, binding: own, addresses, request: { addresses, interfaces } };
+    const up = facts({ ...claim, status: { phase: "Attached", attachment: reported } });
+    const { words } = diagnosePod(podWith(), up);
+    assert.equal(
+      words,
+      "has its addresses on eth0; whether it has net1 is not reported: see ip address in the pod",
+    );
+    const waiting = diagnosePod(podWith(), facts({ ...claim, status: { phase: "Bound" } }));
+    assert.match(waiting.next[1] ?? "", /^it pins MAC address 02:00:00:00:00:51 for eth0: .*"mac": true/);
+  });
+
   const own = bindingTo("mysql-0", "node-b", { podUID: "uid-of-the-next" });
   const reported = attachmentOf("mysql-0", { node: "node-b", podUID: "uid-of-the-next" });
   for (const [what, pod, circumstances, words] of [

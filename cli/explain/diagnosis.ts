@@ -9,25 +9,28 @@ import {
   planBind,
 } from "../../allocator/lifecycle/bind.ts";
 import {
-  ANNOTATION_FORMATS,
   ASSIGNED_ADDRESSES,
   ASSIGNED_CLAIM,
   ASSIGNED_TOKEN,
   EXEMPT_NAMESPACE,
   NAMESPACE_FORMATS,
   readRequest,
+  requestKeysIn,
 } from "../../allocator/manifest/annotations.ts";
 import { withoutEveryDialect } from "../../allocator/manifest/dialects.ts";
 import type { KubeObject } from "../../allocator/manifest/kubernetes-object.ts";
 import { FENCED, OUT_OF_SERVICE } from "../../allocator/manifest/node-fence.ts";
 import { isSentToBerth, OPT_IN_LABEL, OPT_IN_VALUE } from "../../allocator/manifest/opt-in.ts";
 import { requestsOfHost, requestsOfSystem } from "../../allocator/manifest/own-keys.ts";
-import { requestsAddress } from "../../allocator/model/address-request.ts";
+import { type Request, requestsAddress } from "../../allocator/model/address-request.ts";
 import type { Claim } from "../../allocator/model/claim.ts";
 import type { NamespaceState } from "../../allocator/model/cluster-state.ts";
+import { macsOf } from "../../allocator/model/interface-macs.ts";
+import { FIRST_INTERFACE, namesOf } from "../../allocator/model/interfaces.ts";
 import { isHeldBy } from "../../allocator/model/reservation.ts";
+import { unreportedInterfaces } from "../backend/attachment-report.ts";
 import { readinessOf } from "../backend/node-state.ts";
-import { describeDynamic } from "./dynamic-pod.ts";
+import { type DynamicFacts, describeDynamic } from "./dynamic-pod.ts";
 import { hasEnded, isDeleting, type PodFacts, podPhase, unschedulable } from "./pod-facts.ts";
 
 /** How it stands with a pod or claim: one sentence, whether it is stuck, and what to do. */
@@ -64,7 +67,7 @@ function exempt(pod: KubeObject, { dynamic }: PodFacts): Diagnosis {
   // admission keeps away from the namespace, and agents do not
   if (namespace === EXEMPT_NAMESPACE && !hasNoNetwork(pod)) {
     const asked = requestsOfSystem(annotations).map((words) => `; ${words}`);
-    if (dynamic !== undefined) return ok(`${describeDynamic(dynamic)}${asked.join("")}`);
+    if (dynamic !== undefined) return unclaimed(dynamic, asked.join(""));
     if (asked.length > 0) return ok(`has no address reserved${asked.join("")}`);
   }
   const asked = isMirror(pod) ? [] : requestsOfHost(annotations).map((words) => `; ${words}`);
@@ -96,11 +99,17 @@ function diagnosisWithoutClaim(pod: KubeObject, { space: there, place, dynamic }
     return blocked(`asks for something that cannot be read: ${request.message}`, "correct the annotation");
   }
   if (!requestsAddress(request)) {
-    const words = describeDynamic(dynamic ?? { addresses: [], choice: undefined });
-    return (isUnseen ? withIdleDefault(words, there) : undefined) ?? ok(words);
+    const found = unclaimed(dynamic ?? { addresses: [], choice: undefined });
+    return (isUnseen ? withIdleDefault(found.words, there) : undefined) ?? found;
   }
   const otherwise = readRequest(withoutEveryDialect(annotations), space);
   if (place === "cluster" && !isRefusal(otherwise) && !requestsAddress(otherwise)) {
+    const further = furtherOf(request);
+    if (further.length > 0) {
+      const { words, ...rest } = unclaimed(dynamic ?? { addresses: [], choice: undefined });
+      const left = `asks for ${further.join(" and ")} in another system's annotations, which was left to the networks that make it`;
+      return { words: `${left}; on ${FIRST_INTERFACE} it ${words}`, ...rest };
+    }
     return {
       words:
         "asks for its address in another system's annotations, and was left to that system; in a network of Berth's it cannot start, unless the chart's value dialects says none for that system",
@@ -113,6 +122,19 @@ function diagnosisWithoutClaim(pod: KubeObject, { space: there, place, dynamic }
     "look at the webhook configuration and its selectors: kubectl get mutatingwebhookconfiguration berth -o yaml",
     `delete pod ${namespace}/${name} and create it again`,
   );
+}
+
+/** The interfaces that are asked for, where the first is none of them. */
+function furtherOf({ interfaces = {}, interfacePools = {} }: Request): readonly string[] {
+  const names = namesOf({ ...interfaces, ...interfacePools });
+  return names.includes(FIRST_INTERFACE) ? [] : names;
+}
+
+function unclaimed(dynamic: DynamicFacts, beside = ""): Diagnosis {
+  const words = `${describeDynamic(dynamic)}${beside}`;
+  return dynamic.usedUp === undefined
+    ? ok(words)
+    : blocked(words, "end pods, release claims, or add a range; who has what: berthctl get blocks");
 }
 
 /** Of a pod that its namespace would ask for; undefined: it does not. */
@@ -197,14 +219,35 @@ function bound(pod: KubeObject, claim: Claim, facts: PodFacts): Diagnosis {
   const { place } = facts;
   const { attachment } = claim.status;
   const { uid } = bindTargetOf(pod, facts);
-  if (attachment?.podUID === uid && !attachment.detached) return ok("has its addresses");
+  if (attachment?.podUID === uid && !attachment.detached) return ok(`has its addresses${whereOf(claim)}`);
   if (isDeleting(pod)) return ok("is being deleted, and its sandbox has ended");
   const node = pod.spec.text("nodeName");
   const next =
     place === "data"
       ? "the container runtime sets its sandbox up with the CNI plugin"
       : `kubelet sets it up; if it does not: kubectl describe pod ${pod.metadata.name} -n ${pod.metadata.namespace}, and the log of Berth's agent on ${node}`;
-  return { words: "is bound to its claim, and its sandbox is not reported yet", stuck: false, next: [next] };
+  return {
+    words: "is bound to its claim, and its sandbox is not reported yet",
+    stuck: false,
+    next: [next, ...adviceOnMacs(claim)],
+  };
+}
+
+/** Of all that a claim asks of a node, this alone is nothing that Berth's plugin can do. */
+function adviceOnMacs(claim: Claim): readonly string[] {
+  const macs = [...macsOf(claim)].map(([name, mac]) => `${mac} for ${name}`);
+  if (macs.length === 0) return [];
+  return [
+    `it pins MAC address ${macs.join(" and ")}: the sandbox is refused until the runtime says the same and the network's configuration declares "capabilities": {"mac": true}; kubelet alone says none, Multus does (docs/cluster.md, MAC addresses)`,
+  ];
+}
+
+/** Of a claim for several interfaces: of which it is known. */
+function whereOf(claim: Claim): string {
+  const others = unreportedInterfaces(claim);
+  if (others.length === 0) return "";
+  const on = claim.status.attachment?.interface ?? "";
+  return ` on ${on}; whether it has ${others.join(" and ")} is not reported: see ip address in the pod`;
 }
 
 /** What to do about the binder's refusal, beyond what it says itself. */
@@ -241,9 +284,7 @@ export function waitingFor(facts: PodFacts, podName: string, nodeName: string): 
 
 /** The annotations that ask for something, as they were written; empty: it asks for nothing. */
 export function requestedBy({ metadata }: KubeObject): string {
-  const keys = ANNOTATION_FORMATS.map(({ key }) => key).filter(
-    (key) => metadata.annotations[key] !== undefined,
-  );
+  const keys = requestKeysIn(metadata.annotations);
   return keys.map((key) => `${key}=${metadata.annotations[key]}`).join(" ");
 }
 

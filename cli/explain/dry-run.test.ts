@@ -209,6 +209,37 @@ describe("Forecast", () => {
     ]);
   });
 
+  it("names the pool that serves pods which ask for nothing, kube-system's among them", async (t) => {
+    const cut = (name: string, n: number, spec: object) =>
+      poolObject(name, { ranges: [{ cidr: `10.${n}.0.0/24` }], blockSize: { ipv4: 28 }, ...spec });
+    const world = await worldFor(t);
+    const ofTeam = (team: string) => ({ namespaceSelector: { matchLabels: { team } } });
+    const east = { nodeSelector: { matchLabels: { zone: "east" } } };
+    const lines = await foretold(
+      world,
+      namespaceObject("ext", {}, { team: "ext" }),
+      namespaceObject("bank", {}, { team: "bank" }),
+      cut("shared", 1, { default: true }),
+      cut("external", 2, ofTeam("ext")),
+      cut("east", 3, { ...ofTeam("bank"), ...east }),
+      pod("nothing"),
+      pod("nothing", { namespace: "kube-system" }),
+      pod("nothing", { namespace: "bank" }),
+      workload("Deployment", "nothingd", { namespace: "ext" }),
+      workload("DaemonSet", "proxy", { namespace: "kube-system" }),
+    );
+    const tail = "from a block of its node, unless its network names pools or has ranges of its own";
+    const from = (who: string, pool: string) =>
+      `${who}: nothing, it asks for no fixed address; it gets any of pool ${pool} ${tail}`;
+    assert.deepEqual(lines, [
+      from("pod/shop/nothing", '"shared" (the default)'),
+      from("pod/kube-system/nothing", '"shared" (the default)'),
+      from("pod/bank/nothing", '"east" on its nodes (which selects it), else of "shared"'),
+      from("deployment/ext/nothingd, each pod", '"external" (which selects it)'),
+      from("daemonset/kube-system/proxy, each pod", '"shared" (the default)'),
+    ]);
+  });
+
   it("lets a claim speak for the pod of its name", async (t) => {
     const world = await worldFor(t, { pools: [DB_POOL] });
     const claim = claimRecord({

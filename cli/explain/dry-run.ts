@@ -14,17 +14,25 @@ import {
 } from "../../allocator/demand/build-request.ts";
 import { type DryRunResult, describeKept, dryRun } from "../../allocator/demand/dry-run.ts";
 import { ownAnnotations } from "../../allocator/demand/foreign-pools.ts";
-import { isExempt, readPod, resolvePod } from "../../allocator/demand/pod-allocation.ts";
+import {
+  isExempt,
+  MIRROR_POD_ANNOTATION,
+  readPod,
+  resolvePod,
+} from "../../allocator/demand/pod-allocation.ts";
 import { dryRunSlot } from "../../allocator/demand/slots.ts";
 import {
   ordinalRequests,
   ownerOf,
+  podTemplate,
   readTemplate,
   type Template,
   templateAnnotations,
+  templateLabels,
 } from "../../allocator/demand/workload-allocation.ts";
 import type { Address } from "../../allocator/ip/address.ts";
 import type { AllocationRequest } from "../../allocator/lifecycle/reserve.ts";
+import { readRequest } from "../../allocator/manifest/annotations.ts";
 import { readClaimRequest } from "../../allocator/manifest/claim-spec.ts";
 import type { KubeObject } from "../../allocator/manifest/kubernetes-object.ts";
 import { type Request, requestsAddress } from "../../allocator/model/address-request.ts";
@@ -37,6 +45,7 @@ import type { PoolSpec } from "../../allocator/pool/pool-spec.ts";
 import { withSettledSize } from "../../allocator/pool/settled-size.ts";
 import type { Store } from "../../allocator/store/store.ts";
 import { loadCache } from "../backend/embedded-backend.ts";
+import { foretellDynamic } from "./dynamic-pod.ts";
 
 /** What one identity would get, or why nothing. `nothing`: it asks for nothing, and no claim waits for it. */
 export interface DryRunner {
@@ -124,22 +133,16 @@ export class PodForecast {
     const podIdentity = { kind: "named", claim: name, identity: claim.identity } as const;
     const input = this.#input(podIdentity, {}, await this.#namespace(namespace));
     const outcome = await this.#predict(requestForClaim(input, claim));
-    const { addresses, interfaces, pools } = claim.request;
+    const { addresses, interfaces, pools, interfacePools } = claim.request;
     const entries = { ...(addresses && { entries: [addresses] }), ...(interfaces && { interfaces }) };
-    const asked = { ...entries, ...(pools && { pools }) };
+    const asked = { ...entries, ...(pools && { pools }), ...(interfacePools && { interfacePools }) };
     return { subject, outcome, request: asked };
   }
 
   async #ofPod(pod: KubeObject): Promise<DryRunner> {
     const { namespace: name } = pod.metadata;
     const subject = `pod/${name}/${pod.metadata.name || `${pod.metadata.generateName}*`}`;
-    if (isExempt(pod))
-      return nothing(
-        subject,
-        pod.spec.flag("hostNetwork")
-          ? "it is on its host's network"
-          : "Berth keeps away from mirror pods and kube-system",
-      );
+    if (isExempt(pod)) return nothing(subject, exemptWords(pod) ?? (await this.#dynamic(pod.metadata)));
     const { own, space, left } = this.#own(pod.metadata.annotations, await this.#namespace(name));
     if (left !== undefined) return nothing(subject, left);
     const itself = { ...pod, metadata: { ...pod.metadata, annotations: own } };
@@ -148,7 +151,7 @@ export class PodForecast {
     const { request } = input;
     const resolved = await resolvePod(this.#context, input);
     if (resolved === undefined) {
-      return nothing(subject, "it asks for no fixed address; the network's configuration gives it any");
+      return nothing(subject, await this.#dynamic(pod.metadata));
     }
     if (isRefusal(resolved)) return { subject, outcome: resolved, request };
     if (resolved.kind === "one")
@@ -164,9 +167,12 @@ export class PodForecast {
     const template = readTemplate(this.#context, object, space, own);
     if (isRefusal(template)) return [{ subject, outcome: template, request: {} }];
     const { request } = template;
-    if (!requestsAddress(request)) return [nothing(subject, "its template asks for no fixed address")];
-    if (template.exempt)
-      return [nothing(subject, "its host's network or its namespace keeps Berth away from it")];
+    const isOnHost = podTemplate(object).at("spec").flag("hostNetwork");
+    if (isOnHost) return [nothing(subject, ON_HOST)];
+    if (template.exempt || !requestsAddress(request)) {
+      const [labels, annotations] = [templateLabels(object), templateAnnotations(object)];
+      return [nothing(`${subject}, each pod`, await this.#dynamic({ namespace, labels, annotations }))];
+    }
     if (object.kind !== "StatefulSet") return await this.#ofSet(object, subject, template);
     const results: DryRunner[] = [];
     for (const { name, allocation } of ordinalRequests(object, template)) {
@@ -182,7 +188,8 @@ export class PodForecast {
   #own(annotations: Labels, namespace: NamespaceState) {
     const { view, dialects } = this.#context;
     const own = ownAnnotations(view, annotations, namespace, dialects);
-    const [left] = own.left;
+    const asked = readRequest(own.annotations, own.namespace, "macs");
+    const [left] = isRefusal(asked) || requestsAddress(asked) ? [] : own.left;
     return { own: own.annotations, space: own.namespace, left };
   }
 
@@ -253,9 +260,24 @@ export class PodForecast {
     return { name, labels, annotations: known?.annotations ?? {} };
   }
 
+  /** What a pod gets that asks for nothing, or whose namespace is none of admission's. */
+  async #dynamic(pod: Parameters<typeof foretellDynamic>[1]): Promise<string> {
+    const { labels } = await this.#namespace(pod.namespace);
+    return foretellDynamic(this.#context.view, pod, labels);
+  }
+
   #now(): number {
     return this.#context.clock.now();
   }
+}
+
+const ON_HOST = "it is on its host's network";
+
+/** Why a pod has no network of its own, or nobody but kubelet makes it; undefined: it is served as one that asks for nothing. */
+function exemptWords({ spec, metadata }: KubeObject): string | undefined {
+  if (spec.flag("hostNetwork")) return ON_HOST;
+  const isMirror = Object.hasOwn(metadata.annotations, MIRROR_POD_ANNOTATION);
+  return isMirror ? "Berth keeps away from mirror pods" : undefined;
 }
 
 function nothing(subject: string, why: string): DryRunner {

@@ -12,12 +12,15 @@ import { blockLength } from "../../allocator/pool/blocks.ts";
 import type { Pool } from "../../allocator/pool/pool.ts";
 import { choosePools, type PoolChoice } from "../../allocator/pool/pool-choice.ts";
 import { type Backend, partialCache } from "../backend/backend.ts";
+import { usedUpFor } from "./used-up-pools.ts";
 
 /** What a pod without a claim has, and which pools serve it where its network names none and has no ranges of its own. */
 export interface DynamicFacts {
   readonly addresses: readonly { readonly address: Address; readonly block: Block | undefined }[];
   /** Undefined: none of Berth's pools. */
   readonly choice: PoolChoice | Refusal | undefined;
+  /** Why none of these pools has an address for it now; absent: one has, or it has its addresses. */
+  readonly usedUp?: string;
 }
 
 /** What its sandboxes have: by the journal of this host, or by the pod's own status in a cluster. */
@@ -28,9 +31,14 @@ function addressesOf({ place, uses }: Backend, pod: KubeObject): readonly Addres
     return ips.flatMap((ip) => parseAddress(new Fields(ip).text("ip")) ?? []);
   }
   const own = uses([]).filter(
-    (use) => use.pod?.namespace === namespace && use.pod.name === name && (uid === "" || use.pod.uid === uid),
+    (use) => use.pod?.namespace === namespace && use.pod.name === name && isSamePod(use.pod.uid, uid),
   );
   return own.flatMap(({ result }) => result.addresses.map(({ address }) => address));
+}
+
+/** Neither the runtime nor a manifest needs to say which of a name it is. */
+function isSamePod(one: string, other: string): boolean {
+  return one === "" || other === "" || one === other;
 }
 
 export async function dynamicFactsOf(
@@ -40,20 +48,26 @@ export async function dynamicFactsOf(
 ): Promise<DynamicFacts> {
   const addresses = addressesOf(backend, pod);
   const view = await partialCache(backend.store, addresses);
+  const choice = choiceFor(view.pools(), pod.metadata, { namespaceLabels, nodeLabels });
+  const node = pod.spec.text("nodeName") || backend.node;
+  const isWaiting = addresses.length === 0 && node !== "" && choice !== undefined && !isRefusal(choice);
+  const usedUp = isWaiting ? await usedUpFor(backend.store, choice, node) : undefined;
   return {
     addresses: addresses.map((address) => ({ address, block: view.blockOwning(address) })),
-    choice: choiceFor(view, pod, { namespaceLabels, nodeLabels }),
+    choice,
+    ...(usedUp === undefined ? {} : { usedUp }),
   };
 }
 
+type Labelled = Pick<KubeObject["metadata"], "namespace" | "labels" | "annotations">;
+
 function choiceFor(
-  view: Pick<RecordReader, "pools">,
-  { metadata }: KubeObject,
+  pools: readonly Pool[],
+  { namespace, labels, annotations }: Labelled,
   { namespaceLabels, nodeLabels }: { readonly namespaceLabels: Labels; readonly nodeLabels: Labels },
 ): PoolChoice | Refusal | undefined {
-  const { namespace, labels, annotations } = metadata;
   const networks = networkAttachments(annotations, namespace).map(({ network }) => network);
-  const choice = choosePools(view.pools(), {
+  const choice = choosePools(pools, {
     ...{ namespace, namespaceLabels, podLabels: labels, nodeLabels, networks },
   });
   return choice === undefined || isRefusal(choice) || choice.pools.some(isCut) ? choice : undefined;
@@ -70,19 +84,65 @@ const BY: Readonly<Record<PoolChoice["by"], string>> = {
   default: "the default",
 };
 
+const ASKS = "asks for no fixed address";
+const BY_CONFIGURATION = "the network's configuration gives it any";
+const UNLESS = "from a block of its node, unless its network names pools or has ranges of its own";
+
 /** In words, behind the pod's name. */
-export function describeDynamic({ addresses, choice }: DynamicFacts): string {
-  const asks = "asks for no fixed address";
-  if (addresses.length > 0) return `${asks}, and has ${addresses.map(describeAddress).join(" and ")}`;
-  if (choice === undefined) return `${asks}; the network's configuration gives it any`;
-  if (isRefusal(choice)) return `${asks}, and no pool gives it one: ${choice.message}`;
+export function describeDynamic({ addresses, choice, usedUp }: DynamicFacts): string {
+  if (addresses.length > 0)
+    return `${ASKS}, and has ${addresses.map((one) => describeAddress(one, choice)).join(" and ")}`;
+  if (choice === undefined) return `${ASKS}; ${BY_CONFIGURATION}`;
+  if (isRefusal(choice)) return `${ASKS}, and no pool gives it one: ${choice.message}`;
   const [first, ...rest] = choice.pools.map(({ name }) => `"${name}"`);
   const next = rest.length === 0 ? "" : `, then ${rest.join(", ")}`;
-  return `${asks}; it gets any of pool ${first} (${BY[choice.by]})${next} from a block of its node, unless its network names pools or has ranges of its own`;
+  const full = usedUp === undefined ? "" : `; it waits: ${usedUp}`;
+  return `${ASKS}; it gets any of pool ${first} (${BY[choice.by]})${next} ${UNLESS}${full}`;
 }
 
-function describeAddress({ address, block }: DynamicFacts["addresses"][number]): string {
+function describeAddress(
+  { address, block }: DynamicFacts["addresses"][number],
+  choice: DynamicFacts["choice"],
+): string {
   return block === undefined
     ? `${address}, of its network's own configuration`
-    : `${address}, of block ${block.cidr} that node ${block.node} has of pool "${block.pool}"`;
+    : `${address}, of block ${block.cidr} that node ${block.node} has of pool "${block.pool}" (${whyOf(block.pool, choice)})`;
+}
+
+/** By the pools and labels as they are now, which may not be those that it started with. */
+function whyOf(pool: string, choice: DynamicFacts["choice"]): string {
+  const known = choice === undefined || isRefusal(choice) ? [] : choice.pools;
+  const place = known.findIndex(({ name }) => name === pool);
+  if (place < 0 || choice === undefined || isRefusal(choice))
+    return "which its network names, unless labels or pools have changed since";
+  const before = known.slice(0, place).map(({ name }) => `"${name}"`);
+  return `${BY[choice.by]}${before.length === 0 ? "" : `, after ${before.join(", ")}, which had none then`}`;
+}
+
+/** The same of a pod that is not there yet: on which node it will be is not known. */
+export function foretellDynamic(
+  view: Pick<RecordReader, "pools">,
+  pod: Labelled,
+  namespaceLabels: Labels,
+): string {
+  const pools = view.pools();
+  const of = (some: readonly Pool[]) => choiceFor(some, pod, { namespaceLabels, nodeLabels: {} });
+  const onAnyNode = pools.map((pool) => ({ ...pool, spec: { ...pool.spec, nodeSelector: {} } }));
+  const bound = new Set(pools.filter(isForSomeNodes).map(({ name }) => name));
+  const selecting = of(pools.map((pool, i) => (bound.has(pool.name) ? (onAnyNode[i] ?? pool) : pool)));
+  if (selecting === undefined || isRefusal(selecting)) return `it ${ASKS}; ${BY_CONFIGURATION}`;
+  const named = ({ name }: Pool) => `"${name}"${bound.has(name) ? " on its nodes" : ""}`;
+  const [first, ...rest] = selecting.pools.map(named);
+  const next = rest.length === 0 ? "" : `, then ${rest.join(", ")}`;
+  const elsewhere = selecting.pools.every(({ name }) => bound.has(name))
+    ? of(pools.filter(({ name }) => !bound.has(name)))
+    : undefined;
+  const [other] = elsewhere === undefined || isRefusal(elsewhere) ? [] : elsewhere.pools;
+  const last = other === undefined ? "" : `, else of "${other.name}"`;
+  return `it ${ASKS}; it gets any of pool ${first} (${BY[selecting.by]})${next}${last} ${UNLESS}`;
+}
+
+function isForSomeNodes({ spec: { nodeSelector = {} } }: Pool): boolean {
+  const { matchLabels = {}, matchExpressions = [] } = nodeSelector;
+  return Object.keys(matchLabels).length + matchExpressions.length > 0;
 }

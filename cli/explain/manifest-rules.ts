@@ -19,8 +19,8 @@ import {
 import type { Dialects } from "../../allocator/model/dialect.ts";
 import { idleDefaults } from "../../webhook/admission/opt-in.ts";
 import { changed } from "../../webhook/admission/pod-rules.ts";
+import { judgePool } from "../../webhook/admission/pool-rules.ts";
 import { unreadableDefaults } from "../../webhook/admission/validate-namespace.ts";
-import { judgePool } from "../../webhook/admission/validate-pool.ts";
 import type { Objects } from "../backend/backend.ts";
 
 /** Beside what its pods would get. */
@@ -52,17 +52,25 @@ export async function judgeManifest(
     }
     case "IPPool":
       return {
-        refusal: unknownKey("IPPool", annotations) ?? judgePool(view, view.pools(), object),
+        refusal: unknownKey("IPPool", annotations) ?? judgePoolBy(view, object),
         warnings: [],
         idle: [],
       };
     case "IPClaim":
       return { refusal: unknownKey("IPClaim", annotations), warnings: [], idle: [] };
     case "Pod":
-      return judgePod(object, await beforeOf(world, object), dialects);
+      return judgePod({ view, dialects }, object, await beforeOf(world, object));
     default:
       return judgeTemplate(object, await beforeOf(world, object), dialects);
   }
+}
+
+function judgePoolBy(view: RecordReader, object: KubeObject): Refusal | undefined {
+  const pools = view.pools();
+  const blocks = pools.flatMap(({ name }) => [...(view.blocksOf?.(name) ?? [])].map(({ record }) => record));
+  const held = blocks.filter(({ releasedAt }) => releasedAt === undefined);
+  const before = view.pool(object.metadata.name)?.spec;
+  return judgePool({ view, pools, blocks: held }, object, before && { ...before });
 }
 
 async function beforeOf(world: Objects, { kind, metadata }: KubeObject): Promise<KubeObject | undefined> {
@@ -70,11 +78,16 @@ async function beforeOf(world: Objects, { kind, metadata }: KubeObject): Promise
   return name === "" ? undefined : await ifReadable(() => world.object(kind, namespace, name));
 }
 
-function judgePod(pod: KubeObject, before: KubeObject | undefined, dialects?: Dialects): Judgement {
+function judgePod(
+  known: { readonly view: RecordReader; readonly dialects: Dialects | undefined },
+  pod: KubeObject,
+  before: KubeObject | undefined,
+): Judgement {
+  const { dialects } = known;
   const { annotations } = pod.metadata;
   if (isExempt(pod))
     return { refusal: undefined, warnings: [], idle: toldOfExempt(pod, annotations, dialects) };
-  const refusal = before === undefined ? unknownKey("Pod", annotations) : changed(before, pod);
+  const refusal = before === undefined ? unknownKey("Pod", annotations) : changed(known, before, pod);
   return { refusal, ...toldOf(annotations, "are removed from this pod", dialects) };
 }
 

@@ -7,7 +7,8 @@ import { type KubeObject, readObject } from "../../allocator/manifest/kubernetes
 import { addr, parsed, poolRecord, storedAs, viewOf } from "../../test/support/fixtures.ts";
 import type { Backend } from "../backend/backend.ts";
 import { hostOccupants } from "../backend/host-occupants.ts";
-import { inUseByOthers, occupyAll, occupyOne, surroundingsOf } from "./occupied-addresses.ts";
+import { describeAddress } from "./address-report.ts";
+import { inUseByOthers, occupyAll, occupyOne, surroundingsOf, withPodOfBlock } from "./occupied-addresses.ts";
 
 const LAN = poolRecord("lan", "10.9.0.0/28");
 
@@ -70,6 +71,32 @@ describe("what others have of pools, by a look at the cluster", () => {
       taken[0]?.message,
       "10.9.0.5 (pod shop/calico) is claim shop/db-0's too: two may have it at once; give one of them another",
     );
+  });
+
+  it("is told apart where pods of a fenced node have it, which may have had it from Berth", async () => {
+    const fenced = {
+      ...{ kind: "Node", status: {} },
+      metadata: { name: "node-b", uid: "b", annotations: { "berth.dev/fenced": "true" } },
+    };
+    const left = pod("left", "10.9.0.4", { spec: { nodeName: "node-b" } });
+    const facts = await surroundingsOf(cluster([...objects, fenced, left]), isOurs);
+    const [others, found] = inUseByOthers([parsed(LAN)], facts, () => undefined);
+    assert.match(others?.message ?? "", /^pool lan has 2 addresses that are in use, and not from Berth: /);
+    assert.match(
+      found?.message ?? "",
+      /^pool lan has 1 address that is in use by pods of fenced nodes: 10\.9\.0\.4 \(pod shop\/left\); .*delete those pods before the fence/,
+    );
+  });
+
+  it("is named where a node's block has it, by the status of the pod that does", async () => {
+    const report = { address: addr("10.9.0.9"), state: "in-block", sandboxes: [] } as const;
+    const backend = cluster(objects);
+    const named = await withPodOfBlock(report, backend);
+    assert.deepEqual([named.used, named.pod], [true, { namespace: "shop", name: "block", uid: "block" }]);
+    assert.match(describeAddress(named), /^ {2}pod +shop\/block \(uid block\)$/m);
+    const none = await withPodOfBlock({ ...report, address: addr("10.9.0.8") }, backend);
+    assert.match(describeAddress(none), /^ {2}pod +none says that it has it$/m);
+    assert.equal(await withPodOfBlock(report, { ...backend, place: "data" }), report);
   });
 
   it("is not of pools for other networks, but for what nodes have", async () => {

@@ -20,10 +20,14 @@ import { isOfPool } from "../../allocator/model/occupant.ts";
 import { listedOccupied, type Occupied, occupiedIn } from "../../allocator/planning/occupied.ts";
 import type { Pool } from "../../allocator/pool/pool.ts";
 import type { Backend } from "../backend/backend.ts";
+import { fencedBy } from "../backend/node-state.ts";
+import type { AddressReport } from "./address-report.ts";
 
 /** What is known around the records. */
 export interface Surroundings {
   readonly occupied: readonly Occupied[];
+  /** Of these, what pods on fenced nodes have: it may have been Berth's, and was taken back. */
+  readonly onFenced: ReadonlySet<Address>;
   /** Networks of Services. */
   readonly networks: readonly Cidr[];
   /** This user may not read all of it. */
@@ -37,7 +41,8 @@ const NAMED = 10;
 /** Everything that has an address and not from Berth, as far as this user may read it. */
 export async function surroundingsOf(backend: Source, isOurs: IsOurs): Promise<Surroundings> {
   if (backend.place !== "cluster") {
-    return { occupied: backend.hostOccupants?.() ?? [], networks: [], isPart: false };
+    const occupied = backend.hostOccupants?.() ?? [];
+    return { occupied, onFenced: new Set(), networks: [], isPart: false };
   }
   const [nodes, pods] = await Promise.all([listed(backend, "Node"), listed(backend, "Pod")]);
   const services = await backend.services?.();
@@ -47,12 +52,14 @@ export async function surroundingsOf(backend: Source, isOurs: IsOurs): Promise<S
     ...(services?.occupied ?? []),
   ];
   const isPart = nodes === undefined || pods === undefined || services?.isPart === true;
-  return { occupied, networks: services?.networks ?? [], isPart };
+  const fenced = new Set((nodes ?? []).filter(fencedBy).map(({ metadata }) => metadata.name));
+  const onFenced = (pods ?? []).filter((pod) => fenced.has(podState(pod).node)).flatMap(addressesOf);
+  return { occupied, onFenced: new Set(onFenced), networks: services?.networks ?? [], isPart };
 }
 
 /** Whether Berth gave the address to the pod. */
 export type IsOurs = (
-  pod: { readonly namespace: string; readonly name: string },
+  pod: { readonly namespace: string; readonly name: string; readonly node: string },
   address: Address,
 ) => boolean;
 
@@ -72,12 +79,28 @@ function ofNode({ json, metadata: { name } }: KubeObject): Occupied[] {
 
 function ofPod(pod: KubeObject, isOurs: IsOurs): Occupied[] {
   const { annotations, namespace, name } = pod.metadata;
-  if (pod.spec.flag("hostNetwork") || podState(pod).ended) return [];
   if ((annotations[ASSIGNED_CLAIM] ?? "") !== "") return [];
-  const listedIn = pod.json.at("status").list("podIPs");
-  const addresses = listedIn.flatMap((one) => parseAddress(new Fields(one).text("ip")) ?? []);
-  const others = addresses.filter((address) => !isOurs({ namespace, name }, address));
+  const { node } = podState(pod);
+  const others = addressesOf(pod).filter((address) => !isOurs({ namespace, name, node }, address));
   return others.map((address) => [address, { kind: "pod", namespace, name }]);
+}
+
+/** On the pods' network, while it runs. */
+function addressesOf(pod: KubeObject): readonly Address[] {
+  if (pod.spec.flag("hostNetwork") || podState(pod).ended) return [];
+  const listedIn = pod.json.at("status").list("podIPs");
+  return listedIn.flatMap((one) => parseAddress(new Fields(one).text("ip")) ?? []);
+}
+
+/** The report with the pod that has the address out of a node's block, by its own status: no record says which it is. */
+export async function withPodOfBlock(report: AddressReport, backend: Source): Promise<AddressReport> {
+  if (report.state !== "in-block" || backend.place !== "cluster") return report;
+  const pods = await listed(backend, "Pod");
+  if (pods === undefined) return report;
+  const found = pods.find((pod) => addressesOf(pod).includes(report.address));
+  if (found === undefined) return { ...report, used: false };
+  const { namespace, name, uid } = found.metadata;
+  return { ...report, used: true, pod: { namespace, name, uid } };
 }
 
 /** Tells the view who has the address, unless it is Berth's: to look costs a list of all pods. */
@@ -100,7 +123,7 @@ export async function occupyAll(view: RecordCache, backend: Source): Promise<voi
 /** One finding for each pool: whatever is in it is passed over, or will be wanted twice. */
 export function inUseByOthers(
   pools: readonly Pool[],
-  { occupied, networks }: Surroundings,
+  { occupied, onFenced, networks }: Surroundings,
   claimOf: (address: Address) => Pick<Claim, "namespace" | "name"> | undefined,
 ): Finding[] {
   return pools.flatMap((pool) => {
@@ -113,13 +136,27 @@ export function inUseByOthers(
       return [pending("two-holders", address, words)];
     });
     const once = all.filter(([address]) => claimOf(address) === undefined);
-    return [...twice, ...(once.length === 0 ? [] : [found(pool, once)]), ...overlaps(pool, networks)];
+    const fenced = once.filter(([address]) => onFenced.has(address));
+    const others = once.filter(([address]) => !onFenced.has(address));
+    return [
+      ...twice,
+      ...(others.length === 0 ? [] : [found(pool, others)]),
+      ...(fenced.length === 0 ? [] : [onFencedNodes(pool, fenced)]),
+      ...overlaps(pool, networks),
+    ];
   });
 }
 
 function found({ name }: Pool, some: readonly Occupied[]): Finding {
   const many = counted(some.length, "address that is", "addresses that are");
   const words = `pool ${name} has ${many} in use, and not from Berth: ${listedOccupied(some, NAMED)}; it gives none of a pod, a node or this host as long as it sees them there; exclude what stays with others from spec.ranges`;
+  return pending("in-use", name, words);
+}
+
+/** Who fenced the node has vouched that nothing runs on it. */
+function onFencedNodes({ name }: Pool, some: readonly Occupied[]): Finding {
+  const many = counted(some.length, "address that is", "addresses that are");
+  const words = `pool ${name} has ${many} in use by pods of fenced nodes: ${listedOccupied(some, NAMED)}; what such nodes had is taken back, and none of these is given as long as Berth sees it there; delete those pods before the fence is taken away`;
   return pending("in-use", name, words);
 }
 

@@ -6,7 +6,8 @@ import { ASSIGNED_ADDRESSES, ASSIGNED_CLAIM } from "../../allocator/manifest/ann
 import type { KubeObject } from "../../allocator/manifest/kubernetes-object.ts";
 import { type Claim, isBound } from "../../allocator/model/claim.ts";
 import { describeIdentity } from "../../allocator/model/identity.ts";
-import { toldAs } from "../../allocator/model/interfaces.ts";
+import { shownAs } from "../../allocator/model/interface-macs.ts";
+import { placesOf, toldAs } from "../../allocator/model/interfaces.ts";
 import { describeNode } from "../backend/node-state.ts";
 import { describePhase } from "../backend/phase.ts";
 import { reservationState } from "../listings/reservations.ts";
@@ -108,7 +109,7 @@ function rowsOfPod(pod: KubeObject): readonly Row[] {
   ].filter((part) => part !== "");
   const asks = requestedBy(pod);
   const claim = annotations[ASSIGNED_CLAIM];
-  const got = annotations[ASSIGNED_ADDRESSES]?.replaceAll(",", ", ") ?? "its addresses";
+  const got = annotations[ASSIGNED_ADDRESSES]?.split(",").map(shownAs).join(", ") ?? "its addresses";
   return [
     ...(services.length === 0 ? [] : [["pod", services.join(", ")] as const]),
     ...(asks === "" ? [] : [["asks for", asks] as const]),
@@ -135,8 +136,8 @@ function rowsOfClaim(facts: PodFacts): readonly Row[] {
   ];
 }
 
-function describeAddress({ address, reservation, pool }: AddressFacts, { request }: Claim): string {
-  const told = toldAs([address], request.interfaces).join();
+function describeAddress({ address, reservation, pool }: AddressFacts, claim: Claim): string {
+  const told = toldAs([address], placesOf(claim)).map(shownAs).join();
   if (reservation === undefined) return `${told}, not reserved`;
   const { record } = reservation;
   return `${told}, pool ${record.pool}, ${reservationState(record, pool?.cooldownMs ?? 0)}`;

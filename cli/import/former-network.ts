@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // What cni-ipam-etcd keeps of a network in etcd: its ranges, and for each address that it gave the container's id.
 import { BerthError, messageOf } from "../../allocator/base/errors.ts";
+import { noopLogger } from "../../allocator/base/ports.ts";
 import { type Address, parseAddress } from "../../allocator/ip/address.ts";
 import type { EtcdClient } from "../../allocator/store/etcd/client.ts";
+import { pagesOf } from "../../allocator/store/etcd/pages.ts";
 import { isCniError } from "../../ipam-plugin/cni/errors.ts";
 import { Fields } from "../../ipam-plugin/cni/json-fields.ts";
 import { type RangeSet, readRangeSets } from "../../ipam-plugin/cni/range-set.ts";
@@ -47,14 +49,18 @@ export class FormerNetwork {
 
   async kept(): Promise<Kept> {
     const folder = `${FOLDER}${this.name}/used/`;
-    const { entries } = await this.#keys.range({ key: folder, end: `${folder.slice(0, -1)}0` }); // "0" comes after "/"
+    const range = { key: folder, end: `${folder.slice(0, -1)}0` }; // "0" comes after "/"
     const used: Used[] = [];
     const marked = new Set<Address>();
-    for (const { key, value, modRevision } of entries) {
-      const address = parseAddress(key.slice(folder.length));
-      if (address === undefined) continue; // it gives no such address
-      if (value === MARK || value.startsWith(`${MARK} `)) marked.add(address);
-      else used.push({ address, container: value, revision: modRevision });
+    for await (const { entries } of pagesOf({ client: this.#keys, log: noopLogger }, range)) {
+      for (const entry of entries) {
+        const { key, value, modRevision } = entry;
+        const address = parseAddress(key.slice(folder.length));
+        if (address === undefined) continue; // it gives no such address
+        if (entry.overlong === true) throw noContainer(key);
+        if (value === MARK || value.startsWith(`${MARK} `)) marked.add(address);
+        else used.push({ address, container: value, revision: modRevision });
+      }
     }
     return { used, marked };
   }
@@ -68,6 +74,10 @@ export class FormerNetwork {
     });
     return answer.kind !== "lost" && answer.done ? "marked" : "changed"; // the next look says what became of a lost one
   }
+}
+
+function noContainer(key: string): BerthError {
+  return new BerthError("STATE_CORRUPT", `${key} in etcd is longer than the id of any container; delete it`);
 }
 
 function setsIn(key: string, value: string): Fields[][] {

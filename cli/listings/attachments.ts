@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import { shownAs } from "../../allocator/model/interface-macs.ts";
 import { attachmentManifest } from "../apply/manifest.ts";
 import type { AttachmentUse } from "../backend/attachment-report.ts";
 import { ageOf, type Column } from "../terminal/output.ts";
@@ -26,7 +27,10 @@ function namespaceOf({ pod, claim }: AttachmentUse): string {
 const POD: readonly Column<AttachmentUse>[] = [
   { title: "NAMESPACE", cell: namespaceOf },
   { title: "POD", cell: ({ pod }) => pod?.name ?? "" },
-  { title: "ADDRESSES", cell: ({ result }) => result.addresses.map(({ address }) => address).join(", ") },
+  {
+    title: "ADDRESSES",
+    cell: ({ result }) => result.addresses.map(({ address }) => shownAs(address)).join(", "),
+  },
   { title: "CLAIM", cell: ({ claim }) => claim ?? "" },
 ];
 

@@ -40,7 +40,8 @@ export const blocks = listing<Row>({
     { title: "POOL", cell: ({ stored }) => stored.record.pool },
     { title: "NODE", cell: ({ stored }) => stored.record.node },
     { title: "STATE", cell: ({ stored, cooldownMs }) => blockState(stored.record, cooldownMs) },
-    { title: "USED", cell: ({ stored }) => String(stored.record.status?.used ?? "") },
+    { title: "USE", cell: ({ stored }) => stored.record.use ?? "pods" },
+    { title: "USED", cell: ({ stored }) => usedIn(stored.record) },
     { title: "OF", cell: ({ stored }) => String(usableIn(stored.record)) },
     { title: "HOLES", wide: true, cell: ({ stored }) => stored.record.holes.join(", ") },
     { title: "WITHIN", wide: true, cell: ({ stored }) => stored.record.within ?? "" },
@@ -56,6 +57,12 @@ export function blockState(block: Block, cooldownMs: number): string {
   if (isReturned(block)) return "returned";
   if (block.granted !== true) return "being granted";
   return block.recalledAt === undefined ? "owned" : "asked back";
+}
+
+/** An agent that has said nothing yet has given nothing; what a node's own network gives nobody tells. */
+function usedIn({ use, granted, status }: Block): string {
+  const unsaid = use === undefined && granted === true ? 0 : "";
+  return String(status?.used ?? unsaid);
 }
 
 function usableIn(block: Block): bigint {

@@ -2,6 +2,7 @@
 
 import { shortDuration } from "../../allocator/base/go-duration.ts";
 import { describeIdentity } from "../../allocator/model/identity.ts";
+import { shownAs } from "../../allocator/model/interface-macs.ts";
 import { toldOf } from "../../allocator/model/interfaces.ts";
 import type { Stored } from "../../allocator/store/store.ts";
 import { claimManifest } from "../apply/manifest.ts";
@@ -18,12 +19,13 @@ export const claims = listing<Stored<"claim">>({
     const claim = await store.get("claim", `${namespace}/${name}`);
     return claim === undefined ? [] : [claim];
   },
+  stream: ({ store }) => store.list("claim"),
   keyOf: ({ record }) => record,
   manifest: claimManifest,
   columns: ({ now }) => [
     { title: "NAMESPACE", cell: ({ record }) => record.namespace },
     { title: "NAME", cell: ({ record }) => record.name },
-    { title: "ADDRESSES", cell: ({ record }) => toldOf(record).join(", ") },
+    { title: "ADDRESSES", cell: ({ record }) => toldOf(record).map(shownAs).join(", ") },
     { title: "IDENTITY", cell: ({ record }) => describeIdentity(record.identity) },
     { title: "PHASE", cell: ({ record }) => describePhase(record) },
     { title: "POD", cell: ({ record }) => record.binding?.podName ?? "" },

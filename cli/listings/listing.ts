@@ -2,7 +2,10 @@
 import { type Refusal, refuse } from "../../allocator/base/errors.ts";
 import { listOf } from "../apply/manifest.ts";
 import type { Backend } from "../backend/backend.ts";
-import { type Column, document, type Format, table } from "../terminal/output.ts";
+import { type Column, document, type Format, LongTable, table } from "../terminal/output.ts";
+
+/** Lines that are aligned with each other. */
+const PART = 1_000;
 
 /** What `get` can list: how it is read, told apart and shown. */
 export interface Listing<T> {
@@ -13,6 +16,8 @@ export interface Listing<T> {
   readonly scope: Scope;
   /** At least what the query asks for. */
   load(backend: Backend, query: Query): Promise<readonly T[]>;
+  /** All of them, one by one in the same order, where there may be so many that a table must not wait for all of them. */
+  stream?(backend: Backend): AsyncIterable<T>;
   /** `namespace` of what has none is empty. */
   keyOf(thing: T): { readonly namespace: string; readonly name: string };
   columns(context: ListContext): readonly Column<T>[];
@@ -43,15 +48,18 @@ export interface Query {
   readonly name: string | undefined;
 }
 
-/** Text for stdout, and a remark for stderr, or why there is nothing to show. */
-export type Shown = { readonly kind: "shown"; readonly text: string; readonly remark: string } | Refusal;
+/** A remark for stderr, or why there is nothing to show. */
+export type Shown = { readonly kind: "shown"; readonly remark: string } | Refusal;
+
+/** Takes text for stdout; resolves when there is room for more. */
+export type Write = (text: string) => Promise<void>;
 
 /** A listing of whatever, its own type closed in. */
 export interface AnyListing {
   readonly names: readonly string[];
   readonly scope: Scope;
   /** `now` in milliseconds since 1970, for ages. */
-  show(backend: Backend, query: Query, now: number): Promise<Shown>;
+  show(backend: Backend, query: Query, now: number, write: Write): Promise<Shown>;
 }
 
 /** Makes a listing ready for `get`. */
@@ -59,17 +67,38 @@ export function listing<T>(how: Listing<T>): AnyListing {
   return {
     names: how.names,
     scope: how.scope,
-    show: async (backend, query, now) => {
+    show: async (backend, query, now, write) => {
       const { node, place } = backend;
       const context = { now, node, place };
+      const { format, name, namespace } = query;
+      const isAll = name === undefined && namespace === undefined;
+      if (how.stream !== undefined && isAll && (format === "table" || format === "wide")) {
+        const lines = new LongTable(how.columns(context), format);
+        const some = await inParts(how.stream(backend), (part) => write(lines.part(part)));
+        return { kind: "shown", remark: some ? "" : nothing(how, query, { place, elsewhere: 0 }) };
+      }
       const all = await how.load(backend, query);
       const found = all.filter((thing) => answers(how.keyOf(thing), query));
       if (query.name !== undefined && found.length === 0) return missing(how, query);
-      const text = render(how, found, query, context);
+      await write(render(how, found, query, context));
       const remark = found.length === 0 ? nothing(how, query, { place, elsewhere: all.length }) : "";
-      return { kind: "shown", text, remark };
+      return { kind: "shown", remark };
     },
   };
+}
+
+/** Hands them on while they are read, so that no more than a part is in memory; whether there were any. */
+async function inParts<T>(things: AsyncIterable<T>, handOn: (part: readonly T[]) => Promise<void>) {
+  let [some, part]: [boolean, T[]] = [false, []];
+  for await (const thing of things) {
+    part.push(thing);
+    some = true;
+    if (part.length < PART) continue;
+    await handOn(part);
+    part = [];
+  }
+  if (part.length > 0) await handOn(part);
+  return some;
 }
 
 function answers(key: { namespace: string; name: string }, { namespace, name }: Query): boolean {

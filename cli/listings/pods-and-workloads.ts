@@ -1,9 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-import {
-  ANNOTATION_FORMATS,
-  ASSIGNED_ADDRESSES,
-  ASSIGNED_CLAIM,
-} from "../../allocator/manifest/annotations.ts";
+import { ASSIGNED_ADDRESSES, ASSIGNED_CLAIM, requestKeysIn } from "../../allocator/manifest/annotations.ts";
 import { Fields, type KubeObject, workloadState } from "../../allocator/manifest/kubernetes-object.ts";
 import { withoutUnread } from "../apply/submit.ts";
 import type { AttachmentUse } from "../backend/attachment-report.ts";
@@ -123,17 +119,15 @@ function annotated(template: Fields): Pick<KubeObject["metadata"], "annotations"
 
 /** It asks for something, or has a claim. */
 function concernsBerth({ annotations }: Pick<KubeObject["metadata"], "annotations">): boolean {
-  return [ASSIGNED_CLAIM, ...ANNOTATION_FORMATS.map(({ key }) => key)].some(
-    (key) => annotations[key] !== undefined,
-  );
+  return annotations[ASSIGNED_CLAIM] !== undefined || requestKeysIn(annotations).length > 0;
 }
 
 /** The annotations of the template that ask for something, as they were written. */
 function requestOf({ spec }: KubeObject): string {
   const annotations = spec.at("template").at("metadata").texts("annotations");
-  return ANNOTATION_FORMATS.flatMap(({ key }) =>
-    annotations[key] === undefined ? [] : `${key}=${annotations[key]}`,
-  ).join(" ");
+  return requestKeysIn(annotations)
+    .map((key) => `${key}=${annotations[key]}`)
+    .join(" ");
 }
 
 function ageOfObject({ json }: KubeObject, now: number): string {

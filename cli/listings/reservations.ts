@@ -2,6 +2,7 @@
 
 import { isRefusal } from "../../allocator/base/errors.ts";
 import { compareAddresses } from "../../allocator/ip/address.ts";
+import { sayMacs } from "../../allocator/ip/mac.ts";
 import { claimKey } from "../../allocator/model/claim.ts";
 import type { Reservation } from "../../allocator/model/reservation.ts";
 import { parseStoredPool } from "../../allocator/pool/pool.ts";
@@ -35,7 +36,7 @@ export const reservations = listing<Row>({
   keyOf: ({ stored }) => ({ namespace: stored.record.claim.namespace, name: stored.key }),
   manifest: ({ stored }) => reservationManifest(stored),
   columns: ({ now }) => [
-    { title: "ADDRESS", cell: ({ stored }) => stored.key },
+    { title: "ADDRESS", cell: ({ stored }) => sayMacs(stored.key) },
     { title: "POOL", cell: ({ stored }) => stored.record.pool },
     { title: "CLAIM", cell: ({ stored }) => claimKey(stored.record.claim) },
     { title: "STATE", cell: ({ stored, cooldownMs }) => reservationState(stored.record, cooldownMs) },

@@ -2,6 +2,7 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import fc from "fast-check";
+import { parse } from "yaml";
 import {
   ageOf,
   type Column,
@@ -66,6 +67,26 @@ describe("table", () => {
 
   it("lets no name colour the terminal or break a line", () => {
     assert.equal(table(all, [{ name: "\u001b[31mred\nx\u202e", node: "" }], "table"), "NAME\n?[31mred?x?\n");
+  });
+});
+
+describe("documents", () => {
+  const HIDDEN = /[\x7f-\x9f\p{Cf}\p{Zl}\p{Zp}]/u;
+  const read = { json: (text: string) => JSON.parse(text), yaml: (text: string) => parse(text) };
+
+  for (const format of ["json", "yaml"] as const) {
+    it(`have nothing in ${format} that a terminal acts upon, and say the same`, () => {
+      const evil = "\u001b[31mred\u009b2J\u202eback\u2028x\u{e0041}";
+      const value = { name: evil, [`${evil}key`]: ["yes", 1, true, null, `two\nlines ${evil}`] };
+      const text = document(value, format);
+      assert.doesNotMatch(text, HIDDEN);
+      assert.ok(!text.includes("\u001b"), text);
+      assert.deepEqual(read[format](text), value);
+    });
+  }
+
+  it("are plain where there is nothing to hide", () => {
+    assert.equal(document({ name: "web", when: "on" }, "yaml"), 'name: web\nwhen: "on"\n');
   });
 });
 

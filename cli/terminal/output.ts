@@ -22,9 +22,8 @@ export function printable(text: string): string {
   return text.replaceAll(/[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/gu, "?");
 }
 
-/** Rows in aligned columns, each line ended; the last column is as long as it is. */
-export function columns(rows: readonly (readonly string[])[]): string {
-  const widths: number[] = [];
+/** Rows in aligned columns, each line ended; the last column is as long as it is. `widths` are at least so wide, and are widened. */
+export function columns(rows: readonly (readonly string[])[], widths: number[] = []): string {
   for (const row of rows) {
     for (const [i, cell] of row.entries()) widths[i] = Math.max(widths[i] ?? 0, cell.length);
   }
@@ -45,18 +44,51 @@ export interface Column<T> {
 
 /** A table with its titles; columns for `wide` only are left out of a plain one. */
 export function table<T>(all: readonly Column<T>[], things: readonly T[], format: "table" | "wide"): string {
-  const shown = all.filter((column) => format === "wide" || column.wide !== true);
-  const cell = (text: string) => (text === "" ? NOTHING : printable(text));
-  return columns([
-    shown.map(({ title }) => title),
-    ...things.map((thing) => shown.map((column) => cell(column.cell(thing)))),
-  ]);
+  return new LongTable(all, format).part(things);
 }
 
-/** JSON or YAML, ended with a newline. YAML 1.1 is what kubectl reads: to it, bare times and `on` are no text. */
+/** A table of more things than anybody wants to keep: its columns are wider from where a part needs them so. */
+export class LongTable<T> {
+  readonly #shown: readonly Column<T>[];
+  readonly #widths: number[] = [];
+  #hasTitles = false;
+
+  constructor(all: readonly Column<T>[], format: "table" | "wide") {
+    this.#shown = all.filter((column) => format === "wide" || column.wide !== true);
+  }
+
+  /** The next lines; before the first ones the titles. */
+  part(things: readonly T[]): string {
+    const titles = this.#hasTitles ? [] : [this.#shown.map(({ title }) => title)];
+    this.#hasTitles = true;
+    const cell = (text: string) => (text === "" ? NOTHING : printable(text));
+    const rows = things.map((thing) => this.#shown.map((column) => cell(column.cell(thing))));
+    return columns([...titles, ...rows], this.#widths);
+  }
+}
+
+/** What a terminal may act upon, or hide, and no line of a document needs. */
+const UNSEEN = /[\x7f-\x9f\p{Cf}\p{Zl}\p{Zp}]/gu;
+
+/** JSON or YAML, ended with a newline, with what no terminal shows in escapes. YAML 1.1 is what kubectl reads: to it, bare times and `on` are no text. */
 export function document(value: unknown, format: "json" | "yaml"): string {
-  if (format === "json") return `${JSON.stringify(value, null, 2)}\n`;
-  return stringify(value, { version: "1.1", lineWidth: 0 });
+  if (format === "json") return `${JSON.stringify(value, null, 2).replaceAll(UNSEEN, escapedUnits)}\n`;
+  const options = { version: "1.1", lineWidth: 0 } as const;
+  const text = stringify(value, options);
+  if (text.search(UNSEEN) === -1) return text;
+  // only in quotes are there escapes
+  const quoted = { defaultStringType: "QUOTE_DOUBLE", defaultKeyType: "QUOTE_DOUBLE" } as const;
+  return stringify(value, { ...options, ...quoted }).replaceAll(UNSEEN, (character) => {
+    return `\\U${(character.codePointAt(0) ?? 0).toString(16).padStart(8, "0")}`;
+  });
+}
+
+/** JSON's escapes are of UTF-16. */
+function escapedUnits(character: string): string {
+  return character
+    .split("")
+    .map((unit) => `\\u${unit.charCodeAt(0).toString(16).padStart(4, "0")}`)
+    .join("");
 }
 
 /** As kubectl: 42s, 17m, 5h, 12d. */

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
+import { existsSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { BerthError, messageOf } from "../../allocator/base/errors.ts";
 import type { Address, Family } from "../../allocator/ip/address.ts";
 import { makeFolder } from "../../system/folders.ts";
+import { whyShared } from "../../system/private-folder.ts";
 import { ifUnused, OrphanSweeper, releasePreviousBoot } from "./background/orphan-sweeper.ts";
 import { replaySpool, watchSpool } from "./background/spool.ts";
 import { BlockReporter } from "./blocks/block-reporter.ts";
@@ -31,6 +33,8 @@ export interface Agent {
   factsChanged(): void;
   /** Whether pods that ask for nothing are served out of blocks of the pool, so far as is known. */
   hasBlocks(pool: string): boolean;
+  /** Every pool that there is; undefined: not all are known. */
+  allPools(): ReturnType<AgentServices["blockFollower"]["pools"]> | undefined;
   /** Addresses of the pool's blocks that cannot be given now. */
   blockUse(pool: string, family: Family): number;
   /** Runs `work` in the claim's turn, if no sandbox of this node has the claim: no ADD of it is under way then. */
@@ -48,10 +52,10 @@ export async function startAgent(options: AgentOptions): Promise<Agent> {
   const services = await createServices(options);
   const { log, clock, attachments, notices, blockFollower } = services;
   const journal = await services.journal.id(options.random);
-  await makeFolder(dirname(options.socketPath)).catch((error: unknown) => {
-    throw new BerthError("CONFIG_INVALID", `${options.socketPath} cannot be used: ${messageOf(error)}`);
-  });
+  const folder = join(dirname(options.socketPath), "spool");
   const { bootId, database, runtimeRecords = async () => [] } = options;
+  await requireOwn(options.socketPath, folder);
+  if (!database.inMemory) await requireOwnFolder(database.path);
   const unknownSandboxes = async () =>
     (await runtimeRecords()).filter((record) => !attachments.knows(record));
   const position = services.journal.position();
@@ -68,7 +72,6 @@ export async function startAgent(options: AgentOptions): Promise<Agent> {
     }
   });
   const handle = createHandler(services);
-  const folder = join(dirname(options.socketPath), "spool");
   measureNode(services, folder);
   await releasePreviousBoot(services);
   await replaySpool(folder, handle, log);
@@ -99,6 +102,7 @@ export async function startAgent(options: AgentOptions): Promise<Agent> {
     },
     factsChanged: () => blockFollower.wake(),
     hasBlocks: (pool) => blockFollower.hasBlocks(pool) === true,
+    allPools: () => (blockFollower.listedPools ? blockFollower.pools() : undefined),
     blockUse: (pool, family) => services.blocks.unavailable(pool, family),
     unlessInUse: (claim, work) => ifUnused(claim, services, work),
     close: () => {
@@ -106,6 +110,31 @@ export async function startAgent(options: AgentOptions): Promise<Agent> {
       return closing;
     },
   };
+}
+
+/** Who may write beside the socket can spool releases, or put a socket of his own in its place. */
+async function requireOwn(socketPath: string, spool: string): Promise<void> {
+  try {
+    const folder = dirname(socketPath);
+    await makeFolder(folder);
+    for (const each of existsSync(spool) ? [folder, spool] : [folder]) {
+      const why = await whyShared(each);
+      if (why === undefined) continue;
+      const words = `${socketPath} cannot be used: ${each} is not safe for releases that wait: ${why}; or choose a socket in another folder`;
+      throw new BerthError("CONFIG_INVALID", words, { details: { path: each } });
+    }
+  } catch (error) {
+    if (error instanceof BerthError) throw error;
+    throw new BerthError("CONFIG_INVALID", `${socketPath} cannot be used: ${messageOf(error)}`);
+  }
+}
+
+/** Who may write there can put another journal in the place of this one. */
+async function requireOwnFolder(journal: string): Promise<void> {
+  const why = await whyShared(dirname(journal));
+  if (why === undefined) return;
+  const words = `the journal ${journal} is not safe: ${why}; or choose another folder for it`;
+  throw new BerthError("CONFIG_INVALID", words, { details: { path: journal } });
 }
 
 function reporterOf({ blockSource }: AgentOptions, services: AgentServices): BlockReporter | undefined {

@@ -22,7 +22,7 @@ import { NodeInformers } from "./claims/cluster/node-informers.ts";
 import { nodePod } from "./claims/cluster/node-projections.ts";
 import { StatusWriter } from "./claims/cluster/status-writer.ts";
 import { StrayDetector } from "./claims/cluster/stray-detector.ts";
-import { EtcdSides } from "./claims/etcd/etcd-sides.ts";
+import type { EtcdSides } from "./claims/etcd/etcd-sides.ts";
 import { markFileOf } from "./journal/boot-mark.ts";
 import type { HostLocalLeases } from "./journal/host-local-leases.ts";
 import { Journal } from "./journal/journal.ts";
@@ -96,6 +96,7 @@ export async function startNodeAgent(options: NodeAgentOptions): Promise<NodeAge
     reports: new StatusWriter({ store, node, clock }),
     livePod: podsOf(bounded),
     hasBlocks: (pool) => serving?.hasBlocks(pool) === true,
+    allPools: () => serving?.allPools(),
     suspect: (claim, afterMs) => queue.addAfter(claim, afterMs),
   });
   watch.onChange({
@@ -110,7 +111,7 @@ export async function startNodeAgent(options: NodeAgentOptions): Promise<NodeAge
   const notReady = () => (watch.isSynced ? undefined : notLoadedWords(node));
   gaugeOf(metrics, "berth_ready", () => (watch.isSynced ? 1 : 0));
   const { socketPath, signal, runtimeRecords } = options;
-  const etcds = etcdsOf(options, claims);
+  const etcds = await etcdsOf(options, claims);
   const starting = startWhenBound(
     () =>
       startAgent({
@@ -148,10 +149,14 @@ export async function startNodeAgent(options: NodeAgentOptions): Promise<NodeAge
   return inBackground(agent, { watch, queue, strays, connection, clock, etcds });
 }
 
-/** Networks in etcd beside the cluster's own pools, if the administrator has mounted certificates for them. */
-function etcdsOf(options: NodeAgentOptions, others: NodeClaims): EtcdSides | undefined {
+/**
+ * Networks in etcd beside the cluster's own pools, if the administrator has mounted certificates for them. What speaks to
+ * etcd, and HTTP/2 under it, takes 5 MB and is loaded on those nodes alone.
+ */
+async function etcdsOf(options: NodeAgentOptions, others: NodeClaims): Promise<EtcdSides | undefined> {
   const { etcdCertificates: certificates, database } = options;
   if (certificates === undefined) return undefined;
+  const { EtcdSides } = await import("./claims/etcd/etcd-sides.ts");
   const journal = new Journal(database);
   return new EtcdSides({
     ...options,

@@ -41,6 +41,8 @@ describe("the agent's environment", () => {
       BERTH_PORT: "0",
       BERTH_CNI_BIN: "/host/cni/bin/",
       BERTH_CNI_BINARY: "/opt/berth/bin/berth",
+      BERTH_CNI_ALIASES: "whereabouts,static-ipam",
+      BERTH_CNI_REPLACE: "true",
       BERTH_CNI_CONF: "/host/cni/net.d",
       BERTH_CONFLIST: "/etc/berth/05-berth.conflist",
       BERTH_REFUSALS_NAME: "All",
@@ -56,6 +58,7 @@ describe("the agent's environment", () => {
       dialects: OWN_OF_EACH,
       refusalsNameAll: true,
       plugin: { from: "/opt/berth/bin/berth", folder: "/host/cni/bin" },
+      aliases: { names: ["whereabouts", "static-ipam"], replace: true },
       conflist: { from: "/etc/berth/05-berth.conflist", folder: "/host/cni/net.d" },
       api: { kubeconfig: "/etc/kubeconfig" },
     });
@@ -106,6 +109,16 @@ describe("the agent's environment", () => {
       "a conflist that no runtime would read as one",
       { ...LEAST, BERTH_CONFLIST: "/etc/berth/a.conf", BERTH_CNI_CONF: "/host/cni/net.d" },
       'BERTH_CONFLIST is "/etc/berth/a.conf"; its name must end with .conflist',
+    ],
+    [
+      "a name that no plugin has whose networks it reads",
+      { ...LEAST, BERTH_CNI_ALIASES: "static,dhcp" },
+      'BERTH_CNI_ALIASES has "dhcp"; give it some of host-local, static, etcd, ipam-etcd, whereabouts, antrea, spiderpool, calico-ipam, kube-ipam, static-ipam',
+    ],
+    [
+      "half a word",
+      { ...LEAST, BERTH_CNI_REPLACE: "yes" },
+      'BERTH_CNI_REPLACE is "yes"; give it true or false',
     ],
     [
       "no level",

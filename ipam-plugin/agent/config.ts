@@ -14,7 +14,8 @@ import {
   refusalsNameAllIn,
 } from "../../system/environment.ts";
 import type { LogLevel } from "../../system/logger.ts";
-import type { Installation } from "./install/plugin-binary.ts";
+import { ALIASES } from "../cni/drop-ins.ts";
+import type { Aliases, Installation } from "./install/plugin-binary.ts";
 
 /** What the environment says. Each field is a variable; the table in `configOf` has their names. */
 export interface AgentConfig {
@@ -33,6 +34,8 @@ export interface AgentConfig {
   readonly refusalsNameAll: boolean;
   /** The CNI plugin, and the folder where this host's runtime looks for it. */
   readonly plugin?: Installation;
+  /** Other names of the plugin there. */
+  readonly aliases?: Aliases;
   /** A list of plugins, and the folder where this host's runtime looks for its configuration. */
   readonly conflist?: Installation;
   /** The folder of the certificates of etcds that networks name; absent: no network is kept in etcd. Absolute. */
@@ -60,6 +63,8 @@ const NODE_NAME = /^[a-z0-9](?:[-a-z0-9.]{0,251}[a-z0-9])?$/;
  * | `BERTH_PORT`       | the port that metrics are served on           | 9469                      |
  * | `BERTH_CNI_BIN`    | the host's folder of CNI plugins, as mounted  | nothing is installed      |
  * | `BERTH_CNI_BINARY` | the CNI plugin that is installed there        | that of this checkout     |
+ * | `BERTH_CNI_ALIASES` | other names of the plugin there, such as `whereabouts,antrea` | none           |
+ * | `BERTH_CNI_REPLACE` | `true`: plugins that have such a name are put aside | they stay, and are told |
  * | `BERTH_CONFLIST`   | a conflist for the host, mounted; watched     | none is written           |
  * | `BERTH_CNI_CONF`   | the host's folder of CNI configurations       | required by a conflist    |
  * | `BERTH_ETCD_CERTIFICATES` | the folder, mounted, of the certificates that networks with `etcdConfig` name | such networks are refused |
@@ -83,6 +88,7 @@ export function configOf(env: Environment): AgentConfig {
     dialects: dialectsIn(env),
     refusalsNameAll: refusalsNameAllIn(env),
     ...installationsOf(env),
+    ...aliasesIn(env),
     ...(certificates && { etcdCertificates: resolve(certificates) }),
     api: apiServerOf(env),
   };
@@ -113,6 +119,20 @@ function installationsOf(env: Environment): Pick<AgentConfig, "plugin" | "confli
     ...(conflist &&
       configurations && { conflist: { from: resolve(conflist), folder: resolve(configurations) } }),
   };
+}
+
+function aliasesIn(env: Environment): Pick<AgentConfig, "aliases"> {
+  const names = envString(env, "BERTH_CNI_ALIASES").split(",").filter(Boolean);
+  const strange = names.find((name) => !ALIASES.includes(name));
+  if (strange !== undefined)
+    throw invalid(
+      "BERTH_CNI_ALIASES",
+      `has ${JSON.stringify(strange)}; give it some of ${ALIASES.join(", ")}`,
+    );
+  const replace = envString(env, "BERTH_CNI_REPLACE", "false");
+  if (replace === "true" || replace === "false")
+    return names.length === 0 ? {} : { aliases: { names, replace: replace === "true" } };
+  throw invalid("BERTH_CNI_REPLACE", `is ${JSON.stringify(replace)}; give it true or false`);
 }
 
 function hostOf(given: string): string {

@@ -16,7 +16,7 @@ import { startNodeAgent } from "./cluster-agent.ts";
 import { type AgentConfig, databaseOf, loadConfig } from "./config.ts";
 import { Conflist } from "./install/conflist.ts";
 import { warnAboutHost } from "./install/host-checks.ts";
-import { installPlugin } from "./install/plugin-binary.ts";
+import { installAliases, installPlugin } from "./install/plugin-binary.ts";
 import { podCidrsOf } from "./install/pod-cidr.ts";
 import { adopt } from "./journal/adopt.ts";
 import { linuxHost } from "./journal/host.ts";
@@ -27,14 +27,19 @@ import { serveProbes } from "./probes.ts";
 const BOOT_ID = "/proc/sys/kernel/random/boot_id";
 
 const closers: CleanupStack = [];
-try {
-  if (process.argv[2] === "adopt") await adoptJournal(loadConfig());
-  else await serve(loadConfig());
-} catch (error) {
-  standardError().write(`berth-agent: ${messageOf(error)}\n`);
-  process.exitCode = 1;
+// No top-level await: the image has the agent as one CommonJS script (scripts/dist.sh), which has none.
+void main();
+
+async function main(): Promise<void> {
+  try {
+    if (process.argv[2] === "adopt") await adoptJournal(loadConfig());
+    else await serve(loadConfig());
+  } catch (error) {
+    standardError().write(`berth-agent: ${messageOf(error)}\n`);
+    process.exitCode = 1;
+  }
+  for (const close of closers.reverse()) await close();
 }
-for (const close of closers.reverse()) await close();
 
 /** The agent of one node of a cluster, until the process is told to end. */
 async function serve(config: AgentConfig): Promise<void> {
@@ -50,7 +55,10 @@ async function serve(config: AgentConfig): Promise<void> {
   const stop = new AbortController();
   void ended.then(() => stop.abort());
   if ("host" in config.api) await warnAboutHost(log);
-  if (config.plugin !== undefined) await installPlugin(config.plugin, { clock, log });
+  if (config.plugin !== undefined) {
+    await installPlugin(config.plugin, { clock, log });
+    if (config.aliases !== undefined) await installAliases(config.plugin.folder, config.aliases, log);
+  }
   const userAgent = `berth-agent/${manifest.version}`;
   const server = new AnchoredClock(clock);
   const onTime = (ms: number) => server.told(ms);
@@ -76,9 +84,10 @@ async function serve(config: AgentConfig): Promise<void> {
   closers.push(() => agent.close());
   const isServing = () => agent.isReady;
   const podCidrs = () => podCidrsOf(connection, node);
+  const aliases = config.aliases?.names ?? [];
   const conflist =
     config.conflist &&
-    (await Conflist.open({ ...config.conflist, node, podCidrs, isReady: isServing, clock, log }));
+    (await Conflist.open({ ...config.conflist, aliases, node, podCidrs, isReady: isServing, clock, log }));
   closers.push(() => conflist?.close());
   isReady = () => isServing() && conflist?.isWritten !== false;
   log.info("agent serves", { node, socket: socketPath, port: probes.port, version: manifest.version });

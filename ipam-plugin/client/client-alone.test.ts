@@ -3,10 +3,22 @@ import assert from "node:assert/strict";
 import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { existsSync } from "node:fs";
-import { mkdir, mkdtemp, readdir, readFile, rename, rm, stat, writeFile } from "node:fs/promises";
+import {
+  chmod,
+  chown,
+  copyFile,
+  mkdir,
+  mkdtemp,
+  readdir,
+  readFile,
+  rename,
+  rm,
+  stat,
+  writeFile,
+} from "node:fs/promises";
 import type { Socket } from "node:net";
 import { tmpdir } from "node:os";
-import { join } from "node:path";
+import { basename, join } from "node:path";
 import { afterEach, before, beforeEach, describe, it } from "node:test";
 import { noopLogger } from "../../allocator/base/ports.ts";
 import { replaySpool } from "../agent/background/spool.ts";
@@ -22,6 +34,8 @@ import {
 } from "./testing/client-process.ts";
 
 const SILENCE: Finished = { exit: 0, stdout: "", stderr: "" };
+const NOBODY = 65_534;
+const IF_ROOT = { skip: process.getuid?.() === 0 ? false : "becoming another user needs root" };
 /** go-cni and multus take an error with one of these for a DEL that has succeeded. */
 const FORBIDDEN = /not found|no such file or directory/i;
 
@@ -105,6 +119,26 @@ describe("CNI binary without a proper agent", () => {
     await misbehave((socket) => socket.once("data", () => socket.end(half)));
     // so long that a busy machine's half answer comes before the client gives up
     await expectNoAnswer("berth agent closed the connection before it answered", true, 3_000);
+  });
+
+  it("fails, or spools, when another user listens, who gets no word of the call", IF_ROOT, async (t) => {
+    const heard = join(folder, "heard");
+    // by names within the folder: that user may not walk to it
+    const listen = `require("node:net").createServer((s) => s.on("data", () => require("node:fs").writeFileSync("heard", ""))).listen(${JSON.stringify(basename(path))}, () => console.log("listens"))`;
+    await chmod(folder, 0o777);
+    const other = spawn(process.execPath, ["-e", `process.setuid(${NOBODY}); ${listen}`], { cwd: folder });
+    const ended = once(other, "exit");
+    t.after(async () => {
+      other.kill();
+      await ended;
+    });
+    const said = await Promise.race([once(other.stdout, "data"), ended]);
+    assert.match(String(said), /listens/);
+    await chmod(folder, 0o755);
+    await expectNoAnswer(
+      `another user, who is not root, listens at ${path}; run berth's agent as root, or as the user that runs the plugin`,
+    );
+    assert.equal(existsSync(heard), false);
   });
 
   it("fails, or spools, when the agent hangs", async () => {
@@ -228,6 +262,42 @@ describe("CNI binary without a proper agent", () => {
     );
     assert.deepEqual(await readdir(folder), []);
   });
+
+  for (const [whose, spoil] of [
+    ["everybody may write to", () => chmod(spool(), 0o777)],
+    [
+      "a group may write to",
+      () => chown(spool(), process.getuid?.() ?? 0, NOBODY).then(() => chmod(spool(), 0o770)),
+    ],
+    ["is another user's", () => chown(spool(), NOBODY, NOBODY)],
+  ] as const) {
+    it(`spools no DEL into a folder that ${whose}`, IF_ROOT, async () => {
+      await mkdir(spool());
+      await spoil();
+      const { code, msg } = errorOf(await runClient(env("DEL")));
+      assert.equal(code, 5);
+      assert.match(msg, /cannot be spooled beside its socket: others may write to its folder$/);
+      assert.deepEqual(await readdir(spool()), []);
+    });
+  }
+
+  it(
+    "does nothing for whoever runs it as somebody else, whatever the environment says",
+    IF_ROOT,
+    async () => {
+      const copy = join(folder, "berth");
+      await copyFile(BINARY, copy);
+      await chown(copy, NOBODY, NOBODY);
+      await chmod(copy, 0o6755);
+      await chmod(folder, 0o755);
+      for (const command of ["ADD", "DEL", "STATUS"]) {
+        const finished = await follow(spawn(copy, { env: env(command) }), "{}").finished;
+        const { code, msg } = errorOf(finished);
+        assert.deepEqual([code, msg], [4, "berth must not be set-user-ID: chmod u-s,g-s it"]);
+      }
+      assert.ok(!existsSync(spool()));
+    },
+  );
 
   it("fails a DEL that can be spooled nowhere", async () => {
     await writeFile(spool(), "in the way");

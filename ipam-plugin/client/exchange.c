@@ -38,6 +38,14 @@ static int open_socket(void) {
   return higher;
 }
 
+/* Whoever listens gives this caller's addresses: nobody but this user and root. The kernel says who it is. */
+static bool is_trusted(int fd) {
+  struct ucred peer;
+  socklen_t length = sizeof peer;
+  if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &length) != 0) return false;
+  return peer.uid == 0 || peer.uid == geteuid();
+}
+
 enum exchange agent_connect(const char *path, uint64_t deadline_ns, int *fd) {
   struct sockaddr_un address = {.sun_family = AF_UNIX};
   const size_t length = strlen(path);
@@ -52,7 +60,7 @@ enum exchange agent_connect(const char *path, uint64_t deadline_ns, int *fd) {
     if (now >= deadline_ns) return EXCHANGE_TIMED_OUT;
     wait_for(-1, 0, now + KNOCK_AGAIN_NS);
   }
-  return EXCHANGE_ANSWERED;
+  return is_trusted(*fd) ? EXCHANGE_ANSWERED : EXCHANGE_FOREIGN;
 }
 
 void agent_hang_up(int fd) {

@@ -13,6 +13,7 @@
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/auxv.h>
 #include <unistd.h>
 
 #include "answer.h"
@@ -117,6 +118,10 @@ static void put_why_unanswered(struct message *message, const struct call *call,
       put_at(message, "berth agent cannot be reached (permission denied at ", path);
       message_put(message, ")");
       return;
+    case EXCHANGE_FOREIGN:
+      put_at(message, "another user, who is not root, listens at ", path);
+      message_put(message, "; run berth's agent as root, or as the user that runs the plugin");
+      return;
     case EXCHANGE_PATH_TOO_LONG:
       put_at(message, "berth agent cannot be reached (longer than 107 bytes: ", path);
       message_put(message, ")");
@@ -180,12 +185,9 @@ static int spool(const struct call *call, size_t frame_length, enum exchange why
   struct message message = {.length = 0};
   put_why_unanswered(&message, call, why);
   message_put(&message, ", and the release cannot be spooled beside its socket: ");
-  message_put_errno(&message, error);
+  if (error == SPOOL_OF_OTHERS) message_put(&message, "others may write to its folder");
+  else message_put_errno(&message, error);
   return answer_error(CNI_IO_FAILURE, &message);
-}
-
-static int without_answer(const struct call *call, size_t frame_length, enum exchange why) {
-  return is(call, "DEL") ? spool(call, frame_length, why) : fail_unanswered(call, why);
 }
 
 /*
@@ -273,7 +275,8 @@ static int carry(struct call *call) {
     outcome = agent_connect(call->socket_path, call->deadline_ns, &fd);
     outcome = ask(call, fd, outcome, length, &response);
   }
-  if (outcome != EXCHANGE_ANSWERED) return without_answer(call, length, outcome);
+  if (outcome != EXCHANGE_ANSWERED)
+    return is(call, "DEL") ? spool(call, length, outcome) : fail_unanswered(call, outcome);
   if (response.exit_status == FRAME_NOT_TAKEN) return not_taken(call, length, &response);
   return deliver(call, fd, &response);
 }
@@ -282,6 +285,7 @@ int main(void) {
   const uint64_t start_ns = now_ns();
   const char *const command = variable("CNI_COMMAND");
   if (*command == '\0') return answer_about();
+  if (getauxval(AT_SECURE) != 0) return fail(CNI_BAD_ENVIRONMENT, "berth must not be set-user-ID: chmod u-s,g-s it");
   signal(SIGPIPE, SIG_IGN);
   if (strcmp(command, "VERSION") == 0) return answer_version();
   const struct verb *const verb = find_verb(command);

@@ -37,6 +37,14 @@ static int make_folders(char *path) {
   return mkdir(path, 0700) != 0 && errno != EEXIST ? errno : 0;
 }
 
+/* By the rules of system/private-folder.ts. */
+static bool is_ours(int folder) {
+  struct stat found;
+  if (fstat(folder, &found) != 0) return false;
+  if (found.st_uid != geteuid() && found.st_uid != 0) return false;
+  return (found.st_mode & S_IWOTH) == 0 && ((found.st_mode & S_IWGRP) == 0 || found.st_gid == 0);
+}
+
 static int open_folder(char *path, int *folder) {
   const int flags = O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW;
   *folder = open(path, flags);
@@ -83,7 +91,7 @@ int spool_release(const char *socket_path, const unsigned char *frame, size_t le
   if (!spool_folder(socket_path, path)) return ENAMETOOLONG;
   const int opened = open_folder(path, &folder);
   if (opened != 0) return opened;
-  const int error = write_release(folder, frame, length);
+  const int error = is_ours(folder) ? write_release(folder, frame, length) : SPOOL_OF_OTHERS;
   close(folder);
   return error;
 }

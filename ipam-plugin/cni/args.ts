@@ -14,6 +14,8 @@ export interface CniArgs {
   /** `IP=`, as written: `address[/prefix]` each. */
   readonly ips: readonly string[];
   readonly gateways: readonly Address[];
+  /** `MAC=`, which main plugins read. */
+  readonly mac?: string;
   /** Absent unless namespace and name are there: cnitool and others send neither. */
   readonly pod?: PodArgs;
   /** A container's name without a namespace, as podman says it. */
@@ -24,6 +26,7 @@ const KNOWN = new Set([
   "IgnoreUnknown",
   "IP",
   "GATEWAY",
+  "MAC",
   "K8S_POD_NAMESPACE",
   "K8S_POD_NAME",
   "K8S_POD_INFRA_CONTAINER_ID",
@@ -71,7 +74,8 @@ function assemble(pairs: ReadonlyMap<string, string>): CniArgs | CniError {
     name: value("K8S_POD_NAME"),
     uid: value("K8S_POD_UID"),
   };
-  const args = { ips: commaList(value("IP")), gateways };
+  const mac = value("MAC");
+  const args = { ips: commaList(value("IP")), gateways, ...(mac && { mac }) };
   if (pod.name === "") return args;
   return pod.namespace === "" ? { ...args, name: pod.name } : { ...args, pod };
 }

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 import { parseAddress } from "../../allocator/ip/address.ts";
 import type { CniArgs } from "./args.ts";
-import { type CniError, cniError, isCniError } from "./errors.ts";
+import { type DropIn, invalid } from "./drop-in.ts";
+import { type DropInRow, dropInOf, keysOf } from "./drop-ins.ts";
+import { type CniError, isCniError } from "./errors.ts";
 import { type EtcdConfig, readEtcdConfig } from "./etcd-config.ts";
 import { ADDRESS_KEYS, IPAM_KEYS, misreadKey, RANGE_KEYS, unreadKeys } from "./ipam-keys.ts";
 import type { Fields } from "./json-fields.ts";
@@ -30,6 +32,8 @@ export interface IpamConfig {
   readonly besidePools?: "ranges" | "subnet";
   /** Where the addresses of `rangeSets` or `pools` are kept for many hosts; absent: where this host keeps its own. */
   readonly etcd?: EtcdConfig;
+  /** What the configuration means that was written for another plugin; `pools` are found by it. */
+  readonly dropIn?: DropIn;
 }
 
 const ANNOTATIONS = "io.kubernetes.cri.pod-annotations";
@@ -38,39 +42,52 @@ const ANNOTATIONS = "io.kubernetes.cri.pod-annotations";
 export function readIpam(fields: Fields, version: Version, args: CniArgs): IpamConfig | CniError {
   const ipam = fields.section("ipam");
   if (ipam === undefined) return fields.problem ?? invalid("IPAM config missing 'ipam' key");
-  const misspelt = misreadKey(ipam, IPAM_KEYS);
+  const row = dropInOf(ipam.text("type"));
+  const keys = row === undefined ? IPAM_KEYS : keysOf(row);
+  const misspelt = misreadKey(ipam, keys, row?.type);
   if (misspelt !== undefined) return misspelt;
   for (const key of ["type", "dataDir"]) ipam.text(key); // must be text, though it is of use elsewhere
   const requests = readRequests(fields, args);
   if (isCniError(requests)) return requests;
-  const rangeSets = readAllRanges(fields, ipam);
-  if (isCniError(rangeSets)) return rangeSets;
-  const etcd = readEtcdConfig(ipam);
-  if (isCniError(etcd)) return etcd;
-  const addresses = readAddresses(ipam);
-  if (isCniError(addresses)) return addresses;
-  const twice = contradiction(ipam);
-  if (twice !== undefined) return twice;
+  const sources = readSources(fields, ipam, row);
+  if (isCniError(sources)) return sources;
   const routes = readRoutes(ipam);
   if (isCniError(routes)) return routes;
   const several = checkFamilies(
     version,
-    rangeSets.map(([first]) => first.family),
+    sources.rangeSets.map(([first]) => first.family),
   );
   const config = {
     pools: ipam.texts("pools"),
-    rangeSets,
-    addresses,
     requests,
     routes,
     dns: readDns(ipam),
     resolvConf: ipam.text("resolvConf") ?? "",
     annotations: fields.section("runtimeConfig")?.labels(ANNOTATIONS),
-    unread: unreadKeys(ipam, IPAM_KEYS).map((key) => ipam.nameOf(key)),
+    unread: unreadKeys(ipam, keys).map((key) => ipam.nameOf(key)),
     ...besidePools(ipam),
-    ...(etcd === undefined ? {} : { etcd }),
+    ...sources,
   };
   return fields.problem ?? several ?? config;
+}
+
+/** Where the configuration says that addresses come from, so far as its plugin has such keys. */
+function readSources(
+  fields: Fields,
+  ipam: Fields,
+  row: DropInRow | undefined,
+): Pick<IpamConfig, "rangeSets" | "addresses" | "etcd" | "dropIn"> | CniError {
+  const dropIn = row?.read(ipam);
+  if (isCniError(dropIn)) return dropIn;
+  const has = (key: string) => row === undefined || row.keys.includes(key);
+  const rangeSets = has("subnet") ? readAllRanges(fields, ipam) : [];
+  if (isCniError(rangeSets)) return rangeSets;
+  const etcd = has("etcdConfig") ? readEtcdConfig(ipam) : undefined;
+  if (isCniError(etcd)) return etcd;
+  const addresses = has("addresses") && dropIn?.annotation === undefined ? readAddresses(ipam) : [];
+  if (isCniError(addresses)) return addresses;
+  const twice = row === undefined ? contradiction(ipam) : undefined;
+  return twice ?? { rangeSets, addresses, ...(etcd && { etcd }), ...(dropIn && { dropIn }) };
 }
 
 /** Up to 0.2.0 a result has room for one address of each family. */
@@ -160,8 +177,4 @@ function readDns(ipam: Fields): Dns {
     ...Object.fromEntries(lists.filter(([, list]) => list.length > 0)),
     ...(domain ? { domain } : {}),
   };
-}
-
-function invalid(msg: string): CniError {
-  return cniError("INVALID_CONFIG", msg);
 }

@@ -40,13 +40,17 @@ const ABOUT_ADDRESSES =
  * A key that Berth does not read, and that would decide on addresses: without it pods would get others than was meant. Either it is nearly
  * one of Berth's, or another plugin's.
  */
-export function misreadKey(fields: Fields, known: readonly string[]): CniError | undefined {
+export function misreadKey(fields: Fields, known: readonly string[], plugin = "berth"): CniError | undefined {
   for (const key of unreadKeys(fields, known)) {
     const near = nearestWord(key, known);
     if (near !== undefined)
-      return invalid(`${fields.nameOf(key)} is no field of berth's; did you mean ${near}?`);
+      return invalid(`${fields.nameOf(key)} is no field of ${plugin}'s; did you mean ${near}?`);
     const lower = key.toLowerCase();
     if (!ABOUT_ADDRESSES.test(lower)) continue;
+    if (plugin !== "berth")
+      return invalid(
+        `${fields.nameOf(key)} is no field of ${plugin}'s that berth knows; berth's own go with "type": "berth"`,
+      );
     const advice = INSTEAD.find(([form]) => form.test(lower))?.[1] ?? `known here: ${known.join(", ")}`;
     return invalid(`${fields.nameOf(key)} is no field of berth's; ${advice}`);
   }

@@ -43,6 +43,12 @@ export class Fields {
     return this.#find(key, "int", value);
   }
 
+  flag(key: string): boolean {
+    const value = this.#value(key);
+    if (typeof value !== "boolean" && value !== undefined) this.#find(key, "bool", value);
+    return value === true;
+  }
+
   texts(key: string): readonly string[] {
     const texts: string[] = [];
     for (const [i, value] of this.list(key).entries()) {

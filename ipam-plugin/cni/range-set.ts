@@ -29,6 +29,13 @@ export interface Subnet {
 /** Subnets of one family, of which an attachment gets one address. Not empty. */
 export type RangeSet = readonly [Subnet, ...Subnet[]];
 
+/** What these plugins give of a network that nobody says bounds of: all but its first address, and the last of IPv4. Undefined: it is too small. */
+export function usualBounds(cidr: Cidr): Interval | undefined {
+  const { family, base, prefixLength } = cidr;
+  if (prefixLength > bitsOf(family) - 2) return undefined;
+  return { first: base + 1n, last: family === "IPv4" ? lastOf(cidr) - 1n : lastOf(cidr) };
+}
+
 /** `10.1.2.1-10.1.2.254`: the bounds of the subnets, comma separated. */
 export function formatSet(set: readonly Subnet[]): string {
   return set.map(formatBounds).join(",");
@@ -80,12 +87,13 @@ function readSubnet(entry: Fields): Subnet | CniError {
   if (entry.problem !== undefined) return entry.problem;
   const cidr = readNetwork(text);
   if (isCniError(cidr)) return cidr;
+  const usual = usualBounds(cidr) ?? invalid(`Network ${text} too small to allocate from`);
+  if (isCniError(usual)) return usual;
   const gateway = readGateway(gatewayText, cidr);
   if (isCniError(gateway)) return gateway;
-  const highest = cidr.family === "IPv4" ? lastOf(cidr) - 1n : lastOf(cidr);
-  const first = readBound("RangeStart", startText, { cidr, least: cidr.base }) ?? cidr.base + 1n;
+  const first = readBound("RangeStart", startText, { cidr, least: cidr.base }) ?? usual.first;
   if (isCniError(first)) return first;
-  const last = readBound("RangeEnd", endText, { cidr, least: first }) ?? highest;
+  const last = readBound("RangeEnd", endText, { cidr, least: first }) ?? usual.last;
   if (isCniError(last)) return last;
   return { family: cidr.family, cidr, bounds: { first, last }, gateway };
 }
@@ -95,8 +103,7 @@ function readNetwork(text: string): Cidr | CniError {
   if (cidr === undefined) return invalid(`invalid CIDR address: ${text}`);
   const { family, base, prefixLength, hostBits } = cidr;
   if (family === "IPv4" && text.includes(":")) return invalid("IPNet IP and Mask version mismatch");
-  if (prefixLength > bitsOf(family) - 2) return invalid(`Network ${text} too small to allocate from`);
-  if (!hostBits) return cidr;
+  if (!hostBits || usualBounds(cidr) === undefined) return cidr;
   const network = fromNumber(base, family);
   return invalid(
     `Network has host bits set. For a subnet mask of length ${prefixLength} the network address is ${network}`,

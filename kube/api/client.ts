@@ -23,8 +23,8 @@ export type ObjectVersion = Pick<ItemMeta, "uid" | "resourceVersion">;
 export type Patch =
   /** RFC 6902. */
   | { readonly type: "json"; readonly operations: readonly Body[] }
-  /** RFC 7396: null takes a field away. */
-  | { readonly type: "merge"; readonly body: Body };
+  /** RFC 7396: null takes a field away. `mayBeUnknown`: fields that the kind does not have are dropped, instead of refused. */
+  | { readonly type: "merge"; readonly body: Body; readonly mayBeUnknown?: boolean };
 
 export interface Page {
   readonly items: readonly KubeItem[];
@@ -42,6 +42,7 @@ export interface Selection {
 
 /** Reads and writes go to the authority, never to a cache; unknown fields are refused instead of dropped. */
 const WRITE = { fieldManager: "berth", fieldValidation: "Strict" };
+const LENIENT_WRITE = { ...WRITE, fieldValidation: "Ignore" };
 
 /**
  * The objects of one resource. Throws what a Connection throws, and the faults of kube/api/status.ts: STORE_READ_ONLY
@@ -96,7 +97,7 @@ export class Client {
     const answer = await this.#call({
       method: "PATCH",
       path: subresource === undefined ? path : `${path}/${subresource}`,
-      query: WRITE,
+      query: patch.type === "merge" && patch.mayBeUnknown === true ? LENIENT_WRITE : WRITE,
       contentType: patch.type === "json" ? "application/json-patch+json" : "application/merge-patch+json",
       body: patch.type === "json" ? patch.operations : patch.body,
     });

@@ -35,7 +35,7 @@ if (havePartsOrSkip(["etcd", "kube-apiserver", "kubectl"])) {
       });
       await installDefinitions(plane.connect());
       await makeNamespaces(plane.connect(), ["shop"]);
-      replicas = await startReplicas(plane, { count: 2 });
+      replicas = await startReplicas(plane, { count: 2, env: { BERTH_BOUND_EVENTS: "true" } });
       await installPolicies(plane.connect());
       for (const name of ["node-a", "node-b"]) {
         const node = await AgentNode.make(name, await accountConfig(plane, "berth-agent", name));

@@ -76,14 +76,23 @@ export interface Rule {
   readonly verbs: readonly string[];
 }
 
-/** What the account's roles allow, in the same form. */
-export function rightsOf(account: Account): readonly string[] {
-  const roles = manifestsOf("rbac").filter(
-    ({ kind, metadata }) => kind.endsWith("Role") && metadata.name === account,
+interface Binding {
+  readonly roleRef: { readonly kind: string; readonly name: string };
+  readonly subjects: readonly { readonly name: string }[];
+}
+
+/** What the roles that the account is bound to allow, whatever they are called, in the same form. */
+export function rightsOf(account: Account, manifests = manifestsOf("rbac")): readonly string[] {
+  const bindings = manifests.filter(({ kind }) => kind.endsWith("Binding")) as unknown as readonly Binding[];
+  const bound = bindings.filter(({ subjects }) => subjects.some(({ name }) => name === account));
+  const roles = manifests.filter(({ kind, metadata }) =>
+    bound.some(({ roleRef }) => roleRef.kind === kind && roleRef.name === metadata.name),
   );
   const rules = roles.flatMap((role) => role["rules"] as readonly Rule[]);
   const rights = rules.flatMap(({ apiGroups, resources, verbs }) =>
-    resources.flatMap((resource) => verbs.map((verb) => `${verb} ${named(resource, apiGroups[0])}`)),
+    apiGroups.flatMap((group) =>
+      resources.flatMap((resource) => verbs.map((verb) => `${verb} ${named(resource, group)}`)),
+    ),
   );
   return [...new Set(rights)];
 }

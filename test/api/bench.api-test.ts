@@ -70,7 +70,7 @@ if (havePartsOrSkip(["etcd", "kube-apiserver"])) {
     it("makes every figure and every plot", () => {
       assert.deepEqual(
         figures.map(({ name }) => name),
-        ["api-creates", "api-admission", "api-recreation", "api-blocks", "api-agents"],
+        ["api-creates", "api-admission", "api-recreation", "api-blocks", "api-agents", "api-agent-memory"],
       );
       for (const plot of ["api-creates", "api-shares", "api-admission", "api-recreation"]) {
         assert.match(readFileSync(join(ROOT, `build/bench-api/${plot}.svg`), "utf8"), /^<svg /);

@@ -2,6 +2,7 @@
 import { accessSync, constants, readFileSync } from "node:fs";
 import { homedir } from "node:os";
 import { join } from "node:path";
+import { skipped } from "../support/skipped.ts";
 
 export type Part =
   | "etcd"
@@ -12,7 +13,11 @@ export type Part =
   | "kubectl"
   | "helm"
   | "cert-manager"
-  | "kube-score";
+  | "kube-score"
+  | "meta-plugin"
+  | "kube-proxy"
+  | "agnhost"
+  | "e2e.test";
 
 /**
  * For programs written in Go: they collect what they do not need any more less often. An API server starts with a quarter less of the
@@ -48,7 +53,7 @@ export function versionOf(module: string, file = "go.mod"): string {
 
 /** The file of a part: TEST_ASSET_<NAME>, then KUBEBUILDER_ASSETS, then the project's own cache. */
 export function findPart(part: Part, environment: Environment): string | undefined {
-  const variable = `TEST_ASSET_${part.toUpperCase().replaceAll("-", "_")}`;
+  const variable = `TEST_ASSET_${part.toUpperCase().replaceAll(/[-.]/g, "_")}`;
   const named = environment[variable];
   if (named) return named;
   const assets = environment["KUBEBUILDER_ASSETS"];
@@ -57,15 +62,19 @@ export function findPart(part: Part, environment: Environment): string | undefin
 }
 
 /**
- * Whether the parts are there. When they are not: false and a line that says so, on a developer's machine; an
+ * Whether the parts are there. When they are not: false and a skipped test that says so, on a developer's machine; an
  * error where CI=true, since a test that is skipped there would never run anywhere.
  */
-export function havePartsOrSkip(parts: readonly Part[], environment: Environment = process.env): boolean {
+export function havePartsOrSkip(
+  parts: readonly Part[],
+  environment: Environment = process.env,
+  skip: (why: string) => void = skipped,
+): boolean {
   const missing = parts.filter((part) => findPart(part, environment) === undefined);
   if (missing.length === 0) return true;
   const words = `no ${missing.join(", ")}: ${ADVICE}`;
   if (environment["CI"] === "true") throw new Error(words);
-  console.log(`skipped: ${words}`);
+  skip(words);
   return false;
 }
 

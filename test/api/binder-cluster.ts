@@ -104,6 +104,7 @@ export class BinderCluster {
       context: { ...deps, clock, store, view: cache, serial: new KeyedMutex() },
       inventory: clusterStates({ watches: informers, connection, clock }),
       leadership: { leads: () => leads, onGain: () => () => {} },
+      boundEvents: true,
       metrics: noopMetrics,
       suspect: (claim) => void suspects.push(claimKey(claim)),
     });

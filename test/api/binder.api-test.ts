@@ -262,8 +262,9 @@ if (havePartsOrSkip(["etcd", "kube-apiserver", "kubectl"])) {
         const name = `unled-${attempt}`;
         const claim = await cluster.claim(name, `10.20.3.${1 + attempt}`);
         const start = await settledCounts(cluster.connection);
-        const { uid } = await cluster.run(name, "node-a", claim);
+        // the replica may see the pod before its maker has the answer
         const since = replica.clock.monotonic();
+        const { uid } = await cluster.run(name, "node-a", claim);
         await pause(300); // longer than the leader would take
         replica.clock.skip(1_000);
         await pause(100);

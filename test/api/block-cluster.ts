@@ -106,9 +106,9 @@ export class BlockCluster {
   }
 
   /** What a kubelet does: it tries again with another sandbox as long as it is told to try again. */
-  async up(pod: PlainPod): Promise<Box> {
+  async up(pod: PlainPod, over: Said = {}): Promise<Box> {
     for (const until = Date.now() + PATIENCE_MS; ; ) {
-      const said = this.sandbox(pod);
+      const said = { ...this.sandbox(pod), ...over };
       const run = await pod.node.runtime.call("ADD", said);
       if (run.rc === 0) return this.#keep({ pod, said, addresses: addressesOf(run) });
       await pod.node.runtime.del(said);

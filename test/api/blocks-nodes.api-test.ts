@@ -66,6 +66,14 @@ if (havePartsOrSkip(["etcd", "kube-apiserver"])) {
       return body as { readonly metadata: Json; readonly spec: Json };
     }
 
+    async function notesOf(reason: string): Promise<readonly string[]> {
+      const { body } = await cluster.api.call({ method: "GET", path: "/apis/events.k8s.io/v1/events" });
+      const { items } = body as {
+        readonly items: readonly { readonly reason: string; readonly note: string }[];
+      };
+      return items.flatMap((one) => (one.reason === reason ? [one.note] : []));
+    }
+
     /** Starts these pods and then others that nobody counts: the controller may have given blocks for all that it counts. */
     async function untilRefused(node: AgentNode, counted: PlainPod[], over: Said): Promise<[string, Box[]]> {
       const unknown: Box[] = [];
@@ -133,6 +141,49 @@ if (havePartsOrSkip(["etcd", "kube-apiserver"])) {
       const late = { contentType: "application/merge-patch+json", body: { spec: { default: true } } };
       const { spec: fixed } = await writePool("fixed", { ...late, method: "PATCH" });
       assert.equal(fixed["blockSize"], undefined, "what was made without blocks gets none");
+    });
+
+    it("are served from pools that select them and say no size, the next where the first has none left, and no node has an address before that", async () => {
+      const [n1, n2] = [cluster.node("n1"), cluster.node("n2")];
+      const one = [{ cidr: "10.78.0.0/24", from: "10.78.0.50", to: "10.78.0.51" }];
+      await cluster.makePool("first", { ranges: one, namespaceSelector: {}, priority: 1, cooldown: "1s" });
+      await cluster.makePool("second", {
+        ...{ ranges: [{ cidr: "10.79.0.0/24" }], cooldown: "1s" },
+        podSelector: { matchExpressions: [{ key: "never", operator: "DoesNotExist" }] },
+      });
+      await cluster.makePool("asked", {
+        ranges: [{ cidr: "10.80.0.0/24" }],
+        nodeSelector: {},
+        blockSize: {},
+      });
+      await cluster.up(await cluster.pod(n1));
+      assert.equal((await cluster.blocks()).length, 1, "n2 has nothing, and n1 nothing more");
+      await cluster.up(await cluster.pod(n2));
+      await cluster.up(await cluster.pod(n2));
+      const nets = cluster.addresses().map((address) => address.split(".").slice(0, 2).join("."));
+      assert.deepEqual(nets.toSorted(), ["10.78", "10.78", "10.79"]);
+      // its network names one that selects nobody: no controller knows, and the pod waits
+      await cluster.makePool("named", {
+        ranges: [{ cidr: "10.81.0.0/24" }],
+        ...{ blockSize: { ipv4: 32, ahead: 0 }, cooldown: "1s" },
+      });
+      const named = await cluster.up(await cluster.pod(n2), { ipam: { type: "berth", pools: ["named"] } });
+      assert.match(named.addresses.join(), /^10\.81\.0\.\d+\/24$/);
+    });
+
+    it("are served from a pool of their network that says no size, and no node has an address before that", async () => {
+      const n1 = cluster.node("n1");
+      await cluster.makePool("wired", {
+        ...{ ranges: [{ cidr: "10.82.0.0/24" }], networks: ["wire"], cooldown: "1s" },
+      });
+      const wire = { conf: { name: "wire" }, ipam: { type: "berth" } };
+      const waits = await cluster.pod(n1);
+      const { spec } = await writePool("wired", { method: "GET" });
+      assert.deepEqual(spec["blockSize"], { ipv4: 32, ahead: 0 });
+      assert.equal((await cluster.blocks()).length, 0);
+      assert.match((await cluster.up(waits, wire)).addresses.join(), /^10\.82\.0\.\d+\/24$/);
+      const other = await cluster.tryUp(await cluster.pod(n1));
+      assert.match(String(other), /^7 /, "it is on another network");
     });
 
     it("go from one node to the other, down to the last address of blocks of four", async () => {
@@ -313,6 +364,11 @@ if (havePartsOrSkip(["etcd", "kube-apiserver"])) {
       await cluster.upAll(n1, 4);
       const blocks = async () =>
         (await cluster.blocks()).flatMap(({ uid, record }) => (record.node === "n1" ? [uid] : [])).sort();
+      // one that the agent does not know to be its own waits until the Node that it was made for is known to be gone
+      await eventually(
+        "each is the agent's",
+        async () => (await cluster.blocks()).every(({ record }) => record.status !== undefined) || undefined,
+      );
       const before = await blocks();
       await forceDelete(cluster.api, NODES, { name: "n1" });
       await makeNode(cluster.api, "n1");
@@ -377,6 +433,17 @@ if (havePartsOrSkip(["etcd", "kube-apiserver"])) {
       const late = await cluster.pod(cluster.node("n1"));
       assert.match(String(await cluster.tryUp(late)), /^11 /);
       assert.deepEqual(await cluster.owned(), { n3: 6 }, "nobody has said that it is off");
+      await forceDelete(cluster.api, NODES, { name: "n3" });
+      await eventually(
+        "an event of the pool says so",
+        async () =>
+          (await notesOf("NodeGone")).some((note) =>
+            /^node n3 gone: 6 blocks \(.*\) given back 45s after that, and free after the pool's cooldown \(1s\)$/.test(
+              note,
+            ),
+          ) || undefined,
+      );
+      await makeNode(cluster.api, "n3");
       const taint = { key: "node.kubernetes.io/out-of-service", effect: "NoExecute" };
       await change(cluster.api, NODES, { name: "n3" }, { spec: { taints: [taint] } });
       await cluster.up(late);

@@ -5,13 +5,14 @@ import { existsSync } from "node:fs";
 import { join } from "node:path";
 import { after, afterEach, before, describe, it } from "node:test";
 import { setTimeout as pause } from "node:timers/promises";
+import { POOLS } from "../../kube/api/resource.ts";
 import { eventually } from "../support/eventually.ts";
-import { type Baseline, checkOutBaseline } from "../versions/baseline.ts";
+import { type Baseline, BEFORE_SINGLES, checkOutBaseline } from "../versions/baseline.ts";
 import type { AgentNode } from "./agent-node.ts";
 import { havePartsOrSkip } from "./binaries.ts";
 import { BlockCluster, type Box } from "./block-cluster.ts";
 import { berthctlCheck } from "./chaos-end.ts";
-import { makePod } from "./replica-objects.ts";
+import { change, makePod } from "./replica-objects.ts";
 
 const AGENT = "ipam-plugin/agent/main.ts";
 /** What a version says that serves no pods from blocks. */
@@ -191,6 +192,51 @@ if (havePartsOrSkip(["etcd", "kube-apiserver"])) {
         assert.deepEqual(await pod.node.runtime.add(said), addresses);
       assert.deepEqual(corruptIn([]), []);
       for (const box of own) await cluster.down(box);
+      await isInOrder();
+    });
+
+    it("an agent that knows of no single addresses gives those that it gets, and refuses the journal of a node that gave some back", async (t) => {
+      const before = await checkOutBaseline(BEFORE_SINGLES);
+      if ("why" in before) return t.skip(before.why);
+      t.after(before.remove);
+      const main = join(before.root, AGENT);
+      const [n1, n2] = [cluster.node("n1"), cluster.node("n2")];
+      await n2.stop();
+      n2.main = main;
+      await n2.start();
+      const pool = {
+        ranges: [{ cidr: "10.41.0.0/24", from: "10.41.0.50", to: "10.41.0.70" }],
+        cooldown: "1s",
+      };
+      await cluster.makePool("parted", { ...pool, blockSize: { ipv4: 30 }, default: true });
+      const all = await cluster.upAll(n1, 21);
+      await cluster.untilOwned({ n1: 6 });
+      // one address of each block stays in use
+      const perBlock = Map.groupBy(all, ({ addresses }) => Number(addresses[0]?.split(/[./]/)[3]) >> 2);
+      const stays = [...perBlock.values()].flatMap((boxes) => boxes.slice(0, 1));
+      for (const box of all) if (!stays.includes(box)) await cluster.down(box);
+      // each waits for a round of asking and giving back, and all together no longer than a pod is waited for
+      const parted = await cluster.upAll(n2, 3);
+      const singles = (await cluster.blocks()).filter(({ record }) => record.within !== undefined);
+      assert.ok(singles.length >= 3 && singles.every(({ record }) => record.node === "n2"));
+      await n1.stop();
+      n1.main = main;
+      n1.launch();
+      await eventually("it says why it does not serve", () => /by a newer Berth/.test(n1.log) || undefined);
+      const refused = await n1.stop();
+      assert.notEqual(refused?.rc, 0);
+      n1.main = undefined;
+      await n1.start();
+      for (const { pod, said, addresses } of [...stays, ...parted])
+        assert.deepEqual(await pod.node.runtime.add(said), addresses, "the same answer again");
+      assert.equal(cluster.addresses().length, 9);
+      for (const box of [...stays, ...parted]) await cluster.down(box);
+      await change(cluster.api, POOLS, { name: "parted" }, { spec: { disabled: true } });
+      await eventually("all is back", async () => (await cluster.blocks()).length === 0 || undefined, 90_000);
+      await n1.stop();
+      n1.main = main;
+      await n1.start();
+      assert.deepEqual(corruptIn([n1.log, n2.log]), []);
       await isInOrder();
     });
 

@@ -77,6 +77,23 @@ if (havePartsOrSkip(["etcd", "kube-apiserver"])) {
       );
     });
 
+    it("is the renewed one as soon as its files are and a new connection is made, without a restart of the API server", async () => {
+      const [old, renewed] = [
+        await issueClient({ name: "old", organization: "developers" }),
+        await issueClient(),
+      ];
+      trust(old.authority, renewed.authority);
+      const review = await start([clientFlag(folder, old.client)]);
+      assert.match(await review(), /a client certificate with CN=old and O=developers/);
+      clientFlag(folder, renewed.client);
+      const [replica = assert.fail()] = webhook?.all ?? [];
+      await webhook?.replace(replica, "SIGTERM");
+      // the API server closes its connections when it sees the change, also the one that it sees it at
+      await eventually("the API server shows the new certificate", async () =>
+        GRANTED.test(await review()) ? true : undefined,
+      );
+    });
+
     it("is missed in words where the API server was given none", async () => {
       trust((await issueClient()).authority);
       const review = await start([]);

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // The chart with the values that people give it, and what the policies look at in its manifests.
+
 import assert from "node:assert/strict";
+import { SYSTEM_NAMES } from "../../allocator/model/dialect.ts";
 import type { Manifest } from "./accounts.ts";
 import type { Values } from "./chart-release.ts";
 
@@ -28,10 +30,13 @@ export const VALUE_SETS: Readonly<Record<string, Values>> = {
         clientCA: CERTIFICATE,
         metricsSecret: "berth-metrics",
         checkOwners: true,
+        boundEvents: true,
         env: { NODE_OPTIONS: "--a" },
       },
       ...{ podLabels: { team: "net" }, podAnnotations: { note: "x" }, tolerations: [{ operator: "Exists" }] },
     },
+    nodeCIDRs: { families: ["IPv4", "IPv6"] },
+    cilium: { ipam: "multi-pool" },
     certificates: { mode: "cert-manager" },
     agent: {
       ...{ metricsOnNode: true, hostPID: true, capabilities: ["DAC_OVERRIDE"], maxUnavailable: "10%" },
@@ -65,6 +70,12 @@ export const NARROWED: Values = {
     foreignRequests: "refuse",
   },
   dialects: { calico: "none" },
+};
+
+/** No other system's words are read, and none told of. */
+export const UNREAD: Values = {
+  webhook: { foreignRequests: "ignore" },
+  dialects: Object.fromEntries(SYSTEM_NAMES.map((system) => [system, "none"])),
 };
 
 export interface Container {

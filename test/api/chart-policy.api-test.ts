@@ -2,29 +2,22 @@
 // What must hold of the manifests, whatever values they were rendered with.
 
 import assert from "node:assert/strict";
-import { readFileSync } from "node:fs";
-import { join } from "node:path";
-import { after, before, describe, it } from "node:test";
-import { parse } from "yaml";
-import { READ_ROWS } from "../../allocator/manifest/dialects.ts";
+import { before, describe, it } from "node:test";
+import { fieldPattern } from "../../allocator/manifest/dialect-row.ts";
+import { LABEL_ROWS, READ_ROWS } from "../../allocator/manifest/dialects.ts";
 import { parseDialects, SYSTEM_NAMES } from "../../allocator/model/dialect.ts";
-import { collectionPath } from "../../kube/api/resource.ts";
-import { type Manifest, resourceOfManifest } from "./accounts.ts";
+import type { Manifest } from "./accounts.ts";
 import { havePartsOrSkip } from "./binaries.ts";
 import {
   CERTIFICATE,
-  isForeign,
   NARROWED,
   rulesOf,
   templateNamed,
   templatesOf,
+  UNREAD,
   VALUE_SETS,
 } from "./chart-manifests.ts";
-import { CHART, helm, mustHelm, only, render, type Values } from "./chart-release.ts";
-import { define, definitions, makeNamespaces } from "./crds.ts";
-import { startControlPlane } from "./harness.ts";
-import { definitionsOf } from "./operators.ts";
-import type { ControlPlane } from "./plane.ts";
+import { only, render } from "./chart-release.ts";
 import { configuration } from "./webhooks.ts";
 
 const CONFIGURATIONS = {
@@ -92,9 +85,55 @@ if (havePartsOrSkip(["helm"])) {
         assert.ok(condition(entriesOf(all), "pods.berth.dev", "opted-in").includes(quoted), system);
         if (system !== "kubeOvn") assert.ok(asksOf(all).includes(quoted), system);
       }
+      const [named = ""] =
+        /key\.matches\('[^']+'\)/.exec(condition(entriesOf(all), "pods.berth.dev", "opted-in")) ?? [];
+      const hasNamed = (entries: readonly Entry[]) =>
+        [
+          ["pods.berth.dev", "opted-in"],
+          ["foreign.pods.berth.dev", "asks-elsewhere"],
+          ["workloads.berth.dev", "opted-in"],
+        ].map(([webhook = "", name = ""]) => condition(entries, webhook, name).includes(named));
+      assert.ok(named.includes("ip_address"));
+      assert.deepEqual(hasNamed(entriesOf(all)), [true, false, true]);
+      assert.deepEqual(hasNamed(without), [false, true, true]);
       const spaces = (entries: readonly Entry[]) =>
         condition(entries, "foreign.namespaces.berth.dev", "asks-elsewhere");
       assert.equal(spaces(without), spaces(entriesOf(all)));
+    });
+
+    it("in no word of any other system that is not read, where nothing is to be told of it", async () => {
+      // of namespaces, and as labels, they are told of whoever reads them
+      const isToldElsewhere = ({ key, on }: (typeof READ_ROWS)[number]) =>
+        on.includes("namespace") || LABEL_ROWS.some((row) => row.key === key);
+      for (const system of SYSTEM_NAMES) {
+        const { webhook } = UNREAD;
+        const choices = { webhook, dialects: { [system]: "none" } };
+        const entries = entriesOf(await render(choices)).filter(({ name }) => !name.startsWith("labels."));
+        const conditions = entries.flatMap(({ matchConditions = [] }) => matchConditions);
+        const rows = READ_ROWS.filter((row) => row.system === system && !isToldElsewhere(row));
+        for (const { key, matches, containing } of rows) {
+          const pattern = matches && "(ip_address|ip_pool";
+          const word =
+            pattern ??
+            (containing === undefined
+              ? `'${key}'`
+              : `'${key}'].orValue('').matches(r'(?i)${fieldPattern(containing)}')`);
+          const which = conditions
+            .filter(({ expression }) => expression.includes(word))
+            .map(({ name }) => name);
+          assert.deepEqual([key, which], [key, []]);
+        }
+      }
+    });
+
+    it("in Multus' words too, with the values that ask: told of elsewhere where they are not read", async () => {
+      const ips = `'k8s.v1.cni.cncf.io/networks'].orValue('').matches(r'(?i)${fieldPattern("ips")}')`;
+      const without = entriesOf(await render({ dialects: { multus: "none" } }));
+      assert.ok(!condition(without, "pods.berth.dev", "opted-in").includes(ips));
+      assert.ok(
+        condition(without, "foreign.pods.berth.dev", "asks-elsewhere").includes(`annotations[?${ips}`),
+      );
+      assert.ok(condition(without, "workloads.berth.dev", "opted-in").includes(ips));
     });
 
     it("of the namespaces and pods that they select, and no longer than they say", async () => {
@@ -119,6 +158,28 @@ if (havePartsOrSkip(["helm"])) {
       assert.ok(policy.includes('"net":"berth"') && policy.includes('"key":"berth"'));
       const binding = only(manifests, "ValidatingAdmissionPolicyBinding", "pods.berth.dev");
       assert.deepEqual((binding.spec as { validationActions: unknown }).validationActions, ["Warn"]);
+    });
+  });
+
+  describe("the chart with other names of the plugin", () => {
+    it("tells the agents, and gives them the file that whereabouts' networks rely on", async () => {
+      const ipam = { type: "antrea" };
+      const conflist = JSON.stringify({
+        cniVersion: "1.0.0",
+        name: "n",
+        plugins: [{ type: "macvlan", ipam }],
+      });
+      for (const aliases of [["antrea"], ["antrea", "whereabouts"]]) {
+        const { spec } = templateNamed(await render({ cni: { aliases, conflist } }), "berth-agent");
+        const [{ env } = { env: [] }] = spec.containers;
+        const value = (name: string) => env.find((one) => one.name === name)?.value;
+        assert.deepEqual(
+          [value("BERTH_CNI_ALIASES"), value("BERTH_CNI_REPLACE")],
+          [aliases.join(","), "false"],
+        );
+        const isMounted = JSON.stringify(spec).includes('"mountPath":"/etc/cni/net.d/whereabouts.d"');
+        assert.equal(isMounted, aliases.includes("whereabouts"));
+      }
     });
   });
 
@@ -215,6 +276,31 @@ if (havePartsOrSkip(["helm"])) {
         assert.equal(JSON.stringify(deployment).includes("BERTH_CHECK_OWNERS"), checks);
       });
 
+      it("let the webhook touch CiliumNodes only where it is to give them addresses, and tell it in which mode", () => {
+        const { ipam = "" } = (values["cilium"] ?? {}) as { ipam?: string };
+        const owned = manifests.filter(({ metadata }) => metadata.name.startsWith("berth-webhook"));
+        const rules = rulesOf(owned).filter(({ apiGroups }) => apiGroups.includes("cilium.io"));
+        assert.deepEqual(
+          rules.map(({ resources }) => resources.join()),
+          ipam === "" ? [] : ["ciliumnodes", "ciliumnodes/status"],
+        );
+        const deployment = JSON.stringify(owned.find(({ kind }) => kind === "Deployment"));
+        assert.equal(deployment.includes("BERTH_CILIUM_IPAM"), ipam !== "");
+      });
+
+      it("let the webhook patch Nodes only where it is to give them CIDRs, and tell it which", () => {
+        const { families = [] } = (values["nodeCIDRs"] ?? {}) as { families?: readonly string[] };
+        const owned = manifests.filter(({ metadata }) => metadata.name.startsWith("berth-webhook"));
+        const rules = rulesOf(owned).filter(({ resources }) => resources.includes("nodes"));
+        const patching = rules.filter(({ verbs }) => verbs.includes("patch"));
+        assert.deepEqual(
+          patching.map(({ resources, verbs }) => [resources.join(), verbs.join()]),
+          families.length > 0 ? [["nodes", "patch"]] : [],
+        );
+        const deployment = JSON.stringify(owned.find(({ kind }) => kind === "Deployment"));
+        assert.equal(deployment.includes('"IPv4,IPv6"'), families.length > 0);
+      });
+
       it("have the webhook configurations of the files, and in each entry where the webhook is", () => {
         const isGiven = title === "what others make";
         for (const [name, kind] of Object.entries(CONFIGURATIONS)) {
@@ -247,248 +333,4 @@ if (havePartsOrSkip(["helm"])) {
       });
     });
   }
-
-  describe("the chart", () => {
-    it("passes helm lint --strict with every set of values", async () => {
-      for (const values of Object.values(VALUE_SETS)) await mustHelm(["lint", "--strict", CHART], { values });
-    });
-
-    it("names the release's namespace wherever the files name theirs", async () => {
-      for (const values of Object.values(VALUE_SETS)) {
-        const elsewhere = JSON.stringify(await render(values, "network"));
-        assert.ok(!elsewhere.includes("berth-system"));
-        assert.equal(
-          elsewhere.replaceAll(/\bnetwork\b/g, ""),
-          JSON.stringify(await render(values)).replaceAll(/\b(berth-system|network)\b/g, ""),
-        );
-      }
-    });
-
-    it("puts agents, and nothing else, into a namespace of their own where that is said", async () => {
-      const values = { ...VALUE_SETS["everything"], agent: { namespace: "nodes" } };
-      const manifests = await render(values);
-      const there = manifests.filter(({ metadata }) => metadata.namespace === "nodes");
-      assert.deepEqual(there.map(({ kind, metadata }) => `${kind} ${metadata.name}`).sort(), [
-        "ConfigMap berth-conflist",
-        "DaemonSet berth-agent",
-        "PodMonitor berth-agent",
-        "ServiceAccount berth-agent",
-      ]);
-      const { labels } = only(manifests, "Namespace", "nodes").metadata as {
-        labels?: Record<string, string>;
-      };
-      assert.equal(labels?.["pod-security.kubernetes.io/enforce"], "privileged");
-      const text = JSON.stringify(manifests);
-      assert.ok(!text.includes("berth-system:berth-agent"), "its account is known by its own namespace");
-      assert.ok(text.includes("system:serviceaccount:nodes:berth-agent"));
-      const excluded =
-        text.match(/"kubernetes.io\/metadata.name","operator":"NotIn","values":\[[^\]]*\]/g) ?? [];
-      assert.ok(excluded.length > 5);
-      for (const one of excluded) assert.ok(one.endsWith('["kube-system","berth-system","nodes"]'), one);
-      const bindings = manifests.filter(({ kind }) => kind === "ClusterRoleBinding");
-      const subjects = bindings.flatMap(
-        ({ subjects }) => subjects as readonly { name: string; namespace: string }[],
-      );
-      for (const { name, namespace } of subjects)
-        assert.equal(namespace, name === "berth-agent" ? "nodes" : "berth-system");
-      const given = await render({ agent: { namespace: "nodes", createNamespace: false } });
-      assert.ok(!given.some(({ kind }) => kind === "Namespace"));
-    });
-
-    it("mounts the certificates for etcd where they are named, and no agent waits for them", async () => {
-      const agentOf = async (values: Values) => only(await render(values), "DaemonSet").spec;
-      const text = JSON.stringify(await agentOf({ agent: { etcdSecret: "etcd-client" } }));
-      const secret = { secretName: "etcd-client", defaultMode: 0o400, optional: true };
-      assert.ok(text.includes(JSON.stringify({ name: "etcd", secret })), text);
-      assert.ok(
-        text.includes(JSON.stringify({ name: "etcd", mountPath: "/etc/berth/etcd", readOnly: true })),
-        text,
-      );
-      const variable = { name: "BERTH_ETCD_CERTIFICATES", value: "/etc/berth/etcd" };
-      assert.ok(text.includes(JSON.stringify(variable)), text);
-      assert.ok(!JSON.stringify(await agentOf({})).includes("etcd"));
-    });
-
-    it("names the agents' namespace after the release's, or has them in that one where it is said", async () => {
-      const longest = "n".repeat(63);
-      for (const [release, agents] of [
-        ["berth-system", "berth-system-agents"],
-        [longest, `${"n".repeat(56)}-agents`],
-      ] as const) {
-        const { metadata } = only(await render({}, release), "DaemonSet");
-        assert.equal(metadata.namespace, agents);
-      }
-      const together = await render({ agent: { namespace: "berth-system" } });
-      assert.equal(only(together, "DaemonSet").metadata.namespace, "berth-system");
-      assert.ok(!together.some(({ kind }) => kind === "Namespace"));
-      assert.ok(!JSON.stringify(together).includes("berth-system-agents"));
-    });
-
-    it("has alerts and dashboard as the files have them", async () => {
-      const manifests = await render(VALUE_SETS["everything"]);
-      const file = (name: string) => readFileSync(join(CHART, "files", name), "utf8");
-      assert.deepEqual(only(manifests, "PrometheusRule")["spec"], parse(file("alerts.yaml")));
-      const dashboard = only(manifests, "ConfigMap", "berth-dashboard")["data"];
-      assert.deepEqual(dashboard, { "berth.json": file("dashboard.json") });
-    });
-
-    it("has the definitions of the files, kept when it is uninstalled", async () => {
-      const rendered = (await render()).filter(({ kind }) => kind === "CustomResourceDefinition");
-      assert.deepEqual(
-        rendered.map(({ metadata, spec }) => [metadata.name, spec]).sort(),
-        definitions().map(({ metadata, spec }) => [metadata.name, spec]),
-      );
-      for (const { metadata } of rendered) {
-        const { annotations } = metadata as { annotations?: Readonly<Record<string, string>> };
-        assert.equal(annotations?.["helm.sh/resource-policy"], "keep");
-      }
-    });
-
-    for (const [what, values, words] of [
-      [
-        "a misspelt value",
-        { webhook: { replica: 3 } },
-        "at '/webhook': additional properties 'replica' not allowed",
-      ],
-      ["a misspelt group", { webhok: {} }, "additional properties 'webhok' not allowed"],
-      ["a wrong type", { webhook: { replicas: "3" } }, "at '/webhook/replicas': got string, want integer"],
-      [
-        "an unknown mode",
-        { certificates: { mode: "own" } },
-        "at '/certificates/mode': value must be one of 'self'",
-      ],
-      [
-        "a long departure",
-        { webhook: { departSeconds: 61 } },
-        "at '/webhook/departSeconds': maximum: got 61, want 60",
-      ],
-      [
-        "a relative path",
-        { cni: { binDir: "cni/bin" } },
-        "at '/cni/binDir': 'cni/bin' does not match pattern",
-      ],
-      [
-        "another capability",
-        { agent: { capabilities: ["SYS_ADMIN"] } },
-        "at '/agent/capabilities/0': value must be one of",
-      ],
-      ["a conflist that is no JSON", { cni: { conflist: "[" } }, "cni.conflist: it is no JSON object"],
-      [
-        "a single plugin",
-        { cni: { conflist: '{"type":"bridge"}' } },
-        "cni.conflist: a network configuration list has",
-      ],
-      [
-        "a Secret without a name",
-        { certificates: { mode: "secret", secret: { caBundle: CERTIFICATE } } },
-        "certificates.secret.name: with certificates.mode",
-      ],
-      [
-        "a Secret of nobody's",
-        { certificates: { mode: "secret", secret: { name: "own" } } },
-        "certificates.secret.caBundle: with certificates.mode",
-      ],
-    ] as const) {
-      it(`is refused in words with ${what}`, async () => {
-        const { rc, stderr } = await helm(["template", "berth", CHART], { values });
-        assert.equal(rc, 1);
-        assert.ok(stderr.includes(words), stderr);
-      });
-    }
-  });
-}
-
-if (havePartsOrSkip(["helm", "etcd", "kube-apiserver"])) {
-  describe("the manifests of the chart, before a real API server", () => {
-    let plane: ControlPlane;
-    before(async () => {
-      plane = await startControlPlane(); // without Berth's definitions, which are judged too
-      await makeNamespaces(plane.connect(), ["berth-system", "berth-system-agents"]);
-      const labels = { "pod-security.kubernetes.io/enforce": "restricted" };
-      const body = { apiVersion: "v1", kind: "Namespace", metadata: { name: "strict", labels } };
-      await plane.connect().call({ method: "POST", path: "/api/v1/namespaces", body });
-    });
-    after(async () => await plane?.close());
-
-    /** What it says to an object that is not made. */
-    async function judged(object: Manifest): Promise<string> {
-      const path = collectionPath(resourceOfManifest(object), object.metadata.namespace);
-      const query = { dryRun: "All", fieldValidation: "Strict" };
-      const answer = await plane.connect().call({ method: "POST", path, query, body: object });
-      return answer.status === 201 ? "" : String((answer.body as { message?: string }).message);
-    }
-
-    /** What Pod Security says to a pod in a namespace where it enforces `restricted`. */
-    async function security(component: string, values = {}): Promise<string> {
-      const { metadata, spec } = templateNamed(await render(values), component);
-      const place = { name: component, namespace: "strict" };
-      return await judged({ apiVersion: "v1", kind: "Pod", metadata: { ...metadata, ...place }, spec });
-    }
-
-    for (const [title, values] of Object.entries({ ...VALUE_SETS, narrowed: NARROWED })) {
-      it(`are taken without a field that it does not know: ${title}`, async () => {
-        const manifests = await render(values);
-        for (const manifest of manifests.filter((each) => !isForeign(each))) {
-          const { kind, metadata } = manifest;
-          // that of the agents is there, for what is in it
-          const isThere = kind === "Namespace";
-          const object = isThere ? { ...manifest, metadata: { ...metadata, name: "another" } } : manifest;
-          assert.equal(await judged(object), "", `${kind} ${metadata.name}`);
-        }
-      });
-    }
-
-    it("are taken by the kinds of cert-manager and of the Prometheus operator", async (t) => {
-      const wanted = [definitionsOf("cert-manager"), definitionsOf("prometheus-operator")];
-      const found = await Promise.all(wanted).catch((error: Error) => {
-        if (process.env["CI"] === "true") throw error;
-        t.skip(error.message);
-      });
-      if (found === undefined) return;
-      await define(plane.connect(), found.flat());
-      const foreign = (await render(VALUE_SETS["everything"])).filter(isForeign);
-      for (const manifest of foreign)
-        assert.equal(await judged(manifest), "", `${manifest.kind} ${manifest.metadata.name}`);
-      const kinds = ["Certificate", "Issuer", "PodMonitor", "PrometheusRule", "ServiceMonitor"];
-      assert.deepEqual([...new Set(foreign.map(({ kind }) => kind))].sort(), kinds);
-    });
-
-    it("have a webhook that meets Pod Security's restricted, and one on the host's network but for that", async () => {
-      assert.equal(await security("berth-webhook"), "");
-      assert.equal(await security("berth-webhook", VALUE_SETS["what others make"]), "");
-      assert.equal(
-        (await security("berth-webhook", { webhook: { hostNetwork: true } })).split(
-          'restricted:latest": ',
-        )[1],
-        'host namespaces (hostNetwork=true), hostPort (container "webhook" uses hostPort 8443)',
-      );
-    });
-
-    it("have no pod in the release's namespace that Pod Security's restricted refuses", async () => {
-      const manifests = await render();
-      const own = manifests.filter(({ metadata }) => metadata.namespace === "berth-system");
-      const names = [...templatesOf(own).keys()];
-      assert.deepEqual(names.sort(), ["berth-issuer", "berth-webhook"]);
-      for (const name of names) assert.equal(await security(name), "");
-    });
-
-    it("have an issuer that meets it, where Berth is its own authority, and none elsewhere", async () => {
-      assert.equal(await security("berth-issuer"), "");
-      const others = await render(VALUE_SETS["what others make"]);
-      assert.ok(!JSON.stringify(others).includes("berth-issuer"));
-      assert.ok(!others.some(({ metadata }) => metadata.name === "trust.berth.dev"));
-    });
-
-    it("have an agent that breaks it in what it needs, and nothing else", async () => {
-      const breaks = [
-        "host namespaces (hostNetwork=true)",
-        'hostPort (container "agent" uses hostPort 9469)',
-        'probe or lifecycle host (container "agent" uses probe or lifecycle host "127.0.0.1")',
-        'restricted volume types (volumes "run", "data", "netns", "cni-results", "cni-bin" use restricted volume type "hostPath")',
-        'runAsNonRoot != true (pod or container "agent" must set securityContext.runAsNonRoot=true)',
-        "runAsUser=0 (pod must not set runAsUser=0)",
-      ];
-      assert.equal((await security("berth-agent")).split('restricted:latest": ')[1], breaks.join(", "));
-    });
-  });
 }

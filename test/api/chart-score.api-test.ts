@@ -3,7 +3,7 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import { run } from "../support/process.ts";
-import { findPart, partOf } from "./binaries.ts";
+import { havePartsOrSkip, partOf } from "./binaries.ts";
 import { VALUE_SETS } from "./chart-manifests.ts";
 import { CHART, mustHelm } from "./chart-release.ts";
 
@@ -59,9 +59,7 @@ const DECLINED: readonly {
 /** One finding as kube-score writes it for machines: `[CRITICAL] berth-agent/ns apps/v1/DaemonSet: (agent) words`. */
 const FINDING = /^\[(?:CRITICAL|WARNING)\] berth-(?<who>[a-z]+)\/\S+ \S+: (?:\([a-z]+\) )?(?<says>.*)$/;
 
-if (findPart("kube-score", process.env) === undefined || findPart("helm", process.env) === undefined) {
-  console.log("skipped: no kube-score or no helm: build them with `make scorer`");
-} else {
+if (havePartsOrSkip(["kube-score", "helm"])) {
   describe("kube-score", () => {
     const seen = new Set<string>();
 

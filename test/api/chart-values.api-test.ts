@@ -43,6 +43,16 @@ const REFUSED: readonly (readonly [what: string, values: Values, words: string])
     "agent.port and certificates.issuer.port are both 9470",
   ],
   [
+    "everybody as the source of reviews",
+    { networkPolicy: { from: ["198.51.100.0/24", "0.0.0.0/0"] } },
+    "networkPolicy.from: 0.0.0.0/0 is everybody",
+  ],
+  [
+    "everybody of IPv6 as the source of reviews",
+    { networkPolicy: { from: ["::/0"], required: true } },
+    "networkPolicy.from: ::/0 is everybody",
+  ],
+  [
     "a variable that the chart sets",
     { webhook: { env: { BERTH_PORT: "1" } } },
     "webhook.env: BERTH_PORT is set by the chart (webhook.port)",
@@ -60,7 +70,7 @@ const REFUSED: readonly (readonly [what: string, values: Values, words: string])
   [
     "a variable that nobody reads",
     { agent: { env: { BERTH_DATADIR: "x" } } },
-    "agent.env: Berth reads no variable BERTH_DATADIR; it has BERTH_CNI_BIN,",
+    "agent.env: Berth reads no variable BERTH_DATADIR; it has BERTH_CNI_ALIASES,",
   ],
   ...["10.0.0.0/33", "10.0.0.256/24", "10.0.0.1", "web", "::::/24", "fd00::/129", "1:2:3:4:5:6:7:8::/64"].map(
     (cidr) => [`the range ${cidr}`, from(cidr), NO_RANGE(cidr)] as const,
@@ -120,7 +130,7 @@ const TAKEN: readonly (readonly [what: string, values: Values])[] = [
     "other variables",
     { webhook: { env: { NODE_OPTIONS: "--a", BERTH_HOST: "::1" } }, agent: { env: { A: 1 } } },
   ],
-  ...["0.0.0.0/0", "::/0", "fd00::/8", "2001:db8::1/128", "1:2:3:4:5:6:7:8/127", "1:2:3:4:5:6:7::/112"].map(
+  ...["fd00::/8", "2001:db8::1/128", "1:2:3:4:5:6:7:8/127", "1:2:3:4:5:6:7::/112"].map(
     (cidr) => [`the range ${cidr}`, from(cidr)] as const,
   ),
   ["a short life", { certificates: { leafLife: "1h30m", authorityLife: "4h30m" } }],

@@ -114,7 +114,11 @@ if (havePartsOrSkip(["helm", "etcd", "kube-apiserver", "kubectl"])) {
       // the pool and the claim, once it is bound
       known = await eventually("both are held", async () => {
         const all = await records(plane);
-        return JSON.stringify(all).split('"berth.dev/in-use"').length === 3 ? all : undefined;
+        const held = all
+          .map((one) => JSON.stringify(one))
+          .filter((one) => one.includes('"berth.dev/in-use"'));
+        const isHeld = (name: string) => held.some((one) => one.startsWith(`{"name":"${name}"`));
+        return isHeld("db") && isHeld("licence") ? all : undefined;
       });
       assert.equal(known.length, 4);
     });

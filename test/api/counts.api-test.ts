@@ -168,6 +168,7 @@ if (havePartsOrSkip(["etcd", "kube-apiserver"])) {
         });
         const steps = { admitted: admission, bound: binding, attached: attaching, ended: ending };
         assert.equal(binding["PATCH ipclaims"], 1);
+        assert.equal(binding["POST events"], undefined, "nothing was in its way");
         assert.equal(attaching["PATCH ipclaims/status"], 1);
         for (const [what, calls] of Object.entries(steps)) console.log(`a pod is ${what}: ${inWords(calls)}`);
       }));

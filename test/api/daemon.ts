@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import { type ChildProcess, spawn } from "node:child_process";
-import { closeSync, existsSync, openSync, readFileSync } from "node:fs";
+import { closeSync, existsSync, openSync, readdirSync, readFileSync } from "node:fs";
 import { setTimeout as pause } from "node:timers/promises";
 
 /** How long a daemon that was asked to end may take. */
@@ -67,9 +67,12 @@ export class Daemon {
     await this.#ended;
   }
 
-  /** The process stands still, as a host that hangs. */
+  /** The process stands still, as a host that hangs, with all of its threads: on a busy machine they go on for a moment after the signal. */
   pause(): void {
-    this.#child?.kill("SIGSTOP");
+    const child = this.#child;
+    if (child?.pid === undefined) return;
+    child.kill("SIGSTOP");
+    for (let n = 0; n < STOPPING_LOOKS && !standsStill(child.pid); n++) Atomics.wait(NOTHING, 0, 0, 1);
   }
 
   resume(): void {
@@ -85,4 +88,21 @@ export class Daemon {
 
 function endingWithTest(command: readonly string[]): readonly string[] {
   return existsSync(SETPRIV) ? [SETPRIV, "--pdeathsig=KILL", "--", ...command] : command;
+}
+
+/** 10 s, a look each ms. */
+const STOPPING_LOOKS = 10_000;
+const NOTHING = new Int32Array(new SharedArrayBuffer(4));
+
+/** Whether all threads of the process are stopped, by proc_pid_stat(5): the state stands behind the name in parentheses. */
+function standsStill(pid: number): boolean {
+  const folder = `/proc/${pid}/task`;
+  try {
+    return readdirSync(folder).every((thread) => {
+      const stat = readFileSync(`${folder}/${thread}/stat`, "utf8");
+      return stat.slice(stat.lastIndexOf(")") + 2).search(/[TZX]/) === 0;
+    });
+  } catch {
+    return !existsSync(folder); // a thread has ended meanwhile, or all of them
+  }
 }

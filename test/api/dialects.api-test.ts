@@ -3,6 +3,7 @@
 // chart's conditions and policies, the webhook with its controllers, and an agent.
 import assert from "node:assert/strict";
 import { after, before, describe, it } from "node:test";
+import { FOREIGN_ROWS } from "../../allocator/manifest/foreign-requests.ts";
 import { isIn } from "../../allocator/planning/pool-choice.ts";
 import type { Connection } from "../../kube/api/connection.ts";
 import { PODS, POOLS } from "../../kube/api/resource.ts";
@@ -17,6 +18,11 @@ import type { ControlPlane } from "./plane.ts";
 import { forceDelete, make, makeNamespace, makePod, makeStatefulSet } from "./replica-objects.ts";
 import { type Replicas, startReplicas } from "./replicas.ts";
 import { openControlPlane } from "./shared-plane.ts";
+
+/** What a runtime says that was told the MAC address, as Multus is. */
+function toldMac({ mac }: DialectCase, args: string): string {
+  return mac === undefined ? args : `${args};MAC=${mac}`;
+}
 
 const NODE = "node-a";
 const OPTED_IN = { "berth.dev/admission": "enabled" };
@@ -89,7 +95,10 @@ if (havePartsOrSkip(["etcd", "kube-apiserver"])) {
         const namespace = `dialect-${n}`;
         const { name, uid } = await podFor(one, namespace);
         const args = `IgnoreUnknown=1;K8S_POD_NAMESPACE=${namespace};K8S_POD_NAME=${name};K8S_POD_UID=${uid}`;
-        const said = { cid: `c${n}`, args };
+        const told = toldMac(one, args);
+        const said = { cid: `c${n}`, args: told, ifname: one.interface ?? "eth0" };
+        if (one.mac !== undefined)
+          assert.match(await node.runtime.refused("ADD", { ...said, args }), /has MAC address/);
         const got = (await node.runtime.add(said)).map((cidr) => cidr.split("/")[0] ?? "");
         assert.equal(got.length, one.gets.length, got.join());
         for (const [i, expected] of one.gets.entries()) {
@@ -99,6 +108,24 @@ if (havePartsOrSkip(["etcd", "kube-apiserver"])) {
         }
         await node.runtime.del(said);
         await forceDelete(admin, PODS, { namespace, name });
+      });
+    }
+
+    const others = FOREIGN_ROWS.filter(({ on }) => on.includes("pod"));
+    for (const { key, example, refusal, beside = "" } of others) {
+      it(`is told in words, and given nothing by Berth: ${key}`, async () => {
+        const metadata = { generateName: "told-", namespace: "default", annotations: { [key]: example } };
+        const spec = { containers: [{ name: "main", image: "registry.example/app:1" }] };
+        const { status, warnings = [] } = await admin.call({
+          method: "POST",
+          path: "/api/v1/namespaces/default/pods",
+          body: { apiVersion: "v1", kind: "Pod", metadata, spec },
+        });
+        assert.equal(status, 201);
+        assert.ok(
+          warnings.some((words) => words.includes(key) && words.includes(refusal ?? beside)),
+          warnings.join(),
+        );
       });
     }
   });

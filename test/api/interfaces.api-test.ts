@@ -8,7 +8,7 @@ import type { Claim } from "../../allocator/model/claim.ts";
 import { openKubernetesStore } from "../../allocator/store/kubernetes/store.ts";
 import type { Store } from "../../allocator/store/store.ts";
 import type { Connection } from "../../kube/api/connection.ts";
-import { PODS, POOLS } from "../../kube/api/resource.ts";
+import { CLAIMS, PODS, POOLS } from "../../kube/api/resource.ts";
 import { createClock } from "../../system/clock.ts";
 import { createRandom } from "../../system/random.ts";
 import type { Said } from "../cni/caller.ts";
@@ -26,6 +26,7 @@ import { openControlPlane } from "./shared-plane.ts";
 
 const NODES = ["node-a", "node-b"] as const;
 const IPS = "berth.dev/ips";
+const NETWORKS = "k8s.v1.cni.cncf.io/networks";
 const POOL_RANGES = {
   db: [{ cidr: "10.20.0.0/24" }, { cidr: "fd00:20::/64" }],
   lan: [{ cidr: "10.30.0.0/24" }, { cidr: "fd00:30::/64" }],
@@ -202,6 +203,96 @@ if (havePartsOrSkip(["etcd", "kube-apiserver"])) {
       for (const name of ["eth0", "net1"]) await running.node.runtime.del(running.on(name));
       await forceDelete(admin, PODS, { namespace, name: "killed" });
       await free("10.20.0.80", "10.30.0.80");
+    });
+
+    const asking = async (name: string, annotations: Record<string, string>) =>
+      await makePod(admin, { namespace, name }, { node: "node-a", annotations });
+
+    it("have what Multus' networks name, several of one family too, and the ADD that Multus makes agrees", async () => {
+      const networks = (ips: readonly string[]) => JSON.stringify([{ name: "lan", ips }]);
+      const asked = networks(["10.30.0.91/24", "10.30.0.92/24"]);
+      const pod = await asking("multus", { [IPS]: "10.20.0.91", [NETWORKS]: asked });
+      assert.equal(
+        pod.metadata.annotations?.["berth.dev/addresses"],
+        "10.20.0.91@eth0,10.30.0.91@net1,10.30.0.92@net1",
+      );
+      const running = sandboxOf("node-a", "multus", pod.metadata.uid, "x1");
+      assert.deepEqual(await given(running, "net1", "eth0"), [
+        "10.30.0.91/24,10.30.0.92/24",
+        "10.20.0.91/24",
+      ]);
+      const { args } = running.on("net1");
+      for (const [ip, words] of [
+        ["10.30.0.91", undefined],
+        ["10.30.0.99", /asks for 10\.30\.0\.99/],
+      ] as const) {
+        const said = { ...running.on("net1"), args: `${args};IP=${ip}` };
+        if (words === undefined) assert.ok(await running.node.runtime.add(said));
+        else assert.match(await running.node.runtime.refused("ADD", said), words);
+      }
+      await assert.rejects(
+        asking("imitator", { [IPS]: "10.20.0.93", [NETWORKS]: networks(["10.30.0.93", "10.30.0.92"]) }),
+        /10\.30\.0\.92 in pool "lan" is held by/,
+      );
+      await assert.rejects(
+        asking("imitator", { [IPS]: "10.30.0.94@net1", [NETWORKS]: networks(["10.30.0.93"]) }),
+        /annotation k8s\.v1\.cni\.cncf\.io\/networks: it disagrees with berth\.dev\/ips/,
+      );
+      await free("10.20.0.93", "10.30.0.93");
+      for (const name of ["eth0", "net1"]) await running.node.runtime.del(running.on(name));
+      await forceDelete(admin, PODS, { namespace, name: "multus" });
+      await free("10.20.0.91", "10.30.0.91", "10.30.0.92");
+    });
+
+    it("have an address of each interface's pools, the same again if they are sticky, or another than the one that is taken", async () => {
+      const annotations = { "berth.dev/pools": "db/IPv4,lan/IPv4@net1", "berth.dev/sticky": "true" };
+      const told: string[] = [];
+      for (const cid of ["p1", "p2"]) {
+        const pod = await asking("pools", annotations);
+        told.push(pod.metadata.annotations?.["berth.dev/addresses"] ?? "");
+        const running = sandboxOf("node-a", "pools", pod.metadata.uid, cid);
+        const [eth0 = "", net1 = ""] = await given(running, "eth0", "net1");
+        assert.match(`${eth0} ${net1}`, /^10\.20\.0\.\d+\/24 10\.30\.0\.\d+\/24$/);
+        await untilState("pools", `${cid} up`);
+        for (const name of ["eth0", "net1"]) await running.node.runtime.del(running.on(name));
+        await forceDelete(admin, PODS, { namespace, name: "pools" });
+        await untilState("pools", `${cid} ended`);
+      }
+      assert.equal(told[0], told[1]);
+      const holder = await asking("first", { [IPS]: "10.30.0.96@net1" });
+      const any = await asking("any", { [IPS]: "10.20.0.96,10.30.0.96@net1", "berth.dev/fallback": "any" });
+      const running = sandboxOf("node-a", "any", any.metadata.uid, "a1");
+      const [eth0 = "", net1 = ""] = await given(running, "eth0", "net1");
+      assert.equal(eth0, "10.20.0.96/24");
+      assert.match(net1, /^10\.30\.0\.(?!96\/)\d+\/24$/);
+      for (const name of ["eth0", "net1"]) await running.node.runtime.del(running.on(name));
+      for (const name of [any.metadata.name, holder.metadata.name])
+        await forceDelete(admin, PODS, { namespace, name });
+    });
+
+    it("may be asked for in a claim that somebody makes", async () => {
+      const place = { namespace, name: "scanner" };
+      const interfacePools = { eth0: ["db/IPv4"], net1: ["lan/IPv4"] };
+      await make(admin, CLAIMS, place, { spec: { request: { interfacePools } } });
+      const places = await eventually("it is reserved", async () => (await claimOf("scanner"))?.interfaces);
+      assert.deepEqual(Object.keys(places).toSorted(), ["eth0", "net1"]);
+      await assert.rejects(
+        make(
+          admin,
+          CLAIMS,
+          { namespace, name: "wrong" },
+          {
+            spec: { request: { interfacePools, pools: ["db"] } },
+          },
+        ),
+        /cannot stand beside spec\.request\.pools/,
+      );
+      const pod = await asking("scanner", { "berth.dev/sticky": "true" });
+      const running = sandboxOf("node-a", "scanner", pod.metadata.uid, "s1");
+      const wanted = ["eth0", "net1"].map((name) => `${places[name]?.join()}/24`);
+      assert.deepEqual(await given(running, "eth0", "net1"), wanted);
+      for (const name of ["eth0", "net1"]) await running.node.runtime.del(running.on(name));
+      await forceDelete(admin, PODS, place);
     });
   });
 }

@@ -61,7 +61,7 @@ if (havePartsOrSkip(["etcd", "kube-apiserver"])) {
       const seen = await eventually("the pod is seen", () => pods.get("shop/mysql-0"));
       assert.deepEqual(seen, {
         ...{ namespace: "shop", name: "mysql-0", uid: made.metadata.uid, node: "node-a" },
-        labels: { "batch.kubernetes.io/job-completion-index": "0" },
+        labels: { app: "mysql", "batch.kubernetes.io/job-completion-index": "0" },
         annotations: { ...IPS, "berth.dev/claim": "mysql-0" },
         ...{ phase: "Pending", up: false, ended: false, deleting: false, exempt: false },
       });

@@ -3,6 +3,8 @@ import assert from "node:assert/strict";
 import type { Answer } from "../../kube/api/connection.ts";
 import { statusOf } from "../../kube/api/status.ts";
 
+/** A pod on the host's network that says that a claim is its: refused by policy alone. */
+export const HOST_WITH_CLAIM = "on the host's network, with another's annotations: refused";
 /** The least share of each outcome, so that the test is known to try what it is about. In thousandths. */
 const LEAST: Readonly<Record<string, number>> = {
   obtained: 100,
@@ -16,6 +18,7 @@ const LEAST: Readonly<Record<string, number>> = {
   ADDRESS_TAKEN: 2,
   "obtained, with another's annotations": 20,
   "untouched, stripped of another's annotations": 2,
+  [HOST_WITH_CLAIM]: 3,
 };
 
 /** A busy machine decides some too late, and says so: that is an answer, and nothing was given away by it. */

@@ -9,6 +9,7 @@ export const POOL_OBJECTS: readonly Json[] = [
   poolObject("vault", {
     ranges: [{ cidr: "10.50.0.0/29" }],
     namespaceSelector: { matchLabels: { team: "bank" } },
+    blockSize: {},
   }),
 ];
 

@@ -70,7 +70,7 @@ if (havePartsOrSkip(["etcd", "kube-apiserver"])) {
     }
 
     const refused = new RegExp(
-      `ValidatingAdmissionPolicy '${POLICY}' with binding '${POLICY}' denied request: a static pod has no claim`,
+      `ValidatingAdmissionPolicy '${POLICY}' with binding '${POLICY}' denied request: a static pod, or one with hostNetwork, has no claim`,
     );
 
     it("are admitted without annotations of Berth's, and with those that ask: its agent refuses to start such", async () => {
@@ -86,6 +86,21 @@ if (havePartsOrSkip(["etcd", "kube-apiserver"])) {
           assert.match(await mirror(namespace, { [key]: value }), refused, key);
         assert.match(await mirror("shop", { [key]: value }, plane.connect()), refused, key);
       }
+    });
+
+    it("are refused so as pods on their node's network are, which no webhook is asked about either", async () => {
+      const path = collectionPath(PODS, "shop");
+      const onHost = async (annotations: Readonly<Record<string, string>> | undefined) => {
+        const spec = { hostNetwork: true };
+        const body = pod("on-host", { spec, ...(annotations && { annotations }) });
+        const query = { dryRun: "All" };
+        const answer = await plane.connect().call({ method: "POST", path, query, body });
+        return answer.status < 300 ? "" : statusOf(answer.body, answer.status).message;
+      };
+      assert.equal(await onHost(undefined), "");
+      assert.equal(await onHost({ app: "x" }), "");
+      for (const [key, value] of Object.entries(FORGED))
+        assert.match(await onHost({ [key]: value }), refused, key);
     });
 
     it("get none of them later", async () => {

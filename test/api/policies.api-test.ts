@@ -46,8 +46,10 @@ function quoted(expression = ""): string[] {
 
 /** What asks by its key alone: of the others a policy does not know whether they do. */
 const ASKING = READ_ROWS.filter(
-  ({ on, asks, unless, containing }) =>
-    on.includes("pod") && asks !== undefined && unless === undefined && containing === undefined,
+  ({ on, asks, unless, containing, matches }) =>
+    on.includes("pod") &&
+    ["addresses", "pools"].includes(asks ?? "") &&
+    [unless, containing, matches].every((one) => one === undefined),
 );
 
 describe("the chart's policies", () => {
@@ -133,7 +135,7 @@ if (havePartsOrSkip(["etcd", "kube-apiserver", "kubectl"])) {
           assert.match(words, /annotations berth\.dev\/\.\.\. ask for nothing beside hostNetwork/, key);
           assert.deepEqual(more, []);
         }
-        assert.deepEqual(await warningsOf("shop", { "berth.dev/claim": "x", app: "web" }), []);
+        assert.deepEqual(await warningsOf("shop", { app: "web" }), []);
         assert.deepEqual(await warningsOf("kube-system", { "berth.dev/ips": "10.20.0.70" }), []);
       });
 
@@ -171,7 +173,7 @@ if (havePartsOrSkip(["etcd", "kube-apiserver", "kubectl"])) {
           "berth.dev/ttl": "1h",
         };
         for (const key of [...OWN_REQUESTS, ...ASKING.map((row) => row.key)]) {
-          const asks = !["families", "fallback", "when-deleted", "when-scaled", "ttl"].some((word) =>
+          const asks = !["families", "fallback", "mac", "when-deleted", "when-scaled", "ttl"].some((word) =>
             key.endsWith(word),
           );
           assert.equal(
@@ -265,10 +267,13 @@ if (havePartsOrSkip(["etcd", "kube-apiserver", "kubectl"])) {
           [
             "vault",
             guarded,
-            { ranges: [{ cidr: "10.50.0.0/24" }, { cidr: "fd00:50::/64" }], namespaceSelector },
+            {
+              ranges: [{ cidr: "10.50.0.0/24" }, { cidr: "fd00:50::/64" }],
+              ...{ namespaceSelector, blockSize: {} },
+            },
           ],
           ["keyed", guarded, { ranges: [{ cidr: "10.51.0.0/24" }], authorization: "ServiceAccount" }],
-          ["plain", {}, { ranges: [{ cidr: "10.52.0.0/24" }], namespaceSelector }],
+          ["plain", {}, { ranges: [{ cidr: "10.52.0.0/24" }], namespaceSelector, blockSize: {} }],
         ] as const) {
           const object = poolObject(name, spec);
           assert.equal(await create({ ...object, metadata: { name, labels } }), "");

@@ -66,6 +66,8 @@ if (havePartsOrSkip(["etcd", "kube-apiserver", "kubectl"])) {
         "rack",
         poolObject("rack", { ranges: [{ cidr: "10.50.0.0/24" }], blockSize: { ipv4: 29 }, default: true }),
       );
+      const nodeCIDRs = { use: "Cilium", blockSize: { ipv4: 27 } };
+      await must("agents", poolObject("agents", { ranges: [{ cidr: "10.60.0.0/24" }], nodeCIDRs }));
       await giveBlock();
       await eventually("the pools are known", async () =>
         (await create(asking(HELD, "ledger", "bank"), "admin")) === "" ? true : undefined,
@@ -210,6 +212,21 @@ if (havePartsOrSkip(["etcd", "kube-apiserver", "kubectl"])) {
       );
       assert.doesNotMatch(said, SECRETS);
       assert.match(await create(askingPools("vault"), "admin"), /vault/);
+    });
+
+    it("an address of a pool that Cilium's agents pick from: that they do, and what to do instead", async () => {
+      const asked = [asking("10.60.0.9"), stateful("10.60.0.9"), askingPools("agents")];
+      for (const user of [TENANT, "admin"])
+        for (const object of asked)
+          for (const flags of [[], ["--dry-run=server"]]) {
+            const said = await create(object, user, ...flags);
+            assert.match(
+              said,
+              /pool "agents" is for CIDRs of nodes \(its nodeCIDRs\) and gives pods no address; Cilium's agents pick the address of each pod out of it, and nothing can fix one there; name a pool without nodeCIDRs, for an interface that Berth serves/,
+              `${user} ${JSON.stringify(object)}`,
+            );
+            assert.doesNotMatch(said, SECRETS);
+          }
     });
 
     it("no more of a claim that it makes by hand, in its status and events neither", async () => {

@@ -84,6 +84,7 @@ if (havePartsOrSkip(["etcd", "kube-apiserver", "helm"])) {
       const text = await tried({ webhook: { hostNetwork: true, clientCA, clientNames: ["a", "b"] } });
       assert.doesNotMatch(text, /WARNING/);
       assert.match(text, /BERTH_CLIENT_NAMES, value: "a,b"/);
+      assert.match(text, /whose CN is one of a, b,\nand whose O is one of berth\.dev:reviewers, /);
     });
 
     it("lets nobody reach the issuer, which has nothing to say", async () => {
@@ -107,6 +108,50 @@ if (havePartsOrSkip(["etcd", "kube-apiserver", "helm"])) {
       assert.equal(await fails({ networkPolicy: { from }, webhook: { hostNetwork: true } }), true);
       assert.equal(await fails({ networkPolicy: { from } }), false);
       assert.equal(await fails({ webhook: { clientCA, hostNetwork: true } }), false);
+    });
+
+    it("believes that something else closes the port, and says that it does not know", async () => {
+      const values = { networkPolicy: { closedElsewhere: true, required: true } };
+      const text = await tried({ ...values, webhook: { hostNetwork: true } });
+      assert.doesNotMatch(text, /WARNING/);
+      assert.match(text, /BERTH_REVIEWERS_BY, value: ClosedElsewhere/);
+      assert.match(text, /You said that something else closes port 8443/);
+    });
+
+    it("says that the agents' metrics are open to the nodes' network, where they are", async () => {
+      const open = /metrics are on port 9469 of each node's address, for whoever reaches it/;
+      assert.doesNotMatch(await tried(), open);
+      assert.match(await tried({ agent: { metricsOnNode: true } }), open);
+    });
+
+    it("takes scrapers that are everybody for no restriction", async () => {
+      const open: Values[] = [
+        { namespaceSelector: {} },
+        { namespaceSelector: { matchLabels: {} }, podSelector: { matchLabels: { app: "prometheus" } } },
+        { ipBlock: { cidr: "0.0.0.0/0" } },
+        { ipBlock: { cidr: "::/0", except: ["fd00::/8"] } },
+      ];
+      const from = ["198.51.100.0/24"];
+      const given = (scraper: Values, required: boolean) => ({
+        networkPolicy: { from, required, scrapers: [{ podSelector: {} }, scraper] },
+      });
+      for (const scraper of open) {
+        const text = await tried(given(scraper, false));
+        assert.match(
+          text,
+          /WARNING: ANYBODY WHO REACHES PORT 8443 .*lets everybody in by networkPolicy\.scrapers: \{/s,
+        );
+        assert.doesNotMatch(text, /BERTH_REVIEWERS_BY/);
+        const { rc, stderr } = await helm(["template", "berth", CHART], { values: given(scraper, true) });
+        assert.equal(rc, 1);
+        assert.match(stderr, /networkPolicy\.scrapers: \{.*\} is everybody, who could send reviews, too/);
+      }
+      for (const scraper of [
+        { namespaceSelector: { matchLabels: { "kubernetes.io/metadata.name": "monitoring" } } },
+        { podSelector: { matchLabels: { app: "prometheus" } } },
+        { ipBlock: { cidr: "10.0.0.0/8" } },
+      ])
+        assert.match(await tried(given(scraper, true)), /BERTH_REVIEWERS_BY, value: NetworkPolicy/);
     });
 
     it("goes by what is given", async () => {

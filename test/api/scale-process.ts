@@ -2,6 +2,8 @@
 // Berth's processes as their image runs them: plain JavaScript, as a pod with a service account.
 import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
+import { residentOf } from "../bench/running-stack.ts";
+import { chartProgram } from "../support/chart-program.ts";
 import { eventually } from "../support/eventually.ts";
 import { run, type Started, start } from "../support/process.ts";
 import type { ControlPlane } from "./plane.ts";
@@ -12,12 +14,6 @@ const MIB = 2 ** 20;
 /** The service account is where the kubelet puts it, in a mount namespace of the process's own. */
 const AS_POD = `mount -t tmpfs none /run && mkdir -p /run/secrets/kubernetes.io &&
   ln -s "$ACCOUNT" /run/secrets/kubernetes.io/serviceaccount && exec "$@"`;
-/** As the image has them. */
-const FLAGS = {
-  webhook: ["--max-semi-space-size=4", "--optimize-for-size"],
-  agent: ["--max-semi-space-size=1", "--optimize-for-size", "--no-opt"],
-};
-const MAIN = { webhook: "webhook/main.js", agent: "ipam-plugin/agent/main.js" };
 
 /** Whether a process can be given a mount namespace here. */
 export async function canBePod(): Promise<boolean> {
@@ -33,6 +29,21 @@ export async function buildDist(): Promise<string> {
   const { rc, stdout, stderr } = await run("/bin/bash", [join(ROOT, "scripts/dist.sh"), folder], { env });
   if (rc !== 0) throw new Error(`dist.sh: ${stdout}${stderr}`);
   return folder;
+}
+
+/** How Node.js is started. */
+export interface Program {
+  readonly flags: readonly string[];
+  /** Absolute. */
+  readonly file: string;
+  /** Variables that say how memory is taken. */
+  readonly memory?: Readonly<Record<string, string>>;
+}
+
+/** As the chart's pods have it, of a folder that `buildDist` made; its event loop is measured. */
+export function programIn(dist: string, kind: "webhook" | "agent"): Program {
+  const { flags, script, memory } = chartProgram(kind);
+  return { flags: [...flags, "--require", PROBE], file: join(dist, script), memory };
 }
 
 /** A process that takes itself for a pod. */
@@ -51,22 +62,22 @@ export class PodProcess {
 
   /** With the token of that user. */
   static start(of: {
-    kind: keyof typeof MAIN;
-    dist: string;
+    program: Program;
     plane: ControlPlane;
     user: string;
     folder: string;
     env: Readonly<Record<string, string>>;
   }): PodProcess {
-    const { kind, dist, plane, user, folder } = of;
+    const { program, plane, user, folder } = of;
     const account = join(folder, "account");
     mkdirSync(account, { recursive: true });
     writeFileSync(join(account, "ca.crt"), plane.ca);
     writeFileSync(join(account, "token"), plane.kubeConfig(user).token);
     const probe = join(folder, "probe");
     const { hostname, port } = new URL(plane.url);
-    const env = { KUBERNETES_SERVICE_HOST: hostname, KUBERNETES_SERVICE_PORT: port, ...of.env };
-    const node = [process.execPath, ...FLAGS[kind], "--require", PROBE, join(dist, MAIN[kind])];
+    const { flags, file, memory } = program;
+    const env = { KUBERNETES_SERVICE_HOST: hostname, KUBERNETES_SERVICE_PORT: port, ...memory, ...of.env };
+    const node = [process.execPath, ...flags, file];
     const shell = ["/bin/sh", "-c", AS_POD, "pod", ...node];
     const started = start("/usr/bin/unshare", ["-m", "--", ...shell], {
       env: { PATH: "/usr/bin:/bin", ACCOUNT: account, SCALE_PROBE: probe, ...env },
@@ -79,10 +90,18 @@ export class PodProcess {
     return this.#log;
   }
 
+  get pid(): number {
+    return this.#started.child.pid ?? 0;
+  }
+
   /** Resident memory in MiB. */
   resident(): number {
-    const text = readFileSync(`/proc/${this.#started.child.pid}/status`, "utf8");
-    return (Number(/^VmRSS:\s+(\d+)/m.exec(text)?.[1]) * 1024) / MIB;
+    return residentOf(this.pid).resident / MIB;
+  }
+
+  /** That which is the process's own, in MiB. */
+  anonymous(): number {
+    return residentOf(this.pid).anonymous / MIB;
   }
 
   /** Milliseconds of processor time of the longest turn of its event loop since this was asked last. */

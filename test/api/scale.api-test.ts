@@ -18,7 +18,7 @@ import { WEBHOOK_USER } from "./plane.ts";
 import { freePort } from "./ports.ts";
 import { readyz, writeCertificate } from "./replicas.ts";
 import { API_SERVER_FLAGS, fill, type Load, nodeOf, ordinalOf } from "./scale-load.ts";
-import { buildDist, canBePod, PodProcess } from "./scale-process.ts";
+import { buildDist, canBePod, PodProcess, programIn } from "./scale-process.ts";
 
 const CLAIMS_LOADED = Number(process.env["BERTH_SCALE"] ?? 10_000);
 const LOAD: Load = {
@@ -31,6 +31,9 @@ const FULL = 100_000;
 const BYTES_FOR_A_CLAIM = 2 * 1024;
 /** What compiled code and buffers take once there is work, however many claims there are. */
 const WARM_MIB = 32;
+/** What an agent takes, however large its cluster is, and what of it is its own and no file's. */
+const AGENT_MIB = 74;
+const AGENT_OWN_MIB = 24;
 /** Processor time of a turn of the event loop; twice what is promised, since other work on the processor slows this too. */
 const TURN_MS = 200;
 const TRAFFIC_MS = LOAD.claims >= FULL ? 60_000 : 5_000;
@@ -70,7 +73,7 @@ if (havePartsOrSkip(["etcd", "kube-apiserver"])) {
     async function withWebhook<T>(work: (webhook: PodProcess) => Promise<T>): Promise<T> {
       const port = await freePort();
       const webhook = PodProcess.start({
-        ...{ kind: "webhook", dist, plane, folder, user: WEBHOOK_USER.name },
+        ...{ program: programIn(dist, "webhook"), plane, folder, user: WEBHOOK_USER.name },
         env: {
           BERTH_NAMESPACE: "berth-system",
           BERTH_POD_NAME: "webhook-0",
@@ -100,7 +103,7 @@ if (havePartsOrSkip(["etcd", "kube-apiserver"])) {
         const own = join(folder, node);
         mkdirSync(own, { recursive: true });
         return PodProcess.start({
-          ...{ kind: "agent", dist, plane, user: WEBHOOK_USER.name, folder: own },
+          ...{ program: programIn(dist, "agent"), plane, user: WEBHOOK_USER.name, folder: own },
           env: {
             BERTH_NODE_NAME: node,
             BERTH_SOCKET: join(own, "agent.sock"),
@@ -187,19 +190,21 @@ if (havePartsOrSkip(["etcd", "kube-apiserver"])) {
       await withAgents([nodeOf(0, LOAD), nodeOf(1, LOAD)], async (agents) => {
         await pause(2_000);
         const memory = agents.map((agent) => agent.resident());
-        const own = await grownBy(watched, () => touch(PODS, 0, EVENTS));
+        const own = agents.map((agent) => agent.anonymous());
+        const ofOwn = await grownBy(watched, () => touch(PODS, 0, EVENTS));
         const others = await grownBy(watched, () => touch(PODS, 2, EVENTS));
         const claims = await grownBy(watched, () => touch(CLAIMS, 1, EVENTS));
         const turns = await Promise.all(agents.map((agent) => agent.longestTurn()));
         t.diagnostic(
           `agents: ${memory.map((mib) => mib.toFixed(0)).join(" and ")} MiB, ` +
+            `${own.map((mib) => mib.toFixed(0)).join(" and ")} of it their own, ` +
             `longest turn ${turns.map((ms) => ms.toFixed(0)).join(" and ")} ms`,
         );
-        assert.equal(own - idle, EVENTS, "each event of a pod reaches one agent");
+        assert.equal(ofOwn - idle, EVENTS, "each event of a pod reaches one agent");
         assert.equal(others - idle, 0, "the events of a pod on a node without an agent reach none");
         assert.equal(claims, EVENTS, "each event of a claim reaches one agent");
-        if (LOAD.claims === FULL)
-          assert.ok(Math.max(...memory) <= 80, `agents take ${memory.join(" and ")} MiB`);
+        assert.ok(Math.max(...own) <= AGENT_OWN_MIB, `agents take ${own.join(" and ")} MiB of their own`);
+        assert.ok(Math.max(...memory) <= AGENT_MIB, `agents take ${memory.join(" and ")} MiB`);
       });
     });
   });

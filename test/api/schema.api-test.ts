@@ -70,7 +70,9 @@ const FULL_POOL: Whole<PoolSpec> = {
   reserved: ["10.20.0.50"],
   routes: [{ dst: "0.0.0.0/0", gw: "10.20.0.254", mtu: 1500, advmss: 1400, priority: 1, table: 2, scope: 0 }],
   dns: { nameservers: ["10.20.0.2"], domain: "example.org", search: ["example.org"], options: ["ndots:5"] },
-  blockSize: { ipv4: 26, ipv6: 122 },
+  blockSize: { ipv4: 26, ipv6: 122, ahead: 1 },
+  nodeCIDRs: { use: "PodCIDR", blockSize: { ipv4: 24, ipv6: 64 } },
+  cilium: { pool: "default", growBelow: 8, shrinkAbove: 16 },
   nodeSelector: SELECTOR,
   namespaceSelector: SELECTOR,
   podSelector: SELECTOR,
@@ -346,7 +348,19 @@ if (havePartsOrSkip(["etcd", "kube-apiserver", "kubectl"])) {
         ["shop", "mysql-0", "Attached", '["10.20.0.51","fd00:20::51"]', "mysql-0", "node-a"],
       ]);
       assert.deepEqual(await get("ippool"), [
-        ["NAME", "CIDR", "FREE IPV4", "FREE IPV6", "RESERVED", "BOUND", "READY", "STATE", "DISABLED"],
+        [
+          "NAME",
+          "CIDR",
+          "FREE IPV4",
+          "FREE IPV6",
+          "RESERVED",
+          "BOUND",
+          "IN BLOCKS",
+          "USED",
+          "READY",
+          "STATE",
+          "DISABLED",
+        ],
         ["db", "10.20.0.0/24", "true"],
       ]);
       const all = await plane.kubectl(["get", "berth", "-A", "-o", "name"]);

@@ -129,7 +129,8 @@ if (havePartsOrSkip(["etcd", "kube-apiserver", "kubectl"])) {
 
     it("hears nothing of labels that Berth or a pool selects by", async () => {
       const podSelector = { matchLabels: { "berth.dev/pool": "edge" } };
-      assert.equal(await apply(poolObject("edge", { ranges: [{ cidr: "10.60.0.0/24" }], podSelector })), "");
+      const edge = poolObject("edge", { ranges: [{ cidr: "10.60.0.0/24" }], podSelector, blockSize: {} });
+      assert.equal(await apply(edge), "");
       const labels = { "berth.dev/pool": "edge", "berth.dev/tier": "x" };
       await eventually("the pool is known", async () => {
         const told = await apply(pod("edge", { labels }));

@@ -3,6 +3,7 @@ import { runBench } from "../bench/bench.ts";
 import type { Figure } from "../bench/figure.ts";
 import { readOptions, USAGE } from "../bench/options.ts";
 import { measureAdmission } from "./admission.ts";
+import { measureAgentMemory } from "./agent-memory.ts";
 import { measureAgents } from "./agents.ts";
 import { ApiSetup } from "./api-setup.ts";
 import { measureBlocks } from "./blocks.ts";
@@ -16,6 +17,7 @@ const FIGURES: Readonly<Record<string, (setup: ApiSetup) => Promise<Figure>>> = 
   recreation: measureRecreation,
   blocks: measureBlocks,
   agents: measureAgents,
+  "agent-memory": measureAgentMemory,
 };
 
 try {

@@ -3,6 +3,7 @@ import assert from "node:assert/strict";
 import { existsSync, readFileSync } from "node:fs";
 import { describe, it } from "node:test";
 import { parse } from "yaml";
+import { ALIASES } from "../../ipam-plugin/cni/drop-ins.ts";
 import manifest from "../../package.json" with { type: "json" };
 import { chartValues } from "../../scripts/chart-values.ts";
 
@@ -14,6 +15,7 @@ interface Schema {
   readonly type?: string | readonly string[];
   readonly properties?: Readonly<Record<string, Schema>>;
   readonly additionalProperties?: boolean | Schema;
+  readonly items?: { readonly enum?: readonly string[] };
   readonly definitions?: Readonly<Record<string, Schema>>;
 }
 
@@ -54,6 +56,11 @@ function unknown(schema: Schema, value: unknown, path: string): readonly string[
 }
 
 describe("the values of the chart", () => {
+  it("give the plugin every name whose networks it reads, and no other", () => {
+    const { items } = schemaAt("cni.aliases") ?? assert.fail();
+    assert.deepEqual(items?.enum, ALIASES);
+  });
+
   it("stand in the schema, all of them", () => {
     for (const { path } of chartValues(read("values.yaml")))
       assert.ok(schemaAt(path), `no schema for ${path}`);

@@ -218,4 +218,23 @@ describe("a data folder that somebody else may write to", {
     assert.match(stderr, /belongs to the user with the id 65534/);
     assert.deepEqual(await readdir(join(folder, "mine")), []);
   });
+
+  it("is refused for the socket, too, beside which releases wait", async (t) => {
+    const [folder, shared] = [await newFolder(), await newFolder()];
+    t.after(async () => await Promise.all([folder, shared].map(removeFolder)));
+    const socket = join(shared, "agent.sock");
+    const refused = async () => {
+      const { rc, stderr } = await berthctl(folder, ["up", "--socket", socket]);
+      assert.equal(rc, 2, stderr);
+      return stderr;
+    };
+    await chmod(shared, 0o1777); // as /tmp is
+    assert.match(await refused(), /is not safe for releases that wait: others may write to it/);
+    await chmod(shared, 0o755);
+    // made while everybody could
+    await mkdir(join(shared, "spool"));
+    await chown(join(shared, "spool"), NOBODY, NOBODY);
+    assert.match(await refused(), /spool is not safe .* belongs to the user with the id 65534/);
+    assert.deepEqual(await readdir(shared), ["spool"]);
+  });
 });

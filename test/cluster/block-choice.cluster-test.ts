@@ -105,6 +105,7 @@ describe("blocks of several pools", () => {
       const inZone = (zone: string) => ({
         nodeSelector: { matchLabels: { [ZONE]: zone } },
         namespaceSelector: { matchLabels: TEAM },
+        blockSize: {},
       });
       await blocks.makePools(
         pool("fixed-beijing", { ...range("10.40.64.1", "10.40.64.20"), ...inZone("beijing"), priority: 9 }),

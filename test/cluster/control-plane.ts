@@ -105,8 +105,8 @@ export async function startControllers(control: Machine, state: StateFolder): Pr
     `--service-account-private-key-file=${state.file("pki/accounts.key")}`,
     `--root-ca-file=${state.file("pki/ca.crt")}`,
     "--use-service-account-credentials=true",
-    "--allocate-node-cidrs=true",
-    "--cluster-cidr=10.244.0.0/16",
+    // Berth gives them, where a case has pools for that
+    "--allocate-node-cidrs=false",
     // it looks for cloud disks, and there is no cloud
     "--controllers=*,-persistentvolume-attach-detach-controller",
     `--node-monitor-grace-period=${SILENCE}`,

@@ -42,9 +42,9 @@ export async function baseImages(state: StateFolder): Promise<string> {
   const archive = state.file("base-images.tar");
   if (existsSync(archive)) return archive;
   const folder = mkdtempSync(join(state.folder(), "image-"));
-  const commands = { [PAUSE_IMAGE]: ["/bin/sleep", "2147483647"], [BUSYBOX_IMAGE]: SLEEP };
+  const images = { [PAUSE_IMAGE]: { Cmd: ["/bin/sleep", "2147483647"] }, [BUSYBOX_IMAGE]: { Cmd: SLEEP } };
   try {
-    await packImages(`${archive}.new`, folder, commands);
+    await packImages(`${archive}.new`, folder, images);
     copyFileSync(`${archive}.new`, archive);
     rmSync(`${archive}.new`);
     return archive;
@@ -55,45 +55,57 @@ export async function baseImages(state: StateFolder): Promise<string> {
 
 /** A docker-archive with the image that sleeps. `folder` is empty. */
 export async function sleepingImage(archive: string, folder: string): Promise<void> {
-  await packImages(archive, folder, { [BUSYBOX_IMAGE]: SLEEP });
+  await packImages(archive, folder, { [BUSYBOX_IMAGE]: { Cmd: SLEEP } });
 }
 
-/** Images by name, each with its command, that share their only layer: Debian's static busybox. */
-async function packImages(
+/** What an image starts, in the words of its configuration. */
+export interface ImageStart {
+  readonly Entrypoint?: readonly string[];
+  readonly Cmd: readonly string[];
+}
+
+/** Images by name that share their only layer: Debian's static busybox, and what `add` puts into the layer's root. */
+export async function packImages(
   archive: string,
   folder: string,
-  commands: Readonly<Record<string, readonly string[]>>,
+  starts: Readonly<Record<string, ImageStart>>,
+  add: (root: string) => Promise<void> = async () => {},
 ): Promise<void> {
   const busybox = BUSYBOX.find((file) => existsSync(file));
   if (busybox === undefined) throw new Error(`no ${BUSYBOX.join(" or ")} (Debian: busybox-static)`);
-  await packLayer(folder, busybox);
+  await packLayer(folder, busybox, add);
   const diff = createHash("sha256")
     .update(readFileSync(join(folder, "layer.tar")))
     .digest("hex");
-  const images = Object.entries(commands).map(([tag, cmd], i) => {
+  const images = Object.entries(starts).map(([tag, start], i) => {
     const file = `config-${i}.json`;
-    writeFileSync(join(folder, file), JSON.stringify(imageConfig(cmd, diff)));
+    writeFileSync(join(folder, file), JSON.stringify(imageConfig(start, diff)));
     return { Config: file, RepoTags: [tag], Layers: ["layer.tar"] };
   });
   writeFileSync(join(folder, "manifest.json"), JSON.stringify(images));
   await tar(archive, folder, ["manifest.json", "layer.tar", ...images.map(({ Config }) => Config)]);
 }
 
-async function packLayer(folder: string, busybox: string): Promise<void> {
+async function packLayer(
+  folder: string,
+  busybox: string,
+  add: (root: string) => Promise<void>,
+): Promise<void> {
   const root = join(folder, "root");
   for (const name of ["bin", "tmp", "etc", "proc", "sys", "dev"])
     mkdirSync(join(root, name), { recursive: true });
   copyFileSync(busybox, join(root, "bin/busybox"));
   for (const applet of APPLETS) symlinkSync("busybox", join(root, "bin", applet));
+  await add(root);
   await tar(join(folder, "layer.tar"), root, ["."]);
 }
 
-function imageConfig(cmd: readonly string[], diff: string): Readonly<Record<string, unknown>> {
+function imageConfig(start: ImageStart, diff: string): Readonly<Record<string, unknown>> {
   const architecture = process.arch === "x64" ? "amd64" : process.arch;
   return {
     architecture,
     os: "linux",
-    config: { Env: ["PATH=/bin"], Cmd: cmd },
+    config: { Env: ["PATH=/bin"], ...start },
     rootfs: { type: "layers", diff_ids: [`sha256:${diff}`] },
   };
 }

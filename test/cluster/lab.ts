@@ -74,6 +74,13 @@ export class Lab {
     await eventually("the pools are made", apply, 60_000).catch(() => Promise.reject(new Error(last)));
   }
 
+  /** The opposite of `prepare`. */
+  static async withdraw(objects: readonly Json[]): Promise<void> {
+    const lab = new Lab(new Cluster(StateFolder.of(process.env)), "default");
+    const list = { apiVersion: "v1", kind: "List", items: objects };
+    await lab.must(["delete", "-f", "-"], { stdin: JSON.stringify(list) });
+  }
+
   /** Deletes everything, and says what was wrong all the time: an address that two containers had. */
   async close(): Promise<void> {
     const seen = await this.#observer?.close();

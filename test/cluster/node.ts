@@ -11,6 +11,7 @@ import type { StateFolder } from "./state.ts";
 
 const RUNTIME = "/run/containerd/containerd.sock";
 const KUBELET_PORT = 10_250;
+export const POD_CIDR_BRIDGE = "cidrs";
 const PLUGIN_FOLDERS = ["/usr/lib/cni", "/opt/cni/bin"];
 
 /** A folder of the node's disk in place of this host's, or laid over it, so that this host's stays as it is. */
@@ -27,7 +28,9 @@ export function nodeMounts(node: Machine): string {
 
 /** containerd; its socket answers when this resolves. */
 export async function startRuntime(node: Machine): Promise<void> {
-  writeFileSync(join(node.disk(), "containerd.toml"), runtimeConfig());
+  const template = join(node.disk(), "podcidr-template.json");
+  writeFileSync(template, podCidrTemplate());
+  writeFileSync(join(node.disk(), "containerd.toml"), runtimeConfig(template));
   await node.must(["mkdir", "-p", "/opt/cni/bin", "/etc/cni/net.d", "/var/log/pods"]);
   await linkPlugins(node);
   await node.start("containerd", ["containerd", "--config", join(node.disk(), "containerd.toml")]);
@@ -83,7 +86,23 @@ async function linkPlugins(node: Machine): Promise<void> {
   await node.must(["ln", "-sf", ...plugins, "/opt/cni/bin/"]);
 }
 
-function runtimeConfig(): string {
+/**
+ * What containerd makes of the node's CIDRs, once the kubelet tells it some and nobody else has given it a network: host-local on a bridge, as
+ * some clouds' nodes have it. Other configurations in the folder come first by name.
+ */
+function podCidrTemplate(): string {
+  const ranges = `[{{range $i, $cidr := .PodCIDRRanges}}{{if $i}}, {{end}}[{"subnet": "{{$cidr}}"}]{{end}}]`;
+  return JSON.stringify(podCidrNetwork({ type: "host-local", ranges: "RANGES" })).replace('"RANGES"', ranges);
+}
+
+/** A bridge on each node, for its own CIDRs. */
+export function podCidrNetwork(ipam: Readonly<Record<string, unknown>>) {
+  const routes = [{ dst: "0.0.0.0/0" }, { dst: "::/0" }];
+  const plugin = { type: "bridge", bridge: POD_CIDR_BRIDGE, isGateway: true, ipam: { ...ipam, routes } };
+  return { cniVersion: "1.0.0", name: "node-cidrs", plugins: [plugin] };
+}
+
+function runtimeConfig(template: string): string {
   return `version = 2
 root = "/var/lib/containerd"
 state = "/run/containerd"
@@ -97,6 +116,7 @@ state = "/run/containerd"
     bin_dir = "/opt/cni/bin"
     conf_dir = "/etc/cni/net.d"
     max_conf_num = 1
+    conf_template = "${template}"
   [plugins."io.containerd.grpc.v1.cri".containerd]
     snapshotter = "overlayfs"
     [plugins."io.containerd.grpc.v1.cri".containerd.runtimes.runc]

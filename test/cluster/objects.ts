@@ -26,15 +26,18 @@ export const POOLS: readonly Json[] = [
     // what the cases name
     reserved: ["10.40.1.1-10.40.1.99", "fd00:40::100-fd00:40::17f"],
     namespaceSelector: { matchLabels: TEAM },
+    blockSize: {},
   }),
   pool("foreign", {
     ranges: [{ cidr: "10.40.0.0/16", from: "10.40.2.1", to: "10.40.2.254", gateway: "10.40.0.1" }],
     namespaceSelector: { matchLabels: { team: "somebody-else" } },
+    blockSize: {},
   }),
   pool("many", {
     ranges: [{ cidr: "10.40.0.0/16", from: "10.40.8.1", to: "10.40.9.254", gateway: "10.40.0.1" }],
     routes: ROUTES,
     namespaceSelector: { matchLabels: TEAM },
+    blockSize: {},
     cooldown: "1s",
   }),
 ];

@@ -2,7 +2,6 @@
 // What pods ask for and what they get, on two nodes.
 import assert from "node:assert/strict";
 import { after, before, describe, it } from "node:test";
-import { eventually } from "../support/eventually.ts";
 import { caseOptions, Times } from "./cases.ts";
 import { Lab, type Running } from "./lab.ts";
 import { deployment, pod, statefulSet } from "./objects.ts";
@@ -67,11 +66,6 @@ describe("requests", () => {
       }
       await lab.pingAll([...one, ...sticky, ...listed, ...set]);
       times.step("pinged");
-      for (const name of ["pinned", "dual", "sticky-0", "listed-5"]) {
-        const bound = async () =>
-          (await lab.events(name)).some((event) => event.startsWith("AddressBound: ")) || undefined;
-        await eventually(`an event on ${name} says which address it has`, bound);
-      }
       await lab.check();
       times.end();
     },

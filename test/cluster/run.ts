@@ -16,8 +16,8 @@ import { withLock } from "./lock.ts";
 import { POOLS } from "./objects.ts";
 import { StateFolder } from "./state.ts";
 
-/** By name, before Berth is installed: its cases install it as the README says. */
-const FIRST = "readme.cluster-test.ts";
+/** By name, before Berth is installed: their cases install it as the documents say. */
+const FIRST = ["node-cidrs.cluster-test.ts", "readme.cluster-test.ts"];
 /** What switches things off comes late, load last. */
 const ORDER = [
   "requests",
@@ -26,6 +26,7 @@ const ORDER = [
   "blocks",
   "block-choice",
   "attachments",
+  "interfaces",
   "absences",
   "etcd-secret",
   "certificates",
@@ -57,7 +58,7 @@ process.exitCode = isGreen(summary) ? 0 : 1;
 async function passAll(named: readonly string[]): Promise<void> {
   if (!wasUp) await withLock(state, async () => await bringUp());
   const files = named.length > 0 ? named : all();
-  const before = files.filter((file) => basename(file) === FIRST);
+  const before = FIRST.flatMap((name) => files.filter((file) => basename(file) === name));
   if (!external) await pass(before);
   if (run.isInterrupted) return;
   if (!external) {

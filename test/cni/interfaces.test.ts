@@ -2,11 +2,11 @@
 // A pod with three real interfaces, each made by another main plugin and each with addresses of another pool (ADR 0027). Who calls the
 // plugins one after the other stands in for a meta plugin as Multus: one ADD for each interface, in one sandbox.
 import assert from "node:assert/strict";
-import { after, afterEach, before, describe, it } from "node:test";
+import { describe, it } from "node:test";
 import { eventually } from "../support/eventually.ts";
 import { namespace, pod, pool } from "../support/manifests.ts";
 import { skipWithoutNetwork } from "../support/netns.ts";
-import { NetworkedStack } from "../support/networked-stack.ts";
+import { type NetworkedStack, networkedSuite } from "../support/networked-stack.ts";
 import type { Runtime } from "../support/runtime.ts";
 
 const MANIFESTS = [
@@ -19,12 +19,8 @@ const MANIFESTS = [
 describe("a pod with three interfaces", await skipWithoutNetwork(), () => {
   let site: NetworkedStack;
 
-  before(async () => {
-    site = await NetworkedStack.start({ manifests: MANIFESTS });
-  });
-  after(() => site?.remove());
-  afterEach(async () => {
-    assert.deepEqual(await site.leftovers(), { attached: [], findings: "" });
+  networkedSuite(MANIFESTS, (started) => {
+    site = started;
   });
 
   const named = (n: number) => [`10.20.0.${n}`, `fd00:20::${n}`, `10.30.0.${n}`, `10.40.0.${n}`];

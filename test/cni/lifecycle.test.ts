@@ -4,12 +4,12 @@ import assert from "node:assert/strict";
 import { type ChildProcess, execFileSync } from "node:child_process";
 import { closeSync, constants, openSync, readdirSync, readFileSync, readlinkSync, writeSync } from "node:fs";
 import { join } from "node:path";
-import { after, afterEach, before, describe, it } from "node:test";
+import { describe, it } from "node:test";
 import { setTimeout as pause } from "node:timers/promises";
 import { eventually } from "../support/eventually.ts";
 import { namespace, pod, pool } from "../support/manifests.ts";
 import { skipWithoutNetwork } from "../support/netns.ts";
-import { NetworkedStack } from "../support/networked-stack.ts";
+import { type NetworkedStack, networkedSuite } from "../support/networked-stack.ts";
 import { networkOf, Runtime } from "../support/runtime.ts";
 
 const MANIFESTS = [namespace("shop"), pool("db", ["10.20.0.0/24", "fd00:20::/64"], { cooldown: "0s" })];
@@ -19,12 +19,8 @@ const A_WHILE_MS = 300;
 describe("sandboxes", await skipWithoutNetwork(), () => {
   let site: NetworkedStack;
 
-  before(async () => {
-    site = await NetworkedStack.start({ manifests: MANIFESTS });
-  });
-  after(() => site?.remove());
-  afterEach(async () => {
-    assert.deepEqual(await site.leftovers(), { attached: [], findings: "" });
+  networkedSuite(MANIFESTS, (started) => {
+    site = started;
   });
 
   /** The IPAM plugin by itself. */

@@ -2,11 +2,11 @@
 // The main plugins of Debian's containernetworking-plugins with `ipam.type: berth`, a real stack, real interfaces.
 // The judge is what `ip` shows inside the sandbox.
 import assert from "node:assert/strict";
-import { after, afterEach, before, describe, it } from "node:test";
+import { describe, it } from "node:test";
 import { eventually } from "../support/eventually.ts";
 import { namespace, pool } from "../support/manifests.ts";
 import { skipWithoutNetwork } from "../support/netns.ts";
-import { NetworkedStack, type Pinned } from "../support/networked-stack.ts";
+import { type NetworkedStack, networkedSuite, type Pinned } from "../support/networked-stack.ts";
 import { addressesIn, DONE, failureOf, type Runtime, sandboxOf } from "../support/runtime.ts";
 
 const MANIFESTS = [
@@ -74,12 +74,8 @@ const PATIENT = "E0005";
 describe("main plugins", await skipWithoutNetwork(), () => {
   let site: NetworkedStack;
 
-  before(async () => {
-    site = await NetworkedStack.start({ manifests: MANIFESTS });
-  });
-  after(() => site?.remove());
-  afterEach(async () => {
-    assert.deepEqual(await site.leftovers(), { attached: [], findings: "" });
+  networkedSuite(MANIFESTS, (started) => {
+    site = started;
   });
 
   function onEth0(addresses: readonly string[]): readonly string[] {

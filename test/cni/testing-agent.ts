@@ -37,9 +37,13 @@ export class TestingAgent {
   #agent: Agent | undefined;
   #database: Database | undefined;
 
-  readonly #more: Pick<AgentOptions, "hostLocalLeases">;
+  readonly #more: Pick<AgentOptions, "hostLocalLeases" | "host">;
 
-  private constructor(folder: string, claimSource: ClaimSource, more: Pick<AgentOptions, "hostLocalLeases">) {
+  private constructor(
+    folder: string,
+    claimSource: ClaimSource,
+    more: Pick<AgentOptions, "hostLocalLeases" | "host">,
+  ) {
     this.folder = folder;
     this.#more = more;
     this.socket = join(folder, "run", "agent.sock");
@@ -48,7 +52,7 @@ export class TestingAgent {
 
   static async start(
     claimSource: ClaimSource = noClaims,
-    more: Pick<AgentOptions, "hostLocalLeases"> = {},
+    more: Pick<AgentOptions, "hostLocalLeases" | "host"> = {},
   ): Promise<TestingAgent> {
     const agent = new TestingAgent(await mkdtemp(join(tmpdir(), "berth-cni-")), claimSource, more);
     await agent.start();

@@ -4,16 +4,17 @@
 #   build.sh [NAME...]    default: kube-apiserver etcd kubectl helm
 # A binary that TEST_ASSET_<NAME> names, or that lies in KUBEBUILDER_ASSETS, is not built. The rest is built once
 # from the modules that go.mod pins, and kept outside the work tree by version. Helm, cert-manager and kube-score, which
-# need a Kubernetes of their own, come from a go.mod of their own. Lines on standard error, the folder on standard output.
+# need a Kubernetes of their own, and the stand-in for Multus come from a go.mod of their own, as do Kubernetes' tests and what they need. Lines on standard error, the folder on standard output.
 set -euo pipefail
 
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
-version_of() { awk -v module="$1" '$1 == module && $2 ~ /^v/ { print $2 }' "$here/${2:-go.mod}"; }
+version_of() { awk -v module="$1" '{ sub(/^require /, "") } $1 == module && $2 ~ /^v/ { print $2 }' "$here/${2:-go.mod}"; }
 kubernetes=$(version_of k8s.io/kubernetes)
 etcd=$(version_of go.etcd.io/etcd/server/v3)
 helm=$(version_of helm.sh/helm/v3 helm/go.mod)
 issuer=$(version_of github.com/cert-manager/cert-manager cert-manager/go.mod)
 score=$(version_of github.com/zegl/kube-score kube-score/go.mod)
+libcni=$(version_of github.com/containernetworking/cni meta-plugin/go.mod)
 folder=${XDG_CACHE_HOME:-$HOME/.cache}/berth/control-plane/$kubernetes-etcd-$etcd
 
 package_of() {
@@ -21,8 +22,11 @@ package_of() {
     etcd) echo go.etcd.io/etcd/server/v3 ;;
     kube-apiserver | kube-controller-manager | kube-scheduler | kubelet | kubectl)
       echo "k8s.io/kubernetes/cmd/$1" ;;
+    kube-proxy) echo k8s.io/kubernetes/cmd/kube-proxy ;;
+    agnhost) echo k8s.io/kubernetes/test/images/agnhost ;;
+    e2e.test) echo k8s.io/kubernetes/test/e2e ;;
     helm) echo helm.sh/helm/v3/cmd/helm ;;
-    cert-manager) echo . ;;
+    cert-manager | meta-plugin) echo . ;;
     kube-score) echo github.com/zegl/kube-score/cmd/kube-score ;;
     *)
       echo "$1 is no part of the control plane" >&2
@@ -36,13 +40,14 @@ file_of() {
     helm) echo "helm-$helm" ;;
     kube-score) echo "kube-score-$score" ;;
     cert-manager) echo "cert-manager-$issuer-$(cksum <"$here/cert-manager/main.go" | cut -d' ' -f1)" ;;
+    meta-plugin) echo "meta-plugin-$libcni-$(cksum <"$here/meta-plugin/main.go" | cut -d' ' -f1)" ;;
     *) echo "$1" ;;
   esac
 }
 
 is_there() {
   local variable=TEST_ASSET_${1^^}
-  variable=${variable//-/_}
+  variable=${variable//[-.]/_}
   [[ -n ${!variable:-} ]] || [[ -x ${KUBEBUILDER_ASSETS:-/nonexistent}/$1 ]] ||
     [[ $folder/$1 -ef $folder/$(file_of "$1") ]]
 }
@@ -50,7 +55,7 @@ is_there() {
 # Without these kubectl finds itself too old for the server, the server calls itself v0.0.0, and helm renders for 1.20.
 linked() {
   local package=k8s.io/component-base/version major minor
-  if [[ $1 == cert-manager || $1 == kube-score ]]; then
+  if [[ $1 == cert-manager || $1 == kube-score || $1 == meta-plugin ]]; then
     printf -- '-s -w'
     return
   fi
@@ -69,17 +74,26 @@ linked() {
     "$package.gitTreeState"
 }
 
+# The folder of the go.mod that pins it.
+module_of() {
+  case $1 in
+    kube-proxy | agnhost | e2e.test) echo "$here/conformance" ;;
+    *) if [[ -d $here/$1 ]]; then echo "$here/$1"; else echo "$here"; fi ;;
+  esac
+}
+
 half='' log='' # a binary that is not whole yet, and what was said while it was built
 trap 'rm -f "$half" "$log"' EXIT
 
 build() {
-  local name=$1 package=$2 started=$SECONDS module=$here file
+  local name=$1 package=$2 started=$SECONDS module file command=(build)
   file=$(file_of "$name")
-  if [[ -d $here/$name ]]; then module=$here/$name; fi
+  module=$(module_of "$name")
+  if [[ $name == *.test ]]; then command=(test -c); fi
   half=$(mktemp "$folder/.$name.XXXXXX")
   log=$(mktemp)
   if ! (cd "$module" && CGO_ENABLED=0 GOWORK=off nice -n 19 \
-    go build -mod=readonly -trimpath -ldflags "$(linked "$name")" -o "$half" "$package") >"$log" 2>&1; then
+    go "${command[@]}" -mod=readonly -trimpath -ldflags "$(linked "$name")" -o "$half" "$package") >"$log" 2>&1; then
     echo "cannot build $name:" >&2
     tail -n 30 "$log" >&2
     exit 1

@@ -95,13 +95,24 @@ if (havePartsOrSkip(["etcd"])) {
       return /inet (\S+)\/24 /.exec(text)?.[1] ?? assert.fail(text);
     }
 
+    async function held(): Promise<readonly string[]> {
+      const { items }: { items: readonly { metadata: { name: string } }[] } = JSON.parse(
+        await berthctl("get reservations -o json"),
+      );
+      return items.map(({ metadata }) => metadata.name).toSorted();
+    }
+
     async function heldAre(expected: readonly string[]): Promise<void> {
-      await eventually(`held are ${expected.join(", ")}`, async () => {
-        const { items }: { items: readonly { metadata: { name: string } }[] } = JSON.parse(
-          await berthctl("get reservations -o json"),
-        );
-        const held = items.map(({ metadata }) => metadata.name).toSorted();
-        return JSON.stringify(held) === JSON.stringify(expected.toSorted()) || undefined;
+      await eventually(
+        `held are ${expected.join(", ")}`,
+        async () => JSON.stringify(await held()) === JSON.stringify(expected.toSorted()) || undefined,
+      );
+    }
+
+    async function areFree(addresses: readonly string[]): Promise<void> {
+      await eventually(`${addresses.join(" and ")} are free`, async () => {
+        const now = await held();
+        return addresses.every((address) => !now.includes(address)) || undefined;
       });
     }
 
@@ -175,6 +186,41 @@ if (havePartsOrSkip(["etcd"])) {
       await start(podman, "recorder");
       const [, kept] = /^default +recorder +(\S+) .* Attached /m.exec(await berthctl("get claims")) ?? [];
       assert.equal(await addressOf("recorder"), kept);
+    });
+
+    it("podman's second network is an interface of its own, and what is refused there leaves nothing of the first", async (t) => {
+      const podman = client("podman");
+      if (podman === undefined) return t.skip("no podman");
+      const { host } = podman;
+      const lan = await host.must("cat /etc/cni/net.d/lan.conflist");
+      const second = lan.replaceAll('"lan"', '"second"').replaceAll("10.10.20.", "10.10.30.");
+      await host.must(`cat >/etc/cni/net.d/second.conflist <<'EOF'\n${second}\nEOF`);
+      const gone = [...live.keys()].slice(0, 2);
+      const freed = await Promise.all(gone.map(addressOf));
+      for (const name of gone) await remove(name);
+      await areFree(freed);
+      const names = ["two-a", "two-b"];
+      for (const [i, name] of names.entries()) {
+        const ended = await podman.run(name, undefined, `second:ip=10.10.30.6${i}`);
+        assert.equal(ended, undefined, `${ended?.stdout}${ended?.stderr}`);
+        live.set(name, podman);
+      }
+      const within = async (name: string, command: string) =>
+        await host.must(`nsenter --target=${await podman.pid(name)} --net ${command}`);
+      const links = await within("two-a", "ip -4 -o addr show scope global");
+      assert.match(links, /eth0 +inet 10\.10\.20\.\d+\/24/);
+      assert.match(links, /eth1 +inet 10\.10\.30\.60\/24/);
+      await within("two-a", `ping -q -c 1 -w 5 -I eth0 ${await addressOf("two-b")}`);
+      await within("two-a", "ping -q -c 1 -w 5 -I eth1 10.10.30.61");
+      const own = await addressOf("two-b");
+      await remove("two-b");
+      await areFree([own, "10.10.30.61"]);
+      const before = await held();
+      const refused = await podman.run("three", undefined, "second:ip=10.10.30.60");
+      assert.match(`${refused?.stderr}`, /10\.10\.30\.60 in pool "second" is held by/);
+      await heldAre(before);
+      await remove("two-a");
+      await host.must("rm /etc/cni/net.d/second.conflist");
     });
 
     it("after all are gone nothing is held but what a person keeps", async () => {

@@ -32,8 +32,8 @@ export async function whyNo(runtime: Runtime): Promise<string | undefined> {
 export interface Client {
   readonly host: NamedHost;
   readonly runtime: Runtime;
-  /** Starts a container: how that ended, or undefined while it runs. */
-  run(name: string, asked?: string): Promise<Ended | undefined>;
+  /** Starts a container: how that ended, or undefined while it runs. podman alone takes further networks, as `second:ip=10.10.30.60`. */
+  run(name: string, asked?: string, further?: string): Promise<Ended | undefined>;
   /** The process within, as the host counts. */
   pid(name: string): Promise<string>;
   /** Ends it, and it is gone. */
@@ -72,13 +72,18 @@ export async function openPodman({ host, image, cgroup, folder }: ClientOptions)
   await host.must(`${podman} load -q -i ${image}`);
   const backend = await host.must(`${podman} info --format '{{.Host.NetworkBackend}}'`);
   if (backend.trim() !== "cni") throw new Error(`podman's networks are ${backend}`);
-  const own = `--network lan --cgroups no-conmon --cgroup-parent ${cgroup}`;
+  const own = `--cgroups no-conmon --cgroup-parent ${cgroup}`;
   return {
     host,
     runtime: "podman",
-    async run(name, asked) {
+    async run(name, asked, further) {
       const ip = asked === undefined ? "" : `--ip ${asked}`;
-      const ended = await host.sh(`${podman} run -d --name ${name} ${own} ${ip} ${BUSYBOX_IMAGE}`);
+      // podman takes its networks in any order, and calls their interfaces as they come
+      const network =
+        further === undefined
+          ? "--network lan"
+          : `--network lan:interface_name=eth0 --network ${further},interface_name=eth1`;
+      const ended = await host.sh(`${podman} run -d --name ${name} ${own} ${network} ${ip} ${BUSYBOX_IMAGE}`);
       if (ended.rc === 0) return undefined;
       await host.sh(`${podman} rm -f -t 0 ${name}`);
       return ended;

@@ -2,6 +2,7 @@
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { chartProgram } from "../support/chart-program.ts";
 import { eventually } from "../support/eventually.ts";
 import type { Archive } from "./archive.ts";
 import { Container, type Volume } from "./container.ts";
@@ -54,21 +55,20 @@ export class AgentPod {
 
   /** Starts it and waits until it serves or has ended; without the host's /run/netns if it is not to see sandboxes. */
   async start({ sandboxes = true, env = {} } = {}): Promise<Container> {
+    const program = chartProgram("agent");
     const agent = new Container(this.#image, {
-      args: [
-        "node",
-        "--max-semi-space-size=1",
-        "--optimize-for-size",
-        "--no-opt",
-        "ipam-plugin/agent/main.js",
-      ],
+      args: ["node", ...program.flags, program.script],
       uid: 0,
-      env: { ...this.#environment, ...env },
+      env: { ...program.memory, ...this.#environment, ...env },
       volumes: this.#volumes(sandboxes),
     });
     this.#containers.push(agent);
-    const serves = () => agent.log.includes('"message":"agent serves"') || undefined;
-    await Promise.race([eventually("the agent serves", serves, 60_000), agent.ended]);
+    let hasEnded = false;
+    void agent.ended.then(() => {
+      hasEnded = true;
+    });
+    const serves = () => hasEnded || agent.log.includes('"message":"agent serves"') || undefined;
+    await eventually("the agent serves, or has ended", serves, 60_000);
     return agent;
   }
 

@@ -4,6 +4,7 @@ import { globSync, readdirSync, readFileSync, statSync } from "node:fs";
 import { join } from "node:path";
 import { after, before, describe, it } from "node:test";
 import manifest from "../../package.json" with { type: "json" };
+import { chartProgram } from "../support/chart-program.ts";
 import { Archive, digestOf, makeImage } from "./archive.ts";
 import { runContainer, whyNoContainer } from "./container.ts";
 
@@ -113,16 +114,8 @@ describe("the image's programs, without rights, on a root that is read-only", as
 
   it("say in one line what they were not told", options, async () => {
     const [, ...webhook] = image.config.config.Cmd;
-    const said = [
-      await node(BERTH, ...webhook),
-      await node(
-        0,
-        "--max-semi-space-size=1",
-        "--optimize-for-size",
-        "--no-opt",
-        "ipam-plugin/agent/main.js",
-      ),
-    ];
+    const agent = chartProgram("agent");
+    const said = [await node(BERTH, ...webhook), await node(0, ...agent.flags, agent.script)];
     assert.deepEqual(
       said.map(({ rc, stdout, stderr }) => ({ rc, stdout, stderr })),
       [

@@ -35,6 +35,11 @@ const SINGLE: PoolRecord = {
   name: "y",
   spec: { ranges: [{ cidr: "10.0.0.0/24", from: Y, to: Y }], blockSize: { ipv4: 32 }, cooldown: "30s" },
 };
+/** Of fixed addresses alone, over the same address: both were made at the same moment. */
+const OVER: PoolRecord = {
+  name: "a",
+  spec: { ranges: [{ cidr: "10.0.0.0/24", from: Y, to: Y }], cooldown: "30s" },
+};
 /** Y and Z, in blocks of one. */
 const SINGLES: PoolRecord = { ...PAIR, spec: { ...PAIR.spec, blockSize: { ipv4: 32 } } };
 const PAIR_CIDR = "10.0.0.2/31";
@@ -219,6 +224,16 @@ export const BLOCKS: readonly Scenario[] = [
     title: "a block of one, and a fixed address in it",
     pools: [SINGLE],
     actors: [granter("n1"), wantsY("a"), binder({ claim: "a" })],
+  },
+  {
+    title: "a block of one, and a fixed address of another pool in it",
+    pools: [OVER, SINGLE],
+    actors: [granter("n1"), wantsY("a"), binder({ claim: "a" }), giver(SINGLE_CIDR, "n1", Y)],
+  },
+  {
+    title: "a block of one, and any address of another pool, which comes after its own by name",
+    pools: [SINGLE, { ...OVER, name: "z" }],
+    actors: [granter("n1"), reserver(allocationOf("a", { pools: ["z"] }), live), binder({ claim: "a" })],
   },
   {
     title: "a block of two, and a fixed address in it",

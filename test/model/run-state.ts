@@ -5,7 +5,7 @@ import { type Block, holesOf } from "../../allocator/model/block.ts";
 import { type Claim, claimKey, isReserved } from "../../allocator/model/claim.ts";
 import type { Reservation } from "../../allocator/model/reservation.ts";
 import { blockAround } from "../../allocator/pool/blocks.ts";
-import { type Pool, poolOf } from "../../allocator/pool/pool.ts";
+import { type Pool, rangeOf } from "../../allocator/pool/pool.ts";
 import type { Stored } from "../../allocator/store/store.ts";
 import { MemoryRecords, type Written } from "./memory-records.ts";
 
@@ -132,8 +132,7 @@ export class RunState {
   }
 
   #isCutIntoBlocks(address: Address): boolean {
-    const pool = poolOf(this.pools, address);
-    return pool !== undefined && blockAround(pool, address) !== undefined;
+    return this.pools.some((pool) => rangeOf(pool, address) && blockAround(pool, address));
   }
 
   /** What a node may give can only become more, as long as it has the block. */

@@ -76,6 +76,7 @@ export function stageOf(scenario: Scenario): Stage {
     return pool;
   });
   const seed = new MemoryRecords();
+  for (const record of scenario.pools) seed.create("pool", record, BEGIN - SEED_AGE_MS);
   for (const one of scenario.seed ?? []) {
     const { stored } = seed.create(one.kind, one.record, BEGIN - SEED_AGE_MS);
     // a record is made without what its owner says of it

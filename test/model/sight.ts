@@ -1,12 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import { ownedIn } from "../../allocator/cache/block-index.ts";
+import { ownedIn, ownedWithin } from "../../allocator/cache/block-index.ts";
 import type { RecordReader } from "../../allocator/cache/reader.ts";
 import { type Address, type Family, familyOf, toNumber } from "../../allocator/ip/address.ts";
 import type { IntervalSet } from "../../allocator/ip/interval-set.ts";
 import { type Block, isHole } from "../../allocator/model/block.ts";
 import { blockAround } from "../../allocator/pool/blocks.ts";
-import { classify, type Pool, poolOf, unavailableByDefault } from "../../allocator/pool/pool.ts";
+import {
+  classify,
+  intervalsOf,
+  type Pool,
+  poolOf,
+  rangeOf,
+  unavailableByDefault,
+} from "../../allocator/pool/pool.ts";
 import type { Kind, Stored } from "../../allocator/store/store.ts";
 import { MemoryRecords } from "./memory-records.ts";
 import type { Observation } from "./process.ts";
@@ -42,6 +49,11 @@ export function recordsFor(
 export interface Reader {
   learn(observation: Observation): void;
   plans(): void;
+}
+
+/** Two pools may be over each other for a moment. */
+function isOver(pool: Pool, block: Block, family: Family): boolean {
+  return ownedWithin(block, intervalsOf(pool, family), family).length > 0;
 }
 
 /** A view over records. Whatever it shows is told to its reader. */
@@ -81,11 +93,13 @@ export class Sight implements RecordReader {
   }
 
   blockOwning(address: Address): Block | undefined {
-    const cidr = this.pool(poolOf(this.#pools, address)?.name ?? "");
-    const around = cidr && blockAround(cidr, address)?.text;
-    if (around === undefined) return undefined;
-    const block = this.#one("block", around, this.#reservations.get("block", around))?.record;
-    return block === undefined || isHole(block, address) ? undefined : block;
+    for (const pool of this.#pools) {
+      const around = rangeOf(pool, address) && blockAround(pool, address)?.text;
+      if (around === undefined) continue;
+      const block = this.#one("block", around, this.#reservations.get("block", around))?.record;
+      if (block !== undefined && !isHole(block, address)) return block;
+    }
+    return undefined;
   }
 
   claim(key: string): Stored<"claim"> | undefined {
@@ -128,7 +142,8 @@ export class Sight implements RecordReader {
     }
     for (const { record } of this.#reservations.list("block")) {
       const owned = ownedIn(record);
-      if (record.pool !== pool.name || owned.family !== family) continue;
+      const isOther = record.pool !== pool.name && !isOver(pool, record, family);
+      if (isOther || owned.family !== family) continue;
       for (const interval of owned.intervals) runs.addInterval(interval);
       taken.push(record.cidr, ...record.holes);
     }

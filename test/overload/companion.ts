@@ -4,7 +4,7 @@ import { fileURLToPath } from "node:url";
 import { compileCache, type Started, start } from "../support/process.ts";
 
 /** As the chart and the image start the webhook. */
-export const WEBHOOK_FLAGS = ["--max-semi-space-size=4", "--optimize-for-size"];
+export const WEBHOOK_FLAGS = ["--max-semi-space-size=4", "--heap-growing-percent=20"];
 
 /** A program of this folder that answers a line with a line. */
 export class Companion {

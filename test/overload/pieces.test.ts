@@ -58,7 +58,11 @@ for (const { name, args, status } of [
         console.log(JSON.stringify({ answers, cutOff, taken }));
         assert.equal(taken, 0, "no body was read to its end");
         assert.ok(cutOff >= STRANGERS, `${cutOff} were ended`);
-        assert.deepEqual(Object.keys(answers), [status]);
+        // a connection that is ended with bytes unread may take its answer with it
+        assert.deepEqual(
+          Object.keys(answers).filter((one) => one !== status),
+          [],
+        );
         const growth = peak - quiet.resident;
         assert.ok(growth < MOST_GROWTH, `it grew by ${Math.round(growth / MIB)} MiB`);
       } finally {

@@ -28,8 +28,12 @@ let missing = "";
 async function make(architectures: string): Promise<Ended> {
   const { NODE_COMPILE_CACHE: _, ...env } = process.env as Record<string, string>;
   const more = { PATH: `${env["PATH"] ?? ""}:${PATH}`, RELEASE_OUT: out, RELEASE_UNCLEAN: "1" };
+  const named = {
+    RELEASE_BUILDER: "https://example.com/builder",
+    RELEASE_SOURCE: "git+https://example.com/berth",
+  };
   return await run("bash", [join(ROOT, "scripts/release.sh")], {
-    env: { ...env, ...more, RELEASE_ARCHITECTURES: architectures },
+    env: { ...env, ...more, ...named, RELEASE_ARCHITECTURES: architectures },
   });
 }
 
@@ -65,15 +69,20 @@ describe("the files of a release", () => {
     assert.equal(rc, 0, stderr);
     const lines = readFileSync(fileOf("SHA256SUMS"), "utf8").trim().split("\n");
     const summed = lines.map((line) => line.slice(66));
-    const rest = new Set(["SHA256SUMS", "provenance.json"]);
     assert.deepEqual(
       summed.sort(),
       readdirSync(out)
-        .filter((name) => !rest.has(name))
+        .filter((name) => name !== "SHA256SUMS")
         .sort(),
     );
-    const { subject } = JSON.parse(readFileSync(fileOf("provenance.json"), "utf8"));
-    assert.deepEqual(subject.map(({ name }: { name: string }) => name).sort(), summed.sort());
+    const { subject, predicate } = JSON.parse(readFileSync(fileOf("provenance.json"), "utf8"));
+    assert.deepEqual(
+      subject.map(({ name }: { name: string }) => name).sort(),
+      summed.filter((name) => name !== "provenance.json"),
+    );
+    const [{ uri, digest }] = predicate.buildDefinition.resolvedDependencies;
+    assert.equal(uri, `git+https://example.com/berth@${digest.gitCommit}`);
+    assert.equal(predicate.runDetails.builder.id, "https://example.com/builder");
   });
 
   it("are there for amd64 and arm64, each of its own machine", async (t) => {

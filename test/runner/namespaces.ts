@@ -58,6 +58,7 @@ export async function openNamespaces(
     "--fork",
     "--kill-child",
     "bash",
+    "--norc", // with a socket for its input it takes itself for one of rsh's, and reads what somebody keeps for his own shells
     "-c",
     FIRST,
     "bash",

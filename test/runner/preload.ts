@@ -3,4 +3,5 @@
 import "./promises.ts";
 
 // each of them imports node:test, which is to be loaded by the first
-for (const module of ["./exits.ts", "./only.ts", "./rejections.ts", "./under-way.ts"]) await import(module);
+for (const module of ["./exits.ts", "./only.ts", "./rejections.ts", "./under-way.ts", "./seed.ts"])
+  await import(module);

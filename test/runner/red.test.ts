@@ -238,6 +238,14 @@ describe("a run that is not green", () => {
     assert.equal(only(failures), `EXAMPLES/a.test.ts\n  under way: exits\n  ${why}`);
   });
 
+  it("has only tests that were skipped", async () => {
+    const { complaints } = await runOf(
+      { "a.test.ts": `${IMPORT}it("x", { skip: "no part" }, () => {});` },
+      "process",
+    );
+    assert.deepEqual(complaints, ["nothing passed: the one test skipped"]);
+  });
+
   it("shows both values of an assertion", async () => {
     const text =
       'import assert from "node:assert/strict";\nit("sums", () => assert.equal("one\\ntwo", "one\\nthree"));';

@@ -86,13 +86,13 @@ export function slowest(times: readonly FileTime[]): readonly FileTime[] {
     .slice(0, SLOWEST);
 }
 
-type Given = Pick<Summary, "failed" | "cancelled" | "complaints" | "failures" | "tests" | "leftOut">;
+type Given = Pick<Summary, "failed" | "cancelled" | "complaints" | "failures" | "passed" | "leftOut">;
 
-export function verdictOf({ failed, cancelled, complaints, failures, tests, leftOut }: Given): Verdict {
+export function verdictOf({ failed, cancelled, complaints, failures, passed, leftOut }: Given): Verdict {
   // a hook that fails after the last test is a failure that no test counts
   if (failed + cancelled + complaints.length + failures.length > 0) return "failed";
   if (leftOut.length > 0) return "incomplete";
-  return tests > 0 ? "passed" : "failed";
+  return passed > 0 ? "passed" : "failed";
 }
 
 export function isGreen({ verdict }: Pick<Summary, "verdict">): boolean {

@@ -192,11 +192,17 @@ export class SuiteRun {
     }
   }
 
+  #nothingPassed({ tests }: Counts): string {
+    if (tests > 0) return `nothing passed: ${tests === 1 ? "the one test" : `all ${tests} tests`} skipped`;
+    return this.#name === undefined ? "no test was run" : `no test is called ${this.#name}`;
+  }
+
   #summary(): Summary {
     const [failures, leftOut, complaints] = [this.#failures, this.#leftOut, this.#complaints];
     const given = { ...this.#counts, failures, leftOut, complaints };
-    if (given.tests === 0 && verdictOf(given) === "failed" && failures.length + complaints.length === 0)
-      complaints.push(this.#name === undefined ? "no test was run" : `no test is called ${this.#name}`);
+    const isUnexplained =
+      verdictOf(given) === "failed" && given.failed + given.cancelled + failures.length === 0;
+    if (isUnexplained && complaints.length === 0) complaints.push(this.#nothingPassed(given));
     return {
       suite: this.#suite,
       verdict: verdictOf(given),

@@ -16,13 +16,23 @@ async function live({ runs, seed, blocks, interfaces }: Ask): Promise<Said> {
   return { counts: tally.counts(), ...(told !== undefined && { told }) };
 }
 
+let isLiving = false;
+
 process.on("message", (ask: Ask) => {
+  isLiving = true;
   live(ask).then(
-    (said) => process.send?.(said),
+    (said) => {
+      isLiving = false;
+      process.send?.(said);
+    },
     (error: unknown) => {
       console.error(error);
       process.exit(1);
     },
   );
 });
-process.on("disconnect", () => disks.close());
+process.on("disconnect", () => {
+  disks.close();
+  // whoever asked was ended: a life that goes on with closed disks did so for ever
+  if (isLiving) process.kill(process.pid, "SIGKILL");
+});

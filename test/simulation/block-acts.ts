@@ -1,7 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 import type { Act } from "./act.ts";
 import { NODES } from "./cast.ts";
+import { over } from "./over-act.ts";
 import { pick } from "./pod-kinds.ts";
+
+/** One of so many has to do with a pool that stands over the one with blocks. */
+const OVER_EVERY = 4;
 
 /**
  * A controller hands a block out, goes on with one whose grant broke off, asks for a single address and gives that to another
@@ -9,6 +13,7 @@ import { pick } from "./pod-kinds.ts";
  * block that is granted every address counts as used, until it is taken back.
  */
 export const block: Act = (world, { a, b }) => {
+  if (b % OVER_EVERY === OVER_EVERY - 1) return over(world, { a, b: b >> 3 });
   const webhook = world.webhook(a);
   if (webhook?.process.alive !== true || !webhook.mirror.ready) return "idle";
   const blocks = world.records.list("block");

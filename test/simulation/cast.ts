@@ -38,6 +38,18 @@ export const POOL_RECORDS: readonly PoolRecord[] = [
   { name: WEB, spec: { ranges: [{ cidr: "10.0.1.0/29" }], blockSize: { ipv4: 31 }, cooldown: "5s" } },
 ];
 
+/** Some of the same addresses once more, as two replicas may let pass at the same moment (ADR 0038): for those who ask alone. */
+export const OVER: PoolRecord = {
+  name: "over",
+  spec: { ranges: [{ cidr: "10.0.1.0/29", from: "10.0.1.2", to: "10.0.1.5" }], cooldown: "5s" },
+};
+export const OVER_REQUESTS: readonly Labels[] = [
+  { [POOLS]: OVER.name },
+  { [IPS]: "10.0.1.3" },
+  { [POOLS]: WEB },
+  { [IPS]: "10.0.1.4", [POOLS]: OVER.name },
+];
+
 /** The same with blocks that are single addresses, as a pool gets that is made as the default without a size. */
 export const POOLS_OF_SINGLES: readonly PoolRecord[] = POOL_RECORDS.map((pool) =>
   pool.name === WEB ? { ...pool, spec: { ...pool.spec, blockSize: { ipv4: 32 } } } : pool,
@@ -104,11 +116,13 @@ export const CLAIM_SPECS: readonly Json[] = [
   { request: { pools: ["db"], families: ["IPv6"] } },
 ];
 
-/** Of lives with several interfaces: what is asked for above -> what is asked for instead. The addresses are the same, and as few. */
+/** Of lives with several interfaces, under these keys: what is asked for above -> what is asked for instead. The addresses are the same, and as few. */
 export const ON_INTERFACES: ReadonlyMap<string, string> = new Map([
   ["10.0.0.1,fd00::1", "10.0.0.1,fd00::1@net1"],
   ["10.0.0.2", "10.0.0.2,10.0.0.5@net1"],
-  ["10.0.0.6/fd00::2", "10.0.0.6@net1,fd00::2"],
+  ["10.0.0.6/fd00::2", "10.0.0.6@net1,10.0.0.1@net1,fd00::2"],
   ["10.0.0.3;10.0.0.4;10.0.0.5", "10.0.0.3,10.0.0.1@net1;10.0.0.4,10.0.0.2@net1;10.0.0.5"],
   ["10.0.0.3/fd00::3;10.0.0.4/fd00::4;10.0.0.5/fd00::5", "10.0.0.3-10.0.0.5,fd00::3-fd00::5@net1"],
+  ["web", "web,db/IPv6@net1"],
 ]);
+export const SPREAD_KEYS: readonly string[] = [IPS, POOLS];

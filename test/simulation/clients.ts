@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-import { ASSIGNED_ADDRESSES, ASSIGNED_CLAIM, IPS } from "../../allocator/manifest/annotations.ts";
+import { ASSIGNED_ADDRESSES, ASSIGNED_CLAIM } from "../../allocator/manifest/annotations.ts";
 import type { KubeObject } from "../../allocator/manifest/kubernetes-object.ts";
 import type {
   AdmissionRequest,
@@ -9,7 +9,7 @@ import type {
 } from "../../webhook/review/admission-review.ts";
 
 import { annotationsOf, applied, deniedAs, type Json, review } from "../support/objects.ts";
-import { NAMESPACE, ON_INTERFACES } from "./cast.ts";
+import { NAMESPACE, ON_INTERFACES, SPREAD_KEYS } from "./cast.ts";
 import type { Cluster } from "./cluster.ts";
 import type { InvariantCheck } from "./invariant-check.ts";
 import type { Schedule } from "./schedule.ts";
@@ -106,7 +106,9 @@ export class Clients {
   #spread(json: Json): Json {
     if (!this.#options.interfaces) return json;
     return JSON.parse(
-      JSON.stringify(json, (key, value) => (key === IPS ? (ON_INTERFACES.get(value) ?? value) : value)),
+      JSON.stringify(json, (key, value) =>
+        SPREAD_KEYS.includes(key) ? (ON_INTERFACES.get(value) ?? value) : value,
+      ),
     );
   }
 

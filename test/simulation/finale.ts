@@ -10,6 +10,7 @@ import { Violation } from "./invariant-check.ts";
 import { unfairness } from "./needs.ts";
 import type { Node } from "./node.ts";
 import { endPod, isThere } from "./node-acts.ts";
+import { open } from "./over-act.ts";
 import { refusedReplacement } from "./replacements.ts";
 import type { Flow } from "./schedule.ts";
 import type { World } from "./world.ts";
@@ -82,6 +83,7 @@ function leftover({ records }: World): Stored<"claim"> | undefined {
 function heal(world: World, leavesFenced: boolean): void {
   world.schedule.tell("everybody", () => "is well again");
   world.quota.most = undefined;
+  open(world);
   for (const post of world.posts) {
     post.frozen = false;
     post.cut = false;
@@ -164,9 +166,10 @@ function leftOnNode({ name, on, agent }: Node): string | undefined {
 }
 
 /** Free and held are all there is, for everybody. */
-function leftInMirrors({ mirrors, invariants }: World): string | undefined {
+function leftInMirrors({ mirrors, invariants, records }: World): string | undefined {
+  const pools = invariants.pools.filter(({ name }) => records.get("pool", name) !== undefined);
   for (const { who, mirror } of mirrors) {
-    for (const pool of invariants.pools) {
+    for (const pool of pools) {
       const words = firstOf(pool.families, (family) => leftInMirror(mirror, pool.name, family));
       if (words !== undefined) return `${who} ${words}`;
     }

@@ -6,6 +6,7 @@ import type { Clock, Logger } from "../../allocator/base/ports.ts";
 import type { BlockEvidence } from "../../allocator/blocks/give-back.ts";
 import { FOLLOWED, RecordCache } from "../../allocator/cache/cache.ts";
 import type { Context } from "../../allocator/cache/context.ts";
+import { type Half, Spread } from "../../allocator/cache/spread.ts";
 import { syncCache } from "../../allocator/cache/sync.ts";
 import type { GarbageCollector } from "../../allocator/gc/garbage-collector.ts";
 import type { KubeObject } from "../../allocator/manifest/kubernetes-object.ts";
@@ -88,7 +89,9 @@ export function processDeps(process: Process, setting: Setting, role: Role): Pro
   const anchored = new AnchoredClock(process.clock);
   anchored.told(BEGIN + process.post.schedule.time); // the first answer of the store says so, as an API server's does
   const clock = injection.clock?.(process.clock) ?? anchored;
-  const context = { store, view: cache, clock, random, log, serial: new KeyedMutex() };
+  const half = (): Half => (process.post.name.endsWith("0") ? "even" : "odd");
+  const spread = new Spread(clock, half);
+  const context = { store, view: cache, clock, random, log, serial: new KeyedMutex(), spread };
   return { context, cluster, inventory, mirror: cache, synced: following.synced };
 }
 

@@ -106,6 +106,18 @@ describe("random lives of a small cluster", () => {
     assert.equal(violation, undefined);
   });
 
+  it("keep for a StatefulSet, whose review got no answer, what a pod of a former one used", async () => {
+    const { violation } = await simulate(
+      [
+        { kind: "churn", a: 436, b: 119, events: 60, order: "any", trouble: 0.15, seed: 399761 },
+        { kind: "namesake", a: 0, b: 5, events: 60, order: "old", trouble: 0.15, seed: 284332 },
+        { kind: "calm", a: 0, b: 0, events: 0, order: "old", trouble: 0, seed: 0 },
+      ],
+      { disks, blocks: true },
+    );
+    assert.equal(violation, undefined);
+  });
+
   it("refuse in words a pod of a former StatefulSet when the next one has its name's claim, with more addresses", async () => {
     const step = { a: 0, b: 0, events: UNTIL_QUIET, order: "old", trouble: 0, seed: 0 } as const;
     const { violation } = await simulate(

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import type { Database } from "../../allocator/store/sqlite/database.ts";
 import { MemoryRecords } from "../model/memory-records.ts";
-import { HOUSEKEEPERS, NODES, POOL_RECORDS, POOLS_OF_SINGLES, WEBHOOKS } from "./cast.ts";
+import { HOUSEKEEPERS, NODES, OVER, POOL_RECORDS, POOLS_OF_SINGLES, WEBHOOKS } from "./cast.ts";
 import { Clients } from "./clients.ts";
 import { Cluster } from "./cluster.ts";
 import { InvariantCheck } from "./invariant-check.ts";
@@ -66,7 +66,7 @@ export class World {
     });
     const { records, cluster, schedule } = this;
     for (const pool of pools) records.create("pool", pool, BEGIN);
-    this.invariants = new InvariantCheck({ records, cluster, schedule, pools });
+    this.invariants = new InvariantCheck({ records, cluster, schedule, pools: [...pools, OVER] });
     this.servesBlocks = blocks;
     const suspect = (claim: Parameters<Setting["suspect"]>[0]) => this.#leader()?.suspect(claim);
     const setting = {

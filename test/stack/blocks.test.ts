@@ -11,10 +11,17 @@ import { ChildStack } from "../support/stack.ts";
 const MANIFESTS = [
   namespace("shop"),
   namespace("lab", { labels: { team: "lab" } }),
+  namespace("bank", { labels: { team: "bank" } }),
+  // without a size: one address at a time, and none before a pod needs one
+  pool("bank", [{ cidr: "10.70.0.0/24", from: "10.70.0.50", to: "10.70.0.52" }, "fd00:70::/64"], {
+    ...{ cooldown: "0s", namespaceSelector: { matchLabels: { team: "bank" } } },
+  }),
   // without a size: one address at a time
   pool("any", [{ cidr: "10.30.0.0/24", from: "10.30.0.50", to: "10.30.0.70" }], {
     ...{ default: true, cooldown: "0s" },
   }),
+  // without a size, for a network
+  pool("wire", ["10.80.0.0/24"], { cooldown: "0s", networks: ["wire"] }),
   pool("lab", ["10.40.0.0/24"], {
     ...{ blockSize: { ipv4: 30 }, cooldown: "0s", namespaceSelector: { matchLabels: { team: "lab" } } },
   }),
@@ -49,10 +56,42 @@ describe("pods that ask for nothing, on one host", () => {
     assert.deepEqual(given.toSorted(), all);
     const { code, msg } = failureOf(await site.runtime.add(await silent("shop", "p71")));
     assert.equal(code, 11);
+    const waits = await site.stack.berthctl("explain", "pod/shop/p71");
+    assert.match(
+      waits.stdout,
+      /^pod\/shop\/p71 .*; it waits: pool "any" has no free IPv4 address: 21 in blocks of nodes, 0 in claims, 0 cooling\n/,
+    );
     assert.match(
       msg,
       /the IPv4 blocks that this node has of pool "any", whose blocks are \/32, 10\.30\.0\.50\/32, .* 21 in use/,
     );
+  });
+
+  it("E0580 are served from a pool that selects them and says no size, and no address is the node's before one needs it", async () => {
+    const own = async () =>
+      (await site.stack.berthctl("get", "blocks")).stdout.match(/^(?:10\.70\.|fd00:70:)\S+/gm) ?? [];
+    assert.deepEqual(await own(), []);
+    await site.run(pod("bank", "pinned", { "berth.dev/ips": "10.70.0.51" }));
+    const sandboxes = [await silent("bank", "one"), await silent("bank", "two")];
+    const got = await Promise.all(sandboxes.map((sandbox) => site.runtime.attach(sandbox)));
+    assert.deepEqual(got.map(([v4]) => v4).toSorted(), ["10.70.0.50/24", "10.70.0.52/24"]);
+    assert.equal(new Set(got.map(([, v6]) => v6)).size, 2);
+    assert.equal((await own()).length, 4);
+    const { code, msg } = failureOf(await site.runtime.add(await silent("bank", "three")));
+    assert.equal(code, 11);
+    assert.match(msg, /pool "bank", whose blocks are \/32/);
+  });
+
+  it("E0586 are served from the pool of their network that says no size, and pods of other networks are not", async () => {
+    const runtime = new Runtime({ socket: site.stack.socket, network: networkOf({}, { name: "wire" }) });
+    const fixed = await site.run(pod("shop", "wired", { "berth.dev/ips": "10.80.0.1" })).catch(String);
+    assert.match(String(fixed), /pool "wire" is for networks wire, and net is none of them/);
+    const [address = ""] = await runtime.attach(await silent("shop", "on-wire"));
+    assert.match(address, /^10\.80\.0\.\d+\/24$/);
+    const blocks = (await site.stack.berthctl("get", "blocks")).stdout.match(/^10\.80\.\S+/gm);
+    assert.deepEqual(blocks, [address.replace("/24", "/32")]);
+    const [other = ""] = await site.runtime.attach(await silent("lab", "on-net"));
+    assert.match(other, /^10\.40\./);
   });
 
   it("E0118 come at once and have an address each, of both families where the pool has blocks of both", async () => {
@@ -72,9 +111,14 @@ describe("pods that ask for nothing, on one host", () => {
     assert.match(
       has.stdout,
       new RegExp(
-        `^pod/lab/beside asks for no fixed address, and has ${taken}, of block .*/30 .* of pool "lab"`,
+        `^pod/lab/beside asks for no fixed address, and has ${taken}, of block .*/30 .* of pool "lab" \\(which selects it\\)`,
       ),
     );
+    const { namespace: ns, name } = { namespace: "lab", name: "unnumbered" };
+    await silent(ns, name);
+    await site.runtime.attach(sandboxOf({ namespace: ns, name, uid: "" }));
+    const unnumbered = await site.stack.berthctl("explain", `pod/${ns}/${name}`);
+    assert.match(unnumbered.stdout, /^pod\/lab\/unnumbered asks for no fixed address, and has 10\.40\./);
     await silent("lab", "not-started");
     const gets = await site.stack.berthctl("explain", "pod/lab/not-started");
     assert.match(
@@ -99,7 +143,7 @@ describe("pods that ask for nothing, on one host", () => {
       msg,
       /this node has of pool "last", whose blocks are \/32, .* have no free address: 3 in use/,
     );
-    assert.match(msg, /berthctl get blocks/);
+    assert.match(msg, /berthctl get attachments -A/);
     const { stdout } = await site.stack.berthctl("get", "pools");
     assert.match(stdout, /\nlast .* 4 of 4 .* full /);
     const more = await site.stack.berthctl("reserve", "shop/other", "--pool", "last");

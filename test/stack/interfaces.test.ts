@@ -257,4 +257,77 @@ describe("interfaces", () => {
       /pool "vlan" is for networks shop\/vlan, and net, shop\/else is none of them/,
     );
   });
+
+  it("E0615 Multus' networks say which addresses an interface has, and the ADD agrees with them", async () => {
+    const networks = JSON.stringify([
+      { name: "lan", ips: ["10.30.0.110/24"] },
+      { name: "lan", interface: "lan0", ips: ["10.30.0.111", "10.30.0.112"] },
+    ]);
+    const kept = await site.api.create(pod("shop", "multus", { [IPS]: "10.20.0.110", [NETWORKS]: networks }));
+    assert.equal(
+      kept.metadata.annotations?.["berth.dev/addresses"],
+      "10.20.0.110@eth0,10.30.0.110@net1,10.30.0.111@lan0,10.30.0.112@lan0",
+    );
+    const sandbox = sandboxOf(kept);
+    assert.deepEqual(await addresses(sandbox, "eth0", "lan0"), [
+      "10.20.0.110/24",
+      "10.30.0.111/24,10.30.0.112/24",
+    ]);
+    // as Multus passes them
+    const asked = new Runtime({
+      socket: site.stack.socket,
+      network: { ...networkOf({}), runtimeConfig: { ips: ["10.30.0.110/24"] } },
+    });
+    assert.equal((await asked.attach(on(sandbox, "net1"))).join(), "10.30.0.110/24");
+    const { message } = await site.api.refusal(
+      pod("shop", "other", { [IPS]: "10.30.0.113@net1", [NETWORKS]: networks }),
+    );
+    assert.match(message, /annotation k8s\.v1\.cni\.cncf\.io\/networks: it disagrees with berth\.dev\/ips/);
+    const taken = await site.api.refusal(
+      pod("shop", "other", { [NETWORKS]: '[{"name":"lan","ips":["10.30.0.114","10.30.0.112"]}]' }),
+    );
+    assert.match(taken.message, /10\.30\.0\.112 in pool "lan" is held by shop\/multus/);
+    assert.equal((await site.stack.holders())["10.30.0.114"], undefined);
+    const old = new Runtime({ socket: site.stack.socket, network: networkOf({}, { cniVersion: "0.2.0" }) });
+    const next = sandboxOf(kept);
+    assert.match(
+      failureOf(await old.add(on(next, "lan0"))).msg,
+      /several addresses of one family for lan0, which a result of cniVersion 0\.2\.0 cannot say/,
+    );
+    await site.runtime.detach(on(next, "lan0"));
+  });
+
+  it("E0616 pools by interface: an address of each, kept for the next pod, and another where one is taken", async () => {
+    const asks = { "berth.dev/pools": "db/IPv4,vlan@net1", "berth.dev/sticky": "true", [NETWORKS]: "vlan" };
+    const told: string[] = [];
+    for (let round = 0; round < 2; round++) {
+      const kept = await site.api.create(pod("shop", "pools", asks));
+      told.push(kept.metadata.annotations?.["berth.dev/addresses"] ?? "");
+      const [eth0 = "", net1 = ""] = await addresses(sandboxOf(kept), "eth0", "net1");
+      assert.match(eth0, /^10\.20\.0\.\d+\/24$/);
+      assert.match(net1, /^10\.40\.0\.\d+\/24$/);
+      const { stdout } = await site.stack.berthctl("explain", "pod/pools", "-n", "shop");
+      assert.match(stdout, /10\.40\.0\.\d+@net1, pool vlan/);
+      if (round > 0) break;
+      const sandbox = sandboxOf(kept);
+      await addresses(sandbox, "eth0", "net1");
+      for (const name of ["eth0", "net1"]) await site.runtime.detach(on(sandbox, name));
+      await ended("shop/pools");
+      await site.api.delete(kept);
+    }
+    assert.equal(told[0], told[1], "the next pod has them on the same interfaces");
+    await site.api.create(pod("shop", "first", { [IPS]: "10.30.0.120@net1" }));
+    const any = { [IPS]: "10.20.0.120,10.30.0.120@net1", "berth.dev/fallback": "any" };
+    const kept = await site.api.create(pod("shop", "any", any));
+    const [eth0 = "", net1 = ""] = await addresses(sandboxOf(kept), "eth0", "net1");
+    assert.equal(eth0, "10.20.0.120/24");
+    assert.match(net1, /^10\.30\.0\.\d+\/24$/);
+    assert.notEqual(net1, "10.30.0.120/24");
+    const elsewhere = pod("shop", "elsewhere", { "berth.dev/pools": "vlan@net1", [NETWORKS]: "lan" });
+    assert.match(
+      (await site.api.refusal(elsewhere)).message,
+      /pool "vlan" is for networks shop\/vlan, and shop\/lan is none of them .* \(interface net1\)/,
+    );
+    assert.match((await site.stack.berthctl("check")).stdout, /^(?!.*defect)/s);
+  });
 });

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // A pod for each annotation of other systems that Berth reads, with the example of that system's own documents, and what it is to get.
 
-import { READ_ROWS } from "../../allocator/manifest/dialects.ts";
+import { addressOfMac, parseMac } from "../../allocator/ip/mac.ts";
+import { READ_ROWS, type ReadRow } from "../../allocator/manifest/dialects.ts";
 import type { PoolRecord } from "../../allocator/pool/pool.ts";
 import { poolRecord } from "./fixtures.ts";
 
@@ -15,7 +16,21 @@ export interface DialectCase {
   /** Its addresses, or CIDRs that they are of, one each. */
   readonly gets: readonly string[];
   readonly keeps?: "Retain";
+  readonly interface?: string;
+  /** The MAC address that is reserved with them. */
+  readonly mac?: string;
 }
+
+/** Those of the examples, each in a range of its maker's. */
+const MACS = [
+  "1c:0c:0a:c0:ff:ee",
+  "00:00:00:53:6b:b6",
+  "00:00:00:53:6b:b7",
+  "00:00:00:53:6b:b8",
+  "e2:9c:30:38:52:61",
+  "c2:b0:57:49:47:f1",
+  "c2:b0:57:49:47:f2",
+].map((mac) => addressOfMac(parseMac(mac) ?? mac));
 
 /** Called as in the examples. */
 export const DIALECT_POOLS: readonly PoolRecord[] = [
@@ -38,6 +53,11 @@ export const DIALECT_POOLS: readonly PoolRecord[] = [
   poolRecord("macvlan", "10.10.0.0/16"),
   poolRecord("static", "172.31.0.0/16"),
   poolRecord("kube-ipam", "10.188.0.0/16"),
+  poolRecord("underlay", "172.17.0.0/24"),
+  poolRecord("macs", [], {
+    ranges: MACS.map((address) => ({ cidr: "fe80::/64", from: address, to: address })),
+    reserved: MACS,
+  }),
 ];
 
 interface Expected {
@@ -45,6 +65,11 @@ interface Expected {
   readonly ordinal?: number;
   readonly gets: readonly string[];
   readonly keeps?: "Retain";
+  /** The interface that gets them; absent: the first. */
+  readonly interface?: string;
+  readonly mac?: string;
+  /** The key as it is written, of one with names in it. */
+  readonly as?: string;
 }
 
 const CALICO = "cni.projectcalico.org";
@@ -52,11 +77,22 @@ const OVN = "ovn.kubernetes.io";
 const SPIDER = "ipam.spidernet.io";
 const HYBRID = "networking.alibaba.com";
 const CILIUM = "ipam.cilium.io";
+const NIC = "<nad>.<namespace>.kubernetes.io";
+const LAN = "macvlan.default.kubernetes.io";
+const NETWORKS = "k8s.v1.cni.cncf.io/networks";
+const DEFAULT_NETWORK = "v1.multus-cni.io/default-network";
+const OF_LAN = { [NETWORKS]: "default/macvlan" };
 const GREEN = { [`${CILIUM}/ip-pool`]: "green-pool" };
 const DEMO = { [`${SPIDER}/ippool`]: '{"ipv4":["demo-v4-ippool1"]}' };
 
+/** Key -> what it comes to; of one with a second row for MAC addresses that one has `mac` before it. */
 const EXPECTED: Readonly<Record<string, Expected>> = {
   [`${CALICO}/ipAddrs`]: { gets: ["192.168.0.1"] },
+  [`${CALICO}/hwAddr`]: {
+    with: { [`${CALICO}/ipAddrs`]: '["192.168.0.2"]' },
+    gets: ["192.168.0.2"],
+    mac: "1c:0c:0a:c0:ff:ee",
+  },
   [`${CALICO}/ipv4pools`]: { gets: ["192.168.0.0/24"] },
   [`${CALICO}/ipv6pools`]: { gets: ["fd00::1:0/120"] },
   [`${CALICO}/ipFamilies`]: {
@@ -67,6 +103,43 @@ const EXPECTED: Readonly<Record<string, Expected>> = {
   [`${OVN}/ip_pool`]: { ordinal: 2, gets: ["10.16.0.17"] },
   [`${OVN}/ip_family`]: { with: { [`${OVN}/logical_switch`]: "ovn-default" }, gets: ["10.16.0.0/24"] },
   [`${OVN}/logical_switch`]: { gets: ["10.16.0.0/24", "fd00:10:16::/120"] },
+  [`${OVN}/mac_address`]: {
+    with: { [`${OVN}/ip_address`]: "10.16.0.25" },
+    gets: ["10.16.0.25"],
+    mac: "00:00:00:53:6b:b6",
+  },
+  [`${NIC}/ip_address`]: {
+    as: `${LAN}/ip_address`,
+    with: { ...OF_LAN, [`${OVN}/ip_address`]: "10.16.0.26" },
+    gets: ["172.17.0.100"],
+    interface: "net1",
+  },
+  [`${NIC}/ip_pool`]: {
+    as: `${LAN}/ip_pool.lan0`,
+    with: { [NETWORKS]: "default/macvlan@lan0,default/macvlan" },
+    ordinal: 2,
+    gets: ["172.17.0.103"],
+    interface: "lan0",
+  },
+  [`${NIC}/logical_switch`]: {
+    as: `${LAN}/logical_switch`,
+    with: OF_LAN,
+    gets: ["10.10.0.0/16"],
+    interface: "net1",
+  },
+  [`${NIC}/ip_family`]: {
+    as: `${LAN}/ip_family`,
+    with: { ...OF_LAN, [`${LAN}/logical_switch`]: "green-pool" },
+    gets: ["10.20.0.0/24"],
+    interface: "net1",
+  },
+  [`${NIC}/mac_address`]: {
+    as: `${LAN}/mac_address`,
+    with: { ...OF_LAN, [`${LAN}/ip_address`]: "172.17.0.110" },
+    gets: ["172.17.0.110"],
+    interface: "net1",
+    mac: "00:00:00:53:6b:b8",
+  },
   "ipam.antrea.io/ippools": { gets: ["10.2.0.0/24"] },
   "ipam.antrea.io/pod-ips": { with: { "ipam.antrea.io/ippools": "pool1" }, gets: ["10.2.0.15"] },
   [`${SPIDER}/ippool`]: { gets: ["172.22.40.0/24", "fd00:172:21::/120"] },
@@ -87,6 +160,12 @@ const EXPECTED: Readonly<Record<string, Expected>> = {
     with: { [`${HYBRID}/specified-subnet`]: "green-pool" },
     gets: ["10.20.0.0/24", "fd00:20::/120"],
   },
+  [`${HYBRID}/mac-pool`]: {
+    with: { [`${HYBRID}/ip-pool`]: "192.168.56.111,192.168.56.112" },
+    ordinal: 1,
+    gets: ["192.168.56.112"],
+    mac: "00:00:00:53:6b:b7",
+  },
   [`${HYBRID}/specified-network`]: { gets: ["192.168.55.0/24"] },
   [`${HYBRID}/specified-subnet`]: {
     with: { [`${HYBRID}/specified-network`]: "network1" },
@@ -96,17 +175,39 @@ const EXPECTED: Readonly<Record<string, Expected>> = {
   [`${CILIUM}/ipv4-pool`]: { gets: ["10.21.0.0/24"] },
   [`${CILIUM}/ipv6-pool`]: { gets: ["fd00:22::/120"] },
   [`${CILIUM}/require-pool-match`]: { with: GREEN, gets: ["10.20.0.0/24", "fd00:20::/120"] },
-  "v1.multus-cni.io/default-network": { gets: ["10.10.1.20"] },
+  "cni.cilium.io/mac-address": {
+    with: GREEN,
+    gets: ["10.20.0.0/24", "fd00:20::/120"],
+    mac: "e2:9c:30:38:52:61",
+  },
+  [DEFAULT_NETWORK]: { gets: ["10.10.1.20"] },
+  [NETWORKS]: { gets: ["10.10.1.21"], interface: "net1" },
+  [`mac ${DEFAULT_NETWORK}`]: {
+    with: { "ipam.antrea.io/ippools": "pool1" },
+    gets: ["10.2.0.0/24"],
+    mac: "c2:b0:57:49:47:f2",
+  },
+  [`mac ${NETWORKS}`]: {
+    with: { "berth.dev/pools": "macvlan@net1" },
+    gets: ["10.10.0.0/16"],
+    interface: "net1",
+    mac: "c2:b0:57:49:47:f1",
+  },
   "static-ipam.ipv4": { gets: ["172.31.204.12"] },
   "kube-ipam.ip": { gets: ["10.188.0.216"] },
 };
 
 /** One for each place that a row may stand in; a row that has none here fails. */
-export const DIALECT_CASES: readonly DialectCase[] = READ_ROWS.flatMap(({ key, on, example }) =>
-  on.map((place) => {
-    const expected = EXPECTED[key];
-    if (expected === undefined) throw new Error(`no case for ${key}`);
-    const { with: beside = {}, ...more } = expected;
-    return { key, place, annotations: { ...beside, [key]: example }, ...more };
+export const DIALECT_CASES: readonly DialectCase[] = READ_ROWS.flatMap((row) =>
+  row.on.map((place) => {
+    const { with: beside = {}, as = row.key, ...more } = expectedOf(row);
+    return { key: as, place, annotations: { ...beside, [as]: row.example }, ...more };
   }),
 );
+
+function expectedOf({ key, asks }: ReadRow): Expected {
+  const expected = (asks === "mac" ? EXPECTED[`mac ${key}`] : undefined) ?? EXPECTED[key];
+  if (expected === undefined || (asks === "mac") !== (expected.mac !== undefined))
+    throw new Error(`no case for ${key}`);
+  return expected;
+}

@@ -1,27 +1,30 @@
 // SPDX-License-Identifier: Apache-2.0
 import { setTimeout as pause } from "node:timers/promises";
 
-/** When a test gives up: on a slow machine that has other things to do nothing takes as long. */
+/** When a test gives up: on a machine that has other things to do nothing takes as long. */
 const GIVE_UP_MS = 60_000;
+/** On a machine that may be slow and busy, so many times as long: .ci/run says so. */
+const PATIENCE = Number(process.env["BERTH_PATIENCE"] ?? 1);
 /** Between two looks, which cost whoever is looked at something, too. */
 const SHORTEST_MS = 20;
 const LONGEST_MS = 500;
 /** Of the time that was waited, so much may be waited in vain. */
 const SHARE = 0.1;
 
-/** Looks again and again until the look finds something other than undefined; throws after `ms`, saying `what`. */
+/** Looks again and again until the look finds something other than undefined; throws after `ms`, or as many times that as BERTH_PATIENCE says, saying `what`. */
 export async function eventually<T>(
   what: string,
   look: () => Promise<T | undefined> | T | undefined,
   ms = GIVE_UP_MS,
 ): Promise<T> {
+  const limit = ms * PATIENCE;
   const began = performance.now();
   for (;;) {
     const asked = performance.now();
     const found = await look();
     if (found !== undefined) return found;
     const now = performance.now();
-    if (now - began > ms) throw new Error(`did not happen within ${ms} ms: ${what}`);
+    if (now - began > limit) throw new Error(`did not happen within ${limit} ms: ${what}`);
     await pause(pauseAfter(now - began, now - asked));
   }
 }

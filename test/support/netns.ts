@@ -146,6 +146,28 @@ export class NetworkHost {
     return `${name}a`;
   }
 
+  /** Why the kernel makes no link of that type on an interface of the host; undefined: it does. */
+  async whyNoLink(type: string, on: string): Promise<string | undefined> {
+    const name = newName();
+    try {
+      await this.ip(
+        "link",
+        "add",
+        "link",
+        on,
+        "name",
+        name,
+        "type",
+        type,
+        ...(type === "vlan" ? ["id", "9"] : []),
+      );
+      await this.ip("link", "del", name);
+      return undefined;
+    } catch (error) {
+      return `this kernel makes no ${type}: ${error instanceof Error ? error.message : String(error)}`;
+    }
+  }
+
   /** Runs `ip` in the host's namespace. */
   async ip(...args: readonly string[]): Promise<string> {
     return await ip("-n", this.name, ...args);

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+import assert from "node:assert/strict";
+import { after, afterEach, before } from "node:test";
 import { ApiServer, type Kept } from "./api-server.ts";
 import { eventually } from "./eventually.ts";
 import { pod } from "./manifests.ts";
@@ -13,6 +15,22 @@ export interface Pinned {
   readonly sandbox: Sandbox;
   /** Name of the sandbox's namespace. */
   readonly netns: string;
+}
+
+/** A stack for a whole suite, whose tests leave nothing attached. */
+export function networkedSuite(
+  manifests: TestStackOptions["manifests"],
+  begin: (site: NetworkedStack) => void,
+): void {
+  let site: NetworkedStack | undefined;
+  before(async () => {
+    site = await NetworkedStack.start({ ...(manifests && { manifests }) });
+    begin(site);
+  });
+  after(() => site?.remove());
+  afterEach(async () => {
+    assert.deepEqual(await site?.leftovers(), { attached: [], findings: "" });
+  });
 }
 
 /** A stack as a process, and a host with network namespaces that its pods are attached in. */
@@ -52,11 +70,20 @@ export class NetworkedStack {
     this.#api = new ApiServer(this.stack.endpoint);
   }
 
+  private settings() {
+    return {
+      bridge: { bridge: "berth0" },
+      macvlan: { master: this.uplink, mode: "bridge" },
+      ipvlan: { master: this.uplink, mode: "l2" },
+      vlan: { master: this.uplink, vlanId: 20 },
+      "host-device": {},
+      ptp: {},
+    } as const;
+  }
+
   /** A network of that main plugin. */
-  runtime(type: "bridge" | "macvlan" | "ptp", more: Partial<NetworkConfig> = {}): Runtime {
-    const own = { bridge: { bridge: "berth0" }, macvlan: { master: this.uplink, mode: "bridge" }, ptp: {} }[
-      type
-    ];
+  runtime(type: keyof ReturnType<NetworkedStack["settings"]>, more: Partial<NetworkConfig> = {}): Runtime {
+    const own = this.settings()[type];
     const network = { ...networkOf({}, { name: `net-${type}`, type, ...own }), ...more };
     return new Runtime({ socket: this.stack.socket, host: this.host, network });
   }

@@ -138,6 +138,34 @@ describe("what a refusal tells", () => {
   });
 });
 
+describe("what a refusal tells of a pool of nodes' CIDRs", () => {
+  const nodeCIDRs = { use: "Cilium", blockSize: { ipv4: 27 } } as const;
+
+  it("is to everybody that it gives pods nothing, and what to do instead", async () => {
+    await using world = await openWorld({
+      pools: [DB_POOL, poolRecord("agents", "10.60.0.0/24", { nodeCIDRs })],
+    });
+    for (const may of ["all", []] as const)
+      for (const asks of [{ pools: "agents" }, { ips: "10.60.0.9" }])
+        assert.match(
+          await toldTo(world, may, { namespace: "shop", ...asks }),
+          /^POOL_FORBIDDEN: pool "agents" is for CIDRs of nodes .* gives pods no address; Cilium's agents pick .*; name a pool without nodeCIDRs/,
+        );
+  });
+
+  it("never names it where pools are named that give pods addresses", async () => {
+    await using world = await openWorld({
+      pools: [DB_POOL, SECRET, poolRecord("agents", "10.60.0.0/24", { nodeCIDRs })],
+    });
+    for (const may of ["all", []] as const)
+      for (const asks of [{ pools: "nowhere" }, { pools: "secret" }, { ips: "192.0.2.1" }]) {
+        const words = await toldTo(world, may, { namespace: "shop", ...asks });
+        assert.match(words, /"db"/);
+        assert.doesNotMatch(words, /agents/);
+      }
+  });
+});
+
 describe("what a refusal tells of nodes", () => {
   const asks = { namespace: "shop", ips: "10.20.0.83" };
 
@@ -187,6 +215,55 @@ describe("what a refusal tells of nodes", () => {
     await using world = await worldWithBlock();
     assert.match(await toldTo(world, [BLOCKS], { ...asks, user: GITOPS }), /of node rack-7/);
     assert.doesNotMatch(await toldTo(world, [], { ...asks, user: GITOPS }), /rack-7/);
+  });
+});
+
+describe("a pool that cannot stand beside another", () => {
+  const CUT = poolRecord("cut", "10.50.0.0/28", { blockSize: { ipv4: 28 }, default: true });
+  const OWNED = { node: "rack-7", nodeUID: "u", holes: [], granted: true, cidr: "10.60.0.8/29" };
+
+  /** What whoever makes a pool is told. */
+  async function toldOfPool(world: World, may: readonly Subject[], spec: object): Promise<string> {
+    const readAccess: ReadAccess = {
+      mayRead: async (_, subject) => may.some((one) => JSON.stringify(one) === JSON.stringify(subject)),
+    };
+    const request = review(poolObject("mine", { ...spec }), "CREATE", { userInfo: MINE, dryRun: true });
+    const handle = createHandlers({ ...world.admission, readAccess })["/validate/pools"];
+    const response = await handle(request, new AbortController().signal);
+    return response.allowed ? (response.warnings ?? []).join(" | ") : deniedAs(response);
+  }
+
+  it("is told which, and where, only to who may list pools", async () => {
+    await using world = await openWorld({ pools: [DB_POOL, SECRET, CUT] });
+    await world.authority.create("block", { ...OWNED, pool: "gone" });
+    const blind =
+      "POOL_OVERLAPS: pool mine has addresses, a gateway or part of a block of another pool's, or of what nodes have of one; choose others, or ask whoever runs the network";
+    for (const { spec, words } of [
+      { spec: { ranges: [{ cidr: "10.40.0.128/25" }] }, words: /pools mine and secret both contain / },
+      {
+        spec: {
+          ranges: [
+            { cidr: "10.50.0.16/28", gateway: "10.50.0.17" },
+            { cidr: "10.50.0.0/24", from: "10.50.0.32", gateway: "10.50.0.2" },
+          ],
+        },
+        words: /the gateway 10\.50\.0\.2 of pool mine could be given out by pool cut/,
+      },
+      {
+        spec: { ranges: [{ cidr: "10.60.0.0/24" }] },
+        words: /of block 10\.60\.0\.8\/29, which is of pool gone/,
+      },
+    ]) {
+      assert.match(await toldOfPool(world, [POOLS], spec), words);
+      assert.equal(await toldOfPool(world, [CLAIMS_OF_BANK, BLOCKS], spec), blind);
+    }
+  });
+
+  it("is not told which are the default, either", async () => {
+    await using world = await openWorld({ pools: [CUT] });
+    const spec = { ranges: [{ cidr: "10.70.0.0/24" }], blockSize: { ipv4: 28 }, default: true };
+    assert.match(await toldOfPool(world, [POOLS], spec), /^pool mine is a default, as cut: of several/);
+    assert.match(await toldOfPool(world, [], spec), /^pool mine is a default, as another pool: of several/);
   });
 });
 

@@ -6,6 +6,7 @@ import { parseAddress } from "../../allocator/ip/address.ts";
 import type { Occupant } from "../../allocator/model/occupant.ts";
 import { addressInUse } from "../../allocator/planning/occupied.ts";
 import { addressElsewhere, addressOfNodes, quoted } from "../../allocator/planning/refusal-messages.ts";
+import { servesPods } from "../../allocator/pool/node-cidrs.ts";
 import type { UserInfo } from "../review/admission-review.ts";
 
 /** What one has to be allowed to read to see for oneself what a refusal tells. */
@@ -28,7 +29,10 @@ const ABOUT_POOLS: ReadonlySet<RefusalCode> = new Set([
   "POOL_FORBIDDEN",
   "POOL_UNKNOWN",
   "NODE_MISMATCH",
+  "POOL_OVERLAPS",
 ]);
+/** What one has to be allowed to read to see for oneself which pools there are. */
+export const ALL_POOLS: Subject = { verb: "list", resource: "ippools", namespace: "" };
 /** Pools that a message names. */
 const NAMED = 5;
 
@@ -39,7 +43,9 @@ function tellsNodes(code: RefusalCode, details: Refusal["details"]): boolean {
 
 /** What a refusal tells beyond the namespace that it is for; undefined: nothing. */
 export function subjectOf({ code, details }: Refusal, namespace: string): Subject | undefined {
-  if (ABOUT_POOLS.has(code)) return { verb: "list", resource: "ippools", namespace: "" };
+  // a pool of nodes' CIDRs is for nobody's pods, and everybody's pods may have addresses in it by the nodes' network
+  if (details["use"] !== undefined) return undefined;
+  if (ABOUT_POOLS.has(code)) return ALL_POOLS;
   if (tellsNodes(code, details)) return { verb: "list", resource: "ipblocks", namespace: "" };
   if (code === "POOL_IN_USE") return { verb: "list", resource: "ipclaims", namespace: "" };
   const holder = details["holder"]?.split("/")[0];
@@ -64,12 +70,17 @@ export function withheld(view: RecordReader, refusal: Refusal, namespace: string
   if (subjectOf(refusal, namespace) === undefined) return refusal;
   const { code, details } = refusal;
   if (code === "NODE_MISMATCH") return onOtherNodesToo(namespace);
-  if (ABOUT_POOLS.has(code)) return noOpenPool(view, namespace);
   const { pool: name = "", address = "" } = details;
+  if (code === "POOL_OVERLAPS") return besideOthers(name);
+  if (ABOUT_POOLS.has(code)) return noOpenPool(view, namespace);
   if (code === "POOL_IN_USE") {
     const what = tellsNodes(code, details) ? "nodes have blocks of" : "reservations stand in";
     const first = tellsNodes(code, details) ? "" : "release them first, or ";
-    const words = `pool ${name} is in use: ${what} what would go; ${first}set disabled: true and wait`;
+    const next =
+      details["field"] === undefined
+        ? "set disabled: true and wait"
+        : "list them in spec.reserved, and leave them out once they are free";
+    const words = `pool ${name} is in use: ${what} what would go; ${first}${next}`;
     return refuse(code, words, { pool: name });
   }
   const parsed = parseAddress(address);
@@ -84,13 +95,21 @@ export function withheld(view: RecordReader, refusal: Refusal, namespace: string
 /** The pools are open to the namespace, and which they are is not said. */
 function onOtherNodesToo(namespace: string): Refusal {
   const words =
-    "what is asked for, or kept for this pod, is for nodes where it cannot run by its own nodeName, nodeSelector or node affinity, or for nodes that differ by family; change those, or ask whoever runs the network";
+    "what is asked for, or kept for this pod, is for nodes where it cannot run by its own nodeName, nodeSelector or node affinity, or for nodes that differ by family or interface; change those, or ask whoever runs the network";
   return refuse("NODE_MISMATCH", words, { namespace });
 }
 
+/** Whoever may make pools may perhaps not list them. */
+function besideOthers(name: string): Refusal {
+  const words = `pool ${name} has addresses, a gateway or part of a block of another pool's, or of what nodes have of one; choose others, or ask whoever runs the network`;
+  return refuse("POOL_OVERLAPS", words, { pool: name });
+}
+
 function noOpenPool(view: RecordReader, namespace: string): Refusal {
-  const open = view.pools().filter(({ spec, authorization, disabled }) => {
-    return spec.namespaceSelector === undefined && authorization !== "ServiceAccount" && !disabled;
+  const open = view.pools().filter((pool) => {
+    const { spec, authorization, disabled } = pool;
+    const isOpen = spec.namespaceSelector === undefined && authorization !== "ServiceAccount" && !disabled;
+    return isOpen && servesPods(pool);
   });
   const some = open.slice(0, NAMED).map(({ name }) => quoted(name));
   const instead = some.length === 0 ? "" : `; open to all: ${some.join(", ")}`;

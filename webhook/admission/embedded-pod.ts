@@ -32,7 +32,7 @@ export async function reviewEmbeddedPod(
   if (isRefusal(pod)) return denied(request.uid, pod);
   const wrong =
     expectKind(pod, ["Pod"]) ??
-    asChanged(request, pod, admission.dialects) ??
+    asChanged(admission, request, pod) ??
     // a rehearsal gives the pod no claim
     (request.dryRun && request.operation === "CREATE" ? undefined : await missingClaim(admission, pod));
   if (wrong !== undefined) return denied(request.uid, wrong);
@@ -46,12 +46,12 @@ export async function reviewEmbeddedPod(
 }
 
 function asChanged(
+  admission: AdmissionContext,
   request: AdmissionRequest,
   pod: KubeObject,
-  dialects: AdmissionContext["dialects"],
 ): Refusal | undefined {
   const before = beforeOf(request);
-  return before && changed(before, pod, dialects);
+  return before && changed({ ...admission.context, dialects: admission.dialects }, before, pod);
 }
 
 /** As an API server says of a second pod of a name; here nobody else does. */

@@ -3,6 +3,7 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import type { Labels } from "../../allocator/base/ports.ts";
+import { addressOfMac } from "../../allocator/ip/mac.ts";
 import { DB_POOL, poolRecord } from "../../test/support/fixtures.ts";
 import { annotationsOf, namespaceObject, pod, statefulPod, workload } from "../../test/support/objects.ts";
 import { admitPod, createPod, send } from "../../test/support/reviewing.ts";
@@ -38,6 +39,17 @@ describe("a pod that takes any address if the one it names is taken", () => {
     assert.notEqual(given(other), TAKEN);
     assert.equal(await addressesOf(world, "b"), given(other));
     assert.match(await admitPod(world, pod("c", { annotations: asking(TAKEN, {}) })), /^ADDRESS_TAKEN/);
+  });
+
+  it("is told that it has another one", async () => {
+    await using world = await occupied();
+    const other = await send(world, "/mutate/pods", pod("b", { annotations: asking(TAKEN) }));
+    assert.match(
+      (other.warnings ?? []).join(),
+      /10\.20\.0\.70 is not to be had now; by berth\.dev\/fallback this pod has 10\.20\.0\.(?!70\b)\d+ instead/,
+    );
+    const named = await send(world, "/mutate/pods", pod("c", { annotations: asking("10.20.0.80") }));
+    assert.doesNotMatch((named.warnings ?? []).join(), /instead/);
   });
 
   it("is told the other one by a rehearsal", async () => {
@@ -116,6 +128,35 @@ describe("a pod that takes any address if the one it names is taken", () => {
     const claims = await Promise.all([0, 1, 2].map((n) => addressesOf(world, `mysql-${n}`)));
     assert.deepEqual(claims.slice(1), ["10.20.0.71", "10.20.0.72"]);
     assert.equal(new Set([...claims, TAKEN, ""]).size, 5, claims.join());
+  });
+
+  it("is one of a StatefulSet, and takes nothing that the list names for another ordinal while anything else is free", async () => {
+    const small = poolRecord("small", "10.20.0.64/29");
+    for (let n = 0; n < 12; n++) {
+      await using world = await openWorld({ pools: [small] });
+      await send(world, "/validate/namespaces", namespaceObject("shop", {}, {}));
+      await createPod(world, pod("first", { annotations: asking("10.20.0.65", {}) }), "first");
+      const annotations = asking("10.20.0.65-10.20.0.67");
+      const set = workload("StatefulSet", `s${n}`, { annotations, replicas: 3 });
+      assert.equal((await send(world, "/validate/workloads", set)).allowed, true);
+      const claims = await Promise.all([0, 1, 2].map((one) => addressesOf(world, `s${n}-${one}`)));
+      assert.deepEqual(claims.slice(1), ["10.20.0.66", "10.20.0.67"]);
+      assert.match(claims[0] ?? "", /^10\.20\.0\.(68|69|70)$/);
+    }
+  });
+
+  it("has no other MAC address than the one that it names: whoever has that is named", async () => {
+    const [from, to] = [addressOfMac("02:00:00:00:00:00"), addressOfMac("02:00:00:00:00:ff")];
+    const macs = poolRecord("macs", [], {
+      ranges: [{ cidr: "fe80::/64", from, to }],
+      reserved: [`${from}-${to}`],
+    });
+    await using world = await occupied([DB_POOL, macs]);
+    const pinned = (ips: string) => ({ ...asking(ips), "berth.dev/mac": "02:00:00:00:00:51" });
+    await createPod(world, pod("b", { annotations: pinned("10.20.0.71") }), "b");
+    const words = await admitPod(world, pod("c", { annotations: pinned(TAKEN) }));
+    assert.match(words, /^ADDRESS_TAKEN: .*MAC address 02:00:00:00:00:51.* is held by shop\/b/);
+    assert.equal(await addressesOf(world, "c"), "");
   });
 
   it("is told where nothing is named, and where a namespace says it", async () => {

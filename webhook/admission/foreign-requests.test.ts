@@ -1,13 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
+import type { Labels } from "../../allocator/base/ports.ts";
 import type { ForeignChoice } from "../../allocator/manifest/foreign-requests.ts";
+import { OWN_OF_EACH } from "../../allocator/model/dialect.ts";
 import { DB_POOL } from "../../test/support/fixtures.ts";
 import { deniedAs, type Json, namespaceObject, pod, review, workload } from "../../test/support/objects.ts";
 import { send } from "../../test/support/reviewing.ts";
 import { openWorld, type World } from "../../test/support/world.ts";
 import type { Operation } from "../review/admission-review.ts";
 import type { AdmissionContext } from "./admission-context.ts";
+import { mutatePods } from "./mutate-pod.ts";
 import { validateNamespaces } from "./validate-namespace.ts";
 import { validatePods } from "./validate-pod.ts";
 import { validateWorkloads } from "./validate-workload.ts";
@@ -40,6 +43,55 @@ describe("a request to another system", () => {
       assert.equal(deniedAs(await said(world, object, "refuse")), `REQUEST_INVALID: ${WORDS}, or remove it`);
       assert.equal((await said(world, object, "ignore")).warnings, undefined);
     }
+  });
+
+  it("for an address of Berth's that the other system would give is refused, whatever is told, unless that is not read", async () => {
+    await using world = await openWorld({ pools: [DB_POOL] });
+    const giving = {
+      "cni.projectcalico.org/ipAddrsNoIpam": '["10.20.0.128"]',
+      "cni.projectcalico.org/floatingIPs": '["10.20.0.128"]',
+      "networking.alibaba.com/ip": "10.20.0.128",
+    };
+    for (const [key, value] of Object.entries(giving)) {
+      const annotations = { [key]: value };
+      const web = workload("Deployment", "web", { annotations });
+      for (const object of [pod("a", { annotations }), web])
+        for (const choice of ["warn", "ignore"] as const)
+          assert.match(
+            deniedAs(await said(world, object, choice)) ?? "",
+            /would give 10\.20\.0\.128: that is in a pool of berth's, .*; write it into berth\.dev\/ips/,
+          );
+      const more = workload("Deployment", "web", { annotations, replicas: 2 });
+      assert.equal((await said(world, more, "warn", ["UPDATE", web])).allowed, true);
+      const { embedded: _, ...admission } = world.admission;
+      const dialects = { calico: "none", hybridnet: "none" } as const;
+      const handle = validatePods({ ...admission, dialects });
+      assert.equal(
+        (await handle(review(pod("a", { annotations })), new AbortController().signal)).allowed,
+        true,
+      );
+    }
+  });
+
+  it("that names a pool of Berth's where it does not count, or in a form that is not read, is not left to that system", async () => {
+    await using world = await openWorld({ pools: [DB_POOL] });
+    const { embedded: _, ...admission } = world.admission;
+    const mutate = mutatePods({ ...admission, dialects: OWN_OF_EACH });
+    const asked = async (annotations: Labels) =>
+      await mutate(review(pod("a", { annotations })), new AbortController().signal);
+    const [network, subnet] = ["specified-network", "specified-subnet"].map(
+      (key) => `networking.alibaba.com/${key}`,
+    ) as [string, string];
+    assert.match(deniedAs(await asked({ [network]: "db", [subnet]: "zzz" })) ?? "", /"zzz"/);
+    assert.match(
+      (await asked({ [network]: "theirs", [subnet]: "zzz" })).warnings?.join() ?? "",
+      /asks for theirs, zzz, .* left to HybridNet/,
+    );
+    for (const key of ["ipam.cilium.io/ip-pool", "ipam.antrea.io/ippools", subnet])
+      assert.match(
+        deniedAs(await asked({ [key]: '["db"]' })) ?? "",
+        /is no name of a pool; write the name alone/,
+      );
   });
 
   it("that stood in the template before is no reason to refuse a change of it", async () => {
@@ -87,6 +139,16 @@ describe("a request to another system", () => {
     assert.equal(deniedAs(await judged("refuse", null)), `REQUEST_INVALID: ${words}, or remove it`);
     assert.equal((await judged("refuse", namespaceObject("shop", asks))).allowed, true);
     assert.equal((await judged("ignore", null)).warnings, undefined);
+  });
+
+  it("in a label that is its annotation, too, is told where it names a pool of Berth's", async () => {
+    await using world = await openWorld({ pools: [DB_POOL] });
+    const labelled = (value: string) =>
+      pod("a", { labels: { "networking.alibaba.com/specified-subnet": value } });
+    assert.deepEqual((await said(world, labelled("db"), "warn")).warnings, [
+      "label networking.alibaba.com/specified-subnet is HybridNet's, and berth reads it as an annotation alone; write it under metadata.annotations to get an address of pool db",
+    ]);
+    assert.equal((await said(world, labelled("theirs"), "warn")).warnings, undefined);
   });
 
   it("of a workload itself is told, whoever reads it", async () => {

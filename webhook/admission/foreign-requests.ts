@@ -3,12 +3,17 @@
 import { isRefusal, type Refusal } from "../../allocator/base/errors.ts";
 import type { Labels } from "../../allocator/base/ports.ts";
 import { leftDefaults, type OwnAnnotations, ownAnnotations } from "../../allocator/demand/foreign-pools.ts";
+import { givenElsewhere } from "../../allocator/demand/given-elsewhere.ts";
+import { macsAside } from "../../allocator/demand/own-macs.ts";
 import { isExempt } from "../../allocator/demand/pod-allocation.ts";
 import { templateAnnotations } from "../../allocator/demand/workload-allocation.ts";
-import { isReadWith } from "../../allocator/manifest/dialects.ts";
+import type { Address } from "../../allocator/ip/address.ts";
+import { isReadWith, withoutUnread } from "../../allocator/manifest/dialects.ts";
 import { foreignDefaults, foreignRequests, judgeForeign } from "../../allocator/manifest/foreign-requests.ts";
 import type { KubeObject } from "../../allocator/manifest/kubernetes-object.ts";
-import { OPT_IN_ANNOTATIONS, optsIn } from "../../allocator/manifest/opt-in.ts";
+import { nearMisses } from "../../allocator/manifest/near-keys.ts";
+import { optingKeysIn, optsIn } from "../../allocator/manifest/opt-in.ts";
+import { unmadeInterfaces } from "../../allocator/manifest/unmade-interfaces.ts";
 import { type NamespaceState, namespaceOf } from "../../allocator/model/cluster-state.ts";
 import {
   type AdmissionRequest,
@@ -50,12 +55,22 @@ export async function ownPod(
   return { own: { ...pod, metadata }, defaults: own.namespace, left: own.left };
 }
 
-/** What is left to another system, as the administrator wants it. */
-export function judgeLeft(
-  { foreignRequests: choice = "warn" }: AdmissionContext,
+/**
+ * What is left to another system, as the administrator wants it, interfaces that nothing makes, keys that are nearly another system's, and MAC addresses of the pod or template that are not `kept`: they have
+ * nothing to do with which address a pod has.
+ */
+export function judgeAside(
+  { context: { view }, dialects, embedded, foreignRequests: choice = "warn" }: AdmissionContext,
+  { annotations, namespace }: { readonly annotations: Labels; readonly namespace: string },
   left: readonly string[],
+  kept: ReadonlySet<Address>,
 ): readonly string[] | Refusal {
-  return judgeForeign({ asks: left, beside: [] }, choice);
+  const macs = macsAside(view, annotations, { dialects, namespace }, kept);
+  if (isRefusal(macs)) return macs;
+  const beside = [...macs, ...nearMisses(annotations, dialects)];
+  const told = judgeForeign({ asks: left, beside }, choice);
+  if (isRefusal(told)) return told;
+  return [...told, ...unmadeInterfaces(withoutUnread(annotations, dialects), embedded !== undefined)];
 }
 
 /** Lets a new pod through, with what it asks of other systems told; or refuses it for that. */
@@ -79,7 +94,7 @@ export async function onlyForeign(
   const { asks, beside } = foreignRequests(annotations, dialects);
   if (asks.length === 0 && beside.length === 0 && !hasStrayLabels(labels)) return false;
   const sends = isReadWith(dialects);
-  if (OPT_IN_ANNOTATIONS.some((key) => sends(key) && annotations[key] !== undefined)) return false;
+  if (optingKeysIn(annotations).some(sends)) return false;
   return !optsIn((await namespaceOf(inventory, namespace)).labels);
 }
 
@@ -91,12 +106,10 @@ export function foreignInTemplate(
 ): readonly string[] | Refusal {
   const now = templateAnnotations(object);
   const before = beforeOf(request);
-  if (admission.foreignRequests !== "refuse" || before === undefined) return judge(admission, now);
+  if (before === undefined) return judge(admission, now);
   const was = templateAnnotations(before);
-  return judge(
-    admission,
-    Object.fromEntries(Object.entries(now).filter(([key, value]) => was[key] !== value)),
-  );
+  const changed = Object.fromEntries(Object.entries(now).filter(([key, value]) => was[key] !== value));
+  return judge(admission, admission.foreignRequests === "refuse" ? changed : now, changed);
 }
 
 /** The same of a namespace. */
@@ -115,8 +128,10 @@ export function foreignInNamespace(
 }
 
 function judge(
-  { foreignRequests: choice = "warn", dialects }: AdmissionContext,
+  { context: { view }, foreignRequests: choice = "warn", dialects }: AdmissionContext,
   annotations: Labels,
+  changed = annotations,
 ): readonly string[] | Refusal {
-  return judgeForeign(foreignRequests(annotations, dialects), choice);
+  const given = givenElsewhere(view, changed, dialects);
+  return given ?? judgeForeign(foreignRequests(annotations, dialects), choice);
 }

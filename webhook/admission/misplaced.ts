@@ -2,7 +2,7 @@
 
 import type { Labels } from "../../allocator/base/ports.ts";
 import { templateAnnotations } from "../../allocator/demand/workload-allocation.ts";
-import { ANNOTATION_FORMATS } from "../../allocator/manifest/annotations.ts";
+import { requestKeysIn } from "../../allocator/manifest/annotations.ts";
 import { isReadWith } from "../../allocator/manifest/dialects.ts";
 import { foreignKeys } from "../../allocator/manifest/foreign-requests.ts";
 import type { KubeObject } from "../../allocator/manifest/kubernetes-object.ts";
@@ -32,8 +32,8 @@ function withoutEffect(
   const template = templateAnnotations(object);
   const isRead = isReadWith(dialects);
   const place = `${templateOf(object)}.metadata.annotations`;
-  return ANNOTATION_FORMATS.map(({ key }) => key)
-    .filter((key) => isRead(key) && own[key] !== undefined && template[key] === undefined)
+  return requestKeysIn(own)
+    .filter((key) => isRead(key) && template[key] === undefined)
     .map((key) => `annotation ${key} on ${where} has no effect; move it to ${place}`);
 }
 

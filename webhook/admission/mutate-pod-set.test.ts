@@ -184,7 +184,7 @@ describe("defaults of a namespace", () => {
     );
     assert.equal(
       deniedAs(response),
-      'REQUEST_INVALID: annotation berth.dev/sticky: "yes" is not known here; write "true" or "false"',
+      'REQUEST_INVALID: annotation berth.dev/sticky: "yes" is not known here; write "true", "false" or interfaces: "eth0,net1"',
     );
   });
 });

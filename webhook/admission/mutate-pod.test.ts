@@ -253,10 +253,21 @@ describe("pods that are let through untouched", () => {
     });
   }
 
-  it("of the host's network, and told that their requests ask for nothing there", async () => {
+  it("of the host's network, but for what Berth alone writes, and told that their requests ask for nothing there", async () => {
     await using world = await openWorld({ pools: POOLS });
     const before = world.dump();
-    const asking = { ...annotations, "berth.dev/ip": "x", [CALICO]: '["10.20.0.70"]' };
+    const forged = { ...annotations, "berth.dev/addresses": "10.20.0.70", "berth.dev/token": "t" };
+    const copied = pod("a", { annotations: { app: "a", ...forged }, spec: { hostNetwork: true } });
+    const response = await send(world, "/mutate/pods", copied);
+    assert.deepEqual(applied(copied, response), {
+      ...copied,
+      metadata: { ...(copied["metadata"] as Json), annotations: { app: "a", [IPS]: "10.20.0.70" } },
+    });
+    assert.match(
+      response.warnings?.[1] ?? "",
+      /are removed from this pod: berth.dev.claim, berth.dev.addresses/,
+    );
+    const asking = { [IPS]: "10.20.0.70", "berth.dev/ip": "x", [CALICO]: '["10.20.0.70"]' };
     const object = pod("a", { annotations: asking, spec: { hostNetwork: true } });
     assert.deepEqual(await send(world, "/mutate/pods", object), {
       uid: "review-1",

@@ -12,7 +12,8 @@ import {
   resolvePod,
 } from "../../allocator/demand/pod-allocation.ts";
 import { allocateSlot } from "../../allocator/demand/slots.ts";
-import { cappedTtl, idleFallback, notKept } from "../../allocator/demand/unkept-requests.ts";
+import { cappedTtl, fallenBack, idleFallback, notKept } from "../../allocator/demand/unkept-requests.ts";
+import type { Address } from "../../allocator/ip/address.ts";
 import { isHeldForAnother } from "../../allocator/lifecycle/claim-conflicts.ts";
 import { type Reserved, reserve } from "../../allocator/lifecycle/reserve.ts";
 import {
@@ -24,15 +25,18 @@ import {
 } from "../../allocator/manifest/annotations.ts";
 import { notesOn } from "../../allocator/manifest/dialects.ts";
 import type { KubeObject } from "../../allocator/manifest/kubernetes-object.ts";
+import { otherMac, strangeMac, withMacs } from "../../allocator/manifest/mac-annotations.ts";
 import {
   idleRequests,
   requestsOfHost,
   requestsOfSystem,
   writtenByOthers,
 } from "../../allocator/manifest/own-keys.ts";
+import type { Request } from "../../allocator/model/address-request.ts";
 import type { Claim } from "../../allocator/model/claim.ts";
 import { bareNamespace } from "../../allocator/model/cluster-state.ts";
 import type { PodIdentity } from "../../allocator/model/identity.ts";
+import { macsTold } from "../../allocator/model/interface-macs.ts";
 import {
   type AdmissionRequest,
   type AdmissionResponse,
@@ -41,7 +45,7 @@ import {
   type Handler,
 } from "../review/admission-review.ts";
 import { type AdmissionContext, closedNamespace, expectKind, objectOf } from "./admission-context.ts";
-import { judgeLeft, ownPod } from "./foreign-requests.ts";
+import { judgeAside, ownPod } from "./foreign-requests.ts";
 import { unknownIn } from "./own-keys.ts";
 import { unknownOwner } from "./owner-check.ts";
 import { answer, nodesOf } from "./pod-answer.ts";
@@ -59,16 +63,33 @@ export function mutatePods(admission: AdmissionContext): Handler {
     const wrong = expectKind(pod, ["Pod"]) ?? (exempt ? undefined : unknownIn(request, pod, "Pod"));
     if (wrong !== undefined) return denied(request.uid, wrong);
     if (!exempt) return await decide(admission, request, pod);
-    return allowed(request.uid, idleOf(admission, pod));
+    return keptAway(admission, request, pod);
   };
 }
 
-/** Requests of a pod that Berth keeps away from. Of a mirror pod nobody would read it: a kubelet made it from a file. */
-function idleOf({ dialects }: AdmissionContext, { metadata, spec }: KubeObject): readonly string[] {
-  const { namespace, annotations } = metadata;
-  if (namespace === EXEMPT_NAMESPACE) return requestsOfSystem(annotations);
+/** On one host; in a cluster a policy refuses such annotations of a pod on its host's network, about which no webhook is asked. */
+function keptAway(
+  admission: AdmissionContext,
+  request: AdmissionRequest,
+  pod: KubeObject,
+): AdmissionResponse {
+  const idle = idleOf(admission, pod);
+  const brought = isOnHost(pod) ? writtenByOthers(pod.metadata.annotations, "are removed from this pod") : [];
+  if (brought.length === 0) return allowed(request.uid, idle);
+  return answer(request, pod, {}, { warnings: [...idle, ...brought] });
+}
+
+/** Nobody may change a mirror pod; the other exempt namespaces start without Berth. */
+function isOnHost({ metadata: { namespace, annotations }, spec }: KubeObject): boolean {
   const isMirror = Object.hasOwn(annotations, MIRROR_POD_ANNOTATION);
-  return spec.flag("hostNetwork") && !isMirror ? requestsOfHost(annotations, dialects) : [];
+  return spec.flag("hostNetwork") && !isMirror && namespace !== EXEMPT_NAMESPACE;
+}
+
+/** Requests of a pod that Berth keeps away from. Of a mirror pod nobody would read it: a kubelet made it from a file. */
+function idleOf({ dialects }: AdmissionContext, pod: KubeObject): readonly string[] {
+  const { namespace, annotations } = pod.metadata;
+  if (namespace === EXEMPT_NAMESPACE) return requestsOfSystem(annotations);
+  return isOnHost(pod) ? requestsOfHost(annotations, dialects) : [];
 }
 
 async function decide(
@@ -82,9 +103,9 @@ async function decide(
   const input = await readPod(admission.context, admission.inventory, own, defaults);
   if (isRefusal(input)) return denied(request.uid, input);
   const plain = await resolvePod(admission.context, input);
+  const told = judgeAside(admission, pod.metadata, left, keptBy(input.request, plain));
+  if (isRefusal(told)) return denied(request.uid, told);
   if (plain === undefined) {
-    const told = judgeLeft(admission, left);
-    if (isRefusal(told)) return denied(request.uid, told);
     const { annotations } = pod.metadata;
     const idle = [
       ...writtenByOthers(annotations, "are removed from this pod"),
@@ -95,16 +116,24 @@ async function decide(
   }
   if (isRefusal(plain)) return denied(request.uid, plain);
   const wanted = plain.kind === "one" ? [plain.allocation] : plain.slots;
+  const strange = strangeMac(pod.metadata.annotations, input.request.interfaces);
+  if (strange !== undefined) return denied(request.uid, strange);
   const slot = input.podIdentity.kind === "named" ? await isSlotOfAnother(admission, wanted) : undefined;
   if (slot !== undefined) return denied(request.uid, slot.refusal);
   const closed =
     closedNamespace(admission, namespace.name, known) ?? (await unknownOwner(admission, pod, plain));
   if (closed !== undefined) return denied(request.uid, closed);
   const resolved = await permitted(admission, pod, plain);
-  const warnings = lostLater(admission, own, input.podIdentity);
+  const warnings = [...lostLater(admission, own, input.podIdentity), ...told];
   return request.dryRun
     ? await dryRunReview(admission, request, resolved, warnings)
     : await admit(admission, request, { pod, allocation: resolved, warnings });
+}
+
+/** What the pod is to have by name. */
+function keptBy({ entries = [] }: Request, plain: PodAllocation | Refusal | undefined): ReadonlySet<Address> {
+  const waiting = plain?.kind === "one" ? (plain.allocation.ask.entry ?? []) : [];
+  return new Set([...entries.flat(), ...waiting]);
 }
 
 /** Of what the pod asks for itself: a default of its namespace is for pods of any kind. */
@@ -168,14 +197,33 @@ async function admit(
   const { record } = got.claim;
   const token = tokenFor(record, allocation);
   if (isRefusal(token)) return denied(request.uid, token);
+  const macs = withMacs(pod.metadata.annotations, macsTold(got.told));
+  if (macs.other.length > 0) return denied(request.uid, otherMac(macs.other));
   const assigned = {
+    ...macs.annotations,
     [ASSIGNED_CLAIM]: record.name,
     [ASSIGNED_ADDRESSES]: got.told.join(","),
     ...(token === "" ? {} : { [ASSIGNED_TOKEN]: token }),
   };
   // what a person made outlives pods and workloads
   const told = record.handMade === true ? [] : warnings;
-  return answer(request, pod, assigned, { nodes: nodesOf(admission, got.addresses), warnings: told });
+  const besides = {
+    nodes: nodesOf(admission, got.addresses),
+    warnings: [...fallenBack(namedIn(allocation), got.addresses), ...told, ...unwrittenMacs(macs.unwritten)],
+  };
+  return answer(request, pod, assigned, besides);
+}
+
+function namedIn(allocation: PodAllocation): readonly Address[] {
+  const { fallback, entry = [] } = allocation.kind === "one" ? allocation.allocation.ask : {};
+  return fallback === undefined ? [] : entry;
+}
+
+function unwrittenMacs(names: readonly string[]): readonly string[] {
+  if (names.length === 0) return [];
+  return [
+    `MAC address: no network annotation of the pod makes ${names.join(", ")}, so that its runtime has to be told the MAC address otherwise; without it the pod does not start`,
+  ];
 }
 
 /** The token of this review's own hold. That of another pod's is told to nobody: whoever has it may have the claim. */

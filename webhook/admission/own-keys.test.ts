@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import type { Labels } from "../../allocator/base/ports.ts";
-import { DB_POOL } from "../../test/support/fixtures.ts";
+import { DB_POOL, poolRecord } from "../../test/support/fixtures.ts";
 import {
   claimObject,
   deniedAs,
@@ -139,6 +139,42 @@ describe("what a pod asks for", () => {
     const unread = { ...world.admission, dialects: { calico: "none" } } as const;
     const request = review(at("10.20.0.52", ours), "UPDATE", { oldObject: at("10.20.0.51", ours) });
     assert.equal((await validatePods(unread)(request, new AbortController().signal)).allowed, true);
+  });
+
+  it("cannot be asked for of a pod that is there, in whoever's words: what is Berth's, and not what is another's", async () => {
+    const macs = poolRecord("macs", [], {
+      ranges: [{ cidr: "fe80::/64", from: "fe80::ff:fe00:0", to: "fe80::ff:fe00:ff" }],
+      reserved: ["fe80::ff:fe00:0-fe80::ff:fe00:ff"],
+    });
+    await using world = await openWorld({ pools: [DB_POOL, macs] });
+    const networks = "k8s.v1.cni.cncf.io/networks";
+    const ours: readonly Labels[] = [
+      { [networks]: '[{"name":"lan","ips":["10.20.0.70"]}]' },
+      { [networks]: "lan", "lan.shop.kubernetes.io/ip_address": "10.20.0.70" },
+      { "static-ipam.ipv4": "10.20.0.70" },
+      { "cni.projectcalico.org/hwAddr": "02:00:00:00:00:51" },
+      { "cni.projectcalico.org/ipv4pools": '["db"]' },
+    ];
+    const theirs: readonly Labels[] = [
+      { [networks]: '[{"name":"lan","ips":["172.31.9.9"]}]' },
+      { "cni.projectcalico.org/hwAddr": "04:00:00:00:00:51" },
+      { "ovn.kubernetes.io/ip_address": "10.20.0.70", "ovn.kubernetes.io/allocated": "true" },
+    ];
+    for (const [asked, isRefused] of [
+      ...ours.map((one) => [one, true] as const),
+      ...theirs.map((one) => [one, false] as const),
+    ])
+      for (const claim of isRefused ? [{}, { "berth.dev/claim": "a" }] : [{}]) {
+        const [plain, asking] = [claim, { ...claim, ...asked }].map((annotations) =>
+          pod("a", { annotations }),
+        );
+        const said = deniedAs(await updated(world, plain ?? assert.fail(), asking ?? assert.fail()));
+        assert.equal(
+          /is read when the pod is created/.test(said),
+          isRefused,
+          `${JSON.stringify(asked)}: ${said}`,
+        );
+      }
   });
 
   for (const [annotations, words] of [

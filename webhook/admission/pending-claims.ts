@@ -8,7 +8,7 @@ import { parseAddress } from "../../allocator/ip/address.ts";
 import type { Reserved } from "../../allocator/lifecycle/reserve.ts";
 import { ASSIGNED_CLAIM } from "../../allocator/manifest/annotations.ts";
 import { claimKey } from "../../allocator/model/claim.ts";
-import { namesOf } from "../../allocator/model/interfaces.ts";
+import { namesOf, placesOf } from "../../allocator/model/interfaces.ts";
 import type { Informers } from "../cluster-state/informers.ts";
 
 /** How much may stand that this replica took for pods which have not come yet: claims, holds, and addresses beside claims. */
@@ -120,9 +120,9 @@ export class PendingClaimLimiter {
 
   #holdAll(namespace: string, { claim, held, waits }: Reserved): void {
     const hold = { namespace, since: this.#deps.clock.monotonic(), weight: 1 };
-    const { binding, request } = claim.record;
+    const { binding } = claim.record;
     const { token = "" } = binding ?? {};
-    const weight = Math.max(1, namesOf(request.interfaces ?? {}).length);
+    const weight = Math.max(1, namesOf(placesOf(claim.record) ?? {}).length);
     if (waits) this.#hold(claim.key, { ...hold, weight, ...(token === "" ? {} : { token }) });
     for (const address of held) this.#hold(address, hold);
   }

@@ -3,12 +3,17 @@
 
 import { isRefusal, type Refusal, refuse } from "../../allocator/base/errors.ts";
 import type { Context } from "../../allocator/cache/context.ts";
-import { admissionAnswerOf, requestAsAnswered } from "../../allocator/demand/admitted-pod.ts";
+import {
+  admissionAnswerOf,
+  defaultsAsAnswered,
+  requestAsAnswered,
+} from "../../allocator/demand/admitted-pod.ts";
+import { keysOfOwn, type OwnAnnotations } from "../../allocator/demand/foreign-pools.ts";
 import { isExempt } from "../../allocator/demand/pod-allocation.ts";
 import { isSame } from "../../allocator/lifecycle/bind.ts";
 import { ASSIGNED_CLAIM, readRequest } from "../../allocator/manifest/annotations.ts";
 import {
-  DIALECT_KEYS,
+  addressKeysIn,
   isReadWith,
   isWrittenBySystem,
   withoutUnread,
@@ -18,8 +23,7 @@ import { ASSIGNED } from "../../allocator/manifest/opt-in.ts";
 import { OWN_REQUESTS, unknownKey } from "../../allocator/manifest/own-keys.ts";
 import { requestsAddress } from "../../allocator/model/address-request.ts";
 import { type Claim, claimKey, isReserved } from "../../allocator/model/claim.ts";
-import { bareNamespace, namespaceOf } from "../../allocator/model/cluster-state.ts";
-import type { Dialects } from "../../allocator/model/dialect.ts";
+import { namespaceOf } from "../../allocator/model/cluster-state.ts";
 import { toldOf } from "../../allocator/model/interfaces.ts";
 import { unconstrained } from "../../allocator/planning/address-plan.ts";
 import type { AdmissionContext } from "./admission-context.ts";
@@ -38,11 +42,11 @@ export async function missingClaim(
   const { namespace, name, annotations } = pod.metadata;
   if (isExempt(pod)) return undefined;
   const wasAsked = Object.hasOwn(annotations, ASSIGNED_CLAIM);
-  const contradiction = wasAsked ? await contradicted(admission, pod) : undefined;
-  if (contradiction !== undefined) return contradiction;
   const space = await namespaceOf(admission.inventory, namespace);
   const own = await ownOf(admission, annotations, space);
-  const request = readRequest(own.annotations, own.namespace);
+  const contradiction = wasAsked ? await contradicted(admission, pod, own) : undefined;
+  if (contradiction !== undefined) return contradiction;
+  const request = readRequest(own.annotations, own.namespace, "macs");
   if (!isRefusal(request) && !requestsAddress(request)) return await outdated(admission.context, pod);
   if (wasAsked) return undefined;
   const remedy =
@@ -63,15 +67,19 @@ export async function missingClaim(
 async function contradicted(
   { context, inventory }: AdmissionContext,
   pod: KubeObject,
+  own: OwnAnnotations,
 ): Promise<Refusal | undefined> {
   const { namespace, name, annotations } = pod.metadata;
-  const request = readRequest(annotations);
+  const request = readRequest(own.annotations);
   if (isRefusal(request)) return request;
-  const told = admissionAnswerOf(annotations);
   if (!requestsAddress(request)) return undefined;
   const claim = annotations[ASSIGNED_CLAIM] ?? "";
-  const known = (await inventory.namespace(namespace)) ?? bareNamespace(namespace);
-  const of = { pod: podMetadata(pod, namespace), namespace: { ...known, annotations: {} } };
+  const told = admissionAnswerOf(annotations);
+  const space = {
+    ...own.namespace,
+    annotations: defaultsAsAnswered(context.view, own.annotations, told, request.entries !== undefined),
+  };
+  const of = { pod: { ...podMetadata(pod, namespace), annotations: own.annotations }, namespace: space };
   const allocation = told && (await requestAsAnswered(context, inventory, { ...of, told }));
   if (isRefusal(allocation)) return allocation;
   if (told !== undefined && allocation !== undefined)
@@ -121,13 +129,20 @@ export function assignedChanged(before: KubeObject, now: KubeObject): Refusal | 
 }
 
 /** What a pod asks for is read once. A change would do nothing, and must not look as if it did. */
-export function changed(before: KubeObject, now: KubeObject, dialects?: Dialects): Refusal | undefined {
+export function changed(
+  { view, dialects }: Pick<Context, "view"> & { readonly dialects: Context["dialects"] | undefined },
+  before: KubeObject,
+  now: KubeObject,
+): Refusal | undefined {
   if (isExempt(now)) return undefined;
   const { namespace, name, annotations } = now.metadata;
   const had = before.metadata.annotations;
-  // without a claim it is another system's pod, and that system's annotation
-  const read = Object.hasOwn(had, ASSIGNED_CLAIM) ? DIALECT_KEYS.filter(isReadWith(dialects)) : [];
-  const others = read.filter((one) => !isWrittenBySystem(one, annotations));
+  // without a claim it is another system's pod, and that system's annotation, unless it asks for what is Berth's
+  const isServed = Object.hasOwn(had, ASSIGNED_CLAIM);
+  const isRead = isReadWith(dialects);
+  const ofOwn = [had, annotations].flatMap((one) => keysOfOwn(view, one, namespace));
+  const said = [...(isServed ? addressKeysIn({ ...had, ...annotations }) : []), ...ofOwn];
+  const others = said.filter((one) => isRead(one) && !isWrittenBySystem(one, annotations));
   const key = [...OWN_REQUESTS, ...others].find((one) => annotations[one] !== had[one]);
   if (key === undefined) return unknownKey("Pod", annotations, had);
   return refuse(

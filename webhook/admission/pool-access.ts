@@ -5,6 +5,8 @@ import type { RecordReader } from "../../allocator/cache/reader.ts";
 import { podTemplate } from "../../allocator/demand/workload-allocation.ts";
 import type { AllocationRequest } from "../../allocator/lifecycle/reserve.ts";
 import type { Fields, KubeObject } from "../../allocator/manifest/kubernetes-object.ts";
+import { poolsNamed } from "../../allocator/model/address-request.ts";
+import { poolNameIn } from "../../allocator/planning/pool-choice.ts";
 import { matches } from "../../allocator/pool/label-selector.ts";
 import type { Pool } from "../../allocator/pool/pool.ts";
 import type { Connection } from "../../kube/api/connection.ts";
@@ -40,17 +42,24 @@ export async function withUsablePools(
   return allocations.map((allocation) => ({ ...allocation, ask: { ...allocation.ask, usable } }));
 }
 
-function concerns(
-  view: RecordReader,
-  pool: Pool,
-  { entry, pools, namespaceLabels }: AllocationRequest["ask"],
-): boolean {
-  if (entry !== undefined) return entry.some((address) => view.poolOf(address) === pool);
-  if (pools !== undefined) {
-    return pools.some((name) => name === pool.name || pool.ranges.some(({ cidr }) => cidr.text === name));
-  }
+function concerns(view: RecordReader, pool: Pool, ask: AllocationRequest["ask"]): boolean {
+  const { entry = [], interfacePools, namespaceLabels } = ask;
+  if (entry.some((address) => view.poolOf(address) === pool)) return true;
+  const isNamed = (name: string) =>
+    poolNameIn(name) === pool.name || pool.ranges.some(({ cidr }) => cidr.text === name);
+  if (poolsNamed(ask).some(isNamed)) return true;
+  const isAny =
+    interfacePools === undefined ? ask.entry === undefined && ask.pools === undefined : hasAny(ask);
+  if (!isAny) return false;
   const { namespaceSelector } = pool.spec;
   return namespaceSelector === undefined || matches(namespaceSelector, namespaceLabels);
+}
+
+/** Whether an interface has neither an address nor a pool. */
+function hasAny({ interfaces = {}, interfacePools = {} }: AllocationRequest["ask"]): boolean {
+  return Object.entries(interfacePools).some(
+    ([name, pools]) => pools.length === 0 && !Object.hasOwn(interfaces, name),
+  );
 }
 
 /** Asks the API server by SubjectAccessReview, and remembers the answer for a short time. */

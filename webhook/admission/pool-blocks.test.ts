@@ -2,6 +2,7 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import type { Block } from "../../allocator/model/block.ts";
+import { addrs, claimRecord, reservationsOf } from "../../test/support/fixtures.ts";
 import { deniedAs, type Json, poolObject, review } from "../../test/support/objects.ts";
 import { openWorld, type World } from "../../test/support/world.ts";
 import type { Operation } from "../review/admission-review.ts";
@@ -38,9 +39,9 @@ async function opened(...blocks: readonly Partial<Block>[]): Promise<World> {
 
 const UPDATE = "UPDATE";
 const NEVER =
-  "POOL_INVALID: spec.blockSize never changes: nodes may own blocks of the pool as it was made; make another pool";
+  "POOL_INVALID: spec.blockSize never changes, also from none: claims and nodes may have addresses of the pool as it was made; make another pool, in place of this one once that is deleted";
 const leavesOut = (which: string) =>
-  `POOL_IN_USE: pool web is in use: the change would leave out some of ${which}; set disabled: true and wait until the nodes have given them back`;
+  `POOL_IN_USE: pool web is in use: the change would leave out some of ${which}; list the addresses in spec.reserved, and leave them out once the nodes have given the blocks back`;
 
 describe("a pool with blocks", () => {
   it("never has another size: not more, not less, not none, and none gets one", async () => {
@@ -48,6 +49,7 @@ describe("a pool with blocks", () => {
     for (const blockSize of [{ ipv4: 27, ipv6: 124 }, { ipv4: 28 }, { ipv4: 28, ipv6: 125 }, undefined])
       assert.equal(await said(world, { ...SPEC, blockSize }, UPDATE), NEVER);
     assert.equal(await said(world, { ...SPEC, blockSize: { ipv6: 124, ipv4: 28 }, priority: 3 }, UPDATE), "");
+    assert.equal(await said(world, { ...SPEC, blockSize: { ...SPEC.blockSize, ahead: 4 } }, UPDATE), "");
     const without = { ranges: [{ cidr: "10.30.0.0/24" }] };
     const oldObject = poolObject("web", without);
     const cut = { ...without, blockSize: { ipv4: 28 } };
@@ -96,6 +98,15 @@ describe("a pool with blocks", () => {
       await removal(),
       "POOL_IN_USE: pool web is in use: nodes have 10.20.0.16/28 (node-a), 10.20.0.32/28 (node-b); set disabled: true and wait until the nodes have given them back",
     );
+    const claim = claimRecord({ addresses: addrs("10.20.0.70") });
+    for (const one of reservationsOf(claim))
+      await world.authority.create("reservation", { ...one, pool: "web" });
+    await world.settle();
+    assert.match(
+      await removal(),
+      /it still holds 10\.20\.0\.70 .*; pool web is in use: nodes have 10\.20\.0\.16\/28/,
+    );
+    for (const seen of await world.all("reservation")) await world.authority.remove("reservation", seen);
     for (const seen of await world.all("block"))
       await world.authority.replace("block", seen, { ...seen.record, releasedAt: 5 });
     await world.settle();

@@ -47,7 +47,7 @@ async function toldOfShortList(
 ): Promise<readonly string[]> {
   const space = await namespaceOf(admission.inventory, namespace);
   const own = await ownOf(admission, annotations, space);
-  const request = readRequest(own.annotations, own.namespace);
+  const request = readRequest(own.annotations, own.namespace, "macs");
   if (isRefusal(request) || request.entries === undefined) return [];
   const { entries, fromOrdinalZero } = request;
   const first = kind === "StatefulSet" && fromOrdinalZero !== true ? start : 0;

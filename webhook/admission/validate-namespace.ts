@@ -67,7 +67,7 @@ export function unreadableDefaults(annotations: Labels): Refusal | undefined {
     const value = annotations[key];
     return value === undefined ? [] : [[key, value] as const];
   });
-  const defaults = readRequest(Object.fromEntries(own));
+  const defaults = readRequest({}, { name: "", labels: {}, annotations: Object.fromEntries(own) });
   return isRefusal(defaults) ? defaults : undefined;
 }
 

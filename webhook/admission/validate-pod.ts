@@ -58,5 +58,6 @@ async function objection(
   const before = objectOf(request, "oldObject");
   return isRefusal(before)
     ? before
-    : (assignedChanged(before, pod) ?? changed(before, pod, admission.dialects));
+    : (assignedChanged(before, pod) ??
+        changed({ ...admission.context, dialects: admission.dialects }, before, pod));
 }

@@ -9,7 +9,6 @@ import { deniedAs, type Json, pod, poolObject, review } from "../../test/support
 import { admitPod, send } from "../../test/support/reviewing.ts";
 import { openWorld, type World } from "../../test/support/world.ts";
 import type { AdmissionContext } from "./admission-context.ts";
-import { SINGLES_TOLD } from "./mutate-pool.ts";
 import { createHandlers } from "./routes.ts";
 import { validatePools } from "./validate-pool.ts";
 
@@ -103,7 +102,7 @@ describe("a pool over addresses that others have", () => {
   });
 
   it("for other networks is told so beside", async () => {
-    const [, next] = await toldOf({ networks: ["vlan7"] }, { occupants: () => OTHERS.slice(1, 2) });
+    const [, , next] = await toldOf({ networks: ["vlan7"] }, { occupants: () => OTHERS.slice(1, 2) });
     assert.equal(
       next,
       "Berth gives it once the pod has gone; exclude it if another system goes on giving it, unless the pool's networks are others; see berthctl check",
@@ -134,28 +133,36 @@ describe("a pool", () => {
     assert.equal(await said(world, cut("plain", 1, { default: false })), "");
     assert.equal(
       await said(world, cut("plain", 1, {})),
-      "spec.default serves pods that ask for nothing only from a pool that was made with it, or with spec.blockSize, and this one was not; make another pool for them",
+      "pool plain serves no pod that asks for nothing, in spite of spec.default: it was made without that, and without spec.blockSize; make another pool for them",
     );
     const blockSize = { ipv4: 26 };
     assert.equal(await said(world, cut("rest", 2, { blockSize })), "", "the other has no blocks");
     assert.equal(
       await said(world, cut("more", 3, { blockSize })),
-      "pool rest is a default too: of several that are open to a pod the one of the highest spec.priority serves it, then the first by name; set default on one alone",
+      "pool more is a default, as rest: of several that are open to a pod the one of the highest spec.priority serves it, then the first by name",
     );
+    assert.equal(await said(world, cut("more", 3, { blockSize, cooldown: "1m" })), "", "it is told once");
+    const zone = (name: string) => ({ matchLabels: { zone: name } });
+    const inZone = (name: string, n: number) => cut(name, n, { blockSize, nodeSelector: zone(name) });
+    assert.match(await said(world, inZone("east", 4)), /^pool east is a default, as more, rest: /);
+    assert.match(await said(world, inZone("west", 5)), /^pool west is a default, as more, rest: /);
   });
 
   it("that is made the default without a size has single addresses for blocks, on one host too, and keeps them", async () => {
     await using world = await openWorld({});
     const spec = { ranges: [{ cidr: "10.1.0.0/24" }], default: true };
     const sizeNow = async () => (await world.all("pool")).map(({ record }) => record.spec.blockSize);
-    assert.equal(await said(world, poolObject("any", spec)), SINGLES_TOLD);
+    assert.match(
+      await said(world, poolObject("any", spec)),
+      /^pool any has no spec.blockSize, and gets \{ipv4: 32\}: nodes get single addresses/,
+    );
     assert.deepEqual(await sizeNow(), [{ ipv4: 32 }]);
     assert.equal(await said(world, poolObject("any", { ...spec, cooldown: "1m" })), "");
     assert.equal(await said(world, poolObject("any", { ...spec, default: false })), "");
     assert.deepEqual(await sizeNow(), [{ ipv4: 32 }]);
     assert.match(
       await said(world, poolObject("any", { ...spec, blockSize: { ipv4: 30 } })),
-      /^POOL_INVALID: spec.blockSize never changes/,
+      /^POOL_INVALID: spec.blockSize never changes, also from none/,
     );
   });
 
@@ -271,7 +278,7 @@ describe("a pool in use", () => {
     const shrunk = (over: Json) => poolObject("db", { ranges: [{ cidr: "10.20.0.0/24", ...over }] });
     const before = world.dump();
     const inUse = (which: string) =>
-      `POOL_IN_USE: pool db is in use: the change would leave out ${which}; release them first, or set disabled: true and wait`;
+      `POOL_IN_USE: pool db is in use: the change would leave out ${which}; release them first, or list them in spec.reserved, so that only who names one gets it, and leave them out once they are free`;
     assert.equal(
       await said(world, shrunk({ from: "10.20.0.72" }), { operation: "UPDATE" }),
       inUse("10.20.0.70 (shop/pod-0), 10.20.0.71 (shop/pod-1)"),

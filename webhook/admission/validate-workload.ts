@@ -35,7 +35,7 @@ import {
 } from "../review/admission-review.ts";
 import { type AdmissionContext, expectKind, type ObjectStore, objectOf } from "./admission-context.ts";
 import { dryRunAllocations } from "./dry-run-allocations.ts";
-import { foreignInTemplate, judgeLeft, ownOf } from "./foreign-requests.ts";
+import { foreignInTemplate, judgeAside, ownOf } from "./foreign-requests.ts";
 import { misplaced } from "./misplaced.ts";
 import { considerOrdinals, takeOverOrdinals } from "./ordinal-claims.ts";
 import { beforeOf, unknownInTemplate } from "./own-keys.ts";
@@ -93,14 +93,19 @@ async function judgeWorkload(
   const told = await judgeChange(admission, request, object, template);
   if (isRefusal(told)) return told;
   const isChange = isNew(request, object);
-  const others = judgeLeft(admission, isChange ? left : []);
+  const asked = {
+    annotations: template.exempt ? {} : templateAnnotations(object),
+    namespace: namespace.name,
+  };
+  const kept = new Set((template.request.entries ?? []).flat());
+  const others = isChange ? judgeAside(admission, asked, left, kept) : [];
   if (isRefusal(others)) return others;
   const before = beforeOf(request);
   const { view } = admission.context;
   const isSet = object.kind === "StatefulSet" && before !== undefined;
   const lost = isSet ? toldOfScaleDown(view, before, object) : [];
   const now = { object, space, template };
-  const kept = before === undefined ? [] : await toldOfWithdrawal(admission, before, now, told);
+  const withdrawn = before === undefined ? [] : await toldOfWithdrawal(admission, before, now, told);
   const fallback = requestsAddress(template.request) ? idleFallback(template.request) : [];
   const idle = isChange
     ? [
@@ -109,7 +114,7 @@ async function judgeWorkload(
         ...fallback,
       ]
     : [];
-  return [...kept, ...told, ...idle, ...others, ...lost];
+  return [...withdrawn, ...told, ...idle, ...others, ...lost];
 }
 
 /** What Berth writes into pods asks for no address in a template either, nor on the object. */

@@ -10,6 +10,7 @@ import {
 } from "../../allocator/base/ports.ts";
 import { RecordCache } from "../../allocator/cache/cache.ts";
 import type { Context } from "../../allocator/cache/context.ts";
+import { type Half, Spread } from "../../allocator/cache/spread.ts";
 import type { Dialects } from "../../allocator/model/dialect.ts";
 import type { Occupied } from "../../allocator/planning/occupied.ts";
 import { openKubernetesStore } from "../../allocator/store/kubernetes/store.ts";
@@ -45,6 +46,8 @@ export interface ClusterCaches {
   occupants(): Iterable<Occupied>;
   /** Whether admission can decide now, and what it waits for. */
   ready(): { readonly ready: boolean; readonly reason: string };
+  /** Says which half of a pool's free addresses this replica goes to first, while others are at work on it too. */
+  goesFirstTo(half: () => Half): void;
   /** Ends all watches. Repeatable. */
   close(): Promise<void>;
 }
@@ -59,6 +62,7 @@ export async function openCaches(options: CachesOptions): Promise<ClusterCaches>
   const records = syncRecords({ store, mirror: cache, clock, log }, stop.signal);
   const informers = startInformers({ ...options, health }, stop.signal);
   const inventory = clusterStates({ ...options, watches: informers });
+  let half = (): Half => "odd";
   const context: Context = {
     store,
     view: cache,
@@ -66,6 +70,7 @@ export async function openCaches(options: CachesOptions): Promise<ClusterCaches>
     random,
     log,
     serial: new KeyedMutex(),
+    spread: new Spread(clock, () => half()),
     ...dialectsOf(options),
   };
   const synced = Promise.all([records.synced, informers.synced]).then(() => {
@@ -83,6 +88,9 @@ export async function openCaches(options: CachesOptions): Promise<ClusterCaches>
     synced,
     occupants: () => occupantsSeen(informers, cache),
     ready: () => readiness(cache, informers),
+    goesFirstTo: (chosen) => {
+      half = chosen;
+    },
     close: () => {
       closing ??= end();
       return closing;

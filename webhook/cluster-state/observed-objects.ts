@@ -2,6 +2,7 @@
 
 import type { Labels } from "../../allocator/base/ports.ts";
 import type { KubeObject } from "../../allocator/manifest/kubernetes-object.ts";
+import type { NetworkAttachment } from "../../allocator/manifest/network-attachments.ts";
 import type { PodState, WorkloadState } from "../../allocator/model/cluster-state.ts";
 
 /** A pod as far as its claim is concerned. */
@@ -18,6 +19,8 @@ export interface ObservedPod extends PodState {
   readonly exempt: boolean;
   /** How many networks its annotations name beside the cluster's; absent: none. */
   readonly networks?: number;
+  /** These, as long as it is on a node and has no address. */
+  readonly attachments?: readonly NetworkAttachment[];
   /** It is on its host's network and has no address of its own. */
   readonly onHostNetwork?: true;
 }
@@ -34,6 +37,8 @@ export interface ObservedNode {
   /** By the out-of-service taint, or by an operator's word (the annotation FENCED). */
   readonly fenced: boolean;
   readonly labels: Labels;
+  /** What its spec says of its pods' CIDRs, with commas between; absent: nothing. */
+  readonly podCIDRs?: string;
   /** InternalIP and ExternalIP of its status, with commas between; absent: it says none. */
   readonly addresses?: string;
 }

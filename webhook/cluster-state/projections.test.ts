@@ -26,10 +26,11 @@ assert.ok(statefulSets && deployments && kruiseSets && cloneSets);
 describe("podSeen", () => {
   it("keeps every annotation that asks for or says something, and those labels that say whose the pod is", () => {
     const said = [
-      ...ANNOTATION_FORMATS.map(({ key }) => key),
+      ...new Set(ANNOTATION_FORMATS.map(({ key }) => key)),
       "berth.dev/claim",
       "berth.dev/addresses",
       "berth.dev/token",
+      ...["ip_address", "ip_pool.net1", "allocated"].map((one) => `lan.shop.kubernetes.io/${one}`),
     ];
     const more = ["kubernetes.io/config.mirror", "batch.kubernetes.io/job-completion-index"];
     const annotations = Object.fromEntries(
@@ -43,12 +44,26 @@ describe("podSeen", () => {
 
   it("is small for a pod that has nothing to do with Berth", () => {
     assert.deepEqual(
-      observedPod(item({ metadata: { labels: { app: "x" } }, spec: { nodeName: "a" }, status: {} })),
+      observedPod(
+        item({ metadata: { labels: { app: "x" } }, spec: { nodeName: "a" }, status: { phase: "Failed" } }),
+      ),
       {
         ...{ namespace: "shop", name: "mysql-0", uid: "u", node: "a", labels: {}, annotations: {} },
-        ...{ phase: "", up: false, deleting: false, exempt: false, ended: false },
+        ...{ phase: "Failed", up: false, deleting: false, exempt: false, ended: true },
       },
     );
+  });
+
+  it("has all labels of a pod that waits for an address on its node, and of no other", () => {
+    const metadata = { labels: { app: "x" } };
+    const rows: readonly (readonly [object, boolean])[] = [
+      [{ spec: { nodeName: "a" } }, true],
+      [{ spec: {} }, false],
+      [{ spec: { nodeName: "a", hostNetwork: true } }, false],
+      [{ spec: { nodeName: "a" }, status: { podIPs: [{ ip: "10.0.0.9" }] } }, false],
+    ];
+    for (const [object, has] of rows)
+      assert.deepEqual(observedPod(item({ metadata, ...object })).labels, has ? { app: "x" } : {});
   });
 
   it("tells what it does, whether it is being deleted, and whether it is none of Berth's", () => {

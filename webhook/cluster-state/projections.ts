@@ -9,7 +9,7 @@ import {
   ASSIGNED_CLAIM,
   ASSIGNED_TOKEN,
 } from "../../allocator/manifest/annotations.ts";
-import { DECIDING_KEYS, NAMESPACE_DIALECT_KEYS } from "../../allocator/manifest/dialects.ts";
+import { keptKeysIn, NAMESPACE_DIALECT_KEYS } from "../../allocator/manifest/dialects.ts";
 import {
   Fields,
   type KubeObject,
@@ -26,8 +26,8 @@ import { apiVersionOf, type KubeItem, PODS, type Resource } from "../../kube/api
 import { reservedOrdinalsOf } from "./kruise-ordinals.ts";
 import type { ObservedNode, ObservedPod, ObservedWorkload } from "./observed-objects.ts";
 
-const REQUESTS = [...ANNOTATION_FORMATS.map(({ key }) => key), ...DECIDING_KEYS];
-const DEFAULTS = [...new Set([...REQUESTS, ...NAMESPACE_DIALECT_KEYS])];
+const REQUESTS = ANNOTATION_FORMATS.map(({ key }) => key);
+const DEFAULTS = [...new Set([...REQUESTS, ...keptKeysIn({}, () => true), ...NAMESPACE_DIALECT_KEYS])];
 const ALWAYS = [
   ASSIGNED_CLAIM,
   ASSIGNED_ADDRESSES,
@@ -43,27 +43,44 @@ type IsRead = (key: string) => boolean;
 
 const EVERY: IsRead = () => true;
 
-/** Of its labels and annotations only what Berth reads: there may be 100,000 pods. */
+/** Of its labels and annotations only what Berth reads: there may be 100,000 pods. Those that wait for an address are few. */
 export function observedPod(item: KubeItem, isRead: IsRead = EVERY): ObservedPod {
   const pod = objectOf(PODS, item);
   const { labels, annotations, owner } = pod.metadata;
+  const waits = isWaiting(pod);
   return {
     ...podState(pod),
     ...(owner === undefined ? {} : { owner: shared(owner) }),
-    labels: only(labels, IDENTITY_LABELS),
-    annotations: only(annotations, [...REQUESTS.filter(isRead), ...ALWAYS]),
+    labels: waits ? labels : only(labels, IDENTITY_LABELS),
+    annotations: only(annotations, [
+      ...REQUESTS.filter(isRead),
+      ...keptKeysIn(annotations, isRead),
+      ...ALWAYS,
+    ]),
     phase: pod.json.at("status").text("phase"),
     up: pod.json.at("status").text("podIP") !== "",
     deleting: item.metadata.deletionTimestamp !== undefined,
     exempt: isExempt(pod),
-    ...networksOf(pod),
+    ...networksOf(pod, waits),
     ...(pod.spec.get("hostNetwork") === true ? { onHostNetwork: true } : addressesOf(pod.json.at("status"))),
   };
 }
 
-function networksOf({ metadata: { annotations, namespace } }: KubeObject): Pick<ObservedPod, "networks"> {
-  const networks = networkAttachments(annotations, namespace).length;
-  return networks === 0 ? {} : { networks };
+/** It is on a node, and has no address yet: until it has one, all of its labels and its networks may decide which pool it is served from. */
+function isWaiting({ spec, json }: KubeObject): boolean {
+  const isPlaced = spec.text("nodeName") !== "" && spec.get("hostNetwork") !== true;
+  const status = json.at("status");
+  const hasEnded = ["Succeeded", "Failed"].includes(status.text("phase"));
+  return isPlaced && !hasEnded && addressesOf(status).addresses === undefined;
+}
+
+function networksOf(
+  { metadata: { annotations, namespace } }: KubeObject,
+  isWaiting: boolean,
+): Pick<ObservedPod, "networks" | "attachments"> {
+  const attachments = networkAttachments(annotations, namespace);
+  const { length: networks } = attachments;
+  return networks === 0 ? {} : { networks, ...(isWaiting && { attachments }) };
 }
 
 function addressesOf(status: Fields): Pick<ObservedPod, "addresses"> {
@@ -90,12 +107,13 @@ export function observedWorkload(
   isRead: IsRead = EVERY,
 ): ObservedWorkload {
   const requests = REQUESTS.filter(isRead);
+  const kept = (all: Labels) => only(all, [...requests, ...keptKeysIn(all, isRead), ...NETWORK_ANNOTATIONS]);
   const { name, namespace, uid, annotations = {} } = item.metadata;
   const spec = new Fields(item).at("spec");
   const template = spec.at("template");
   const meta = template.at("metadata");
   const object = objectOf(resource, {
-    metadata: { name, namespace, uid, annotations: only(annotations, requests) },
+    metadata: { name, namespace, uid, annotations: kept(annotations) },
     spec: {
       ...parts(spec, [
         "replicas",
@@ -108,7 +126,7 @@ export function observedWorkload(
       template: {
         metadata: {
           labels: meta.texts("labels"),
-          annotations: only(meta.texts("annotations"), [...requests, ...NETWORK_ANNOTATIONS]),
+          annotations: kept(meta.texts("annotations")),
         },
         spec: {
           ...parts(template.at("spec"), ["hostNetwork", "serviceAccountName", "nodeName", "nodeSelector"]),
@@ -129,9 +147,15 @@ export function namespaceFacts(item: KubeItem): NamespaceState {
 
 export function observedNode(item: KubeItem): ObservedNode {
   const { name, uid, labels = NONE, annotations = NONE } = item.metadata;
-  const fenced = fenceOf(annotations, new Fields(item).at("spec")) !== undefined;
+  const spec = new Fields(item).at("spec");
+  const fenced = fenceOf(annotations, spec) !== undefined;
   const addresses = nodeAddresses(new Fields(item).at("status")).join();
-  return { name, uid, fenced, labels, ...(addresses === "" ? {} : { addresses }) };
+  const podCIDRs = spec.list("podCIDRs").join();
+  return {
+    ...{ name, uid, fenced, labels },
+    ...(podCIDRs === "" ? {} : { podCIDRs }),
+    ...(addresses === "" ? {} : { addresses }),
+  };
 }
 
 /** The items of a list do not say what they are. */

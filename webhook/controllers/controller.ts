@@ -3,6 +3,7 @@
 import type { Metrics } from "../../allocator/base/ports.ts";
 import type { RecordCache } from "../../allocator/cache/cache.ts";
 import type { Context } from "../../allocator/cache/context.ts";
+import type { Family } from "../../allocator/ip/address.ts";
 import type { Claim } from "../../allocator/model/claim.ts";
 import type { ClusterState } from "../../allocator/model/cluster-state.ts";
 import type { Dialects } from "../../allocator/model/dialect.ts";
@@ -19,7 +20,9 @@ export interface Leadership {
   onGain(handler: () => void): () => void;
 }
 
-export type ReviewersBy = "ClientCertificate" | "NetworkPolicy" | "nothing";
+/** What the installation says that closes the port to strangers, besides a client certificate. */
+export const REVIEWERS_BY = ["NetworkPolicy", "ClosedElsewhere", "nothing"] as const;
+export type ReviewersBy = "ClientCertificate" | (typeof REVIEWERS_BY)[number];
 
 /** What the controllers work with. */
 export interface ControllerDeps {
@@ -43,6 +46,10 @@ export interface ControllerDeps {
   readonly refusalsNameAll?: boolean;
   /** Which requests in other systems' words are for Berth; `all` of them if absent. */
   readonly dialects?: Dialects;
+  /** The families of which each Node gets a CIDR, in the order in which its spec lists them; none if absent. */
+  readonly nodeCIDRs?: readonly Family[];
+  /** An event on each pod whose claim is bound; absent: only where something was in its way. */
+  readonly boundEvents?: boolean;
   readonly events: { record(notice: EventInput): void };
   readonly metrics: Metrics;
   /** The claim may have lost what it was kept for: whoever leads judges it soon. */

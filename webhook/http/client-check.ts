@@ -29,27 +29,34 @@ export const TRUSTED_CLIENTS: TrustedClients = {
 export function clientObjection(
   { method, socket }: IncomingMessage,
   trusted: TrustedClients,
+  now: number,
 ): string | undefined {
   const isReading = method === "GET" || method === "HEAD";
   if (isReading && trusted.readers !== "trusted") return undefined;
-  return certificateObjection(socket, trusted);
+  return certificateObjection(socket, trusted, now);
 }
 
-/** The same for whatever is sent on a connection. */
-export function certificateObjection(socket: Socket, trusted: TrustedClients): string | undefined {
+/** The same for whatever is sent on a connection, which may last for longer than the certificate that it began with. */
+export function certificateObjection(
+  socket: Socket,
+  trusted: TrustedClients,
+  now: number,
+): string | undefined {
   const { advice } = trusted;
   const none = advised(
     "berth takes reviews only from a client with a certificate, and this one brought none",
     advice,
   );
   if (!(socket instanceof TLSSocket)) return none;
-  const { subject } = socket.getPeerCertificate();
+  const { subject, valid_to: end } = socket.getPeerCertificate();
   if (subject === undefined) return none;
   if (!socket.authorized)
     return advised(
       "berth does not trust the authority of this client certificate",
       advice ?? "see BERTH_CLIENT_CA",
     );
+  if (!(Date.parse(end) >= now))
+    return advised("this client certificate has ended", advice ?? "the API server needs a new one");
   const [names, organizations] = [valuesOf(subject.CN), valuesOf(subject.O)];
   // with several names it would be two clients at once
   const isNamed = names.length === 1 && names.every((name) => trusted.names.includes(name));

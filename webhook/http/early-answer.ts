@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-import type { IncomingMessage, ServerResponse } from "node:http";
+import type { ServerResponse } from "node:http";
 import type { Clock } from "../../allocator/base/ports.ts";
+import { mayHaveBody } from "../../system/one-request.ts";
 import { BodyPieces } from "../review/body-pieces.ts";
 
 /** How long the rest of a body is read, and how much of it, after its answer is out. */
@@ -52,9 +53,4 @@ export function answerEarly(
   for (const event of ["end", "close", "error"]) request.once(event, end);
   request.resume();
   void clock.sleep(LINGER_MS, over.signal).then(end);
-}
-
-/** By what its headers say. */
-export function mayHaveBody({ headers }: Pick<IncomingMessage, "headers">): boolean {
-  return headers["transfer-encoding"] !== undefined || (headers["content-length"] ?? "0") !== "0";
 }

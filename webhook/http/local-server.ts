@@ -7,6 +7,7 @@ import type { Clock, Logger } from "../../allocator/base/ports.ts";
 import { Connections } from "../../system/connections.ts";
 import { makeFolder } from "../../system/folders.ts";
 import { ONE_REQUEST } from "../../system/one-request.ts";
+import { listenPrivately } from "../../system/private-socket.ts";
 import { SlowClients } from "./slow-clients.ts";
 import { DRAIN_MS, HTTP_TIMES } from "./tls-server.ts";
 
@@ -24,8 +25,7 @@ export interface LocalServer {
 }
 
 /**
- * Serves the app on a unix socket. Who may open the file may change everything, and that is its owner and root. The folder
- * is closed first: between listening and chmod the socket has the rights of the umask.
+ * Serves the app on a unix socket. Who may open the file may change everything, and that is its owner and root.
  * @throws BerthError CONFIG_INVALID when the path cannot be listened on
  */
 export async function serveLocally({ app, path, log, clock }: LocalServerOptions): Promise<LocalServer> {
@@ -41,11 +41,7 @@ export async function serveLocally({ app, path, log, clock }: LocalServerOptions
     await chmod(dirname(path), 0o700);
     // that of a stack that was killed; the folder has no other stack
     await rm(path, { force: true });
-    await new Promise<void>((resolve, reject) => {
-      server.once("error", reject);
-      server.listen(path, resolve);
-    });
-    await chmod(path, 0o600);
+    await listenPrivately(server, path);
   } catch (cause) {
     server.close();
     throw new BerthError("CONFIG_INVALID", `cannot listen on ${path}: ${messageOf(cause)}`, { cause });

@@ -2,15 +2,21 @@
 // Clients whose handshakes cost much, where the server asks for a certificate, and those that only look so.
 import "../certificates/reflect-metadata.ts";
 import assert from "node:assert/strict";
+import { spawn } from "node:child_process";
+import { once } from "node:events";
 import { after, afterEach, before, describe, it } from "node:test";
 import { type ConnectionOptions, connect } from "node:tls";
 import { COSTLY_CHAINS, chainOf } from "../../test/hostile/certificate-chains.ts";
+import { eventually } from "../../test/support/eventually.ts";
 import { issueAuthority, issueClient } from "../certificates/issue.ts";
 import type { CertificatePair } from "../certificates/pair.ts";
 import { TlsBench } from "../testing/tls-bench.ts";
 import type { TlsServer, TlsServerOptions } from "./tls-server.ts";
 
 const REQUEST = "POST /mutate/pods HTTP/1.1\r\nHost: berth\r\nContent-Length: 0\r\n\r\n";
+
+/** Some more than are taken: what is under way when the connection is closed is changed as well. */
+const MOST_CHANGES = 200;
 
 describe("handshakes, where clients are asked for a certificate", () => {
   let bench: TlsBench;
@@ -78,6 +84,49 @@ describe("handshakes, where clients are asked for a certificate", () => {
       /300000 from (?:::ffff:)?127\.0\.0\.1$/,
     );
   });
+
+  for (const asked of [true, false]) {
+    it(`are not begun again on a connection that stands, with ${asked ? "an" : "no"} authority of clients`, async () => {
+      const { address } = await (asked ? serve() : bench.serve());
+      const options = { host: "127.0.0.1", port: address.port, ca: bench.authority.cert } as const;
+      const outcome = await new Promise<string>((resolve) => {
+        const socket = connect({ ...options, maxVersion: "TLSv1.2" }, () => {
+          socket.renegotiate({}, (error) => {
+            resolve(error === null ? "a second handshake" : error.message);
+            socket.destroy();
+          });
+        });
+        socket.on("error", ({ message }) => resolve(message));
+        socket.on("close", () => resolve("closed"));
+      });
+      assert.match(outcome, /no.renegotiation|closed/);
+    });
+  }
+
+  for (const asked of [true, false]) {
+    it(`are followed by a bounded number of changes of keys, with ${asked ? "an" : "no"} authority of clients`, async (t) => {
+      const { address } = await (asked ? serve() : bench.serve());
+      const client = spawn("openssl", ["s_client", "-connect", `127.0.0.1:${address.port}`, "-tls1_3"]);
+      t.after(() => client.kill("SIGKILL"));
+      client.stdin.on("error", () => {});
+      let [changes, ended] = [0, false];
+      client.on("close", () => {
+        ended = true;
+      });
+      client.stderr.on("data", (some: Buffer) => {
+        changes += String(some).split("KEYUPDATE").length - 1;
+      });
+      await once(client.stdout, "data");
+      while (!ended && changes < MOST_CHANGES) {
+        const before = changes;
+        client.stdin.write("k\n");
+        await eventually("the keys are changed, or the connection is closed", async () =>
+          ended || changes > before ? true : undefined,
+        );
+      }
+      assert.ok(ended, `${changes} changes of keys`);
+    });
+  }
 
   it("agree on no group that costs much more than the others", async () => {
     const server = await serve();

@@ -4,8 +4,9 @@ import assert from "node:assert/strict";
 import { once } from "node:events";
 import type { Agent } from "node:https";
 import { connect as connectTcp } from "node:net";
+import { text } from "node:stream/consumers";
 import { afterEach, before, describe, it } from "node:test";
-import { connect } from "node:tls";
+import { type ConnectionOptions, connect } from "node:tls";
 import { BerthError } from "../../allocator/base/errors.ts";
 import { noopLogger } from "../../allocator/base/ports.ts";
 import { createMetrics } from "../../system/metrics.ts";
@@ -292,6 +293,49 @@ describe("TLS server", () => {
       assert.deepEqual([await post(first), await post(second)], [403, 200]);
       const open = await bench.serve();
       assert.throws(() => open.trustClients(first.authority.cert), { code: "CERTIFICATE_INVALID" });
+    });
+
+    for (const version of ["TLSv1.2", "TLSv1.3"] as const) {
+      it(`takes up no session of ${version} again, which would be without one`, async () => {
+        const { authority, cert, key } = await clientOf();
+        const server = await bench.serve({ clientAuthority: authority.cert });
+        const post = async (more: ConnectionOptions) => {
+          const { port, host } = server.address;
+          const versions = { minVersion: version, maxVersion: version } as const;
+          const socket = connect({ port, host, ca: bench.authority.cert, ...versions, ...more });
+          let session: Buffer | undefined;
+          socket.on("session", (given) => {
+            session = given;
+          });
+          let reused = false;
+          socket.on("secureConnect", () => {
+            reused = socket.isSessionReused();
+          });
+          socket.end("POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 0\r\nConnection: close\r\n\r\n");
+          const said = await text(socket);
+          return { said: said.split("\r\n", 1)[0], reused, session };
+        };
+        const first = await post({ cert, key });
+        assert.match(first.said ?? "", / 200 /);
+        const again = await post(first.session === undefined ? {} : { session: first.session });
+        assert.match(again.said ?? "", / 403 /);
+        assert.equal(again.reused, false);
+      });
+    }
+
+    it("takes no more reviews on a connection when the certificate that it began with has ended", async () => {
+      const { authority, ...certificate } = await clientOf();
+      const clock = new ManualClock(bench.clock.now());
+      const server = await bench.serve({ clientAuthority: authority.cert, clock });
+      const agent = bench.keepAlive();
+      const post = async () => await bench.get(server, { method: "POST", certificate, agent });
+      assert.equal((await post()).status, 200);
+      clock.advance(91 * 24 * 60 * 60 * 1000);
+      const { status, text: words } = await post();
+      assert.deepEqual(
+        [status, words],
+        [403, "this client certificate has ended; the API server needs a new one"],
+      );
     });
 
     it("still asks for them after a reload", async () => {

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+import { constants } from "node:crypto";
 import type { RequestListener, ServerResponse } from "node:http";
 import { createServer, type Server } from "node:https";
 import { createSecureContext, type SecureContextOptions } from "node:tls";
@@ -73,6 +74,13 @@ export const HTTP_TIMES = {
 } as const;
 /** What Go's clients have, and one for whoever may use nothing below it. Others that OpenSSL takes cost two to three times as much. */
 const GROUPS = "X25519MLKEM768:X25519:P-256:P-384";
+/**
+ * A handshake that a client of TLS 1.2 asks for on a connection that stands would wait for no turn, and its chain of certificates have no
+ * bound: one of 90 KiB takes a second. Go's clients ask for none.
+ */
+const OPTIONS = constants.SSL_OP_NO_RENEGOTIATION;
+/** A session that is taken up again shows no certificate: neither its end nor who signed it would be looked at. */
+const ASKING_OPTIONS = OPTIONS | constants.SSL_OP_NO_TICKET;
 /** Bytes of a refusal: a name that is quoted in it may be of any length. */
 const LONGEST_WORDS = 1_024;
 /** Of the body of a review that is refused for who sends it: as long as most are, for whoever set up an API server without a certificate. */
@@ -100,13 +108,14 @@ export async function serveTls(options: TlsServerOptions): Promise<TlsServer> {
   const asked = clientAuthority === undefined ? {} : { unproven: UNPROVEN_LIMITS };
   const connections = new Connections(server, options.connections ?? { ...CONNECTION_LIMITS, ...asked });
   server.on("secureConnection", (socket) => {
-    if (clientAuthority !== undefined && certificateObjection(socket, trusted) === undefined)
+    if (clientAuthority !== undefined && certificateObjection(socket, trusted, clock.now()) === undefined)
       connections.prove(socket);
   });
   new SlowClients(server, clock);
   server.on("request", (request, response) => {
     connections.enter(response);
-    const objection = clientAuthority === undefined ? undefined : clientObjection(request, trusted);
+    const objection =
+      clientAuthority === undefined ? undefined : clientObjection(request, trusted, clock.now());
     if (objection === undefined) options.app(request, response);
     else refuse(response, objection, clock);
   });
@@ -145,7 +154,9 @@ function contextOf(from: {
   if (clientAuthority !== undefined) readCertificate(clientAuthority);
   const { cert, key } = certificate;
   const ca = clientAuthority === undefined ? {} : { ca: clientAuthority };
-  const context: SecureContextOptions = { cert, key, minVersion: "TLSv1.2", ecdhCurve: GROUPS, ...ca };
+  const secureOptions = clientAuthority === undefined ? OPTIONS : ASKING_OPTIONS;
+  const taken = { minVersion: "TLSv1.2", ecdhCurve: GROUPS, secureOptions } as const;
+  const context: SecureContextOptions = { cert, key, ...taken, ...ca };
   try {
     createSecureContext(context);
   } catch (cause) {

@@ -16,12 +16,11 @@ import { loadConfig } from "./config.ts";
 import { startIssuer } from "./issuer.ts";
 import { serveProbes } from "./probes.ts";
 
-try {
-  await run();
-} catch (error) {
+// No top-level await: the image has it as one CommonJS script (scripts/dist.sh), which has none.
+void run().catch((error: unknown) => {
   standardError().write(`berth-issuer: ${messageOf(error)}\n`);
   process.exitCode = 1;
-}
+});
 
 /** Keeps certificates until the process is told to end. What is wrong with its surroundings at the start is thrown. */
 async function run(): Promise<void> {

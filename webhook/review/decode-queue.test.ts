@@ -25,6 +25,19 @@ describe("a queue of bodies", () => {
     );
   });
 
+  it("begins none before the one before it has ended, however short it is", async () => {
+    const queue = new DecodeQueue();
+    const order: string[] = [];
+    const sizes = { first: 4 * MIB, second: MIB, third: MIB / 4 };
+    await Promise.all(
+      Object.entries(sizes).map(async ([name, size]) => {
+        await queue.decode(bytesOf("x".repeat(size)));
+        order.push(name);
+      }),
+    );
+    assert.deepEqual(order, ["first", "second", "third"]);
+  });
+
   it("lets a small one pass, and the event loop go round, while large ones are under way", async () => {
     const queue = new DecodeQueue();
     const order: string[] = [];

@@ -65,12 +65,14 @@ export function fullClaim(name: string): FullClaim {
     request: {
       addresses: [addr("10.20.0.51"), addr("fd00:20::51")],
       interfaces: { eth0: [addr("10.20.0.51")], net1: [addr("fd00:20::51")] },
+      interfacePools: { eth0: ["db"], net1: ["db6"] },
       pools: ["db", "db6"],
       families: ["IPv6", "IPv4"],
       fallback: "any",
     },
     retention: { whenDeleted: "Retain", whenScaled: "Release", ttlMs: 86_400_000 },
     addresses: [addr("10.20.0.51"), addr("fd00:20::51")],
+    interfaces: { eth0: [addr("10.20.0.51")], net1: [addr("fd00:20::51")] },
     nonce: "abcdefghijklmnopqrstuvwxyz",
     binding: {
       token: "t1",
@@ -113,6 +115,7 @@ export function blockOf(cidr: string, other: Partial<Block> = {}): Block {
 export function fullBlock(cidr: string): Required<Omit<Block, "status">> {
   return {
     ...blockOf(cidr),
+    use: "PodCIDR",
     holes: ["10.20.0.64/32", "10.20.0.66/31"],
     granted: true,
     recalledAt: 1_700_000_000_005,

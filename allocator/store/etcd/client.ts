@@ -2,7 +2,8 @@
 import { BerthError, messageOf } from "../../base/errors.ts";
 import type { Clock, Logger, Random } from "../../base/ports.ts";
 import { CertificateFiles, type EtcdAccess, readPassword } from "./access.ts";
-import { faultOf, isCompacted, remedyFor } from "./errors.ts";
+import { type Asked, AskedRange, AskedWrite, isLate } from "./asked.ts";
+import { faultOf, isCompacted, isOverlong, remedyFor } from "./errors.ts";
 import { GrpcConnection } from "./grpc-connection.ts";
 import { GrpcError } from "./grpc-frames.ts";
 import {
@@ -17,7 +18,6 @@ import {
   METHODS,
   type Range,
   type RangeResult,
-  rangeRequest,
   readChange,
   readCreations,
   readRange,
@@ -96,9 +96,12 @@ export class EtcdClient {
     await Promise.all(before.map((member) => member.retire()));
   }
 
-  /** Throws BerthError; a GrpcError of compaction comes as it is. */
+  /**
+   * Less than the limit where that many are too long for an answer, or do not come in time. Throws BerthError, `isOverlong` of one
+   * key's answer too; a GrpcError of compaction comes as it is.
+   */
   async range(range: Range): Promise<RangeResult> {
-    const answer = await this.#call(METHODS.range, rangeRequest(range).bytes(), "read");
+    const answer = await this.#call(METHODS.range, new AskedRange(range));
     const result = decoded(() => readRange(answer));
     this.#cluster = result.cluster;
     return result;
@@ -147,7 +150,7 @@ export class EtcdClient {
   async #write<T>(request: MessageWriter, read: (answer: Buffer) => T): Promise<WriteAnswer<T>> {
     let answer: Buffer;
     try {
-      answer = await this.#call(METHODS.txn, request.bytes(), "write");
+      answer = await this.#call(METHODS.txn, new AskedWrite(request));
     } catch (error) {
       if (error instanceof LostAnswer) return { kind: "lost", error: error.fault };
       throw error;
@@ -165,7 +168,7 @@ export class EtcdClient {
     this.#members = access.endpoints.map(connect ?? byGrpc);
   }
 
-  async #call(path: string, message: Buffer, verb: "read" | "write"): Promise<Buffer> {
+  async #call(path: string, asked: Asked): Promise<Buffer> {
     await this.#refresh();
     const { clock } = this.#deps;
     const until = clock.monotonic() + CALL_MS;
@@ -173,10 +176,15 @@ export class EtcdClient {
       const member = this.#member();
       try {
         const timeoutMs = Math.min(ATTEMPT_MS, Math.max(1, until - clock.monotonic()));
-        return await member.unary(path, message, { headers: await this.#headers(member), timeoutMs });
+        return await member.unary(path, asked.bytes(), { headers: await this.#headers(member), timeoutMs });
       } catch (error) {
+        if (isOverlong(error) && asked.shrink()) continue;
         const left = until - clock.monotonic();
-        this.#judge(error, { verb, member, isLast: left <= 0 || attempt >= ROUNDS * this.#members.length });
+        this.#judge(error, {
+          ...{ verb: asked.verb, member },
+          isLast: left <= 0 || attempt >= ROUNDS * this.#members.length,
+        });
+        if (isLate(error)) asked.shrink();
       }
       if (attempt % this.#members.length === 0) await this.#pause(attempt / this.#members.length);
     }

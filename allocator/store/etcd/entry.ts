@@ -2,6 +2,7 @@
 import { BerthError, messageOf } from "../../base/errors.ts";
 import { decodeRecord, encodeRecord } from "../codec.ts";
 import type { Kind, Records, Stored } from "../store.ts";
+import { LONGEST_MESSAGE } from "./grpc-frames.ts";
 import type { KeyValue } from "./messages.ts";
 
 /** Before the keys of all records. The number changes when older versions must not read what is under it. */
@@ -57,8 +58,10 @@ export function storedOf<K extends Kind>(kind: K, entry: KeyValue, prefix: strin
 }
 
 /** Throws STATE_CORRUPT naming the key. */
-export function headOf({ key, value }: KeyValue): Head {
+export function headOf(entry: KeyValue): Head {
+  const { key } = entry;
   try {
+    const value = valueIn(entry);
     const line = value.indexOf("\n");
     const head: unknown = JSON.parse(value.slice(0, Math.max(line, 0)));
     if (isHead(head)) return head;
@@ -67,6 +70,23 @@ export function headOf({ key, value }: KeyValue): Head {
     const words = `${key} in etcd is no record (${messageOf(error)}); delete it, or restore it from a backup`;
     throw new BerthError("STATE_CORRUPT", words, { details: { key }, cause: error });
   }
+}
+
+/** Undefined for what is none, which is told. */
+export function readable<T>(read: () => T, tell: (fault: BerthError) => void): T | undefined {
+  try {
+    return read();
+  } catch (error) {
+    if (!(error instanceof BerthError) || error.code !== "STATE_CORRUPT") throw error;
+    tell(error);
+    return undefined;
+  }
+}
+
+/** Throws what there is to say of one that was not read. */
+export function valueIn({ value, overlong }: KeyValue): string {
+  if (overlong !== true) return value;
+  throw new TypeError(`its value is longer than ${LONGEST_MESSAGE} bytes`);
 }
 
 function isHead(value: unknown): value is Head {

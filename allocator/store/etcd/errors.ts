@@ -2,7 +2,7 @@
 import { BerthError, type FaultCode } from "../../base/errors.ts";
 import { UNUSABLE_CERTIFICATES } from "./access.ts";
 import { PREFIX } from "./entry.ts";
-import { GRPC, GrpcError } from "./grpc-frames.ts";
+import { GRPC, GrpcError, OverlongMessage } from "./grpc-frames.ts";
 
 const CANCELLED = 1;
 const UNKNOWN = 2;
@@ -37,6 +37,17 @@ export function remedyFor({ code, message, sent }: GrpcError): Remedy {
   return "none";
 }
 
+/** The answer was too long: to be asked for in parts. etcd says so itself beyond what gRPC can carry. */
+export function isOverlong(error: unknown): boolean {
+  if (error instanceof BerthError) return isOverlong(error.cause);
+  if (error instanceof OverlongMessage) return true;
+  return (
+    error instanceof GrpcError &&
+    error.code === GRPC.resourceExhausted &&
+    /larger than max/.test(error.message)
+  );
+}
+
 /** The history that was asked for is not kept any more. */
 export function isCompacted(error: unknown): boolean {
   return error instanceof GrpcError && error.code === GRPC.outOfRange && /compacted/.test(error.message);
@@ -61,6 +72,12 @@ export function faultOf(error: GrpcError, place: string): BerthError {
   }
   if (code === GRPC.unauthenticated || code === GRPC.invalidArgument || code === GRPC.failedPrecondition) {
     return fault("CONFIG_INVALID", refusalOf(message));
+  }
+  if (isOverlong(error)) {
+    return fault(
+      "STATE_CORRUPT",
+      `has a value that is longer than any record (${message}); delete its key: berthctl check names it`,
+    );
   }
   if (code === GRPC.dataLoss) return fault("STATE_CORRUPT", `is damaged (${message})`);
   if (code === GRPC.deadlineExceeded) return fault("TIMED_OUT", `did not answer in time (${message})`);

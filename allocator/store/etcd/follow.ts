@@ -3,13 +3,11 @@ import { BerthError, messageOf } from "../../base/errors.ts";
 import type { Clock, Logger, Random } from "../../base/ports.ts";
 import type { Change, Kind, Stored } from "../store.ts";
 import type { EtcdClient } from "./client.ts";
+import { readable } from "./entry.ts";
+import { isOverlong } from "./errors.ts";
 import { GrpcError } from "./grpc-frames.ts";
 import type { KeyValue, WatchNews } from "./messages.ts";
-
-interface Page {
-  readonly entries: readonly KeyValue[];
-  readonly revision: number;
-}
+import type { Page } from "./pages.ts";
 
 export interface Following<K extends Kind> {
   readonly kind: K;
@@ -48,6 +46,7 @@ export async function* followKind<K extends Kind>(
     } catch (error) {
       if (!(error instanceof GrpcError) && !(error instanceof BerthError)) throw error;
       log.warn("watch of etcd broke off and is resumed", { kind, error: messageOf(error) });
+      if (isOverlong(error)) cursor.at = undefined; // a list brings the same in parts
     }
     if (signal.aborted) return;
     if (cursor.at !== undefined && cursor.failures === 0) {
@@ -70,7 +69,7 @@ async function* pass<K extends Kind>(
     revision = page.revision;
     for (const entry of page.entries) {
       if (signal.aborted) return;
-      const stored = readable(following, entry);
+      const stored = known(following, entry);
       if (stored !== undefined) yield { type: "put", stored };
     }
   }
@@ -120,7 +119,7 @@ function changeOf<K extends Kind>(
   following: Following<K>,
   { gone, entry }: { readonly gone: boolean; readonly entry: KeyValue },
 ): Change<K> {
-  const stored = gone ? undefined : readable(following, entry);
+  const stored = gone ? undefined : known(following, entry);
   return stored === undefined
     ? { type: "gone", key: entry.key.slice(following.range.key.length) }
     : { type: "put", stored };
@@ -130,12 +129,10 @@ function changeOf<K extends Kind>(
  * Undefined for what is no record: it is logged, and is as if it were gone, since everybody who may write into etcd
  * may write anything, and that must not end what all hosts live by. Its key stays taken, for creates decide about that.
  */
-function readable<K extends Kind>({ kind, read, log }: Following<K>, entry: KeyValue): Stored<K> | undefined {
-  try {
-    return read(entry);
-  } catch (error) {
-    if (!(error instanceof BerthError) || error.code !== "STATE_CORRUPT") throw error;
-    log.error("record cannot be read and is passed over", { kind, key: entry.key, error: error.message });
-    return undefined;
-  }
+function known<K extends Kind>({ kind, read, log }: Following<K>, entry: KeyValue): Stored<K> | undefined {
+  return readable(
+    () => read(entry),
+    ({ message }) =>
+      log.error("record cannot be read and is passed over", { kind, key: entry.key, error: message }),
+  );
 }

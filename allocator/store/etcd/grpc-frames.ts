@@ -30,7 +30,12 @@ export class GrpcError extends Error {
   }
 }
 
+/** A message that was not taken for its length. */
+export class OverlongMessage extends GrpcError {}
+
 const FRAME_HEAD = 5; // a byte that says whether it is compressed, four of its length
+/** Of a message that is taken: ten times what etcd takes in one write by its defaults, and 25 pages of records. */
+export const LONGEST_MESSAGE = 16 * 1024 * 1024;
 
 /** A message as it is sent. */
 export function framed(message: Uint8Array): Buffer {
@@ -52,15 +57,9 @@ export async function* messagesOf(stream: ClientHttp2Stream): AsyncGenerator<Buf
   stream.once("trailers", (headers) => {
     status = headers;
   });
-  let held: Buffer = Buffer.alloc(0);
+  const frames = new Frames();
   try {
-    for await (const chunk of stream) {
-      held = held.length === 0 ? Buffer.from(chunk) : Buffer.concat([held, chunk]);
-      for (let size = frameSize(held); size !== undefined; size = frameSize(held)) {
-        yield held.subarray(FRAME_HEAD, size);
-        held = held.subarray(size);
-      }
-    }
+    for await (const chunk of stream) yield* frames.after(chunk as Buffer);
   } catch (error) {
     if (error instanceof GrpcError) throw error;
     throw failure ?? errorOf(status) ?? new GrpcError(GRPC.unavailable, messageOf(error), true);
@@ -70,12 +69,43 @@ export async function* messagesOf(stream: ClientHttp2Stream): AsyncGenerator<Buf
   if (status === undefined) throw new GrpcError(GRPC.unavailable, "the answer broke off", true);
 }
 
-/** Of the first frame, once all of it has come. */
-function frameSize(held: Buffer): number | undefined {
-  if (held.length < FRAME_HEAD) return undefined;
+/** What has come, put together once a message is whole: each chunk is copied once, however many there are. */
+class Frames {
+  #parts: Buffer[] = [];
+  #held = 0;
+  #wanted = FRAME_HEAD;
+
+  /** The messages that end in the next chunk. Throws OverlongMessage by the head of one. */
+  *after(chunk: Buffer): Generator<Buffer, void, void> {
+    this.#parts.push(chunk);
+    this.#held += chunk.length;
+    while (this.#held >= this.#wanted) {
+      const all = this.#parts.length === 1 ? chunk : Buffer.concat(this.#parts);
+      const size = frameSize(all);
+      if (all.length < size) {
+        this.#keep(all, size);
+        return;
+      }
+      yield all.subarray(FRAME_HEAD, size);
+      chunk = all.subarray(size);
+      this.#keep(chunk, FRAME_HEAD);
+    }
+  }
+
+  #keep(held: Buffer, wanted: number): void {
+    this.#parts = [held];
+    this.#held = held.length;
+    this.#wanted = wanted;
+  }
+}
+
+/** Of the first frame, by its head. */
+function frameSize(held: Buffer): number {
   if (held[0] !== 0) throw new GrpcError(GRPC.internal, "a compressed answer, which was not asked for", true);
-  const size = FRAME_HEAD + held.readUInt32BE(1);
-  return held.length < size ? undefined : size;
+  const length = held.readUInt32BE(1);
+  if (length <= LONGEST_MESSAGE) return FRAME_HEAD + length;
+  const words = `an answer of ${length} bytes, and no more than ${LONGEST_MESSAGE} are taken`;
+  throw new OverlongMessage(GRPC.resourceExhausted, words, true);
 }
 
 type StatusHeaders = Readonly<Record<string, string | string[] | number | undefined>>;

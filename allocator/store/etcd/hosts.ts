@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 import { BerthError, messageOf } from "../../base/errors.ts";
+import { type Logger, noopLogger } from "../../base/ports.ts";
 import { type Fields, milliseconds, object, optional, text } from "../decode.ts";
 import type { EtcdClient } from "./client.ts";
-import { PREFIX } from "./entry.ts";
+import { PREFIX, readable, valueIn } from "./entry.ts";
 import type { KeyValue } from "./messages.ts";
+import { pagesOf } from "./pages.ts";
 
 /** What a host that gives addresses out of etcd says of itself. */
 export interface HostRecord {
@@ -33,14 +35,25 @@ const readRecord = object<HostRecord>({
   fenced: optional(readFenced),
 });
 
+type Unreadable = (fault: BerthError, name: string) => void;
+
 /** The hosts that share an etcd, each under its name: /berth/v1/host/NAME. */
 export class HostRegistry {
   readonly #client: Pick<EtcdClient, "range" | "change">;
-  readonly #folder: string;
+  readonly #folder = `${PREFIX}/host/`;
+  readonly #log: Logger;
+  readonly #unreadable: Unreadable;
 
-  constructor(client: Pick<EtcdClient, "range" | "change">, prefix: string = PREFIX) {
+  /** `unreadable` is told of what a list cannot read, in place of the log. */
+  constructor(
+    client: Pick<EtcdClient, "range" | "change">,
+    log: Logger = noopLogger,
+    unreadable: Unreadable = ({ message }) =>
+      log.error("host cannot be read and is passed over", { error: message }),
+  ) {
     this.#client = client;
-    this.#folder = `${prefix}/host/`;
+    this.#log = log;
+    this.#unreadable = unreadable;
   }
 
   /** Where its record is in etcd. */
@@ -54,10 +67,18 @@ export class HostRegistry {
     return entries[0] && this.#read(entries[0]);
   }
 
+  /** All that can be read: of another one nobody knows whether a person has said that it is gone, so it is not. */
   async list(): Promise<readonly StoredHost[]> {
-    const end = `${this.#folder.slice(0, -1)}0`; // "0" comes after "/"
-    const { entries } = await this.#client.range({ key: this.#folder, end });
-    return entries.map((entry) => this.#read(entry));
+    const range = { key: this.#folder, end: `${this.#folder.slice(0, -1)}0` }; // "0" comes after "/"
+    const hosts: StoredHost[] = [];
+    for await (const { entries } of pagesOf({ client: this.#client, log: this.#log }, range)) {
+      for (const entry of entries) {
+        const tell = (fault: BerthError) => this.#unreadable(fault, entry.key.slice(this.#folder.length));
+        const host = readable(() => this.#read(entry), tell);
+        if (host !== undefined) hosts.push(host);
+      }
+    }
+    return hosts;
   }
 
   /**
@@ -71,9 +92,11 @@ export class HostRegistry {
     return answer.done ? { name, record, revision: answer.revision } : "changed";
   }
 
-  #read({ key, value, modRevision }: KeyValue): StoredHost {
+  #read(entry: KeyValue): StoredHost {
+    const { key, modRevision } = entry;
     const name = key.slice(this.#folder.length);
     try {
+      const value = valueIn(entry);
       // what a newer Berth wrote beside is left alone: the host itself writes it again
       return { name, record: readRecord(JSON.parse(value), "host", []), revision: modRevision };
     } catch (error) {

@@ -19,6 +19,8 @@ export interface KeyValue {
   readonly createRevision: number;
   /** At which it was written last. */
   readonly modRevision: number;
+  /** Its value is longer than any answer that is taken, and was not read. */
+  readonly overlong?: true;
 }
 
 /** Which keys. */
@@ -30,6 +32,8 @@ export interface Range {
   readonly limit?: number;
   /** As of this revision; absent: now, as a majority has it. */
   readonly revision?: number;
+  /** Their values are empty in the answer. */
+  readonly keysOnly?: boolean;
 }
 
 export interface RangeResult {
@@ -38,7 +42,7 @@ export interface RangeResult {
   /** Of the cluster, when it was read. */
   readonly revision: number;
   readonly entries: readonly KeyValue[];
-  /** There are more than the limit. */
+  /** There are more than the limit, or than the answer has room for. */
   readonly more: boolean;
 }
 
@@ -91,11 +95,12 @@ export interface WatchNews {
 const MOD_REVISION = 2; // of enum CompareTarget
 const DELETED = 1; // of enum EventType
 
-export function rangeRequest({ key, end, limit, revision }: Range): MessageWriter {
+export function rangeRequest({ key, end, limit, revision, keysOnly }: Range): MessageWriter {
   const request = new MessageWriter().text(1, key);
   if (end !== undefined) request.text(2, end);
   if (limit !== undefined) request.int(3, limit);
   if (revision !== undefined) request.int(4, revision);
+  if (keysOnly === true) request.flag(8, true);
   return request;
 }
 

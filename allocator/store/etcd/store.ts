@@ -19,11 +19,11 @@ import type {
 } from "../store.ts";
 import type { EtcdClient } from "./client.ts";
 import { createTogether } from "./create-together.ts";
-import { etcdKey, headOf, PREFIX, rangeOf, storedOf, textOf } from "./entry.ts";
-import { isCompacted } from "./errors.ts";
+import { etcdKey, headOf, PREFIX, rangeOf, readable, recordKey, storedOf, textOf } from "./entry.ts";
 import { followKind } from "./follow.ts";
 import { judgeLost } from "./lost-answers.ts";
 import type { KeyValue } from "./messages.ts";
+import { pagesOf } from "./pages.ts";
 import { guarded, type WriteGuard, type Writer } from "./write-guard.ts";
 
 export interface EtcdStoreDeps {
@@ -36,11 +36,12 @@ export interface EtcdStoreDeps {
   /** Records in a page of a list, 500 if absent. */
   readonly pageSize?: number;
   readonly metrics?: Metrics;
+  /** Told of what a list cannot read, which it passes over. Absent: the list throws. */
+  readonly unreadable?: (kind: Kind, key: string, fault: BerthError) => void;
   /** What has to be so whenever an address is given; absent: nothing. */
   readonly guard?: WriteGuard;
 }
 
-const PAGE_SIZE = 500;
 /** How often a write is sent whose answers are lost, and until when. */
 const SENDS = 4;
 const SEND_MS = 10_000;
@@ -56,7 +57,6 @@ export function openEtcdStore(deps: EtcdStoreDeps): Store {
 class EtcdStore implements Store {
   readonly #deps: EtcdStoreDeps;
   readonly #prefix: string;
-  readonly #pageSize: number;
   readonly #closing = new AbortController();
   /** What was read here and is as it was read: no second look is needed before it is changed. */
   readonly #read = new WeakSet<Stored<Kind>>();
@@ -64,7 +64,6 @@ class EtcdStore implements Store {
   constructor(deps: EtcdStoreDeps) {
     this.#deps = deps;
     this.#prefix = deps.prefix ?? PREFIX;
-    this.#pageSize = deps.pageSize ?? PAGE_SIZE;
   }
 
   async create<K extends Kind>(kind: K, record: Records[K]): Promise<CreateResult<K>> {
@@ -145,15 +144,25 @@ class EtcdStore implements Store {
   async *list<K extends Kind>(kind: K, namespace?: string): AsyncGenerator<Stored<K>, void, void> {
     this.#mustBeOpen();
     const range = rangeOf(kind, this.#prefix, namespace);
-    for await (const { entries } of this.#pages(range)) {
-      for (const entry of entries) yield this.#stored(kind, entry);
+    for await (const { entries } of pagesOf(this.#deps, range)) {
+      for (const entry of entries) {
+        const stored = this.#listed(kind, entry);
+        if (stored !== undefined) yield stored;
+      }
     }
+  }
+
+  #listed<K extends Kind>(kind: K, entry: KeyValue): Stored<K> | undefined {
+    const { unreadable } = this.#deps;
+    if (unreadable === undefined) return this.#stored(kind, entry);
+    const tell = (fault: BerthError) => unreadable(kind, recordKey(kind, entry.key, this.#prefix), fault);
+    return readable(() => this.#stored(kind, entry), tell);
   }
 
   watch<K extends Kind>(kind: K, signal: AbortSignal): AsyncIterable<Change<K>> {
     const { client, clock, random, log } = this.#deps;
     const range = rangeOf(kind, this.#prefix);
-    const pages = () => this.#pages(range);
+    const pages = () => pagesOf(this.#deps, range);
     const read = (entry: KeyValue) => this.#stored(kind, entry);
     const ends = AbortSignal.any([signal, this.#closing.signal]);
     return followKind({ kind, client, clock, random, log, range, pages, read, signal: ends });
@@ -161,29 +170,6 @@ class EtcdStore implements Store {
 
   async close(): Promise<void> {
     this.#closing.abort();
-  }
-
-  /** Pages of one moment. Throws STORE_UNAVAILABLE when it is compacted away before the last page. */
-  async *#pages(range: { readonly key: string; readonly end: string }) {
-    let revision: number | undefined;
-    for (let key = range.key; ; ) {
-      const page = await this.#page({ key, end: range.end, ...(revision === undefined ? {} : { revision }) });
-      revision ??= page.revision;
-      yield { entries: page.entries, revision };
-      const last = page.entries.at(-1);
-      if (!page.more || last === undefined) return;
-      key = `${last.key}\0`;
-    }
-  }
-
-  async #page(range: { key: string; end: string; revision?: number }) {
-    try {
-      return await this.#deps.client.range({ ...range, limit: this.#pageSize });
-    } catch (error) {
-      if (!isCompacted(error)) throw error;
-      const words = "etcd was compacted while its records were listed; try again";
-      throw new BerthError("STORE_UNAVAILABLE", words, { cause: error });
-    }
   }
 
   /** Compare-and-set on the revision that was seen. */

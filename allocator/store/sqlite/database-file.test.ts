@@ -97,7 +97,10 @@ describe("database: the file", () => {
     const dir = folder(t);
     writeFileSync(join(dir, "plain"), "");
     assert.throws(() => openDatabase(join(dir, "plain", "berth.db")), coded("STORE_UNAVAILABLE"));
-    assert.throws(() => openDatabase(dir), coded("STORE_UNAVAILABLE"));
+    assert.throws(
+      () => openDatabase(dir),
+      fault("CONFIG_INVALID", `${dir} is a folder, not a file; move it away`),
+    );
     assert.throws(() => openDatabase(join(dir, "none.db"), { readOnly: true }), coded("STORE_UNAVAILABLE"));
     const empty = join(dir, "plain");
     const words = `${empty} is empty; put a backup in its place, or delete it if it never was a store of Berth`;

@@ -15,6 +15,7 @@ import {
   mustBeWritable,
 } from "./file.ts";
 import { GroupCommit } from "./group-commit.ts";
+import { OpenFiles, requireFiles, requireOwnFiles } from "./own-file.ts";
 import {
   atomically,
   integerOf,
@@ -115,8 +116,9 @@ export function openDatabase(path: string, options: DatabaseOptions = {}): Datab
   if (path !== IN_MEMORY && options.readOnly !== true) {
     createFile(absolute, makeFile);
     mustBeWritable(absolute);
+    requireOwnFiles(absolute);
     inspectLog(absolute);
-  }
+  } else if (path !== IN_MEMORY) requireFiles(absolute);
   const connection = connect(absolute, options);
   try {
     connection.run("PRAGMA trusted_schema = OFF");
@@ -156,6 +158,7 @@ export class Database {
   readonly #connection: Connection;
   readonly #options: DatabaseOptions;
   readonly #writes: GroupCommit;
+  readonly #files: OpenFiles | undefined;
   readonly #listeners = new Set<() => void>();
   readonly #snapshots = new Set<() => void>(); // ways to close those that are open
   #commitBegan = 0;
@@ -167,6 +170,7 @@ export class Database {
     this.inMemory = path === IN_MEMORY;
     this.#connection = connection;
     this.#options = options;
+    this.#files = this.inMemory ? undefined : new OpenFiles(path);
     this.#writes = new GroupCommit(connection, {
       beforeCommit: () => this.#beforeCommit(),
       afterCommit: () => this.#afterCommit(),
@@ -275,6 +279,7 @@ export class Database {
   }
 
   #beforeCommit(): void {
+    this.#files?.requireInPlace();
     this.#options.beforeCommit?.();
     this.#commitBegan = this.#options.clock?.monotonic() ?? 0;
   }

@@ -20,6 +20,11 @@
 {{- $what := printf "networkPolicy.%s" . }}
 {{- range index $.Values.networkPolicy . }}{{ include "berth.checkCidr" (dict "what" $what "value" .) }}{{ end }}
 {{- end }}
+{{- range .Values.networkPolicy.from }}
+{{- if hasSuffix "/0" . }}
+{{- fail (printf "networkPolicy.from: %s is everybody, and would look like a restriction; name the API servers' addresses, or leave it empty" .) }}
+{{- end }}
+{{- end }}
 {{- range .Values.networkPolicy.scrapers }}
 {{- with .ipBlock }}
 {{- range concat (list .cidr) (.except | default list) }}{{ include "berth.checkCidr" (dict "what" "networkPolicy.scrapers" "value" .) }}{{ end }}
@@ -60,7 +65,10 @@ webhook:
   BERTH_METRICS_TOKEN: webhook.metricsSecret
   BERTH_REFUSALS_NAME: webhook.refusalsName
   BERTH_CHECK_OWNERS: webhook.checkOwners
+  BERTH_BOUND_EVENTS: webhook.boundEvents
   BERTH_FOREIGN_REQUESTS: webhook.foreignRequests
+  BERTH_NODE_CIDRS: nodeCIDRs.families
+  BERTH_CILIUM_IPAM: cilium.ipam
   BERTH_DIALECTS: dialects
   BERTH_KUBECONFIG: "-"
   BERTH_DEPART: webhook.departSeconds
@@ -73,6 +81,8 @@ agent:
   BERTH_PORT: agent.port
   BERTH_CNI_BIN: cni.binDir
   BERTH_CNI_BINARY: "-"
+  BERTH_CNI_ALIASES: cni.aliases
+  BERTH_CNI_REPLACE: cni.replace
   BERTH_CONFLIST: cni.conflist
   BERTH_CNI_CONF: cni.confDir
   BERTH_ETCD_CERTIFICATES: agent.etcdSecret
@@ -109,6 +119,9 @@ agent:
 {{- end }}
 
 {{- define "berth.checkConflist" -}}
+{{- if and .Values.cni.aliases (not .Values.cni.install) }}
+{{- fail "cni.aliases: cni.install is off, so nothing would put the plugin on the nodes under these names" }}
+{{- end }}
 {{- with .Values.cni.conflist }}
 {{- $network := fromJson . }}
 {{- with $network.Error }}{{ fail (printf "cni.conflist: it is no JSON object: %s" .) }}{{ end }}
@@ -121,7 +134,9 @@ agent:
 {{- end }}
 {{- end }}
 {{- $types := splitList " " (include "berth.ipamTypes" $network.plugins) | compact | uniq }}
-{{- if not (has "berth" $types) }}
+{{- $asked := false }}
+{{- range prepend $.Values.cni.aliases "berth" }}{{ if has . $types }}{{ $asked = true }}{{ end }}{{ end }}
+{{- if not $asked }}
 {{- fail (printf "cni.conflist: no plugin has \"ipam\": {\"type\": \"berth\"} (there is %s), so nothing would ask Berth for addresses" (join ", " $types | default "no ipam")) }}
 {{- end }}
 {{- end }}

@@ -15,6 +15,17 @@ app.kubernetes.io/name: berth
 app.kubernetes.io/component: {{ . }}
 {{- end }}
 
+{{- /* Of the webhook's pods. On the nodes' network they start where nodes wait for a network, which may wait for Berth. */ -}}
+{{- define "berth.webhookTolerations" -}}
+{{- $early := list }}
+{{- if .hostNetwork }}
+{{- range $key := list "not-ready" "network-unavailable" }}
+{{- $early = append $early (dict "key" (printf "node.kubernetes.io/%s" $key) "operator" "Exists" "effect" "NoSchedule") }}
+{{- end }}
+{{- end }}
+{{- concat $early .tolerations | toYaml }}
+{{- end }}
+
 {{- /* What its pods carry: nothing that changes with the chart alone, for that would start them anew. */ -}}
 {{- define "berth.podLabels" -}}
 {{- $own := merge (include "berth.selector" .component | fromYaml) (include "berth.labels" .root | fromYaml) }}
@@ -65,6 +76,9 @@ app.kubernetes.io/component: {{ . }}
 {{- $text := .expression }}
 {{- $choices := .root.Values.dialects }}
 {{- $policy := .policy }}
+{{- $ignored := eq (toString .root.Values.webhook.foreignRequests) "ignore" }}
+{{- $first := "['cni.projectcalico.org/ipAddrsNoIpam'" }}
+{{- $tells := and (contains $first $text) (not $ignored) }}
 {{- $told := list }}
 {{- range $system, $keys := .root.Files.Get "files/dialects.yaml" | fromYaml }}
 {{- $choice := get $choices $system }}
@@ -75,8 +89,24 @@ app.kubernetes.io/component: {{ . }}
 {{- range $keys }}{{ $told = append $told (printf "'%s'" .) }}{{ end }}
 {{- end }}
 {{- end }}
-{{- if $told }}
-{{- $first := "['cni.projectcalico.org/ipAddrsNoIpam'" }}
+{{- range $system, $matches := .root.Files.Get "files/dialect-patterns.yaml" | fromYaml }}
+{{- if eq (get $choices $system) "none" }}
+{{- $nothing := "key.matches('^$')" }}
+{{- $text = ternary ($text | replace $nothing $matches) ($text | replace $matches $nothing) $tells }}
+{{- end }}
+{{- end }}
+{{- range $system, $values := .root.Files.Get "files/dialect-values.yaml" | fromYaml }}
+{{- if eq (get $choices $system) "none" }}
+{{- range $values }}
+{{- if not $tells }}
+{{- $text = regexReplaceAll (printf `\s*\|\|\s*[A-Za-z.?()]+%s` (regexQuoteMeta .)) $text "" }}
+{{- else if not (contains . $text) }}
+{{- $text = printf "%s || object.metadata.?annotations%s" $text . }}
+{{- end }}
+{{- end }}
+{{- end }}
+{{- end }}
+{{- if and $told $tells }}
 {{- $text = $text | replace $first (printf "[%s, %s" (join ", " $told) (trimPrefix "[" $first)) }}
 {{- end }}
 {{- $text }}
@@ -183,18 +213,34 @@ those of no address.
 {{- $cidrs | uniq | sortAlpha | join " " -}}
 {{- end }}
 
+{{- /* The first of networkPolicy.scrapers that lets everybody in: every address, or pods of every namespace, whose labels their owners choose. */ -}}
+{{- define "berth.openScrapers" -}}
+{{- $open := list -}}
+{{- range .Values.networkPolicy.scrapers -}}
+{{- if .ipBlock -}}
+{{- if hasSuffix "/0" (.ipBlock.cidr | toString) }}{{ $open = append $open . }}{{ end -}}
+{{- else if hasKey . "namespaceSelector" -}}
+{{- if not (or (.namespaceSelector | default dict).matchLabels (.namespaceSelector | default dict).matchExpressions) }}{{ $open = append $open . }}{{ end -}}
+{{- end -}}
+{{- end -}}
+{{- with $open }}{{ first . | toJson }}{{ end -}}
+{{- end }}
+
 {{- define "berth.hostCidr" -}}
 {{ . }}/{{ if contains ":" . }}128{{ else }}32{{ end -}}
 {{- end }}
 
-{{- /* What keeps others from sending reviews: `certificate`, `network-policy`, or `nothing`. */ -}}
+{{- /* What keeps others from sending reviews: `certificate`, `network-policy`, `elsewhere`, or `nothing`. */ -}}
 {{- define "berth.reviewers" -}}
 {{- if .Values.webhook.clientCA -}}
 certificate
-{{- else if and .Values.networkPolicy.enabled (not .Values.webhook.hostNetwork) (include "berth.reviewSources" .) -}}
+{{- else if and .Values.networkPolicy.enabled (not .Values.webhook.hostNetwork) (not (include "berth.openScrapers" .)) (include "berth.reviewSources" .) -}}
 network-policy
+{{- else if .Values.networkPolicy.closedElsewhere -}}
+elsewhere
 {{- else if .Values.networkPolicy.required -}}
-{{- fail "nothing would say who sends reviews, and networkPolicy.required is set: give webhook.clientCA, or networkPolicy.from (Helm found no addresses of API servers) without webhook.hostNetwork; docs/hardening.md says how" -}}
+{{- with include "berth.openScrapers" . }}{{ fail (printf "networkPolicy.scrapers: %s is everybody, who could send reviews, too, and networkPolicy.required is set: name the namespace of Prometheus, or give webhook.clientCA" .) }}{{ end -}}
+{{- fail "nothing would say who sends reviews, and networkPolicy.required is set: give webhook.clientCA, or networkPolicy.from (Helm found no addresses of API servers) without webhook.hostNetwork, or networkPolicy.closedElsewhere; docs/hardening.md says how" -}}
 {{- else -}}
 nothing
 {{- end -}}

@@ -3,10 +3,12 @@
 import { messageOf } from "../../../allocator/base/errors.ts";
 import type { Address } from "../../../allocator/ip/address.ts";
 import { type CniArgs, readArgs } from "../../cni/args.ts";
-import { networkKeyOf, readVersion } from "../../cni/config.ts";
+import { type NetworkConfig, networkKeyOf, readVersion } from "../../cni/config.ts";
 import { type CniError, cniError, isCniError } from "../../cni/errors.ts";
+import { flatFilesOf, withFlatFile } from "../../cni/flat-file.ts";
 import { type IpamConfig, readIpam } from "../../cni/ipam-config.ts";
 import { requestedAddresses } from "../../cni/requested-ips.ts";
+import { readMac } from "../../cni/requested-mac.ts";
 import type { Dns } from "../../cni/result.ts";
 import type { Version } from "../../cni/versions.ts";
 import type { Attachment, AttachmentId } from "../journal/attachment.ts";
@@ -20,6 +22,8 @@ export interface AddRequest extends AttachmentId {
   readonly ipam: IpamConfig;
   /** Each once, whatever the source. */
   readonly requested: readonly Address[];
+  /** That the interface is going to have; absent: nobody says one. */
+  readonly mac?: string;
   /** Of the configuration, for addresses that bring none of their own. */
   readonly dns: Dns;
   readonly netns: string;
@@ -31,20 +35,44 @@ export function attachmentIdOf({ invocation, config }: Request): AttachmentId {
   return { scope: networkKeyOf(config), containerID: invocation.containerID, interface: invocation.ifname };
 }
 
-function readIpamFor(
-  { call, invocation, config }: Request,
+async function readIpamFor(
+  request: Request,
   version: Version,
-  { networkWarnings, configurations }: Pick<AgentServices, "networkWarnings" | "configurations">,
-): Pick<AddRequest, "args" | "ipam"> | CniError {
-  const args = readArgs(invocation.args);
+  services: Pick<AgentServices, "networkWarnings" | "configurations" | "host">,
+): Promise<Pick<AddRequest, "args" | "ipam"> | CniError> {
+  const { networkWarnings, configurations } = services;
+  const args = readArgs(request.invocation.args);
   if (isCniError(args)) return args;
+  const full = await withDefaults(request, services);
+  if (isCniError(full)) return full;
+  const { config, stdin } = full;
   const read = () => readIpam(config.fields, version, args);
   // the version is the configuration's, too; an address that CNI_ARGS asks for is one pod's
-  const ipam = args.ips.length > 0 ? read() : configurations.ipam(config.network, call.stdin, read);
+  const ipam = args.ips.length > 0 ? read() : configurations.ipam(config.network, stdin, read);
   if (isCniError(ipam)) return ipam;
   networkWarnings.unread(config.network, ipam.unread);
   networkWarnings.beside(config.network, ipam.pools, ipam.besidePools ?? "");
   return { args, ipam };
+}
+
+/** What the node has for every network of a plugin, in a file of its own. The bytes are all that the configuration depends on. */
+async function withDefaults(
+  { call: { stdin }, config }: Request,
+  { host }: Pick<AgentServices, "host">,
+): Promise<{ readonly config: NetworkConfig; readonly stdin: Buffer } | CniError> {
+  const files = flatFilesOf(config);
+  if (isCniError(files)) return files;
+  for (const file of files) {
+    const text = await host.read(file).catch((error: unknown) => {
+      const isAbsent = error instanceof Error && "code" in error && error.code === "ENOENT";
+      return isAbsent ? undefined : cniError("IO_FAILURE", `${file} cannot be read: ${messageOf(error)}`);
+    });
+    if (isCniError(text)) return text;
+    if (text === undefined) continue;
+    const full = withFlatFile(stdin.toString("utf8"), text, file);
+    return isCniError(full) ? full : { config: full, stdin: Buffer.concat([stdin, Buffer.from(text)]) };
+  }
+  return { config, stdin };
 }
 
 /** The configuration alone, or what an ADD would say of it: whoever asks for STATUS names no attachment, and CNI_ARGS is one's. */
@@ -53,7 +81,7 @@ export async function readConfiguration(
   version: Version,
   services: AgentServices,
 ): Promise<IpamConfig | CniError> {
-  const read = readIpamFor(
+  const read = await readIpamFor(
     { ...request, invocation: { ...request.invocation, args: "" } },
     version,
     services,
@@ -71,7 +99,7 @@ export async function readAddRequest(
   const { call, invocation, config } = request;
   const version = readVersion(config, "ADD");
   if (isCniError(version)) return version;
-  const read = readIpamFor(request, version, services);
+  const read = await readIpamFor(request, version, services);
   if (isCniError(read)) return read;
   const { args, ipam } = read;
   if (!invocation.netnsOverride && (await isHostNetns(invocation.netns, services))) {
@@ -80,12 +108,15 @@ export async function readAddRequest(
   }
   const dns = await readDns(ipam, services);
   if (isCniError(dns)) return dns;
+  const mac = readMac(config.fields, args);
+  if (isCniError(mac)) return mac;
   return {
     ...attachmentIdOf(request),
     version,
     args,
     ipam,
     requested: requestedAddresses(ipam.requests),
+    ...(mac && { mac }),
     dns,
     netns: invocation.netns,
     netnsSeen: (await services.host.look(invocation.netns)) === "present",

@@ -4,18 +4,21 @@ import type { Address } from "../../../allocator/ip/address.ts";
 import type { NetworkKey } from "../../cni/config.ts";
 import { type CniError, cniError, fromRefusal, isCniError } from "../../cni/errors.ts";
 import { staticAddresses } from "../../cni/static.ts";
+import { macOfPool } from "../claims/claim-result.ts";
 import type { Attachment, Source } from "../journal/attachment.ts";
 import type { AttachmentCache } from "../journal/attachment-cache.ts";
 import type { AgentServices } from "../services/services.ts";
 import type { AddRequest } from "./add-request.ts";
 import { poolsFor } from "./chosen-pools.ts";
 import { cancelledError, commitAttachment } from "./commit.ts";
+import { notAnnotated, withDropIn, withFamilies } from "./drop-in-pools.ts";
 import { assignFromBlocks, hasBlocks } from "./from-blocks.ts";
 import { assignFromClaim } from "./from-claim.ts";
 import { pickAddresses } from "./from-ranges.ts";
 import { assignFromShared, isShared } from "./from-shared.ts";
 import { withLeases } from "./leased-space.ts";
 import { requestedOfPool, staticOfPool, withoutPools, withPoolWords } from "./pool-addresses.ts";
+import { requestedMac } from "./reserved-mac.ts";
 
 const WITHOUT_CLAIM: ReadonlySet<Source> = new Set(["block", "ranges", "static"]);
 
@@ -24,10 +27,12 @@ const WITHOUT_CLAIM: ReadonlySet<Source> = new Set(["block", "ranges", "static"]
  * served from there goes on so.
  */
 export async function assignAddresses(
-  ask: AddRequest,
+  given: AddRequest,
   services: AgentServices,
   signal: AbortSignal,
 ): Promise<Attachment | CniError> {
+  const ask = withDropIn(given, services);
+  if (isRefusal(ask)) return fromRefusal(ask);
   if (isShared(ask.ipam, services)) return await assignFromShared(ask, services, signal);
   const { pod } = ask.args;
   if (pod !== undefined && !wasServedWithoutClaim(ask, services.attachments)) {
@@ -35,6 +40,10 @@ export async function assignAddresses(
     if (fromClaim !== undefined) return fromClaim;
   }
   if (signal.aborted) return cancelledError(ask);
+  const strange = ask.mac === undefined ? undefined : macOfPool(requestedMac(ask.mac, services.pools()));
+  if (strange !== undefined) return fromRefusal(strange);
+  const { dropIn, pools } = ask.ipam;
+  if (dropIn?.annotation !== undefined) return fromRefusal(notAnnotated(dropIn, pools));
   const fromBlocks = await assignFromChosen(ask, services, signal);
   if (fromBlocks !== undefined) return fromBlocks;
   return ask.ipam.rangeSets.length > 0 ? assignFromRanges(ask, services) : assignStatic(ask, services);
@@ -51,8 +60,9 @@ async function assignFromChosen(
   const choice = await poolsFor(ask, services, signal);
   if (signal.aborted) return cancelledError(ask);
   if (choice === undefined || isCniError(choice)) return choice;
-  if (isRefusal(choice)) return fromRefusal(choice);
-  return hasBlocks(choice) ? assignFromBlocks(ask, services, { choice, signal }) : undefined;
+  const served = isRefusal(choice) ? choice : withFamilies(choice, ask.ipam.dropIn);
+  if (isRefusal(served)) return fromRefusal(served);
+  return hasBlocks(served) ? assignFromBlocks(ask, services, { choice: served, signal }) : undefined;
 }
 
 async function assignFromRanges(ask: AddRequest, services: AgentServices): Promise<Attachment | CniError> {
@@ -135,7 +145,9 @@ function noBlocks({ scope, ipam }: AddRequest, { blockFollower }: AgentServices)
   }
   const why = (name: string) => {
     if (blockFollower.pool(name) === undefined) return "is not there";
-    return blockFollower.hasBlocks(name) === true ? "is closed to it" : "has no blockSize";
+    return blockFollower.hasBlocks(name) === true
+      ? "is closed to it"
+      : "was made without blockSize: {ipv4: 32, ipv6: 128}";
   };
   const names = ipam.pools.map((name) => `"${name}" ${why(name)}`);
   const words = `the pod asks for no address, and no pool of network ${scope.network} serves such pods: ${names.join(", ")}; name ${ONE_AT_A_TIME} in ipam.pools, annotate the pod with berth.dev/pools, or give the network ipam.ranges`;

@@ -48,6 +48,29 @@ describe("the pool of a pod that asks for nothing", () => {
     assert.deepEqual([refused.code, refused.details], [106, "POOL_FORBIDDEN"]);
   });
 
+  it("is asked for in the words of a network that was written for another plugin", async () => {
+    node.blockSource.facts = known("other");
+    node.blockSource.stored.delete("rest");
+    node.blockSource.stored.set("plain", parsed(poolRecord("plain", "10.4.0.0/24", { blockSize: {} })));
+    await node.hearBlocks();
+    const told = async (ipam: object) => errorOf(await node.call("ADD", pod("a", ipam))).msg;
+    for (const [type, list] of [
+      ["antrea", "ipam\\.ippools"],
+      ["spiderpool", "ipam\\.default_ipv4_ippool"],
+      ["calico-ipam", "ipam\\.ipv4_pools"],
+    ] as const)
+      assert.match(
+        await told({ type }),
+        new RegExp(
+          `no pool serves a network without ${list}.* of type ${type}; make an IPPool with networks: .*blockSize: {ipv4: 32`,
+        ),
+      );
+    assert.match(
+      await told({ type: "antrea", ippools: ["plain"] }),
+      /pool "plain", which ipam\.ippools of type antrea means, gives addresses by request alone; make it with blockSize/,
+    );
+  });
+
   it("is not asked for where the network has addresses of its own", async () => {
     node.blockSource.facts = known("shop");
     assert.deepEqual(await node.add(pod("a", { subnet: "10.9.0.0/24" })), ["10.9.0.2"]);

@@ -11,6 +11,7 @@ import type { PodRef } from "../claims/claim-source.ts";
 import { within } from "../claims/deadline.ts";
 import type { AgentServices } from "../services/services.ts";
 import type { AddRequest } from "./add-request.ts";
+import { uncutForDropIn } from "./drop-in-pools.ts";
 
 /** How long an ADD waits for what decides which pools are open to its pod. */
 const KNOWN_MS = 5_000;
@@ -32,9 +33,19 @@ export async function poolsFor(
       while (!late.aborted && typeof choose() === "string") await blockFollower.heard(late);
     });
   const last = choose();
-  if (typeof last !== "string") return last;
+  if (typeof last !== "string") return withoutPool(ask, last) ?? last;
   const words = `${last} not known on this node: the API server has not told of it; try again`;
   throw new BerthError("NOT_READY", words);
+}
+
+/** A network that was written for another plugin has nothing but pools, and not under the keys that Berth's own networks have. */
+function withoutPool(
+  { ipam, scope: { network } }: AddRequest,
+  choice: PoolChoice | Refusal | CniError | undefined,
+): Refusal | undefined {
+  const isWithout = choice === undefined || ("pools" in choice && !choice.pools.some(isCut));
+  if (ipam.dropIn === undefined || ipam.rangeSets.length + ipam.addresses.length > 0) return undefined;
+  return isWithout ? uncutForDropIn(ipam.dropIn, network, ipam.pools) : undefined;
 }
 
 /** What is missing, in words, where that may decide. */

@@ -101,6 +101,25 @@ describe("an ADD that is served from a block", () => {
     assert.deepEqual(await node.add({ cid: "d" }), [given[1]]);
   });
 
+  it("is refused for the fence, where its node is fenced, and for no lack of blocks", async () => {
+    const { own } = node.blockSource;
+    assert.ok(own);
+    node.blockSource.own = { ...own, fenced: true };
+    assert.match(
+      await refusal(),
+      /^this node is fenced, so it gives no IPv4 address of pool "db": .* berth\.dev\/fenced or the taint node\.kubernetes\.io\/out-of-service/,
+    );
+  });
+
+  it("tells the log of a pool of its network that is not there, where no STATUS is called", async () => {
+    const told: (readonly string[])[] = [];
+    node.parts.networkWarnings.missing = (_, names) => void told.push(names);
+    node.ipam = { pools: ["db", "gone"] };
+    await grant("10.0.0.4/30");
+    assert.match(await refusal(), /there is no pool "gone"/);
+    assert.deepEqual(told, [["gone"]]);
+  });
+
   it("frees what no sandbox was told of, and gives it when it has cooled", async () => {
     node.blockSource.grant("db", "10.0.0.4/32");
     await node.hearBlocks();

@@ -22,6 +22,8 @@ export interface KnownBlocks {
   ownersOf(pool: string): readonly PoolOwner[];
   /** This host makes its blocks itself: there is no controller, and no other node. */
   readonly makesBlocks?: boolean;
+  /** It gives from no block until the fence is gone. */
+  readonly isFenced?: boolean;
   /** A refusal may name nodes and blocks. */
   readonly refusalsNameAll?: boolean;
 }
@@ -45,9 +47,10 @@ export async function assignFromBlocks(
   const { blocks, blockFollower } = services;
   const ownersOf = (pool: string) => blockFollower.ownersOf(pool);
   const { makesBlocks, refusalsNameAll } = blockFollower;
-  const known: KnownBlocks = { blocks, ownersOf, makesBlocks, refusalsNameAll };
-  const pick = () => pickFromBlocks(known, choice, ask.requested);
-  while (!signal.aborted && isRefusal(pick()) && (await blockFollower.more()));
+  const known = () => ({ blocks, ownersOf, makesBlocks, refusalsNameAll, isFenced: blockFollower.isFenced });
+  const pick = () => pickFromBlocks(known(), choice, ask.requested);
+  const names = choice.pools.map(({ name }) => name);
+  while (!signal.aborted && isRefusal(pick()) && (await blockFollower.more(names)));
   /** From the choice to the commit nothing waits: two ADDs cannot choose the same. */
   const attempt = () => {
     if (signal.aborted) return cancelledError(ask);
@@ -132,13 +135,14 @@ function allOf(refusals: readonly Refusal[], family: Family): Refusal {
 }
 
 function pickFrom(
-  { blocks, ownersOf, makesBlocks, refusalsNameAll: isNamed = false }: KnownBlocks,
+  { blocks, ownersOf, makesBlocks, isFenced, refusalsNameAll: isNamed = false }: KnownBlocks,
   pool: Pool,
   { family, wanted }: { readonly family: Family; readonly wanted: Address | undefined },
 ): ResultAddress | Refusal {
   const { name, cooldownMs } = pool;
   if (wanted !== undefined && !blocks.isFree(name, wanted, cooldownMs)) return notFree([pool], wanted);
   const got = wanted ?? blocks.pick(name, family, cooldownMs);
+  if (typeof got !== "string" && isFenced === true) return fenced(pool, family);
   return typeof got === "string"
     ? resultOf(pool, got)
     : exhausted(pool, got, {
@@ -180,6 +184,11 @@ function exhausted(pool: Pool, shortage: BlockShortage, { isNamed, next }: Said)
   return refuse("BLOCKS_EXHAUSTED", words, { pool: name, family: shortage.family });
 }
 
+function fenced({ name }: Pool, family: Family): Refusal {
+  const words = `this node is fenced, so it gives no ${family} address of pool "${name}": its Node has the annotation berth.dev/fenced or the taint node.kubernetes.io/out-of-service, by which somebody vouches that nothing runs here; take that away once it is well`;
+  return refuse("BLOCKS_EXHAUSTED", words, { pool: name, family });
+}
+
 function wordsOf(
   pool: Pool,
   { blocks, used, cooling, coolsForMs, family, returning }: BlockShortage,
@@ -199,7 +208,7 @@ function wordsOf(
 }
 
 const ON_ONE_HOST =
-  "no other block of the pool is free; berthctl get blocks and berthctl get reservations say who has what: end pods, release claims, or add a range";
+  "the pool is full: no other block of it is free; berthctl get attachments -A and berthctl get claims -A say who has what: end pods, release claims, or add a range";
 
 /** Who has how many, and what comes next. */
 function nextOf(owners: readonly PoolOwner[], { family }: BlockShortage, isNamed: boolean): string {

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import { BerthError, isRefusal, messageOf, type Refusal, refuse } from "../../../allocator/base/errors.ts";
+import { familyOf } from "../../../allocator/ip/address.ts";
 import type { ClaimAttachment } from "../../../allocator/model/claim.ts";
 import { type CniError, fromRefusal } from "../../cni/errors.ts";
+import { atLeast } from "../../cni/versions.ts";
 import { placeOf } from "../claims/claim-place.ts";
 import type { AttachRequest, ClaimMatch, ClaimResult, NoClaim, PodRef } from "../claims/claim-source.ts";
 import { orAborted, within } from "../claims/deadline.ts";
@@ -17,6 +19,7 @@ import {
 import type { AgentServices } from "../services/services.ts";
 import type { AddRequest } from "./add-request.ts";
 import { cancelledError, commitAttachment } from "./commit.ts";
+import { requestedMac } from "./reserved-mac.ts";
 import { judgeTakeover } from "./takeover.ts";
 import { unknownSandbox } from "./unknown-sandbox.ts";
 
@@ -59,13 +62,17 @@ function madeIn(found: ClaimMatch | NoClaim | Refusal): string | undefined {
   return found.kind === "found" && found.made !== undefined ? found.claim : undefined;
 }
 
-function requestOf(ask: PodAsk, { bootId }: AgentServices): AttachRequest {
+function requestOf(ask: PodAsk, { bootId, pools: known }: AgentServices): AttachRequest {
+  const { dropIn, pools } = ask.ipam;
   return {
     pod: ask.pod,
     attachment: keyOf(ask),
-    pools: ask.ipam.pools,
+    // a plugin that goes by an annotation makes no claim for a pod without
+    pools: dropIn?.annotation === undefined ? pools : [],
+    ...(dropIn?.families !== undefined && { families: dropIn.families }),
     ...(ask.etcd !== undefined && { etcd: ask.etcd }),
     addresses: ask.requested,
+    ...(ask.mac !== undefined && { mac: requestedMac(ask.mac, known()) }),
     annotations: ask.ipam.annotations,
     ...(ask.netnsSeen && { seenAt: { netns: ask.netns, bootID: bootId } }),
   };
@@ -140,6 +147,8 @@ async function take(
       `claim ${bound.claim} of pod ${ask.pod.namespace}/${ask.pod.name} has no address`,
     );
   }
+  const unsayable = beyondVersion(bound, ask);
+  if (unsayable !== undefined) return unsayable;
   const taken = findTaken(bound, ask, { parts, superseded });
   if (taken !== undefined) return taken;
   if (signal.aborted) return busy(bound.claim, "the ADD was cancelled or took too long; try again");
@@ -153,6 +162,17 @@ async function take(
     },
     superseded,
   });
+}
+
+/** A result of before 0.3.0 has one address of each family: the others would be left out of it. */
+function beyondVersion(
+  { addresses, claim = "" }: ClaimResult,
+  { version, interface: name }: AddRequest,
+): Refusal | undefined {
+  const families = new Set(addresses.map(({ address }) => familyOf(address)));
+  if (atLeast(version, "0.3.0") || families.size === addresses.length) return undefined;
+  const words = `claim ${claim} has several addresses of one family for ${name}, which a result of cniVersion ${version} cannot say; write 0.3.0 or a newer one into the network's configuration`;
+  return refuse("REQUEST_INVALID", words, { claim });
 }
 
 /** Other attachments that the claim is to be taken from, once there is nothing that speaks against it. */

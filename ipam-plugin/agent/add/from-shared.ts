@@ -11,8 +11,10 @@ import { assignFromClaim, findClaim } from "./from-claim.ts";
 type Shared = Pick<AgentServices, "sharedNetworks">;
 
 /** Its addresses are kept in etcd: its configuration says so, or names pools where the agent has no others. */
-export function isShared({ etcd, pools }: IpamConfig, { sharedNetworks }: Shared): boolean {
-  return etcd !== undefined || (sharedNetworks?.hasOwn === true && pools.length > 0);
+export function isShared({ etcd, pools, dropIn }: IpamConfig, { sharedNetworks }: Shared): boolean {
+  // kube-ipam's is served of pools where the agent has no etcd
+  if (etcd !== undefined) return dropIn === undefined || sharedNetworks !== undefined;
+  return sharedNetworks?.hasOwn === true && pools.length > 0;
 }
 
 /** For a network that is kept in etcd, on a host whose agent was started without one. */

@@ -71,6 +71,11 @@ export class BlockFollower {
     return source.isSynced || [...this.#journalled.values()].some((block) => block.bootId === bootId);
   }
 
+  /** Every pool was listed: one that is not known is not there. */
+  get listedPools(): boolean {
+    return this.#options.source.isSynced;
+  }
+
   factsOf(pod: PodRef): PodFacts {
     return this.#options.source.factsOf(pod);
   }
@@ -131,9 +136,14 @@ export class BlockFollower {
     return this.#options.source.more !== undefined;
   }
 
+  /** Somebody vouches that nothing runs on this node, as its Node object says: it gives from no block. */
+  get isFenced(): boolean {
+    return this.#options.source.ownNode?.()?.fenced === true;
+  }
+
   /** An ADD has found no free address: whether there are more blocks now, where they can be asked for. */
-  async more(): Promise<boolean> {
-    return (await this.#options.source.more?.()) ?? false;
+  async more(pools: readonly string[]): Promise<boolean> {
+    return (await this.#options.source.more?.(pools)) ?? false;
   }
 
   /** Resolves when something of the blocks was heard, or when the signal aborts. */

@@ -143,6 +143,39 @@ describe("a block that is given back", () => {
     assert.deepEqual(returned, [true, false, false]);
   });
 
+  it("when it was empty for five minutes, the last of its pool too, where nodes have nothing ahead", async () => {
+    const blockSize = { ipv4: 31, ahead: 0 };
+    node.blockSource.stored.set("db", parsed(poolRecord("db", "10.0.0.0/24", { blockSize })));
+    await grant(ONE);
+    await node.add();
+    await reporter.look();
+    await node.clock.advance(EMPTY_MS);
+    await reporter.look();
+    assert.equal(await isReturned(ONE), false);
+    await node.del();
+    await reporter.look();
+    await node.clock.advance(EMPTY_MS);
+    await reporter.look();
+    assert.equal(await isReturned(ONE), true);
+  });
+
+  it("in place of one that is in use is said before that one is said to be in use", async () => {
+    await grant(ONE);
+    await node.add();
+    await grant("10.0.0.2/31");
+    await change(ONE, { recalledAt: 1 });
+    await hear();
+    const words: string[] = [];
+    around = async (write) => {
+      const said = await write();
+      if (said.kind === "replaced") words.push(`${said.stored.key} ${said.stored.record.status?.used} used`);
+      return said;
+    };
+    await reporter.look();
+    assert.deepEqual(words, ["10.0.0.2/31 0 used", `${ONE} 1 used`]);
+    assert.equal(await isReturned("10.0.0.2/31"), true);
+  });
+
   it("is in the journal before it is said", async () => {
     await grant(ONE);
     await change(ONE, { recalledAt: 1 });
@@ -420,6 +453,28 @@ describe("what is said of a block's use", () => {
     await node.clock.advance(30_000);
     await reporter.look();
     assert.deepEqual([written, (await statusOf(ONE))?.used], [2, 2]);
+  });
+
+  it("is said within 2 s where fewer are used and something of the pool is asked back", async () => {
+    await grant(ONE, "10.0.0.8/31");
+    for (const cid of ["a", "b", "c", "d"]) await node.add({ cid });
+    await reporter.look();
+    await hear();
+    assert.equal(written, 2);
+    const writes = async () => {
+      const before = written;
+      await node.clock.advance(2_000);
+      await reporter.look();
+      await hear();
+      return written - before;
+    };
+    await node.del({ cid: "a" });
+    assert.equal(await writes(), 0, "nobody lacks any");
+    await change(ONE, { recalledAt: 1 });
+    await hear();
+    assert.equal(await writes(), 1);
+    await node.del({ cid: "b" });
+    assert.ok((await writes()) > 0);
   });
 
   it("is said of a few blocks in one look", async () => {

@@ -3,6 +3,7 @@ import { BerthError } from "../../../allocator/base/errors.ts";
 import type { Clock, Logger } from "../../../allocator/base/ports.ts";
 import { bitsOf } from "../../../allocator/ip/address.ts";
 import { type BlockStatus, isReturned, MOST_RETURNED, returnedOf } from "../../../allocator/model/block.ts";
+import { blocksAhead } from "../../../allocator/pool/blocks.ts";
 import type { Store, Stored } from "../../../allocator/store/store.ts";
 import type { BlockFollower } from "./block-follower.ts";
 import type { BlockSource } from "./block-source.ts";
@@ -11,11 +12,11 @@ import type { BlockEntry, NodeBlocks } from "./node-blocks.ts";
 
 /** How long a block that nobody has asked back stays empty before it is given back. */
 export const EMPTY_MS = 300_000;
-/** A node keeps as much room as this many blocks besides one that it gives back. */
-const BLOCKS_KEPT = 2;
 const LOOK_MS = 10_000;
 /** How often it is said of one block how many of its addresses are used. */
 const USED_MS = 30_000;
+/** The same where another node lacks addresses of the pool, and fewer are used. */
+const FREED_MS = 2_000;
 /** How many statuses about use alone are written in one look. */
 const REPORTS_AT_ONCE = 4;
 const LONGEST_PAUSE_MS = 60_000;
@@ -83,6 +84,7 @@ export class BlockReporter {
     const faults: unknown[] = [];
     const records = [...source.blocks()];
     this.#forget(records);
+    const short = poolsAskedFor(records);
     let reports = 0;
     for (const stored of records) {
       const entry = blocks.get(stored.key);
@@ -90,7 +92,11 @@ export class BlockReporter {
       try {
         await this.#settle(stored, entry);
         const isAskedInVain = this.#isAskedInVain(stored, entry);
-        if (!isAskedInVain && (reports >= REPORTS_AT_ONCE || !this.#isNews(stored, entry))) continue;
+        if (
+          !isAskedInVain &&
+          (reports >= REPORTS_AT_ONCE || !this.#isNews(stored, entry, short.has(stored.record.pool)))
+        )
+          continue;
         if (!isAskedInVain) reports++;
         await this.#sayUsed(stored, entry.space);
       } catch (error) {
@@ -158,16 +164,23 @@ export class BlockReporter {
     return isGivenUp;
   }
 
-  /** Whoever asked for a block in use needs a block, and not this one: an empty one of the pool goes for it. */
+  /**
+   * Whoever asked for a block in use needs a block, and not this one: an empty one of the pool goes for it. That is said before it is
+   * said that this one is in use: who reads that one is in use asks for single addresses, unless a block is about to come.
+   */
   async #giveAnother({ uid, record }: Stored<"block">, { family }: BlockSpace): Promise<void> {
     const { recalledAt } = record;
+    const { source, blocks } = this.#options;
     if (recalledAt === undefined || this.#answered.get(uid) === recalledAt) return;
-    for (const { space, state, recalled } of [...this.#options.blocks.all()]) {
+    for (const { space, state, recalled } of [...blocks.all()]) {
       const isOther = space.block.pool === record.pool && space.family === family && !recalled;
       if (!isOther || state !== "giving" || space.used > 0) continue;
       if (!(await this.#giveUp(space.block.cidr))) continue;
       this.#answered.set(uid, recalledAt);
-      return this.kick(); // it may have been looked at already
+      this.kick(); // if the word does not arrive now
+      const other = [...source.blocks()].find(({ uid: one }) => one === space.block.uid);
+      if (other !== undefined) await this.#sayReturned(other);
+      return;
     }
   }
 
@@ -195,7 +208,12 @@ export class BlockReporter {
       this.#empty.set(uid, { given: space.given, since: now });
       return false;
     }
-    return now - seen.since >= EMPTY_MS && this.#roomBeside(space) >= BLOCKS_KEPT * sizeOf(space);
+    return now - seen.since >= EMPTY_MS && this.#roomBeside(space) >= this.#keptOf(space);
+  }
+
+  /** As much room as the blocks that a node has ahead, besides one that it gives back. */
+  #keptOf(space: BlockSpace): number {
+    return blocksAhead(this.#options.follower.pool(space.block.pool)) * sizeOf(space);
   }
 
   #roomBeside({ block, family }: BlockSpace): number {
@@ -227,11 +245,13 @@ export class BlockReporter {
   #isNews(
     { uid, record: { status, node } }: Stored<"block">,
     { state, space: { used } }: BlockEntry,
+    isPoolShort: boolean,
   ): boolean {
     if (state !== "giving") return false;
     const said = this.#said.get(uid);
     if (said === undefined) return (status?.node === node ? status.used : 0) !== used;
-    return said.used !== used && this.#options.clock.monotonic() - said.at >= USED_MS;
+    const pause = isPoolShort && used < said.used ? FREED_MS : USED_MS;
+    return said.used !== used && this.#options.clock.monotonic() - said.at >= pause;
   }
 
   /**
@@ -264,6 +284,15 @@ export class BlockReporter {
     for (const known of [this.#empty, this.#said, this.#answered])
       for (const uid of known.keys()) if (!there.has(uid)) known.delete(uid);
   }
+}
+
+/** Pools that other nodes lack addresses of: something of this node's is asked back. */
+function poolsAskedFor(records: readonly Stored<"block">[]): ReadonlySet<string> {
+  const asked = records.filter(
+    ({ record }) =>
+      record.recalledAt !== undefined || (record.recalledAddresses ?? 0) > returnedOf(record).length,
+  );
+  return new Set(asked.map(({ record }) => record.pool));
 }
 
 function sizeOf({ network }: BlockSpace): number {

@@ -41,8 +41,8 @@ export interface BlockSource {
   pool(name: string): Pool | undefined;
   pools(): Iterable<Pool>;
   factsOf(pod: PodRef): PodFacts;
-  /** Has more blocks made, and says whether there are; absent where somebody else sees what is needed. */
-  readonly more?: () => Promise<boolean>;
+  /** Has more blocks of one of these pools made, and says whether there are; absent where somebody else sees what is needed. */
+  readonly more?: (pools: readonly string[]) => Promise<boolean>;
   /** So far as it is known; absent where nodes are none of its matter. */
   ownNode?(): OwnNode | undefined;
   /** Who has blocks of the pool, as its status says; absent where one node has all. */

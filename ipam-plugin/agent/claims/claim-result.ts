@@ -8,10 +8,11 @@ import { type Claim, claimKey } from "../../../allocator/model/claim.ts";
 import { workloadOf } from "../../../allocator/model/claim-workload.ts";
 import type { PodState } from "../../../allocator/model/cluster-state.ts";
 import { describeIdentity } from "../../../allocator/model/identity.ts";
-import { addressesOn, namesOf, toldOf } from "../../../allocator/model/interfaces.ts";
+import { macOn } from "../../../allocator/model/interface-macs.ts";
+import { addressesOn, namesOf, placesOf, toldOf } from "../../../allocator/model/interfaces.ts";
 import { type Pool, rangeOf } from "../../../allocator/pool/pool.ts";
 import type { ResultAddress } from "../../cni/result.ts";
-import type { AttachRequest, ClaimResult, NoClaim, PodRef } from "./claim-source.ts";
+import type { AttachRequest, ClaimResult, NoClaim, PodRef, RequestedMac } from "./claim-source.ts";
 
 // What an ADD is answered is the same whoever keeps the claims: this process, or an API server.
 
@@ -79,7 +80,8 @@ export function servesBound(claim: Claim, request: AttachRequest): boolean {
 }
 
 /** The interfaces that the claim serves beside each other; absent: it serves one. */
-export function besideOf({ request: { interfaces } }: Claim): { readonly interfaces?: readonly string[] } {
+export function besideOf(claim: Claim): { readonly interfaces?: readonly string[] } {
+  const interfaces = placesOf(claim);
   return interfaces === undefined ? {} : { interfaces: namesOf(interfaces) };
 }
 
@@ -133,6 +135,31 @@ export function missing(pod: Pick<PodRef, "namespace" | "name">, inOthers = fals
 
 /** For a runtime that asks for addresses which the claim does not have; undefined when it asks for none. */
 export function requestMismatch(claim: Claim, request: AttachRequest): Refusal | undefined {
+  return addressMismatch(claim, request) ?? macMismatch(claim, request);
+}
+
+/** Nobody but the main plugin can give the interface its MAC address, and it does not if nobody tells it. */
+function macMismatch(claim: Claim, { attachment, mac: said }: AttachRequest): Refusal | undefined {
+  const { interface: name } = attachment;
+  const mac = macOn(claim, name);
+  const key = claimKey(claim);
+  if (mac === undefined) return said && macOfPool(said);
+  if (said?.mac === mac) return undefined;
+  const words =
+    said === undefined
+      ? `claim ${key} has MAC address ${mac} for ${name}, and nobody tells the main plugin; declare "capabilities": {"mac": true} in the configuration of bridge, macvlan, or tuning behind another, and let the runtime say it (Multus: mac of the network in the pod's annotation)`
+      : `claim ${key} has MAC address ${mac} for ${name}, and the runtime says ${said.mac}; remove one of the two requests`;
+  return refuse("CLAIM_CHANGED", words, { claim: key });
+}
+
+/** For a pod without a claim, or one whose claim has none for the interface. */
+export function macOfPool({ mac, pool }: RequestedMac): Refusal | undefined {
+  if (pool === undefined) return undefined;
+  const words = `MAC address ${mac} is of pool "${pool}", and this pod did not ask for it: another one may have it; write it into berth.dev/mac of the pod`;
+  return refuse("POOL_FORBIDDEN", words, { pool });
+}
+
+function addressMismatch(claim: Claim, request: AttachRequest): Refusal | undefined {
   const served = servedBy(claim, request);
   const others = request.addresses.filter((address) => !served.includes(address));
   if (others.length === 0) return undefined;

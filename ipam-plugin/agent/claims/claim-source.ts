@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import type { Refusal } from "../../../allocator/base/errors.ts";
-import type { Address } from "../../../allocator/ip/address.ts";
+import type { Address, Family } from "../../../allocator/ip/address.ts";
 import type { ClaimAttachment } from "../../../allocator/model/claim.ts";
 import type { IpamResult } from "../../cni/result.ts";
 
@@ -36,13 +36,23 @@ export interface AttachRequest {
   readonly attachment: AttachmentKey;
   /** `ipam.pools` of the network configuration: where a pod that asked for nothing gets its address from. */
   readonly pools: readonly string[];
+  /** Of these families alone, if the configuration says so. */
+  readonly families?: readonly Family[];
   /** Which etcd of several keeps the claim; absent: this agent's own, or the API server. */
   readonly etcd?: string;
   /** Addresses asked for by runtimeConfig.ips, args.cni.ips or CNI_ARGS IP=, each once. */
   readonly addresses: readonly Address[];
+  /** What the runtime or the configuration says of the interface; absent: nothing. */
+  readonly mac?: RequestedMac;
   /** The pod's annotations as the runtime sent them (io.kubernetes.cri.pod-annotations), a hint and no authority. */
   readonly annotations: Readonly<Record<string, string>> | undefined;
   readonly seenAt?: SeenAt;
+}
+
+/** A MAC address that the interface is going to have, and the pool that it is of; absent: of none. */
+export interface RequestedMac {
+  readonly mac: string;
+  readonly pool?: string;
 }
 
 /** Where a sandbox can be seen; absent for one whose network namespace the agent could not see. */

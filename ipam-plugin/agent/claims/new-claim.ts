@@ -21,11 +21,12 @@ interface Circumstances {
 /** What the claim of a pod is made of that asks for nothing itself, from the pools that its network names. */
 export function newClaimFor(request: AttachRequest, of: Circumstances): AllocationRequest | Refusal {
   const { namespace, annotations, now } = of;
+  const { pools, families } = request;
   const entry = request.addresses.length === 0 ? {} : { entries: [request.addresses] };
   const identity = { kind: "Pod", apiVersion: "v1", name: request.pod.name };
   const allocation = requestFor({
     podIdentity: { kind: "named", claim: request.pod.name, identity },
-    request: { pools: request.pools, ...entry },
+    request: { pools, ...(families && { families }), ...entry },
     namespace,
     podLabels: {},
     networks: { names: networkNames(request, annotations), isAll: true },

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-import { messageOf, type Refusal, refuse } from "../../../allocator/base/errors.ts";
+import { isRefusal, messageOf, type Refusal, refuse } from "../../../allocator/base/errors.ts";
 import { readVersion } from "../../cni/config.ts";
 import { type CniError, cniError, fromRefusal, isCniError } from "../../cni/errors.ts";
 import type { IpamConfig } from "../../cni/ipam-config.ts";
 import { readConfiguration } from "../add/add-request.ts";
+import { servedIpam, toldOfPools } from "../add/drop-in-pools.ts";
 import { isShared, noEtcd } from "../add/from-shared.ts";
 import { emptiedByPools, staticOfPool } from "../add/pool-addresses.ts";
 import type { Answer } from "../rpc/connection.ts";
@@ -61,11 +62,14 @@ async function refusalOfShared(
  * made and deleted at any moment by who knows nothing of nodes, so that only a host without a kubelet, which would evict pods, says so
  * here; the log says it everywhere.
  */
-function refusalByPools(network: string, ipam: IpamConfig, services: AgentServices): CniError | undefined {
-  const { blockFollower, rangeOverlaps } = services;
+function refusalByPools(network: string, given: IpamConfig, services: AgentServices): CniError | undefined {
+  const { blockFollower, networkWarnings, rangeOverlaps } = services;
+  const ipam = servedIpam(network, given, services);
+  networkWarnings.unserved(network, isRefusal(ipam) ? ipam.message : "");
+  if (isRefusal(ipam)) return blockFollower.makesBlocks ? fromRefusal(ipam) : undefined;
   const pools = [...services.pools()];
   const parts = rangeOverlaps.look(network, ipam.rangeSets, pools);
-  const missing = missingPools(network, ipam, services);
+  const missing = missingPool(network, ipam, services);
   if (!blockFollower.makesBlocks) return undefined;
   const named = ipam.addresses.map(({ address }) => address);
   const refusal =
@@ -73,14 +77,11 @@ function refusalByPools(network: string, ipam: IpamConfig, services: AgentServic
   return refusal && fromRefusal(refusal);
 }
 
-function missingPools(network: string, ipam: IpamConfig, services: AgentServices): Refusal | undefined {
-  const { blockFollower, networkWarnings, pools } = services;
-  const there = new Set([...pools()].map(({ name }) => name));
-  const missing = ipam.pools.filter((name) => !there.has(name) && blockFollower.hasBlocks(name) === false);
-  networkWarnings.missing(network, missing);
-  const [first] = missing;
+function missingPool(network: string, ipam: IpamConfig, services: AgentServices): Refusal | undefined {
+  const there = [...services.pools()].map(({ name }) => name);
+  const [first] = toldOfPools(network, ipam, services);
   if (first === undefined) return undefined;
-  const some = [...there].slice(0, 10).map((name) => `"${name}"`);
+  const some = there.slice(0, 10).map((name) => `"${name}"`);
   const have = some.length === 0 ? "there are no pools yet, make it first" : `name one of ${some.join(", ")}`;
   return refuse("POOL_UNKNOWN", `network ${network}: there is no pool "${first}"; ${have}`, { pool: first });
 }

@@ -18,6 +18,8 @@ export interface ConflistOptions extends Installation {
   readonly isReady: () => boolean;
   readonly clock: Clock;
   readonly log: Logger;
+  /** Other names of the plugin. */
+  readonly aliases?: readonly string[];
 }
 
 /** What a text is to a container runtime. */
@@ -26,7 +28,7 @@ export type ConflistVerdict =
   | { readonly kind: "conflist"; readonly asksBerth: boolean };
 
 /** Whether it is a list of plugins (CNI specification, section 1), and one of them asks Berth for its addresses. */
-export function validateConflist(text: string): ConflistVerdict {
+export function validateConflist(text: string, aliases: readonly string[] = []): ConflistVerdict {
   const no = (why: string) => ({ kind: "invalid", why }) as const;
   let list: unknown;
   try {
@@ -42,7 +44,7 @@ export function validateConflist(text: string): ConflistVerdict {
   if (!Array.isArray(plugins) || plugins.length === 0) return no("has no plugins");
   const nameless = plugins.findIndex((plugin) => !isObject(plugin) || typeof plugin["type"] !== "string");
   if (nameless >= 0) return no(`has no type in plugins[${nameless}]`);
-  return { kind: "conflist", asksBerth: plugins.some(asksBerth) };
+  return { kind: "conflist", asksBerth: plugins.some((plugin) => asksBerth(plugin, ["berth", ...aliases])) };
 }
 
 /**
@@ -129,9 +131,9 @@ export class Conflist {
 
   /** Why it is refused, if it is. */
   #accept(text: string): string | undefined {
-    const { from, log } = this.#options;
+    const { from, log, aliases } = this.#options;
     this.#seen = text;
-    const verdict = validateConflist(text);
+    const verdict = validateConflist(text, aliases);
     if (verdict.kind === "invalid") return verdict.why;
     if (!verdict.asksBerth) log.warn("no plugin of the conflist has ipam.type berth", { file: from });
     this.#wanted = text;
@@ -149,9 +151,9 @@ export class Conflist {
   }
 }
 
-function asksBerth(plugin: unknown): boolean {
+function asksBerth(plugin: unknown, names: readonly string[]): boolean {
   const ipam = isObject(plugin) ? plugin["ipam"] : undefined;
-  return isObject(ipam) && ipam["type"] === "berth";
+  return isObject(ipam) && names.some((name) => name === ipam["type"]);
 }
 
 function isObject(value: unknown): value is Record<string, unknown> {

@@ -9,8 +9,10 @@ import {
   mkdtemp,
   readdir,
   readFile,
+  readlink,
   rm,
   stat,
+  symlink,
   utimes,
   writeFile,
 } from "node:fs/promises";
@@ -20,7 +22,7 @@ import { afterEach, beforeEach, describe, it } from "node:test";
 import { BerthError } from "../../../allocator/base/errors.ts";
 import { type Logger, noopLogger } from "../../../allocator/base/ports.ts";
 import { createClock } from "../../../system/clock.ts";
-import { installConflist, installPlugin, prepareConflist } from "./plugin-binary.ts";
+import { installAliases, installConflist, installPlugin, prepareConflist } from "./plugin-binary.ts";
 
 const clock = createClock();
 /** A second of the past that every temporary file is older than which is not a process's own any more. */
@@ -134,6 +136,51 @@ describe("the plugin's installation", () => {
       /^CONFIG_INVALID: BERTH_CNI_BIN \/taken cannot be written: E/,
     );
     assert.deepEqual(await readdir(join(folder, "taken")), ["berth"]);
+  });
+});
+
+describe("other names of the plugin", () => {
+  setUp();
+
+  const link = (replace: boolean, ...names: readonly string[]) =>
+    installAliases(host, { names, replace }, { ...log, error: (message) => logged.push(message) });
+  const textOf = (name: string) => readFile(join(host, name), "utf8");
+
+  it("are links to it, made once", async () => {
+    await install();
+    await link(false, "whereabouts", "antrea");
+    await link(false, "whereabouts", "antrea");
+    assert.deepEqual((await readdir(host)).sort(), ["antrea", "berth", "whereabouts"]);
+    assert.equal(await textOf("whereabouts"), "#!new\n");
+    assert.equal(logged.length, 3);
+  });
+
+  it("leave a plugin that is there, and what a link leads to, as they are, and say so", async () => {
+    await install();
+    await writeFile(join(host, "whereabouts"), "#!theirs\n");
+    await symlink("whereabouts", join(host, "antrea"));
+    await symlink("nowhere", join(host, "static"));
+    await link(false, "whereabouts", "antrea", "static", "spiderpool");
+    assert.equal(await textOf("whereabouts"), "#!theirs\n");
+    assert.equal(await readlink(join(host, "antrea")), "whereabouts");
+    assert.equal(await readlink(join(host, "static")), "nowhere");
+    assert.equal(await textOf("spiderpool"), "#!new\n");
+    assert.equal(
+      logged.filter((one) => one === "a CNI plugin of this name is installed, and stays").length,
+      3,
+    );
+  });
+
+  it("put it aside if that is said, once for each that comes", async () => {
+    await install();
+    for (const theirs of ["#!theirs\n", "#!newer\n"]) {
+      await rm(join(host, "whereabouts"), { force: true });
+      await writeFile(join(host, "whereabouts"), theirs);
+      for (let again = 0; again < 2; again++) await link(true, "whereabouts");
+      assert.equal(await textOf("whereabouts"), "#!new\n");
+      assert.equal(await textOf("whereabouts.before-berth"), theirs);
+    }
+    assert.deepEqual((await readdir(host)).sort(), ["berth", "whereabouts", "whereabouts.before-berth"]);
   });
 });
 

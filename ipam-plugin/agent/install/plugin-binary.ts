@@ -1,5 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-import { access, constants, readFile, stat } from "node:fs/promises";
+import {
+  access,
+  constants,
+  link,
+  lstat,
+  readFile,
+  readlink,
+  rename,
+  rm,
+  stat,
+  symlink,
+} from "node:fs/promises";
 import { basename, join } from "node:path";
 import { BerthError, messageOf } from "../../../allocator/base/errors.ts";
 import type { Clock, Logger } from "../../../allocator/base/ports.ts";
@@ -11,8 +22,18 @@ export interface Installation {
   readonly folder: string;
 }
 
+/** Other names that the plugin has in its folder, for configurations of other IPAM plugins. */
+export interface Aliases {
+  readonly names: readonly string[];
+  /** A plugin of that name that is there is put aside. */
+  readonly replace: boolean;
+}
+
 /** As runtimes look for it: by the `type` of a configuration. */
 const PLUGIN = "berth";
+/** Behind the name of a plugin that an alias took the place of. */
+const ASIDE = ".before-berth";
+const NEXT = ".new-berth";
 const EXECUTABLE = 0o755;
 /** What hardening guides ask of CNI configurations; runtimes are root. */
 const PRIVATE = 0o600;
@@ -38,6 +59,59 @@ export async function installPlugin(
     await writeDurably(path, content, EXECUTABLE);
     log.info("CNI plugin installed", { path });
   });
+}
+
+/**
+ * Makes the plugin known under other names, as links to it. What has such a name and is not ours stays, and is told: networks of that
+ * plugin go on with it. With `replace` it is put aside, so that it can be put back.
+ */
+export async function installAliases(
+  folder: string,
+  { names, replace }: Aliases,
+  log: Logger,
+): Promise<void> {
+  for (const name of names) {
+    const path = join(folder, name);
+    await withFolder("BERTH_CNI_BIN", folder, async () => {
+      const found = await linkOf(path);
+      if (found === PLUGIN) return;
+      if (found !== undefined && !replace) {
+        log.error("a CNI plugin of this name is installed, and stays", {
+          path,
+          remedy:
+            "take it away, or set cni.replace of the chart, if its networks are to be Berth's; else take the name out of cni.aliases",
+        });
+        return;
+      }
+      if (found === undefined) await symlink(PLUGIN, path).catch(unlessLinked(path));
+      else await takePlace(path, log);
+      log.info("CNI plugin installed", { path });
+    });
+  }
+}
+
+/** What the link leads to; "" for a plugin that is no link, undefined: nothing has the name. */
+async function linkOf(path: string): Promise<string | undefined> {
+  const found = await lstat(path).catch(() => undefined);
+  if (found === undefined) return undefined;
+  return found.isSymbolicLink() ? await readlink(path) : "";
+}
+
+/** At no moment is there none of the name. Its installer may write it again later: what is put aside is the newest. */
+async function takePlace(path: string, log: Logger): Promise<void> {
+  const [aside, next] = [`${path}${ASIDE}`, `${path}${NEXT}`];
+  for (const old of [aside, next]) await rm(old, { force: true });
+  await link(path, aside);
+  await symlink(PLUGIN, next);
+  await rename(next, path);
+  log.warn("a CNI plugin of another system was put aside", { path, file: aside });
+}
+
+/** Another agent may have been faster. */
+function unlessLinked(path: string): (error: unknown) => Promise<void> {
+  return async (error) => {
+    if ((await linkOf(path)) !== PLUGIN) throw error;
+  };
 }
 
 /** Where the conflist goes: under the name that it has. */

@@ -31,7 +31,7 @@ export function fillPodCidrs(text: string, node: string, cidrs: readonly string[
     const has = cidrs.length === 0 ? "no podCIDRs" : `the podCIDRs ${cidrs.join(", ")}`;
     throw new BerthError(
       "NOT_READY",
-      `the conflist says ${place}, and node ${node} has ${has}; kube-controller-manager gives them with --allocate-node-cidrs, or write the range itself`,
+      `the conflist says ${place}, and node ${node} has ${has}; kube-controller-manager gives them with --allocate-node-cidrs, Berth with nodeCIDRs.families, or write the range itself`,
       { details: { node } },
     );
   };

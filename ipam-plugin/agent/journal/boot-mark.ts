@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-import { closeSync, openSync, writeSync } from "node:fs";
+import { closeSync, existsSync, fstatSync, ftruncateSync, lstatSync, openSync, writeSync } from "node:fs";
 import { readFile } from "node:fs/promises";
 import { BerthError, messageOf } from "../../../allocator/base/errors.ts";
 import { writeDurably } from "../../../system/durable-file.ts";
@@ -24,7 +24,7 @@ export interface MarkFile {
   write(text: string): Promise<void>;
   /**
    * Puts a text of the same length in the place of what was written, in microseconds: without a sync, because what it
-   * says is over when the memory that it is in is lost.
+   * says is over when the memory that it is in is lost. What somebody has put there, or taken away, meanwhile, is made good.
    */
   update(text: string): void;
   /** Repeatable. */
@@ -42,6 +42,7 @@ export function markFileOf(socketPath: string): MarkFile {
     path,
     async read() {
       try {
+        requireFile(path);
         return await readFile(path, "utf8");
       } catch (error) {
         if (error instanceof Error && "code" in error && error.code === "ENOENT") return undefined;
@@ -55,11 +56,29 @@ export function markFileOf(socketPath: string): MarkFile {
       close();
     },
     update(text) {
-      open ??= openSync(path, "r+");
+      if (open !== undefined && !isInPlace(path, open)) close();
+      if (open === undefined) {
+        requireFile(path);
+        open = existsSync(path) ? openSync(path, "r+") : openSync(path, "wx", 0o600);
+        ftruncateSync(open, text.length);
+      }
       writeSync(open, text, 0);
     },
     close,
   };
+}
+
+/** A pipe would be waited for, without a word. */
+function requireFile(path: string): void {
+  const found = lstatSync(path, { throwIfNoEntry: false });
+  if (found === undefined || found.isFile()) return;
+  throw unusable(path, new Error("it is a link, a folder or a pipe, and not a file; remove it"));
+}
+
+/** Whether what is open is what others find there. */
+function isInPlace(path: string, open: number): boolean {
+  const [found, own] = [lstatSync(path, { throwIfNoEntry: false }), fstatSync(open)];
+  return found?.ino === own.ino && found.dev === own.dev;
 }
 
 /** Positions up to 2^53 have so many digits: the text of one journal is as long as it was, whatever its position. */

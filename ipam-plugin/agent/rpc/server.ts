@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-import { chmod, lstat, mkdir, rm } from "node:fs/promises";
+import { lstat, mkdir, rm } from "node:fs/promises";
 import { connect, createServer, type Server, type Socket } from "node:net";
 import { dirname } from "node:path";
 import { BerthError, messageOf } from "../../../allocator/base/errors.ts";
 import type { Clock, Logger } from "../../../allocator/base/ports.ts";
+import { listenPrivately } from "../../../system/private-socket.ts";
 import { Connection, type Handler, type MemoryBudget } from "./connection.ts";
 import { REQUEST_LIMIT } from "./frame.ts";
 
@@ -69,12 +70,8 @@ class ServedSocket implements SocketServer {
   }
 
   async listen(): Promise<void> {
-    await new Promise<void>((resolve, reject) => {
-      this.#server.once("error", reject);
-      this.#server.listen(this.path, resolve);
-    }).catch((error) => unusable(this.path, error));
+    await listenPrivately(this.#server, this.path).catch((error) => unusable(this.path, error));
     this.#server.on("error", (error) => this.#options.log.error("socket failed", { error }));
-    await chmod(this.path, 0o600);
     this.#look().catch((error: unknown) =>
       this.#options.log.error("late clients are not looked for", { error }),
     );

@@ -2,6 +2,7 @@
 import assert from "node:assert/strict";
 import { beforeEach, describe, it } from "node:test";
 import { type LogFields, noopLogger } from "../../../allocator/base/ports.ts";
+import { parsed, poolRecord } from "../../../test/support/fixtures.ts";
 import { NodeBench } from "../testing/node-bench.ts";
 import { NetworkWarnings } from "./network-warnings.ts";
 
@@ -28,6 +29,48 @@ describe("what of a network's configuration has no effect", () => {
       ],
     );
   });
+
+  it("is told of pools without blocks, in a cluster as a warning", () => {
+    const info: unknown[] = [];
+    const log = { ...noopLogger, warn, info: (_: string, fields: LogFields = {}) => void info.push(fields) };
+    const warnings = new NetworkWarnings(log);
+    for (let i = 0; i < 2; i++) warnings.uncut("lan", ["db", "web"], false);
+    warnings.uncut("lan", [], false);
+    for (let i = 0; i < 2; i++) warnings.uncut("host", ["db"], true);
+    assert.deepEqual(
+      told.map(({ network, pool }) => [network, pool]),
+      [["lan", "db, web"]],
+    );
+    assert.match(
+      JSON.stringify(info),
+      /^\[\{"network":"host","pool":"db",.*in a cluster it is refused"\}\]$/,
+    );
+  });
+
+  for (const { pools, ranges, told: expected } of [
+    { pools: ["plain"], told: ["plain"] },
+    { pools: ["plain", "nosuch"], told: ["plain"] },
+    { pools: ["plain", "cut"], told: [] },
+    { pools: ["asking"], told: [] },
+    { pools: ["plain"], ranges: [[{ subnet: "10.20.0.0/24" }]], told: [] },
+  ])
+    it(`is told of ${expected.length === 0 ? "none" : "those"} where a network names ${pools.join(" and ")}${ranges ? " beside ranges" : ""}`, async () => {
+      const node = await NodeBench.open();
+      try {
+        const pool = (name: string, cidr: string, more = {}) =>
+          node.blockSource.stored.set(name, parsed(poolRecord(name, cidr, more)));
+        pool("plain", "10.0.0.0/24");
+        pool("cut", "10.1.0.0/24", { blockSize: { ipv4: 32 } });
+        pool("asking", "10.2.0.0/24", { blockSize: {} });
+        const seen: unknown[] = [];
+        node.parts.networkWarnings.uncut = (_, names) => void seen.push(names);
+        node.ipam = { pools, ...(ranges && { ranges }) };
+        await node.call("STATUS");
+        assert.deepEqual(seen, [expected]);
+      } finally {
+        await node.close();
+      }
+    });
 
   for (const verb of ["STATUS", "ADD"]) {
     it(`is told at ${verb} of ranges beside pools, once`, async () => {

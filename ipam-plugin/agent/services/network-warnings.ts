@@ -44,6 +44,34 @@ export class NetworkWarnings {
       });
   }
 
+  /** Pools that `ipam.pools` names and that have no blocks: one host makes a claim for a pod that asks for nothing, a cluster does not. */
+  uncut(network: string, names: readonly string[], isOneHost: boolean): void {
+    const pool = names.slice(0, NAMED).join(", ");
+    if (!this.#isNew(`uncut ${network}`, pool)) return;
+    const remedy =
+      "make such a pool with spec.blockSize: {ipv4: 32, ipv6: 128}, or with {} if it is only for pods that ask";
+    const words = "a network names pools that have no spec.blockSize";
+    if (isOneHost)
+      this.#log.info(words, {
+        ...{ network, pool, remedy },
+        consequence: "here a pod that asks for nothing gets a claim of them, in a cluster it is refused",
+      });
+    else
+      this.#log.warn(words, {
+        ...{ network, pool, remedy },
+        consequence: "pods of the network that ask for nothing are refused",
+      });
+  }
+
+  /** A configuration that was written for another plugin, and that no pool serves so far. */
+  unserved(network: string, why: string): void {
+    if (this.#isNew(`unserved ${network}`, why))
+      this.#log.warn("a network's configuration means a pool that does not exist", {
+        ...{ network, error: why },
+        consequence: "pods of the network are refused",
+      });
+  }
+
   #isNew(about: string, words: string): boolean {
     if ((this.#told.get(about) ?? "") === words) return false;
     this.#told.delete(about);

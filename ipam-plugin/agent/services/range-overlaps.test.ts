@@ -46,6 +46,20 @@ describe("ranges of a network that lie in a pool", () => {
     assert.deepEqual(found(setsOf({ subnet: "fd00:20::/112" }), DB, six), ["six: fd00:20::1-fd00:20::ffff"]);
   });
 
+  it("are none of a pool whose CIDRs are for the nodes' own networks, but of Cilium's", () => {
+    const wide = setsOf({ subnet: "10.20.0.0/25" });
+    for (const [use, count] of [
+      ["PodCIDR", 0],
+      ["Cilium", 1],
+    ] as const) {
+      const nodeCIDRs = { use, blockSize: { ipv4: 25 } };
+      const pool = parsePool({ name: "nodes", spec: { ranges: [{ cidr: "10.20.0.0/24" }], nodeCIDRs } });
+      assert.ok(!isRefusal(pool));
+      const all = new RangeOverlaps(noopLogger);
+      assert.deepEqual([all.look("net", wide, [pool]).length, all.all().length], [count, count], use);
+    }
+  });
+
   it("are none of a pool for other networks; what may be one of its own is told", () => {
     const wide = setsOf({ subnet: "10.20.0.0/24" });
     for (const [networks, overlaps, parts] of [

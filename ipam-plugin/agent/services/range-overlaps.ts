@@ -51,8 +51,9 @@ export class RangeOverlaps {
     const before = this.#known.get(network);
     const ranges = before?.sets === sets ? before.ranges : sets.map(formatSet).join(";");
     if (before?.ranges === ranges && isSame(before.pools, pools)) return before.parts;
-    const overlaps = overlapsOf(network, sets, pools);
-    const parts = pools
+    const giving = pools.filter(isGiven);
+    const overlaps = overlapsOf(network, sets, giving);
+    const parts = giving
       .filter((pool) => servesNetwork(pool, network) === "yes")
       .flatMap((pool) => partsOf(pool, sets));
     this.#known.set(network, { sets, ranges, pools, overlaps, parts });
@@ -85,6 +86,14 @@ export class RangeOverlaps {
     for (const { pool } of this.all()) counts.set(pool, (counts.get(pool) ?? 0) + 1);
     return counts;
   }
+}
+
+/**
+ * Whether somebody else gives pods addresses of the pool. What is for `spec.podCIDRs` is for the network of the node, which this one is. Of
+ * their nodes' CIDRs Cilium's agents give.
+ */
+function isGiven({ spec }: Pool): boolean {
+  return spec.nodeCIDRs?.use !== "PodCIDR";
 }
 
 function isSame(before: readonly Pool[], now: readonly Pool[]): boolean {

@@ -4,6 +4,7 @@ import { isRefusal, type Refusal } from "../../../allocator/base/errors.ts";
 import { type Clock, type LogFields, noopLogger } from "../../../allocator/base/ports.ts";
 import { bind } from "../../../allocator/lifecycle/bind.ts";
 import { reserve } from "../../../allocator/lifecycle/reserve.ts";
+import type { Pool } from "../../../allocator/pool/pool.ts";
 import type { Store, Stored } from "../../../allocator/store/store.ts";
 import { addrs, DB_POOL } from "../../../test/support/fixtures.ts";
 import { openWorld, type World } from "../../../test/support/world.ts";
@@ -31,6 +32,8 @@ export class NodeWorld {
   readonly pods = new Map<string, NodePod>(); // namespace/name -> pod
   /** Pools that have blocks. */
   readonly blockPools = new Set<string>();
+  /** All that there are, if the node knows them. */
+  allPools: readonly Pool[] | undefined;
   /** How statuses are written, if not plainly. */
   reporting: Reporting | undefined;
   /** What a live look at a pod throws, while it is set. */
@@ -59,6 +62,7 @@ export class NodeWorld {
         return this.pods.get(`${namespace}/${name}`);
       },
       hasBlocks: (pool) => this.blockPools.has(pool),
+      allPools: () => this.allPools,
       suspect: (claim) => void this.suspects.push(claim),
       log: { ...noopLogger, warn: (_, fields = {}) => void this.warnings.push(fields) },
     });

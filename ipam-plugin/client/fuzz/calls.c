@@ -47,6 +47,7 @@ static void turn_dials(const uint8_t *dials) {
   world.absences = dials[10] % 4 == 3 ? UINT32_MAX : dials[10] % 4;
   world.hang_ups = dials[10] >> 2 & 7;
   world.folder_missing = (dials[10] & 32) != 0;
+  world.of_others = (dials[10] & 64) != 0;
   world.piece = dials[2];
   world.interrupted = (unsigned)dials[3] << 1;
   played.named = (dials[0] & 8) != 0;

@@ -168,6 +168,12 @@ int fuzz_connect(int fd, const struct sockaddr *address, socklen_t length) {
   return connected();
 }
 
+int fuzz_getsockopt(int fd, int level, int name, void *value, socklen_t *length) {
+  if (fd < 0 || level != SOL_SOCKET || name != SO_PEERCRED || *length != sizeof(struct ucred)) return fail(EINVAL);
+  *(struct ucred *)value = (struct ucred){.pid = 1, .uid = geteuid(), .gid = getegid()};
+  return 0;
+}
+
 int fuzz_access(const char *path, int mode) {
   require(mode == F_OK && path[strlen(path) - 1] == '/', "a folder is looked for");
   return world.folder_missing ? fail(ENOENT) : 0;
@@ -218,8 +224,17 @@ int fuzz_open(const char *path, int flags, ...) {
 
 int fuzz_openat(int folder, const char *path, int flags, ...) {
   require(folder == FOLDER && path[0] == '.' && strchr(path, '/') == NULL, "it waits under a hidden name");
+  require(!world.of_others, "where nobody else may write");
   require((flags & (O_CREAT | O_EXCL)) == (O_CREAT | O_EXCL), "nothing is overwritten");
   return disk() == 0 ? RELEASE : -1;
+}
+
+int fuzz_fstat(int fd, struct stat *found) {
+  require(fd == FOLDER, "it is looked whose the folder is");
+  *found = (struct stat){.st_mode = S_IFDIR | 0700, .st_uid = geteuid()};
+  if (world.of_others && world.transfers % 2 == 0) found->st_uid = geteuid() + 1;
+  else if (world.of_others) found->st_mode |= S_IWOTH;
+  return 0;
 }
 
 int fuzz_fsync(int fd) {

@@ -54,6 +54,7 @@ struct world {
   unsigned caller_sees;    /* so many looks find the caller alive */
   int disk_error;
   unsigned disk_works;     /* so many calls to the disk before that error */
+  bool of_others;          /* somebody else may write to the folder of the spool */
 
   uint64_t now;
   unsigned transfers;
@@ -79,6 +80,7 @@ ssize_t fuzz_read(int fd, void *into, size_t length);
 ssize_t fuzz_write(int fd, const void *bytes, size_t length);
 int fuzz_socket(int domain, int type, int protocol);
 int fuzz_connect(int fd, const struct sockaddr *address, socklen_t length);
+int fuzz_getsockopt(int fd, int level, int name, void *value, socklen_t *length);
 ssize_t fuzz_send(int fd, const void *bytes, size_t length, int flags);
 ssize_t fuzz_recv(int fd, void *into, size_t length, int flags);
 int fuzz_fcntl(int fd, int command, ...);
@@ -89,6 +91,7 @@ int fuzz_mkdir(const char *path, mode_t mode);
 int fuzz_open(const char *path, int flags, ...);
 int fuzz_openat(int folder, const char *path, int flags, ...);
 int fuzz_fsync(int fd);
+int fuzz_fstat(int fd, struct stat *found);
 int fuzz_renameat(int folder, const char *from, int other, const char *to);
 int fuzz_unlinkat(int folder, const char *path, int flags);
 

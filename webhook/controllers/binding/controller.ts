@@ -70,7 +70,7 @@ class Binder implements Controller {
     this.#deps = deps;
     const { watches, mirror, leadership, events, metrics } = deps;
     const { clock, random, log } = deps.context;
-    this.#notices = new PodEvents(events);
+    this.#notices = new PodEvents(events, deps.boundEvents === true);
     this.#meter = new BindingMetrics(clock, metrics);
     this.#due = new StateTimer(clock, random);
     this.#blocked = new StateTimer(clock, random);

@@ -8,12 +8,15 @@ import { PodEvents } from "./pod-events.ts";
 const POD = { namespace: "shop", name: "mysql-0", uid: "u1" };
 const BUSY = { code: "CLAIM_BUSY", message: "claim shop/mysql-0 is still bound" };
 
-function begin() {
+function begin(tellsBound = true) {
   const recorded: EventInput[] = [];
-  return { recorded, notices: new PodEvents({ record: (notice) => void recorded.push(notice) }) };
+  return {
+    recorded,
+    notices: new PodEvents({ record: (notice) => void recorded.push(notice) }, tellsBound),
+  };
 }
 
-describe("PodNotices", () => {
+describe("events on pods", () => {
   it("says on exactly this pod what was bound, and where", () => {
     const { recorded, notices } = begin();
     const addresses = addrs("10.20.0.51", "fd00:20::51");
@@ -27,6 +30,22 @@ describe("PodNotices", () => {
         note: "claim shop/mysql-0 (10.20.0.51, fd00:20::51) is bound to node-a",
       },
     ]);
+  });
+
+  it("says what was bound only where something was in the way, unless it is asked for", () => {
+    const { recorded, notices } = begin(false);
+    const claim = claimRecord({ binding: bindingTo("mysql-0", "node-a") });
+    notices.bound(POD, claim);
+    assert.deepEqual(recorded, []);
+    notices.blocked(POD, BUSY);
+    notices.bound(POD, claim);
+    assert.deepEqual(
+      recorded.map(({ reason }) => reason),
+      ["ClaimBusy", "AddressBound"],
+    );
+    notices.forget("shop/mysql-0");
+    notices.bound(POD, claim);
+    assert.equal(recorded.length, 2);
   });
 
   it("says what is in the way once, and again when it is something else, another pod, or back", () => {

@@ -18,10 +18,13 @@ export interface Blocker {
 /** Tells people, by events on their pods, what became of the claims. */
 export class PodEvents {
   readonly #events: { record(notice: EventInput): void };
+  readonly #tellsBound: boolean;
   readonly #said = new Map<string, string>(); // pod key -> the obstacle that was told last
 
-  constructor(events: { record(notice: EventInput): void }) {
+  /** `tellsBound`: of each binding, though nothing was in its way: a write for each start of a pod. */
+  constructor(events: { record(notice: EventInput): void }, tellsBound: boolean) {
     this.#events = events;
+    this.#tellsBound = tellsBound;
   }
 
   /** Once for each obstacle, however often it is found in the way. */
@@ -33,7 +36,9 @@ export class PodEvents {
     this.#record(pod, { type: "Warning", reason: reasonOf(code), note: message });
   }
 
+  /** Of a pod that was told what was in its way, and of others if that is asked for. */
   bound(pod: PodRef, claim: Claim): void {
+    if (!this.#tellsBound && !this.#said.has(`${pod.namespace}/${pod.name}`)) return;
     const words = `claim ${claimKey(claim)} (${toldOf(claim).join(", ")}) is bound to ${claim.binding?.node ?? ""}`;
     this.#record(pod, { type: "Normal", reason: "AddressBound", note: words });
   }

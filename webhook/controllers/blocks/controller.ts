@@ -3,105 +3,94 @@
 import { BlockDistributor, type Shortage } from "../../../allocator/blocks/distributor.ts";
 import type { BlockEvidence } from "../../../allocator/blocks/give-back.ts";
 import type { Stored } from "../../../allocator/store/store.ts";
-import { apiVersionOf, POOLS } from "../../../kube/api/resource.ts";
-import { type Controller, runQueue } from "../../../kube/controller/run-queue.ts";
-import { DONE, type Outcome, WorkQueue } from "../../../kube/controller/workqueue.ts";
+import type { Controller } from "../../../kube/controller/run-queue.ts";
 import type { ControllerDeps } from "../controller.ts";
+import { type Passes, PassLoop, PoolNotices } from "../pass-loop.ts";
+import { notesOfGoneNodes } from "./gone-nodes.ts";
 import { countNodeNeeds, type NodeNeeds } from "./node-needs.ts";
+import { WaitingPods } from "./waiting-pods.ts";
 
-/** What changes within this time is looked at together. */
-const SOON_MS = 200;
-/** Blocks cool, and nodes are gone for long enough, without anything that would change. */
-const EVERY_MS = 5_000;
 /** After a pass, 20 times as long as it counted: 5 % of a processor. */
 const REST_FACTOR = 20;
-const ALL = "blocks";
+/** Between a node's deletion and the return of its blocks. */
+const NODE_GONE = { type: "Normal", reason: "NodeGone", action: "GivingBack" } as const;
 
 /** Hands blocks of pools out to nodes, and takes them back, for as long as this replica leads. */
 export function startBlocks(deps: ControllerDeps): Controller {
   return new Blocks(deps).start();
 }
 
-class Blocks {
+class Blocks implements Passes {
+  readonly name = "blocks";
   readonly #deps: ControllerDeps;
-  readonly #queue: WorkQueue;
-  readonly #stop = new AbortController();
-  readonly #told = new Map<string, string>(); // pool/family -> the shortage that an event told of
+  readonly #loop: PassLoop;
+  readonly #notices: PoolNotices;
+  readonly #goneNotices: PoolNotices;
+  readonly #waiting: WaitingPods;
   #demand: NodeNeeds | undefined;
   #distributor: BlockDistributor | undefined;
   #shortages: readonly Shortage[] = [];
-  /** Monotonic: the next pass begins no sooner. */
-  #restsUntil = Number.NEGATIVE_INFINITY;
-
   constructor(deps: ControllerDeps) {
     this.#deps = deps;
-    const { clock, random, log } = deps.context;
-    const { metrics } = deps;
-    const work = (_: string, signal: AbortSignal) => this.#pass(signal);
-    this.#queue = new WorkQueue({ name: "blocks", work, clock, random, log, metrics });
+    const { metrics, context } = deps;
+    this.#waiting = new WaitingPods(() => context.clock.monotonic());
+    this.#loop = new PassLoop(deps, this);
+    this.#notices = new PoolNotices(deps);
+    this.#goneNotices = new PoolNotices(deps, NODE_GONE);
     metrics.gauge?.("berth_blocks_short_nodes", () =>
       this.#shortages.map(({ pool, family, short }) => ({ labels: { pool, family }, value: short.length })),
     );
   }
 
   start(): Controller {
-    const { leadership, mirror, watches } = this.#deps;
-    const undo = [
-      leadership.onGain(() => this.#soon()),
-      mirror.onChange("pool", () => this.#soon()),
-      mirror.onChange("block", () => this.#soon()),
-      watches.nodes.onChange(() => this.#soon()),
-      watches.pods.onChange((_, now, before) => {
-        if (now?.node !== before?.node || now?.ended !== before?.ended) this.#soon();
-      }),
-    ];
-    this.#soon();
-    return runQueue(this.#queue, [...undo, () => this.#stop.abort()]);
+    const { mirror, watches } = this.#deps;
+    return this.#loop.start([
+      (soon) => mirror.onChange("pool", soon),
+      (soon) => mirror.onChange("block", soon),
+      (soon) => watches.nodes.onChange(soon),
+      (soon) =>
+        watches.pods.onChange((_, now, before) => {
+          if (now?.node !== before?.node || now?.ended !== before?.ended) soon();
+        }),
+    ]);
   }
 
-  #mayWrite(): boolean {
-    return !this.#stop.signal.aborted && this.#deps.leadership.leads();
-  }
-
-  #soon(): void {
-    if (!this.#deps.leadership.leads()) return;
-    const { clock } = this.#deps.context;
-    this.#queue.addAfter(ALL, Math.max(SOON_MS, this.#restsUntil - clock.monotonic()));
-  }
-
-  async #pass(signal: AbortSignal): Promise<Outcome> {
-    const { leadership, mirror, context } = this.#deps;
-    if (!leadership.leads()) return this.#rest();
-    if (!this.#knows()) return { kind: "again", afterMs: SOON_MS };
-    if (!this.#hasWork()) return this.#rest();
+  async pass(signal: AbortSignal): Promise<number> {
+    const { mirror, context } = this.#deps;
     const began = context.clock.monotonic();
-    this.#demand = await countNodeNeeds(this.#deps, () => context.clock.sleep(0));
-    const ended = context.clock.monotonic();
-    this.#restsUntil = ended + REST_FACTOR * (ended - began);
-    if (signal.aborted) return DONE;
+    this.#demand = await countNodeNeeds({ ...this.#deps, waiting: this.#waiting }, () =>
+      context.clock.sleep(0),
+    );
+    const restMs = REST_FACTOR * (context.clock.monotonic() - began);
+    if (signal.aborted) return restMs;
     this.#distributor ??= new BlockDistributor({ ...context, view: mirror }, this.#facts(), () =>
-      this.#mayWrite(),
+      this.#loop.mayWrite(),
     );
     this.#shortages = await this.#distributor.pass();
-    this.#tell();
-    return { kind: "again", afterMs: EVERY_MS };
+    this.#notices.tell(
+      new Map(
+        this.#shortages.map((one) => [`${one.pool}/${one.family}`, { pool: one.pool, note: wordsFor(one) }]),
+      ),
+    );
+    const isThere = (node: string) => this.#deps.watches.nodes.get(node) !== undefined;
+    this.#goneNotices.tell(notesOfGoneNodes(mirror, isThere));
+    return restMs;
   }
 
-  #rest(): Outcome {
+  forget(): void {
     this.#distributor = undefined;
     this.#shortages = [];
-    this.#told.clear();
-    return DONE;
+    this.#notices.forget();
+    this.#goneNotices.forget();
   }
 
-  /** Before everything was listed once, pods and nodes would look as if they were gone. */
-  #knows(): boolean {
+  knows(): boolean {
     const { mirror, watches } = this.#deps;
     const { pods, nodes, namespaces } = watches;
     return mirror.ready && mirror.knows("block") && [pods, nodes, namespaces].every((one) => one.isSynced);
   }
 
-  #hasWork(): boolean {
+  hasWork(): boolean {
     const { mirror } = this.#deps;
     for (const _ of mirror.blocks()) return true;
     return mirror.pools().some(({ spec }) => spec.blockSize !== undefined);
@@ -115,24 +104,9 @@ class Blocks {
         const fenced = (await cached.fenced(node)) && (await live.fenced(node));
         return fenced ? { kind: "fenced", node } : undefined;
       },
+      selects: (...of: Parameters<NodeNeeds["selects"]>) => this.#demand?.selects(...of),
+      areProven: true,
     };
-  }
-
-  /** An event for the pool when other nodes than before lack addresses of it. */
-  #tell(): void {
-    const short = new Map(this.#shortages.map((one) => [`${one.pool}/${one.family}`, one]));
-    for (const key of [...this.#told.keys()]) if (!short.has(key)) this.#told.delete(key);
-    for (const [key, shortage] of short) {
-      const note = wordsFor(shortage);
-      if (this.#told.get(key) === note) continue;
-      this.#told.set(key, note);
-      const stored = this.#deps.mirror.poolRecord(shortage.pool);
-      if (stored === undefined) continue;
-      this.#deps.events.record({
-        regarding: { apiVersion: apiVersionOf(POOLS), kind: POOLS.kind, name: stored.key, uid: stored.uid },
-        ...{ type: "Warning", reason: "BlocksShort", action: "Granting", note },
-      });
-    }
   }
 }
 
@@ -142,7 +116,9 @@ const NAMED = 5;
 function wordsFor({ family, short, recalls, asked: singles }: Shortage): string {
   const some = short.slice(0, NAMED).map(({ node, missing }) => `${node} (${missing})`);
   const more = short.length > NAMED ? ` and ${short.length - NAMED} more` : "";
-  const asked = [...new Set([...recalls.map(({ node }) => node), ...singles])].slice(0, NAMED);
+  const lacking = new Set(short.map(({ node }) => node));
+  const all = [...new Set([...recalls.map(({ node }) => node), ...singles])];
+  const asked = all.filter((node) => !lacking.has(node)).slice(0, NAMED);
   const next =
     asked.length > 0
       ? `asked back from ${asked.join(", ")}`

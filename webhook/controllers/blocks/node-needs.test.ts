@@ -1,80 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
-import type { Block } from "../../../allocator/model/block.ts";
-import type { PoolRecord, PoolSpec } from "../../../allocator/pool/pool.ts";
-import { bindingTo, claimRecord, poolRecord } from "../../../test/support/fixtures.ts";
-import { openWorld } from "../../../test/support/world.ts";
-import { namespaceFacts, observedNode, observedPod } from "../../cluster-state/projections.ts";
-import { countNodeNeeds } from "./node-needs.ts";
-
-interface Scene {
-  readonly pools: readonly PoolRecord[];
-  readonly nodes?: Readonly<Record<string, object>>; // name -> of its object
-  readonly pods?: Readonly<Record<string, object>>; // name -> of its object
-  readonly blocks?: readonly Partial<Block>[];
-  readonly claims?: readonly string[]; // of pods of these names
-  readonly namespace?: object;
-}
-
-const item = (name: string, object: object, namespace?: string) => {
-  const { metadata = {}, ...rest } = object as { metadata?: object };
-  const meta = {
-    name,
-    uid: `uid-${name}`,
-    resourceVersion: "1",
-    ...(namespace === undefined ? {} : { namespace }),
-  };
-  return { ...rest, metadata: { ...meta, ...metadata } };
-};
-
-const reflected = <T>(made: readonly (readonly [string, T])[]) => {
-  const map = new Map(made);
-  return { all: () => map.entries() as never, get: (key: string) => map.get(key) };
-};
-
-/** pool/family of each pool -> node:addresses. */
-async function needs(scene: Scene): Promise<Record<string, string>> {
-  await using world = await openWorld({ pools: scene.pools });
-  for (const block of scene.blocks ?? []) {
-    const { status, ...record } = block;
-    const base = { cidr: "10.0.0.0/28", pool: "web", node: "a", nodeUID: "u", holes: [], granted: true };
-    const made = await world.authority.create("block", { ...base, ...record });
-    if (status !== undefined) await world.authority.reportBlock(made.stored, status);
-  }
-  for (const name of scene.claims ?? [])
-    await world.authority.create("claim", claimRecord({ name, binding: bindingTo(name, "a") }));
-  await world.settle();
-  const nodes = Object.entries(scene.nodes ?? { a: {}, b: {} });
-  const pods = Object.entries(scene.pods ?? {});
-  let rests = 0;
-  const demand = await countNodeNeeds(
-    {
-      mirror: world.mirror,
-      watches: {
-        nodes: reflected(nodes.map(([name, object]) => [name, observedNode(item(name, object))])),
-        pods: reflected(
-          pods.map(([name, object]) => [`shop/${name}`, observedPod(item(name, object, "shop"))]),
-        ),
-        namespaces: reflected([["shop", namespaceFacts(item("shop", scene.namespace ?? {}))]]),
-      },
-    },
-    async () => void rests++,
-  );
-  assert.equal(rests, Math.floor(pods.length / 500));
-  const found: Record<string, string> = {};
-  for (const pool of world.mirror.pools()) {
-    for (const family of pool.families) {
-      const own = demand.needs(pool, family).map(({ node, pods: count }) => `${node}:${count}`);
-      found[`${pool.name}/${family}`] = own.join(" ");
-    }
-  }
-  return found;
-}
-
-const web = (over: Partial<PoolSpec> = {}, name = "web", cidr: string | string[] = "10.0.0.0/24") =>
-  poolRecord(name, cidr, { blockSize: { ipv4: 28 }, ...over });
-const on = (nodeName: string, more: object = {}) => ({ spec: { nodeName, ...more } });
+import { poolRecord } from "../../../test/support/fixtures.ts";
+import { needs, on, told, web } from "../../testing/node-needs.ts";
 
 describe("what nodes need of a pool with blocks", () => {
   it("is counted by pods that have no claim, a network of their own, and a node", async () => {
@@ -90,9 +18,11 @@ describe("what nodes need of a pool with blocks", () => {
       deleting: { ...on("b"), metadata: { deletionTimestamp: "2026-01-01T00:00:00Z" } },
       admitted: { ...on("a"), metadata: { annotations: { "berth.dev/claim": "x" } } },
       ...{ claimed: on("a"), elsewhere: on("gone") },
+      both: told("b", "10.0.0.7@eth0,10.1.0.7@net1"),
+      further: told("a", "10.1.0.8@net1"),
     };
     const pools = [web({ default: true })];
-    assert.deepEqual(await needs({ pools, pods, claims: ["claimed"] }), { "web/IPv4": "a:1 b:3" });
+    assert.deepEqual(await needs({ pools, pods, claims: ["claimed"] }), { "web/IPv4": "a:2 b:3" });
   });
 
   it("goes by the choice that agents make: by selectors, then the default, and nothing for who asks for an address", async () => {
@@ -160,6 +90,44 @@ describe("what nodes need of a pool with blocks", () => {
     });
     const picky = web({ podSelector: { matchLabels: { app: "x" } } });
     assert.deepEqual(await needs({ pools: [picky], blocks, pods }), { "web/IPv4": "a:9 b:0" });
+  });
+
+  it("of a pod that has no address goes by its labels, and of one that has goes by its address", async () => {
+    const labels = { app: "x" };
+    const pools = [web({ podSelector: { matchLabels: labels } })];
+    const pods = {
+      waits: { ...on("a"), metadata: { labels } },
+      other: { ...on("a"), metadata: { labels: { app: "y" } } },
+      ended: { ...on("b"), metadata: { labels }, status: { phase: "Failed" } },
+      served: { ...on("b"), metadata: { labels }, status: { podIPs: [{ ip: "10.0.0.9" }] } },
+    };
+    assert.deepEqual(await needs({ pools, pods }), { "web/IPv4": "a:1 b:1" });
+  });
+
+  it("of a pod that has waited in vain is of each pool that may serve it and that nodes have nothing ahead of", async () => {
+    const singles = { ipv4: 32, ahead: 0 };
+    const pools = [
+      web({ namespaceSelector: {}, priority: 2, blockSize: singles }, "first"),
+      web({ namespaceSelector: {}, blockSize: singles }, "second", "10.1.0.0/24"),
+      web({ networks: ["lan"], blockSize: singles }, "lan", "10.2.0.0/24"),
+      web({ namespaceSelector: {} }, "ahead", "10.3.0.0/24"),
+      web({ nodeSelector: { matchLabels: { zone: "bj" } }, blockSize: singles }, "beijing", "10.4.0.0/24"),
+    ];
+    const pods = { waits: on("a"), served: { ...on("a"), status: { podIPs: [{ ip: "10.0.0.9" }] } } };
+    const none = { "ahead/IPv4": "a:0 b:0", "beijing/IPv4": "" };
+    assert.deepEqual(await needs({ pools, pods, waitedMs: 4_999 }), {
+      ...{ "first/IPv4": "a:2 b:0", "second/IPv4": "a:0 b:0", "lan/IPv4": "a:0 b:0" },
+      ...none,
+    });
+    assert.deepEqual(await needs({ pools, pods, waitedMs: 5_000 }), {
+      ...{ "first/IPv4": "a:2 b:0", "second/IPv4": "a:1 b:0", "lan/IPv4": "a:1 b:0" },
+      ...none,
+    });
+    // where pods have addresses from elsewhere, so will this one, unless it waits for long
+    const others = { ...pods, other: { ...on("a"), status: { podIPs: [{ ip: "10.244.1.9" }] } } };
+    const elsewhere = { "first/IPv4": "a:1 b:0", "second/IPv4": "a:0 b:0", "lan/IPv4": "a:0 b:0" };
+    assert.deepEqual(await needs({ pools, pods: others, waitedMs: 29_999 }), { ...elsewhere, ...none });
+    assert.deepEqual((await needs({ pools, pods: others, waitedMs: 30_000 }))["second/IPv4"], "a:1 b:0");
   });
 
   it("is never more of a block than it has addresses, whatever its agent says", async () => {

@@ -1,18 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import { isRefusal } from "../../../allocator/base/errors.ts";
 import type { NodeNeed } from "../../../allocator/blocks/block-plan.ts";
 import type { RecordCache } from "../../../allocator/cache/cache.ts";
 import { bitsOf, type Family, familyOf, parseCidr } from "../../../allocator/ip/address.ts";
-import { ASSIGNED_CLAIM, EXEMPT_NAMESPACE, readRequest } from "../../../allocator/manifest/annotations.ts";
-import { requestsAddress } from "../../../allocator/model/address-request.ts";
 import { isReturned } from "../../../allocator/model/block.ts";
 import { readTold } from "../../../allocator/model/interfaces.ts";
 import { blockLength } from "../../../allocator/pool/blocks.ts";
 import { matches } from "../../../allocator/pool/label-selector.ts";
 import type { Pool } from "../../../allocator/pool/pool.ts";
-import { type ChoiceInput, choosePools } from "../../../allocator/pool/pool-choice.ts";
 import type { Informers, ObservedNode, ObservedPod } from "../../cluster-state/informers.ts";
+import { interfacesOf, needsAddress, waitingFor } from "./pod-interfaces.ts";
+import { homesOfWaiting, type WaitingPod, type WaitingPods } from "./waiting-pods.ts";
 
 export interface NodeNeedsSource {
   readonly mirror: Pick<RecordCache, "pools" | "poolOf" | "blocks" | "claimsOfPod">;
@@ -21,6 +19,7 @@ export interface NodeNeedsSource {
     readonly nodes: Pick<Informers["nodes"], "all" | "get">;
     readonly namespaces: Pick<Informers["namespaces"], "get">;
   };
+  readonly waiting: WaitingPods;
 }
 
 /**
@@ -34,124 +33,138 @@ const SLICE = 500;
 /** How many addresses of each pool with blocks the nodes' pods need, as of one moment. */
 export class NodeNeeds {
   readonly #counts = new Map<string, Map<string, number>>(); // pool/family -> node -> addresses
+  readonly #known = new Map<string, Map<string, number>>(); // the same of what pods explain
+  readonly #further = new Map<string, Map<string, number>>(); // the same of pods with several interfaces that wait
   readonly #nodes: readonly ObservedNode[];
+  readonly #byName: ReadonlyMap<string, ObservedNode>;
 
   constructor(nodes: Iterable<ObservedNode>) {
     this.#nodes = [...nodes].filter(({ fenced }) => !fenced).sort((a, b) => (a.name < b.name ? -1 : 1));
+    this.#byName = new Map(this.#nodes.map((node) => [node.name, node]));
   }
 
   /** The nodes that may have blocks of the pool. */
   needs(pool: Pool, family: Family): readonly NodeNeed[] {
-    const counts = this.#counts.get(`${pool.name}/${family}`);
+    const key = `${pool.name}/${family}`;
+    const [counts, known] = [this.#counts.get(key), this.#known.get(key)];
     return this.#nodes
       .filter(({ labels }) => matches(pool.spec.nodeSelector, labels))
-      .map(({ name, uid }) => ({ node: name, nodeUID: uid, pods: counts?.get(name) ?? 0 }));
+      .map(({ name, uid }) => ({
+        ...{ node: name, nodeUID: uid, pods: counts?.get(name) ?? 0, knownPods: known?.get(name) ?? 0 },
+      }));
+  }
+
+  /** Whether the pool's nodeSelector has the node; undefined: there is no such node, or it counts as fenced. */
+  selects(pool: Pool, node: string): boolean | undefined {
+    const found = this.#byName.get(node);
+    return found && matches(pool.spec.nodeSelector, found.labels);
   }
 
   count(pool: string, family: Family, node: string): void {
-    const counts = this.#of(pool, family);
-    counts.set(node, (counts.get(node) ?? 0) + 1);
+    for (const counts of [this.#of(this.#counts, pool, family), this.#of(this.#known, pool, family)])
+      counts.set(node, (counts.get(node) ?? 0) + 1);
   }
 
-  atLeast(pool: string, family: Family, node: string, addresses: number): void {
-    const counts = this.#of(pool, family);
-    counts.set(node, Math.max(counts.get(node) ?? 0, addresses));
+  /** A pod may have an address there at each interface, of which its status shows the first alone. */
+  countFurther(pool: string, family: Family, node: string): void {
+    this.count(pool, family, node);
+    const further = this.#of(this.#further, pool, family);
+    further.set(node, (further.get(node) ?? 0) + 1);
   }
 
-  #of(pool: string, family: Family): Map<string, number> {
+  /** So many are used, by pods of which some are not counted. */
+  atLeast(pool: string, family: Family, node: string, used: number): void {
+    const counts = this.#of(this.#counts, pool, family);
+    const further = this.#of(this.#further, pool, family).get(node) ?? 0;
+    counts.set(node, Math.max(counts.get(node) ?? 0, used + further));
+  }
+
+  #of(all: Map<string, Map<string, number>>, pool: string, family: Family): Map<string, number> {
     const key = `${pool}/${family}`;
-    const counts = this.#counts.get(key) ?? new Map<string, number>();
-    this.#counts.set(key, counts);
+    const counts = all.get(key) ?? new Map<string, number>();
+    all.set(key, counts);
     return counts;
   }
 }
 
 /**
  * Counts demand twice, and the larger counts: pods by the addresses that they have, and before they have any by the choice that
- * the agent makes too; and what agents said is used, which knows of networks that name pools, and of pods that a label selects, as far
- * as the node has pods for it.
+ * the agent makes too; and what agents said is used, which knows of networks that name pools, as far as the node has pods for it.
  */
 export async function countNodeNeeds(source: NodeNeedsSource, rest: () => Promise<void>): Promise<NodeNeeds> {
-  const { pods, nodes } = source.watches;
-  const demand = new NodeNeeds(valuesOf(nodes.all()));
+  const demand = new NodeNeeds(valuesOf(source.watches.nodes.all()));
   const pools = source.mirror.pools().filter(({ spec }) => spec.blockSize !== undefined);
-  const interfaces = new Map<string, number>(); // node -> of all its pods
-  let n = 0;
-  for (const pod of [...valuesOf(pods.all())]) {
-    if (++n % SLICE === 0) await rest();
-    if (pools.length === 0) continue;
-    const before = interfaces.get(pod.node) ?? 0;
-    interfaces.set(pod.node, before + interfacesOf(pod));
-    if (!needsAddress(pod)) continue;
-    for (const [pool, family] of homesOf(source, pools, pod)) demand.count(pool.name, family, pod.node);
+  if (pools.length === 0) return demand;
+  const { waiting, servedElsewhere, interfaces, networks } = await countPods(source, demand, rest);
+  const used = [...usedByNode(source)];
+  const given = new Set(used.flatMap(([[pool], count]) => (count > 0 ? [pool] : [])));
+  for (const [n, [observed, pod]] of waiting.entries()) {
+    if (n % SLICE === SLICE - 1) await rest();
+    const wait = source.waiting.see(observed, servedElsewhere.has(observed.node));
+    const known = { ...pod, input: { networks: [...networks], ...pod.input } };
+    for (const { pool, family, isFurther } of homesOfWaiting(pools, known, wait, ({ name }) =>
+      given.has(name),
+    ))
+      demand[isFurther ? "countFurther" : "count"](pool, family, observed.node);
   }
-  for (const [key, used] of usedByNode(source)) {
-    const [pool = "", family, node = ""] = key;
+  source.waiting.end();
+  for (const [[pool, family, node], count] of used) {
     // else whoever has an agent's token says of each block that it is full, and gets the next ones, until there is none
-    demand.atLeast(pool, family, node, Math.min(used, (interfaces.get(node) ?? 0) + UNEXPLAINED));
+    demand.atLeast(pool, family, node, Math.min(count, (interfaces.get(node) ?? 0) + UNEXPLAINED));
   }
   return demand;
 }
 
-/** Which may have an address each. Those of an ended pod count as well: its sandbox is there until its DEL. */
-function interfacesOf({ onHostNetwork, networks = 0 }: ObservedPod): number {
-  return onHostNetwork === true ? 0 : 1 + networks;
+interface PodCount {
+  /** They need an address, and have none. */
+  readonly waiting: readonly (readonly [ObservedPod, WaitingPod])[];
+  /** Nodes with pods that have addresses of no pool. */
+  readonly servedElsewhere: ReadonlySet<string>;
+  /** Node -> of all its pods. */
+  readonly interfaces: ReadonlyMap<string, number>;
+  /** Those that pods' first interfaces are attached to, by the pools that these have addresses of. */
+  readonly networks: ReadonlySet<string>;
 }
 
-/** The pools with blocks whose addresses the pod has; until it has any, those that it will be served from. */
-function homesOf(
+/** Counts those that have addresses; others are for whoever knows of all. */
+async function countPods(
   source: NodeNeedsSource,
-  pools: readonly Pool[],
-  pod: ObservedPod,
-): readonly (readonly [Pool, Family])[] {
-  const { mirror } = source;
-  if (mirror.claimsOfPod(pod.namespace, pod.name).length > 0) return [];
-  if (pod.addresses !== undefined) {
-    const { addresses } = readTold(pod.addresses.split(","));
-    return addresses.flatMap((address) => {
-      const [pool, family] = [mirror.poolOf(address), familyOf(address)];
-      return pool !== undefined && blockLength(pool, family) !== undefined ? [[pool, family] as const] : [];
-    });
-  }
-  const choice = choiceOf(source, pools, pod);
-  if (choice === undefined || isRefusal(choice)) return [];
-  return choice.families.flatMap((family) => {
-    const home = choice.pools.find((pool) => blockLength(pool, family) !== undefined);
-    return home === undefined ? [] : [[home, family] as const];
-  });
-}
-
-/** Where the pod's agent will serve it from, so far as is known here. */
-function choiceOf({ watches }: NodeNeedsSource, pools: readonly Pool[], pod: ObservedPod) {
-  const node = watches.nodes.get(pod.node);
-  const namespace = watches.namespaces.get(pod.namespace);
-  if (node === undefined || namespace === undefined) return undefined;
-  const input: ChoiceInput = {
-    namespace: namespace.name,
-    namespaceLabels: namespace.labels,
-    podLabels: {},
-    nodeLabels: node.labels,
+  demand: NodeNeeds,
+  rest: () => Promise<void>,
+): Promise<PodCount> {
+  const waiting: (readonly [ObservedPod, WaitingPod])[] = [];
+  const servedElsewhere = new Set<string>();
+  const interfaces = new Map<string, number>();
+  const networks = new Set<string>();
+  const countServed = (pod: ObservedPod, homes: readonly PoolHome[]) => {
+    if (homes.length === 0) servedElsewhere.add(pod.node);
+    for (const [{ name, spec }, family] of homes) {
+      demand.count(name, family, pod.node);
+      for (const network of spec.networks ?? []) networks.add(network);
+    }
   };
-  return mayBeSelected(pools, input) ? undefined : choosePools(pools, input);
+  let n = 0;
+  for (const pod of [...valuesOf(source.watches.pods.all())]) {
+    if (++n % SLICE === 0) await rest();
+    interfaces.set(pod.node, (interfaces.get(pod.node) ?? 0) + interfacesOf(pod));
+    const homes = homesByAddress(source, pod);
+    const waits = homes === undefined ? waitingFor(source, pod) : undefined;
+    if (waits !== undefined) waiting.push([pod, waits]);
+    if (homes !== undefined && needsAddress(source, pod)) countServed(pod, homes);
+  }
+  return { waiting, servedElsewhere, interfaces, networks };
 }
 
-/** As its agent sees it: a pod that asks for an address is served by a claim or not at all, but for kube-system's. */
-function needsAddress({ node, ended, onHostNetwork, annotations, namespace }: ObservedPod): boolean {
-  if (node === "" || ended || onHostNetwork === true) return false;
-  if (namespace === EXEMPT_NAMESPACE) return true;
-  if (annotations[ASSIGNED_CLAIM] !== undefined) return false;
-  const asked = readRequest(annotations);
-  return !isRefusal(asked) && !requestsAddress(asked);
-}
+type PoolHome = readonly [Pool, Family];
 
-/** Labels of pods are not kept here, for there may be 100,000: where they may decide, only what is used is counted. */
-function mayBeSelected(pools: readonly Pool[], { namespaceLabels, nodeLabels }: ChoiceInput): boolean {
-  return pools.some(
-    ({ spec }) =>
-      spec.podSelector !== undefined &&
-      matches(spec.namespaceSelector, namespaceLabels) &&
-      matches(spec.nodeSelector, nodeLabels),
-  );
+/** The pools with blocks whose addresses the pod has; undefined: it has none yet. */
+function homesByAddress({ mirror }: NodeNeedsSource, pod: ObservedPod): readonly PoolHome[] | undefined {
+  if (pod.addresses === undefined) return undefined;
+  const { addresses } = readTold(pod.addresses.split(","));
+  return addresses.flatMap((address) => {
+    const [pool, family] = [mirror.poolOf(address), familyOf(address)];
+    return pool !== undefined && blockLength(pool, family) !== undefined ? [[pool, family] as const] : [];
+  });
 }
 
 function usedByNode({

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import { isRefusal, messageOf } from "../../../allocator/base/errors.ts";
-import { countPoolUsage, exhaustedOf, type PoolUsage, UNUSED } from "../../../allocator/cache/pool-usage.ts";
+import { countPoolUsage, type PoolUsage, ranOutOf, UNUSED } from "../../../allocator/cache/pool-usage.ts";
 import { Fields } from "../../../allocator/manifest/kubernetes-object.ts";
 import { isBound } from "../../../allocator/model/claim.ts";
 import { findOverlap } from "../../../allocator/pool/overlap.ts";
-import { parseStoredPool } from "../../../allocator/pool/pool.ts";
+import { type Pool, parseStoredPool } from "../../../allocator/pool/pool.ts";
 import { IN_USE } from "../../../allocator/store/kubernetes/objects.ts";
 import type { Stored } from "../../../allocator/store/store.ts";
 import { Client } from "../../../kube/api/client.ts";
@@ -163,7 +163,7 @@ class Pools {
   #isForBlocks(name: string): boolean {
     const { mirror } = this.#deps;
     const pool = mirror.pool(name);
-    const mayHave = pool !== undefined && !pool.deleting && pool.spec.blockSize !== undefined;
+    const mayHave = pool !== undefined && !pool.deleting && isCut(pool);
     return mayHave || !isEmpty(mirror.blocksOf(name));
   }
 
@@ -183,11 +183,11 @@ class Pools {
     const deleting = record.deleting === true;
     const { reviewersBy } = this.#deps;
     if (isRefusal(pool)) return { pool, deleting, use, exhausted: [], reviewersBy };
-    const exhausted = exhaustedOf(mirror, pool);
-    const cut =
-      pool.spec.blockSize === undefined
-        ? {}
-        : { blocks: [...mirror.blocksOf(pool.name)].length, owners: ownersOf(mirror, pool.name) };
+    const exhausted = ranOutOf(mirror, pool);
+    const { owners, used } = ownersOf(mirror, pool.name);
+    const blocks = [...mirror.blocksOf(pool.name)].length;
+    const ofPods = pool.spec.nodeCIDRs === undefined ? { used } : {};
+    const cut = isCut(pool) ? { blocks, owners, ...ofPods } : {};
     const collides = findOverlap(mirror.pools(), pool);
     return { pool, deleting, use, ...cut, exhausted, collides, reviewersBy };
   }
@@ -237,4 +237,9 @@ function isEmpty(items: Iterable<unknown>): boolean {
 
 function isCooling(item: KubeItem): boolean {
   return new Fields(item).at("spec").get("releasedAt") !== undefined;
+}
+
+/** Nodes have pieces of it. */
+function isCut({ spec }: Pool): boolean {
+  return (spec.blockSize ?? spec.nodeCIDRs) !== undefined;
 }

@@ -22,8 +22,11 @@ export interface Owner {
 /** Nodes that a status names: every agent hears of each change of it. */
 const NAMED = 16;
 
-/** Who has blocks of the pool: those that have most, first. */
-export function ownersOf(mirror: Pick<RecordCache, "blocksOf">, pool: string): readonly Owner[] {
+/** Who has blocks of the pool: those that have most, first; and what all of them use. */
+export function ownersOf(
+  mirror: Pick<RecordCache, "blocksOf">,
+  pool: string,
+): { readonly owners: readonly Owner[]; readonly used: number } {
   const owners = new Map<string, Owner>(); // node -> what it has
   for (const { record } of mirror.blocksOf(pool)) {
     const { node, granted, releasedAt, status } = record;
@@ -38,7 +41,8 @@ export function ownersOf(mirror: Pick<RecordCache, "blocksOf">, pool: string): r
     owners.set(node, { ...owner, [key]: more });
   }
   const all = [...owners.values()].sort((a, b) => blocksOf(b) - blocksOf(a) || (a.node < b.node ? -1 : 1));
-  return all.slice(0, NAMED);
+  const used = all.reduce((sum, { ipv4, ipv6 }) => sum + (ipv4?.used ?? 0) + (ipv6?.used ?? 0), 0);
+  return { owners: all.slice(0, NAMED), used };
 }
 
 function blocksOf({ ipv4, ipv6 }: Owner): number {

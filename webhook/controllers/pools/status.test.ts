@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
-import { countPoolUsage, exhaustedOf, UNUSED } from "../../../allocator/cache/pool-usage.ts";
+import { countPoolUsage, exhaustedOf, ranOutOf, UNUSED } from "../../../allocator/cache/pool-usage.ts";
 import { findOverlap } from "../../../allocator/pool/overlap.ts";
 import { parsePool } from "../../../allocator/pool/pool.ts";
 import {
@@ -126,6 +126,21 @@ describe("the status of a pool", () => {
     assert.equal("blocks" in (reportOn(item(), state(), NOW) ?? {}), false);
   });
 
+  it("has how many addresses are in its blocks, and how many of those are used", () => {
+    const full = { ...NOTHING, inBlocks: 11 };
+    const use = { ...UNUSED, byFamily: { IPv4: full, IPv6: NOTHING } };
+    const cut = state({ blocks: 11, use, used: 7, exhausted: ["IPv4"] });
+    const report = reportOn(item(), cut, NOW);
+    assert.deepEqual([report?.inBlocks, report?.used], [11, 7]);
+    assert.equal(reportOn(item(report), cut, NOW), undefined);
+    assert.notEqual(reportOn(item(report), { ...cut, used: 8 }, NOW), undefined);
+    assert.equal("inBlocks" in (reportOn(item(), state(), NOW) ?? {}), false);
+    assert.match(
+      conditionsOf(cut).find((one) => one.startsWith("Exhausted")) ?? "",
+      /is taken, 11 by blocks of nodes, which give what they do not use to pods that ask for nothing; add a range or end pods$/,
+    );
+  });
+
   it("is open", () => {
     assert.deepEqual(conditionsOf(state()), [
       "Ready=True Open: takes reservations",
@@ -141,6 +156,7 @@ describe("the status of a pool", () => {
         .map((condition) => condition.split(":")[0]);
     assert.deepEqual(said("nothing"), ["ReviewsOpen=True AnyClient"]);
     assert.deepEqual(said("NetworkPolicy"), ["ReviewsOpen=Unknown NetworkPolicy"]);
+    assert.deepEqual(said("ClosedElsewhere"), ["ReviewsOpen=Unknown ClosedElsewhere"]);
     assert.deepEqual(said("ClientCertificate"), ["ReviewsOpen=False ClientCertificate"]);
   });
 
@@ -148,7 +164,8 @@ describe("the status of a pool", () => {
     const [one, two] = [parsed(poolRecord("one", "10.40.0.0/24")), parsed(poolRecord("two", "10.40.0.0/25"))];
     const said = (pool: typeof one) =>
       conditionsOf(state({ pool, collides: findOverlap([one, two], pool) })).slice(0, 1);
-    const advice = "both contain 10.40.0.1-10.40.0.126; change from, to or cidr of one of them";
+    const advice =
+      "both contain 10.40.0.1-10.40.0.126; change from, to or cidr of one of them, or set spec.disabled: true on one, which may always be changed, and delete it once nothing of it is in use";
     assert.deepEqual(said(one), [`Ready=False PoolOverlaps: pools one and two ${advice}`]);
     assert.deepEqual(said(two), [`Ready=False PoolOverlaps: pools two and one ${advice}`]);
   });
@@ -161,6 +178,18 @@ describe("the status of a pool", () => {
     assert.deepEqual(conditionsOf(state({ exhausted: ["IPv4"] })).slice(1, 2), [
       "Exhausted=True PoolExhausted: every IPv4 address that may be had without naming it is taken; add a range or release claims",
     ]);
+  });
+
+  it("does not call a pool used up that is reserved whole", () => {
+    const first = "fe80::ff:fe00:0";
+    const last = "fe80::ff:fe00:ff";
+    const spec = { ranges: [{ cidr: "fe80::/64", from: first, to: last }], reserved: [`${first}-${last}`] };
+    const pool = { name: "macs", spec };
+    const reservations = [reservationRecord("fe80::ff:fe00:51", { pool: "macs" })];
+    assert.deepEqual(ranOutOf(viewOf({ pools: [pool], reservations }), parsed(pool)), []);
+    const small = poolRecord("db", "10.20.0.0/30", { reserved: ["10.20.0.1"] });
+    const taken = viewOf({ pools: [small], reservations: [reservationRecord("10.20.0.2")] });
+    assert.deepEqual(ranOutOf(taken, parsed(small)), ["IPv4"]);
   });
 
   it("says what keeps a deleted pool", () => {

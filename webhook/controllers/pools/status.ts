@@ -25,6 +25,9 @@ export interface PoolReport {
   readonly blocks?: number;
   /** And which nodes have most. */
   readonly owners?: readonly Owner[];
+  /** Addresses of both families in blocks, and how many of them sandboxes have, as agents said last. */
+  readonly inBlocks?: number;
+  readonly used?: number;
   readonly ipv4: FamilyFigures | null;
   readonly ipv6: FamilyFigures | null;
   readonly capacity: null;
@@ -40,6 +43,8 @@ export interface PoolState {
   /** How many blocks of it there are; absent: it is not cut into any. */
   readonly blocks?: number;
   readonly owners?: readonly Owner[];
+  /** Addresses of its blocks that sandboxes have; absent: it is not cut into blocks for pods. */
+  readonly used?: number;
   /** Families of which nothing is free that anybody could get. */
   readonly exhausted: readonly string[];
   /** Another pool has some of its addresses: both were admitted at the same moment, or past the webhook. */
@@ -56,6 +61,8 @@ export function reportOn(item: KubeItem, state: PoolState, now: number): PoolRep
     bound: status.count("bound", -1),
     ...(status.get("blocks") === undefined ? {} : { blocks: status.count("blocks", -1) }),
     ...(status.get("owners") === undefined ? {} : { owners: status.list("owners") }),
+    ...(status.get("inBlocks") === undefined ? {} : { inBlocks: status.count("inBlocks", -1) }),
+    ...(status.get("used") === undefined ? {} : { used: status.count("used", -1) }),
     ipv4: status.get("ipv4") ?? null,
     ipv6: status.get("ipv6") ?? null,
     capacity: status.get("capacity") ?? null,
@@ -74,12 +81,15 @@ function numbersOf({
   pool,
   blocks,
   owners,
+  used,
   use: { byFamily, reserved },
 }: PoolState): Omit<PoolReport, "conditions"> {
   const bound = byFamily.IPv4.bound + byFamily.IPv6.bound;
   const { ipv4 = null, ipv6 = null } = isRefusal(pool) ? {} : figuresOf(pool, byFamily);
   const cut = { ...(blocks === undefined ? {} : { blocks }), ...(owners === undefined ? {} : { owners }) };
-  return { reserved, bound, ...cut, ipv4, ipv6, capacity: null, free: null };
+  const inBlocks = (byFamily.IPv4.inBlocks ?? 0) + (byFamily.IPv6.inBlocks ?? 0);
+  const own = used === undefined ? {} : { inBlocks, used };
+  return { reserved, bound, ...cut, ...own, ipv4, ipv6, capacity: null, free: null };
 }
 
 function conditionsFor(state: PoolState): readonly ConditionInput[] {
@@ -99,10 +109,19 @@ function reviewsOpen(by: ReviewersBy): ConditionInput {
     const message = "a NetworkPolicy says who may send reviews, if the network plugin enforces it";
     return { type, status: "Unknown", reason: by, message };
   }
+  if (by === "ClosedElsewhere") {
+    const message =
+      "networkPolicy.closedElsewhere says that a firewall or a policy of the administrator's lets in nobody but the API server; Berth cannot see whether it does";
+    return { type, status: "Unknown", reason: by, message };
+  }
   const message =
     "anybody who reaches the webhook's port may send reviews, and hold addresses for a while by them; docs/hardening.md says how to let nobody but the API server do so";
   return { type, status: "True", reason: "AnyClient", message };
 }
+
+/** Ranges cannot change while nodes have blocks, or claims addresses, outside of what they would be. */
+const WAY_OUT =
+  ", or set spec.disabled: true on one, which may always be changed, and delete it once nothing of it is in use";
 
 function readiness({ pool, deleting, use, collides, exhausted }: PoolState): ConditionInput {
   const no = (reason: string, message: string): ConditionInput => ({
@@ -117,7 +136,7 @@ function readiness({ pool, deleting, use, collides, exhausted }: PoolState): Con
     return no("Deleting", use.reserved === 0 ? "it was deleted and is about to go" : words);
   }
   if (isRefusal(pool)) return no(reasonOf(pool.code), pool.message);
-  if (collides !== undefined) return no(reasonOf(collides.code), collides.message);
+  if (collides !== undefined) return no(reasonOf(collides.code), `${collides.message}${WAY_OUT}`);
   if (pool.disabled) return no("PoolDisabled", "takes no new reservations: spec.disabled is true");
   if (exhausted.length > 0) {
     const message = `has no ${exhausted.join(" and ")} address left for requests that name none`;
@@ -126,7 +145,7 @@ function readiness({ pool, deleting, use, collides, exhausted }: PoolState): Con
   return { type: "Ready", status: "True", reason: "Open", message: "takes reservations" };
 }
 
-function exhaustion({ pool, exhausted }: PoolState): ConditionInput {
+function exhaustion({ pool, exhausted, use }: PoolState): ConditionInput {
   if (isRefusal(pool)) {
     return {
       type: "Exhausted",
@@ -138,7 +157,14 @@ function exhaustion({ pool, exhausted }: PoolState): ConditionInput {
   if (exhausted.length === 0) {
     return { type: "Exhausted", status: "False", reason: "AddressesFree", message: "addresses are free" };
   }
-  const message = `every ${exhausted.join(" and ")} address that may be had without naming it is taken; add a range or release claims`;
+  const { IPv4, IPv6 } = use.byFamily;
+  const inBlocks = (IPv4.inBlocks ?? 0) + (IPv6.inBlocks ?? 0);
+  const some =
+    inBlocks === 0
+      ? ""
+      : `, ${inBlocks} by blocks of nodes, which give what they do not use to pods that ask for nothing`;
+  const release = use.reserved === 0 && inBlocks > 0 ? "end pods" : "release claims";
+  const message = `every ${exhausted.join(" and ")} address that may be had without naming it is taken${some}; add a range or ${release}`;
   return { type: "Exhausted", status: "True", reason: "PoolExhausted", message };
 }
 

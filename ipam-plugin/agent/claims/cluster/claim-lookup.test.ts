@@ -153,7 +153,7 @@ describe("a pod without a claim", () => {
       what: "asks for nothing in a network of pools",
       annotations: {},
       over: { pools: ["db", "db6"] },
-      is: "CLAIM_MISSING: pod shop/a asked for no address, and its network takes them from pools (db, db6): annotate the pod or its namespace with berth.dev/pools: db,db6 and create the pod again",
+      is: "CLAIM_MISSING: pod shop/a asked for no address, and its network takes them from pools (db, db6), which have no blockSize and serve pods that ask: annotate the pod, or its namespace with the label berth.dev/admission=enabled, with berth.dev/pools: db,db6 and create the pod again; or have a pool with blockSize (32 and 128: one address at a time), which serves pods that ask for nothing; a pool gets it when it is made",
     },
   ] as const) {
     it(`that ${what}`, async () => {
@@ -165,6 +165,15 @@ describe("a pod without a claim", () => {
       assert.equal(await found(ask("a", { ...over, annotations })), got, "by the runtime's word");
     });
   }
+
+  it("that asks for nothing in a network of pools is told which of them is not there, once all are known", async () => {
+    node.see(podOf("a", { annotations: {} }));
+    const request = ask("a", { pools: ["db", "gone"] });
+    assert.match(await found(request), /^CLAIM_MISSING: .*pools \(db, gone\)/);
+    node.allPools = node.world.mirror.pools();
+    assert.equal(await found(request), 'POOL_UNKNOWN: there is no pool "gone"; name one of "db"');
+    assert.match(await found(ask("a", { pools: ["db"] })), /^CLAIM_MISSING/);
+  });
 
   it("that nobody has heard of", async () => {
     assert.equal(await found(), UNKNOWN);

@@ -9,9 +9,16 @@ import {
   readRequest,
 } from "../../../../allocator/manifest/annotations.ts";
 import { withoutEveryDialect, withoutUnread } from "../../../../allocator/manifest/dialects.ts";
+import { OPT_IN_LABEL, OPT_IN_VALUE } from "../../../../allocator/manifest/opt-in.ts";
 import { claimRefsFor } from "../../../../allocator/manifest/pod-claim.ts";
-import { type Request, requestsAddress } from "../../../../allocator/model/address-request.ts";
+import {
+  type Request,
+  requestsAddress,
+  requestsAddressOn,
+} from "../../../../allocator/model/address-request.ts";
 import type { Dialects } from "../../../../allocator/model/dialect.ts";
+import { unknownPool } from "../../../../allocator/planning/refusal-messages.ts";
+import type { Pool } from "../../../../allocator/pool/pool.ts";
 import type { Stored } from "../../../../allocator/store/store.ts";
 import { claimOnNetwork } from "../claim-networks.ts";
 import { besideOf, isReplaced, missing, NO_CLAIM, podReplaced, serves } from "../claim-result.ts";
@@ -36,6 +43,8 @@ export interface LookupInput {
   readonly dialects?: Dialects;
   /** Whether pods that ask for nothing are served out of blocks of the pool, so far as is known. */
   readonly hasBlocks: (pool: string) => boolean;
+  /** All that there are; undefined: not all are known. */
+  readonly allPools: () => readonly Pool[] | undefined;
 }
 
 /**
@@ -75,11 +84,15 @@ export function lookUpClaim(
 type Asks = (annotations: Labels) => Request | Refusal;
 
 /** Before anything is loaded: what the runtime says of the pod is enough to see that Berth has no part in it. */
-function isFree({ annotations, pools }: AttachRequest, asks: Asks, { hasBlocks }: LookupInput): boolean {
+function isFree(
+  { annotations, pools, attachment }: AttachRequest,
+  asks: Asks,
+  { hasBlocks }: LookupInput,
+): boolean {
   if (annotations === undefined || annotations[ASSIGNED_CLAIM] !== undefined) return false;
   if (pools.length > 0 && !pools.some(hasBlocks)) return false;
   const asked = asks(annotations);
-  return !isRefusal(asked) && !requestsAddress(asked);
+  return !isRefusal(asked) && !requestsAddressOn(asked, attachment.interface);
 }
 
 /** A pod whose UID the runtime does not say is the one that is seen here. */
@@ -125,14 +138,18 @@ function foundFor(
 function unbound(
   request: AttachRequest,
   annotations: Labels,
-  { input: { node, hasBlocks }, asked }: { readonly input: LookupInput; readonly asked: Request | Refusal },
+  {
+    input: { node, hasBlocks, allPools },
+    asked,
+  }: { readonly input: LookupInput; readonly asked: Request | Refusal },
 ): NoClaim | Refusal | Pending {
   const named = annotations[ASSIGNED_CLAIM];
   if (named !== undefined) return until(() => notBound(request.pod, named, node));
   if (isRefusal(asked)) return asked;
-  if (requestsAddress(asked)) return until(() => missing(request.pod, asksOthers(annotations)));
+  if (requestsAddressOn(asked, request.attachment.interface))
+    return until(() => missing(request.pod, asksOthers(annotations)));
   const served = request.pools.length === 0 || request.pools.some(hasBlocks);
-  return served ? NO_CLAIM : notAdmitted(request);
+  return served ? NO_CLAIM : notAdmitted(request, allPools());
 }
 
 /** And nobody else. What the pod's namespace asks for is not known here. */
@@ -165,8 +182,11 @@ function notBound(pod: PodName, name: string, node: string): Refusal {
   return refuse("CLAIM_BUSY", words, { claim: key, pod: pod.name, node });
 }
 
-/** `ipam.pools` serves pods that were admitted: an agent in a cluster reserves nothing. */
-function notAdmitted({ pod, pools }: AttachRequest): Refusal {
-  const words = `pod ${podKey(pod)} asked for no address, and its network takes them from pools (${pools.join(", ")}): annotate the pod or its namespace with berth.dev/pools: ${pools.join(",")} and create the pod again`;
+/** Pools without blocks serve pods that were admitted: an agent in a cluster reserves nothing. One that is not there serves nobody. */
+function notAdmitted({ pod, pools }: AttachRequest, all: readonly Pool[] | undefined): Refusal {
+  const strange = all && pools.find((name) => !all.some((pool) => pool.name === name));
+  if (all !== undefined && strange !== undefined) return unknownPool({ pools: () => all }, strange);
+  const label = `${OPT_IN_LABEL}=${OPT_IN_VALUE}`;
+  const words = `pod ${podKey(pod)} asked for no address, and its network takes them from pools (${pools.join(", ")}), which have no blockSize and serve pods that ask: annotate the pod, or its namespace with the label ${label}, with berth.dev/pools: ${pools.join(",")} and create the pod again; or have a pool with blockSize (32 and 128: one address at a time), which serves pods that ask for nothing; a pool gets it when it is made`;
   return refuse("CLAIM_MISSING", words, { pod: pod.name, pool: pools.join(",") });
 }

@@ -5,6 +5,7 @@ import type { Clock, Logger } from "../../../../allocator/base/ports.ts";
 import { isDetached, planBind } from "../../../../allocator/lifecycle/bind.ts";
 import type { Binding, Claim, ClaimAttachment } from "../../../../allocator/model/claim.ts";
 import type { Dialects } from "../../../../allocator/model/dialect.ts";
+import type { Pool } from "../../../../allocator/pool/pool.ts";
 import type { Stored } from "../../../../allocator/store/store.ts";
 import { changed, NO_CLAIM, requestMismatch, resultOf, serves, throwIfCancelled } from "../claim-result.ts";
 import type {
@@ -35,6 +36,8 @@ export interface NodeClaimsOptions {
   readonly dialects?: Dialects;
   /** Whether pods that ask for nothing are served out of blocks of the pool; absent: of none. */
   readonly hasBlocks?: (pool: string) => boolean;
+  /** Every pool that there is; undefined: not all are known. */
+  readonly allPools?: () => readonly Pool[] | undefined;
 }
 
 /** After the answer, which must not wait for it. */
@@ -171,9 +174,9 @@ export class NodeClaims implements ClaimSource {
   }
 
   #search(request: AttachRequest) {
-    const { view, node, dialects = {}, hasBlocks = () => false } = this.#options;
+    const { view, node, dialects = {}, hasBlocks = () => false, allPools = () => undefined } = this.#options;
     const interfaceOf = (claim: Stored<"claim">) => this.#interfaceOf(claim);
-    return lookUpClaim({ view, node, dialects, hasBlocks, interfaceOf }, request);
+    return lookUpClaim({ view, node, dialects, hasBlocks, allPools, interfaceOf }, request);
   }
 
   /** Another interface of the pod may have the claim already; it keeps it for all sandboxes of the pod. */

@@ -95,9 +95,9 @@ export class NodeInformers implements NodeCache {
     return this.#blocks.isSynced && this.#pools.isSynced;
   }
 
-  /** Blocks whose record names this node. */
-  blocks(): Iterable<Stored<"block">> {
-    return valuesOf(this.#blocks);
+  /** Blocks for pods whose record names this node: a CIDR of the node is for whoever reads it from the cluster's objects. */
+  *blocks(): Generator<Stored<"block">, void, void> {
+    for (const stored of valuesOf(this.#blocks)) if (stored.record.use === undefined) yield stored;
   }
 
   pool(name: string): Pool | undefined {

@@ -10,7 +10,7 @@ import {
   ASSIGNED_CLAIM,
   ASSIGNED_TOKEN,
 } from "../../../../allocator/manifest/annotations.ts";
-import { DECIDING_KEYS } from "../../../../allocator/manifest/dialects.ts";
+import { keptKeysIn } from "../../../../allocator/manifest/dialects.ts";
 import { Fields } from "../../../../allocator/manifest/kubernetes-object.ts";
 import { NETWORK_ANNOTATIONS } from "../../../../allocator/manifest/network-attachments.ts";
 import { fenceOf } from "../../../../allocator/manifest/node-fence.ts";
@@ -22,7 +22,6 @@ import type { NodePod } from "./node-cache.ts";
 
 const READ = [
   ...ANNOTATION_FORMATS.map(({ key }) => key),
-  ...DECIDING_KEYS,
   ASSIGNED_CLAIM,
   ASSIGNED_ADDRESSES,
   ASSIGNED_TOKEN,
@@ -33,7 +32,8 @@ const READ = [
 export function nodePod({ metadata, ...rest }: KubeItem): NodePod {
   const { namespace = "", name, uid, annotations = {}, labels = {} } = metadata;
   const phase = new Fields(rest).at("status").text("phase");
-  const read = READ.flatMap((key) => {
+  const keys = new Set([...READ, ...keptKeysIn(annotations, () => true)]);
+  const read = [...keys].flatMap((key) => {
     const value = annotations[key];
     return value === undefined ? [] : [[key, value] as const];
   });

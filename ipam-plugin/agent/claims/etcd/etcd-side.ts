@@ -15,6 +15,7 @@ import { EtcdClient, type EtcdClientDeps } from "../../../../allocator/store/etc
 import { HostRegistry } from "../../../../allocator/store/etcd/hosts.ts";
 import { openEtcdStore } from "../../../../allocator/store/etcd/store.ts";
 import type { WriteGuard } from "../../../../allocator/store/etcd/write-guard.ts";
+import type { Store } from "../../../../allocator/store/store.ts";
 import type { ClaimSource } from "../claim-source.ts";
 import { EmbeddedClaims } from "../embedded.ts";
 import { isContainerName } from "./container-name.ts";
@@ -61,12 +62,22 @@ export interface EtcdSide {
 /** How long an ADD waits for the records of an etcd that was not reached before. */
 const WHOLE_MS = 5_000;
 
+/** One that cannot be read is there: etcd has not lost it. */
+async function isThere(store: Store, claim: string): Promise<boolean> {
+  try {
+    return (await store.get("claim", claim)) !== undefined;
+  } catch (error) {
+    if (error instanceof BerthError && error.code === "STATE_CORRUPT") return true;
+    throw error;
+  }
+}
+
 /** Connects with the first call, and does not wait for it. Throws CONFIG_INVALID or CERTIFICATE_INVALID. */
 export function openEtcdSide(options: EtcdSideOptions): EtcdSide {
   const { access, node, clock, random, log, metrics } = options;
   const client = new EtcdClient(access, options);
-  const registry = new HostRegistry(client);
-  const hasClaim = async (claim: string) => (await store.get("claim", claim)) !== undefined;
+  const registry = new HostRegistry(client, log);
+  const hasClaim = (claim: string) => isThere(store, claim);
   const presence = new Presence({ ...options, registry, process: random.token(), hasClaim });
   const guard: WriteGuard = {
     key: registry.keyOf(node),

@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import { ownedIn } from "../cache/block-index.ts";
+import type { Cidr, Family } from "../ip/address.ts";
+import { IntervalSet } from "../ip/interval-set.ts";
+import { type Interval, intersection, merge } from "../ip/ip-range.ts";
+import type { Block } from "../model/block.ts";
+import type { BlockSpace } from "../pool/blocks.ts";
+import { intervalsOf, type Pool } from "../pool/pool.ts";
+import { networkOf } from "./holdings.ts";
+
+/** What the blocks of one pool have, of one family. */
+interface Lot {
+  readonly pool: string;
+  readonly blocks: Block[];
+  /** From the first to the last address of all of them. */
+  reach: Interval;
+}
+
+/**
+ * What blocks of other pools own in a pool's ranges. Reviews keep the ranges of pools apart; of two that are made or changed at the same
+ * moment both may be admitted, and a block that was granted while its pool was made smaller stays its node's until it comes back.
+ */
+export class ForeignAddresses {
+  readonly #lots = new Map<string, Lot>(); // pool/family -> its blocks
+
+  constructor(blocks: Iterable<Block>) {
+    for (const block of blocks) this.add(block);
+  }
+
+  add(block: Block): void {
+    const { family, intervals } = ownedIn(block);
+    const [first, last] = [intervals[0]?.first, intervals.at(-1)?.last];
+    if (first === undefined || last === undefined) return;
+    const key = `${block.pool}/${family}`;
+    const lot = this.#lots.get(key);
+    if (lot === undefined) this.#lots.set(key, { pool: block.pool, blocks: [block], reach: { first, last } });
+    else {
+      lot.blocks.push(block);
+      if (first < lot.reach.first) lot.reach = { ...lot.reach, first };
+      if (last > lot.reach.last) lot.reach = { ...lot.reach, last };
+    }
+  }
+
+  /** In the pool's ranges: addresses that are not its to give. */
+  in(pool: Pool, family: Family): readonly Interval[] {
+    const ranges = merge(intervalsOf(pool, family));
+    const near = this.#othersOf(pool, family).filter(({ reach }) =>
+      ranges.some((range) => intersection(range, reach) !== undefined),
+    );
+    const owned = near.flatMap(({ blocks }) => blocks.flatMap((block) => ownedIn(block).intervals));
+    return merge(owned.flatMap((one) => ranges.flatMap((range) => intersection(range, one) ?? [])));
+  }
+
+  /** Those of the pool's blocks that are others' by their name: no second one can have it. */
+  *blocksOf(space: BlockSpace, pool: Pool): Generator<Cidr, void, undefined> {
+    for (const { blocks } of this.#othersOf(pool, space.family)) {
+      for (const { cidr } of blocks) {
+        const network = networkOf(cidr);
+        if (space.has(network)) yield network;
+      }
+    }
+  }
+
+  /** These addresses, and what is in the pool's ranges. */
+  with(known: IntervalSet, pool: Pool, family: Family): IntervalSet {
+    const foreign = this.in(pool, family);
+    if (foreign.length === 0) return known;
+    const all = new IntervalSet();
+    for (const interval of [...known, ...foreign]) all.addInterval(interval);
+    return all;
+  }
+
+  #othersOf(pool: Pool, family: Family): readonly Lot[] {
+    return [...this.#lots].flatMap(([key, lot]) =>
+      lot.pool !== pool.name && key.endsWith(`/${family}`) ? [lot] : [],
+    );
+  }
+}

@@ -1,0 +1,261 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import { BerthError, messageOf } from "../base/errors.ts";
+import { inParallel } from "../base/parallel.ts";
+import type { Labels } from "../base/ports.ts";
+import type { RecordCache } from "../cache/cache.ts";
+import type { Context } from "../cache/context.ts";
+import { type Family, parseCidr } from "../ip/address.ts";
+import { fullInterval, intersection } from "../ip/ip-range.ts";
+import type { Stored } from "../store/store.ts";
+import { endCooldown, giveBack } from "./give-back.ts";
+import { finishGrant } from "./grant.ts";
+import { grantNodeCidrs, isConflict, ownedAs } from "./node-cidr-grant.ts";
+import { type CidrShortage, isHeld, type NodeCidrPlan, planNodeCidrs } from "./node-cidr-plan.ts";
+import { type CidrCollision, takeOverAll } from "./node-cidr-take-over.ts";
+
+/** A Node as far as its CIDRs go. */
+export interface ClusterNode {
+  readonly name: string;
+  readonly uid: string;
+  readonly labels: Labels;
+  /** What its spec says: once it says something, that never changes. */
+  readonly podCIDRs: readonly string[];
+}
+
+/** What the distributor goes by besides the records, and whom it tells. */
+export interface NodeFacts {
+  /** All Nodes; may be behind. */
+  nodes(): Iterable<ClusterNode>;
+  /** The Node as it is now, by the authority. */
+  live(name: string): Promise<ClusterNode | undefined>;
+  /** No Node of the name has been there for as long as the grace is, and none is now, by the authority. */
+  gone(name: string): Promise<boolean>;
+  /** Writes the CIDRs into exactly this Node; `changed`: it is gone, another, or has CIDRs by now, and nothing was written. */
+  tell(node: ClusterNode, cidrs: readonly string[]): Promise<"told" | "changed">;
+}
+
+type Deps = Context & {
+  readonly view: Pick<
+    RecordCache,
+    "pools" | "pool" | "blocks" | "block" | "reservationCount" | "unpickable" | "occupants"
+  >;
+};
+
+/** What people are to know of. */
+export interface CidrReport {
+  /** Nodes for which no CIDR is free. */
+  readonly short: readonly CidrShortage[];
+  /** Nodes whose CIDRs are, as recorded, others'. */
+  readonly collisions: readonly CidrCollision[];
+  /** Nodes that wait for a CIDR, for whatever reason. */
+  readonly waiting: number;
+}
+
+/** After this long what was written here and is not seen is no longer counted. */
+const SHOWN_MS = 60_000;
+/** Writes at the same time. */
+const AT_ONCE = 32;
+/** Faults of the store itself: what comes next would meet them too. */
+const OF_ALL: ReadonlySet<string> = new Set([
+  ...["STORE_UNAVAILABLE", "STORE_FULL", "STORE_READ_ONLY", "TIMED_OUT", "NOT_READY"],
+]);
+
+/**
+ * Gives every Node the CIDRs that its spec has room for, one of each family, and takes them back when it is gone: pass by pass, from
+ * whatever is there. Any number of them may run. A CIDR is a Node's by its record, which is there before the Node is told and names the
+ * Node's UID; so what is not told yet, or whose Node is gone, can be gone on with by anybody (ADR 0029).
+ */
+export class NodeCidrDistributor {
+  readonly #context: Deps;
+  readonly #facts: NodeFacts;
+  readonly #families: readonly Family[];
+  readonly #mayWrite: () => boolean;
+  readonly #granted = new Map<string, { readonly block: Stored<"block">; readonly until: number }>(); // by CIDR
+  readonly #told = new Map<string, number>(); // UID of a Node -> until when it is taken as told
+
+  /** `families`: in the order in which a Node lists them; none: nothing is given, only taken back. */
+  constructor(
+    context: Deps,
+    facts: NodeFacts,
+    {
+      families,
+      mayWrite = () => true,
+    }: { readonly families: readonly Family[]; readonly mayWrite?: () => boolean },
+  ) {
+    this.#context = context;
+    this.#facts = facts;
+    this.#families = families;
+    this.#mayWrite = mayWrite;
+  }
+
+  async pass(): Promise<CidrReport> {
+    this.#forget();
+    const nodes = new Map([...this.#facts.nodes()].map((node) => [node.name, node]));
+    await this.#each(
+      this.#blocks(),
+      ({ key }) => key,
+      (stored) => this.#settle(stored, nodes.get(stored.record.node)),
+    );
+    if (this.#families.length === 0) return { short: [], collisions: [], waiting: 0 };
+    const having = [...nodes.values()].filter(({ podCIDRs }) => podCIDRs.length > 0);
+    const collisions = await this.#takeOver(having);
+    const waiting = [...nodes.values()].filter((node) => this.#isWaiting(node));
+    await this.#tellAll(waiting);
+    const plan = this.#plan(waiting, having);
+    for await (const lot of grantNodeCidrs({ ...this.#context, atOnce: AT_ONCE }, plan, this.#mayWrite)) {
+      for (const block of lot) this.#keep(block);
+      const served = new Set(lot.map(({ record }) => record.node));
+      await this.#tellAll(waiting.filter(({ name }) => served.has(name)));
+    }
+    const { length } = waiting.filter((node) => this.#isWaiting(node));
+    return { short: plan.short, collisions, waiting: length };
+  }
+
+  #plan(waiting: readonly ClusterNode[], having: readonly ClusterNode[]): NodeCidrPlan {
+    const { view } = this.#context;
+    const wants = Object.fromEntries(this.#families.map((family) => [family, 1]));
+    const own = [...this.#granted.values()].flatMap(({ block }) => parseCidr(block.key) ?? []);
+    return planNodeCidrs({
+      use: "PodCIDR",
+      pools: view.pools(),
+      nodes: waiting.map(({ name, uid, labels }) => ({ node: name, nodeUID: uid, labels, wants })),
+      blocks: this.#blocks().map(({ record }) => record),
+      unpickable: (pool, family) => view.unpickable(pool, family),
+      inUse: [...having.flatMap(({ podCIDRs }) => podCIDRs.flatMap((text) => parseCidr(text) ?? [])), ...own],
+    });
+  }
+
+  async #takeOver(having: readonly ClusterNode[]): Promise<readonly CidrCollision[]> {
+    const { store, view } = this.#context;
+    const known = new Map(this.#blocks().map((stored) => [stored.key, stored]));
+    const keep = (stored: Stored<"block">) => this.#keep(stored);
+    const seen = { known, pools: view.pools(), keep, mayWrite: this.#mayWrite };
+    const collisions: CidrCollision[] = [];
+    await this.#each(
+      having,
+      ({ name }) => name,
+      async (node) => {
+        collisions.push(...(await takeOverAll({ store }, seen, node)));
+      },
+    );
+    return collisions;
+  }
+
+  /** Undefined: not all families have one yet. */
+  #completeFor(
+    { name }: ClusterNode,
+    own: readonly Stored<"block">[],
+  ): readonly Stored<"block">[] | undefined {
+    const mine = own.filter(({ record }) => record.node === name && record.granted === true);
+    const found = this.#families.flatMap(
+      (family) => mine.find(({ key }) => parseCidr(key)?.family === family) ?? [],
+    );
+    return found.length === this.#families.length ? found : undefined;
+  }
+
+  async #tellAll(nodes: readonly ClusterNode[]): Promise<void> {
+    const byNode = Map.groupBy(this.#blocks(), ({ record }) => record.node);
+    await this.#each(
+      nodes,
+      ({ name }) => name,
+      async (node) => {
+        const complete = this.#completeFor(node, byNode.get(node.name) ?? []);
+        if (complete !== undefined) await this.#tell(node, complete);
+      },
+    );
+  }
+
+  /** Its record names this Node object before the object is told: then nobody takes the CIDR back as that of one that is gone. */
+  async #tell(node: ClusterNode, blocks: readonly Stored<"block">[]): Promise<void> {
+    const cidrs: string[] = [];
+    for (const stored of blocks) {
+      const to = { node: node.name, nodeUID: node.uid };
+      const owned =
+        stored.record.nodeUID === node.uid ? stored : await ownedAs(this.#context.store, stored, to);
+      if (isConflict(owned) || owned.record.granted !== true) return void this.#granted.delete(stored.key);
+      this.#keep(owned);
+      cidrs.push(owned.record.cidr);
+    }
+    if (!this.#mayWrite()) return;
+    if ((await this.#facts.tell(node, cidrs)) === "told")
+      this.#told.set(node.uid, this.#context.clock.monotonic() + SHOWN_MS);
+  }
+
+  #isWaiting({ uid, podCIDRs }: ClusterNode): boolean {
+    return podCIDRs.length === 0 && !this.#told.has(uid);
+  }
+
+  async #settle(stored: Stored<"block">, node: ClusterNode | undefined): Promise<void> {
+    if (stored.record.releasedAt !== undefined) return void (await endCooldown(this.#context, stored));
+    const isLeft =
+      node === undefined ? await this.#facts.gone(stored.record.node) : await this.#isUnused(stored, node);
+    if (isLeft) {
+      this.#granted.delete(stored.key);
+      return void (await giveBack(this.#context, stored, { kind: "fenced", node: stored.record.node }));
+    }
+    if (node === undefined || stored.record.granted === true) return;
+    const granted = await finishGrant(this.#context, stored);
+    if (granted !== undefined) this.#keep(granted);
+  }
+
+  /** The Node has other CIDRs, which stay: nobody will ever use this one. */
+  async #isUnused({ key }: Stored<"block">, node: ClusterNode): Promise<boolean> {
+    if (!namesOthers(node, key)) return false;
+    const live = await this.#facts.live(node.name);
+    return live !== undefined && namesOthers(live, key);
+  }
+
+  /** What the cache shows; of what was granted here that, as long as it shows it not at all, or not granted. */
+  #blocks(): readonly Stored<"block">[] {
+    const shown = [...this.#context.view.blocks()].filter(({ record }) => record.use === "PodCIDR");
+    const own = [...this.#granted.values()].filter(({ block: { key } }) => !this.#shows(key));
+    const keys = new Set(own.map(({ block }) => block.key));
+    return [...shown.filter(({ key }) => !keys.has(key)), ...own.map(({ block }) => block)];
+  }
+
+  #shows(cidr: string): boolean {
+    return this.#context.view.block(cidr)?.record.granted === true;
+  }
+
+  #keep(block: Stored<"block">): void {
+    if (!isHeld(block.record, "PodCIDR")) return;
+    this.#granted.set(block.key, { block, until: this.#context.clock.monotonic() + SHOWN_MS });
+  }
+
+  #forget(): void {
+    const now = this.#context.clock.monotonic();
+    for (const [cidr, { until }] of this.#granted)
+      if (now >= until || this.#shows(cidr)) this.#granted.delete(cidr);
+    for (const [uid, until] of this.#told) if (now >= until) this.#told.delete(uid);
+  }
+
+  /** What is wrong with one says nothing about the next one; what is wrong with the store does. */
+  async #each<T>(
+    all: readonly T[],
+    nameOf: (one: T) => string,
+    act: (one: T) => Promise<void>,
+  ): Promise<void> {
+    await inParallel(all, AT_ONCE, async (one) => {
+      if (!this.#mayWrite()) return;
+      try {
+        await act(one);
+      } catch (error) {
+        if (error instanceof BerthError && OF_ALL.has(error.code)) throw error;
+        this.#context.log.error("CIDR of a node cannot be settled", {
+          key: nameOf(one),
+          error: messageOf(error),
+        });
+      }
+    });
+  }
+}
+
+function namesOthers({ podCIDRs }: ClusterNode, text: string): boolean {
+  const own = parseCidr(text);
+  if (podCIDRs.length === 0 || own === undefined) return false;
+  return podCIDRs.every((one) => {
+    const named = parseCidr(one);
+    return named?.family !== own.family || intersection(fullInterval(named), fullInterval(own)) === undefined;
+  });
+}

@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import type { RecordCache } from "../cache/cache.ts";
+import type { Context } from "../cache/context.ts";
+import type { RecordReader } from "../cache/reader.ts";
+import type { Cidr } from "../ip/address.ts";
+import type { Block } from "../model/block.ts";
+import { cutSpace } from "../pool/blocks.ts";
+import type { Pool } from "../pool/pool.ts";
+import { retryOnConflict } from "../store/retry-on-conflict.ts";
+import type { Store, Stored } from "../store/store.ts";
+import { grantBlocks } from "./grant.ts";
+import type { NodeCidrPlan } from "./node-cidr-plan.ts";
+
+/** What is reserved is looked at once for so many. */
+const GRANTS_AT_ONCE = 256;
+
+type GrantContext = Pick<Context, "store"> & {
+  readonly view: Pick<RecordCache, "reservationCount"> & Pick<RecordReader, "occupants">;
+  readonly atOnce?: number;
+};
+
+/** Makes the CIDRs that were planned, and gives each lot that was granted as soon as it is. May be fewer than planned. */
+export async function* grantNodeCidrs(
+  context: GrantContext,
+  { grants }: Pick<NodeCidrPlan, "grants">,
+  mayWrite: () => boolean = () => true,
+): AsyncGenerator<readonly Stored<"block">[], void, void> {
+  for (const { pool, requests, taken } of grants) {
+    for (let n = 0; n < requests.length && mayWrite(); n += GRANTS_AT_ONCE)
+      yield await grantBlocks(context, pool, requests.slice(n, n + GRANTS_AT_ONCE), taken);
+  }
+}
+
+/** A CIDR that a node has already, whoever gave it: what of the pool is recorded for it. */
+export interface CidrTakeOver {
+  readonly node: string;
+  readonly nodeUID: string;
+  readonly cidr: Cidr;
+}
+
+/** A record that keeps the node from being recorded as the owner. */
+export interface CidrConflict {
+  readonly cidr: string;
+  readonly node: string;
+  readonly isCooling: boolean;
+}
+
+/** A CIDR of a node that is so much larger than those of the pool is a mistake. */
+export const MOST_TAKEN_OVER = 256n;
+
+/**
+ * The pieces of the pool that a CIDR of a node lies in, or is made of: their records are what keeps anybody else from getting an address of it.
+ * Undefined: it has more of them than a node has.
+ */
+export function piecesOf(pool: Pool, cidr: Cidr): readonly Cidr[] | undefined {
+  const space = cutSpace(pool, cidr.family);
+  if (space === undefined) return [];
+  const { first, last } = space.numbersIn(cidr);
+  if (last - first >= MOST_TAKEN_OVER) return undefined;
+  return Array.from({ length: Number(last - first) + 1 }, (_, i) => space.blockAt(first + BigInt(i))).filter(
+    (piece) => space.has(piece),
+  );
+}
+
+/**
+ * Records that the node has the piece, as it does. Granted at once: that somebody has reserved an address of it changes nothing about
+ * whose it is, and whoever binds that reservation later finds the record.
+ */
+export async function takeOver(
+  { store }: Pick<Context, "store">,
+  pool: Pool,
+  { node, nodeUID, cidr: piece }: CidrTakeOver,
+): Promise<Stored<"block"> | CidrConflict> {
+  const use = pool.spec.nodeCIDRs?.use;
+  const record: Block = {
+    ...{ cidr: piece.text, pool: pool.name, node, nodeUID, holes: [], granted: true },
+    ...(use && { use }),
+  };
+  const made = await store.create("block", record);
+  if (made.kind !== "exists") return made.stored;
+  return await ownedAs(store, made.stored, { node, nodeUID, isTold: true });
+}
+
+/**
+ * The node's record, which says of which Node object it is: only from then on may that object be told of the CIDR. Whoever takes the
+ * record from a node that is gone compares with a revision from before he saw that it was, so one of the two finds the other.
+ * `isTold`: the object names the CIDR already, so that what is not granted yet is its all the same.
+ */
+export async function ownedAs(
+  store: Store,
+  seen: Stored<"block">,
+  { node, nodeUID, isTold = false }: Pick<CidrTakeOver, "node" | "nodeUID"> & { readonly isTold?: boolean },
+): Promise<Stored<"block"> | CidrConflict> {
+  const change = { kind: "block", key: seen.key, doing: `it was made that of Node ${node}`, seen } as const;
+  return await retryOnConflict(store, change, async (now) => {
+    if (now === undefined) return { cidr: seen.key, node, isCooling: true };
+    const { record } = now;
+    if (record.node !== node || record.releasedAt !== undefined || record.use === undefined)
+      return { cidr: now.key, node: record.node, isCooling: record.releasedAt !== undefined };
+    const next = isTold ? { ...record, nodeUID, granted: true } : { ...record, nodeUID };
+    if (record.nodeUID === nodeUID && record.granted === next.granted) return now;
+    const result = await store.replace("block", now, next);
+    return result.kind === "replaced" ? result.stored : "conflict";
+  });
+}
+
+export function isConflict(result: Stored<"block"> | CidrConflict): result is CidrConflict {
+  return !("record" in result);
+}

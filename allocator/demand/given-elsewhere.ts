@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import { type Refusal, refuse } from "../base/errors.ts";
+import type { Labels } from "../base/ports.ts";
+import type { RecordReader } from "../cache/reader.ts";
+import { FOREIGN_ROWS } from "../manifest/foreign-requests.ts";
+import { LONGEST_VALUE } from "../manifest/merged-request.ts";
+import { type Dialects, SYSTEMS } from "../model/dialect.ts";
+import { ownAddressIn } from "./named-in-text.ts";
+
+const GIVING = FOREIGN_ROWS.filter(({ gives }) => gives === true);
+
+/** An address of Berth's in words of another system that Berth does not serve: that system would give it, and Berth may give it to another pod. */
+export function givenElsewhere(
+  view: Pick<RecordReader, "poolOf">,
+  annotations: Labels,
+  dialects: Dialects | undefined,
+): Refusal | undefined {
+  for (const { key, system } of GIVING) {
+    const value = annotations[key] ?? "";
+    if (dialects?.[system] === "none") continue;
+    const whose = `annotation ${key} is ${SYSTEMS[system]}'s`;
+    if (value.length > LONGEST_VALUE)
+      return refuse("REQUEST_INVALID", `${whose}: it is longer than ${LONGEST_VALUE} characters`, {
+        annotation: key,
+      });
+    const address = ownAddressIn(view, value);
+    if (address === undefined) continue;
+    const words = `${whose}, which would give ${address}: that is in a pool of berth's, which may give it to another pod; write it into berth.dev/ips in its place`;
+    return refuse("REQUEST_INVALID", words, { annotation: key, address });
+  }
+  return undefined;
+}

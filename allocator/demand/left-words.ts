@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+// What is said of requests that are left to another system.
+
+import { isRefusal, type Refusal } from "../base/errors.ts";
+import { IPS, POOLS } from "../manifest/annotations.ts";
+import { rowsOf } from "../manifest/dialects.ts";
+import { poolsNamed, type Request } from "../model/address-request.ts";
+import { SYSTEMS, type System } from "../model/dialect.ts";
+import { poolNameIn } from "../planning/pool-choice.ts";
+
+/** Of keys with names in them there may be thousands. */
+const MOST_KEYS = 8;
+
+/** An annotation, and what it asks for. */
+export interface Asked {
+  readonly key: string;
+  readonly request: Request | Refusal;
+}
+
+export function leftWords(asked: readonly Asked[], whom = "this pod"): readonly string[] {
+  const bySystem = Map.groupBy(asked, ({ key }) => rowsOf(key)[0]?.system);
+  return [...bySystem].flatMap(([system, its]) => (system === undefined ? [] : [words(system, its, whom)]));
+}
+
+function words(system: System, asked: readonly Asked[], whom: string): string {
+  const isUnread = asked.some(({ request }) => isRefusal(request));
+  const requests = asked.map(({ request }) => (isRefusal(request) ? {} : request));
+  const entries = requests.flatMap((one) => one.entries ?? []).flat();
+  const pools = requests.flatMap(poolsNamed).map(poolNameIn);
+  const named = [...new Set([...entries, ...pools])].join(", ");
+  const shown = named.length > 100 ? `${named.slice(0, 97)}...` : named;
+  const more = asked.length > MOST_KEYS ? ` and ${asked.length - MOST_KEYS} more` : "";
+  const keys = asked.slice(0, MOST_KEYS).map(({ key }) => key);
+  const annotations = `annotation ${keys.join(", ")}${more}`;
+  const name = SYSTEMS[system];
+  if (named === "" && isUnread)
+    return `${annotations} cannot be read by berth, and is left to ${name}; write ${POOLS} to get an address from berth`;
+  if (named === "")
+    return `${annotations} names no pool of berth's: it is left to ${name}; write ${POOLS} to get an address from berth`;
+  const instead = entries.length > 0 ? IPS : POOLS;
+  return `${annotations} asks for ${shown}, and berth has no such ${entries.length > 0 ? "address in its pools" : "pool"}: it is left to ${name}, and berth gives ${whom} no address; write ${instead} to get one from berth`;
+}

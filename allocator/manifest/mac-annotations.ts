@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+// Who sets the MAC address of a further interface reads it in the pod's list of networks, as Multus does: there the webhook writes it.
+
+import { type Refusal, refuse } from "../base/errors.ts";
+import type { Labels } from "../base/ports.ts";
+import { macOfAddress, parseMac } from "../ip/mac.ts";
+import { linkedTo } from "../model/interface-macs.ts";
+import { type Interfaces, namesOf } from "../model/interfaces.ts";
+import { MAC } from "./mac-values.ts";
+import { NETWORK_ANNOTATIONS, networkElements, withElements } from "./network-attachments.ts";
+
+interface Written {
+  /** The annotations that change. */
+  readonly annotations: Labels;
+  /** Interfaces that no annotation makes: their runtime has to know. */
+  readonly unwritten: readonly string[];
+  /** Interfaces of which the pod itself says another one. */
+  readonly other: readonly string[];
+}
+
+/** Of a pod that asks for MAC addresses: an interface of which its networks say one that is none of these. */
+export function strangeMac(annotations: Labels, interfaces: Interfaces = {}): Refusal | undefined {
+  const names = namesOf(interfaces).filter((name) => linkedTo(name) !== undefined);
+  if (names.length === 0) return undefined;
+  const said = saidMacs(annotations);
+  for (const link of names) {
+    const own = (interfaces[link] ?? []).map(macOfAddress);
+    const name = linkedTo(link) ?? "";
+    const others = [...(said.get(name) ?? [])];
+    const isOther = own.every((mac) => mac !== undefined && others.some((other) => other !== mac));
+    if (isOther) return otherMac([name]);
+  }
+  return undefined;
+}
+
+/** Interface -> the MAC addresses that the pod's networks say of it, undefined for what is none. Read once: a range has 1,024. */
+function saidMacs(annotations: Labels): ReadonlyMap<string, ReadonlySet<string | undefined>> {
+  const macs = new Map<string, Set<string | undefined>>();
+  for (const key of NETWORK_ANNOTATIONS) {
+    for (const { interface: name, item } of networkElements(key, annotations[key]))
+      if (item.mac !== "") macs.set(name, (macs.get(name) ?? new Set()).add(parseMac(item.mac)));
+  }
+  return macs;
+}
+
+export function otherMac(names: readonly string[]): Refusal {
+  const words = `the pod's networks say another MAC address of ${names.join(", ")} than ${MAC}; take one of the two out`;
+  return refuse("REQUEST_INVALID", words, { annotation: MAC });
+}
+
+/** The pod's networks with the MAC addresses (interface -> MAC) of those that they make. */
+export function withMacs(annotations: Labels, macs: ReadonlyMap<string, string>): Written {
+  const changed: Record<string, string> = {};
+  const [written, other] = [new Set<string>(), new Set<string>()];
+  for (const key of NETWORK_ANNOTATIONS) {
+    const next = withElements(key, annotations[key], ({ interface: name, item }) => {
+      const mac = macs.get(name);
+      if (mac === undefined) return undefined;
+      written.add(name);
+      if (item.mac !== "" && parseMac(item.mac) !== mac) other.add(name);
+      return { ...item.json, mac };
+    });
+    if (next !== undefined) changed[key] = next;
+  }
+  const unwritten = [...macs.keys()].filter((name) => !written.has(name));
+  return { annotations: changed, unwritten, other: [...other] };
+}

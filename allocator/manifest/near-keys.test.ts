@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+import assert from "node:assert/strict";
+import { describe, it } from "node:test";
+import { DIALECT_ROWS } from "./dialect-rows.ts";
+import { nearMisses } from "./near-keys.ts";
+
+describe("an annotation that is nearly one of another system's", () => {
+  it("is told, with what may have been meant", () => {
+    for (const [written, meant] of [
+      ["ovn.kubernetes.io/ip_adress", "ovn.kubernetes.io/ip_address"],
+      ["cni.projectcalico.org/ipAddr", "cni.projectcalico.org/ipAddrs"],
+      ["ipam.spidernet.io/ippols", "ipam.spidernet.io/ippools"],
+      ["lan.shop.kubernetes.io/ip_adress", "lan.shop.kubernetes.io/ip_address"],
+    ] as const) {
+      const [words = "", ...more] = nearMisses({ [written]: "x" });
+      assert.ok(words.startsWith(`berth knows no annotation ${written} of `), words);
+      assert.ok(words.endsWith(`; did you mean ${meant}?`), words);
+      assert.deepEqual(more, []);
+    }
+    assert.deepEqual(nearMisses({ "ovn.kubernetes.io/ip_adress": "x" }, { kubeOvn: "none" }), []);
+  });
+
+  it("is none that a system has or writes itself", () => {
+    const theirs = [
+      ...[
+        "allocated",
+        "routed",
+        "cidr",
+        "gateway",
+        "logical_router",
+        "egress_rate",
+        "ingress_rate",
+        "vpc",
+      ].map((name) => `ovn.kubernetes.io/${name}`),
+      ...["podIP", "podIPs", "containerID"].map((name) => `cni.projectcalico.org/${name}`),
+      ...["vm-ip-retain", "overlay-network"].map((name) => `networking.alibaba.com/${name}`),
+      ...[
+        "a.b.kubernetes.io/allocated",
+        "a.b.kubernetes.io/ip_address.net1",
+        "service.beta.kubernetes.io/ip",
+      ],
+      ...DIALECT_ROWS.map(({ key }) => key.replace("<nad>", "a").replace("<namespace>", "b")),
+    ];
+    assert.deepEqual(nearMisses(Object.fromEntries(theirs.map((key) => [key, "x"]))), []);
+  });
+
+  it("is looked for among the first of many", () => {
+    const many = Array.from({ length: 24_000 }, (_, n) => [`ovn.kubernetes.io/ip_addres${n % 10}${n}`, ""]);
+    assert.ok(nearMisses(Object.fromEntries(many)).length <= 16);
+  });
+});

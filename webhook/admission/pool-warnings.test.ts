@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: Apache-2.0
+import assert from "node:assert/strict";
+import { describe, it } from "node:test";
+import type { Block } from "../../allocator/model/block.ts";
+import { type Json, poolObject } from "../../test/support/objects.ts";
+import { send } from "../../test/support/reviewing.ts";
+import { openWorld, type World } from "../../test/support/world.ts";
+
+const RANGES = [{ cidr: "10.20.0.0/24" }];
+const BOTH = [...RANGES, { cidr: "fd00:20::/64" }];
+const SIZE = { ipv4: 28 };
+
+async function told(world: World, spec: Json, over = {}): Promise<readonly string[]> {
+  const response = await send(world, "/validate/pools", poolObject("lan", spec), over);
+  assert.ok(response.allowed);
+  const warnings = response.warnings ?? [];
+  assert.ok(
+    warnings.every((one) => !one.endsWith("...")),
+    "the API server cuts longer ones",
+  );
+  return warnings;
+}
+
+describe("what a pool does not do", () => {
+  for (const { what, spec, is } of [
+    {
+      what: "for networks has no size, since each namespace has so many: in a cluster it is for pods that ask",
+      spec: { ranges: BOTH, networks: ["lan"], limits: { perNamespace: 5 } },
+      is: /^pool lan has no spec\.blockSize, so in a cluster it serves only pods that ask .*make it with blockSize: \{ipv4: 32, ipv6: 128\}/,
+    },
+    {
+      what: "is for service accounts, and nodes get blocks of it",
+      spec: { ranges: RANGES, blockSize: SIZE, authorization: "ServiceAccount", default: true },
+      is: /^pool lan serves no pod that asks for nothing, for its authorization is ServiceAccount, and nodes get blocks/,
+    },
+    {
+      what: "says how many blocks are ahead, and of what size it does not say",
+      spec: { ranges: RANGES, blockSize: { ahead: 1 } },
+      is: /^pool lan does nothing with spec\.blockSize\.ahead alone/,
+    },
+    {
+      what: "has two families, and a size of one",
+      spec: { ranges: BOTH, blockSize: SIZE },
+      is: /^pool lan has IPv6 ranges, and spec\.blockSize no ipv6: pods that ask for nothing get no IPv6 address/,
+    },
+    {
+      what: "selects whatever there is, and so comes before the default",
+      spec: { ranges: RANGES, blockSize: SIZE, nodeSelector: {}, podSelector: {} },
+      is: /^pool lan selects every pod by spec\.podSelector, nodeSelector: \{\}, so it comes before the default/,
+    },
+  ])
+    it(`is said, where it ${what}, and not again with each change`, async () => {
+      await using world = await openWorld({});
+      const [first = "", ...others] = await told(world, spec);
+      assert.match(first, is);
+      assert.deepEqual(others, []);
+      assert.deepEqual(await told(world, { ...spec, cooldown: "1m" }), []);
+    });
+
+  it("is not said of pools that say what they are for", async () => {
+    await using world = await openWorld({});
+    const selector = { matchLabels: { team: "bank" } };
+    for (const spec of [
+      { ranges: RANGES },
+      { ranges: RANGES, networks: ["lan"], blockSize: {} },
+      { ranges: RANGES, networks: ["lan"], authorization: "ServiceAccount" },
+      { ranges: RANGES, networks: ["lan"], blockSize: SIZE },
+      { ranges: RANGES, networks: ["lan"], blockSize: SIZE, nodeSelector: {} },
+      { ranges: BOTH, blockSize: { ipv4: 32, ipv6: 128 }, namespaceSelector: selector, nodeSelector: {} },
+    ])
+      assert.deepEqual(await told(world, spec, { dryRun: true }), [], JSON.stringify(spec));
+  });
+});
+
+describe("reserved addresses", () => {
+  it("that a node may give are told of, until it has given them back", async () => {
+    await using world = await openWorld({});
+    const spec = { ranges: RANGES, blockSize: SIZE };
+    await told(world, spec);
+    const block: Block = {
+      ...{ cidr: "10.20.0.16/28", pool: "lan", node: "node-a", nodeUID: "u", holes: ["10.20.0.30/32"] },
+      granted: true,
+    };
+    await world.authority.create("block", block);
+    await world.settle();
+    assert.deepEqual(await told(world, { ...spec, reserved: ["10.20.0.3", "10.20.0.30"] }), []);
+    assert.deepEqual(await told(world, { ...spec, reserved: ["10.20.0.20-10.20.0.21", "10.20.0.40"] }), [
+      "spec.reserved of pool lan has addresses that nodes give to pods until they give the block back: 10.20.0.20-10.20.0.21 (block 10.20.0.16/28 of node node-a); see kubectl get ipblocks",
+    ]);
+  });
+});

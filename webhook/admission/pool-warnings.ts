@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: Apache-2.0
+// What of a pool's spec does not do what somebody may think that it does.
+
+import { isRefusal } from "../../allocator/base/errors.ts";
+import { ownedIn } from "../../allocator/cache/block-index.ts";
+import type { RecordReader } from "../../allocator/cache/reader.ts";
+import { bitsOf, FAMILIES, type Family } from "../../allocator/ip/address.ts";
+import { formatInterval, intersection } from "../../allocator/ip/ip-range.ts";
+import { excludeEachOther } from "../../allocator/planning/node-fit.ts";
+import { blockLength } from "../../allocator/pool/blocks.ts";
+import { type Pool, type PoolRecord, parseStoredPool } from "../../allocator/pool/pool.ts";
+
+/** A warning has 256 bytes. */
+const NAMED = 3;
+const SELECTORS = ["namespaceSelector", "podSelector", "nodeSelector"] as const;
+
+interface PoolChange {
+  /** Those that are stored. */
+  readonly pools: readonly Pool[];
+  readonly now: PoolRecord;
+  /** Undefined: the pool is made. */
+  readonly before: PoolRecord | undefined;
+  /** Whether other pools may be named to whoever makes the change. */
+  readonly namesOthers: boolean;
+}
+
+type Blocks = Pick<RecordReader, "blocksOf">;
+
+/** What is to be said of the pool, and was not to be said of it before the change: nobody is told the same with each one. */
+export function newWarnings(view: Blocks, change: PoolChange): readonly string[] {
+  const { now, before } = change;
+  const known = new Set(before === undefined ? [] : warningsOf(view, change, before));
+  return warningsOf(view, change, now).filter((warning) => !known.has(warning));
+}
+
+function warningsOf(view: Blocks, beside: PoolChange, record: PoolRecord): readonly string[] {
+  const pool = parseStoredPool(record);
+  if (isRefusal(pool) || pool.spec.nodeCIDRs !== undefined) return [];
+  const { blockSize } = pool.spec;
+  const cut = FAMILIES.filter((family) => blockLength(pool, family) !== undefined);
+  const all = cut.length > 0 ? ofBlocks(pool, cut, beside) : [];
+  if (cut.length === 0 && blockSize?.ahead !== undefined)
+    all.push(
+      `does nothing with spec.blockSize.ahead alone; a size is ipv4 or ipv6 of it, and is set when a pool is made`,
+    );
+  else if (cut.length === 0) all.push(...withoutSize(pool));
+  return [...all.map((words) => `pool ${pool.name} ${words}`), ...toldOfReserved(view, pool)];
+}
+
+function withoutSize({ spec, families }: Pool): string[] {
+  if (spec.default === true)
+    return [
+      "serves no pod that asks for nothing, in spite of spec.default: it was made without that, and without spec.blockSize; make another pool for them",
+    ];
+  const isForAny = spec.blockSize === undefined && spec.authorization !== "ServiceAccount";
+  if (spec.networks === undefined || !isForAny) return [];
+  const size = families.map((family) => `${family.toLowerCase()}: ${bitsOf(family)}`).join(", ");
+  return [
+    `has no spec.blockSize, so in a cluster it serves only pods that ask for an address; make it with blockSize: {${size}} if pods of its networks that ask for nothing are to have one, or with {} if not`,
+  ];
+}
+
+/** Of a pool that nodes get blocks of. */
+function ofBlocks(pool: Pool, cut: readonly Family[], beside: PoolChange): string[] {
+  const { spec } = pool;
+  if (pool.authorization === "ServiceAccount")
+    return [
+      "serves no pod that asks for nothing, for its authorization is ServiceAccount, and nodes get blocks of it all the same; make it with blockSize: {}, or without authorization",
+    ];
+  const told: string[] = [];
+  const missing = pool.families.filter((family) => !cut.includes(family));
+  for (const family of missing)
+    told.push(
+      `has ${family} ranges, and spec.blockSize no ${family.toLowerCase()}: pods that ask for nothing get no ${family} address of it`,
+    );
+  const given = SELECTORS.filter((key) => spec[key] !== undefined);
+  if (spec.networks === undefined && given.length > 0 && given.every((key) => isEmpty(spec[key])))
+    told.push(
+      `selects every pod by spec.${given.join(", ")}: {}, so it comes before the default for all that ask for nothing; write default: true if that is not meant, and no selector`,
+    );
+  return spec.default === true ? [...told, ...besideOthers(pool, beside)] : told;
+}
+
+function isEmpty(selector: Pool["spec"]["nodeSelector"]): boolean {
+  const { matchLabels = {}, matchExpressions = [] } = selector ?? {};
+  return Object.keys(matchLabels).length + matchExpressions.length === 0;
+}
+
+function besideOthers(pool: Pool, { pools, namesOthers }: PoolChange): string[] {
+  const others = pools.filter(
+    (other) =>
+      other.name !== pool.name &&
+      other.spec.default === true &&
+      other.spec.blockSize !== undefined &&
+      !other.disabled &&
+      !excludeEachOther(pool, other),
+  );
+  if (others.length === 0) return [];
+  const some = others.slice(0, NAMED).map(({ name }) => name);
+  const more = others.length > NAMED ? ` and ${others.length - NAMED} more` : "";
+  const which = namesOthers ? `${some.join(", ")}${more}` : "another pool";
+  return [
+    `is a default, as ${which}: of several that are open to a pod the one of the highest spec.priority serves it, then the first by name`,
+  ];
+}
+
+/** A node goes on giving what it owns: `reserved` is for what is cut from now on. */
+function toldOfReserved(view: Blocks, pool: Pool): string[] {
+  const held: string[] = [];
+  for (const { record } of view.blocksOf?.(pool.name) ?? []) {
+    if (record.releasedAt !== undefined) continue;
+    const { family, intervals } = ownedIn(record);
+    const shared = pool.reserved
+      .filter((one) => one.family === family)
+      .flatMap((one) => intervals.flatMap((interval) => intersection(one.interval, interval) ?? []));
+    for (const interval of shared)
+      held.push(`${formatInterval({ family, interval })} (block ${record.cidr} of node ${record.node})`);
+  }
+  if (held.length === 0) return [];
+  const more = held.length > 1 ? ` and ${held.length - 1} more` : "";
+  return [
+    `spec.reserved of pool ${pool.name} has addresses that nodes give to pods until they give the block back: ${held[0] ?? ""}${more}; see kubectl get ipblocks`,
+  ];
+}

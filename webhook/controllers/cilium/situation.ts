@@ -1,0 +1,159 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import type { Clock } from "../../../allocator/base/ports.ts";
+import type { RecordCache } from "../../../allocator/cache/cache.ts";
+import { type Cidr, FAMILIES, parseCidr } from "../../../allocator/ip/address.ts";
+import { nodeCidrLength } from "../../../allocator/pool/blocks.ts";
+import { matches } from "../../../allocator/pool/label-selector.ts";
+import { bySpecificity } from "../../../allocator/pool/node-cidrs.ts";
+import type { Pool } from "../../../allocator/pool/pool.ts";
+import type { Stored } from "../../../allocator/store/store.ts";
+import type { ObservedNode } from "../../cluster-state/informers.ts";
+import type { CiliumMode, CiliumNode } from "./cilium-node.ts";
+import type { Marks, Offer, OwnBlock, Situation } from "./plan.ts";
+
+/** Addresses that a node has before anybody asks, and what it keeps at least when a block goes back. */
+const GROW_BELOW = 8;
+/** What Cilium calls the pool of pods that name none. */
+const DEFAULT_CILIUM_POOL = "default";
+
+type View = Pick<RecordCache, "pools" | "pool">;
+
+/** Blocks that are nodes' for Cilium, by their records. */
+export type OwnedBlocks = ReadonlyMap<string, readonly Stored<"block">[]>; // node -> its blocks
+
+export function ownedBlocks(blocks: Iterable<Stored<"block">>): OwnedBlocks {
+  const owned = new Map<string, Stored<"block">[]>();
+  for (const stored of blocks) {
+    const { use, node, granted, releasedAt } = stored.record;
+    if (use !== "Cilium" || granted !== true || releasedAt !== undefined) continue;
+    const own = owned.get(node);
+    if (own === undefined) owned.set(node, [stored]);
+    else own.push(stored);
+  }
+  return owned;
+}
+
+export function marksOf({ spec }: Pool): Marks {
+  const { growBelow = GROW_BELOW, shrinkAbove } = spec.cilium ?? {};
+  return { growBelow, shrinkAbove: Math.max(growBelow, shrinkAbove ?? 2 * growBelow) };
+}
+
+export function ciliumPoolOf({ spec }: Pool): string {
+  return spec.cilium?.pool ?? DEFAULT_CILIUM_POOL;
+}
+
+/** The pools that are for Cilium's nodes, those that ask for most labels first. */
+export function ciliumPools(view: View): readonly Pool[] {
+  return bySpecificity(view.pools(), "Cilium");
+}
+
+/** What a node may have more of. */
+export function offersFor(
+  pools: readonly Pool[],
+  { labels }: Pick<ObservedNode, "labels">,
+): readonly Offer[] {
+  return pools
+    .filter((pool) => !pool.disabled && matches(pool.spec.nodeSelector, labels))
+    .flatMap((pool) =>
+      FAMILIES.flatMap((family) => {
+        const length = nodeCidrLength(pool, family);
+        const about = { pool: pool.name, ciliumPool: ciliumPoolOf(pool), marks: marksOf(pool) };
+        return length === undefined ? [] : [{ ...about, family, length }];
+      }),
+    );
+}
+
+export function situationOf(
+  view: View,
+  about: {
+    readonly node: CiliumNode;
+    readonly offers: readonly Offer[];
+    readonly blocks: readonly Stored<"block">[];
+    readonly quiet: ReadonlySet<string>;
+  },
+): Situation {
+  const blocks = about.blocks.flatMap(({ record }): OwnBlock[] => {
+    const cidr = parseCidr(record.cidr);
+    if (cidr === undefined) return [];
+    const drains = view.pool(record.pool)?.disabled !== false;
+    return [{ cidr, pool: record.pool, recalled: record.recalledAt !== undefined, drains }];
+  });
+  // the same order whatever the cache's is: the first are filled, the last go back
+  return { ...about, blocks: blocks.toSorted((a, b) => (a.cidr.base < b.cidr.base ? -1 : 1)) };
+}
+
+/** What an object says that its node has, whoever wrote it there. */
+export function cidrsOf(mode: CiliumMode, node: CiliumNode): readonly Cidr[] {
+  const singles = (addresses: ReadonlySet<string>) =>
+    [...addresses].map((address) => `${address}/${address.includes(":") ? 128 : 32}`);
+  const texts = {
+    crd: () => [...node.podCIDRs, ...singles(node.pool), ...singles(node.used)],
+    "cluster-pool": () => node.podCIDRs,
+    "multi-pool": () => node.allocated.flatMap(({ cidrs }) => cidrs),
+  };
+  return texts[mode]().flatMap((text) => parseCidr(text) ?? []);
+}
+
+/**
+ * Since when nothing of a block was used, by one process's own clock. What is said once may be old: only what is said again, after an agent
+ * has had time to say otherwise, counts.
+ */
+export class QuietBlocks {
+  readonly #clock: Pick<Clock, "monotonic">;
+  readonly #afterMs: number;
+  readonly #since = new Map<string, number>(); // uid of the record -> when it was first seen so
+
+  constructor(clock: Pick<Clock, "monotonic">, afterMs: number) {
+    this.#clock = clock;
+    this.#afterMs = afterMs;
+  }
+
+  /** Of one node: the CIDRs of those that are quiet for long enough. */
+  see(blocks: readonly Stored<"block">[], isUsed: (cidr: Cidr) => boolean): ReadonlySet<string> {
+    const now = this.#clock.monotonic();
+    const quiet = new Set<string>();
+    for (const { uid, record } of blocks) {
+      const cidr = parseCidr(record.cidr);
+      if (cidr === undefined || isUsed(cidr)) {
+        this.#since.delete(uid);
+        continue;
+      }
+      const since = this.#since.get(uid) ?? now;
+      this.#since.set(uid, since);
+      if (now - since >= this.#afterMs) quiet.add(cidr.text);
+    }
+    return quiet;
+  }
+
+  /** Forgets blocks that are nobody's any more. */
+  keepOnly(uids: ReadonlySet<string>): void {
+    for (const uid of this.#since.keys()) if (!uids.has(uid)) this.#since.delete(uid);
+  }
+}
+
+/** After this long a block that was made here and is not in the cache is no longer counted: it has gone again. */
+const SHOWN_MS = 60_000;
+
+/** What the cache shows, and what was made here and it does not show yet: else a node would get it twice over. */
+export class RecentBlocks {
+  readonly #view: Pick<RecordCache, "blocks" | "block">;
+  readonly #clock: Pick<Clock, "monotonic">;
+  readonly #made = new Map<string, { readonly stored: Stored<"block">; readonly until: number }>(); // by CIDR
+
+  constructor(view: Pick<RecordCache, "blocks" | "block">, clock: Pick<Clock, "monotonic">) {
+    this.#view = view;
+    this.#clock = clock;
+  }
+
+  keep(stored: Stored<"block">): void {
+    this.#made.set(stored.key, { stored, until: this.#clock.monotonic() + SHOWN_MS });
+  }
+
+  all(): readonly Stored<"block">[] {
+    const now = this.#clock.monotonic();
+    for (const [cidr, { until }] of this.#made)
+      if (now >= until || this.#view.block(cidr) !== undefined) this.#made.delete(cidr);
+    return [...this.#view.blocks(), ...[...this.#made.values()].map(({ stored }) => stored)];
+  }
+}

@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import {
+  type CidrConflict,
+  isConflict,
+  piecesOf,
+  takeOver,
+} from "../../../allocator/blocks/node-cidr-grant.ts";
+import type { RecordCache } from "../../../allocator/cache/cache.ts";
+import type { Context } from "../../../allocator/cache/context.ts";
+import type { Cidr } from "../../../allocator/ip/address.ts";
+import type { Pool } from "../../../allocator/pool/pool.ts";
+import type { Stored } from "../../../allocator/store/store.ts";
+import type { ObservedNode } from "../../cluster-state/informers.ts";
+
+export interface TakeOverDeps {
+  readonly context: Pick<Context, "store">;
+  readonly view: Pick<RecordCache, "block">;
+  readonly mayWrite: () => boolean;
+  /** Told of each record. */
+  readonly keep: (stored: Stored<"block">) => void;
+}
+
+/**
+ * Records for what a node has already of the pools, whoever gave it: from then on nobody else gets it. Gives words about what is
+ * another node's by the records.
+ */
+export async function takeOverFor(
+  deps: TakeOverDeps,
+  pools: readonly Pool[],
+  node: Pick<ObservedNode, "name" | "uid">,
+  cidrs: readonly Cidr[],
+): Promise<readonly string[]> {
+  const wrong: string[] = [];
+  for (const pool of pools) {
+    const seen = new Set<string>();
+    for (const cidr of cidrs) {
+      const pieces = piecesOf(pool, cidr);
+      if (pieces === undefined)
+        wrong.push(`${cidr.text} is larger than what a node has of pool "${pool.name}"`);
+      for (const piece of pieces ?? []) {
+        if (seen.has(piece.text) || isOwn(deps, node.name, piece)) continue;
+        seen.add(piece.text);
+        wrong.push(...(await takeOverPiece(deps, pool, node, { piece, cidr })));
+      }
+    }
+  }
+  return wrong;
+}
+
+function isOwn({ view }: TakeOverDeps, node: string, piece: Cidr): boolean {
+  const record = view.block(piece.text)?.record;
+  return record?.node === node && record.releasedAt === undefined && record.use === "Cilium";
+}
+
+async function takeOverPiece(
+  { context, mayWrite, keep }: TakeOverDeps,
+  pool: Pool,
+  { name: node, uid: nodeUID }: Pick<ObservedNode, "name" | "uid">,
+  { piece, cidr }: { readonly piece: Cidr; readonly cidr: Cidr },
+): Promise<readonly string[]> {
+  if (!mayWrite()) return [];
+  const taken = await takeOver(context, pool, { node, nodeUID, cidr: piece });
+  if (isConflict(taken)) return [conflictWords(cidr, taken)];
+  keep(taken);
+  return [];
+}
+
+function conflictWords(cidr: Cidr, { cidr: piece, node: owner, isCooling }: CidrConflict): string {
+  const what = `${cidr.text} is in this CiliumNode, and ${piece} `;
+  if (isCooling) return `${what}was given back by node ${owner} and cools`;
+  return `${what}is node ${owner}'s (kubectl get ipblocks); take it out of one of the two CiliumNodes, and start that node's pods again`;
+}

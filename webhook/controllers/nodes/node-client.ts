@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import { BerthError } from "../../../allocator/base/errors.ts";
+import type { ClusterNode } from "../../../allocator/blocks/node-cidr-distributor.ts";
+import { parseCidr } from "../../../allocator/ip/address.ts";
+import { Client } from "../../../kube/api/client.ts";
+import type { Connection } from "../../../kube/api/connection.ts";
+import { NODES } from "../../../kube/api/resource.ts";
+import { observedNode } from "../../cluster-state/projections.ts";
+
+/** Where Cilium's agent looks if the spec has nothing, in its spelling of today and that of before 1.12. */
+const CILIUM_KEYS = {
+  IPv4: ["network.cilium.io/ipv4-pod-cidr", "io.cilium.network.ipv4-pod-cidr"],
+  IPv6: ["network.cilium.io/ipv6-pod-cidr", "io.cilium.network.ipv6-pod-cidr"],
+} as const;
+
+/** All that Berth writes of a Node: its CIDRs, once, and the annotations that say the same (the policy nodes.berth.dev). */
+export class NodeClient {
+  readonly #client: Client;
+
+  constructor(connection: Connection) {
+    this.#client = new Client(connection, NODES);
+  }
+
+  async live(name: string): Promise<ClusterNode | undefined> {
+    const item = await this.#client.get({ name });
+    return item && clusterNode(observedNode(item));
+  }
+
+  async tell({ name, uid }: ClusterNode, cidrs: readonly string[]): Promise<"told" | "changed"> {
+    const annotations = Object.fromEntries(cidrs.flatMap(annotationsOf));
+    // the API server refuses another UID, and another CIDR where there is one
+    const body = { metadata: { uid, annotations }, spec: { podCIDR: cidrs[0], podCIDRs: cidrs } };
+    try {
+      return (await this.#client.patch({ name }, { type: "merge", body })) === undefined ? "changed" : "told";
+    } catch (error) {
+      if (!(error instanceof BerthError)) throw error;
+      const live = await this.live(name);
+      if (live === undefined || live.uid !== uid || live.podCIDRs.length > 0) return "changed";
+      throw error;
+    }
+  }
+}
+
+function annotationsOf(text: string): readonly (readonly [string, string])[] {
+  const cidr = parseCidr(text);
+  return cidr === undefined ? [] : CILIUM_KEYS[cidr.family].map((key) => [key, text] as const);
+}
+
+/** As a watch shows it, or a read. */
+export function clusterNode({
+  name,
+  uid,
+  labels,
+  podCIDRs = "",
+}: ReturnType<typeof observedNode>): ClusterNode {
+  return { name, uid, labels, podCIDRs: podCIDRs === "" ? [] : podCIDRs.split(",") };
+}

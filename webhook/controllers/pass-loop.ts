@@ -1,0 +1,121 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import { apiVersionOf, POOLS } from "../../kube/api/resource.ts";
+import { type Controller, runQueue } from "../../kube/controller/run-queue.ts";
+import { DONE, type Outcome, WorkQueue } from "../../kube/controller/workqueue.ts";
+import type { ControllerDeps } from "./controller.ts";
+
+/** What changes within this time is looked at together. */
+const SOON_MS = 200;
+/** What cools, or is gone for long enough, comes to its end without anything that would change. */
+const EVERY_MS = 5_000;
+
+/** A controller that looks at everything there is, pass by pass. */
+export interface Passes {
+  /** Of its queue. */
+  readonly name: string;
+  /** Everything was listed once: before, all that is not known yet would look as if it were gone. */
+  knows(): boolean;
+  hasWork(): boolean;
+  /** Gives for how many milliseconds it rests at least, for others to have their turn. */
+  pass(signal: AbortSignal): Promise<number>;
+  /** There is nothing to do, or another replica leads: what it remembers is old by the next pass. */
+  forget(): void;
+}
+
+/** Passes for as long as this replica leads: soon after something changes, and now and then. */
+export class PassLoop {
+  readonly #deps: ControllerDeps;
+  readonly #passes: Passes;
+  readonly #queue: WorkQueue;
+  readonly #stop = new AbortController();
+  /** Monotonic: the next pass begins no sooner. */
+  #restsUntil = Number.NEGATIVE_INFINITY;
+
+  constructor(deps: ControllerDeps, passes: Passes) {
+    this.#deps = deps;
+    this.#passes = passes;
+    const { clock, random, log } = deps.context;
+    const work = (_: string, signal: AbortSignal) => this.#pass(signal);
+    this.#queue = new WorkQueue({ name: passes.name, work, clock, random, log, metrics: deps.metrics });
+  }
+
+  /** `watched`: each takes what is to be called when something has changed, and gives what takes that away again. */
+  start(watched: readonly ((soon: () => void) => () => void)[]): Controller {
+    const soon = () => this.#soon();
+    const undo = [this.#deps.leadership.onGain(soon), ...watched.map((watch) => watch(soon))];
+    soon();
+    return runQueue(this.#queue, [...undo, () => this.#stop.abort()]);
+  }
+
+  /** Aborted when the controller is closed. */
+  get stopped(): AbortSignal {
+    return this.#stop.signal;
+  }
+
+  mayWrite(): boolean {
+    return !this.#stop.signal.aborted && this.#deps.leadership.leads();
+  }
+
+  #soon(): void {
+    if (!this.#deps.leadership.leads()) return;
+    const { clock } = this.#deps.context;
+    this.#queue.addAfter(this.#passes.name, Math.max(SOON_MS, this.#restsUntil - clock.monotonic()));
+  }
+
+  async #pass(signal: AbortSignal): Promise<Outcome> {
+    const { leadership, context } = this.#deps;
+    if (!leadership.leads()) return this.#forget();
+    if (!this.#passes.knows()) return { kind: "again", afterMs: SOON_MS };
+    if (!this.#passes.hasWork()) return this.#forget();
+    const restMs = await this.#passes.pass(signal);
+    this.#restsUntil = context.clock.monotonic() + restMs;
+    return signal.aborted ? DONE : { kind: "again", afterMs: EVERY_MS };
+  }
+
+  #forget(): Outcome {
+    this.#passes.forget();
+    return DONE;
+  }
+}
+
+/** What events of one kind are called. */
+interface EventKind {
+  readonly type: "Normal" | "Warning";
+  readonly reason: string;
+  readonly action: string;
+}
+
+const BLOCKS_SHORT: EventKind = { type: "Warning", reason: "BlocksShort", action: "Granting" };
+
+/** Events of pools, of those that lack blocks unless said otherwise: one when there is something else to tell than before. */
+export class PoolNotices {
+  readonly #deps: Pick<ControllerDeps, "mirror" | "events">;
+  readonly #kind: EventKind;
+  readonly #told = new Map<string, string>(); // key -> the words
+
+  constructor(deps: Pick<ControllerDeps, "mirror" | "events">, kind = BLOCKS_SHORT) {
+    this.#deps = deps;
+    this.#kind = kind;
+  }
+
+  /** All that is to be told now; what is not among it is over. */
+  tell(notes: ReadonlyMap<string, { readonly pool: string; readonly note: string }>): void {
+    for (const key of [...this.#told.keys()]) if (!notes.has(key)) this.#told.delete(key);
+    for (const [key, { pool, note }] of notes) {
+      if (this.#told.get(key) === note) continue;
+      this.#told.set(key, note);
+      const stored = this.#deps.mirror.poolRecord(pool);
+      if (stored === undefined) continue;
+      this.#deps.events.record({
+        regarding: { apiVersion: apiVersionOf(POOLS), kind: POOLS.kind, name: stored.key, uid: stored.uid },
+        ...this.#kind,
+        note,
+      });
+    }
+  }
+
+  forget(): void {
+    this.#told.clear();
+  }
+}
