@@ -10,7 +10,7 @@ import type { TokenConfig } from "./token-config.ts";
 /** Requests that are kept from the API server. */
 export interface Held {
   /** Resolves when one has come. */
-  readonly arrived: Promise<void>;
+  readonly arrived: Promise<string>;
   /** Lets those that have come through, whether anybody still waits for the answer or not; gives the answers' status. */
   release(): Promise<readonly number[]>;
 }
@@ -19,7 +19,7 @@ type Which = (method: string, path: string) => boolean;
 
 interface Hold {
   readonly which: Which;
-  readonly arrived: () => void;
+  readonly arrived: (url: string) => void;
   readonly letThrough: Promise<void>;
   readonly statuses: Promise<number>[];
   readonly most: number;
@@ -66,7 +66,7 @@ export class ApiGate {
 
   /** Keeps the requests of that kind from now on, or so many of them, until they are released. */
   hold(which: Which, most = Number.POSITIVE_INFINITY): Held {
-    const [came, open] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
+    const [came, open] = [Promise.withResolvers<string>(), Promise.withResolvers<void>()];
     const hold: Hold = { which, arrived: came.resolve, letThrough: open.promise, statuses: [], most };
     this.#holds.add(hold);
     return {
@@ -94,7 +94,7 @@ export class ApiGate {
     );
     const status = Promise.withResolvers<number>();
     hold?.statuses.push(status.promise);
-    hold?.arrived();
+    hold?.arrived(url);
     await hold?.letThrough;
     const headers = { ...incoming.headers, host: new URL(this.#plane.url).host };
     const sent = request(this.#plane.url + url, { method, headers, ca: this.#plane.ca, agent: false });

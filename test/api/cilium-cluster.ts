@@ -11,8 +11,8 @@ import type { Answer, Call, Connection, Stream } from "../../kube/api/connection
 import { NODES, POOLS } from "../../kube/api/resource.ts";
 import type { Controller } from "../../kube/controller/run-queue.ts";
 import { CILIUM_NODES, type CiliumMode } from "../../webhook/controllers/cilium/cilium-node.ts";
-import type { ControllerDeps } from "../../webhook/controllers/controller.ts";
 import { startCilium } from "../../webhook/controllers/cilium/controller.ts";
+import type { ControllerDeps } from "../../webhook/controllers/controller.ts";
 import { addressesOf, type CiliumAgent, type CiliumObject } from "../cilium/agents.ts";
 import { eventually } from "../support/eventually.ts";
 import { ControllersCluster } from "./controllers-cluster.ts";

@@ -25,6 +25,8 @@ function toldMac({ mac }: DialectCase, args: string): string {
 }
 
 const NODE = "node-a";
+const OF_A_POOL = "192.168.56.101";
+const OF_NO_POOL = "203.0.113.101";
 const OPTED_IN = { "berth.dev/admission": "enabled" };
 
 if (havePartsOrSkip(["etcd", "kube-apiserver"])) {
@@ -112,15 +114,30 @@ if (havePartsOrSkip(["etcd", "kube-apiserver"])) {
     }
 
     const others = FOREIGN_ROWS.filter(({ on }) => on.includes("pod"));
-    for (const { key, example, refusal, beside = "" } of others) {
-      it(`is told in words, and given nothing by Berth: ${key}`, async () => {
-        const metadata = { generateName: "told-", namespace: "default", annotations: { [key]: example } };
-        const spec = { containers: [{ name: "main", image: "registry.example/app:1" }] };
-        const { status, warnings = [] } = await admin.call({
-          method: "POST",
-          path: "/api/v1/namespaces/default/pods",
-          body: { apiVersion: "v1", kind: "Pod", metadata, spec },
+    const told = async (key: string, value: string) => {
+      const metadata = { generateName: "told-", namespace: "default", annotations: { [key]: value } };
+      const spec = { containers: [{ name: "main", image: "registry.example/app:1" }] };
+      const path = "/api/v1/namespaces/default/pods";
+      return await admin.call({
+        method: "POST",
+        path,
+        body: { apiVersion: "v1", kind: "Pod", metadata, spec },
+      });
+    };
+
+    for (const { key, example, refusal, beside = "", gives } of others) {
+      if (gives === true)
+        it(`is refused where a pool of Berth has its address, which that system would give: ${key}`, async () => {
+          const { status, body } = await told(key, example.replace(/\d+\.\d+\.\d+\.\d+/, OF_A_POOL));
+          assert.equal(status, 403);
+          const { message } = body as { message: string };
+          assert.ok(message.includes(key) && message.includes(OF_A_POOL), message);
         });
+      it(`is told in words, and given nothing by Berth: ${key}`, async () => {
+        const { status, warnings = [] } = await told(
+          key,
+          gives === true ? example.replace(/\d+\.\d+\.\d+\.\d+/, OF_NO_POOL) : example,
+        );
         assert.equal(status, 201);
         assert.ok(
           warnings.some((words) => words.includes(key) && words.includes(refusal ?? beside)),
