@@ -12,7 +12,7 @@ import type { Stored } from "../store/store.ts";
 import type { Contended, Predecessor } from "./allocation-request.ts";
 import { blockAgainst } from "./block-conflict.ts";
 import { cooldown, cooldownOrphan, deleteOrphan, ensureUnmarked, handOverOrphan } from "./orphan-mark.ts";
-import { spreadOut } from "./spread-candidates.ts";
+import { inOneOrder, spreadOut } from "./spread-candidates.ts";
 
 /** After this long a reservation without its claim was left by a crash, not by a reserver at work. A guess: collecting is safe at any time. */
 const BROKEN_OFF_MS = 1_500;
@@ -25,24 +25,24 @@ interface AcquireInput {
   readonly take: (context: Context, wanted: Reservation) => Promise<Take>;
 }
 
-/** One reservation for each family, or none: what was taken before a refusal is given back. */
+/** One reservation for each plan, in their order, or none: what was taken before a refusal is given back. */
 export async function acquireAll(
   taking: AcquireInput,
   familyPlans: readonly FamilyPlan[],
 ): Promise<Acquired[] | Refusal | Contended> {
-  const took: Acquired[] = [];
-  for (const familyPlan of familyPlans) {
+  const took = new Map<FamilyPlan, Acquired>();
+  for (const familyPlan of inOneOrder(familyPlans)) {
     const got = await takeOne(taking, familyPlan).catch(async (error: unknown) => {
-      if (isDefinite(error)) await rollback(taking.context, took);
+      if (isDefinite(error)) await rollback(taking.context, [...took.values()]);
       throw error;
     });
     if (got.kind !== "took") {
-      await rollback(taking.context, took);
+      await rollback(taking.context, [...took.values()]);
       return got;
     }
-    took.push(got);
+    took.set(familyPlan, got);
   }
-  return took;
+  return familyPlans.flatMap((familyPlan) => took.get(familyPlan) ?? []);
 }
 
 export interface Acquired {

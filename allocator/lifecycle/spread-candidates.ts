@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import type { Spread } from "../cache/spread.ts";
-import { type Address, toNumber } from "../ip/address.ts";
+import { type Address, compareAddresses, toNumber } from "../ip/address.ts";
+import type { FamilyPlan } from "../planning/address-plan.ts";
 import type { Candidate } from "../planning/plan.ts";
 
 /** So many of the other half are passed over before one is taken as it comes. */
@@ -46,4 +47,19 @@ export function* spreadOut(candidates: Iterable<Candidate>, { spread, claim }: T
 function isOfOtherHalf(address: Address, spread: Spread): boolean {
   const half = spread.half();
   return half !== undefined && (toNumber(address) % 2n === 0n) !== (half === "even");
+}
+
+/** What is named first, by address: of two that name the same addresses in opposite orders, one gets them all. */
+export function inOneOrder(familyPlans: readonly FamilyPlan[]): readonly FamilyPlan[] {
+  const named = ({ exact, candidates }: FamilyPlan) => {
+    if (!exact) return undefined;
+    const [only] = candidates;
+    return only?.address;
+  };
+  return familyPlans.toSorted((a, b) => {
+    const [first, second] = [named(a), named(b)];
+    if (first === undefined || second === undefined)
+      return Number(first === undefined) - Number(second === undefined);
+    return compareAddresses(first, second);
+  });
 }

@@ -4,6 +4,7 @@
 import { BerthError, type Refusal } from "../../allocator/base/errors.ts";
 import type { Labels } from "../../allocator/base/ports.ts";
 import type { RecordReader } from "../../allocator/cache/reader.ts";
+import { givenElsewhere } from "../../allocator/demand/given-elsewhere.ts";
 import { isExempt } from "../../allocator/demand/pod-allocation.ts";
 import { templateAnnotations } from "../../allocator/demand/workload-allocation.ts";
 import { EXEMPT_NAMESPACE } from "../../allocator/manifest/annotations.ts";
@@ -61,7 +62,7 @@ export async function judgeManifest(
     case "Pod":
       return judgePod({ view, dialects }, object, await beforeOf(world, object));
     default:
-      return judgeTemplate(object, await beforeOf(world, object), dialects);
+      return judgeTemplate({ view, dialects }, object, await beforeOf(world, object));
   }
 }
 
@@ -78,25 +79,35 @@ async function beforeOf(world: Objects, { kind, metadata }: KubeObject): Promise
   return name === "" ? undefined : await ifReadable(() => world.object(kind, namespace, name));
 }
 
-function judgePod(
-  known: { readonly view: RecordReader; readonly dialects: Dialects | undefined },
-  pod: KubeObject,
-  before: KubeObject | undefined,
-): Judgement {
-  const { dialects } = known;
+interface Known {
+  readonly view: RecordReader;
+  readonly dialects: Dialects | undefined;
+}
+
+function judgePod(known: Known, pod: KubeObject, before: KubeObject | undefined): Judgement {
+  const { view, dialects } = known;
   const { annotations } = pod.metadata;
   if (isExempt(pod))
     return { refusal: undefined, warnings: [], idle: toldOfExempt(pod, annotations, dialects) };
-  const refusal = before === undefined ? unknownKey("Pod", annotations) : changed(known, before, pod);
+  const refusal =
+    before === undefined
+      ? (unknownKey("Pod", annotations) ?? givenElsewhere(view, annotations, dialects))
+      : changed(known, before, pod);
   return { refusal, ...toldOf(annotations, "are removed from this pod", dialects) };
 }
 
-function judgeTemplate(object: KubeObject, before: KubeObject | undefined, dialects?: Dialects): Judgement {
+function judgeTemplate(
+  { view, dialects }: Known,
+  object: KubeObject,
+  before: KubeObject | undefined,
+): Judgement {
   const annotations = templateAnnotations(object);
   const template = object.spec.at("template").at("spec");
   if (object.metadata.namespace === EXEMPT_NAMESPACE || template.flag("hostNetwork"))
     return { refusal: undefined, warnings: [], idle: toldOfExempt(object, annotations, dialects) };
-  const refusal = unknownKey("Pod", annotations, before === undefined ? {} : templateAnnotations(before));
+  const was = before === undefined ? {} : templateAnnotations(before);
+  const added = Object.fromEntries(Object.entries(annotations).filter(([key, value]) => was[key] !== value));
+  const refusal = unknownKey("Pod", annotations, was) ?? givenElsewhere(view, added, dialects);
   return { refusal, ...toldOf(annotations, "are removed from its pods", dialects) };
 }
 
