@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import { BerthError } from "../base/errors.ts";
 import type { Context } from "../cache/context.ts";
-import { fromNumber, parseCidr } from "../ip/address.ts";
+import { cooldownOf } from "../cache/cooldown.ts";
+import { type Address, fromNumber, parseCidr } from "../ip/address.ts";
 import { fullInterval, sizeOf } from "../ip/ip-range.ts";
 import { type Block, type Division, isReturned } from "../model/block.ts";
 import { singleOf } from "../pool/blocks.ts";
@@ -52,6 +54,12 @@ export async function recall(
   await store.replace("block", seen, { ...seen.record, recalledAt: clock.now() });
 }
 
+function firstOf({ cidr }: Block): Address {
+  const network = parseCidr(cidr);
+  if (network === undefined) throw new BerthError("INTERNAL", `${cidr} is no block`);
+  return fromNumber(network.base, network.family);
+}
+
 /** Deletes a block that has cooled: anybody may have its addresses. One that is divided stays for those within it. */
 export async function endCooldown(
   { store, clock, view }: Pick<Context, "store" | "clock" | "view">,
@@ -59,7 +67,7 @@ export async function endCooldown(
   isInUse: (within: Block) => boolean = () => false,
 ): Promise<"gone" | "cooling" | "changed" | "divided"> {
   const { pool, releasedAt, division } = seen.record;
-  const cooldownMs = view.pool(pool)?.cooldownMs ?? 0;
+  const cooldownMs = cooldownOf(view, { address: firstOf(seen.record), pool });
   if (releasedAt === undefined || clock.now() < releasedAt + cooldownMs) return "cooling";
   if (division !== undefined) return await endDivided(store, seen, isInUse);
   return (await store.remove("block", seen)).kind === "removed" ? "gone" : "changed";

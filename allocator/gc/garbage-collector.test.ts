@@ -26,6 +26,7 @@ import { reserve } from "../lifecycle/reserve.ts";
 import { readObject } from "../manifest/kubernetes-object.ts";
 import type { Request } from "../model/address-request.ts";
 import type { Claim } from "../model/claim.ts";
+import type { PoolRecord } from "../pool/pool.ts";
 import { GarbageCollector } from "./garbage-collector.ts";
 import { findOrphans } from "./orphans.ts";
 
@@ -97,12 +98,21 @@ describe("planReap", () => {
     assert.equal(findOrphans(cured, first.firstSeen, NOW + 10_000).firstSeen.size, 0);
   });
 
-  it("frees what cooled for as long as its pool says, and at once where the pool is gone", () => {
+  it("frees what cooled for as long as its pool says", () => {
     const cooling = { ...stray, releasedAt: NOW };
-    const of = (pool: string, now: number) =>
-      findOrphans(viewOf({ pools: POOLS, reservations: [{ ...cooling, pool }] }), new Map(), now).cooled
-        .length;
-    assert.deepEqual([of("db", NOW + 29_999), of("db", NOW + 30_000), of("gone", NOW)], [0, 1, 1]);
+    const of = (now: number) =>
+      findOrphans(viewOf({ pools: POOLS, reservations: [cooling] }), new Map(), now).cooled.length;
+    assert.deepEqual([of(NOW + 29_999), of(NOW + 30_000)], [0, 1]);
+  });
+
+  it("of a pool that is not known it frees it as the pool says that has the address now, else after the usual time", () => {
+    const cooling = { ...stray, pool: "gone", releasedAt: NOW };
+    const [db = assert.fail()] = POOLS;
+    const quick = { ...db, spec: { ...db.spec, cooldown: "5s" } };
+    const of = (pools: readonly PoolRecord[], now: number) =>
+      findOrphans(viewOf({ pools, reservations: [cooling] }), new Map(), now).cooled.length;
+    assert.deepEqual([of([quick], NOW + 4_999), of([quick], NOW + 5_000)], [0, 1]);
+    assert.deepEqual([of([], NOW), of([], NOW + 29_999), of([], NOW + 30_000)], [0, 0, 1]);
   });
 
   it("takes the reservations of a releasing claim for its own", () => {

@@ -2,6 +2,7 @@
 // Which records look left behind: reservations without a claim, and claims that lack a reservation.
 
 import type { Context } from "../cache/context.ts";
+import { cooldownOf } from "../cache/cooldown.ts";
 import type { RecordReader } from "../cache/reader.ts";
 import type { Address } from "../ip/address.ts";
 import { cooldownOrphan, deleteOrphan } from "../lifecycle/orphan-mark.ts";
@@ -40,9 +41,8 @@ export function findOrphans(
   for (const stored of reservations) {
     const { record, revision } = stored;
     if (record.releasedAt !== undefined) {
-      const cooldownMs = view.pool(record.pool)?.cooldownMs ?? 0;
       const since = stamps.past(record.address, record.releasedAt, now);
-      if (now >= since + cooldownMs) cooled.push(stored);
+      if (now >= since + cooldownOf(view, record)) cooled.push(stored);
       continue;
     }
     if (isBackedByClaim(view.claim(claimKey(record.claim))?.record, record)) continue;

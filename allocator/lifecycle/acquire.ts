@@ -2,6 +2,7 @@
 
 import { BerthError, isDefinite, type Refusal } from "../base/errors.ts";
 import type { Context } from "../cache/context.ts";
+import { cooldownOf } from "../cache/cooldown.ts";
 import type { Address } from "../ip/address.ts";
 import type { Block } from "../model/block.ts";
 import { type ClaimKey, claimKey, isPredecessor } from "../model/claim.ts";
@@ -181,8 +182,10 @@ export function isCooldownOver(
   context: Pick<Context, "view" | "clock">,
   { record }: Stored<"reservation">,
 ): boolean {
-  const cooldownMs = context.view.pool(record.pool)?.cooldownMs ?? 0;
-  return record.releasedAt !== undefined && context.clock.now() >= record.releasedAt + cooldownMs;
+  return (
+    record.releasedAt !== undefined &&
+    context.clock.now() >= record.releasedAt + cooldownOf(context.view, record)
+  );
 }
 
 /**

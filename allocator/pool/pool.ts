@@ -47,7 +47,8 @@ export interface Pool extends AddressSpace {
   readonly retention: { readonly perNamespace: number; readonly ttlMs: number };
 }
 
-const DEFAULT_COOLDOWN = "30s";
+/** Of pools that say nothing of `cooldown`. */
+export const DEFAULT_COOLDOWN_MS = 30_000;
 const DEFAULT_RETENTION_TTL = "720h";
 /** Of the addresses of the pool's smallest family; of a small pool so many. */
 const RETAINED_SHARE = 0.25;
@@ -103,7 +104,7 @@ function readPool({ name, deleting = false }: UnreadPool, spec: PoolSpec | Refus
     checkNameservers(spec) ??
     checkBlocks(spec, space);
   if (refusal !== undefined) return refusal;
-  const cooldownMs = parseDuration(spec.cooldown ?? DEFAULT_COOLDOWN);
+  const cooldownMs = spec.cooldown === undefined ? DEFAULT_COOLDOWN_MS : parseDuration(spec.cooldown);
   if (cooldownMs === undefined) {
     return invalidPool("spec.cooldown", `${quote(spec.cooldown)} is not a duration such as 30s or 5m`);
   }

@@ -2,6 +2,7 @@
 // Which claim is to be released, whether it may be, and which pods will miss it.
 
 import { BerthError, isRefusal, type Refusal, refuse } from "../../allocator/base/errors.ts";
+import { cooldownOf } from "../../allocator/cache/cooldown.ts";
 import type { RecordReader } from "../../allocator/cache/reader.ts";
 import { type Address, parseAddress } from "../../allocator/ip/address.ts";
 import { isDetached } from "../../allocator/lifecycle/bind.ts";
@@ -75,7 +76,7 @@ function holderOf(view: RecordReader, address: Address, now: number): ClaimKey |
     return refuse("CLAIM_MISSING", words, { address });
   }
   if (reservation.releasedAt === undefined) return reservation.claim;
-  const until = reservation.releasedAt + (view.pool(reservation.pool)?.cooldownMs ?? 0);
+  const until = reservation.releasedAt + cooldownOf(view, reservation);
   const when = until <= now ? "is free for others from now on" : `is free for others at ${timeOf(until)}`;
   return refuse("CLAIM_MISSING", `address ${address} was given back by ${key} already and ${when}`, {
     address,

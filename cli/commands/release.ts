@@ -4,6 +4,7 @@ import { isRefusal, type Refusal } from "../../allocator/base/errors.ts";
 import { KeyedMutex } from "../../allocator/base/keyed-mutex.ts";
 import { noopLogger } from "../../allocator/base/ports.ts";
 import type { Context } from "../../allocator/cache/context.ts";
+import { cooldownOf } from "../../allocator/cache/cooldown.ts";
 import { parseAddress } from "../../allocator/ip/address.ts";
 import { type Claim, claimKey } from "../../allocator/model/claim.ts";
 import type { Reservation } from "../../allocator/model/reservation.ts";
@@ -143,8 +144,9 @@ async function toldOf(backend: Backend, claim: Claim, free: Released["free"]): P
   return { kind: "released", claim, free, pods, wantedBy, isMadeAgain };
 }
 
-function freeFrom({ view }: Context, { releasedAt, pool }: Reservation): number | undefined {
-  return releasedAt === undefined ? undefined : releasedAt + (view.pool(pool)?.cooldownMs ?? 0);
+function freeFrom({ view }: Context, reservation: Reservation): number | undefined {
+  const { releasedAt } = reservation;
+  return releasedAt === undefined ? undefined : releasedAt + cooldownOf(view, reservation);
 }
 
 function tell(

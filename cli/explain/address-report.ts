@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import { cooldownOf } from "../../allocator/cache/cooldown.ts";
 import type { RecordReader } from "../../allocator/cache/reader.ts";
 import type { Address } from "../../allocator/ip/address.ts";
 import { macOfAddress } from "../../allocator/ip/mac.ts";
@@ -144,7 +145,7 @@ function holderOf(view: RecordReader, address: Address): Holder {
   if (reservation === undefined) return ownerOf(view, address) ?? unheld(view, address);
   const key = claimKey(reservation.claim);
   if (reservation.releasedAt !== undefined) {
-    const cooldownMs = view.pool(reservation.pool)?.cooldownMs ?? 0;
+    const cooldownMs = cooldownOf(view, reservation);
     return { state: "cooling", claim: key, coolingUntil: timeOf(reservation.releasedAt + cooldownMs) };
   }
   const claim = view.claim(key)?.record;
@@ -194,7 +195,7 @@ function ownerOf(view: RecordReader, address: Address): Holder | undefined {
     return { state: block.use === undefined ? "in-block" : "in-node-cidr", block: cidr, node };
   if (use === "address-given-back") return { state: "block-returned", block: cidr };
   if (releasedAt === undefined) return { state: "block-cooling", block: cidr };
-  const cooldownMs = view.pool(pool)?.cooldownMs ?? 0;
+  const cooldownMs = cooldownOf(view, { address, pool });
   return { state: "block-cooling", block: cidr, coolingUntil: timeOf(releasedAt + cooldownMs) };
 }
 

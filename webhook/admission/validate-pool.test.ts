@@ -359,6 +359,9 @@ describe("a pool in use", () => {
     assert.deepEqual(await names(world), []);
     await assertClean(world);
     await collector.pass();
+    assert.equal((await world.all("reservation")).length, 1, "it cools, whoever makes a pool of it next");
+    world.clock.advance(30_000);
+    await collector.pass();
     assert.deepEqual(await world.all("reservation"), []);
     assert.equal(await said(world, DB, { operation: "DELETE" }), "");
   });
