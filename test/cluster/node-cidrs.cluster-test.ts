@@ -16,14 +16,14 @@ import { pod, pool } from "./objects.ts";
 import { StateFolder } from "./state.ts";
 
 const ONE_EACH = { use: "PodCIDR", blockSize: { ipv4: 24, ipv6: 64 } };
-/** Two that are far from each other; IPv6 is for all nodes. */
+/** Two that are far from each other; IPv6 is for all nodes. The one with a selector is made first: a Node's CIDRs are written once. */
 const POOLS = [
-  pool("nodes", { ranges: [{ cidr: "10.98.0.0/23" }, { cidr: "fd00:98::/48" }], nodeCIDRs: ONE_EACH }),
   pool("node-b", {
     ranges: [{ cidr: "172.29.7.0/24" }],
     nodeCIDRs: { use: "PodCIDR", blockSize: { ipv4: 24 } },
     nodeSelector: { matchLabels: { "kubernetes.io/hostname": "node-b" } },
   }),
+  pool("nodes", { ranges: [{ cidr: "10.98.0.0/23" }, { cidr: "fd00:98::/48" }], nodeCIDRs: ONE_EACH }),
 ];
 const VALUES = ["nodeCIDRs.families={IPv4,IPv6}", "webhook.hostNetwork=true"];
 const CONFLISTS = "/etc/cni/net.d/10-*.conflist";
