@@ -104,7 +104,7 @@ function readPool({ name, deleting = false }: UnreadPool, spec: PoolSpec | Refus
     checkNameservers(spec) ??
     checkBlocks(spec, space);
   if (refusal !== undefined) return refusal;
-  const cooldownMs = spec.cooldown === undefined ? DEFAULT_COOLDOWN_MS : parseDuration(spec.cooldown);
+  const cooldownMs = parseDuration(spec.cooldown ?? `${DEFAULT_COOLDOWN_MS}ms`);
   if (cooldownMs === undefined) {
     return invalidPool("spec.cooldown", `${quote(spec.cooldown)} is not a duration such as 30s or 5m`);
   }
