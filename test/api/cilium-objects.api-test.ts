@@ -130,6 +130,21 @@ else {
       await world.until("it is over", isOver, { mayOverlap: true });
     });
 
+    for (const mode of ["crd", "cluster-pool"] as const)
+      it(`tells of a node that no pool selects, as an event and as a metric, until one does, in mode ${mode}`, async () => {
+        await nodes.addPools();
+        await world.addNode("n1", "nowhere");
+        await world.write("n1", {});
+        const { metrics, of } = exposed();
+        world.operate(mode, world.connection, { metrics });
+        await world.until("it is counted", async () => (await of("berth_cilium_short_nodes"))[0] === "1");
+        const told = world.cluster.notices.all.find(({ reason }) => reason === "NoCiliumCIDR");
+        assert.match(told?.note ?? "", /^no pool with nodeCIDRs of use Cilium gives this node addresses/);
+        await world.addPool("any", ["10.99.0.0/24"]);
+        await world.until("it is over", async () => (await of("berth_cilium_short_nodes"))[0] === "0");
+        assert.equal((await world.cidrs("n1")).length, 1);
+      });
+
     it("tells of CIDRs that are of no pool, as an event and as a metric, until they are gone", async () => {
       await nodes.addPools();
       await world.addNode("n1", "a");

@@ -3,6 +3,7 @@
 import type { Refusal } from "../../allocator/base/errors.ts";
 import { isRefusal, refuse } from "../../allocator/base/errors.ts";
 import type { Context } from "../../allocator/cache/context.ts";
+import type { Family } from "../../allocator/ip/address.ts";
 import type { ForeignChoice } from "../../allocator/manifest/foreign-requests.ts";
 import {
   isName,
@@ -45,6 +46,14 @@ export interface Owners {
 }
 
 /** What the admission decisions work with. */
+/** Which nodes' CIDRs the installation gives. */
+export interface NodeUse {
+  /** Families of Nodes' `spec.podCIDRs`; none: it gives none. */
+  readonly podCIDRs: readonly Family[];
+  /** Cilium's `ipam.mode`; undefined: it gives Cilium's nodes nothing. */
+  readonly cilium: string | undefined;
+}
+
 export interface AdmissionContext {
   readonly context: Context;
   readonly inventory: ClusterState;
@@ -71,6 +80,8 @@ export interface AdmissionContext {
   readonly occupants?: () => Iterable<Occupied>;
   /** What Services have; present in a cluster. */
   readonly services?: () => Promise<ServiceFacts>;
+  /** What nodes are given of pools with `nodeCIDRs`; present in a cluster. */
+  readonly nodeUse?: NodeUse;
   /** A claim lost what it was kept for: judge it soon instead of at the next pass. */
   readonly suspect: (claim: Claim) => void;
 }

@@ -2,9 +2,12 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import type { Block } from "../../allocator/model/block.ts";
+import type { PoolRecord } from "../../allocator/pool/pool.ts";
 import { type Json, poolObject } from "../../test/support/objects.ts";
 import { send } from "../../test/support/reviewing.ts";
 import { openWorld, type World } from "../../test/support/world.ts";
+import type { NodeUse } from "./admission-context.ts";
+import { newWarnings } from "./pool-warnings.ts";
 
 const RANGES = [{ cidr: "10.20.0.0/24" }];
 const BOTH = [...RANGES, { cidr: "fd00:20::/64" }];
@@ -87,5 +90,42 @@ describe("reserved addresses", () => {
     assert.deepEqual(await told(world, { ...spec, reserved: ["10.20.0.20-10.20.0.21", "10.20.0.40"] }), [
       "spec.reserved of pool lan has addresses that nodes give to pods until they give the block back: 10.20.0.20-10.20.0.21 (block 10.20.0.16/28 of node node-a); see kubectl get ipblocks",
     ]);
+  });
+});
+
+describe("a pool for CIDRs of nodes", () => {
+  const record = (use: "PodCIDR" | "Cilium", ipv4: number): PoolRecord => ({
+    name: "nodes",
+    spec: { ranges: [{ cidr: "10.20.0.0/16" }], nodeCIDRs: { use, blockSize: { ipv4 } } },
+  });
+  const of = (now: PoolRecord, given: Partial<NodeUse>) =>
+    newWarnings(
+      {},
+      { pools: [], now, before: undefined, namesOthers: true },
+      {
+        podCIDRs: [],
+        cilium: undefined,
+        ...given,
+      },
+    );
+
+  it("is told where the installation gives nodes nothing of it, and not where it does", () => {
+    assert.match(
+      of(record("PodCIDR", 24), {}).join(),
+      /^pool nodes gives nodes nothing .* nodeCIDRs\.families/,
+    );
+    assert.match(
+      of(record("Cilium", 24), { podCIDRs: ["IPv4"] }).join(),
+      /^pool nodes gives .* cilium\.ipam/,
+    );
+    assert.deepEqual(of(record("PodCIDR", 24), { podCIDRs: ["IPv4"] }), []);
+    assert.deepEqual(of(record("Cilium", 24), { cilium: "cluster-pool" }), []);
+  });
+
+  it("is told where the size does not suit Cilium's mode", () => {
+    assert.match(of(record("Cilium", 23), { cilium: "crd" }).join(), /more than 256 addresses.* \/24/);
+    assert.deepEqual(of(record("Cilium", 24), { cilium: "crd" }), []);
+    assert.match(of(record("Cilium", 31), { cilium: "multi-pool" }).join(), /gives pods nothing.* \/30/);
+    assert.deepEqual(of(record("Cilium", 30), { cilium: "multi-pool" }), []);
   });
 });

@@ -9,9 +9,12 @@ import { formatInterval, intersection } from "../../allocator/ip/ip-range.ts";
 import { excludeEachOther } from "../../allocator/planning/node-fit.ts";
 import { blockLength } from "../../allocator/pool/blocks.ts";
 import { type Pool, type PoolRecord, parseStoredPool } from "../../allocator/pool/pool.ts";
+import type { NodeUse } from "./admission-context.ts";
 
 /** A warning has 256 bytes. */
 const NAMED = 3;
+/** In mode crd a CiliumNode lists each address, and not more than 256 of a CIDR. */
+const LISTED_BITS = 8;
 const SELECTORS = ["namespaceSelector", "podSelector", "nodeSelector"] as const;
 
 interface PoolChange {
@@ -27,15 +30,43 @@ interface PoolChange {
 type Blocks = Pick<RecordReader, "blocksOf">;
 
 /** What is to be said of the pool, and was not to be said of it before the change: nobody is told the same with each one. */
-export function newWarnings(view: Blocks, change: PoolChange): readonly string[] {
+export function newWarnings(view: Blocks, change: PoolChange, nodeUse?: NodeUse): readonly string[] {
   const { now, before } = change;
-  const known = new Set(before === undefined ? [] : warningsOf(view, change, before));
-  return warningsOf(view, change, now).filter((warning) => !known.has(warning));
+  const all = (record: PoolRecord) => {
+    const pool = parseStoredPool(record);
+    if (isRefusal(pool)) return [];
+    if (pool.spec.nodeCIDRs === undefined) return warningsOf(view, change, pool);
+    return ofNodes(pool, nodeUse).map((words) => `pool ${pool.name} ${words}`);
+  };
+  const known = new Set(before === undefined ? [] : all(before));
+  return all(now).filter((warning) => !known.has(warning));
 }
 
-function warningsOf(view: Blocks, beside: PoolChange, record: PoolRecord): readonly string[] {
-  const pool = parseStoredPool(record);
-  if (isRefusal(pool) || pool.spec.nodeCIDRs !== undefined) return [];
+/** Of a pool for CIDRs of nodes: what it is for, and its size, are settled when it is made. */
+function ofNodes({ spec }: Pool, given: NodeUse | undefined): readonly string[] {
+  const { use, blockSize } = spec.nodeCIDRs ?? {};
+  if (given === undefined) return [];
+  if (use === "PodCIDR")
+    return given.podCIDRs.length > 0
+      ? []
+      : ["gives nodes nothing as long as nodeCIDRs.families of Berth's chart is empty (docs/networks.md)"];
+  if (given.cilium === undefined)
+    return ["gives Cilium's nodes nothing as long as cilium.ipam of Berth's chart is empty (docs/cilium.md)"];
+  const wrong = FAMILIES.filter((family) => {
+    const length = family === "IPv4" ? blockSize?.ipv4 : blockSize?.ipv6;
+    const bits = length === undefined ? undefined : bitsOf(family) - length;
+    if (bits === undefined) return false;
+    return (given.cilium === "crd" && bits > LISTED_BITS) || (given.cilium === "multi-pool" && bits < 2);
+  });
+  const [least, most] = [bitsOf("IPv4") - 2, bitsOf("IPv4") - LISTED_BITS];
+  return wrong.map((family) =>
+    given.cilium === "crd"
+      ? `has ${family} CIDRs of more than ${2 ** LISTED_BITS} addresses, of which Cilium's mode crd uses ${2 ** LISTED_BITS}; make one with nodeCIDRs.blockSize of /${most} (IPv6: /120) or smaller`
+      : `has ${family} CIDRs of which Cilium's mode multi-pool gives pods nothing; make one with nodeCIDRs.blockSize of /${least} (IPv6: /126) or larger`,
+  );
+}
+
+function warningsOf(view: Blocks, beside: PoolChange, pool: Pool): readonly string[] {
   const { blockSize } = pool.spec;
   const cut = FAMILIES.filter((family) => blockLength(pool, family) !== undefined);
   const all = cut.length > 0 ? ofBlocks(pool, cut, beside) : [];

@@ -96,7 +96,7 @@ async function toldOf(
   const now = poolRecordOf(object);
   const before = stored && { ...now, spec: stored as unknown as PoolRecord["spec"] };
   const change = { pools, now, before, namesOthers: await mayNameOthers(admission, request, object) };
-  const said = newWarnings(admission.context.view, change);
+  const said = newWarnings(admission.context.view, change, admission.nodeUse);
   const occupants = await toldOfOccupants(admission, now, request.userInfo);
   return [...said, ...occupants];
 }

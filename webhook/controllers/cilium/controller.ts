@@ -1,15 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import { Client } from "../../../kube/api/client.ts";
-import { apiVersionOf, NODES } from "../../../kube/api/resource.ts";
+import { NODES } from "../../../kube/api/resource.ts";
 import type { Controller } from "../../../kube/controller/run-queue.ts";
 import { Reflector } from "../../../kube/watch/reflector.ts";
 import type { ControllerDeps } from "../controller.ts";
 import { type Passes, PassLoop, PoolNotices } from "../pass-loop.ts";
 import { CILIUM_NODES, type CiliumMode, type CiliumNode, readCiliumNode } from "./cilium-node.ts";
 import { foreignWords } from "./foreign-cidrs.ts";
+import { NodeNotices } from "./node-notices.ts";
 import { CiliumOperator, type Lack } from "./operator.ts";
 import { ciliumPools } from "./situation.ts";
+import { shortPools, unservedWords } from "./words.ts";
+
+/** After so long a definition that is missing is not on its way any more. */
+const UNREAD_MS = 15_000;
 
 export interface CiliumOptions {
   readonly mode: CiliumMode;
@@ -29,8 +34,12 @@ class Cilium implements Passes {
   readonly #loop: PassLoop;
   readonly #notices: PoolNotices;
   readonly #nodes: Reflector<CiliumNode>;
-  readonly #foreign = new Map<string, string>(); // node -> what an event told of CIDRs that others gave it
+  /** Of CIDRs that others gave. Not in the CiliumNode's status, which another operator would clear again and again. */
+  readonly #foreign: NodeNotices;
+  readonly #unserved: NodeNotices;
   #operator: CiliumOperator | undefined;
+  #unreadSince: number | undefined; // monotonic
+  #isUnreadTold = false;
   #lacks: readonly Lack[] = [];
   constructor(deps: ControllerDeps, options: CiliumOptions) {
     this.#deps = deps;
@@ -41,8 +50,11 @@ class Cilium implements Passes {
     this.#notices = new PoolNotices(deps);
     const watch = { connection, clock, random, log, resource: CILIUM_NODES };
     this.#nodes = new Reflector({ ...watch, project: readCiliumNode });
+    this.#foreign = new NodeNotices(deps, "CiliumCIDRForeign");
+    this.#unserved = new NodeNotices(deps, "NoCiliumCIDR");
+    // none before the objects are known: 0 would say that all is well
     const count = (name: string, of: () => number) =>
-      metrics.gauge?.(name, () => [{ labels: {}, value: of() }]);
+      metrics.gauge?.(name, () => (this.#nodes.isSynced ? [{ labels: {}, value: of() }] : []));
     count("berth_cilium_short_nodes", () => new Set(this.#lacks.map(({ node }) => node)).size);
     count("berth_cilium_foreign_nodes", () => this.#foreign.size);
     count("berth_cilium_shared_nodes", () => this.#operator?.shared.length ?? 0);
@@ -67,6 +79,7 @@ class Cilium implements Passes {
 
   knows(): boolean {
     const { mirror, watches } = this.#deps;
+    if (!this.#nodes.isSynced) this.#tellUnread();
     return mirror.ready && mirror.knows("block") && watches.nodes.isSynced && this.#nodes.isSynced;
   }
 
@@ -86,8 +99,9 @@ class Cilium implements Passes {
       mayWrite: () => this.#loop.mayWrite(),
     });
     this.#lacks = await this.#operator.pass();
-    this.#notices.tell(notesOf(this.#lacks));
-    this.#tellForeign();
+    this.#notices.tell(shortPools(this.#lacks));
+    this.#unserved.tell(unservedWords(this.#lacks));
+    this.#foreign.tell(this.#foreignNotes());
     return context.clock.monotonic() - began;
   }
 
@@ -95,47 +109,29 @@ class Cilium implements Passes {
     this.#operator = undefined;
     this.#lacks = [];
     this.#notices.forget();
-    this.#foreign.clear();
+    this.#unserved.forget();
+    this.#foreign.forget();
   }
 
-  /** An event of each Node whose CIDRs another operator gave; not in the CiliumNode's status, which that operator would clear again and again. */
-  #tellForeign(): void {
-    const { mirror, watches, events } = this.#deps;
-    const pools = ciliumPools(mirror);
-    for (const name of [...this.#foreign.keys()])
-      if (this.#nodes.get(name) === undefined) this.#foreign.delete(name);
+  #foreignNotes(): ReadonlyMap<string, string> {
+    const pools = ciliumPools(this.#deps.mirror);
+    const notes = new Map<string, string>();
     for (const [name, node] of this.#nodes.all()) {
       const note = foreignWords(this.#options.mode, pools, node);
-      if (this.#foreign.get(name) === note) continue;
-      if (note === undefined) this.#foreign.delete(name);
-      else this.#foreign.set(name, note);
-      const uid = watches.nodes.get(name)?.uid;
-      if (note === undefined || uid === undefined) continue;
-      events.record({
-        regarding: { apiVersion: apiVersionOf(NODES), kind: NODES.kind, name, uid },
-        ...{ type: "Warning", reason: "CiliumCIDRForeign", action: "Granting", note },
-      });
+      if (note !== undefined) notes.set(name, note);
     }
+    return notes;
   }
-}
 
-/** Nodes that a message names. */
-const NAMED = 5;
-
-function notesOf(lacks: readonly Lack[]) {
-  const short = new Map<string, { family: string; nodes: Set<string> }>();
-  for (const { pools, family, node } of lacks) {
-    for (const { pool } of pools) {
-      const one = short.get(pool) ?? { family, nodes: new Set() };
-      short.set(pool, one);
-      one.nodes.add(node);
-    }
+  /** Said once: what else is logged is that a watch is interrupted, which it is now and then. */
+  #tellUnread(): void {
+    const { clock, log } = this.#deps.context;
+    this.#unreadSince ??= clock.monotonic();
+    if (this.#isUnreadTold || clock.monotonic() - this.#unreadSince < UNREAD_MS) return;
+    this.#isUnreadTold = true;
+    log.error("CiliumNodes cannot be read, and Cilium's nodes get nothing until they can", {
+      remedy:
+        "see that the CustomResourceDefinition ciliumnodes.cilium.io is installed (docs/cilium.md, Begin)",
+    });
   }
-  const notes = [...short].map(([pool, { family, nodes }]) => {
-    const named = [...nodes].sort().slice(0, NAMED).join(", ");
-    const more = nodes.size > NAMED ? ` and ${nodes.size - NAMED} more` : "";
-    const words = `Cilium's pods lack ${family} addresses and no CIDR of this pool is free, on ${named}${more}; add a range, or another pool with nodeCIDRs of use Cilium`;
-    return [pool, { pool, note: words }] as const;
-  });
-  return new Map(notes);
 }

@@ -63,8 +63,8 @@ export interface OperatorDeps {
   readonly quietMs?: number;
 }
 
-/** A node that lacks CIDRs, and the pools that it could have them of. */
-export type Lack = CidrShortage & { readonly ciliumPool: string };
+/** A node that lacks CIDRs, and the pools that it could have them of: there may be none. */
+export type Lack = Pick<CidrShortage, "node" | "family" | "pools">;
 
 /** Berth in the place of Cilium's operator, as far as addresses are concerned: pass by pass, from whatever is there. Any number may run. */
 export class CiliumOperator {
@@ -110,9 +110,25 @@ export class CiliumOperator {
       const view = { node, blocks: owned.get(node.name) ?? [] };
       const about = { object, wrong: wrong.get(node.name) ?? [] };
       const after = await this.#carryOut(pools, about, view);
-      return { ...about, view: after.view, grants: after.plan.grants };
+      const { grants, wrong: told } = after.plan;
+      const lacksPool = this.#isServedByNone(pools, object, after.view) || this.#isRefused(about, told);
+      return { ...about, view: after.view, grants, lacksPool };
     });
-    return await this.#grant(pools, requests);
+    const unserved = requests.filter(({ lacksPool }) => lacksPool);
+    const none = unserved.map(({ object }): Lack => ({ node: object.name, family: "IPv4", pools: [] }));
+    return [...(await this.#grant(pools, requests)), ...none];
+  }
+
+  /** No pool selects the node, and it has nothing from others. An agent in multi-pool asks, and one that asks for nothing lacks nothing. */
+  #isServedByNone(pools: readonly Pool[], object: ObservedNode, { node, blocks }: NodeView): boolean {
+    const { mode } = this.#deps;
+    if (mode === "multi-pool" || blocks.length > 0 || offersFor(pools, object).length > 0) return false;
+    return cidrsOf(mode, node).length === 0;
+  }
+
+  /** In multi-pool alone a plan says itself that there is no pool for what the agent asks for. */
+  #isRefused(about: NodeAbout, told: readonly string[]): boolean {
+    return this.#deps.mode === "multi-pool" && told.length > about.wrong.length;
   }
 
   async #carryOut(pools: readonly Pool[], { object, wrong }: NodeAbout, seen: NodeView) {
@@ -193,7 +209,7 @@ export class CiliumOperator {
       const wanted = requests.filter(({ grants }) => grantsOf(own, grants).length > 0);
       if (wanted.length === 0 || !this.#deps.mayWrite()) continue;
       const { granted, short } = await this.#grantOf(own, wanted);
-      lacks.push(...short.map((one) => ({ ...one, ciliumPool })));
+      lacks.push(...short);
       await inParallel(wanted, AT_ONCE, async ({ view, ...about }) => {
         const more = granted.get(view.node.name) ?? [];
         if (more.length > 0)
@@ -237,6 +253,8 @@ interface NodeAbout {
 interface NodeRequest extends NodeAbout {
   readonly view: NodeView;
   readonly grants: readonly Grant[];
+  /** There is no pool that could give it what it needs. */
+  readonly lacksPool: boolean;
 }
 
 function grantsOf(pools: readonly Pool[], grants: readonly Grant[]): readonly Grant[] {

@@ -93,13 +93,16 @@ function planPool(
   const fits = open.filter((offer) => offer.family === family && usableIn(offerBlock(offer), entry) > 0);
   const grant =
     lacks > 0 ? grantOf(fits, family, lacks, (offer) => usableIn(offerBlock(offer), entry)) : undefined;
-  const wrong =
-    lacks > 0 && grant === undefined
-      ? [
-          `${lacks} ${family} addresses of pool "${pool}" are requested, and no IPPool for Cilium that is open to this node has CIDRs of that name`,
-        ]
-      : [];
+  const wrong = lacks > 0 && grant === undefined ? [lackWords(lacks, family, pool, open)] : [];
   return { blocks: own, publishes, keep, spare, grants: grant === undefined ? [] : [grant], wrong };
+}
+
+function lackWords(lacks: number, family: Family, ciliumPool: string, open: readonly Offer[]): string {
+  const requested = `${lacks} ${family} addresses of pool "${ciliumPool}" are requested`;
+  const small = open.find((offer) => offer.family === family);
+  if (small === undefined)
+    return `${requested}, and no IPPool for Cilium that is open to this node has CIDRs of that name`;
+  return `${requested}, and IPPool "${small.pool}" gives CIDRs of /${small.length}, of which Cilium gives pods none in this mode; make a pool of larger ones`;
 }
 
 /** Whoever put it there: that is what the agent counts too. */

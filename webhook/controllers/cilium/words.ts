@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import type { Lack } from "./operator.ts";
+
+/** Nodes that a message names. */
+const NAMED = 5;
+
+const NO_POOL =
+  "no pool with nodeCIDRs of use Cilium gives this node addresses: none selects it, or in multi-pool none has CIDRs for what its agent asks for (status.ipam.operator-status.error of its CiliumNode); create an IPPool, or change a nodeSelector";
+
+/** Nodes that no pool has anything for, by name. */
+export function unservedWords(lacks: readonly Lack[]): ReadonlyMap<string, string> {
+  return new Map(lacks.filter(({ pools }) => pools.length === 0).map(({ node }) => [node, NO_POOL]));
+}
+
+interface Short {
+  readonly pool: string;
+  readonly family: string;
+  /** The pool that has the same addresses. */
+  readonly other: string | undefined;
+  readonly nodes: Set<string>;
+}
+
+/** What is to be told of each pool that has nothing more for nodes that select it, of each family. */
+export function shortPools(
+  lacks: readonly Lack[],
+): ReadonlyMap<string, { readonly pool: string; readonly note: string }> {
+  const short = new Map<string, Short>();
+  for (const { pools, family, node } of lacks) {
+    for (const { pool, reason, other } of pools) {
+      const key = `${pool} ${family}`;
+      const one = short.get(key) ?? {
+        ...{ pool, family, nodes: new Set() },
+        other: reason === "overlaps" ? (other ?? "another") : undefined,
+      };
+      short.set(key, one);
+      one.nodes.add(node);
+    }
+  }
+  return new Map([...short].map(([key, one]) => [key, { pool: one.pool, note: wordsOf(one) }]));
+}
+
+function wordsOf({ family, other, nodes }: Short): string {
+  const named = [...nodes].sort().slice(0, NAMED).join(", ");
+  const more = nodes.size > NAMED ? ` and ${nodes.size - NAMED} more` : "";
+  const lack = `Cilium's pods lack ${family} addresses`;
+  return other === undefined
+    ? `${lack} and no CIDR of this pool is free, on ${named}${more}; add a range, or another pool with nodeCIDRs of use Cilium`
+    : `${lack} on ${named}${more}, and this pool shares its addresses with pool ${other}; take the ranges out of one of the two`;
+}
