@@ -114,6 +114,22 @@ describe("a node of Cilium's in mode crd", () => {
     assert.deepEqual(plan({ ...THREE, releases: refused }).asks, each(addresses(8), null));
   });
 
+  it("asks for all of a block that is larger than what is listed of one, and keeps it for any of its addresses", () => {
+    const first = Array.from({ length: 256 }, (_, n) => `10.0.0.${n}`);
+    const large = {
+      blocks: [block("10.0.0.0/20", { recalled: true })],
+      podCIDRs: ["10.0.0.0/20"],
+      offers: [],
+    };
+    const listed = { ...large, pool: [...first, "10.0.5.7"], releases: each(first, "ready-for-release") };
+    assert.deepEqual(plan(listed).asks, { "10.0.5.7": "marked-for-release" });
+    assert.deepEqual(plan(listed).withdraws, []);
+    assert.deepEqual(plan({ ...listed, used: ["10.0.5.7"] }).keep, ["10.0.0.0/20"]);
+    const all = { ...listed, releases: each([...first, "10.0.5.7"], "ready-for-release") };
+    assert.deepEqual(plan(all).withdraws, ["10.0.0.0/20"]);
+    assert.ok("10.0.5.7" in ((plan(all).removes as { pool: object }).pool ?? {}));
+  });
+
   it("is told that an address is given back once it is not its own any more", () => {
     const rest = { blocks: [block(A), block(B)], pool: [...addresses(0), ...addresses(4)], podCIDRs: [A, B] };
     const releases = {

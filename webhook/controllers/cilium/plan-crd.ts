@@ -1,7 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import { FAMILIES, type Family, fromNumber } from "../../../allocator/ip/address.ts";
-import { fullInterval } from "../../../allocator/ip/ip-range.ts";
+import {
+  type Cidr,
+  FAMILIES,
+  type Family,
+  familyOf,
+  fromNumber,
+  parseAddress,
+  toNumber,
+} from "../../../allocator/ip/address.ts";
+import { contains, fullInterval } from "../../../allocator/ip/ip-range.ts";
 import type { CiliumNode, ReleaseState } from "./cilium-node.ts";
 import {
   type CiliumPlan,
@@ -11,6 +19,7 @@ import {
   NOTHING,
   type OwnBlock,
   type Situation,
+  sizeOfBlock,
 } from "./plan.ts";
 
 /** An object lists each of them: 256 of one block, and a few blocks of a node. */
@@ -55,10 +64,7 @@ class SeenBlock {
   readonly #node: CiliumNode;
 
   constructor(block: OwnBlock, node: CiliumNode) {
-    const { first, last } = fullInterval(block.cidr);
-    const addresses: string[] = [];
-    for (let n = first; n <= last && addresses.length < MOST_LISTED; n++)
-      addresses.push(fromNumber(n, block.cidr.family));
+    const addresses = addressesOf(block.cidr, node);
     this.block = block;
     this.addresses = addresses;
     this.listed = addresses.filter((address) => node.pool.has(address));
@@ -110,6 +116,21 @@ class SeenBlock {
   #state(address: string): string | undefined {
     return this.#node.releases.get(address);
   }
+}
+
+/** Those that are listed of it by Berth, and whatever else of it somebody listed before, or the agent uses. */
+function addressesOf(cidr: Cidr, { pool, used }: CiliumNode): readonly string[] {
+  const { first, last } = fullInterval(cidr);
+  const addresses = new Set<string>();
+  for (let n = first; n <= last && addresses.size < MOST_LISTED; n++)
+    addresses.add(fromNumber(n, cidr.family));
+  if (sizeOfBlock(cidr) > MOST_LISTED)
+    for (const text of [...pool, ...used]) {
+      const address = parseAddress(text);
+      if (address === undefined || familyOf(address) !== cidr.family) continue;
+      if (contains({ first, last }, toNumber(address))) addresses.add(text);
+    }
+  return [...addresses];
 }
 
 function planAmount(
