@@ -48,14 +48,26 @@ export class ClusterObjects implements Objects {
   }
 
   async objects(kind: string, namespace?: string): Promise<readonly KubeObject[]> {
-    const selection: Selection = namespace === undefined ? {} : { namespace };
     const objects: KubeObject[] = [];
+    for await (const object of this.#listed(kind, namespace === undefined ? {} : { namespace }))
+      objects.push(object);
+    return objects;
+  }
+
+  each(kind: string): AsyncIterable<KubeObject> {
+    return this.#listed(kind, {});
+  }
+
+  async *#listed(kind: string, selection: Selection): AsyncGenerator<KubeObject, void, void> {
     for (const resource of resourcesOf(kind)) {
       const client = new Client(this.#connection, resource);
-      const all = await served(client, () => itemsOf(client, selection));
-      objects.push(...(all ?? []).map((item) => objectOf(item, resource)));
+      try {
+        for await (const { items } of client.pages(selection, PAGE_SIZE))
+          for (const item of items) yield objectOf(item, resource);
+      } catch (error) {
+        if (!isNotServed(error, resource)) throw error;
+      }
     }
-    return objects;
   }
 
   async pod(namespace: string, name: string): Promise<PodState | undefined> {
@@ -80,21 +92,10 @@ function resourcesOf(kind: string): readonly Resource[] {
   return RESOURCES.filter((resource) => resource.kind === kind);
 }
 
-async function itemsOf(client: Client, selection: Selection): Promise<KubeItem[]> {
-  const all: KubeItem[] = [];
-  for await (const { items } of client.pages(selection, PAGE_SIZE)) all.push(...items);
-  return all;
-}
-
 /** OpenKruise's kinds are there only where it is installed. */
-async function served<T>({ resource }: Client, read: () => Promise<T>): Promise<T | undefined> {
-  try {
-    return await read();
-  } catch (error) {
-    const missing = error instanceof BerthError && error.details["status"] === "404";
-    if (missing && KRUISE.includes(resource)) return undefined;
-    throw error;
-  }
+function isNotServed(error: unknown, resource: Resource): boolean {
+  const isMissing = error instanceof BerthError && error.details["status"] === "404";
+  return isMissing && KRUISE.includes(resource);
 }
 
 /** Items of a list do not say what they are; who manages which field is nothing to look at. */

@@ -77,6 +77,7 @@ function worldOf(registry: HostRegistry, store: Store): Backend["world"] {
     fenced: async (node) => node !== "" && (await registry.get(node))?.record.fenced !== undefined,
     object: async () => undefined,
     objects: async () => [],
+    async *each() {},
   };
 }
 

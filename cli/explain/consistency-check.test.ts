@@ -135,7 +135,12 @@ describe("auditRegistry", () => {
     const found = await withBackend(data.context(), "write", async (backend) => {
       const block = { pool: "web", node: "node-b", nodeUID: "u", holes: [], granted: true };
       await backend.store.create("block", { ...block, cidr: "10.40.0.16/28" });
-      const world = { objects: async (kind: string) => (kind === "Pod" ? pods : []) };
+      const world = {
+        objects: async () => [],
+        async *each(kind: string) {
+          if (kind === "Pod") yield* pods;
+        },
+      };
       const cluster = { ...backend, place: "cluster", world: world as unknown as Backend["world"] } as const;
       return (await checkBackend(cluster, data.clock)).findings.map(
         ({ severity, kind, message }) => `${severity} ${kind}: ${message}`,

@@ -3,6 +3,7 @@
 import { BerthError, isRefusal } from "../../allocator/base/errors.ts";
 import { type Clock, noopLogger } from "../../allocator/base/ports.ts";
 import { RecordCache } from "../../allocator/cache/cache.ts";
+import { RecordInterner } from "../../allocator/cache/interning.ts";
 import { type AuditInput, audit, type Finding } from "../../allocator/gc/audit.ts";
 import { defect, pending } from "../../allocator/gc/finding.ts";
 import { type Address, parseAddress } from "../../allocator/ip/address.ts";
@@ -14,12 +15,12 @@ import type { AttachmentUse } from "../backend/attachment-report.ts";
 import type { Backend } from "../backend/backend.ts";
 import { allOf, toAuditAttachment } from "../backend/embedded-backend.ts";
 import type { UnreadRecord } from "../backend/unread-records.ts";
-import { inUseByOthers, surroundingsOf } from "./occupied-addresses.ts";
+import { inUseByOthers, surroundingsWith } from "./occupied-addresses.ts";
 import { ordinalsWithoutClaim } from "./ordinals-without-claim.ts";
 import { overlappingPools } from "./overlapping-pools.ts";
+import { type SurveyedPod, surveyPods } from "./pod-survey.ts";
 import { podsWithoutClaim } from "./pods-without-claim.ts";
 import { unneeded } from "./unneeded-claims.ts";
-import { vainRequests } from "./vain-requests.ts";
 
 /** Longer than any one act takes. */
 const GRACE_MS = 1_000;
@@ -75,20 +76,21 @@ export async function checkBackend(backend: Backend, clock: Clock): Promise<Chec
       .map((suspect) => (isUntouched(suspect, before, now) ? suspect : underWay(suspect)));
     seen = now;
   }
-  const idle = await unneeded({ claims: all.claims, now: clock.now() }, backend);
+  const survey = await surveyPods(backend.world);
+  const { pods } = survey ?? {};
+  const idle = pods && (await unneeded({ claims: all.claims, pods, now: clock.now() }, backend));
   const lacking = await ordinalsWithoutClaim(all.claims, backend, clock);
   const told = new Set([
     ...all.claims.map(({ key }) => key),
     ...(lacking ?? []).map(({ subject }) => subject),
   ]);
-  const claimless = await podsWithoutClaim(told, backend, clock);
-  const vain = await vainRequests(backend);
+  const claimless = pods && (await podsWithoutClaim(pods, told, backend, clock));
   const refused = await backend.refusedJournal?.();
   const journal = refused === undefined ? [] : [defect("journal-refused", "journal", refused)];
   const unsettled = found.filter((finding) => !isDefect(finding));
-  const others = await ofOthers(all, backend);
+  const others = await ofOthers(all, pods, backend);
   const unlooked = [
-    ...([idle, lacking, claimless, vain].includes(undefined) ? [UNLOOKED] : []),
+    ...([idle, lacking, claimless].includes(undefined) ? [UNLOOKED] : []),
     ...(others.isPart ? [UNSEEN] : []),
   ];
   const used = all.blocks.reduce((sum, { record }) => sum + (record.use ? 0 : (record.status?.used ?? 0)), 0);
@@ -101,7 +103,7 @@ export async function checkBackend(backend: Backend, clock: Clock): Promise<Chec
       ...overlappingPools(poolsOf(all)),
       ...journal,
       ...unsettled,
-      ...[idle, lacking, claimless, vain].flatMap((some) => some ?? []),
+      ...[idle, lacking, claimless, survey?.vain].flatMap((some) => some ?? []),
       ...others.findings,
     ],
     ...(unlooked.length === 0 ? {} : { unlooked: unlooked.join("; ") }),
@@ -111,6 +113,7 @@ export async function checkBackend(backend: Backend, clock: Clock): Promise<Chec
 /** What has addresses of pools and not from Berth. */
 async function ofOthers(
   { pools, claims, reservations, blocks }: Reading,
+  pods: readonly SurveyedPod[] | undefined,
   backend: Backend,
 ): Promise<{ readonly findings: readonly Finding[]; readonly isPart: boolean }> {
   const cache = new RecordCache(noopLogger);
@@ -119,14 +122,15 @@ async function ofOthers(
   };
   put("pool", pools);
   put("block", blocks);
-  put("claim", claims);
-  put("reservation", reservations);
-  const claimOf = (address: Address) => cache.reservation(address)?.record.claim;
+  // the many records as they are here: the cache would have them once more
+  const holders = new Map(reservations.map(({ record }) => [record.address, record.claim]));
+  const podOf = new Map(claims.map(({ key, record }) => [key, record.binding?.podName]));
+  const claimOf = (address: Address) => holders.get(address);
   const outside: Finding[] = [];
-  const surroundings = await surroundingsOf(backend, ({ namespace, name, node }, address) => {
+  const surroundings = await surroundingsWith(pods, backend, ({ namespace, name, node }, address) => {
     const holder = claimOf(address);
     const key = holder && claimKey(holder);
-    const bound = key === undefined ? undefined : cache.claim(key)?.record.binding?.podName;
+    const bound = key === undefined ? undefined : podOf.get(key);
     const isHolder = holder?.namespace === namespace && (bound === undefined || bound === name);
     const block = isHolder ? undefined : cache.blockOwning(address);
     if (block !== undefined && block.node !== node)
@@ -172,10 +176,23 @@ function isSame(a: Finding, b: Finding): boolean {
 async function readAll(backend: Backend): Promise<Reading> {
   // Claims first: a reservation is made before its claim, and outlives it.
   const claims = await backend.claims();
-  const reservations = await allOf(backend.store, "reservation");
+  const reservations = await reservationsOf(backend, claims);
   const pools = await allOf(backend.store, "pool");
   const blocks = await allOf(backend.store, "block");
   return { pools, claims, reservations, blocks, uses: backend.uses(claims.map(({ record }) => record)) };
+}
+
+/** As many as claims, with which they have most of their text in common. */
+async function reservationsOf(
+  { store }: Backend,
+  claims: readonly Stored<"claim">[],
+): Promise<readonly Stored<"reservation">[]> {
+  const interner = new RecordInterner();
+  const byKey = new Map(claims.map(({ key, record }) => [key, record]));
+  const reservations: Stored<"reservation">[] = [];
+  for await (const stored of store.list("reservation"))
+    reservations.push(interner.reservation(stored, byKey.get(claimKey(stored.record.claim))));
+  return reservations;
 }
 
 /** The records that findings are about: claims by key, and addresses. */

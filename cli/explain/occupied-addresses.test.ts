@@ -30,6 +30,9 @@ function cluster(objects: readonly object[], services: Partial<Backend> = {}): A
   const all = objects.map((one) => readObject(one) as KubeObject);
   const world = {
     objects: async (kind: string) => all.filter((one) => one.kind === kind),
+    async *each(kind: string) {
+      yield* all.filter((one) => one.kind === kind);
+    },
   } as unknown as Backend["world"];
   return { place: "cluster", world, ...services };
 }
@@ -124,9 +127,13 @@ describe("what others have of pools, by a look at the cluster", () => {
   });
 
   it("says when this user may not see all of it", async () => {
+    const refuse = async () => {
+      throw new BerthError("STORE_READ_ONLY", "forbidden");
+    };
     const world = {
-      objects: async () => {
-        throw new BerthError("STORE_READ_ONLY", "forbidden");
+      objects: refuse,
+      async *each() {
+        yield await refuse();
       },
     } as unknown as Backend["world"];
     const facts = await surroundingsOf({ place: "cluster", world }, isOurs);

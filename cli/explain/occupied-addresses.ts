@@ -9,12 +9,7 @@ import { pending } from "../../allocator/gc/finding.ts";
 import { type Address, type Cidr, parseAddress } from "../../allocator/ip/address.ts";
 import { fullInterval, intersection } from "../../allocator/ip/ip-range.ts";
 import { ASSIGNED_CLAIM } from "../../allocator/manifest/annotations.ts";
-import {
-  Fields,
-  type KubeObject,
-  nodeAddresses,
-  podState,
-} from "../../allocator/manifest/kubernetes-object.ts";
+import { type KubeObject, nodeAddresses } from "../../allocator/manifest/kubernetes-object.ts";
 import type { Claim } from "../../allocator/model/claim.ts";
 import { isOfPool } from "../../allocator/model/occupant.ts";
 import { listedOccupied, type Occupied, occupiedIn } from "../../allocator/planning/occupied.ts";
@@ -22,6 +17,7 @@ import type { Pool } from "../../allocator/pool/pool.ts";
 import type { Backend } from "../backend/backend.ts";
 import { fencedBy } from "../backend/node-state.ts";
 import type { AddressReport } from "./address-report.ts";
+import { type SurveyedPod, surveyPods } from "./pod-survey.ts";
 
 /** What is known around the records. */
 export interface Surroundings {
@@ -40,11 +36,21 @@ const NAMED = 10;
 
 /** Everything that has an address and not from Berth, as far as this user may read it. */
 export async function surroundingsOf(backend: Source, isOurs: IsOurs): Promise<Surroundings> {
+  const survey = backend.place === "cluster" ? await surveyPods(backend.world) : undefined;
+  return await surroundingsWith(survey?.pods, backend, isOurs);
+}
+
+/** The same where the pods are read already; undefined: this user may not list them. */
+export async function surroundingsWith(
+  pods: readonly SurveyedPod[] | undefined,
+  backend: Source,
+  isOurs: IsOurs,
+): Promise<Surroundings> {
   if (backend.place !== "cluster") {
     const occupied = backend.hostOccupants?.() ?? [];
     return { occupied, onFenced: new Set(), networks: [], isPart: false };
   }
-  const [nodes, pods] = await Promise.all([listed(backend, "Node"), listed(backend, "Pod")]);
+  const nodes = await listed(backend, "Node");
   const services = await backend.services?.();
   const occupied = [
     ...(nodes ?? []).flatMap(ofNode),
@@ -53,7 +59,7 @@ export async function surroundingsOf(backend: Source, isOurs: IsOurs): Promise<S
   ];
   const isPart = nodes === undefined || pods === undefined || services?.isPart === true;
   const fenced = new Set((nodes ?? []).filter(fencedBy).map(({ metadata }) => metadata.name));
-  const onFenced = (pods ?? []).filter((pod) => fenced.has(podState(pod).node)).flatMap(addressesOf);
+  const onFenced = (pods ?? []).filter(({ state }) => fenced.has(state.node)).flatMap((pod) => pod.addresses);
   return { occupied, onFenced: new Set(onFenced), networks: services?.networks ?? [], isPart };
 }
 
@@ -77,29 +83,21 @@ function ofNode({ json, metadata: { name } }: KubeObject): Occupied[] {
   return addresses.map((address) => [address, { kind: "node", namespace: "", name }]);
 }
 
-function ofPod(pod: KubeObject, isOurs: IsOurs): Occupied[] {
-  const { annotations, namespace, name } = pod.metadata;
+function ofPod({ state, addresses }: SurveyedPod, isOurs: IsOurs): Occupied[] {
+  const { annotations, namespace, name, node } = state;
   if ((annotations[ASSIGNED_CLAIM] ?? "") !== "") return [];
-  const { node } = podState(pod);
-  const others = addressesOf(pod).filter((address) => !isOurs({ namespace, name, node }, address));
+  const others = addresses.filter((address) => !isOurs({ namespace, name, node }, address));
   return others.map((address) => [address, { kind: "pod", namespace, name }]);
-}
-
-/** On the pods' network, while it runs. */
-function addressesOf(pod: KubeObject): readonly Address[] {
-  if (pod.spec.flag("hostNetwork") || podState(pod).ended) return [];
-  const listedIn = pod.json.at("status").list("podIPs");
-  return listedIn.flatMap((one) => parseAddress(new Fields(one).text("ip")) ?? []);
 }
 
 /** The report with the pod that has the address out of a node's block, by its own status: no record says which it is. */
 export async function withPodOfBlock(report: AddressReport, backend: Source): Promise<AddressReport> {
   if (report.state !== "in-block" || backend.place !== "cluster") return report;
-  const pods = await listed(backend, "Pod");
-  if (pods === undefined) return report;
-  const found = pods.find((pod) => addressesOf(pod).includes(report.address));
+  const survey = await surveyPods(backend.world);
+  if (survey === undefined) return report;
+  const found = survey.pods.find(({ addresses }) => addresses.includes(report.address));
   if (found === undefined) return { ...report, used: false };
-  const { namespace, name, uid } = found.metadata;
+  const { namespace, name, uid } = found.state;
   return { ...report, used: true, pod: { namespace, name, uid } };
 }
 

@@ -5,12 +5,12 @@ import type { Finding } from "../../allocator/gc/audit.ts";
 import { HOLD_TIMEOUT_MS, isDetached } from "../../allocator/lifecycle/bind.ts";
 import { neededBy } from "../../allocator/lifecycle/claim-owner.ts";
 import { ASSIGNED_CLAIM } from "../../allocator/manifest/annotations.ts";
-import { podState } from "../../allocator/manifest/kubernetes-object.ts";
 import { type Claim, claimKey } from "../../allocator/model/claim.ts";
 import type { PodState, WorkloadAnswer } from "../../allocator/model/cluster-state.ts";
 import { describeIdentity } from "../../allocator/model/identity.ts";
 import type { Stored } from "../../allocator/store/store.ts";
 import type { Backend, Objects } from "../backend/backend.ts";
+import type { SurveyedPod } from "./pod-survey.ts";
 
 /** Where pods and workloads are looked up. */
 type Sources = Pick<Objects, "pod" | "workload">;
@@ -18,16 +18,24 @@ type Sources = Pick<Objects, "pod" | "workload">;
 /**
  * Claims that hold addresses and that nobody needs: no pod that lives, no place that a living workload wants, no retention,
  * no person. A rule of its own, simpler than the one by which they are released: it is to find what that one
- * forgets. Undefined: pods or workloads may not be read by this user.
+ * forgets. Undefined: workloads may not be read by this user.
  */
 export async function unneeded(
-  { claims, now }: { readonly claims: readonly Stored<"claim">[]; readonly now: number },
+  {
+    claims,
+    pods,
+    now,
+  }: {
+    readonly claims: readonly Stored<"claim">[];
+    readonly pods: readonly SurveyedPod[];
+    readonly now: number;
+  },
   backend: Backend,
 ): Promise<readonly Finding[] | undefined> {
   const suspects = claims.filter((claim) => isCandidate(claim, now));
   if (suspects.length === 0) return [];
   try {
-    const first = await unneededOf(suspects, await listed(backend.world));
+    const first = await unneededOf(suspects, listedIn(pods, backend.world));
     // one by one, as they are now: what came in between is seen
     return (await unneededOf(await again(first, backend), backend.world)).map(({ record }) => found(record));
   } catch (error) {
@@ -44,11 +52,8 @@ function isCandidate({ record, createdAt }: Stored<"claim">, now: number): boole
   return now - Math.max(createdAt, admittedAt, binding?.since ?? 0) >= HOLD_TIMEOUT_MS;
 }
 
-async function listed(world: Objects): Promise<Sources> {
-  const pods = new Map<string, PodState>();
-  for (const object of await world.objects("Pod")) {
-    pods.set(claimKey(object.metadata), podState(object));
-  }
+function listedIn(survey: readonly SurveyedPod[], world: Sources): Sources {
+  const pods = new Map(survey.map(({ state }) => [claimKey(state), state]));
   const workloads = new Map<string, Promise<WorkloadAnswer>>();
   return {
     pod: async (namespace, name) => pods.get(claimKey({ namespace, name })),

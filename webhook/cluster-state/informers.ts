@@ -89,7 +89,7 @@ export function startInformers(deps: InformerDeps, signal: AbortSignal): Running
       token: tokensOf,
     },
   });
-  const namespaces = reflector<NamespaceState>(NAMESPACES, namespaceFacts);
+  const namespaces = reflector<NamespaceState>(NAMESPACES, (item) => namespaceFacts(item, isRead));
   const nodes = reflector<ObservedNode>(NODES, observedNode);
   const workload = (resource: Resource): WorkloadInformer & { readonly resource: Resource } => ({
     kind: resource.kind,

@@ -139,10 +139,10 @@ export function observedWorkload(
   return { facts: withReservedOrdinals(workloadState(object), object), object };
 }
 
-export function namespaceFacts(item: KubeItem): NamespaceState {
+export function namespaceFacts(item: KubeItem, isRead: IsRead = EVERY): NamespaceState {
   const { name, labels = NONE, annotations = NONE } = item.metadata;
   const terminating = item.metadata.deletionTimestamp === undefined ? {} : { terminating: true as const };
-  return { name, labels, annotations: only(annotations, DEFAULTS), ...terminating };
+  return { name, labels, annotations: only(annotations, DEFAULTS.filter(isRead)), ...terminating };
 }
 
 export function observedNode(item: KubeItem): ObservedNode {

@@ -35,6 +35,8 @@ export interface AdmittedObjects extends ClusterState {
   /** Of a pod and its namespace; none of a pod that nobody applied. */
   labelsOf(pod: { readonly namespace: string; readonly name: string; readonly uid: string }): AdmittedLabels;
   objects(kind: string): Promise<readonly KubeObject[]>;
+  /** The same, one by one. */
+  each(kind: string): AsyncIterable<KubeObject>;
 }
 
 export interface AdmittedLabels {
@@ -105,6 +107,10 @@ class SqliteAdmittedObjects implements AdmittedObjects {
       sql.all("SELECT * FROM objects WHERE kind = ? AND body IS NOT NULL ORDER BY namespace, name", kind),
     );
     return rows.map(decode);
+  }
+
+  async *each(kind: string): AsyncGenerator<KubeObject, void, void> {
+    yield* await this.objects(kind);
   }
 
   async pod(namespace: string, name: string): Promise<PodState | undefined> {

@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0
+// All pods, of which there may be 100,000: read once, page by page, and none of them is kept whole.
+
+import { BerthError } from "../../allocator/base/errors.ts";
+import type { Labels } from "../../allocator/base/ports.ts";
+import { isExempt } from "../../allocator/demand/pod-allocation.ts";
+import type { Finding } from "../../allocator/gc/audit.ts";
+import { type Address, parseAddress } from "../../allocator/ip/address.ts";
+import { ASSIGNED_CLAIM } from "../../allocator/manifest/annotations.ts";
+import { Fields, type KubeObject, podState } from "../../allocator/manifest/kubernetes-object.ts";
+import type { PodState } from "../../allocator/model/cluster-state.ts";
+import type { Objects } from "../backend/backend.ts";
+import { vainRequestOf } from "./vain-requests.ts";
+
+/** What is kept of a pod. */
+export interface SurveyedPod {
+  /** Of its annotations the name of its claim alone, and no labels. */
+  readonly state: PodState;
+  /** That it has on the pods' network, while it runs. */
+  readonly addresses: readonly Address[];
+  /** Berth gives it addresses, it has not ended, and nobody has deleted it. */
+  readonly isServed: boolean;
+}
+
+export interface PodSurvey {
+  readonly pods: readonly SurveyedPod[];
+  /** Pods that ask where Berth does not look. */
+  readonly vain: readonly Finding[];
+}
+
+const NONE: Labels = Object.freeze({});
+const NO_ADDRESSES: readonly Address[] = [];
+
+/** Undefined: this user may not list pods. */
+export async function surveyPods(world: Pick<Objects, "each">): Promise<PodSurvey | undefined> {
+  const pods: SurveyedPod[] = [];
+  const vain: Finding[] = [];
+  try {
+    for await (const pod of world.each("Pod")) {
+      pods.push(surveyed(pod));
+      const found = vainRequestOf(pod);
+      if (found !== undefined) vain.push(found);
+    }
+    return { pods, vain };
+  } catch (error) {
+    if (error instanceof BerthError && error.code === "STORE_READ_ONLY") return undefined;
+    throw error;
+  }
+}
+
+export function surveyed(pod: KubeObject): SurveyedPod {
+  const { namespace, name, uid, node, ended } = podState(pod);
+  const claim = pod.metadata.annotations[ASSIGNED_CLAIM];
+  const annotations = claim === undefined ? NONE : { [ASSIGNED_CLAIM]: claim };
+  const isGoing = pod.json.at("metadata").get("deletionTimestamp") !== undefined;
+  const addresses = addressesOf(pod);
+  return {
+    state: { namespace, name, uid, node, ended, labels: NONE, annotations },
+    addresses: addresses.length === 0 ? NO_ADDRESSES : addresses,
+    isServed: !isExempt(pod) && !isGoing && !ended,
+  };
+}
+
+function addressesOf(pod: KubeObject): readonly Address[] {
+  if (pod.spec.flag("hostNetwork") || podState(pod).ended) return NO_ADDRESSES;
+  const listedIn = pod.json.at("status").list("podIPs");
+  return listedIn.flatMap((one) => parseAddress(new Fields(one).text("ip")) ?? []);
+}
