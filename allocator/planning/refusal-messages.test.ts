@@ -126,6 +126,11 @@ describe("the other refusals", () => {
       addressOutside(viewOf({ pools: [poolRecord("web", "10.30.0.0/29")] }), addr("fd00::1")).message,
       "address fd00::1 is in no pool; there is no IPv6 pool, create an IPPool first",
     );
+    const six = poolRecord("six", "fd00:10::/48", { nodeCIDRs: { use: "PodCIDR", blockSize: { ipv6: 64 } } });
+    assert.equal(
+      addressOutside(viewOf({ pools: [six] }), addr("fd00::1")).message,
+      "address fd00::1 is in no pool; there is no IPv6 pool for pods, create an IPPool first",
+    );
     const many = viewOf({
       pools: Array.from({ length: 9 }, (_, n) => poolRecord(`p${n}`, `10.${n}.0.0/29`)),
     });

@@ -176,7 +176,7 @@ export function addressOutside(
   );
   const none =
     mac === undefined
-      ? `there is no ${family} pool, create an IPPool first`
+      ? `there is no ${family} pool${view.pools().every(servesPods) ? "" : " for pods"}, create an IPPool first`
       : `there is no pool of MAC addresses; create an IPPool with a range around ${address}, which stands for it (docs/cluster.md, MAC addresses)`;
   const have = ranges.length === 0 ? none : `name one of a pool: ${ranges.slice(0, 5).join(", ")}`;
   const what = mac === undefined ? `address ${address}` : `MAC address ${mac}`;

@@ -189,6 +189,7 @@ function blockOf(family: Family, prefixLength: number, n: bigint): Cidr {
   return { ...network, hostBits: false, text: formatCidr(network) };
 }
 
-function hostBits(family: Family, length: number): bigint {
+/** Of an address of the family, behind a prefix of that length. */
+export function hostBits(family: Family, length: number): bigint {
   return BigInt(bitsOf(family) - length);
 }

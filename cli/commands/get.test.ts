@@ -113,6 +113,23 @@ describe("berthctl get", () => {
     assert.equal(twice.stderr, "Error: give the namespace once: in front of the name, or with -n\n");
   });
 
+  it("counts what a pool gives to nodes as they get it", async (t) => {
+    const nodeCIDRs = { use: "PodCIDR", blockSize: { ipv4: 24, ipv6: 64 } } as const;
+    const pool = poolRecord("nodes", "10.244.0.0/22", {
+      nodeCIDRs,
+      ranges: [{ cidr: "10.244.0.0/22" }, { cidr: "fd00:10::/48" }],
+    });
+    const block = { pool: "nodes", use: "PodCIDR", nodeUID: "u", holes: [], granted: true } as const;
+    const cidrs = ["10.244.1.0/24", "fd00:10:0:1::/64", "fd00:10:0:2::/64"];
+    const data = await Folder.of(t, { pools: [pool] });
+    await withBackend(data.context(), "write", async ({ store }) => {
+      for (const [n, cidr] of cidrs.entries())
+        await store.create("block", { ...block, cidr, node: `node-${n}` });
+    });
+    const { stdout } = await data.call("get", "pools");
+    assert.match(stdout, /^nodes .* {2}1 of 4 \/24 +2 of 65536 \/64 +open /m);
+  });
+
   it("says which pools are full, what a namespace may have, and which has how much", async (t) => {
     const small = poolRecord("small", "10.8.0.0/30", { reserved: ["10.8.0.2"], limits: { perNamespace: 1 } });
     const first = claimRecord({ name: "a", addresses: addrs("10.8.0.1"), nonce: "n-a" });

@@ -4,6 +4,7 @@ import { isRefusal, type Refusal } from "../../allocator/base/errors.ts";
 import type { RecordCache } from "../../allocator/cache/cache.ts";
 import { countPoolUsage, exhaustedOf, type PoolUsage, UNUSED } from "../../allocator/cache/pool-usage.ts";
 import type { Family } from "../../allocator/ip/address.ts";
+import { cutLength, cutSpace, hostBits } from "../../allocator/pool/blocks.ts";
 import { capacity, familiesOf, type Pool, parseStoredPool } from "../../allocator/pool/pool.ts";
 import type { Stored } from "../../allocator/store/store.ts";
 import { poolManifest } from "../apply/manifest.ts";
@@ -107,7 +108,11 @@ function boundsOf(pool: Pool | Refusal): string {
 function takenOf({ pool, use }: Row, family: Family): string {
   if (isRefusal(pool) || !familiesOf(pool).includes(family)) return "";
   const { reserved, cooling, inBlocks = 0 } = use.byFamily[family];
-  return `${reserved + cooling + inBlocks} of ${countOf(capacity(pool, family))}`;
+  const length = pool.spec.nodeCIDRs && cutLength(pool, family);
+  if (length === undefined)
+    return `${countOf(BigInt(reserved + cooling + inBlocks))} of ${countOf(capacity(pool, family))}`;
+  const taken = BigInt(inBlocks) >> hostBits(family, length);
+  return `${countOf(taken)} of ${countOf(cutSpace(pool, family)?.count ?? 0n)} /${length}`;
 }
 
 function stateOf({ pool, full }: Row): string {

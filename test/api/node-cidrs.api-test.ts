@@ -161,6 +161,38 @@ if (havePartsOrSkip(["etcd", "kube-apiserver"])) {
       assert.equal(owners.length, 2 * new Set(owners).size);
     });
 
+    const dyingAsItTakesBack = async (when: "before" | "after", at: number) => {
+      const name = `gone-${when}-${at}`;
+      const serving = world.start();
+      await world.addNode(name);
+      await world.served([name]);
+      await serving.close();
+      await world.cluster.delete(NODES, name);
+      await eventually("its end is seen", () =>
+        world.cluster.replica.watches.nodes.get(name) === undefined ? true : undefined,
+      );
+      const store = new FailingStore(world.cluster.store, at, when);
+      const first = world.start({ context: { ...world.cluster.context, clock: world.cluster.clock, store } });
+      await eventually("it has died", () => {
+        world.cluster.clock.skip(5_000);
+        return store.died ? true : undefined;
+      });
+      await first.close();
+      const second = world.start();
+      await eventually("it is nobody's", async () => {
+        world.cluster.clock.skip(5_000);
+        return (await world.cluster.all("block")).length === 0 ? true : undefined;
+      });
+      await second.close();
+    };
+
+    it("come back all the same when the controller dies before or after any write of that", async () => {
+      await world.applyPool("all", ["10.244.0.0/24"]); // one: whoever is next has what the last one had
+      const writes = [1, 2]; // it cools, and it is free
+      for (const when of ["before", "after"] as const)
+        for (const at of writes) await dyingAsItTakesBack(when, at);
+    });
+
     it("were given with the rights of the chart, none of which was of no use", () => {
       assert.deepEqual(world.account.forbidden, []);
       for (const right of rightsOf("berth-webhook", nodesRole()))
