@@ -49,6 +49,50 @@ describe("berthctl explain", () => {
     ]);
   });
 
+  it("says of MAC addresses and interfaces what admission says", async (t) => {
+    const range = { cidr: "fe80::/64", from: "fe80::ff:fe00:0", to: "fe80::ff:fe00:ffff" };
+    const macs = poolRecord("macs", "fe80::/64", {
+      ranges: [range],
+      reserved: [`${range.from}-${range.to}`],
+    });
+    const data = await Folder.of(t, { pools: [DB_POOL, macs] });
+    const kubeOvn = { "ovn.kubernetes.io/mac_address": "02:00:00:00:00:52" };
+    const networks = { "k8s.v1.cni.cncf.io/networks": "storage" };
+    const text = list(
+      pod("alone", { annotations: kubeOvn }),
+      pod("beside", { annotations: { ...kubeOvn, "berth.dev/ips": "10.20.0.71" } }),
+      pod("unmade", { annotations: { ...networks, "berth.dev/ips": "10.20.0.72@net2" } }),
+      workload("Deployment", "web", { annotations: kubeOvn }),
+      workload("Deployment", "far", {
+        annotations: { "ovn.kubernetes.io/mac_address": "06:00:00:00:00:52" },
+      }),
+    );
+    const { stdout, stderr } = await data.callWith(text, "explain", "-f", "-");
+    const refused =
+      "annotation ovn.kubernetes.io/mac_address: MAC address 02:00:00:00:00:52 is of a pool of berth's, and is pinned with addresses alone; write berth.dev/ips or berth.dev/pools beside it";
+    const lines = stdout.trimEnd().split("\n");
+    const cells = (row = "") => row.split(/ {3,}/);
+    assert.deepEqual(lines.map(cells), [
+      ["deployment/shop/web, each pod", "refused", refused],
+      [
+        "deployment/shop/far, each pod",
+        "-",
+        "it asks for no fixed address; the network's configuration gives it any",
+      ],
+      ["pod/shop/alone", "refused", refused],
+      [
+        "pod/shop/beside",
+        "10.20.0.71@eth0, 02:00:00:00:00:52@eth0",
+        "10.20.0.71: pool db: asked for by address; 02:00:00:00:00:52: pool macs: asked for by address",
+      ],
+      ["pod/shop/unmade", "10.20.0.72@net2", "pool db: asked for by address"],
+    ]);
+    assert.deepEqual(stderr.trimEnd().split("\n"), [
+      "Warning: annotation ovn.kubernetes.io/mac_address is kube-ovn's, and no pool of berth's has MAC address 06:00:00:00:00:52, which is kept for nobody; berth hands it to nobody",
+      "Warning: addresses are asked for on net2, and the pod's networks make net1: they are kept and not used unless the runtime makes that interface by itself",
+    ]);
+  });
+
   it("tells a named pool from one that is merely open", async (t) => {
     const data = await folder(t);
     const families = { "berth.dev/families": "IPv4" };

@@ -1,14 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import { isRefusal, type Refusal, refuse } from "../../allocator/base/errors.ts";
-import type { DryRunResult } from "../../allocator/demand/dry-run.ts";
 import { type Address, parseAddress } from "../../allocator/ip/address.ts";
 import { requestKeysIn } from "../../allocator/manifest/annotations.ts";
 import { readKeysIn } from "../../allocator/manifest/dialects.ts";
 import { type KubeObject, readObject } from "../../allocator/manifest/kubernetes-object.ts";
-import { poolsNamed, type Request } from "../../allocator/model/address-request.ts";
 import { type Dialects, OWN_OF_EACH } from "../../allocator/model/dialect.ts";
-import { toldAs } from "../../allocator/model/interfaces.ts";
 import { addressOutside } from "../../allocator/planning/refusal-messages.ts";
 import { type ManifestObject, readDocuments } from "../apply/documents.ts";
 import { kindNamed, MANAGED } from "../apply/kinds.ts";
@@ -19,12 +16,14 @@ import { installedDialects } from "../backend/installed-dialects.ts";
 import { withBackend } from "../backend/open-backend.ts";
 import { type AddressReport, addressReportOf, describeAddress } from "../explain/address-report.ts";
 import { type DryRunner, PodForecast } from "../explain/dry-run.ts";
+import { rowOf } from "../explain/forecast-rows.ts";
+import { judgeBeside } from "../explain/manifest-aside.ts";
 import { occupyAll, occupyOne, withPodOfBlock } from "../explain/occupied-addresses.ts";
 import { factsOfClaim, factsOfPod } from "../explain/pod-facts.ts";
 import { explainClaim, explainPod } from "../explain/render.ts";
 import type { Command, CommandContext, ExitCode } from "../terminal/command.ts";
 import { NAMESPACE, refuseTwoNamespaces, TARGET_FLAGS, usageError } from "../terminal/flags.ts";
-import { columns, printable } from "../terminal/output.ts";
+import { columns } from "../terminal/output.ts";
 import { heldElsewhere } from "./claim-to-release.ts";
 
 /** `berthctl explain` */
@@ -175,7 +174,7 @@ async function explainAll(
       code = 1;
       continue;
     }
-    const { rows, warnings } = await foretell({ forecast, world, ...read }, parsed);
+    const { rows, warnings } = await foretell({ forecast, backend, ...read }, parsed);
     for (const warning of [...misplacedIn(parsed), ...warnings]) reportWarning(io, warning);
     results.push(...rows);
   }
@@ -210,9 +209,9 @@ function speaksOtherwise({ json }: ManifestObject): boolean {
 async function foretell(
   {
     forecast,
-    world,
+    backend: { world, place },
     dialects,
-  }: { readonly forecast: PodForecast; readonly world: Backend["world"]; readonly dialects?: Dialects },
+  }: { readonly forecast: PodForecast; readonly backend: Backend; readonly dialects?: Dialects },
   object: KubeObject,
 ): Promise<{ readonly rows: readonly DryRunner[]; readonly warnings: readonly string[] }> {
   // The rules take longer to load than the rest of berthctl takes to run.
@@ -226,8 +225,14 @@ async function foretell(
     return { rows: [{ subject, outcome: refusal, request: {} }], warnings };
   }
   const rows = await forecast.of(object);
+  const known = { view: forecast.view, place, ...(dialects === undefined ? {} : { dialects }) };
+  const beside = judgeBeside(known, object, rows);
+  if (isRefusal(beside)) {
+    const isRefused = rows.some(({ outcome }) => isRefusal(outcome));
+    return { rows: isRefused ? rows : rows.map((row) => ({ ...row, outcome: beside })), warnings };
+  }
   const asksNothing = rows.every(({ outcome }) => !isRefusal(outcome) && outcome.kind === "nothing");
-  return { rows, warnings: asksNothing ? [...warnings, ...idle] : warnings };
+  return { rows, warnings: [...warnings, ...beside, ...(asksNothing ? idle : [])] };
 }
 
 /** Of annotations that stand on a workload and belong into its template. */
@@ -239,27 +244,4 @@ function misplacedIn({ kind, metadata, spec }: KubeObject): string[] {
     .map(
       (key) => `annotation ${key} on ${kind} ${metadata.name} itself has no effect; move it to its template`,
     );
-}
-
-function rowOf({ subject, outcome, request, kept }: DryRunner): string[] {
-  if (isRefusal(outcome)) return [subject, "refused", printable(outcome.message)];
-  if (outcome.kind === "nothing") return [subject, "-", outcome.why];
-  if (kept !== undefined) return [subject, outcome.keeps.join(", "), kept];
-  const addresses = outcome.addresses.map(({ address }) => address);
-  return [subject, toldAs(addresses, outcome.interfaces).join(", "), whyOf(outcome, request)];
-}
-
-/** Whole sentences for one reason; addresses are named when their reasons differ. */
-function whyOf({ addresses }: DryRunResult, request: Request): string {
-  const reasons = addresses.map((entry) => reasonOf(entry, request));
-  const [first = ""] = reasons;
-  if (reasons.every((reason) => reason === first)) return first;
-  return addresses.map(({ address }, i) => `${address}: ${reasons[i] ?? ""}`).join("; ");
-}
-
-function reasonOf({ address, pool, held }: DryRunResult["addresses"][number], request: Request): string {
-  if (held) return `pool ${pool}: its claim holds it already`;
-  if (request.entries?.flat().includes(address) === true) return `pool ${pool}: asked for by address`;
-  if (poolsNamed(request).length > 0) return `pool ${pool}: free, and the request names the pool`;
-  return `pool ${pool}: free, in the first pool that is open to it`;
 }

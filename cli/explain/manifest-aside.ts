@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+// What admission says of a pod beside what it reserves: MAC addresses and interfaces.
+
+import { isRefusal, type Refusal } from "../../allocator/base/errors.ts";
+import type { RecordReader } from "../../allocator/cache/reader.ts";
+import { macsAside } from "../../allocator/demand/own-macs.ts";
+import { isExempt } from "../../allocator/demand/pod-allocation.ts";
+import { podTemplate, templateAnnotations } from "../../allocator/demand/workload-allocation.ts";
+import type { Address } from "../../allocator/ip/address.ts";
+import { EXEMPT_NAMESPACE } from "../../allocator/manifest/annotations.ts";
+import { withoutUnread } from "../../allocator/manifest/dialects.ts";
+import type { KubeObject } from "../../allocator/manifest/kubernetes-object.ts";
+import { unmadeInterfaces } from "../../allocator/manifest/unmade-interfaces.ts";
+import type { Dialects } from "../../allocator/model/dialect.ts";
+import type { Backend } from "../backend/backend.ts";
+import type { DryRunner } from "./dry-run.ts";
+
+/** Warnings, or a refusal; `rows` are what the object's pods would get. */
+export function judgeBeside(
+  {
+    view,
+    dialects,
+    place,
+  }: { readonly view: RecordReader; readonly dialects?: Dialects; readonly place: Backend["place"] },
+  object: KubeObject,
+  rows: readonly DryRunner[],
+): readonly string[] | Refusal {
+  if (rows.length === 0 || !hasPods(object)) return [];
+  const isPod = object.kind === "Pod";
+  const annotations = isPod ? object.metadata.annotations : templateAnnotations(object);
+  const { namespace } = object.metadata;
+  const macs = macsAside(view, annotations, { dialects, namespace }, keptBy(rows));
+  if (isRefusal(macs)) return macs;
+  return [...macs, ...unmadeInterfaces(withoutUnread(annotations, dialects), place !== "cluster")];
+}
+
+function hasPods(object: KubeObject): boolean {
+  if (object.kind === "Pod") return !isExempt(object);
+  if (object.metadata.namespace === EXEMPT_NAMESPACE) return false;
+  const template = podTemplate(object);
+  return Object.keys(template.value).length > 0 && !template.at("spec").flag("hostNetwork");
+}
+
+function keptBy(rows: readonly DryRunner[]): ReadonlySet<Address> {
+  const kept = rows.flatMap(({ outcome, request }) => [
+    ...(request.entries ?? []).flat(),
+    ...(isRefusal(outcome) || outcome.kind === "nothing"
+      ? []
+      : outcome.addresses.map(({ address }) => address)),
+  ]);
+  return new Set(kept);
+}
