@@ -180,6 +180,16 @@ describe("parseRange", () => {
 
   for (const { spec, message } of [
     { spec: { cidr: "10.0.0.0" }, message: 'cidr "10.0.0.0" is not a CIDR such as 10.0.0.0/24 or fd00::/64' },
+    {
+      spec: { cidr: "02:00:5e:00:00:00/32" },
+      message:
+        'cidr "02:00:5e:00:00:00/32" is not a CIDR such as 10.0.0.0/24 or fd00::/64; of MAC address 02:00:5e:00:00:00 a pool has fe80::5eff:fe00:0, in a range of fe80::/64',
+    },
+    {
+      spec: { cidr: "fe80::/64", from: "02:00:5e:00:00:01" },
+      message:
+        'from "02:00:5e:00:00:01" is not an IP address; of MAC address 02:00:5e:00:00:01 a pool has fe80::5eff:fe00:1, in a range of fe80::/64',
+    },
     { spec: { cidr: "10.0.0.7/24" }, message: "cidr 10.0.0.7/24 has host bits; write 10.0.0.0/24" },
     { spec: { cidr: "fd00::7/64" }, message: "cidr fd00::7/64 has host bits; write fd00::/64" },
     {

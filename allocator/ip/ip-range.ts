@@ -16,6 +16,7 @@ import {
   readNumbers,
   toNumber,
 } from "./address.ts";
+import { addressOfMac, parseMac } from "./mac.ts";
 
 /** Both ends belong to it. */
 export interface Interval {
@@ -160,19 +161,29 @@ export function parseRange(spec: RangeSpec, where: string): Range | Refusal {
   return gateway === undefined ? range : { ...range, gateway };
 }
 
+const MAC_LENGTH = "02:00:00:00:00:51".length;
+
 /** A network without host bits. */
 export function readNetwork(text: string, field: string): Cidr | Refusal {
   const cidr = parseCidr(text);
   if (cidr === undefined)
-    return invalidPool(field, `${quote(text)} is not a CIDR such as 10.0.0.0/24 or fd00::/64`);
+    return invalidPool(field, `${quote(text)} is not a CIDR such as 10.0.0.0/24 or fd00::/64${ofMac(text)}`);
   if (cidr.hostBits) return invalidPool(field, `${text} has host bits; write ${cidr.text}`);
   return cidr;
+}
+
+/** What to write in place of a MAC address, where it is one or begins like one. */
+function ofMac(text: string): string {
+  const mac = parseMac(text.slice(0, MAC_LENGTH));
+  return mac === undefined
+    ? ""
+    : `; of MAC address ${mac} a pool has ${addressOfMac(mac)}, in a range of fe80::/64`;
 }
 
 /** An address of the family. */
 export function readAddress(text: string, family: Family, field: string): Address | Refusal {
   const address = parseAddress(text);
-  if (address === undefined) return invalidPool(field, `${quote(text)} is not an IP address`);
+  if (address === undefined) return invalidPool(field, `${quote(text)} is not an IP address${ofMac(text)}`);
   if (familyOf(address) !== family)
     return invalidPool(field, `${address} is ${familyOf(address)}; give an ${family} address`);
   return address;
