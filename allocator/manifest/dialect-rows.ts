@@ -169,7 +169,7 @@ const OTHERS: readonly DialectRow[] = [
     on: POD,
     example: '[{"name":"macvlan-conf","ips":["10.10.1.20/16"]}]',
     means:
-      "the first interface has exactly the `ips` of the element, if it has any; what follows `/` counts for nothing",
+      "the first interface has exactly the `ips` of the element, if it has any; what follows `/` counts for nothing, but must be the length of a prefix",
     read: readDefaultNetwork,
     asks: "addresses",
     containing: "ips",
@@ -181,7 +181,7 @@ const OTHERS: readonly DialectRow[] = [
     on: POD,
     example: '[{"name":"macvlan-conf","ips":["10.10.1.21/16"]}]',
     means:
-      "the interface of each element has exactly its `ips`, if it has any: `interface`, or `net1`, `net2` and so on by its place in the list. What follows `/` counts for nothing",
+      "the interface of each element has exactly its `ips`, if it has any: `interface`, or `net1`, `net2` and so on by its place in the list. What follows `/` counts for nothing, but must be the length of a prefix",
     read: readNetworks,
     asks: "addresses",
     containing: "ips",

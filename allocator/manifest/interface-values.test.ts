@@ -210,6 +210,7 @@ describe("Multus' networks", () => {
     );
     const twice = '[{"name":"a","ips":["10.0.0.1"]},{"name":"b","ips":["10.0.0.1"]}]';
     assert.match(refusalOf(readRequest({ [NETWORKS]: twice })), /10\.0\.0\.1 twice/);
-    assert.match(refusalOf(readRequest({ [NETWORKS]: lan({ ips: ["x"] }) })), /its ips are not addresses/);
+    for (const ip of ["x", "10.30.0.51/33", "fd00::51/129", "10.30.0.51/"])
+      assert.match(refusalOf(readRequest({ [NETWORKS]: lan({ ips: [ip] }) })), /its ips are not addresses/);
   });
 });

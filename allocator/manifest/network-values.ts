@@ -2,7 +2,7 @@
 // What Multus' annotations ask for the interfaces of a pod.
 
 import { isRefusal, type Refusal } from "../base/errors.ts";
-import { type Address, parseAddress } from "../ip/address.ts";
+import { type Address, bitsOf, familyOf, parseAddress } from "../ip/address.ts";
 import { addressOfMac, parseMac } from "../ip/mac.ts";
 import type { Request } from "../model/address-request.ts";
 import { LINK_PREFIX } from "../model/interface-macs.ts";
@@ -123,7 +123,10 @@ export function macAddress(text: string, name: string, key: string): Address | R
     : bad(key, `${quote(name)} is not the name of an interface of up to 11 characters, such as net1`);
 }
 
-/** What follows `/` is the network's. */
+/** What follows `/` is the network's, but must be a length. */
 export function addressOf(ip: unknown): Address | undefined {
-  return typeof ip === "string" ? parseAddress(ip.replace(/\/\d{1,3}$/, "")) : undefined;
+  if (typeof ip !== "string") return undefined;
+  const [, text = "", length = "0"] = /^(.*?)(?:\/(\d{1,3}))?$/.exec(ip) ?? [];
+  const address = parseAddress(text);
+  return address !== undefined && Number(length) <= bitsOf(familyOf(address)) ? address : undefined;
 }
