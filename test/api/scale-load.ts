@@ -12,6 +12,7 @@ import {
   APPS,
   BLOCKS,
   CLAIMS,
+  collectionPath,
   NAMESPACES,
   NODES,
   PODS,
@@ -20,6 +21,7 @@ import {
   type Resource,
 } from "../../kube/api/resource.ts";
 import { createRandom } from "../../system/random.ts";
+import { eventually } from "../support/eventually.ts";
 import { type Entry, Etcd } from "./etcd.ts";
 
 export interface Load {
@@ -40,6 +42,7 @@ const BLOCKS_CIDR = "10.112.0.0/12";
 export const API_SERVER_FLAGS = ["--storage-media-type=application/json"];
 const PER_SET = 100;
 const SPACES = 100;
+const HEARD_MS = 600_000;
 const SINCE = Date.UTC(2026, 0, 1);
 const CONTAINERS = { containers: [{ name: "main", image: "registry.example/database:1" }] };
 
@@ -82,6 +85,21 @@ export async function fill(connection: Connection, etcd: string, load: Load): Pr
   await form.write(CLAIMS, load.pods, (n) => claimObject(n, nodeOf(n, load)));
   await form.write(CLAIMS, load.claims, (n) => claimObject(n), load.pods);
   await form.write(BLOCKS, load.blocks ?? 0, (n) => blockObject(n, nodeOf(n, load)));
+  for (const resource of [CLAIMS, RESERVATIONS, PODS]) await untilHeard(connection, resource);
+}
+
+/** The API server hears of what was written beside it by its watch of etcd, which takes minutes for 100,000: whoever asked before would be turned away. */
+async function untilHeard(connection: Connection, resource: Resource): Promise<void> {
+  const name = `after-${resource.plural}`;
+  const last = await new Client(connection, NAMESPACES).create({ name }, {});
+  const resourceVersion = last?.metadata.resourceVersion ?? "";
+  const query = { limit: "1", resourceVersion, resourceVersionMatch: "NotOlderThan" };
+  const path = collectionPath(resource);
+  await eventually(
+    `the API server has heard of all ${resource.plural}`,
+    async () => ((await connection.call({ method: "GET", path, query })).status === 200 ? true : undefined),
+    HEARD_MS,
+  );
 }
 
 /** What differs from object to object. */
