@@ -167,6 +167,66 @@ describe("the distributor of nodes' CIDRs", () => {
     );
   });
 
+  it("records what a Node has in each pool that it lies in", async () => {
+    const pools = [nodesPool("high", "10.244.0.0/24", 24), nodesPool("low", "10.244.1.0/24", 24)];
+    await using world = await openWorld({ pools });
+    const nodes = new Nodes();
+    nodes.add("wide", { podCIDRs: ["10.244.0.0/23"] });
+    await pass(world, nodes, distributor(world, nodes));
+    assert.deepEqual(
+      (await world.all("block")).map(({ key, record }) => [key, record.pool, record.node]).toSorted(),
+      [
+        ["10.244.0.0/24", "high", "wide"],
+        ["10.244.1.0/24", "low", "wide"],
+      ],
+    );
+  });
+
+  it("gives a Node that joins again none that another one says it has, and records it as that one's", async () => {
+    await using world = await openWorld({ pools: [FOUR] });
+    const nodes = new Nodes();
+    nodes.add("owner");
+    const by = distributor(world, nodes);
+    await pass(world, nodes, by);
+    const podCIDRs = nodes.there.get("owner")?.podCIDRs ?? [];
+    nodes.add("other", { podCIDRs }); // whoever gave it
+    await settle(world, nodes);
+    assert.equal((await by.pass()).collisions.length, 1);
+    nodes.add("owner"); // deleted, and there again
+    for (let n = 0; n < 3; n++) assert.deepEqual((await pass(world, nodes, by)).collisions, []);
+    assert.equal((await world.authority.get("block", podCIDRs[0] ?? ""))?.record.node, "other");
+    assert.equal(nodes.there.get("owner")?.podCIDRs.length, 1);
+  });
+
+  it("tells a Node that waits for its other family nothing that another one says meanwhile", async () => {
+    await using world = await openWorld({ pools: [FOUR] });
+    const nodes = new Nodes();
+    nodes.add("a");
+    const by = distributor(world, nodes, { families: ["IPv4", "IPv6"] });
+    await pass(world, nodes, by);
+    const [block] = await world.all("block");
+    nodes.add("b", { podCIDRs: [block?.key ?? ""] });
+    await world.authority.create("pool", SIX);
+    for (let n = 0; n < 3; n++) await pass(world, nodes, by);
+    assert.equal(nodes.there.get("a")?.podCIDRs.length, 2);
+    assert.equal((await world.authority.get("block", block?.key ?? ""))?.record.node, "b");
+  });
+
+  it("gives a Node that joins again another one while what it had cools", async () => {
+    await using world = await openWorld({
+      pools: [nodesPool("slow", "10.244.0.0/21", 24, { cooldown: "30m" })],
+    });
+    const nodes = new Nodes();
+    const by = distributor(world, nodes);
+    for (let n = 0; n < 4; n++) {
+      nodes.add("a");
+      await pass(world, nodes, by);
+      assert.equal(nodes.there.get("a")?.podCIDRs.length, 1, `the ${n + 1}. time`);
+      nodes.there.delete("a");
+      await pass(world, nodes, by);
+    }
+  });
+
   it("says which pools are full when there is none, and whose they are", async () => {
     await using world = await openWorld({ pools: [nodesPool("small", "10.0.0.0/24", 24)] });
     const nodes = new Nodes();

@@ -6,6 +6,7 @@ import type { Labels } from "../base/ports.ts";
 import type { RecordCache } from "../cache/cache.ts";
 import type { Context } from "../cache/context.ts";
 import { type Family, parseCidr } from "../ip/address.ts";
+import { IntervalSet } from "../ip/interval-set.ts";
 import { fullInterval, intersection } from "../ip/ip-range.ts";
 import type { Stored } from "../store/store.ts";
 import { endCooldown, giveBack } from "./give-back.ts";
@@ -72,6 +73,7 @@ export class NodeCidrDistributor {
   readonly #families: readonly Family[];
   readonly #mayWrite: () => boolean;
   readonly #granted = new Map<string, { readonly block: Stored<"block">; readonly until: number }>(); // by CIDR
+  #named = new NamedCidrs([]);
   readonly #told = new Map<string, number>(); // UID of a Node -> until when it is taken as told
 
   /** `families`: in the order in which a Node lists them; none: nothing is given, only taken back. */
@@ -100,6 +102,7 @@ export class NodeCidrDistributor {
     if (this.#families.length === 0) return { short: [], collisions: [], waiting: 0 };
     const having = [...nodes.values()].filter(({ podCIDRs }) => podCIDRs.length > 0);
     const collisions = await this.#takeOver(having);
+    this.#named = new NamedCidrs(having);
     const waiting = [...nodes.values()].filter((node) => this.#isWaiting(node));
     await this.#tellAll(waiting);
     const plan = this.#plan(waiting, having);
@@ -130,7 +133,8 @@ export class NodeCidrDistributor {
     const { store, view } = this.#context;
     const known = new Map(this.#blocks().map((stored) => [stored.key, stored]));
     const keep = (stored: Stored<"block">) => this.#keep(stored);
-    const seen = { known, pools: view.pools(), keep, mayWrite: this.#mayWrite };
+    const isLeft = (owner: string, cidr: string) => this.#isLeftBy(owner, cidr);
+    const seen = { known, pools: view.pools(), keep, isLeft, mayWrite: this.#mayWrite };
     const collisions: CidrCollision[] = [];
     await this.#each(
       having,
@@ -147,7 +151,14 @@ export class NodeCidrDistributor {
     { name }: ClusterNode,
     own: readonly Stored<"block">[],
   ): readonly Stored<"block">[] | undefined {
-    const mine = own.filter(({ record }) => record.node === name && record.granted === true);
+    const mine = own.filter(
+      ({ key, record }) =>
+        record.node === name &&
+        record.granted === true &&
+        record.releasedAt === undefined &&
+        // whatever the record says: two Nodes would have it from then on
+        !this.#named.touches(key),
+    );
     const found = this.#families.flatMap(
       (family) => mine.find(({ key }) => parseCidr(key)?.family === family) ?? [],
     );
@@ -206,6 +217,12 @@ export class NodeCidrDistributor {
     return live !== undefined && namesOthers(live, key);
   }
 
+  /** The Node is there, and does not name it: another one that does may have it. */
+  async #isLeftBy(owner: string, text: string): Promise<boolean> {
+    const live = await this.#facts.live(owner);
+    return live !== undefined && (live.podCIDRs.length === 0 || namesOthers(live, text));
+  }
+
   /** What the cache shows; of what was granted here that, as long as it shows it not at all, or not granted. */
   #blocks(): readonly Stored<"block">[] {
     const shown = [...this.#context.view.blocks()].filter(({ record }) => record.use === "PodCIDR");
@@ -248,6 +265,25 @@ export class NodeCidrDistributor {
         });
       }
     });
+  }
+}
+
+/** What Nodes say that they have, whoever gave it to them. */
+class NamedCidrs {
+  readonly #byFamily = { IPv4: new IntervalSet(), IPv6: new IntervalSet() };
+
+  constructor(nodes: readonly ClusterNode[]) {
+    for (const text of nodes.flatMap(({ podCIDRs }) => podCIDRs)) {
+      const cidr = parseCidr(text);
+      if (cidr !== undefined) this.#byFamily[cidr.family].addInterval(fullInterval(cidr));
+    }
+  }
+
+  touches(text: string): boolean {
+    const cidr = parseCidr(text);
+    if (cidr === undefined) return false;
+    const { first, last } = fullInterval(cidr);
+    return this.#byFamily[cidr.family].nextTaken(first, last) !== undefined;
   }
 }
 

@@ -26,6 +26,8 @@ export interface CidrSnapshot {
   readonly use: NodeCidrUse;
   /** All pools: those for something else are only looked at for what they share with others. */
   readonly pools: readonly Pool[];
+  /** More of them that give nothing here and are looked at in the same way; absent: none. */
+  readonly beside?: readonly Pool[];
   readonly nodes: readonly CidrNode[];
   readonly blocks: readonly Block[];
   /** What of a pool is in somebody's hands by any record, or is kept back: no CIDR has an address of it. */
@@ -144,7 +146,8 @@ class Source implements CidrGrants {
     this.pool = pool;
     this.#family = family;
     this.#snapshot = snapshot;
-    this.#other = snapshot.pools.find((other) => other.name !== pool.name && overlap(pool, other))?.name;
+    const all = [...snapshot.pools, ...(snapshot.beside ?? [])];
+    this.#other = all.find((other) => other.name !== pool.name && overlap(pool, other))?.name;
     const space = cutSpace(pool, family);
     this.#total = space?.count ?? 0n;
     this.#left = 0n;

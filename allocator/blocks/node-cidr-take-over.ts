@@ -21,6 +21,8 @@ export interface CidrsSeen {
   readonly known: ReadonlyMap<string, Stored<"block">>;
   readonly pools: readonly Pool[];
   readonly keep: (stored: Stored<"block">) => void;
+  /** Whether the Node that a record names is there and does not say that it has the CIDR, by the authority. */
+  readonly isLeft: (owner: string, cidr: string) => Promise<boolean>;
   readonly mayWrite: () => boolean;
 }
 
@@ -29,7 +31,7 @@ interface Owner {
   readonly nodeUID: string;
 }
 
-/** Records what a Node has by its spec and not yet by a record, in the pool that it lies in; one that lies in none is nobody's matter. */
+/** Records what a Node has by its spec and not yet by a record, in each pool that it lies in; one that lies in none is nobody's matter. */
 export async function takeOverAll(
   { store }: { readonly store: Store },
   seen: CidrsSeen,
@@ -58,7 +60,6 @@ async function takeOverOne(
       const conflict = await record(store, seen, { pool, piece, node, nodeUID });
       if (conflict !== undefined) return { ...about, with: conflict };
     }
-    if (pieces.length > 0) return undefined;
   }
   return undefined;
 }
@@ -66,12 +67,25 @@ async function takeOverOne(
 /** Gives what keeps it from being recorded as the node's. */
 async function record(
   store: Store,
-  { known, keep, mayWrite }: CidrsSeen,
+  { known, keep, isLeft, mayWrite }: CidrsSeen,
   { pool, piece, node, nodeUID }: Owner & { readonly pool: Pool; readonly piece: Cidr },
 ): Promise<CidrConflict | undefined> {
-  const there = known.get(piece.text)?.record;
+  const stored = known.get(piece.text);
+  const there = stored?.record;
   const isHeld = there !== undefined && there.releasedAt === undefined;
-  if (isHeld && there.node !== node) return { cidr: piece.text, node: there.node, isCooling: false };
+  if (isHeld && there.node !== node) {
+    if (!mayWrite() || !(await isLeft(there.node, piece.text)))
+      return { cidr: piece.text, node: there.node, isCooling: false };
+    // its owner joined again, or was not told yet, and finds another one: the record says who has it
+    const passed = await store.replace("block", stored as Stored<"block">, {
+      ...there,
+      node,
+      nodeUID,
+      granted: true,
+    });
+    if (passed.kind === "replaced") keep(passed.stored);
+    return undefined;
+  }
   if ((isHeld && there.nodeUID === nodeUID && there.granted === true) || !mayWrite()) return undefined;
   const result = await takeOver({ store }, pool, { node, nodeUID, cidr: piece });
   if (isConflict(result)) return result;

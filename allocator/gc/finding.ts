@@ -31,6 +31,7 @@ export interface Finding {
     | "of-another" // the same, and the claim of its name is another identity's
     | "in-use" // addresses of a pool that others have, and not from Berth (cli/explain/occupied-addresses.ts)
     | "asks-in-vain" // a pod that asks where Berth does not look (cli/explain/vain-requests.ts)
+    | "shared-cidr" // two nodes have CIDRs that share addresses (cli/explain/shared-node-cidrs.ts)
     | "two-holders" // the same, and a claim has the address too
     | "without-claim"; // a pod that was admitted with a claim that is gone (cli/explain/pods-without-claim.ts)
   readonly subject: string;

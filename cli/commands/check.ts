@@ -49,12 +49,14 @@ function wellBut(findings: CheckResult["findings"]): string {
   const used = new Set(findings.flatMap(({ kind, subject }) => (kind === "in-use" ? subject : []))).size;
   const vain = findings.filter(({ kind }) => kind === "asks-in-vain").length;
   const twice = findings.filter(({ kind }) => kind === "two-holders").length;
+  const shared = findings.filter(({ kind }) => kind === "shared-cidr").length;
   const notes = [
     ...(idle === 0 ? [] : [`${counted(idle, "claim is", "claims are")} needed by nobody`]),
     ...(lacking === 0 ? [] : [`${counted(lacking, "ordinal has", "ordinals have")} no claim`]),
     ...(claimless === 0 ? [] : [`${counted(claimless, "pod has", "pods have")} lost a claim`]),
     ...(used === 0 ? [] : [`${counted(used, "pool has", "pools have")} addresses that others use`]),
     ...(vain === 0 ? [] : [`${counted(vain, "pod asks", "pods ask")} in vain`]),
+    ...(shared === 0 ? [] : [`${counted(shared, "pair of nodes shares", "pairs of nodes share")} a CIDR`]),
     ...(twice === 0 ? [] : [`${counted(twice, "address has", "addresses have")} two holders`]),
   ];
   return notes.length === 0 ? "ok" : `ok, but ${notes.join(" and ")}`;

@@ -19,6 +19,7 @@ import { ordinalsWithoutClaim } from "./ordinals-without-claim.ts";
 import { overlappingPools } from "./overlapping-pools.ts";
 import { type SurveyedPod, surveyPods } from "./pod-survey.ts";
 import { podsWithoutClaim } from "./pods-without-claim.ts";
+import { sharedNodeCidrs } from "./shared-node-cidrs.ts";
 import { unneeded } from "./unneeded-claims.ts";
 
 /** Longer than any one act takes. */
@@ -66,23 +67,10 @@ export async function checkBackend(backend: Backend, clock: Clock): Promise<Chec
       .map((suspect) => (isUntouched(suspect, before, now) ? suspect : underWay(suspect)));
     seen = now;
   }
-  const survey = await surveyPods(backend.world);
-  const { pods } = survey ?? {};
-  const idle = pods && (await unneeded({ claims: all.claims, pods, now: clock.now() }, backend));
-  const lacking = await ordinalsWithoutClaim(all.claims, backend, clock);
-  const told = new Set([
-    ...all.claims.map(({ key }) => key),
-    ...(lacking ?? []).map(({ subject }) => subject),
-  ]);
-  const claimless = pods && (await podsWithoutClaim(pods, told, backend, clock));
+  const around = await findAround(all, backend, clock);
   const refused = await backend.refusedJournal?.();
   const journal = refused === undefined ? [] : [defect("journal-refused", "journal", refused)];
   const unsettled = found.filter((finding) => !isDefect(finding));
-  const others = await ofOthers(all, pods, backend);
-  const unlooked = [
-    ...([idle, lacking, claimless].includes(undefined) ? [UNLOOKED] : []),
-    ...(others.isPart ? [UNSEEN] : []),
-  ];
   const used = all.blocks.reduce((sum, { record }) => sum + (record.use ? 0 : (record.status?.used ?? 0)), 0);
   return {
     counts,
@@ -93,11 +81,36 @@ export async function checkBackend(backend: Backend, clock: Clock): Promise<Chec
       ...overlappingPools(poolsOf(all)),
       ...journal,
       ...unsettled,
-      ...[idle, lacking, claimless, survey?.vain].flatMap((some) => some ?? []),
-      ...others.findings,
+      ...around.findings,
     ],
-    ...(unlooked.length === 0 ? {} : { unlooked: unlooked.join("; ") }),
+    ...(around.unlooked === "" ? {} : { unlooked: around.unlooked }),
   };
+}
+
+/** What the objects around the records say of them; `unlooked`: of what nothing is known, in words, or empty. */
+async function findAround(
+  all: Reading,
+  backend: Backend,
+  clock: Clock,
+): Promise<{ readonly findings: readonly Finding[]; readonly unlooked: string }> {
+  const survey = await surveyPods(backend.world);
+  const { pods } = survey ?? {};
+  const idle = pods && (await unneeded({ claims: all.claims, pods, now: clock.now() }, backend));
+  const lacking = await ordinalsWithoutClaim(all.claims, backend, clock);
+  const told = new Set([
+    ...all.claims.map(({ key }) => key),
+    ...(lacking ?? []).map(({ subject }) => subject),
+  ]);
+  const claimless = pods && (await podsWithoutClaim(pods, told, backend, clock));
+  const others = await ofOthers(all, pods, backend);
+  const records = all.blocks.map(({ record }) => record);
+  const shared = backend.place === "cluster" ? await sharedNodeCidrs(records, backend.world) : [];
+  const unlooked = [
+    ...([idle, lacking, claimless].includes(undefined) ? [UNLOOKED] : []),
+    ...(others.isPart || shared === undefined ? [UNSEEN] : []),
+  ];
+  const found = [idle, lacking, claimless, survey?.vain, others.findings, shared];
+  return { findings: found.flatMap((some) => some ?? []), unlooked: unlooked.join("; ") };
 }
 
 /** What has addresses of pools and not from Berth. */

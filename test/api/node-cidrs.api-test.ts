@@ -2,6 +2,7 @@
 // CIDRs of Nodes on a real API server, written with the webhook's own account: whoever controls, and whenever he dies.
 import assert from "node:assert/strict";
 import { after, afterEach, before, describe, it } from "node:test";
+import { setTimeout as pause } from "node:timers/promises";
 import { Client } from "../../kube/api/client.ts";
 import type { Connection } from "../../kube/api/connection.ts";
 import { itemPath, NODES, POOLS } from "../../kube/api/resource.ts";
@@ -121,6 +122,30 @@ if (havePartsOrSkip(["etcd", "kube-apiserver"])) {
       await world.cluster.delete(NODES, "a");
       await world.addNode("b");
       assert.deepEqual(await world.served(["b"], 1, 5_000), [["10.244.0.0/24"]]);
+    });
+
+    it("stay with a Node's name for the whole grace each time that the Node goes", async () => {
+      await world.applyPool("all", ["10.244.0.0/24"]);
+      world.start();
+      await world.addNode("a");
+      await world.served(["a"]);
+      await world.cluster.delete(NODES, "a");
+      await world.addNode("a");
+      await world.served(["a"]);
+      world.cluster.clock.skip(3_600_000);
+      await world.cluster.delete(NODES, "a");
+      await eventually("its end is seen", () =>
+        world.cluster.replica.watches.nodes.get("a") === undefined ? true : undefined,
+      );
+      for (let n = 0; n < 5; n++) {
+        world.cluster.clock.skip(5_000);
+        await pause(200);
+        assert.equal((await world.cluster.store.get("block", "10.244.0.0/24"))?.record.releasedAt, undefined);
+      }
+      await eventually("its grace is over", async () => {
+        world.cluster.clock.skip(5_000);
+        return (await world.cluster.all("block")).length === 0 ? true : undefined;
+      });
     });
 
     it("are one for each Node when two controllers give them at once", async () => {

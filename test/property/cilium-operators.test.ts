@@ -86,6 +86,7 @@ class Life {
       client: new Client(connection, CILIUM_NODES),
       nodeClient: new Client(connection, NODES),
       mayWrite: () => true,
+      isAbsentLong: () => true,
       quietMs: 10_000,
     });
   }

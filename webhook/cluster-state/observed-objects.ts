@@ -39,6 +39,8 @@ export interface ObservedNode {
   readonly labels: Labels;
   /** What its spec says of its pods' CIDRs, with commas between; absent: nothing. */
   readonly podCIDRs?: string;
+  /** What Cilium's annotations say in its place; absent: nothing, or its spec says it. */
+  readonly annotatedCIDRs?: string;
   /** InternalIP and ExternalIP of its status, with commas between; absent: it says none. */
   readonly addresses?: string;
 }

@@ -24,6 +24,7 @@ import type { NamespaceState, WorkloadState } from "../../allocator/model/cluste
 import { IDENTITY_ANNOTATIONS, IDENTITY_LABELS, type PodOwner } from "../../allocator/model/identity.ts";
 import { apiVersionOf, type KubeItem, PODS, type Resource } from "../../kube/api/resource.ts";
 import { reservedOrdinalsOf } from "./kruise-ordinals.ts";
+import { annotatedCidrs } from "./node-annotations.ts";
 import type { ObservedNode, ObservedPod, ObservedWorkload } from "./observed-objects.ts";
 
 const REQUESTS = ANNOTATION_FORMATS.map(({ key }) => key);
@@ -151,9 +152,11 @@ export function observedNode(item: KubeItem): ObservedNode {
   const fenced = fenceOf(annotations, spec) !== undefined;
   const addresses = nodeAddresses(new Fields(item).at("status")).join();
   const podCIDRs = spec.list("podCIDRs").join();
+  const annotatedCIDRs = podCIDRs === "" ? annotatedCidrs(annotations).join() : "";
   return {
     ...{ name, uid, fenced, labels },
     ...(podCIDRs === "" ? {} : { podCIDRs }),
+    ...(annotatedCIDRs === "" ? {} : { annotatedCIDRs }),
     ...(addresses === "" ? {} : { addresses }),
   };
 }

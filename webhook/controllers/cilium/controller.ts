@@ -4,6 +4,7 @@ import { Client } from "../../../kube/api/client.ts";
 import { NODES } from "../../../kube/api/resource.ts";
 import type { Controller } from "../../../kube/controller/run-queue.ts";
 import { Reflector } from "../../../kube/watch/reflector.ts";
+import { NodeAbsences } from "../../cluster-state/node-grace.ts";
 import type { ControllerDeps } from "../controller.ts";
 import { type Passes, PassLoop, PoolNotices } from "../pass-loop.ts";
 import { CILIUM_NODES, type CiliumMode, type CiliumNode, readCiliumNode } from "./cilium-node.ts";
@@ -34,6 +35,7 @@ class Cilium implements Passes {
   readonly #loop: PassLoop;
   readonly #notices: PoolNotices;
   readonly #nodes: Reflector<CiliumNode>;
+  readonly #absences: NodeAbsences;
   /** Of CIDRs that others gave. Not in the CiliumNode's status, which another operator would clear again and again. */
   readonly #foreign: NodeNotices;
   readonly #unserved: NodeNotices;
@@ -46,6 +48,7 @@ class Cilium implements Passes {
     this.#options = options;
     const { clock, random, log } = deps.context;
     const { metrics, connection } = deps;
+    this.#absences = new NodeAbsences(clock);
     this.#loop = new PassLoop(deps, this);
     this.#notices = new PoolNotices(deps);
     const watch = { connection, clock, random, log, resource: CILIUM_NODES };
@@ -65,8 +68,17 @@ class Cilium implements Passes {
     const watching = this.#nodes.run(this.#loop.stopped);
     const controller = this.#loop.start([
       (soon) => mirror.onChange("pool", soon),
-      (soon) => mirror.onChange("block", soon),
-      (soon) => watches.nodes.onChange(soon),
+      (soon) =>
+        mirror.onChange("block", (_, now, before) => {
+          if (now === undefined && before !== undefined) this.#operator?.examineAgain(before.record.node);
+          soon();
+        }),
+      (soon) =>
+        watches.nodes.onChange((name, now) => {
+          if (now === undefined) this.#absences.absent(name);
+          else this.#absences.present(name);
+          soon();
+        }),
       (soon) => this.#nodes.onChange(soon),
     ]);
     return {
@@ -97,6 +109,7 @@ class Cilium implements Passes {
       client: new Client(connection, CILIUM_NODES),
       nodeClient: new Client(connection, NODES),
       mayWrite: () => this.#loop.mayWrite(),
+      isAbsentLong: (name) => this.#absences.absent(name),
     });
     this.#lacks = await this.#operator.pass();
     this.#notices.tell(shortPools(this.#lacks));

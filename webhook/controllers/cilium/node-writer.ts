@@ -14,6 +14,9 @@ const WITHDRAWN = "berth.dev/cilium-withdrawn";
 const OWN_ERROR = "berth: ";
 /** So many writes for one node in one go, then others have their turn. */
 const MOST_STEPS = 32;
+/** Of what is wrong with a node. */
+const MOST_TOLD = 8;
+const MOST_CHARACTERS = 500;
 
 export interface NodeView {
   readonly node: CiliumNode;
@@ -83,9 +86,18 @@ function nextStep(
 
 /** Undefined: it stays what it is. */
 function errorOf({ operatorError }: CiliumNode, wrong: readonly string[]): string | undefined {
-  const wanted = wrong.length === 0 ? "" : `${OWN_ERROR}${wrong.join("; ")}`;
+  const wanted = wrong.length === 0 ? "" : `${OWN_ERROR}${inShort(wrong)}`;
   if (wanted === operatorError) return undefined;
   return operatorError === "" || operatorError.startsWith(OWN_ERROR) ? wanted : undefined;
+}
+
+/** An object takes 1.5 MB at most, and nobody reads thousands. */
+function inShort(wrong: readonly string[]): string {
+  const told = wrong
+    .slice(0, MOST_TOLD)
+    .map((words) => (words.length > MOST_CHARACTERS ? `${words.slice(0, MOST_CHARACTERS)}...` : words));
+  const more = wrong.length - told.length;
+  return [...told, ...(more > 0 ? [`and ${more} more`] : [])].join("; ");
 }
 
 /** By compare and set on the record as it was seen. */

@@ -3,19 +3,21 @@
 import { inParallel } from "../../../allocator/base/parallel.ts";
 import { endCooldown } from "../../../allocator/blocks/give-back.ts";
 import { finishGrant } from "../../../allocator/blocks/grant.ts";
-import { grantNodeCidrs } from "../../../allocator/blocks/node-cidr-grant.ts";
-import { type CidrNode, type CidrShortage, planNodeCidrs } from "../../../allocator/blocks/node-cidr-plan.ts";
+import type { CidrShortage } from "../../../allocator/blocks/node-cidr-plan.ts";
 import type { RecordCache } from "../../../allocator/cache/cache.ts";
 import type { Context } from "../../../allocator/cache/context.ts";
-import type { Cidr, Family } from "../../../allocator/ip/address.ts";
+import type { Cidr } from "../../../allocator/ip/address.ts";
 import type { Pool } from "../../../allocator/pool/pool.ts";
 import type { Stored } from "../../../allocator/store/store.ts";
 import type { Client } from "../../../kube/api/client.ts";
 import type { Informers, ObservedNode } from "../../cluster-state/informers.ts";
 import type { CiliumMode, CiliumNode } from "./cilium-node.ts";
 import { giveBackOfGone } from "./gone-nodes.ts";
+import { grantCidrs, grantsOf, type NodeAbout, type NodeRequest } from "./grant-cidrs.ts";
+import { HeldAddresses } from "./held-addresses.ts";
+import { NodeFaults } from "./node-faults.ts";
 import { carryOut, type NodeView } from "./node-writer.ts";
-import { type CiliumPlan, type Grant, listing, type Situation } from "./plan.ts";
+import { type CiliumPlan, listing, type Situation } from "./plan.ts";
 import { planClusterPoolNode } from "./plan-cluster-pool.ts";
 import { planCrdNode } from "./plan-crd.ts";
 import { planMultiPoolNode } from "./plan-multi-pool.ts";
@@ -45,6 +47,9 @@ const QUIET_MS: Readonly<Record<CiliumMode, number>> = {
 };
 
 const AT_ONCE = 16;
+/** That it has in all. */
+const MOST_OF_A_NODE = 256;
+const FULL_NODE = `this node has ${MOST_OF_A_NODE} CIDRs, and gets no more; make a pool of larger ones if it needs that many addresses`;
 
 export interface OperatorDeps {
   readonly context: Context;
@@ -60,6 +65,8 @@ export interface OperatorDeps {
   /** Of Nodes. */
   readonly nodeClient: Pick<Client, "get">;
   readonly mayWrite: () => boolean;
+  /** No Node of the name has been there for as long as the grace is; asked where none is seen. */
+  readonly isAbsentLong: (name: string) => boolean;
   readonly quietMs?: number;
 }
 
@@ -73,10 +80,12 @@ export class CiliumOperator {
   readonly #recent: RecentBlocks;
   readonly #examined = new Map<string, string>(); // node -> version of its object whose CIDRs have records
   #examinedFor = ""; // the pools that they were examined for
+  readonly #faults: NodeFaults;
   #shared: readonly string[] = [];
 
   constructor(deps: OperatorDeps) {
     this.#deps = deps;
+    this.#faults = new NodeFaults(deps.context.log);
     this.#recent = new RecentBlocks(deps.view, deps.context.clock);
     this.#quiet = new QuietBlocks(deps.context.clock, deps.quietMs ?? QUIET_MS[deps.mode]);
   }
@@ -90,6 +99,8 @@ export class CiliumOperator {
   async pass(): Promise<readonly Lack[]> {
     const { nodes, ciliumNodes } = this.#deps;
     const pools = ciliumPools(this.#deps.view);
+    const held = new HeldAddresses(() => ciliumNodes.all());
+    this.#faults.begin();
     await this.#settle();
     const seen = [...ciliumNodes.all()].flatMap(([name, node]) => {
       const object = nodes.get(name);
@@ -99,24 +110,44 @@ export class CiliumOperator {
     this.#noticePools(pools);
     // what nodes have already comes before anything is granted
     const wrong = new Map<string, readonly string[]>();
-    await inParallel(seen, AT_ONCE, async ({ object, node }) => {
-      wrong.set(node.name, await this.#takeOver(pools, object, node));
-    });
+    await this.#each(
+      seen,
+      ({ node }) => node.name,
+      async ({ object, node }) => {
+        wrong.set(node.name, await this.#takeOver(pools, object, node));
+      },
+    );
     this.#shared = [...wrong].flatMap(([name, words]) => (words.length > 0 ? [name] : []));
     const owned = ownedBlocks(this.#recent.all());
     const uids = [...owned.values()].flatMap((blocks) => blocks.map(({ uid }) => uid));
     this.#quiet.keepOnly(new Set(uids));
-    const requests = await inParallel(seen, AT_ONCE, async ({ object, node }) => {
-      const view = { node, blocks: owned.get(node.name) ?? [] };
-      const about = { object, wrong: wrong.get(node.name) ?? [] };
-      const after = await this.#carryOut(pools, about, view);
-      const { grants, wrong: told } = after.plan;
-      const lacksPool = this.#isServedByNone(pools, object, after.view) || this.#isRefused(about, told);
-      return { ...about, view: after.view, grants, lacksPool };
-    });
+    const requests = await this.#each(
+      seen,
+      ({ node }) => node.name,
+      async ({ object, node }) => {
+        const view = { node, blocks: owned.get(node.name) ?? [] };
+        const told = wrong.get(node.name);
+        if (told === undefined) return undefined; // what it has is not known to be recorded
+        const about = { object, wrong: told, held };
+        const after = await this.#carryOut(pools, about, view);
+        const { grants, wrong: words } = after.plan;
+        const lacksPool = this.#isServedByNone(pools, object, after.view) || this.#isRefused(about, words);
+        return { ...about, view: after.view, grants, lacksPool };
+      },
+    );
     const unserved = requests.filter(({ lacksPool }) => lacksPool);
     const none = unserved.map(({ object }): Lack => ({ node: object.name, family: "IPv4", pools: [] }));
     return [...(await this.#grant(pools, requests)), ...none];
+  }
+
+  /** What came of each for which it went well. */
+  async #each<T, R>(
+    all: readonly T[],
+    nameOf: (one: T) => string,
+    act: (one: T) => Promise<R | undefined>,
+  ): Promise<readonly R[]> {
+    const results = await inParallel(all, AT_ONCE, (one) => this.#faults.of(nameOf(one), () => act(one)));
+    return results.flatMap((result) => (result === undefined ? [] : [result]));
   }
 
   /** No pool selects the node, and it has nothing from others. An agent in multi-pool asks, and one that asks for nothing lacks nothing. */
@@ -131,13 +162,16 @@ export class CiliumOperator {
     return this.#deps.mode === "multi-pool" && told.length > about.wrong.length;
   }
 
-  async #carryOut(pools: readonly Pool[], { object, wrong }: NodeAbout, seen: NodeView) {
+  async #carryOut(pools: readonly Pool[], { object, wrong, held }: NodeAbout, seen: NodeView) {
     const { view, mode } = this.#deps;
     const offers = offersFor(pools, object);
     const plan = ({ node, blocks }: NodeView): CiliumPlan => {
       const quiet = this.#quiet.see(blocks, usedBy(mode, node));
-      const planned = PLANS[mode](situationOf(view, { node, offers, blocks, quiet }));
-      return { ...planned, wrong: [...wrong, ...planned.wrong] };
+      const isOthers = (address: string) => held.isOthers(address, node.name);
+      const planned = PLANS[mode]({ ...situationOf(view, { node, offers, blocks, quiet }), isOthers });
+      const isFull = planned.grants.length > 0 && blocks.length >= MOST_OF_A_NODE;
+      const words = [...wrong, ...planned.wrong, ...(isFull ? [FULL_NODE] : [])];
+      return { ...planned, wrong: words, ...(isFull && { grants: [] }) };
     };
     return await carryOut(this.#deps, object.uid, seen, plan);
   }
@@ -147,6 +181,11 @@ export class CiliumOperator {
     const now = JSON.stringify(pools.map(({ name, spec }) => [name, spec.ranges]));
     if (now !== this.#examinedFor) this.#examined.clear();
     this.#examinedFor = now;
+  }
+
+  /** A record of the node is gone: what its object has is recorded again. */
+  examineAgain(node: string): void {
+    this.#examined.delete(node);
   }
 
   async #takeOver(
@@ -165,21 +204,25 @@ export class CiliumOperator {
   async #settle(): Promise<void> {
     const { context, view, mayWrite } = this.#deps;
     const own = [...view.blocks()].filter(({ record }) => record.use === "Cilium");
-    await inParallel(own, AT_ONCE, async (stored) => {
-      if (!mayWrite()) return;
-      const { releasedAt, granted, pool } = stored.record;
-      if (releasedAt !== undefined) return void (await endCooldown(context, stored));
-      if (granted !== true) {
-        if (view.pool(pool)?.disabled !== false) return void (await context.store.remove("block", stored));
-        return void (await finishGrant(context, stored));
-      }
-      if (this.#isGone(stored)) await this.#giveBack(stored);
-    });
+    await this.#each(
+      own,
+      ({ record }) => record.node,
+      async (stored) => {
+        if (!mayWrite()) return;
+        const { releasedAt, granted, pool } = stored.record;
+        if (releasedAt !== undefined) return void (await endCooldown(context, stored));
+        if (granted !== true) {
+          if (view.pool(pool)?.disabled !== false) return void (await context.store.remove("block", stored));
+          return void (await finishGrant(context, stored));
+        }
+        if (this.#isGone(stored)) await this.#giveBack(stored);
+      },
+    );
   }
 
   #isGone({ record: { node } }: Stored<"block">): boolean {
-    const { nodes, ciliumNodes } = this.#deps;
-    return nodes.get(node) === undefined && ciliumNodes.get(node) === undefined;
+    const { nodes, ciliumNodes, isAbsentLong } = this.#deps;
+    return nodes.get(node) === undefined && ciliumNodes.get(node) === undefined && isAbsentLong(node);
   }
 
   async #giveBack(stored: Stored<"block">): Promise<void> {
@@ -195,11 +238,15 @@ export class CiliumOperator {
       const isFor = ciliumNodes.get(name) === undefined && offersFor(pools, node).length > 0;
       return isFor ? [node] : [];
     });
-    await inParallel(missing, AT_ONCE, async ({ name, uid }) => {
-      if (!mayWrite()) return;
-      const ownerReferences = [{ apiVersion: "v1", kind: "Node", name, uid }];
-      await client.create({ name }, { metadata: { ownerReferences }, spec: {} });
-    });
+    await this.#each(
+      missing,
+      ({ name }) => name,
+      async ({ name, uid }) => {
+        if (!mayWrite()) return;
+        const ownerReferences = [{ apiVersion: "v1", kind: "Node", name, uid }];
+        await client.create({ name }, { metadata: { ownerReferences }, spec: {} });
+      },
+    );
   }
 
   async #grant(pools: readonly Pool[], requests: readonly NodeRequest[]): Promise<readonly Lack[]> {
@@ -208,70 +255,20 @@ export class CiliumOperator {
       const own = pools.filter((pool) => ciliumPoolOf(pool) === ciliumPool);
       const wanted = requests.filter(({ grants }) => grantsOf(own, grants).length > 0);
       if (wanted.length === 0 || !this.#deps.mayWrite()) continue;
-      const { granted, short } = await this.#grantOf(own, wanted);
+      const { granted, short } = await grantCidrs({ ...this.#deps, recent: this.#recent }, own, wanted);
       lacks.push(...short);
-      await inParallel(wanted, AT_ONCE, async ({ view, ...about }) => {
-        const more = granted.get(view.node.name) ?? [];
-        if (more.length > 0)
-          await this.#carryOut(pools, about, { ...view, blocks: [...view.blocks, ...more] });
-      });
+      await this.#each(
+        wanted,
+        ({ view }) => view.node.name,
+        async ({ view, ...about }) => {
+          const more = granted.get(view.node.name) ?? [];
+          if (more.length > 0)
+            await this.#carryOut(pools, about, { ...view, blocks: [...view.blocks, ...more] });
+        },
+      );
     }
     return lacks;
   }
-
-  async #grantOf(pools: readonly Pool[], wanted: readonly NodeRequest[]) {
-    const { context, view, mode, ciliumNodes, mayWrite } = this.#deps;
-    const blocks = this.#recent.all().map(({ record }) => record);
-    const nodes = wanted.map(({ object, grants, view: { blocks: has } }): CidrNode => {
-      const wants: Partial<Record<Family, number>> = {};
-      for (const grant of grantsOf(pools, grants)) wants[grant.family] = countOf(pools, has, grant);
-      return { node: object.name, nodeUID: object.uid, labels: object.labels, wants };
-    });
-    const plan = planNodeCidrs({
-      ...{ use: "Cilium", pools, nodes },
-      blocks: blocks.filter(({ pool }) => pools.some(({ name }) => name === pool)),
-      unpickable: (pool, family) => view.unpickable(pool, family),
-      inUse: [...ciliumNodes.all()].flatMap(([, node]) => cidrsOf(mode, node)),
-    });
-    const granted = new Map<string, Stored<"block">[]>();
-    for await (const lot of grantNodeCidrs({ ...context, view }, plan, mayWrite)) {
-      for (const stored of lot) {
-        this.#recent.keep(stored);
-        const { node } = stored.record;
-        granted.set(node, [...(granted.get(node) ?? []), stored]);
-      }
-    }
-    return { granted, short: plan.short };
-  }
-}
-
-interface NodeAbout {
-  readonly object: ObservedNode;
-  readonly wrong: readonly string[];
-}
-
-interface NodeRequest extends NodeAbout {
-  readonly view: NodeView;
-  readonly grants: readonly Grant[];
-  /** There is no pool that could give it what it needs. */
-  readonly lacksPool: boolean;
-}
-
-function grantsOf(pools: readonly Pool[], grants: readonly Grant[]): readonly Grant[] {
-  return grants.filter((grant) => grant.pools.some((name) => pools.some((pool) => pool.name === name)));
-}
-
-/** So many blocks it shall have in all: those that it has, and what it lacks in blocks of the size that it will get first. */
-function countOf(pools: readonly Pool[], has: readonly Stored<"block">[], grant: Grant): number {
-  const names = new Set(pools.map(({ name }) => name));
-  const own = has.filter(
-    ({ record }) => names.has(record.pool) && familyOfCidr(record.cidr) === grant.family,
-  );
-  return own.length + Math.max(1, Math.ceil(grant.addresses / grant.blockSize));
-}
-
-function familyOfCidr(cidr: string): Family {
-  return cidr.includes(":") ? "IPv6" : "IPv4";
 }
 
 /** Whether the object shows that something of a block is used: then it is not quiet. */

@@ -7,6 +7,7 @@ import {
   familyOf,
   fromNumber,
   parseAddress,
+  parseCidr,
   toNumber,
 } from "../../../allocator/ip/address.ts";
 import { contains, fullInterval } from "../../../allocator/ip/ip-range.ts";
@@ -30,8 +31,8 @@ export const MOST_LISTED = 256;
  * before the last is used. A block goes back only by the agent's own word, address by address: marked-for-release, ready-for-release.
  */
 export function planCrdNode(situation: Situation): CiliumPlan {
-  const { node, blocks, offers } = situation;
-  const seen = blocks.map((block) => new SeenBlock(block, node));
+  const { node, blocks, offers, isOthers = () => false } = situation;
+  const seen = blocks.map((block) => new SeenBlock(block, node, isOthers));
   const families = FAMILIES.filter(
     (family) => seen.some((one) => one.family === family) || offers.some((offer) => offer.family === family),
   );
@@ -63,8 +64,10 @@ class SeenBlock {
   readonly used: number;
   readonly #node: CiliumNode;
 
-  constructor(block: OwnBlock, node: CiliumNode) {
-    const addresses = addressesOf(block.cidr, node);
+  constructor(block: OwnBlock, node: CiliumNode, isOthers: (address: string) => boolean) {
+    const isOwn = (address: string) => node.pool.has(address) || node.used.has(address) || !isOthers(address);
+    // what another node has of it stays that one's, whatever the record says
+    const addresses = addressesOf(block.cidr, node).filter(isOwn);
     this.block = block;
     this.addresses = addresses;
     this.listed = addresses.filter((address) => node.pool.has(address));
@@ -82,6 +85,19 @@ class SeenBlock {
 
   get recalled(): boolean {
     return this.block.recalled;
+  }
+
+  /** The object names a larger CIDR that it is a part of: as long as that is there it would only come back. */
+  get isPart(): boolean {
+    const { cidr } = this.block;
+    return this.#node.podCIDRs.some((text) => {
+      const listed = parseCidr(text);
+      return (
+        listed?.family === cidr.family &&
+        listed.prefixLength < cidr.prefixLength &&
+        contains(fullInterval(listed), cidr.base)
+      );
+    });
   }
 
   get free(): number {
@@ -155,7 +171,7 @@ function planAmount(
   const order = active.toReversed().toSorted((a, b) => Number(b.block.drains) - Number(a.block.drains));
   for (const one of order) {
     const left = free - one.addresses.length;
-    if (one.used > 0 || !quiet.has(one.text) || left < growBelow) continue;
+    if (one.used > 0 || !quiet.has(one.text) || left < growBelow || one.isPart) continue;
     if (!one.block.drains && left < shrinkAbove) continue;
     recall.push(one.text);
     free = left;

@@ -38,6 +38,8 @@ export interface Situation {
   readonly offers: readonly Offer[];
   /** CIDRs of blocks of which nothing was used at two looks, far enough apart. */
   readonly quiet: ReadonlySet<string>;
+  /** Whether another CiliumNode lists or uses the address; absent: none does. */
+  readonly isOthers?: (address: string) => boolean;
 }
 
 /** Addresses that the node lacks, of the first of the pools that has any. */

@@ -8,14 +8,15 @@ import {
 } from "../../../allocator/blocks/node-cidr-grant.ts";
 import type { RecordCache } from "../../../allocator/cache/cache.ts";
 import type { Context } from "../../../allocator/cache/context.ts";
-import type { Cidr } from "../../../allocator/ip/address.ts";
+import { type Cidr, parseCidr } from "../../../allocator/ip/address.ts";
+import { fullInterval, intersection } from "../../../allocator/ip/ip-range.ts";
 import type { Pool } from "../../../allocator/pool/pool.ts";
 import type { Stored } from "../../../allocator/store/store.ts";
 import type { ObservedNode } from "../../cluster-state/informers.ts";
 
 export interface TakeOverDeps {
   readonly context: Pick<Context, "store">;
-  readonly view: Pick<RecordCache, "block">;
+  readonly view: Pick<RecordCache, "block" | "blocks">;
   readonly mayWrite: () => boolean;
   /** Told of each record. */
   readonly keep: (stored: Stored<"block">) => void;
@@ -54,16 +55,33 @@ function isOwn({ view }: TakeOverDeps, node: string, piece: Cidr): boolean {
 }
 
 async function takeOverPiece(
-  { context, mayWrite, keep }: TakeOverDeps,
+  { context, view, mayWrite, keep }: TakeOverDeps,
   pool: Pool,
   { name: node, uid: nodeUID }: Pick<ObservedNode, "name" | "uid">,
   { piece, cidr }: { readonly piece: Cidr; readonly cidr: Cidr },
 ): Promise<readonly string[]> {
+  const other = overlapping(view, piece, node);
+  if (other !== undefined) return [conflictWords(cidr, { ...other, isCooling: false })];
   if (!mayWrite()) return [];
   const taken = await takeOver(context, pool, { node, nodeUID, cidr: piece });
   if (isConflict(taken)) return [conflictWords(cidr, taken)];
   keep(taken);
   return [];
+}
+
+/** A record of another size, of a pool that was there before, which another node has. */
+function overlapping(view: Pick<RecordCache, "blocks">, piece: Cidr, node: string) {
+  const length = `/${piece.prefixLength}`;
+  for (const { record } of view.blocks()) {
+    const { use, releasedAt, cidr: text } = record;
+    if (text.endsWith(length) || record.node === node || use !== "Cilium" || releasedAt !== undefined)
+      continue;
+    const cidr = parseCidr(text);
+    const isOver =
+      cidr?.family === piece.family && intersection(fullInterval(cidr), fullInterval(piece)) !== undefined;
+    if (isOver) return { cidr: text, node: record.node };
+  }
+  return undefined;
 }
 
 function conflictWords(cidr: Cidr, { cidr: piece, node: owner, isCooling }: CidrConflict): string {

@@ -6,13 +6,8 @@ import { parseCidr } from "../../../allocator/ip/address.ts";
 import { Client } from "../../../kube/api/client.ts";
 import type { Connection } from "../../../kube/api/connection.ts";
 import { NODES } from "../../../kube/api/resource.ts";
+import { CILIUM_CIDR_KEYS } from "../../cluster-state/node-annotations.ts";
 import { observedNode } from "../../cluster-state/projections.ts";
-
-/** Where Cilium's agent looks if the spec has nothing, in its spelling of today and that of before 1.12. */
-const CILIUM_KEYS = {
-  IPv4: ["network.cilium.io/ipv4-pod-cidr", "io.cilium.network.ipv4-pod-cidr"],
-  IPv6: ["network.cilium.io/ipv6-pod-cidr", "io.cilium.network.ipv6-pod-cidr"],
-} as const;
 
 /** All that Berth writes of a Node: its CIDRs, once, and the annotations that say the same (the policy nodes.berth.dev). */
 export class NodeClient {
@@ -44,7 +39,7 @@ export class NodeClient {
 
 function annotationsOf(text: string): readonly (readonly [string, string])[] {
   const cidr = parseCidr(text);
-  return cidr === undefined ? [] : CILIUM_KEYS[cidr.family].map((key) => [key, text] as const);
+  return cidr === undefined ? [] : CILIUM_CIDR_KEYS[cidr.family].map((key) => [key, text] as const);
 }
 
 /** As a watch shows it, or a read. */
@@ -53,6 +48,8 @@ export function clusterNode({
   uid,
   labels,
   podCIDRs = "",
+  annotatedCIDRs = "",
 }: ReturnType<typeof observedNode>): ClusterNode {
-  return { name, uid, labels, podCIDRs: podCIDRs === "" ? [] : podCIDRs.split(",") };
+  const said = podCIDRs === "" ? annotatedCIDRs : podCIDRs;
+  return { name, uid, labels, podCIDRs: said === "" ? [] : said.split(",") };
 }

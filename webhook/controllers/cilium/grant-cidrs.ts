@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import { grantNodeCidrs } from "../../../allocator/blocks/node-cidr-grant.ts";
+import { type CidrNode, planNodeCidrs } from "../../../allocator/blocks/node-cidr-plan.ts";
+import type { RecordCache } from "../../../allocator/cache/cache.ts";
+import type { Context } from "../../../allocator/cache/context.ts";
+import type { Family } from "../../../allocator/ip/address.ts";
+import type { Pool } from "../../../allocator/pool/pool.ts";
+import type { Stored } from "../../../allocator/store/store.ts";
+import type { ObservedNode } from "../../cluster-state/informers.ts";
+import type { CiliumMode, CiliumNode } from "./cilium-node.ts";
+import type { HeldAddresses } from "./held-addresses.ts";
+import type { NodeView } from "./node-writer.ts";
+import type { Grant } from "./plan.ts";
+import { cidrsOf, type RecentBlocks } from "./situation.ts";
+
+interface GrantDeps {
+  readonly context: Context;
+  readonly view: RecordCache;
+  readonly mode: CiliumMode;
+  readonly ciliumNodes: { all(): Iterable<readonly [string, CiliumNode]> };
+  readonly recent: RecentBlocks;
+  readonly mayWrite: () => boolean;
+}
+
+export interface NodeAbout {
+  readonly object: ObservedNode;
+  readonly wrong: readonly string[];
+  readonly held: HeldAddresses;
+}
+
+/** CIDRs that a node gets in one pass: an agent may ask for any number, and others have their turn. */
+const MOST_AT_ONCE = 16;
+
+/** Makes the CIDRs that the nodes want of these pools. */
+export async function grantCidrs(deps: GrantDeps, pools: readonly Pool[], wanted: readonly NodeRequest[]) {
+  const { context, view, mode, ciliumNodes, mayWrite, recent } = deps;
+  const blocks = recent.all().map(({ record }) => record);
+  const nodes = wanted.map(({ object, grants, view: { blocks: has } }): CidrNode => {
+    const wants: Partial<Record<Family, number>> = {};
+    for (const grant of grantsOf(pools, grants)) wants[grant.family] = countOf(pools, has, grant);
+    return { node: object.name, nodeUID: object.uid, labels: object.labels, wants };
+  });
+  const plan = planNodeCidrs({
+    ...{ use: "Cilium", pools, nodes },
+    beside: view.pools(),
+    blocks: blocks.filter(({ pool }) => pools.some(({ name }) => name === pool)),
+    unpickable: (pool, family) => view.unpickable(pool, family),
+    inUse: [...ciliumNodes.all()].flatMap(([, node]) => cidrsOf(mode, node)),
+  });
+  const granted = new Map<string, Stored<"block">[]>();
+  for await (const lot of grantNodeCidrs({ ...context, view }, plan, mayWrite)) {
+    for (const stored of lot) {
+      recent.keep(stored);
+      const { node } = stored.record;
+      granted.set(node, [...(granted.get(node) ?? []), stored]);
+    }
+  }
+  return { granted, short: plan.short };
+}
+
+export interface NodeRequest extends NodeAbout {
+  readonly view: NodeView;
+  readonly grants: readonly Grant[];
+  /** There is no pool that could give it what it needs. */
+  readonly lacksPool: boolean;
+}
+
+export function grantsOf(pools: readonly Pool[], grants: readonly Grant[]): readonly Grant[] {
+  return grants.filter((grant) => grant.pools.some((name) => pools.some((pool) => pool.name === name)));
+}
+
+/** So many blocks it shall have in all: those that it has, and what it lacks in blocks of the size that it will get first. */
+function countOf(pools: readonly Pool[], has: readonly Stored<"block">[], grant: Grant): number {
+  const names = new Set(pools.map(({ name }) => name));
+  const own = has.filter(
+    ({ record }) => names.has(record.pool) && familyOfCidr(record.cidr) === grant.family,
+  );
+  const lacks = Math.max(1, Math.ceil(grant.addresses / grant.blockSize));
+  return own.length + Math.min(lacks, MOST_AT_ONCE);
+}
+
+function familyOfCidr(cidr: string): Family {
+  return cidr.includes(":") ? "IPv6" : "IPv4";
+}
