@@ -109,6 +109,22 @@ if (havePartsOrSkip(["etcd", "kube-apiserver"])) {
       );
     });
 
+    it("stay what Cilium's annotations say of a Node that has none in its spec", async () => {
+      await world.applyPool("all", ["10.244.0.0/23"]);
+      const nodes = new Client(world.cluster.connection, NODES);
+      const annotations = { "network.cilium.io/ipv4-pod-cidr": "10.244.1.0/24" };
+      assert.ok(await nodes.create({ name: "annotated" }, { metadata: { annotations } }));
+      world.start();
+      await world.addNode("a");
+      assert.deepEqual(await world.served(["a"]), [["10.244.0.0/24"]]);
+      await eventually("it is recorded", async () => {
+        const block = await world.cluster.store.get("block", "10.244.1.0/24");
+        return block?.record.node === "annotated" ? true : undefined;
+      });
+      const now = await world.node("annotated");
+      assert.deepEqual([now.metadata.annotations, now.spec.podCIDRs], [annotations, undefined]);
+    });
+
     it("come back when a Node is gone for good, and stay with one that is made again", async () => {
       await world.applyPool("all", ["10.244.0.0/24"]);
       world.start();

@@ -187,7 +187,30 @@ describe("workloadSeen", () => {
   });
 });
 
+describe("observedNode of Cilium's annotations", () => {
+  const annotations = {
+    "network.cilium.io/ipv4-pod-cidr": "10.244.1.0/24",
+    "io.cilium.network.ipv4-pod-cidr": "10.244.9.0/24",
+    "io.cilium.network.ipv6-pod-cidr": "fd00:10::/64",
+    "network.cilium.io/ipv6-pod-cidr": "none",
+  };
+
+  it("has what they say where the spec says nothing, and of two spellings today's", () => {
+    const seen = observedNode(item({ metadata: { annotations } }));
+    assert.deepEqual([seen.podCIDRs, seen.annotatedCIDRs], [undefined, "10.244.1.0/24,fd00:10::/64"]);
+    const told = observedNode(item({ metadata: { annotations }, spec: { podCIDRs: ["10.244.2.0/24"] } }));
+    assert.deepEqual([told.podCIDRs, told.annotatedCIDRs], ["10.244.2.0/24", undefined]);
+    assert.equal(observedNode(item()).annotatedCIDRs, undefined);
+  });
+});
+
 describe("namespaceFacts", () => {
+  it("keeps of requests those that are read", () => {
+    const annotations = { "cni.projectcalico.org/ipv4pools": '["a"]', "berth.dev/pools": "a" };
+    const seen = namespaceFacts(item({ metadata: { annotations } }), (key) => key.startsWith("berth.dev/"));
+    assert.deepEqual(seen.annotations, { "berth.dev/pools": "a" });
+  });
+
   it("keeps every label, for pools select by them, and the defaults for pods", () => {
     const metadata = {
       name: "shop",

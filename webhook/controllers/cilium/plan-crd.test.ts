@@ -33,6 +33,8 @@ interface Scene {
   readonly blocks?: readonly OwnBlock[];
   readonly quiet?: readonly string[];
   readonly offers?: readonly Offer[];
+  /** Addresses that another CiliumNode has. */
+  readonly others?: readonly string[];
 }
 
 function plan({ pool = [], podCIDRs = [], used = [], releases = {}, ...scene }: Scene) {
@@ -41,8 +43,9 @@ function plan({ pool = [], podCIDRs = [], used = [], releases = {}, ...scene }: 
     spec: { ipam: { pool: each(pool, {}), podCIDRs } },
     status: { ipam: { used: each(used, {}), "release-ips": releases } },
   } as never);
-  const { blocks = [], quiet = [], offers = [OFFER] } = scene;
-  const planned = planCrdNode({ node, blocks, offers, quiet: new Set(quiet) });
+  const { blocks = [], quiet = [], offers = [OFFER], others = [] } = scene;
+  const isOthers = (address: string) => others.includes(address);
+  const planned = planCrdNode({ node, blocks, offers, quiet: new Set(quiet), isOthers });
   const { keep, recall, releases: asks, publishes, adds, withdraws, removes, grants } = planned;
   return {
     keep,
@@ -57,6 +60,25 @@ function plan({ pool = [], podCIDRs = [], used = [], releases = {}, ...scene }: 
 }
 
 describe("a node of Cilium's in mode crd", () => {
+  it("gets nothing of its own block that another CiliumNode has, and more in place of it", () => {
+    const [first = "", second = ""] = addresses(0);
+    const scene = { blocks: [block(A)], others: addresses(0).slice(2) };
+    const { adds, lacks } = plan(scene);
+    assert.deepEqual((adds as { pool: object }).pool, { [first]: {}, [second]: {} });
+    assert.deepEqual(lacks, [1]);
+    const listed = plan({ ...scene, pool: addresses(0), used: addresses(0) });
+    assert.deepEqual((listed.adds as { pool: object }).pool, {}, "what it has itself is as it was");
+  });
+
+  it("keeps a block that its object names as part of a larger CIDR: it would only come back", () => {
+    const scene = { blocks: [block(A), block(B)], pool: [...addresses(0), ...addresses(4)], quiet: [A, B] };
+    assert.deepEqual(plan({ ...scene, podCIDRs: [A, B], used: [] }).recall, []);
+    const free = { ...scene, blocks: [block(A), block(B), block(C)], quiet: [A, B, C] };
+    const pool = [...scene.pool, ...addresses(8)];
+    assert.deepEqual(plan({ ...free, pool, podCIDRs: [A, B, C] }).recall, [C]);
+    assert.deepEqual(plan({ ...free, pool, podCIDRs: ["10.0.0.0/29", "10.0.0.8/29"] }).recall, []);
+  });
+
   it("gets as much as the mark says before anything is used", () => {
     const planned = plan({});
     assert.deepEqual(planned.lacks, [3]);
