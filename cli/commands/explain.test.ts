@@ -93,6 +93,27 @@ describe("berthctl explain", () => {
     ]);
   });
 
+  it("tells of keys that are nearly read, and of what is passed over in those that are", async (t) => {
+    const data = await folder(t);
+    const pools = { "berth.dev/pools": "db" };
+    const ippools = JSON.stringify([{ interface: "eth0", ipv4: ["db"], cleangateway: true }]);
+    const text = list(
+      pod("near", { annotations: { ...pools, "cni.projectcalico.org/ipaddrs": '["10.20.0.75"]' } }),
+      pod("noted", { annotations: { "ipam.spidernet.io/ippools": ippools } }),
+    );
+    const { stderr } = await data.callWith(text, "explain", "-f", "-");
+    const warnings = stderr.trimEnd().split("\n");
+    assert.equal(warnings.length, 2);
+    assert.equal(
+      warnings[0],
+      "Warning: berth knows no annotation cni.projectcalico.org/ipaddrs of Calico's, and does nothing about it; did you mean cni.projectcalico.org/ipAddrs?",
+    );
+    assert.match(
+      warnings[1] ?? "",
+      /^Warning: annotation ipam\.spidernet\.io\/ippools: cleangateway is no matter of berth's/,
+    );
+  });
+
   it("tells a named pool from one that is merely open", async (t) => {
     const data = await folder(t);
     const families = { "berth.dev/families": "IPv4" };

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What admission says of a pod beside what it reserves: MAC addresses and interfaces.
+// What admission says of a pod beside what it reserves: of MAC addresses, interfaces, and keys that it does not read.
 
 import { isRefusal, type Refusal } from "../../allocator/base/errors.ts";
 import type { RecordReader } from "../../allocator/cache/reader.ts";
@@ -8,8 +8,9 @@ import { isExempt } from "../../allocator/demand/pod-allocation.ts";
 import { podTemplate, templateAnnotations } from "../../allocator/demand/workload-allocation.ts";
 import type { Address } from "../../allocator/ip/address.ts";
 import { EXEMPT_NAMESPACE } from "../../allocator/manifest/annotations.ts";
-import { withoutUnread } from "../../allocator/manifest/dialects.ts";
+import { notesOn, withoutUnread } from "../../allocator/manifest/dialects.ts";
 import type { KubeObject } from "../../allocator/manifest/kubernetes-object.ts";
+import { nearMisses } from "../../allocator/manifest/near-keys.ts";
 import { unmadeInterfaces } from "../../allocator/manifest/unmade-interfaces.ts";
 import type { Dialects } from "../../allocator/model/dialect.ts";
 import type { Backend } from "../backend/backend.ts";
@@ -31,7 +32,14 @@ export function judgeBeside(
   const { namespace } = object.metadata;
   const macs = macsAside(view, annotations, { dialects, namespace }, keptBy(rows));
   if (isRefusal(macs)) return macs;
-  return [...macs, ...unmadeInterfaces(withoutUnread(annotations, dialects), place !== "cluster")];
+  const read = withoutUnread(annotations, dialects);
+  const isServed = rows.some(({ outcome }) => !isRefusal(outcome) && outcome.kind !== "nothing");
+  return [
+    ...macs,
+    ...nearMisses(annotations, dialects),
+    ...(isServed ? notesOn(read) : []),
+    ...unmadeInterfaces(read, place !== "cluster"),
+  ];
 }
 
 function hasPods(object: KubeObject): boolean {
