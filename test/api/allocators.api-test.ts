@@ -60,10 +60,12 @@ if (havePartsOrSkip(["etcd", "kube-apiserver"])) {
     };
 
     async function make(pool: PoolRecord): Promise<void> {
-      await replicaOf(0).context.store.create("pool", pool);
-      for (const { mirror } of replicas) {
-        await eventually("the pool is heard of", () => mirror.poolRecord(pool.name));
-      }
+      const { stored } = await replicaOf(0).context.store.create("pool", pool);
+      // not the one of the same name before it, all of whose addresses were taken
+      const isHeardOf = ({ mirror }: ClusterCaches) =>
+        mirror.poolRecord(pool.name)?.uid === stored.uid && [...mirror.reservations()].length === 0;
+      for (const replica of replicas)
+        await eventually("the pool is heard of", () => isHeardOf(replica) || undefined);
     }
 
     async function all<K extends Kind>(kind: K): Promise<Stored<K>[]> {
@@ -110,7 +112,7 @@ if (havePartsOrSkip(["etcd", "kube-apiserver"])) {
       const got = answers.map((answer) =>
         isRefusal(answer) ? answer.code : answer.claim.record.addresses.join(),
       );
-      assert.equal(new Set(got).size, 1, String(new Set(got)));
+      assert.equal(new Set(got).size, 1, got.join());
       assert.equal((await all("claim")).length, 1);
       assert.deepEqual(
         (await all("reservation")).map(({ record }) => record.address),
