@@ -101,6 +101,14 @@ export class NodeCidrCluster {
     assert.ok(await nodes.create({ name }, { metadata: { labels }, spec }));
   }
 
+  /** And waits until a watch has told of it. */
+  async deleteNode(name: string): Promise<void> {
+    await this.cluster.delete(NODES, name);
+    await eventually("its end is seen", () =>
+      this.cluster.replica.watches.nodes.get(name) === undefined ? true : undefined,
+    );
+  }
+
   async node(name: string): Promise<KubeItem & { readonly spec: { podCIDR?: string; podCIDRs?: string[] } }> {
     const nodes = new Client(this.cluster.connection, NODES);
     return ((await nodes.get({ name })) ?? assert.fail(name)) as never;

@@ -149,10 +149,7 @@ if (havePartsOrSkip(["etcd", "kube-apiserver"])) {
       await world.addNode("a");
       await world.served(["a"]);
       world.cluster.clock.skip(3_600_000);
-      await world.cluster.delete(NODES, "a");
-      await eventually("its end is seen", () =>
-        world.cluster.replica.watches.nodes.get("a") === undefined ? true : undefined,
-      );
+      await world.deleteNode("a");
       for (let n = 0; n < 5; n++) {
         world.cluster.clock.skip(5_000);
         await pause(200);
@@ -208,10 +205,7 @@ if (havePartsOrSkip(["etcd", "kube-apiserver"])) {
       await world.addNode(name);
       await world.served([name]);
       await serving.close();
-      await world.cluster.delete(NODES, name);
-      await eventually("its end is seen", () =>
-        world.cluster.replica.watches.nodes.get(name) === undefined ? true : undefined,
-      );
+      await world.deleteNode(name);
       const store = new FailingStore(world.cluster.store, at, when);
       const first = world.start({ context: { ...world.cluster.context, clock: world.cluster.clock, store } });
       await eventually("it has died", () => {

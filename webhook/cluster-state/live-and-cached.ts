@@ -40,10 +40,7 @@ export interface ClusterStateDeps {
 /** The inventories of a cluster. They share what this process has seen of nodes that went. */
 export function clusterStates({ watches, connection, clock, dialects }: ClusterStateDeps): ClusterStates {
   const absences = new NodeAbsences(clock);
-  watches.nodes.onChange((node, now) => {
-    if (now === undefined) absences.absent(node);
-    else absences.present(node);
-  });
+  absences.follow(watches.nodes);
   const admittedWith = podsByToken(watches);
   const cached = new CachedInventory(watches, absences, admittedWith);
   const live = new LiveInventory(connection, { absences, admittedWith }, dialects);

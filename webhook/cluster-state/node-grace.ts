@@ -14,6 +14,14 @@ export class NodeAbsences {
     this.#clock = clock;
   }
 
+  /** Hears of each node that comes or goes, until the function that is returned is called. */
+  follow(nodes: { onChange(heard: (name: string, now: unknown) => void): () => void }): () => void {
+    return nodes.onChange((name, now) => {
+      if (now === undefined) this.absent(name);
+      else this.present(name);
+    });
+  }
+
   /** The node was seen: a grace that ran is void. */
   present(node: string): void {
     this.#since.delete(node);

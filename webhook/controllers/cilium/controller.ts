@@ -73,12 +73,8 @@ class Cilium implements Passes {
           if (now === undefined && before !== undefined) this.#operator?.examineAgain(before.record.node);
           soon();
         }),
-      (soon) =>
-        watches.nodes.onChange((name, now) => {
-          if (now === undefined) this.#absences.absent(name);
-          else this.#absences.present(name);
-          soon();
-        }),
+      (soon) => watches.nodes.onChange(soon),
+      () => this.#absences.follow(watches.nodes),
       (soon) => this.#nodes.onChange(soon),
     ]);
     return {

@@ -52,11 +52,7 @@ class NodeCidrs implements Passes {
           if ((now ?? before)?.record.use === "PodCIDR") soon();
         }),
       (soon) => watches.nodes.onChange(soon),
-      () =>
-        watches.nodes.onChange((name, now) => {
-          if (now === undefined) this.#absences.absent(name);
-          else this.#absences.present(name);
-        }),
+      () => this.#absences.follow(watches.nodes),
     ]);
   }
 
