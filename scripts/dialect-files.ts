@@ -11,6 +11,7 @@ import { LABELS, OWN_REQUESTS } from "../allocator/manifest/own-keys.ts";
 import { SYSTEM_NAMES, SYSTEMS } from "../allocator/model/dialect.ts";
 
 const OBJECT = "object.metadata.?annotations";
+const OLD_OBJECT = OBJECT.replace("object", "oldObject");
 const TEMPLATE = "object.spec.?template.or(object.spec.?jobTemplate.?spec.?template).?metadata.?annotations";
 /** Of the Jobs of a CronJob, where a request is misplaced. */
 const JOB_TEMPLATE = "object.spec.?jobTemplate.?metadata.?annotations";
@@ -97,21 +98,27 @@ const CONDITIONS: Readonly<Record<string, () => string>> = {
       `${OBJECT}.orValue({}).exists(key, ${NOT_READ})`,
     ),
   "changes.pods.berth.dev assigned-changes": () => {
-    const changed = `${OBJECT}[?key] != oldObject.metadata.?annotations[?key]`;
-    const rows = readOn("pod").filter(({ asks, matches }) => asks !== "mac" && matches === undefined);
-    const keys = rows.map(({ key }) => key);
-    const others = [OBJECT, "oldObject.metadata.?annotations"].flatMap((one) =>
-      named(NAMED_ROWS).map((matches) => `${one}.orValue({}).exists(key, ${matches} && ${changed})`),
+    const changed = `${OBJECT}[?key] != ${OLD_OBJECT}[?key]`;
+    const rows = [...readOn("pod"), ...FOREIGN_ROWS].filter(({ matches }) => matches === undefined);
+    const keys = (isMeant: (row: DialectRow) => boolean) =>
+      list(["berth.dev/ips", ...new Set(rows.filter(isMeant).map(({ key }) => key))]);
+    // what its system says that it has written itself: allocatedBeside (allocator/manifest/nic-keys.ts)
+    const isRequest = `${OBJECT}[?key.split('/')[0] + '/allocated'].orValue('') != 'true'`;
+    const never = NAMED_ROWS.filter(({ unless }) => unless === undefined).map(({ key }) => key.split("/")[1]);
+    const isNamed = `(key.matches('/(${never.join("|")})([.][^/]+)?$') || ${isRequest})`;
+    const others = [OBJECT, OLD_OBJECT].flatMap((one) =>
+      named(NAMED_ROWS).map(
+        (matches) => `${one}.orValue({}).exists(key, ${matches} && ${changed} && ${isNamed})`,
+      ),
     );
-    return any(
+    return `${OBJECT} != ${OLD_OBJECT} && (${any(
       `${list([...OWN_REQUESTS, ...ASSIGNED])}.exists(key, ${changed})`,
-      `${OBJECT}.orValue({}).exists(key, ${BERTHS} && !(key in oldObject.metadata.?annotations.orValue({})))`,
-      `('berth.dev/claim' in oldObject.metadata.?annotations.orValue({}) && (${any(
-        // the chart takes keys out that stand behind another one
-        `${list(["berth.dev/ips", ...new Set(keys)])}.exists(key, ${changed})`,
-        ...others,
-      )}))`,
-    );
+      `${OBJECT}.orValue({}).exists(key, ${BERTHS} && !(key in ${OLD_OBJECT}.orValue({})))`,
+      // the chart takes keys out that stand behind another one
+      `${keys(({ unless }) => unless === undefined)}.exists(key, ${changed})`,
+      `${keys(({ unless }) => unless !== undefined)}.exists(key, ${changed} && ${isRequest})`,
+      ...others,
+    )})`;
   },
   "workloads.berth.dev opted-in": () =>
     any(

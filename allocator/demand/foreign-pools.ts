@@ -16,7 +16,7 @@ import { type Request, requestsAddress } from "../model/address-request.ts";
 import type { NamespaceState } from "../model/cluster-state.ts";
 import type { DialectChoice, Dialects } from "../model/dialect.ts";
 import { leftWords } from "./left-words.ts";
-import { askedOf, isOwn, namesPoolOf, ofOwnInterfaces, type PoolView } from "./own-interfaces.ts";
+import { askedOf, isOwn, ofOwnInterfaces, type PoolView } from "./own-interfaces.ts";
 import { saysOwnMac } from "./own-macs.ts";
 
 /** The annotations that Berth answers, and what is left to other systems, in words. */
@@ -66,17 +66,27 @@ export function keysOfOwn(view: PoolView, annotations: Labels, namespace: string
   ];
 }
 
-/** A namespace's defaults in the words of another system are that system's, unless they name a pool of Berth's. */
+/** A namespace's defaults in the words of another system are that system's, unless they are for what is Berth's, as with a pod. */
 export function ownDefaults(view: PoolView, namespace: NamespaceState, dialects?: Dialects): NamespaceState {
   const { annotations } = namespace;
   const read = withoutUnread(annotations, dialects);
   const keys = defaultKeysIn(read).filter((key) => choiceFor(dialects, key) === "own");
-  const namesOwn = keys.some((key) => {
-    const request = defaultUnder(key, read);
-    return !isRefusal(request) && namesPoolOf(view, request);
-  });
-  const own = keys.length === 0 || namesOwn ? read : withoutDialects(read, isOwnChoice, dialects);
+  const areOwn = keys.length === 0 || isBerths(view, { ...namespace, annotations: read }, keys, dialects);
+  const own = areOwn ? read : withoutDialects(read, isOwnChoice, dialects);
   return own === annotations ? namespace : { ...namespace, annotations: own };
+}
+
+function isBerths(
+  view: PoolView,
+  namespace: NamespaceState,
+  keys: readonly string[],
+  dialects: Dialects | undefined,
+): boolean {
+  const { annotations } = namespace;
+  if (keys.some((key) => isOwn(view, defaultUnder(key, annotations), annotations[key]))) return true;
+  const rest = { ...namespace, annotations: withoutDialects(annotations, isOwnChoice, dialects) };
+  const otherwise = readRequest({}, rest);
+  return isRefusal(otherwise) || requestsAddress(otherwise);
 }
 
 /** Which of a namespace's annotations in other systems' words Berth answers. */

@@ -3,7 +3,7 @@
 
 import { isRefusal, type Refusal } from "../base/errors.ts";
 import type { Labels } from "../base/ports.ts";
-import { FAMILIES, type Family, familyOf, parseAddress, parseCidr } from "../ip/address.ts";
+import { FAMILIES, type Family, familyOf, parseAddress } from "../ip/address.ts";
 import type { AddressEntry, Request } from "../model/address-request.ts";
 import { FIRST_INTERFACE, isInterfaceName } from "../model/interfaces.ts";
 import {
@@ -18,6 +18,7 @@ import {
 } from "./annotation-values.ts";
 import { asGoReads } from "./fields.ts";
 import { MAX_INTERFACES } from "./interface-values.ts";
+import { familyOfPart, partsOfFamily } from "./pool-parts.ts";
 
 /** How a value is read; the pod's other annotations say more about it, and its namespace, where that is known. */
 export type DialectReader = (
@@ -121,11 +122,10 @@ export function readNameOf(family: Family): DialectReader {
 function poolsOf(names: readonly string[], family: Family, key: string): Request | Refusal {
   const read = readPools(names, key);
   if (isRefusal(read)) return read;
-  const other = (read.pools ?? []).find((name) => (parseCidr(name)?.family ?? family) !== family);
+  const { pools = [] } = read;
+  const other = pools.find((name) => (familyOfPart(name) ?? family) !== family);
   if (other !== undefined) return bad(key, `${quote(other)} is not of ${family}`);
-  return {
-    pools: (read.pools ?? []).map((name) => (parseCidr(name) === undefined ? `${name}/${family}` : name)),
-  };
+  return { pools: partsOfFamily(pools, family) };
 }
 
 /** '["IPv4","IPv6"]' */

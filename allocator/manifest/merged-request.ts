@@ -2,13 +2,15 @@
 
 import { isRefusal, type Refusal } from "../base/errors.ts";
 import type { Labels } from "../base/ports.ts";
-import { familyOf } from "../ip/address.ts";
+import { type Family, familyOf } from "../ip/address.ts";
 import type { AddressEntry, Request } from "../model/address-request.ts";
 import { FIRST_INTERFACE, type InterfacePools, type Interfaces } from "../model/interfaces.ts";
 import { bad, repeated } from "./annotation-values.ts";
 import type { DialectReader } from "./dialect-values.ts";
+import { hasFurtherInterfaces, withFirstOfFamilies } from "./first-interface-families.ts";
 import { type SaidAddresses, unitedAddresses, unitedPools } from "./interface-union.ts";
 import { tooManyIn, twiceIn } from "./interface-values.ts";
+import { familyOfPart } from "./pool-parts.ts";
 
 /** One annotation that another system, or Berth, understands. */
 export interface AnnotationFormat {
@@ -19,6 +21,9 @@ export interface AnnotationFormat {
 
 /** The longest list that is read, of 1,024 pairs of addresses, has 57 KiB: what is longer would only cost time. */
 export const LONGEST_VALUE = 64 * 1024;
+
+/** FAMILIES in annotations.ts, which reads by this file. */
+const OWN_FAMILIES = "berth.dev/families";
 
 interface Said {
   /** The last annotation of the system that spoke of it. */
@@ -50,7 +55,8 @@ export function mergeFormats(
     const clash = agree(all, asked);
     if (clash !== undefined) return clash;
   }
-  const unwanted = placeRest(all) ?? poolsOfOtherFamily(all) ?? fallbackOnInterfaces(all);
+  const unwanted =
+    placeRest(all) ?? familiesOfFirst(all) ?? poolsOfOtherFamily(all) ?? fallbackOnInterfaces(all);
   if (unwanted !== undefined) return unwanted;
   // said, so that another system's word for the contrary is a contradiction; by itself it asks for nothing
   if (all.get("sticky")?.value === false) all.delete("sticky");
@@ -137,20 +143,34 @@ function joinedValue(aspect: string, before: unknown, value: unknown): unknown {
   return meaningOf(aspect, before) === meaningOf(aspect, value) ? before : undefined;
 }
 
-/** The addresses of one family are written `db/IPv4`, or as a CIDR. */
-const isIPv6 = (name: string) => name.endsWith("/IPv6") || (name.includes(":") && name.includes("/"));
-const isIPv4 = (name: string) => name.includes("/") && !isIPv6(name);
-
 /** Pools of a family that the pod is not to have would be passed over. */
 function poolsOfOtherFamily(all: Aspects): Refusal | undefined {
   const [pools, families] = [all.get("pools"), all.get("families")];
   const named = pools ?? all.get("interfacePools");
   if (named === undefined || families === undefined) return undefined;
-  const wanted = families.value as readonly string[];
+  const wanted = families.value as readonly Family[];
   const names = Object.values(named.value as InterfacePools | readonly string[]).flat();
-  const isUnwanted = (name: string) =>
-    (isIPv4(name) && !wanted.includes("IPv4")) || (isIPv6(name) && !wanted.includes("IPv6"));
+  const isUnwanted = (name: string) => {
+    const family = familyOfPart(name);
+    return family !== undefined && !wanted.includes(family);
+  };
   return names.some(isUnwanted) ? disagreement(families.key, named.key) : undefined;
+}
+
+/** Other systems say families of the pod's first interface, and Berth's own annotation those of all. */
+function familiesOfFirst(all: Aspects): Refusal | undefined {
+  const [families, byInterface] = [all.get("families"), all.get("interfacePools")];
+  const asked = {
+    interfaces: all.get("interfaces")?.value as Interfaces | undefined,
+    interfacePools: byInterface?.value as InterfacePools | undefined,
+  };
+  if (families === undefined || families.key === OWN_FAMILIES || !hasFurtherInterfaces(asked))
+    return undefined;
+  const pools = withFirstOfFamilies(asked, families.value as readonly Family[], families.key);
+  if (isRefusal(pools)) return pools;
+  if (byInterface !== undefined) all.set("interfacePools", { ...byInterface, value: pools });
+  all.delete("families");
+  return undefined;
 }
 
 /** Of several of one family on an interface it would not be known which one another address is for. */
@@ -170,7 +190,9 @@ function fallbackOnInterfaces(all: Aspects): Refusal | undefined {
 }
 
 function areOfOtherFamilies(some: readonly string[], others: readonly string[]): boolean {
-  return (some.every(isIPv4) && others.every(isIPv6)) || (some.every(isIPv6) && others.every(isIPv4));
+  const areOf = (names: readonly string[], family: Family) =>
+    names.every((name) => familyOfPart(name) === family);
+  return (areOf(some, "IPv4") && areOf(others, "IPv6")) || (areOf(some, "IPv6") && areOf(others, "IPv4"));
 }
 
 /** Of two systems: what both speak of is the same. */

@@ -11,6 +11,7 @@ import { bad, quote } from "./annotation-values.ts";
 import { type DialectReader, familiesIn, readFamilyWord, readName, unserved } from "./dialect-values.ts";
 import { readMacOn } from "./mac-words.ts";
 import { NETWORKS, type NetworkAttachment, networkAttachments } from "./network-attachments.ts";
+import { familyOfPart, partsOfFamily } from "./pool-parts.ts";
 
 const DOMAIN = ".kubernetes.io/";
 const LONGEST = 60;
@@ -66,7 +67,11 @@ export const readNicPools: DialectReader = (value, key, annotations) => {
   const families = familiesIn(annotations[beside(key, "ip_family")] ?? "dual") ?? [];
   const [family, ...more] = families;
   if (isRefusal(read) || family === undefined || more.length > 0) return read;
-  return { pools: (read.pools ?? []).map((name) => (name.includes("/") ? name : `${name}/${family}`)) };
+  const { pools = [] } = read;
+  const isOther = pools.some((name) => (familyOfPart(name) ?? family) !== family);
+  return isOther
+    ? bad(shown(key), `it disagrees with ${beside(shown(key), "ip_family")}; keep one of the two`)
+    : { pools: partsOfFamily(pools, family) };
 };
 
 /** The same of a list, which may be the name of a pool. */

@@ -121,7 +121,15 @@ describe("the guard over pods in a cluster", () => {
     assert.equal(await change({ ...PIN, "berth.dev/claim": "a" }), words("berth.dev/addresses"));
     assert.equal(await change({ ...own, "berth.dev/token": "t" }), words("berth.dev/token"));
     for (const subResource of ["status", "ephemeralcontainers"]) {
-      assert.equal(await change({ "berth.dev/claim": "b" }, { subResource }), "");
+      assert.equal(
+        await change({ ...own, "berth.dev/claim": "b" }, { subResource }),
+        words("berth.dev/claim"),
+      );
+      assert.match(
+        await change({ ...own, "berth.dev/ips": "10.20.0.71" }, { subResource }),
+        /delete the pod and create it again/,
+      );
+      assert.equal(await change({ ...own, note: "x" }, { subResource }), "");
     }
     assert.equal(await said(world, "/validate/pods", before, { operation: "DELETE" }), "");
   });

@@ -73,15 +73,15 @@ export function judgeAside(
   return [...told, ...unmadeInterfaces(withoutUnread(annotations, dialects), embedded !== undefined)];
 }
 
-/** Lets a new pod through, with what it asks of other systems told; or refuses it for that. */
+/** Lets a pod through, with what it newly asks of other systems told; or refuses it for that. */
 export function admitForeign(
   admission: AdmissionContext,
   request: AdmissionRequest,
   pod: KubeObject,
   warnings: readonly string[] = [],
 ): AdmissionResponse {
-  if (request.operation !== "CREATE" || isExempt(pod)) return allowed(request.uid, warnings);
-  const told = judge(admission, pod.metadata.annotations);
+  if (isExempt(pod)) return allowed(request.uid, warnings);
+  const told = judge(admission, newlyIn(pod.metadata.annotations, beforeOf(request)?.metadata.annotations));
   return isRefusal(told) ? denied(request.uid, told) : allowed(request.uid, [...told, ...warnings]);
 }
 
@@ -108,8 +108,12 @@ export function foreignInTemplate(
   const before = beforeOf(request);
   if (before === undefined) return judge(admission, now);
   const was = templateAnnotations(before);
-  const changed = Object.fromEntries(Object.entries(now).filter(([key, value]) => was[key] !== value));
-  return judge(admission, admission.foreignRequests === "refuse" ? changed : now, changed);
+  const added = newlyIn(now, was);
+  return judge(admission, admission.foreignRequests === "refuse" ? added : now, added);
+}
+
+function newlyIn(now: Labels, was: Labels = {}): Labels {
+  return Object.fromEntries(Object.entries(now).filter(([key, value]) => was[key] !== value));
 }
 
 /** The same of a namespace. */
@@ -118,11 +122,10 @@ export function foreignInNamespace(
   request: AdmissionRequest,
   { metadata: { annotations } }: KubeObject,
 ): readonly string[] | Refusal {
-  const was = beforeOf(request)?.metadata.annotations ?? {};
-  const now = Object.entries(annotations).filter(([key, value]) => was[key] !== value);
+  const added = newlyIn(annotations, beforeOf(request)?.metadata.annotations);
   const { view } = admission.context;
-  const told = foreignDefaults(Object.fromEntries(now), admission.dialects);
-  const left = leftDefaults(view, Object.fromEntries(now), admission.dialects);
+  const told = foreignDefaults(added, admission.dialects);
+  const left = leftDefaults(view, added, admission.dialects);
   const choice = admission.foreignRequests ?? "warn";
   return judgeForeign({ ...told, asks: [...told.asks, ...left] }, choice);
 }

@@ -2,6 +2,7 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import type { Labels } from "../../allocator/base/ports.ts";
+import { type DialectChoice, type Dialects, OWN_OF_EACH } from "../../allocator/model/dialect.ts";
 import { DB_POOL, poolRecord } from "../../test/support/fixtures.ts";
 import {
   claimObject,
@@ -28,10 +29,13 @@ function annotated(object: Json, annotations: Json): Json {
 }
 
 /** What a replica in a cluster says of a change of a pod. */
-async function updated(world: World, before: Json, now: Json) {
+async function updated(world: World, before: Json, now: Json, dialects?: Dialects) {
   const { embedded: _, ...admission } = world.admission;
   const request = review(now, "UPDATE", { oldObject: before });
-  return await validatePods(admission)(request, new AbortController().signal);
+  return await validatePods(dialects === undefined ? admission : { ...admission, dialects })(
+    request,
+    new AbortController().signal,
+  );
 }
 
 describe("an unknown annotation of Berth's own", () => {
@@ -135,10 +139,13 @@ describe("what a pod asks for", () => {
       deniedAs(await updated(world, at("10.20.0.51", ours), at("10.20.0.52", ours))),
       /^REQUEST_INVALID: annotation cni\.projectcalico\.org\/ipAddrs of pod shop\/a is read when the pod is created/,
     );
-    assert.equal((await updated(world, at("10.9.0.51", {}), at("10.9.0.52", {}))).allowed, true);
-    const unread = { ...world.admission, dialects: { calico: "none" } } as const;
-    const request = review(at("10.20.0.52", ours), "UPDATE", { oldObject: at("10.20.0.51", ours) });
-    assert.equal((await validatePods(unread)(request, new AbortController().signal)).allowed, true);
+    const isAllowed = async (calico: DialectChoice, [before, now]: readonly [Json, Json]) =>
+      (await updated(world, before, now, { calico })).allowed;
+    const others = [at("10.9.0.51", {}), at("10.9.0.52", {})] as const;
+    assert.equal(await isAllowed("own", others), true);
+    assert.equal(await isAllowed("all", others), false, "there Berth answers every one of them");
+    assert.equal(await isAllowed("all", [others[0], pod("a")]), true, "and what is gone asks for nothing");
+    assert.equal(await isAllowed("none", [at("10.20.0.51", ours), at("10.20.0.52", ours)]), true);
   });
 
   it("cannot be asked for of a pod that is there, in whoever's words: what is Berth's, and not what is another's", async () => {
@@ -154,10 +161,15 @@ describe("what a pod asks for", () => {
       { "static-ipam.ipv4": "10.20.0.70" },
       { "cni.projectcalico.org/hwAddr": "02:00:00:00:00:51" },
       { "cni.projectcalico.org/ipv4pools": '["db"]' },
+      { "cni.projectcalico.org/ipAddrsNoIpam": '["10.20.0.70"]' },
+      { "cni.projectcalico.org/floatingIPs": '["10.20.0.70"]' },
+      { "networking.alibaba.com/ip": "10.20.0.70" },
+      { [networks]: "lan", "lan.shop.kubernetes.io/mac_address": "02:00:00:00:00:51" },
     ];
     const theirs: readonly Labels[] = [
       { [networks]: '[{"name":"lan","ips":["172.31.9.9"]}]' },
       { "cni.projectcalico.org/hwAddr": "04:00:00:00:00:51" },
+      { "cni.projectcalico.org/floatingIPs": '["10.9.0.70"]' },
       { "ovn.kubernetes.io/ip_address": "10.20.0.70", "ovn.kubernetes.io/allocated": "true" },
     ];
     for (const [asked, isRefused] of [
@@ -168,9 +180,11 @@ describe("what a pod asks for", () => {
         const [plain, asking] = [claim, { ...claim, ...asked }].map((annotations) =>
           pod("a", { annotations }),
         );
-        const said = deniedAs(await updated(world, plain ?? assert.fail(), asking ?? assert.fail()));
+        const said = deniedAs(
+          await updated(world, plain ?? assert.fail(), asking ?? assert.fail(), OWN_OF_EACH),
+        );
         assert.equal(
-          /is read when the pod is created/.test(said),
+          /is read when the pod is created|in a pool of berth's, which may give it to another pod/.test(said),
           isRefused,
           `${JSON.stringify(asked)}: ${said}`,
         );

@@ -2,6 +2,7 @@
 // What must be true of a pod that is created or changed, in a cluster and on one host.
 
 import { isRefusal, type Refusal, refuse } from "../../allocator/base/errors.ts";
+import type { Labels } from "../../allocator/base/ports.ts";
 import type { Context } from "../../allocator/cache/context.ts";
 import {
   admissionAnswerOf,
@@ -9,11 +10,14 @@ import {
   requestAsAnswered,
 } from "../../allocator/demand/admitted-pod.ts";
 import { keysOfOwn, type OwnAnnotations } from "../../allocator/demand/foreign-pools.ts";
+import { givenElsewhere } from "../../allocator/demand/given-elsewhere.ts";
 import { isExempt } from "../../allocator/demand/pod-allocation.ts";
 import { isSame } from "../../allocator/lifecycle/bind.ts";
 import { ASSIGNED_CLAIM, readRequest } from "../../allocator/manifest/annotations.ts";
 import {
   addressKeysIn,
+  choiceFor,
+  dialectKeysIn,
   isReadWith,
   isWrittenBySystem,
   withoutUnread,
@@ -130,26 +134,42 @@ export function assignedChanged(before: KubeObject, now: KubeObject): Refusal | 
 
 /** What a pod asks for is read once. A change would do nothing, and must not look as if it did. */
 export function changed(
-  { view, dialects }: Pick<Context, "view"> & { readonly dialects: Context["dialects"] | undefined },
+  known: Pick<Context, "view"> & { readonly dialects: Context["dialects"] | undefined },
   before: KubeObject,
   now: KubeObject,
 ): Refusal | undefined {
   if (isExempt(now)) return undefined;
   const { namespace, name, annotations } = now.metadata;
   const had = before.metadata.annotations;
-  // without a claim it is another system's pod, and that system's annotation, unless it asks for what is Berth's
-  const isServed = Object.hasOwn(had, ASSIGNED_CLAIM);
-  const isRead = isReadWith(dialects);
-  const ofOwn = [had, annotations].flatMap((one) => keysOfOwn(view, one, namespace));
-  const said = [...(isServed ? addressKeysIn({ ...had, ...annotations }) : []), ...ofOwn];
-  const others = said.filter((one) => isRead(one) && !isWrittenBySystem(one, annotations));
-  const key = [...OWN_REQUESTS, ...others].find((one) => annotations[one] !== had[one]);
-  if (key === undefined) return unknownKey("Pod", annotations, had);
-  return refuse(
-    "REQUEST_INVALID",
-    `annotation ${key} of pod ${namespace}/${name} is read when the pod is created, and a change would do nothing; ${remedyFor(now)}`,
-    { namespace, pod: name, annotation: key },
+  const key = changedRequest(known, had, now);
+  if (key !== undefined)
+    return refuse(
+      "REQUEST_INVALID",
+      `annotation ${key} of pod ${namespace}/${name} is read when the pod is created, and a change would do nothing; ${remedyFor(now)}`,
+      { namespace, pod: name, annotation: key },
+    );
+  const added = Object.entries(annotations).filter(([one, value]) => had[one] !== value);
+  return (
+    unknownKey("Pod", annotations, had) ??
+    givenElsewhere(known.view, Object.fromEntries(added), known.dialects)
   );
+}
+
+/** The first of the annotations whose change would be for Berth to answer. */
+function changedRequest(
+  { view, dialects }: Parameters<typeof changed>[0],
+  had: Labels,
+  { metadata: { annotations, namespace } }: KubeObject,
+): string | undefined {
+  const isAnswered = (key: string) => choiceFor(dialects, key) === "all";
+  const ofOwn = [had, annotations].flatMap((one) => keysOfOwn(view, one, namespace));
+  // without a claim it is another system's pod, and that system's annotation, unless it asks for what is Berth's to answer
+  const others = Object.hasOwn(had, ASSIGNED_CLAIM)
+    ? addressKeysIn({ ...had, ...annotations })
+    : dialectKeysIn(annotations).filter(isAnswered);
+  const isRead = isReadWith(dialects);
+  const said = [...others, ...ofOwn].filter((one) => isRead(one) && !isWrittenBySystem(one, annotations));
+  return [...OWN_REQUESTS, ...said].find((one) => annotations[one] !== had[one]);
 }
 
 function remedyFor({ metadata: { owner } }: KubeObject): string {

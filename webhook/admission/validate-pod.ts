@@ -24,10 +24,11 @@ import { toldOfLabels } from "./stray-labels.ts";
  */
 export function validatePods(admission: AdmissionContext): Handler {
   return async (request) => {
-    if (request.subResource !== "") return await statusSeen(admission, request);
-    return admission.embedded === undefined
-      ? await guardPod(admission, request)
-      : await reviewEmbeddedPod(admission, admission.embedded, request);
+    // annotations change by `pods/status` and others, too
+    if (admission.embedded === undefined) return await guardPod(admission, request);
+    return request.subResource === ""
+      ? await reviewEmbeddedPod(admission, admission.embedded, request)
+      : await statusSeen(admission, request);
   };
 }
 
