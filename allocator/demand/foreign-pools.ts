@@ -2,7 +2,7 @@
 
 import { isRefusal, type Refusal } from "../base/errors.ts";
 import type { Labels } from "../base/ports.ts";
-import { NAMESPACE_FORMATS, readRequest } from "../manifest/annotations.ts";
+import { NAMESPACE_FORMATS, POOLS, readRequest } from "../manifest/annotations.ts";
 import {
   choiceFor,
   defaultKeysIn,
@@ -12,11 +12,12 @@ import {
   withoutDialects,
   withoutUnread,
 } from "../manifest/dialects.ts";
-import { type Request, requestsAddress } from "../model/address-request.ts";
+import { type Request, requestsAddress, requestsAddressOn } from "../model/address-request.ts";
 import type { NamespaceState } from "../model/cluster-state.ts";
-import type { DialectChoice, Dialects } from "../model/dialect.ts";
+import { type DialectChoice, type Dialects, SYSTEMS } from "../model/dialect.ts";
+import { FIRST_INTERFACE } from "../model/interfaces.ts";
 import { leftWords } from "./left-words.ts";
-import { askedOf, isOwn, ofOwnInterfaces, type PoolView } from "./own-interfaces.ts";
+import { askedOf, isOwn, ofOwnInterfaces, type PoolView, without } from "./own-interfaces.ts";
 import { saysOwnMac } from "./own-macs.ts";
 
 /** The annotations that Berth answers, and what is left to other systems, in words. */
@@ -45,14 +46,29 @@ export function ownAnnotations(
   const { annotations: read, left } = ofOwnInterfaces(view, withoutUnread(annotations, dialects), place);
   const space = ownDefaults(view, namespace, dialects);
   const keys = dialectKeysIn(read).filter((key) => choiceFor(dialects, key) === "own");
-  const all = { annotations: read, namespace: space, left };
-  if (keys.length === 0) return all;
+  const all = () => ofFirstInterface({ annotations: read, namespace: space, left });
+  if (keys.length === 0) return all();
   const rest = withoutDialects(read, isOwnChoice, dialects);
   const otherwise = readRequest(rest, space);
-  if (isRefusal(otherwise) || requestsAddress(otherwise)) return all;
+  if (isRefusal(otherwise) || requestsAddress(otherwise)) return all();
   const asked = keys.map((key) => ({ key, request: askedUnder(key, read, namespace.name) }));
-  if (asked.some(({ key, request }) => isOwn(view, request, read[key]))) return all;
+  if (asked.some(({ key, request }) => isOwn(view, request, read[key]))) return all();
   return { annotations: rest, namespace: space, left: [...left, ...leftWords(asked)] };
+}
+
+/** Families in other systems' words are of the first interface: where nothing asks Berth for that, it is that system's. */
+function ofFirstInterface(own: OwnAnnotations): OwnAnnotations {
+  const { annotations, namespace, left } = own;
+  const keys = dialectKeysIn(annotations).filter((key) => rowsOf(key).some((row) => row.ofFirst === true));
+  if (keys.length === 0) return own;
+  const request = readRequest(annotations, namespace, "macs");
+  if (isRefusal(request) || !requestsAddress(request)) return own;
+  if (requestsAddressOn(request, FIRST_INTERFACE)) return own;
+  const words = keys.map((key) => {
+    const system = SYSTEMS[rowsOf(key)[0]?.system ?? "calico"];
+    return `annotation ${key} is of ${FIRST_INTERFACE}, for which nothing asks berth: it is left to ${system}; write ${POOLS} for an address of berth's there`;
+  });
+  return { annotations: without(annotations, keys), namespace, left: [...left, ...words] };
 }
 
 /** The keys of other systems under which something is asked for that is Berth's: an address, a pool or a MAC address. */

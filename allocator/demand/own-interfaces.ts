@@ -111,7 +111,7 @@ function asksAlso(others: Request | Refusal, names: readonly string[] | Refusal)
   return names.some((name) => requestsAddressOn(others, name));
 }
 
-function without(annotations: Labels, keys: readonly string[]): Labels {
+export function without(annotations: Labels, keys: readonly string[]): Labels {
   if (keys.length === 0) return annotations;
   return Object.fromEntries(Object.entries(annotations).filter(([key]) => !keys.includes(key)));
 }

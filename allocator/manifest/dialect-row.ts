@@ -16,6 +16,8 @@ export interface DialectRow {
   readonly read?: DialectReader;
   /** Only of one that is read: whether it asks for an address, a pool or a MAC address beside one, or says more about a request. */
   readonly asks?: "addresses" | "pools" | "mac";
+  /** It says families, and those of the pod's first interface alone. */
+  readonly ofFirst?: true;
   /** It is a request only if its value, which is JSON, has a field of this name somewhere, as Go's encoding/json reads it. */
   readonly containing?: string;
   /** Values that ask that system for nothing, as an empty one does. */

@@ -41,6 +41,7 @@ const FIRST: readonly Omit<DialectRow, "system">[] = [
     example: "ipv4",
     means: "of this family",
     read: readFamilyWord,
+    ofFirst: true,
   },
   {
     key: "ovn.kubernetes.io/logical_switch",

@@ -131,6 +131,7 @@ export const HYBRIDNET: readonly DialectRow[] = (
       example: "DualStack",
       means: "of these families, in any letter case",
       read: readFamilyWord,
+      ofFirst: true,
     },
     {
       key: "specified-network",

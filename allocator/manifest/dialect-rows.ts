@@ -59,6 +59,7 @@ const CALICO: readonly DialectRow[] = (
       example: '["IPv4","IPv6"]',
       means: "of these families",
       read: readFamilyList,
+      ofFirst: true,
     },
     {
       key: "ipAddrsNoIpam",

@@ -13,7 +13,7 @@ import { type Claim, claimKey, hadPod } from "../../allocator/model/claim.ts";
 import { workloadOf } from "../../allocator/model/claim-workload.ts";
 import type { ClusterState } from "../../allocator/model/cluster-state.ts";
 import type { AdmissionContext } from "./admission-context.ts";
-import { heldElsewhere, neverEnds } from "./entry-exchange.ts";
+import { type EntriesBefore, heldElsewhere, neverEnds } from "./entry-exchange.ts";
 import { firstOf } from "./scale-down.ts";
 
 /** Why not; `allocation` is of the pod that it is about. */
@@ -32,11 +32,11 @@ export async function dryRunAllocations(
   { context: { view, clock, store }, inventory }: AdmissionContext,
   object: KubeObject,
   allocations: readonly AllocationRequest[],
-  tell: boolean,
+  { tell, before }: { readonly tell: boolean; readonly before?: EntriesBefore },
 ): Promise<string[] | Objection> {
   return await readingAhead(store, async (known) => {
     const context = { view, clock, store: known, inventory };
-    const never = await neverEnds(context, object, allocations);
+    const never = await neverEnds(context, object, allocations, before);
     return never === undefined ? await previewAll(context, allocations, tell) : { refusal: never };
   });
 }

@@ -2,9 +2,10 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import { bindingTo, DB_POOL } from "../../test/support/fixtures.ts";
-import { deniedAs, type Json, pod, workload } from "../../test/support/objects.ts";
+import { deniedAs, type Json, pod, review, workload } from "../../test/support/objects.ts";
 import { createPod, send } from "../../test/support/reviewing.ts";
 import { openWorld, type World } from "../../test/support/world.ts";
+import { validateWorkloads } from "./validate-workload.ts";
 
 const BEFORE = "10.20.0.70;10.20.0.71;10.20.0.72";
 
@@ -64,6 +65,21 @@ describe("an edited list", () => {
       /^ADDRESS_TAKEN: mysql-2 waits for 10\.20\.0\.71, which mysql-1 has/,
     );
     assert.equal(await edited(world, set("10.20.0.71;10.20.0.70;10.20.0.80", kept)), "");
+  });
+
+  it("is refused a moment after its StatefulSet was made, too, whose claims are on their way", async () => {
+    await using world = await openWorld({ pools: [DB_POOL] });
+    const { embedded: _, ...admission } = world.admission;
+    const said = async (now: Json, before: Json) => {
+      const request = review(now, "UPDATE", { oldObject: before });
+      return deniedAs(await validateWorkloads(admission)(request, new AbortController().signal));
+    };
+    assert.match(
+      await said(set("10.20.0.71;10.20.0.70;10.20.0.72"), set(BEFORE)),
+      /^ADDRESS_TAKEN: these wait for each other for ever: mysql-0 waits for 10\.20\.0\.71, which mysql-1 has/,
+    );
+    assert.equal(await said(set("10.20.0.80;10.20.0.70;10.20.0.71"), set(BEFORE)), "");
+    assert.equal(await said(set("10.20.0.71;10.20.0.70;10.20.0.72"), set(BEFORE, { replicas: 0 })), "");
   });
 
   it("is refused, and not only warned of, where somebody else has an address of it", async () => {

@@ -8,6 +8,7 @@ import type { Address } from "../../allocator/ip/address.ts";
 import { isDetached, isSame } from "../../allocator/lifecycle/bind.ts";
 import type { AllocationRequest } from "../../allocator/lifecycle/reserve.ts";
 import type { KubeObject } from "../../allocator/manifest/kubernetes-object.ts";
+import type { AddressEntry } from "../../allocator/model/address-request.ts";
 import { type Claim, claimKey, isReserved } from "../../allocator/model/claim.ts";
 import { addressTaken } from "../../allocator/planning/refusal-messages.ts";
 
@@ -16,9 +17,14 @@ interface Move {
   /** Of the claim, which is the pod's where pods have ordinals. */
   readonly name: string;
   readonly at: number;
-  readonly claim: Claim;
+  /** What its claim has. */
+  readonly has: AddressEntry;
+  readonly isDetached: boolean;
   readonly allocation: AllocationRequest;
 }
+
+/** Of pods whose claims the list before this change asked for and that are on their way: claim -> its addresses. */
+export type EntriesBefore = ReadonlyMap<string, AddressEntry>;
 
 /** An address that one waits for because another of the same workload has it. */
 interface Wait {
@@ -37,14 +43,15 @@ export async function neverEnds(
   context: Known,
   object: KubeObject,
   allocations: readonly AllocationRequest[],
+  before: EntriesBefore = new Map(),
 ): Promise<Refusal | undefined> {
-  const moves = await movesOf(context, allocations);
+  const moves = await movesOf(context, allocations, before);
   const ordered = object.kind === "StatefulSet" ? turnsOf(object) : undefined;
   const first = ordered?.first ?? 0;
   const waits: Wait[] = [];
   for (const move of moves.filter(({ at, allocation }) => (allocation.identity.ordinal ?? at) >= first)) {
     for (const address of move.allocation.ask.entry ?? []) {
-      const holder = move.claim.addresses.includes(address) ? undefined : holderOf(moves, address);
+      const holder = move.has.includes(address) ? undefined : holderOf(moves, address);
       if (holder !== undefined) waits.push({ move, address, holder });
     }
   }
@@ -70,20 +77,31 @@ export async function heldElsewhere(
   return undefined;
 }
 
-async function movesOf(context: Known, allocations: readonly AllocationRequest[]): Promise<Move[]> {
+async function movesOf(
+  context: Known,
+  allocations: readonly AllocationRequest[],
+  before: EntriesBefore,
+): Promise<Move[]> {
   const moves: Move[] = [];
   for (const [at, allocation] of allocations.entries()) {
-    const claim = (await readClaim(context, claimKey(allocation.key)))?.record;
+    const key = claimKey(allocation.key);
+    const claim = (await readClaim(context, key))?.record;
+    const has = claim === undefined ? before.get(key) : addressesOf(claim);
     const { entry, fallback } = allocation.ask;
     // whoever takes any other address waits for none
-    if (claim === undefined || !isReserved(claim) || entry === undefined || fallback !== undefined) continue;
-    if (!isSame(entry, claim.addresses)) moves.push({ name: allocation.key.name, at, claim, allocation });
+    if (has === undefined || entry === undefined || fallback !== undefined || isSame(entry, has)) continue;
+    const isIdle = claim === undefined || isDetached(claim);
+    moves.push({ name: allocation.key.name, at, has, isDetached: isIdle, allocation });
   }
   return moves;
 }
 
+function addressesOf(claim: Claim): AddressEntry | undefined {
+  return isReserved(claim) ? claim.addresses : undefined;
+}
+
 function holderOf(moves: readonly Move[], address: Address): Move | undefined {
-  return moves.find(({ claim }) => claim.addresses.includes(address));
+  return moves.find(({ has }) => has.includes(address));
 }
 
 interface Turns {
@@ -102,7 +120,7 @@ function turnsOf({ spec }: KubeObject): Turns {
   const parallel = spec.text("podManagementPolicy") === "Parallel";
   const first = onDelete ? 0 : strategy.at("rollingUpdate").count("partition", 0);
   const ends = ({ move, holder }: Wait) => {
-    const [isThere, holderIsThere] = [!isDetached(move.claim), !isDetached(holder.claim)];
+    const [isThere, holderIsThere] = [!move.isDetached, !holder.isDetached];
     if (onDelete && isThere) return true;
     if ((holder.allocation.identity.ordinal ?? holder.at) < first) return false;
     if (isThere) return !holderIsThere || holder.at > move.at;
@@ -156,5 +174,5 @@ function saidOf({ move, address, holder }: Wait): string {
 }
 
 function detailsOf(wait: Wait | undefined): Readonly<Record<string, string>> {
-  return wait === undefined ? {} : { address: wait.address, holder: claimKey(wait.holder.claim) };
+  return wait === undefined ? {} : { address: wait.address, holder: claimKey(wait.holder.allocation.key) };
 }

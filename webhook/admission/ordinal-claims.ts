@@ -8,18 +8,24 @@ import { listTooShort } from "../../allocator/demand/build-request.ts";
 import {
   MAX_PRERESERVED_ORDINALS,
   ordinalRequests,
+  readTemplate,
   type Template,
+  templateAnnotations,
 } from "../../allocator/demand/workload-allocation.ts";
 import { release } from "../../allocator/lifecycle/release.ts";
 import { type AllocationRequest, type Reserved, reserve } from "../../allocator/lifecycle/reserve.ts";
 import type { KubeObject } from "../../allocator/manifest/kubernetes-object.ts";
-import { requestsAddress } from "../../allocator/model/address-request.ts";
+import { type AddressEntry, requestsAddress } from "../../allocator/model/address-request.ts";
 import { type Claim, claimKey, isReserved } from "../../allocator/model/claim.ts";
+import { namespaceOf } from "../../allocator/model/cluster-state.ts";
 import { retryOnConflict } from "../../allocator/store/retry-on-conflict.ts";
 import type { Store } from "../../allocator/store/store.ts";
 import type { AdmissionRequest } from "../review/admission-review.ts";
 import type { AdmissionContext } from "./admission-context.ts";
 import { dryRunAllocations } from "./dry-run-allocations.ts";
+import type { EntriesBefore } from "./entry-exchange.ts";
+import { ownOf } from "./foreign-requests.ts";
+import { beforeOf } from "./own-keys.ts";
 import { withPoolsOfTemplate } from "./pool-access.ts";
 import { isSlotOfAnother } from "./slot-names.ts";
 
@@ -47,11 +53,38 @@ export async function considerOrdinals(
   const slot = await isSlotOfAnother(admission, allocations);
   if (slot !== undefined) return about(slot.name, slot.refusal);
   // Looked at first, so that a refusal leaves claims that would have been changed as they are.
-  const told = await dryRunAllocations(admission, object, allocations, request.dryRun);
+  const before = await entriesBefore(admission, request, object);
+  const told = await dryRunAllocations(admission, object, allocations, { tell: request.dryRun, before });
   if (!Array.isArray(told))
     return told.allocation === undefined ? told.refusal : about(told.allocation.key.name, told.refusal);
   if (admission.embedded === undefined || request.dryRun) return told;
   return (await reserveAll(admission, allocations)) ?? told;
+}
+
+/**
+ * What the list that is changed asked for: a moment after a StatefulSet was made the claims of its ordinals are on their way, and are not in
+ * the store yet. On one host they are made in the review.
+ */
+async function entriesBefore(
+  admission: AdmissionContext,
+  request: AdmissionRequest,
+  object: KubeObject,
+): Promise<EntriesBefore> {
+  const entries = new Map<string, AddressEntry>();
+  const before = beforeOf(request);
+  if (before === undefined || admission.embedded !== undefined) return entries;
+  const was = templateAnnotations(before);
+  if (isDeepStrictEqual(was, templateAnnotations(object))) return entries;
+  const space = await namespaceOf(admission.inventory, object.metadata.namespace);
+  const { annotations, namespace } = await ownOf(admission, was, space);
+  const { nodes } = admission.inventory;
+  const template = readTemplate({ ...admission.context, nodes }, before, namespace, annotations);
+  if (isRefusal(template)) return entries;
+  for (const { allocation } of ordinalRequests(before, template)) {
+    const entry = isRefusal(allocation) ? undefined : allocation.ask.entry;
+    if (!isRefusal(allocation) && entry !== undefined) entries.set(claimKey(allocation.key), entry);
+  }
+  return entries;
 }
 
 async function ordinalAllocations(

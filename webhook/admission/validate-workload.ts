@@ -252,7 +252,7 @@ async function considerSet(
   }
   const plain = slotRequests(inputOf({ kind: "set", workload: identity.name, identity }), identity.name);
   const slots = await withPoolsOfTemplate(admission, object, plain);
-  const told = await dryRunAllocations(admission, object, slots, false);
+  const told = await dryRunAllocations(admission, object, slots, { tell: false });
   if (!Array.isArray(told)) return told.refusal;
   const enough = checkRollout(object, workload.replicas, entries.length);
   if (isRefusal(enough)) return enough;
