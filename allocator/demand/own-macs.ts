@@ -47,7 +47,7 @@ export function withOwnMacs(
 }
 
 function isOfPool(view: View, text: string): boolean {
-  const mac = parseMac(text);
+  const mac = parseMac(text.trim());
   return mac !== undefined && view.poolOf(addressOfMac(mac)) !== undefined;
 }
 
@@ -60,7 +60,7 @@ export function saysOwnMac(view: View, key: string, annotations: Labels, namespa
 function macsUnder(key: string, annotations: Labels, namespace: string): readonly Address[] {
   if (NETWORK_ANNOTATIONS.includes(key))
     return networkElements(key, annotations[key]).flatMap(({ item }) => {
-      const mac = parseMac(item.mac);
+      const mac = parseMac(item.mac.trim());
       return mac === undefined ? [] : [addressOfMac(mac)];
     });
   return rowsOf(key).flatMap((row) => {

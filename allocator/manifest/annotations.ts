@@ -2,7 +2,7 @@
 
 import { isRefusal, type Refusal } from "../base/errors.ts";
 import type { Labels } from "../base/ports.ts";
-import type { Family } from "../ip/address.ts";
+import type { Address, Family } from "../ip/address.ts";
 import { type Request, requestsAddress } from "../model/address-request.ts";
 import type { NamespaceState } from "../model/cluster-state.ts";
 import { bad, readChoice, readFallback, readFamilies, readTtl, retention } from "./annotation-values.ts";
@@ -97,7 +97,13 @@ export function readRequest(
   namespace?: NamespaceState,
   macs: MacChoice = "no macs",
 ): Request | Refusal {
-  return checked(readAll(annotations, namespace, macs));
+  const keyNaming = (address: Address) => {
+    const asked = [...spoken(annotations, ANNOTATION_FORMATS, macs), ...named(annotations, macs)];
+    const names = (said: Request | Refusal) =>
+      !isRefusal(said) && said.entries?.flat().includes(address) === true;
+    return asked.find((format) => names(readOne(format, annotations, namespace?.name)))?.key;
+  };
+  return checked(readAll(annotations, namespace, macs), keyNaming);
 }
 
 function readAll(

@@ -122,6 +122,14 @@ const NAMED: readonly Omit<DialectRow, "system">[] = [
     asks: "mac",
     unless: allocatedBeside,
   },
+  {
+    key: "<nad>.<namespace>.kubernetes.io/vip",
+    matches: nicKey("vip"),
+    on: POD,
+    example: "vip-dynamic-02",
+    means: "the address of a Vip",
+    refusal: "berth has no Vip; write berth.dev/ips with the interface: 10.30.0.51@net1",
+  },
 ];
 
 export const KUBE_OVN: readonly DialectRow[] = [...FIRST, ...NAMED].map((row) => ({

@@ -22,6 +22,7 @@ import {
 export const MAX_INTERFACES = 8;
 /** Of a pod: two of each of its interfaces, or more of some. */
 export const MAX_ADDRESSES = 16;
+const TOO_MANY_ADDRESSES = `it names more than ${MAX_ADDRESSES} addresses of one pod`;
 
 /** As `readEntries` has it. With an `@` each pair between commas is of the interface behind it, and of eth0 without one. */
 export function readEntriesOn(value: string, key: string): Request | Refusal {
@@ -55,8 +56,8 @@ interface Written {
 
 /** Of one pod, or of several by ranges: interface -> its addresses for each of them. */
 function readItem(item: string, key: string, n: number): Map<string, readonly AddressEntry[]> | Refusal {
-  const parts = item.split(",", 2 * MAX_INTERFACES + 1);
-  if (parts.length > 2 * MAX_INTERFACES) return bad(key, tooMany());
+  const parts = item.split(",", MAX_ADDRESSES + 1);
+  if (parts.length > MAX_ADDRESSES) return bad(key, TOO_MANY_ADDRESSES);
   const written = new Map<string, Written>(); // interface -> what is written for it
   for (const part of parts) {
     const [text = "", name = FIRST_INTERFACE, ...more] = part.split("@", 3).map((one) => one.trim());
@@ -99,7 +100,7 @@ function onInterface(refusal: Refusal, name: string): Refusal {
 
 export function tooManyIn(entries: readonly AddressEntry[], key: string): Refusal | undefined {
   const isLong = entries.some((entry) => entry.length > MAX_ADDRESSES);
-  return isLong ? bad(key, `it names more than ${MAX_ADDRESSES} addresses of one pod`) : undefined;
+  return isLong ? bad(key, TOO_MANY_ADDRESSES) : undefined;
 }
 
 /** One address on two links of a pod would be answered for by both. */

@@ -3,6 +3,7 @@
 
 import { isRefusal, type Refusal } from "../base/errors.ts";
 import type { Labels } from "../base/ports.ts";
+import type { Address } from "../ip/address.ts";
 import { addressOfMac, parseMac } from "../ip/mac.ts";
 import type { Request } from "../model/address-request.ts";
 import { LINK_PREFIX, type MisusedLink, macAsAddress, misusedLink } from "../model/interface-macs.ts";
@@ -34,6 +35,8 @@ export function readEntriesWithMacs(value: string, key: string, annotations: Lab
     const words = `it has ${links.length} entries, and ${key} ${own.length}; write both lists alike, with a range where the other has one`;
     return bad(MAC, words);
   }
+  const alone = readEntriesOn(links.join(";"), MAC);
+  if (isRefusal(alone)) return alone;
   return readEntriesOn(own.map((item, n) => `${item},${links[n] ?? ""}`).join(";"), key);
 }
 
@@ -101,17 +104,24 @@ function linkOf(part: string, key: string): string | Refusal {
 }
 
 /** A MAC address that is asked for as an IP address, in whoever's words, or the other way round. */
-export function refuseMacsAsAddresses(request: Request): Refusal | undefined {
+function refuseMacsAsAddresses(
+  request: Request,
+  keyNaming: (address: Address) => string | undefined,
+): Refusal | undefined {
   const misused = misusedLink(request);
   if (misused !== undefined) return bad(ASKED_IN[misused.of], misused.words);
   const address = macAsAddress((request.entries ?? []).flat(), request.interfaces);
   if (address === undefined) return undefined;
   return bad(
-    IPS,
+    keyNaming(address) ?? IPS,
     `${address} is a link-local address, which stands for a MAC address; write that into ${MAC}`,
   );
 }
 
-export function checked(request: Request | Refusal): Request | Refusal {
-  return isRefusal(request) ? request : (refuseMacsAsAddresses(request) ?? request);
+/** `keyNaming`: the annotation that names the address. */
+export function checked(
+  request: Request | Refusal,
+  keyNaming: (address: Address) => string | undefined,
+): Request | Refusal {
+  return isRefusal(request) ? request : (refuseMacsAsAddresses(request, keyNaming) ?? request);
 }

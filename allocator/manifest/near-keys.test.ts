@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import { DIALECT_ROWS } from "./dialect-rows.ts";
-import { nearMisses } from "./near-keys.ts";
+import { forNamespacesAlone, nearMisses } from "./near-keys.ts";
 
 describe("an annotation that is nearly one of another system's", () => {
   it("is told, with what may have been meant", () => {
@@ -11,6 +11,10 @@ describe("an annotation that is nearly one of another system's", () => {
       ["cni.projectcalico.org/ipAddr", "cni.projectcalico.org/ipAddrs"],
       ["ipam.spidernet.io/ippols", "ipam.spidernet.io/ippools"],
       ["lan.shop.kubernetes.io/ip_adress", "lan.shop.kubernetes.io/ip_address"],
+      ["static-ipam.ip", "static-ipam.ipv4"],
+      ["kube-ipam.ipv4", "kube-ipam.ip"],
+      ["CNI.projectcalico.org/ipAddrs", "cni.projectcalico.org/ipAddrs"],
+      ["Ipam.Cilium.io/Ip-Pool", "ipam.cilium.io/ip-pool"],
     ] as const) {
       const [words = "", ...more] = nearMisses({ [written]: "x" });
       assert.ok(words.startsWith(`berth knows no annotation ${written} of `), words);
@@ -42,6 +46,15 @@ describe("an annotation that is nearly one of another system's", () => {
       ...DIALECT_ROWS.map(({ key }) => key.replace("<nad>", "a").replace("<namespace>", "b")),
     ];
     assert.deepEqual(nearMisses(Object.fromEntries(theirs.map((key) => [key, "x"]))), []);
+  });
+
+  it("is told, too, where it is one for namespaces and stands on a pod", () => {
+    const annotations = { "ipam.spidernet.io/default-ipv4-ippool": '["v4"]' };
+    assert.deepEqual(forNamespacesAlone(annotations), [
+      "annotation ipam.spidernet.io/default-ipv4-ippool is Spiderpool's, and is read on namespaces alone, not on a pod or template; write berth.dev/pools here, or it into the namespace",
+    ]);
+    assert.deepEqual(forNamespacesAlone(annotations, { spiderpool: "none" }), []);
+    assert.deepEqual(forNamespacesAlone({ "cni.projectcalico.org/ipv4pools": '["v4"]' }), []);
   });
 
   it("is looked for among the first of many", () => {

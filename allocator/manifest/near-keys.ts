@@ -14,18 +14,19 @@ const SHORTEST = 6;
 /** A typing error is no longer than that; systems have keys of their own that are. */
 const MOST_LETTERS = 2;
 /** `lan.shop.kubernetes.io`: kube-ovn's, of one network. */
-const OF_A_NETWORK = /^[^/.]+[.][^/.]+[.]kubernetes[.]io$/;
-const ANY_NETWORK = "<nad>.<namespace>.kubernetes.io";
+const OF_A_NETWORK = /^[^/.]+[.][^/.]+[.]kubernetes[.]io\/$/;
+const ANY_NETWORK = "<nad>.<namespace>.kubernetes.io/";
 
 const KNOWN: ReadonlySet<string> = new Set(DIALECT_ROWS.map(({ key }) => key));
 
-/** prefix -> the rows behind it */
-const ROWS = Map.groupBy(READ_ROWS, ({ key }) => key.slice(0, key.indexOf("/")));
+/** prefix in small letters -> the rows behind it */
+const ROWS = Map.groupBy(READ_ROWS, ({ key }) => prefixOf(key).toLowerCase());
 
 interface Unknown {
   readonly key: string;
-  readonly prefix: string;
   readonly name: string;
+  /** As it is written, unless that is the mistake. */
+  readonly prefix: string;
   readonly rows: (typeof READ_ROWS)[number][];
 }
 
@@ -33,23 +34,45 @@ export function nearMisses(annotations: Labels, dialects?: Dialects): readonly s
   const unknown = Object.keys(annotations).flatMap(unknownIn);
   return unknown.slice(0, MOST_COMPARED).flatMap(({ key, prefix, name, rows }) => {
     const [system] = rows.map((row) => row.system);
-    const names = rows.map((row) => row.key.slice(row.key.indexOf("/") + 1));
+    const names = rows.map((row) => row.key.slice(prefixOf(row.key).length));
+    // a name of its own system alone stands behind no slash
     const near = names.filter(
-      (one) => one.length >= SHORTEST && Math.abs(one.length - name.length) <= MOST_LETTERS,
+      (one) =>
+        one.toLowerCase() === name.toLowerCase() ||
+        ((one.length >= SHORTEST || !prefix.endsWith("/")) &&
+          Math.abs(one.length - name.length) <= MOST_LETTERS),
     );
-    const meant = nearestWord(name, near);
+    const meant = nearestWord(name, near) ?? (prefix.endsWith("/") ? undefined : near[0]);
     if (meant === undefined || system === undefined || dialects?.[system] === "none") return [];
     return [
-      `berth knows no annotation ${key} of ${SYSTEMS[system]}'s, and does nothing about it; did you mean ${prefix}/${meant}?`,
+      `berth knows no annotation ${key} of ${SYSTEMS[system]}'s, and does nothing about it; did you mean ${prefix}${meant}?`,
     ];
   });
 }
 
-function unknownIn(key: string): readonly Unknown[] {
+/** With the slash, or the full stop where there is none. */
+function prefixOf(key: string): string {
   const at = key.indexOf("/");
-  const prefix = key.slice(0, Math.max(at, 0));
-  if (prefix === "" || key.length > 100 || KNOWN.has(key)) return [];
-  const rows = ROWS.get(prefix) ?? (OF_A_NETWORK.test(prefix) ? ROWS.get(ANY_NETWORK) : undefined);
-  if (rows === undefined || rowsOf(key).length > 0) return [];
-  return [{ key, prefix, name: key.slice(at + 1), rows }];
+  return key.slice(0, (at < 0 ? key.indexOf(".") : at) + 1);
 }
+
+function unknownIn(key: string): readonly Unknown[] {
+  const prefix = prefixOf(key);
+  if (prefix === "" || key.length > 100 || KNOWN.has(key)) return [];
+  const small = prefix.toLowerCase();
+  const rows = ROWS.get(small) ?? (OF_A_NETWORK.test(small) ? ROWS.get(ANY_NETWORK) : undefined);
+  if (rows === undefined || rowsOf(key).length > 0) return [];
+  return [{ key, prefix: small, name: key.slice(prefix.length), rows }];
+}
+
+/** Keys that a system reads on namespaces alone, on a pod: nobody heeds them there. */
+export function forNamespacesAlone(annotations: Labels, dialects?: Dialects): readonly string[] {
+  return NAMESPACE_ONLY.filter(
+    ({ key, system }) => annotations[key] !== undefined && dialects?.[system] !== "none",
+  ).map(
+    ({ key, system }) =>
+      `annotation ${key} is ${SYSTEMS[system]}'s, and is read on namespaces alone, not on a pod or template; write berth.dev/pools here, or it into the namespace`,
+  );
+}
+
+const NAMESPACE_ONLY = DIALECT_ROWS.filter(({ on }) => !on.includes("pod"));

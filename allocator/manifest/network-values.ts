@@ -2,6 +2,7 @@
 // What Multus' annotations ask for the interfaces of a pod.
 
 import { isRefusal, type Refusal } from "../base/errors.ts";
+import type { Labels } from "../base/ports.ts";
 import { type Address, bitsOf, familyOf, parseAddress } from "../ip/address.ts";
 import { addressOfMac, parseMac } from "../ip/mac.ts";
 import type { Request } from "../model/address-request.ts";
@@ -21,8 +22,8 @@ import {
 } from "./network-attachments.ts";
 
 /** Of what makes a pod's first interface: `kube-system/macvlan`, or a list of one element that may have `ips`. */
-export const readDefaultNetwork: DialectReader = (value, key) => {
-  const read = readAddresses(value, key);
+export const readDefaultNetwork: DialectReader = (value, key, annotations) => {
+  const read = readAddresses(value, key, annotations);
   const [entry = []] = isRefusal(read) ? [] : (read.entries ?? []);
   // it says no more than who names no interface does
   const isPlain = entry.length > 0 && isOneOfEach(entry) && Object.hasOwn(asPlaces(read), FIRST_INTERFACE);
@@ -34,22 +35,24 @@ function asPlaces(read: Request | Refusal): object {
 }
 
 /** Of a pod's further interfaces: `ns/lan@net1`, which asks for nothing, or a list whose elements may have `ips`. */
-export const readNetworks: DialectReader = (value, key) => readAddresses(value, key);
+export const readNetworks: DialectReader = (value, key, annotations) =>
+  readAddresses(value, key, annotations);
 
-function readAddresses(value: string, key: string): Request | Refusal {
+function readAddresses(value: string, key: string, annotations: Labels): Request | Refusal {
   return value.length <= LONGEST_JSON && isUnreadable(value)
     ? bad(key, `it is no JSON list of networks, such as '[{"name":"lan","ips":["10.20.0.51/24"]}]'`)
-    : readOfNetworks(value, key, addressesIn);
+    : readOfNetworks(value, key, annotations, addressesIn);
 }
 
 /** The `mac` of elements. Beside Berth's own annotation for MAC addresses, which may be a list, it has to be one of those. */
 export const readNetworkMacs: DialectReader = (value, key, annotations) =>
-  annotations[MAC] === undefined ? readOfNetworks(value, key, macsIn) : {};
+  annotations[MAC] === undefined ? readOfNetworks(value, key, annotations, macsIn) : {};
 
 /** What is asked of each interface, which may have several addresses of one family. */
 function readOfNetworks(
   value: string,
   key: string,
+  annotations: Labels,
   askedIn: (element: NetworkElement, key: string) => readonly [string, readonly Address[]] | Refusal,
 ): Request | Refusal {
   if (!isJsonForm(value)) return {};
@@ -66,6 +69,7 @@ function readOfNetworks(
   if (interfaces.size === 0) return {};
   return (
     collisionIn(value, key, interfaces) ??
+    collisionWith(annotations, key, interfaces) ??
     twiceIn(entries, key) ??
     tooManyIn(entries, key) ?? { entries, interfaces: Object.fromEntries(interfaces) }
   );
@@ -89,6 +93,22 @@ function collisionIn(
         `${FIRST_INTERFACE} is the pod's first interface, which it does not make; write ${DEFAULT_NETWORK}`,
       )
     : undefined;
+}
+
+/** Of those and what the pod's other annotation of Multus makes. */
+function collisionWith(
+  annotations: Labels,
+  key: string,
+  asked: ReadonlyMap<string, readonly Address[]>,
+): Refusal | undefined {
+  const other = key === NETWORKS ? DEFAULT_NETWORK : NETWORKS;
+  const made = networkElements(other, annotations[other]).slice(0, other === DEFAULT_NETWORK ? 1 : undefined);
+  const name = made
+    .map((element) => element.interface)
+    .find((one) => asked.has(one) || asked.has(`${LINK_PREFIX}${one}`));
+  return name === undefined
+    ? undefined
+    : bad(key, `it makes ${quote(name)}, and so does ${other}; give each an interface of its own`);
 }
 
 function addressesIn(

@@ -22,9 +22,8 @@ export function unmadeInterfaces(annotations: Labels, fromRuntime: boolean): rea
   const asked = namesOf({ ...request.interfaces, ...request.interfacePools });
   const unmade = asked.filter((name) => !isLink(name) && !OF_THE_RUNTIME.test(name) && !made.has(name));
   if (unmade.length === 0) return [];
-  const further = [...made].filter((name) => !OF_THE_RUNTIME.test(name)).slice(0, MOST_NAMED);
-  const has =
-    further.length === 0 ? `the pod has no ${NETWORKS}` : `the pod's networks make ${further.join(", ")}`;
+  const names = [...made].slice(0, MOST_NAMED).join(", ");
+  const has = made.size === 0 ? `the pod has no ${NETWORKS}` : `the pod's networks make ${names}`;
   return [
     `addresses are asked for on ${unmade.slice(0, MOST_NAMED).join(", ")}, and ${has}: they are kept and not used unless the runtime makes that interface by itself`,
   ];

@@ -10,7 +10,7 @@ import type { Address } from "../../allocator/ip/address.ts";
 import { EXEMPT_NAMESPACE } from "../../allocator/manifest/annotations.ts";
 import { notesOn, withoutUnread } from "../../allocator/manifest/dialects.ts";
 import type { KubeObject } from "../../allocator/manifest/kubernetes-object.ts";
-import { nearMisses } from "../../allocator/manifest/near-keys.ts";
+import { forNamespacesAlone, nearMisses } from "../../allocator/manifest/near-keys.ts";
 import { unmadeInterfaces } from "../../allocator/manifest/unmade-interfaces.ts";
 import type { Dialects } from "../../allocator/model/dialect.ts";
 import type { Backend } from "../backend/backend.ts";
@@ -37,6 +37,7 @@ export function judgeBeside(
   return [
     ...macs,
     ...nearMisses(annotations, dialects),
+    ...forNamespacesAlone(annotations, dialects),
     ...(isServed ? notesOn(read) : []),
     ...unmadeInterfaces(read, place !== "cluster"),
   ];

@@ -3,7 +3,7 @@
 import assert from "node:assert/strict";
 import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
-import { parseAllDocuments } from "yaml";
+import { parse, parseAllDocuments } from "yaml";
 import { Client } from "../../kube/api/client.ts";
 import type { Connection } from "../../kube/api/connection.ts";
 import { itemPath, type KubeItem, NODES, PODS, type Resource } from "../../kube/api/resource.ts";
@@ -37,9 +37,19 @@ export interface Manifest {
 export function manifestsOf(folder: "rbac" | "policies"): readonly Manifest[] {
   const names = readdirSync(join(FILES, folder)).filter((name) => name.endsWith(".yaml"));
   return names.sort().flatMap((name) => {
-    const text = readFileSync(join(FILES, folder, name), "utf8");
+    const text = withChoice(readFileSync(join(FILES, folder, name), "utf8"));
     return parseAllDocuments(text).map((document) => document.toJS() as Manifest);
   });
+}
+
+/** As the chart writes it with its own values: of each system what is not for Berth is left to that one, and no policy asks a claim for it. */
+function withChoice(text: string): string {
+  const [before = "", ...after] = text.split(/(?=^ {2}validations:$)/m);
+  const keys = Object.values(
+    parse(readFileSync(join(FILES, "dialects.yaml"), "utf8")) as Record<string, readonly string[]>,
+  ).flat();
+  const taken = keys.reduce((all, key) => all.replaceAll(new RegExp(`,\\s+'${key}'`, "g"), ""), before);
+  return taken + after.join("");
 }
 
 /** Where objects of the manifest's kind are: these are kinds whose plural is regular, or ends in -ies. */

@@ -11,7 +11,7 @@ import type { Address } from "../../allocator/ip/address.ts";
 import { isReadWith, withoutUnread } from "../../allocator/manifest/dialects.ts";
 import { foreignDefaults, foreignRequests, judgeForeign } from "../../allocator/manifest/foreign-requests.ts";
 import type { KubeObject } from "../../allocator/manifest/kubernetes-object.ts";
-import { nearMisses } from "../../allocator/manifest/near-keys.ts";
+import { forNamespacesAlone, nearMisses } from "../../allocator/manifest/near-keys.ts";
 import { optingKeysIn, optsIn } from "../../allocator/manifest/opt-in.ts";
 import { unmadeInterfaces } from "../../allocator/manifest/unmade-interfaces.ts";
 import { type NamespaceState, namespaceOf } from "../../allocator/model/cluster-state.ts";
@@ -67,7 +67,11 @@ export function judgeAside(
 ): readonly string[] | Refusal {
   const macs = macsAside(view, annotations, { dialects, namespace }, kept);
   if (isRefusal(macs)) return macs;
-  const beside = [...macs, ...nearMisses(annotations, dialects)];
+  const beside = [
+    ...macs,
+    ...nearMisses(annotations, dialects),
+    ...forNamespacesAlone(annotations, dialects),
+  ];
   const told = judgeForeign({ asks: left, beside }, choice);
   if (isRefusal(told)) return told;
   return [...told, ...unmadeInterfaces(withoutUnread(annotations, dialects), embedded !== undefined)];
