@@ -37,19 +37,22 @@ export interface Manifest {
 export function manifestsOf(folder: "rbac" | "policies"): readonly Manifest[] {
   const names = readdirSync(join(FILES, folder)).filter((name) => name.endsWith(".yaml"));
   return names.sort().flatMap((name) => {
-    const text = withChoice(readFileSync(join(FILES, folder, name), "utf8"));
+    const text = readFileSync(join(FILES, folder, name), "utf8");
     return parseAllDocuments(text).map((document) => document.toJS() as Manifest);
   });
 }
 
 /** As the chart writes it with its own values: of each system what is not for Berth is left to that one, and no policy asks a claim for it. */
-function withChoice(text: string): string {
-  const [before = "", ...after] = text.split(/(?=^ {2}validations:$)/m);
-  const keys = Object.values(
-    parse(readFileSync(join(FILES, "dialects.yaml"), "utf8")) as Record<string, readonly string[]>,
-  ).flat();
-  const taken = keys.reduce((all, key) => all.replaceAll(new RegExp(`,\\s+'${key}'`, "g"), ""), before);
-  return taken + after.join("");
+function withChartsChoice(manifest: Manifest): Manifest {
+  const spec = manifest["spec"] as { readonly variables?: readonly { readonly expression: string }[] };
+  if (manifest.metadata.name !== "pods.berth.dev" || spec.variables === undefined) return manifest;
+  const bySystem = parse(readFileSync(join(FILES, "dialects.yaml"), "utf8")) as Record<string, string[]>;
+  const keys = Object.values(bySystem).flat();
+  const variables = spec.variables.map((one) => {
+    const expression = keys.reduce((text, key) => text.replaceAll(`, '${key}'`, ""), one.expression);
+    return { ...one, expression };
+  });
+  return { ...manifest, spec: { ...spec, variables } };
 }
 
 /** Where objects of the manifest's kind are: these are kinds whose plural is regular, or ends in -ies. */
@@ -88,10 +91,15 @@ const RESERVATION = {
 
 /**
  * The policies, all of them or those of these names. All of them are in force afterwards, which takes them a moment.
- * Berth's kinds must be there.
+ * Berth's kinds must be there. `dialects`: the chart's value for each system.
  */
-export async function installPolicies(connection: Connection, names?: readonly string[]): Promise<void> {
-  const policies = manifestsOf("policies");
+export async function installPolicies(
+  connection: Connection,
+  names?: readonly string[],
+  dialects: "own" | "all" = "own",
+): Promise<void> {
+  const written = manifestsOf("policies");
+  const policies = dialects === "own" ? written.map(withChartsChoice) : written;
   await install(
     connection,
     policies.filter(({ metadata }) => names === undefined || names.includes(metadata.name)),

@@ -113,7 +113,10 @@ if (havePartsOrSkip(["etcd", "kube-apiserver"])) {
       });
     }
 
-    const others = FOREIGN_ROWS.filter(({ on }) => on.includes("pod"));
+    const others = FOREIGN_ROWS.filter(({ on }) => on.includes("pod")).map((row) => ({
+      ...row,
+      key: row.key.replace("<nad>", "lan").replace("<namespace>", "default"),
+    }));
     const told = async (key: string, value: string) => {
       const metadata = { generateName: "told-", namespace: "default", annotations: { [key]: value } };
       const spec = { containers: [{ name: "main", image: "registry.example/app:1" }] };

@@ -39,7 +39,7 @@ export class PolicyBench {
       const admin = plane.connect();
       await installDefinitions(admin);
       await installAccounts(admin);
-      await installPolicies(admin);
+      await installPolicies(admin, undefined, "all");
       await makeNamespace(admin, "shop", {});
       const config = await accountConfig(plane, "berth-webhook");
       return new PolicyBench(plane, connect(config, { clock: createClock(), userAgent: "berth-test" }));

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Cilium's agents in mode cluster-pool, as agents.ts has them in other modes: one that has a CIDR for good, and one that has several.
 import assert from "node:assert/strict";
-import { addressesOf, Agent, type CiliumAgent, type CiliumObject } from "./agents.ts";
+import { Agent, addressesOf, type CiliumAgent, type CiliumObject } from "./agents.ts";
 
 /** `hostscope.go`: podCIDRs are read once; pods are served from the first of a family. */
 export class ClusterPoolAgent extends Agent implements CiliumAgent {
