@@ -2,49 +2,26 @@
 import assert from "node:assert/strict";
 import { afterEach, beforeEach, describe, it } from "node:test";
 import { BerthError } from "../../../allocator/base/errors.ts";
-import { parsed, poolRecord } from "../../../test/support/fixtures.ts";
-import { releasePreviousBoot } from "../background/orphan-sweeper.ts";
-import type { Answer } from "../rpc/connection.ts";
-import { addressesOf, claimResult, errorOf, NodeBench, podArgs } from "../testing/node-bench.ts";
+import { BlocksBench } from "../testing/blocks-bench.ts";
+import { addressesOf, claimResult, errorOf, podArgs } from "../testing/node-bench.ts";
 
 const FULL_DISK = new BerthError("STORE_FULL", "the disk is full");
 
-let node: NodeBench;
+let node: BlocksBench;
 
 /** Around the tests of a suite: not of the whole file, whose process others may share. */
 function setUp(): void {
   beforeEach(async () => {
-    node = await NodeBench.open();
-    node.ipam = { pools: ["db"] };
-    pool("db", "10.0.0.0/24", { ipv4: 30 });
+    node = await BlocksBench.open();
   });
   afterEach(() => node.close());
 }
-
-function pool(name: string, cidrs: string | string[], blockSize: object, spec: object = {}): void {
-  node.blockSource.stored.set(name, parsed(poolRecord(name, cidrs, { blockSize, ...spec })));
-}
-
-async function grant(...cidrs: readonly string[]): Promise<void> {
-  for (const cidr of cidrs) node.blockSource.grant("db", cidr);
-  await node.hearBlocks();
-}
-
-/** The ADD of a node that may get its first block at any moment waits for 5 s. */
-async function ended(answer: Promise<Answer>): Promise<Answer> {
-  const over = answer.then(() => true);
-  while (!(await Promise.race([over, new Promise((resolve) => void setImmediate(resolve, false))])))
-    await node.clock.advance(1_000);
-  return await answer;
-}
-const refused = async (asked: object = {}) => errorOf(await ended(node.call("ADD", asked)));
-const refusal = async (asked: object = {}) => (await refused(asked)).msg;
 
 describe("an ADD that is served from a block", () => {
   setUp();
 
   it("gets a free address of it, with the pool's gateway, routes and DNS", async () => {
-    pool(
+    node.pool(
       "db",
       "10.0.0.0/24",
       { ipv4: 30 },
@@ -54,7 +31,7 @@ describe("an ADD that is served from a block", () => {
         dns: { nameservers: ["10.0.0.2"] },
       },
     );
-    await grant("10.0.0.4/30");
+    await node.grant("10.0.0.4/30");
     const answer = await node.call("ADD");
     assert.equal(answer.exitStatus, 0, answer.stdout);
     const { ips, routes, dns } = JSON.parse(answer.stdout);
@@ -71,7 +48,7 @@ describe("an ADD that is served from a block", () => {
   });
 
   it("is answered the same again, is checked, and freed by its DEL", async () => {
-    await grant("10.0.0.4/30");
+    await node.grant("10.0.0.4/30");
     const first = await node.add();
     assert.deepEqual(await node.add(), first);
     await node.restart();
@@ -92,11 +69,11 @@ describe("an ADD that is served from a block", () => {
     assert.deepEqual(given.sort(), ["10.0.0.4", "10.0.0.6", "10.0.0.7"]);
     await node.del({ cid: "b" });
     assert.match(
-      await refusal({ cid: "d" }),
+      await node.refusal({ cid: "d" }),
       /10\.0\.0\.4\/30, have no free address: 2 in use, 1 cool, the first for 25s/,
     );
     await node.restart();
-    assert.match(await refusal({ cid: "d" }), /2 in use, 1 cool, the first for 20s/);
+    assert.match(await node.refusal({ cid: "d" }), /2 in use, 1 cool, the first for 20s/);
     await node.clock.advance(20_000);
     assert.deepEqual(await node.add({ cid: "d" }), [given[1]]);
   });
@@ -106,7 +83,7 @@ describe("an ADD that is served from a block", () => {
     assert.ok(own);
     node.blockSource.own = { ...own, fenced: true };
     assert.match(
-      await refusal(),
+      await node.refusal(),
       /^this node is fenced, so it gives no IPv4 address of pool "db": .* berth\.dev\/fenced or the taint node\.kubernetes\.io\/out-of-service/,
     );
   });
@@ -115,8 +92,8 @@ describe("an ADD that is served from a block", () => {
     const told: (readonly string[])[] = [];
     node.parts.networkWarnings.missing = (_, names) => void told.push(names);
     node.ipam = { pools: ["db", "gone"] };
-    await grant("10.0.0.4/30");
-    assert.match(await refusal(), /there is no pool "gone"/);
+    await node.grant("10.0.0.4/30");
+    assert.match(await node.refusal(), /there is no pool "gone"/);
     assert.deepEqual(told, [["gone"]]);
   });
 
@@ -140,15 +117,15 @@ describe("an ADD that is served from a block", () => {
   });
 
   it("gets an address that no other has, with 110 at once from four blocks of 32 and in three networks", async () => {
-    pool("db", "10.0.0.0/24", { ipv4: 27 });
-    await grant("10.0.0.32/27", "10.0.0.64/27", "10.0.0.96/27", "10.0.0.128/27");
+    node.pool("db", "10.0.0.0/24", { ipv4: 27 });
+    await node.grant("10.0.0.32/27", "10.0.0.64/27", "10.0.0.96/27", "10.0.0.128/27");
     const asked = Array.from({ length: 110 }, (_, i) => ({ cid: `c${i}`, conf: { name: `net-${i % 3}` } }));
     const answers = await Promise.all(asked.map((one) => node.call("ADD", one)));
     assert.equal(new Set(answers.flatMap(addressesOf)).size, 110);
   });
 
   it("gets one of the fullest block, so that others become empty", async () => {
-    await grant("10.0.0.4/30", "10.0.0.8/30");
+    await node.grant("10.0.0.4/30", "10.0.0.8/30");
     const addresses = [];
     for (const cid of ["a", "b", "c", "d"]) addresses.push(...(await node.add({ cid })));
     const used = [...node.parts.blocks.all()].map(({ space }) => space.used);
@@ -158,12 +135,12 @@ describe("an ADD that is served from a block", () => {
   it("waits for the node's first block, and for what the watch has yet to list", async () => {
     const first = node.call("ADD", { cid: "a" });
     await new Promise(setImmediate);
-    await grant("10.0.0.4/32");
+    await node.grant("10.0.0.4/32");
     assert.deepEqual(addressesOf(await first), ["10.0.0.4"]);
     node.blockSource.isSynced = false;
     const second = node.call("ADD", { cid: "b" });
     await new Promise(setImmediate);
-    await grant("10.0.0.8/32");
+    await node.grant("10.0.0.8/32");
     assert.deepEqual(addressesOf(await second), ["10.0.0.8"]);
   });
 
@@ -172,7 +149,7 @@ describe("an ADD that is served from a block", () => {
     const answers = cids.map((cid) => node.call("ADD", { cid }));
     await new Promise(setImmediate);
     for (const [n, cidr] of ["10.0.0.4/32", "10.0.0.8/32", "10.0.0.12/32"].entries()) {
-      await grant(cidr);
+      await node.grant(cidr);
       assert.deepEqual(addressesOf(await (answers[n] ?? assert.fail())), [cidr.replace("/32", "")]);
     }
   });
@@ -182,32 +159,32 @@ describe("an ADD that is served from a block", () => {
     await new Promise(setImmediate);
     await node.del({ cid: "a" });
     assert.equal(errorOf(await adding).code, 11);
-    await grant("10.0.0.4/32");
+    await node.grant("10.0.0.4/32");
     assert.deepEqual(node.held, []);
   });
 
   it("gets one of each family, or nothing", async () => {
-    pool("db", ["10.0.0.0/24", "fd00::/64"], { ipv4: 30, ipv6: 126 });
-    await grant("10.0.0.4/30");
-    assert.match(await refusal(), /this node has no IPv6 block of pool "db", whose blocks are \/126/);
+    node.pool("db", ["10.0.0.0/24", "fd00::/64"], { ipv4: 30, ipv6: 126 });
+    await node.grant("10.0.0.4/30");
+    assert.match(await node.refusal(), /this node has no IPv6 block of pool "db", whose blocks are \/126/);
     assert.deepEqual(node.held, []);
-    await grant("fd00::8/126");
+    await node.grant("fd00::8/126");
     assert.deepEqual(await node.add(), ["10.0.0.4", "fd00::8"]);
   });
 
   it("gets the address that the runtime asks for, if it is free in a block of the node", async () => {
-    await grant("10.0.0.4/30");
+    await node.grant("10.0.0.4/30");
     assert.deepEqual(await node.add({ cid: "a", args: "IP=10.0.0.6" }), ["10.0.0.6"]);
     assert.match(
-      await refusal({ cid: "b", args: "IP=10.0.0.6" }),
+      await node.refusal({ cid: "b", args: "IP=10.0.0.6" }),
       /10\.0\.0\.6, which the runtime asks for, is no free/,
     );
     assert.match(
-      await refusal({ cid: "b", args: "IP=10.0.0.9" }),
+      await node.refusal({ cid: "b", args: "IP=10.0.0.9" }),
       /10\.0\.0\.9, which the runtime asks for, is no free/,
     );
     assert.match(
-      await refusal({ cid: "b", args: "IP=fd00::1" }),
+      await node.refusal({ cid: "b", args: "IP=fd00::1" }),
       /fd00::1, which the runtime asks for, is no free/,
     );
   });
@@ -219,15 +196,15 @@ describe("an ADD that is served from a block", () => {
       { node: "node-b", family: "IPv6", blocks: 9 },
     ] as const;
     node.blockSource.owners = all;
-    await grant("10.0.0.4/32");
+    await node.grant("10.0.0.4/32");
     await node.add({ cid: "a" });
     assert.equal(
-      await refusal({ cid: "b" }),
+      await node.refusal({ cid: "b" }),
       `the IPv4 blocks that this node has of pool "db", whose blocks are /30, have no free address: 1 in use; a controller gives it a block as soon as one is free; nodes have 3 and 1 of the pool's blocks (kubectl get ipblocks says which)`,
     );
     node.blockSource.refusalsNameAll = true;
     assert.equal(
-      await refusal({ cid: "b" }),
+      await node.refusal({ cid: "b" }),
       'the IPv4 blocks that this node has of pool "db", whose blocks are /30, 10.0.0.4/32, have no free address: 1 in use; a controller gives it a block as soon as one is free; nodes have node-b 3, node-a 1',
     );
     node.blockSource.owners = Array.from({ length: 7 }, (_, n) => ({
@@ -237,25 +214,25 @@ describe("an ADD that is served from a block", () => {
     }));
     node.blockSource.refusalsNameAll = false;
     assert.match(
-      await refusal({ cid: "b" }),
+      await node.refusal({ cid: "b" }),
       /nodes have 1, 1, 1, 1 and 1 of the pool's blocks, others some too \(kubectl get ipblocks says which\)$/,
     );
     node.blockSource.refusalsNameAll = true;
-    assert.match(await refusal({ cid: "b" }), /nodes have n0 1, n1 1, n2 1, n3 1, n4 1 and others$/);
+    assert.match(await node.refusal({ cid: "b" }), /nodes have n0 1, n1 1, n2 1, n3 1, n4 1 and others$/);
   });
 
   it("gets one of the next pool when the first has none, and is told of each when none has", async () => {
-    pool("more", "10.9.0.0/24", { ipv4: 30 });
+    node.pool("more", "10.9.0.0/24", { ipv4: 30 });
     node.ipam = { pools: ["db", "more"] };
-    await grant("10.0.0.4/30");
+    await node.grant("10.0.0.4/30");
     node.blockSource.grant("more", "10.9.0.4/32");
     await node.hearBlocks();
     for (const cid of ["a", "b", "c", "d"]) await node.add({ cid });
     assert.deepEqual(await node.add({ cid: "e" }), ["10.9.0.4"]);
-    const error = await refused({ cid: "f" });
+    const error = await node.refused({ cid: "f" });
     assert.deepEqual([error.code, error.details], [11, "BLOCKS_EXHAUSTED"]);
     assert.match(error.msg, / of pool "db", .* 4 in use.*; .* of pool "more", .* 1 in use/);
-    const unknown = await refused({ cid: "g", ipam: { pools: ["db", "none"] } });
+    const unknown = await node.refused({ cid: "g", ipam: { pools: ["db", "none"] } });
     assert.deepEqual([unknown.code, unknown.details], [104, "POOL_UNKNOWN"]);
     assert.equal((await node.call("STATUS", { cid: "", ifname: "", netns: "" })).exitStatus, 0);
   });
@@ -267,125 +244,9 @@ describe("an ADD that is served from a block", () => {
     node.blockSource.stored.clear(); // it was there before the pool
     await node.add({ cid: "local", ipam: { ranges: [[{ subnet: "10.0.0.0/24", rangeStart: "10.0.0.5" }]] } });
     for (const [name, pool] of pools) node.blockSource.stored.set(name, pool);
-    await grant("10.0.0.4/30");
+    await node.grant("10.0.0.4/30");
     assert.deepEqual(await node.add({ cid: "a" }), ["10.0.0.6"]);
     assert.deepEqual(await node.add({ cid: "b" }), ["10.0.0.7"]);
-    assert.match(await refusal({ cid: "c" }), /4 in use/);
-  });
-});
-
-describe("the blocks of a node", () => {
-  setUp();
-
-  it("are given from before the API server has answered, in the boot in which they were seen", async () => {
-    await grant("10.0.0.4/32", "10.0.0.8/32");
-    await node.add({ cid: "a" });
-    node.blockSource.isSynced = false;
-    node.blockSource.records.clear();
-    node.blockSource.stored.clear();
-    await node.restart();
-    await node.add({ cid: "b" });
-    assert.deepEqual(node.held, ["10.0.0.4", "10.0.0.8"]);
-  });
-
-  it("are chosen without an API server as the journal had the pools, where the network names none", async () => {
-    node.ipam = {};
-    pool("db", "10.0.0.0/24", { ipv4: 30 }, { default: true });
-    pool("first", "10.9.0.0/24", { ipv4: 30 }, { default: true, priority: 1 });
-    node.blockSource.grant("first", "10.9.0.4/30");
-    await grant("10.0.0.4/30");
-    const restartAlone = async () => {
-      node.blockSource.isSynced = false;
-      node.blockSource.records.clear();
-      node.blockSource.stored.clear();
-      await node.restart();
-    };
-    await restartAlone();
-    assert.deepEqual(await node.add({ cid: "a" }), ["10.9.0.4"]);
-    node.reboot();
-    await restartAlone();
-    assert.match(await refusal({ cid: "b" }), /which pools there are is not known on this node/);
-  });
-
-  it("are not given from in another boot before their records are seen: the node may have been fenced", async () => {
-    node.blockSource.refusalsNameAll = true;
-    await grant("10.0.0.4/32", "10.0.0.8/32");
-    node.blockSource.isSynced = false;
-    node.blockSource.records.clear();
-    node.reboot();
-    await node.restart();
-    assert.match(await refusal(), /this node has no IPv4 block/);
-    await grant("10.0.0.8/32");
-    assert.deepEqual(await node.add(), ["10.0.0.8"]);
-    node.blockSource.records.clear();
-    await node.restart();
-    assert.match(await refusal({ cid: "b" }), /10\.0\.0\.8\/32, have no free address/);
-  });
-
-  it("of another boot have no addresses that cool: a node starts all its pods at once", async () => {
-    await grant("10.0.0.4/32");
-    await node.add({ cid: "a" });
-    node.reboot();
-    await node.restart();
-    await releasePreviousBoot(node.parts);
-    assert.deepEqual(await node.add({ cid: "b" }), ["10.0.0.4"]);
-  });
-
-  it("are not given from when the record is not granted, cools, or is gone after all was listed", async () => {
-    for (const over of [{ granted: false }, { releasedAt: 1 }]) {
-      node.blockSource.grant("db", "10.0.0.4/30", over);
-      await node.hearBlocks();
-      assert.match(await refusal(), /this node has no IPv4 block/);
-    }
-    await grant("10.0.0.4/30");
-    await node.add({ cid: "a" });
-    node.blockSource.records.clear();
-    await node.hearBlocks();
-    assert.match(await refusal({ cid: "b" }), /this node has no IPv4 block/);
-    assert.deepEqual(node.held, ["10.0.0.4"]);
-    assert.deepEqual(node.parts.journal.load().blocks, []);
-  });
-
-  it("that are granted anew keep the addresses of sandboxes that were there before", async () => {
-    await grant("10.0.0.4/31");
-    await node.add({ cid: "a" });
-    node.blockSource.grant("db", "10.0.0.4/31", {}, "another");
-    await node.hearBlocks();
-    assert.deepEqual(await node.add({ cid: "b" }), ["10.0.0.5"]);
-    assert.match(await refusal({ cid: "c" }), /2 in use/);
-  });
-
-  it("that are given back give nothing any more, in this process and in the next, by the same record", async () => {
-    await grant("10.0.0.4/31");
-    const { blockFollower, clock } = node.parts;
-    await node.add({ cid: "a" });
-    assert.equal(await blockFollower.giveUp("10.0.0.4/31", clock.now()), false);
-    await node.del({ cid: "a" });
-    await node.clock.advance(60_000);
-    assert.equal(await blockFollower.giveUp("10.0.0.4/31", clock.now()), true);
-    const words = /no IPv4 block of pool "db", whose blocks are \/30 \(one is being given back\)/;
-    for (const again of [() => node.hearBlocks(), () => node.restart(), () => node.hearBlocks()]) {
-      await again();
-      assert.match(await refusal({ cid: "b" }), words);
-    }
-    node.blockSource.grant("db", "10.0.0.4/31", {}, "another");
-    await node.hearBlocks();
-    await node.add({ cid: "b" });
-  });
-
-  it("are not given back when that cannot be put down", async () => {
-    await grant("10.0.0.4/31");
-    node.diskFault = FULL_DISK;
-    await assert.rejects(node.parts.blockFollower.giveUp("10.0.0.4/31", 1), FULL_DISK);
-    node.diskFault = undefined;
-    await node.add();
-  });
-
-  it("are given back or given from, never both, when both begin at once", async () => {
-    await grant("10.0.0.4/31");
-    const adding = node.call("ADD");
-    const given = await node.parts.blockFollower.giveUp("10.0.0.4/31", 1);
-    const answer = await ended(adding);
-    assert.equal(given, answer.exitStatus !== 0, answer.stdout);
+    assert.match(await node.refusal({ cid: "c" }), /4 in use/);
   });
 });

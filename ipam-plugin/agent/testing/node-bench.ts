@@ -212,7 +212,7 @@ export class NodeBench {
   #parts: AgentServices | undefined;
   #handle: Handler | undefined;
 
-  private constructor() {
+  protected constructor() {
     this.#database = openDatabase(":memory:", {
       beforeCommit: () => {
         if (this.diskFault !== undefined) throw this.diskFault;
