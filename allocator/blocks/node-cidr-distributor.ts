@@ -6,13 +6,13 @@ import type { Labels } from "../base/ports.ts";
 import type { RecordCache } from "../cache/cache.ts";
 import type { Context } from "../cache/context.ts";
 import { type Family, parseCidr } from "../ip/address.ts";
-import { IntervalSet } from "../ip/interval-set.ts";
-import { fullInterval, intersection } from "../ip/ip-range.ts";
 import type { Stored } from "../store/store.ts";
 import { endCooldown, giveBack } from "./give-back.ts";
 import { finishGrant } from "./grant.ts";
+import { GrantedCidrs, SHOWN_MS } from "./granted-cidrs.ts";
+import { NamedCidrs, namesOthers } from "./named-cidrs.ts";
 import { grantNodeCidrs, isConflict, ownedAs } from "./node-cidr-grant.ts";
-import { type CidrShortage, isHeld, type NodeCidrPlan, planNodeCidrs } from "./node-cidr-plan.ts";
+import { type CidrShortage, type NodeCidrPlan, planNodeCidrs } from "./node-cidr-plan.ts";
 import { type CidrCollision, takeOverAll } from "./node-cidr-take-over.ts";
 
 /** A Node as far as its CIDRs go. */
@@ -53,8 +53,6 @@ export interface CidrReport {
   readonly waiting: number;
 }
 
-/** After this long what was written here and is not seen is no longer counted. */
-const SHOWN_MS = 60_000;
 /** Writes at the same time. */
 const AT_ONCE = 32;
 /** Faults of the store itself: what comes next would meet them too. */
@@ -72,7 +70,7 @@ export class NodeCidrDistributor {
   readonly #facts: NodeFacts;
   readonly #families: readonly Family[];
   readonly #mayWrite: () => boolean;
-  readonly #granted = new Map<string, { readonly block: Stored<"block">; readonly until: number }>(); // by CIDR
+  readonly #granted: GrantedCidrs;
   #named = new NamedCidrs([]);
   readonly #told = new Map<string, number>(); // UID of a Node -> until when it is taken as told
 
@@ -87,6 +85,7 @@ export class NodeCidrDistributor {
   ) {
     this.#context = context;
     this.#facts = facts;
+    this.#granted = new GrantedCidrs(context);
     this.#families = families;
     this.#mayWrite = mayWrite;
   }
@@ -95,7 +94,7 @@ export class NodeCidrDistributor {
     this.#forget();
     const nodes = new Map([...this.#facts.nodes()].map((node) => [node.name, node]));
     await this.#each(
-      this.#blocks(),
+      this.#granted.all(),
       ({ key }) => key,
       (stored) => this.#settle(stored, nodes.get(stored.record.node)),
     );
@@ -107,7 +106,7 @@ export class NodeCidrDistributor {
     await this.#tellAll(waiting);
     const plan = this.#plan(waiting, having);
     for await (const lot of grantNodeCidrs({ ...this.#context, atOnce: AT_ONCE }, plan, this.#mayWrite)) {
-      for (const block of lot) this.#keep(block);
+      for (const block of lot) this.#granted.keep(block);
       const served = new Set(lot.map(({ record }) => record.node));
       await this.#tellAll(waiting.filter(({ name }) => served.has(name)));
     }
@@ -118,12 +117,12 @@ export class NodeCidrDistributor {
   #plan(waiting: readonly ClusterNode[], having: readonly ClusterNode[]): NodeCidrPlan {
     const { view } = this.#context;
     const wants = Object.fromEntries(this.#families.map((family) => [family, 1]));
-    const own = [...this.#granted.values()].flatMap(({ block }) => parseCidr(block.key) ?? []);
+    const own = this.#granted.own().flatMap(({ key }) => parseCidr(key) ?? []);
     return planNodeCidrs({
       use: "PodCIDR",
       pools: view.pools(),
       nodes: waiting.map(({ name, uid, labels }) => ({ node: name, nodeUID: uid, labels, wants })),
-      blocks: this.#blocks().map(({ record }) => record),
+      blocks: this.#granted.all().map(({ record }) => record),
       unpickable: (pool, family) => view.unpickable(pool, family),
       inUse: [...having.flatMap(({ podCIDRs }) => podCIDRs.flatMap((text) => parseCidr(text) ?? [])), ...own],
     });
@@ -131,8 +130,8 @@ export class NodeCidrDistributor {
 
   async #takeOver(having: readonly ClusterNode[]): Promise<readonly CidrCollision[]> {
     const { store, view } = this.#context;
-    const known = new Map(this.#blocks().map((stored) => [stored.key, stored]));
-    const keep = (stored: Stored<"block">) => this.#keep(stored);
+    const known = new Map(this.#granted.all().map((stored) => [stored.key, stored]));
+    const keep = (stored: Stored<"block">) => this.#granted.keep(stored);
     const isLeft = (owner: string, cidr: string) => this.#isLeftBy(owner, cidr);
     const seen = { known, pools: view.pools(), keep, isLeft, mayWrite: this.#mayWrite };
     const collisions: CidrCollision[] = [];
@@ -166,7 +165,7 @@ export class NodeCidrDistributor {
   }
 
   async #tellAll(nodes: readonly ClusterNode[]): Promise<void> {
-    const byNode = Map.groupBy(this.#blocks(), ({ record }) => record.node);
+    const byNode = Map.groupBy(this.#granted.all(), ({ record }) => record.node);
     await this.#each(
       nodes,
       ({ name }) => name,
@@ -184,8 +183,8 @@ export class NodeCidrDistributor {
       const to = { node: node.name, nodeUID: node.uid };
       const owned =
         stored.record.nodeUID === node.uid ? stored : await ownedAs(this.#context.store, stored, to);
-      if (isConflict(owned) || owned.record.granted !== true) return void this.#granted.delete(stored.key);
-      this.#keep(owned);
+      if (isConflict(owned) || owned.record.granted !== true) return void this.#granted.drop(stored.key);
+      this.#granted.keep(owned);
       cidrs.push(owned.record.cidr);
     }
     if (!this.#mayWrite()) return;
@@ -202,12 +201,12 @@ export class NodeCidrDistributor {
     const isLeft =
       node === undefined ? await this.#facts.gone(stored.record.node) : await this.#isUnused(stored, node);
     if (isLeft) {
-      this.#granted.delete(stored.key);
+      this.#granted.drop(stored.key);
       return void (await giveBack(this.#context, stored, { kind: "fenced", node: stored.record.node }));
     }
     if (node === undefined || stored.record.granted === true) return;
     const granted = await finishGrant(this.#context, stored);
-    if (granted !== undefined) this.#keep(granted);
+    if (granted !== undefined) this.#granted.keep(granted);
   }
 
   /** The Node has other CIDRs, which stay: nobody will ever use this one. */
@@ -223,27 +222,9 @@ export class NodeCidrDistributor {
     return live !== undefined && (live.podCIDRs.length === 0 || namesOthers(live, text));
   }
 
-  /** What the cache shows; of what was granted here that, as long as it shows it not at all, or not granted. */
-  #blocks(): readonly Stored<"block">[] {
-    const shown = [...this.#context.view.blocks()].filter(({ record }) => record.use === "PodCIDR");
-    const own = [...this.#granted.values()].filter(({ block: { key } }) => !this.#shows(key));
-    const keys = new Set(own.map(({ block }) => block.key));
-    return [...shown.filter(({ key }) => !keys.has(key)), ...own.map(({ block }) => block)];
-  }
-
-  #shows(cidr: string): boolean {
-    return this.#context.view.block(cidr)?.record.granted === true;
-  }
-
-  #keep(block: Stored<"block">): void {
-    if (!isHeld(block.record, "PodCIDR")) return;
-    this.#granted.set(block.key, { block, until: this.#context.clock.monotonic() + SHOWN_MS });
-  }
-
   #forget(): void {
+    this.#granted.forget();
     const now = this.#context.clock.monotonic();
-    for (const [cidr, { until }] of this.#granted)
-      if (now >= until || this.#shows(cidr)) this.#granted.delete(cidr);
     for (const [uid, until] of this.#told) if (now >= until) this.#told.delete(uid);
   }
 
@@ -266,32 +247,4 @@ export class NodeCidrDistributor {
       }
     });
   }
-}
-
-/** What Nodes say that they have, whoever gave it to them. */
-class NamedCidrs {
-  readonly #byFamily = { IPv4: new IntervalSet(), IPv6: new IntervalSet() };
-
-  constructor(nodes: readonly ClusterNode[]) {
-    for (const text of nodes.flatMap(({ podCIDRs }) => podCIDRs)) {
-      const cidr = parseCidr(text);
-      if (cidr !== undefined) this.#byFamily[cidr.family].addInterval(fullInterval(cidr));
-    }
-  }
-
-  touches(text: string): boolean {
-    const cidr = parseCidr(text);
-    if (cidr === undefined) return false;
-    const { first, last } = fullInterval(cidr);
-    return this.#byFamily[cidr.family].nextTaken(first, last) !== undefined;
-  }
-}
-
-function namesOthers({ podCIDRs }: ClusterNode, text: string): boolean {
-  const own = parseCidr(text);
-  if (podCIDRs.length === 0 || own === undefined) return false;
-  return podCIDRs.every((one) => {
-    const named = parseCidr(one);
-    return named?.family !== own.family || intersection(fullInterval(named), fullInterval(own)) === undefined;
-  });
 }
