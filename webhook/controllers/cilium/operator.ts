@@ -6,21 +6,19 @@ import { finishGrant } from "../../../allocator/blocks/grant.ts";
 import type { CidrShortage } from "../../../allocator/blocks/node-cidr-plan.ts";
 import type { RecordCache } from "../../../allocator/cache/cache.ts";
 import type { Context } from "../../../allocator/cache/context.ts";
-import type { Cidr } from "../../../allocator/ip/address.ts";
 import type { Pool } from "../../../allocator/pool/pool.ts";
 import type { Stored } from "../../../allocator/store/store.ts";
 import type { Client } from "../../../kube/api/client.ts";
 import type { Informers, ObservedNode } from "../../cluster-state/informers.ts";
 import type { CiliumMode, CiliumNode } from "./cilium-node.ts";
+import { ExaminedNodes } from "./examined-nodes.ts";
 import { giveBackOfGone } from "./gone-nodes.ts";
 import { grantCidrs, grantsOf, type NodeAbout, type NodeRequest } from "./grant-cidrs.ts";
 import { HeldAddresses } from "./held-addresses.ts";
+import { PLANS, QUIET_MS, usedBy } from "./modes.ts";
 import { NodeFaults } from "./node-faults.ts";
 import { carryOut, type NodeView } from "./node-writer.ts";
-import { type CiliumPlan, listing, type Situation } from "./plan.ts";
-import { planClusterPoolNode } from "./plan-cluster-pool.ts";
-import { planCrdNode } from "./plan-crd.ts";
-import { planMultiPoolNode } from "./plan-multi-pool.ts";
+import type { CiliumPlan } from "./plan.ts";
 import {
   cidrsOf,
   ciliumPoolOf,
@@ -31,20 +29,6 @@ import {
   RecentBlocks,
   situationOf,
 } from "./situation.ts";
-import { takeOverFor } from "./take-over.ts";
-
-const PLANS: Readonly<Record<CiliumMode, (situation: Situation) => CiliumPlan>> = {
-  crd: planCrdNode,
-  "cluster-pool": planClusterPoolNode,
-  "multi-pool": planMultiPoolNode,
-};
-
-/** An agent tells what is used once in 15 s, and writes its list of CIDRs anew once in 60 s: after that it would have said otherwise. */
-const QUIET_MS: Readonly<Record<CiliumMode, number>> = {
-  crd: 20_000,
-  "cluster-pool": 20_000,
-  "multi-pool": 75_000,
-};
 
 const AT_ONCE = 16;
 /** That it has in all. */
@@ -78,8 +62,7 @@ export class CiliumOperator {
   readonly #deps: OperatorDeps;
   readonly #quiet: QuietBlocks;
   readonly #recent: RecentBlocks;
-  readonly #examined = new Map<string, string>(); // node -> version of its object whose CIDRs have records
-  #examinedFor = ""; // the pools that they were examined for
+  readonly #examined: ExaminedNodes;
   readonly #faults: NodeFaults;
   #shared: readonly string[] = [];
 
@@ -87,6 +70,8 @@ export class CiliumOperator {
     this.#deps = deps;
     this.#faults = new NodeFaults(deps.context.log);
     this.#recent = new RecentBlocks(deps.view, deps.context.clock);
+    const keep = (stored: Stored<"block">) => this.#recent.keep(stored);
+    this.#examined = new ExaminedNodes({ ...deps, keep });
     this.#quiet = new QuietBlocks(deps.context.clock, deps.quietMs ?? QUIET_MS[deps.mode]);
   }
 
@@ -107,14 +92,14 @@ export class CiliumOperator {
       return object === undefined ? [] : [{ object, node }];
     });
     await this.#createMissing(pools);
-    this.#noticePools(pools);
+    this.#examined.noticePools(pools);
     // what nodes have already comes before anything is granted
     const wrong = new Map<string, readonly string[]>();
     await this.#each(
       seen,
       ({ node }) => node.name,
       async ({ object, node }) => {
-        wrong.set(node.name, await this.#takeOver(pools, object, node));
+        wrong.set(node.name, await this.#examined.takeOver(pools, object, node));
       },
     );
     this.#shared = [...wrong].flatMap(([name, words]) => (words.length > 0 ? [name] : []));
@@ -176,28 +161,9 @@ export class CiliumOperator {
     return await carryOut(this.#deps, object.uid, seen, plan);
   }
 
-  /** A pool that is new, or has another range, may have what a node has long since. */
-  #noticePools(pools: readonly Pool[]): void {
-    const now = JSON.stringify(pools.map(({ name, spec }) => [name, spec.ranges]));
-    if (now !== this.#examinedFor) this.#examined.clear();
-    this.#examinedFor = now;
-  }
-
   /** A record of the node is gone: what its object has is recorded again. */
   examineAgain(node: string): void {
-    this.#examined.delete(node);
-  }
-
-  async #takeOver(
-    pools: readonly Pool[],
-    object: ObservedNode,
-    node: CiliumNode,
-  ): Promise<readonly string[]> {
-    if (this.#examined.get(node.name) === node.resourceVersion) return [];
-    const keep = (stored: Stored<"block">) => this.#recent.keep(stored);
-    const wrong = await takeOverFor({ ...this.#deps, keep }, pools, object, cidrsOf(this.#deps.mode, node));
-    if (wrong.length === 0) this.#examined.set(node.name, node.resourceVersion);
-    return wrong;
+    this.#examined.forget(node);
   }
 
   /** What is nobody's, or never was finished. */
@@ -227,7 +193,7 @@ export class CiliumOperator {
 
   async #giveBack(stored: Stored<"block">): Promise<void> {
     const { context, client, nodeClient } = this.#deps;
-    this.#examined.delete(stored.record.node);
+    this.#examined.forget(stored.record.node);
     await giveBackOfGone({ context, ciliumNodes: client, nodes: nodeClient }, stored);
   }
 
@@ -269,11 +235,4 @@ export class CiliumOperator {
     }
     return lacks;
   }
-}
-
-/** Whether the object shows that something of a block is used: then it is not quiet. */
-function usedBy(mode: CiliumMode, node: CiliumNode) {
-  if (mode === "crd") return listing([...node.used].map((one) => `${one}/${one.includes(":") ? 128 : 32}`));
-  if (mode === "cluster-pool") return ({ text }: Cidr) => node.cidrStates.get(text) !== "released";
-  return listing(node.allocated.flatMap(({ cidrs }) => cidrs));
 }
