@@ -3,14 +3,7 @@ import { isDeepStrictEqual } from "node:util";
 import { isRefusal, type Refusal } from "../../../allocator/base/errors.ts";
 import type { Labels } from "../../../allocator/base/ports.ts";
 import type { Context } from "../../../allocator/cache/context.ts";
-import { settlePod } from "../../../allocator/demand/admitted-pod.ts";
-import {
-  type BindingEvidence,
-  bind,
-  HOLD_TIMEOUT_MS,
-  isDetached,
-  isSame,
-} from "../../../allocator/lifecycle/bind.ts";
+import { isDetached, isSame } from "../../../allocator/lifecycle/bind.ts";
 import { reserve } from "../../../allocator/lifecycle/reserve.ts";
 import {
   ASSIGNED_ADDRESSES,
@@ -30,6 +23,7 @@ import type { Claim, ClaimAttachment } from "../../../allocator/model/claim.ts";
 import type { ClusterState, PodState } from "../../../allocator/model/cluster-state.ts";
 import { toldOf } from "../../../allocator/model/interfaces.ts";
 import type { Stored } from "../../../allocator/store/store.ts";
+import { bindToNode, settle } from "./bind-to-node.ts";
 import { claimOnNetwork } from "./claim-networks.ts";
 import {
   besideOf,
@@ -44,7 +38,6 @@ import {
   resultOf,
   serves,
   servesBound,
-  throwIfCancelled,
 } from "./claim-result.ts";
 import type {
   AttachRequest,
@@ -56,7 +49,7 @@ import type {
   SandboxEvent,
 } from "./claim-source.ts";
 import { newClaimFor } from "./new-claim.ts";
-import { attachmentOf, reportSandbox, type SandboxReport, statusOf } from "./sandbox-status.ts";
+import { reportSandbox, type SandboxReport, statusOf } from "./sandbox-status.ts";
 
 export interface EmbeddedClaimsOptions {
   readonly context: Context;
@@ -107,7 +100,7 @@ export class EmbeddedClaims implements ClaimSource {
         continue;
       }
       if (pod !== undefined && !isItsOwn && isNamesake(pod, claim.record))
-        await this.#settle(request, signal);
+        await settle(this.#options, request, signal);
       return this.#foundFor(claim, { token: ref.token, ...said }, { ...request, annotations });
     }
     return await this.#make(request, annotations, declined);
@@ -149,7 +142,7 @@ export class EmbeddedClaims implements ClaimSource {
         requestMismatch(made.record, request) ?? resultOf(this.#options.context.view, made.record, request)
       );
     }
-    const bound = await this.#bind(found, request, signal);
+    const bound = await bindToNode(this.#options, found, request, signal);
     if (isRefusal(bound)) return bound;
     const { record } = bound;
     if (!servesBound(record, request)) return NO_CLAIM;
@@ -238,54 +231,6 @@ export class EmbeddedClaims implements ClaimSource {
     if (!got.made || claim.record.status.attachment === undefined) return found;
     this.#made.set(claim.key, claim);
     return { ...found, made: claim.revision };
-  }
-
-  async #bind(
-    { claim, token, assigned }: ClaimMatch,
-    request: AttachRequest,
-    signal: AbortSignal,
-  ): Promise<Stored<"claim"> | Refusal> {
-    const { context, node } = this.#options;
-    const { name, uid } = request.pod;
-    const { interface: attachTo, containerID } = request.attachment;
-    const said = assigned === undefined ? {} : { assigned };
-    const seen = request.seenAt === undefined ? {} : { seenAt: request.seenAt };
-    const attachedTo = (bound: Claim) =>
-      servesBound(bound, request) && requestMismatch(bound, request) === undefined
-        ? attachmentOf(bound, { seenAt: undefined, ...request }, { ...context, node, news: "attached" })
-        : undefined;
-    const target = { name, uid, node, token, interface: attachTo, containerID, attachedTo, ...said, ...seen };
-    const tryBind = () =>
-      bind(context, claim, target, async (bound) => {
-        throwIfCancelled(signal);
-        return await this.#factsOf(bound);
-      });
-    const bound = await tryBind();
-    if (!isRefusal(bound) || bound.code !== "CLAIM_CHANGED") return bound;
-    return (await this.#settle(request, signal)) ?? (await tryBind());
-  }
-
-  /** Admission breaks off when a host goes down: what it was to write into the claim is written now. */
-  async #settle(
-    { pod: { namespace, name, uid } }: AttachRequest,
-    signal: AbortSignal,
-  ): Promise<Refusal | undefined> {
-    const { context, inventory } = this.#options;
-    const pod = await inventory.pod(namespace, name);
-    throwIfCancelled(signal);
-    if (pod === undefined || (uid !== "" && pod.uid !== uid)) return undefined;
-    return await settlePod(context, inventory, { ...pod, generateName: "" });
-  }
-
-  async #factsOf({ namespace, binding }: Claim): Promise<BindingEvidence> {
-    const { inventory, context } = this.#options;
-    if (binding === undefined) return { fenced: false, holdExpired: true };
-    if (binding.node !== "") return { fenced: await inventory.fenced(binding.node), holdExpired: false };
-    const pod = binding.podName === "" ? undefined : await inventory.pod(namespace, binding.podName);
-    return {
-      fenced: false,
-      holdExpired: pod?.ended !== false && context.clock.now() - binding.since >= HOLD_TIMEOUT_MS,
-    };
   }
 
   async #report(

@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0
+import { isRefusal, type Refusal } from "../../../allocator/base/errors.ts";
+import type { Context } from "../../../allocator/cache/context.ts";
+import { settlePod } from "../../../allocator/demand/admitted-pod.ts";
+import { type BindingEvidence, bind, HOLD_TIMEOUT_MS } from "../../../allocator/lifecycle/bind.ts";
+import type { Claim } from "../../../allocator/model/claim.ts";
+import type { ClusterState } from "../../../allocator/model/cluster-state.ts";
+import type { Stored } from "../../../allocator/store/store.ts";
+import { requestMismatch, servesBound, throwIfCancelled } from "./claim-result.ts";
+import type { AttachRequest, ClaimMatch } from "./claim-source.ts";
+import { attachmentOf } from "./sandbox-status.ts";
+
+interface BindDeps {
+  readonly context: Context;
+  readonly inventory: ClusterState;
+  /** This node's name. */
+  readonly node: string;
+}
+
+/** Binds the claim that was found to this node, for the pod that asks. */
+export async function bindToNode(
+  deps: BindDeps,
+  { claim, token, assigned }: ClaimMatch,
+  request: AttachRequest,
+  signal: AbortSignal,
+): Promise<Stored<"claim"> | Refusal> {
+  const { context, node } = deps;
+  const { name, uid } = request.pod;
+  const { interface: attachTo, containerID } = request.attachment;
+  const said = assigned === undefined ? {} : { assigned };
+  const seen = request.seenAt === undefined ? {} : { seenAt: request.seenAt };
+  const attachedTo = (bound: Claim) =>
+    servesBound(bound, request) && requestMismatch(bound, request) === undefined
+      ? attachmentOf(bound, { seenAt: undefined, ...request }, { ...context, node, news: "attached" })
+      : undefined;
+  const target = { name, uid, node, token, interface: attachTo, containerID, attachedTo, ...said, ...seen };
+  const tryBind = () =>
+    bind(context, claim, target, async (bound) => {
+      throwIfCancelled(signal);
+      return await factsOf(deps, bound);
+    });
+  const bound = await tryBind();
+  if (!isRefusal(bound) || bound.code !== "CLAIM_CHANGED") return bound;
+  return (await settle(deps, request, signal)) ?? (await tryBind());
+}
+
+/** Admission breaks off when a host goes down: what it was to write into the claim is written now. */
+export async function settle(
+  { context, inventory }: BindDeps,
+  { pod: { namespace, name, uid } }: AttachRequest,
+  signal: AbortSignal,
+): Promise<Refusal | undefined> {
+  const pod = await inventory.pod(namespace, name);
+  throwIfCancelled(signal);
+  if (pod === undefined || (uid !== "" && pod.uid !== uid)) return undefined;
+  return await settlePod(context, inventory, { ...pod, generateName: "" });
+}
+
+async function factsOf(
+  { inventory, context }: BindDeps,
+  { namespace, binding }: Claim,
+): Promise<BindingEvidence> {
+  if (binding === undefined) return { fenced: false, holdExpired: true };
+  if (binding.node !== "") return { fenced: await inventory.fenced(binding.node), holdExpired: false };
+  const pod = binding.podName === "" ? undefined : await inventory.pod(namespace, binding.podName);
+  return {
+    fenced: false,
+    holdExpired: pod?.ended !== false && context.clock.now() - binding.since >= HOLD_TIMEOUT_MS,
+  };
+}
