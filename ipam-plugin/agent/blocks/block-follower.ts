@@ -1,21 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 import type { Address } from "../../../allocator/ip/address.ts";
 import { type Block, isReturned } from "../../../allocator/model/block.ts";
-import { NODE_GRACE_MS } from "../../../allocator/model/cluster-state.ts";
 import { blockLength } from "../../../allocator/pool/blocks.ts";
 import type { Pool } from "../../../allocator/pool/pool.ts";
 import type { Stored } from "../../../allocator/store/store.ts";
 import type { PodRef } from "../claims/claim-source.ts";
 import type { Journal, JournalContents } from "../journal/journal.ts";
-import type { BlockChange, JournalBlock, OwnedBlock } from "../journal/owned-blocks.ts";
+import type { BlockChange, OwnedBlock } from "../journal/owned-blocks.ts";
 import type { BlockSource, PodFacts, PoolOwner } from "./block-source.ts";
+import { JournalledBlocks } from "./journalled-blocks.ts";
 import { KnownPools } from "./known-pools.ts";
 import { News } from "./news.ts";
 import type { BlockState, NodeBlocks } from "./node-blocks.ts";
+import { ProvenBlocks } from "./proven-blocks.ts";
 import { idOf, ownedOf, ReturnedAddresses, returnedIn } from "./returned-addresses.ts";
-
-/** In place of a boot: the journal's word about the block does not count before it is proven. */
-const DOUBTED = "";
 
 export interface BlockFollowerOptions {
   readonly source: BlockSource;
@@ -35,19 +33,12 @@ export interface BlockFollowerOptions {
  * | the record is not known yet, the journal is of this boot | the same                                           |
  * | the record is not known yet, the journal is of another   | not before the record is seen                      |
  * | all was listed, and the record is not there              | no                                                 |
- *
- * A block that the journal does not know of this boot is `unproven` until this agent has written its status. An agent with another
- * journal, that is lost, may have sent word that it is given back, or a controller may have seen the node fenced while it was
- * off; what they write later is a conflict from then on. So none is proven while the Node counts as fenced, and those that
- * were are proven anew after that. One that was made for another Node object of this name, of whose sandboxes nothing is known
- * here, waits until that one counts as fenced.
  */
 export class BlockFollower {
   readonly #options: BlockFollowerOptions;
-  readonly #journalled = new Map<string, JournalBlock>(); // CIDR and UID -> what the journal has of it
+  readonly #journalled: JournalledBlocks;
+  readonly #proven: ProvenBlocks;
   readonly #pools: KnownPools;
-  readonly #proven = new Set<string>(); // CIDR and UID of those whose status this process has written
-  readonly #doubted = new Set<string>(); // CIDR and UID of those of which the journal is still to be told that they are unproven
   readonly #givingUp = new Set<string>(); // CIDR and UID of those that are about to be journalled as given back
   readonly #returned = new ReturnedAddresses();
   readonly #news = new News();
@@ -55,7 +46,8 @@ export class BlockFollower {
 
   constructor(options: BlockFollowerOptions) {
     this.#options = options;
-    for (const block of options.contents.blocks) this.#journalled.set(idOf(block), block);
+    this.#journalled = new JournalledBlocks(options.contents.blocks, options.bootId);
+    this.#proven = new ProvenBlocks(options.source, this.#journalled);
     this.#pools = new KnownPools(options.source, options.contents.pools);
     this.follow();
   }
@@ -68,7 +60,7 @@ export class BlockFollower {
   /** All are known: they were listed, or the journal had them in this boot. */
   get knowsPools(): boolean {
     const { source, bootId } = this.#options;
-    return source.isSynced || [...this.#journalled.values()].some((block) => block.bootId === bootId);
+    return source.isSynced || [...this.#journalled.all()].some((block) => block.bootId === bootId);
   }
 
   /** Every pool was listed: one that is not known is not there. */
@@ -87,7 +79,7 @@ export class BlockFollower {
 
   /** When the journal was told that the block is given back; undefined: it was not. */
   returningSince(block: Pick<OwnedBlock, "cidr" | "uid">): number | undefined {
-    const at = this.#journalled.get(idOf(block))?.returningAt ?? 0;
+    const at = this.#journalled.of(block)?.returningAt ?? 0;
     return at > 0 ? at : undefined;
   }
 
@@ -108,25 +100,16 @@ export class BlockFollower {
     return this.#options.source.refusalsNameAll ?? this.makesBlocks;
   }
 
-  /**
-   * Whether the block may be proven now: the Node object is not fenced, and the block is of it, of this machine by its journal, or
-   * of an object that counts as fenced.
-   */
+  /** Whether the block may be proven now. */
   mayProve(stored: Stored<"block">): boolean {
-    const own = this.#options.source.ownNode?.();
-    if (own === undefined) return this.#options.source.ownNode === undefined;
-    if (own.fenced) return false;
-    const isOwn = own.uid === stored.record.nodeUID || this.#journalled.has(idOf(ownedOf(stored)));
-    return isOwn || own.seenForMs >= NODE_GRACE_MS;
+    return this.#proven.mayProve(stored);
   }
 
   /** This agent has written the status of the block, which is as given, and nothing that was sent before can arrive any more. */
   async prove(stored: Stored<"block">): Promise<void> {
     if (!this.mayProve(stored)) return; // fenced meanwhile
-    const id = idOf(ownedOf(stored));
     this.#returned.note(stored, this.returnedOf(stored));
-    this.#doubted.delete(id);
-    this.#proven.add(id);
+    this.#proven.prove(idOf(ownedOf(stored)));
     this.follow();
     await this.record();
   }
@@ -159,7 +142,7 @@ export class BlockFollower {
   /** Brings memory in line with the records, at once. To be called whenever they have changed. */
   follow(): void {
     const { source, blocks } = this.#options;
-    if (source.ownNode?.()?.fenced) this.#doubtAll();
+    if (source.ownNode?.()?.fenced) this.#proven.doubtAll();
     const seen = new Map([...source.blocks()].map((stored) => [stored.key, stored]));
     for (const stored of seen.values()) {
       if (!isGiven(stored.record)) blocks.remove(stored.key);
@@ -232,12 +215,12 @@ export class BlockFollower {
   }
 
   #ownedOf(stored: Stored<"block">): OwnedBlock {
-    return this.#returned.ownedOf(stored, this.#journalled.get(idOf(ownedOf(stored))));
+    return this.#returned.ownedOf(stored, this.#journalled.of(ownedOf(stored)));
   }
 
   #trustJournal(seen: ReadonlyMap<string, unknown>): void {
     const { blocks, bootId } = this.#options;
-    for (const block of this.#journalled.values()) {
+    for (const block of this.#journalled.all()) {
       if (seen.has(block.cidr) || block.bootId !== bootId) continue;
       blocks.put(block, this.#stateOf(block));
     }
@@ -246,38 +229,18 @@ export class BlockFollower {
   #stateOf(block: OwnedBlock): BlockState {
     const id = idOf(block);
     if (this.#givingUp.has(id) || this.returningSince(block) !== undefined) return "returning";
-    return this.#isProven(id) ? "giving" : "unproven";
-  }
-
-  #isProven(id: string): boolean {
-    const { statuses, ownNode } = this.#options.source;
-    const isAlone = statuses === undefined || ownNode === undefined; // what it writes is written before it goes on
-    return isAlone || this.#proven.has(id) || this.#journalled.get(id)?.bootId === this.#options.bootId;
-  }
-
-  /** The node counts as fenced: from here on its blocks may be taken back. The next process is to know that, too. */
-  #doubtAll(): void {
-    this.#proven.clear();
-    for (const [id, row] of this.#journalled) {
-      if (row.bootId === DOUBTED) continue;
-      this.#journalled.set(id, { ...row, bootId: DOUBTED });
-      this.#doubted.add(id);
-    }
+    return this.#proven.isProven(id) ? "giving" : "unproven";
   }
 
   async #record(): Promise<void> {
     const { source } = this.#options;
     const stored = [...source.blocks()].filter(({ record }) => isGiven(record));
     const put = stored.flatMap((one) =>
-      this.#isProven(idOf(ownedOf(one))) ? (this.#rowFor(one) ?? []) : [],
+      this.#proven.isProven(idOf(ownedOf(one))) ? (this.#journalled.rowFor(this.#ownedOf(one)) ?? []) : [],
     );
     const known = new Set([...source.blocks()].map((one) => idOf(ownedOf(one))));
-    const gone = source.isSynced
-      ? [...this.#journalled].filter(([id]) => !known.has(id)).map(([, row]) => row)
-      : [];
-    const departed = new Set(gone.map(idOf));
-    for (const id of this.#doubted)
-      if (!departed.has(id)) put.push(...[this.#journalled.get(id) ?? []].flat());
+    const gone = source.isSynced ? this.#journalled.besides(known) : [];
+    put.push(...this.#journalled.doubted(gone));
     const pools = this.#pools.change(stored.length > 0);
     if (put.length + gone.length + pools.pools.length + pools.poolsGone.length === 0) return;
     const parted = stored.some((one) => one.record.within !== undefined || this.returnedOf(one).length > 0);
@@ -285,28 +248,12 @@ export class BlockFollower {
     this.#pools.written(pools);
   }
 
-  /** Undefined: the journal says so already. */
-  #rowFor(stored: Stored<"block">): JournalBlock | undefined {
-    const block = this.#ownedOf(stored);
-    const row = this.#journalled.get(idOf(block));
-    const { bootId } = this.#options;
-    if (row?.bootId === bootId && row.holes.join() === block.holes.join()) return undefined;
-    return { ...block, bootId, returningAt: row?.returningAt ?? 0 };
-  }
-
   async #write(change: BlockChange): Promise<void> {
     await this.#options.journal.write({ blocks: change });
-    for (const row of change.put ?? []) {
-      const id = idOf(row);
-      const isOlder = this.#doubted.has(id) && row.bootId !== DOUBTED; // it was on its way when the doubt came
-      this.#journalled.set(id, isOlder ? { ...row, bootId: DOUBTED } : row);
-      if (!isOlder) this.#doubted.delete(id);
-    }
+    this.#journalled.written(change);
     for (const row of change.gone ?? []) {
-      this.#doubted.delete(idOf(row));
-      this.#journalled.delete(idOf(row));
       this.#returned.forget(row);
-      this.#proven.delete(idOf(row));
+      this.#proven.forget(row);
     }
   }
 }
