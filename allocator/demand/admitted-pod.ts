@@ -120,13 +120,24 @@ function asksForOthers(
   const isAll = request.interfacePools === undefined;
   const asked = [...named, ...lacking.map((name) => `an address of ${name}`)];
   if (asked.length === 0) return undefined;
-  const isTold = isAll ? isSame(asked, words) : asked.every((one) => words.includes(one));
+  const isTold = isAll
+    ? isSame(asked, withoutDefaults(words, request))
+    : asked.every((one) => words.includes(one));
   if (isTold) return undefined;
   return refuse(
     "CLAIM_CHANGED",
     `pod ${namespace}/${name} asks for ${asked.join(", ")} and was given ${words.join(", ")} at its admission: its request was changed after berth was asked; write the request into the pod itself`,
     { claim: claimKey(allocation.key), pod: name, address: addresses.join(",") },
   );
+}
+
+/** Of a pod that asks for further interfaces alone, without what its namespace asked for its first one. */
+function withoutDefaults(
+  words: readonly string[],
+  { interfaces }: Pick<AllocationRequest["request"], "interfaces">,
+): readonly string[] {
+  const isOwn = interfaces === undefined || Object.hasOwn(interfaces, FIRST_INTERFACE);
+  return isOwn ? words : words.filter((one) => !one.endsWith(`@${FIRST_INTERFACE}`));
 }
 
 /**

@@ -250,7 +250,7 @@ describe("two annotations that speak of the same thing", () => {
     const lists = { [IPS]: "10.20.0.51;10.20.0.52", "ovn.kubernetes.io/ip_pool": "10.20.0.51,10.20.0.52" };
     assert.equal(
       refusalOf(readRequest(lists)),
-      `REQUEST_INVALID: annotation ovn.kubernetes.io/ip_pool: it disagrees with ${IPS}; keep one of the two`,
+      `REQUEST_INVALID: annotation ovn.kubernetes.io/ip_pool: its list and that of ${IPS} count differently: one from ordinal 0, the other from the set's first ordinal; write both in the words of one system`,
     );
     const families = { [`${CALICO}/ipv6pools`]: '["db"]', "ovn.kubernetes.io/ip_family": "ipv4" };
     assert.equal(

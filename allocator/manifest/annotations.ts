@@ -3,11 +3,13 @@
 import { isRefusal, type Refusal } from "../base/errors.ts";
 import type { Labels } from "../base/ports.ts";
 import type { Address, Family } from "../ip/address.ts";
-import { type Request, requestsAddress } from "../model/address-request.ts";
+import { type Request, requestsAddress, requestsAddressOn } from "../model/address-request.ts";
 import type { NamespaceState } from "../model/cluster-state.ts";
+import { FIRST_INTERFACE } from "../model/interfaces.ts";
 import { bad, readChoice, readFallback, readFamilies, readTtl, retention } from "./annotation-values.ts";
 import type { DialectReader } from "./dialect-values.ts";
 import { isNoRequest, NAMED_ROWS, namedKeysIn, READ_ROWS, type ReadRow } from "./dialects.ts";
+import { withFirstOfFamilies } from "./first-interface-families.ts";
 import { readPoolsOn, readStickyOn } from "./interface-values.ts";
 import { addressedMacs, asksOnlyMacs, placeMacs } from "./mac-requests.ts";
 import { checked, IPS, MAC, readEntriesWithMacs, readMacs } from "./mac-values.ts";
@@ -118,15 +120,43 @@ function readAll(
     ({ key }) => !asked.some((one) => one.key === key),
   );
   const isAsking = requestsAddress(own) && !asksOnlyMacs(own);
+  if (isAsking && !requestsAddressOn(placeMacs(own), FIRST_INTERFACE))
+    return withDefaultsOfFirst(own, namespace, (request) => addressedMacs(request, macKeyOf(asked)));
   const added = isAsking ? defaults.filter(({ key }) => completes(key, asked)) : defaults;
-  const macKey = asked.find(isOfMacs)?.key;
-  const placed = (request: Request) => addressedMacs(placeMacs(request), macKey ?? MAC);
+  const placed = (request: Request) => addressedMacs(placeMacs(request), macKeyOf(asked));
   if (annotations[MAC] !== undefined && asksOnlyMacs(own) && added.length === 0)
     return bad(MAC, WITHOUT_ADDRESS);
   if (namespace === undefined || added.length === 0) return placed(own);
   const said = Object.fromEntries(added.map(({ key }) => [key, namespace.annotations[key] ?? ""]));
   const all = mergeFormats([...asked, ...added], { ...annotations, ...said }, namespace.name);
   return isRefusal(all) ? all : placed(all);
+}
+
+/** A pod that asks for further interfaces alone has on its first one what a pod that asks for nothing has there. */
+function withDefaultsOfFirst(
+  own: Request,
+  namespace: NamespaceState | undefined,
+  placed: (request: Request) => Request | Refusal,
+): Request | Refusal {
+  const formats = spoken(namespace?.annotations ?? {}, NAMESPACE_FORMATS, "no macs");
+  const defaults = mergeFormats(formats, namespace?.annotations ?? {}, namespace?.name);
+  if (isRefusal(defaults)) return defaults;
+  if (!requestsAddress(defaults)) return placed(own);
+  const { pools = [], families, sticky, retention } = defaults;
+  const named = { [FIRST_INTERFACE]: pools };
+  const key = formats.findLast((format) => format.key === FAMILIES || "ofFirst" in format)?.key ?? FAMILIES;
+  const first = families && withFirstOfFamilies({ interfacePools: named }, families, key);
+  if (isRefusal(first)) return first;
+  return placed({
+    ...own,
+    interfacePools: { ...own.interfacePools, ...(first ?? named) },
+    ...(own.sticky === true || sticky === true ? { sticky: true } : {}),
+    ...(retention === undefined ? {} : { retention: { ...retention, ...own.retention } }),
+  });
+}
+
+function macKeyOf(asked: readonly AnnotationFormat[]): string {
+  return asked.find(isOfMacs)?.key ?? MAC;
 }
 
 function isOfMacs(format: AnnotationFormat): boolean {

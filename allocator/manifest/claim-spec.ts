@@ -12,7 +12,7 @@ import {
   type Identity,
   type Retention,
 } from "../model/claim.ts";
-import { isLink, macAsAddress, misusedLink } from "../model/interface-macs.ts";
+import { isLink, macAsAddress, misusedLink, severalMacsOn } from "../model/interface-macs.ts";
 import type { Interfaces } from "../model/interfaces.ts";
 import { MAX_POOLS_OF_CLAIM, readInterfacePools, readInterfaces } from "./claim-interfaces.ts";
 import { MAX_ADDRESSES } from "./interface-values.ts";
@@ -147,6 +147,9 @@ function readPlaces(request: Fields, addresses: readonly Address[]): Interfaces 
   if (isRefusal(interfaces)) return interfaces;
   const misused = misusedLink({ interfaces });
   if (misused !== undefined) return bad("spec.request.interfaces:", misused.words);
+  const several = severalMacsOn(addresses, interfaces);
+  if (several !== undefined)
+    return bad("spec.request.interfaces:", `several MAC addresses for ${several}, which has one`);
   const mac = macAsAddress(addresses, interfaces);
   const why = `${mac} stands for a MAC address; give it to an interface mac-eth0, mac-net1, ...`;
   return mac === undefined ? interfaces : bad("spec.request.addresses", why);

@@ -3,7 +3,7 @@
 
 import { isRefusal, type Refusal } from "../base/errors.ts";
 import type { Labels } from "../base/ports.ts";
-import { FAMILIES, type Family, familyOf, parseAddress } from "../ip/address.ts";
+import { FAMILIES, type Family, familyOf, parseAddress, parseCidr } from "../ip/address.ts";
 import type { AddressEntry, Request } from "../model/address-request.ts";
 import { FIRST_INTERFACE, isInterfaceName } from "../model/interfaces.ts";
 import {
@@ -56,7 +56,7 @@ export const readOvnPool: DialectReader = (value, key) => {
   const separator = value.includes(";") ? ";" : ",";
   const items = entriesIn(value, separator);
   if (items.length === 1 && parseAddress(items[0] ?? "") === undefined && !/[,;]/.test(value))
-    return readPools([value], key);
+    return readName(value, key, {});
   const [first = "", second = ""] = items;
   const isPair = separator === "," && items.length === 2 && isOfTwoFamilies(first, second);
   return ordinalList(isPair ? [value] : items, key);
@@ -99,9 +99,19 @@ function readPlainEntry(item: string, key: string, n: number): ReturnType<typeof
 }
 
 /** Names with commas, or with `/` as HybridNet sets the two families apart. */
-export const readNames: DialectReader = (value, key) => readPools(namesIn(value, /[,/]/), key);
+export const readNames: DialectReader = (value, key) => namedPools(namesIn(value, /[,/]/), key);
 
-export const readName: DialectReader = (value, key) => readPools([value], key);
+export const readName: DialectReader = (value, key) => namedPools([value], key);
+
+/** RFC 1123, as these systems call their pools; what else is written there is a form that Berth does not read. */
+const POOL_NAME = /^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*(\/IPv[46])?$/;
+
+function namedPools(names: readonly string[], key: string): Request | Refusal {
+  const read = readPools(names, key);
+  if (isRefusal(read)) return read;
+  const strange = read.pools?.find((name) => !POOL_NAME.test(name) && parseCidr(name) === undefined);
+  return strange === undefined ? read : bad(key, `${quote(strange)} is no name of a pool`);
+}
 
 /** A JSON list of names or CIDRs, of which only the addresses of one family count. */
 export function readListOf(family: Family): DialectReader {
@@ -120,7 +130,7 @@ export function readNameOf(family: Family): DialectReader {
 
 /** A part of a pool is written `db/IPv4`, as in `berth.dev/pools`. */
 function poolsOf(names: readonly string[], family: Family, key: string): Request | Refusal {
-  const read = readPools(names, key);
+  const read = namedPools(names, key);
   if (isRefusal(read)) return read;
   const { pools = [] } = read;
   const other = pools.find((name) => (familyOfPart(name) ?? family) !== family);

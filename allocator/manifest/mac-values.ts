@@ -6,7 +6,13 @@ import type { Labels } from "../base/ports.ts";
 import type { Address } from "../ip/address.ts";
 import { addressOfMac, parseMac } from "../ip/mac.ts";
 import type { Request } from "../model/address-request.ts";
-import { LINK_PREFIX, type MisusedLink, macAsAddress, misusedLink } from "../model/interface-macs.ts";
+import {
+  LINK_PREFIX,
+  type MisusedLink,
+  macAsAddress,
+  misusedLink,
+  severalMacsOn,
+} from "../model/interface-macs.ts";
 import { FIRST_INTERFACE, isInterfaceName } from "../model/interfaces.ts";
 import { bad, itemsOf, MAX_ENTRIES, quote } from "./annotation-values.ts";
 import { MAX_INTERFACES, readEntriesOn } from "./interface-values.ts";
@@ -110,6 +116,14 @@ function refuseMacsAsAddresses(
 ): Refusal | undefined {
   const misused = misusedLink(request);
   if (misused !== undefined) return bad(ASKED_IN[misused.of], misused.words);
+  for (const [n, entry] of (request.entries ?? []).entries()) {
+    const name = severalMacsOn(entry, request.interfaces);
+    if (name !== undefined)
+      return bad(
+        MAC,
+        `entry ${n + 1} has several MAC addresses for ${name}, which has one; write another interface behind each: 02:00:00:00:00:52@net1`,
+      );
+  }
   const address = macAsAddress((request.entries ?? []).flat(), request.interfaces);
   if (address === undefined) return undefined;
   return bad(

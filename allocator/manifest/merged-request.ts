@@ -227,7 +227,9 @@ function countedOtherwise(all: Aspects, asked: Aspects): Refusal | undefined {
   if (before === undefined || said === undefined) return undefined;
   const isList = (said.value as readonly unknown[]).length > 1;
   const isSame = asked.has("fromOrdinalZero") === all.has("fromOrdinalZero");
-  return isSame || !isList ? undefined : disagreement(said.key, before.key);
+  if (isSame || !isList) return undefined;
+  const words = `its list and that of ${before.key} count differently: one from ordinal 0, the other from the set's first ordinal; write both in the words of one system`;
+  return bad(said.key, words);
 }
 
 function disagreement(key: string, other: string): Refusal {

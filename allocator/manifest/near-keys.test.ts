@@ -12,6 +12,8 @@ describe("an annotation that is nearly one of another system's", () => {
       ["ipam.spidernet.io/ippols", "ipam.spidernet.io/ippools"],
       ["lan.shop.kubernetes.io/ip_adress", "lan.shop.kubernetes.io/ip_address"],
       ["static-ipam.ip", "static-ipam.ipv4"],
+      ["ipam.cilium.io/pool", "ipam.cilium.io/ip-pool"],
+      ["lan.shop.ovn.kubernetes.io/ip_adress", "lan.shop.ovn.kubernetes.io/ip_address"],
       ["kube-ipam.ipv4", "kube-ipam.ip"],
       ["CNI.projectcalico.org/ipAddrs", "cni.projectcalico.org/ipAddrs"],
       ["Ipam.Cilium.io/Ip-Pool", "ipam.cilium.io/ip-pool"],
@@ -22,6 +24,10 @@ describe("an annotation that is nearly one of another system's", () => {
       assert.deepEqual(more, []);
     }
     assert.deepEqual(nearMisses({ "ovn.kubernetes.io/ip_adress": "x" }, { kubeOvn: "none" }), []);
+    assert.match(
+      nearMisses({ "ovn.kubernetes.io/ip_address.net1": "x" }).join(),
+      /did you mean <nad>\.<namespace>\.kubernetes\.io\/ip_address, of the network that makes net1\?$/,
+    );
   });
 
   it("is none that a system has or writes itself", () => {

@@ -11,10 +11,12 @@ import { READ_ROWS, rowsOf } from "./dialects.ts";
 const MOST_COMPARED = 16;
 /** To shorter ones too many words are near. */
 const SHORTEST = 6;
+/** `pool` is the end of `ip-pool`. */
+const SHORTEST_END = 4;
 /** A typing error is no longer than that; systems have keys of their own that are. */
 const MOST_LETTERS = 2;
 /** `lan.shop.kubernetes.io`: kube-ovn's, of one network. */
-const OF_A_NETWORK = /^[^/.]+[.][^/.]+[.]kubernetes[.]io\/$/;
+const OF_A_NETWORK = /^[^/.]+[.][^/.]+([.]ovn)?[.]kubernetes[.]io\/$/;
 const ANY_NETWORK = "<nad>.<namespace>.kubernetes.io/";
 
 const KNOWN: ReadonlySet<string> = new Set(DIALECT_ROWS.map(({ key }) => key));
@@ -42,8 +44,18 @@ export function nearMisses(annotations: Labels, dialects?: Dialects): readonly s
         ((one.length >= SHORTEST || !prefix.endsWith("/")) &&
           Math.abs(one.length - name.length) <= MOST_LETTERS),
     );
-    const meant = nearestWord(name, near) ?? (prefix.endsWith("/") ? undefined : near[0]);
-    if (meant === undefined || system === undefined || dialects?.[system] === "none") return [];
+    const ending = names.find(
+      (one) =>
+        name.length >= SHORTEST_END && /[-_]/.test(one.at(-name.length - 1) ?? "") && one.endsWith(name),
+    );
+    const meant = nearestWord(name, near) ?? (prefix.endsWith("/") ? ending : near[0]);
+    if (system === undefined || dialects?.[system] === "none") return [];
+    const [plain = ""] = name.split(".", 1);
+    if (system === "kubeOvn" && plain !== name && names.includes(plain))
+      return [
+        `berth knows no annotation ${key} of ${SYSTEMS[system]}'s, and does nothing about it; did you mean ${ANY_NETWORK}${plain}, of the network that makes ${name.slice(plain.length + 1)}?`,
+      ];
+    if (meant === undefined) return [];
     return [
       `berth knows no annotation ${key} of ${SYSTEMS[system]}'s, and does nothing about it; did you mean ${prefix}${meant}?`,
     ];

@@ -6,7 +6,7 @@ import type { Labels } from "../base/ports.ts";
 import { type Address, bitsOf, familyOf, parseAddress } from "../ip/address.ts";
 import { addressOfMac, parseMac } from "../ip/mac.ts";
 import type { Request } from "../model/address-request.ts";
-import { LINK_PREFIX } from "../model/interface-macs.ts";
+import { isLink, LINK_PREFIX } from "../model/interface-macs.ts";
 import { FIRST_INTERFACE, isInterfaceName } from "../model/interfaces.ts";
 import { bad, isOneOfEach, LONGEST_JSON, quote } from "./annotation-values.ts";
 import type { DialectReader } from "./dialect-values.ts";
@@ -120,6 +120,8 @@ function addressesIn(
     return bad(key, `its ips are not addresses in a list, such as ["10.20.0.51/24"]`);
   if (addresses.length > 0 && !isInterfaceName(name))
     return bad(key, `${quote(name)} is not the name of an interface, such as net1`);
+  if (addresses.length > 0 && isLink(name))
+    return bad(key, `interface ${quote(name)} stands for a MAC address; give it another name`);
   return [name, addresses];
 }
 

@@ -6,6 +6,7 @@ import { isRefusal, type Refusal } from "../base/errors.ts";
 import type { Labels } from "../base/ports.ts";
 import { familyOf, parseAddress } from "../ip/address.ts";
 import type { Request } from "../model/address-request.ts";
+import { isLink } from "../model/interface-macs.ts";
 import { isInterfaceName } from "../model/interfaces.ts";
 import { bad, quote } from "./annotation-values.ts";
 import { type DialectReader, familiesIn, readFamilyWord, readName, unserved } from "./dialect-values.ts";
@@ -140,7 +141,7 @@ export function interfacesMeant(
       shown(key),
       `the pod has no network ${quote(nic.provider)}, by <nad>.<namespace>; write that network into ${NETWORKS}, or the address into berth.dev/ips`,
     );
-  const wrong = names.find((name) => !isInterfaceName(name));
+  const wrong = names.find((name) => !isInterfaceName(name) || isLink(name));
   if (wrong !== undefined) return bad(shown(key), `${quote(wrong)} is not the name of an interface`);
   if (nic.interface === "") return names;
   return names.includes(nic.interface)

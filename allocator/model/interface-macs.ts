@@ -85,6 +85,17 @@ function noSuch(name: string, what: string): string {
   return `interface ${quote(name)} stands for a MAC address and gets no ${what}; ${advice}`;
 }
 
+/** The interface for which one pod names several MAC addresses, of which a link has one. */
+export function severalMacsOn(
+  addresses: readonly Address[],
+  interfaces: Interfaces | undefined,
+): string | undefined {
+  const link = namesOf(interfaces ?? {})
+    .filter(isLink)
+    .find((name) => addresses.filter((address) => interfaces?.[name]?.includes(address)).length > 1);
+  return link && linkedTo(link);
+}
+
 /** An address that is a MAC address, and is asked for as one of IP. */
 export function macAsAddress(
   addresses: readonly Address[],

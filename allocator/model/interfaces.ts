@@ -23,7 +23,7 @@ export function isInterfaceName(text: string): boolean {
 const places = new WeakMap<Interfaces, ReadonlyMap<Address, string>>();
 
 /** Undefined: the address is of none. */
-function interfaceOf(interfaces: Interfaces, address: Address): string | undefined {
+export function interfaceOf(interfaces: Interfaces, address: Address): string | undefined {
   let found = places.get(interfaces);
   if (found === undefined) {
     const all = namesOf(interfaces).flatMap((name) =>

@@ -7,13 +7,20 @@ import { numberAt, pickFree, startOffset } from "../ip/free-address.ts";
 import { macOfAddress, refuseAddress } from "../ip/mac.ts";
 import type { AddressEntry } from "../model/address-request.ts";
 import { claimKey, isPredecessor } from "../model/claim.ts";
-import { FIRST_INTERFACE, interfacesOf, namesOf, saidOf, toldAs } from "../model/interfaces.ts";
+import { linkedTo } from "../model/interface-macs.ts";
+import { FIRST_INTERFACE, interfaceOf, interfacesOf, namesOf, saidOf, toldAs } from "../model/interfaces.ts";
 import type { ByFamily } from "../pool/namespace-bounds.ts";
 import { familiesOf, intervalsOf, type Pool } from "../pool/pool.ts";
 import { routedApart, withCommonNodes } from "./common-nodes.ts";
 import { ineligibility, poolDisabled, quotaExceeded } from "./eligibility.ts";
 import { poolsBehind, withFallback } from "./fallback-plan.ts";
-import { isByInterface, planInterfaces, type WantedAny, withInterfaces } from "./interface-plan.ts";
+import {
+  isByInterface,
+  networksOn,
+  planInterfaces,
+  type WantedAny,
+  withInterfaces,
+} from "./interface-plan.ts";
 import { nodeFits, onOtherNodes } from "./node-fit.ts";
 import { occupied } from "./occupied.ts";
 import type { AddressConstraints, Candidate, FamilyPlan, Plan } from "./plan.ts";
@@ -70,7 +77,7 @@ function planExact(view: RecordReader, ask: AddressConstraints, entry: AddressEn
     const held = ask.holds?.includes(address) === true;
     const why =
       notNamed(pool, ask, address) ??
-      ineligibility(view, pool, ask, held)?.() ??
+      ineligibility(view, pool, { ...ask, ...networksOf(ask, address) }, held)?.() ??
       elsewhere(pool, ask) ??
       entryRefusal(view, pool, address) ??
       inBlock(view, pool, address) ??
@@ -88,6 +95,17 @@ function planExact(view: RecordReader, ask: AddressConstraints, entry: AddressEn
   const limited = { ...ask, holds: counted, takesAgain, drops };
   const why = beyondLimits(view, limited, wanted) ?? routedApart(view, ask, entry);
   return why ?? plan;
+}
+
+/** Of an address that is named for an interface, the networks of that one. */
+function networksOf(
+  { interfaces, networks }: AddressConstraints,
+  address: Address,
+): Pick<AddressConstraints, "networks"> {
+  const said = interfaces && interfaceOf(interfaces, address);
+  const name = said && (linkedTo(said) ?? said);
+  const isKnown = name !== undefined && saidOf(networks?.on, name) !== undefined;
+  return isKnown ? { networks: networksOn(networks, name) } : {};
 }
 
 function elsewhere(pool: Pool, { nodes, namespace }: AddressConstraints): Refusal | undefined {

@@ -2,6 +2,7 @@
 
 import { counted } from "../base/counted.ts";
 import { type Refusal, refuse } from "../base/errors.ts";
+import { listed } from "../base/listed.ts";
 import type { Labels } from "../base/ports.ts";
 import type { RecordReader } from "../cache/reader.ts";
 import { type Address, familyOf } from "../ip/address.ts";
@@ -11,6 +12,7 @@ import { type Bound, type ByFamily, countedBy, mostWithCooling, type Use } from 
 import { forNodes, servesPods } from "../pool/node-cidrs.ts";
 import type { Pool } from "../pool/pool.ts";
 import { isOnNetwork, namesAttachmentsAlone, otherNetwork } from "../pool/pool-networks.ts";
+import { hasMacsAlone } from "../pool/special-addresses.ts";
 import { quoted } from "./refusal-messages.ts";
 
 /** The networks that a pod, or one of its interfaces, is attached to, so far as is known. */
@@ -95,11 +97,13 @@ function otherNamespace(
     .pools()
     .filter(
       (other) =>
-        servesPods(other) && !other.disabled && opensTo(other.spec.namespaceSelector, namespaceLabels),
+        servesPods(other) &&
+        !hasMacsAlone(other) &&
+        !other.disabled &&
+        opensTo(other.spec.namespaceSelector, namespaceLabels),
     )
     .map((other) => quoted(other.name));
-  const instead =
-    others.length > 0 ? `; open to it: ${others.slice(0, 5).join(", ")}` : "; ask its administrator";
+  const instead = others.length > 0 ? `; open to it: ${listed(others, 5)}` : "; ask its administrator";
   return `pool ${quoted(pool.name)} is not open to namespace ${namespace}${instead}`;
 }
 

@@ -8,6 +8,7 @@ import { linkedTo } from "../model/interface-macs.ts";
 import { FIRST_INTERFACE, type Interfaces, interfacesOf, namesOf, saidOf } from "../model/interfaces.ts";
 import type { Pool } from "../pool/pool.ts";
 import { type Need, poolsForAll } from "./common-nodes.ts";
+import type { Networks } from "./eligibility.ts";
 import type { AddressConstraints, Candidate, FamilyPlan, Plan } from "./plan.ts";
 import type { Source } from "./pool-choice.ts";
 
@@ -101,15 +102,20 @@ function askOn(ask: AddressConstraints, name: string, kept: readonly Address[]):
       entry.includes(address) || (isHere(address) && !others.includes(address) && !kept.includes(address)),
   );
   const pools = saidOf(interfacePools, name) ?? [];
-  const own = saidOf(networks?.on, name);
   return {
     ...who,
     ...(entry.length === 0 ? {} : { entry }),
     ...(entry.length === 0 || fallback === undefined ? {} : { fallback }),
     ...(pools.length === 0 ? {} : { pools }),
     ...(holds === undefined ? {} : { holds }),
-    networks: { names: own ?? [], isAll: false, ...(own === undefined ? {} : { isAttachment: true }) },
+    networks: networksOn(networks, name),
   };
+}
+
+/** What is known of the network of one interface. */
+export function networksOn(networks: Networks | undefined, name: string): Networks {
+  const own = saidOf(networks?.on, name);
+  return { names: own ?? [], isAll: false, ...(own === undefined ? {} : { isAttachment: true }) };
 }
 
 /** Two interfaces may have the same pool: what one of them was offered is not offered to another. */

@@ -8,9 +8,10 @@ import type { AddressSpace } from "../pool/address-space.ts";
 import { familiesOf, type Pool, rangeOf } from "../pool/pool.ts";
 import { selectsSome } from "../pool/pool-choice.ts";
 import { isOnNetwork, otherNetwork } from "../pool/pool-networks.ts";
+import { hasMacsAlone } from "../pool/special-addresses.ts";
 import { type EligibilityInput, ineligibility } from "./eligibility.ts";
 import { keptElsewhere, nodeFits, onOtherNodes } from "./node-fit.ts";
-import { noFamily, noPool, unknownPool } from "./refusal-messages.ts";
+import { givesMacsAlone, noFamily, noPool, unknownPool } from "./refusal-messages.ts";
 
 /** What decides which pools are asked. */
 export interface PoolConstraints extends EligibilityInput {
@@ -61,13 +62,15 @@ function openSources(view: RecordReader, ask: PoolConstraints): readonly Source[
     if (why === undefined) open.push({ pool, part: pool });
     else closed.push(why);
   }
-  if (open.length > 0) return open.sort((a, b) => b.pool.priority - a.pool.priority || rank(a) - rank(b));
+  const isOnIts = (pool: Pool) => pool.spec.networks !== undefined && ask.networks !== undefined;
+  const order = ({ pool }: Source) => (isOnIts(pool) ? -1 : rank(pool));
+  if (open.length > 0) return open.sort((a, b) => b.pool.priority - a.pool.priority || order(a) - order(b));
   const [only] = closed;
   return only !== undefined && closed.length === 1 ? only() : noPool(view, ask.namespace);
 }
 
-/** Of one priority: those that say whom they are for, then the default, then the others. */
-function rank({ pool }: Source): number {
+/** Of one priority, behind those that name its network: those that say whom they are for, then the default, then the others. */
+function rank(pool: Pool): number {
   if (selectsSome(pool)) return 0;
   return pool.spec.default === true ? 1 : 2;
 }
@@ -86,7 +89,13 @@ function namedSources(
   const named: Source[] = [];
   for (const name of names) {
     const source = sourceNamed(view, name);
-    if (source === undefined) return unknownPool(view, poolNameIn(name));
+    if (source === undefined)
+      return unknownPool(
+        view,
+        poolNameIn(name),
+        (pool) => ineligibility(view, pool, ask, false) === undefined,
+      );
+    if (hasMacsAlone(source.pool)) return givesMacsAlone(source.pool, ask.namespace);
     // of a pool that is closed it is not said what it has
     const why = ineligibility(view, source.pool, ask, keepsOf(view, source.pool, ask));
     if (why !== undefined) return why();

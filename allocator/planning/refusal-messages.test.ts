@@ -136,7 +136,7 @@ describe("the other refusals", () => {
     });
     assert.equal(
       addressOutside(many, addr("10.99.0.1")).message,
-      'address 10.99.0.1 is in no pool; name one of a pool: "p0" 10.0.0.1-10.0.0.6, "p1" 10.1.0.1-10.1.0.6, "p2" 10.2.0.1-10.2.0.6, "p3" 10.3.0.1-10.3.0.6, "p4" 10.4.0.1-10.4.0.6',
+      'address 10.99.0.1 is in no pool; name one of a pool: "p0" 10.0.0.1-10.0.0.6, "p1" 10.1.0.1-10.1.0.6, "p2" 10.2.0.1-10.2.0.6, "p3" 10.3.0.1-10.3.0.6, "p4" 10.4.0.1-10.4.0.6 and 4 more',
     );
   });
 

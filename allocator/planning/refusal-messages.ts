@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import { type Refusal, refuse } from "../base/errors.ts";
+import { listed } from "../base/listed.ts";
 import { holderOf, type RecordReader } from "../cache/reader.ts";
 import { type Address, type Family, familyOf, fromNumber, toNumber } from "../ip/address.ts";
 import { freeNeighbours } from "../ip/free-address.ts";
@@ -12,6 +13,7 @@ import { isOfPool } from "../model/occupant.ts";
 import { isBackedByClaim, type Reservation } from "../model/reservation.ts";
 import { servesPods } from "../pool/node-cidrs.ts";
 import { classify, familiesOf, intervalsOf, type Pool } from "../pool/pool.ts";
+import { hasMacsAlone } from "../pool/special-addresses.ts";
 import { inBlockWords } from "./block-words.ts";
 import { isOrAre, shareOfBlocks } from "./blocks-in-pool.ts";
 import { freedBy } from "./freed-by.ts";
@@ -171,31 +173,43 @@ export function addressOutside(
     intervalsOf(pool, family).flatMap(({ first, last }) => {
       const ends = [first, last].map((n) => fromNumber(n, family));
       const shown = mac === undefined ? ends : ends.flatMap((one) => macOfAddress(one) ?? []);
-      return shown.length === 2 ? [`${quoted(pool.name)} ${shown.join("-")}`] : [];
+      const isMeant = shown.length === 2 && (mac !== undefined || !hasMacsAlone(pool));
+      return isMeant ? [`${quoted(pool.name)} ${shown.join("-")}`] : [];
     }),
   );
   const none =
     mac === undefined
       ? `there is no ${family} pool${view.pools().every(servesPods) ? "" : " for pods"}, create an IPPool first`
       : `there is no pool of MAC addresses; create an IPPool with a range around ${address}, which stands for it (docs/cluster.md, MAC addresses)`;
-  const have = ranges.length === 0 ? none : `name one of a pool: ${ranges.slice(0, 5).join(", ")}`;
+  const add =
+    mac === undefined
+      ? ""
+      : `; or have ${address}, which stands for it, in a pool's ranges (docs/cluster.md, MAC addresses)`;
+  const have = ranges.length === 0 ? none : `name one of a pool: ${listed(ranges, 5)}${add}`;
   const what = mac === undefined ? `address ${address}` : `MAC address ${mac}`;
   return refuse("ADDRESS_OUTSIDE", `${what} is in no pool; ${have}`, { address });
 }
 
+/** Names the pools that may serve whoever asks, if any of them may. */
 export function unknownPool(
-  view: { pools(): readonly Pick<Pool, "name" | "spec">[] },
+  view: { pools(): readonly Pool[] },
   name: string,
+  isOpen: (pool: Pool) => boolean = () => true,
 ): Refusal {
-  const names = view
-    .pools()
-    .filter(servesPods)
-    .map((pool) => quoted(pool.name));
+  const all = view.pools().filter((pool) => servesPods(pool) && !hasMacsAlone(pool));
+  const open = all.filter(isOpen);
+  const names = (open.length > 0 ? open : all).map((pool) => quoted(pool.name));
   const have =
     names.length === 0
       ? "there are no pools yet, create an IPPool first"
-      : `name one of ${names.slice(0, 10).join(", ")}`;
+      : `name one of ${listed(names, 10)}`;
   return refuseAddress("POOL_UNKNOWN", `there is no pool ${quoted(name)}; ${have}`, { pool: name });
+}
+
+/** The words for a pool of MAC addresses that is to give an address. */
+export function givesMacsAlone({ name }: Pool, namespace: string): Refusal {
+  const words = `pool ${quoted(name)} has MAC addresses alone, which a pod names (berth.dev/mac); name a pool of addresses`;
+  return refuse("POOL_FORBIDDEN", words, { pool: name, namespace });
 }
 
 export function noPool(view: RecordReader, namespace: string): Refusal {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import { isRefusal, type Refusal, refuse } from "../base/errors.ts";
+import { listed } from "../base/listed.ts";
 import type { Labels } from "../base/ports.ts";
 import { FAMILIES, type Family } from "../ip/address.ts";
 import { blockLength } from "./blocks.ts";
@@ -7,6 +8,7 @@ import { matches } from "./label-selector.ts";
 import { forNodes } from "./node-cidrs.ts";
 import type { Pool } from "./pool.ts";
 import { isOnNetwork, otherNetwork } from "./pool-networks.ts";
+import { hasMacsAlone } from "./special-addresses.ts";
 
 /** What decides which pools a pod without a claim is served from. */
 export interface ChoiceInput {
@@ -34,11 +36,15 @@ export interface PoolChoice {
 
 /**
  * Where a pod that has no claim is served from: what its network names, else what its annotation names, else what selects it
- * (by priority, then by name), else what is the default. Undefined: Berth's pools do not serve it. Nobody is served from a
+ * (by priority, then those that name its network, then by name), else what is the default. Undefined: Berth's pools do not serve it. Nobody is served from a
  * pool that is closed to him, whoever names it. Same pools and facts in, same choice out.
  */
 export function choosePools(pools: Iterable<Pool>, pod: ChoiceInput): PoolChoice | Refusal | undefined {
-  const ordered = [...pools].sort((a, b) => b.priority - a.priority || (a.name < b.name ? -1 : 1));
+  // those that name its network are the most exact: what is not for it is closed
+  const isExact = (pool: Pool) => (pod.networks !== undefined && pool.spec.networks !== undefined ? 0 : 1);
+  const ordered = [...pools].sort(
+    (a, b) => b.priority - a.priority || isExact(a) - isExact(b) || (a.name < b.name ? -1 : 1),
+  );
   const { network, annotation = [] } = pod;
   if (annotation.length > 0) return byAnnotation(ordered, pod, annotation);
   if (network !== undefined) return byNetwork(ordered, pod, network);
@@ -104,7 +110,7 @@ function poolsNamed(pools: readonly Pool[], names: readonly string[]): readonly 
       const there =
         pools.length === 0
           ? "there are no pools yet, create an IPPool first"
-          : `name one of ${listOf(pools.map((p) => p.name))}`;
+          : `name one of ${listOf(pools.filter((one) => !hasMacsAlone(one)).map((p) => p.name))}`;
       return refuse("POOL_UNKNOWN", `there is no pool "${name}"; ${there}`, { pool: name });
     }
     found.push(pool);
@@ -155,8 +161,8 @@ function hasBlocks(pool: Pool): boolean {
 }
 
 function listOf(names: readonly string[]): string {
-  return names
-    .slice(0, 10)
-    .map((name) => `"${name}"`)
-    .join(", ");
+  return listed(
+    names.map((name) => `"${name}"`),
+    10,
+  );
 }

@@ -53,6 +53,11 @@ export function givesSpecialAddresses({
   return undefined;
 }
 
+/** Whether it has MAC addresses and nothing else. */
+export function hasMacsAlone({ ranges }: Pick<AddressSpace, "ranges">): boolean {
+  return ranges.length > 0 && ranges.every(isOfMacs);
+}
+
 /** Link-local addresses that MAC addresses of one maker make (ip/mac.ts). */
 function isOfMacs({ cidr, family, first, last }: Range): boolean {
   const ends = [first, last].map((n) => macOfAddress(fromNumber(n, family)));

@@ -2,7 +2,7 @@
 
 import { isRefusal, type Refusal } from "../../allocator/base/errors.ts";
 import type { RecordCache } from "../../allocator/cache/cache.ts";
-import { countPoolUsage, exhaustedOf, type PoolUsage, UNUSED } from "../../allocator/cache/pool-usage.ts";
+import { countPoolUsage, type PoolUsage, ranOutOf, UNUSED } from "../../allocator/cache/pool-usage.ts";
 import type { Family } from "../../allocator/ip/address.ts";
 import { cutLength, cutSpace, hostBits } from "../../allocator/pool/blocks.ts";
 import { capacity, familiesOf, type Pool, parseStoredPool } from "../../allocator/pool/pool.ts";
@@ -37,7 +37,7 @@ export const pools = listing<Row>({
     const usage = await countPoolUsage(cache, async () => {});
     return (await allOf(store, "pool")).map((stored) => {
       const pool = parseStoredPool(stored.record);
-      const full = isRefusal(pool) ? [] : exhaustedOf(cache, pool);
+      const full = isRefusal(pool) ? [] : ranOutOf(cache, pool);
       const use = usage.get(stored.key) ?? UNUSED;
       return { stored, pool, use, full, holders: holdersOf(cache, stored.key) };
     });

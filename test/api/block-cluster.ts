@@ -227,6 +227,15 @@ export class BlockCluster {
     ).catch(() => assert.deepEqual(seen, wanted));
   }
 
+  /** No other node has a block. It may have them in parts, where another gave back some of one's addresses while others still cooled. */
+  async untilAlone(name: string): Promise<void> {
+    await eventually(
+      `${name} alone has blocks`,
+      async () => Object.keys(await this.owned()).join() === name || undefined,
+      PATIENCE_MS,
+    );
+  }
+
   /** Ends all pods, and the pools: their blocks come back by themselves, and nothing is left. */
   async clear(): Promise<void> {
     for (const box of [...this.#boxes]) await this.end(box);

@@ -89,7 +89,7 @@ const CASES: readonly (readonly [string, Json, string])[] = [
   [
     "a pool that is not there",
     wanting({ "berth.dev/pools": "dbs" }),
-    'POOL_UNKNOWN: there is no pool "dbs"; name one of "acl", "db", "gpu", "old", "tiny", "vault", "web"',
+    'POOL_UNKNOWN: there is no pool "dbs"; name one of "db", "tiny", "web"',
   ],
   [
     "a disabled pool",

@@ -69,7 +69,7 @@ describe("a template whose pods no pool serves", () => {
       await using world = await openWorld({ pools: POOLS });
       const before = world.dump();
       for (const [annotations, words] of [
-        [named("nosuch"), `${now}there is no pool "nosuch"; name one of "bank", "db", `],
+        [named("nosuch"), `${now}there is no pool "nosuch"; name one of "db", "six", "tiny"`],
         [named("labelled"), `${now}pool "labelled" takes only pods with other labels `],
         [named("guarded"), `${now}pool "guarded" is only for service accounts with the verb "use" on it`],
         [named("off"), `${now}pool "off" takes no new reservations`],

@@ -132,10 +132,9 @@ export function judge(all: Labels, given: readonly string[] | undefined, told: s
   const addresses = eth0?.length === 0 ? undefined : eth0;
   const named = given?.filter((one) => one.endsWith("@net1")).map((one) => one.split("@")[0] ?? "");
   const ofNet1 = named?.length === 0 ? undefined : named;
-  const families = eth0?.length === 0 ? addressesOf("net1") : eth0; // are of each interface
   const isExact = Object.values(annotations).some((value) => /\d\.\d|::/.test(value));
   for (const [key, value] of Object.entries(annotations)) {
-    const served = isNic(key) ? ofNet1 : /famil/i.test(key) ? families : addresses;
+    const served = isNic(key) ? ofNet1 : addresses;
     if (served !== undefined) {
       assert.ok(isServed(key, value, served, isExact), `${key}=${value} got ${served.join()}`);
       continue;

@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+import assert from "node:assert/strict";
+import { describe, it } from "node:test";
+import { isRefusal } from "../base/errors.ts";
+import type { Labels } from "../base/ports.ts";
+import { readRequest } from "./annotations.ts";
+
+const NET1 = { "berth.dev/ips": "10.30.0.51@net1" };
+const ASKED = { entries: [["10.30.0.51"]], interfaces: { net1: ["10.30.0.51"] } };
+
+function read(annotations: Labels, ofNamespace: Labels) {
+  const request = readRequest(annotations, { name: "shop", labels: {}, annotations: ofNamespace }, "macs");
+  return isRefusal(request) ? request.message : request;
+}
+
+describe("what a namespace asks for, of a pod that asks for further interfaces alone", () => {
+  for (const [what, ofNamespace, added] of [
+    ["a pool", { "berth.dev/pools": "db" }, { interfacePools: { eth0: ["db"] } }],
+    [
+      "Calico's pools of one family",
+      { "cni.projectcalico.org/ipv4pools": '["db"]' },
+      { interfacePools: { eth0: ["db/IPv4"] } },
+    ],
+    [
+      "a pool and a family",
+      { "berth.dev/pools": "db", "berth.dev/families": "IPv6" },
+      { interfacePools: { eth0: ["db/IPv6"] } },
+    ],
+    [
+      "whatever it first gets, and how long it is kept",
+      { "berth.dev/sticky": "true", "berth.dev/when-deleted": "Retain" },
+      { interfacePools: { eth0: [] }, sticky: true, retention: { whenDeleted: "Retain" } },
+    ],
+    ["nothing", { "berth.dev/ttl": "2h" }, {}],
+  ] as const)
+    it(`is ${what} for its first interface`, () => {
+      assert.deepEqual(read(NET1, ofNamespace), { ...ASKED, ...added });
+    });
+
+  it("stands beside the pod's own pools of another interface", () => {
+    assert.deepEqual(read({ "berth.dev/pools": "lan@net1" }, { "berth.dev/pools": "db" }), {
+      interfacePools: { net1: ["lan"], eth0: ["db"] },
+    });
+  });
+
+  it("is nothing where the pod asks for its first interface, too", () => {
+    const own = { "berth.dev/pools": "web,lan@net1" };
+    assert.deepEqual(read(own, { "berth.dev/pools": "db" }), {
+      interfacePools: { eth0: ["web"], net1: ["lan"] },
+    });
+  });
+});
