@@ -36,7 +36,7 @@ export interface DnsSpec {
 
 /** What one namespace may have of a pool. */
 export interface LimitsSpec {
-  /** Addresses: in use, waiting for their pods, and retained. Absent: nine tenths of each family (`pool-bounds.ts`). */
+  /** Addresses: in use, waiting for their pods, and retained. Absent: nine tenths of each family (`namespace-bounds.ts`). */
   readonly perNamespace?: number;
   /** Of claims that nothing needs now: how many, and for how long (Go duration). */
   readonly retention?: { readonly perNamespace?: number; readonly ttl?: string };
