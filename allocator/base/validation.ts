@@ -120,7 +120,8 @@ export function openObject(
   };
 }
 
-function isObject(value: unknown): value is Readonly<Record<string, unknown>> {
+/** Of parsed JSON: an object, and no list. */
+export function isObject(value: unknown): value is Readonly<Record<string, unknown>> {
   return typeof value === "object" && value !== null && !Array.isArray(value);
 }
 

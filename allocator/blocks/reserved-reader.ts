@@ -3,7 +3,7 @@
 import { BerthError, isRefusal } from "../base/errors.ts";
 import { type Cidr, type Family, familyOf, fromNumber, toNumber } from "../ip/address.ts";
 import { IntervalSet } from "../ip/interval-set.ts";
-import { type Interval, sizeOf } from "../ip/ip-range.ts";
+import { type Interval, numbersOf, sizeOf } from "../ip/ip-range.ts";
 import type { Block } from "../model/block.ts";
 import { intervalsOf, parseStoredPool } from "../pool/pool.ts";
 import type { Store } from "../store/store.ts";
@@ -99,8 +99,4 @@ async function isReserved(store: Store, family: Family, n: bigint): Promise<bool
 
 function isCorrupt(error: unknown): boolean {
   return error instanceof BerthError && error.code === "STATE_CORRUPT";
-}
-
-function* numbersOf(intervals: readonly Interval[]): Generator<bigint, void, void> {
-  for (const { first, last } of intervals) for (let n = first; n <= last; n++) yield n;
 }

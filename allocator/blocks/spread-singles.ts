@@ -4,7 +4,15 @@ import { ownedIn } from "../cache/block-index.ts";
 import type { Context } from "../cache/context.ts";
 import { type Family, familyOf, fromNumber, parseCidr, toNumber } from "../ip/address.ts";
 import { IntervalSet } from "../ip/interval-set.ts";
-import { fullInterval, type Interval, intersection, merge, sizeOf, without } from "../ip/ip-range.ts";
+import {
+  fullInterval,
+  type Interval,
+  intersection,
+  merge,
+  numbersOf,
+  sizeOf,
+  without,
+} from "../ip/ip-range.ts";
 import { type Block, holesOf, isReturned, MOST_RETURNED, returnedOf } from "../model/block.ts";
 import { intervalsOf, type Pool, unavailableByDefault } from "../pool/pool.ts";
 import type { Stored } from "../store/store.ts";
@@ -198,8 +206,4 @@ function wholeOf({ cidr }: Block): Interval {
 
 function countOf(intervals: readonly Interval[]): number {
   return Number(intervals.reduce((sum, interval) => sum + sizeOf(interval), 0n));
-}
-
-function* numbersOf(intervals: readonly Interval[]): Generator<bigint, void, void> {
-  for (const { first, last } of intervals) for (let n = first; n <= last; n++) yield n;
 }

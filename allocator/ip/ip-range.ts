@@ -113,6 +113,11 @@ export function networksOf({ first, last }: Interval, family: Family): readonly 
   return networks;
 }
 
+/** Every number of the intervals, in their order. */
+export function* numbersOf(intervals: readonly Interval[]): Generator<bigint, void, void> {
+  for (const { first, last } of intervals) for (let n = first; n <= last; n++) yield n;
+}
+
 /** How many addresses. */
 export function sizeOf(interval: Interval): bigint {
   return interval.last - interval.first + 1n;

@@ -2,7 +2,7 @@
 
 import { isRefusal, type Refusal, refuse } from "../base/errors.ts";
 import type { Labels } from "../base/ports.ts";
-import { quote } from "../base/validation.ts";
+import { isObject, quote } from "../base/validation.ts";
 import type { PodState, WorkloadState } from "../model/cluster-state.ts";
 import type { PodMetadata, PodOwner } from "../model/identity.ts";
 import { mostEntries, readRequest } from "./annotations.ts";
@@ -33,7 +33,7 @@ export interface KubeObject {
 
 /** What is wrong with the parts that are read as maps: one that is none, and a label or annotation that is no text. */
 export function malformedField({ json }: KubeObject): string | undefined {
-  if (!isMap(json.get("metadata"))) return "metadata must be an object";
+  if (!isObject(json.get("metadata"))) return "metadata must be an object";
   if (!isMapOrAbsent(json.get("spec"))) return "spec must be an object";
   const template = json.at("spec").at("template").at("metadata");
   return oddTexts(json.at("metadata"), "metadata") ?? oddTexts(template, "spec.template.metadata");
@@ -53,12 +53,8 @@ function isTextOrNull(value: unknown): boolean {
   return typeof value === "string" || value === null;
 }
 
-function isMap(value: unknown): boolean {
-  return typeof value === "object" && value !== null && !Array.isArray(value);
-}
-
 function isMapOrAbsent(value: unknown): boolean {
-  return value === undefined || value === null || isMap(value);
+  return value === undefined || value === null || isObject(value);
 }
 
 /** Reads the outside of an object; OBJECT_INVALID when it is none. What is inside is read by whoever needs it. */

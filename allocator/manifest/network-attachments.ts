@@ -3,6 +3,7 @@
 
 import type { Refusal } from "../base/errors.ts";
 import type { Labels } from "../base/ports.ts";
+import { isObject } from "../base/validation.ts";
 import { FIRST_INTERFACE } from "../model/interfaces.ts";
 import { bad } from "./annotation-values.ts";
 import { asGoReads, Fields, isName } from "./fields.ts";
@@ -157,8 +158,4 @@ function listIn(text: string): readonly unknown[] | undefined {
   } catch {
     return undefined;
   }
-}
-
-function isObject(item: unknown): item is object {
-  return typeof item === "object" && item !== null && !Array.isArray(item);
 }

@@ -109,7 +109,8 @@ function noFamilyIn({ pool, part }: Source): Refusal {
   return noFamily([pool], part.families[0] ?? "IPv4");
 }
 
-function sourceNamed(view: RecordReader, name: string): Source | undefined {
+/** The pool, and what of it the name means (`partOf`). */
+export function sourceNamed(view: RecordReader, name: string): Source | undefined {
   for (const pool of view.pools()) {
     const part = partOf(pool, name);
     if (part !== undefined) return { pool, part };

@@ -156,7 +156,8 @@ export function selectsSome({ spec }: Pool): boolean {
   return said.some((one) => one !== undefined);
 }
 
-function hasBlocks(pool: Pool): boolean {
+/** Nodes get blocks of it. */
+export function hasBlocks(pool: Pool): boolean {
   return pool.families.some((family) => blockLength(pool, family) !== undefined);
 }
 

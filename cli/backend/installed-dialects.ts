@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-import { BerthError } from "../../allocator/base/errors.ts";
+
 import { Fields, type KubeObject } from "../../allocator/manifest/kubernetes-object.ts";
 import { type Dialects, parseDialects } from "../../allocator/model/dialect.ts";
 import type { Objects } from "./backend.ts";
+import { ifAllowed } from "./if-allowed.ts";
 
 const LABELS = { "app.kubernetes.io/name": "berth", "app.kubernetes.io/component": "webhook" };
 /** As the chart has it, unless it is told otherwise. */
@@ -13,14 +14,11 @@ const VARIABLE = "BERTH_DIALECTS";
 export async function installedDialects(
   world: Pick<Objects, "object" | "objects">,
 ): Promise<Dialects | undefined> {
-  try {
+  return await ifAllowed(async () => {
     const usual = await world.object("Deployment", USUAL.namespace, USUAL.name);
     const webhook = usual ?? (await world.objects("Deployment")).find(isWebhook);
     return webhook && parseDialects(settingOf(webhook));
-  } catch (error) {
-    if (error instanceof BerthError && error.code === "STORE_READ_ONLY") return undefined;
-    throw error;
-  }
+  });
 }
 
 function isWebhook({ metadata: { labels } }: KubeObject): boolean {

@@ -19,6 +19,7 @@ import { claimKeyOf } from "../apply/object-ref.ts";
 import { reportWarning } from "../apply/report.ts";
 import { parseDenial } from "../backend/admission-denial.ts";
 import type { Backend, Objects } from "../backend/backend.ts";
+import { ifAllowed } from "../backend/if-allowed.ts";
 import type { Io } from "../terminal/command.ts";
 import { usageError } from "../terminal/flags.ts";
 import { timeOf } from "../terminal/output.ts";
@@ -139,7 +140,7 @@ export async function podsOf(
   { namespace, name }: Claim,
   world: Objects,
 ): Promise<readonly KubeObject[] | undefined> {
-  const pods = await readable(() => world.objects("Pod", namespace));
+  const pods = await ifAllowed(() => world.objects("Pod", namespace));
   return pods?.filter((pod) => {
     const { metadata, json } = pod;
     if (metadata.namespace !== namespace || metadata.annotations[ASSIGNED_CLAIM] !== name) return false;
@@ -162,7 +163,7 @@ async function asking(
   world: Objects,
 ): Promise<readonly KubeObject[]> {
   if (pods.length === 0) return [];
-  const defaults = (await readable(() => world.namespace(namespace))) ?? bareNamespace(namespace);
+  const defaults = (await ifAllowed(() => world.namespace(namespace))) ?? bareNamespace(namespace);
   return pods.filter(({ metadata }) => {
     const request = readRequest(metadata.annotations, defaults);
     return !isRefusal(request) && requestsAddress(request);
@@ -216,7 +217,7 @@ export async function stillWanted(
   const { kind, apiVersion, ordinal } = identity;
   // under another name it is none of what the workload wants
   if (ordinal === undefined || name !== `${identity.name}-${ordinal}`) return undefined;
-  const workload = await readable(() => world.object(kind, namespace, identity.name));
+  const workload = await ifAllowed(() => world.object(kind, namespace, identity.name));
   if (workload === undefined || !isSameGroup(workload.apiVersion, apiVersion)) return undefined;
   const { start, replicas } = workloadState(workload);
   if (ordinal < start || ordinal >= start + replicas) return undefined;
@@ -225,15 +226,6 @@ export async function stillWanted(
       ? `nothing is kept for its pod ${name} any more, which asks anew when it is created`
       : "Berth reserves for it again at once, these addresses or others";
   return `${kind} ${namespace}/${identity.name} still has ordinal ${ordinal}: ${next}; to free the addresses for others, scale it down or change its list first`;
-}
-
-async function readable<T>(read: () => Promise<T>): Promise<T | undefined> {
-  try {
-    return await read();
-  } catch (error) {
-    if (error instanceof BerthError && error.code === "STORE_READ_ONLY") return undefined;
-    throw error;
-  }
 }
 
 /** What becomes of the pods of a claim that is gone, and whose addresses the successor has, if one is named. */

@@ -8,9 +8,8 @@ import { type Address, parseAddress } from "../../allocator/ip/address.ts";
 import { Fields, type KubeObject } from "../../allocator/manifest/kubernetes-object.ts";
 import { networkAttachments } from "../../allocator/manifest/network-attachments.ts";
 import type { Block } from "../../allocator/model/block.ts";
-import { blockLength } from "../../allocator/pool/blocks.ts";
 import type { Pool } from "../../allocator/pool/pool.ts";
-import { choosePools, type PoolChoice } from "../../allocator/pool/pool-choice.ts";
+import { choosePools, hasBlocks, type PoolChoice } from "../../allocator/pool/pool-choice.ts";
 import { type Backend, partialCache } from "../backend/backend.ts";
 import { usedUpFor } from "./used-up-pools.ts";
 
@@ -70,11 +69,7 @@ function choiceFor(
   const choice = choosePools(pools, {
     ...{ namespace, namespaceLabels, podLabels: labels, nodeLabels, networks },
   });
-  return choice === undefined || isRefusal(choice) || choice.pools.some(isCut) ? choice : undefined;
-}
-
-function isCut(pool: Pool): boolean {
-  return pool.families.some((family) => blockLength(pool, family) !== undefined);
+  return choice === undefined || isRefusal(choice) || choice.pools.some(hasBlocks) ? choice : undefined;
 }
 
 const BY: Readonly<Record<PoolChoice["by"], string>> = {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What admission says to the annotations of a manifest, and to a pool, by its own rules.
 
-import { BerthError, type Refusal } from "../../allocator/base/errors.ts";
+import type { Refusal } from "../../allocator/base/errors.ts";
 import type { Labels } from "../../allocator/base/ports.ts";
 import type { RecordReader } from "../../allocator/cache/reader.ts";
 import { givenElsewhere } from "../../allocator/demand/given-elsewhere.ts";
@@ -23,6 +23,7 @@ import { changed } from "../../webhook/admission/pod-rules.ts";
 import { judgePool } from "../../webhook/admission/pool-rules.ts";
 import { unreadableDefaults } from "../../webhook/admission/validate-namespace.ts";
 import type { Objects } from "../backend/backend.ts";
+import { ifAllowed } from "../backend/if-allowed.ts";
 
 /** Beside what its pods would get. */
 export interface Judgement {
@@ -42,7 +43,7 @@ export async function judgeManifest(
   const { name, annotations } = object.metadata;
   switch (object.kind) {
     case "Namespace": {
-      const before = await ifReadable(() => world.namespace(name));
+      const before = await ifAllowed(() => world.namespace(name));
       const unknown = unknownKey("Namespace", annotations, before?.annotations);
       const { asks, beside } = foreignDefaults(annotations, dialects);
       return {
@@ -76,7 +77,7 @@ function judgePoolBy(view: RecordReader, object: KubeObject): Refusal | undefine
 
 async function beforeOf(world: Objects, { kind, metadata }: KubeObject): Promise<KubeObject | undefined> {
   const { namespace, name } = metadata;
-  return name === "" ? undefined : await ifReadable(() => world.object(kind, namespace, name));
+  return name === "" ? undefined : await ifAllowed(() => world.object(kind, namespace, name));
 }
 
 interface Known {
@@ -127,14 +128,4 @@ function toldOf(
     warnings: [...asks, ...beside],
     idle: [...idleRequests(annotations), ...writtenByOthers(annotations, effect)],
   };
-}
-
-/** Whoever may read pools need not have the right to read what was there before. */
-async function ifReadable<T>(read: () => Promise<T>): Promise<T | undefined> {
-  try {
-    return await read();
-  } catch (error) {
-    if (error instanceof BerthError && error.code === "STORE_READ_ONLY") return undefined;
-    throw error;
-  }
 }

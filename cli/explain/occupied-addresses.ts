@@ -2,7 +2,6 @@
 // Addresses of pools that others have: nodes, other CNIs' pods, Services, this host (ADR 0026).
 
 import { counted } from "../../allocator/base/counted.ts";
-import { BerthError } from "../../allocator/base/errors.ts";
 import type { RecordCache } from "../../allocator/cache/cache.ts";
 import type { Finding } from "../../allocator/gc/audit.ts";
 import { pending } from "../../allocator/gc/finding.ts";
@@ -15,6 +14,7 @@ import { isOfPool } from "../../allocator/model/occupant.ts";
 import { listedOccupied, type Occupied, occupiedIn } from "../../allocator/planning/occupied.ts";
 import type { Pool } from "../../allocator/pool/pool.ts";
 import type { Backend } from "../backend/backend.ts";
+import { ifAllowed } from "../backend/if-allowed.ts";
 import { fencedBy } from "../backend/node-state.ts";
 import type { AddressReport } from "./address-report.ts";
 import { type SurveyedPod, surveyPods } from "./pod-survey.ts";
@@ -70,12 +70,7 @@ export type IsOurs = (
 ) => boolean;
 
 async function listed({ world }: Source, kind: string): Promise<readonly KubeObject[] | undefined> {
-  try {
-    return await world.objects(kind);
-  } catch (error) {
-    if (error instanceof BerthError && error.code === "STORE_READ_ONLY") return undefined;
-    throw error;
-  }
+  return await ifAllowed(() => world.objects(kind));
 }
 
 function ofNode({ json, metadata: { name } }: KubeObject): Occupied[] {

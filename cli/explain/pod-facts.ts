@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import { BerthError } from "../../allocator/base/errors.ts";
 import type { Address } from "../../allocator/ip/address.ts";
 import { isDetached } from "../../allocator/lifecycle/bind.ts";
 import {
@@ -20,6 +19,7 @@ import type { Pool } from "../../allocator/pool/pool.ts";
 import type { Stored } from "../../allocator/store/store.ts";
 import type { Objects } from "../backend/backend.ts";
 import { type Backend, partialCache } from "../backend/backend.ts";
+import { ifAllowed } from "../backend/if-allowed.ts";
 import { fencedBy } from "../backend/node-state.ts";
 import { type DynamicFacts, dynamicFactsOf } from "./dynamic-pod.ts";
 
@@ -183,16 +183,6 @@ async function isFenced(
 async function nodeOf(world: Objects, name: string): Promise<KubeObject | "hidden" | undefined> {
   if (name === "") return undefined;
   return await ifAllowed(() => world.object("Node", "", name), "hidden");
-}
-
-/** Whoever may read pods and claims of his namespace need not have the right to look around in the cluster. */
-async function ifAllowed<T, E>(read: () => Promise<T>, otherwise: E): Promise<T | E> {
-  try {
-    return await read();
-  } catch (error) {
-    if (error instanceof BerthError && error.code === "STORE_READ_ONLY") return otherwise;
-    throw error;
-  }
 }
 
 async function holderOf(

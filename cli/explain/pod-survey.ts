@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // All pods, of which there may be 100,000: read once, page by page, and none of them is kept whole.
 
-import { BerthError } from "../../allocator/base/errors.ts";
 import type { Labels } from "../../allocator/base/ports.ts";
 import { isExempt } from "../../allocator/demand/pod-allocation.ts";
 import type { Finding } from "../../allocator/gc/audit.ts";
@@ -10,6 +9,7 @@ import { ASSIGNED_CLAIM } from "../../allocator/manifest/annotations.ts";
 import { Fields, type KubeObject, podState } from "../../allocator/manifest/kubernetes-object.ts";
 import type { PodState } from "../../allocator/model/cluster-state.ts";
 import type { Objects } from "../backend/backend.ts";
+import { ifAllowed } from "../backend/if-allowed.ts";
 import { vainRequestOf } from "./vain-requests.ts";
 
 /** What is kept of a pod. */
@@ -35,17 +35,14 @@ const NO_ADDRESSES: readonly Address[] = [];
 export async function surveyPods(world: Pick<Objects, "each">): Promise<PodSurvey | undefined> {
   const pods: SurveyedPod[] = [];
   const vain: Finding[] = [];
-  try {
+  return await ifAllowed(async () => {
     for await (const pod of world.each("Pod")) {
       pods.push(surveyed(pod));
       const found = vainRequestOf(pod);
       if (found !== undefined) vain.push(found);
     }
     return { pods, vain };
-  } catch (error) {
-    if (error instanceof BerthError && error.code === "STORE_READ_ONLY") return undefined;
-    throw error;
-  }
+  });
 }
 
 export function surveyed(pod: KubeObject): SurveyedPod {

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import { BerthError } from "../../allocator/base/errors.ts";
 import type { Finding } from "../../allocator/gc/audit.ts";
 import { HOLD_TIMEOUT_MS, isDetached } from "../../allocator/lifecycle/bind.ts";
 import { neededBy } from "../../allocator/lifecycle/claim-owner.ts";
@@ -10,6 +9,7 @@ import type { PodState, WorkloadAnswer } from "../../allocator/model/cluster-sta
 import { describeIdentity } from "../../allocator/model/identity.ts";
 import type { Stored } from "../../allocator/store/store.ts";
 import type { Backend, Objects } from "../backend/backend.ts";
+import { ifAllowed } from "../backend/if-allowed.ts";
 import type { SurveyedPod } from "./pod-survey.ts";
 
 /** Where pods and workloads are looked up. */
@@ -34,14 +34,11 @@ export async function unneeded(
 ): Promise<readonly Finding[] | undefined> {
   const suspects = claims.filter((claim) => isCandidate(claim, now));
   if (suspects.length === 0) return [];
-  try {
+  return await ifAllowed(async () => {
     const first = await unneededOf(suspects, listedIn(pods, backend.world));
     // one by one, as they are now: what came in between is seen
     return (await unneededOf(await again(first, backend), backend.world)).map(({ record }) => found(record));
-  } catch (error) {
-    if (error instanceof BerthError && error.code === "STORE_READ_ONLY") return undefined;
-    throw error;
-  }
+  });
 }
 
 /** Nothing says that it is to be kept, and it does not wait for a pod that was admitted just now. */

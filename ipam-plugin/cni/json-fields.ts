@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+import { isObject } from "../../allocator/base/validation.ts";
 import { type CniError, cniError } from "./errors.ts";
 
 /**
@@ -84,7 +85,10 @@ export class Fields {
     const value = this.#value(key);
     if (value === undefined) return undefined;
     if (!isObject(value)) return this.#find(key, "object", value);
-    return Object.fromEntries(Object.entries(value).filter(([, entry]) => typeof entry === "string"));
+    const texts = Object.entries(value).flatMap(([name, entry]) =>
+      typeof entry === "string" ? [[name, entry] as const] : [],
+    );
+    return Object.fromEntries(texts);
   }
 
   list(key: string): readonly unknown[] {
@@ -133,10 +137,6 @@ export function parseFields(text: string): Fields | CniError {
     "DECODING_FAILURE",
     `error unmarshall network config: json: cannot unmarshal ${kindOf(value)}`,
   );
-}
-
-function isObject(value: unknown): value is object {
-  return typeof value === "object" && value !== null && !Array.isArray(value);
 }
 
 function kindOf(value: unknown): string {

@@ -8,7 +8,7 @@ import { FAMILIES as FAMILIES_KEY, POOLS, readRequest } from "../../allocator/ma
 import type { KubeObject } from "../../allocator/manifest/kubernetes-object.ts";
 import { bareNamespace } from "../../allocator/model/cluster-state.ts";
 import { ineligibility } from "../../allocator/planning/eligibility.ts";
-import { partOf, poolNameIn, type Source } from "../../allocator/planning/pool-choice.ts";
+import { poolNameIn, type Source, sourceNamed } from "../../allocator/planning/pool-choice.ts";
 import { noFamily, unknownPool } from "../../allocator/planning/refusal-messages.ts";
 import { familiesOf } from "../../allocator/pool/pool.ts";
 import type { AdmissionRequest } from "../review/admission-review.ts";
@@ -57,14 +57,6 @@ function objections(view: RecordReader, { metadata }: KubeObject): Refusal[] {
   );
   const pools = open.map(({ pool }) => pool);
   return missing === undefined || pools.length === 0 ? [] : [noFamily(pools, missing)];
-}
-
-function sourceNamed(view: RecordReader, name: string): Source | undefined {
-  for (const pool of view.pools()) {
-    const part = partOf(pool, name);
-    if (part !== undefined) return { pool, part };
-  }
-  return undefined;
 }
 
 /** Why it serves no pod of the namespace, whatever the pod's labels and account are. */

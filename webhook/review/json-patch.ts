@@ -4,6 +4,7 @@
 import { isDeepStrictEqual } from "node:util";
 import { apply_patch } from "jsonpatch";
 import { BerthError, messageOf } from "../../allocator/base/errors.ts";
+import { isObject } from "../../allocator/base/validation.ts";
 import type { LabelExpression } from "../../allocator/pool/label-selector.ts";
 
 /** RFC 6902. `add` replaces what an object already has under the key; in a list, `-` is the place after the last. */
@@ -145,8 +146,4 @@ function listAt(value: unknown, key: string): readonly unknown[] {
 /** An object or a list, whose keys are its indexes. */
 function isContainer(value: unknown): value is Readonly<Record<string, unknown>> {
   return typeof value === "object" && value !== null;
-}
-
-function isObject(value: unknown): value is Readonly<Record<string, unknown>> {
-  return isContainer(value) && !Array.isArray(value);
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import { isRefusal, type Refusal } from "../../../allocator/base/errors.ts";
 import type { Address } from "../../../allocator/ip/address.ts";
+import { hasBlocks } from "../../../allocator/pool/pool-choice.ts";
 import type { NetworkKey } from "../../cni/config.ts";
 import { type CniError, cniError, fromRefusal, isCniError } from "../../cni/errors.ts";
 import { staticAddresses } from "../../cni/static.ts";
@@ -12,7 +13,7 @@ import type { AddRequest } from "./add-request.ts";
 import { poolsFor } from "./chosen-pools.ts";
 import { cancelledError, commitAttachment } from "./commit.ts";
 import { notAnnotated, withDropIn, withFamilies } from "./drop-in-pools.ts";
-import { assignFromBlocks, hasBlocks } from "./from-blocks.ts";
+import { assignFromBlocks } from "./from-blocks.ts";
 import { assignFromClaim } from "./from-claim.ts";
 import { pickAddresses } from "./from-ranges.ts";
 import { assignFromShared, isShared } from "./from-shared.ts";
@@ -62,7 +63,10 @@ async function assignFromChosen(
   if (choice === undefined || isCniError(choice)) return choice;
   const served = isRefusal(choice) ? choice : withFamilies(choice, ask.ipam.dropIn);
   if (isRefusal(served)) return fromRefusal(served);
-  return hasBlocks(served) ? assignFromBlocks(ask, services, { choice: served, signal }) : undefined;
+  // pools without blocks are for claims
+  return served.pools.some(hasBlocks)
+    ? assignFromBlocks(ask, services, { choice: served, signal })
+    : undefined;
 }
 
 async function assignFromRanges(ask: AddRequest, services: AgentServices): Promise<Attachment | CniError> {

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import { BerthError, type Refusal } from "../../../allocator/base/errors.ts";
-import { blockLength } from "../../../allocator/pool/blocks.ts";
 import type { Pool } from "../../../allocator/pool/pool.ts";
-import { choosePools, type PoolChoice, selectsSome } from "../../../allocator/pool/pool-choice.ts";
+import { choosePools, hasBlocks, type PoolChoice, selectsSome } from "../../../allocator/pool/pool-choice.ts";
 import { namesAttachments } from "../../../allocator/pool/pool-networks.ts";
 import { type CniError, cniError } from "../../cni/errors.ts";
 import type { PodFacts } from "../blocks/block-source.ts";
@@ -43,7 +42,7 @@ function withoutPool(
   { ipam, scope: { network } }: AddRequest,
   choice: PoolChoice | Refusal | CniError | undefined,
 ): Refusal | undefined {
-  const isWithout = choice === undefined || ("pools" in choice && !choice.pools.some(isCut));
+  const isWithout = choice === undefined || ("pools" in choice && !choice.pools.some(hasBlocks));
   if (ipam.dropIn === undefined || ipam.rangeSets.length + ipam.addresses.length > 0) return undefined;
   return isWithout ? uncutForDropIn(ipam.dropIn, network, ipam.pools) : undefined;
 }
@@ -56,7 +55,7 @@ function chooseNow(
   const { pools: names } = ipam;
   const stored = blockFollower.pools();
   if (!blockFollower.knowsPools && !isAmong(names, stored)) return poolsMissing(names);
-  if (!stored.some(isCut)) return undefined;
+  if (!stored.some(hasBlocks)) return undefined;
   const all = pod === undefined ? stored.filter(isForUnnamed) : stored;
   if (all.length < stored.length && !all.some((pool) => mayServe(pool, names))) return unnamed();
   const facts =
@@ -83,17 +82,13 @@ function isForUnnamed({ spec }: Pool): boolean {
 
 function mayServe(pool: Pool, names: readonly string[]): boolean {
   if (names.length > 0) return names.includes(pool.name);
-  return isCut(pool) && (pool.spec.default === true || selectsSome(pool));
+  return hasBlocks(pool) && (pool.spec.default === true || selectsSome(pool));
 }
 
 function unnamed(): CniError {
   const words =
     "pools of Berth are chosen by labels of the pod or its namespace, which needs K8S_POD_NAMESPACE and K8S_POD_NAME in CNI_ARGS; the runtime does not send both";
   return cniError("INVALID_CONFIG", words);
-}
-
-function isCut(pool: Pool): boolean {
-  return pool.families.some((family) => blockLength(pool, family) !== undefined);
 }
 
 /** Before everything is listed: the pools that are named are known; where none is named, it cannot be said. */

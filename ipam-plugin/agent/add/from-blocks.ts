@@ -80,11 +80,6 @@ async function commitPicked(
   });
 }
 
-/** Whether one of the pools has blocks. Others are for claims. */
-export function hasBlocks({ pools }: PoolChoice): boolean {
-  return pools.some((pool) => pool.families.some((family) => blockLength(pool, family) !== undefined));
-}
-
 /**
  * A pod may be faster on its node than the block that is made for it. Whoever finds that another one has taken what came waits on: of
  * a node's pods that start at once each has its address as soon as there is one for it.

@@ -2,6 +2,7 @@
 import { readFile } from "node:fs/promises";
 import { BerthError, messageOf } from "../../../allocator/base/errors.ts";
 import type { Clock, Logger } from "../../../allocator/base/ports.ts";
+import { isObject } from "../../../allocator/base/validation.ts";
 import { conflistPath, type Installation, installConflist, prepareConflist } from "./plugin-binary.ts";
 import { fillPodCidrs, needsPodCidr } from "./pod-cidr.ts";
 
@@ -154,8 +155,4 @@ export class Conflist {
 function asksBerth(plugin: unknown, names: readonly string[]): boolean {
   const ipam = isObject(plugin) ? plugin["ipam"] : undefined;
   return isObject(ipam) && names.some((name) => name === ipam["type"]);
-}
-
-function isObject(value: unknown): value is Record<string, unknown> {
-  return typeof value === "object" && value !== null && !Array.isArray(value);
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import { BerthError } from "../../../allocator/base/errors.ts";
+import { isObject } from "../../../allocator/base/validation.ts";
 import { parseCidr } from "../../../allocator/ip/address.ts";
 import { Client } from "../../../kube/api/client.ts";
 import type { Connection } from "../../../kube/api/connection.ts";
@@ -57,10 +58,6 @@ function expanded(entry: unknown, of: RangesOf): unknown[] {
 
 function isPlace(value: unknown): value is string {
   return typeof value === "string" && Object.hasOwn(PLACES, value);
-}
-
-function isObject(value: unknown): value is Readonly<Record<string, unknown>> {
-  return typeof value === "object" && value !== null && !Array.isArray(value);
 }
 
 type NodeItem = KubeItem & { readonly spec?: { readonly podCIDRs?: unknown } };
