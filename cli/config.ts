@@ -5,14 +5,14 @@ import { basename, delimiter, join, resolve } from "node:path";
 import type { EnvDefaults } from "./terminal/target.ts";
 
 /** What the environment says where no flag does. */
-export interface Config {
+interface Config {
   /** Absolute. */
   readonly dataDir: string;
   readonly user: string;
 }
 
 /** The account that runs the program. */
-export interface Account {
+interface Account {
   readonly uid: number;
   readonly username: string;
   readonly homedir: string;
@@ -32,7 +32,7 @@ export function loadConfig(): Config & { readonly setting: EnvDefaults; readonly
 }
 
 /** What starts this program again: Node.js with its script, or the one executable that is both. */
-export function selfOf({
+function selfOf({
   execPath,
   execArgv,
   argv,

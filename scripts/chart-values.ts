@@ -5,7 +5,7 @@ const BEGIN = "<!-- values: written by `node scripts/chart-readme.ts --write` fr
 const END = "<!-- end of values -->\n";
 
 /** One value of the chart: its path, the words of the comment above it, and what it is by default. */
-export interface ChartValue {
+interface ChartValue {
   readonly path: string;
   readonly words: string;
   readonly value: unknown;

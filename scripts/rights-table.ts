@@ -4,7 +4,7 @@ import { mountsSection } from "./rights-mounts.ts";
 import { REASONS } from "./rights-reasons.ts";
 
 /** Of the chart. */
-export interface Templates {
+interface Templates {
   readonly access: string;
   readonly agent: string;
   readonly webhook: string;

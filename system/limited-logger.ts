@@ -2,12 +2,12 @@
 import type { Clock, LogFields, Logger } from "../allocator/base/ports.ts";
 
 /** So many lines with the same message are written in so much time. */
-export interface LogRate {
+interface LogRate {
   readonly lines: number;
   readonly ms: number;
 }
 
-export const LOG_RATE: LogRate = { lines: 20, ms: 60_000 };
+const LOG_RATE: LogRate = { lines: 20, ms: 60_000 };
 
 interface Window {
   readonly since: number;

@@ -6,7 +6,7 @@ import type { Clock, LogFields, Logger } from "../allocator/base/ports.ts";
 export const LOG_LEVELS = ["debug", "info", "warn", "error", "silent"] as const;
 export type LogLevel = (typeof LOG_LEVELS)[number];
 
-export interface LoggerOptions {
+interface LoggerOptions {
   /** Gets one JSON object per line: `level`, `time` (ISO), the fields, `message`. */
   readonly stream: Writable;
   readonly level: LogLevel;
@@ -14,7 +14,7 @@ export interface LoggerOptions {
 }
 
 /** A `Logger` that can be waited for before the process ends. */
-export interface LineLogger extends Logger {
+interface LineLogger extends Logger {
   /** Resolves when every line so far is handed to the system, or the stream is broken; never rejects. */
   flush(): Promise<void>;
 }

@@ -19,7 +19,7 @@ export interface ProbeServer {
   close(): Promise<void>;
 }
 
-export interface ProbeServerOptions {
+interface ProbeServerOptions {
   readonly host: string;
   /** 0: any that is free. */
   readonly port: number;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-export interface Candidate {
+interface Candidate {
   readonly hasAsked: boolean;
   /** Higher: opened or used later. */
   readonly used: number;

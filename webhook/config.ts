@@ -31,7 +31,7 @@ export interface Issued {
 }
 
 /** What the environment says. Each field is a variable; the table in `configOf` has their names. */
-export interface Config {
+interface Config {
   /** Where Berth runs: its lease lies there. */
   readonly namespace: string;
   /** Of this replica: tells replicas apart. */

@@ -50,7 +50,7 @@ import { openCertificates, serveCertificates, type TlsHandle } from "./tls-setup
 /** Whoever sends reviews of pools has the API server list some thousand Services no more often. */
 const SERVICES_MS = 5_000;
 
-export interface WebhookOptions {
+interface WebhookOptions {
   /** Stays open when the webhook is closed: it belongs to whoever opened it. */
   readonly connection: Connection;
   /** Where the lease lies. */

@@ -20,7 +20,7 @@ import type { Issued } from "./config.ts";
 import { TRUSTED_CLIENTS, type TrustedClients } from "./http/client-check.ts";
 import { serveTls, type TlsServer } from "./http/tls-server.ts";
 
-export interface ServingOptions {
+interface ServingOptions {
   readonly connection: Connection;
   readonly namespace: string;
   readonly host: string;
@@ -40,7 +40,7 @@ export interface ServingOptions {
 }
 
 /** What the server begins with. */
-export interface InitialCertificates {
+interface InitialCertificates {
   readonly certificate: CertificatePair;
   /** PEM. */
   readonly clientAuthority: string | undefined;

@@ -52,7 +52,7 @@ export const FAULTS = {
 export type RefusalCode = keyof typeof REFUSALS;
 export type FaultCode = keyof typeof FAULTS;
 /** Names of fields are fixed, so that logs, metrics and `-o json` agree. */
-export type Details = Readonly<Record<string, string>>;
+type Details = Readonly<Record<string, string>>;
 
 /**
  * Why something was not done, for the person reading `kubectl describe`: lower case, no final stop; pool,

@@ -22,7 +22,7 @@ export function returnedBy({ uid, record }: Stored<"block">): BlockEvidence | un
 }
 
 /** Whether the evidence is about this block. A time that has passed is none. */
-export function mayGiveBack(block: Stored<"block">, evidence: BlockEvidence): boolean {
+function mayGiveBack(block: Stored<"block">, evidence: BlockEvidence): boolean {
   return evidence.kind === "fenced" ? evidence.node === block.record.node : evidence.uid === block.uid;
 }
 

@@ -167,7 +167,7 @@ export async function grantSingle(
 }
 
 /** An address, and for whom it is. */
-export interface SingleRequest {
+interface SingleRequest {
   /** The CIDR of the block that it lies in. */
   readonly within: string;
   readonly address: Address;

@@ -33,7 +33,7 @@ export async function* grantNodeCidrs(
 }
 
 /** A CIDR that a node has already, whoever gave it: what of the pool is recorded for it. */
-export interface CidrTakeOver {
+interface CidrTakeOver {
   readonly node: string;
   readonly nodeUID: string;
   readonly cidr: Cidr;
@@ -47,7 +47,7 @@ export interface CidrConflict {
 }
 
 /** A CIDR of a node that is so much larger than those of the pool is a mistake. */
-export const MOST_TAKEN_OVER = 256n;
+const MOST_TAKEN_OVER = 256n;
 
 /**
  * The pieces of the pool that a CIDR of a node lies in, or is made of: their records are what keeps anybody else from getting an address of it.

@@ -37,7 +37,7 @@ export interface CidrSnapshot {
 }
 
 /** CIDRs of one family of a pool that are to be made, one for each request. */
-export interface CidrGrants {
+interface CidrGrants {
   readonly pool: Pool;
   readonly requests: readonly BlockRequest[];
   /** Numbers of the CIDRs that are not to be had. */

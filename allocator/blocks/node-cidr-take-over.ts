@@ -16,7 +16,7 @@ export interface CidrCollision {
   readonly with?: CidrConflict;
 }
 
-export interface CidrsSeen {
+interface CidrsSeen {
   /** Every record of a CIDR of a Node, by CIDR. */
   readonly known: ReadonlyMap<string, Stored<"block">>;
   readonly pools: readonly Pool[];

@@ -26,13 +26,13 @@ export interface SingleSituation {
 }
 
 /** One address of this block. */
-export interface SingleGrant {
+interface SingleGrant {
   readonly need: NodeNeed;
   readonly cidr: string;
 }
 
 /** The owner of the block is asked for so many more addresses of it. */
-export interface SingleAsk {
+interface SingleAsk {
   readonly cidr: string;
   readonly addresses: number;
 }

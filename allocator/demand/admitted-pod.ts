@@ -30,7 +30,7 @@ import { anonymousName } from "./build-request.ts";
 import { readPodAs, resolvePod } from "./pod-allocation.ts";
 
 /** What a pod was told at its admission, as its annotations have it. */
-export interface AdmissionAnswer {
+interface AdmissionAnswer {
   /** Name of its claim. */
   readonly claim: string;
   /** Empty: its claim is found by the pod's name. */

@@ -50,7 +50,7 @@ export function isSatisfied({ view }: Pick<Context, "view">, resolved: Allocatio
   return !isRefusal(plan) && isAsPlanned(plan, claim.addresses);
 }
 
-export type Prediction =
+type Prediction =
   | { readonly kind: "satisfied"; readonly claim: Stored<"claim"> }
   | { readonly kind: "try" }
   | Refusal;

@@ -12,7 +12,7 @@ import { poolNameIn } from "../planning/pool-choice.ts";
 const MOST_KEYS = 8;
 
 /** An annotation, and what it asks for. */
-export interface Asked {
+interface Asked {
   readonly key: string;
   readonly request: Request | Refusal;
 }

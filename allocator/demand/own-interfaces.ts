@@ -132,7 +132,7 @@ export function isOwn(view: PoolView, request: Request | Refusal, value = ""): b
   return value.length > LONGEST_VALUE || namesOwnIn(view, value);
 }
 
-export function namesPoolOf(view: PoolView, request: Request): boolean {
+function namesPoolOf(view: PoolView, request: Request): boolean {
   const { entries = [] } = request;
   return (
     entries.flat().some((address) => view.poolOf(address) !== undefined) ||

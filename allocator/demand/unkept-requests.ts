@@ -12,7 +12,7 @@ import { poolNameIn } from "../planning/pool-choice.ts";
 import type { Pool } from "../pool/pool.ts";
 
 /** A pod, or the pods of a template: whose they are, and what they ask for. */
-export interface RequestOfPods {
+interface RequestOfPods {
   readonly podIdentity: PodIdentity;
   /** The controller of the pods; absent: they have none. */
   readonly owner?: Pick<PodOwner, "apiVersion" | "kind" | "name">;

@@ -28,7 +28,7 @@ export interface GcReport {
   readonly retained: number;
 }
 
-export interface GarbageCollectorOptions {
+interface GarbageCollectorOptions {
   /** What the first look at a claim goes by: may lag behind, costs nothing. That of the decisions if absent. */
   readonly hints?: ClusterState;
   /** Asked before every deletion: a process that is no longer the leader stops at once. */

@@ -73,7 +73,7 @@ function hasSuccessor(view: RecordReader, { claim, address }: Reservation): bool
   return false;
 }
 
-export interface RepairPlan {
+interface RepairPlan {
   /** Seen twice, unchanged, with the grace in between, without all that they list. */
   readonly broken: readonly Stored<"claim">[];
   readonly firstSeen: FirstSeen;

@@ -215,7 +215,7 @@ export async function rollbackUnused(
 }
 
 /** Why what was taken is not the claim's after all. */
-export type Loss =
+type Loss =
   | { readonly kind: "lost" }
   | { readonly kind: "block"; readonly address: Address; readonly pool: string; readonly block: Block };
 

@@ -36,7 +36,7 @@ export interface Mode {
   readonly isFreeOfBlocks: (address: Address) => Promise<boolean>;
 }
 
-export interface Decision {
+interface Decision {
   readonly kind: "decided";
   /** What was asked for, with what the claim says in its place. */
   readonly allocation: AllocationRequest;

@@ -11,7 +11,7 @@ import { decideRetention, type OwnerState, type RetentionDecision } from "./rete
 import { ServerTimes } from "./server-times.ts";
 
 /** What a pool allows of a claim's retention, and why less than the claim asks for; no words: all of it. */
-export interface AllowedRetention {
+interface AllowedRetention {
   readonly retention: Retention;
   readonly because?: string;
 }

@@ -10,7 +10,7 @@ import type { Stored } from "../store/store.ts";
 import type { AllocationRequest, Seen } from "./allocation-request.ts";
 
 /** What a claim is to have. */
-export interface Given {
+interface Given {
   readonly addresses: readonly Address[];
   /** Of each; absent: the request names none. */
   readonly places?: Interfaces | undefined;

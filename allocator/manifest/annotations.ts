@@ -88,7 +88,7 @@ export function requestKeysIn(annotations: Labels): readonly string[] {
 }
 
 /** Whether MAC addresses in other systems' words are read: a pool of Berth's has them. Those of Berth's own always are. */
-export type MacChoice = "macs" | "no macs";
+type MacChoice = "macs" | "no macs";
 
 /**
  * What the annotations ask for; a refusal names the annotation, its value and the syntax. Of a pod, with its namespace: that

@@ -29,7 +29,7 @@ export type DialectReader = (
 ) => Request | Refusal;
 
 /** A value that is understood and cannot be served, and whose addresses and pools it names: they may be another system's. */
-export interface Unserved extends Refusal {
+interface Unserved extends Refusal {
   readonly asks: Request;
 }
 

@@ -24,7 +24,7 @@ export const NAMED_ROWS: readonly ReadRow[] = READ_ROWS.filter((row) => !isListe
 export const LABEL_ROWS: readonly ReadRow[] = LISTED.filter(({ alsoLabel }) => alsoLabel === true);
 
 /** The keys of other systems that Berth reads, as far as they have no names in them. */
-export const DIALECT_KEYS: readonly string[] = keysOn("pod");
+const DIALECT_KEYS: readonly string[] = keysOn("pod");
 export const NAMESPACE_DIALECT_KEYS: readonly string[] = keysOn("namespace");
 
 const SYSTEM_OF = new Map(LISTED.map(({ key, system }) => [key, system])); // key -> system

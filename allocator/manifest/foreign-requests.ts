@@ -14,7 +14,7 @@ export const FOREIGN_CHOICES = ["warn", "refuse", "ignore"] as const;
 export type ForeignChoice = (typeof FOREIGN_CHOICES)[number];
 
 /** What is said of annotations that Berth does not answer. */
-export interface Foreign {
+interface Foreign {
   /** They ask for what another system would give: a refusal, if the administrator says so. */
   readonly asks: readonly string[];
   /** They have nothing to do with addresses. */

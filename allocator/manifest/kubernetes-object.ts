@@ -11,7 +11,7 @@ import { Fields, isName } from "./fields.ts";
 export { Fields, isName };
 
 /** Metadata of any Kubernetes object; texts that are absent are empty. */
-export interface ObjectMeta {
+interface ObjectMeta {
   readonly name: string;
   readonly generateName: string;
   readonly namespace: string;

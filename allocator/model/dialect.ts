@@ -19,7 +19,7 @@ export type System = keyof typeof SYSTEMS;
  * Which requests in a system's words are for Berth: those for its pools, and others are that system's matter; every one, as if it
  * was written in Berth's; or none, they are not read.
  */
-export const DIALECT_CHOICES = ["own", "all", "none"] as const;
+const DIALECT_CHOICES = ["own", "all", "none"] as const;
 export type DialectChoice = (typeof DIALECT_CHOICES)[number];
 
 /** A system that is not named is answered whatever it asks for, as on one host, where there is no other system. */

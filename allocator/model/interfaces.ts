@@ -104,7 +104,7 @@ export function toldOf(holding: Holding): readonly string[] {
 }
 
 /** Addresses that a pod was told, and their interfaces. */
-export interface Told {
+interface Told {
   readonly addresses: readonly Address[];
   readonly interfaces?: Interfaces;
 }

@@ -4,7 +4,7 @@ import type { Address } from "../ip/address.ts";
 import { type Block, isReturned, returnedOf } from "../model/block.ts";
 
 /** Who has an address that is in a block: its node, or nobody any more. */
-export type BlockUse = "owned" | "given-back" | "address-given-back";
+type BlockUse = "owned" | "given-back" | "address-given-back";
 
 /** `block` is the smallest that has the address. */
 export function useOf(block: Block, address: Address): BlockUse {

@@ -9,7 +9,7 @@ import { blocksAhead } from "../pool/blocks.ts";
 import type { Pool } from "../pool/pool.ts";
 
 /** Behind what else keeps its addresses, and before what else helps; both empty: nodes have none. */
-export interface BlockShare {
+interface BlockShare {
   readonly how: string;
   readonly next: string;
 }

@@ -11,7 +11,7 @@ import { type EligibilityInput, quotaExceeded } from "./eligibility.ts";
 import { haveCommonNodes, withoutCommonNodes } from "./node-fit.ts";
 import type { Source } from "./pool-choice.ts";
 
-export interface Wanted {
+interface Wanted {
   readonly families: readonly Family[];
   /** What the claim has and keeps. */
   readonly keep: readonly Address[];

@@ -3,7 +3,7 @@ import type { Family } from "../ip/address.ts";
 import { type AddressSpace, capacity } from "./address-space.ts";
 
 /** What a pool's addresses of one family are used for. */
-export interface FamilyUsage {
+interface FamilyUsage {
   readonly reserved: number;
   /** Freed a moment ago, and not given out again yet. */
   readonly cooling: number;
@@ -23,7 +23,7 @@ export interface FamilyFigures extends Omit<FamilyUsage, "inBlocks"> {
 }
 
 /** As a pool's status has them. */
-export interface PoolFigures {
+interface PoolFigures {
   readonly ipv4?: FamilyFigures;
   readonly ipv6?: FamilyFigures;
 }

@@ -35,7 +35,7 @@ export interface DnsSpec {
 }
 
 /** What one namespace may have of a pool. */
-export interface LimitsSpec {
+interface LimitsSpec {
   /** Addresses: in use, waiting for their pods, and retained. Absent: nine tenths of each family (`namespace-bounds.ts`). */
   readonly perNamespace?: number;
   /** Of claims that nothing needs now: how many, and for how long (Go duration). */
@@ -43,18 +43,18 @@ export interface LimitsSpec {
 }
 
 /** What reads the CIDRs of nodes: the API server's own field of a Node, or Cilium's objects. */
-export const NODE_CIDR_USES = ["PodCIDR", "Cilium"] as const;
+const NODE_CIDR_USES = ["PodCIDR", "Cilium"] as const;
 export type NodeCidrUse = (typeof NODE_CIDR_USES)[number];
 
 /** Whole CIDRs for nodes, of one size for each family. */
-export interface NodeCidrsSpec {
+interface NodeCidrsSpec {
   readonly use: NodeCidrUse;
   /** Prefix lengths; a family without one has none. */
   readonly blockSize: { readonly ipv4?: number; readonly ipv6?: number };
 }
 
 /** How nodes of Cilium's are given CIDRs of the pool. */
-export interface CiliumSpec {
+interface CiliumSpec {
   /** What Cilium calls the pool, in mode multi-pool; `default` if absent. */
   readonly pool?: string;
   /** A node gets more when its agent has fewer addresses left, in modes crd and cluster-pool-v2beta. */
@@ -98,7 +98,7 @@ export interface PoolSpec {
   readonly disabled?: boolean;
 }
 
-export const MOST_RANGES = 256;
+const MOST_RANGES = 256;
 const MOST_INTERVALS = 4096;
 const MOST_AHEAD = 16;
 /** resolv.conf is lines of words: anything that ends a word or a line would write other directives. */

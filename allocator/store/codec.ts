@@ -32,7 +32,7 @@ export function keyOf<K extends Kind>(kind: K, record: Records[K]): string {
 }
 
 /** A stored text, read. */
-export type Decoded<K extends Kind> = Pick<Stored<K>, "record" | "unknown">;
+type Decoded<K extends Kind> = Pick<Stored<K>, "record" | "unknown">;
 
 /**
  * The text to store, with what is not known here of what it replaces. Throws INTERNAL for a record that decodeRecord

@@ -13,7 +13,7 @@ import type { Unknown } from "./store.ts";
 export type Decoder<T> = (value: unknown, field: string, unknown?: Unknown[]) => T;
 
 /** Marks a field that may be absent. */
-export interface Optional<T> {
+interface Optional<T> {
   readonly optional: Decoder<T>;
 }
 

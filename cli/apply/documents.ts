@@ -21,7 +21,7 @@ export interface ManifestObject {
 }
 
 /** Objects that can be worked on, and for each of the others a line saying what it is. */
-export interface Reading {
+interface Reading {
   readonly objects: readonly ManifestObject[];
   readonly skipped: readonly string[];
   /** Those of them whose pods ask Berth for addresses, and why nobody hears it. */

@@ -15,10 +15,10 @@ import type { AttachmentUse } from "../backend/attachment-report.ts";
 import { timeOf } from "../terminal/output.ts";
 
 /** `apiVersion` of Berth's own kinds. */
-export const API_VERSION = "berth.dev/v1alpha1";
+const API_VERSION = "berth.dev/v1alpha1";
 
 /** A Kubernetes object as it is printed and sent. */
-export interface Manifest {
+interface Manifest {
   readonly apiVersion: string;
   readonly kind: string;
   readonly metadata: Readonly<Record<string, unknown>>;

@@ -50,7 +50,7 @@ export function rangesOf(ranges: readonly unknown[]): string {
 }
 
 /** The claims of a workload's identities, by ordinal or slot. */
-export async function claimsOf(
+async function claimsOf(
   store: Store,
   owner: { readonly kind: string; readonly namespace: string; readonly name: string },
 ): Promise<Claim[]> {

@@ -25,7 +25,7 @@ import { usageError } from "../terminal/flags.ts";
 import { timeOf } from "../terminal/output.ts";
 
 /** As it was typed, with the namespace of `-n`, and the one that a name without any is in. */
-export interface Meant {
+interface Meant {
   readonly operand: string;
   readonly given: string | undefined;
   readonly usual: string;
@@ -54,7 +54,7 @@ export function heldElsewhere(
   return refuse("CLAIM_MISSING", words, { address, claim: claimKey(holder) });
 }
 
-export function keyNamed(operand: string, namespace: string): ClaimKey {
+function keyNamed(operand: string, namespace: string): ClaimKey {
   const key = claimKeyOf(operand, namespace);
   if (isRefusal(key)) throw usageError(key.message);
   return key;
@@ -136,7 +136,7 @@ export async function unlessDenied(
 }
 
 /** Pods that were admitted with the claim and have not ended; undefined: they may not be read. */
-export async function podsOf(
+async function podsOf(
   { namespace, name }: Claim,
   world: Objects,
 ): Promise<readonly KubeObject[] | undefined> {

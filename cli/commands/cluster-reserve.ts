@@ -22,7 +22,7 @@ import type { ExitCode, Io } from "../terminal/command.ts";
 import { printable } from "../terminal/output.ts";
 
 /** How the claim is asked for. */
-export interface ReserveOptions {
+interface ReserveOptions {
   readonly io: Pick<Io, "stdout" | "stderr" | "clock" | "random">;
   readonly dryRun: boolean;
   /** How long the controller is waited for. */

@@ -31,7 +31,7 @@ import { busy, claimMeant, noClaim, podsWithout, warnOfPods } from "./claim-to-r
 import { type Moved, successorConflict, type Transfer } from "./transfer.ts";
 
 /** What is to be handed over, to whom. */
-export interface HandOver {
+interface HandOver {
   /** NAMESPACE/NAME, or an address. */
   readonly operand: string;
   readonly to: string;

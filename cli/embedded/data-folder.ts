@@ -21,7 +21,7 @@ const LONGEST_SOCKET = 107;
 const DATABASE_FILES = ["", "-wal", "-shm"];
 
 /** The folder belongs to this process. `keep`: an ADD may be answered from here on; `started`: it serves. */
-export interface OwnFolder {
+interface OwnFolder {
   readonly keep: () => void;
   readonly started: () => void;
 }

@@ -19,7 +19,7 @@ import { type CleanupStack, withCleanup } from "../../system/shutdown.ts";
 import { databaseOf } from "../backend/embedded-backend.ts";
 import { announce, ownFolder, refuseTaken, requireShort } from "./data-folder.ts";
 
-export interface EtcdHostOptions {
+interface EtcdHostOptions {
   readonly access: EtcdAccess;
   readonly dataDir: string;
   /** Where the CNI plugin finds the agent; `agent.sock` in the data folder if absent. */

@@ -16,7 +16,7 @@ import type { BlockSource } from "../../ipam-plugin/agent/blocks/block-source.ts
 /** Blocks cool without anything that would change. */
 const EVERY_MS = 5_000;
 
-export interface HostBlocksOptions {
+interface HostBlocksOptions {
   readonly context: Context & { readonly view: RecordCache };
   readonly admitted: Pick<AdmittedObjects, "labelsOf">;
   /** This host's name. */

@@ -17,7 +17,7 @@ import { serveLocally } from "../../webhook/http/local-server.ts";
 import { serveTls } from "../../webhook/http/tls-server.ts";
 import { reviewsSocketOf, type StackFile } from "../backend/stack-file.ts";
 
-export interface StackWebhookOptions {
+interface StackWebhookOptions {
   readonly dataDir: string;
   /** Any that is free if absent or 0. */
   readonly webhookPort?: number;

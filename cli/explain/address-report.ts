@@ -32,7 +32,7 @@ import { columns, printable, timeOf } from "../terminal/output.ts";
  * - `in-use`: a node, this host, a Service or another CNI's pod has it, and not from Berth.
  * - `gateway`: of a pool, whether in its ranges or beside them. `excluded`: in a pool that never gives it. `outside`: in no pool.
  */
-export type State =
+type State =
   | "held"
   | "beside"
   | "orphaned"

@@ -26,7 +26,7 @@ import type { Objects } from "../backend/backend.ts";
 import { ifAllowed } from "../backend/if-allowed.ts";
 
 /** Beside what its pods would get. */
-export interface Judgement {
+interface Judgement {
   readonly refusal: Refusal | undefined;
   readonly warnings: readonly string[];
   /** Warnings that hold if it asks for no address. */

@@ -20,7 +20,7 @@ import type { AddressReport } from "./address-report.ts";
 import { type SurveyedPod, surveyPods } from "./pod-survey.ts";
 
 /** What is known around the records. */
-export interface Surroundings {
+interface Surroundings {
   readonly occupied: readonly Occupied[];
   /** Of these, what pods on fenced nodes have: it may have been Berth's, and was taken back. */
   readonly onFenced: ReadonlySet<Address>;
@@ -64,7 +64,7 @@ export async function surroundingsWith(
 }
 
 /** Whether Berth gave the address to the pod. */
-export type IsOurs = (
+type IsOurs = (
   pod: { readonly namespace: string; readonly name: string; readonly node: string },
   address: Address,
 ) => boolean;

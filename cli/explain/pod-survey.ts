@@ -22,7 +22,7 @@ export interface SurveyedPod {
   readonly isServed: boolean;
 }
 
-export interface PodSurvey {
+interface PodSurvey {
   readonly pods: readonly SurveyedPod[];
   /** Pods that ask where Berth does not look. */
   readonly vain: readonly Finding[];

@@ -22,7 +22,7 @@ export interface Used {
 }
 
 /** What its keys say now. */
-export interface Kept {
+interface Kept {
   readonly used: readonly Used[];
   /** Of Berth's, since an import. */
   readonly marked: ReadonlySet<Address>;

@@ -18,7 +18,7 @@ const AT_ONCE = 16;
 const SETTLE_MS = 5_000;
 const ROUNDS = 20;
 
-export interface ImportParts {
+interface ImportParts {
   readonly network: FormerNetwork;
   readonly store: Pick<Store, "get">;
   readonly clock: Pick<Clock, "sleep">;
@@ -29,7 +29,7 @@ export interface ImportParts {
   readonly told: (used: Used) => void;
 }
 
-export interface Imported {
+interface Imported {
   readonly pool: string;
   /** Addresses that claims keep for containers; those of earlier imports are not among them. */
   readonly kept: number;

@@ -50,7 +50,7 @@ export const blocks = listing<Row>({
 });
 
 /** `owned`, or what its owner or Berth is about to do with it. */
-export function blockState(block: Block, cooldownMs: number): string {
+function blockState(block: Block, cooldownMs: number): string {
   // addresses of it that are blocks of their own keep it
   if (block.releasedAt !== undefined && block.division !== undefined) return "divided";
   if (block.releasedAt !== undefined) return `cooling until ${timeOf(block.releasedAt + cooldownMs)}`;

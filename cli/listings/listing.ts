@@ -8,7 +8,7 @@ import { type Column, document, type Format, LongTable, table } from "../termina
 const PART = 1_000;
 
 /** What `get` can list: how it is read, told apart and shown. */
-export interface Listing<T> {
+interface Listing<T> {
   /** What it is called on the command line, first the usual name. */
   readonly names: readonly string[];
   /** In words, for `no claims in namespace default`. */
@@ -30,10 +30,10 @@ export interface Listing<T> {
  * - `namespace in a cluster`: `namespace` there, and `host` on a data folder.
  * - `cluster`: they belong to no namespace.
  */
-export type Scope = "namespace" | "host" | "namespace in a cluster" | "cluster";
+type Scope = "namespace" | "host" | "namespace in a cluster" | "cluster";
 
 /** What rows depend on besides the records. */
-export interface ListContext {
+interface ListContext {
   /** Milliseconds since 1970, for ages. */
   readonly now: number;
   /** Of the stack on this host; empty when none runs, and in a cluster. */
@@ -49,10 +49,10 @@ export interface Query {
 }
 
 /** A remark for stderr, or why there is nothing to show. */
-export type Shown = { readonly kind: "shown"; readonly remark: string } | Refusal;
+type Shown = { readonly kind: "shown"; readonly remark: string } | Refusal;
 
 /** Takes text for stdout; resolves when there is room for more. */
-export type Write = (text: string) => Promise<void>;
+type Write = (text: string) => Promise<void>;
 
 /** A listing of whatever, its own type closed in. */
 export interface AnyListing {

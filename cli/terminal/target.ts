@@ -39,7 +39,7 @@ export interface EtcdTarget {
 }
 
 /** The flags that choose. */
-export interface TargetFlags {
+interface TargetFlags {
   readonly data?: string | undefined;
   readonly kubeconfig?: string | undefined;
   readonly context?: string | undefined;

@@ -31,7 +31,7 @@ import type { RuntimeRecords } from "./journal/runtime-records.ts";
 import { gaugeOf } from "./metrics.ts";
 import { startWhenBound } from "./refuse-until-adopted.ts";
 
-export interface NodeAgentOptions {
+interface NodeAgentOptions {
   /** This node's name in the cluster. */
   readonly node: string;
   /** Closed with the agent. */
@@ -58,7 +58,7 @@ export interface NodeAgentOptions {
   readonly refusalsNameAll?: boolean;
 }
 
-export interface NodeAgent extends Agent {
+interface NodeAgent extends Agent {
   /** The claims are loaded: every ADD can be served. */
   readonly isReady: boolean;
 }

@@ -6,7 +6,7 @@ import type { MetricsRegistry } from "../../system/metrics.ts";
 import { listenForProbes, type ProbeServer } from "../../system/probe-server.ts";
 import { shared } from "../../system/shared.ts";
 
-export interface ProbesOptions {
+interface ProbesOptions {
   readonly host: string;
   /** 0: any that is free. */
   readonly port: number;

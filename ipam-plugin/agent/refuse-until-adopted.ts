@@ -11,7 +11,7 @@ import { serveSocket } from "./rpc/server.ts";
 
 const LOOK_EVERY_MS = 1_000;
 
-export interface RefusingOptions {
+interface RefusingOptions {
   readonly socketPath: string;
   readonly mark: MarkFile;
   readonly runtimeRecords: RuntimeRecords;
@@ -22,7 +22,7 @@ export interface RefusingOptions {
 }
 
 /** Says why, to every call that is about this node's sandboxes. A DEL goes to the spool, for the agent that knows it. */
-export function refusing(why: BerthError): Handler {
+function refusing(why: BerthError): Handler {
   return async (call, signal) => {
     const request = readRequest(call, signal);
     if (!("config" in request)) return request;

@@ -3,7 +3,7 @@ import { type Address, parseAddress } from "../../allocator/ip/address.ts";
 import { type CniError, cniError } from "./errors.ts";
 
 /** The pod that a sandbox belongs to. `uid` is empty when the runtime does not say; of a static pod it is a hash. */
-export interface PodArgs {
+interface PodArgs {
   readonly namespace: string;
   readonly name: string;
   readonly uid: string;

@@ -124,7 +124,7 @@ export const DROP_INS: readonly DropInRow[] = [
 ];
 
 /** Names that read as `type: berth` does, with the same keys. */
-export const SAME_AS_BERTH: readonly string[] = ["host-local", "static", "etcd", "ipam-etcd"];
+const SAME_AS_BERTH: readonly string[] = ["host-local", "static", "etcd", "ipam-etcd"];
 
 /** What the plugin may be called besides `berth`. */
 export const ALIASES: readonly string[] = [...SAME_AS_BERTH, ...DROP_INS.map(({ type }) => type)];

@@ -6,7 +6,7 @@ import { type CniError, isCniError } from "./errors.ts";
 import { parseFields } from "./json-fields.ts";
 
 /** Where whereabouts has what networks' configurations leave out, in the order in which it looks. */
-export const FLAT_FILES: readonly string[] = [
+const FLAT_FILES: readonly string[] = [
   "/etc/kubernetes/cni/net.d/whereabouts.d/whereabouts.conf",
   "/etc/cni/net.d/whereabouts.d/whereabouts.conf",
 ];

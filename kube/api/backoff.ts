@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import type { Random } from "../../allocator/base/ports.ts";
 
-export interface BackoffOptions {
+interface BackoffOptions {
   /** Of the first wait, ms. */
   readonly base: number;
   readonly longest: number;

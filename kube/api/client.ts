@@ -18,15 +18,15 @@ import { alreadyExists, isAbsent, isConflict, toBerthError } from "./status.ts";
 export type Body = Readonly<Record<string, unknown>>;
 
 /** What was seen of an object: a change or deletion happens to exactly this or not at all. */
-export type ObjectVersion = Pick<ItemMeta, "uid" | "resourceVersion">;
+type ObjectVersion = Pick<ItemMeta, "uid" | "resourceVersion">;
 
-export type Patch =
+type Patch =
   /** RFC 6902. */
   | { readonly type: "json"; readonly operations: readonly Body[] }
   /** RFC 7396: null takes a field away. `mayBeUnknown`: fields that the kind does not have are dropped, instead of refused. */
   | { readonly type: "merge"; readonly body: Body; readonly mayBeUnknown?: boolean };
 
-export interface Page {
+interface Page {
   readonly items: readonly KubeItem[];
   /** Of the whole list, the same on each page. */
   readonly resourceVersion: string;

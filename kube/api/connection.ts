@@ -47,7 +47,7 @@ export interface Connection {
   close(): void;
 }
 
-export interface ConnectionDeps {
+interface ConnectionDeps {
   readonly clock: Clock;
   /** What the API server's audit log calls us: `berth-webhook/0.1.0`. */
   readonly userAgent: string;

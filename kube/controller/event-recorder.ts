@@ -43,7 +43,7 @@ export interface EventSink {
   count(series: Series): Promise<boolean>;
 }
 
-export interface EventRecorderOptions {
+interface EventRecorderOptions {
   readonly sink: EventSink;
   readonly clock: Clock;
   readonly random: Random;

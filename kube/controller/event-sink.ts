@@ -6,7 +6,7 @@ import { EVENTS } from "../api/resource.ts";
 import type { EventSink, Series } from "./event-recorder.ts";
 import { microTime } from "./lease-lock.ts";
 
-export interface Reporter {
+interface Reporter {
   /** `berth.dev/webhook`. */
   readonly controller: string;
   /** The pod's name. */

@@ -43,7 +43,7 @@ export interface LeaseTimings {
 }
 
 /** Those of the Kubernetes components. */
-export const LEASE_TIMINGS: LeaseTimings = { durationMs: 15_000, renewDeadlineMs: 10_000, retryMs: 2_000 };
+const LEASE_TIMINGS: LeaseTimings = { durationMs: 15_000, renewDeadlineMs: 10_000, retryMs: 2_000 };
 /** Candidates must not try at the same moment (client-go: JitterFactor). */
 const JITTER = 1.2;
 

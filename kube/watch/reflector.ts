@@ -4,9 +4,9 @@ import { itemKey, type KubeItem } from "../api/resource.ts";
 import { type ItemChange, type ListWatchOptions, listAndWatch } from "./list-watch.ts";
 
 /** What changed under a key; `now` undefined: gone, `before` undefined: new. Handlers only enqueue. */
-export type Handler<P> = (key: string, now: P | undefined, before: P | undefined) => void;
+type Handler<P> = (key: string, now: P | undefined, before: P | undefined) => void;
 
-export interface ReflectorOptions<P> extends ListWatchOptions {
+interface ReflectorOptions<P> extends ListWatchOptions {
   /** What is kept of an object: the few fields that are asked for. Throws for one that cannot be used. */
   readonly project: (item: KubeItem) => P;
   /** Name of an index -> the values under which an object is found in it. */

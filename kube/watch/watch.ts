@@ -20,7 +20,7 @@ export class UnsupportedError extends Error {
   override readonly name = "NotOffered";
 }
 
-export interface WatchOptions {
+interface WatchOptions {
   readonly client: Client;
   readonly clock: Clock;
   readonly selection: Selection;

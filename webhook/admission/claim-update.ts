@@ -7,7 +7,7 @@ import type { Claim } from "../../allocator/model/claim.ts";
 import { describeIdentity } from "../../allocator/model/identity.ts";
 
 /** What a person has changed about a claim that is stored. */
-export interface ClaimUpdate {
+interface ClaimUpdate {
   /** As it reads now, its identity whole. */
   readonly claim: Claim;
   /** Other addresses or pools than before, or for somebody else. */

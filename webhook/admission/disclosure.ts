@@ -42,7 +42,7 @@ function tellsNodes(code: RefusalCode, details: Refusal["details"]): boolean {
 }
 
 /** What a refusal tells beyond the namespace that it is for; undefined: nothing. */
-export function subjectOf({ code, details }: Refusal, namespace: string): Subject | undefined {
+function subjectOf({ code, details }: Refusal, namespace: string): Subject | undefined {
   // a pool of nodes' CIDRs is for nobody's pods, and everybody's pods may have addresses in it by the nodes' network
   if (details["use"] !== undefined) return undefined;
   if (ABOUT_POOLS.has(code)) return ALL_POOLS;

@@ -17,7 +17,7 @@ import { type EntriesBefore, heldElsewhere, neverEnds } from "./entry-exchange.t
 import { firstOf } from "./scale-down.ts";
 
 /** Why not; `allocation` is of the pod that it is about. */
-export interface Objection {
+interface Objection {
   readonly refusal: Refusal;
   readonly allocation?: AllocationRequest;
 }

@@ -12,7 +12,7 @@ import { namesOf, placesOf } from "../../allocator/model/interfaces.ts";
 import type { Informers } from "../cluster-state/informers.ts";
 
 /** How much may stand that this replica took for pods which have not come yet: claims, holds, and addresses beside claims. */
-export interface PendingLimits {
+interface PendingLimits {
   readonly perNamespace: number;
   readonly inAll: number;
 }
@@ -61,7 +61,7 @@ export function trackPendingClaims(
   return pendingClaims;
 }
 
-export interface PendingClaimsDeps {
+interface PendingClaimsDeps {
   readonly clock: Pick<Clock, "monotonic" | "sleep">;
   readonly log: Logger;
   readonly view: Pick<RecordReader, "claim" | "reservation">;

@@ -24,7 +24,7 @@ export function nodesOf(
 }
 
 /** What goes with the addresses: where the pod may run, and what its owner should know. */
-export interface Besides {
+interface Besides {
   readonly nodes?: readonly LabelExpression[];
   readonly warnings?: readonly string[];
 }

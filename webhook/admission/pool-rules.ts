@@ -28,7 +28,7 @@ import {
 export type SpecBefore = Readonly<Record<string, unknown>>;
 
 /** What a pool stands beside. */
-export interface Surroundings {
+interface Surroundings {
   /** Of reservations and claims; it may be behind. */
   readonly view: RecordReader;
   /** Every pool, this one as it was among them. */

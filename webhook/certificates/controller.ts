@@ -14,7 +14,7 @@ import { type CertificatePair, readCertificate } from "./pair.ts";
 import { allTrust, type Served, validateServingCert } from "./rotation.ts";
 import { CONFIGURATION, configurationSeen, secretSeen, servedIn } from "./secret.ts";
 
-export interface CertificatesOptions {
+interface CertificatesOptions {
   readonly connection: Connection;
   readonly clock: Clock;
   readonly random: Random;
@@ -26,7 +26,7 @@ export interface CertificatesOptions {
   readonly reload: (leaf: CertificatePair) => void;
 }
 
-export interface Certificates extends Controller {
+interface Certificates extends Controller {
   /** Once the API server can verify what is served. What happens to its trust later is put right, and is no reason to leave. */
   ready(): Readiness;
   /** PEM of what is in use: `serving`, `authority`. */

@@ -3,7 +3,7 @@ import { readFile } from "node:fs/promises";
 import type { Clock, Logger } from "../../allocator/base/ports.ts";
 import type { CertificatePair } from "./pair.ts";
 
-export interface CertificateWatchOptions {
+interface CertificateWatchOptions {
   /** Where certificate and key lie, PEM. */
   readonly files: { readonly cert: string; readonly key: string };
   /** What was read from them before, and is served now. */
@@ -51,7 +51,7 @@ export function watchCertificateFiles(options: CertificateWatchOptions): Certifi
   });
 }
 
-export interface AuthorityWatchOptions {
+interface AuthorityWatchOptions {
   /** Where the authorities of clients lie, PEM. */
   readonly file: string;
   readonly serving: string;

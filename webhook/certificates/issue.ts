@@ -29,13 +29,13 @@ export interface ServerNames {
 
 const P256 = { name: "ECDSA", namedCurve: "P-256", hash: "SHA-256" };
 const DAY_MS = 24 * 60 * 60 * 1000;
-export const AUTHORITY_LIFE_MS = 3650 * DAY_MS;
+const AUTHORITY_LIFE_MS = 3650 * DAY_MS;
 export const LEAF_LIFE_MS = 90 * DAY_MS;
 /** Clocks of other hosts may be behind: a certificate is valid a little before it was made. */
 const SKEW_MS = 5 * 60 * 1000;
 
 /** How long a certificate is valid, and since when. */
-export interface Validity {
+interface Validity {
   /** From now on, ms. */
   readonly ms: number;
   /** Milliseconds since 1970; absent: five minutes ago. */

@@ -54,7 +54,7 @@ export interface RotationPolicy {
   readonly settleMs: number;
 }
 
-export interface Now {
+interface Now {
   /** Milliseconds since 1970. */
   readonly now: number;
   readonly monotonic: number;

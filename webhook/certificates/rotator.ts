@@ -33,7 +33,7 @@ export type StepResult =
   /** Somebody else was first: look again. */
   | { readonly kind: "lost" };
 
-export interface RotatorOptions {
+interface RotatorOptions {
   readonly terms: RotationPolicy;
   readonly clock: Pick<Clock, "now" | "monotonic">;
   /**

@@ -14,7 +14,7 @@ const ROTATE = "berth.dev/rotate";
 const RETIRE_AFTER = "berth.dev/retire-after";
 
 /** What of a configuration is looked at. */
-export interface ConfigurationSeen {
+interface ConfigurationSeen {
   readonly resourceVersion: string;
   /** The caBundle of each entry, PEM; empty where there is none. */
   readonly bundles: readonly string[];

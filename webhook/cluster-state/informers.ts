@@ -54,7 +54,7 @@ export interface RunningInformers extends Informers {
   readonly ended: Promise<void>;
 }
 
-export interface InformerDeps {
+interface InformerDeps {
   readonly connection: Connection;
   readonly clock: Clock;
   readonly random: Random;

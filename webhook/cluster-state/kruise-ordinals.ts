@@ -5,7 +5,7 @@ import type { KubeObject } from "../../allocator/manifest/kubernetes-object.ts";
 const HOLE = /^(\d{1,9})(?:-(\d{1,9}))?$/;
 
 /** Ordinals from `from` to `to` of which OpenKruise's StatefulSet makes no pods. */
-export interface ReservedOrdinals {
+interface ReservedOrdinals {
   readonly from: number;
   readonly to: number;
 }

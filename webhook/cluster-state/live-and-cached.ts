@@ -29,7 +29,7 @@ export interface ClusterStates {
   readonly admission: ClusterState;
 }
 
-export interface ClusterStateDeps {
+interface ClusterStateDeps {
   readonly watches: RunningInformers;
   readonly connection: Connection;
   readonly clock: Pick<Clock, "monotonic">;

@@ -30,7 +30,7 @@ import { namespaceFacts, observedNode, observedPod, observedWorkload } from "./p
 const WORKLOADS: readonly Resource[] = [...APPS, ...KRUISE, JOBS];
 
 /** An item, and of which of the resources it is. */
-export interface FoundObject {
+interface FoundObject {
   readonly resource: Resource;
   readonly item: KubeItem;
 }

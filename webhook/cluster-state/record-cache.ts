@@ -9,7 +9,7 @@ import type { Store } from "../../allocator/store/store.ts";
 /** A watch of records that failed for good is begun anew after this. */
 const FOLLOW_AGAIN_MS = 5_000;
 
-export interface RecordDeps {
+interface RecordDeps {
   readonly store: Store;
   readonly mirror: RecordCache;
   readonly clock: Clock;

@@ -14,7 +14,7 @@ import type { Controller } from "../../kube/controller/run-queue.ts";
 
 import { type LeaderElection, untilAborted } from "./leadership.ts";
 
-export interface GcControllerDeps {
+interface GcControllerDeps {
   readonly context: Context;
   readonly inventory: { readonly cached: ClusterState; readonly live: ClusterState };
   readonly leadership: Pick<LeaderElection, "onGain">;

@@ -8,7 +8,7 @@ import type { Stored } from "../../allocator/store/store.ts";
 import type { Controller } from "../../kube/controller/run-queue.ts";
 import type { Informers } from "../cluster-state/informers.ts";
 
-export interface GcTriggerDeps {
+interface GcTriggerDeps {
   readonly mirror: RecordCache;
   readonly watches: Pick<Informers, "pods" | "nodes">;
   readonly clock: Clock;

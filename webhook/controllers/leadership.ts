@@ -7,7 +7,7 @@ import { kubeLeaseLock } from "../../kube/controller/lease-lock.ts";
 import type { Controller } from "../../kube/controller/run-queue.ts";
 import type { Leadership } from "./controller.ts";
 
-export interface LeadershipOptions {
+interface LeadershipOptions {
   readonly connection: Connection;
   /** Where the Lease lies. */
   readonly namespace: string;

@@ -21,7 +21,7 @@ import { answerEarly } from "./early-answer.ts";
 import type { MetricsReader } from "./metrics-token.ts";
 import { IN_CHUNKS, readReview, type Unread } from "./read-review.ts";
 
-export interface AppDeps {
+interface AppDeps {
   readonly handlers: Readonly<Record<Route, Handler>>;
   readonly ready: () => Readiness;
   readonly metrics: Metrics & { expose(): Promise<{ readonly contentType: string; readonly body: string }> };

@@ -11,7 +11,7 @@ import { listenPrivately } from "../../system/private-socket.ts";
 import { SlowClients } from "./slow-clients.ts";
 import { DRAIN_MS, HTTP_TIMES } from "./tls-server.ts";
 
-export interface LocalServerOptions {
+interface LocalServerOptions {
   readonly app: RequestListener;
   /** Of the unix socket. Its folder is this server's alone: it is made, and closed to others. */
   readonly path: string;

@@ -19,7 +19,7 @@ export interface Unread {
   readonly cutOff?: boolean;
 }
 
-export type ReadReview =
+type ReadReview =
   | { readonly kind: "review"; readonly request: AdmissionRequest }
   | { readonly kind: "lost" }
   | { readonly kind: "busy"; readonly whose: Busy }

@@ -14,7 +14,7 @@ import type { LogLevel } from "../../system/logger.ts";
 import type { SecretNames } from "../certificates/secret.ts";
 
 /** What the environment says. The table in `configOf` has the variables. */
-export interface Config {
+interface Config {
   readonly secrets: SecretNames;
   /** Of this process: tells events of it from those of others. */
   readonly podName: string;

@@ -21,7 +21,7 @@ import {
   secretSeen,
 } from "../certificates/secret.ts";
 
-export interface IssuerOptions {
+interface IssuerOptions {
   readonly connection: Connection;
   readonly clock: Clock;
   readonly random: Random;
@@ -31,7 +31,7 @@ export interface IssuerOptions {
   readonly terms: RotationPolicy;
 }
 
-export interface Issuer extends Controller {
+interface Issuer extends Controller {
   /** It has seen everything that it keeps. */
   ready(): boolean;
 }

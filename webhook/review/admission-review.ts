@@ -55,7 +55,7 @@ export interface AdmissionRequest {
 }
 
 /** meta/v1 Status, as far as the API server passes it on to whoever made the request. */
-export interface ReviewStatus {
+interface ReviewStatus {
   readonly status: "Failure";
   /** HTTP status of the whole request. */
   readonly code: number;
@@ -80,7 +80,7 @@ export interface AdmissionResponse {
 export type Handler = (request: AdmissionRequest, signal: AbortSignal) => Promise<AdmissionResponse>;
 
 /** `uid` is empty unless there is one to echo; `apiVersion` is the one to answer in. */
-export type ParsedReview =
+type ParsedReview =
   | { readonly request: AdmissionRequest }
   | { readonly invalid: string; readonly uid: string; readonly apiVersion: string };
 

@@ -12,7 +12,7 @@ import {
 /** One second less than the 10 s that the API server waits unless the configuration says otherwise. */
 export const DEADLINE_MS = 9_000;
 
-export interface DeadlineOptions {
+interface DeadlineOptions {
   /** Label of the metrics. */
   readonly route: string;
   readonly log: Logger;

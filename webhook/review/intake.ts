@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /** A bound for all callers together and one for each peer, which is what `peerOf` makes of a remote address. */
-export interface Bound {
+interface Bound {
   readonly inAll: number;
   readonly perPeer: number;
 }
@@ -13,7 +13,7 @@ export interface IntakeLimits {
 }
 
 const MIB = 1024 * 1024;
-export const INTAKE_LIMITS: IntakeLimits = {
+const INTAKE_LIMITS: IntakeLimits = {
   reviews: { inAll: 1_024, perPeer: 512 },
   bytes: { inAll: 32 * MIB, perPeer: 16 * MIB },
 };

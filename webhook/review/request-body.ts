@@ -15,7 +15,7 @@ const DRAIN_LIMIT = 4 * BODY_LIMIT;
 const PREFIX_BYTES = 1024;
 const UID = /"request"\s*:\s*\{\s*"uid"\s*:\s*"([^"\\]{1,128})"/;
 
-export type Body =
+type Body =
   | { readonly kind: "whole"; readonly bytes: Buffer }
   /** Beyond the limit, not there in time, in very many pieces, or without room; `prefix` is how it begins. */
   | { readonly kind: "too large" | "slow" | "in pieces"; readonly prefix: Buffer }
@@ -27,7 +27,7 @@ export type Body =
 export type GivenUp = "slow" | "busy";
 
 /** What a body may take. */
-export interface Allowance {
+interface Allowance {
   readonly limit: number;
   readonly place: Pick<Place, "grow">;
   /** Its reason is a `GivenUp`. */

@@ -9,7 +9,7 @@ import type { KeyValue } from "./messages.ts";
 export const PREFIX = "/berth/v1";
 
 /** What is stored with a record, in a line of its own before it. */
-export interface Head {
+interface Head {
   /** Of the incarnation. */
   readonly uid: string;
   /** Milliseconds since 1970, by the clock of whoever created it. */

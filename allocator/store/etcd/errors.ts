@@ -17,7 +17,7 @@ const OPEN: ReadonlySet<number> = new Set([
 ]);
 
 /** What can be done about a failed call. */
-export type Remedy =
+type Remedy =
   /** Nothing: it is refused, and has not been done. */
   | "none"
   /** Ask again, at another member: it has not been done. */

@@ -9,7 +9,7 @@ import { GrpcError } from "./grpc-frames.ts";
 import type { KeyValue, WatchNews } from "./messages.ts";
 import type { Page } from "./pages.ts";
 
-export interface Following<K extends Kind> {
+interface Following<K extends Kind> {
   readonly kind: K;
   readonly client: EtcdClient;
   readonly clock: Clock;

@@ -13,7 +13,7 @@ export interface TlsMaterial {
   readonly key?: Buffer;
 }
 
-export interface CallOptions {
+interface CallOptions {
   readonly headers: Readonly<Record<string, string>>;
   readonly timeoutMs: number;
 }

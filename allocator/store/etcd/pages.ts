@@ -11,7 +11,7 @@ export interface Page {
   readonly revision: number;
 }
 
-export interface Paging {
+interface Paging {
   readonly client: Pick<EtcdClient, "range">;
   readonly log: Logger;
   /** Records in a page at most, 500 if absent. */

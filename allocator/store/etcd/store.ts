@@ -26,7 +26,7 @@ import type { KeyValue } from "./messages.ts";
 import { pagesOf } from "./pages.ts";
 import { guarded, type WriteGuard, type Writer } from "./write-guard.ts";
 
-export interface EtcdStoreDeps {
+interface EtcdStoreDeps {
   readonly client: EtcdClient;
   readonly clock: Clock;
   readonly random: Random;

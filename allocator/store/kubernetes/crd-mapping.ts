@@ -26,7 +26,7 @@ import type { Kind, Records } from "../store.ts";
 export type Json = Readonly<Record<string, unknown>>;
 
 /** What is written of a record: `spec`, `status` where it is written apart, annotations of the create. */
-export interface CrdMapping<R> {
+interface CrdMapping<R> {
   readonly resource: Resource;
   /** Where the record of a key is; undefined for a key that no record can have. */
   place(key: string): ObjectName | undefined;

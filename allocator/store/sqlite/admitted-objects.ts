@@ -39,7 +39,7 @@ export interface AdmittedObjects extends ClusterState {
   each(kind: string): AsyncIterable<KubeObject>;
 }
 
-export interface AdmittedLabels {
+interface AdmittedLabels {
   readonly podLabels: Labels;
   readonly podAnnotations: Labels;
   readonly namespaceLabels: Labels;

@@ -124,7 +124,7 @@ export async function readAddRequest(
   };
 }
 
-export type AddDecision =
+type AddDecision =
   | { readonly kind: "fresh" }
   | { readonly kind: "repeat"; readonly attachment: Attachment }
   | { readonly kind: "refused"; readonly error: CniError };

@@ -12,7 +12,7 @@ import type { AgentServices } from "../services/services.ts";
 import type { AddRequest } from "./add-request.ts";
 
 /** What an attachment is to be made of. */
-export interface Assignment {
+interface Assignment {
   readonly source: Source;
   readonly claim?: string;
   readonly pool?: string;

@@ -17,7 +17,7 @@ import type { AddRequest } from "./add-request.ts";
 import { cancelledError, commitAttachment } from "./commit.ts";
 
 /** What an address is picked by. */
-export interface KnownBlocks {
+interface KnownBlocks {
   readonly blocks: NodeBlocks;
   ownersOf(pool: string): readonly PoolOwner[];
   /** This host makes its blocks itself: there is no controller, and no other node. */
@@ -29,7 +29,7 @@ export interface KnownBlocks {
 }
 
 /** An address of each family, each with the pool that it is of. */
-export interface BlockResult {
+interface BlockResult {
   readonly given: readonly { readonly pool: Pool; readonly address: ResultAddress }[];
 }
 
@@ -99,7 +99,7 @@ async function whileExpected<T>(
 }
 
 /** All families or none; takes nothing. The refusal says of each pool why it has no address. */
-export function pickFromBlocks(
+function pickFromBlocks(
   known: KnownBlocks,
   { pools, families }: Pick<PoolChoice, "pools" | "families">,
   requested: readonly Address[],

@@ -9,7 +9,7 @@ import { nameOf } from "../journal/attachment.ts";
 import type { TakenAddresses } from "./leased-space.ts";
 
 /** What an ADD would take: one address of each range set, in their order. */
-export interface RangeResult {
+interface RangeResult {
   readonly addresses: readonly ResultAddress[];
 }
 

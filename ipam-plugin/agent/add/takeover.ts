@@ -4,7 +4,7 @@ import type { PodRef } from "../claims/claim-source.ts";
 import type { Attachment, AttachmentId } from "../journal/attachment.ts";
 
 /** What becomes of another attachment that uses the claim which a new sandbox was just given. */
-export type Takeover = "supersede" | "beside" | "wait" | "refuse" | "late";
+type Takeover = "supersede" | "beside" | "wait" | "refuse" | "late";
 
 /**
  * | the other attachment                               |           |

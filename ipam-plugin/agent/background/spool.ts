@@ -25,7 +25,7 @@ const FINAL_CODES: ReadonlySet<number> = new Set([
 ]);
 
 /** Names of files in the folder. */
-export interface ReplayResult {
+interface ReplayResult {
   readonly released: readonly string[];
   /** Failed and stay, for another time. */
   readonly kept: readonly string[];
@@ -33,7 +33,7 @@ export interface ReplayResult {
   readonly bad: readonly string[];
 }
 
-export interface SpoolOptions {
+interface SpoolOptions {
   readonly folder: string;
   readonly handle: Handler;
   readonly log: Logger;

@@ -15,7 +15,7 @@ import type { BlockState, NodeBlocks } from "./node-blocks.ts";
 import { ProvenBlocks } from "./proven-blocks.ts";
 import { idOf, ownedOf, ReturnedAddresses, returnedIn } from "./returned-addresses.ts";
 
-export interface BlockFollowerOptions {
+interface BlockFollowerOptions {
   readonly source: BlockSource;
   readonly blocks: NodeBlocks;
   readonly journal: Pick<Journal, "write">;

@@ -22,7 +22,7 @@ const REPORTS_AT_ONCE = 4;
 const LONGEST_PAUSE_MS = 60_000;
 const ROUNDS = 8;
 
-export interface BlockReporterOptions {
+interface BlockReporterOptions {
   readonly source: BlockSource;
   readonly blocks: NodeBlocks;
   readonly follower: BlockFollower;

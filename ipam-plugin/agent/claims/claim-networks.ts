@@ -9,7 +9,7 @@ import { addressesOn } from "../../../allocator/model/interfaces.ts";
 import { isOnNetwork, namesAttachments, otherNetwork } from "../../../allocator/pool/pool-networks.ts";
 import type { AttachmentKey, PodRef } from "./claim-source.ts";
 
-export interface NetworkPlace {
+interface NetworkPlace {
   readonly pod: Pick<PodRef, "namespace">;
   readonly attachment: Pick<AttachmentKey, "network" | "interface">;
 }

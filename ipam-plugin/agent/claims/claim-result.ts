@@ -56,10 +56,7 @@ export function resultOf(
 }
 
 /** What the interface that is being attached gets, if the claim serves it. */
-export function servedBy(
-  claim: Claim,
-  { attachment }: Pick<AttachRequest, "attachment">,
-): Claim["addresses"] {
+function servedBy(claim: Claim, { attachment }: Pick<AttachRequest, "attachment">): Claim["addresses"] {
   return addressesOn(claim, attachment.interface) ?? claim.addresses;
 }
 

@@ -56,7 +56,7 @@ export interface RequestedMac {
 }
 
 /** Where a sandbox can be seen; absent for one whose network namespace the agent could not see. */
-export type SeenAt = Required<Pick<ClaimAttachment, "netns" | "bootID">>;
+type SeenAt = Required<Pick<ClaimAttachment, "netns" | "bootID">>;
 
 /** A sandbox that has, or had, a claim. */
 export interface SandboxEvent {

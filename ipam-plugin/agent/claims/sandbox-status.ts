@@ -10,7 +10,7 @@ import type { SandboxEvent } from "./claim-source.ts";
 
 export type SandboxReport = "attached" | "detached";
 
-export interface Reporter {
+interface Reporter {
   readonly store: Pick<Store, "get" | "report">;
   readonly clock: Pick<Clock, "now">;
   /** The name of the node that the sandbox is on. */

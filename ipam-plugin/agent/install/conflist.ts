@@ -11,7 +11,7 @@ const LOOK_MS = 5_000;
 /** How soon after the agent is ready the node may become Ready. */
 const READY_MS = 200;
 
-export interface ConflistOptions extends Installation {
+interface ConflistOptions extends Installation {
   readonly node: string;
   /** The node's own ranges, for a list that has places for them. */
   readonly podCidrs: () => Promise<readonly string[]>;
@@ -24,7 +24,7 @@ export interface ConflistOptions extends Installation {
 }
 
 /** What a text is to a container runtime. */
-export type ConflistVerdict =
+type ConflistVerdict =
   | { readonly kind: "invalid"; readonly why: string }
   | { readonly kind: "conflist"; readonly asksBerth: boolean };
 

@@ -9,7 +9,7 @@ const MOUNTS = "/proc/self/mountinfo";
 const TIME_OFFSETS = "/proc/self/timens_offsets";
 
 /** What a process sees of its host. */
-export interface HostSetup {
+interface HostSetup {
   /** Of /proc/self/mountinfo. */
   readonly mounts: string;
   /** Of /proc/self/timens_offsets; empty where the kernel has no time namespaces. */
@@ -19,7 +19,7 @@ export interface HostSetup {
 }
 
 /** What an agent that runs as a pod lacks, for the log; the reader changes the pod. */
-export interface MissingMount {
+interface MissingMount {
   readonly message: string;
   readonly consequence: string;
   readonly remedy: string;

@@ -14,7 +14,7 @@ import type { RuntimeRecord, RuntimeRecords } from "./runtime-records.ts";
 /** Where container runtimes name the network namespaces of sandboxes. */
 const NAMED_NETNS: readonly string[] = ["/run/netns", "/var/run/netns", "/run/docker/netns"];
 
-export interface Adoption {
+interface Adoption {
   /** The journal's file. */
   readonly database: string;
   readonly socketPath: string;

@@ -94,7 +94,7 @@ export function adoptionText({ bootId, journal, position }: Mark, id: string): s
 }
 
 /** What a mark says of a journal. */
-export type Verdict =
+type Verdict =
   /** Nothing has served in this boot, or nothing is left that says so. */
   | { readonly kind: "none" }
   /** This journal has. */
@@ -118,7 +118,7 @@ export function judgeMark(text: string | undefined, { bootId, journal, position 
 }
 
 /** The journal that asks to serve. */
-export interface Candidate extends Mark {
+interface Candidate extends Mark {
   /** Its file. */
   readonly place: string;
   /** What the runtime says of sandboxes that are up and that the journal knows nothing of, not even a tombstone. */

@@ -9,7 +9,7 @@ import { LeaseNames } from "./lease-names.ts";
 import { bootTime, fieldsOf, parsed, sandboxOf, textOf } from "./runtime-records.ts";
 
 /** What host-local wrote when it gave an address away: a file of the address's name, in the folder of the network. */
-export interface Lease {
+interface Lease {
   readonly address: Address;
   readonly containerID: string;
   readonly interface: string;
@@ -20,7 +20,7 @@ export interface Lease {
 /** What the runtime keeps of the lease's container. `unsaid`: it has a record, which names no network namespace. */
 export type Evidence = "no record" | "unsaid" | Presence;
 
-export interface LeaseEvidence {
+interface LeaseEvidence {
   readonly bootedAt: number;
   readonly now: number;
   /** Whether the runtime keeps records of this network at all. */

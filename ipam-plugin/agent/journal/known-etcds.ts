@@ -4,7 +4,7 @@ import type { Database } from "../../../allocator/store/sqlite/database.ts";
 import { type Row, textColumn } from "../../../allocator/store/sqlite/sql.ts";
 
 /** An etcd that a network's configuration named, kept as long as attachments may need it. */
-export interface KnownEtcd<Access> {
+interface KnownEtcd<Access> {
   /** Before the names of its claims in the journal. */
   readonly name: string;
   /** As it called itself when it was reached last by this access. */

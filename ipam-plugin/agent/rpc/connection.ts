@@ -27,7 +27,7 @@ export interface MemoryBudget {
   give(bytes: number): void;
 }
 
-export interface ConnectionOptions {
+interface ConnectionOptions {
   readonly handle: Handler;
   readonly log: Logger;
   readonly clock: Clock;
@@ -39,7 +39,7 @@ export interface ConnectionOptions {
 /** A client sends its request at once; one that does not is no client. */
 export const REQUEST_MS = 5_000;
 /** The client's longest limit (ADD, 30 s) and something for its last steps: then it cannot acknowledge any more. */
-export const ANSWER_MS = 35_000;
+const ANSWER_MS = 35_000;
 
 /** What a client is told that cannot be served now. A DEL is spooled by the client. */
 const BUSY = encodeReply({

@@ -11,7 +11,7 @@ import { REQUEST_LIMIT } from "./frame.ts";
 export type { Answer, Handler, Outcome } from "./connection.ts";
 export type { Call } from "./frame.ts";
 
-export interface SocketOptions {
+interface SocketOptions {
   /** Of the unix socket; its folder is made if there is none. */
   readonly path: string;
   readonly handle: Handler;
@@ -31,7 +31,7 @@ const MAX_CONCURRENT = 512;
 /** Unfinished requests in memory, all together. A usual configuration has 1 to 10 kB. */
 const MEMORY_LIMIT = 8 * REQUEST_LIMIT;
 const LOOK_EVERY_MS = 1_000;
-export const DRAIN_MS = 5_000;
+const DRAIN_MS = 5_000;
 /** For handlers and settlements to notice that they were cut off. */
 const CUT_OFF_MS = 1_000;
 

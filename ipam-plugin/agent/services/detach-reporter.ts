@@ -17,7 +17,7 @@ interface Retry {
   readonly at: number;
 }
 
-export interface DetachReporterOptions {
+interface DetachReporterOptions {
   readonly attachments: AttachmentCache;
   readonly claimSource: ClaimSource;
   readonly clock: Clock;

@@ -11,7 +11,7 @@ import { servesNetwork } from "../../../allocator/pool/pool-networks.ts";
 import { formatSet, type RangeSet } from "../../cni/range-set.ts";
 
 /** Addresses that a network's own ranges and a pool both have. */
-export interface RangeOverlap {
+interface RangeOverlap {
   readonly network: string;
   readonly pool: string;
   /** The first of them: `10.20.0.5-10.20.0.9`. */

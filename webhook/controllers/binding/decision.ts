@@ -38,7 +38,7 @@ export type BindDecision =
   | { readonly kind: "due"; readonly claim: Stored<"claim">; readonly target: BindTarget };
 
 /** What decides: the records, what may be true of a claim's binding, and the time. */
-export interface DecisionInput {
+interface DecisionInput {
   readonly view: Pick<RecordReader, "claim">;
   readonly hints: (claim: Claim, target: BindTarget) => Promise<BindingEvidence>;
   readonly now: number;

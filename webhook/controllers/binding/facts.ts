@@ -12,7 +12,7 @@ import type { ClusterState } from "../../../allocator/model/cluster-state.ts";
 import type { Informers } from "../../cluster-state/informers.ts";
 
 /** Who knows what became of the pod and node that a claim is bound to. */
-export interface EvidenceSource {
+interface EvidenceSource {
   /** Says what is over: the cached one to see whether it is worth while to ask the live one. */
   readonly inventory: Pick<ClusterState, "pod" | "fenced" | "admittedWith">;
   /** Says what is not over: a stale copy only keeps a binding longer. */

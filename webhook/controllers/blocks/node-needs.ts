@@ -12,7 +12,7 @@ import type { Informers, ObservedNode, ObservedPod } from "../../cluster-state/i
 import { interfacesOf, needsAddress, waitingFor } from "./pod-interfaces.ts";
 import { homesOfWaiting, type WaitingPod, type WaitingPods } from "./waiting-pods.ts";
 
-export interface NodeNeedsSource {
+interface NodeNeedsSource {
   readonly mirror: Pick<RecordCache, "pools" | "poolOf" | "blocks" | "claimsOfPod">;
   readonly watches: {
     readonly pods: Pick<Informers["pods"], "all">;

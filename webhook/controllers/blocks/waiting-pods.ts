@@ -7,7 +7,7 @@ import { type ChoiceInput, choosePools, isOpenTo } from "../../../allocator/pool
 import { isOnNetwork, namesAttachmentsAlone } from "../../../allocator/pool/pool-networks.ts";
 
 /** A pool, by its name, that a pod needs an address of, perhaps for another interface than the first. */
-export interface Home {
+interface Home {
   readonly pool: string;
   readonly family: Family;
   readonly isFurther: boolean;
@@ -18,7 +18,7 @@ export interface Home {
  * of its node have addresses that are of no pool, and so will its first interface, most likely; `in vain elsewhere`: and its further ones,
  * which that says nothing of, have waited in vain.
  */
-export type Wait = "new" | "in vain" | "elsewhere" | "in vain elsewhere";
+type Wait = "new" | "in vain" | "elsewhere" | "in vain elsewhere";
 
 /** A pod without an address, as far as is known here. */
 export interface WaitingPod {

@@ -27,10 +27,7 @@ export interface Allocation {
   readonly allowLastIP?: boolean;
 }
 
-/** What an agent of mode cluster-pool says of one of its CIDRs, if it can have several. */
-export type CidrState = "in-use" | "depleted" | "released";
-
-export interface Requested {
+interface Requested {
   readonly pool: string;
   readonly needed: Readonly<Record<Family, number>>;
 }

@@ -17,7 +17,7 @@ import { shortPools, unservedWords } from "./words.ts";
 /** After so long a definition that is missing is not on its way any more. */
 const UNREAD_MS = 15_000;
 
-export interface CiliumOptions {
+interface CiliumOptions {
   readonly mode: CiliumMode;
   /** How long nothing of a block must be used before its agent is asked for it; for tests. */
   readonly quietMs?: number;

@@ -4,7 +4,7 @@ import type { Context } from "../../../allocator/cache/context.ts";
 import type { Stored } from "../../../allocator/store/store.ts";
 import type { Client } from "../../../kube/api/client.ts";
 
-export interface GoneDeps {
+interface GoneDeps {
   readonly context: Pick<Context, "store" | "clock">;
   readonly ciliumNodes: Pick<Client, "get">;
   readonly nodes: Pick<Client, "get">;

@@ -23,7 +23,7 @@ export interface NodeView {
   readonly blocks: readonly Stored<"block">[];
 }
 
-export interface WriterDeps {
+interface WriterDeps {
   readonly context: Pick<Context, "store" | "clock">;
   readonly client: Client;
   readonly mayWrite: () => boolean;

@@ -35,7 +35,7 @@ const AT_ONCE = 16;
 const MOST_OF_A_NODE = 256;
 const FULL_NODE = `this node has ${MOST_OF_A_NODE} CIDRs, and gets no more; make a pool of larger ones if it needs that many addresses`;
 
-export interface OperatorDeps {
+interface OperatorDeps {
   readonly context: Context;
   readonly view: RecordCache;
   readonly mode: CiliumMode;

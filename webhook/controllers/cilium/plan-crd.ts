@@ -24,7 +24,7 @@ import {
 } from "./plan.ts";
 
 /** An object lists each of them: 256 of one block, and a few blocks of a node. */
-export const MOST_LISTED = 256;
+const MOST_LISTED = 256;
 
 /**
  * Mode `crd`: the agent gives addresses of `spec.ipam.pool` and tells in `status.ipam.used` which pods have, 15 s late or more. More come

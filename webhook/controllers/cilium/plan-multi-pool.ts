@@ -116,7 +116,7 @@ function offerBlock({ family, length }: Offer) {
 }
 
 /** Cilium's agent gives neither the first nor the last address of a CIDR, unless the entry says so. */
-export function usableIn(
+function usableIn(
   cidr: Parameters<typeof sizeOfBlock>[0],
   entry: Pick<Allocation, "allowFirstIP" | "allowLastIP"> | undefined,
 ): number {

@@ -20,7 +20,7 @@ const DEFAULT_CILIUM_POOL = "default";
 type View = Pick<RecordCache, "pools" | "pool">;
 
 /** Blocks that are nodes' for Cilium, by their records. */
-export type OwnedBlocks = ReadonlyMap<string, readonly Stored<"block">[]>; // node -> its blocks
+type OwnedBlocks = ReadonlyMap<string, readonly Stored<"block">[]>; // node -> its blocks
 
 export function ownedBlocks(blocks: Iterable<Stored<"block">>): OwnedBlocks {
   const owned = new Map<string, Stored<"block">[]>();
@@ -34,7 +34,7 @@ export function ownedBlocks(blocks: Iterable<Stored<"block">>): OwnedBlocks {
   return owned;
 }
 
-export function marksOf({ spec }: Pool): Marks {
+function marksOf({ spec }: Pool): Marks {
   const { growBelow = GROW_BELOW, shrinkAbove } = spec.cilium ?? {};
   return { growBelow, shrinkAbove: Math.max(growBelow, shrinkAbove ?? 2 * growBelow) };
 }

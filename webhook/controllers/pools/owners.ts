@@ -5,7 +5,7 @@ import { sizeOf } from "../../../allocator/ip/ip-range.ts";
 import { isReturned, returnedOf } from "../../../allocator/model/block.ts";
 
 /** What a node has of one family of a pool. */
-export interface OwnedFigures {
+interface OwnedFigures {
   readonly blocks: number;
   /** Those that it may give. */
   readonly addresses: number;

@@ -29,12 +29,12 @@ import { type NodeCache, type NodePod, type PodName, podKey } from "./node-cache
 export const BINDING_MS = 5_000;
 
 /** Something may be on its way. `cancelledError` is for when it did not come: it gives or throws what the ADD is answered. */
-export interface Pending {
+interface Pending {
   readonly kind: "wait";
   giveUp(): ClaimMatch | Refusal;
 }
 
-export interface LookupInput {
+interface LookupInput {
   readonly view: NodeCache;
   readonly node: string;
   /** Which interface of the pod has the claim, if it names none itself; undefined: any may, so far. */

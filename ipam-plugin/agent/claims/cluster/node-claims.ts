@@ -21,7 +21,7 @@ import { BINDING_MS, lookUpClaim } from "./claim-lookup.ts";
 import type { NodeCache, NodePod, PodName } from "./node-cache.ts";
 import type { StatusWriter } from "./status-writer.ts";
 
-export interface NodeClaimsOptions {
+interface NodeClaimsOptions {
   /** This node's name. */
   readonly node: string;
   readonly view: NodeCache;

@@ -16,7 +16,7 @@ import { labelsOf, nodePod, type SeenNode, type SeenPool, seenNode, seenPool } f
 /** The index of claims by the pod that they are bound to. */
 const BY_POD = "pod";
 
-export interface NodeInformersOptions {
+interface NodeInformersOptions {
   readonly connection: Connection;
   readonly node: string;
   readonly clock: Clock;
@@ -27,7 +27,7 @@ export interface NodeInformersOptions {
 }
 
 /** What has changed, for whoever looks at claims. Handlers only enqueue. */
-export interface NodeInformersHandlers {
+interface NodeInformersHandlers {
   claim(key: string, now: Stored<"claim"> | undefined): void;
   /** Of a pod whose claims these are. */
   pod(claims: readonly string[]): void;

@@ -8,7 +8,7 @@ import type { Store, Stored } from "../../../../allocator/store/store.ts";
 import type { SandboxEvent } from "../claim-source.ts";
 import { statusOf } from "../sandbox-status.ts";
 
-export interface StatusWriterOptions {
+interface StatusWriterOptions {
   readonly store: Pick<Store, "get" | "report">;
   /** This node's name. */
   readonly node: string;

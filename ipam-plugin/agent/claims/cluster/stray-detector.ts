@@ -3,7 +3,7 @@ import type { Clock, Logger } from "../../../../allocator/base/ports.ts";
 import { type Attachment, attachmentKey } from "../../journal/attachment.ts";
 import type { NodeCache } from "./node-cache.ts";
 
-export interface StrayDetectorOptions {
+interface StrayDetectorOptions {
   readonly view: Pick<NodeCache, "isSynced" | "claim">;
   /** What the journal has attached. */
   readonly attached: () => readonly Attachment[];

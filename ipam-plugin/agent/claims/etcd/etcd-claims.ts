@@ -22,7 +22,7 @@ const RETRY_MS = 5_000;
 /** Everything else that etcd says has its own remedy with it. */
 const UNREACHED = / (cannot be reached|did not answer|was not reached)/;
 
-export interface EtcdClaimsOptions {
+interface EtcdClaimsOptions {
   /** The claims of this host's containers, by the records in etcd. */
   readonly claims: ClaimSource;
   readonly presence: Pick<Presence, "isOwn">;

@@ -12,7 +12,7 @@ import { unprovable } from "./etcd-claims.ts";
 import { differsFrom, poolName, poolOfNetwork, unclearAddresses } from "./network-pool.ts";
 import type { Presence } from "./presence.ts";
 
-export interface EtcdNetworksOptions {
+interface EtcdNetworksOptions {
   readonly context: Context & { readonly view: RecordCache };
   /** This host's name. */
   readonly node: string;

@@ -16,7 +16,7 @@ import { type EtcdSide, type EtcdSideOptions, openEtcdSide } from "./etcd-side.t
 import { formerNotice } from "./former-containers.ts";
 import { SideClaims } from "./side-claims.ts";
 
-export interface EtcdSidesOptions extends Omit<EtcdSideOptions, "access"> {
+interface EtcdSidesOptions extends Omit<EtcdSideOptions, "access"> {
   /** The etcd that the agent was started with; absent: it has those alone that networks name. */
   readonly access?: EtcdAccess;
   /** Claims that are in no etcd; absent: there are none but those of `access`. */

@@ -4,10 +4,10 @@ import type { Clock, Logger } from "../../../../allocator/base/ports.ts";
 import type { HostRecord, HostRegistry, StoredHost } from "../../../../allocator/store/etcd/hosts.ts";
 
 /** How often a host says that it is there. */
-export const BEAT_MS = 10_000;
+const BEAT_MS = 10_000;
 
 /** Who this is, beside its name. */
-export interface Self {
+interface Self {
   readonly journal: string;
   readonly process: string;
   /** Containers of this host still use addresses out of etcd. */
@@ -18,7 +18,7 @@ export interface Self {
   readonly isForgotten: boolean;
 }
 
-export type Standing =
+type Standing =
   | "write"
   /** A person has said that this host is gone for good. */
   | "fenced"
@@ -47,7 +47,7 @@ export function standingOf(there: HostRecord | undefined, self: Self): Standing 
   return there.process !== self.process && self.wasThere ? "replaced" : "write";
 }
 
-export interface PresenceOptions {
+interface PresenceOptions {
   readonly registry: Pick<HostRegistry, "get" | "put">;
   /** This host's name. */
   readonly node: string;

@@ -12,7 +12,7 @@ import type {
   SandboxEvent,
 } from "../claim-source.ts";
 
-export interface SideClaimsOptions {
+interface SideClaimsOptions {
   /** In the API server, or in the etcd that the agent was started with. */
   readonly own: ClaimSource;
   /** name -> claims in an etcd that a network named */
